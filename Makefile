@@ -1,0 +1,59 @@
+# The commands people type. They call CMake's presets (CMakePresets.json); each builds in its own folder.
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.cc')
+SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci tests bench 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help packages configure build demo test test-sanitized lint format bench install picture clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+packages:
+	@scripts/install-packages.sh
+
+configure: packages
+	@cmake --preset release
+
+build: configure ## Build everything into build/ (Release)
+	cmake --build build -j $(JOBS)
+
+demo: configure ## Build the programs and run sweeps/demo.yaml on this machine
+	cmake --build build -j $(JOBS) --target programs
+	build/bin/ridgeline run sweeps/demo.yaml
+
+test: build ## Build and run every test
+	ctest --test-dir build --output-on-failure -j 2
+
+test-sanitized: packages ## The tests under AddressSanitizer + UBSan, and under ThreadSanitizer where threads meet
+	@cmake --preset address
+	cmake --build --preset address -j $(JOBS)
+	ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	  ctest --test-dir build-address --output-on-failure -j 2
+	@cmake --preset thread
+	cmake --build --preset thread -j $(JOBS)
+	ctest --test-dir build-thread --output-on-failure -j 2 -L threads
+
+lint: configure ## clang-format, clang-tidy and shellcheck, all with warnings as errors
+	clang-format --dry-run -Werror $(SOURCES)
+	shellcheck $(SCRIPTS)
+	cmake --build build --target rl_version
+	scripts/clang-tidy.sh build $(JOBS)
+
+format: ## Lay out every source as .clang-format says
+	clang-format -i $(SOURCES)
+
+bench: packages ## Build and run the benchmarks of bench/
+	@cmake --preset release -DRIDGELINE_BENCH=ON
+	cmake --build build -j $(JOBS)
+	@set -e; for bench in build/bench/bench_*; do echo "== $$bench"; $$bench; done
+
+install: build ## Install under PREFIX (default /usr/local)
+	cmake --install build --prefix '$(PREFIX)'
+
+picture: demo ## Draw docs/report.png, the README's picture, from the demo's report
+	scripts/picture.sh
+
+clean: ## Remove the build folders
+	rm -rf build build-address build-thread

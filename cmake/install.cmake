@@ -1,0 +1,33 @@
+# Where things go, so that they find each other (DataDir() in src/base/files.h): in the build tree beside the programs,
+# installed under PREFIX:
+#   bin/ridgeline  bin/ridgeline-train
+#   lib/ridgeline/plugins/  share/ridgeline/{reports,sweeps}/  share/bash-completion/completions/ridgeline
+foreach(data reports sweeps)
+  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${data})
+    file(MAKE_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${data} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${data} SYMBOLIC)
+    install(DIRECTORY ${data} DESTINATION share/ridgeline)
+  endif()
+endforeach()
+
+foreach(program ridgeline ridgeline-train)
+  if(TARGET ${program})
+    add_dependencies(programs ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION bin)
+  endif()
+endforeach()
+
+get_property(plugins GLOBAL PROPERTY RIDGELINE_PLUGINS)
+foreach(plugin IN LISTS plugins)
+  install(TARGETS ${plugin} LIBRARY DESTINATION lib/ridgeline/plugins)
+endforeach()
+
+if(TARGET ridgeline)
+  set(completion ${PROJECT_BINARY_DIR}/completions/ridgeline)
+  add_custom_command(OUTPUT ${completion}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/completions
+    COMMAND ridgeline completion bash > ${completion}
+    DEPENDS ridgeline VERBATIM)
+  add_custom_target(completion ALL DEPENDS ${completion})
+  install(FILES ${completion} DESTINATION share/bash-completion/completions)
+endif()

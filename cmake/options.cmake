@@ -1,0 +1,79 @@
+# Flags for everything we compile, and one function per kind of target.
+add_library(rl_flags INTERFACE)
+target_compile_options(rl_flags INTERFACE -Wall -Wextra -Wpedantic -Werror)
+# GCC 12 warns of std::string's own operator+ (GCC bug 105651).
+target_compile_options(rl_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+if(RIDGELINE_SANITIZE)
+  # Under sanitizers GCC 12 takes std::regex's own members for uninitialized.
+  target_compile_options(rl_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+endif()
+if(RIDGELINE_SANITIZE STREQUAL "address")
+  target_compile_options(rl_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1)
+  target_link_options(rl_flags INTERFACE -fsanitize=address,undefined)
+elseif(RIDGELINE_SANITIZE STREQUAL "thread")
+  target_compile_options(rl_flags INTERFACE -fsanitize=thread -g1 -O1)
+  target_link_options(rl_flags INTERFACE -fsanitize=thread)
+elseif(RIDGELINE_SANITIZE)
+  message(FATAL_ERROR "RIDGELINE_SANITIZE is '${RIDGELINE_SANITIZE}': use address or thread")
+endif()
+
+# What `make demo` builds (programs), and the tests in which threads meet (thread_tests: ThreadSanitizer's).
+add_custom_target(programs)
+add_custom_target(thread_tests)
+
+# rl_library(name SOURCES… LINK…): one room, one static library. LINK names the rooms it may include.
+function(rl_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE rl_flags ${arg_PRIVATE_LINK})
+endfunction()
+
+# rl_plugin(name SOURCES… LINK…): a launcher, ridgeline-launcher-NAME.so. It sees include/ and nothing of src/.
+function(rl_plugin name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_library(ridgeline-launcher-${name} MODULE ${arg_SOURCES})
+  target_include_directories(ridgeline-launcher-${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/plugins)
+  target_link_libraries(ridgeline-launcher-${name} PRIVATE rl_flags nlohmann_json::nlohmann_json fmt::fmt ${arg_LINK})
+  set_target_properties(ridgeline-launcher-${name} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
+                        LIBRARY_OUTPUT_DIRECTORY ${RIDGELINE_PLUGIN_DIR})
+  set_property(GLOBAL APPEND PROPERTY RIDGELINE_PLUGINS ridgeline-launcher-${name})
+  add_dependencies(programs ridgeline-launcher-${name})
+endfunction()
+
+# rl_test(room LINK…): tests/<room>/*_test.cc as one program, test_<room>, with every case a CTest test. LABELS threads:
+# also run under ThreadSanitizer, which does not know OpenMP's runtime: only for tests that do without it.
+function(rl_test room)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  string(REPLACE "/" "_" target test_${room})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/*_test.cc)
+  if(NOT sources AND NOT arg_SOURCES)
+    message(WARNING "tests/${room} has no *_test.cc")
+    return()
+  endif()
+  add_executable(${target} ${sources} ${arg_SOURCES})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${target} PRIVATE RIDGELINE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                             RIDGELINE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${target} PRIVATE rl_flags ${arg_LINK} GTest::gtest_main GTest::gmock)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
+                       PROPERTIES TIMEOUT 600 LABELS "${arg_LABELS}")
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(thread_tests ${target})
+  endif()
+  foreach(source IN LISTS sources arg_SOURCES)
+    cmake_path(ABSOLUTE_PATH source)
+    set_property(GLOBAL APPEND PROPERTY RIDGELINE_TEST_SOURCES "${source} $<TARGET_FILE:${target}>\n")
+  endforeach()
+endfunction()
+
+# rl_bench(name LINK…): bench/<name>_bench.cc as one Google Benchmark program, which `make bench` runs.
+function(rl_bench name)
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  add_executable(bench_${name} ${PROJECT_SOURCE_DIR}/bench/${name}_bench.cc)
+  target_compile_definitions(bench_${name} PRIVATE RIDGELINE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                             RIDGELINE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(bench_${name} PRIVATE rl_flags ${arg_LINK} benchmark::benchmark_main)
+  set_target_properties(bench_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+endfunction()

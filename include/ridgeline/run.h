@@ -1,0 +1,157 @@
+// The contract between the harness and any trainer: one RunSpec in (JSON), one RunResult out (JSON).
+//
+// A trainer is started as `TRAINER --spec run.json --result result.json`. It reads the RunSpec, trains, writes the
+// RunResult to a temporary name, renames it to the name it was given, and exits with one of TrainerExit.
+// Both documents carry `version`; a reader refuses a version it does not know. Units stand in the names.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace ridgeline {
+
+inline constexpr int64_t kRunSpecVersion = 1;
+inline constexpr int64_t kRunResultVersion = 1;
+
+// How a run can end. Every end is stored with its evidence; a failure is a row, never a hole.
+enum class RunStatus {
+  kOk,
+  kOomDevice,            // the accelerator's memory did not hold the plan
+  kOomHost,              // this machine's memory did not hold the plan, or the kernel or a cgroup killed the run
+  kTimeout,              // the point's own time limit passed
+  kPreempted,            // told to leave by the scheduler
+  kNodeFailed,           // the node under it failed
+  kCancelled,            // a person cancelled it
+  kInvalid,              // the trainer refused the RunSpec
+  kDiverged,             // the loss stopped being a finite number
+  kCrashed,              // any other non-zero exit or signal
+  kLost,                 // the job vanished without a result
+  kSkippedPredictedOom,  // predicted not to fit, so it was not started
+};
+
+// Exit codes of a trainer. Anything else, and any signal, is a crash.
+enum class TrainerExit : int {
+  kOk = 0,
+  kInvalid = 2,
+  kCrashed = 3,
+  kOomDevice = 10,
+  kOomHost = 11,
+  kDiverged = 12,
+  kPreempted = 13,
+};
+
+// One configuration to train and measure. src/run/fields.h has the table that names, documents and checks each field;
+// the JSON keys are the member names.
+struct RunSpec {
+  // Model. `model` is derived from the shape when a spec is made canonical: the preset with this shape, else
+  // "<family>-<layers>x<hidden>".
+  std::string model;
+  std::string family = "llama";  // llama | gpt | stack
+  int64_t layers = 0;
+  int64_t hidden = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;  // 0: as many as heads
+  int64_t head_dim = 0;  // 0: hidden / heads
+  int64_t ffn = 0;
+  int64_t vocab = 0;      // 0 for stack
+  int64_t positions = 0;  // gpt: learned positions; 0 elsewhere
+  bool tied_head = false;
+  double rope_theta = 0;  // llama; 0 elsewhere
+  double norm_eps = 1e-5;
+  double dropout = 0;
+
+  // Numbers.
+  std::string precision = "bf16";  // fp32 | bf16: what the GEMMs multiply
+  std::string state_precision;     // fp32 | bf16: master weights, gradients and moments
+
+  // Workload.
+  int64_t batch_size = 1;              // sequences a rank and micro-step
+  int64_t seq_length = 512;            // tokens
+  int64_t grad_accumulation = 1;       // micro-steps an optimizer step
+  std::string checkpointing = "none";  // none | selective | full | full/K
+
+  // Optimizer.
+  std::string optimizer = "adamw";  // adamw | adam
+  double learning_rate = 3e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;          // on every parameter (adamw: decoupled; adam: added to the gradient)
+  double grad_clip = 0;               // largest global gradient norm; 0: no clipping
+  std::string schedule = "constant";  // constant | cosine
+  int64_t lr_warmup_steps = 0;
+  double learning_rate_min = 0;  // cosine ends here
+
+  // Data.
+  std::string data = "synthetic";  // synthetic | the path of a file, read as bytes
+  int64_t seed = 1234;
+
+  // Parallelism and device.
+  int64_t ranks = 1;                  // data-parallel ranks
+  std::string shard = "none";         // none | full (FSDP)
+  std::string communicator = "self";  // self (one rank) | virtual (rank 0 of `ranks`, moves no bytes)
+  std::string device = "cpu";         // cpu | meta (plan only)
+
+  // Measurement.
+  int64_t warmup_steps = 2;
+  int64_t steps = 5;  // measured optimizer steps a repeat
+  int64_t repeats = 1;
+};
+
+// Where a figure comes from.
+enum class Provenance { kMeasured, kPredicted, kPublished };
+
+struct StepTimes {
+  std::vector<int64_t> all_ns;  // every optimizer step, warm-up included, in order
+  int64_t median_ns = 0;        // over the measured steps
+  int64_t p95_ns = 0;
+  double cv = 0;  // coefficient of variation over the measured steps: standard deviation / mean
+};
+
+struct Throughput {
+  double steady_tokens_per_s = 0;  // tokens a step / median measured step
+  double cold_tokens_per_s = 0;    // all tokens / all steps' time, the first step included
+};
+
+struct MemoryFigures {
+  int64_t planned_peak_bytes = 0;              // the slab: every tensor of the run, at its fullest moment
+  std::map<std::string, int64_t> by_category;  // planned peak by category; sums to planned_peak_bytes
+  int64_t rss_peak_bytes = 0;                  // peak resident set of the process; 0 where nothing was run
+};
+
+struct FlopFigures {        // floating-point operations an optimizer step and rank; recomputation excluded from model_*
+  double model_causal = 0;  // attention counted where the causal mask leaves work
+  double model_non_causal = 0;  // attention counted over the full s x s square
+  double executed = 0;          // what was really run, recomputation included
+};
+
+struct RunResult {
+  std::string point_id;
+  RunStatus status = RunStatus::kCrashed;
+  std::string message;                          // one sentence; empty where status is ok
+  std::string hint;                             // what to do about it
+  std::map<std::string, std::string> evidence;  // exit_code, signal, wanted_bytes, available_bytes, oom_kill, log_tail…
+  Provenance provenance = Provenance::kMeasured;
+  bool emulated = false;  // a low precision computed by quantize-dequantize
+  std::string device;     // what the device says of itself
+  std::string communicator = "self";
+  int64_t parameters = 0;
+  int64_t tokens_per_step = 0;  // over all ranks
+  Throughput throughput;
+  StepTimes step_ns;
+  std::vector<double> loss;       // one an optimizer step
+  std::vector<double> grad_norm;  // the same; empty where it was not computed
+  MemoryFigures memory;
+  FlopFigures flops;
+  int64_t started_unix_ns = 0;
+  int64_t ended_unix_ns = 0;
+  std::map<std::string, std::string>
+      environment;  // cpu, cores, flags, kernel, libraries, git_commit, command, hostname…
+};
+
+}  // namespace ridgeline

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs what packages.txt lists and this machine lacks. Says nothing where nothing is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mapfile -t wanted < <(sed -e 's/#.*//' packages.txt | xargs -n1)
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "error: this system has no apt-get, so packages.txt cannot be installed here" >&2
+  echo "  install what it lists by your own system's means, then build with:" >&2
+  echo "  cmake --preset release && cmake --build build && ctest --test-dir build" >&2
+  exit 1
+fi
+
+installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null |
+  awk '$2 == "installed" { print $1 }' || true)
+mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}" | sort -u) <(sort -u <<<"$installed"))
+if [ "${#missing[@]}" -eq 0 ]; then
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "error: these packages are missing, and there is no sudo to install them with: ${missing[*]}" >&2
+    echo "  as root: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+echo "installing ${#missing[@]} packages of packages.txt: ${missing[*]}"
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"

@@ -1,0 +1,145 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <utility>
+
+#include "base/error.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+
+namespace {
+
+// Closes on scope exit; release() hands the descriptor over.
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      ThrowErrno("cannot write " + path.string(), errno == ENOSPC ? "the disk is full: free some space" : "");
+    }
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+}  // namespace
+
+std::string ReadFile(const fs::path& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) ThrowErrno("cannot read " + path.string());
+  std::string bytes;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) ThrowErrno("cannot read " + path.string());
+    if (n == 0) return bytes;
+    bytes.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+std::string ReadTail(const fs::path& path, size_t max_bytes) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return {};
+  const auto size = static_cast<size_t>(std::max<std::streamoff>(in.tellg(), 0));
+  const size_t want = std::min(size, max_bytes);
+  in.seekg(static_cast<std::streamoff>(size - want));
+  std::string bytes(want, '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(want));
+  bytes.resize(static_cast<size_t>(in.gcount()));
+  return bytes;
+}
+
+void WriteFileAtomic(const fs::path& path, std::string_view bytes) {
+  const fs::path dir = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::string temporary = (dir / ("." + path.filename().string() + ".XXXXXX")).string();
+  {
+    Fd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+    if (fd.get() < 0) ThrowErrno("cannot write in " + dir.string());
+    try {
+      WriteAll(fd.get(), bytes, path);
+      if (::fchmod(fd.get(), 0644) != 0 || ::fsync(fd.get()) != 0) ThrowErrno("cannot write " + path.string());
+    } catch (...) {
+      ::unlink(temporary.c_str());
+      throw;
+    }
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int saved_errno = errno;
+    ::unlink(temporary.c_str());
+    errno = saved_errno;
+    ThrowErrno("cannot rename to " + path.string());
+  }
+  Fd folder(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() >= 0) ::fsync(folder.get());
+}
+
+void MakeDirs(const fs::path& path) {
+  std::error_code ec;
+  fs::create_directories(path, ec);
+  if (ec && !fs::is_directory(path)) {
+    throw Error(ErrorKind::kInfrastructure, "cannot make the folder " + path.string() + ": " + ec.message(),
+                "choose a folder that can be written, with --output-dir or --db");
+  }
+}
+
+std::optional<FileLock> FileLock::Try(const fs::path& path) {
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (fd.get() < 0) ThrowErrno("cannot open the lock " + path.string());
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return std::nullopt;
+    if (errno != EINTR) ThrowErrno("cannot lock " + path.string());
+  }
+  return FileLock(fd.release());
+}
+
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+FileLock::~FileLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+fs::path ProgramDir() {
+  std::error_code ec;
+  const fs::path self = fs::read_symlink("/proc/self/exe", ec);
+  return ec ? fs::current_path() : self.parent_path();
+}
+
+fs::path DataDir(const std::string& name) {
+  if (const char* home = std::getenv("RIDGELINE_HOME")) return fs::path(home) / name;
+  const fs::path program = ProgramDir();
+  for (const fs::path& candidate :
+       {program / name, program / "../lib/ridgeline" / name, program / "../share/ridgeline" / name}) {
+    if (fs::is_directory(candidate)) return fs::weakly_canonical(candidate);
+  }
+  throw Error(ErrorKind::kInfrastructure, "the folder '" + name + "' was not found beside " + program.string(),
+              "set RIDGELINE_HOME to the folder that holds plugins, reports and sweeps");
+}
+
+}  // namespace ridgeline

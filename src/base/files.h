@@ -1,0 +1,49 @@
+// Files: whole reads, atomic writes, locks.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ridgeline {
+
+// Throws Error(kInfrastructure) naming the path.
+std::string ReadFile(const std::filesystem::path& path);
+
+// The last `max_bytes` of a file; empty where it does not exist.
+std::string ReadTail(const std::filesystem::path& path, size_t max_bytes);
+
+// Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder: after a crash at any
+// moment `path` holds the old bytes or the new ones. Throws Error(kInfrastructure); the temporary is removed.
+void WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes);
+
+// Makes the folder and its parents. Throws Error(kInfrastructure) naming the path.
+void MakeDirs(const std::filesystem::path& path);
+
+// An exclusive advisory lock (flock) on a file, created where it is missing. Released by the destructor or the
+// process's end, whichever way it ends. A child inherits it where the descriptor is inherited.
+class FileLock {
+ public:
+  // Nothing where another process holds it. Throws Error(kInfrastructure) where the file cannot be opened.
+  static std::optional<FileLock> Try(const std::filesystem::path& path);
+
+  FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  FileLock& operator=(FileLock&& other) noexcept;
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  ~FileLock();
+
+  int fd() const { return fd_; }  // close-on-exec is set
+
+ private:
+  explicit FileLock(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+// The folder that holds the running program, and the installed or build tree's data folder for `name` ("plugins",
+// "reports", "sweeps"): $RIDGELINE_HOME/NAME, else beside the program (build tree), else ../lib|share/ridgeline/NAME.
+std::filesystem::path ProgramDir();
+std::filesystem::path DataDir(const std::string& name);
+
+}  // namespace ridgeline

@@ -1,0 +1,246 @@
+#include "base/table.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace ridgeline {
+namespace {
+
+// A row may be shorter than the columns: what is not there has no value.
+const Cell& At(const std::vector<Cell>& row, size_t column) {
+  static const Cell kNothing;
+  return column < row.size() ? row[column] : kNothing;
+}
+
+bool IsText(const Cell& cell) { return std::holds_alternative<std::string>(cell); }
+
+// Numbers are set flush right: a column is one of numbers where it has any and no text.
+std::vector<bool> NumberColumns(const Table& table) {
+  std::vector<bool> numbers(table.columns.size(), false);
+  for (size_t c = 0; c < numbers.size(); ++c) {
+    bool text = false;
+    for (const auto& row : table.rows) {
+      const Cell& cell = At(row, c);
+      text = text || IsText(cell);
+      numbers[c] = numbers[c] || !std::holds_alternative<std::monostate>(cell);
+    }
+    numbers[c] = numbers[c] && !text;
+  }
+  return numbers;
+}
+
+// One line for a terminal, which must show text and never obey it. `width` is set to the columns it takes.
+std::string TerminalText(std::string_view text, size_t& width) {
+  std::string shown;
+  width = 0;
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const char32_t code = NextCodePoint(text);
+    const std::string_view bytes = before.substr(0, before.size() - text.size());
+    std::string escape;
+    if (code == '\n') {
+      escape = "\\n";
+    } else if (code == '\t') {
+      escape = "\\t";
+    } else if (code == '\r') {
+      escape = "\\r";
+    } else if (code == kBadCodePoint || (IsControl(code) && code < 0x80)) {
+      escape = fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]));
+    } else if (IsControl(code)) {
+      escape = fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
+    }
+    shown += escape.empty() ? bytes : escape;
+    width += escape.empty() ? 1 : escape.size();
+  }
+  return shown;
+}
+
+bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || (c & '\x80') != 0; }
+
+std::string MarkdownText(std::string_view raw) {
+  const std::string text = ValidUtf8(raw);
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '\r':
+        if (i + 1 < text.size() && text[i + 1] == '\n') break;
+        [[fallthrough]];
+      case '\n':
+        out += "<br>";
+        break;
+      case '_':  // emphasis only at the edge of a word: batch_size stays readable as it is
+        if (i == 0 || i + 1 == text.size() || !IsWord(text[i - 1]) || !IsWord(text[i + 1])) out += '\\';
+        out += c;
+        break;
+      case '|':
+      case '\\':
+      case '`':
+      case '*':
+      case '[':
+      case ']':
+      case '~':
+      case '$':
+        out += '\\';
+        out += c;
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string CsvText(const std::string& raw) {
+  std::string text = ValidUtf8(raw);
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) text.insert(0, 1, '\'');
+  if (text.find_first_of("\",\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string CsvCell(const Cell& cell) {
+  const auto* text = std::get_if<std::string>(&cell);
+  return text != nullptr ? CsvText(*text) : CellText(cell);
+}
+
+std::string JsonCell(const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return DumpJson(*text);
+  const auto* number = std::get_if<double>(&cell);
+  if (std::holds_alternative<std::monostate>(cell) || (number != nullptr && !std::isfinite(*number))) return "null";
+  return CellText(cell);
+}
+
+// Objects by hand, not Json: keys stay in the order of the columns.
+std::string JsonRows(const Table& table, std::string_view open, std::string_view key_start, std::string_view key_end,
+                     std::string_view close, std::string_view between) {
+  std::vector<std::string> keys;
+  for (const std::string& column : table.columns) keys.push_back(DumpJson(column));
+  std::string out;
+  for (size_t r = 0; r < table.rows.size(); ++r) {
+    if (r > 0) out += between;
+    out += open;
+    for (size_t c = 0; c < keys.size(); ++c) {
+      if (c > 0) out += ',';
+      out += key_start;
+      out += keys[c];
+      out += key_end;
+      out += JsonCell(At(table.rows[r], c));
+    }
+    out += close;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string CellText(const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  if (const auto* integer = std::get_if<int64_t>(&cell)) return fmt::format("{}", *integer);
+  if (const auto* number = std::get_if<double>(&cell)) return fmt::format("{}", *number);
+  return {};
+}
+
+std::string ToText(const Table& table) {
+  const size_t columns = table.columns.size();
+  const std::vector<bool> numbers = NumberColumns(table);
+  std::vector<std::vector<std::string>> lines(table.rows.size() + 1, std::vector<std::string>(columns));
+  std::vector<std::vector<size_t>> widths(lines.size(), std::vector<size_t>(columns));
+  std::vector<size_t> widest(columns, 0);
+  for (size_t r = 0; r < lines.size(); ++r) {
+    for (size_t c = 0; c < columns; ++c) {
+      lines[r][c] = TerminalText(r == 0 ? table.columns[c] : CellText(At(table.rows[r - 1], c)), widths[r][c]);
+      widest[c] = std::max(widest[c], widths[r][c]);
+    }
+  }
+  std::string out;
+  for (size_t r = 0; r < lines.size(); ++r) {
+    for (size_t c = 0; c < columns; ++c) {
+      const std::string padding(widest[c] - widths[r][c], ' ');
+      out += numbers[c] ? padding + lines[r][c] : lines[r][c] + padding;
+      if (c + 1 < columns) out += "  ";
+    }
+    out.erase(out.find_last_not_of(' ') + 1);
+    out += '\n';
+  }
+  return out;
+}
+
+std::string ToMarkdown(const Table& table) {
+  const std::vector<bool> numbers = NumberColumns(table);
+  std::string out = "|";
+  for (const std::string& column : table.columns) out += " " + MarkdownText(column) + " |";
+  out += "\n|";
+  for (const bool number : numbers) out += number ? " ---: |" : " --- |";
+  out += '\n';
+  for (const auto& row : table.rows) {
+    out += '|';
+    for (size_t c = 0; c < table.columns.size(); ++c) out += " " + MarkdownText(CellText(At(row, c))) + " |";
+    out += '\n';
+  }
+  return out;
+}
+
+std::string ToJson(const Table& table) {
+  if (table.rows.empty()) return "[]\n";
+  return "[\n" + JsonRows(table, "  {", "\n    ", ": ", "\n  }", ",\n") + "\n]\n";
+}
+
+std::string ToJsonLines(const Table& table) { return JsonRows(table, "{", "", ":", "}\n", ""); }
+
+std::string ToCsv(const Table& table) {
+  std::string out;
+  const auto end_record = [&](size_t start) {
+    if (out.size() == start) out += "\"\"";  // one column without a value: a blank line would be no record
+    out += "\r\n";
+  };
+  size_t start = 0;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    if (c > 0) out += ',';
+    out += CsvText(table.columns[c]);
+  }
+  end_record(start);
+  for (const auto& row : table.rows) {
+    start = out.size();
+    for (size_t c = 0; c < table.columns.size(); ++c) {
+      if (c > 0) out += ',';
+      out += CsvCell(At(row, c));
+    }
+    end_record(start);
+  }
+  return out;
+}
+
+std::string Format(const Table& table, std::string_view format) {
+  if (format == "text") return ToText(table);
+  if (format == "md") return ToMarkdown(table);
+  if (format == "json") return ToJson(table);
+  if (format == "jsonl") return ToJsonLines(table);
+  if (format == "csv") return ToCsv(table);
+  const std::string name(format);
+  throw Error(ErrorKind::kUsage,
+              "unknown format '" + name + "'" + DidYouMean(name, {"text", "md", "json", "jsonl", "csv"}),
+              "the formats are text, md, json, jsonl and csv");
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,32 @@
+// A table of values, and the plain formats every command prints one in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace ridgeline {
+
+using Cell = std::variant<std::monostate, int64_t, double, std::string>;  // monostate: no value
+
+struct Table {
+  std::vector<std::string> columns;  // with units: "peak_bytes"
+  std::vector<std::vector<Cell>> rows;
+};
+
+std::string CellText(const Cell& cell);  // as a plain value: no thousands separators, doubles in shortest form
+
+std::string ToText(const Table& table);      // aligned columns for a terminal; control characters shown as escapes
+std::string ToMarkdown(const Table& table);  // a GitHub table; `|` and line ends escaped
+std::string ToJson(const Table& table);      // an array of objects, indented
+std::string ToJsonLines(const Table& table);
+// RFC 4180: CRLF, quotes doubled. A text cell that begins with = + - @ (or tab, CR) is prefixed with ', so that a
+// spreadsheet shows it and does not compute it; numbers are left alone.
+std::string ToCsv(const Table& table);
+
+// "text", "md", "json", "jsonl", "csv"; throws Error(kUsage) naming the formats for anything else.
+std::string Format(const Table& table, std::string_view format);
+
+}  // namespace ridgeline

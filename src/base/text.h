@@ -1,0 +1,36 @@
+// Text for people: sizes, durations, the nearest valid name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ridgeline {
+
+std::string FormatBytes(int64_t bytes);       // "15.5 GB": decimal units, three digits
+std::string FormatDuration(int64_t ns);       // "850 ms", "12.3 s", "4 min 10 s", "2 h 05 min"
+std::string FormatCount(double value);        // "6.02K", "1.24B"
+std::string FormatUnixTime(int64_t unix_ns);  // "2026-02-01T12:30:05Z"
+
+// The candidate nearest to `name` by edit distance; empty where none is near enough to be meant.
+std::string Nearest(std::string_view name, const std::vector<std::string>& candidates);
+
+// `", did you mean 'batch_size'?"`, or nothing.
+std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates);
+
+// Takes one code point off the front of `rest`. A byte that is no part of well-formed UTF-8 is taken alone, as
+// kBadCodePoint. REQUIRES: `rest` is not empty.
+inline constexpr char32_t kBadCodePoint = 0x110000;
+char32_t NextCodePoint(std::string_view& rest);
+
+// True for what a terminal or a page obeys instead of showing: C0 and C1 controls, DEL, direction overrides and marks,
+// and bytes that are not UTF-8.
+bool IsControl(char32_t code_point);
+
+// Well-formed UTF-8: every bad byte becomes U+FFFD.
+std::string ValidUtf8(std::string_view text);
+
+std::string Join(const std::vector<std::string>& parts, std::string_view separator);
+
+}  // namespace ridgeline

@@ -1,0 +1,92 @@
+#include "run/fields.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace ridgeline {
+namespace {
+
+constexpr double kBig = 1e15;
+
+// Sorted by name: the canonical encoding walks it in order.
+const Field kFields[] = {
+    {"batch_size", &RunSpec::batch_size, "sequences a rank processes in one micro-step (default 1)", "", 1, 1 << 20},
+    {"beta1", &RunSpec::beta1, "decay of Adam's first moment (default 0.9)", "", 0, 0.999999},
+    {"beta2", &RunSpec::beta2, "decay of Adam's second moment (default 0.95; stack 0.999)", "", 0, 0.9999999},
+    {"checkpointing", &RunSpec::checkpointing,
+     "activation checkpointing: none, selective (norms and MLP activations are recomputed), full (a layer keeps its "
+     "input) or full/K (every K layers keep one input) (default none)",
+     "", 0, 0},
+    {"communicator", &RunSpec::communicator, "self (one rank) or virtual (be rank 0 of `ranks`, move no bytes)",
+     "self|virtual", 0, 0},
+    {"data", &RunSpec::data, "synthetic, or the path of a text file that is read as bytes (default synthetic)", "", 0,
+     0},
+    {"device", &RunSpec::device, "cpu, or meta: trace and plan, run nothing (default cpu)", "cpu|meta", 0, 0},
+    {"dropout", &RunSpec::dropout, "probability of dropping a hidden value (default 0; stack 0.1)", "", 0, 0.99},
+    {"epsilon", &RunSpec::epsilon, "Adam's epsilon (default 1e-8)", "", 0, 1},
+    {"family", &RunSpec::family, "model family (default llama)", "llama|gpt|stack", 0, 0},
+    {"ffn", &RunSpec::ffn, "hidden size of the MLP", "", 1, 1 << 22},
+    {"grad_accumulation", &RunSpec::grad_accumulation, "micro-steps an optimizer step (default 1)", "", 1, 4096},
+    {"grad_clip", &RunSpec::grad_clip, "largest global gradient norm; 0: no clipping (default 0)", "", 0, kBig},
+    {"head_dim", &RunSpec::head_dim, "size of an attention head (default hidden / heads)", "", 0, 4096},
+    {"heads", &RunSpec::heads, "attention heads", "", 1, 4096},
+    {"hidden", &RunSpec::hidden, "size of the residual stream", "", 1, 1 << 20},
+    {"kv_heads", &RunSpec::kv_heads, "key-value heads, for grouped-query attention (default heads)", "", 0, 4096},
+    {"layers", &RunSpec::layers, "transformer layers", "", 1, 4096},
+    {"learning_rate", &RunSpec::learning_rate, "peak learning rate (default 3e-4; stack 1e-4)", "", 0, 1e3},
+    {"learning_rate_min", &RunSpec::learning_rate_min, "where the cosine schedule ends (default 0)", "", 0, 1e3},
+    {"lr_warmup_steps", &RunSpec::lr_warmup_steps, "steps of linear learning-rate warm-up (default 0)", "", 0, kBig},
+    {"model", &RunSpec::model, "a preset, such as llama-25m, gpt-124m or stack-1b; it sets the shape", "", 0, 0, true},
+    {"norm_eps", &RunSpec::norm_eps, "epsilon of the norms (default 1e-5)", "", 0, 1},
+    {"optimizer", &RunSpec::optimizer, "adamw (decoupled weight decay) or adam (default adamw; stack adam)",
+     "adam|adamw", 0, 0},
+    {"positions", &RunSpec::positions, "gpt: learned positions, the longest sequence", "", 0, 1 << 26},
+    {"precision", &RunSpec::precision, "what the matrix products multiply (default bf16)", "fp32|bf16", 0, 0},
+    {"ranks", &RunSpec::ranks, "data-parallel ranks (default 1)", "", 1, 1 << 16},
+    {"repeats", &RunSpec::repeats, "measured blocks of `steps` steps (default 1)", "", 1, 1000},
+    {"rope_theta", &RunSpec::rope_theta, "llama: base of the rotary embedding (default 500000)", "", 0, kBig},
+    {"schedule", &RunSpec::schedule, "learning-rate schedule after warm-up (default constant)", "constant|cosine", 0,
+     0},
+    {"seed", &RunSpec::seed, "seed of weights, data and dropout (default 1234)", "", 0, kBig},
+    {"seq_length", &RunSpec::seq_length, "tokens a sequence (default 512)", "", 1, 1 << 26},
+    {"shard", &RunSpec::shard, "none, or full: parameters, gradients and moments split over the ranks (FSDP)",
+     "none|full", 0, 0},
+    {"state_precision", &RunSpec::state_precision,
+     "master weights, gradients and moments (default fp32; stack: as precision)", "fp32|bf16", 0, 0},
+    {"steps", &RunSpec::steps, "measured optimizer steps a repeat (default 5)", "", 1, 1e9},
+    {"tied_head", &RunSpec::tied_head, "the head shares the embedding's weights", "", 0, 0},
+    {"vocab", &RunSpec::vocab, "tokens in the vocabulary (none for stack)", "", 0, 1 << 24},
+    {"warmup_steps", &RunSpec::warmup_steps, "optimizer steps before the measured ones (default 2)", "", 0, 1e9},
+    {"weight_decay", &RunSpec::weight_decay, "weight decay, on every parameter (default 0.1; stack 0)", "", 0, 1e3},
+};
+
+}  // namespace
+
+std::string_view Field::type() const {
+  static constexpr std::string_view kTypes[] = {"integer", "number", "true or false", "text"};
+  return kTypes[member.index()];
+}
+
+std::span<const Field> Fields() { return kFields; }
+
+const Field* FindField(std::string_view name) {
+  const auto it = std::lower_bound(std::begin(kFields), std::end(kFields), name,
+                                   [](const Field& field, std::string_view n) { return field.name < n; });
+  return it != std::end(kFields) && it->name == name ? &*it : nullptr;
+}
+
+const std::vector<std::string>& SettableNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> result;
+    for (const Field& field : kFields) result.emplace_back(field.name);
+    return result;
+  }();
+  return names;
+}
+
+std::string FieldText(const RunSpec& spec, const Field& field) {
+  return std::visit([&](auto member) { return fmt::format("{}", spec.*member); }, field.member);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,42 @@
+// The one table of RunSpec's fields. It feeds the sweep parser, the trainer's flags and help, the canonical encoding
+// (and so a point's id), the store's columns and the reports.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+struct Field {
+  using Member = std::variant<int64_t RunSpec::*, double RunSpec::*, bool RunSpec::*, std::string RunSpec::*>;
+
+  std::string_view name;  // the JSON key, the sweep key, the column; the flag is --name with dashes
+  Member member;
+  std::string_view help;     // one line: meaning, unit, default
+  std::string_view choices;  // "a|b|c" for text with fixed values; empty: any
+  double min = 0;            // smallest allowed number
+  double max = 0;            // largest allowed number
+  bool derived = false;      // computed by Canonicalize; not to be set by a person
+
+  std::string_view type() const;  // "integer", "number", "true or false", "text"
+};
+
+// All fields, sorted by name.
+std::span<const Field> Fields();
+
+// nullptr where there is none.
+const Field* FindField(std::string_view name);
+
+// The names a person may set (`model` included: there it names a preset).
+const std::vector<std::string>& SettableNames();
+
+// A field's value as text for people and columns: "8", "0.0003", "true", "bf16".
+std::string FieldText(const RunSpec& spec, const Field& field);
+
+}  // namespace ridgeline

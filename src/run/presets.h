@@ -1,0 +1,36 @@
+// Model presets: named shapes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+struct Preset {
+  std::string_view name;  // "<family>-<size>"
+  std::string_view family;
+  int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions;
+  bool tied_head;
+  int64_t parameters;  // exact
+};
+
+std::span<const Preset> Presets();
+const Preset* FindPreset(std::string_view name);  // nullptr where there is none
+const std::vector<std::string>& PresetNames();
+
+// Sets the shape (family included) and nothing else. head_dim is set only where it is not hidden / heads, so that
+// changing one of them afterwards changes it too.
+void ApplyPreset(const Preset& preset, RunSpec& spec);
+
+// The preset whose shape this is, else nullptr. rope_theta, norm_eps and dropout are not part of a shape.
+const Preset* PresetOfShape(const RunSpec& spec);
+
+// Parameters of any canonical shape, tied weights counted once.
+int64_t CountParameters(const RunSpec& spec);
+
+}  // namespace ridgeline

@@ -1,0 +1,303 @@
+#include "run/spec.h"
+
+#include <charconv>
+#include <cmath>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "run/presets.h"
+
+namespace ridgeline {
+namespace {
+
+std::vector<std::string> SplitChoices(std::string_view choices) {
+  std::vector<std::string> parts;
+  while (!choices.empty()) {
+    const size_t bar = choices.find('|');
+    parts.emplace_back(choices.substr(0, bar));
+    choices = bar == std::string_view::npos ? std::string_view() : choices.substr(bar + 1);
+  }
+  return parts;
+}
+
+std::string RangeProblem(const Field& field, double value) {
+  if (value >= field.min && value <= field.max) return {};
+  return fmt::format("{} is {}, and must be between {} and {}", field.name, value, field.min, field.max);
+}
+
+std::string TypeProblem(const Field& field, const Json& value) {
+  return fmt::format("{} must be {} {}, not {}", field.name, field.type() == "integer" ? "an" : "a", field.type(),
+                     DumpJson(value));
+}
+
+// Each Assign returns what is wrong, or nothing.
+std::string Assign(int64_t& to, const Field& field, const Json& value) {
+  if (value.is_number_integer()) {
+    if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
+      return RangeProblem(field, value.get<double>());
+    }
+    to = value.get<int64_t>();
+  } else if (value.is_number_float() && std::abs(value.get<double>()) < 9e15 &&
+             value.get<double>() == std::floor(value.get<double>())) {
+    to = static_cast<int64_t>(value.get<double>());
+  } else {
+    return TypeProblem(field, value);
+  }
+  return RangeProblem(field, static_cast<double>(to));
+}
+
+std::string Assign(double& to, const Field& field, const Json& value) {
+  if (!value.is_number()) return TypeProblem(field, value);
+  to = value.get<double>();
+  if (to == 0) to = 0;  // no negative zero in a canonical spec
+  return RangeProblem(field, to);
+}
+
+std::string Assign(bool& to, const Field& field, const Json& value) {
+  if (!value.is_boolean()) return TypeProblem(field, value);
+  to = value.get<bool>();
+  return {};
+}
+
+std::string Assign(std::string& to, const Field& field, const Json& value) {
+  if (!value.is_string()) return TypeProblem(field, value);
+  to = value.get<std::string>();
+  if (field.choices.empty()) return {};
+  const auto choices = SplitChoices(field.choices);
+  for (const auto& choice : choices) {
+    if (choice == to) return {};
+  }
+  return fmt::format("{} '{}' is not one of {}{}", field.name, to, Join(choices, ", "), DidYouMean(to, choices));
+}
+
+void AppendString(std::string_view text, std::string& out) {
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) {
+      out += DumpJson(Json(std::string(text)));
+      return;
+    }
+  }
+  out += '"';
+  out += text;
+  out += '"';
+}
+
+void AppendValue(const RunSpec& spec, const Field& field, std::string& out) {
+  if (const auto* i = std::get_if<int64_t RunSpec::*>(&field.member)) {
+    const fmt::format_int text(spec.*(*i));
+    out.append(text.data(), text.size());
+  } else if (const auto* d = std::get_if<double RunSpec::*>(&field.member)) {
+    char text[32];
+    out.append(text, std::to_chars(text, text + sizeof text, spec.*(*d)).ptr);
+  } else if (const auto* b = std::get_if<bool RunSpec::*>(&field.member)) {
+    out += spec.*(*b) ? "true" : "false";
+  } else {
+    AppendString(spec.*std::get<std::string RunSpec::*>(field.member), out);
+  }
+}
+
+}  // namespace
+
+RunSpec FamilyDefaults(std::string_view family) {
+  RunSpec spec;
+  spec.family = family;
+  if (family == "llama") spec.rope_theta = 500000;
+  if (family == "gpt") spec.tied_head = true;
+  if (family == "stack") {
+    spec.dropout = 0.1;
+    spec.optimizer = "adam";
+    spec.learning_rate = 1e-4;
+    spec.beta2 = 0.999;
+    spec.weight_decay = 0;
+  }
+  return spec;
+}
+
+std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& value) {
+  const Field* field = FindField(name);
+  if (field == nullptr) {
+    return {{std::string(name), fmt::format("unknown field '{}'{}", name, DidYouMean(name, SettableNames()))}};
+  }
+  if (name == "model") {
+    if (!value.is_string()) return {{"model", TypeProblem(*field, value)}};
+    const Preset* preset = FindPreset(value.get<std::string>());
+    if (preset == nullptr) {
+      return {{"model", fmt::format("unknown model '{}'{}", value.get<std::string>(),
+                                    DidYouMean(value.get<std::string>(), PresetNames()))}};
+    }
+    ApplyPreset(*preset, spec);
+    return {};
+  }
+  std::string problem = std::visit([&](auto member) { return Assign(spec.*member, *field, value); }, field->member);
+  if (problem.empty()) return {};
+  return {{std::string(name), std::move(problem)}};
+}
+
+RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
+  const size_t before = problems.size();
+  const auto set = [&](RunSpec& spec, const std::string& name) {
+    auto wrong = SetField(spec, name, values.at(name));
+    problems.insert(problems.end(), std::make_move_iterator(wrong.begin()), std::make_move_iterator(wrong.end()));
+  };
+  RunSpec spec;
+  if (values.contains("family")) set(spec, "family");
+  if (values.contains("model")) set(spec, "model");
+  const std::string family = spec.family;
+  if (values.contains("family") && values.at("family").is_string() && problems.size() == before &&
+      values.at("family") != family) {
+    problems.push_back({"family", fmt::format("family is {}, but the model {} is a {}", DumpJson(values.at("family")),
+                                              DumpJson(values.at("model")), family)});
+  }
+  spec = FamilyDefaults(family);
+  if (values.contains("model") && problems.size() == before) set(spec, "model");
+  for (const auto& [name, value] : values.items()) {
+    if (name != "model" && name != "family") set(spec, name);
+  }
+  if (problems.size() != before) return spec;
+  Canonicalize(spec);
+  auto wrong = CheckSpec(spec);
+  problems.insert(problems.end(), std::make_move_iterator(wrong.begin()), std::make_move_iterator(wrong.end()));
+  return spec;
+}
+
+void Canonicalize(RunSpec& spec) {
+  if (spec.kv_heads == 0) spec.kv_heads = spec.heads;
+  if (spec.head_dim == 0 && spec.heads > 0 && spec.hidden % spec.heads == 0) spec.head_dim = spec.hidden / spec.heads;
+  if (spec.state_precision.empty()) spec.state_precision = spec.family == "stack" ? spec.precision : "fp32";
+  if (spec.checkpointing == "full/1") spec.checkpointing = "full";
+  const Preset* preset = PresetOfShape(spec);
+  spec.model =
+      preset != nullptr ? std::string(preset->name) : fmt::format("{}-{}x{}", spec.family, spec.layers, spec.hidden);
+}
+
+bool ParseCheckpointing(std::string_view text, std::string& kind, int64_t& every) {
+  kind = text.substr(0, text.find('/'));
+  every = kind == "full" ? 1 : 0;
+  if (kind.size() == text.size()) return kind == "none" || kind == "selective" || kind == "full";
+  if (kind != "full") return false;
+  const std::string_view number = text.substr(kind.size() + 1);
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), every);
+  return error == std::errc() && end == number.data() + number.size() && every >= 1;
+}
+
+std::vector<Problem> CheckSpec(const RunSpec& s) {
+  std::vector<Problem> problems;
+  const auto add = [&](std::string_view field, std::string message) {
+    problems.push_back({std::string(field), std::move(message)});
+  };
+  for (const auto& [name, value] :
+       {std::pair{"layers", s.layers}, {"hidden", s.hidden}, {"heads", s.heads}, {"ffn", s.ffn}}) {
+    if (value <= 0)
+      add(name, fmt::format("{} is not given; name a model, or give layers, hidden, heads, ffn and vocab", name));
+  }
+  if (!problems.empty()) return problems;
+  if (s.head_dim == 0) add("heads", fmt::format("hidden {} is not divisible by heads {}", s.hidden, s.heads));
+  if (s.heads % s.kv_heads != 0)
+    add("kv_heads", fmt::format("heads {} is not divisible by kv_heads {}", s.heads, s.kv_heads));
+  if (s.family == "llama") {
+    if (s.head_dim % 2 != 0)
+      add("head_dim", fmt::format("head_dim {} is odd; rotary embedding turns pairs", s.head_dim));
+    if (s.rope_theta <= 0) add("rope_theta", "rope_theta must be above 0 for llama");
+  } else {
+    if (s.kv_heads != s.heads)
+      add("kv_heads", fmt::format("{} has no grouped-query attention: kv_heads must equal heads", s.family));
+    if (s.head_dim != 0 && s.head_dim * s.heads != s.hidden) {
+      add("head_dim",
+          fmt::format("{} needs heads x head_dim = hidden, not {} x {} = {}", s.family, s.heads, s.head_dim, s.hidden));
+    }
+    if (s.rope_theta != 0) add("rope_theta", fmt::format("{} has no rotary embedding", s.family));
+  }
+  if (s.family == "stack") {
+    if (s.vocab != 0) add("vocab", "stack has no embedding and no head: vocab must be 0");
+    if (s.tied_head) add("tied_head", "stack has no head to tie");
+    if (s.data != "synthetic") add("data", "stack trains on random input: data must be synthetic");
+  } else {
+    if (s.vocab <= 0) add("vocab", fmt::format("vocab is not given; {} needs one", s.family));
+    if (s.data != "synthetic" && s.vocab > 0 && s.vocab < 256)
+      add("vocab", "text is read as bytes: vocab must be at least 256");
+  }
+  if (s.family == "gpt") {
+    if (s.positions <= 0) add("positions", "positions is not given; gpt needs the longest sequence it can take");
+    if (s.positions > 0 && s.seq_length > s.positions) {
+      add("seq_length", fmt::format("seq_length {} is beyond this gpt's {} positions", s.seq_length, s.positions));
+    }
+  } else if (s.positions != 0) {
+    add("positions", fmt::format("{} has no learned positions", s.family));
+  }
+  std::string kind;
+  int64_t every = 0;
+  if (!ParseCheckpointing(s.checkpointing, kind, every)) {
+    add("checkpointing",
+        fmt::format("checkpointing '{}' is not one of none, selective, full, full/K", s.checkpointing));
+  } else if (every > s.layers) {
+    add("checkpointing", fmt::format("checkpointing {} spans more than the {} layers", s.checkpointing, s.layers));
+  }
+  if (s.precision == "fp32" && s.state_precision != "fp32")
+    add("state_precision", "state_precision must be fp32 when precision is fp32");
+  if (s.communicator == "self" && s.ranks != 1 && s.device != "meta") {
+    add("ranks", fmt::format("{} ranks need communicator: virtual (or device: meta)", s.ranks));
+  }
+  if (s.learning_rate_min > s.learning_rate) add("learning_rate_min", "learning_rate_min is above learning_rate");
+  return problems;
+}
+
+void AppendSpec(const RunSpec& spec, std::string& out) {
+  static constexpr std::string_view kVersionKey = "version";
+  char separator = '{';
+  bool version_written = false;
+  for (const Field& field : Fields()) {
+    if (!version_written && field.name > kVersionKey) {
+      out += fmt::format("{}\"{}\":{}", separator, kVersionKey, kRunSpecVersion);
+      version_written = true;
+    }
+    out += separator;
+    separator = ',';
+    AppendField(spec, field, out);
+  }
+  out += '}';
+}
+
+void AppendField(const RunSpec& spec, const Field& field, std::string& out) {
+  out += '"';
+  out += field.name;
+  out += "\":";
+  AppendValue(spec, field, out);
+}
+
+std::string EncodeSpec(const RunSpec& spec) {
+  std::string out;
+  out.reserve(1024);
+  AppendSpec(spec, out);
+  return out;
+}
+
+RunSpec DecodeSpec(const Json& document, const std::string& source) {
+  if (!document.is_object()) throw Error(ErrorKind::kInvalidInput, source + ": a RunSpec is a JSON object");
+  Json values = document;
+  const Json version = values.contains("version") ? values["version"] : Json();
+  if (version != kRunSpecVersion) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{}: RunSpec version {}, but this program speaks version {}", source, DumpJson(version),
+                            kRunSpecVersion),
+                "use a harness and a trainer of the same release");
+  }
+  values.erase("version");
+  // A canonical spec carries the derived name of its model, which need not be a preset.
+  if (values.contains("model") && values["model"].is_string() && values.contains("layers")) values.erase("model");
+  std::vector<Problem> problems;
+  RunSpec spec = BuildSpec(values, problems);
+  if (!problems.empty()) {
+    std::string text = source + ":";
+    for (const Problem& problem : problems) text += "\n  " + problem.message;
+    throw Error(ErrorKind::kInvalidInput, text);
+  }
+  return spec;
+}
+
+std::string PointId(const RunSpec& spec) { return Hex(Hash(EncodeSpec(spec))); }
+
+}  // namespace ridgeline

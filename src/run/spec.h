@@ -1,0 +1,50 @@
+// RunSpec: built from named values, made canonical, checked, encoded, identified.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "run/fields.h"
+
+namespace ridgeline {
+
+// What is wrong with a spec, and which field to point at.
+struct Problem {
+  std::string field;
+  std::string message;
+};
+
+// The defaults of a family: stack has NVIDIA's fsdp.py ones (dropout 0.1, Adam at 1e-4, state in the working dtype).
+RunSpec FamilyDefaults(std::string_view family);
+
+// Sets one field from a JSON value. Returns what is wrong (type, range, choice), or nothing. `model` names a preset and
+// sets the shape.
+std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& value);
+
+// A spec from named values (a JSON object): the family's defaults, the preset's shape, then every other value; made
+// canonical and checked. Problems are appended; the spec is meaningful only where none were.
+RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems);
+
+// Fills in what depends on other fields (kv_heads, head_dim, state_precision, model). Idempotent.
+void Canonicalize(RunSpec& spec);
+
+// What a canonical spec can't be: an impossible shape, a combination nothing can run.
+std::vector<Problem> CheckSpec(const RunSpec& spec);
+
+// "full/4" -> {kind "full", every 4}; every is 1 for full, 0 for the others. False where it is none of the policies.
+bool ParseCheckpointing(std::string_view text, std::string& kind, int64_t& every);
+
+// Canonical JSON: one line, sorted keys, every field, `version`. Equal specs give equal text.
+std::string EncodeSpec(const RunSpec& spec);
+void AppendSpec(const RunSpec& spec, std::string& out);                       // the same, appended
+void AppendField(const RunSpec& spec, const Field& field, std::string& out);  // one field of it: "name":value
+
+// Throws Error(kInvalidInput) naming `source`, for a wrong version, an unknown key, or any problem.
+RunSpec DecodeSpec(const Json& document, const std::string& source);
+
+// The id of a point: 32 hexadecimal digits of the hash of the canonical JSON.
+std::string PointId(const RunSpec& spec);
+
+}  // namespace ridgeline

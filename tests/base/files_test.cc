@@ -1,0 +1,331 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/process.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+std::set<std::string> Names(const fs::path& dir) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(dir)) names.insert(entry.path().filename());
+  return names;
+}
+
+// The Error that `action` throws.
+Error Caught(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {ErrorKind::kInternal, ""};
+}
+
+// A process that runs `body` and is not told of gtest.
+pid_t Fork(const std::function<void()>& body) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    try {
+      body();
+    } catch (...) {
+      ::_exit(99);
+    }
+    ::_exit(0);
+  }
+  return pid;
+}
+
+void KillAndReap(pid_t pid) {
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
+TEST(Files, WhatIsWrittenIsRead) {
+  const TempDir dir;
+  std::string bytes("a\0b\r\n\xff", 6);
+  for (int i = 0; i < 20; ++i) bytes += bytes;  // several megabytes: more than one read
+  WriteFileAtomic(dir / "a", bytes);
+  EXPECT_EQ(ReadFile(dir / "a"), bytes);
+  WriteFileAtomic(dir / "a", "");
+  EXPECT_EQ(ReadFile(dir / "a"), "");
+}
+
+TEST(Files, ReadNamesWhatItCannotRead) {
+  const TempDir dir;
+  for (const fs::path& path : {dir / "missing", dir.path()}) {
+    const Error error = Caught([&] { ReadFile(path); });
+    EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+    EXPECT_THAT(error.message(), HasSubstr(path.string()));
+  }
+}
+
+TEST(Files, TailIsTheEnd) {
+  const TempDir dir;
+  WriteFileAtomic(dir / "log", "0123456789");
+  EXPECT_EQ(ReadTail(dir / "log", 4), "6789");
+  EXPECT_EQ(ReadTail(dir / "log", 10), "0123456789");
+  EXPECT_EQ(ReadTail(dir / "log", 1000), "0123456789");
+  EXPECT_EQ(ReadTail(dir / "log", 0), "");
+  EXPECT_EQ(ReadTail(dir / "missing", 4), "");
+  WriteFileAtomic(dir / "log", "");
+  EXPECT_EQ(ReadTail(dir / "log", 4), "");
+}
+
+TEST(Files, AtomicWriteLeavesNothingElseBehind) {
+  const TempDir dir;
+  WriteFileAtomic(dir / "a", "1");
+  WriteFileAtomic(dir / "a", "22");
+  EXPECT_EQ(Names(dir.path()), std::set<std::string>{"a"});
+  struct stat status {};
+  ASSERT_EQ(::stat((dir / "a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0644U);
+}
+
+TEST(Files, AtomicWriteTakesABareName) {
+  const TempDir dir;
+  const fs::path before = fs::current_path();
+  fs::current_path(dir.path());
+  WriteFileAtomic("bare", "1");
+  fs::current_path(before);
+  EXPECT_EQ(ReadFile(dir / "bare"), "1");
+}
+
+TEST(Files, AtomicWriteReplacesALinkNotItsTarget) {
+  const TempDir dir;
+  WriteFileAtomic(dir / "target", "kept");
+  fs::create_symlink(dir / "target", dir / "link");
+  WriteFileAtomic(dir / "link", "new");
+  EXPECT_EQ(ReadFile(dir / "target"), "kept");
+  EXPECT_EQ(ReadFile(dir / "link"), "new");
+}
+
+TEST(Files, AtomicWriteIntoAMissingFolderIsAnError) {
+  const TempDir dir;
+  const Error error = Caught([&] { WriteFileAtomic(dir / "no/a", "1"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_THAT(error.message(), HasSubstr((dir / "no").string()));
+}
+
+TEST(Files, AtomicWriteOverAFolderIsAnErrorAndLeavesNoTemporary) {
+  const TempDir dir;
+  fs::create_directories(dir / "a/b");
+  EXPECT_THAT(Caught([&] { WriteFileAtomic(dir / "a", "1"); }).message(), HasSubstr((dir / "a").string()));
+  EXPECT_EQ(Names(dir.path()), std::set<std::string>{"a"});
+}
+
+// Killed at any moment, the file holds the old bytes or the new ones, whole.
+TEST(Files, AtomicWriteUnderKill) {
+  const TempDir dir;
+  const fs::path path = dir / "result.json";
+  const std::string even(300'000, 'e');
+  const std::string odd(200'000, 'o');
+  WriteFileAtomic(path, even);
+  SystemClock clock;
+  for (int round = 0; round < 25; ++round) {
+    const pid_t writer = Fork([&] {
+      for (;;) {
+        WriteFileAtomic(path, odd);
+        WriteFileAtomic(path, even);
+      }
+    });
+    clock.SleepNs(300'000 + round * 1'500'000);
+    KillAndReap(writer);
+    const std::string bytes = ReadFile(path);
+    ASSERT_TRUE(bytes == even || bytes == odd) << "round " << round << ": " << bytes.size() << " bytes";
+  }
+}
+
+TEST(Files, AReaderNeverSeesHalfAFile) {
+  const TempDir dir;
+  const fs::path path = dir / "result.json";
+  const std::string even(100'000, 'e');
+  const std::string odd(50'000, 'o');
+  WriteFileAtomic(path, even);
+  const pid_t writer = Fork([&] {
+    for (;;) {
+      WriteFileAtomic(path, odd);
+      WriteFileAtomic(path, even);
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    const std::string bytes = ReadFile(path);
+    EXPECT_TRUE(bytes == even || bytes == odd) << bytes.size() << " bytes";
+  }
+  KillAndReap(writer);
+}
+
+// A file-size limit fails a write half-way on any machine, as a full disk does.
+TEST(Files, AWriteThatFailsHalfWayKeepsTheOldBytes) {
+  const TempDir dir;
+  WriteFileAtomic(dir / "a", "old");
+  const pid_t pid = Fork([&] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(2);
+    try {
+      WriteFileAtomic(dir / "a", std::string(100'000, 'x'));
+    } catch (const Error& error) {
+      ::_exit(error.kind() == ErrorKind::kInfrastructure ? 42 : 3);
+    }
+  });
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 42);
+  EXPECT_EQ(ReadFile(dir / "a"), "old");
+  EXPECT_EQ(Names(dir.path()), std::set<std::string>{"a"});
+}
+
+TEST(Files, AFullDiskKeepsTheOldBytesAndSaysSo) {
+  const TempDir dir;
+  if (::geteuid() != 0 || ::unshare(CLONE_NEWNS) != 0) GTEST_SKIP() << "a small tmpfs needs root";
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("tmpfs", dir.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "this container may not mount";
+  }
+  WriteFileAtomic(dir / "a", "old");
+  const Error error = Caught([&] { WriteFileAtomic(dir / "a", std::string(1'000'000, 'x')); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_THAT(error.message(), HasSubstr((dir / "a").string()));
+  EXPECT_THAT(error.hint(), HasSubstr("full"));
+  EXPECT_EQ(ReadFile(dir / "a"), "old");
+  EXPECT_EQ(Names(dir.path()), std::set<std::string>{"a"});
+  WriteFileAtomic(dir / "a", "new");  // the space of the failed write was given back
+  EXPECT_EQ(ReadFile(dir / "a"), "new");
+  ::umount(dir.path().c_str());
+}
+
+TEST(Files, MakeDirsMakesParentsAndIsContentWithWhatIsThere) {
+  const TempDir dir;
+  MakeDirs(dir / "a/b/c");
+  EXPECT_TRUE(fs::is_directory(dir / "a/b/c"));
+  EXPECT_NO_THROW(MakeDirs(dir / "a/b/c"));
+}
+
+TEST(Files, MakeDirsNamesWhatIsInTheWay) {
+  const TempDir dir;
+  WriteFileAtomic(dir / "file", "");
+  const Error error = Caught([&] { MakeDirs(dir / "file/sub"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_THAT(error.message(), HasSubstr((dir / "file/sub").string()));
+  EXPECT_THROW(MakeDirs(dir / "file"), Error);
+}
+
+TEST(FileLock, IsExclusiveAndGivenBack) {
+  const TempDir dir;
+  {
+    const auto lock = FileLock::Try(dir / "lock");
+    ASSERT_TRUE(lock.has_value());
+    EXPECT_FALSE(FileLock::Try(dir / "lock").has_value());
+    EXPECT_TRUE(FileLock::Try(dir / "other").has_value());
+  }
+  EXPECT_TRUE(FileLock::Try(dir / "lock").has_value());
+}
+
+TEST(FileLock, MovesWithItsObject) {
+  const TempDir dir;
+  auto first = FileLock::Try(dir / "lock");
+  ASSERT_TRUE(first.has_value());
+  std::optional<FileLock> second(std::move(*first));
+  first.reset();
+  EXPECT_FALSE(FileLock::Try(dir / "lock").has_value());
+  second.reset();
+  EXPECT_TRUE(FileLock::Try(dir / "lock").has_value());
+}
+
+TEST(FileLock, AnotherProcessHoldsItUntilItIsKilled) {
+  const TempDir dir;
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t holder = Fork([&] {
+    const auto lock = FileLock::Try(dir / "lock");
+    const char held = lock.has_value() ? 'y' : 'n';
+    if (::write(ready[1], &held, 1) == 1) ::pause();
+  });
+  char held = 0;
+  ASSERT_EQ(::read(ready[0], &held, 1), 1);
+  EXPECT_EQ(held, 'y');
+  EXPECT_FALSE(FileLock::Try(dir / "lock").has_value());
+  KillAndReap(holder);
+  EXPECT_TRUE(FileLock::Try(dir / "lock").has_value());
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+// So a job that outlives its driver keeps the job's lock.
+TEST(FileLock, AChildThatInheritsItHoldsIt) {
+  const TempDir dir;
+  auto lock = FileLock::Try(dir / "lock");
+  ASSERT_TRUE(lock.has_value());
+  SpawnOptions options;
+  options.inherit_fds = {lock->fd()};
+  options.die_with_parent = true;
+  Child heir = Child::Spawn({"sleep", "600"}, options);
+  lock.reset();
+  EXPECT_FALSE(FileLock::Try(dir / "lock").has_value());
+  heir.Signal(SIGKILL);
+  heir.Wait();
+  EXPECT_TRUE(FileLock::Try(dir / "lock").has_value());
+}
+
+TEST(FileLock, AChildDoesNotInheritItUnasked) {
+  const TempDir dir;
+  auto lock = FileLock::Try(dir / "lock");
+  ASSERT_TRUE(lock.has_value());
+  SpawnOptions options;
+  options.die_with_parent = true;
+  Child stranger = Child::Spawn({"sleep", "600"}, options);
+  lock.reset();
+  EXPECT_TRUE(FileLock::Try(dir / "lock").has_value());
+  stranger.Signal(SIGKILL);
+  stranger.Wait();
+}
+
+TEST(FileLock, NamesTheFileItCannotOpen) {
+  const TempDir dir;
+  const Error error = Caught([&] { FileLock::Try(dir / "no/lock"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_THAT(error.message(), HasSubstr((dir / "no/lock").string()));
+}
+
+TEST(DataDir, RidgelineHomeComesFirst) {
+  const TempDir dir;
+  ::setenv("RIDGELINE_HOME", dir.path().c_str(), 1);
+  EXPECT_EQ(DataDir("reports"), dir / "reports");
+  ::unsetenv("RIDGELINE_HOME");
+}
+
+TEST(DataDir, SaysWhatItLookedForAndWhatToDo) {
+  ::unsetenv("RIDGELINE_HOME");
+  const Error error = Caught([] { DataDir("no-such-data"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_THAT(error.message(), HasSubstr("no-such-data"));
+  EXPECT_THAT(error.hint(), HasSubstr("RIDGELINE_HOME"));
+}
+
+TEST(DataDir, ProgramDirHoldsThisProgram) { EXPECT_TRUE(fs::exists(ProgramDir() / "test_base")); }
+
+}  // namespace
+}  // namespace ridgeline

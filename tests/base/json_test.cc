@@ -1,0 +1,105 @@
+#include "base/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::HasSubstr;
+
+// The Error that parsing `text` throws.
+Error Refusal(const std::string& text) {
+  try {
+    ParseJson(text, "results/a.json");
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "accepted: " << text;
+  return {ErrorKind::kInternal, ""};
+}
+
+TEST(Json, EqualDocumentsAreEqualText) {
+  EXPECT_EQ(DumpJson(ParseJson(R"({"b": 1, "a": [true, null, 0.5]})", "x")),
+            DumpJson(ParseJson(R"({"a":[true,null,0.5],"b":1})", "y")));
+  EXPECT_EQ(DumpJson(ParseJson(R"({"b": 1, "a": 2})", "x")), R"({"a":2,"b":1})");
+}
+
+TEST(Json, RefusalsNameTheSourceAndThePlace) {
+  const Error error = Refusal("{\"a\": 1,\n \"b\": }");
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
+  EXPECT_THAT(error.message(), HasSubstr("results/a.json"));
+  EXPECT_THAT(error.message(), HasSubstr("line 2"));
+}
+
+TEST(Json, RefusesWhatIsCutShortAnywhere) {
+  const std::string whole = R"({"a": {"b": [1, 2, "three"]}, "c": -1.5e3, "d": true})";
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_EQ(Refusal(whole.substr(0, size)).kind(), ErrorKind::kInvalidInput) << size;
+  }
+  EXPECT_NO_THROW(ParseJson(whole, "whole"));
+}
+
+TEST(Json, AnEmptyFileGetsAHint) { EXPECT_THAT(Refusal("").hint(), HasSubstr("cut short")); }
+
+TEST(Json, RefusesWhatFollowsTheDocument) {
+  Refusal("{} {}");
+  Refusal("1,");
+  Refusal("{\"a\": 1}garbage");
+}
+
+TEST(Json, RefusesNumbersJsonDoesNotHave) {
+  Refusal("NaN");
+  Refusal("Infinity");
+  Refusal("1e999");
+  Refusal("01");
+}
+
+TEST(Json, RefusesBytesThatAreNotUtf8) { Refusal("\"\xff\xfe\""); }
+
+TEST(Json, KeepsEveryBitOfADouble) {
+  for (const double value : {0.1, 1.0 / 3, 3e-4, 1e-5, 123456789.123456789, std::numeric_limits<double>::denorm_min(),
+                             std::numeric_limits<double>::max(), std::numeric_limits<double>::epsilon()}) {
+    EXPECT_EQ(ParseJson(DumpJson(value), "x").get<double>(), value);
+  }
+}
+
+TEST(Json, KeepsLargeIntegers) {
+  EXPECT_EQ(ParseJson("9223372036854775807", "x").get<int64_t>(), std::numeric_limits<int64_t>::max());
+}
+
+TEST(Json, DumpNeverThrows) {
+  const std::string text = DumpJson(Json{{"log", "bad \xc3( byte \xff"}});
+  EXPECT_THAT(text, HasSubstr("\xEF\xBF\xBD"));
+  EXPECT_NO_THROW(ParseJson(text, "x"));
+}
+
+TEST(Json, DumpEscapesControlCharacters) {
+  const std::string text = DumpJson(std::string("a\x1b[31m\n\0b", 9));
+  for (const char c : text) EXPECT_GE(static_cast<unsigned char>(c), 0x20);
+}
+
+TEST(Json, IndentsOnRequest) { EXPECT_EQ(DumpJson(Json{{"a", 1}}, 2), "{\n  \"a\": 1\n}"); }
+
+TEST(Json, ReadsAFileAndNamesTheOneThatIsMissing) {
+  const TempDir dir;
+  WriteFileAtomic(dir / "a.json", "{\"a\": [1]}");
+  EXPECT_EQ(ReadJsonFile(dir / "a.json")["a"][0], 1);
+  try {
+    ReadJsonFile(dir / "b.json");
+    FAIL() << "read a file that is not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+    EXPECT_THAT(error.message(), HasSubstr((dir / "b.json").string()));
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline

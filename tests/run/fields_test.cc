@@ -1,0 +1,72 @@
+#include "run/fields.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace ridgeline {
+namespace {
+
+TEST(Fields, AreSortedUniqueAndDocumented) {
+  std::string_view last;
+  for (const Field& field : Fields()) {
+    EXPECT_LT(last, field.name);
+    last = field.name;
+    EXPECT_GT(field.help.size(), 10U) << field.name;
+    EXPECT_EQ(FindField(field.name), &field);
+    EXPECT_EQ(field.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string_view::npos);
+    if (field.type() == "integer" || field.type() == "number") {
+      EXPECT_LT(field.min, field.max) << field.name;
+    }
+    if (!field.choices.empty()) {
+      EXPECT_EQ(field.type(), "text") << field.name;
+    }
+  }
+}
+
+TEST(Fields, NameEveryMemberOnce) {
+  // A RunSpec of distinct members: if two fields shared one, or one were missing, setting all would leave a default.
+  std::set<const void*> members;
+  RunSpec spec;
+  for (const Field& field : Fields()) {
+    std::visit([&](auto member) { EXPECT_TRUE(members.insert(&(spec.*member)).second) << field.name; }, field.member);
+  }
+  // All members are 8-byte numbers, bools or strings; adding one to RunSpec without a field changes this sum.
+  size_t bytes = 0;
+  for (const Field& field : Fields()) {
+    bytes += std::visit([&](auto member) { return std::max(sizeof(spec.*member), sizeof(int64_t)); }, field.member);
+  }
+  EXPECT_EQ(bytes, sizeof(RunSpec));
+}
+
+TEST(Fields, UnknownNamesAreNotFound) {
+  for (const char* name : {"", "batch", "batch_sizes", "BATCH_SIZE", "zzz", "aaa", "version"}) {
+    EXPECT_EQ(FindField(name), nullptr) << name;
+  }
+}
+
+TEST(Fields, DefaultsAreWithinTheirOwnLimits) {
+  const RunSpec spec;
+  for (const Field& field : Fields()) {
+    if (const auto* i = std::get_if<int64_t RunSpec::*>(&field.member); i != nullptr && spec.*(*i) != 0) {
+      EXPECT_GE(static_cast<double>(spec.*(*i)), field.min) << field.name;
+      EXPECT_LE(static_cast<double>(spec.*(*i)), field.max) << field.name;
+    }
+  }
+}
+
+TEST(Fields, TextIsForPeople) {
+  RunSpec spec;
+  spec.batch_size = 8;
+  spec.learning_rate = 0.0003;
+  spec.tied_head = true;
+  EXPECT_EQ(FieldText(spec, *FindField("batch_size")), "8");
+  EXPECT_EQ(FieldText(spec, *FindField("learning_rate")), "0.0003");
+  EXPECT_EQ(FieldText(spec, *FindField("tied_head")), "true");
+  EXPECT_EQ(FieldText(spec, *FindField("precision")), "bf16");
+}
+
+}  // namespace
+}  // namespace ridgeline

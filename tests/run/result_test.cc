@@ -1,0 +1,126 @@
+#include "run/result.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+RunResult Full() {
+  RunResult r;
+  r.point_id = "0123456789abcdef0123456789abcdef";
+  r.status = RunStatus::kOomHost;
+  r.message = "needs more";
+  r.hint = "use less";
+  r.evidence = {{"wanted_bytes", "12"}};
+  r.provenance = Provenance::kPredicted;
+  r.emulated = true;
+  r.device = "a <cpu>";
+  r.communicator = "virtual";
+  r.parameters = 1235814400;
+  r.tokens_per_step = 4096;
+  r.throughput = {123.5, 99.25};
+  r.step_ns = {{9, 5, 6}, 5, 6, 0.125};
+  r.loss = {10.5, 9.25};
+  r.grad_norm = {1.5};
+  r.memory = {100, {{"parameters", 60}, {"logits", 40}}, 120};
+  r.flops = {1e12, 2e12, 3e12};
+  r.started_unix_ns = 1;
+  r.ended_unix_ns = 2;
+  r.environment = {{"cpu", "x"}};
+  return r;
+}
+
+std::string Refusal(const Json& document) {
+  try {
+    DecodeResult(document, "result.json");
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    return e.message();
+  }
+  return "accepted";
+}
+
+TEST(Result, DecodesWhatItEncodes) {
+  const RunResult r = Full();
+  const Json document = EncodeResult(r);
+  const RunResult back = DecodeResult(ParseJson(DumpJson(document), "x"), "x");
+  EXPECT_EQ(EncodeResult(back), document);
+  EXPECT_EQ(back.status, RunStatus::kOomHost);
+  EXPECT_EQ(back.provenance, Provenance::kPredicted);
+  EXPECT_TRUE(back.emulated);
+  EXPECT_EQ(back.step_ns.all_ns, r.step_ns.all_ns);
+  EXPECT_EQ(back.memory.by_category, r.memory.by_category);
+  EXPECT_EQ(back.throughput.cold_tokens_per_s, 99.25);
+}
+
+TEST(Result, TheNamesOfTheContractAreThere) {
+  const Json d = EncodeResult(Full());
+  EXPECT_EQ(d.at("version"), 1);
+  EXPECT_EQ(d.at("status"), "oom_host");
+  EXPECT_EQ(d.at("throughput").at("steady_tokens_per_s"), 123.5);
+  EXPECT_EQ(d.at("throughput").at("cold_tokens_per_s"), 99.25);
+  EXPECT_EQ(d.at("memory").at("planned_peak_bytes"), 100);
+  EXPECT_EQ(d.at("memory").at("by_category").at("logits"), 40);
+  EXPECT_EQ(d.at("memory").at("rss_peak_bytes"), 120);
+  EXPECT_EQ(d.at("step_ns").at("median"), 5);
+  EXPECT_EQ(d.at("provenance"), "predicted");
+  EXPECT_EQ(d.at("emulated"), true);
+}
+
+TEST(Result, ALossThatIsNotFiniteTravelsAsNull) {
+  RunResult r = Full();
+  r.loss = {1.0, NAN, INFINITY};
+  const RunResult back = DecodeResult(ParseJson(DumpJson(EncodeResult(r)), "x"), "x");
+  ASSERT_EQ(back.loss.size(), 3U);
+  EXPECT_EQ(back.loss[0], 1.0);
+  EXPECT_TRUE(std::isnan(back.loss[1]));
+  EXPECT_TRUE(std::isnan(back.loss[2]));
+}
+
+TEST(Result, AnotherTrainerMayLeaveFieldsOut) {
+  const RunResult r = DecodeResult({{"version", 1}, {"status", "ok"}}, "x");
+  EXPECT_EQ(r.status, RunStatus::kOk);
+  EXPECT_EQ(r.memory.rss_peak_bytes, 0);
+}
+
+TEST(Result, RefusesWhatIsNoResult) {
+  EXPECT_THAT(Refusal(Json::array()), HasSubstr("result.json: a RunResult is a JSON object"));
+  EXPECT_THAT(Refusal(Json::object()), HasSubstr("version null"));
+  EXPECT_THAT(Refusal({{"version", 9}, {"status", "ok"}}), HasSubstr("RunResult version 9"));
+  EXPECT_THAT(Refusal({{"version", 1}}), HasSubstr("status"));
+  EXPECT_THAT(Refusal({{"version", 1}, {"status", "great"}}), HasSubstr("unknown status 'great'"));
+  EXPECT_THAT(Refusal({{"version", 1}, {"status", 3}}), HasSubstr("result.json"));
+  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"provenance", "guessed"}}), HasSubstr("guessed"));
+  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"parameters", "many"}}), HasSubstr("not a RunResult"));
+  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"loss", {1, "x"}}}), HasSubstr("not a RunResult"));
+  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"loss", 5}}), HasSubstr("result.json"));
+  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"evidence", {{"a", 1}}}}), HasSubstr("not a RunResult"));
+  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"memory", "lots"}}), HasSubstr("not a RunResult"));
+}
+
+TEST(Result, EveryStatusHasANameAndComesBack) {
+  EXPECT_EQ(StatusNames().size(), 12U);
+  for (const std::string& name : StatusNames()) EXPECT_EQ(StatusName(StatusFromName(name)), name);
+  EXPECT_EQ(StatusName(RunStatus::kSkippedPredictedOom), "skipped_predicted_oom");
+  EXPECT_THROW(StatusFromName("OK"), Error);
+}
+
+TEST(Result, ExitCodesAndStatusesAgree) {
+  for (const RunStatus status : {RunStatus::kOk, RunStatus::kInvalid, RunStatus::kOomDevice, RunStatus::kOomHost,
+                                 RunStatus::kDiverged, RunStatus::kPreempted, RunStatus::kCrashed}) {
+    EXPECT_EQ(StatusOfExitCode(static_cast<int>(ExitCodeOf(status))), status);
+  }
+  for (const int unknown : {1, 4, 99, 127, 255, -1}) EXPECT_EQ(StatusOfExitCode(unknown), RunStatus::kCrashed);
+  EXPECT_EQ(ExitCodeOf(RunStatus::kTimeout), TrainerExit::kCrashed);
+}
+
+}  // namespace
+}  // namespace ridgeline

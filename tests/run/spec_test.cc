@@ -1,0 +1,250 @@
+#include "run/spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+RunSpec Good(const Json& values) {
+  std::vector<Problem> problems;
+  RunSpec spec = BuildSpec(values, problems);
+  EXPECT_THAT(problems, IsEmpty()) << values << ": " << problems.front().message;
+  return spec;
+}
+
+std::vector<Problem> Wrong(const Json& values) {
+  std::vector<Problem> problems;
+  BuildSpec(values, problems);
+  return problems;
+}
+
+// The only problem of `values`.
+Problem Only(const Json& values) {
+  const auto problems = Wrong(values);
+  EXPECT_EQ(problems.size(), 1U) << values;
+  return problems.empty() ? Problem{} : problems.front();
+}
+
+Json Tiny() { return {{"family", "llama"}, {"layers", 2}, {"hidden", 64}, {"heads", 4}, {"ffn", 128}, {"vocab", 256}}; }
+
+Json With(Json values, const std::string& name, const Json& value) {
+  values[name] = value;
+  return values;
+}
+
+TEST(Spec, FillsInWhatDependsOnOtherFields) {
+  const RunSpec spec = Good(Tiny());
+  EXPECT_EQ(spec.kv_heads, 4);
+  EXPECT_EQ(spec.head_dim, 16);
+  EXPECT_EQ(spec.state_precision, "fp32");
+  EXPECT_EQ(spec.model, "llama-2x64");
+  EXPECT_EQ(spec.rope_theta, 500000);
+  EXPECT_EQ(Good(With(Tiny(), "checkpointing", "full/1")).checkpointing, "full");
+}
+
+TEST(Spec, FamiliesHaveTheirOwnDefaults) {
+  const RunSpec stack = Good({{"model", "stack-1b"}});
+  EXPECT_EQ(stack.dropout, 0.1);
+  EXPECT_EQ(stack.optimizer, "adam");
+  EXPECT_EQ(stack.learning_rate, 1e-4);
+  EXPECT_EQ(stack.weight_decay, 0);
+  EXPECT_EQ(stack.state_precision, "bf16");
+  EXPECT_EQ(Good({{"model", "stack-1b"}, {"dropout", 0}}).dropout, 0);
+  EXPECT_EQ(Good({{"model", "stack-1b"}, {"precision", "fp32"}}).state_precision, "fp32");
+  EXPECT_TRUE(Good({{"model", "gpt-10m"}}).tied_head);
+}
+
+TEST(Spec, CanonicalizingTwiceChangesNothing) {
+  for (const char* model : {"llama-25m", "gpt-10m", "stack-3b", "llama-32b"}) {
+    RunSpec spec = Good({{"model", model}});
+    const std::string once = EncodeSpec(spec);
+    Canonicalize(spec);
+    EXPECT_EQ(EncodeSpec(spec), once);
+  }
+}
+
+TEST(Spec, APresetAndItsShapeAreTheSamePoint) {
+  const Json shape = {{"family", "llama"}, {"layers", 8}, {"hidden", 384},  {"heads", 6},
+                      {"kv_heads", 2},     {"ffn", 1024}, {"vocab", 32000}, {"tied_head", true}};
+  EXPECT_EQ(PointId(Good(shape)), PointId(Good({{"model", "llama-25m"}})));
+  EXPECT_NE(PointId(Good(With(shape, "ffn", 1025))), PointId(Good({{"model", "llama-25m"}})));
+}
+
+TEST(Spec, EveryFieldChangesTheId) {
+  const RunSpec base = Good({{"model", "llama-25m"}});
+  for (const Field& field : Fields()) {
+    RunSpec changed = base;
+    std::visit(
+        [&](auto member) {
+          using Value = std::remove_reference_t<decltype(changed.*member)>;
+          if constexpr (std::is_same_v<Value, std::string>) {
+            changed.*member += "x";
+          } else if constexpr (std::is_same_v<Value, bool>) {
+            changed.*member = !(changed.*member);
+          } else {
+            changed.*member += 1;
+          }
+        },
+        field.member);
+    EXPECT_NE(PointId(changed), PointId(base)) << field.name;
+  }
+}
+
+TEST(Spec, TheEncodingIsSortedJsonOnOneLineWithAVersion) {
+  const std::string text = EncodeSpec(Good({{"model", "llama-25m"}, {"data", "a \"b\"\n\xc3\xa9"}}));
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+  const Json document = ParseJson(text, "spec");
+  EXPECT_EQ(document.at("version"), kRunSpecVersion);
+  EXPECT_EQ(document.at("data"), "a \"b\"\n\xc3\xa9");
+  EXPECT_EQ(document.size(), Fields().size() + 1);
+  std::string last;
+  for (const auto& [key, value] : document.items()) {  // nlohmann sorts; so must the text
+    EXPECT_GT(text.find('"' + key + "\":"), last.empty() ? 0 : text.find('"' + last + "\":"));
+    last = key;
+  }
+  std::string appended = "x";
+  AppendSpec(Good({{"model", "llama-25m"}}), appended);
+  EXPECT_EQ(appended, "x" + EncodeSpec(Good({{"model", "llama-25m"}})));
+}
+
+TEST(Spec, AFieldsTextIsItsPartOfTheEncoding) {
+  const RunSpec spec = Good({{"model", "llama-25m"}});
+  const std::string whole = EncodeSpec(spec);
+  for (const Field& field : Fields()) {
+    std::string part;
+    AppendField(spec, field, part);
+    EXPECT_THAT(whole, HasSubstr(part));
+  }
+}
+
+// The encoding decides every id: a change here orphans every stored result.
+TEST(Spec, TheIdOfAKnownPointNeverChanges) {
+  const RunSpec spec = Good({{"model", "llama-10m"}});
+  EXPECT_EQ(EncodeSpec(spec),
+            R"({"batch_size":1,"beta1":0.9,"beta2":0.95,"checkpointing":"none","communicator":"self",)"
+            R"("data":"synthetic","device":"cpu","dropout":0,"epsilon":1e-08,"family":"llama","ffn":704,)"
+            R"("grad_accumulation":1,"grad_clip":0,"head_dim":64,"heads":4,"hidden":256,"kv_heads":2,"layers":8,)"
+            R"("learning_rate":3e-04,"learning_rate_min":0,"lr_warmup_steps":0,"model":"llama-10m","norm_eps":1e-05,)"
+            R"("optimizer":"adamw","positions":0,"precision":"bf16","ranks":1,"repeats":1,"rope_theta":5e+05,)"
+            R"("schedule":"constant","seed":1234,"seq_length":512,"shard":"none","state_precision":"fp32","steps":5,)"
+            R"("tied_head":true,"version":1,"vocab":16384,"warmup_steps":2,"weight_decay":0.1})");
+  EXPECT_EQ(PointId(spec), "8ebb16fae8afc5f441baec66535d8b71");
+  EXPECT_EQ(PointId(spec), Hex(Hash(EncodeSpec(spec))));
+}
+
+TEST(Spec, DecodesWhatItEncodes) {
+  const std::vector<Json> specs = {
+      {{"model", "llama-32b"}},
+      {{"model", "gpt-10m"}, {"learning_rate", 1e-5}, {"grad_clip", 0.3}},
+      {{"model", "stack-1b"}, {"ranks", 8}, {"shard", "full"}, {"communicator", "virtual"}},
+      With(Tiny(), "seed", 999999999999999)};
+  for (const Json& values : specs) {
+    const RunSpec spec = Good(values);
+    const RunSpec back = DecodeSpec(ParseJson(EncodeSpec(spec), "spec"), "spec");
+    EXPECT_EQ(EncodeSpec(back), EncodeSpec(spec));
+  }
+}
+
+TEST(Spec, RefusesDocumentsThatAreNotSpecs) {
+  const Json good = ParseJson(EncodeSpec(Good(Tiny())), "spec");
+  const auto message = [](const Json& document) {
+    try {
+      DecodeSpec(document, "run.json");
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+      return e.message();
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(message(Json::array()), HasSubstr("run.json: a RunSpec is a JSON object"));
+  EXPECT_THAT(message(With(good, "version", 2)), HasSubstr("RunSpec version 2, but this program speaks version 1"));
+  EXPECT_THAT(message(With(good, "version", "1")), HasSubstr("version"));
+  Json no_version = good;
+  no_version.erase("version");
+  EXPECT_THAT(message(no_version), HasSubstr("version null"));
+  EXPECT_THAT(message(With(good, "batch_sise", 4)), HasSubstr("did you mean 'batch_size'?"));
+  EXPECT_THAT(message(With(good, "batch_size", "4")), HasSubstr("batch_size must be an integer, not \"4\""));
+}
+
+TEST(Spec, TypesAndRangesAreChecked) {
+  EXPECT_EQ(Only(With(Tiny(), "batch_size", "8")).message, "batch_size must be an integer, not \"8\"");
+  EXPECT_EQ(Only(With(Tiny(), "batch_size", 1.5)).message, "batch_size must be an integer, not 1.5");
+  EXPECT_EQ(Only(With(Tiny(), "batch_size", true)).field, "batch_size");
+  EXPECT_EQ(Only(With(Tiny(), "batch_size", nullptr)).field, "batch_size");
+  EXPECT_THAT(Only(With(Tiny(), "batch_size", 0)).message, HasSubstr("batch_size is 0, and must be between 1 and"));
+  EXPECT_THAT(Only(With(Tiny(), "batch_size", -3)).message, HasSubstr("batch_size is -3"));
+  EXPECT_EQ(Only(With(Tiny(), "seed", std::numeric_limits<uint64_t>::max())).field, "seed");
+  EXPECT_EQ(Only(With(Tiny(), "learning_rate", "fast")).field, "learning_rate");
+  EXPECT_EQ(Only(With(Tiny(), "learning_rate", std::numeric_limits<double>::infinity())).field, "learning_rate");
+  EXPECT_EQ(Only(With(Tiny(), "learning_rate", std::numeric_limits<double>::quiet_NaN())).field, "learning_rate");
+  EXPECT_EQ(Only(With(Tiny(), "tied_head", "yes")).message, "tied_head must be a true or false, not \"yes\"");
+  EXPECT_EQ(Only(With(Tiny(), "precision", 16)).field, "precision");
+  EXPECT_EQ(Only(With(Tiny(), "precision", "bf15")).message,
+            "precision 'bf15' is not one of fp32, bf16, did you mean 'bf16'?");
+  EXPECT_EQ(Good(With(Tiny(), "batch_size", 8.0)).batch_size, 8);
+  EXPECT_EQ(EncodeSpec(Good(With(Tiny(), "weight_decay", -0.0))), EncodeSpec(Good(With(Tiny(), "weight_decay", 0))));
+}
+
+TEST(Spec, AllProblemsAreFoundAtOnce) {
+  Json values = Tiny();
+  values["batch_size"] = "8";
+  values["precision"] = "bf15";
+  values["sed"] = 1;
+  EXPECT_EQ(Wrong(values).size(), 3U);
+}
+
+TEST(Spec, ImpossibleShapesAreFound) {
+  EXPECT_EQ(Only(With(Tiny(), "hidden", 66)).message, "hidden 66 is not divisible by heads 4");
+  EXPECT_EQ(Only(With(Tiny(), "kv_heads", 3)).message, "heads 4 is not divisible by kv_heads 3");
+  EXPECT_EQ(Only(With(Tiny(), "head_dim", 7)).field, "head_dim");
+  EXPECT_EQ(Only(With(Tiny(), "positions", 64)).field, "positions");
+  EXPECT_EQ(Only({{"model", "gpt-10m"}, {"seq_length", 1025}}).message,
+            "seq_length 1025 is beyond this gpt's 1024 positions");
+  EXPECT_EQ(Good({{"model", "gpt-10m"}, {"seq_length", 1024}}).seq_length, 1024);
+  EXPECT_EQ(Only({{"model", "gpt-10m"}, {"kv_heads", 2}}).field, "kv_heads");
+  EXPECT_EQ(Only({{"model", "gpt-10m"}, {"rope_theta", 10000}}).field, "rope_theta");
+  EXPECT_EQ(Only({{"model", "stack-1b"}, {"vocab", 1000}}).field, "vocab");
+  EXPECT_EQ(Only({{"model", "stack-1b"}, {"data", "file.txt"}}).field, "data");
+  EXPECT_EQ(Only(With(With(Tiny(), "data", "file.txt"), "vocab", 100)).field, "vocab");
+  EXPECT_EQ(Wrong({{"family", "llama"}}).size(), 4U);  // layers, hidden, heads, ffn
+}
+
+TEST(Spec, CombinationsThatNothingCanRunAreFound) {
+  EXPECT_EQ(Only(With(Tiny(), "ranks", 8)).field, "ranks");
+  EXPECT_EQ(Good(With(With(Tiny(), "ranks", 8), "communicator", "virtual")).ranks, 8);
+  EXPECT_EQ(Good(With(With(Tiny(), "ranks", 8), "device", "meta")).ranks, 8);
+  EXPECT_EQ(Only(With(With(Tiny(), "precision", "fp32"), "state_precision", "bf16")).field, "state_precision");
+  EXPECT_EQ(Only(With(Tiny(), "learning_rate_min", 1)).field, "learning_rate_min");
+  EXPECT_EQ(Only({{"model", "llama-10m"}, {"family", "gpt"}}).field, "family");
+  EXPECT_EQ(Only({{"model", "llama-11m"}}).message, "unknown model 'llama-11m', did you mean 'llama-10m'?");
+}
+
+TEST(Spec, CheckpointingPolicies) {
+  for (const char* good : {"none", "selective", "full", "full/1", "full/2"}) Good(With(Tiny(), "checkpointing", good));
+  for (const char* bad : {"ful", "full/", "full/0", "full/-1", "full/x", "full/2x", "none/2", "selective/2", "", "FULL",
+                          "full/99999999999999999999"}) {
+    EXPECT_EQ(Only(With(Tiny(), "checkpointing", bad)).field, "checkpointing") << bad;
+  }
+  EXPECT_EQ(Only(With(Tiny(), "checkpointing", "full/3")).message, "checkpointing full/3 spans more than the 2 layers");
+  std::string kind;
+  int64_t every = 0;
+  EXPECT_TRUE(ParseCheckpointing("full/4", kind, every));
+  EXPECT_EQ(kind, "full");
+  EXPECT_EQ(every, 4);
+  EXPECT_TRUE(ParseCheckpointing("selective", kind, every));
+  EXPECT_EQ(every, 0);
+}
+
+}  // namespace
+}  // namespace ridgeline
