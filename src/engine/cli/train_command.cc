@@ -1,0 +1,157 @@
+#include "engine/cli/train_command.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "engine/cli/train_flags.h"
+#include "engine/train/trainer.h"
+#include "engine/train/verify.h"
+#include "run/result.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+
+// One line, overwritten in place after every step, for whoever follows the run ($RIDGELINE_PROGRESS).
+class ProgressLine {
+ public:
+  ProgressLine() {
+    if (const char* path = std::getenv("RIDGELINE_PROGRESS")) {
+      fd_ = ::open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    }
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  void Write(const StepReport& report) const {
+    if (fd_ < 0) return;
+    // A fixed width, so that a shorter line leaves nothing of a longer one.
+    const std::string line =
+        fmt::format("{:<63}\n", fmt::format("{} {} {:.1f}", report.step, report.total, report.tokens_per_s));
+    [[maybe_unused]] const auto n = ::pwrite(fd_, line.data(), line.size(), 0);
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+double MiB(int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
+
+void PrintFsdpHeader(const RunSpec& s) {
+  fmt::print("[GPU-0] WORLD_SIZE = {}\n", s.ranks);
+  fmt::print("[GPU-0] Using precision preset: {}\n", s.precision);
+  fmt::print("[GPU-0] Training configuration: {} layers of {} heads x {}, batch {}, sequence {}, checkpointing {}\n",
+             s.layers, s.heads, s.head_dim, s.batch_size, s.seq_length, s.checkpointing);
+}
+
+void PrintFsdpResult(const RunResult& r) {
+  const auto category = [&](const char* name) { return r.memory.by_category.at(name); };
+  const int64_t state = category("parameters") + category("optimizer");
+  fmt::print("[GPU-0] Pre-FSDP memory use = {:.2f}MiB\n", MiB(state));
+  fmt::print("[GPU-0] Post-FSDP memory use = {:.2f}MiB\n", MiB(state));
+  int64_t total_ns = 0;
+  for (const int64_t ns : r.step_ns.all_ns) total_ns += ns;
+  const double seconds = static_cast<double>(total_ns) * 1e-9;
+  fmt::print("[GPU-0] Training Time: {:.4f}s\n", seconds);
+  fmt::print("[GPU-0] Avg. Iter. Time: {:.4f}s\n", seconds / static_cast<double>(r.step_ns.all_ns.size()));
+  fmt::print("[GPU-0] Peak Memory Use: {:.2f}MBs\n", MiB(r.memory.planned_peak_bytes));
+}
+
+void PrintResult(const RunSpec& spec, const RunResult& r) {
+  fmt::print("{} {} batch {} x {}, checkpointing {}: {} parameters\n", spec.model, spec.precision, spec.batch_size,
+             spec.seq_length, spec.checkpointing, FormatCount(static_cast<double>(r.parameters)));
+  if (!r.step_ns.all_ns.empty() && r.status == RunStatus::kOk) {
+    fmt::print("  steady  {:.1f} tokens/s (median step {}, p95 {}, cv {:.1f}%)\n", r.throughput.steady_tokens_per_s,
+               FormatDuration(r.step_ns.median_ns), FormatDuration(r.step_ns.p95_ns), 100 * r.step_ns.cv);
+    fmt::print("  cold    {:.1f} tokens/s (all {} steps, the first {})\n", r.throughput.cold_tokens_per_s,
+               r.step_ns.all_ns.size(), FormatDuration(r.step_ns.all_ns.front()));
+    fmt::print("  compute {:.1f} GFLOP/s (model FLOPs, causal; {:.1f} executed)\n",
+               r.flops.model_causal / static_cast<double>(r.step_ns.median_ns),
+               r.flops.executed / static_cast<double>(r.step_ns.median_ns));
+    fmt::print("  loss    {:.4f} -> {:.4f}\n", r.loss.front(), r.loss.back());
+  }
+  fmt::print("  memory  planned peak {}", FormatBytes(r.memory.planned_peak_bytes));
+  if (r.memory.rss_peak_bytes > 0) {
+    fmt::print(", resident peak {} ({} beside the plan)", FormatBytes(r.memory.rss_peak_bytes),
+               FormatBytes(r.memory.rss_peak_bytes - r.memory.planned_peak_bytes));
+  }
+  fmt::print("\n");
+  for (const auto& [name, bytes] : r.memory.by_category) {
+    if (bytes > 0) fmt::print("    {:<14} {:>9}\n", name, FormatBytes(bytes));
+  }
+}
+
+void PrintProfile(const std::vector<OpProfile>& profile) {
+  int64_t total_ns = 0;
+  for (const OpProfile& op : profile) total_ns += op.ns;
+  fmt::print("{:<22} {:>6} {:>10} {:>7} {:>9} {:>8}\n", "op", "calls", "time/step", "share", "GFLOP/s", "GB/s");
+  for (const OpProfile& op : profile) {
+    const auto ns = static_cast<double>(std::max<int64_t>(op.ns, 1));
+    fmt::print("{:<22} {:>6} {:>10} {:>6.1f}% {:>9.1f} {:>8.1f}\n", op.name, op.calls, FormatDuration(op.ns),
+               100 * ns / static_cast<double>(std::max<int64_t>(total_ns, 1)), op.flops / ns, op.bytes / ns);
+  }
+}
+
+int RunVerify(const TrainCommand& command) {
+  const VerifyReport report = Verify(command.verify_case, command.verify_precision, command.verify_checkpointing);
+  fmt::print("{} in {}, checkpointing {}\n", report.name, command.verify_precision, command.verify_checkpointing);
+  for (const VerifyLine& line : report.lines) {
+    fmt::print("  {} {:<62} error {:.2e}  bound {:.0e}\n", line.ok() ? "ok  " : "FAIL", line.what, line.error,
+               line.bound);
+  }
+  fmt::print("{}\n", report.ok() ? "verified" : "NOT verified");
+  return report.ok() ? 0 : 1;
+}
+
+}  // namespace
+
+int RunTrainCommand(int argc, const char* const* argv) {
+  const auto command = ParseTrainCommand(argc, argv);
+  if (!command) return 0;
+  if (!command->verify_case.empty()) return RunVerify(*command);
+  const RunSpec spec =
+      command->spec ? *command->spec : DecodeSpec(ReadJsonFile(command->spec_file), command->spec_file.string());
+
+  if (command->fsdp) PrintFsdpHeader(spec);
+  const ProgressLine progress;
+  TrainOptions options;
+  options.command_line.assign(argv, argv + argc);
+  options.profile = command->profile;
+  options.on_step = [&](const StepReport& report) {
+    progress.Write(report);
+    if (!command->fsdp) {
+      fmt::print("step {}/{}  loss {:.4f}  {:.1f} tokens/s  {}\n", report.step, report.total, report.loss,
+                 report.tokens_per_s, FormatDuration(report.step_ns));
+      std::fflush(stdout);
+    }
+  };
+  const TrainOutcome outcome = Train(spec, options);
+  const RunResult& result = outcome.result;
+  if (!command->result_file.empty()) WriteFileAtomic(command->result_file, DumpJson(EncodeResult(result)) + "\n");
+  if (result.status != RunStatus::kOk) {
+    fmt::print(stderr, "ridgeline-train: {}: {}\n", StatusName(result.status), result.message);
+    if (!result.hint.empty()) fmt::print(stderr, "  {}\n", result.hint);
+    return static_cast<int>(ExitCodeOf(result.status));
+  }
+  if (command->fsdp) {
+    PrintFsdpResult(result);
+  } else {
+    PrintResult(spec, result);
+  }
+  if (command->profile) PrintProfile(outcome.profile);
+  return 0;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,152 @@
+#include "engine/cli/train_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/version.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr const char* kFooter = R"(Three ways to say what to train:
+  ridgeline-train --spec run.json --result result.json     a RunSpec, as `ridgeline` writes it
+  ridgeline-train --model llama-25m --precision bf16 --batch-size 4 --checkpointing full
+  ridgeline-train --num-layers 24 --batch-size 1 --seq-length 8192 --checkpoint-layer transformerlayer
+      the flags of NVIDIA TransformerEngine's fsdp.py, with its defaults and its printed lines
+Exit codes: 0 done, 2 bad input, 3 crashed, 10/11 out of device/host memory, 12 diverged.)";
+
+std::string FlagOf(std::string_view field) {
+  std::string flag = "--" + std::string(field);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+// A flag's text as the JSON value its field wants; text that does not fit stays text, for SetField to refuse.
+Json ValueOf(const Field& field, const std::string& text) {
+  if (field.type() == "true or false") {
+    if (text == "true" || text == "false") return text == "true";
+  } else if (field.type() == "integer" || field.type() == "number") {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size()) return number;
+  }
+  return text;
+}
+
+// The flags that only fsdp.py has.
+struct FsdpFlags {
+  int64_t num_heads = 16;
+  int64_t head_dim = 128;
+  int64_t num_iters = 5;
+  int64_t num_layers = 3;
+  std::string layer_type = "transformerlayer";
+  std::vector<std::string> checkpoint_layer;
+  std::string dtype = "bf16";
+  bool ignored = false;  // --no-fp8, --no-defer-init, --no-te-fsdp, --profile-memory change nothing here
+};
+
+// fsdp.py's own defaults: three stack layers of 16 x 128, batch 32, sequence 1048, five iterations without warm-up.
+Json FsdpValues(const FsdpFlags& flags) {
+  if (flags.layer_type != "transformerlayer") {
+    throw Error(ErrorKind::kUsage, "--layer-type " + flags.layer_type + " is not available: only transformerlayer is");
+  }
+  const int64_t hidden = flags.num_heads * flags.head_dim;
+  return {{"family", "stack"},
+          {"layers", flags.num_layers},
+          {"hidden", hidden},
+          {"heads", flags.num_heads},
+          {"ffn", 3 * hidden},
+          {"batch_size", 32},
+          {"seq_length", 1048},
+          {"precision", flags.dtype},
+          {"warmup_steps", 0},
+          {"steps", flags.num_iters},
+          {"checkpointing", flags.checkpoint_layer.empty() ? "none" : "full"}};
+}
+
+RunSpec SpecOf(const Json& values) {
+  std::vector<Problem> problems;
+  RunSpec spec = BuildSpec(values, problems);
+  if (!problems.empty()) {
+    std::string text;
+    for (const Problem& problem : problems) text += (text.empty() ? "" : "\n  ") + problem.message;
+    throw Error(ErrorKind::kInvalidInput, text, "see ridgeline-train --help");
+  }
+  return spec;
+}
+
+}  // namespace
+
+std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv) {
+  TrainCommand command;
+  CLI::App app("ridgeline-train: trains one configuration and measures it.", "ridgeline-train");
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string(kVersion) + " " + std::string(GitCommit()));
+  app.add_option("--spec", command.spec_file, "read a RunSpec from this JSON file");
+  app.add_option("--result", command.result_file, "write the RunResult to this JSON file");
+  app.add_option(
+      "--verify", command.verify_case,
+      "run a reference case (CASE.json beside CASE.safetensors) and print the errors; exit 1 outside bounds");
+  app.add_flag("--profile", command.profile, "print what each op costs");
+
+  std::map<std::string_view, std::string> given;
+  for (const Field& field : Fields()) {
+    if (field.name == "head_dim") continue;  // shared with fsdp.py, below
+    app.add_option(FlagOf(field.name), given[field.name], std::string(field.help))->group("The run");
+  }
+  FsdpFlags fsdp;
+  const char* group = "NVIDIA's fsdp.py";
+  const std::vector<CLI::Option*> fsdp_options = {
+      app.add_option("--num-heads", fsdp.num_heads, "attention heads (16)")->group(group),
+      app.add_option("--num-iters", fsdp.num_iters, "iterations, all of them measured (5)")->group(group),
+      app.add_option("--num-layers", fsdp.num_layers, "layers (3)")->group(group),
+      app.add_option("--layer-type", fsdp.layer_type, "transformerlayer")->group(group),
+      app.add_option("--checkpoint-layer", fsdp.checkpoint_layer, "activation checkpointing: full")->group(group),
+      app.add_option("--dtype", fsdp.dtype, "bf16 or fp32 (bf16)")->group(group),
+      app.add_flag("--no-fp8,--no-defer-init,--no-te-fsdp,--profile-memory", fsdp.ignored,
+                   "accepted; nothing to change here")
+          ->group(group),
+  };
+  auto* head_dim = app.add_option("--head-dim", fsdp.head_dim, "size of an attention head (fsdp.py: 128)");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    app.exit(e);
+    return std::nullopt;
+  } catch (const CLI::ParseError& e) {
+    throw Error(ErrorKind::kUsage, e.what(), "see ridgeline-train --help");
+  }
+
+  if (!command.verify_case.empty()) {
+    if (!given["precision"].empty()) command.verify_precision = given["precision"];
+    if (!given["checkpointing"].empty()) command.verify_checkpointing = given["checkpointing"];
+    return command;
+  }
+  if (!command.spec_file.empty()) return command;
+  const bool shaped = !given["model"].empty() || !given["family"].empty() || !given["layers"].empty();
+  command.fsdp = !shaped;
+  if (shaped && std::any_of(fsdp_options.begin(), fsdp_options.end(), [](auto* o) { return o->count() > 0; })) {
+    throw Error(ErrorKind::kUsage,
+                "the flags of fsdp.py describe a model of their own; they do not go with --model, "
+                "--family or --layers");
+  }
+  Json values = command.fsdp ? FsdpValues(fsdp) : Json::object();
+  if (shaped && head_dim->count() > 0) values["head_dim"] = fsdp.head_dim;
+  for (const auto& [name, text] : given) {
+    if (!text.empty()) values[std::string(name)] = ValueOf(*FindField(name), text);
+  }
+  command.spec = SpecOf(values);
+  return command;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,27 @@
+// The trainer's command line: a RunSpec file, RunSpec fields as flags, or the flags of NVIDIA's fsdp.py.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+struct TrainCommand {
+  std::filesystem::path spec_file;    // --spec
+  std::filesystem::path result_file;  // --result
+  std::filesystem::path verify_case;  // --verify
+  bool profile = false;
+  bool fsdp = false;            // print fsdp.py's lines
+  std::optional<RunSpec> spec;  // from flags; nothing where spec_file or verify_case is given
+  std::string verify_precision = "fp32";
+  std::string verify_checkpointing = "none";
+};
+
+// Nothing where help or the version was asked for and printed. Throws Error(kUsage, kInvalidInput).
+std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv);
+
+}  // namespace ridgeline

@@ -1,0 +1,64 @@
+// Replays a traced program on this machine's cores: one slab, allocated once; nothing is allocated inside a step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/device/cpu/kernel.h"
+#include "engine/device/layout.h"
+
+namespace ridgeline {
+
+// Anonymous memory, asked for in huge pages. The pages hold zeros and cost nothing until they are touched.
+class Slab {
+ public:
+  // Throws Error(kOutOfMemory) with the bytes wanted and available, before touching anything, where they can't fit.
+  explicit Slab(int64_t bytes);
+  Slab(const Slab&) = delete;
+  Slab& operator=(const Slab&) = delete;
+  ~Slab();
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+// What a new process here may take: the least of MemAvailable, what the cgroups leave and RLIMIT_DATA leaves.
+int64_t AvailableBytes();
+
+class CpuExecutor {
+ public:
+  // Allocates the slab and prepares every kernel. The trace and layout must outlive it. Throws Error(kInternal) for an
+  // op that has no CPU kernel.
+  CpuExecutor(const Trace& trace, const Layout& layout, const CpuKernelTable& kernels);
+
+  void Step(const StepInputs& inputs);
+
+  // A persistent tensor's data, between steps.
+  template <typename T>
+  T* Data(const Tensor& tensor) {
+    return run_.Data<T>(tensor);
+  }
+  int64_t slab_bytes() const { return slab_.bytes(); }
+
+  // With timing on, every call's time is added to its op's. Nanoseconds, indexed as trace.calls().
+  void EnableTiming() { call_ns_.assign(calls_.size(), 0); }
+  std::span<const int64_t> call_ns() const { return call_ns_; }
+
+ private:
+  struct Bound {
+    const OpCall* call;
+    void (*run)(const OpCall&, const CpuRun&, KernelState*);
+    std::shared_ptr<KernelState> state;
+  };
+  Slab slab_;
+  CpuRun run_;
+  std::vector<Bound> calls_;
+  std::vector<int64_t> call_ns_;
+};
+
+}  // namespace ridgeline

@@ -1,0 +1,46 @@
+// What a CPU kernel is given, and how kernels are found.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/device/trace.h"
+
+namespace ridgeline {
+
+// What changes from step to step; everything else of a call is fixed when it is recorded.
+struct StepInputs {
+  int64_t step = 1;  // counts from 1: Adam's bias correction
+  double learning_rate = 0;
+  uint64_t seed = 0;  // of dropout and of random inputs
+};
+
+// One execution of the program over a slab.
+struct CpuRun {
+  std::byte* slab = nullptr;
+  const int64_t* offsets = nullptr;  // of each storage in the slab, in bytes
+  StepInputs inputs;
+
+  template <typename T>
+  T* Data(const Tensor& t) const {
+    return reinterpret_cast<T*>(slab + offsets[t.storage]) + t.offset;
+  }
+};
+
+// What a kernel prepares once, before the first step (a oneDNN primitive, say).
+class KernelState {
+ public:
+  virtual ~KernelState() = default;
+};
+
+struct CpuKernel {
+  void (*run)(const OpCall& call, const CpuRun& run, KernelState* state) = nullptr;
+  // Optional. Called once per recorded call before the first step; may share states between equal calls.
+  std::shared_ptr<KernelState> (*prepare)(const OpCall& call) = nullptr;
+};
+
+using CpuKernelTable = std::unordered_map<const OpDef*, CpuKernel>;
+
+}  // namespace ridgeline

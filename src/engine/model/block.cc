@@ -1,0 +1,179 @@
+#include "engine/model/block.h"
+
+#include "engine/ops/attention.h"
+#include "engine/ops/elementwise.h"
+#include "engine/ops/gemm.h"
+#include "engine/ops/norm.h"
+
+namespace ridgeline {
+namespace {
+
+AttentionShape AttentionOf(const RunSpec& s) { return {s.batch_size, s.seq_length, s.heads, s.kv_heads, s.head_dim}; }
+
+// Two dropouts a layer and micro-step; stream 0 is the model's input.
+RandomStream DropoutStream(const RunSpec& spec, int64_t layer, int64_t micro_step, int64_t which) {
+  return {static_cast<uint32_t>(1 + 2 * (micro_step * spec.layers + layer) + which)};
+}
+
+}  // namespace
+
+Block::Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
+             const Recipe& recipe, Tensor rope_table)
+    : trace_(trace),
+      parameters_(parameters),
+      shape_(shape),
+      spec_(spec),
+      compute_(recipe.compute),
+      rope_table_(rope_table),
+      tokens_(spec.batch_size * spec.seq_length) {}
+
+Tensor Block::Query(Tensor qkv) const { return qkv.Cols(0, spec_.heads * spec_.head_dim); }
+Tensor Block::Key(Tensor qkv) const { return qkv.Cols(spec_.heads * spec_.head_dim, spec_.kv_heads * spec_.head_dim); }
+Tensor Block::Value(Tensor qkv) const {
+  return qkv.Cols((spec_.heads + spec_.kv_heads) * spec_.head_dim, spec_.kv_heads * spec_.head_dim);
+}
+
+Tensor Block::Norm(NormParameters p, Tensor x, Tensor& mean, Tensor& rstd) {
+  const Tensor y = New(x.rows, x.cols);
+  rstd = trace_.Temporary(DType::kF32, 1, x.rows, Category::kActivations);
+  if (p.bias < 0) {
+    RmsNorm(trace_, x, parameters_.Weight(p.weight), y, rstd, spec_.norm_eps);
+  } else {
+    mean = trace_.Temporary(DType::kF32, 1, x.rows, Category::kActivations);
+    LayerNorm(trace_, x, parameters_.Weight(p.weight), parameters_.Weight(p.bias), y, mean, rstd, spec_.norm_eps);
+  }
+  return y;
+}
+
+void Block::NormAgain(NormParameters p, Tensor x, Tensor& out) {
+  if (out.defined()) return;
+  const Phase phase = trace_.phase();
+  trace_.SetPhase(Phase::kRecompute);
+  Tensor mean, rstd;  // the same values again; the saved ones are read
+  out = Norm(p, x, mean, rstd);
+  trace_.SetPhase(phase);
+}
+
+void Block::NormBackward(NormParameters p, Tensor dy, Tensor x, Tensor mean, Tensor rstd, Tensor d) {
+  const auto dweight = parameters_.NextGradient(p.weight);
+  if (p.bias < 0) {
+    RmsNormBackward(trace_, dy, x, parameters_.Weight(p.weight), rstd, d, false, dweight.tensor, dweight.accumulate);
+  } else {
+    const auto dbias = parameters_.NextGradient(p.bias);
+    LayerNormBackward(trace_, dy, x, parameters_.Weight(p.weight), mean, rstd, d, false, dweight.tensor, dbias.tensor,
+                      dweight.accumulate);
+    parameters_.GradientDone(p.bias);
+  }
+  parameters_.GradientDone(p.weight);
+}
+
+// y (tokens, outputs) = x W^T + b.
+Tensor Block::Linear(int weight, int bias, Tensor x, int64_t outputs) {
+  const Tensor y = New(x.rows, outputs);
+  const Tensor b = bias < 0 ? Tensor{} : parameters_.Weight(bias);
+  Gemm(trace_, x, Trans::kNo, parameters_.Weight(weight), shape_.weights_in_out ? Trans::kNo : Trans::kYes, y, false,
+       b);
+  return y;
+}
+
+// Records the weight's and the bias's gradients and returns dx (tokens, inputs).
+Tensor Block::LinearBackward(int weight, int bias, Tensor dy, Tensor x) {
+  const Tensor dx = New(x.rows, x.cols);
+  Gemm(trace_, dy, Trans::kNo, parameters_.Weight(weight), shape_.weights_in_out ? Trans::kYes : Trans::kNo, dx);
+  const auto dw = parameters_.NextGradient(weight);
+  if (shape_.weights_in_out) {
+    Gemm(trace_, x, Trans::kYes, dy, Trans::kNo, dw.tensor, dw.accumulate);
+  } else {
+    Gemm(trace_, dy, Trans::kYes, x, Trans::kNo, dw.tensor, dw.accumulate);
+  }
+  parameters_.GradientDone(weight);
+  if (bias >= 0) {
+    const auto db = parameters_.NextGradient(bias);
+    ColumnSum(trace_, dy, db.tensor, db.accumulate);
+    // A key bias adds the same to every score of a row, which softmax does not see: without rotation its gradient is
+    // zero, and what rounding makes of it would be as large as any to Adam, which divides by its size.
+    const bool is_qkv = bias == shape_.layers[static_cast<size_t>(trace_.layer())].qkv_bias;
+    if (is_qkv && !rope_table_.defined()) Fill(trace_, Key(db.tensor), 0);
+    parameters_.GradientDone(bias);
+  }
+  return dx;
+}
+
+Tensor Block::Activation(Tensor up) {
+  const Tensor act = New(tokens_, spec_.ffn);
+  if (spec_.family == "llama") {
+    SwiGlu(trace_, up, act);
+  } else {
+    Gelu(trace_, up, act);
+  }
+  return act;
+}
+
+Tensor Block::Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& saved, bool want_output) {
+  const LayerParameters& p = shape_.layers[static_cast<size_t>(layer)];
+  trace_.SetLayer(layer);
+  saved.x = x;
+  saved.norm1_out = Norm({p.norm1, p.norm1_bias}, x, saved.norm1_mean, saved.norm1_rstd);
+  saved.qkv = Linear(p.qkv, p.qkv_bias, saved.norm1_out, QkvCols());
+  if (rope_table_.defined()) {
+    Rope(trace_, Query(saved.qkv), rope_table_, spec_.seq_length, spec_.head_dim, false);
+    Rope(trace_, Key(saved.qkv), rope_table_, spec_.seq_length, spec_.head_dim, false);
+  }
+  saved.attention_out = New(tokens_, spec_.heads * spec_.head_dim);
+  saved.lse = trace_.Temporary(DType::kF32, spec_.batch_size * spec_.heads, spec_.seq_length, Category::kActivations);
+  AttentionForward(trace_, Query(saved.qkv), Key(saved.qkv), Value(saved.qkv), saved.attention_out, saved.lse,
+                   AttentionOf(spec_));
+  saved.x_mid = Linear(p.out, p.out_bias, saved.attention_out, spec_.hidden);
+  DropoutAdd(trace_, saved.x_mid, x, saved.x_mid, spec_.dropout, DropoutStream(spec_, layer, micro_step, 0));
+
+  saved.norm2_out = Norm({p.norm2, p.norm2_bias}, saved.x_mid, saved.norm2_mean, saved.norm2_rstd);
+  saved.up = Linear(p.up, p.up_bias, saved.norm2_out, spec_.family == "llama" ? 2 * spec_.ffn : spec_.ffn);
+  saved.act = Activation(saved.up);
+  if (!want_output) return {};
+  const Tensor y = Linear(p.down, p.down_bias, saved.act, spec_.hidden);
+  DropoutAdd(trace_, y, saved.x_mid, y, spec_.dropout, DropoutStream(spec_, layer, micro_step, 1));
+  return y;
+}
+
+void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d) {
+  const LayerParameters& p = shape_.layers[static_cast<size_t>(layer)];
+  trace_.SetLayer(layer);
+  const auto dropped = [&](int64_t which) {  // the gradient of the branch that dropout fed into the residual
+    if (spec_.dropout == 0) return d;
+    const Tensor branch = New(tokens_, spec_.hidden);
+    DropoutBackward(trace_, d, branch, spec_.dropout, DropoutStream(spec_, layer, micro_step, which));
+    return branch;
+  };
+
+  if (!s.act.defined()) {
+    const Phase phase = trace_.phase();
+    trace_.SetPhase(Phase::kRecompute);
+    s.act = Activation(s.up);
+    trace_.SetPhase(phase);
+  }
+  const Tensor d_act = LinearBackward(p.down, p.down_bias, dropped(1), s.act);
+  Tensor d_up = s.up;  // in place: the activation's input is read here for the last time
+  if (spec_.family == "llama") {
+    SwiGluBackward(trace_, d_act, s.up, d_up);
+  } else {
+    d_up = d_act;
+    GeluBackward(trace_, d_act, s.up, d_up);
+  }
+  NormAgain({p.norm2, p.norm2_bias}, s.x_mid, s.norm2_out);
+  const Tensor d_norm2 = LinearBackward(p.up, p.up_bias, d_up, s.norm2_out);
+  NormBackward({p.norm2, p.norm2_bias}, d_norm2, s.x_mid, s.norm2_mean, s.norm2_rstd, d);
+
+  const Tensor d_attention = LinearBackward(p.out, p.out_bias, dropped(0), s.attention_out);
+  const Tensor d_qkv = New(s.qkv.rows, s.qkv.cols);
+  AttentionBackward(trace_, d_attention, Query(s.qkv), Key(s.qkv), Value(s.qkv), s.attention_out, s.lse, Query(d_qkv),
+                    Key(d_qkv), Value(d_qkv), AttentionOf(spec_));
+  if (rope_table_.defined()) {
+    Rope(trace_, Query(d_qkv), rope_table_, spec_.seq_length, spec_.head_dim, true);
+    Rope(trace_, Key(d_qkv), rope_table_, spec_.seq_length, spec_.head_dim, true);
+  }
+  NormAgain({p.norm1, p.norm1_bias}, s.x, s.norm1_out);
+  const Tensor d_norm1 = LinearBackward(p.qkv, p.qkv_bias, d_qkv, s.norm1_out);
+  NormBackward({p.norm1, p.norm1_bias}, d_norm1, s.x, s.norm1_mean, s.norm1_rstd, d);
+}
+
+}  // namespace ridgeline

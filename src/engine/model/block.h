@@ -1,0 +1,66 @@
+// One transformer layer, forward and backward, for every family: the step program's main part.
+#pragma once
+
+#include "engine/device/trace.h"
+#include "engine/model/parameter.h"
+#include "engine/model/parameter_access.h"
+#include "engine/precision/recipe.h"
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+// What a layer's backward pass reads. A storage lives as long as something reads it, so dropping a tensor here frees
+// it; Backward recomputes norm1_out, norm2_out and act where they are undefined.
+struct SavedLayer {
+  Tensor x;                       // (tokens, hidden): the layer's input
+  Tensor norm1_mean, norm1_rstd;  // (1, tokens) fp32
+  Tensor norm1_out;               // (tokens, hidden)
+  Tensor qkv;                     // (tokens, (heads + 2 kv_heads) * head_dim), rotated
+  Tensor lse;                     // (batch * heads, seq) fp32
+  Tensor attention_out;           // (tokens, heads * head_dim)
+  Tensor x_mid;                   // (tokens, hidden): after the attention's residual
+  Tensor norm2_mean, norm2_rstd;  // (1, tokens) fp32
+  Tensor norm2_out;               // (tokens, hidden)
+  Tensor up;                      // (tokens, 2 ffn) for llama, else (tokens, ffn): before the activation
+  Tensor act;                     // (tokens, ffn)
+};
+
+class Block {
+ public:
+  // rope_table is undefined where the family has none. References must outlive the Block.
+  Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
+        Tensor rope_table);
+
+  // x (tokens, hidden) -> the layer's output, or nothing where it is not wanted (a recomputation). `micro_step` names
+  // the dropout masks.
+  Tensor Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& saved, bool want_output);
+
+  // d (tokens, hidden) holds the gradient of the layer's output, and afterwards that of its input.
+  void Backward(int64_t layer, int64_t micro_step, SavedLayer& saved, Tensor d);
+
+ private:
+  struct NormParameters {
+    int weight, bias;
+  };
+  Tensor Norm(NormParameters p, Tensor x, Tensor& mean, Tensor& rstd);
+  void NormAgain(NormParameters p, Tensor x, Tensor& out);
+  void NormBackward(NormParameters p, Tensor dy, Tensor x, Tensor mean, Tensor rstd, Tensor d);
+  Tensor Linear(int weight, int bias, Tensor x, int64_t outputs);
+  Tensor LinearBackward(int weight, int bias, Tensor dy, Tensor x);
+  Tensor Activation(Tensor up);
+  Tensor New(int64_t rows, int64_t cols) { return trace_.Temporary(compute_, rows, cols, Category::kActivations); }
+  int64_t QkvCols() const { return (spec_.heads + 2 * spec_.kv_heads) * spec_.head_dim; }
+  Tensor Query(Tensor qkv) const;
+  Tensor Key(Tensor qkv) const;
+  Tensor Value(Tensor qkv) const;
+
+  Trace& trace_;
+  ParameterAccess& parameters_;
+  const ModelShape& shape_;
+  const RunSpec& spec_;
+  DType compute_;
+  Tensor rope_table_;
+  int64_t tokens_;
+};
+
+}  // namespace ridgeline

@@ -1,0 +1,103 @@
+#include "engine/model/head.h"
+
+#include <algorithm>
+
+#include "engine/ops/elementwise.h"
+#include "engine/ops/embedding.h"
+#include "engine/ops/gemm.h"
+#include "engine/ops/loss.h"
+#include "engine/ops/norm.h"
+
+namespace ridgeline {
+
+Ends::Ends(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
+           const Recipe& recipe, const StepTensors& tensors)
+    : trace_(trace),
+      parameters_(parameters),
+      shape_(shape),
+      spec_(spec),
+      compute_(recipe.compute),
+      tensors_(tensors),
+      tokens_(spec.batch_size * spec.seq_length) {}
+
+Tensor Ends::Input(int64_t micro_step) {
+  trace_.SetLayer(-1);
+  const Tensor x = trace_.Temporary(compute_, tokens_, spec_.hidden, Category::kActivations);
+  if (shape_.embedding < 0) {
+    // Streams from the top down, clear of the dropouts' that count up.
+    FillUniform(trace_, x, {static_cast<uint32_t>(0xffffffffU - static_cast<uint32_t>(micro_step))});
+    return x;
+  }
+  const Tensor wpe = shape_.positions < 0 ? Tensor{} : parameters_.Weight(shape_.positions);
+  Embedding(trace_, tensors_.ids.Rows(micro_step, 1), parameters_.Weight(shape_.embedding), wpe, x, spec_.seq_length);
+  return x;
+}
+
+Tensor Ends::LossAndGradient(int64_t micro_step, Tensor x) {
+  trace_.SetLayer(-1);
+  trace_.SetPhase(Phase::kForward);
+  const Tensor d = trace_.Temporary(compute_, tokens_, spec_.hidden, Category::kActivations);
+  if (shape_.head < 0) {
+    SumLoss(trace_, x, tensors_.loss, 1.0 / static_cast<double>(spec_.grad_accumulation));
+    Fill(trace_, d, 1.0 / static_cast<double>(spec_.grad_accumulation));
+    return d;
+  }
+
+  const Tensor normed = trace_.Temporary(compute_, tokens_, spec_.hidden, Category::kActivations);
+  const Tensor rstd = trace_.Temporary(DType::kF32, 1, tokens_, Category::kActivations);
+  Tensor mean;
+  const Tensor weight = parameters_.Weight(shape_.final_norm);
+  if (shape_.final_norm_bias < 0) {
+    RmsNorm(trace_, x, weight, normed, rstd, spec_.norm_eps);
+  } else {
+    mean = trace_.Temporary(DType::kF32, 1, tokens_, Category::kActivations);
+    LayerNorm(trace_, x, weight, parameters_.Weight(shape_.final_norm_bias), normed, mean, rstd, spec_.norm_eps);
+  }
+
+  // A chunk's logits become their own gradient, then the weight's, then that of the chunk's input, which takes its
+  // place in `normed`.
+  const double scale = 1.0 / static_cast<double>(tokens_ * spec_.grad_accumulation);
+  const Tensor head = parameters_.Weight(shape_.head);
+  const Tensor targets = tensors_.targets.Rows(micro_step, 1);
+  for (int64_t first = 0; first < tokens_; first += kLogitsChunkTokens) {
+    const int64_t rows = std::min(kLogitsChunkTokens, tokens_ - first);
+    const Tensor chunk = normed.Rows(first, rows);
+    const Tensor logits = trace_.Temporary(compute_, rows, spec_.vocab, Category::kLogits);
+    trace_.SetPhase(Phase::kForward);
+    Gemm(trace_, chunk, Trans::kNo, head, Trans::kYes, logits);
+    CrossEntropy(trace_, logits, targets.Cols(first, rows), tensors_.loss, scale);
+    trace_.SetPhase(Phase::kBackward);
+    const auto dhead = parameters_.NextGradient(shape_.head);
+    Gemm(trace_, logits, Trans::kYes, chunk, Trans::kNo, dhead.tensor, dhead.accumulate);
+    Gemm(trace_, logits, Trans::kNo, head, Trans::kNo, chunk);
+  }
+  if (shape_.head != shape_.embedding) parameters_.GradientDone(shape_.head);
+
+  const auto dweight = parameters_.NextGradient(shape_.final_norm);
+  if (shape_.final_norm_bias < 0) {
+    RmsNormBackward(trace_, normed, x, weight, rstd, d, true, dweight.tensor, dweight.accumulate);
+  } else {
+    const auto dbias = parameters_.NextGradient(shape_.final_norm_bias);
+    LayerNormBackward(trace_, normed, x, weight, mean, rstd, d, true, dweight.tensor, dbias.tensor, dweight.accumulate);
+    parameters_.GradientDone(shape_.final_norm_bias);
+  }
+  parameters_.GradientDone(shape_.final_norm);
+  return d;
+}
+
+void Ends::InputBackward(int64_t micro_step, Tensor d) {
+  if (shape_.embedding < 0) return;
+  trace_.SetLayer(-1);
+  const auto gradient_with_contents = [&](int parameter) {
+    const auto gradient = parameters_.NextGradient(parameter);
+    if (!gradient.accumulate) Fill(trace_, gradient.tensor, 0);  // the op adds rows
+    return gradient.tensor;
+  };
+  const Tensor d_wte = gradient_with_contents(shape_.embedding);
+  const Tensor d_wpe = shape_.positions < 0 ? Tensor{} : gradient_with_contents(shape_.positions);
+  EmbeddingBackward(trace_, d, tensors_.ids.Rows(micro_step, 1), d_wte, d_wpe, spec_.seq_length);
+  parameters_.GradientDone(shape_.embedding);
+  if (shape_.positions >= 0) parameters_.GradientDone(shape_.positions);
+}
+
+}  // namespace ridgeline

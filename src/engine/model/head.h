@@ -1,0 +1,47 @@
+// What comes before the layers and after them: embedding, final norm, head and loss.
+#pragma once
+
+#include "engine/device/trace.h"
+#include "engine/model/parameter.h"
+#include "engine/model/parameter_access.h"
+#include "engine/precision/recipe.h"
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+// The logits are made, turned into their gradient and used up this many tokens at a time.
+inline constexpr int64_t kLogitsChunkTokens = 512;
+
+// The tensors a step reads its data from and leaves its results in.
+struct StepTensors {
+  Tensor ids;         // (micro-steps, tokens) int32; undefined for stack
+  Tensor targets;     // the same
+  Tensor loss;        // (1, 1) fp32
+  Tensor rope_table;  // (seq, head_dim) fp32; llama only
+};
+
+class Ends {
+ public:
+  Ends(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
+       const StepTensors& tensors);
+
+  // (tokens, hidden): embeddings, or stack's uniform random input.
+  Tensor Input(int64_t micro_step);
+
+  // From the last layer's output: adds to the loss and returns the gradient of x, (tokens, hidden).
+  Tensor LossAndGradient(int64_t micro_step, Tensor x);
+
+  // From the gradient of Input's result: the embeddings' gradients.
+  void InputBackward(int64_t micro_step, Tensor d);
+
+ private:
+  Trace& trace_;
+  ParameterAccess& parameters_;
+  const ModelShape& shape_;
+  const RunSpec& spec_;
+  DType compute_;
+  const StepTensors& tensors_;
+  int64_t tokens_;
+};
+
+}  // namespace ridgeline

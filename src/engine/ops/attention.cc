@@ -1,0 +1,92 @@
+#include "engine/ops/attention.h"
+
+#include <string>
+
+#include "engine/ops/record.h"
+
+namespace ridgeline {
+
+const OpDef kAttentionForward{"attention_forward"};
+const OpDef kAttentionBackward{"attention_backward"};
+
+namespace {
+
+// Multiply-adds of one product of a (seq, head_dim) and a (head_dim, seq) matrix below the diagonal, all heads, as
+// FLOPs.
+double CausalProductFlops(const AttentionShape& s) {
+  const auto seq = static_cast<double>(s.seq);
+  return static_cast<double>(s.batch * s.heads * s.head_dim) * seq * (seq + 1);
+}
+
+class Check {
+ public:
+  Check(const OpDef& op, const AttentionShape& shape, std::initializer_list<Operand> operands)
+      : op_(op), shape_(shape), operands_(operands) {
+    const bool ok = shape.batch > 0 && shape.seq > 0 && shape.heads > 0 && shape.kv_heads > 0 && shape.head_dim > 0 &&
+                    shape.heads % shape.kv_heads == 0;
+    Require(ok, "batch, seq, heads and head_dim are positive and kv_heads divides heads");
+  }
+  // (tokens, heads * head_dim), strided or not.
+  void Heads(std::initializer_list<Tensor> tensors, DType dtype, int64_t heads, const char* rule) const {
+    for (const Tensor& t : tensors) {
+      Require(IsFloat(t) && t.dtype == dtype && t.rows == shape_.batch * shape_.seq &&
+                  t.cols == heads * shape_.head_dim && (t.row_stride >= t.cols || t.rows == 1),
+              rule);
+    }
+  }
+  void Lse(const Tensor& lse) const {
+    Require(Is(lse, DType::kF32, shape_.batch * shape_.heads, shape_.seq), "lse is (batch*heads, seq) fp32");
+  }
+  void Require(bool ok, const char* rule) const {
+    if (ok) return;
+    const std::string with_shape =
+        fmt::format("{} (batch {}, seq {}, heads {}, kv_heads {}, head_dim {})", rule, shape_.batch, shape_.seq,
+                    shape_.heads, shape_.kv_heads, shape_.head_dim);
+    ridgeline::Require(false, op_, with_shape.c_str(), operands_);
+  }
+
+ private:
+  const OpDef& op_;
+  const AttentionShape& shape_;
+  std::initializer_list<Operand> operands_;
+};
+
+constexpr const char* kQueryRule = "q, o and their gradients are (batch*seq, heads*head_dim), all of q's dtype";
+constexpr const char* kKeyRule = "k, v and their gradients are (batch*seq, kv_heads*head_dim), all of q's dtype";
+
+}  // namespace
+
+void AttentionForward(Trace& trace, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, const AttentionShape& shape) {
+  const std::initializer_list<Operand> operands = {{"q", q}, {"k", k}, {"v", v}, {"o", o}, {"lse", lse}};
+  const Check check(kAttentionForward, shape, operands);
+  check.Heads({q, o}, q.dtype, shape.heads, kQueryRule);
+  check.Heads({k, v}, q.dtype, shape.kv_heads, kKeyRule);
+  check.Lse(lse);
+
+  Cost cost = Moves({q, k, v}, {o, lse});
+  cost.flops = 2 * CausalProductFlops(shape);  // scores, output
+  cost.flops_dtype = q.dtype;
+  trace.Call(kAttentionForward, {q, k, v, o, lse}, cost, shape);
+}
+
+void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor dq,
+                       Tensor dk, Tensor dv, const AttentionShape& shape) {
+  const std::initializer_list<Operand> operands = {{"d_o", d_o}, {"q", q},   {"k", k},   {"v", v},  {"o", o},
+                                                   {"lse", lse}, {"dq", dq}, {"dk", dk}, {"dv", dv}};
+  const Check check(kAttentionBackward, shape, operands);
+  check.Heads({d_o, q, o, dq}, q.dtype, shape.heads, kQueryRule);
+  check.Heads({k, v, dk, dv}, q.dtype, shape.kv_heads, kKeyRule);
+  check.Lse(lse);
+
+  Cost cost = Moves({d_o, q, k, v, o, lse}, {dq, dk, dv});
+  cost.flops = 5 * CausalProductFlops(shape);  // scores again, dp, dq, dk, dv
+  cost.flops_dtype = q.dtype;
+  // The sums of o * d_o over a head.
+  const Tensor delta = trace.Temporary(DType::kF32, shape.batch * shape.heads, shape.seq, Category::kWorkspace);
+  // dq summed over blocks of keys, (batch, heads, seq, head_dim).
+  const Tensor dq_sum =
+      trace.Temporary(DType::kF32, shape.batch * shape.heads * shape.seq, shape.head_dim, Category::kWorkspace);
+  trace.Call(kAttentionBackward, {d_o, q, k, v, o, lse, dq, dk, dv, delta, dq_sum}, cost, shape);
+}
+
+}  // namespace ridgeline

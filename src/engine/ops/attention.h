@@ -1,0 +1,38 @@
+// Causal attention that never stores the s x s matrix, forward or backward (Dao, "FlashAttention-2", 2023).
+#pragma once
+
+#include "engine/device/cpu/kernel.h"
+#include "engine/device/trace.h"
+
+namespace ridgeline {
+
+extern const OpDef kAttentionForward;
+extern const OpDef kAttentionBackward;
+
+struct AttentionShape {
+  int64_t batch = 0;
+  int64_t seq = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;  // heads % kv_heads == 0; query head h reads key-value head h / (heads / kv_heads)
+  int64_t head_dim = 0;
+};
+
+// o = softmax(q k^T / sqrt(head_dim), causal) v, per batch element and head.
+// q (tokens, heads*head_dim), k and v (tokens, kv_heads*head_dim), strided views allowed (a fused qkv matrix);
+// o (tokens, heads*head_dim); tokens = batch*seq, sequence fastest. All of one dtype, fp32 or bf16.
+// lse (batch*heads, seq) fp32: the log-sum-exp of each row's scaled scores, kept for the backward pass.
+// FLOPs counted as executed: 4 * batch * heads * head_dim * seq * (seq + 1) / 2.
+void AttentionForward(Trace& trace, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, const AttentionShape& shape);
+
+// Writes dq, dk, dv (views as q, k, v; overwritten, not accumulated) from d_o. Takes what workspace it needs from the
+// trace, its size independent of the number of threads. dq, dk, dv may not alias q, k, v. Deterministic.
+void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor dq,
+                       Tensor dk, Tensor dv, const AttentionShape& shape);
+
+void AddAttentionCpu(CpuKernelTable& table);
+
+// What the prepared calls of this process keep outside the slab, all of them together: blocks for each thread, whose
+// size depends on head_dim alone (about 2 MiB a thread for head_dim 128).
+int64_t AttentionScratchBytes();
+
+}  // namespace ridgeline

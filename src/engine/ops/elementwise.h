@@ -1,0 +1,59 @@
+// Element by element: rotary embedding, activations, residuals, dropout, fills.
+#pragma once
+
+#include "engine/device/cpu/kernel.h"
+#include "engine/device/trace.h"
+
+namespace ridgeline {
+
+extern const OpDef kRope;
+extern const OpDef kSwiGlu;
+extern const OpDef kSwiGluBackward;
+extern const OpDef kGelu;
+extern const OpDef kGeluBackward;
+extern const OpDef kAdd;
+extern const OpDef kDropoutAdd;
+extern const OpDef kDropoutBackward;
+extern const OpDef kFill;
+extern const OpDef kFillUniform;
+extern const OpDef kColumnSum;
+
+// Rotates pairs (i, i + head_dim/2) of every head of x (tokens, heads*head_dim; strided allowed), in place, by the
+// angle of the token's position (Su et al., 2021, in Hugging Face's half-split order). cos_sin (seq, head_dim) fp32:
+// cosines in the first half of a row, sines in the second. `inverse` rotates back: the gradient.
+void Rope(Trace& trace, Tensor x, Tensor cos_sin, int64_t seq, int64_t head_dim, bool inverse);
+// Fills the table above for a base theta.
+void FillRopeTable(float* cos_sin, int64_t seq, int64_t head_dim, double theta);
+
+// y (tokens, ffn) = silu(gate) * up, gate_up (tokens, 2*ffn): gate in the first ffn columns, up in the others.
+void SwiGlu(Trace& trace, Tensor gate_up, Tensor y);
+// d_gate_up (tokens, 2*ffn) may be gate_up itself.
+void SwiGluBackward(Trace& trace, Tensor dy, Tensor gate_up, Tensor d_gate_up);
+
+// GELU, tanh form (Hendrycks & Gimpel, 2016), as GPT-2 ("gelu_new") and TransformerEngine compute it. y may be x.
+void Gelu(Trace& trace, Tensor x, Tensor y);
+void GeluBackward(Trace& trace, Tensor dy, Tensor x, Tensor dx);  // dx may be dy or x
+
+// out = a + b; out may be a or b.
+void Add(Trace& trace, Tensor a, Tensor b, Tensor out);
+
+// Names a stream of random numbers: the same (seed, step, stream, element) is the same number on every device and in
+// every recomputation (Philox 4x32-10, Salmon et al., 2011).
+struct RandomStream {
+  uint32_t id = 0;
+};
+
+// out = residual + x * mask / (1 - p); p = 0 is a plain add. out may be x or residual.
+void DropoutAdd(Trace& trace, Tensor x, Tensor residual, Tensor out, double p, RandomStream stream);
+// dx = dy * mask / (1 - p), of the same stream. dx may be dy.
+void DropoutBackward(Trace& trace, Tensor dy, Tensor dx, double p, RandomStream stream);
+
+void Fill(Trace& trace, Tensor x, double value);
+void FillUniform(Trace& trace, Tensor x, RandomStream stream);  // uniform in [0, 1)
+
+// sum (1, cols) fp32 or bf16 = the sums of x's columns [+ sum where `accumulate`]. Deterministic.
+void ColumnSum(Trace& trace, Tensor x, Tensor sum, bool accumulate);
+
+void AddElementwiseCpu(CpuKernelTable& table);
+
+}  // namespace ridgeline

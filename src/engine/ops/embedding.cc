@@ -1,0 +1,43 @@
+#include "engine/ops/embedding.h"
+
+#include "engine/ops/attrs.h"
+#include "engine/ops/record.h"
+
+namespace ridgeline {
+
+const OpDef kEmbedding = {"embedding"};
+const OpDef kEmbeddingBackward = {"embedding_backward"};
+
+namespace {
+
+bool Fits(const Tensor& ids, const Tensor& wte, const Tensor& wpe, const Tensor& x, int64_t seq) {
+  return IsFloat(x) && x.contiguous() && Is(ids, DType::kI32, 1, x.rows) && seq > 0 && x.rows % seq == 0 &&
+         IsFloat(wte) && Is(wte, wte.dtype, wte.rows, x.cols) && wte.rows > 0 &&
+         (!wpe.defined() || (Is(wpe, wte.dtype, wpe.rows, x.cols) && wpe.rows >= seq));
+}
+
+}  // namespace
+
+void Embedding(Trace& trace, Tensor ids, Tensor wte, Tensor wpe, Tensor x, int64_t seq) {
+  Require(Fits(ids, wte, wpe, x, seq) && wte.dtype == x.dtype, kEmbedding,
+          "x must be (tokens, hidden) in whole sequences, ids (1, tokens) int32, wte (vocab, hidden) and wpe "
+          "(positions >= seq, hidden) of x's dtype",
+          {{"ids", ids}, {"wte", wte}, {"wpe", wpe}, {"x", x}});
+  Cost cost = Moves({ids, x, wpe.defined() ? x : Tensor{}}, {x});  // a row of wte, and of wpe, for each row of x
+  trace.Call(kEmbedding, {ids, wte, wpe, x}, cost, EmbeddingAttrs{seq});
+}
+
+void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor d_wpe, int64_t seq) {
+  Require(Fits(ids, d_wte, d_wpe, dx, seq), kEmbeddingBackward,
+          "dx must be (tokens, hidden) in whole sequences, ids (1, tokens) int32, d_wte (vocab, hidden) and d_wpe "
+          "(positions >= seq, hidden) of one dtype",
+          {{"dx", dx}, {"ids", ids}, {"d_wte", d_wte}, {"d_wpe", d_wpe}});
+  // The tokens in the order of their ids, and room for sorting them.
+  const Tensor order = trace.Temporary(DType::kI32, 2, dx.rows, Category::kWorkspace);
+  Cost cost = Moves({dx, ids, d_wpe.defined() ? dx : Tensor{}}, {});
+  cost.bytes += 2.0 * static_cast<double>(dx.elements() * SizeOf(d_wte.dtype));  // at most: every id another
+  if (d_wpe.defined()) cost.bytes += 2.0 * static_cast<double>(seq * dx.cols * SizeOf(d_wpe.dtype));
+  trace.Call(kEmbeddingBackward, {dx, ids, d_wte, d_wpe, order}, cost, EmbeddingAttrs{seq});
+}
+
+}  // namespace ridgeline

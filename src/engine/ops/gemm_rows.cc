@@ -1,0 +1,69 @@
+#include "engine/ops/gemm_rows.h"
+
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/ops/gemm_rows.cc"
+#include "engine/ops/simd_targets.h"  // before Highway
+
+#include <hwy/foreach_target.h>
+
+#include "engine/ops/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ridgeline {
+namespace HWY_NAMESPACE {
+namespace {
+
+void WidenBf16Row(const uint16_t* in, float* out, int64_t n) {
+  ForBlocks(n, [&](int64_t i, auto count) { Store<true>(Load<true>(in + i, count), out + i, count); });
+}
+
+template <typename T>
+void Finish(const float* in, const float* bias, T* c, bool accumulate, int64_t n) {
+  constexpr bool kSplit = sizeof(T) == 2;
+  ForBlocks(n, [&](int64_t i, auto count) {
+    Pair value = Load<kSplit>(in + i, count);
+    if (bias != nullptr) value = Plus(value, Load<kSplit>(bias + i, count));
+    if (accumulate) value = Plus(value, Load<kSplit>(c + i, count));
+    Store<kSplit>(value, c + i, count);
+  });
+}
+
+void FinishF32Row(const float* in, const float* bias, float* c, bool accumulate, int64_t n) {
+  Finish(in, bias, c, accumulate, n);
+}
+void FinishBf16Row(const float* in, const float* bias, uint16_t* c, bool accumulate, int64_t n) {
+  Finish(in, bias, c, accumulate, n);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace ridgeline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ridgeline {
+
+HWY_EXPORT(WidenBf16Row);
+HWY_EXPORT(FinishF32Row);
+HWY_EXPORT(FinishBf16Row);
+
+void WidenRow(const void* in, DType dtype, float* out, int64_t n) {
+  if (dtype == DType::kF32) {
+    std::memcpy(out, in, static_cast<size_t>(n) * sizeof(float));
+  } else {
+    HWY_DYNAMIC_DISPATCH(WidenBf16Row)(static_cast<const uint16_t*>(in), out, n);
+  }
+}
+
+void FinishRow(const float* in, const float* bias, void* c, DType dtype, bool accumulate, int64_t n) {
+  if (dtype == DType::kF32) {
+    HWY_DYNAMIC_DISPATCH(FinishF32Row)(in, bias, static_cast<float*>(c), accumulate, n);
+  } else {
+    HWY_DYNAMIC_DISPATCH(FinishBf16Row)(in, bias, static_cast<uint16_t*>(c), accumulate, n);
+  }
+}
+
+}  // namespace ridgeline
+#endif

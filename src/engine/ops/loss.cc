@@ -1,0 +1,28 @@
+#include "engine/ops/loss.h"
+
+#include "engine/ops/attrs.h"
+#include "engine/ops/record.h"
+
+namespace ridgeline {
+
+const OpDef kCrossEntropy = {"cross_entropy"};
+const OpDef kSumLoss = {"sum_loss"};
+
+void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, double scale) {
+  Require(IsFloat(logits) && logits.row_stride >= logits.cols && logits.cols > 0 &&
+              Is(targets, DType::kI32, 1, logits.rows) && IsScalar(loss),
+          kCrossEntropy, "targets must be (1, rows) int32 for logits of (rows, vocab), loss (1, 1) in fp32",
+          {{"logits", logits}, {"targets", targets}, {"loss", loss}});
+  const Tensor row_losses = trace.Temporary(DType::kF32, 1, logits.rows, Category::kWorkspace);
+  trace.Call(kCrossEntropy, {logits, targets, loss, row_losses}, Moves({logits, targets, loss}, {logits, loss}),
+             LossAttrs{scale});
+}
+
+void SumLoss(Trace& trace, Tensor x, Tensor loss, double scale) {
+  Require(IsFloat(x) && x.contiguous() && IsScalar(loss), kSumLoss, "x must be contiguous, loss (1, 1) in fp32",
+          {{"x", x}, {"loss", loss}});
+  const Tensor parts = trace.Temporary(DType::kF32, 1, ElementParts(x.elements()), Category::kWorkspace);
+  trace.Call(kSumLoss, {x, loss, parts}, Moves({x, loss}, {loss}), LossAttrs{scale});
+}
+
+}  // namespace ridgeline

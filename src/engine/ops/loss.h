@@ -1,0 +1,22 @@
+// Losses. Scalars are (1, 1) fp32 tensors.
+#pragma once
+
+#include "engine/device/cpu/kernel.h"
+#include "engine/device/trace.h"
+
+namespace ridgeline {
+
+extern const OpDef kCrossEntropy;
+extern const OpDef kSumLoss;
+
+// One chunk of cross-entropy, forward and backward at once: adds the chunk's summed loss * scale to `loss` and
+// replaces logits (rows, vocab) by their gradient, (softmax - onehot) * scale. targets (1, rows) int32.
+// logits fp32 or bf16; computed in fp32. Deterministic for any thread count (row losses go through a workspace).
+void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, double scale);
+
+// loss += sum of x's elements * scale.
+void SumLoss(Trace& trace, Tensor x, Tensor loss, double scale);
+
+void AddLossCpu(CpuKernelTable& table);
+
+}  // namespace ridgeline

@@ -1,0 +1,72 @@
+#include "engine/ops/norm.h"
+
+#include "engine/ops/attrs.h"
+#include "engine/ops/record.h"
+
+namespace ridgeline {
+
+const OpDef kRmsNorm = {"rms_norm"};
+const OpDef kRmsNormBackward = {"rms_norm_backward"};
+const OpDef kLayerNorm = {"layer_norm"};
+const OpDef kLayerNormBackward = {"layer_norm_backward"};
+
+void RmsNorm(Trace& trace, Tensor x, Tensor weight, Tensor y, Tensor rstd, double eps) {
+  Require(IsFloat(x) && x.contiguous() && IsLike(y, x) && Is(weight, x.dtype, 1, x.cols) &&
+              Is(rstd, DType::kF32, 1, x.rows),
+          kRmsNorm, "y must be as x (tokens, hidden), weight (1, hidden) of its dtype, rstd (1, tokens) in fp32",
+          {{"x", x}, {"weight", weight}, {"y", y}, {"rstd", rstd}});
+  trace.Call(kRmsNorm, {x, weight, y, rstd}, Moves({x, weight}, {y, rstd}), NormAttrs{eps});
+}
+
+void RmsNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor rstd, Tensor dx, bool overwrite_dx,
+                     Tensor dweight, bool accumulate) {
+  Require(IsFloat(x) && x.contiguous() && IsLike(dy, x) && IsLike(dx, x) && Is(weight, x.dtype, 1, x.cols) &&
+              Is(rstd, DType::kF32, 1, x.rows) && IsFloat(dweight) && Is(dweight, dweight.dtype, 1, x.cols),
+          kRmsNormBackward,
+          "dy and dx must be as x (tokens, hidden), weight (1, hidden) of its dtype, dweight (1, hidden), rstd (1, "
+          "tokens) in fp32",
+          {{"dy", dy}, {"x", x}, {"weight", weight}, {"rstd", rstd}, {"dx", dx}, {"dweight", dweight}});
+  const Tensor none;
+  const Tensor parts = trace.Temporary(DType::kF32, RowParts(x.rows), PaddedCols(x.cols), Category::kWorkspace);
+  trace.Call(kRmsNormBackward, {dy, x, weight, rstd, dx, dweight, parts},
+             Moves({dy, x, weight, rstd, overwrite_dx ? none : dx, accumulate ? dweight : none}, {dx, dweight}),
+             NormBackwardAttrs{overwrite_dx, accumulate});
+}
+
+void LayerNorm(Trace& trace, Tensor x, Tensor weight, Tensor bias, Tensor y, Tensor mean, Tensor rstd, double eps) {
+  Require(
+      IsFloat(x) && x.contiguous() && IsLike(y, x) && Is(weight, x.dtype, 1, x.cols) && Is(bias, x.dtype, 1, x.cols) &&
+          Is(mean, DType::kF32, 1, x.rows) && Is(rstd, DType::kF32, 1, x.rows),
+      kLayerNorm,
+      "y must be as x (tokens, hidden), weight and bias (1, hidden) of its dtype, mean and rstd (1, tokens) in fp32",
+      {{"x", x}, {"weight", weight}, {"bias", bias}, {"y", y}, {"mean", mean}, {"rstd", rstd}});
+  trace.Call(kLayerNorm, {x, weight, bias, y, mean, rstd}, Moves({x, weight, bias}, {y, mean, rstd}), NormAttrs{eps});
+}
+
+void LayerNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor mean, Tensor rstd, Tensor dx,
+                       bool overwrite_dx, Tensor dweight, Tensor dbias, bool accumulate) {
+  Require(IsFloat(x) && x.contiguous() && IsLike(dy, x) && IsLike(dx, x) && Is(weight, x.dtype, 1, x.cols) &&
+              Is(mean, DType::kF32, 1, x.rows) && Is(rstd, DType::kF32, 1, x.rows) && IsFloat(dweight) &&
+              Is(dweight, dweight.dtype, 1, x.cols) && IsLike(dbias, dweight),
+          kLayerNormBackward,
+          "dy and dx must be as x (tokens, hidden), weight (1, hidden) of its dtype, dweight and dbias (1, hidden) of "
+          "one dtype, mean and rstd (1, tokens) in fp32",
+          {{"dy", dy},
+           {"x", x},
+           {"weight", weight},
+           {"mean", mean},
+           {"rstd", rstd},
+           {"dx", dx},
+           {"dweight", dweight},
+           {"dbias", dbias}});
+  const Tensor none;
+  // The parts of dweight, then those of dbias.
+  const Tensor parts = trace.Temporary(DType::kF32, 2 * RowParts(x.rows), PaddedCols(x.cols), Category::kWorkspace);
+  trace.Call(kLayerNormBackward, {dy, x, weight, mean, rstd, dx, dweight, dbias, parts},
+             Moves({dy, x, weight, mean, rstd, overwrite_dx ? none : dx, accumulate ? dweight : none,
+                    accumulate ? dbias : none},
+                   {dx, dweight, dbias}),
+             NormBackwardAttrs{overwrite_dx, accumulate});
+}
+
+}  // namespace ridgeline

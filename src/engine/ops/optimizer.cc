@@ -1,0 +1,64 @@
+#include "engine/ops/optimizer.h"
+
+#include <bit>
+#include <cmath>
+
+#include "engine/ops/attrs.h"
+#include "engine/ops/record.h"
+
+namespace ridgeline {
+
+const OpDef kAdam = {"adam"};
+const OpDef kSquaredSum = {"squared_sum"};
+const OpDef kClipScale = {"clip_scale"};
+
+namespace {
+
+bool Joins(const Tensor& t, const Tensor& work) { return t.contiguous() && t.elements() == work.elements(); }
+
+}  // namespace
+
+void Adam(Trace& trace, Tensor work, Tensor low, Tensor m, Tensor v, Tensor grad, Tensor scale,
+          const AdamAttrs& attrs) {
+  Require(IsFloat(work) && work.contiguous() && IsFloat(m) && Joins(m, work) && IsFloat(v) && v.dtype == m.dtype &&
+              Joins(v, work) && IsFloat(grad) && Joins(grad, work) && (!scale.defined() || IsScalar(scale)) &&
+              (!low.defined() || (low.dtype == DType::kI16 && work.dtype == DType::kBF16 && Joins(low, work))),
+          kAdam,
+          "work, m, v, grad and low must have as many elements, contiguous; m and v one dtype; low int16 beside a bf16 "
+          "work; scale (1, 1) in fp32",
+          {{"work", work}, {"low", low}, {"m", m}, {"v", v}, {"grad", grad}, {"scale", scale}});
+  trace.Call(kAdam, {work, low, m, v, grad, scale}, Moves({work, low, m, v, grad, scale}, {work, low, m, v}), attrs);
+}
+
+void SplitMaster(float master, uint16_t& work, int16_t& low) {
+  const auto bits = std::bit_cast<uint32_t>(master);
+  if (std::isnan(master)) {  // rounding could carry into the sign: any NaN will do
+    work = static_cast<uint16_t>((bits >> 16) | 0x40);
+    low = 0;
+    return;
+  }
+  // Ties go away from zero: what is left then is -2^15, where 2^15 would not fit.
+  const uint32_t rounded = bits + 0x8000;
+  work = static_cast<uint16_t>(rounded >> 16);
+  low = static_cast<int16_t>(bits - (rounded & 0xffff0000));
+}
+
+float JoinMaster(uint16_t work, int16_t low) {
+  return std::bit_cast<float>((static_cast<uint32_t>(work) << 16) + static_cast<uint32_t>(int32_t{low}));
+}
+
+void SquaredSum(Trace& trace, Tensor x, Tensor sum) {
+  Require(IsFloat(x) && x.contiguous() && IsScalar(sum), kSquaredSum, "x must be contiguous, sum (1, 1) in fp32",
+          {{"x", x}, {"sum", sum}});
+  const Tensor parts = trace.Temporary(DType::kF32, 1, ElementParts(x.elements()), Category::kWorkspace);
+  trace.Call(kSquaredSum, {x, sum, parts}, Moves({x, sum}, {sum}));
+}
+
+void ClipScale(Trace& trace, Tensor sum, Tensor norm, Tensor scale, double clip) {
+  Require(IsScalar(sum) && IsScalar(norm) && IsScalar(scale) && clip > 0, kClipScale,
+          "sum, norm and scale must be (1, 1) in fp32, and clip positive",
+          {{"sum", sum}, {"norm", norm}, {"scale", scale}});
+  trace.Call(kClipScale, {sum, norm, scale}, Moves({sum}, {norm, scale}), ClipAttrs{clip});
+}
+
+}  // namespace ridgeline

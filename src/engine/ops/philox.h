@@ -1,0 +1,48 @@
+// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): the one definition of every
+// random number here. Each device computes these numbers, whatever its lanes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+namespace ridgeline {
+
+inline constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53;
+inline constexpr uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;
+inline constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9;
+inline constexpr uint32_t kPhiloxWeyl1 = 0xBB67AE85;
+inline constexpr int kPhiloxRounds = 10;
+
+inline std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * counter[0];
+    const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * counter[2];
+    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
+               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
+    key[0] += kPhiloxWeyl0;
+    key[1] += kPhiloxWeyl1;
+  }
+  return counter;
+}
+
+// Four random words: those of elements 4 * group … 4 * group + 3 of a stream in a step.
+// Counter: group in two words, stream, step. Key: seed.
+inline std::array<uint32_t, 4> RandomGroup(uint64_t seed, int64_t step, uint32_t stream, uint64_t group) {
+  return Philox4x32(
+      {static_cast<uint32_t>(group), static_cast<uint32_t>(group >> 32), stream, static_cast<uint32_t>(step)},
+      {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+}
+
+// The 32 random bits of one element of a stream in a step.
+inline uint32_t RandomBits(uint64_t seed, int64_t step, uint32_t stream, int64_t element) {
+  return RandomGroup(seed, step, stream, static_cast<uint64_t>(element) / 4)[static_cast<size_t>(element % 4)];
+}
+
+// Dropout keeps an element where its bits are not below this.
+inline uint32_t DropoutThreshold(double p) {
+  return static_cast<uint32_t>(std::min(std::llround(p * 4294967296.0), 0xffffffffLL));
+}
+
+}  // namespace ridgeline

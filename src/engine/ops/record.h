@@ -1,0 +1,67 @@
+// What the record functions share: the check of what they are given, and the sizes of deterministic reductions.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <string>
+
+#include "base/error.h"
+#include "engine/device/trace.h"
+#include "engine/tensor/tensor.h"
+
+namespace ridgeline {
+
+struct Operand {
+  const char* name;
+  const Tensor& tensor;
+};
+
+// Throws "op: rule; got x bf16 (3, 4), …" unless `ok`.
+inline void Require(bool ok, const OpDef& op, const char* rule, std::initializer_list<Operand> operands) {
+  if (ok) return;
+  std::string text = fmt::format("{}: {}; got", op.name, rule);
+  const char* separator = " ";
+  for (const Operand& operand : operands) {
+    const Tensor& t = operand.tensor;
+    text += separator;
+    separator = ", ";
+    if (!t.defined()) {
+      fmt::format_to(std::back_inserter(text), "{} undefined", operand.name);
+    } else {
+      fmt::format_to(std::back_inserter(text), "{} {} ({}, {})", operand.name, DTypeName(t.dtype), t.rows, t.cols);
+      if (!t.contiguous()) fmt::format_to(std::back_inserter(text), " stride {}", t.row_stride);
+    }
+  }
+  throw Error(ErrorKind::kInternal, text);
+}
+
+inline bool IsFloat(const Tensor& t) { return t.defined() && (t.dtype == DType::kF32 || t.dtype == DType::kBF16); }
+inline bool Is(const Tensor& t, DType dtype, int64_t rows, int64_t cols) {
+  return t.defined() && t.contiguous() && t.dtype == dtype && t.rows == rows && t.cols == cols;
+}
+// A contiguous tensor of a's dtype and shape.
+inline bool IsLike(const Tensor& t, const Tensor& a) { return Is(t, a.dtype, a.rows, a.cols); }
+inline bool IsScalar(const Tensor& t) { return Is(t, DType::kF32, 1, 1); }
+inline bool SamePlace(const Tensor& a, const Tensor& b) { return a.storage == b.storage && a.offset == b.offset; }
+
+// The cost of a memory-bound op: what it reads and what it writes. An operand changed in place is in both.
+inline Cost Moves(std::initializer_list<Tensor> reads, std::initializer_list<Tensor> writes) {
+  Cost cost;
+  for (const Tensor& t : reads) cost.bytes += t.defined() ? static_cast<double>(t.bytes()) : 0;
+  for (const Tensor& t : writes) cost.bytes += t.defined() ? static_cast<double>(t.bytes()) : 0;
+  return cost;
+}
+
+// Sums over rows are made in this many parts, of consecutive rows, which are added in order: the shape alone fixes it.
+inline int64_t RowParts(int64_t rows) { return std::clamp<int64_t>((rows + 31) / 32, 1, 64); }
+// Columns of a workspace row that kernels fill by whole vectors.
+inline int64_t PaddedCols(int64_t cols) { return (cols + 63) / 64 * 64; }
+
+// Sums over all elements likewise: parts of at least 2^16 elements, at most 1024.
+inline int64_t ElementParts(int64_t elements) { return std::clamp<int64_t>((elements + 0xffff) >> 16, 1, 1024); }
+
+}  // namespace ridgeline

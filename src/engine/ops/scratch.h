@@ -1,0 +1,54 @@
+// Memory outside the slab, and states, that kernels of one process share: kernels run one after another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+
+namespace ridgeline {
+
+// Bytes at a page's boundary, which grow when more are asked for; contents are lost then.
+class AlignedBuffer {
+ public:
+  std::byte* Reserve(int64_t bytes) {
+    if (bytes > bytes_) {
+      data_.reset();
+      data_.reset(static_cast<std::byte*>(::operator new(static_cast<size_t>(bytes), kAlign)));
+      bytes_ = bytes;
+    }
+    return data_.get();
+  }
+  std::byte* data() const { return data_.get(); }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr std::align_val_t kAlign{4096};
+  struct Delete {
+    void operator()(std::byte* p) const { ::operator delete(p, kAlign); }
+  };
+  std::unique_ptr<std::byte, Delete> data_;
+  int64_t bytes_ = 0;
+};
+
+// One value per key for as long as somebody holds it.
+template <typename Key, typename Value>
+class SharedCache {
+ public:
+  template <typename Make>
+  std::shared_ptr<Value> Get(const Key& key, const Make& make) {
+    const std::scoped_lock lock(mutex_);
+    std::weak_ptr<Value>& entry = entries_[key];
+    std::shared_ptr<Value> value = entry.lock();
+    if (!value) entry = value = make();
+    return value;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Key, std::weak_ptr<Value>> entries_;
+};
+
+}  // namespace ridgeline

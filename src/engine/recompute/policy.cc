@@ -1,0 +1,61 @@
+#include "engine/recompute/policy.h"
+
+#include <algorithm>
+#include <string>
+
+#include "run/spec.h"
+
+namespace ridgeline {
+
+RecomputePolicy RecomputePolicy::Parse(std::string_view text) {
+  std::string kind;
+  RecomputePolicy policy;
+  ParseCheckpointing(text, kind, policy.layers_per_group);
+  policy.kind = kind == "full" ? Kind::kFull : kind == "selective" ? Kind::kSelective : Kind::kNone;
+  return policy;
+}
+
+Tensor LayerRunner::Forward(int64_t micro_step, Tensor x) {
+  trace_.SetPhase(Phase::kForward);
+  saved_.assign(static_cast<size_t>(layers_), {});
+  for (int64_t layer = 0; layer < layers_; ++layer) {
+    SavedLayer& saved = saved_[static_cast<size_t>(layer)];
+    x = block_.Forward(layer, micro_step, x, saved, true);
+    if (policy_.kind == RecomputePolicy::Kind::kSelective) {
+      saved.norm1_out = saved.norm2_out = saved.act = {};
+    } else if (policy_.kind == RecomputePolicy::Kind::kFull) {
+      const Tensor input = saved.x;
+      saved = {};
+      if (layer % policy_.layers_per_group == 0) saved.x = input;
+    }
+    parameters_.EndUse();
+  }
+  return x;
+}
+
+void LayerRunner::Backward(int64_t micro_step, Tensor d) {
+  const int64_t group = policy_.kind == RecomputePolicy::Kind::kFull ? policy_.layers_per_group : 1;
+  for (int64_t first = (layers_ - 1) / group * group; first >= 0; first -= group) {
+    BackwardGroup(micro_step, first, std::min(first + group, layers_) - 1, d);
+  }
+  saved_.clear();
+}
+
+void LayerRunner::BackwardGroup(int64_t micro_step, int64_t first, int64_t last, Tensor d) {
+  if (policy_.kind == RecomputePolicy::Kind::kFull) {
+    trace_.SetPhase(Phase::kRecompute);
+    Tensor x = saved_[static_cast<size_t>(first)].x;
+    for (int64_t layer = first; layer <= last; ++layer) {
+      x = block_.Forward(layer, micro_step, x, saved_[static_cast<size_t>(layer)], layer < last);
+      if (layer < last) parameters_.EndUse();
+    }
+  }
+  trace_.SetPhase(Phase::kBackward);
+  for (int64_t layer = last; layer >= first; --layer) {
+    block_.Backward(layer, micro_step, saved_[static_cast<size_t>(layer)], d);
+    saved_[static_cast<size_t>(layer)] = {};
+    parameters_.EndUse();
+  }
+}
+
+}  // namespace ridgeline

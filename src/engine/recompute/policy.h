@@ -1,0 +1,49 @@
+// Activation checkpointing: what a layer keeps for its backward pass, and what is computed again.
+//
+//   none       everything is kept
+//   selective  the norms' outputs and the MLP's activation are computed again: elementwise work, no matrix products
+//   full/K     K layers keep one input; their forward passes run again, as a group, before their backward passes.
+//              The last layer's final product is not run again: nothing reads its output.
+//
+// Every policy runs the same kernels on the same values, so gradients are bit-identical under all of them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/model/block.h"
+
+namespace ridgeline {
+
+struct RecomputePolicy {
+  enum class Kind : uint8_t { kNone, kSelective, kFull } kind = Kind::kNone;
+  int64_t layers_per_group = 1;  // kFull: K
+
+  // The text must have passed CheckSpec.
+  static RecomputePolicy Parse(std::string_view text);
+};
+
+// Runs the layers of one micro-step under a policy.
+class LayerRunner {
+ public:
+  LayerRunner(Trace& trace, ParameterAccess& parameters, Block& block, int64_t layers, RecomputePolicy policy)
+      : trace_(trace), parameters_(parameters), block_(block), layers_(layers), policy_(policy) {}
+
+  Tensor Forward(int64_t micro_step, Tensor x);
+
+  // d: the gradient of Forward's result; afterwards that of its argument.
+  void Backward(int64_t micro_step, Tensor d);
+
+ private:
+  void BackwardGroup(int64_t micro_step, int64_t first, int64_t last, Tensor d);
+
+  Trace& trace_;
+  ParameterAccess& parameters_;
+  Block& block_;
+  int64_t layers_;
+  RecomputePolicy policy_;
+  std::vector<SavedLayer> saved_;
+};
+
+}  // namespace ridgeline

@@ -1,0 +1,103 @@
+#include "engine/train/data.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "engine/ops/philox.h"
+
+namespace ridgeline {
+namespace {
+
+// Words of the stream of random numbers that names a step and a sequence, apart from the model's streams.
+constexpr uint32_t kDataStream = 0xda7a0000;
+
+class SyntheticTokens final : public TokenSource {
+ public:
+  explicit SyntheticTokens(const RunSpec& spec)
+      : seed_(static_cast<uint64_t>(spec.seed)), seq_(spec.seq_length), vocab_(static_cast<uint64_t>(spec.vocab)) {}
+
+  void Fill(int64_t step, std::span<int32_t> ids, std::span<int32_t> targets) override {
+    const auto sequences = static_cast<int64_t>(ids.size()) / seq_;
+    for (int64_t sequence = 0; sequence < sequences; ++sequence) {
+      // seq + 1 tokens a sequence, four to a draw.
+      const int64_t per_sequence = seq_ + 1;
+      for (int64_t position = 0; position < per_sequence; position += 4) {
+        const auto draw =
+            RandomGroup(seed_, step, kDataStream, static_cast<uint64_t>((sequence * per_sequence + position) / 4));
+        for (int64_t i = 0; i < 4 && position + i < per_sequence; ++i) {
+          const auto token = static_cast<int32_t>((static_cast<uint64_t>(draw[static_cast<size_t>(i)]) * vocab_) >> 32);
+          const int64_t p = position + i;
+          if (p < seq_) ids[static_cast<size_t>(sequence * seq_ + p)] = token;
+          if (p > 0) targets[static_cast<size_t>(sequence * seq_ + p - 1)] = token;
+        }
+      }
+    }
+  }
+
+ private:
+  uint64_t seed_;
+  int64_t seq_;
+  uint64_t vocab_;
+};
+
+// A file mapped as bytes; every sequence begins at a random place in it.
+class TextTokens final : public TokenSource {
+ public:
+  explicit TextTokens(const RunSpec& spec) : seed_(static_cast<uint64_t>(spec.seed)), seq_(spec.seq_length) {
+    const int fd = ::open(spec.data.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) ThrowErrno("cannot read the data file " + spec.data, "give a text file's path, or data: synthetic");
+    struct stat info {};
+    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+      ::close(fd);
+      throw Error(ErrorKind::kInvalidInput, "the data file " + spec.data + " is not a regular file");
+    }
+    size_ = info.st_size;
+    if (size_ < seq_ + 1) {
+      ::close(fd);
+      throw Error(ErrorKind::kInvalidInput,
+                  fmt::format("the data file {} has {} bytes; a sequence of {} tokens needs {}", spec.data, size_, seq_,
+                              seq_ + 1),
+                  "use a longer file or a smaller seq_length");
+    }
+    void* data = ::mmap(nullptr, static_cast<size_t>(size_), PROT_READ, MAP_PRIVATE, fd, 0);
+    ::close(fd);
+    if (data == MAP_FAILED) ThrowErrno("cannot map the data file " + spec.data);
+    data_ = static_cast<const unsigned char*>(data);
+  }
+  TextTokens(const TextTokens&) = delete;
+  TextTokens& operator=(const TextTokens&) = delete;
+  ~TextTokens() override { ::munmap(const_cast<unsigned char*>(data_), static_cast<size_t>(size_)); }
+
+  void Fill(int64_t step, std::span<int32_t> ids, std::span<int32_t> targets) override {
+    const auto sequences = static_cast<int64_t>(ids.size()) / seq_;
+    for (int64_t sequence = 0; sequence < sequences; ++sequence) {
+      const auto draw = RandomGroup(seed_, step, kDataStream, static_cast<uint64_t>(sequence));
+      const uint64_t random = (static_cast<uint64_t>(draw[0]) << 32) | draw[1];
+      const auto begin = static_cast<int64_t>(random % static_cast<uint64_t>(size_ - seq_));
+      for (int64_t p = 0; p < seq_; ++p) {
+        ids[static_cast<size_t>(sequence * seq_ + p)] = data_[begin + p];
+        targets[static_cast<size_t>(sequence * seq_ + p)] = data_[begin + p + 1];
+      }
+    }
+  }
+
+ private:
+  uint64_t seed_;
+  int64_t seq_;
+  int64_t size_ = 0;
+  const unsigned char* data_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<TokenSource> MakeTokenSource(const RunSpec& spec) {
+  if (spec.data == "synthetic") return std::make_unique<SyntheticTokens>(spec);
+  return std::make_unique<TextTokens>(spec);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,114 @@
+#include "engine/train/model_state.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "engine/device/cpu/parallel.h"
+#include "engine/ops/elementwise.h"
+#include "engine/ops/optimizer.h"
+#include "engine/ops/philox.h"
+#include "engine/tensor/bf16.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr uint32_t kInitStream = 0x1417'0000;  // + the parameter's index; step 0, which training never uses
+
+// Four normal numbers from one draw (Box & Muller, 1958).
+std::array<float, 4> Normals(uint64_t seed, uint32_t stream, int64_t quad) {
+  const auto draw = RandomGroup(seed, 0, stream, static_cast<uint64_t>(quad));
+  std::array<float, 4> normals{};
+  for (size_t pair = 0; pair < 2; ++pair) {
+    const float u = (static_cast<float>(draw[2 * pair] >> 8) + 1.0F) * 0x1p-24F;  // (0, 1]
+    const float angle = static_cast<float>(draw[2 * pair + 1] >> 8) * 0x1p-24F * 2 * std::numbers::pi_v<float>;
+    const float radius = std::sqrt(-2 * std::log(u));
+    normals[2 * pair] = radius * std::cos(angle);
+    normals[2 * pair + 1] = radius * std::sin(angle);
+  }
+  return normals;
+}
+
+}  // namespace
+
+void ModelState::SetElement(const ParameterState& state, int64_t index, float value) {
+  if (state.work.dtype == DType::kF32) {
+    executor_.Data<float>(state.work)[index] = value;
+    return;
+  }
+  uint16_t work = 0;
+  int16_t low = 0;
+  SplitMaster(value, work, low);
+  executor_.Data<uint16_t>(state.work)[index] = work;
+  if (state.low.defined()) executor_.Data<int16_t>(state.low)[index] = low;
+}
+
+void ModelState::Initialize() {
+  const auto seed = static_cast<uint64_t>(program_.spec.seed);
+  const auto std_dev = static_cast<float>(program_.shape.init_std);
+  for (size_t p = 0; p < program_.states.size(); ++p) {
+    const ParameterState& state = program_.states[p];
+    const Init init = program_.shape.parameters[p].init;
+    const int64_t n = state.work.elements();
+    const uint32_t stream = kInitStream + static_cast<uint32_t>(p);
+    ParallelFor((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
+      for (int64_t quad = begin; quad < end; ++quad) {
+        const std::array<float, 4> normals =
+            init == Init::kNormal ? Normals(seed, stream, quad) : std::array<float, 4>{};
+        for (int64_t i = 0; i < 4 && 4 * quad + i < n; ++i) {
+          const float value = init == Init::kNormal ? std_dev * normals[static_cast<size_t>(i)]
+                              : init == Init::kOnes ? 1.0F
+                                                    : 0.0F;
+          SetElement(state, 4 * quad + i, value);
+        }
+      }
+    });
+    for (const Tensor& moment : {state.m, state.v}) {
+      std::memset(executor_.Data<std::byte>({moment.storage, DType::kF32}), 0, static_cast<size_t>(moment.bytes()));
+    }
+  }
+  if (const Tensor& table = program_.tensors.rope_table; table.defined()) {
+    FillRopeTable(executor_.Data<float>(table), table.rows, table.cols, program_.spec.rope_theta);
+  }
+}
+
+void ModelState::SetWeight(size_t parameter, const ParameterPart& part, std::span<const float> values) {
+  const ParameterState& state = program_.states[parameter];
+  const int64_t first = part.first_row * state.work.cols;
+  for (size_t i = 0; i < values.size(); ++i) SetElement(state, first + static_cast<int64_t>(i), values[i]);
+}
+
+std::vector<float> ModelState::Weight(size_t parameter, const ParameterPart& part) const {
+  const ParameterState& state = program_.states[parameter];
+  std::vector<float> values(static_cast<size_t>(part.rows * state.work.cols));
+  const int64_t first = part.first_row * state.work.cols;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t at = first + static_cast<int64_t>(i);
+    if (state.work.dtype == DType::kF32) {
+      values[i] = executor_.Data<float>(state.work)[at];
+    } else {
+      const uint16_t work = executor_.Data<uint16_t>(state.work)[at];
+      values[i] = state.low.defined() ? JoinMaster(work, executor_.Data<int16_t>(state.low)[at]) : FromBf16(work);
+    }
+  }
+  return values;
+}
+
+std::vector<float> ModelState::Gradient(size_t parameter, const ParameterPart& part) const {
+  const Tensor rows = program_.states[parameter].gradient.Rows(part.first_row, part.rows);
+  std::vector<float> values(static_cast<size_t>(rows.elements()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] =
+        rows.dtype == DType::kF32 ? executor_.Data<float>(rows)[i] : FromBf16(executor_.Data<uint16_t>(rows)[i]);
+  }
+  return values;
+}
+
+double ModelState::Loss() const { return *executor_.Data<float>(program_.tensors.loss); }
+
+double ModelState::GradNorm() const {
+  return program_.grad_norm.defined() ? *executor_.Data<float>(program_.grad_norm) : NAN;
+}
+
+}  // namespace ridgeline

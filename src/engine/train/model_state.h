@@ -1,0 +1,37 @@
+// The model's numbers between steps, by name, as floats: written before the first step, read afterwards.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/device/cpu/executor.h"
+#include "engine/train/program.h"
+
+namespace ridgeline {
+
+class ModelState {
+ public:
+  // Both must outlive it.
+  ModelState(const StepProgram& program, CpuExecutor& executor) : program_(program), executor_(executor) {}
+
+  // Weights from the seed (normal with the family's deviation; norms 1, biases 0), moments 0, the rotary table. A
+  // sharded rank writes its own part of what the unsharded model would hold.
+  void Initialize();
+
+  // A parameter's master weights, or a part's rows of them; unsharded programs only.
+  void SetWeight(size_t parameter, const ParameterPart& part, std::span<const float> values);
+  std::vector<float> Weight(size_t parameter, const ParameterPart& part) const;
+  // Needs a program built with keep_gradients.
+  std::vector<float> Gradient(size_t parameter, const ParameterPart& part) const;
+
+  double Loss() const;
+  double GradNorm() const;  // NaN where the program does not compute it
+
+ private:
+  void SetElement(const ParameterState& state, int64_t index, float value);
+
+  const StepProgram& program_;
+  CpuExecutor& executor_;
+};
+
+}  // namespace ridgeline

@@ -1,0 +1,79 @@
+#include "engine/train/program.h"
+
+#include "engine/ops/elementwise.h"
+#include "engine/recompute/policy.h"
+
+namespace ridgeline {
+
+StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
+  StepProgram program;
+  program.spec = spec;
+  program.shape = ShapeOf(spec);
+  const RunSpec& s = program.spec;
+  const Recipe& recipe = RecipeOf(s.precision, s.state_precision);
+  Trace& trace = program.trace;
+  const int64_t tokens = program.tokens_per_micro_step();
+
+  ParameterStoreOptions options;
+  options.adam = {s.beta1, s.beta2, s.epsilon, s.weight_decay, s.optimizer == "adamw"};
+  options.grad_clip = s.grad_clip;
+  options.micro_steps = s.grad_accumulation;
+  options.world = s.ranks;
+  options.sharded = s.shard == "full";
+  options.keep_gradients = keep_gradients;
+  ParameterStore parameters(trace, program.shape, recipe, options);
+
+  StepTensors& tensors = program.tensors;
+  tensors.loss = trace.Persistent(DType::kF32, 1, 1, Category::kData);
+  if (program.shape.embedding >= 0) {
+    tensors.ids = trace.Persistent(DType::kI32, s.grad_accumulation, tokens, Category::kData);
+    tensors.targets = trace.Persistent(DType::kI32, s.grad_accumulation, tokens, Category::kData);
+  }
+  if (s.family == "llama") {
+    tensors.rope_table = trace.Persistent(DType::kF32, s.seq_length, s.head_dim, Category::kData);
+  }
+
+  Block block(trace, parameters, program.shape, s, recipe, tensors.rope_table);
+  Ends ends(trace, parameters, program.shape, s, recipe, tensors);
+  LayerRunner layers(trace, parameters, block, s.layers, RecomputePolicy::Parse(s.checkpointing));
+  Fill(trace, tensors.loss, 0);
+  for (int64_t micro_step = 0; micro_step < s.grad_accumulation; ++micro_step) {
+    parameters.BeginMicroStep(micro_step);
+    trace.SetPhase(Phase::kForward);
+    const Tensor x = ends.Input(micro_step);
+    parameters.EndUse();
+    const Tensor y = layers.Forward(micro_step, x);
+    const Tensor d = ends.LossAndGradient(micro_step, y);
+    parameters.EndUse();
+    layers.Backward(micro_step, d);
+    ends.InputBackward(micro_step, d);
+    parameters.EndUse();
+  }
+  parameters.FinishStep();
+  program.grad_norm = parameters.grad_norm();
+  program.states = parameters.states();
+  program.layout = PlanLayout(trace);
+  return program;
+}
+
+FlopFigures CountFlops(const StepProgram& program) {
+  const RunSpec& s = program.spec;
+  const auto tokens = static_cast<double>(program.tokens_per_step());
+  double multiplied = 0;  // weights that multiply every token
+  for (const LayerParameters& layer : program.shape.layers) {
+    for (const int p : {layer.qkv, layer.out, layer.up, layer.down}) {
+      multiplied += static_cast<double>(program.shape.parameters[static_cast<size_t>(p)].elements());
+    }
+  }
+  if (program.shape.head >= 0) multiplied += static_cast<double>(s.vocab) * static_cast<double>(s.hidden);
+  // q k^T and p v, 2 FLOPs a multiply-add each.
+  const double per_pair = 4.0 * static_cast<double>(s.layers * s.heads * s.head_dim);
+  const auto seq = static_cast<double>(s.seq_length);
+  FlopFigures flops;
+  flops.model_causal = 3 * tokens * (2 * multiplied + per_pair * (seq + 1) / 2);
+  flops.model_non_causal = 3 * tokens * (2 * multiplied + per_pair * seq);
+  for (const OpCall& call : program.trace.calls()) flops.executed += call.cost.flops;
+  return flops;
+}
+
+}  // namespace ridgeline

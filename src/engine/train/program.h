@@ -1,0 +1,37 @@
+// The step program: forward, backward and optimizer of one step, recorded on the meta device.
+#pragma once
+
+#include <vector>
+
+#include "engine/device/layout.h"
+#include "engine/device/trace.h"
+#include "engine/model/head.h"
+#include "engine/model/parameter.h"
+#include "engine/precision/recipe.h"
+#include "engine/shard/parameter_store.h"
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+struct StepProgram {
+  RunSpec spec;
+  ModelShape shape;
+  Trace trace;
+  StepTensors tensors;
+  Tensor grad_norm;  // (1, 1) fp32; undefined where gradients are not clipped
+  std::vector<ParameterState> states;
+  Layout layout;
+
+  int64_t tokens_per_micro_step() const { return spec.batch_size * spec.seq_length; }
+  int64_t tokens_per_step() const { return tokens_per_micro_step() * spec.grad_accumulation; }  // of one rank
+};
+
+// Traces and plans a step. The spec must be canonical and checked. `keep_gradients`: every parameter's gradient can be
+// read after the step. Takes milliseconds and allocates nothing but the record.
+StepProgram BuildStep(const RunSpec& spec, bool keep_gradients = false);
+
+// Matrix-product FLOPs of a step and rank. Model FLOPs are 3 x the forward's (Kaplan et al., 2020), embedding lookups
+// free, attention counted causally (s (s + 1) / 2 pairs) and over the whole square; `executed` is the trace's own sum.
+FlopFigures CountFlops(const StepProgram& program);
+
+}  // namespace ridgeline

@@ -1,0 +1,53 @@
+// The trainer: one RunSpec in, one RunResult out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/device/cpu/kernel.h"
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+// The CPU kernels of every op.
+const CpuKernelTable& CpuKernels();
+
+// The learning rate of a step (counting from 1) of `total`: linear warm-up, then constant or a cosine down to
+// learning_rate_min (Loshchilov & Hutter, "SGDR", 2017).
+double LearningRate(const RunSpec& spec, int64_t step, int64_t total);
+
+struct StepReport {
+  int64_t step = 0;  // counts from 1
+  int64_t total = 0;
+  int64_t step_ns = 0;
+  double loss = 0;
+  double tokens_per_s = 0;  // of this step, over all ranks
+};
+
+struct TrainOptions {
+  std::vector<std::string> command_line;
+  std::function<void(const StepReport&)> on_step;  // after every step; may be empty
+  bool profile = false;
+};
+
+// One op's share of the measured steps, for --profile.
+struct OpProfile {
+  std::string name;
+  int64_t calls = 0;  // a step
+  int64_t ns = 0;     // a step
+  double flops = 0;   // a step
+  double bytes = 0;   // a step
+};
+
+struct TrainOutcome {
+  RunResult result;
+  std::vector<OpProfile> profile;  // sorted by time; empty unless asked for
+};
+
+// Trains and measures. Never throws for how a run may end: a spec that cannot run, memory that is not there and a loss
+// that stops being finite are results, with evidence. `device: meta` plans only, and says predicted.
+TrainOutcome Train(const RunSpec& spec, const TrainOptions& options);
+
+}  // namespace ridgeline

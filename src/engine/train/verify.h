@@ -1,0 +1,34 @@
+// Runs a reference case, computed elsewhere in float64, and compares.
+//
+// A case is CASE.json beside CASE.safetensors. The JSON has `model` (family, layers, hidden, heads, kv_heads, ffn,
+// vocab, seq, batch, norm_eps, and rope_theta or max_seq; head_dim where it is not hidden / heads), `loss`, `optimizer`
+// (name, lr, beta1, beta2, eps, weight_decay) and `losses`, one before each optimizer step. The tensors are tokens and
+// targets (batch, seq), and weight/NAME, grad/NAME and weight_after/NAME for every parameter; a head without
+// lm_head.weight is tied.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ridgeline {
+
+struct VerifyLine {
+  std::string what;
+  double error = 0;
+  double bound = 0;
+  bool ok() const { return error <= bound; }  // false for NaN
+};
+
+struct VerifyReport {
+  std::string name;
+  std::vector<VerifyLine> lines;  // loss, loss series, then every gradient and weight
+  bool ok() const;
+};
+
+// `precision`: fp32 or bf16 (with fp32 master weights). `checkpointing`: any policy. Throws Error(kInvalidInput) for a
+// case that can't be read.
+VerifyReport Verify(const std::filesystem::path& case_json, const std::string& precision,
+                    const std::string& checkpointing);
+
+}  // namespace ridgeline

@@ -1,0 +1,24 @@
+// Memory, predicted exactly: the step program is traced on the meta device and planned, as the real run will be.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+struct MemoryForecast {
+  int64_t planned_peak_bytes = 0;              // the slab of one rank
+  std::map<std::string, int64_t> by_category;  // parameters, gradients, optimizer, activations, workspace, logits, …
+};
+
+// Takes milliseconds. The spec must be canonical and checked. Throws Error(kInvalidInput) for what cannot be traced.
+MemoryForecast PredictMemory(const RunSpec& spec);
+
+// What a process needs beside the slab: its image, libraries, thread stacks and scratch. docs/engine.md has what was
+// measured, and a test holds runs to it.
+inline constexpr int64_t kProcessBaseBytes = 96'000'000;
+
+}  // namespace ridgeline

@@ -1,0 +1,127 @@
+// Runs the real trainer as a process.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/process.h"
+#include "predict/memory.h"
+#include "run/result.h"
+#include "tests/engine/train/specs.h"
+
+namespace ridgeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TrainCommandTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = fs::temp_directory_path() / ("train." + std::to_string(::getpid()));
+    fs::create_directories(dir_);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  static Captured Trainer(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), RIDGELINE_BINARY_DIR "/bin/ridgeline-train");
+    return ridgeline::Run(arguments);
+  }
+  Captured RunSpecFile(const Json& values) {
+    WriteFileAtomic(dir_ / "spec.json", EncodeSpec(SpecFrom(values)));
+    fs::remove(dir_ / "result.json");
+    return Trainer({"--spec", (dir_ / "spec.json").string(), "--result", (dir_ / "result.json").string()});
+  }
+  RunResult Result() { return DecodeResult(ReadJsonFile(dir_ / "result.json"), "result"); }
+
+  fs::path dir_;
+};
+
+TEST_F(TrainCommandTest, WritesTheResultOfASpec) {
+  const Captured run = RunSpecFile(TinyModel("llama"));
+  ASSERT_TRUE(run.status.ok()) << run.stderr_text;
+  EXPECT_EQ(Result().status, RunStatus::kOk);
+  EXPECT_NE(run.stdout_text.find("step 7/7"), std::string::npos);
+}
+
+TEST_F(TrainCommandTest, ResidentMemoryIsThePlanAndAConstant) {
+  int64_t largest = 0;
+  for (const Json& shape : {Json{{"model", "llama-10m"}}, Json{{"model", "llama-10m"}, {"batch_size", 8}},
+                            Json{{"model", "gpt-10m"}, {"precision", "fp32"}}, Json{{"model", "llama-25m"}}}) {
+    Json values = shape;
+    values.update({{"warmup_steps", 1}, {"steps", 1}});
+    const Captured run = RunSpecFile(values);
+    ASSERT_TRUE(run.status.ok()) << run.stderr_text;
+    const MemoryFigures memory = Result().memory;
+    const int64_t beside = memory.rss_peak_bytes - memory.planned_peak_bytes;
+    std::cout << shape.dump() << ": planned " << memory.planned_peak_bytes << ", resident peak "
+              << memory.rss_peak_bytes << ", beside the plan " << beside << "\n";
+    largest = std::max(largest, beside);
+  }
+  std::cout << "largest beside the plan: " << largest << ", constant " << kProcessBaseBytes << "\n";
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LE(largest, kProcessBaseBytes);
+#endif
+}
+
+TEST_F(TrainCommandTest, MetaPlansWhatTheCpuTakes) {
+  Json values = TinyModel("gpt");
+  RunSpecFile(values);
+  const int64_t cpu = Result().memory.planned_peak_bytes;
+  values["device"] = "meta";
+  ASSERT_TRUE(RunSpecFile(values).status.ok());
+  EXPECT_EQ(Result().memory.planned_peak_bytes, cpu);
+  EXPECT_EQ(Result().provenance, Provenance::kPredicted);
+  EXPECT_TRUE(Result().step_ns.all_ns.empty());
+}
+
+TEST_F(TrainCommandTest, ExitCodesFollowTheContract) {
+  EXPECT_EQ(RunSpecFile({{"model", "llama-64b"}}).status.exit_code, static_cast<int>(TrainerExit::kOomHost));
+  EXPECT_EQ(Result().status, RunStatus::kOomHost);
+  EXPECT_EQ(Trainer({"--spec", "/nonexistent"}).status.exit_code, static_cast<int>(TrainerExit::kCrashed));
+  WriteFileAtomic(dir_ / "bad.json", R"({"version": 1, "layrs": 2})");
+  const Captured bad = Trainer({"--spec", (dir_ / "bad.json").string()});
+  EXPECT_EQ(bad.status.exit_code, static_cast<int>(TrainerExit::kInvalid));
+  EXPECT_NE(bad.stderr_text.find("did you mean 'layers'"), std::string::npos) << bad.stderr_text;
+  EXPECT_EQ(Trainer({"--no-such-flag"}).status.exit_code, static_cast<int>(TrainerExit::kInvalid));
+  EXPECT_EQ(Trainer({"--help"}).status.exit_code, 0);
+}
+
+TEST_F(TrainCommandTest, SpeaksFsdpPysLanguage) {
+  const Captured run = Trainer({"--num-layers", "2", "--num-heads", "4", "--head-dim", "16", "--batch-size", "2",
+                                "--seq-length", "64", "--num-iters", "3", "--checkpoint-layer", "transformerlayer"});
+  ASSERT_TRUE(run.status.ok()) << run.stderr_text;
+  for (const char* line :
+       {"[GPU-0] WORLD_SIZE = 1\n", "[GPU-0] Using precision preset: bf16\n",
+        "[GPU-0] Training configuration: 2 layers", "[GPU-0] Pre-FSDP memory use = ", "[GPU-0] Post-FSDP memory use = ",
+        "[GPU-0] Training Time: ", "[GPU-0] Avg. Iter. Time: ", "[GPU-0] Peak Memory Use: "}) {
+    EXPECT_NE(run.stdout_text.find(line), std::string::npos) << line << "\n" << run.stdout_text;
+  }
+}
+
+TEST_F(TrainCommandTest, FieldsAreFlags) {
+  const Captured run =
+      Trainer({"--model", "llama-10m", "--device", "meta", "--batch-size", "4", "--tied-head", "false"});
+  ASSERT_TRUE(run.status.ok()) << run.stderr_text;
+  EXPECT_NE(run.stdout_text.find("batch 4 x 512"), std::string::npos);
+  const Captured mixed = Trainer({"--model", "llama-10m", "--num-layers", "3"});
+  EXPECT_EQ(mixed.status.exit_code, static_cast<int>(TrainerExit::kInvalid));
+}
+
+TEST_F(TrainCommandTest, VerifyExitsOneOutsideItsBounds) {
+  const std::string cases = RIDGELINE_SOURCE_DIR "/tests/engine/cases/";
+  EXPECT_EQ(Trainer({"--verify", cases + "gpt-tiny.json"}).status.exit_code, 0);
+  EXPECT_EQ(Trainer({"--verify", cases + "gpt-tiny.json", "--precision", "bf16"}).status.exit_code, 0);
+  Json document = ReadJsonFile(cases + "gpt-tiny.json");
+  document["loss"] = 1.0;
+  WriteFileAtomic(dir_ / "wrong.json", document.dump());
+  fs::copy_file(cases + "gpt-tiny.safetensors", dir_ / "wrong.safetensors");
+  const Captured wrong = Trainer({"--verify", (dir_ / "wrong.json").string()});
+  EXPECT_EQ(wrong.status.exit_code, 1);
+  EXPECT_NE(wrong.stdout_text.find("FAIL"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ridgeline

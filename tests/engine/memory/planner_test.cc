@@ -1,0 +1,80 @@
+#include "engine/memory/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace ridgeline {
+namespace {
+
+void ExpectNoOverlap(const std::vector<Lifetime>& lives, const MemoryPlan& plan) {
+  for (size_t a = 0; a < lives.size(); ++a) {
+    EXPECT_EQ(plan.offsets[a] % kSlabAlignment, 0);
+    EXPECT_LE(plan.offsets[a] + lives[a].bytes, plan.slab_bytes);
+    for (size_t b = a + 1; b < lives.size(); ++b) {
+      const bool together = lives[a].first <= lives[b].last && lives[b].first <= lives[a].last;
+      const bool apart =
+          plan.offsets[a] + lives[a].bytes <= plan.offsets[b] || plan.offsets[b] + lives[b].bytes <= plan.offsets[a];
+      ASSERT_TRUE(!together || apart || lives[a].bytes == 0 || lives[b].bytes == 0) << a << " and " << b;
+    }
+  }
+}
+
+TEST(Planner, OneLifetimeIsThePeak) {
+  const std::vector<Lifetime> lives = {{100, 0, 3}};
+  const MemoryPlan plan = PlanMemory(lives, 4);
+  EXPECT_EQ(plan.slab_bytes, 128);  // aligned
+  EXPECT_EQ(plan.live_peak_bytes, 128);
+}
+
+TEST(Planner, StoragesThatNeverMeetShareTheirPlace) {
+  const std::vector<Lifetime> lives = {{1024, 0, 1}, {1024, 2, 3}, {1024, 4, 4}};
+  const MemoryPlan plan = PlanMemory(lives, 5);
+  EXPECT_EQ(plan.slab_bytes, 1024);
+  ExpectNoOverlap(lives, plan);
+}
+
+TEST(Planner, LastCallOfOneAndFirstOfAnotherOverlap) {
+  const std::vector<Lifetime> lives = {{64, 0, 2}, {64, 2, 4}};
+  const MemoryPlan plan = PlanMemory(lives, 5);
+  EXPECT_EQ(plan.slab_bytes, 128);
+  EXPECT_EQ(plan.peak_call, 2);
+}
+
+TEST(Planner, NestedLivesStackWithoutHoles) {
+  std::vector<Lifetime> lives;
+  for (int32_t layer = 0; layer < 50; ++layer) {
+    lives.push_back({1000 + 64 * (layer % 7), 2 * layer, 199 - 2 * layer});  // saved
+    lives.push_back({5000, 2 * layer, 2 * layer + 1});                       // scratch on the way down
+    lives.push_back({7000, 198 - 2 * layer, 199 - 2 * layer});               // and up
+  }
+  const MemoryPlan plan = PlanMemory(lives, 200);
+  ExpectNoOverlap(lives, plan);
+  EXPECT_EQ(plan.slab_bytes, plan.live_peak_bytes);
+}
+
+TEST(Planner, RandomProgramsNeverOverlapAndRepeatExactly) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 30; ++round) {
+    const int32_t calls = 50 + static_cast<int32_t>(random() % 100);
+    std::vector<Lifetime> lives;
+    for (int i = 0; i < 120; ++i) {
+      const auto first = static_cast<int32_t>(random() % static_cast<uint32_t>(calls));
+      const auto last = std::min<int32_t>(calls - 1, first + static_cast<int32_t>(random() % 20));
+      lives.push_back({static_cast<int64_t>(random() % 100'000), first, last});
+    }
+    const MemoryPlan plan = PlanMemory(lives, calls);
+    ExpectNoOverlap(lives, plan);
+    EXPECT_GE(plan.slab_bytes, plan.live_peak_bytes);
+    EXPECT_LE(static_cast<double>(plan.slab_bytes), 1.15 * static_cast<double>(plan.live_peak_bytes));
+    EXPECT_EQ(PlanMemory(lives, calls).offsets, plan.offsets);
+  }
+}
+
+TEST(Planner, EmptyStoragesTakeNothing) {
+  const std::vector<Lifetime> lives = {{0, 0, 5}, {64, 0, 5}, {0, 2, 3}};
+  EXPECT_EQ(PlanMemory(lives, 6).slab_bytes, 64);
+}
+
+}  // namespace
+}  // namespace ridgeline

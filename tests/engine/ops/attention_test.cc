@@ -1,0 +1,357 @@
+#include "engine/ops/attention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <dnnl.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/engine/ops/every_target.h"
+#include "tests/engine/ops/op_runner.h"
+
+namespace ridgeline {
+namespace {
+
+CpuKernelTable Table() {
+  CpuKernelTable table;
+  AddAttentionCpu(table);
+  return table;
+}
+
+using Matrix = std::vector<double>;  // (tokens, heads * head_dim)
+
+struct Reference {
+  Matrix o, lse, dq, dk, dv;
+};
+
+// Attention by its definition, in double precision, with its gradient.
+Reference Attend(const AttentionShape& s, const std::vector<float>& q, const std::vector<float>& k,
+                 const std::vector<float>& v, const std::vector<float>& d_o) {
+  const auto at = [&](int64_t heads, int64_t batch, int64_t row, int64_t head) {
+    return static_cast<size_t>(((batch * s.seq + row) * heads + head) * s.head_dim);
+  };
+  const auto d = static_cast<size_t>(s.head_dim);
+  const double scale = 1 / std::sqrt(static_cast<double>(s.head_dim));
+  Reference out{Matrix(q.size()), Matrix(static_cast<size_t>(s.batch * s.heads * s.seq)), Matrix(q.size()),
+                Matrix(k.size()), Matrix(k.size())};
+  for (int64_t batch = 0; batch < s.batch; ++batch) {
+    for (int64_t head = 0; head < s.heads; ++head) {
+      const int64_t kv_head = head / (s.heads / s.kv_heads);
+      for (int64_t row = 0; row < s.seq; ++row) {
+        const size_t query = at(s.heads, batch, row, head);
+        std::vector<double> p(static_cast<size_t>(row) + 1);
+        std::vector<double> dp(p.size());
+        double top = -INFINITY;
+        for (size_t j = 0; j < p.size(); ++j) {
+          const size_t key = at(s.kv_heads, batch, static_cast<int64_t>(j), kv_head);
+          for (size_t i = 0; i < d; ++i) {
+            p[j] += scale * q[query + i] * k[key + i];
+            dp[j] += static_cast<double>(d_o[query + i]) * v[key + i];
+          }
+          top = std::max(top, p[j]);
+        }
+        double sum = 0;
+        for (double& x : p) sum += x = std::exp(x - top);
+        out.lse[static_cast<size_t>((batch * s.heads + head) * s.seq + row)] = top + std::log(sum);
+        double delta = 0;
+        for (size_t j = 0; j < p.size(); ++j) {
+          p[j] /= sum;
+          delta += p[j] * dp[j];
+        }
+        for (size_t j = 0; j < p.size(); ++j) {
+          const size_t key = at(s.kv_heads, batch, static_cast<int64_t>(j), kv_head);
+          const double ds = p[j] * (dp[j] - delta) * scale;
+          for (size_t i = 0; i < d; ++i) {
+            out.o[query + i] += p[j] * v[key + i];
+            out.dq[query + i] += ds * k[key + i];
+            out.dk[key + i] += ds * q[query + i];
+            out.dv[key + i] += p[j] * d_o[query + i];
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+struct Case {
+  AttentionShape shape;
+  DType dtype = DType::kF32;
+  bool fused = false;  // q, k and v are columns of one matrix, and so are their gradients
+  float scale = 1;     // of q and k
+
+  std::string Name() const {
+    return "batch " + std::to_string(shape.batch) + " seq " + std::to_string(shape.seq) + " heads " +
+           std::to_string(shape.heads) + "/" + std::to_string(shape.kv_heads) + " head_dim " +
+           std::to_string(shape.head_dim) + " " + std::string(DTypeName(dtype)) + (fused ? " fused" : "");
+  }
+};
+
+// Forward and backward recorded.
+struct Attention {
+  OpRunner runner;
+  Tensor d_o, q, k, v, o, lse, dq, dk, dv;
+
+  explicit Attention(const Case& c) {
+    const AttentionShape& s = c.shape;
+    const int64_t tokens = s.batch * s.seq;
+    const int64_t wide = s.heads * s.head_dim;
+    const int64_t narrow = s.kv_heads * s.head_dim;
+    if (c.fused) {
+      const Tensor qkv = runner.Normal(c.dtype, tokens, wide + 2 * narrow, 1, c.scale);
+      const Tensor grad = runner.Empty(c.dtype, tokens, wide + 2 * narrow);
+      q = qkv.Cols(0, wide);
+      k = qkv.Cols(wide, narrow);
+      v = qkv.Cols(wide + narrow, narrow);
+      dq = grad.Cols(0, wide);
+      dk = grad.Cols(wide, narrow);
+      dv = grad.Cols(wide + narrow, narrow);
+    } else {
+      q = runner.Normal(c.dtype, tokens, wide, 1, c.scale);
+      k = runner.Normal(c.dtype, tokens, narrow, 2, c.scale);
+      v = runner.Normal(c.dtype, tokens, narrow, 3);
+      dq = runner.Empty(c.dtype, tokens, wide);
+      dk = runner.Empty(c.dtype, tokens, narrow);
+      dv = runner.Empty(c.dtype, tokens, narrow);
+    }
+    d_o = runner.Normal(c.dtype, tokens, wide, 4);
+    o = runner.Empty(c.dtype, tokens, wide);
+    lse = runner.Empty(DType::kF32, s.batch * s.heads, s.seq);
+    AttentionForward(runner.trace, q, k, v, o, lse, s);
+    AttentionBackward(runner.trace, d_o, q, k, v, o, lse, dq, dk, dv, s);
+  }
+  // The bits of every output.
+  std::vector<std::vector<std::byte>> Bits() {
+    std::vector<std::vector<std::byte>> bits;
+    for (const Tensor& t : {o, lse, dq, dk, dv}) bits.push_back(runner.Bytes(t));
+    return bits;
+  }
+};
+
+// |got - want| / |want|, in the Euclidean norm.
+double Distance(const std::vector<float>& got, const Matrix& want) {
+  EXPECT_EQ(got.size(), want.size());
+  double difference = 0;
+  double size = 1e-30;
+  for (size_t i = 0; i < want.size(); ++i) {
+    difference += (got[i] - want[i]) * (got[i] - want[i]);
+    size += want[i] * want[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+// Outputs and gradients within 1e-5 of their norms in fp32. In bf16, where p, ds and the results are rounded to 8 bits,
+// within 5e-3, gradients through the softmax within 1e-2.
+void Check(const Case& c) {
+  SCOPED_TRACE(c.Name());
+  Attention a(c);
+  a.runner.Run(Table());
+  const Reference want =
+      Attend(c.shape, a.runner.Read(a.q), a.runner.Read(a.k), a.runner.Read(a.v), a.runner.Read(a.d_o));
+  const bool low = c.dtype == DType::kBF16;
+  EXPECT_LT(Distance(a.runner.Read(a.lse), want.lse), 1e-6);
+  EXPECT_LT(Distance(a.runner.Read(a.o), want.o), low ? 5e-3 : 1e-5);
+  EXPECT_LT(Distance(a.runner.Read(a.dv), want.dv), low ? 5e-3 : 1e-5);
+  if (c.shape.seq == 1) return;  // one key: the softmax is constant, and its gradient 0
+  EXPECT_LT(Distance(a.runner.Read(a.dq), want.dq), low ? 1e-2 : 1e-5);
+  EXPECT_LT(Distance(a.runner.Read(a.dk), want.dk), low ? 1e-2 : 1e-5);
+}
+
+void CheckShapes(DType dtype) {
+  Check({.shape = {1, 1, 1, 1, 1}, .dtype = dtype});
+  Check({.shape = {2, 1, 3, 3, 5}, .dtype = dtype});
+  Check({.shape = {1, 7, 2, 1, 64}, .dtype = dtype});
+  Check({.shape = {2, 33, 4, 2, 17}, .dtype = dtype, .fused = true});
+  Check({.shape = {1, 128, 3, 3, 48}, .dtype = dtype, .fused = true});
+  Check({.shape = {1, 256, 2, 2, 32}, .dtype = dtype});
+  Check({.shape = {1, 257, 8, 1, 16}, .dtype = dtype, .fused = true});
+  Check({.shape = {2, 300, 2, 1, 80}, .dtype = dtype});
+  Check({.shape = {1, 600, 2, 2, 64}, .dtype = dtype, .fused = true});
+  Check({.shape = {1, 1030, 1, 1, 8}, .dtype = dtype});
+}
+
+TEST(Attention, MatchesDoublePrecision) { CheckShapes(DType::kF32); }
+TEST(Attention, MatchesDoublePrecisionInBf16) { CheckShapes(DType::kBF16); }
+
+TEST(Attention, MatchesDoublePrecisionInRandomShapes) {
+  std::mt19937 random(11);
+  const auto up_to = [&](int64_t most) { return 1 + static_cast<int64_t>(random()) % most; };
+  for (int i = 0; i < 24; ++i) {
+    const int64_t kv_heads = up_to(3);
+    Check({.shape = {up_to(3), up_to(400), kv_heads * up_to(8), kv_heads, up_to(100)},
+           .dtype = i % 2 == 0 ? DType::kF32 : DType::kBF16,
+           .fused = random() % 2 == 0});
+  }
+}
+
+TEST(Attention, MatchesWithLargeHeads) {
+  Check({.shape = {1, 270, 1, 1, 300}});
+  Check({.shape = {1, 270, 2, 1, 256}, .dtype = DType::kBF16});
+}
+
+// What we vectorise ourselves: softmax and its gradient.
+TEST(Attention, MatchesOnEveryInstructionSet) {
+  for (const int64_t target : CompiledTargets()) {
+    hwy::GetChosenTarget().Update(target);
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      Check({.shape = {1, 300, 2, 1, 33}, .dtype = dtype, .fused = true});
+      Check({.shape = {2, 77, 4, 2, 64}, .dtype = dtype});
+    }
+  }
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+TEST(Attention, GivesTheSameBitsAtEveryRunAndForAnyThreadCount) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    std::vector<std::vector<std::byte>> first;
+    for (const int count : {1, 2, 2, 3}) {
+      const Threads threads(count);
+      Attention a({.shape = {2, 530, 4, 2, 40}, .dtype = dtype});
+      a.runner.Run(Table());
+      if (first.empty()) first = a.Bits();
+      EXPECT_EQ(a.Bits(), first) << count << " threads";
+      a.runner.Continue(Table());
+      EXPECT_EQ(a.Bits(), first) << "the second time";
+    }
+  }
+}
+
+// More threads may be allowed, or fewer, when a call runs than when it was prepared.
+TEST(Attention, RunsWithAnotherThreadCountThanPrepared) {
+  Attention a({.shape = {1, 530, 3, 1, 40}});
+  const CpuKernelTable table = Table();
+  {
+    const Threads two(2);
+    a.runner.Run(table);
+  }
+  const auto first = a.Bits();
+  for (const int count : {1, 4}) {
+    const Threads threads(count);
+    a.runner.Continue(table);
+    EXPECT_EQ(a.Bits(), first);
+  }
+}
+
+TEST(Attention, StaysFiniteForLargeScores) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    Attention a({.shape = {1, 300, 2, 2, 64}, .dtype = dtype, .scale = 100});  // scores in the ten thousands
+    a.runner.Run(Table());
+    for (const Tensor& t : {a.o, a.lse, a.dq, a.dk, a.dv}) {
+      for (const float x : a.runner.Read(t)) ASSERT_TRUE(std::isfinite(x));
+    }
+  }
+}
+
+// What comes later must not be seen: changing it changes nothing before it.
+TEST(Attention, IsCausal) {
+  const AttentionShape shape{1, 300, 1, 1, 16};
+  std::vector<float> before;
+  for (const uint32_t seed : {1U, 2U}) {
+    OpRunner runner;
+    const auto input = [&](uint32_t id) {
+      std::vector<float> values = NormalFloats(300 * 16, id);
+      const std::vector<float> other = NormalFloats(300 * 16, id + 10 * seed);
+      std::copy(other.begin() + 290 * 16, other.end(), values.begin() + 290 * 16);
+      return runner.Make(DType::kF32, 300, 16, values);
+    };
+    const Tensor q = input(1);
+    const Tensor k = input(2);
+    const Tensor v = input(3);
+    const Tensor o = runner.Empty(DType::kF32, 300, 16);
+    AttentionForward(runner.trace, q, k, v, o, runner.Empty(DType::kF32, 1, 300), shape);
+    runner.Run(Table());
+    const std::vector<float> head = runner.Read(o.Rows(0, 290));
+    if (before.empty()) before = head;
+    EXPECT_EQ(head, before);
+  }
+}
+
+TEST(AttentionDeathTest, MatchesOnCpusWithoutBf16) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // oneDNN takes a limit only before its first use
+  for (const dnnl::cpu_isa isa : {dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core, dnnl::cpu_isa::avx512_core_bf16}) {
+    EXPECT_EXIT(
+        {
+          dnnl::set_max_cpu_isa(isa);
+          omp_set_num_threads(1);
+          CheckShapes(DType::kBF16);
+          Check({.shape = {1, 300, 2, 1, 33}});
+          std::exit(testing::Test::HasFailure() ? 1 : 0);
+        },
+        testing::ExitedWithCode(0), "");
+  }
+}
+
+TEST(Attention, CountsItsCostAndWorkspace) {
+  Trace trace;
+  const auto tensor = [&](DType dtype, int64_t rows, int64_t cols) {
+    return trace.Temporary(dtype, rows, cols, Category::kActivations);
+  };
+  const AttentionShape shape{2, 10, 4, 2, 8};
+  const Tensor q = tensor(DType::kBF16, 20, 32);
+  const Tensor k = tensor(DType::kBF16, 20, 16);
+  const Tensor lse = tensor(DType::kF32, 8, 10);
+  AttentionForward(trace, q, k, k, q, lse, shape);
+  EXPECT_EQ(trace.calls()[0].cost.flops, 4.0 * 2 * 4 * 8 * 10 * 11 / 2);
+  EXPECT_EQ(trace.calls()[0].cost.flops_dtype, DType::kBF16);
+  const size_t before = trace.storages().size();
+  AttentionBackward(trace, q, q, k, k, q, lse, q, k, k, shape);
+  EXPECT_EQ(trace.calls()[1].cost.flops, 10.0 * 2 * 4 * 8 * 10 * 11 / 2);
+  int64_t workspace = 0;
+  for (size_t i = before; i < trace.storages().size(); ++i) {
+    EXPECT_EQ(trace.storages()[i].category, Category::kWorkspace);
+    workspace += trace.storages()[i].bytes;
+  }
+  EXPECT_EQ(workspace, 4 * 8 * 10 + 4 * 8 * 10 * 8);  // delta, and dq in fp32
+}
+
+TEST(Attention, RefusesShapesThatDoNotFit) {
+  Trace trace;
+  const auto tensor = [&](DType dtype, int64_t rows, int64_t cols) {
+    return trace.Temporary(dtype, rows, cols, Category::kActivations);
+  };
+  const Tensor q = tensor(DType::kF32, 20, 32);
+  const Tensor k = tensor(DType::kF32, 20, 16);
+  const Tensor lse = tensor(DType::kF32, 8, 10);
+  const auto message = [&](const Tensor& query, const Tensor& key, const Tensor& sums, const AttentionShape& shape) {
+    try {
+      AttentionForward(trace, query, key, key, query, sums, shape);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInternal);
+      return error.message();
+    }
+    return std::string("accepted");
+  };
+  const AttentionShape shape{2, 10, 4, 2, 8};
+  EXPECT_EQ(message(q, k, lse, shape), "accepted");
+  EXPECT_THAT(message(k, k, lse, shape), testing::HasSubstr("q fp32 (20, 16)"));
+  EXPECT_THAT(message(q, q, lse, shape), testing::HasSubstr("k fp32 (20, 32)"));
+  EXPECT_THAT(message(q, tensor(DType::kBF16, 20, 16), lse, shape), testing::HasSubstr("k bf16 (20, 16)"));
+  EXPECT_THAT(message(q, k, k, shape), testing::HasSubstr("lse fp32 (20, 16)"));
+  EXPECT_THAT(message(q, k, lse, {2, 10, 4, 3, 8}), testing::HasSubstr("kv_heads 3"));
+  EXPECT_THAT(message(q, k, lse, {2, 11, 4, 2, 8}), testing::HasSubstr("seq 11"));
+  EXPECT_THAT(message(q, k, lse, {0, 10, 4, 2, 8}), testing::HasSubstr("batch 0"));
+}
+
+// Blocks, not rows of scores: what is kept outside the slab does not grow with the sequence.
+TEST(Attention, KeepsScratchIndependentOfTheSequence) {
+  const auto scratch = [](int64_t seq) {
+    Attention a({.shape = {1, seq, 1, 1, 128}, .dtype = DType::kBF16});
+    a.runner.Run(Table());
+    return AttentionScratchBytes();
+  };
+  const int64_t bytes = scratch(512);
+  EXPECT_GT(bytes, 0);
+  EXPECT_LE(bytes, (int64_t{3} << 20) * omp_get_max_threads());
+  EXPECT_EQ(scratch(1024), bytes);
+  EXPECT_EQ(AttentionScratchBytes(), 0);
+}
+
+}  // namespace
+}  // namespace ridgeline

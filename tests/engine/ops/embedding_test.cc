@@ -1,0 +1,137 @@
+#include "engine/ops/embedding.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/engine/ops/every_target.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr DType kFloats[] = {DType::kF32, DType::kBF16};
+
+class EmbeddingOp : public EveryTarget {
+ protected:
+  CpuKernelTable table_ = Kernels(AddEmbeddingCpu);
+};
+RIDGELINE_ON_EVERY_TARGET(EmbeddingOp);
+
+std::vector<float> Ids(int64_t count, int64_t vocab, uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::vector<float> ids;
+  for (int64_t i = 0; i < count; ++i) {
+    // Half of them the same, as spaces are in text.
+    ids.push_back(engine() % 2 == 0 ? 1.0F : static_cast<float>(engine() % static_cast<uint32_t>(vocab)));
+  }
+  ids.back() = static_cast<float>(vocab - 1);
+  return ids;
+}
+
+TEST_P(EmbeddingOp, TakesRows) {
+  for (const DType dtype : kFloats) {
+    for (const bool positions : {false, true}) {
+      for (const int64_t hidden : {1, 31, 32, 100}) {
+        constexpr int64_t kVocab = 50, kSeq = 7, kTokens = 21;
+        const auto ids = Ids(kTokens, kVocab, 1);
+        const auto wte = RepresentableNormal(dtype, kVocab * hidden, 2);
+        const auto wpe = RepresentableNormal(dtype, (kSeq + 2) * hidden, 3);
+        std::vector<float> expected;
+        for (int64_t i = 0; i < kTokens * hidden; ++i) {
+          const int64_t token = i / hidden, c = i % hidden;
+          const float from =
+              wte[static_cast<size_t>(static_cast<int64_t>(ids[static_cast<size_t>(token)]) * hidden + c)];
+          expected.push_back(positions ? Rounded(from + wpe[static_cast<size_t>(token % kSeq * hidden + c)], dtype)
+                                       : from);
+        }
+        OpRunner runner;
+        const Tensor tids = runner.Make(DType::kI32, 1, kTokens, ids);
+        const Tensor twte = runner.Make(dtype, kVocab, hidden, wte);
+        const Tensor twpe = runner.Make(dtype, kSeq + 2, hidden, wpe);
+        const Tensor x = runner.Empty(dtype, kTokens, hidden);
+        Embedding(runner.trace, tids, twte, positions ? twpe : Tensor{}, x, kSeq);
+        runner.Run(table_);
+        EXPECT_EQ(runner.Read(x), expected);
+      }
+    }
+  }
+}
+
+TEST_P(EmbeddingOp, BackwardAddsEveryTokensRow) {
+  for (const DType dtype : kFloats) {
+    for (const DType gradient : kFloats) {
+      for (const auto& [vocab, hidden] : {std::pair<int64_t, int64_t>{1, 3}, {50, 100}, {5000, 33}}) {
+        constexpr int64_t kSeq = 37, kTokens = 4 * kSeq;
+        const auto ids = Ids(kTokens, vocab, 1);
+        if (vocab == 1) continue;
+        const auto dx = RepresentableNormal(dtype, kTokens * hidden, 2);
+        const auto d_wte = RepresentableNormal(gradient, vocab * hidden, 3);  // a tied head's gradient, say
+        const auto d_wpe = RepresentableNormal(gradient, (kSeq + 1) * hidden, 4);
+        std::vector<double> wte = Doubles(d_wte), wpe = Doubles(d_wpe);
+        for (int64_t i = 0; i < kTokens * hidden; ++i) {
+          const int64_t token = i / hidden, c = i % hidden;
+          const double d = dx[static_cast<size_t>(i)];
+          wte[static_cast<size_t>(static_cast<int64_t>(ids[static_cast<size_t>(token)]) * hidden + c)] += d;
+          wpe[static_cast<size_t>(token % kSeq * hidden + c)] += d;
+        }
+        for (const bool positions : {false, true}) {
+          OpRunner runner;
+          const Tensor tdx = runner.Make(dtype, kTokens, hidden, dx);
+          const Tensor tids = runner.Make(DType::kI32, 1, kTokens, ids);
+          const Tensor twte = runner.Make(gradient, vocab, hidden, d_wte);
+          const Tensor twpe = runner.Make(gradient, kSeq + 1, hidden, d_wpe);
+          EmbeddingBackward(runner.trace, tdx, tids, twte, positions ? twpe : Tensor{}, kSeq);
+          runner.Run(table_);
+          // Rounded once, however often a token comes.
+          ExpectClose(runner.Read(twte), wte, gradient, 2e-5);
+          if (positions) {
+            ExpectClose(runner.Read(twpe), wpe, gradient, 2e-6);
+          } else {
+            EXPECT_EQ(runner.Read(twpe), d_wpe);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(EmbeddingOp, BackwardOfAVocabularyOfOneToken) {
+  OpRunner runner;
+  const Tensor dx = runner.Make(DType::kF32, 4, 2, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor ids = runner.Make(DType::kI32, 1, 4, {0, 0, 0, 0});
+  const Tensor d_wte = runner.Make(DType::kF32, 1, 2, {100, 200});
+  EmbeddingBackward(runner.trace, dx, ids, d_wte, Tensor{}, 2);
+  runner.Run(table_);
+  EXPECT_EQ(runner.Read(d_wte), (std::vector<float>{116, 220}));
+}
+
+TEST_P(EmbeddingOp, ThreadsChangeNothing) {
+  ExpectSameForAnyThreads(table_, [](OpRunner& runner) -> std::vector<Tensor> {
+    constexpr int64_t kTokens = 300, kVocab = 3000, kHidden = 333;
+    const Tensor ids = runner.Make(DType::kI32, 1, kTokens, Ids(kTokens, kVocab, 1));
+    const Tensor wte = runner.Normal(DType::kBF16, kVocab, kHidden, 2);
+    const Tensor wpe = runner.Normal(DType::kBF16, kTokens, kHidden, 2);
+    const Tensor x = runner.Empty(DType::kBF16, kTokens, kHidden);
+    Embedding(runner.trace, ids, wte, wpe, x, kTokens / 3);
+    EmbeddingBackward(runner.trace, x, ids, wte, wpe, kTokens / 3);
+    return {x, wte, wpe};
+  });
+}
+
+TEST(EmbeddingRecord, RefusesOtherShapes) {
+  Trace trace;
+  const auto make = [&](DType dtype, int64_t rows, int64_t cols) {
+    return trace.Temporary(dtype, rows, cols, Category::kActivations);
+  };
+  const Tensor ids = make(DType::kI32, 1, 6);
+  const Tensor x = make(DType::kBF16, 6, 8);
+  const Tensor wte = make(DType::kBF16, 50, 8);
+  EXPECT_THROW(Embedding(trace, ids, wte, Tensor{}, x, 4), Error);
+  EXPECT_THROW(Embedding(trace, ids, make(DType::kF32, 50, 8), Tensor{}, x, 3), Error);
+  EXPECT_THROW(Embedding(trace, ids, wte, make(DType::kBF16, 2, 8), x, 3), Error);
+  EXPECT_THROW(Embedding(trace, make(DType::kI32, 1, 5), wte, Tensor{}, x, 3), Error);
+  EXPECT_THROW(EmbeddingBackward(trace, x, ids, make(DType::kBF16, 50, 7), Tensor{}, 3), Error);
+  EXPECT_TRUE(trace.calls().empty());
+}
+
+}  // namespace
+}  // namespace ridgeline

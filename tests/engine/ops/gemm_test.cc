@@ -1,0 +1,289 @@
+#include "engine/ops/gemm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <dnnl.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/engine/ops/every_target.h"
+#include "tests/engine/ops/op_runner.h"
+
+namespace ridgeline {
+namespace {
+
+CpuKernelTable Table() {
+  CpuKernelTable table;
+  AddGemmCpu(table);
+  return table;
+}
+
+struct Case {
+  int64_t m = 1, n = 1, k = 1;
+  bool trans_a = false, trans_b = false;
+  DType in = DType::kF32, out = DType::kF32;
+  bool accumulate = false;
+  bool bias = false;
+  int64_t pad = 0;  // columns beside every operand in its storage
+
+  std::string Name() const {
+    return "m " + std::to_string(m) + " n " + std::to_string(n) + " k " + std::to_string(k) + " trans " +
+           std::to_string(trans_a) + std::to_string(trans_b) + " " + std::string(DTypeName(in)) + " to " +
+           std::string(DTypeName(out)) + (accumulate ? " accumulate" : "") + (bias ? " bias" : "") + " pad " +
+           std::to_string(pad);
+  }
+};
+
+// A product recorded and run, with what it was made of.
+struct Product {
+  OpRunner runner;
+  Tensor a, b, c, bias, c_storage;
+  std::vector<float> a_values, b_values, c_before, bias_values;
+
+  explicit Product(const Case& t) {
+    const auto matrix = [&](DType dtype, int64_t rows, int64_t cols, uint32_t seed, Tensor& view) {
+      const int64_t width = cols + t.pad;
+      std::vector<float> all = NormalFloats(rows * width, seed);
+      for (float& value : all) value = Rounded(value, dtype);
+      const Tensor storage = runner.Make(dtype, rows, width, all);
+      view = storage.Cols(t.pad / 2, cols);
+      std::vector<float> values;
+      for (int64_t row = 0; row < rows; ++row) {
+        const auto begin = all.begin() + row * width + t.pad / 2;
+        values.insert(values.end(), begin, begin + cols);
+      }
+      c_storage = storage;
+      return values;
+    };
+    a_values = matrix(t.in, t.trans_a ? t.k : t.m, t.trans_a ? t.m : t.k, 1, a);
+    b_values = matrix(t.in, t.trans_b ? t.n : t.k, t.trans_b ? t.k : t.n, 2, b);
+    if (t.bias) {
+      bias_values = NormalFloats(t.n, 3);
+      for (float& value : bias_values) value = Rounded(value, t.out);
+      bias = runner.Make(t.out, 1, t.n, bias_values);
+    }
+    c_before = matrix(t.out, t.m, t.n, 4, c);
+    Gemm(runner.trace, a, t.trans_a ? Trans::kYes : Trans::kNo, b, t.trans_b ? Trans::kYes : Trans::kNo, c,
+         t.accumulate, bias);
+  }
+};
+
+// Every element of c (at most some thousands, taken at random) against double precision. An fp32 sum of k products may
+// be off by rounding in every addition; a bf16 result by one rounding, two where a bf16 c is added.
+void Check(const Case& t) {
+  SCOPED_TRACE(t.Name());
+  Product p(t);
+  p.runner.Run(Table());
+  const std::vector<float> c = p.runner.Read(p.c);
+  std::mt19937 random(5);
+  const int64_t total = t.m * t.n;
+  const int64_t samples = std::min<int64_t>(total, 4000);
+  for (int64_t s = 0; s < samples; ++s) {
+    const int64_t at = samples == total ? s : static_cast<int64_t>(random()) % total;
+    const int64_t row = at / t.n;
+    const int64_t col = at % t.n;
+    double sum = t.accumulate ? p.c_before[static_cast<size_t>(at)] : 0.0;
+    double size = std::abs(sum);
+    if (t.bias) sum += p.bias_values[static_cast<size_t>(col)];
+    for (int64_t i = 0; i < t.k; ++i) {
+      const double term =
+          static_cast<double>(p.a_values[static_cast<size_t>(t.trans_a ? i * t.m + row : row * t.k + i)]) *
+          p.b_values[static_cast<size_t>(t.trans_b ? col * t.k + i : i * t.n + col)];
+      sum += term;
+      size += std::abs(term);
+    }
+    const double bound = (t.out == DType::kBF16 ? std::abs(sum) / 256 : 0) + 2e-6 * size + 1e-6;
+    ASSERT_NEAR(c[static_cast<size_t>(at)], sum, bound) << "row " << row << " col " << col;
+  }
+  if (t.pad > 0) {  // what lies beside c is as it was
+    const std::vector<float> all = p.runner.Read(p.c_storage);
+    const std::vector<float> before = NormalFloats(t.m * (t.n + t.pad), 4);
+    for (int64_t row = 0; row < t.m; ++row) {
+      for (const int64_t col : {t.pad / 2 - 1, t.pad / 2 + t.n}) {
+        const auto at = static_cast<size_t>(row * (t.n + t.pad) + col);
+        ASSERT_EQ(all[at], Rounded(before[at], t.out)) << "row " << row << " col " << col;
+      }
+    }
+  }
+}
+
+void CheckForms(Case t) {
+  for (const bool trans_a : {false, true}) {
+    for (const bool trans_b : {false, true}) {
+      for (const bool accumulate : {false, true}) {
+        for (const bool bias : {false, true}) {
+          t.trans_a = trans_a;
+          t.trans_b = trans_b;
+          t.accumulate = accumulate;
+          t.bias = bias;
+          Check(t);
+        }
+      }
+    }
+  }
+}
+
+struct Types {
+  DType in, out;
+};
+constexpr Types kTypes[] = {
+    {DType::kF32, DType::kF32}, {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kF32, DType::kBF16}};
+
+void CheckSmallShapes() {
+  for (const auto& [in, out] : kTypes) {
+    for (const int64_t pad : {0, 6}) {
+      Check({.m = 1, .n = 1, .k = 1, .in = in, .out = out, .pad = pad});
+      Check({.m = 1, .n = 37, .k = 5, .trans_b = true, .in = in, .out = out, .accumulate = true, .pad = pad});
+      Check({.m = 67, .n = 1, .k = 33, .trans_a = true, .in = in, .out = out, .bias = true, .pad = pad});
+      CheckForms({.m = 33, .n = 65, .k = 129, .in = in, .out = out, .pad = pad});
+    }
+  }
+}
+
+TEST(Gemm, MatchesDoublePrecisionInEveryForm) { CheckSmallShapes(); }
+
+TEST(Gemm, MatchesDoublePrecisionInRandomShapes) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 60; ++i) {
+    const Types types = kTypes[random() % 4];
+    Case t;
+    t.m = 1 + random() % 300;
+    t.n = 1 + random() % 300;
+    t.k = 1 + random() % 300;
+    t.in = types.in;
+    t.out = types.out;
+    t.trans_a = random() % 2 == 0;
+    t.trans_b = random() % 2 == 0;
+    t.accumulate = random() % 2 == 0;
+    t.bias = random() % 2 == 0;
+    t.pad = random() % 2 == 0 ? 0 : 2 + static_cast<int64_t>(random() % 20);
+    Check(t);
+  }
+}
+
+// Large enough that c is cut into tiles, with last tiles of other sizes.
+TEST(Gemm, MatchesDoublePrecisionInTiles) {
+  for (const auto& [in, out] : kTypes) {
+    Check({.m = 40, .n = 1100, .k = 1030, .in = in, .out = out});
+    Check({.m = 40, .n = 1100, .k = 4100, .in = in, .out = out, .bias = true});
+    Check({.m = 40, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .accumulate = true});
+    Check({.m = 40, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .bias = true});
+    Check({.m = 40, .n = 1100, .k = 1030, .trans_b = true, .in = in, .out = out, .accumulate = true, .bias = true});
+    Check({.m = 2100, .n = 1024, .k = 1024, .trans_a = true, .in = in, .out = out, .accumulate = true});
+    Check({.m = 2100, .n = 70, .k = 40, .in = in, .out = out, .bias = true, .pad = 2});
+  }
+}
+
+// A gradient of weights summed over micro-batches: the same bits at every run.
+TEST(Gemm, IsTheSameAtEveryRun) {
+  for (const auto& [in, out] : kTypes) {
+    for (const int64_t n : {200, 1100}) {
+      Product p({.m = 260, .n = n, .k = 1500, .trans_a = true, .in = in, .out = out, .accumulate = true});
+      const CpuKernelTable table = Table();
+      p.runner.Run(table);
+      const auto first = p.runner.Bytes(p.c);
+      for (int run = 0; run < 3; ++run) {
+        p.runner.Run(table);
+        ASSERT_EQ(p.runner.Bytes(p.c), first);
+      }
+    }
+  }
+}
+
+// What we vectorise ourselves: biases, rounding.
+TEST(Gemm, MatchesOnEveryInstructionSet) {
+  for (const int64_t target : CompiledTargets()) {
+    hwy::GetChosenTarget().Update(target);
+    CheckForms({.m = 33, .n = 65, .k = 20, .in = DType::kBF16, .out = DType::kBF16, .pad = 6});
+    CheckForms({.m = 33, .n = 65, .k = 20, .in = DType::kF32, .out = DType::kBF16});
+    CheckForms({.m = 33, .n = 65, .k = 20});
+  }
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+TEST(Gemm, MatchesWithOneThread) {
+  const Threads one(1);
+  for (const auto& [in, out] : kTypes) {
+    Check({.m = 90, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .bias = true});
+    Check({.m = 90, .n = 110, .k = 103, .trans_b = true, .in = in, .out = out, .bias = true});
+  }
+}
+
+// On a CPU without bf16, oneDNN would emulate it slowly or refuse: products are computed in fp32.
+TEST(GemmDeathTest, MatchesOnCpusWithoutBf16) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // oneDNN takes a limit only before its first use
+  for (const dnnl::cpu_isa isa : {dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core, dnnl::cpu_isa::avx512_core_bf16}) {
+    EXPECT_EXIT(
+        {
+          dnnl::set_max_cpu_isa(isa);
+          omp_set_num_threads(1);
+          CheckSmallShapes();
+          Check({.m = 70, .n = 1100, .k = 1030, .in = DType::kBF16, .out = DType::kBF16, .accumulate = true});
+          Check({.m = 70, .n = 1100, .k = 1030, .trans_a = true, .in = DType::kBF16, .out = DType::kF32, .bias = true});
+          Check({.m = 600, .n = 40, .k = 50, .in = DType::kBF16, .out = DType::kF32, .pad = 2});
+          std::exit(testing::Test::HasFailure() ? 1 : 0);
+        },
+        testing::ExitedWithCode(0), "");
+  }
+}
+
+TEST(Gemm, CountsItsCost) {
+  Trace trace;
+  const Tensor x = trace.Temporary(DType::kBF16, 6, 10, Category::kActivations);
+  const Tensor w = trace.Temporary(DType::kBF16, 4, 10, Category::kParameters);
+  const Tensor y = trace.Temporary(DType::kF32, 6, 4, Category::kActivations);
+  Gemm(trace, x, Trans::kNo, w, Trans::kYes, y);
+  Gemm(trace, x, Trans::kNo, w, Trans::kYes, y, true);
+  ASSERT_EQ(trace.calls().size(), 2U);
+  EXPECT_EQ(trace.calls()[0].cost.flops, 2.0 * 6 * 10 * 4);
+  EXPECT_EQ(trace.calls()[0].cost.flops_dtype, DType::kBF16);
+  EXPECT_EQ(trace.calls()[0].cost.bytes, 2.0 * 60 + 2.0 * 40 + 4.0 * 24);
+  EXPECT_EQ(trace.calls()[1].cost.bytes, 2.0 * 60 + 2.0 * 40 + 4.0 * 24 + 4.0 * 24);
+}
+
+TEST(Gemm, RefusesShapesThatDoNotFit) {
+  Trace trace;
+  const auto tensor = [&](DType dtype, int64_t rows, int64_t cols) {
+    return trace.Temporary(dtype, rows, cols, Category::kActivations);
+  };
+  const auto message = [&](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& bias = {}) {
+    try {
+      Gemm(trace, a, Trans::kNo, b, Trans::kYes, c, false, bias);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInternal);
+      return error.message();
+    }
+    return std::string("accepted");
+  };
+  const Tensor a = tensor(DType::kF32, 3, 5);
+  const Tensor b = tensor(DType::kF32, 7, 5);
+  const Tensor c = tensor(DType::kF32, 3, 7);
+  EXPECT_EQ(message(a, b, c), "accepted");
+  EXPECT_THAT(message(a, tensor(DType::kF32, 7, 6), c), testing::HasSubstr("b fp32 (7, 6)"));
+  EXPECT_THAT(message(a, b, tensor(DType::kF32, 7, 3)), testing::HasSubstr("c fp32 (7, 3)"));
+  EXPECT_THAT(message(a, tensor(DType::kBF16, 7, 5), c), testing::HasSubstr("b bf16 (7, 5)"));
+  EXPECT_THAT(message(a, b, tensor(DType::kI32, 3, 7)), testing::HasSubstr("c int32"));
+  EXPECT_THAT(message(a, b, c, tensor(DType::kF32, 1, 3)), testing::HasSubstr("bias fp32 (1, 3)"));
+  EXPECT_THAT(message(a, {}, c), testing::HasSubstr("b undefined"));
+}
+
+TEST(Gemm, KeepsBoundedScratchAndGivesItBack) {
+  {
+    Product p({.m = 70, .n = 1100, .k = 1030, .trans_a = true, .in = DType::kBF16, .out = DType::kBF16, .bias = true});
+    p.runner.Run(Table());
+    EXPECT_GT(GemmScratchBytes(), 0);
+    EXPECT_LE(GemmScratchBytes(), (int64_t{8} << 20) + (int64_t{4} << 20) * omp_get_max_threads());
+  }
+  EXPECT_EQ(GemmScratchBytes(), 0);
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,152 @@
+#include "engine/ops/loss.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/error.h"
+#include "tests/engine/ops/every_target.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr DType kFloats[] = {DType::kF32, DType::kBF16};
+
+class Loss : public EveryTarget {
+ protected:
+  CpuKernelTable table_ = Kernels(AddLossCpu);
+};
+RIDGELINE_ON_EVERY_TARGET(Loss);
+
+struct Reference {
+  double loss = 0;
+  std::vector<double> gradient;
+};
+Reference CrossEntropyReference(const std::vector<float>& logits, const std::vector<float>& targets, int64_t vocab,
+                                double scale) {
+  Reference result;
+  for (size_t row = 0; row < targets.size(); ++row) {
+    const float* x = logits.data() + row * static_cast<size_t>(vocab);
+    const double max = *std::max_element(x, x + vocab);
+    double sum = 0;
+    for (int64_t i = 0; i < vocab; ++i) sum += std::exp(x[i] - max);
+    const auto target = static_cast<int64_t>(targets[row]);
+    result.loss += (std::log(sum) + max - x[target]) * scale;
+    for (int64_t i = 0; i < vocab; ++i) {
+      result.gradient.push_back((std::exp(x[i] - max) / sum - (i == target ? 1 : 0)) * scale);
+    }
+  }
+  return result;
+}
+
+TEST_P(Loss, CrossEntropyIsItsFormula) {
+  for (const DType dtype : kFloats) {
+    for (const auto& [rows, vocab] :
+         {std::pair<int64_t, int64_t>{1, 2}, {3, 31}, {2, 32}, {5, 257}, {3, 4096}, {2, 10001}}) {
+      for (const float spread : {0.1F, 3.0F, 30.0F}) {
+        const auto logits = RepresentableNormal(dtype, rows * vocab, 1, spread);
+        std::vector<float> targets;
+        for (int64_t i = 0; i < rows; ++i) targets.push_back(static_cast<float>((i * 7919 + vocab - 1) % vocab));
+        const double scale = 0.25;
+        const Reference expected = CrossEntropyReference(logits, targets, vocab, scale);
+        OpRunner runner;
+        const Tensor x = runner.Make(dtype, rows, vocab, logits);
+        const Tensor t = runner.Make(DType::kI32, 1, rows, targets);
+        const Tensor loss = runner.Make(DType::kF32, 1, 1, {0.5F});
+        CrossEntropy(runner.trace, x, t, loss, scale);
+        runner.Run(table_);
+        EXPECT_NEAR(runner.Read(loss)[0], 0.5 + expected.loss, 1e-6 * (0.5 + expected.loss));
+        ExpectClose(runner.Read(x), expected.gradient, dtype, 1e-12, 5e-6);
+      }
+    }
+  }
+}
+
+TEST_P(Loss, CrossEntropyTakesStridedRowsAndAnyOrderOfMagnitudes) {
+  // Rising logits make every piece of the row raise the maximum; beside them lies something else.
+  constexpr int64_t kVocab = 9000, kPad = 5;
+  std::vector<float> all, logits;
+  for (int64_t i = 0; i < 2 * (kVocab + kPad); ++i) {
+    const int64_t c = i % (kVocab + kPad);
+    all.push_back(c < kVocab ? static_cast<float>(c) * 0.1F - 500 : 1e30F);
+    if (c < kVocab) logits.push_back(all.back());
+  }
+  logits[3] = all[3] = -std::numeric_limits<float>::infinity();
+  const std::vector<float> targets = {8999, 8990};
+  const Reference expected = CrossEntropyReference(logits, targets, kVocab, 1);
+  OpRunner runner;
+  const Tensor whole = runner.Make(DType::kF32, 2, kVocab + kPad, all);
+  const Tensor t = runner.Make(DType::kI32, 1, 2, targets);
+  const Tensor loss = runner.Make(DType::kF32, 1, 1, {0});
+  CrossEntropy(runner.trace, whole.Cols(0, kVocab), t, loss, 1);
+  runner.Run(table_);
+  EXPECT_NEAR(runner.Read(loss)[0], expected.loss, 1e-5);
+  ExpectClose(runner.Read(whole.Cols(0, kVocab)), expected.gradient, DType::kF32, 1e-37, 5e-6);
+  EXPECT_EQ(runner.Read(whole.Cols(kVocab, kPad)), std::vector<float>(2 * kPad, 1e30F));
+}
+
+TEST_P(Loss, CrossEntropyOfNanIsNan) {
+  for (const DType dtype : kFloats) {
+    for (const size_t at : {0U, 40U, 4999U}) {
+      OpRunner runner;
+      std::vector<float> logits(5000, 1);
+      logits[at] = std::nanf("");
+      const Tensor x = runner.Make(dtype, 1, 5000, logits);
+      const Tensor t = runner.Make(DType::kI32, 1, 1, {7});
+      const Tensor loss = runner.Make(DType::kF32, 1, 1, {0});
+      CrossEntropy(runner.trace, x, t, loss, 1);
+      runner.Run(table_);
+      EXPECT_TRUE(std::isnan(runner.Read(loss)[0])) << at;
+    }
+  }
+}
+
+TEST_P(Loss, SumLossSums) {
+  for (const DType dtype : kFloats) {
+    for (const int64_t n : {1, 33, 5000, 200001}) {
+      const auto x = RepresentableNormal(dtype, n, 1);
+      double sum = 0, magnitude = 0;
+      for (const float v : x) {
+        sum += v;
+        magnitude += std::abs(v);
+      }
+      OpRunner runner;
+      const Tensor tx = runner.Make(dtype, 1, n, x);
+      const Tensor loss = runner.Make(DType::kF32, 1, 1, {2});
+      SumLoss(runner.trace, tx, loss, 0.5);
+      runner.Run(table_);
+      EXPECT_NEAR(runner.Read(loss)[0], 2 + 0.5 * sum, 1e-7 * magnitude + 2e-7);
+    }
+  }
+}
+
+TEST_P(Loss, ThreadsChangeNothing) {
+  ExpectSameForAnyThreads(table_, [](OpRunner& runner) -> std::vector<Tensor> {
+    constexpr int64_t kRows = 64, kVocab = 3001;
+    const Tensor x = runner.Normal(DType::kBF16, kRows, kVocab, 1);
+    const Tensor t = runner.Make(DType::kI32, 1, kRows, std::vector<float>(kRows, 5));
+    const Tensor loss = runner.Make(DType::kF32, 1, 1, {0});
+    const Tensor sum = runner.Make(DType::kF32, 1, 1, {0});
+    SumLoss(runner.trace, x, sum, 1);
+    CrossEntropy(runner.trace, x, t, loss, 1);
+    return {x, loss, sum};
+  });
+}
+
+TEST(LossRecord, RefusesOtherShapes) {
+  Trace trace;
+  const auto make = [&](DType dtype, int64_t rows, int64_t cols) {
+    return trace.Temporary(dtype, rows, cols, Category::kActivations);
+  };
+  const Tensor x = make(DType::kBF16, 6, 8);
+  const Tensor scalar = make(DType::kF32, 1, 1);
+  EXPECT_THROW(CrossEntropy(trace, x, make(DType::kI32, 1, 5), scalar, 1), Error);
+  EXPECT_THROW(CrossEntropy(trace, x, make(DType::kF32, 1, 6), scalar, 1), Error);
+  EXPECT_THROW(CrossEntropy(trace, x, make(DType::kI32, 1, 6), make(DType::kBF16, 1, 1), 1), Error);
+  EXPECT_THROW(SumLoss(trace, x.Cols(0, 4), scalar, 1), Error);
+  EXPECT_THROW(SumLoss(trace, x, x, 1), Error);
+  EXPECT_TRUE(trace.calls().empty());
+}
+
+}  // namespace
+}  // namespace ridgeline

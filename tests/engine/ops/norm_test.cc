@@ -1,0 +1,253 @@
+#include "engine/ops/norm.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/engine/ops/every_target.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr double kEps = 1e-5;
+constexpr DType kFloats[] = {DType::kF32, DType::kBF16};
+
+class Norm : public EveryTarget {
+ protected:
+  CpuKernelTable table_ = Kernels(AddNormCpu);
+};
+RIDGELINE_ON_EVERY_TARGET(Norm);
+
+struct Row {
+  std::vector<double> y;
+  double mean = 0;
+  double rstd = 0;
+};
+Row NormRow(const std::vector<double>& x, const std::vector<double>& weight, const std::vector<double>& bias,
+            bool center) {
+  Row row;
+  const auto n = static_cast<double>(x.size());
+  if (center) {
+    for (const double v : x) row.mean += v / n;
+  }
+  double squares = 0;
+  for (const double v : x) squares += (v - row.mean) * (v - row.mean) / n;
+  row.rstd = 1 / std::sqrt(squares + kEps);
+  for (size_t i = 0; i < x.size(); ++i) {
+    row.y.push_back((x[i] - row.mean) * row.rstd * weight[i] + (center ? bias[i] : 0));
+  }
+  return row;
+}
+
+struct Case {
+  int64_t rows, cols;
+};
+constexpr Case kCases[] = {{1, 2}, {3, 5}, {2, 16}, {33, 31}, {5, 64}, {70, 33}, {4, 257}};
+
+std::vector<double> RowOf(const std::vector<float>& m, int64_t row, int64_t cols) {
+  return {m.begin() + row * cols, m.begin() + (row + 1) * cols};
+}
+
+void CheckForward(const CpuKernelTable& table, bool center) {
+  for (const DType dtype : kFloats) {
+    for (const auto [rows, cols] : kCases) {
+      SCOPED_TRACE(testing::Message() << rows << " x " << cols);
+      std::vector<float> x = RepresentableNormal(dtype, rows * cols, 1, 3);
+      for (float& v : x) v = Rounded(v + 2, dtype);
+      const auto weight = RepresentableNormal(dtype, cols, 2);
+      const auto bias = RepresentableNormal(dtype, cols, 3);
+      OpRunner runner;
+      const Tensor tx = runner.Make(dtype, rows, cols, x);
+      const Tensor tw = runner.Make(dtype, 1, cols, weight);
+      const Tensor tb = runner.Make(dtype, 1, cols, bias);
+      const Tensor y = runner.Empty(dtype, rows, cols);
+      const Tensor mean = runner.Empty(DType::kF32, 1, rows);
+      const Tensor rstd = runner.Empty(DType::kF32, 1, rows);
+      if (center) {
+        LayerNorm(runner.trace, tx, tw, tb, y, mean, rstd, kEps);
+      } else {
+        RmsNorm(runner.trace, tx, tw, y, rstd, kEps);
+      }
+      runner.Run(table);
+      std::vector<double> expected, means, rstds;
+      for (int64_t r = 0; r < rows; ++r) {
+        const Row row = NormRow(RowOf(x, r, cols), Doubles(weight), Doubles(bias), center);
+        expected.insert(expected.end(), row.y.begin(), row.y.end());
+        means.push_back(row.mean);
+        rstds.push_back(row.rstd);
+      }
+      ExpectClose(runner.Read(y), expected, dtype, 2e-6);
+      ExpectClose(runner.Read(rstd), rstds, DType::kF32, 0, 2e-6);
+      if (center) ExpectClose(runner.Read(mean), means, DType::kF32, 1e-6);
+    }
+  }
+}
+
+TEST_P(Norm, RmsNormIsItsFormula) { CheckForward(table_, false); }
+TEST_P(Norm, LayerNormIsItsFormula) { CheckForward(table_, true); }
+
+TEST_P(Norm, LayerNormKeepsItsDigitsFarFromZero) {
+  OpRunner runner;
+  std::vector<float> x(200);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 4096.0F + static_cast<float>(i % 2);
+  const Tensor tx = runner.Make(DType::kF32, 1, 200, x);
+  const Tensor one = runner.Make(DType::kF32, 1, 200, std::vector<float>(200, 1));
+  const Tensor zero = runner.Make(DType::kF32, 1, 200, std::vector<float>(200, 0));
+  const Tensor y = runner.Empty(DType::kF32, 1, 200);
+  const Tensor mean = runner.Empty(DType::kF32, 1, 1);
+  const Tensor rstd = runner.Empty(DType::kF32, 1, 1);
+  LayerNorm(runner.trace, tx, one, zero, y, mean, rstd, 0);
+  runner.Run(table_);
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(runner.Read(y)[i], i % 2 == 0 ? -1 : 1, 1e-3);
+}
+
+// Against the slopes of the formula in double: L = sum of dy * y.
+void CheckBackward(const CpuKernelTable& table, bool center, DType dtype, DType gradient, bool overwrite_dx,
+                   bool accumulate) {
+  for (const Case& shape : kCases) {
+    const int64_t rows = shape.rows;
+    const int64_t cols = shape.cols;
+    SCOPED_TRACE(testing::Message() << rows << " x " << cols << " " << DTypeName(dtype) << " " << DTypeName(gradient)
+                                    << (overwrite_dx ? " overwrite" : "") << (accumulate ? " accumulate" : ""));
+    const auto x = RepresentableNormal(dtype, rows * cols, 1, 2);
+    const auto dy = RepresentableNormal(dtype, rows * cols, 2);
+    const auto weight = RepresentableNormal(dtype, cols, 3);
+    const auto old_dx = RepresentableNormal(dtype, rows * cols, 4);
+    const auto old_dweight = RepresentableNormal(gradient, cols, 5);
+    const auto old_dbias = RepresentableNormal(gradient, cols, 6);
+    std::vector<double> dx = Doubles(old_dx), dweight = Doubles(old_dweight), dbias = Doubles(old_dbias);
+    if (overwrite_dx) dx.assign(dx.size(), 0);
+    if (!accumulate) {
+      dweight.assign(dweight.size(), 0);
+      dbias.assign(dbias.size(), 0);
+    }
+    const std::vector<double> weights = Doubles(weight);
+    std::vector<float> means, rstds;
+    const std::vector<double> zeros(static_cast<size_t>(cols), 0.0);
+    const std::vector<double> ones(static_cast<size_t>(cols), 1.0);
+    for (int64_t r = 0; r < rows; ++r) {
+      std::vector<double> row = RowOf(x, r, cols);
+      const Row at = NormRow(row, ones, zeros, center);
+      means.push_back(static_cast<float>(at.mean));
+      rstds.push_back(static_cast<float>(at.rstd));
+      for (int64_t c = 0; c < cols; ++c) {
+        const double dyc = dy[static_cast<size_t>(r * cols + c)];
+        dweight[static_cast<size_t>(c)] += dyc * at.y[static_cast<size_t>(c)];
+        dbias[static_cast<size_t>(c)] += dyc;
+        const double old = row[static_cast<size_t>(c)];
+        dx[static_cast<size_t>(r * cols + c)] += Slope(
+            [&](double v) {
+              row[static_cast<size_t>(c)] = v;
+              const Row moved = NormRow(row, weights, zeros, center);
+              double loss = 0;
+              for (int64_t k = 0; k < cols; ++k) {
+                loss += moved.y[static_cast<size_t>(k)] * dy[static_cast<size_t>(r * cols + k)];
+              }
+              return loss;
+            },
+            old);
+        row[static_cast<size_t>(c)] = old;
+      }
+    }
+    OpRunner runner;
+    const Tensor tdy = runner.Make(dtype, rows, cols, dy);
+    const Tensor tx = runner.Make(dtype, rows, cols, x);
+    const Tensor tw = runner.Make(dtype, 1, cols, weight);
+    const Tensor mean = runner.Make(DType::kF32, 1, rows, means);
+    const Tensor rstd = runner.Make(DType::kF32, 1, rows, rstds);
+    const Tensor tdx = overwrite_dx ? runner.Empty(dtype, rows, cols) : runner.Make(dtype, rows, cols, old_dx);
+    const Tensor tdw = accumulate ? runner.Make(gradient, 1, cols, old_dweight) : runner.Empty(gradient, 1, cols);
+    const Tensor tdb = accumulate ? runner.Make(gradient, 1, cols, old_dbias) : runner.Empty(gradient, 1, cols);
+    if (center) {
+      LayerNormBackward(runner.trace, tdy, tx, tw, mean, rstd, tdx, overwrite_dx, tdw, tdb, accumulate);
+    } else {
+      RmsNormBackward(runner.trace, tdy, tx, tw, rstd, tdx, overwrite_dx, tdw, accumulate);
+    }
+    runner.Run(table);
+    // Two elements alone are normalised almost to constants: their slopes are small differences.
+    ExpectClose(runner.Read(tdx), dx, dtype, 1e-5);
+    ExpectClose(runner.Read(tdw), dweight, gradient, 1e-5);
+    if (center) ExpectClose(runner.Read(tdb), dbias, gradient, 1e-5);
+  }
+}
+
+void CheckBackwards(const CpuKernelTable& table, bool center) {
+  for (const DType dtype : kFloats) {
+    for (const DType gradient : kFloats) {
+      CheckBackward(table, center, dtype, gradient, false, false);
+      CheckBackward(table, center, dtype, gradient, true, true);
+    }
+  }
+}
+TEST_P(Norm, RmsNormBackwardIsTheSlope) { CheckBackwards(table_, false); }
+TEST_P(Norm, LayerNormBackwardIsTheSlope) { CheckBackwards(table_, true); }
+
+TEST_P(Norm, ThreadsChangeNothing) {
+  ExpectSameForAnyThreads(table_, [](OpRunner& runner) -> std::vector<Tensor> {
+    constexpr int64_t kRows = 233, kCols = 517;
+    const DType dtype = DType::kBF16;
+    const Tensor x = runner.Normal(dtype, kRows, kCols, 1);
+    const Tensor dy = runner.Normal(dtype, kRows, kCols, 2);
+    const Tensor weight = runner.Normal(dtype, 1, kCols, 3);
+    const Tensor bias = runner.Normal(dtype, 1, kCols, 4);
+    const Tensor y = runner.Empty(dtype, kRows, kCols);
+    const Tensor mean = runner.Empty(DType::kF32, 1, kRows);
+    const Tensor rstd = runner.Empty(DType::kF32, 1, kRows);
+    const Tensor dx = runner.Empty(dtype, kRows, kCols);
+    const Tensor dweight = runner.Empty(DType::kF32, 1, kCols);
+    const Tensor dbias = runner.Empty(DType::kF32, 1, kCols);
+    LayerNorm(runner.trace, x, weight, bias, y, mean, rstd, kEps);
+    LayerNormBackward(runner.trace, dy, x, weight, mean, rstd, dx, true, dweight, dbias, false);
+    const Tensor y2 = runner.Empty(dtype, kRows, kCols);
+    const Tensor rstd2 = runner.Empty(DType::kF32, 1, kRows);
+    const Tensor dweight2 = runner.Empty(DType::kF32, 1, kCols);
+    RmsNorm(runner.trace, x, weight, y2, rstd2, kEps);
+    RmsNormBackward(runner.trace, dy, x, weight, rstd2, dx, false, dweight2, false);
+    return {y, mean, rstd, dx, dweight, dbias, y2, rstd2, dweight2};
+  });
+}
+
+// Large outputs are written past the caches.
+TEST_P(Norm, LargeIsAsSmall) {
+  constexpr int64_t kRows = 2080, kCols = 2048;
+  OpRunner runner;
+  const Tensor x = runner.Normal(DType::kBF16, kRows, kCols, 1);
+  const Tensor weight = runner.Normal(DType::kBF16, 1, kCols, 2);
+  const Tensor large = runner.Empty(DType::kBF16, kRows, kCols);
+  const Tensor small = runner.Empty(DType::kBF16, kRows, kCols);
+  const Tensor rstd = runner.Empty(DType::kF32, 1, kRows);
+  RmsNorm(runner.trace, x, weight, large, rstd, kEps);
+  for (int64_t row = 0; row < kRows; row += kRows / 2) {
+    RmsNorm(runner.trace, x.Rows(row, kRows / 2), weight, small.Rows(row, kRows / 2), rstd.Cols(row, kRows / 2), kEps);
+  }
+  runner.Run(table_);
+  EXPECT_EQ(runner.Bytes(large), runner.Bytes(small));
+}
+
+TEST(NormRecord, RefusesOtherShapes) {
+  Trace trace;
+  const auto make = [&](DType dtype, int64_t rows, int64_t cols) {
+    return trace.Temporary(dtype, rows, cols, Category::kActivations);
+  };
+  const Tensor x = make(DType::kBF16, 4, 8);
+  const Tensor w = make(DType::kBF16, 1, 8);
+  const Tensor rstd = make(DType::kF32, 1, 4);
+  RmsNorm(trace, x, w, x, rstd, kEps);  // fits
+  EXPECT_THROW(RmsNorm(trace, x, make(DType::kBF16, 1, 7), x, rstd, kEps), Error);
+  EXPECT_THROW(RmsNorm(trace, x, make(DType::kF32, 1, 8), x, rstd, kEps), Error);
+  EXPECT_THROW(RmsNorm(trace, x, w, make(DType::kBF16, 4, 7), rstd, kEps), Error);
+  EXPECT_THROW(RmsNorm(trace, x, w, x, make(DType::kBF16, 1, 4), kEps), Error);
+  EXPECT_THROW(RmsNorm(trace, x, Tensor{}, x, rstd, kEps), Error);
+  EXPECT_THROW(LayerNorm(trace, x, w, make(DType::kBF16, 1, 9), x, rstd, rstd, kEps), Error);
+  EXPECT_THROW(RmsNormBackward(trace, x, x, w, rstd, x, false, make(DType::kI32, 1, 8), false), Error);
+  try {
+    RmsNorm(trace, x, make(DType::kF32, 1, 7), x, rstd, kEps);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInternal);
+    EXPECT_NE(error.message().find("rms_norm: "), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("x bf16 (4, 8), weight fp32 (1, 7)"), std::string::npos) << error.message();
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline

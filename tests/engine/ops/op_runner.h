@@ -1,0 +1,179 @@
+// Runs recorded ops on the CPU without a planner: every storage lies in a buffer of its own, between guard bytes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "engine/device/cpu/kernel.h"
+#include "engine/device/trace.h"
+
+namespace ridgeline {
+
+// Round to nearest, ties to even; NaN stays NaN.
+inline uint16_t Bf16Bits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+inline float Bf16Value(uint16_t bits) {
+  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+// What is left of `value` in `dtype`.
+inline float Rounded(float value, DType dtype) { return dtype == DType::kBF16 ? Bf16Value(Bf16Bits(value)) : value; }
+
+inline std::vector<float> NormalFloats(int64_t count, uint32_t seed, float scale = 1) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = normal(engine);
+  return values;
+}
+
+class OpRunner {
+ public:
+  Trace trace;  // record ops on it, then Run
+
+  // A tensor with these contents at the beginning of Run. Integers are given as floats and must be exact.
+  Tensor Make(DType dtype, int64_t rows, int64_t cols, std::vector<float> values) {
+    EXPECT_EQ(static_cast<int64_t>(values.size()), rows * cols);
+    const Tensor tensor = trace.Persistent(dtype, rows, cols, Category::kData);
+    contents_[tensor.storage] = {dtype, std::move(values)};
+    return tensor;
+  }
+  // Contents: normal random numbers (rounded to the dtype).
+  Tensor Normal(DType dtype, int64_t rows, int64_t cols, uint32_t seed, float scale = 1) {
+    return Make(dtype, rows, cols, NormalFloats(rows * cols, seed, scale));
+  }
+  // No contents: NaN before an op writes it (as are the temporaries that ops take themselves).
+  Tensor Empty(DType dtype, int64_t rows, int64_t cols) { return trace.Persistent(dtype, rows, cols, Category::kData); }
+
+  // Runs the trace from the initial contents, and fails the test where a kernel writes outside of every storage.
+  void Run(const CpuKernelTable& table, const StepInputs& inputs = {}) {
+    LayOut();
+    states_.clear();
+    for (const OpCall& call : trace.calls()) {
+      const auto kernel = table.find(call.op);
+      ASSERT_NE(kernel, table.end()) << call.op->name;
+      states_.push_back(kernel->second.prepare ? kernel->second.prepare(call) : nullptr);
+    }
+    Continue(table, inputs);
+  }
+  // Runs the trace again, on what the last run left.
+  void Continue(const CpuKernelTable& table, const StepInputs& inputs = {}) {
+    const CpuRun run = Slab(inputs);
+    for (size_t i = 0; i < trace.calls().size(); ++i) {
+      const OpCall& call = trace.calls()[i];
+      table.at(call.op).run(call, run, states_[i].get());
+    }
+    for (const auto& [begin, end] : guards_) {
+      for (int64_t i = begin; i < end; ++i) ASSERT_EQ(slab_[static_cast<size_t>(i)], kPoison) << "guard byte " << i;
+    }
+  }
+
+  // The elements of a tensor (a view too), row by row.
+  std::vector<float> Read(const Tensor& tensor) {
+    const CpuRun run = Slab({});
+    std::vector<float> values;
+    values.reserve(static_cast<size_t>(tensor.elements()));
+    for (int64_t row = 0; row < tensor.rows; ++row) {
+      for (int64_t col = 0; col < tensor.cols; ++col) {
+        const int64_t at = row * tensor.row_stride + col;
+        switch (tensor.dtype) {
+          case DType::kF32:
+            values.push_back(run.Data<float>(tensor)[at]);
+            break;
+          case DType::kBF16:
+            values.push_back(Bf16Value(run.Data<uint16_t>(tensor)[at]));
+            break;
+          case DType::kI16:
+            values.push_back(run.Data<int16_t>(tensor)[at]);
+            break;
+          case DType::kI32:
+            values.push_back(static_cast<float>(run.Data<int32_t>(tensor)[at]));
+            break;
+        }
+      }
+    }
+    return values;
+  }
+  // Every byte of the storage behind a tensor: for comparing bit by bit.
+  std::vector<std::byte> Bytes(const Tensor& tensor) const {
+    const auto begin = slab_.begin() + Base() + offsets_[static_cast<size_t>(tensor.storage)];
+    return {begin, begin + trace.storages()[static_cast<size_t>(tensor.storage)].bytes};
+  }
+
+ private:
+  static constexpr std::byte kPoison{0xff};  // NaN as fp32 and as bf16
+  static constexpr int64_t kAlign = 64;      // what the planner promises
+  struct Contents {
+    DType dtype;
+    std::vector<float> values;
+  };
+
+  CpuRun Slab(const StepInputs& inputs) { return {slab_.data() + Base(), offsets_.data(), inputs}; }
+  int64_t Base() const {
+    const auto address = reinterpret_cast<uintptr_t>(slab_.data());
+    return static_cast<int64_t>((kAlign - address % kAlign) % kAlign);
+  }
+
+  void LayOut() {
+    offsets_.clear();
+    guards_.clear();
+    int64_t end = kAlign;
+    std::vector<std::pair<int64_t, int64_t>> gaps = {{0, end}};
+    for (const Storage& storage : trace.storages()) {
+      offsets_.push_back(end);
+      const int64_t last = end + storage.bytes;
+      end = (last + kAlign - 1) / kAlign * kAlign + kAlign;
+      gaps.emplace_back(last, end);
+    }
+    slab_.assign(static_cast<size_t>(end + kAlign), kPoison);
+    for (const auto& [begin, stop] : gaps) guards_.emplace_back(begin + Base(), stop + Base());
+    for (const auto& [storage, contents] : contents_) Write(storage, contents);
+  }
+
+  void Write(StorageId storage, const Contents& contents) {
+    std::byte* to = slab_.data() + Base() + offsets_[static_cast<size_t>(storage)];
+    for (const float value : contents.values) {
+      switch (contents.dtype) {
+        case DType::kF32:
+          to = Put(to, value);
+          break;
+        case DType::kBF16:
+          to = Put(to, Bf16Bits(value));
+          break;
+        case DType::kI16:
+          to = Put(to, static_cast<int16_t>(value));
+          break;
+        case DType::kI32:
+          to = Put(to, static_cast<int32_t>(value));
+          break;
+      }
+    }
+  }
+  template <typename T>
+  static std::byte* Put(std::byte* to, T value) {
+    std::memcpy(to, &value, sizeof value);
+    return to + sizeof value;
+  }
+
+  std::map<StorageId, Contents> contents_;
+  std::vector<std::byte> slab_;
+  std::vector<int64_t> offsets_;
+  std::vector<std::pair<int64_t, int64_t>> guards_;  // in slab_
+  std::vector<std::shared_ptr<KernelState>> states_;
+};
+
+}  // namespace ridgeline

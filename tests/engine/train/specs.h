@@ -1,0 +1,38 @@
+// Small configurations that every engine test runs over.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "run/spec.h"
+
+namespace ridgeline {
+
+inline RunSpec SpecFrom(const Json& values) {
+  std::vector<Problem> problems;
+  RunSpec spec = BuildSpec(values, problems);
+  EXPECT_TRUE(problems.empty()) << problems.front().message;
+  return spec;
+}
+
+// A model small enough to train in milliseconds, with odd sizes: 3 layers, so that full/2 has a short last group.
+inline Json TinyModel(const std::string& family) {
+  Json values = {{"family", family}, {"layers", 3},     {"hidden", 48},    {"heads", 4},
+                 {"ffn", 104},       {"batch_size", 2}, {"seq_length", 37}};
+  if (family != "stack") values["vocab"] = 131;
+  if (family == "llama") values["kv_heads"] = 2;
+  if (family == "gpt") values["positions"] = 64;
+  return values;
+}
+
+struct Numbers {
+  std::string precision;
+  std::string state;
+};
+inline const std::vector<Numbers> kNumbers = {{"fp32", "fp32"}, {"bf16", "fp32"}, {"bf16", "bf16"}};
+inline const std::vector<std::string> kFamilies = {"llama", "gpt", "stack"};
+inline const std::vector<std::string> kPolicies = {"none", "selective", "full", "full/2"};
+
+}  // namespace ridgeline
