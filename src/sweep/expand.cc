@@ -1,0 +1,99 @@
+#include "sweep/expand.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "sweep/encoder.h"
+#include "sweep/walk.h"
+
+namespace ridgeline {
+namespace {
+
+// A set of hashes in one flat table: a million of them cost 32 MB and no allocation each.
+class HashSet {
+ public:
+  // False where it was there already.
+  bool Insert(const Hash128& hash) {
+    if (2 * (size_ + 1) > slots_.size()) Grow();
+    return Place(hash);
+  }
+
+ private:
+  bool Place(const Hash128& hash) {
+    const size_t mask = slots_.size() - 1;
+    for (size_t i = hash.low & mask;; i = (i + 1) & mask) {
+      if (slots_[i] == hash) return false;
+      if (slots_[i] == Hash128{}) {  // an all-zero hash cannot be kept; it would only let a duplicate pass
+        slots_[i] = hash;
+        ++size_;
+        return true;
+      }
+    }
+  }
+
+  void Grow() {
+    std::vector<Hash128> old(std::max<size_t>(1024, 2 * slots_.size()));
+    std::swap(old, slots_);
+    size_ = 0;
+    for (const Hash128& hash : old) {
+      if (hash != Hash128{}) Place(hash);
+    }
+  }
+
+  std::vector<Hash128> slots_;
+  size_t size_ = 0;
+};
+
+}  // namespace
+
+Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointView&)>& visit) {
+  Expansion expansion;
+  SpecEncoder encoder;
+  HashSet seen;
+  Walked walked;
+  try {
+    walked = Walk(sweep, [&](const RunSpec& spec) {
+      const std::string_view encoded = encoder.Encode(spec);
+      const Hash128 hash = Hash(encoded);
+      if (!seen.Insert(hash)) {
+        ++expansion.duplicates;
+        return;
+      }
+      ++expansion.points;
+      visit({Hex(hash), encoded, spec});
+    });
+  } catch (const Fault& fault) {
+    ThrowFaults(sweep.file, {fault});
+  }
+  if (!walked.impossible.empty()) {
+    std::vector<Fault> faults;
+    for (Impossible& impossible : walked.impossible) faults.push_back(std::move(impossible.fault));
+    ThrowFaults(sweep.file, std::move(faults));
+  }
+  expansion.excluded = walked.excluded;
+  for (size_t i = 0; i < sweep.exclude.size(); ++i) {
+    if (walked.exclude_hits[i] == 0) {
+      expansion.warnings.push_back(FaultText(sweep.file, {sweep.exclude[i].place, "this exclude matches nothing"}));
+    }
+  }
+  if (expansion.points == 0) {
+    expansion.warnings.push_back(
+        FaultText(sweep.file, {Place{}, "every combination is excluded: there are no points"}));
+  }
+  return expansion;
+}
+
+std::vector<Point> Expand(const Sweep& sweep, Expansion* expansion) {
+  std::vector<Point> points;
+  Expansion result = ForEachPoint(sweep, [&](const PointView& point) {
+    points.push_back({std::string(point.id), point.spec});
+  });
+  if (expansion != nullptr) *expansion = std::move(result);
+  return points;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,97 @@
+// A sweep: what a person wrote in YAML, checked, with every value's place in the file. docs/sweeps.md is its language.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/json.h"
+#include "run/fields.h"
+
+namespace ridgeline {
+
+struct Place {
+  int line = 1;  // both count from 1, as editors do
+  int column = 1;
+};
+
+using FieldValue = std::variant<int64_t, double, bool, std::string>;
+
+// One field's value, and where it was written. `model` holds the name of a preset.
+struct Setting {
+  const Field* field = nullptr;
+  FieldValue value;
+  Place place;
+};
+
+// Axes that move together, each with as many values; a matrix axis is a group of one.
+using Axis = std::vector<Setting>;  // one field's values, at least one
+using AxisGroup = std::vector<Axis>;
+
+// One condition on a field: it equals one of several values, or the comparison holds.
+struct Condition {
+  enum class Op { kOneOf, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
+  const Field* field = nullptr;
+  Op op = Op::kOneOf;
+  std::vector<FieldValue> values;  // one, but for kOneOf
+  Place place;
+
+  bool Holds(const FieldValue& value) const;
+};
+
+// Drops every combination on which all conditions hold. A field that is an axis is compared with the axis's value, any
+// other with the value the point would have.
+struct Exclude {
+  std::vector<Condition> conditions;
+  Place place;
+};
+
+// GitHub Actions' `include`. `conditions` are the entry's axes, `additions` its other fields (a list of values each).
+// An entry is added to each combination of the grid on which all conditions hold, overwriting what earlier entries
+// added but never an axis; with several values for a field, the combination is repeated for each. An entry that no
+// combination takes is a new point (or several) of its own, whatever later entries say. All this after `exclude`.
+// A list for an axis stands for one entry per value.
+struct Include {
+  std::vector<Condition> conditions;
+  std::vector<Axis> additions;
+  Place place;
+};
+
+struct Launch {
+  std::string launcher = "local";
+  int64_t cpus = 0;                  // cores a point may use; 0: all
+  int64_t memory_limit_bytes = 0;    // a point may use; 0: no limit
+  int64_t time_limit_s = 0;          // of a point; 0: none
+  int64_t bundle = 1;                // points a job
+  int64_t max_parallel = 0;          // jobs at once; 0: the launcher's choice
+  std::vector<std::string> trainer;  // argv; empty: ridgeline-train
+  Json config = Json::object();      // the mapping as written: a launcher's `config`
+};
+
+struct Sweep {
+  std::string name;  // one line of free text: never a path, never markup
+  std::string description;
+  std::filesystem::path file;
+  std::vector<Setting> defaults;  // those of `measure` too
+  std::vector<AxisGroup> groups;  // the first changes slowest: the matrix's axes, then the zip groups
+  std::vector<Include> include;
+  std::vector<Exclude> exclude;
+  Launch launch;
+  std::vector<std::string> reports;  // names of letters, digits, - and _
+  Place defaults_place;              // where a missing field is reported
+};
+
+// Reads and checks a sweep. Throws one Error(kInvalidInput) with all faults of the file, a line each:
+// "file:line:column: message"; Error(kInfrastructure) where it cannot be read.
+Sweep LoadSweep(const std::filesystem::path& file);
+
+// The same from text; `file` is what faults are reported under.
+Sweep ParseSweep(std::string_view text, const std::filesystem::path& file);
+
+// The fields a sweep varies, in the order of its file: its axes, then what `include` adds.
+std::vector<const Field*> VaryingFields(const Sweep& sweep);
+
+}  // namespace ridgeline

@@ -1,0 +1,273 @@
+#include "sweep/values.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kMaxAxisValues = 1'000'000;
+
+std::string_view Trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+}
+
+bool IsNumeric(const Field& field) { return field.type() == "integer" || field.type() == "number"; }
+
+std::optional<double> ParseNumber(std::string_view text) {
+  text = Trim(text);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+// Integers stay integers, so that they are told apart in messages.
+Json NumberJson(double value) {
+  if (value == std::floor(value) && std::abs(value) < 9e15) return Json(static_cast<int64_t>(value));
+  return Json(value);
+}
+
+bool IsRange(const Field& field, const YamlNode& node) {
+  return IsNumeric(field) && node.scalar.is_string() && node.scalar.get<std::string>().find("..") != std::string::npos;
+}
+
+// "1..64*2", "512..2048+512", "1..8" (in steps of 1). Throws Fault.
+std::vector<double> UnfoldRange(const Field& field, const YamlNode& node) {
+  const auto text = node.scalar.get<std::string>();
+  const auto wrong = [&](const std::string& why) {
+    return Fault{node.place, fmt::format("{}: the range '{}' {}", field.name, text, why)};
+  };
+  const std::string form = "is not of the form FIRST..LAST*FACTOR or FIRST..LAST+STEP";
+  const size_t dots = text.find("..");
+  const std::string_view rest = std::string_view(text).substr(dots + 2);
+  size_t sign = rest.find('*');
+  if (sign == std::string_view::npos) {
+    sign = rest.find('+');
+    // The plus of an exponent is none.
+    if (sign != std::string_view::npos && sign > 0 && (rest[sign - 1] == 'e' || rest[sign - 1] == 'E')) {
+      sign = rest.find('+', sign + 1);
+    }
+  }
+  const bool geometric = sign != std::string_view::npos && rest[sign] == '*';
+  const auto first = ParseNumber(std::string_view(text).substr(0, dots));
+  const auto last = ParseNumber(rest.substr(0, sign));
+  const auto by = sign == std::string_view::npos ? std::optional<double>(1) : ParseNumber(rest.substr(sign + 1));
+  if (!first || !last || !by) throw wrong(form);
+  if (*first > *last) throw wrong("runs backwards; write the smaller end first");
+  if (geometric && (*by <= 1 || *first <= 0))
+    throw wrong("never ends; its factor must be above 1 and its start above 0");
+  if (!geometric && *by <= 0) throw wrong("never ends; its step must be above 0");
+  std::vector<double> values;
+  // A float's rounding must neither lose the last value nor show in the others.
+  const double end = *last + std::abs(*last) * 1e-9;
+  double exact = *first;
+  for (int64_t i = 0; exact <= end; ++i) {
+    if (i == kMaxAxisValues) throw wrong(fmt::format("has more than {} values", kMaxAxisValues));
+    values.push_back(*ParseNumber(fmt::format("{:.12g}", exact)));
+    exact = geometric ? exact * *by : *first + static_cast<double>(i + 1) * *by;
+  }
+  return values;
+}
+
+// One value as a FieldValue. Returns what is wrong, or nothing.
+std::string Convert(const Field& field, const Json& value, FieldValue& to) {
+  RunSpec scratch;
+  const auto problems = SetField(scratch, field.name, value);
+  if (!problems.empty()) return problems.front().message;
+  if (field.name == "model") {
+    to = value.get<std::string>();
+    return {};
+  }
+  if (field.name == "checkpointing") {
+    std::string kind;
+    int64_t every = 0;
+    if (!ParseCheckpointing(scratch.checkpointing, kind, every)) {
+      static const std::vector<std::string> kPolicies = {"none", "selective", "full"};
+      return fmt::format("checkpointing '{}' is not one of none, selective, full, full/K{}", scratch.checkpointing,
+                         DidYouMean(scratch.checkpointing, kPolicies));
+    }
+    if (every == 1) scratch.checkpointing = kind;
+  }
+  std::visit([&](auto member) { to = scratch.*member; }, field.member);
+  return {};
+}
+
+std::optional<Condition::Op> TakeComparison(std::string_view& text) {
+  using Op = Condition::Op;
+  static constexpr std::array<std::pair<std::string_view, Op>, 5> kOps = {{{"<=", Op::kLessEqual},
+                                                                           {">=", Op::kGreaterEqual},
+                                                                           {"!=", Op::kNotEqual},
+                                                                           {"<", Op::kLess},
+                                                                           {">", Op::kGreater}}};
+  for (const auto& [sign, op] : kOps) {
+    if (text.starts_with(sign)) {
+      text = Trim(text.substr(sign.size()));
+      return op;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<double> WithUnit(const YamlNode& node, const std::vector<std::pair<std::string_view, double>>& units) {
+  if (node.kind != YamlNode::Kind::kScalar) return std::nullopt;
+  if (node.scalar.is_number_integer()) return node.scalar.get<double>();
+  if (!node.scalar.is_string()) return std::nullopt;
+  const auto text = node.scalar.get<std::string>();
+  const size_t unit_at = text.find_first_not_of("0123456789.");
+  if (unit_at == std::string::npos) return std::nullopt;
+  const auto number = ParseNumber(std::string_view(text).substr(0, unit_at));
+  const std::string_view unit = Trim(std::string_view(text).substr(unit_at));
+  for (const auto& [name, factor] : units) {
+    if (number && name == unit) return *number * factor;
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> Whole(std::optional<double> value) {
+  if (!value || *value < 1 || *value > 1e18) return std::nullopt;
+  return std::llround(*value);
+}
+
+}  // namespace
+
+std::optional<Setting> ReadSetting(const Field& field, const YamlNode& node, std::vector<Fault>& faults) {
+  Setting setting{&field, {}, node.place};
+  std::string wrong;
+  if (node.kind != YamlNode::Kind::kScalar) {
+    wrong = fmt::format("{} takes one value here, not {}", field.name, Describe(node));
+  } else if (IsRange(field, node)) {
+    wrong = fmt::format("{} takes one value here; a range belongs in matrix or zip", field.name);
+  } else {
+    wrong = Convert(field, node.scalar, setting.value);
+  }
+  if (wrong.empty()) return setting;
+  faults.push_back({node.place, wrong});
+  return std::nullopt;
+}
+
+Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faults) {
+  Axis axis;
+  const auto read_one = [&](const YamlNode& item) {
+    if (item.kind != YamlNode::Kind::kScalar || !IsRange(field, item)) {
+      if (auto setting = ReadSetting(field, item, faults)) axis.push_back(std::move(*setting));
+      return;
+    }
+    try {
+      for (const double value : UnfoldRange(field, item)) {
+        Setting setting{&field, {}, item.place};
+        std::string wrong = Convert(field, NumberJson(value), setting.value);
+        if (!wrong.empty()) throw Fault{item.place, wrong};
+        axis.push_back(std::move(setting));
+      }
+    } catch (const Fault& fault) {
+      faults.push_back(fault);
+    }
+  };
+  if (node.kind != YamlNode::Kind::kList) {
+    read_one(node);
+    return axis;
+  }
+  if (node.items.empty()) faults.push_back({node.place, fmt::format("{} has no values", field.name)});
+  for (const YamlNode& item : node.items) read_one(item);
+  return axis;
+}
+
+std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, std::vector<Fault>& faults) {
+  Condition condition{&field, Condition::Op::kOneOf, {}, node.place};
+  if (node.kind == YamlNode::Kind::kScalar && node.scalar.is_string()) {
+    const auto text = node.scalar.get<std::string>();
+    std::string_view operand = text;
+    if (const auto op = TakeComparison(operand)) {
+      condition.op = *op;
+      const auto wrong = [&](const std::string& why) {
+        faults.push_back({node.place, fmt::format("{}: the comparison '{}' {}", field.name, text, why)});
+        return std::nullopt;
+      };
+      FieldValue value = std::string(operand);
+      if (IsNumeric(field)) {
+        const auto number = ParseNumber(operand);
+        if (!number) return wrong("needs a number");
+        value = *number;
+      } else if (*op != Condition::Op::kNotEqual) {
+        return wrong("needs a number, and this is a field of text; only != works here");
+      } else if (field.type() == "true or false") {
+        if (operand != "true" && operand != "false") return wrong("needs true or false");
+        value = operand == "true";
+      } else if (std::string why = Convert(field, Json(std::string(operand)), value); !why.empty()) {
+        return wrong("is wrong: " + why);
+      }
+      condition.values.push_back(std::move(value));
+      return condition;
+    }
+    if (IsNumeric(field) && text.starts_with('=')) {
+      faults.push_back({node.place, fmt::format("{}: write the plain value instead of '{}'; comparisons are "
+                                                "<, <=, >, >= and !=",
+                                                field.name, text)});
+      return std::nullopt;
+    }
+  }
+  const size_t faults_before = faults.size();
+  for (Setting& setting : ReadAxis(field, node, faults)) condition.values.push_back(std::move(setting.value));
+  if (faults.size() != faults_before) return std::nullopt;
+  return condition;
+}
+
+bool Condition::Holds(const FieldValue& value) const {
+  if (op == Op::kOneOf) {
+    for (const FieldValue& allowed : values) {
+      if (value == allowed) return true;
+    }
+    return false;
+  }
+  if (std::holds_alternative<std::string>(value) || std::holds_alternative<bool>(value)) {
+    return value != values.front();
+  }
+  // Comparisons of numbers hold a double, whatever the field.
+  const double left =
+      std::holds_alternative<double>(value) ? std::get<double>(value) : static_cast<double>(std::get<int64_t>(value));
+  const double right = std::get<double>(values.front());
+  switch (op) {
+    case Op::kNotEqual:
+      return left != right;
+    case Op::kLess:
+      return left < right;
+    case Op::kLessEqual:
+      return left <= right;
+    case Op::kGreater:
+      return left > right;
+    default:
+      return left >= right;
+  }
+}
+
+std::optional<int64_t> ReadBytes(const YamlNode& node) {
+  return Whole(WithUnit(node, {{"B", 1},
+                               {"kB", 1e3},
+                               {"KB", 1e3},
+                               {"MB", 1e6},
+                               {"GB", 1e9},
+                               {"TB", 1e12},
+                               {"KiB", 1024.0},
+                               {"MiB", 1024.0 * 1024},
+                               {"GiB", 1024.0 * 1024 * 1024},
+                               {"TiB", 1024.0 * 1024 * 1024 * 1024}}));
+}
+
+std::optional<int64_t> ReadSeconds(const YamlNode& node) {
+  return Whole(WithUnit(node, {{"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}}));
+}
+
+std::string Text(const FieldValue& value) {
+  return std::visit([](const auto& v) { return fmt::format("{}", v); }, value);
+}
+
+}  // namespace ridgeline

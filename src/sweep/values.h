@@ -1,0 +1,31 @@
+// What a sweep file says for one field: a value, an axis (list or range), a condition.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sweep/sweep.h"
+#include "sweep/yaml.h"
+
+namespace ridgeline {
+
+// Each appends what is wrong to `faults`, at its place, and returns what was right.
+std::optional<Setting> ReadSetting(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
+
+// A list of values and ranges, or one range, or one value.
+Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
+
+// A comparison, or what ReadAxis reads.
+std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
+
+// "8GB", "512 MiB", or a number of bytes. Nothing where it is neither.
+std::optional<int64_t> ReadBytes(const YamlNode& node);
+
+// "90s", "10m", "1.5h", or a number of seconds. Nothing where it is neither.
+std::optional<int64_t> ReadSeconds(const YamlNode& node);
+
+// As it is written in JSON and shown to people: 8, 0.0003, true, bf16.
+std::string Text(const FieldValue& value);
+
+}  // namespace ridgeline

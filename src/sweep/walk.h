@@ -1,0 +1,38 @@
+// The walk over a sweep's grid: exclude, include, canonical specs. Expand() adds identity.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ridgeline/run.h"
+#include "sweep/sweep.h"
+#include "sweep/yaml.h"
+
+namespace ridgeline {
+
+// A spec that nothing can run.
+struct Impossible {
+  Fault fault;             // at the value at fault
+  bool attributed = true;  // the field at fault was written in the file; else the fault may follow from another one
+};
+
+struct Walked {
+  int64_t excluded = 0;
+  std::vector<int64_t> exclude_hits;   // one an exclude
+  std::vector<Impossible> impossible;  // one a place and message
+  int64_t impossible_points = 0;
+};
+
+// Visits the canonical, checked spec of every point, duplicates included, in order.
+// Throws Fault where the grid is beyond kMaxCombinations.
+Walked Walk(const Sweep& sweep, const std::function<void(const RunSpec&)>& visit);
+
+// One Error(kInvalidInput) with every fault on a line: "file:line:column: message", sorted by place.
+[[noreturn]] void ThrowFaults(const std::filesystem::path& file, std::vector<Fault> faults);
+
+// "file:line:column: message"
+std::string FaultText(const std::filesystem::path& file, const Fault& fault);
+
+}  // namespace ridgeline

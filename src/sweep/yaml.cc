@@ -1,0 +1,147 @@
+#include "sweep/yaml.h"
+
+#include <charconv>
+#include <limits>
+#include <optional>
+
+#include <yaml-cpp/yaml.h>
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kMaxNodes = 2'000'000;
+constexpr int kMaxDepth = 64;  // an anchor may hold an alias of itself
+
+Place PlaceOf(const YAML::Mark& mark) { return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1}; }
+
+bool AllOf(std::string_view text, std::string_view allowed) {
+  return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+std::optional<Json> ParseInteger(std::string_view text, int base) {
+  uint64_t magnitude = 0;
+  const bool negative = text.front() == '-';
+  if (text.front() == '-' || text.front() == '+') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), magnitude, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (!negative) return Json(magnitude);
+  if (magnitude > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
+  return Json(-static_cast<int64_t>(magnitude));
+}
+
+// [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?
+std::optional<Json> ParseFloat(std::string_view text) {
+  std::string_view rest = text;
+  if (!rest.empty() && (rest.front() == '-' || rest.front() == '+')) rest.remove_prefix(1);
+  if (rest == ".inf" || rest == ".Inf" || rest == ".INF") {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return Json(text.front() == '-' ? -infinity : infinity);
+  }
+  if (text == ".nan" || text == ".NaN" || text == ".NAN") return Json(std::numeric_limits<double>::quiet_NaN());
+  if (rest.empty() || !AllOf(rest, "0123456789.eE+-") || rest.front() == '-' || rest.front() == '+')
+    return std::nullopt;
+  if (text.front() == '+') text.remove_prefix(1);  // from_chars takes no plus
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size()) return std::nullopt;
+  if (error == std::errc::result_out_of_range) {
+    const bool tiny = text.find("e-") != std::string_view::npos || text.find("E-") != std::string_view::npos;
+    value = tiny ? 0 : std::numeric_limits<double>::infinity();
+  } else if (error != std::errc()) {
+    return std::nullopt;
+  }
+  return Json(value);
+}
+
+Json PlainScalar(const std::string& text) {
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return Json();
+  if (text == "true" || text == "True" || text == "TRUE") return Json(true);
+  if (text == "false" || text == "False" || text == "FALSE") return Json(false);
+  const std::string_view all = text;
+  const std::string_view digits = all.substr(all.front() == '-' || all.front() == '+' ? 1 : 0);
+  std::optional<Json> number;
+  if (AllOf(digits, "0123456789")) {
+    number = ParseInteger(all, 10);
+  } else if (all.starts_with("0x") && AllOf(all.substr(2), "0123456789abcdefABCDEF")) {
+    number = ParseInteger(all.substr(2), 16);
+  } else if (all.starts_with("0o") && AllOf(all.substr(2), "01234567")) {
+    number = ParseInteger(all.substr(2), 8);
+  }
+  if (!number) number = ParseFloat(all);
+  return number ? *number : Json(text);
+}
+
+Json Scalar(const YAML::Node& node) {
+  const std::string& tag = node.Tag();
+  if (tag == "?" || tag.empty()) return PlainScalar(node.Scalar());
+  if (tag == "!" || tag == "tag:yaml.org,2002:str") return Json(node.Scalar());
+  throw Fault{PlaceOf(node.Mark()), "the tag " + tag + " is not known here; write the plain value"};
+}
+
+YamlNode Convert(const YAML::Node& node, int depth, int64_t& nodes_left) {  // NOLINT(misc-no-recursion)
+  YamlNode result;
+  result.place = PlaceOf(node.Mark());
+  if (depth > kMaxDepth) throw Fault{result.place, "this is nested too deeply"};
+  if (--nodes_left < 0) throw Fault{result.place, "the file unfolds into too many values"};
+  switch (node.Type()) {
+    case YAML::NodeType::Sequence:
+      result.kind = YamlNode::Kind::kList;
+      result.items.reserve(node.size());
+      for (const YAML::Node& item : node) result.items.push_back(Convert(item, depth + 1, nodes_left));
+      break;
+    case YAML::NodeType::Map:
+      result.kind = YamlNode::Kind::kMap;
+      for (const auto& entry : node) {
+        YamlNode key = Convert(entry.first, depth + 1, nodes_left);
+        result.entries.push_back({std::move(key), Convert(entry.second, depth + 1, nodes_left)});
+      }
+      break;
+    case YAML::NodeType::Scalar:
+      result.scalar = Scalar(node);
+      break;
+    case YAML::NodeType::Null:
+    case YAML::NodeType::Undefined:
+      break;
+  }
+  return result;
+}
+
+}  // namespace
+
+YamlNode ParseYaml(std::string_view text) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.empty()) throw Fault{{}, "the file is empty; a sweep is a mapping with a name"};
+    if (documents.size() > 1) {
+      throw Fault{PlaceOf(documents[1].Mark()), "a second document begins here; a sweep file holds one"};
+    }
+    int64_t nodes_left = kMaxNodes;
+    return Convert(documents[0], 0, nodes_left);
+  } catch (const YAML::Exception& e) {
+    throw Fault{PlaceOf(e.mark), "not YAML: " + e.msg};
+  }
+}
+
+Json ToJsonValue(const YamlNode& node, std::vector<Fault>& faults) {  // NOLINT(misc-no-recursion)
+  if (node.kind == YamlNode::Kind::kScalar) return node.scalar;
+  if (node.kind == YamlNode::Kind::kList) {
+    Json list = Json::array();
+    for (const YamlNode& item : node.items) list.push_back(ToJsonValue(item, faults));
+    return list;
+  }
+  Json map = Json::object();
+  for (const auto& [key, value] : node.entries) {
+    const std::string name = key.scalar.is_string() ? key.scalar.get<std::string>() : Describe(key);
+    if (map.contains(name)) faults.push_back({key.place, "'" + name + "' is given twice"});
+    map[name] = ToJsonValue(value, faults);
+  }
+  return map;
+}
+
+std::string Describe(const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::kList) return "a list";
+  if (node.kind == YamlNode::Kind::kMap) return "a mapping";
+  return node.scalar.is_null() ? "nothing" : DumpJson(node.scalar);
+}
+
+}  // namespace ridgeline
