@@ -1,0 +1,60 @@
+#include "plan/job.h"
+
+#include "base/error.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+
+fs::path JobFile(const Job& job) { return job.job_dir / "job.json"; }
+fs::path ResultFile(const fs::path& job_dir, const std::string& point_id) {
+  return job_dir / "results" / (point_id + ".json");
+}
+fs::path PointDir(const fs::path& job_dir, const std::string& point_id) { return job_dir / "points" / point_id; }
+fs::path ProgressFile(const fs::path& job_dir, const std::string& point_id) {
+  return PointDir(job_dir, point_id) / "progress";
+}
+
+Json EncodeJob(const Job& job) {
+  Json points = Json::array();
+  for (const JobPoint& point : job.points) {
+    points.push_back({{"id", point.id},
+                      {"spec", ParseJson(EncodeSpec(point.spec), "the spec of point " + point.id)},
+                      {"time_limit_s", point.time_limit_s}});
+  }
+  return {{"version", kJobVersion},
+          {"key", job.key},
+          {"sweep", job.sweep},
+          {"job_dir", job.job_dir.string()},
+          {"trainer", job.trainer},
+          {"cpus", job.cpus},
+          {"memory_limit_bytes", job.memory_limit_bytes},
+          {"points", points}};
+}
+
+Job DecodeJob(const Json& document, const std::string& source) {
+  if (!document.is_object() || document.value("version", Json()) != kJobVersion) {
+    throw Error(ErrorKind::kInvalidInput, source + ": not a job file of version " + std::to_string(kJobVersion));
+  }
+  try {
+    Job job;
+    document.at("key").get_to(job.key);
+    document.at("sweep").get_to(job.sweep);
+    job.job_dir = document.at("job_dir").get<std::string>();
+    document.at("trainer").get_to(job.trainer);
+    document.at("cpus").get_to(job.cpus);
+    document.at("memory_limit_bytes").get_to(job.memory_limit_bytes);
+    for (const Json& entry : document.at("points")) {
+      JobPoint point;
+      entry.at("id").get_to(point.id);
+      point.spec = DecodeSpec(entry.at("spec"), source + ": point " + point.id);
+      entry.at("time_limit_s").get_to(point.time_limit_s);
+      job.points.push_back(std::move(point));
+    }
+    return job;
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::kInvalidInput, source + ": not a job file: " + e.what());
+  }
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,48 @@
+// A job: what one submission to a launcher runs, and the file that carries it to the node (`ridgeline exec JOB.json`).
+//
+// A job owns a folder, job_dir, and writes nothing outside it:
+//   job.json               this file, written by the driver before it submits
+//   results/<point id>.json  one RunResult a point, written atomically by `ridgeline exec`
+//   points/<point id>/     the point's spec.json, log.txt and progress file
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+inline constexpr int64_t kJobVersion = 1;
+
+struct JobPoint {
+  std::string id;  // PointId(spec)
+  RunSpec spec;
+  int64_t time_limit_s = 0;  // 0: none
+};
+
+struct Job {
+  std::string key;    // deterministic and unique; safe as a file name and as a Kubernetes name: "rl-" + hexadecimal
+  std::string sweep;  // the sweep's name, for people
+  std::filesystem::path job_dir;     // absolute
+  std::vector<std::string> trainer;  // argv of the trainer; --spec and --result are appended
+  int64_t cpus = 0;                  // cores a point may use; 0: all
+  int64_t memory_limit_bytes = 0;    // a point may use; 0: no limit
+  std::vector<JobPoint> points;
+};
+
+std::filesystem::path JobFile(const Job& job);
+std::filesystem::path ResultFile(const std::filesystem::path& job_dir, const std::string& point_id);
+std::filesystem::path PointDir(const std::filesystem::path& job_dir, const std::string& point_id);
+// The trainer overwrites this file (its name is in $RIDGELINE_PROGRESS) after every step with one line:
+// "<steps done> <steps in all> <tokens per second>\n".
+std::filesystem::path ProgressFile(const std::filesystem::path& job_dir, const std::string& point_id);
+
+Json EncodeJob(const Job& job);
+// Throws Error(kInvalidInput) naming `source`.
+Job DecodeJob(const Json& document, const std::string& source);
+
+}  // namespace ridgeline

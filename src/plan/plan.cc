@@ -1,0 +1,179 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "run/presets.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+
+// What a point costs, up to a factor: parameters x tokens.
+double Cost(const RunSpec& spec) {
+  const auto tokens = static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length) *
+                      static_cast<double>(spec.grad_accumulation);
+  const auto steps =
+      static_cast<double>(spec.warmup_steps) + static_cast<double>(spec.steps) * static_cast<double>(spec.repeats);
+  return static_cast<double>(CountParameters(spec)) * tokens * steps;
+}
+
+class ForecastCache {
+ public:
+  explicit ForecastCache(const Forecaster& forecaster) : forecaster_(forecaster) {}
+
+  const MemoryForecast& Get(const Point& point) {
+    const auto [it, is_new] = known_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
+    if (is_new) {
+      try {
+        it->second = forecaster_(point.spec);
+      } catch (const Error& e) {
+        throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
+      }
+    }
+    return it->second;
+  }
+
+ private:
+  const Forecaster& forecaster_;
+  std::unordered_map<std::string, MemoryForecast> known_;
+};
+
+// The bytes a point's slab may take; 0: no limit.
+int64_t AvailableFor(const RunSpec& spec, const Launch& launch, const PlanOptions& options) {
+  if (spec.device == "meta") return 0;
+  if (launch.memory_limit_bytes == 0) return options.available_bytes;
+  const int64_t within = SlabBytesWithin(launch.memory_limit_bytes);
+  return options.available_bytes == 0 ? within : std::min(options.available_bytes, within);
+}
+
+RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
+  RunResult result;
+  result.point_id = point.id;
+  result.status = RunStatus::kSkippedPredictedOom;
+  result.provenance = Provenance::kPredicted;
+  result.message = fmt::format("predicted to need {} for its tensors, and {} are available",
+                               FormatBytes(planned.forecast.planned_peak_bytes), FormatBytes(planned.available_bytes));
+  result.hint = "use activation checkpointing, a smaller batch_size, seq_length or model, or a larger machine";
+  result.evidence = {{"wanted_bytes", std::to_string(planned.forecast.planned_peak_bytes)},
+                     {"available_bytes", std::to_string(planned.available_bytes)}};
+  result.device = point.spec.device;
+  result.communicator = point.spec.communicator;
+  result.parameters = CountParameters(point.spec);
+  result.tokens_per_step =
+      point.spec.batch_size * point.spec.seq_length * point.spec.grad_accumulation * point.spec.ranks;
+  result.memory.planned_peak_bytes = planned.forecast.planned_peak_bytes;
+  result.memory.by_category = planned.forecast.by_category;
+  return result;
+}
+
+Job MakeJob(const Sweep& sweep, const PlanOptions& options, std::vector<JobPoint> points) {
+  std::vector<std::string> ids;
+  ids.reserve(points.size());
+  for (const JobPoint& point : points) ids.push_back(point.id);
+  Job job;
+  job.key = JobKey(sweep.name, ids, options.attempts);
+  job.sweep = sweep.name;
+  job.job_dir = options.jobs_dir / job.key;
+  job.trainer = sweep.launch.trainer.empty() ? options.trainer : sweep.launch.trainer;
+  job.cpus = sweep.launch.cpus;
+  job.memory_limit_bytes = sweep.launch.memory_limit_bytes;
+  job.points = std::move(points);
+  return job;
+}
+
+}  // namespace
+
+std::string_view VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFits:
+      return "fits";
+    case Verdict::kOutOfMemory:
+      return "out_of_memory";
+    case Verdict::kDone:
+      return "done";
+  }
+  return "";
+}
+
+Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const std::set<std::string>& done,
+              const PlanOptions& options, const Forecaster& forecaster) {
+  Plan plan;
+  plan.points.reserve(points.size());
+  ForecastCache forecasts(forecaster);
+  std::vector<std::pair<double, size_t>> to_run;  // cost, index
+  for (size_t i = 0; i < points.size(); ++i) {
+    const RunSpec& spec = points[i].spec;
+    PlannedPoint planned{i, Verdict::kFits, forecasts.Get(points[i]), AvailableFor(spec, sweep.launch, options)};
+    if (done.contains(points[i].id)) {
+      planned.verdict = Verdict::kDone;
+    } else if (planned.available_bytes > 0 && planned.forecast.planned_peak_bytes > planned.available_bytes) {
+      planned.verdict = Verdict::kOutOfMemory;
+      plan.skipped.push_back(SkippedResult(points[i], planned));
+    } else {
+      to_run.emplace_back(Cost(spec), i);
+    }
+    plan.points.push_back(std::move(planned));
+  }
+  std::stable_sort(to_run.begin(), to_run.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const auto bundle = static_cast<size_t>(std::max<int64_t>(1, sweep.launch.bundle));
+  for (size_t begin = 0; begin < to_run.size(); begin += bundle) {
+    std::vector<JobPoint> bundled;
+    for (size_t i = begin; i < std::min(begin + bundle, to_run.size()); ++i) {
+      const Point& point = points[to_run[i].second];
+      bundled.push_back({point.id, point.spec, sweep.launch.time_limit_s});
+    }
+    plan.jobs.push_back(MakeJob(sweep, options, std::move(bundled)));
+  }
+  return plan;
+}
+
+std::string JobKey(const std::string& sweep_name, const std::vector<std::string>& point_ids,
+                   const std::map<std::string, int64_t>& attempts) {
+  // JSON keeps the parts apart, whatever the name holds.
+  Json parts = Json::array({sweep_name});
+  for (const std::string& id : point_ids) {
+    const auto it = attempts.find(id);
+    parts.push_back({id, it == attempts.end() ? 0 : it->second});
+  }
+  return "rl-" + Hex(Hash(DumpJson(parts)));
+}
+
+RunSpec MemoryRelevant(const RunSpec& spec) {
+  const RunSpec same;
+  RunSpec key = spec;
+  key.model.clear();
+  key.rope_theta = same.rope_theta;
+  key.norm_eps = same.norm_eps;
+  key.learning_rate = same.learning_rate;
+  key.learning_rate_min = same.learning_rate_min;
+  key.beta1 = same.beta1;
+  key.beta2 = same.beta2;
+  key.epsilon = same.epsilon;
+  key.weight_decay = same.weight_decay;
+  key.schedule = same.schedule;
+  key.lr_warmup_steps = same.lr_warmup_steps;
+  key.data = same.data;
+  key.seed = same.seed;
+  key.warmup_steps = same.warmup_steps;
+  key.steps = same.steps;
+  key.repeats = same.repeats;
+  // Whether there is any decides which tensors there are, how much does not.
+  key.dropout = spec.dropout > 0 ? 1 : 0;
+  key.grad_clip = spec.grad_clip > 0 ? 1 : 0;
+  return key;
+}
+
+int64_t AvailableSlabBytes(const std::filesystem::path& root) { return SlabBytesWithin(AvailableMemoryBytes(root)); }
+
+int64_t SlabBytesWithin(int64_t memory_limit_bytes) {
+  return std::max<int64_t>(1, memory_limit_bytes - kProcessBaseBytes);
+}
+
+}  // namespace ridgeline

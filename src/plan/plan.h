@@ -1,0 +1,66 @@
+// The plan: points less what is done and what cannot fit, ordered and bundled into the jobs to submit.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/job.h"
+#include "predict/memory.h"
+#include "ridgeline/run.h"
+#include "sweep/expand.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+
+enum class Verdict { kFits, kOutOfMemory, kDone };
+std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory", "done"
+
+using Forecaster = std::function<MemoryForecast(const RunSpec&)>;
+
+struct PlanOptions {
+  int64_t available_bytes = 0;              // for a point's slab, see AvailableSlabBytes(); 0: no limit
+  std::map<std::string, int64_t> attempts;  // point id -> attempts it has had; none: 0. Part of a job's key
+  std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
+  std::vector<std::string> trainer;         // argv, where the sweep names none
+};
+
+struct PlannedPoint {
+  size_t point = 0;  // index into the points given
+  Verdict verdict = Verdict::kFits;
+  MemoryForecast forecast;      // also of finished points
+  int64_t available_bytes = 0;  // what planned_peak_bytes was compared with; 0: nothing
+};
+
+struct Plan {
+  std::vector<PlannedPoint> points;  // one a point, in the order given
+  std::vector<Job> jobs;             // the cheapest first, so that something shows early
+  std::vector<RunResult> skipped;    // skipped_predicted_oom: wanted_bytes and available_bytes are in the evidence
+};
+
+// `done`: ids that need no job: finished, or in flight already. A point's memory is the slab of one rank, limited by
+// options.available_bytes and the sweep's memory_limit; points on the meta device always fit.
+// Specs that differ in nothing that changes memory share one forecast. Deterministic: equal arguments, equal plan.
+Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const std::set<std::string>& done,
+              const PlanOptions& options, const Forecaster& forecaster);
+
+// The key of a job: "rl-" and 32 hexadecimal digits, from the sweep's name, its points and each one's attempt.
+std::string JobKey(const std::string& sweep_name, const std::vector<std::string>& point_ids,
+                   const std::map<std::string, int64_t>& attempts);
+
+// The spec with everything that does not change memory (learning rate, seed, steps, …) put to one value.
+RunSpec MemoryRelevant(const RunSpec& spec);
+
+// Bytes for the slab of one process here: the smaller of MemAvailable and what the cgroup leaves, less
+// kProcessBaseBytes. At least 1. `root` is "/" but in tests.
+int64_t AvailableSlabBytes(const std::filesystem::path& root = "/");
+
+// What a process limited to `memory_limit_bytes` has for its slab; at least 1.
+int64_t SlabBytesWithin(int64_t memory_limit_bytes);
+
+}  // namespace ridgeline

@@ -1,0 +1,144 @@
+#include "plan/show.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "run/fields.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr size_t kShortId = 8;
+constexpr size_t kWriteBytes = 1 << 18;
+
+Cell FieldCell(const RunSpec& spec, const Field& field) {
+  if (const auto* i = std::get_if<int64_t RunSpec::*>(&field.member)) return spec.*(*i);
+  if (const auto* d = std::get_if<double RunSpec::*>(&field.member)) return spec.*(*d);
+  return FieldText(spec, field);
+}
+
+Table PointColumns(const std::vector<const Field*>& fields) {
+  Table table;
+  table.columns.emplace_back("point");
+  for (const Field* field : fields) table.columns.emplace_back(field->name);
+  return table;
+}
+
+std::vector<Cell> PointCells(std::string_view id, const RunSpec& spec, const std::vector<const Field*>& fields,
+                             Audience audience) {
+  std::vector<Cell> row;
+  row.reserve(fields.size() + 3);
+  row.emplace_back(std::string(audience == Audience::kPeople ? id.substr(0, kShortId) : id));
+  for (const Field* field : fields) row.push_back(FieldCell(spec, *field));
+  return row;
+}
+
+std::string Plural(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// {"id":…,"spec":{…}} one a line, or as a JSON array.
+Expansion WriteSpecs(const Sweep& sweep, bool array, const std::function<void(std::string_view)>& write) {
+  std::string out = array ? "[" : "";
+  bool first = true;
+  Expansion expansion = ForEachPoint(sweep, [&](const PointView& point) {
+    if (array) out += first ? "\n" : ",\n";
+    first = false;
+    out += R"({"id":")";
+    out += point.id;
+    out += R"(","spec":)";
+    out += point.encoded;
+    out += array ? "}" : "}\n";
+    if (out.size() >= kWriteBytes) {
+      write(out);
+      out.clear();
+    }
+  });
+  if (array) out += "\n]\n";
+  write(out);
+  return expansion;
+}
+
+}  // namespace
+
+Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan, Audience audience) {
+  const auto fields = VaryingFields(sweep);
+  Table table = PointColumns(fields);
+  table.columns.emplace_back(audience == Audience::kPeople ? "predicted_peak" : "predicted_peak_bytes");
+  table.columns.emplace_back("verdict");
+  for (const PlannedPoint& planned : plan.points) {
+    const Point& point = points[planned.point];
+    auto row = PointCells(point.id, point.spec, fields, audience);
+    const int64_t bytes = planned.forecast.planned_peak_bytes;
+    row.push_back(audience == Audience::kPeople ? Cell(FormatBytes(bytes)) : Cell(bytes));
+    row.emplace_back(std::string(VerdictName(planned.verdict)));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table FieldsTable() {
+  Table table;
+  table.columns = {"field", "type", "values", "meaning"};
+  for (const Field& field : Fields()) {
+    std::string values(field.choices);
+    std::replace(values.begin(), values.end(), '|', ' ');
+    if (field.type() == "integer" || field.type() == "number") {
+      values = fmt::format("{} to {}", field.min, field.max);
+    } else if (field.type() == "true or false") {
+      values = "true false";
+    }
+    table.rows.push_back(
+        {std::string(field.name), std::string(field.type()), std::move(values), std::string(field.help)});
+  }
+  return table;
+}
+
+std::string PlanSummary(const Plan& plan) {
+  int64_t fit = 0;
+  int64_t done = 0;
+  int64_t too_large = 0;
+  int64_t largest = 0;
+  int64_t available = 0;
+  for (const PlannedPoint& point : plan.points) {
+    available = std::max(available, point.available_bytes);
+    if (point.verdict == Verdict::kDone) ++done;
+    if (point.verdict == Verdict::kOutOfMemory) ++too_large;
+    if (point.verdict == Verdict::kFits) {
+      ++fit;
+      largest = std::max(largest, point.forecast.planned_peak_bytes);
+    }
+  }
+  std::string text = Plural(static_cast<int64_t>(plan.points.size()), "point") + ":";
+  if (done > 0) text += fmt::format(" {} done,", done);
+  text += fmt::format(" {} {}", fit, fit == 1 ? "fits" : "fit");
+  if (fit > 0) text += fmt::format(" (the largest needs {})", FormatBytes(largest));
+  if (too_large > 0) text += fmt::format(", {} out of memory", too_large);
+  if (available > 0) text += fmt::format("; available {}", FormatBytes(available));
+  return text;
+}
+
+std::string ExpansionSummary(const Expansion& expansion) {
+  std::string text = Plural(expansion.points, "point");
+  if (expansion.excluded > 0) text += fmt::format("; {} excluded", Plural(expansion.excluded, "combination"));
+  if (expansion.duplicates > 0) {
+    text += fmt::format("; {} left out", Plural(expansion.duplicates, "duplicate"));
+  }
+  return text;
+}
+
+Expansion WriteExpanded(const Sweep& sweep, std::string_view format,
+                        const std::function<void(std::string_view)>& write) {
+  if (format == "jsonl" || format == "json") return WriteSpecs(sweep, format == "json", write);
+  const auto fields = VaryingFields(sweep);
+  Table table = PointColumns(fields);
+  const Audience audience = format == "csv" ? Audience::kPrograms : Audience::kPeople;
+  Expansion expansion = ForEachPoint(
+      sweep, [&](const PointView& point) { table.rows.push_back(PointCells(point.id, point.spec, fields, audience)); });
+  write(Format(table, format));
+  return expansion;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,73 @@
+#include "plan/job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+Job SomeJob() {
+  std::vector<Problem> problems;
+  const RunSpec spec = BuildSpec({{"model", "llama-10m"}}, problems);
+  Job job;
+  job.key = "rl-12";
+  job.sweep = "a \"sweep\"";
+  job.job_dir = "/a/b c";
+  job.trainer = {"x", "--y"};
+  job.cpus = 2;
+  job.memory_limit_bytes = 5;
+  job.points = {{PointId(spec), spec, 60}};
+  return job;
+}
+
+std::string Refusal(const Json& document) {
+  try {
+    DecodeJob(document, "job.json");
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    return e.message();
+  }
+  return "accepted";
+}
+
+TEST(Job, DecodesWhatItEncodes) {
+  const Job job = SomeJob();
+  const Job back = DecodeJob(ParseJson(DumpJson(EncodeJob(job)), "x"), "x");
+  EXPECT_EQ(EncodeJob(back), EncodeJob(job));
+  EXPECT_EQ(back.sweep, job.sweep);
+  EXPECT_EQ(back.job_dir, job.job_dir);
+  EXPECT_EQ(back.trainer, job.trainer);
+  EXPECT_EQ(back.points.at(0).time_limit_s, 60);
+  EXPECT_EQ(PointId(back.points.at(0).spec), job.points.at(0).id);
+}
+
+TEST(Job, FilesLieInItsFolder) {
+  EXPECT_EQ(JobFile(SomeJob()), "/a/b c/job.json");
+  EXPECT_EQ(ResultFile("/d", "p"), "/d/results/p.json");
+  EXPECT_EQ(PointDir("/d", "p"), "/d/points/p");
+  EXPECT_EQ(ProgressFile("/d", "p"), "/d/points/p/progress");
+}
+
+TEST(Job, RefusesWhatIsNoJob) {
+  EXPECT_THAT(Refusal(Json::array()), HasSubstr("job.json: not a job file of version 1"));
+  Json document = EncodeJob(SomeJob());
+  document["version"] = 2;
+  EXPECT_THAT(Refusal(document), HasSubstr("version 1"));
+  document = EncodeJob(SomeJob());
+  document.erase("key");
+  EXPECT_THAT(Refusal(document), HasSubstr("key"));
+  document = EncodeJob(SomeJob());
+  document["points"][0]["spec"]["batch_size"] = 0;
+  EXPECT_THAT(Refusal(document), HasSubstr("batch_size is 0"));
+  document = EncodeJob(SomeJob());
+  document["trainer"] = "one string";
+  EXPECT_THAT(Refusal(document), HasSubstr("job.json: not a job file"));
+}
+
+}  // namespace
+}  // namespace ridgeline

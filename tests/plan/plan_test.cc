@@ -1,0 +1,244 @@
+#include "plan/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "run/result.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::SizeIs;
+
+constexpr int64_t kMegabyte = 1'000'000;
+
+// A slab of 1 MB a sequence.
+MemoryForecast FakeForecast(const RunSpec& spec) {
+  return {spec.batch_size * kMegabyte, {{"activations", spec.batch_size * kMegabyte}}};
+}
+
+Sweep ParseText(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
+
+PlanOptions Options() {
+  PlanOptions options;
+  options.jobs_dir = "/jobs";
+  options.trainer = {"/bin/ridgeline-train"};
+  return options;
+}
+
+std::vector<std::string> IdsOf(const Job& job) {
+  std::vector<std::string> ids;
+  for (const JobPoint& point : job.points) ids.push_back(point.id);
+  return ids;
+}
+
+struct Planned {
+  Sweep sweep;
+  std::vector<Point> points;
+  Plan plan;
+};
+
+Planned PlanText(const std::string& text, const PlanOptions& options = Options(),
+                 const std::set<std::string>& done = {}) {
+  Planned result{ParseText(text), {}, {}};
+  result.points = Expand(result.sweep);
+  result.plan = MakePlan(result.sweep, result.points, done, options, FakeForecast);
+  return result;
+}
+
+constexpr const char* kFour = "defaults: {model: llama-10m}\nmatrix: {batch_size: [8, 1, 4, 2]}\n";
+
+TEST(Plan, CheapPointsComeFirst) {
+  const auto [sweep, points, plan] = PlanText(kFour);
+  ASSERT_THAT(plan.jobs, SizeIs(4));
+  std::vector<int64_t> batches;
+  for (const Job& job : plan.jobs) batches.push_back(job.points.at(0).spec.batch_size);
+  EXPECT_THAT(batches, ElementsAre(1, 2, 4, 8));
+  ASSERT_THAT(plan.points, SizeIs(4));
+  for (size_t i = 0; i < 4; ++i) {  // the rows stay in the sweep's order
+    EXPECT_EQ(plan.points[i].point, i);
+    EXPECT_EQ(plan.points[i].verdict, Verdict::kFits);
+    EXPECT_EQ(plan.points[i].forecast.planned_peak_bytes, points[i].spec.batch_size * kMegabyte);
+  }
+}
+
+TEST(Plan, TheModelsSizeAndTheStepsCountToo) {
+  const auto [sweep, points, plan] = PlanText("matrix: {model: [llama-25m, llama-10m], steps: [50, 1]}");
+  std::vector<std::string> order;
+  for (const Job& job : plan.jobs) {
+    order.push_back(job.points.at(0).spec.model + " " + std::to_string(job.points.at(0).spec.steps));
+  }
+  EXPECT_THAT(order, ElementsAre("llama-10m 1", "llama-25m 1", "llama-10m 50", "llama-25m 50"));
+}
+
+TEST(Plan, BundlesPointsAndFillsInTheJob) {
+  const auto [sweep, points, plan] =
+      PlanText(std::string(kFour) + "launch: {bundle: 3, cpus: 2, memory_limit: 4GB, time_limit: 10m}");
+  ASSERT_THAT(plan.jobs, SizeIs(2));
+  EXPECT_THAT(IdsOf(plan.jobs[0]), ElementsAre(points[1].id, points[3].id, points[2].id));
+  EXPECT_THAT(IdsOf(plan.jobs[1]), ElementsAre(points[0].id));
+  for (const Job& job : plan.jobs) {
+    EXPECT_THAT(job.key, MatchesRegex("rl-[0-9a-f]+"));
+    EXPECT_EQ(job.key.size(), 35U);
+    EXPECT_EQ(job.job_dir, "/jobs/" + job.key);
+    EXPECT_EQ(job.sweep, "test");
+    EXPECT_EQ(job.cpus, 2);
+    EXPECT_EQ(job.memory_limit_bytes, 4'000'000'000);
+    EXPECT_THAT(job.trainer, ElementsAre("/bin/ridgeline-train"));
+    for (const JobPoint& point : job.points) {
+      EXPECT_EQ(point.time_limit_s, 600);
+      EXPECT_EQ(PointId(point.spec), point.id);
+    }
+  }
+}
+
+TEST(Plan, TheSweepsTrainerIsTaken) {
+  const auto [sweep, points, plan] = PlanText(std::string(kFour) + "launch: {trainer: [python3, t.py]}");
+  EXPECT_THAT(plan.jobs[0].trainer, ElementsAre("python3", "t.py"));
+}
+
+TEST(Plan, DonePointsNeedNoJob) {
+  const std::vector<Point> points = Expand(ParseText(kFour));
+  const std::set<std::string> done = {points[0].id, points[2].id, "an id of another sweep"};
+  const Planned part = PlanText(kFour, Options(), done);
+  EXPECT_THAT(part.plan.jobs, SizeIs(2));
+  EXPECT_EQ(part.plan.points[0].verdict, Verdict::kDone);
+  EXPECT_EQ(part.plan.points[1].verdict, Verdict::kFits);
+  EXPECT_EQ(part.plan.points[2].verdict, Verdict::kDone);
+}
+
+TEST(Plan, WhatCannotFitIsSkippedWithItsBytes) {
+  PlanOptions options = Options();
+  options.available_bytes = 4 * kMegabyte;
+  const auto [sweep, points, plan] = PlanText(kFour, options);
+  EXPECT_EQ(plan.points[0].verdict, Verdict::kOutOfMemory);
+  EXPECT_EQ(plan.points[2].verdict, Verdict::kFits);  // exactly as much as there is
+  EXPECT_THAT(plan.jobs, SizeIs(3));
+  ASSERT_THAT(plan.skipped, SizeIs(1));
+  const RunResult& skipped = plan.skipped[0];
+  EXPECT_EQ(skipped.point_id, points[0].id);
+  EXPECT_EQ(skipped.status, RunStatus::kSkippedPredictedOom);
+  EXPECT_EQ(skipped.provenance, Provenance::kPredicted);
+  EXPECT_EQ(skipped.evidence.at("wanted_bytes"), "8000000");
+  EXPECT_EQ(skipped.evidence.at("available_bytes"), "4000000");
+  EXPECT_EQ(skipped.memory.planned_peak_bytes, 8 * kMegabyte);
+  EXPECT_EQ(skipped.memory.by_category.at("activations"), 8 * kMegabyte);
+  EXPECT_EQ(skipped.parameters, 10'096'896);
+  EXPECT_EQ(skipped.tokens_per_step, 8 * 512);
+  EXPECT_FALSE(skipped.message.empty());
+  EXPECT_FALSE(skipped.hint.empty());
+  EXPECT_NO_THROW(DecodeResult(EncodeResult(skipped), "x"));
+}
+
+TEST(Plan, ADonePointIsNotSkippedAgain) {
+  PlanOptions options = Options();
+  options.available_bytes = 1;
+  const std::vector<Point> points = Expand(ParseText(kFour));
+  const Planned planned = PlanText(kFour, options, {points[0].id});
+  EXPECT_EQ(planned.plan.points[0].verdict, Verdict::kDone);
+  EXPECT_THAT(planned.plan.skipped, SizeIs(3));
+  EXPECT_THAT(planned.plan.jobs, IsEmpty());
+}
+
+TEST(Plan, TheSweepsMemoryLimitCounts) {
+  const std::string limited = std::string(kFour) + "launch: {memory_limit: 98MB}";  // 96 MB are the process's own
+  EXPECT_EQ(PlanText(limited).plan.points[2].verdict, Verdict::kOutOfMemory);
+  EXPECT_EQ(PlanText(limited).plan.points[3].verdict, Verdict::kFits);
+  PlanOptions less = Options();
+  less.available_bytes = kMegabyte;
+  EXPECT_EQ(PlanText(limited, less).plan.points[3].verdict, Verdict::kOutOfMemory);
+  EXPECT_EQ(PlanText(limited, less).plan.points[3].available_bytes, kMegabyte);
+}
+
+TEST(Plan, PointsOnTheMetaDeviceAlwaysFit) {
+  PlanOptions options = Options();
+  options.available_bytes = 1;
+  EXPECT_EQ(PlanText("defaults: {model: llama-64b, device: meta}", options).plan.points[0].verdict, Verdict::kFits);
+}
+
+TEST(Plan, KeysAreDeterministicAndDistinct) {
+  const Planned first = PlanText(kFour);
+  const Planned again = PlanText(kFour);
+  std::set<std::string> keys;
+  for (size_t i = 0; i < first.plan.jobs.size(); ++i) {
+    EXPECT_EQ(first.plan.jobs[i].key, again.plan.jobs[i].key);
+    keys.insert(first.plan.jobs[i].key);
+  }
+  EXPECT_EQ(keys.size(), 4U);
+  PlanOptions retry = Options();
+  retry.attempts[first.points[0].id] = 1;
+  const Planned second = PlanText(kFour, retry);
+  EXPECT_EQ(second.plan.jobs[0].key, first.plan.jobs[0].key);
+  EXPECT_NE(second.plan.jobs[3].key, first.plan.jobs[3].key);  // the point of batch size 8 is the last
+
+  EXPECT_NE(JobKey("a", {"x"}, {}), JobKey("b", {"x"}, {}));
+  EXPECT_NE(JobKey("a", {"x", "y"}, {}), JobKey("a", {"xy"}, {}));
+  EXPECT_NE(JobKey("a", {"x", "y"}, {}), JobKey("a", {"y", "x"}, {}));
+  EXPECT_EQ(JobKey("a", {"x"}, {{"x", 0}}), JobKey("a", {"x"}, {{"other", 3}}));
+}
+
+TEST(Plan, EqualMemoryIsForecastOnce) {
+  const Sweep sweep = ParseText(
+      "defaults: {model: llama-10m}\n"
+      "matrix: {batch_size: [1, 2], learning_rate: [1e-4, 1e-3], seed: [1, 2], steps: [3, 4], grad_clip: [1, 2]}");
+  const auto points = Expand(sweep);
+  int asked = 0;
+  const Plan plan = MakePlan(sweep, points, {}, Options(), [&](const RunSpec& spec) {
+    ++asked;
+    return FakeForecast(spec);
+  });
+  EXPECT_EQ(asked, 2);
+  EXPECT_THAT(plan.points, SizeIs(32));
+  for (const PlannedPoint& point : plan.points) {
+    EXPECT_EQ(point.forecast.planned_peak_bytes, points[point.point].spec.batch_size * kMegabyte);
+  }
+}
+
+TEST(Plan, WhatChangesMemoryIsForecastApart) {
+  for (const char* axis :
+       {"batch_size: [1, 2]", "seq_length: [64, 128]", "checkpointing: [none, full]", "grad_accumulation: [1, 2]",
+        "grad_clip: [0, 1]", "dropout: [0, 0.1]", "precision: [bf16, fp32]", "state_precision: [bf16, fp32]",
+        "layers: [2, 4]", "model: [llama-10m, gpt-10m]"}) {
+    const Sweep sweep = ParseText(std::string("defaults: {model: llama-10m}\nmatrix: {") + axis + "}");
+    const auto points = Expand(sweep);
+    ASSERT_THAT(points, SizeIs(2)) << axis;
+    EXPECT_NE(EncodeSpec(MemoryRelevant(points[0].spec)), EncodeSpec(MemoryRelevant(points[1].spec))) << axis;
+  }
+}
+
+TEST(Plan, AForecastThatFailsNamesThePoint) {
+  const Sweep sweep = ParseText("defaults: {model: llama-10m}");
+  const auto points = Expand(sweep);
+  try {
+    MakePlan(sweep, points, {}, Options(),
+             [](const RunSpec&) -> MemoryForecast { throw Error(ErrorKind::kInvalidInput, "no such shape", "hint"); });
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(), "point " + points[0].id + ": no such shape");
+    EXPECT_EQ(e.hint(), "hint");
+  }
+}
+
+TEST(Plan, NoPointsAreAnEmptyPlan) {
+  const Plan plan = MakePlan(ParseText(kFour), {}, {}, Options(), FakeForecast);
+  EXPECT_THAT(plan.points, IsEmpty());
+  EXPECT_THAT(plan.jobs, IsEmpty());
+}
+
+TEST(Plan, SomethingIsAvailableHere) {
+  EXPECT_GT(AvailableSlabBytes(), kMegabyte);
+  EXPECT_EQ(SlabBytesWithin(kProcessBaseBytes + 5), 5);
+  EXPECT_EQ(SlabBytesWithin(1), 1);
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,118 @@
+#include "plan/show.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+const Sweep& TheSweep() {
+  static const Sweep sweep = ParseSweep(
+      "name: s\ndefaults: {model: llama-10m}\nmatrix: {batch_size: [1, 8], learning_rate: [1e-4]}\n"
+      "exclude: [{batch_size: 2}]",
+      "s.yaml");
+  return sweep;
+}
+
+Plan PlanOf(const std::vector<Point>& points, const std::set<std::string>& done = {}) {
+  PlanOptions options;
+  options.available_bytes = 5'000'000;
+  return MakePlan(TheSweep(), points, done, options, [](const RunSpec& spec) {
+    return MemoryForecast{spec.batch_size * 1'000'000, {}};
+  });
+}
+
+std::string Written(std::string_view format, Expansion* expansion = nullptr) {
+  std::string text;
+  Expansion result = WriteExpanded(TheSweep(), format, [&](std::string_view part) { text += part; });
+  if (expansion != nullptr) *expansion = result;
+  return text;
+}
+
+TEST(Show, ThePlanForPrograms) {
+  const auto points = Expand(TheSweep());
+  const Table table = PlanTable(TheSweep(), points, PlanOf(points), Audience::kPrograms);
+  EXPECT_THAT(table.columns, ElementsAre("point", "batch_size", "learning_rate", "predicted_peak_bytes", "verdict"));
+  ASSERT_THAT(table.rows, SizeIs(2));
+  EXPECT_EQ(table.rows[0], (std::vector<Cell>{points[0].id, int64_t{1}, 1e-4, int64_t{1'000'000}, "fits"}));
+  EXPECT_EQ(table.rows[1], (std::vector<Cell>{points[1].id, int64_t{8}, 1e-4, int64_t{8'000'000}, "out_of_memory"}));
+}
+
+TEST(Show, ThePlanForPeople) {
+  const auto points = Expand(TheSweep());
+  const Table table = PlanTable(TheSweep(), points, PlanOf(points, {points[0].id}), Audience::kPeople);
+  ASSERT_THAT(table.rows, SizeIs(2));
+  EXPECT_EQ(table.columns[3], "predicted_peak");
+  EXPECT_EQ(table.rows[0], (std::vector<Cell>{points[0].id.substr(0, 8), int64_t{1}, 1e-4, "1.00 MB", "done"}));
+}
+
+TEST(Show, Summaries) {
+  const auto points = Expand(TheSweep());
+  EXPECT_EQ(PlanSummary(PlanOf(points)),
+            "2 points: 1 fits (the largest needs 1.00 MB), 1 out of memory; available 5.00 MB");
+  EXPECT_EQ(PlanSummary(PlanOf(points, {points[0].id})), "2 points: 1 done, 0 fit, 1 out of memory; available 5.00 MB");
+  EXPECT_EQ(ExpansionSummary({1, 0, 0, {}}), "1 point");
+  EXPECT_EQ(ExpansionSummary({3, 2, 1, {}}), "3 points; 2 combinations excluded; 1 duplicate left out");
+}
+
+TEST(Show, JsonLinesHoldWholeSpecs) {
+  Expansion expansion;
+  std::istringstream lines(Written("jsonl", &expansion));
+  const auto points = Expand(TheSweep());
+  size_t i = 0;
+  for (std::string line; std::getline(lines, line); ++i) {
+    const Json document = ParseJson(line, "line");
+    EXPECT_EQ(document.at("id"), points.at(i).id);
+    EXPECT_EQ(PointId(DecodeSpec(document.at("spec"), "line")), points.at(i).id);
+  }
+  EXPECT_EQ(i, points.size());
+  EXPECT_EQ(expansion.points, 2);
+  EXPECT_THAT(expansion.warnings, SizeIs(1));
+}
+
+TEST(Show, JsonIsOneArray) {
+  const Json document = ParseJson(Written("json"), "json");
+  ASSERT_EQ(document.size(), 2U);
+  EXPECT_EQ(document[1].at("spec").at("batch_size"), 8);
+  std::string empty;
+  WriteExpanded(ParseSweep("name: s\ndefaults: {model: llama-10m}\nexclude: [{batch_size: 1}]", "s"), "json",
+                [&](std::string_view part) { empty += part; });
+  EXPECT_EQ(ParseJson(empty, "json"), Json::array());
+}
+
+TEST(Show, OtherFormatsAreTablesOfWhatVaries) {
+  const auto points = Expand(TheSweep());
+  EXPECT_THAT(Written("csv"), HasSubstr("point,batch_size,learning_rate\r\n" + points[0].id + ",1,0.0001\r\n"));
+  EXPECT_THAT(Written("text"), HasSubstr(points[1].id.substr(0, 8)));
+  EXPECT_THROW(Written("yaml"), Error);
+}
+
+TEST(Show, EveryFieldIsListed) {
+  const Table table = FieldsTable();
+  EXPECT_EQ(table.rows.size(), Fields().size());
+  EXPECT_THAT(table.columns, ElementsAre("field", "type", "values", "meaning"));
+  const auto row = [&](const std::string& name) {
+    for (const auto& cells : table.rows) {
+      if (cells[0] == Cell(name)) return CellText(cells[1]) + "; " + CellText(cells[2]);
+    }
+    return std::string();
+  };
+  EXPECT_EQ(row("precision"), "text; fp32 bf16");
+  EXPECT_EQ(row("batch_size"), "integer; 1 to 1048576");
+  EXPECT_EQ(row("tied_head"), "true or false; true false");
+  EXPECT_EQ(row("model"), "text; ");
+}
+
+}  // namespace
+}  // namespace ridgeline
