@@ -1,0 +1,59 @@
+// The launcher plugin ABI: how the harness talks to Slurm, to Kubernetes or to this machine.
+//
+// A launcher is a shared library `ridgeline-launcher-NAME.so` that exports ridgeline_launcher(). JSON bytes cross the
+// boundary and nothing else: no C++ types, no exceptions. Every call takes a request document and gives back a reply
+// document, allocated by the launcher and handed back to its `free`. A call returns 0 when it was done; else 1, and the
+// reply is {"kind": "usage|invalid_input|infrastructure", "message": "…", "hint": "…"}.
+//
+// Every request carries `config` (the sweep's `launch:` mapping) and `state_dir` (a folder the launcher may use).
+// A job is {"key", "sweep", "job_file", "job_dir", "cpus", "memory_bytes", "time_limit_s", "exec": [argv…]}:
+// running `exec` (which is `ridgeline exec JOB.json`) on a node is running the job. `key` is deterministic and unique:
+// submitting a key that exists already must find the job that exists, never start a second one.
+//
+//   probe      {}                        -> {"available": bool, "why": "…", "description": "…"}
+//   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…]}: what a person could submit by hand
+//   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error": {kind,message,hint}}…]}
+//   poll_many  {"jobs": [{"key", "native_id"}…]}
+//                                        -> {"jobs": [{"key", "state", "native_id", "evidence": {name: text}}…]}
+//              one question for all jobs. state: queued | running | ended | missing. For `ended`, evidence may carry
+//              "end" with one of the contract's ends (run.h) where the scheduler knows better than the exit code.
+//              `missing`: the scheduler has never heard of this key, or has forgotten it.
+//   cancel     {"jobs": [{"key", "native_id"}…]} -> {"jobs": [{"key", "cancelled": bool}…]}
+//
+// Thread safety: the harness calls a launcher from one thread at a time.
+#ifndef RIDGELINE_LAUNCHER_H_
+#define RIDGELINE_LAUNCHER_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RIDGELINE_LAUNCHER_ABI_VERSION 1u
+
+typedef int (*ridgeline_launcher_call)(const char* request, size_t request_size, char** reply, size_t* reply_size);
+
+typedef struct ridgeline_launcher_table {
+  uint32_t abi_version;  // RIDGELINE_LAUNCHER_ABI_VERSION the plugin was compiled with
+  uint32_t table_size;   // sizeof(ridgeline_launcher_table) the plugin was compiled with
+  const char* name;      // "local", "slurm", …
+  const char* version;   // the plugin's own version
+  ridgeline_launcher_call probe;
+  ridgeline_launcher_call render;
+  ridgeline_launcher_call submit;
+  ridgeline_launcher_call poll_many;
+  ridgeline_launcher_call cancel;
+  void (*free)(char* reply);
+} ridgeline_launcher_table;
+
+// The one exported function. `harness_abi_version` is what the harness speaks; a plugin that can't speak it returns a
+// table with its own abi_version, which the harness then refuses with a sentence.
+typedef const ridgeline_launcher_table* (*ridgeline_launcher_entry)(uint32_t harness_abi_version);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // RIDGELINE_LAUNCHER_H_

@@ -1,0 +1,102 @@
+#include "launch/classify.h"
+
+#include <signal.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "run/result.h"
+
+namespace ridgeline {
+namespace {
+
+struct Verdict {
+  RunStatus status;
+  std::string message;
+  std::string hint;
+};
+
+std::string WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
+  if (!end.own) return end.own_problem;
+  if (!end.own->point_id.empty() && end.own->point_id != point.id) {
+    return fmt::format("its result is of point {}", end.own->point_id);
+  }
+  const RunStatus status = end.own->status;
+  if (StatusOfExitCode(static_cast<int>(ExitCodeOf(status))) != status) {
+    return fmt::format("its result says '{}', which is not a trainer's to say", StatusName(status));
+  }
+  if (status == RunStatus::kOk && end.watched.stopped == StopReason::kNone && !end.watched.status.ok()) {
+    return "its result says 'ok'";
+  }
+  return {};
+}
+
+Verdict OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
+  switch (watched.stopped) {
+    case StopReason::kTimeLimit:
+      return {RunStatus::kTimeout, fmt::format("ran past its time limit of {} s", point.time_limit_s),
+              "raise the time limit, or make the point smaller"};
+    case StopReason::kMemoryLimit:
+      return {RunStatus::kOomHost,
+              fmt::format("held {} of memory, and its limit is {}", FormatBytes(watched.rss_bytes),
+                          FormatBytes(job.memory_limit_bytes)),
+              "raise the memory limit, use more activation checkpointing, or a smaller batch"};
+    default:
+      return {RunStatus::kCancelled, "cancelled while it ran", ""};
+  }
+}
+
+Verdict OfExit(const PointEnd& end, const std::string& problem) {
+  const ExitStatus& status = end.watched.status;
+  const std::string how = "the trainer ended with " + Describe(status);
+  if (status.signal == SIGKILL && end.oom_kills > 0) {
+    return {RunStatus::kOomHost, how + ": the kernel ran out of memory and killed it",
+            "set a memory limit, use more activation checkpointing, or a smaller batch"};
+  }
+  if (status.signal != 0 || status.exit_code == 0) return {RunStatus::kCrashed, how + "; " + problem, "see its log"};
+  const RunStatus run = StatusOfExitCode(status.exit_code);
+  return {run, fmt::format("{} ({}); {}", how, StatusName(run), problem), "see its log"};
+}
+
+}  // namespace
+
+RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
+  const Watched& watched = end.watched;
+  const std::string problem = WhyNotBelieved(point, end);
+  const bool stopped = watched.stopped != StopReason::kNone;
+  RunResult result;
+  if (problem.empty() && (!stopped || end.own->status == RunStatus::kOk)) {
+    result = *end.own;
+    if (result.status != RunStatus::kOk && result.message.empty()) {
+      result.message = fmt::format("the trainer says '{}', and not why", StatusName(result.status));
+      result.hint = "see its log";
+    }
+  } else {
+    Verdict verdict = stopped ? OfStop(job, point, watched) : OfExit(end, problem);
+    result.status = verdict.status;
+    result.message = std::move(verdict.message);
+    result.hint = std::move(verdict.hint);
+    if (end.own) result.evidence["result_status"] = StatusName(end.own->status);
+  }
+  result.point_id = point.id;
+  // The plan-only device runs no step, so the process's memory says nothing of the point.
+  if (result.memory.rss_peak_bytes == 0 && point.spec.device != "meta") {
+    result.memory.rss_peak_bytes = watched.status.rss_peak_bytes;
+  }
+  if (watched.status.signal != 0) {
+    result.evidence["signal"] = std::to_string(watched.status.signal);
+  } else {
+    result.evidence["exit_code"] = std::to_string(watched.status.exit_code);
+  }
+  result.evidence["rss_peak_bytes"] = std::to_string(watched.status.rss_peak_bytes);
+  if (watched.rss_bytes > 0) result.evidence["rss_bytes"] = std::to_string(watched.rss_bytes);
+  if (job.memory_limit_bytes > 0) result.evidence["memory_limit_bytes"] = std::to_string(job.memory_limit_bytes);
+  if (point.time_limit_s > 0) result.evidence["time_limit_s"] = std::to_string(point.time_limit_s);
+  if (end.oom_kills > 0) result.evidence["oom_kill"] = std::to_string(end.oom_kills);
+  if (result.status != RunStatus::kOk && !end.log_tail.empty()) result.evidence["log_tail"] = end.log_tail;
+  return result;
+}
+
+}  // namespace ridgeline

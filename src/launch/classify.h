@@ -1,0 +1,27 @@
+// What became of a point: the trainer's own result where it can be believed, else what the end itself says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "launch/watch.h"
+#include "plan/job.h"
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+struct PointEnd {
+  Watched watched;
+  int64_t oom_kills = 0;         // kernel OOM kills while it ran
+  std::optional<RunResult> own;  // what the trainer wrote, where that is a whole RunResult
+  std::string own_problem;       // why there is no `own`
+  std::string log_tail;
+};
+
+// The trainer's result is believed where it is of this point and says one of the ends a trainer can have; `ok` also
+// needs exit code 0. When we ended the trainer, our reason is the end, unless it had finished well at that moment.
+// The evidence always has exit_code or signal, and for every end but ok the log's tail.
+RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end);
+
+}  // namespace ridgeline

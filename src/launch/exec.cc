@@ -1,0 +1,240 @@
+#include "launch/exec.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "launch/classify.h"
+#include "launch/watch.h"
+#include "plan/job.h"
+#include "run/result.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr size_t kLogTailBytes = 4096;
+
+// SIGTERM, SIGINT and SIGHUP, blocked and made something to poll. They stay pending: once told, always told.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+    fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC);
+    if (fd_ < 0) ThrowErrno("cannot watch for signals");
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals() { ::close(fd_); }
+
+  int fd() const { return fd_; }
+  bool Told() const {
+    pollfd watched{fd_, POLLIN, 0};
+    return ::poll(&watched, 1, 0) > 0;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// A launcher's locks come to us open across exec; a trainer must not carry them on.
+void KeepDescriptorsFromChildren() {
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd", ec)) {
+    const int fd = std::atoi(entry.path().filename().c_str());
+    if (fd > STDERR_FILENO) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+}
+
+// The cores a point may use: `wanted` of those this process may use; 0: all of them.
+std::vector<int> CoresFor(int64_t wanted) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
+  std::vector<int> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<size_t>(cpu), &allowed)) cores.push_back(cpu);
+  }
+  if (wanted > 0 && static_cast<size_t>(wanted) < cores.size()) cores.resize(static_cast<size_t>(wanted));
+  return cores;
+}
+
+// Ids become file names.
+void CheckId(const std::string& id, const fs::path& job_file) {
+  const bool safe = !id.empty() && std::all_of(id.begin(), id.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
+  if (!safe) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{}: '{}' cannot be a point's id (letters, digits, - and _)", job_file.string(), id));
+  }
+}
+
+Job ReadJob(const fs::path& job_file) {
+  Job job = DecodeJob(ReadJsonFile(job_file), job_file.string());
+  if (job.trainer.empty()) {
+    throw Error(ErrorKind::kInvalidInput, job_file.string() + ": 'trainer' names no program");
+  }
+  for (const JobPoint& point : job.points) CheckId(point.id, job_file);
+  return job;
+}
+
+// Not synced: it is written again whenever the point is run again.
+void WriteSpec(const fs::path& path, const RunSpec& spec) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << EncodeSpec(spec) << '\n';
+  out.close();
+  if (!out) throw Error(ErrorKind::kInfrastructure, "cannot write " + path.string(), "is the disk full?");
+}
+
+void Remove(const fs::path& path) {
+  std::error_code ec;
+  fs::remove_all(path, ec);
+  if (ec) throw Error(ErrorKind::kInfrastructure, fmt::format("cannot remove {}: {}", path.string(), ec.message()));
+}
+
+std::optional<RunResult> ReadResult(const fs::path& path, std::string& problem) {
+  std::error_code ec;
+  if (!fs::exists(path, ec)) {
+    problem = "it wrote no result";
+    return std::nullopt;
+  }
+  try {
+    return DecodeResult(ReadJsonFile(path), "its result");
+  } catch (const Error& e) {
+    problem = e.message();
+    return std::nullopt;
+  }
+}
+
+class JobRunner {
+ public:
+  JobRunner(const Job& job, const ExecOptions& options)
+      : job_(job), options_(options), cores_(CoresFor(job.cpus)), oom_kills_(KernelOomKills()) {}
+
+  bool Told() const { return stop_.Told(); }
+
+  RunResult RunPoint(const JobPoint& point) {
+    const fs::path dir = PointDir(job_.job_dir, point.id);
+    MakeDirs(dir);
+    // What an earlier attempt left must not be taken for this one's.
+    for (const char* stale : {"result.json", "log.txt", "progress"}) Remove(dir / stale);
+    WriteSpec(dir / "spec.json", point.spec);
+
+    const int64_t started_unix_ns = clock_.UnixNs();
+    RunResult result;
+    try {
+      result = Classify(job_, point, RunTrainer(point, dir));
+    } catch (const Error& e) {  // the trainer cannot be started
+      result.point_id = point.id;
+      result.status = RunStatus::kCrashed;
+      result.message = e.message();
+      result.hint = e.hint();
+    }
+    result.started_unix_ns = started_unix_ns;
+    result.ended_unix_ns = clock_.UnixNs();
+    result.environment.try_emplace("command", Join(job_.trainer, " "));
+    return result;
+  }
+
+ private:
+  PointEnd RunTrainer(const JobPoint& point, const fs::path& dir) {
+    std::vector<std::string> argv = job_.trainer;
+    argv.insert(argv.end(), {"--spec", dir / "spec.json", "--result", dir / "result.json"});
+    SpawnOptions spawn;
+    spawn.stdout_file = spawn.stderr_file = dir / "log.txt";
+    spawn.environment["RIDGELINE_PROGRESS"] = ProgressFile(job_.job_dir, point.id);
+    if (!cores_.empty()) {
+      spawn.cpus = cores_;
+      spawn.environment["OMP_NUM_THREADS"] = std::to_string(cores_.size());
+    }
+    // Threads that spin between parallel regions would take the cores of other jobs.
+    if (std::getenv("OMP_WAIT_POLICY") == nullptr) spawn.environment["OMP_WAIT_POLICY"] = "passive";
+    spawn.new_process_group = true;
+    spawn.die_with_parent = true;
+
+    Child child = Child::Spawn(argv, spawn);
+    // Where memory runs out despite every limit, the kernel should choose the trainer.
+    std::ofstream("/proc/" + std::to_string(child.pid()) + "/oom_score_adj") << 1000;
+    PointEnd end;
+    end.watched = Watch(child, {point.time_limit_s * 1'000'000'000, job_.memory_limit_bytes, options_.grace_ns},
+                        stop_.fd(), clock_);
+    EndAllChildren();
+    if (end.watched.status.signal == SIGKILL) {
+      const int64_t kills = KernelOomKills();
+      end.oom_kills = kills - std::exchange(oom_kills_, kills);
+    }
+    end.own = ReadResult(dir / "result.json", end.own_problem);
+    end.log_tail = ReadTail(dir / "log.txt", kLogTailBytes);
+    return end;
+  }
+
+  const Job& job_;
+  const ExecOptions& options_;
+  const SystemClock clock_;
+  StopSignals stop_;
+  std::vector<int> cores_;
+  int64_t oom_kills_;  // when last looked at
+};
+
+}  // namespace
+
+bool HasFinalResult(const fs::path& job_dir, const std::string& point_id) {
+  std::string problem;
+  const std::optional<RunResult> result = ReadResult(ResultFile(job_dir, point_id), problem);
+  return result && result->point_id == point_id && result->status != RunStatus::kCancelled &&
+         result->status != RunStatus::kPreempted;
+}
+
+ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
+  const Job job = ReadJob(job_file);
+  MakeDirs(job.job_dir / "results");
+  const std::optional<FileLock> lock = FileLock::Try(job.job_dir / "exec.lock");
+  if (!lock) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("job {} is being run by another process", job.key),
+                "wait for it, or cancel it");
+  }
+  KeepDescriptorsFromChildren();
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::signal(SIGPIPE, SIG_IGN);  // nobody reading what we print is no reason to stop
+
+  ExecSummary summary;
+  JobRunner runner(job, options);
+  for (const JobPoint& point : job.points) {
+    if (HasFinalResult(job.job_dir, point.id)) {
+      ++summary.skipped;
+      continue;
+    }
+    if (runner.Told()) break;
+    const RunResult result = runner.RunPoint(point);
+    WriteFileAtomic(ResultFile(job.job_dir, point.id), DumpJson(EncodeResult(result)));
+    ++summary.ran;
+    if (options.on_result) options.on_result(result);
+  }
+  summary.stopped = runner.Told();
+  return summary;
+}
+
+}  // namespace ridgeline

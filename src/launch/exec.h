@@ -1,0 +1,40 @@
+// `ridgeline exec JOB.json`: runs a job's points on this node, one after another, each in a child process
+//   TRAINER… --spec points/<id>/spec.json --result points/<id>/result.json
+// and leaves one whole file results/<id>.json a point, however the trainer ended. One bad point never stops the
+// others. The trainer is in a process group of its own, is killed with us, writes its output to points/<id>/log.txt,
+// and finds $RIDGELINE_PROGRESS and $OMP_NUM_THREADS (the cores it may use) in its environment. What it leaves running
+// is ended with it.
+//
+// A point whose result is there and whole is skipped, unless that result says it was interrupted (cancelled,
+// preempted): running a job again, after kill -9 at any moment, runs only what misses.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+struct ExecOptions {
+  int64_t grace_ns = 10'000'000'000;                       // between SIGTERM and SIGKILL
+  std::function<void(const RunResult& result)> on_result;  // after each point's result is written
+};
+
+struct ExecSummary {
+  int64_t ran = 0;
+  int64_t skipped = 0;   // had a result
+  bool stopped = false;  // SIGTERM, SIGINT or SIGHUP came: the running point is `cancelled`, later ones have no result
+};
+
+// Owns this process from here on: blocks those signals, becomes the reaper of orphaned descendants, and ends every
+// child it has. Throws Error(kInvalidInput) for a wrong job file, Error(kInfrastructure) where the disk fails or
+// another process runs this job already.
+ExecSummary ExecJobFile(const std::filesystem::path& job_file, const ExecOptions& options = {});
+
+// The point's result is there, whole, and not of an interrupted run: exec would skip it.
+bool HasFinalResult(const std::filesystem::path& job_dir, const std::string& point_id);
+
+}  // namespace ridgeline

@@ -1,0 +1,46 @@
+#include "launch/launcher.h"
+
+#include <string_view>
+
+namespace ridgeline {
+namespace {
+
+// Starting a point and, at its limit, asking it to end before killing it.
+constexpr int64_t kMarginPerPointS = 30;
+constexpr int64_t kMarginPerJobS = 60;
+
+}  // namespace
+
+LaunchJob ToLaunchJob(const Job& job, const std::filesystem::path& program) {
+  LaunchJob launch;
+  launch.key = job.key;
+  launch.sweep = job.sweep;
+  launch.job_file = JobFile(job);
+  launch.job_dir = job.job_dir;
+  launch.cpus = job.cpus;
+  launch.memory_bytes = job.memory_limit_bytes;
+  launch.exec = {program.string(), "exec", launch.job_file.string()};
+  int64_t total_s = kMarginPerJobS;
+  for (const JobPoint& point : job.points) {
+    if (point.time_limit_s == 0) return launch;
+    total_s += point.time_limit_s + kMarginPerPointS;
+  }
+  launch.time_limit_s = total_s;
+  return launch;
+}
+
+std::string_view PhaseName(JobPhase phase) {
+  switch (phase) {
+    case JobPhase::kQueued:
+      return "queued";
+    case JobPhase::kRunning:
+      return "running";
+    case JobPhase::kEnded:
+      return "ended";
+    case JobPhase::kMissing:
+      return "missing";
+  }
+  return "missing";
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,107 @@
+// Launchers: how jobs get to where they run. The interface the driver speaks, and the one implementation behind it, a
+// plugin loaded through include/ridgeline/launcher.h.
+//
+// Thread safety: call a launcher from one thread at a time. Every call may throw Error with the launcher's own words.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "plan/job.h"
+
+namespace ridgeline {
+
+// What a launcher is told of a job: enough to submit it, nothing about training.
+struct LaunchJob {
+  std::string key;
+  std::string sweep;
+  std::filesystem::path job_file;
+  std::filesystem::path job_dir;
+  int64_t cpus = 0;               // cores the job needs; 0: whatever the launcher gives a job
+  int64_t memory_bytes = 0;       // 0: no limit
+  int64_t time_limit_s = 0;       // for the whole job; 0: none
+  std::vector<std::string> exec;  // argv that runs the job on a node
+};
+
+// `program` is the `ridgeline` that runs the job: `program exec JOB.json`. The time limit is the sum of the points',
+// and a margin for starting and stopping each.
+LaunchJob ToLaunchJob(const Job& job, const std::filesystem::path& program);
+
+// What a launcher needs to find a job again.
+struct JobRef {
+  std::string key;
+  std::string native_id;  // as Submit gave it; may be empty where it was never learnt
+};
+
+enum class JobPhase {
+  kQueued,
+  kRunning,
+  kEnded,
+  kMissing,  // the scheduler has never heard of this key, or has forgotten it
+};
+std::string_view PhaseName(JobPhase phase);
+
+struct JobState {
+  std::string key;
+  std::string native_id;
+  JobPhase phase = JobPhase::kMissing;
+  // What the scheduler says of it: exit_code, signal, log_tail, … For kEnded `end` names one of the contract's ends
+  // (run.h) where the scheduler knows better than the exit code.
+  std::map<std::string, std::string> evidence;
+};
+
+struct Submission {
+  std::string key;
+  std::string native_id;       // the scheduler's name for it; empty where `error` is set
+  std::optional<Error> error;  // why this one was not submitted
+};
+
+struct LaunchFile {
+  std::string name;  // a file name, no folder
+  std::string content;
+};
+
+struct LauncherStatus {
+  bool available = false;
+  std::string why;  // not available
+  std::string description;
+};
+
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  virtual const std::string& name() const = 0;
+  // Can jobs be submitted from here, now? Throws only where the configuration is wrong.
+  virtual LauncherStatus Probe() = 0;
+  // The files a person could submit by hand.
+  virtual std::vector<LaunchFile> Render(std::span<const LaunchJob> jobs) = 0;
+  // One answer a job, in order. A key that exists already is found, never started a second time.
+  virtual std::vector<Submission> Submit(std::span<const LaunchJob> jobs) = 0;
+  // One question for all jobs; one answer a job, in order. Local jobs that wait for a free slot are started by it.
+  virtual std::vector<JobState> PollMany(std::span<const JobRef> jobs) = 0;
+  // In order: true where the job was there to be told to end. It has ended only when PollMany says so.
+  virtual std::vector<bool> Cancel(std::span<const JobRef> jobs) = 0;
+};
+
+// The launchers that lie in a plugin folder, sorted: for messages and for `ridgeline doctor`.
+std::vector<std::string> AvailableLaunchers(const std::filesystem::path& plugin_dir);
+
+// Loads ridgeline-launcher-NAME.so. `config` is the sweep's `launch:` mapping, `state_dir` a folder of the launcher's
+// own (made where missing). Throws Error naming the check that failed: no such file (and which there are), what dlopen
+// said, a missing symbol, another ABI version, a short table, a null function.
+std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& config,
+                                       const std::filesystem::path& state_dir, const std::filesystem::path& plugin_dir);
+// The same from DataDir("plugins").
+std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& config,
+                                       const std::filesystem::path& state_dir);
+
+}  // namespace ridgeline

@@ -1,0 +1,271 @@
+// The plugin behind Launcher: every reply of it is outside input and is checked before it is believed.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "launch/launcher.h"
+#include "ridgeline/launcher.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "ridgeline-launcher-";
+constexpr std::string_view kSuffix = ".so";
+constexpr const char* kEntry = "ridgeline_launcher";
+
+bool IsPluginName(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(),
+                                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
+}
+
+ErrorKind KindFromName(const std::string& name) {
+  if (name == "usage") return ErrorKind::kUsage;
+  if (name == "invalid_input") return ErrorKind::kInvalidInput;
+  return ErrorKind::kInfrastructure;
+}
+
+Error ErrorFromJson(const Json& document, const std::string& launcher) {
+  const auto text = [&](const char* key) { return document.value(key, std::string()); };
+  return Error(KindFromName(text("kind")), fmt::format("launcher {}: {}", launcher, text("message")), text("hint"));
+}
+
+struct CloseLibrary {
+  void operator()(void* handle) const { ::dlclose(handle); }
+};
+using Library = std::unique_ptr<void, CloseLibrary>;
+
+class Plugin final : public Launcher {
+ public:
+  Plugin(Library library, const ridgeline_launcher_table& table, std::string name, Json config, fs::path state_dir)
+      : library_(std::move(library)),
+        table_(table),
+        name_(std::move(name)),
+        config_(std::move(config)),
+        state_dir_(std::move(state_dir)) {}
+
+  const std::string& name() const override { return name_; }
+
+  LauncherStatus Probe() override {
+    const Json reply = Call("probe", table_.probe, Json::object());
+    return Checked("probe", [&] {
+      return LauncherStatus{reply.at("available").get<bool>(), reply.value("why", ""), reply.value("description", "")};
+    });
+  }
+
+  std::vector<LaunchFile> Render(std::span<const LaunchJob> jobs) override {
+    const Json reply = Call("render", table_.render, {{"jobs", EncodeJobs(jobs)}});
+    return Checked("render", [&] {
+      std::vector<LaunchFile> files;
+      for (const Json& file : reply.at("files")) {
+        files.push_back({file.at("name").get<std::string>(), file.at("content").get<std::string>()});
+        const std::string& file_name = files.back().name;
+        if (file_name.empty() || file_name == "." || file_name == ".." || file_name.find('/') != std::string::npos) {
+          throw Error(ErrorKind::kInfrastructure, "'" + file_name + "' is not a file name");
+        }
+      }
+      return files;
+    });
+  }
+
+  std::vector<Submission> Submit(std::span<const LaunchJob> jobs) override {
+    const Json reply = Call("submit", table_.submit, {{"jobs", EncodeJobs(jobs)}});
+    return Checked("submit", [&] {
+      std::vector<Submission> submissions;
+      for (const LaunchJob& job : jobs) {
+        const Json& answer = AnswerFor(reply, job.key);
+        Submission submission{job.key, answer.value("native_id", ""), {}};
+        if (const auto error = answer.find("error"); error != answer.end()) {
+          submission.error = ErrorFromJson(*error, name_);
+          submission.native_id.clear();
+        }
+        submissions.push_back(std::move(submission));
+      }
+      return submissions;
+    });
+  }
+
+  std::vector<JobState> PollMany(std::span<const JobRef> jobs) override {
+    const Json reply = Call("poll_many", table_.poll_many, {{"jobs", EncodeRefs(jobs)}});
+    return Checked("poll_many", [&] {
+      std::vector<JobState> states;
+      for (const JobRef& job : jobs) {
+        const Json& answer = AnswerFor(reply, job.key);
+        JobState state{job.key, answer.value("native_id", job.native_id), Phase(answer.at("state")), {}};
+        if (const auto evidence = answer.find("evidence"); evidence != answer.end()) {
+          evidence->get_to(state.evidence);
+        }
+        states.push_back(std::move(state));
+      }
+      return states;
+    });
+  }
+
+  std::vector<bool> Cancel(std::span<const JobRef> jobs) override {
+    const Json reply = Call("cancel", table_.cancel, {{"jobs", EncodeRefs(jobs)}});
+    return Checked("cancel", [&] {
+      std::vector<bool> cancelled;
+      for (const JobRef& job : jobs) cancelled.push_back(AnswerFor(reply, job.key).at("cancelled").get<bool>());
+      return cancelled;
+    });
+  }
+
+ private:
+  static Json EncodeJobs(std::span<const LaunchJob> jobs) {
+    Json list = Json::array();
+    for (const LaunchJob& job : jobs) {
+      list.push_back({{"key", job.key},
+                      {"sweep", job.sweep},
+                      {"job_file", job.job_file.string()},
+                      {"job_dir", job.job_dir.string()},
+                      {"cpus", job.cpus},
+                      {"memory_bytes", job.memory_bytes},
+                      {"time_limit_s", job.time_limit_s},
+                      {"exec", job.exec}});
+    }
+    return list;
+  }
+
+  static Json EncodeRefs(std::span<const JobRef> jobs) {
+    Json list = Json::array();
+    for (const JobRef& job : jobs) list.push_back({{"key", job.key}, {"native_id", job.native_id}});
+    return list;
+  }
+
+  static JobPhase Phase(const Json& state) {
+    for (const JobPhase phase : {JobPhase::kQueued, JobPhase::kRunning, JobPhase::kEnded, JobPhase::kMissing}) {
+      if (state == PhaseName(phase)) return phase;
+    }
+    throw Error(ErrorKind::kInfrastructure, "there is no job state " + DumpJson(state));
+  }
+
+  // Answers come back in the order asked in all launchers so far, so the scan ends at once.
+  const Json& AnswerFor(const Json& reply, const std::string& key) {
+    const Json& answers = reply.at("jobs");
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const size_t at = (next_answer_ + i) % answers.size();
+      if (answers.at(at).at("key") == key) {
+        next_answer_ = at + 1;
+        return answers.at(at);
+      }
+    }
+    throw Error(ErrorKind::kInfrastructure, "it does not answer for job " + key);
+  }
+
+  template <typename Read>
+  auto Checked(const char* call, Read read) -> decltype(read()) {
+    next_answer_ = 0;
+    try {
+      return read();
+    } catch (const Json::exception& e) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("launcher {}: its reply to {} is not what {} replies: {}", name_, call, call, e.what()));
+    } catch (const Error& e) {
+      throw Error(e.kind(), fmt::format("launcher {}: its reply to {}: {}", name_, call, e.message()), e.hint());
+    }
+  }
+
+  Json Call(const char* call, ridgeline_launcher_call function, Json request) {
+    request["config"] = config_;
+    request["state_dir"] = state_dir_.string();
+    const std::string text = DumpJson(request);
+    char* bytes = nullptr;
+    size_t size = 0;
+    const int failed = function(text.data(), text.size(), &bytes, &size);
+    const std::unique_ptr<char, void (*)(char*)> owner(bytes, table_.free);
+    if (bytes == nullptr) {
+      throw Error(ErrorKind::kInfrastructure, fmt::format("launcher {}: {} gave no reply", name_, call));
+    }
+    Json reply = Checked(call, [&] { return Json::parse(bytes, bytes + size); });
+    if (failed == 0) return reply;
+    Checked(call, [&] { return reply.at("message").get<std::string>(); });
+    throw ErrorFromJson(reply, name_);
+  }
+
+  Library library_;
+  ridgeline_launcher_table table_;
+  std::string name_;
+  Json config_;
+  fs::path state_dir_;
+  size_t next_answer_ = 0;
+};
+
+// The table, once every check has passed.
+const ridgeline_launcher_table& CheckTable(const ridgeline_launcher_table* table, const fs::path& file) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: {}", file.string(), why),
+                "use the launcher that was built with this ridgeline");
+  };
+  if (table == nullptr) refuse(fmt::format("{}() gave no table", kEntry));
+  // Nothing beyond the version may be read before the version is known.
+  if (table->abi_version != RIDGELINE_LAUNCHER_ABI_VERSION) {
+    refuse(fmt::format("it speaks launcher ABI {}, and this ridgeline speaks {}", table->abi_version,
+                       RIDGELINE_LAUNCHER_ABI_VERSION));
+  }
+  if (table->table_size < sizeof(ridgeline_launcher_table)) {
+    refuse(fmt::format("its table has {} bytes, and ABI {} has {}", table->table_size, RIDGELINE_LAUNCHER_ABI_VERSION,
+                       sizeof(ridgeline_launcher_table)));
+  }
+  const std::pair<const char*, bool> members[] = {
+      {"name", table->name != nullptr},     {"version", table->version != nullptr},
+      {"probe", table->probe != nullptr},   {"render", table->render != nullptr},
+      {"submit", table->submit != nullptr}, {"poll_many", table->poll_many != nullptr},
+      {"cancel", table->cancel != nullptr}, {"free", table->free != nullptr},
+  };
+  for (const auto& [member, there] : members) {
+    if (!there) refuse(fmt::format("its table has no {}", member));
+  }
+  return *table;
+}
+
+}  // namespace
+
+std::vector<std::string> AvailableLaunchers(const fs::path& plugin_dir) {
+  std::vector<std::string> names;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(plugin_dir, ec)) {
+    const std::string file = entry.path().filename().string();
+    if (file.starts_with(kPrefix) && file.ends_with(kSuffix) && file.size() > kPrefix.size() + kSuffix.size()) {
+      names.push_back(file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size()));
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& config, const fs::path& state_dir,
+                                       const fs::path& plugin_dir) {
+  const fs::path file = plugin_dir / (std::string(kPrefix) + name + std::string(kSuffix));
+  if (!IsPluginName(name) || !fs::exists(file)) {
+    const std::vector<std::string> there = AvailableLaunchers(plugin_dir);
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("there is no launcher '{}' in {}{}", name, plugin_dir.string(), DidYouMean(name, there)),
+                there.empty() ? "that folder holds no launcher" : "launchers there: " + Join(there, ", "));
+  }
+  Library library(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (!library) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("launcher {} cannot be loaded: {}", name, ::dlerror()));
+  }
+  const auto entry = reinterpret_cast<ridgeline_launcher_entry>(::dlsym(library.get(), kEntry));
+  if (entry == nullptr) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{}: it exports no {}(), so it is not a launcher", file.string(), kEntry));
+  }
+  const ridgeline_launcher_table& table = CheckTable(entry(RIDGELINE_LAUNCHER_ABI_VERSION), file);
+  if (table.name != name) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: it calls itself '{}'", file.string(), table.name));
+  }
+  MakeDirs(state_dir);
+  return std::make_unique<Plugin>(std::move(library), table, name, config, fs::absolute(state_dir));
+}
+
+std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& config, const fs::path& state_dir) {
+  return LoadLauncher(name, config, state_dir, DataDir("plugins"));
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,45 @@
+// One running trainer, watched to its end: its time limit, its memory limit, and being told to stop.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/process.h"
+
+namespace ridgeline {
+
+enum class StopReason {
+  kNone,         // it ended by itself
+  kTimeLimit,    // SIGTERM, and SIGKILL after the grace time
+  kMemoryLimit,  // SIGKILL at once: it is still growing
+  kTold,         // somebody told us to stop; as kTimeLimit
+};
+
+struct WatchLimits {
+  int64_t time_ns = 0;       // 0: none
+  int64_t memory_bytes = 0;  // resident; 0: none
+  int64_t grace_ns = 0;
+};
+
+struct Watched {
+  ExitStatus status;
+  StopReason stopped = StopReason::kNone;
+  int64_t rss_bytes = 0;  // kMemoryLimit: what it held when it was over
+};
+
+// Blocks until `child`, the leader of its process group, has ended and nothing of its group is left. `stop_fd` becomes
+// readable when we are told to stop. The memory limit is kept by looking at the resident set, ever more often the
+// nearer it comes: it needs no cgroup and no address-space limit, which would refuse what is reserved but never used.
+Watched Watch(Child& child, const WatchLimits& limits, int stop_fd, const Clock& clock);
+
+// How long a process with `headroom_bytes` left cannot pass its limit: at the speed memory can be written, at least
+// 1 ms and at most 100 ms.
+int64_t NextLookNs(int64_t headroom_bytes);
+
+// Kernel OOM kills so far: this cgroup's where the kernel counts them (v2 memory.events), else this machine's.
+int64_t KernelOomKills();
+
+// Kills and reaps every child this process has, and those that thereby become its children.
+void EndAllChildren();
+
+}  // namespace ridgeline

@@ -1,0 +1,67 @@
+// Launchers that are each wrong in one way; which, the build says.
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "ridgeline/launcher.h"
+
+namespace {
+
+[[maybe_unused]] int Reply(const std::string& text, char** reply, size_t* reply_size, int failed = 0) {
+  *reply = static_cast<char*>(std::malloc(text.size()));
+  std::memcpy(*reply, text.data(), text.size());
+  *reply_size = text.size();
+  return failed;
+}
+
+[[maybe_unused]] int Nothing(const char*, size_t, char** reply, size_t*) {
+  *reply = nullptr;
+  return 0;
+}
+[[maybe_unused]] int NotJson(const char*, size_t, char** reply, size_t* reply_size) {
+  return Reply("{\"jobs\": [", reply, reply_size);
+}
+[[maybe_unused]] int NoAnswer(const char*, size_t, char** reply, size_t* reply_size) {
+  return Reply(R"({"jobs": [{"key": "another", "state": "ended"}]})", reply, reply_size);
+}
+[[maybe_unused]] int NotAName(const char*, size_t, char** reply, size_t* reply_size) {
+  return Reply(R"({"files": [{"name": "../escape.sh", "content": ""}]})", reply, reply_size);
+}
+[[maybe_unused]] int Refuses(const char*, size_t, char** reply, size_t* reply_size) {
+  return Reply(R"({"kind": "usage", "message": "no such partition", "hint": "see sinfo"})", reply, reply_size, 1);
+}
+
+}  // namespace
+
+#if defined(BAD_NO_SYMBOL)
+extern "C" __attribute__((visibility("default"))) int another_symbol();
+int another_symbol() { return 0; }
+#else
+extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table* ridgeline_launcher(uint32_t);
+const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
+#if defined(BAD_NO_TABLE)
+  return nullptr;
+#else
+  static ridgeline_launcher_table table = {RIDGELINE_LAUNCHER_ABI_VERSION,
+                                           sizeof(ridgeline_launcher_table),
+                                           "babbling",
+                                           "1",
+                                           Nothing,
+                                           NotAName,
+                                           NotJson,
+                                           NoAnswer,
+                                           Refuses,
+                                           [](char* reply) { std::free(reply); }};
+#if defined(BAD_ABI)
+  table.abi_version = 99;
+#elif defined(BAD_SIZE)
+  table.table_size = 16;
+#elif defined(BAD_NULL)
+  table.poll_many = nullptr;
+#elif defined(BAD_NAME)
+  table.name = "somebody-else";
+#endif
+  return &table;
+#endif
+}
+#endif

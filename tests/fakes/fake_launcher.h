@@ -1,0 +1,95 @@
+// A launcher in this process, for tests of what drives one: the test says what each job does and when.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launch/launcher.h"
+
+namespace ridgeline {
+
+class FakeLauncher final : public Launcher {
+ public:
+  struct Entry {
+    LaunchJob job;
+    JobPhase phase = JobPhase::kQueued;
+    std::map<std::string, std::string> evidence;
+    int starts = 0;  // how many times the job was really started: a key must never have two
+    int polls = 0;
+  };
+
+  // Called by every PollMany for each job that is there, before it is answered: the script. It may write result files
+  // into entry.job.job_dir and move entry.phase. The default ends a job at its first poll.
+  std::function<void(Entry&)> on_poll = [](Entry& entry) { entry.phase = JobPhase::kEnded; };
+  // Called by every Submit of a key that is not there yet; throwing Error refuses that job.
+  std::function<void(const LaunchJob&)> on_submit = [](const LaunchJob&) {};
+
+  std::map<std::string, Entry> jobs;
+  std::vector<std::string> cancelled;
+  int submit_calls = 0;
+  int poll_calls = 0;
+
+  const std::string& name() const override { return name_; }
+  LauncherStatus Probe() override { return {true, "", "a launcher in this process"}; }
+  std::vector<LaunchFile> Render(std::span<const LaunchJob>) override { return {}; }
+
+  std::vector<Submission> Submit(std::span<const LaunchJob> requested) override {
+    ++submit_calls;
+    std::vector<Submission> answers;
+    for (const LaunchJob& job : requested) {
+      Submission answer{job.key, "fake-" + job.key, {}};
+      if (!jobs.contains(job.key)) {
+        try {
+          on_submit(job);
+          jobs[job.key] = Entry{job, JobPhase::kQueued, {}, 1, 0};
+        } catch (const Error& e) {
+          answer = {job.key, "", e};
+        }
+      }
+      answers.push_back(std::move(answer));
+    }
+    return answers;
+  }
+
+  std::vector<JobState> PollMany(std::span<const JobRef> requested) override {
+    ++poll_calls;
+    std::vector<JobState> answers;
+    for (const JobRef& ref : requested) {
+      const auto it = jobs.find(ref.key);
+      if (it == jobs.end()) {
+        answers.push_back({ref.key, ref.native_id, JobPhase::kMissing, {}});
+        continue;
+      }
+      Entry& entry = it->second;
+      ++entry.polls;
+      if (entry.phase != JobPhase::kEnded) on_poll(entry);
+      answers.push_back({ref.key, "fake-" + ref.key, entry.phase, entry.evidence});
+    }
+    return answers;
+  }
+
+  std::vector<bool> Cancel(std::span<const JobRef> requested) override {
+    std::vector<bool> answers;
+    for (const JobRef& ref : requested) {
+      const auto it = jobs.find(ref.key);
+      const bool there = it != jobs.end() && it->second.phase != JobPhase::kEnded;
+      if (there) {
+        it->second.phase = JobPhase::kEnded;
+        it->second.evidence["end"] = "cancelled";
+        cancelled.push_back(ref.key);
+      }
+      answers.push_back(there);
+    }
+    return answers;
+  }
+
+ private:
+  std::string name_ = "fake";
+};
+
+}  // namespace ridgeline

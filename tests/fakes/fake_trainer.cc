@@ -1,0 +1,200 @@
+// A trainer that does what it is told: fake_trainer MODE… --spec FILE --result FILE. With several modes, the point with
+// seed n does the n-th. A mode is a word and perhaps a value: "ok", "exit=3", "slow=20", …
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "run/result.h"
+#include "run/spec.h"
+
+namespace {
+
+using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one file
+
+struct Invocation {
+  std::vector<std::string> modes;
+  std::string spec;
+  std::string result;
+};
+
+Invocation Read(int argc, char** argv) {
+  Invocation call;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--spec" && i + 1 < argc) {
+      call.spec = argv[++i];
+    } else if (word == "--result" && i + 1 < argc) {
+      call.result = argv[++i];
+    } else {
+      call.modes.push_back(word);
+    }
+  }
+  return call;
+}
+
+RunResult OkResult(const RunSpec& spec) {
+  RunResult result;
+  result.point_id = PointId(spec);
+  result.status = RunStatus::kOk;
+  result.device = "fake";
+  result.throughput = {100, 90};
+  result.step_ns = {{10, 10}, 10, 10, 0};
+  result.loss = {2.5, 2.25};
+  result.tokens_per_step = 512;
+  return result;
+}
+
+std::string Text(const RunResult& result) { return DumpJson(EncodeResult(result)); }
+
+// As a trainer must, but unsynced: a fake's result need not survive the machine.
+void Write(const std::string& file, const std::string& text) {
+  const std::string temporary = file + ".tmp";
+  std::ofstream(temporary, std::ios::binary) << text;
+  std::filesystem::rename(temporary, file);
+}
+
+[[noreturn]] void SleepForever() {
+  for (;;) ::pause();
+}
+
+void SleepMs(int64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+std::string g_result;  // for the signal handler's mode only
+std::string g_text;
+
+int Do(const std::string& mode, const std::string& value, const RunSpec& spec, const std::string& result_file) {
+  const auto number = [&] { return std::atoll(value.c_str()); };
+  RunResult result = OkResult(spec);
+  if (mode == "ok") {
+    Write(result_file, Text(result));
+    return 0;
+  }
+  if (mode == "exit") return static_cast<int>(number());
+  if (mode == "slow") {
+    SleepMs(number());
+    Write(result_file, Text(result));
+    return 0;
+  }
+  if (mode == "segfault") {
+    ::signal(SIGSEGV, SIG_DFL);
+    ::raise(SIGSEGV);
+  }
+  if (mode == "kill-self") ::raise(SIGKILL);
+  if (mode == "sleep") SleepForever();
+  if (mode == "ignore-term") {
+    ::signal(SIGTERM, SIG_IGN);
+    std::puts("ready");
+    std::fflush(stdout);
+    SleepForever();
+  }
+  if (mode == "preempted-on-term" || mode == "ok-on-term") {
+    result.status = mode == "ok-on-term" ? RunStatus::kOk : RunStatus::kPreempted;
+    g_result = result_file;
+    g_text = Text(result);
+    // Not async-signal-safe, but the process does nothing else.
+    ::signal(SIGTERM, [](int) {
+      Write(g_result, g_text);
+      ::_exit(g_text.find("preempted") == std::string::npos ? 0 : 13);
+    });
+    SleepForever();
+  }
+  if (mode == "eat") {  // memory that is really used, until it ends us
+    for (;;) {
+      constexpr size_t kBytes = 8 << 20;
+      void* block = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (block == MAP_FAILED) return 11;
+      std::memset(block, 1, kBytes);
+      SleepMs(1);
+    }
+  }
+  if (mode == "half-result") {
+    std::ofstream(result_file) << Text(result).substr(0, 200);
+    return 0;
+  }
+  if (mode == "not-a-result") {
+    std::ofstream(result_file) << R"({"version": 1, "status": "splendid"})";
+    return 0;
+  }
+  if (mode == "wrong-id") {
+    result.point_id = std::string(32, 'f');
+    Write(result_file, Text(result));
+    return 0;
+  }
+  if (mode == "no-id") {
+    result.point_id.clear();
+    Write(result_file, Text(result));
+    return 0;
+  }
+  if (mode == "ok-but-exit") {
+    Write(result_file, Text(result));
+    return static_cast<int>(number());
+  }
+  if (mode == "status") {  // a failure the trainer explains, with its exit code
+    result.status = StatusFromName(value);
+    result.message = "because";
+    result.evidence["wanted_bytes"] = "123456789";
+    Write(result_file, Text(result));
+    return static_cast<int>(ExitCodeOf(result.status));
+  }
+  if (mode == "not-finite") {
+    result.status = RunStatus::kDiverged;
+    result.loss.push_back(NAN);
+    Write(result_file, Text(result));
+    return 12;
+  }
+  if (mode == "log") {
+    const std::string line(99, 'x');
+    for (int64_t written = 0; written < number(); written += 100) std::printf("%s\n", line.c_str());
+    std::puts("\xff\xfe the last words");
+    return 3;
+  }
+  if (mode == "grandchildren") {  // one in our group, one that left it, both for ever
+    if (::fork() == 0) SleepForever();
+    if (::fork() == 0) {
+      ::setsid();
+      if (::fork() == 0) SleepForever();
+      ::_exit(0);
+    }
+    if (!value.empty()) SleepForever();
+    Write(result_file, Text(result));
+    return 0;
+  }
+  if (mode == "environment") {
+    for (const char* name : {"RIDGELINE_PROGRESS", "OMP_NUM_THREADS", "OMP_WAIT_POLICY"}) {
+      const char* there = std::getenv(name);
+      std::printf("%s=%s\n", name, there == nullptr ? "" : there);
+    }
+    for (int fd = 3; fd < 64; ++fd) {
+      if (::fcntl(fd, F_GETFD) >= 0) std::printf("open %d\n", fd);
+    }
+    std::fflush(stdout);
+    Write(result_file, Text(result));
+    return 0;
+  }
+  std::fprintf(stderr, "fake_trainer: no mode '%s'\n", mode.c_str());
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Invocation call = Read(argc, argv);
+  const RunSpec spec = DecodeSpec(ReadJsonFile(call.spec), call.spec);
+  const std::string mode = call.modes.at(call.modes.size() == 1 ? 0 : static_cast<size_t>(spec.seed));
+  const size_t equals = mode.find('=');
+  return Do(mode.substr(0, equals), equals == std::string::npos ? "" : mode.substr(equals + 1), spec, call.result);
+}

@@ -1,0 +1,22 @@
+// `ridgeline exec` alone, with the grace time to choose: mini_ridgeline exec JOB.json [GRACE_MS]
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "base/error.h"
+#include "launch/exec.h"
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  ridgeline::ExecOptions options;
+  if (argc > 3) options.grace_ns = std::atoll(argv[3]) * 1'000'000;
+  try {
+    const ridgeline::ExecSummary summary = ridgeline::ExecJobFile(argv[2], options);
+    std::printf("ran %lld skipped %lld\n", static_cast<long long>(summary.ran),
+                static_cast<long long>(summary.skipped));
+    return summary.stopped ? 130 : 0;
+  } catch (const ridgeline::Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return ridgeline::ExitCode(e.kind());
+  }
+}

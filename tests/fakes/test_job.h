@@ -1,0 +1,106 @@
+// Folders and jobs for tests of what runs them.
+#pragma once
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "plan/job.h"
+#include "run/result.h"
+#include "run/spec.h"
+
+namespace ridgeline::testing {
+
+// A folder that is gone when the test is.
+class TempDir {
+ public:
+  TempDir() {
+    std::string name = (std::filesystem::temp_directory_path() / "ridgeline-test.XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) ThrowErrno("mkdtemp");
+    path_ = std::filesystem::canonical(name);
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  ~TempDir() {
+    std::error_code ec;
+    std::filesystem::remove_all(path_, ec);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::filesystem::path FakeProgram(const std::string& name) {
+  return std::filesystem::path(RIDGELINE_BINARY_DIR) / "tests/fakes" / name;
+}
+inline std::filesystem::path FakePluginDir() { return FakeProgram("plugins"); }
+
+// A spec whose seed is `seed`: different seeds are different points.
+inline RunSpec TestSpec(int64_t seed) {
+  std::vector<Problem> problems;
+  RunSpec spec = BuildSpec({{"model", "llama-10m"}, {"seed", seed}}, problems);
+  if (!problems.empty()) throw Error(ErrorKind::kInternal, problems.front().message);
+  return spec;
+}
+
+// A job of fake_trainer with these modes, and `points` points with seeds 0, 1, …
+inline Job TestJob(const std::filesystem::path& job_dir, const std::vector<std::string>& modes, int64_t points = 1) {
+  Job job;
+  job.key = "rl-test";
+  job.sweep = "test";
+  job.job_dir = job_dir;
+  job.trainer = {FakeProgram("fake_trainer")};
+  job.trainer.insert(job.trainer.end(), modes.begin(), modes.end());
+  for (int64_t seed = 0; seed < points; ++seed) {
+    const RunSpec spec = TestSpec(seed);
+    job.points.push_back({PointId(spec), spec, 0});
+  }
+  return job;
+}
+
+inline void WriteJob(const Job& job) {
+  MakeDirs(job.job_dir);
+  WriteFileAtomic(JobFile(job), DumpJson(EncodeJob(job)));
+}
+
+inline RunResult ResultOf(const Job& job, size_t point = 0) {
+  const auto file = ResultFile(job.job_dir, job.points.at(point).id);
+  return DecodeResult(ReadJsonFile(file), file);
+}
+
+// Processes, zombies aside, with `text` in their command line: how a test finds what was left behind.
+inline std::vector<pid_t> ProcessesWith(const std::string& text) {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid <= 0 || pid == ::getpid()) continue;
+    try {
+      if (ReadFile(entry.path() / "cmdline").find(text) != std::string::npos) found.push_back(pid);
+    } catch (const Error&) {
+      continue;  // it ended meanwhile
+    }
+  }
+  return found;
+}
+
+// Waits, up to a generous limit, until `condition` holds; false where it never did.
+template <typename Condition>
+bool Eventually(Condition condition) {
+  constexpr int kTries = 3000;
+  for (int i = 0; i < kTries; ++i) {
+    if (condition()) return true;
+    ::usleep(10'000);
+  }
+  return false;
+}
+
+}  // namespace ridgeline::testing

@@ -1,0 +1,153 @@
+#include "launch/classify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/fakes/test_job.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TestJob;
+
+class Classified : public ::testing::Test {
+ protected:
+  Classified() {
+    job_.memory_limit_bytes = 4'000'000'000;
+    job_.points[0].time_limit_s = 60;
+    end_.own_problem = "it wrote no result";
+    end_.log_tail = "last words";
+    end_.watched.status.rss_peak_bytes = 1'000'000;
+  }
+
+  void Wrote(RunStatus status) {
+    RunResult own;
+    own.point_id = job_.points[0].id;
+    own.status = status;
+    own.loss = {1.5};
+    end_.own = own;
+    end_.own_problem.clear();
+  }
+  RunResult Result() { return Classify(job_, job_.points[0], end_); }
+
+  Job job_ = TestJob("/nowhere", {"ok"});
+  PointEnd end_;
+};
+
+TEST_F(Classified, AWholeOkResultIsTheResult) {
+  Wrote(RunStatus::kOk);
+  const RunResult result = Result();
+  EXPECT_EQ(result.status, RunStatus::kOk);
+  EXPECT_EQ(result.loss, std::vector<double>{1.5});
+  EXPECT_EQ(result.evidence.at("exit_code"), "0");
+  EXPECT_EQ(result.evidence.at("memory_limit_bytes"), "4000000000");
+  EXPECT_EQ(result.evidence.count("log_tail"), 0U);
+  EXPECT_EQ(result.memory.rss_peak_bytes, 1'000'000);
+}
+
+TEST_F(Classified, AFailureTheTrainerExplainsKeepsItsWords) {
+  Wrote(RunStatus::kOomHost);
+  end_.own->message = "the slab needs 5 GB";
+  end_.own->evidence["wanted_bytes"] = "5000000000";
+  end_.watched.status.exit_code = 11;
+  const RunResult result = Result();
+  EXPECT_EQ(result.status, RunStatus::kOomHost);
+  EXPECT_EQ(result.message, "the slab needs 5 GB");
+  EXPECT_EQ(result.evidence.at("wanted_bytes"), "5000000000");
+  EXPECT_EQ(result.evidence.at("exit_code"), "11");
+  EXPECT_EQ(result.evidence.at("log_tail"), "last words");
+}
+
+TEST_F(Classified, OkFromATrainerThatThenFailedIsACrash) {
+  Wrote(RunStatus::kOk);
+  end_.watched.status.signal = SIGSEGV;
+  const RunResult result = Result();
+  EXPECT_EQ(result.status, RunStatus::kCrashed);
+  EXPECT_THAT(result.message, HasSubstr("signal 11"));
+  EXPECT_THAT(result.message, HasSubstr("its result says 'ok'"));
+  EXPECT_EQ(result.evidence.at("result_status"), "ok");
+  EXPECT_TRUE(result.loss.empty());
+}
+
+TEST_F(Classified, WhatATrainerCannotKnowIsNotBelieved) {
+  for (const RunStatus status : {RunStatus::kTimeout, RunStatus::kNodeFailed, RunStatus::kCancelled, RunStatus::kLost,
+                                 RunStatus::kSkippedPredictedOom}) {
+    Wrote(status);
+    EXPECT_EQ(Result().status, RunStatus::kCrashed);
+    EXPECT_THAT(Result().message, HasSubstr("not a trainer's to say"));
+  }
+}
+
+TEST_F(Classified, TheResultOfAnotherPointIsNoResult) {
+  Wrote(RunStatus::kOk);
+  end_.own->point_id = "0123";
+  EXPECT_EQ(Result().status, RunStatus::kCrashed);
+  EXPECT_THAT(Result().message, HasSubstr("its result is of point 0123"));
+  EXPECT_EQ(Result().point_id, job_.points[0].id);
+}
+
+TEST_F(Classified, WithoutAResultTheExitCodeSpeaks) {
+  const std::pair<int, RunStatus> cases[] = {
+      {0, RunStatus::kCrashed},   {1, RunStatus::kCrashed},    {2, RunStatus::kInvalid},
+      {3, RunStatus::kCrashed},   {10, RunStatus::kOomDevice}, {11, RunStatus::kOomHost},
+      {12, RunStatus::kDiverged}, {13, RunStatus::kPreempted}, {127, RunStatus::kCrashed},
+  };
+  for (const auto& [code, status] : cases) {
+    end_.watched.status.exit_code = code;
+    EXPECT_EQ(Result().status, status) << code;
+    EXPECT_EQ(Result().evidence.at("exit_code"), std::to_string(code));
+    EXPECT_THAT(Result().message, HasSubstr("exit code " + std::to_string(code)));
+  }
+}
+
+TEST_F(Classified, SigkillIsOutOfMemoryOnlyWhereTheKernelCountedAKill) {
+  end_.watched.status.signal = SIGKILL;
+  EXPECT_EQ(Result().status, RunStatus::kCrashed);
+  end_.oom_kills = 1;
+  EXPECT_EQ(Result().status, RunStatus::kOomHost);
+  EXPECT_EQ(Result().evidence.at("oom_kill"), "1");
+  EXPECT_EQ(Result().evidence.at("signal"), "9");
+  end_.watched.status.signal = SIGTERM;
+  EXPECT_EQ(Result().status, RunStatus::kCrashed);
+}
+
+TEST_F(Classified, WhenWeEndedItOurReasonIsTheEnd) {
+  Wrote(RunStatus::kPreempted);
+  end_.watched.status.exit_code = 13;
+  end_.watched.stopped = StopReason::kTimeLimit;
+  EXPECT_EQ(Result().status, RunStatus::kTimeout);
+  EXPECT_THAT(Result().message, HasSubstr("60 s"));
+  end_.watched.stopped = StopReason::kTold;
+  EXPECT_EQ(Result().status, RunStatus::kCancelled);
+  end_.watched.stopped = StopReason::kMemoryLimit;
+  end_.watched.rss_bytes = 4'100'000'000;
+  EXPECT_EQ(Result().status, RunStatus::kOomHost);
+  EXPECT_THAT(Result().message, HasSubstr("4.10 GB"));
+  EXPECT_THAT(Result().message, HasSubstr("4.00 GB"));
+  EXPECT_EQ(Result().evidence.at("rss_bytes"), "4100000000");
+}
+
+TEST_F(Classified, APointThatFinishedAsItWasStoppedHasFinished) {
+  Wrote(RunStatus::kOk);
+  end_.watched.status.signal = SIGTERM;
+  end_.watched.stopped = StopReason::kTimeLimit;
+  EXPECT_EQ(Result().status, RunStatus::kOk);
+}
+
+TEST_F(Classified, ThePlanOnlyDeviceHasNoResidentMemory) {
+  Wrote(RunStatus::kOk);
+  job_.points[0].spec.device = "meta";
+  EXPECT_EQ(Result().memory.rss_peak_bytes, 0);
+}
+
+TEST(NextLook, IsSoonerTheNearerTheLimit) {
+  EXPECT_EQ(NextLookNs(INT64_MAX / 2), 100'000'000);
+  EXPECT_EQ(NextLookNs(160'000'000), 10'000'000);
+  EXPECT_EQ(NextLookNs(0), 1'000'000);
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,339 @@
+// `ridgeline exec`, as a process of its own, over trainers that end in every way one can.
+#include "launch/exec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <random>
+
+#include "base/process.h"
+#include "launch/watch.h"
+#include "tests/fakes/test_job.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::Eventually;
+using testing::FakeProgram;
+using ::testing::HasSubstr;
+using testing::ProcessesWith;
+using testing::ResultOf;
+using testing::TempDir;
+using testing::TestJob;
+using testing::WriteJob;
+
+class Exec : public ::testing::Test {
+ protected:
+  Job MakeJob(const std::vector<std::string>& modes, int64_t points = 1) {
+    return TestJob(dir_.path() / "rl-test", modes, points);
+  }
+  Child Start(const Job& job, int64_t grace_ms = 10'000) {
+    SpawnOptions options;
+    options.stdout_file = options.stderr_file = dir_.path() / "exec.log";
+    options.new_process_group = true;
+    options.die_with_parent = true;
+    return Child::Spawn({FakeProgram("mini_ridgeline"), "exec", JobFile(job), std::to_string(grace_ms)}, options);
+  }
+  // The exit code of exec.
+  int Run(const Job& job, int64_t grace_ms = 10'000) {
+    WriteJob(job);
+    const ExitStatus status = Start(job, grace_ms).Wait();
+    EXPECT_EQ(status.signal, 0);
+    return status.exit_code;
+  }
+  RunResult RunOne(const std::string& mode) {
+    const Job job = MakeJob({mode});
+    EXPECT_EQ(Run(job), 0) << Log();
+    return ResultOf(job);
+  }
+  std::string Log() const { return ReadTail(dir_.path() / "exec.log", 4096); }
+  bool NothingIsLeft() const {
+    return Eventually([&] { return ProcessesWith(dir_.path()).empty(); });
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(Exec, KeepsWhatTheTrainerMeasured) {
+  const RunResult result = RunOne("ok");
+  EXPECT_EQ(result.status, RunStatus::kOk);
+  EXPECT_EQ(result.throughput.steady_tokens_per_s, 100);
+  EXPECT_EQ(result.evidence.at("exit_code"), "0");
+  EXPECT_GT(result.memory.rss_peak_bytes, 0);
+  EXPECT_GT(result.started_unix_ns, 1'000'000'000'000'000'000);
+  EXPECT_GT(result.ended_unix_ns, result.started_unix_ns);
+  EXPECT_THAT(result.environment.at("command"), HasSubstr("fake_trainer ok"));
+}
+
+TEST_F(Exec, NamesAResultThatDoesNotNameItself) {
+  const Job job = MakeJob({"no-id"});
+  EXPECT_EQ(Run(job), 0);
+  EXPECT_EQ(ResultOf(job).point_id, job.points[0].id);
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kOk);
+}
+
+TEST_F(Exec, OneBadPointNeverStopsTheOthers) {
+  const std::vector<std::pair<std::string, RunStatus>> ends = {
+      {"exit=1", RunStatus::kCrashed},
+      {"exit=2", RunStatus::kInvalid},
+      {"exit=10", RunStatus::kOomDevice},
+      {"exit=11", RunStatus::kOomHost},
+      {"exit=12", RunStatus::kDiverged},
+      {"exit=13", RunStatus::kPreempted},
+      {"exit=0", RunStatus::kCrashed},
+      {"segfault", RunStatus::kCrashed},
+      {"kill-self", RunStatus::kCrashed},
+      {"half-result", RunStatus::kCrashed},
+      {"not-a-result", RunStatus::kCrashed},
+      {"wrong-id", RunStatus::kCrashed},
+      {"ok-but-exit=3", RunStatus::kCrashed},
+      {"status=oom_host", RunStatus::kOomHost},
+      {"status=invalid", RunStatus::kInvalid},
+      {"status=lost", RunStatus::kCrashed},
+      {"not-finite", RunStatus::kDiverged},
+      {"log=1000", RunStatus::kCrashed},
+      {"ok", RunStatus::kOk},
+  };
+  std::vector<std::string> modes;
+  for (const auto& [mode, status] : ends) modes.push_back(mode);
+  const Job job = MakeJob(modes, static_cast<int64_t>(ends.size()));
+  EXPECT_EQ(Run(job), 0) << Log();
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const RunResult result = ResultOf(job, i);
+    EXPECT_EQ(result.status, ends[i].second) << ends[i].first << ": " << result.message;
+    EXPECT_EQ(result.point_id, job.points[i].id);
+    EXPECT_EQ(result.message.empty(), result.status == RunStatus::kOk) << ends[i].first;
+    EXPECT_EQ(result.evidence.count("exit_code") + result.evidence.count("signal"), 1U) << ends[i].first;
+  }
+}
+
+TEST_F(Exec, ATrainerThatIsNotThereIsAResultToo) {
+  Job job = MakeJob({"ok"}, 2);
+  job.trainer = {"/nonexistent/trainer"};
+  EXPECT_EQ(Run(job), 0);
+  EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kCrashed);
+  EXPECT_THAT(ResultOf(job, 1).message, HasSubstr("/nonexistent/trainer"));
+}
+
+TEST_F(Exec, KeepsOnlyTheTailOfALongLog) {
+  const RunResult result = RunOne("log=10000000");
+  EXPECT_EQ(result.status, RunStatus::kCrashed);
+  const std::string& tail = result.evidence.at("log_tail");
+  EXPECT_LE(tail.size(), 5000U);
+  EXPECT_THAT(tail, HasSubstr("the last words"));
+}
+
+TEST_F(Exec, ASignalIsEvidence) {
+  const RunResult result = RunOne("segfault");
+  EXPECT_EQ(result.evidence.at("signal"), "11");
+  EXPECT_THAT(result.message, HasSubstr("Segmentation fault"));
+}
+
+TEST_F(Exec, TheTimeLimitEndsAPointThatSleeps) {
+  Job job = MakeJob({"sleep", "ok"}, 2);
+  job.points[0].time_limit_s = 1;
+  EXPECT_EQ(Run(job), 0);
+  const RunResult result = ResultOf(job, 0);
+  EXPECT_EQ(result.status, RunStatus::kTimeout);
+  EXPECT_EQ(result.evidence.at("signal"), std::to_string(SIGTERM));
+  EXPECT_EQ(result.evidence.at("time_limit_s"), "1");
+  EXPECT_GE(result.ended_unix_ns - result.started_unix_ns, 1'000'000'000);
+  EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk);
+}
+
+TEST_F(Exec, TheTimeLimitEndsAPointThatIgnoresSigterm) {
+  Job job = MakeJob({"ignore-term"});
+  job.points[0].time_limit_s = 1;
+  EXPECT_EQ(Run(job, 50), 0);
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kTimeout);
+  EXPECT_EQ(ResultOf(job).evidence.at("signal"), std::to_string(SIGKILL));
+}
+
+TEST_F(Exec, ATimeoutIsATimeoutWhateverTheTrainerCallsIt) {
+  Job job = MakeJob({"preempted-on-term", "ok-on-term"}, 2);
+  job.points[0].time_limit_s = job.points[1].time_limit_s = 1;
+  EXPECT_EQ(Run(job), 0);
+  EXPECT_EQ(ResultOf(job, 0).status, RunStatus::kTimeout);
+  EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk);  // it finished while it was being stopped
+}
+
+TEST_F(Exec, TheMemoryLimitEndsAPointThatEats) {
+  Job job = MakeJob({"eat", "ok"}, 2);
+  job.memory_limit_bytes = 300'000'000;
+  EXPECT_EQ(Run(job), 0);
+  const RunResult result = ResultOf(job, 0);
+  EXPECT_EQ(result.status, RunStatus::kOomHost);
+  EXPECT_GT(std::stoll(result.evidence.at("rss_bytes")), job.memory_limit_bytes);
+  EXPECT_LT(std::stoll(result.evidence.at("rss_bytes")), 2 * job.memory_limit_bytes);
+  EXPECT_EQ(result.evidence.at("memory_limit_bytes"), "300000000");
+  EXPECT_GT(result.memory.rss_peak_bytes, job.memory_limit_bytes);
+  EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk);
+}
+
+TEST_F(Exec, TellsTheTrainerItsProgressFileAndItsCores) {
+  Job job = MakeJob({"environment"});
+  job.cpus = 1;
+  EXPECT_EQ(Run(job), 0);
+  const std::string log = ReadFile(PointDir(job.job_dir, job.points[0].id) / "log.txt");
+  EXPECT_THAT(log, HasSubstr("RIDGELINE_PROGRESS=" + ProgressFile(job.job_dir, job.points[0].id).string() + "\n"));
+  EXPECT_THAT(log, HasSubstr("OMP_NUM_THREADS=1\n"));
+  EXPECT_THAT(log, HasSubstr("OMP_WAIT_POLICY=passive\n"));
+}
+
+TEST_F(Exec, ATrainerInheritsNoDescriptorOfOurs) {
+  const Job job = MakeJob({"environment"});
+  WriteJob(job);
+  const auto lock = FileLock::Try(dir_.path() / "launcher.lock");
+  SpawnOptions options;
+  options.inherit_fds = {lock->fd()};
+  options.stdout_file = dir_.path() / "exec.log";
+  ASSERT_TRUE(Child::Spawn({FakeProgram("mini_ridgeline"), "exec", JobFile(job)}, options).Wait().ok());
+  const std::string log = ReadFile(PointDir(job.job_dir, job.points[0].id) / "log.txt");
+  EXPECT_THAT(log, Not(HasSubstr("open ")));
+}
+
+TEST_F(Exec, EndsWhatATrainerLeavesRunning) {
+  const Job job = MakeJob({"grandchildren"});
+  EXPECT_EQ(Run(job), 0);
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kOk);
+  EXPECT_TRUE(ProcessesWith(dir_.path()).empty());
+}
+
+TEST_F(Exec, ToldToStopItCancelsThePointThatRuns) {
+  const Job job = MakeJob({"ok", "sleep", "ok"}, 3);
+  for (const int signal : {SIGTERM, SIGINT}) {
+    WriteJob(job);
+    std::filesystem::remove(PointDir(job.job_dir, job.points[1].id) / "log.txt");  // of the signal before
+    Child exec = Start(job);
+    ASSERT_TRUE(Eventually(
+        [&] { return !ProcessesWith("fake_trainer").empty() && HasFinalResult(job.job_dir, job.points[0].id); }));
+    ASSERT_TRUE(
+        Eventually([&] { return std::filesystem::exists(PointDir(job.job_dir, job.points[1].id) / "log.txt"); }));
+    exec.Signal(signal);
+    EXPECT_EQ(exec.Wait().exit_code, 130);
+    EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kCancelled);
+    EXPECT_FALSE(std::filesystem::exists(ResultFile(job.job_dir, job.points[2].id)));
+    EXPECT_TRUE(NothingIsLeft());
+  }
+  Job again = job;  // and run again, it goes on
+  again.trainer[2] = "ok";
+  EXPECT_EQ(Run(again), 0);
+  EXPECT_THAT(Log(), HasSubstr("ran 2 skipped 1"));
+  EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk);
+}
+
+TEST_F(Exec, SkipsFinishedPointsAndMakesWholeTheOthers) {
+  Job job = MakeJob({"ok"}, 3);
+  EXPECT_EQ(Run(job), 0);
+  const std::string first = ReadFile(ResultFile(job.job_dir, job.points[0].id));
+  std::ofstream(ResultFile(job.job_dir, job.points[1].id)) << first.substr(0, 100);  // cut short
+  std::ofstream(ResultFile(job.job_dir, job.points[2].id)) << first;                 // of another point
+  EXPECT_EQ(Run(job), 0);
+  EXPECT_THAT(Log(), HasSubstr("ran 2 skipped 1"));
+  EXPECT_EQ(ReadFile(ResultFile(job.job_dir, job.points[0].id)), first);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ResultOf(job, i).point_id, job.points[i].id);
+}
+
+TEST_F(Exec, TakesNothingOfAnEarlierAttemptForItsOwn) {
+  Job job = MakeJob({"ok"});
+  EXPECT_EQ(Run(job), 0);
+  std::filesystem::remove(ResultFile(job.job_dir, job.points[0].id));
+  job.trainer = {FakeProgram("fake_trainer"), "exit=0"};  // writes no result; the old one still lies there
+  EXPECT_EQ(Run(job), 0);
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kCrashed);
+}
+
+TEST_F(Exec, RefusesAJobThatRunsAlready) {
+  const Job job = MakeJob({"sleep"});
+  WriteJob(job);
+  Child first = Start(job);
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(PointDir(job.job_dir, job.points[0].id) / "log.txt"); }));
+  EXPECT_EQ(Start(job).Wait().exit_code, 3);
+  EXPECT_THAT(Log(), HasSubstr("run by another process"));
+  first.Signal(SIGTERM);
+  EXPECT_EQ(first.Wait().exit_code, 130);
+}
+
+TEST_F(Exec, RefusesAWrongJobFile) {
+  const Job job = MakeJob({"ok"});
+  WriteJob(job);
+  const auto refused = [&](const std::string& text) {
+    std::ofstream(JobFile(job)) << text;
+    EXPECT_EQ(Start(job).Wait().exit_code, 2) << text;
+    return Log();
+  };
+  EXPECT_THAT(refused("{"), HasSubstr("job.json"));
+  EXPECT_THAT(refused("{}"), HasSubstr("not a job file of version 1"));
+  Json document = EncodeJob(job);
+  document["trainer"] = Json::array();
+  EXPECT_THAT(refused(document.dump()), HasSubstr("'trainer' names no program"));
+  document = EncodeJob(job);
+  document["points"][0]["id"] = "../../escape";
+  EXPECT_THAT(refused(document.dump()), HasSubstr("'../../escape' cannot be a point's id"));
+  EXPECT_EQ(Run(TestJob(dir_.path() / "empty", {"ok"}, 0)), 0);  // nothing to do is no fault
+}
+
+TEST_F(Exec, AFullDiskStopsTheJobAndLosesNothing) {
+  const Job job = MakeJob({"ok"}, 2);
+  EXPECT_EQ(Run(MakeJob({"ok"})), 0);  // the first of the two
+  std::filesystem::create_directories(job.job_dir / "points");
+  // A folder that cannot be written stands for a disk that is full: nothing of the second point can be made.
+  const auto blocked = PointDir(job.job_dir, job.points[1].id);
+  std::ofstream(blocked) << "a file where a folder must be";
+  EXPECT_EQ(Run(job), 3);
+  EXPECT_THAT(Log(), HasSubstr("cannot make the folder"));
+  EXPECT_EQ(ResultOf(job, 0).status, RunStatus::kOk);
+  std::filesystem::remove(blocked);
+  EXPECT_EQ(Run(job), 0);
+  EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk);
+}
+
+// exec or its trainer is killed at any moment; run again until it is through, every point has one whole result.
+TEST_F(Exec, KilledAtAnyMomentAndRunAgainEveryPointHasOneResult) {
+  std::mt19937 random(7);
+  for (const bool kill_trainer : {false, true}) {
+    for (int round = 0; round < 8; ++round) {
+      const TempDir dir;
+      const Job job = TestJob(dir.path() / "rl-test", {"slow=3"}, 5);
+      WriteJob(job);
+      for (int attempt = 0;; ++attempt) {
+        ASSERT_LT(attempt, 100);
+        Child exec = Start(job);
+        if (attempt < 3) {
+          ::usleep(static_cast<useconds_t>(random() % 40'000));
+          if (kill_trainer) {
+            for (const pid_t pid : ProcessesWith((dir.path() / "rl-test/points").string())) ::kill(pid, SIGKILL);
+          } else {
+            exec.Signal(SIGKILL);
+          }
+        }
+        const ExitStatus status = exec.Wait();
+        ASSERT_TRUE(Eventually([&] { return ProcessesWith(dir.path()).empty(); })) << "an orphan stays";
+        std::error_code none_yet;
+        for (const auto& entry : std::filesystem::directory_iterator(job.job_dir / "results", none_yet)) {
+          if (entry.path().extension() == ".json" && entry.path().filename().string().front() != '.') {
+            EXPECT_NO_THROW(DecodeResult(ReadJsonFile(entry.path()), "a result"));  // never a torn one
+          }
+        }
+        if (status.ok()) break;
+      }
+      for (size_t i = 0; i < job.points.size(); ++i) {
+        const RunResult result = ResultOf(job, i);
+        EXPECT_EQ(result.point_id, job.points[i].id);
+        if (kill_trainer && result.status != RunStatus::kOk) {
+          EXPECT_EQ(result.evidence.at("signal"), "9");
+        } else {
+          EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+        }
+      }
+    }
+  }
+}
+
+TEST(KernelOomKills, IsACount) { EXPECT_GE(KernelOomKills(), 0); }
+
+}  // namespace
+}  // namespace ridgeline

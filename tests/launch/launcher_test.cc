@@ -1,0 +1,45 @@
+#include "launch/launcher.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/fakes/fake_launcher.h"
+#include "tests/fakes/test_job.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::TestJob;
+
+TEST(ToLaunchJob, CarriesWhatASubmissionNeeds) {
+  Job job = TestJob("/somewhere/rl-1", {"ok"}, 2);
+  job.cpus = 3;
+  job.memory_limit_bytes = 5'000'000'000;
+  const LaunchJob launch = ToLaunchJob(job, "/opt/bin/ridgeline");
+  EXPECT_EQ(launch.key, job.key);
+  EXPECT_EQ(launch.cpus, 3);
+  EXPECT_EQ(launch.memory_bytes, 5'000'000'000);
+  EXPECT_EQ(launch.exec, (std::vector<std::string>{"/opt/bin/ridgeline", "exec", "/somewhere/rl-1/job.json"}));
+}
+
+TEST(ToLaunchJob, LimitsTheTimeOnlyWhereEveryPointIsLimited) {
+  Job job = TestJob("/somewhere/rl-1", {"ok"}, 2);
+  job.points[0].time_limit_s = 100;
+  EXPECT_EQ(ToLaunchJob(job, "ridgeline").time_limit_s, 0);
+  job.points[1].time_limit_s = 200;
+  EXPECT_GT(ToLaunchJob(job, "ridgeline").time_limit_s, 300);  // and what starting and stopping takes
+  EXPECT_LT(ToLaunchJob(job, "ridgeline").time_limit_s, 600);
+}
+
+TEST(FakeLauncher, NeverStartsAKeyTwice) {
+  FakeLauncher launcher;
+  const LaunchJob job = ToLaunchJob(TestJob("/somewhere/rl-1", {"ok"}), "ridgeline");
+  launcher.Submit({&job, 1});
+  launcher.Submit({&job, 1});
+  EXPECT_EQ(launcher.jobs.at(job.key).starts, 1);
+  const JobRef ref{job.key, ""};
+  EXPECT_EQ(launcher.PollMany({&ref, 1}).front().phase, JobPhase::kEnded);
+  EXPECT_FALSE(launcher.Cancel({&ref, 1}).front());
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,105 @@
+// The loader: every check that can fail says which it was.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+
+#include "launch/launcher.h"
+#include "tests/fakes/test_job.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::FakePluginDir;
+using ::testing::HasSubstr;
+using testing::TempDir;
+
+Error ErrorOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e;
+  }
+  ADD_FAILURE() << "no error";
+  return {ErrorKind::kInternal, ""};
+}
+
+class Loader : public ::testing::Test {
+ protected:
+  Error LoadError(const std::string& name, const std::filesystem::path& dir = FakePluginDir()) {
+    return ErrorOf([&] { LoadLauncher(name, Json::object(), state_.path(), dir); });
+  }
+  TempDir state_;
+};
+
+TEST_F(Loader, NamesTheLaunchersThatAreThere) {
+  const Error error = LoadError("scriptd");
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
+  EXPECT_THAT(error.message(), HasSubstr("no launcher 'scriptd'"));
+  EXPECT_THAT(error.message(), HasSubstr("did you mean 'scripted'?"));
+  EXPECT_THAT(error.hint(), HasSubstr("babbling, "));
+}
+
+TEST_F(Loader, TakesNoPathForAName) {
+  for (const char* name : {"", "../plugins/scripted", "a/b", "x.so"}) {
+    EXPECT_THAT(LoadError(name).message(), HasSubstr("there is no launcher '" + std::string(name) + "'"));
+  }
+}
+
+TEST_F(Loader, SaysWhereAFolderHoldsNone) {
+  EXPECT_THAT(LoadError("local", state_.path()).hint(), HasSubstr("holds no launcher"));
+  EXPECT_TRUE(AvailableLaunchers(state_.path() / "missing").empty());
+}
+
+TEST_F(Loader, SaysWhatDlopenSays) {
+  std::ofstream(state_.path() / "ridgeline-launcher-text.so") << "not a library";
+  const Error error = LoadError("text", state_.path());
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_THAT(error.message(), HasSubstr("cannot be loaded: "));
+  EXPECT_THAT(error.message(), HasSubstr("ridgeline-launcher-text.so"));
+}
+
+TEST_F(Loader, SaysWhichCheckOfTheTableFailed) {
+  EXPECT_THAT(LoadError("no-symbol").message(), HasSubstr("exports no ridgeline_launcher()"));
+  EXPECT_THAT(LoadError("no-table").message(), HasSubstr("gave no table"));
+  EXPECT_THAT(LoadError("other-abi").message(), HasSubstr("speaks launcher ABI 99, and this ridgeline speaks 1"));
+  EXPECT_THAT(LoadError("short-table").message(), HasSubstr("its table has 16 bytes"));
+  EXPECT_THAT(LoadError("null-call").message(), HasSubstr("its table has no poll_many"));
+  EXPECT_THAT(LoadError("other-name").message(), HasSubstr("calls itself 'somebody-else'"));
+}
+
+TEST_F(Loader, MakesTheStateFolder) {
+  LoadLauncher("scripted", Json::object(), state_.path() / "a/b", FakePluginDir());
+  EXPECT_TRUE(std::filesystem::is_directory(state_.path() / "a/b"));
+}
+
+TEST_F(Loader, BelievesNoReplyItHasNotChecked) {
+  const auto launcher = LoadLauncher("babbling", Json::object(), state_.path(), FakePluginDir());
+  const LaunchJob job{"rl-1", "", "", "", 0, 0, 0, {"true"}};
+  const JobRef ref{"rl-1", ""};
+  const auto message = [](const std::function<void()>& action) {
+    const Error error = ErrorOf(action);
+    EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+    return error.message();
+  };
+  EXPECT_THAT(message([&] { launcher->Probe(); }), HasSubstr("launcher babbling: probe gave no reply"));
+  EXPECT_THAT(message([&] { launcher->Render({&job, 1}); }), HasSubstr("'../escape.sh' is not a file name"));
+  EXPECT_THAT(message([&] {
+                launcher->Submit({&job, 1});
+              }),
+              HasSubstr("its reply to submit is not what submit replies"));
+  EXPECT_THAT(message([&] { launcher->PollMany({&ref, 1}); }), HasSubstr("does not answer for job rl-1"));
+}
+
+TEST_F(Loader, PassesOnWhatALauncherRefuses) {
+  const auto launcher = LoadLauncher("babbling", Json::object(), state_.path(), FakePluginDir());
+  const JobRef ref{"rl-1", ""};
+  const Error error = ErrorOf([&] { launcher->Cancel({&ref, 1}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+  EXPECT_EQ(error.message(), "launcher babbling: no such partition");
+  EXPECT_EQ(error.hint(), "see sinfo");
+}
+
+}  // namespace
+}  // namespace ridgeline
