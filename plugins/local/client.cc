@@ -1,0 +1,247 @@
+#include "local/client.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+extern char** environ;
+
+namespace ridgeline::local {
+namespace fs = std::filesystem;
+namespace {
+
+using plugin::Failure;
+using plugin::Json;
+
+constexpr size_t kLogTailBytes = 4096;
+// Where the keeper finds its locks; the release arrives on its standard input. keeper.cc says the same.
+constexpr int kJobLockFd = 3;
+constexpr int kSlotLockFd = 4;
+
+void Check(int error, const char* what) {
+  if (error != 0) throw Failure(Failure::Kind::kInfrastructure, fmt::format("{}: {}", what, std::strerror(error)));
+}
+
+// Owns a descriptor that is out of the way of the numbers the keeper expects.
+class HighFd {
+ public:
+  explicit HighFd(int fd) : fd_(::fcntl(fd, F_DUPFD_CLOEXEC, kSlotLockFd + 1)) {
+    if (fd_ < 0) Check(errno, "cannot copy a descriptor");
+  }
+  HighFd(const HighFd&) = delete;
+  HighFd& operator=(const HighFd&) = delete;
+  ~HighFd() { ::close(fd_); }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+struct SpawnActions {
+  posix_spawn_file_actions_t value;
+  SpawnActions() { Check(::posix_spawn_file_actions_init(&value), "cannot start a process"); }
+  SpawnActions(const SpawnActions&) = delete;
+  SpawnActions& operator=(const SpawnActions&) = delete;
+  ~SpawnActions() { ::posix_spawn_file_actions_destroy(&value); }
+};
+
+struct SpawnAttributes {
+  posix_spawnattr_t value;
+  SpawnAttributes() { Check(::posix_spawnattr_init(&value), "cannot start a process"); }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  ~SpawnAttributes() { ::posix_spawnattr_destroy(&value); }
+};
+
+// A process in a session of its own, with our environment, no blocked signals, and only these descriptors.
+pid_t SpawnKeeper(const std::vector<std::string>& argv, int stdin_fd, int job_lock_fd, int slot_lock_fd,
+                  const fs::path& log) {
+  const HighFd in(stdin_fd);
+  const HighFd job_lock(job_lock_fd);
+  const HighFd slot_lock(slot_lock_fd);
+  SpawnActions actions;
+  Check(::posix_spawn_file_actions_adddup2(&actions.value, in.get(), STDIN_FILENO), "cannot start a process");
+  Check(::posix_spawn_file_actions_addopen(&actions.value, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                           0644),
+        "cannot start a process");
+  Check(::posix_spawn_file_actions_adddup2(&actions.value, STDOUT_FILENO, STDERR_FILENO), "cannot start a process");
+  Check(::posix_spawn_file_actions_adddup2(&actions.value, job_lock.get(), kJobLockFd), "cannot start a process");
+  Check(::posix_spawn_file_actions_adddup2(&actions.value, slot_lock.get(), kSlotLockFd), "cannot start a process");
+  Check(::posix_spawn_file_actions_addclosefrom_np(&actions.value, kSlotLockFd + 1), "cannot start a process");
+  SpawnAttributes attributes;
+  sigset_t none;
+  sigemptyset(&none);
+  sigset_t defaults;
+  sigfillset(&defaults);
+  Check(::posix_spawnattr_setsigmask(&attributes.value, &none), "cannot start a process");
+  Check(::posix_spawnattr_setsigdefault(&attributes.value, &defaults), "cannot start a process");
+  Check(::posix_spawnattr_setflags(&attributes.value,
+                                   POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF),
+        "cannot start a process");
+  std::vector<char*> words;
+  words.reserve(argv.size() + 1);
+  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  pid_t pid = 0;
+  Check(::posix_spawn(&pid, words[0], &actions.value, &attributes.value, words.data(), environ),
+        fmt::format("cannot start {}", argv[0]).c_str());
+  return pid;
+}
+
+// The start time of a process that is there; nothing where none is.
+std::optional<int64_t> StartTicks(pid_t pid) { return ParseStartTicks(ReadText(fmt::format("/proc/{}/stat", pid))); }
+
+// What the records say, whoever holds the lock.
+Seen ReadRecords(const fs::path& folder) {
+  Seen seen;
+  std::error_code ec;
+  seen.submitted = fs::exists(folder / "request", ec);
+  seen.cancelled = fs::exists(folder / "cancel", ec);
+  seen.started = ParseStarted(ReadText(folder / "started"));
+  seen.exit = ParseExit(ReadText(folder / "exit"));
+  return seen;
+}
+
+Seen Look(const fs::path& folder) {
+  // The lock first: once it is seen free, whatever its holder wrote is there.
+  const bool alive = Lock::Held(folder / "lock");
+  Seen seen = ReadRecords(folder);
+  seen.alive = alive;
+  return seen;
+}
+
+bool Waits(const Seen& seen) { return seen.submitted && !seen.alive && !seen.started && !seen.cancelled; }
+
+// Our own children that have ended stay in the process table until asked for; others' are none of our business.
+void Reap(pid_t pid) { ::waitpid(pid, nullptr, WNOHANG); }
+
+}  // namespace
+
+Client::Client(fs::path state_dir, std::vector<std::vector<int>> slot_cores, fs::path keeper)
+    : state_dir_(std::move(state_dir)), slot_cores_(std::move(slot_cores)), keeper_(std::move(keeper)) {}
+
+fs::path Client::JobFolder(const std::string& key) const {
+  const bool safe = !key.empty() && std::all_of(key.begin(), key.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
+  if (!safe) {
+    throw Failure(Failure::Kind::kInvalidInput, fmt::format("'{}' is not a job key (letters, digits, - and _)", key));
+  }
+  return state_dir_ / "jobs" / key;
+}
+
+void Client::Submit(const Json& job) {
+  const fs::path folder = JobFolder(job.at("key").get<std::string>());
+  const auto exec = job.at("exec").get<std::vector<std::string>>();
+  if (exec.empty() || ::access(exec.front().c_str(), X_OK) != 0) {
+    throw Failure(Failure::Kind::kInfrastructure,
+                  fmt::format("cannot run {}: {}", exec.empty() ? "nothing" : exec.front(),
+                              exec.empty() ? "the job has no command" : std::strerror(errno)));
+  }
+  const auto largest = static_cast<int64_t>(slot_cores_.front().size());
+  if (const int64_t cpus = job.value("cpus", int64_t{0}); cpus > largest) {
+    throw Failure(Failure::Kind::kInvalidInput,
+                  fmt::format("the job needs {} cores, and a job gets {} here", cpus, largest),
+                  "lower max_parallel or the job's cpus");
+  }
+  MakeDirs(folder);
+  MakeDirs(state_dir_ / "slots");
+  const std::optional<Lock> lock = Lock::Try(folder / "lock");
+  if (!lock) return;  // alive
+  const Seen seen = ReadRecords(folder);
+  if (seen.submitted && seen.exit && seen.exit->ok()) return;
+  Remove(folder / "cancel");
+  Remove(folder / "started");
+  WriteText(folder / "request", job.dump());
+  StartIfSlotIsFree(folder, *lock);
+}
+
+Json Client::Poll(const std::string& key) {
+  const fs::path folder = JobFolder(key);
+  Seen seen = Look(folder);
+  if (Waits(seen)) {
+    if (const std::optional<Lock> lock = Lock::Try(folder / "lock")) {
+      // Again, now that nobody can start it beside us.
+      if (Waits(ReadRecords(folder))) StartIfSlotIsFree(folder, *lock);
+    }
+    seen = Look(folder);
+  }
+  if (!seen.alive && seen.started) Reap(seen.started->pid);
+  if (!seen.alive) seen.log_tail = ReadTextTail(folder / "log.txt", kLogTailBytes);
+  return StateOf(seen);
+}
+
+bool Client::Cancel(const std::string& key) {
+  const fs::path folder = JobFolder(key);
+  const Seen seen = Look(folder);
+  if (!seen.submitted) return false;
+  if (!seen.alive) {
+    if (Waits(seen)) WriteText(folder / "cancel", "");
+    return Waits(seen);
+  }
+  WriteText(folder / "cancel", "");
+  if (!seen.started) return true;  // being started this instant by another process: the next poll or cancel finds it
+  // The group keeps its number while any process of the job lives. A process of that number with another start time is
+  // none of the job's.
+  const std::optional<int64_t> ticks = StartTicks(seen.started->pid);
+  if (ticks && *ticks != seen.started->start_ticks) return false;
+  return ::kill(-seen.started->pid, SIGTERM) == 0;
+}
+
+void Client::StartIfSlotIsFree(const fs::path& folder, const Lock& job_lock) {
+  for (size_t slot = 0; slot < slot_cores_.size(); ++slot) {
+    if (const std::optional<Lock> slot_lock = Lock::Try(state_dir_ / "slots" / std::to_string(slot))) {
+      Start(folder, job_lock, *slot_lock, slot_cores_[slot]);
+      return;
+    }
+  }
+}
+
+void Client::Start(const fs::path& folder, const Lock& job_lock, const Lock& slot_lock, const std::vector<int>& cores) {
+  const Json job = Json::parse(ReadText(folder / "request"));
+  Remove(folder / "exit");
+  const std::string core_list = fmt::format("{}", fmt::join(cores, ","));
+  std::vector<std::string> argv = {keeper_.string(), (folder / "exit").string(), core_list};
+  for (const Json& word : job.at("exec")) argv.push_back(word.get<std::string>());
+
+  // The keeper starts the job only when it is released, which is after `started` says who it is; where we are killed
+  // before, it ends, and the job still waits.
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) Check(errno, "cannot make a socket");
+  const auto close_ends = [&] { std::for_each(ends.begin(), ends.end(), ::close); };
+  try {
+    const pid_t pid = SpawnKeeper(argv, ends[1], job_lock.fd(), slot_lock.fd(), folder / "log.txt");
+    WriteText(folder / "started", FormatStarted({pid, StartTicks(pid).value_or(0), core_list}));
+    ::send(ends[0], "g", 1, MSG_NOSIGNAL);
+  } catch (...) {
+    close_ends();
+    throw;
+  }
+  close_ends();
+}
+
+std::vector<int> AllowedCores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) Check(errno, "cannot ask which cores may be used");
+  std::vector<int> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<size_t>(cpu), &allowed)) cores.push_back(cpu);
+  }
+  return cores;
+}
+
+}  // namespace ridgeline::local

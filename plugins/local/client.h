@@ -1,0 +1,51 @@
+// Jobs as processes of this machine.
+//
+// A job is a folder state_dir/jobs/KEY:
+//   lock      held by the keeper and by `exec` for as long as either lives: held = the job is alive
+//   request   the job as submitted; without `started` it waits for a slot
+//   started   who runs it
+//   exit      how it ended, written by the keeper; `started` without it and with a free lock: it was killed
+//   cancel    it was told to end
+//   log.txt   what `exec` printed
+// A slot is a lock state_dir/slots/N, held like a job's. So whoever is killed when, the files say what is true.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/plugin_api.h"
+#include "local/files.h"
+#include "local/parse.h"
+
+namespace ridgeline::local {
+
+class Client {
+ public:
+  // `slot_cores`: the cores of each slot; `keeper`: the program that starts a job and stays with it.
+  Client(std::filesystem::path state_dir, std::vector<std::vector<int>> slot_cores, std::filesystem::path keeper);
+
+  // A job that is alive, waiting, or done is found; any other is started, or waits. Throws Failure.
+  void Submit(const plugin::Json& job);
+  // Starts the job where it waits and a slot is free. {"state", "evidence"}.
+  plugin::Json Poll(const std::string& key);
+  // SIGTERM to the job, or off the queue. False where there is nothing to cancel.
+  bool Cancel(const std::string& key);
+
+ private:
+  std::filesystem::path JobFolder(const std::string& key) const;
+  // Nothing is started where every slot is taken; the job waits. REQUIRES: `job_lock` is the job's.
+  void StartIfSlotIsFree(const std::filesystem::path& folder, const Lock& job_lock);
+  void Start(const std::filesystem::path& folder, const Lock& job_lock, const Lock& slot_lock,
+             const std::vector<int>& cores);
+
+  std::filesystem::path state_dir_;
+  std::vector<std::vector<int>> slot_cores_;
+  std::filesystem::path keeper_;
+};
+
+// The cores this process may use.
+std::vector<int> AllowedCores();
+
+}  // namespace ridgeline::local

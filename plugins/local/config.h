@@ -1,0 +1,17 @@
+// The local launcher's configuration: how many jobs at once, and which cores each gets.
+#pragma once
+
+#include <vector>
+
+#include "common/plugin_api.h"
+
+namespace ridgeline::local {
+
+// The sweep's `launch:` mapping, as far as it concerns this launcher:
+//   max_parallel  jobs at once (1)
+//   cpus          cores a job (as many as there are, shared out evenly)
+// A job runs in a slot; a slot's cores are its own. One element a slot. Throws Failure where `allowed` cores are not
+// enough, or a value is not a whole number (0 stands for "not said").
+std::vector<std::vector<int>> SlotCores(const plugin::Json& config, const std::vector<int>& allowed);
+
+}  // namespace ridgeline::local

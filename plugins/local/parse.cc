@@ -1,0 +1,89 @@
+#include "local/parse.h"
+
+#include <charconv>
+
+namespace ridgeline::local {
+namespace {
+
+using plugin::Json;
+
+// The text up to `separator`, which is taken off; all of it where there is none.
+std::string_view Take(std::string_view& text, char separator) {
+  const size_t end = text.find(separator);
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return word;
+}
+
+template <typename Number>
+bool ToNumber(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+std::string FormatStarted(const Started& started) {
+  return std::to_string(started.pid) + " " + std::to_string(started.start_ticks) + " " + started.cores + "\n";
+}
+
+std::optional<Started> ParseStarted(std::string_view text) {
+  Started started;
+  if (!ToNumber(Take(text, ' '), started.pid) || !ToNumber(Take(text, ' '), started.start_ticks)) return std::nullopt;
+  started.cores = Take(text, '\n');
+  // 0 and 1 would make a signal to the group reach ourselves, or everybody.
+  if (started.pid <= 1) return std::nullopt;
+  return started;
+}
+
+std::optional<Exit> ParseExit(std::string_view text) {
+  const std::string_view how = Take(text, ' ');
+  Exit exit;
+  int number = 0;
+  if (!ToNumber(Take(text, '\n'), number)) return std::nullopt;
+  if (how == "exit_code") {
+    exit.exit_code = number;
+  } else if (how == "signal") {
+    exit.signal = number;
+  } else {
+    return std::nullopt;
+  }
+  return exit;
+}
+
+std::optional<int64_t> ParseStartTicks(std::string_view stat) {
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string_view::npos) return std::nullopt;
+  stat.remove_prefix(name_end + 1);
+  Take(stat, ' ');
+  constexpr int kFieldAfterName = 3;
+  constexpr int kStartTime = 22;
+  for (int field = kFieldAfterName; field < kStartTime; ++field) Take(stat, ' ');
+  int64_t ticks = 0;
+  if (!ToNumber(Take(stat, ' '), ticks)) return std::nullopt;
+  return ticks;
+}
+
+Json StateOf(const Seen& seen) {
+  const auto state = [](const char* name, Json evidence) {
+    return Json{{"state", name}, {"evidence", std::move(evidence)}};
+  };
+  Json evidence = Json::object();
+  if (seen.started) evidence = {{"pid", std::to_string(seen.started->pid)}, {"cpus", seen.started->cores}};
+  if (!seen.submitted) return state("missing", Json::object());
+  if (seen.alive) return state("running", evidence);
+  if (!seen.started && !seen.cancelled) return state("queued", Json::object());
+  const bool done = seen.exit && seen.exit->ok();
+  if (seen.exit && seen.exit->signal != 0) {
+    evidence["signal"] = std::to_string(seen.exit->signal);
+  } else if (seen.exit) {
+    evidence["exit_code"] = std::to_string(seen.exit->exit_code);
+  } else if (seen.started) {
+    evidence["killed"] = "the job's processes ended without a word: they were killed, or the machine went down";
+  }
+  if (seen.cancelled && !done) evidence["end"] = "cancelled";
+  if (!done && !seen.log_tail.empty()) evidence["log_tail"] = seen.log_tail;
+  return state("ended", evidence);
+}
+
+}  // namespace ridgeline::local
