@@ -1,0 +1,13 @@
+// Looking for damage in a store.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "store/sqlite.h"
+
+namespace ridgeline {
+
+std::vector<std::string> CheckStore(Database& database);
+
+}  // namespace ridgeline

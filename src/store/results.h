@@ -1,0 +1,34 @@
+// A RunResult as a row of `results`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "ridgeline/run.h"
+#include "store/sqlite.h"
+
+namespace ridgeline {
+
+// {"name": "text"} as one line of JSON.
+std::string DumpTexts(const std::map<std::string, std::string>& texts);
+
+// Writes rows within the caller's transaction.
+class ResultWriter {
+ public:
+  explicit ResultWriter(Database& database);
+
+  // False where (point, attempt) is there already. `job_key` may be empty: no job.
+  bool Write(const RunResult& result, const std::string& job_key, int64_t attempt);
+
+ private:
+  const std::string& EnvironmentId(const std::map<std::string, std::string>& environment);
+
+  Database& database_;
+  Statement insert_;
+  Statement insert_environment_;
+  std::map<std::string, std::string> last_environment_;  // without the command
+  std::string last_environment_id_;
+};
+
+}  // namespace ridgeline

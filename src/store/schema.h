@@ -1,0 +1,25 @@
+// The tables, and how older files are brought up to them. docs/store.md describes each.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "store/sqlite.h"
+
+namespace ridgeline {
+
+// Marks a file as ours: "RdgL" in PRAGMA application_id.
+inline constexpr int64_t kApplicationId = 0x5264674c;
+
+// Migration n (from 1) takes a file of PRAGMA user_version n - 1 to n. Past ones are never edited.
+std::span<const std::string_view> Migrations();
+
+// Makes an empty file ours, or brings an older one up to date: whole or not at all. Throws Error(kInvalidInput) for a
+// newer file and for another program's.
+void Migrate(Database& database, std::span<const std::string_view> migrations);
+
+// The same question without the change: throws where the file is empty, of another program, or of another version.
+void RequireSchema(Database& database, std::span<const std::string_view> migrations);
+
+}  // namespace ridgeline

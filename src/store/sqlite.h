@@ -1,0 +1,78 @@
+// SQLite, through SQLiteCpp: the one place that knows either. Every failure is an Error that names the file and says
+// what to do; the kinds are those of store.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/table.h"
+
+namespace SQLite {
+class Database;
+class Statement;
+}  // namespace SQLite
+
+namespace ridgeline {
+
+// A prepared statement; indices of parameters and of columns count from 1 and 0, as SQLite's do. REQUIRES: its
+// Database outlives it.
+class Statement {
+ public:
+  Statement(Statement&&) noexcept;
+  ~Statement();
+
+  void Bind(int index, int64_t value);
+  void Bind(int index, double value);  // NaN, which SQL has not, becomes NULL
+  void Bind(int index, const std::string& value);
+  void Bind(int index, std::string_view value);
+  void BindInPlace(int index, const std::string& value);  // not copied: REQUIRES that it stays until the next Reset
+  void BindNull(int index);
+
+  bool Step();  // false: no more rows
+  void Run();   // steps to the end and resets; parameters keep their values
+  void Reset();
+
+  int64_t Integer(int column) const;  // 0 for NULL
+  std::string Text(int column) const;
+  Cell Value(int column) const;
+
+ private:
+  friend class Database;
+  Statement(std::unique_ptr<SQLite::Statement> statement, std::string file);
+  std::unique_ptr<SQLite::Statement> statement_;
+  std::string file_;
+};
+
+class Database {
+ public:
+  enum class Access { kReadOnly, kReadWrite };  // kReadWrite makes the file where it is missing
+
+  // Opens the file and proves that it can be read. Foreign keys are enforced; a lock is waited for.
+  Database(const std::filesystem::path& file, Access access);
+  Database(Database&&) noexcept;
+  Database& operator=(Database&&) noexcept;
+  ~Database();
+
+  const std::string& file() const { return file_; }
+  void Execute(const std::string& sql);  // one or more statements
+  Statement Prepare(const std::string& sql);
+  int64_t Integer(const std::string& sql);  // the first value of the first row
+  int64_t Changes() const;                  // rows the last statement changed
+
+  void Begin();  // takes the write lock now, so that a commit never waits
+  void Commit();
+  void Rollback() noexcept;
+
+  // One statement from a person: it can read this file and nothing else. `texts` are its :parameters' values.
+  Table Select(const std::string& sql, const std::map<std::string, std::string>& texts = {});
+
+ private:
+  std::string file_;
+  std::unique_ptr<SQLite::Database> database_;
+};
+
+}  // namespace ridgeline

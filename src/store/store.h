@@ -1,0 +1,142 @@
+// The store: every sweep, point, job and result, in one SQLite file. docs/store.md describes the tables.
+//
+// Only the driver writes. Others may read at the same time (write-ahead log) and see whole transactions only: every
+// call happens whole or not at all, and so does everything inside Transact. A process killed at any moment, or a disk
+// that fills up, costs what was not committed yet and nothing else.
+//
+// Errors: kInvalidInput for a file that is not a store, is damaged, or is of a newer schema (the file is left as it
+// was); kInfrastructure for a disk that is full or fails, a file that cannot be opened, or another process that keeps
+// the store locked; kUsage for a Query that is wrong SQL or would write. Thread safety: one thread a Store.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/table.h"
+#include "ridgeline/run.h"
+#include "sweep/expand.h"
+
+namespace ridgeline {
+
+struct SweepRecord {
+  std::string name;
+  std::string description;
+  std::string file;  // where it was read from
+  std::string text;  // the whole YAML
+  int64_t created_unix_ns = 0;
+};
+
+struct SweepProgress {
+  SweepRecord sweep;
+  int64_t points = 0;
+  int64_t ok = 0;      // the latest result is ok
+  int64_t failed = 0;  // the latest result is final and not ok
+  int64_t live = 0;    // neither, and in a job that has not ended
+  int64_t finished() const { return ok + failed; }
+};
+
+// A job as the store knows it: live (intent, submitted, running) until it is ended, lost or cancelled.
+struct JobRecord {
+  enum class State { kIntent, kSubmitted, kRunning, kEnded, kLost, kCancelled };
+  struct Point {
+    std::string id;
+    int64_t attempt = 0;      // 1 for the first; the store counts
+    bool has_result = false;  // this attempt is in the store
+  };
+
+  std::string key;
+  std::string sweep;
+  std::string launcher;
+  std::string native_id;  // the scheduler's name for it; empty until submitted
+  std::filesystem::path job_dir;
+  State state = State::kIntent;
+  int64_t created_unix_ns = 0;                  // the intent
+  int64_t submitted_unix_ns = 0;                // 0: not yet
+  int64_t ended_unix_ns = 0;                    // 0: not yet
+  std::map<std::string, std::string> evidence;  // what the scheduler said
+  std::vector<Point> points;
+};
+
+std::string_view JobStateName(JobRecord::State state);  // "intent", "submitted", …
+bool IsLive(JobRecord::State state);
+
+// A result that stands until `--retry failed`; the others (preempted, node_failed, cancelled, lost) are run again by
+// the next `ridgeline run`.
+bool IsFinal(RunStatus status);
+
+// One result to keep. With a job: one of the job's points and its attempt, as JobRecord has them. Without one (a point
+// skipped because it is predicted not to fit): `job_key` is empty, `attempt` 0, and the store numbers it.
+struct NewResult {
+  RunResult result;
+  std::string job_key;
+  int64_t attempt = 0;
+};
+
+class Store {
+ public:
+  enum class Mode {
+    kReadWrite,  // made where it is missing; an older schema is brought up to date
+    kReadOnly,   // must be there
+  };
+
+  static Store Open(const std::filesystem::path& file, Mode mode);
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+  ~Store();
+
+  // Runs `work` as one transaction; the calls inside it join it. An exception undoes all of it.
+  void Transact(const std::function<void()>& work);
+
+  // The sweep and its points, exactly these and in this order: an edited sweep may drop points, whose results stay.
+  // `created_unix_ns` of a sweep that is there already stays.
+  void PutSweep(const SweepRecord& sweep, std::span<const Point> points);
+
+  std::vector<SweepProgress> Sweeps();                                // newest first
+  SweepProgress Progress(const std::string& sweep);                   // throws Error(kUsage) for an unknown sweep
+  std::vector<std::string> FinishedPoints(const std::string& sweep);  // in order; a retry asked for is not finished
+
+  // Attempts so far of the sweep's points that have had any, in whichever sweep: a point's next job makes this + 1, so
+  // it belongs in a job's key.
+  std::map<std::string, int64_t> Attempts(const std::string& sweep);
+
+  // The sweep's points whose latest result is final and not ok are to be run again. They keep that result until they
+  // have a newer one, and stay asked for if the driver is killed before. Returns how many there are.
+  int64_t RetryFailed(const std::string& sweep);
+
+  // Before submitting; `state` and `evidence` are ignored. Numbers the attempts of the jobs' points (what is in
+  // `points[].attempt` is ignored). Throws Error(kUsage), recording nothing, where a point is in a live job already.
+  void RecordIntents(std::span<const JobRecord> jobs);
+  void MarkSubmitted(const std::string& key, const std::string& native_id, int64_t unix_ns);
+  // `unix_ns` is kept as the end where the state is not live. Collect a job's results before it is ended.
+  void SetJobState(const std::string& key, JobRecord::State state, const std::map<std::string, std::string>& evidence,
+                   int64_t unix_ns);
+
+  // Jobs that have not ended and hold a point of this sweep, whichever sweep submitted them; in order of intent.
+  std::vector<JobRecord> LiveJobs(const std::string& sweep);
+  std::vector<JobRecord> LiveJobs();  // of every sweep
+
+  // Keeps results, all in one transaction; one that is there already (same point, same attempt) is left alone, as is
+  // one without a job for a point that is finished. Returns which were new, as indices into `results`.
+  std::vector<size_t> AddResults(std::span<const NewResult> results);
+
+  // One SELECT (or EXPLAIN, VALUES, WITH). Anything that writes, attaches another file or sets a pragma is refused,
+  // whatever the Store's mode. `texts` are the values of its :parameters; one that is not given is NULL.
+  Table Query(const std::string& sql, const std::map<std::string, std::string>& texts = {});
+
+  // What is wrong with the store, one sentence each; empty: nothing. Reads all of it.
+  std::vector<std::string> Check();
+
+ private:
+  struct Impl;
+  explicit Store(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ridgeline

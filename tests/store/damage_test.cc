@@ -1,0 +1,266 @@
+// Damaged files, full disks, processes killed at any moment.
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <random>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "store/sqlite.h"
+#include "store/store.h"
+#include "tests/base/temp_dir.h"
+#include "tests/store/samples.h"
+
+namespace ridgeline {
+namespace {
+
+using samples::Value;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+class DamageTest : public testing::Test {
+ protected:
+  // A store with one sweep, all of it in the one file.
+  void Fill(size_t count) {
+    const std::vector<Point> points = samples::Points(count);
+    Store store = Store::Open(file_, Store::Mode::kReadWrite);
+    store.PutSweep(samples::Sweep("s"), points);
+    samples::RunJob(store, "rl-1", "s", points, RunStatus::kOk);
+  }
+  void Sql(const std::string& sql) {
+    Database database(file_, Database::Access::kReadWrite);
+    database.Execute("PRAGMA foreign_keys = OFF; " + sql);
+  }
+  std::vector<std::string> Problems() { return Store::Open(file_, Store::Mode::kReadOnly).Check(); }
+
+  TempDir dir_;
+  std::filesystem::path file_ = dir_ / "ridgeline.db";
+};
+
+TEST_F(DamageTest, GarbageIsRefusedAndLeftAsItIs) {
+  for (const std::string& bytes : {std::string("x"), std::string("this is a text file\n"), std::string(100'000, 'z'),
+                                   std::string(8192, '\0'), std::string("SQLite format 3") + '\0' + "and no more"}) {
+    WriteFileAtomic(file_, bytes);
+    for (const Store::Mode mode : {Store::Mode::kReadOnly, Store::Mode::kReadWrite}) {
+      try {
+        Store::Open(file_, mode);
+        ADD_FAILURE() << "opened " << bytes.substr(0, 30);
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput) << e.what();
+        EXPECT_THAT(e.message(), HasSubstr(file_.string()));
+        EXPECT_THAT(e.message(), HasSubstr("left as it is"));
+      }
+      EXPECT_EQ(ReadFile(file_), bytes);
+    }
+    size_t files = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(dir_.path())) ++files;
+    EXPECT_EQ(files, 1U) << "something was left beside it";
+  }
+}
+
+TEST_F(DamageTest, ATruncatedFileIsRefusedAndLeftAsItIs) {
+  Fill(200);
+  const std::string whole = ReadFile(file_);
+  for (const double part : {0.1, 0.5, 0.99}) {
+    const std::string cut = whole.substr(0, static_cast<size_t>(static_cast<double>(whole.size()) * part));
+    WriteFileAtomic(file_, cut);
+    for (const Store::Mode mode : {Store::Mode::kReadOnly, Store::Mode::kReadWrite}) {
+      try {
+        Store::Open(file_, mode);
+        ADD_FAILURE() << "opened " << part << " of a file";
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput) << e.what();
+        EXPECT_THAT(e.message(), HasSubstr("damaged"));
+      }
+      EXPECT_EQ(ReadFile(file_), cut);
+    }
+  }
+}
+
+TEST_F(DamageTest, AFlippedPageIsFoundWhereverItIs) {
+  Fill(200);
+  const std::string whole = ReadFile(file_);
+  constexpr size_t kPage = 16384;
+  ASSERT_GT(whole.size(), 20 * kPage);
+  for (size_t page = 1; page < whole.size() / kPage; page += 2) {
+    std::string bad = whole;
+    for (size_t i = 0; i < kPage; ++i) bad[page * kPage + i] = static_cast<char>(~bad[page * kPage + i]);
+    WriteFileAtomic(file_, bad);
+    std::vector<std::string> problems;
+    try {
+      problems = Problems();
+    } catch (const Error& e) {  // a page that opening reads
+      EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput) << e.what();
+      problems = {e.message()};
+    }
+    EXPECT_THAT(problems, Not(IsEmpty())) << "page " << page;
+    EXPECT_EQ(ReadFile(file_), bad);
+  }
+}
+
+TEST_F(DamageTest, CheckFindsWhatSqliteCannotKnow) {
+  Fill(3);
+  EXPECT_THAT(Problems(), IsEmpty());
+  const std::string whole = ReadFile(file_);
+  const std::pair<const char*, const char*> cases[] = {
+      {"UPDATE points SET seed = 77 WHERE seed = 1", "column seed"},
+      {"UPDATE points SET spec = replace(spec, '\"seed\":1,', '\"seed\":7,') WHERE seed = 1", "hashes to"},
+      {"UPDATE points SET spec = spec || ' ' WHERE seed = 1", "not canonical"},
+      {"UPDATE points SET spec = '{' WHERE seed = 1", "not JSON"},
+      {"UPDATE results SET loss = '[1,' WHERE number = 1", "loss is not JSON"},
+      {"UPDATE results SET evidence = 'x' WHERE number = 1", "evidence is not JSON"},
+      {"UPDATE results SET status = 'fine' WHERE number = 1", "status"},
+      {"UPDATE results SET attempt = 9 WHERE number = 1", "attempt is not its job's"},
+      {"UPDATE jobs SET evidence = ''", "evidence is not JSON"},
+      {"UPDATE environments SET environment = '?'", "is not JSON"},
+      {"DELETE FROM results WHERE number = 2", "has no result, though the job ended"},
+      {"DELETE FROM environments", "missing row of environments"},
+      {"DELETE FROM job_points WHERE ordinal = 1", "missing row of job_points"},
+  };
+  for (const auto& [sql, problem] : cases) {
+    WriteFileAtomic(file_, whole);
+    Sql(sql);
+    EXPECT_THAT(Problems(), testing::Contains(HasSubstr(problem))) << sql;
+  }
+}
+
+TEST_F(DamageTest, CheckStopsListingAfterTwenty) {
+  Fill(200);
+  Sql("UPDATE results SET loss = '['; UPDATE points SET steps = steps + 1");
+  EXPECT_THAT(Problems(), SizeIs(42));
+}
+
+// A small disk of the test's own, where this process may mount one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::filesystem::path& where) : where_(where) {
+    std::filesystem::create_directory(where);
+    mounted_ = ::mount("tmpfs", where.c_str(), "tmpfs", 0, "size=1m") == 0;
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  ~SmallDisk() {
+    if (mounted_) ::umount2(where_.c_str(), MNT_DETACH);
+  }
+  bool mounted() const { return mounted_; }
+
+ private:
+  std::filesystem::path where_;
+  bool mounted_ = false;
+};
+
+TEST_F(DamageTest, AFullDiskLosesNothing) {
+  const SmallDisk disk(dir_ / "disk");
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a small tmpfs needs root";
+  const std::filesystem::path file = dir_ / "disk" / "ridgeline.db";
+  const std::vector<Point> points = samples::Points(2000);
+  size_t kept = 0;
+  {
+    Store store = Store::Open(file, Store::Mode::kReadWrite);
+    store.PutSweep(samples::Sweep("s"), std::span(points).first(50));
+    try {
+      for (; kept < 2000; kept += 10) {
+        std::vector<NewResult> results;
+        for (size_t i = kept; i < kept + 10; ++i) {
+          NewResult& item = results.emplace_back(NewResult{samples::Result(points[i % 50].id), "", 0});
+          item.result.status = RunStatus::kLost;  // each counts as a new attempt
+          item.result.message = std::string(2000, 'm');
+        }
+        store.AddResults(results);
+      }
+      FAIL() << "1 MB held everything";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure) << e.what();
+      EXPECT_THAT(e.message(), HasSubstr("full"));
+      EXPECT_THAT(e.hint(), HasSubstr("free"));
+    }
+    EXPECT_GT(kept, 0U);
+    EXPECT_EQ(Value(store, "SELECT count(*) FROM results"), Cell(static_cast<int64_t>(kept)));
+  }
+  {
+    Store store = Store::Open(file, Store::Mode::kReadOnly);
+    EXPECT_THAT(store.Check(), IsEmpty());
+    EXPECT_EQ(Value(store, "SELECT count(*) FROM results"), Cell(static_cast<int64_t>(kept)));
+  }
+  ASSERT_EQ(::mount("tmpfs", (dir_ / "disk").c_str(), "tmpfs", MS_REMOUNT, "size=8m"), 0);
+  Store store = Store::Open(file, Store::Mode::kReadWrite);  // with space again it goes on
+  const NewResult more{samples::Result(points[0].id), "", 0};
+  EXPECT_THAT(store.AddResults({&more, 1}), SizeIs(1));
+  EXPECT_THAT(store.Check(), IsEmpty());
+}
+
+TEST_F(DamageTest, ADiskTooFullToBeginIsAnErrorToo) {
+  const SmallDisk disk(dir_ / "disk");
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a small tmpfs needs root";
+  std::ofstream(dir_ / "disk" / "ballast") << std::string(1 << 20, 'b');
+  try {
+    Store::Open(dir_ / "disk" / "ridgeline.db", Store::Mode::kReadWrite);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure) << e.what();
+  }
+}
+
+// What a driver does, for ever: intent, submitted, results, ended.
+[[noreturn]] void WriteUntilKilled(const std::filesystem::path& file, const std::vector<Point>& points, int round) {
+  try {
+    Store store = Store::Open(file, Store::Mode::kReadWrite);
+    for (int i = 0;; ++i) {
+      const std::string key = "rl-" + std::to_string(round) + "-" + std::to_string(i);
+      store.PutSweep(samples::Sweep("s"), points);
+      for (const JobRecord& job : store.LiveJobs()) {  // of the process killed before
+        std::vector<NewResult> results;
+        for (const JobRecord::Point& point : job.points) {
+          if (!point.has_result)
+            results.push_back({samples::Result(point.id, RunStatus::kLost), job.key, point.attempt});
+        }
+        store.AddResults(results);
+        store.SetJobState(job.key, JobRecord::State::kEnded, {}, 40);
+      }
+      samples::RunJob(store, key, "s", points, RunStatus::kLost);
+    }
+  } catch (const std::exception&) {
+    ::_exit(1);
+  }
+  ::_exit(2);
+}
+
+TEST_F(DamageTest, AWriterKilledAtAnyMomentLeavesAWholeStore) {
+  const std::vector<Point> points = samples::Points(5);
+  std::mt19937 random(20260101);
+  int64_t results = 0;
+  for (int round = 0; round < 25; ++round) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) WriteUntilKilled(file_, points, round);
+    ::usleep(random() % 20'000);
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the writer failed: " << status;
+
+    Store store = Store::Open(file_, Store::Mode::kReadWrite);
+    ASSERT_THAT(store.Check(), IsEmpty());
+    const int64_t now = std::get<int64_t>(Value(store, "SELECT count(*) FROM results"));
+    ASSERT_GE(now, results) << "a result was lost";
+    results = now;
+    ASSERT_LE(store.LiveJobs().size(), 1U);
+    ASSERT_EQ(Value(store,
+                    "SELECT count(*) FROM job_points AS j WHERE NOT EXISTS (SELECT 1 FROM results AS r "
+                    "WHERE r.point_id = j.point_id AND r.attempt = j.attempt)"),
+              Cell(static_cast<int64_t>(store.LiveJobs().empty() || store.LiveJobs()[0].points[0].has_result ? 0 : 5)));
+  }
+  EXPECT_GT(results, 0);
+}
+
+}  // namespace
+}  // namespace ridgeline

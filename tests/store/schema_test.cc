@@ -1,0 +1,169 @@
+// Files of other ages and other makers.
+#include "store/schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "store/store.h"
+#include "tests/base/temp_dir.h"
+#include "tests/store/samples.h"
+
+namespace ridgeline {
+namespace {
+
+using samples::Value;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class SchemaTest : public testing::Test {
+ protected:
+  // The error that opening gives; the file must stay byte for byte what it was.
+  std::string Refused(Store::Mode mode) {
+    const std::string before = ReadFile(file_);
+    try {
+      Store::Open(file_, mode);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+      EXPECT_FALSE(e.hint().empty());
+      EXPECT_EQ(ReadFile(file_), before);
+      return e.message();
+    }
+    return "it was opened";
+  }
+  void Sql(const std::string& sql) { Database(file_, Database::Access::kReadWrite).Execute(sql); }
+
+  TempDir dir_;
+  std::filesystem::path file_ = dir_ / "ridgeline.db";
+};
+
+TEST_F(SchemaTest, EveryTableIsStrictAndEveryReferenceIsHeld) {
+  Store store = Store::Open(file_, Store::Mode::kReadWrite);
+  Database database(file_, Database::Access::kReadWrite);
+  EXPECT_EQ(
+      database.Integer("SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND strict "
+                       "AND name NOT LIKE 'sqlite_%'"),
+      7);
+  EXPECT_EQ(database.Integer("SELECT count(*) FROM sqlite_master WHERE type = 'table'"), 7);
+  EXPECT_EQ(database.Integer("PRAGMA foreign_keys"), 1);
+  Statement mode = database.Prepare("PRAGMA journal_mode");
+  ASSERT_TRUE(mode.Step());
+  EXPECT_EQ(mode.Text(0), "wal");
+  EXPECT_THROW(database.Execute("INSERT INTO sweep_points VALUES ('no sweep', 0, 'no point')"), Error);
+  EXPECT_THROW(database.Execute("INSERT INTO sweeps VALUES ('s', '', '', '', 'text')"), Error);
+}
+
+TEST_F(SchemaTest, EveryFieldIsAColumnOfItsType) {
+  Store store = Store::Open(file_, Store::Mode::kReadWrite);
+  for (const Field& field : Fields()) {
+    const char* type = field.type() == "text" ? "TEXT" : field.type() == "number" ? "REAL" : "INTEGER";
+    EXPECT_EQ(
+        Value(store, "SELECT type FROM pragma_table_info('points') WHERE name = '" + std::string(field.name) + "'"),
+        Cell(type))
+        << field.name;
+  }
+}
+
+TEST_F(SchemaTest, OpeningAgainChangesNothing) {
+  { Store::Open(file_, Store::Mode::kReadWrite); }
+  const std::string before = ReadFile(file_);
+  { Store::Open(file_, Store::Mode::kReadWrite); }
+  { Store::Open(file_, Store::Mode::kReadOnly); }
+  EXPECT_EQ(ReadFile(file_), before);
+}
+
+TEST_F(SchemaTest, ANewerSchemaIsRefusedWithASentence) {
+  { Store::Open(file_, Store::Mode::kReadWrite); }
+  Sql("PRAGMA user_version = 99");
+  for (const Store::Mode mode : {Store::Mode::kReadOnly, Store::Mode::kReadWrite}) {
+    const std::string message = Refused(mode);
+    EXPECT_THAT(message, HasSubstr("schema version 99"));
+    EXPECT_THAT(message, HasSubstr("newer than the " + std::to_string(Migrations().size())));
+  }
+}
+
+TEST_F(SchemaTest, AnOlderSchemaIsBroughtUpToDateWithItsData) {
+  {
+    Store store = Store::Open(file_, Store::Mode::kReadWrite);
+    store.PutSweep(samples::Sweep("s"), samples::Points(3));
+  }
+  std::vector<std::string_view> newer(Migrations().begin(), Migrations().end());
+  newer.emplace_back("CREATE TABLE notes (text TEXT NOT NULL) STRICT; INSERT INTO notes SELECT name FROM sweeps;");
+  newer.emplace_back("ALTER TABLE results ADD COLUMN kelvin REAL;");
+  {
+    Database database(file_, Database::Access::kReadOnly);
+    EXPECT_THROW(RequireSchema(database, newer), Error);
+  }
+  {
+    Database database(file_, Database::Access::kReadWrite);
+    Migrate(database, newer);
+    EXPECT_EQ(database.Integer("PRAGMA user_version"), static_cast<int64_t>(newer.size()));
+    EXPECT_EQ(database.Integer("SELECT count(*) FROM notes WHERE text = 's'"), 1);
+    EXPECT_EQ(database.Integer("SELECT count(*) FROM points"), 3);
+    EXPECT_EQ(database.Integer("SELECT count(*) FROM pragma_table_info('runs') WHERE name = 'kelvin'"), 1);
+    EXPECT_NO_THROW(RequireSchema(database, newer));
+  }
+  EXPECT_THAT(Refused(Store::Mode::kReadOnly), HasSubstr("newer"));
+}
+
+TEST_F(SchemaTest, AMigrationThatFailsChangesNothing) {
+  {
+    Store store = Store::Open(file_, Store::Mode::kReadWrite);
+    store.PutSweep(samples::Sweep("s"), samples::Points(3));
+  }
+  std::vector<std::string_view> newer(Migrations().begin(), Migrations().end());
+  newer.emplace_back("DELETE FROM sweep_points; ALTER TABLE no_such_table ADD COLUMN a TEXT;");
+  {
+    Database database(file_, Database::Access::kReadWrite);
+    EXPECT_THROW(Migrate(database, newer), Error);
+  }
+  Store store = Store::Open(file_, Store::Mode::kReadWrite);
+  EXPECT_EQ(store.Progress("s").points, 3);
+  EXPECT_THAT(store.Check(), IsEmpty());
+}
+
+TEST_F(SchemaTest, AFieldThatIsNewBecomesAColumnWithItsValues) {
+  const std::vector<Point> points = samples::Points(3);
+  {
+    Store store = Store::Open(file_, Store::Mode::kReadWrite);
+    store.PutSweep(samples::Sweep("s"), points);
+    samples::RunJob(store, "rl-1", "s", points, RunStatus::kOk);
+  }
+  Sql("DROP VIEW sweep_runs; DROP VIEW runs; ALTER TABLE points DROP COLUMN seed; ALTER TABLE points DROP COLUMN "
+      "tied_head; ALTER TABLE points DROP COLUMN learning_rate");
+  EXPECT_THAT(Refused(Store::Mode::kReadOnly), HasSubstr("older"));
+  Store store = Store::Open(file_, Store::Mode::kReadWrite);
+  EXPECT_EQ(Value(store, "SELECT sum(seed) FROM runs"), Cell(int64_t{3}));
+  EXPECT_THAT(store.Check(), IsEmpty());
+}
+
+TEST_F(SchemaTest, AnotherProgramsDatabaseIsLeftAlone) {
+  Sql("CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x')");
+  EXPECT_THAT(Refused(Store::Mode::kReadWrite), HasSubstr("another program"));
+  EXPECT_THAT(Refused(Store::Mode::kReadOnly), HasSubstr("another program"));
+}
+
+TEST_F(SchemaTest, AnEmptyFileIsFilledByAWriterAndRefusedByAReader) {
+  WriteFileAtomic(file_, "");
+  EXPECT_THAT(Refused(Store::Mode::kReadOnly), HasSubstr("no results yet"));
+  EXPECT_THAT(Store::Open(file_, Store::Mode::kReadWrite).Check(), IsEmpty());
+}
+
+TEST_F(SchemaTest, AFileThatIsNotThereIsMadeByAWriterOnly) {
+  try {
+    Store::Open(file_, Store::Mode::kReadOnly);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+    EXPECT_THAT(e.message(), HasSubstr(file_.string()));
+  }
+  EXPECT_FALSE(std::filesystem::exists(file_));
+  EXPECT_THROW(Store::Open(dir_ / "no" / "folder" / "ridgeline.db", Store::Mode::kReadWrite), Error);
+  EXPECT_THROW(Store::Open(dir_.path(), Store::Mode::kReadWrite), Error);
+}
+
+}  // namespace
+}  // namespace ridgeline
