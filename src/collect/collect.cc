@@ -1,0 +1,154 @@
+#include "collect/collect.h"
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <future>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "plan/job.h"
+#include "run/result.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr size_t kLogTailBytes = 4096;
+constexpr size_t kChunk = 128;     // points read before they are written
+constexpr size_t kReaders = 4;     // chunks being read while one is written
+constexpr char kEndKey[] = "end";  // launcher.h: what the scheduler says the end was
+
+struct Task {
+  const JobToCollect* from;
+  const JobRecord::Point* point;
+};
+
+// A result for a point that left none we can use, with all that is known about why.
+RunResult WithoutFile(const Task& task, RunStatus status, std::string message, std::string hint, int64_t now_unix_ns) {
+  RunResult result;
+  result.point_id = task.point->id;
+  result.status = status;
+  result.message = std::move(message);
+  result.hint = std::move(hint);
+  result.evidence = task.from->evidence;
+  if (std::string tail = ReadTail(PointDir(task.from->job.job_dir, task.point->id) / "log.txt", kLogTailBytes);
+      !tail.empty()) {
+    result.evidence["log_tail"] = std::move(tail);
+  }
+  result.ended_unix_ns = now_unix_ns;
+  return result;
+}
+
+// How a point of an ended job ended, where the job left no result of it.
+RunStatus EndOf(const JobToCollect& from) {
+  if (const auto end = from.evidence.find(kEndKey); end != from.evidence.end() && end->second != "ok") {
+    const auto& names = StatusNames();
+    if (std::find(names.begin(), names.end(), end->second) != names.end()) return StatusFromName(end->second);
+  }
+  return from.state == JobRecord::State::kCancelled ? RunStatus::kCancelled : RunStatus::kLost;
+}
+
+RunResult Missing(const Task& task, int64_t now_unix_ns) {
+  const RunStatus status = EndOf(*task.from);
+  std::string hint = IsFinal(status) ? "" : "`ridgeline run` with the same sweep runs it again";
+  return WithoutFile(
+      task, status,
+      fmt::format("job {} ended ({}) without a result of this point", task.from->job.key, StatusName(status)),
+      std::move(hint), now_unix_ns);
+}
+
+// Nothing where there is nothing to keep yet.
+std::optional<RunResult> ReadResult(const Task& task, int64_t now_unix_ns) {
+  const bool live = IsLive(task.from->state);
+  const std::filesystem::path file = ResultFile(task.from->job.job_dir, task.point->id);
+  std::string bytes;
+  try {
+    bytes = ReadFile(file);
+  } catch (const Error&) {
+    // A file that is there and cannot be read is the disk's fault, not the point's: that is for the caller.
+    if (std::filesystem::exists(file)) throw;
+    return live ? std::nullopt : std::optional(Missing(task, now_unix_ns));
+  }
+  try {
+    RunResult result = DecodeResult(ParseJson(bytes, file.string()), file.string());
+    if (result.point_id != task.point->id) {
+      throw Error(ErrorKind::kInvalidInput,
+                  fmt::format("{}: the result of another point, '{}'", file.string(), result.point_id));
+    }
+    // While its job lives, `ridgeline exec` may run an interrupted point again.
+    if (live && !IsFinal(result.status)) return std::nullopt;
+    return result;
+  } catch (const Error& e) {
+    if (live) return std::nullopt;
+    RunResult result = WithoutFile(task, RunStatus::kCrashed, "its result file cannot be used: " + e.message(),
+                                   "the file was kept; `--retry failed` runs the point again", now_unix_ns);
+    result.evidence["result_file"] = file.string();
+    result.evidence["result_error"] = e.message();
+    return result;
+  }
+}
+
+std::vector<NewResult> ReadChunk(std::span<const Task> tasks, int64_t now_unix_ns) {
+  std::vector<NewResult> results;
+  results.reserve(tasks.size());
+  for (const Task& task : tasks) {
+    if (std::optional<RunResult> result = ReadResult(task, now_unix_ns)) {
+      results.push_back({*std::move(result), task.from->job.key, task.point->attempt});
+    }
+  }
+  return results;
+}
+
+}  // namespace
+
+std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns) {
+  std::vector<Task> tasks;
+  for (const JobToCollect& from : jobs) {
+    for (const JobRecord::Point& point : from.job.points) {
+      if (!point.has_result) tasks.push_back({&from, &point});
+    }
+  }
+  const bool any_ended = std::any_of(jobs.begin(), jobs.end(), [](const auto& from) { return !IsLive(from.state); });
+  if (tasks.empty() && !any_ended) return {};
+
+  const std::span<const Task> all(tasks);
+  size_t next = 0;
+  std::deque<std::future<std::vector<NewResult>>> reading;
+  // A single chunk, which is nearly always all there is, needs no thread.
+  const auto policy = all.size() > kChunk ? std::launch::async : std::launch::deferred;
+  const auto read_ahead = [&] {
+    while (reading.size() < kReaders && next < all.size()) {
+      const auto chunk = all.subspan(next, std::min(kChunk, all.size() - next));
+      next += chunk.size();
+      reading.push_back(std::async(policy, ReadChunk, chunk, now_unix_ns));
+    }
+  };
+
+  std::vector<Collected> collected;
+  const auto keep = [&](const std::vector<NewResult>& results) {
+    for (const size_t i : store.AddResults(results)) {
+      const RunResult& result = results[i].result;
+      collected.push_back({result.point_id, result.status, result.message, result.throughput.steady_tokens_per_s});
+    }
+  };
+  const auto collect_all = [&] {
+    for (read_ahead(); !reading.empty();) {
+      const std::vector<NewResult> results = reading.front().get();
+      reading.pop_front();
+      read_ahead();
+      keep(results);
+    }
+    for (const JobToCollect& from : jobs) {
+      if (!IsLive(from.state)) store.SetJobState(from.job.key, from.state, from.evidence, now_unix_ns);
+    }
+  };
+  store.Transact(collect_all);
+  return collected;
+}
+
+}  // namespace ridgeline

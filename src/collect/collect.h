@@ -1,0 +1,39 @@
+// Collecting: a job's result files become rows of the store, each classified, none twice.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/store.h"
+
+namespace ridgeline {
+
+// A job to look at, and what its launcher says of it now.
+struct JobToCollect {
+  JobRecord job;
+  // kRunning or another live state: take what results are final and leave the rest for later. kEnded, kLost or
+  // kCancelled: every point of the job gets a result now, and the job this state.
+  JobRecord::State state = JobRecord::State::kRunning;
+  std::map<std::string, std::string> evidence;  // the scheduler's words (launcher.h, poll_many), `end` included
+};
+
+struct Collected {
+  std::string point_id;
+  RunStatus status = RunStatus::kOk;
+  std::string message;
+  double steady_tokens_per_s = 0;
+};
+
+// Reads the result files of the jobs' points that have no result yet, and keeps them, all in one transaction together
+// with the end of the jobs that ended. `now_unix_ns` is the time of results and ends that nobody else timed. Returns
+// what is new, in the order of the jobs and their points. Doing it again changes nothing.
+//
+// A whole result file: its own status. Of a job that ended: a file that is cut short, of another version or of another
+// point is `crashed`, with what was wrong as evidence, and the file is kept where it is; no file is what the
+// scheduler's `end` says, else `cancelled` for a cancelled job, else `lost`. These carry the end of the point's log.
+std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns);
+
+}  // namespace ridgeline

@@ -1,0 +1,213 @@
+#include "collect/collect.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "plan/job.h"
+#include "run/result.h"
+#include "tests/base/temp_dir.h"
+#include "tests/store/samples.h"
+
+namespace ridgeline {
+namespace {
+
+using samples::Value;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using State = JobRecord::State;
+
+class CollectTest : public testing::Test {
+ protected:
+  CollectTest() { store_.PutSweep(samples::Sweep("s"), points_); }
+
+  // A submitted job with a folder.
+  JobRecord Submit(const std::string& key, const std::vector<Point>& points) {
+    JobRecord job = samples::Job(key, "s", points);
+    job.job_dir = dir_ / key;
+    MakeDirs(job.job_dir / "results");
+    store_.RecordIntents({&job, 1});
+    store_.MarkSubmitted(key, "1", 20);
+    return Live(key);
+  }
+  JobRecord Live(const std::string& key) {
+    for (JobRecord& job : store_.LiveJobs()) {
+      if (job.key == key) return job;
+    }
+    return {};
+  }
+  static void WriteResult(const JobRecord& job, const RunResult& result, const std::string& as = "") {
+    std::ofstream(ResultFile(job.job_dir, as.empty() ? result.point_id : as)) << DumpJson(EncodeResult(result), 1);
+  }
+  static void WriteLog(const JobRecord& job, const std::string& id, const std::string& text) {
+    MakeDirs(PointDir(job.job_dir, id));
+    WriteFileAtomic(PointDir(job.job_dir, id) / "log.txt", text);
+  }
+  std::vector<Collected> End(const JobRecord& job, std::map<std::string, std::string> evidence = {},
+                             State state = State::kEnded) {
+    const JobToCollect from{job, state, std::move(evidence)};
+    return Collect(store_, {&from, 1}, 777);
+  }
+  Cell Of(size_t point, const std::string& column) {
+    return Value(store_, "SELECT " + column + " FROM runs WHERE point_id = '" + points_[point].id + "'");
+  }
+
+  TempDir dir_;
+  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  std::vector<Point> points_ = samples::Points(5);
+};
+
+TEST_F(CollectTest, WholeFilesBecomeResultsOnce) {
+  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  WriteResult(job, samples::Result(points_[0].id));
+  WriteResult(job, samples::Result(points_[1].id, RunStatus::kDiverged));
+  const std::vector<Collected> collected = End(job, {{"exit_code", "0"}});
+  ASSERT_THAT(collected, SizeIs(2));
+  EXPECT_EQ(collected[0].point_id, points_[0].id);
+  EXPECT_EQ(collected[0].status, RunStatus::kOk);
+  EXPECT_EQ(collected[0].steady_tokens_per_s, 1000.5);
+  EXPECT_EQ(collected[1].status, RunStatus::kDiverged);
+  EXPECT_EQ(collected[1].message, "it ended");
+  EXPECT_THAT(store_.LiveJobs(), IsEmpty());
+  EXPECT_EQ(Value(store_, "SELECT state || evidence || ended_unix_ns FROM jobs"), Cell(R"(ended{"exit_code":"0"}777)"));
+  EXPECT_EQ(Of(0, "job_key"), Cell("rl-1"));
+  EXPECT_EQ(Of(0, "ended_unix_ns"), Cell(int64_t{200}));
+
+  EXPECT_THAT(End(job, {{"exit_code", "0"}}), IsEmpty());  // with what was known before it was collected
+  EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{2}));
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
+TEST_F(CollectTest, OfALiveJobOnlyFinalResultsAreTaken) {
+  const JobRecord job = Submit("rl-1", points_);
+  WriteResult(job, samples::Result(points_[0].id));
+  WriteResult(job, samples::Result(points_[1].id, RunStatus::kCancelled));  // exec may run it again
+  WriteFileAtomic(ResultFile(job.job_dir, points_[2].id), "{\"version\": 1, \"sta");
+  const JobToCollect live{job, State::kRunning, {}};
+  EXPECT_THAT(Collect(store_, {&live, 1}, 1), SizeIs(1));
+  EXPECT_THAT(Collect(store_, {&live, 1}, 1), IsEmpty());
+  EXPECT_TRUE(Live("rl-1").points[0].has_result);
+
+  WriteResult(job, samples::Result(points_[1].id));
+  WriteResult(job, samples::Result(points_[2].id));
+  EXPECT_THAT(End(Live("rl-1")), SizeIs(4));
+  EXPECT_EQ(Of(1, "status"), Cell("ok"));
+  EXPECT_EQ(Of(2, "status"), Cell("ok"));
+  EXPECT_EQ(Of(3, "status"), Cell("lost"));
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
+TEST_F(CollectTest, AnInterruptedPointOfAnEndedJobIsKeptAndRunAgain) {
+  const JobRecord job = Submit("rl-1", {points_[0]});
+  WriteResult(job, samples::Result(points_[0].id, RunStatus::kPreempted));
+  EXPECT_THAT(End(job), SizeIs(1));
+  EXPECT_EQ(Of(0, "status"), Cell("preempted"));
+  EXPECT_THAT(store_.FinishedPoints("s"), IsEmpty());
+  EXPECT_EQ(store_.Attempts("s").at(points_[0].id), 1);
+}
+
+TEST_F(CollectTest, FilesThatAreNotThisPointsResultAreCrashesAndStay) {
+  const JobRecord job = Submit("rl-1", points_);
+  const std::string whole = DumpJson(EncodeResult(samples::Result(points_[0].id)));
+  const std::string cut = whole.substr(0, whole.size() / 2);
+  WriteFileAtomic(ResultFile(job.job_dir, points_[0].id), cut);
+  WriteFileAtomic(ResultFile(job.job_dir, points_[1].id), "");
+  WriteFileAtomic(ResultFile(job.job_dir, points_[2].id), R"({"version": 99, "status": "ok"})");
+  WriteResult(job, samples::Result(points_[0].id), points_[3].id);
+  WriteFileAtomic(ResultFile(job.job_dir, points_[4].id),
+                  R"({"version": 1, "status": "ok", "point_id": ")" + points_[4].id + R"(", "loss": "low"})");
+  WriteLog(job, points_[0].id, std::string(9000, 'x') + "the last words\n");
+  EXPECT_THAT(End(job, {{"exit_code", "3"}}), SizeIs(5));
+  EXPECT_EQ(Value(store_,
+                  "SELECT count(*) FROM runs WHERE status = 'crashed' AND evidence ->> 'exit_code' = '3' AND "
+                  "evidence ->> 'result_file' LIKE '%' || point_id || '.json'"),
+            Cell(int64_t{5}));
+  EXPECT_EQ(ReadFile(ResultFile(job.job_dir, points_[0].id)), cut);
+  const auto text = [&](size_t point, const std::string& column) { return std::get<std::string>(Of(point, column)); };
+  EXPECT_THAT(text(0, "evidence ->> 'log_tail'"), HasSubstr("the last words"));
+  EXPECT_EQ(text(0, "evidence ->> 'log_tail'").size(), 4096U);
+  EXPECT_THAT(text(0, "message"), HasSubstr("not JSON"));
+  EXPECT_THAT(text(1, "evidence ->> 'result_error'"), HasSubstr("not JSON"));
+  EXPECT_THAT(text(2, "message"), HasSubstr("version 99"));
+  EXPECT_THAT(text(3, "message"), HasSubstr("another point"));
+  EXPECT_THAT(text(4, "message"), HasSubstr("not a RunResult"));
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
+TEST_F(CollectTest, ResultsThatAreMissingGetTheSchedulersWord) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"oom_host", "oom_host"},
+      {"timeout", "timeout"},
+      {"cancelled", "cancelled"},
+      {"node_failed", "node_failed"},
+      {"preempted", "preempted"},
+      {"a new state", "lost"},
+      {"", "lost"},
+      {"ok", "lost"},
+  };
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    const auto& [end, status] = cases[i];
+    const JobRecord job = Submit("rl-" + std::to_string(i), {points_[0]});
+    WriteLog(job, points_[0].id, "step 1\n");
+    EXPECT_THAT(End(job, {{"end", end}, {"exit_code", "137"}}), SizeIs(1));
+    EXPECT_EQ(Of(0, "status"), Cell(status)) << end;
+    EXPECT_EQ(Of(0, "evidence ->> 'exit_code'"), Cell("137"));
+    EXPECT_EQ(Of(0, "evidence ->> 'log_tail'"), Cell("step 1\n"));
+    EXPECT_EQ(Of(0, "ended_unix_ns"), Cell(int64_t{777}));
+    EXPECT_EQ(Of(0, "attempt"), Cell(static_cast<int64_t>(i + 1)));
+  }
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
+TEST_F(CollectTest, TheJobsOwnEndSpeaksWhereTheSchedulerSaysNothing) {
+  End(Submit("rl-1", {points_[0]}), {}, State::kCancelled);
+  End(Submit("rl-2", {points_[1]}), {}, State::kLost);
+  End(Submit("rl-3", {points_[2]}), {}, State::kEnded);
+  EXPECT_EQ(Of(0, "status"), Cell("cancelled"));
+  EXPECT_EQ(Of(1, "status"), Cell("lost"));
+  EXPECT_EQ(Of(2, "status"), Cell("lost"));
+  EXPECT_EQ(Value(store_, "SELECT group_concat(state) FROM jobs"), Cell("cancelled,lost,ended"));
+}
+
+TEST_F(CollectTest, AJobWhoseFolderIsGoneIsLost) {
+  const JobRecord job = Submit("rl-1", {points_[0]});
+  std::filesystem::remove_all(job.job_dir);
+  EXPECT_THAT(End(job), SizeIs(1));
+  EXPECT_EQ(Of(0, "status"), Cell("lost"));
+}
+
+TEST_F(CollectTest, AFileThatCannotBeReadEndsNothing) {
+  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  WriteResult(job, samples::Result(points_[0].id));
+  MakeDirs(ResultFile(job.job_dir, points_[1].id));  // reading a folder fails as a bad disk does
+  EXPECT_THROW(End(job), Error);
+  EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{0}));
+  EXPECT_THAT(store_.LiveJobs(), SizeIs(1));
+}
+
+TEST_F(CollectTest, ManyJobsComeInOrderAndNoneTwice) {
+  constexpr size_t kPoints = 3000;  // many chunks, so that they are read side by side
+  const std::vector<Point> many = samples::Points(kPoints);
+  store_.PutSweep(samples::Sweep("s"), many);
+  std::vector<JobToCollect> jobs;
+  for (size_t first = 0; first < kPoints; first += 100) {
+    const std::vector<Point> part(many.begin() + static_cast<std::ptrdiff_t>(first),
+                                  many.begin() + static_cast<std::ptrdiff_t>(first + 100));
+    jobs.push_back({Submit("rl-" + std::to_string(first), part), State::kEnded, {}});
+    for (const Point& point : part) WriteResult(jobs.back().job, samples::Result(point.id));
+  }
+  const std::vector<Collected> collected = Collect(store_, jobs, 777);
+  ASSERT_THAT(collected, SizeIs(kPoints));
+  for (size_t i = 0; i < kPoints; ++i) ASSERT_EQ(collected[i].point_id, many[i].id);
+  EXPECT_THAT(Collect(store_, jobs, 777), IsEmpty());
+  EXPECT_EQ(store_.Progress("s").ok, static_cast<int64_t>(kPoints));
+  EXPECT_THAT(store_.LiveJobs(), IsEmpty());
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ridgeline
