@@ -1,0 +1,45 @@
+#include <algorithm>
+#include <utility>
+
+#include "collect/collect.h"
+#include "driver/driver.h"
+#include "driver/pace.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kPatienceNs = 20'000'000'000;  // more than `ridgeline exec` gives a trainer to end
+
+}  // namespace
+
+int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher, Clock& clock,
+                   const std::function<bool()>& give_up) {
+  const auto refs = [&] {
+    std::vector<JobRef> result;
+    for (const JobRecord& job : jobs) result.push_back({job.key, job.native_id});
+    return result;
+  };
+  if (jobs.empty()) return 0;
+  launcher.Cancel(refs());
+  const int64_t start_ns = clock.MonotonicNs();
+  PollPace pace(start_ns);
+  for (;;) {
+    const std::vector<JobState> states = launcher.PollMany(refs());
+    std::vector<JobToCollect> ended;
+    std::vector<JobRecord> left;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      if (states[i].phase == JobPhase::kEnded || states[i].phase == JobPhase::kMissing) {
+        ended.push_back({std::move(jobs[i]), JobRecord::State::kCancelled, states[i].evidence});
+      } else {
+        left.push_back(std::move(jobs[i]));
+      }
+    }
+    jobs = std::move(left);
+    if (!ended.empty()) Collect(store, ended, clock.UnixNs());
+    const int64_t now_ns = clock.MonotonicNs();
+    if (jobs.empty() || give_up() || now_ns - start_ns > kPatienceNs) return static_cast<int64_t>(jobs.size());
+    clock.SleepNs(pace.WaitNs(now_ns));
+  }
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,76 @@
+#include "driver/display.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kRedrawNs = 100'000'000;
+constexpr std::string_view kEraseLine = "\r\x1b[K";
+
+std::string Count(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+void RunDisplay::Started(const RunStart& start) {
+  std::string text = fmt::format("{}: {}", PrintableLine(options_.sweep), Count(start.points, "point"));
+  if (start.finished > 0) text += fmt::format(", {} finished already (skipped)", start.finished);
+  if (start.retried > 0) text += fmt::format(", {} failed before (run again)", start.retried);
+  if (start.predicted_oom > 0) text += fmt::format(", {} predicted not to fit (skipped)", start.predicted_oom);
+  if (start.adopted_jobs > 0) text += fmt::format(", {} of an earlier run adopted", Count(start.adopted_jobs, "job"));
+  Line(text);
+}
+
+void RunDisplay::PointEnded(const std::string& label, const std::string& outcome, const RunProgress& progress) {
+  Line(fmt::format("[{}/{}] {}: {}", progress.done + progress.failed, progress.total, label, outcome));
+}
+
+void RunDisplay::Note(const std::string& text) { Line(text); }
+
+bool RunDisplay::WantsProgress(int64_t monotonic_ns) {
+  if (!options_.live || monotonic_ns < next_ns_) return false;
+  next_ns_ = monotonic_ns + kRedrawNs;
+  return true;
+}
+
+void RunDisplay::Progress(const RunProgress& progress) {
+  // One column less than there are: a full line would make some terminals scroll.
+  std::string line = ProgressLine(progress, options_.columns - 1);
+  if (line == shown_) return;
+  fmt::print(out_, "{}{}", kEraseLine, line);
+  std::fflush(out_);
+  shown_ = std::move(line);
+}
+
+void RunDisplay::Erase() {
+  if (shown_.empty()) return;
+  fmt::print(out_, "{}", kEraseLine);
+  std::fflush(out_);
+  shown_.clear();
+}
+
+void RunDisplay::Line(const std::string& text) {
+  Erase();
+  fmt::print(out_, "{}\n", text);
+  std::fflush(out_);
+}
+
+RunDisplay::Options DisplayOptions(std::FILE* out, const std::string& sweep) {
+  RunDisplay::Options options;
+  options.sweep = sweep;
+  const char* term = std::getenv("TERM");
+  options.live = ::isatty(::fileno(out)) == 1 && term != nullptr && std::string_view(term) != "dumb";
+  winsize size{};
+  if (::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) options.columns = size.ws_col;
+  return options;
+}
+
+}  // namespace ridgeline

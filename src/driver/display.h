@@ -1,0 +1,47 @@
+// What a run prints: a line for every point that ends, and on a terminal one more that follows the current ones.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "driver/driver.h"
+
+namespace ridgeline {
+
+class RunDisplay final : public RunObserver {
+ public:
+  struct Options {
+    std::string sweep;
+    bool live = false;    // a terminal: the last line is redrawn in place
+    size_t columns = 80;  // of the terminal
+  };
+
+  // `out` must outlive it.
+  RunDisplay(std::FILE* out, Options options) : out_(out), options_(std::move(options)) {}
+  ~RunDisplay() override { Erase(); }
+  RunDisplay(const RunDisplay&) = delete;
+  RunDisplay& operator=(const RunDisplay&) = delete;
+
+  void Started(const RunStart& start) override;
+  void PointEnded(const std::string& label, const std::string& outcome, const RunProgress& progress) override;
+  void Note(const std::string& text) override;
+  bool WantsProgress(int64_t monotonic_ns) override;
+  void Progress(const RunProgress& progress) override;
+
+  // Takes the live line away, so that other output can follow.
+  void Erase();
+
+ private:
+  void Line(const std::string& text);
+
+  std::FILE* out_;
+  Options options_;
+  std::string shown_;  // the live line as it stands; empty: none
+  int64_t next_ns_ = 0;
+};
+
+// Options for a stream: live where it is a terminal that can redraw a line (TERM is not "dumb").
+RunDisplay::Options DisplayOptions(std::FILE* out, const std::string& sweep);
+
+}  // namespace ridgeline

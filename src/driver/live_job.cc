@@ -1,0 +1,61 @@
+#include "driver/live_job.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+
+JobRecord ToRecord(const Job& job, const std::string& launcher, int64_t unix_ns) {
+  JobRecord record;
+  record.key = job.key;
+  record.sweep = job.sweep;
+  record.launcher = launcher;
+  record.job_dir = job.job_dir;
+  record.created_unix_ns = unix_ns;
+  for (const JobPoint& point : job.points) record.points.push_back({point.id, 0, false});
+  return record;
+}
+
+void WriteJob(const Job& job) {
+  MakeDirs(job.job_dir);
+  WriteFileAtomic(JobFile(job), DumpJson(EncodeJob(job)));
+}
+
+std::optional<Job> JobOfIntent(const JobRecord& record, const Launch& launch, const std::vector<std::string>& trainer,
+                               const std::function<const RunSpec*(const std::string& point_id)>& spec_of) {
+  Job job;
+  job.key = record.key;
+  job.sweep = record.sweep;
+  job.job_dir = record.job_dir;
+  if (const fs::path file = JobFile(job); fs::exists(file)) {
+    try {
+      return DecodeJob(ReadJsonFile(file), file.string());
+    } catch (const Error&) {
+      // It was written whole, so somebody damaged it since. It is made again.
+    }
+  }
+  job.trainer = trainer;
+  job.cpus = launch.cpus;
+  job.memory_limit_bytes = launch.memory_limit_bytes;
+  for (const JobRecord::Point& point : record.points) {
+    const RunSpec* spec = spec_of(point.id);
+    if (spec == nullptr) return std::nullopt;
+    job.points.push_back({point.id, *spec, launch.time_limit_s});
+  }
+  return job;
+}
+
+std::string CurrentProgress(LiveJob& job) {
+  const auto& points = job.record.points;
+  while (job.current < points.size() &&
+         (points[job.current].has_result || fs::exists(ResultFile(job.record.job_dir, points[job.current].id)))) {
+    ++job.current;
+  }
+  if (job.current == points.size()) return {};
+  return ReadTail(ProgressFile(job.record.job_dir, points[job.current].id), 256);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,46 @@
+// A job between its intent and its end, as the driver sees it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/launcher.h"
+#include "plan/job.h"
+#include "store/store.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+
+struct LiveJob {
+  JobRecord record;
+  std::optional<Job> to_submit;  // until the launcher has taken it
+  int submit_tries = 0;
+  int64_t next_submit_ns = 0;    // not before
+  int64_t submitted_ns = 0;      // monotonic; 0: in an earlier run
+  int64_t collected_ns = 0;      // results were last looked for
+  int64_t missing_since_ns = 0;  // the launcher has not known it since; 0: it does
+  JobPhase phase = JobPhase::kQueued;
+  size_t current = 0;  // index of the point that runs, as far as its files tell
+
+  JobRef ref() const { return {record.key, record.native_id}; }
+};
+
+// What has to be written and submitted for a job that is about to be an intent.
+JobRecord ToRecord(const Job& job, const std::string& launcher, int64_t unix_ns);
+
+// Writes the job's folder and file. Throws Error(kInfrastructure).
+void WriteJob(const Job& job);
+
+// The job of an intent that may or may not have been submitted: its file where that was written, else made again, with
+// `spec_of` (nullptr for a point it does not know). Nothing where neither is possible: then it was never submitted.
+std::optional<Job> JobOfIntent(const JobRecord& record, const Launch& launch, const std::vector<std::string>& trainer,
+                               const std::function<const RunSpec*(const std::string& point_id)>& spec_of);
+
+// Moves `current` to the first point without a result file and reads its progress file's text.
+std::string CurrentProgress(LiveJob& job);
+
+}  // namespace ridgeline

@@ -1,0 +1,82 @@
+#include "driver/lock.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "driver/places.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+// The lock may be held for a moment by nobody that is at work: by a child of a driver that was killed between fork and
+// exec, or by a driver that has not written its name yet.
+constexpr int64_t kPatienceNs = 5'000'000'000;
+constexpr int64_t kLookAgainNs = 5'000'000;
+
+// "pid\nsweep\n"; nothing where the holder has not written it yet.
+std::optional<DriverIdentity> ReadIdentity(const fs::path& file) {
+  const std::string text = ReadTail(file, 1 << 16);
+  const auto first = text.find('\n');
+  if (first == std::string::npos || !text.ends_with('\n') || first + 1 >= text.size()) return std::nullopt;
+  DriverIdentity identity;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + first, identity.pid);
+  if (error != std::errc() || end != text.data() + first || identity.pid <= 0) return std::nullopt;
+  identity.sweep = text.substr(first + 1, text.size() - first - 2);
+  return identity;
+}
+
+bool HasOpen(pid_t pid, const fs::path& file) {
+  struct stat wanted {};
+  if (::stat(file.c_str(), &wanted) != 0) return false;
+  std::error_code ec;
+  for (fs::directory_iterator it(fmt::format("/proc/{}/fd", pid), ec), end; !ec && it != end; it.increment(ec)) {
+    struct stat open_file {};
+    if (::stat(it->path().c_str(), &open_file) == 0 && open_file.st_dev == wanted.st_dev &&
+        open_file.st_ino == wanted.st_ino) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+DriverLock DriverLock::Take(const fs::path& db, const std::string& sweep) {
+  const fs::path file = DriverLockFile(db);
+  SystemClock clock;
+  const int64_t end_ns = clock.MonotonicNs() + kPatienceNs;
+  auto lock = FileLock::Try(file);
+  while (!lock) {
+    const auto holder = RunningDriver(db);
+    if (holder || clock.MonotonicNs() > end_ns) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("{} is in use by another ridgeline{}", db.string(),
+                              holder ? fmt::format(" (process {}, sweep {})", holder->pid, holder->sweep) : ""),
+                  "wait for it, stop it with `ridgeline cancel`, or choose another file with --db");
+    }
+    clock.SleepNs(kLookAgainNs);
+    lock = FileLock::Try(file);
+  }
+  const std::string text = fmt::format("{}\n{}\n", ::getpid(), sweep);
+  if (::ftruncate(lock->fd(), 0) != 0 ||
+      ::pwrite(lock->fd(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    ThrowErrno("cannot write " + file.string());
+  }
+  return DriverLock(std::move(*lock));
+}
+
+std::optional<DriverIdentity> RunningDriver(const fs::path& db) {
+  const fs::path file = DriverLockFile(db);
+  auto identity = ReadIdentity(file);
+  if (!identity || !HasOpen(identity->pid, file)) return std::nullopt;
+  return identity;
+}
+
+}  // namespace ridgeline

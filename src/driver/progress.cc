@@ -1,0 +1,119 @@
+#include "driver/progress.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "run/presets.h"
+#include "run/result.h"
+
+namespace ridgeline {
+namespace {
+
+// Cuts at a code point's edge.
+std::string Fit(std::string_view text, size_t columns) {
+  std::string out;
+  size_t width = 0;
+  std::string_view rest = text;
+  while (!rest.empty() && width < columns) {
+    const std::string_view before = rest;
+    NextCodePoint(rest);
+    out += before.substr(0, before.size() - rest.size());
+    ++width;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<PointProgress> ParseProgress(std::string_view text) {
+  if (!text.ends_with('\n')) return std::nullopt;
+  const std::string line(text);
+  PointProgress progress;
+  char end = 0;
+  static_assert(sizeof(long long) == sizeof(int64_t));
+  long long step = 0;
+  long long steps = 0;
+  if (std::sscanf(line.c_str(), "%lld %lld %lf%c", &step, &steps, &progress.tokens_per_s, &end) != 4 || end != '\n') {
+    return std::nullopt;
+  }
+  progress.step = step;
+  progress.steps = steps;
+  if (step < 0 || steps <= 0 || step > steps || !(progress.tokens_per_s >= 0)) return std::nullopt;
+  return progress;
+}
+
+std::string ProgressLine(const RunProgress& p, size_t columns) {
+  std::string line = fmt::format("[{}/{}]", p.done + p.failed, p.total);
+  if (p.failed > 0) line += fmt::format(" {} failed", p.failed);
+  for (const LivePoint& point : p.live) {
+    line += "  " + point.label;
+    if (point.progress) {
+      line += fmt::format("  step {}/{}", point.progress->step, point.progress->steps);
+      if (point.progress->tokens_per_s > 0) line += "  " + FormatCount(point.progress->tokens_per_s) + " tokens/s";
+    }
+  }
+  if (p.queued_jobs > 0) line += fmt::format("  {} queued", p.queued_jobs);
+  const std::string left = p.left_ns > 0 ? "  left " + FormatDuration(p.left_ns) : "";
+  if (columns <= left.size()) return Fit(line, columns);
+  return Fit(line, columns - left.size()) + left;
+}
+
+std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& varying) {
+  if (varying.empty()) return PrintableLine(spec.model);
+  std::string label;
+  for (const Field* field : varying) {
+    if (!label.empty()) label += ' ';
+    label +=
+        field->name == "model" ? FieldText(spec, *field) : fmt::format("{}={}", field->name, FieldText(spec, *field));
+  }
+  return PrintableLine(label);
+}
+
+std::string OutcomeText(RunStatus status, std::string_view message, double steady_tokens_per_s) {
+  std::string text(StatusName(status));
+  if (status == RunStatus::kOk && steady_tokens_per_s > 0)
+    text += "  " + FormatCount(steady_tokens_per_s) + " tokens/s";
+  if (status != RunStatus::kOk && !message.empty()) text += "  " + PrintableLine(message);
+  return text;
+}
+
+std::string PrintableLine(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const char32_t code = NextCodePoint(text);
+    const std::string_view bytes = before.substr(0, before.size() - text.size());
+    if (code == '\n') {
+      shown += "\\n";
+    } else if (IsControl(code)) {
+      for (const char byte : bytes) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+    } else {
+      shown += bytes;
+    }
+  }
+  return shown;
+}
+
+double LeftEstimate::Work(const RunSpec& spec) {
+  const auto steps = static_cast<double>(spec.warmup_steps + spec.steps * spec.repeats);
+  return static_cast<double>(CountParameters(spec)) * static_cast<double>(spec.batch_size) *
+         static_cast<double>(spec.seq_length) * static_cast<double>(spec.grad_accumulation) * steps;
+}
+
+void LeftEstimate::Finished(double work, int64_t duration_ns) {
+  left_ = std::max(left_ - work, 0.0);
+  if (duration_ns <= 0) return;
+  finished_ += work;
+  finished_ns_ += static_cast<double>(duration_ns);
+}
+
+int64_t LeftEstimate::LeftNs(int64_t running_ns, int64_t parallel) const {
+  if (finished_ <= 0) return 0;
+  const double work_ns = left_ * finished_ns_ / finished_ - static_cast<double>(running_ns);
+  return static_cast<int64_t>(std::max(work_ns, 0.0) / static_cast<double>(std::max<int64_t>(parallel, 1)));
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,66 @@
+// What a person watching a run is told: counts, the current point's step, the time left. Pure: figures in, text out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ridgeline/run.h"
+#include "run/fields.h"
+
+namespace ridgeline {
+
+// A trainer's progress file (plan/job.h).
+struct PointProgress {
+  int64_t step = 0;
+  int64_t steps = 0;
+  double tokens_per_s = 0;
+};
+// Nothing where the text is not one whole line of it.
+std::optional<PointProgress> ParseProgress(std::string_view text);
+
+struct LivePoint {
+  std::string label;
+  std::optional<PointProgress> progress;
+};
+
+struct RunProgress {
+  int64_t total = 0;   // points this run set out to do
+  int64_t done = 0;    // ended ok
+  int64_t failed = 0;  // ended any other way
+  int64_t queued_jobs = 0;
+  std::vector<LivePoint> live;
+  int64_t left_ns = 0;  // estimated; 0: unknown
+};
+
+// One line of at most `columns` characters: "[3/8] 1 failed  batch_size=8 checkpointing=full  step 4/17  1.2K tokens/s
+// left 3 min 10 s".
+std::string ProgressLine(const RunProgress& progress, size_t columns);
+
+// "batch_size=8 checkpointing=full"; the model's name where nothing varies. Control characters are shown as escapes.
+std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& varying);
+
+// How a point ended, in a few words: "ok  1.2K tokens/s", "oom_host  the message".
+std::string OutcomeText(RunStatus status, std::string_view message, double steady_tokens_per_s);
+
+// Text from outside for one terminal line: controls and line ends become escapes.
+std::string PrintableLine(std::string_view text);
+
+// Time left, from what finished points took. A point's work is parameters x tokens; time goes as work.
+class LeftEstimate {
+ public:
+  static double Work(const RunSpec& spec);
+  void Left(double work) { left_ += work; }         // a point to be done
+  void Finished(double work, int64_t duration_ns);  // it is done; 0 ns: nothing was run
+  int64_t LeftNs(int64_t running_ns,
+                 int64_t parallel) const;  // 0 where nothing is known; running_ns: spent on live ones
+
+ private:
+  double left_ = 0;
+  double finished_ = 0;
+  double finished_ns_ = 0;
+};
+
+}  // namespace ridgeline

@@ -1,0 +1,84 @@
+#include "driver/display.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// What a display wrote.
+class Output {
+ public:
+  Output() : file_(::open_memstream(&text_, &size_)) {}
+  ~Output() {
+    std::fclose(file_);
+    std::free(text_);
+  }
+  std::FILE* file() { return file_; }
+  std::string text() {
+    std::fflush(file_);
+    return {text_, size_};
+  }
+
+ private:
+  char* text_ = nullptr;
+  size_t size_ = 0;
+  std::FILE* file_;
+};
+
+RunProgress Half() {
+  RunProgress progress;
+  progress.total = 2;
+  progress.done = 1;
+  return progress;
+}
+
+TEST(RunDisplay, PlainOutputIsLinesAndNothingElse) {
+  Output out;
+  RunDisplay display(out.file(), {"s", false, 80});
+  display.Started({6, 2, 0, 1, 1});
+  EXPECT_FALSE(display.WantsProgress(1'000'000'000));
+  display.PointEnded("batch_size=8", "ok  12 tokens/s", Half());
+  display.Note("a note");
+  EXPECT_EQ(out.text(),
+            "s: 6 points, 2 finished already (skipped), 1 predicted not to fit (skipped), 1 job of an earlier run "
+            "adopted\n[1/2] batch_size=8: ok  12 tokens/s\na note\n");
+}
+
+TEST(RunDisplay, TheLiveLineIsRedrawnAndNeverMixedWithOthers) {
+  Output out;
+  {
+    RunDisplay display(out.file(), {"s", true, 80});
+    EXPECT_TRUE(display.WantsProgress(1'000'000'000));
+    EXPECT_FALSE(display.WantsProgress(1'000'000'001)) << "ten times a second is enough";
+    EXPECT_TRUE(display.WantsProgress(1'200'000'000));
+    display.Progress(Half());
+    EXPECT_EQ(out.text(), "\r\x1b[K[1/2]");
+    display.PointEnded("p", "ok", Half());
+    EXPECT_EQ(out.text(), "\r\x1b[K[1/2]\r\x1b[K[1/2] p: ok\n");
+    display.Progress(Half());
+  }
+  EXPECT_TRUE(out.text().ends_with("\r\x1b[K")) << "it leaves a clean line behind";
+}
+
+TEST(RunDisplay, ASweepsNameCannotCommandTheTerminal) {
+  Output out;
+  RunDisplay display(out.file(), {"\x1b]0;x\x07", false, 80});
+  display.Started({1, 0, 0, 0, 0});
+  EXPECT_THAT(out.text(), Not(HasSubstr("\x1b")));
+}
+
+TEST(DisplayOptions, AFileIsNoTerminal) {
+  std::FILE* file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  EXPECT_FALSE(DisplayOptions(file, "s").live);
+  std::fclose(file);
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,340 @@
+#include "driver/driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/driver/world.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+void ExpectEveryPointMeasuredOnce(World& world, int points) {
+  EXPECT_THAT(world.measured, SizeIs(points));
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results"), points);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'ok'"), points);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
+  EXPECT_THAT(world.OpenStore().Check(), ::testing::IsEmpty());
+}
+
+TEST(Driver, RunsEveryPointOnceAndSaysHowEachEnded) {
+  World world(4);
+  const RunSummary summary = world.Run();
+  EXPECT_EQ(summary.ok, 4);
+  EXPECT_EQ(summary.failed, 0);
+  EXPECT_EQ(summary.no_result, 0);
+  EXPECT_FALSE(summary.interrupted);
+  ExpectEveryPointMeasuredOnce(world, 4);
+  EXPECT_EQ(world.observer.start.points, 4);
+  EXPECT_EQ(world.observer.last.done, 4);
+  EXPECT_EQ(world.observer.last.total, 4);
+  EXPECT_THAT(world.observer.ended, Contains("seed=3: ok  1.23K tokens/s"));
+}
+
+TEST(Driver, SkipsFinishedPointsAndSaysSo) {
+  World world(3);
+  world.Run();
+  const size_t jobs = world.launcher.jobs.size();
+  const RunSummary again = world.Run();
+  EXPECT_EQ(again.ok, 3);
+  EXPECT_EQ(world.observer.start.finished, 3);
+  EXPECT_EQ(world.launcher.jobs.size(), jobs);
+  ExpectEveryPointMeasuredOnce(world, 3);
+}
+
+TEST(Driver, RunsOnlyWhatAnEditedSweepAdds) {
+  World world(2);
+  world.Run();
+  world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {seed: [1, 2, 3]}\n";
+  world.Run();
+  EXPECT_EQ(world.observer.start.finished, 2);
+  ExpectEveryPointMeasuredOnce(world, 3);
+}
+
+TEST(Driver, ThePointOfTwoSweepsIsPaidForOnce) {
+  World world(2);
+  world.Run();
+  world.yaml = "name: other\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {seed: [2, 3]}\n";
+  const RunSummary summary = world.Run();
+  EXPECT_EQ(summary.ok, 2);
+  EXPECT_EQ(world.observer.start.finished, 1);
+  ExpectEveryPointMeasuredOnce(world, 3);
+}
+
+TEST(Driver, CommitsTheIntentAndTheFileBeforeItSubmits) {
+  World world(1);
+  world.launcher.on_submit = [&](const LaunchJob& job) {
+    const Table row = world.Query("SELECT key, state FROM jobs");
+    ASSERT_THAT(row.rows, SizeIs(1));
+    EXPECT_EQ(CellText(row.rows[0][0]), job.key);
+    EXPECT_EQ(CellText(row.rows[0][1]), "intent");
+    EXPECT_THAT(World::PointsOf(job), SizeIs(1));
+  };
+  world.Run();
+  EXPECT_EQ(world.launcher.jobs.size(), 1);
+}
+
+TEST(Driver, APointPredictedNotToFitBecomesARow) {
+  World world;
+  world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {batch_size: [1, 2, 4]}\n";
+  world.options.available_bytes = 5000;
+  world.forecast = [](const RunSpec& spec) { return spec.batch_size == 4 ? 6000 : 1000; };
+  const RunSummary summary = world.Run();
+  EXPECT_EQ(summary.ok, 2);
+  EXPECT_EQ(summary.failed, 1);
+  EXPECT_EQ(summary.no_result, 0);
+  EXPECT_EQ(world.observer.start.predicted_oom, 1);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'skipped_predicted_oom'"), 1);
+  EXPECT_EQ(world.measured.size(), 2);
+}
+
+TEST(Driver, FailedPointsAreResultsUntilARetryIsAskedFor) {
+  World world(2);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry, RunStatus::kCrashed); };
+  EXPECT_EQ(world.Run().failed, 2);
+  EXPECT_EQ(world.observer.last.failed, 2);
+  EXPECT_THAT(world.observer.ended, Contains("seed=1: crashed  because"));
+
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry); };
+  EXPECT_EQ(world.Run().failed, 2);
+  world.options.retry_failed = true;
+  const RunSummary retried = world.Run();
+  EXPECT_EQ(retried.ok, 2);
+  EXPECT_EQ(retried.failed, 0);
+  EXPECT_EQ(world.observer.start.retried, 2);
+}
+
+TEST(Driver, KeepsToItsWindowOfJobs) {
+  World world(6);
+  world.options.max_parallel = 2;
+  size_t most = 0;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    size_t live = 0;
+    for (const auto& [key, job] : world.launcher.jobs) live += job.phase != JobPhase::kEnded ? 1 : 0;
+    most = std::max(most, live);
+    if (entry.polls == 3) world.Finish(entry);
+  };
+  world.Run();
+  EXPECT_EQ(most, 2);
+  ExpectEveryPointMeasuredOnce(world, 6);
+}
+
+TEST(Driver, WaitsForJobsThatQueueStallAndAreRequeued) {
+  World world(2);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    static constexpr JobPhase kScript[] = {JobPhase::kQueued,  JobPhase::kRunning, JobPhase::kRunning,
+                                           JobPhase::kQueued,  JobPhase::kMissing, JobPhase::kQueued,
+                                           JobPhase::kRunning, JobPhase::kRunning};
+    if (entry.polls > 50) return world.Finish(entry);
+    entry.phase = kScript[static_cast<size_t>(entry.polls) % std::size(kScript)];
+  };
+  EXPECT_EQ(world.Run().ok, 2);
+  ExpectEveryPointMeasuredOnce(world, 2);
+}
+
+TEST(Driver, AVanishedJobIsLostAndItsPointRunOnceMore) {
+  World world(1);
+  int jobs = 0;
+  world.launcher.on_submit = [&](const LaunchJob&) { ++jobs; };
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    if (jobs == 1) {
+      entry.phase = JobPhase::kMissing;
+    } else {
+      world.Finish(entry);
+    }
+  };
+  EXPECT_EQ(world.Run().ok, 1);
+  EXPECT_EQ(jobs, 2);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'lost'"), 1);
+  EXPECT_THAT(world.observer.notes, Contains(HasSubstr("it is run again")));
+  EXPECT_EQ(world.observer.last.total, 1);
+}
+
+TEST(Driver, APointThatIsLostAgainAndAgainIsLeftForTheNextRun) {
+  World world(1);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kMissing; };
+  const RunSummary summary = world.Run();
+  EXPECT_EQ(summary.no_result, 1);
+  EXPECT_EQ(world.launcher.jobs.size(), 2);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry); };
+  EXPECT_EQ(world.Run().ok, 1);
+}
+
+TEST(Driver, AResultOfAVanishedJobCounts) {
+  World world(1);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    if (world.measured.empty()) world.Finish(entry);
+    entry.phase = JobPhase::kMissing;
+  };
+  EXPECT_EQ(world.Run().ok, 1);
+  ExpectEveryPointMeasuredOnce(world, 1);
+}
+
+TEST(Driver, AResultCutShortIsACrashWithItsEvidence) {
+  World world(1);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    MakeDirs(entry.job.job_dir / "results");
+    std::ofstream(ResultFile(entry.job.job_dir, World::PointsOf(entry.job)[0])) << "{\"version\": 1, \"stat";
+    entry.phase = JobPhase::kEnded;
+  };
+  EXPECT_EQ(world.Run().failed, 1);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'crashed' AND evidence LIKE '%result_file%'"), 1);
+}
+
+TEST(Driver, ASubmitThatFailsForAWhileIsTriedAgain) {
+  World world(2);
+  int refusals = 0;
+  world.launcher.on_submit = [&](const LaunchJob&) {
+    if (refusals++ < 2) throw Error(ErrorKind::kInfrastructure, "the controller is busy");
+  };
+  EXPECT_EQ(world.Run().ok, 2);
+  ExpectEveryPointMeasuredOnce(world, 2);
+}
+
+TEST(Driver, ALauncherThatTakesNothingEndsTheRun) {
+  World world(20);
+  world.launcher.on_submit = [](const LaunchJob&) { throw Error(ErrorKind::kInfrastructure, "down", "wait"); };
+  try {
+    world.Run();
+    FAIL() << "it went on";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+    EXPECT_THAT(e.message(), HasSubstr("down"));
+  }
+  EXPECT_LT(world.Count("SELECT count(*) FROM jobs"), 6) << "it burnt through the sweep";
+  world.launcher.on_submit = [](const LaunchJob&) {};
+  EXPECT_EQ(world.Run().ok, 20);
+}
+
+TEST(Driver, AWrongConfigurationIsNotTriedAgain) {
+  World world(2);
+  world.launcher.on_submit = [](const LaunchJob&) { throw Error(ErrorKind::kInvalidInput, "no partition 'gpu'"); };
+  try {
+    world.Run();
+    FAIL() << "it went on";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+  }
+  EXPECT_EQ(world.launcher.submit_calls, 1);
+}
+
+TEST(Driver, AJobOfOneSweepRefusedAmongMany) {
+  World world(3);
+  world.options.max_parallel = 3;
+  std::string refused;
+  world.launcher.on_submit = [&](const LaunchJob& job) {
+    if (refused.empty()) refused = job.key;
+    if (job.key == refused) throw Error(ErrorKind::kInfrastructure, "this one not");
+  };
+  EXPECT_EQ(world.Run().ok, 3);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'lost'"), 1);
+}
+
+TEST(Driver, ProgressIsOfTheCurrentPoint) {
+  World world(2);
+  world.wants_progress = true;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    const std::string id = World::PointsOf(entry.job)[0];
+    if (entry.polls > 30) return world.Finish(entry);
+    entry.phase = JobPhase::kRunning;
+    MakeDirs(PointDir(entry.job.job_dir, id));
+    std::ofstream(ProgressFile(entry.job.job_dir, id)) << entry.polls << " 30 512.5\n";
+  };
+  world.Run();
+  bool seen = false;
+  bool estimated = false;
+  for (const RunProgress& progress : world.observer.progresses) {
+    estimated = estimated || progress.left_ns > 0;
+    for (const LivePoint& point : progress.live) {
+      seen = seen || (point.progress && point.progress->step == 7 && point.progress->steps == 30);
+    }
+  }
+  EXPECT_TRUE(seen);
+  EXPECT_TRUE(estimated) << "the second point's time is estimated from the first's";
+}
+
+TEST(Driver, ShortPointsShareJobsLongOnesDoNot) {
+  World short_points(40);
+  short_points.Run();
+  EXPECT_LT(short_points.launcher.jobs.size(), 10);
+  ExpectEveryPointMeasuredOnce(short_points, 40);
+
+  World long_points(10);
+  long_points.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    entry.phase = JobPhase::kRunning;
+    if (entry.polls > 200) long_points.Finish(entry);
+  };
+  long_points.Run();
+  EXPECT_EQ(long_points.launcher.jobs.size(), 10);
+}
+
+TEST(Driver, ResultsOfARunningBundleAreCollectedAsTheyCome) {
+  World world(3);
+  world.yaml += "launch: {bundle: 3}\n";
+  int64_t early = 0;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    const auto ids = World::PointsOf(entry.job);
+    entry.phase = JobPhase::kRunning;
+    if (entry.polls == 1) world.WriteResult(entry.job.job_dir, ids[0]);
+    if (entry.polls == 199) early = static_cast<int64_t>(world.observer.ended.size());
+    if (entry.polls < 200) return;
+    world.WriteResult(entry.job.job_dir, ids[1]);
+    world.WriteResult(entry.job.job_dir, ids[2]);
+    entry.phase = JobPhase::kEnded;
+  };
+  world.Run();
+  EXPECT_EQ(early, 1);
+  ExpectEveryPointMeasuredOnce(world, 3);
+}
+
+TEST(Driver, AnotherStoreHasOtherJobs) {
+  World world(1);
+  world.Run();
+  const std::string first = world.launcher.jobs.begin()->first;
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    std::filesystem::remove(world.dir.path() / (std::string("test.db") + suffix));
+  }
+  world.later_ns = 1;
+  EXPECT_EQ(world.Run().ok, 1);
+  EXPECT_EQ(world.observer.start.finished, 0);
+  EXPECT_THAT(world.launcher.jobs, SizeIs(2)) << "a fresh store must measure anew, not find " << first;
+}
+
+TEST(Driver, ALauncherThatIsNotThereIsToldBeforeAnyJob) {
+  class Unavailable final : public Launcher {
+   public:
+    const std::string& name() const override { return name_; }
+    LauncherStatus Probe() override { return {false, "sbatch is not installed", ""}; }
+    std::vector<LaunchFile> Render(std::span<const LaunchJob>) override { return {}; }
+    std::vector<Submission> Submit(std::span<const LaunchJob>) override {
+      return ADD_FAILURE(), std::vector<Submission>();
+    }
+    std::vector<JobState> PollMany(std::span<const JobRef>) override { return {}; }
+    std::vector<bool> Cancel(std::span<const JobRef>) override { return {}; }
+
+   private:
+    std::string name_ = "slurm";
+  } launcher;
+  World world(1);
+  Store store = world.OpenStore();
+  FakeClock clock;
+  EXPECT_THROW(RunSweep(ParseSweep(world.yaml, "test.yaml"), world.options,
+                        {store, launcher, clock,
+                         [](const RunSpec&) {
+                           return MemoryForecast{1, {}};
+                         },
+                         world.observer, [] { return 0; }}),
+               Error);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM jobs"), 0);
+}
+
+}  // namespace
+}  // namespace ridgeline

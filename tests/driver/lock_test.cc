@@ -1,0 +1,99 @@
+#include "driver/lock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "driver/places.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(DriverLock, ASecondDriverIsToldWhoHoldsIt) {
+  const TempDir dir;
+  const DriverLock lock = DriverLock::Take(dir / "a.db", "first sweep");
+  try {
+    DriverLock::Take(dir / "a.db", "second");
+    FAIL() << "two drivers";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+    EXPECT_THAT(e.message(), HasSubstr(std::to_string(::getpid())));
+    EXPECT_THAT(e.message(), HasSubstr("first sweep"));
+  }
+  EXPECT_NO_THROW(DriverLock::Take(dir / "b.db", "second"));
+}
+
+TEST(DriverLock, IsFreeAgainWhenItsHolderIsGoneAndTheNextNamesItself) {
+  const TempDir dir;
+  { const DriverLock lock = DriverLock::Take(dir / "a.db", "a sweep with a long name"); }
+  const DriverLock lock = DriverLock::Take(dir / "a.db", "s");
+  EXPECT_EQ(RunningDriver(dir / "a.db")->sweep, "s");
+}
+
+TEST(DriverLock, WaitsForAForkedChildOfADriverThatWasKilled) {
+  const TempDir dir;
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t driver = ::fork();
+  if (driver == 0) {
+    const DriverLock lock = DriverLock::Take(dir / "a.db", "theirs");
+    const pid_t child = ::fork();  // has not come to exec yet, so the lock is still its own too
+    if (child == 0) {
+      ::usleep(200'000);
+      ::_exit(0);
+    }
+    [[maybe_unused]] const ssize_t n = ::write(ready[1], "x", 1);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ::kill(driver, SIGKILL);
+  ::waitpid(driver, nullptr, 0);
+  EXPECT_NO_THROW(DriverLock::Take(dir / "a.db", "ours"));
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST(RunningDriver, FindsADriverOfAnotherProcess) {
+  const TempDir dir;
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const DriverLock lock = DriverLock::Take(dir / "a.db", "theirs");
+    [[maybe_unused]] const ssize_t n = ::write(ready[1], "x", 1);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  const auto driver = RunningDriver(dir / "a.db");
+  ASSERT_TRUE(driver);
+  EXPECT_EQ(driver->pid, child);
+  EXPECT_EQ(driver->sweep, "theirs");
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(RunningDriver(dir / "a.db"));
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST(RunningDriver, NeverTakesAnotherProgramForADriver) {
+  const TempDir dir;
+  EXPECT_FALSE(RunningDriver(dir / "a.db"));
+  for (const std::string& text :
+       {std::to_string(::getppid()) + "\nsweep\n", std::string("1\nsweep\n"), std::string("0\nsweep\n"),
+        std::string("-1\nsweep\n"), std::string("x\ny\n"), std::string(), std::string("12"), std::string("12\n")}) {
+    std::ofstream(DriverLockFile(dir / "a.db")) << text;
+    EXPECT_FALSE(RunningDriver(dir / "a.db")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline

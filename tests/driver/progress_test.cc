@@ -1,0 +1,95 @@
+#include "driver/progress.h"
+
+#include <gtest/gtest.h>
+
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+
+RunSpec Spec(const Json& values) {
+  std::vector<Problem> problems;
+  RunSpec spec = BuildSpec(values, problems);
+  EXPECT_TRUE(problems.empty());
+  return spec;
+}
+
+TEST(ParseProgress, ReadsOneWholeLine) {
+  const auto progress = ParseProgress("4 17 1234.5\n");
+  ASSERT_TRUE(progress);
+  EXPECT_EQ(progress->step, 4);
+  EXPECT_EQ(progress->steps, 17);
+  EXPECT_EQ(progress->tokens_per_s, 1234.5);
+}
+
+TEST(ParseProgress, TakesNothingElse) {
+  for (const char* text : {"", "\n", "4 17", "4 17 12", "4 17 x\n", "x\n", "18 17 1\n", "-1 17 1\n", "4 0 1\n",
+                           "4 17 nan\n", "4 17 1 extra\n", "4 17 -1\n", "99999999999999999999 1 1\n"}) {
+    EXPECT_FALSE(ParseProgress(text)) << text;
+  }
+}
+
+TEST(ProgressLine, ShowsCountsThePointAndTheTimeLeft) {
+  RunProgress progress;
+  progress.total = 8;
+  progress.done = 2;
+  progress.failed = 1;
+  progress.live = {{"batch_size=8", PointProgress{4, 17, 1230}}};
+  progress.left_ns = 190'000'000'000;
+  EXPECT_EQ(ProgressLine(progress, 120), "[3/8] 1 failed  batch_size=8  step 4/17  1.23K tokens/s  left 3 min 10 s");
+}
+
+TEST(ProgressLine, NeverTakesMoreColumnsThanThereAre) {
+  RunProgress progress;
+  progress.total = 8;
+  progress.live = {{"ä\xe2\x82\xac batch_size=8 checkpointing=full", PointProgress{4, 17, 1230}}};
+  progress.left_ns = 190'000'000'000;
+  for (size_t columns = 1; columns < 100; ++columns) {
+    const std::string line = ProgressLine(progress, columns);
+    size_t width = 0;
+    for (const char c : line) width += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;
+    EXPECT_LE(width, columns);
+  }
+}
+
+TEST(PointLabel, NamesWhatVaries) {
+  const RunSpec spec = Spec({{"model", "llama-10m"}, {"batch_size", 8}, {"checkpointing", "full"}});
+  EXPECT_EQ(PointLabel(spec, {}), "llama-10m");
+  EXPECT_EQ(PointLabel(spec, {FindField("model"), FindField("batch_size"), FindField("checkpointing")}),
+            "llama-10m batch_size=8 checkpointing=full");
+}
+
+TEST(PointLabel, LetsNothingThroughThatATerminalObeys) {
+  const RunSpec spec = Spec({{"model", "llama-10m"}, {"data", "a\x1b[31m\nb"}});
+  EXPECT_EQ(PointLabel(spec, {FindField("data")}), "data=a\\x1b[31m\\nb");
+}
+
+TEST(OutcomeText, SaysHowItEnded) {
+  EXPECT_EQ(OutcomeText(RunStatus::kOk, "", 1234), "ok  1.23K tokens/s");
+  EXPECT_EQ(OutcomeText(RunStatus::kOk, "", 0), "ok");
+  EXPECT_EQ(OutcomeText(RunStatus::kOomHost, "wanted\n3 GB", 5), "oom_host  wanted\\n3 GB");
+}
+
+TEST(LeftEstimate, GoesAsTheWork) {
+  const double small = LeftEstimate::Work(Spec({{"model", "llama-10m"}, {"batch_size", 1}}));
+  const double large = LeftEstimate::Work(Spec({{"model", "llama-10m"}, {"batch_size", 4}}));
+  EXPECT_DOUBLE_EQ(large, 4 * small);
+  LeftEstimate left;
+  left.Left(small + large);
+  EXPECT_EQ(left.LeftNs(0, 1), 0) << "nothing is known yet";
+  left.Finished(small, 1'000'000);
+  EXPECT_EQ(left.LeftNs(0, 1), 4'000'000);
+  EXPECT_EQ(left.LeftNs(1'000'000, 1), 3'000'000);
+  EXPECT_EQ(left.LeftNs(0, 2), 2'000'000);
+  EXPECT_EQ(left.LeftNs(9'000'000, 1), 0) << "never negative";
+}
+
+TEST(LeftEstimate, WhatWasNotRunSaysNothingOfTime) {
+  LeftEstimate left;
+  left.Left(20);
+  left.Finished(10, 0);
+  EXPECT_EQ(left.LeftNs(0, 1), 0);
+}
+
+}  // namespace
+}  // namespace ridgeline

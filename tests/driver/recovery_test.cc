@@ -1,0 +1,318 @@
+// The driver is killed, interrupted, and run again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <type_traits>
+
+#include "tests/driver/world.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+// A launcher that may be killed with the driver on either side of what it does.
+class KillableLauncher final : public Launcher {
+ public:
+  KillableLauncher(Launcher& inner, const std::function<void()>& step) : inner_(inner), step_(step) {}
+  const std::string& name() const override { return inner_.name(); }
+  LauncherStatus Probe() override { return inner_.Probe(); }
+  std::vector<LaunchFile> Render(std::span<const LaunchJob> jobs) override { return inner_.Render(jobs); }
+  std::vector<Submission> Submit(std::span<const LaunchJob> jobs) override {
+    return Around([&] { return inner_.Submit(jobs); });
+  }
+  std::vector<JobState> PollMany(std::span<const JobRef> jobs) override {
+    return Around([&] { return inner_.PollMany(jobs); });
+  }
+  std::vector<bool> Cancel(std::span<const JobRef> jobs) override {
+    return Around([&] { return inner_.Cancel(jobs); });
+  }
+
+ private:
+  template <typename Call>
+  std::invoke_result_t<Call> Around(Call call) {
+    step_();
+    auto answer = call();
+    step_();
+    return answer;
+  }
+  Launcher& inner_;
+  const std::function<void()>& step_;
+};
+
+// One run that is killed at its `kill_at`th chance. True where it lived to its end.
+bool RunUntilKilled(World& world, int kill_at) {
+  int chances = 0;
+  const std::function<void()> step = [&] {
+    if (++chances == kill_at) throw Killed();
+  };
+  try {
+    Store store = world.OpenStore();
+    KillableClock clock(step);
+    KillableLauncher launcher(world.launcher, step);
+    world.options.sweep_text = world.yaml;
+    RunSweep(ParseSweep(world.yaml, "test.yaml"), world.options,
+             {store, launcher, clock,
+              [&](const RunSpec&) {
+                step();
+                return MemoryForecast{1000, {}};
+              },
+              world.observer, [] { return 0; }});
+    return true;
+  } catch (const Killed&) {
+    return false;
+  }
+}
+
+TEST(DriverRecovery, KilledAnywhereEveryPointStillEndsWithOneResult) {
+  int survived_at = 0;
+  for (int kill_at = 1; survived_at == 0; ++kill_at) {
+    ASSERT_LT(kill_at, 2000) << "the run never ends";
+    World world(3);
+    world.options.max_parallel = 2;
+    world.yaml += "launch: {bundle: 2}\n";
+    world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+      entry.phase = JobPhase::kRunning;
+      if (entry.polls > 1) world.Finish(entry);
+    };
+    if (RunUntilKilled(world, kill_at)) survived_at = kill_at;
+    const RunSummary summary = world.Run();
+    ASSERT_EQ(summary.ok, 3) << "killed at chance " << kill_at;
+    ASSERT_THAT(world.measured, Each(Pair(::testing::_, 1))) << "killed at chance " << kill_at;
+    ASSERT_EQ(world.Count("SELECT count(*) FROM results"), 3) << "killed at chance " << kill_at;
+    ASSERT_THAT(world.OpenStore().Check(), IsEmpty()) << "killed at chance " << kill_at;
+    for (const auto& [key, job] : world.launcher.jobs) ASSERT_EQ(job.starts, 1) << "killed at chance " << kill_at;
+  }
+  EXPECT_GT(survived_at, 30) << "too few chances to be killed for this test to mean anything";
+}
+
+TEST(DriverRecovery, KilledAgainAndAgain) {
+  World world(6);
+  for (int kill_at = 1; !RunUntilKilled(world, kill_at); ++kill_at) ASSERT_LT(kill_at, 2000);
+  EXPECT_EQ(world.Run().ok, 6);
+  EXPECT_THAT(world.measured, SizeIs(6));
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results"), 6);
+}
+
+// Leaves one running job behind that no driver watches.
+void AbandonAJob(World& world) {
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  world.step = [&] {
+    if (world.launcher.poll_calls > 3) throw Killed();
+  };
+  EXPECT_THROW(world.Run(), Killed);
+  world.step = nullptr;
+  ASSERT_THAT(world.OpenStore().LiveJobs("test"), SizeIs(1));
+}
+
+TEST(DriverRecovery, AFirstInterruptCancelsAndCollectsAndTheNextRunContinues) {
+  World world(3);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  int calls = 0;
+  world.interrupts = [&] { return calls++ > 5 ? 1 : 0; };
+  const RunSummary stopped = world.Run();
+  EXPECT_TRUE(stopped.interrupted);
+  EXPECT_EQ(stopped.live_jobs, 0);
+  EXPECT_EQ(stopped.no_result, 3);
+  EXPECT_THAT(world.launcher.cancelled, SizeIs(1));
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'cancelled'"), 1);
+
+  world.interrupts = nullptr;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry); };
+  const RunSummary finished = world.Run();
+  EXPECT_EQ(finished.ok, 3);
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+}
+
+TEST(DriverRecovery, WhatAPointMeasuredBeforeTheInterruptIsKept) {
+  World world(2);
+  world.yaml += "launch: {bundle: 2}\n";
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    if (entry.polls == 1) world.WriteResult(entry.job.job_dir, World::PointsOf(entry.job)[0]);
+    entry.phase = JobPhase::kRunning;
+  };
+  int calls = 0;
+  world.interrupts = [&] { return calls++ > 3 ? 1 : 0; };
+  const RunSummary stopped = world.Run();
+  EXPECT_EQ(stopped.ok, 1);
+  EXPECT_EQ(stopped.no_result, 1);
+}
+
+TEST(DriverRecovery, ARunningJobIsAdopted) {
+  World world(2);
+  AbandonAJob(world);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry); };
+  EXPECT_EQ(world.Run().ok, 2);
+  EXPECT_EQ(world.observer.start.adopted_jobs, 1);
+  EXPECT_THAT(world.launcher.jobs, SizeIs(2));
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+}
+
+// A scheduler that takes its time, or never gets to it.
+class DeafLauncher final : public Launcher {
+ public:
+  explicit DeafLauncher(Launcher& inner) : inner_(inner) {}
+  const std::string& name() const override { return inner_.name(); }
+  LauncherStatus Probe() override { return inner_.Probe(); }
+  std::vector<LaunchFile> Render(std::span<const LaunchJob> jobs) override { return inner_.Render(jobs); }
+  std::vector<Submission> Submit(std::span<const LaunchJob> jobs) override { return inner_.Submit(jobs); }
+  std::vector<JobState> PollMany(std::span<const JobRef> jobs) override { return inner_.PollMany(jobs); }
+  std::vector<bool> Cancel(std::span<const JobRef> jobs) override { return std::vector<bool>(jobs.size(), true); }
+
+ private:
+  Launcher& inner_;
+};
+
+TEST(DriverRecovery, ASecondInterruptLeavesTheJobsForTheNextRun) {
+  World world(2);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  DeafLauncher deaf(world.launcher);
+  int calls = 0;
+  {
+    Store store = world.OpenStore();
+    FakeClock clock;
+    const RunSummary stopped = RunSweep(ParseSweep(world.yaml, "test.yaml"), world.options,
+                                        {store, deaf, clock,
+                                         [](const RunSpec&) {
+                                           return MemoryForecast{1, {}};
+                                         },
+                                         world.observer, [&] { return calls++ > 5 ? 2 : 0; }});
+    EXPECT_TRUE(stopped.interrupted);
+    EXPECT_EQ(stopped.live_jobs, 1);
+  }
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry); };
+  EXPECT_EQ(world.Run().ok, 2);
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+}
+
+TEST(DriverRecovery, ResultsOfAJobThatIsGoneAreCollectedFirst) {
+  World world(2);
+  ASSERT_FALSE(RunUntilKilled(world, 25));
+  ASSERT_FALSE(world.launcher.jobs.empty());
+  // It ran to its end while no driver looked, and the scheduler has forgotten it.
+  auto entry = world.launcher.jobs.begin()->second;
+  if (world.measured.empty()) world.Finish(entry);
+  world.launcher.jobs.clear();
+  const RunSummary summary = world.Run();
+  EXPECT_EQ(summary.ok, 2);
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+}
+
+TEST(DriverRecovery, AnIntentWithoutItsFileIsSubmittedAllTheSame) {
+  World world(2);
+  world.launcher.on_submit = [](const LaunchJob&) { throw Killed(); };
+  EXPECT_THROW(world.Run(), Killed);
+  std::filesystem::remove_all(world.dir / "jobs");
+  world.launcher.on_submit = [](const LaunchJob&) {};
+  EXPECT_EQ(world.Run().ok, 2);
+  EXPECT_EQ(world.observer.start.adopted_jobs, 1);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results"), 2);
+}
+
+TEST(DriverRecovery, ADamagedJobFileOfAnIntentIsMadeAgain) {
+  World world(1);
+  world.launcher.on_submit = [](const LaunchJob& job) {
+    std::ofstream(job.job_file) << "{";
+    throw Killed();
+  };
+  EXPECT_THROW(world.Run(), Killed);
+  world.launcher.on_submit = [](const LaunchJob&) {};
+  EXPECT_EQ(world.Run().ok, 1);
+}
+
+TEST(DriverRecovery, AnIntentNobodyCanMakeAgainIsLostAndItsPointsPlanned) {
+  World world(2);
+  world.yaml += "launch: {bundle: 2}\n";
+  world.launcher.on_submit = [](const LaunchJob&) { throw Killed(); };
+  EXPECT_THROW(world.Run(), Killed);
+  std::filesystem::remove_all(world.dir / "jobs");
+  world.launcher.on_submit = [](const LaunchJob&) {};
+  // The intent holds a point that the edited sweep no longer has.
+  world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {seed: [1]}\n";
+  EXPECT_EQ(world.Run().ok, 1);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state = 'lost'"), 1);
+}
+
+TEST(DriverRecovery, AJobOnAnotherLauncherIsNotDoubled) {
+  World world(1);
+  world.launcher.on_submit = [](const LaunchJob&) { throw Killed(); };
+  EXPECT_THROW(world.Run(), Killed);
+  class Other final : public Launcher {
+   public:
+    const std::string& name() const override { return name_; }
+    LauncherStatus Probe() override { return {true, "", ""}; }
+    std::vector<LaunchFile> Render(std::span<const LaunchJob>) override { return {}; }
+    std::vector<Submission> Submit(std::span<const LaunchJob>) override {
+      return ADD_FAILURE(), std::vector<Submission>();
+    }
+    std::vector<JobState> PollMany(std::span<const JobRef>) override { return {}; }
+    std::vector<bool> Cancel(std::span<const JobRef>) override { return {}; }
+
+   private:
+    std::string name_ = "other";
+  } other;
+  Store store = world.OpenStore();
+  FakeClock clock;
+  try {
+    RunSweep(ParseSweep(world.yaml, "test.yaml"), world.options,
+             {store, other, clock,
+              [](const RunSpec&) {
+                return MemoryForecast{1, {}};
+              },
+              world.observer, [] { return 0; }});
+    FAIL() << "it went on";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("--launcher fake"));
+  }
+}
+
+TEST(DriverRecovery, ALauncherThatDoesNotAnswerForAWhileLosesNothing) {
+  World world(3);
+  int calls = 0;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    if (++calls % 4 != 0) throw Error(ErrorKind::kInfrastructure, "no answer");
+    world.Finish(entry);
+  };
+  EXPECT_EQ(world.Run().ok, 3);
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+}
+
+TEST(DriverRecovery, ALauncherThatStaysSilentEndsTheRunAndItsJobsAreAdoptedLater) {
+  World world(2);
+  world.launcher.on_poll = [&](FakeLauncher::Entry&) { throw Error(ErrorKind::kInfrastructure, "no answer"); };
+  EXPECT_THROW(world.Run(), Error);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry); };
+  EXPECT_EQ(world.Run().ok, 2);
+  EXPECT_EQ(world.observer.start.adopted_jobs, 1);
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+}
+
+TEST(CancelJobs, EndsAndCollectsWhatADriverLeft) {
+  World world(2);
+  AbandonAJob(world);
+  Store store = world.OpenStore();
+  FakeClock clock;
+  EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, world.launcher, clock, [] { return false; }), 0);
+  EXPECT_THAT(store.LiveJobs("test"), IsEmpty());
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'cancelled'"), 1);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state = 'cancelled'"), 1);
+}
+
+TEST(CancelJobs, GivesUpOnAJobThatDoesNotEnd) {
+  World world(1);
+  AbandonAJob(world);
+  Store store = world.OpenStore();
+  FakeClock clock;
+  DeafLauncher deaf(world.launcher);
+  EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, deaf, clock, [] { return false; }), 1);
+  EXPECT_THAT(store.LiveJobs("test"), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace ridgeline

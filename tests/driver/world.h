@@ -1,0 +1,130 @@
+// A sweep, a store on disk, a launcher in this process and a clock that never waits: all a driver needs. The store and
+// the launcher outlive any driver, as in the world they do.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "driver/driver.h"
+#include "run/result.h"
+#include "tests/base/temp_dir.h"
+#include "tests/fakes/fake_launcher.h"
+
+namespace ridgeline {
+
+// Remembers what it is told.
+class RecordingObserver final : public RunObserver {
+ public:
+  void Started(const RunStart& s) override { start = s; }
+  void PointEnded(const std::string& label, const std::string& outcome, const RunProgress& progress) override {
+    ended.push_back(label + ": " + outcome);
+    last = progress;
+  }
+  void Note(const std::string& text) override { notes.push_back(text); }
+  bool WantsProgress(int64_t) override { return wants_progress; }
+  void Progress(const RunProgress& progress) override { progresses.push_back(progress); }
+
+  RunStart start;
+  RunProgress last;
+  std::vector<std::string> ended;
+  std::vector<std::string> notes;
+  std::vector<RunProgress> progresses;
+  bool wants_progress = false;
+};
+
+// Thrown where a test kills the driver. Not an Error: nothing may catch it.
+struct Killed {};
+
+// Every look at the time is a chance to be killed.
+class KillableClock final : public Clock {
+ public:
+  explicit KillableClock(const std::function<void()>& step) : step_(step) {}
+  int64_t MonotonicNs() const override { return Step(), clock_.MonotonicNs(); }
+  int64_t UnixNs() const override { return Step(), clock_.UnixNs(); }
+  void SleepNs(int64_t duration_ns) override { Step(), clock_.SleepNs(duration_ns); }
+
+ private:
+  void Step() const {
+    if (step_) step_();
+  }
+  const std::function<void()>& step_;
+  FakeClock clock_;
+};
+
+class World {
+ public:
+  explicit World(int points = 4) {
+    std::string seeds;
+    for (int i = 1; i <= points; ++i) seeds += (i > 1 ? ", " : "") + std::to_string(i);
+    yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {seed: [" + seeds + "]}\n";
+    options.program = "/bin/false";
+    options.jobs_dir = dir / "jobs";
+    options.trainer = {"/bin/false"};
+    launcher.on_poll = [this](FakeLauncher::Entry& entry) { Finish(entry); };
+  }
+
+  // Writes a result for each of the job's points and ends it.
+  void Finish(FakeLauncher::Entry& entry, RunStatus status = RunStatus::kOk) {
+    for (const std::string& id : PointsOf(entry.job)) WriteResult(entry.job.job_dir, id, status);
+    entry.phase = JobPhase::kEnded;
+  }
+
+  void WriteResult(const std::filesystem::path& job_dir, const std::string& id, RunStatus status = RunStatus::kOk) {
+    RunResult result;
+    result.point_id = id;
+    result.status = status;
+    if (status != RunStatus::kOk) result.message = "because";
+    result.throughput.steady_tokens_per_s = 1234;
+    MakeDirs(job_dir / "results");
+    WriteFileAtomic(ResultFile(job_dir, id), DumpJson(EncodeResult(result)));
+    ++measured[id];
+  }
+
+  static std::vector<std::string> PointsOf(const LaunchJob& job) {
+    std::vector<std::string> ids;
+    for (const JobPoint& point : DecodeJob(ReadJsonFile(job.job_file), job.job_file.string()).points) {
+      ids.push_back(point.id);
+    }
+    return ids;
+  }
+
+  Store OpenStore() { return Store::Open(dir / "test.db", Store::Mode::kReadWrite); }
+
+  // One `ridgeline run`. Throws Killed where `step` does.
+  RunSummary Run() {
+    observer = RecordingObserver();
+    observer.wants_progress = wants_progress;
+    Store store = OpenStore();
+    KillableClock clock(step);
+    clock.SleepNs(later_ns);
+    options.sweep_text = yaml;
+    return RunSweep(ParseSweep(yaml, "test.yaml"), options,
+                    {store, launcher, clock,
+                     [this](const RunSpec& spec) {
+                       return MemoryForecast{forecast ? forecast(spec) : 1000, {}};
+                     },
+                     observer, [this] { return interrupts ? interrupts() : 0; }});
+  }
+
+  Table Query(const std::string& sql) { return OpenStore().Query(sql); }
+  int64_t Count(const std::string& sql) { return std::get<int64_t>(Query(sql).rows.at(0).at(0)); }
+
+  TempDir dir;
+  std::string yaml;
+  DriverOptions options;
+  FakeLauncher launcher;
+  RecordingObserver observer;
+  bool wants_progress = false;
+  int64_t later_ns = 0;  // the run's clock starts so much later
+  std::function<int64_t(const RunSpec&)> forecast;
+  std::function<int()> interrupts;
+  std::function<void()> step;           // called often; throws Killed
+  std::map<std::string, int> measured;  // point id -> times a job measured it
+};
+
+}  // namespace ridgeline
