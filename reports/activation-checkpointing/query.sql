@@ -1,0 +1,111 @@
+-- One row a run: its configuration, its figures, and what they are against its neighbours'.
+-- :sweep names the sweep whose points are wanted; NULL: every run in the store.
+WITH
+named AS MATERIALIZED (
+  SELECT
+    point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size, checkpointing,
+    provenance, emulated, device_name, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_p95_ns, step_cv,
+    planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes, planned_optimizer_bytes,
+    planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message, environment, command,
+    status = 'ok' AS ok,
+    -- Everything that changes a step's work but the two axes compared here; what is usual is left unsaid.
+    model
+      || CASE WHEN model GLOB family || '-[0-9]*x[0-9]*'
+              THEN ' (heads ' || heads || '/' || kv_heads || ' of ' || head_dim || ', ffn ' || ffn
+                   || ', vocabulary ' || vocab || ')'
+              ELSE '' END
+      || ', ' || precision
+      || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
+      || ', sequence ' || seq_length
+      || CASE WHEN grad_accumulation > 1 THEN ', accumulation ' || grad_accumulation ELSE '' END
+      || CASE WHEN dropout > 0 THEN ', dropout ' || dropout ELSE '' END
+      || CASE WHEN optimizer <> CASE family WHEN 'stack' THEN 'adam' ELSE 'adamw' END
+              THEN ', ' || optimizer ELSE '' END
+      || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END
+      || CASE WHEN shard <> 'none' THEN ', sharded' ELSE '' END
+      || CASE WHEN communicator <> 'self' THEN ', ' || communicator || ' communicator' ELSE '' END
+      || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END AS panel,
+    CASE checkpointing
+      WHEN 'none' THEN 'no activation checkpointing'
+      WHEN 'selective' THEN 'selective activation checkpointing'
+      WHEN 'full' THEN 'full activation checkpointing'
+      ELSE 'activation checkpointing ' || checkpointing
+    END AS policy_words,
+    -- From the policy that recomputes least; full/K by its K.
+    CASE checkpointing WHEN 'none' THEN 0 WHEN 'selective' THEN 1 WHEN 'full' THEN 2
+                       ELSE 2 + CAST(substr(checkpointing, 6) AS INTEGER) END AS policy_rank,
+    CASE status
+      WHEN 'ok' THEN NULL
+      WHEN 'oom_device' THEN 'out of memory'
+      WHEN 'oom_host' THEN 'out of memory'
+      WHEN 'skipped_predicted_oom' THEN 'predicted out of memory'
+      WHEN 'timeout' THEN 'time limit passed'
+      WHEN 'node_failed' THEN 'node failed'
+      ELSE status
+    END AS failure,
+    status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
+    CAST(evidence ->> '$.wanted_bytes' AS INTEGER) AS evidence_wanted_bytes,
+    CAST(evidence ->> '$.available_bytes' AS INTEGER) AS evidence_available_bytes
+  FROM runs
+  WHERE :sweep IS NULL OR point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep)
+),
+-- What a run is compared with: no activation checkpointing at the same batch, of its own provenance, on its device; …
+no_checkpointing AS (
+  SELECT panel, batch_size, provenance, emulated, device_name, min(step_median_ns) AS none_step_ns
+  FROM named
+  WHERE ok AND checkpointing = 'none'
+  GROUP BY panel, batch_size, provenance, emulated, device_name
+),
+-- … that one's plan, the same whether it was run, predicted, or did not fit; …
+plans AS (
+  SELECT panel, batch_size, min(coalesce(planned_peak_bytes, evidence_wanted_bytes)) AS none_peak_bytes
+  FROM named
+  WHERE checkpointing = 'none' AND provenance <> 'published'
+  GROUP BY panel, batch_size
+),
+-- … and the first run of its panel. (SQLite takes the columns beside a lone min() from the row that has it.)
+firsts AS (
+  SELECT
+    panel, provenance, emulated, device_name, min(printf('%08d %08d %s', batch_size, policy_rank, point_id)) AS rank,
+    point_id AS first_point_id, policy_words AS first_words, batch_size AS first_batch,
+    steady_tokens_per_s AS first_steady_tokens_per_s, cold_tokens_per_s AS first_cold_tokens_per_s,
+    planned_peak_bytes AS first_planned_peak_bytes
+  FROM named
+  WHERE ok
+  GROUP BY panel, provenance, emulated, device_name
+),
+figured AS (
+  SELECT
+    *,
+    point_id = first_point_id AS is_first,
+    CASE WHEN out_of_memory THEN coalesce(evidence_wanted_bytes, planned_peak_bytes) END AS wanted_bytes,
+    CASE WHEN out_of_memory THEN evidence_available_bytes END AS available_bytes,
+    CASE WHEN ok AND checkpointing <> 'none'
+         THEN 100.0 * (step_median_ns - none_step_ns) / none_step_ns END AS recompute_overhead_percent,
+    CASE WHEN ok AND checkpointing <> 'none' AND provenance <> 'published'
+         THEN 100.0 * (none_peak_bytes - planned_peak_bytes) / none_peak_bytes END AS memory_saved_percent
+  FROM named
+  LEFT JOIN no_checkpointing USING (panel, batch_size, provenance, emulated, device_name)
+  LEFT JOIN plans USING (panel, batch_size)
+  LEFT JOIN firsts USING (panel, provenance, emulated, device_name)
+)
+SELECT
+  panel, model, precision, seq_length, ranks, checkpointing, batch_size, 'batch ' || batch_size AS batch,
+  failure, coalesce(failure, 'ok') AS outcome, out_of_memory, wanted_bytes, available_bytes,
+  steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_p95_ns, step_cv,
+  recompute_overhead_percent, memory_saved_percent,
+  CASE WHEN recompute_overhead_percent IS NOT NULL THEN batch_size END AS compared_batch,
+  CASE WHEN ok THEN is_first END AS is_first,
+  CASE WHEN ok THEN steady_tokens_per_s / first_steady_tokens_per_s END AS speedup,
+  CASE WHEN ok THEN cold_tokens_per_s / first_cold_tokens_per_s END AS cold_speedup,
+  policy_words, first_words, first_batch, first_steady_tokens_per_s, first_planned_peak_bytes,
+  planned_peak_bytes, rss_peak_bytes,
+  planned_parameters_bytes AS parameters_bytes, planned_gradients_bytes AS gradients_bytes,
+  planned_optimizer_bytes AS optimizer_bytes, planned_activations_bytes AS activations_bytes,
+  planned_workspace_bytes AS workspace_bytes, planned_logits_bytes AS logits_bytes,
+  planned_peak_bytes - planned_parameters_bytes - coalesce(planned_gradients_bytes, 0)
+    - coalesce(planned_optimizer_bytes, 0) - coalesce(planned_activations_bytes, 0)
+    - coalesce(planned_workspace_bytes, 0) - coalesce(planned_logits_bytes, 0) AS other_bytes,
+  provenance, emulated, device_name, message, point_id, environment, command
+FROM figured
+ORDER BY family, size, model, precision, seq_length, panel, batch_size, policy_rank, point_id

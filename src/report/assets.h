@@ -1,0 +1,14 @@
+// The page's own style and script. Each hash is the base64 SHA-256 of the text, for the page's content security
+// policy: a test computes them again, and says what they must be after an edit.
+#pragma once
+
+#include <string_view>
+
+namespace ridgeline {
+
+extern const std::string_view kPageStyle;
+extern const std::string_view kPageStyleHash;
+extern const std::string_view kPageScript;
+extern const std::string_view kPageScriptHash;
+
+}  // namespace ridgeline

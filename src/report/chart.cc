@@ -1,0 +1,385 @@
+#include "report/chart.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "report/escape.h"
+
+namespace ridgeline {
+namespace {
+
+// Each has a contrast of at least 3:1 with white and with the dark page.
+constexpr std::array<std::string_view, 8> kPalette = {"#3b7dd8", "#d9730d", "#8a5cd1", "#1f9e7a",
+                                                      "#d6457f", "#a0822c", "#2a9bb5", "#7d8590"};
+constexpr std::string_view kFailureColour = "#d1432b";
+
+// Pixels. Text is taken to be 0.62 em a character, which no common sans-serif exceeds on average.
+constexpr double kFont = 12;
+constexpr double kSmallFont = 11;
+constexpr double kLine = 15;
+constexpr double kBar = 28;
+constexpr double kBarGap = 3;
+constexpr double kSlotGap = 14;
+constexpr double kClusterGap = 12;
+constexpr double kMaxLabel = 144;
+constexpr double kMaxPlot = 1120;
+constexpr double kMinPlot = 380;
+constexpr double kPlotHeight = 210;
+constexpr double kHeadroom = 20;  // above the plot, for the labels of the tallest bars
+
+std::string_view Colour(size_t index) { return kPalette[index % kPalette.size()]; }
+
+double TextWidth(std::string_view text, double font) {
+  double width = 0;
+  while (!text.empty()) width += NextCodePoint(text) >= 0x1100 ? font : 0.62 * font;
+  return width;
+}
+
+std::string Fit(std::string_view text, double width, double font) {
+  return Shorten(text, static_cast<size_t>(std::max(2.0, width / (0.62 * font))));
+}
+
+struct Scale {
+  double divisor = 1;
+  std::string_view suffix;  // of every number: "K"
+  std::string axis;
+};
+
+Scale PickScale(const BarChart& chart, double max) {
+  static constexpr std::array<std::pair<double, std::string_view>, 5> kCounts = {
+      {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e4, "K"}, {0, ""}}};
+  static constexpr std::array<std::pair<double, std::string_view>, 5> kBytes = {
+      {{1e13, "TB"}, {1e10, "GB"}, {1e7, "MB"}, {1e4, "kB"}, {0, "B"}}};
+  if (chart.scale == AxisScale::kPlain) return {1, "", chart.axis};
+  const bool bytes = chart.scale == AxisScale::kBytes;
+  for (const auto& [from, unit] : bytes ? kBytes : kCounts) {
+    if (max < from) continue;
+    const double divisor = from == 0 ? 1 : bytes ? from / 10 : unit == "K" ? 1e3 : from;
+    return bytes ? Scale{divisor, "", std::string(unit)} : Scale{divisor, unit, chart.axis};
+  }
+  return {};
+}
+
+double Total(const Bar& bar) {
+  double total = 0;
+  for (const BarPart& part : bar.parts) total += part.value;
+  return std::isfinite(total) ? std::max(total, 0.0) : 0;
+}
+
+class Renderer {
+ public:
+  explicit Renderer(const BarChart& chart) : chart_(chart) {
+    double tallest = 0;
+    double wanted = 0;
+    for (const Slot& slot : chart.slots) {
+      for (const Bar& bar : slot.bars) tallest = std::max(tallest, Total(bar));
+      wanted = std::max(wanted, slot.wanted);
+    }
+    // A failure that wanted far more than any run took must not flatten the runs: its outline is cut at the top.
+    const double max = tallest > 0 ? std::max(tallest, std::min(wanted, 1.6 * tallest)) : wanted;
+    scale_ = PickScale(chart, max);
+    ticks_ = AxisTicks(max / scale_.divisor);
+    double label = kBar;
+    double name = 0;
+    size_t bars = 1;
+    for (const Slot& slot : chart.slots) {
+      bars = std::max(bars, slot.bars.size());
+      for (const std::string& text : {slot.label, slot.note, slot.cluster}) {
+        name = std::max(name, std::min(TextWidth(text, kFont), kMaxLabel));
+      }
+      for (const Bar& bar : slot.bars) label = std::max(label, TextWidth(Number(Total(bar)), kSmallFont) + 2);
+      label = std::max(label, TextWidth(Number(slot.wanted), kSmallFont) / static_cast<double>(bars));
+    }
+    bar_width_ = std::min(label, 1.6 * kBar);
+    slot_width_ = std::max(static_cast<double>(bars) * (bar_width_ + kBarGap) - kBarGap, name) + kSlotGap;
+    for (const double tick : ticks_) left_ = std::max(left_, TextWidth(Tick(tick), kSmallFont) + 14);
+  }
+
+  std::string Render() {
+    const std::vector<std::span<const Slot>> rows = BreakIntoRows();
+    double plot_width = kMinPlot;
+    for (const auto& row : rows) plot_width = std::max(plot_width, RowWidth(row));
+    width_ = left_ + plot_width + 8;
+    for (const auto& row : rows) DrawRow(row, plot_width);
+    DrawLegend();
+    const std::string id = EscapeHtml(chart_.id);
+    std::string svg = fmt::format(
+        R"(<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{0}-title {0}-desc" width="{1:.0f}" )"
+        R"(height="{2:.0f}" viewBox="0 0 {1:.0f} {2:.0f}" fill="currentColor" font-size="{3}" )"
+        R"(font-family="system-ui, Helvetica, Arial, sans-serif">)"
+        "\n<title id=\"{0}-title\">{4}</title>\n<desc id=\"{0}-desc\">{5}</desc>\n",
+        id, width_, y_, kFont, EscapeHtml(chart_.title), EscapeHtml(chart_.description));
+    svg += Patterns() + body_ + "</svg>\n";
+    return svg;
+  }
+
+ private:
+  // As many slots a row as fit; between clusters where that leaves the row at least half full.
+  std::vector<std::span<const Slot>> BreakIntoRows() const {
+    std::vector<std::span<const Slot>> rows;
+    std::span<const Slot> rest(chart_.slots);
+    while (!rest.empty()) {
+      size_t count = 1;
+      while (count < rest.size() && RowWidth(rest.first(count + 1)) <= kMaxPlot) ++count;
+      size_t end = count;
+      while (end < rest.size() && end > 0 && !StartsCluster(rest, end)) --end;
+      if (end >= (count + 1) / 2) count = end;
+      rows.push_back(rest.first(count));
+      rest = rest.subspan(count);
+    }
+    return rows;
+  }
+
+  static bool StartsCluster(std::span<const Slot> row, size_t i) {
+    return i > 0 && row[i].cluster != row[i - 1].cluster;
+  }
+
+  double RowWidth(std::span<const Slot> row) const {
+    double width = 0;
+    for (size_t i = 0; i < row.size(); ++i) width += slot_width_ + (StartsCluster(row, i) ? kClusterGap : 0);
+    return width;
+  }
+
+  std::string Number(double value) const { return ShortNumber(value / scale_.divisor).append(scale_.suffix); }
+  std::string Tick(double tick) const {
+    return fmt::format("{:.10g}{}", tick, tick == 0 ? std::string_view() : scale_.suffix);
+  }
+
+  void Text(double x, double y, std::string_view anchor, double font, std::string_view text,
+            std::string_view extra = {}) {
+    body_ += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="{}" font-size="{}"{}>{}</text>)"
+                         "\n",
+                         x, y, anchor, font, extra, EscapeHtml(text));
+  }
+
+  void Line(double x1, double y1, double x2, double y2, double opacity) {
+    body_ += fmt::format(
+        R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="currentColor" stroke-opacity="{}"/>)"
+        "\n",
+        x1, y1, x2, y2, opacity);
+  }
+
+  std::string Paint(size_t colour, Fill fill, bool light) {
+    const std::string_view name = Colour(colour);
+    if (fill == Fill::kSolid) {
+      return light ? fmt::format(R"(fill="{0}" fill-opacity="0.35" stroke="{0}")", name)
+                   : fmt::format(R"(fill="{}")", name);
+    }
+    patterns_.emplace(colour % kPalette.size(), fill);
+    return fmt::format(R"svg(fill="url(#{}-{}{})" stroke="{}"{})svg", EscapeHtml(chart_.id),
+                       fill == Fill::kHatched ? "hatch" : "dots", colour % kPalette.size(), name,
+                       light ? R"( fill-opacity="0.5")" : "");
+  }
+
+  std::string Patterns() const {
+    if (patterns_.empty()) return {};
+    std::string out = "<defs>\n";
+    for (const auto& [colour, fill] : patterns_) {
+      const bool hatch = fill == Fill::kHatched;
+      out += fmt::format(R"(<pattern id="{}-{}{}" width="6" height="6" patternUnits="userSpaceOnUse"{}>)",
+                         EscapeHtml(chart_.id), hatch ? "hatch" : "dots", colour,
+                         hatch ? R"svg( patternTransform="rotate(45)")svg" : "");
+      out += fmt::format(R"(<rect width="6" height="6" fill="{}" fill-opacity="0.18"/>)", kPalette[colour]);
+      out += hatch ? fmt::format(R"(<rect width="2.5" height="6" fill="{}"/>)", kPalette[colour])
+                   : fmt::format(R"(<circle cx="3" cy="3" r="1.5" fill="{}"/>)", kPalette[colour]);
+      out += "</pattern>\n";
+    }
+    return out + "</defs>\n";
+  }
+
+  void DrawLegend() {
+    double x = left_;
+    y_ += kLine;
+    for (const LegendEntry& entry : chart_.legend) {
+      const std::string label = Fit(entry.label, 330, kFont);
+      const double advance = 18 + TextWidth(label, kFont) + 12;
+      if (x > left_ && x + advance > width_) {
+        x = left_;
+        y_ += kLine + 3;
+      }
+      const std::string paint = entry.outline
+                                    ? fmt::format(R"(fill="none" stroke="{}" stroke-dasharray="3 2")", kFailureColour)
+                                    : Paint(entry.colour, entry.fill, entry.light);
+      body_ += fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="11" height="11" rx="2" {}/>)"
+                           "\n",
+                           x + 0.5, y_ - 10, paint);
+      Text(x + 18, y_, "start", kFont, label);
+      x += advance;
+    }
+    y_ += 6;
+  }
+
+  double Y(double value) const {  // value in the chart's own unit
+    const double share = std::min(value / scale_.divisor / ticks_.back(), 1.0);
+    return bottom_ - share * kPlotHeight;
+  }
+
+  void DrawRow(std::span<const Slot> row, double plot_width) {
+    Text(0, y_ + 12, "start", kSmallFont, Fit(scale_.axis, left_ + 120, kSmallFont), R"( fill-opacity="0.75")");
+    y_ += kHeadroom + 10;
+    bottom_ = y_ + kPlotHeight;
+    for (const double tick : ticks_) {
+      const double y = bottom_ - tick / ticks_.back() * kPlotHeight;
+      if (tick > 0) Line(left_, y, left_ + plot_width, y, 0.14);
+      Text(left_ - 6, y + 4, "end", kSmallFont, Tick(tick), R"( fill-opacity="0.75")");
+    }
+    Line(left_, bottom_, left_ + plot_width, bottom_, 0.6);
+    double x = left_;
+    bool notes = false;
+    bool clusters = false;
+    for (const Slot& slot : row) {
+      notes = notes || !slot.note.empty();
+      clusters = clusters || !slot.cluster.empty();
+    }
+    double cluster_start = x;
+    const double cluster_y = bottom_ + 17 + (notes ? kLine : 0);
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (StartsCluster(row, i)) {
+        DrawCluster(row[i - 1].cluster, cluster_start, x, cluster_y);
+        x += kClusterGap;
+        cluster_start = x;
+      }
+      DrawSlot(row[i], x + slot_width_ / 2);
+      x += slot_width_;
+    }
+    if (!row.empty()) DrawCluster(row.back().cluster, cluster_start, x, cluster_y);
+    y_ = cluster_y + (clusters ? kLine + 10 : 0) + 6;
+  }
+
+  void DrawCluster(const std::string& cluster, double from, double to, double y) {
+    if (cluster.empty()) return;
+    Line(from + 6, y + 6, to - 6, y + 6, 0.4);
+    Text((from + to) / 2, y + 6 + kLine, "middle", kFont, Fit(cluster, to - from, kFont), R"( font-weight="600")");
+  }
+
+  void DrawSlot(const Slot& slot, double centre) {
+    body_ += fmt::format("<g><title>{}</title>\n", EscapeHtml(slot.title));
+    const auto bars = static_cast<double>(slot.bars.size());
+    double x = centre - (bars * (bar_width_ + kBarGap) - kBarGap) / 2;
+    for (const Bar& bar : slot.bars) {
+      DrawBar(bar, x);
+      x += bar_width_ + kBarGap;
+    }
+    if (!slot.failure.empty()) DrawFailure(slot, centre);
+    Text(centre, bottom_ + 16, "middle", kFont, Fit(slot.label, slot_width_, kFont));
+    if (!slot.note.empty()) {
+      Text(centre, bottom_ + 16 + kLine, "middle", kSmallFont, Fit(slot.note, slot_width_, kSmallFont),
+           R"( font-style="italic")");
+    }
+    body_ += "</g>\n";
+  }
+
+  void DrawBar(const Bar& bar, double x) {
+    if (bar.parts.empty()) return;
+    body_ += fmt::format("<g><title>{}</title>\n", EscapeHtml(bar.title));
+    double sum = 0;
+    double y = bottom_;
+    for (const BarPart& part : bar.parts) {
+      if (!std::isfinite(part.value) || part.value <= 0) continue;
+      sum += part.value;
+      const double top = Y(sum);
+      const double gap = sum > part.value ? std::min(1.0, (y - top) / 2) : 0;  // tells neighbours apart
+      body_ += fmt::format(R"(<rect x="{:.1f}" y="{:.2f}" width="{:.1f}" height="{:.2f}" {})", x, top, bar_width_,
+                           std::max(y - top - gap, 0.0), Paint(part.colour, bar.fill, bar.light));
+      body_ += part.title.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", EscapeHtml(part.title));
+      y = top;
+    }
+    Text(x + bar_width_ / 2, y - 5, "middle", kSmallFont, Number(sum));
+    body_ += "</g>\n";
+  }
+
+  void DrawFailure(const Slot& slot, double centre) {
+    const std::string colour = fmt::format(R"( fill="{}")", kFailureColour);
+    double y = bottom_;
+    const double inside = slot_width_ - 8;  // of the outline
+    const double room = slot.wanted > 0 ? inside - 4 : slot_width_;
+    const std::vector<std::string> lines = Words(slot.failure, room);
+    const double words_height = static_cast<double>(lines.size()) * kLine + 8;
+    if (slot.wanted > 0) {
+      const bool cut = slot.wanted / scale_.divisor > ticks_.back();
+      const double top = Y(slot.wanted);
+      const double half = inside / 2;
+      body_ += fmt::format(R"(<path d="M{0:.1f} {1:.1f}V{2:.1f}{3}{4:.1f}{5}V{1:.1f}" fill="{6}" fill-opacity="0.06" )"
+                           R"(stroke="{6}" stroke-dasharray="4 3"/>)"
+                           "\n",
+                           centre - half, bottom_, top, cut ? "M" : "H", centre + half,
+                           cut ? fmt::format(" {:.1f}", top) : "", kFailureColour);
+      // An arrow for what goes on beyond the axis.
+      Text(centre, top - 5, "middle", kSmallFont, cut ? "\xE2\x86\x91 " + slot.wanted_text : Number(slot.wanted),
+           colour);
+      if (bottom_ - top < words_height) y = top - kLine;
+    }
+    for (size_t i = lines.size(); i-- > 0; y -= kLine) {
+      Text(centre, y - 7, "middle", kSmallFont, Fit(lines[i], room, kSmallFont), colour);
+    }
+  }
+
+  // Lines of whole words; a fourth line and more are left to the title.
+  static std::vector<std::string> Words(std::string_view text, double width) {
+    std::vector<std::string> lines;
+    while (!text.empty()) {
+      const size_t space = text.find(' ');
+      const std::string word(text.substr(0, space));
+      text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+      if (!lines.empty() && TextWidth(lines.back() + " " + word, kSmallFont) <= width) {
+        lines.back() += " " + word;
+      } else if (lines.size() < 3) {
+        lines.push_back(word);
+      } else {
+        lines.back() += "\xE2\x80\xA6";
+        break;
+      }
+    }
+    return lines;
+  }
+
+  const BarChart& chart_;
+  Scale scale_;
+  std::vector<double> ticks_;  // in the scale's unit
+  double bar_width_ = 0;
+  double slot_width_ = 0;
+  double left_ = 0;  // where the plot begins
+  double width_ = 0;
+  double y_ = 0;       // how far down has been drawn
+  double bottom_ = 0;  // the base line of the row being drawn
+  std::set<std::pair<size_t, Fill>> patterns_;
+  std::string body_;
+};
+
+}  // namespace
+
+std::string RenderBarChart(const BarChart& chart) { return Renderer(chart).Render(); }
+
+std::vector<double> AxisTicks(double max) {
+  if (!(max > 0) || !std::isfinite(max)) return {0, 1};
+  const double power = std::pow(10, std::floor(std::log10(max / 4)));
+  double step = power;
+  for (const double factor : {1.0, 2.0, 2.5, 5.0, 10.0}) {
+    step = factor * power;
+    if (max / step <= 5) break;
+  }
+  std::vector<double> ticks;
+  for (int i = 0; ticks.empty() || ticks.back() < max * (1 - 1e-9); ++i) ticks.push_back(i * step);
+  return ticks;
+}
+
+std::string ShortNumber(double value) {
+  const double magnitude = std::abs(value);
+  if (magnitude == 0) return "0";
+  if (magnitude >= 99.95) return fmt::format("{:.0f}", value);
+  if (magnitude < 0.001) return fmt::format("{:.1e}", value);
+  const int decimals = magnitude >= 9.995 ? 1 : magnitude >= 0.9995 ? 2 : 3;
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (text.find('.') != std::string::npos) text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,87 @@
+#include "report/escape.h"
+
+#include "base/text.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kEllipsis = "\xE2\x80\xA6";
+
+}  // namespace
+
+std::string EscapeHtml(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + text.size() / 8);
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const char32_t code = NextCodePoint(text);
+    switch (code) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '\n':
+        out += "&#10;";
+        break;
+      case '\t':
+        out += "&#9;";
+        break;
+      case '\r':
+        break;
+      default:
+        // XML has no place for U+FFFE and U+FFFF either.
+        if (IsControl(code) || (code & 0xFFFEU) == 0xFFFEU) {
+          out += kReplacement;
+        } else {
+          out += before.substr(0, before.size() - text.size());
+        }
+    }
+  }
+  return out;
+}
+
+std::string ScriptJson(const Json& value) {
+  std::string out;
+  // ASCII only, so that there is no character that XML, or a browser, reads otherwise than JSON.
+  for (const char c : value.dump(-1, ' ', true, Json::error_handler_t::replace)) {
+    switch (c) {
+      case '<':
+        out += "\\u003c";
+        break;
+      case '>':
+        out += "\\u003e";
+        break;
+      case '&':
+        out += "\\u0026";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string Shorten(std::string_view text, size_t limit) {
+  std::string_view rest = text;
+  size_t cut = 0;  // where limit - 1 code points end
+  for (size_t count = 0; !rest.empty(); ++count) {
+    if (count + 1 == limit) cut = text.size() - rest.size();
+    if (count == limit) return std::string(text.substr(0, cut)).append(kEllipsis);
+    NextCodePoint(rest);
+  }
+  return std::string(text);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,285 @@
+// report.yaml -> Report. Every fault names the file and the path to the value in it.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "report/report.h"
+#include "sweep/yaml.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kReportVersion = 1;
+
+constexpr std::pair<std::string_view, ValueStyle> kStyles[] = {
+    {"text", ValueStyle::kText},         {"integer", ValueStyle::kInteger},
+    {"count", ValueStyle::kCount},       {"bytes", ValueStyle::kBytes},
+    {"duration", ValueStyle::kDuration}, {"fraction", ValueStyle::kFraction},
+    {"percent", ValueStyle::kPercent},   {"signed_percent", ValueStyle::kSignedPercent},
+    {"factor", ValueStyle::kFactor},     {"flag", ValueStyle::kFlag},
+};
+
+constexpr std::pair<std::string_view, ReportColumn::Hide> kHides[] = {
+    {"never", ReportColumn::Hide::kNever},           {"in tables", ReportColumn::Hide::kInTables},
+    {"everywhere", ReportColumn::Hide::kEverywhere}, {"constant", ReportColumn::Hide::kConstant},
+    {"empty", ReportColumn::Hide::kEmpty},
+};
+
+// One mapping of the file. Every key asked for is known; Done() refuses the others.
+class Mapping {
+ public:
+  Mapping(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
+    if (!json.is_object()) Fail("this must be a mapping");
+  }
+
+  [[noreturn]] void Fail(const std::string& what) const {
+    throw Error(ErrorKind::kInvalidInput, where_ + ": " + what, "docs/reports.md describes report.yaml");
+  }
+
+  std::string Text(const char* key, bool required = false) {
+    const Json* value = Find(key, required);
+    if (value == nullptr) return {};
+    if (!value->is_string()) Fail(fmt::format("'{}' must be text", key));
+    return value->get<std::string>();
+  }
+
+  bool Flag(const char* key) {
+    const Json* value = Find(key, false);
+    if (value == nullptr) return false;
+    if (!value->is_boolean()) Fail(fmt::format("'{}' must be true or false", key));
+    return value->get<bool>();
+  }
+
+  template <typename T, size_t N>
+  T Choice(const char* key, const std::pair<std::string_view, T> (&choices)[N], T otherwise) {
+    const std::string text = Text(key);
+    if (text.empty()) return otherwise;
+    std::vector<std::string> names;
+    for (const auto& [name, value] : choices) {
+      if (name == text) return value;
+      names.emplace_back(name);
+    }
+    Fail(fmt::format("unknown {} '{}'{}; there are {}", key, text, DidYouMean(text, names), Join(names, ", ")));
+  }
+
+  // The items of a list, each with the path to it; none where the key is missing.
+  std::vector<std::pair<const Json*, std::string>> Items(const char* key, bool required = false) {
+    std::vector<std::pair<const Json*, std::string>> items;
+    const Json* value = Find(key, required);
+    if (value == nullptr) return items;
+    if (!value->is_array()) Fail(fmt::format("'{}' must be a list", key));
+    for (size_t i = 0; i < value->size(); ++i) {
+      items.emplace_back(&(*value)[i], fmt::format("{}: {}[{}]", where_, key, i));
+    }
+    return items;
+  }
+
+  // The entries of a mapping, each with the path to it.
+  std::vector<std::tuple<std::string, const Json*, std::string>> Entries(const char* key) {
+    std::vector<std::tuple<std::string, const Json*, std::string>> entries;
+    const Json* value = Find(key, false);
+    if (value == nullptr) return entries;
+    if (!value->is_object()) Fail(fmt::format("'{}' must be a mapping", key));
+    for (const auto& [name, entry] : value->items()) {
+      entries.emplace_back(name, &entry, fmt::format("{}: {}.{}", where_, key, name));
+    }
+    return entries;
+  }
+
+  const Json* Find(const char* key, bool required) {
+    known_.emplace_back(key);
+    const auto it = json_.find(key);
+    if (it != json_.end() && !it->is_null()) return &*it;
+    if (required) Fail(fmt::format("'{}' is missing", key));
+    return nullptr;
+  }
+
+  void Done() const {
+    for (const auto& [key, value] : json_.items()) {
+      if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+        Fail(fmt::format("unknown key '{}'{}", key, DidYouMean(key, known_)));
+      }
+    }
+  }
+
+ private:
+  const Json& json_;
+  std::string where_;
+  std::vector<std::string> known_;
+};
+
+ReportColumn LoadColumn(Mapping map) {
+  ReportColumn column;
+  column.name = map.Text("name", true);
+  column.label = map.Text("label", true);
+  column.group = map.Text("group");
+  column.unit = map.Text("unit");
+  column.help = map.Text("help");
+  column.style = map.Choice("style", kStyles, ValueStyle::kText);
+  column.hide = map.Choice("hide", kHides, ReportColumn::Hide::kNever);
+  map.Done();
+  return column;
+}
+
+ChartPart LoadPart(Mapping map) {
+  ChartPart part{map.Text("label", true), map.Text("column", true)};
+  map.Done();
+  return part;
+}
+
+ChartBar LoadBar(Mapping map) {
+  ChartBar bar;
+  bar.label = map.Text("label", true);
+  bar.light = map.Flag("light");
+  const std::string column = map.Text("column");
+  for (const auto& [json, where] : map.Items("stack")) bar.stack.push_back(LoadPart(Mapping(*json, where)));
+  if (column.empty() == bar.stack.empty()) map.Fail("a bar has a 'column' or a 'stack'");
+  if (!column.empty()) bar.stack.push_back({bar.label, column});
+  map.Done();
+  return bar;
+}
+
+ReportChart LoadChart(Mapping map) {
+  ReportChart chart;
+  chart.id = map.Text("id", true);
+  if (chart.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != std::string::npos) {
+    map.Fail("'id' may hold lowercase letters, digits and dashes");
+  }
+  chart.title = map.Text("title", true);
+  chart.note = map.Text("note");
+  chart.axis = map.Text("axis");
+  chart.style = map.Choice("style", kStyles, ValueStyle::kCount);
+  chart.label = map.Text("label", true);
+  chart.cluster = map.Text("cluster");
+  chart.wanted = map.Text("wanted");
+  for (const auto& [json, where] : map.Items("bars", true)) chart.bars.push_back(LoadBar(Mapping(*json, where)));
+  if (chart.bars.empty()) map.Fail("'bars' is empty");
+  map.Done();
+  return chart;
+}
+
+RowPick LoadPick(Mapping map) {
+  RowPick pick;
+  for (const auto& [column, json, where] : map.Entries("where")) {
+    for (const Json& value : json->is_array() ? *json : Json::array({*json})) {
+      if (value.is_structured()) map.Fail("'where' gives a column a value or a list of values");
+      pick.where[column].push_back(value.is_string() ? value.get<std::string>() : DumpJson(value));
+    }
+  }
+  pick.max = map.Text("max");
+  pick.min = map.Text("min");
+  if (!pick.max.empty() && !pick.min.empty()) map.Fail("a pick has 'max' or 'min', not both");
+  map.Done();
+  return pick;
+}
+
+Sentence LoadSentence(Mapping map) {
+  Sentence sentence;
+  for (const auto& [name, json, where] : map.Entries("picks")) sentence.picks[name] = LoadPick(Mapping(*json, where));
+  const std::string text = map.Text("text", true);
+  map.Done();
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const size_t open = std::min(rest.find('{'), rest.size());
+    const size_t close = std::min(rest.find('}'), rest.size());
+    Sentence::Piece piece{std::string(rest.substr(0, open)), {}, {}};
+    if (open < rest.size()) {
+      const std::string inside(rest.substr(open + 1, std::max(close, open + 1) - open - 1));
+      const size_t dot = inside.find('.');
+      piece.pick = inside.substr(0, dot);
+      if (close <= open || close == rest.size() || dot == std::string::npos || !sentence.picks.contains(piece.pick)) {
+        map.Fail("'text' has '{" + inside + "', but a figure is {pick.column} with one of the sentence's picks");
+      }
+      piece.column = inside.substr(dot + 1);
+    }
+    rest.remove_prefix(open == rest.size() ? open : close + 1);
+    sentence.pieces.push_back(std::move(piece));
+  }
+  return sentence;
+}
+
+Json ReadYaml(const fs::path& file) {
+  const auto place = [&](const Fault& fault) {
+    return Error(ErrorKind::kInvalidInput,
+                 fmt::format("{}:{}:{}: {}", file.string(), fault.place.line, fault.place.column, fault.message));
+  };
+  try {
+    std::vector<Fault> faults;
+    Json json = ToJsonValue(ParseYaml(ReadFile(file)), faults);
+    if (!faults.empty()) throw place(faults.front());
+    return json;
+  } catch (const Fault& fault) {
+    throw place(fault);
+  }
+}
+
+}  // namespace
+
+Report LoadReportFolder(const fs::path& folder) {
+  const fs::path file = folder / "report.yaml";
+  const Json json = ReadYaml(file);
+  Mapping map(json, file.string());
+  if (const Json* version = map.Find("version", true); *version != kReportVersion) {
+    map.Fail(fmt::format("version {}, but this program reads {}", DumpJson(*version), kReportVersion));
+  }
+  Report report;
+  report.name = folder.filename().string();
+  report.title = map.Text("title", true);
+  report.description = map.Text("description");
+  for (const auto& [note, where] : map.Items("notes")) {
+    if (!note->is_string()) map.Fail("'notes' must be a list of texts");
+    report.notes.push_back(note->get<std::string>());
+  }
+  std::set<std::string> names;
+  for (const auto& [item, where] : map.Items("columns", true)) {
+    Mapping column(*item, where);
+    report.columns.push_back(LoadColumn(column));
+    if (!names.insert(report.columns.back().name).second) {
+      column.Fail("the column '" + report.columns.back().name + "' is given twice");
+    }
+  }
+  names.clear();
+  for (const auto& [item, where] : map.Items("charts")) {
+    Mapping chart(*item, where);
+    report.charts.push_back(LoadChart(chart));
+    if (!names.insert(report.charts.back().id).second) chart.Fail("the id is given twice");
+  }
+  for (const auto& [item, where] : map.Items("conclusion")) {
+    report.conclusion.push_back(LoadSentence(Mapping(*item, where)));
+  }
+  map.Done();
+  report.sql = ReadFile(folder / "query.sql");
+  return report;
+}
+
+std::vector<std::pair<std::string, std::string>> ListReports() {
+  std::vector<std::pair<std::string, std::string>> reports;
+  for (const auto& entry : fs::directory_iterator(DataDir("reports"))) {
+    if (!fs::exists(entry.path() / "report.yaml")) continue;
+    const Report report = LoadReportFolder(entry.path());
+    reports.emplace_back(report.name, report.title);
+  }
+  std::sort(reports.begin(), reports.end());
+  return reports;
+}
+
+Report LoadReport(const std::string& name) {
+  // A name is one folder's: a path would read files from elsewhere.
+  const bool plain = !name.empty() && name.find('/') == std::string::npos && name.front() != '.';
+  const fs::path folder = DataDir("reports") / (plain ? name : "");
+  if (plain && fs::exists(folder / "report.yaml")) return LoadReportFolder(folder);
+  std::vector<std::string> names;
+  for (const auto& [known, title] : ListReports()) names.push_back(known);
+  throw Error(ErrorKind::kUsage, "there is no report '" + name + "'" + DidYouMean(name, names),
+              "the reports are " + Join(names, ", "));
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,83 @@
+// The same as a document: headings, sentences and tables.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "report/escape.h"
+#include "report/page.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr size_t kMaxText = 120;
+
+// One line of Markdown: escaped as the cells of a Markdown table are, so that there is one rule.
+std::string Line(const std::string& text) {
+  const std::string header = ToMarkdown({{Shorten(text, 2000)}, {}});
+  return header.substr(2, header.find('\n') - 4);
+}
+
+Table PanelTable(const Report& report, const Rows& rows, const Panel& panel) {
+  Table table;
+  const std::vector<const ReportColumn*> columns = TableColumns(report, rows, panel.rows);
+  for (const ReportColumn* column : columns) {
+    std::string heading = column->group.empty() ? column->label : column->group + ": " + column->label;
+    if (!column->unit.empty()) heading += ", " + column->unit;
+    table.columns.push_back(std::move(heading));
+  }
+  for (const size_t row : std::span(panel.rows).first(std::min(panel.rows.size(), kMaxTableRows))) {
+    auto& cells = table.rows.emplace_back();
+    for (const ReportColumn* column : columns) {
+      cells.emplace_back(Shorten(FormatValue(column->style, rows.At(row, column->name)), kMaxText));
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string RenderMarkdown(const Report& report, const Rows& rows, std::string_view sweep) {
+  const std::vector<Panel> panels = MakePanels(rows);
+  std::string out = "# " + Line(report.title) + "\n\n";
+  if (!report.description.empty()) out += Line(report.description) + "\n\n";
+  if (!sweep.empty()) out += "Sweep " + Line(std::string(sweep)) + ". ";
+  out += CountsSentence(rows, panels.size()) + "\n";
+  const size_t shown = std::min(panels.size(), kMaxPanels);
+  for (const Panel& panel : std::span(panels).first(shown)) {
+    out += "\n## " + Line(panel.title) + "\n";
+    const std::vector<std::string> conclusion = Conclude(report, rows, panel.rows);
+    if (!conclusion.empty()) out += "\n" + Line(Join(conclusion, " ")) + "\n";
+    const std::string provenance = ProvenanceSentence(rows, panel.rows);
+    if (!provenance.empty()) out += "\n" + Line(provenance) + "\n";
+    out += "\n" + ToMarkdown(PanelTable(report, rows, panel));
+    if (panel.rows.size() > kMaxTableRows) {
+      out += fmt::format("\nThe first {} of {} runs; the CSV and the JSON of this report hold all of them.\n",
+                         kMaxTableRows, panel.rows.size());
+    }
+  }
+  if (shown < panels.size()) {
+    out += fmt::format("\nThe first {} of {} panels; the CSV and the JSON of this report hold all of them.\n", shown,
+                       panels.size());
+  }
+  if (!report.notes.empty()) out += "\n## How to read this\n";
+  for (const std::string& note : report.notes) out += "\n" + Line(note) + "\n";
+  const std::vector<Environment> environments = DistinctEnvironments(rows);
+  if (!environments.empty()) out += "\n## Environment\n";
+  for (const Environment& environment :
+       std::span(environments).first(std::min(environments.size(), kMaxEnvironments))) {
+    Table table{{"fact", environments.size() > 1 ? fmt::format("of {} runs", environment.runs) : "value"}, {}};
+    for (const auto& [key, value] : environment.facts) table.rows.push_back({{Cell(key), Cell(Shorten(value, 2000))}});
+    if (!environment.command.empty()) {
+      table.rows.push_back({{Cell(std::string(environment.runs > 1 ? "command of the first run" : "command")),
+                             Cell(Shorten(environment.command, 2000))}});
+    }
+    out += "\n" + ToMarkdown(table);
+  }
+  if (environments.size() > kMaxEnvironments) {
+    out += fmt::format("\n{} more environments are not listed.\n", environments.size() - kMaxEnvironments);
+  }
+  return out;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,33 @@
+// The formats a report is written in, each from the same rows.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "report/chart.h"
+#include "report/report.h"
+#include "report/rows.h"
+
+namespace ridgeline {
+
+// What a page for people holds at most; CSV and JSON always hold every run.
+inline constexpr size_t kMaxPanels = 24;
+inline constexpr size_t kMaxTableRows = 100;
+inline constexpr size_t kMaxBars = 40;
+inline constexpr size_t kMaxEnvironments = 12;
+
+std::string RenderHtml(const Report& report, const Rows& rows, std::string_view sweep);
+std::string RenderMarkdown(const Report& report, const Rows& rows, std::string_view sweep);
+std::string RenderJson(const Report& report, const Rows& rows, std::string_view sweep);
+
+// A chart over a panel's rows; no slots where it has nothing to show. `id` is unique in the page.
+BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const size_t> panel, const std::string& id);
+
+// "6 runs in 2 panels: 5 ok, 1 failed."
+std::string CountsSentence(const Rows& rows, size_t panels);
+
+// "measured 5, predicted 1 (hatched)": where a panel's figures come from.
+std::string ProvenanceSentence(const Rows& rows, std::span<const size_t> panel);
+
+}  // namespace ridgeline

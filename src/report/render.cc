@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "report/page.h"
+#include "report/report.h"
+#include "report/rows.h"
+#include "store/store.h"
+
+namespace ridgeline {
+
+ReportFormat ReportFormatOf(const std::filesystem::path& file) {
+  std::string extension = file.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (extension == ".html" || extension == ".htm") return ReportFormat::kHtml;
+  if (extension == ".csv") return ReportFormat::kCsv;
+  if (extension == ".md") return ReportFormat::kMarkdown;
+  if (extension == ".json") return ReportFormat::kJson;
+  throw Error(ErrorKind::kUsage, "no report can be written as '" + file.string() + "'",
+              "the file's extension says the format: .html, .csv, .md or .json");
+}
+
+// Every run, and the panels in words. Rows by ToJson, which keeps the order of the columns.
+std::string RenderJson(const Report& report, const Rows& rows, std::string_view sweep) {
+  Json columns = Json::array();
+  for (const ReportColumn& column : report.columns) {
+    columns.push_back({{"name", column.name},
+                       {"label", column.group.empty() ? column.label : column.group + ": " + column.label},
+                       {"help", column.help}});
+  }
+  Json panels = Json::array();
+  const std::vector<Panel> all = MakePanels(rows);
+  for (const Panel& panel : all) {
+    panels.push_back(
+        {{"title", panel.title}, {"runs", panel.rows.size()}, {"conclusion", Conclude(report, rows, panel.rows)}});
+  }
+  Json environments = Json::array();
+  for (const Environment& environment : DistinctEnvironments(rows)) {
+    environments.push_back(
+        {{"facts", environment.facts}, {"command", environment.command}, {"runs", environment.runs}});
+  }
+  const Json head = {
+      {"report", report.name},         {"title", report.title},       {"sweep", sweep},
+      {"columns", std::move(columns)}, {"panels", std::move(panels)}, {"environments", std::move(environments)}};
+  std::string text = DumpJson(head, 2);
+  text.erase(text.find_last_of('}') - 1);
+  return text + ",\n  \"rows\": " + ToJson(rows.Shown()) + "}\n";
+}
+
+RenderedReport RenderRows(const Report& report, Table table, const RenderOptions& options) {
+  const Rows rows(report, std::move(table));
+  RenderedReport rendered;
+  rendered.runs = static_cast<int64_t>(rows.size());
+  for (size_t row = 0; row < rows.size(); ++row) rendered.failed += rows.Failed(row) ? 1 : 0;
+  switch (options.format) {
+    case ReportFormat::kHtml:
+      rendered.bytes = RenderHtml(report, rows, options.sweep);
+      break;
+    case ReportFormat::kCsv:
+      rendered.bytes = ToCsv(rows.Shown());
+      break;
+    case ReportFormat::kMarkdown:
+      rendered.bytes = RenderMarkdown(report, rows, options.sweep);
+      break;
+    case ReportFormat::kJson:
+      rendered.bytes = RenderJson(report, rows, options.sweep);
+      break;
+  }
+  return rendered;
+}
+
+RenderedReport Render(const Report& report, Store& store, const RenderOptions& options) {
+  std::map<std::string, std::string> parameters;
+  if (!options.sweep.empty()) {
+    store.Progress(options.sweep);  // throws for a sweep the store does not know
+    parameters["sweep"] = options.sweep;
+  }
+  return RenderRows(report, store.Query(report.sql, parameters), options);
+}
+
+}  // namespace ridgeline

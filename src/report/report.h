@@ -1,0 +1,140 @@
+// A report: a folder reports/NAME of data (query.sql asks the store, report.yaml says what the answer looks like)
+// rendered as a page, a table or a document. docs/reports.md describes the files. The code here knows kinds of charts
+// and columns, and no report by name.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/table.h"
+
+namespace ridgeline {
+
+class Store;
+
+// How a column's values are written for people.
+enum class ValueStyle {
+  kText,
+  kInteger,
+  kCount,          // "6.02K"
+  kBytes,          // "15.5 GB"
+  kDuration,       // nanoseconds: "850 ms"
+  kFraction,       // 0.012: "1.2 %"
+  kPercent,        // 12.3: "12.3 %"
+  kSignedPercent,  // 12.3: "+12.3 %"
+  kFactor,         // 7.94: "7.94 ×"
+  kFlag,           // 0 or 1: "no", "yes"
+};
+
+struct ReportColumn {
+  // Where a column is left out. kConstant (the same in every row that has a value) and kEmpty (no value but zeros) ask
+  // a panel's table; CSV and JSON have every column but those that only sentences use.
+  enum class Hide { kNever, kConstant, kEmpty, kInTables, kEverywhere };
+
+  std::string name;  // in the query's answer, and in CSV and JSON: with its unit
+  std::string label;
+  std::string group;  // neighbours with the same one share a heading
+  std::string unit;   // shown in headings: "tokens/s"; the same in all of a group
+  std::string help;   // one sentence
+  ValueStyle style = ValueStyle::kText;
+  Hide hide = Hide::kNever;
+};
+
+struct ChartPart {
+  std::string label;
+  std::string column;
+};
+
+struct ChartBar {
+  std::string label;
+  std::vector<ChartPart> stack;  // one part: a plain bar, whose label is the bar's
+  bool light = false;
+};
+
+struct ReportChart {
+  std::string id;
+  std::string title;
+  std::string note;  // below the title: what the bars are
+  std::string axis;
+  ValueStyle style = ValueStyle::kCount;
+  std::string label;    // the column whose text stands under the bars
+  std::string cluster;  // the column that gathers neighbours; may be empty
+  std::string wanted;   // the column of what a failed run wanted; may be empty
+  std::vector<ChartBar> bars;
+};
+
+// Picks one row of a panel: of those that meet every condition, the one with the largest (smallest) value, else the
+// first.
+struct RowPick {
+  std::map<std::string, std::vector<std::string>> where;  // column -> texts, one of which it must be
+  std::string max;
+  std::string min;
+};
+
+// Words with {pick.column} in them. Said only where every pick finds a row and every figure has a value.
+struct Sentence {
+  struct Piece {
+    std::string words;  // then, where `pick` is not empty, that row's value of `column`
+    std::string pick;
+    std::string column;
+  };
+  std::map<std::string, RowPick> picks;
+  std::vector<Piece> pieces;
+};
+
+struct Report {
+  std::string name;
+  std::string title;
+  std::string description;
+  std::vector<std::string> notes;  // how to read it, a paragraph each
+  std::vector<ReportColumn> columns;
+  std::vector<ReportChart> charts;
+  std::vector<Sentence> conclusion;
+  std::string sql;
+};
+
+// Columns every report's query must give, beside those it names itself.
+namespace report_columns {
+inline constexpr std::string_view kPanel = "panel";              // rows with the same text form a panel
+inline constexpr std::string_view kFailure = "failure";          // how a run failed, in words; NULL where it did not
+inline constexpr std::string_view kProvenance = "provenance";    // measured, predicted or published
+inline constexpr std::string_view kEmulated = "emulated";        // 1 or 0
+inline constexpr std::string_view kEnvironment = "environment";  // JSON object of texts, or NULL
+inline constexpr std::string_view kCommand = "command";          // what was run, or NULL
+}  // namespace report_columns
+
+// Throws Error(kUsage) for a name that is none, with the nearest; Error(kInvalidInput) for a folder that is wrong.
+Report LoadReport(const std::string& name);
+// The same from a folder, whatever its name.
+Report LoadReportFolder(const std::filesystem::path& folder);
+
+// Names and titles of the reports that are installed, sorted.
+std::vector<std::pair<std::string, std::string>> ListReports();
+
+enum class ReportFormat { kHtml, kCsv, kMarkdown, kJson };
+
+// By the extension: .html .htm .csv .md .json. Throws Error(kUsage) for any other.
+ReportFormat ReportFormatOf(const std::filesystem::path& file);
+
+struct RenderOptions {
+  std::string sweep;  // only this sweep's points; empty: every run in the store
+  ReportFormat format = ReportFormat::kMarkdown;
+};
+
+struct RenderedReport {
+  std::string bytes;
+  int64_t runs = 0;
+  int64_t failed = 0;
+};
+
+// Throws Error(kUsage) for an unknown sweep, Error(kInvalidInput) where the query's answer lacks a column.
+RenderedReport Render(const Report& report, Store& store, const RenderOptions& options);
+
+// The same over an answer that is at hand.
+RenderedReport RenderRows(const Report& report, Table rows, const RenderOptions& options);
+
+}  // namespace ridgeline

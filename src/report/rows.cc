@@ -1,0 +1,189 @@
+#include "report/rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace ridgeline {
+
+Rows::Rows(const Report& report, Table table) : report_(report), table_(std::move(table)) {
+  for (size_t c = 0; c < table_.columns.size(); ++c) index_.emplace(table_.columns[c], c);
+  std::vector<std::string> wanted;
+  for (const std::string_view name :
+       {report_columns::kPanel, report_columns::kFailure, report_columns::kProvenance, report_columns::kEmulated,
+        report_columns::kEnvironment, report_columns::kCommand}) {
+    wanted.emplace_back(name);
+  }
+  for (const ReportColumn& column : report.columns) wanted.push_back(column.name);
+  for (const ReportChart& chart : report.charts) {
+    for (const std::string& name : {chart.label, chart.cluster, chart.wanted}) {
+      if (!name.empty()) wanted.push_back(name);
+    }
+    for (const ChartBar& bar : chart.bars) {
+      for (const ChartPart& part : bar.stack) wanted.push_back(part.column);
+    }
+  }
+  for (const Sentence& sentence : report.conclusion) {
+    for (const Sentence::Piece& piece : sentence.pieces) {
+      if (!piece.pick.empty()) wanted.push_back(piece.column);
+    }
+    for (const auto& [name, pick] : sentence.picks) {
+      for (const auto& [column, texts] : pick.where) wanted.push_back(column);
+      for (const std::string& column : {pick.max, pick.min}) {
+        if (!column.empty()) wanted.push_back(column);
+      }
+    }
+  }
+  for (const std::string& name : wanted) {
+    if (index_.contains(name)) continue;
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("the report '{}' shows the column '{}', which its query.sql does not give{}", report.name,
+                            name, DidYouMean(name, table_.columns)),
+                "docs/reports.md lists the columns that every query must give");
+  }
+}
+
+const Cell& Rows::At(size_t row, std::string_view column) const {
+  static const Cell kNothing;
+  const auto it = index_.find(column);
+  if (it == index_.end() || it->second >= table_.rows[row].size()) return kNothing;
+  return table_.rows[row][it->second];
+}
+
+std::optional<double> Rows::Number(size_t row, std::string_view column) const {
+  const Cell& cell = At(row, column);
+  double value = NAN;
+  if (const auto* integer = std::get_if<int64_t>(&cell)) value = static_cast<double>(*integer);
+  if (const auto* number = std::get_if<double>(&cell)) value = *number;
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+Table Rows::Shown() const {
+  Table shown;
+  std::vector<size_t> from;
+  for (const ReportColumn& column : report_.columns) {
+    if (column.hide == ReportColumn::Hide::kEverywhere) continue;
+    shown.columns.push_back(column.name);
+    from.push_back(index_.at(column.name));
+  }
+  shown.rows.reserve(table_.rows.size());
+  for (const auto& row : table_.rows) {
+    auto& cells = shown.rows.emplace_back();
+    cells.reserve(from.size());
+    for (const size_t c : from) cells.push_back(c < row.size() ? row[c] : Cell{});
+  }
+  return shown;
+}
+
+std::vector<Panel> MakePanels(const Rows& rows) {
+  std::vector<Panel> panels;
+  std::unordered_map<std::string, size_t> index;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    std::string title = rows.Text(row, report_columns::kPanel);
+    const auto [it, is_new] = index.emplace(title, panels.size());
+    if (is_new) panels.push_back({std::move(title), {}});
+    panels[it->second].rows.push_back(row);
+  }
+  return panels;
+}
+
+std::vector<Environment> DistinctEnvironments(const Rows& rows) {
+  std::vector<Environment> environments;
+  std::unordered_map<std::string, size_t> by_text;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const auto* text = std::get_if<std::string>(&rows.At(row, report_columns::kEnvironment));
+    if (text == nullptr || text->empty() || *text == "{}") continue;
+    const auto [it, is_new] = by_text.emplace(*text, environments.size());
+    if (is_new) {
+      Environment& environment = environments.emplace_back();
+      const Json json = ParseJson(*text, "an environment in the store");
+      if (!json.is_object()) throw Error(ErrorKind::kInvalidInput, "an environment in the store is no mapping");
+      for (const auto& [key, value] : json.items()) {
+        environment.facts[key] = value.is_string() ? value.get<std::string>() : DumpJson(value);
+      }
+      environment.command = rows.Text(row, report_columns::kCommand);
+    }
+    ++environments[it->second].runs;
+  }
+  return environments;
+}
+
+std::vector<const ReportColumn*> TableColumns(const Report& report, const Rows& rows, std::span<const size_t> panel) {
+  std::vector<const ReportColumn*> columns;
+  for (const ReportColumn& column : report.columns) {
+    const auto all = [&](const auto& holds) { return std::all_of(panel.begin(), panel.end(), holds); };
+    bool hidden = column.hide == ReportColumn::Hide::kInTables || column.hide == ReportColumn::Hide::kEverywhere;
+    if (column.hide == ReportColumn::Hide::kConstant) {
+      std::string value;
+      hidden = all([&](size_t row) {
+        const std::string text = rows.Text(row, column.name);
+        if (value.empty()) value = text;
+        return text.empty() || text == value;
+      });
+    } else if (column.hide == ReportColumn::Hide::kEmpty) {
+      hidden = all([&](size_t row) {
+        const Cell& cell = rows.At(row, column.name);
+        return CellText(cell).empty() || rows.Number(row, column.name) == 0;
+      });
+    }
+    if (!hidden) columns.push_back(&column);
+  }
+  return columns;
+}
+
+const ReportColumn* FindColumn(const Report& report, std::string_view name) {
+  const auto it = std::find_if(report.columns.begin(), report.columns.end(),
+                               [&](const ReportColumn& column) { return column.name == name; });
+  return it == report.columns.end() ? nullptr : &*it;
+}
+
+std::string FormatValue(ValueStyle style, const Cell& cell) {
+  if (std::holds_alternative<std::monostate>(cell)) return "\xE2\x80\x93";
+  if (std::holds_alternative<std::string>(cell)) return std::get<std::string>(cell);
+  const auto* integer = std::get_if<int64_t>(&cell);
+  const double value = integer != nullptr ? static_cast<double>(*integer) : std::get<double>(cell);
+  if (!std::isfinite(value)) return CellText(cell);
+  // Beyond this a number of nanoseconds or bytes is no longer an int64_t.
+  const auto whole = static_cast<int64_t>(std::clamp(value, -9e18, 9e18));
+  const auto percent = [](double v, bool sign) {
+    std::string text = fmt::format("{:.1f}\xC2\xA0%", std::abs(v));
+    const bool zero = text.starts_with("0.0");
+    if (v < 0 && !zero) return "\xE2\x88\x92" + text;
+    return sign && !zero ? "+" + text : text;
+  };
+  switch (style) {
+    case ValueStyle::kCount:
+      return FormatCount(value);
+    case ValueStyle::kBytes:
+      return FormatBytes(whole);
+    case ValueStyle::kDuration:
+      return FormatDuration(whole);
+    case ValueStyle::kFraction:
+      return percent(100 * value, false);
+    case ValueStyle::kPercent:
+      return percent(value, false);
+    case ValueStyle::kSignedPercent:
+      return percent(value, true);
+    case ValueStyle::kFactor:
+      return fmt::format("{:.2f}\xC2\xA0\xC3\x97", value);
+    case ValueStyle::kFlag:
+      return value == 0 ? "no" : "yes";
+    case ValueStyle::kText:
+    case ValueStyle::kInteger:
+      break;
+  }
+  return CellText(cell);
+}
+
+std::string FormatInSentence(const ReportColumn& column, const Cell& cell) {
+  const std::string text = FormatValue(column.style, cell);
+  return column.unit.empty() ? text : text + " " + column.unit;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,73 @@
+// The query's answer, read by column name, and cut into panels.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/table.h"
+#include "report/report.h"
+
+namespace ridgeline {
+
+// Rows of one panel, in the query's order: indices into Rows.
+struct Panel {
+  std::string title;
+  std::vector<size_t> rows;
+};
+
+class Rows {
+ public:
+  // Throws Error(kInvalidInput) where the answer lacks a column that the report names.
+  Rows(const Report& report, Table table);
+
+  size_t size() const { return table_.rows.size(); }
+  const Table& table() const { return table_; }
+
+  const Cell& At(size_t row, std::string_view column) const;
+  std::string Text(size_t row, std::string_view column) const { return CellText(At(row, column)); }
+  std::optional<double> Number(size_t row, std::string_view column) const;  // nothing for text and for no value
+  bool Failed(size_t row) const { return !Text(row, report_columns::kFailure).empty(); }
+  bool Emulated(size_t row) const { return Number(row, report_columns::kEmulated).value_or(0) != 0; }
+
+  // The columns the report shows, in its order: what CSV and JSON hold.
+  Table Shown() const;
+
+ private:
+  const Report& report_;
+  Table table_;
+  std::map<std::string, size_t, std::less<>> index_;  // of the columns
+};
+
+std::vector<Panel> MakePanels(const Rows& rows);
+
+// A machine and its software that runs came from. The command differs from run to run: it tells no environments apart.
+struct Environment {
+  std::map<std::string, std::string> facts;
+  std::string command;  // of the first run
+  int64_t runs = 0;
+};
+
+std::vector<Environment> DistinctEnvironments(const Rows& rows);
+
+// The report's columns that a table over these rows shows.
+std::vector<const ReportColumn*> TableColumns(const Report& report, const Rows& rows, std::span<const size_t> panel);
+
+// The report's column of that name, else nullptr.
+const ReportColumn* FindColumn(const Report& report, std::string_view name);
+
+// A value for people; an en dash where there is none.
+std::string FormatValue(ValueStyle style, const Cell& cell);
+
+// The same inside a sentence: with its unit.
+std::string FormatInSentence(const ReportColumn& column, const Cell& cell);
+
+// The panel in words: the report's sentences that can be said of these rows. Figures that were not measured are marked.
+std::vector<std::string> Conclude(const Report& report, const Rows& rows, std::span<const size_t> panel);
+
+}  // namespace ridgeline

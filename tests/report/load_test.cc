@@ -1,0 +1,144 @@
+// report.yaml and query.sql: what a folder must hold, and what is said where it does not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "report/report.h"
+#include "report/rows.h"
+#include "tests/base/temp_dir.h"
+#include "tests/report/sample.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::HasSubstr;
+
+class LoadTest : public testing::Test {
+ protected:
+  Report Load(const std::string& yaml, const std::string& sql = "SELECT 1") {
+    WriteFileAtomic(dir_ / "report.yaml", yaml);
+    WriteFileAtomic(dir_ / "query.sql", sql);
+    return LoadReportFolder(dir_.path());
+  }
+
+  // The message of the error that loading throws.
+  std::string Refusal(const std::string& yaml) {
+    try {
+      Load(yaml);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+      return e.message();
+    }
+    ADD_FAILURE() << "loaded: " << yaml;
+    return {};
+  }
+
+  TempDir dir_;
+  const std::string head_ = "version: 1\ntitle: T\ncolumns:\n  - {name: panel, label: P}\n";
+};
+
+TEST_F(LoadTest, ReadsTheReportThatShips) {
+  const Report report = report_sample::ShippedReport();
+  EXPECT_EQ(report.name, "activation-checkpointing");
+  EXPECT_EQ(report.charts.size(), 2U);
+  EXPECT_THAT(report.sql, HasSubstr("FROM runs"));
+  for (const ReportColumn& column : report.columns) {
+    const bool bytes = column.style == ValueStyle::kBytes;
+    EXPECT_EQ(bytes, column.name.ends_with("_bytes")) << column.name << ": units stand in names";
+    if (column.style == ValueStyle::kDuration) {
+      EXPECT_TRUE(column.name.ends_with("_ns")) << column.name;
+    }
+  }
+}
+
+TEST_F(LoadTest, ReadsEveryPart) {
+  const Report report = Load(head_ +
+                             "  - {name: a_bytes, label: A, group: G, unit: u, help: H, style: bytes, hide: empty}\n"
+                             "charts:\n"
+                             "  - id: c-1\n    title: C\n    note: N\n    axis: x\n    style: bytes\n    label: panel\n"
+                             "    cluster: panel\n    wanted: a_bytes\n    bars:\n"
+                             "      - {label: one, column: a_bytes, light: true}\n"
+                             "      - {label: two, stack: [{label: p, column: a_bytes}]}\n"
+                             "conclusion:\n"
+                             "  - {picks: {x: {where: {panel: [a, 1]}, max: a_bytes}}, text: 'It is {x.a_bytes}!'}\n"
+                             "notes: [first, second]\n");
+  ASSERT_EQ(report.columns.size(), 2U);
+  EXPECT_EQ(report.columns[1].style, ValueStyle::kBytes);
+  EXPECT_EQ(report.columns[1].hide, ReportColumn::Hide::kEmpty);
+  ASSERT_EQ(report.charts.size(), 1U);
+  EXPECT_TRUE(report.charts[0].bars[0].light);
+  EXPECT_EQ(report.charts[0].bars[1].stack[0].label, "p");
+  const Sentence& sentence = report.conclusion.at(0);
+  EXPECT_EQ(sentence.picks.at("x").where.at("panel"), (std::vector<std::string>{"a", "1"}));
+  ASSERT_EQ(sentence.pieces.size(), 2U);
+  EXPECT_EQ(sentence.pieces[0].words, "It is ");
+  EXPECT_EQ(sentence.pieces[0].column, "a_bytes");
+  EXPECT_EQ(sentence.pieces[1].words, "!");
+  EXPECT_EQ(report.notes.size(), 2U);
+}
+
+TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
+  EXPECT_THAT(Refusal("title: [\n"), HasSubstr("report.yaml:2:1: not YAML"));
+  EXPECT_THAT(Refusal("title: a\ntitle: b\n"), HasSubstr("report.yaml:2:1: 'title' is given twice"));
+  EXPECT_THAT(Refusal("- a\n"), HasSubstr("must be a mapping"));
+  EXPECT_THAT(Refusal("title: T\ncolumns: []\n"), HasSubstr("'version' is missing"));
+  EXPECT_THAT(Refusal("version: 2\ntitle: T\ncolumns: []\n"), HasSubstr("version 2, but this program reads 1"));
+  EXPECT_THAT(Refusal("version: 1\ncolumns: []\n"), HasSubstr("'title' is missing"));
+  EXPECT_THAT(Refusal("version: 1\ntitle: 5\ncolumns: []\n"), HasSubstr("'title' must be text"));
+  EXPECT_THAT(Refusal("version: 1\ntitle: T\ncolumns: {}\n"), HasSubstr("'columns' must be a list"));
+  EXPECT_THAT(Refusal(head_ + "chart: []\n"), HasSubstr("unknown key 'chart', did you mean 'charts'?"));
+  EXPECT_THAT(Refusal(head_ + "  - {name: a}\n"), HasSubstr("columns[1]: 'label' is missing"));
+  EXPECT_THAT(Refusal(head_ + "  - {name: panel, label: Q}\n"),
+              HasSubstr("columns[1]: the column 'panel' is given twice"));
+  EXPECT_THAT(Refusal(head_ + "  - {name: a, label: A, style: byte}\n"),
+              HasSubstr("unknown style 'byte', did you mean 'bytes'?"));
+  const std::string chart = head_ + "charts:\n  - {id: c, title: C, label: panel, ";
+  EXPECT_THAT(Refusal(chart + "bars: []}\n"), HasSubstr("charts[0]: 'bars' is empty"));
+  EXPECT_THAT(Refusal(chart + "bars: [{label: x}]}\n"), HasSubstr("bars[0]: a bar has a 'column' or a 'stack'"));
+  EXPECT_THAT(Refusal(head_ + "charts:\n  - {id: 'a b', title: C, label: panel, bars: [{label: x, column: y}]}\n"),
+              HasSubstr("'id' may hold"));
+  const std::string sentence = head_ + "conclusion:\n  - {picks: {x: {}}, text: '";
+  for (const char* text : {"{y.a}", "{x}", "{x.a", "}{x.", "{"}) {
+    EXPECT_THAT(Refusal(sentence + text + "'}\n"), HasSubstr("conclusion[0]: 'text' has")) << text;
+  }
+  EXPECT_THAT(Refusal(head_ + "conclusion:\n  - {picks: {x: {min: a, max: b}}, text: t}\n"),
+              HasSubstr("'max' or 'min', not both"));
+}
+
+TEST_F(LoadTest, AQueryThatLacksAColumnIsNamed) {
+  const Report report = Load(head_ + "  - {name: steady, label: S}\n");
+  try {
+    RenderRows(report, {{"panel", "failure", "provenance", "emulated", "environment", "command", "stedy"}, {}}, {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.message(), HasSubstr("shows the column 'steady', which its query.sql does not give"));
+    EXPECT_THAT(e.message(), HasSubstr("did you mean 'stedy'?"));
+  }
+}
+
+TEST_F(LoadTest, ReportsAreFoundByNameAndNothingElseIs) {
+  MakeDirs(dir_ / "reports/one");
+  MakeDirs(dir_ / "reports/not-a-report");
+  WriteFileAtomic(dir_ / "reports/one/report.yaml", head_);
+  WriteFileAtomic(dir_ / "reports/one/query.sql", "SELECT 1");
+  MakeDirs(dir_ / "outside");
+  WriteFileAtomic(dir_ / "outside/report.yaml", head_);
+  WriteFileAtomic(dir_ / "outside/query.sql", "SELECT 1");
+  ::setenv("RIDGELINE_HOME", dir_.path().c_str(), 1);
+  EXPECT_EQ(LoadReport("one").name, "one");
+  EXPECT_EQ(ListReports(), (std::vector<std::pair<std::string, std::string>>{{"one", "T"}}));
+  for (const char* name : {"oen", "", "..", ".", "../outside", "one/../one", "/etc", "not-a-report"}) {
+    try {
+      LoadReport(name);
+      ADD_FAILURE() << name;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+      EXPECT_THAT(e.hint(), HasSubstr("the reports are one"));
+    }
+  }
+  ::unsetenv("RIDGELINE_HOME");
+}
+
+}  // namespace
+}  // namespace ridgeline

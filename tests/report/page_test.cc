@@ -1,0 +1,175 @@
+// The page as a whole: well-formed, self-contained, and alive in a browser with and without its style and script.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "report/assets.h"
+#include "tests/base/temp_dir.h"
+#include "tests/report/sample.h"
+#include "tests/report/xml.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+bool OnPath(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::string rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const size_t colon = std::min(rest.find(':'), rest.size());
+    if (std::filesystem::exists(std::filesystem::path(rest.substr(0, colon)) / program)) return true;
+    rest.erase(0, colon + 1);
+  }
+  return false;
+}
+
+std::string Base64(const std::string& bytes) {
+  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    for (size_t j = 0; j < 3; ++j) {
+      group = group << 8U | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    }
+    for (size_t j = 0; j < 4; ++j) {
+      out += i + j > bytes.size() ? '=' : kDigits[group >> (18 - 6 * j) & 0x3FU];
+    }
+  }
+  return out;
+}
+
+size_t CountOf(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  if (at == std::string::npos) {
+    ADD_FAILURE() << "no " << from;
+    return text;
+  }
+  return text.replace(at, from.size(), to);
+}
+
+class PageTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Store store = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+    report_sample::FillSample(store);
+    html_ = Render(report_sample::ShippedReport(), store, {"sample", ReportFormat::kHtml}).bytes;
+  }
+
+  // The page's elements after a browser has loaded it; its complaints go to `complaints`.
+  std::string Loaded(const std::string& html, std::string* complaints = nullptr) {
+    WriteFileAtomic(dir_ / "page.html", html);
+    const Captured run = ridgeline::Run(
+        {"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+         "--enable-logging=stderr", "--user-data-dir=" + (dir_ / "profile").string(), "--dump-dom",
+         "file://" + (dir_ / "page.html").string()},
+        int64_t{120} * 1'000'000'000);
+    EXPECT_TRUE(run.status.ok()) << Describe(run.status) << run.stderr_text;
+    if (complaints != nullptr) *complaints = run.stderr_text;
+    return run.stdout_text;
+  }
+
+  TempDir dir_;
+  std::string html_;
+};
+
+TEST_F(PageTest, IsWellFormedWithUniqueIdsThatAllRefer) {
+  const Elements elements = ParseXml(html_);
+  const std::set<std::string> ids(elements.ids.begin(), elements.ids.end());
+  EXPECT_EQ(ids.size(), elements.ids.size());
+  for (const std::string& reference : elements.references) EXPECT_THAT(ids, Contains(reference));
+  EXPECT_EQ(elements.Count("svg"), 6U);
+}
+
+TEST_F(PageTest, IsWellFormedToXmllintToo) {
+  if (!OnPath("xmllint")) GTEST_SKIP() << "xmllint is not installed; packages.txt has it (libxml2-utils)";
+  WriteFileAtomic(dir_ / "page.html", html_);
+  const Captured run = ridgeline::Run({"xmllint", "--noout", "--nonet", (dir_ / "page.html").string()});
+  EXPECT_TRUE(run.status.ok()) << run.stderr_text;
+}
+
+TEST_F(PageTest, FetchesNothing) {
+  const Elements elements = ParseXml(html_);
+  for (const char* name : {"link", "img", "image", "iframe", "object", "use", "base", "form"}) {
+    EXPECT_EQ(elements.Count(name), 0U) << name;
+  }
+  for (const char* name : {"src", "style", "srcset", "action"}) {
+    EXPECT_THAT(elements.attributes, Not(Contains(name)));
+  }
+  EXPECT_THAT(Replaced(html_, "http://www.w3.org/1999/xhtml", ""), Not(HasSubstr("https:")));
+  EXPECT_THAT(std::string(kPageStyle), Not(HasSubstr("url(")));
+  EXPECT_THAT(std::string(kPageStyle), Not(HasSubstr("@import")));
+}
+
+// After an edit of assets.cc: the hashes it must carry are in the failure.
+TEST_F(PageTest, AllowsItsOwnStyleAndScriptByHashAndNothingElse) {
+  const auto hash = [&](std::string_view text) {
+    WriteFileAtomic(dir_ / "text", text);
+    const std::string hex = ridgeline::Run({"sha256sum", (dir_ / "text").string()}).stdout_text.substr(0, 64);
+    std::string bytes;
+    for (size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+    return Base64(bytes);
+  };
+  EXPECT_EQ(kPageStyleHash, hash(kPageStyle));
+  EXPECT_EQ(kPageScriptHash, hash(kPageScript));
+  EXPECT_THAT(html_, HasSubstr("content=\"default-src 'none'; style-src 'sha256-" + std::string(kPageStyleHash) +
+                               "'; script-src 'sha256-" + std::string(kPageScriptHash) +
+                               "'; base-uri 'none'; form-action 'none'\""));
+  EXPECT_EQ(std::string(kPageStyle).find_first_of("<&"), std::string::npos);
+  EXPECT_EQ(std::string(kPageScript).find_first_of("<&"), std::string::npos);
+}
+
+TEST_F(PageTest, LivesInABrowserUnderItsOwnPolicy) {
+  if (!OnPath("chromium")) GTEST_SKIP() << "chromium is not installed; packages.txt has it";
+  std::string complaints;
+  const std::string page = Loaded(html_, &complaints);
+  EXPECT_THAT(complaints, Not(HasSubstr("Refused to")));
+  EXPECT_EQ(CountOf(page, "<tr class=\"failed\">"), 4U);
+  EXPECT_GT(CountOf(page, "<button"), 30U) << "the script did not run";
+  // A click on "steady" in the first table: smallest first, what has no value last.
+  const std::string click =
+      "<script>for (const b of document.querySelectorAll('table[data-sort] button')) "
+      "if (b.textContent === 'steady') b.click();</script></body>";
+  const std::string policy = html_.substr(html_.find("<meta http-equiv"),
+                                          html_.find("<meta name=\"viewport\"") - html_.find("<meta http-equiv"));
+  const std::string sorted = Loaded(Replaced(Replaced(html_, policy, ""), "</body>", click));
+  const size_t table = sorted.find("llama-25m, bf16, sequence 512</h2>");
+  ASSERT_NE(table, std::string::npos);
+  const std::string rows =
+      sorted.substr(sorted.find("<tbody>", table), sorted.find("</tbody>", table) - sorted.find("<tbody>", table));
+  std::vector<size_t> places;
+  for (const char* value : {"819.2", "963.7", "1024", "1456.3", "1542.0"}) {
+    places.push_back(rows.find("data-v=\"" + std::string(value)));
+    EXPECT_NE(places.back(), std::string::npos) << value;
+  }
+  places.push_back(rows.find("class=\"failed\""));
+  EXPECT_TRUE(std::is_sorted(places.begin(), places.end())) << rows;
+}
+
+TEST_F(PageTest, LosesOnlyLooksUnderTheStrictestPolicy) {
+  if (!OnPath("chromium")) GTEST_SKIP() << "chromium is not installed; packages.txt has it";
+  const std::string strict = Replaced(html_, "<head>",
+                                      "<head><meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
+                                      "'none'\"/>");
+  const std::string page = Loaded(strict);
+  EXPECT_EQ(CountOf(page, "<button"), 0U) << "the script ran";
+  EXPECT_EQ(CountOf(page, "<tr"), CountOf(html_, "<tr"));
+  EXPECT_EQ(CountOf(page, "<rect"), CountOf(html_, "<rect"));
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,45 @@
+// A store with runs of every kind that a report has to show, always the same.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "report/report.h"
+#include "run/spec.h"
+#include "store/store.h"
+
+namespace ridgeline::report_sample {
+
+// Adds runs to one sweep of a store.
+class Runs {
+ public:
+  explicit Runs(Store& store) : store_(store) {}
+
+  // A run of `spec` (field -> value), with plausible figures derived from its batch and policy; `edit` has the last
+  // word. Figures are zero where the status is not ok.
+  RunResult& Add(const Json& spec, RunStatus status = RunStatus::kOk);
+
+  // Puts them all into the store as the sweep `name`.
+  void Put(const std::string& name);
+
+ private:
+  Store& store_;
+  std::vector<Point> points_;
+  std::vector<RunResult> results_;
+};
+
+// Three panels: bf16 with a predicted out-of-memory point, fp32 with failures, a gpt with figures that were not
+// measured.
+void FillSample(Store& store);
+
+// The report that ships, from the source tree.
+Report ShippedReport();
+
+// Point ids are hashes of whole specs, which grow fields: each becomes "point-1", "point-2"… in order of appearance.
+std::string WithoutIds(std::string text);
+
+}  // namespace ridgeline::report_sample

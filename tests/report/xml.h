@@ -1,0 +1,42 @@
+// A strict reader of the XML that pages and charts are: fails the test on anything that is not well-formed.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ridgeline {
+
+struct Elements {
+  std::vector<std::string> names;       // in order of their start tags
+  std::vector<std::string> attributes;  // names, over all elements
+  std::vector<std::string> ids;
+  std::vector<std::string> references;  // of url(#…), href="#…", aria-labelledby
+  // Of every <text> and <rect>: its attributes, and the characters inside.
+  struct Shape {
+    std::string name;
+    std::vector<std::pair<std::string, std::string>> attributes;
+    std::string text;
+    std::string Attribute(std::string_view key) const {
+      for (const auto& [name, value] : attributes) {
+        if (name == key) return value;
+      }
+      return {};
+    }
+    double Number(std::string_view key) const {
+      const std::string value = Attribute(key);
+      return value.empty() ? 0 : std::stod(value);
+    }
+  };
+  std::vector<Shape> shapes;
+
+  size_t Count(std::string_view name) const {
+    return static_cast<size_t>(std::count(names.begin(), names.end(), name));
+  }
+};
+
+Elements ParseXml(std::string_view text);
+
+}  // namespace ridgeline
