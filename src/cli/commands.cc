@@ -1,0 +1,118 @@
+#include "cli/commands.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/version.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr std::array kCommands = {
+    Command{"plan", "show every point of a sweep, its predicted memory and verdict; submits nothing", PlanCommand},
+    Command{"run", "run a sweep's points that have no result yet, then report", RunCommand},
+    Command{"status", "show sweeps, how their points ended, and what runs now", StatusCommand},
+    Command{"cancel", "cancel a sweep's queued and running jobs", CancelCommand},
+    Command{"report", "render a report from the results: HTML, CSV, Markdown or JSON", ReportCommand},
+    Command{"query", "ask the results a question in SQL", QueryCommand},
+    Command{"db", "verify the results database", DbCommand},
+    Command{"exec", "run one job file on this node; launchers call this", ExecCommand},
+    Command{"doctor", "check what is installed, which launchers load and what this machine is", DoctorCommand},
+    Command{"completion", "print a completion script for bash", CompletionCommand},
+};
+
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  names.reserve(kCommands.size());
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  return names;
+}
+
+std::vector<std::string> OptionNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+[[noreturn]] void ThrowUsage(const CLI::App& app, const CLI::App* command, const CLI::ParseError& e) {
+  const std::string program = command == nullptr ? "ridgeline" : "ridgeline " + command->get_name();
+  std::string message = e.what();
+  std::string guess;
+  if (const std::vector<std::string> extras = app.remaining(true);
+      dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr && !extras.empty()) {
+    const std::string name = extras.front().substr(0, extras.front().find('='));
+    message = fmt::format("'{}' was not expected", extras.front());
+    guess = name.starts_with('-') ? DidYouMean(name, OptionNames(command == nullptr ? app : *command)) : "";
+  }
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}{}{}", command == nullptr ? "" : command->get_name() + ": ", message, guess),
+              fmt::format("see {} --help", program));
+}
+
+}  // namespace
+
+std::span<const Command> Commands() { return kCommands; }
+
+Action ParseCommandLine(int argc, const char* const* argv) {
+  // Shared because an action may look at it (completion does), and actions are copied.
+  const auto owner = std::make_shared<CLI::App>(
+      "Ridgeline measures how fast, and in how much memory, large language models train.", "ridgeline");
+  CLI::App& app = *owner;
+  app.set_version_flag("--version", "ridgeline " + std::string(kVersion), "print the version");
+  app.footer(
+      "A first run:\n"
+      "  ridgeline plan sweeps/demo.yaml      what would run, and whether it fits\n"
+      "  ridgeline run sweeps/demo.yaml       run it; interrupt and run again as you like\n"
+      "  ridgeline report activation-checkpointing -o report.html\n\n"
+      "Exit codes: 0 done, 1 regression found, 2 usage or bad input, 3 infrastructure, 4 inconclusive,\n"
+      "130 interrupted. Every command has its own --help.");
+  app.require_subcommand(0, 1);
+  std::vector<std::pair<CLI::App*, Action>> declared;
+  for (const Command& command : kCommands) {
+    CLI::App* self = app.add_subcommand(std::string(command.name), std::string(command.summary));
+    declared.emplace_back(self, command.declare(*self));
+  }
+
+  // CLI11 would take an unknown command for a stray argument.
+  const std::vector<std::string> names = CommandNames();
+  if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+    throw Error(ErrorKind::kUsage, fmt::format("there is no command '{}'{}", argv[1], DidYouMean(argv[1], names)),
+                "see ridgeline --help");
+  }
+  const auto chosen = [&]() -> const std::pair<CLI::App*, Action>* {
+    for (const auto& entry : declared) {
+      if (entry.first->parsed()) return &entry;
+    }
+    return nullptr;
+  };
+  const auto print = [](std::string text, int exit_code) {
+    return [text = std::move(text), exit_code] {
+      fmt::print("{}", text);
+      return exit_code;
+    };
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return print(app.help(), 0);
+  } catch (const CLI::CallForVersion& e) {
+    return print(std::string(e.what()) + "\n", 0);
+  } catch (const CLI::ParseError& e) {
+    ThrowUsage(app, chosen() == nullptr ? nullptr : chosen()->first, e);
+  }
+  if (chosen() == nullptr) return print(app.help(), ExitCode(ErrorKind::kUsage));
+  return [owner, action = chosen()->second] { return action(); };
+}
+
+}  // namespace ridgeline

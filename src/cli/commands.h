@@ -1,0 +1,46 @@
+// The commands of `ridgeline`, one file each: <name>_command.cc declares its options and returns what to run.
+//
+// Options say what they take through type_name(), which help shows and shell completion obeys: SWEEP (a sweep file),
+// REPORT (a report's name), LAUNCHER, FILE, DIR, JOB (a job file); the choices of a CLI::IsMember are found by
+// themselves.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace ridgeline {
+
+// Runs after parsing; the result is the exit code. May throw Error.
+using Action = std::function<int()>;
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;           // one line for `ridgeline --help`
+  Action (*declare)(CLI::App& self);  // adds options and a worked example in the footer
+};
+
+// The one table, in the order `ridgeline --help` lists them.
+std::span<const Command> Commands();
+
+// What a command line asks for: the command's action, or printing the help or version asked for. Throws Error(kUsage)
+// naming the nearest command or option where one is unknown.
+Action ParseCommandLine(int argc, const char* const* argv);
+
+Action PlanCommand(CLI::App& self);
+Action RunCommand(CLI::App& self);
+Action StatusCommand(CLI::App& self);
+Action CancelCommand(CLI::App& self);
+Action ReportCommand(CLI::App& self);
+Action QueryCommand(CLI::App& self);
+Action DbCommand(CLI::App& self);
+Action ExecCommand(CLI::App& self);
+Action DoctorCommand(CLI::App& self);
+Action CompletionCommand(CLI::App& self);
+
+}  // namespace ridgeline

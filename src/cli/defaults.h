@@ -1,0 +1,10 @@
+// Where things are when nobody says otherwise: the same for every command, so that they find each other's work.
+#pragma once
+
+namespace ridgeline {
+
+inline constexpr const char* kDefaultDb = "ridgeline.db";          // --db, in the folder one works in
+inline constexpr const char* kDefaultOutputDir = "ridgeline-out";  // --output-dir: job folders and reports
+inline constexpr const char* kDefaultLauncher = "local";           // --launcher, where the sweep names none
+
+}  // namespace ridgeline

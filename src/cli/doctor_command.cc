@@ -1,0 +1,211 @@
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "cli/commands.h"
+#include "cli/machine_checks.h"
+#include "driver/progress.h"
+#include "launch/launcher.h"
+#include "report/report.h"
+#include "run/result.h"
+#include "run/spec.h"
+#include "store/store.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr int64_t kTrainerPatienceNs = 60'000'000'000;
+
+// A folder that goes with its owner.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "ridgeline-doctor.XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr)
+      ThrowErrno("cannot make a folder in " + fs::temp_directory_path().string());
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ec;
+    fs::remove_all(path_, ec);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// What a check throws is its finding.
+Check Try(const std::string& name, const std::function<Check()>& check) {
+  try {
+    return check();
+  } catch (const Error& e) {
+    return {CheckState::kFail, name, e.message(), e.hint()};
+  } catch (const std::exception& e) {
+    return {CheckState::kFail, name, e.what(), ""};
+  }
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+Check TrainerCheck(const fs::path& trainer) {
+  if (!fs::exists(trainer)) {
+    return {CheckState::kFail, "trainer", trainer.string() + " is not there", "build or install ridgeline-train"};
+  }
+  const Captured version = Run({trainer.string(), "--version"}, kTrainerPatienceNs);
+  if (!version.status.ok()) {
+    return {
+        CheckState::kFail, "trainer",
+        fmt::format("{} --version: {}: {}", trainer.string(), Describe(version.status), FirstLine(version.stderr_text)),
+        "rebuild or reinstall it"};
+  }
+  return {CheckState::kOk, "trainer", FirstLine(version.stdout_text), ""};
+}
+
+// A real spec through the real contract, on the device that computes nothing.
+std::vector<Check> TrainerRunChecks(const fs::path& trainer) {
+  const TemporaryFolder folder;
+  std::vector<Problem> problems;
+  const RunSpec spec = BuildSpec({{"model", "llama-10m"}, {"seq_length", 128}, {"device", "meta"}}, problems);
+  const fs::path spec_file = folder.path() / "spec.json";
+  const fs::path result_file = folder.path() / "result.json";
+  WriteFileAtomic(spec_file, EncodeSpec(spec));
+  const Captured ran =
+      Run({trainer.string(), "--spec", spec_file.string(), "--result", result_file.string()}, kTrainerPatienceNs);
+  if (!fs::exists(result_file)) {
+    return {{CheckState::kFail, "engine", Describe(ran.status) + ": " + FirstLine(ran.stderr_text), ""}};
+  }
+  const RunResult result = DecodeResult(ReadJsonFile(result_file), result_file.string());
+  std::vector<Check> checks;
+  checks.push_back(
+      {result.status == RunStatus::kOk ? CheckState::kOk : CheckState::kFail, "engine",
+       fmt::format("planned {} on meta: {}, {}", spec.model, StatusName(result.status),
+                   result.message.empty() ? FormatBytes(result.memory.planned_peak_bytes) : result.message),
+       result.hint});
+  for (const auto& [name, value] : result.environment) {
+    if (name.find("dnn") != std::string::npos) checks.push_back({CheckState::kOk, "library", name + " " + value, ""});
+  }
+  return checks;
+}
+
+Check StoreCheck() {
+  const TemporaryFolder folder;
+  Store store = Store::Open(folder.path() / "doctor.db", Store::Mode::kReadWrite);
+  return {CheckState::kOk, "sqlite", CellText(store.Query("SELECT sqlite_version()").rows.at(0).at(0)), ""};
+}
+
+std::vector<Check> LauncherChecks(const fs::path& plugins) {
+  std::vector<Check> checks;
+  const TemporaryFolder folder;
+  for (const std::string& name : AvailableLaunchers(plugins)) {
+    checks.push_back(Try("launcher", [&]() -> Check {
+      const auto launcher = LoadLauncher(name, Json{{"launcher", name}}, folder.path() / name, plugins);
+      const LauncherStatus status = launcher->Probe();
+      if (status.available) return {CheckState::kOk, "launcher", name + ": " + status.description, ""};
+      return {CheckState::kWarn, "launcher", name + ": " + status.why, "other launchers work all the same"};
+    }));
+  }
+  if (checks.empty()) {
+    checks.push_back({CheckState::kFail, "launcher", "none in " + plugins.string(), "reinstall Ridgeline"});
+  }
+  return checks;
+}
+
+std::vector<Check> ReportChecks() {
+  std::vector<Check> checks;
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(DataDir("reports"))) {
+    if (!entry.is_directory()) continue;
+    const std::string name = entry.path().filename().string();
+    Check check = Try("report", [&]() -> Check { return {CheckState::kOk, LoadReport(name).name, "", ""}; });
+    if (check.state == CheckState::kOk) {
+      names.push_back(name);
+    } else {
+      checks.push_back(std::move(check));
+    }
+  }
+  std::sort(names.begin(), names.end());
+  checks.insert(checks.begin(), names.empty() ? Check{CheckState::kFail, "reports", "none", "reinstall Ridgeline"}
+                                              : Check{CheckState::kOk, "reports", Join(names, ", "), ""});
+  return checks;
+}
+
+std::vector<Check> SweepChecks() {
+  const fs::path folder = DataDir("sweeps");
+  std::vector<Check> checks;
+  int64_t sweeps = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".yaml") continue;
+    Check check = Try("sweep", [&]() -> Check { return {CheckState::kOk, LoadSweep(entry.path()).name, "", ""}; });
+    if (check.state == CheckState::kOk) {
+      ++sweeps;
+    } else {
+      checks.push_back(std::move(check));
+    }
+  }
+  checks.insert(checks.begin(), {CheckState::kOk, "sweeps", fmt::format("{} in {}", sweeps, folder.string()), ""});
+  return checks;
+}
+
+void Append(std::vector<Check>& checks, const std::string& name, const std::function<std::vector<Check>()>& more) {
+  try {
+    for (Check& check : more()) checks.push_back(std::move(check));
+  } catch (const Error& e) {
+    checks.push_back({CheckState::kFail, name, e.message(), e.hint()});
+  } catch (const std::exception& e) {
+    checks.push_back({CheckState::kFail, name, e.what(), ""});
+  }
+}
+
+int Doctor() {
+  std::vector<Check> checks = {{CheckState::kOk, "ridgeline", fmt::format("{}, commit {}", kVersion, GitCommit()), ""}};
+  Append(checks, "machine", [] { return MachineChecks("/"); });
+  checks.push_back(DiskCheck(fs::current_path()));
+  const fs::path trainer = ProgramDir() / "ridgeline-train";
+  checks.push_back(Try("trainer", [&] { return TrainerCheck(trainer); }));
+  if (checks.back().state == CheckState::kOk) Append(checks, "engine", [&] { return TrainerRunChecks(trainer); });
+  checks.push_back(Try("sqlite", StoreCheck));
+  Append(checks, "launcher", [] { return LauncherChecks(DataDir("plugins")); });
+  Append(checks, "reports", ReportChecks);
+  Append(checks, "sweeps", SweepChecks);
+
+  bool failed = false;
+  for (const Check& check : checks) {
+    const std::string_view state = check.state == CheckState::kOk     ? "ok  "
+                                   : check.state == CheckState::kWarn ? "warn"
+                                                                      : "FAIL";
+    fmt::print("{}  {:<10} {}\n", state, check.name, PrintableLine(check.detail));
+    if (!check.advice.empty()) fmt::print("                 -> {}\n", PrintableLine(check.advice));
+    failed = failed || check.state == CheckState::kFail;
+  }
+  return failed ? ExitCode(ErrorKind::kInfrastructure) : 0;
+}
+
+}  // namespace
+
+Action DoctorCommand(CLI::App& self) {
+  self.footer(
+      "One line a check: ok, warn (works, and could be better) or FAIL, with what to do about it. Exit code 3 where\n"
+      "one failed.");
+  return Doctor;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,45 @@
+#include "cli/harness.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "driver/places.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+
+std::unique_ptr<Launcher> OpenLauncher(const std::string& name, const Launch& launch, int64_t max_parallel,
+                                       const fs::path& db) {
+  Json config = launch.config;
+  config["launcher"] = name;
+  if (max_parallel > 0) config["max_parallel"] = max_parallel;
+  return LoadLauncher(name, config, LauncherStateDir(db, name));
+}
+
+std::string SweepName(Store& store, const std::string& name_or_file) {
+  std::vector<std::string> names;
+  for (const SweepProgress& progress : store.Sweeps()) {
+    if (progress.sweep.name == name_or_file) return name_or_file;
+    names.push_back(progress.sweep.name);
+  }
+  std::string name = name_or_file;
+  if (fs::is_regular_file(name_or_file)) {
+    name = LoadSweep(name_or_file).name;
+    for (const std::string& known : names) {
+      if (known == name) return name;
+    }
+  }
+  throw Error(ErrorKind::kUsage, fmt::format("the sweep '{}' was never run here{}", name, DidYouMean(name, names)),
+              "`ridgeline status` lists the sweeps of a database; --db names another");
+}
+
+std::string SqlText(const std::string& text) {
+  std::string literal = "'";
+  for (const char c : text) literal += c == '\'' ? std::string("''") : std::string(1, c);
+  return literal + "'";
+}
+
+}  // namespace ridgeline

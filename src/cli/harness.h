@@ -1,0 +1,26 @@
+// What the commands that drive jobs share.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "launch/launcher.h"
+#include "store/store.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+
+inline constexpr int kInterruptedExit = 130;  // as a shell has it for SIGINT
+
+// A launcher with the configuration of a sweep, its state beside the database. `max_parallel` 0: as configured.
+std::unique_ptr<Launcher> OpenLauncher(const std::string& name, const Launch& launch, int64_t max_parallel,
+                                       const std::filesystem::path& db);
+
+// The name of a sweep of this store, from that name or the path of its file. Throws Error(kUsage) with the nearest.
+std::string SweepName(Store& store, const std::string& name_or_file);
+
+// `text` as an SQL string literal.
+std::string SqlText(const std::string& text);
+
+}  // namespace ridgeline

@@ -1,0 +1,36 @@
+#include "cli/interrupts.h"
+
+#include <csignal>
+#include <cstddef>
+
+namespace ridgeline {
+namespace {
+
+constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
+
+// A signal handler can reach nothing but what is global.
+volatile std::sig_atomic_t count = 0;
+
+extern "C" void CountSignal(int /*signal*/) { count = count + 1; }
+
+}  // namespace
+
+Interrupts::Interrupts() {
+  count = 0;
+  struct sigaction action {};
+  action.sa_handler = CountSignal;  // without SA_RESTART: a sleep ends at once
+  sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    // What is ignored stays so: that is how nohup keeps a run alive.
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+Interrupts::~Interrupts() {
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+}
+
+int Interrupts::Count() { return count; }
+
+}  // namespace ridgeline

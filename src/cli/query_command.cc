@@ -1,0 +1,52 @@
+// `ridgeline query`: a question in SQL, answered as a table.
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/defaults.h"
+#include "store/store.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr const char* kExamples = R"text(The tables are described in docs/store.md. The ones to ask:
+  runs        a row a point: its fields and its latest result
+  sweep_runs  the same with the sweep and the point's place in it
+  results     every attempt ever made
+
+Examples:
+  ridgeline query "SELECT model, batch_size, checkpointing, steady_tokens_per_s FROM runs WHERE status = 'ok'"
+  ridgeline query "SELECT status, count(*) FROM sweep_runs WHERE sweep = 'demo' GROUP BY status"
+  ridgeline query "SELECT name, type FROM pragma_table_info('runs')" -o md
+  ridgeline query "SELECT * FROM runs" -o csv > runs.csv
+
+The database is only read: a statement that writes is refused.)text";
+
+struct Options {
+  std::string sql;
+  std::string db = kDefaultDb;
+  std::string format = "text";
+};
+
+}  // namespace
+
+Action QueryCommand(CLI::App& self) {
+  const auto options = std::make_shared<Options>();
+  self.add_option("sql", options->sql, "one SELECT statement")->type_name("SQL")->required();
+  self.add_option("--db", options->db, "the results database")->type_name("FILE")->capture_default_str();
+  self.add_option("-o,--output", options->format, "how to print the rows")
+      ->check(CLI::IsMember({"text", "md", "csv", "json", "jsonl"}))
+      ->capture_default_str();
+  self.footer(kExamples);
+  return [options] {
+    Store store = Store::Open(options->db, Store::Mode::kReadOnly);
+    fmt::print("{}", Format(store.Query(options->sql), options->format));
+    return 0;
+  };
+}
+
+}  // namespace ridgeline

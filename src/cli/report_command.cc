@@ -1,0 +1,75 @@
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/commands.h"
+#include "cli/defaults.h"
+#include "cli/harness.h"
+#include "report/report.h"
+#include "store/store.h"
+
+namespace ridgeline {
+namespace {
+
+struct Options {
+  std::string name;
+  std::string sweep;
+  std::string db = kDefaultDb;
+  std::string output;
+  bool list = false;
+};
+
+int List() {
+  Table table{{"report", "title"}, {}};
+  for (const auto& [name, title] : ListReports()) table.rows.push_back({name, title});
+  fmt::print("{}", ToText(table));
+  return 0;
+}
+
+int Show(const Options& options) {
+  if (options.name.empty()) {
+    throw Error(ErrorKind::kUsage, "report: which one?", "ridgeline report --list shows the reports there are");
+  }
+  // What is wrong with the request is said before anything is read.
+  RenderOptions render;
+  if (!options.output.empty()) render.format = ReportFormatOf(options.output);
+  const Report report = LoadReport(options.name);
+  Store store = Store::Open(options.db, Store::Mode::kReadOnly);
+  if (!options.sweep.empty()) render.sweep = SweepName(store, options.sweep);
+  const RenderedReport rendered = Render(report, store, render);
+  if (options.output.empty()) {
+    fmt::print("{}", rendered.bytes);
+    return 0;
+  }
+  WriteFileAtomic(options.output, rendered.bytes);
+  fmt::print("{}: {} run{}, {} failed\n", options.output, rendered.runs, rendered.runs == 1 ? "" : "s",
+             rendered.failed);
+  return 0;
+}
+
+}  // namespace
+
+Action ReportCommand(CLI::App& self) {
+  const auto options = std::make_shared<Options>();
+  self.add_option("name", options->name, "the report, as --list names it")->type_name("REPORT");
+  self.add_option("-o,--output", options->output, "a .html, .csv, .md or .json file; without it Markdown is printed")
+      ->type_name("FILE");
+  self.add_option("--sweep", options->sweep, "only this sweep's points: its name, or its file")->type_name("SWEEP");
+  self.add_option("--db", options->db, "the database that results are kept in")
+      ->capture_default_str()
+      ->type_name("FILE");
+  self.add_flag("--list", options->list, "list the reports that are installed");
+  self.footer(
+      "Renders results while a run is at work, too. The HTML is one file that needs nothing else: open it, mail it,\n"
+      "archive it. CSV and JSON hold every run; HTML and Markdown say what they leave out.\n\n"
+      "  ridgeline report activation-checkpointing\n"
+      "  ridgeline report activation-checkpointing --sweep sweeps/demo.yaml -o report.html");
+  return [options] { return options->list ? List() : Show(*options); };
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,46 @@
+#include "cli/result_table.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "cli/harness.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+namespace {
+
+// A number as people read it; nothing stays nothing.
+template <typename T>
+Cell Styled(const Cell& cell, std::string (*style)(T)) {
+  if (const auto* integer = std::get_if<int64_t>(&cell)) return style(static_cast<T>(*integer));
+  if (const auto* number = std::get_if<double>(&cell)) return style(static_cast<T>(*number));
+  return cell;
+}
+
+}  // namespace
+
+Table ResultTable(Store& store, const Sweep& sweep) {
+  std::vector<const Field*> varying = VaryingFields(sweep);
+  if (varying.empty()) varying.push_back(FindField("model"));
+  std::string fields;
+  for (const Field* field : varying) fields += fmt::format("p.{}, ", field->name);
+  Table table = store.Query(fmt::format(
+      "SELECT {}coalesce(r.status, 'no result') AS status, r.steady_tokens_per_s AS \"tokens/s\", "
+      "r.planned_peak_bytes AS planned, r.rss_peak_bytes AS RSS "
+      "FROM sweep_points AS s JOIN points AS p ON p.id = s.point_id LEFT JOIN latest AS r ON r.point_id = p.id "
+      "WHERE s.sweep = {} ORDER BY s.ordinal",
+      fields, SqlText(sweep.name)));
+  const size_t first_figure = varying.size() + 1;
+  for (auto& row : table.rows) {
+    row[first_figure] = Styled<double>(row[first_figure], FormatCount);
+    row[first_figure + 1] = Styled<int64_t>(row[first_figure + 1], FormatBytes);
+    row[first_figure + 2] = Styled<int64_t>(row[first_figure + 2], FormatBytes);
+  }
+  return table;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,13 @@
+// The table `ridgeline run` ends with.
+#pragma once
+
+#include "base/table.h"
+#include "store/store.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+
+// A row a point, in the sweep's order: the fields that vary, how it ended, steady tokens/s, planned peak and peak RSS.
+Table ResultTable(Store& store, const Sweep& sweep);
+
+}  // namespace ridgeline

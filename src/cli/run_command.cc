@@ -1,0 +1,132 @@
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/defaults.h"
+#include "cli/harness.h"
+#include "cli/interrupts.h"
+#include "cli/result_table.h"
+#include "driver/display.h"
+#include "driver/driver.h"
+#include "driver/lock.h"
+#include "predict/memory.h"
+#include "report/report.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+struct RunOptions {
+  std::string sweep;
+  std::string db = kDefaultDb;
+  std::string launcher;
+  std::string retry;
+  std::string output_dir = kDefaultOutputDir;
+  int64_t max_parallel = 0;
+};
+
+// Each report as a page, a table and a document.
+void RenderReports(const std::vector<Report>& reports, const std::string& sweep, Store& store, const fs::path& folder) {
+  using enum ReportFormat;
+  for (const Report& report : reports) {
+    for (const auto& [format, extension] : {std::pair{kHtml, ".html"}, {kCsv, ".csv"}, {kMarkdown, ".md"}}) {
+      const fs::path file = folder / (report.name + extension);
+      WriteFileAtomic(file, Render(report, store, {sweep, format}).bytes);
+      fmt::print("{}{}\n", format == kHtml ? "report: " : "        ", file.string());
+    }
+  }
+}
+
+std::string Ends(const RunSummary& summary) {
+  std::string text = fmt::format("{} ok", summary.ok);
+  if (summary.failed > 0) text += fmt::format(", {} failed", summary.failed);
+  if (summary.no_result > 0) text += fmt::format(", {} without a result", summary.no_result);
+  return text;
+}
+
+int Run(const RunOptions& options) {
+  const Sweep sweep = LoadSweep(options.sweep);
+  std::vector<Report> reports;  // a wrong name is told before the sweep runs, not after
+  for (const std::string& name : sweep.reports) reports.push_back(LoadReport(name));
+  const fs::path output_dir = fs::absolute(options.output_dir);
+  MakeDirs(output_dir / "jobs");
+
+  const Interrupts interrupts;
+  const DriverLock lock = DriverLock::Take(options.db, sweep.name);
+  Store store = Store::Open(options.db, Store::Mode::kReadWrite);
+  const std::string launcher_name = options.launcher.empty() ? sweep.launch.launcher : options.launcher;
+  const auto launcher = OpenLauncher(launcher_name, sweep.launch, options.max_parallel, options.db);
+
+  DriverOptions driver;
+  driver.program = ProgramDir() / "ridgeline";
+  driver.jobs_dir = output_dir / "jobs";
+  driver.trainer = {(ProgramDir() / "ridgeline-train").string()};
+  driver.sweep_text = ReadFile(options.sweep);
+  driver.max_parallel =
+      options.max_parallel > 0 ? options.max_parallel : std::max<int64_t>(sweep.launch.max_parallel, 1);
+  driver.available_bytes = launcher_name == kDefaultLauncher ? AvailableSlabBytes() : 0;
+  driver.retry_failed = !options.retry.empty();
+
+  SystemClock clock;
+  RunDisplay display(stdout, DisplayOptions(stdout, sweep.name));
+  const RunSummary summary =
+      RunSweep(sweep, driver, {store, *launcher, clock, PredictMemory, display, Interrupts::Count});
+  display.Erase();
+
+  if (summary.interrupted) {
+    fmt::print("interrupted: {}\n", Ends(summary));
+    if (summary.live_jobs > 0) fmt::print("{} still running; they are adopted when you continue\n", summary.live_jobs);
+    fmt::print("to continue: ridgeline run {}\n", options.sweep);
+    return kInterruptedExit;
+  }
+  fmt::print("\n{}\n", ToText(ResultTable(store, sweep)));
+  RenderReports(reports, sweep.name, store, output_dir);
+  fmt::print("{}\n", Ends(summary));
+  if (summary.no_result == 0) return 0;
+  throw Error(
+      ErrorKind::kInfrastructure,
+      fmt::format("{} of {} points have no result", summary.no_result, summary.no_result + summary.ok + summary.failed),
+      fmt::format("run them again with: ridgeline run {}", options.sweep));
+}
+
+}  // namespace
+
+Action RunCommand(CLI::App& self) {
+  const auto options = std::make_shared<RunOptions>();
+  self.add_option("sweep", options->sweep, "the sweep file")->required()->type_name("SWEEP");
+  self.add_option("--db", options->db, "the database that results are kept in")
+      ->capture_default_str()
+      ->type_name("FILE");
+  self.add_option("--launcher", options->launcher, "where jobs run; default: what the sweep says, else local")
+      ->type_name("LAUNCHER");
+  self.add_option("--retry", options->retry, "run points again whose result is not ok")
+      ->check(CLI::IsMember({"failed"}));
+  self.add_option("--max-parallel", options->max_parallel,
+                  "jobs at once; default: what the sweep says, else 1, so that measurements do not disturb each other")
+      ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
+      ->type_name("N");
+  self.add_option("--output-dir", options->output_dir, "job folders (specs, logs, results) and reports")
+      ->capture_default_str()
+      ->type_name("DIR");
+  self.footer(
+      "Points that have a result are skipped, whichever sweep measured them. Points that cannot fit in memory are\n"
+      "recorded as such and not started. Interrupt (Ctrl-C) and run again as you like: a run that was stopped, or\n"
+      "killed, is continued. At the end the sweep's reports are written into the output folder.\n\n"
+      "  ridgeline run sweeps/demo.yaml\n"
+      "  ridgeline run sweeps/demo.yaml --retry failed --output-dir /data/demo\n\n"
+      "Exit codes: 0 every point has a result (failures are results), 2 a wrong sweep, 3 some points have none,\n"
+      "130 interrupted.");
+  return [options] { return Run(*options); };
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,92 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/defaults.h"
+#include "cli/harness.h"
+#include "driver/live_job.h"
+#include "driver/lock.h"
+#include "driver/progress.h"
+
+namespace ridgeline {
+namespace {
+
+Table SweepTable(const std::vector<SweepProgress>& sweeps) {
+  Table table{{"sweep", "points", "ok", "failed", "live", "left"}, {}};
+  for (const SweepProgress& p : sweeps) {
+    table.rows.push_back({p.sweep.name, p.points, p.ok, p.failed, p.live, p.points - p.finished() - p.live});
+  }
+  return table;
+}
+
+std::string ProgressText(const JobRecord& record) {
+  LiveJob job;
+  job.record = record;
+  const auto progress = ParseProgress(CurrentProgress(job));
+  if (!progress) return {};
+  return fmt::format("step {}/{}, {} tokens/s", progress->step, progress->steps, FormatCount(progress->tokens_per_s));
+}
+
+Table JobTable(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
+  Table table{{"job", "sweep", "launcher", "native id", "state", "points", "age", "now"}, {}};
+  for (const JobRecord& job : jobs) {
+    int64_t done = 0;
+    for (const JobRecord::Point& point : job.points) done += point.has_result ? 1 : 0;
+    table.rows.push_back({job.key, job.sweep, job.launcher, job.native_id, std::string(JobStateName(job.state)),
+                          fmt::format("{}/{}", done, job.points.size()),
+                          FormatDuration(std::max<int64_t>(now_unix_ns - job.created_unix_ns, 0)), ProgressText(job)});
+  }
+  return table;
+}
+
+int Status(const std::string& sweep, const std::string& db) {
+  Store store = Store::Open(db, Store::Mode::kReadOnly);
+  const std::string name = sweep.empty() ? "" : SweepName(store, sweep);
+  const std::vector<SweepProgress> sweeps = sweep.empty() ? store.Sweeps() : std::vector{store.Progress(name)};
+  if (sweeps.empty()) {
+    fmt::print("no sweeps yet: ridgeline run SWEEP\n");
+    return 0;
+  }
+  fmt::print("{}\n", ToText(SweepTable(sweeps)));
+  const Table ends = store.Query(fmt::format(
+      "SELECT r.status AS \"latest result\", count(DISTINCT r.point_id) AS points FROM latest AS r {} "
+      "GROUP BY r.status ORDER BY 2 DESC, 1",
+      sweep.empty() ? "" : "JOIN sweep_points AS s ON s.point_id = r.point_id WHERE s.sweep = " + SqlText(name)));
+  if (!ends.rows.empty()) fmt::print("{}\n", ToText(ends));
+
+  const std::vector<JobRecord> jobs = sweep.empty() ? store.LiveJobs() : store.LiveJobs(name);
+  if (!jobs.empty()) fmt::print("{}\n", ToText(JobTable(jobs, SystemClock().UnixNs())));
+  if (const auto driver = RunningDriver(db)) {
+    fmt::print("process {} is at work on {}\n", driver->pid, PrintableLine(driver->sweep));
+  } else if (!jobs.empty()) {
+    fmt::print("nobody is at work on these jobs: `ridgeline run` goes on with them, `ridgeline cancel` ends them\n");
+  }
+  return 0;
+}
+
+}  // namespace
+
+Action StatusCommand(CLI::App& self) {
+  struct Options {
+    std::string sweep;
+    std::string db = kDefaultDb;
+  };
+  const auto options = std::make_shared<Options>();
+  self.add_option("sweep", options->sweep, "only this sweep: its name, or its file")->type_name("SWEEP");
+  self.add_option("--db", options->db, "the database that results are kept in")
+      ->capture_default_str()
+      ->type_name("FILE");
+  self.footer(
+      "Shows every sweep of a database, how its points ended, and the jobs that live, while a run is at work too.\n\n"
+      "  ridgeline status\n"
+      "  ridgeline status sweeps/demo.yaml");
+  return [options] { return Status(options->sweep, options->db); };
+}
+
+}  // namespace ridgeline

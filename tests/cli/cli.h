@@ -1,0 +1,84 @@
+// The real `ridgeline` in a folder of its own.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "store/store.h"
+#include "tests/fakes/test_job.h"
+
+namespace ridgeline {
+
+inline std::filesystem::path Program() { return std::filesystem::path(RIDGELINE_BINARY_DIR) / "bin/ridgeline"; }
+
+class Cli {
+ public:
+  struct Output {
+    ExitStatus status;
+    std::string out;
+    std::string err;
+  };
+
+  // A sweep of `points` points whose trainer is the fake with `mode`.
+  std::filesystem::path WriteSweep(int points, const std::string& mode, const std::string& more = {}) {
+    std::string seeds;
+    for (int i = 1; i <= points; ++i) seeds += (i > 1 ? ", " : "") + std::to_string(i);
+    const auto file = dir.path() / "sweep.yaml";
+    std::ofstream(file) << "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {seed: [" << seeds
+                        << "]}\nlaunch: {trainer: [" << testing::FakeProgram("fake_trainer").string() << ", " << mode
+                        << "]}\n"
+                        << more;
+    return file;
+  }
+
+  // Started in the folder, output in files of it; whatever still runs ends with the test.
+  Child Start(const std::vector<std::string>& arguments) {
+    std::filesystem::remove(dir.path() / "out");
+    std::filesystem::remove(dir.path() / "err");
+    std::vector<std::string> argv = {Program().string()};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    SpawnOptions options;
+    options.work_dir = dir.path();
+    options.stdout_file = dir.path() / "out";
+    options.stderr_file = dir.path() / "err";
+    options.new_process_group = true;
+    options.environment = {{"TERM", "dumb"}};
+    return Child::Spawn(argv, options);
+  }
+
+  Output Finish(Child& child) {
+    const ExitStatus status = child.Wait();
+    return {status, ReadFile(dir.path() / "out"), ReadFile(dir.path() / "err")};
+  }
+
+  Output Run(const std::vector<std::string>& arguments) {
+    Child child = Start(arguments);
+    return Finish(child);
+  }
+
+  Store OpenStore() { return Store::Open(dir.path() / "ridgeline.db", Store::Mode::kReadOnly); }
+  int64_t Count(const std::string& sql) { return std::get<int64_t>(OpenStore().Query(sql).rows.at(0).at(0)); }
+
+  // Processes of this test that still run.
+  std::vector<pid_t> Processes() const { return testing::ProcessesWith(dir.path().string()); }
+
+  ~Cli() {
+    for (const pid_t pid : Processes()) ::kill(pid, SIGKILL);
+    testing::Eventually([&] { return Processes().empty(); });
+  }
+  Cli() = default;
+  Cli(const Cli&) = delete;
+  Cli& operator=(const Cli&) = delete;
+
+  testing::TempDir dir;
+};
+
+}  // namespace ridgeline

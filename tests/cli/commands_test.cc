@@ -1,0 +1,111 @@
+#include "cli/commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/version.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(Commands, EveryOneHasHelpWorthReading) {
+  Cli cli;
+  const std::string all = cli.Run({"--help"}).out;
+  for (const Command& command : Commands()) {
+    const auto help = cli.Run({std::string(command.name), "--help"});
+    EXPECT_EQ(help.status.exit_code, 0) << command.name;
+    EXPECT_THAT(help.err, IsEmpty());
+    EXPECT_THAT(help.out, AllOf(HasSubstr("Usage"), HasSubstr("ridgeline " + std::string(command.name))));
+    EXPECT_GT(std::count(help.out.begin(), help.out.end(), '\n'), 6) << command.name << " says too little";
+    EXPECT_THAT(all, HasSubstr(std::string(command.summary)));
+  }
+}
+
+TEST(Commands, VersionIsOneLine) {
+  Cli cli;
+  const auto version = cli.Run({"--version"});
+  EXPECT_EQ(version.status.exit_code, 0);
+  EXPECT_EQ(version.out, "ridgeline " + std::string(kVersion) + "\n");
+}
+
+TEST(Commands, WrongUsageIsExitCode2AndNamesTheNearest) {
+  Cli cli;
+  const struct {
+    std::vector<std::string> arguments;
+    std::string says;
+  } cases[] = {
+      {{"rnu", "x.yaml"}, "did you mean 'run'"},
+      {{"frobnicate"}, "there is no command 'frobnicate'"},
+      {{"--versoin"}, "did you mean '--version'"},
+      {{"run"}, "sweep is required"},
+      {{"run", "a.yaml", "b.yaml"}, "'b.yaml' was not expected"},
+      {{"run", "a.yaml", "--dbb", "x"}, "did you mean '--db'"},
+      {{"run", "a.yaml", "--retry", "everything"}, "everything"},
+      {{"run", "a.yaml", "--max-parallel", "0"}, "max-parallel"},
+      {{"run", "a.yaml", "--max-parallel", "many"}, "many"},
+      {{"completion", "fish"}, "fish"},
+      {{"plan"}, "no sweep is given"},
+      {{"exec"}, "is required"},
+  };
+  for (const auto& c : cases) {
+    const auto run = cli.Run(c.arguments);
+    EXPECT_EQ(run.status.exit_code, 2) << c.arguments.front() << ": " << run.err;
+    EXPECT_THAT(run.err, HasSubstr(c.says));
+    EXPECT_THAT(run.err, HasSubstr("--help"));
+    EXPECT_THAT(run.out, IsEmpty());
+  }
+  EXPECT_EQ(cli.Run({}).status.exit_code, 2);
+}
+
+TEST(Commands, AFileThatIsNotThereIsInfrastructureOrInputButNeverABug) {
+  Cli cli;
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{{"run", "nowhere.yaml"},
+                                                                                         {"plan", "nowhere.yaml"},
+                                                                                         {"status"},
+                                                                                         {"cancel", "x"},
+                                                                                         {"exec", "nowhere.json"},
+                                                                                         {"db", "check"},
+                                                                                         {"query", "SELECT 1"}}) {
+    const auto run = cli.Run(arguments);
+    EXPECT_TRUE(run.status.exit_code == 2 || run.status.exit_code == 3) << arguments.front() << run.err;
+    EXPECT_THAT(run.err, ::testing::StartsWith("ridgeline: ")) << arguments.front();
+    EXPECT_THAT(run.err, ::testing::Not(HasSubstr("a fault of its own")));
+  }
+}
+
+TEST(Commands, AnOutputThatCannotBeWrittenIsAnError) {
+  const Captured full = ridgeline::Run({"sh", "-c", Program().string() + " --help > /dev/full"});
+  EXPECT_EQ(full.status.exit_code, 3);
+  EXPECT_THAT(full.stderr_text, HasSubstr("standard output"));
+}
+
+TEST(Status, ShowsSweepsAndHowTheirPointsEnded) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "exit=7");
+  cli.Run({"run", sweep});
+  const auto status = cli.Run({"status"});
+  EXPECT_EQ(status.status.exit_code, 0);
+  EXPECT_THAT(status.out, AllOf(HasSubstr("test"), HasSubstr("crashed")));
+  EXPECT_EQ(cli.Run({"status", sweep}).status.exit_code, 0);
+  EXPECT_EQ(cli.Run({"status", "tets"}).status.exit_code, 2);
+}
+
+TEST(Doctor, ChecksEverythingOneLineEach) {
+  Cli cli;
+  const auto doctor = cli.Run({"doctor"});
+  for (const char* name : {"ridgeline", "processor", "cores", "memory", "disk", "trainer", "sqlite", "launcher",
+                           "local:", "reports", "activation-checkpointing", "sweeps"}) {
+    EXPECT_THAT(doctor.out, HasSubstr(name));
+  }
+  const bool failed = doctor.out.find("FAIL") != std::string::npos;
+  EXPECT_EQ(doctor.status.exit_code, failed ? 3 : 0) << doctor.out;
+}
+
+}  // namespace
+}  // namespace ridgeline

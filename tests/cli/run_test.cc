@@ -1,0 +1,240 @@
+// `ridgeline run`, `status` and `cancel` with real processes: killed, interrupted, without disk, doubled.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+void ExpectOneResultAPoint(Cli& cli, int64_t points) {
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), points);
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT point_id) FROM results WHERE status = 'ok'"), points);
+  const auto check = cli.Run({"db", "check"});
+  EXPECT_TRUE(check.status.ok()) << check.out << check.err;
+  EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); })) << "orphans";
+}
+
+TEST(Run, RunsASweepAndAnAgainSkipsIt) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(3, "ok", "report: [activation-checkpointing]\n");
+  const auto first = cli.Run({"run", sweep});
+  ASSERT_EQ(first.status.exit_code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("seed=2: ok"));
+  EXPECT_THAT(first.out, HasSubstr("3 ok"));
+  EXPECT_THAT(first.out, Not(HasSubstr("\x1b"))) << "plain where it is no terminal";
+  EXPECT_THAT(first.out, Not(HasSubstr("\r")));
+  for (const char* extension : {".html", ".csv", ".md"}) {
+    const auto file = cli.dir.path() / "ridgeline-out" / (std::string("activation-checkpointing") + extension);
+    EXPECT_TRUE(std::filesystem::exists(file)) << file;
+    EXPECT_THAT(first.out, HasSubstr(file.string()));
+  }
+  const auto again = cli.Run({"run", sweep});
+  EXPECT_EQ(again.status.exit_code, 0);
+  EXPECT_THAT(again.out, HasSubstr("3 finished already (skipped)"));
+  ExpectOneResultAPoint(cli, 3);
+}
+
+TEST(Run, FailedPointsAreResultsAndSaidSo) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "exit=7");
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("2 failed"));
+  EXPECT_THAT(run.out, HasSubstr("crashed"));
+  cli.WriteSweep(2, "ok");
+  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 finished already"));
+  const auto retried = cli.Run({"run", sweep, "--retry", "failed"});
+  EXPECT_EQ(retried.status.exit_code, 0);
+  EXPECT_THAT(retried.out, HasSubstr("2 ok"));
+}
+
+TEST(Run, KilledAtAnyMomentAndRunAgainEveryPointEndsWithOneResult) {
+  std::mt19937 random(20260101);
+  int kills = 0;
+  while (kills < 20) {
+    Cli cli;
+    const auto sweep = cli.WriteSweep(8, "slow=15", "");
+    for (;;) {
+      Child driver = cli.Start({"run", sweep});
+      const auto wait_ns = static_cast<int64_t>(random() % 250) * 1'000'000;
+      if (driver.WaitFor(wait_ns)) break;
+      driver.Signal(SIGKILL);
+      driver.Wait();
+      if (++kills % 7 == 0) break;
+    }
+    const auto last = cli.Run({"run", sweep});
+    ASSERT_EQ(last.status.exit_code, 0) << last.err;
+    ExpectOneResultAPoint(cli, 8);
+  }
+}
+
+TEST(Run, EverythingKilledAtAnyMomentAndRunAgainEveryPointEndsWithAResult) {
+  std::mt19937 random(20260102);
+  Cli cli;
+  const auto sweep = cli.WriteSweep(12, "slow=30");
+  for (int kills = 0; kills < 10; ++kills) {
+    Child driver = cli.Start({"run", sweep});
+    if (driver.WaitFor(static_cast<int64_t>(random() % 200) * 1'000'000)) break;
+    driver.Signal(SIGKILL);
+    for (const pid_t pid : cli.Processes()) ::kill(pid, SIGKILL);  // `exec` and the trainer among them
+    driver.Wait();
+  }
+  const auto last = cli.Run({"run", sweep});
+  ASSERT_EQ(last.status.exit_code, 0) << last.err;
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM latest WHERE status = 'ok'"), 12);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 12) << "a point was measured twice";
+  EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
+  EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); }));
+}
+
+TEST(Run, CtrlCStopsCleanlyAndRunningAgainContinues) {
+  Cli cli;
+  auto sweep = cli.WriteSweep(3, "sleep");
+  Child driver = cli.Start({"run", sweep});
+  ASSERT_TRUE(
+      testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));
+  driver.Signal(SIGINT);
+  const auto stopped = cli.Finish(driver);
+  EXPECT_EQ(stopped.status.exit_code, 130) << stopped.err;
+  EXPECT_THAT(stopped.out, HasSubstr("to continue: ridgeline run"));
+  EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); })) << "it left jobs behind";
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
+  sweep = cli.WriteSweep(3, "ok");
+  const auto again = cli.Run({"run", sweep});
+  EXPECT_EQ(again.status.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("3 ok"));
+}
+
+TEST(Run, UnderNohupItOutlivesItsTerminal) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(3, "slow=150");
+  ::signal(SIGHUP, SIG_IGN);  // inherited by what is started
+  Child driver = cli.Start({"run", sweep});
+  ::signal(SIGHUP, SIG_DFL);
+  ASSERT_TRUE(
+      testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));
+  driver.Signal(SIGHUP);
+  EXPECT_EQ(cli.Finish(driver).status.exit_code, 0);
+}
+
+TEST(Run, ASecondDriverIsToldWhoIsAtWork) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(1, "sleep");
+  Child driver = cli.Start({"run", sweep});
+  ASSERT_TRUE(
+      testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));
+  const Captured second =
+      ridgeline::Run({Program().string(), "run", sweep.string(), "--db", (cli.dir.path() / "ridgeline.db").string(),
+                      "--output-dir", (cli.dir.path() / "elsewhere").string()});
+  EXPECT_EQ(second.status.exit_code, 3);
+  EXPECT_THAT(second.stderr_text, HasSubstr("process " + std::to_string(driver.pid())));
+
+  const Captured status =
+      ridgeline::Run({Program().string(), "status", "--db", (cli.dir.path() / "ridgeline.db").string()});
+  EXPECT_THAT(status.stdout_text, HasSubstr("process " + std::to_string(driver.pid()) + " is at work on test"));
+  EXPECT_THAT(status.stdout_text, HasSubstr("rl-"));
+
+  // cancel stops the driver at work.
+  const Captured cancel =
+      ridgeline::Run({Program().string(), "cancel", "test", "--db", (cli.dir.path() / "ridgeline.db").string()});
+  EXPECT_EQ(cancel.status.exit_code, 0) << cancel.stderr_text;
+  EXPECT_EQ(cli.Finish(driver).status.exit_code, 130);
+  EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); }));
+}
+
+TEST(Cancel, EndsTheJobsOfADriverThatWasKilled) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "sleep");
+  Child driver = cli.Start({"run", sweep});
+  ASSERT_TRUE(testing::Eventually([&] {
+    return !testing::ProcessesWith("fake_trainer sleep --spec " + cli.dir.path().string()).empty() ||
+           testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").size() > 1;
+  }));
+  driver.Signal(SIGKILL);
+  driver.Wait();
+  EXPECT_THAT(cli.Run({"status"}).out, HasSubstr("nobody is at work on these jobs"));
+  const auto cancel = cli.Run({"cancel", sweep});
+  EXPECT_EQ(cancel.status.exit_code, 0) << cancel.err;
+  EXPECT_THAT(cancel.out, HasSubstr("1 job cancelled"));
+  EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); })) << "it left processes behind";
+  EXPECT_THAT(cli.Run({"cancel", "test"}).out, HasSubstr("nothing to cancel"));
+  const auto unknown = cli.Run({"cancel", "tset"});
+  EXPECT_EQ(unknown.status.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'test'"));
+}
+
+TEST(Run, ADatabaseThatIsDamagedIsLeftAsItIs) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(1, "ok");
+  const std::string garbage(8192, 'x');
+  std::ofstream(cli.dir.path() / "ridgeline.db") << garbage;
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 2) << run.out;
+  EXPECT_THAT(run.err, HasSubstr("ridgeline.db"));
+  EXPECT_EQ(ReadFile(cli.dir.path() / "ridgeline.db"), garbage);
+}
+
+TEST(Run, AResultFileCutShortIsAFailureWithItsEvidence) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(1, "half-result");
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("1 failed"));
+  EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
+}
+
+TEST(Run, AnOutputFolderThatCannotBeIsOneClearError) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(1, "ok");
+  std::ofstream(cli.dir.path() / "file") << "x";
+  const auto run = cli.Run({"run", sweep, "--output-dir", "file/out"});
+  EXPECT_EQ(run.status.exit_code, 3);
+  EXPECT_THAT(run.err, HasSubstr("file/out"));
+}
+
+TEST(Run, AFullDiskIsToldAndLosesNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting a small disk needs root";
+  Cli cli;
+  const auto disk = cli.dir.path() / "disk";
+  std::filesystem::create_directory(disk);
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=640k") != 0) GTEST_SKIP() << "no leave to mount a tmpfs";
+  const auto sweep = cli.WriteSweep(200, "ok");
+  const std::vector<std::string> argv = {"run", sweep, "--db", disk / "r.db", "--output-dir", disk / "out"};
+  const auto full = cli.Run(argv);
+  EXPECT_EQ(full.status.exit_code, 3) << full.out << full.err;
+  EXPECT_THAT(full.err, HasSubstr("ridgeline:"));
+  EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); }));
+  EXPECT_EQ(::mount("tmpfs", disk.c_str(), "tmpfs", MS_REMOUNT, "size=64m"), 0);
+  const auto check = cli.Run({"db", "check", "--db", disk / "r.db"});
+  EXPECT_TRUE(check.status.ok()) << check.out << check.err;
+  const auto again = cli.Run(argv);
+  EXPECT_EQ(again.status.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("200 ok"));
+  EXPECT_TRUE(testing::Eventually([&] { return ::umount(disk.c_str()) == 0; }));
+}
+
+TEST(Run, ShowsALiveLineOnATerminal) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "slow=400");
+  const Captured run = ridgeline::Run({"env", "TERM=xterm", "script", "-qec",
+                                       Program().string() + " run " + sweep.string() + " --db " +
+                                           (cli.dir.path() / "ridgeline.db").string() + " --output-dir " +
+                                           (cli.dir.path() / "out").string(),
+                                       "/dev/null"});
+  EXPECT_EQ(run.status.exit_code, 0) << run.stdout_text << run.stderr_text;
+  EXPECT_THAT(run.stdout_text, HasSubstr("\r\x1b[K[0/2]"));
+  EXPECT_THAT(run.stdout_text, HasSubstr("seed=1"));
+  EXPECT_THAT(run.stdout_text, HasSubstr("2 ok"));
+}
+
+}  // namespace
+}  // namespace ridgeline

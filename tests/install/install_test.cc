@@ -1,0 +1,118 @@
+// Installs what was built into a folder of its own and uses it from another, as a person who installed it would.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/process.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr char kSweep[] = R"(name: installed
+defaults: {family: llama, layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: 64, precision: fp32, seq_length: 16}
+matrix:
+  checkpointing: [none, full]
+measure: {warmup_steps: 1, steps: 2, repeats: 1}
+launch: {launcher: local}
+report: [activation-checkpointing]
+)";
+
+class Install : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    prefix_ = new TempDir;
+    const Captured installed =
+        ridgeline::Run({"cmake", "--install", RIDGELINE_BINARY_DIR, "--prefix", prefix_->path().string()});
+    ASSERT_TRUE(installed.status.ok()) << installed.stderr_text;
+  }
+  static void TearDownTestSuite() {
+    delete prefix_;
+    prefix_ = nullptr;
+  }
+
+  void SetUp() override {
+    ::unsetenv("RIDGELINE_HOME");
+    before_ = fs::current_path();
+    fs::current_path(elsewhere_.path());
+    WriteFileAtomic("sweep.yaml", kSweep);
+  }
+  void TearDown() override { fs::current_path(before_); }
+
+  static fs::path Prefix() { return prefix_->path(); }
+
+  // What the installed `ridgeline` prints. It must succeed.
+  static std::string Ridgeline(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), (Prefix() / "bin/ridgeline").string());
+    const Captured captured = ridgeline::Run(arguments, int64_t{300'000'000'000});
+    EXPECT_TRUE(captured.status.ok()) << Describe(captured.status) << "\n"
+                                      << captured.stdout_text << captured.stderr_text;
+    return captured.stdout_text;
+  }
+
+ private:
+  static TempDir* prefix_;
+  TempDir elsewhere_;
+  fs::path before_;
+};
+
+TempDir* Install::prefix_ = nullptr;
+
+TEST_F(Install, PutsEverythingInItsPlace) {
+  for (const char* path :
+       {"bin/ridgeline", "bin/ridgeline-train", "lib/ridgeline/plugins/ridgeline-launcher-local.so",
+        "share/ridgeline/sweeps/demo.yaml", "share/ridgeline/reports/activation-checkpointing/query.sql",
+        "share/bash-completion/completions/ridgeline"}) {
+    EXPECT_TRUE(fs::is_regular_file(Prefix() / path)) << path;
+  }
+}
+
+TEST_F(Install, TheCompletionIsBash) {
+  const std::string file = (Prefix() / "share/bash-completion/completions/ridgeline").string();
+  const Captured checked = ridgeline::Run({"bash", "-n", file});
+  EXPECT_TRUE(checked.status.ok()) << checked.stderr_text;
+  EXPECT_THAT(ReadFile(file), HasSubstr("complete "));
+}
+
+TEST_F(Install, DoctorFindsTheInstalledPluginsAndTrainer) {
+  const std::string text = Ridgeline({"doctor"});
+  EXPECT_THAT(text, HasSubstr("local"));
+  EXPECT_THAT(text, HasSubstr(fs::canonical(Prefix()).string()));
+  EXPECT_THAT(text, Not(HasSubstr(RIDGELINE_BINARY_DIR)));
+}
+
+TEST_F(Install, PlansASweepThatShips) {
+  EXPECT_THAT(Ridgeline({"plan", (Prefix() / "share/ridgeline/sweeps/demo.yaml").string()}), HasSubstr("fits"));
+}
+
+TEST_F(Install, RunsASweepAndReportsIt) {
+  Ridgeline({"run", "sweep.yaml"});
+  const Json rows = ParseJson(
+      Ridgeline({"query", "select status, count(*) as n from runs group by status", "-o", "json"}), "ridgeline query");
+  ASSERT_EQ(rows.size(), 1U) << rows.dump();
+  EXPECT_EQ(rows[0]["status"], "ok");
+  EXPECT_EQ(rows[0]["n"], 2);
+
+  Ridgeline({"report", "activation-checkpointing", "-o", "report.html"});
+  const std::string page = ReadFile("report.html");
+  EXPECT_THAT(page, HasSubstr("<svg"));
+  EXPECT_THAT(page, HasSubstr("llama-1x32"));
+}
+
+TEST_F(Install, RunAgainSkipsWhatIsDone) {
+  Ridgeline({"run", "sweep.yaml"});
+  const std::string again = Ridgeline({"run", "sweep.yaml"});
+  EXPECT_THAT(again, HasSubstr("2"));
+  const Json rows = ParseJson(Ridgeline({"query", "select count(*) as n from runs", "-o", "json"}), "ridgeline query");
+  EXPECT_EQ(rows[0]["n"], 2);
+}
+
+}  // namespace
+}  // namespace ridgeline
