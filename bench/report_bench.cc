@@ -1,0 +1,100 @@
+// A report over 100,000 runs, query and all: at most 3 s in any format.
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "report/report.h"
+#include "run/spec.h"
+#include "store/store.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kRuns = 100'000;
+
+// 10 batches x 5 policies x 2,000 sequence lengths of one model, a tenth of them out of memory, on one machine.
+void Fill(Store& store) {
+  static constexpr const char* kPolicies[] = {"none", "selective", "full", "full/2", "full/4"};
+  std::vector<Problem> problems;
+  const RunSpec base = BuildSpec({{"model", "llama-1b"}}, problems);
+  std::vector<Point> points;
+  std::vector<NewResult> results;
+  for (int64_t i = 0; i < kRuns; ++i) {
+    RunSpec spec = base;
+    spec.batch_size = 1 + i % 10;
+    spec.checkpointing = kPolicies[i / 10 % 5];
+    spec.seq_length = 128 + i / 50;
+    points.push_back({PointId(spec), spec});
+    RunResult result;
+    result.point_id = points.back().id;
+    result.environment = {{"cpu", "Example CPU, 2 cores"},
+                          {"flags", std::string(600, 'f')},
+                          {"kernel", "Linux 6.1.0"},
+                          {"command", "ridgeline-train --spec points/" + result.point_id + "/spec.json"}};
+    if (i % 10 == 9) {
+      result.status = RunStatus::kOomHost;
+      result.message = "the plan does not fit";
+      result.evidence = {{"wanted_bytes", "30200000000"}, {"available_bytes", "24000000000"}};
+    } else {
+      result.status = RunStatus::kOk;
+      result.device = "Example CPU, 2 cores";
+      result.tokens_per_step = spec.batch_size * spec.seq_length;
+      result.throughput = {1000.0 + static_cast<double>(i), 900.0 + static_cast<double>(i)};
+      result.step_ns = {{}, 500'000'000 + i, 510'000'000 + i, 0.01};
+      result.memory.by_category = {{"parameters", 4'000'000'000}, {"gradients", 4'000'000'000},
+                                   {"optimizer", 8'000'000'000},  {"activations", 1'000'000'000 + i},
+                                   {"workspace", 30'000'000},     {"logits", 5'000'000}};
+      result.memory.planned_peak_bytes = 17'035'000'000 + i;
+      result.memory.rss_peak_bytes = 17'227'000'000 + i;
+    }
+    results.push_back({std::move(result), "", 0});
+  }
+  store.PutSweep({"bench", "", "bench.yaml", "name: bench\n", 1}, points);
+  store.AddResults(results);
+}
+
+// Made once, removed at the end of the process.
+class Sample {
+ public:
+  Sample() : store_(Store::Open(file_, Store::Mode::kReadWrite)) { Fill(store_); }
+  Sample(const Sample&) = delete;
+  Sample& operator=(const Sample&) = delete;
+  ~Sample() {
+    for (const char* suffix : {"", "-wal", "-shm"}) {
+      std::error_code ignored;
+      std::filesystem::remove(file_.string() + suffix, ignored);
+    }
+  }
+  Store& store() { return store_; }
+
+ private:
+  std::filesystem::path file_ =
+      std::filesystem::temp_directory_path() / ("ridgeline-report-bench-" + std::to_string(::getpid()) + ".db");
+  Store store_;
+};
+
+void BM_Report(benchmark::State& state, ReportFormat format, const char* sweep) {
+  static Sample sample;
+  const Report report =
+      LoadReportFolder(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports/activation-checkpointing");
+  size_t bytes = 0;
+  for (auto _ : state) {
+    const RenderedReport rendered = Render(report, sample.store(), {sweep, format});
+    if (rendered.runs != kRuns) state.SkipWithError("not every run is in the report");
+    bytes = rendered.bytes.size();
+  }
+  state.counters["bytes"] = static_cast<double>(bytes);
+  state.counters["limit_s"] = 3;
+}
+BENCHMARK_CAPTURE(BM_Report, html, ReportFormat::kHtml, "")->Unit(benchmark::kSecond)->MinTime(3);
+BENCHMARK_CAPTURE(BM_Report, html_of_a_sweep, ReportFormat::kHtml, "bench")->Unit(benchmark::kSecond)->MinTime(3);
+BENCHMARK_CAPTURE(BM_Report, markdown, ReportFormat::kMarkdown, "")->Unit(benchmark::kSecond)->MinTime(3);
+BENCHMARK_CAPTURE(BM_Report, csv, ReportFormat::kCsv, "")->Unit(benchmark::kSecond)->MinTime(3);
+BENCHMARK_CAPTURE(BM_Report, json, ReportFormat::kJson, "")->Unit(benchmark::kSecond)->MinTime(3);
+
+}  // namespace
+}  // namespace ridgeline
