@@ -1,0 +1,132 @@
+// What holds for every source, and for the papers beside them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "tests/house/sources.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::HasSubstr;
+
+// Files that are better whole than split, each with its reason.
+const std::set<std::string>& LongFiles() {
+  static const std::set<std::string> files = {};
+  return files;
+}
+
+std::vector<std::string> Sources() {
+  std::vector<std::string> files;
+  for (const char* folder : {"src", "include", "plugins", "tests", "bench"}) {
+    const auto below = FilesBelow(folder, {".h", ".cc"});
+    files.insert(files.end(), below.begin(), below.end());
+  }
+  return files;
+}
+
+TEST(Sources, AreOneIdeaLong) {
+  for (const std::string& file : Sources()) {
+    const size_t lines = Lines(ReadFile(SourceDir() / file)).size();
+    EXPECT_TRUE(lines <= 600 || LongFiles().contains(file)) << file << " has " << lines << " lines";
+  }
+}
+
+TEST(Sources, MainsAreShort) {
+  size_t mains = 0;
+  for (const std::string& file : FilesBelow("src", {".cc"})) {
+    const std::string text = ReadFile(SourceDir() / file);
+    if (text.find("\nint main(") == std::string::npos) continue;
+    ++mains;
+    EXPECT_LT(Lines(text).size(), 60U) << file;
+  }
+  EXPECT_EQ(mains, 2U);  // ridgeline and ridgeline-train
+}
+
+TEST(Sources, HeadersAreReadOnce) {
+  for (const std::string& file : Sources()) {
+    if (!file.ends_with(".h") || file.ends_with("-inl.h")) continue;  // -inl.h: read once per instruction set
+    const std::string text = ReadFile(SourceDir() / file);
+    // What C programs may include has a guard instead.
+    EXPECT_TRUE(text.find("#pragma once\n") != std::string::npos ||
+                text.find("\n#ifndef RIDGELINE_") != std::string::npos)
+        << file;
+  }
+}
+
+TEST(Sources, HeadersOfSrcDoNotOpenNamespaces) {
+  for (const std::string& file : Sources()) {
+    if (!file.ends_with(".h")) continue;
+    EXPECT_EQ(ReadFile(SourceDir() / file).find("\nusing namespace"), std::string::npos) << file;
+  }
+}
+
+TEST(Sources, NothingIsLeftForLater) {
+  const std::regex later(std::string(R"(\b(TO)") + R"(DO|FIX)" + R"(ME|X)" + R"(XX)\b)");
+  for (const std::string& file : Sources()) {
+    size_t number = 0;
+    for (const std::string& line : Lines(ReadFile(SourceDir() / file))) {
+      ++number;
+      EXPECT_FALSE(std::regex_search(line, later)) << file << ":" << number << ": " << line;
+    }
+  }
+}
+
+TEST(Papers, TheLicenceIsMit) {
+  const std::string licence = ReadFile(SourceDir() / "LICENSE");
+  EXPECT_TRUE(licence.starts_with("MIT License\n"));
+  EXPECT_THAT(licence, HasSubstr("The Ridgeline authors"));
+  EXPECT_THAT(licence, HasSubstr("WITHOUT WARRANTY OF ANY KIND"));
+}
+
+TEST(Papers, PackagesAreOneALine) {
+  std::set<std::string> seen;
+  for (std::string line : Lines(ReadFile(SourceDir() / "packages.txt"))) {
+    line = line.substr(0, line.find('#'));
+    while (line.ends_with(' ')) line.pop_back();
+    if (line.empty()) continue;
+    EXPECT_EQ(line.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+-."), std::string::npos) << line;
+    EXPECT_TRUE(seen.insert(line).second) << line << " stands there twice";
+  }
+  EXPECT_TRUE(seen.contains("cmake"));
+}
+
+// PlanCommand, RunCommand, … of src/cli/commands.h, as people type them.
+std::vector<std::string> CommandNames() {
+  const std::string header = ReadFile(SourceDir() / "src/cli/commands.h");
+  static const std::regex pattern(R"(Action (\w)(\w*)Command\()");
+  std::vector<std::string> names;
+  for (std::sregex_iterator at(header.begin(), header.end(), pattern), end; at != end; ++at) {
+    std::string name = (*at)[1].str() + (*at)[2].str();
+    name[0] = static_cast<char>(name[0] - 'A' + 'a');
+    names.push_back(name);
+  }
+  return names;
+}
+
+TEST(Papers, TheReadmeNamesEveryCommand) {
+  const auto names = CommandNames();
+  EXPECT_THAT(names, testing::Contains("plan"));
+  if (!std::filesystem::exists(SourceDir() / "README.md")) GTEST_SKIP() << "there is no README.md";
+  const std::string readme = ReadFile(SourceDir() / "README.md");
+  for (const std::string& name : names) EXPECT_THAT(readme, HasSubstr("ridgeline " + name));
+}
+
+TEST(Papers, TheHousePageNamesEveryRoom) {
+  const std::string page = ReadFile(SourceDir() / "docs/house.md");
+  for (const std::string folder : {"src", "src/engine"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(SourceDir() / folder)) {
+      if (!entry.is_directory()) continue;
+      EXPECT_THAT(page, HasSubstr("`" + folder + "/" + entry.path().filename().string() + "`"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline

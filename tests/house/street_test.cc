@@ -1,0 +1,208 @@
+// The one-way street between the rooms (docs/house.md), kept by reading every include.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "tests/house/sources.h"
+
+namespace ridgeline {
+namespace {
+
+// A room may include itself and every room to its left in a row it stands in.
+const std::vector<std::vector<std::string>>& Street() {
+  static const std::vector<std::vector<std::string>> rows = {
+      // The harness.
+      {"base", "run", "sweep", "plan", "launch", "store", "collect", "driver", "report", "regress", "cli"},
+      // The engine.
+      {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
+       "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/train", "engine/cli"},
+      // The bridge: the only way from the harness to the engine, and what may use it.
+      {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
+       "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/train", "predict"},
+      {"predict", "plan", "launch", "store", "collect", "driver", "report", "regress", "cli"},
+  };
+  return rows;
+}
+
+// What computes on real data.
+constexpr std::string_view kBackends[] = {"engine/device/cpu/", "engine/device/cuda/"};
+
+// One third party, one room that wraps it. (fmt and nlohmann-json are everybody's.)
+const std::map<std::string, std::set<std::string>>& Wrappers() {
+  static const std::map<std::string, std::set<std::string>> wrappers = {
+      {"yaml-cpp/", {"sweep", "report"}}, {"SQLiteCpp/", {"store"}}, {"sqlite3.h", {"store"}},
+      {"CLI/", {"cli", "engine/cli"}},    {"xxhash.h", {"base"}},    {"dnnl.hpp", {"engine/ops", "engine/train"}},
+      {"hwy/", {"engine/ops"}},           {"dlfcn.h", {"launch"}},
+  };
+  return wrappers;
+}
+
+// "engine/ops" for engine/ops/gemm.h, "base" for base/error.h; nothing for a path of no room.
+std::optional<std::string> RoomOf(const std::string& path) {
+  for (const auto& row : Street()) {
+    for (const std::string& room : row) {
+      if (path.starts_with(room + "/")) return room;
+    }
+  }
+  return std::nullopt;
+}
+
+bool MayInclude(const std::string& from, const std::string& to) {
+  if (from == to) return true;
+  for (const auto& row : Street()) {
+    const auto from_place = std::find(row.begin(), row.end(), from);
+    const auto to_place = std::find(row.begin(), row.end(), to);
+    if (from_place != row.end() && to_place < from_place) return true;
+  }
+  return false;
+}
+
+struct Include {
+  size_t line;
+  std::string path;
+  bool quoted;  // "x.h", not <x.h>
+};
+
+std::vector<Include> IncludesOf(const std::string& text) {
+  static const std::regex pattern("^\\s*#\\s*include\\s*([\"<])([^\">]+)[\">].*");
+  std::vector<Include> includes;
+  size_t number = 0;
+  for (const std::string& line : Lines(text)) {
+    ++number;
+    std::smatch match;
+    if (std::regex_match(line, match, pattern)) includes.push_back({number, match[2], match[1] == "\""});
+  }
+  return includes;
+}
+
+// What is wrong with the includes of src/`file`, one sentence each.
+std::vector<std::string> WrongIncludes(const std::string& file, const std::string& text) {
+  std::vector<std::string> wrong;
+  const auto room = RoomOf(file);
+  if (!room) return {"src/" + file + ": is in no room of the street"};
+  for (const Include& include : IncludesOf(text)) {
+    const std::string where = "src/" + file + ":" + std::to_string(include.line) + ": ";
+    if (include.quoted && !include.path.starts_with("ridgeline/")) {
+      const auto to = RoomOf(include.path);
+      if (!to) {
+        wrong.push_back(where + include.path + " is in no room of the street");
+      } else if (!MayInclude(*room, *to)) {
+        wrong.push_back(where + *room + " must not include " + *to + " (" + include.path + ")");
+      }
+    }
+    for (const auto& [library, rooms] : Wrappers()) {
+      if (include.path.starts_with(library) && !rooms.contains(*room)) {
+        wrong.push_back(where + *room + " must not include " + include.path + ", another room wraps it");
+      }
+    }
+  }
+  return wrong;
+}
+
+std::vector<std::string> WrongPluginIncludes(const std::string& file, const std::string& text) {
+  std::vector<std::string> wrong;
+  for (const Include& include : IncludesOf(text)) {
+    const bool known =
+        include.path.starts_with("ridgeline/") || std::filesystem::exists(SourceDir() / "plugins" / include.path);
+    if (include.quoted && !known) {
+      wrong.push_back(file + ":" + std::to_string(include.line) + ": a plugin must not include " + include.path);
+    }
+  }
+  return wrong;
+}
+
+TEST(Street, LeftIsLeaveToInclude) {
+  EXPECT_TRUE(MayInclude("plan", "sweep"));
+  EXPECT_TRUE(MayInclude("plan", "predict"));
+  EXPECT_TRUE(MayInclude("predict", "engine/train"));
+  EXPECT_TRUE(MayInclude("engine/ops", "base"));
+  EXPECT_TRUE(MayInclude("cli", "store"));
+  EXPECT_TRUE(MayInclude("base", "base"));
+}
+
+TEST(Street, NothingElseIs) {
+  EXPECT_FALSE(MayInclude("base", "run"));
+  EXPECT_FALSE(MayInclude("sweep", "plan"));
+  EXPECT_FALSE(MayInclude("store", "report"));
+  EXPECT_FALSE(MayInclude("plan", "engine/train"));
+  EXPECT_FALSE(MayInclude("cli", "engine/train"));
+  EXPECT_FALSE(MayInclude("engine/train", "store"));
+  EXPECT_FALSE(MayInclude("engine/train", "predict"));
+  EXPECT_FALSE(MayInclude("engine/ops", "engine/model"));
+  EXPECT_FALSE(MayInclude("sweep", "predict"));
+}
+
+TEST(Street, AWrongArrowIsFound) {
+  EXPECT_EQ(WrongIncludes("base/error.h", "#include <string>\n  # include \"run/spec.h\"\n"),
+            std::vector<std::string>{"src/base/error.h:2: base must not include run (run/spec.h)"});
+  EXPECT_EQ(WrongIncludes("attic/a.h", "").size(), 1U);
+  EXPECT_EQ(WrongIncludes("engine/a.h", "").size(), 1U) << "the engine's files stand in its rooms";
+  EXPECT_EQ(WrongIncludes("run/a.h", "#include \"error.h\"\n").size(), 1U);
+  EXPECT_EQ(WrongIncludes("run/a.cc", "#include <sqlite3.h>\n").size(), 1U);
+  EXPECT_EQ(WrongIncludes("run/a.cc", "// #include \"cli/x.h\"\n#include \"ridgeline/run.h\"\n").size(), 0U);
+  EXPECT_EQ(WrongPluginIncludes("plugins/local/a.cc", "#include \"base/error.h\"\n").size(), 1U);
+  EXPECT_EQ(WrongPluginIncludes("plugins/local/a.cc", "#include \"ridgeline/launcher.h\"\n").size(), 0U);
+}
+
+TEST(Street, IsKeptInSrc) {
+  const std::string src = "src/";
+  size_t includes = 0;
+  for (const std::string& file : FilesBelow("src", {".h", ".cc"})) {
+    const std::string text = ReadFile(SourceDir() / file);
+    includes += IncludesOf(text).size();
+    for (const std::string& wrong : WrongIncludes(file.substr(src.size()), text)) ADD_FAILURE() << wrong;
+  }
+  EXPECT_GT(includes, 300U) << "the sources were not read";
+}
+
+TEST(Street, EveryQuotedIncludeIsAFileOfOurs) {
+  for (const std::string& file : FilesBelow("src", {".h", ".cc"})) {
+    for (const Include& include : IncludesOf(ReadFile(SourceDir() / file))) {
+      if (!include.quoted) continue;
+      EXPECT_TRUE(std::filesystem::exists(SourceDir() / "src" / include.path) ||
+                  std::filesystem::exists(SourceDir() / "include" / include.path))
+          << file << ":" << include.line << ": " << include.path;
+    }
+  }
+}
+
+TEST(Street, PluginsSeeOnlyTheContract) {
+  const auto files = FilesBelow("plugins", {".h", ".cc"});
+  EXPECT_FALSE(files.empty());
+  for (const std::string& file : files) {
+    for (const std::string& wrong : WrongPluginIncludes(file, ReadFile(SourceDir() / file))) ADD_FAILURE() << wrong;
+  }
+}
+
+TEST(Street, TheContractStandsAlone) {
+  for (const std::string& file : FilesBelow("include", {".h"})) {
+    for (const Include& include : IncludesOf(ReadFile(SourceDir() / file))) {
+      EXPECT_TRUE(!include.quoted || include.path.starts_with("ridgeline/")) << file << ": " << include.path;
+    }
+  }
+}
+
+// Kernels stand beside their ops; whoever traces or plans names no backend. (That none is linked either is CMake's
+// part: rl_predict links rl_program, which has no kernels.)
+TEST(Street, OnlyWhatRunsOnADeviceNamesIt) {
+  const std::set<std::string> run_there = {"engine/device", "engine/ops", "engine/comm", "engine/train"};
+  for (const std::string& name : FilesBelow("src", {".h", ".cc"})) {
+    const std::string file = name.substr(std::string_view("src/").size());
+    for (const Include& include : IncludesOf(ReadFile(SourceDir() / name))) {
+      for (const std::string_view backend : kBackends) {
+        if (!include.path.starts_with(backend)) continue;
+        EXPECT_TRUE(run_there.contains(*RoomOf(file))) << name << ":" << include.line << ": " << include.path;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
