@@ -68,11 +68,6 @@ void SetUpAndExec(const Prepared& p, const SpawnOptions& options, const std::str
     if (::getppid() != parent) ::raise(SIGKILL);  // it ended before prctl
   }
   if (!options.cpus.empty() && ::sched_setaffinity(0, sizeof cpus, &cpus) != 0) return;
-  if (options.memory_limit_bytes > 0) {
-    const rlimit limit{static_cast<rlim_t>(options.memory_limit_bytes),
-                       static_cast<rlim_t>(options.memory_limit_bytes)};
-    if (::setrlimit(RLIMIT_DATA, &limit) != 0) return;
-  }
   for (const int fd : options.inherit_fds) {
     if (::fcntl(fd, F_SETFD, 0) != 0) return;
   }

@@ -26,7 +26,6 @@ struct SpawnOptions {
   std::filesystem::path work_dir;                  // empty: ours
   std::vector<int> cpus;                           // pinned to these; empty: as we are
   std::vector<int> inherit_fds;                    // descriptors to keep open across exec
-  int64_t memory_limit_bytes = 0;                  // RLIMIT_DATA; 0: none
   bool new_session = false;                        // setsid: outlives us and our terminal
   bool new_process_group = false;                  // so that signals to our terminal pass it by
   bool die_with_parent = false;                    // SIGKILL when our thread ends

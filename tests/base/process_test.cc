@@ -170,12 +170,6 @@ TEST(Process, IsPinned) {
   EXPECT_EQ(Printed("grep Cpus_allowed_list /proc/self/status | cut -f2", options), std::to_string(last) + "\n");
 }
 
-TEST(Process, MemoryLimitIsSet) {
-  SpawnOptions options;
-  options.memory_limit_bytes = 512 * 1024 * 1024;
-  EXPECT_EQ(Printed("ulimit -d", options), "524288\n");
-}
-
 TEST(Process, NewSessionAndGroup) {
   // Fields 5 and 6 of /proc/PID/stat: process group and session.
   const auto ids = [](const SpawnOptions& options) {
