@@ -206,10 +206,8 @@ TEST(DriverRecovery, ResultsOfAJobThatIsGoneAreCollectedFirst) {
 
 TEST(DriverRecovery, AnIntentWithoutItsFileIsSubmittedAllTheSame) {
   World world(2);
-  world.launcher.on_submit = [](const LaunchJob&) { throw Killed(); };
-  EXPECT_THROW(world.Run(), Killed);
+  world.RunKilledAtSubmit();
   std::filesystem::remove_all(world.dir / "jobs");
-  world.launcher.on_submit = [](const LaunchJob&) {};
   EXPECT_EQ(world.Run().ok, 2);
   EXPECT_EQ(world.observer.start.adopted_jobs, 1);
   EXPECT_EQ(world.Count("SELECT count(*) FROM results"), 2);
@@ -229,10 +227,8 @@ TEST(DriverRecovery, ADamagedJobFileOfAnIntentIsMadeAgain) {
 TEST(DriverRecovery, AnIntentNobodyCanMakeAgainIsLostAndItsPointsPlanned) {
   World world(2);
   world.yaml += "launch: {bundle: 2}\n";
-  world.launcher.on_submit = [](const LaunchJob&) { throw Killed(); };
-  EXPECT_THROW(world.Run(), Killed);
+  world.RunKilledAtSubmit();
   std::filesystem::remove_all(world.dir / "jobs");
-  world.launcher.on_submit = [](const LaunchJob&) {};
   // The intent holds a point that the edited sweep no longer has.
   world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {seed: [1]}\n";
   EXPECT_EQ(world.Run().ok, 1);
@@ -241,8 +237,7 @@ TEST(DriverRecovery, AnIntentNobodyCanMakeAgainIsLostAndItsPointsPlanned) {
 
 TEST(DriverRecovery, AJobOnAnotherLauncherIsNotDoubled) {
   World world(1);
-  world.launcher.on_submit = [](const LaunchJob&) { throw Killed(); };
-  EXPECT_THROW(world.Run(), Killed);
+  world.RunKilledAtSubmit();
   class Other final : public Launcher {
    public:
     const std::string& name() const override { return name_; }

@@ -2,6 +2,8 @@
 // the launcher outlive any driver, as in the world they do.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <map>
 #include <memory>
@@ -109,6 +111,13 @@ class World {
                        return MemoryForecast{forecast ? forecast(spec) : 1000, {}};
                      },
                      observer, [this] { return interrupts ? interrupts() : 0; }});
+  }
+
+  // A run that is killed the moment the launcher is asked to start a job: an intent is left, and no job.
+  void RunKilledAtSubmit() {
+    launcher.on_submit = [](const LaunchJob&) { throw Killed(); };
+    EXPECT_THROW(Run(), Killed);
+    launcher.on_submit = [](const LaunchJob&) {};
   }
 
   Table Query(const std::string& sql) { return OpenStore().Query(sql); }
