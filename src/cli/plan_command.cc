@@ -52,7 +52,7 @@ int ShowPlan(const Sweep& sweep, const std::string& format) {
   const std::vector<Point> points = Expand(sweep, &expansion);
   PlanOptions options;
   options.available_bytes = AvailableSlabBytes();
-  const Plan plan = MakePlan(sweep, points, /*done=*/{}, options, PredictMemory);
+  const Plan plan = MakePlan(sweep, points, options, PredictMemory);
   const bool for_people = format == "text" || format == "md";
   Write(Format(PlanTable(sweep, points, plan, for_people ? Audience::kPeople : Audience::kPrograms), format));
   Flush();

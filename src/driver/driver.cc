@@ -103,7 +103,7 @@ class Driver {
       for (const JobRecord::Point& point : job.record.points) {
         if (const Point* known = FindPoint(point.id); known != nullptr && !point.has_result) {
           ++progress_.total;
-          left_.Left(LeftEstimate::Work(known->spec));
+          left_.Left(RelativeCost(known->spec));
         }
       }
       if (job.record.state == JobRecord::State::kIntent && !job.to_submit) {
@@ -146,7 +146,7 @@ class Driver {
     plan_options.jobs_dir = options_.jobs_dir;
     plan_options.trainer = options_.trainer;
     plan_options.attempts = attempts_;
-    Plan plan = MakePlan(sweep_, todo, {}, plan_options, parts_.forecaster);
+    Plan plan = MakePlan(sweep_, todo, plan_options, parts_.forecaster);
     if (!plan.skipped.empty()) {
       std::vector<NewResult> skipped;
       for (RunResult& result : plan.skipped) skipped.push_back({std::move(result), "", 0});
@@ -156,7 +156,7 @@ class Driver {
     for (Job& job : plan.jobs) {
       for (const JobPoint& point : job.points) {
         if (!retries_.contains(point.id)) ++progress_.total;
-        left_.Left(LeftEstimate::Work(point.spec));
+        left_.Left(RelativeCost(point.spec));
       }
       pending_.push_back(std::move(job));
     }
@@ -362,7 +362,7 @@ class Driver {
   void PointEnded(const Collected& result, int64_t spent_ns) {
     const Point* point = FindPoint(result.point_id);
     if (point == nullptr) return;  // of another sweep, in a job that holds one of ours too
-    left_.Finished(LeftEstimate::Work(point->spec), result.status == RunStatus::kOk ? spent_ns : 0);
+    left_.Finished(RelativeCost(point->spec), result.status == RunStatus::kOk ? spent_ns : 0);
     std::string outcome = OutcomeText(result.status, result.message, result.steady_tokens_per_s);
     if (IsInfrastructureEnd(result.status) && retries_[result.point_id] < kRetriesInARun) {
       ++retries_[result.point_id];

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "run/presets.h"
 #include "run/result.h"
 
 namespace ridgeline {
@@ -95,12 +94,6 @@ std::string PrintableLine(std::string_view text) {
     }
   }
   return shown;
-}
-
-double LeftEstimate::Work(const RunSpec& spec) {
-  const auto steps = static_cast<double>(spec.warmup_steps + spec.steps * spec.repeats);
-  return static_cast<double>(CountParameters(spec)) * static_cast<double>(spec.batch_size) *
-         static_cast<double>(spec.seq_length) * static_cast<double>(spec.grad_accumulation) * steps;
 }
 
 void LeftEstimate::Finished(double work, int64_t duration_ns) {

@@ -48,10 +48,9 @@ std::string OutcomeText(RunStatus status, std::string_view message, double stead
 // Text from outside for one terminal line: controls and line ends become escapes.
 std::string PrintableLine(std::string_view text);
 
-// Time left, from what finished points took. A point's work is parameters x tokens; time goes as work.
+// Time left, from what finished points took: time goes as work, which is RelativeCost().
 class LeftEstimate {
  public:
-  static double Work(const RunSpec& spec);
   void Left(double work) { left_ += work; }         // a point to be done
   void Finished(double work, int64_t duration_ns);  // it is done; 0 ns: nothing was run
   int64_t LeftNs(int64_t running_ns,

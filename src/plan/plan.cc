@@ -15,15 +15,6 @@
 namespace ridgeline {
 namespace {
 
-// What a point costs, up to a factor: parameters x tokens.
-double Cost(const RunSpec& spec) {
-  const auto tokens = static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length) *
-                      static_cast<double>(spec.grad_accumulation);
-  const auto steps =
-      static_cast<double>(spec.warmup_steps) + static_cast<double>(spec.steps) * static_cast<double>(spec.repeats);
-  return static_cast<double>(CountParameters(spec)) * tokens * steps;
-}
-
 class ForecastCache {
  public:
   explicit ForecastCache(const Forecaster& forecaster) : forecaster_(forecaster) {}
@@ -96,14 +87,12 @@ std::string_view VerdictName(Verdict verdict) {
       return "fits";
     case Verdict::kOutOfMemory:
       return "out_of_memory";
-    case Verdict::kDone:
-      return "done";
   }
   return "";
 }
 
-Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const std::set<std::string>& done,
-              const PlanOptions& options, const Forecaster& forecaster) {
+Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
+              const Forecaster& forecaster) {
   Plan plan;
   plan.points.reserve(points.size());
   ForecastCache forecasts(forecaster);
@@ -111,13 +100,11 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const std::s
   for (size_t i = 0; i < points.size(); ++i) {
     const RunSpec& spec = points[i].spec;
     PlannedPoint planned{i, Verdict::kFits, forecasts.Get(points[i]), AvailableFor(spec, sweep.launch, options)};
-    if (done.contains(points[i].id)) {
-      planned.verdict = Verdict::kDone;
-    } else if (planned.available_bytes > 0 && planned.forecast.planned_peak_bytes > planned.available_bytes) {
+    if (planned.available_bytes > 0 && planned.forecast.planned_peak_bytes > planned.available_bytes) {
       planned.verdict = Verdict::kOutOfMemory;
       plan.skipped.push_back(SkippedResult(points[i], planned));
     } else {
-      to_run.emplace_back(Cost(spec), i);
+      to_run.emplace_back(RelativeCost(spec), i);
     }
     plan.points.push_back(std::move(planned));
   }
@@ -132,6 +119,14 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const std::s
     plan.jobs.push_back(MakeJob(sweep, options, std::move(bundled)));
   }
   return plan;
+}
+
+double RelativeCost(const RunSpec& spec) {
+  const auto tokens = static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length) *
+                      static_cast<double>(spec.grad_accumulation);
+  const auto steps =
+      static_cast<double>(spec.warmup_steps) + static_cast<double>(spec.steps) * static_cast<double>(spec.repeats);
+  return static_cast<double>(CountParameters(spec)) * tokens * steps;
 }
 
 std::string JobKey(const std::string& sweep_name, const std::vector<std::string>& point_ids,

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +17,8 @@
 
 namespace ridgeline {
 
-enum class Verdict { kFits, kOutOfMemory, kDone };
-std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory", "done"
+enum class Verdict { kFits, kOutOfMemory };
+std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory"
 
 using Forecaster = std::function<MemoryForecast(const RunSpec&)>;
 
@@ -33,7 +32,7 @@ struct PlanOptions {
 struct PlannedPoint {
   size_t point = 0;  // index into the points given
   Verdict verdict = Verdict::kFits;
-  MemoryForecast forecast;      // also of finished points
+  MemoryForecast forecast;
   int64_t available_bytes = 0;  // what planned_peak_bytes was compared with; 0: nothing
 };
 
@@ -43,11 +42,15 @@ struct Plan {
   std::vector<RunResult> skipped;    // skipped_predicted_oom: wanted_bytes and available_bytes are in the evidence
 };
 
-// `done`: ids that need no job: finished, or in flight already. A point's memory is the slab of one rank, limited by
-// options.available_bytes and the sweep's memory_limit; points on the meta device always fit.
+// Jobs for `points`, which are those of the sweep that have no result and are not in flight. A point's memory is the
+// slab of one rank, limited by options.available_bytes and the sweep's memory_limit; points on the meta device always
+// fit.
 // Specs that differ in nothing that changes memory share one forecast. Deterministic: equal arguments, equal plan.
-Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const std::set<std::string>& done,
-              const PlanOptions& options, const Forecaster& forecaster);
+Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
+              const Forecaster& forecaster);
+
+// What a point costs to run, up to a factor: parameters x tokens of all its steps.
+double RelativeCost(const RunSpec& spec);
 
 // The key of a job: "rl-" and 32 hexadecimal digits, from the sweep's name, its points and each one's attempt.
 std::string JobKey(const std::string& sweep_name, const std::vector<std::string>& point_ids,

@@ -98,13 +98,11 @@ Table FieldsTable() {
 
 std::string PlanSummary(const Plan& plan) {
   int64_t fit = 0;
-  int64_t done = 0;
   int64_t too_large = 0;
   int64_t largest = 0;
   int64_t available = 0;
   for (const PlannedPoint& point : plan.points) {
     available = std::max(available, point.available_bytes);
-    if (point.verdict == Verdict::kDone) ++done;
     if (point.verdict == Verdict::kOutOfMemory) ++too_large;
     if (point.verdict == Verdict::kFits) {
       ++fit;
@@ -112,7 +110,6 @@ std::string PlanSummary(const Plan& plan) {
     }
   }
   std::string text = Plural(static_cast<int64_t>(plan.points.size()), "point") + ":";
-  if (done > 0) text += fmt::format(" {} done,", done);
   text += fmt::format(" {} {}", fit, fit == 1 ? "fits" : "fit");
   if (fit > 0) text += fmt::format(" (the largest needs {})", FormatBytes(largest));
   if (too_large > 0) text += fmt::format(", {} out of memory", too_large);

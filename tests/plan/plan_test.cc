@@ -47,11 +47,10 @@ struct Planned {
   Plan plan;
 };
 
-Planned PlanText(const std::string& text, const PlanOptions& options = Options(),
-                 const std::set<std::string>& done = {}) {
+Planned PlanText(const std::string& text, const PlanOptions& options = Options()) {
   Planned result{ParseText(text), {}, {}};
   result.points = Expand(result.sweep);
-  result.plan = MakePlan(result.sweep, result.points, done, options, FakeForecast);
+  result.plan = MakePlan(result.sweep, result.points, options, FakeForecast);
   return result;
 }
 
@@ -106,16 +105,6 @@ TEST(Plan, TheSweepsTrainerIsTaken) {
   EXPECT_THAT(plan.jobs[0].trainer, ElementsAre("python3", "t.py"));
 }
 
-TEST(Plan, DonePointsNeedNoJob) {
-  const std::vector<Point> points = Expand(ParseText(kFour));
-  const std::set<std::string> done = {points[0].id, points[2].id, "an id of another sweep"};
-  const Planned part = PlanText(kFour, Options(), done);
-  EXPECT_THAT(part.plan.jobs, SizeIs(2));
-  EXPECT_EQ(part.plan.points[0].verdict, Verdict::kDone);
-  EXPECT_EQ(part.plan.points[1].verdict, Verdict::kFits);
-  EXPECT_EQ(part.plan.points[2].verdict, Verdict::kDone);
-}
-
 TEST(Plan, WhatCannotFitIsSkippedWithItsBytes) {
   PlanOptions options = Options();
   options.available_bytes = 4 * kMegabyte;
@@ -137,16 +126,6 @@ TEST(Plan, WhatCannotFitIsSkippedWithItsBytes) {
   EXPECT_FALSE(skipped.message.empty());
   EXPECT_FALSE(skipped.hint.empty());
   EXPECT_NO_THROW(DecodeResult(EncodeResult(skipped), "x"));
-}
-
-TEST(Plan, ADonePointIsNotSkippedAgain) {
-  PlanOptions options = Options();
-  options.available_bytes = 1;
-  const std::vector<Point> points = Expand(ParseText(kFour));
-  const Planned planned = PlanText(kFour, options, {points[0].id});
-  EXPECT_EQ(planned.plan.points[0].verdict, Verdict::kDone);
-  EXPECT_THAT(planned.plan.skipped, SizeIs(3));
-  EXPECT_THAT(planned.plan.jobs, IsEmpty());
 }
 
 TEST(Plan, TheSweepsMemoryLimitCounts) {
@@ -192,7 +171,7 @@ TEST(Plan, EqualMemoryIsForecastOnce) {
       "matrix: {batch_size: [1, 2], learning_rate: [1e-4, 1e-3], seed: [1, 2], steps: [3, 4], grad_clip: [1, 2]}");
   const auto points = Expand(sweep);
   int asked = 0;
-  const Plan plan = MakePlan(sweep, points, {}, Options(), [&](const RunSpec& spec) {
+  const Plan plan = MakePlan(sweep, points, Options(), [&](const RunSpec& spec) {
     ++asked;
     return FakeForecast(spec);
   });
@@ -219,7 +198,7 @@ TEST(Plan, AForecastThatFailsNamesThePoint) {
   const Sweep sweep = ParseText("defaults: {model: llama-10m}");
   const auto points = Expand(sweep);
   try {
-    MakePlan(sweep, points, {}, Options(),
+    MakePlan(sweep, points, Options(),
              [](const RunSpec&) -> MemoryForecast { throw Error(ErrorKind::kInvalidInput, "no such shape", "hint"); });
     FAIL();
   } catch (const Error& e) {
@@ -228,8 +207,19 @@ TEST(Plan, AForecastThatFailsNamesThePoint) {
   }
 }
 
+TEST(Plan, CostGoesAsTokensAndSteps) {
+  const auto cost = [](const std::string& defaults) {
+    return RelativeCost(Expand(ParseText("defaults: {model: llama-10m" + defaults + "}"))[0].spec);
+  };
+  EXPECT_DOUBLE_EQ(cost(", batch_size: 4"), 4 * cost(", batch_size: 1"));
+  EXPECT_DOUBLE_EQ(cost(", seq_length: 1024"), 2 * cost(", seq_length: 512"));
+  EXPECT_DOUBLE_EQ(cost(", grad_accumulation: 3"), 3 * cost(""));
+  EXPECT_DOUBLE_EQ(cost(", warmup_steps: 2, steps: 4, repeats: 7"),
+                   3 * cost(", warmup_steps: 1, steps: 3, repeats: 3"));
+}
+
 TEST(Plan, NoPointsAreAnEmptyPlan) {
-  const Plan plan = MakePlan(ParseText(kFour), {}, {}, Options(), FakeForecast);
+  const Plan plan = MakePlan(ParseText(kFour), {}, Options(), FakeForecast);
   EXPECT_THAT(plan.points, IsEmpty());
   EXPECT_THAT(plan.jobs, IsEmpty());
 }

@@ -25,10 +25,10 @@ const Sweep& TheSweep() {
   return sweep;
 }
 
-Plan PlanOf(const std::vector<Point>& points, const std::set<std::string>& done = {}) {
+Plan PlanOf(const std::vector<Point>& points) {
   PlanOptions options;
   options.available_bytes = 5'000'000;
-  return MakePlan(TheSweep(), points, done, options, [](const RunSpec& spec) {
+  return MakePlan(TheSweep(), points, options, [](const RunSpec& spec) {
     return MemoryForecast{spec.batch_size * 1'000'000, {}};
   });
 }
@@ -51,17 +51,16 @@ TEST(Show, ThePlanForPrograms) {
 
 TEST(Show, ThePlanForPeople) {
   const auto points = Expand(TheSweep());
-  const Table table = PlanTable(TheSweep(), points, PlanOf(points, {points[0].id}), Audience::kPeople);
+  const Table table = PlanTable(TheSweep(), points, PlanOf(points), Audience::kPeople);
   ASSERT_THAT(table.rows, SizeIs(2));
   EXPECT_EQ(table.columns[3], "predicted_peak");
-  EXPECT_EQ(table.rows[0], (std::vector<Cell>{points[0].id.substr(0, 8), int64_t{1}, 1e-4, "1.00 MB", "done"}));
+  EXPECT_EQ(table.rows[0], (std::vector<Cell>{points[0].id.substr(0, 8), int64_t{1}, 1e-4, "1.00 MB", "fits"}));
 }
 
 TEST(Show, Summaries) {
   const auto points = Expand(TheSweep());
   EXPECT_EQ(PlanSummary(PlanOf(points)),
             "2 points: 1 fits (the largest needs 1.00 MB), 1 out of memory; available 5.00 MB");
-  EXPECT_EQ(PlanSummary(PlanOf(points, {points[0].id})), "2 points: 1 done, 0 fit, 1 out of memory; available 5.00 MB");
   EXPECT_EQ(ExpansionSummary({1, 0, 0, {}}), "1 point");
   EXPECT_EQ(ExpansionSummary({3, 2, 1, {}}), "3 points; 2 combinations excluded; 1 duplicate left out");
 }
