@@ -120,6 +120,8 @@ Watched Watch(Child& child, const WatchLimits& limits, int stop_fd, const Clock&
   // Not yet reaped, so the group's number is still its own: this ends the trainer, or what it left behind.
   child.SignalGroup(SIGKILL);
   watched.status = child.Wait();
+  // The kernel counts a process's pages in batches, so the peak it gives may be a little less than we saw.
+  watched.status.rss_peak_bytes = std::max(watched.status.rss_peak_bytes, watched.rss_bytes);
   return watched;
 }
 

@@ -118,7 +118,7 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
       void* block = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (block == MAP_FAILED) return 11;
       std::memset(block, 1, kBytes);
-      SleepMs(1);
+      SleepMs(5);
     }
   }
   if (mode == "half-result") {
