@@ -238,11 +238,12 @@ TEST_F(DamageTest, AWriterKilledAtAnyMomentLeavesAWholeStore) {
   const std::vector<Point> points = samples::Points(5);
   std::mt19937 random(20260101);
   int64_t results = 0;
-  for (int round = 0; round < 25; ++round) {
+  for (int round = 0; round < 25 || results == 0; ++round) {
+    ASSERT_LT(round, 100) << "no writer lives long enough to write a result";
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) WriteUntilKilled(file_, points, round);
-    ::usleep(random() % 20'000);
+    ::usleep(random() % (round < 25 ? 20'000 : 1'000'000));
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
@@ -259,7 +260,6 @@ TEST_F(DamageTest, AWriterKilledAtAnyMomentLeavesAWholeStore) {
                     "WHERE r.point_id = j.point_id AND r.attempt = j.attempt)"),
               Cell(static_cast<int64_t>(store.LiveJobs().empty() || store.LiveJobs()[0].points[0].has_result ? 0 : 5)));
   }
-  EXPECT_GT(results, 0);
 }
 
 }  // namespace
