@@ -70,6 +70,9 @@ class Local : public ::testing::Test {
   std::string Text(const std::string& file) const {
     return std::filesystem::exists(dir_.path() / file) ? ReadFile(dir_.path() / file) : "";
   }
+  // For a job's script: waits until Go() was called.
+  static constexpr const char* kWaitForGo = "while [ ! -e \"$0/go\" ]; do sleep 0.01; done; ";
+  void Go() const { std::ofstream(dir_.path() / "go") << ""; }
   bool Written(const std::string& file) const {
     return Eventually([&] { return !Text(file).empty(); });
   }
@@ -79,7 +82,7 @@ class Local : public ::testing::Test {
 };
 
 TEST_F(Local, AJobSurvivesTheDriverThatStartedIt) {
-  const LaunchJob job = Shell("rl-1", "sleep 0.3; echo done > \"$0/out\"");
+  const LaunchJob job = Shell("rl-1", std::string(kWaitForGo) + "echo done > \"$0/out\"");
   const pid_t driver = ::fork();
   if (driver == 0) {
     Load()->Submit({&job, 1});
@@ -90,6 +93,7 @@ TEST_F(Local, AJobSurvivesTheDriverThatStartedIt) {
   ASSERT_EQ(WTERMSIG(status), SIGKILL);
   const auto launcher = Load();
   EXPECT_EQ(Poll(*launcher, "rl-1").phase, JobPhase::kRunning);
+  Go();
   EXPECT_EQ(WaitForEnd(*launcher, "rl-1").evidence.at("exit_code"), "0");
   EXPECT_EQ(Text("out"), "done\n");
 }
@@ -109,13 +113,15 @@ TEST_F(Local, AJobHoldsNothingOfTheDriverOpen) {
 
 TEST_F(Local, WhileItsKeeperIsKilledTheJobIsAliveAndNotStartedAgain) {
   const auto launcher = Load();
-  const LaunchJob job = Shell("rl-1", "echo start >> \"$0/out\"; sleep 0.5; echo end >> \"$0/out\"");
+  const LaunchJob job =
+      Shell("rl-1", "echo start >> \"$0/out\"; " + std::string(kWaitForGo) + "echo end >> \"$0/out\"");
   Submit(*launcher, job);
   ASSERT_TRUE(Written("out"));
   const pid_t keeper = std::atoi(Poll(*launcher, "rl-1").evidence.at("pid").c_str());
   ::kill(keeper, SIGKILL);
   ASSERT_TRUE(Eventually([&] { return Poll(*launcher, "rl-1").phase == JobPhase::kRunning; }));
   Submit(*launcher, job);
+  Go();
   const JobState state = WaitForEnd(*launcher, "rl-1");
   EXPECT_EQ(state.evidence.count("exit_code"), 0U);
   EXPECT_THAT(state.evidence.at("killed"), HasSubstr("ended without a word"));
@@ -159,10 +165,12 @@ TEST_F(Local, RunsNoMoreJobsAtOnceThanItMay) {
   std::vector<JobRef> refs;
   for (int i = 0; i < 4; ++i) {
     const std::string key = "rl-" + std::to_string(i);
-    Submit(*launcher, Shell(key, "echo + >> \"$0/out\"; sleep 0.05; echo - >> \"$0/out\""));
+    Submit(*launcher,
+           Shell(key, "echo + >> \"$0/out\"; " + std::string(kWaitForGo) + "sleep 0.05; echo - >> \"$0/out\""));
     refs.push_back({key, ""});
   }
   EXPECT_EQ(Poll(*launcher, "rl-3").phase, JobPhase::kQueued);
+  Go();
   EXPECT_TRUE(Eventually([&] {
     const auto states = launcher->PollMany(refs);
     return std::all_of(states.begin(), states.end(), [](const JobState& s) { return s.phase == JobPhase::kEnded; });
@@ -247,6 +255,7 @@ TEST_F(Local, JobsThatRunTogetherShareNoCore) {
   EXPECT_EQ(second.phase, JobPhase::kRunning);
   EXPECT_NE(first.evidence.at("cpus"), second.evidence.at("cpus"));
   EXPECT_EQ(Poll(*launcher, "rl-3").phase, JobPhase::kQueued);
+  Go();
   EXPECT_TRUE(Cancel(*launcher, "rl-2"));
   WaitForEnd(*launcher, "rl-2");
   EXPECT_EQ(Poll(*launcher, "rl-3").evidence.at("cpus"), second.evidence.at("cpus"));
