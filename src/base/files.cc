@@ -48,8 +48,18 @@ void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
 }  // namespace
 
 std::string ReadFile(const fs::path& path) {
+  std::optional<std::string> bytes = ReadFileIfThere(path);
+  if (bytes) return *std::move(bytes);
+  errno = ENOENT;
+  ThrowErrno("cannot read " + path.string());
+}
+
+std::optional<std::string> ReadFileIfThere(const fs::path& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) ThrowErrno("cannot read " + path.string());
+  if (fd.get() < 0) {
+    if (errno == ENOENT) return std::nullopt;
+    ThrowErrno("cannot read " + path.string());
+  }
   std::string bytes;
   char buffer[1 << 16];
   for (;;) {

@@ -11,6 +11,9 @@ namespace ridgeline {
 // Throws Error(kInfrastructure) naming the path.
 std::string ReadFile(const std::filesystem::path& path);
 
+// The same; nothing where no file is there. One question, so a file that others make and remove meanwhile is no error.
+std::optional<std::string> ReadFileIfThere(const std::filesystem::path& path);
+
 // The last `max_bytes` of a file; empty where it does not exist.
 std::string ReadTail(const std::filesystem::path& path, size_t max_bytes);
 

@@ -66,16 +66,11 @@ RunResult Missing(const Task& task, int64_t now_unix_ns) {
 std::optional<RunResult> ReadResult(const Task& task, int64_t now_unix_ns) {
   const bool live = IsLive(task.from->state);
   const std::filesystem::path file = ResultFile(task.from->job.job_dir, task.point->id);
-  std::string bytes;
+  // A file that is there and cannot be read is the disk's fault, not the point's: that is for the caller.
+  const std::optional<std::string> bytes = ReadFileIfThere(file);
+  if (!bytes) return live ? std::nullopt : std::optional(Missing(task, now_unix_ns));
   try {
-    bytes = ReadFile(file);
-  } catch (const Error&) {
-    // A file that is there and cannot be read is the disk's fault, not the point's: that is for the caller.
-    if (std::filesystem::exists(file)) throw;
-    return live ? std::nullopt : std::optional(Missing(task, now_unix_ns));
-  }
-  try {
-    RunResult result = DecodeResult(ParseJson(bytes, file.string()), file.string());
+    RunResult result = DecodeResult(ParseJson(*bytes, file.string()), file.string());
     if (result.point_id != task.point->id) {
       throw Error(ErrorKind::kInvalidInput,
                   fmt::format("{}: the result of another point, '{}'", file.string(), result.point_id));

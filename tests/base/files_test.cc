@@ -82,6 +82,15 @@ TEST(Files, ReadNamesWhatItCannotRead) {
   }
 }
 
+TEST(Files, OnlyWhatIsNotThereReadsAsNothing) {
+  const TempDir dir;
+  WriteFileAtomic(dir / "a", "text");
+  EXPECT_EQ(ReadFileIfThere(dir / "a"), "text");
+  EXPECT_EQ(ReadFileIfThere(dir / "missing"), std::nullopt);
+  EXPECT_EQ(ReadFileIfThere(dir / "missing" / "a"), std::nullopt);
+  EXPECT_EQ(Caught([&] { ReadFileIfThere(dir.path()); }).kind(), ErrorKind::kInfrastructure);
+}
+
 TEST(Files, TailIsTheEnd) {
   const TempDir dir;
   WriteFileAtomic(dir / "log", "0123456789");

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -178,6 +180,21 @@ TEST_F(CollectTest, AJobWhoseFolderIsGoneIsLost) {
   std::filesystem::remove_all(job.job_dir);
   EXPECT_THAT(End(job), SizeIs(1));
   EXPECT_EQ(Of(0, "status"), Cell("lost"));
+}
+
+TEST_F(CollectTest, AFileThatComesAndGoesWhileItIsReadIsNoError) {
+  const JobRecord job = Submit("rl-1", {points_[0]});
+  const std::filesystem::path file = ResultFile(job.job_dir, points_[0].id);
+  std::atomic<bool> through = false;
+  std::thread exec([&] {
+    while (!through) {
+      WriteResult(job, samples::Result(points_[0].id, RunStatus::kCancelled));  // not final: it stays to be read again
+      std::filesystem::remove(file);
+    }
+  });
+  for (int i = 0; i < 2000; ++i) EXPECT_NO_THROW(EXPECT_THAT(End(job, {}, State::kSubmitted), IsEmpty()));
+  through = true;
+  exec.join();
 }
 
 TEST_F(CollectTest, AFileThatCannotBeReadEndsNothing) {
