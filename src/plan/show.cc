@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "run/fields.h"
+#include "run/presets.h"
 
 namespace ridgeline {
 namespace {
@@ -29,7 +30,7 @@ Table PointColumns(const std::vector<const Field*>& fields) {
 std::vector<Cell> PointCells(std::string_view id, const RunSpec& spec, const std::vector<const Field*>& fields,
                              Audience audience) {
   std::vector<Cell> row;
-  row.reserve(fields.size() + 3);
+  row.reserve(fields.size() + 4);
   row.emplace_back(std::string(audience == Audience::kPeople ? id.substr(0, kShortId) : id));
   for (const Field* field : fields) row.push_back(FieldCell(spec, *field));
   return row;
@@ -66,11 +67,15 @@ Expansion WriteSpecs(const Sweep& sweep, bool array, const std::function<void(st
 Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan, Audience audience) {
   const auto fields = VaryingFields(sweep);
   Table table = PointColumns(fields);
+  table.columns.emplace_back("parameters");
   table.columns.emplace_back(audience == Audience::kPeople ? "predicted_peak" : "predicted_peak_bytes");
   table.columns.emplace_back("verdict");
   for (const PlannedPoint& planned : plan.points) {
     const Point& point = points[planned.point];
     auto row = PointCells(point.id, point.spec, fields, audience);
+    const int64_t parameters = CountParameters(point.spec);
+    row.push_back(audience == Audience::kPeople ? Cell(FormatCount(static_cast<double>(parameters)))
+                                                : Cell(parameters));
     const int64_t bytes = planned.forecast.planned_peak_bytes;
     row.push_back(audience == Audience::kPeople ? Cell(FormatBytes(bytes)) : Cell(bytes));
     row.emplace_back(std::string(VerdictName(planned.verdict)));

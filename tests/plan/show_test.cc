@@ -43,18 +43,22 @@ std::string Written(std::string_view format, Expansion* expansion = nullptr) {
 TEST(Show, ThePlanForPrograms) {
   const auto points = Expand(TheSweep());
   const Table table = PlanTable(TheSweep(), points, PlanOf(points), Audience::kPrograms);
-  EXPECT_THAT(table.columns, ElementsAre("point", "batch_size", "learning_rate", "predicted_peak_bytes", "verdict"));
+  EXPECT_THAT(table.columns,
+              ElementsAre("point", "batch_size", "learning_rate", "parameters", "predicted_peak_bytes", "verdict"));
   ASSERT_THAT(table.rows, SizeIs(2));
-  EXPECT_EQ(table.rows[0], (std::vector<Cell>{points[0].id, int64_t{1}, 1e-4, int64_t{1'000'000}, "fits"}));
-  EXPECT_EQ(table.rows[1], (std::vector<Cell>{points[1].id, int64_t{8}, 1e-4, int64_t{8'000'000}, "out_of_memory"}));
+  EXPECT_EQ(table.rows[0],
+            (std::vector<Cell>{points[0].id, int64_t{1}, 1e-4, int64_t{10'096'896}, int64_t{1'000'000}, "fits"}));
+  EXPECT_EQ(table.rows[1], (std::vector<Cell>{points[1].id, int64_t{8}, 1e-4, int64_t{10'096'896}, int64_t{8'000'000},
+                                              "out_of_memory"}));
 }
 
 TEST(Show, ThePlanForPeople) {
   const auto points = Expand(TheSweep());
   const Table table = PlanTable(TheSweep(), points, PlanOf(points), Audience::kPeople);
   ASSERT_THAT(table.rows, SizeIs(2));
-  EXPECT_EQ(table.columns[3], "predicted_peak");
-  EXPECT_EQ(table.rows[0], (std::vector<Cell>{points[0].id.substr(0, 8), int64_t{1}, 1e-4, "1.00 MB", "fits"}));
+  EXPECT_EQ(table.columns[4], "predicted_peak");
+  EXPECT_EQ(table.rows[0],
+            (std::vector<Cell>{points[0].id.substr(0, 8), int64_t{1}, 1e-4, "10.1M", "1.00 MB", "fits"}));
 }
 
 TEST(Show, Summaries) {
