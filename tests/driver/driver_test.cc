@@ -309,30 +309,9 @@ TEST(Driver, AnotherStoreHasOtherJobs) {
 }
 
 TEST(Driver, ALauncherThatIsNotThereIsToldBeforeAnyJob) {
-  class Unavailable final : public Launcher {
-   public:
-    const std::string& name() const override { return name_; }
-    LauncherStatus Probe() override { return {false, "sbatch is not installed", ""}; }
-    std::vector<LaunchFile> Render(std::span<const LaunchJob>) override { return {}; }
-    std::vector<Submission> Submit(std::span<const LaunchJob>) override {
-      return ADD_FAILURE(), std::vector<Submission>();
-    }
-    std::vector<JobState> PollMany(std::span<const JobRef>) override { return {}; }
-    std::vector<bool> Cancel(std::span<const JobRef>) override { return {}; }
-
-   private:
-    std::string name_ = "slurm";
-  } launcher;
   World world(1);
-  Store store = world.OpenStore();
-  FakeClock clock;
-  EXPECT_THROW(RunSweep(ParseSweep(world.yaml, "test.yaml"), world.options,
-                        {store, launcher, clock,
-                         [](const RunSpec&) {
-                           return MemoryForecast{1, {}};
-                         },
-                         world.observer, [] { return 0; }}),
-               Error);
+  UntouchedLauncher launcher("slurm", {false, "sbatch is not installed", ""});
+  EXPECT_THROW(world.RunOn(launcher), Error);
   EXPECT_EQ(world.Count("SELECT count(*) FROM jobs"), 0);
 }
 

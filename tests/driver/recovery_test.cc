@@ -238,29 +238,9 @@ TEST(DriverRecovery, AnIntentNobodyCanMakeAgainIsLostAndItsPointsPlanned) {
 TEST(DriverRecovery, AJobOnAnotherLauncherIsNotDoubled) {
   World world(1);
   world.RunKilledAtSubmit();
-  class Other final : public Launcher {
-   public:
-    const std::string& name() const override { return name_; }
-    LauncherStatus Probe() override { return {true, "", ""}; }
-    std::vector<LaunchFile> Render(std::span<const LaunchJob>) override { return {}; }
-    std::vector<Submission> Submit(std::span<const LaunchJob>) override {
-      return ADD_FAILURE(), std::vector<Submission>();
-    }
-    std::vector<JobState> PollMany(std::span<const JobRef>) override { return {}; }
-    std::vector<bool> Cancel(std::span<const JobRef>) override { return {}; }
-
-   private:
-    std::string name_ = "other";
-  } other;
-  Store store = world.OpenStore();
-  FakeClock clock;
+  UntouchedLauncher other("other", {true, "", ""});
   try {
-    RunSweep(ParseSweep(world.yaml, "test.yaml"), world.options,
-             {store, other, clock,
-              [](const RunSpec&) {
-                return MemoryForecast{1, {}};
-              },
-              world.observer, [] { return 0; }});
+    world.RunOn(other);
     FAIL() << "it went on";
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr("--launcher fake"));

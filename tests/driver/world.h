@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -58,6 +60,24 @@ class KillableClock final : public Clock {
   FakeClock clock_;
 };
 
+// A launcher that a run must leave alone once it has asked whether it is there.
+class UntouchedLauncher final : public Launcher {
+ public:
+  UntouchedLauncher(std::string name, LauncherStatus status) : name_(std::move(name)), status_(std::move(status)) {}
+  const std::string& name() const override { return name_; }
+  LauncherStatus Probe() override { return status_; }
+  std::vector<LaunchFile> Render(std::span<const LaunchJob>) override { return {}; }
+  std::vector<Submission> Submit(std::span<const LaunchJob>) override {
+    return ADD_FAILURE(), std::vector<Submission>();
+  }
+  std::vector<JobState> PollMany(std::span<const JobRef>) override { return {}; }
+  std::vector<bool> Cancel(std::span<const JobRef>) override { return {}; }
+
+ private:
+  std::string name_;
+  LauncherStatus status_;
+};
+
 class World {
  public:
   explicit World(int points = 4) {
@@ -98,7 +118,8 @@ class World {
   Store OpenStore() { return Store::Open(dir / "test.db", Store::Mode::kReadWrite); }
 
   // One `ridgeline run`. Throws Killed where `step` does.
-  RunSummary Run() {
+  RunSummary Run() { return RunOn(launcher); }
+  RunSummary RunOn(Launcher& on) {
     observer = RecordingObserver();
     observer.wants_progress = wants_progress;
     Store store = OpenStore();
@@ -106,7 +127,7 @@ class World {
     clock.SleepNs(later_ns);
     options.sweep_text = yaml;
     return RunSweep(ParseSweep(yaml, "test.yaml"), options,
-                    {store, launcher, clock,
+                    {store, on, clock,
                      [this](const RunSpec& spec) {
                        return MemoryForecast{forecast ? forecast(spec) : 1000, {}};
                      },
