@@ -1,4 +1,4 @@
-// A folder of a test's own, removed with all it holds.
+// A folder of a test's own, without links in its path, removed with all it holds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ class TempDir {
   TempDir() {
     std::string name = (std::filesystem::temp_directory_path() / "ridgeline-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "cannot make " << name;
-    path_ = name;
+    path_ = std::filesystem::canonical(name);
   }
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;

@@ -78,7 +78,7 @@ class Cli {
   Cli(const Cli&) = delete;
   Cli& operator=(const Cli&) = delete;
 
-  testing::TempDir dir;
+  TempDir dir;
 };
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// Folders and jobs for tests of what runs them.
+// Jobs for tests of what runs them.
 #pragma once
 
 #include <dirent.h>
@@ -16,28 +16,9 @@
 #include "plan/job.h"
 #include "run/result.h"
 #include "run/spec.h"
+#include "tests/base/temp_dir.h"
 
 namespace ridgeline::testing {
-
-// A folder that is gone when the test is.
-class TempDir {
- public:
-  TempDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "ridgeline-test.XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) ThrowErrno("mkdtemp");
-    path_ = std::filesystem::canonical(name);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  ~TempDir() {
-    std::error_code ec;
-    std::filesystem::remove_all(path_, ec);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::filesystem::path FakeProgram(const std::string& name) {
   return std::filesystem::path(RIDGELINE_BINARY_DIR) / "tests/fakes" / name;

@@ -21,7 +21,6 @@ using testing::FakeProgram;
 using ::testing::HasSubstr;
 using testing::ProcessesWith;
 using testing::ResultOf;
-using testing::TempDir;
 using testing::TestJob;
 using testing::WriteJob;
 

@@ -13,7 +13,6 @@ namespace {
 
 using testing::FakePluginDir;
 using ::testing::HasSubstr;
-using testing::TempDir;
 
 Error ErrorOf(const std::function<void()>& action) {
   try {

@@ -16,7 +16,6 @@ namespace {
 using testing::Eventually;
 using testing::FakePluginDir;
 using ::testing::HasSubstr;
-using testing::TempDir;
 
 struct Candidate {
   std::string label;

@@ -29,7 +29,6 @@ using testing::Eventually;
 using testing::FakeProgram;
 using ::testing::HasSubstr;
 using testing::ProcessesWith;
-using testing::TempDir;
 using testing::TestJob;
 
 const std::filesystem::path kPlugins = RIDGELINE_PLUGIN_DIR;
