@@ -169,7 +169,7 @@ void Pack(const HeadView& from, int64_t row, int64_t rows, int64_t head_dim, DTy
 
 void Unpack(const float* from, const HeadView& to, int64_t row, int64_t rows, int64_t head_dim) {
   for (int64_t r = 0; r < rows; ++r) {
-    FinishRow(from + r * head_dim, nullptr, to.Row(row + r), to.dtype, false, head_dim);
+    FinishRow(from + r * head_dim, 1, nullptr, to.Row(row + r), to.dtype, false, head_dim);
   }
 }
 

@@ -26,9 +26,9 @@ void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor
 
 void AddGemmCpu(CpuKernelTable& table);
 
-// What the prepared products of this process keep outside the slab, all of them together: at most 8 MiB and, on CPUs
-// that multiply bf16, about 2 MiB a thread. (oneDNN takes packing buffers of its own besides while a product runs:
-// bench/ops_bench.cc measures them.)
+// What the prepared products of this process keep outside the slab, all of them together: at most 12 MiB and, where
+// products are our own, 0.2 MiB a thread; on CPUs with AMX about 2 MiB a thread. (oneDNN takes packing buffers of its
+// own besides while a product runs: bench/ops_bench.cc measures them.)
 int64_t GemmScratchBytes();
 
 }  // namespace ridgeline

@@ -1,10 +1,12 @@
-// Four ways to a product, chosen once per shape by what was measured fastest (bench/ops_bench.cc):
-//   sgemm    fp32: oneDNN's sgemm into c.
-//   whole    bf16: one oneDNN matmul. Its blocked kernel (brgemm) takes dense operands only.
-//   tiles    bf16, of operands that are strided, or where b is not transposed and large, which brgemm packs slowly:
-//            oneDNN's older kernel (gemm:jit), which it picks for strided operands, on tiles of c. It would keep an
-//            fp32 copy of a bf16 c for every thread, so it is given an fp32 tile instead, which is then rounded.
-//   widened  bf16 on CPUs that do not multiply it: blocks of a and b converted to fp32, then sgemm.
+// Five ways to a product, chosen once per shape by what was measured fastest (bench/ops_bench.cc):
+//   packed   our own (gemm_packed.h), where the CPU has AVX-512 and no matrix unit of its own (AMX).
+//   whole    bf16 on AMX: one oneDNN matmul. Its blocked kernel (brgemm) takes dense operands only.
+//   tiles    bf16 on AMX, of operands that are strided, or where b is not transposed and large, which brgemm packs
+//            slowly: oneDNN's older kernel (gemm:jit), which it picks for strided operands, on tiles of c. It would
+//            keep an fp32 copy of a bf16 c for every thread, so it is given an fp32 tile instead, which is then
+//            rounded.
+//   sgemm    fp32 elsewhere: oneDNN's sgemm into c.
+//   widened  the rest: blocks of a and b converted to fp32, then sgemm.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -14,6 +16,8 @@
 #include "engine/device/cpu/parallel.h"
 #include "engine/ops/gemm.h"
 #include "engine/ops/gemm_onednn.h"
+#include "engine/ops/gemm_operand.h"
+#include "engine/ops/gemm_packed.h"
 #include "engine/ops/gemm_rows.h"
 #include "engine/ops/scratch.h"
 
@@ -33,10 +37,10 @@ constexpr int64_t kTilesFromTermsPlain = 4096;
 
 // What all products share, since they run one after another.
 struct Scratch {
-  AlignedBuffer tile;    // a part of c in fp32; the widened way's blocks
-  AlignedBuffer bias;    // a tile's, in fp32
-  AlignedBuffer onednn;  // what oneDNN asks for
-  int64_t bytes() const { return tile.bytes() + bias.bytes() + onednn.bytes(); }
+  AlignedBuffer tile;  // a part of c in fp32; the widened way's blocks
+  AlignedBuffer bias;  // a tile's, in fp32
+  AlignedBuffer work;  // what oneDNN or the packed way asks for
+  int64_t bytes() const { return tile.bytes() + bias.bytes() + work.bytes(); }
 };
 
 SharedCache<int, Scratch>& Scratches() {
@@ -47,7 +51,7 @@ std::shared_ptr<Scratch> SharedScratch() {
   return Scratches().Get(0, [] { return std::make_shared<Scratch>(); });
 }
 
-enum class Way : uint8_t { kSgemm, kWhole, kTiles, kWidened };
+enum class Way : uint8_t { kPacked, kWhole, kTiles, kSgemm, kWidened };
 
 // The size of the tiles that n is cut into: about equal, multiples of 64, at most `most`.
 int64_t TileSize(int64_t n, int64_t most) {
@@ -81,17 +85,24 @@ struct Problem {
 
     tile_rows = TileSize(shape.m, kTileRows);
     tile_cols = TileSize(shape.n, kTileCols);
-    if (shape.in == DType::kF32 && shape.out == DType::kF32) {
-      way = Way::kSgemm;
-    } else if (shape.in == DType::kF32 || !CpuMultipliesBf16()) {
-      way = Way::kWidened;
-    } else {
+    if (shape.in == DType::kBF16 && EffectiveCpuIsa() == CpuIsa::kAmx) {
       const bool dense = shape.lda == a.cols && shape.ldb == b.cols && shape.ldc == c.cols;
       const bool slow = !shape.trans_b && shape.n >= kTilesFromCols &&
                         shape.k >= (shape.trans_a ? kTilesFromTerms : kTilesFromTermsPlain);
       way = dense && !slow ? Way::kWhole : Way::kTiles;
       if (slow && shape.n == tile_cols) tile_cols = TileSize(shape.n, kTileCols / 2);  // strided, so gemm:jit
+    } else if (PackedProduct::Supports(DType::kF32)) {
+      way = Way::kPacked;
+    } else {
+      way = shape.in == DType::kF32 && shape.out == DType::kF32 ? Way::kSgemm : Way::kWidened;
     }
+  }
+
+  // What is multiplied: bf16 as it is where the CPU can, else widened.
+  DType multiplied() const { return shape.in == DType::kBF16 && CpuMultipliesBf16() ? DType::kBF16 : DType::kF32; }
+  PackedShape Packed() const {
+    return {shape.m,   shape.n,        shape.k,    shape.ldc,       multiplied(),
+            shape.out, shape.has_bias, shape.bias, shape.accumulate};
   }
 
   // Tiles go straight to c where it needs no rounding and no bias.
@@ -124,7 +135,10 @@ class GemmState : public KernelState {
  public:
   explicit GemmState(const Problem& problem) : problem_(problem), scratch_(SharedScratch()) {
     const MatmulShape& s = problem_.shape;
-    if (problem_.way == Way::kWhole) {
+    if (problem_.way == Way::kPacked) {
+      packed_ = std::make_unique<PackedProduct>(problem_.Packed());
+      scratch_->work.Reserve(packed_->scratch_bytes());
+    } else if (problem_.way == Way::kWhole) {
       matmuls_[0][0] = Make(s);
     } else if (problem_.way == Way::kTiles) {
       for (const bool last_row : {false, true}) {
@@ -145,7 +159,7 @@ class GemmState : public KernelState {
     if (problem_.way == Way::kWidened || (problem_.way == Way::kTiles && !problem_.direct())) {
       scratch_->tile.Reserve(kTileBytes);
     }
-    if (s.has_bias) scratch_->bias.Reserve(kTileCols * 4);
+    if (s.has_bias && problem_.way != Way::kPacked) scratch_->bias.Reserve(kTileCols * 4);
   }
 
   void Run(const OpCall& call, const CpuRun& run) {
@@ -154,14 +168,19 @@ class GemmState : public KernelState {
     auto* c = run.Data<std::byte>(Bytewise(call.args[2]));
     const auto* bias = call.args[3].defined() ? run.Data<std::byte>(Bytewise(call.args[3])) : nullptr;
     switch (problem_.way) {
+      case Way::kPacked:
+        return WithOperands(a, b, [&](const ProductOperand& op_a, const ProductOperand& op_b) {
+          packed_->Run(op_a, op_b, c, bias, 1, scratch_->work.data());
+        });
       case Way::kSgemm:
         return RunSgemm(a, b, c, bias);
       case Way::kWhole:
-        return matmuls_[0][0].Run(a, b, c, bias, scratch_->onednn.data());
+        return matmuls_[0][0].Run(a, b, c, bias, scratch_->work.data());
       case Way::kTiles:
         return RunTiles(a, b, c, bias);
       case Way::kWidened:
-        return RunWidened(a, b, c, bias);
+        return WithOperands(
+            a, b, [&](const ProductOperand& op_a, const ProductOperand& op_b) { RunWidened(op_a, op_b, c, bias); });
     }
   }
 
@@ -174,7 +193,7 @@ class GemmState : public KernelState {
 
   Matmul Make(const MatmulShape& shape) {
     Matmul matmul(shape, Threading::kAll);
-    scratch_->onednn.Reserve(matmul.scratch_bytes());
+    scratch_->work.Reserve(matmul.scratch_bytes());
     return matmul;
   }
 
@@ -190,6 +209,17 @@ class GemmState : public KernelState {
     return c + (row * problem_.shape.ldc + col) * SizeOf(problem_.shape.out);
   }
 
+  // fn(a, b) as operands of what is multiplied.
+  template <typename Fn>
+  void WithOperands(const std::byte* a, const std::byte* b, const Fn& fn) const {
+    const MatmulShape& s = problem_.shape;
+    if (problem_.multiplied() == s.in) {
+      fn(StoredOperand(a, s.lda, !s.trans_a, s.in), StoredOperand(b, s.ldb, s.trans_b, s.in));
+    } else {
+      fn(WidenedOperand(a, s.lda, !s.trans_a, s.in), WidenedOperand(b, s.ldb, s.trans_b, s.in));
+    }
+  }
+
   void RunSgemm(const std::byte* a, const std::byte* b, std::byte* c, const std::byte* bias) {
     MatmulShape s = problem_.shape;
     if (bias != nullptr) {  // goes into c first; the product is then added
@@ -198,7 +228,7 @@ class GemmState : public KernelState {
         const float* wide = WideBias(bias, col, cols);
         ParallelFor(s.m, 16, [&](int64_t begin, int64_t end) {
           for (int64_t row = begin; row < end; ++row) {
-            FinishRow(wide, nullptr, C(c, row, col), s.out, s.accumulate, cols);
+            FinishRow(wide, 1, nullptr, C(c, row, col), s.out, s.accumulate, cols);
           }
         });
       }
@@ -215,13 +245,13 @@ class GemmState : public KernelState {
         const int64_t rows = std::min(problem_.tile_rows, s.m - row);
         Matmul& matmul = matmuls_[row + rows == s.m ? 1 : 0][col + cols == s.n ? 1 : 0];
         std::byte* to = problem_.direct() ? C(c, row, col) : scratch_->tile.data();
-        matmul.Run(A(a, row, 0), B(b, 0, col), to, nullptr, scratch_->onednn.data());
+        matmul.Run(A(a, row, 0), B(b, 0, col), to, nullptr, scratch_->work.data());
         if (!problem_.direct()) Finish(bias, c, row, rows, col, cols, problem_.tile_cols);
       }
     }
   }
 
-  void RunWidened(const std::byte* a, const std::byte* b, std::byte* c, const std::byte* bias) {
+  void RunWidened(const ProductOperand& a, const ProductOperand& b, std::byte* c, const std::byte* bias) {
     const MatmulShape& s = problem_.shape;
     auto* wide_c = reinterpret_cast<float*>(scratch_->tile.data());
     float* wide_a = wide_c + kWideRows * kTileCols;
@@ -236,29 +266,34 @@ class GemmState : public KernelState {
           block.m = rows;
           block.n = cols;
           block.k = terms;
-          block.trans_a = s.trans_a;
-          block.trans_b = s.trans_b;
-          block.lda = Widen(A(a, row, depth), s.lda, s.trans_a, rows, terms, wide_a);
-          block.ldb = Widen(B(b, depth, col), s.ldb, s.trans_b, terms, cols, wide_b);
           block.ldc = cols;
           block.accumulate = depth > 0;
-          Sgemm(block, wide_a, wide_b, wide_c);
+          const ProductOperand::Block in_a = ReadAll(a, row, rows, depth, terms, wide_a);
+          const ProductOperand::Block in_b = ReadAll(b, col, cols, depth, terms, wide_b);
+          block.lda = in_a.stride;
+          block.trans_a = !a.terms_contiguous();
+          block.ldb = in_b.stride;
+          block.trans_b = b.terms_contiguous();
+          Sgemm(block, reinterpret_cast<const float*>(in_a.data), reinterpret_cast<const float*>(in_b.data), wide_c);
         }
         Finish(bias, c, row, rows, col, cols, cols);
       }
     }
   }
 
-  // A block as fp32, stored as it was (transposed or not) but dense; returns its row length.
-  int64_t Widen(const std::byte* from, int64_t stride, bool transposed, int64_t rows, int64_t cols, float* to) const {
-    if (transposed) std::swap(rows, cols);
-    const DType dtype = problem_.shape.in;
-    ParallelFor(rows, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        WidenRow(from + row * stride * SizeOf(dtype), dtype, to + row * cols, cols);
-      }
+  // A block in fp32, converted by all cores where it has to be.
+  static ProductOperand::Block ReadAll(const ProductOperand& operand, int64_t i, int64_t count, int64_t k,
+                                       int64_t terms, float* room) {
+    const bool by_row = operand.terms_contiguous();
+    const int64_t cols = by_row ? terms : count;
+    ProductOperand::Block block{};
+    ParallelFor(by_row ? count : terms, 16, [&](int64_t begin, int64_t end) {
+      auto* to = reinterpret_cast<std::byte*>(room + begin * cols);
+      const auto part = by_row ? operand.Read(i + begin, end - begin, k, terms, to)
+                               : operand.Read(i, count, k + begin, end - begin, to);
+      if (begin == 0) block = part;
     });
-    return cols;
+    return block;
   }
 
   const float* WideBias(const std::byte* bias, int64_t col, int64_t cols) {
@@ -275,13 +310,14 @@ class GemmState : public KernelState {
     const float* wide = bias == nullptr ? nullptr : WideBias(bias, col, cols);
     ParallelFor(rows, 16, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        FinishRow(tile + r * stride, wide, C(c, row + r, col), s.out, s.accumulate, cols);
+        FinishRow(tile + r * stride, 1, wide, C(c, row + r, col), s.out, s.accumulate, cols);
       }
     });
   }
 
   Problem problem_;
   std::shared_ptr<Scratch> scratch_;
+  std::unique_ptr<PackedProduct> packed_;
   std::array<std::array<Matmul, 2>, 2> matmuls_;  // of tiles: [last row of them][last column]
 };
 

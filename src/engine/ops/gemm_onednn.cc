@@ -96,9 +96,12 @@ void Matmul::Run(const void* a, const void* b, void* c, const void* bias, void* 
   }
 }
 
-bool CpuMultipliesBf16() {
+CpuIsa EffectiveCpuIsa() {
   const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-  return isa == dnnl_cpu_isa_avx512_core_bf16 || isa == dnnl_cpu_isa_avx512_core_amx;
+  if (isa == dnnl_cpu_isa_avx512_core_amx) return CpuIsa::kAmx;
+  if (isa == dnnl_cpu_isa_avx512_core_bf16) return CpuIsa::kAvx512Bf16;
+  if (isa == dnnl_cpu_isa_avx512_core || isa == dnnl_cpu_isa_avx512_core_vnni) return CpuIsa::kAvx512;
+  return CpuIsa::kOther;
 }
 
 void Sgemm(const MatmulShape& s, const float* a, const float* b, float* c) {

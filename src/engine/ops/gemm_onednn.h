@@ -42,8 +42,11 @@ class Matmul {
   int64_t scratch_bytes_ = 0;
 };
 
-// Whether this CPU multiplies bf16 (AVX512-BF16 or AMX). Where it does not, oneDNN emulates it slowly or not at all.
-bool CpuMultipliesBf16();
+// What of the CPU decides how products are made, as oneDNN sees it ($ONEDNN_MAX_CPU_ISA limits it).
+enum class CpuIsa : uint8_t { kOther, kAvx512, kAvx512Bf16, kAmx };
+CpuIsa EffectiveCpuIsa();
+// Where the CPU does not multiply bf16, oneDNN emulates it slowly or not at all.
+inline bool CpuMultipliesBf16() { return EffectiveCpuIsa() >= CpuIsa::kAvx512Bf16; }
 
 // As Matmul, fp32, without a shape prepared and without scratch. Uses all cores, or one inside a parallel region.
 void Sgemm(const MatmulShape& shape, const float* a, const float* b, float* c);

@@ -20,21 +20,21 @@ void WidenBf16Row(const uint16_t* in, float* out, int64_t n) {
 }
 
 template <typename T>
-void Finish(const float* in, const float* bias, T* c, bool accumulate, int64_t n) {
+void Finish(const float* in, float scale, const float* bias, T* c, bool accumulate, int64_t n) {
   constexpr bool kSplit = sizeof(T) == 2;
   ForBlocks(n, [&](int64_t i, auto count) {
-    Pair value = Load<kSplit>(in + i, count);
+    Pair value = Times(Load<kSplit>(in + i, count), SplatPair(scale));
     if (bias != nullptr) value = Plus(value, Load<kSplit>(bias + i, count));
     if (accumulate) value = Plus(value, Load<kSplit>(c + i, count));
     Store<kSplit>(value, c + i, count);
   });
 }
 
-void FinishF32Row(const float* in, const float* bias, float* c, bool accumulate, int64_t n) {
-  Finish(in, bias, c, accumulate, n);
+void FinishF32Row(const float* in, float scale, const float* bias, float* c, bool accumulate, int64_t n) {
+  Finish(in, scale, bias, c, accumulate, n);
 }
-void FinishBf16Row(const float* in, const float* bias, uint16_t* c, bool accumulate, int64_t n) {
-  Finish(in, bias, c, accumulate, n);
+void FinishBf16Row(const float* in, float scale, const float* bias, uint16_t* c, bool accumulate, int64_t n) {
+  Finish(in, scale, bias, c, accumulate, n);
 }
 
 }  // namespace
@@ -57,11 +57,11 @@ void WidenRow(const void* in, DType dtype, float* out, int64_t n) {
   }
 }
 
-void FinishRow(const float* in, const float* bias, void* c, DType dtype, bool accumulate, int64_t n) {
+void FinishRow(const float* in, float scale, const float* bias, void* c, DType dtype, bool accumulate, int64_t n) {
   if (dtype == DType::kF32) {
-    HWY_DYNAMIC_DISPATCH(FinishF32Row)(in, bias, static_cast<float*>(c), accumulate, n);
+    HWY_DYNAMIC_DISPATCH(FinishF32Row)(in, scale, bias, static_cast<float*>(c), accumulate, n);
   } else {
-    HWY_DYNAMIC_DISPATCH(FinishBf16Row)(in, bias, static_cast<uint16_t*>(c), accumulate, n);
+    HWY_DYNAMIC_DISPATCH(FinishBf16Row)(in, scale, bias, static_cast<uint16_t*>(c), accumulate, n);
   }
 }
 
