@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "engine/precision/quantizer.h"
+
 namespace ridgeline {
 
 struct NormAttrs {
@@ -29,6 +31,18 @@ struct StreamAttrs {
 };
 struct ColumnSumAttrs {
   bool accumulate = false;
+};
+// A matrix is quantized tile by tile: rows enough for whole cache lines of a transposed output, columns for the first
+// caches.
+inline constexpr int64_t kQuantizeTileRows = 128;
+inline constexpr int64_t kQuantizeTileCols = 256;
+constexpr int64_t QuantizeTiles(int64_t rows, int64_t cols) {
+  return (rows + kQuantizeTileRows - 1) / kQuantizeTileRows * ((cols + kQuantizeTileCols - 1) / kQuantizeTileCols);
+}
+struct QuantizeAttrs {
+  Quantizer row;  // those of the orientations that are there
+  Quantizer col;
+  uint32_t stream = 0;
 };
 struct EmbeddingAttrs {
   int64_t seq = 0;

@@ -8,10 +8,22 @@
 
 namespace ridgeline {
 
-enum class DType : uint8_t { kF32, kBF16, kI16, kI32 };
+enum class DType : uint8_t { kF32, kBF16, kI16, kI32, kU8 };  // kU8: codes of 8- and 4-bit formats
 
-constexpr int64_t SizeOf(DType dtype) { return dtype == DType::kF32 || dtype == DType::kI32 ? 4 : 2; }
-std::string_view DTypeName(DType dtype);  // "fp32", "bf16", "int16", "int32"
+constexpr int64_t SizeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kI32:
+      return 4;
+    case DType::kBF16:
+    case DType::kI16:
+      return 2;
+    case DType::kU8:
+      return 1;
+  }
+  return 0;
+}
+std::string_view DTypeName(DType dtype);  // "fp32", "bf16", "int16", "int32", "uint8"
 
 // What a storage is for; the planned peak is reported by these.
 enum class Category : uint8_t { kParameters, kGradients, kOptimizer, kActivations, kWorkspace, kLogits, kData };

@@ -103,6 +103,9 @@ class OpRunner {
           case DType::kI32:
             values.push_back(static_cast<float>(run.Data<int32_t>(tensor)[at]));
             break;
+          case DType::kU8:
+            values.push_back(run.Data<uint8_t>(tensor)[at]);
+            break;
         }
       }
     }
@@ -159,6 +162,9 @@ class OpRunner {
           break;
         case DType::kI32:
           to = Put(to, static_cast<int32_t>(value));
+          break;
+        case DType::kU8:
+          to = Put(to, static_cast<uint8_t>(value));
           break;
       }
     }

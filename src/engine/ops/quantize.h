@@ -1,0 +1,47 @@
+// Matrices into and out of the formats of 8 and 4 bits.
+#pragma once
+
+#include "engine/device/cpu/kernel.h"
+#include "engine/device/trace.h"
+#include "engine/ops/elementwise.h"
+#include "engine/precision/quantizer.h"
+
+namespace ridgeline {
+
+extern const OpDef kQuantize;
+extern const OpDef kDequantize;
+extern const OpDef kUpdateDelayedScales;
+
+// The storages of a quantized (outer, inner) matrix, without contents.
+QuantizedTensor NewQuantized(Trace& trace, const Quantizer& quantizer, int64_t outer, int64_t inner, Category category,
+                             bool persistent = false);
+
+// A tensor's slot of delayed scaling: views into persistent tensors. Undefined unless a quantizer is kDelayed.
+struct DelayedScale {
+  Tensor scale;  // (1, 1) fp32, read
+  Tensor amax;   // (1, 1) fp32, becomes the larger of it and the tensor's; NaN is larger than all
+};
+
+// Where a columnwise orientation's random numbers begin in its stream: an element's is RandomBits(seed, step, stream,
+// outer_index * padded_inner + inner_index) [+ this].
+inline constexpr int64_t kColumnwiseDraws = int64_t{1} << 60;
+
+// x (rows, cols), fp32 or bf16, strided allowed, quantized along its rows, along its columns or both, each from x
+// itself: *row is (rows, cols), *col (cols, rows), transposed. Either may be nullptr. Both have one Scaling (16x16
+// blocks are then the same ones) and one Format. *row has no Hadamard transform; with one, x must be bf16. Reads x
+// once, and twice where scales depend on the amax of the whole of it. `stream`: of stochastic rounding.
+void Quantize(Trace& trace, Tensor x, const QuantizedTensor* row, const QuantizedTensor* col, DelayedScale delayed,
+              RandomStream stream);
+
+// y (outer, inner), fp32 or bf16, = (code * block scale) * tensor scale. Not of transformed ones.
+void Dequantize(Trace& trace, const QuantizedTensor& q, Tensor y);
+
+// Delayed scaling between steps, as TransformerEngine has it, for all slots of one format: amax (slots, 1) joins
+// history (slots, length) as its newest, in place of the oldest; scale (slots, 1) becomes max(format) / the history's
+// largest, at most FLT_MAX, or stays where that is 0, infinite or NaN; amax becomes 0. All fp32 and contiguous; in the
+// beginning history and amax are 0 and scale is 1. Where ranks share a tensor, amax is to be max-reduced before.
+void UpdateDelayedScales(Trace& trace, Tensor history, Tensor scale, Tensor amax, Format format);
+
+void AddQuantizeCpu(CpuKernelTable& table);
+
+}  // namespace ridgeline

@@ -1,0 +1,30 @@
+// Quantized matrices as numbers again, a part at a time, vectorised: what the emulated products read.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/device/cpu/kernel.h"
+#include "engine/precision/quantizer.h"
+
+namespace ridgeline {
+
+// Where a quantized matrix lies.
+struct QuantizedData {
+  QuantizedData(const CpuRun& run, const QuantizedTensor& q);
+
+  Quantizer quantizer;
+  const uint8_t* codes;
+  const uint8_t* scales;  // nullptr without blocks
+  int64_t code_stride;    // bytes
+  int64_t scale_stride;   // bytes
+};
+
+// out (outer_count, inner_count), rows `out_stride` elements apart, = code * block scale, without the tensor scale, of
+// a part of q that may reach into the padding. inner_begin is a multiple of 32. Exact in fp32, and in bf16 (out as
+// uint16_t) unless the result is subnormal there: it is then rounded.
+void DequantizePart(const QuantizedData& q, int64_t outer_begin, int64_t outer_count, int64_t inner_begin,
+                    int64_t inner_count, float* out, int64_t out_stride);
+void DequantizePart(const QuantizedData& q, int64_t outer_begin, int64_t outer_count, int64_t inner_begin,
+                    int64_t inner_count, uint16_t* out, int64_t out_stride);
+
+}  // namespace ridgeline

@@ -1,0 +1,93 @@
+// How a matrix is brought to a format of 8 or 4 bits, and what it is then. reference.h defines every bit of it.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/precision/formats.h"
+#include "engine/tensor/tensor.h"
+
+namespace ridgeline {
+
+enum class Scaling : uint8_t {
+  kDelayed,     // fp8: one fp32 scale, from the amaxes of earlier steps
+  kCurrent,     // fp8: one fp32 scale, from this tensor's amax
+  kBlock32,     // mxfp8: an E8M0 scale for each 32 elements along the inner dimension
+  kBlock16,     // nvfp4: an E4M3 scale for each 16, and one fp32 scale
+  kBlock16x16,  // nvfp4's weights: an E4M3 scale for each 16 by 16, and one fp32 scale
+};
+enum class Rounding : uint8_t { kNearest, kStochastic };
+
+// Elements that share a scale along the inner dimension; 1 where none of a block do.
+constexpr int64_t BlockOf(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::kDelayed:
+    case Scaling::kCurrent:
+      return 1;
+    case Scaling::kBlock32:
+      return 32;
+    case Scaling::kBlock16:
+    case Scaling::kBlock16x16:
+      return 16;
+  }
+  return 1;
+}
+constexpr bool HasBlocks(Scaling scaling) { return BlockOf(scaling) > 1; }
+
+struct Quantizer {
+  Format format = Format::kE4M3;
+  Scaling scaling = Scaling::kCurrent;
+  Rounding rounding = Rounding::kNearest;
+  bool hadamard = false;                       // each 16 along the inner dimension are transformed first
+  ScaleRule scale_rule = ScaleRule::kRoundUp;  // kBlock32's
+
+  bool operator==(const Quantizer&) const = default;
+
+  // The combinations that have a meaning here: E4M3 and E5M2 with one scale, E4M3 in blocks of 32, E2M1 in blocks of
+  // 16; stochastic rounding and the transform in blocks of 16 only.
+  constexpr bool valid() const {
+    const bool nvfp4 = scaling == Scaling::kBlock16;
+    if ((rounding == Rounding::kStochastic || hadamard) && !nvfp4) return false;
+    switch (format) {
+      case Format::kE4M3:
+        return scaling == Scaling::kDelayed || scaling == Scaling::kCurrent || scaling == Scaling::kBlock32;
+      case Format::kE5M2:
+        return scaling == Scaling::kDelayed || scaling == Scaling::kCurrent;
+      case Format::kE2M1:
+        return nvfp4 || scaling == Scaling::kBlock16x16;
+    }
+    return false;
+  }
+  // The inner dimension with its last block filled up.
+  constexpr int64_t PaddedInner(int64_t inner) const {
+    const int64_t block = BlockOf(scaling);
+    return (inner + block - 1) / block * block;
+  }
+  // Bytes of a row of codes, and scales of a row.
+  constexpr int64_t CodeCols(int64_t inner) const { return PaddedInner(inner) / (format == Format::kE2M1 ? 2 : 1); }
+  constexpr int64_t ScaleCols(int64_t inner) const {
+    return HasBlocks(scaling) ? PaddedInner(inner) / BlockOf(scaling) : 0;
+  }
+  constexpr bool has_tensor_scale() const { return scaling != Scaling::kBlock32; }
+};
+
+// A matrix (outer, inner), whose inner dimension is the one that products sum over: operands of a product are both
+// quantized with that dimension inside, whichever way they lay before.
+// value = code [* block scale] [* tensor scale]. The inner dimension is padded with what zeros become; with the
+// Hadamard transform the last group is filled up with zeros and transformed as a whole, so that products over the
+// padded dimension are those over the inner one.
+struct QuantizedTensor {
+  Quantizer quantizer;
+  int64_t outer = 0;
+  int64_t inner = 0;  // before padding
+  Tensor codes;       // (outer, padded inner) uint8; E2M1: (outer, padded inner / 2), the even element in the low bits
+  Tensor scales;      // (outer, padded inner / block) uint8: E8M0 (kBlock32) or E4M3, a 16x16 block's once for each of
+                      // its rows; undefined without blocks
+  Tensor tensor_scale;  // (1, 1) fp32; undefined for kBlock32
+};
+
+// nvfp4's random Hadamard transform of a group of 16: x · diag(signs) · H / 4, H Sylvester's. The signs were drawn once
+// for all; the matrix is orthogonal, so it leaves a product alone whose two operands are both transformed.
+inline constexpr int64_t kHadamardSize = 16;
+inline constexpr float kHadamardSigns[kHadamardSize] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
+
+}  // namespace ridgeline
