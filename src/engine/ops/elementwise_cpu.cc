@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "engine/ops/elementwise_cpu.cc"
 #include <hwy/foreach_target.h>
 // clang-format off: after foreach_target.h
+#include "engine/ops/philox-inl.h"
 #include "engine/ops/simd-inl.h"
 // clang-format on
 
@@ -71,67 +72,14 @@ struct FillOp {
   HWY_INLINE Pair operator()(int64_t /*i*/) const { return SplatPair(value); }
 };
 
-// RandomBits (philox.h) of a block of elements at a time.
-template <bool kSplit>
-class RandomBlocks {
- public:
-  RandomBlocks(const StepInputs& inputs, uint32_t stream) : stream_(stream), step_(static_cast<uint32_t>(inputs.step)) {
-    uint32_t key0 = static_cast<uint32_t>(inputs.seed);
-    uint32_t key1 = static_cast<uint32_t>(inputs.seed >> 32);
-    for (auto& key : keys_) {
-      key[0] = key0;
-      key[1] = key1;
-      key0 += kPhiloxWeyl0;
-      key1 += kPhiloxWeyl1;
-    }
-  }
-
-  struct Bits {
-    VU a, b;
-  };
-  // Of elements [i, i + kBlock); i is a multiple of 4. Counters lie in the lower halves of 64-bit lanes, four elements
-  // each: what is in the upper halves meanwhile does not matter.
-  HWY_INLINE Bits operator()(int64_t i) const {
-    const hn::Repartition<uint64_t, DU> d64;
-    const DU d;
-    // Not Iota from `i`: it would go through memory, and wait there for the stores before.
-    const auto group = hn::Add(hn::Set(d64, static_cast<uint64_t>(i) / 4), hn::Iota(d64, 0));
-    auto c0 = hn::BitCast(d, group);
-    auto c1 = hn::BitCast(d, hn::ShiftRight<32>(group));
-    auto c2 = hn::Set(d, stream_);
-    auto c3 = hn::Set(d, step_);
-    const auto multiplier0 = hn::Set(d, kPhiloxMultiplier0);
-    const auto multiplier1 = hn::Set(d, kPhiloxMultiplier1);
-    for (const auto& key : keys_) {
-      const auto product0 = hn::MulEven(c0, multiplier0);
-      const auto product1 = hn::MulEven(c2, multiplier1);
-      c0 = hn::Xor3(hn::Shuffle2301(hn::BitCast(d, product1)), c1, hn::Set(d, key[0]));
-      c1 = hn::BitCast(d, product1);
-      c2 = hn::Xor3(hn::Shuffle2301(hn::BitCast(d, product0)), c3, hn::Set(d, key[1]));
-      c3 = hn::BitCast(d, product0);
-    }
-    const VU even = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(hn::BitCast(d64, c2))), c0);
-    const VU odd = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(hn::BitCast(d64, c3))), c1);
-    if constexpr (kSplit) return {even, odd};
-    alignas(64) uint32_t linear[kBlock];
-    hn::StoreInterleaved2(even, odd, d, linear);
-    return {hn::Load(d, linear), hn::Load(d, linear + kLanes)};
-  }
-
- private:
-  uint32_t keys_[kPhiloxRounds][2];
-  uint32_t stream_;
-  uint32_t step_;
-};
-
 template <bool kSplit>
 struct DropoutOp {
-  RandomBlocks<kSplit> random;
+  RandomBlocks random;
   uint32_t threshold;
   float scale;
 
   HWY_INLINE Pair operator()(int64_t i, Pair x) const {
-    const auto bits = random(i);
+    const auto bits = random.Block<kSplit>(i);
     return {Keep(bits.a, x.a), Keep(bits.b, x.b)};
   }
   HWY_INLINE Pair operator()(int64_t i, Pair x, Pair residual) const { return Plus((*this)(i, x), residual); }
@@ -143,11 +91,11 @@ struct DropoutOp {
 
 template <typename T>
 struct UniformOp {
-  RandomBlocks<kAnySplit<T>> random;
+  RandomBlocks random;
   // As many of the bits as T represents exactly, so that no rounding reaches 1.
   HWY_INLINE Pair operator()(int64_t i) const {
     constexpr int kBits = sizeof(T) == 2 ? 8 : 24;
-    const auto bits = random(i);
+    const auto bits = random.Block<kAnySplit<T>>(i);
     const auto scale = Splat(1.0F / static_cast<float>(1 << kBits));
     const auto a = hn::BitCast(DI(), hn::ShiftRight<32 - kBits>(bits.a));
     const auto b = hn::BitCast(DI(), hn::ShiftRight<32 - kBits>(bits.b));

@@ -10,14 +10,13 @@ namespace ridgeline {
 
 // Where a quantized matrix lies.
 struct QuantizedData {
-  QuantizedData(const CpuRun& run, const QuantizedTensor& q);
-
   Quantizer quantizer;
-  const uint8_t* codes;
-  const uint8_t* scales;  // nullptr without blocks
-  int64_t code_stride;    // bytes
-  int64_t scale_stride;   // bytes
+  const uint8_t* codes = nullptr;
+  const uint8_t* scales = nullptr;  // nullptr without blocks
+  int64_t code_stride = 0;          // bytes
+  int64_t scale_stride = 0;         // bytes
 };
+QuantizedData DataOf(const CpuRun& run, const QuantizedTensor& q);
 
 // out (outer_count, inner_count), rows `out_stride` elements apart, = code * block scale, without the tensor scale, of
 // a part of q that may reach into the padding. inner_begin is a multiple of 32. Exact in fp32, and in bf16 (out as
@@ -26,5 +25,8 @@ void DequantizePart(const QuantizedData& q, int64_t outer_begin, int64_t outer_c
                     int64_t inner_count, float* out, int64_t out_stride);
 void DequantizePart(const QuantizedData& q, int64_t outer_begin, int64_t outer_count, int64_t inner_begin,
                     int64_t inner_count, uint16_t* out, int64_t out_stride);
+
+// kDequantize's kernel; AddQuantizeCpu calls it.
+void AddDequantizeCpu(CpuKernelTable& table);
 
 }  // namespace ridgeline

@@ -1,7 +1,10 @@
 // How a matrix is brought to a format of 8 or 4 bits, and what it is then. reference.h defines every bit of it.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "engine/precision/formats.h"
 #include "engine/tensor/tensor.h"
@@ -84,6 +87,14 @@ struct QuantizedTensor {
                       // its rows; undefined without blocks
   Tensor tensor_scale;  // (1, 1) fp32; undefined for kBlock32
 };
+
+// What brings `amax` to `largest`, at most FLT_MAX; `otherwise` where amax is 0, infinite or NaN.
+inline float TensorScale(float largest, float amax, float otherwise) {
+  if (amax == 0 || !std::isfinite(amax)) return otherwise;
+  return std::min(largest / amax, std::numeric_limits<float>::max());
+}
+// kBlock16's and kBlock16x16's: block scales, which E4M3 ends, times codes.
+inline constexpr float kNvfp4Max = InfoOf(Format::kE4M3).max * InfoOf(Format::kE2M1).max;
 
 // nvfp4's random Hadamard transform of a group of 16: x · diag(signs) · H / 4, H Sylvester's. The signs were drawn once
 // for all; the matrix is orthogonal, so it leaves a product alone whose two operands are both transformed.

@@ -8,7 +8,6 @@
 namespace ridgeline {
 namespace {
 
-constexpr float kMaxE4M3 = InfoOf(Format::kE4M3).max;
 constexpr float kMaxE2M1 = InfoOf(Format::kE2M1).max;
 
 // The largest magnitude; a NaN is larger than all.
@@ -16,12 +15,6 @@ float MaxAbs(float amax, float x) {
   if (std::isnan(amax)) return amax;
   const float magnitude = std::abs(x);
   return std::isnan(magnitude) || magnitude > amax ? magnitude : amax;
-}
-
-// largest / amax as a scale.
-float ScaleTo(float largest, float amax) {
-  if (amax == 0 || !std::isfinite(amax)) return 1;
-  return std::min(largest / amax, std::numeric_limits<float>::max());
 }
 
 uint8_t E8M0Scale(const Quantizer& quantizer, float amax) {
@@ -78,7 +71,7 @@ ReferenceTensor QuantizeReference(const Quantizer& quantizer, std::span<const fl
 
   if (!HasBlocks(quantizer.scaling)) {
     const float scale =
-        quantizer.scaling == Scaling::kDelayed ? delayed_scale : ScaleTo(InfoOf(quantizer.format).max, q.amax);
+        quantizer.scaling == Scaling::kDelayed ? delayed_scale : TensorScale(InfoOf(quantizer.format).max, q.amax, 1);
     q.tensor_scale = 1 / scale;
     for (int64_t row = 0; row < outer; ++row) {
       for (int64_t col = 0; col < padded; ++col) {
@@ -88,7 +81,7 @@ ReferenceTensor QuantizeReference(const Quantizer& quantizer, std::span<const fl
     return q;
   }
 
-  const float encode_scale = ScaleTo(kMaxE4M3 * kMaxE2M1, q.amax);
+  const float encode_scale = TensorScale(kNvfp4Max, q.amax, 1);
   if (quantizer.has_tensor_scale()) q.tensor_scale = 1 / encode_scale;
   for (int64_t first_row = 0; first_row < outer; first_row += block_rows) {
     const int64_t last_row = std::min(outer, first_row + block_rows);

@@ -1,0 +1,89 @@
+// A transpose of bytes. Included once for each target, inside of Highway's foreach_target.h.
+
+#include "engine/ops/simd_targets.h"
+
+#if defined(RIDGELINE_OPS_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RIDGELINE_OPS_TRANSPOSE_INL_H_
+#undef RIDGELINE_OPS_TRANSPOSE_INL_H_
+#else
+#define RIDGELINE_OPS_TRANSPOSE_INL_H_
+#endif
+
+#include "engine/ops/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ridgeline {
+namespace HWY_NAMESPACE {
+
+inline constexpr int64_t kLineBytes = 64;
+inline constexpr int64_t kTransposeCols = 32;
+
+// 16 bytes of a column, and of the one 16 columns further on where a vector has both.
+template <typename V>
+HWY_INLINE void StoreColumns(V v, uint8_t* to) {
+  const hn::FixedTag<uint8_t, 16> d;
+  if constexpr (hn::MaxLanes(hn::DFromV<V>()) == 32) {
+    hn::StoreU(hn::LowerHalf(d, v), d, to);
+    hn::StoreU(hn::UpperHalf(d, v), d, to + 16 * kLineBytes);
+  } else {
+    hn::StoreU(v, d, to);
+  }
+}
+
+// Column c of 16 rows of 32 bytes becomes 16 bytes at to + c * kLineBytes.
+HWY_INLINE void Transpose16(const uint8_t* from, int64_t stride, uint8_t* to) {
+  const hn::CappedTag<uint8_t, kTransposeCols> d;
+  for (int64_t col = 0; col < kTransposeCols; col += static_cast<int64_t>(hn::MaxLanes(d))) {
+    hn::Vec<decltype(d)> v[16];
+    HWY_UNROLL(16)
+    for (int64_t i = 0; i < 16; ++i) v[i] = hn::LoadU(d, from + i * stride + col);
+    // In each block of 16 x 16 bytes, of which a vector has a row of one or two: the perfect shuffle of rows, four
+    // times.
+    HWY_UNROLL(4)
+    for (int64_t step = 0; step < 4; ++step) {
+      hn::Vec<decltype(d)> shuffled[16];
+      HWY_UNROLL(8)
+      for (int64_t i = 0; i < 8; ++i) {
+        shuffled[2 * i] = hn::InterleaveLower(d, v[i], v[i + 8]);
+        shuffled[2 * i + 1] = hn::InterleaveUpper(d, v[i], v[i + 8]);
+      }
+      HWY_UNROLL(16)
+      for (int64_t i = 0; i < 16; ++i) v[i] = shuffled[i];
+    }
+    HWY_UNROLL(16)
+    for (int64_t i = 0; i < 16; ++i) StoreColumns(v[i], to + (col + i) * kLineBytes);
+  }
+}
+
+// Row c of `to` = column c of `from`, a matrix (rows, cols) of at most 32 columns, of which 32 may be read, and of as
+// many rows as fill up 16. `stream`: past the caches; rows of `to` must then begin at cache lines, and `rows` fill
+// them.
+HWY_INLINE void TransposeBytes(const uint8_t* from, int64_t stride, int64_t rows, int64_t cols, uint8_t* to,
+                               int64_t to_stride, bool stream) {
+  alignas(64) uint8_t lines[kTransposeCols * kLineBytes];
+  for (int64_t first = 0; first < rows; first += kLineBytes) {
+    const int64_t count = std::min(kLineBytes, rows - first);
+    for (int64_t r = 0; r < count; r += 16) Transpose16(from + (first + r) * stride, stride, lines + r);
+    for (int64_t c = 0; c < cols; ++c) {
+      const uint8_t* line = lines + c * kLineBytes;
+      uint8_t* out = to + c * to_stride + first;
+      if (count == kLineBytes) {
+        const hn::CappedTag<uint8_t, kLineBytes> d;
+        for (int64_t i = 0; i < kLineBytes; i += static_cast<int64_t>(hn::MaxLanes(d))) {
+          if (stream) {
+            hn::Stream(hn::Load(d, line + i), d, out + i);
+          } else {
+            hn::StoreU(hn::Load(d, line + i), d, out + i);
+          }
+        }
+      } else {
+        std::memcpy(out, line, static_cast<size_t>(count));
+      }
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ridgeline
+HWY_AFTER_NAMESPACE();
+#endif

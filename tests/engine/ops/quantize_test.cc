@@ -1,0 +1,446 @@
+// The quantizing kernels against precision/reference.h, bit by bit.
+#include "engine/ops/quantize.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "engine/ops/philox.h"
+#include "engine/precision/reference.h"
+#include "tests/engine/ops/every_target.h"
+#include "tests/engine/precision/casts.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr StepInputs kInputs = {.step = 3, .learning_rate = 0, .seed = 0x1234567890};
+constexpr RandomStream kStream = {5};
+
+constexpr Quantizer kNv = {Format::kE2M1, Scaling::kBlock16};
+constexpr Quantizer kNvStochastic = {Format::kE2M1, Scaling::kBlock16, Rounding::kStochastic};
+constexpr Quantizer kNvHadamard = {Format::kE2M1, Scaling::kBlock16, Rounding::kNearest, true};
+constexpr Quantizer kNvBoth = {Format::kE2M1, Scaling::kBlock16, Rounding::kStochastic, true};
+constexpr Quantizer kSquare = {Format::kE2M1, Scaling::kBlock16x16};
+constexpr Quantizer kMx = {Format::kE4M3, Scaling::kBlock32};
+constexpr Quantizer kMxFloor = {Format::kE4M3, Scaling::kBlock32, Rounding::kNearest, false, ScaleRule::kFloor};
+
+struct Orientations {
+  const char* name;
+  Quantizer row, col;
+};
+constexpr Orientations kRecipes[] = {
+    {"delayed e4m3", {Format::kE4M3, Scaling::kDelayed}, {Format::kE4M3, Scaling::kDelayed}},
+    {"delayed e5m2", {Format::kE5M2, Scaling::kDelayed}, {Format::kE5M2, Scaling::kDelayed}},
+    {"current e4m3", {Format::kE4M3, Scaling::kCurrent}, {Format::kE4M3, Scaling::kCurrent}},
+    {"current e5m2", {Format::kE5M2, Scaling::kCurrent}, {Format::kE5M2, Scaling::kCurrent}},
+    {"mx", kMx, kMx},
+    {"mx floor", kMxFloor, kMxFloor},
+    {"nv", kNv, kNv},
+    {"nv x", kNv, kNvHadamard},
+    {"nv dy", kNvStochastic, kNvBoth},
+    {"nv stochastic", kNvStochastic, kNvStochastic},
+    {"nv w", kSquare, kSquare},
+};
+
+struct Matrix {
+  DType dtype;
+  int64_t rows, cols;
+  std::vector<float> values;
+};
+
+std::vector<float> TransposeOf(const Matrix& m) {
+  std::vector<float> to(m.values.size());
+  for (int64_t r = 0; r < m.rows; ++r) {
+    for (int64_t c = 0; c < m.cols; ++c)
+      to[static_cast<size_t>(c * m.rows + r)] = m.values[static_cast<size_t>(r * m.cols + c)];
+  }
+  return to;
+}
+
+// Numbers of very different sizes: each block of 16 has its own.
+Matrix MakeMatrix(DType dtype, int64_t rows, int64_t cols, uint32_t seed) {
+  Matrix m = {dtype, rows, cols, NormalFloats(rows * cols, seed)};
+  for (size_t i = 0; i < m.values.size(); ++i) {
+    const auto size = static_cast<int>((i / 16 + i / static_cast<size_t>(cols) / 16) * 2654435761U % 13);
+    m.values[i] = Rounded(std::ldexp(m.values[i], size - 6), dtype);
+  }
+  return m;
+}
+
+// What is to happen to numbers that are not ordinary.
+Matrix Extreme(DType dtype, int64_t rows, int64_t cols, int which) {
+  Matrix m = MakeMatrix(dtype, rows, cols, 4);
+  const auto at = [&](int64_t row, int64_t col) -> float& {
+    return m.values[static_cast<size_t>(row % rows * cols + col % cols)];
+  };
+  switch (which) {
+    case 0:
+      std::fill(m.values.begin(), m.values.end(), 0.0F);
+      break;
+    case 1:  // all blocks, and the largest of the tensor, tiny
+      for (float& v : m.values) v = Rounded(v * 1e-38F, dtype);
+      break;
+    case 2:
+      for (float& v : m.values) v = Rounded(std::clamp(v * 1e36F, -3e38F, 3e38F), dtype);
+      break;
+    case 3:
+      at(1, 2) = std::nanf("");
+      at(20, 40) = -std::nanf("");
+      at(3, 3) = 0;
+      break;
+    case 4:
+      at(1, 2) = kInfinity;
+      at(2, 60) = -kInfinity;
+      break;
+    case 5:
+      at(1, 2) = kInfinity;
+      at(2, 2) = -kInfinity;
+      at(9, 9) = std::nanf("");
+      break;
+    default:  // one number far above all: others vanish beside it
+      for (float& v : m.values) v = Rounded(v * 1e-6F, dtype);
+      at(5, 5) = Rounded(1e6F, dtype);
+      at(6, 7) = -0.0F;
+  }
+  return m;
+}
+
+class Quantizing : public EveryTarget {
+ protected:
+  CpuKernelTable table_ = Kernels(AddQuantizeCpu);
+
+  static void ExpectIs(OpRunner& runner, const QuantizedTensor& q, const ReferenceTensor& expected) {
+    const auto bytes = [&](const Tensor& t) {
+      std::vector<uint8_t> values;
+      for (const std::byte byte : runner.Bytes(t)) values.push_back(static_cast<uint8_t>(byte));
+      return values;
+    };
+    if (HasBlocks(q.quantizer.scaling)) {
+      ASSERT_EQ(bytes(q.scales), expected.scales);
+    }
+    const auto codes = bytes(q.codes);
+    ASSERT_EQ(codes.size(), expected.codes.size());
+    for (size_t i = 0; i < codes.size(); ++i) ASSERT_EQ(codes[i], expected.codes[i]) << "byte " << i << " of the codes";
+    if (q.quantizer.has_tensor_scale()) {
+      const float scale = runner.Read(q.tensor_scale)[0];
+      ASSERT_EQ(std::bit_cast<uint32_t>(scale), std::bit_cast<uint32_t>(expected.tensor_scale));
+    }
+  }
+
+  // Quantizes both ways, or one, and compares all.
+  void Check(const Orientations& recipe, const Matrix& m, bool by_row = true, bool by_col = true, int64_t gap = 0) {
+    if (recipe.col.hadamard && m.dtype != DType::kBF16) return;
+    SCOPED_TRACE(testing::Message() << recipe.name << " of " << DTypeName(m.dtype) << " (" << m.rows << ", " << m.cols
+                                    << ")" << (by_row ? " row" : "") << (by_col ? " col" : "") << " gap " << gap);
+    constexpr float kDelayedScale = 3.7F;
+    OpRunner runner;
+    std::vector<float> spaced(static_cast<size_t>(m.rows * (m.cols + gap)), std::nanf(""));
+    for (int64_t r = 0; r < m.rows; ++r) {
+      std::copy_n(m.values.begin() + r * m.cols, m.cols, spaced.begin() + r * (m.cols + gap) + gap / 2);
+    }
+    const Tensor x = runner.Make(m.dtype, m.rows, m.cols + gap, spaced).Cols(gap / 2, m.cols);
+    const QuantizedTensor row = NewQuantized(runner.trace, recipe.row, m.rows, m.cols, Category::kData, true);
+    const QuantizedTensor col = NewQuantized(runner.trace, recipe.col, m.cols, m.rows, Category::kData, true);
+    DelayedScale delayed;
+    const bool is_delayed = recipe.row.scaling == Scaling::kDelayed;
+    if (is_delayed) {
+      delayed = {runner.Make(DType::kF32, 1, 1, {kDelayedScale}), runner.Make(DType::kF32, 1, 1, {1e-3F})};
+    }
+    Quantize(runner.trace, x, by_row ? &row : nullptr, by_col ? &col : nullptr, delayed, kStream);
+    runner.Run(table_, kInputs);
+    const auto draw = [&](int64_t element) { return RandomBits(kInputs.seed, kInputs.step, kStream.id, element); };
+    const auto by_rows = QuantizeReference(recipe.row, m.values, m.rows, m.cols, kDelayedScale, draw);
+    if (by_row) ExpectIs(runner, row, by_rows);
+    if (by_col) {
+      const auto draw_col = [&](int64_t element) { return draw(kColumnwiseDraws + element); };
+      ExpectIs(runner, col, QuantizeReference(recipe.col, TransposeOf(m), m.cols, m.rows, kDelayedScale, draw_col));
+    }
+    if (is_delayed) {
+      const float amax = runner.Read(delayed.amax)[0];
+      if (std::isnan(by_rows.amax)) {
+        EXPECT_TRUE(std::isnan(amax));
+      } else {
+        EXPECT_EQ(amax, std::max(by_rows.amax, 1e-3F));
+      }
+    }
+  }
+};
+RIDGELINE_ON_EVERY_TARGET(Quantizing);
+
+constexpr std::pair<int64_t, int64_t> kShapes[] = {{1, 1},    {3, 7},    {16, 16},   {17, 33},  {32, 32},  {40, 100},
+                                                   {64, 256}, {128, 96}, {129, 257}, {200, 40}, {33, 520}, {256, 256}};
+
+TEST_P(Quantizing, IsTheReferenceInEveryShape) {
+  for (const Orientations& recipe : kRecipes) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      for (const auto& [rows, cols] : kShapes) {
+        Check(recipe, MakeMatrix(dtype, rows, cols, 1));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(Quantizing, EachOrientationAloneIsTheSame) {
+  for (const Orientations& recipe : kRecipes) {
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{64, 64}, {37, 45}}) {
+      Check(recipe, MakeMatrix(DType::kBF16, rows, cols, 2), true, false);
+      Check(recipe, MakeMatrix(DType::kBF16, rows, cols, 2), false, true);
+    }
+  }
+}
+
+TEST_P(Quantizing, RowsMayLieApart) {
+  for (const Orientations& recipe : kRecipes) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      Check(recipe, MakeMatrix(dtype, 48, 64, 3), true, true, 6);
+      Check(recipe, MakeMatrix(dtype, 35, 61, 3), true, true, 7);
+    }
+  }
+}
+
+TEST_P(Quantizing, NumbersThatAreNotOrdinary) {
+  for (const Orientations& recipe : kRecipes) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      for (int which = 0; which < 7; ++which) {
+        SCOPED_TRACE(which);
+        Check(recipe, Extreme(dtype, 64, 64, which));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// Every number of PyTorch's tables, by the vectors.
+TEST_P(Quantizing, CastsArePyTorchs) {
+  for (const Format format : {Format::kE4M3, Format::kE5M2}) {
+    std::vector<Cast> casts = RoundedCodes(format);
+    for (const Cast& cast : CodeValues(format)) {
+      if (std::isfinite(cast.value)) casts.push_back(cast);
+    }
+    std::vector<float> values;
+    for (const Cast& cast : casts) values.push_back(cast.value);
+    OpRunner runner;
+    const auto n = static_cast<int64_t>(values.size());
+    const Tensor x = runner.Make(DType::kF32, 1, n, values);
+    const DelayedScale one = {runner.Make(DType::kF32, 1, 1, {1}), runner.Make(DType::kF32, 1, 1, {0})};
+    const QuantizedTensor q = NewQuantized(runner.trace, {format, Scaling::kDelayed}, 1, n, Category::kData, true);
+    Quantize(runner.trace, x, &q, nullptr, one, kStream);
+    runner.Run(table_);
+    const auto codes = runner.Read(q.codes);
+    for (size_t i = 0; i < casts.size(); ++i) ASSERT_EQ(codes[i], casts[i].code) << casts[i].value;
+  }
+}
+
+// Every bf16 number, by the reference, within a block's reach and beyond it.
+TEST_P(Quantizing, EveryBf16NumberIsTheReferences) {
+  Matrix m = {DType::kBF16, 256, 256, {}};
+  for (uint32_t bits = 0; bits < 65536; ++bits) m.values.push_back(Bf16Value(static_cast<uint16_t>(bits)));
+  Check(kRecipes[0], m, true, false);
+  Check(kRecipes[1], m, true, false);
+  Check({"mx", kMx, kMx}, m, false, true);
+  Check({"nv", kNv, kNv}, m, false, true);
+}
+
+TEST_P(Quantizing, DoesNotDependOnThreads) {
+  for (const Orientations& recipe : kRecipes) {
+    ExpectSameForAnyThreads(table_, [&](OpRunner& runner) {
+      const Tensor x = runner.Normal(DType::kBF16, 300, 530, 6);
+      const QuantizedTensor row = NewQuantized(runner.trace, recipe.row, 300, 530, Category::kData, true);
+      const QuantizedTensor col = NewQuantized(runner.trace, recipe.col, 530, 300, Category::kData, true);
+      const DelayedScale delayed = {runner.Make(DType::kF32, 1, 1, {2}), runner.Make(DType::kF32, 1, 1, {0})};
+      Quantize(runner.trace, x, &row, &col, delayed, kStream);
+      std::vector<Tensor> outputs = {row.codes, col.codes, delayed.amax};
+      for (const Tensor& t : {row.scales, col.scales, row.tensor_scale, col.tensor_scale}) {
+        if (t.defined()) outputs.push_back(t);
+      }
+      return outputs;
+    });
+  }
+}
+
+// The mean of a column of equal numbers, dequantized: of n draws of which p go up, the variance is p (1 - p) / n steps.
+TEST_P(Quantizing, StochasticRoundingIsUnbiased) {
+  constexpr int64_t kCount = 4096;
+  std::vector<float> values(static_cast<size_t>(16 * kCount), 0.0F);
+  const float levels[16] = {6,    0.1F, 0.4F, 0.6F, 1.1F,  1.7F,  2.3F,  2.9F,
+                            3.2F, 3.9F, 4.5F, 5.5F, -0.2F, -1.4F, -3.3F, -5};
+  for (size_t i = 0; i < values.size(); ++i) values[i] = Rounded(levels[i % 16], DType::kBF16);
+  OpRunner runner;
+  const Tensor x = runner.Make(DType::kBF16, kCount, 16, values);
+  const Tensor turned = runner.Make(DType::kBF16, 16, kCount, TransposeOf({DType::kBF16, kCount, 16, values}));
+  const QuantizedTensor row = NewQuantized(runner.trace, kNvStochastic, kCount, 16, Category::kData, true);
+  const QuantizedTensor col = NewQuantized(runner.trace, kNvStochastic, kCount, 16, Category::kData, true);
+  Quantize(runner.trace, x, &row, nullptr, {}, kStream);
+  Quantize(runner.trace, turned, nullptr, &col, {}, kStream);
+  std::vector<Tensor> back;
+  for (const QuantizedTensor& q : {row, col}) {
+    back.push_back(runner.Empty(DType::kF32, kCount, 16));
+    Dequantize(runner.trace, q, back.back());
+  }
+  runner.Run(table_, kInputs);
+  EXPECT_NE(runner.Bytes(row.codes), runner.Bytes(col.codes));  // the same numbers in the same places: other draws
+  for (const Tensor& y : back) {
+    const auto decoded = runner.Read(y);
+    for (size_t level = 0; level < 16; ++level) {
+      const double value = std::abs(values[level]);
+      const double step = value < 2 ? 0.5 : value < 4 ? 1 : 2;
+      const double p = std::fmod(value, step) / step;
+      double sum = 0;
+      for (size_t i = level; i < decoded.size(); i += 16) sum += std::abs(decoded[i]);
+      EXPECT_LE(std::abs(sum / kCount - value), 5 * step * std::sqrt(p * (1 - p) / kCount) + 1e-5) << value;
+    }
+  }
+}
+
+TEST_P(Quantizing, StepsAndStreamsDrawDifferently) {
+  std::vector<std::vector<std::byte>> codes;
+  for (const auto& [step, stream] : {std::pair<int64_t, uint32_t>{1, 1}, {2, 1}, {1, 2}, {1, 1}}) {
+    OpRunner runner;
+    const Tensor x = runner.Normal(DType::kBF16, 32, 32, 6);
+    const QuantizedTensor q = NewQuantized(runner.trace, kNvStochastic, 32, 32, Category::kData, true);
+    Quantize(runner.trace, x, &q, nullptr, {}, {stream});
+    runner.Run(table_, {.step = step});
+    codes.push_back(runner.Bytes(q.codes));
+  }
+  EXPECT_NE(codes[0], codes[1]);
+  EXPECT_NE(codes[0], codes[2]);
+  EXPECT_EQ(codes[0], codes[3]);
+}
+
+TEST_P(Quantizing, DequantizesAsTheReference) {
+  for (const Orientations& recipe : kRecipes) {
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{3, 7}, {33, 96}, {20, 1100}}) {
+      SCOPED_TRACE(testing::Message() << recipe.name << " " << rows << " " << cols);
+      const Matrix m = MakeMatrix(DType::kBF16, rows, cols, 7);
+      OpRunner runner;
+      const Tensor x = runner.Make(m.dtype, rows, cols, m.values);
+      const QuantizedTensor q = NewQuantized(runner.trace, recipe.row, rows, cols, Category::kData, true);
+      const DelayedScale delayed = {runner.Make(DType::kF32, 1, 1, {2}), runner.Make(DType::kF32, 1, 1, {0})};
+      Quantize(runner.trace, x, &q, nullptr, delayed, kStream);
+      const Tensor f32 = runner.Empty(DType::kF32, rows, cols);
+      const Tensor bf16 = runner.Empty(DType::kBF16, rows, cols + 3).Cols(1, cols);
+      Dequantize(runner.trace, q, f32);
+      Dequantize(runner.trace, q, bf16);
+      runner.Run(table_, kInputs);
+      const auto draw = [&](int64_t element) { return RandomBits(kInputs.seed, kInputs.step, kStream.id, element); };
+      const auto expected = DequantizeReference(QuantizeReference(recipe.row, m.values, rows, cols, 2, draw));
+      const int64_t padded = recipe.row.PaddedInner(cols);
+      const auto wide = runner.Read(f32);
+      const auto narrow = runner.Read(bf16);
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t c = 0; c < cols; ++c) {
+          const float value = expected[static_cast<size_t>(r * padded + c)];
+          ASSERT_EQ(wide[static_cast<size_t>(r * cols + c)], value);
+          ASSERT_EQ(narrow[static_cast<size_t>(r * cols + c)], Bf16Value(Bf16Bits(value)));
+        }
+      }
+    }
+  }
+}
+
+class DelayedScales : public testing::Test {
+ protected:
+  // After each of `amaxes`, of one slot.
+  std::vector<float> ScalesAfter(const std::vector<float>& amaxes, int64_t length, Format format = Format::kE4M3) {
+    CpuKernelTable table;
+    AddQuantizeCpu(table);
+    std::vector<float> history(static_cast<size_t>(length), 0.0F);
+    float scale = 1;
+    std::vector<float> scales;
+    for (const float amax : amaxes) {
+      OpRunner runner;
+      const Tensor h = runner.Make(DType::kF32, 1, length, history);
+      const Tensor s = runner.Make(DType::kF32, 1, 1, {scale});
+      const Tensor a = runner.Make(DType::kF32, 1, 1, {amax});
+      UpdateDelayedScales(runner.trace, h, s, a, format);
+      runner.Run(table);
+      history = runner.Read(h);
+      scale = runner.Read(s)[0];
+      EXPECT_EQ(runner.Read(a)[0], 0);
+      scales.push_back(scale);
+    }
+    return scales;
+  }
+};
+
+TEST_F(DelayedScales, FollowTheLargestOfTheHistory) {
+  EXPECT_EQ(ScalesAfter({2, 8, 4, 4, 4, 1}, 3), (std::vector<float>{224, 56, 56, 56, 112, 112}));
+  EXPECT_EQ(ScalesAfter({2, 8, 4}, 1, Format::kE5M2), (std::vector<float>{28672, 7168, 14336}));
+}
+
+TEST_F(DelayedScales, StayWhereTheHistoryIsOfNoUse) {
+  EXPECT_EQ(ScalesAfter({0, 0}, 4), (std::vector<float>{1, 1}));
+  EXPECT_EQ(ScalesAfter({2, kInfinity, 2, 2}, 2), (std::vector<float>{224, 224, 224, 224}));
+  EXPECT_EQ(ScalesAfter({2, std::nanf(""), 4, 4}, 2), (std::vector<float>{224, 224, 224, 112}));
+  EXPECT_EQ(ScalesAfter({1e-39F}, 2), (std::vector<float>{std::numeric_limits<float>::max()}));
+}
+
+TEST_F(DelayedScales, OfEverySlot) {
+  CpuKernelTable table;
+  AddQuantizeCpu(table);
+  constexpr int64_t kSlots = 200;
+  OpRunner runner;
+  std::vector<float> amaxes(kSlots);
+  std::iota(amaxes.begin(), amaxes.end(), 1.0F);
+  const Tensor h = runner.Make(DType::kF32, kSlots, 4, std::vector<float>(kSlots * 4));
+  const Tensor s = runner.Make(DType::kF32, kSlots, 1, std::vector<float>(kSlots, 1.0F));
+  const Tensor a = runner.Make(DType::kF32, kSlots, 1, amaxes);
+  UpdateDelayedScales(runner.trace, h, s, a, Format::kE4M3);
+  runner.Run(table);
+  const auto scales = runner.Read(s);
+  for (size_t slot = 0; slot < kSlots; ++slot) {
+    EXPECT_EQ(scales[slot], 448 / amaxes[slot]);
+    EXPECT_EQ(runner.Read(h)[slot * 4 + 3], amaxes[slot]);
+  }
+}
+
+TEST(QuantizeRecord, CountsAPassForEachTimeXIsRead) {
+  Trace trace;
+  const Tensor x = trace.Persistent(DType::kBF16, 64, 128, Category::kData);
+  const auto bytes = [&](const Quantizer& quantizer) {
+    const QuantizedTensor row = NewQuantized(trace, quantizer, 64, 128, Category::kData);
+    const QuantizedTensor col = NewQuantized(trace, quantizer, 128, 64, Category::kData);
+    DelayedScale delayed;
+    if (quantizer.scaling == Scaling::kDelayed) {
+      delayed = {trace.Persistent(DType::kF32, 1, 1, Category::kData),
+                 trace.Persistent(DType::kF32, 1, 1, Category::kData)};
+    }
+    Quantize(trace, x, &row, &col, delayed, {});
+    return trace.calls().back().cost.bytes;
+  };
+  constexpr double kElements = 64 * 128;
+  EXPECT_EQ(bytes({Format::kE4M3, Scaling::kDelayed}), kElements * (2 + 1 + 1) + 4 * (2 + 3));
+  EXPECT_EQ(bytes({Format::kE4M3, Scaling::kCurrent}), kElements * (2 + 2 + 1 + 1) + 4 * 2);
+  EXPECT_EQ(bytes(kMx), kElements * (2 + 2 * (1 + 1.0 / 32)));
+  EXPECT_EQ(bytes(kNv), kElements * (2 + 2 + 2 * (0.5 + 1.0 / 16)) + 4 * 2);
+}
+
+TEST(QuantizeRecord, RefusesWhatItCannotDo) {
+  Trace trace;
+  const Tensor x = trace.Persistent(DType::kF32, 32, 64, Category::kData);
+  const auto make = [&](const Quantizer& quantizer, int64_t outer, int64_t inner) {
+    return NewQuantized(trace, quantizer, outer, inner, Category::kData);
+  };
+  const QuantizedTensor turned = make(kMx, 64, 32);
+  EXPECT_THROW(Quantize(trace, x, &turned, nullptr, {}, {}), Error);
+  const QuantizedTensor transformed_row = make(kNvHadamard, 32, 64);
+  EXPECT_THROW(Quantize(trace, x, &transformed_row, nullptr, {}, {}), Error);
+  const QuantizedTensor transformed_f32 = make(kNvHadamard, 64, 32);
+  EXPECT_THROW(Quantize(trace, x, nullptr, &transformed_f32, {}, {}), Error);
+  const QuantizedTensor delayed = make({Format::kE4M3, Scaling::kDelayed}, 32, 64);
+  EXPECT_THROW(Quantize(trace, x, &delayed, nullptr, {}, {}), Error);
+  const QuantizedTensor mx = make(kMx, 32, 64);
+  const QuantizedTensor nv = make(kNv, 64, 32);
+  EXPECT_THROW(Quantize(trace, x, &mx, &nv, {}, {}), Error);
+  EXPECT_THROW(Dequantize(trace, transformed_f32, trace.Persistent(DType::kF32, 64, 32, Category::kData)), Error);
+  EXPECT_NO_THROW(Quantize(trace, x, &mx, &turned, {}, {}));
+}
+
+}  // namespace
+}  // namespace ridgeline
