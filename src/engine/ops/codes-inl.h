@@ -1,6 +1,5 @@
 // Codes of 8 and 4 bits and their scales (precision/reference.h), a vector at a time. Included once for each target,
-// inside of Highway's foreach_target.h. All Pairs are split. Codes lie in 32-bit lanes; nothing here reads or writes
-// memory but what is said.
+// inside of Highway's foreach_target.h. All Pairs are split, and codes lie in lanes as wide as their numbers.
 
 #include "engine/ops/simd_targets.h"
 
@@ -11,7 +10,6 @@
 #define RIDGELINE_OPS_CODES_INL_H_
 #endif
 
-#include <bit>
 #include <limits>
 
 #include "engine/ops/philox-inl.h"
@@ -33,41 +31,48 @@ struct Nearest {
   HWY_INLINE Nearest operator[](int64_t /*i*/) const { return {}; }
 };
 
-HWY_INLINE VF Magnitude(VU bits) { return hn::BitCast(DF(), bits); }
 HWY_INLINE VI Signed(VU bits) { return hn::BitCast(DI(), bits); }
 HWY_INLINE VI SplatInt(int32_t value) { return hn::Set(DI(), value); }
+// Each bit of `yes` where the mask's is set, else of `no`.
+template <typename V>
+HWY_INLINE V BitSelect(V mask, V yes, V no) {
+  return hn::Or(hn::And(mask, yes), hn::AndNot(mask, no));
+}
 
-// precision/formats.h: Encode. The code of a magnitude is its exponent's steps and n, which is how many of the
-// exponent's steps the magnitude has.
+// precision/formats.h: Encode. The lower bits of each lane are the code; those above are arbitrary.
 template <Format kFormat, typename Draw>
 HWY_INLINE VU EncodeLanes(VF x, Draw draw) {
   constexpr FormatInfo kInfo = InfoOf(kFormat);
   constexpr int kShift = 23 - kInfo.mantissa_bits;
   constexpr int32_t kMinExponent = (kInfo.min_exponent + 127) << 23;
-  constexpr auto kMaxBits = static_cast<int32_t>(kInfo.max_exponent + 127) << 23 |
-                            (kInfo.max_code & ((1 << kInfo.mantissa_bits) - 1)) << kShift;
+  constexpr int32_t kMaxBits = (kInfo.max_exponent + 127) << 23 | (kInfo.max_code & ((1 << kInfo.mantissa_bits) - 1))
+                                                                      << kShift;
   const auto bits = hn::BitCast(DI(), x);
   const auto magnitude = hn::Min(hn::And(bits, SplatInt(0x7fffffff)), SplatInt(kMaxBits));
   const auto exponent = hn::Max(hn::And(magnitude, SplatInt(0x7f800000)), SplatInt(kMinExponent));
-  VI n;
+  VI code;
   if constexpr (std::is_same_v<Draw, Nearest>) {
-    // The sum with 2^23 steps rounds to whole steps, and has their number in its last bits.
-    const auto shifter = hn::Add(exponent, SplatInt(kShift << 23));
-    const auto sum = hn::Add(hn::BitCast(DF(), magnitude), hn::BitCast(DF(), shifter));
-    n = hn::Sub(hn::BitCast(DI(), sum), shifter);
+    // The sum with 2^23 of the exponent's steps rounds to whole steps and ends in their number, n. Its own exponent,
+    // moved to the same place, gives the steps of codes below, and kTooLarge more: that is taken off n beforehand.
+    constexpr int32_t kTooLarge = ((kMinExponent >> 23) + kShift) << kInfo.mantissa_bits;
+    constexpr int32_t kFirst = -kTooLarge & (kInfo.sign_code - 1);
+    static_assert(kFirst % 2 == 0);
+    const auto shifter = hn::Add(exponent, SplatInt((kShift << 23) + kFirst));
+    const auto sum = hn::BitCast(DI(), hn::Add(hn::BitCast(DF(), magnitude), hn::BitCast(DF(), shifter)));
+    code = hn::Add(sum, hn::ShiftRight<kShift>(sum));
   } else {
     const auto per_step = hn::Sub(SplatInt((254 + kInfo.mantissa_bits) << 23), exponent);  // 1 / the size of a step
     const auto steps = hn::Mul(hn::BitCast(DF(), magnitude), hn::BitCast(DF(), per_step));
     const auto whole = hn::ConvertTo(DI(), steps);
     const auto rest = hn::Mul(hn::Sub(steps, hn::ConvertTo(DF(), whole)), Splat(2147483648.0F));
     const auto up = hn::Lt(hn::BitCast(DI(), hn::ShiftRight<1>(draw)), hn::ConvertTo(DI(), rest));
-    n = hn::Sub(whole, hn::VecFromMask(DI(), up));
+    const auto n = hn::Sub(whole, hn::VecFromMask(DI(), up));
+    code = hn::Add(hn::ShiftRight<kShift>(hn::Sub(exponent, SplatInt(kMinExponent))), n);
   }
-  const auto code = hn::Add(hn::ShiftRight<kShift>(hn::Sub(exponent, SplatInt(kMinExponent))), n);
   constexpr int kSignShift = kInfo.sign_code == 0x80 ? 24 : 28;
-  const auto sign = hn::And(hn::ShiftRight<kSignShift>(bits), SplatInt(kInfo.sign_code));
-  const auto number = hn::BitCast(DU(), hn::Or(code, sign));
-  return hn::IfThenElse(hn::RebindMask(DU(), hn::IsNaN(x)), hn::Set(DU(), kInfo.nan_code), number);
+  const auto magnitude_bits = SplatInt(kInfo.sign_code - 1);
+  const auto number = BitSelect(magnitude_bits, code, hn::ShiftRight<kSignShift>(bits));
+  return hn::BitCast(DU(), hn::IfThenElse(hn::RebindMask(DI(), hn::IsNaN(x)), SplatInt(kInfo.nan_code), number));
 }
 
 template <Format kFormat>
@@ -110,22 +115,31 @@ HWY_INLINE VF DecodeE8M0Lanes(VU code) {
   return hn::BitCast(DF(), hn::IfThenElse(nan, hn::Set(DU(), 0x7fc00000U), power));
 }
 
+// Two codes of 4 bits in 8.
+HWY_INLINE VU Nibbles(VU low, VU high) { return BitSelect(hn::Set(DU(), 0xfU), low, hn::ShiftLeft<4>(high)); }
+HWY_INLINE VU BothBytes(CodePair code) { return BitSelect(hn::Set(DU(), 0xffU), code.a, hn::ShiftLeft<8>(code.b)); }
 // A byte an element, in the elements' order.
 HWY_INLINE void StoreBytes(CodePair code, uint8_t* to) {
-  const auto both = hn::Or(code.a, hn::ShiftLeft<8>(code.b));
-  hn::StoreU(hn::TruncateTo(DHalf(), both), DHalf(), reinterpret_cast<uint16_t*>(to));
+  hn::StoreU(hn::TruncateTo(DHalf(), BothBytes(code)), DHalf(), reinterpret_cast<uint16_t*>(to));
 }
-// Half a byte an element.
-HWY_INLINE void StoreNibbles(CodePair code, uint8_t* to) {
-  const auto both = hn::Or(code.a, hn::ShiftLeft<4>(code.b));
-  hn::StoreU(hn::TruncateTo(DB(), both), DB(), to);
-}
+// The codes of elements, in their order, half a byte or a byte each. `stream`: past the caches where whole vectors can
+// go there; `to` must then be aligned to what is stored.
 template <Format kFormat>
-HWY_INLINE void StoreCodes(CodePair code, uint8_t* to) {
+HWY_INLINE void StoreCodes(CodePair code, uint8_t* to, bool stream) {
   if constexpr (kFormat == Format::kE2M1) {
-    StoreNibbles(code, to);
+    const auto bytes = hn::TruncateTo(DB(), Nibbles(code.a, code.b));
+    if (stream && hn::MaxLanes(DB()) >= 16) {
+      hn::Stream(bytes, DB(), to);
+    } else {
+      hn::StoreU(bytes, DB(), to);
+    }
   } else {
-    StoreBytes(code, to);
+    const auto words = hn::TruncateTo(DHalf(), BothBytes(code));
+    if (stream && hn::MaxLanes(DHalf()) >= 8) {
+      hn::Stream(words, DHalf(), reinterpret_cast<uint16_t*>(to));
+    } else {
+      hn::StoreU(words, DHalf(), reinterpret_cast<uint16_t*>(to));
+    }
   }
 }
 template <Format kFormat>
@@ -157,6 +171,38 @@ HWY_INLINE BlockScale MxScale(VF amax, ScaleRule rule) {
   const auto inverse = hn::IfThenElse(nan, hn::Set(DU(), 255), hn::Sub(hn::Set(DU(), 254), number));
   return {hn::IfThenElse(nan, hn::Set(DU(), 255), number), DecodeE8M0Lanes(inverse)};
 }
+
+// mxfp8's codes of bf16 numbers by arithmetic on their 16 bits. Where x over its block's scale is a normal number of
+// E4M3, the code is x less a difference of exponents, without the last 4 bits of its mantissa. Blocks with other
+// numbers (few: subnormal ones are less than 2^-14 of their block's largest) are left to EncodeLanes.
+using VH = hn::Vec<DH>;
+class MxBits {
+ public:
+  // `scale`: the E8M0 code of each element's block, in kFirst … kLast.
+  static constexpr uint16_t kFirst = 7;
+  static constexpr uint16_t kLast = 247;  // of infinity and NaN it is larger
+  HWY_INLINE explicit MxBits(VH scale)
+      : offset_(hn::Sub(hn::ShiftLeft<7>(scale), hn::Set(DH(), kFirst << 7))),
+        least_(hn::Add(offset_, hn::Set(DH(), (1 << 7) - 1))) {}
+
+  // The code of each element. `others` becomes nonzero where it is not, for the element is subnormal.
+  HWY_INLINE VH Encode(VH x, VH& others) const {
+    const auto magnitude = hn::And(x, hn::Set(DH(), 0x7fff));
+    others = hn::Or(others, hn::SaturatedSub(least_, hn::Sub(magnitude, hn::Set(DH(), 1))));  // 0 is no other
+    const auto all = hn::SaturatedSub(magnitude, offset_);
+    const auto odd = hn::And(hn::ShiftRight<4>(all), hn::Set(DH(), 1));
+    const auto rounded = hn::ShiftRight<4>(hn::Add(hn::Add(all, hn::Set(DH(), 7)), odd));
+    const auto code = hn::Min(rounded, hn::Set(DH(), InfoOf(Format::kE4M3).max_code));
+    return hn::OrAnd(code, hn::ShiftRight<8>(x), hn::Set(DH(), 0x80));
+  }
+
+ private:
+  VH offset_;
+  VH least_;  // normal number, less 1
+};
+HWY_INLINE bool AllZero(VH x) { return hn::AllTrue(DH(), hn::Eq(x, hn::Zero(DH()))); }
+using DCodes = hn::Rebind<uint8_t, DH>;
+
 // E4M3 scales, and what elements are divided by.
 HWY_INLINE BlockScale NvScale(VF amax, float encode_scale, float tensor_scale) {
   const auto scale = hn::Div(hn::Mul(amax, Splat(encode_scale)), Splat(InfoOf(Format::kE2M1).max));
@@ -173,49 +219,6 @@ HWY_INLINE VF ScaleOf(const float* scales, int64_t first) {
   if constexpr (kBlock <= kSize) return Splat(*scale);
   static_assert(kBlock <= 2 * kSize);
   return hn::ConcatLowerLower(DF(), Splat(scale[1]), Splat(scale[0]));
-}
-
-// The largest magnitudes of kSize elements that are added up row by row; a NaN is larger than all numbers. They are
-// compared as integers, those of bf16 in 16 bits.
-template <typename T, int64_t kSize = kBlock>
-class Amax {
- public:
-  HWY_INLINE void Add(const T* row) {
-    for (int64_t v = 0; v < kVectors; ++v) {
-      const auto bits = hn::LoadU(D(), reinterpret_cast<const Word*>(row) + v * kWords);
-      max_[v] = hn::Max(max_[v], hn::And(bits, hn::Set(D(), static_cast<Word>(static_cast<Word>(-1) >> 1))));
-    }
-  }
-  // Of all.
-  HWY_INLINE float Largest() const {
-    auto max = max_[0];
-    for (int64_t v = 1; v < kVectors; ++v) max = hn::Max(max, max_[v]);
-    const uint32_t bits = hn::GetLane(hn::MaxOfLanes(D(), max));
-    return std::bit_cast<float>(bits << (32 - 8 * sizeof(T)));
-  }
-  // Of each column.
-  HWY_INLINE Pair Columns() const {
-    static_assert(kSize == kBlock);
-    alignas(64) T block[kBlock];
-    for (int64_t v = 0; v < kVectors; ++v) hn::StoreU(max_[v], D(), reinterpret_cast<Word*>(block) + v * kWords);
-    return Load<true>(block, Full());
-  }
-
- private:
-  using Word = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
-  using D = hn::CappedTag<Word, kSize>;
-  static constexpr int64_t kWords = static_cast<int64_t>(hn::MaxLanes(D()));
-  static constexpr int64_t kVectors = kSize / kWords;
-  hn::Vec<D> max_[kVectors];
-
- public:
-  HWY_INLINE Amax() {
-    for (auto& max : max_) max = hn::Zero(D());
-  }
-};
-// The larger of two such numbers.
-inline float LargerAmax(float a, float b) {
-  return std::bit_cast<float>(std::max(std::bit_cast<uint32_t>(a), std::bit_cast<uint32_t>(b)));
 }
 
 }  // namespace HWY_NAMESPACE

@@ -9,6 +9,8 @@
 #define RIDGELINE_OPS_PHILOX_INL_H_
 #endif
 
+#include <array>
+
 #include "engine/ops/philox.h"
 #include "engine/ops/simd-inl.h"
 
@@ -22,8 +24,9 @@ using VW = hn::Vec<DW>;
 struct Bits {
   VU a, b;
 };
-struct FourBits {
-  Bits rows[4];
+template <int64_t kRows>
+struct RoundingRows {
+  Bits rows[kRows];
   HWY_INLINE Bits operator[](int64_t i) const { return rows[i]; }
 };
 
@@ -54,22 +57,47 @@ class RandomBlocks {
     return {hn::Load(DU(), linear), hn::Load(DU(), linear + kLanes)};
   }
 
-  // Of elements first + j * stride + {0, 1, 2, 3} for the kBlock columns j of a split Pair. Both are multiples of 4,
-  // and stride fits 32 bits.
-  HWY_INLINE FourBits Columns(int64_t first, int64_t stride) const {
-    // A group is four elements of one column: lanes are columns 0, 4, 8, …, then those after them.
-    const VW lanes = hn::MulEven(hn::BitCast(DU(), hn::Iota(DW(), 0)), hn::Set(DU(), static_cast<uint32_t>(stride)));
+  // RoundingBits of the elements [i, i + 2 * kBlock), as two split Pairs; i is a multiple of 8.
+  HWY_INLINE RoundingRows<2> RoundingBlocks(int64_t i) const {
+    // A group is 8 elements; their order is such that those of a 128-bit block are put together by interleaving.
+    alignas(64) static constexpr auto kOrder = [] {
+      std::array<uint64_t, kLanes / 2> order{};
+      for (size_t lane = 0; lane < order.size(); ++lane) order[lane] = lane / 2 + lane % 2 * (order.size() / 2);
+      return order;
+    }();
+    const auto words = Groups(hn::Add(hn::Set(DW(), static_cast<uint64_t>(i) / 8), hn::Load(DW(), kOrder.data())));
+    const auto first = hn::BitCast(DW(), Joined(words.c0, words.c1));
+    const auto second = hn::BitCast(DW(), Joined(words.c2, words.c3));
+    return {{LowAndHigh(hn::BitCast(DU(), hn::InterleaveLower(DW(), first, second))),
+             LowAndHigh(hn::BitCast(DU(), hn::InterleaveUpper(DW(), first, second)))}};
+  }
+
+  // RoundingBits of elements first + j * stride + r for rows r in [0, 8) and the kBlock columns j of split Pairs. Both
+  // are multiples of 8, and stride / 8 fits 32 bits.
+  HWY_INLINE RoundingRows<8> RoundingColumns(int64_t first, int64_t stride) const {
+    // A group is eight elements of one column: lanes are columns 0, 4, 8, …, then those after them.
+    const auto lane = hn::BitCast(DU(), hn::Iota(DW(), 0));
+    const VW lanes = hn::MulEven(lane, hn::Set(DU(), static_cast<uint32_t>(stride / 2)));
     const auto groups = [&](int64_t j) HWY_ATTR {
-      return Groups(hn::Add(hn::Set(DW(), static_cast<uint64_t>(first + j * stride) / 4), lanes));
+      return Groups(hn::Add(hn::Set(DW(), static_cast<uint64_t>(first + j * stride) / 8), lanes));
     };
     const Words w0 = groups(0);
     const Words w1 = groups(1);
     const Words w2 = groups(2);
     const Words w3 = groups(3);
-    return {{{Joined(w0.c0, w2.c0), Joined(w1.c0, w3.c0)},
-             {Joined(w0.c1, w2.c1), Joined(w1.c1, w3.c1)},
-             {Joined(w0.c2, w2.c2), Joined(w1.c2, w3.c2)},
-             {Joined(w0.c3, w2.c3), Joined(w1.c3, w3.c3)}}};
+    const Bits words[4] = {{Joined(w0.c0, w2.c0), Joined(w1.c0, w3.c0)},
+                           {Joined(w0.c1, w2.c1), Joined(w1.c1, w3.c1)},
+                           {Joined(w0.c2, w2.c2), Joined(w1.c2, w3.c2)},
+                           {Joined(w0.c3, w2.c3), Joined(w1.c3, w3.c3)}};
+    RoundingRows<8> result;
+    HWY_UNROLL(4)
+    for (int64_t i = 0; i < 4; ++i) {
+      const Bits a = LowAndHigh(words[i].a);
+      const Bits b = LowAndHigh(words[i].b);
+      result.rows[2 * i] = {a.a, b.a};
+      result.rows[2 * i + 1] = {a.b, b.b};
+    }
+    return result;
   }
 
  private:
@@ -99,6 +127,12 @@ class RandomBlocks {
   // The lower halves of both, in turns.
   static HWY_INLINE VU Joined(VU even, VU odd) {
     return hn::OddEven(hn::BitCast(DU(), hn::ShiftLeft<32>(hn::BitCast(DW(), odd))), even);
+  }
+
+  // Of RoundingBits, the lower half's and the upper half's.
+  static HWY_INLINE Bits LowAndHigh(VU words) {
+    const auto half = hn::Set(DU(), 0x8000U);
+    return {hn::Or(hn::ShiftLeft<16>(words), half), hn::OrAnd(half, words, hn::Set(DU(), 0xffff0000U))};
   }
 
   uint32_t keys_[kPhiloxRounds][2];

@@ -40,6 +40,13 @@ inline uint32_t RandomBits(uint64_t seed, int64_t step, uint32_t stream, int64_t
   return RandomGroup(seed, step, stream, static_cast<uint64_t>(element) / 4)[static_cast<size_t>(element % 4)];
 }
 
+// What rounds one element stochastically: 16 random bits above a fixed half of their last one. Elements 2 i and 2 i + 1
+// share the i-th word, its lower and its upper bits.
+inline uint32_t RoundingBits(uint64_t seed, int64_t step, uint32_t stream, int64_t element) {
+  const uint32_t word = RandomBits(seed, step, stream, element / 2);
+  return (element % 2 == 0 ? word << 16 : word & 0xffff0000) | 0x8000;
+}
+
 // Dropout keeps an element where its bits are not below this.
 inline uint32_t DropoutThreshold(double p) {
   return static_cast<uint32_t>(std::min(std::llround(p * 4294967296.0), 0xffffffffLL));

@@ -33,6 +33,7 @@ QuantizedTensor NewQuantized(Trace& trace, const Quantizer& quantizer, int64_t o
 
 void Quantize(Trace& trace, Tensor x, const QuantizedTensor* row, const QuantizedTensor* col, DelayedScale delayed,
               RandomStream stream) {
+  Require(row != nullptr || col != nullptr, kQuantize, "at least one orientation must be asked for", {{"x", x}});
   const QuantizedTensor none;
   const QuantizedTensor& any = row != nullptr ? *row : *col;
   const QuantizedTensor& by_row = row != nullptr ? *row : none;

@@ -22,8 +22,8 @@ struct DelayedScale {
   Tensor amax;   // (1, 1) fp32, becomes the larger of it and the tensor's; NaN is larger than all
 };
 
-// Where a columnwise orientation's random numbers begin in its stream: an element's is RandomBits(seed, step, stream,
-// outer_index * padded_inner + inner_index) [+ this].
+// Where a columnwise orientation's random numbers begin in its stream: an element's are RoundingBits(seed, step,
+// stream, outer_index * padded_inner + inner_index [+ this]).
 inline constexpr int64_t kColumnwiseDraws = int64_t{1} << 60;
 
 // x (rows, cols), fp32 or bf16, strided allowed, quantized along its rows, along its columns or both, each from x

@@ -134,7 +134,7 @@ std::vector<float> DequantizeReference(const ReferenceTensor& q) {
 
 std::array<float, kHadamardSize> HadamardReference(const std::array<float, kHadamardSize>& x) {
   std::array<float, kHadamardSize> y = x;
-  for (size_t i = 0; i < y.size(); ++i) y[i] *= kHadamardSigns[i];
+  for (size_t i = 0; i < y.size(); ++i) y[i] *= kHadamardSigns[i] / 4;
   for (size_t h = 1; h < y.size(); h *= 2) {
     for (size_t i = 0; i < y.size(); ++i) {
       if ((i & h) != 0) continue;
@@ -144,7 +144,6 @@ std::array<float, kHadamardSize> HadamardReference(const std::array<float, kHada
       y[i + h] = low - high;
     }
   }
-  for (float& value : y) value *= 0.25F;
   return y;
 }
 

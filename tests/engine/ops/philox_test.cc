@@ -25,6 +25,12 @@ TEST(Philox, NamesEveryElementOfEveryStreamAndStep) {
   EXPECT_NE(RandomBits(1, 1, 1, 0), RandomBits(1, 1, 1, 1));
 }
 
+TEST(Philox, RoundingBitsAreHalvesOfWords) {
+  const uint32_t word = RandomBits(7, 2, 3, 21);
+  EXPECT_EQ(RoundingBits(7, 2, 3, 42), (word & 0xffff) << 16 | 0x8000);
+  EXPECT_EQ(RoundingBits(7, 2, 3, 43), (word & 0xffff0000) | 0x8000);
+}
+
 TEST(Philox, DropoutsThreshold) {
   EXPECT_EQ(DropoutThreshold(0), 0U);
   EXPECT_EQ(DropoutThreshold(0.5), 0x80000000U);
