@@ -1,0 +1,83 @@
+// The quantizers against memcpy, as the recipes use them: both orientations at once, unless said otherwise.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/against_copy.h"
+#include "engine/ops/quantize.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kTokens = 16384;
+constexpr int64_t kHidden = 2048;
+
+constexpr Quantizer kDelayed = {Format::kE4M3, Scaling::kDelayed};
+constexpr Quantizer kCurrent = {Format::kE5M2, Scaling::kCurrent};
+constexpr Quantizer kMx = {Format::kE4M3, Scaling::kBlock32};
+constexpr Quantizer kNv = {Format::kE2M1, Scaling::kBlock16};
+constexpr Quantizer kNvTransformed = {Format::kE2M1, Scaling::kBlock16, Rounding::kNearest, true};
+constexpr Quantizer kNvStochastic = {Format::kE2M1, Scaling::kBlock16, Rounding::kStochastic};
+constexpr Quantizer kNvBoth = {Format::kE2M1, Scaling::kBlock16, Rounding::kStochastic, true};
+constexpr Quantizer kNvSquare = {Format::kE2M1, Scaling::kBlock16x16};
+
+Tensor Make(Trace& trace, DType dtype, int64_t rows, int64_t cols) {
+  return trace.Persistent(dtype, rows, cols, Category::kData);
+}
+
+CpuKernelTable Table() {
+  CpuKernelTable table;
+  AddQuantizeCpu(table);
+  return table;
+}
+
+enum Ways : uint8_t { kRow = 1, kCol = 2, kBoth = 3 };
+
+void BM_Quantize(benchmark::State& state, DType dtype, const Quantizer& by_row, const Quantizer& by_col, Ways ways) {
+  MeasureAgainstCopy(state, Table(), [&](Trace& t) -> std::vector<Input> {
+    const Tensor x = Make(t, dtype, kTokens, kHidden);
+    const QuantizedTensor row = NewQuantized(t, by_row, kTokens, kHidden, Category::kData);
+    const QuantizedTensor col = NewQuantized(t, by_col, kHidden, kTokens, Category::kData);
+    const DelayedScale delayed = {Make(t, DType::kF32, 1, 1), Make(t, DType::kF32, 1, 1)};
+    Quantize(t, x, (ways & kRow) != 0 ? &row : nullptr, (ways & kCol) != 0 ? &col : nullptr, delayed, {1});
+    return {{x, -4, 4}, {delayed.scale, 99, 101}};
+  });
+}
+void BM_Dequantize(benchmark::State& state, DType dtype, const Quantizer& quantizer) {
+  MeasureAgainstCopy(state, Table(), [&](Trace& t) -> std::vector<Input> {
+    const QuantizedTensor q = NewQuantized(t, quantizer, kTokens, kHidden, Category::kData);
+    Dequantize(t, q, Make(t, dtype, kTokens, kHidden));
+    std::vector<Input> inputs = {{q.codes, 0, 256}};
+    if (q.scales.defined()) inputs.push_back({q.scales, 100, 126});
+    if (q.tensor_scale.defined()) inputs.push_back({q.tensor_scale, 0.01F, 0.02F});
+    return inputs;
+  });
+}
+
+constexpr DType kF32 = DType::kF32;
+constexpr DType kBF16 = DType::kBF16;
+#define RIDGELINE_BENCH_QUANTIZE(name, ...) \
+  BENCHMARK_CAPTURE(BM_Quantize, name, __VA_ARGS__)->UseManualTime()->MinTime(0.3)
+
+RIDGELINE_BENCH_QUANTIZE(fp8_delayed, kBF16, kDelayed, kDelayed, kBoth);
+RIDGELINE_BENCH_QUANTIZE(fp8_delayed_fp32, kF32, kDelayed, kDelayed, kBoth);
+RIDGELINE_BENCH_QUANTIZE(fp8_delayed_row, kBF16, kDelayed, kDelayed, kRow);
+RIDGELINE_BENCH_QUANTIZE(fp8_delayed_col, kBF16, kDelayed, kDelayed, kCol);
+RIDGELINE_BENCH_QUANTIZE(fp8_current, kBF16, kCurrent, kCurrent, kBoth);
+RIDGELINE_BENCH_QUANTIZE(mxfp8, kBF16, kMx, kMx, kBoth);
+RIDGELINE_BENCH_QUANTIZE(mxfp8_fp32, kF32, kMx, kMx, kBoth);
+RIDGELINE_BENCH_QUANTIZE(mxfp8_row, kBF16, kMx, kMx, kRow);
+RIDGELINE_BENCH_QUANTIZE(mxfp8_col, kBF16, kMx, kMx, kCol);
+RIDGELINE_BENCH_QUANTIZE(nvfp4_x, kBF16, kNv, kNvTransformed, kBoth);
+RIDGELINE_BENCH_QUANTIZE(nvfp4_x_row, kBF16, kNv, kNvTransformed, kRow);
+RIDGELINE_BENCH_QUANTIZE(nvfp4_x_col, kBF16, kNv, kNvTransformed, kCol);
+RIDGELINE_BENCH_QUANTIZE(nvfp4_dy, kBF16, kNvStochastic, kNvBoth, kBoth);
+RIDGELINE_BENCH_QUANTIZE(nvfp4_w, kBF16, kNvSquare, kNvSquare, kBoth);
+RIDGELINE_BENCH_QUANTIZE(nvfp4_w_fp32, kF32, kNvSquare, kNvSquare, kBoth);
+BENCHMARK_CAPTURE(BM_Dequantize, fp8, kBF16, kCurrent)->UseManualTime()->MinTime(0.3);
+BENCHMARK_CAPTURE(BM_Dequantize, mxfp8, kBF16, kMx)->UseManualTime()->MinTime(0.3);
+BENCHMARK_CAPTURE(BM_Dequantize, nvfp4, kBF16, kNv)->UseManualTime()->MinTime(0.3);
+
+}  // namespace
+}  // namespace ridgeline
