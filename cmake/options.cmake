@@ -58,7 +58,8 @@ function(rl_test room)
   target_link_libraries(${target} PRIVATE rl_flags ${arg_LINK} GTest::gtest_main GTest::gmock)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
-                       PROPERTIES TIMEOUT 600 LABELS "${arg_LABELS}")
+                       # Threads that spin while others work would starve tests that run side by side.
+                       PROPERTIES TIMEOUT 600 ENVIRONMENT OMP_WAIT_POLICY=passive LABELS "${arg_LABELS}")
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(thread_tests ${target})
   endif()

@@ -66,8 +66,12 @@ struct RunSpec {
   double dropout = 0;
 
   // Numbers.
-  std::string precision = "bf16";  // fp32 | bf16: what the GEMMs multiply
-  std::string state_precision;     // fp32 | bf16: master weights, gradients and moments
+  std::string precision = "bf16";  // fp32 | bf16 | fp16 | fp8 | mxfp8 | nvfp4: what the linear layers multiply
+  std::string scaling;             // fp8: delayed | current; mxfp8: round_up | floor; none elsewhere
+  int64_t amax_history = 0;        // fp8 with delayed scaling: steps it looks back; 0 elsewhere
+  int64_t bf16_first_layers = 0;   // layers at the beginning, and at the end, whose products stay bf16
+  int64_t bf16_last_layers = 0;
+  std::string state_precision;  // fp32 | bf16: master weights, gradients and moments
 
   // Workload.
   int64_t batch_size = 1;              // sequences a rank and micro-step

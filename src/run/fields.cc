@@ -11,9 +11,15 @@ constexpr double kBig = 1e15;
 
 // Sorted by name: the canonical encoding walks it in order.
 const Field kFields[] = {
+    {"amax_history", &RunSpec::amax_history, "fp8 with delayed scaling: steps whose amaxes it remembers (default 1024)",
+     "", 0, 1 << 20},
     {"batch_size", &RunSpec::batch_size, "sequences a rank processes in one micro-step (default 1)", "", 1, 1 << 20},
     {"beta1", &RunSpec::beta1, "decay of Adam's first moment (default 0.9)", "", 0, 0.999999},
     {"beta2", &RunSpec::beta2, "decay of Adam's second moment (default 0.95; stack 0.999)", "", 0, 0.9999999},
+    {"bf16_first_layers", &RunSpec::bf16_first_layers,
+     "fp8, mxfp8, nvfp4: layers at the beginning that stay bf16 (default 0)", "", 0, 4096},
+    {"bf16_last_layers", &RunSpec::bf16_last_layers, "fp8, mxfp8, nvfp4: layers at the end that stay bf16 (default 0)",
+     "", 0, 4096},
     {"checkpointing", &RunSpec::checkpointing,
      "activation checkpointing: none, selective (norms and MLP activations are recomputed), full (a layer keeps its "
      "input) or full/K (every K layers keep one input) (default none)",
@@ -42,10 +48,16 @@ const Field kFields[] = {
     {"optimizer", &RunSpec::optimizer, "adamw (decoupled weight decay) or adam (default adamw; stack adam)",
      "adam|adamw", 0, 0},
     {"positions", &RunSpec::positions, "gpt: learned positions, the longest sequence", "", 0, 1 << 26},
-    {"precision", &RunSpec::precision, "what the matrix products multiply (default bf16)", "fp32|bf16", 0, 0},
+    {"precision", &RunSpec::precision, "what the linear layers multiply (default bf16)",
+     "fp32|bf16|fp16|fp8|mxfp8|nvfp4", 0, 0},
     {"ranks", &RunSpec::ranks, "data-parallel ranks (default 1)", "", 1, 1 << 16},
     {"repeats", &RunSpec::repeats, "measured blocks of `steps` steps (default 1)", "", 1, 1000},
     {"rope_theta", &RunSpec::rope_theta, "llama: base of the rotary embedding (default 500000)", "", 0, kBig},
+    {"scaling", &RunSpec::scaling,
+     "how scales are made: fp8 delayed (from earlier steps, the default) or current; mxfp8 round_up (default) or "
+     "floor; none "
+     "elsewhere",
+     "none|delayed|current|round_up|floor", 0, 0},
     {"schedule", &RunSpec::schedule, "learning-rate schedule after warm-up (default constant)", "constant|cosine", 0,
      0},
     {"seed", &RunSpec::seed, "seed of weights, data and dropout (default 1234)", "", 0, kBig},

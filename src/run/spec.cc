@@ -167,7 +167,14 @@ RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
 void Canonicalize(RunSpec& spec) {
   if (spec.kv_heads == 0) spec.kv_heads = spec.heads;
   if (spec.head_dim == 0 && spec.heads > 0 && spec.hidden % spec.heads == 0) spec.head_dim = spec.hidden / spec.heads;
-  if (spec.state_precision.empty()) spec.state_precision = spec.family == "stack" ? spec.precision : "fp32";
+  if (spec.state_precision.empty()) {
+    spec.state_precision =
+        spec.family == "stack" && spec.precision != "fp32" && spec.precision != "fp16" ? "bf16" : "fp32";
+  }
+  if (spec.scaling.empty()) {
+    spec.scaling = spec.precision == "fp8" ? "delayed" : spec.precision == "mxfp8" ? "round_up" : "none";
+  }
+  if (spec.amax_history == 0 && spec.scaling == "delayed") spec.amax_history = 1024;
   if (spec.checkpointing == "full/1") spec.checkpointing = "full";
   const Preset* preset = PresetOfShape(spec);
   spec.model =
@@ -236,8 +243,23 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
   } else if (every > s.layers) {
     add("checkpointing", fmt::format("checkpointing {} spans more than the {} layers", s.checkpointing, s.layers));
   }
-  if (s.precision == "fp32" && s.state_precision != "fp32")
-    add("state_precision", "state_precision must be fp32 when precision is fp32");
+  if ((s.precision == "fp32" || s.precision == "fp16") && s.state_precision != "fp32")
+    add("state_precision", fmt::format("state_precision must be fp32 when precision is {}", s.precision));
+  const bool block_formats = s.precision == "fp8" || s.precision == "mxfp8" || s.precision == "nvfp4";
+  const bool scaling_fits = s.precision == "fp8"     ? s.scaling == "delayed" || s.scaling == "current"
+                            : s.precision == "mxfp8" ? s.scaling == "round_up" || s.scaling == "floor"
+                                                     : s.scaling == "none";
+  if (!scaling_fits) {
+    add("scaling",
+        fmt::format("precision {} has no scaling '{}': fp8 has delayed and current, mxfp8 round_up and floor",
+                    s.precision, s.scaling));
+  }
+  if (s.amax_history != 0 && s.scaling != "delayed") add("amax_history", "only delayed scaling has an amax_history");
+  if (s.bf16_first_layers + s.bf16_last_layers > (block_formats ? s.layers : 0)) {
+    add("bf16_first_layers",
+        block_formats ? fmt::format("bf16_first_layers and bf16_last_layers are more than the {} layers", s.layers)
+                      : fmt::format("precision {} has no layers to keep in bf16", s.precision));
+  }
   if (s.communicator == "self" && s.ranks != 1 && s.device != "meta") {
     add("ranks", fmt::format("{} ranks need communicator: virtual (or device: meta)", s.ranks));
   }

@@ -2,7 +2,6 @@
 
 #include "engine/ops/attention.h"
 #include "engine/ops/elementwise.h"
-#include "engine/ops/gemm.h"
 #include "engine/ops/norm.h"
 
 namespace ridgeline {
@@ -24,6 +23,7 @@ Block::Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape,
       shape_(shape),
       spec_(spec),
       compute_(recipe.compute),
+      linears_(trace, parameters, shape, spec, recipe),
       rope_table_(rope_table),
       tokens_(spec.batch_size * spec.seq_length) {}
 
@@ -45,12 +45,12 @@ Tensor Block::Norm(NormParameters p, Tensor x, Tensor& mean, Tensor& rstd) {
   return y;
 }
 
-void Block::NormAgain(NormParameters p, Tensor x, Tensor& out) {
+void Block::NormAgain(NormParameters p, Tensor x, LinearInput& out) {
   if (out.defined()) return;
   const Phase phase = trace_.phase();
   trace_.SetPhase(Phase::kRecompute);
   Tensor mean, rstd;  // the same values again; the saved ones are read
-  out = Norm(p, x, mean, rstd);
+  out.x = Norm(p, x, mean, rstd);
   trace_.SetPhase(phase);
 }
 
@@ -67,38 +67,6 @@ void Block::NormBackward(NormParameters p, Tensor dy, Tensor x, Tensor mean, Ten
   parameters_.GradientDone(p.weight);
 }
 
-// y (tokens, outputs) = x W^T + b.
-Tensor Block::Linear(int weight, int bias, Tensor x, int64_t outputs) {
-  const Tensor y = New(x.rows, outputs);
-  const Tensor b = bias < 0 ? Tensor{} : parameters_.Weight(bias);
-  Gemm(trace_, x, Trans::kNo, parameters_.Weight(weight), shape_.weights_in_out ? Trans::kNo : Trans::kYes, y, false,
-       b);
-  return y;
-}
-
-// Records the weight's and the bias's gradients and returns dx (tokens, inputs).
-Tensor Block::LinearBackward(int weight, int bias, Tensor dy, Tensor x) {
-  const Tensor dx = New(x.rows, x.cols);
-  Gemm(trace_, dy, Trans::kNo, parameters_.Weight(weight), shape_.weights_in_out ? Trans::kYes : Trans::kNo, dx);
-  const auto dw = parameters_.NextGradient(weight);
-  if (shape_.weights_in_out) {
-    Gemm(trace_, x, Trans::kYes, dy, Trans::kNo, dw.tensor, dw.accumulate);
-  } else {
-    Gemm(trace_, dy, Trans::kYes, x, Trans::kNo, dw.tensor, dw.accumulate);
-  }
-  parameters_.GradientDone(weight);
-  if (bias >= 0) {
-    const auto db = parameters_.NextGradient(bias);
-    ColumnSum(trace_, dy, db.tensor, db.accumulate);
-    // A key bias adds the same to every score of a row, which softmax does not see: without rotation its gradient is
-    // zero, and what rounding makes of it would be as large as any to Adam, which divides by its size.
-    const bool is_qkv = bias == shape_.layers[static_cast<size_t>(trace_.layer())].qkv_bias;
-    if (is_qkv && !rope_table_.defined()) Fill(trace_, Key(db.tensor), 0);
-    parameters_.GradientDone(bias);
-  }
-  return dx;
-}
-
 Tensor Block::Activation(Tensor up) {
   const Tensor act = New(tokens_, spec_.ffn);
   if (spec_.family == "llama") {
@@ -109,12 +77,12 @@ Tensor Block::Activation(Tensor up) {
   return act;
 }
 
-Tensor Block::Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& saved, bool want_output) {
+Tensor Block::Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& saved, Wanted wanted) {
   const LayerParameters& p = shape_.layers[static_cast<size_t>(layer)];
   trace_.SetLayer(layer);
   saved.x = x;
-  saved.norm1_out = Norm({p.norm1, p.norm1_bias}, x, saved.norm1_mean, saved.norm1_rstd);
-  saved.qkv = Linear(p.qkv, p.qkv_bias, saved.norm1_out, QkvCols());
+  saved.norm1.x = Norm({p.norm1, p.norm1_bias}, x, saved.norm1_mean, saved.norm1_rstd);
+  saved.qkv = linears_.Forward(LinearLayer::kQkv, saved.norm1, wanted.saved);
   if (rope_table_.defined()) {
     Rope(trace_, Query(saved.qkv), rope_table_, spec_.seq_length, spec_.head_dim, false);
     Rope(trace_, Key(saved.qkv), rope_table_, spec_.seq_length, spec_.head_dim, false);
@@ -123,14 +91,15 @@ Tensor Block::Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& s
   saved.lse = trace_.Temporary(DType::kF32, spec_.batch_size * spec_.heads, spec_.seq_length, Category::kActivations);
   AttentionForward(trace_, Query(saved.qkv), Key(saved.qkv), Value(saved.qkv), saved.attention_out, saved.lse,
                    AttentionOf(spec_));
-  saved.x_mid = Linear(p.out, p.out_bias, saved.attention_out, spec_.hidden);
+  LinearInput attention_out{saved.attention_out, {}};  // kept as it is, for the attention's backward pass
+  saved.x_mid = linears_.Forward(LinearLayer::kOut, attention_out, false);
   DropoutAdd(trace_, saved.x_mid, x, saved.x_mid, spec_.dropout, DropoutStream(spec_, layer, micro_step, 0));
 
-  saved.norm2_out = Norm({p.norm2, p.norm2_bias}, saved.x_mid, saved.norm2_mean, saved.norm2_rstd);
-  saved.up = Linear(p.up, p.up_bias, saved.norm2_out, spec_.family == "llama" ? 2 * spec_.ffn : spec_.ffn);
-  saved.act = Activation(saved.up);
-  if (!want_output) return {};
-  const Tensor y = Linear(p.down, p.down_bias, saved.act, spec_.hidden);
+  saved.norm2.x = Norm({p.norm2, p.norm2_bias}, saved.x_mid, saved.norm2_mean, saved.norm2_rstd);
+  saved.up = linears_.Forward(LinearLayer::kUp, saved.norm2, wanted.saved);
+  saved.act.x = Activation(saved.up);
+  if (!wanted.output) return {};
+  const Tensor y = linears_.Forward(LinearLayer::kDown, saved.act, wanted.saved);
   DropoutAdd(trace_, y, saved.x_mid, y, spec_.dropout, DropoutStream(spec_, layer, micro_step, 1));
   return y;
 }
@@ -148,10 +117,10 @@ void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d)
   if (!s.act.defined()) {
     const Phase phase = trace_.phase();
     trace_.SetPhase(Phase::kRecompute);
-    s.act = Activation(s.up);
+    s.act.x = Activation(s.up);
     trace_.SetPhase(phase);
   }
-  const Tensor d_act = LinearBackward(p.down, p.down_bias, dropped(1), s.act);
+  const Tensor d_act = linears_.Backward(LinearLayer::kDown, micro_step, dropped(1), s.act);
   Tensor d_up = s.up;  // in place: the activation's input is read here for the last time
   if (spec_.family == "llama") {
     SwiGluBackward(trace_, d_act, s.up, d_up);
@@ -159,11 +128,11 @@ void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d)
     d_up = d_act;
     GeluBackward(trace_, d_act, s.up, d_up);
   }
-  NormAgain({p.norm2, p.norm2_bias}, s.x_mid, s.norm2_out);
-  const Tensor d_norm2 = LinearBackward(p.up, p.up_bias, d_up, s.norm2_out);
+  NormAgain({p.norm2, p.norm2_bias}, s.x_mid, s.norm2);
+  const Tensor d_norm2 = linears_.Backward(LinearLayer::kUp, micro_step, d_up, s.norm2);
   NormBackward({p.norm2, p.norm2_bias}, d_norm2, s.x_mid, s.norm2_mean, s.norm2_rstd, d);
 
-  const Tensor d_attention = LinearBackward(p.out, p.out_bias, dropped(0), s.attention_out);
+  const Tensor d_attention = linears_.Backward(LinearLayer::kOut, micro_step, dropped(0), {s.attention_out, {}});
   const Tensor d_qkv = New(s.qkv.rows, s.qkv.cols);
   AttentionBackward(trace_, d_attention, Query(s.qkv), Key(s.qkv), Value(s.qkv), s.attention_out, s.lse, Query(d_qkv),
                     Key(d_qkv), Value(d_qkv), AttentionOf(spec_));
@@ -171,8 +140,8 @@ void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d)
     Rope(trace_, Query(d_qkv), rope_table_, spec_.seq_length, spec_.head_dim, true);
     Rope(trace_, Key(d_qkv), rope_table_, spec_.seq_length, spec_.head_dim, true);
   }
-  NormAgain({p.norm1, p.norm1_bias}, s.x, s.norm1_out);
-  const Tensor d_norm1 = LinearBackward(p.qkv, p.qkv_bias, d_qkv, s.norm1_out);
+  NormAgain({p.norm1, p.norm1_bias}, s.x, s.norm1);
+  const Tensor d_norm1 = linears_.Backward(LinearLayer::kQkv, micro_step, d_qkv, s.norm1);
   NormBackward({p.norm1, p.norm1_bias}, d_norm1, s.x, s.norm1_mean, s.norm1_rstd, d);
 }
 

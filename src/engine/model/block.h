@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/device/trace.h"
+#include "engine/model/linear.h"
 #include "engine/model/parameter.h"
 #include "engine/model/parameter_access.h"
 #include "engine/precision/recipe.h"
@@ -10,19 +11,19 @@
 namespace ridgeline {
 
 // What a layer's backward pass reads. A storage lives as long as something reads it, so dropping a tensor here frees
-// it; Backward recomputes norm1_out, norm2_out and act where they are undefined.
+// it; Backward recomputes norm1, norm2 and act where they are undefined.
 struct SavedLayer {
   Tensor x;                       // (tokens, hidden): the layer's input
   Tensor norm1_mean, norm1_rstd;  // (1, tokens) fp32
-  Tensor norm1_out;               // (tokens, hidden)
+  LinearInput norm1;              // (tokens, hidden): the norm's output
   Tensor qkv;                     // (tokens, (heads + 2 kv_heads) * head_dim), rotated
   Tensor lse;                     // (batch * heads, seq) fp32
   Tensor attention_out;           // (tokens, heads * head_dim)
   Tensor x_mid;                   // (tokens, hidden): after the attention's residual
   Tensor norm2_mean, norm2_rstd;  // (1, tokens) fp32
-  Tensor norm2_out;               // (tokens, hidden)
+  LinearInput norm2;              // (tokens, hidden)
   Tensor up;                      // (tokens, 2 ffn) for llama, else (tokens, ffn): before the activation
-  Tensor act;                     // (tokens, ffn)
+  LinearInput act;                // (tokens, ffn)
 };
 
 class Block {
@@ -31,25 +32,30 @@ class Block {
   Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
         Tensor rope_table);
 
+  struct Wanted {
+    bool output = true;
+    bool saved = true;  // quantized layers: `saved` in the form the backward pass reads
+  };
   // x (tokens, hidden) -> the layer's output, or nothing where it is not wanted (a recomputation). `micro_step` names
   // the dropout masks.
-  Tensor Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& saved, bool want_output);
+  Tensor Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& saved, Wanted wanted);
 
   // d (tokens, hidden) holds the gradient of the layer's output, and afterwards that of its input.
   void Backward(int64_t layer, int64_t micro_step, SavedLayer& saved, Tensor d);
+
+  // After a micro-step's backward pass.
+  void EndMicroStep() { linears_.EndMicroStep(); }
+  const std::vector<DelayedScaling>& delayed_scaling() const { return linears_.delayed_scaling(); }
 
  private:
   struct NormParameters {
     int weight, bias;
   };
   Tensor Norm(NormParameters p, Tensor x, Tensor& mean, Tensor& rstd);
-  void NormAgain(NormParameters p, Tensor x, Tensor& out);
+  void NormAgain(NormParameters p, Tensor x, LinearInput& out);
   void NormBackward(NormParameters p, Tensor dy, Tensor x, Tensor mean, Tensor rstd, Tensor d);
-  Tensor Linear(int weight, int bias, Tensor x, int64_t outputs);
-  Tensor LinearBackward(int weight, int bias, Tensor dy, Tensor x);
   Tensor Activation(Tensor up);
   Tensor New(int64_t rows, int64_t cols) { return trace_.Temporary(compute_, rows, cols, Category::kActivations); }
-  int64_t QkvCols() const { return (spec_.heads + 2 * spec_.kv_heads) * spec_.head_dim; }
   Tensor Query(Tensor qkv) const;
   Tensor Key(Tensor qkv) const;
   Tensor Value(Tensor qkv) const;
@@ -59,6 +65,7 @@ class Block {
   const ModelShape& shape_;
   const RunSpec& spec_;
   DType compute_;
+  Linears linears_;
   Tensor rope_table_;
   int64_t tokens_;
 };

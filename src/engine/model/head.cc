@@ -39,7 +39,7 @@ Tensor Ends::LossAndGradient(int64_t micro_step, Tensor x) {
   const Tensor d = trace_.Temporary(compute_, tokens_, spec_.hidden, Category::kActivations);
   if (shape_.head < 0) {
     SumLoss(trace_, x, tensors_.loss, 1.0 / static_cast<double>(spec_.grad_accumulation));
-    Fill(trace_, d, 1.0 / static_cast<double>(spec_.grad_accumulation));
+    Fill(trace_, d, 1.0 / static_cast<double>(spec_.grad_accumulation), tensors_.loss_scale);
     return d;
   }
 
@@ -65,7 +65,7 @@ Tensor Ends::LossAndGradient(int64_t micro_step, Tensor x) {
     const Tensor logits = trace_.Temporary(compute_, rows, spec_.vocab, Category::kLogits);
     trace_.SetPhase(Phase::kForward);
     Gemm(trace_, chunk, Trans::kNo, head, Trans::kYes, logits);
-    CrossEntropy(trace_, logits, targets.Cols(first, rows), tensors_.loss, scale);
+    CrossEntropy(trace_, logits, targets.Cols(first, rows), tensors_.loss, scale, tensors_.loss_scale);
     trace_.SetPhase(Phase::kBackward);
     const auto dhead = parameters_.NextGradient(shape_.head);
     Gemm(trace_, logits, Trans::kYes, chunk, Trans::kNo, dhead.tensor, dhead.accumulate);

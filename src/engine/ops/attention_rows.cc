@@ -152,6 +152,7 @@ float Dot(const T* a, const T* b, int64_t n) {
 }
 float DotF32(const float* a, const float* b, int64_t n) { return Dot(a, b, n); }
 float DotBf16(const uint16_t* a, const uint16_t* b, int64_t n) { return Dot(a, b, n); }
+float DotFp16(const F16* a, const F16* b, int64_t n) { return Dot(a, b, n); }
 
 void Scale(float* x, float factor, int64_t n) {
   ForBlocks(n, [&](int64_t i, auto count) {
@@ -173,6 +174,7 @@ HWY_EXPORT(GradientsF32);
 HWY_EXPORT(GradientsBf16);
 HWY_EXPORT(DotF32);
 HWY_EXPORT(DotBf16);
+HWY_EXPORT(DotFp16);
 HWY_EXPORT(Scale);
 
 void AddSoftmaxBlock(const SoftmaxBlock& block, void* p, DType p_dtype) {
@@ -192,9 +194,13 @@ void ScoreGradients(const GradientBlock& block, void* p, void* ds, DType dtype) 
 }
 
 float DotRow(const void* a, const void* b, DType dtype, int64_t n) {
-  return dtype == DType::kF32
-             ? HWY_DYNAMIC_DISPATCH(DotF32)(static_cast<const float*>(a), static_cast<const float*>(b), n)
-             : HWY_DYNAMIC_DISPATCH(DotBf16)(static_cast<const uint16_t*>(a), static_cast<const uint16_t*>(b), n);
+  if (dtype == DType::kF32) {
+    return HWY_DYNAMIC_DISPATCH(DotF32)(static_cast<const float*>(a), static_cast<const float*>(b), n);
+  }
+  if (dtype == DType::kBF16) {
+    return HWY_DYNAMIC_DISPATCH(DotBf16)(static_cast<const uint16_t*>(a), static_cast<const uint16_t*>(b), n);
+  }
+  return HWY_DYNAMIC_DISPATCH(DotFp16)(static_cast<const hwy::float16_t*>(a), static_cast<const hwy::float16_t*>(b), n);
 }
 
 void ScaleRow(float* x, float factor, int64_t n) { HWY_DYNAMIC_DISPATCH(Scale)(x, factor, n); }

@@ -83,9 +83,10 @@ void DropoutBackward(Trace& trace, Tensor dy, Tensor dx, double p, RandomStream 
   trace.Call(kDropoutBackward, {dy, dx}, Moves({dy}, {dx}), DropoutAttrs{p, stream.id});
 }
 
-void Fill(Trace& trace, Tensor x, double value) {
-  Require(IsFloat(x) && x.contiguous(), kFill, "x must be contiguous, fp32 or bf16", {{"x", x}});
-  trace.Call(kFill, {x}, Moves({}, {x}), FillAttrs{value});
+void Fill(Trace& trace, Tensor x, double value, Tensor factor) {
+  Require(IsFloat(x) && x.contiguous() && (!factor.defined() || factor.dtype == DType::kF32), kFill,
+          "x must be contiguous, factor fp32", {{"x", x}, {"factor", factor}});
+  trace.Call(kFill, {x, factor}, Moves({}, {x}), FillAttrs{value});
 }
 
 void FillUniform(Trace& trace, Tensor x, RandomStream stream) {

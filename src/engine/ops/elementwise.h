@@ -48,7 +48,8 @@ void DropoutAdd(Trace& trace, Tensor x, Tensor residual, Tensor out, double p, R
 // dx = dy * mask / (1 - p), of the same stream. dx may be dy.
 void DropoutBackward(Trace& trace, Tensor dy, Tensor dx, double p, RandomStream stream);
 
-void Fill(Trace& trace, Tensor x, double value);
+// Every element becomes `value` [* the first element of `factor`, fp32].
+void Fill(Trace& trace, Tensor x, double value, Tensor factor = {});
 void FillUniform(Trace& trace, Tensor x, RandomStream stream);  // uniform in [0, 1)
 
 // sum (1, cols) fp32 or bf16 = the sums of x's columns [+ sum where `accumulate`]. Deterministic.

@@ -132,7 +132,8 @@ void DropoutBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*st
   });
 }
 void FillCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const FillOp op{static_cast<float>(call.attrs<FillAttrs>().value)};
+  const float factor = call.args[1].defined() ? *run.Data<float>(call.args[1]) : 1.0F;
+  const FillOp op{static_cast<float>(call.attrs<FillAttrs>().value) * factor};
   WithType(call.args[0].dtype, [&](auto t) { Map<decltype(t)>(run, op, call.args[0]); });
 }
 void FillUniformCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {

@@ -5,6 +5,7 @@
 namespace ridgeline {
 
 const OpDef kGemm{"gemm"};
+const OpDef kQuantizedGemm{"quantized_gemm"};
 
 void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor c, bool accumulate, Tensor bias) {
   const auto require = [&](bool ok, const char* rule) {
@@ -25,6 +26,26 @@ void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor
   cost.flops_dtype = a.dtype;
   cost.bytes = Moves({a, b, bias, accumulate ? c : Tensor{}}, {c}).bytes;
   trace.Call(kGemm, {a, b, c, bias}, cost, GemmAttrs{trans_a, trans_b, accumulate});
+}
+
+void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate, Tensor bias) {
+  const auto require = [&](bool ok, const char* rule) {
+    Require(ok, kQuantizedGemm, rule, {{"a", a.codes}, {"b", b.codes}, {"c", c}, {"bias", bias}});
+  };
+  const int64_t terms = a.quantizer.PaddedInner(a.inner);
+  require(a.codes.defined() && b.codes.defined() && IsFloat(c), "a and b are quantized, c is floating");
+  require(a.inner == b.inner && terms == b.quantizer.PaddedInner(b.inner),
+          "a and b must agree in the dimension summed over");
+  require(c.rows == a.outer && c.cols == b.outer, "c is (outer of a, outer of b)");
+  require(c.row_stride >= c.cols || c.rows == 1, "row_stride >= cols");
+  require(!bias.defined() || (IsFloat(bias) && bias.rows == 1 && bias.cols == c.cols), "bias is (1, columns of c)");
+
+  Cost cost;
+  cost.flops = 2.0 * static_cast<double>(a.outer) * static_cast<double>(b.outer) * static_cast<double>(terms);
+  cost.flops_dtype = DType::kU8;
+  cost.bytes = Moves({a.codes, a.scales, b.codes, b.scales, bias, accumulate ? c : Tensor{}}, {c}).bytes;
+  trace.Call(kQuantizedGemm, {a.codes, a.scales, a.tensor_scale, b.codes, b.scales, b.tensor_scale, c, bias}, cost,
+             QuantizedGemmAttrs{a.quantizer, b.quantizer, terms, accumulate});
 }
 
 }  // namespace ridgeline

@@ -3,10 +3,12 @@
 
 #include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
+#include "engine/precision/quantizer.h"
 
 namespace ridgeline {
 
 extern const OpDef kGemm;
+extern const OpDef kQuantizedGemm;
 
 enum class Trans : uint8_t { kNo, kYes };
 
@@ -22,6 +24,20 @@ struct GemmAttrs {
 // op(x) is x, or its transpose: a is stored (K, M) where trans_a, b is stored (N, K) where trans_b.
 // FLOPs: 2 M N K.
 void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor c, bool accumulate = false,
+          Tensor bias = {});
+
+// Of a recorded quantized call; its arguments are codes, scales and tensor scale of a, those of b, c, bias.
+struct QuantizedGemmAttrs {
+  Quantizer a, b;
+  int64_t terms = 0;  // summed over: the padded inner dimension
+  bool accumulate = false;
+};
+
+// c (M, N) = a (M, K) · bᵀ, b being (N, K) [+ bias (1, N)] [+ c where `accumulate`], of what a and b stand for: their
+// codes times their scales. Sums are fp32, c is fp32 or bf16. Padding is summed over too. FLOPs: 2 M N K.
+// Where the hardware has no such product it is emulated: code · block scale is exact in bf16 (and multiplied as such,
+// or in fp32), and the tensor scales multiply the sum.
+void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate = false,
           Tensor bias = {});
 
 void AddGemmCpu(CpuKernelTable& table);

@@ -61,32 +61,43 @@ int64_t TileSize(int64_t n, int64_t most) {
 
 struct Problem {
   MatmulShape shape;
+  bool quantized = false;
   Way way = Way::kSgemm;
   int64_t tile_rows = 0, tile_cols = 0;
 
-  explicit Problem(const OpCall& call) {
-    const auto& [a, b, c, bias] = std::tie(call.args[0], call.args[1], call.args[2], call.args[3]);
-    const auto& attrs = call.attrs<GemmAttrs>();
-    shape.trans_a = attrs.trans_a == Trans::kYes;
-    shape.trans_b = attrs.trans_b == Trans::kYes;
-    shape.m = c.rows;
-    shape.n = c.cols;
-    shape.k = shape.trans_a ? a.rows : a.cols;
+  explicit Problem(const OpCall& call) : quantized(call.op == &kQuantizedGemm) {
     // A single row's stride means nothing, and oneDNN wants it to be at least the row.
     const auto stride = [](const Tensor& t) { return std::max(t.row_stride, t.cols); };
-    shape.lda = stride(a);
-    shape.ldb = stride(b);
+    const Tensor& c = call.args[quantized ? 6 : 2];
+    const Tensor& bias = call.args[quantized ? 7 : 3];
+    if (quantized) {
+      const auto& attrs = call.attrs<QuantizedGemmAttrs>();
+      shape.trans_b = true;
+      shape.k = attrs.terms;
+      shape.in = DType::kBF16;
+      shape.accumulate = attrs.accumulate;
+    } else {
+      const auto& [a, b] = std::tie(call.args[0], call.args[1]);
+      const auto& attrs = call.attrs<GemmAttrs>();
+      shape.trans_a = attrs.trans_a == Trans::kYes;
+      shape.trans_b = attrs.trans_b == Trans::kYes;
+      shape.k = shape.trans_a ? a.rows : a.cols;
+      shape.lda = stride(a);
+      shape.ldb = stride(b);
+      shape.in = a.dtype;
+      shape.accumulate = attrs.accumulate;
+    }
+    shape.m = c.rows;
+    shape.n = c.cols;
     shape.ldc = stride(c);
-    shape.in = a.dtype;
     shape.out = c.dtype;
     shape.has_bias = bias.defined();
     if (shape.has_bias) shape.bias = bias.dtype;
-    shape.accumulate = attrs.accumulate;
 
     tile_rows = TileSize(shape.m, kTileRows);
     tile_cols = TileSize(shape.n, kTileCols);
-    if (shape.in == DType::kBF16 && EffectiveCpuIsa() == CpuIsa::kAmx) {
-      const bool dense = shape.lda == a.cols && shape.ldb == b.cols && shape.ldc == c.cols;
+    if (shape.in == DType::kBF16 && !quantized && EffectiveCpuIsa() == CpuIsa::kAmx) {
+      const bool dense = shape.lda == call.args[0].cols && shape.ldb == call.args[1].cols && shape.ldc == c.cols;
       const bool slow = !shape.trans_b && shape.n >= kTilesFromCols &&
                         shape.k >= (shape.trans_a ? kTilesFromTerms : kTilesFromTermsPlain);
       way = dense && !slow ? Way::kWhole : Way::kTiles;
@@ -101,15 +112,15 @@ struct Problem {
   // What is multiplied: bf16 as it is where the CPU can, else widened.
   DType multiplied() const { return shape.in == DType::kBF16 && CpuMultipliesBf16() ? DType::kBF16 : DType::kF32; }
   PackedShape Packed() const {
-    return {shape.m,   shape.n,        shape.k,    shape.ldc,       multiplied(),
-            shape.out, shape.has_bias, shape.bias, shape.accumulate};
+    return {shape.m,   shape.n,        shape.k,    shape.ldc,        multiplied(),
+            shape.out, shape.has_bias, shape.bias, shape.accumulate, quantized};
   }
 
   // Tiles go straight to c where it needs no rounding and no bias.
   bool direct() const { return shape.out == DType::kF32 && !shape.has_bias; }
 
   // Equal for calls that can share a state.
-  std::array<int64_t, 13> Key() const {
+  std::array<int64_t, 14> Key() const {
     const MatmulShape& s = shape;
     return {s.m,
             s.n,
@@ -120,6 +131,7 @@ struct Problem {
             int64_t{s.trans_a},
             int64_t{s.trans_b},
             int64_t{s.accumulate},
+            int64_t{quantized},
             static_cast<int64_t>(s.in),
             static_cast<int64_t>(s.out),
             s.has_bias ? static_cast<int64_t>(s.bias) : -1,
@@ -163,24 +175,21 @@ class GemmState : public KernelState {
   }
 
   void Run(const OpCall& call, const CpuRun& run) {
+    if (problem_.quantized) return RunQuantized(call, run);
     const auto* a = run.Data<std::byte>(Bytewise(call.args[0]));
     const auto* b = run.Data<std::byte>(Bytewise(call.args[1]));
     auto* c = run.Data<std::byte>(Bytewise(call.args[2]));
     const auto* bias = call.args[3].defined() ? run.Data<std::byte>(Bytewise(call.args[3])) : nullptr;
     switch (problem_.way) {
       case Way::kPacked:
-        return WithOperands(a, b, [&](const ProductOperand& op_a, const ProductOperand& op_b) {
-          packed_->Run(op_a, op_b, c, bias, 1, scratch_->work.data());
-        });
+      case Way::kWidened:
+        return RunStored(a, b, c, bias);
       case Way::kSgemm:
         return RunSgemm(a, b, c, bias);
       case Way::kWhole:
         return matmuls_[0][0].Run(a, b, c, bias, scratch_->work.data());
       case Way::kTiles:
         return RunTiles(a, b, c, bias);
-      case Way::kWidened:
-        return WithOperands(
-            a, b, [&](const ProductOperand& op_a, const ProductOperand& op_b) { RunWidened(op_a, op_b, c, bias); });
     }
   }
 
@@ -209,14 +218,40 @@ class GemmState : public KernelState {
     return c + (row * problem_.shape.ldc + col) * SizeOf(problem_.shape.out);
   }
 
-  // fn(a, b) as operands of what is multiplied.
-  template <typename Fn>
-  void WithOperands(const std::byte* a, const std::byte* b, const Fn& fn) const {
+  void RunStored(const std::byte* a, const std::byte* b, std::byte* c, const std::byte* bias) {
     const MatmulShape& s = problem_.shape;
     if (problem_.multiplied() == s.in) {
-      fn(StoredOperand(a, s.lda, !s.trans_a, s.in), StoredOperand(b, s.ldb, s.trans_b, s.in));
+      RunOperands(StoredOperand(a, s.lda, !s.trans_a, s.in), StoredOperand(b, s.ldb, s.trans_b, s.in), c, bias, 1);
     } else {
-      fn(WidenedOperand(a, s.lda, !s.trans_a, s.in), WidenedOperand(b, s.ldb, s.trans_b, s.in));
+      RunOperands(WidenedOperand(a, s.lda, !s.trans_a, s.in), WidenedOperand(b, s.ldb, s.trans_b, s.in), c, bias, 1);
+    }
+  }
+
+  void RunQuantized(const OpCall& call, const CpuRun& run) {
+    const auto& attrs = call.attrs<QuantizedGemmAttrs>();
+    const auto data = [&](size_t first, const Quantizer& quantizer) {
+      QuantizedTensor q;
+      q.quantizer = quantizer;
+      q.codes = call.args[first];
+      q.scales = call.args[first + 1];
+      return DataOf(run, q);
+    };
+    float scale = 1;
+    for (const size_t at : {size_t{2}, size_t{5}}) {
+      if (call.args[at].defined()) scale *= *run.Data<float>(call.args[at]);
+    }
+    auto* c = run.Data<std::byte>(Bytewise(call.args[6]));
+    const auto* bias = call.args[7].defined() ? run.Data<std::byte>(Bytewise(call.args[7])) : nullptr;
+    const DType multiplied = problem_.multiplied();
+    RunOperands(QuantizedOperand(data(0, attrs.a), multiplied), QuantizedOperand(data(3, attrs.b), multiplied), c, bias,
+                scale);
+  }
+
+  void RunOperands(const ProductOperand& a, const ProductOperand& b, std::byte* c, const std::byte* bias, float scale) {
+    if (problem_.way == Way::kPacked) {
+      packed_->Run(a, b, c, bias, scale, scratch_->work.data());
+    } else {
+      RunWidened(a, b, c, bias, scale);
     }
   }
 
@@ -251,7 +286,7 @@ class GemmState : public KernelState {
     }
   }
 
-  void RunWidened(const ProductOperand& a, const ProductOperand& b, std::byte* c, const std::byte* bias) {
+  void RunWidened(const ProductOperand& a, const ProductOperand& b, std::byte* c, const std::byte* bias, float scale) {
     const MatmulShape& s = problem_.shape;
     auto* wide_c = reinterpret_cast<float*>(scratch_->tile.data());
     float* wide_a = wide_c + kWideRows * kTileCols;
@@ -276,7 +311,7 @@ class GemmState : public KernelState {
           block.trans_b = b.terms_contiguous();
           Sgemm(block, reinterpret_cast<const float*>(in_a.data), reinterpret_cast<const float*>(in_b.data), wide_c);
         }
-        Finish(bias, c, row, rows, col, cols, cols);
+        Finish(bias, c, row, rows, col, cols, cols, scale);
       }
     }
   }
@@ -303,14 +338,14 @@ class GemmState : public KernelState {
   }
 
   // The fp32 tile, `stride` elements a row, into its part of c.
-  void Finish(const std::byte* bias, std::byte* c, int64_t row, int64_t rows, int64_t col, int64_t cols,
-              int64_t stride) {
+  void Finish(const std::byte* bias, std::byte* c, int64_t row, int64_t rows, int64_t col, int64_t cols, int64_t stride,
+              float scale = 1) {
     const MatmulShape& s = problem_.shape;
     const auto* tile = reinterpret_cast<const float*>(scratch_->tile.data());
     const float* wide = bias == nullptr ? nullptr : WideBias(bias, col, cols);
     ParallelFor(rows, 16, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        FinishRow(tile + r * stride, 1, wide, C(c, row + r, col), s.out, s.accumulate, cols);
+        FinishRow(tile + r * stride, scale, wide, C(c, row + r, col), s.out, s.accumulate, cols);
       }
     });
   }
@@ -322,7 +357,7 @@ class GemmState : public KernelState {
 };
 
 std::shared_ptr<KernelState> Prepare(const OpCall& call) {
-  static SharedCache<std::array<int64_t, 13>, GemmState> states;
+  static SharedCache<std::array<int64_t, 14>, GemmState> states;
   const Problem problem(call);
   return states.Get(problem.Key(), [&] { return std::make_shared<GemmState>(problem); });
 }
@@ -333,6 +368,6 @@ void Run(const OpCall& call, const CpuRun& run, KernelState* state) { static_cas
 
 int64_t GemmScratchBytes() { return SharedScratch()->bytes(); }
 
-void AddGemmCpu(CpuKernelTable& table) { table[&kGemm] = {Run, Prepare}; }
+void AddGemmCpu(CpuKernelTable& table) { table[&kGemm] = table[&kQuantizedGemm] = {Run, Prepare}; }
 
 }  // namespace ridgeline

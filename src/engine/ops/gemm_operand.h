@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engine/ops/gemm_rows.h"
+#include "engine/ops/quantized_rows.h"
 #include "engine/tensor/tensor.h"
 
 namespace ridgeline {
@@ -64,6 +65,25 @@ class WidenedOperand final : public ProductOperand {
  private:
   StoredOperand stored_;
   DType dtype_;
+};
+
+// A quantized operand, multiplied as bf16 or fp32 without its tensor scale.
+class QuantizedOperand final : public ProductOperand {
+ public:
+  QuantizedOperand(const QuantizedData& data, DType multiplied)
+      : ProductOperand(true), data_(data), multiplied_(multiplied) {}
+  Block Read(int64_t i, int64_t count, int64_t k, int64_t terms, std::byte* room) const override {
+    if (multiplied_ == DType::kBF16) {
+      DequantizePart(data_, i, count, k, terms, reinterpret_cast<uint16_t*>(room), terms);
+    } else {
+      DequantizePart(data_, i, count, k, terms, reinterpret_cast<float*>(room), terms);
+    }
+    return {room, terms};
+  }
+
+ private:
+  QuantizedData data_;
+  DType multiplied_;
 };
 
 }  // namespace ridgeline

@@ -15,9 +15,12 @@ namespace ridgeline {
 namespace HWY_NAMESPACE {
 namespace {
 
-void WidenBf16Row(const uint16_t* in, float* out, int64_t n) {
+template <typename T>
+void Widen(const T* in, float* out, int64_t n) {
   ForBlocks(n, [&](int64_t i, auto count) { Store<true>(Load<true>(in + i, count), out + i, count); });
 }
+void WidenBf16Row(const uint16_t* in, float* out, int64_t n) { Widen(in, out, n); }
+void WidenFp16Row(const F16* in, float* out, int64_t n) { Widen(in, out, n); }
 
 template <typename T>
 void Finish(const float* in, float scale, const float* bias, T* c, bool accumulate, int64_t n) {
@@ -36,6 +39,9 @@ void FinishF32Row(const float* in, float scale, const float* bias, float* c, boo
 void FinishBf16Row(const float* in, float scale, const float* bias, uint16_t* c, bool accumulate, int64_t n) {
   Finish(in, scale, bias, c, accumulate, n);
 }
+void FinishFp16Row(const float* in, float scale, const float* bias, F16* c, bool accumulate, int64_t n) {
+  Finish(in, scale, bias, c, accumulate, n);
+}
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -46,22 +52,28 @@ HWY_AFTER_NAMESPACE();
 namespace ridgeline {
 
 HWY_EXPORT(WidenBf16Row);
+HWY_EXPORT(WidenFp16Row);
 HWY_EXPORT(FinishF32Row);
 HWY_EXPORT(FinishBf16Row);
+HWY_EXPORT(FinishFp16Row);
 
 void WidenRow(const void* in, DType dtype, float* out, int64_t n) {
   if (dtype == DType::kF32) {
     std::memcpy(out, in, static_cast<size_t>(n) * sizeof(float));
-  } else {
+  } else if (dtype == DType::kBF16) {
     HWY_DYNAMIC_DISPATCH(WidenBf16Row)(static_cast<const uint16_t*>(in), out, n);
+  } else {
+    HWY_DYNAMIC_DISPATCH(WidenFp16Row)(static_cast<const hwy::float16_t*>(in), out, n);
   }
 }
 
 void FinishRow(const float* in, float scale, const float* bias, void* c, DType dtype, bool accumulate, int64_t n) {
   if (dtype == DType::kF32) {
     HWY_DYNAMIC_DISPATCH(FinishF32Row)(in, scale, bias, static_cast<float*>(c), accumulate, n);
-  } else {
+  } else if (dtype == DType::kBF16) {
     HWY_DYNAMIC_DISPATCH(FinishBf16Row)(in, scale, bias, static_cast<uint16_t*>(c), accumulate, n);
+  } else {
+    HWY_DYNAMIC_DISPATCH(FinishFp16Row)(in, scale, bias, static_cast<hwy::float16_t*>(c), accumulate, n);
   }
 }
 

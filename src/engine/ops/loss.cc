@@ -8,13 +8,14 @@ namespace ridgeline {
 const OpDef kCrossEntropy = {"cross_entropy"};
 const OpDef kSumLoss = {"sum_loss"};
 
-void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, double scale) {
+void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, double scale, Tensor factor) {
   Require(IsFloat(logits) && logits.row_stride >= logits.cols && logits.cols > 0 &&
-              Is(targets, DType::kI32, 1, logits.rows) && IsScalar(loss),
+              Is(targets, DType::kI32, 1, logits.rows) && IsScalar(loss) &&
+              (!factor.defined() || factor.dtype == DType::kF32),
           kCrossEntropy, "targets must be (1, rows) int32 for logits of (rows, vocab), loss (1, 1) in fp32",
           {{"logits", logits}, {"targets", targets}, {"loss", loss}});
   const Tensor row_losses = trace.Temporary(DType::kF32, 1, logits.rows, Category::kWorkspace);
-  trace.Call(kCrossEntropy, {logits, targets, loss, row_losses}, Moves({logits, targets, loss}, {logits, loss}),
+  trace.Call(kCrossEntropy, {logits, targets, loss, row_losses, factor}, Moves({logits, targets, loss}, {logits, loss}),
              LossAttrs{scale});
 }
 

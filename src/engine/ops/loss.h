@@ -11,8 +11,9 @@ extern const OpDef kSumLoss;
 
 // One chunk of cross-entropy, forward and backward at once: adds the chunk's summed loss * scale to `loss` and
 // replaces logits (rows, vocab) by their gradient, (softmax - onehot) * scale. targets (1, rows) int32.
-// logits fp32 or bf16; computed in fp32. Deterministic for any thread count (row losses go through a workspace).
-void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, double scale);
+// Any floating dtype; computed in fp32. Deterministic for any thread count (row losses go through a workspace).
+// factor: undefined, or a tensor whose first element multiplies the gradient, but not the loss.
+void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, double scale, Tensor factor = {});
 
 // loss += sum of x's elements * scale.
 void SumLoss(Trace& trace, Tensor x, Tensor loss, double scale);

@@ -1,10 +1,12 @@
 #include "engine/ops/loss.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "engine/ops/attrs.h"
 #include "engine/ops/simd_targets.h"
+#include "engine/tensor/fp16.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/ops/loss_cpu.cc"
@@ -19,11 +21,14 @@ namespace HWY_NAMESPACE {
 
 inline float ToFloat(float value) { return value; }
 inline float ToFloat(uint16_t bf16) { return hwy::F32FromBF16({bf16}); }
+inline float ToFloat(F16 fp16) { return FromFp16(std::bit_cast<uint16_t>(fp16)); }
 
 template <typename T>
 constexpr T kMinusInfinity = -std::numeric_limits<float>::infinity();
 template <>
 inline constexpr uint16_t kMinusInfinity<uint16_t> = 0xff80;
+template <>
+inline constexpr F16 kMinusInfinity<F16> = std::bit_cast<F16>(uint16_t{0xfc00});
 
 constexpr int64_t kPiece = 4096;  // logits looked at together: they stay in the nearest cache
 
@@ -90,6 +95,8 @@ float CrossEntropyRow(T* logits, int64_t vocab, int32_t target, double scale) {
 void CrossEntropyCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
   const Tensor& logits = call.args[0];
   const double scale = call.attrs<LossAttrs>().scale;
+  const double gradient_scale =
+      call.args[4].defined() ? scale * static_cast<double>(*run.Data<float>(call.args[4])) : scale;
   const auto* targets = run.Data<int32_t>(call.args[1]);
   auto* loss = run.Data<float>(call.args[2]);
   auto* row_losses = run.Data<float>(call.args[3]);
@@ -97,7 +104,7 @@ void CrossEntropyCpu(const OpCall& call, const CpuRun& run, KernelState* /*state
     auto* data = run.Data<decltype(t)>(logits);
     ParallelRows(logits.rows, logits.cols, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        row_losses[row] = CrossEntropyRow(data + row * logits.row_stride, logits.cols, targets[row], scale);
+        row_losses[row] = CrossEntropyRow(data + row * logits.row_stride, logits.cols, targets[row], gradient_scale);
       }
     });
   });

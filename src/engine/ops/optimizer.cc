@@ -11,6 +11,7 @@ namespace ridgeline {
 const OpDef kAdam = {"adam"};
 const OpDef kSquaredSum = {"squared_sum"};
 const OpDef kClipScale = {"clip_scale"};
+const OpDef kLossScale = {"loss_scale"};
 
 namespace {
 
@@ -20,13 +21,15 @@ bool Joins(const Tensor& t, const Tensor& work) { return t.contiguous() && t.ele
 
 void Adam(Trace& trace, Tensor work, Tensor low, Tensor m, Tensor v, Tensor grad, Tensor scale,
           const AdamAttrs& attrs) {
-  Require(IsFloat(work) && work.contiguous() && IsFloat(m) && Joins(m, work) && IsFloat(v) && v.dtype == m.dtype &&
-              Joins(v, work) && IsFloat(grad) && Joins(grad, work) && (!scale.defined() || IsScalar(scale)) &&
-              (!low.defined() || (low.dtype == DType::kI16 && work.dtype == DType::kBF16 && Joins(low, work))),
-          kAdam,
-          "work, m, v, grad and low must have as many elements, contiguous; m and v one dtype; low int16 beside a bf16 "
-          "work; scale (1, 1) in fp32",
-          {{"work", work}, {"low", low}, {"m", m}, {"v", v}, {"grad", grad}, {"scale", scale}});
+  Require(
+      IsFloat(work) && work.contiguous() && IsFloat(m) && Joins(m, work) && IsFloat(v) && v.dtype == m.dtype &&
+          Joins(v, work) && IsFloat(grad) && Joins(grad, work) && (!scale.defined() || IsScalar(scale)) &&
+          (!low.defined() || (Joins(low, work) &&
+                              (low.dtype == DType::kF32 || (low.dtype == DType::kI16 && work.dtype == DType::kBF16)))),
+      kAdam,
+      "work, m, v, grad and low must have as many elements, contiguous; m and v one dtype; low fp32, or int16 beside "
+      "a bf16 work; scale (1, 1) in fp32",
+      {{"work", work}, {"low", low}, {"m", m}, {"v", v}, {"grad", grad}, {"scale", scale}});
   trace.Call(kAdam, {work, low, m, v, grad, scale}, Moves({work, low, m, v, grad, scale}, {work, low, m, v}), attrs);
 }
 
@@ -59,6 +62,13 @@ void ClipScale(Trace& trace, Tensor sum, Tensor norm, Tensor scale, double clip)
           "sum, norm and scale must be (1, 1) in fp32, and clip positive",
           {{"sum", sum}, {"norm", norm}, {"scale", scale}});
   trace.Call(kClipScale, {sum, norm, scale}, Moves({sum}, {norm, scale}), ClipAttrs{clip});
+}
+
+void LossScale(Trace& trace, Tensor sum, Tensor state, Tensor norm, Tensor scale, double clip) {
+  Require(IsScalar(sum) && Is(state, DType::kF32, 1, kLossScaleState) && IsScalar(norm) && IsScalar(scale) && clip >= 0,
+          kLossScale, "sum, norm and scale must be (1, 1) in fp32, state (1, 3), and clip not negative",
+          {{"sum", sum}, {"state", state}, {"norm", norm}, {"scale", scale}});
+  trace.Call(kLossScale, {sum, state, norm, scale}, Moves({sum, state}, {state, norm, scale}), ClipAttrs{clip});
 }
 
 }  // namespace ridgeline

@@ -9,6 +9,7 @@ namespace ridgeline {
 extern const OpDef kAdam;
 extern const OpDef kSquaredSum;
 extern const OpDef kClipScale;
+extern const OpDef kLossScale;
 
 struct AdamAttrs {
   double beta1 = 0.9;
@@ -19,9 +20,11 @@ struct AdamAttrs {
 };
 
 // One step over a parameter's elements (Kingma & Ba, 2015, bias-corrected; PyTorch's order of operations).
-// work: the weights the step program multiplies, fp32 or bf16. low: undefined, or int16 where an fp32 master weight is
-// kept as bits(master) = (bits(work) << 16) + low with work = bf16 nearest to master: 4 bytes a weight for both.
-// m, v: fp32 or bf16. grad: fp32 or bf16, left as it is. scale: undefined, or (1,1) fp32 that multiplies the gradient.
+// work: the weights the step program multiplies, in any floating dtype. low: undefined, or what keeps an fp32 master
+// weight: int16 beside a bf16 work, where bits(master) = (bits(work) << 16) + low with work = bf16 nearest to master (4
+// bytes a weight for both), or fp32, the master itself, which is rounded to work.
+// m, v, grad: any floating dtype; grad is left as it is. scale: undefined, or (1,1) fp32 that multiplies the gradient;
+// where it is negative nothing is changed. The bias correction counts StepInputs::updates.
 // All of the same number of elements; contiguous.
 void Adam(Trace& trace, Tensor work, Tensor low, Tensor m, Tensor v, Tensor grad, Tensor scale, const AdamAttrs& attrs);
 
@@ -33,6 +36,16 @@ float JoinMaster(uint16_t work, int16_t low);
 void SquaredSum(Trace& trace, Tensor x, Tensor sum);
 // scale = min(1, clip / (sqrt(sum) + 1e-6)), as torch.nn.utils.clip_grad_norm_; norm = sqrt(sum).
 void ClipScale(Trace& trace, Tensor sum, Tensor norm, Tensor scale, double clip);
+
+// fp16's dynamic loss scaling (Micikevicius et al., "Mixed precision training", 2018). `state` (1, kLossScaleState)
+// fp32: the factor on the loss, which begins at kFirstLossScale; steps since it changed; steps skipped in all. From
+// `sum`, of squares of gradients that carry the factor: norm = sqrt(sum) / factor. Where that is finite, scale = min(1,
+// clip / (norm + 1e-6)) / factor (clip 0: 1 / factor), and after kLossScaleWindow such steps the factor doubles. Else
+// scale = -1, the step is skipped, and the factor is halved.
+inline constexpr int64_t kLossScaleState = 3;
+inline constexpr float kFirstLossScale = 65536;
+inline constexpr float kLossScaleWindow = 2000;
+void LossScale(Trace& trace, Tensor sum, Tensor state, Tensor norm, Tensor scale, double clip);
 
 void AddOptimizerCpu(CpuKernelTable& table);
 

@@ -1,5 +1,6 @@
 #include "engine/ops/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/ops/attrs.h"
@@ -19,7 +20,7 @@ namespace HWY_NAMESPACE {
 // The constants of one step, computed in double as PyTorch does.
 struct AdamStep {
   AdamStep(const AdamAttrs& attrs, const StepInputs& inputs, float scale) : gradient_scale(scale) {
-    const auto step = static_cast<double>(inputs.step);
+    const auto step = static_cast<double>(inputs.updates);
     keep = static_cast<float>(attrs.decoupled ? 1 - inputs.learning_rate * attrs.weight_decay : 1);
     decay = static_cast<float>(attrs.decoupled ? 0 : attrs.weight_decay);
     one_minus_beta1 = static_cast<float>(1 - attrs.beta1);
@@ -133,6 +134,28 @@ struct MasterWeights {
   }
 };
 
+// fp32, rounded to what is multiplied.
+template <typename W>
+struct RoundedWeights {
+  float* master;
+  W* work;
+  static constexpr bool kSplit = kAnySplit<W>;
+
+  HWY_INLINE void Fetch(int64_t i) const {
+    FetchAhead(master + i);
+    FetchAhead(work + i);
+  }
+  template <bool kSplit, typename Count>
+  HWY_INLINE Pair Read(int64_t i, Count count) const {
+    return Load<kSplit>(master + i, count);
+  }
+  template <bool kSplit, typename Count>
+  HWY_INLINE void Write(Pair value, int64_t i, Count count) const {
+    Store<kSplit>(value, master + i, count);
+    Store<kSplit>(value, work + i, count);
+  }
+};
+
 template <typename Weights, typename M, typename G>
 HWY_NOINLINE void AdamRange(const AdamStep& step, const Weights& weights, M* m, M* v, const G* grad, int64_t begin,
                             int64_t end) {
@@ -162,6 +185,7 @@ void AdamCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
   const Tensor& grad = call.args[4];
   const Tensor& scale = call.args[5];
   const AdamStep step(call.attrs<AdamAttrs>(), run.inputs, scale.defined() ? *run.Data<float>(scale) : 1.0F);
+  if (step.gradient_scale < 0) return;
   const auto update = [&](const auto& weights) {
     WithType(m.dtype, [&](auto t) {
       WithType(grad.dtype, [&](auto u) {
@@ -176,8 +200,13 @@ void AdamCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
       });
     });
   };
-  if (low.defined()) {
+  if (low.defined() && low.dtype == DType::kI16) {
     update(MasterWeights{run.Data<uint16_t>(work), run.Data<uint16_t>(low)});
+  } else if (low.defined()) {
+    WithType(work.dtype, [&](auto t) {
+      using W = decltype(t);
+      update(RoundedWeights<W>{run.Data<float>(low), run.Data<W>(work)});
+    });
   } else {
     WithType(work.dtype, [&](auto t) {
       using W = decltype(t);
@@ -198,6 +227,28 @@ void ClipScaleCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/)
   *run.Data<float>(call.args[2]) = scale > 1 ? 1 : scale;  // NaN stays
 }
 
+void LossScaleCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  auto* state = run.Data<float>(call.args[1]);
+  auto* scale = run.Data<float>(call.args[3]);
+  const float factor = state[0];
+  const float norm = std::sqrt(*run.Data<float>(call.args[0])) / factor;
+  *run.Data<float>(call.args[2]) = norm;
+  if (!std::isfinite(norm)) {
+    *scale = -1;
+    state[0] = factor / 2;
+    state[1] = 0;
+    state[2] += 1;
+    return;
+  }
+  const auto clip = static_cast<float>(call.attrs<ClipAttrs>().clip);
+  *scale = (clip > 0 ? std::min(1.0F, clip / (norm + 1e-6F)) : 1.0F) / factor;
+  state[1] += 1;
+  if (state[1] == kLossScaleWindow) {
+    state[0] = factor * 2;
+    state[1] = 0;
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace ridgeline
 HWY_AFTER_NAMESPACE();
@@ -207,12 +258,14 @@ namespace ridgeline {
 HWY_EXPORT(AdamCpu);
 HWY_EXPORT(SquaredSumCpu);
 HWY_EXPORT(ClipScaleCpu);
+HWY_EXPORT(LossScaleCpu);
 
 void AddOptimizerCpu(CpuKernelTable& table) {
   ChooseTarget();
   table[&kAdam].run = &HWY_DYNAMIC_DISPATCH(AdamCpu);
   table[&kSquaredSum].run = &HWY_DYNAMIC_DISPATCH(SquaredSumCpu);
   table[&kClipScale].run = &HWY_DYNAMIC_DISPATCH(ClipScaleCpu);
+  table[&kLossScale].run = &HWY_DYNAMIC_DISPATCH(LossScaleCpu);
 }
 
 }  // namespace ridgeline

@@ -39,7 +39,9 @@ inline void Require(bool ok, const OpDef& op, const char* rule, std::initializer
   throw Error(ErrorKind::kInternal, text);
 }
 
-inline bool IsFloat(const Tensor& t) { return t.defined() && (t.dtype == DType::kF32 || t.dtype == DType::kBF16); }
+inline bool IsFloat(const Tensor& t) {
+  return t.defined() && (t.dtype == DType::kF32 || t.dtype == DType::kBF16 || t.dtype == DType::kF16);
+}
 inline bool Is(const Tensor& t, DType dtype, int64_t rows, int64_t cols) {
   return t.defined() && t.contiguous() && t.dtype == dtype && t.rows == rows && t.cols == cols;
 }

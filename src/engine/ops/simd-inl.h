@@ -1,5 +1,5 @@
 // What the vectorised kernels share: loads and stores of fp32 and bf16, loops over ranges of any length, e^x.
-// Included once for each target, inside of Highway's foreach_target.h. bf16 is uint16_t here.
+// Included once for each target, inside of Highway's foreach_target.h. bf16 is uint16_t here, fp16 hwy::float16_t.
 //
 // The unit of work is a Pair: kBlock consecutive elements in two fp32 vectors. Linear: the first half of them, then the
 // other. Split: the even ones, then the odd ones, which is how 16-bit elements unpack and pack with a shift and a mask.
@@ -18,12 +18,14 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
 #include "engine/device/cpu/kernel.h"
 #include "engine/device/cpu/parallel.h"
+#include "engine/tensor/fp16.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridgeline {
@@ -34,6 +36,8 @@ using DF = hn::ScalableTag<float>;
 using DU = hn::ScalableTag<uint32_t>;
 using DI = hn::ScalableTag<int32_t>;
 using DH = hn::ScalableTag<uint16_t>;
+using F16 = hwy::float16_t;
+using DF16 = hn::Rebind<F16, DF>;
 using VF = hn::Vec<DF>;
 using VU = hn::Vec<DU>;
 
@@ -79,6 +83,29 @@ HWY_INLINE Pair Load(const uint16_t* from, Full /*count*/) {
   static_assert(kSplit);
   const auto bits = hn::BitCast(DU(), hn::LoadU(DH(), from));
   return {hn::BitCast(DF(), hn::ShiftLeft<16>(bits)), hn::BitCast(DF(), hn::And(bits, hn::Set(DU(), 0xffff0000U)))};
+}
+// Highway's emulated conversions neither round to nearest nor keep NaN.
+#if HWY_TARGET == HWY_EMU128
+HWY_INLINE VF WidenFp16(const F16* from) {
+  alignas(64) float values[kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) values[i] = FromFp16(std::bit_cast<uint16_t>(from[i]));
+  return hn::Load(DF(), values);
+}
+HWY_INLINE void NarrowToFp16(const float* values, F16* to) {
+  for (int64_t i = 0; i < kLanes; ++i) to[i] = std::bit_cast<F16>(ToFp16(values[i]));
+}
+#else
+HWY_INLINE VF WidenFp16(const F16* from) { return hn::PromoteTo(DF(), hn::LoadU(DF16(), from)); }
+HWY_INLINE void NarrowToFp16(const float* values, F16* to) {
+  hn::StoreU(hn::DemoteTo(DF16(), hn::Load(DF(), values)), DF16(), to);
+}
+#endif
+template <bool kSplit>
+HWY_INLINE Pair Load(const F16* from, Full /*count*/) {
+  static_assert(kSplit);
+  const auto low = WidenFp16(from);
+  const auto high = WidenFp16(from + kLanes);
+  return {hn::ConcatEven(DF(), high, low), hn::ConcatOdd(DF(), high, low)};
 }
 // The elements beyond `count` are `pad`, given in T's representation.
 template <bool kSplit, typename T>
@@ -134,6 +161,14 @@ HWY_INLINE void Store(Pair value, uint16_t* to, Full /*count*/, bool stream = fa
     hn::StoreU(packed, DH(), to);
   }
 }
+template <bool kSplit>
+HWY_INLINE void Store(Pair value, F16* to, Full /*count*/, bool /*stream*/ = false) {
+  static_assert(kSplit);
+  alignas(64) float linear[kBlock];
+  hn::StoreInterleaved2(value.a, value.b, DF(), linear);
+  NarrowToFp16(linear, to);
+  NarrowToFp16(linear + kLanes, to + kLanes);
+}
 template <bool kSplit, typename T>
 HWY_INLINE void Store(Pair value, T* to, Part count, bool /*stream*/ = false) {
   alignas(64) T block[kBlock];
@@ -181,13 +216,15 @@ HWY_INLINE VF Exp(VF x) {
 // e^-x, never more than e^88.3: 1 / (1 + it) is the logistic function. Of NaN it may be anything.
 HWY_INLINE VF ExpOfMinus(VF x) { return Exp(hn::Min(hn::Neg(x), Splat(88.3F))); }
 
-// fn(float or uint16_t) for a floating dtype.
+// fn(float, uint16_t or F16) for a floating dtype.
 template <typename Fn>
 void WithType(DType dtype, const Fn& fn) {
   if (dtype == DType::kF32) {
     fn(float{});
-  } else {
+  } else if (dtype == DType::kBF16) {
     fn(uint16_t{});
+  } else {
+    fn(F16{});
   }
 }
 

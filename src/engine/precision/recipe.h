@@ -1,25 +1,47 @@
-// What a precision means: the dtype of each role. Data; adding a precision is adding a row.
+// What a precision means, as data: the dtype of each role, and how the operands of linear layers are quantized. Adding
+// one is adding a row.
 #pragma once
 
 #include <string_view>
 
+#include "engine/precision/quantizer.h"
 #include "engine/tensor/tensor.h"
 
 namespace ridgeline {
 
+// How a linear layer's operands are quantized for each of its products, every one from the original:
+// fprop y = x wᵀ, dgrad dx = dy w, wgrad dw = dyᵀ x.
+struct LinearQuantizers {
+  Quantizer x_fprop, w_fprop;
+  Quantizer dy_dgrad, w_dgrad;
+  Quantizer dy_wgrad, x_wgrad;
+};
+
+// How an fp32 master weight is kept beside the one that is multiplied (ops/optimizer.h).
+enum class Master : uint8_t {
+  kNone,       // the weights are what is multiplied
+  kRemainder,  // int16: what bf16 leaves
+  kWhole,      // fp32
+};
+
 struct Recipe {
   std::string_view precision;        // as in a RunSpec
+  std::string_view scaling;          // as in a RunSpec
   std::string_view state_precision;  // as in a RunSpec
-  DType compute = DType::kF32;       // weights as multiplied, and activations
-  bool split_master = false;         // an fp32 master weight kept as compute weight + int16 (ops/optimizer.h)
-  DType moments = DType::kF32;       // Adam's m and v
-  DType gradients = DType::kF32;     // of parameters
+  DType compute = DType::kF32;       // weights and activations outside of quantized products
+  Master master = Master::kNone;
+  DType moments = DType::kF32;               // Adam's m and v
+  DType gradients = DType::kF32;             // of parameters
+  const LinearQuantizers* linear = nullptr;  // nullptr: linear layers multiply `compute`
 
-  // Bytes a parameter of persistent state: weights and moments.
-  int64_t state_bytes() const { return SizeOf(compute) + (split_master ? 2 : 0) + 2 * SizeOf(moments); }
+  // Whether a device that multiplies fp32 and bf16 only emulates it.
+  bool emulated() const { return linear != nullptr || compute == DType::kF16; }
+  // Whether gradients carry a factor that keeps small ones from vanishing.
+  bool loss_scaled() const { return compute == DType::kF16; }
+  bool delayed() const { return linear != nullptr && linear->x_fprop.scaling == Scaling::kDelayed; }
 };
 
 // Throws Error(kInvalidInput) naming the combination where there is no such recipe.
-const Recipe& RecipeOf(std::string_view precision, std::string_view state_precision);
+const Recipe& RecipeOf(std::string_view precision, std::string_view scaling, std::string_view state_precision);
 
 }  // namespace ridgeline

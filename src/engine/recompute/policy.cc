@@ -20,9 +20,9 @@ Tensor LayerRunner::Forward(int64_t micro_step, Tensor x) {
   saved_.assign(static_cast<size_t>(layers_), {});
   for (int64_t layer = 0; layer < layers_; ++layer) {
     SavedLayer& saved = saved_[static_cast<size_t>(layer)];
-    x = block_.Forward(layer, micro_step, x, saved, true);
+    x = block_.Forward(layer, micro_step, x, saved, {.saved = policy_.kind == RecomputePolicy::Kind::kNone});
     if (policy_.kind == RecomputePolicy::Kind::kSelective) {
-      saved.norm1_out = saved.norm2_out = saved.act = {};
+      saved.norm1 = saved.norm2 = saved.act = {};
     } else if (policy_.kind == RecomputePolicy::Kind::kFull) {
       const Tensor input = saved.x;
       saved = {};
@@ -46,7 +46,7 @@ void LayerRunner::BackwardGroup(int64_t micro_step, int64_t first, int64_t last,
     trace_.SetPhase(Phase::kRecompute);
     Tensor x = saved_[static_cast<size_t>(first)].x;
     for (int64_t layer = first; layer <= last; ++layer) {
-      x = block_.Forward(layer, micro_step, x, saved_[static_cast<size_t>(layer)], layer < last);
+      x = block_.Forward(layer, micro_step, x, saved_[static_cast<size_t>(layer)], {.output = layer < last});
       if (layer < last) parameters_.EndUse();
     }
   }

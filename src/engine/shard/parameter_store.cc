@@ -13,12 +13,15 @@ ParameterStore::ParameterStore(Trace& trace, const ModelShape& shape, const Reci
     const int64_t cols = options_.sharded ? ShardElements(p) : p.cols;
     ParameterState state;
     state.work = trace.Persistent(recipe.compute, rows, cols, Category::kParameters);
-    if (recipe.split_master) state.low = trace.Persistent(DType::kI16, rows, cols, Category::kParameters);
+    if (recipe.master != Master::kNone) {
+      const DType dtype = recipe.master == Master::kWhole ? DType::kF32 : DType::kI16;
+      state.low = trace.Persistent(dtype, rows, cols, Category::kParameters);
+    }
     state.m = trace.Persistent(recipe.moments, rows, cols, Category::kOptimizer);
     state.v = trace.Persistent(recipe.moments, rows, cols, Category::kOptimizer);
     states_.push_back(state);
   }
-  if (options_.grad_clip > 0) {
+  if (waits()) {
     grad_norm_ = trace.Persistent(DType::kF32, 1, 1, Category::kData);
     squared_sum_ = trace.Persistent(DType::kF32, 1, 1, Category::kData);
     Fill(trace, squared_sum_, 0);
@@ -78,7 +81,7 @@ void ParameterStore::GradientDone(int parameter) {
     entry.has_gradient = true;
   }
   if (!last_micro_step_) return;
-  if (options_.grad_clip > 0) {
+  if (waits()) {
     SquaredSum(trace_, states_[i].gradient, squared_sum_);
     waiting_.push_back(parameter);
   } else {
@@ -87,11 +90,15 @@ void ParameterStore::GradientDone(int parameter) {
 }
 
 void ParameterStore::FinishStep() {
-  if (options_.grad_clip <= 0) return;
+  if (!waits()) return;
   trace_.SetLayer(-1);
   trace_.SetPhase(Phase::kOptimizer);
   const Tensor scale = trace_.Temporary(DType::kF32, 1, 1, Category::kWorkspace);
-  ClipScale(trace_, squared_sum_, grad_norm_, scale, options_.grad_clip);
+  if (options_.loss_scale.defined()) {
+    LossScale(trace_, squared_sum_, options_.loss_scale, grad_norm_, scale, options_.grad_clip);
+  } else {
+    ClipScale(trace_, squared_sum_, grad_norm_, scale, options_.grad_clip);
+  }
   for (const int parameter : waiting_) Update(parameter, scale);
   waiting_.clear();
 }

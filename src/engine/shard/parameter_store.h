@@ -4,8 +4,8 @@
 // 2023), a rank keeps 1/world of each parameter; a weight is gathered when it is asked for and dropped at EndUse, and
 // a gradient is reduce-scattered in fp32 when it is done.
 //
-// With one micro-step and no clipping a parameter is updated as soon as its gradient is done, so gradients of
-// different layers never live together. Otherwise they are kept to the end of the step.
+// With one micro-step and neither clipping nor loss scaling, a parameter is updated as soon as its gradient is done, so
+// gradients of different layers never live together. Otherwise they are kept to the end of the step.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ namespace ridgeline {
 // Persistent tensors of one parameter: (rows, cols) unsharded, (1, shard elements) sharded.
 struct ParameterState {
   Tensor work;      // compute dtype
-  Tensor low;       // int16, where the recipe splits the master weight
+  Tensor low;       // what keeps the fp32 master weight, where the recipe has one beside `work`
   Tensor m, v;      // Adam's moments
   Tensor gradient;  // this rank's part; defined after the step program is recorded
 };
@@ -29,6 +29,7 @@ struct ParameterState {
 struct ParameterStoreOptions {
   AdamAttrs adam;
   double grad_clip = 0;  // 0: none
+  Tensor loss_scale;     // of a loss-scaled recipe (ops/optimizer.h); else undefined
   int64_t micro_steps = 1;
   int64_t world = 1;
   bool sharded = false;
@@ -49,7 +50,7 @@ class ParameterStore final : public ParameterAccess {
   void FinishStep();
 
   const std::vector<ParameterState>& states() const { return states_; }
-  Tensor grad_norm() const { return grad_norm_; }  // (1, 1) fp32; undefined where there is no clipping
+  Tensor grad_norm() const { return grad_norm_; }  // (1, 1) fp32; undefined where no update waits for it
 
  private:
   struct Entry {
@@ -57,6 +58,8 @@ class ParameterStore final : public ParameterAccess {
     Tensor full_gradient;  // sharded: this micro-step's, before it is reduced
     bool has_gradient = false;
   };
+  // Whether updates wait for all gradients: their norm decides.
+  bool waits() const { return options_.grad_clip > 0 || options_.loss_scale.defined(); }
   void Update(int parameter, Tensor scale);
   Tensor NewGradient(DType dtype, int64_t rows, int64_t cols);
   // Elements of a rank's part.

@@ -1,5 +1,6 @@
 #include "engine/train/model_state.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "engine/ops/optimizer.h"
 #include "engine/ops/philox.h"
 #include "engine/tensor/bf16.h"
+#include "engine/tensor/fp16.h"
 
 namespace ridgeline {
 namespace {
@@ -32,16 +34,34 @@ std::array<float, 4> Normals(uint64_t seed, uint32_t stream, int64_t quad) {
 
 }  // namespace
 
+float ModelState::Element(const Tensor& t, int64_t index) const {
+  switch (t.dtype) {
+    case DType::kF32:
+      return executor_.Data<float>(t)[index];
+    case DType::kF16:
+      return FromFp16(executor_.Data<uint16_t>(t)[index]);
+    default:
+      return FromBf16(executor_.Data<uint16_t>(t)[index]);
+  }
+}
+
 void ModelState::SetElement(const ParameterState& state, int64_t index, float value) {
-  if (state.work.dtype == DType::kF32) {
-    executor_.Data<float>(state.work)[index] = value;
+  const Tensor& low = state.low;
+  if (low.defined() && low.dtype == DType::kI16) {
+    SplitMaster(value, executor_.Data<uint16_t>(state.work)[index], executor_.Data<int16_t>(low)[index]);
     return;
   }
-  uint16_t work = 0;
-  int16_t low = 0;
-  SplitMaster(value, work, low);
-  executor_.Data<uint16_t>(state.work)[index] = work;
-  if (state.low.defined()) executor_.Data<int16_t>(state.low)[index] = low;
+  if (low.defined()) executor_.Data<float>(low)[index] = value;
+  switch (state.work.dtype) {
+    case DType::kF32:
+      executor_.Data<float>(state.work)[index] = value;
+      break;
+    case DType::kF16:
+      executor_.Data<uint16_t>(state.work)[index] = ToFp16(value);
+      break;
+    default:
+      executor_.Data<uint16_t>(state.work)[index] = ToBf16(value);
+  }
 }
 
 void ModelState::Initialize() {
@@ -68,6 +88,12 @@ void ModelState::Initialize() {
       std::memset(executor_.Data<std::byte>({moment.storage, DType::kF32}), 0, static_cast<size_t>(moment.bytes()));
     }
   }
+  if (const Tensor& state = program_.tensors.loss_scale; state.defined()) {
+    executor_.Data<float>(state)[0] = kFirstLossScale;
+  }
+  for (const DelayedScaling& scaling : program_.delayed_scaling) {
+    std::fill_n(executor_.Data<float>(scaling.scale), scaling.scale.elements(), 1.0F);
+  }
   if (const Tensor& table = program_.tensors.rope_table; table.defined()) {
     FillRopeTable(executor_.Data<float>(table), table.rows, table.cols, program_.spec.rope_theta);
   }
@@ -85,11 +111,10 @@ std::vector<float> ModelState::Weight(size_t parameter, const ParameterPart& par
   const int64_t first = part.first_row * state.work.cols;
   for (size_t i = 0; i < values.size(); ++i) {
     const int64_t at = first + static_cast<int64_t>(i);
-    if (state.work.dtype == DType::kF32) {
-      values[i] = executor_.Data<float>(state.work)[at];
+    if (state.low.defined() && state.low.dtype == DType::kI16) {
+      values[i] = JoinMaster(executor_.Data<uint16_t>(state.work)[at], executor_.Data<int16_t>(state.low)[at]);
     } else {
-      const uint16_t work = executor_.Data<uint16_t>(state.work)[at];
-      values[i] = state.low.defined() ? JoinMaster(work, executor_.Data<int16_t>(state.low)[at]) : FromBf16(work);
+      values[i] = Element(state.low.defined() ? state.low : state.work, at);
     }
   }
   return values;
@@ -97,15 +122,21 @@ std::vector<float> ModelState::Weight(size_t parameter, const ParameterPart& par
 
 std::vector<float> ModelState::Gradient(size_t parameter, const ParameterPart& part) const {
   const Tensor rows = program_.states[parameter].gradient.Rows(part.first_row, part.rows);
+  const Tensor& scale = program_.tensors.loss_scale;
+  const float factor = scale.defined() ? 1 / executor_.Data<float>(scale)[0] : 1;
   std::vector<float> values(static_cast<size_t>(rows.elements()));
   for (size_t i = 0; i < values.size(); ++i) {
-    values[i] =
-        rows.dtype == DType::kF32 ? executor_.Data<float>(rows)[i] : FromBf16(executor_.Data<uint16_t>(rows)[i]);
+    values[i] = factor * Element(rows, static_cast<int64_t>(i));
   }
   return values;
 }
 
 double ModelState::Loss() const { return *executor_.Data<float>(program_.tensors.loss); }
+
+int64_t ModelState::SkippedSteps() const {
+  const Tensor& state = program_.tensors.loss_scale;
+  return state.defined() ? static_cast<int64_t>(executor_.Data<float>(state)[2]) : 0;
+}
 
 double ModelState::GradNorm() const {
   return program_.grad_norm.defined() ? *executor_.Data<float>(program_.grad_norm) : NAN;

@@ -21,13 +21,15 @@ class ModelState {
   // A parameter's master weights, or a part's rows of them; unsharded programs only.
   void SetWeight(size_t parameter, const ParameterPart& part, std::span<const float> values);
   std::vector<float> Weight(size_t parameter, const ParameterPart& part) const;
-  // Needs a program built with keep_gradients.
+  // Needs a program built with keep_gradients. Without the factor of loss scaling, where that did not just change.
   std::vector<float> Gradient(size_t parameter, const ParameterPart& part) const;
 
   double Loss() const;
-  double GradNorm() const;  // NaN where the program does not compute it
+  int64_t SkippedSteps() const;  // so far, by loss scaling
+  double GradNorm() const;       // NaN where the program does not compute it
 
  private:
+  float Element(const Tensor& t, int64_t index) const;
   void SetElement(const ParameterState& state, int64_t index, float value);
 
   const StepProgram& program_;

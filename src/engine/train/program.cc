@@ -1,6 +1,7 @@
 #include "engine/train/program.h"
 
 #include "engine/ops/elementwise.h"
+#include "engine/ops/optimizer.h"
 #include "engine/recompute/policy.h"
 
 namespace ridgeline {
@@ -10,7 +11,7 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
   program.spec = spec;
   program.shape = ShapeOf(spec);
   const RunSpec& s = program.spec;
-  const Recipe& recipe = RecipeOf(s.precision, s.state_precision);
+  const Recipe& recipe = RecipeOf(s.precision, s.scaling, s.state_precision);
   Trace& trace = program.trace;
   const int64_t tokens = program.tokens_per_micro_step();
 
@@ -21,9 +22,12 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
   options.world = s.ranks;
   options.sharded = s.shard == "full";
   options.keep_gradients = keep_gradients;
+  StepTensors& tensors = program.tensors;
+  if (recipe.loss_scaled()) {
+    tensors.loss_scale = options.loss_scale = trace.Persistent(DType::kF32, 1, kLossScaleState, Category::kData);
+  }
   ParameterStore parameters(trace, program.shape, recipe, options);
 
-  StepTensors& tensors = program.tensors;
   tensors.loss = trace.Persistent(DType::kF32, 1, 1, Category::kData);
   if (program.shape.embedding >= 0) {
     tensors.ids = trace.Persistent(DType::kI32, s.grad_accumulation, tokens, Category::kData);
@@ -48,10 +52,12 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
     layers.Backward(micro_step, d);
     ends.InputBackward(micro_step, d);
     parameters.EndUse();
+    block.EndMicroStep();
   }
   parameters.FinishStep();
   program.grad_norm = parameters.grad_norm();
   program.states = parameters.states();
+  program.delayed_scaling = block.delayed_scaling();
   program.layout = PlanLayout(trace);
   return program;
 }

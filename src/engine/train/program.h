@@ -6,6 +6,7 @@
 #include "engine/device/layout.h"
 #include "engine/device/trace.h"
 #include "engine/model/head.h"
+#include "engine/model/linear.h"
 #include "engine/model/parameter.h"
 #include "engine/precision/recipe.h"
 #include "engine/shard/parameter_store.h"
@@ -18,8 +19,9 @@ struct StepProgram {
   ModelShape shape;
   Trace trace;
   StepTensors tensors;
-  Tensor grad_norm;  // (1, 1) fp32; undefined where gradients are not clipped
+  Tensor grad_norm;  // (1, 1) fp32; undefined where no update waits for it
   std::vector<ParameterState> states;
+  std::vector<DelayedScaling> delayed_scaling;  // empty in other recipes
   Layout layout;
 
   int64_t tokens_per_micro_step() const { return spec.batch_size * spec.seq_length; }

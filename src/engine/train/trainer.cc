@@ -20,6 +20,7 @@
 #include "engine/ops/loss.h"
 #include "engine/ops/norm.h"
 #include "engine/ops/optimizer.h"
+#include "engine/ops/quantize.h"
 #include "engine/train/data.h"
 #include "engine/train/environment.h"
 #include "engine/train/model_state.h"
@@ -87,7 +88,8 @@ void RunSteps(const StepProgram& program, const TrainOptions& options, TrainOutc
       data->Fill(step, {executor.Data<int32_t>(program.tensors.ids), tokens},
                  {executor.Data<int32_t>(program.tensors.targets), tokens});
     }
-    executor.Step({step, LearningRate(spec, step, total), static_cast<uint64_t>(spec.seed)});
+    executor.Step(
+        {step, step - model.SkippedSteps(), LearningRate(spec, step, total), static_cast<uint64_t>(spec.seed)});
     const double loss = model.Loss();
     const int64_t step_ns = clock.MonotonicNs() - begin_ns;
     result.step_ns.all_ns.push_back(step_ns);
@@ -125,6 +127,7 @@ const CpuKernelTable& CpuKernels() {
     AddEmbeddingCpu(t);
     AddLossCpu(t);
     AddOptimizerCpu(t);
+    AddQuantizeCpu(t);
     AddVirtualCollectivesCpu(t);
     return t;
   }();
@@ -169,6 +172,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     if (spec.device == "meta") {
       result.provenance = Provenance::kPredicted;
     } else {
+      result.emulated = RecipeOf(spec.precision, spec.scaling, spec.state_precision).emulated();
       RunSteps(program, options, outcome);
     }
   } catch (const Error& error) {

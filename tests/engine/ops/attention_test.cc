@@ -155,7 +155,7 @@ void Check(const Case& c) {
   a.runner.Run(Table());
   const Reference want =
       Attend(c.shape, a.runner.Read(a.q), a.runner.Read(a.k), a.runner.Read(a.v), a.runner.Read(a.d_o));
-  const bool low = c.dtype == DType::kBF16;
+  const bool low = c.dtype != DType::kF32;
   EXPECT_LT(Distance(a.runner.Read(a.lse), want.lse), 1e-6);
   EXPECT_LT(Distance(a.runner.Read(a.o), want.o), low ? 5e-3 : 1e-5);
   EXPECT_LT(Distance(a.runner.Read(a.dv), want.dv), low ? 5e-3 : 1e-5);
@@ -179,6 +179,7 @@ void CheckShapes(DType dtype) {
 
 TEST(Attention, MatchesDoublePrecision) { CheckShapes(DType::kF32); }
 TEST(Attention, MatchesDoublePrecisionInBf16) { CheckShapes(DType::kBF16); }
+TEST(Attention, MatchesDoublePrecisionInFp16) { CheckShapes(DType::kF16); }
 
 TEST(Attention, MatchesDoublePrecisionInRandomShapes) {
   std::mt19937 random(11);

@@ -48,6 +48,10 @@ inline void ExpectClose(const std::vector<float>& actual, const std::vector<doub
                         double absolute, double relative = 1e-6) {
   ASSERT_EQ(actual.size(), expected.size());
   if (dtype == DType::kBF16) relative += 1.0 / 256;
+  if (dtype == DType::kF16) {
+    relative += 1.0 / 1024;
+    absolute += 0x1p-24;  // subnormal steps
+  }
   for (size_t i = 0; i < actual.size(); ++i) {
     ASSERT_NEAR(actual[i], expected[i], relative * std::abs(expected[i]) + absolute)
         << "element " << i << " of " << DTypeName(dtype);

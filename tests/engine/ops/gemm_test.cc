@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/ops/quantize.h"
+#include "engine/precision/reference.h"
 #include "tests/engine/ops/every_target.h"
 #include "tests/engine/ops/op_runner.h"
 
@@ -100,7 +102,7 @@ void Check(const Case& t) {
       sum += term;
       size += std::abs(term);
     }
-    const double bound = (t.out == DType::kBF16 ? std::abs(sum) / 256 : 0) + 2e-6 * size + 1e-6;
+    const double bound = (t.out != DType::kF32 ? std::abs(sum) / 256 : 0) + 2e-6 * size + 1e-6;
     ASSERT_NEAR(c[static_cast<size_t>(at)], sum, bound) << "row " << row << " col " << col;
   }
   if (t.pad > 0) {  // what lies beside c is as it was
@@ -134,8 +136,8 @@ void CheckForms(Case t) {
 struct Types {
   DType in, out;
 };
-constexpr Types kTypes[] = {
-    {DType::kF32, DType::kF32}, {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kF32, DType::kBF16}};
+constexpr Types kTypes[] = {{DType::kF32, DType::kF32},  {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16},
+                            {DType::kF32, DType::kBF16}, {DType::kF16, DType::kF16},  {DType::kF16, DType::kF32}};
 
 void CheckSmallShapes() {
   for (const auto& [in, out] : kTypes) {
@@ -283,6 +285,89 @@ TEST(Gemm, KeepsBoundedScratchAndGivesItBack) {
     EXPECT_LE(GemmScratchBytes(), (int64_t{8} << 20) + (int64_t{4} << 20) * omp_get_max_threads());
   }
   EXPECT_EQ(GemmScratchBytes(), 0);
+}
+
+struct Formats {
+  const char* name;
+  Quantizer a, b;
+};
+constexpr Formats kFormats[] = {
+    {"e4m3 e5m2", {Format::kE4M3, Scaling::kCurrent}, {Format::kE5M2, Scaling::kCurrent}},
+    {"mxfp8", {Format::kE4M3, Scaling::kBlock32}, {Format::kE4M3, Scaling::kBlock32}},
+    {"nvfp4", {Format::kE2M1, Scaling::kBlock16}, {Format::kE2M1, Scaling::kBlock16x16}},
+};
+
+// A product of quantized operands is the product of what they stand for.
+void CheckQuantized(const Formats& formats, int64_t m, int64_t n, int64_t k, DType out, bool accumulate, bool bias) {
+  SCOPED_TRACE(std::string(formats.name) + " m " + std::to_string(m) + " n " + std::to_string(n) + " k " +
+               std::to_string(k));
+  OpRunner runner;
+  const std::vector<float> a_values = NormalFloats(m * k, 1);
+  const std::vector<float> b_values = NormalFloats(n * k, 2, 0.02F);
+  const std::vector<float> c_values = NormalFloats(m * n, 3);
+  const Tensor a = runner.Make(DType::kF32, m, k, a_values);
+  const Tensor b = runner.Make(DType::kF32, n, k, b_values);
+  const Tensor c = runner.Make(out, m, n, c_values);
+  const Tensor bias_row = bias ? runner.Normal(out, 1, n, 4) : Tensor{};
+  const QuantizedTensor qa = NewQuantized(runner.trace, formats.a, m, k, Category::kActivations);
+  const QuantizedTensor qb = NewQuantized(runner.trace, formats.b, n, k, Category::kActivations);
+  Quantize(runner.trace, a, &qa, nullptr, {}, {});
+  Quantize(runner.trace, b, &qb, nullptr, {}, {});
+  Gemm(runner.trace, qa, qb, c, accumulate, bias_row);
+  CpuKernelTable table = Table();
+  AddQuantizeCpu(table);
+  runner.Run(table);
+
+  const std::vector<float> got = runner.Read(c);
+  const std::vector<float> bias_values = bias ? runner.Read(bias_row) : std::vector<float>(static_cast<size_t>(n));
+  const std::vector<float> da = DequantizeReference(QuantizeReference(formats.a, a_values, m, k));
+  const std::vector<float> db = DequantizeReference(QuantizeReference(formats.b, b_values, n, k));
+  const int64_t terms = formats.a.PaddedInner(k);
+  for (int64_t row = 0; row < m; ++row) {
+    for (int64_t col = 0; col < n; ++col) {
+      const auto at = static_cast<size_t>(row * n + col);
+      double sum = bias_values[static_cast<size_t>(col)];
+      if (accumulate) sum += static_cast<double>(Rounded(c_values[at], out));
+      double size = std::abs(sum);
+      for (int64_t i = 0; i < terms; ++i) {
+        const double term = static_cast<double>(da[static_cast<size_t>(row * terms + i)]) *
+                            static_cast<double>(db[static_cast<size_t>(col * terms + i)]);
+        sum += term;
+        size += std::abs(term);
+      }
+      ASSERT_NEAR(got[at], sum, (out == DType::kF32 ? 0 : std::abs(sum) / 128) + 2e-6 * size + 1e-9);
+    }
+  }
+}
+
+TEST(QuantizedGemm, IsTheProductOfWhatItsOperandsStandFor) {
+  for (const Formats& formats : kFormats) {
+    CheckQuantized(formats, 7, 5, 3, DType::kF32, false, false);
+    CheckQuantized(formats, 64, 96, 128, DType::kF32, true, false);
+    CheckQuantized(formats, 33, 50, 450, DType::kBF16, false, true);
+    CheckQuantized(formats, 101, 49, 385, DType::kBF16, true, true);
+  }
+}
+
+TEST(QuantizedGemmDeathTest, IsTheSameOnEveryInstructionSet) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const dnnl::cpu_isa isa : {dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core}) {
+    EXPECT_EXIT(
+        {
+          dnnl::set_max_cpu_isa(isa);
+          for (const Formats& formats : kFormats) CheckQuantized(formats, 33, 50, 450, DType::kBF16, true, true);
+          std::exit(testing::Test::HasFailure() ? 1 : 0);
+        },
+        testing::ExitedWithCode(0), "");
+  }
+}
+
+TEST(QuantizedGemm, RefusesOperandsOfDifferentLengths) {
+  Trace trace;
+  const QuantizedTensor a = NewQuantized(trace, kFormats[1].a, 4, 64, Category::kActivations);
+  const QuantizedTensor b = NewQuantized(trace, kFormats[1].b, 6, 96, Category::kActivations);
+  const Tensor c = trace.Temporary(DType::kBF16, 4, 6, Category::kActivations);
+  EXPECT_THROW(Gemm(trace, a, b, c), Error);
 }
 
 }  // namespace

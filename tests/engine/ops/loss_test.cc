@@ -10,7 +10,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr DType kFloats[] = {DType::kF32, DType::kBF16};
+constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 
 class Loss : public EveryTarget {
  protected:

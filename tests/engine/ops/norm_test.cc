@@ -9,7 +9,7 @@ namespace ridgeline {
 namespace {
 
 constexpr double kEps = 1e-5;
-constexpr DType kFloats[] = {DType::kF32, DType::kBF16};
+constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 
 class Norm : public EveryTarget {
  protected:

@@ -14,6 +14,7 @@
 
 #include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
+#include "engine/tensor/fp16.h"
 
 namespace ridgeline {
 
@@ -31,7 +32,10 @@ inline float Bf16Value(uint16_t bits) {
   return value;
 }
 // What is left of `value` in `dtype`.
-inline float Rounded(float value, DType dtype) { return dtype == DType::kBF16 ? Bf16Value(Bf16Bits(value)) : value; }
+inline float Rounded(float value, DType dtype) {
+  if (dtype == DType::kF16) return FromFp16(ToFp16(value));
+  return dtype == DType::kBF16 ? Bf16Value(Bf16Bits(value)) : value;
+}
 
 inline std::vector<float> NormalFloats(int64_t count, uint32_t seed, float scale = 1) {
   std::mt19937 engine(seed);
@@ -97,6 +101,9 @@ class OpRunner {
           case DType::kBF16:
             values.push_back(Bf16Value(run.Data<uint16_t>(tensor)[at]));
             break;
+          case DType::kF16:
+            values.push_back(FromFp16(run.Data<uint16_t>(tensor)[at]));
+            break;
           case DType::kI16:
             values.push_back(run.Data<int16_t>(tensor)[at]);
             break;
@@ -118,7 +125,7 @@ class OpRunner {
   }
 
  private:
-  static constexpr std::byte kPoison{0xff};  // NaN as fp32 and as bf16
+  static constexpr std::byte kPoison{0xff};  // NaN as fp32, bf16 and fp16
   static constexpr int64_t kAlign = 64;      // what the planner promises
   struct Contents {
     DType dtype;
@@ -156,6 +163,9 @@ class OpRunner {
           break;
         case DType::kBF16:
           to = Put(to, Bf16Bits(value));
+          break;
+        case DType::kF16:
+          to = Put(to, ToFp16(value));
           break;
         case DType::kI16:
           to = Put(to, static_cast<int16_t>(value));

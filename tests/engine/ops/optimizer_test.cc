@@ -11,7 +11,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr DType kFloats[] = {DType::kF32, DType::kBF16};
+constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 constexpr int kSteps = 20;
 
 class Optimizer : public EveryTarget {
@@ -80,9 +80,9 @@ void CheckAdam(const CpuKernelTable& table, DType work_dtype, bool split, DType 
   for (int step = 1; step <= kSteps; ++step) {
     const double rate = kRate / step;
     if (step == 1) {
-      runner.Run(table, {.step = step, .learning_rate = rate});
+      runner.Run(table, {.updates = step, .learning_rate = rate});
     } else {
-      runner.Continue(table, {.step = step, .learning_rate = rate});
+      runner.Continue(table, {.updates = step, .learning_rate = rate});
     }
     reference.Step(gradient, scale, rate, step);
   }
@@ -128,7 +128,7 @@ TEST_P(Optimizer, AdamWithBf16StateRoundsOnce) {
   const Tensor tv = runner.Make(DType::kBF16, 1, kCount, v);
   const Tensor tg = runner.Make(DType::kBF16, 1, kCount, gradient);
   Adam(runner.trace, tw, {}, tm, tv, tg, {}, attrs);
-  runner.Run(table_, {.step = 5, .learning_rate = 0.05});
+  runner.Run(table_, {.updates = 5, .learning_rate = 0.05});
   AdamReference reference(attrs, Doubles(weight));
   reference.m = Doubles(m);
   reference.v = Doubles(v);
@@ -165,7 +165,7 @@ TEST_P(Optimizer, AdamsVectorsSplitAsSplitMaster) {
   const Tensor v = runner.Make(DType::kF32, 1, n, zeros);
   const Tensor g = runner.Make(DType::kF32, 1, n, zeros);
   Adam(runner.trace, tw, tl, m, v, g, {}, {});
-  runner.Run(table_, {.step = 1, .learning_rate = 0.1});
+  runner.Run(table_, {.updates = 1, .learning_rate = 0.1});
   const auto new_work = runner.Read(tw);
   const auto new_low = runner.Read(tl);
   for (size_t i = 0; i < bits.size(); ++i) {
@@ -276,6 +276,57 @@ TEST(OptimizerRecord, RefusesOtherShapes) {
   EXPECT_THROW(SquaredSum(trace, w, w), Error);
   EXPECT_THROW(ClipScale(trace, scalar, scalar, scalar, 0), Error);
   EXPECT_TRUE(trace.calls().empty());
+}
+
+// fp16's loop in small: the factor is halved where the norm overflows, that step changes nothing, and the factor
+// doubles after kLossScaleWindow good steps.
+TEST_P(Optimizer, LossScalingSkipsHalvesAndDoubles) {
+  OpRunner runner;
+  const Tensor sum = runner.Make(DType::kF32, 1, 1, {0});
+  const Tensor state = runner.Make(DType::kF32, 1, kLossScaleState, {kFirstLossScale, 0, 0});
+  const Tensor norm = runner.Empty(DType::kF32, 1, 1);
+  const Tensor scale = runner.Empty(DType::kF32, 1, 1);
+  const Tensor gradient = runner.Make(DType::kF32, 1, 2, {3 * kFirstLossScale, -4 * kFirstLossScale});
+  const Tensor work = runner.Make(DType::kF16, 1, 2, {1, -2});
+  const Tensor master = runner.Make(DType::kF32, 1, 2, {1, -2});
+  const Tensor m = runner.Make(DType::kF32, 1, 2, {0, 0});
+  const Tensor v = runner.Make(DType::kF32, 1, 2, {0, 0});
+  SquaredSum(runner.trace, gradient, sum);
+  LossScale(runner.trace, sum, state, norm, scale, 1);
+  Adam(runner.trace, work, master, m, v, gradient, scale, {.beta1 = 0.5, .beta2 = 0.5});
+  runner.Run(table_, {.updates = 1, .learning_rate = 0.25});
+  EXPECT_FLOAT_EQ(runner.Read(norm)[0], 5);
+  EXPECT_FLOAT_EQ(runner.Read(scale)[0], 1 / (5 * kFirstLossScale));  // clipped to 1, and the factor taken out
+  EXPECT_EQ(runner.Read(state), (std::vector<float>{kFirstLossScale, 1, 0}));
+  EXPECT_NEAR(runner.Read(master)[0], 0.75, 1e-6);  // Adam's first step is the learning rate
+  EXPECT_NEAR(runner.Read(work)[1], -1.75, 1e-3);
+
+  OpRunner overflow;
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor bad_sum = overflow.Make(DType::kF32, 1, 1, {inf});
+  const Tensor bad_state = overflow.Make(DType::kF32, 1, kLossScaleState, {kFirstLossScale, 7, 2});
+  const Tensor bad_norm = overflow.Empty(DType::kF32, 1, 1);
+  const Tensor bad_scale = overflow.Empty(DType::kF32, 1, 1);
+  const Tensor weight = overflow.Make(DType::kF16, 1, 1, {1});
+  const Tensor kept = overflow.Make(DType::kF32, 1, 1, {1});
+  const Tensor first = overflow.Make(DType::kF32, 1, 1, {0.5});
+  const Tensor second = overflow.Make(DType::kF32, 1, 1, {0.25});
+  const Tensor infinite = overflow.Make(DType::kF32, 1, 1, {inf});
+  LossScale(overflow.trace, bad_sum, bad_state, bad_norm, bad_scale, 0);
+  Adam(overflow.trace, weight, kept, first, second, infinite, bad_scale, {});
+  overflow.Run(table_, {.updates = 1, .learning_rate = 0.25});
+  EXPECT_EQ(overflow.Read(bad_state), (std::vector<float>{kFirstLossScale / 2, 0, 3}));
+  EXPECT_EQ(overflow.Read(bad_scale)[0], -1);
+  for (const auto& [tensor, value] : {std::pair{weight, 1.0F}, {kept, 1.0F}, {first, 0.5F}, {second, 0.25F}}) {
+    EXPECT_EQ(overflow.Read(tensor)[0], value);
+  }
+
+  OpRunner good;
+  const Tensor good_state = good.Make(DType::kF32, 1, kLossScaleState, {1024, kLossScaleWindow - 1, 3});
+  const Tensor good_norm = good.Empty(DType::kF32, 1, 1);
+  LossScale(good.trace, good.Make(DType::kF32, 1, 1, {4}), good_state, good_norm, good.Empty(DType::kF32, 1, 1), 0);
+  good.Run(table_);
+  EXPECT_EQ(good.Read(good_state), (std::vector<float>{2048, 0, 3}));
 }
 
 }  // namespace

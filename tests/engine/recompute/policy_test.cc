@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+
 #include "engine/train/model_state.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"
@@ -9,8 +12,8 @@
 namespace ridgeline {
 namespace {
 
-// Every gradient after one step, and every weight after two.
-std::vector<std::vector<float>> TwoSteps(const RunSpec& spec) {
+// Every gradient after one step, and every weight after two, as bits: a NaN is like itself.
+std::vector<std::vector<uint32_t>> TwoSteps(const RunSpec& spec) {
   const StepProgram program = BuildStep(spec, true);
   CpuExecutor executor(program.trace, program.layout, CpuKernels());
   ModelState model(program, executor);
@@ -22,16 +25,20 @@ std::vector<std::vector<float>> TwoSteps(const RunSpec& spec) {
       executor.Data<int32_t>(program.tensors.targets)[i] = static_cast<int32_t>(i * 11 % spec.vocab);
     }
   }
-  std::vector<std::vector<float>> numbers;
-  executor.Step({1, 1e-3, 5});
+  std::vector<std::vector<uint32_t>> numbers;
+  const auto add = [&](const std::vector<float>& values) {
+    std::vector<uint32_t>& bits = numbers.emplace_back();
+    for (const float value : values) bits.push_back(std::bit_cast<uint32_t>(value));
+  };
+  executor.Step({1, 1, 1e-3, 5});
   for (size_t p = 0; p < program.shape.parameters.size(); ++p) {
-    for (const ParameterPart& part : program.shape.parameters[p].parts) numbers.push_back(model.Gradient(p, part));
+    for (const ParameterPart& part : program.shape.parameters[p].parts) add(model.Gradient(p, part));
   }
-  executor.Step({2, 1e-3, 5});
+  executor.Step({2, 2, 1e-3, 5});
   for (size_t p = 0; p < program.shape.parameters.size(); ++p) {
-    for (const ParameterPart& part : program.shape.parameters[p].parts) numbers.push_back(model.Weight(p, part));
+    for (const ParameterPart& part : program.shape.parameters[p].parts) add(model.Weight(p, part));
   }
-  numbers.push_back({static_cast<float>(model.Loss())});
+  add({static_cast<float>(model.Loss())});
   return numbers;
 }
 
@@ -45,8 +52,10 @@ TEST(RecomputePolicy, GradientsAreBitIdenticalUnderEveryPolicy) {
       values["grad_accumulation"] = 2;
       const auto reference = TwoSteps(SpecFrom(values));
       float largest = 0;
-      for (const float g : reference.front()) largest = std::max(largest, std::abs(g));
-      EXPECT_GT(largest, 0);
+      for (const uint32_t g : reference.front()) largest = std::max(largest, std::abs(std::bit_cast<float>(g)));
+      if (family != "stack" || numbers.precision != "fp16") {  // whose first gradients overflow, by loss scaling
+        EXPECT_GT(largest, 0);
+      }
       for (const std::string policy : {"selective", "full", "full/2", "full/3"}) {
         values["checkpointing"] = policy;
         SCOPED_TRACE(values.dump());

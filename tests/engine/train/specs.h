@@ -31,7 +31,8 @@ struct Numbers {
   std::string precision;
   std::string state;
 };
-inline const std::vector<Numbers> kNumbers = {{"fp32", "fp32"}, {"bf16", "fp32"}, {"bf16", "bf16"}};
+inline const std::vector<Numbers> kNumbers = {{"fp32", "fp32"}, {"bf16", "fp32"},  {"bf16", "bf16"}, {"fp16", "fp32"},
+                                              {"fp8", "fp32"},  {"mxfp8", "bf16"}, {"nvfp4", "fp32"}};
 inline const std::vector<std::string> kFamilies = {"llama", "gpt", "stack"};
 inline const std::vector<std::string> kPolicies = {"none", "selective", "full", "full/2"};
 

@@ -40,6 +40,10 @@ TEST(Verify, EveryCaseInBf16) {
   for (const fs::path& path : Cases()) ExpectVerified(Verify(path, "bf16", "none"));
 }
 
+TEST(Verify, EveryCaseInFp16) {
+  for (const fs::path& path : Cases()) ExpectVerified(Verify(path, "fp16", "none"));
+}
+
 TEST(Verify, AWrongLossIsFound) {
   const fs::path dir = fs::temp_directory_path() / ("verify." + std::to_string(::getpid()));
   fs::create_directories(dir);

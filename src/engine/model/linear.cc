@@ -1,0 +1,148 @@
+#include "engine/model/linear.h"
+
+#include "engine/ops/elementwise.h"
+#include "engine/ops/gemm.h"
+
+namespace ridgeline {
+namespace {
+
+// Rows of the first DelayedScaling: two a linear layer.
+constexpr int64_t kInput = 0;
+constexpr int64_t kWeight = 1;
+
+// Stochastic rounding's streams lie above the dropouts', which count up from 0.
+constexpr int64_t kRoundingStreams = int64_t{1} << 30;
+
+}  // namespace
+
+Linears::Linears(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
+                 const Recipe& recipe)
+    : trace_(trace), parameters_(parameters), shape_(shape), spec_(spec), recipe_(recipe) {
+  if (!recipe.delayed()) return;
+  const auto add = [&](Format format, int64_t tensors) {
+    DelayedScaling state;
+    state.format = format;
+    state.history = trace.Persistent(DType::kF32, tensors, spec.amax_history, Category::kData);
+    state.scale = trace.Persistent(DType::kF32, tensors, 1, Category::kData);
+    state.amax = trace.Persistent(DType::kF32, tensors, 1, Category::kData);
+    delayed_.push_back(state);
+  };
+  add(recipe.linear->x_fprop.format, 2 * kLinearLayers * spec.layers);
+  add(recipe.linear->dy_dgrad.format, kLinearLayers * spec.layers);
+}
+
+Linears::Weights Linears::WeightsOf(LinearLayer which) const {
+  const LayerParameters& p = shape_.layers[static_cast<size_t>(trace_.layer())];
+  Weights w{};
+  switch (which) {
+    case LinearLayer::kQkv:
+      w = {p.qkv, p.qkv_bias, 0, 0};
+      break;
+    case LinearLayer::kOut:
+      w = {p.out, p.out_bias, 0, 0};
+      break;
+    case LinearLayer::kUp:
+      w = {p.up, p.up_bias, 0, 0};
+      break;
+    case LinearLayer::kDown:
+      w = {p.down, p.down_bias, 0, 0};
+      break;
+  }
+  const Parameter& weight = shape_.parameters[static_cast<size_t>(w.weight)];
+  w.inputs = shape_.weights_in_out ? weight.rows : weight.cols;
+  w.outputs = shape_.weights_in_out ? weight.cols : weight.rows;
+  return w;
+}
+
+bool Linears::Quantized() const {
+  return recipe_.linear != nullptr && trace_.layer() >= spec_.bf16_first_layers &&
+         trace_.layer() < spec_.layers - spec_.bf16_last_layers;
+}
+
+DelayedScale Linears::DelayedOf(bool of_gradient, LinearLayer which, int64_t operand) const {
+  if (delayed_.empty()) return {};
+  const DelayedScaling& state = delayed_[of_gradient ? 1 : 0];
+  const int64_t linear = trace_.layer() * kLinearLayers + static_cast<int64_t>(which);
+  const int64_t row = of_gradient ? linear : 2 * linear + operand;
+  return {state.scale.Rows(row, 1), state.amax.Rows(row, 1)};
+}
+
+// (outputs, inputs) where outputs_first, else (inputs, outputs).
+QuantizedTensor Linears::QuantizedWeight(LinearLayer which, const Quantizer& quantizer, bool outputs_first) {
+  const Weights w = WeightsOf(which);
+  const QuantizedTensor q = NewQuantized(trace_, quantizer, outputs_first ? w.outputs : w.inputs,
+                                         outputs_first ? w.inputs : w.outputs, Category::kParameters);
+  const bool as_stored = outputs_first != shape_.weights_in_out;
+  Quantize(trace_, parameters_.Weight(w.weight), as_stored ? &q : nullptr, as_stored ? nullptr : &q,
+           DelayedOf(false, which, kWeight), {});
+  return q;
+}
+
+Tensor Linears::Forward(LinearLayer which, LinearInput& input, bool keep) {
+  const Weights w = WeightsOf(which);
+  const Tensor x = input.x;
+  const Tensor y = New(x.rows, w.outputs);
+  const Tensor bias = w.bias < 0 ? Tensor{} : parameters_.Weight(w.bias);
+  if (!Quantized()) {
+    const Trans trans = shape_.weights_in_out ? Trans::kNo : Trans::kYes;
+    Gemm(trace_, x, Trans::kNo, parameters_.Weight(w.weight), trans, y, false, bias);
+    return y;
+  }
+  const LinearQuantizers& q = *recipe_.linear;
+  const QuantizedTensor rows = NewQuantized(trace_, q.x_fprop, x.rows, x.cols, Category::kActivations);
+  if (keep) input = {{}, NewQuantized(trace_, q.x_wgrad, x.cols, x.rows, Category::kActivations)};
+  Quantize(trace_, x, &rows, keep ? &input.columns : nullptr, DelayedOf(false, which, kInput), {});
+  Gemm(trace_, rows, QuantizedWeight(which, q.w_fprop, true), y, false, bias);
+  return y;
+}
+
+Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const LinearInput& input) {
+  const Weights w = WeightsOf(which);
+  const Tensor dx = New(dy.rows, w.inputs);
+  if (!Quantized()) {
+    const Trans trans = shape_.weights_in_out ? Trans::kYes : Trans::kNo;
+    Gemm(trace_, dy, Trans::kNo, parameters_.Weight(w.weight), trans, dx);
+    const auto dw = parameters_.NextGradient(w.weight);
+    const Tensor& first = shape_.weights_in_out ? input.x : dy;
+    const Tensor& second = shape_.weights_in_out ? dy : input.x;
+    Gemm(trace_, first, Trans::kYes, second, Trans::kNo, dw.tensor, dw.accumulate);
+  } else {
+    const LinearQuantizers& q = *recipe_.linear;
+    const QuantizedTensor dy_rows = NewQuantized(trace_, q.dy_dgrad, dy.rows, dy.cols, Category::kActivations);
+    const QuantizedTensor dy_columns = NewQuantized(trace_, q.dy_wgrad, dy.cols, dy.rows, Category::kActivations);
+    const int64_t draw = (micro_step * spec_.layers + trace_.layer()) * kLinearLayers + static_cast<int64_t>(which);
+    Quantize(trace_, dy, &dy_rows, &dy_columns, DelayedOf(true, which, 0),
+             {static_cast<uint32_t>(kRoundingStreams + draw)});
+    Gemm(trace_, dy_rows, QuantizedWeight(which, q.w_dgrad, false), dx);
+    QuantizedTensor x_columns = input.columns;
+    if (!x_columns.codes.defined()) {
+      x_columns = NewQuantized(trace_, q.x_wgrad, w.inputs, dy.rows, Category::kActivations);
+      Quantize(trace_, input.x, nullptr, &x_columns, DelayedOf(false, which, kInput), {});
+    }
+    const auto dw = parameters_.NextGradient(w.weight);
+    const QuantizedTensor& first = shape_.weights_in_out ? x_columns : dy_columns;
+    const QuantizedTensor& second = shape_.weights_in_out ? dy_columns : x_columns;
+    Gemm(trace_, first, second, dw.tensor, dw.accumulate);
+  }
+  parameters_.GradientDone(w.weight);
+  if (w.bias >= 0) {
+    const auto db = parameters_.NextGradient(w.bias);
+    ColumnSum(trace_, dy, db.tensor, db.accumulate);
+    // A key bias adds the same to every score of a row, which softmax does not see: without rotation its gradient is
+    // zero, and what rounding makes of it would be as large as any to Adam, which divides by its size.
+    if (which == LinearLayer::kQkv && spec_.family != "llama") {
+      Fill(trace_, db.tensor.Cols(spec_.heads * spec_.head_dim, spec_.kv_heads * spec_.head_dim), 0);
+    }
+    parameters_.GradientDone(w.bias);
+  }
+  return dx;
+}
+
+void Linears::EndMicroStep() {
+  trace_.SetLayer(-1);
+  for (const DelayedScaling& state : delayed_) {
+    UpdateDelayedScales(trace_, state.history, state.scale, state.amax, state.format);
+  }
+}
+
+}  // namespace ridgeline
