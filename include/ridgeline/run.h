@@ -101,6 +101,12 @@ struct RunSpec {
   int64_t warmup_steps = 2;
   int64_t steps = 5;  // measured optimizer steps a repeat
   int64_t repeats = 1;
+
+  // Checkpoint files (docs/checkpoint-files.md): `checkpoint: {dir, every_steps, keep}` in JSON. How a run keeps its
+  // state is no part of what the run is: the point's id does not depend on these.
+  std::string checkpoint_dir;  // empty: none are written
+  int64_t checkpoint_every_steps = 100;
+  int64_t checkpoint_keep = 2;  // newest ones; older ones are removed
 };
 
 // Where a figure comes from.
@@ -133,9 +139,11 @@ struct FlopFigures {        // floating-point operations an optimizer step and r
 struct RunResult {
   std::string point_id;
   RunStatus status = RunStatus::kCrashed;
-  std::string message;                          // one sentence; empty where status is ok
-  std::string hint;                             // what to do about it
-  std::map<std::string, std::string> evidence;  // exit_code, signal, wanted_bytes, available_bytes, oom_kill, log_tail…
+  std::string message;  // one sentence; empty where status is ok
+  std::string hint;     // what to do about it
+  // exit_code, signal, wanted_bytes, available_bytes, oom_kill, log_tail…; of a run with checkpoint files
+  // resumed_from_step, checkpoint_dir, checkpoint_step, checkpoint_saves, checkpoint_save_ns, checkpoint_error.
+  std::map<std::string, std::string> evidence;
   Provenance provenance = Provenance::kMeasured;
   bool emulated = false;  // a low precision computed by quantize-dequantize
   std::string device;     // what the device says of itself

@@ -75,6 +75,7 @@ Job MakeJob(const Sweep& sweep, const PlanOptions& options, std::vector<JobPoint
   job.trainer = sweep.launch.trainer.empty() ? options.trainer : sweep.launch.trainer;
   job.cpus = sweep.launch.cpus;
   job.memory_limit_bytes = sweep.launch.memory_limit_bytes;
+  job.save_time_s = sweep.launch.save_time_s;
   job.points = std::move(points);
   return job;
 }
@@ -159,6 +160,9 @@ RunSpec MemoryRelevant(const RunSpec& spec) {
   key.warmup_steps = same.warmup_steps;
   key.steps = same.steps;
   key.repeats = same.repeats;
+  key.checkpoint_dir = same.checkpoint_dir;
+  key.checkpoint_every_steps = same.checkpoint_every_steps;
+  key.checkpoint_keep = same.checkpoint_keep;
   // Whether there is any decides which tensors there are, how much does not.
   key.dropout = spec.dropout > 0 ? 1 : 0;
   key.grad_clip = spec.grad_clip > 0 ? 1 : 0;

@@ -61,6 +61,21 @@ const Field kFields[] = {
     {"weight_decay", &RunSpec::weight_decay, "weight decay, on every parameter (default 0.1; stack 0)", "", 0, 1e3},
 };
 
+// Sorted by name.
+const Field kSettings[] = {
+    {"checkpoint.dir", &RunSpec::checkpoint_dir,
+     "folder for checkpoint files; a run that finds some there continues from the newest (default none)", "", 0, 0},
+    {"checkpoint.every_steps", &RunSpec::checkpoint_every_steps,
+     "steps from one checkpoint file to the next; the last step has one too (default 100)", "", 1, 1e9},
+    {"checkpoint.keep", &RunSpec::checkpoint_keep, "newest checkpoint files that are kept (default 2)", "", 1, 1e6},
+};
+
+const Field* Find(std::span<const Field> table, std::string_view name) {
+  const auto it = std::lower_bound(table.begin(), table.end(), name,
+                                   [](const Field& field, std::string_view n) { return field.name < n; });
+  return it != table.end() && it->name == name ? &*it : nullptr;
+}
+
 }  // namespace
 
 std::string_view Field::type() const {
@@ -69,17 +84,18 @@ std::string_view Field::type() const {
 }
 
 std::span<const Field> Fields() { return kFields; }
+std::span<const Field> Settings() { return kSettings; }
 
 const Field* FindField(std::string_view name) {
-  const auto it = std::lower_bound(std::begin(kFields), std::end(kFields), name,
-                                   [](const Field& field, std::string_view n) { return field.name < n; });
-  return it != std::end(kFields) && it->name == name ? &*it : nullptr;
+  const Field* field = Find(kFields, name);
+  return field != nullptr ? field : Find(kSettings, name);
 }
 
 const std::vector<std::string>& SettableNames() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
     for (const Field& field : kFields) result.emplace_back(field.name);
+    for (const Field& setting : kSettings) result.emplace_back(setting.name);
     return result;
   }();
   return names;

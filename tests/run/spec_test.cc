@@ -143,6 +143,41 @@ TEST(Spec, TheIdOfAKnownPointNeverChanges) {
   EXPECT_EQ(PointId(spec), Hex(Hash(EncodeSpec(spec))));
 }
 
+TEST(Spec, ASettingIsNoPartOfThePoint) {
+  const RunSpec plain = Good({{"model", "llama-10m"}});
+  const RunSpec saving =
+      Good({{"model", "llama-10m"}, {"checkpoint", {{"dir", "/ck"}, {"every_steps", 7}, {"keep", 3}}}});
+  EXPECT_EQ(saving.checkpoint_dir, "/ck");
+  EXPECT_EQ(saving.checkpoint_every_steps, 7);
+  EXPECT_EQ(saving.checkpoint_keep, 3);
+  EXPECT_EQ(PointId(saving), PointId(plain));
+  EXPECT_EQ(EncodePoint(saving), EncodeSpec(plain));
+  EXPECT_EQ(EncodePoint(plain), EncodeSpec(plain));
+}
+
+TEST(Spec, SettingsAreEncodedInTheirSortedPlaceAndDecoded) {
+  const RunSpec saving = Good({{"model", "llama-10m"}, {"checkpoint", {{"dir", "ck"}, {"every_steps", 7}}}});
+  const std::string text = EncodeSpec(saving);
+  EXPECT_THAT(text, HasSubstr(R"("beta2":0.95,"checkpoint":{"dir":"ck","every_steps":7,"keep":2},"checkpointing")"));
+  EXPECT_EQ(EncodeSpec(DecodeSpec(ParseJson(text, "spec"), "spec")), text);
+  const RunSpec no_dir = Good({{"model", "llama-10m"}, {"checkpoint", {{"keep", 9}}}});
+  EXPECT_EQ(DecodeSpec(ParseJson(EncodeSpec(no_dir), "spec"), "spec").checkpoint_keep, 9);
+}
+
+TEST(Spec, WrongSettingsAreRefused) {
+  const auto refusal = [](const Json& checkpoint, const char* communicator = "self") {
+    std::vector<Problem> problems;
+    BuildSpec({{"model", "llama-10m"}, {"communicator", communicator}, {"checkpoint", checkpoint}}, problems);
+    return problems.empty() ? "" : problems.front().message;
+  };
+  EXPECT_THAT(refusal("full"), HasSubstr("a mapping of dir, every_steps and keep"));
+  EXPECT_THAT(refusal({{"dri", "x"}}), HasSubstr("did you mean 'checkpoint.dir'?"));
+  EXPECT_THAT(refusal({{"every_steps", 0}}), HasSubstr("checkpoint.every_steps is 0, and must be between 1 and"));
+  EXPECT_THAT(refusal({{"keep", 0}}), HasSubstr("checkpoint.keep is 0"));
+  EXPECT_THAT(refusal({{"dir", 5}}), HasSubstr("checkpoint.dir must be a text"));
+  EXPECT_THAT(refusal({{"dir", "x"}}, "virtual"), HasSubstr("virtual rank"));
+}
+
 TEST(Spec, DecodesWhatItEncodes) {
   const std::vector<Json> specs = {
       {{"model", "llama-32b"}},
