@@ -2,6 +2,7 @@
 //
 // A trainer is started as `TRAINER --spec run.json --result result.json`. It reads the RunSpec, trains, writes the
 // RunResult to a temporary name, renames it to the name it was given, and exits with one of TrainerExit.
+// On SIGTERM or SIGUSR1 it may save its state, to be started again with the same RunSpec, and say `preempted`.
 // Both documents carry `version`; a reader refuses a version it does not know. Units stand in the names.
 #pragma once
 

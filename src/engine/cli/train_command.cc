@@ -1,9 +1,11 @@
 #include "engine/cli/train_command.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -17,6 +19,7 @@
 #include "engine/train/trainer.h"
 #include "engine/train/verify.h"
 #include "run/result.h"
+#include "run/sagemaker.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -46,6 +49,22 @@ class ProgressLine {
  private:
   int fd_ = -1;
 };
+
+// A signal handler can reach nothing but what is global.
+volatile std::sig_atomic_t told_to_leave = 0;
+
+extern "C" void RememberToLeave(int /*signal*/) { told_to_leave = 1; }
+
+// SIGTERM is how schedulers take a node back; SIGUSR1 is how some warn of it. SIGINT ends us at once, as ever.
+void ListenForLeave() {
+  struct sigaction action {};
+  action.sa_handler = RememberToLeave;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGTERM, SIGUSR1}) ::sigaction(signal, &action, nullptr);
+  // A file that may not grow further is a full disk, which we survive.
+  ::signal(SIGXFSZ, SIG_IGN);
+}
 
 double MiB(int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
 
@@ -121,14 +140,19 @@ int RunTrainCommand(int argc, const char* const* argv) {
   const auto command = ParseTrainCommand(argc, argv);
   if (!command) return 0;
   if (!command->verify_case.empty()) return RunVerify(*command);
-  const RunSpec spec =
+  ListenForLeave();
+  RunSpec spec =
       command->spec ? *command->spec : DecodeSpec(ReadJsonFile(command->spec_file), command->spec_file.string());
+  UseSageMakerCheckpointDir(command->spec ? "" : PointId(spec), spec);
 
   if (command->fsdp) PrintFsdpHeader(spec);
   const ProgressLine progress;
   TrainOptions options;
   options.command_line.assign(argv, argv + argc);
   options.profile = command->profile;
+  options.resume = command->resume;
+  options.told_to_leave = [] { return told_to_leave != 0; };
+  options.on_note = [](const std::string& text) { fmt::print(stderr, "ridgeline-train: {}\n", text); };
   options.on_step = [&](const StepReport& report) {
     progress.Write(report);
     if (!command->fsdp) {

@@ -1,6 +1,7 @@
 // The step program: forward, backward and optimizer of one step, recorded on the meta device.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "engine/device/layout.h"
@@ -13,6 +14,11 @@
 
 namespace ridgeline {
 
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
 struct StepProgram {
   RunSpec spec;
   ModelShape shape;
@@ -20,6 +26,9 @@ struct StepProgram {
   StepTensors tensors;
   Tensor grad_norm;  // (1, 1) fp32; undefined where gradients are not clipped
   std::vector<ParameterState> states;
+  // Persistent tensors besides the parameters' that one step leaves for the next (a loss scale, say): checkpoint files
+  // keep them under these names.
+  std::vector<NamedTensor> other_state;
   Layout layout;
 
   int64_t tokens_per_micro_step() const { return spec.batch_size * spec.seq_length; }
