@@ -43,6 +43,9 @@ Verdict OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
               fmt::format("held {} of memory, and its limit is {}", FormatBytes(watched.rss_bytes),
                           FormatBytes(job.memory_limit_bytes)),
               "raise the memory limit, use more activation checkpointing, or a smaller batch"};
+    case StopReason::kPreempted:
+      return {RunStatus::kPreempted, fmt::format("told to leave; the trainer ended with {}", Describe(watched.status)),
+              "run again it continues from its newest checkpoint files, where it has some"};
     default:
       return {RunStatus::kCancelled, "cancelled while it ran", ""};
   }
@@ -67,7 +70,11 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   const std::string problem = WhyNotBelieved(point, end);
   const bool stopped = watched.stopped != StopReason::kNone;
   RunResult result;
-  if (problem.empty() && (!stopped || end.own->status == RunStatus::kOk)) {
+  const auto agrees = [&](RunStatus own) {
+    return !stopped || own == RunStatus::kOk ||
+           (watched.stopped == StopReason::kPreempted && own == RunStatus::kPreempted);
+  };
+  if (problem.empty() && agrees(end.own->status)) {
     result = *end.own;
     if (result.status != RunStatus::kOk && result.message.empty()) {
       result.message = fmt::format("the trainer says '{}', and not why", StatusName(result.status));

@@ -20,7 +20,8 @@ struct PointEnd {
 };
 
 // The trainer's result is believed where it is of this point and says one of the ends a trainer can have; `ok` also
-// needs exit code 0. When we ended the trainer, our reason is the end, unless it had finished well at that moment.
+// needs exit code 0. When we ended the trainer, our reason is the end, unless it had finished well at that moment, or
+// was told to leave and says how it did.
 // The evidence always has exit_code or signal, and for every end but ok the log's tail.
 RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end);
 

@@ -26,6 +26,7 @@
 #include "launch/watch.h"
 #include "plan/job.h"
 #include "run/result.h"
+#include "run/sagemaker.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -34,29 +35,51 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLogTailBytes = 4096;
 
-// SIGTERM, SIGINT and SIGHUP, blocked and made something to poll. They stay pending: once told, always told.
-class StopSignals {
+// SIGTERM, SIGUSR1, SIGINT and SIGHUP, blocked and made something to poll. Once told, always told.
+class StopSignals final : public StopWatcher {
  public:
-  StopSignals() {
+  explicit StopSignals(fs::path cancel_file) : cancel_file_(std::move(cancel_file)) {
     sigset_t signals;
     sigemptyset(&signals);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+    for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) sigaddset(&signals, signal);
     ::sigprocmask(SIG_BLOCK, &signals, nullptr);
-    fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC);
+    fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd_ < 0) ThrowErrno("cannot watch for signals");
   }
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
-  ~StopSignals() { ::close(fd_); }
+  ~StopSignals() override { ::close(fd_); }
 
-  int fd() const { return fd_; }
-  bool Told() const {
-    pollfd watched{fd_, POLLIN, 0};
-    return ::poll(&watched, 1, 0) > 0;
+  // A point that can be continued is worth saving when the node is taken away; any other may as well be cancelled.
+  void SetContinuable(bool continuable) { continuable_ = continuable; }
+
+  int fd() const override { return fd_; }
+
+  StopReason Reason() override {
+    signalfd_siginfo info{};
+    while (::read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      told_ = true;
+      warned_ = warned_ || info.ssi_signo == SIGUSR1;
+      terminated_ = terminated_ || info.ssi_signo == SIGTERM;
+      interrupted_ = interrupted_ || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP;
+    }
+    if (!told_) return StopReason::kNone;
+    // A scheduler says SIGTERM both when it takes the node away and when a person cancels the job; who cancels leaves a
+    // file.
+    std::error_code ec;
+    const bool cancelled = interrupted_ || (terminated_ && fs::exists(cancel_file_, ec));
+    const bool preempted = warned_ || (terminated_ && continuable_);
+    return preempted && !cancelled ? StopReason::kPreempted : StopReason::kTold;
   }
 
  private:
+  fs::path cancel_file_;
   int fd_ = -1;
+  bool continuable_ = false;
+  bool told_ = false;
+  bool warned_ = false;
+  bool terminated_ = false;
+  bool interrupted_ = false;
 };
 
 // A launcher's locks come to us open across exec; a trainer must not carry them on.
@@ -132,16 +155,24 @@ std::optional<RunResult> ReadResult(const fs::path& path, std::string& problem) 
 class JobRunner {
  public:
   JobRunner(const Job& job, const ExecOptions& options)
-      : job_(job), options_(options), cores_(CoresFor(job.cpus)), oom_kills_(KernelOomKills()) {}
+      : job_(job),
+        options_(options),
+        stop_(CancelFile(job.job_dir)),
+        cores_(CoresFor(job.cpus)),
+        oom_kills_(KernelOomKills()) {}
 
-  bool Told() const { return stop_.Told(); }
+  bool Told() { return stop_.Reason() != StopReason::kNone; }
 
   RunResult RunPoint(const JobPoint& point) {
     const fs::path dir = PointDir(job_.job_dir, point.id);
     MakeDirs(dir);
     // What an earlier attempt left must not be taken for this one's.
     for (const char* stale : {"result.json", "log.txt", "progress"}) Remove(dir / stale);
-    WriteSpec(dir / "spec.json", point.spec);
+    RunSpec spec = point.spec;
+    if (!spec.checkpoint_dir.empty()) spec.checkpoint_dir = dir / spec.checkpoint_dir;
+    UseSageMakerCheckpointDir(point.id, spec);
+    WriteSpec(dir / "spec.json", spec);
+    stop_.SetContinuable(!spec.checkpoint_dir.empty());
 
     const int64_t started_unix_ns = clock_.UnixNs();
     RunResult result;
@@ -179,8 +210,10 @@ class JobRunner {
     // Where memory runs out despite every limit, the kernel should choose the trainer.
     std::ofstream("/proc/" + std::to_string(child.pid()) + "/oom_score_adj") << 1000;
     PointEnd end;
-    end.watched = Watch(child, {point.time_limit_s * 1'000'000'000, job_.memory_limit_bytes, options_.grace_ns},
-                        stop_.fd(), clock_);
+    end.watched = Watch(child,
+                        {point.time_limit_s * 1'000'000'000, job_.memory_limit_bytes, options_.grace_ns,
+                         job_.save_time_s * 1'000'000'000},
+                        stop_, clock_);
     EndAllChildren();
     if (end.watched.status.signal == SIGKILL) {
       const int64_t kills = KernelOomKills();

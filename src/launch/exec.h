@@ -6,7 +6,13 @@
 // is ended with it.
 //
 // A point whose result is there and whole is skipped, unless that result says it was interrupted (cancelled,
-// preempted): running a job again, after kill -9 at any moment, runs only what misses.
+// preempted): running a job again, after kill -9 at any moment, runs only what misses. A point that has checkpoint
+// files continues from them.
+//
+// SIGUSR1, and SIGTERM where the running point has a checkpoint.dir, mean that the node is taken away: the trainer gets
+// SIGTERM and the job's save_time_s, and the point is `preempted`. SIGINT, SIGHUP, SIGTERM elsewhere, and SIGTERM while
+// the job's cancel file is there, mean that a person wants it to end now: the trainer gets SIGINT and the grace time,
+// and the point is `cancelled`.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +25,14 @@
 namespace ridgeline {
 
 struct ExecOptions {
-  int64_t grace_ns = 10'000'000'000;                       // between SIGTERM and SIGKILL
+  int64_t grace_ns = 10'000'000'000;                       // between SIGINT or SIGTERM and SIGKILL
   std::function<void(const RunResult& result)> on_result;  // after each point's result is written
 };
 
 struct ExecSummary {
   int64_t ran = 0;
   int64_t skipped = 0;   // had a result
-  bool stopped = false;  // SIGTERM, SIGINT or SIGHUP came: the running point is `cancelled`, later ones have no result
+  bool stopped = false;  // told to: the running point is `cancelled` or `preempted`, later ones have no result
 };
 
 // Owns this process from here on: blocks those signals, becomes the reaper of orphaned descendants, and ends every

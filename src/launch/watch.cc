@@ -87,10 +87,10 @@ int64_t NextLookNs(int64_t headroom_bytes) {
   return std::clamp(soonest, kMinLookNs, kMaxLookNs);
 }
 
-Watched Watch(Child& child, const WatchLimits& limits, int stop_fd, const Clock& clock) {
+Watched Watch(Child& child, const WatchLimits& limits, StopWatcher& stop, const Clock& clock) {
   const PidFd pid_fd(child.pid());
   Watched watched;
-  const int64_t end_ns = limits.time_ns > 0 ? clock.MonotonicNs() + limits.time_ns : kForeverNs;
+  int64_t end_ns = limits.time_ns > 0 ? clock.MonotonicNs() + limits.time_ns : kForeverNs;
   for (;;) {
     int64_t wait_ns = end_ns == kForeverNs ? kForeverNs : end_ns - clock.MonotonicNs();
     if (limits.memory_bytes > 0) {
@@ -102,19 +102,25 @@ Watched Watch(Child& child, const WatchLimits& limits, int stop_fd, const Clock&
       }
       wait_ns = std::min(wait_ns, NextLookNs(limits.memory_bytes - rss_bytes));
     }
-    const Ready ready = WaitAtMost(wait_ns, pid_fd.get(), stop_fd);
+    const Ready ready = WaitAtMost(wait_ns, pid_fd.get(), stop.fd());
     if (ready.ended) break;
-    if (ready.told) {
-      watched.stopped = StopReason::kTold;
+    const StopReason told = ready.told ? stop.Reason() : StopReason::kNone;
+    if (told == StopReason::kTold) {
+      watched.stopped = told;
       break;
     }
+    if (told == StopReason::kPreempted && watched.stopped != told) {
+      watched.stopped = told;
+      child.SignalGroup(SIGTERM);
+      end_ns = std::min(end_ns, clock.MonotonicNs() + limits.save_ns);
+    }
     if (clock.MonotonicNs() >= end_ns) {
-      watched.stopped = StopReason::kTimeLimit;
+      if (watched.stopped == StopReason::kNone) watched.stopped = StopReason::kTimeLimit;
       break;
     }
   }
   if (watched.stopped == StopReason::kTimeLimit || watched.stopped == StopReason::kTold) {
-    child.SignalGroup(SIGTERM);
+    child.SignalGroup(watched.stopped == StopReason::kTold ? SIGINT : SIGTERM);
     WaitAtMost(limits.grace_ns, pid_fd.get(), -1);
   }
   // Not yet reaped, so the group's number is still its own: this ends the trainer, or what it left behind.

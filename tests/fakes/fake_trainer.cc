@@ -110,6 +110,8 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
       Write(g_result, g_text);
       ::_exit(g_text.find("preempted") == std::string::npos ? 0 : 13);
     });
+    std::puts("ready");
+    std::fflush(stdout);
     SleepForever();
   }
   if (mode == "eat") {  // memory that is really used, until it ends us

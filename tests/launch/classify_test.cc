@@ -130,6 +130,23 @@ TEST_F(Classified, WhenWeEndedItOurReasonIsTheEnd) {
   EXPECT_EQ(Result().evidence.at("rss_bytes"), "4100000000");
 }
 
+TEST_F(Classified, ToldToLeaveATrainerSaysHowItDid) {
+  end_.watched.stopped = StopReason::kPreempted;
+  Wrote(RunStatus::kPreempted);
+  end_.own->message = "told to leave after step 3 of 9";
+  end_.watched.status.exit_code = 13;
+  EXPECT_EQ(Result().status, RunStatus::kPreempted);
+  EXPECT_EQ(Result().message, "told to leave after step 3 of 9");
+  EXPECT_EQ(Result().loss, std::vector<double>{1.5});
+  Wrote(RunStatus::kCrashed);  // one that took the signal for a crash
+  EXPECT_EQ(Result().status, RunStatus::kPreempted);
+  EXPECT_EQ(Result().evidence.at("result_status"), "crashed");
+  end_.own.reset();  // one that just ended
+  end_.watched.status = {0, SIGTERM, 0};
+  EXPECT_EQ(Result().status, RunStatus::kPreempted);
+  EXPECT_THAT(Result().message, HasSubstr("signal 15"));
+}
+
 TEST_F(Classified, APointThatFinishedAsItWasStoppedHasFinished) {
   Wrote(RunStatus::kOk);
   end_.watched.status.signal = SIGTERM;
