@@ -75,7 +75,11 @@ struct FillOp {
 template <bool kSplit>
 class RandomBlocks {
  public:
-  RandomBlocks(const StepInputs& inputs, uint32_t stream) : stream_(stream), step_(static_cast<uint32_t>(inputs.step)) {
+  RandomBlocks(const StepInputs& inputs, uint32_t stream, int64_t first)
+      : base_(first - first % 4),
+        shift_(static_cast<size_t>(first % 4)),
+        stream_(stream),
+        step_(static_cast<uint32_t>(inputs.step)) {
     uint32_t key0 = static_cast<uint32_t>(inputs.seed);
     uint32_t key1 = static_cast<uint32_t>(inputs.seed >> 32);
     for (auto& key : keys_) {
@@ -89,9 +93,33 @@ class RandomBlocks {
   struct Bits {
     VU a, b;
   };
-  // Of elements [i, i + kBlock); i is a multiple of 4. Counters lie in the lower halves of 64-bit lanes, four elements
-  // each: what is in the upper halves meanwhile does not matter.
+  // Of elements [i, i + kBlock) from the first on; i is a multiple of 4.
   HWY_INLINE Bits operator()(int64_t i) const {
+    const DU d;
+    const Bits bits = EvenAndOdd(base_ + i);
+    if constexpr (kSplit) {
+      if (HWY_LIKELY(shift_ == 0)) return bits;
+    }
+    alignas(64) uint32_t linear[2 * kBlock];
+    hn::StoreInterleaved2(bits.a, bits.b, d, linear);
+    if (HWY_UNLIKELY(shift_ != 0)) {  // across two blocks of the generator's
+      const Bits next = EvenAndOdd(base_ + i + kBlock);
+      hn::StoreInterleaved2(next.a, next.b, d, linear + kBlock);
+    }
+    const uint32_t* from = linear + shift_;
+    if constexpr (kSplit) {
+      Bits shifted;
+      hn::LoadInterleaved2(d, from, shifted.a, shifted.b);
+      return shifted;
+    } else {
+      return {hn::LoadU(d, from), hn::LoadU(d, from + kLanes)};
+    }
+  }
+
+ private:
+  // Counters lie in the lower halves of 64-bit lanes, four elements each: what is in the upper halves meanwhile does
+  // not matter.
+  HWY_INLINE Bits EvenAndOdd(int64_t i) const {
     const hn::Repartition<uint64_t, DU> d64;
     const DU d;
     // Not Iota from `i`: it would go through memory, and wait there for the stores before.
@@ -112,13 +140,11 @@ class RandomBlocks {
     }
     const VU even = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(hn::BitCast(d64, c2))), c0);
     const VU odd = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(hn::BitCast(d64, c3))), c1);
-    if constexpr (kSplit) return {even, odd};
-    alignas(64) uint32_t linear[kBlock];
-    hn::StoreInterleaved2(even, odd, d, linear);
-    return {hn::Load(d, linear), hn::Load(d, linear + kLanes)};
+    return {even, odd};
   }
 
- private:
+  int64_t base_;  // where the stream begins for us, and how far in a group of four
+  size_t shift_;
   uint32_t keys_[kPhiloxRounds][2];
   uint32_t stream_;
   uint32_t step_;
@@ -158,7 +184,7 @@ struct UniformOp {
 template <bool kSplit>
 DropoutOp<kSplit> MakeDropout(const OpCall& call, const CpuRun& run) {
   const auto& attrs = call.attrs<DropoutAttrs>();
-  return {{run.inputs, attrs.stream}, DropoutThreshold(attrs.p), static_cast<float>(1 / (1 - attrs.p))};
+  return {{run.inputs, attrs.stream, attrs.first}, DropoutThreshold(attrs.p), static_cast<float>(1 / (1 - attrs.p))};
 }
 
 void GeluCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
@@ -188,10 +214,10 @@ void FillCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
   WithType(call.args[0].dtype, [&](auto t) { Map<decltype(t)>(run, op, call.args[0]); });
 }
 void FillUniformCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const uint32_t stream = call.attrs<StreamAttrs>().stream;
+  const auto& attrs = call.attrs<StreamAttrs>();
   WithType(call.args[0].dtype, [&](auto t) {
     using T = decltype(t);
-    Map<T>(run, UniformOp<T>{{run.inputs, stream}}, call.args[0]);
+    Map<T>(run, UniformOp<T>{{run.inputs, attrs.stream, attrs.first}}, call.args[0]);
   });
 }
 
