@@ -92,10 +92,11 @@ struct RunSpec {
   int64_t seed = 1234;
 
   // Parallelism and device.
-  int64_t ranks = 1;                  // data-parallel ranks
-  std::string shard = "none";         // none | full (FSDP)
-  std::string communicator = "self";  // self (one rank) | virtual (rank 0 of `ranks`, moves no bytes)
-  std::string device = "cpu";         // cpu | meta (plan only)
+  int64_t ranks = 1;           // data-parallel ranks
+  std::string shard = "none";  // none | optimizer (ZeRO-1) | full (FSDP)
+  // self (one rank) | gloo (processes) | virtual (rank 0 of `ranks`, moves no bytes); empty: self or gloo, by `ranks`
+  std::string communicator;
+  std::string device = "cpu";  // cpu | meta (plan only)
 
   // Measurement.
   int64_t warmup_steps = 2;
@@ -124,6 +125,13 @@ struct MemoryFigures {
   int64_t rss_peak_bytes = 0;                  // peak resident set of the process; 0 where nothing was run
 };
 
+// What one of several ranks took.
+struct RankFigures {
+  std::string host;
+  int64_t planned_peak_bytes = 0;
+  int64_t rss_peak_bytes = 0;
+};
+
 struct FlopFigures {        // floating-point operations an optimizer step and rank; recomputation excluded from model_*
   double model_causal = 0;  // attention counted where the causal mask leaves work
   double model_non_causal = 0;  // attention counted over the full s x s square
@@ -144,9 +152,10 @@ struct RunResult {
   int64_t tokens_per_step = 0;  // over all ranks
   Throughput throughput;
   StepTimes step_ns;
-  std::vector<double> loss;       // one an optimizer step
-  std::vector<double> grad_norm;  // the same; empty where it was not computed
-  MemoryFigures memory;
+  std::vector<double> loss;        // one an optimizer step
+  std::vector<double> grad_norm;   // the same; empty where it was not computed
+  MemoryFigures memory;            // of rank 0; rss_peak_bytes is the largest of all ranks
+  std::vector<RankFigures> ranks;  // in rank order; empty where there is one process
   FlopFigures flops;
   int64_t started_unix_ns = 0;
   int64_t ended_unix_ns = 0;

@@ -18,8 +18,10 @@ const Field kFields[] = {
      "activation checkpointing: none, selective (norms and MLP activations are recomputed), full (a layer keeps its "
      "input) or full/K (every K layers keep one input) (default none)",
      "", 0, 0},
-    {"communicator", &RunSpec::communicator, "self (one rank) or virtual (be rank 0 of `ranks`, move no bytes)",
-     "self|virtual", 0, 0},
+    {"communicator", &RunSpec::communicator,
+     "self (one rank), gloo (ranks are processes) or virtual (be rank 0 of `ranks`, move no bytes) (default self for "
+     "one rank, else gloo)",
+     "self|gloo|virtual", 0, 0},
     {"data", &RunSpec::data, "synthetic, or the path of a text file that is read as bytes (default synthetic)", "", 0,
      0},
     {"device", &RunSpec::device, "cpu, or meta: trace and plan, run nothing (default cpu)", "cpu|meta", 0, 0},
@@ -50,8 +52,11 @@ const Field kFields[] = {
      0},
     {"seed", &RunSpec::seed, "seed of weights, data and dropout (default 1234)", "", 0, kBig},
     {"seq_length", &RunSpec::seq_length, "tokens a sequence (default 512)", "", 1, 1 << 26},
-    {"shard", &RunSpec::shard, "none, or full: parameters, gradients and moments split over the ranks (FSDP)",
-     "none|full", 0, 0},
+    {"shard", &RunSpec::shard,
+     "what is split over the ranks: none, optimizer (moments and master weights: ZeRO-1) or full (weights and "
+     "gradients "
+     "too: FSDP) (default none)",
+     "none|optimizer|full", 0, 0},
     {"state_precision", &RunSpec::state_precision,
      "master weights, gradients and moments (default fp32; stack: as precision)", "fp32|bf16", 0, 0},
     {"steps", &RunSpec::steps, "measured optimizer steps a repeat (default 5)", "", 1, 1e9},

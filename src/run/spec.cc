@@ -169,6 +169,8 @@ void Canonicalize(RunSpec& spec) {
   if (spec.head_dim == 0 && spec.heads > 0 && spec.hidden % spec.heads == 0) spec.head_dim = spec.hidden / spec.heads;
   if (spec.state_precision.empty()) spec.state_precision = spec.family == "stack" ? spec.precision : "fp32";
   if (spec.checkpointing == "full/1") spec.checkpointing = "full";
+  if (spec.communicator.empty()) spec.communicator = spec.ranks > 1 ? "gloo" : "self";
+  if (spec.communicator == "gloo" && spec.ranks == 1) spec.communicator = "self";  // nobody else is there
   const Preset* preset = PresetOfShape(spec);
   spec.model =
       preset != nullptr ? std::string(preset->name) : fmt::format("{}-{}x{}", spec.family, spec.layers, spec.hidden);
@@ -239,7 +241,7 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
   if (s.precision == "fp32" && s.state_precision != "fp32")
     add("state_precision", "state_precision must be fp32 when precision is fp32");
   if (s.communicator == "self" && s.ranks != 1 && s.device != "meta") {
-    add("ranks", fmt::format("{} ranks need communicator: virtual (or device: meta)", s.ranks));
+    add("ranks", fmt::format("{} ranks need communicator: gloo or virtual (or device: meta)", s.ranks));
   }
   if (s.learning_rate_min > s.learning_rate) add("learning_rate_min", "learning_rate_min is above learning_rate");
   return problems;

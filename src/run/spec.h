@@ -27,7 +27,7 @@ std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& 
 // canonical and checked. Problems are appended; the spec is meaningful only where none were.
 RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems);
 
-// Fills in what depends on other fields (kv_heads, head_dim, state_precision, model). Idempotent.
+// Fills in what depends on other fields (kv_heads, head_dim, state_precision, communicator, model). Idempotent.
 void Canonicalize(RunSpec& spec);
 
 // What a canonical spec can't be: an impossible shape, a combination nothing can run.

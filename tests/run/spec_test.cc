@@ -221,13 +221,20 @@ TEST(Spec, ImpossibleShapesAreFound) {
 }
 
 TEST(Spec, CombinationsThatNothingCanRunAreFound) {
-  EXPECT_EQ(Only(With(Tiny(), "ranks", 8)).field, "ranks");
+  EXPECT_EQ(Only(With(With(Tiny(), "ranks", 8), "communicator", "self")).field, "ranks");
   EXPECT_EQ(Good(With(With(Tiny(), "ranks", 8), "communicator", "virtual")).ranks, 8);
   EXPECT_EQ(Good(With(With(Tiny(), "ranks", 8), "device", "meta")).ranks, 8);
   EXPECT_EQ(Only(With(With(Tiny(), "precision", "fp32"), "state_precision", "bf16")).field, "state_precision");
   EXPECT_EQ(Only(With(Tiny(), "learning_rate_min", 1)).field, "learning_rate_min");
   EXPECT_EQ(Only({{"model", "llama-10m"}, {"family", "gpt"}}).field, "family");
   EXPECT_EQ(Only({{"model", "llama-11m"}}).message, "unknown model 'llama-11m', did you mean 'llama-10m'?");
+}
+
+TEST(Spec, SeveralRanksAreProcessesUnlessOtherwiseSaid) {
+  EXPECT_EQ(Good(Tiny()).communicator, "self");
+  EXPECT_EQ(Good(With(Tiny(), "ranks", 8)).communicator, "gloo");
+  EXPECT_EQ(Good(With(With(Tiny(), "ranks", 8), "communicator", "virtual")).communicator, "virtual");
+  EXPECT_EQ(PointId(Good(With(Tiny(), "communicator", "gloo"))), PointId(Good(Tiny())));
 }
 
 TEST(Spec, CheckpointingPolicies) {

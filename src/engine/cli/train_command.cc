@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/cli/train_flags.h"
+#include "engine/comm/rank_environment.h"
 #include "engine/train/trainer.h"
 #include "engine/train/verify.h"
 #include "run/result.h"
@@ -124,12 +125,14 @@ int RunTrainCommand(int argc, const char* const* argv) {
   const RunSpec spec =
       command->spec ? *command->spec : DecodeSpec(ReadJsonFile(command->spec_file), command->spec_file.string());
 
-  if (command->fsdp) PrintFsdpHeader(spec);
+  const bool first = IsFirstRank();  // of several, one speaks for all
+  if (command->fsdp && first) PrintFsdpHeader(spec);
   const ProgressLine progress;
   TrainOptions options;
   options.command_line.assign(argv, argv + argc);
   options.profile = command->profile;
   options.on_step = [&](const StepReport& report) {
+    if (!first) return;
     progress.Write(report);
     if (!command->fsdp) {
       fmt::print("step {}/{}  loss {:.4f}  {:.1f} tokens/s  {}\n", report.step, report.total, report.loss,
@@ -139,12 +142,14 @@ int RunTrainCommand(int argc, const char* const* argv) {
   };
   const TrainOutcome outcome = Train(spec, options);
   const RunResult& result = outcome.result;
-  if (!command->result_file.empty()) WriteFileAtomic(command->result_file, DumpJson(EncodeResult(result)) + "\n");
+  if (!command->result_file.empty() && first)
+    WriteFileAtomic(command->result_file, DumpJson(EncodeResult(result)) + "\n");
   if (result.status != RunStatus::kOk) {
     fmt::print(stderr, "ridgeline-train: {}: {}\n", StatusName(result.status), result.message);
     if (!result.hint.empty()) fmt::print(stderr, "  {}\n", result.hint);
     return static_cast<int>(ExitCodeOf(result.status));
   }
+  if (!first) return 0;
   if (command->fsdp) {
     PrintFsdpResult(result);
   } else {

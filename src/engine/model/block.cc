@@ -1,7 +1,6 @@
 #include "engine/model/block.h"
 
 #include "engine/ops/attention.h"
-#include "engine/ops/elementwise.h"
 #include "engine/ops/gemm.h"
 #include "engine/ops/norm.h"
 
@@ -10,22 +9,23 @@ namespace {
 
 AttentionShape AttentionOf(const RunSpec& s) { return {s.batch_size, s.seq_length, s.heads, s.kv_heads, s.head_dim}; }
 
-// Two dropouts a layer and micro-step; stream 0 is the model's input.
-RandomStream DropoutStream(const RunSpec& spec, int64_t layer, int64_t micro_step, int64_t which) {
-  return {static_cast<uint32_t>(1 + 2 * (micro_step * spec.layers + layer) + which)};
-}
-
 }  // namespace
 
 Block::Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
-             const Recipe& recipe, Tensor rope_table)
+             const Recipe& recipe, Tensor rope_table, int64_t rank)
     : trace_(trace),
       parameters_(parameters),
       shape_(shape),
       spec_(spec),
       compute_(recipe.compute),
       rope_table_(rope_table),
-      tokens_(spec.batch_size * spec.seq_length) {}
+      tokens_(spec.batch_size * spec.seq_length),
+      rank_(rank) {}
+
+// Two dropouts a layer and micro-step; stream 0 is the model's input.
+RandomStream Block::DropoutStream(int64_t layer, int64_t micro_step, int64_t which) const {
+  return {static_cast<uint32_t>(1 + 2 * (micro_step * spec_.layers + layer) + which), rank_ * tokens_ * spec_.hidden};
+}
 
 Tensor Block::Query(Tensor qkv) const { return qkv.Cols(0, spec_.heads * spec_.head_dim); }
 Tensor Block::Key(Tensor qkv) const { return qkv.Cols(spec_.heads * spec_.head_dim, spec_.kv_heads * spec_.head_dim); }
@@ -124,14 +124,14 @@ Tensor Block::Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& s
   AttentionForward(trace_, Query(saved.qkv), Key(saved.qkv), Value(saved.qkv), saved.attention_out, saved.lse,
                    AttentionOf(spec_));
   saved.x_mid = Linear(p.out, p.out_bias, saved.attention_out, spec_.hidden);
-  DropoutAdd(trace_, saved.x_mid, x, saved.x_mid, spec_.dropout, DropoutStream(spec_, layer, micro_step, 0));
+  DropoutAdd(trace_, saved.x_mid, x, saved.x_mid, spec_.dropout, DropoutStream(layer, micro_step, 0));
 
   saved.norm2_out = Norm({p.norm2, p.norm2_bias}, saved.x_mid, saved.norm2_mean, saved.norm2_rstd);
   saved.up = Linear(p.up, p.up_bias, saved.norm2_out, spec_.family == "llama" ? 2 * spec_.ffn : spec_.ffn);
   saved.act = Activation(saved.up);
   if (!want_output) return {};
   const Tensor y = Linear(p.down, p.down_bias, saved.act, spec_.hidden);
-  DropoutAdd(trace_, y, saved.x_mid, y, spec_.dropout, DropoutStream(spec_, layer, micro_step, 1));
+  DropoutAdd(trace_, y, saved.x_mid, y, spec_.dropout, DropoutStream(layer, micro_step, 1));
   return y;
 }
 
@@ -141,7 +141,7 @@ void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d)
   const auto dropped = [&](int64_t which) {  // the gradient of the branch that dropout fed into the residual
     if (spec_.dropout == 0) return d;
     const Tensor branch = New(tokens_, spec_.hidden);
-    DropoutBackward(trace_, d, branch, spec_.dropout, DropoutStream(spec_, layer, micro_step, which));
+    DropoutBackward(trace_, d, branch, spec_.dropout, DropoutStream(layer, micro_step, which));
     return branch;
   };
 

@@ -4,6 +4,7 @@
 #include "engine/device/trace.h"
 #include "engine/model/parameter.h"
 #include "engine/model/parameter_access.h"
+#include "engine/ops/elementwise.h"
 #include "engine/precision/recipe.h"
 #include "ridgeline/run.h"
 
@@ -27,9 +28,10 @@ struct SavedLayer {
 
 class Block {
  public:
-  // rope_table is undefined where the family has none. References must outlive the Block.
+  // rope_table is undefined where the family has none. `rank`: whose rows of the batch these are. References must
+  // outlive the Block.
   Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
-        Tensor rope_table);
+        Tensor rope_table, int64_t rank = 0);
 
   // x (tokens, hidden) -> the layer's output, or nothing where it is not wanted (a recomputation). `micro_step` names
   // the dropout masks.
@@ -50,6 +52,7 @@ class Block {
   Tensor Activation(Tensor up);
   Tensor New(int64_t rows, int64_t cols) { return trace_.Temporary(compute_, rows, cols, Category::kActivations); }
   int64_t QkvCols() const { return (spec_.heads + 2 * spec_.kv_heads) * spec_.head_dim; }
+  RandomStream DropoutStream(int64_t layer, int64_t micro_step, int64_t which) const;
   Tensor Query(Tensor qkv) const;
   Tensor Key(Tensor qkv) const;
   Tensor Value(Tensor qkv) const;
@@ -61,6 +64,7 @@ class Block {
   DType compute_;
   Tensor rope_table_;
   int64_t tokens_;
+  int64_t rank_;
 };
 
 }  // namespace ridgeline

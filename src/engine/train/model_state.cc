@@ -33,15 +33,25 @@ std::array<float, 4> Normals(uint64_t seed, uint32_t stream, int64_t quad) {
 }  // namespace
 
 void ModelState::SetElement(const ParameterState& state, int64_t index, float value) {
-  if (state.work.dtype == DType::kF32) {
-    executor_.Data<float>(state.work)[index] = value;
+  if (state.whole.defined()) SetCompute(state.whole, index, value);
+  const int64_t kept = index - state.first;
+  if (!state.work.defined() || kept < 0 || kept >= state.work.elements()) return;
+  if (state.low.defined()) {
+    SplitMaster(value, executor_.Data<uint16_t>(state.work)[kept], executor_.Data<int16_t>(state.low)[kept]);
+  } else {
+    SetCompute(state.work, kept, value);
+  }
+}
+
+void ModelState::SetCompute(const Tensor& tensor, int64_t index, float value) {
+  if (tensor.dtype == DType::kF32) {
+    executor_.Data<float>(tensor)[index] = value;
     return;
   }
   uint16_t work = 0;
   int16_t low = 0;
   SplitMaster(value, work, low);
-  executor_.Data<uint16_t>(state.work)[index] = work;
-  if (state.low.defined()) executor_.Data<int16_t>(state.low)[index] = low;
+  executor_.Data<uint16_t>(tensor)[index] = work;
 }
 
 void ModelState::Initialize() {
@@ -50,7 +60,7 @@ void ModelState::Initialize() {
   for (size_t p = 0; p < program_.states.size(); ++p) {
     const ParameterState& state = program_.states[p];
     const Init init = program_.shape.parameters[p].init;
-    const int64_t n = state.work.elements();
+    const int64_t n = program_.shape.parameters[p].elements();
     const uint32_t stream = kInitStream + static_cast<uint32_t>(p);
     ParallelFor((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
       for (int64_t quad = begin; quad < end; ++quad) {
@@ -65,7 +75,9 @@ void ModelState::Initialize() {
       }
     });
     for (const Tensor& moment : {state.m, state.v}) {
-      std::memset(executor_.Data<std::byte>({moment.storage, DType::kF32}), 0, static_cast<size_t>(moment.bytes()));
+      if (!moment.defined()) continue;
+      auto* from = executor_.Data<std::byte>({moment.storage, moment.dtype}) + moment.offset * SizeOf(moment.dtype);
+      std::memset(from, 0, static_cast<size_t>(moment.bytes()));
     }
   }
   if (const Tensor& table = program_.tensors.rope_table; table.defined()) {

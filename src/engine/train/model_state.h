@@ -28,7 +28,9 @@ class ModelState {
   double GradNorm() const;  // NaN where the program does not compute it
 
  private:
+  // Element `index` of the whole parameter, where this rank keeps it.
   void SetElement(const ParameterState& state, int64_t index, float value);
+  void SetCompute(const Tensor& tensor, int64_t index, float value);
 
   const StepProgram& program_;
   CpuExecutor& executor_;

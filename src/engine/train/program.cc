@@ -5,9 +5,13 @@
 
 namespace ridgeline {
 
-StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
-  StepProgram program;
+namespace {
+
+// Records a step; returns in which order it uses weights that are gathered.
+UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, const UseOrder& uses,
+                    StepProgram& program) {
   program.spec = spec;
+  program.rank = rank;
   program.shape = ShapeOf(spec);
   const RunSpec& s = program.spec;
   const Recipe& recipe = RecipeOf(s.precision, s.state_precision);
@@ -18,9 +22,11 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
   options.adam = {s.beta1, s.beta2, s.epsilon, s.weight_decay, s.optimizer == "adamw"};
   options.grad_clip = s.grad_clip;
   options.micro_steps = s.grad_accumulation;
+  options.shard = ShardModeOf(s.shard);
   options.world = s.ranks;
-  options.sharded = s.shard == "full";
+  options.rank = rank;
   options.keep_gradients = keep_gradients;
+  options.uses = uses;
   ParameterStore parameters(trace, program.shape, recipe, options);
 
   StepTensors& tensors = program.tensors;
@@ -33,8 +39,8 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
     tensors.rope_table = trace.Persistent(DType::kF32, s.seq_length, s.head_dim, Category::kData);
   }
 
-  Block block(trace, parameters, program.shape, s, recipe, tensors.rope_table);
-  Ends ends(trace, parameters, program.shape, s, recipe, tensors);
+  Block block(trace, parameters, program.shape, s, recipe, tensors.rope_table, rank);
+  Ends ends(trace, parameters, program.shape, s, recipe, tensors, rank);
   LayerRunner layers(trace, parameters, block, s.layers, RecomputePolicy::Parse(s.checkpointing));
   Fill(trace, tensors.loss, 0);
   for (int64_t micro_step = 0; micro_step < s.grad_accumulation; ++micro_step) {
@@ -52,7 +58,20 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
   parameters.FinishStep();
   program.grad_norm = parameters.grad_norm();
   program.states = parameters.states();
-  program.layout = PlanLayout(trace);
+  return parameters.uses();
+}
+
+}  // namespace
+
+StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
+  StepProgram program;
+  UseOrder uses;
+  if (spec.ranks > 1 && ShardModeOf(spec.shard) == ShardMode::kFull) {  // what comes next is gathered ahead
+    StepProgram ahead;
+    uses = RecordStep(spec, keep_gradients, rank, {}, ahead);
+  }
+  RecordStep(spec, keep_gradients, rank, uses, program);
+  program.layout = PlanLayout(program.trace);
   return program;
 }
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "engine/comm/collective.h"
+#include "engine/comm/collective_queue.h"
 #include "engine/device/cpu/executor.h"
 #include "engine/ops/attention.h"
 #include "engine/ops/elementwise.h"
@@ -24,6 +25,7 @@
 #include "engine/train/environment.h"
 #include "engine/train/model_state.h"
 #include "engine/train/program.h"
+#include "engine/train/ranks.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -69,11 +71,15 @@ std::vector<OpProfile> Profile(const Trace& trace, std::span<const int64_t> call
 }
 
 // Trains on the CPU and fills in what was measured.
-void RunSteps(const StepProgram& program, const TrainOptions& options, TrainOutcome& outcome) {
+void RunSteps(const StepProgram& program, Communicator& communicator, const TrainOptions& options,
+              TrainOutcome& outcome) {
   const RunSpec& spec = program.spec;
   RunResult& result = outcome.result;
-  const std::unique_ptr<TokenSource> data = program.tensors.ids.defined() ? MakeTokenSource(spec) : nullptr;
-  CpuExecutor executor(program.trace, program.layout, CpuKernels());
+  const std::unique_ptr<TokenSource> data =
+      program.tensors.ids.defined() ? MakeTokenSource(spec, program.rank) : nullptr;
+  CheckRanksFit(program.layout.slab_bytes, communicator);
+  CollectiveQueue collectives(communicator);
+  CpuExecutor executor(program.trace, program.layout, CpuKernels(), &collectives);
   ModelState model(program, executor);
   model.Initialize();
 
@@ -88,7 +94,7 @@ void RunSteps(const StepProgram& program, const TrainOptions& options, TrainOutc
                  {executor.Data<int32_t>(program.tensors.targets), tokens});
     }
     executor.Step({step, LearningRate(spec, step, total), static_cast<uint64_t>(spec.seed)});
-    const double loss = model.Loss();
+    const double loss = MeanOverRanks(model.Loss(), communicator);
     const int64_t step_ns = clock.MonotonicNs() - begin_ns;
     result.step_ns.all_ns.push_back(step_ns);
     result.loss.push_back(loss);
@@ -106,6 +112,7 @@ void RunSteps(const StepProgram& program, const TrainOptions& options, TrainOutc
     }
   }
   result.memory.rss_peak_bytes = PeakRssBytes();
+  GatherRankFigures(communicator, result);
   if (result.status == RunStatus::kDiverged) return;
   Summarize(spec, result);
   if (options.profile) {
@@ -125,7 +132,7 @@ const CpuKernelTable& CpuKernels() {
     AddEmbeddingCpu(t);
     AddLossCpu(t);
     AddOptimizerCpu(t);
-    AddVirtualCollectivesCpu(t);
+    AddCollectivesCpu(t);
     return t;
   }();
   return table;
@@ -157,8 +164,10 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     result.hint = error.hint();
   };
   int64_t planned_bytes = 0;
+  std::unique_ptr<Communicator> communicator;
   try {
-    const StepProgram program = BuildStep(spec);
+    communicator = ConnectRanks(spec);
+    const StepProgram program = BuildStep(spec, false, communicator->rank());
     planned_bytes = program.layout.slab_bytes;
     result.status = RunStatus::kOk;
     result.tokens_per_step = program.tokens_per_step() * spec.ranks;
@@ -169,9 +178,10 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     if (spec.device == "meta") {
       result.provenance = Provenance::kPredicted;
     } else {
-      RunSteps(program, options, outcome);
+      RunSteps(program, *communicator, options, outcome);
     }
   } catch (const Error& error) {
+    if (communicator) communicator->Abandon(error);
     if (error.kind() == ErrorKind::kOutOfMemory) {
       end(RunStatus::kOomHost, error);
       result.evidence["wanted_bytes"] = std::to_string(planned_bytes);
@@ -182,7 +192,9 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
       end(RunStatus::kCrashed, error);
     }
   } catch (const std::bad_alloc&) {
-    end(RunStatus::kOomHost, Error(ErrorKind::kOutOfMemory, "memory ran out outside the plan"));
+    const Error error(ErrorKind::kOutOfMemory, "memory ran out outside the plan");
+    if (communicator) communicator->Abandon(error);
+    end(RunStatus::kOomHost, error);
     result.evidence["wanted_bytes"] = std::to_string(planned_bytes);
     result.evidence["available_bytes"] = std::to_string(AvailableBytes());
   }

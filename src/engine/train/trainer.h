@@ -46,8 +46,9 @@ struct TrainOutcome {
   std::vector<OpProfile> profile;  // sorted by time; empty unless asked for
 };
 
-// Trains and measures. Never throws for how a run may end: a spec that cannot run, memory that is not there and a loss
-// that stops being finite are results, with evidence. `device: meta` plans only, and says predicted.
+// Trains and measures, as the rank that the environment says this process is; every rank returns the same loss series,
+// and rank 0 the figures of all. Never throws for how a run may end: a spec that cannot run, memory that is not there
+// and a loss that stops being finite are results, with evidence. `device: meta` plans only, and says predicted.
 TrainOutcome Train(const RunSpec& spec, const TrainOptions& options);
 
 }  // namespace ridgeline
