@@ -20,7 +20,7 @@ class Classified : public ::testing::Test {
     job_.points[0].time_limit_s = 60;
     end_.own_problem = "it wrote no result";
     end_.log_tail = "last words";
-    end_.watched.status.rss_peak_bytes = 1'000'000;
+    end_.watched.rss_peak_bytes = 1'000'000;
   }
 
   void Wrote(RunStatus status) {
