@@ -83,6 +83,10 @@ void PrintResult(const RunSpec& spec, const RunResult& r) {
                r.flops.executed / static_cast<double>(r.step_ns.median_ns));
     fmt::print("  loss    {:.4f} -> {:.4f}\n", r.loss.front(), r.loss.back());
   }
+  if (spec.ranks > 1) {
+    fmt::print("  ranks   {}, shard: {}, communicator: {}; memory is a rank's\n", spec.ranks, spec.shard,
+               r.communicator);
+  }
   fmt::print("  memory  planned peak {}", FormatBytes(r.memory.planned_peak_bytes));
   if (r.memory.rss_peak_bytes > 0) {
     fmt::print(", resident peak {} ({} beside the plan)", FormatBytes(r.memory.rss_peak_bytes),

@@ -22,6 +22,8 @@ constexpr const char* kFooter = R"(Three ways to say what to train:
   ridgeline-train --model llama-25m --precision bf16 --batch-size 4 --checkpointing full
   ridgeline-train --num-layers 24 --batch-size 1 --seq-length 8192 --checkpoint-layer transformerlayer
       the flags of NVIDIA TransformerEngine's fsdp.py, with its defaults and its printed lines
+Several ranks: one process each, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun and `ridgeline exec`
+start them; or --ranks 8 --communicator virtual: be the first of eight.
 Exit codes: 0 done, 2 bad input, 3 crashed, 10/11 out of device/host memory, 12 diverged.)";
 
 std::string FlagOf(std::string_view field) {
