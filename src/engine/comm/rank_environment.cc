@@ -43,6 +43,8 @@ std::optional<RankEnvironment> ReadRankEnvironment() {
       throw Error(ErrorKind::kInvalidInput, "MASTER_ADDR is not set", "it names the machine that rank 0 runs on");
     }
     place.master_port = Number<int64_t>("MASTER_PORT", 1, 65535);
+    // torchrun's own agent listens at MASTER_PORT then, and says so to its children.
+    if (Text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++place.master_port;
   }
   if (!Text("RIDGELINE_COMM_TIMEOUT_S").empty()) {
     place.timeout_s = Number<double>("RIDGELINE_COMM_TIMEOUT_S", 0.1, 1e6);

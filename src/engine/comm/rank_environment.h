@@ -12,7 +12,7 @@ struct RankEnvironment {
   int64_t rank = 0;            // RANK
   int64_t world = 1;           // WORLD_SIZE
   std::string master_address;  // MASTER_ADDR: of the machine rank 0 runs on
-  int64_t master_port = 0;     // MASTER_PORT: rank 0 listens there
+  int64_t master_port = 0;     // MASTER_PORT, or the one above where torchrun listens there itself: rank 0 listens
   // RIDGELINE_COMM_TIMEOUT_S (300): how long a rank may keep the others waiting before it counts as lost.
   double timeout_s = 300;
 };

@@ -162,7 +162,8 @@ void ParameterStore::NewSum(Group& group) {
     group.sum = NewGradient(recipe_.gradients, group.size);
     return;
   }
-  group.sum = trace_.Temporary(DType::kF32, 1, group.size, Category::kGradients);
+  group.sum = options_.shard == ShardMode::kNone ? NewGradient(DType::kF32, group.size)  // the update reads it
+                                                 : trace_.Temporary(DType::kF32, 1, group.size, Category::kGradients);
   // Padding is reduced and updated with the rest, and must stay zero: it would count in the gradient norm.
   int64_t end = 0;
   const auto fill_to = [&](int64_t begin) {

@@ -146,7 +146,8 @@ TEST(RankEnvironment, ReadsTorchrunsVariables) {
   const std::map<std::string, std::string> good = {
       {"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
   const auto set = [](const std::map<std::string, std::string>& variables) {
-    for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RIDGELINE_COMM_TIMEOUT_S"}) {
+    for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RIDGELINE_COMM_TIMEOUT_S",
+                             "TORCHELASTIC_USE_AGENT_STORE"}) {
       ::unsetenv(name);
     }
     for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
@@ -163,6 +164,8 @@ TEST(RankEnvironment, ReadsTorchrunsVariables) {
   EXPECT_EQ(place->master_port, 29500);
   EXPECT_EQ(place->timeout_s, 300);
   EXPECT_FALSE(IsFirstRank());
+  ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+  EXPECT_EQ(ReadRankEnvironment()->master_port, 29501);
   for (const auto& [name, value] : std::map<std::string, std::string>{{"RANK", "4"},
                                                                       {"WORLD_SIZE", "x"},
                                                                       {"MASTER_ADDR", ""},
