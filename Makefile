@@ -48,6 +48,7 @@ bench: packages ## Build and run the benchmarks of bench/
 	@cmake --preset release -DRIDGELINE_BENCH=ON
 	cmake --build build -j $(JOBS)
 	@set -e; for bench in build/bench/bench_*; do echo "== $$bench"; $$bench; done
+	bench/ranks.sh build
 
 install: build ## Install under PREFIX (default /usr/local)
 	cmake --install build --prefix '$(PREFIX)'

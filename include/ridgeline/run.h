@@ -2,6 +2,7 @@
 //
 // A trainer is started as `TRAINER --spec run.json --result result.json`. It reads the RunSpec, trains, writes the
 // RunResult to a temporary name, renames it to the name it was given, and exits with one of TrainerExit.
+// On SIGTERM or SIGUSR1 it may save its state, to be started again with the same RunSpec, and say `preempted`.
 // Both documents carry `version`; a reader refuses a version it does not know. Units stand in the names.
 #pragma once
 
@@ -96,15 +97,22 @@ struct RunSpec {
   int64_t seed = 1234;
 
   // Parallelism and device.
-  int64_t ranks = 1;                  // data-parallel ranks
-  std::string shard = "none";         // none | full (FSDP)
-  std::string communicator = "self";  // self (one rank) | virtual (rank 0 of `ranks`, moves no bytes)
-  std::string device = "cpu";         // cpu | meta (plan only)
+  int64_t ranks = 1;           // data-parallel ranks
+  std::string shard = "none";  // none | optimizer (ZeRO-1) | full (FSDP)
+  // self (one rank) | gloo (processes) | virtual (rank 0 of `ranks`, moves no bytes); empty: self or gloo, by `ranks`
+  std::string communicator;
+  std::string device = "cpu";  // cpu | meta (plan only)
 
   // Measurement.
   int64_t warmup_steps = 2;
   int64_t steps = 5;  // measured optimizer steps a repeat
   int64_t repeats = 1;
+
+  // Checkpoint files (docs/checkpoint-files.md): `checkpoint: {dir, every_steps, keep}` in JSON. How a run keeps its
+  // state is no part of what the run is: the point's id does not depend on these.
+  std::string checkpoint_dir;  // empty: none are written
+  int64_t checkpoint_every_steps = 100;
+  int64_t checkpoint_keep = 2;  // newest ones; older ones are removed
 };
 
 // Where a figure comes from.
@@ -128,6 +136,13 @@ struct MemoryFigures {
   int64_t rss_peak_bytes = 0;                  // peak resident set of the process; 0 where nothing was run
 };
 
+// What one of several ranks took.
+struct RankFigures {
+  std::string host;
+  int64_t planned_peak_bytes = 0;
+  int64_t rss_peak_bytes = 0;
+};
+
 struct FlopFigures {        // floating-point operations an optimizer step and rank; recomputation excluded from model_*
   double model_causal = 0;  // attention counted where the causal mask leaves work
   double model_non_causal = 0;  // attention counted over the full s x s square
@@ -137,9 +152,11 @@ struct FlopFigures {        // floating-point operations an optimizer step and r
 struct RunResult {
   std::string point_id;
   RunStatus status = RunStatus::kCrashed;
-  std::string message;                          // one sentence; empty where status is ok
-  std::string hint;                             // what to do about it
-  std::map<std::string, std::string> evidence;  // exit_code, signal, wanted_bytes, available_bytes, oom_kill, log_tail…
+  std::string message;  // one sentence; empty where status is ok
+  std::string hint;     // what to do about it
+  // exit_code, signal, wanted_bytes, available_bytes, oom_kill, log_tail…; of a run with checkpoint files
+  // resumed_from_step, checkpoint_dir, checkpoint_step, checkpoint_saves, checkpoint_save_ns, checkpoint_error.
+  std::map<std::string, std::string> evidence;
   Provenance provenance = Provenance::kMeasured;
   bool emulated = false;  // a low precision computed by quantize-dequantize
   std::string device;     // what the device says of itself
@@ -148,9 +165,10 @@ struct RunResult {
   int64_t tokens_per_step = 0;  // over all ranks
   Throughput throughput;
   StepTimes step_ns;
-  std::vector<double> loss;       // one an optimizer step
-  std::vector<double> grad_norm;  // the same; empty where it was not computed
-  MemoryFigures memory;
+  std::vector<double> loss;        // one an optimizer step
+  std::vector<double> grad_norm;   // the same; empty where it was not computed
+  MemoryFigures memory;            // of rank 0; rss_peak_bytes is the largest of all ranks
+  std::vector<RankFigures> ranks;  // in rank order; empty where there is one process
   FlopFigures flops;
   int64_t started_unix_ns = 0;
   int64_t ended_unix_ns = 0;

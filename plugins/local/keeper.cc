@@ -21,6 +21,9 @@
 
 namespace {
 
+// To the job's group: for the program, and we are there to say how it took it.
+constexpr int kSignals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
+
 bool Released() {
   char byte = 0;
   ssize_t n = 0;
@@ -89,10 +92,9 @@ int main(int argc, char** argv) {
   if (!Released()) return 0;
   PinTo(argv[2]);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  // A signal to the job's group is for the program; we are there to say how it took it.
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  for (const int signal : kSignals) sigaddset(&signals, signal);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -108,7 +110,7 @@ int main(int argc, char** argv) {
   sigset_t pending;
   // One that came before there was a program to take it.
   if (::sigpending(&pending) == 0) {
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    for (const int signal : kSignals) {
       if (sigismember(&pending, signal) == 1) ::kill(pid, signal);
     }
   }

@@ -39,7 +39,8 @@ void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0) {
       if (errno == EINTR) continue;
-      ThrowErrno("cannot write " + path.string(), errno == ENOSPC ? "the disk is full: free some space" : "");
+      const bool full = errno == ENOSPC || errno == EDQUOT;
+      ThrowErrno("cannot write " + path.string(), full ? "the disk is full: free some space" : "");
     }
     bytes.remove_prefix(static_cast<size_t>(n));
   }
@@ -105,6 +106,46 @@ void WriteFileAtomic(const fs::path& path, std::string_view bytes) {
   }
   Fd folder(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
+}
+
+FileWriter::FileWriter(fs::path path)
+    : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+  if (fd_ < 0) ThrowErrno("cannot write " + path_.string());
+}
+
+FileWriter::~FileWriter() { ::close(fd_); }
+
+void FileWriter::Append(std::string_view bytes) { WriteAll(fd_, bytes, path_); }
+
+void FileWriter::Sync() {
+  if (::fsync(fd_) != 0) ThrowErrno("cannot write " + path_.string());
+}
+
+FileReader::FileReader(fs::path path) : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (fd_ < 0) ThrowErrno("cannot read " + path_.string());
+  struct stat info {};
+  if (::fstat(fd_, &info) == 0) size_ = info.st_size;
+}
+
+FileReader::~FileReader() { ::close(fd_); }
+
+void FileReader::ReadAt(int64_t offset, std::span<char> to) const {
+  while (!to.empty()) {
+    const ssize_t n = ::pread(fd_, to.data(), to.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) ThrowErrno("cannot read " + path_.string());
+    if (n == 0) throw Error(ErrorKind::kInfrastructure, path_.string() + " ended while it was being read");
+    offset += n;
+    to = to.subspan(static_cast<size_t>(n));
+  }
+}
+
+void SyncFolder(const fs::path& path) {
+  const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems cannot sync a folder, and say so with EINVAL.
+  if (folder.get() < 0 || (::fsync(folder.get()) != 0 && errno != EINVAL)) {
+    ThrowErrno("cannot sync the folder " + path.string());
+  }
 }
 
 void MakeDirs(const fs::path& path) {

@@ -1,8 +1,10 @@
 // Files: whole reads, atomic writes, locks.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,6 +22,42 @@ std::string ReadTail(const std::filesystem::path& path, size_t max_bytes);
 // Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder: after a crash at any
 // moment `path` holds the old bytes or the new ones. Throws Error(kInfrastructure); the temporary is removed.
 void WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes);
+
+// A new file, written from front to back in parts.
+class FileWriter {
+ public:
+  // Throws Error(kInfrastructure) where there is one of that name already; so do the others where the disk fails.
+  explicit FileWriter(std::filesystem::path path);
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+  ~FileWriter();
+  void Append(std::string_view bytes);
+  void Sync();  // what was appended is on the disk
+
+ private:
+  std::filesystem::path path_;
+  int fd_;
+};
+
+// A file read anywhere in it.
+class FileReader {
+ public:
+  // Throws Error(kInfrastructure) naming the path; so does ReadAt, also where the file ends before.
+  explicit FileReader(std::filesystem::path path);
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+  ~FileReader();
+  int64_t size() const { return size_; }
+  void ReadAt(int64_t offset, std::span<char> to) const;
+
+ private:
+  std::filesystem::path path_;
+  int fd_;
+  int64_t size_ = 0;
+};
+
+// What was made, renamed or removed in the folder stays so after a crash. Throws Error(kInfrastructure).
+void SyncFolder(const std::filesystem::path& path);
 
 // Makes the folder and its parents. Throws Error(kInfrastructure) naming the path.
 void MakeDirs(const std::filesystem::path& path);

@@ -16,6 +16,20 @@ struct Hash128 {
 
 Hash128 Hash(std::string_view bytes);
 
+// The same of bytes that come in parts.
+class Hasher {
+ public:
+  Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+  ~Hasher();
+  void Add(std::string_view bytes);
+  Hash128 Result() const;
+
+ private:
+  void* state_;
+};
+
 // 32 lowercase hexadecimal digits.
 std::string Hex(const Hash128& hash);
 

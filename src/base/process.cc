@@ -61,6 +61,8 @@ void SetUpAndExec(const Prepared& p, const SpawnOptions& options, const std::str
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGPIPE, SIG_DFL);
+  // A shell's background jobs ignore SIGINT, lest Ctrl-C reach them; it does not reach another group.
+  if (options.new_session || options.new_process_group) signal(SIGINT, SIG_DFL);
   if (options.new_session && ::setsid() < 0) return;
   if (options.new_process_group && ::setpgid(0, 0) != 0) return;
   if (options.die_with_parent) {

@@ -112,11 +112,14 @@ std::string CommandCase(const CLI::App& command) {
 
 // ridgeline-train's flags are the RunSpec's fields.
 std::string TrainerCase() {
-  std::vector<std::string> flags = {"--spec", "--result", "--verify", "--version", "--help"};
-  std::string values = "    --spec|--result|--verify) _ridgeline_files json; return ;;\n";
-  for (const Field& field : Fields()) {
+  std::vector<std::string> flags = {"--spec", "--result", "--resume", "--verify", "--version", "--help"};
+  std::string values =
+      "    --spec|--result|--verify) _ridgeline_files json; return ;;\n"
+      "    --resume|--checkpoint-dir) _ridgeline_dirs; return ;;\n";
+  const auto add = [&](const Field& field) {
     std::string flag = "--" + std::string(field.name);
-    std::replace(flag.begin(), flag.end(), '_', '-');
+    std::replace_if(
+        flag.begin(), flag.end(), [](char c) { return c == '_' || c == '.'; }, '-');
     flags.push_back(flag);
     std::string choices(field.choices);
     std::replace(choices.begin(), choices.end(), '|', ' ');
@@ -125,7 +128,9 @@ std::string TrainerCase() {
     const std::string action =
         choices.empty() ? ":" : fmt::format("COMPREPLY=($(compgen -W {} -- \"$word\"))", Quote(choices));
     values += fmt::format("    {}) {}; return ;;\n", flag, action);
-  }
+  };
+  std::for_each(Fields().begin(), Fields().end(), add);
+  std::for_each(Settings().begin(), Settings().end(), add);
   return fmt::format("  case \"$previous\" in\n{}  esac\n  {}\n", values, Words(flags));
 }
 

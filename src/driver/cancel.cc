@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <fstream>
 #include <utility>
 
 #include "collect/collect.h"
 #include "driver/driver.h"
 #include "driver/pace.h"
+#include "plan/job.h"
 
 namespace ridgeline {
 namespace {
@@ -20,6 +22,7 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
     return result;
   };
   if (jobs.empty()) return 0;
+  for (const JobRecord& job : jobs) std::ofstream(CancelFile(job.job_dir)).flush();
   launcher.Cancel(refs());
   const int64_t start_ns = clock.MonotonicNs();
   PollPace pace(start_ns);

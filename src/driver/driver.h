@@ -24,7 +24,7 @@ namespace ridgeline {
 
 struct DriverOptions {
   std::filesystem::path program;     // the `ridgeline` whose `exec` runs a job
-  std::filesystem::path jobs_dir;    // absolute: new jobs' folders go here
+  std::filesystem::path jobs_dir;    // absolute: new jobs' folders go here; a relative checkpoint.dir is beside it
   std::vector<std::string> trainer;  // argv, where the sweep names none
   std::string sweep_text;            // the YAML, kept with the sweep
   int64_t max_parallel = 1;          // jobs at once

@@ -21,6 +21,7 @@ JobRecord ToRecord(const Job& job, const std::string& launcher, int64_t unix_ns)
 
 void WriteJob(const Job& job) {
   MakeDirs(job.job_dir);
+  fs::remove(CancelFile(job.job_dir));
   WriteFileAtomic(JobFile(job), DumpJson(EncodeJob(job)));
 }
 
@@ -40,6 +41,7 @@ std::optional<Job> JobOfIntent(const JobRecord& record, const Launch& launch, co
   job.trainer = trainer;
   job.cpus = launch.cpus;
   job.memory_limit_bytes = launch.memory_limit_bytes;
+  job.save_time_s = launch.save_time_s;
   for (const JobRecord::Point& point : record.points) {
     const RunSpec* spec = spec_of(point.id);
     if (spec == nullptr) return std::nullopt;

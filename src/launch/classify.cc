@@ -43,14 +43,18 @@ Verdict OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
               fmt::format("held {} of memory, and its limit is {}", FormatBytes(watched.rss_bytes),
                           FormatBytes(job.memory_limit_bytes)),
               "raise the memory limit, use more activation checkpointing, or a smaller batch"};
+    case StopReason::kPreempted:
+      return {RunStatus::kPreempted, fmt::format("told to leave; the trainer ended with {}", Describe(watched.status)),
+              "run again it continues from its newest checkpoint files, where it has some"};
     default:
       return {RunStatus::kCancelled, "cancelled while it ran", ""};
   }
 }
 
-Verdict OfExit(const PointEnd& end, const std::string& problem) {
+Verdict OfExit(const JobPoint& point, const PointEnd& end, const std::string& problem) {
   const ExitStatus& status = end.watched.status;
-  const std::string how = "the trainer ended with " + Describe(status);
+  const std::string who = point.spec.communicator == "gloo" ? fmt::format("rank {}", end.rank) : "the trainer";
+  const std::string how = who + " ended with " + Describe(status);
   if (status.signal == SIGKILL && end.oom_kills > 0) {
     return {RunStatus::kOomHost, how + ": the kernel ran out of memory and killed it",
             "set a memory limit, use more activation checkpointing, or a smaller batch"};
@@ -67,14 +71,18 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   const std::string problem = WhyNotBelieved(point, end);
   const bool stopped = watched.stopped != StopReason::kNone;
   RunResult result;
-  if (problem.empty() && (!stopped || end.own->status == RunStatus::kOk)) {
+  const auto agrees = [&](RunStatus own) {
+    return !stopped || own == RunStatus::kOk ||
+           (watched.stopped == StopReason::kPreempted && own == RunStatus::kPreempted);
+  };
+  if (problem.empty() && agrees(end.own->status)) {
     result = *end.own;
     if (result.status != RunStatus::kOk && result.message.empty()) {
       result.message = fmt::format("the trainer says '{}', and not why", StatusName(result.status));
       result.hint = "see its log";
     }
   } else {
-    Verdict verdict = stopped ? OfStop(job, point, watched) : OfExit(end, problem);
+    Verdict verdict = stopped ? OfStop(job, point, watched) : OfExit(point, end, problem);
     result.status = verdict.status;
     result.message = std::move(verdict.message);
     result.hint = std::move(verdict.hint);
@@ -83,14 +91,15 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   result.point_id = point.id;
   // The plan-only device runs no step, so the process's memory says nothing of the point.
   if (result.memory.rss_peak_bytes == 0 && point.spec.device != "meta") {
-    result.memory.rss_peak_bytes = watched.status.rss_peak_bytes;
+    result.memory.rss_peak_bytes = watched.rss_peak_bytes;
   }
+  if (point.spec.communicator == "gloo" && !watched.status.ok()) result.evidence["rank"] = std::to_string(end.rank);
   if (watched.status.signal != 0) {
     result.evidence["signal"] = std::to_string(watched.status.signal);
   } else {
     result.evidence["exit_code"] = std::to_string(watched.status.exit_code);
   }
-  result.evidence["rss_peak_bytes"] = std::to_string(watched.status.rss_peak_bytes);
+  result.evidence["rss_peak_bytes"] = std::to_string(watched.rss_peak_bytes);
   if (watched.rss_bytes > 0) result.evidence["rss_bytes"] = std::to_string(watched.rss_bytes);
   if (job.memory_limit_bytes > 0) result.evidence["memory_limit_bytes"] = std::to_string(job.memory_limit_bytes);
   if (point.time_limit_s > 0) result.evidence["time_limit_s"] = std::to_string(point.time_limit_s);

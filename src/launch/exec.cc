@@ -21,11 +21,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/port.h"
 #include "base/text.h"
 #include "launch/classify.h"
+#include "launch/ranks.h"
 #include "launch/watch.h"
 #include "plan/job.h"
 #include "run/result.h"
+#include "run/sagemaker.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -34,29 +37,51 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLogTailBytes = 4096;
 
-// SIGTERM, SIGINT and SIGHUP, blocked and made something to poll. They stay pending: once told, always told.
-class StopSignals {
+// SIGTERM, SIGUSR1, SIGINT and SIGHUP, blocked and made something to poll. Once told, always told.
+class StopSignals final : public StopWatcher {
  public:
-  StopSignals() {
+  explicit StopSignals(fs::path cancel_file) : cancel_file_(std::move(cancel_file)) {
     sigset_t signals;
     sigemptyset(&signals);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+    for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) sigaddset(&signals, signal);
     ::sigprocmask(SIG_BLOCK, &signals, nullptr);
-    fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC);
+    fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd_ < 0) ThrowErrno("cannot watch for signals");
   }
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
-  ~StopSignals() { ::close(fd_); }
+  ~StopSignals() override { ::close(fd_); }
 
-  int fd() const { return fd_; }
-  bool Told() const {
-    pollfd watched{fd_, POLLIN, 0};
-    return ::poll(&watched, 1, 0) > 0;
+  // A point that can be continued is worth saving when the node is taken away; any other may as well be cancelled.
+  void SetContinuable(bool continuable) { continuable_ = continuable; }
+
+  int fd() const override { return fd_; }
+
+  StopReason Reason() override {
+    signalfd_siginfo info{};
+    while (::read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      told_ = true;
+      warned_ = warned_ || info.ssi_signo == SIGUSR1;
+      terminated_ = terminated_ || info.ssi_signo == SIGTERM;
+      interrupted_ = interrupted_ || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP;
+    }
+    if (!told_) return StopReason::kNone;
+    // A scheduler says SIGTERM both when it takes the node away and when a person cancels the job; who cancels leaves a
+    // file.
+    std::error_code ec;
+    const bool cancelled = interrupted_ || (terminated_ && fs::exists(cancel_file_, ec));
+    const bool preempted = warned_ || (terminated_ && continuable_);
+    return preempted && !cancelled ? StopReason::kPreempted : StopReason::kTold;
   }
 
  private:
+  fs::path cancel_file_;
   int fd_ = -1;
+  bool continuable_ = false;
+  bool told_ = false;
+  bool warned_ = false;
+  bool terminated_ = false;
+  bool interrupted_ = false;
 };
 
 // A launcher's locks come to us open across exec; a trainer must not carry them on.
@@ -131,25 +156,31 @@ std::optional<RunResult> ReadResult(const fs::path& path, std::string& problem) 
 
 class JobRunner {
  public:
-  JobRunner(const Job& job, const ExecOptions& options)
-      : job_(job), options_(options), cores_(CoresFor(job.cpus)), oom_kills_(KernelOomKills()) {}
+  JobRunner(const Job& job, const Nodes& nodes, const ExecOptions& options)
+      : job_(job),
+        nodes_(nodes),
+        options_(options),
+        stop_(CancelFile(job.job_dir)),
+        cores_(CoresFor(job.cpus)),
+        oom_kills_(KernelOomKills()) {}
 
-  bool Told() const { return stop_.Told(); }
+  bool Told() { return stop_.Reason() != StopReason::kNone; }
+
+  // Whether anything of it runs on this node.
+  bool HasPartIn(const JobPoint& point) const { return nodes_.rank == 0 || point.spec.communicator == "gloo"; }
 
   RunResult RunPoint(const JobPoint& point) {
     const fs::path dir = PointDir(job_.job_dir, point.id);
     MakeDirs(dir);
-    // What an earlier attempt left must not be taken for this one's.
-    for (const char* stale : {"result.json", "log.txt", "progress"}) Remove(dir / stale);
-    WriteSpec(dir / "spec.json", point.spec);
+    const fs::path spec = Prepare(point, dir);
 
     const int64_t started_unix_ns = clock_.UnixNs();
     RunResult result;
     try {
-      result = Classify(job_, point, RunTrainer(point, dir));
+      result = Classify(job_, point, RunTrainer(point, dir, spec));
     } catch (const Error& e) {  // the trainer cannot be started
       result.point_id = point.id;
-      result.status = RunStatus::kCrashed;
+      result.status = e.kind() == ErrorKind::kInvalidInput ? RunStatus::kInvalid : RunStatus::kCrashed;
       result.message = e.message();
       result.hint = e.hint();
     }
@@ -160,16 +191,66 @@ class JobRunner {
   }
 
  private:
-  PointEnd RunTrainer(const JobPoint& point, const fs::path& dir) {
-    std::vector<std::string> argv = job_.trainer;
-    argv.insert(argv.end(), {"--spec", dir / "spec.json", "--result", dir / "result.json"});
-    SpawnOptions spawn;
-    spawn.stdout_file = spawn.stderr_file = dir / "log.txt";
-    spawn.environment["RIDGELINE_PROGRESS"] = ProgressFile(job_.job_dir, point.id);
-    if (!cores_.empty()) {
-      spawn.cpus = cores_;
-      spawn.environment["OMP_NUM_THREADS"] = std::to_string(cores_.size());
+  // What an earlier attempt left must not be taken for this one's. Other nodes may share the folder.
+  fs::path Prepare(const JobPoint& point, const fs::path& dir) {
+    if (nodes_.rank == 0) {
+      for (const char* stale : {"result.json", "progress"}) Remove(dir / stale);
     }
+    fs::path spec = dir / (nodes_.rank == 0 ? "spec.json" : fmt::format("spec.node{}.json", nodes_.rank));
+    RunSpec here = point.spec;
+    if (!here.checkpoint_dir.empty()) here.checkpoint_dir = dir / here.checkpoint_dir;
+    UseSageMakerCheckpointDir(point.id, here);
+    WriteSpec(spec, here);
+    stop_.SetContinuable(!here.checkpoint_dir.empty());
+    return spec;
+  }
+
+  PointEnd RunTrainer(const JobPoint& point, const fs::path& dir, const fs::path& spec) {
+    const std::vector<RankProcess> ranks = RanksHere(point.spec, nodes_, cores_);
+    std::vector<std::string> argv = job_.trainer;
+    argv.insert(argv.end(), {"--spec", spec, "--result", dir / "result.json"});
+
+    std::optional<ReservedPort> port;  // ours until the ranks have ended
+    if (nodes_.count == 1 && ranks.size() > 1) port.emplace();
+    std::vector<Child> children;
+    try {
+      for (const RankProcess& rank : ranks) children.push_back(Start(point, dir, argv, rank, port));
+    } catch (const Error&) {
+      EndAllChildren();
+      throw;
+    }
+    PointEnd end;
+    end.watched = Watch(children,
+                        {point.time_limit_s * 1'000'000'000, job_.memory_limit_bytes, options_.grace_ns,
+                         job_.save_time_s * 1'000'000'000},
+                        stop_, clock_);
+    EndAllChildren();
+    if (end.watched.status.signal == SIGKILL) {
+      const int64_t kills = KernelOomKills();
+      end.oom_kills = kills - std::exchange(oom_kills_, kills);
+    }
+    const RankProcess& decided = ranks[end.watched.process];
+    end.rank = decided.rank;
+    if (nodes_.rank == 0) {
+      end.own = ReadResult(dir / "result.json", end.own_problem);
+    } else if (end.watched.status.ok()) {
+      end.own.emplace().status = RunStatus::kOk;  // as far as this node knows
+    } else {
+      end.own_problem = "node 0 has its result";
+    }
+    end.log_tail = ReadTail(dir / decided.log, kLogTailBytes);
+    return end;
+  }
+
+  Child Start(const JobPoint& point, const fs::path& dir, const std::vector<std::string>& argv, const RankProcess& rank,
+              const std::optional<ReservedPort>& port) const {
+    Remove(dir / rank.log);
+    SpawnOptions spawn;
+    spawn.stdout_file = spawn.stderr_file = dir / rank.log;
+    spawn.environment = rank.environment;
+    if (port) spawn.environment.insert({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port->number())}});
+    spawn.environment["RIDGELINE_PROGRESS"] = rank.rank == 0 ? ProgressFile(job_.job_dir, point.id).string() : "";
+    spawn.cpus = rank.cores;
     // Threads that spin between parallel regions would take the cores of other jobs.
     if (std::getenv("OMP_WAIT_POLICY") == nullptr) spawn.environment["OMP_WAIT_POLICY"] = "passive";
     spawn.new_process_group = true;
@@ -178,20 +259,11 @@ class JobRunner {
     Child child = Child::Spawn(argv, spawn);
     // Where memory runs out despite every limit, the kernel should choose the trainer.
     std::ofstream("/proc/" + std::to_string(child.pid()) + "/oom_score_adj") << 1000;
-    PointEnd end;
-    end.watched = Watch(child, {point.time_limit_s * 1'000'000'000, job_.memory_limit_bytes, options_.grace_ns},
-                        stop_.fd(), clock_);
-    EndAllChildren();
-    if (end.watched.status.signal == SIGKILL) {
-      const int64_t kills = KernelOomKills();
-      end.oom_kills = kills - std::exchange(oom_kills_, kills);
-    }
-    end.own = ReadResult(dir / "result.json", end.own_problem);
-    end.log_tail = ReadTail(dir / "log.txt", kLogTailBytes);
-    return end;
+    return child;
   }
 
   const Job& job_;
+  const Nodes& nodes_;
   const ExecOptions& options_;
   const SystemClock clock_;
   StopSignals stop_;
@@ -210,8 +282,10 @@ bool HasFinalResult(const fs::path& job_dir, const std::string& point_id) {
 
 ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   const Job job = ReadJob(job_file);
+  const Nodes nodes = NodesFromEnvironment();
   MakeDirs(job.job_dir / "results");
-  const std::optional<FileLock> lock = FileLock::Try(job.job_dir / "exec.lock");
+  const std::optional<FileLock> lock =
+      FileLock::Try(job.job_dir / (nodes.rank == 0 ? "exec.lock" : fmt::format("exec.node{}.lock", nodes.rank)));
   if (!lock) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("job {} is being run by another process", job.key),
                 "wait for it, or cancel it");
@@ -221,15 +295,16 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // nobody reading what we print is no reason to stop
 
   ExecSummary summary;
-  JobRunner runner(job, options);
+  JobRunner runner(job, nodes, options);
   for (const JobPoint& point : job.points) {
     if (HasFinalResult(job.job_dir, point.id)) {
       ++summary.skipped;
       continue;
     }
+    if (!runner.HasPartIn(point)) continue;
     if (runner.Told()) break;
     const RunResult result = runner.RunPoint(point);
-    WriteFileAtomic(ResultFile(job.job_dir, point.id), DumpJson(EncodeResult(result)));
+    if (nodes.rank == 0) WriteFileAtomic(ResultFile(job.job_dir, point.id), DumpJson(EncodeResult(result)));
     ++summary.ran;
     if (options.on_result) options.on_result(result);
   }

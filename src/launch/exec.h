@@ -1,12 +1,23 @@
 // `ridgeline exec JOB.json`: runs a job's points on this node, one after another, each in a child process
 //   TRAINER… --spec points/<id>/spec.json --result points/<id>/result.json
+// (a point whose ranks are processes in one child a rank, with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,
+// MASTER_ADDR and MASTER_PORT, as torchrun sets them, and its share of the cores; the first that fails ends the others)
 // and leaves one whole file results/<id>.json a point, however the trainer ended. One bad point never stops the
-// others. The trainer is in a process group of its own, is killed with us, writes its output to points/<id>/log.txt,
-// and finds $RIDGELINE_PROGRESS and $OMP_NUM_THREADS (the cores it may use) in its environment. What it leaves running
-// is ended with it.
+// others. The trainer is in a process group of its own, is killed with us, writes its output to points/<id>/log.txt
+// (rank 1 to log.1.txt, …), and finds $RIDGELINE_PROGRESS and $OMP_NUM_THREADS (the cores it may use) in its
+// environment. What it leaves running is ended with it.
+//
+// Several nodes run a job together where exec is started on each of them with the variables of launch/ranks.h: they run
+// the same points in step, each with its share of the ranks, and node 0, which has rank 0, writes the results.
 //
 // A point whose result is there and whole is skipped, unless that result says it was interrupted (cancelled,
-// preempted): running a job again, after kill -9 at any moment, runs only what misses.
+// preempted): running a job again, after kill -9 at any moment, runs only what misses. A point that has checkpoint
+// files continues from them.
+//
+// SIGUSR1, and SIGTERM where the running point has a checkpoint.dir, mean that the node is taken away: the trainer gets
+// SIGTERM and the job's save_time_s, and the point is `preempted`. SIGINT, SIGHUP, SIGTERM elsewhere, and SIGTERM while
+// the job's cancel file is there, mean that a person wants it to end now: the trainer gets SIGINT and the grace time,
+// and the point is `cancelled`.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +30,14 @@
 namespace ridgeline {
 
 struct ExecOptions {
-  int64_t grace_ns = 10'000'000'000;                       // between SIGTERM and SIGKILL
+  int64_t grace_ns = 10'000'000'000;                       // between SIGINT or SIGTERM and SIGKILL
   std::function<void(const RunResult& result)> on_result;  // after each point's result is written
 };
 
 struct ExecSummary {
   int64_t ran = 0;
   int64_t skipped = 0;   // had a result
-  bool stopped = false;  // SIGTERM, SIGINT or SIGHUP came: the running point is `cancelled`, later ones have no result
+  bool stopped = false;  // told to: the running point is `cancelled` or `preempted`, later ones have no result
 };
 
 // Owns this process from here on: blocks those signals, becomes the reaper of orphaned descendants, and ends every

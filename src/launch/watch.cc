@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -50,19 +51,6 @@ class PidFd {
   int fd_;
 };
 
-struct Ready {
-  bool ended = false;
-  bool told = false;
-};
-
-Ready WaitAtMost(int64_t wait_ns, int pid_fd, int stop_fd) {
-  std::array<pollfd, 2> fds = {pollfd{pid_fd, POLLIN, 0}, pollfd{stop_fd, POLLIN, 0}};
-  const int64_t bounded_ns = std::max<int64_t>(wait_ns, 0);
-  const timespec timeout{bounded_ns / 1'000'000'000, bounded_ns % 1'000'000'000};
-  ::ppoll(fds.data(), fds.size(), wait_ns == kForeverNs ? nullptr : &timeout, nullptr);
-  return {fds[0].revents != 0, fds[1].revents != 0};
-}
-
 // The number after `name` in "name value" lines; -1 where it is not there.
 int64_t Counter(const std::filesystem::path& file, const std::string& name) {
   std::ifstream in(file);
@@ -80,6 +68,103 @@ std::vector<pid_t> Children() {
   return children;
 }
 
+class Watcher {
+ public:
+  Watcher(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock)
+      : children_(children), limits_(limits), stop_(stop), clock_(clock), ended_(children.size()) {
+    for (const Child& child : children) pid_fds_.emplace_back(child.pid());
+    if (limits.time_ns > 0) end_ns_ = clock.MonotonicNs() + limits.time_ns;
+  }
+
+  Watched Run() {
+    while (running() > 0 && (watched_.stopped == StopReason::kNone || saving()) && Look()) {
+    }
+    if (watched_.stopped == StopReason::kTimeLimit || watched_.stopped == StopReason::kTold) {
+      SignalAll(watched_.stopped == StopReason::kTold ? SIGINT : SIGTERM);
+      const int64_t grace_end_ns = clock_.MonotonicNs() + limits_.grace_ns;
+      while (running() > 0 && clock_.MonotonicNs() < grace_end_ns) Wait(grace_end_ns - clock_.MonotonicNs(), -1);
+    }
+    for (size_t i = 0; i < children_.size(); ++i) End(i);
+    watched_.process = failed_.value_or(0);
+    watched_.status = *ended_[watched_.process];
+    for (const auto& status : ended_) watched_.rss_peak_bytes += status->rss_peak_bytes;
+    // The kernel counts a process's pages in batches, so the peaks it gives may be a little less than we saw.
+    watched_.rss_peak_bytes = std::max(watched_.rss_peak_bytes, watched_.rss_bytes);
+    return watched_;
+  }
+
+ private:
+  // Told to leave, with time to save what they have.
+  bool saving() const { return watched_.stopped == StopReason::kPreempted; }
+  void SignalAll(int signal) {
+    for (size_t i = 0; i < children_.size(); ++i) {
+      if (!ended_[i]) children_[i].SignalGroup(signal);
+    }
+  }
+  size_t running() const { return static_cast<size_t>(std::count(ended_.begin(), ended_.end(), std::nullopt)); }
+
+  // Waits for something to happen. False where nothing more is worth waiting for.
+  bool Look() {
+    int64_t wait_ns = end_ns_ == kForeverNs ? kForeverNs : end_ns_ - clock_.MonotonicNs();
+    if (limits_.memory_bytes > 0) {
+      int64_t rss_bytes = 0;
+      for (size_t i = 0; i < children_.size(); ++i) rss_bytes += ended_[i] ? 0 : ResidentBytes(children_[i].pid());
+      if (rss_bytes > limits_.memory_bytes) {
+        watched_.stopped = StopReason::kMemoryLimit;
+        watched_.rss_bytes = rss_bytes;
+        return false;
+      }
+      wait_ns = std::min(wait_ns, NextLookNs((limits_.memory_bytes - rss_bytes) / static_cast<int64_t>(running())));
+    }
+    const StopReason told = Wait(wait_ns, stop_.fd()) ? stop_.Reason() : StopReason::kNone;
+    if (told == StopReason::kTold) {
+      watched_.stopped = told;
+    } else if (told == StopReason::kPreempted && !saving()) {
+      watched_.stopped = told;
+      SignalAll(SIGTERM);
+      end_ns_ = std::min(end_ns_, clock_.MonotonicNs() + limits_.save_ns);
+    } else if (running() > 0 && clock_.MonotonicNs() >= end_ns_) {
+      if (failed_ || saving()) return false;
+      watched_.stopped = StopReason::kTimeLimit;
+    }
+    return true;
+  }
+
+  // At most `wait_ns`, until a process has ended or we are told to stop; says whether we are.
+  bool Wait(int64_t wait_ns, int stop_fd) {
+    std::vector<pollfd> fds = {{stop_fd, POLLIN, 0}};
+    for (size_t i = 0; i < children_.size(); ++i) fds.push_back({ended_[i] ? -1 : pid_fds_[i].get(), POLLIN, 0});
+    const int64_t bounded_ns = std::max<int64_t>(wait_ns, 0);
+    const timespec timeout{bounded_ns / 1'000'000'000, bounded_ns % 1'000'000'000};
+    ::ppoll(fds.data(), fds.size(), wait_ns == kForeverNs ? nullptr : &timeout, nullptr);
+    for (size_t i = 0; i < children_.size(); ++i) {
+      if (fds[i + 1].revents != 0) End(i);
+    }
+    // Even where all have ended: who told us may have told them too, before they were groups of their own.
+    return fds[0].revents != 0;
+  }
+
+  void End(size_t i) {
+    if (ended_[i]) return;
+    // Not yet reaped, so the group's number is still its own: this ends the process, or what it left behind.
+    children_[i].SignalGroup(SIGKILL);
+    ended_[i] = children_[i].Wait();
+    if (ended_[i]->ok() || failed_) return;
+    failed_ = i;
+    end_ns_ = std::min(end_ns_, clock_.MonotonicNs() + limits_.grace_ns);
+  }
+
+  std::span<Child> children_;
+  const WatchLimits& limits_;
+  StopWatcher& stop_;
+  const Clock& clock_;
+  std::deque<PidFd> pid_fds_;
+  std::vector<std::optional<ExitStatus>> ended_;
+  std::optional<size_t> failed_;  // the first
+  int64_t end_ns_ = kForeverNs;
+  Watched watched_;
+};
+
 }  // namespace
 
 int64_t NextLookNs(int64_t headroom_bytes) {
@@ -87,42 +172,8 @@ int64_t NextLookNs(int64_t headroom_bytes) {
   return std::clamp(soonest, kMinLookNs, kMaxLookNs);
 }
 
-Watched Watch(Child& child, const WatchLimits& limits, int stop_fd, const Clock& clock) {
-  const PidFd pid_fd(child.pid());
-  Watched watched;
-  const int64_t end_ns = limits.time_ns > 0 ? clock.MonotonicNs() + limits.time_ns : kForeverNs;
-  for (;;) {
-    int64_t wait_ns = end_ns == kForeverNs ? kForeverNs : end_ns - clock.MonotonicNs();
-    if (limits.memory_bytes > 0) {
-      const int64_t rss_bytes = ResidentBytes(child.pid());
-      if (rss_bytes > limits.memory_bytes) {
-        watched.stopped = StopReason::kMemoryLimit;
-        watched.rss_bytes = rss_bytes;
-        break;
-      }
-      wait_ns = std::min(wait_ns, NextLookNs(limits.memory_bytes - rss_bytes));
-    }
-    const Ready ready = WaitAtMost(wait_ns, pid_fd.get(), stop_fd);
-    if (ready.ended) break;
-    if (ready.told) {
-      watched.stopped = StopReason::kTold;
-      break;
-    }
-    if (clock.MonotonicNs() >= end_ns) {
-      watched.stopped = StopReason::kTimeLimit;
-      break;
-    }
-  }
-  if (watched.stopped == StopReason::kTimeLimit || watched.stopped == StopReason::kTold) {
-    child.SignalGroup(SIGTERM);
-    WaitAtMost(limits.grace_ns, pid_fd.get(), -1);
-  }
-  // Not yet reaped, so the group's number is still its own: this ends the trainer, or what it left behind.
-  child.SignalGroup(SIGKILL);
-  watched.status = child.Wait();
-  // The kernel counts a process's pages in batches, so the peak it gives may be a little less than we saw.
-  watched.status.rss_peak_bytes = std::max(watched.status.rss_peak_bytes, watched.rss_bytes);
-  return watched;
+Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock) {
+  return Watcher(children, limits, stop, clock).Run();
 }
 
 int64_t KernelOomKills() {

@@ -1,7 +1,9 @@
-// One running trainer, watched to its end: its time limit, its memory limit, and being told to stop.
+// A running trainer, all of its processes, watched to its end: its time limit, its memory limit, and being told to
+// stop.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/clock.h"
 #include "base/process.h"
@@ -12,25 +14,38 @@ enum class StopReason {
   kNone,         // it ended by itself
   kTimeLimit,    // SIGTERM, and SIGKILL after the grace time
   kMemoryLimit,  // SIGKILL at once: it is still growing
-  kTold,         // somebody told us to stop; as kTimeLimit
+  kTold,         // a person wants it to end: SIGINT, and SIGKILL after the grace time
+  kPreempted,    // the node is taken away: SIGTERM, and SIGKILL after the time to save
 };
 
 struct WatchLimits {
   int64_t time_ns = 0;       // 0: none
-  int64_t memory_bytes = 0;  // resident; 0: none
+  int64_t memory_bytes = 0;  // resident, of all processes together; 0: none
   int64_t grace_ns = 0;
+  int64_t save_ns = 0;
 };
 
 struct Watched {
-  ExitStatus status;
+  ExitStatus status;   // of the process that decides: the first that failed, else the first
+  size_t process = 0;  // which that is
   StopReason stopped = StopReason::kNone;
-  int64_t rss_bytes = 0;  // kMemoryLimit: what it held when it was over
+  int64_t rss_bytes = 0;       // kMemoryLimit: what they held when it was over
+  int64_t rss_peak_bytes = 0;  // the sum of their peaks
 };
 
-// Blocks until `child`, the leader of its process group, has ended and nothing of its group is left. `stop_fd` becomes
-// readable when we are told to stop. The memory limit is kept by looking at the resident set, ever more often the
+// Whether we were told to stop, and why.
+class StopWatcher {
+ public:
+  virtual ~StopWatcher() = default;
+  virtual int fd() const = 0;       // readable when we were told something new
+  virtual StopReason Reason() = 0;  // kNone, kPreempted or kTold, which outdoes it
+};
+
+// Blocks until the processes, each the leader of its process group, have ended and nothing of their groups is left.
+// When one fails, the others have the grace time to end by themselves: they may be able to say why.
+// The memory limit is kept by looking at the resident set, ever more often the
 // nearer it comes: it needs no cgroup and no address-space limit, which would refuse what is reserved but never used.
-Watched Watch(Child& child, const WatchLimits& limits, int stop_fd, const Clock& clock);
+Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock);
 
 // How long a process with `headroom_bytes` left cannot pass its limit: at the speed memory can be written, at least
 // 1 ms and at most 100 ms.

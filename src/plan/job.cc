@@ -10,6 +10,7 @@ fs::path JobFile(const Job& job) { return job.job_dir / "job.json"; }
 fs::path ResultFile(const fs::path& job_dir, const std::string& point_id) {
   return job_dir / "results" / (point_id + ".json");
 }
+fs::path CancelFile(const fs::path& job_dir) { return job_dir / "cancelled"; }
 fs::path PointDir(const fs::path& job_dir, const std::string& point_id) { return job_dir / "points" / point_id; }
 fs::path ProgressFile(const fs::path& job_dir, const std::string& point_id) {
   return PointDir(job_dir, point_id) / "progress";
@@ -29,6 +30,7 @@ Json EncodeJob(const Job& job) {
           {"trainer", job.trainer},
           {"cpus", job.cpus},
           {"memory_limit_bytes", job.memory_limit_bytes},
+          {"save_time_s", job.save_time_s},
           {"points", points}};
 }
 
@@ -44,6 +46,7 @@ Job DecodeJob(const Json& document, const std::string& source) {
     document.at("trainer").get_to(job.trainer);
     document.at("cpus").get_to(job.cpus);
     document.at("memory_limit_bytes").get_to(job.memory_limit_bytes);
+    job.save_time_s = document.value("save_time_s", job.save_time_s);
     for (const Json& entry : document.at("points")) {
       JobPoint point;
       entry.at("id").get_to(point.id);

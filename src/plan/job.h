@@ -3,7 +3,9 @@
 // A job owns a folder, job_dir, and writes nothing outside it:
 //   job.json               this file, written by the driver before it submits
 //   results/<point id>.json  one RunResult a point, written atomically by `ridgeline exec`
-//   points/<point id>/     the point's spec.json, log.txt and progress file
+//   points/<point id>/     the point's spec.json, log.txt and progress file, and its checkpoint files where the spec's
+//                          checkpoint.dir is relative
+//   cancelled              there while a person wants the job to end
 #pragma once
 
 #include <cstdint>
@@ -31,11 +33,15 @@ struct Job {
   std::vector<std::string> trainer;  // argv of the trainer; --spec and --result are appended
   int64_t cpus = 0;                  // cores a point may use; 0: all
   int64_t memory_limit_bytes = 0;    // a point may use; 0: no limit
+  int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
   std::vector<JobPoint> points;
 };
 
 std::filesystem::path JobFile(const Job& job);
 std::filesystem::path ResultFile(const std::filesystem::path& job_dir, const std::string& point_id);
+// Written by who cancels a job, before it is told to end: a signal alone may as well be the scheduler's, that takes the
+// node away, and then the trainer saves its state first.
+std::filesystem::path CancelFile(const std::filesystem::path& job_dir);
 std::filesystem::path PointDir(const std::filesystem::path& job_dir, const std::string& point_id);
 // The trainer overwrites this file (its name is in $RIDGELINE_PROGRESS) after every step with one line:
 // "<steps done> <steps in all> <tokens per second>\n".

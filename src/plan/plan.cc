@@ -36,12 +36,20 @@ class ForecastCache {
   std::unordered_map<std::string, MemoryForecast> known_;
 };
 
-// The bytes a point's slab may take; 0: no limit.
+// Processes that share a machine's memory: a point's ranks, taken to run on one.
+int64_t ProcessesOf(const RunSpec& spec) { return spec.communicator == "gloo" ? spec.ranks : 1; }
+
+// The bytes that each of the point's processes may take for its slab; 0: no limit.
 int64_t AvailableFor(const RunSpec& spec, const Launch& launch, const PlanOptions& options) {
   if (spec.device == "meta") return 0;
-  if (launch.memory_limit_bytes == 0) return options.available_bytes;
-  const int64_t within = SlabBytesWithin(launch.memory_limit_bytes);
-  return options.available_bytes == 0 ? within : std::min(options.available_bytes, within);
+  int64_t available = 0;
+  for (const int64_t bytes :
+       {options.available_bytes == 0 ? 0 : options.available_bytes + kProcessBaseBytes, launch.memory_limit_bytes}) {
+    if (bytes == 0) continue;
+    const int64_t within = SlabBytesWithin(bytes, ProcessesOf(spec));
+    available = available == 0 ? within : std::min(available, within);
+  }
+  return available;
 }
 
 RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
@@ -49,8 +57,10 @@ RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
   result.point_id = point.id;
   result.status = RunStatus::kSkippedPredictedOom;
   result.provenance = Provenance::kPredicted;
-  result.message = fmt::format("predicted to need {} for its tensors, and {} are available",
-                               FormatBytes(planned.forecast.planned_peak_bytes), FormatBytes(planned.available_bytes));
+  const int64_t processes = ProcessesOf(point.spec);
+  result.message = fmt::format(
+      "predicted to need {} for its tensors{}, and {} are available", FormatBytes(planned.forecast.planned_peak_bytes),
+      processes > 1 ? fmt::format(" on each of {} ranks", processes) : "", FormatBytes(planned.available_bytes));
   result.hint = "use activation checkpointing, a smaller batch_size, seq_length or model, or a larger machine";
   result.evidence = {{"wanted_bytes", std::to_string(planned.forecast.planned_peak_bytes)},
                      {"available_bytes", std::to_string(planned.available_bytes)}};
@@ -75,6 +85,7 @@ Job MakeJob(const Sweep& sweep, const PlanOptions& options, std::vector<JobPoint
   job.trainer = sweep.launch.trainer.empty() ? options.trainer : sweep.launch.trainer;
   job.cpus = sweep.launch.cpus;
   job.memory_limit_bytes = sweep.launch.memory_limit_bytes;
+  job.save_time_s = sweep.launch.save_time_s;
   job.points = std::move(points);
   return job;
 }
@@ -123,7 +134,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
 
 double RelativeCost(const RunSpec& spec) {
   const auto tokens = static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length) *
-                      static_cast<double>(spec.grad_accumulation);
+                      static_cast<double>(spec.grad_accumulation) * static_cast<double>(ProcessesOf(spec));
   const auto steps =
       static_cast<double>(spec.warmup_steps) + static_cast<double>(spec.steps) * static_cast<double>(spec.repeats);
   return static_cast<double>(CountParameters(spec)) * tokens * steps;
@@ -159,6 +170,9 @@ RunSpec MemoryRelevant(const RunSpec& spec) {
   key.warmup_steps = same.warmup_steps;
   key.steps = same.steps;
   key.repeats = same.repeats;
+  key.checkpoint_dir = same.checkpoint_dir;
+  key.checkpoint_every_steps = same.checkpoint_every_steps;
+  key.checkpoint_keep = same.checkpoint_keep;
   // Whether there is any decides which tensors there are, how much does not.
   key.dropout = spec.dropout > 0 ? 1 : 0;
   key.grad_clip = spec.grad_clip > 0 ? 1 : 0;
@@ -167,8 +181,8 @@ RunSpec MemoryRelevant(const RunSpec& spec) {
 
 int64_t AvailableSlabBytes(const std::filesystem::path& root) { return SlabBytesWithin(AvailableMemoryBytes(root)); }
 
-int64_t SlabBytesWithin(int64_t memory_limit_bytes) {
-  return std::max<int64_t>(1, memory_limit_bytes - kProcessBaseBytes);
+int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes) {
+  return std::max<int64_t>(1, memory_bytes / processes - kProcessBaseBytes);
 }
 
 }  // namespace ridgeline

@@ -23,7 +23,7 @@ std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory"
 using Forecaster = std::function<MemoryForecast(const RunSpec&)>;
 
 struct PlanOptions {
-  int64_t available_bytes = 0;              // for a point's slab, see AvailableSlabBytes(); 0: no limit
+  int64_t available_bytes = 0;              // for the slab of one process, see AvailableSlabBytes(); 0: no limit
   std::map<std::string, int64_t> attempts;  // point id -> attempts it has had; none: 0. Part of a job's key
   std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
   std::vector<std::string> trainer;         // argv, where the sweep names none
@@ -43,13 +43,13 @@ struct Plan {
 };
 
 // Jobs for `points`, which are those of the sweep that have no result and are not in flight. A point's memory is the
-// slab of one rank, limited by options.available_bytes and the sweep's memory_limit; points on the meta device always
-// fit.
+// slab of one rank, limited by options.available_bytes and the sweep's memory_limit; ranks that are processes share
+// these, on one machine. Points on the meta device always fit.
 // Specs that differ in nothing that changes memory share one forecast. Deterministic: equal arguments, equal plan.
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster);
 
-// What a point costs to run, up to a factor: parameters x tokens of all its steps.
+// What a point costs to run, up to a factor: parameters x tokens of all its steps, and of all its processes.
 double RelativeCost(const RunSpec& spec);
 
 // The key of a job: "rl-" and 32 hexadecimal digits, from the sweep's name, its points and each one's attempt.
@@ -63,7 +63,7 @@ RunSpec MemoryRelevant(const RunSpec& spec);
 // kProcessBaseBytes. At least 1. `root` is "/" but in tests.
 int64_t AvailableSlabBytes(const std::filesystem::path& root = "/");
 
-// What a process limited to `memory_limit_bytes` has for its slab; at least 1.
-int64_t SlabBytesWithin(int64_t memory_limit_bytes);
+// What each of the processes that share `memory_bytes` has for its slab; at least 1.
+int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes = 1);
 
 }  // namespace ridgeline

@@ -87,7 +87,7 @@ Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan
 Table FieldsTable() {
   Table table;
   table.columns = {"field", "type", "values", "meaning"};
-  for (const Field& field : Fields()) {
+  const auto add = [&](const Field& field) {
     std::string values(field.choices);
     std::replace(values.begin(), values.end(), '|', ' ');
     if (field.type() == "integer" || field.type() == "number") {
@@ -97,7 +97,9 @@ Table FieldsTable() {
     }
     table.rows.push_back(
         {std::string(field.name), std::string(field.type()), std::move(values), std::string(field.help)});
-  }
+  };
+  std::for_each(Fields().begin(), Fields().end(), add);
+  std::for_each(Settings().begin(), Settings().end(), add);
   return table;
 }
 

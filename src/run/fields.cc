@@ -12,20 +12,22 @@ constexpr double kBig = 1e15;
 // Sorted by name: the canonical encoding walks it in order.
 const Field kFields[] = {
     {"amax_history", &RunSpec::amax_history, "fp8 with delayed scaling: steps whose amaxes it remembers (default 1024)",
-     "", 0, 1 << 20},
+     "", 0, 1 << 20, false, "0"},
     {"batch_size", &RunSpec::batch_size, "sequences a rank processes in one micro-step (default 1)", "", 1, 1 << 20},
     {"beta1", &RunSpec::beta1, "decay of Adam's first moment (default 0.9)", "", 0, 0.999999},
     {"beta2", &RunSpec::beta2, "decay of Adam's second moment (default 0.95; stack 0.999)", "", 0, 0.9999999},
     {"bf16_first_layers", &RunSpec::bf16_first_layers,
-     "fp8, mxfp8, nvfp4: layers at the beginning that stay bf16 (default 0)", "", 0, 4096},
+     "fp8, mxfp8, nvfp4: layers at the beginning that stay bf16 (default 0)", "", 0, 4096, false, "0"},
     {"bf16_last_layers", &RunSpec::bf16_last_layers, "fp8, mxfp8, nvfp4: layers at the end that stay bf16 (default 0)",
-     "", 0, 4096},
+     "", 0, 4096, false, "0"},
     {"checkpointing", &RunSpec::checkpointing,
      "activation checkpointing: none, selective (norms and MLP activations are recomputed), full (a layer keeps its "
      "input) or full/K (every K layers keep one input) (default none)",
      "", 0, 0},
-    {"communicator", &RunSpec::communicator, "self (one rank) or virtual (be rank 0 of `ranks`, move no bytes)",
-     "self|virtual", 0, 0},
+    {"communicator", &RunSpec::communicator,
+     "self (one rank), gloo (ranks are processes) or virtual (be rank 0 of `ranks`, move no bytes) (default self for "
+     "one rank, else gloo)",
+     "self|gloo|virtual", 0, 0},
     {"data", &RunSpec::data, "synthetic, or the path of a text file that is read as bytes (default synthetic)", "", 0,
      0},
     {"device", &RunSpec::device, "cpu, or meta: trace and plan, run nothing (default cpu)", "cpu|meta", 0, 0},
@@ -57,13 +59,16 @@ const Field kFields[] = {
      "how scales are made: fp8 delayed (from earlier steps, the default) or current; mxfp8 round_up (default) or "
      "floor; none "
      "elsewhere",
-     "none|delayed|current|round_up|floor", 0, 0},
+     "none|delayed|current|round_up|floor", 0, 0, false, "none"},
     {"schedule", &RunSpec::schedule, "learning-rate schedule after warm-up (default constant)", "constant|cosine", 0,
      0},
     {"seed", &RunSpec::seed, "seed of weights, data and dropout (default 1234)", "", 0, kBig},
     {"seq_length", &RunSpec::seq_length, "tokens a sequence (default 512)", "", 1, 1 << 26},
-    {"shard", &RunSpec::shard, "none, or full: parameters, gradients and moments split over the ranks (FSDP)",
-     "none|full", 0, 0},
+    {"shard", &RunSpec::shard,
+     "what is split over the ranks: none, optimizer (moments and master weights: ZeRO-1) or full (weights and "
+     "gradients "
+     "too: FSDP) (default none)",
+     "none|optimizer|full", 0, 0},
     {"state_precision", &RunSpec::state_precision,
      "master weights, gradients and moments (default fp32; stack: as precision)", "fp32|bf16", 0, 0},
     {"steps", &RunSpec::steps, "measured optimizer steps a repeat (default 5)", "", 1, 1e9},
@@ -73,6 +78,21 @@ const Field kFields[] = {
     {"weight_decay", &RunSpec::weight_decay, "weight decay, on every parameter (default 0.1; stack 0)", "", 0, 1e3},
 };
 
+// Sorted by name.
+const Field kSettings[] = {
+    {"checkpoint.dir", &RunSpec::checkpoint_dir,
+     "folder for checkpoint files; a run that finds some there continues from the newest (default none)", "", 0, 0},
+    {"checkpoint.every_steps", &RunSpec::checkpoint_every_steps,
+     "steps from one checkpoint file to the next; the last step has one too (default 100)", "", 1, 1e9},
+    {"checkpoint.keep", &RunSpec::checkpoint_keep, "newest checkpoint files that are kept (default 2)", "", 1, 1e6},
+};
+
+const Field* Find(std::span<const Field> table, std::string_view name) {
+  const auto it = std::lower_bound(table.begin(), table.end(), name,
+                                   [](const Field& field, std::string_view n) { return field.name < n; });
+  return it != table.end() && it->name == name ? &*it : nullptr;
+}
+
 }  // namespace
 
 std::string_view Field::type() const {
@@ -81,17 +101,18 @@ std::string_view Field::type() const {
 }
 
 std::span<const Field> Fields() { return kFields; }
+std::span<const Field> Settings() { return kSettings; }
 
 const Field* FindField(std::string_view name) {
-  const auto it = std::lower_bound(std::begin(kFields), std::end(kFields), name,
-                                   [](const Field& field, std::string_view n) { return field.name < n; });
-  return it != std::end(kFields) && it->name == name ? &*it : nullptr;
+  const Field* field = Find(kFields, name);
+  return field != nullptr ? field : Find(kSettings, name);
 }
 
 const std::vector<std::string>& SettableNames() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
     for (const Field& field : kFields) result.emplace_back(field.name);
+    for (const Field& setting : kSettings) result.emplace_back(setting.name);
     return result;
   }();
   return names;

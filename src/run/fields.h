@@ -1,5 +1,6 @@
-// The one table of RunSpec's fields. It feeds the sweep parser, the trainer's flags and help, the canonical encoding
-// (and so a point's id), the store's columns and the reports.
+// The one table of RunSpec's members. Its fields feed the sweep parser, the trainer's flags and help, the canonical
+// encoding (and so a point's id), the store's columns and the reports. Its settings say how a run goes about it, not
+// what it is: they are read, passed on and documented the same way, but no id, column or axis is made of them.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +17,29 @@ namespace ridgeline {
 struct Field {
   using Member = std::variant<int64_t RunSpec::*, double RunSpec::*, bool RunSpec::*, std::string RunSpec::*>;
 
-  std::string_view name;  // the JSON key, the sweep key, the column; the flag is --name with dashes
+  // A field's is the JSON key, the sweep key and the column. A setting's is GROUP.KEY, its place in the JSON and in a
+  // sweep: "checkpoint.dir" is {"checkpoint": {"dir": …}}. The flag is --name with dashes.
+  std::string_view name;
   Member member;
   std::string_view help;     // one line: meaning, unit, default
   std::string_view choices;  // "a|b|c" for text with fixed values; empty: any
   double min = 0;            // smallest allowed number
   double max = 0;            // largest allowed number
   bool derived = false;      // computed by Canonicalize; not to be set by a person
+  // A value that no encoding mentions, as FieldText has it: what points meant that are older than the field, whose ids
+  // would change otherwise.
+  std::string_view unsaid = {};
 
   std::string_view type() const;  // "integer", "number", "true or false", "text"
 };
 
-// All fields, sorted by name.
+// All fields, sorted by name: together they are a point.
 std::span<const Field> Fields();
 
-// nullptr where there is none.
+// All settings, sorted by name.
+std::span<const Field> Settings();
+
+// A field or a setting; nullptr where there is none.
 const Field* FindField(std::string_view name);
 
 // The names a person may set (`model` included: there it names a preset).

@@ -37,6 +37,27 @@ void Read(const Json& from, const char* key, T& to) {
   if (const auto it = from.find(key); it != from.end()) it->get_to(to);
 }
 
+Json EncodeRanks(const std::vector<RankFigures>& ranks) {
+  Json list = Json::array();
+  for (const RankFigures& r : ranks) {
+    list.push_back(
+        {{"host", r.host}, {"planned_peak_bytes", r.planned_peak_bytes}, {"rss_peak_bytes", r.rss_peak_bytes}});
+  }
+  return list;
+}
+
+std::vector<RankFigures> DecodeRanks(const Json& list) {
+  if (!list.is_array()) throw Error(ErrorKind::kInvalidInput, "not a RunResult: ranks is no list");
+  std::vector<RankFigures> ranks;
+  for (const Json& entry : list) {
+    RankFigures& r = ranks.emplace_back();
+    entry.at("host").get_to(r.host);
+    entry.at("planned_peak_bytes").get_to(r.planned_peak_bytes);
+    entry.at("rss_peak_bytes").get_to(r.rss_peak_bytes);
+  }
+  return ranks;
+}
+
 // JSON has no NaN: a loss that is not finite travels as null.
 std::vector<double> ReadSeries(const Json& from, const char* key) {
   std::vector<double> series;
@@ -133,6 +154,7 @@ Json EncodeResult(const RunResult& r) {
        {{"planned_peak_bytes", r.memory.planned_peak_bytes},
         {"by_category", r.memory.by_category},
         {"rss_peak_bytes", r.memory.rss_peak_bytes}}},
+      {"ranks", EncodeRanks(r.ranks)},
       {"flops",
        {{"model_causal", r.flops.model_causal},
         {"model_non_causal", r.flops.model_non_causal},
@@ -186,6 +208,7 @@ RunResult DecodeResult(const Json& d, const std::string& source) {
     Read(part("memory"), "planned_peak_bytes", r.memory.planned_peak_bytes);
     Read(part("memory"), "by_category", r.memory.by_category);
     Read(part("memory"), "rss_peak_bytes", r.memory.rss_peak_bytes);
+    if (const auto ranks = d.find("ranks"); ranks != d.end()) r.ranks = DecodeRanks(*ranks);
     Read(part("flops"), "model_causal", r.flops.model_causal);
     Read(part("flops"), "model_non_causal", r.flops.model_non_causal);
     Read(part("flops"), "executed", r.flops.executed);

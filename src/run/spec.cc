@@ -1,5 +1,6 @@
 #include "run/spec.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -100,6 +101,53 @@ void AppendValue(const RunSpec& spec, const Field& field, std::string& out) {
   }
 }
 
+constexpr std::string_view kVersionKey = "version";
+constexpr std::string_view kSettingsGroup = "checkpoint";  // the only one
+
+bool SettingsAreDefaults(const RunSpec& spec) {
+  static const RunSpec defaults;
+  return std::all_of(Settings().begin(), Settings().end(), [&](const Field& setting) {
+    return std::visit([&](auto member) { return spec.*member == defaults.*member; }, setting.member);
+  });
+}
+
+// "checkpoint":{"dir":…}
+void AppendSettings(const RunSpec& spec, std::string& out) {
+  out += fmt::format("\"{}\":", kSettingsGroup);
+  char separator = '{';
+  for (const Field& setting : Settings()) {
+    out += fmt::format("{}\"{}\":", separator, setting.name.substr(kSettingsGroup.size() + 1));
+    AppendValue(spec, setting, out);
+    separator = ',';
+  }
+  out += '}';
+}
+
+void AppendFields(const RunSpec& spec, bool with_settings, std::string& out) {
+  char separator = '{';
+  bool version_written = false;
+  bool settings_written = !with_settings || SettingsAreDefaults(spec);
+  for (const Field& field : Fields()) {
+    if (!settings_written && field.name > kSettingsGroup) {
+      out += separator;
+      AppendSettings(spec, out);
+      settings_written = true;
+    }
+    if (!version_written && field.name > kVersionKey) {
+      out += fmt::format("{}\"{}\":{}", separator, kVersionKey, kRunSpecVersion);
+      version_written = true;
+    }
+    const size_t before = out.size();
+    out += separator;
+    if (AppendField(spec, field, out)) {
+      separator = ',';
+    } else {
+      out.resize(before);
+    }
+  }
+  out += '}';
+}
+
 }  // namespace
 
 RunSpec FamilyDefaults(std::string_view family) {
@@ -139,10 +187,11 @@ std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& 
 
 RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
   const size_t before = problems.size();
-  const auto set = [&](RunSpec& spec, const std::string& name) {
-    auto wrong = SetField(spec, name, values.at(name));
+  const auto set_to = [&](RunSpec& spec, const std::string& name, const Json& value) {
+    auto wrong = SetField(spec, name, value);
     problems.insert(problems.end(), std::make_move_iterator(wrong.begin()), std::make_move_iterator(wrong.end()));
   };
+  const auto set = [&](RunSpec& spec, const std::string& name) { set_to(spec, name, values.at(name)); };
   RunSpec spec;
   if (values.contains("family")) set(spec, "family");
   if (values.contains("model")) set(spec, "model");
@@ -155,7 +204,15 @@ RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
   spec = FamilyDefaults(family);
   if (values.contains("model") && problems.size() == before) set(spec, "model");
   for (const auto& [name, value] : values.items()) {
-    if (name != "model" && name != "family") set(spec, name);
+    if (name == kSettingsGroup && value.is_object()) {
+      for (const auto& [key, setting] : value.items()) set_to(spec, fmt::format("{}.{}", name, key), setting);
+    } else if (name == kSettingsGroup) {
+      problems.push_back({name, fmt::format("checkpoint is a mapping of dir, every_steps and keep, not {} (activation "
+                                            "checkpointing is the field checkpointing)",
+                                            DumpJson(value))});
+    } else if (name != "model" && name != "family") {
+      set(spec, name);
+    }
   }
   if (problems.size() != before) return spec;
   Canonicalize(spec);
@@ -176,6 +233,8 @@ void Canonicalize(RunSpec& spec) {
   }
   if (spec.amax_history == 0 && spec.scaling == "delayed") spec.amax_history = 1024;
   if (spec.checkpointing == "full/1") spec.checkpointing = "full";
+  if (spec.communicator.empty()) spec.communicator = spec.ranks > 1 ? "gloo" : "self";
+  if (spec.communicator == "gloo" && spec.ranks == 1) spec.communicator = "self";  // nobody else is there
   const Preset* preset = PresetOfShape(spec);
   spec.model =
       preset != nullptr ? std::string(preset->name) : fmt::format("{}-{}x{}", spec.family, spec.layers, spec.hidden);
@@ -261,33 +320,26 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
                       : fmt::format("precision {} has no layers to keep in bf16", s.precision));
   }
   if (s.communicator == "self" && s.ranks != 1 && s.device != "meta") {
-    add("ranks", fmt::format("{} ranks need communicator: virtual (or device: meta)", s.ranks));
+    add("ranks", fmt::format("{} ranks need communicator: gloo or virtual (or device: meta)", s.ranks));
+  }
+  if (s.communicator == "virtual" && !s.checkpoint_dir.empty()) {
+    add("checkpoint.dir",
+        "a virtual rank holds a part of a model that nobody else has the rest of: it has no "
+        "checkpoint files");
   }
   if (s.learning_rate_min > s.learning_rate) add("learning_rate_min", "learning_rate_min is above learning_rate");
   return problems;
 }
 
-void AppendSpec(const RunSpec& spec, std::string& out) {
-  static constexpr std::string_view kVersionKey = "version";
-  char separator = '{';
-  bool version_written = false;
-  for (const Field& field : Fields()) {
-    if (!version_written && field.name > kVersionKey) {
-      out += fmt::format("{}\"{}\":{}", separator, kVersionKey, kRunSpecVersion);
-      version_written = true;
-    }
-    out += separator;
-    separator = ',';
-    AppendField(spec, field, out);
-  }
-  out += '}';
-}
+void AppendSpec(const RunSpec& spec, std::string& out) { AppendFields(spec, true, out); }
 
-void AppendField(const RunSpec& spec, const Field& field, std::string& out) {
+bool AppendField(const RunSpec& spec, const Field& field, std::string& out) {
+  if (!field.unsaid.empty() && FieldText(spec, field) == field.unsaid) return false;
   out += '"';
   out += field.name;
   out += "\":";
   AppendValue(spec, field, out);
+  return true;
 }
 
 std::string EncodeSpec(const RunSpec& spec) {
@@ -320,6 +372,13 @@ RunSpec DecodeSpec(const Json& document, const std::string& source) {
   return spec;
 }
 
-std::string PointId(const RunSpec& spec) { return Hex(Hash(EncodeSpec(spec))); }
+std::string EncodePoint(const RunSpec& spec) {
+  std::string out;
+  out.reserve(1024);
+  AppendFields(spec, false, out);
+  return out;
+}
+
+std::string PointId(const RunSpec& spec) { return Hex(Hash(EncodePoint(spec))); }
 
 }  // namespace ridgeline

@@ -27,7 +27,7 @@ std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& 
 // canonical and checked. Problems are appended; the spec is meaningful only where none were.
 RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems);
 
-// Fills in what depends on other fields (kv_heads, head_dim, state_precision, model). Idempotent.
+// Fills in what depends on other fields (kv_heads, head_dim, state_precision, communicator, model). Idempotent.
 void Canonicalize(RunSpec& spec);
 
 // What a canonical spec can't be: an impossible shape, a combination nothing can run.
@@ -36,15 +36,20 @@ std::vector<Problem> CheckSpec(const RunSpec& spec);
 // "full/4" -> {kind "full", every 4}; every is 1 for full, 0 for the others. False where it is none of the policies.
 bool ParseCheckpointing(std::string_view text, std::string& kind, int64_t& every);
 
-// Canonical JSON: one line, sorted keys, every field, `version`. Equal specs give equal text.
+// Canonical JSON: one line, sorted keys, every field, `version`, and the settings where one is not its default. Equal
+// specs give equal text.
 std::string EncodeSpec(const RunSpec& spec);
-void AppendSpec(const RunSpec& spec, std::string& out);                       // the same, appended
-void AppendField(const RunSpec& spec, const Field& field, std::string& out);  // one field of it: "name":value
+void AppendSpec(const RunSpec& spec, std::string& out);  // the same, appended
+// One field of it, "name":value; nothing, and false, where the value is one that goes unsaid.
+bool AppendField(const RunSpec& spec, const Field& field, std::string& out);
 
 // Throws Error(kInvalidInput) naming `source`, for a wrong version, an unknown key, or any problem.
 RunSpec DecodeSpec(const Json& document, const std::string& source);
 
-// The id of a point: 32 hexadecimal digits of the hash of the canonical JSON.
+// What a point is: the canonical JSON without settings.
+std::string EncodePoint(const RunSpec& spec);
+
+// The id of a point: 32 hexadecimal digits of the hash of EncodePoint.
 std::string PointId(const RunSpec& spec);
 
 }  // namespace ridgeline

@@ -151,7 +151,7 @@ void Store::PutSweep(const SweepRecord& sweep, std::span<const Point> points) {
       known.Reset();
       if (!is_known) {
         add.Bind(1, point.id);
-        add.Bind(2, EncodeSpec(point.spec));
+        add.Bind(2, EncodePoint(point.spec));
         int index = 3;
         for (const Field& field : Fields()) {
           std::visit(

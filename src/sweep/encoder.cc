@@ -21,14 +21,15 @@ std::string_view SpecEncoder::Encode(const RunSpec& spec) {
   for (size_t i = 0; i < fields.size(); ++i) {
     const bool changed = std::visit([&](auto member) { return spec.*member != last_.*member; }, fields[i].member);
     if (changed || first_) {
-      fragments_[i].assign(1, i == 0 ? '{' : ',');
-      AppendField(spec, fields[i], fragments_[i]);
+      fragments_[i].assign(1, ',');
+      if (!AppendField(spec, fields[i], fragments_[i])) fragments_[i].clear();
       std::visit([&](auto member) { last_.*member = spec.*member; }, fields[i].member);
     }
     if (i == version_at_) out_ += version_;
     out_ += fragments_[i];
   }
   out_ += '}';
+  out_.front() = '{';
   first_ = false;
   return out_;
 }

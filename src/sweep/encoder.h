@@ -1,4 +1,4 @@
-// EncodeSpec for many specs in a row: a field's text is made again only where its value changed.
+// EncodePoint for many specs in a row: a field's text is made again only where its value changed.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ class SpecEncoder {
  public:
   SpecEncoder();
 
-  // Equal to EncodeSpec(spec); valid until the next call.
+  // Equal to EncodePoint(spec); valid until the next call.
   std::string_view Encode(const RunSpec& spec);
 
  private:

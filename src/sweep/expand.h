@@ -31,7 +31,7 @@ struct Expansion {
 // One point, valid during the call only.
 struct PointView {
   std::string_view id;
-  std::string_view encoded;  // EncodeSpec(spec)
+  std::string_view encoded;  // EncodePoint(spec)
   const RunSpec& spec;
 };
 

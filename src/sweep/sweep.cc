@@ -28,8 +28,8 @@ class Reader {
   std::vector<Fault> faults;
 
   void ReadFile(const YamlNode& root) {
-    static const Names kSections = {"name",    "description", "defaults", "matrix", "zip",
-                                    "include", "exclude",     "measure",  "launch", "report"};
+    static const Names kSections = {"name",    "description", "defaults",   "matrix", "zip",   "include",
+                                    "exclude", "measure",     "checkpoint", "launch", "report"};
     if (root.kind != YamlNode::Kind::kMap) {
       Add(root.place, "a sweep is a mapping with a name, not " + Describe(root));
       return;
@@ -48,6 +48,7 @@ class Reader {
     if (const auto* node = section("description")) ReadText(*node, "description", sweep.description);
     if (const auto* node = section("defaults")) ReadDefaults(*node);
     if (const auto* node = section("measure")) ReadMeasure(*node);
+    if (const auto* node = section("checkpoint")) ReadCheckpoint(*node);
     if (const auto* node = section("matrix")) ReadMatrix(*node);
     if (const auto* node = section("zip")) ReadZip(*node);
     if (const auto* node = section("exclude")) ReadExclude(*node);
@@ -84,9 +85,18 @@ class Reader {
     return entries;
   }
 
+  static const Names& FieldNames() {
+    static const Names names = [] {
+      Names result;
+      for (const Field& field : Fields()) result.emplace_back(field.name);
+      return result;
+    }();
+    return names;
+  }
+
   // The entries of a mapping of RunSpec fields.
   std::vector<std::pair<const Field*, const YamlNode*>> FieldEntries(const YamlNode& node, std::string_view section,
-                                                                     const Names& known = SettableNames()) {
+                                                                     const Names& known = FieldNames()) {
     std::vector<std::pair<const Field*, const YamlNode*>> fields;
     if (node.kind != YamlNode::Kind::kMap) {
       Add(node.place, fmt::format("{} is a mapping of fields, not {}", section, Describe(node)));
@@ -133,23 +143,48 @@ class Reader {
 
   void ReadDefaults(const YamlNode& node) {
     sweep.defaults_place = node.place;
-    for (const auto& [field, value] : FieldEntries(node, "defaults")) {
-      if (auto setting = ReadSetting(*field, *value, faults)) sweep.defaults.push_back(std::move(*setting));
+    static const Names kKnown = [] {
+      Names names = FieldNames();
+      names.emplace_back("checkpoint");
+      return names;
+    }();
+    for (const auto& [field, value] : FieldEntries(node, "defaults", kKnown)) {
+      if (field == nullptr) {
+        ReadCheckpoint(*value);
+      } else if (auto setting = ReadSetting(*field, *value, faults)) {
+        sweep.defaults.push_back(std::move(*setting));
+      }
+    }
+  }
+
+  // A value that all points share, from another section than defaults.
+  void ReadShared(const Field& field, const YamlNode& value) {
+    auto setting = ReadSetting(field, value, faults);
+    if (!setting) return;
+    const auto given =
+        std::find_if(sweep.defaults.begin(), sweep.defaults.end(), [&](const Setting& s) { return s.field == &field; });
+    if (given != sweep.defaults.end()) {
+      Add(value.place, fmt::format("{} is given in defaults too (line {})", field.name, given->place.line));
+    } else {
+      sweep.defaults.push_back(std::move(*setting));
     }
   }
 
   void ReadMeasure(const YamlNode& node) {
     static const Names kKnown = {"warmup_steps", "steps", "repeats"};
-    for (const auto& [field, value] : FieldEntries(node, "measure", kKnown)) {
-      auto setting = ReadSetting(*field, *value, faults);
-      if (!setting) continue;
-      const auto given = std::find_if(sweep.defaults.begin(), sweep.defaults.end(),
-                                      [f = field](const Setting& s) { return s.field == f; });
-      if (given != sweep.defaults.end()) {
-        Add(value->place, fmt::format("{} is given in defaults too (line {})", field->name, given->place.line));
-      } else {
-        sweep.defaults.push_back(std::move(*setting));
-      }
+    for (const auto& [field, value] : FieldEntries(node, "measure", kKnown)) ReadShared(*field, *value);
+  }
+
+  void ReadCheckpoint(const YamlNode& node) {
+    static const Names kKnown = {"dir", "every_steps", "keep"};
+    if (node.kind != YamlNode::Kind::kMap) {
+      Add(node.place, fmt::format("checkpoint is a mapping of dir, every_steps and keep, not {} (activation "
+                                  "checkpointing is the field checkpointing)",
+                                  Describe(node)));
+      return;
+    }
+    for (const auto& [key, value] : Entries(node, "setting of checkpoint", kKnown)) {
+      ReadShared(*FindField("checkpoint." + key), *value);
     }
   }
 
@@ -252,7 +287,8 @@ class Reader {
   }
 
   void ReadLaunch(const YamlNode& node) {
-    static const Names kKnown = {"launcher", "cpus", "memory_limit", "time_limit", "bundle", "trainer", "max_parallel"};
+    static const Names kKnown = {"launcher", "cpus",    "memory_limit", "time_limit",
+                                 "bundle",   "trainer", "max_parallel", "save_time"};
     if (node.kind != YamlNode::Kind::kMap) {
       Add(node.place, "launch is a mapping, not " + Describe(node));
       return;
@@ -284,6 +320,10 @@ class Reader {
         const auto seconds = ReadSeconds(*value);
         if (!seconds) Add(value->place, "time_limit is a duration such as 90s, 10m or 2h, not " + Describe(*value));
         launch.time_limit_s = seconds.value_or(0);
+      } else if (name == "save_time") {
+        const auto seconds = ReadSeconds(*value);
+        if (!seconds) Add(value->place, "save_time is a duration such as 90s or 2m, not " + Describe(*value));
+        launch.save_time_s = seconds.value_or(0);
       } else if (name == "trainer") {
         ReadTrainer(*value);
       } else if (name != "launcher") {

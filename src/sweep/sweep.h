@@ -65,6 +65,7 @@ struct Launch {
   int64_t cpus = 0;                  // cores a point may use; 0: all
   int64_t memory_limit_bytes = 0;    // a point may use; 0: no limit
   int64_t time_limit_s = 0;          // of a point; 0: none
+  int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
   int64_t bundle = 1;                // points a job
   int64_t max_parallel = 0;          // jobs at once; 0: the launcher's choice
   std::vector<std::string> trainer;  // argv; empty: ridgeline-train

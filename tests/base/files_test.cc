@@ -226,6 +226,39 @@ TEST(Files, AFullDiskKeepsTheOldBytesAndSaysSo) {
   ::umount(dir.path().c_str());
 }
 
+TEST(FileWriter, AppendsToANewFileOnly) {
+  const TempDir dir;
+  {
+    FileWriter file(dir / "a");
+    file.Append("one ");
+    file.Append("");
+    file.Append("two");
+    file.Sync();
+  }
+  EXPECT_EQ(ReadFile(dir / "a"), "one two");
+  EXPECT_THROW(FileWriter(dir / "a"), Error);
+  EXPECT_THROW(FileWriter(dir / "no folder" / "a"), Error);
+  EXPECT_EQ(ReadFile(dir / "a"), "one two");
+}
+
+TEST(FileReader, ReadsAnywhereInIt) {
+  const TempDir dir;
+  WriteFileAtomic(dir / "a", "0123456789");
+  const FileReader file(dir / "a");
+  EXPECT_EQ(file.size(), 10);
+  std::string four(4, ' ');
+  file.ReadAt(3, four);
+  EXPECT_EQ(four, "3456");
+  EXPECT_THROW(file.ReadAt(8, four), Error);  // it ends before
+  EXPECT_THROW(FileReader(dir / "b"), Error);
+}
+
+TEST(SyncFolder, NamesAFolderThatIsNotThere) {
+  const TempDir dir;
+  EXPECT_NO_THROW(SyncFolder(dir.path()));
+  EXPECT_THROW(SyncFolder(dir / "nowhere"), Error);
+}
+
 TEST(Files, MakeDirsMakesParentsAndIsContentWithWhatIsThere) {
   const TempDir dir;
   MakeDirs(dir / "a/b/c");

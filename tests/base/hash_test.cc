@@ -39,5 +39,16 @@ TEST(Hash, IsOfBytesNotOfTheirPlace) {
   EXPECT_EQ(Hash(std::string_view(text).substr(1)), Hash("llama-124m"));
 }
 
+TEST(Hasher, OfPartsIsTheHashOfTheWhole) {
+  std::string bytes;
+  for (int i = 0; i < 100'000; ++i) bytes += static_cast<char>(i * 7);
+  for (const size_t part : {size_t{1}, size_t{999}, bytes.size()}) {
+    Hasher hasher;
+    for (size_t at = 0; at < bytes.size(); at += part) hasher.Add(std::string_view(bytes).substr(at, part));
+    EXPECT_EQ(hasher.Result(), Hash(bytes)) << part;
+  }
+  EXPECT_EQ(Hasher().Result(), Hash(""));
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -1,6 +1,7 @@
 // A trainer that does what it is told: fake_trainer MODE… --spec FILE --result FILE. With several modes, the point with
 // seed n does the n-th. A mode is a word and perhaps a value: "ok", "exit=3", "slow=20", …
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -73,6 +74,17 @@ void Write(const std::string& file, const std::string& text) {
 
 void SleepMs(int64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
+int64_t Rank() {
+  const char* rank = std::getenv("RANK");
+  return rank == nullptr ? -1 : std::atoll(rank);
+}
+
+// What each rank does where a mode is about ranks: the one named does it, the others go on for ever.
+[[noreturn]] void OnlyRank(int64_t rank, int (*act)()) {
+  if (Rank() == rank) ::_exit(act());
+  SleepForever();
+}
+
 std::string g_result;  // for the signal handler's mode only
 std::string g_text;
 
@@ -110,6 +122,8 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
       Write(g_result, g_text);
       ::_exit(g_text.find("preempted") == std::string::npos ? 0 : 13);
     });
+    std::puts("ready");
+    std::fflush(stdout);
     SleepForever();
   }
   if (mode == "eat") {  // memory that is really used, until it ends us
@@ -120,6 +134,22 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
       std::memset(block, 1, kBytes);
       SleepMs(5);
     }
+  }
+  if (mode == "rank-exits-11") OnlyRank(number(), [] { return 11; });
+  if (mode == "rank-is-killed") OnlyRank(number(), [] { return ::raise(SIGKILL); });
+  if (mode == "rank-lost") {  // rank 0 learns of it and says so
+    if (Rank() != 0) OnlyRank(number(), [] { return ::raise(SIGKILL); });
+    SleepMs(50);
+    result.status = RunStatus::kCrashed;
+    result.message = "rank " + value + " on somewhere closed the connection";
+    Write(result_file, Text(result));
+    return 3;
+  }
+  if (mode == "eat-mib") {
+    const auto bytes = static_cast<size_t>(number()) << 20;
+    void* block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::memset(block, 1, bytes);
+    SleepForever();
   }
   if (mode == "half-result") {
     std::ofstream(result_file) << Text(result).substr(0, 200);
@@ -174,15 +204,22 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     return 0;
   }
   if (mode == "environment") {
-    for (const char* name : {"RIDGELINE_PROGRESS", "OMP_NUM_THREADS", "OMP_WAIT_POLICY"}) {
+    for (const char* name : {"RIDGELINE_PROGRESS", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "RANK", "LOCAL_RANK",
+                             "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
       const char* there = std::getenv(name);
       std::printf("%s=%s\n", name, there == nullptr ? "" : there);
     }
     for (int fd = 3; fd < 64; ++fd) {
       if (::fcntl(fd, F_GETFD) >= 0) std::printf("open %d\n", fd);
     }
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    ::sched_getaffinity(0, sizeof cores, &cores);
+    for (size_t core = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(core, &cores)) std::printf("core %zu\n", core);
+    }
     std::fflush(stdout);
-    Write(result_file, Text(result));
+    if (Rank() == 0) Write(result_file, Text(result));
     return 0;
   }
   std::fprintf(stderr, "fake_trainer: no mode '%s'\n", mode.c_str());

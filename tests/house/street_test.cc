@@ -40,6 +40,7 @@ const std::map<std::string, std::set<std::string>>& Wrappers() {
       {"yaml-cpp/", {"sweep", "report"}}, {"SQLiteCpp/", {"store"}}, {"sqlite3.h", {"store"}},
       {"CLI/", {"cli", "engine/cli"}},    {"xxhash.h", {"base"}},    {"dnnl.hpp", {"engine/ops", "engine/train"}},
       {"hwy/", {"engine/ops"}},           {"dlfcn.h", {"launch"}},
+      {"gloo/", {"engine/comm"}},
   };
   return wrappers;
 }

@@ -20,7 +20,7 @@ class Classified : public ::testing::Test {
     job_.points[0].time_limit_s = 60;
     end_.own_problem = "it wrote no result";
     end_.log_tail = "last words";
-    end_.watched.status.rss_peak_bytes = 1'000'000;
+    end_.watched.rss_peak_bytes = 1'000'000;
   }
 
   void Wrote(RunStatus status) {
@@ -128,6 +128,23 @@ TEST_F(Classified, WhenWeEndedItOurReasonIsTheEnd) {
   EXPECT_THAT(Result().message, HasSubstr("4.10 GB"));
   EXPECT_THAT(Result().message, HasSubstr("4.00 GB"));
   EXPECT_EQ(Result().evidence.at("rss_bytes"), "4100000000");
+}
+
+TEST_F(Classified, ToldToLeaveATrainerSaysHowItDid) {
+  end_.watched.stopped = StopReason::kPreempted;
+  Wrote(RunStatus::kPreempted);
+  end_.own->message = "told to leave after step 3 of 9";
+  end_.watched.status.exit_code = 13;
+  EXPECT_EQ(Result().status, RunStatus::kPreempted);
+  EXPECT_EQ(Result().message, "told to leave after step 3 of 9");
+  EXPECT_EQ(Result().loss, std::vector<double>{1.5});
+  Wrote(RunStatus::kCrashed);  // one that took the signal for a crash
+  EXPECT_EQ(Result().status, RunStatus::kPreempted);
+  EXPECT_EQ(Result().evidence.at("result_status"), "crashed");
+  end_.own.reset();  // one that just ended
+  end_.watched.status = {0, SIGTERM, 0};
+  EXPECT_EQ(Result().status, RunStatus::kPreempted);
+  EXPECT_THAT(Result().message, HasSubstr("signal 15"));
 }
 
 TEST_F(Classified, APointThatFinishedAsItWasStoppedHasFinished) {

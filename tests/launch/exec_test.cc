@@ -334,5 +334,81 @@ TEST_F(Exec, KilledAtAnyMomentAndRunAgainEveryPointHasOneResult) {
 
 TEST(KernelOomKills, IsACount) { EXPECT_GE(KernelOomKills(), 0); }
 
+// A job whose points have checkpoint files, running: its trainer is told by the signals below.
+class Preempted : public Exec {
+ protected:
+  Job SavingJob(const std::vector<std::string>& modes, int64_t points = 1) {
+    Job job = MakeJob(modes, points);
+    for (JobPoint& point : job.points) point.spec.checkpoint_dir = "state";
+    WriteJob(job);
+    return job;
+  }
+  // Sends the signals once the first point's trainer is ready; what exec then exits with.
+  int Tell(const Job& job, const std::vector<int>& signals, int64_t grace_ms = 10'000) {
+    std::filesystem::remove(PointDir(job.job_dir, job.points[0].id) / "log.txt");
+    Child exec = Start(job, grace_ms);
+    EXPECT_TRUE(
+        Eventually([&] { return !ReadTail(PointDir(job.job_dir, job.points[0].id) / "log.txt", 100).empty(); }));
+    for (const int signal : signals) exec.Signal(signal);
+    return exec.Wait().exit_code;
+  }
+};
+
+TEST_F(Preempted, ASchedulersSignalIsPassedOnAndThePointIsPreempted) {
+  const Job job = SavingJob({"preempted-on-term", "ok"}, 2);
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    EXPECT_EQ(Tell(job, {signal}), 130);
+    EXPECT_EQ(ResultOf(job).status, RunStatus::kPreempted);
+    EXPECT_EQ(ResultOf(job).evidence.at("exit_code"), "13");
+    EXPECT_FALSE(HasFinalResult(job.job_dir, job.points[0].id));
+    EXPECT_FALSE(std::filesystem::exists(ResultFile(job.job_dir, job.points[1].id)));
+    EXPECT_TRUE(NothingIsLeft());
+  }
+}
+
+TEST_F(Preempted, ItIsGivenTheJobsTimeToSaveAndNoMore) {
+  Job job = SavingJob({"ignore-term"});
+  job.save_time_s = 1;
+  WriteJob(job);
+  EXPECT_EQ(Tell(job, {SIGTERM}, 600'000), 130);
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kPreempted);
+  EXPECT_EQ(ResultOf(job).evidence.at("signal"), std::to_string(SIGKILL));
+}
+
+TEST_F(Preempted, ACancelIsACancelAndQuick) {
+  Job job = SavingJob({"ignore-term"});  // would take the whole time to save
+  job.save_time_s = 600;
+  WriteJob(job);
+  EXPECT_EQ(Tell(job, {SIGINT}), 130);
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
+  EXPECT_EQ(ResultOf(job).evidence.at("signal"), std::to_string(SIGINT));
+  EXPECT_EQ(Tell(job, {SIGTERM, SIGINT}), 130);  // while it saves
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
+  std::ofstream(CancelFile(job.job_dir)).flush();  // who cancels leaves this, whatever its launcher's signal is
+  EXPECT_EQ(Tell(job, {SIGTERM}), 130);
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
+}
+
+TEST_F(Preempted, APointWithoutCheckpointFilesIsPreemptedByAWarningOnly) {
+  const Job job = MakeJob({"preempted-on-term"});
+  WriteJob(job);
+  EXPECT_EQ(Tell(job, {SIGUSR1}), 130);
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kPreempted);
+  EXPECT_EQ(Tell(job, {SIGTERM}), 130);
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
+}
+
+TEST_F(Preempted, ARelativeFolderIsThePointsOwnAndSurvivesAnAttempt) {
+  const Job job = SavingJob({"ok"});
+  const auto dir = PointDir(job.job_dir, job.points[0].id) / "state";
+  std::filesystem::create_directories(dir);
+  std::ofstream(dir / "kept") << "of an earlier attempt";
+  EXPECT_EQ(Run(job), 0);
+  EXPECT_EQ(ReadFile(dir / "kept"), "of an earlier attempt");
+  const Json spec = ReadJsonFile(PointDir(job.job_dir, job.points[0].id) / "spec.json");
+  EXPECT_EQ(spec.at("checkpoint").at("dir"), dir.string());
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kOk);
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -21,6 +21,7 @@ Job SomeJob() {
   job.trainer = {"x", "--y"};
   job.cpus = 2;
   job.memory_limit_bytes = 5;
+  job.save_time_s = 77;
   job.points = {{PointId(spec), spec, 60}};
   return job;
 }
@@ -43,6 +44,21 @@ TEST(Job, DecodesWhatItEncodes) {
   EXPECT_EQ(back.job_dir, job.job_dir);
   EXPECT_EQ(back.trainer, job.trainer);
   EXPECT_EQ(back.points.at(0).time_limit_s, 60);
+  EXPECT_EQ(back.save_time_s, 77);
+  EXPECT_EQ(PointId(back.points.at(0).spec), job.points.at(0).id);
+}
+
+TEST(Job, AnOlderFileHasTheUsualTimeToSave) {
+  Json document = EncodeJob(SomeJob());
+  document.erase("save_time_s");
+  EXPECT_EQ(DecodeJob(document, "job.json").save_time_s, Job().save_time_s);
+}
+
+TEST(Job, CarriesTheSettingsOfItsPoints) {
+  Job job = SomeJob();
+  job.points[0].spec.checkpoint_dir = "/ck";
+  const Job back = DecodeJob(EncodeJob(job), "job.json");
+  EXPECT_EQ(back.points.at(0).spec.checkpoint_dir, "/ck");
   EXPECT_EQ(PointId(back.points.at(0).spec), job.points.at(0).id);
 }
 

@@ -138,6 +138,27 @@ TEST(Plan, TheSweepsMemoryLimitCounts) {
   EXPECT_EQ(PlanText(limited, less).plan.points[3].available_bytes, kMegabyte);
 }
 
+TEST(Plan, RanksShareTheMemoryOfOneMachine) {
+  const auto verdict = [](const std::string& ranks, int64_t available_bytes) {
+    PlanOptions options = Options();
+    options.available_bytes = available_bytes;
+    return PlanText("defaults: {model: llama-10m, batch_size: 8, " + ranks + "}", options).plan.points[0].verdict;
+  };
+  // Three ranks need three slabs and, beside the one that available_bytes leaves out, two more processes' own.
+  const int64_t needed = 3 * 8 * kMegabyte + 2 * kProcessBaseBytes;
+  EXPECT_EQ(verdict("ranks: 3", needed), Verdict::kFits);
+  EXPECT_EQ(verdict("ranks: 3", needed - 3), Verdict::kOutOfMemory);
+  EXPECT_EQ(verdict("ranks: 3, communicator: virtual", 8 * kMegabyte), Verdict::kFits);
+  EXPECT_EQ(PlanText("defaults: {model: llama-10m, batch_size: 8, ranks: 4}\nlaunch: {memory_limit: 400MB}")
+                .plan.points[0]
+                .available_bytes,
+            100 * kMegabyte - kProcessBaseBytes);
+  PlanOptions little = Options();
+  little.available_bytes = 1;
+  const auto plan = PlanText("defaults: {model: llama-10m, ranks: 3}", little).plan;
+  EXPECT_THAT(plan.skipped.at(0).message, testing::HasSubstr("on each of 3 ranks"));
+}
+
 TEST(Plan, PointsOnTheMetaDeviceAlwaysFit) {
   PlanOptions options = Options();
   options.available_bytes = 1;
@@ -186,7 +207,7 @@ TEST(Plan, WhatChangesMemoryIsForecastApart) {
   for (const char* axis :
        {"batch_size: [1, 2]", "seq_length: [64, 128]", "checkpointing: [none, full]", "grad_accumulation: [1, 2]",
         "grad_clip: [0, 1]", "dropout: [0, 0.1]", "precision: [bf16, fp32]", "state_precision: [bf16, fp32]",
-        "layers: [2, 4]", "model: [llama-10m, gpt-10m]"}) {
+        "layers: [2, 4]", "model: [llama-10m, gpt-10m]", "ranks: [1, 2]"}) {
     const Sweep sweep = ParseText(std::string("defaults: {model: llama-10m}\nmatrix: {") + axis + "}");
     const auto points = Expand(sweep);
     ASSERT_THAT(points, SizeIs(2)) << axis;
@@ -214,6 +235,8 @@ TEST(Plan, CostGoesAsTokensAndSteps) {
   EXPECT_DOUBLE_EQ(cost(", batch_size: 4"), 4 * cost(", batch_size: 1"));
   EXPECT_DOUBLE_EQ(cost(", seq_length: 1024"), 2 * cost(", seq_length: 512"));
   EXPECT_DOUBLE_EQ(cost(", grad_accumulation: 3"), 3 * cost(""));
+  EXPECT_DOUBLE_EQ(cost(", ranks: 4"), 4 * cost(""));
+  EXPECT_DOUBLE_EQ(cost(", ranks: 4, communicator: virtual"), cost(""));
   EXPECT_DOUBLE_EQ(cost(", warmup_steps: 2, steps: 4, repeats: 7"),
                    3 * cost(", warmup_steps: 1, steps: 3, repeats: 3"));
 }

@@ -103,7 +103,7 @@ TEST(Show, OtherFormatsAreTablesOfWhatVaries) {
 
 TEST(Show, EveryFieldIsListed) {
   const Table table = FieldsTable();
-  EXPECT_EQ(table.rows.size(), Fields().size());
+  EXPECT_EQ(table.rows.size(), Fields().size() + Settings().size());
   EXPECT_THAT(table.columns, ElementsAre("field", "type", "values", "meaning"));
   const auto row = [&](const std::string& name) {
     for (const auto& cells : table.rows) {
@@ -111,7 +111,7 @@ TEST(Show, EveryFieldIsListed) {
     }
     return std::string();
   };
-  EXPECT_EQ(row("precision"), "text; fp32 bf16");
+  EXPECT_EQ(row("precision"), "text; fp32 bf16 fp16 fp8 mxfp8 nvfp4");
   EXPECT_EQ(row("batch_size"), "integer; 1 to 1048576");
   EXPECT_EQ(row("tied_head"), "true or false; true false");
   EXPECT_EQ(row("model"), "text; ");

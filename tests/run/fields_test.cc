@@ -26,6 +26,17 @@ TEST(Fields, AreSortedUniqueAndDocumented) {
   }
 }
 
+TEST(Settings, AreSortedAndStandInAGroup) {
+  std::string_view last;
+  for (const Field& setting : Settings()) {
+    EXPECT_LT(last, setting.name);
+    last = setting.name;
+    EXPECT_EQ(FindField(setting.name), &setting);
+    EXPECT_EQ(std::count(setting.name.begin(), setting.name.end(), '.'), 1) << setting.name;
+    EXPECT_GT(setting.help.size(), 10U) << setting.name;
+  }
+}
+
 TEST(Fields, NameEveryMemberOnce) {
   // A RunSpec of distinct members: if two fields shared one, or one were missing, setting all would leave a default.
   std::set<const void*> members;
@@ -33,10 +44,15 @@ TEST(Fields, NameEveryMemberOnce) {
   for (const Field& field : Fields()) {
     std::visit([&](auto member) { EXPECT_TRUE(members.insert(&(spec.*member)).second) << field.name; }, field.member);
   }
+  for (const Field& field : Settings()) {
+    std::visit([&](auto member) { EXPECT_TRUE(members.insert(&(spec.*member)).second) << field.name; }, field.member);
+  }
   // All members are 8-byte numbers, bools or strings; adding one to RunSpec without a field changes this sum.
   size_t bytes = 0;
-  for (const Field& field : Fields()) {
-    bytes += std::visit([&](auto member) { return std::max(sizeof(spec.*member), sizeof(int64_t)); }, field.member);
+  for (const auto table : {Fields(), Settings()}) {
+    for (const Field& field : table) {
+      bytes += std::visit([&](auto member) { return std::max(sizeof(spec.*member), sizeof(int64_t)); }, field.member);
+    }
   }
   EXPECT_EQ(bytes, sizeof(RunSpec));
 }

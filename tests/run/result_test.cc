@@ -31,6 +31,7 @@ RunResult Full() {
   r.loss = {10.5, 9.25};
   r.grad_norm = {1.5};
   r.memory = {100, {{"parameters", 60}, {"logits", 40}}, 120};
+  r.ranks = {{"node1", 100, 110}, {"node2", 100, 120}};
   r.flops = {1e12, 2e12, 3e12};
   r.started_unix_ns = 1;
   r.ended_unix_ns = 2;
@@ -59,6 +60,10 @@ TEST(Result, DecodesWhatItEncodes) {
   EXPECT_EQ(back.step_ns.all_ns, r.step_ns.all_ns);
   EXPECT_EQ(back.memory.by_category, r.memory.by_category);
   EXPECT_EQ(back.throughput.cold_tokens_per_s, 99.25);
+  ASSERT_EQ(back.ranks.size(), 2U);
+  EXPECT_EQ(back.ranks[1].host, "node2");
+  EXPECT_EQ(back.ranks[1].planned_peak_bytes, 100);
+  EXPECT_EQ(back.ranks[1].rss_peak_bytes, 120);
 }
 
 TEST(Result, TheNamesOfTheContractAreThere) {
@@ -71,6 +76,7 @@ TEST(Result, TheNamesOfTheContractAreThere) {
   EXPECT_EQ(d.at("memory").at("by_category").at("logits"), 40);
   EXPECT_EQ(d.at("memory").at("rss_peak_bytes"), 120);
   EXPECT_EQ(d.at("step_ns").at("median"), 5);
+  EXPECT_EQ(d.at("ranks").at(0).at("host"), "node1");
   EXPECT_EQ(d.at("provenance"), "predicted");
   EXPECT_EQ(d.at("emulated"), true);
 }
@@ -103,6 +109,8 @@ TEST(Result, RefusesWhatIsNoResult) {
   EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"loss", {1, "x"}}}), HasSubstr("not a RunResult"));
   EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"loss", 5}}), HasSubstr("result.json"));
   EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"evidence", {{"a", 1}}}}), HasSubstr("not a RunResult"));
+  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"ranks", 2}}), HasSubstr("ranks is no list"));
+  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"ranks", {1}}}), HasSubstr("not a RunResult"));
   EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"memory", "lots"}}), HasSubstr("not a RunResult"));
 }
 

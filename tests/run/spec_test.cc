@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <limits>
 #include <string>
 #include <vector>
@@ -107,7 +109,8 @@ TEST(Spec, TheEncodingIsSortedJsonOnOneLineWithAVersion) {
   const Json document = ParseJson(text, "spec");
   EXPECT_EQ(document.at("version"), kRunSpecVersion);
   EXPECT_EQ(document.at("data"), "a \"b\"\n\xc3\xa9");
-  EXPECT_EQ(document.size(), Fields().size() + 1);
+  const auto said = std::count_if(Fields().begin(), Fields().end(), [](const Field& f) { return f.unsaid.empty(); });
+  EXPECT_EQ(document.size(), static_cast<size_t>(said) + 1);
   std::string last;
   for (const auto& [key, value] : document.items()) {  // nlohmann sorts; so must the text
     EXPECT_GT(text.find('"' + key + "\":"), last.empty() ? 0 : text.find('"' + last + "\":"));
@@ -119,12 +122,15 @@ TEST(Spec, TheEncodingIsSortedJsonOnOneLineWithAVersion) {
 }
 
 TEST(Spec, AFieldsTextIsItsPartOfTheEncoding) {
-  const RunSpec spec = Good({{"model", "llama-25m"}});
-  const std::string whole = EncodeSpec(spec);
-  for (const Field& field : Fields()) {
-    std::string part;
-    AppendField(spec, field, part);
-    EXPECT_THAT(whole, HasSubstr(part));
+  for (const char* precision : {"bf16", "fp8"}) {
+    const RunSpec spec = Good({{"model", "llama-25m"}, {"precision", precision}});
+    const std::string whole = EncodeSpec(spec);
+    for (const Field& field : Fields()) {
+      std::string part;
+      EXPECT_EQ(AppendField(spec, field, part),
+                whole.find("\"" + std::string(field.name) + "\":") != std::string::npos);
+      EXPECT_THAT(whole, HasSubstr(part));
+    }
   }
 }
 
@@ -141,6 +147,41 @@ TEST(Spec, TheIdOfAKnownPointNeverChanges) {
             R"("tied_head":true,"version":1,"vocab":16384,"warmup_steps":2,"weight_decay":0.1})");
   EXPECT_EQ(PointId(spec), "8ebb16fae8afc5f441baec66535d8b71");
   EXPECT_EQ(PointId(spec), Hex(Hash(EncodeSpec(spec))));
+}
+
+TEST(Spec, ASettingIsNoPartOfThePoint) {
+  const RunSpec plain = Good({{"model", "llama-10m"}});
+  const RunSpec saving =
+      Good({{"model", "llama-10m"}, {"checkpoint", {{"dir", "/ck"}, {"every_steps", 7}, {"keep", 3}}}});
+  EXPECT_EQ(saving.checkpoint_dir, "/ck");
+  EXPECT_EQ(saving.checkpoint_every_steps, 7);
+  EXPECT_EQ(saving.checkpoint_keep, 3);
+  EXPECT_EQ(PointId(saving), PointId(plain));
+  EXPECT_EQ(EncodePoint(saving), EncodeSpec(plain));
+  EXPECT_EQ(EncodePoint(plain), EncodeSpec(plain));
+}
+
+TEST(Spec, SettingsAreEncodedInTheirSortedPlaceAndDecoded) {
+  const RunSpec saving = Good({{"model", "llama-10m"}, {"checkpoint", {{"dir", "ck"}, {"every_steps", 7}}}});
+  const std::string text = EncodeSpec(saving);
+  EXPECT_THAT(text, HasSubstr(R"("beta2":0.95,"checkpoint":{"dir":"ck","every_steps":7,"keep":2},"checkpointing")"));
+  EXPECT_EQ(EncodeSpec(DecodeSpec(ParseJson(text, "spec"), "spec")), text);
+  const RunSpec no_dir = Good({{"model", "llama-10m"}, {"checkpoint", {{"keep", 9}}}});
+  EXPECT_EQ(DecodeSpec(ParseJson(EncodeSpec(no_dir), "spec"), "spec").checkpoint_keep, 9);
+}
+
+TEST(Spec, WrongSettingsAreRefused) {
+  const auto refusal = [](const Json& checkpoint, const char* communicator = "self") {
+    std::vector<Problem> problems;
+    BuildSpec({{"model", "llama-10m"}, {"communicator", communicator}, {"checkpoint", checkpoint}}, problems);
+    return problems.empty() ? "" : problems.front().message;
+  };
+  EXPECT_THAT(refusal("full"), HasSubstr("a mapping of dir, every_steps and keep"));
+  EXPECT_THAT(refusal({{"dri", "x"}}), HasSubstr("did you mean 'checkpoint.dir'?"));
+  EXPECT_THAT(refusal({{"every_steps", 0}}), HasSubstr("checkpoint.every_steps is 0, and must be between 1 and"));
+  EXPECT_THAT(refusal({{"keep", 0}}), HasSubstr("checkpoint.keep is 0"));
+  EXPECT_THAT(refusal({{"dir", 5}}), HasSubstr("checkpoint.dir must be a text"));
+  EXPECT_THAT(refusal({{"dir", "x"}}, "virtual"), HasSubstr("virtual rank"));
 }
 
 TEST(Spec, DecodesWhatItEncodes) {
@@ -191,7 +232,7 @@ TEST(Spec, TypesAndRangesAreChecked) {
   EXPECT_EQ(Only(With(Tiny(), "tied_head", "yes")).message, "tied_head must be a true or false, not \"yes\"");
   EXPECT_EQ(Only(With(Tiny(), "precision", 16)).field, "precision");
   EXPECT_EQ(Only(With(Tiny(), "precision", "bf15")).message,
-            "precision 'bf15' is not one of fp32, bf16, did you mean 'bf16'?");
+            "precision 'bf15' is not one of fp32, bf16, fp16, fp8, mxfp8, nvfp4, did you mean 'bf16'?");
   EXPECT_EQ(Good(With(Tiny(), "batch_size", 8.0)).batch_size, 8);
   EXPECT_EQ(EncodeSpec(Good(With(Tiny(), "weight_decay", -0.0))), EncodeSpec(Good(With(Tiny(), "weight_decay", 0))));
 }
@@ -221,13 +262,20 @@ TEST(Spec, ImpossibleShapesAreFound) {
 }
 
 TEST(Spec, CombinationsThatNothingCanRunAreFound) {
-  EXPECT_EQ(Only(With(Tiny(), "ranks", 8)).field, "ranks");
+  EXPECT_EQ(Only(With(With(Tiny(), "ranks", 8), "communicator", "self")).field, "ranks");
   EXPECT_EQ(Good(With(With(Tiny(), "ranks", 8), "communicator", "virtual")).ranks, 8);
   EXPECT_EQ(Good(With(With(Tiny(), "ranks", 8), "device", "meta")).ranks, 8);
   EXPECT_EQ(Only(With(With(Tiny(), "precision", "fp32"), "state_precision", "bf16")).field, "state_precision");
   EXPECT_EQ(Only(With(Tiny(), "learning_rate_min", 1)).field, "learning_rate_min");
   EXPECT_EQ(Only({{"model", "llama-10m"}, {"family", "gpt"}}).field, "family");
   EXPECT_EQ(Only({{"model", "llama-11m"}}).message, "unknown model 'llama-11m', did you mean 'llama-10m'?");
+}
+
+TEST(Spec, SeveralRanksAreProcessesUnlessOtherwiseSaid) {
+  EXPECT_EQ(Good(Tiny()).communicator, "self");
+  EXPECT_EQ(Good(With(Tiny(), "ranks", 8)).communicator, "gloo");
+  EXPECT_EQ(Good(With(With(Tiny(), "ranks", 8), "communicator", "virtual")).communicator, "virtual");
+  EXPECT_EQ(PointId(Good(With(Tiny(), "communicator", "gloo"))), PointId(Good(Tiny())));
 }
 
 TEST(Spec, CheckpointingPolicies) {

@@ -353,5 +353,39 @@ TEST(Yaml, WindowsLineEndsAndByteOrderMarks) {
   EXPECT_EQ(sweep.groups.at(0).at(0).size(), 2U);
 }
 
+TEST(Sweep, CheckpointFilesAreSettingsOfEveryPoint) {
+  for (const char* text :
+       {"defaults: {model: llama-10m, checkpoint: {dir: ck, every_steps: 5}}\nmatrix: {seed: [1, 2]}",
+        "defaults: {model: llama-10m}\ncheckpoint: {dir: ck, every_steps: 5}\nmatrix: {seed: [1, 2]}"}) {
+    const auto points = Expand(Parse(text));
+    const auto plain = Expand(Parse("defaults: {model: llama-10m}\nmatrix: {seed: [1, 2]}"));
+    ASSERT_EQ(points.size(), 2U);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(points[i].spec.checkpoint_dir, "ck");
+      EXPECT_EQ(points[i].spec.checkpoint_every_steps, 5);
+      EXPECT_EQ(points[i].id, plain[i].id);
+    }
+  }
+}
+
+TEST(Sweep, WrongCheckpointSettingsAreRefusedAtTheirPlace) {
+  EXPECT_THAT(Refusal("defaults: {model: llama-10m, checkpoint: full}"),
+              AllOf(HasSubstr("s.yaml:2:42: checkpoint is a mapping of dir, every_steps and keep, not"),
+                    HasSubstr("activation checkpointing is the field checkpointing")));
+  EXPECT_THAT(Refusal("checkpoint: {dri: ck}"), HasSubstr("did you mean 'dir'?"));
+  EXPECT_THAT(Refusal("checkpoint: {dir: ck, keep: 0}"), HasSubstr("checkpoint.keep is 0, and must be between 1"));
+  EXPECT_THAT(Refusal("checkpoint: {dir: a}\ndefaults: {checkpoint: {dir: b}}"),
+              HasSubstr("checkpoint.dir is given in defaults too"));
+  // What changes nothing of a point is no axis.
+  EXPECT_THAT(Refusal("matrix: {checkpoint: {dir: [a, b]}}"), HasSubstr("unknown field 'checkpoint'"));
+  EXPECT_THAT(Refusal("matrix: {checkpoint.dir: [a, b]}"), HasSubstr("unknown field 'checkpoint.dir'"));
+}
+
+TEST(Sweep, TheTimeToSaveIsADuration) {
+  EXPECT_EQ(Parse("launch: {save_time: 90s}").launch.save_time_s, 90);
+  EXPECT_EQ(Parse("launch: {save_time: 2m}").launch.save_time_s, 120);
+  EXPECT_THAT(Refusal("launch: {save_time: soon}"), HasSubstr("save_time is a duration"));
+}
+
 }  // namespace
 }  // namespace ridgeline

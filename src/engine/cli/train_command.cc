@@ -1,9 +1,11 @@
 #include "engine/cli/train_command.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,9 +16,11 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/cli/train_flags.h"
+#include "engine/comm/rank_environment.h"
 #include "engine/train/trainer.h"
 #include "engine/train/verify.h"
 #include "run/result.h"
+#include "run/sagemaker.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -46,6 +50,22 @@ class ProgressLine {
  private:
   int fd_ = -1;
 };
+
+// A signal handler can reach nothing but what is global.
+volatile std::sig_atomic_t told_to_leave = 0;
+
+extern "C" void RememberToLeave(int /*signal*/) { told_to_leave = 1; }
+
+// SIGTERM is how schedulers take a node back; SIGUSR1 is how some warn of it. SIGINT ends us at once, as ever.
+void ListenForLeave() {
+  struct sigaction action {};
+  action.sa_handler = RememberToLeave;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGTERM, SIGUSR1}) ::sigaction(signal, &action, nullptr);
+  // A file that may not grow further is a full disk, which we survive.
+  ::signal(SIGXFSZ, SIG_IGN);
+}
 
 double MiB(int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
 
@@ -81,6 +101,10 @@ void PrintResult(const RunSpec& spec, const RunResult& r) {
                r.flops.model_causal / static_cast<double>(r.step_ns.median_ns),
                r.flops.executed / static_cast<double>(r.step_ns.median_ns));
     fmt::print("  loss    {:.4f} -> {:.4f}\n", r.loss.front(), r.loss.back());
+  }
+  if (spec.ranks > 1) {
+    fmt::print("  ranks   {}, shard: {}, communicator: {}; memory is a rank's\n", spec.ranks, spec.shard,
+               r.communicator);
   }
   fmt::print("  memory  planned peak {}", FormatBytes(r.memory.planned_peak_bytes));
   if (r.memory.rss_peak_bytes > 0) {
@@ -121,15 +145,22 @@ int RunTrainCommand(int argc, const char* const* argv) {
   const auto command = ParseTrainCommand(argc, argv);
   if (!command) return 0;
   if (!command->verify_case.empty()) return RunVerify(*command);
-  const RunSpec spec =
+  ListenForLeave();
+  RunSpec spec =
       command->spec ? *command->spec : DecodeSpec(ReadJsonFile(command->spec_file), command->spec_file.string());
+  UseSageMakerCheckpointDir(command->spec ? "" : PointId(spec), spec);
 
-  if (command->fsdp) PrintFsdpHeader(spec);
+  const bool first = IsFirstRank();  // of several, one speaks for all
+  if (command->fsdp && first) PrintFsdpHeader(spec);
   const ProgressLine progress;
   TrainOptions options;
   options.command_line.assign(argv, argv + argc);
   options.profile = command->profile;
+  options.resume = command->resume;
+  options.told_to_leave = [] { return told_to_leave != 0; };
+  options.on_note = [](const std::string& text) { fmt::print(stderr, "ridgeline-train: {}\n", text); };
   options.on_step = [&](const StepReport& report) {
+    if (!first) return;
     progress.Write(report);
     if (!command->fsdp) {
       fmt::print("step {}/{}  loss {:.4f}  {:.1f} tokens/s  {}\n", report.step, report.total, report.loss,
@@ -139,12 +170,14 @@ int RunTrainCommand(int argc, const char* const* argv) {
   };
   const TrainOutcome outcome = Train(spec, options);
   const RunResult& result = outcome.result;
-  if (!command->result_file.empty()) WriteFileAtomic(command->result_file, DumpJson(EncodeResult(result)) + "\n");
+  if (!command->result_file.empty() && first)
+    WriteFileAtomic(command->result_file, DumpJson(EncodeResult(result)) + "\n");
   if (result.status != RunStatus::kOk) {
     fmt::print(stderr, "ridgeline-train: {}: {}\n", StatusName(result.status), result.message);
     if (!result.hint.empty()) fmt::print(stderr, "  {}\n", result.hint);
     return static_cast<int>(ExitCodeOf(result.status));
   }
+  if (!first) return 0;
   if (command->fsdp) {
     PrintFsdpResult(result);
   } else {

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/version.h"
+#include "engine/cli/hyperparameters.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -22,11 +23,16 @@ constexpr const char* kFooter = R"(Three ways to say what to train:
   ridgeline-train --model llama-25m --precision bf16 --batch-size 4 --checkpointing full
   ridgeline-train --num-layers 24 --batch-size 1 --seq-length 8192 --checkpoint-layer transformerlayer
       the flags of NVIDIA TransformerEngine's fsdp.py, with its defaults and its printed lines
-Exit codes: 0 done, 2 bad input, 3 crashed, 10/11 out of device/host memory, 12 diverged.)";
+Several ranks: one process each, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun and `ridgeline exec`
+start them; or --ranks 8 --communicator virtual: be the first of eight.
+A flag may also be given as a SageMaker hyperparameter: SM_HP_BATCH_SIZE=4 for --batch-size 4.
+On SIGTERM or SIGUSR1 the step is finished and the state saved in --checkpoint-dir; started again, the run continues.
+Exit codes: 0 done, 2 bad input, 3 crashed, 10/11 out of device/host memory, 12 diverged, 13 preempted.)";
 
 std::string FlagOf(std::string_view field) {
   std::string flag = "--" + std::string(field);
-  std::replace(flag.begin(), flag.end(), '_', '-');
+  std::replace_if(
+      flag.begin(), flag.end(), [](char c) { return c == '_' || c == '.'; }, '-');
   return flag;
 }
 
@@ -93,6 +99,9 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   app.set_version_flag("--version", std::string(kVersion) + " " + std::string(GitCommit()));
   app.add_option("--spec", command.spec_file, "read a RunSpec from this JSON file");
   app.add_option("--result", command.result_file, "write the RunResult to this JSON file");
+  app.add_option("--resume", command.resume,
+                 "continue from these checkpoint files, a folder DIR/step-NNNNNNNN (default: the newest whole ones in "
+                 "--checkpoint-dir)");
   app.add_option(
       "--verify", command.verify_case,
       "run a reference case (CASE.json beside CASE.safetensors) and print the errors; exit 1 outside bounds");
@@ -102,6 +111,9 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   for (const Field& field : Fields()) {
     if (field.name == "head_dim") continue;  // shared with fsdp.py, below
     app.add_option(FlagOf(field.name), given[field.name], std::string(field.help))->group("The run");
+  }
+  for (const Field& setting : Settings()) {
+    app.add_option(FlagOf(setting.name), given[setting.name], std::string(setting.help))->group("Checkpoint files");
   }
   FsdpFlags fsdp;
   const char* group = "NVIDIA's fsdp.py";
@@ -116,8 +128,15 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
                    "accepted; nothing to change here")
           ->group(group),
   };
-  auto* head_dim = app.add_option("--head-dim", fsdp.head_dim, "size of an attention head (fsdp.py: 128)");
+  auto* head_dim =
+      app.add_option("--head-dim", fsdp.head_dim, "size of an attention head (fsdp.py: 128)")->group("The run");
 
+  std::vector<std::string> flags;
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty() || option->get_group() == "Options") continue;  // not of the run itself
+    flags.push_back(option->get_lnames().front());
+    option->envname(HyperParameterVariable(flags.back()));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
@@ -133,6 +152,7 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
     return command;
   }
   if (!command.spec_file.empty()) return command;
+  CheckHyperParameters(flags);
   const bool shaped = !given["model"].empty() || !given["family"].empty() || !given["layers"].empty();
   command.fsdp = !shaped;
   if (shaped && std::any_of(fsdp_options.begin(), fsdp_options.end(), [](auto* o) { return o->count() > 0; })) {

@@ -1,4 +1,6 @@
-// The trainer's command line: a RunSpec file, RunSpec fields as flags, or the flags of NVIDIA's fsdp.py.
+// The trainer's command line: a RunSpec file, RunSpec fields as flags, or the flags of NVIDIA's fsdp.py. Without a file
+// a flag may also come from the environment, as SageMaker hands over hyperparameters: SM_HP_BATCH_SIZE for
+// --batch-size.
 #pragma once
 
 #include <filesystem>
@@ -13,6 +15,7 @@ namespace ridgeline {
 struct TrainCommand {
   std::filesystem::path spec_file;    // --spec
   std::filesystem::path result_file;  // --result
+  std::filesystem::path resume;       // --resume
   std::filesystem::path verify_case;  // --verify
   bool profile = false;
   bool fsdp = false;            // print fsdp.py's lines

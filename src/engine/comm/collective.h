@@ -1,8 +1,8 @@
-// Collectives over the ranks of a run.
+// Collectives as ops: recorded by the step program, run by a CollectiveQueue.
 //
-// Communicators: `self` is one rank and has nothing to move. `virtual` is rank 0 of `world`: it moves no bytes between
-// ranks, so one process runs with the true shapes and memory of its rank; what the other ranks would have sent is
-// taken to be what this one has.
+// A large collective is two calls, its beginning and its landing. Between them it flies, and what is recorded there
+// must not touch its tensors: they live, whole, from the one call to the other, and the plan says so. Both calls carry
+// the number of the flight.
 #pragma once
 
 #include "engine/device/cpu/kernel.h"
@@ -12,17 +12,51 @@ namespace ridgeline {
 
 extern const OpDef kAllGather;
 extern const OpDef kReduceScatter;
+extern const OpDef kAllReduce;
+extern const OpDef kLand;
+extern const OpDef kSumOverRanks;
+extern const OpDef kMaxOverRanks;
 
-// full (1, world * shard) = every rank's shard, in rank order. Same dtype.
-void AllGather(Trace& trace, Tensor shard, Tensor full, int64_t world);
+// A collective on its way.
+struct Flight {
+  int32_t number = -1;
+  Tensor tensors[2];
+};
 
-// shard (1, n) = the mean over ranks of their n elements of full (1, world * n), this rank's part of it; added to
-// shard where `accumulate`. full fp32, shard fp32 or bf16.
-void ReduceScatter(Trace& trace, Tensor full, Tensor shard, int64_t world, bool accumulate);
+class Flights {
+ public:
+  explicit Flights(Trace& trace, int64_t world) : trace_(trace), world_(world) {}
 
-// Bytes a rank sends, ring algorithm: (world - 1) / world of the whole.
+  // full (1, world * part) = every rank's part (1, n), in rank order. Same dtype; `part` may be its own place in full.
+  Flight AllGather(Tensor part, Tensor full);
+
+  // part (1, n) = the mean over the ranks of their values for this rank's part of full (1, world * n); added to part
+  // where `accumulate`. full fp32, and used up; part fp32 or bf16.
+  Flight ReduceScatter(Tensor full, Tensor part, bool accumulate);
+
+  // full (1, world * n) fp32 = its mean over the ranks.
+  Flight AllReduce(Tensor full);
+
+  // What the flight wrote may be read from here on.
+  void Land(const Flight& flight);
+
+  // value (1, 1) fp32 = its sum over the ranks, at once.
+  void SumOverRanks(Tensor value);
+
+  // values, fp32 and few = their largest over the ranks, at once.
+  void MaxOverRanks(Tensor values);
+
+ private:
+  Flight Begin(const OpDef& op, Tensor a, Tensor b, double sent_bytes, bool accumulate);
+
+  Trace& trace_;
+  int64_t world_;
+  int32_t next_ = 0;
+};
+
+// Bytes a rank sends in a ring: (world - 1) / world of the whole.
 double RingBytes(double whole_bytes, int64_t world);
 
-void AddVirtualCollectivesCpu(CpuKernelTable& table);
+void AddCollectivesCpu(CpuKernelTable& table);
 
 }  // namespace ridgeline

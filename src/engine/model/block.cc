@@ -1,7 +1,6 @@
 #include "engine/model/block.h"
 
 #include "engine/ops/attention.h"
-#include "engine/ops/elementwise.h"
 #include "engine/ops/norm.h"
 
 namespace ridgeline {
@@ -9,15 +8,10 @@ namespace {
 
 AttentionShape AttentionOf(const RunSpec& s) { return {s.batch_size, s.seq_length, s.heads, s.kv_heads, s.head_dim}; }
 
-// Two dropouts a layer and micro-step; stream 0 is the model's input.
-RandomStream DropoutStream(const RunSpec& spec, int64_t layer, int64_t micro_step, int64_t which) {
-  return {static_cast<uint32_t>(1 + 2 * (micro_step * spec.layers + layer) + which)};
-}
-
 }  // namespace
 
 Block::Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
-             const Recipe& recipe, Tensor rope_table)
+             const Recipe& recipe, Tensor rope_table, int64_t rank)
     : trace_(trace),
       parameters_(parameters),
       shape_(shape),
@@ -25,7 +19,13 @@ Block::Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape,
       compute_(recipe.compute),
       linears_(trace, parameters, shape, spec, recipe),
       rope_table_(rope_table),
-      tokens_(spec.batch_size * spec.seq_length) {}
+      tokens_(spec.batch_size * spec.seq_length),
+      rank_(rank) {}
+
+// Two dropouts a layer and micro-step; stream 0 is the model's input.
+RandomStream Block::DropoutStream(int64_t layer, int64_t micro_step, int64_t which) const {
+  return {static_cast<uint32_t>(1 + 2 * (micro_step * spec_.layers + layer) + which), rank_ * tokens_ * spec_.hidden};
+}
 
 Tensor Block::Query(Tensor qkv) const { return qkv.Cols(0, spec_.heads * spec_.head_dim); }
 Tensor Block::Key(Tensor qkv) const { return qkv.Cols(spec_.heads * spec_.head_dim, spec_.kv_heads * spec_.head_dim); }
@@ -93,14 +93,14 @@ Tensor Block::Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& s
                    AttentionOf(spec_));
   LinearInput attention_out{saved.attention_out, {}};  // kept as it is, for the attention's backward pass
   saved.x_mid = linears_.Forward(LinearLayer::kOut, attention_out, false);
-  DropoutAdd(trace_, saved.x_mid, x, saved.x_mid, spec_.dropout, DropoutStream(spec_, layer, micro_step, 0));
+  DropoutAdd(trace_, saved.x_mid, x, saved.x_mid, spec_.dropout, DropoutStream(layer, micro_step, 0));
 
   saved.norm2.x = Norm({p.norm2, p.norm2_bias}, saved.x_mid, saved.norm2_mean, saved.norm2_rstd);
   saved.up = linears_.Forward(LinearLayer::kUp, saved.norm2, wanted.saved);
   saved.act.x = Activation(saved.up);
   if (!wanted.output) return {};
   const Tensor y = linears_.Forward(LinearLayer::kDown, saved.act, wanted.saved);
-  DropoutAdd(trace_, y, saved.x_mid, y, spec_.dropout, DropoutStream(spec_, layer, micro_step, 1));
+  DropoutAdd(trace_, y, saved.x_mid, y, spec_.dropout, DropoutStream(layer, micro_step, 1));
   return y;
 }
 
@@ -110,7 +110,7 @@ void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d)
   const auto dropped = [&](int64_t which) {  // the gradient of the branch that dropout fed into the residual
     if (spec_.dropout == 0) return d;
     const Tensor branch = New(tokens_, spec_.hidden);
-    DropoutBackward(trace_, d, branch, spec_.dropout, DropoutStream(spec_, layer, micro_step, which));
+    DropoutBackward(trace_, d, branch, spec_.dropout, DropoutStream(layer, micro_step, which));
     return branch;
   };
 

@@ -5,6 +5,7 @@
 #include "engine/model/linear.h"
 #include "engine/model/parameter.h"
 #include "engine/model/parameter_access.h"
+#include "engine/ops/elementwise.h"
 #include "engine/precision/recipe.h"
 #include "ridgeline/run.h"
 
@@ -28,9 +29,10 @@ struct SavedLayer {
 
 class Block {
  public:
-  // rope_table is undefined where the family has none. References must outlive the Block.
+  // rope_table is undefined where the family has none. `rank`: whose rows of the batch these are. References must
+  // outlive the Block.
   Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
-        Tensor rope_table);
+        Tensor rope_table, int64_t rank = 0);
 
   struct Wanted {
     bool output = true;
@@ -56,6 +58,7 @@ class Block {
   void NormBackward(NormParameters p, Tensor dy, Tensor x, Tensor mean, Tensor rstd, Tensor d);
   Tensor Activation(Tensor up);
   Tensor New(int64_t rows, int64_t cols) { return trace_.Temporary(compute_, rows, cols, Category::kActivations); }
+  RandomStream DropoutStream(int64_t layer, int64_t micro_step, int64_t which) const;
   Tensor Query(Tensor qkv) const;
   Tensor Key(Tensor qkv) const;
   Tensor Value(Tensor qkv) const;
@@ -68,6 +71,7 @@ class Block {
   Linears linears_;
   Tensor rope_table_;
   int64_t tokens_;
+  int64_t rank_;
 };
 
 }  // namespace ridgeline

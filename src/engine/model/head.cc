@@ -11,21 +11,23 @@
 namespace ridgeline {
 
 Ends::Ends(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
-           const Recipe& recipe, const StepTensors& tensors)
+           const Recipe& recipe, const StepTensors& tensors, int64_t rank)
     : trace_(trace),
       parameters_(parameters),
       shape_(shape),
       spec_(spec),
       compute_(recipe.compute),
       tensors_(tensors),
-      tokens_(spec.batch_size * spec.seq_length) {}
+      tokens_(spec.batch_size * spec.seq_length),
+      rank_(rank) {}
 
 Tensor Ends::Input(int64_t micro_step) {
   trace_.SetLayer(-1);
   const Tensor x = trace_.Temporary(compute_, tokens_, spec_.hidden, Category::kActivations);
   if (shape_.embedding < 0) {
     // Streams from the top down, clear of the dropouts' that count up.
-    FillUniform(trace_, x, {static_cast<uint32_t>(0xffffffffU - static_cast<uint32_t>(micro_step))});
+    FillUniform(trace_, x,
+                {static_cast<uint32_t>(0xffffffffU - static_cast<uint32_t>(micro_step)), rank_ * x.elements()});
     return x;
   }
   const Tensor wpe = shape_.positions < 0 ? Tensor{} : parameters_.Weight(shape_.positions);
@@ -38,8 +40,9 @@ Tensor Ends::LossAndGradient(int64_t micro_step, Tensor x) {
   trace_.SetPhase(Phase::kForward);
   const Tensor d = trace_.Temporary(compute_, tokens_, spec_.hidden, Category::kActivations);
   if (shape_.head < 0) {
-    SumLoss(trace_, x, tensors_.loss, 1.0 / static_cast<double>(spec_.grad_accumulation));
-    Fill(trace_, d, 1.0 / static_cast<double>(spec_.grad_accumulation), tensors_.loss_scale);
+    const double scale = static_cast<double>(spec_.ranks) / static_cast<double>(spec_.grad_accumulation);
+    SumLoss(trace_, x, tensors_.loss, scale);
+    Fill(trace_, d, scale, tensors_.loss_scale);
     return d;
   }
 

@@ -24,12 +24,13 @@ struct StepTensors {
 class Ends {
  public:
   Ends(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
-       const StepTensors& tensors);
+       const StepTensors& tensors, int64_t rank = 0);
 
   // (tokens, hidden): embeddings, or stack's uniform random input.
   Tensor Input(int64_t micro_step);
 
-  // From the last layer's output: adds to the loss and returns the gradient of x, (tokens, hidden).
+  // From the last layer's output: adds to the loss and returns the gradient of x, (tokens, hidden). The mean over the
+  // ranks of both is that of the whole batch: stack's loss, a sum, counts as often as there are ranks.
   Tensor LossAndGradient(int64_t micro_step, Tensor x);
 
   // From the gradient of Input's result: the embeddings' gradients.
@@ -43,6 +44,7 @@ class Ends {
   DType compute_;
   const StepTensors& tensors_;
   int64_t tokens_;
+  int64_t rank_;
 };
 
 }  // namespace ridgeline

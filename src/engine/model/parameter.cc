@@ -112,15 +112,7 @@ LayerParameters BiasedLayer(const RunSpec& s, const std::string& prefix, const B
   return l;
 }
 
-}  // namespace
-
-ModelShape ShapeOf(const RunSpec& s) {
-  ModelShape shape;
-  ShapeBuilder add(shape);
-  if (s.family == "llama") {
-    BuildLlama(s, shape, add);
-    return shape;
-  }
+void BuildBiased(const RunSpec& s, ModelShape& shape, ShapeBuilder& add) {
   const bool gpt = s.family == "gpt";
   shape.weights_in_out = gpt;
   if (!gpt) shape.init_std = 0.023;
@@ -137,6 +129,37 @@ ModelShape ShapeOf(const RunSpec& s) {
     shape.final_norm_bias = add.Vector("ln_f.bias", s.hidden, Init::kZeros);
     shape.head = s.tied_head ? shape.embedding : add.Matrix("lm_head.weight", s.vocab, s.hidden);
   }
+}
+
+std::vector<std::vector<int>> GroupsOf(const ModelShape& shape) {
+  std::vector<int> layer_of(shape.parameters.size(), -1);
+  for (size_t layer = 0; layer < shape.layers.size(); ++layer) {
+    const LayerParameters& l = shape.layers[layer];
+    for (const int p : {l.norm1, l.norm1_bias, l.qkv, l.qkv_bias, l.out, l.out_bias, l.norm2, l.norm2_bias, l.up,
+                        l.up_bias, l.down, l.down_bias}) {
+      if (p >= 0) layer_of[static_cast<size_t>(p)] = static_cast<int>(layer);
+    }
+  }
+  std::vector<std::vector<int>> groups;
+  for (size_t p = 0; p < layer_of.size(); ++p) {
+    const bool joins = p > 0 && layer_of[p] >= 0 && layer_of[p] == layer_of[p - 1];
+    if (!joins) groups.emplace_back();
+    groups.back().push_back(static_cast<int>(p));
+  }
+  return groups;
+}
+
+}  // namespace
+
+ModelShape ShapeOf(const RunSpec& s) {
+  ModelShape shape;
+  ShapeBuilder add(shape);
+  if (s.family == "llama") {
+    BuildLlama(s, shape, add);
+  } else {
+    BuildBiased(s, shape, add);
+  }
+  shape.groups = GroupsOf(shape);
   return shape;
 }
 

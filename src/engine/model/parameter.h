@@ -47,6 +47,8 @@ struct ModelShape {
   int head = -1;                // (vocab, hidden); the embedding where tied
   bool weights_in_out = false;  // linear weights are (in, out), as gpt's Conv1D; else (out, in)
   double init_std = 0.02;
+  // Every parameter once, in order: those of a layer together, each other one alone. What ranks move at once.
+  std::vector<std::vector<int>> groups;
 };
 
 // The spec must be canonical and checked.

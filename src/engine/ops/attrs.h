@@ -22,12 +22,14 @@ struct RopeAttrs {
 struct DropoutAttrs {
   double p = 0;
   uint32_t stream = 0;
+  int64_t first = 0;
 };
 struct FillAttrs {
   double value = 0;
 };
 struct StreamAttrs {
   uint32_t stream = 0;
+  int64_t first = 0;
 };
 struct ColumnSumAttrs {
   bool accumulate = false;

@@ -74,13 +74,13 @@ void Add(Trace& trace, Tensor a, Tensor b, Tensor out) {
 void DropoutAdd(Trace& trace, Tensor x, Tensor residual, Tensor out, double p, RandomStream stream) {
   Require(IsFloat(x) && x.contiguous() && IsLike(residual, x) && IsLike(out, x) && p >= 0 && p < 1, kDropoutAdd,
           "x, residual and out must be alike, and p in [0, 1)", {{"x", x}, {"residual", residual}, {"out", out}});
-  trace.Call(kDropoutAdd, {x, residual, out}, Moves({x, residual}, {out}), DropoutAttrs{p, stream.id});
+  trace.Call(kDropoutAdd, {x, residual, out}, Moves({x, residual}, {out}), DropoutAttrs{p, stream.id, stream.first});
 }
 
 void DropoutBackward(Trace& trace, Tensor dy, Tensor dx, double p, RandomStream stream) {
   Require(IsFloat(dy) && dy.contiguous() && IsLike(dx, dy) && p >= 0 && p < 1, kDropoutBackward,
           "dy and dx must be alike, and p in [0, 1)", {{"dy", dy}, {"dx", dx}});
-  trace.Call(kDropoutBackward, {dy, dx}, Moves({dy}, {dx}), DropoutAttrs{p, stream.id});
+  trace.Call(kDropoutBackward, {dy, dx}, Moves({dy}, {dx}), DropoutAttrs{p, stream.id, stream.first});
 }
 
 void Fill(Trace& trace, Tensor x, double value, Tensor factor) {
@@ -91,7 +91,7 @@ void Fill(Trace& trace, Tensor x, double value, Tensor factor) {
 
 void FillUniform(Trace& trace, Tensor x, RandomStream stream) {
   Require(IsFloat(x) && x.contiguous(), kFillUniform, "x must be contiguous, fp32 or bf16", {{"x", x}});
-  trace.Call(kFillUniform, {x}, Moves({}, {x}), StreamAttrs{stream.id});
+  trace.Call(kFillUniform, {x}, Moves({}, {x}), StreamAttrs{stream.id, stream.first});
 }
 
 void ColumnSum(Trace& trace, Tensor x, Tensor sum, bool accumulate) {

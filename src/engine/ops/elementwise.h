@@ -41,6 +41,7 @@ void Add(Trace& trace, Tensor a, Tensor b, Tensor out);
 // every recomputation (Philox 4x32-10, Salmon et al., 2011).
 struct RandomStream {
   uint32_t id = 0;
+  int64_t first = 0;  // the number in the stream of the tensor's first element: a rank has rows of a larger tensor
 };
 
 // out = residual + x * mask / (1 - p); p = 0 is a plain add. out may be x or residual.

@@ -106,7 +106,7 @@ struct UniformOp {
 template <bool kSplit>
 DropoutOp<kSplit> MakeDropout(const OpCall& call, const CpuRun& run) {
   const auto& attrs = call.attrs<DropoutAttrs>();
-  return {{run.inputs, attrs.stream}, DropoutThreshold(attrs.p), static_cast<float>(1 / (1 - attrs.p))};
+  return {{run.inputs, attrs.stream, attrs.first}, DropoutThreshold(attrs.p), static_cast<float>(1 / (1 - attrs.p))};
 }
 
 void GeluCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
@@ -137,10 +137,10 @@ void FillCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
   WithType(call.args[0].dtype, [&](auto t) { Map<decltype(t)>(run, op, call.args[0]); });
 }
 void FillUniformCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const uint32_t stream = call.attrs<StreamAttrs>().stream;
+  const auto& attrs = call.attrs<StreamAttrs>();
   WithType(call.args[0].dtype, [&](auto t) {
     using T = decltype(t);
-    Map<T>(run, UniformOp<T>{{run.inputs, stream}}, call.args[0]);
+    Map<T>(run, UniformOp<T>{{run.inputs, attrs.stream, attrs.first}}, call.args[0]);
   });
 }
 

@@ -33,7 +33,12 @@ struct RoundingRows {
 // RandomBits of a block of elements at a time.
 class RandomBlocks {
  public:
-  RandomBlocks(const StepInputs& inputs, uint32_t stream) : stream_(stream), step_(static_cast<uint32_t>(inputs.step)) {
+  // `first`: the number of Block's element 0 in the stream.
+  RandomBlocks(const StepInputs& inputs, uint32_t stream, int64_t first = 0)
+      : base_(first - first % 4),
+        shift_(static_cast<size_t>(first % 4)),
+        stream_(stream),
+        step_(static_cast<uint32_t>(inputs.step)) {
     uint32_t key0 = static_cast<uint32_t>(inputs.seed);
     uint32_t key1 = static_cast<uint32_t>(inputs.seed >> 32);
     for (auto& key : keys_) {
@@ -47,6 +52,23 @@ class RandomBlocks {
   // Of elements [i, i + kBlock), as Pairs have them; i is a multiple of 4.
   template <bool kSplit>
   HWY_INLINE Bits Block(int64_t i) const {
+    if (HWY_LIKELY(shift_ == 0)) return AlignedBlock<kSplit>(base_ + i);
+    alignas(64) uint32_t linear[2 * kBlock];  // across two blocks of the generator's
+    const Bits low = AlignedBlock<true>(base_ + i);
+    const Bits high = AlignedBlock<true>(base_ + i + kBlock);
+    hn::StoreInterleaved2(low.a, low.b, DU(), linear);
+    hn::StoreInterleaved2(high.a, high.b, DU(), linear + kBlock);
+    if constexpr (kSplit) {
+      Bits shifted;
+      hn::LoadInterleaved2(DU(), linear + shift_, shifted.a, shifted.b);
+      return shifted;
+    } else {
+      return {hn::LoadU(DU(), linear + shift_), hn::LoadU(DU(), linear + shift_ + kLanes)};
+    }
+  }
+
+  template <bool kSplit>
+  HWY_INLINE Bits AlignedBlock(int64_t i) const {
     // Not Iota from `i`: it would go through memory, and wait there for the stores before.
     const auto words = Groups(hn::Add(hn::Set(DW(), static_cast<uint64_t>(i) / 4), hn::Iota(DW(), 0)));
     const VU even = Joined(words.c0, words.c2);
@@ -135,6 +157,8 @@ class RandomBlocks {
     return {hn::Or(hn::ShiftLeft<16>(words), half), hn::OrAnd(half, words, hn::Set(DU(), 0xffff0000U))};
   }
 
+  int64_t base_;  // where the stream begins for Block, and how far in a group of four
+  size_t shift_;
   uint32_t keys_[kPhiloxRounds][2];
   uint32_t stream_;
   uint32_t step_;

@@ -37,8 +37,8 @@ ReferenceTensor QuantizeReference(const Quantizer& quantizer, std::span<const fl
 // (outer, padded inner): (code * block scale) * tensor scale.
 std::vector<float> DequantizeReference(const ReferenceTensor& q);
 
-// The transform of quantizer.h as butterflies: elements are multiplied by their sign / 4; then for h = 1, 2, 4, 8 elements
-// i and i + h (i without bit h) become their sum and their difference.
+// The transform of quantizer.h as butterflies: elements are multiplied by their sign / 4; then for h = 1, 2, 4, 8
+// elements i and i + h (i without bit h) become their sum and their difference.
 std::array<float, kHadamardSize> HadamardReference(const std::array<float, kHadamardSize>& x);
 
 }  // namespace ridgeline

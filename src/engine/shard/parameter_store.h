@@ -1,15 +1,28 @@
 // Holds the parameters' state, hands out whole weights, takes gradients and records the optimizer's updates.
 //
-// Unsharded, a weight is its state. Sharded (FSDP: Rajbhandari et al., "ZeRO", 2020; Zhao et al., "PyTorch FSDP",
-// 2023), a rank keeps 1/world of each parameter; a weight is gathered when it is asked for and dropped at EndUse, and
-// a gradient is reduce-scattered in fp32 when it is done.
+// Ranks have their own rows of the batch, and share the model in one of three ways:
+//   none       every rank has all of it; gradients are averaged over the ranks (all-reduce) before the update
+//   optimizer  every rank has the weights, and its part of moments and master weights: gradients are reduce-scattered,
+//              and the weights it updated gathered (ZeRO-1: Rajbhandari et al., "ZeRO", 2020)
+//   full       every rank has its part of everything: weights are gathered for use and dropped, gradients are
+//              reduce-scattered (FSDP: Zhao et al., "PyTorch FSDP", 2023)
 //
-// With one micro-step and neither clipping nor loss scaling, a parameter is updated as soon as its gradient is done, so
-// gradients of different layers never live together. Otherwise they are kept to the end of the step.
+// Gradients are reduced in fp32. What is moved at once is a group of parameters (ModelShape::groups), laid out as one
+// flat array that is cut into equal parts, one a rank; the last may hold nothing but padding. Movement flies behind
+// compute: weights are gathered while what is used before them computes, so two windows of weights (what is used
+// between two calls of EndUse: a layer, say) live at once; a group's gradients are reduced during the backward pass of
+// the group after it, and live until then.
+//
+// With one micro-step and neither clipping nor loss scaling a parameter is updated as soon as its gradient is done, so
+// gradients of more than two groups never live together. Otherwise they are kept to the end of the step.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
+#include "engine/comm/collective.h"
 #include "engine/device/trace.h"
 #include "engine/model/parameter.h"
 #include "engine/model/parameter_access.h"
@@ -18,22 +31,34 @@
 
 namespace ridgeline {
 
-// Persistent tensors of one parameter: (rows, cols) unsharded, (1, shard elements) sharded.
+enum class ShardMode : uint8_t { kNone, kOptimizer, kFull };
+// Of RunSpec::shard, which must have been checked.
+ShardMode ShardModeOf(std::string_view name);
+
+// What this rank keeps of one parameter: elements [first, first + work.elements()) of it, as (rows, cols) where that is
+// all of them, else as (1, n). Undefined where it keeps none.
 struct ParameterState {
+  int64_t first = 0;
   Tensor work;      // compute dtype
   Tensor low;       // what keeps the fp32 master weight, where the recipe has one beside `work`
   Tensor m, v;      // Adam's moments
-  Tensor gradient;  // this rank's part; defined after the step program is recorded
+  Tensor gradient;  // defined after the step program is recorded
+  Tensor whole;     // the weight, (rows, cols) in compute dtype, where this rank keeps all of it; work is in it
 };
+
+// The groups that are used in each window, in the order of the step.
+using UseOrder = std::vector<std::vector<int>>;
 
 struct ParameterStoreOptions {
   AdamAttrs adam;
   double grad_clip = 0;  // 0: none
   Tensor loss_scale;     // of a loss-scaled recipe (ops/optimizer.h); else undefined
   int64_t micro_steps = 1;
+  ShardMode shard = ShardMode::kNone;
   int64_t world = 1;
-  bool sharded = false;
+  int64_t rank = 0;
   bool keep_gradients = false;  // to be read after the step (verification)
+  UseOrder uses;                // what a recording of the same step gave; empty: gather nothing ahead
 };
 
 class ParameterStore final : public ParameterAccess {
@@ -46,33 +71,79 @@ class ParameterStore final : public ParameterAccess {
   void EndUse() override;
 
   void BeginMicroStep(int64_t micro_step) { last_micro_step_ = micro_step + 1 == options_.micro_steps; }
-  // Records what is left: the gradient norm, clipping, updates.
+  // Records what is left: the gradient norm, clipping, updates, and the landing of what flies.
   void FinishStep();
+
+  // values, fp32 = their largest over the ranks.
+  void MaxOverRanks(Tensor values) {
+    if (sharded()) flights_.MaxOverRanks(values);
+  }
 
   const std::vector<ParameterState>& states() const { return states_; }
   Tensor grad_norm() const { return grad_norm_; }  // (1, 1) fp32; undefined where no update waits for it
+  const UseOrder& uses() const { return uses_; }   // of gathered weights
 
  private:
-  struct Entry {
-    Tensor gathered;       // sharded: the whole weight, while in use
-    Tensor full_gradient;  // sharded: this micro-step's, before it is reduced
-    bool has_gradient = false;
+  struct Group {
+    std::vector<int> members;  // parameters
+    int64_t size = 0;          // elements, padding included: world * part
+    int64_t part = 0;          // of a rank
+    Tensor whole;              // the weights, (1, size), where this rank keeps them whole
+    Tensor work, low, m, v;    // of what this rank updates: its part, or all
+    Tensor gathered;           // full: the weights, (1, size), while they are used or on their way
+    std::optional<Flight> gathering;
+    Tensor sum;               // of the gradients of this rank's rows, (1, size)
+    Tensor gradient;          // what the update reads
+    size_t members_done = 0;  // whose gradient is done in this micro-step
   };
   // Whether updates wait for all gradients: their norm decides.
   bool waits() const { return options_.grad_clip > 0 || options_.loss_scale.defined(); }
-  void Update(int parameter, Tensor scale);
-  Tensor NewGradient(DType dtype, int64_t rows, int64_t cols);
-  // Elements of a rank's part.
-  int64_t ShardElements(const Parameter& p) const { return (p.elements() + options_.world - 1) / options_.world; }
+  struct Reduction {
+    Flight flight;
+    int group = 0;
+    bool final = false;  // of the last micro-step
+  };
+  struct Range {
+    int64_t first = 0;  // in the parameter
+    int64_t count = 0;
+    int64_t at = 0;  // in the group's updated tensors
+  };
+
+  bool sharded() const { return options_.world > 1; }
+  Group& GroupOf(int parameter) { return groups_[static_cast<size_t>(group_of_[static_cast<size_t>(parameter)])]; }
+  const Group& GroupOf(int parameter) const {
+    return groups_[static_cast<size_t>(group_of_[static_cast<size_t>(parameter)])];
+  }
+  void AddGroup(const std::vector<int>& parameters);
+  // The parameter in a tensor of its whole group, (rows, cols).
+  Tensor ViewOf(int parameter, Tensor flat) const;
+  // What of the parameter this rank updates, and in a tensor of what it updates of the group.
+  Range Kept(int parameter) const;
+  Tensor PartOf(int parameter, Tensor updated) const;
+  void Gather(int group);
+  Tensor NewGradient(DType dtype, int64_t elements);
+  void NewSum(Group& group);
+  void Reduce(Group& group);
+  void LandReduction();
+  void Reduced(Group& group);
+  void Update(Group& group, Tensor scale);
 
   Trace& trace_;
   const ModelShape& shape_;
   const Recipe& recipe_;
   ParameterStoreOptions options_;
+  Flights flights_;
+  std::vector<Group> groups_;
+  std::vector<int> group_of_;       // of a parameter
+  std::vector<int64_t> offset_of_;  // of a parameter in its group
+  std::vector<bool> has_gradient_;  // of a parameter: something is in its place in `sum`
   std::vector<ParameterState> states_;
-  std::vector<Entry> entries_;
-  std::vector<int> in_use_;
-  std::vector<int> waiting_;  // done, to be updated at the end of the step
+  UseOrder uses_;
+  size_t window_ = 0;
+  bool window_open_ = false;
+  std::optional<Reduction> reducing_;
+  std::vector<Flight> returning_;  // optimizer: updated weights on their way back
+  std::vector<int> waiting_;       // groups that are done, to be updated at the end of the step
   Tensor grad_norm_;
   Tensor squared_sum_;
   bool last_micro_step_ = true;

@@ -3,7 +3,7 @@
 namespace ridgeline {
 
 std::string_view DTypeName(DType dtype) {
-  static constexpr std::string_view kNames[] = {"fp32", "bf16", "int16", "int32", "uint8"};
+  static constexpr std::string_view kNames[] = {"fp32", "bf16", "fp16", "int16", "int32", "uint8"};
   return kNames[static_cast<int>(dtype)];
 }
 

@@ -8,7 +8,7 @@
 
 namespace ridgeline {
 
-enum class DType : uint8_t { kF32, kBF16, kI16, kI32, kU8 };  // kU8: codes of 8- and 4-bit formats
+enum class DType : uint8_t { kF32, kBF16, kF16, kI16, kI32, kU8 };  // kU8: codes of 8- and 4-bit formats
 
 constexpr int64_t SizeOf(DType dtype) {
   switch (dtype) {
@@ -16,6 +16,7 @@ constexpr int64_t SizeOf(DType dtype) {
     case DType::kI32:
       return 4;
     case DType::kBF16:
+    case DType::kF16:
     case DType::kI16:
       return 2;
     case DType::kU8:
@@ -23,7 +24,7 @@ constexpr int64_t SizeOf(DType dtype) {
   }
   return 0;
 }
-std::string_view DTypeName(DType dtype);  // "fp32", "bf16", "int16", "int32", "uint8"
+std::string_view DTypeName(DType dtype);  // "fp32", "bf16", "fp16", "int16", "int32", "uint8"
 
 // What a storage is for; the planned peak is reported by these.
 enum class Category : uint8_t { kParameters, kGradients, kOptimizer, kActivations, kWorkspace, kLogits, kData };

@@ -16,19 +16,35 @@ namespace {
 // Words of the stream of random numbers that names a step and a sequence, apart from the model's streams.
 constexpr uint32_t kDataStream = 0xda7a0000;
 
+// The number in a step of this rank's n-th sequence: every micro-step has batch_size of each rank, in rank order.
+class Rows {
+ public:
+  Rows(const RunSpec& spec, int64_t rank) : batch_(spec.batch_size), ranks_(spec.ranks), rank_(rank) {}
+  int64_t Number(int64_t sequence) const { return (sequence / batch_ * ranks_ + rank_) * batch_ + sequence % batch_; }
+
+ private:
+  int64_t batch_;
+  int64_t ranks_;
+  int64_t rank_;
+};
+
 class SyntheticTokens final : public TokenSource {
  public:
-  explicit SyntheticTokens(const RunSpec& spec)
-      : seed_(static_cast<uint64_t>(spec.seed)), seq_(spec.seq_length), vocab_(static_cast<uint64_t>(spec.vocab)) {}
+  SyntheticTokens(const RunSpec& spec, int64_t rank)
+      : rows_(spec, rank),
+        seed_(static_cast<uint64_t>(spec.seed)),
+        seq_(spec.seq_length),
+        vocab_(static_cast<uint64_t>(spec.vocab)) {}
 
   void Fill(int64_t step, std::span<int32_t> ids, std::span<int32_t> targets) override {
     const auto sequences = static_cast<int64_t>(ids.size()) / seq_;
     for (int64_t sequence = 0; sequence < sequences; ++sequence) {
       // seq + 1 tokens a sequence, four to a draw.
       const int64_t per_sequence = seq_ + 1;
+      const int64_t number = rows_.Number(sequence);
       for (int64_t position = 0; position < per_sequence; position += 4) {
         const auto draw =
-            RandomGroup(seed_, step, kDataStream, static_cast<uint64_t>((sequence * per_sequence + position) / 4));
+            RandomGroup(seed_, step, kDataStream, static_cast<uint64_t>((number * per_sequence + position) / 4));
         for (int64_t i = 0; i < 4 && position + i < per_sequence; ++i) {
           const auto token = static_cast<int32_t>((static_cast<uint64_t>(draw[static_cast<size_t>(i)]) * vocab_) >> 32);
           const int64_t p = position + i;
@@ -40,6 +56,7 @@ class SyntheticTokens final : public TokenSource {
   }
 
  private:
+  Rows rows_;
   uint64_t seed_;
   int64_t seq_;
   uint64_t vocab_;
@@ -48,7 +65,8 @@ class SyntheticTokens final : public TokenSource {
 // A file mapped as bytes; every sequence begins at a random place in it.
 class TextTokens final : public TokenSource {
  public:
-  explicit TextTokens(const RunSpec& spec) : seed_(static_cast<uint64_t>(spec.seed)), seq_(spec.seq_length) {
+  TextTokens(const RunSpec& spec, int64_t rank)
+      : rows_(spec, rank), seed_(static_cast<uint64_t>(spec.seed)), seq_(spec.seq_length) {
     const int fd = ::open(spec.data.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) ThrowErrno("cannot read the data file " + spec.data, "give a text file's path, or data: synthetic");
     struct stat info {};
@@ -76,7 +94,7 @@ class TextTokens final : public TokenSource {
   void Fill(int64_t step, std::span<int32_t> ids, std::span<int32_t> targets) override {
     const auto sequences = static_cast<int64_t>(ids.size()) / seq_;
     for (int64_t sequence = 0; sequence < sequences; ++sequence) {
-      const auto draw = RandomGroup(seed_, step, kDataStream, static_cast<uint64_t>(sequence));
+      const auto draw = RandomGroup(seed_, step, kDataStream, static_cast<uint64_t>(rows_.Number(sequence)));
       const uint64_t random = (static_cast<uint64_t>(draw[0]) << 32) | draw[1];
       const auto begin = static_cast<int64_t>(random % static_cast<uint64_t>(size_ - seq_));
       for (int64_t p = 0; p < seq_; ++p) {
@@ -87,6 +105,7 @@ class TextTokens final : public TokenSource {
   }
 
  private:
+  Rows rows_;
   uint64_t seed_;
   int64_t seq_;
   int64_t size_ = 0;
@@ -95,9 +114,9 @@ class TextTokens final : public TokenSource {
 
 }  // namespace
 
-std::unique_ptr<TokenSource> MakeTokenSource(const RunSpec& spec) {
-  if (spec.data == "synthetic") return std::make_unique<SyntheticTokens>(spec);
-  return std::make_unique<TextTokens>(spec);
+std::unique_ptr<TokenSource> MakeTokenSource(const RunSpec& spec, int64_t rank) {
+  if (spec.data == "synthetic") return std::make_unique<SyntheticTokens>(spec, rank);
+  return std::make_unique<TextTokens>(spec, rank);
 }
 
 }  // namespace ridgeline

@@ -46,21 +46,28 @@ float ModelState::Element(const Tensor& t, int64_t index) const {
 }
 
 void ModelState::SetElement(const ParameterState& state, int64_t index, float value) {
+  if (state.whole.defined()) SetCompute(state.whole, index, value);
+  const int64_t kept = index - state.first;
+  if (!state.work.defined() || kept < 0 || kept >= state.work.elements()) return;
   const Tensor& low = state.low;
   if (low.defined() && low.dtype == DType::kI16) {
-    SplitMaster(value, executor_.Data<uint16_t>(state.work)[index], executor_.Data<int16_t>(low)[index]);
+    SplitMaster(value, executor_.Data<uint16_t>(state.work)[kept], executor_.Data<int16_t>(low)[kept]);
     return;
   }
-  if (low.defined()) executor_.Data<float>(low)[index] = value;
-  switch (state.work.dtype) {
+  if (low.defined()) executor_.Data<float>(low)[kept] = value;
+  SetCompute(state.work, kept, value);
+}
+
+void ModelState::SetCompute(const Tensor& tensor, int64_t index, float value) {
+  switch (tensor.dtype) {
     case DType::kF32:
-      executor_.Data<float>(state.work)[index] = value;
+      executor_.Data<float>(tensor)[index] = value;
       break;
     case DType::kF16:
-      executor_.Data<uint16_t>(state.work)[index] = ToFp16(value);
+      executor_.Data<uint16_t>(tensor)[index] = ToFp16(value);
       break;
     default:
-      executor_.Data<uint16_t>(state.work)[index] = ToBf16(value);
+      executor_.Data<uint16_t>(tensor)[index] = ToBf16(value);
   }
 }
 
@@ -70,7 +77,7 @@ void ModelState::Initialize() {
   for (size_t p = 0; p < program_.states.size(); ++p) {
     const ParameterState& state = program_.states[p];
     const Init init = program_.shape.parameters[p].init;
-    const int64_t n = state.work.elements();
+    const int64_t n = program_.shape.parameters[p].elements();
     const uint32_t stream = kInitStream + static_cast<uint32_t>(p);
     ParallelFor((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
       for (int64_t quad = begin; quad < end; ++quad) {
@@ -85,7 +92,9 @@ void ModelState::Initialize() {
       }
     });
     for (const Tensor& moment : {state.m, state.v}) {
-      std::memset(executor_.Data<std::byte>({moment.storage, DType::kF32}), 0, static_cast<size_t>(moment.bytes()));
+      if (!moment.defined()) continue;
+      auto* from = executor_.Data<std::byte>({moment.storage, moment.dtype}) + moment.offset * SizeOf(moment.dtype);
+      std::memset(from, 0, static_cast<size_t>(moment.bytes()));
     }
   }
   if (const Tensor& state = program_.tensors.loss_scale; state.defined()) {

@@ -30,7 +30,9 @@ class ModelState {
 
  private:
   float Element(const Tensor& t, int64_t index) const;
+  // Element `index` of the whole parameter, where this rank keeps it.
   void SetElement(const ParameterState& state, int64_t index, float value);
+  void SetCompute(const Tensor& tensor, int64_t index, float value);
 
   const StepProgram& program_;
   CpuExecutor& executor_;

@@ -6,12 +6,17 @@
 
 namespace ridgeline {
 
-StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
-  StepProgram program;
+namespace {
+
+// Records a step; returns in which order it uses weights that are gathered.
+UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, const UseOrder& uses,
+                    StepProgram& program) {
   program.spec = spec;
+  program.rank = rank;
   program.shape = ShapeOf(spec);
   const RunSpec& s = program.spec;
-  const Recipe& recipe = RecipeOf(s.precision, s.scaling, s.state_precision);
+  program.recipe = &RecipeOf(s.precision, s.scaling, s.state_precision);
+  const Recipe& recipe = *program.recipe;
   Trace& trace = program.trace;
   const int64_t tokens = program.tokens_per_micro_step();
 
@@ -19,9 +24,11 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
   options.adam = {s.beta1, s.beta2, s.epsilon, s.weight_decay, s.optimizer == "adamw"};
   options.grad_clip = s.grad_clip;
   options.micro_steps = s.grad_accumulation;
+  options.shard = ShardModeOf(s.shard);
   options.world = s.ranks;
-  options.sharded = s.shard == "full";
+  options.rank = rank;
   options.keep_gradients = keep_gradients;
+  options.uses = uses;
   StepTensors& tensors = program.tensors;
   if (recipe.loss_scaled()) {
     tensors.loss_scale = options.loss_scale = trace.Persistent(DType::kF32, 1, kLossScaleState, Category::kData);
@@ -37,8 +44,8 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
     tensors.rope_table = trace.Persistent(DType::kF32, s.seq_length, s.head_dim, Category::kData);
   }
 
-  Block block(trace, parameters, program.shape, s, recipe, tensors.rope_table);
-  Ends ends(trace, parameters, program.shape, s, recipe, tensors);
+  Block block(trace, parameters, program.shape, s, recipe, tensors.rope_table, rank);
+  Ends ends(trace, parameters, program.shape, s, recipe, tensors, rank);
   LayerRunner layers(trace, parameters, block, s.layers, RecomputePolicy::Parse(s.checkpointing));
   Fill(trace, tensors.loss, 0);
   for (int64_t micro_step = 0; micro_step < s.grad_accumulation; ++micro_step) {
@@ -52,13 +59,33 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients) {
     layers.Backward(micro_step, d);
     ends.InputBackward(micro_step, d);
     parameters.EndUse();
+    for (const DelayedScaling& scaling : block.delayed_scaling()) parameters.MaxOverRanks(scaling.amax);
     block.EndMicroStep();
   }
   parameters.FinishStep();
   program.grad_norm = parameters.grad_norm();
   program.states = parameters.states();
   program.delayed_scaling = block.delayed_scaling();
-  program.layout = PlanLayout(trace);
+  if (tensors.loss_scale.defined()) program.other_state.push_back({"loss_scale", tensors.loss_scale});
+  for (const DelayedScaling& scaling : program.delayed_scaling) {
+    const std::string name = scaling.format == Format::kE4M3 ? "fp8.forward." : "fp8.backward.";
+    program.other_state.push_back({name + "amax_history", scaling.history});
+    program.other_state.push_back({name + "scale", scaling.scale});
+  }
+  return parameters.uses();
+}
+
+}  // namespace
+
+StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
+  StepProgram program;
+  UseOrder uses;
+  if (spec.ranks > 1 && ShardModeOf(spec.shard) == ShardMode::kFull) {  // what comes next is gathered ahead
+    StepProgram ahead;
+    uses = RecordStep(spec, keep_gradients, rank, {}, ahead);
+  }
+  RecordStep(spec, keep_gradients, rank, uses, program);
+  program.layout = PlanLayout(program.trace);
   return program;
 }
 

@@ -1,6 +1,7 @@
 // The step program: forward, backward and optimizer of one step, recorded on the meta device.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "engine/device/layout.h"
@@ -14,23 +15,33 @@
 
 namespace ridgeline {
 
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
 struct StepProgram {
   RunSpec spec;
+  int64_t rank = 0;  // whose program it is
   ModelShape shape;
+  const Recipe* recipe = nullptr;
   Trace trace;
   StepTensors tensors;
   Tensor grad_norm;  // (1, 1) fp32; undefined where no update waits for it
   std::vector<ParameterState> states;
   std::vector<DelayedScaling> delayed_scaling;  // empty in other recipes
+  // Persistent tensors besides the parameters' that one step leaves for the next (a loss scale, say): checkpoint files
+  // keep them under these names.
+  std::vector<NamedTensor> other_state;
   Layout layout;
 
   int64_t tokens_per_micro_step() const { return spec.batch_size * spec.seq_length; }
   int64_t tokens_per_step() const { return tokens_per_micro_step() * spec.grad_accumulation; }  // of one rank
 };
 
-// Traces and plans a step. The spec must be canonical and checked. `keep_gradients`: every parameter's gradient can be
-// read after the step. Takes milliseconds and allocates nothing but the record.
-StepProgram BuildStep(const RunSpec& spec, bool keep_gradients = false);
+// Traces and plans a rank's step. The spec must be canonical and checked. `keep_gradients`: every parameter's gradient
+// can be read after the step. Takes milliseconds and allocates nothing but the record.
+StepProgram BuildStep(const RunSpec& spec, bool keep_gradients = false, int64_t rank = 0);
 
 // Matrix-product FLOPs of a step and rank. Model FLOPs are 3 x the forward's (Kaplan et al., 2020), embedding lookups
 // free, attention counted causally (s (s + 1) / 2 pairs) and over the whole square; `executed` is the trace's own sum.

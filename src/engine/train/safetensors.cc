@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/json.h"
 
 namespace ridgeline {
@@ -14,7 +13,7 @@ namespace {
 // 0 for a dtype that is not read here.
 int64_t DTypeBytes(const std::string& dtype) {
   if (dtype == "F32" || dtype == "I32") return 4;
-  if (dtype == "BF16") return 2;
+  if (dtype == "BF16" || dtype == "I16") return 2;
   if (dtype == "I64") return 8;
   return 0;
 }
@@ -27,17 +26,21 @@ int64_t SafetensorsFile::Entry::elements() const {
   return n;
 }
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : source_(path.string()), bytes_(ReadFile(path)) {
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : source_(path.string()), file_(path) {
   const auto bad = [&](const std::string& what) -> Error {
     return {ErrorKind::kInvalidInput, source_ + ": not a safetensors file: " + what};
   };
   uint64_t header_bytes = 0;
-  if (bytes_.size() < sizeof header_bytes) throw bad("it is shorter than its header's length");
-  std::memcpy(&header_bytes, bytes_.data(), sizeof header_bytes);
-  if (header_bytes > bytes_.size() - sizeof header_bytes) throw bad("its header ends outside the file");
-  data_begin_ = sizeof header_bytes + header_bytes;
-  const auto data_bytes = static_cast<int64_t>(bytes_.size() - data_begin_);
-  const Json header = ParseJson(std::string_view(bytes_).substr(sizeof header_bytes, header_bytes), source_);
+  if (file_.size() < static_cast<int64_t>(sizeof header_bytes)) throw bad("it is shorter than its header's length");
+  file_.ReadAt(0, {reinterpret_cast<char*>(&header_bytes), sizeof header_bytes});
+  if (header_bytes > static_cast<uint64_t>(file_.size()) - sizeof header_bytes) {
+    throw bad("its header ends outside the file");
+  }
+  std::string text(header_bytes, '\0');
+  file_.ReadAt(sizeof header_bytes, text);
+  data_begin_ = static_cast<int64_t>(sizeof header_bytes + header_bytes);
+  const int64_t data_bytes = file_.size() - data_begin_;
+  const Json header = ParseJson(text, source_);
   try {
     for (const auto& [name, value] : header.items()) {
       if (name == "__metadata__") continue;
@@ -73,9 +76,20 @@ const SafetensorsFile::Entry& SafetensorsFile::Find(const std::string& name) con
   return it->second;
 }
 
+void SafetensorsFile::ReadBytes(const Entry& entry, int64_t first, std::span<std::byte> to) const {
+  file_.ReadAt(data_begin_ + entry.begin + first, {reinterpret_cast<char*>(to.data()), to.size()});
+}
+
+std::vector<char> SafetensorsFile::AllBytes(const Entry& entry) const {
+  std::vector<char> bytes(static_cast<size_t>(entry.end - entry.begin));
+  file_.ReadAt(data_begin_ + entry.begin, bytes);
+  return bytes;
+}
+
 std::vector<float> SafetensorsFile::Floats(const std::string& name) const {
   const Entry& entry = Find(name);
-  const char* from = bytes_.data() + data_begin_ + entry.begin;
+  const std::vector<char> bytes = AllBytes(entry);
+  const char* from = bytes.data();
   std::vector<float> values(static_cast<size_t>(entry.elements()));
   if (entry.dtype == "F32") {
     std::memcpy(values.data(), from, values.size() * sizeof(float));
@@ -93,7 +107,8 @@ std::vector<float> SafetensorsFile::Floats(const std::string& name) const {
 
 std::vector<int32_t> SafetensorsFile::Integers(const std::string& name) const {
   const Entry& entry = Find(name);
-  const char* from = bytes_.data() + data_begin_ + entry.begin;
+  const std::vector<char> bytes = AllBytes(entry);
+  const char* from = bytes.data();
   std::vector<int32_t> values(static_cast<size_t>(entry.elements()));
   if (entry.dtype == "I32") {
     std::memcpy(values.data(), from, values.size() * sizeof(int32_t));
@@ -107,6 +122,33 @@ std::vector<int32_t> SafetensorsFile::Integers(const std::string& name) const {
     throw Error(ErrorKind::kInvalidInput, source_ + ": the tensor '" + name + "' is " + entry.dtype + ", not I32");
   }
   return values;
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::span<const Tensor> tensors) : file_(path) {
+  // Tools that read weights into PyTorch ask for this word.
+  Json header = {{"__metadata__", {{"format", "pt"}}}};
+  int64_t at = 0;
+  for (const Tensor& tensor : tensors) {
+    header[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {at, at + tensor.bytes}}};
+    at += tensor.bytes;
+  }
+  std::string text = DumpJson(header);
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begins aligned
+  const uint64_t header_bytes = text.size();
+  Put({reinterpret_cast<const char*>(&header_bytes), sizeof header_bytes});
+  Put(text);
+}
+
+void SafetensorsWriter::Append(std::span<const std::byte> bytes) {
+  Put({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+void SafetensorsWriter::Finish() { file_.Sync(); }
+
+void SafetensorsWriter::Put(std::string_view bytes) {
+  file_.Append(bytes);
+  hasher_.Add(bytes);
+  bytes_ += static_cast<int64_t>(bytes.size());
 }
 
 }  // namespace ridgeline

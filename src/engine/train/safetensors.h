@@ -1,13 +1,17 @@
-// Reading safetensors files: a length, a JSON header, then the tensors' bytes.
+// safetensors files: a length, a JSON header, then the tensors' bytes.
 // Format: https://huggingface.co/docs/safetensors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "base/files.h"
+#include "base/hash.h"
 
 namespace ridgeline {
 
@@ -21,8 +25,9 @@ class SafetensorsFile {
     int64_t elements() const;
   };
 
-  // Reads the whole file. Throws Error(kInvalidInput) naming the file and what is wrong with it (a header that is not
-  // JSON, a tensor outside the file or of the wrong length), Error(kInfrastructure) where it cannot be read.
+  // Reads the header; a tensor is read when it is asked for. Throws Error(kInvalidInput) naming the file and what is
+  // wrong with it (a header that is not JSON, a tensor outside the file or of the wrong length), Error(kInfrastructure)
+  // where it cannot be read.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::map<std::string, Entry>& entries() const { return entries_; }
@@ -33,11 +38,47 @@ class SafetensorsFile {
   std::vector<int32_t> Integers(const std::string& name) const;  // I32, I64
   const Entry& Find(const std::string& name) const;
 
+  // Bytes of a tensor as they are stored, from its byte `first` on.
+  void ReadBytes(const Entry& entry, int64_t first, std::span<std::byte> to) const;
+
  private:
+  std::vector<char> AllBytes(const Entry& entry) const;
+
   std::string source_;
-  std::string bytes_;
-  size_t data_begin_ = 0;
+  FileReader file_;
+  int64_t data_begin_ = 0;
   std::map<std::string, Entry> entries_;
+};
+
+// Writes a file whose tensors are known beforehand and come in parts, so that none has to be in memory whole.
+class SafetensorsWriter {
+ public:
+  struct Tensor {
+    std::string name;
+    std::string dtype;
+    std::vector<int64_t> shape;
+    int64_t bytes = 0;
+  };
+
+  // Writes the header. Throws Error(kInfrastructure) where the file is there already or cannot be written, as do the
+  // others.
+  SafetensorsWriter(const std::filesystem::path& path, std::span<const Tensor> tensors);
+
+  // The next bytes of the data: the tensors one after another, in the order given.
+  void Append(std::span<const std::byte> bytes);
+
+  // Everything is on the disk. `tensors` must have been appended whole.
+  void Finish();
+
+  int64_t bytes() const { return bytes_; }           // of the file so far
+  Hash128 hash() const { return hasher_.Result(); }  // of them
+
+ private:
+  void Put(std::string_view bytes);
+
+  FileWriter file_;
+  Hasher hasher_;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace ridgeline

@@ -1,17 +1,22 @@
 #include "engine/train/trainer.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
 #include <numbers>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "engine/comm/collective.h"
+#include "engine/comm/collective_queue.h"
 #include "engine/device/cpu/executor.h"
 #include "engine/ops/attention.h"
 #include "engine/ops/elementwise.h"
@@ -21,17 +26,22 @@
 #include "engine/ops/norm.h"
 #include "engine/ops/optimizer.h"
 #include "engine/ops/quantize.h"
+#include "engine/train/checkpoint_files.h"
 #include "engine/train/data.h"
 #include "engine/train/environment.h"
+#include "engine/train/history.h"
 #include "engine/train/model_state.h"
 #include "engine/train/program.h"
+#include "engine/train/ranks.h"
+#include "engine/train/training_state.h"
 #include "run/spec.h"
 
 namespace ridgeline {
 namespace {
 
-void Summarize(const RunSpec& spec, RunResult& result) {
-  std::vector<int64_t> measured(result.step_ns.all_ns.begin() + spec.warmup_steps, result.step_ns.all_ns.end());
+void Summarize(const RunSpec& spec, const History& history, RunResult& result) {
+  std::vector<int64_t> measured = SteadySteps(spec, history);
+  if (measured.empty()) return;  // it left before
   std::sort(measured.begin(), measured.end());
   const size_t n = measured.size();
   result.step_ns.median_ns = n % 2 == 1 ? measured[n / 2] : (measured[n / 2 - 1] + measured[n / 2]) / 2;
@@ -45,11 +55,11 @@ void Summarize(const RunSpec& spec, RunResult& result) {
   result.step_ns.cv = mean > 0 ? std::sqrt(variance) / mean : 0;
 
   int64_t all_ns = 0;
-  for (const int64_t ns : result.step_ns.all_ns) all_ns += ns;
+  for (const int64_t ns : history.step_ns) all_ns += ns;
   const auto tokens = static_cast<double>(result.tokens_per_step);
   result.throughput.steady_tokens_per_s = tokens / (static_cast<double>(result.step_ns.median_ns) * 1e-9);
   result.throughput.cold_tokens_per_s =
-      tokens * static_cast<double>(result.step_ns.all_ns.size()) / (static_cast<double>(all_ns) * 1e-9);
+      tokens * static_cast<double>(history.steps()) / (static_cast<double>(all_ns) * 1e-9);
 }
 
 std::vector<OpProfile> Profile(const Trace& trace, std::span<const int64_t> call_ns, int64_t steps) {
@@ -69,51 +79,162 @@ std::vector<OpProfile> Profile(const Trace& trace, std::span<const int64_t> call
   return profile;
 }
 
-// Trains on the CPU and fills in what was measured.
-void RunSteps(const StepProgram& program, const TrainOptions& options, TrainOutcome& outcome) {
-  const RunSpec& spec = program.spec;
-  RunResult& result = outcome.result;
-  const std::unique_ptr<TokenSource> data = program.tensors.ids.defined() ? MakeTokenSource(spec) : nullptr;
-  CpuExecutor executor(program.trace, program.layout, CpuKernels());
-  ModelState model(program, executor);
-  model.Initialize();
+// One run on the CPU, from where its checkpoint files left it to its end.
+class CpuTraining {
+ public:
+  CpuTraining(const StepProgram& program, Communicator& communicator, const TrainOptions& options,
+              TrainOutcome& outcome)
+      : program_(program),
+        communicator_(communicator),
+        spec_(program.spec),
+        options_(options),
+        outcome_(outcome),
+        result_(outcome.result),
+        total_(spec_.warmup_steps + spec_.steps * spec_.repeats),
+        data_(program.tensors.ids.defined() ? MakeTokenSource(spec_, program.rank) : nullptr),
+        collectives_(communicator),
+        executor_(program.trace, program.layout, CpuKernels(), &collectives_),
+        model_(program, executor_),
+        state_(program, executor_, communicator) {}
 
-  const SystemClock clock;
-  const int64_t total = spec.warmup_steps + spec.steps * spec.repeats;
-  const auto tokens = static_cast<size_t>(program.tokens_per_step());
-  for (int64_t step = 1; step <= total; ++step) {
-    if (options.profile && step == spec.warmup_steps + 1) executor.EnableTiming();
-    const int64_t begin_ns = clock.MonotonicNs();
-    if (data) {
-      data->Fill(step, {executor.Data<int32_t>(program.tensors.ids), tokens},
-                 {executor.Data<int32_t>(program.tensors.targets), tokens});
+  void Run() {
+    if (!spec_.checkpoint_dir.empty()) {
+      files_.emplace(spec_.checkpoint_dir, spec_.checkpoint_keep, clock_, communicator_);
+      result_.evidence["checkpoint_dir"] = spec_.checkpoint_dir;
     }
-    executor.Step(
-        {step, step - model.SkippedSteps(), LearningRate(spec, step, total), static_cast<uint64_t>(spec.seed)});
-    const double loss = model.Loss();
-    const int64_t step_ns = clock.MonotonicNs() - begin_ns;
-    result.step_ns.all_ns.push_back(step_ns);
-    result.loss.push_back(loss);
-    if (program.grad_norm.defined()) result.grad_norm.push_back(model.GradNorm());
-    if (options.on_step) {
-      options.on_step({step, total, step_ns, loss,
-                       static_cast<double>(result.tokens_per_step) / (static_cast<double>(step_ns) * 1e-9)});
+    model_.Initialize();
+    Continue();
+    history_.processes.push_back(
+        {history_.steps() + 1, fmt::format("{}, {} threads", result_.device, omp_get_max_threads())});
+    while (history_.steps() < total_ && result_.status == RunStatus::kOk) {
+      if (ToldToLeave()) {
+        Leave();
+      } else {
+        Step(history_.steps() + 1);
+      }
+    }
+    result_.loss = history_.loss;
+    result_.grad_norm = history_.grad_norm;
+    result_.step_ns.all_ns = history_.step_ns;
+    result_.memory.rss_peak_bytes = PeakRssBytes();
+    GatherRankFigures(communicator_, result_);
+    if (result_.status == RunStatus::kDiverged) return;
+    Summarize(spec_, history_, result_);
+    if (profiled_steps_ > 0) outcome_.profile = Profile(program_.trace, executor_.call_ns(), profiled_steps_);
+  }
+
+ private:
+  void Note(const std::string& text) const {
+    if (options_.on_note) options_.on_note(text);
+  }
+
+  // Ranks leave after the same step: all of them once one is told to.
+  bool ToldToLeave() const {
+    int64_t told = options_.told_to_leave && options_.told_to_leave() ? 1 : 0;
+    communicator_.AllReduce(std::span(&told, 1), Reduction::kMax);
+    return told != 0;
+  }
+
+  void Continue() {
+    std::optional<SavedState> saved;
+    if (!options_.resume.empty()) {
+      saved = OpenSaved(options_.resume);
+    } else if (files_) {
+      saved = files_->Newest([&](const std::string& text) { Note(text); });
+    }
+    if (!saved) return;
+    Load(*saved, spec_, state_);
+    history_ = std::move(saved->manifest.history);
+    saved_step_ = history_.steps();
+    result_.evidence["resumed_from_step"] = std::to_string(saved_step_);
+    Note(fmt::format("continuing after step {} of {}, from {}", saved_step_, total_, saved->folder.string()));
+  }
+
+  void Step(int64_t step) {
+    if (options_.profile && step > spec_.warmup_steps && profiled_steps_++ == 0) executor_.EnableTiming();
+    const int64_t begin_ns = clock_.MonotonicNs();
+    if (data_) {
+      const auto tokens = static_cast<size_t>(program_.tokens_per_step());
+      data_->Fill(step, {executor_.Data<int32_t>(program_.tensors.ids), tokens},
+                  {executor_.Data<int32_t>(program_.tensors.targets), tokens});
+    }
+    executor_.Step(
+        {step, step - model_.SkippedSteps(), LearningRate(spec_, step, total_), static_cast<uint64_t>(spec_.seed)});
+    const double loss = MeanOverRanks(model_.Loss(), communicator_);
+    const int64_t step_ns = clock_.MonotonicNs() - begin_ns;
+    history_.step_ns.push_back(step_ns);
+    history_.loss.push_back(loss);
+    if (program_.grad_norm.defined()) history_.grad_norm.push_back(model_.GradNorm());
+    if (options_.on_step) {
+      options_.on_step({step, total_, step_ns, loss,
+                        static_cast<double>(result_.tokens_per_step) / (static_cast<double>(step_ns) * 1e-9)});
     }
     if (!std::isfinite(loss)) {
-      result.status = RunStatus::kDiverged;
-      result.message = fmt::format("the loss became {} at step {} of {}", loss, step, total);
-      result.hint = "lower learning_rate, set grad_clip, or use a wider precision";
-      result.evidence["step"] = std::to_string(step);
-      break;
+      result_.status = RunStatus::kDiverged;
+      result_.message = fmt::format("the loss became {} at step {} of {}", loss, step, total_);
+      result_.hint = "lower learning_rate, set grad_clip, or use a wider precision";
+      result_.evidence["step"] = std::to_string(step);
+    } else if (files_ && (step % spec_.checkpoint_every_steps == 0 || step == total_)) {
+      Save();
     }
   }
-  result.memory.rss_peak_bytes = PeakRssBytes();
-  if (result.status == RunStatus::kDiverged) return;
-  Summarize(spec, result);
-  if (options.profile) {
-    outcome.profile = Profile(program.trace, executor.call_ns(), spec.steps * spec.repeats);
+
+  // A run that cannot save goes on: what it has computed is not lost by that.
+  void Save() {
+    const int64_t begin_ns = clock_.MonotonicNs();
+    try {
+      files_->Save(state_, {history_.steps(), spec_, history_, {}});
+      saved_step_ = history_.steps();
+      ++saves_;
+      save_ns_ += clock_.MonotonicNs() - begin_ns;
+      result_.evidence["checkpoint_step"] = std::to_string(saved_step_);
+      result_.evidence["checkpoint_saves"] = std::to_string(saves_);
+      result_.evidence["checkpoint_save_ns"] = std::to_string(save_ns_);
+      result_.evidence.erase("checkpoint_error");
+    } catch (const Error& error) {
+      result_.evidence["checkpoint_error"] = error.message();
+      Note(fmt::format("the state after step {} was not saved: {}", history_.steps(), error.message()));
+    }
   }
-}
+
+  void Leave() {
+    const int64_t step = history_.steps();
+    if (files_ && saved_step_ != step) Save();
+    result_.status = RunStatus::kPreempted;
+    result_.message = fmt::format("told to leave after step {} of {}", step, total_);
+    if (!files_) {
+      result_.message += "; nothing was saved, since no checkpoint.dir is set";
+      result_.hint = "set checkpoint.dir, and a run that is told to leave can be continued";
+    } else if (saved_step_ == step) {
+      result_.message += step == 0 ? "; there was nothing to save" : fmt::format("; saved in {}", spec_.checkpoint_dir);
+      result_.hint = "run it again to continue";
+    } else {
+      result_.message += fmt::format("; not saved: {}", result_.evidence["checkpoint_error"]);
+      result_.hint = saved_step_ > 0 ? fmt::format("run again it continues after step {}", saved_step_)
+                                     : "run again it begins anew";
+    }
+  }
+
+  const StepProgram& program_;
+  Communicator& communicator_;
+  const RunSpec& spec_;
+  const TrainOptions& options_;
+  TrainOutcome& outcome_;
+  RunResult& result_;
+  const int64_t total_;
+  SystemClock clock_;
+  std::unique_ptr<TokenSource> data_;
+  CollectiveQueue collectives_;
+  CpuExecutor executor_;
+  ModelState model_;
+  TrainingState state_;
+  std::optional<CheckpointDir> files_;
+  History history_;
+  int64_t saved_step_ = 0;  // of the newest checkpoint files that hold our state; 0: none
+  int64_t saves_ = 0;
+  int64_t save_ns_ = 0;
+  int64_t profiled_steps_ = 0;
+};
 
 }  // namespace
 
@@ -128,7 +249,7 @@ const CpuKernelTable& CpuKernels() {
     AddLossCpu(t);
     AddOptimizerCpu(t);
     AddQuantizeCpu(t);
-    AddVirtualCollectivesCpu(t);
+    AddCollectivesCpu(t);
     return t;
   }();
   return table;
@@ -160,8 +281,10 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     result.hint = error.hint();
   };
   int64_t planned_bytes = 0;
+  std::unique_ptr<Communicator> communicator;
   try {
-    const StepProgram program = BuildStep(spec);
+    communicator = ConnectRanks(spec);
+    const StepProgram program = BuildStep(spec, false, communicator->rank());
     planned_bytes = program.layout.slab_bytes;
     result.status = RunStatus::kOk;
     result.tokens_per_step = program.tokens_per_step() * spec.ranks;
@@ -172,10 +295,12 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     if (spec.device == "meta") {
       result.provenance = Provenance::kPredicted;
     } else {
-      result.emulated = RecipeOf(spec.precision, spec.scaling, spec.state_precision).emulated();
-      RunSteps(program, options, outcome);
+      result.emulated = program.recipe->emulated();
+      CheckRanksFit(program.layout.slab_bytes, *communicator);
+      CpuTraining(program, *communicator, options, outcome).Run();
     }
   } catch (const Error& error) {
+    if (communicator) communicator->Abandon(error);
     if (error.kind() == ErrorKind::kOutOfMemory) {
       end(RunStatus::kOomHost, error);
       result.evidence["wanted_bytes"] = std::to_string(planned_bytes);
@@ -186,7 +311,9 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
       end(RunStatus::kCrashed, error);
     }
   } catch (const std::bad_alloc&) {
-    end(RunStatus::kOomHost, Error(ErrorKind::kOutOfMemory, "memory ran out outside the plan"));
+    const Error error(ErrorKind::kOutOfMemory, "memory ran out outside the plan");
+    if (communicator) communicator->Abandon(error);
+    end(RunStatus::kOomHost, error);
     result.evidence["wanted_bytes"] = std::to_string(planned_bytes);
     result.evidence["available_bytes"] = std::to_string(AvailableBytes());
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -28,7 +29,13 @@ struct StepReport {
 
 struct TrainOptions {
   std::vector<std::string> command_line;
-  std::function<void(const StepReport&)> on_step;  // after every step; may be empty
+  std::function<void(const StepReport&)> on_step;   // after every step; may be empty
+  std::function<void(const std::string&)> on_note;  // anything else worth a line; may be empty
+  // Checkpoint files to continue from, as a person named them; empty: the newest whole ones in the spec's
+  // checkpoint_dir.
+  std::filesystem::path resume;
+  // Asked between steps: true once we were told to leave. The state is then saved, and the end is `preempted`.
+  std::function<bool()> told_to_leave;
   bool profile = false;
 };
 
@@ -46,8 +53,10 @@ struct TrainOutcome {
   std::vector<OpProfile> profile;  // sorted by time; empty unless asked for
 };
 
-// Trains and measures. Never throws for how a run may end: a spec that cannot run, memory that is not there and a loss
-// that stops being finite are results, with evidence. `device: meta` plans only, and says predicted.
+// Trains and measures, as the rank that the environment says this process is; every rank returns the same loss series,
+// and rank 0 the figures of all. Never throws for how a run may end: a spec that cannot run, memory that is not there,
+// checkpoint files that are not its own and a loss that stops being finite are results, with evidence. `device: meta`
+// plans only, and says predicted. A run that was continued has the whole loss series, and says from where it went on.
 TrainOutcome Train(const RunSpec& spec, const TrainOptions& options);
 
 }  // namespace ridgeline

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "run/presets.h"
@@ -28,6 +30,28 @@ TEST(ModelShape, HasExactlyTheParametersOfEveryPreset) {
       EXPECT_EQ(rows, parameter.rows);
     }
     EXPECT_EQ(elements, preset.parameters) << preset.name;
+  }
+}
+
+TEST(ModelShape, ALayersParametersAreOneGroupAndEachOtherOneIsAlone) {
+  for (const char* model : {"llama-10m", "gpt-10m", "stack-1b"}) {
+    std::vector<Problem> problems;
+    const RunSpec spec = BuildSpec({{"model", model}}, problems);
+    const ModelShape shape = ShapeOf(spec);
+    std::vector<int> all;
+    int64_t layers = 0;
+    for (const std::vector<int>& group : shape.groups) {
+      all.insert(all.end(), group.begin(), group.end());
+      const bool is_layer = std::any_of(shape.layers.begin(), shape.layers.end(), [&](const LayerParameters& layer) {
+        return layer.norm1 == group.front() && std::max(layer.down, layer.down_bias) == group.back();
+      });
+      EXPECT_TRUE(is_layer || group.size() == 1);
+      layers += is_layer ? 1 : 0;
+    }
+    EXPECT_EQ(layers, spec.layers);
+    std::vector<int> expected(shape.parameters.size());
+    std::iota(expected.begin(), expected.end(), 0);
+    EXPECT_EQ(all, expected);
   }
 }
 

@@ -278,6 +278,33 @@ TEST_P(Elementwise, UniformIsPhiloxsBelowOne) {
   }
 }
 
+// A rank's rows begin anywhere in the tensor that one rank would have.
+TEST_P(Elementwise, AStreamCanBeginAnywhere) {
+  const StepInputs inputs = {.step = 2, .learning_rate = 0, .seed = 99};
+  constexpr int64_t kCount = 301;
+  constexpr float kP = 0.3F;
+  for (const DType dtype : kFloats) {
+    for (const int64_t first :
+         {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{4}, int64_t{37 * 48}, (int64_t{5} << 33) + 7}) {
+      OpRunner runner;
+      const Tensor uniform = runner.Empty(dtype, 1, kCount);
+      const Tensor ones = runner.Make(dtype, 1, kCount, std::vector<float>(kCount, 1));
+      const Tensor dropped = runner.Empty(dtype, 1, kCount);
+      FillUniform(runner.trace, uniform, {4, first});
+      DropoutBackward(runner.trace, ones, dropped, kP, {4, first});
+      runner.Run(table_, inputs);
+      const std::vector<float> values = runner.Read(uniform);
+      const std::vector<float> kept = runner.Read(dropped);
+      for (int64_t i = 0; i < kCount; ++i) {
+        const uint32_t bits = RandomBits(99, 2, 4, first + i);
+        const double expected = dtype == DType::kF32 ? (bits >> 8) / 16777216.0 : (bits >> 24) / 256.0;
+        ASSERT_EQ(values[static_cast<size_t>(i)], expected) << first << " + " << i;
+        ASSERT_EQ(kept[static_cast<size_t>(i)] > 0, bits >= DropoutThreshold(kP)) << first << " + " << i;
+      }
+    }
+  }
+}
+
 TEST_P(Elementwise, FillFills) {
   for (const DType dtype : kFloats) {
     OpRunner runner;

@@ -134,7 +134,9 @@ TEST(Trainer, DataShorterThanASequenceIsInvalid) {
   std::ofstream(path) << "too short";
   Json values = Tiny();
   values.update({{"vocab", 256}, {"data", path.string()}});
-  EXPECT_EQ(Train(SpecFrom(values), {}).result.status, RunStatus::kInvalid);
+  const RunResult r = Train(SpecFrom(values), {}).result;
+  EXPECT_EQ(r.status, RunStatus::kInvalid);
+  EXPECT_EQ(r.message, "the data file " + path.string() + " has 9 bytes; a sequence of 37 tokens needs 38");
   std::filesystem::remove(path);
   EXPECT_NE(Train(SpecFrom(values), {}).result.status, RunStatus::kOk);
 }

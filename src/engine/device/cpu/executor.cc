@@ -51,10 +51,12 @@ Slab::Slab(int64_t bytes) : bytes_(bytes) {
 
 Slab::~Slab() { ::munmap(data_, static_cast<size_t>(bytes_)); }
 
-CpuExecutor::CpuExecutor(const Trace& trace, const Layout& layout, const CpuKernelTable& kernels)
+CpuExecutor::CpuExecutor(const Trace& trace, const Layout& layout, const CpuKernelTable& kernels,
+                         CollectiveQueue* collectives)
     : slab_(layout.slab_bytes) {
   run_.slab = slab_.data();
   run_.offsets = layout.offsets.data();
+  run_.collectives = collectives;
   calls_.reserve(trace.calls().size());
   for (const OpCall& call : trace.calls()) {
     const auto kernel = kernels.find(call.op);

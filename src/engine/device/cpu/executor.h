@@ -32,9 +32,10 @@ int64_t AvailableBytes();
 
 class CpuExecutor {
  public:
-  // Allocates the slab and prepares every kernel. The trace and layout must outlive it. Throws Error(kInternal) for an
-  // op that has no CPU kernel.
-  CpuExecutor(const Trace& trace, const Layout& layout, const CpuKernelTable& kernels);
+  // Allocates the slab and prepares every kernel. The trace, the layout and the queue must outlive it. Throws
+  // Error(kInternal) for an op that has no CPU kernel.
+  CpuExecutor(const Trace& trace, const Layout& layout, const CpuKernelTable& kernels,
+              CollectiveQueue* collectives = nullptr);
 
   void Step(const StepInputs& inputs);
 

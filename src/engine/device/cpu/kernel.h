@@ -10,6 +10,8 @@
 
 namespace ridgeline {
 
+class CollectiveQueue;
+
 // What changes from step to step; everything else of a call is fixed when it is recorded.
 struct StepInputs {
   int64_t step = 1;     // counts from 1
@@ -23,6 +25,7 @@ struct CpuRun {
   std::byte* slab = nullptr;
   const int64_t* offsets = nullptr;  // of each storage in the slab, in bytes
   StepInputs inputs;
+  CollectiveQueue* collectives = nullptr;  // where other ranks are reached; needed by programs of several ranks
 
   template <typename T>
   T* Data(const Tensor& t) const {

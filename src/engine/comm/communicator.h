@@ -1,0 +1,68 @@
+// What ranks do together. A run has `world` ranks; each trains on its own rows of the batch.
+//
+//   self     one rank: nothing to move
+//   virtual  rank 0 of `world` in one process, with that rank's shapes and memory; no bytes move between ranks, and
+//            what the others would have sent is taken to be what this one has
+//   gloo     processes, on one machine or several (gloo_communicator.h)
+//
+// Every rank calls the same collectives in the same order, one at a time; they block. A collective throws an Error
+// that names the rank at fault where one is gone, hangs, or has abandoned the run; nothing can be done with the
+// communicator afterwards.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace ridgeline {
+
+enum class Reduction : uint8_t { kSum, kMax };
+
+class Communicator {
+ public:
+  Communicator(int64_t rank, int64_t world) : rank_(rank), world_(world) {}
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  virtual ~Communicator() = default;
+
+  virtual std::string_view name() const = 0;  // "self", "virtual", "gloo"
+  int64_t rank() const { return rank_; }
+  int64_t world() const { return world_; }
+  // The ranks that share this machine's memory, this one included.
+  virtual int64_t ranks_here() const { return 1; }
+
+  // full: world x bytes, filled with every rank's `bytes` in rank order. `mine` is of this rank and may lie in its own
+  // place in full.
+  virtual void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) = 0;
+
+  // full: world parts of `elements`. This rank's part becomes the mean of the ranks' values for it, summed in fp32; the
+  // other parts are used up.
+  virtual void ReduceScatterMean(float* full, int64_t elements) = 0;
+
+  // values = their sum or maximum over the ranks: the same bits on every rank, since each adds in rank order. For a
+  // few values.
+  void AllReduce(std::span<double> values, Reduction reduction);
+  void AllReduce(std::span<int64_t> values, Reduction reduction);
+  void AllReduce(std::span<float> values, Reduction reduction);
+
+  // Returns when every rank is here.
+  void Barrier();
+
+  // Tells the other ranks that this one ends, and why: their next collective throws an Error of the same kind that
+  // names it.
+  virtual void Abandon(const Error& /*why*/) noexcept {}
+
+ private:
+  int64_t rank_;
+  int64_t world_;
+};
+
+std::unique_ptr<Communicator> MakeSelfCommunicator();
+std::unique_ptr<Communicator> MakeVirtualCommunicator(int64_t world);
+
+}  // namespace ridgeline

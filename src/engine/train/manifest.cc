@@ -1,0 +1,148 @@
+#include "engine/train/manifest.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr char kFormat[] = "ridgeline checkpoint files";
+constexpr int64_t kReadBytes = 1 << 20;
+
+// The spec with everything that does not change the loss series put to one value.
+RunSpec Series(const RunSpec& spec) {
+  const RunSpec same;
+  RunSpec series = spec;
+  series.batch_size = spec.batch_size * spec.grad_accumulation * spec.ranks;
+  series.grad_accumulation = same.grad_accumulation;
+  series.ranks = same.ranks;
+  series.shard = same.shard;
+  series.communicator = same.communicator;
+  series.checkpointing = same.checkpointing;
+  series.device = same.device;
+  series.steps = spec.schedule == "cosine" ? spec.warmup_steps + spec.steps * spec.repeats : same.steps;
+  series.warmup_steps = same.warmup_steps;
+  series.repeats = same.repeats;
+  return series;
+}
+
+std::string HashOfFile(const fs::path& path) {
+  const FileReader file(path);
+  Hasher hasher;
+  std::vector<char> buffer(static_cast<size_t>(std::min(kReadBytes, std::max<int64_t>(file.size(), 1))));
+  for (int64_t at = 0; at < file.size();) {
+    const auto n = static_cast<size_t>(std::min(static_cast<int64_t>(buffer.size()), file.size() - at));
+    file.ReadAt(at, std::span(buffer).first(n));
+    hasher.Add({buffer.data(), n});
+    at += static_cast<int64_t>(n);
+  }
+  return Hex(hasher.Result());
+}
+
+}  // namespace
+
+std::string EncodeManifest(const Manifest& manifest) {
+  Json files = Json::array();
+  for (const SavedFile& file : manifest.files) {
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.xxh3}});
+  }
+  return DumpJson({{"format", kFormat},
+                   {"version", kManifestVersion},
+                   {"step", manifest.step},
+                   {"point_id", PointId(manifest.spec)},
+                   {"spec", ParseJson(EncodePoint(manifest.spec), "the spec")},
+                   {"history", EncodeHistory(manifest.history)},
+                   {"files", files}}) +
+         "\n";
+}
+
+Manifest ReadManifest(const fs::path& folder) {
+  const fs::path path = folder / kManifestName;
+  const auto bad = [&](const std::string& what) {
+    return Error(ErrorKind::kInvalidInput, path.string() + ": " + what);
+  };
+  const std::optional<std::string> text = ReadFileIfThere(path);
+  if (!text) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{} has no {}: it holds no checkpoint files, or half-written ones", folder.string(),
+                            kManifestName));
+  }
+  const Json document = ParseJson(*text, path.string());
+  if (!document.is_object() || document.value("format", Json()) != kFormat) throw bad("not a manifest of ours");
+  if (document.value("version", Json()) != kManifestVersion) {
+    throw bad(fmt::format("version {}, but this program speaks {}", DumpJson(document.value("version", Json())),
+                          kManifestVersion));
+  }
+  try {
+    Manifest manifest;
+    document.at("step").get_to(manifest.step);
+    manifest.spec = DecodeSpec(document.at("spec"), path.string());
+    manifest.history = DecodeHistory(document.at("history"));
+    for (const Json& file : document.at("files")) {
+      manifest.files.push_back(
+          {file.at("name").get<std::string>(), file.at("bytes").get<int64_t>(), file.at("xxh3").get<std::string>()});
+      const std::string& name = manifest.files.back().name;
+      if (name.empty() || name.find('/') != std::string::npos) throw bad("a file is called '" + name + "'");
+    }
+    const History& history = manifest.history;
+    const auto steps = static_cast<size_t>(std::max<int64_t>(manifest.step, 0));
+    if (manifest.step < 1 || history.loss.size() != steps || history.step_ns.size() != steps ||
+        (!history.grad_norm.empty() && history.grad_norm.size() != steps)) {
+      throw bad(fmt::format("it is of step {}, and its history is not", manifest.step));
+    }
+    return manifest;
+  } catch (const Json::exception& e) {
+    throw bad(e.what());
+  }
+}
+
+void CheckWhole(const Manifest& manifest, const fs::path& folder) {
+  for (const SavedFile& file : manifest.files) {
+    const fs::path path = folder / file.name;
+    const auto bad = [&](const std::string& what) {
+      return Error(ErrorKind::kInvalidInput, path.string() + " " + what,
+                   "restore the file, or continue from an older step");
+    };
+    std::error_code ec;
+    const auto bytes = static_cast<int64_t>(fs::file_size(path, ec));
+    if (ec == std::errc::no_such_file_or_directory) throw bad("is missing");
+    if (ec) throw bad("cannot be read: " + ec.message());
+    if (bytes != file.bytes) throw bad(fmt::format("has {} bytes; {} were saved", bytes, file.bytes));
+    if (HashOfFile(path) != file.xxh3) throw bad("was changed since it was saved: its hash is another");
+  }
+}
+
+void CheckContinues(const Manifest& manifest, const RunSpec& spec, const fs::path& folder) {
+  const RunSpec there = Series(manifest.spec);
+  const RunSpec here = Series(spec);
+  std::vector<std::string> differences;
+  for (const Field& field : Fields()) {
+    if (FieldText(there, field) == FieldText(here, field)) continue;
+    const std::string_view name = field.name == "batch_size" ? "the global batch" : field.name;
+    differences.push_back(
+        fmt::format("{} is {} there and {} here", name, FieldText(there, field), FieldText(here, field)));
+  }
+  if (!differences.empty()) {
+    throw Error(
+        ErrorKind::kInvalidInput,
+        fmt::format("the checkpoint files in {} are of another run: {}", folder.string(), Join(differences, "; ")),
+        "give this run another checkpoint.dir");
+  }
+  const int64_t total = spec.warmup_steps + spec.steps * spec.repeats;
+  if (manifest.step > total) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("the checkpoint files in {} are of step {}, and this run has {} steps", folder.string(),
+                            manifest.step, total),
+                "continue from an older step, or give this run another checkpoint.dir");
+  }
+}
+
+}  // namespace ridgeline

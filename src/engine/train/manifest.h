@@ -1,0 +1,45 @@
+// The manifest of checkpoint files: what was saved, when, of which run. It is written last, so a folder that has one
+// was written whole.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/train/history.h"
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+inline constexpr int64_t kManifestVersion = 1;
+inline constexpr char kManifestName[] = "manifest.json";
+
+struct SavedFile {
+  std::string name;
+  int64_t bytes = 0;
+  std::string xxh3;  // of its bytes, 128 bits in hexadecimal
+};
+
+struct Manifest {
+  int64_t step = 0;  // steps done
+  RunSpec spec;      // without settings
+  History history;
+  std::vector<SavedFile> files;
+};
+
+std::string EncodeManifest(const Manifest& manifest);
+
+// Throws Error(kInvalidInput) naming the file, for one that is missing, no manifest, or of another version.
+Manifest ReadManifest(const std::filesystem::path& folder);
+
+// Throws Error(kInvalidInput) naming the file that is missing, or has another size or other bytes than it was saved
+// with. Reads every byte.
+void CheckWhole(const Manifest& manifest, const std::filesystem::path& folder);
+
+// Throws Error(kInvalidInput) naming what differs, unless a run of `spec` continues the saved run's loss series as if
+// it had never stopped. Ranks, sharding, how a global batch is cut, activation checkpointing and (but for a cosine) the
+// number of steps may differ.
+void CheckContinues(const Manifest& manifest, const RunSpec& spec, const std::filesystem::path& folder);
+
+}  // namespace ridgeline

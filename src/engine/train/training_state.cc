@@ -1,0 +1,209 @@
+#include "engine/train/training_state.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "engine/ops/optimizer.h"
+#include "engine/tensor/bf16.h"
+#include "engine/tensor/fp16.h"
+
+namespace ridgeline {
+namespace {
+
+std::string StoredDType(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "F32";
+    case DType::kBF16:
+      return "BF16";
+    case DType::kF16:
+      return "F16";
+    case DType::kI16:
+      return "I16";
+    case DType::kI32:
+      return "I32";
+    case DType::kU8:
+      return "U8";
+  }
+  return {};
+}
+
+}  // namespace
+
+int64_t StateTensor::elements() const {
+  int64_t n = 1;
+  for (const int64_t size : shape) n *= size;
+  return n;
+}
+
+TrainingState::TrainingState(const StepProgram& program, CpuExecutor& executor, Communicator& communicator)
+    : executor_(executor),
+      communicator_(communicator),
+      in_parts_(program.spec.ranks > 1 && ShardModeOf(program.spec.shard) != ShardMode::kNone) {
+  for (size_t p = 0; p < program.states.size(); ++p) {
+    const Parameter& parameter = program.shape.parameters[p];
+    const ParameterState& state = program.states[p];
+    for (const ParameterPart& part : parameter.parts) {
+      StateTensor weight;
+      weight.name = part.name;
+      weight.dtype = StoredDType(program.recipe->master == Master::kNone ? program.recipe->compute : DType::kF32);
+      weight.shape = parameter.rows == 1 ? std::vector{parameter.cols} : std::vector{part.rows, parameter.cols};
+      weight.is_weight = true;
+      weight.high = state.work;
+      weight.low = state.low;
+      weight.whole = state.whole;
+      weight.first = state.first;
+      weight.offset = part.first_row * parameter.cols;
+      tensors_.push_back(weight);
+      for (const auto& [suffix, moment] : {std::pair{".exp_avg", state.m}, {".exp_avg_sq", state.v}}) {
+        tensors_.push_back({part.name + suffix,
+                            StoredDType(program.recipe->moments),
+                            weight.shape,
+                            false,
+                            moment,
+                            {},
+                            {},
+                            state.first,
+                            weight.offset});
+      }
+    }
+  }
+  for (const NamedTensor& other : program.other_state) {
+    tensors_.push_back({other.name,
+                        StoredDType(other.tensor.dtype),
+                        {other.tensor.rows, other.tensor.cols},
+                        false,
+                        other.tensor,
+                        {},
+                        {},
+                        0,
+                        0});
+  }
+  // Wider elements first: in a file that begins aligned, every tensor is.
+  std::stable_sort(tensors_.begin(), tensors_.end(),
+                   [](const StateTensor& a, const StateTensor& b) { return a.element_bytes() > b.element_bytes(); });
+}
+
+namespace {
+
+// The part of elements [first, first + count) of what a tensor is a part of that lies in the tensor, from its
+// beginning.
+TrainingState::Range Within(const StateTensor& tensor, int64_t first, int64_t count) {
+  const int64_t begin = std::clamp(first - tensor.offset, int64_t{0}, tensor.elements());
+  const int64_t end = std::clamp(first + count - tensor.offset, begin, tensor.elements());
+  return {begin, end - begin};
+}
+
+// How ranks' parts of a range travel.
+struct PartHeader {
+  int64_t begin = 0;  // elements, from the range's beginning
+  int64_t count = 0;
+};
+
+}  // namespace
+
+TrainingState::Range TrainingState::Held(const StateTensor& tensor) const {
+  return Within(tensor, tensor.first, tensor.high.defined() ? tensor.high.elements() : 0);
+}
+
+TrainingState::Range TrainingState::Needed(const StateTensor& tensor) const {
+  return tensor.whole.defined() ? Range{0, tensor.elements()} : Held(tensor);
+}
+
+void TrainingState::Read(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
+  if (!in_parts_) return ReadHeld(tensor, first, to);
+  const int64_t size = tensor.element_bytes();
+  const int64_t count = static_cast<int64_t>(to.size()) / size;
+  const Range held = Held(tensor);
+  const int64_t begin = std::clamp(held.first, first, first + count);
+  const int64_t end = std::clamp(held.first + held.count, begin, first + count);
+  const size_t packet = sizeof(PartHeader) + to.size();
+  const auto world = static_cast<size_t>(communicator_.world());
+  std::vector<std::byte> packets(packet * world);
+  std::vector<std::byte> mine(packet);
+  const PartHeader header{begin - first, end - begin};
+  std::memcpy(mine.data(), &header, sizeof header);
+  const auto bytes = static_cast<size_t>(header.count * size);
+  if (bytes > 0) ReadHeld(tensor, begin, std::span(mine).subspan(sizeof header, bytes));
+  communicator_.AllGather(mine.data(), packets.data(), static_cast<int64_t>(packet));
+  for (size_t rank = 0; rank < world; ++rank) {
+    PartHeader part;
+    std::memcpy(&part, packets.data() + rank * packet, sizeof part);
+    std::memcpy(to.data() + part.begin * size, packets.data() + rank * packet + sizeof part,
+                static_cast<size_t>(part.count * size));
+  }
+}
+
+void TrainingState::ReadHeld(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
+  const int64_t at = tensor.offset + first - tensor.first;  // in what we hold
+  const auto count = static_cast<int64_t>(to.size()) / tensor.element_bytes();
+  assert(at >= 0 && at + count <= tensor.high.elements());
+  const auto bytes_of = [&](const Tensor& t) {
+    return executor_.Data<std::byte>({t.storage, t.dtype}) + (t.offset + at) * SizeOf(t.dtype);
+  };
+  if (!tensor.low.defined()) {
+    std::memcpy(to.data(), bytes_of(tensor.high), to.size());
+  } else if (tensor.low.dtype == DType::kF32) {  // the master itself
+    std::memcpy(to.data(), bytes_of(tensor.low), to.size());
+  } else {
+    const uint16_t* high = executor_.Data<uint16_t>(tensor.high) + at;
+    const int16_t* low = executor_.Data<int16_t>(tensor.low) + at;
+    for (int64_t i = 0; i < count; ++i) {
+      const float master = JoinMaster(high[i], low[i]);
+      std::memcpy(to.data() + i * static_cast<int64_t>(sizeof master), &master, sizeof master);
+    }
+  }
+}
+
+void TrainingState::Write(const StateTensor& tensor, int64_t first, std::span<const std::byte> from) {
+  const int64_t size = tensor.element_bytes();
+  const auto count = static_cast<int64_t>(from.size()) / size;
+  const Range held = Held(tensor);
+  const auto value = [&](int64_t i) {
+    float master = 0;
+    std::memcpy(&master, from.data() + i * size, sizeof master);
+    return master;
+  };
+  const auto rounded = [](const Tensor& t, float master) {
+    return t.dtype == DType::kF16 ? ToFp16(master) : ToBf16(master);
+  };
+  const auto copy = [&](const Tensor& t, int64_t to, int64_t begin, int64_t n) {
+    std::memcpy(executor_.Data<std::byte>({t.storage, t.dtype}) + (t.offset + to) * size, from.data() + begin * size,
+                static_cast<size_t>(n * size));
+  };
+  const bool with_master = tensor.low.defined() || (tensor.whole.defined() && SizeOf(tensor.whole.dtype) != size);
+  if (tensor.whole.defined()) {
+    const int64_t to = tensor.offset + first;
+    if (!with_master) {
+      copy(tensor.whole, to, 0, count);
+    } else if (tensor.whole.dtype == DType::kF16) {
+      auto* work = executor_.Data<uint16_t>(tensor.whole) + to;
+      for (int64_t i = 0; i < count; ++i) work[i] = rounded(tensor.whole, value(i));
+    } else {
+      auto* work = executor_.Data<uint16_t>(tensor.whole) + to;
+      int16_t rest = 0;
+      for (int64_t i = 0; i < count; ++i) SplitMaster(value(i), work[i], rest);
+    }
+  }
+  const int64_t begin = std::max(first, held.first);
+  const int64_t end = std::min(first + count, held.first + held.count);
+  if (end <= begin) return;
+  const int64_t to = tensor.offset + begin - tensor.first;
+  if (!tensor.low.defined()) {
+    copy(tensor.high, to, begin - first, end - begin);
+    return;
+  }
+  auto* high = executor_.Data<uint16_t>(tensor.high) + to;
+  for (int64_t i = 0; i < end - begin; ++i) {
+    const float master = value(begin - first + i);
+    if (tensor.low.dtype == DType::kF32) {
+      executor_.Data<float>(tensor.low)[to + i] = master;
+      high[i] = rounded(tensor.high, master);
+    } else {
+      SplitMaster(master, high[i], executor_.Data<int16_t>(tensor.low)[to + i]);
+    }
+  }
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,75 @@
+#include "launch/ranks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr const char* kHint =
+    "start `ridgeline exec` once on each node, with RIDGELINE_NNODES, its own RIDGELINE_NODE_RANK, and MASTER_ADDR and "
+    "MASTER_PORT of node 0";
+
+int64_t Number(const char* name, int64_t min, int64_t max) {
+  const char* set = std::getenv(name);
+  const std::string_view text = set == nullptr ? "" : set;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= min && value <= max) return value;
+  throw Error(ErrorKind::kInvalidInput, fmt::format("{} is '{}', and must be between {} and {}", name, text, min, max),
+              kHint);
+}
+
+// The n-th of `parts` shares; where there are fewer cores than parts, each has one of them.
+std::vector<int> ShareOf(const std::vector<int>& cores, int64_t part, int64_t parts) {
+  const auto count = static_cast<int64_t>(cores.size());
+  if (count == 0) return {};
+  if (count < parts) return {cores[static_cast<size_t>(part % count)]};
+  return {cores.begin() + count * part / parts, cores.begin() + count * (part + 1) / parts};
+}
+
+}  // namespace
+
+Nodes NodesFromEnvironment() {
+  Nodes nodes;
+  if (std::getenv("RIDGELINE_NNODES") == nullptr) return nodes;
+  nodes.count = Number("RIDGELINE_NNODES", 1, 1 << 16);
+  if (nodes.count == 1) return nodes;
+  nodes.rank = Number("RIDGELINE_NODE_RANK", 0, nodes.count - 1);
+  nodes.master_port = Number("MASTER_PORT", 1, 65535);
+  const char* address = std::getenv("MASTER_ADDR");
+  if (address == nullptr || *address == '\0') throw Error(ErrorKind::kInvalidInput, "MASTER_ADDR is not set", kHint);
+  nodes.master_address = address;
+  return nodes;
+}
+
+std::vector<RankProcess> RanksHere(const RunSpec& spec, const Nodes& nodes, const std::vector<int>& cores) {
+  const int64_t world = spec.communicator == "gloo" ? spec.ranks : 1;
+  if (world == 1 && nodes.rank > 0) return {};
+  if (world > 1 && world % nodes.count != 0) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("{} nodes cannot share {} ranks evenly", nodes.count, spec.ranks),
+                "let ranks be a multiple of the nodes");
+  }
+  const int64_t here = world == 1 ? 1 : world / nodes.count;
+  std::vector<RankProcess> processes;
+  for (int64_t local = 0; local < here; ++local) {
+    RankProcess& process = processes.emplace_back();
+    process.rank = nodes.rank * here + local;
+    process.log = process.rank == 0 ? "log.txt" : fmt::format("log.{}.txt", process.rank);
+    process.cores = ShareOf(cores, local, here);
+    process.environment = {{"RANK", std::to_string(process.rank)},
+                           {"LOCAL_RANK", std::to_string(local)},
+                           {"WORLD_SIZE", std::to_string(world)},
+                           {"LOCAL_WORLD_SIZE", std::to_string(here)}};
+    if (!process.cores.empty()) process.environment["OMP_NUM_THREADS"] = std::to_string(process.cores.size());
+  }
+  return processes;
+}
+
+}  // namespace ridgeline

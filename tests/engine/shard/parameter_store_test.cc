@@ -1,0 +1,173 @@
+// What the store records for ranks, seen in the trace of whole steps.
+#include "engine/shard/parameter_store.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "engine/comm/collective_attrs.h"
+#include "engine/train/program.h"
+#include "tests/engine/train/specs.h"
+
+namespace ridgeline {
+namespace {
+
+RunSpec Sharded(const std::string& family, const std::string& shard, int64_t ranks, Json more = {}) {
+  Json values = TinyModel(family);
+  values.update({{"shard", shard}, {"ranks", ranks}});
+  if (!more.is_null()) values.update(more);
+  return SpecFrom(values);
+}
+
+bool Begins(const OpCall& call) {
+  return call.op == &kAllGather || call.op == &kReduceScatter || call.op == &kAllReduce;
+}
+
+template <typename Fn>
+void ForEachProgram(const Fn& fn) {
+  for (const std::string& family : kFamilies) {
+    for (const char* shard : {"none", "optimizer", "full"}) {
+      for (const std::string& policy : kPolicies) {
+        for (const bool whole_step : {false, true}) {
+          Json more = {{"checkpointing", policy}};
+          if (whole_step) more.update({{"grad_accumulation", 3}, {"grad_clip", 1.0}});
+          SCOPED_TRACE(family + " " + shard + " " + policy + (whole_step ? " clipped" : ""));
+          fn(BuildStep(Sharded(family, shard, 3, more)));
+        }
+      }
+    }
+  }
+}
+
+TEST(ParameterStore, RanksKeepEveryElementOnce) {
+  for (const char* shard : {"optimizer", "full"}) {
+    for (const int64_t ranks : {2, 3, 7, 64}) {
+      const RunSpec spec = Sharded("gpt", shard, ranks);
+      std::vector<int64_t> next;  // element of each parameter that nobody has so far
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        const StepProgram program = BuildStep(spec, false, rank);
+        next.resize(program.states.size());
+        for (size_t p = 0; p < next.size(); ++p) {
+          const ParameterState& state = program.states[p];
+          EXPECT_EQ(state.whole.defined(), spec.shard == "optimizer");
+          if (!state.work.defined()) continue;
+          EXPECT_EQ(state.first, next[p]);
+          EXPECT_EQ(state.m.elements(), state.work.elements());
+          next[p] += state.work.elements();
+        }
+      }
+      const ModelShape shape = ShapeOf(spec);
+      for (size_t p = 0; p < next.size(); ++p) EXPECT_EQ(next[p], shape.parameters[p].elements());
+    }
+  }
+}
+
+TEST(ParameterStore, EveryRankHasAPlanOfOneSize) {
+  for (const char* shard : {"none", "optimizer", "full"}) {
+    const RunSpec spec = Sharded("llama", shard, 7);
+    const int64_t slab_bytes = BuildStep(spec).layout.slab_bytes;
+    for (int64_t rank = 1; rank < 7; ++rank) EXPECT_EQ(BuildStep(spec, false, rank).layout.slab_bytes, slab_bytes);
+  }
+}
+
+TEST(ParameterStore, NothingTouchesWhatIsFlying) {
+  ForEachProgram([](const StepProgram& program) {
+    std::map<int32_t, std::set<StorageId>> flying;  // storages of each flight
+    int64_t flights = 0;
+    for (const OpCall& call : program.trace.calls()) {
+      std::set<StorageId> touched;
+      for (int a = 0; a < call.arg_count; ++a) {
+        if (call.args[static_cast<size_t>(a)].defined()) touched.insert(call.args[static_cast<size_t>(a)].storage);
+      }
+      if (call.op == &kLand) {
+        const int32_t flight = call.attrs<CollectiveAttrs>().flight;
+        ASSERT_TRUE(flying.contains(flight)) << "landed, and never begun";
+        EXPECT_EQ(flying.at(flight), touched) << "must live until it has landed";
+        flying.erase(flight);
+        continue;
+      }
+      for (const auto& [flight, storages] : flying) {
+        for (const StorageId storage : touched) {
+          EXPECT_FALSE(storages.contains(storage)) << call.op->name << " touches what flies";
+        }
+      }
+      if (Begins(call)) {
+        ++flights;
+        EXPECT_TRUE(flying.emplace(call.attrs<CollectiveAttrs>().flight, touched).second) << "one number, two flights";
+      }
+    }
+    EXPECT_TRUE(flying.empty()) << "still flying at the end of the step";
+    EXPECT_GT(flights, 0);
+  });
+}
+
+TEST(ParameterStore, ALayersWeightsAreOnTheirWayWhileTheOneBeforeComputes) {
+  for (const std::string& policy : kPolicies) {
+    Json more = {{"layers", 6}, {"checkpointing", policy}};
+    const StepProgram program = BuildStep(Sharded("llama", "full", 4, more));
+    const auto& calls = program.trace.calls();
+    // A landing that has to wait: nothing was computed since it was begun.
+    std::map<int32_t, size_t> begun;
+    int64_t gathers = 0;
+    int64_t bare = 0;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      if (calls[i].op == &kAllGather) begun[calls[i].attrs<CollectiveAttrs>().flight] = i;
+      if (calls[i].op != &kLand || !begun.contains(calls[i].attrs<CollectiveAttrs>().flight)) continue;
+      ++gathers;
+      const bool computed =
+          std::any_of(calls.begin() + static_cast<std::ptrdiff_t>(begun.at(calls[i].attrs<CollectiveAttrs>().flight)),
+                      calls.begin() + static_cast<std::ptrdiff_t>(i),
+                      [](const OpCall& call) { return !Begins(call) && call.op != &kLand && call.cost.bytes > 0; });
+      bare += computed ? 0 : 1;
+    }
+    EXPECT_EQ(bare, 1) << policy << ": only the first window has nothing before it";
+    // Forward: embedding, six layers, head and norm; the layers again going back, but for the last, which stayed.
+    EXPECT_GE(gathers, 1 + 6 + 2 + 6) << policy;
+  }
+}
+
+TEST(ParameterStore, AtMostTwoLayersOfWeightsLiveAtOnce) {
+  const StepProgram program = BuildStep(Sharded("llama", "full", 4, {{"layers", 8}}));
+  const auto& calls = program.trace.calls();
+  std::map<StorageId, std::pair<size_t, size_t>> lives;  // of what is gathered of layers
+  int64_t layer_bytes = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    for (int a = 0; a < calls[i].arg_count; ++a) {
+      const Tensor& tensor = calls[i].args[static_cast<size_t>(a)];
+      if (!tensor.defined()) continue;
+      const Storage& storage = program.trace.storages()[static_cast<size_t>(tensor.storage)];
+      if (storage.persistent || storage.category != Category::kParameters) continue;
+      const auto [it, is_new] = lives.try_emplace(tensor.storage, i, i);
+      it->second.second = i;
+      layer_bytes = std::max(layer_bytes, storage.bytes);
+    }
+  }
+  int64_t most = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    int64_t live = 0;
+    for (const auto& [storage, life] : lives) {
+      if (life.first <= i && i <= life.second) live += program.trace.storages()[static_cast<size_t>(storage)].bytes;
+    }
+    most = std::max(most, live);
+  }
+  EXPECT_GT(most, layer_bytes);  // gathering ahead is not free
+  EXPECT_LE(most, 2 * layer_bytes);
+}
+
+TEST(ParameterStore, ShardingDividesWhatItShards) {
+  const auto category = [](const std::string& shard, const char* name) {
+    const Json values = {{"model", "llama-1b"}, {"checkpointing", "full"}, {"ranks", 8}, {"shard", shard}};
+    return static_cast<double>(BuildStep(SpecFrom(values)).layout.by_category.at(name));
+  };
+  for (const char* shard : {"optimizer", "full"}) {
+    EXPECT_NEAR(category(shard, "optimizer"), category("none", "optimizer") / 8, 1e-3 * category("none", "optimizer"));
+  }
+  // bf16 weights stay whole, their 2-byte remainders do not.
+  EXPECT_NEAR(category("optimizer", "parameters"), category("none", "parameters") * (0.5 + 0.5 / 8),
+              1e-3 * category("none", "parameters"));
+  EXPECT_LT(category("full", "parameters"), category("none", "parameters") / 2);
+}
+
+}  // namespace
+}  // namespace ridgeline

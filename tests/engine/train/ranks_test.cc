@@ -1,0 +1,224 @@
+// A run of several ranks is the run of one with their whole batch; and what becomes of it where a rank fails. The ranks
+// are processes of ridgeline-train.
+#include "engine/train/ranks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "engine/train/program.h"
+#include "engine/train/trainer.h"
+#include "predict/memory.h"
+#include "tests/engine/train/rank_processes.h"
+#include "tests/engine/train/specs.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::RankProcesses;
+
+double LargestDifference(const std::vector<double>& got, const std::vector<double>& want) {
+  if (got.size() != want.size()) return INFINITY;
+  double largest = 0;
+  for (size_t i = 0; i < want.size(); ++i) largest = std::max(largest, std::abs(got[i] - want[i]) / std::abs(want[i]));
+  return largest;
+}
+
+Json TinyRun(const std::string& family) {
+  Json values = TinyModel(family);
+  values.update({{"precision", "fp32"}, {"batch_size", 1}, {"steps", 3}, {"warmup_steps", 1}, {"learning_rate", 1e-3}});
+  return values;
+}
+
+struct Sharing {
+  std::string shard;
+  int64_t ranks = 1;
+};
+
+class Ranks : public ::testing::TestWithParam<Sharing> {
+ protected:
+  // Trains `values` on the ranks, and one process on the whole batch; compares what they report.
+  static void Compare(Json values, double loss_bound, double norm_bound) {
+    SCOPED_TRACE(values.dump());
+    omp_set_num_threads(1);  // as the ranks: the processes share what cores there are
+    Json single = values;
+    single["batch_size"] = values["batch_size"].get<int64_t>() * GetParam().ranks;
+    const RunResult want = Train(SpecFrom(single), {}).result;
+    ASSERT_EQ(want.status, RunStatus::kOk) << want.message;
+
+    values.update({{"ranks", GetParam().ranks}, {"shard", GetParam().shard}});
+    const RunSpec spec = SpecFrom(values);
+    RankProcesses ranks;
+    ranks.StartAll(spec);
+    const std::vector<ExitStatus> ends = ranks.Wait();
+    for (size_t rank = 0; rank < ends.size(); ++rank) ASSERT_TRUE(ends[rank].ok()) << ranks.Log(rank);
+    const RunResult got = ranks.Result();
+    EXPECT_LE(LargestDifference(got.loss, want.loss), loss_bound);
+    EXPECT_LE(LargestDifference(got.grad_norm, want.grad_norm), norm_bound);
+    EXPECT_EQ(got.tokens_per_step, want.tokens_per_step);
+    EXPECT_EQ(got.communicator, "gloo");
+
+    ASSERT_EQ(got.ranks.size(), ends.size());
+    for (int64_t rank = 0; rank < spec.ranks; ++rank) {
+      const RankFigures& figures = got.ranks[static_cast<size_t>(rank)];
+      EXPECT_EQ(figures.planned_peak_bytes, BuildStep(spec, false, rank).layout.slab_bytes);
+      EXPECT_EQ(figures.host, want.environment.at("hostname"));
+      EXPECT_GT(figures.rss_peak_bytes, 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+      EXPECT_LT(figures.rss_peak_bytes, figures.planned_peak_bytes + kProcessBaseBytes);
+#endif
+    }
+  }
+};
+
+TEST_P(Ranks, TheLossSeriesIsThatOfOneProcess) { Compare(TinyRun("llama"), 1e-6, 0); }
+
+TEST_P(Ranks, WithDropoutClippingAccumulationAndRecomputationToo) {
+  for (const std::string& family : kFamilies) {
+    Json values = TinyRun(family);
+    values.update({{"dropout", 0.1}, {"grad_clip", 0.05}, {"grad_accumulation", 2}, {"checkpointing", "full/2"}});
+    Compare(values, 1e-6, 1e-5);
+  }
+}
+
+// Llama keeps its state in fp32, stack in bf16.
+TEST_P(Ranks, InBf16ItStaysWithinItsRounding) {
+  for (const char* family : {"llama", "stack"}) {
+    Json values = TinyRun(family);
+    values.update({{"precision", "bf16"}, {"checkpointing", "selective"}, {"grad_accumulation", 2}});
+    Compare(values, 1e-2, 0);
+  }
+}
+
+// With three ranks nothing divides: parts are uneven.
+INSTANTIATE_TEST_SUITE_P(Every, Ranks,
+                         ::testing::Values(Sharing{"none", 2}, Sharing{"none", 3}, Sharing{"optimizer", 2},
+                                           Sharing{"optimizer", 3}, Sharing{"full", 2}, Sharing{"full", 3},
+                                           Sharing{"full", 4}),
+                         [](const auto& info) { return info.param.shard + std::to_string(info.param.ranks); });
+
+TEST(RankOfOne, HasAllOfItsShardedModel) {
+  for (const char* shard : {"optimizer", "full"}) {
+    Json values = TinyRun("llama");
+    const std::vector<double> want = Train(SpecFrom(values), {}).result.loss;
+    values["shard"] = shard;
+    EXPECT_EQ(Train(SpecFrom(values), {}).result.loss, want);
+  }
+}
+
+// A run of three ranks that would go on for long.
+RunSpec LongRun(const std::string& shard) {
+  Json values = TinyRun("llama");
+  values.update({{"ranks", 3}, {"shard", shard}, {"steps", 1'000'000}});
+  return SpecFrom(values);
+}
+
+// Waits until the run has taken a few steps.
+void WaitForSteps(const RankProcesses& ranks) {
+  for (int i = 0; i < 6000 && ranks.Log(0).find("step 3/") == std::string::npos; ++i) ::usleep(10'000);
+  ASSERT_THAT(ranks.Log(0), HasSubstr("step 3/"));
+}
+
+TEST(LostRank, ThatIsKilledEndsTheOthersByName) {
+  for (const size_t lost : {0, 2}) {
+    RankProcesses ranks;
+    ranks.StartAll(LongRun("full"));
+    WaitForSteps(ranks);
+    ranks.child(lost).Signal(SIGKILL);
+    const auto ends = ranks.Wait();
+    for (size_t rank = 0; rank < 3; ++rank) {
+      if (rank == lost) continue;
+      EXPECT_EQ(ends[rank].exit_code, static_cast<int>(TrainerExit::kCrashed));
+      EXPECT_THAT(ranks.Log(rank),
+                  AllOf(HasSubstr("rank " + std::to_string(lost) + " on "), HasSubstr("closed the connection")));
+    }
+    EXPECT_EQ(ranks.HasResult(), lost != 0);
+    if (lost == 0) continue;
+    EXPECT_EQ(ranks.Result().status, RunStatus::kCrashed);
+    EXPECT_THAT(ranks.Result().message, HasSubstr("rank 2 on "));
+  }
+}
+
+TEST(LostRank, ThatIsStoppedEndsTheOthersByName) {
+  for (const size_t lost : {0, 1}) {
+    RankProcesses ranks(std::map<std::string, std::string>{{"RIDGELINE_COMM_TIMEOUT_S", "4"}});
+    ranks.StartAll(LongRun("none"));
+    WaitForSteps(ranks);
+    ranks.child(lost).Signal(SIGSTOP);
+    for (size_t rank = 0; rank < 3; ++rank) {
+      if (rank == lost) continue;
+      EXPECT_EQ(ranks.child(rank).Wait().exit_code, static_cast<int>(TrainerExit::kCrashed));
+      EXPECT_THAT(ranks.Log(rank),
+                  AllOf(HasSubstr("rank " + std::to_string(lost) + " on "), HasSubstr("did not answer within 4 s")));
+    }
+  }
+}
+
+TEST(LostRank, ThatCannotGoOnTellsTheOthersWhy) {
+  const RunSpec spec = [] {
+    Json values = TinyRun("llama");
+    values.update({{"ranks", 3}, {"vocab", 256}, {"data", "text.txt"}});
+    return SpecFrom(values);
+  }();
+  RankProcesses ranks;
+  for (size_t rank = 0; rank < 3; ++rank) {  // each looks for its data in its own folder
+    std::filesystem::create_directory(ranks.Folder(rank));
+    if (rank == 1) {
+      std::filesystem::create_directory(ranks.Folder(rank) / "text.txt");
+    } else {
+      std::ofstream(ranks.Folder(rank) / "text.txt") << std::string(1000, 'x');
+    }
+  }
+  ranks.StartAll(spec);
+  for (const ExitStatus& end : ranks.Wait()) EXPECT_EQ(end.exit_code, static_cast<int>(TrainerExit::kInvalid));
+  EXPECT_THAT(ranks.Result().message,
+              AllOf(HasSubstr("rank 1 on "), HasSubstr("ended: the data file text.txt is not a regular file")));
+  EXPECT_EQ(ranks.Result().status, RunStatus::kInvalid);
+  EXPECT_THAT(ranks.Log(2), HasSubstr("rank 1 on "));
+}
+
+TEST(RanksHere, ThatDoNotFitTogetherAreOutOfMemory) {
+  Json values = {{"model", "llama-64b"}, {"ranks", 2}};
+  RankProcesses ranks;
+  ranks.StartAll(SpecFrom(values));
+  for (const ExitStatus& end : ranks.Wait()) EXPECT_EQ(end.exit_code, static_cast<int>(TrainerExit::kOomHost));
+  EXPECT_THAT(ranks.Result().message, HasSubstr("2 ranks on this machine need "));
+  EXPECT_EQ(ranks.Result().status, RunStatus::kOomHost);
+  EXPECT_EQ(ranks.Result().evidence.at("wanted_bytes"), std::to_string(ranks.Result().memory.planned_peak_bytes));
+}
+
+TEST(Disagreement, IsInvalidOnEveryRankAndSaysWhoDiffers) {
+  Json values = TinyRun("llama");
+  values["ranks"] = 3;
+  RankProcesses ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    values["learning_rate"] = rank == 1 ? 0.5 : 0.25;
+    ranks.Start(SpecFrom(values), 3);
+  }
+  for (const ExitStatus& end : ranks.Wait()) EXPECT_EQ(end.exit_code, static_cast<int>(TrainerExit::kInvalid));
+  for (size_t rank = 0; rank < 3; ++rank) {
+    EXPECT_THAT(ranks.Log(rank), AllOf(HasSubstr("the ranks do not agree"), HasSubstr("rank 1 on "),
+                                       HasSubstr("has learning_rate 0.5 (rank 0: 0.25)")));
+  }
+  EXPECT_EQ(ranks.Result().status, RunStatus::kInvalid);
+}
+
+TEST(Disagreement, WithTheEnvironmentIsInvalid) {
+  Json values = TinyRun("llama");
+  values["ranks"] = 3;
+  RankProcesses ranks;
+  for (int rank = 0; rank < 2; ++rank) ranks.Start(SpecFrom(values), 2);
+  for (const ExitStatus& end : ranks.Wait()) EXPECT_EQ(end.exit_code, static_cast<int>(TrainerExit::kInvalid));
+  EXPECT_THAT(ranks.Log(1), HasSubstr("the spec has ranks: 3, and WORLD_SIZE is 2"));
+  EXPECT_THAT(Train(SpecFrom(values), {}).result.message,
+              HasSubstr("the spec has ranks: 3, and nothing says which of them this process is"));
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,207 @@
+// `ridgeline exec` over points whose ranks are processes, on one node and on several.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <set>
+
+#include "base/port.h"
+#include "base/process.h"
+#include "launch/exec.h"
+#include "tests/fakes/test_job.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using testing::Eventually;
+using testing::FakeProgram;
+using ::testing::HasSubstr;
+using testing::ProcessesWith;
+using testing::ResultOf;
+using testing::WriteJob;
+
+class ExecRanks : public ::testing::Test {
+ protected:
+  // A job of one point with `ranks` ranks.
+  Job MakeJob(const std::vector<std::string>& trainer, int64_t ranks, Json more = Json::object()) {
+    Json values = {{"family", "llama"}, {"layers", 2}, {"hidden", 32},     {"heads", 2},    {"ffn", 64},
+                   {"vocab", 64},       {"steps", 3},  {"seq_length", 16}, {"ranks", ranks}};
+    values.update(more);
+    std::vector<Problem> problems;
+    const RunSpec spec = BuildSpec(values, problems);
+    EXPECT_TRUE(problems.empty());
+    Job job;
+    job.key = job.sweep = "test";
+    job.job_dir = dir_.path() / "job";
+    job.trainer = trainer;
+    job.points.push_back({PointId(spec), spec, 0});
+    WriteJob(job);
+    return job;
+  }
+  Job MakeFake(const std::string& mode, int64_t ranks) { return MakeJob({FakeProgram("fake_trainer"), mode}, ranks); }
+  Job MakeReal(int64_t ranks, const Json& more = Json::object()) {
+    return MakeJob({std::filesystem::path(RIDGELINE_BINARY_DIR) / "bin/ridgeline-train"}, ranks, more);
+  }
+
+  // Ranks that have to be ended are ended soon where the grace time is short.
+  Child Start(const Job& job, const std::map<std::string, std::string>& environment = {}, int64_t grace_ms = 60'000) {
+    SpawnOptions options;
+    options.stdout_file = options.stderr_file = dir_.path() / "exec.log";
+    options.die_with_parent = true;
+    options.environment = environment;
+    return Child::Spawn({FakeProgram("mini_ridgeline"), "exec", JobFile(job), std::to_string(grace_ms)}, options);
+  }
+  RunResult Run(const Job& job, int64_t grace_ms = 60'000) {
+    WriteJob(job);
+    EXPECT_EQ(Start(job, {}, grace_ms).Wait().exit_code, 0) << Log();
+    EXPECT_TRUE(Eventually([&] { return ProcessesWith(dir_.path()).empty(); })) << "a rank is left";
+    return ResultOf(job);
+  }
+  std::string Log() const { return ReadTail(dir_.path() / "exec.log", 4096); }
+  std::string LogOf(const Job& job, const std::string& log) const {
+    return ReadTail(PointDir(job.job_dir, job.points[0].id) / log, 1 << 16);
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(ExecRanks, EveryRankIsToldItsPlace) {
+  const Job job = MakeFake("environment", 3);
+  EXPECT_EQ(Run(job).status, RunStatus::kOk);
+  std::set<std::string> ports;
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string log = LogOf(job, rank == 0 ? "log.txt" : "log." + std::to_string(rank) + ".txt");
+    const std::string number = std::to_string(rank);
+    EXPECT_THAT(log, AllOf(HasSubstr("\nRANK=" + number + "\n"), HasSubstr("LOCAL_RANK=" + number + "\n"),
+                           HasSubstr("WORLD_SIZE=3\n"), HasSubstr("MASTER_ADDR=127.0.0.1\n")));
+    const size_t port = log.find("MASTER_PORT=");
+    ports.insert(log.substr(port, log.find('\n', port) - port));
+    EXPECT_EQ(log.find("RIDGELINE_PROGRESS=\n") == std::string::npos, rank == 0) << "rank 0 alone tells its progress";
+  }
+  EXPECT_EQ(ports.size(), 1U);
+  EXPECT_NE(*ports.begin(), "MASTER_PORT=");
+}
+
+TEST_F(ExecRanks, RanksHaveCoresOfTheirOwn) {
+  const Job job = MakeFake("environment", 2);
+  EXPECT_EQ(Run(job).status, RunStatus::kOk);
+  const auto cores = [&](const std::string& log) {
+    std::multiset<std::string> found;
+    std::istringstream lines(LogOf(job, log));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("core ")) found.insert(line);
+    }
+    return found;
+  };
+  std::multiset<std::string> all = cores("log.txt");
+  all.merge(cores("log.1.txt"));
+  const std::set<std::string> distinct(all.begin(), all.end());
+  EXPECT_TRUE(distinct.size() == all.size() || all.size() == 2) << "more cores than ranks, and they share one";
+}
+
+TEST_F(ExecRanks, APointOfOneRankIsNobodysPeer) {
+  SpawnOptions options;
+  const Job job = MakeFake("environment", 1);
+  EXPECT_EQ(Start(job, {{"RANK", "7"}, {"WORLD_SIZE", "8"}}).Wait().exit_code, 0);
+  EXPECT_THAT(LogOf(job, "log.txt"), AllOf(HasSubstr("\nRANK=0\n"), HasSubstr("WORLD_SIZE=1\n")));
+}
+
+TEST_F(ExecRanks, TheFirstThatFailsEndsTheOthersAndIsNamed) {
+  const RunResult result = Run(MakeFake("rank-exits-11=2", 3), 50);
+  EXPECT_EQ(result.status, RunStatus::kOomHost);
+  EXPECT_THAT(result.message, HasSubstr("rank 2 ended with exit code 11"));
+  EXPECT_EQ(result.evidence.at("rank"), "2");
+  EXPECT_EQ(result.evidence.at("exit_code"), "11");
+}
+
+TEST_F(ExecRanks, ASignalOfARankIsEvidence) {
+  const RunResult result = Run(MakeFake("rank-is-killed=0", 2), 50);
+  EXPECT_EQ(result.status, RunStatus::kCrashed);
+  EXPECT_THAT(result.message, HasSubstr("rank 0 ended with signal 9"));
+  EXPECT_EQ(result.evidence.at("signal"), "9");
+}
+
+TEST_F(ExecRanks, RankZeroHasTimeToSayWhatItSaw) {
+  const RunResult result = Run(MakeFake("rank-lost=1", 2));
+  EXPECT_EQ(result.status, RunStatus::kCrashed);
+  EXPECT_EQ(result.message, "rank 1 on somewhere closed the connection");
+  EXPECT_EQ(result.evidence.at("rank"), "1");
+  EXPECT_EQ(result.evidence.at("signal"), "9");
+}
+
+TEST_F(ExecRanks, TheMemoryLimitIsOfAllRanksTogether) {
+  Job job = MakeFake("eat-mib=120", 3);
+  job.memory_limit_bytes = 300'000'000;  // each alone is within it
+  const RunResult result = Run(job);
+  EXPECT_EQ(result.status, RunStatus::kOomHost);
+  EXPECT_GT(std::stoll(result.evidence.at("rss_bytes")), job.memory_limit_bytes);
+  EXPECT_GT(std::stoll(result.evidence.at("rss_peak_bytes")), job.memory_limit_bytes);
+}
+
+TEST_F(ExecRanks, TheTimeLimitEndsAllRanks) {
+  Job job = MakeFake("sleep", 3);
+  job.points[0].time_limit_s = 1;
+  EXPECT_EQ(Run(job).status, RunStatus::kTimeout);
+}
+
+TEST_F(ExecRanks, TrainRealRanks) {
+  const RunResult result = Run(MakeReal(2, {{"shard", "full"}}));
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.communicator, "gloo");
+  EXPECT_EQ(result.tokens_per_step, 2 * 16);
+  ASSERT_EQ(result.ranks.size(), 2U);
+  EXPECT_GT(result.ranks[1].rss_peak_bytes, 0);
+}
+
+TEST_F(ExecRanks, ARealRankThatIsKilledIsNamed) {
+  const Job job = MakeReal(3, {{"steps", 1'000'000}});
+  Child exec = Start(job);
+  const auto id = job.points[0].id;
+  ASSERT_TRUE(Eventually([&] { return !ReadTail(ProgressFile(job.job_dir, id), 10).empty(); })) << Log();
+  // The child whose log is rank 1's.
+  for (const pid_t pid : ProcessesWith("ridgeline-train")) {
+    std::error_code ec;
+    const auto log = std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/fd/1", ec);
+    if (log == PointDir(job.job_dir, id) / "log.1.txt") ::kill(pid, SIGKILL);
+  }
+  EXPECT_EQ(exec.Wait().exit_code, 0) << Log();
+  const RunResult result = ResultOf(job);
+  EXPECT_EQ(result.status, RunStatus::kCrashed);
+  EXPECT_THAT(result.message, HasSubstr("rank 1 on "));
+  EXPECT_EQ(result.evidence.at("rank"), "1");
+}
+
+TEST_F(ExecRanks, NodesThatCannotShareTheRanksAreInvalid) {
+  const Job job = MakeReal(3);
+  EXPECT_EQ(
+      Start(
+          job,
+          {{"RIDGELINE_NNODES", "2"}, {"RIDGELINE_NODE_RANK", "0"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}})
+          .Wait()
+          .exit_code,
+      0);
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kInvalid);
+  EXPECT_EQ(ResultOf(job).message, "2 nodes cannot share 3 ranks evenly");
+}
+
+// Two execs on one machine stand for two nodes with a shared folder.
+TEST_F(ExecRanks, NodesRunAJobTogether) {
+  const Job job = MakeReal(4, {{"shard", "optimizer"}});
+  const ReservedPort port;
+  std::vector<Child> nodes;
+  for (const char* rank : {"1", "0"}) {
+    nodes.push_back(Start(job, {{"RIDGELINE_NNODES", "2"},
+                                {"RIDGELINE_NODE_RANK", rank},
+                                {"MASTER_ADDR", "127.0.0.1"},
+                                {"MASTER_PORT", std::to_string(port.number())}}));
+  }
+  for (Child& node : nodes) EXPECT_EQ(node.Wait().exit_code, 0) << Log();
+  const RunResult result = ResultOf(job);
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.ranks.size(), 4U);
+  EXPECT_TRUE(std::filesystem::exists(PointDir(job.job_dir, job.points[0].id) / "log.3.txt"));
+}
+
+}  // namespace
+}  // namespace ridgeline
