@@ -24,7 +24,7 @@ command -v debootstrap >/dev/null || skip "debootstrap is missing; make packages
 
 # The mirror this machine's own packages come from.
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-  sed -nE 's/^(URIs: *|deb +(\[[^]]*\] +)?)(https?:[^ ]*\/debian)\/?( .*)?$/\3/p' | head -n 1)
+  sed -nE 's/^(URIs: *|deb +(\[[^]]*\] +)?)(https?:[^ ]*\/debian)\/?( .*)?$/\3/p' | head -n 1) || true
 mirror=${mirror:-https://deb.debian.org/debian}
 
 # Built beside its place and moved there when it is whole.
