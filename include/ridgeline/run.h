@@ -146,6 +146,7 @@ struct RunResult {
   StepTimes step_ns;
   std::vector<double> loss;       // one an optimizer step
   std::vector<double> grad_norm;  // the same; empty where it was not computed
+  int64_t skipped_steps = 0;      // optimizer steps that dynamic loss scaling left out
   MemoryFigures memory;
   FlopFigures flops;
   int64_t started_unix_ns = 0;
