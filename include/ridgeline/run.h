@@ -167,6 +167,7 @@ struct RunResult {
   StepTimes step_ns;
   std::vector<double> loss;        // one an optimizer step
   std::vector<double> grad_norm;   // the same; empty where it was not computed
+  int64_t skipped_steps = 0;       // optimizer steps that dynamic loss scaling left out
   MemoryFigures memory;            // of rank 0; rss_peak_bytes is the largest of all ranks
   std::vector<RankFigures> ranks;  // in rank order; empty where there is one process
   FlopFigures flops;

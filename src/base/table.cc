@@ -133,9 +133,13 @@ std::string JsonCell(const Cell& cell) {
 
 // Objects by hand, not Json: keys stay in the order of the columns.
 std::string JsonRows(const Table& table, std::string_view open, std::string_view key_start, std::string_view key_end,
-                     std::string_view close, std::string_view between) {
+                     std::string_view close, std::string_view between, const std::vector<std::string>& as_json) {
   std::vector<std::string> keys;
-  for (const std::string& column : table.columns) keys.push_back(DumpJson(column));
+  std::vector<bool> is_json;
+  for (const std::string& column : table.columns) {
+    keys.push_back(DumpJson(column));
+    is_json.push_back(std::find(as_json.begin(), as_json.end(), column) != as_json.end());
+  }
   std::string out;
   for (size_t r = 0; r < table.rows.size(); ++r) {
     if (r > 0) out += between;
@@ -145,7 +149,9 @@ std::string JsonRows(const Table& table, std::string_view open, std::string_view
       out += key_start;
       out += keys[c];
       out += key_end;
-      out += JsonCell(At(table.rows[r], c));
+      const Cell& cell = At(table.rows[r], c);
+      const auto* text = std::get_if<std::string>(&cell);
+      out += is_json[c] && text != nullptr ? *text : JsonCell(cell);
     }
     out += close;
   }
@@ -201,12 +207,12 @@ std::string ToMarkdown(const Table& table) {
   return out;
 }
 
-std::string ToJson(const Table& table) {
+std::string ToJson(const Table& table, const std::vector<std::string>& as_json) {
   if (table.rows.empty()) return "[]\n";
-  return "[\n" + JsonRows(table, "  {", "\n    ", ": ", "\n  }", ",\n") + "\n]\n";
+  return "[\n" + JsonRows(table, "  {", "\n    ", ": ", "\n  }", ",\n", as_json) + "\n]\n";
 }
 
-std::string ToJsonLines(const Table& table) { return JsonRows(table, "{", "", ":", "}\n", ""); }
+std::string ToJsonLines(const Table& table) { return JsonRows(table, "{", "", ":", "}\n", "", {}); }
 
 std::string ToCsv(const Table& table) {
   std::string out;

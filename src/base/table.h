@@ -20,7 +20,8 @@ std::string CellText(const Cell& cell);  // as a plain value: no thousands separ
 
 std::string ToText(const Table& table);      // aligned columns for a terminal; control characters shown as escapes
 std::string ToMarkdown(const Table& table);  // a GitHub table; `|` and line ends escaped
-std::string ToJson(const Table& table);      // an array of objects, indented
+// An array of objects, indented. A text in one of the columns `as_json` is JSON, and is written as it is.
+std::string ToJson(const Table& table, const std::vector<std::string>& as_json = {});
 std::string ToJsonLines(const Table& table);
 // RFC 4180: CRLF, quotes doubled. A text cell that begins with = + - @ (or tab, CR) is prefixed with ', so that a
 // spreadsheet shows it and does not compute it; numbers are left alone.

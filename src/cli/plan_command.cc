@@ -11,6 +11,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/defaults.h"
 #include "plan/plan.h"
 #include "plan/show.h"
 #include "predict/memory.h"
@@ -52,6 +53,7 @@ int ShowPlan(const Sweep& sweep, const std::string& format) {
   const std::vector<Point> points = Expand(sweep, &expansion);
   PlanOptions options;
   options.available_bytes = AvailableSlabBytes();
+  options.runs_here = sweep.launch.launcher == kDefaultLauncher;
   const Plan plan = MakePlan(sweep, points, options, PredictMemory);
   const bool for_people = format == "text" || format == "md";
   Write(Format(PlanTable(sweep, points, plan, for_people ? Audience::kPeople : Audience::kPrograms), format));

@@ -74,7 +74,8 @@ int Run(const RunOptions& options) {
   driver.sweep_text = ReadFile(options.sweep);
   driver.max_parallel =
       options.max_parallel > 0 ? options.max_parallel : std::max<int64_t>(sweep.launch.max_parallel, 1);
-  driver.available_bytes = launcher_name == kDefaultLauncher ? AvailableSlabBytes() : 0;
+  driver.runs_here = launcher_name == kDefaultLauncher;
+  driver.available_bytes = driver.runs_here ? AvailableSlabBytes() : 0;
   driver.retry_failed = !options.retry.empty();
 
   SystemClock clock;

@@ -148,6 +148,7 @@ class Driver {
     attempts_ = parts_.store.Attempts(sweep_.name);
     PlanOptions plan_options;
     plan_options.available_bytes = options_.available_bytes;
+    plan_options.runs_here = options_.runs_here;
     plan_options.jobs_dir = options_.jobs_dir;
     plan_options.trainer = options_.trainer;
     plan_options.attempts = attempts_;

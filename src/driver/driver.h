@@ -29,6 +29,7 @@ struct DriverOptions {
   std::string sweep_text;            // the YAML, kept with the sweep
   int64_t max_parallel = 1;          // jobs at once
   int64_t available_bytes = 0;       // for a point's slab (plan/plan.h); 0: no limit
+  bool runs_here = false;            // jobs run on this machine (plan/plan.h)
   bool retry_failed = false;         // run points again that ended badly
 };
 

@@ -1,6 +1,9 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -90,6 +93,35 @@ Job MakeJob(const Sweep& sweep, const PlanOptions& options, std::vector<JobPoint
   return job;
 }
 
+// Where the sweep says so; its defaults where a model or family does.
+Place PlaceOfData(const Sweep& sweep, const std::string& path) {
+  std::vector<Setting> settings = sweep.defaults;
+  for (const AxisGroup& group : sweep.groups) {
+    for (const Axis& axis : group) settings.insert(settings.end(), axis.begin(), axis.end());
+  }
+  for (const Include& include : sweep.include) {
+    for (const Axis& axis : include.additions) settings.insert(settings.end(), axis.begin(), axis.end());
+  }
+  const auto it = std::find_if(settings.begin(), settings.end(), [&](const Setting& setting) {
+    return setting.field->name == "data" && setting.value == FieldValue(path);
+  });
+  return it == settings.end() ? sweep.defaults_place : it->place;
+}
+
+void RequireDataFiles(const Sweep& sweep, const std::vector<Point>& points) {
+  std::set<std::string> seen;
+  for (const Point& point : points) {
+    const std::string& path = point.spec.data;
+    if (path == "synthetic" || !seen.insert(path).second) continue;
+    if (std::filesystem::is_regular_file(path) && std::ifstream(path)) continue;
+    const Place place = PlaceOfData(sweep, path);
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{}:{}:{}: the data file '{}' cannot be read here", sweep.file.string(), place.line,
+                            place.column, path),
+                "name any text file as `data`, or install the package that has this one");
+  }
+}
+
 }  // namespace
 
 std::string_view VerdictName(Verdict verdict) {
@@ -104,6 +136,7 @@ std::string_view VerdictName(Verdict verdict) {
 
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster) {
+  if (options.runs_here) RequireDataFiles(sweep, points);
   Plan plan;
   plan.points.reserve(points.size());
   ForecastCache forecasts(forecaster);

@@ -24,6 +24,7 @@ using Forecaster = std::function<MemoryForecast(const RunSpec&)>;
 
 struct PlanOptions {
   int64_t available_bytes = 0;              // for the slab of one process, see AvailableSlabBytes(); 0: no limit
+  bool runs_here = false;                   // on this machine: what `data` names must be a file here
   std::map<std::string, int64_t> attempts;  // point id -> attempts it has had; none: 0. Part of a job's key
   std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
   std::vector<std::string> trainer;         // argv, where the sweep names none
@@ -44,7 +45,8 @@ struct Plan {
 
 // Jobs for `points`, which are those of the sweep that have no result and are not in flight. A point's memory is the
 // slab of one rank, limited by options.available_bytes and the sweep's memory_limit; ranks that are processes share
-// these, on one machine. Points on the meta device always fit.
+// these, on one machine. Points on the meta device always fit. Throws Error(kInvalidInput) for a data file that is
+// missing, before anything is paid for.
 // Specs that differ in nothing that changes memory share one forecast. Deterministic: equal arguments, equal plan.
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster);

@@ -11,19 +11,20 @@
 
 #include "base/text.h"
 #include "report/escape.h"
+#include "report/svg.h"
 
 namespace ridgeline {
 namespace {
 
-// Each has a contrast of at least 3:1 with white and with the dark page.
-constexpr std::array<std::string_view, 8> kPalette = {"#3b7dd8", "#d9730d", "#8a5cd1", "#1f9e7a",
-                                                      "#d6457f", "#a0822c", "#2a9bb5", "#7d8590"};
-constexpr std::string_view kFailureColour = "#d1432b";
+using svg::Colour;
+using svg::Fit;
+using svg::kFailureColour;
+using svg::kFont;
+using svg::kLine;
+using svg::kPaletteSize;
+using svg::kSmallFont;
+using svg::TextWidth;
 
-// Pixels. Text is taken to be 0.62 em a character, which no common sans-serif exceeds on average.
-constexpr double kFont = 12;
-constexpr double kSmallFont = 11;
-constexpr double kLine = 15;
 constexpr double kBar = 28;
 constexpr double kBarGap = 3;
 constexpr double kSlotGap = 14;
@@ -33,18 +34,6 @@ constexpr double kMaxPlot = 1120;
 constexpr double kMinPlot = 380;
 constexpr double kPlotHeight = 210;
 constexpr double kHeadroom = 20;  // above the plot, for the labels of the tallest bars
-
-std::string_view Colour(size_t index) { return kPalette[index % kPalette.size()]; }
-
-double TextWidth(std::string_view text, double font) {
-  double width = 0;
-  while (!text.empty()) width += NextCodePoint(text) >= 0x1100 ? font : 0.62 * font;
-  return width;
-}
-
-std::string Fit(std::string_view text, double width, double font) {
-  return Shorten(text, static_cast<size_t>(std::max(2.0, width / (0.62 * font))));
-}
 
 struct Scale {
   double divisor = 1;
@@ -109,15 +98,7 @@ class Renderer {
     width_ = left_ + plot_width + 8;
     for (const auto& row : rows) DrawRow(row, plot_width);
     DrawLegend();
-    const std::string id = EscapeHtml(chart_.id);
-    std::string svg = fmt::format(
-        R"(<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{0}-title {0}-desc" width="{1:.0f}" )"
-        R"(height="{2:.0f}" viewBox="0 0 {1:.0f} {2:.0f}" fill="currentColor" font-size="{3}" )"
-        R"(font-family="system-ui, Helvetica, Arial, sans-serif">)"
-        "\n<title id=\"{0}-title\">{4}</title>\n<desc id=\"{0}-desc\">{5}</desc>\n",
-        id, width_, y_, kFont, EscapeHtml(chart_.title), EscapeHtml(chart_.description));
-    svg += Patterns() + body_ + "</svg>\n";
-    return svg;
+    return svg::Document(chart_.id, chart_.title, chart_.description, width_, y_, Patterns() + body_);
   }
 
  private:
@@ -154,17 +135,10 @@ class Renderer {
 
   void Text(double x, double y, std::string_view anchor, double font, std::string_view text,
             std::string_view extra = {}) {
-    body_ += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="{}" font-size="{}"{}>{}</text>)"
-                         "\n",
-                         x, y, anchor, font, extra, EscapeHtml(text));
+    body_ += svg::Text(x, y, anchor, font, text, extra);
   }
 
-  void Line(double x1, double y1, double x2, double y2, double opacity) {
-    body_ += fmt::format(
-        R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="currentColor" stroke-opacity="{}"/>)"
-        "\n",
-        x1, y1, x2, y2, opacity);
-  }
+  void Line(double x1, double y1, double x2, double y2, double opacity) { body_ += svg::Line(x1, y1, x2, y2, opacity); }
 
   std::string Paint(size_t colour, Fill fill, bool light) {
     const std::string_view name = Colour(colour);
@@ -172,9 +146,9 @@ class Renderer {
       return light ? fmt::format(R"(fill="{0}" fill-opacity="0.35" stroke="{0}")", name)
                    : fmt::format(R"(fill="{}")", name);
     }
-    patterns_.emplace(colour % kPalette.size(), fill);
+    patterns_.emplace(colour % kPaletteSize, fill);
     return fmt::format(R"svg(fill="url(#{}-{}{})" stroke="{}"{})svg", EscapeHtml(chart_.id),
-                       fill == Fill::kHatched ? "hatch" : "dots", colour % kPalette.size(), name,
+                       fill == Fill::kHatched ? "hatch" : "dots", colour % kPaletteSize, name,
                        light ? R"( fill-opacity="0.5")" : "");
   }
 
@@ -186,9 +160,9 @@ class Renderer {
       out += fmt::format(R"(<pattern id="{}-{}{}" width="6" height="6" patternUnits="userSpaceOnUse"{}>)",
                          EscapeHtml(chart_.id), hatch ? "hatch" : "dots", colour,
                          hatch ? R"svg( patternTransform="rotate(45)")svg" : "");
-      out += fmt::format(R"(<rect width="6" height="6" fill="{}" fill-opacity="0.18"/>)", kPalette[colour]);
-      out += hatch ? fmt::format(R"(<rect width="2.5" height="6" fill="{}"/>)", kPalette[colour])
-                   : fmt::format(R"(<circle cx="3" cy="3" r="1.5" fill="{}"/>)", kPalette[colour]);
+      out += fmt::format(R"(<rect width="6" height="6" fill="{}" fill-opacity="0.18"/>)", Colour(colour));
+      out += hatch ? fmt::format(R"(<rect width="2.5" height="6" fill="{}"/>)", Colour(colour))
+                   : fmt::format(R"(<circle cx="3" cy="3" r="1.5" fill="{}"/>)", Colour(colour));
       out += "</pattern>\n";
     }
     return out + "</defs>\n";

@@ -64,20 +64,19 @@ std::string GroupRow(const std::vector<const ReportColumn*>& columns) {
   return any ? "<tr>" + row + "</tr>\n" : "";
 }
 
-std::string TableHtml(const Report& report, const Rows& rows, const Panel& panel) {
-  const std::vector<const ReportColumn*> columns = TableColumns(report, rows, panel.rows);
-  const size_t shown = std::min(panel.rows.size(), kMaxTableRows);
+std::string TableHtml(const Rows& rows, const std::vector<const ReportColumn*>& columns,
+                      std::span<const size_t> all_rows, std::string caption) {
+  const size_t shown = std::min(all_rows.size(), kMaxTableRows);
   std::string out = R"(<div class="scroll"><table data-sort="" border="1" cellpadding="5" cellspacing="0">)"
                     "\n";
-  std::string caption = ProvenanceSentence(rows, panel.rows);
-  if (shown < panel.rows.size()) {
+  if (shown < all_rows.size()) {
     caption += fmt::format(" The first {} of {} runs; the CSV and the JSON of this report hold all of them.", shown,
-                           panel.rows.size());
+                           all_rows.size());
   }
   out += "<caption>" + EscapeHtml(caption) + "</caption>\n<thead>\n" + GroupRow(columns) + "<tr>";
   for (const ReportColumn* column : columns) out += HeadingCell(*column, column->style != ValueStyle::kText);
   out += "</tr>\n</thead>\n<tbody>\n";
-  for (const size_t row : std::span(panel.rows).first(shown)) {
+  for (const size_t row : all_rows.first(shown)) {
     out += rows.Failed(row) ? R"(<tr class="failed">)" : "<tr>";
     for (const ReportColumn* column : columns) out += ValueCell(*column, rows.At(row, column->name));
     out += "</tr>\n";
@@ -85,10 +84,21 @@ std::string TableHtml(const Report& report, const Rows& rows, const Panel& panel
   return out + "</tbody>\n</table></div>\n";
 }
 
+std::string FigureHtml(const std::string& title, const std::string& note, bool wide, const std::string& svg) {
+  return fmt::format("<figure{}><figcaption><strong>{}</strong> <small>{}</small></figcaption>\n{}</figure>\n",
+                     wide ? " class=\"wide\"" : "", EscapeHtml(title), EscapeHtml(note), svg);
+}
+
 std::string ChartsHtml(const Report& report, const Rows& rows, const Panel& panel, size_t number) {
   std::string out;
   for (const ReportChart& from : report.charts) {
-    const BarChart chart = MakeChart(from, rows, panel.rows, fmt::format("{}-{}", from.id, number + 1));
+    const std::string id = fmt::format("{}-{}", from.id, number + 1);
+    if (from.lines) {
+      const LineChart chart = MakeLineChart(from, rows, panel.rows, id);
+      if (!chart.lines.empty()) out += FigureHtml(from.title, from.note, false, RenderLineChart(chart));
+      continue;
+    }
+    const BarChart chart = MakeChart(from, rows, panel.rows, id);
     if (chart.slots.empty()) continue;
     std::string note = from.note;
     if (chart.slots.size() < panel.rows.size()) {
@@ -96,9 +106,7 @@ std::string ChartsHtml(const Report& report, const Rows& rows, const Panel& pane
     }
     const std::string provenance = ProvenanceSentence(rows, std::span(panel.rows).first(chart.slots.size()));
     if (!provenance.empty()) note += " " + provenance;
-    out += fmt::format("<figure{}><figcaption><strong>{}</strong> <small>{}</small></figcaption>\n{}</figure>\n",
-                       chart.slots.size() > kSlotsOfHalfAPage ? " class=\"wide\"" : "", EscapeHtml(from.title),
-                       EscapeHtml(note), RenderBarChart(chart));
+    out += FigureHtml(from.title, note, chart.slots.size() > kSlotsOfHalfAPage, RenderBarChart(chart));
   }
   return out.empty() ? out : "<div class=\"charts\">\n" + out + "</div>\n";
 }
@@ -151,6 +159,7 @@ std::string DataJson(const Report& report, const Rows& rows, const std::vector<P
     for (const size_t row : std::span(panels[p].rows).first(std::min(panels[p].rows.size(), kMaxTableRows))) {
       Json object = Json::object();
       for (const ReportColumn& column : report.columns) {
+        if (column.style == ValueStyle::kSeries) continue;  // the CSV and the JSON have them
         std::visit(
             [&](const auto& value) {
               if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
@@ -200,7 +209,11 @@ std::string RenderHtml(const Report& report, const Rows& rows, std::string_view 
     out += Titled("h2", fmt::format(" id=\"{}\"", PanelId(p)), panel.title, kMaxHeading) + "\n";
     const std::string paragraph = Join(Conclude(report, rows, panel.rows), " ");
     if (!paragraph.empty()) out += "<p class=\"conclusion\">" + EscapeHtml(paragraph) + "</p>\n";
-    out += ChartsHtml(report, rows, panel, p) + TableHtml(report, rows, panel) + "</section>\n";
+    out += ChartsHtml(report, rows, panel, p);
+    const SummaryTable summary = Summarize(report, rows, panel.rows);
+    if (!summary.rows.empty()) out += TableHtml(rows, summary.columns, summary.rows, "");
+    out += TableHtml(rows, TableColumns(report, rows, panel.rows), panel.rows, ProvenanceSentence(rows, panel.rows)) +
+           "</section>\n";
   }
   if (!report.notes.empty()) {
     out += "<h2 id=\"notes\">How to read this</h2>\n";

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "report/report.h"
+#include "report/rows.h"
 #include "sweep/yaml.h"
 
 namespace ridgeline {
@@ -25,6 +26,7 @@ constexpr std::pair<std::string_view, ValueStyle> kStyles[] = {
     {"duration", ValueStyle::kDuration}, {"fraction", ValueStyle::kFraction},
     {"percent", ValueStyle::kPercent},   {"signed_percent", ValueStyle::kSignedPercent},
     {"factor", ValueStyle::kFactor},     {"flag", ValueStyle::kFlag},
+    {"number", ValueStyle::kNumber},     {"series", ValueStyle::kSeries},
 };
 
 constexpr std::pair<std::string_view, ReportColumn::Hide> kHides[] = {
@@ -32,6 +34,9 @@ constexpr std::pair<std::string_view, ReportColumn::Hide> kHides[] = {
     {"everywhere", ReportColumn::Hide::kEverywhere}, {"constant", ReportColumn::Hide::kConstant},
     {"empty", ReportColumn::Hide::kEmpty},
 };
+
+constexpr std::pair<std::string_view, bool> kScales[] = {{"linear", false}, {"log", true}};
+constexpr int64_t kDefaultPoints = 400;  // of a line
 
 // One mapping of the file. Every key asked for is known; Done() refuses the others.
 class Mapping {
@@ -58,6 +63,13 @@ class Mapping {
     return value->get<bool>();
   }
 
+  int64_t Count(const char* key, int64_t otherwise) {
+    const Json* value = Find(key, false);
+    if (value == nullptr) return otherwise;
+    if (!value->is_number_integer() || *value < 1) Fail(fmt::format("'{}' must be an integer of at least 1", key));
+    return value->get<int64_t>();
+  }
+
   template <typename T, size_t N>
   T Choice(const char* key, const std::pair<std::string_view, T> (&choices)[N], T otherwise) {
     const std::string text = Text(key);
@@ -69,6 +81,8 @@ class Mapping {
     }
     Fail(fmt::format("unknown {} '{}'{}; there are {}", key, text, DidYouMean(text, names), Join(names, ", ")));
   }
+
+  std::string Where(const char* key) const { return where_ + ": " + key; }
 
   // The items of a list, each with the path to it; none where the key is missing.
   std::vector<std::pair<const Json*, std::string>> Items(const char* key, bool required = false) {
@@ -147,6 +161,27 @@ ChartBar LoadBar(Mapping map) {
   return bar;
 }
 
+ChartLines LoadLines(Mapping map) {
+  ChartLines lines;
+  lines.by = map.Text("by", true);
+  lines.series = map.Text("series", true);
+  lines.points = map.Count("points", kDefaultPoints);
+  lines.log = map.Choice("scale", kScales, false);
+  map.Done();
+  return lines;
+}
+
+ReportSummary LoadSummary(Mapping map) {
+  ReportSummary summary;
+  summary.by = map.Text("by", true);
+  for (const auto& [json, where] : map.Items("columns", true)) {
+    if (!json->is_string()) map.Fail("'columns' must be a list of columns' names");
+    summary.columns.push_back(json->get<std::string>());
+  }
+  map.Done();
+  return summary;
+}
+
 ReportChart LoadChart(Mapping map) {
   ReportChart chart;
   chart.id = map.Text("id", true);
@@ -160,8 +195,9 @@ ReportChart LoadChart(Mapping map) {
   chart.label = map.Text("label", true);
   chart.cluster = map.Text("cluster");
   chart.wanted = map.Text("wanted");
-  for (const auto& [json, where] : map.Items("bars", true)) chart.bars.push_back(LoadBar(Mapping(*json, where)));
-  if (chart.bars.empty()) map.Fail("'bars' is empty");
+  for (const auto& [json, where] : map.Items("bars")) chart.bars.push_back(LoadBar(Mapping(*json, where)));
+  if (const Json* lines = map.Find("lines", false)) chart.lines = LoadLines(Mapping(*lines, map.Where("lines")));
+  if (chart.bars.empty() != chart.lines.has_value()) map.Fail("a chart has 'bars' or 'lines'");
   map.Done();
   return chart;
 }
@@ -251,6 +287,13 @@ Report LoadReportFolder(const fs::path& folder) {
     Mapping chart(*item, where);
     report.charts.push_back(LoadChart(chart));
     if (!names.insert(report.charts.back().id).second) chart.Fail("the id is given twice");
+  }
+  if (const Json* item = map.Find("summary", false)) {
+    Mapping summary(*item, map.Where("summary"));
+    report.summary = LoadSummary(summary);
+    for (const std::string& name : report.summary->columns) {
+      if (FindColumn(report, name) == nullptr) summary.Fail("there is no column '" + name + "'");
+    }
   }
   for (const auto& [item, where] : map.Items("conclusion")) {
     report.conclusion.push_back(LoadSentence(Mapping(*item, where)));

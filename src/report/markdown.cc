@@ -18,15 +18,14 @@ std::string Line(const std::string& text) {
   return header.substr(2, header.find('\n') - 4);
 }
 
-Table PanelTable(const Report& report, const Rows& rows, const Panel& panel) {
+Table MakeTable(const Rows& rows, const std::vector<const ReportColumn*>& columns, std::span<const size_t> all_rows) {
   Table table;
-  const std::vector<const ReportColumn*> columns = TableColumns(report, rows, panel.rows);
   for (const ReportColumn* column : columns) {
     std::string heading = column->group.empty() ? column->label : column->group + ": " + column->label;
     if (!column->unit.empty()) heading += ", " + column->unit;
     table.columns.push_back(std::move(heading));
   }
-  for (const size_t row : std::span(panel.rows).first(std::min(panel.rows.size(), kMaxTableRows))) {
+  for (const size_t row : all_rows.first(std::min(all_rows.size(), kMaxTableRows))) {
     auto& cells = table.rows.emplace_back();
     for (const ReportColumn* column : columns) {
       cells.emplace_back(Shorten(FormatValue(column->style, rows.At(row, column->name)), kMaxText));
@@ -50,7 +49,9 @@ std::string RenderMarkdown(const Report& report, const Rows& rows, std::string_v
     if (!conclusion.empty()) out += "\n" + Line(Join(conclusion, " ")) + "\n";
     const std::string provenance = ProvenanceSentence(rows, panel.rows);
     if (!provenance.empty()) out += "\n" + Line(provenance) + "\n";
-    out += "\n" + ToMarkdown(PanelTable(report, rows, panel));
+    const SummaryTable summary = Summarize(report, rows, panel.rows);
+    if (!summary.rows.empty()) out += "\n" + ToMarkdown(MakeTable(rows, summary.columns, summary.rows));
+    out += "\n" + ToMarkdown(MakeTable(rows, TableColumns(report, rows, panel.rows), panel.rows));
     if (panel.rows.size() > kMaxTableRows) {
       out += fmt::format("\nThe first {} of {} runs; the CSV and the JSON of this report hold all of them.\n",
                          kMaxTableRows, panel.rows.size());

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "report/chart.h"
+#include "report/lines.h"
 #include "report/report.h"
 #include "report/rows.h"
 
@@ -23,6 +24,10 @@ std::string RenderJson(const Report& report, const Rows& rows, std::string_view 
 
 // A chart over a panel's rows; no slots where it has nothing to show. `id` is unique in the page.
 BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const size_t> panel, const std::string& id);
+
+// The same for a chart of lines; no lines where it has nothing to show.
+LineChart MakeLineChart(const ReportChart& chart, const Rows& rows, std::span<const size_t> panel,
+                        const std::string& id);
 
 // "6 runs in 2 panels: 5 ok, 1 failed."
 std::string CountsSentence(const Rows& rows, size_t panels);

@@ -49,7 +49,13 @@ std::string RenderJson(const Report& report, const Rows& rows, std::string_view 
       {"columns", std::move(columns)}, {"panels", std::move(panels)}, {"environments", std::move(environments)}};
   std::string text = DumpJson(head, 2);
   text.erase(text.find_last_of('}') - 1);
-  return text + ",\n  \"rows\": " + ToJson(rows.Shown()) + "}\n";
+  std::vector<std::string> series;
+  for (const ReportColumn& column : report.columns) {
+    if (column.style != ValueStyle::kSeries) continue;
+    series.push_back(column.name);
+    for (size_t row = 0; row < rows.size(); ++row) rows.Series(row, column.name);  // throws where it is none
+  }
+  return text + ",\n  \"rows\": " + ToJson(rows.Shown(), series) + "}\n";
 }
 
 RenderedReport RenderRows(const Report& report, Table table, const RenderOptions& options) {

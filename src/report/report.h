@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,8 @@ enum class ValueStyle {
   kSignedPercent,  // 12.3: "+12.3 %"
   kFactor,         // 7.94: "7.94 ×"
   kFlag,           // 0 or 1: "no", "yes"
+  kNumber,         // 2.34561: "2.346"; 0.00012: "0.0001"
+  kSeries,         // a JSON array of numbers, one a step: for charts, CSV and JSON; no table has it
 };
 
 struct ReportColumn {
@@ -55,16 +58,34 @@ struct ChartBar {
   bool light = false;
 };
 
+// A line for each text of a column: the mean of its runs' series and the band that they span. A failed run has a line
+// of its own, to where it ended.
+struct ChartLines {
+  std::string by;
+  std::string series;
+  int64_t points = 0;  // at most, each the mean of neighbouring steps
+  bool log = false;
+};
+
+// Bars, a slot a run, or lines.
 struct ReportChart {
   std::string id;
   std::string title;
-  std::string note;  // below the title: what the bars are
+  std::string note;  // below the title: what the bars or lines are
   std::string axis;
   ValueStyle style = ValueStyle::kCount;
-  std::string label;    // the column whose text stands under the bars
+  std::string label;    // the column that names a run, such as under its bars
   std::string cluster;  // the column that gathers neighbours; may be empty
   std::string wanted;   // the column of what a failed run wanted; may be empty
   std::vector<ChartBar> bars;
+  std::optional<ChartLines> lines;
+};
+
+// A table with one row for each text of a column, above the table of the runs: of columns that are the same in all runs
+// of a group.
+struct ReportSummary {
+  std::string by;
+  std::vector<std::string> columns;
 };
 
 // Picks one row of a panel: of those that meet every condition, the one with the largest (smallest) value, else the
@@ -93,6 +114,7 @@ struct Report {
   std::vector<std::string> notes;  // how to read it, a paragraph each
   std::vector<ReportColumn> columns;
   std::vector<ReportChart> charts;
+  std::optional<ReportSummary> summary;
   std::vector<Sentence> conclusion;
   std::string sql;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -28,7 +29,9 @@ Rows::Rows(const Report& report, Table table) : report_(report), table_(std::mov
     for (const ChartBar& bar : chart.bars) {
       for (const ChartPart& part : bar.stack) wanted.push_back(part.column);
     }
+    if (chart.lines) wanted.insert(wanted.end(), {chart.lines->by, chart.lines->series});
   }
+  if (report.summary) wanted.push_back(report.summary->by);
   for (const Sentence& sentence : report.conclusion) {
     for (const Sentence::Piece& piece : sentence.pieces) {
       if (!piece.pick.empty()) wanted.push_back(piece.column);
@@ -62,6 +65,26 @@ std::optional<double> Rows::Number(size_t row, std::string_view column) const {
   if (const auto* integer = std::get_if<int64_t>(&cell)) value = static_cast<double>(*integer);
   if (const auto* number = std::get_if<double>(&cell)) value = *number;
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+std::vector<double> Rows::Series(size_t row, std::string_view column) const {
+  const std::string text = Text(row, column);
+  if (text.empty()) return {};
+  const auto fail = [&] {
+    return Error(ErrorKind::kInvalidInput,
+                 fmt::format("the report '{}' draws the column '{}' as a series, but it holds '{}'", report_.name,
+                             column, text.substr(0, 40)),
+                 "a series is a JSON array of numbers, one a step");
+  };
+  const Json json = ParseJson(text, "a series of the report");
+  if (!json.is_array()) throw fail();
+  std::vector<double> series;
+  series.reserve(json.size());
+  for (const Json& value : json) {
+    if (!value.is_number() && !value.is_null()) throw fail();
+    series.push_back(value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
+  }
+  return series;
 }
 
 Table Rows::Shown() const {
@@ -118,7 +141,8 @@ std::vector<const ReportColumn*> TableColumns(const Report& report, const Rows& 
   std::vector<const ReportColumn*> columns;
   for (const ReportColumn& column : report.columns) {
     const auto all = [&](const auto& holds) { return std::all_of(panel.begin(), panel.end(), holds); };
-    bool hidden = column.hide == ReportColumn::Hide::kInTables || column.hide == ReportColumn::Hide::kEverywhere;
+    bool hidden = column.hide == ReportColumn::Hide::kInTables || column.hide == ReportColumn::Hide::kEverywhere ||
+                  column.style == ValueStyle::kSeries;
     if (column.hide == ReportColumn::Hide::kConstant) {
       std::string value;
       hidden = all([&](size_t row) {
@@ -135,6 +159,22 @@ std::vector<const ReportColumn*> TableColumns(const Report& report, const Rows& 
     if (!hidden) columns.push_back(&column);
   }
   return columns;
+}
+
+SummaryTable Summarize(const Report& report, const Rows& rows, std::span<const size_t> panel) {
+  SummaryTable summary;
+  if (!report.summary) return summary;
+  for (const std::string& name : report.summary->columns) summary.columns.push_back(FindColumn(report, name));
+  std::map<std::string, size_t> places;
+  for (const size_t row : panel) {
+    const auto [it, is_new] = places.emplace(rows.Text(row, report.summary->by), summary.rows.size());
+    if (is_new) {
+      summary.rows.push_back(row);
+    } else if (size_t& shown = summary.rows[it->second]; rows.Failed(shown) && !rows.Failed(row)) {
+      shown = row;
+    }
+  }
+  return summary;
 }
 
 const ReportColumn* FindColumn(const Report& report, std::string_view name) {
@@ -174,8 +214,14 @@ std::string FormatValue(ValueStyle style, const Cell& cell) {
       return fmt::format("{:.2f}\xC2\xA0\xC3\x97", value);
     case ValueStyle::kFlag:
       return value == 0 ? "no" : "yes";
+    case ValueStyle::kNumber: {
+      const double size = std::abs(value);
+      const std::string text = size < 1 ? fmt::format("{:.4f}", size) : fmt::format("{:.4g}", size);
+      return value < 0 && text != "0.0000" ? "\xE2\x88\x92" + text : text;
+    }
     case ValueStyle::kText:
     case ValueStyle::kInteger:
+    case ValueStyle::kSeries:
       break;
   }
   return CellText(cell);

@@ -32,6 +32,8 @@ class Rows {
   const Cell& At(size_t row, std::string_view column) const;
   std::string Text(size_t row, std::string_view column) const { return CellText(At(row, column)); }
   std::optional<double> Number(size_t row, std::string_view column) const;  // nothing for text and for no value
+  // Of a JSON array, NaN for what is null in it; nothing for no value. Throws Error(kInvalidInput) for other text.
+  std::vector<double> Series(size_t row, std::string_view column) const;
   bool Failed(size_t row) const { return !Text(row, report_columns::kFailure).empty(); }
   bool Emulated(size_t row) const { return Number(row, report_columns::kEmulated).value_or(0) != 0; }
 
@@ -57,6 +59,14 @@ std::vector<Environment> DistinctEnvironments(const Rows& rows);
 
 // The report's columns that a table over these rows shows.
 std::vector<const ReportColumn*> TableColumns(const Report& report, const Rows& rows, std::span<const size_t> panel);
+
+// The panel's summary: the columns it shows, and a row of each group, the first that did not
+// fail where there is one. Nothing where the report has none.
+struct SummaryTable {
+  std::vector<const ReportColumn*> columns;
+  std::vector<size_t> rows;
+};
+SummaryTable Summarize(const Report& report, const Rows& rows, std::span<const size_t> panel);
 
 // The report's column of that name, else nullptr.
 const ReportColumn* FindColumn(const Report& report, std::string_view name);

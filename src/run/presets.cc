@@ -5,9 +5,10 @@
 namespace ridgeline {
 namespace {
 
-// Small ones for a machine like a laptop, then 1b to 64b.
+// Small ones for a machine like a laptop, then 1b to 64b. llama-5m reads bytes, to learn from any text.
 // name, family, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions, tied_head, parameters
 constexpr Preset kPresets[] = {
+    {"llama-5m", "llama", 6, 256, 4, 2, 64, 896, 256, 0, true, 5377280},
     {"llama-10m", "llama", 8, 256, 4, 2, 64, 704, 16384, 0, true, 10096896},
     {"llama-25m", "llama", 8, 384, 6, 2, 64, 1024, 32000, 0, true, 24877440},
     {"llama-124m", "llama", 12, 768, 12, 4, 64, 2432, 50304, 0, true, 124766976},

@@ -150,6 +150,7 @@ Json EncodeResult(const RunResult& r) {
        {{"all", r.step_ns.all_ns}, {"median", r.step_ns.median_ns}, {"p95", r.step_ns.p95_ns}, {"cv", r.step_ns.cv}}},
       {"loss", r.loss},
       {"grad_norm", r.grad_norm},
+      {"skipped_steps", r.skipped_steps},
       {"memory",
        {{"planned_peak_bytes", r.memory.planned_peak_bytes},
         {"by_category", r.memory.by_category},
@@ -205,6 +206,7 @@ RunResult DecodeResult(const Json& d, const std::string& source) {
     Read(part("step_ns"), "cv", r.step_ns.cv);
     r.loss = ReadSeries(d, "loss");
     r.grad_norm = ReadSeries(d, "grad_norm");
+    Read(d, "skipped_steps", r.skipped_steps);
     Read(part("memory"), "planned_peak_bytes", r.memory.planned_peak_bytes);
     Read(part("memory"), "by_category", r.memory.by_category);
     Read(part("memory"), "rss_peak_bytes", r.memory.rss_peak_bytes);

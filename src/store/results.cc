@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kCommand[] = "command";  // the environment's one entry that differs from run to run
 
-constexpr std::array<std::string_view, 30> kColumns = {"point_id",
+constexpr std::array<std::string_view, 31> kColumns = {"point_id",
                                                        "attempt",
                                                        "job_key",
                                                        "status",
@@ -33,6 +33,7 @@ constexpr std::array<std::string_view, 30> kColumns = {"point_id",
                                                        "all_steps_ns",
                                                        "loss",
                                                        "grad_norm",
+                                                       "skipped_steps",
                                                        "planned_peak_bytes",
                                                        "planned_bytes_by_category",
                                                        "rss_peak_bytes",
@@ -116,6 +117,7 @@ bool ResultWriter::Write(const RunResult& result, const std::string& job_key, in
   row.AddText(all_steps_ns);
   row.AddText(loss);
   row.AddText(grad_norm);
+  result.loss.empty() ? row.AddNull() : row.Add(result.skipped_steps);  // 0 is a good one
   row.AddFigure(result.memory.planned_peak_bytes);
   row.AddText(by_category);
   row.AddFigure(result.memory.rss_peak_bytes);

@@ -110,7 +110,9 @@ CREATE VIEW latest AS
   WHERE r.attempt = (SELECT max(attempt) FROM results WHERE point_id = r.point_id);
 )sql";
 
-constexpr std::array<std::string_view, 1> kMigrations = {kVersion1};
+constexpr std::string_view kVersion2 = "ALTER TABLE results ADD COLUMN skipped_steps INTEGER;";
+
+constexpr std::array<std::string_view, 2> kMigrations = {kVersion1, kVersion2};
 
 // The engine's memory categories (docs/store.md); a trainer may have others, all are in planned_bytes_by_category.
 constexpr std::array<std::string_view, 6> kCategories = {"parameters",  "gradients", "optimizer",
@@ -137,7 +139,7 @@ void AddFieldColumns(Database& database) {
   }
 }
 
-// Of each point its fields and its latest result; and the same for each sweep it is in.
+// Of each point its fields and its latest result; the same for each sweep it is in; and the steps of the results.
 void MakeViews(Database& database) {
   std::string columns = "p.id AS point_id";
   for (const Field& field : Fields()) columns += fmt::format(", p.{}", field.name);
@@ -149,11 +151,15 @@ void MakeViews(Database& database) {
     columns += fmt::format(", r.planned_bytes_by_category ->> '$.{0}' AS planned_{0}_bytes", category);
   }
   database.Execute(fmt::format(
-      "DROP VIEW IF EXISTS sweep_runs; DROP VIEW IF EXISTS runs;"
+      "DROP VIEW IF EXISTS sweep_runs; DROP VIEW IF EXISTS runs; DROP VIEW IF EXISTS series;"
       "CREATE VIEW runs AS SELECT {}, p.spec, e.environment FROM latest AS r JOIN points AS p ON p.id = r.point_id "
       "LEFT JOIN environments AS e ON e.id = r.environment_id;"
       "CREATE VIEW sweep_runs AS SELECT s.sweep, s.ordinal, runs.* FROM sweep_points AS s "
-      "JOIN runs ON runs.point_id = s.point_id",
+      "JOIN runs ON runs.point_id = s.point_id;"
+      "CREATE VIEW series AS "
+      "SELECT point_id, 'loss' AS figure, key + 1 AS step, value FROM latest, json_each(loss) UNION ALL "
+      "SELECT point_id, 'grad_norm', key + 1, value FROM latest, json_each(grad_norm) UNION ALL "
+      "SELECT point_id, 'step_ns', key + 1, value FROM latest, json_each(all_steps_ns)",
       columns));
 }
 

@@ -98,6 +98,14 @@ TEST(Table, JsonReadsBack) {
   EXPECT_EQ(ParseJson(ToJson({{"a"}, {}}), "test"), Json::array());
 }
 
+TEST(Table, JsonInAColumnOfJsonIsWrittenAsItIs) {
+  const Table table{{"a", "b"}, {{std::string("[1,null]"), std::string("[1,null]")}, {Cell{}, int64_t{2}}}};
+  const Json json = ParseJson(ToJson(table, {"a"}), "test");
+  EXPECT_EQ(json[0]["a"], Json::array({1, nullptr}));
+  EXPECT_EQ(json[0]["b"], "[1,null]");
+  EXPECT_TRUE(json[1]["a"].is_null());
+}
+
 TEST(Table, JsonSurvivesAnyText) {
   const Json json = ParseJson(ToJson(One(std::string("\"\\\n\xff\x01"))), "test");
   EXPECT_EQ(json[0]["value"], "\"\\\n\xEF\xBF\xBD\x01");

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "run/result.h"
 #include "run/spec.h"
+#include "tests/base/temp_dir.h"
 
 namespace ridgeline {
 namespace {
@@ -68,6 +70,26 @@ TEST(Plan, CheapPointsComeFirst) {
     EXPECT_EQ(plan.points[i].verdict, Verdict::kFits);
     EXPECT_EQ(plan.points[i].forecast.planned_peak_bytes, points[i].spec.batch_size * kMegabyte);
   }
+}
+
+TEST(Plan, ADataFileThatIsMissingHereIsAnErrorAtItsPlace) {
+  const TempDir dir;
+  const std::string text = dir / "text";
+  const std::string sweep = "defaults: {model: llama-10m}\nmatrix:\n  data: [synthetic, " + text + "]\n";
+  PlanOptions options = Options();
+  EXPECT_THAT(PlanText(sweep, options).plan.jobs, SizeIs(2));  // jobs run elsewhere, where it may be
+  options.runs_here = true;
+  try {
+    PlanText(sweep, options);
+    ADD_FAILURE() << "it was planned";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_EQ(e.message(), "s.yaml:4:21: the data file '" + text + "' cannot be read here");
+    EXPECT_FALSE(e.hint().empty());
+  }
+  WriteFileAtomic(text, "some text");
+  EXPECT_THAT(PlanText(sweep, options).plan.jobs, SizeIs(2));
+  EXPECT_THROW(PlanText("defaults: {model: llama-10m, data: " + dir.path().string() + "}\n", options), Error);
 }
 
 TEST(Plan, TheModelsSizeAndTheStepsCountToo) {

@@ -78,6 +78,24 @@ TEST_F(LoadTest, ReadsEveryPart) {
   EXPECT_EQ(report.notes.size(), 2U);
 }
 
+TEST_F(LoadTest, ReadsLinesAndASummary) {
+  const Report report =
+      Load(head_ +
+           "  - {name: curve, label: C, style: series}\n"
+           "charts:\n"
+           "  - {id: a, title: A, label: panel, lines: {by: panel, series: curve}}\n"
+           "  - {id: b, title: B, label: panel, lines: {by: panel, series: curve, points: 7, scale: log}}\n"
+           "summary: {by: panel, columns: [panel]}\n");
+  ASSERT_EQ(report.charts.size(), 2U);
+  EXPECT_EQ(report.charts[0].lines->series, "curve");
+  EXPECT_EQ(report.charts[0].lines->points, 400);
+  EXPECT_FALSE(report.charts[0].lines->log);
+  EXPECT_EQ(report.charts[1].lines->points, 7);
+  EXPECT_TRUE(report.charts[1].lines->log);
+  EXPECT_EQ(report.summary->by, "panel");
+  EXPECT_EQ(report.summary->columns, std::vector<std::string>{"panel"});
+}
+
 TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Refusal("title: [\n"), HasSubstr("report.yaml:2:1: not YAML"));
   EXPECT_THAT(Refusal("title: a\ntitle: b\n"), HasSubstr("report.yaml:2:1: 'title' is given twice"));
@@ -94,7 +112,14 @@ TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Refusal(head_ + "  - {name: a, label: A, style: byte}\n"),
               HasSubstr("unknown style 'byte', did you mean 'bytes'?"));
   const std::string chart = head_ + "charts:\n  - {id: c, title: C, label: panel, ";
-  EXPECT_THAT(Refusal(chart + "bars: []}\n"), HasSubstr("charts[0]: 'bars' is empty"));
+  EXPECT_THAT(Refusal(chart + "bars: []}\n"), HasSubstr("charts[0]: a chart has 'bars' or 'lines'"));
+  EXPECT_THAT(Refusal(chart + "bars: [{label: x, column: y}], lines: {by: a, series: b}}\n"),
+              HasSubstr("charts[0]: a chart has 'bars' or 'lines'"));
+  EXPECT_THAT(Refusal(chart + "lines: {by: a}}\n"), HasSubstr("charts[0]: lines: 'series' is missing"));
+  EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, points: 0}}\n"), HasSubstr("integer of at least 1"));
+  EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, scale: lg}}\n"), HasSubstr("there are linear, log"));
+  EXPECT_THAT(Refusal(head_ + "summary: {by: panel, columns: [panl]}\n"),
+              HasSubstr("summary: there is no column 'panl'"));
   EXPECT_THAT(Refusal(chart + "bars: [{label: x}]}\n"), HasSubstr("bars[0]: a bar has a 'column' or a 'stack'"));
   EXPECT_THAT(Refusal(head_ + "charts:\n  - {id: 'a b', title: C, label: panel, bars: [{label: x, column: y}]}\n"),
               HasSubstr("'id' may hold"));

@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "report/page.h"
@@ -13,6 +11,7 @@
 namespace ridgeline {
 namespace {
 
+using report_sample::ExpectGolden;
 using report_sample::FillSample;
 using report_sample::Runs;
 using report_sample::ShippedReport;
@@ -29,17 +28,6 @@ class RenderTest : public testing::Test {
   TempDir dir_;
   Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
 };
-
-// RIDGELINE_UPDATE_GOLDENS=1 writes what is rendered now; `git diff` then shows what changed.
-void ExpectGolden(const std::string& text, const std::string& name) {
-  const std::filesystem::path file = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/golden/report" / name;
-  if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) {
-    MakeDirs(file.parent_path());
-    WriteFileAtomic(file, text);
-  }
-  EXPECT_TRUE(text == ReadFile(file)) << name << " differs from what is rendered; RIDGELINE_UPDATE_GOLDENS=1 "
-                                      << "writes it anew, and the difference is to be read";
-}
 
 TEST_F(RenderTest, TheSampleIsAsTheGoldensHaveIt) {
   FillSample(store_);

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <regex>
+
+#include "base/files.h"
 
 namespace ridgeline::report_sample {
 
@@ -81,8 +84,18 @@ void FillSample(Store& store) {
   runs.Put("sample");
 }
 
-Report ShippedReport() {
-  return LoadReportFolder(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports/activation-checkpointing");
+Report ShippedReport(const std::string& name) {
+  return LoadReportFolder(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports" / name);
+}
+
+void ExpectGolden(const std::string& text, const std::string& name) {
+  const std::filesystem::path file = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/golden/report" / name;
+  if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) {
+    MakeDirs(file.parent_path());
+    WriteFileAtomic(file, text);
+  }
+  EXPECT_TRUE(text == ReadFile(file)) << name << " differs from what is rendered; RIDGELINE_UPDATE_GOLDENS=1 "
+                                      << "writes it anew, and the difference is to be read";
 }
 
 std::string WithoutIds(std::string text) {

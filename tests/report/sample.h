@@ -36,8 +36,11 @@ class Runs {
 // measured.
 void FillSample(Store& store);
 
-// The report that ships, from the source tree.
-Report ShippedReport();
+// A report that ships, from the source tree.
+Report ShippedReport(const std::string& name = "activation-checkpointing");
+
+// RIDGELINE_UPDATE_GOLDENS=1 writes what is rendered now; `git diff` then shows what changed.
+void ExpectGolden(const std::string& text, const std::string& name);
 
 // Point ids are hashes of whole specs, which grow fields: each becomes "point-1", "point-2"… in order of appearance.
 std::string WithoutIds(std::string text);

@@ -14,7 +14,7 @@ struct Elements {
   std::vector<std::string> attributes;  // names, over all elements
   std::vector<std::string> ids;
   std::vector<std::string> references;  // of url(#…), href="#…", aria-labelledby
-  // Of every <text> and <rect>: its attributes, and the characters inside.
+  // Of every <text>, <rect> and <path>: its attributes, and the characters inside.
   struct Shape {
     std::string name;
     std::vector<std::pair<std::string, std::string>> attributes;

@@ -85,8 +85,8 @@ TEST(Presets, NamesAreUniqueAndSayFamilyAndSize) {
     EXPECT_EQ(FindPreset(preset.name), &preset);
   }
   EXPECT_EQ(PresetNames().size(), Presets().size());
-  for (const char* small :
-       {"llama-10m", "llama-25m", "llama-124m", "llama-350m", "gpt-10m", "gpt-25m", "gpt-124m", "gpt-350m"}) {
+  for (const char* small : {"llama-5m", "llama-10m", "llama-25m", "llama-124m", "llama-350m", "gpt-10m", "gpt-25m",
+                            "gpt-124m", "gpt-350m"}) {
     EXPECT_NE(FindPreset(small), nullptr) << small;
   }
   EXPECT_EQ(FindPreset("llama-2m"), nullptr);

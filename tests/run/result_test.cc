@@ -30,6 +30,7 @@ RunResult Full() {
   r.step_ns = {{9, 5, 6}, 5, 6, 0.125};
   r.loss = {10.5, 9.25};
   r.grad_norm = {1.5};
+  r.skipped_steps = 2;
   r.memory = {100, {{"parameters", 60}, {"logits", 40}}, 120};
   r.ranks = {{"node1", 100, 110}, {"node2", 100, 120}};
   r.flops = {1e12, 2e12, 3e12};

@@ -49,6 +49,7 @@ inline RunResult Result(const std::string& point_id, RunStatus status = RunStatu
     result.step_ns = {{900, 500, 510}, 505, 510, 0.01};
     result.loss = {9.5, 9.25, 9.0};
     result.grad_norm = {1.5, 1.25, 1.0};
+    result.skipped_steps = 2;
     result.memory = {600, {{"parameters", 100}, {"activations", 500}}, 1000};
     result.flops = {1e9, 1.5e9, 2e9};
   }

@@ -244,6 +244,22 @@ TEST_F(StoreTest, AResultOfNoKnownPointOrJobIsRefused) {
   EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{0}));
 }
 
+TEST_F(StoreTest, EveryStepOfTheLatestResultIsARowOfSeries) {
+  const std::vector<Point> points = samples::Points(1);
+  store_.PutSweep(samples::Sweep("s"), points);
+  RunResult first = samples::Result(points[0].id, RunStatus::kLost);
+  first.loss = {7, 6};
+  RunResult second = samples::Result(points[0].id, RunStatus::kDiverged);
+  second.loss = {9.5, std::numeric_limits<double>::quiet_NaN()};
+  second.grad_norm = {1.5};
+  store_.AddResults(std::vector<NewResult>{{first, "", 0}});
+  store_.AddResults(std::vector<NewResult>{{second, "", 0}});
+  const Table table = store_.Query("SELECT figure, step, value FROM series ORDER BY figure, step");
+  EXPECT_EQ(table.rows, (std::vector<std::vector<Cell>>{{Cell("grad_norm"), Cell(int64_t{1}), Cell(1.5)},
+                                                        {Cell("loss"), Cell(int64_t{1}), Cell(9.5)},
+                                                        {Cell("loss"), Cell(int64_t{2}), Cell()}}));
+}
+
 TEST_F(StoreTest, EveryFigureOfAResultIsAColumn) {
   store_.PutSweep(samples::Sweep("s"), points_);
   RunResult result = samples::Result(points_[0].id);
@@ -282,6 +298,7 @@ TEST_F(StoreTest, EveryFigureOfAResultIsAColumn) {
   EXPECT_EQ(cell("all_steps_ns"), Cell("[900,500,510]"));
   EXPECT_EQ(cell("loss"), Cell("[9.5,9.25,9.0]"));
   EXPECT_EQ(cell("grad_norm"), Cell("[1.5,1.25,1.0]"));
+  EXPECT_EQ(cell("skipped_steps"), Cell(int64_t{2}));
   EXPECT_EQ(cell("planned_peak_bytes"), Cell(int64_t{600}));
   EXPECT_EQ(cell("planned_bytes_by_category"), Cell(R"({"activations":500,"parameters":100})"));
   EXPECT_EQ(cell("planned_parameters_bytes"), Cell(int64_t{100}));

@@ -115,6 +115,7 @@ class CpuTraining {
     }
     result_.loss = history_.loss;
     result_.grad_norm = history_.grad_norm;
+    result_.skipped_steps = model_.SkippedSteps();
     result_.step_ns.all_ns = history_.step_ns;
     result_.memory.rss_peak_bytes = PeakRssBytes();
     GatherRankFigures(communicator_, result_);

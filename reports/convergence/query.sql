@@ -1,0 +1,128 @@
+-- One row a run that trained on text: its curves, what they end in, and what its format does over all seeds.
+-- :sweep names the sweep whose points are wanted; NULL: every run in the store.
+WITH
+named AS MATERIALIZED (
+  SELECT
+    point_id, family, layers * hidden * hidden AS size, precision, seed, loss, grad_norm, skipped_steps, provenance,
+    emulated, device_name, message, environment, command, status = 'ok' AS ok,
+    warmup_steps + steps * repeats AS total_steps,
+    precision || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END AS format,
+    -- The widest first.
+    CASE precision WHEN 'fp32' THEN 0 WHEN 'bf16' THEN 1 WHEN 'fp16' THEN 2 WHEN 'fp8' THEN 3 WHEN 'mxfp8' THEN 4
+                   WHEN 'nvfp4' THEN 5 ELSE 6 END AS format_rank,
+    -- Everything that changes what is learnt but the format and the seed; what is usual is left unsaid.
+    model
+      || CASE WHEN model GLOB family || '-[0-9]*x[0-9]*'
+              THEN ' (heads ' || heads || '/' || kv_heads || ' of ' || head_dim || ', ffn ' || ffn
+                   || ', vocabulary ' || vocab || ')'
+              ELSE '' END
+      || ' on ' || data || ', batch ' || batch_size || ' of ' || seq_length
+      || CASE WHEN grad_accumulation > 1 THEN ', accumulation ' || grad_accumulation ELSE '' END
+      || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END
+      || ', ' || (warmup_steps + steps * repeats) || ' steps'
+      || CASE WHEN optimizer <> 'adamw' THEN ', ' || optimizer ELSE '' END
+      || ', learning rate ' || printf('%g', learning_rate)
+      || CASE WHEN schedule <> 'constant' THEN ' (' || schedule || ' to ' || printf('%g', learning_rate_min) || ')'
+              ELSE '' END
+      || CASE WHEN lr_warmup_steps > 0 THEN ', warm-up ' || lr_warmup_steps ELSE '' END
+      || CASE WHEN grad_clip > 0 THEN ', clip ' || printf('%g', grad_clip) ELSE '' END
+      || CASE WHEN dropout > 0 THEN ', dropout ' || dropout ELSE '' END
+      || CASE WHEN weight_decay <> 0.1 THEN ', weight decay ' || weight_decay ELSE '' END AS panel,
+    CASE status
+      WHEN 'ok' THEN NULL
+      WHEN 'oom_device' THEN 'out of memory'
+      WHEN 'oom_host' THEN 'out of memory'
+      WHEN 'skipped_predicted_oom' THEN 'predicted out of memory'
+      WHEN 'timeout' THEN 'time limit passed'
+      WHEN 'node_failed' THEN 'node failed'
+      ELSE status
+    END AS failure
+  FROM runs
+  -- Fewer steps are a measurement of speed, and random tokens have nothing to be learnt from.
+  WHERE data <> 'synthetic' AND warmup_steps + steps * repeats >= 100
+    AND (:sweep IS NULL OR point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep))
+),
+losses AS MATERIALIZED (
+  SELECT point_id, key + 1 AS step, value AS loss FROM named, json_each(named.loss)
+),
+-- What a run is compared with: fp32 with the same seed, and so the same weights to begin with and the same text.
+pairs AS (
+  SELECT n.point_id, r.reference_id
+  FROM named AS n
+  JOIN (SELECT panel, seed, min(point_id) AS reference_id FROM named WHERE ok AND precision = 'fp32'
+        GROUP BY panel, seed) AS r ON r.panel = n.panel AND r.seed = n.seed
+  WHERE n.precision <> 'fp32'
+),
+gaps AS (
+  SELECT point_id, json_group_array(gap) AS gap_by_step
+  FROM (SELECT p.point_id, a.step, a.loss - b.loss AS gap
+        FROM pairs AS p
+        JOIN losses AS a ON a.point_id = p.point_id
+        JOIN losses AS b ON b.point_id = p.reference_id AND b.step = a.step
+        ORDER BY p.point_id, a.step)
+  GROUP BY point_id
+),
+finals AS (
+  SELECT n.point_id, avg(l.loss) AS final_loss
+  FROM named AS n JOIN losses AS l ON l.point_id = n.point_id
+  WHERE n.ok AND l.step > n.total_steps - 20
+  GROUP BY n.point_id
+),
+figured AS MATERIALIZED (
+  SELECT
+    n.*, f.final_loss, f.final_loss - r.final_loss AS final_gap,
+    (SELECT max(value) FROM json_each(n.grad_norm)) AS max_grad_norm
+  FROM named AS n
+  LEFT JOIN finals AS f ON f.point_id = n.point_id
+  LEFT JOIN pairs AS p ON p.point_id = n.point_id
+  LEFT JOIN finals AS r ON r.point_id = p.reference_id
+),
+-- Sample standard deviations; of a single run there is none.
+formats AS MATERIALIZED (
+  SELECT
+    panel, format, precision, format_rank, emulated, sum(ok) AS ok_runs, count(*) AS all_runs,
+    avg(final_loss) AS format_loss,
+    sqrt(max(0, (sum(final_loss * final_loss) - count(final_loss) * avg(final_loss) * avg(final_loss))
+                / nullif(count(final_loss) - 1, 0))) AS format_loss_sd,
+    avg(final_gap) AS format_gap,
+    sqrt(max(0, (sum(final_gap * final_gap) - count(final_gap) * avg(final_gap) * avg(final_gap))
+                / nullif(count(final_gap) - 1, 0))) AS format_gap_sd,
+    sum(skipped_steps) AS format_skipped_steps,
+    max(max_grad_norm) AS format_max_grad_norm
+  FROM figured
+  GROUP BY panel, format, emulated
+),
+judged AS (
+  SELECT f.*, n.format_loss_sd AS noise, f.ok_runs = f.all_runs AND abs(f.format_gap) <= n.format_loss_sd AS within
+  FROM formats AS f JOIN formats AS n ON n.panel = f.panel AND n.format = 'fp32' AND n.emulated = 0
+  WHERE f.precision <> 'fp32' AND n.format_loss_sd IS NOT NULL
+  ORDER BY f.panel, f.format_rank, f.format
+),
+verdicts AS (
+  SELECT
+    panel, max(noise) AS noise,
+    ifnull(group_concat(CASE WHEN within THEN format || CASE WHEN emulated THEN ' (emulated)' ELSE '' END END, ', '),
+           'none') AS within_words,
+    group_concat(CASE WHEN within THEN NULL
+                      WHEN ok_runs < all_runs THEN format || ' (' || (all_runs - ok_runs) || ' of ' || all_runs
+                        || ' runs failed)'
+                      ELSE format || ' (' || printf('%+.3f', format_gap) || CASE WHEN emulated THEN ', emulated'
+                        ELSE '' END || ')' END, ', ') AS beyond_words
+  FROM judged
+  GROUP BY panel
+)
+SELECT
+  f.panel, f.format || ', seed ' || f.seed AS run, f.format, f.seed, f.failure, coalesce(f.failure, 'ok') AS outcome,
+  f.total_steps, f.final_loss, f.final_gap, f.max_grad_norm, f.skipped_steps,
+  nullif(f.loss, '[]') AS loss_by_step, g.gap_by_step, nullif(f.grad_norm, '[]') AS grad_norm_by_step,
+  m.ok_runs || ' of ' || m.all_runs AS format_runs, m.format_loss, m.format_loss_sd, m.format_gap, m.format_gap_sd,
+  m.format_skipped_steps, m.format_max_grad_norm,
+  CASE WHEN f.precision = 'fp32' THEN NULL ELSE j.within END AS within_noise,
+  m.ok_runs, v.noise, v.within_words, v.beyond_words,
+  f.provenance, f.emulated, f.device_name, f.message, f.point_id, f.environment, f.command
+FROM figured AS f
+LEFT JOIN gaps AS g ON g.point_id = f.point_id
+JOIN formats AS m ON m.panel = f.panel AND m.format = f.format AND m.emulated = f.emulated
+LEFT JOIN judged AS j ON j.panel = f.panel AND j.format = f.format AND j.emulated = f.emulated
+LEFT JOIN verdicts AS v ON v.panel = f.panel
+ORDER BY f.family, f.size, f.panel, f.format_rank, f.format, f.seed, f.point_id

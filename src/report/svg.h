@@ -1,0 +1,31 @@
+// What every chart is drawn with: colours, fonts, the width of text, and the elements that all of them have.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ridgeline::svg {
+
+// Pixels.
+inline constexpr double kFont = 12;
+inline constexpr double kSmallFont = 11;
+inline constexpr double kLine = 15;  // from one line of text to the next
+
+inline constexpr size_t kPaletteSize = 8;
+std::string_view Colour(size_t index);  // taken modulo the palette's size
+inline constexpr std::string_view kFailureColour = "#d1432b";
+
+// Text is taken to be 0.62 em a character, which no common sans-serif exceeds on average.
+double TextWidth(std::string_view text, double font);
+std::string Fit(std::string_view text, double width, double font);  // cut where it is wider
+
+// Elements; `extra` is attributes with a space before them. Text is escaped here.
+std::string Text(double x, double y, std::string_view anchor, double font, std::string_view text,
+                 std::string_view extra = {});
+std::string Line(double x1, double y1, double x2, double y2, double opacity);
+
+// The whole <svg>, named and described for a screen reader. Text takes the page's colour.
+std::string Document(std::string_view id, std::string_view title, std::string_view description, double width,
+                     double height, std::string_view body);
+
+}  // namespace ridgeline::svg

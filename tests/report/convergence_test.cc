@@ -1,0 +1,284 @@
+// The convergence report: curves and gaps by step, what formats do over seeds, runs that diverge.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "report/page.h"
+#include "run/result.h"
+#include "tests/base/temp_dir.h"
+#include "tests/report/readable.h"
+#include "tests/report/sample.h"
+
+namespace ridgeline {
+namespace {
+
+using report_sample::ExpectGolden;
+using report_sample::Runs;
+using report_sample::ShippedReport;
+using report_sample::WithoutIds;
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Optional;
+using testing::SizeIs;
+
+constexpr int kSteps = 120;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+class ConvergenceTest : public testing::Test {
+ protected:
+  // A run whose loss falls from 6 to 2, with `above` more at its end than at its beginning and a step's noise that only
+  // the seed decides.
+  static RunResult& Add(Runs& runs, const Json& format, int seed, double above) {
+    Json spec = {{"model", "llama-5m"}, {"data", "/text"}, {"steps", kSteps}, {"warmup_steps", 0}, {"grad_clip", 1}};
+    spec.update(format);
+    spec["seed"] = seed;
+    RunResult& result = runs.Add(spec);
+    for (int step = 1; step <= kSteps; ++step) {
+      const double noise = 0.03125 * ((step * 7 + seed * 3) % 5);
+      result.loss.push_back(2 + 40.0 / (9 + step) + noise + above * step / kSteps);
+      result.grad_norm.push_back(1 + 0.125 * ((step * 5 + seed) % 7));
+    }
+    return result;
+  }
+
+  // fp32, bf16 close to it, and a third format that is emulated, far off, skips steps, and diverges with one seed.
+  void FillSample() {
+    Runs runs(store_);
+    for (const int seed : {1, 2, 3}) Add(runs, kFp32, seed, 0.0625 * seed);
+    for (const int seed : {1, 2, 3}) Add(runs, kBf16, seed, 0.0625 * seed + 0.001 * (seed - 2));
+    for (const int seed : {1, 2, 3}) {
+      RunResult& result = Add(runs, kThird, seed, 0.0625 * seed + 0.5);
+      result.emulated = true;
+      result.skipped_steps = seed;
+      if (seed == 3) {
+        result.status = RunStatus::kDiverged;
+        result.message = "the loss became nan at step 50 of 120";
+        result.loss.resize(50);
+        result.loss.back() = kNan;
+        result.grad_norm.resize(50);
+      }
+    }
+    runs.Put("sample");
+  }
+
+  Rows Answer() { return {report_, store_.Query(report_.sql)}; }
+
+  static size_t Find(const Rows& rows, const std::string& run) {
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (rows.Text(row, "run") == run) return row;
+    }
+    ADD_FAILURE() << "no run " << run;
+    return 0;
+  }
+
+  static inline const Json kFp32 = {{"precision", "fp32"}};
+  static inline const Json kBf16 = {{"precision", "bf16"}};
+  static inline const Json kThird = {{"precision", "bf16"}, {"state_precision", "bf16"}};
+  static constexpr const char* kThirdName = "bf16 with bf16 state";
+
+  TempDir dir_;
+  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  Report report_ = ShippedReport("convergence");
+};
+
+TEST_F(ConvergenceTest, TheGapIsToFp32OfTheSameSeedStepByStep) {
+  FillSample();
+  const Rows rows = Answer();
+  ASSERT_EQ(rows.size(), 9U);
+  for (const int seed : {1, 2, 3}) {
+    const std::string suffix = ", seed " + std::to_string(seed);
+    const size_t bf16 = Find(rows, "bf16" + suffix);
+    const std::vector<double> gap = rows.Series(bf16, "gap_by_step");
+    ASSERT_THAT(gap, SizeIs(kSteps));
+    for (int step = 1; step <= kSteps; ++step) {
+      EXPECT_NEAR(gap[static_cast<size_t>(step - 1)], 0.001 * (seed - 2) * step / kSteps, 1e-9);
+    }
+    EXPECT_THAT(rows.Series(bf16, "loss_by_step"), SizeIs(kSteps));
+    EXPECT_THAT(rows.Series(bf16, "grad_norm_by_step"), SizeIs(kSteps));
+    EXPECT_THAT(rows.Series(Find(rows, "fp32" + suffix), "gap_by_step"), IsEmpty());
+    // The last 20 steps are 101 to 120.
+    EXPECT_THAT(rows.Number(bf16, "final_gap"), Optional(DoubleNear(0.001 * (seed - 2) * 110.5 / kSteps, 1e-9)));
+  }
+}
+
+TEST_F(ConvergenceTest, FormatsAreComparedOverSeedsAndWithTheirNoise) {
+  FillSample();
+  const Rows rows = Answer();
+  const size_t fp32 = Find(rows, "fp32, seed 1");
+  // Seeds end 0.0625 apart, less 9.5 of the last 20 steps; their noise has one mean over 20 steps.
+  const double deviation = 0.0625 * 110.5 / kSteps;
+  EXPECT_THAT(rows.Number(fp32, "format_loss_sd"), Optional(DoubleNear(deviation, 1e-9)));
+  EXPECT_EQ(rows.Number(fp32, "format_gap"), std::nullopt);
+  EXPECT_EQ(rows.Number(fp32, "within_noise"), std::nullopt);
+  const size_t bf16 = Find(rows, "bf16, seed 2");
+  EXPECT_THAT(rows.Number(bf16, "format_gap"), Optional(DoubleNear(0, 1e-9)));
+  EXPECT_THAT(rows.Number(bf16, "format_gap_sd"), Optional(DoubleNear(0.001 * 110.5 / kSteps, 1e-9)));
+  EXPECT_EQ(rows.Number(bf16, "within_noise"), 1);
+  const size_t third = Find(rows, std::string(kThirdName) + ", seed 3");
+  EXPECT_EQ(rows.Text(third, "format_runs"), "2 of 3");
+  EXPECT_EQ(rows.Number(third, "format_skipped_steps"), 6);
+  EXPECT_EQ(rows.Number(third, "within_noise"), 0);
+  EXPECT_EQ(rows.Text(third, "outcome"), "diverged");
+  EXPECT_EQ(rows.Number(third, "final_loss"), std::nullopt);
+}
+
+TEST_F(ConvergenceTest, TheConclusionSaysWhichFormatsAreWithinTheNoise) {
+  FillSample();
+  const Rows rows = Answer();
+  const std::vector<Panel> panels = MakePanels(rows);
+  ASSERT_THAT(panels, SizeIs(1));
+  EXPECT_THAT(Conclude(report_, rows, panels[0].rows),
+              ElementsAre("After 120 steps, another seed changes fp32's final loss by 0.0576 (one standard deviation "
+                          "over 3 seeds). The gap to fp32 is within that for: bf16.",
+                          "Beyond it: bf16 with bf16 state (1 of 3 runs failed)."));
+}
+
+TEST_F(ConvergenceTest, AGapBeyondTheNoiseIsSaidWithItsSize) {
+  Runs runs(store_);
+  for (const int seed : {1, 2}) Add(runs, kFp32, seed, 0.0625 * seed);
+  for (const int seed : {1, 2}) Add(runs, kBf16, seed, 0.0625 * seed - 0.5);
+  runs.Put("s");
+  const Rows rows = Answer();
+  const std::vector<std::string> said = Conclude(report_, rows, MakePanels(rows)[0].rows);
+  ASSERT_THAT(said, SizeIs(2));
+  EXPECT_THAT(said[0], HasSubstr("is within that for: none."));
+  EXPECT_EQ(said[1], "Beyond it: bf16 (-0.460).");
+}
+
+TEST_F(ConvergenceTest, OneSeedHasNoNoiseToCompareWith) {
+  Runs runs(store_);
+  Add(runs, kFp32, 1, 0);
+  Add(runs, kBf16, 1, 0);
+  runs.Put("s");
+  const Rows rows = Answer();
+  EXPECT_THAT(Conclude(report_, rows, MakePanels(rows)[0].rows), IsEmpty());
+  EXPECT_EQ(rows.Number(Find(rows, "bf16, seed 1"), "within_noise"), std::nullopt);
+  EXPECT_THAT(rows.Number(Find(rows, "bf16, seed 1"), "final_gap"), Optional(DoubleNear(0, 1e-9)));
+}
+
+TEST_F(ConvergenceTest, ShortRunsAndSyntheticOnesAreNoConvergence) {
+  Runs runs(store_);
+  runs.Add({{"model", "llama-5m"}, {"data", "/text"}, {"steps", 50}});
+  runs.Add({{"model", "llama-10m"}, {"steps", 300}});
+  runs.Put("s");
+  EXPECT_EQ(Answer().size(), 0U);
+}
+
+TEST_F(ConvergenceTest, WhatChangesTheLearningIsAnotherPanel) {
+  Runs runs(store_);
+  const Json base = kFp32;
+  for (const Json& change :
+       {Json::object(), Json{{"batch_size", 2}}, Json{{"seq_length", 64}}, Json{{"grad_accumulation", 2}},
+        Json{{"learning_rate", 1e-3}}, Json{{"schedule", "cosine"}}, Json{{"lr_warmup_steps", 5}},
+        Json{{"learning_rate_min", 1e-5}, {"schedule", "cosine"}}, Json{{"optimizer", "adam"}}, Json{{"dropout", 0.5}},
+        Json{{"grad_clip", 2}}, Json{{"weight_decay", 0}}, Json{{"data", "/other"}}, Json{{"steps", 240}},
+        Json{{"layers", 3}}}) {
+    Json spec = base;
+    spec.update(change);
+    Add(runs, spec, 1, 0);
+  }
+  Add(runs, kBf16, 2, 0);
+  runs.Put("s");
+  EXPECT_THAT(MakePanels(Answer()), SizeIs(15));
+}
+
+TEST_F(ConvergenceTest, ALineIsTheMeanOfItsRunsAndItsBandWhatTheySpan) {
+  FillSample();
+  const Rows rows = Answer();
+  const std::vector<Panel> panels = MakePanels(rows);
+  ReportChart chart = report_.charts[0];
+  chart.lines->points = 10;  // 12 steps each
+  const LineChart lines = MakeLineChart(chart, rows, panels[0].rows, "c");
+  ASSERT_THAT(lines.lines, SizeIs(4));  // three formats, and the run that diverged
+  const Curve& fp32 = lines.lines[0];
+  EXPECT_EQ(fp32.legend, "fp32");
+  ASSERT_THAT(fp32.points, SizeIs(10));
+  EXPECT_EQ(fp32.points[0].x, 6.5);
+  std::vector<double> means;
+  for (const char* run : {"fp32, seed 1", "fp32, seed 2", "fp32, seed 3"}) {
+    const std::vector<double> loss = rows.Series(Find(rows, run), "loss_by_step");
+    double mean = 0;
+    for (size_t i = 108; i < 120; ++i) mean += loss[i] / 12;
+    means.push_back(mean);
+  }
+  EXPECT_NEAR(fp32.points[9].y, (means[0] + means[1] + means[2]) / 3, 1e-9);
+  EXPECT_NEAR(fp32.points[9].low, std::min({means[0], means[1], means[2]}), 1e-9);
+  EXPECT_NEAR(fp32.points[9].high, std::max({means[0], means[1], means[2]}), 1e-9);
+  EXPECT_EQ(lines.lines[2].legend, std::string(kThirdName) + ", emulated");
+  EXPECT_EQ(lines.lines[2].stroke, Stroke::kDashed);
+  const Curve& diverged = lines.lines[3];
+  EXPECT_EQ(diverged.legend, "");
+  EXPECT_EQ(diverged.failure, std::string(kThirdName) + ", seed 3: diverged");
+  EXPECT_EQ(diverged.colour, lines.lines[2].colour);
+  EXPECT_THAT(diverged.points, SizeIs(5));
+  // A format has one colour in every chart, though fp32 has no line in the second.
+  const LineChart gaps = MakeLineChart(report_.charts[1], rows, panels[0].rows, "g");
+  EXPECT_EQ(gaps.lines[0].legend, "bf16");
+  EXPECT_EQ(gaps.lines[0].colour, lines.lines[1].colour);
+  EXPECT_THAT(gaps.description, HasSubstr("the mean of 3 runs."));
+}
+
+TEST_F(ConvergenceTest, ARunThatNeverBeganIsARowAndNoLine) {
+  Runs runs(store_);
+  Add(runs, kFp32, 1, 0);
+  Json spec = {{"model", "llama-5m"}, {"data", "/text"}, {"steps", kSteps}, {"warmup_steps", 0}, {"grad_clip", 1}};
+  spec.update(kBf16);
+  spec["seed"] = 1;
+  runs.Add(spec, RunStatus::kOomHost).message = "the plan does not fit";
+  runs.Put("s");
+  const Rows rows = Answer();
+  const std::vector<Panel> panels = MakePanels(rows);
+  EXPECT_THAT(panels[0].rows, SizeIs(2));
+  EXPECT_THAT(MakeLineChart(report_.charts[0], rows, panels[0].rows, "c").lines, SizeIs(1));
+  EXPECT_THAT(MakeLineChart(report_.charts[1], rows, panels[0].rows, "c").lines, IsEmpty());
+  const std::string html = Render(report_, store_, {"s", ReportFormat::kHtml}).bytes;
+  EXPECT_THAT(html, HasSubstr("the plan does not fit"));
+  EXPECT_THAT(html, Not(HasSubstr("Gap to fp32</strong>")));
+}
+
+TEST_F(ConvergenceTest, CsvAndJsonHoldEveryStepAndThePageDoesNot) {
+  FillSample();
+  const Json json = ParseJson(Render(report_, store_, {"sample", ReportFormat::kJson}).bytes, "json");
+  ASSERT_EQ(json["rows"].size(), 9U);
+  EXPECT_EQ(json["rows"][0]["loss_by_step"].size(), static_cast<size_t>(kSteps));
+  EXPECT_TRUE(json["rows"][0]["gap_by_step"].is_null());
+  EXPECT_EQ(json["rows"][3]["gap_by_step"].size(), static_cast<size_t>(kSteps));
+  EXPECT_TRUE(json["rows"][8]["loss_by_step"][49].is_null());
+  const std::string csv = Render(report_, store_, {"sample", ReportFormat::kCsv}).bytes;
+  EXPECT_THAT(csv, HasSubstr("loss_by_step,gap_by_step,grad_norm_by_step"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '['), 9 + 6 + 9);
+  EXPECT_THAT(Render(report_, store_, {"sample", ReportFormat::kHtml}).bytes, Not(HasSubstr("loss_by_step")));
+}
+
+TEST_F(ConvergenceTest, TheSampleIsAsTheGoldensHaveIt) {
+  FillSample();
+  ExpectGolden(WithoutIds(Render(report_, store_, {"sample", ReportFormat::kHtml}).bytes), "convergence.html");
+  ExpectGolden(WithoutIds(Render(report_, store_, {"sample", ReportFormat::kMarkdown}).bytes), "convergence.md");
+}
+
+TEST_F(ConvergenceTest, ASeriesThatIsNoneIsRefused) {
+  Table table = store_.Query(report_.sql);
+  const auto column = std::find(table.columns.begin(), table.columns.end(), "loss_by_step") - table.columns.begin();
+  table.rows.emplace_back(table.columns.size());
+  for (const char* text : {"[1, \"x\"]", "{}", "3"}) {
+    table.rows[0][static_cast<size_t>(column)] = text;
+    for (const ReportFormat format : {ReportFormat::kHtml, ReportFormat::kJson}) {
+      try {
+        RenderRows(report_, table, {"", format});
+        ADD_FAILURE() << text;
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+        EXPECT_THAT(e.message(), HasSubstr("'loss_by_step' as a series"));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,193 @@
+// Line charts as a reader sees them: well-formed, inside their frame, no text over another, right heights.
+#include "report/lines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/report/readable.h"
+#include "tests/report/xml.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+
+Curve Through(const std::vector<double>& values) {
+  Curve curve;
+  for (const double value : values) {
+    curve.points.push_back({static_cast<double>(curve.points.size() + 1), value, value, value});
+  }
+  curve.title = curve.legend = "a curve";
+  return curve;
+}
+
+LineChart Sample(const std::vector<Curve>& curves) {
+  LineChart chart;
+  chart.id = "sample-1";
+  chart.title = "Loss";
+  chart.description = "All of it in words.";
+  chart.x_axis = "step";
+  chart.y_axis = "loss";
+  for (const Curve& curve : curves) {
+    chart.x_max = std::max(chart.x_max, static_cast<double>(curve.points.size()));
+    chart.lines.push_back(curve);
+    chart.lines.back().colour = chart.lines.size() - 1;
+  }
+  return chart;
+}
+
+// The points of every path that is drawn as a curve: (x, y), down the page.
+std::vector<std::vector<std::pair<double, double>>> Paths(const std::string& svg) {
+  std::vector<std::vector<std::pair<double, double>>> paths;
+  for (const auto& shape : ParseXml(svg).shapes) {
+    if (shape.name != "path" || shape.attributes.size() != 1) continue;
+    auto& points = paths.emplace_back();
+    const std::string d = shape.Attribute("d");
+    for (const char* at = d.c_str(); *at != '\0' && *at != 'h';) {
+      double x = 0;
+      double y = 0;
+      int length = 0;
+      EXPECT_EQ(std::sscanf(at + 1, "%lf %lf%n", &x, &y, &length), 2) << d;
+      points.emplace_back(x, y);
+      at += 1 + length;
+    }
+  }
+  return paths;
+}
+
+TEST(LineChart, IsReadableWithAnyNumberOfLines) {
+  for (size_t count = 1; count <= 16; ++count) {
+    LineChart chart = Sample(std::vector<Curve>(count, Through({5.5, 3, 2.5, 2.25})));
+    for (size_t i = 0; i < count; ++i) {
+      chart.lines[i].legend = "a format, emulated " + std::to_string(i);
+      chart.lines[i].stroke = static_cast<Stroke>(i % 3);
+      for (LinePoint& point : chart.lines[i].points) {
+        point.low -= 0.5;
+        point.high += static_cast<double>(i);
+      }
+      if (i % 4 == 3) chart.lines[i].failure = "diverged";
+    }
+    ExpectReadable(RenderLineChart(chart));
+    chart.log = true;
+    ExpectReadable(RenderLineChart(chart));
+  }
+}
+
+TEST(LineChart, HeightsAreInProportion) {
+  const auto paths = Paths(RenderLineChart(Sample({Through({0, 1, 4})})));
+  ASSERT_THAT(paths, SizeIs(1));
+  const auto& p = paths[0];
+  ASSERT_THAT(p, SizeIs(3));
+  EXPECT_NEAR((p[0].second - p[2].second) / (p[0].second - p[1].second), 4, 0.02);
+  EXPECT_NEAR(p[2].first - p[1].first, p[1].first - p[0].first, 0.11);
+}
+
+TEST(LineChart, ALogarithmicAxisShowsRatios) {
+  LineChart chart = Sample({Through({1, 10, 100, 0, -5, 10})});
+  chart.log = true;
+  const auto paths = Paths(RenderLineChart(chart));
+  ASSERT_THAT(paths, SizeIs(2));  // what is not positive is a gap
+  const auto& p = paths[0];
+  ASSERT_THAT(p, SizeIs(3));
+  EXPECT_NEAR(p[0].second - p[1].second, p[1].second - p[2].second, 0.11);
+}
+
+TEST(LineChart, AMissingValueIsAGapAndNeverAZero) {
+  const auto paths = Paths(RenderLineChart(Sample({Through({3, kNothing, 2, 1, kNothing})})));
+  ASSERT_THAT(paths, SizeIs(2));
+  EXPECT_THAT(paths[0], SizeIs(1));
+  EXPECT_THAT(paths[1], SizeIs(2));
+  const std::string nothing = RenderLineChart(Sample({Through({kNothing, kNothing})}));
+  ExpectReadable(nothing);
+  EXPECT_THAT(nothing, Not(HasSubstr("nan")));
+  EXPECT_THAT(Paths(nothing), SizeIs(0));
+}
+
+TEST(LineChart, ABandIsDrawnWhereRunsDiffer) {
+  LineChart chart = Sample({Through({3, 2, 1})});
+  EXPECT_THAT(RenderLineChart(chart), Not(HasSubstr("fill-opacity=\"0.16\"")));
+  for (LinePoint& point : chart.lines[0].points) point.high += 0.5;
+  EXPECT_THAT(RenderLineChart(chart), HasSubstr("fill-opacity=\"0.16\""));
+}
+
+TEST(LineChart, AFailedRunIsMarkedAndDoesNotFlattenTheOthers) {
+  const auto whole = Paths(RenderLineChart(Sample({Through({4, 3, 2, 1})})));
+  LineChart chart = Sample({Through({4, 3, 2, 1}), Through({4, 1e30, kNothing})});
+  chart.lines[1].failure = "seed 2: diverged";
+  const std::string svg = RenderLineChart(chart);
+  ExpectReadable(svg);
+  EXPECT_EQ(Paths(svg).at(0).back().second - Paths(svg).at(0).front().second,
+            whole.at(0).back().second - whole.at(0).front().second);
+  EXPECT_THAT(svg, HasSubstr("<title>seed 2: diverged</title>"));
+  // Alone it has the axis.
+  chart.lines.erase(chart.lines.begin());
+  EXPECT_THAT(RenderLineChart(chart), HasSubstr("e+30"));
+}
+
+TEST(LineChart, StrokesSayWhereFiguresComeFrom) {
+  LineChart chart = Sample({Through({2, 1})});
+  EXPECT_THAT(RenderLineChart(chart), Not(HasSubstr("stroke-dasharray")));
+  chart.lines[0].stroke = Stroke::kDashed;
+  const std::string dashed = RenderLineChart(chart);
+  EXPECT_THAT(dashed, HasSubstr("stroke-dasharray=\"6 3\""));
+  chart.lines[0].stroke = Stroke::kDotted;
+  EXPECT_THAT(RenderLineChart(chart), HasSubstr("stroke-dasharray=\"1.5 3\""));
+}
+
+TEST(LineChart, NeedsNoStyleAndNoScriptAndEscapesNames) {
+  LineChart chart = Sample({Through({2, 1}), Through({2, 3})});
+  chart.title = chart.description = chart.x_axis = chart.y_axis = "<a>&\"'";
+  for (Curve& curve : chart.lines) curve.title = curve.legend = curve.failure = "<a>&\"'";
+  const Elements elements = ParseXml(RenderLineChart(chart));
+  EXPECT_EQ(elements.Count("a"), 0U);
+  EXPECT_THAT(elements.attributes, Not(Contains("style")));
+  EXPECT_THAT(elements.attributes, Not(Contains("class")));
+  EXPECT_THAT(elements.ids, Contains("sample-1-plot"));
+}
+
+TEST(LineChart, LinearTicksAreRoundAndReachBothEnds) {
+  EXPECT_THAT(LinearTicks(1.1, 5.5), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(LinearTicks(0, 300), ElementsAre(0, 100, 200, 300));
+  for (double width = 1e-6; width < 1e9; width *= 1.7) {
+    for (const double min : {-3 * width, -0.4 * width, 0.0, 0.7 * width, 12 * width}) {
+      const std::vector<double> ticks = LinearTicks(min, min + width);
+      EXPECT_GE(ticks.size(), 3U) << min << " " << width;
+      EXPECT_LE(ticks.size(), 8U) << min << " " << width;
+      EXPECT_LE(ticks.front(), min + 1e-6 * width);
+      EXPECT_GE(ticks.back(), min + width * (1 - 1e-6));
+      if (min < 0 && min + width > 0) {
+        EXPECT_THAT(ticks, Contains(0.0));
+      }
+    }
+  }
+  for (const double value : {-2.0, 0.0, 1e-9, 7.0, 1e12}) {
+    const std::vector<double> ticks = LinearTicks(value, value);
+    EXPECT_LT(ticks.front(), value);
+    EXPECT_GT(ticks.back(), value);
+  }
+}
+
+TEST(LineChart, LogTicksReachBothEnds) {
+  EXPECT_THAT(LogTicks(1.3, 4), ElementsAre(1, 2, 5));
+  for (double min = 1e-9; min < 1e9; min *= 3.3) {
+    for (double factor = 1; factor < 1e8; factor *= 2.3) {
+      const std::vector<double> ticks = LogTicks(min, min * factor);
+      EXPECT_GE(ticks.size(), 2U) << min << " " << factor;
+      EXPECT_LE(ticks.size(), 11U) << min << " " << factor;
+      EXPECT_LE(ticks.front(), min * (1 + 1e-6));
+      EXPECT_GE(ticks.back(), min * factor * (1 - 1e-6)) << min;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
