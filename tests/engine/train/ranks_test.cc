@@ -147,7 +147,7 @@ TEST(LostRank, ThatIsKilledEndsTheOthersByName) {
 
 TEST(LostRank, ThatIsStoppedEndsTheOthersByName) {
   for (const size_t lost : {0, 1}) {
-    RankProcesses ranks(std::map<std::string, std::string>{{"RIDGELINE_COMM_TIMEOUT_S", "4"}});
+    RankProcesses ranks(std::map<std::string, std::string>{{"RIDGELINE_COMM_TIMEOUT_S", "10"}});
     ranks.StartAll(LongRun("none"));
     WaitForSteps(ranks);
     ranks.child(lost).Signal(SIGSTOP);
@@ -155,7 +155,7 @@ TEST(LostRank, ThatIsStoppedEndsTheOthersByName) {
       if (rank == lost) continue;
       EXPECT_EQ(ranks.child(rank).Wait().exit_code, static_cast<int>(TrainerExit::kCrashed));
       EXPECT_THAT(ranks.Log(rank),
-                  AllOf(HasSubstr("rank " + std::to_string(lost) + " on "), HasSubstr("did not answer within 4 s")));
+                  AllOf(HasSubstr("rank " + std::to_string(lost) + " on "), HasSubstr("did not answer within 10 s")));
     }
   }
 }
