@@ -74,8 +74,13 @@ int64_t PackedProduct::scratch_bytes() const {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma,bmi2"))), \
+                             apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma,bmi2,prefer-vector-width=512")
+#endif
 
 namespace {
 
@@ -84,22 +89,22 @@ __mmask16 FirstOf16(int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffff 
 // c (kRows, kCols) = [c +] a panel · b panel.
 template <bool kPairs>
 void MultiplyPanels(int64_t steps, const uint32_t* a, const uint32_t* b, float* c, int64_t ldc, bool add) {
-  constexpr int kVectors = kCols / 16;
+  constexpr int64_t kVectors = kCols / 16;
   __m512 sums[kRows][kVectors];
 #pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) {
+  for (auto& row : sums) {
 #pragma GCC unroll 3
-    for (int j = 0; j < kVectors; ++j) sums[i][j] = _mm512_setzero_ps();
+    for (__m512& sum : row) sum = _mm512_setzero_ps();
   }
   for (int64_t step = 0; step < steps; ++step, a += kRows, b += kCols) {
     __m512 columns[kVectors];
 #pragma GCC unroll 3
-    for (int j = 0; j < kVectors; ++j) columns[j] = _mm512_load_ps(reinterpret_cast<const float*>(b) + 16 * j);
+    for (int64_t j = 0; j < kVectors; ++j) columns[j] = _mm512_load_ps(reinterpret_cast<const float*>(b) + 16 * j);
 #pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) {
+    for (int64_t i = 0; i < kRows; ++i) {
       const __m512 row = _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(a[i])));
 #pragma GCC unroll 3
-      for (int j = 0; j < kVectors; ++j) {
+      for (int64_t j = 0; j < kVectors; ++j) {
         if constexpr (kPairs) {
           sums[i][j] =
               _mm512_dpbf16_ps(sums[i][j], reinterpret_cast<__m512bh>(row), reinterpret_cast<__m512bh>(columns[j]));
@@ -110,9 +115,9 @@ void MultiplyPanels(int64_t steps, const uint32_t* a, const uint32_t* b, float* 
     }
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) {
+  for (int64_t i = 0; i < kRows; ++i) {
 #pragma GCC unroll 3
-    for (int j = 0; j < kVectors; ++j) {
+    for (int64_t j = 0; j < kVectors; ++j) {
       float* to = c + i * ldc + 16 * j;
       _mm512_storeu_ps(to, add ? _mm512_add_ps(sums[i][j], _mm512_loadu_ps(to)) : sums[i][j]);
     }
@@ -123,26 +128,26 @@ void MultiplyPanels(int64_t steps, const uint32_t* a, const uint32_t* b, float* 
 void Transpose16(__m512i r[16]) {
   __m512i t[16];
 #pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) {
+  for (int64_t i = 0; i < 8; ++i) {
     t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
     t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
+  for (int64_t i = 0; i < 4; ++i) {
     r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
     r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
     r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
     r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
+  for (int64_t i = 0; i < 4; ++i) {
     t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
     t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
     t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
     t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
+  for (int64_t i = 0; i < 4; ++i) {
     r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
     r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
     r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
@@ -349,7 +354,11 @@ void PackedProduct::Run(const ProductOperand& a, const ProductOperand& b, void* 
   }
 }
 
+#ifdef __clang__
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 #pragma GCC diagnostic pop
 #endif
 
