@@ -1,7 +1,6 @@
 #include "engine/ops/quantized_rows.h"
 
 #include <cstring>
-#include <tuple>
 
 #include "engine/ops/quantize.h"
 #include "engine/ops/simd_targets.h"
@@ -86,8 +85,10 @@ void DequantizeToBf16(const QuantizedData& q, int64_t outer_begin, int64_t outer
 }
 
 void DequantizeCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const auto& [codes, scales, tensor_scale, y] = std::tie(call.args[0], call.args[1], call.args[2], call.args[3]);
-  const QuantizedData q = DataOf(run, {call.attrs<Quantizer>(), y.rows, y.cols, codes, scales, tensor_scale});
+  const Tensor& tensor_scale = call.args[2];
+  const Tensor& y = call.args[3];
+  const QuantizedData q =
+      DataOf(run, {call.attrs<Quantizer>(), y.rows, y.cols, call.args[0], call.args[1], tensor_scale});
   const float factor = tensor_scale.defined() ? *run.Data<float>(tensor_scale) : 1.0F;
   WithType(y.dtype, [&](auto t) {
     using T = decltype(t);

@@ -130,12 +130,14 @@ void TrainingState::Read(const StateTensor& tensor, int64_t first, std::span<std
   for (size_t rank = 0; rank < world; ++rank) {
     PartHeader part;
     std::memcpy(&part, packets.data() + rank * packet, sizeof part);
+    if (part.count == 0) continue;
     std::memcpy(to.data() + part.begin * size, packets.data() + rank * packet + sizeof part,
                 static_cast<size_t>(part.count * size));
   }
 }
 
 void TrainingState::ReadHeld(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
+  if (to.empty()) return;
   const int64_t at = tensor.offset + first - tensor.first;  // in what we hold
   const auto count = static_cast<int64_t>(to.size()) / tensor.element_bytes();
   assert(at >= 0 && at + count <= tensor.high.elements());
