@@ -43,13 +43,13 @@ struct Tile {
   int64_t whole_rows() const { return RoundUp(rows, kUnit); }
   int64_t whole_cols() const { return RoundUp(cols, kUnit); }
 
-  // Fetches row r of the next tile, if this use of the tile is to. The processor's own prefetching does not see tiles;
-  // and what is asked for all at once is waited for.
+  // Fetches row r of the next tile into the second cache, if this use of the tile is to. The processor's own
+  // prefetching does not see tiles; and what is asked for all at once is waited for.
   HWY_INLINE void FetchNext(int64_t r) const {
     if (next == nullptr || fetches == Fetches::kNone) return;
     if (fetches != Fetches::kAll && (fetches == Fetches::kEven) != (r % 2 == 0)) return;
     const T* from = next + r * stride;
-    for (int64_t i = 0; i < kTileCols; i += 64 / static_cast<int64_t>(sizeof(T))) hwy::Prefetch(from + i);
+    for (int64_t i = 0; i < kTileCols; i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(from + i, 0, 2);
   }
   Tile Fetching(Fetches which) const {
     Tile use = *this;
@@ -403,10 +403,13 @@ HWY_NOINLINE void QuantizeSquares(const Tile<T>& tile, const Side& row, const Si
 // One scale for all: the codes of the rows are those of the columns. Returns the tile's amax.
 template <Format kFormat, typename T>
 HWY_NOINLINE float QuantizeWhole(const Tile<T>& tile, const Side& row, const Side& col, float scale) {
-  // What is transposed is whole, so codes of a tile that is not have a place of their own first.
+  // Codes have a place of their own first where they are read again: transposed, which takes a whole tile of them, or
+  // copied past the caches.
   alignas(64) uint8_t own[kTileRows * kTileCols];
   const int64_t n = tile.whole_cols();
-  const bool direct = row.codes.data != nullptr && tile.rows % kUnit == 0 && tile.cols == n;
+  const bool whole = tile.rows % kUnit == 0 && tile.cols == n;
+  const bool has_col = col.codes.data != nullptr;
+  const bool direct = row.codes.data != nullptr && whole && !(has_col && row.stream);
   const Bytes codes = direct ? Bytes{row.codes.At(tile.row, tile.col), row.codes.stride} : Bytes{own, kTileCols};
   Amax<T> amax;
   for (int64_t r = 0; r < (direct ? tile.rows : tile.whole_rows()); ++r) {
@@ -417,9 +420,9 @@ HWY_NOINLINE float QuantizeWhole(const Tile<T>& tile, const Side& row, const Sid
       return Times(v, SplatPair(scale));
     };
     const auto draw = [](int64_t /*i*/) HWY_ATTR { return Nearest(); };
-    EncodeRow<kFormat>(x, n, scaled, draw, codes.At(r, 0), direct && row.stream && col.codes.data == nullptr);
+    EncodeRow<kFormat>(x, n, scaled, draw, codes.At(r, 0), direct && row.stream);
   }
-  if (col.codes.data != nullptr) {
+  if (has_col) {
     for (int64_t c = 0; c < tile.cols; c += kUnit) {
       TransposeBytes(codes.At(0, c), codes.stride, tile.rows, std::min(kUnit, tile.cols - c),
                      col.codes.At(tile.col + c, tile.row), col.codes.stride, col.stream);
@@ -427,7 +430,7 @@ HWY_NOINLINE float QuantizeWhole(const Tile<T>& tile, const Side& row, const Sid
   }
   if (row.codes.data != nullptr && !direct) {
     for (int64_t r = 0; r < tile.rows; ++r) {
-      std::memcpy(row.codes.At(tile.row + r, tile.col), codes.At(r, 0), static_cast<size_t>(tile.cols));
+      CopyBytes(codes.At(r, 0), tile.cols, row.codes.At(tile.row + r, tile.col), row.stream);
     }
   }
   return amax.Largest();

@@ -1,4 +1,4 @@
-// A transpose of bytes. Included once for each target, inside of Highway's foreach_target.h.
+// Bytes copied and transposed. Included once for each target, inside of Highway's foreach_target.h.
 
 #include "engine/ops/simd_targets.h"
 
@@ -55,31 +55,30 @@ HWY_INLINE void Transpose16(const uint8_t* from, int64_t stride, uint8_t* to) {
   }
 }
 
+// `stream`: whole lines past the caches; `to` must then begin one.
+HWY_INLINE void CopyBytes(const uint8_t* from, int64_t count, uint8_t* to, bool stream) {
+  const hn::CappedTag<uint8_t, kLineBytes> d;
+  constexpr auto kBytes = static_cast<int64_t>(hn::MaxLanes(d));
+  int64_t i = 0;
+  for (; i + kBytes <= count / kLineBytes * kLineBytes; i += kBytes) {
+    if (stream) {
+      hn::Stream(hn::LoadU(d, from + i), d, to + i);
+    } else {
+      hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+    }
+  }
+  if (i < count) std::memcpy(to + i, from + i, static_cast<size_t>(count - i));
+}
+
 // Row c of `to` = column c of `from`, a matrix (rows, cols) of at most 32 columns, of which 32 may be read, and of as
-// many rows as fill up 16. `stream`: past the caches; rows of `to` must then begin at cache lines, and `rows` fill
-// them.
+// many rows as fill up 16. `stream`: as CopyBytes' of each row of `to`.
 HWY_INLINE void TransposeBytes(const uint8_t* from, int64_t stride, int64_t rows, int64_t cols, uint8_t* to,
                                int64_t to_stride, bool stream) {
   alignas(64) uint8_t lines[kTransposeCols * kLineBytes];
   for (int64_t first = 0; first < rows; first += kLineBytes) {
     const int64_t count = std::min(kLineBytes, rows - first);
     for (int64_t r = 0; r < count; r += 16) Transpose16(from + (first + r) * stride, stride, lines + r);
-    for (int64_t c = 0; c < cols; ++c) {
-      const uint8_t* line = lines + c * kLineBytes;
-      uint8_t* out = to + c * to_stride + first;
-      if (count == kLineBytes) {
-        const hn::CappedTag<uint8_t, kLineBytes> d;
-        for (int64_t i = 0; i < kLineBytes; i += static_cast<int64_t>(hn::MaxLanes(d))) {
-          if (stream) {
-            hn::Stream(hn::Load(d, line + i), d, out + i);
-          } else {
-            hn::StoreU(hn::Load(d, line + i), d, out + i);
-          }
-        }
-      } else {
-        std::memcpy(out, line, static_cast<size_t>(count));
-      }
-    }
+    for (int64_t c = 0; c < cols; ++c) CopyBytes(lines + c * kLineBytes, count, to + c * to_stride + first, stream);
   }
 }
 
