@@ -39,8 +39,7 @@ const std::map<std::string, std::set<std::string>>& Wrappers() {
   static const std::map<std::string, std::set<std::string>> wrappers = {
       {"yaml-cpp/", {"sweep", "report"}}, {"SQLiteCpp/", {"store"}}, {"sqlite3.h", {"store"}},
       {"CLI/", {"cli", "engine/cli"}},    {"xxhash.h", {"base"}},    {"dnnl.hpp", {"engine/ops", "engine/train"}},
-      {"hwy/", {"engine/ops"}},           {"dlfcn.h", {"launch"}},
-      {"gloo/", {"engine/comm"}},
+      {"hwy/", {"engine/ops"}},           {"dlfcn.h", {"launch"}},   {"gloo/", {"engine/comm"}},
   };
   return wrappers;
 }
