@@ -1,7 +1,6 @@
 #include "engine/comm/communicator.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 namespace ridgeline {
@@ -26,7 +25,7 @@ class SelfCommunicator final : public Communicator {
   SelfCommunicator() : Communicator(0, 1) {}
   std::string_view name() const override { return "self"; }
   void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) override {
-    if (mine != full) std::memcpy(full, mine, static_cast<size_t>(bytes));
+    if (mine != full) std::copy_n(mine, bytes, full);
   }
   void ReduceScatterMean(float* /*full*/, int64_t /*elements*/) override {}
 };
@@ -37,7 +36,7 @@ class VirtualCommunicator final : public Communicator {
   std::string_view name() const override { return "virtual"; }
   void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) override {
     for (int64_t rank = mine == full ? 1 : 0; rank < world(); ++rank) {
-      std::memcpy(full + rank * bytes, mine, static_cast<size_t>(bytes));
+      std::copy_n(mine, bytes, full + rank * bytes);
     }
   }
   void ReduceScatterMean(float* /*full*/, int64_t /*elements*/) override {}  // the mean of equal values is each of them

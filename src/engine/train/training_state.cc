@@ -171,8 +171,8 @@ void TrainingState::Write(const StateTensor& tensor, int64_t first, std::span<co
     return t.dtype == DType::kF16 ? ToFp16(master) : ToBf16(master);
   };
   const auto copy = [&](const Tensor& t, int64_t to, int64_t begin, int64_t n) {
-    std::memcpy(executor_.Data<std::byte>({t.storage, t.dtype}) + (t.offset + to) * size, from.data() + begin * size,
-                static_cast<size_t>(n * size));
+    std::copy_n(from.data() + begin * size, n * size,
+                executor_.Data<std::byte>({t.storage, t.dtype}) + (t.offset + to) * size);
   };
   const bool with_master = tensor.low.defined() || (tensor.whole.defined() && SizeOf(tensor.whole.dtype) != size);
   if (tensor.whole.defined()) {
