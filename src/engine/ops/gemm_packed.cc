@@ -17,10 +17,13 @@ namespace ridgeline {
 // k. Packed, a is panels of kRows, word by word, and b panels of kCols: [step][row] and [step][column].
 constexpr int64_t kRows = 8;
 constexpr int64_t kCols = 48;
-constexpr int64_t kSteps = 192;      // of a block: a panel of b stays in the first-level cache, about
-constexpr int64_t kBlockRows = 96;   // a block of a stays in the second-level cache
-constexpr int64_t kMostCols = 1536;  // of b packed at once
-constexpr int64_t kFewCols = 384;    // and no fewer, where there are
+constexpr int64_t kSteps = 384;     // of a block: with kBlockRows, a block of a and a panel of b stay in the second-
+constexpr int64_t kBlockRows = 96;  // level cache
+constexpr int64_t kQuantizedBlock = 32;  // where quantized operands can be cut
+constexpr int64_t kAhead = 16;           // steps of b fetched ahead
+constexpr int64_t kPackRows = 32;        // of a, packed at once
+constexpr int64_t kMostCols = 1536;      // of b packed at once
+constexpr int64_t kFewCols = 384;        // and no fewer, where there are
 constexpr int64_t kPackedWords = int64_t{2} << 20;
 constexpr int64_t kSumWords = int64_t{1} << 20;
 constexpr int64_t kThreadWords = kBlockRows * kSteps + kRows * kCols;
@@ -31,9 +34,10 @@ int64_t DivideUp(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int64_t RoundUp(int64_t n, int64_t to) { return DivideUp(n, to) * to; }
 }  // namespace
 
-// How a product is cut. Only the order in which k is summed matters to the result: kSteps and `chunk_steps`.
+// How a product is cut. Only the order in which k is summed matters to the result: block_steps and `chunk_steps`.
 struct PackedProduct::Blocking {
   int64_t steps;        // words along k
+  int64_t block_steps;  // of a block
   int64_t cols;         // of c, whose part of b is packed at once
   int64_t chunk_steps;  // likewise
   int64_t super_rows;   // of c, whose sums are kept at once
@@ -44,11 +48,12 @@ PackedProduct::Blocking PackedProduct::BlockingFor(int threads) const {
   Blocking b{};
   b.threads = threads;
   b.steps = DivideUp(shape_.k, 4 / SizeOf(shape_.in));
+  b.block_steps = RoundUp(DivideUp(b.steps, DivideUp(b.steps, kSteps)), kQuantizedBlock);
   const int64_t all_cols = RoundUp(shape_.n, kCols);
   b.cols =
       std::clamp(kPackedWords / b.steps / kCols * kCols, std::min(kFewCols, all_cols), std::min(kMostCols, all_cols));
   b.cols = RoundUp(DivideUp(all_cols, DivideUp(all_cols, b.cols)), kCols);
-  b.chunk_steps = std::min(b.steps, kPackedWords / b.cols / kSteps * kSteps);
+  b.chunk_steps = std::min(b.steps, kPackedWords / b.cols / b.block_steps * b.block_steps);
   b.super_rows = std::min(RoundUp(shape_.m, kRows), kSumWords / b.cols / kBlockRows * kBlockRows);
   return b;
 }
@@ -86,20 +91,31 @@ namespace {
 
 __mmask16 FirstOf16(int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1); }
 
-// c (kRows, kCols) = [c +] a panel · b panel.
+__mmask32 FirstOf32(int64_t n) { return n >= 32 ? 0xffffffffU : n <= 0 ? 0 : (1U << n) - 1; }
+
+// to (kRows, kCols) = [from +] a panel · b panel. Rows of `from` and `to` are ld_from and ld_to apart.
 template <bool kPairs>
-void MultiplyPanels(int64_t steps, const uint32_t* a, const uint32_t* b, float* c, int64_t ldc, bool add) {
+void MultiplyPanels(int64_t steps, const uint32_t* a, const uint32_t* b, const float* from, int64_t ld_from, float* to,
+                    int64_t ld_to) {
   constexpr int64_t kVectors = kCols / 16;
+  const float* later = from != nullptr ? from : to;  // wanted at the end
+  const int64_t ld_later = from != nullptr ? ld_from : ld_to;
   __m512 sums[kRows][kVectors];
 #pragma GCC unroll 8
-  for (auto& row : sums) {
+  for (int64_t i = 0; i < kRows; ++i) {
 #pragma GCC unroll 3
-    for (__m512& sum : row) sum = _mm512_setzero_ps();
+    for (int64_t j = 0; j < kVectors; ++j) {
+      sums[i][j] = _mm512_setzero_ps();
+      _mm_prefetch(reinterpret_cast<const char*>(later + i * ld_later + 16 * j), _MM_HINT_T0);
+    }
   }
   for (int64_t step = 0; step < steps; ++step, a += kRows, b += kCols) {
     __m512 columns[kVectors];
 #pragma GCC unroll 3
-    for (int64_t j = 0; j < kVectors; ++j) columns[j] = _mm512_load_ps(reinterpret_cast<const float*>(b) + 16 * j);
+    for (int64_t j = 0; j < kVectors; ++j) {
+      columns[j] = _mm512_load_ps(reinterpret_cast<const float*>(b) + 16 * j);
+      _mm_prefetch(reinterpret_cast<const char*>(b + kAhead * kCols + 16 * j), _MM_HINT_T0);
+    }
 #pragma GCC unroll 8
     for (int64_t i = 0; i < kRows; ++i) {
       const __m512 row = _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(a[i])));
@@ -118,8 +134,57 @@ void MultiplyPanels(int64_t steps, const uint32_t* a, const uint32_t* b, float* 
   for (int64_t i = 0; i < kRows; ++i) {
 #pragma GCC unroll 3
     for (int64_t j = 0; j < kVectors; ++j) {
-      float* to = c + i * ldc + 16 * j;
-      _mm512_storeu_ps(to, add ? _mm512_add_ps(sums[i][j], _mm512_loadu_ps(to)) : sums[i][j]);
+      const __m512 sum =
+          from != nullptr ? _mm512_add_ps(sums[i][j], _mm512_loadu_ps(from + i * ld_from + 16 * j)) : sums[i][j];
+      _mm512_storeu_ps(to + i * ld_to + 16 * j, sum);
+    }
+  }
+}
+
+__m512 Widen16(const std::byte* from, DType dtype, __mmask16 there) {
+  switch (dtype) {
+    case DType::kBF16:
+      return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, from)), 16));
+    case DType::kF16:
+      return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(there, from));
+    default:
+      return _mm512_maskz_loadu_ps(there, from);
+  }
+}
+
+// Rounded to nearest, ties to even; a NaN stays one.
+__m256i ToBf16x16(__m512 value) {
+  const __m512i bits = _mm512_castps_si512(value);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+  const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+  return _mm512_cvtepi32_epi16(
+      _mm512_srli_epi32(_mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000)), 16));
+}
+
+void Narrow16(__m512 value, std::byte* to, DType dtype, __mmask16 there) {
+  switch (dtype) {
+    case DType::kBF16:
+      return _mm256_mask_storeu_epi16(to, there, ToBf16x16(value));
+    case DType::kF16:
+      return _mm256_mask_storeu_epi16(to, there, _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    default:
+      return _mm512_mask_storeu_ps(to, there, value);
+  }
+}
+
+// c (height, width) = scale · tile [+ bias] [+ c]; tile has rows of kCols.
+void FinishTile(const float* tile, int64_t height, int64_t width, float scale, const float* bias, std::byte* c,
+                int64_t ldc, DType dtype, bool accumulate) {
+  const __m512 factor = _mm512_set1_ps(scale);
+  for (int64_t first = 0; first < width; first += 16) {
+    const __mmask16 there = FirstOf16(width - first);
+    const __m512 shift = bias == nullptr ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(there, bias + first);
+    for (int64_t row = 0; row < height; ++row) {
+      std::byte* to = c + (row * ldc + first) * SizeOf(dtype);
+      __m512 value = _mm512_add_ps(_mm512_mul_ps(_mm512_loadu_ps(tile + row * kCols + first), factor), shift);
+      if (accumulate) value = _mm512_add_ps(value, Widen16(to, dtype, there));
+      Narrow16(value, to, dtype, there);
     }
   }
 }
@@ -155,17 +220,36 @@ void Transpose16(__m512i r[16]) {
   }
 }
 
-// A panel of kWidth from `count` of them with contiguous terms, `stride` elements apart; zeros where nothing is.
+// How far packing fetches ahead of itself: terms, or the 16 rows after these.
+constexpr int64_t kPackAheadTerms = 24;
+
+// Puts a step's words of 16 neighbours, from the `first`, where they belong: panels of kWidth, of which there are as
+// many as hold `count`, lie one after the other.
+template <int64_t kWidth>
+void StoreWords(__m512i words, int64_t first, int64_t step, int64_t steps, int64_t count, uint32_t* to) {
+  if constexpr (kWidth % 16 == 0) {
+    _mm512_storeu_si512(to + first / kWidth * kWidth * steps + step * kWidth + first % kWidth, words);
+  } else {
+    static_assert(kWidth == 8);
+    uint32_t* panel = to + first * steps + step * kWidth;
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(panel), _mm512_castsi512_si256(words));
+    if (first + kWidth < count) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(panel + kWidth * steps), _mm512_extracti64x4_epi64(words, 1));
+    }
+  }
+}
+
+// Panels of kWidth from `count` of them with contiguous terms, `stride` elements apart; zeros where nothing is.
 template <bool kPairs, int64_t kWidth>
 void PackContiguous(const std::byte* from, int64_t stride, int64_t count, int64_t terms, uint32_t* to) {
   constexpr int64_t kTerms = kPairs ? 2 : 1;  // a word
   constexpr int64_t kSize = 4 / kTerms;
   const int64_t steps = DivideUp(terms, kTerms);
-  for (int64_t step = 0; step < steps; step += 16) {
-    const int64_t left = terms - step * kTerms;
-    const __mmask32 pairs = left >= 32 ? 0xffffffffU : (1U << left) - 1;
-    const __mmask16 singles = FirstOf16(left);
-    for (int64_t first = 0; first < kWidth; first += 16) {
+  for (int64_t first = 0; first < RoundUp(count, kWidth); first += 16) {
+    for (int64_t step = 0; step < steps; step += 16) {
+      const int64_t left = terms - step * kTerms;
+      const __mmask32 pairs = FirstOf32(left);
+      const __mmask16 singles = FirstOf16(left);
       __m512i words[16];
 #pragma GCC unroll 16
       for (int64_t i = 0; i < 16; ++i) {
@@ -174,15 +258,16 @@ void PackContiguous(const std::byte* from, int64_t stride, int64_t count, int64_
           words[i] = _mm512_setzero_si512();
         } else if constexpr (kPairs) {
           words[i] = _mm512_maskz_loadu_epi16(pairs, row);
+          _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride * kSize), _MM_HINT_T0);
         } else {
           words[i] = _mm512_maskz_loadu_epi32(singles, row);
+          _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride * kSize), _MM_HINT_T0);
         }
       }
       Transpose16(words);
-      const __mmask16 wanted = FirstOf16(kWidth - first);
 #pragma GCC unroll 16
       for (int64_t i = 0; i < 16; ++i) {
-        if (step + i < steps) _mm512_mask_storeu_epi32(to + (step + i) * kWidth + first, wanted, words[i]);
+        if (step + i < steps) StoreWords<kWidth>(words[i], first, step + i, steps, count, to);
       }
     }
   }
@@ -191,23 +276,35 @@ void PackContiguous(const std::byte* from, int64_t stride, int64_t count, int64_
 // The same from terms that are `stride` elements apart, each with its `count` side by side.
 template <bool kPairs, int64_t kWidth>
 void PackStrided(const std::byte* from, int64_t stride, int64_t count, int64_t terms, uint32_t* to) {
-  for (int64_t first = 0; first < kWidth; first += 16) {
-    const __mmask16 there = FirstOf16(std::min(count, kWidth) - first);
-    const __mmask16 wanted = FirstOf16(kWidth - first);
+  constexpr int64_t kTerms = kPairs ? 2 : 1;
+  const int64_t steps = DivideUp(terms, kTerms);
+  const int64_t wanted = RoundUp(count, kWidth);
+  const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
+                                       5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+  const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+  for (int64_t step = 0; step < steps; ++step) {
+    const std::byte* row = from + step * kTerms * stride * (4 / kTerms);
+    for (int64_t t = 0; t < kTerms; ++t) {
+      const auto* ahead = reinterpret_cast<const char*>(row) + (kPackAheadTerms + t) * stride * (4 / kTerms);
+      for (int64_t byte = 0; byte < count * (4 / kTerms); byte += 64) _mm_prefetch(ahead + byte, _MM_HINT_T0);
+    }
     if constexpr (kPairs) {
-      const auto* in = reinterpret_cast<const uint16_t*>(from) + first;
-      const auto read = [&](int64_t k) __attribute__((always_inline)) {
-        return k < terms ? _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, in + k * stride))
-                         : _mm512_setzero_si512();
-      };
-      for (int64_t k = 0; k < terms; k += 2) {
-        const __m512i pair = _mm512_or_si512(read(k), _mm512_slli_epi32(read(k + 1), 16));
-        _mm512_mask_storeu_epi32(to + k / 2 * kWidth + first, wanted, pair);
+      const auto* even = reinterpret_cast<const uint16_t*>(row);
+      const bool whole = 2 * step + 1 < terms;
+      for (int64_t first = 0; first < wanted; first += 32) {
+        const __mmask32 there = FirstOf32(count - first);
+        const __m512i a = _mm512_maskz_loadu_epi16(there, even + first);
+        const __m512i b = _mm512_maskz_loadu_epi16(whole ? there : 0, even + stride + first);
+        StoreWords<kWidth>(_mm512_permutex2var_epi16(a, low, b), first, step, steps, wanted, to);
+        if (first + 16 < wanted) {
+          StoreWords<kWidth>(_mm512_permutex2var_epi16(a, high, b), first + 16, step, steps, wanted, to);
+        }
       }
     } else {
-      const auto* in = reinterpret_cast<const float*>(from) + first;
-      for (int64_t k = 0; k < terms; ++k) {
-        _mm512_mask_storeu_epi32(to + k * kWidth + first, wanted, _mm512_maskz_loadu_epi32(there, in + k * stride));
+      for (int64_t first = 0; first < wanted; first += 16) {
+        const __mmask16 there = FirstOf16(count - first);
+        StoreWords<kWidth>(_mm512_maskz_loadu_epi32(there, reinterpret_cast<const float*>(row) + first), first, step,
+                           steps, wanted, to);
       }
     }
   }
@@ -225,12 +322,6 @@ void Pack(const ProductOperand& operand, int64_t i, int64_t count, int64_t k, in
 }
 
 }  // namespace
-
-// A block of c's rows, and some of its panels of columns, by one thread.
-struct PackedProduct::Task {
-  int64_t row, rows;            // of c
-  int64_t first_panel, panels;  // of the packed columns
-};
 
 template <bool kPairs>
 void PackedProduct::RunAs(const ProductOperand& a, const ProductOperand& b, void* c, const void* bias, float scale,
@@ -250,7 +341,7 @@ void PackedProduct::RunAs(const ProductOperand& a, const ProductOperand& b, void
     const int64_t threads = blocking.threads;
     std::byte* room = of_threads + me * (4 * kThreadWords + kRoomBytes);
     auto* packed_a = reinterpret_cast<uint32_t*>(room + kRoomBytes);
-    auto* edge = reinterpret_cast<float*>(packed_a + kBlockRows * kSteps);
+    auto* tile = reinterpret_cast<float*>(packed_a + kBlockRows * kSteps);
     const int64_t chunks = DivideUp(blocking.steps, blocking.chunk_steps);
 
     for (int64_t col = 0; col < s.n; col += blocking.cols) {
@@ -262,21 +353,24 @@ void PackedProduct::RunAs(const ProductOperand& a, const ProductOperand& b, void
         for (int64_t chunk = 0; chunk < chunks; ++chunk) {
           const int64_t first_step = chunk * blocking.chunk_steps;
           const int64_t steps = std::min(blocking.chunk_steps, blocking.steps - first_step);
-          const int64_t blocks = DivideUp(steps, kSteps);
-          const auto steps_of = [&](int64_t block) { return std::min(kSteps, steps - block * kSteps); };
+          const int64_t blocks = DivideUp(steps, blocking.block_steps);
+          const auto first_term = [&](int64_t block) { return (first_step + block * blocking.block_steps) * kTerms; };
+          const auto steps_of = [&](int64_t block) {
+            return std::min(blocking.block_steps, steps - block * blocking.block_steps);
+          };
           const auto terms_of = [&](int64_t block) {
-            return std::min(steps_of(block) * kTerms, s.k - (first_step + block * kSteps) * kTerms);
+            return std::min(steps_of(block) * kTerms, s.k - first_term(block));
           };
           const auto panel_of_b = [&](int64_t block, int64_t panel) {
-            return packed_b + (block * kSteps * panels + panel * steps_of(block)) * kCols;
+            return packed_b + (block * blocking.block_steps * panels + panel * steps_of(block)) * kCols;
           };
 #pragma omp barrier
           if (chunks > 1 || super == 0) {
             for (int64_t i = me; i < blocks * panels; i += threads) {
               const int64_t block = i / panels;
               const int64_t first = col + i % panels * kCols;
-              Pack<kPairs, kCols>(b, first, std::min(kCols, s.n - first), (first_step + block * kSteps) * kTerms,
-                                  terms_of(block), room, panel_of_b(block, i % panels));
+              Pack<kPairs, kCols>(b, first, std::min(kCols, s.n - first), first_term(block), terms_of(block), room,
+                                  panel_of_b(block, i % panels));
             }
             if (me == 0 && s.has_bias) {
               WidenRow(static_cast<const std::byte*>(bias) + col * SizeOf(s.bias), s.bias, wide_bias, cols);
@@ -284,58 +378,54 @@ void PackedProduct::RunAs(const ProductOperand& a, const ProductOperand& b, void
 #pragma omp barrier
           }
 
-          // As many blocks of rows as keep all threads busy; where there are too few, columns are shared out too.
-          int64_t row_blocks = DivideUp(rows, kBlockRows);
-          if (row_blocks >= threads) row_blocks = RoundUp(row_blocks, threads);
-          const int64_t block_rows = RoundUp(DivideUp(rows, row_blocks), kRows);
-          row_blocks = DivideUp(rows, block_rows);
-          const int64_t col_groups = std::min(panels, DivideUp(threads, row_blocks));
-          for (int64_t i = me; i < row_blocks * col_groups; i += threads) {
-            const int64_t group = i % col_groups;
-            Task task;
-            task.row = super + i / col_groups * block_rows;
-            task.rows = std::min(block_rows, super + rows - task.row);
-            task.first_panel = panels * group / col_groups;
-            task.panels = panels * (group + 1) / col_groups - task.first_panel;
+          // Every thread has as many rows; where there are too few, columns are shared out too.
+          const int64_t row_panels = DivideUp(rows, kRows);
+          const int64_t row_parts = std::min(threads, row_panels);
+          const int64_t col_parts = std::min(threads / row_parts, panels);
+          if (me >= row_parts * col_parts) continue;
+          const int64_t col_part = me % col_parts;
+          const int64_t first_panel = panels * col_part / col_parts;
+          const int64_t last_panel = panels * (col_part + 1) / col_parts;
+          const int64_t row_part = me / col_parts;
+          const int64_t first_row = super + row_panels * row_part / row_parts * kRows;
+          const int64_t last_row = std::min(super + row_panels * (row_part + 1) / row_parts * kRows, super + rows);
+          const int64_t row_blocks = DivideUp(last_row - first_row, kBlockRows);
+          const int64_t block_rows = RoundUp(DivideUp(last_row - first_row, row_blocks), kRows);
+          for (int64_t row_of_block = first_row; row_of_block < last_row; row_of_block += block_rows) {
+            const int64_t rows_of_block = std::min(block_rows, last_row - row_of_block);
             for (int64_t block = 0; block < blocks; ++block) {
               const int64_t block_steps = steps_of(block);
-              for (int64_t row = 0; row < task.rows; row += kRows) {
-                Pack<kPairs, kRows>(a, task.row + row, std::min(kRows, task.rows - row),
-                                    (first_step + block * kSteps) * kTerms, terms_of(block), room,
-                                    packed_a + row * block_steps);
+              for (int64_t row = 0; row < rows_of_block; row += kPackRows) {
+                Pack<kPairs, kRows>(a, row_of_block + row, std::min(kPackRows, rows_of_block - row), first_term(block),
+                                    terms_of(block), room, packed_a + row * block_steps);
               }
               const bool first_sum = chunk == 0 && block == 0;
-              for (int64_t panel = task.first_panel; panel < task.first_panel + task.panels; ++panel) {
+              const bool last_sum = chunk + 1 == chunks && block + 1 == blocks;
+              for (int64_t panel = first_panel; panel < last_panel; ++panel) {
                 const int64_t width = std::min(kCols, cols - panel * kCols);
-                for (int64_t row = 0; row < task.rows; row += kRows) {
+                for (int64_t row = 0; row < rows_of_block; row += kRows) {
+                  const int64_t height = std::min(kRows, rows_of_block - row);
                   const uint32_t* of_a = packed_a + row * block_steps;
                   const uint32_t* of_b = panel_of_b(block, panel);
-                  if (!direct) {
-                    float* to = sums + (task.row - super + row) * blocking.cols + panel * kCols;
-                    MultiplyPanels<kPairs>(block_steps, of_a, of_b, to, blocking.cols, !first_sum);
+                  std::byte* in_c =
+                      static_cast<std::byte*>(c) + ((row_of_block + row) * s.ldc + col + panel * kCols) * SizeOf(s.out);
+                  if (direct && width == kCols && height == kRows) {
+                    auto* sum = reinterpret_cast<float*>(in_c);
+                    MultiplyPanels<kPairs>(block_steps, of_a, of_b, first_sum && !s.accumulate ? nullptr : sum, s.ldc,
+                                           sum, s.ldc);
                     continue;
                   }
-                  float* to = static_cast<float*>(c) + (task.row + row) * s.ldc + col + panel * kCols;
-                  const bool add = !first_sum || s.accumulate;
-                  const int64_t height = std::min(kRows, task.rows - row);
-                  if (width == kCols && height == kRows) {
-                    MultiplyPanels<kPairs>(block_steps, of_a, of_b, to, s.ldc, add);
-                  } else {  // beyond c's edge lies something else
-                    MultiplyPanels<kPairs>(block_steps, of_a, of_b, edge, kCols, false);
-                    for (int64_t r = 0; r < height; ++r) {
-                      FinishRow(edge + r * kCols, 1, nullptr, to + r * s.ldc, DType::kF32, add, width);
-                    }
+                  float* sum = sums + (row_of_block - super + row) * blocking.cols + panel * kCols;
+                  const float* from = first_sum || direct ? nullptr : sum;
+                  if (!direct && !last_sum) {
+                    MultiplyPanels<kPairs>(block_steps, of_a, of_b, from, blocking.cols, sum, blocking.cols);
+                    continue;
                   }
+                  MultiplyPanels<kPairs>(block_steps, of_a, of_b, from, blocking.cols, tile, kCols);
+                  const float* of_bias = s.has_bias ? wide_bias + panel * kCols : nullptr;
+                  FinishTile(tile, height, width, scale, of_bias, in_c, s.ldc, s.out,
+                             s.accumulate || (direct && !first_sum));
                 }
-              }
-            }
-            if (!direct && chunk + 1 == chunks) {
-              const int64_t first = task.first_panel * kCols;
-              const int64_t width = std::min(task.panels * kCols, cols - first);
-              for (int64_t row = task.row; row < task.row + task.rows; ++row) {
-                FinishRow(sums + (row - super) * blocking.cols + first, scale, s.has_bias ? wide_bias + first : nullptr,
-                          static_cast<std::byte*>(c) + (row * s.ldc + col + first) * SizeOf(s.out), s.out, s.accumulate,
-                          width);
               }
             }
           }

@@ -40,7 +40,6 @@ class PackedProduct {
 
  private:
   struct Blocking;
-  struct Task;
   Blocking BlockingFor(int threads) const;
   template <bool kPairs>
   void RunAs(const ProductOperand& a, const ProductOperand& b, void* c, const void* bias, float scale,
