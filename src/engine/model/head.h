@@ -10,7 +10,7 @@
 namespace ridgeline {
 
 // The logits are made, turned into their gradient and used up this many tokens at a time.
-inline constexpr int64_t kLogitsChunkTokens = 512;
+inline constexpr int64_t kLogitsChunkTokens = 1024;
 
 // The tensors a step reads its data from and leaves its results in.
 struct StepTensors {
