@@ -22,10 +22,10 @@
 namespace ridgeline {
 namespace {
 
-// Measured best on cores with 2 MiB of second-level cache (bench/ops_bench.cc).
-constexpr int64_t kBlockRows = 256;
+// Measured best on cores with 1 MiB of second-level cache (bench/ops_bench.cc).
+constexpr int64_t kBlockRows = 128;
 // Queries of a forward task: more than a block, so that a block of keys, once packed, serves more of them.
-constexpr int64_t kTaskRows = 2 * kBlockRows;
+constexpr int64_t kTaskRows = 4 * kBlockRows;
 constexpr float kLog2E = std::numbers::log2e_v<float>;
 
 int64_t Blocks(int64_t n, int64_t size) { return (n + size - 1) / size; }
