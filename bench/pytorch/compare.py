@@ -2,8 +2,9 @@
 """Trains the same configurations with ridgeline-train and with PyTorch, in turns, and prints both side by side.
 
 Started by compare.sh inside the folder that has PyTorch; the machine itself is /host there, and ridgeline's programs
-run in it. For every configuration PyTorch first tries its ways (attention, loss in chunks, torch.compile, how it keeps
-its numbers), a change at a time; the fastest meets ridgeline-train in every round. Each run is a process of its own.
+run in it. For every model and precision PyTorch first tries its ways (attention, loss in chunks, torch.compile, how it
+keeps its numbers), a change at a time, on the first configuration that has them; the fastest meets ridgeline-train in
+every round. Each run is a process of its own.
 """
 
 import argparse
@@ -22,7 +23,8 @@ ATTENTION = {"attention": ["plain", "sdpa"]}
 REST = {"chunk": ["0", "512"], "compile": [False, True]}
 WAYS = {"fp32": ATTENTION | REST | {"numbers": ["fp32"]},
         "bf16": ATTENTION | REST | {"numbers": ["pure", "autocast"]}}
-TORCH_ENVIRONMENT = {"LD_PRELOAD": "libjemalloc.so.2",  # as PyTorch's tuning guide has it
+TORCH_ENVIRONMENT = {"OMP_WAIT_POLICY": "passive",  # its threads are in each other's way where they spin
+                     "LD_PRELOAD": "libjemalloc.so.2",  # as PyTorch's tuning guide has it
                      "MALLOC_CONF": "oversize_threshold:1,background_thread:true,metadata_thp:auto,"
                                     "dirty_decay_ms:-1,muzzy_decay_ms:-1"}
 
@@ -34,7 +36,7 @@ class Failed(Exception):
 def run(argv, **environment):
     """The standard output; Failed with the last thing it said where it fails."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False,
-                          env=os.environ | {"OMP_WAIT_POLICY": "passive"} | environment)
+                          env=os.environ | environment)
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or ["nothing"]
         raise Failed(f"{pathlib.Path(argv[0]).name} ended with {done.returncode} and said: {said[-1]}")
@@ -146,17 +148,25 @@ def gib(count):
     return f"{count / 1e9:.2f} GB"
 
 
-def compare(spec, ridgeline, work, rounds):
-    """One configuration: the figures of both, as a dictionary."""
+def compare(spec, ridgeline, work, rounds, searches):
+    """One configuration: the figures of both, as a dictionary. searches: what search() gave by model and precision."""
     name = f"{spec['model']} {spec['precision']} {spec['batch_size']} x {spec['seq_length']}"
     say(name)
     spec_file = work / "spec.json"
     (HOST / spec_file.relative_to("/")).write_text(json.dumps(spec), encoding="utf-8")
     cache = HOST / work.relative_to("/") / "inductor"
-    tried, failed = search(spec, spec_file, cache)
+    same = (spec["model"], spec["precision"])
+    searched_here = same not in searches
+    if searched_here:
+        searches[same] = search(spec, spec_file, cache)
+    tried, failed = searches[same]
     if not tried:
         return {"name": name, "failed": failed}
     chosen = fastest(tried).way
+    if not searched_here:
+        tried = []  # with other sizes
+        if chosen["compile"]:
+            torch_train(spec_file, chosen, cache)
     ours, theirs = [], []
     for number in range(rounds):
         ours.append(ridgeline.train(spec_file))
@@ -211,6 +221,8 @@ def print_tables(results, peak):
           f"({', '.join(f'{name} {value:.0f} GFLOP/s' for name, value in sorted(peak.items()))}).\n")
     for r in results:
         print(f"{r['name']}, PyTorch's ways:")
+        if "torch_way" in r and not r["torch_ways"]:
+            print(f"  {r['torch_way']}, as with the first sizes")
         for way in r.get("torch_ways", []):
             chosen = " <- met ridgeline" if way["way"] == r["torch_way"] else ""
             print(f"  {way['way']}: {way['tokens_per_s']:.1f} tokens/s, {gib(way['rss_bytes'])}{chosen}")
@@ -239,7 +251,9 @@ def main():
         work = pathlib.Path("/") / pathlib.Path(folder).relative_to(HOST)
         ridgeline = Ridgeline(args.build, work)
         peaks = [ridgeline.gemm_gflops()]  # before and after, by both libraries: the largest is the machine's
-        results = [compare(spec, ridgeline, work, args.rounds) for spec in ridgeline.specs(args)]
+        results, searches = [], {}
+        for spec in ridgeline.specs(args):
+            results.append(compare(spec, ridgeline, work, args.rounds, searches))
         peaks += [ridgeline.gemm_gflops(), json.loads(run([sys.executable, str(HERE / "gemm.py")], **TORCH_ENVIRONMENT))]
         peak = {name: max(found[name] for found in peaks) for name in peaks[0]}
     environment = next((r["environment"] for r in results if "environment" in r), {})
