@@ -8,7 +8,7 @@ if(RIDGELINE_SANITIZE)
   target_compile_options(rl_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   # The kernels' vectors of plain C++, for any CPU, take GCC minutes a file under sanitizers: AVX2 is the least here.
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
-    target_compile_options(rl_flags INTERFACE -march=haswell)
+    target_compile_options(rl_flags INTERFACE -march=skylake)
   endif()
 endif()
 if(RIDGELINE_SANITIZE STREQUAL "address")
