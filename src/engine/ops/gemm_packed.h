@@ -31,7 +31,7 @@ class PackedProduct {
 
   explicit PackedProduct(const PackedShape& shape);
 
-  // For the threads OpenMP would use now; at most 12 MiB and 0.2 MiB a thread.
+  // For the threads OpenMP would use now; at most 12 MiB and 0.25 MiB a thread.
   int64_t scratch_bytes() const;
   // Uses all cores. Each sum's order is fixed by the shape, not by the number of threads. scratch: scratch_bytes() of
   // it, aligned to 64. bias: nullptr where the shape has none.
