@@ -15,8 +15,7 @@ void ForEachConfiguration(const Fn& fn) {
     for (const Numbers& numbers : kNumbers) {
       for (const std::string& policy : kPolicies) {
         Json values = TinyModel(family);
-        values["precision"] = numbers.precision;
-        values["state_precision"] = numbers.state;
+        numbers.AddTo(values);
         values["checkpointing"] = policy;
         SCOPED_TRACE(values.dump());
         fn(values);
