@@ -21,6 +21,9 @@ constexpr Quantizer kNvTransformed = {Format::kE2M1, Scaling::kBlock16, Rounding
 constexpr Quantizer kNvStochastic = {Format::kE2M1, Scaling::kBlock16, Rounding::kStochastic};
 constexpr Quantizer kNvBoth = {Format::kE2M1, Scaling::kBlock16, Rounding::kStochastic, true};
 constexpr Quantizer kNvSquare = {Format::kE2M1, Scaling::kBlock16x16};
+constexpr Quantizer kNvSquareStochastic = {Format::kE2M1, Scaling::kBlock16x16, Rounding::kStochastic};
+constexpr Quantizer kCurrentStochastic = {Format::kE4M3, Scaling::kCurrent, Rounding::kStochastic};
+constexpr Quantizer kMxStochastic = {Format::kE4M3, Scaling::kBlock32, Rounding::kStochastic};
 
 Tensor Make(Trace& trace, DType dtype, int64_t rows, int64_t cols) {
   return trace.Persistent(dtype, rows, cols, Category::kData);
@@ -54,6 +57,15 @@ void BM_Dequantize(benchmark::State& state, DType dtype, const Quantizer& quanti
     return inputs;
   });
 }
+void BM_Transposed(benchmark::State& state, const Quantizer& quantizer) {
+  MeasureAgainstCopy(state, Table(), [&](Trace& t) -> std::vector<Input> {
+    const QuantizedTensor q = NewQuantized(t, quantizer, kTokens, kHidden, Category::kData);
+    Transposed(t, q, Category::kData);
+    std::vector<Input> inputs = {{q.codes, 0, 256}};
+    if (q.scales.defined()) inputs.push_back({q.scales, 100, 126});
+    return inputs;
+  });
+}
 
 constexpr DType kF32 = DType::kF32;
 constexpr DType kBF16 = DType::kBF16;
@@ -75,6 +87,11 @@ RIDGELINE_BENCH_QUANTIZE(nvfp4_x_col, kBF16, kNv, kNvTransformed, kCol);
 RIDGELINE_BENCH_QUANTIZE(nvfp4_dy, kBF16, kNvStochastic, kNvBoth, kBoth);
 RIDGELINE_BENCH_QUANTIZE(nvfp4_w, kBF16, kNvSquare, kNvSquare, kBoth);
 RIDGELINE_BENCH_QUANTIZE(nvfp4_w_fp32, kF32, kNvSquare, kNvSquare, kBoth);
+RIDGELINE_BENCH_QUANTIZE(fp8_current_stochastic, kF32, kCurrentStochastic, kCurrentStochastic, kRow);
+RIDGELINE_BENCH_QUANTIZE(mxfp8_stochastic, kF32, kMxStochastic, kMxStochastic, kBoth);
+RIDGELINE_BENCH_QUANTIZE(nvfp4_w_stochastic, kF32, kNvSquareStochastic, kNvSquareStochastic, kRow);
+BENCHMARK_CAPTURE(BM_Transposed, fp8, kCurrent)->UseManualTime()->MinTime(0.3);
+BENCHMARK_CAPTURE(BM_Transposed, nvfp4, kNvSquare)->UseManualTime()->MinTime(0.3);
 BENCHMARK_CAPTURE(BM_Dequantize, fp8, kBF16, kCurrent)->UseManualTime()->MinTime(0.3);
 BENCHMARK_CAPTURE(BM_Dequantize, mxfp8, kBF16, kMx)->UseManualTime()->MinTime(0.3);
 BENCHMARK_CAPTURE(BM_Dequantize, nvfp4, kBF16, kNv)->UseManualTime()->MinTime(0.3);

@@ -73,6 +73,8 @@ struct RunSpec {
   int64_t bf16_first_layers = 0;   // layers at the beginning, and at the end, whose products stay bf16
   int64_t bf16_last_layers = 0;
   std::string state_precision;  // fp32 | bf16: master weights, gradients and moments
+  // high_precision: bf16 weights, quantized for each product | quantized: quantized layers have their codes alone
+  std::string primary_weights = "high_precision";
 
   // Workload.
   int64_t batch_size = 1;              // sequences a rank and micro-step

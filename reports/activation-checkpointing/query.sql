@@ -16,6 +16,7 @@ named AS MATERIALIZED (
               ELSE '' END
       || ', ' || precision
       || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
+      || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END
       || ', sequence ' || seq_length
       || CASE WHEN grad_accumulation > 1 THEN ', accumulation ' || grad_accumulation ELSE '' END
       || CASE WHEN dropout > 0 THEN ', dropout ' || dropout ELSE '' END

@@ -6,7 +6,8 @@ named AS MATERIALIZED (
     point_id, family, layers * hidden * hidden AS size, precision, seed, loss, grad_norm, skipped_steps, provenance,
     emulated, device_name, message, environment, command, status = 'ok' AS ok,
     warmup_steps + steps * repeats AS total_steps,
-    precision || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END AS format,
+    precision || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
+      || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END AS format,
     -- The widest first.
     CASE precision WHEN 'fp32' THEN 0 WHEN 'bf16' THEN 1 WHEN 'fp16' THEN 2 WHEN 'fp8' THEN 3 WHEN 'mxfp8' THEN 4
                    WHEN 'nvfp4' THEN 5 ELSE 6 END AS format_rank,

@@ -52,6 +52,10 @@ const Field kFields[] = {
     {"positions", &RunSpec::positions, "gpt: learned positions, the longest sequence", "", 0, 1 << 26},
     {"precision", &RunSpec::precision, "what the linear layers multiply (default bf16)",
      "fp32|bf16|fp16|fp8|mxfp8|nvfp4", 0, 0},
+    {"primary_weights", &RunSpec::primary_weights,
+     "fp8, mxfp8, nvfp4: what is kept of quantized layers' weights: bf16 (high_precision), or codes and scales alone "
+     "(quantized, TransformerEngine's quantized_model_init) (default high_precision)",
+     "high_precision|quantized", 0, 0, false, "high_precision"},
     {"ranks", &RunSpec::ranks, "data-parallel ranks (default 1)", "", 1, 1 << 16},
     {"repeats", &RunSpec::repeats, "measured blocks of `steps` steps (default 1)", "", 1, 1000},
     {"rope_theta", &RunSpec::rope_theta, "llama: base of the rotary embedding (default 500000)", "", 0, kBig},

@@ -319,6 +319,17 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
         block_formats ? fmt::format("bf16_first_layers and bf16_last_layers are more than the {} layers", s.layers)
                       : fmt::format("precision {} has no layers to keep in bf16", s.precision));
   }
+  if (s.primary_weights == "quantized" && !block_formats) {
+    add("primary_weights",
+        fmt::format(
+            "precision {} quantizes no weights, so primary_weights cannot be quantized: fp8, mxfp8 and nvfp4 do",
+            s.precision));
+  }
+  if (s.primary_weights == "quantized" && s.ranks > 1 && s.shard == "full") {
+    add("primary_weights",
+        "shard full gathers bf16 weights and quantizes them for use, so primary_weights: quantized would save nothing: "
+        "use shard optimizer, or primary_weights high_precision");
+  }
   if (s.communicator == "self" && s.ranks != 1 && s.device != "meta") {
     add("ranks", fmt::format("{} ranks need communicator: gloo or virtual (or device: meta)", s.ranks));
   }

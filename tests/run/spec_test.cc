@@ -149,6 +149,30 @@ TEST(Spec, TheIdOfAKnownPointNeverChanges) {
   EXPECT_EQ(PointId(spec), Hex(Hash(EncodeSpec(spec))));
 }
 
+TEST(Spec, PrimaryWeightsAreUnsaidUntilTheyAreQuantized) {
+  const Json fp8 = {{"model", "llama-25m"}, {"precision", "fp8"}};
+  EXPECT_EQ(PointId(Good(With(fp8, "primary_weights", "high_precision"))), PointId(Good(fp8)));
+  const RunSpec quantized = Good(With(fp8, "primary_weights", "quantized"));
+  EXPECT_NE(PointId(quantized), PointId(Good(fp8)));
+  EXPECT_EQ(DecodeSpec(ParseJson(EncodeSpec(quantized), "spec"), "spec").primary_weights, "quantized");
+}
+
+TEST(Spec, PrimaryWeightsThatCannotBeQuantizedAreRefused) {
+  const auto refusal = [](Json values) {
+    values.update({{"model", "llama-25m"}, {"primary_weights", "quantized"}});
+    std::vector<Problem> problems;
+    BuildSpec(values, problems);
+    return problems.empty() ? "" : problems.front().message;
+  };
+  EXPECT_THAT(refusal({{"precision", "bf16"}}), HasSubstr("precision bf16 quantizes no weights"));
+  EXPECT_THAT(refusal({{"precision", "fp16"}}), HasSubstr("fp8, mxfp8 and nvfp4 do"));
+  EXPECT_THAT(refusal({{"precision", "fp8"}, {"ranks", 2}, {"shard", "full"}}),
+              HasSubstr("shard full gathers bf16 weights"));
+  for (const char* precision : {"fp8", "mxfp8", "nvfp4"}) {
+    EXPECT_EQ(refusal({{"precision", precision}, {"ranks", 2}, {"shard", "optimizer"}}), "");
+  }
+}
+
 TEST(Spec, ASettingIsNoPartOfThePoint) {
   const RunSpec plain = Good({{"model", "llama-10m"}});
   const RunSpec saving =

@@ -11,13 +11,13 @@ AttentionShape AttentionOf(const RunSpec& s) { return {s.batch_size, s.seq_lengt
 }  // namespace
 
 Block::Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
-             const Recipe& recipe, Tensor rope_table, int64_t rank)
+             const Recipe& recipe, const DelayedScales& scales, Tensor rope_table, int64_t rank)
     : trace_(trace),
       parameters_(parameters),
       shape_(shape),
       spec_(spec),
       compute_(recipe.compute),
-      linears_(trace, parameters, shape, spec, recipe),
+      linears_(trace, parameters, shape, spec, recipe, scales),
       rope_table_(rope_table),
       tokens_(spec.batch_size * spec.seq_length),
       rank_(rank) {}

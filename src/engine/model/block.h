@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/device/trace.h"
+#include "engine/model/delayed_scales.h"
 #include "engine/model/linear.h"
 #include "engine/model/parameter.h"
 #include "engine/model/parameter_access.h"
@@ -32,7 +33,7 @@ class Block {
   // rope_table is undefined where the family has none. `rank`: whose rows of the batch these are. References must
   // outlive the Block.
   Block(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
-        Tensor rope_table, int64_t rank = 0);
+        const DelayedScales& scales, Tensor rope_table, int64_t rank = 0);
 
   struct Wanted {
     bool output = true;
@@ -44,10 +45,6 @@ class Block {
 
   // d (tokens, hidden) holds the gradient of the layer's output, and afterwards that of its input.
   void Backward(int64_t layer, int64_t micro_step, SavedLayer& saved, Tensor d);
-
-  // After a micro-step's backward pass.
-  void EndMicroStep() { linears_.EndMicroStep(); }
-  const std::vector<DelayedScaling>& delayed_scaling() const { return linears_.delayed_scaling(); }
 
  private:
   struct NormParameters {

@@ -1,35 +1,51 @@
 #include "engine/model/linear.h"
 
+#include <cassert>
+#include <utility>
+
 #include "engine/ops/elementwise.h"
 #include "engine/ops/gemm.h"
 
 namespace ridgeline {
 namespace {
 
-// Rows of the first DelayedScaling: two a linear layer.
-constexpr int64_t kInput = 0;
-constexpr int64_t kWeight = 1;
-
-// Stochastic rounding's streams lie above the dropouts', which count up from 0.
+// Stochastic rounding's streams lie above the dropouts', which count up from 0: those of gradients, then of weights.
 constexpr int64_t kRoundingStreams = int64_t{1} << 30;
+constexpr uint32_t kWeightStreams = uint32_t{1} << 31;
+
+bool Quantizes(const RunSpec& spec, const Recipe& recipe, int64_t layer) {
+  return recipe.linear != nullptr && layer >= spec.bf16_first_layers && layer < spec.layers - spec.bf16_last_layers;
+}
 
 }  // namespace
 
-Linears::Linears(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
-                 const Recipe& recipe)
-    : trace_(trace), parameters_(parameters), shape_(shape), spec_(spec), recipe_(recipe) {
-  if (!recipe.delayed()) return;
-  const auto add = [&](Format format, int64_t tensors) {
-    DelayedScaling state;
-    state.format = format;
-    state.history = trace.Persistent(DType::kF32, tensors, spec.amax_history, Category::kData);
-    state.scale = trace.Persistent(DType::kF32, tensors, 1, Category::kData);
-    state.amax = trace.Persistent(DType::kF32, tensors, 1, Category::kData);
-    delayed_.push_back(state);
-  };
-  add(recipe.linear->x_fprop.format, 2 * kLinearLayers * spec.layers);
-  add(recipe.linear->dy_dgrad.format, kLinearLayers * spec.layers);
+std::vector<QuantizedWeight> QuantizedWeights(const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
+                                              const DelayedScales& scales) {
+  std::vector<QuantizedWeight> weights;
+  if (spec.primary_weights != "quantized") return weights;
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    if (!Quantizes(spec, recipe, layer)) continue;
+    const LayerParameters& p = shape.layers[static_cast<size_t>(layer)];
+    for (const auto& [which, parameter] : {std::pair{LinearLayer::kQkv, p.qkv},
+                                           {LinearLayer::kOut, p.out},
+                                           {LinearLayer::kUp, p.up},
+                                           {LinearLayer::kDown, p.down}}) {
+      QuantizedWeight weight;
+      weight.parameter = parameter;
+      assert(recipe.linear->w_fprop == recipe.linear->w_dgrad);
+      weight.quantizer = recipe.linear->w_fprop;
+      if (recipe.master == Master::kNone) weight.quantizer.rounding = Rounding::kStochastic;
+      weight.delayed = scales.Weight(layer, which);
+      weight.stream = kWeightStreams + static_cast<uint32_t>(parameter);
+      weights.push_back(weight);
+    }
+  }
+  return weights;
 }
+
+Linears::Linears(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
+                 const Recipe& recipe, const DelayedScales& scales)
+    : trace_(trace), parameters_(parameters), shape_(shape), spec_(spec), recipe_(recipe), scales_(scales) {}
 
 Linears::Weights Linears::WeightsOf(LinearLayer which) const {
   const LayerParameters& p = shape_.layers[static_cast<size_t>(trace_.layer())];
@@ -54,27 +70,15 @@ Linears::Weights Linears::WeightsOf(LinearLayer which) const {
   return w;
 }
 
-bool Linears::Quantized() const {
-  return recipe_.linear != nullptr && trace_.layer() >= spec_.bf16_first_layers &&
-         trace_.layer() < spec_.layers - spec_.bf16_last_layers;
-}
-
-DelayedScale Linears::DelayedOf(bool of_gradient, LinearLayer which, int64_t operand) const {
-  if (delayed_.empty()) return {};
-  const DelayedScaling& state = delayed_[of_gradient ? 1 : 0];
-  const int64_t linear = trace_.layer() * kLinearLayers + static_cast<int64_t>(which);
-  const int64_t row = of_gradient ? linear : 2 * linear + operand;
-  return {state.scale.Rows(row, 1), state.amax.Rows(row, 1)};
-}
-
 // (outputs, inputs) where outputs_first, else (inputs, outputs).
-QuantizedTensor Linears::QuantizedWeight(LinearLayer which, const Quantizer& quantizer, bool outputs_first) {
+QuantizedTensor Linears::WeightOperand(LinearLayer which, const Quantizer& quantizer, bool outputs_first) {
   const Weights w = WeightsOf(which);
+  const bool as_stored = outputs_first != shape_.weights_in_out;
+  if (const QuantizedTensor kept = parameters_.Codes(w.weight, as_stored); kept.codes.defined()) return kept;
   const QuantizedTensor q = NewQuantized(trace_, quantizer, outputs_first ? w.outputs : w.inputs,
                                          outputs_first ? w.inputs : w.outputs, Category::kParameters);
-  const bool as_stored = outputs_first != shape_.weights_in_out;
   Quantize(trace_, parameters_.Weight(w.weight), as_stored ? &q : nullptr, as_stored ? nullptr : &q,
-           DelayedOf(false, which, kWeight), {});
+           scales_.Weight(trace_.layer(), which), {});
   return q;
 }
 
@@ -83,7 +87,7 @@ Tensor Linears::Forward(LinearLayer which, LinearInput& input, bool keep) {
   const Tensor x = input.x;
   const Tensor y = New(x.rows, w.outputs);
   const Tensor bias = w.bias < 0 ? Tensor{} : parameters_.Weight(w.bias);
-  if (!Quantized()) {
+  if (!Quantizes(spec_, recipe_, trace_.layer())) {
     const Trans trans = shape_.weights_in_out ? Trans::kNo : Trans::kYes;
     Gemm(trace_, x, Trans::kNo, parameters_.Weight(w.weight), trans, y, false, bias);
     return y;
@@ -91,15 +95,15 @@ Tensor Linears::Forward(LinearLayer which, LinearInput& input, bool keep) {
   const LinearQuantizers& q = *recipe_.linear;
   const QuantizedTensor rows = NewQuantized(trace_, q.x_fprop, x.rows, x.cols, Category::kActivations);
   if (keep) input = {{}, NewQuantized(trace_, q.x_wgrad, x.cols, x.rows, Category::kActivations)};
-  Quantize(trace_, x, &rows, keep ? &input.columns : nullptr, DelayedOf(false, which, kInput), {});
-  Gemm(trace_, rows, QuantizedWeight(which, q.w_fprop, true), y, false, bias);
+  Quantize(trace_, x, &rows, keep ? &input.columns : nullptr, scales_.Input(trace_.layer(), which), {});
+  Gemm(trace_, rows, WeightOperand(which, q.w_fprop, true), y, false, bias);
   return y;
 }
 
 Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const LinearInput& input) {
   const Weights w = WeightsOf(which);
   const Tensor dx = New(dy.rows, w.inputs);
-  if (!Quantized()) {
+  if (!Quantizes(spec_, recipe_, trace_.layer())) {
     const Trans trans = shape_.weights_in_out ? Trans::kYes : Trans::kNo;
     Gemm(trace_, dy, Trans::kNo, parameters_.Weight(w.weight), trans, dx);
     const auto dw = parameters_.NextGradient(w.weight);
@@ -111,13 +115,13 @@ Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const
     const QuantizedTensor dy_rows = NewQuantized(trace_, q.dy_dgrad, dy.rows, dy.cols, Category::kActivations);
     const QuantizedTensor dy_columns = NewQuantized(trace_, q.dy_wgrad, dy.cols, dy.rows, Category::kActivations);
     const int64_t draw = (micro_step * spec_.layers + trace_.layer()) * kLinearLayers + static_cast<int64_t>(which);
-    Quantize(trace_, dy, &dy_rows, &dy_columns, DelayedOf(true, which, 0),
+    Quantize(trace_, dy, &dy_rows, &dy_columns, scales_.Gradient(trace_.layer(), which),
              {static_cast<uint32_t>(kRoundingStreams + draw)});
-    Gemm(trace_, dy_rows, QuantizedWeight(which, q.w_dgrad, false), dx);
+    Gemm(trace_, dy_rows, WeightOperand(which, q.w_dgrad, false), dx);
     QuantizedTensor x_columns = input.columns;
     if (!x_columns.codes.defined()) {
       x_columns = NewQuantized(trace_, q.x_wgrad, w.inputs, dy.rows, Category::kActivations);
-      Quantize(trace_, input.x, nullptr, &x_columns, DelayedOf(false, which, kInput), {});
+      Quantize(trace_, input.x, nullptr, &x_columns, scales_.Input(trace_.layer(), which), {});
     }
     const auto dw = parameters_.NextGradient(w.weight);
     const QuantizedTensor& first = shape_.weights_in_out ? x_columns : dy_columns;
@@ -136,13 +140,6 @@ Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const
     parameters_.GradientDone(w.bias);
   }
   return dx;
-}
-
-void Linears::EndMicroStep() {
-  trace_.SetLayer(-1);
-  for (const DelayedScaling& state : delayed_) {
-    UpdateDelayedScales(trace_, state.history, state.scale, state.amax, state.format);
-  }
 }
 
 }  // namespace ridgeline

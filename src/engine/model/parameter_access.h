@@ -1,6 +1,7 @@
 // How a step program reaches parameters, whoever holds them: whole on one rank, or split over many.
 #pragma once
 
+#include "engine/precision/quantizer.h"
 #include "engine/tensor/tensor.h"
 
 namespace ridgeline {
@@ -9,8 +10,12 @@ class ParameterAccess {
  public:
   virtual ~ParameterAccess() = default;
 
-  // The whole weight, (rows, cols) in the compute dtype. Valid until EndUse.
+  // The whole weight, (rows, cols) in the compute dtype; not of one that is kept as codes. Valid until EndUse.
   virtual Tensor Weight(int parameter) = 0;
+
+  // A weight that is kept as codes, as it lies, (rows, cols), or turned round; without codes where it is not kept so.
+  // Valid until EndUse.
+  virtual QuantizedTensor Codes(int parameter, bool as_it_lies) = 0;
 
   // Where the next contribution to a parameter's gradient goes, (rows, cols); added to what is there where
   // `accumulate`.

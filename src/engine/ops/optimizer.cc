@@ -19,18 +19,20 @@ bool Joins(const Tensor& t, const Tensor& work) { return t.contiguous() && t.ele
 
 }  // namespace
 
-void Adam(Trace& trace, Tensor work, Tensor low, Tensor m, Tensor v, Tensor grad, Tensor scale,
+void Adam(Trace& trace, Tensor work, Tensor master, Tensor m, Tensor v, Tensor grad, Tensor scale,
           const AdamAttrs& attrs) {
+  const bool whole = master.defined() && master.dtype == DType::kF32;
+  const bool remainder = master.defined() && master.dtype == DType::kI16;
   Require(
       IsFloat(work) && work.contiguous() && IsFloat(m) && Joins(m, work) && IsFloat(v) && v.dtype == m.dtype &&
           Joins(v, work) && IsFloat(grad) && Joins(grad, work) && (!scale.defined() || IsScalar(scale)) &&
-          (!low.defined() || (Joins(low, work) &&
-                              (low.dtype == DType::kF32 || (low.dtype == DType::kI16 && work.dtype == DType::kBF16)))),
+          (!master.defined() || (Joins(master, work) && (whole || (remainder && work.dtype == DType::kBF16)))),
       kAdam,
-      "work, m, v, grad and low must have as many elements, contiguous; m and v one dtype; low fp32, or int16 beside "
-      "a bf16 work; scale (1, 1) in fp32",
-      {{"work", work}, {"low", low}, {"m", m}, {"v", v}, {"grad", grad}, {"scale", scale}});
-  trace.Call(kAdam, {work, low, m, v, grad, scale}, Moves({work, low, m, v, grad, scale}, {work, low, m, v}), attrs);
+      "work, m, v, grad and master must have as many elements, contiguous; m and v one dtype; master fp32, or int16 "
+      "beside a bf16 work; scale (1, 1) in fp32",
+      {{"work", work}, {"master", master}, {"m", m}, {"v", v}, {"grad", grad}, {"scale", scale}});
+  trace.Call(kAdam, {work, master, m, v, grad, scale},
+             Moves({whole ? Tensor{} : work, master, m, v, grad, scale}, {work, master, m, v}), attrs);
 }
 
 void SplitMaster(float master, uint16_t& work, int16_t& low) {

@@ -20,13 +20,14 @@ struct AdamAttrs {
 };
 
 // One step over a parameter's elements (Kingma & Ba, 2015, bias-corrected; PyTorch's order of operations).
-// work: the weights the step program multiplies, in any floating dtype. low: undefined, or what keeps an fp32 master
-// weight: int16 beside a bf16 work, where bits(master) = (bits(work) << 16) + low with work = bf16 nearest to master (4
-// bytes a weight for both), or fp32, the master itself, which is rounded to work.
-// m, v, grad: any floating dtype; grad is left as it is. scale: undefined, or (1,1) fp32 that multiplies the gradient;
-// where it is negative nothing is changed. The bias correction counts StepInputs::updates.
-// All of the same number of elements; contiguous.
-void Adam(Trace& trace, Tensor work, Tensor low, Tensor m, Tensor v, Tensor grad, Tensor scale, const AdamAttrs& attrs);
+// work: the weights the step program multiplies, in any floating dtype. master: undefined, or what keeps an fp32 master
+// weight: int16 beside a bf16 work, where bits(weight) = (bits(work) << 16) + master with work = bf16 nearest to
+// weight, ties away from zero (4 bytes a weight for both), or fp32, the weight itself, which is rounded to work: to
+// bf16 in the same way. work is then only written. m, v, grad: any floating dtype; grad is left as it is. scale:
+// undefined, or (1,1) fp32 that multiplies the gradient; where it is negative nothing is changed. The bias correction
+// counts StepInputs::updates. All of the same number of elements; contiguous.
+void Adam(Trace& trace, Tensor work, Tensor master, Tensor m, Tensor v, Tensor grad, Tensor scale,
+          const AdamAttrs& attrs);
 
 // Splits master into work and low as above, and back.
 void SplitMaster(float master, uint16_t& work, int16_t& low);

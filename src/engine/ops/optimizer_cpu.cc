@@ -134,6 +134,13 @@ struct MasterWeights {
   }
 };
 
+// As fp32, the bf16 number that SplitMaster has for it; NaN stays NaN.
+HWY_INLINE VF NearestBf16(VF master) {
+  const VU bits = hn::Add(hn::BitCast(DU(), master), hn::Set(DU(), 0x8000));
+  const VF nearest = hn::BitCast(DF(), hn::And(bits, hn::Set(DU(), 0xffff0000U)));
+  return hn::IfThenElse(hn::IsNaN(master), master, nearest);
+}
+
 // fp32, rounded to what is multiplied.
 template <typename W>
 struct RoundedWeights {
@@ -152,6 +159,7 @@ struct RoundedWeights {
   template <bool kSplit, typename Count>
   HWY_INLINE void Write(Pair value, int64_t i, Count count) const {
     Store<kSplit>(value, master + i, count);
+    if constexpr (std::is_same_v<W, uint16_t>) value = {NearestBf16(value.a), NearestBf16(value.b)};
     Store<kSplit>(value, work + i, count);
   }
 };
@@ -180,7 +188,7 @@ HWY_NOINLINE void AdamRange(const AdamStep& step, const Weights& weights, M* m, 
 
 void AdamCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
   const Tensor& work = call.args[0];
-  const Tensor& low = call.args[1];
+  const Tensor& master = call.args[1];
   const Tensor& m = call.args[2];
   const Tensor& grad = call.args[4];
   const Tensor& scale = call.args[5];
@@ -200,12 +208,12 @@ void AdamCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
       });
     });
   };
-  if (low.defined() && low.dtype == DType::kI16) {
-    update(MasterWeights{run.Data<uint16_t>(work), run.Data<uint16_t>(low)});
-  } else if (low.defined()) {
+  if (master.defined() && master.dtype == DType::kI16) {
+    update(MasterWeights{run.Data<uint16_t>(work), run.Data<uint16_t>(master)});
+  } else if (master.defined()) {
     WithType(work.dtype, [&](auto t) {
       using W = decltype(t);
-      update(RoundedWeights<W>{run.Data<float>(low), run.Data<W>(work)});
+      update(RoundedWeights<W>{run.Data<float>(master), run.Data<W>(work)});
     });
   } else {
     WithType(work.dtype, [&](auto t) {

@@ -70,8 +70,8 @@ struct Bytes {
 struct Side {
   Bytes codes;  // of nullptr: not wanted
   Bytes scales;
-  int64_t padded_inner = 0;
-  bool stream = false;  // codes past the caches
+  int64_t draw_cols = 0;  // random numbers of a row
+  bool stream = false;    // codes past the caches
   RandomBlocks random;
 };
 
@@ -203,7 +203,7 @@ HWY_NOINLINE void QuantizeRows(const Tile<T>& tile, const Side& side, const Kind
     };
     const auto draw = [&](int64_t i) HWY_ATTR {
       if constexpr (kStochastic) {
-        return side.random.RoundingBlocks((tile.row + r) * side.padded_inner + tile.col + i);
+        return side.random.RoundingBlocks((tile.row + r) * side.draw_cols + tile.col + i);
       } else {
         return Nearest();
       }
@@ -213,7 +213,7 @@ HWY_NOINLINE void QuantizeRows(const Tile<T>& tile, const Side& side, const Kind
     uint8_t* to = whole ? codes : line;
     const bool stream = whole && side.stream;
     bool done = false;
-    if constexpr (kMxBf16<Kind, T>) done = EncodeMxRow(tile.Row(r), n, scale_codes, to, stream);
+    if constexpr (kMxBf16<Kind, T> && !kStochastic) done = EncodeMxRow(tile.Row(r), n, scale_codes, to, stream);
     if (!done) EncodeRow<kFormat>(tile.Row(r), n, scaled, draw, to, stream);
     if (!whole) std::memcpy(codes, line, static_cast<size_t>(blocks_there * kSize / kPerByte));
   }
@@ -333,8 +333,8 @@ HWY_NOINLINE void QuantizeColumns(const Tile<T>& tile, const Side& side, const K
         uint8_t* scale_bytes = scales + g * kUnit + col;
         const auto draws = [&](int64_t r) HWY_ATTR {
           if constexpr (kStochastic) {
-            const int64_t element = (tile.col + first + col) * side.padded_inner + tile.row + g * kSize + r;
-            return side.random.RoundingColumns(kColumnwiseDraws + element, side.padded_inner);
+            const int64_t element = (tile.col + first + col) * side.draw_cols + tile.row + g * kSize + r;
+            return side.random.RoundingColumns(kColumnwiseDraws + element, side.draw_cols);
           } else {
             return Nearest();
           }
@@ -354,7 +354,7 @@ HWY_NOINLINE void QuantizeColumns(const Tile<T>& tile, const Side& side, const K
           for (int64_t r = 0; r < kSize; ++r) amax.Add(x + r * tile.stride);
           const ColumnScales scale = StoreScales(kind, amax.Columns(), scale_bytes);
           bool done = false;
-          if constexpr (kMxBf16<Kind, T>) done = EncodeMxColumns(x, tile.stride, scale.codes, to);
+          if constexpr (kMxBf16<Kind, T> && !kStochastic) done = EncodeMxColumns(x, tile.stride, scale.codes, to);
           if (!done) EncodeColumns<Kind>(scale.values, value, draws, to);
         }
       }
@@ -383,8 +383,8 @@ void ForSides(const Tile<T>& tile, const Side& row, const Side& col, const ByRow
   }
 }
 
-// Both orientations of 16x16 blocks.
-template <typename T>
+// Both orientations of 16x16 blocks; rows alone where they are rounded stochastically.
+template <bool kStochastic, typename T>
 HWY_NOINLINE void QuantizeSquares(const Tile<T>& tile, const Side& row, const Side& col, const Nv& nv) {
   SquareScales scales;
   for (int64_t g = 0; g * 16 < tile.rows; ++g) {
@@ -396,12 +396,12 @@ HWY_NOINLINE void QuantizeSquares(const Tile<T>& tile, const Side& row, const Si
     BlockScales(nv, tile.whole_cols() / 16, scales.divisors[g], scales.codes[g]);
   }
   ForSides(
-      tile, row, col, [&](const Tile<T>& part) { QuantizeRows<false>(part, row, Square{scales}); },
+      tile, row, col, [&](const Tile<T>& part) { QuantizeRows<kStochastic>(part, row, Square{scales}); },
       [&](const Tile<T>& part) { QuantizeColumns<false, false>(part, col, Square{scales}); });
 }
 
 // One scale for all: the codes of the rows are those of the columns. Returns the tile's amax.
-template <Format kFormat, typename T>
+template <Format kFormat, bool kStochastic, typename T>
 HWY_NOINLINE float QuantizeWhole(const Tile<T>& tile, const Side& row, const Side& col, float scale) {
   // Codes have a place of their own first where they are read again: transposed, which takes a whole tile of them, or
   // copied past the caches.
@@ -419,7 +419,13 @@ HWY_NOINLINE float QuantizeWhole(const Tile<T>& tile, const Side& row, const Sid
       amax.Add(x + i);
       return Times(v, SplatPair(scale));
     };
-    const auto draw = [](int64_t /*i*/) HWY_ATTR { return Nearest(); };
+    const auto draw = [&]([[maybe_unused]] int64_t i) HWY_ATTR {
+      if constexpr (kStochastic) {
+        return row.random.RoundingBlocks((tile.row + r) * row.draw_cols + tile.col + i);
+      } else {
+        return Nearest();
+      }
+    };
     EncodeRow<kFormat>(x, n, scaled, draw, codes.At(r, 0), direct && row.stream);
   }
   if (has_col) {

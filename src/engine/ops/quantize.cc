@@ -7,6 +7,7 @@ namespace ridgeline {
 
 const OpDef kQuantize = {"quantize"};
 const OpDef kDequantize = {"dequantize"};
+const OpDef kTransposeQuantized = {"transpose_quantized"};
 const OpDef kUpdateDelayedScales = {"update_delayed_scales"};
 
 namespace {
@@ -16,6 +17,11 @@ bool Fits(const QuantizedTensor& q, int64_t outer, int64_t inner) {
   return by.valid() && q.outer == outer && q.inner == inner && Is(q.codes, DType::kU8, outer, by.CodeCols(inner)) &&
          (!HasBlocks(by.scaling) || Is(q.scales, DType::kU8, outer, by.ScaleCols(inner))) &&
          (!by.has_tensor_scale() || IsScalar(q.tensor_scale));
+}
+
+// Whether a matrix has the same codes from both sides.
+bool Turns(const Quantizer& quantizer) {
+  return !HasBlocks(quantizer.scaling) || quantizer.scaling == Scaling::kBlock16x16;
 }
 
 }  // namespace
@@ -49,6 +55,10 @@ void Quantize(Trace& trace, Tensor x, const QuantizedTensor* row, const Quantize
   Require(row == nullptr || col == nullptr ||
               (row->quantizer.format == col->quantizer.format && row->quantizer.scaling == col->quantizer.scaling),
           kQuantize, "both orientations must have one format and one scaling", {{"x", x}});
+  const bool stochastic =
+      by_row.quantizer.rounding == Rounding::kStochastic || by_col.quantizer.rounding == Rounding::kStochastic;
+  Require(col == nullptr || !stochastic || !Turns(any.quantizer), kQuantize,
+          "stochastic rounding is of rows alone where columns have their scales: transpose them", {{"x", x}});
   const Scaling scaling = any.quantizer.scaling;
   Require(scaling != Scaling::kDelayed || (IsScalar(delayed.scale) && IsScalar(delayed.amax)), kQuantize,
           "delayed scaling needs a scale and an amax", {{"scale", delayed.scale}, {"amax", delayed.amax}});
@@ -74,6 +84,19 @@ void Dequantize(Trace& trace, const QuantizedTensor& q, Tensor y) {
           {{"y", y}, {"codes", q.codes}, {"scales", q.scales}});
   trace.Call(kDequantize, {q.codes, q.scales, q.tensor_scale, y}, Moves({q.codes, q.scales, q.tensor_scale}, {y}),
              q.quantizer);
+}
+
+QuantizedTensor Transposed(Trace& trace, const QuantizedTensor& q, Category category) {
+  Require(Fits(q, q.outer, q.inner) && Turns(q.quantizer), kTransposeQuantized,
+          "columns must have the scales of rows: one for all, or those of 16x16 blocks",
+          {{"codes", q.codes}, {"scales", q.scales}});
+  QuantizedTensor turned = {q.quantizer, q.inner, q.outer, {}, {}, q.tensor_scale};
+  turned.codes = trace.Temporary(DType::kU8, q.inner, q.quantizer.CodeCols(q.outer), category);
+  if (q.scales.defined())
+    turned.scales = trace.Temporary(DType::kU8, q.inner, q.quantizer.ScaleCols(q.outer), category);
+  trace.Call(kTransposeQuantized, {q.codes, q.scales, turned.codes, turned.scales},
+             Moves({q.codes, q.scales}, {turned.codes, turned.scales}), q.quantizer);
+  return turned;
 }
 
 void UpdateDelayedScales(Trace& trace, Tensor history, Tensor scale, Tensor amax, Format format) {

@@ -10,6 +10,7 @@ namespace ridgeline {
 
 extern const OpDef kQuantize;
 extern const OpDef kDequantize;
+extern const OpDef kTransposeQuantized;
 extern const OpDef kUpdateDelayedScales;
 
 // The storages of a quantized (outer, inner) matrix, without contents.
@@ -23,18 +24,23 @@ struct DelayedScale {
 };
 
 // Where a columnwise orientation's random numbers begin in its stream: an element's are RoundingBits(seed, step,
-// stream, outer_index * padded_inner + inner_index [+ this]).
+// stream, outer_index * DrawCols(inner) + inner_index [+ this]).
 inline constexpr int64_t kColumnwiseDraws = int64_t{1} << 60;
 
 // x (rows, cols), fp32 or bf16, strided allowed, quantized along its rows, along its columns or both, each from x
 // itself: *row is (rows, cols), *col (cols, rows), transposed. Either may be nullptr. Both have one Scaling (16x16
 // blocks are then the same ones) and one Format. *row has no Hadamard transform; with one, x must be bf16. Reads x
-// once, and twice where scales depend on the amax of the whole of it. `stream`: of stochastic rounding.
+// once, and twice where scales depend on the amax of the whole of it. `stream`: of stochastic rounding, which is of
+// rows alone where columns have the rows' scales: Transposed gives those.
 void Quantize(Trace& trace, Tensor x, const QuantizedTensor* row, const QuantizedTensor* col, DelayedScale delayed,
               RandomStream stream);
 
 // y (outer, inner), fp32 or bf16, = (code * block scale) * tensor scale. Not of transformed ones.
 void Dequantize(Trace& trace, const QuantizedTensor& q, Tensor y);
+
+// q turned round, (inner, outer), where columns have the scales of rows: with one scale for all, and in blocks of 16 by
+// 16. These are then the codes and scales that quantizing the columns gives, and share q's tensor scale.
+QuantizedTensor Transposed(Trace& trace, const QuantizedTensor& q, Category category);
 
 // Delayed scaling between steps, as TransformerEngine has it, for all slots of one format: amax (slots, 1) joins
 // history (slots, length) as its newest, in place of the oldest; scale (slots, 1) becomes max(format) / the history's

@@ -46,12 +46,7 @@ class Quantization {
         return ForTiles([&](const Tile<T>& tile, int64_t /*i*/) { Whole(tile, scale); });
       }
       case Scaling::kBlock32:
-        return ForTiles([&](const Tile<T>& tile, int64_t /*i*/) {
-          ForSides(
-              tile, row_, col_,
-              [&](const Tile<T>& part) { QuantizeRows<false>(part, row_, Mx{attrs_.row.scale_rule}); },
-              [&](const Tile<T>& part) { QuantizeColumns<false, false>(part, col_, Mx{attrs_.col.scale_rule}); });
-        });
+        return RunMx();
       case Scaling::kBlock16:
       case Scaling::kBlock16x16:
         return RunNv();
@@ -64,6 +59,7 @@ class Quantization {
   bool has_row() const { return row_.codes.data != nullptr; }
   bool has_col() const { return col_.codes.data != nullptr; }
   const Quantizer& any() const { return has_row() ? attrs_.row : attrs_.col; }
+  static bool stochastic(const Quantizer& quantizer) { return quantizer.rounding == Rounding::kStochastic; }
   Scaling scaling() const { return any().scaling; }
   float* Scalar(size_t arg) const { return run_.Data<float>(call_.args[arg]); }
   // Of tiles as they are, and transformed.
@@ -79,7 +75,7 @@ class Quantization {
     const Tensor& codes = call_.args[first_arg];
     const Tensor& scales = call_.args[first_arg + 1];
     const Quantizer& quantizer = first_arg == 1 ? attrs_.row : attrs_.col;
-    Side side = {{}, {}, quantizer.PaddedInner(inner), false, RandomBlocks(run_.inputs, attrs_.stream)};
+    Side side = {{}, {}, quantizer.DrawCols(inner), false, RandomBlocks(run_.inputs, attrs_.stream)};
     if (!codes.defined()) return side;
     side.codes = {run_.Data<uint8_t>(codes), codes.row_stride};
     if (scales.defined()) side.scales = {run_.Data<uint8_t>(scales), scales.row_stride};
@@ -93,8 +89,20 @@ class Quantization {
   }
 
   float Whole(const Tile<T>& tile, float scale) const {
-    return any().format == Format::kE4M3 ? QuantizeWhole<Format::kE4M3>(tile, row_, col_, scale)
-                                         : QuantizeWhole<Format::kE5M2>(tile, row_, col_, scale);
+    if (any().format == Format::kE5M2) return QuantizeWhole<Format::kE5M2, false>(tile, row_, col_, scale);
+    return stochastic(any()) ? QuantizeWhole<Format::kE4M3, true>(tile, row_, col_, scale)
+                             : QuantizeWhole<Format::kE4M3, false>(tile, row_, col_, scale);
+  }
+
+  void RunMx() const {
+    const auto rows = stochastic(attrs_.row) ? QuantizeRows<true, Mx, T> : QuantizeRows<false, Mx, T>;
+    const auto cols =
+        stochastic(attrs_.col) ? QuantizeColumns<true, false, Mx, T> : QuantizeColumns<false, false, Mx, T>;
+    ForTiles([&](const Tile<T>& tile, int64_t /*i*/) {
+      ForSides(
+          tile, row_, col_, [&](const Tile<T>& part) { rows(part, row_, Mx{attrs_.row.scale_rule}); },
+          [&](const Tile<T>& part) { cols(part, col_, Mx{attrs_.col.scale_rule}); });
+    });
   }
 
   void RunNv() {
@@ -115,12 +123,13 @@ class Quantization {
       by_col.encode_scale = TensorScale(kNvfp4Max, LargestOf(transforms ? transformed_amaxes() : amaxes()), 1);
       by_col.tensor_scale = *Scalar(6) = 1 / by_col.encode_scale;
     }
+    const bool stochastic_row = stochastic(attrs_.row);
+    const bool stochastic_col = stochastic(attrs_.col);
     if (scaling() == Scaling::kBlock16x16) {
+      const auto squares = stochastic_row ? QuantizeSquares<true, T> : QuantizeSquares<false, T>;
       return ForTiles(
-          [&](const Tile<T>& tile, int64_t /*i*/) { QuantizeSquares(tile, row_, col_, has_row() ? by_row : by_col); });
+          [&](const Tile<T>& tile, int64_t /*i*/) { squares(tile, row_, col_, has_row() ? by_row : by_col); });
     }
-    const bool stochastic_row = attrs_.row.rounding == Rounding::kStochastic;
-    const bool stochastic_col = attrs_.col.rounding == Rounding::kStochastic;
     const auto rows = stochastic_row ? QuantizeRows<true, Nv, T> : QuantizeRows<false, Nv, T>;
     auto cols = stochastic_col ? QuantizeColumns<true, false, Nv, T> : QuantizeColumns<false, false, Nv, T>;
     if constexpr (kBf16) {
@@ -212,6 +221,7 @@ void AddQuantizeCpu(CpuKernelTable& table) {
   table[&kQuantize].run = &HWY_DYNAMIC_DISPATCH(QuantizeCpu);
   table[&kUpdateDelayedScales].run = UpdateDelayedScalesCpu;
   AddDequantizeCpu(table);
+  AddTransposeQuantizedCpu(table);
 }
 
 }  // namespace ridgeline

@@ -26,7 +26,8 @@ void DequantizePart(const QuantizedData& q, int64_t outer_begin, int64_t outer_c
 void DequantizePart(const QuantizedData& q, int64_t outer_begin, int64_t outer_count, int64_t inner_begin,
                     int64_t inner_count, uint16_t* out, int64_t out_stride);
 
-// kDequantize's kernel; AddQuantizeCpu calls it.
+// The kernels of kDequantize and kTransposeQuantized; AddQuantizeCpu calls these.
 void AddDequantizeCpu(CpuKernelTable& table);
+void AddTransposeQuantizedCpu(CpuKernelTable& table);
 
 }  // namespace ridgeline

@@ -46,10 +46,11 @@ struct Quantizer {
   bool operator==(const Quantizer&) const = default;
 
   // The combinations that have a meaning here: E4M3 and E5M2 with one scale, E4M3 in blocks of 32, E2M1 in blocks of
-  // 16; stochastic rounding and the transform in blocks of 16 only.
+  // 16; stochastic rounding to E4M3 and E2M1; the transform in blocks of 16 by 1 only.
   constexpr bool valid() const {
     const bool nvfp4 = scaling == Scaling::kBlock16;
-    if ((rounding == Rounding::kStochastic || hadamard) && !nvfp4) return false;
+    if (hadamard && !nvfp4) return false;
+    if (rounding == Rounding::kStochastic && format == Format::kE5M2) return false;
     switch (format) {
       case Format::kE4M3:
         return scaling == Scaling::kDelayed || scaling == Scaling::kCurrent || scaling == Scaling::kBlock32;
@@ -70,6 +71,8 @@ struct Quantizer {
   constexpr int64_t ScaleCols(int64_t inner) const {
     return HasBlocks(scaling) ? PaddedInner(inner) / BlockOf(scaling) : 0;
   }
+  // Random numbers of a row that is rounded stochastically: whole groups of 16, whatever the blocks.
+  constexpr int64_t DrawCols(int64_t inner) const { return (PaddedInner(inner) + 15) / 16 * 16; }
   constexpr bool has_tensor_scale() const { return scaling != Scaling::kBlock32; }
 };
 

@@ -45,6 +45,7 @@ ReferenceTensor QuantizeReference(const Quantizer& quantizer, std::span<const fl
                                   float delayed_scale, const std::function<uint32_t(int64_t)>& draw) {
   const int64_t padded = quantizer.PaddedInner(inner);
   const int64_t block = BlockOf(quantizer.scaling);
+  const int64_t draw_cols = quantizer.DrawCols(inner);
   const int64_t block_rows = quantizer.scaling == Scaling::kBlock16x16 ? 16 : 1;
   ReferenceTensor q = {quantizer, outer, inner, {}, {}, 1, 0};
   q.codes.resize(static_cast<size_t>(outer * quantizer.CodeCols(inner)));
@@ -65,7 +66,7 @@ ReferenceTensor QuantizeReference(const Quantizer& quantizer, std::span<const fl
   const auto encode = [&](float scaled, int64_t row, int64_t col) {
     const uint8_t code = quantizer.rounding == Rounding::kNearest
                              ? Encode(quantizer.format, scaled)
-                             : Encode(quantizer.format, scaled, draw(row * padded + col));
+                             : Encode(quantizer.format, scaled, draw(row * draw_cols + col));
     PutCode(q, row, col, code);
   };
 

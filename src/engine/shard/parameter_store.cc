@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/ops/elementwise.h"
+#include "engine/ops/quantize.h"
 
 namespace ridgeline {
 namespace {
@@ -34,7 +35,14 @@ ParameterStore::ParameterStore(Trace& trace, const ModelShape& shape, const Reci
       has_gradient_(shape.parameters.size()),
       states_(shape.parameters.size()) {
   if (sharded()) {
-    for (const std::vector<int>& group : shape.groups) AddGroup(group);
+    for (const std::vector<int>& group : shape.groups) {
+      std::vector<int> quantized;
+      std::vector<int> others;
+      for (const int parameter : group) (QuantizedOf(parameter) != nullptr ? quantized : others).push_back(parameter);
+      for (const auto& part : {quantized, others}) {
+        if (!part.empty()) AddGroup(part);
+      }
+    }
   } else {
     for (int parameter = 0; parameter < static_cast<int>(states_.size()); ++parameter) AddGroup({parameter});
   }
@@ -43,6 +51,13 @@ ParameterStore::ParameterStore(Trace& trace, const ModelShape& shape, const Reci
     squared_sum_ = trace.Persistent(DType::kF32, 1, 1, Category::kData);
     Fill(trace, squared_sum_, 0);
   }
+}
+
+const QuantizedWeight* ParameterStore::QuantizedOf(int parameter) const {
+  for (const QuantizedWeight& weight : options_.quantized) {
+    if (weight.parameter == parameter) return &weight;
+  }
+  return nullptr;
 }
 
 void ParameterStore::AddGroup(const std::vector<int>& parameters) {
@@ -59,29 +74,41 @@ void ParameterStore::AddGroup(const std::vector<int>& parameters) {
     group.part = Aligned((group.size + options_.world - 1) / options_.world);
     group.size = group.part * options_.world;
   }
-  if (options_.shard == ShardMode::kFull && sharded()) {
+  group.updated = options_.shard == ShardMode::kNone ? group.size : group.part;
+  const bool quantized = QuantizedOf(parameters.front()) != nullptr;
+  if (quantized) {
+    for (const int parameter : parameters) AddCodes(parameter);
+  } else if (options_.shard == ShardMode::kFull && sharded()) {
     group.work = trace_.Persistent(recipe_.compute, 1, group.part, Category::kParameters);
   } else {
     group.whole = trace_.Persistent(recipe_.compute, 1, group.size, Category::kParameters);
-    group.work = options_.shard == ShardMode::kOptimizer ? group.whole.Cols(options_.rank * group.part, group.part)
-                                                         : group.whole;
+    group.work = OwnPart(group, group.whole);
   }
-  const int64_t updated = group.work.cols;
   if (recipe_.master != Master::kNone) {
-    const DType dtype = recipe_.master == Master::kWhole ? DType::kF32 : DType::kI16;
-    group.low = trace_.Persistent(dtype, 1, updated, Category::kParameters);
+    const DType dtype = quantized || recipe_.master == Master::kWhole ? DType::kF32 : DType::kI16;
+    group.master = trace_.Persistent(dtype, 1, group.updated, Category::kParameters);
   }
-  group.m = trace_.Persistent(recipe_.moments, 1, updated, Category::kOptimizer);
-  group.v = trace_.Persistent(recipe_.moments, 1, updated, Category::kOptimizer);
+  group.m = trace_.Persistent(recipe_.moments, 1, group.updated, Category::kOptimizer);
+  group.v = trace_.Persistent(recipe_.moments, 1, group.updated, Category::kOptimizer);
   groups_.push_back(group);
   for (const int parameter : parameters) {
     ParameterState& state = states_[static_cast<size_t>(parameter)];
     state.first = Kept(parameter).first;
     state.work = PartOf(parameter, group.work);
-    state.low = PartOf(parameter, group.low);
+    state.master = PartOf(parameter, group.master);
     state.m = PartOf(parameter, group.m);
     state.v = PartOf(parameter, group.v);
     if (group.whole.defined()) state.whole = ViewOf(parameter, group.whole);
+  }
+}
+
+void ParameterStore::AddCodes(int parameter) {
+  const Parameter& p = shape_.parameters[static_cast<size_t>(parameter)];
+  const Quantizer& quantizer = QuantizedOf(parameter)->quantizer;
+  ParameterState& state = states_[static_cast<size_t>(parameter)];
+  state.rows = NewQuantized(trace_, quantizer, p.rows, p.cols, Category::kParameters, true);
+  if (quantizer.scaling == Scaling::kBlock32) {
+    state.columns = NewQuantized(trace_, quantizer, p.cols, p.rows, Category::kParameters, true);
   }
 }
 
@@ -92,11 +119,11 @@ Tensor ParameterStore::ViewOf(int parameter, Tensor flat) const {
 
 ParameterStore::Range ParameterStore::Kept(int parameter) const {
   const Group& group = GroupOf(parameter);
-  const int64_t begin = group.work.cols < group.size ? options_.rank * group.part : 0;  // in the group
+  const int64_t begin = group.updated < group.size ? options_.rank * group.part : 0;  // in the group
   const int64_t offset = offset_of_[static_cast<size_t>(parameter)];
   const int64_t elements = shape_.parameters[static_cast<size_t>(parameter)].elements();
   const int64_t first = std::clamp<int64_t>(begin - offset, 0, elements);
-  const int64_t last = std::clamp<int64_t>(begin + group.work.cols - offset, 0, elements);
+  const int64_t last = std::clamp<int64_t>(begin + group.updated - offset, 0, elements);
   return {first, last - first, offset + first - begin};
 }
 
@@ -126,6 +153,13 @@ Tensor ParameterStore::Weight(int parameter) {
     gathered.gathering.reset();
   }
   return ViewOf(parameter, group.gathered);
+}
+
+QuantizedTensor ParameterStore::Codes(int parameter, bool as_it_lies) {
+  const ParameterState& state = states_[static_cast<size_t>(parameter)];
+  if (!state.quantized() || as_it_lies) return state.rows;
+  if (state.columns.codes.defined()) return state.columns;
+  return Transposed(trace_, state.rows, Category::kParameters);
 }
 
 void ParameterStore::Gather(int id) {
@@ -167,10 +201,13 @@ void ParameterStore::NewSum(Group& group) {
   }
   group.sum = options_.shard == ShardMode::kNone ? NewGradient(DType::kF32, group.size)  // the update reads it
                                                  : trace_.Temporary(DType::kF32, 1, group.size, Category::kGradients);
-  // Padding is reduced and updated with the rest, and must stay zero: it would count in the gradient norm.
+  FillPadding(group, group.sum);  // it would count in the gradient norm
+}
+
+void ParameterStore::FillPadding(const Group& group, Tensor flat) {
   int64_t end = 0;
   const auto fill_to = [&](int64_t begin) {
-    if (begin > end) Fill(trace_, group.sum.Cols(end, begin - end), 0);
+    if (begin > end) Fill(trace_, flat.Cols(end, begin - end), 0);
   };
   for (const int parameter : group.members) {
     const auto p = static_cast<size_t>(parameter);
@@ -193,7 +230,7 @@ void ParameterStore::Reduce(Group& group) {
     group.gradient = group.sum;
     return Reduced(group);
   }
-  Reduction reduction{{}, group_of_[static_cast<size_t>(group.members.front())], last_micro_step_};
+  Reduction reduction{{}, group_of_[static_cast<size_t>(group.members.front())], last_micro_step_, trace_.layer()};
   if (options_.shard == ShardMode::kNone) {
     group.gradient = group.sum;
     reduction.flight = flights_.AllReduce(group.sum);
@@ -204,15 +241,19 @@ void ParameterStore::Reduce(Group& group) {
     group.sum = {};
     for (const int parameter : group.members) has_gradient_[static_cast<size_t>(parameter)] = false;
   }
-  LandReduction();  // the one before, which had the time of this group's backward pass
-  reducing_ = reduction;
+  // Those before had the time of this group's backward pass; a layer's groups are done all at once.
+  const bool with_last = !reducing_.empty() && reduction.layer >= 0 && reducing_.back().layer == reduction.layer &&
+                         reducing_.back().group != reduction.group;
+  if (!with_last) LandReductions();
+  reducing_.push_back(reduction);
 }
 
-void ParameterStore::LandReduction() {
-  if (!reducing_) return;
-  flights_.Land(reducing_->flight);
-  if (reducing_->final) Reduced(groups_[static_cast<size_t>(reducing_->group)]);
-  reducing_.reset();
+void ParameterStore::LandReductions() {
+  for (const Reduction& reduction : reducing_) {
+    flights_.Land(reduction.flight);
+    if (reduction.final) Reduced(groups_[static_cast<size_t>(reduction.group)]);
+  }
+  reducing_.clear();
 }
 
 void ParameterStore::Reduced(Group& group) {
@@ -220,12 +261,12 @@ void ParameterStore::Reduced(Group& group) {
     SquaredSum(trace_, group.gradient, squared_sum_);
     waiting_.push_back(group_of_[static_cast<size_t>(group.members.front())]);
   } else {
-    Update(group, {});
+    UpdateWeights(group, {});
   }
 }
 
 void ParameterStore::FinishStep() {
-  LandReduction();
+  LandReductions();
   if (waits()) {
     trace_.SetLayer(-1);
     trace_.SetPhase(Phase::kOptimizer);
@@ -236,9 +277,10 @@ void ParameterStore::FinishStep() {
     } else {
       ClipScale(trace_, squared_sum_, grad_norm_, scale, options_.grad_clip);
     }
-    for (const int id : waiting_) Update(groups_[static_cast<size_t>(id)], scale);
+    for (const int id : waiting_) UpdateWeights(groups_[static_cast<size_t>(id)], scale);
     waiting_.clear();
   }
+  QuantizeUpdated();
   for (const Flight& flight : returning_) flights_.Land(flight);
   returning_.clear();
   for (size_t p = 0; p < states_.size(); ++p) {
@@ -247,14 +289,55 @@ void ParameterStore::FinishStep() {
   }
 }
 
-void ParameterStore::Update(Group& group, Tensor scale) {
+void ParameterStore::UpdateWeights(Group& group, Tensor scale) {
   const Phase phase = trace_.phase();
   trace_.SetPhase(Phase::kOptimizer);
-  Adam(trace_, group.work, group.low, group.m, group.v, group.gradient, scale, options_.adam);
-  if (group.whole.defined() && group.work.cols < group.size) {
-    returning_.push_back(flights_.AllGather(group.work, group.whole));
+  if (!group.work.defined()) {
+    UpdateCodes(group, scale);
+  } else {
+    Adam(trace_, group.work, group.master, group.m, group.v, group.gradient, scale, options_.adam);
+    if (group.whole.defined() && group.updated < group.size) {
+      returning_.push_back(flights_.AllGather(group.work, group.whole));
+    }
   }
   trace_.SetPhase(phase);
+}
+
+// With a master weight the numbers are what the compute dtype has of it, else what the codes stand for.
+void ParameterStore::UpdateCodes(Group& group, Tensor scale) {
+  QuantizeUpdated();  // the group before, which had the time since to be gathered
+  const bool has_master = group.master.defined();
+  const DType dtype = has_master ? recipe_.compute : DType::kF32;
+  const Tensor weights = trace_.Temporary(dtype, 1, group.size, Category::kWorkspace);
+  if (!has_master) {
+    FillPadding(group, weights);
+    for (const int parameter : group.members) {
+      Dequantize(trace_, states_[static_cast<size_t>(parameter)].rows, ViewOf(parameter, weights));
+    }
+  }
+  const Tensor own = OwnPart(group, weights);
+  Adam(trace_, own, group.master, group.m, group.v, group.gradient, scale, options_.adam);
+  updated_ = Update{weights, {}, group_of_[static_cast<size_t>(group.members.front())]};
+  if (group.updated < group.size) {
+    updated_->gathering = flights_.AllGather(own, weights);
+  } else {
+    QuantizeUpdated();
+  }
+}
+
+void ParameterStore::QuantizeUpdated() {
+  if (!updated_) return;
+  const Phase phase = trace_.phase();
+  trace_.SetPhase(Phase::kOptimizer);
+  if (updated_->gathering) flights_.Land(*updated_->gathering);
+  for (const int parameter : groups_[static_cast<size_t>(updated_->group)].members) {
+    const ParameterState& state = states_[static_cast<size_t>(parameter)];
+    const QuantizedWeight& weight = *QuantizedOf(parameter);
+    Quantize(trace_, ViewOf(parameter, updated_->weights), &state.rows,
+             state.columns.codes.defined() ? &state.columns : nullptr, weight.delayed, {weight.stream});
+  }
+  trace_.SetPhase(phase);
+  updated_.reset();
 }
 
 }  // namespace ridgeline

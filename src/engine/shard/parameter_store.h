@@ -13,6 +13,11 @@
 // between two calls of EndUse: a layer, say) live at once; a group's gradients are reduced during the backward pass of
 // the group after it, and live until then.
 //
+// A weight that is kept as codes is whole on every rank and in a group of such alone. It is a number only while it is
+// updated: its group is updated in a temporary, from the master weights or from the codes, and quantized again; the
+// temporaries of two groups never live together. A layer with such weights is two groups, whose reductions fly
+// together.
+//
 // With one micro-step and neither clipping nor loss scaling a parameter is updated as soon as its gradient is done, so
 // gradients of more than two groups never live together. Otherwise they are kept to the end of the step.
 #pragma once
@@ -24,6 +29,7 @@
 
 #include "engine/comm/collective.h"
 #include "engine/device/trace.h"
+#include "engine/model/linear.h"
 #include "engine/model/parameter.h"
 #include "engine/model/parameter_access.h"
 #include "engine/ops/optimizer.h"
@@ -35,15 +41,20 @@ enum class ShardMode : uint8_t { kNone, kOptimizer, kFull };
 // Of RunSpec::shard, which must have been checked.
 ShardMode ShardModeOf(std::string_view name);
 
-// What this rank keeps of one parameter: elements [first, first + work.elements()) of it, as (rows, cols) where that is
+// What this rank keeps of one parameter: elements [first, first + m.elements()) of it, as (rows, cols) where that is
 // all of them, else as (1, n). Undefined where it keeps none.
 struct ParameterState {
   int64_t first = 0;
-  Tensor work;      // compute dtype
-  Tensor low;       // what keeps the fp32 master weight, where the recipe has one beside `work`
+  Tensor work;      // compute dtype; undefined where the weight is kept as codes
+  Tensor master;    // what keeps the fp32 master weight, where there is one: the remainder of `work`, or all of it
   Tensor m, v;      // Adam's moments
   Tensor gradient;  // defined after the step program is recorded
   Tensor whole;     // the weight, (rows, cols) in compute dtype, where this rank keeps all of it; work is in it
+  // The whole weight, (rows, cols), where it is kept as codes; and turned round where its columns have other scales
+  // than its rows.
+  QuantizedTensor rows, columns;
+
+  bool quantized() const { return rows.codes.defined(); }
 };
 
 // The groups that are used in each window, in the order of the step.
@@ -57,8 +68,9 @@ struct ParameterStoreOptions {
   ShardMode shard = ShardMode::kNone;
   int64_t world = 1;
   int64_t rank = 0;
-  bool keep_gradients = false;  // to be read after the step (verification)
-  UseOrder uses;                // what a recording of the same step gave; empty: gather nothing ahead
+  std::vector<QuantizedWeight> quantized;  // weights that are kept as codes; not where weights are gathered for use
+  bool keep_gradients = false;             // to be read after the step (verification)
+  UseOrder uses;                           // what a recording of the same step gave; empty: gather nothing ahead
 };
 
 class ParameterStore final : public ParameterAccess {
@@ -66,6 +78,7 @@ class ParameterStore final : public ParameterAccess {
   ParameterStore(Trace& trace, const ModelShape& shape, const Recipe& recipe, const ParameterStoreOptions& options);
 
   Tensor Weight(int parameter) override;
+  QuantizedTensor Codes(int parameter, bool as_it_lies) override;
   Gradient NextGradient(int parameter) override;
   void GradientDone(int parameter) override;
   void EndUse() override;
@@ -85,12 +98,13 @@ class ParameterStore final : public ParameterAccess {
 
  private:
   struct Group {
-    std::vector<int> members;  // parameters
-    int64_t size = 0;          // elements, padding included: world * part
-    int64_t part = 0;          // of a rank
-    Tensor whole;              // the weights, (1, size), where this rank keeps them whole
-    Tensor work, low, m, v;    // of what this rank updates: its part, or all
-    Tensor gathered;           // full: the weights, (1, size), while they are used or on their way
+    std::vector<int> members;   // parameters
+    int64_t size = 0;           // elements, padding included: world * part
+    int64_t part = 0;           // of a rank
+    int64_t updated = 0;        // by this rank: its part, or all
+    Tensor whole;               // the weights, (1, size), where this rank keeps them whole
+    Tensor work, master, m, v;  // of what this rank updates
+    Tensor gathered;            // full: the weights, (1, size), while they are used or on their way
     std::optional<Flight> gathering;
     Tensor sum;               // of the gradients of this rank's rows, (1, size)
     Tensor gradient;          // what the update reads
@@ -102,6 +116,13 @@ class ParameterStore final : public ParameterAccess {
     Flight flight;
     int group = 0;
     bool final = false;  // of the last micro-step
+    int64_t layer = -1;
+  };
+  // Weights of a quantized group that were updated, (1, size), and are perhaps on their way.
+  struct Update {
+    Tensor weights;
+    std::optional<Flight> gathering;
+    int group = 0;
   };
   struct Range {
     int64_t first = 0;  // in the parameter
@@ -114,19 +135,29 @@ class ParameterStore final : public ParameterAccess {
   const Group& GroupOf(int parameter) const {
     return groups_[static_cast<size_t>(group_of_[static_cast<size_t>(parameter)])];
   }
+  // nullptr: the weight is not kept as codes.
+  const QuantizedWeight* QuantizedOf(int parameter) const;
   void AddGroup(const std::vector<int>& parameters);
+  void AddCodes(int parameter);
   // The parameter in a tensor of its whole group, (rows, cols).
   Tensor ViewOf(int parameter, Tensor flat) const;
   // What of the parameter this rank updates, and in a tensor of what it updates of the group.
   Range Kept(int parameter) const;
   Tensor PartOf(int parameter, Tensor updated) const;
+  Tensor OwnPart(const Group& group, Tensor whole) const {
+    return group.updated < group.size ? whole.Cols(options_.rank * group.part, group.part) : whole;
+  }
   void Gather(int group);
   Tensor NewGradient(DType dtype, int64_t elements);
   void NewSum(Group& group);
+  // Padding is reduced and updated with the rest, and must stay zero.
+  void FillPadding(const Group& group, Tensor flat);
   void Reduce(Group& group);
-  void LandReduction();
+  void LandReductions();
   void Reduced(Group& group);
-  void Update(Group& group, Tensor scale);
+  void UpdateWeights(Group& group, Tensor scale);
+  void UpdateCodes(Group& group, Tensor scale);
+  void QuantizeUpdated();
 
   Trace& trace_;
   const ModelShape& shape_;
@@ -141,9 +172,10 @@ class ParameterStore final : public ParameterAccess {
   UseOrder uses_;
   size_t window_ = 0;
   bool window_open_ = false;
-  std::optional<Reduction> reducing_;
-  std::vector<Flight> returning_;  // optimizer: updated weights on their way back
-  std::vector<int> waiting_;       // groups that are done, to be updated at the end of the step
+  std::vector<Reduction> reducing_;  // of one layer
+  std::optional<Update> updated_;    // quantized weights that are numbers yet
+  std::vector<Flight> returning_;    // optimizer: updated weights on their way back
+  std::vector<int> waiting_;         // groups that are done, to be updated at the end of the step
   Tensor grad_norm_;
   Tensor squared_sum_;
   bool last_micro_step_ = true;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <numbers>
+#include <optional>
 
 #include "engine/device/cpu/parallel.h"
 #include "engine/ops/elementwise.h"
@@ -12,6 +14,7 @@
 #include "engine/ops/philox.h"
 #include "engine/tensor/bf16.h"
 #include "engine/tensor/fp16.h"
+#include "engine/train/quantized_weights.h"
 
 namespace ridgeline {
 namespace {
@@ -48,14 +51,22 @@ float ModelState::Element(const Tensor& t, int64_t index) const {
 void ModelState::SetElement(const ParameterState& state, int64_t index, float value) {
   if (state.whole.defined()) SetCompute(state.whole, index, value);
   const int64_t kept = index - state.first;
-  if (!state.work.defined() || kept < 0 || kept >= state.work.elements()) return;
-  const Tensor& low = state.low;
-  if (low.defined() && low.dtype == DType::kI16) {
-    SplitMaster(value, executor_.Data<uint16_t>(state.work)[kept], executor_.Data<int16_t>(low)[kept]);
+  if (!state.m.defined() || kept < 0 || kept >= state.m.elements()) return;
+  const Tensor& master = state.master;
+  if (master.defined() && master.dtype == DType::kI16) {
+    SplitMaster(value, executor_.Data<uint16_t>(state.work)[kept], executor_.Data<int16_t>(master)[kept]);
     return;
   }
-  if (low.defined()) executor_.Data<float>(low)[kept] = value;
-  SetCompute(state.work, kept, value);
+  if (master.defined()) executor_.Data<float>(master)[kept] = value;
+  if (state.work.defined()) SetCompute(state.work, kept, value);
+}
+
+uint16_t ModelState::RoundedToBf16(float value) const {
+  if (program_.recipe->master == Master::kNone) return ToBf16(value);
+  uint16_t work = 0;
+  int16_t rest = 0;
+  SplitMaster(value, work, rest);
+  return work;
 }
 
 void ModelState::SetCompute(const Tensor& tensor, int64_t index, float value) {
@@ -67,7 +78,7 @@ void ModelState::SetCompute(const Tensor& tensor, int64_t index, float value) {
       executor_.Data<uint16_t>(tensor)[index] = ToFp16(value);
       break;
     default:
-      executor_.Data<uint16_t>(tensor)[index] = ToBf16(value);
+      executor_.Data<uint16_t>(tensor)[index] = RoundedToBf16(value);
   }
 }
 
@@ -79,6 +90,9 @@ void ModelState::Initialize() {
     const Init init = program_.shape.parameters[p].init;
     const int64_t n = program_.shape.parameters[p].elements();
     const uint32_t stream = kInitStream + static_cast<uint32_t>(p);
+    std::optional<FirstCodes> codes;
+    if (state.quantized()) codes.emplace(state);
+    const std::span<uint16_t> numbers = codes ? codes->numbers() : std::span<uint16_t>();
     ParallelFor((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
       for (int64_t quad = begin; quad < end; ++quad) {
         const std::array<float, 4> normals =
@@ -88,9 +102,11 @@ void ModelState::Initialize() {
                               : init == Init::kOnes ? 1.0F
                                                     : 0.0F;
           SetElement(state, 4 * quad + i, value);
+          if (!numbers.empty()) numbers[static_cast<size_t>(4 * quad + i)] = RoundedToBf16(value);
         }
       }
     });
+    if (codes) codes->WriteTo(executor_, state);
     for (const Tensor& moment : {state.m, state.v}) {
       if (!moment.defined()) continue;
       auto* from = executor_.Data<std::byte>({moment.storage, moment.dtype}) + moment.offset * SizeOf(moment.dtype);
@@ -110,20 +126,26 @@ void ModelState::Initialize() {
 
 void ModelState::SetWeight(size_t parameter, const ParameterPart& part, std::span<const float> values) {
   const ParameterState& state = program_.states[parameter];
-  const int64_t first = part.first_row * state.work.cols;
+  assert(state.work.defined() || state.master.defined());
+  const int64_t first = part.first_row * program_.shape.parameters[parameter].cols;
   for (size_t i = 0; i < values.size(); ++i) SetElement(state, first + static_cast<int64_t>(i), values[i]);
 }
 
 std::vector<float> ModelState::Weight(size_t parameter, const ParameterPart& part) const {
   const ParameterState& state = program_.states[parameter];
-  std::vector<float> values(static_cast<size_t>(part.rows * state.work.cols));
-  const int64_t first = part.first_row * state.work.cols;
+  const int64_t cols = program_.shape.parameters[parameter].cols;
+  std::vector<float> values(static_cast<size_t>(part.rows * cols));
+  const int64_t first = part.first_row * cols;
+  if (state.quantized() && !state.master.defined()) {
+    ReadQuantized(executor_, state.rows, first, values);
+    return values;
+  }
   for (size_t i = 0; i < values.size(); ++i) {
     const int64_t at = first + static_cast<int64_t>(i);
-    if (state.low.defined() && state.low.dtype == DType::kI16) {
-      values[i] = JoinMaster(executor_.Data<uint16_t>(state.work)[at], executor_.Data<int16_t>(state.low)[at]);
+    if (state.master.defined() && state.master.dtype == DType::kI16) {
+      values[i] = JoinMaster(executor_.Data<uint16_t>(state.work)[at], executor_.Data<int16_t>(state.master)[at]);
     } else {
-      values[i] = Element(state.low.defined() ? state.low : state.work, at);
+      values[i] = Element(state.master.defined() ? state.master : state.work, at);
     }
   }
   return values;

@@ -18,7 +18,7 @@ class ModelState {
   // sharded rank writes its own part of what the unsharded model would hold.
   void Initialize();
 
-  // A parameter's master weights, or a part's rows of them; unsharded programs only.
+  // A parameter's master weights, or a part's rows of them; unsharded programs only. Codes stay.
   void SetWeight(size_t parameter, const ParameterPart& part, std::span<const float> values);
   std::vector<float> Weight(size_t parameter, const ParameterPart& part) const;
   // Needs a program built with keep_gradients. Without the factor of loss scaling, where that did not just change.
@@ -33,6 +33,8 @@ class ModelState {
   // Element `index` of the whole parameter, where this rank keeps it.
   void SetElement(const ParameterState& state, int64_t index, float value);
   void SetCompute(const Tensor& tensor, int64_t index, float value);
+  // What the optimizer would have made of it.
+  uint16_t RoundedToBf16(float value) const;
 
   const StepProgram& program_;
   CpuExecutor& executor_;

@@ -8,6 +8,23 @@ namespace ridgeline {
 
 namespace {
 
+// The codes of weights that are kept so are state of their own: delayed scaling's were made with the scale of their
+// time, and stochastic rounding's cannot be made again.
+void AddCodes(StepProgram& program) {
+  for (size_t p = 0; p < program.states.size(); ++p) {
+    const std::string& name = program.shape.parameters[p].parts.front().name;
+    const auto add = [&](const char* suffix, const Tensor& tensor) {
+      if (tensor.defined()) program.other_state.push_back({name + suffix, tensor});
+    };
+    const ParameterState& state = program.states[p];
+    add(".codes", state.rows.codes);
+    add(".scales", state.rows.scales);
+    add(".tensor_scale", state.rows.tensor_scale);
+    add(".columns.codes", state.columns.codes);
+    add(".columns.scales", state.columns.scales);
+  }
+}
+
 // Records a step; returns in which order it uses weights that are gathered.
 UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, const UseOrder& uses,
                     StepProgram& program) {
@@ -33,6 +50,8 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
   if (recipe.loss_scaled()) {
     tensors.loss_scale = options.loss_scale = trace.Persistent(DType::kF32, 1, kLossScaleState, Category::kData);
   }
+  DelayedScales scales(trace, s, recipe);
+  options.quantized = QuantizedWeights(program.shape, s, recipe, scales);
   ParameterStore parameters(trace, program.shape, recipe, options);
 
   tensors.loss = trace.Persistent(DType::kF32, 1, 1, Category::kData);
@@ -44,11 +63,17 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
     tensors.rope_table = trace.Persistent(DType::kF32, s.seq_length, s.head_dim, Category::kData);
   }
 
-  Block block(trace, parameters, program.shape, s, recipe, tensors.rope_table, rank);
+  Block block(trace, parameters, program.shape, s, recipe, scales, tensors.rope_table, rank);
   Ends ends(trace, parameters, program.shape, s, recipe, tensors, rank);
   LayerRunner layers(trace, parameters, block, s.layers, RecomputePolicy::Parse(s.checkpointing));
+  // The last one's after the updates, which quantize weights that are kept as codes.
+  const auto end_micro_step = [&] {
+    for (const DelayedScaling& scaling : scales.states()) parameters.MaxOverRanks(scaling.amax);
+    scales.EndMicroStep();
+  };
   Fill(trace, tensors.loss, 0);
   for (int64_t micro_step = 0; micro_step < s.grad_accumulation; ++micro_step) {
+    if (micro_step > 0) end_micro_step();
     parameters.BeginMicroStep(micro_step);
     trace.SetPhase(Phase::kForward);
     const Tensor x = ends.Input(micro_step);
@@ -59,19 +84,19 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
     layers.Backward(micro_step, d);
     ends.InputBackward(micro_step, d);
     parameters.EndUse();
-    for (const DelayedScaling& scaling : block.delayed_scaling()) parameters.MaxOverRanks(scaling.amax);
-    block.EndMicroStep();
   }
   parameters.FinishStep();
+  end_micro_step();
   program.grad_norm = parameters.grad_norm();
   program.states = parameters.states();
-  program.delayed_scaling = block.delayed_scaling();
+  program.delayed_scaling = scales.states();
   if (tensors.loss_scale.defined()) program.other_state.push_back({"loss_scale", tensors.loss_scale});
   for (const DelayedScaling& scaling : program.delayed_scaling) {
     const std::string name = scaling.format == Format::kE4M3 ? "fp8.forward." : "fp8.backward.";
     program.other_state.push_back({name + "amax_history", scaling.history});
     program.other_state.push_back({name + "scale", scaling.scale});
   }
+  AddCodes(program);
   return parameters.uses();
 }
 

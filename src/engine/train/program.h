@@ -6,8 +6,8 @@
 
 #include "engine/device/layout.h"
 #include "engine/device/trace.h"
+#include "engine/model/delayed_scales.h"
 #include "engine/model/head.h"
-#include "engine/model/linear.h"
 #include "engine/model/parameter.h"
 #include "engine/precision/recipe.h"
 #include "engine/shard/parameter_store.h"

@@ -15,6 +15,7 @@ int64_t DTypeBytes(const std::string& dtype) {
   if (dtype == "F32" || dtype == "I32") return 4;
   if (dtype == "BF16" || dtype == "I16") return 2;
   if (dtype == "I64") return 8;
+  if (dtype == "U8") return 1;
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/ops/optimizer.h"
 #include "engine/tensor/bf16.h"
 #include "engine/tensor/fp16.h"
+#include "engine/train/quantized_weights.h"
 
 namespace ridgeline {
 namespace {
@@ -45,40 +46,43 @@ TrainingState::TrainingState(const StepProgram& program, CpuExecutor& executor, 
     const Parameter& parameter = program.shape.parameters[p];
     const ParameterState& state = program.states[p];
     for (const ParameterPart& part : parameter.parts) {
-      StateTensor weight;
+      StateTensor any;
+      any.shape = parameter.rows == 1 ? std::vector{parameter.cols} : std::vector{part.rows, parameter.cols};
+      any.first = state.first;
+      any.offset = part.first_row * parameter.cols;
+      any.in_parts = in_parts_;
+      StateTensor weight = any;
       weight.name = part.name;
       weight.dtype = StoredDType(program.recipe->master == Master::kNone ? program.recipe->compute : DType::kF32);
-      weight.shape = parameter.rows == 1 ? std::vector{parameter.cols} : std::vector{part.rows, parameter.cols};
       weight.is_weight = true;
-      weight.high = state.work;
-      weight.low = state.low;
-      weight.whole = state.whole;
-      weight.first = state.first;
-      weight.offset = part.first_row * parameter.cols;
+      if (!state.quantized()) {
+        weight.high = state.work;
+        weight.master = state.master;
+        weight.whole = state.whole;
+      } else if (program.recipe->master != Master::kNone) {
+        weight.high = state.master;
+      } else {
+        weight.codes = state.rows;
+        weight.first = 0;
+        weight.in_parts = false;
+      }
       tensors_.push_back(weight);
       for (const auto& [suffix, moment] : {std::pair{".exp_avg", state.m}, {".exp_avg_sq", state.v}}) {
-        tensors_.push_back({part.name + suffix,
-                            StoredDType(program.recipe->moments),
-                            weight.shape,
-                            false,
-                            moment,
-                            {},
-                            {},
-                            state.first,
-                            weight.offset});
+        StateTensor tensor = any;
+        tensor.name = part.name + suffix;
+        tensor.dtype = StoredDType(program.recipe->moments);
+        tensor.high = moment;
+        tensors_.push_back(tensor);
       }
     }
   }
   for (const NamedTensor& other : program.other_state) {
-    tensors_.push_back({other.name,
-                        StoredDType(other.tensor.dtype),
-                        {other.tensor.rows, other.tensor.cols},
-                        false,
-                        other.tensor,
-                        {},
-                        {},
-                        0,
-                        0});
+    StateTensor tensor;
+    tensor.name = other.name;
+    tensor.dtype = StoredDType(other.tensor.dtype);
+    tensor.shape = {other.tensor.rows, other.tensor.cols};
+    tensor.high = other.tensor;
+    tensors_.push_back(tensor);
   }
   // Wider elements first: in a file that begins aligned, every tensor is.
   std::stable_sort(tensors_.begin(), tensors_.end(),
@@ -104,15 +108,17 @@ struct PartHeader {
 }  // namespace
 
 TrainingState::Range TrainingState::Held(const StateTensor& tensor) const {
+  if (tensor.codes.codes.defined()) return {0, tensor.elements()};
   return Within(tensor, tensor.first, tensor.high.defined() ? tensor.high.elements() : 0);
 }
 
 TrainingState::Range TrainingState::Needed(const StateTensor& tensor) const {
+  if (tensor.codes.codes.defined()) return {};
   return tensor.whole.defined() ? Range{0, tensor.elements()} : Held(tensor);
 }
 
 void TrainingState::Read(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
-  if (!in_parts_) return ReadHeld(tensor, first, to);
+  if (!tensor.in_parts) return ReadHeld(tensor, first, to);
   const int64_t size = tensor.element_bytes();
   const int64_t count = static_cast<int64_t>(to.size()) / size;
   const Range held = Held(tensor);
@@ -138,23 +144,33 @@ void TrainingState::Read(const StateTensor& tensor, int64_t first, std::span<std
 
 void TrainingState::ReadHeld(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
   if (to.empty()) return;
+  if (tensor.codes.codes.defined()) return ReadCodes(tensor, first, to);
   const int64_t at = tensor.offset + first - tensor.first;  // in what we hold
   const auto count = static_cast<int64_t>(to.size()) / tensor.element_bytes();
   assert(at >= 0 && at + count <= tensor.high.elements());
   const auto bytes_of = [&](const Tensor& t) {
     return executor_.Data<std::byte>({t.storage, t.dtype}) + (t.offset + at) * SizeOf(t.dtype);
   };
-  if (!tensor.low.defined()) {
+  if (!tensor.master.defined()) {
     std::memcpy(to.data(), bytes_of(tensor.high), to.size());
-  } else if (tensor.low.dtype == DType::kF32) {  // the master itself
-    std::memcpy(to.data(), bytes_of(tensor.low), to.size());
+  } else if (tensor.master.dtype == DType::kF32) {  // the master itself
+    std::memcpy(to.data(), bytes_of(tensor.master), to.size());
   } else {
     const uint16_t* high = executor_.Data<uint16_t>(tensor.high) + at;
-    const int16_t* low = executor_.Data<int16_t>(tensor.low) + at;
+    const int16_t* rest = executor_.Data<int16_t>(tensor.master) + at;
     for (int64_t i = 0; i < count; ++i) {
-      const float master = JoinMaster(high[i], low[i]);
+      const float master = JoinMaster(high[i], rest[i]);
       std::memcpy(to.data() + i * static_cast<int64_t>(sizeof master), &master, sizeof master);
     }
+  }
+}
+
+void TrainingState::ReadCodes(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
+  std::vector<float> values(to.size() / sizeof(uint16_t));
+  ReadQuantized(executor_, tensor.codes, tensor.offset + first, values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint16_t value = ToBf16(values[i]);
+    std::memcpy(to.data() + i * sizeof value, &value, sizeof value);
   }
 }
 
@@ -174,7 +190,7 @@ void TrainingState::Write(const StateTensor& tensor, int64_t first, std::span<co
     std::copy_n(from.data() + begin * size, n * size,
                 executor_.Data<std::byte>({t.storage, t.dtype}) + (t.offset + to) * size);
   };
-  const bool with_master = tensor.low.defined() || (tensor.whole.defined() && SizeOf(tensor.whole.dtype) != size);
+  const bool with_master = tensor.master.defined() || (tensor.whole.defined() && SizeOf(tensor.whole.dtype) != size);
   if (tensor.whole.defined()) {
     const int64_t to = tensor.offset + first;
     if (!with_master) {
@@ -192,18 +208,18 @@ void TrainingState::Write(const StateTensor& tensor, int64_t first, std::span<co
   const int64_t end = std::min(first + count, held.first + held.count);
   if (end <= begin) return;
   const int64_t to = tensor.offset + begin - tensor.first;
-  if (!tensor.low.defined()) {
+  if (!tensor.master.defined()) {
     copy(tensor.high, to, begin - first, end - begin);
     return;
   }
   auto* high = executor_.Data<uint16_t>(tensor.high) + to;
   for (int64_t i = 0; i < end - begin; ++i) {
     const float master = value(begin - first + i);
-    if (tensor.low.dtype == DType::kF32) {
-      executor_.Data<float>(tensor.low)[to + i] = master;
+    if (tensor.master.dtype == DType::kF32) {
+      executor_.Data<float>(tensor.master)[to + i] = master;
       high[i] = rounded(tensor.high, master);
     } else {
-      SplitMaster(master, high[i], executor_.Data<int16_t>(tensor.low)[to + i]);
+      SplitMaster(master, high[i], executor_.Data<int16_t>(tensor.master)[to + i]);
     }
   }
 }

@@ -25,12 +25,15 @@ struct StateTensor {
   int64_t element_bytes() const { return dtype == "F32" || dtype == "I32" ? 4 : dtype == "U8" ? 1 : 2; }
   int64_t bytes() const { return elements() * element_bytes(); }
 
-  // Where it lies in the slab: `high` (and `low`, what keeps the master weight) hold elements from `first` on of what
-  // it is a part of, and it begins at element `offset` of that. `whole`, where it is defined, are all of its weights as
-  // they are multiplied.
+  // Where it lies in the slab: `high` (and `master`, what keeps the master weight beside it) hold elements from `first`
+  // on of what it is a part of, and it begins at element `offset` of that. `whole`, where it is defined, are all of its
+  // weights as they are multiplied. Of a weight that nothing holds but `codes`, which are state of their own, it is
+  // what they stand for: read, and never written.
   Tensor high;
-  Tensor low;
+  Tensor master;
   Tensor whole;
+  QuantizedTensor codes;
+  bool in_parts = false;  // each rank holds some of it; else all hold all
   int64_t first = 0;
   int64_t offset = 0;
 };
@@ -52,7 +55,7 @@ class TrainingState {
   Range Needed(const StateTensor& tensor) const;
 
   // Elements [first, first + to.size() / element_bytes) of the whole tensor, as stored. Where ranks hold parts, every
-  // rank calls it with the same arguments, and each gets them all.
+  // rank calls it with the same arguments, and each gets them all. (All hold what is not in parts.)
   void Read(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const;
   // The same, of those that this rank needs, written into the slab.
   void Write(const StateTensor& tensor, int64_t first, std::span<const std::byte> from);
@@ -63,6 +66,7 @@ class TrainingState {
 
  private:
   void ReadHeld(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const;
+  void ReadCodes(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const;
 
   CpuExecutor& executor_;
   Communicator& communicator_;

@@ -87,11 +87,8 @@ TEST(Allocation, NothingIsAllocatedInsideAStep) {
   for (const std::string& family : kFamilies) {
     for (const Numbers& numbers : kNumbers) {
       Json values = TinyModel(family);
-      values.update({{"precision", numbers.precision},
-                     {"state_precision", numbers.state},
-                     {"checkpointing", "full/2"},
-                     {"grad_clip", 1.0},
-                     {"dropout", 0.1}});
+      numbers.AddTo(values);
+      values.update({{"checkpointing", "full/2"}, {"grad_clip", 1.0}, {"dropout", 0.1}});
       SCOPED_TRACE(values.dump());
       const StepProgram program = BuildStep(SpecFrom(values));
       CpuExecutor executor(program.trace, program.layout, CpuKernels());

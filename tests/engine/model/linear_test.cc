@@ -34,6 +34,7 @@ class PlainAccess final : public ParameterAccess {
     }
   }
   Tensor Weight(int parameter) override { return weights[static_cast<size_t>(parameter)]; }
+  QuantizedTensor Codes(int /*parameter*/, bool /*as_it_lies*/) override { return {}; }
   Gradient NextGradient(int parameter) override { return {gradients[static_cast<size_t>(parameter)], false}; }
   void GradientDone(int /*parameter*/) override {}
   void EndUse() override {}
@@ -98,8 +99,9 @@ void CheckLinear(const std::string& family, const RecipeCase& c, bool keep) {
   const ModelShape shape = ShapeOf(spec);
   OpRunner runner;
   PlainAccess access(runner, shape);
-  Linears linears(runner.trace, access, shape, spec, recipe);
-  for (const DelayedScaling& state : linears.delayed_scaling()) {  // persistent tensors of its own
+  DelayedScales scales(runner.trace, spec, recipe);
+  Linears linears(runner.trace, access, shape, spec, recipe, scales);
+  for (const DelayedScaling& state : scales.states()) {  // persistent tensors of its own
     Fill(runner.trace, state.scale, 1);
     Fill(runner.trace, state.amax, 0);
     Fill(runner.trace, state.history, 0);
@@ -116,7 +118,7 @@ void CheckLinear(const std::string& family, const RecipeCase& c, bool keep) {
   const Tensor y = linears.Forward(LinearLayer::kUp, input, keep);
   EXPECT_EQ(input.x.defined(), !keep);
   const Tensor dx = linears.Backward(LinearLayer::kUp, 0, dy, input);
-  linears.EndMicroStep();
+  scales.EndMicroStep();
   runner.Run(CpuKernels(), kInputs);
 
   const Matrix mx{kTokens, inputs, runner.Read(x)};

@@ -165,7 +165,12 @@ TEST_P(Optimizer, AdamsVectorsSplitAsSplitMaster) {
   const Tensor v = runner.Make(DType::kF32, 1, n, zeros);
   const Tensor g = runner.Make(DType::kF32, 1, n, zeros);
   Adam(runner.trace, tw, tl, m, v, g, {}, {});
+  std::vector<float> whole;
+  for (const uint32_t b : bits) whole.push_back(std::bit_cast<float>(b));
+  const Tensor rounded = runner.Empty(DType::kBF16, 1, n);
+  Adam(runner.trace, rounded, runner.Make(DType::kF32, 1, n, whole), m, v, g, {}, {});
   runner.Run(table_, {.updates = 1, .learning_rate = 0.1});
+  EXPECT_EQ(runner.Bytes(rounded), runner.Bytes(tw)) << "a master in one piece is rounded likewise";
   const auto new_work = runner.Read(tw);
   const auto new_low = runner.Read(tl);
   for (size_t i = 0; i < bits.size(); ++i) {

@@ -27,11 +27,16 @@ constexpr Quantizer kNvHadamard = {Format::kE2M1, Scaling::kBlock16, Rounding::k
 constexpr Quantizer kNvBoth = {Format::kE2M1, Scaling::kBlock16, Rounding::kStochastic, true};
 constexpr Quantizer kSquare = {Format::kE2M1, Scaling::kBlock16x16};
 constexpr Quantizer kMx = {Format::kE4M3, Scaling::kBlock32};
+constexpr Quantizer kMxStochastic = {Format::kE4M3, Scaling::kBlock32, Rounding::kStochastic};
+constexpr Quantizer kSquareStochastic = {Format::kE2M1, Scaling::kBlock16x16, Rounding::kStochastic};
+constexpr Quantizer kCurrentStochastic = {Format::kE4M3, Scaling::kCurrent, Rounding::kStochastic};
+constexpr Quantizer kDelayedStochastic = {Format::kE4M3, Scaling::kDelayed, Rounding::kStochastic};
 constexpr Quantizer kMxFloor = {Format::kE4M3, Scaling::kBlock32, Rounding::kNearest, false, ScaleRule::kFloor};
 
 struct Orientations {
   const char* name;
   Quantizer row, col;
+  bool rows_alone = false;
 };
 constexpr Orientations kRecipes[] = {
     {"delayed e4m3", {Format::kE4M3, Scaling::kDelayed}, {Format::kE4M3, Scaling::kDelayed}},
@@ -45,6 +50,10 @@ constexpr Orientations kRecipes[] = {
     {"nv dy", kNvStochastic, kNvBoth},
     {"nv stochastic", kNvStochastic, kNvStochastic},
     {"nv w", kSquare, kSquare},
+    {"mx stochastic", kMxStochastic, kMxStochastic},
+    {"delayed stochastic", kDelayedStochastic, kDelayedStochastic, true},
+    {"current stochastic", kCurrentStochastic, kCurrentStochastic, true},
+    {"nv w stochastic", kSquareStochastic, kSquareStochastic, true},
 };
 
 struct Matrix {
@@ -135,6 +144,8 @@ class Quantizing : public EveryTarget {
   // Quantizes both ways, or one, and compares all.
   void Check(const Orientations& recipe, const Matrix& m, bool by_row = true, bool by_col = true, int64_t gap = 0) {
     if (recipe.col.hadamard && m.dtype != DType::kBF16) return;
+    by_col = by_col && !recipe.rows_alone;
+    if (!by_row && !by_col) return;
     SCOPED_TRACE(testing::Message() << recipe.name << " of " << DTypeName(m.dtype) << " (" << m.rows << ", " << m.cols
                                     << ")" << (by_row ? " row" : "") << (by_col ? " col" : "") << " gap " << gap);
     constexpr float kDelayedScale = 3.7F;
@@ -296,7 +307,7 @@ TEST_P(Quantizing, DoesNotDependOnThreads) {
       const QuantizedTensor row = NewQuantized(runner.trace, recipe.row, 300, 530, Category::kData, true);
       const QuantizedTensor col = NewQuantized(runner.trace, recipe.col, 530, 300, Category::kData, true);
       const DelayedScale delayed = {runner.Make(DType::kF32, 1, 1, {2}), runner.Make(DType::kF32, 1, 1, {0})};
-      Quantize(runner.trace, x, &row, &col, delayed, kStream);
+      Quantize(runner.trace, x, &row, recipe.rows_alone ? nullptr : &col, delayed, kStream);
       std::vector<Tensor> outputs = {row.codes, col.codes, delayed.amax};
       for (const Tensor& t : {row.scales, col.scales, row.tensor_scale, col.tensor_scale}) {
         if (t.defined()) outputs.push_back(t);
@@ -353,6 +364,73 @@ TEST_P(Quantizing, StepsAndStreamsDrawDifferently) {
   EXPECT_NE(codes[0], codes[1]);
   EXPECT_NE(codes[0], codes[2]);
   EXPECT_EQ(codes[0], codes[3]);
+}
+
+// Columns of equal numbers again, by every quantizer of weights. What a block's rounded scale makes too large for the
+// format saturates, so each block's largest is the tensor's.
+TEST_P(Quantizing, StochasticRoundingOfWeightsIsUnbiased) {
+  constexpr int64_t kCount = 4096;
+  const float levels[16] = {6,    0.1F, 0.4F, 0.6F, 1.1F,  1.7F,  2.3F,  2.9F,
+                            3.2F, 3.9F, 4.5F, 5.5F, -0.2F, -1.4F, -3.3F, -5};
+  std::vector<float> values(static_cast<size_t>(32 * kCount));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = levels[i % 16];
+  for (const Quantizer& quantizer : {kCurrentStochastic, kDelayedStochastic, kMxStochastic, kSquareStochastic}) {
+    OpRunner runner;
+    const Tensor x = runner.Make(DType::kF32, kCount, 32, values);
+    const QuantizedTensor q = NewQuantized(runner.trace, quantizer, kCount, 32, Category::kData, true);
+    const DelayedScale delayed = {runner.Make(DType::kF32, 1, 1, {50}), runner.Make(DType::kF32, 1, 1, {0})};
+    Quantize(runner.trace, x, &q, nullptr, delayed, kStream);
+    const Tensor back = runner.Empty(DType::kF32, kCount, 32);
+    Dequantize(runner.trace, q, back);
+    runner.Run(table_, kInputs);
+    const std::vector<float> decoded = runner.Read(back);
+    for (size_t col = 0; col < 32; ++col) {
+      const double value = levels[col % 16];
+      double sum = 0;
+      double below = -INFINITY;
+      double above = INFINITY;
+      for (size_t row = 0; row < kCount; ++row) {
+        const double got = decoded[row * 32 + col];
+        sum += got;
+        if (got <= value) below = std::max(below, got);
+        if (got >= value) above = std::min(above, got);
+      }
+      const double exact = 1e-6 * std::abs(value);  // of the scales
+      if (!std::isfinite(below) || !std::isfinite(above)) {
+        EXPECT_NEAR(sum / kCount, value, exact) << "only one neighbour of " << value;
+        continue;
+      }
+      const double deviation = std::sqrt((value - below) * (above - value) / kCount);
+      EXPECT_NEAR(sum / kCount, value, 5 * deviation + (above - below) / 65536 + exact) << value;
+      for (size_t row = 0; row < kCount; ++row) {
+        EXPECT_TRUE(decoded[row * 32 + col] == below || decoded[row * 32 + col] == above) << value;
+      }
+    }
+  }
+}
+
+TEST_P(Quantizing, TransposedCodesAreThoseOfTheColumns) {
+  for (const Orientations& recipe : kRecipes) {
+    const bool turns = !HasBlocks(recipe.row.scaling) || recipe.row.scaling == Scaling::kBlock16x16;
+    if (!turns || recipe.rows_alone) continue;
+    for (const auto& [rows, cols] : kShapes) {
+      SCOPED_TRACE(testing::Message() << recipe.name << " " << rows << " " << cols);
+      const Matrix m = MakeMatrix(DType::kBF16, rows, cols, 8);
+      OpRunner runner;
+      const Tensor x = runner.Make(m.dtype, rows, cols, m.values);
+      const QuantizedTensor row = NewQuantized(runner.trace, recipe.row, rows, cols, Category::kData, true);
+      const QuantizedTensor col = NewQuantized(runner.trace, recipe.col, cols, rows, Category::kData, true);
+      const DelayedScale delayed = {runner.Make(DType::kF32, 1, 1, {2}), runner.Make(DType::kF32, 1, 1, {0})};
+      Quantize(runner.trace, x, &row, &col, delayed, kStream);
+      const QuantizedTensor turned = Transposed(runner.trace, row, Category::kData);
+      EXPECT_EQ(turned.tensor_scale.storage, row.tensor_scale.storage);
+      runner.Run(table_, kInputs);
+      ASSERT_EQ(runner.Bytes(turned.codes), runner.Bytes(col.codes));
+      if (turned.scales.defined()) {
+        ASSERT_EQ(runner.Bytes(turned.scales), runner.Bytes(col.scales));
+      }
+    }
+  }
 }
 
 TEST_P(Quantizing, DequantizesAsTheReference) {
@@ -483,6 +561,13 @@ TEST(QuantizeRecord, RefusesWhatItCannotDo) {
   EXPECT_THROW(Quantize(trace, x, &mx, &nv, {}, {}), Error);
   EXPECT_THROW(Dequantize(trace, transformed_f32, trace.Persistent(DType::kF32, 64, 32, Category::kData)), Error);
   EXPECT_NO_THROW(Quantize(trace, x, &mx, &turned, {}, {}));
+  const QuantizedTensor rows = make(kCurrentStochastic, 32, 64);
+  const QuantizedTensor columns = make(kCurrentStochastic, 64, 32);
+  EXPECT_THROW(Quantize(trace, x, &rows, &columns, {}, {}), Error);
+  EXPECT_THROW(Quantize(trace, x, nullptr, &columns, {}, {}), Error);
+  EXPECT_NO_THROW(Quantize(trace, x, &rows, nullptr, {}, {}));
+  EXPECT_THROW(Transposed(trace, mx, Category::kData), Error);
+  EXPECT_NO_THROW(Transposed(trace, rows, Category::kData));
 }
 
 }  // namespace

@@ -34,6 +34,8 @@ TEST(Reference, ValidQuantizersAreTheRecipes) {
   EXPECT_FALSE((Quantizer{Format::kE2M1, Scaling::kCurrent}.valid()));
   EXPECT_FALSE((Quantizer{Format::kE2M1, Scaling::kBlock16x16, Rounding::kNearest, true}.valid()));
   EXPECT_FALSE((Quantizer{Format::kE5M2, Scaling::kCurrent, Rounding::kStochastic}.valid()));
+  EXPECT_TRUE((Quantizer{Format::kE4M3, Scaling::kDelayed, Rounding::kStochastic}.valid()));
+  EXPECT_TRUE((Quantizer{Format::kE2M1, Scaling::kBlock16x16, Rounding::kStochastic}.valid()));
 }
 
 TEST(Reference, CurrentScalingBringsTheLargestTo448) {
@@ -206,6 +208,22 @@ TEST(Reference, StochasticRoundingTakesTheElementsDraw) {
   });
   ASSERT_EQ(asked.size(), 96U);
   for (size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(asked[i], static_cast<int64_t>(i));
+}
+
+// Rows without blocks begin at a multiple of 16 draws, so that vectors of them can be made at once.
+TEST(Reference, StochasticRowsDrawWholeGroups) {
+  const Quantizer quantizer = {Format::kE4M3, Scaling::kCurrent, Rounding::kStochastic};
+  std::vector<int64_t> asked;
+  const auto q = QuantizeReference(quantizer, std::vector<float>{448, 1.1F, -1.1F, 448}, 2, 2, 1, [&](int64_t element) {
+    asked.push_back(element);
+    return element == 1 ? 0U : 0xffffffffU;
+  });
+  EXPECT_THAT(asked, ElementsAre(0, 1, 16, 17));
+  const auto back = DequantizeReference(q);
+  EXPECT_GT(back[1], 1.1F);  // up
+  EXPECT_LT(back[1], 1.25F);
+  EXPECT_GT(back[2], -1.1F);  // towards zero
+  EXPECT_EQ(back[3], 448);    // the largest
 }
 
 }  // namespace

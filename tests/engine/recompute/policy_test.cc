@@ -46,8 +46,7 @@ TEST(RecomputePolicy, GradientsAreBitIdenticalUnderEveryPolicy) {
   for (const std::string& family : kFamilies) {
     for (const Numbers& numbers : kNumbers) {
       Json values = TinyModel(family);
-      values["precision"] = numbers.precision;
-      values["state_precision"] = numbers.state;
+      numbers.AddTo(values);
       values["dropout"] = 0.1;
       values["grad_accumulation"] = 2;
       const auto reference = TwoSteps(SpecFrom(values));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/comm/collective_attrs.h"
+#include "engine/ops/quantize.h"
 #include "engine/train/program.h"
 #include "tests/engine/train/specs.h"
 
@@ -71,35 +72,47 @@ TEST(ParameterStore, EveryRankHasAPlanOfOneSize) {
   }
 }
 
-TEST(ParameterStore, NothingTouchesWhatIsFlying) {
-  ForEachProgram([](const StepProgram& program) {
-    std::map<int32_t, std::set<StorageId>> flying;  // storages of each flight
-    int64_t flights = 0;
-    for (const OpCall& call : program.trace.calls()) {
-      std::set<StorageId> touched;
-      for (int a = 0; a < call.arg_count; ++a) {
-        if (call.args[static_cast<size_t>(a)].defined()) touched.insert(call.args[static_cast<size_t>(a)].storage);
-      }
-      if (call.op == &kLand) {
-        const int32_t flight = call.attrs<CollectiveAttrs>().flight;
-        ASSERT_TRUE(flying.contains(flight)) << "landed, and never begun";
-        EXPECT_EQ(flying.at(flight), touched) << "must live until it has landed";
-        flying.erase(flight);
-        continue;
-      }
-      for (const auto& [flight, storages] : flying) {
-        for (const StorageId storage : touched) {
-          EXPECT_FALSE(storages.contains(storage)) << call.op->name << " touches what flies";
-        }
-      }
-      if (Begins(call)) {
-        ++flights;
-        EXPECT_TRUE(flying.emplace(call.attrs<CollectiveAttrs>().flight, touched).second) << "one number, two flights";
+void ExpectNothingTouchesWhatIsFlying(const StepProgram& program) {
+  std::map<int32_t, std::set<StorageId>> flying;  // storages of each flight
+  int64_t flights = 0;
+  for (const OpCall& call : program.trace.calls()) {
+    std::set<StorageId> touched;
+    for (int a = 0; a < call.arg_count; ++a) {
+      if (call.args[static_cast<size_t>(a)].defined()) touched.insert(call.args[static_cast<size_t>(a)].storage);
+    }
+    if (call.op == &kLand) {
+      const int32_t flight = call.attrs<CollectiveAttrs>().flight;
+      ASSERT_TRUE(flying.contains(flight)) << "landed, and never begun";
+      EXPECT_EQ(flying.at(flight), touched) << "must live until it has landed";
+      flying.erase(flight);
+      continue;
+    }
+    for (const auto& [flight, storages] : flying) {
+      for (const StorageId storage : touched) {
+        EXPECT_FALSE(storages.contains(storage)) << call.op->name << " touches what flies";
       }
     }
-    EXPECT_TRUE(flying.empty()) << "still flying at the end of the step";
-    EXPECT_GT(flights, 0);
-  });
+    if (Begins(call)) {
+      ++flights;
+      EXPECT_TRUE(flying.emplace(call.attrs<CollectiveAttrs>().flight, touched).second) << "one number, two flights";
+    }
+  }
+  EXPECT_TRUE(flying.empty()) << "still flying at the end of the step";
+  EXPECT_GT(flights, 0);
+}
+
+TEST(ParameterStore, NothingTouchesWhatIsFlying) {
+  ForEachProgram(ExpectNothingTouchesWhatIsFlying);
+  for (const Numbers& numbers : {Numbers{"nvfp4", "fp32", "quantized"}, {"mxfp8", "bf16", "quantized"}}) {
+    for (const char* shard : {"none", "optimizer"}) {
+      for (const double clip : {0.0, 1.0}) {
+        Json more = {{"grad_clip", clip}};
+        numbers.AddTo(more);
+        SCOPED_TRACE(more.dump());
+        ExpectNothingTouchesWhatIsFlying(BuildStep(Sharded("llama", shard, 3, more)));
+      }
+    }
+  }
 }
 
 TEST(ParameterStore, ALayersWeightsAreOnTheirWayWhileTheOneBeforeComputes) {
@@ -153,6 +166,34 @@ TEST(ParameterStore, AtMostTwoLayersOfWeightsLiveAtOnce) {
   }
   EXPECT_GT(most, layer_bytes);  // gathering ahead is not free
   EXPECT_LE(most, 2 * layer_bytes);
+}
+
+// The numbers that codes become while they are updated: of a layer at a time, though the next is on its way.
+TEST(ParameterStore, OneLayersQuantizedWeightsAreNumbersAtATime) {
+  for (const double clip : {0.0, 1.0}) {
+    const StepProgram program = BuildStep(
+        Sharded("llama", "optimizer", 4,
+                {{"layers", 6}, {"precision", "fp8"}, {"primary_weights", "quantized"}, {"grad_clip", clip}}));
+    const auto& calls = program.trace.calls();
+    std::map<StorageId, std::pair<size_t, size_t>> lives;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      if (calls[i].op != &kAdam) continue;
+      const StorageId weights = calls[i].args[0].storage;
+      if (program.trace.storages()[static_cast<size_t>(weights)].persistent) continue;
+      for (size_t use = i; use < calls.size(); ++use) {
+        for (const Tensor& arg : calls[use].args) {
+          if (arg.defined() && arg.storage == weights) lives[weights] = {i, use};
+        }
+      }
+    }
+    ASSERT_EQ(lives.size(), 6U);
+    size_t last = 0;
+    for (const auto& [storage, life] : lives) {  // in the order of the updates
+      EXPECT_GT(life.first, last);
+      EXPECT_EQ(calls[life.second].op, &kQuantize);
+      last = life.second;
+    }
+  }
 }
 
 TEST(ParameterStore, ShardingDividesWhatItShards) {

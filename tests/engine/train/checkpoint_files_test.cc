@@ -68,7 +68,8 @@ struct Machine {
 
 Json Numbered(const std::string& family, const Numbers& numbers) {
   Json values = TinyModel(family);
-  values.update({{"precision", numbers.precision}, {"state_precision", numbers.state}, {"steps", 100}});
+  numbers.AddTo(values);
+  values["steps"] = 100;
   return values;
 }
 
@@ -108,7 +109,7 @@ class CheckpointFilesTest : public ::testing::Test {
   }
 
   fs::path Of(const std::string& family, const Numbers& numbers) const {
-    return dir_ / fmt::format("{}-{}-{}", family, numbers.precision, numbers.state);
+    return dir_ / fmt::format("{}-{}-{}-{}", family, numbers.precision, numbers.state, numbers.primary);
   }
 
   TempDir dir_;
@@ -135,6 +136,7 @@ TEST_F(CheckpointFilesTest, WhatIsSavedIsLoadedToTheBit) {
       EXPECT_TRUE(fresh.Bytes() == trained.Bytes());
       // What the step multiplies too, not only the master weights it belongs to.
       for (size_t p = 0; p < trained.program.states.size(); ++p) {
+        if (trained.program.states[p].quantized()) continue;
         const Tensor& work = trained.program.states[p].work;
         EXPECT_EQ(
             std::memcmp(const_cast<CpuExecutor&>(trained.executor).Data<std::byte>({work.storage, work.dtype}),
@@ -161,7 +163,7 @@ std::map<std::string, std::pair<Json, std::string>> ReadSafetensors(const fs::pa
     const auto begin = entry["data_offsets"][0].get<size_t>();
     const auto end = entry["data_offsets"][1].get<size_t>();
     ranges.emplace_back(begin, end);
-    EXPECT_EQ(begin % (entry["dtype"] == "F32" ? 4 : 2), 0U) << name;
+    EXPECT_EQ(begin % (entry["dtype"] == "F32" ? 4 : entry["dtype"] == "U8" ? 1 : 2), 0U) << name;
     tensors[name] = {entry, data.substr(begin, end - begin)};
   }
   // Without holes, to the file's end.
@@ -251,6 +253,59 @@ TEST_F(CheckpointFilesTest, SavedByFourRanksLoadedByOneOrTwo) {
   for (const auto& [name, bytes] : whole) all_bytes += static_cast<int64_t>(bytes.size());
   EXPECT_NEAR(static_cast<double>(held_bytes), static_cast<double>(all_bytes) / 2,
               0.01 * static_cast<double>(all_bytes));
+}
+
+// Moments and master weights of two ranks' parts, and codes that both have.
+TEST_F(CheckpointFilesTest, QuantizedWeightsSavedByTwoRanksAreLoadedByOne) {
+  for (const Numbers& numbers :
+       {Numbers{"fp8", "fp32", "quantized"}, {"mxfp8", "bf16", "quantized"}, {"nvfp4", "bf16", "quantized"}}) {
+    SCOPED_TRACE(numbers.precision);
+    const fs::path dir = Of("llama", numbers);
+    const Machine trained(Numbered("llama", numbers), 3);
+    CheckpointDir(dir, 2, clock_, *alone_).Save(trained.state, trained.At(3));
+    Json two = Numbered("llama", numbers);
+    two.update({{"ranks", 2}, {"shard", "optimizer"}, {"batch_size", 1}});
+    testing::WithGloo(2, [&](Communicator& communicator) {
+      Machine machine(BuildStep(SpecFrom(two), false, communicator.rank()), 0, &communicator);
+      Load(OpenSaved(dir / "step-00000003"), machine.program.spec, machine.state);
+      FakeClock clock;
+      CheckpointDir(dir, 2, clock, communicator).Save(machine.state, machine.At(4));
+    });
+    Machine one(Numbered("llama", numbers));
+    Load(OpenSaved(dir / "step-00000004"), one.program.spec, one.state);
+    EXPECT_TRUE(one.Bytes() == trained.Bytes());
+  }
+}
+
+TEST_F(CheckpointFilesTest, QuantizedWeightsAreSavedAsNumbersToo) {
+  for (const char* state : {"fp32", "bf16"}) {
+    const Numbers numbers{"nvfp4", state, "quantized"};
+    const fs::path dir = Of("gpt", numbers);
+    const Machine trained(Numbered("gpt", numbers), 1);
+    CheckpointDir(dir, 2, clock_, *alone_).Save(trained.state, trained.At(1));
+    const auto weights = ReadSafetensors(dir / "step-00000001/model-00001-of-00001.safetensors");
+    const auto p = static_cast<size_t>(trained.program.shape.layers[0].up);
+    const Parameter& parameter = trained.program.shape.parameters[p];
+    const auto& [entry, data] = weights.at("h.0.mlp.c_fc.weight");
+    const bool master = numbers.state == "fp32";
+    EXPECT_EQ(entry.at("dtype"), master ? "F32" : "BF16");
+    EXPECT_EQ(entry.at("shape"), Json::array({parameter.rows, parameter.cols}));
+    const std::vector<float> values = trained.model.Weight(p, parameter.parts.front());
+    ASSERT_EQ(data.size(), values.size() * (master ? 4 : 2));
+    for (size_t i = 0; i < values.size(); ++i) {
+      float value = 0;
+      if (master) {
+        std::memcpy(&value, data.data() + 4 * i, 4);
+      } else {
+        std::memcpy(reinterpret_cast<char*>(&value) + 2, data.data() + 2 * i, 2);
+      }
+      ASSERT_NEAR(value, values[i], std::abs(values[i]) / 256);
+    }
+    EXPECT_FALSE(weights.contains("h.0.mlp.c_fc.weight.codes"));
+    const auto others = ReadSafetensors(dir / "step-00000001/optimizer-00001-of-00001.safetensors");
+    EXPECT_EQ(others.at("h.0.mlp.c_fc.weight.codes").first.at("dtype"), "U8");
+    EXPECT_TRUE(others.contains("h.0.mlp.c_fc.weight.scales"));
+  }
 }
 
 TEST_F(CheckpointFilesTest, OtherStateTravelsWithIt) {
@@ -422,8 +477,15 @@ TEST_F(CheckpointFilesTest, WeightsThatAreNotFiniteAreNotSaved) {
   for (const Numbers& numbers : kNumbers) {
     Machine poisoned(Numbered("llama", numbers));
     const ParameterPart& part = poisoned.program.shape.parameters[3].parts[0];
-    const std::vector<float> values = {NAN};
-    poisoned.model.SetWeight(3, part, values);
+    const ParameterState& state = poisoned.program.states[3];
+    if (state.work.defined() || state.master.defined()) {
+      const std::vector<float> values = {NAN};
+      poisoned.model.SetWeight(3, part, values);
+    } else {  // what NaN becomes
+      const bool in_scales = state.rows.quantizer.format == Format::kE2M1;
+      *poisoned.executor.Data<uint8_t>(in_scales ? state.rows.scales : state.rows.codes) =
+          InfoOf(Format::kE4M3).nan_code;
+    }
     EXPECT_THAT(Refusal([&] { Open().Save(poisoned.state, poisoned.At(5)); }),
                 AllOf(HasSubstr(part.name), HasSubstr("not finite")));
   }

@@ -59,9 +59,8 @@ TEST_F(ContinueTest, TheLossSeriesIsTheSameToTheBit) {
   for (const std::string& family : kFamilies) {
     for (const Numbers& numbers : kNumbers) {
       Json values = TinyModel(family);
-      values.update({{"precision", numbers.precision},
-                     {"state_precision", numbers.state},
-                     {"dropout", 0.1},
+      numbers.AddTo(values);
+      values.update({{"dropout", 0.1},
                      {"grad_clip", 0.5},
                      {"grad_accumulation", 2},
                      {"schedule", "cosine"},

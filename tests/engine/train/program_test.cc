@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/clock.h"
 #include "engine/device/cpu/executor.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"
@@ -16,8 +15,7 @@ void ForEachConfiguration(const Fn& fn) {
     for (const Numbers& numbers : kNumbers) {
       for (const std::string& policy : kPolicies) {
         Json values = TinyModel(family);
-        values["precision"] = numbers.precision;
-        values["state_precision"] = numbers.state;
+        numbers.AddTo(values);
         values["checkpointing"] = policy;
         SCOPED_TRACE(values.dump());
         fn(values);
@@ -105,24 +103,17 @@ TEST(Program, ShardingDividesThePersistentState) {
   EXPECT_LT(sharded.layout.slab_bytes, whole.layout.slab_bytes / 3);
 }
 
-TEST(Program, AWholeStepOf64BillionOverEightRanksIsPlannedInMilliseconds) {
-  const RunSpec spec = SpecFrom({{"model", "llama-64b"},
-                                 {"checkpointing", "full"},
-                                 {"seq_length", 8192},
-                                 {"ranks", 8},
-                                 {"shard", "full"},
-                                 {"device", "meta"}});
-  const SystemClock clock;
-  int64_t best_ns = INT64_MAX;
-  for (int i = 0; i < 5; ++i) {
-    const int64_t begin_ns = clock.MonotonicNs();
-    EXPECT_GT(BuildStep(spec).layout.slab_bytes, int64_t{50'000'000'000});
-    best_ns = std::min(best_ns, clock.MonotonicNs() - begin_ns);
-  }
-  RecordProperty("best_ns", std::to_string(best_ns));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LE(best_ns, 50'000'000);
-#endif
+TEST(Program, AWholeStepOf64BillionOverEightRanksIsAShortRecord) {
+  const StepProgram program = BuildStep(SpecFrom({{"model", "llama-64b"},
+                                                  {"checkpointing", "full"},
+                                                  {"seq_length", 8192},
+                                                  {"ranks", 8},
+                                                  {"shard", "full"},
+                                                  {"device", "meta"}}));
+  EXPECT_GT(program.layout.slab_bytes, int64_t{50'000'000'000});
+  // What planning takes is of these, whatever their sizes: it is milliseconds.
+  EXPECT_LT(program.trace.calls().size(), 200U * static_cast<size_t>(program.spec.layers));
+  EXPECT_LT(program.trace.storages().size(), 200U * static_cast<size_t>(program.spec.layers));
 }
 
 TEST(Program, CountsTheFlopsOfATransformer) {

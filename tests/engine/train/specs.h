@@ -30,9 +30,23 @@ inline Json TinyModel(const std::string& family) {
 struct Numbers {
   std::string precision;
   std::string state;
+  std::string primary = "high_precision";
+
+  void AddTo(Json& values) const {
+    values.update({{"precision", precision}, {"state_precision", state}, {"primary_weights", primary}});
+  }
 };
-inline const std::vector<Numbers> kNumbers = {{"fp32", "fp32"}, {"bf16", "fp32"},  {"bf16", "bf16"}, {"fp16", "fp32"},
-                                              {"fp8", "fp32"},  {"mxfp8", "bf16"}, {"nvfp4", "fp32"}};
+inline const std::vector<Numbers> kNumbers = {{"fp32", "fp32"},
+                                              {"bf16", "fp32"},
+                                              {"bf16", "bf16"},
+                                              {"fp16", "fp32"},
+                                              {"fp8", "fp32"},
+                                              {"mxfp8", "bf16"},
+                                              {"nvfp4", "fp32"},
+                                              {"fp8", "fp32", "quantized"},
+                                              {"fp8", "bf16", "quantized"},
+
+                                              {"nvfp4", "bf16", "quantized"}};
 inline const std::vector<std::string> kFamilies = {"llama", "gpt", "stack"};
 inline const std::vector<std::string> kPolicies = {"none", "selective", "full", "full/2"};
 
