@@ -17,8 +17,9 @@ namespace ridgeline {
 // k. Packed, a is panels of kRows, word by word, and b panels of kCols: [step][row] and [step][column].
 constexpr int64_t kRows = 8;
 constexpr int64_t kCols = 48;
-constexpr int64_t kSteps = 384;     // of a block: with kBlockRows, a block of a and a panel of b stay in the second-
-constexpr int64_t kBlockRows = 96;  // level cache
+// Of a block, at most: of its size, a block of a and a panel of b stay in the second-level cache.
+constexpr int64_t kSteps = 384;
+constexpr int64_t kBlockRows = 96;
 constexpr int64_t kQuantizedBlock = 32;  // where quantized operands can be cut
 constexpr int64_t kAhead = 16;           // steps of b fetched ahead
 constexpr int64_t kPackRows = 32;        // of a, packed at once
@@ -256,13 +257,10 @@ void PackContiguous(const std::byte* from, int64_t stride, int64_t count, int64_
         const std::byte* row = from + ((first + i) * stride + step * kTerms) * kSize;
         if (first + i >= count) {
           words[i] = _mm512_setzero_si512();
-        } else if constexpr (kPairs) {
-          words[i] = _mm512_maskz_loadu_epi16(pairs, row);
-          _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride * kSize), _MM_HINT_T0);
-        } else {
-          words[i] = _mm512_maskz_loadu_epi32(singles, row);
-          _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride * kSize), _MM_HINT_T0);
+          continue;
         }
+        words[i] = kPairs ? _mm512_maskz_loadu_epi16(pairs, row) : _mm512_maskz_loadu_epi32(singles, row);
+        _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride * kSize), _MM_HINT_T0);
       }
       Transpose16(words);
 #pragma GCC unroll 16
@@ -277,16 +275,17 @@ void PackContiguous(const std::byte* from, int64_t stride, int64_t count, int64_
 template <bool kPairs, int64_t kWidth>
 void PackStrided(const std::byte* from, int64_t stride, int64_t count, int64_t terms, uint32_t* to) {
   constexpr int64_t kTerms = kPairs ? 2 : 1;
+  constexpr int64_t kSize = 4 / kTerms;
   const int64_t steps = DivideUp(terms, kTerms);
   const int64_t wanted = RoundUp(count, kWidth);
   const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
                                        5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
   const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
   for (int64_t step = 0; step < steps; ++step) {
-    const std::byte* row = from + step * kTerms * stride * (4 / kTerms);
+    const std::byte* row = from + step * kTerms * stride * kSize;
     for (int64_t t = 0; t < kTerms; ++t) {
-      const auto* ahead = reinterpret_cast<const char*>(row) + (kPackAheadTerms + t) * stride * (4 / kTerms);
-      for (int64_t byte = 0; byte < count * (4 / kTerms); byte += 64) _mm_prefetch(ahead + byte, _MM_HINT_T0);
+      const auto* ahead = reinterpret_cast<const char*>(row) + (kPackAheadTerms + t) * stride * kSize;
+      for (int64_t byte = 0; byte < count * kSize; byte += 64) _mm_prefetch(ahead + byte, _MM_HINT_T0);
     }
     if constexpr (kPairs) {
       const auto* even = reinterpret_cast<const uint16_t*>(row);

@@ -1,4 +1,5 @@
 // Codes turned round, tile by tile: the bytes of the result's rows are gathered in a buffer, then transposed.
+#include <algorithm>
 #include <cstring>
 
 #include "engine/device/cpu/parallel.h"
