@@ -17,15 +17,23 @@ using Json = nlohmann::json;
 // What a call answers when it was not done.
 class Failure : public std::exception {
  public:
-  enum class Kind { kUsage, kInvalidInput, kInfrastructure };
+  enum class Kind {
+    kUsage,
+    kInvalidInput,
+    kInfrastructure,
+    kNotNow,  // infrastructure, and asking again later may help
+  };
 
   Failure(Kind kind, std::string message, std::string hint = {})
       : kind_(kind), message_(std::move(message)), hint_(std::move(hint)) {}
 
   const char* what() const noexcept override { return message_.c_str(); }
+  Kind kind() const { return kind_; }
   Json ToJson() const {
-    const char* names[] = {"usage", "invalid_input", "infrastructure"};
-    return {{"kind", names[static_cast<int>(kind_)]}, {"message", message_}, {"hint", hint_}};
+    const char* names[] = {"usage", "invalid_input", "infrastructure", "infrastructure"};
+    Json document = {{"kind", names[static_cast<int>(kind_)]}, {"message", message_}, {"hint", hint_}};
+    if (kind_ == Kind::kNotNow) document["retry"] = true;
+    return document;
   }
 
  private:
@@ -61,6 +69,23 @@ int Serve(const char* request, size_t request_size, char** reply, size_t* reply_
   } catch (...) {  // no memory even for the answer: a null reply says so
     return 1;
   }
+}
+
+template <Json (*Answer)(const Json&)>
+int Call(const char* request, size_t request_size, char** reply, size_t* reply_size) {
+  return Serve(request, request_size, reply, reply_size, Answer);
+}
+
+// One answer a job; a job that fails does not fail the others.
+template <typename Each>
+Json AnswerEach(const Json& request, Each each) {
+  Json answers = Json::array();
+  for (const Json& job : request.at("jobs")) {
+    Json answer = each(job);
+    answer["key"] = job.at("key");
+    answers.push_back(std::move(answer));
+  }
+  return {{"jobs", std::move(answers)}};
 }
 
 inline void Free(char* reply) { std::free(reply); }

@@ -17,6 +17,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/files.h"
+
 extern char** environ;
 
 namespace ridgeline::local {
@@ -25,6 +27,11 @@ namespace {
 
 using plugin::Failure;
 using plugin::Json;
+using plugin::MakeDirs;
+using plugin::ReadText;
+using plugin::ReadTextTail;
+using plugin::Remove;
+using plugin::WriteText;
 
 constexpr size_t kLogTailBytes = 4096;
 // Where the keeper finds its locks; the release arrives on its standard input. keeper.cc says the same.

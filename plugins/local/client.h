@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/plugin_api.h"
-#include "local/files.h"
+#include "local/lock.h"
 #include "local/parse.h"
 
 namespace ridgeline::local {

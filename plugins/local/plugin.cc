@@ -16,9 +16,10 @@
 namespace ridgeline::local {
 namespace {
 
+using plugin::AnswerEach;
+using plugin::Call;
 using plugin::Failure;
 using plugin::Json;
-using plugin::Serve;
 
 // Beside this library.
 std::filesystem::path KeeperProgram() {
@@ -48,18 +49,6 @@ Json AnswerRender(const Json& request) {
   return {{"files", {{{"name", "run-jobs.sh"}, {"content", RenderScript(request.at("jobs"))}}}}};
 }
 
-// One answer a job; a job that fails does not fail the others.
-template <typename Each>
-Json AnswerEach(const Json& request, Each each) {
-  Json answers = Json::array();
-  for (const Json& job : request.at("jobs")) {
-    Json answer = each(job);
-    answer["key"] = job.at("key");
-    answers.push_back(std::move(answer));
-  }
-  return {{"jobs", std::move(answers)}};
-}
-
 Json AnswerSubmit(const Json& request) {
   Client client = ClientFor(request);
   return AnswerEach(request, [&](const Json& job) -> Json {
@@ -86,11 +75,6 @@ Json AnswerCancel(const Json& request) {
   return AnswerEach(request, [&](const Json& job) -> Json {
     return {{"cancelled", client.Cancel(job.at("key").get<std::string>())}};
   });
-}
-
-template <Json (*Answer)(const Json&)>
-int Call(const char* request, size_t request_size, char** reply, size_t* reply_size) {
-  return Serve(request, request_size, reply, reply_size, Answer);
 }
 
 }  // namespace

@@ -1,18 +1,8 @@
 #include "local/render.h"
 
-#include <algorithm>
+#include "common/shell.h"
 
 namespace ridgeline::local {
-
-std::string ShellQuote(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '/' || c == '-' || c == '_' || c == '.' || c == '=';
-  });
-  if (plain) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 std::string RenderScript(const plugin::Json& jobs) {
   std::string script =
@@ -20,7 +10,7 @@ std::string RenderScript(const plugin::Json& jobs) {
   for (const plugin::Json& job : jobs) {
     std::string line;
     for (const plugin::Json& word : job.at("exec")) {
-      line += (line.empty() ? "" : " ") + ShellQuote(word.get<std::string>());
+      line += (line.empty() ? "" : " ") + plugin::ShellQuote(word.get<std::string>());
     }
     script += line + "\n";
   }

@@ -16,7 +16,7 @@
 #include "launch/exec.h"
 #include "launch/launcher.h"
 #include "local/config.h"
-#include "local/files.h"
+#include "local/lock.h"
 #include "local/parse.h"
 #include "local/render.h"
 #include "tests/fakes/test_job.h"

@@ -1,22 +1,11 @@
-// Files and locks of the local launcher.
+// Locks of the local launcher.
 #pragma once
 
 #include <filesystem>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 namespace ridgeline::local {
-
-// Empty where the file is not there.
-std::string ReadText(const std::filesystem::path& path);
-std::string ReadTextTail(const std::filesystem::path& path, size_t max_bytes);
-// Old bytes or new ones for whoever reads, whenever we are killed. Throws Failure.
-void WriteText(const std::filesystem::path& path, std::string_view text);
-// Throws Failure.
-void MakeDirs(const std::filesystem::path& path);
-void Remove(const std::filesystem::path& path);
 
 // An exclusive lock that belongs to an open file description (F_OFD_SETLK): processes that inherit the descriptor hold
 // it too, and it is free when the last of them has ended, however it ended.

@@ -1,0 +1,164 @@
+#include "common/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "common/plugin_api.h"
+
+extern char** environ;
+
+namespace ridgeline::plugin {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void Check(int error, const std::string& what) {
+  if (error != 0) throw Failure(Failure::Kind::kInfrastructure, what + ": " + std::strerror(error));
+}
+
+struct SpawnActions {
+  posix_spawn_file_actions_t value;
+  SpawnActions() { Check(::posix_spawn_file_actions_init(&value), "cannot start a process"); }
+  SpawnActions(const SpawnActions&) = delete;
+  SpawnActions& operator=(const SpawnActions&) = delete;
+  ~SpawnActions() { ::posix_spawn_file_actions_destroy(&value); }
+
+  void Connect(int from, int to) {
+    Check(::posix_spawn_file_actions_adddup2(&value, from, to), "cannot start a process");
+  }
+};
+
+struct SpawnAttributes {
+  posix_spawnattr_t value;
+  SpawnAttributes() {
+    Check(::posix_spawnattr_init(&value), "cannot start a process");
+    sigset_t none;
+    sigemptyset(&none);
+    sigset_t all;
+    sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&value, &none);
+    ::posix_spawnattr_setsigdefault(&value, &all);
+    ::posix_spawnattr_setflags(&value, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  ~SpawnAttributes() { ::posix_spawnattr_destroy(&value); }
+};
+
+std::vector<char*> Pointers(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// A file in memory that holds `text`, to be read from its beginning.
+Fd TextFile(std::string_view text) {
+  Fd file(::memfd_create("input", MFD_CLOEXEC));
+  if (!file) Check(errno, "cannot make a file in memory");
+  while (!text.empty()) {
+    const ssize_t written = ::write(file.get(), text.data(), text.size());
+    if (written < 0 && errno != EINTR) Check(errno, "cannot write a file in memory");
+    text.remove_prefix(static_cast<size_t>(std::max<ssize_t>(written, 0)));
+  }
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+// False where the stream has ended.
+bool ReadSome(const Fd& from, std::string& to) {
+  std::array<char, 65536> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): read() fills it
+  const ssize_t count = ::read(from.get(), buffer.data(), buffer.size());
+  if (count > 0) to.append(buffer.data(), static_cast<size_t>(count));
+  return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+}  // namespace
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+int Fd::Release() { return std::exchange(fd_, -1); }
+
+Pipe::Pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) Check(errno, "cannot make a pipe");
+  read = Fd(ends[0]);
+  write = Fd(ends[1]);
+}
+
+pid_t Spawn(const std::vector<std::string>& argv, const std::vector<std::string>& environment, int in, int out,
+            int err) {
+  SpawnActions actions;
+  actions.Connect(in, STDIN_FILENO);
+  actions.Connect(out, STDOUT_FILENO);
+  actions.Connect(err, STDERR_FILENO);
+  const SpawnAttributes attributes;
+  const std::vector<char*> words = Pointers(argv);
+  const std::vector<char*> variables = Pointers(environment);
+  pid_t pid = 0;
+  Check(::posix_spawnp(&pid, words[0], &actions.value, &attributes.value, words.data(), variables.data()),
+        "cannot start " + argv.front());
+  return pid;
+}
+
+Finished RunProgram(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
+                    std::string_view input, int64_t timeout_ms) {
+  Pipe out;
+  Pipe err;
+  const pid_t pid = Spawn(argv, environment, TextFile(input).get(), out.write.get(), err.write.get());
+  out.write = Fd();
+  err.write = Fd();
+
+  Finished finished;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  while (out.read || err.read) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) {
+      finished.timed_out = true;
+      ::kill(pid, SIGKILL);
+      break;
+    }
+    std::array<pollfd, 2> streams = {{{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}}};
+    ::poll(streams.data(), streams.size(), static_cast<int>(left));
+    if (streams[0].revents != 0 && !ReadSome(out.read, finished.out)) out.read = Fd();
+    if (streams[1].revents != 0 && !ReadSome(err.read, finished.err)) err.read = Fd();
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  finished.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return finished;
+}
+
+std::vector<std::string> EnvironmentWithout(const std::vector<std::string>& prefixes) {
+  std::vector<std::string> kept;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const bool dropped = std::any_of(prefixes.begin(), prefixes.end(),
+                                     [&](const std::string& prefix) { return text.starts_with(prefix); });
+    if (!dropped) kept.emplace_back(text);
+  }
+  return kept;
+}
+
+}  // namespace ridgeline::plugin

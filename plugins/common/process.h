@@ -1,0 +1,57 @@
+// Programs that a launcher starts, always from an argument vector, never through a shell.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ridgeline::plugin {
+
+// Owns a file descriptor.
+class Fd {
+ public:
+  explicit Fd(int fd = -1) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(other.Release()) {}
+  Fd& operator=(Fd&& other) noexcept;
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd();
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int Release();
+
+ private:
+  int fd_;
+};
+
+// Both ends close-on-exec. Throws Failure.
+struct Pipe {
+  Fd read;
+  Fd write;
+  Pipe();
+};
+
+// Starts a program, found by PATH, with no signal blocked or ignored. Throws Failure where there is no such program.
+pid_t Spawn(const std::vector<std::string>& argv, const std::vector<std::string>& environment, int in, int out,
+            int err);
+
+struct Finished {
+  int exit_code = 0;  // 128 + the signal that ended it
+  bool timed_out = false;
+  std::string out;
+  std::string err;
+  bool ok() const { return exit_code == 0 && !timed_out; }
+};
+
+// Runs a program to its end. One that runs past the timeout is killed.
+Finished RunProgram(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
+                    std::string_view input, int64_t timeout_ms);
+
+// This process's environment, without the variables whose names begin with one of `prefixes`.
+std::vector<std::string> EnvironmentWithout(const std::vector<std::string>& prefixes);
+
+}  // namespace ridgeline::plugin
