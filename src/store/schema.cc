@@ -112,7 +112,9 @@ CREATE VIEW latest AS
 
 constexpr std::string_view kVersion2 = "ALTER TABLE results ADD COLUMN skipped_steps INTEGER;";
 
-constexpr std::array<std::string_view, 2> kMigrations = {kVersion1, kVersion2};
+constexpr std::string_view kVersion3 = "ALTER TABLE jobs ADD COLUMN started_unix_ns INTEGER;";
+
+constexpr std::array<std::string_view, 3> kMigrations = {kVersion1, kVersion2, kVersion3};
 
 // The engine's memory categories (docs/store.md); a trainer may have others, all are in planned_bytes_by_category.
 constexpr std::array<std::string_view, 6> kCategories = {"parameters",  "gradients", "optimizer",

@@ -294,6 +294,15 @@ void Store::MarkSubmitted(const std::string& key, const std::string& native_id, 
   });
 }
 
+void Store::MarkStarted(const std::string& key, int64_t unix_ns) {
+  Transact([&] {
+    Statement mark = impl_->database.Prepare("UPDATE jobs SET started_unix_ns = ? WHERE key = ?");
+    mark.Bind(1, unix_ns);
+    mark.Bind(2, key);
+    mark.Run();
+  });
+}
+
 void Store::SetJobState(const std::string& key, JobRecord::State state,
                         const std::map<std::string, std::string>& evidence, int64_t unix_ns) {
   Transact([&] {
@@ -309,7 +318,7 @@ void Store::SetJobState(const std::string& key, JobRecord::State state,
 std::vector<JobRecord> Store::Impl::Jobs(const std::string& where, const std::string* sweep) {
   Statement each = database.Prepare(fmt::format(
       "SELECT j.key, j.sweep, j.launcher, j.native_id, j.job_dir, j.state, j.created_unix_ns, j.submitted_unix_ns, "
-      "j.ended_unix_ns, j.evidence FROM jobs AS j WHERE {} ORDER BY j.number",
+      "j.started_unix_ns, j.ended_unix_ns, j.evidence FROM jobs AS j WHERE {} ORDER BY j.number",
       where));
   if (sweep != nullptr) each.Bind(1, *sweep);
   Statement points = database.Prepare(
@@ -326,8 +335,9 @@ std::vector<JobRecord> Store::Impl::Jobs(const std::string& where, const std::st
     job.state = StateFromName(each.Text(5));
     job.created_unix_ns = each.Integer(6);
     job.submitted_unix_ns = each.Integer(7);
-    job.ended_unix_ns = each.Integer(8);
-    job.evidence = ParseTexts(each.Text(9), "the evidence of job " + job.key);
+    job.started_unix_ns = each.Integer(8);
+    job.ended_unix_ns = each.Integer(9);
+    job.evidence = ParseTexts(each.Text(10), "the evidence of job " + job.key);
     points.Bind(1, job.key);
     while (points.Step()) job.points.push_back({points.Text(0), points.Integer(1), points.Integer(2) != 0});
     points.Reset();

@@ -59,6 +59,7 @@ struct JobRecord {
   State state = State::kIntent;
   int64_t created_unix_ns = 0;                  // the intent
   int64_t submitted_unix_ns = 0;                // 0: not yet
+  int64_t started_unix_ns = 0;                  // what is before it is waiting in the queue; 0: not yet, or not known
   int64_t ended_unix_ns = 0;                    // 0: not yet
   std::map<std::string, std::string> evidence;  // what the scheduler said
   std::vector<Point> points;
@@ -114,6 +115,8 @@ class Store {
   // `points[].attempt` is ignored). Throws Error(kUsage), recording nothing, where a point is in a live job already.
   void RecordIntents(std::span<const JobRecord> jobs);
   void MarkSubmitted(const std::string& key, const std::string& native_id, int64_t unix_ns);
+  // When the job began to run; of one that was requeued, the last time.
+  void MarkStarted(const std::string& key, int64_t unix_ns);
   // `unix_ns` is kept as the end where the state is not live. Collect a job's results before it is ended.
   void SetJobState(const std::string& key, JobRecord::State state, const std::map<std::string, std::string>& evidence,
                    int64_t unix_ns);

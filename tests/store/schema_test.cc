@@ -133,7 +133,8 @@ TEST_F(SchemaTest, ResultsOfTheFirstVersionStayAndKnowNoSkippedSteps) {
     samples::RunJob(store, "rl-1", "s", points, RunStatus::kOk);
   }
   Sql("DROP VIEW series; DROP VIEW sweep_runs; DROP VIEW runs; DROP VIEW latest;"
-      "ALTER TABLE results DROP COLUMN skipped_steps; PRAGMA user_version = 1;"
+      "ALTER TABLE results DROP COLUMN skipped_steps; ALTER TABLE jobs DROP COLUMN started_unix_ns;"
+      "PRAGMA user_version = 1;"
       "CREATE VIEW latest AS SELECT * FROM results AS r "
       "WHERE r.attempt = (SELECT max(attempt) FROM results WHERE point_id = r.point_id)");
   Store store = Store::Open(file_, Store::Mode::kReadWrite);
