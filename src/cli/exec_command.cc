@@ -24,6 +24,10 @@ void PrintResult(const RunResult& result) {
 int Exec(const std::string& job_file) {
   ExecOptions options;
   options.on_result = PrintResult;
+  options.on_wait = [] {
+    fmt::print("another process runs this job; waiting for it to end\n");
+    std::fflush(stdout);
+  };
   const ExecSummary summary = ExecJobFile(job_file, options);
   fmt::print("{} run, {} had a result already{}\n", summary.ran, summary.skipped,
              summary.stopped ? "; stopped before the end, run it again to continue" : "");

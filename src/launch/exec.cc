@@ -36,6 +36,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLogTailBytes = 4096;
+constexpr int64_t kLookAgainNs = 100'000'000;
 
 // SIGTERM, SIGUSR1, SIGINT and SIGHUP, blocked and made something to poll. Once told, always told.
 class StopSignals final : public StopWatcher {
@@ -152,6 +153,15 @@ std::optional<RunResult> ReadResult(const fs::path& path, std::string& problem) 
     problem = e.message();
     return std::nullopt;
   }
+}
+
+// A scheduler that lost sight of a node starts the job on another while the first still runs.
+FileLock TakeTurn(const fs::path& file, const ExecOptions& options) {
+  std::optional<FileLock> lock = FileLock::Try(file);
+  if (!lock && options.on_wait) options.on_wait();
+  SystemClock clock;
+  for (; !lock; lock = FileLock::Try(file)) clock.SleepNs(kLookAgainNs);
+  return *std::move(lock);
 }
 
 class JobRunner {
@@ -284,12 +294,8 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   const Job job = ReadJob(job_file);
   const Nodes nodes = NodesFromEnvironment();
   MakeDirs(job.job_dir / "results");
-  const std::optional<FileLock> lock =
-      FileLock::Try(job.job_dir / (nodes.rank == 0 ? "exec.lock" : fmt::format("exec.node{}.lock", nodes.rank)));
-  if (!lock) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("job {} is being run by another process", job.key),
-                "wait for it, or cancel it");
-  }
+  const FileLock lock =
+      TakeTurn(job.job_dir / (nodes.rank == 0 ? "exec.lock" : fmt::format("exec.node{}.lock", nodes.rank)), options);
   KeepDescriptorsFromChildren();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::signal(SIGPIPE, SIG_IGN);  // nobody reading what we print is no reason to stop

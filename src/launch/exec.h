@@ -32,6 +32,7 @@ namespace ridgeline {
 struct ExecOptions {
   int64_t grace_ns = 10'000'000'000;                       // between SIGINT or SIGTERM and SIGKILL
   std::function<void(const RunResult& result)> on_result;  // after each point's result is written
+  std::function<void()> on_wait;  // another process runs this job: when it has ended, it is ours
 };
 
 struct ExecSummary {
@@ -41,8 +42,8 @@ struct ExecSummary {
 };
 
 // Owns this process from here on: blocks those signals, becomes the reaper of orphaned descendants, and ends every
-// child it has. Throws Error(kInvalidInput) for a wrong job file, Error(kInfrastructure) where the disk fails or
-// another process runs this job already.
+// child it has. A job that another process runs is waited for, until any signal ends the waiting. Throws
+// Error(kInvalidInput) for a wrong job file, Error(kInfrastructure) where the disk fails.
 ExecSummary ExecJobFile(const std::filesystem::path& job_file, const ExecOptions& options = {});
 
 // The point's result is there, whole, and not of an interrupted run: exec would skip it.
