@@ -3,21 +3,27 @@
 // A launcher is a shared library `ridgeline-launcher-NAME.so` that exports ridgeline_launcher(). JSON bytes cross the
 // boundary and nothing else: no C++ types, no exceptions. Every call takes a request document and gives back a reply
 // document, allocated by the launcher and handed back to its `free`. A call returns 0 when it was done; else 1, and the
-// reply is {"kind": "usage|invalid_input|infrastructure", "message": "…", "hint": "…"}.
+// reply is {"kind": "usage|invalid_input|infrastructure", "message": "…", "hint": "…"}; with "retry": true nothing is
+// wrong but the moment, and the call is made again later, for as long as anybody is willing to wait.
 //
 // Every request carries `config` (the sweep's `launch:` mapping) and `state_dir` (a folder the launcher may use).
-// A job is {"key", "sweep", "job_file", "job_dir", "cpus", "memory_bytes", "time_limit_s", "exec": [argv…]}:
-// running `exec` (which is `ridgeline exec JOB.json`) on a node is running the job. `key` is deterministic and unique:
-// submitting a key that exists already must find the job that exists, never start a second one.
+// A job is {"key", "sweep", "job_file", "job_dir", "cpus", "memory_bytes", "time_limit_s", "save_time_s", "exec":
+// [argv…]}: running `exec` (which is `ridgeline exec JOB.json`) on a node is running the job; a job with a save_time_s
+// wants SIGUSR1 so long before it is ended, and can then be continued. `key` is deterministic and unique: submitting a
+// key that exists already must find the job that exists, never start a second one.
 //
-//   probe      {}                        -> {"available": bool, "why": "…", "description": "…"}
+//   probe      {}                        -> {"available": bool, "why": "…", "description": "…", "max_jobs": int}
+//              max_jobs: jobs it takes at once, and runs in its own time; without it, as many as run at once.
 //   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…]}: what a person could submit by hand
-//   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error": {kind,message,hint}}…]}
-//   poll_many  {"jobs": [{"key", "native_id"}…]}
-//                                        -> {"jobs": [{"key", "state", "native_id", "evidence": {name: text}}…]}
-//              one question for all jobs. state: queued | running | ended | missing. For `ended`, evidence may carry
-//              "end" with one of the contract's ends (run.h) where the scheduler knows better than the exit code.
-//              `missing`: the scheduler has never heard of this key, or has forgotten it.
+//   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error":
+//   {kind,message,hint,retry}}…]} poll_many  {"jobs": [{"key", "native_id"}…]}
+//                                        -> {"jobs": [{"key", "state", "native_id", "started_unix_s",
+//                                                      "evidence": {name: text}}…], "again_ms": int}
+//              one question for all jobs, not to be asked again for again_ms. state: queued | running | ended |
+//              missing. For `ended`, evidence may carry "end" with one of the contract's ends (run.h) where the
+//              scheduler knows better than the exit code, with "message" and "hint" for people. For `queued`, "waits"
+//              and "hint" say why a job waits that somebody should do something about. `missing`: the scheduler has
+//              never heard of this key, or has forgotten it.
 //   cancel     {"jobs": [{"key", "native_id"}…]} -> {"jobs": [{"key", "cancelled": bool}…]}
 //
 // Thread safety: the harness calls a launcher from one thread at a time.

@@ -19,9 +19,13 @@ namespace ridgeline {
 namespace {
 
 constexpr size_t kLogTailBytes = 4096;
-constexpr size_t kChunk = 128;     // points read before they are written
-constexpr size_t kReaders = 4;     // chunks being read while one is written
-constexpr char kEndKey[] = "end";  // launcher.h: what the scheduler says the end was
+constexpr size_t kChunk = 128;  // points read before they are written
+constexpr size_t kReaders = 4;  // chunks being read while one is written
+// launcher.h: what the scheduler says the end was, and its words for people.
+constexpr char kEndKey[] = "end";
+constexpr char kMessageKey[] = "message";
+constexpr char kHintKey[] = "hint";
+constexpr char kBeganKey[] = "began";  // our own: "no" where the job ended before the point's turn
 
 struct Task {
   const JobToCollect* from;
@@ -53,13 +57,46 @@ RunStatus EndOf(const JobToCollect& from) {
   return from.state == JobRecord::State::kCancelled ? RunStatus::kCancelled : RunStatus::kLost;
 }
 
+std::string Said(const JobToCollect& from, const char* key) {
+  const auto it = from.evidence.find(key);
+  return it == from.evidence.end() ? "" : it->second;
+}
+
+bool Began(const JobRecord& job, const JobRecord::Point& point) {
+  std::error_code ec;
+  return std::filesystem::exists(PointDir(job.job_dir, point.id), ec);
+}
+
+// Others of its job began, and the job ended before this one's turn.
+bool NeverBegan(const Task& task) {
+  const JobRecord& job = task.from->job;
+  return job.points.size() > 1 && !Began(job, *task.point) &&
+         std::any_of(job.points.begin(), job.points.end(), [&](const auto& point) { return Began(job, point); });
+}
+
 RunResult Missing(const Task& task, int64_t now_unix_ns) {
-  const RunStatus status = EndOf(*task.from);
-  std::string hint = IsFinal(status) ? "" : "`ridgeline run` with the same sweep runs it again";
-  return WithoutFile(
-      task, status,
-      fmt::format("job {} ended ({}) without a result of this point", task.from->job.key, StatusName(status)),
-      std::move(hint), now_unix_ns);
+  const RunStatus end = EndOf(*task.from);
+  const bool never_began = NeverBegan(task) && end != RunStatus::kCancelled;
+  const RunStatus status = never_began ? RunStatus::kLost : end;
+  std::string message = fmt::format("job {} ended ({}) {}", task.from->job.key, StatusName(end),
+                                    never_began ? "before this point's turn" : "without a result of this point");
+  if (const std::string said = Said(*task.from, kMessageKey); !said.empty()) message += ": " + said;
+  std::string hint = Said(*task.from, kHintKey);
+  if (hint.empty() && !IsFinal(status)) hint = "`ridgeline run` with the same sweep runs it again";
+  RunResult result = WithoutFile(task, status, std::move(message), std::move(hint), now_unix_ns);
+  if (never_began) result.evidence[kBeganKey] = "no";
+  return result;
+}
+
+// On the node nobody knows why a job is told to end; its scheduler does.
+void CorrectEnd(const JobToCollect& from, RunResult& result) {
+  const RunStatus end = EndOf(from);
+  if (result.status != RunStatus::kCancelled || end == RunStatus::kCancelled || end == RunStatus::kLost) return;
+  result.status = end;
+  result.message = Said(from, kMessageKey);
+  if (result.message.empty()) result.message = fmt::format("the scheduler says: {}", StatusName(end));
+  result.hint = Said(from, kHintKey);
+  for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
 }
 
 // Nothing where there is nothing to keep yet.
@@ -77,6 +114,7 @@ std::optional<RunResult> ReadResult(const Task& task, int64_t now_unix_ns) {
     }
     // While its job lives, `ridgeline exec` may run an interrupted point again.
     if (live && !IsFinal(result.status)) return std::nullopt;
+    if (!live) CorrectEnd(*task.from, result);
     return result;
   } catch (const Error& e) {
     if (live) return std::nullopt;
@@ -128,7 +166,8 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
   const auto keep = [&](const std::vector<NewResult>& results) {
     for (const size_t i : store.AddResults(results)) {
       const RunResult& result = results[i].result;
-      collected.push_back({result.point_id, result.status, result.message, result.throughput.steady_tokens_per_s});
+      collected.push_back({result.point_id, result.status, result.message, result.throughput.steady_tokens_per_s,
+                           !result.evidence.contains(kBeganKey)});
     }
   };
   const auto collect_all = [&] {

@@ -25,6 +25,7 @@ struct Collected {
   RunStatus status = RunStatus::kOk;
   std::string message;
   double steady_tokens_per_s = 0;
+  bool began = true;  // false: its job ended before its turn came
 };
 
 // Reads the result files of the jobs' points that have no result yet, and keeps them, all in one transaction together
@@ -33,7 +34,9 @@ struct Collected {
 //
 // A whole result file: its own status. Of a job that ended: a file that is cut short, of another version or of another
 // point is `crashed`, with what was wrong as evidence, and the file is kept where it is; no file is what the
-// scheduler's `end` says, else `cancelled` for a cancelled job, else `lost`. These carry the end of the point's log.
+// scheduler's `end` says, else `cancelled` for a cancelled job, else `lost`; so is a file that says `cancelled`, since
+// a node cannot tell why it is told to stop. A point whose job ended before its turn is `lost`. These carry the end of
+// the point's log.
 std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns);
 
 }  // namespace ridgeline

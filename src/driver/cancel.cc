@@ -10,7 +10,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kPatienceNs = 20'000'000'000;  // more than `ridgeline exec` gives a trainer to end
+constexpr int64_t kPatienceNs = 40'000'000'000;  // more than `ridgeline exec` or a scheduler gives a trainer to end
 
 }  // namespace
 

@@ -18,18 +18,16 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kRetriesInARun = 1;                   // of a point whose job was lost, preempted or lost its node
-constexpr int kSubmitTries = 3;                     // of one job
-constexpr int kRefusedJobsInARow = 3;               // then the launcher is taken to be down
-constexpr int kQuestionTries = 6;                   // of polling
-constexpr int64_t kTryAgainNs = 500'000'000;        // doubled from try to try
+constexpr int kSubmitTries = 3;                   // of one job
+constexpr int kRefusedJobsInARow = 3;             // then the launcher is taken to be down
+constexpr int64_t kPatienceNs = 900'000'000'000;  // with a launcher that does not answer
+constexpr int64_t kTryAgainNs = 500'000'000;      // doubled from try to try
+constexpr int64_t kMostTryAgainNs = 30'000'000'000;
+constexpr int64_t kAskShare = 100;                  // a launcher with jobs for hours is asked for 1% of the time
+constexpr int64_t kRefillShare = 10;                // of the jobs it may have, that are handed over together
 constexpr int64_t kMissingNs = 2'000'000'000;       // a scheduler may know a new job late
 constexpr int64_t kPartialCollectNs = 500'000'000;  // results of a job that still runs
 constexpr size_t kShownJobs = 3;
-
-bool IsInfrastructureEnd(RunStatus status) {
-  return status == RunStatus::kLost || status == RunStatus::kNodeFailed || status == RunStatus::kPreempted;
-}
 
 class Driver {
  public:
@@ -174,6 +172,8 @@ class Driver {
 
   void CheckLauncher() {
     const LauncherStatus status = parts_.launcher.Probe();
+    queues_ = status.max_jobs > 0;
+    window_ = queues_ ? status.max_jobs : options_.max_parallel;
     if (status.available) return;
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("the launcher {} cannot run jobs here: {}", parts_.launcher.name(), status.why),
@@ -197,11 +197,14 @@ class Driver {
     return job;
   }
 
-  // Commits intents for as many jobs as the window has room for, then writes their files.
+  // Commits intents for as many jobs as the window has room for, then writes their files. A large window is filled in
+  // large parts, which a launcher may submit as one.
   bool OpenJobs() {
     std::vector<JobRecord> intents;
     const auto first_new = static_cast<std::ptrdiff_t>(live_.size());
-    while (!pending_.empty() && static_cast<int64_t>(live_.size()) < options_.max_parallel) {
+    const int64_t room = window_ - static_cast<int64_t>(live_.size());
+    if (!live_.empty() && room < std::min<int64_t>(window_ / kRefillShare, std::ssize(pending_))) return false;
+    while (!pending_.empty() && static_cast<int64_t>(live_.size()) < window_) {
       LiveJob job;
       job.to_submit = TakeJob();
       job.record = ToRecord(*job.to_submit, parts_.launcher.name(), parts_.clock.UnixNs());
@@ -243,11 +246,14 @@ class Driver {
           job.to_submit.reset();
           parts_.store.MarkSubmitted(job.record.key, job.record.native_id, parts_.clock.UnixNs());
           refused_in_a_row_ = 0;
+          unanswered_since_ns_ = 0;
           continue;
         }
         const Error& error = *answers[i].error;
-        if (error.kind() == ErrorKind::kInfrastructure && ++job.submit_tries < kSubmitTries) {
-          job.next_submit_ns = Now() + (kTryAgainNs << job.submit_tries);
+        ++job.submit_tries;
+        if (answers[i].retry || (error.kind() == ErrorKind::kInfrastructure && job.submit_tries < kSubmitTries)) {
+          job.next_submit_ns = Now() + TryAgainNs(job.submit_tries);
+          if (answers[i].retry) Waits(error);
           continue;
         }
         last_refusal_ = error;
@@ -270,20 +276,42 @@ class Driver {
     return true;
   }
 
+  static int64_t TryAgainNs(int tries) {
+    constexpr int kMostDoublings = 10;
+    return std::min(kTryAgainNs << std::min(tries, kMostDoublings), kMostTryAgainNs);
+  }
+
+  // Throws where that has gone on for too long. What is submitted by then goes on, and the next run finds it.
+  void Waits(const Error& error) {
+    Note(fmt::format("asking again: {}", PrintableLine(error.message())));
+    if (unanswered_since_ns_ == 0) unanswered_since_ns_ = Now();
+    if (Now() - unanswered_since_ns_ >= kPatienceNs) throw error;
+  }
+
+  void Note(const std::string& text) {
+    if (text != last_note_) parts_.observer.Note(text);
+    last_note_ = text;
+  }
+
   std::vector<JobState> Ask(const std::vector<JobRef>& refs) {
+    const int64_t begin_ns = Now();
     try {
       std::vector<JobState> states = parts_.launcher.PollMany(refs);
       failed_questions_ = 0;
+      unanswered_since_ns_ = 0;
+      const int64_t pause_ns = parts_.launcher.PollPauseNs();
+      if (pause_ns > 0) next_ask_ns_ = Now() + std::max(pause_ns, (Now() - begin_ns) * kAskShare);
       return states;
     } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kInfrastructure || ++failed_questions_ == kQuestionTries) throw;
-      parts_.observer.Note(fmt::format("no answer from the launcher, asking again: {}", PrintableLine(e.message())));
-      parts_.clock.SleepNs(kTryAgainNs << failed_questions_);
+      if (e.kind() != ErrorKind::kInfrastructure) throw;
+      Waits(e);
+      next_ask_ns_ = Now() + TryAgainNs(++failed_questions_);
       return {};
     }
   }
 
   bool AskAndCollect() {
+    if (Now() < next_ask_ns_) return false;
     std::vector<LiveJob*> asked;
     std::vector<JobRef> refs;
     for (LiveJob& job : live_) {
@@ -307,7 +335,7 @@ class Driver {
     if (to_collect.empty()) return false;
     const int64_t new_results = CollectJobs(to_collect, looked_at);
     for (const LiveJob* job : ended) {
-      if (job->submitted_ns > 0) {
+      if (job->submitted_ns > 0 && !queues_) {
         bundle_.JobEnded(static_cast<int64_t>(job->record.points.size()), Now() - job->submitted_ns);
       }
     }
@@ -323,8 +351,13 @@ class Driver {
       job.record.native_id = answer.native_id;
       parts_.store.MarkSubmitted(job.record.key, answer.native_id, parts_.clock.UnixNs());
     }
+    if (answer.started_unix_ns > 0 && answer.started_unix_ns != job.record.started_unix_ns) {
+      job.record.started_unix_ns = answer.started_unix_ns;
+      parts_.store.MarkStarted(job.record.key, answer.started_unix_ns);
+    }
     switch (answer.phase) {
       case JobPhase::kQueued:
+        NoteWaiting(answer);
         return std::nullopt;
       case JobPhase::kEnded:
         return JobRecord::State::kEnded;
@@ -341,6 +374,16 @@ class Driver {
         return JobRecord::State::kRunning;
     }
     return std::nullopt;
+  }
+
+  // Once, for all jobs that wait for the same thing.
+  void NoteWaiting(const JobState& answer) {
+    const auto waits = answer.evidence.find("waits");
+    if (waits == answer.evidence.end() || !noted_waits_.insert(waits->second).second) return;
+    const auto hint = answer.evidence.find("hint");
+    parts_.observer.Note(
+        fmt::format("waits: {}{}", PrintableLine(waits->second),
+                    hint == answer.evidence.end() || hint->second.empty() ? "" : "; " + PrintableLine(hint->second)));
   }
 
   int64_t CollectJobs(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& jobs) {
@@ -370,14 +413,23 @@ class Driver {
     if (point == nullptr) return;  // of another sweep, in a job that holds one of ours too
     left_.Finished(RelativeCost(point->spec), result.status == RunStatus::kOk ? spent_ns : 0);
     std::string outcome = OutcomeText(result.status, result.message, result.steady_tokens_per_s);
-    if (IsInfrastructureEnd(result.status) && retries_[result.point_id] < kRetriesInARun) {
-      ++retries_[result.point_id];
+    if (IsRunAgain(result)) {
       again_.push_back(*point);
       parts_.observer.Note(fmt::format("{}: {}; it is run again", Label(*point), outcome));
       return;
     }
     ++(result.status == RunStatus::kOk ? progress_.done : progress_.failed);
     parts_.observer.PointEnded(Label(*point), outcome, progress_);
+  }
+
+  // A point that never had its turn is owed one. Another of its job had, so this comes to an end.
+  bool IsRunAgain(const Collected& result) {
+    const auto limit = sweep_.launch.retries.find(result.status);
+    if (limit == sweep_.launch.retries.end()) return false;
+    int64_t& retries = retries_[result.point_id];
+    if (result.began && retries >= limit->second) return false;
+    if (result.began) ++retries;
+    return true;
   }
 
   void Forget(const std::vector<LiveJob*>& jobs) {
@@ -391,11 +443,13 @@ class Driver {
     progress_.live.clear();
     progress_.queued_jobs = 0;
     int64_t running_ns = 0;
+    int64_t running_jobs = 0;
     for (LiveJob& job : live_) {
       if (job.phase != JobPhase::kRunning) {
         ++progress_.queued_jobs;
         continue;
       }
+      ++running_jobs;
       if (job.collected_ns > 0) running_ns += Now() - job.collected_ns;
       if (progress_.live.size() == kShownJobs) continue;
       const std::string text = CurrentProgress(job);
@@ -404,7 +458,7 @@ class Driver {
         progress_.live.push_back({Label(*point), ParseProgress(text)});
       }
     }
-    progress_.left_ns = left_.LeftNs(running_ns, options_.max_parallel);
+    progress_.left_ns = left_.LeftNs(running_ns, queues_ ? std::max<int64_t>(running_jobs, 1) : window_);
     parts_.observer.Progress(progress_);
   }
 
@@ -435,8 +489,8 @@ class Driver {
   std::unordered_map<std::string, size_t> index_;  // point id -> place in points_
   std::vector<const Field*> varying_;
   std::string key_name_;  // goes into jobs' keys: the sweep in this store, so that no other store has the same jobs
-  std::map<std::string, int64_t> attempts_;       // a point has had, when it was planned
-  std::unordered_map<std::string, int> retries_;  // in this run
+  std::map<std::string, int64_t> attempts_;           // a point has had, when it was planned
+  std::unordered_map<std::string, int64_t> retries_;  // in this run
   std::deque<Job> pending_;
   std::vector<LiveJob> live_;
   std::vector<Point> again_;  // to be planned once more
@@ -445,6 +499,12 @@ class Driver {
   LeftEstimate left_;
   PollPace pace_;
   BundleSize bundle_;
+  bool queues_ = false;      // the launcher runs jobs in its own time
+  int64_t window_ = 1;       // jobs it has at once
+  int64_t next_ask_ns_ = 0;  // not before
+  int64_t unanswered_since_ns_ = 0;
+  std::string last_note_;
+  std::set<std::string> noted_waits_;
   std::optional<Error> last_refusal_;
   int refused_in_a_row_ = 0;
   int failed_questions_ = 0;

@@ -27,7 +27,7 @@ struct DriverOptions {
   std::filesystem::path jobs_dir;    // absolute: new jobs' folders go here; a relative checkpoint.dir is beside it
   std::vector<std::string> trainer;  // argv, where the sweep names none
   std::string sweep_text;            // the YAML, kept with the sweep
-  int64_t max_parallel = 1;          // jobs at once
+  int64_t max_parallel = 1;          // jobs at once, where the launcher does not queue them itself
   int64_t available_bytes = 0;       // for a point's slab (plan/plan.h); 0: no limit
   bool runs_here = false;            // jobs run on this machine (plan/plan.h)
   bool retry_failed = false;         // run points again that ended badly
@@ -76,7 +76,7 @@ struct DriverParts {
 // for good; jobs that live then go on, and the next run adopts them.
 RunSummary RunSweep(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts);
 
-// Tells these jobs to end, waits for it (about 20 s at most), and collects them. Returns how many live on.
+// Tells these jobs to end, waits for it (about 40 s at most), and collects them. Returns how many live on.
 int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher, Clock& clock,
                    const std::function<bool()>& give_up);
 

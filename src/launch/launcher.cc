@@ -1,5 +1,6 @@
 #include "launch/launcher.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace ridgeline {
@@ -20,6 +21,9 @@ LaunchJob ToLaunchJob(const Job& job, const std::filesystem::path& program) {
   launch.cpus = job.cpus;
   launch.memory_bytes = job.memory_limit_bytes;
   launch.exec = {program.string(), "exec", launch.job_file.string()};
+  const bool continuable = std::any_of(job.points.begin(), job.points.end(),
+                                       [](const JobPoint& point) { return !point.spec.checkpoint_dir.empty(); });
+  if (continuable) launch.save_time_s = job.save_time_s;
   int64_t total_s = kMarginPerJobS;
   for (const JobPoint& point : job.points) {
     if (point.time_limit_s == 0) return launch;

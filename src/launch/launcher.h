@@ -29,6 +29,7 @@ struct LaunchJob {
   int64_t cpus = 0;               // cores the job needs; 0: whatever the launcher gives a job
   int64_t memory_bytes = 0;       // 0: no limit
   int64_t time_limit_s = 0;       // for the whole job; 0: none
+  int64_t save_time_s = 0;        // it can be continued if it is told so long before its end; 0: it cannot
   std::vector<std::string> exec;  // argv that runs the job on a node
 };
 
@@ -55,14 +56,17 @@ struct JobState {
   std::string native_id;
   JobPhase phase = JobPhase::kMissing;
   // What the scheduler says of it: exit_code, signal, log_tail, … For kEnded `end` names one of the contract's ends
-  // (run.h) where the scheduler knows better than the exit code.
+  // (run.h) where the scheduler knows better than the exit code, `message` and `hint` say so to people. For kQueued
+  // `waits` and `hint` say why it waits, where somebody should do something about it.
   std::map<std::string, std::string> evidence;
+  int64_t started_unix_ns = 0;  // when it began to run; 0: not known
 };
 
 struct Submission {
   std::string key;
   std::string native_id;       // the scheduler's name for it; empty where `error` is set
   std::optional<Error> error;  // why this one was not submitted
+  bool retry = false;          // nothing is wrong with the job: submit it again later
 };
 
 struct LaunchFile {
@@ -74,6 +78,7 @@ struct LauncherStatus {
   bool available = false;
   std::string why;  // not available
   std::string description;
+  int64_t max_jobs = 0;  // that it takes at once, to run them in its own time; 0: as many as run at once
 };
 
 class Launcher {
@@ -88,6 +93,8 @@ class Launcher {
   virtual std::vector<Submission> Submit(std::span<const LaunchJob> jobs) = 0;
   // One question for all jobs; one answer a job, in order. Local jobs that wait for a free slot are started by it.
   virtual std::vector<JobState> PollMany(std::span<const JobRef> jobs) = 0;
+  // How long to leave it alone after the last PollMany; 0: no wish.
+  virtual int64_t PollPauseNs() const { return 0; }
   // In order: true where the job was there to be told to end. It has ended only when PollMany says so.
   virtual std::vector<bool> Cancel(std::span<const JobRef> jobs) = 0;
 };

@@ -18,6 +18,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "ridgeline-launcher-";
 constexpr std::string_view kSuffix = ".so";
 constexpr const char* kEntry = "ridgeline_launcher";
+constexpr int64_t kNsPerS = 1'000'000'000;
+constexpr int64_t kNsPerMs = 1'000'000;
 
 bool IsPluginName(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(),
@@ -54,7 +56,8 @@ class Plugin final : public Launcher {
   LauncherStatus Probe() override {
     const Json reply = Call("probe", table_.probe, Json::object());
     return Checked("probe", [&] {
-      return LauncherStatus{reply.at("available").get<bool>(), reply.value("why", ""), reply.value("description", "")};
+      return LauncherStatus{reply.at("available").get<bool>(), reply.value("why", ""), reply.value("description", ""),
+                            reply.value("max_jobs", int64_t{0})};
     });
   }
 
@@ -79,9 +82,10 @@ class Plugin final : public Launcher {
       std::vector<Submission> submissions;
       for (const LaunchJob& job : jobs) {
         const Json& answer = AnswerFor(reply, job.key);
-        Submission submission{job.key, answer.value("native_id", ""), {}};
+        Submission submission{job.key, answer.value("native_id", ""), {}, false};
         if (const auto error = answer.find("error"); error != answer.end()) {
           submission.error = ErrorFromJson(*error, name_);
+          submission.retry = error->value("retry", false);
           submission.native_id.clear();
         }
         submissions.push_back(std::move(submission));
@@ -93,10 +97,16 @@ class Plugin final : public Launcher {
   std::vector<JobState> PollMany(std::span<const JobRef> jobs) override {
     const Json reply = Call("poll_many", table_.poll_many, {{"jobs", EncodeRefs(jobs)}});
     return Checked("poll_many", [&] {
+      poll_pause_ns_ = reply.value("again_ms", int64_t{0}) * kNsPerMs;
       std::vector<JobState> states;
+      states.reserve(jobs.size());
       for (const JobRef& job : jobs) {
         const Json& answer = AnswerFor(reply, job.key);
-        JobState state{job.key, answer.value("native_id", job.native_id), Phase(answer.at("state")), {}};
+        JobState state{job.key,
+                       answer.value("native_id", job.native_id),
+                       Phase(answer.at("state")),
+                       {},
+                       answer.value("started_unix_s", int64_t{0}) * kNsPerS};
         if (const auto evidence = answer.find("evidence"); evidence != answer.end()) {
           evidence->get_to(state.evidence);
         }
@@ -105,6 +115,8 @@ class Plugin final : public Launcher {
       return states;
     });
   }
+
+  int64_t PollPauseNs() const override { return poll_pause_ns_; }
 
   std::vector<bool> Cancel(std::span<const JobRef> jobs) override {
     const Json reply = Call("cancel", table_.cancel, {{"jobs", EncodeRefs(jobs)}});
@@ -126,6 +138,7 @@ class Plugin final : public Launcher {
                       {"cpus", job.cpus},
                       {"memory_bytes", job.memory_bytes},
                       {"time_limit_s", job.time_limit_s},
+                      {"save_time_s", job.save_time_s},
                       {"exec", job.exec}});
     }
     return list;
@@ -193,6 +206,7 @@ class Plugin final : public Launcher {
   Json config_;
   fs::path state_dir_;
   size_t next_answer_ = 0;
+  int64_t poll_pause_ns_ = 0;
 };
 
 // The table, once every check has passed.

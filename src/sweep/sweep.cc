@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "run/result.h"
 #include "sweep/expand.h"
 #include "sweep/values.h"
 #include "sweep/walk.h"
@@ -286,9 +287,23 @@ class Reader {
     }
   }
 
+  void ReadRetries(const YamlNode& node) {
+    if (node.kind != YamlNode::Kind::kMap) {
+      Add(node.place, "retry is a mapping such as {preempted: 3, node_failed: 2}, not " + Describe(node));
+      return;
+    }
+    Names ends;
+    for (const auto& [status, times] : sweep.launch.retries) ends.emplace_back(StatusName(status));
+    for (const auto& [name, value] : Entries(node, "end to retry after", ends)) {
+      int64_t times = 0;
+      ReadWhole(*value, name, 0, 1000, times);
+      if (std::find(ends.begin(), ends.end(), name) != ends.end()) sweep.launch.retries[StatusFromName(name)] = times;
+    }
+  }
+
   void ReadLaunch(const YamlNode& node) {
-    static const Names kKnown = {"launcher", "cpus",    "memory_limit", "time_limit",
-                                 "bundle",   "trainer", "max_parallel", "save_time"};
+    static const Names kKnown = {"launcher", "cpus",         "memory_limit", "time_limit", "bundle",
+                                 "trainer",  "max_parallel", "save_time",    "retry"};
     if (node.kind != YamlNode::Kind::kMap) {
       Add(node.place, "launch is a mapping, not " + Describe(node));
       return;
@@ -326,6 +341,8 @@ class Reader {
         launch.save_time_s = seconds.value_or(0);
       } else if (name == "trainer") {
         ReadTrainer(*value);
+      } else if (name == "retry") {
+        ReadRetries(*value);
       } else if (name != "launcher") {
         // Another mapping is the settings of the launcher it is named after, which checks them itself.
         const std::string meant = Nearest(name, near_to);

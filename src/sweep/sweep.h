@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "base/json.h"
+#include "ridgeline/run.h"
 #include "run/fields.h"
 
 namespace ridgeline {
@@ -69,7 +71,10 @@ struct Launch {
   int64_t bundle = 1;                // points a job
   int64_t max_parallel = 0;          // jobs at once; 0: the launcher's choice
   std::vector<std::string> trainer;  // argv; empty: ridgeline-train
-  Json config = Json::object();      // the mapping as written: a launcher's `config`
+  // How often a point is run again, in one run of the driver, whose job ended for a reason that is not the point's.
+  std::map<RunStatus, int64_t> retries = {
+      {RunStatus::kLost, 1}, {RunStatus::kNodeFailed, 1}, {RunStatus::kPreempted, 1}};
+  Json config = Json::object();  // the mapping as written: a launcher's `config`
 };
 
 struct Sweep {

@@ -75,7 +75,7 @@ TEST_F(Loader, MakesTheStateFolder) {
 
 TEST_F(Loader, BelievesNoReplyItHasNotChecked) {
   const auto launcher = LoadLauncher("babbling", Json::object(), state_.path(), FakePluginDir());
-  const LaunchJob job{"rl-1", "", "", "", 0, 0, 0, {"true"}};
+  const LaunchJob job{"rl-1", "", "", "", 0, 0, 0, 0, {"true"}};
   const JobRef ref{"rl-1", ""};
   const auto message = [](const std::function<void()>& action) {
     const Error error = ErrorOf(action);
