@@ -1,0 +1,210 @@
+// Slurm through ridgeline-slurm-agent: a process of ours that lives as long as this client, spoken to in JSON lines.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "common/process.h"
+#include "slurm/client.h"
+
+namespace ridgeline::slurm {
+namespace {
+
+using plugin::Fd;
+using plugin::Json;
+
+constexpr int64_t kTimeoutMs = 60'000;  // libslurm's own is 10 s a message
+
+// "22.05.8" -> "22.05": releases speak different protocols.
+std::string Release(const std::string& version) { return version.substr(0, version.find('.', version.find('.') + 1)); }
+
+class AgentClient final : public Client {
+ public:
+  explicit AgentClient(std::filesystem::path agent) : agent_(std::move(agent)) { Start(); }
+  AgentClient(const AgentClient&) = delete;
+  AgentClient& operator=(const AgentClient&) = delete;
+  ~AgentClient() override { Stop(); }
+
+  std::string Description() const override { return "ridgeline-slurm-agent"; }
+
+  Facts GetFacts() override {
+    const Json reply = Ask({{"ask", "facts"}});
+    Facts facts;
+    reply.at("controller").get_to(facts.version);
+    if (const auto own = reply.at("client").get<std::string>(); Release(own) != Release(facts.version)) {
+      throw SlurmError(Trouble::kRefused, fmt::format("ridgeline-slurm-agent is of Slurm {}, and this cluster's is {}",
+                                                      own, facts.version));
+    }
+    reply.at("cluster").get_to(facts.cluster);
+    reply.at("max_array_size").get_to(facts.max_array_size);
+    reply.at("max_job_count").get_to(facts.max_job_count);
+    reply.at("message_timeout_s").get_to(facts.message_timeout_s);
+    reply.at("accounting").get_to(facts.accounting);
+    return facts;
+  }
+
+  int64_t Submit(const Submission& submission) override {
+    // The agent knows the options that have a setting; only sbatch itself can read the others.
+    if (!submission.options.sbatch.empty()) return MakeToolsClient()->Submit(submission);
+    return Ask(Request(submission)).at("job_id").get<int64_t>();
+  }
+
+  std::optional<std::vector<Row>> Jobs() override {
+    const Json reply = Ask({{"ask", "jobs"}});
+    if (!reply.at("changed").get<bool>()) return std::nullopt;
+    return Rows(reply);
+  }
+
+  std::vector<Row> Accounted(const std::vector<std::string>& names, int64_t since_unix_s) override {
+    return Rows(Ask({{"ask", "finished"}, {"names", names}, {"since", since_unix_s}}));
+  }
+
+  void Cancel(const std::vector<std::string>& ids) override {
+    const Json reply = Ask({{"ask", "cancel"}, {"ids", ids}});
+    for (const Json& code : reply.at("codes")) {
+      if (const auto trouble = TroubleOf(code.get<int64_t>(), ""); code != 0 && trouble != Trouble::kRefused) {
+        throw SlurmError(trouble, fmt::format("a job was not cancelled: error {}", code.get<int64_t>()));
+      }
+    }
+  }
+
+ private:
+  static std::vector<Row> Rows(const Json& reply) {
+    std::vector<Row> rows;
+    for (const Json& row : reply.at("jobs")) rows.push_back(RowFromJson(row));
+    return rows;
+  }
+
+  static Json Request(const Submission& submission) {
+    const Options& options = submission.options;
+    return {{"ask", "submit"},
+            {"script", "#!/bin/bash\n" + submission.script},
+            {"name", submission.name},
+            {"comment", submission.comment},
+            {"work_dir", submission.work_dir},
+            {"output", submission.output},
+            {"array", submission.is_array ? ArrayText(submission) : ""},
+            {"dependency", submission.dependency},
+            {"environment", SubmitEnvironment()},
+            {"partition", options.partition},
+            {"account", options.account},
+            {"qos", options.qos},
+            {"reservation", options.reservation},
+            {"constraint", options.constraint},
+            {"nodelist", options.nodelist},
+            {"nodes", options.nodes},
+            {"tasks", options.ntasks > 0 ? options.ntasks : options.nodes},
+            {"tasks_per_node", options.nodes > 1 && options.ntasks == 0 ? 1 : 0},
+            {"cpus_per_task", options.cpus},
+            {"memory_mib", options.memory_mib},
+            {"time_minutes", options.time_minutes},
+            {"gres", options.gres},
+            {"exclusive", options.exclusive},
+            {"requeue", options.requeue},
+            {"signal", submission.warning.signal},
+            {"signal_lead_s", submission.warning.lead_s},
+            {"signal_batch_only", submission.warning.batch_only}};
+  }
+
+  void Start() {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+      throw SlurmError(Trouble::kRefused, "cannot make a socket");
+    }
+    socket_ = Fd(ends[0]);
+    const Fd theirs(ends[1]);
+    words_ = Fd(::memfd_create("agent's words", MFD_CLOEXEC));
+    try {
+      pid_ = plugin::Spawn({agent_.string()}, SubmitEnvironment(), theirs.get(), theirs.get(), words_.get());
+    } catch (const plugin::Failure& e) {
+      throw SlurmError(Trouble::kRefused, e.what());
+    }
+    buffer_.clear();
+  }
+
+  void Stop() {
+    if (pid_ <= 0) return;
+    socket_ = Fd();  // it ends when there is nothing more to read
+    ::kill(pid_, SIGTERM);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+  // What libslurm said before it ended the process.
+  std::string LastWords() const {
+    std::array<char, 1024> text{};
+    const ssize_t size = ::pread(words_.get(), text.data(), text.size(), 0);
+    std::string words(text.data(), static_cast<size_t>(size > 0 ? size : 0));
+    while (!words.empty() && words.back() == '\n') words.pop_back();
+    return words.empty() ? "it said nothing" : words;
+  }
+
+  [[noreturn]] void Fail(const std::string& what) {
+    const std::string words = LastWords();
+    Stop();
+    throw SlurmError(Trouble::kNoAnswer, fmt::format("ridgeline-slurm-agent {}: {}", what, words));
+  }
+
+  void Send(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) Fail("has ended");
+      text.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+
+  std::string ReadLine() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTimeoutMs);
+    for (;;) {
+      if (const size_t end = buffer_.find('\n'); end != std::string::npos) {
+        std::string line = buffer_.substr(0, end);
+        buffer_.erase(0, end + 1);
+        return line;
+      }
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+      pollfd stream{socket_.get(), POLLIN, 0};
+      if (left <= 0 || ::poll(&stream, 1, static_cast<int>(left)) == 0) Fail("does not answer");
+      std::array<char, 65536> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init): read() fills it
+      const ssize_t count = ::read(socket_.get(), bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) Fail("has ended");
+      buffer_.append(bytes.data(), static_cast<size_t>(count));
+    }
+  }
+
+  Json Ask(const Json& request) {
+    if (pid_ <= 0) Start();
+    Send(request.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    const Json reply = Json::parse(ReadLine());
+    if (const auto error = reply.find("error"); error != reply.end()) {
+      const auto words = error->at("text").get<std::string>();
+      throw SlurmError(TroubleOf(error->at("code").get<int64_t>(), words), words);
+    }
+    return reply.at("ok");
+  }
+
+  const std::filesystem::path agent_;
+  pid_t pid_ = 0;
+  Fd socket_;
+  Fd words_;  // its standard error
+  std::string buffer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Client> MakeAgentClient(const std::filesystem::path& agent) {
+  return std::make_unique<AgentClient>(agent);
+}
+
+}  // namespace ridgeline::slurm

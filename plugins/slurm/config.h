@@ -1,0 +1,49 @@
+// What a sweep says under `launch:` that concerns Slurm.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/plugin_api.h"
+
+namespace ridgeline::slurm {
+
+enum class ClientKind { kAuto, kAgent, kTools };
+
+// --signal: a signal some time before the time limit.
+struct Warning {
+  int signal = 0;  // 0: none
+  int64_t lead_s = 0;
+  bool batch_only = false;  // B: to the batch script's process alone
+};
+
+// Empty, or 0: not said, so Slurm's own default holds.
+struct Options {
+  std::string partition, account, qos, reservation, constraint, nodelist;
+  int64_t nodes = 1;
+  int64_t ntasks = 0;
+  int64_t cpus = 0;
+  int64_t memory_mib = 0;  // of a node
+  std::string gres;        // of a node, "gpu:8"; several joined by commas
+  int64_t time_minutes = 0;
+  bool exclusive = false;
+  bool requeue = false;             // by Slurm, under the same job id; else the driver submits a new attempt
+  std::string signal;               // as written; empty: what ParseWarning gives of the time to save
+  std::string container_image;      // srun --container-image (pyxis, enroot)
+  std::vector<std::string> prolog;  // shell lines, run before the job
+  std::vector<std::string> sbatch;  // further options of sbatch, "--name=value"
+  std::vector<std::string> srun;    // further options of srun, which then starts the job
+  ClientKind client = ClientKind::kAuto;
+  int64_t throttle = 0;  // array tasks that run at once; 0: no limit
+};
+
+// `config` is the sweep's `launch:` mapping: `max_parallel` is the throttle, `slurm:` has the rest. Throws Failure
+// naming the setting, what it must be, and for an unknown one which there are.
+Options ReadOptions(const plugin::Json& config);
+
+// "[B:]SIGNAL[@SECONDS]", the signal a name with or without SIG, or a number; without seconds 60, as for sbatch.
+// Throws Failure.
+Warning ParseWarning(const std::string& text);
+
+}  // namespace ridgeline::slurm

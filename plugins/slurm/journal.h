@@ -1,0 +1,55 @@
+// The arrays this launcher has submitted, or was about to: a file each, so that whoever is killed when, the next one
+// knows which names to look for.
+//
+// state_dir/arrays/NAME.json is written, and on the disk, before Slurm hears of the array; it gets the id once Slurm
+// has given one. NAME.TASK.log beside it is what a task printed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace ridgeline::slurm {
+
+struct Array {
+  std::string name;
+  std::vector<std::string> keys;  // by task
+  bool is_array = true;           // false: one job, and no tasks
+  int64_t id = 0;                 // 0: nobody knows whether Slurm has it
+  int64_t recorded_unix_s = 0;    // when it was about to be submitted
+};
+
+class Journal {
+ public:
+  // Reads what is there. Throws Failure.
+  explicit Journal(const std::filesystem::path& state_dir);
+
+  std::string dir() const { return dir_.string(); }
+
+  // The array that holds a job, and its task there; nullptr where no array does.
+  struct Place {
+    Array* array = nullptr;
+    size_t task = 0;
+  };
+  Place Find(const std::string& key) const;
+  Array* FindArray(const std::string& name);
+
+  // On the disk when they return. Throw Failure, and then nothing is changed.
+  Array& Record(Array array);
+  void SetId(Array& array, int64_t id);
+  // Slurm does not have it and will not: as if it had never been.
+  void Forget(const std::string& name);
+
+ private:
+  std::filesystem::path FileOf(const std::string& name) const { return dir_ / (name + ".json"); }
+  Array& Keep(Array array);
+
+  std::filesystem::path dir_;
+  std::map<std::string, Array> arrays_;  // by name
+  std::unordered_map<std::string, Place> places_;
+};
+
+}  // namespace ridgeline::slurm

@@ -1,0 +1,53 @@
+// Jobs to submissions: pure, and what a person would submit by hand.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/plugin_api.h"
+#include "slurm/config.h"
+
+namespace ridgeline::slurm {
+
+// One sbatch: a job array of which each task runs one job, or a job of its own where arrays are not to be had.
+struct Submission {
+  std::string name;               // the key of its first job: unique, and how the array is found again
+  std::string comment;            // for people who look at the queue or the accounting
+  std::vector<std::string> keys;  // by task index
+  bool is_array = true;
+  int64_t throttle = 0;    // tasks at once; 0: no limit
+  std::string work_dir;    // where it is submitted from: what relative paths are relative to
+  std::string output;      // Slurm's pattern: each task's own file
+  std::string script;      // without options: what a task runs
+  std::string dependency;  // "afterany:12"; empty: none
+
+  // What the options and the jobs come to.
+  Options options;  // cpus, memory_mib and time_minutes filled in
+  Warning warning;
+};
+
+// How large an array may be here.
+struct ArrayLimit {
+  int64_t tasks = 1000;
+  bool arrays = true;  // false where MaxArraySize forbids them
+};
+
+// The jobs of a launcher request as few submissions: one a group of jobs with the same resources, cut to the limit. In
+// order; `log_dir` is where tasks' output goes. Throws Failure where a path cannot be an option of sbatch.
+std::vector<Submission> Bundle(const plugin::Json& jobs, const Options& options, const ArrayLimit& limit,
+                               const std::string& work_dir, const std::string& log_dir);
+
+// "0-9%2"; empty where it is no array.
+std::string ArrayText(const Submission& submission);
+
+// The submission's options as sbatch takes them: "--name=value", unquoted.
+std::vector<std::string> SbatchOptions(const Submission& submission);
+
+// The whole file for sbatch: its options as #SBATCH lines, then the script.
+std::string SbatchFile(const Submission& submission);
+
+// Where a task's output is.
+std::string LogFile(const std::string& log_dir, const std::string& name, size_t task);
+
+}  // namespace ridgeline::slurm

@@ -1,0 +1,357 @@
+#include "slurm/session.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/files.h"
+
+namespace ridgeline::slurm {
+namespace {
+
+using plugin::Failure;
+using plugin::Json;
+
+constexpr size_t kLogTailBytes = 4096;
+constexpr int64_t kArrayShare = 10;                      // of the controller's job table, that one array may take
+constexpr auto kAbsentGrace = std::chrono::seconds(10);  // a controller may know a new job late, the accounting an old
+constexpr auto kMessageMargin = std::chrono::seconds(2);
+constexpr int kInterrupted = 130;  // how `ridgeline exec` exits when it was told to stop
+
+Failure NotNow(const std::string& message, const std::string& hint = {}) {
+  return {Failure::Kind::kNotNow, message, hint};
+}
+
+void CheckJob(const Json& job) {
+  const auto key = job.at("key").get<std::string>();
+  const bool safe = key.starts_with("rl-") && std::all_of(key.begin(), key.end(), [](unsigned char c) {
+                      return std::isalnum(c) != 0 || c == '-' || c == '_';
+                    });
+  if (!safe) {
+    throw Failure(Failure::Kind::kInvalidInput,
+                  fmt::format("'{}' is not a job key (rl-, letters, digits, - and _)", key));
+  }
+  const auto exec = job.at("exec").get<std::vector<std::string>>();
+  if (exec.empty() || ::access(exec.front().c_str(), X_OK) != 0) {
+    throw Failure(Failure::Kind::kInfrastructure,
+                  fmt::format("cannot run {}: {}", exec.empty() ? "nothing" : exec.front(),
+                              exec.empty() ? "the job has no command" : std::strerror(errno)));
+  }
+}
+
+bool IsLive(const Row& row) { return MeaningOf(row.state).phase != Phase::kEnded; }
+
+std::string IdOf(const Array& array, size_t task) {
+  return array.is_array ? fmt::format("{}_{}", array.id, task) : std::to_string(array.id);
+}
+
+std::map<std::string, std::map<int64_t, Row>> ByTask(const std::vector<Row>& rows) {
+  std::map<std::string, std::map<int64_t, Row>> by_name;
+  for (const Row& row : rows) {
+    for (const int64_t task : row.tasks.value_or(std::vector<int64_t>{0})) by_name[row.name][task] = row;
+  }
+  return by_name;
+}
+
+// What Slurm's record says, for whoever looks at a result.
+Json Evidence(const Array& array, size_t task, const Row& row) {
+  Json evidence = {{"slurm_job", IdOf(array, task)}, {"slurm_state", row.state}};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty() && value != "0" && value != "None") evidence[name] = value;
+  };
+  add("slurm_reason", row.reason);
+  add("nodes", row.nodes);
+  add("restarts", std::to_string(row.restarts));
+  if (row.submitted_s > 0 && row.started_s > 0) {
+    add("queue_wait_s", std::to_string(std::max<int64_t>(row.started_s - row.submitted_s, 0)));
+  }
+  return evidence;
+}
+
+}  // namespace
+
+Session::Session(const std::filesystem::path& state_dir, Options options, std::unique_ptr<Client> client,
+                 std::function<Time()> now)
+    : options_(std::move(options)),
+      client_(std::move(client)),
+      now_(std::move(now)),
+      journal_(state_dir),
+      facts_(client_->GetFacts()),
+      most_tasks_(facts_.max_job_count) {}
+
+ArrayLimit Session::Limit() const {
+  return {std::min({most_tasks_, facts_.max_array_size, std::max<int64_t>(1, facts_.max_job_count / kArrayShare)}),
+          facts_.max_array_size > 1};
+}
+
+void Session::Ask() {
+  if (const std::optional<std::vector<Row>> rows = client_->Jobs()) Adopt(*rows);
+}
+
+void Session::Adopt(const std::vector<Row>& rows) {
+  known_.clear();
+  last_live_id_ = 0;
+  std::vector<Row> ours;
+  std::map<std::string, std::set<int64_t>> ids;  // that go by a name
+  for (const Row& row : rows) {
+    const Array* array = journal_.FindArray(row.name);
+    if (array == nullptr || array->is_array != row.tasks.has_value()) continue;
+    ids[row.name].insert(row.job_id);
+  }
+  for (const auto& [name, found] : ids) {
+    Array& array = *journal_.FindArray(name);
+    if (!found.contains(array.id)) journal_.SetId(array, *found.begin());
+  }
+  std::vector<std::string> doubles;  // an array that was submitted twice runs once
+  for (const Row& row : rows) {
+    const Array* array = ids.contains(row.name) ? journal_.FindArray(row.name) : nullptr;
+    if (array == nullptr) continue;
+    if (row.job_id == array->id) {
+      ours.push_back(row);
+      if (IsLive(row)) last_live_id_ = std::max(last_live_id_, row.job_id);
+    } else if (IsLive(row)) {
+      doubles.push_back(std::to_string(row.job_id));
+    }
+  }
+  known_ = ByTask(ours);
+  if (!doubles.empty()) client_->Cancel(doubles);
+}
+
+const Row* Session::RowOf(const Place& place) const {
+  const auto rows = known_.find(place.array->name);
+  if (rows == known_.end()) return nullptr;
+  const auto row = rows->second.find(static_cast<int64_t>(place.task));
+  return row == rows->second.end() ? nullptr : &row->second;
+}
+
+std::map<std::string, Session::Rows> Session::AskAccounting(const std::vector<Place>& places) {
+  if (!facts_.accounting || places.empty()) return {};
+  std::set<std::string> names;
+  int64_t since_unix_s = places.front().array->recorded_unix_s;
+  for (const Place& place : places) {
+    names.insert(place.array->name);
+    since_unix_s = std::min(since_unix_s, place.array->recorded_unix_s);
+  }
+  constexpr int64_t kClockSkewS = 600;
+  std::vector<Row> ended;
+  for (Row& row : client_->Accounted({names.begin(), names.end()}, since_unix_s - kClockSkewS)) {
+    // What the accounting takes for alive, and the controller does not know, is not.
+    if (!IsLive(row)) ended.push_back(std::move(row));
+  }
+  return ByTask(ended);
+}
+
+Json Session::Poll(const Json& jobs) {
+  Ask();
+  std::vector<Place> places;
+  std::vector<Place> unknown;
+  for (const Json& job : jobs) {
+    places.push_back(journal_.Find(job.at("key").get<std::string>()));
+    const Place& place = places.back();
+    if (place.array != nullptr && RowOf(place) == nullptr) unknown.push_back(place);
+  }
+  const std::map<std::string, Rows> accounted = AskAccounting(unknown);
+  Json answers = Json::array();
+  for (const Place& place : places) {
+    if (place.array == nullptr) {
+      answers.push_back({{"state", "missing"}});
+      continue;
+    }
+    const Row* row = RowOf(place);
+    if (const auto rows = accounted.find(place.array->name); row == nullptr && rows != accounted.end()) {
+      const auto found = rows->second.find(static_cast<int64_t>(place.task));
+      if (found != rows->second.end()) row = &found->second;
+    }
+    Json answer = row == nullptr ? Absent(place) : StateOf(place, *row);
+    if (place.array->id > 0) answer["native_id"] = IdOf(*place.array, place.task);
+    answers.push_back(std::move(answer));
+  }
+  for (size_t i = 0; i < jobs.size(); ++i) answers[i]["key"] = jobs[i].at("key");
+  return answers;
+}
+
+Json Session::StateOf(const Place& place, const Row& row) {
+  absent_since_.erase(place.array->keys[place.task]);
+  const Meaning& meaning = MeaningOf(row.state);
+  switch (meaning.phase) {
+    case Phase::kQueued:
+      return Waiting(place, row);
+    case Phase::kRunning:
+      return {{"state", "running"}, {"started_unix_s", row.started_s}};
+    case Phase::kEnded:
+      return Ended(place, row, meaning);
+  }
+  return {};
+}
+
+Json Session::Waiting(const Place& place, const Row& row) {
+  const Wait* wait = WaitOf(row.reason);
+  if (wait == nullptr) return {{"state", "queued"}};
+  const std::string message = fmt::format("Slurm job {}: {} ({})", place.array->id, wait->message, row.reason);
+  if (wait->end.empty()) {
+    return {{"state", "queued"}, {"evidence", {{"waits", message}, {"hint", wait->hint}}}};
+  }
+  client_->Cancel({IdOf(*place.array, place.task)});
+  Json evidence = Evidence(*place.array, place.task, row);
+  evidence["end"] = wait->end;
+  evidence["message"] = message;
+  evidence["hint"] = wait->hint;
+  return {{"state", "ended"}, {"evidence", std::move(evidence)}};
+}
+
+Json Session::Ended(const Place& place, const Row& row, const Meaning& meaning) const {
+  Json evidence = Evidence(*place.array, place.task, row);
+  const int code = WIFEXITED(row.exit_status) ? WEXITSTATUS(row.exit_status) : 0;
+  if (WIFSIGNALED(row.exit_status)) {
+    evidence["signal"] = std::to_string(WTERMSIG(row.exit_status));
+  } else {
+    evidence["exit_code"] = std::to_string(code);
+  }
+  if (!meaning.end.empty() && code != kInterrupted) {
+    evidence["end"] = meaning.end;
+    evidence["message"] = meaning.message;
+    if (!meaning.hint.empty()) evidence["hint"] = meaning.hint;
+  }
+  if (row.state != "COMPLETED") {
+    const std::string tail =
+        plugin::ReadTextTail(LogFile(journal_.dir(), place.array->name, place.task), kLogTailBytes);
+    if (!tail.empty()) evidence["log_tail"] = tail;
+  }
+  Json answer = {{"state", "ended"}, {"evidence", std::move(evidence)}};
+  if (row.started_s > 0) answer["started_unix_s"] = row.started_s;
+  return answer;
+}
+
+Json Session::Absent(const Place& place) {
+  const Time now = now_();
+  const Time since = absent_since_.try_emplace(place.array->keys[place.task], now).first->second;
+  return {{"state", now - since < kAbsentGrace ? "queued" : "missing"}};
+}
+
+std::optional<Failure> Session::Resolve(Array& array) {
+  try {
+    Ask();
+    if (array.id > 0) return std::nullopt;
+    const std::map<std::string, Rows> accounted = AskAccounting({{&array, 0}});
+    if (const auto found = accounted.find(array.name); found != accounted.end()) {
+      journal_.SetId(array, found->second.begin()->second.job_id);
+      return std::nullopt;
+    }
+  } catch (const SlurmError& e) {
+    answers_since_.erase(array.name);
+    return NotNow(fmt::format("Slurm does not answer: {}", e.what()));
+  }
+  const Time now = now_();
+  const Time since = answers_since_.try_emplace(array.name, now).first->second;
+  if (now - since < std::chrono::seconds(facts_.message_timeout_s) + kMessageMargin) {
+    return NotNow(fmt::format("waiting to see whether Slurm has the job array {}", array.name));
+  }
+  answers_since_.erase(array.name);
+  journal_.Forget(array.name);
+  return std::nullopt;
+}
+
+std::optional<Failure> Session::SubmitArray(Submission submission) {
+  // So that a throttle holds for all arrays together.
+  if (options_.throttle > 0 && last_live_id_ > 0) submission.dependency = fmt::format("afterany:{}", last_live_id_);
+  Array& array = journal_.Record({submission.name, submission.keys, submission.is_array, 0, ::time(nullptr)});
+  try {
+    journal_.SetId(array, client_->Submit(submission));
+    last_live_id_ = array.id;
+    most_tasks_ = facts_.max_job_count;
+    return std::nullopt;
+  } catch (const SlurmError& e) {
+    switch (e.trouble()) {
+      case Trouble::kNoAnswer:
+        return NotNow(fmt::format("no answer to a submission, which may have been done: {}", e.what()),
+                      "it is looked for before it is submitted again");
+      case Trouble::kBusy:
+        journal_.Forget(submission.name);
+        most_tasks_ = std::max<int64_t>(1, static_cast<int64_t>(submission.keys.size()) / 2);
+        return NotNow(fmt::format("Slurm takes no more jobs now: {}", e.what()), "it is asked again");
+      case Trouble::kRefused:
+        break;
+    }
+    journal_.Forget(submission.name);
+    return Failure(Failure::Kind::kInvalidInput, fmt::format("Slurm refuses the job: {}", e.what()), HintFor(e.what()));
+  }
+}
+
+Json Session::Submit(const Json& jobs) {
+  std::map<std::string, Failure> failures;  // by key
+  std::set<std::string> unresolved;
+  for (const Json& job : jobs) {
+    const auto key = job.at("key").get<std::string>();
+    try {
+      CheckJob(job);
+    } catch (const Failure& e) {
+      failures.emplace(key, e);
+      continue;
+    }
+    const Place place = journal_.Find(key);
+    if (place.array != nullptr && place.array->id == 0) unresolved.insert(place.array->name);
+  }
+  for (const std::string& name : unresolved) {
+    Array& array = *journal_.FindArray(name);
+    const std::vector<std::string> keys = array.keys;
+    if (const std::optional<Failure> failure = Resolve(array)) {
+      for (const std::string& key : keys) failures.emplace(key, *failure);
+    }
+  }
+  Json fresh = Json::array();
+  for (const Json& job : jobs) {
+    const auto key = job.at("key").get<std::string>();
+    if (!failures.contains(key) && journal_.Find(key).array == nullptr) fresh.push_back(job);
+  }
+  std::optional<Failure> not_now;  // the next ones would meet the same
+  for (Submission& submission :
+       Bundle(fresh, options_, Limit(), std::filesystem::current_path().string(), journal_.dir())) {
+    const std::vector<std::string> keys = submission.keys;
+    const std::optional<Failure> failure = not_now ? not_now : SubmitArray(std::move(submission));
+    if (!failure) continue;
+    for (const std::string& key : keys) failures.emplace(key, *failure);
+    if (failure->kind() == Failure::Kind::kNotNow) not_now = failure;
+  }
+  Json answers = Json::array();
+  for (const Json& job : jobs) {
+    const auto key = job.at("key").get<std::string>();
+    const auto failure = failures.find(key);
+    const Place place = journal_.Find(key);
+    Json answer = failure != failures.end() ? Json{{"error", failure->second.ToJson()}}
+                                            : Json{{"native_id", IdOf(*place.array, place.task)}};
+    answer["key"] = key;
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+Json Session::Cancel(const Json& jobs) {
+  Ask();
+  std::map<const Array*, std::vector<int64_t>> told;
+  Json answers = Json::array();
+  for (const Json& job : jobs) {
+    const Place place = journal_.Find(job.at("key").get<std::string>());
+    const Row* row = place.array == nullptr ? nullptr : RowOf(place);
+    const bool live = row != nullptr && IsLive(*row);
+    if (live) told[place.array].push_back(static_cast<int64_t>(place.task));
+    answers.push_back({{"key", job.at("key")}, {"cancelled", live}});
+  }
+  std::vector<std::string> ids;
+  for (auto& [array, tasks] : told) {
+    std::sort(tasks.begin(), tasks.end());
+    ids.push_back(array->is_array ? fmt::format("{}_[{}]", array->id, FormatTasks(tasks)) : std::to_string(array->id));
+  }
+  if (!ids.empty()) client_->Cancel(ids);
+  return answers;
+}
+
+}  // namespace ridgeline::slurm

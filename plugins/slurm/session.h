@@ -1,0 +1,79 @@
+// Jobs as tasks of Slurm's job arrays: submitted once whatever happens, found again, followed and cancelled.
+//
+// Slurm's ids are not to be relied on: a controller that is killed may lose jobs it has acknowledged, and give their
+// ids to others. So an array is known by its name, which is nobody else's; the id is what it was last seen under.
+//
+// A submission that got no answer may have been done or not. It is looked up by its name, and is submitted again only
+// when the controller has answered for longer than it would wait for a message, and neither it nor the accounting
+// knows the name.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/plugin_api.h"
+#include "slurm/client.h"
+#include "slurm/config.h"
+#include "slurm/journal.h"
+#include "slurm/render.h"
+
+namespace ridgeline::slurm {
+
+class Session {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // Throws Failure, and SlurmError where the controller cannot be asked what it allows.
+  Session(const std::filesystem::path& state_dir, Options options, std::unique_ptr<Client> client,
+          std::function<Time()> now = std::chrono::steady_clock::now);
+
+  const Client& client() const { return *client_; }
+  const Facts& facts() const { return facts_; }
+
+  // `jobs` as a request has them, the replies' `jobs` in the same order (launcher.h). Throw SlurmError where Slurm does
+  // not answer; Submit says so of each job instead.
+  plugin::Json Submit(const plugin::Json& jobs);
+  plugin::Json Poll(const plugin::Json& jobs);
+  plugin::Json Cancel(const plugin::Json& jobs);
+
+ private:
+  using Place = Journal::Place;
+  using Rows = std::map<int64_t, Row>;  // by task; 0 of a job that is no array
+
+  void Ask();
+  void Adopt(const std::vector<Row>& rows);
+  const Row* RowOf(const Place& place) const;
+  std::map<std::string, Rows> AskAccounting(const std::vector<Place>& places);
+
+  plugin::Json StateOf(const Place& place, const Row& row);
+  plugin::Json Waiting(const Place& place, const Row& row);
+  plugin::Json Ended(const Place& place, const Row& row, const Meaning& meaning) const;
+  plugin::Json Absent(const Place& place);
+
+  // Nothing where the array is Slurm's now, or certainly not (and then forgotten); else why that is not known yet.
+  std::optional<plugin::Failure> Resolve(Array& array);
+  std::optional<plugin::Failure> SubmitArray(Submission submission);
+  ArrayLimit Limit() const;
+
+  const Options options_;
+  const std::unique_ptr<Client> client_;
+  const std::function<Time()> now_;
+  Journal journal_;
+  Facts facts_;
+  int64_t most_tasks_;  // of an array: halved where there was no room for one
+
+  std::map<std::string, Rows> known_;                    // what the controller knows, by array name
+  int64_t last_live_id_ = 0;                             // the newest array that has not ended; 0: none
+  std::unordered_map<std::string, Time> absent_since_;   // jobs that the controller has not known since
+  std::unordered_map<std::string, Time> answers_since_;  // arrays without an id: the controller answers since
+};
+
+}  // namespace ridgeline::slurm
