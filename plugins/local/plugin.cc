@@ -46,7 +46,7 @@ Json AnswerProbe(const Json& request) {
 }
 
 Json AnswerRender(const Json& request) {
-  return {{"files", {{{"name", "run-jobs.sh"}, {"content", RenderScript(request.at("jobs"))}}}}};
+  return {{"files", {{{"name", "run-jobs.sh"}, {"content", RenderScript(request.at("jobs"))}}}}, {"submit", "sh FILE"}};
 }
 
 Json AnswerSubmit(const Json& request) {

@@ -77,8 +77,9 @@ std::optional<std::vector<int64_t>> ParseTasks(std::string_view text) {
     std::string_view part = Take(text, ',');
     std::string_view range = Take(part, ':');
     const std::optional<int64_t> step = part.empty() ? 1 : Number(part);
+    const bool is_range = Contains(range, "-");
     const std::optional<int64_t> first = Number(Take(range, '-'));
-    const std::optional<int64_t> last = range.empty() ? first : Number(range);
+    const std::optional<int64_t> last = is_range ? Number(range) : first;
     if (!first || !last || !step || *step < 1 || *last < *first || *last > kMostTasks) return std::nullopt;
     for (int64_t task = *first; task <= *last; task += *step) tasks.push_back(task);
   }

@@ -91,14 +91,14 @@ Json AnswerProbe(const Json& request) {
 Json AnswerRender(const Json& request) {
   Json files = Json::array();
   const Json& jobs = request.at("jobs");
-  if (jobs.empty()) return {{"files", files}};
+  if (jobs.empty()) return {{"files", files}, {"submit", "sbatch FILE"}};
   // Beside the jobs' folders: rendered files are submitted by hand, and nobody here keeps a record of them.
   const fs::path log_dir = fs::path(jobs.front().at("job_dir").get<std::string>()).parent_path();
   for (const Submission& submission :
        Bundle(jobs, ReadOptions(request.at("config")), ArrayLimit(), fs::current_path().string(), log_dir.string())) {
     files.push_back({{"name", submission.name + ".sbatch"}, {"content", SbatchFile(submission)}});
   }
-  return {{"files", std::move(files)}};
+  return {{"files", std::move(files)}, {"submit", "sbatch FILE"}};
 }
 
 Json AnswerSubmit(const Json& request) { return {{"jobs", SessionFor(request).Submit(request.at("jobs"))}}; }

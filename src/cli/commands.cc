@@ -20,6 +20,8 @@ namespace {
 constexpr std::array kCommands = {
     Command{"plan", "show every point of a sweep, its predicted memory and verdict; submits nothing", PlanCommand},
     Command{"run", "run a sweep's points that have no result yet, then report", RunCommand},
+    Command{"render", "write what a launcher would submit, to be submitted by hand", RenderCommand},
+    Command{"collect", "take the results of jobs that were submitted by hand", CollectCommand},
     Command{"status", "show sweeps, how their points ended, and what runs now", StatusCommand},
     Command{"cancel", "cancel a sweep's queued and running jobs", CancelCommand},
     Command{"report", "render a report from the results: HTML, CSV, Markdown or JSON", ReportCommand},

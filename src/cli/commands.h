@@ -34,6 +34,8 @@ Action ParseCommandLine(int argc, const char* const* argv);
 
 Action PlanCommand(CLI::App& self);
 Action RunCommand(CLI::App& self);
+Action RenderCommand(CLI::App& self);
+Action CollectCommand(CLI::App& self);
 Action StatusCommand(CLI::App& self);
 Action CancelCommand(CLI::App& self);
 Action ReportCommand(CLI::App& self);

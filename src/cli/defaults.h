@@ -7,4 +7,7 @@ inline constexpr const char* kDefaultDb = "ridgeline.db";          // --db, in t
 inline constexpr const char* kDefaultOutputDir = "ridgeline-out";  // --output-dir: job folders and reports
 inline constexpr const char* kDefaultLauncher = "local";           // --launcher, where the sweep names none
 
+// A copy of the sweep, in the folder that `ridgeline render` writes and `ridgeline collect` reads.
+inline constexpr const char* kRenderedSweep = "sweep.yaml";
+
 }  // namespace ridgeline

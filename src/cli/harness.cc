@@ -1,10 +1,12 @@
 #include "cli/harness.h"
 
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "driver/places.h"
 
@@ -34,6 +36,30 @@ std::string SweepName(Store& store, const std::string& name_or_file) {
   }
   throw Error(ErrorKind::kUsage, fmt::format("the sweep '{}' was never run here{}", name, DidYouMean(name, names)),
               "`ridgeline status` lists the sweeps of a database; --db names another");
+}
+
+std::vector<Report> ReportsOf(const Sweep& sweep) {
+  std::vector<Report> reports;
+  for (const std::string& name : sweep.reports) reports.push_back(LoadReport(name));
+  return reports;
+}
+
+void WriteReports(const std::vector<Report>& reports, const std::string& sweep, Store& store, const fs::path& folder) {
+  using enum ReportFormat;
+  for (const Report& report : reports) {
+    for (const auto& [format, extension] : {std::pair{kHtml, ".html"}, {kCsv, ".csv"}, {kMarkdown, ".md"}}) {
+      const fs::path file = folder / (report.name + extension);
+      WriteFileAtomic(file, Render(report, store, {sweep, format}).bytes);
+      fmt::print("{}{}\n", format == kHtml ? "report: " : "        ", file.string());
+    }
+  }
+}
+
+std::string EndsText(int64_t ok, int64_t failed, int64_t no_result) {
+  std::string text = fmt::format("{} ok", ok);
+  if (failed > 0) text += fmt::format(", {} failed", failed);
+  if (no_result > 0) text += fmt::format(", {} without a result", no_result);
+  return text;
 }
 
 std::string SqlText(const std::string& text) {

@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "launch/launcher.h"
+#include "report/report.h"
 #include "store/store.h"
 #include "sweep/sweep.h"
 
@@ -19,6 +21,16 @@ std::unique_ptr<Launcher> OpenLauncher(const std::string& name, const Launch& la
 
 // The name of a sweep of this store, from that name or the path of its file. Throws Error(kUsage) with the nearest.
 std::string SweepName(Store& store, const std::string& name_or_file);
+
+// The reports a sweep asks for. Throws Error for one that there is not.
+std::vector<Report> ReportsOf(const Sweep& sweep);
+
+// Each report as a page, a table and a document, in a folder; says where.
+void WriteReports(const std::vector<Report>& reports, const std::string& sweep, Store& store,
+                  const std::filesystem::path& folder);
+
+// "3 ok, 1 failed, 2 without a result".
+std::string EndsText(int64_t ok, int64_t failed, int64_t no_result);
 
 // `text` as an SQL string literal.
 std::string SqlText(const std::string& text);

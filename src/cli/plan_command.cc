@@ -1,17 +1,21 @@
 // `ridgeline plan`: every point of a sweep, and whether it fits; nothing is submitted.
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
+#include "cli/harness.h"
 #include "plan/plan.h"
 #include "plan/show.h"
 #include "predict/memory.h"
@@ -48,13 +52,22 @@ int ShowPoints(const Sweep& sweep, const std::string& format) {
   return 0;
 }
 
+// What the launcher would refuse is told now, not when the jobs are to run.
+void RequireRenderable(const Sweep& sweep, const Plan& plan) {
+  std::vector<LaunchJob> jobs;
+  for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
+  OpenLauncher(sweep.launch.launcher, sweep.launch, 0, kDefaultDb)->Render(jobs);
+}
+
 int ShowPlan(const Sweep& sweep, const std::string& format) {
   Expansion expansion;
   const std::vector<Point> points = Expand(sweep, &expansion);
   PlanOptions options;
   options.available_bytes = AvailableSlabBytes();
   options.runs_here = sweep.launch.launcher == kDefaultLauncher;
+  options.jobs_dir = std::filesystem::absolute(kDefaultOutputDir) / "jobs";
   const Plan plan = MakePlan(sweep, points, options, PredictMemory);
+  RequireRenderable(sweep, plan);
   const bool for_people = format == "text" || format == "md";
   Write(Format(PlanTable(sweep, points, plan, for_people ? Audience::kPeople : Audience::kPrograms), format));
   Flush();

@@ -20,7 +20,6 @@
 #include "driver/driver.h"
 #include "driver/lock.h"
 #include "predict/memory.h"
-#include "report/report.h"
 
 namespace ridgeline {
 namespace {
@@ -35,29 +34,9 @@ struct RunOptions {
   int64_t max_parallel = 0;
 };
 
-// Each report as a page, a table and a document.
-void RenderReports(const std::vector<Report>& reports, const std::string& sweep, Store& store, const fs::path& folder) {
-  using enum ReportFormat;
-  for (const Report& report : reports) {
-    for (const auto& [format, extension] : {std::pair{kHtml, ".html"}, {kCsv, ".csv"}, {kMarkdown, ".md"}}) {
-      const fs::path file = folder / (report.name + extension);
-      WriteFileAtomic(file, Render(report, store, {sweep, format}).bytes);
-      fmt::print("{}{}\n", format == kHtml ? "report: " : "        ", file.string());
-    }
-  }
-}
-
-std::string Ends(const RunSummary& summary) {
-  std::string text = fmt::format("{} ok", summary.ok);
-  if (summary.failed > 0) text += fmt::format(", {} failed", summary.failed);
-  if (summary.no_result > 0) text += fmt::format(", {} without a result", summary.no_result);
-  return text;
-}
-
 int Run(const RunOptions& options) {
   const Sweep sweep = LoadSweep(options.sweep);
-  std::vector<Report> reports;  // a wrong name is told before the sweep runs, not after
-  for (const std::string& name : sweep.reports) reports.push_back(LoadReport(name));
+  const std::vector<Report> reports = ReportsOf(sweep);  // a wrong name is told before the sweep runs, not after
   const fs::path output_dir = fs::absolute(options.output_dir);
   MakeDirs(output_dir / "jobs");
 
@@ -85,14 +64,14 @@ int Run(const RunOptions& options) {
   display.Erase();
 
   if (summary.interrupted) {
-    fmt::print("interrupted: {}\n", Ends(summary));
+    fmt::print("interrupted: {}\n", EndsText(summary.ok, summary.failed, summary.no_result));
     if (summary.live_jobs > 0) fmt::print("{} still running; they are adopted when you continue\n", summary.live_jobs);
     fmt::print("to continue: ridgeline run {}\n", options.sweep);
     return kInterruptedExit;
   }
   fmt::print("\n{}\n", ToText(ResultTable(store, sweep)));
-  RenderReports(reports, sweep.name, store, output_dir);
-  fmt::print("{}\n", Ends(summary));
+  WriteReports(reports, sweep.name, store, output_dir);
+  fmt::print("{}\n", EndsText(summary.ok, summary.failed, summary.no_result));
   if (summary.no_result == 0) return 0;
   throw Error(
       ErrorKind::kInfrastructure,

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <future>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -183,6 +184,34 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
   };
   store.Transact(collect_all);
   return collected;
+}
+
+FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, std::span<const Point> points) {
+  FolderCollection found;
+  std::set<std::string> wanted;
+  for (const Point& point : points) wanted.insert(point.id);
+  std::error_code ec;
+  store.Transact([&] {
+    for (const auto& job : std::filesystem::directory_iterator(jobs_dir, ec)) {
+      for (const auto& file : std::filesystem::directory_iterator(job.path() / "results", ec)) {
+        if (file.path().extension() != ".json" || !wanted.contains(file.path().stem().string())) continue;
+        try {
+          RunResult result = DecodeResult(ReadJsonFile(file.path()), file.path().string());
+          if (result.point_id != file.path().stem().string()) {
+            throw Error(ErrorKind::kInvalidInput,
+                        fmt::format("{}: the result of another point, '{}'", file.path().string(), result.point_id));
+          }
+          if (!IsFinal(result.status)) continue;
+          const NewResult fresh{std::move(result), "", 0};
+          found.added += std::ssize(store.AddResults({&fresh, 1}));
+        } catch (const Error& e) {
+          if (e.kind() != ErrorKind::kInvalidInput) throw;
+          found.problems.push_back(e.message());
+        }
+      }
+    }
+  });
+  return found;
 }
 
 }  // namespace ridgeline

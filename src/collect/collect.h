@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -38,5 +39,15 @@ struct Collected {
 // a node cannot tell why it is told to stop. A point whose job ended before its turn is `lost`. These carry the end of
 // the point's log.
 std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns);
+
+// What was found in the folders of jobs that no driver submitted.
+struct FolderCollection {
+  int64_t added = 0;
+  std::vector<std::string> problems;  // result files that cannot be used, which and why; they are left as they are
+};
+
+// Reads `jobs_dir`/JOB/results/POINT.json and keeps the final results of these points, which are in the store; those
+// of points that have a result already are passed over.
+FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, std::span<const Point> points);
 
 }  // namespace ridgeline

@@ -73,11 +73,7 @@ class Driver {
     points_ = Expand(sweep_, &expansion);
     for (const std::string& warning : expansion.warnings) parts_.observer.Note(warning);
     for (size_t i = 0; i < points_.size(); ++i) index_.emplace(points_[i].id, i);
-    // Each point has checkpoint files of its own, where the next attempt, which is another job, finds them.
-    for (Point& point : points_) {
-      std::string& dir = point.spec.checkpoint_dir;
-      if (!dir.empty()) dir = options_.jobs_dir.parent_path() / dir / point.id;
-    }
+    PlaceCheckpointFiles(points_, options_.jobs_dir.parent_path());
     varying_ = VaryingFields(sweep_);
     parts_.store.PutSweep(
         {sweep_.name, sweep_.description, sweep_.file.string(), options_.sweep_text, parts_.clock.UnixNs()}, points_);

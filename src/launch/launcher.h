@@ -74,6 +74,11 @@ struct LaunchFile {
   std::string content;
 };
 
+struct Rendered {
+  std::vector<LaunchFile> files;
+  std::string submit;  // the command that submits them; FILE stands for a file, DIR for their folder
+};
+
 struct LauncherStatus {
   bool available = false;
   std::string why;  // not available
@@ -88,7 +93,7 @@ class Launcher {
   // Can jobs be submitted from here, now? Throws only where the configuration is wrong.
   virtual LauncherStatus Probe() = 0;
   // The files a person could submit by hand.
-  virtual std::vector<LaunchFile> Render(std::span<const LaunchJob> jobs) = 0;
+  virtual Rendered Render(std::span<const LaunchJob> jobs) = 0;
   // One answer a job, in order. A key that exists already is found, never started a second time.
   virtual std::vector<Submission> Submit(std::span<const LaunchJob> jobs) = 0;
   // One question for all jobs; one answer a job, in order. Local jobs that wait for a free slot are started by it.
@@ -103,8 +108,8 @@ class Launcher {
 std::vector<std::string> AvailableLaunchers(const std::filesystem::path& plugin_dir);
 
 // Loads ridgeline-launcher-NAME.so. `config` is the sweep's `launch:` mapping, `state_dir` a folder of the launcher's
-// own (made where missing). Throws Error naming the check that failed: no such file (and which there are), what dlopen
-// said, a missing symbol, another ABI version, a short table, a null function.
+// own (made where missing, but not to render). Throws Error naming the check that failed: no such file (and which there
+// are), what dlopen said, a missing symbol, another ABI version, a short table, a null function.
 std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& config,
                                        const std::filesystem::path& state_dir, const std::filesystem::path& plugin_dir);
 // The same from DataDir("plugins").

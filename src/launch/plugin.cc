@@ -61,18 +61,19 @@ class Plugin final : public Launcher {
     });
   }
 
-  std::vector<LaunchFile> Render(std::span<const LaunchJob> jobs) override {
+  Rendered Render(std::span<const LaunchJob> jobs) override {
     const Json reply = Call("render", table_.render, {{"jobs", EncodeJobs(jobs)}});
     return Checked("render", [&] {
-      std::vector<LaunchFile> files;
+      Rendered rendered;
+      rendered.submit = reply.value("submit", "");
       for (const Json& file : reply.at("files")) {
-        files.push_back({file.at("name").get<std::string>(), file.at("content").get<std::string>()});
-        const std::string& file_name = files.back().name;
+        rendered.files.push_back({file.at("name").get<std::string>(), file.at("content").get<std::string>()});
+        const std::string& file_name = rendered.files.back().name;
         if (file_name.empty() || file_name == "." || file_name == ".." || file_name.find('/') != std::string::npos) {
           throw Error(ErrorKind::kInfrastructure, "'" + file_name + "' is not a file name");
         }
       }
-      return files;
+      return rendered;
     });
   }
 
@@ -184,6 +185,7 @@ class Plugin final : public Launcher {
   }
 
   Json Call(const char* call, ridgeline_launcher_call function, Json request) {
+    if (function != table_.render) MakeDirs(state_dir_);
     request["config"] = config_;
     request["state_dir"] = state_dir_.string();
     const std::string text = DumpJson(request);
@@ -274,7 +276,6 @@ std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& conf
   if (table.name != name) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("{}: it calls itself '{}'", file.string(), table.name));
   }
-  MakeDirs(state_dir);
   return std::make_unique<Plugin>(std::move(library), table, name, config, fs::absolute(state_dir));
 }
 

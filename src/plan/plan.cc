@@ -165,6 +165,13 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
   return plan;
 }
 
+void PlaceCheckpointFiles(std::vector<Point>& points, const std::filesystem::path& folder) {
+  for (Point& point : points) {
+    std::string& dir = point.spec.checkpoint_dir;
+    if (!dir.empty()) dir = folder / dir / point.id;
+  }
+}
+
 double RelativeCost(const RunSpec& spec) {
   const auto tokens = static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length) *
                       static_cast<double>(spec.grad_accumulation) * static_cast<double>(ProcessesOf(spec));

@@ -51,6 +51,10 @@ struct Plan {
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster);
 
+// A relative checkpoint.dir becomes a folder of the point's own under `folder`, where the next attempt, which is
+// another job, finds its files.
+void PlaceCheckpointFiles(std::vector<Point>& points, const std::filesystem::path& folder);
+
 // What a point costs to run, up to a factor: parameters x tokens of all its steps, and of all its processes.
 double RelativeCost(const RunSpec& spec);
 

@@ -66,7 +66,7 @@ class UntouchedLauncher final : public Launcher {
   UntouchedLauncher(std::string name, LauncherStatus status) : name_(std::move(name)), status_(std::move(status)) {}
   const std::string& name() const override { return name_; }
   LauncherStatus Probe() override { return status_; }
-  std::vector<LaunchFile> Render(std::span<const LaunchJob>) override { return {}; }
+  Rendered Render(std::span<const LaunchJob>) override { return {}; }
   std::vector<Submission> Submit(std::span<const LaunchJob>) override {
     return ADD_FAILURE(), std::vector<Submission>();
   }

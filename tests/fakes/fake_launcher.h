@@ -36,7 +36,7 @@ class FakeLauncher final : public Launcher {
 
   const std::string& name() const override { return name_; }
   LauncherStatus Probe() override { return {true, "", "a launcher in this process"}; }
-  std::vector<LaunchFile> Render(std::span<const LaunchJob>) override { return {}; }
+  Rendered Render(std::span<const LaunchJob>) override { return {}; }
 
   std::vector<Submission> Submit(std::span<const LaunchJob> requested) override {
     ++submit_calls;

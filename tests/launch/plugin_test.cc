@@ -68,8 +68,11 @@ TEST_F(Loader, SaysWhichCheckOfTheTableFailed) {
   EXPECT_THAT(LoadError("other-name").message(), HasSubstr("calls itself 'somebody-else'"));
 }
 
-TEST_F(Loader, MakesTheStateFolder) {
-  LoadLauncher("scripted", Json::object(), state_.path() / "a/b", FakePluginDir());
+TEST_F(Loader, MakesTheStateFolderButNotToRender) {
+  const auto launcher = LoadLauncher("scripted", Json::object(), state_.path() / "a/b", FakePluginDir());
+  launcher->Render({});
+  EXPECT_FALSE(std::filesystem::exists(state_.path() / "a"));
+  launcher->Probe();
   EXPECT_TRUE(std::filesystem::is_directory(state_.path() / "a/b"));
 }
 

@@ -177,7 +177,7 @@ TEST_P(Conformance, AnEndedJobCannotBeCancelled) {
 
 TEST_P(Conformance, RendersFilesWithoutStartingAnything) {
   const LaunchJob job = MakeJob("rl-1");
-  const std::vector<LaunchFile> files = Load()->Render({&job, 1});
+  const std::vector<LaunchFile> files = Load()->Render({&job, 1}).files;
   ASSERT_FALSE(files.empty());
   for (const LaunchFile& file : files) EXPECT_THAT(file.content, HasSubstr("/bin/sh"));
   EXPECT_EQ(Starts("rl-1"), 0);

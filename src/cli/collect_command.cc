@@ -1,0 +1,69 @@
+// `ridgeline collect`: results of jobs that a person submitted, into the database.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/defaults.h"
+#include "cli/harness.h"
+#include "cli/result_table.h"
+#include "collect/collect.h"
+#include "driver/lock.h"
+#include "sweep/expand.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+int CollectFolder(const fs::path& dir, const std::string& db) {
+  const fs::path file = dir / kRenderedSweep;
+  if (!fs::exists(file)) {
+    throw Error(ErrorKind::kUsage, fmt::format("{} was not written by `ridgeline render`", dir.string()),
+                fmt::format("it has no {}", kRenderedSweep));
+  }
+  const Sweep sweep = LoadSweep(file);
+  const std::vector<Report> reports = ReportsOf(sweep);
+  const std::vector<Point> points = Expand(sweep);
+  const DriverLock lock = DriverLock::Take(db, sweep.name);
+  Store store = Store::Open(db, Store::Mode::kReadWrite);
+  store.PutSweep({sweep.name, sweep.description, file.string(), ReadFile(file), SystemClock().UnixNs()}, points);
+
+  const FolderCollection found = CollectJobFolders(store, dir / "jobs", points);
+  for (const std::string& problem : found.problems) fmt::print(stderr, "warning: {}\n", problem);
+  fmt::print("{} new result{}\n\n{}\n", found.added, found.added == 1 ? "" : "s", ToText(ResultTable(store, sweep)));
+  WriteReports(reports, sweep.name, store, dir);
+  const SweepProgress progress = store.Progress(sweep.name);
+  fmt::print("{}\n", EndsText(progress.ok, progress.failed, progress.points - progress.finished()));
+  return 0;
+}
+
+}  // namespace
+
+Action CollectCommand(CLI::App& self) {
+  struct Options {
+    std::string dir;
+    std::string db = kDefaultDb;
+  };
+  const auto options = std::make_shared<Options>();
+  self.add_option("dir", options->dir, "the folder `ridgeline render` wrote")->required()->type_name("DIR");
+  self.add_option("--db", options->db, "the database that results are kept in")
+      ->capture_default_str()
+      ->type_name("FILE");
+  self.footer(
+      "Takes what results there are by now, and says what is missing; run it again as you like. At the end the "
+      "sweep's\n"
+      "reports are written into the folder.\n\n"
+      "  ridgeline collect demo");
+  return [options] { return CollectFolder(fs::absolute(options->dir).lexically_normal(), options->db); };
+}
+
+}  // namespace ridgeline

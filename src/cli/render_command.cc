@@ -1,0 +1,87 @@
+// `ridgeline render`: what a launcher would submit, as files for a person to submit.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/defaults.h"
+#include "cli/harness.h"
+#include "driver/live_job.h"
+#include "plan/plan.h"
+#include "plan/show.h"
+#include "predict/memory.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+struct RenderArguments {
+  std::string sweep;
+  std::string launcher;
+  std::string output_dir;
+};
+
+// "sbatch FILE" with the file or the folder in it.
+std::string Fill(std::string command, const std::string& word, const fs::path& path) {
+  if (const size_t at = command.find(word); at != std::string::npos) command.replace(at, word.size(), path.string());
+  return command;
+}
+
+int RenderSweep(const RenderArguments& options) {
+  const Sweep sweep = LoadSweep(options.sweep);
+  const fs::path dir = fs::absolute(options.output_dir).lexically_normal();
+  const std::string name = options.launcher.empty() ? sweep.launch.launcher : options.launcher;
+  const auto launcher = OpenLauncher(name, sweep.launch, 0, dir / "ridgeline.db");
+
+  std::vector<Point> points = Expand(sweep);
+  PlaceCheckpointFiles(points, dir);
+  PlanOptions plan_options;
+  plan_options.jobs_dir = dir / "jobs";
+  plan_options.trainer = {(ProgramDir() / "ridgeline-train").string()};
+  const Plan plan = MakePlan(sweep, points, plan_options, PredictMemory);
+  std::vector<LaunchJob> jobs;
+  for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
+  for (const Job& job : plan.jobs) WriteJob(job);
+  const Rendered rendered = launcher->Render(jobs);
+
+  WriteFileAtomic(dir / kRenderedSweep, ReadFile(options.sweep));
+  for (const LaunchFile& file : rendered.files) WriteFileAtomic(dir / file.name, file.content);
+  fmt::print("{}: {} points in {} job{} and {} file{}\n", dir.string(), points.size(), jobs.size(),
+             jobs.size() == 1 ? "" : "s", rendered.files.size(), rendered.files.size() == 1 ? "" : "s");
+  if (rendered.files.empty()) return 0;
+  const bool one_by_one = rendered.files.size() > 1 && rendered.submit.find("FILE") != std::string::npos;
+  const fs::path first = dir / rendered.files.front().name;
+  fmt::print("submit {}:  {}\n", one_by_one ? "each" : "them", Fill(Fill(rendered.submit, "FILE", first), "DIR", dir));
+  fmt::print("then:  ridgeline collect {}\n", dir.string());
+  return 0;
+}
+
+}  // namespace
+
+Action RenderCommand(CLI::App& self) {
+  const auto options = std::make_shared<RenderArguments>();
+  self.add_option("sweep", options->sweep, "the sweep file")->required()->type_name("SWEEP");
+  self.add_option("--launcher", options->launcher, "whose files; default: what the sweep says, else local")
+      ->type_name("LAUNCHER");
+  self.add_option("-o,--output-dir", options->output_dir, "the folder for the files, the jobs and their results")
+      ->required()
+      ->type_name("DIR");
+  self.footer(
+      "Writes what the launcher would submit, for all points of the sweep: sbatch scripts, manifests or a shell\n"
+      "script, and the job files they run. Nothing is started, and no database is touched. Submit the files by hand,\n"
+      "from whichever machine sees the folder; a job that is submitted again runs only what has no result yet.\n\n"
+      "  ridgeline render sweeps/demo.yaml --launcher slurm -o demo\n"
+      "  sbatch demo/rl-….sbatch\n"
+      "  ridgeline collect demo");
+  return [options] { return RenderSweep(*options); };
+}
+
+}  // namespace ridgeline

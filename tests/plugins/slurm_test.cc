@@ -1,0 +1,599 @@
+// The pure halves of the Slurm launcher, and its session on a Slurm that a test scripts. tests/cluster has the real
+// one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <functional>
+#include <memory>
+#include <regex>
+#include <utility>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "run/result.h"
+#include "slurm/config.h"
+#include "slurm/parse.h"
+#include "slurm/render.h"
+#include "slurm/session.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline::slurm {
+namespace {
+
+using plugin::Failure;
+using plugin::Json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+Json Job(const std::string& key, const Json& more = Json::object()) {
+  Json job = {{"key", key}, {"sweep", "a sweep"}, {"exec", {"/bin/true", "exec", "/jobs/" + key + "/job.json"}}};
+  job.update(more);
+  return job;
+}
+
+Options Read(const Json& slurm) { return ReadOptions({{"slurm", slurm}}); }
+
+// ---- launch: slurm:
+
+TEST(SlurmConfig, TakesEverySettingThereIs) {
+  const Options options = ReadOptions({{"max_parallel", 8},
+                                       {"slurm",
+                                        {{"partition", "gpu"},
+                                         {"account", "llm"},
+                                         {"qos", "high"},
+                                         {"reservation", "week 12"},
+                                         {"constraint", "h200&ib"},
+                                         {"nodelist", "n[1-2]"},
+                                         {"nodes", 2},
+                                         {"ntasks", 2},
+                                         {"cpus", 96},
+                                         {"memory", "1.5GiB"},
+                                         {"gpus", 8},
+                                         {"gres", "nvme:1"},
+                                         {"time", "1-02:00:00"},
+                                         {"exclusive", true},
+                                         {"requeue", true},
+                                         {"signal", "B:USR1@300"},
+                                         {"container_image", "a b"},
+                                         {"prolog", {"module load cuda"}},
+                                         {"client", "tools"},
+                                         {"sbatch", {{"mail-type", "END"}, {"overcommit", true}}},
+                                         {"srun", {{"mpi", "pmix"}}}}}});
+  EXPECT_EQ(options.partition, "gpu");
+  EXPECT_EQ(options.memory_mib, 1536);
+  EXPECT_EQ(options.gres, "gpu:8,nvme:1");
+  EXPECT_EQ(options.time_minutes, 26 * 60);
+  EXPECT_EQ(options.throttle, 8);
+  EXPECT_EQ(options.client, ClientKind::kTools);
+  EXPECT_THAT(options.sbatch, ElementsAre("--mail-type=END", "--overcommit"));
+  EXPECT_THAT(options.srun, ElementsAre("--mpi=pmix"));
+}
+
+TEST(SlurmConfig, ReadsTimesAsSweepsAndAsSlurmWriteThem) {
+  const auto minutes = [](const Json& time) { return Read({{"time", time}}).time_minutes; };
+  EXPECT_EQ(minutes(90), 2);  // rounded up: Slurm counts minutes
+  EXPECT_EQ(minutes("90s"), 2);
+  EXPECT_EQ(minutes("30m"), 30);
+  EXPECT_EQ(minutes("2h"), 120);
+  EXPECT_EQ(minutes("1d"), 1440);
+  EXPECT_EQ(minutes("10:00"), 10);
+  EXPECT_EQ(minutes("02:30:00"), 150);
+  EXPECT_EQ(minutes("2-00:00:00"), 2880);
+}
+
+TEST(SlurmConfig, RefusesWithTheSettingAndWhatItMustBe) {
+  const std::pair<Json, const char*> wrong[] = {
+      {{{"nodes", 0}}, "nodes is 0, and must be a whole number from 1"},
+      {{{"nodes", "two"}}, "nodes is \"two\""},
+      {{{"partition", "a\nb"}}, "must be one line of text"},
+      {{{"partition", ""}}, "must be one line of text"},
+      {{{"memory", "8 bananas"}}, "a size such as 64GB"},
+      {{{"time", "soon"}}, "a time such as 90s"},
+      {{{"time", "1:2:3:4"}}, "a time such as 90s"},
+      {{{"exclusive", "yes"}}, "must be true or false"},
+      {{{"signal", "LOUD@9"}}, "such as USR1@120"},
+      {{{"signal", "USR1@0"}}, "such as USR1@120"},
+      {{{"client", "mine"}}, "auto, agent or tools"},
+      {{{"prolog", {"a\nb"}}}, "a list of shell lines"},
+      {{{"sbatch", {{"job-name", "x"}}}}, "job-name cannot be set here"},
+      {{{"sbatch", {{"-p", "x"}}}}, "a long option, without its dashes"},
+      {{{"partitoin", "gpu"}}, "there is no setting 'partitoin'"},
+      {3, "slurm: is a mapping, not 3"},
+  };
+  for (const auto& [config, message] : wrong) {
+    try {
+      Read(config);
+      ADD_FAILURE() << config << " was taken";
+    } catch (const Failure& e) {
+      EXPECT_THAT(e.what(), HasSubstr(message)) << config;
+      EXPECT_EQ(e.kind(), Failure::Kind::kInvalidInput);
+    }
+  }
+}
+
+// ---- job -> script
+
+std::vector<Submission> BundleOf(const std::vector<Json>& jobs, const Options& options = {},
+                                 const ArrayLimit& limit = {}) {
+  return Bundle(jobs, options, limit, "/work", "/logs");
+}
+
+TEST(SlurmRender, JobsOfTheSameResourcesAreOneArray) {
+  const auto submissions = BundleOf({Job("rl-a"), Job("rl-b", {{"cpus", 4}}), Job("rl-c"), Job("rl-d", {{"cpus", 4}})});
+  ASSERT_EQ(submissions.size(), 2U);
+  EXPECT_THAT(submissions[0].keys, ElementsAre("rl-a", "rl-c"));
+  EXPECT_THAT(submissions[1].keys, ElementsAre("rl-b", "rl-d"));
+  EXPECT_THAT(SbatchOptions(submissions[1]),
+              ::testing::AllOf(::testing::Contains("--array=0-1"), ::testing::Contains("--cpus-per-task=4")));
+}
+
+TEST(SlurmRender, ArraysKeepUnderTheLimit) {
+  std::vector<Json> jobs;
+  for (int i = 0; i < 25; ++i) jobs.push_back(Job("rl-" + std::to_string(i)));
+  std::vector<size_t> sizes;
+  for (const Submission& submission : BundleOf(jobs, {}, {10, true})) sizes.push_back(submission.keys.size());
+  EXPECT_THAT(sizes, ElementsAre(10, 10, 5));
+  const auto alone = BundleOf(jobs, {}, {10, false});
+  EXPECT_EQ(alone.size(), 25U);
+  EXPECT_THAT(SbatchFile(alone[0]), Not(HasSubstr("--array")));
+}
+
+TEST(SlurmRender, AThrottleIsSaidWhereItMatters) {
+  Options options;
+  options.throttle = 2;
+  EXPECT_EQ(ArrayText(BundleOf({Job("rl-a"), Job("rl-b"), Job("rl-c")}, options)[0]), "0-2%2");
+  EXPECT_EQ(ArrayText(BundleOf({Job("rl-a")}, options)[0]), "0-0");
+}
+
+TEST(SlurmRender, MemoryLeavesRoomForExecAndTimeIsRoundedUp) {
+  const Submission submission = BundleOf({Job("rl-a", {{"memory_bytes", int64_t{1} << 30}, {"time_limit_s", 61}})})[0];
+  EXPECT_EQ(submission.options.memory_mib, 1024 + 64);
+  EXPECT_EQ(submission.options.time_minutes, 2);
+}
+
+TEST(SlurmRender, AJobThatCanSaveItsStateIsWarnedInTime) {
+  const Submission plain = BundleOf({Job("rl-a", {{"save_time_s", 120}})})[0];
+  EXPECT_THAT(SbatchOptions(plain), ::testing::Contains("--signal=B:10@180"));
+  Options two_nodes;
+  two_nodes.nodes = 2;  // srun starts it there: the script's own process would not pass the signal on
+  EXPECT_THAT(SbatchOptions(BundleOf({Job("rl-a", {{"save_time_s", 120}})}, two_nodes)[0]),
+              ::testing::Contains("--signal=10@180"));
+  EXPECT_EQ(BundleOf({Job("rl-a")})[0].warning.signal, 0);
+}
+
+TEST(SlurmRender, RefusesAFolderThatSlurmCannotWriteInto) {
+  EXPECT_THROW(Bundle(Json::array({Job("rl-a")}), {}, {}, "/work", "/lo\\gs"), Failure);
+  EXPECT_THROW(Bundle(Json::array({Job("rl-a")}), {}, {}, "/work", "/lo\ngs"), Failure);
+  EXPECT_THAT(Bundle(Json::array({Job("rl-a")}), {}, {}, "/work", "/100%")[0].output, StartsWith("/100%%/"));
+}
+
+// What runs is what was meant, whatever stands in names and arguments.
+TEST(SlurmRender, NothingReachesTheShellUnquoted) {
+  const TempDir dir;
+  const std::string nasty = "a b'c\"d$HOME`id`;#\\&|<>*?\n-e";
+  Options options;
+  options.prolog = {"export FROM_PROLOG='a b'"};
+  const std::string code = "printf '%s|%s' \"$FROM_PROLOG\" \"$1\" > " + (dir.path() / "out").string();
+  const Submission submission =
+      Bundle(Json::array({Job("rl-a", {{"sweep", nasty}, {"exec", {"/bin/sh", "-c", code, "sh", nasty}}})}), options, {},
+             dir.path().string(), dir.path().string())[0];
+  const std::string file = SbatchFile(submission);
+  std::istringstream lines(file);
+  for (std::string line; std::getline(lines, line) && line != "exec \"$@\"";) {
+    if (!line.starts_with("#SBATCH")) continue;
+    EXPECT_TRUE(std::regex_match(line, std::regex("#SBATCH (--[^ \"']+|\"--.*\")"))) << line;
+  }
+  WriteFileAtomic(dir.path() / "script", file);
+  SpawnOptions spawn;
+  spawn.environment = {{"SLURM_ARRAY_TASK_ID", "0"}};
+  EXPECT_TRUE(Child::Spawn({"/bin/bash", dir.path() / "script"}, spawn).Wait().ok());
+  EXPECT_EQ(ReadFile(dir.path() / "out"), "a b|" + nasty);
+}
+
+TEST(SlurmRender, AScriptRefusesToRunUnderOptionsOfTheEnvironment) {
+  const TempDir dir;
+  const Submission submission = Bundle(Json::array({Job("rl-a")}), {}, {}, dir.path().string(), dir.path().string())[0];
+  WriteFileAtomic(dir.path() / "script", SbatchFile(submission));
+  SpawnOptions spawn;
+  spawn.environment = {{"SBATCH_PARTITION", "debug"}, {"SLURM_ARRAY_TASK_ID", "0"}};
+  spawn.stderr_file = dir.path() / "err";
+  EXPECT_EQ(Child::Spawn({"/bin/bash", dir.path() / "script"}, spawn).Wait().exit_code, 2);
+  EXPECT_THAT(ReadFile(dir.path() / "err"), HasSubstr("SBATCH_PARTITION is set"));
+}
+
+Submission TwoNodes() {
+  Options options;
+  options.partition = "gpu";
+  options.nodes = 2;
+  options.gres = "gpu:8";
+  options.container_image = "nvcr.io#nvidia/pytorch:26.09-py3";
+  options.srun = {"--mpi=pmix"};
+  options.sbatch = {"--mail-type=END"};
+  options.exclusive = true;
+  options.throttle = 1;
+  return BundleOf({Job("rl-a", {{"cpus", 96}, {"time_limit_s", 3600}, {"save_time_s", 120}}),
+                   Job("rl-b", {{"cpus", 96}, {"time_limit_s", 3600}, {"save_time_s", 120}})},
+                  options)[0];
+}
+
+TEST(SlurmRender, IsTheGoldenScript) {
+  const std::filesystem::path golden = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/golden/slurm";
+  const std::pair<const char*, std::string> files[] = {
+      {"one-node.sbatch", SbatchFile(BundleOf({Job("rl-a"), Job("rl-b")})[0])},
+      {"two-nodes.sbatch", SbatchFile(TwoNodes())}};
+  for (const auto& [name, text] : files) {
+    if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) WriteFileAtomic(golden / name, text);
+    EXPECT_EQ(text, ReadFile(golden / name)) << "RIDGELINE_UPDATE_GOLDENS=1 writes what it is now";
+    const Captured checked = ridgeline::Run({"shellcheck", (golden / name).string()});
+    EXPECT_TRUE(checked.status.ok()) << checked.stdout_text;
+  }
+}
+
+// ---- what Slurm says
+
+TEST(SlurmParse, ReadsTaskListsAndWritesThem) {
+  EXPECT_THAT(*ParseTasks("4"), ElementsAre(4));
+  EXPECT_THAT(*ParseTasks("0-3,7"), ElementsAre(0, 1, 2, 3, 7));
+  EXPECT_THAT(*ParseTasks("[1-2,5%2]"), ElementsAre(1, 2, 5));
+  EXPECT_THAT(*ParseTasks("12-20:4%2"), ElementsAre(12, 16, 20));
+  for (const char* wrong : {"", "a", "3-1", "1-", "-1", "1-99999999", "1:0", "1,,2"})
+    EXPECT_FALSE(ParseTasks(wrong)) << wrong;
+  EXPECT_EQ(FormatTasks({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
+  EXPECT_EQ(FormatTasks({}), "");
+}
+
+TEST(SlurmParse, ReadsTheQueue) {
+  const auto rows = ParseSqueue(
+      "5|12-40:2%2|PENDING|0|0|1795310371|N/A|N/A||JobArrayTaskLimit|rl-x|\n"
+      "5|0|FAILED|768|1|1795310371|1795310372|1795310373|n1|NonZeroExitCode|rl-x|\n"
+      "6|N/A|RUNNING|0|0|1795310371|1795310373|NONE|n[1-2]|None|rl-y|\n"
+      "7|0|RUNNING|0|0|1|1|1|n1|None|somebody-elses|\n"
+      "a line end in a name|\n"
+      "8|x|RUNNING|0|0|1|1|1|n1|None|rl-z|\n");
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].tasks->size(), 15U);
+  EXPECT_EQ(rows[0].reason, "JobArrayTaskLimit");
+  EXPECT_EQ(rows[0].started_s, 0);
+  EXPECT_EQ(rows[1].exit_status, 768);
+  EXPECT_EQ(rows[1].restarts, 1);
+  EXPECT_EQ(rows[1].ended_s, 1795310373);
+  EXPECT_FALSE(rows[2].tasks);
+  EXPECT_EQ(rows[2].nodes, "n[1-2]");
+}
+
+TEST(SlurmParse, ReadsTheAccounting) {
+  const auto rows = ParseSacct(
+      "5_0|FAILED|3:0|0|1|2|3|n1|rl-x\n5_[4-5%2]|CANCELLED by "
+      "1000|0:15|0|1|None|3||rl-x\n9|COMPLETED|0:0|2|1|2|3|n1|rl-y\n"
+      "nonsense\n");
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].exit_status, 3 << 8);
+  EXPECT_EQ(rows[1].state, "CANCELLED");
+  EXPECT_EQ(rows[1].exit_status, 15);
+  EXPECT_THAT(*rows[1].tasks, ElementsAre(4, 5));
+  EXPECT_EQ(rows[2].restarts, 2);
+}
+
+TEST(SlurmParse, ReadsTheConfiguration) {
+  const Facts facts = ParseConfig(
+      "AccountingStorageType   = accounting_storage/slurmdbd\nClusterName             = testc\nMaxArraySize            "
+      "= "
+      "10001\nMaxJobCount             = 500\nMessageTimeout          = 15 sec\nSLURM_VERSION           = 22.05.8\n");
+  EXPECT_EQ(facts.version, "22.05.8");
+  EXPECT_EQ(facts.max_array_size, 10001);
+  EXPECT_EQ(facts.max_job_count, 500);
+  EXPECT_EQ(facts.message_timeout_s, 15);
+  EXPECT_TRUE(facts.accounting);
+}
+
+class SlurmState : public ::testing::TestWithParam<Meaning> {};
+
+// Every state of Slurm is one of ours: a phase, and for an end one that the contract knows.
+TEST_P(SlurmState, MeansOneOfOurs) {
+  const Meaning& meaning = GetParam();
+  EXPECT_EQ(MeaningOf(meaning.state).state, meaning.state);
+  EXPECT_EQ(meaning.phase != Phase::kEnded || meaning.state == "COMPLETED", meaning.end.empty());
+  EXPECT_EQ(meaning.end.empty(), meaning.message.empty());
+  if (meaning.end.empty()) return;
+  EXPECT_NO_THROW(StatusFromName(meaning.end));
+}
+INSTANTIATE_TEST_SUITE_P(All, SlurmState, ::testing::ValuesIn(Meanings()), [](const auto& info) {
+  std::string name(info.param.state);
+  std::erase(name, '_');
+  return name;
+});
+
+// libslurm's own list (enum job_states and the flags beside it): a release that adds one shows here.
+TEST(SlurmParse, KnowsEveryStateThatSlurmPrints) {
+  for (const char* state :
+       {"PENDING",       "RUNNING",       "SUSPENDED",     "COMPLETED", "CANCELLED", "FAILED",
+        "TIMEOUT",       "NODE_FAIL",     "PREEMPTED",     "BOOT_FAIL", "DEADLINE",  "OUT_OF_MEMORY",
+        "COMPLETING",    "CONFIGURING",   "RESIZING",      "REVOKED",   "REQUEUED",  "REQUEUE_FED",
+        "REQUEUE_HOLD",  "SPECIAL_EXIT",  "SIGNALING",     "STAGE_OUT", "STOPPED",   "RESV_DEL_HOLD",
+        "LAUNCH_FAILED", "RECONFIG_FAIL", "POWER_UP_NODE", "UPDATE_DB", "EXPEDITING"}) {
+    EXPECT_EQ(MeaningOf(state).state, state);
+  }
+  EXPECT_EQ(MeaningOf("A_STATE_OF_2030").phase, Phase::kRunning);
+}
+
+TEST(SlurmParse, TellsWhyAJobWaits) {
+  EXPECT_EQ(WaitOf("Resources"), nullptr);
+  EXPECT_EQ(WaitOf("Priority"), nullptr);
+  EXPECT_EQ(WaitOf("JobArrayTaskLimit"), nullptr);
+  EXPECT_TRUE(WaitOf("JobHeldUser")->end.empty());
+  EXPECT_EQ(WaitOf("launch failed requeued held")->end, "node_failed");
+  EXPECT_EQ(WaitOf("launch_failed_requeued_held")->end, "node_failed");
+  EXPECT_EQ(WaitOf("PartitionTimeLimit")->end, "invalid");
+  EXPECT_NE(WaitOf("ReqNodeNotAvail, UnavailableNodes:n1"), nullptr);
+}
+
+TEST(SlurmParse, TellsRefusalsFromSilence) {
+  EXPECT_EQ(TroubleOf(0, "sbatch: error: Batch job submission failed: Invalid partition name specified"),
+            Trouble::kRefused);
+  EXPECT_EQ(TroubleOf(2000, ""), Trouble::kRefused);
+  EXPECT_EQ(TroubleOf(0, "Socket timed out on send/recv operation"), Trouble::kNoAnswer);
+  EXPECT_EQ(TroubleOf(0, "Unable to contact slurm controller (connect failure)"), Trouble::kNoAnswer);
+  EXPECT_EQ(TroubleOf(5004, ""), Trouble::kNoAnswer);
+  EXPECT_EQ(TroubleOf(11, ""), Trouble::kBusy);
+  EXPECT_EQ(TroubleOf(0, "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying"),
+            Trouble::kBusy);
+  EXPECT_THAT(HintFor("Invalid partition name specified"), HasSubstr("sinfo -s"));
+  EXPECT_THAT(HintFor("who knows"), IsEmpty());
+}
+
+// ---- a session
+
+// A Slurm that does what the test says.
+class ScriptedSlurm final : public Client {
+ public:
+  struct World {
+    Facts facts;
+    std::vector<Row> rows;
+    std::vector<Row> accounted;
+    std::vector<Submission> submitted;
+    std::vector<std::string> cancelled;
+    int64_t next_id = 100;
+    std::function<void(const Submission&)> on_submit = [](const Submission&) {};  // may throw: before it is done
+    std::function<void()> after_submit = [] {};                                   // may throw: it was done
+    bool silent = false;
+    bool unchanged = false;
+
+    void Finish(const std::string& state = "COMPLETED", int exit_status = 0) {
+      for (Row& row : rows) row.state = state, row.exit_status = exit_status;
+    }
+  };
+  explicit ScriptedSlurm(World& world) : world_(world) {}
+
+  std::string Description() const override { return "a script"; }
+  Facts GetFacts() override { return world_.facts; }
+  int64_t Submit(const Submission& submission) override {
+    RequireAnswer();
+    world_.on_submit(submission);
+    world_.submitted.push_back(submission);
+    Row row;
+    row.name = submission.name;
+    row.job_id = world_.next_id++;
+    row.state = "PENDING";
+    if (submission.is_array) row.tasks = ParseTasks(ArrayText(submission));
+    world_.rows.push_back(row);
+    world_.after_submit();
+    return row.job_id;
+  }
+  std::optional<std::vector<Row>> Jobs() override {
+    RequireAnswer();
+    if (world_.unchanged) return std::nullopt;
+    return world_.rows;
+  }
+  std::vector<Row> Accounted(const std::vector<std::string>&, int64_t) override { return world_.accounted; }
+  void Cancel(const std::vector<std::string>& ids) override {
+    world_.cancelled.insert(world_.cancelled.end(), ids.begin(), ids.end());
+  }
+
+ private:
+  void RequireAnswer() const {
+    if (world_.silent) throw SlurmError(Trouble::kNoAnswer, "Socket timed out");
+  }
+  World& world_;
+};
+
+class SlurmSession : public ::testing::Test {
+ protected:
+  // Each is a new driver that knows only the folder.
+  std::unique_ptr<Session> Open(const Options& options = {}) {
+    return std::make_unique<Session>(dir_.path(), options, std::make_unique<ScriptedSlurm>(slurm_),
+                                     [this] { return now_; });
+  }
+  void Later(int seconds) { now_ += std::chrono::seconds(seconds); }
+
+  static Json Jobs(const std::vector<std::string>& keys) {
+    Json jobs = Json::array();
+    for (const std::string& key : keys) jobs.push_back(Job(key));
+    return jobs;
+  }
+  static std::string State(Session& session, const std::string& key) {
+    return session.Poll(Jobs({key})).at(0).at("state").get<std::string>();
+  }
+
+  TempDir dir_;
+  ScriptedSlurm::World slurm_;
+  Session::Time now_ = Session::Time(std::chrono::hours(1));
+};
+
+TEST_F(SlurmSession, SubmitsJobsOfACallAsOneArrayAndFollowsItsTasks) {
+  const auto session = Open();
+  const Json answers = session->Submit(Jobs({"rl-a", "rl-b"}));
+  EXPECT_EQ(answers[0].at("native_id"), "100_0");
+  EXPECT_EQ(answers[1].at("native_id"), "100_1");
+  EXPECT_EQ(State(*session, "rl-b"), "queued");
+  slurm_.rows = {{"rl-a", 100, std::vector<int64_t>{0}, "COMPLETED", "", 0, 0, 10, 15, 20, "n1"},
+                 {"rl-a", 100, std::vector<int64_t>{1}, "FAILED", "NonZeroExitCode", 3 << 8, 1, 10, 15, 20, "n2"}};
+  const Json states = session->Poll(Jobs({"rl-b", "rl-a"}));
+  EXPECT_EQ(states[0].at("state"), "ended");
+  EXPECT_EQ(states[0].at("evidence").at("exit_code"), "3");
+  EXPECT_EQ(states[0].at("evidence").at("end"), "crashed");
+  EXPECT_EQ(states[0].at("evidence").at("queue_wait_s"), "5");
+  EXPECT_EQ(states[0].at("evidence").at("restarts"), "1");
+  EXPECT_EQ(states[0].at("evidence").at("nodes"), "n2");
+  EXPECT_EQ(states[0].at("started_unix_s"), 15);
+  EXPECT_FALSE(states[1].at("evidence").contains("end"));
+}
+
+TEST_F(SlurmSession, AKeyIsSubmittedOnceWhoeverAsks) {
+  Open()->Submit(Jobs({"rl-a", "rl-b"}));
+  EXPECT_EQ(Open()->Submit(Jobs({"rl-b", "rl-c"}))[0].at("native_id"), "100_1");
+  ASSERT_EQ(slurm_.submitted.size(), 2U);
+  EXPECT_THAT(slurm_.submitted[1].keys, ElementsAre("rl-c"));
+}
+
+TEST_F(SlurmSession, ASubmissionWithoutAnAnswerIsFoundByItsName) {
+  slurm_.after_submit = [] { throw SlurmError(Trouble::kNoAnswer, "Socket timed out"); };
+  EXPECT_EQ(Open()->Submit(Jobs({"rl-a"}))[0].at("error").at("retry"), true);
+  slurm_.after_submit = [] {};
+  EXPECT_EQ(Open()->Submit(Jobs({"rl-a"}))[0].at("native_id"), "100_0");
+  EXPECT_EQ(slurm_.submitted.size(), 1U);
+}
+
+TEST_F(SlurmSession, ASubmissionThatWasLostIsMadeAgainOnceThatIsCertain) {
+  slurm_.on_submit = [](const Submission&) { throw SlurmError(Trouble::kNoAnswer, "Socket timed out"); };
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a"}));
+  slurm_.on_submit = [](const Submission&) {};
+  slurm_.silent = true;
+  Later(60);
+  EXPECT_EQ(session->Submit(Jobs({"rl-a"}))[0].at("error").at("retry"), true);
+  slurm_.silent = false;  // now it answers, and may still have the old message to read
+  EXPECT_EQ(session->Submit(Jobs({"rl-a"}))[0].at("error").at("retry"), true);
+  Later(5);
+  EXPECT_EQ(session->Submit(Jobs({"rl-a"}))[0].at("error").at("retry"), true);
+  EXPECT_THAT(slurm_.submitted, IsEmpty());
+  Later(8);
+  EXPECT_EQ(session->Submit(Jobs({"rl-a"}))[0].at("native_id"), "100_0");
+}
+
+TEST_F(SlurmSession, ASubmissionThatTheAccountingKnowsWasDone) {
+  slurm_.facts.accounting = true;
+  slurm_.on_submit = [](const Submission&) { throw SlurmError(Trouble::kNoAnswer, "Socket timed out"); };
+  Open()->Submit(Jobs({"rl-a"}));
+  slurm_.accounted = {{"rl-a", 7, std::vector<int64_t>{0}, "COMPLETED", "", 0, 0, 1, 2, 3, "n1"}};
+  EXPECT_EQ(Open()->Submit(Jobs({"rl-a"}))[0].at("native_id"), "7_0");
+}
+
+TEST_F(SlurmSession, ARefusalIsForGoodAndLeavesNothing) {
+  slurm_.on_submit = [](const Submission&) { throw SlurmError(Trouble::kRefused, "Invalid partition name specified"); };
+  const Json error = Open()->Submit(Jobs({"rl-a"}))[0].at("error");
+  EXPECT_EQ(error.at("kind"), "invalid_input");
+  EXPECT_THAT(error.at("hint").get<std::string>(), HasSubstr("sinfo"));
+  EXPECT_FALSE(error.contains("retry"));
+  EXPECT_EQ(State(*Open(), "rl-a"), "missing");
+}
+
+TEST_F(SlurmSession, AFullJobTableIsAskedAgainWithSmallerArrays) {
+  slurm_.on_submit = [](const Submission& submission) {
+    if (submission.keys.size() > 1) throw SlurmError(Trouble::kBusy, "Resource temporarily unavailable");
+  };
+  const auto session = Open();
+  const Json jobs = Jobs({"rl-a", "rl-b", "rl-c", "rl-d"});
+  EXPECT_EQ(session->Submit(jobs)[0].at("error").at("retry"), true);
+  session->Submit(jobs);
+  const Json answers = session->Submit(jobs);
+  for (const Json& answer : answers) EXPECT_TRUE(answer.contains("native_id")) << answer;
+}
+
+// The controller was killed, forgot the array, and gave its id to somebody else.
+TEST_F(SlurmSession, AnIdThatIsSomebodyElsesIsNotOurJob) {
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a"}));
+  slurm_.rows = {{"rl-zzz", 100, std::vector<int64_t>{0}, "RUNNING", "", 0, 0, 1, 2, 0, "n1"}};
+  EXPECT_EQ(State(*session, "rl-a"), "queued");  // a controller may know a job late
+  Later(11);
+  EXPECT_EQ(State(*session, "rl-a"), "missing");
+}
+
+TEST_F(SlurmSession, AnArrayThatSlurmHasTwiceRunsOnce) {
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a"}));
+  Row twin = slurm_.rows.front();
+  twin.job_id = 250;
+  slurm_.rows.push_back(twin);
+  EXPECT_EQ(session->Poll(Jobs({"rl-a"}))[0].at("native_id"), "100_0");
+  EXPECT_THAT(slurm_.cancelled, ElementsAre("250"));
+}
+
+TEST_F(SlurmSession, WhatTheControllerForgotTheAccountingKnows) {
+  slurm_.facts.accounting = true;
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a"}));
+  slurm_.rows.clear();
+  slurm_.accounted = {{"rl-a", 100, std::vector<int64_t>{0}, "TIMEOUT", "", 15, 0, 1, 2, 3, "n1"}};
+  const Json state = session->Poll(Jobs({"rl-a"}))[0];
+  EXPECT_EQ(state.at("state"), "ended");
+  EXPECT_EQ(state.at("evidence").at("end"), "timeout");
+}
+
+TEST_F(SlurmSession, WhatDidNotChangeIsRemembered) {
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a"}));
+  EXPECT_EQ(State(*session, "rl-a"), "queued");
+  slurm_.unchanged = true;
+  slurm_.rows.clear();
+  Later(60);
+  EXPECT_EQ(State(*session, "rl-a"), "queued");
+}
+
+TEST_F(SlurmSession, SaysWhatAHeldJobWaitsFor) {
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a"}));
+  slurm_.rows.front().reason = "JobHeldUser";
+  const Json state = session->Poll(Jobs({"rl-a"}))[0];
+  EXPECT_EQ(state.at("state"), "queued");
+  EXPECT_THAT(state.at("evidence").at("waits").get<std::string>(), HasSubstr("held by its owner"));
+  EXPECT_THAT(slurm_.cancelled, IsEmpty());
+}
+
+TEST_F(SlurmSession, AJobThatCanNeverStartIsEnded) {
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a", "rl-b"}));
+  slurm_.rows.front().reason = "PartitionTimeLimit";
+  const Json state = session->Poll(Jobs({"rl-b"}))[0];
+  EXPECT_EQ(state.at("state"), "ended");
+  EXPECT_EQ(state.at("evidence").at("end"), "invalid");
+  EXPECT_THAT(slurm_.cancelled, ElementsAre("100_1"));
+}
+
+TEST_F(SlurmSession, CancelsTheTasksThatLive) {
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a", "rl-b", "rl-c", "rl-d"}));
+  const Json told = session->Cancel(Jobs({"rl-d", "rl-a", "rl-b", "rl-unknown"}));
+  EXPECT_EQ(told[0].at("cancelled"), true);
+  EXPECT_EQ(told[3].at("cancelled"), false);
+  EXPECT_THAT(slurm_.cancelled, ElementsAre("100_[0-1,3]"));
+  slurm_.Finish("CANCELLED");
+  EXPECT_EQ(session->Cancel(Jobs({"rl-a"}))[0].at("cancelled"), false);
+}
+
+TEST_F(SlurmSession, AThrottleHoldsForAllArraysTogether) {
+  Options options;
+  options.throttle = 2;
+  slurm_.facts.max_array_size = 3;
+  const auto session = Open(options);
+  session->Submit(Jobs({"rl-a", "rl-b", "rl-c", "rl-d", "rl-e"}));
+  ASSERT_EQ(slurm_.submitted.size(), 2U);
+  EXPECT_THAT(slurm_.submitted[0].dependency, IsEmpty());
+  EXPECT_EQ(slurm_.submitted[1].dependency, "afterany:100");
+}
+
+TEST_F(SlurmSession, WithoutArraysEachJobIsItsOwn) {
+  slurm_.facts.max_array_size = 0;
+  const auto session = Open();
+  EXPECT_EQ(session->Submit(Jobs({"rl-a", "rl-b"}))[1].at("native_id"), "101");
+  EXPECT_EQ(State(*session, "rl-b"), "queued");
+  session->Cancel(Jobs({"rl-b"}));
+  EXPECT_THAT(slurm_.cancelled, ElementsAre("101"));
+}
+
+}  // namespace
+}  // namespace ridgeline::slurm
