@@ -236,5 +236,44 @@ TEST(Run, ShowsALiveLineOnATerminal) {
   EXPECT_THAT(run.stdout_text, HasSubstr("2 ok"));
 }
 
+TEST(Render, WritesWhatAPersonCanSubmitAndCollectTakesTheResults) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(3, "ok", "report: [activation-checkpointing]\n");
+  const auto rendered = cli.Run({"render", sweep, "-o", "by hand"});
+  ASSERT_EQ(rendered.status.exit_code, 0) << rendered.err;
+  EXPECT_THAT(rendered.out, HasSubstr("3 points in 3 jobs and 1 file"));
+  EXPECT_FALSE(std::filesystem::exists(cli.dir.path() / "ridgeline.db"));
+
+  const auto nothing_yet = cli.Run({"collect", "by hand"});
+  EXPECT_EQ(nothing_yet.status.exit_code, 0) << nothing_yet.err;
+  EXPECT_THAT(nothing_yet.out, HasSubstr("3 without a result"));
+
+  ASSERT_TRUE(Child::Spawn({"/bin/sh", cli.dir.path() / "by hand/run-jobs.sh"}).Wait().ok());
+  for (const char* added : {"3 new results", "0 new results"}) {
+    const auto collected = cli.Run({"collect", "by hand"});
+    EXPECT_EQ(collected.status.exit_code, 0) << collected.err;
+    EXPECT_THAT(collected.out, HasSubstr(added));
+    EXPECT_THAT(collected.out, HasSubstr("3 ok"));
+  }
+  EXPECT_TRUE(std::filesystem::exists(cli.dir.path() / "by hand/activation-checkpointing.html"));
+  ExpectOneResultAPoint(cli, 3);
+}
+
+TEST(Collect, RefusesAFolderThatRenderDidNotWrite) {
+  Cli cli;
+  const auto output = cli.Run({"collect", "."});
+  EXPECT_EQ(output.status.exit_code, 2);
+  EXPECT_THAT(output.err, HasSubstr("was not written by `ridgeline render`"));
+}
+
+TEST(Plan, SaysWhatTheLauncherWouldRefuse) {
+  Cli cli;
+  std::ofstream(cli.dir.path() / "s.yaml") << "name: s\ndefaults: {model: llama-10m, seq_length: 64}\n"
+                                              "launch: {launcher: slurm, slurm: {partitoin: gpu}}\n";
+  const auto output = cli.Run({"plan", "s.yaml"});
+  EXPECT_EQ(output.status.exit_code, 2);
+  EXPECT_THAT(output.err, HasSubstr("there is no setting 'partitoin'"));
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -226,5 +226,58 @@ TEST_F(CollectTest, ManyJobsComeInOrderAndNoneTwice) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
+// SIGTERM says nothing of its reason: the node takes it for a person's wish, the scheduler knows better.
+TEST_F(CollectTest, TheSchedulerKnowsWhyAJobWasToldToEnd) {
+  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  RunResult told = samples::Result(points_[0].id, RunStatus::kCancelled);
+  WriteResult(job, told);
+  WriteResult(job, samples::Result(points_[1].id, RunStatus::kOk));
+  End(job, {{"end", "timeout"}, {"message", "past the time limit"}, {"hint", "raise it"}});
+  EXPECT_EQ(Of(0, "status"), Cell("timeout"));
+  EXPECT_EQ(Of(0, "message"), Cell("past the time limit"));
+  EXPECT_EQ(Of(0, "hint"), Cell("raise it"));
+  EXPECT_EQ(Of(1, "status"), Cell("ok"));
+}
+
+TEST_F(CollectTest, APointWhoseTurnNeverCameIsLostAndNotTimedOut) {
+  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  MakeDirs(PointDir(job.job_dir, points_[0].id));
+  const std::vector<Collected> ends = End(job, {{"end", "timeout"}, {"message", "past the time limit"}});
+  ASSERT_THAT(ends, SizeIs(2));
+  EXPECT_EQ(ends[0].status, RunStatus::kTimeout);
+  EXPECT_TRUE(ends[0].began);
+  EXPECT_EQ(ends[1].status, RunStatus::kLost);
+  EXPECT_FALSE(ends[1].began);
+  EXPECT_THAT(ends[1].message, HasSubstr("before this point's turn"));
+}
+
+TEST_F(CollectTest, AJobThatNeverBeganTellsWhyForAllItsPoints) {
+  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  for (const Collected& end : End(job, {{"end", "invalid"}, {"message", "no such node"}})) {
+    EXPECT_EQ(end.status, RunStatus::kInvalid);
+    EXPECT_THAT(end.message, HasSubstr("no such node"));
+  }
+}
+
+TEST_F(CollectTest, FoldersOfJobsThatNobodyRecordedAreCollectedOnce) {
+  const auto jobs = dir_ / "by hand";
+  const JobRecord one = [&] {
+    JobRecord job;
+    job.job_dir = jobs / "rl-1";
+    MakeDirs(job.job_dir / "results");
+    return job;
+  }();
+  WriteResult(one, samples::Result(points_[0].id, RunStatus::kOk));
+  WriteResult(one, samples::Result(points_[1].id, RunStatus::kPreempted));  // goes on when it is submitted again
+  WriteFileAtomic(ResultFile(one.job_dir, points_[2].id), "{\"half");
+  WriteResult(one, samples::Result("not-of-this-sweep", RunStatus::kOk));
+  const FolderCollection found = CollectJobFolders(store_, jobs, points_);
+  EXPECT_EQ(found.added, 1);
+  EXPECT_THAT(found.problems, testing::ElementsAre(HasSubstr(points_[2].id)));
+  EXPECT_EQ(CollectJobFolders(store_, jobs, points_).added, 0);
+  EXPECT_EQ(Of(0, "status"), Cell("ok"));
+  EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{1}));
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::SizeIs;
@@ -125,6 +126,121 @@ TEST(Driver, KeepsToItsWindowOfJobs) {
   world.Run();
   EXPECT_EQ(most, 2);
   ExpectEveryPointMeasuredOnce(world, 6);
+}
+
+TEST(Driver, ALauncherThatQueuesGetsAllItTakesAtOnce) {
+  World world(30);
+  world.launcher.max_jobs = 20;
+  std::vector<size_t> submitted;  // at each call
+  size_t before = 0;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    if (world.launcher.jobs.size() > before) submitted.push_back(world.launcher.jobs.size() - before);
+    before = world.launcher.jobs.size();
+    world.Finish(entry);
+  };
+  EXPECT_EQ(world.Run().ok, 30);
+  EXPECT_THAT(submitted, ElementsAre(20, 10));
+  EXPECT_EQ(world.launcher.jobs.size(), 30) << "each point is its own job";
+  ExpectEveryPointMeasuredOnce(world, 30);
+}
+
+TEST(Driver, ALargeWindowIsFilledInLargeParts) {
+  World world(60);
+  world.launcher.max_jobs = 40;
+  int poll = 0;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    if (++poll % 7 == 0) world.Finish(entry);
+  };
+  EXPECT_EQ(world.Run().ok, 60);
+  EXPECT_LE(world.launcher.submit_calls, 8);
+}
+
+TEST(Driver, LeavesALauncherAloneAsLongAsItWishes) {
+  World world(1);
+  world.launcher.poll_pause_ns = 20'000'000'000;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    entry.phase = JobPhase::kRunning;
+    if (entry.polls == 10) world.Finish(entry);
+  };
+  EXPECT_EQ(world.Run().ok, 1);
+  EXPECT_EQ(world.launcher.poll_calls, 10);
+  EXPECT_GE(world.Count("SELECT ended_unix_ns - submitted_unix_ns FROM jobs"), 9 * 20'000'000'000);
+}
+
+TEST(Driver, AJobThatIsNotTakenNowIsSubmittedAgainForAsLongAsItTakes) {
+  World world(2);
+  world.launcher.not_now = true;
+  int refusals = 0;
+  world.launcher.on_submit = [&](const LaunchJob&) {
+    if (++refusals <= 20) throw Error(ErrorKind::kInfrastructure, "the table is full");
+  };
+  EXPECT_EQ(world.Run().ok, 2);
+  EXPECT_THAT(world.observer.notes, ElementsAre(HasSubstr("the table is full"))) << "said once";
+  ExpectEveryPointMeasuredOnce(world, 2);
+}
+
+TEST(Driver, ALauncherThatTakesNothingForTooLongEndsTheRunAndLosesNothing) {
+  World world(2);
+  world.launcher.not_now = true;
+  world.launcher.on_submit = [&](const LaunchJob&) { throw Error(ErrorKind::kInfrastructure, "the table is full"); };
+  EXPECT_THROW(world.Run(), Error);
+  world.launcher.on_submit = [&](const LaunchJob&) {};
+  EXPECT_EQ(world.Run().ok, 2);
+  ExpectEveryPointMeasuredOnce(world, 2);
+}
+
+TEST(Driver, ASweepSaysHowOftenAPointIsRunAgain) {
+  World world(1);
+  world.yaml += "launch: {retry: {preempted: 3, node_failed: 0}}\n";
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    entry.phase = JobPhase::kEnded;
+    entry.evidence["end"] = "preempted";
+  };
+  EXPECT_EQ(world.Run().no_result, 1);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'preempted'"), 4);
+
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    entry.phase = JobPhase::kEnded;
+    entry.evidence["end"] = "node_failed";
+  };
+  EXPECT_EQ(world.Run().no_result, 1);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'node_failed'"), 1);
+}
+
+// Four points a job, and a time limit that lets one of them run: each job brings one result.
+TEST(Driver, PointsThatNeverHadTheirTurnAreRunAgainWithoutLimit) {
+  World world(4);
+  world.yaml += "launch: {bundle: 4}\n";
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    const std::string first = World::PointsOf(entry.job).front();
+    MakeDirs(PointDir(entry.job.job_dir, first));
+    world.WriteResult(entry.job.job_dir, first);
+    entry.phase = JobPhase::kEnded;
+    entry.evidence["end"] = "timeout";
+  };
+  EXPECT_EQ(world.Run().ok, 4);
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+}
+
+TEST(Driver, SaysOnceWhatJobsWaitFor) {
+  World world(3);
+  world.launcher.max_jobs = 10;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    entry.evidence = {{"waits", "held by its owner"}, {"hint", "release it"}};
+    if (entry.polls == 4) world.Finish(entry);
+  };
+  EXPECT_EQ(world.Run().ok, 3);
+  EXPECT_THAT(world.observer.notes, ElementsAre("waits: held by its owner; release it"));
+}
+
+TEST(Driver, WaitingInTheQueueIsKeptApartFromRunning) {
+  World world(1);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    entry.started_unix_ns = 4711;
+    world.Finish(entry);
+  };
+  world.Run();
+  EXPECT_EQ(world.Count("SELECT started_unix_ns FROM jobs"), 4711);
 }
 
 TEST(Driver, WaitsForJobsThatQueueStallAndAreRequeued) {

@@ -22,7 +22,7 @@ class KillableLauncher final : public Launcher {
   KillableLauncher(Launcher& inner, const std::function<void()>& step) : inner_(inner), step_(step) {}
   const std::string& name() const override { return inner_.name(); }
   LauncherStatus Probe() override { return inner_.Probe(); }
-  std::vector<LaunchFile> Render(std::span<const LaunchJob> jobs) override { return inner_.Render(jobs); }
+  Rendered Render(std::span<const LaunchJob> jobs) override { return inner_.Render(jobs); }
   std::vector<Submission> Submit(std::span<const LaunchJob> jobs) override {
     return Around([&] { return inner_.Submit(jobs); });
   }
@@ -160,7 +160,7 @@ class DeafLauncher final : public Launcher {
   explicit DeafLauncher(Launcher& inner) : inner_(inner) {}
   const std::string& name() const override { return inner_.name(); }
   LauncherStatus Probe() override { return inner_.Probe(); }
-  std::vector<LaunchFile> Render(std::span<const LaunchJob> jobs) override { return inner_.Render(jobs); }
+  Rendered Render(std::span<const LaunchJob> jobs) override { return inner_.Render(jobs); }
   std::vector<Submission> Submit(std::span<const LaunchJob> jobs) override { return inner_.Submit(jobs); }
   std::vector<JobState> PollMany(std::span<const JobRef> jobs) override { return inner_.PollMany(jobs); }
   std::vector<bool> Cancel(std::span<const JobRef> jobs) override { return std::vector<bool>(jobs.size(), true); }

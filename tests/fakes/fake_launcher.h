@@ -21,6 +21,7 @@ class FakeLauncher final : public Launcher {
     std::map<std::string, std::string> evidence;
     int starts = 0;  // how many times the job was really started: a key must never have two
     int polls = 0;
+    int64_t started_unix_ns = 0;
   };
 
   // Called by every PollMany for each job that is there, before it is answered: the script. It may write result files
@@ -31,24 +32,28 @@ class FakeLauncher final : public Launcher {
 
   std::map<std::string, Entry> jobs;
   std::vector<std::string> cancelled;
+  int64_t max_jobs = 0;       // LauncherStatus
+  int64_t poll_pause_ns = 0;  // PollPauseNs
+  bool not_now = false;       // refusals of on_submit are only for now
   int submit_calls = 0;
   int poll_calls = 0;
 
   const std::string& name() const override { return name_; }
-  LauncherStatus Probe() override { return {true, "", "a launcher in this process"}; }
+  LauncherStatus Probe() override { return {true, "", "a launcher in this process", max_jobs}; }
+  int64_t PollPauseNs() const override { return poll_pause_ns; }
   Rendered Render(std::span<const LaunchJob>) override { return {}; }
 
   std::vector<Submission> Submit(std::span<const LaunchJob> requested) override {
     ++submit_calls;
     std::vector<Submission> answers;
     for (const LaunchJob& job : requested) {
-      Submission answer{job.key, "fake-" + job.key, {}};
+      Submission answer{job.key, "fake-" + job.key, {}, false};
       if (!jobs.contains(job.key)) {
         try {
           on_submit(job);
           jobs[job.key] = Entry{job, JobPhase::kQueued, {}, 1, 0};
         } catch (const Error& e) {
-          answer = {job.key, "", e};
+          answer = {job.key, "", e, not_now};
         }
       }
       answers.push_back(std::move(answer));
@@ -62,13 +67,13 @@ class FakeLauncher final : public Launcher {
     for (const JobRef& ref : requested) {
       const auto it = jobs.find(ref.key);
       if (it == jobs.end()) {
-        answers.push_back({ref.key, ref.native_id, JobPhase::kMissing, {}});
+        answers.push_back({ref.key, ref.native_id, JobPhase::kMissing, {}, 0});
         continue;
       }
       Entry& entry = it->second;
       ++entry.polls;
       if (entry.phase != JobPhase::kEnded) on_poll(entry);
-      answers.push_back({ref.key, "fake-" + ref.key, entry.phase, entry.evidence});
+      answers.push_back({ref.key, "fake-" + ref.key, entry.phase, entry.evidence, entry.started_unix_ns});
     }
     return answers;
   }

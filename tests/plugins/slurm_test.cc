@@ -179,8 +179,8 @@ TEST(SlurmRender, NothingReachesTheShellUnquoted) {
   options.prolog = {"export FROM_PROLOG='a b'"};
   const std::string code = "printf '%s|%s' \"$FROM_PROLOG\" \"$1\" > " + (dir.path() / "out").string();
   const Submission submission =
-      Bundle(Json::array({Job("rl-a", {{"sweep", nasty}, {"exec", {"/bin/sh", "-c", code, "sh", nasty}}})}), options, {},
-             dir.path().string(), dir.path().string())[0];
+      Bundle(Json::array({Job("rl-a", {{"sweep", nasty}, {"exec", {"/bin/sh", "-c", code, "sh", nasty}}})}), options,
+             {}, dir.path().string(), dir.path().string())[0];
   const std::string file = SbatchFile(submission);
   std::istringstream lines(file);
   for (std::string line; std::getline(lines, line) && line != "exec \"$@\"";) {

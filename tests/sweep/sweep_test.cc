@@ -130,6 +130,9 @@ TEST(Sweep, UnknownKeysNameTheNearest) {
               HasSubstr("unknown field 'batch_size'; known are warmup_steps, steps, repeats"));
   EXPECT_THAT(Refusal("launch: {memory_limt: 1}"), HasSubstr("did you mean 'memory_limit'?"));
   EXPECT_THAT(Refusal("launch: {locl: {a: 1}}"), HasSubstr("did you mean 'local'?"));
+  EXPECT_THAT(Refusal("launch: {retry: {preempted: -1}}"),
+              HasSubstr("preempted must be an integer between 0 and 1000"));
+  EXPECT_THAT(Refusal("launch: {retry: {crashed: 1}}"), HasSubstr("unknown end to retry after 'crashed'"));
   EXPECT_THAT(Refusal("launch: {frobnicate: 1}"), HasSubstr("unknown launch setting 'frobnicate'; known are launcher"));
   EXPECT_THAT(Refusal("defaults: {model: lama-10m}"),
               HasSubstr("s.yaml:2:19: unknown model 'lama-10m', did you mean 'llama-10m'?"));
