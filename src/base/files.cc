@@ -84,6 +84,12 @@ std::string ReadTail(const fs::path& path, size_t max_bytes) {
   return bytes;
 }
 
+void WriteFile(const fs::path& path, std::string_view bytes) {
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (fd.get() < 0) ThrowErrno("cannot write " + path.string());
+  WriteAll(fd.get(), bytes, path);
+}
+
 void WriteFileAtomic(const fs::path& path, std::string_view bytes) {
   const fs::path dir = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::string temporary = (dir / ("." + path.filename().string() + ".XXXXXX")).string();

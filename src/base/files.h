@@ -23,6 +23,10 @@ std::string ReadTail(const std::filesystem::path& path, size_t max_bytes);
 // moment `path` holds the old bytes or the new ones. Throws Error(kInfrastructure); the temporary is removed.
 void WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes);
 
+// Writes over what is there, and leaves it to the system when that reaches the disk: for what can be made again, and
+// shows by itself when it is not whole. Throws Error(kInfrastructure).
+void WriteFile(const std::filesystem::path& path, std::string_view bytes);
+
 // A new file, written from front to back in parts.
 class FileWriter {
  public:

@@ -11,9 +11,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "collect/collect.h"
 #include "driver/live_job.h"
 #include "driver/pace.h"
+#include "run/spec.h"
 
 namespace ridgeline {
 namespace {
@@ -146,6 +148,7 @@ class Driver {
     plan_options.jobs_dir = options_.jobs_dir;
     plan_options.trainer = options_.trainer;
     plan_options.attempts = attempts_;
+    if (sweep_.launch.bundle_s > 0) plan_options.seconds_per_cost = MeasuredSecondsPerCost();
     Plan plan = MakePlan(sweep_, todo, plan_options, parts_.forecaster);
     if (!plan.skipped.empty()) {
       std::vector<NewResult> skipped;
@@ -160,6 +163,26 @@ class Driver {
       }
       pending_.push_back(std::move(job));
     }
+  }
+
+  // The median of what this launcher's points took; 0 where there are none.
+  double MeasuredSecondsPerCost() const {
+    const Table runs = parts_.store.Query(
+        "SELECT p.spec, r.ended_unix_ns - r.started_unix_ns FROM results AS r JOIN jobs AS j ON j.key = r.job_key "
+        "JOIN points AS p ON p.id = r.point_id WHERE r.status = 'ok' AND j.launcher = :launcher "
+        "ORDER BY r.number DESC LIMIT 1000",
+        {{"launcher", parts_.launcher.name()}});
+    std::vector<double> rates;
+    for (const auto& row : runs.rows) {
+      const auto* ns = std::get_if<int64_t>(&row[1]);
+      if (ns == nullptr || *ns <= 0) continue;
+      rates.push_back(static_cast<double>(*ns) / 1e9 /
+                      RelativeCost(DecodeSpec(ParseJson(std::get<std::string>(row[0]), "a point"), "a point")));
+    }
+    if (rates.empty()) return 0;
+    const auto middle = rates.begin() + std::ssize(rates) / 2;
+    std::nth_element(rates.begin(), middle, rates.end());
+    return *middle;
   }
 
   const std::vector<std::string>& Trainer() const {

@@ -22,7 +22,7 @@ JobRecord ToRecord(const Job& job, const std::string& launcher, int64_t unix_ns)
 void WriteJob(const Job& job) {
   MakeDirs(job.job_dir);
   fs::remove(CancelFile(job.job_dir));
-  WriteFileAtomic(JobFile(job), DumpJson(EncodeJob(job)));
+  WriteFile(JobFile(job), DumpJson(EncodeJob(job)));
 }
 
 std::optional<Job> JobOfIntent(const JobRecord& record, const Launch& launch, const std::vector<std::string>& trainer,

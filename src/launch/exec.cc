@@ -127,14 +127,6 @@ Job ReadJob(const fs::path& job_file) {
   return job;
 }
 
-// Not synced: it is written again whenever the point is run again.
-void WriteSpec(const fs::path& path, const RunSpec& spec) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << EncodeSpec(spec) << '\n';
-  out.close();
-  if (!out) throw Error(ErrorKind::kInfrastructure, "cannot write " + path.string(), "is the disk full?");
-}
-
 void Remove(const fs::path& path) {
   std::error_code ec;
   fs::remove_all(path, ec);
@@ -210,7 +202,7 @@ class JobRunner {
     RunSpec here = point.spec;
     if (!here.checkpoint_dir.empty()) here.checkpoint_dir = dir / here.checkpoint_dir;
     UseSageMakerCheckpointDir(point.id, here);
-    WriteSpec(spec, here);
+    WriteFile(spec, EncodeSpec(here) + "\n");
     stop_.SetContinuable(!here.checkpoint_dir.empty());
     return spec;
   }

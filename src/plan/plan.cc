@@ -93,6 +93,31 @@ Job MakeJob(const Sweep& sweep, const PlanOptions& options, std::vector<JobPoint
   return job;
 }
 
+using CostAndPoint = std::pair<double, size_t>;
+
+// In order, each as many points as the sweep says.
+std::vector<std::vector<size_t>> Bundles(const std::vector<CostAndPoint>& points, const Launch& launch,
+                                         double seconds_per_cost) {
+  if (launch.bundle_s > 0 && seconds_per_cost == 0 && launch.time_limit_s == 0) {
+    throw Error(ErrorKind::kInvalidInput,
+                "launch: bundle is a time, and nothing says how long a point takes: none was measured yet",
+                "set time_limit, which is then taken for a point's time, or bundle a number of points");
+  }
+  const auto limit_s = static_cast<double>(launch.bundle_s);
+  const auto most = launch.bundle_s > 0 ? points.size() : static_cast<size_t>(std::max<int64_t>(1, launch.bundle));
+  std::vector<std::vector<size_t>> bundles;
+  double bundle_s = 0;
+  for (const auto& [cost, point] : points) {
+    const double point_s = seconds_per_cost > 0 ? cost * seconds_per_cost : static_cast<double>(launch.time_limit_s);
+    const bool fits =
+        !bundles.empty() && bundles.back().size() < most && (limit_s == 0 || bundle_s + point_s <= limit_s);
+    if (!fits) bundles.emplace_back();
+    bundle_s = fits ? bundle_s + point_s : point_s;
+    bundles.back().push_back(point);
+  }
+  return bundles;
+}
+
 // Where the sweep says so; its defaults where a model or family does.
 Place PlaceOfData(const Sweep& sweep, const std::string& path) {
   std::vector<Setting> settings = sweep.defaults;
@@ -140,7 +165,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
   Plan plan;
   plan.points.reserve(points.size());
   ForecastCache forecasts(forecaster);
-  std::vector<std::pair<double, size_t>> to_run;  // cost, index
+  std::vector<CostAndPoint> to_run;
   for (size_t i = 0; i < points.size(); ++i) {
     const RunSpec& spec = points[i].spec;
     PlannedPoint planned{i, Verdict::kFits, forecasts.Get(points[i]), AvailableFor(spec, sweep.launch, options)};
@@ -153,13 +178,9 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     plan.points.push_back(std::move(planned));
   }
   std::stable_sort(to_run.begin(), to_run.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  const auto bundle = static_cast<size_t>(std::max<int64_t>(1, sweep.launch.bundle));
-  for (size_t begin = 0; begin < to_run.size(); begin += bundle) {
+  for (const std::vector<size_t>& bundle : Bundles(to_run, sweep.launch, options.seconds_per_cost)) {
     std::vector<JobPoint> bundled;
-    for (size_t i = begin; i < std::min(begin + bundle, to_run.size()); ++i) {
-      const Point& point = points[to_run[i].second];
-      bundled.push_back({point.id, point.spec, sweep.launch.time_limit_s});
-    }
+    for (const size_t i : bundle) bundled.push_back({points[i].id, points[i].spec, sweep.launch.time_limit_s});
     plan.jobs.push_back(MakeJob(sweep, options, std::move(bundled)));
   }
   return plan;

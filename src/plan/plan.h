@@ -28,6 +28,7 @@ struct PlanOptions {
   std::map<std::string, int64_t> attempts;  // point id -> attempts it has had; none: 0. Part of a job's key
   std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
   std::vector<std::string> trainer;         // argv, where the sweep names none
+  double seconds_per_cost = 0;              // of RelativeCost(), as measured; 0: nothing is known
 };
 
 struct PlannedPoint {
@@ -45,9 +46,10 @@ struct Plan {
 
 // Jobs for `points`, which are those of the sweep that have no result and are not in flight. A point's memory is the
 // slab of one rank, limited by options.available_bytes and the sweep's memory_limit; ranks that are processes share
-// these, on one machine. Points on the meta device always fit. Throws Error(kInvalidInput) for a data file that is
-// missing, before anything is paid for.
-// Specs that differ in nothing that changes memory share one forecast. Deterministic: equal arguments, equal plan.
+// these, on one machine. Points on the meta device always fit. Where jobs are bundled by time, a point takes what such
+// points took before, else its time limit. Throws Error(kInvalidInput) for a data file that is missing, or where
+// nothing says how long a point takes, before anything is paid for. Specs that differ in nothing that changes memory
+// share one forecast. Deterministic: equal arguments, equal plan.
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster);
 

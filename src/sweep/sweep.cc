@@ -287,6 +287,18 @@ class Reader {
     }
   }
 
+  // "20" points, or points for "20m".
+  void ReadBundle(const YamlNode& node) {
+    const auto seconds = ReadSeconds(node);
+    if (node.scalar.is_string() && seconds && *seconds > 0) {
+      sweep.launch.bundle_s = *seconds;
+    } else if (node.scalar.is_number_integer()) {
+      ReadWhole(node, "bundle", 1, 100'000, sweep.launch.bundle);
+    } else {
+      Add(node.place, "bundle is a number of points, or a duration such as 20m, not " + Describe(node));
+    }
+  }
+
   void ReadRetries(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::kMap) {
       Add(node.place, "retry is a mapping such as {preempted: 3, node_failed: 2}, not " + Describe(node));
@@ -324,7 +336,7 @@ class Reader {
       if (name == "cpus") {
         ReadWhole(*value, name, 1, 4096, launch.cpus);
       } else if (name == "bundle") {
-        ReadWhole(*value, name, 1, 100'000, launch.bundle);
+        ReadBundle(*value);
       } else if (name == "max_parallel") {
         ReadWhole(*value, name, 1, 100'000, launch.max_parallel);
       } else if (name == "memory_limit") {

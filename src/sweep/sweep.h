@@ -69,6 +69,7 @@ struct Launch {
   int64_t time_limit_s = 0;          // of a point; 0: none
   int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
   int64_t bundle = 1;                // points a job
+  int64_t bundle_s = 0;              // instead: as many points as are predicted to take so long together; 0: not said
   int64_t max_parallel = 0;          // jobs at once; 0: the launcher's choice
   std::vector<std::string> trainer;  // argv; empty: ridgeline-train
   // How often a point is run again, in one run of the driver, whose job ended for a reason that is not the point's.

@@ -207,6 +207,29 @@ TEST(Driver, ASweepSaysHowOftenAPointIsRunAgain) {
   EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'node_failed'"), 1);
 }
 
+TEST(Driver, BundlesByTimeGoByWhatThisLauncherTookBefore) {
+  World world(1);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    const std::string id = World::PointsOf(entry.job).front();
+    RunResult result;
+    result.point_id = id;
+    result.status = RunStatus::kOk;
+    result.started_unix_ns = 1;
+    result.ended_unix_ns = 60'000'000'001;
+    MakeDirs(entry.job.job_dir / "results");
+    WriteFileAtomic(ResultFile(entry.job.job_dir, id), DumpJson(EncodeResult(result)));
+    entry.phase = JobPhase::kEnded;
+  };
+  world.Run();
+  world.yaml =
+      "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {seed: [1, 2, 3, 4, 5]}\n"
+      "launch: {bundle: 2m}\n";
+  world.launcher.max_jobs = 10;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry); };
+  EXPECT_EQ(world.Run().ok, 5);
+  EXPECT_EQ(world.launcher.jobs.size(), 1 + 2) << "two minutes hold two points of a minute";
+}
+
 // Four points a job, and a time limit that lets one of them run: each job brings one result.
 TEST(Driver, PointsThatNeverHadTheirTurnAreRunAgainWithoutLimit) {
   World world(4);

@@ -58,6 +58,38 @@ Planned PlanText(const std::string& text, const PlanOptions& options = Options()
 
 constexpr const char* kFour = "defaults: {model: llama-10m}\nmatrix: {batch_size: [8, 1, 4, 2]}\n";
 
+std::vector<size_t> BundleSizes(const Plan& plan) {
+  std::vector<size_t> sizes;
+  for (const Job& job : plan.jobs) sizes.push_back(job.points.size());
+  return sizes;
+}
+
+TEST(Plan, BundlesByTimeTakeTheTimeLimitForAPointsTimeUntilOneIsMeasured) {
+  const std::string text = std::string(kFour) + "launch: {bundle: 25m, time_limit: 10m}";
+  EXPECT_THAT(BundleSizes(PlanText(text).plan), ElementsAre(2, 2));
+}
+
+// A batch of 1, 2, 4 and 8 takes 100 s, 200 s, 400 s and 800 s.
+TEST(Plan, BundlesByTimeGoByWhatWasMeasured) {
+  PlanOptions options = Options();
+  const std::string text = std::string(kFour) + "launch: {bundle: 10m, time_limit: 10m}";
+  const Planned four = PlanText(text, options);
+  double least = 1e300;
+  for (const Point& point : four.points) least = std::min(least, RelativeCost(point.spec));
+  options.seconds_per_cost = 100 / least;
+  EXPECT_THAT(BundleSizes(PlanText(text, options).plan), ElementsAre(2, 1, 1)) << "one that takes longer is alone";
+}
+
+TEST(Plan, BundlesByTimeNeedToKnowATime) {
+  try {
+    PlanText(std::string(kFour) + "launch: {bundle: 10m}");
+    FAIL() << "it was planned";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("time_limit"));
+  }
+}
+
 TEST(Plan, CheapPointsComeFirst) {
   const auto [sweep, points, plan] = PlanText(kFour);
   ASSERT_THAT(plan.jobs, SizeIs(4));
