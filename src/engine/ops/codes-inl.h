@@ -39,8 +39,16 @@ HWY_INLINE V BitSelect(V mask, V yes, V no) {
   return hn::Or(hn::And(mask, yes), hn::AndNot(mask, no));
 }
 
-// precision/formats.h: Encode. The lower bits of each lane are the code; those above are arbitrary.
-template <Format kFormat, typename Draw>
+// The kBits random bits of each lane.
+template <int kBits>
+struct Draw {
+  static constexpr int kCount = kBits;
+  VU bits;
+};
+
+// precision/formats.h: Encode. The lower bits of each lane are the code; those above are arbitrary. kUsual: x is a
+// number that rounds to no more than the largest.
+template <Format kFormat, bool kUsual = false, typename Draw>
 HWY_INLINE VU EncodeLanes(VF x, Draw draw) {
   constexpr FormatInfo kInfo = InfoOf(kFormat);
   constexpr int kShift = 23 - kInfo.mantissa_bits;
@@ -48,7 +56,8 @@ HWY_INLINE VU EncodeLanes(VF x, Draw draw) {
   constexpr int32_t kMaxBits = (kInfo.max_exponent + 127) << 23 | (kInfo.max_code & ((1 << kInfo.mantissa_bits) - 1))
                                                                       << kShift;
   const auto bits = hn::BitCast(DI(), x);
-  const auto magnitude = hn::Min(hn::And(bits, SplatInt(0x7fffffff)), SplatInt(kMaxBits));
+  auto magnitude = hn::And(bits, SplatInt(0x7fffffff));
+  if constexpr (!kUsual || !std::is_same_v<Draw, Nearest>) magnitude = hn::Min(magnitude, SplatInt(kMaxBits));
   const auto exponent = hn::Max(hn::And(magnitude, SplatInt(0x7f800000)), SplatInt(kMinExponent));
   VI code;
   if constexpr (std::is_same_v<Draw, Nearest>) {
@@ -61,27 +70,29 @@ HWY_INLINE VU EncodeLanes(VF x, Draw draw) {
     const auto sum = hn::BitCast(DI(), hn::Add(hn::BitCast(DF(), magnitude), hn::BitCast(DF(), shifter)));
     code = hn::Add(sum, hn::ShiftRight<kShift>(sum));
   } else {
-    const auto per_step = hn::Sub(SplatInt((254 + kInfo.mantissa_bits) << 23), exponent);  // 1 / the size of a step
-    const auto steps = hn::Mul(hn::BitCast(DF(), magnitude), hn::BitCast(DF(), per_step));
-    const auto whole = hn::ConvertTo(DI(), steps);
-    const auto rest = hn::Mul(hn::Sub(steps, hn::ConvertTo(DF(), whole)), Splat(2147483648.0F));
-    const auto up = hn::Lt(hn::BitCast(DI(), hn::ShiftRight<1>(draw)), hn::ConvertTo(DI(), rest));
-    const auto n = hn::Sub(whole, hn::VecFromMask(DI(), up));
+    // 2^kCount / the size of a step; the sum with 2^23 rounds to whole parts and ends in their number.
+    constexpr int kBits = Draw::kCount;
+    const auto per_part = hn::Sub(SplatInt((254 + kInfo.mantissa_bits + kBits) << 23), exponent);
+    const auto parts = hn::MulAdd(hn::BitCast(DF(), magnitude), hn::BitCast(DF(), per_part), Splat(8388608.0F));
+    const auto drawn = hn::Add(hn::BitCast(DI(), parts), Signed(draw.bits));
+    const auto n = hn::ShiftRight<kBits>(hn::Sub(drawn, SplatInt(0x4b000000)));
     code = hn::Add(hn::ShiftRight<kShift>(hn::Sub(exponent, SplatInt(kMinExponent))), n);
   }
   constexpr int kSignShift = kInfo.sign_code == 0x80 ? 24 : 28;
   const auto magnitude_bits = SplatInt(kInfo.sign_code - 1);
   const auto number = BitSelect(magnitude_bits, code, hn::ShiftRight<kSignShift>(bits));
+  if constexpr (kUsual) return hn::BitCast(DU(), number);
   return hn::BitCast(DU(), hn::IfThenElse(hn::RebindMask(DI(), hn::IsNaN(x)), SplatInt(kInfo.nan_code), number));
 }
 
-template <Format kFormat>
+template <Format kFormat, bool kUsual = false>
 HWY_INLINE CodePair EncodePair(Pair x, Nearest draw) {
-  return {EncodeLanes<kFormat>(x.a, draw), EncodeLanes<kFormat>(x.b, draw)};
+  return {EncodeLanes<kFormat, kUsual>(x.a, draw), EncodeLanes<kFormat, kUsual>(x.b, draw)};
 }
-template <Format kFormat>
-HWY_INLINE CodePair EncodePair(Pair x, const Bits& draw) {
-  return {EncodeLanes<kFormat>(x.a, draw.a), EncodeLanes<kFormat>(x.b, draw.b)};
+template <Format kFormat, bool kUsual = false, int kBits>
+HWY_INLINE CodePair EncodePair(Pair x, const Draws<kBits>& draw) {
+  return {EncodeLanes<kFormat, kUsual>(x.a, Draw<kBits>{draw.a}),
+          EncodeLanes<kFormat, kUsual>(x.b, Draw<kBits>{draw.b})};
 }
 
 // precision/formats.h: Decode.
@@ -122,24 +133,23 @@ HWY_INLINE VU BothBytes(CodePair code) { return BitSelect(hn::Set(DU(), 0xffU), 
 HWY_INLINE void StoreBytes(CodePair code, uint8_t* to) {
   hn::StoreU(hn::TruncateTo(DHalf(), BothBytes(code)), DHalf(), reinterpret_cast<uint16_t*>(to));
 }
-// The codes of elements, in their order, half a byte or a byte each. `stream`: past the caches where whole vectors can
-// go there; `to` must then be aligned to what is stored.
+// `stream`: past the caches where whole vectors can go there; `to` must then be aligned to what is stored.
+template <typename D>
+HWY_INLINE void StoreVector(D d, hn::Vec<D> bytes, uint8_t* to, bool stream) {
+  auto* lanes = reinterpret_cast<hn::TFromD<D>*>(to);
+  if (stream && hn::MaxLanes(d) * sizeof(hn::TFromD<D>) >= 16) {
+    hn::Stream(bytes, d, lanes);
+  } else {
+    hn::StoreU(bytes, d, lanes);
+  }
+}
+// The codes of elements, in their order, half a byte or a byte each. `stream`: as StoreVector's.
 template <Format kFormat>
 HWY_INLINE void StoreCodes(CodePair code, uint8_t* to, bool stream) {
   if constexpr (kFormat == Format::kE2M1) {
-    const auto bytes = hn::TruncateTo(DB(), Nibbles(code.a, code.b));
-    if (stream && hn::MaxLanes(DB()) >= 16) {
-      hn::Stream(bytes, DB(), to);
-    } else {
-      hn::StoreU(bytes, DB(), to);
-    }
+    StoreVector(DB(), hn::TruncateTo(DB(), Nibbles(code.a, code.b)), to, stream);
   } else {
-    const auto words = hn::TruncateTo(DHalf(), BothBytes(code));
-    if (stream && hn::MaxLanes(DHalf()) >= 8) {
-      hn::Stream(words, DHalf(), reinterpret_cast<uint16_t*>(to));
-    } else {
-      hn::StoreU(words, DHalf(), reinterpret_cast<uint16_t*>(to));
-    }
+    StoreVector(DHalf(), hn::TruncateTo(DHalf(), BothBytes(code)), to, stream);
   }
 }
 template <Format kFormat>
@@ -202,15 +212,6 @@ class MxBits {
 };
 HWY_INLINE bool AllZero(VH x) { return hn::AllTrue(DH(), hn::Eq(x, hn::Zero(DH()))); }
 using DCodes = hn::Rebind<uint8_t, DH>;
-
-// E4M3 scales, and what elements are divided by.
-HWY_INLINE BlockScale NvScale(VF amax, float encode_scale, float tensor_scale) {
-  const auto scale = hn::Div(hn::Mul(amax, Splat(encode_scale)), Splat(InfoOf(Format::kE2M1).max));
-  const VU code = EncodeLanes<Format::kE4M3>(scale, Nearest());
-  const VF divisor = hn::Mul(DecodeLanes<Format::kE4M3>(code), Splat(tensor_scale));
-  const auto zero = hn::Eq(divisor, Splat(0));
-  return {code, hn::IfThenElse(zero, Splat(std::numeric_limits<float>::infinity()), divisor)};
-}
 
 // The values of a block of elements' scales, which begins at a multiple of kBlock; one for each kSize of them.
 template <int64_t kSize>

@@ -24,11 +24,23 @@ using VW = hn::Vec<DW>;
 struct Bits {
   VU a, b;
 };
-template <int64_t kRows>
-struct RoundingRows {
-  Bits rows[kRows];
-  HWY_INLINE Bits operator[](int64_t i) const { return rows[i]; }
+// Bits that round the two halves of a Pair, kBits in each lane.
+template <int kBits>
+struct Draws {
+  VU a, b;
 };
+template <int64_t kRows, int kBits>
+struct RoundingRows {
+  Draws<kBits> rows[kRows];
+  HWY_INLINE Draws<kBits> operator[](int64_t i) const { return rows[i]; }
+};
+// The halves of words that neighbours share, a half for the two elements of a lane: RoundingBits of 9 bits.
+using DShared = hn::Rebind<uint16_t, DU>;
+using VShared = hn::Vec<DShared>;
+HWY_INLINE Draws<9> DrawsOf(VShared shared) {
+  const auto words = hn::PromoteTo(DU(), shared);
+  return {hn::And(words, hn::Set(DU(), 0x1ffU)), hn::ShiftRight<7>(words)};
+}
 
 // RandomBits of a block of elements at a time.
 class RandomBlocks {
@@ -79,47 +91,59 @@ class RandomBlocks {
     return {hn::Load(DU(), linear), hn::Load(DU(), linear + kLanes)};
   }
 
-  // RoundingBits of the elements [i, i + 2 * kBlock), as two split Pairs; i is a multiple of 8.
-  HWY_INLINE RoundingRows<2> RoundingBlocks(int64_t i) const {
-    // A group is 8 elements; their order is such that those of a 128-bit block are put together by interleaving.
-    alignas(64) static constexpr auto kOrder = [] {
-      std::array<uint64_t, kLanes / 2> order{};
-      for (size_t lane = 0; lane < order.size(); ++lane) order[lane] = lane / 2 + lane % 2 * (order.size() / 2);
-      return order;
-    }();
-    const auto words = Groups(hn::Add(hn::Set(DW(), static_cast<uint64_t>(i) / 8), hn::Load(DW(), kOrder.data())));
-    const auto first = hn::BitCast(DW(), Joined(words.c0, words.c1));
-    const auto second = hn::BitCast(DW(), Joined(words.c2, words.c3));
-    return {{LowAndHigh(hn::BitCast(DU(), hn::InterleaveLower(DW(), first, second))),
-             LowAndHigh(hn::BitCast(DU(), hn::InterleaveUpper(DW(), first, second)))}};
+  // RoundingBits of 16 bits of the elements [i, i + 2 * kBlock), as two split Pairs; i is a multiple of 8.
+  HWY_INLINE RoundingRows<2, 16> RoundingBlocks(int64_t i) const {
+    const Bits words = RowWords(i / 8);
+    return {{LowAndHigh(words.a), LowAndHigh(words.b)}};
   }
 
-  // RoundingBits of elements first + j * stride + r for rows r in [0, 8) and the kBlock columns j of split Pairs. Both
-  // are multiples of 8, and stride / 8 fits 32 bits.
-  HWY_INLINE RoundingRows<8> RoundingColumns(int64_t first, int64_t stride) const {
-    // A group is eight elements of one column: lanes are columns 0, 4, 8, …, then those after them.
+  // What the elements [i, i + 4 * kBlock), as four split Pairs, share in RoundingBits of 9 bits; i is a multiple of 16.
+  struct SharedRows {
+    VShared rows[4];
+  };
+  HWY_INLINE SharedRows SharedBlocks(int64_t i) const {
+    const Bits words = RowWords(i / 16);
+    const auto first = hn::BitCast(DH(), words.a);
+    const auto second = hn::BitCast(DH(), words.b);
+    return {{hn::LowerHalf(DShared(), first), hn::UpperHalf(DShared(), first), hn::LowerHalf(DShared(), second),
+             hn::UpperHalf(DShared(), second)}};
+  }
+
+  // RoundingBits of 16 bits of elements first + j * stride + r for rows r in [0, 8) and the kBlock columns j of split
+  // Pairs. Both are multiples of 8, and stride / 8 fits 32 bits.
+  HWY_INLINE RoundingRows<8, 16> RoundingColumns(int64_t first, int64_t stride) const {
+    const ColumnWords words = WordsOfColumns(first / 8, stride / 8);
+    RoundingRows<8, 16> result;
+    HWY_UNROLL(4)
+    for (int64_t i = 0; i < 4; ++i) {
+      const Draws<16> a = LowAndHigh(words.rows[i].a);
+      const Draws<16> b = LowAndHigh(words.rows[i].b);
+      result.rows[2 * i] = {a.a, b.a};
+      result.rows[2 * i + 1] = {a.b, b.b};
+    }
+    return result;
+  }
+
+  // The four words of each of these groups, first + j * stride for the kBlock columns j of split Pairs. In RoundingBits
+  // of 9 bits the i-th is that of rows 4 i … 4 i + 3.
+  struct ColumnWords {
+    Bits rows[4];
+  };
+  HWY_INLINE ColumnWords WordsOfColumns(int64_t first, int64_t stride) const {
+    // Lanes are columns 0, 4, 8, …, then those after them.
     const auto lane = hn::BitCast(DU(), hn::Iota(DW(), 0));
-    const VW lanes = hn::MulEven(lane, hn::Set(DU(), static_cast<uint32_t>(stride / 2)));
+    const VW lanes = hn::MulEven(lane, hn::Set(DU(), static_cast<uint32_t>(4 * stride)));
     const auto groups = [&](int64_t j) HWY_ATTR {
-      return Groups(hn::Add(hn::Set(DW(), static_cast<uint64_t>(first + j * stride) / 8), lanes));
+      return Groups(hn::Add(hn::Set(DW(), static_cast<uint64_t>(first + j * stride)), lanes));
     };
     const Words w0 = groups(0);
     const Words w1 = groups(1);
     const Words w2 = groups(2);
     const Words w3 = groups(3);
-    const Bits words[4] = {{Joined(w0.c0, w2.c0), Joined(w1.c0, w3.c0)},
-                           {Joined(w0.c1, w2.c1), Joined(w1.c1, w3.c1)},
-                           {Joined(w0.c2, w2.c2), Joined(w1.c2, w3.c2)},
-                           {Joined(w0.c3, w2.c3), Joined(w1.c3, w3.c3)}};
-    RoundingRows<8> result;
-    HWY_UNROLL(4)
-    for (int64_t i = 0; i < 4; ++i) {
-      const Bits a = LowAndHigh(words[i].a);
-      const Bits b = LowAndHigh(words[i].b);
-      result.rows[2 * i] = {a.a, b.a};
-      result.rows[2 * i + 1] = {a.b, b.b};
-    }
-    return result;
+    return {{{Joined(w0.c0, w2.c0), Joined(w1.c0, w3.c0)},
+             {Joined(w0.c1, w2.c1), Joined(w1.c1, w3.c1)},
+             {Joined(w0.c2, w2.c2), Joined(w1.c2, w3.c2)},
+             {Joined(w0.c3, w2.c3), Joined(w1.c3, w3.c3)}}};
   }
 
  private:
@@ -146,15 +170,26 @@ class RandomBlocks {
     }
     return {c0, c1, c2, c3};
   }
+  // The words, in their order, of as many groups as there are 64-bit lanes.
+  HWY_INLINE Bits RowWords(int64_t group) const {
+    // The order of groups is such that the words of each are put together by interleaving.
+    alignas(64) static constexpr auto kOrder = [] {
+      std::array<uint64_t, kLanes / 2> order{};
+      for (size_t lane = 0; lane < order.size(); ++lane) order[lane] = lane / 2 + lane % 2 * (order.size() / 2);
+      return order;
+    }();
+    const auto words = Groups(hn::Add(hn::Set(DW(), static_cast<uint64_t>(group)), hn::Load(DW(), kOrder.data())));
+    const auto first = hn::BitCast(DW(), Joined(words.c0, words.c1));
+    const auto second = hn::BitCast(DW(), Joined(words.c2, words.c3));
+    return {hn::BitCast(DU(), hn::InterleaveLower(DW(), first, second)),
+            hn::BitCast(DU(), hn::InterleaveUpper(DW(), first, second))};
+  }
   // The lower halves of both, in turns.
   static HWY_INLINE VU Joined(VU even, VU odd) {
     return hn::OddEven(hn::BitCast(DU(), hn::ShiftLeft<32>(hn::BitCast(DW(), odd))), even);
   }
-
-  // Of RoundingBits, the lower half's and the upper half's.
-  static HWY_INLINE Bits LowAndHigh(VU words) {
-    const auto half = hn::Set(DU(), 0x8000U);
-    return {hn::Or(hn::ShiftLeft<16>(words), half), hn::OrAnd(half, words, hn::Set(DU(), 0xffff0000U))};
+  static HWY_INLINE Draws<16> LowAndHigh(VU words) {
+    return {hn::And(words, hn::Set(DU(), 0xffffU)), hn::ShiftRight<16>(words)};
   }
 
   int64_t base_;  // where the stream begins for Block, and how far in a group of four

@@ -40,11 +40,12 @@ inline uint32_t RandomBits(uint64_t seed, int64_t step, uint32_t stream, int64_t
   return RandomGroup(seed, step, stream, static_cast<uint64_t>(element) / 4)[static_cast<size_t>(element % 4)];
 }
 
-// What rounds one element stochastically: 16 random bits above a fixed half of their last one. Elements 2 i and 2 i + 1
-// share the i-th word, its lower and its upper bits.
-inline uint32_t RoundingBits(uint64_t seed, int64_t step, uint32_t stream, int64_t element) {
-  const uint32_t word = RandomBits(seed, step, stream, element / 2);
-  return (element % 2 == 0 ? word << 16 : word & 0xffff0000) | 0x8000;
+// What rounds one element stochastically, 16 or 9 random bits. Elements 2 i and 2 i + 1 share the i-th word, its lower
+// and its upper half; or the i-th half of a word, its lower and its upper 9 bits, of which 2 are the same.
+inline uint32_t RoundingBits(uint64_t seed, int64_t step, uint32_t stream, int64_t element, int bits) {
+  if (bits == 16) return RandomBits(seed, step, stream, element / 2) >> (element % 2 * 16) & 0xffff;
+  const uint32_t shared = RandomBits(seed, step, stream, element / 4) >> (element / 2 % 2 * 16) & 0xffff;
+  return shared >> (element % 2 * 7) & 0x1ff;
 }
 
 // Dropout keeps an element where its bits are not below this.

@@ -1,5 +1,6 @@
-// Tiles of a matrix quantized: their rows as they lie, and transposed their columns, 32 at a time in as many lanes.
-// Included once for each target, inside of Highway's foreach_target.h.
+// Tiles of a matrix, and those with one scale or mxfp8's quantized: their rows as they lie, and transposed their
+// columns, 32 at a time in as many lanes. quantize_nv-inl.h has nvfp4's. Included once for each target, inside of
+// Highway's foreach_target.h.
 
 #include "engine/ops/simd_targets.h"
 
@@ -51,6 +52,10 @@ struct Tile {
     const T* from = next + r * stride;
     for (int64_t i = 0; i < kTileCols; i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(from + i, 0, 2);
   }
+  // Rows of the next tile for step i of `steps` in a use of this one.
+  HWY_INLINE void FetchNextPart(int64_t i, int64_t steps) const {
+    for (int64_t r = i * kTileRows / steps; r < (i + 1) * kTileRows / steps; ++r) FetchNext(r);
+  }
   Tile Fetching(Fetches which) const {
     Tile use = *this;
     use.fetches = which;
@@ -75,57 +80,34 @@ struct Side {
   RandomBlocks random;
 };
 
-// The scales of a tile's 16x16 blocks.
-struct SquareScales {
-  alignas(64) float divisors[kTileRows / 16][kTileCols / 16];
-  alignas(64) uint8_t codes[kTileRows / 16][kTileCols / 16];
-};
-
-// What scales blocks have, and what is done with them. kShared: they are there already, shared by 16 rows and columns;
-// else each block's comes from its own amax.
-struct Mx {
-  static constexpr Format kFormat = Format::kE4M3;
-  static constexpr int64_t kSize = 32;
-  static constexpr bool kShared = false;
-  ScaleRule rule;
-  HWY_INLINE BlockScale Scale(VF amax) const { return MxScale(amax, rule); }
-  static HWY_INLINE Pair Scaled(Pair x, Pair factor) { return Times(x, factor); }
-};
-struct Nv {
-  static constexpr Format kFormat = Format::kE2M1;
-  static constexpr int64_t kSize = 16;
-  static constexpr bool kShared = false;
-  float encode_scale;
-  float tensor_scale;
-  HWY_INLINE BlockScale Scale(VF amax) const { return NvScale(amax, encode_scale, tensor_scale); }
-  static HWY_INLINE Pair Scaled(Pair x, Pair divisor) { return {hn::Div(x.a, divisor.a), hn::Div(x.b, divisor.b)}; }
-};
-struct Square {
-  static constexpr Format kFormat = Format::kE2M1;
-  static constexpr int64_t kSize = 16;
-  static constexpr bool kShared = true;
-  const SquareScales& scales;
-  static HWY_INLINE Pair Scaled(Pair x, Pair divisor) { return Nv::Scaled(x, divisor); }
-};
+inline constexpr int64_t kMxSize = 32;
 
 // What MxBits can do.
-template <typename Kind, typename T>
-inline constexpr bool kMxBf16 = std::is_same_v<Kind, Mx>&& std::is_same_v<T, uint16_t>;
+template <typename T>
+inline constexpr bool kMxBf16 = std::is_same_v<T, uint16_t>;
 
-// The scales of `count` blocks with these amaxes: their codes, and what is done to elements in place of the amaxes.
-// There is room for whole vectors.
-template <typename Kind>
-HWY_INLINE void BlockScales(const Kind& kind, int64_t count, float* amaxes, uint8_t* codes) {
+// The scales of `count` blocks with these amaxes: their codes, and what elements are multiplied by in place of the
+// amaxes. There is room for whole vectors.
+HWY_INLINE void MxScales(ScaleRule rule, int64_t count, float* amaxes, uint8_t* codes) {
   for (int64_t i = 0; i < count; i += kLanes) {
-    const BlockScale scale = kind.Scale(hn::Load(DF(), amaxes + i));
+    const BlockScale scale = MxScale(hn::Load(DF(), amaxes + i), rule);
     hn::Store(scale.value, DF(), amaxes + i);
     hn::StoreU(hn::TruncateTo(DB(), scale.code), DB(), codes + i);
   }
 }
 
+// `count` bytes, which most often are the 8 of one move.
+HWY_INLINE void CopyFew(const uint8_t* from, int64_t count, uint8_t* to) {
+  if (HWY_LIKELY(count == 8)) {
+    std::memcpy(to, from, 8);
+  } else {
+    std::memcpy(to, from, static_cast<size_t>(count));
+  }
+}
+
 // Codes of a row of n elements, n whole units. scaled(i, values) and draw(i), random bits of two blocks, are asked for
 // blocks of elements from i on.
-template <Format kFormat, typename T, typename Scaled, typename Draw>
+template <Format kFormat, bool kUsual = false, typename T, typename Scaled, typename Draw>
 HWY_INLINE void EncodeRow(const T* x, int64_t n, const Scaled& scaled, const Draw& draw, uint8_t* codes, bool stream) {
   for (int64_t i = 0; i < n; i += 2 * kBlock) {
     const auto draws = draw(i);
@@ -134,7 +116,8 @@ HWY_INLINE void EncodeRow(const T* x, int64_t n, const Scaled& scaled, const Dra
       const int64_t at = i + k * kBlock;
       if (k > 0 && at >= n) break;
       const Pair value = scaled(at, Load<true>(x + at, Full()));
-      StoreCodes<kFormat>(EncodePair<kFormat>(value, draws[k]), codes + at / kBlock * kCodeBytes<kFormat>, stream);
+      StoreCodes<kFormat>(EncodePair<kFormat, kUsual>(value, draws[k]), codes + at / kBlock * kCodeBytes<kFormat>,
+                          stream);
     }
   }
 }
@@ -144,14 +127,10 @@ HWY_INLINE bool EncodeMxRow(const uint16_t* x, int64_t n, const uint8_t* scales,
   VH others = hn::Zero(DH());
   bool usual = true;
   for (int64_t i = 0; i < n; i += kBlock) {
-    const uint8_t scale = scales[i / Mx::kSize];
+    const uint8_t scale = scales[i / kMxSize];
     usual &= scale >= MxBits::kFirst && scale <= MxBits::kLast;
     const auto code = hn::TruncateTo(DCodes(), MxBits(hn::Set(DH(), scale)).Encode(hn::LoadU(DH(), x + i), others));
-    if (stream && hn::MaxLanes(DCodes()) >= 16) {
-      hn::Stream(code, DCodes(), codes + i);
-    } else {
-      hn::StoreU(code, DCodes(), codes + i);
-    }
+    StoreVector(DCodes(), code, codes + i, stream);
   }
   return usual && AllZero(others);
 }
@@ -163,7 +142,7 @@ HWY_INLINE bool EncodeMxColumns(const uint16_t* x, int64_t stride, CodePair scal
   VH others = hn::Or(low, high);
   if (!AllZero(others)) return false;
   const MxBits bits(scales);
-  for (int64_t r = 0; r < Mx::kSize; ++r) {
+  for (int64_t r = 0; r < kMxSize; ++r) {
     const auto code = bits.Encode(hn::LoadU(DH(), x + r * stride), others);
     hn::StoreU(hn::TruncateTo(DCodes(), code), DCodes(), bytes + r * kUnit);
   }
@@ -171,200 +150,88 @@ HWY_INLINE bool EncodeMxColumns(const uint16_t* x, int64_t stride, CodePair scal
 }
 
 // Rows with blocks along them.
-template <bool kStochastic, typename Kind, typename T>
-HWY_NOINLINE void QuantizeRows(const Tile<T>& tile, const Side& side, const Kind& kind) {
-  constexpr Format kFormat = Kind::kFormat;
-  constexpr int64_t kSize = Kind::kSize;
-  constexpr int64_t kPerByte = kFormat == Format::kE2M1 ? 2 : 1;
+template <bool kStochastic, typename T>
+HWY_NOINLINE void QuantizeMxRows(const Tile<T>& tile, const Side& side, ScaleRule rule) {
   const int64_t n = tile.whole_cols();
-  const int64_t blocks = n / kSize;
-  const int64_t blocks_there = (tile.cols + kSize - 1) / kSize;
-  const bool whole = blocks_there == blocks;
-  alignas(64) float own[kTileRows * kTileCols / kSize];
-  alignas(64) uint8_t own_codes[kTileRows * kTileCols / kSize];
-  if constexpr (!Kind::kShared) {
-    for (int64_t r = 0; r < tile.rows; ++r) BlockAmaxes<kSize>(tile.Row(r), n, own + r * blocks);
-    BlockScales(kind, tile.rows * blocks, own, own_codes);
-  }
+  const int64_t blocks = n / kMxSize;
+  alignas(64) float factors[kTileRows * kTileCols / kMxSize];
+  alignas(64) uint8_t scales[kTileRows * kTileCols / kMxSize];
+  for (int64_t r = 0; r < tile.rows; ++r) BlockAmaxes<kMxSize>(tile.Row(r), n, factors + r * blocks);
+  MxScales(rule, tile.rows * blocks, factors, scales);
   for (int64_t r = 0; r < tile.rows; ++r) {
     tile.FetchNext(r);
-    const float* values = own + r * blocks;
-    const uint8_t* scale_codes = own_codes + r * blocks;
-    if constexpr (Kind::kShared) {
-      values = kind.scales.divisors[r / kSize];
-      scale_codes = kind.scales.codes[r / kSize];
-    }
-    uint8_t* scales = side.scales.At(tile.row + r, tile.col / kSize);
-    for (int64_t b = 0; b < blocks_there; ++b) scales[b] = scale_codes[b];
-
+    CopyFew(scales + r * blocks, blocks, side.scales.At(tile.row + r, tile.col / kMxSize));
     const auto scaled = [&](int64_t i, Pair v) HWY_ATTR {
-      const VF scale = ScaleOf<kSize>(values, i);
-      return Kind::Scaled(v, {scale, scale});
+      const VF scale = ScaleOf<kMxSize>(factors + r * blocks, i);
+      return Times(v, {scale, scale});
     };
-    const auto draw = [&](int64_t i) HWY_ATTR {
+    const auto draw = [&]([[maybe_unused]] int64_t i) HWY_ATTR {
       if constexpr (kStochastic) {
         return side.random.RoundingBlocks((tile.row + r) * side.draw_cols + tile.col + i);
       } else {
         return Nearest();
       }
     };
-    alignas(64) uint8_t line[kTileCols];
-    uint8_t* codes = side.codes.At(tile.row + r, tile.col / kPerByte);
-    uint8_t* to = whole ? codes : line;
-    const bool stream = whole && side.stream;
+    uint8_t* codes = side.codes.At(tile.row + r, tile.col);
     bool done = false;
-    if constexpr (kMxBf16<Kind, T> && !kStochastic) done = EncodeMxRow(tile.Row(r), n, scale_codes, to, stream);
-    if (!done) EncodeRow<kFormat>(tile.Row(r), n, scaled, draw, to, stream);
-    if (!whole) std::memcpy(codes, line, static_cast<size_t>(blocks_there * kSize / kPerByte));
+    if constexpr (kMxBf16<T> && !kStochastic)
+      done = EncodeMxRow(tile.Row(r), n, scales + r * blocks, codes, side.stream);
+    if (!done) EncodeRow<Format::kE4M3>(tile.Row(r), n, scaled, draw, codes, side.stream);
   }
 }
 
-// 16 rows of kBlock columns after the Hadamard transform of each column (quantizer.h), in the order of reference.h.
-class Transformed {
- public:
-  // x: the first of the columns in the first row, bf16.
-  HWY_INLINE Transformed(const uint16_t* x, int64_t stride) {
-    amax_.a = Transform(
-        x, stride, [](hn::Vec<DU> bits) HWY_ATTR { return hn::ShiftLeft<16>(bits); }, 0);
-    amax_.b = Transform(
-        x, stride, [](hn::Vec<DU> bits) HWY_ATTR { return hn::And(bits, hn::Set(DU(), 0xffff0000U)); }, kLanes);
-  }
-  HWY_INLINE Pair Row(int64_t i) const { return {hn::Load(DF(), values_[i]), hn::Load(DF(), values_[i] + kLanes)}; }
-  // Of each column; a NaN is larger than all numbers.
-  HWY_INLINE Pair amax() const { return amax_; }
-
- private:
-  // One half of the Pairs, kept from `at` on.
-  template <typename Half>
-  HWY_INLINE VF Transform(const uint16_t* x, int64_t stride, const Half& half, int64_t at) {
-    VF y[kHadamardSize];
-    const auto row = [&](int64_t i) HWY_ATTR {
-      return hn::BitCast(DF(), half(hn::BitCast(DU(), hn::LoadU(DH(), x + i * stride))));
-    };
-    // The signs' products are exact, so that adding them in one operation is adding them.
-    HWY_UNROLL(16)
-    for (int64_t i = 0; i < kHadamardSize; i += 2) {
-      const VF low = hn::Mul(row(i), Splat(kHadamardSigns[i] / 4));
-      const VF high = row(i + 1);
-      y[i] = hn::MulAdd(high, Splat(kHadamardSigns[i + 1] / 4), low);
-      y[i + 1] = hn::NegMulAdd(high, Splat(kHadamardSigns[i + 1] / 4), low);
-    }
-    HWY_UNROLL(4)
-    for (int64_t h = 2; h < kHadamardSize; h *= 2) {
-      HWY_UNROLL(16)
-      for (int64_t i = 0; i < kHadamardSize; ++i) {
-        if ((i & h) != 0) continue;
-        const VF low = y[i];
-        const VF high = y[i + h];
-        y[i] = hn::Add(low, high);
-        y[i + h] = hn::Sub(low, high);
+// A block of kBlock columns, in bytes of as many rows.
+template <bool kStochastic, typename T>
+HWY_INLINE void EncodeMxBlock(const T* x, int64_t stride, Pair factor, const RandomBlocks& random, int64_t element,
+                              int64_t draw_cols, uint8_t* bytes) {
+  for (int64_t r = 0; r < kMxSize; r += 8) {
+    const auto draw = [&] {
+      if constexpr (kStochastic) {
+        return random.RoundingColumns(kColumnwiseDraws + element + r, draw_cols);
+      } else {
+        return Nearest();
       }
-    }
-    VU max = hn::Zero(DU());
-    HWY_UNROLL(16)
-    for (int64_t i = 0; i < kHadamardSize; ++i) {
-      hn::Store(y[i], DF(), values_[i] + at);
-      max = hn::Max(max, hn::And(hn::BitCast(DU(), y[i]), hn::Set(DU(), 0x7fffffffU)));
-    }
-    return hn::BitCast(DF(), max);
-  }
-
-  alignas(64) float values_[kHadamardSize][kBlock];
-  Pair amax_;
-};
-
-// Codes of 8 rows of kBlock columns into rows of bytes, of E2M1 two in one.
-template <Format kFormat>
-HWY_INLINE void StoreEight(const CodePair (&code)[8], uint8_t* bytes) {
-  if constexpr (kFormat == Format::kE2M1) {
-    HWY_UNROLL(4)
-    for (int64_t k = 0; k < 4; ++k) {
-      const CodePair low = code[2 * k];
-      const CodePair high = code[2 * k + 1];
-      StoreBytes({Nibbles(low.a, high.a), Nibbles(low.b, high.b)}, bytes + k * kUnit);
-    }
-  } else {
+    }();
     HWY_UNROLL(8)
-    for (int64_t k = 0; k < 8; ++k) StoreBytes(code[k], bytes + k * kUnit);
-  }
-}
-
-// The scales of kBlock columns with these amaxes; their codes go to `bytes` too.
-struct ColumnScales {
-  CodePair codes;
-  Pair values;
-};
-template <typename Kind>
-HWY_INLINE ColumnScales StoreScales(const Kind& kind, Pair amax, uint8_t* bytes) {
-  const BlockScale a = kind.Scale(amax.a);
-  const BlockScale b = kind.Scale(amax.b);
-  StoreBytes({a.code, b.code}, bytes);
-  return {{a.code, b.code}, {a.value, b.value}};
-}
-
-// A block of kSize rows of kBlock columns, whose values are value(0 … kSize - 1).
-template <typename Kind, typename Value, typename Draws>
-HWY_INLINE void EncodeColumns(Pair scale, const Value& value, const Draws& draws, uint8_t* bytes) {
-  constexpr Format kFormat = Kind::kFormat;
-  for (int64_t r = 0; r < Kind::kSize; r += 8) {
-    const auto draw = draws(r);
-    CodePair code[8];
-    HWY_UNROLL(8)
-    for (int64_t k = 0; k < 8; ++k) code[k] = EncodePair<kFormat>(Kind::Scaled(value(r + k), scale), draw[k]);
-    StoreEight<kFormat>(code, bytes + r * kUnit / (kFormat == Format::kE2M1 ? 2 : 1));
+    for (int64_t k = 0; k < 8; ++k) {
+      const Pair value = Times(Load<true>(x + (r + k) * stride, Full()), factor);
+      StoreBytes(EncodePair<Format::kE4M3>(value, draw[k]), bytes + (r + k) * kUnit);
+    }
   }
 }
 
 // Columns with blocks along them.
-template <bool kStochastic, bool kHadamard, typename Kind, typename T>
-HWY_NOINLINE void QuantizeColumns(const Tile<T>& tile, const Side& side, const Kind& kind) {
-  constexpr int64_t kSize = Kind::kSize;
-  constexpr int64_t kPerByte = Kind::kFormat == Format::kE2M1 ? 2 : 1;
-  alignas(64) uint8_t bytes[kTileRows / kPerByte * kUnit];
-  alignas(64) uint8_t scales[kTileRows / kSize * kUnit];
-  const int64_t groups = (tile.rows + kSize - 1) / kSize;
+template <bool kStochastic, typename T>
+HWY_NOINLINE void QuantizeMxColumns(const Tile<T>& tile, const Side& side, ScaleRule rule) {
+  alignas(64) uint8_t bytes[kTileRows * kUnit];
+  alignas(64) uint8_t scales[kTileRows / kMxSize * kUnit];
+  const int64_t groups = (tile.rows + kMxSize - 1) / kMxSize;
+  constexpr int64_t kGroups = kTileRows / kMxSize;
   for (int64_t first = 0; first < tile.cols; first += kUnit) {
     for (int64_t col = 0; col < kUnit; col += kBlock) {
       for (int64_t g = 0; g < groups; ++g) {
-        const T* x = tile.Row(g * kSize) + first + col;
-        constexpr int64_t kFetchRows = kSize * kBlock / kTileCols;  // in each of as many steps as a tile has
-        const int64_t fetched = (first + col) * kTileRows / kTileCols + g * kFetchRows;
-        for (int64_t r = fetched; r < fetched + kFetchRows; ++r) tile.FetchNext(r);
-        uint8_t* scale_bytes = scales + g * kUnit + col;
-        const auto draws = [&](int64_t r) HWY_ATTR {
-          if constexpr (kStochastic) {
-            const int64_t element = (tile.col + first + col) * side.draw_cols + tile.row + g * kSize + r;
-            return side.random.RoundingColumns(kColumnwiseDraws + element, side.draw_cols);
-          } else {
-            return Nearest();
-          }
-        };
-        uint8_t* to = bytes + g * kSize / kPerByte * kUnit + col;
-        const auto value = [&](int64_t r) HWY_ATTR { return Load<true>(x + r * tile.stride, Full()); };
-        if constexpr (Kind::kShared) {
-          for (int64_t c = 0; c < kBlock; ++c) scale_bytes[c] = kind.scales.codes[g][(first + col + c) / kSize];
-          const VF divisor = ScaleOf<kSize>(kind.scales.divisors[g], first + col);
-          EncodeColumns<Kind>({divisor, divisor}, value, draws, to);
-        } else if constexpr (kHadamard) {
-          const Transformed transformed(x, tile.stride);
-          const auto turned = [&](int64_t r) HWY_ATTR { return transformed.Row(r); };
-          EncodeColumns<Kind>(StoreScales(kind, transformed.amax(), scale_bytes).values, turned, draws, to);
-        } else {
-          Amax<T> amax;
-          for (int64_t r = 0; r < kSize; ++r) amax.Add(x + r * tile.stride);
-          const ColumnScales scale = StoreScales(kind, amax.Columns(), scale_bytes);
-          bool done = false;
-          if constexpr (kMxBf16<Kind, T> && !kStochastic) done = EncodeMxColumns(x, tile.stride, scale.codes, to);
-          if (!done) EncodeColumns<Kind>(scale.values, value, draws, to);
-        }
+        tile.FetchNextPart((first + col) / kBlock * kGroups + g, kTileCols / kBlock * kGroups);
+        const T* x = tile.Row(g * kMxSize) + first + col;
+        Amax<T> amax;
+        for (int64_t r = 0; r < kMxSize; ++r) amax.Add(x + r * tile.stride);
+        const Pair largest = amax.Columns();
+        const BlockScale a = MxScale(largest.a, rule);
+        const BlockScale b = MxScale(largest.b, rule);
+        StoreBytes({a.code, b.code}, scales + g * kUnit + col);
+        uint8_t* to = bytes + g * kMxSize * kUnit + col;
+        bool done = false;
+        if constexpr (kMxBf16<T> && !kStochastic) done = EncodeMxColumns(x, tile.stride, {a.code, b.code}, to);
+        const int64_t element = (tile.col + first + col) * side.draw_cols + tile.row + g * kMxSize;
+        if (done) continue;
+        EncodeMxBlock<kStochastic>(x, tile.stride, {a.value, b.value}, side.random, element, side.draw_cols, to);
       }
     }
     const int64_t outer = tile.col + first;
     const int64_t cols = std::min(kUnit, tile.cols - first);
-    TransposeBytes(bytes, kUnit, groups * kSize / kPerByte, cols, side.codes.At(outer, tile.row / kPerByte),
-                   side.codes.stride, side.stream);
+    TransposeBytes(bytes, kUnit, groups * kMxSize, cols, side.codes.At(outer, tile.row), side.codes.stride,
+                   side.stream);
     for (int64_t c = 0; c < cols; ++c) {
-      uint8_t* to = side.scales.At(outer + c, tile.row / kSize);
+      uint8_t* to = side.scales.At(outer + c, tile.row / kMxSize);
       for (int64_t g = 0; g < groups; ++g) to[g] = scales[g * kUnit + c];
     }
   }
@@ -383,36 +250,47 @@ void ForSides(const Tile<T>& tile, const Side& row, const Side& col, const ByRow
   }
 }
 
-// Both orientations of 16x16 blocks; rows alone where they are rounded stochastically.
-template <bool kStochastic, typename T>
-HWY_NOINLINE void QuantizeSquares(const Tile<T>& tile, const Side& row, const Side& col, const Nv& nv) {
-  SquareScales scales;
-  for (int64_t g = 0; g * 16 < tile.rows; ++g) {
-    for (int64_t c = 0; c < tile.whole_cols(); c += 16) {
-      Amax<T, 16> amax;
-      for (int64_t r = 0; r < 16; ++r) amax.Add(tile.Row(g * 16 + r) + c);
-      scales.divisors[g][c / 16] = amax.Largest();
-    }
-    BlockScales(nv, tile.whole_cols() / 16, scales.divisors[g], scales.codes[g]);
+// Where the codes of a tile's rows are made, kPerByte to a byte, that are those of its columns too: they have a place
+// of their own where they are read again, transposed, which takes a whole tile of them, or copied past the caches.
+class RowCodes {
+ public:
+  template <typename T>
+  RowCodes(const Tile<T>& tile, const Side& row, const Side& col, int64_t per_byte, uint8_t* own)
+      : to_(row.codes.data == nullptr ? Bytes{} : Bytes{row.codes.At(tile.row, tile.col / per_byte), row.codes.stride}),
+        stream_(row.stream),
+        rows_there_(tile.rows) {
+    const bool whole = tile.rows % kUnit == 0 && tile.cols % kUnit == 0;
+    direct_ = to_.data != nullptr && whole && !(col.codes.data != nullptr && row.stream);
+    codes_ = direct_ ? to_ : Bytes{own, kTileCols / per_byte};
+    rows_ = direct_ ? tile.rows : tile.whole_rows();
   }
-  ForSides(
-      tile, row, col, [&](const Tile<T>& part) { QuantizeRows<kStochastic>(part, row, Square{scales}); },
-      [&](const Tile<T>& part) { QuantizeColumns<false, false>(part, col, Square{scales}); });
-}
+  int64_t rows() const { return rows_; }
+  uint8_t* At(int64_t row) const { return codes_.At(row, 0); }
+  int64_t stride() const { return codes_.stride; }
+  bool streams() const { return direct_ && stream_; }
+  // Rows of `bytes` to where they belong, if they are wanted and not there yet.
+  void Store(int64_t bytes) const {
+    if (to_.data == nullptr || direct_) return;
+    for (int64_t r = 0; r < rows_there_; ++r) CopyBytes(At(r), bytes, to_.At(r, 0), stream_);
+  }
+
+ private:
+  Bytes to_;
+  Bytes codes_;
+  bool stream_;
+  bool direct_;
+  int64_t rows_there_;
+  int64_t rows_;
+};
 
 // One scale for all: the codes of the rows are those of the columns. Returns the tile's amax.
 template <Format kFormat, bool kStochastic, typename T>
 HWY_NOINLINE float QuantizeWhole(const Tile<T>& tile, const Side& row, const Side& col, float scale) {
-  // Codes have a place of their own first where they are read again: transposed, which takes a whole tile of them, or
-  // copied past the caches.
   alignas(64) uint8_t own[kTileRows * kTileCols];
   const int64_t n = tile.whole_cols();
-  const bool whole = tile.rows % kUnit == 0 && tile.cols == n;
-  const bool has_col = col.codes.data != nullptr;
-  const bool direct = row.codes.data != nullptr && whole && !(has_col && row.stream);
-  const Bytes codes = direct ? Bytes{row.codes.At(tile.row, tile.col), row.codes.stride} : Bytes{own, kTileCols};
+  const RowCodes codes(tile, row, col, 1, own);
   Amax<T> amax;
-  for (int64_t r = 0; r < (direct ? tile.rows : tile.whole_rows()); ++r) {
+  for (int64_t r = 0; r < codes.rows(); ++r) {
     tile.FetchNext(r);
     const T* x = tile.Row(r);
     const auto scaled = [&](int64_t i, Pair v) HWY_ATTR {
@@ -426,19 +304,13 @@ HWY_NOINLINE float QuantizeWhole(const Tile<T>& tile, const Side& row, const Sid
         return Nearest();
       }
     };
-    EncodeRow<kFormat>(x, n, scaled, draw, codes.At(r, 0), direct && row.stream);
+    EncodeRow<kFormat>(x, n, scaled, draw, codes.At(r), codes.streams());
   }
-  if (has_col) {
-    for (int64_t c = 0; c < tile.cols; c += kUnit) {
-      TransposeBytes(codes.At(0, c), codes.stride, tile.rows, std::min(kUnit, tile.cols - c),
-                     col.codes.At(tile.col + c, tile.row), col.codes.stride, col.stream);
-    }
+  for (int64_t c = 0; col.codes.data != nullptr && c < tile.cols; c += kUnit) {
+    TransposeBytes(codes.At(0) + c, codes.stride(), tile.rows, std::min(kUnit, tile.cols - c),
+                   col.codes.At(tile.col + c, tile.row), col.codes.stride, col.stream);
   }
-  if (row.codes.data != nullptr && !direct) {
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      CopyBytes(codes.At(r, 0), tile.cols, row.codes.At(tile.row + r, tile.col), row.stream);
-    }
-  }
+  codes.Store(tile.cols);
   return amax.Largest();
 }
 
@@ -451,18 +323,6 @@ HWY_NOINLINE float AmaxOf(const Tile<T>& tile) {
   }
   return amax.Largest();
 }
-inline HWY_NOINLINE float TransformedAmaxOf(const Tile<uint16_t>& tile) {
-  VU max = hn::Zero(DU());
-  for (int64_t row = 0; row < tile.rows; row += kHadamardSize) {
-    for (int64_t r = row; r < row + kHadamardSize; ++r) tile.FetchNext(r);
-    for (int64_t col = 0; col < tile.cols; col += kBlock) {
-      const Pair amax = Transformed(tile.Row(row) + col, tile.stride).amax();
-      max = hn::Max(max, hn::Max(hn::BitCast(DU(), amax.a), hn::BitCast(DU(), amax.b)));
-    }
-  }
-  return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(DU(), max)));
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace ridgeline
 HWY_AFTER_NAMESPACE();

@@ -24,7 +24,7 @@ struct DelayedScale {
 };
 
 // Where a columnwise orientation's random numbers begin in its stream: an element's are RoundingBits(seed, step,
-// stream, outer_index * DrawCols(inner) + inner_index [+ this]).
+// stream, outer_index * DrawCols(inner) + inner_index [+ this], draw_bits()).
 inline constexpr int64_t kColumnwiseDraws = int64_t{1} << 60;
 
 // x (rows, cols), fp32 or bf16, strided allowed, quantized along its rows, along its columns or both, each from x

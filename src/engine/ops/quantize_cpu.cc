@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 // clang-format off: after foreach_target.h
 #include "engine/ops/quantize-inl.h"
+#include "engine/ops/quantize_nv-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -95,51 +96,51 @@ class Quantization {
   }
 
   void RunMx() const {
-    const auto rows = stochastic(attrs_.row) ? QuantizeRows<true, Mx, T> : QuantizeRows<false, Mx, T>;
-    const auto cols =
-        stochastic(attrs_.col) ? QuantizeColumns<true, false, Mx, T> : QuantizeColumns<false, false, Mx, T>;
+    const auto rows = stochastic(attrs_.row) ? QuantizeMxRows<true, T> : QuantizeMxRows<false, T>;
+    const auto cols = stochastic(attrs_.col) ? QuantizeMxColumns<true, T> : QuantizeMxColumns<false, T>;
     ForTiles([&](const Tile<T>& tile, int64_t /*i*/) {
       ForSides(
-          tile, row_, col_, [&](const Tile<T>& part) { rows(part, row_, Mx{attrs_.row.scale_rule}); },
-          [&](const Tile<T>& part) { cols(part, col_, Mx{attrs_.col.scale_rule}); });
+          tile, row_, col_, [&](const Tile<T>& part) { rows(part, row_, attrs_.row.scale_rule); },
+          [&](const Tile<T>& part) { cols(part, col_, attrs_.col.scale_rule); });
     });
   }
 
   void RunNv() {
     const bool transforms = has_col() && attrs_.col.hadamard;
     ForTiles([&](const Tile<T>& tile, int64_t i) {
-      if (has_row() || !transforms) amaxes()[i] = AmaxOf(tile.Fetching(transforms ? Fetches::kNone : Fetches::kAll));
       if constexpr (kBf16) {
-        if (transforms) transformed_amaxes()[i] = TransformedAmaxOf(tile);
+        if (transforms) {
+          const BothAmaxes both = BothAmaxesOf(tile, has_row());
+          amaxes()[i] = both.plain;
+          transformed_amaxes()[i] = both.transformed;
+          return;
+        }
       }
+      amaxes()[i] = AmaxOf(tile);
     });
-    Nv by_row = {};
-    Nv by_col = {};
-    if (has_row()) {
-      by_row.encode_scale = TensorScale(kNvfp4Max, LargestOf(amaxes()), 1);
-      by_row.tensor_scale = *Scalar(3) = 1 / by_row.encode_scale;
-    }
-    if (has_col()) {
-      by_col.encode_scale = TensorScale(kNvfp4Max, LargestOf(transforms ? transformed_amaxes() : amaxes()), 1);
-      by_col.tensor_scale = *Scalar(6) = 1 / by_col.encode_scale;
-    }
+    const Nv by_row(LargestOf(amaxes()));
+    const Nv by_col = transforms ? Nv(LargestOf(transformed_amaxes())) : by_row;
+    if (has_row()) *Scalar(3) = by_row.tensor_scale();
+    if (has_col()) *Scalar(6) = by_col.tensor_scale();
     const bool stochastic_row = stochastic(attrs_.row);
-    const bool stochastic_col = stochastic(attrs_.col);
     if (scaling() == Scaling::kBlock16x16) {
       const auto squares = stochastic_row ? QuantizeSquares<true, T> : QuantizeSquares<false, T>;
-      return ForTiles(
-          [&](const Tile<T>& tile, int64_t /*i*/) { squares(tile, row_, col_, has_row() ? by_row : by_col); });
+      return ForTiles([&](const Tile<T>& tile, int64_t /*i*/) { squares(tile, row_, col_, by_row); });
     }
-    const auto rows = stochastic_row ? QuantizeRows<true, Nv, T> : QuantizeRows<false, Nv, T>;
-    auto cols = stochastic_col ? QuantizeColumns<true, false, Nv, T> : QuantizeColumns<false, false, Nv, T>;
-    if constexpr (kBf16) {
-      if (transforms) cols = stochastic_col ? QuantizeColumns<true, true, Nv, T> : QuantizeColumns<false, true, Nv, T>;
-    }
+    const auto rows = stochastic_row ? QuantizeNvRows<true, T> : QuantizeNvRows<false, T>;
+    const auto cols = NvColumns(transforms);
     ForTiles([&](const Tile<T>& tile, int64_t /*i*/) {
       ForSides(
           tile, row_, col_, [&](const Tile<T>& part) { rows(part, row_, by_row); },
           [&](const Tile<T>& part) { cols(part, col_, by_col); });
     });
+  }
+  auto NvColumns([[maybe_unused]] bool transforms) const {
+    const bool random = stochastic(attrs_.col);
+    if constexpr (kBf16) {
+      if (transforms) return random ? QuantizeNvColumns<true, true, T> : QuantizeNvColumns<false, true, T>;
+    }
+    return random ? QuantizeNvColumns<true, false, T> : QuantizeNvColumns<false, false, T>;
   }
 
   // fn(tile, its index): those of a row of tiles one after another. Ends of x that are not whole are copied.

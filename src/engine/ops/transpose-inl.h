@@ -1,4 +1,5 @@
-// Bytes copied and transposed. Included once for each target, inside of Highway's foreach_target.h.
+// Bytes copied and transposed, codes of 4 bits too. Included once for each target, inside of Highway's
+// foreach_target.h.
 
 #include "engine/ops/simd_targets.h"
 
@@ -79,6 +80,22 @@ HWY_INLINE void TransposeBytes(const uint8_t* from, int64_t stride, int64_t rows
     const int64_t count = std::min(kLineBytes, rows - first);
     for (int64_t r = 0; r < count; r += 16) Transpose16(from + (first + r) * stride, stride, lines + r);
     for (int64_t c = 0; c < cols; ++c) CopyBytes(lines + c * kLineBytes, count, to + c * to_stride + first, stream);
+  }
+}
+
+// From two rows of codes of 4 bits, `bytes` of each, those bytes that columns of them have: the first row's code in the
+// lower bits. `to`: 2 * bytes.
+HWY_INLINE void PairNibbles(const uint8_t* even, const uint8_t* odd, int64_t bytes, uint8_t* to) {
+  const DH d;
+  const hn::Rebind<uint8_t, DH> narrow;
+  const auto inner = hn::Set(d, 0x0ff0);
+  for (int64_t i = 0; i < bytes; i += static_cast<int64_t>(hn::MaxLanes(d))) {
+    // Four codes, of which those in the middle change places.
+    const auto both = hn::Or(hn::PromoteTo(d, hn::LoadU(narrow, even + i)),
+                             hn::ShiftLeft<8>(hn::PromoteTo(d, hn::LoadU(narrow, odd + i))));
+    const auto swapped = hn::Or(hn::And(hn::ShiftLeft<4>(both), hn::Set(d, 0x0f00)),
+                                hn::And(hn::ShiftRight<4>(both), hn::Set(d, 0x00f0)));
+    hn::StoreU(hn::Or(hn::AndNot(inner, both), swapped), d, reinterpret_cast<uint16_t*>(to + 2 * i));
   }
 }
 

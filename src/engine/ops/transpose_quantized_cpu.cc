@@ -53,10 +53,7 @@ HWY_NOINLINE void ReadTile(const CodeTile& tile, int64_t row, int64_t col, uint8
     if constexpr (kPairs) {
       const uint8_t* even = tile.Row(row + 2 * r, col / 2, kTileCols / 2, room[0]);
       const uint8_t* odd = tile.Row(row + 2 * r + 1, col / 2, kTileCols / 2, room[1]);
-      for (int64_t i = 0; i < kTileCols / 2; ++i) {
-        to[2 * i] = static_cast<uint8_t>((even[i] & 0xf) | (odd[i] << 4));
-        to[2 * i + 1] = static_cast<uint8_t>((even[i] >> 4) | (odd[i] & 0xf0));
-      }
+      PairNibbles(even, odd, kTileCols / 2, to);
     } else {
       std::memcpy(to, tile.Row(row + r, col, kTileCols, room[0]), kTileCols);
     }

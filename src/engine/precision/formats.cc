@@ -26,11 +26,10 @@ uint8_t Encode(Format format, float value) {
   return EncodeBy(InfoOf(format), value, [](float steps) { return static_cast<int>(std::nearbyint(steps)); });
 }
 
-uint8_t Encode(Format format, float value, uint32_t draw) {
+uint8_t Encode(Format format, float value, uint32_t draw, int draw_bits) {
   return EncodeBy(InfoOf(format), value, [&](float steps) {
-    const auto whole = static_cast<int>(steps);
-    const auto rest = static_cast<uint32_t>((steps - static_cast<float>(whole)) * 2147483648.0F);  // of 2^31
-    return whole + (draw >> 1 < rest ? 1 : 0);
+    const auto parts = static_cast<uint32_t>(std::nearbyint(std::ldexp(steps, draw_bits)));
+    return static_cast<int>((parts + draw) >> draw_bits);
   });
 }
 

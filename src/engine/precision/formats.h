@@ -36,8 +36,9 @@ constexpr FormatInfo InfoOf(Format format) {
 // becomes nan_code, whatever its sign.
 uint8_t Encode(Format format, float value);
 // One of the two codes around `value`, the farther from 0 with probability (|value| - nearer) / (farther - nearer), to
-// 2^-31, over uniformly random `draw`: the decoded value is `value` on average. Saturates likewise.
-uint8_t Encode(Format format, float value, uint32_t draw);
+// the nearest 2^-draw_bits, over uniformly random `draw` of draw_bits: the decoded value is `value` on average, to half
+// of that. Saturates likewise.
+uint8_t Encode(Format format, float value, uint32_t draw, int draw_bits);
 // Exact. Bits above the format's are ignored.
 float Decode(Format format, uint8_t code);
 

@@ -73,6 +73,9 @@ struct Quantizer {
   }
   // Random numbers of a row that is rounded stochastically: whole groups of 16, whatever the blocks.
   constexpr int64_t DrawCols(int64_t inner) const { return (PaddedInner(inner) + 15) / 16 * 16; }
+  // Random bits that round an element. Gradients' blocks, made anew in every step, take what fp16 has below E2M1's one
+  // bit of mantissa; weights that are kept as codes move by small parts of a step, and take more.
+  constexpr int draw_bits() const { return scaling == Scaling::kBlock16 ? 9 : 16; }
   constexpr bool has_tensor_scale() const { return scaling != Scaling::kBlock32; }
 };
 

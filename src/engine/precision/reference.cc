@@ -66,7 +66,7 @@ ReferenceTensor QuantizeReference(const Quantizer& quantizer, std::span<const fl
   const auto encode = [&](float scaled, int64_t row, int64_t col) {
     const uint8_t code = quantizer.rounding == Rounding::kNearest
                              ? Encode(quantizer.format, scaled)
-                             : Encode(quantizer.format, scaled, draw(row * draw_cols + col));
+                             : Encode(quantizer.format, scaled, draw(row * draw_cols + col), quantizer.draw_bits());
     PutCode(q, row, col, code);
   };
 

@@ -29,7 +29,8 @@ struct ReferenceTensor {
 //             scale = 1 / S. Block scale s = E4M3(amax of the block * S / 6). x_q = x / (s * tensor scale), and 0 in
 //             blocks whose s is 0.
 // The codes are x_q, encoded. A NaN makes its block's scale NaN.
-// x is (outer, inner), dense; `draw` gives the random bits of element outer_index * DrawCols(inner) + inner_index.
+// x is (outer, inner), dense; `draw` gives the draw_bits() random bits of element outer_index * DrawCols(inner) +
+// inner_index.
 ReferenceTensor QuantizeReference(const Quantizer& quantizer, std::span<const float> x, int64_t outer, int64_t inner,
                                   float delayed_scale = 1,
                                   const std::function<uint32_t(int64_t element)>& draw = nullptr);

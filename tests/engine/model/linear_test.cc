@@ -58,7 +58,9 @@ struct Matrix {
 // What m stands for after quantizing it along its rows.
 Matrix Dequantized(const Quantizer& quantizer, const Matrix& m, uint32_t stream, bool columnwise) {
   const int64_t base = columnwise ? kColumnwiseDraws : 0;
-  const auto draw = [&](int64_t i) { return RoundingBits(kInputs.seed, kInputs.step, stream, base + i); };
+  const auto draw = [&](int64_t i) {
+    return RoundingBits(kInputs.seed, kInputs.step, stream, base + i, quantizer.draw_bits());
+  };
   const ReferenceTensor q = QuantizeReference(quantizer, m.values, m.rows, m.cols, 1, draw);
   return {m.rows, quantizer.PaddedInner(m.cols), DequantizeReference(q)};
 }

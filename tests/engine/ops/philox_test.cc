@@ -27,8 +27,16 @@ TEST(Philox, NamesEveryElementOfEveryStreamAndStep) {
 
 TEST(Philox, RoundingBitsAreHalvesOfWords) {
   const uint32_t word = RandomBits(7, 2, 3, 21);
-  EXPECT_EQ(RoundingBits(7, 2, 3, 42), (word & 0xffff) << 16 | 0x8000);
-  EXPECT_EQ(RoundingBits(7, 2, 3, 43), (word & 0xffff0000) | 0x8000);
+  EXPECT_EQ(RoundingBits(7, 2, 3, 42, 16), word & 0xffff);
+  EXPECT_EQ(RoundingBits(7, 2, 3, 43, 16), word >> 16);
+}
+
+TEST(Philox, ShortRoundingBitsAreNineOfAHalf) {
+  const uint32_t word = RandomBits(7, 2, 3, 21);
+  EXPECT_EQ(RoundingBits(7, 2, 3, 84, 9), word & 0x1ff);
+  EXPECT_EQ(RoundingBits(7, 2, 3, 85, 9), word >> 7 & 0x1ff);
+  EXPECT_EQ(RoundingBits(7, 2, 3, 86, 9), word >> 16 & 0x1ff);
+  EXPECT_EQ(RoundingBits(7, 2, 3, 87, 9), word >> 23);
 }
 
 TEST(Philox, DropoutsThreshold) {

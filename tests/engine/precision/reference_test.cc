@@ -216,7 +216,7 @@ TEST(Reference, StochasticRowsDrawWholeGroups) {
   std::vector<int64_t> asked;
   const auto q = QuantizeReference(quantizer, std::vector<float>{448, 1.1F, -1.1F, 448}, 2, 2, 1, [&](int64_t element) {
     asked.push_back(element);
-    return element == 1 ? 0U : 0xffffffffU;
+    return element == 1 ? 0xffffU : 0U;
   });
   EXPECT_THAT(asked, ElementsAre(0, 1, 16, 17));
   const auto back = DequantizeReference(q);
