@@ -193,7 +193,10 @@ class Driver {
     const LauncherStatus status = parts_.launcher.Probe();
     queues_ = status.max_jobs > 0;
     window_ = queues_ ? status.max_jobs : options_.max_parallel;
-    if (status.available) return;
+    if (status.available) {
+      if (queues_) parts_.observer.Note("jobs go to " + PrintableLine(status.description));
+      return;
+    }
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("the launcher {} cannot run jobs here: {}", parts_.launcher.name(), status.why),
                 "`ridgeline doctor` says more");

@@ -253,7 +253,8 @@ TEST(Driver, SaysOnceWhatJobsWaitFor) {
     if (entry.polls == 4) world.Finish(entry);
   };
   EXPECT_EQ(world.Run().ok, 3);
-  EXPECT_THAT(world.observer.notes, ElementsAre("waits: held by its owner; release it"));
+  EXPECT_THAT(world.observer.notes,
+              ElementsAre("jobs go to a launcher in this process", "waits: held by its owner; release it"));
 }
 
 TEST(Driver, WaitingInTheQueueIsKeptApartFromRunning) {
