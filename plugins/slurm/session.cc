@@ -57,7 +57,9 @@ std::string IdOf(const Array& array, size_t task) {
 std::map<std::string, std::map<int64_t, Row>> ByTask(const std::vector<Row>& rows) {
   std::map<std::string, std::map<int64_t, Row>> by_name;
   for (const Row& row : rows) {
-    for (const int64_t task : row.tasks.value_or(std::vector<int64_t>{0})) by_name[row.name][task] = row;
+    Row of_one_task = row;  // not with the list of them all
+    of_one_task.tasks.reset();
+    for (const int64_t task : row.tasks.value_or(std::vector<int64_t>{0})) by_name[row.name][task] = of_one_task;
   }
   return by_name;
 }

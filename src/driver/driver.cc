@@ -26,6 +26,8 @@ constexpr int64_t kPatienceNs = 900'000'000'000;  // with a launcher that does n
 constexpr int64_t kTryAgainNs = 500'000'000;      // doubled from try to try
 constexpr int64_t kMostTryAgainNs = 30'000'000'000;
 constexpr int64_t kAskShare = 100;                  // a launcher with jobs for hours is asked for 1% of the time
+constexpr int64_t kMostPauseNs = 30'000'000'000;    // even where one question took long: the next may not
+constexpr size_t kSubmitAtOnce = 1000;              // jobs
 constexpr int64_t kRefillShare = 10;                // of the jobs it may have, that are handed over together
 constexpr int64_t kMissingNs = 2'000'000'000;       // a scheduler may know a new job late
 constexpr int64_t kPartialCollectNs = 500'000'000;  // results of a job that still runs
@@ -247,6 +249,7 @@ class Driver {
       if (!job.to_submit || job.next_submit_ns > Now()) continue;
       asked.push_back(ToLaunchJob(*job.to_submit, options_.program));
       due.push_back(&job);
+      if (due.size() == kSubmitAtOnce) break;
     }
     if (due.empty()) return false;
     std::vector<Submission> answers;
@@ -316,13 +319,10 @@ class Driver {
   }
 
   std::vector<JobState> Ask(const std::vector<JobRef>& refs) {
-    const int64_t begin_ns = Now();
     try {
       std::vector<JobState> states = parts_.launcher.PollMany(refs);
       failed_questions_ = 0;
       unanswered_since_ns_ = 0;
-      const int64_t pause_ns = parts_.launcher.PollPauseNs();
-      if (pause_ns > 0) next_ask_ns_ = Now() + std::max(pause_ns, (Now() - begin_ns) * kAskShare);
       return states;
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInfrastructure) throw;
@@ -332,8 +332,19 @@ class Driver {
     }
   }
 
+  // As often as the launcher wishes, and never for more than a small share of the time.
   bool AskAndCollect() {
-    if (Now() < next_ask_ns_) return false;
+    const int64_t begin_ns = Now();
+    if (begin_ns < next_ask_ns_) return false;
+    const bool changed = AskAndCollectNow();
+    const int64_t pause_ns = parts_.launcher.PollPauseNs();
+    if (pause_ns > 0 && failed_questions_ == 0) {
+      next_ask_ns_ = Now() + std::max(pause_ns, std::min((Now() - begin_ns) * kAskShare, kMostPauseNs));
+    }
+    return changed;
+  }
+
+  bool AskAndCollectNow() {
     std::vector<LiveJob*> asked;
     std::vector<JobRef> refs;
     for (LiveJob& job : live_) {
