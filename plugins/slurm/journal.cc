@@ -19,16 +19,17 @@ std::string Encode(const Array& array) {
                          {"keys", array.keys},
                          {"is_array", array.is_array},
                          {"id", array.id},
-                         {"recorded_unix_s", array.recorded_unix_s}};
+                         {"recorded_unix_s", array.recorded_unix_s},
+                         {"cancelled", array.cancelled}};
   return document.dump();
 }
 
 Array Decode(const fs::path& file) {
   try {
     const Json document = Json::parse(plugin::ReadText(file));
-    return {document.at("name").get<std::string>(), document.at("keys").get<std::vector<std::string>>(),
-            document.at("is_array").get<bool>(), document.at("id").get<int64_t>(),
-            document.at("recorded_unix_s").get<int64_t>()};
+    return {document.at("name").get<std::string>(),        document.at("keys").get<std::vector<std::string>>(),
+            document.at("is_array").get<bool>(),           document.at("id").get<int64_t>(),
+            document.at("recorded_unix_s").get<int64_t>(), document.value("cancelled", std::set<size_t>())};
   } catch (const Json::exception& e) {
     throw Failure(Failure::Kind::kInfrastructure, fmt::format("{} cannot be read: {}", file.string(), e.what()),
                   "it names jobs in Slurm; cancel those by hand, then remove it");
@@ -62,14 +63,24 @@ Array& Journal::Record(Array array) {
 void Journal::SetId(Array& array, int64_t id) {
   Array changed = array;
   changed.id = id;
-  plugin::WriteTextSynced(FileOf(array.name), Encode(changed));
-  array = std::move(changed);
+  Replace(array, std::move(changed));
+}
+
+void Journal::AddCancelled(Array& array, const std::vector<int64_t>& tasks) {
+  Array changed = array;
+  changed.cancelled.insert(tasks.begin(), tasks.end());
+  Replace(array, std::move(changed));
 }
 
 void Journal::Forget(const std::string& name) {
   plugin::Remove(FileOf(name));
   for (const std::string& key : arrays_.at(name).keys) places_.erase(key);
   arrays_.erase(name);
+}
+
+void Journal::Replace(Array& array, Array changed) {
+  plugin::WriteTextSynced(FileOf(array.name), Encode(changed));
+  array = std::move(changed);
 }
 
 Array& Journal::Keep(Array array) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,10 +17,11 @@ namespace ridgeline::slurm {
 
 struct Array {
   std::string name;
-  std::vector<std::string> keys;  // by task
-  bool is_array = true;           // false: one job, and no tasks
-  int64_t id = 0;                 // 0: nobody knows whether Slurm has it
-  int64_t recorded_unix_s = 0;    // when it was about to be submitted
+  std::vector<std::string> keys;    // by task
+  bool is_array = true;             // false: one job, and no tasks
+  int64_t id = 0;                   // 0: nobody knows whether Slurm has it
+  int64_t recorded_unix_s = 0;      // when it was about to be submitted
+  std::set<size_t> cancelled = {};  // tasks told to end: of one that had not begun Slurm keeps no record
 };
 
 class Journal {
@@ -40,12 +42,14 @@ class Journal {
   // On the disk when they return. Throw Failure, and then nothing is changed.
   Array& Record(Array array);
   void SetId(Array& array, int64_t id);
+  void AddCancelled(Array& array, const std::vector<int64_t>& tasks);
   // Slurm does not have it and will not: as if it had never been.
   void Forget(const std::string& name);
 
  private:
   std::filesystem::path FileOf(const std::string& name) const { return dir_ / (name + ".json"); }
   Array& Keep(Array array);
+  void Replace(Array& array, Array changed);
 
   std::filesystem::path dir_;
   std::map<std::string, Array> arrays_;  // by name

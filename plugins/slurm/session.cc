@@ -234,6 +234,9 @@ Json Session::Ended(const Place& place, const Row& row, const Meaning& meaning) 
 }
 
 Json Session::Absent(const Place& place) {
+  if (place.array->cancelled.contains(place.task)) {
+    return {{"state", "ended"}, {"evidence", {{"end", "cancelled"}, {"message", "the job was cancelled"}}}};
+  }
   const Time now = now_();
   const Time since = absent_since_.try_emplace(place.array->keys[place.task], now).first->second;
   return {{"state", now - since < kAbsentGrace ? "queued" : "missing"}};
@@ -338,7 +341,7 @@ Json Session::Submit(const Json& jobs) {
 
 Json Session::Cancel(const Json& jobs) {
   Ask();
-  std::map<const Array*, std::vector<int64_t>> told;
+  std::map<Array*, std::vector<int64_t>> told;
   Json answers = Json::array();
   for (const Json& job : jobs) {
     const Place place = journal_.Find(job.at("key").get<std::string>());
@@ -353,6 +356,7 @@ Json Session::Cancel(const Json& jobs) {
     ids.push_back(array->is_array ? fmt::format("{}_[{}]", array->id, FormatTasks(tasks)) : std::to_string(array->id));
   }
   if (!ids.empty()) client_->Cancel(ids);
+  for (const auto& [array, tasks] : told) journal_.AddCancelled(*array, tasks);
   return answers;
 }
 
