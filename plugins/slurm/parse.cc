@@ -285,17 +285,23 @@ const Wait* WaitOf(std::string_view reason) {
 
 Trouble TroubleOf(int64_t code, std::string_view words) {
   // Errors of the connection leave open whether the controller has the job.
-  static constexpr std::array<int64_t, 13> kConnection = {104,  110,  111,  1001, 1002, 1003, 1004,
-                                                          1800, 1801, 1802, 5004, 5005, 5006};
-  static constexpr std::array<std::string_view, 9> kNoAnswer = {"Unable to contact slurm controller",
-                                                                "Socket timed out",
-                                                                "Zero Bytes were transmitted",
-                                                                "connection failure",
-                                                                "Connection refused",
-                                                                "Connection reset",
-                                                                "Connection timed out",
-                                                                "transmit or rec",
-                                                                "Unexpected message"};
+  static constexpr std::array<int64_t, 22> kConnection = {32,   104,  107,  110,  111,  1000, 1001, 1002,
+                                                          1003, 1004, 1008, 1013, 1800, 1801, 1802, 1803,
+                                                          5000, 5001, 5002, 5003, 5004, 5005};
+  static constexpr std::array<std::string_view, 14> kNoAnswer = {"Unable to contact slurm controller",
+                                                                 "Socket timed out",
+                                                                 "Zero Bytes were transmitted",
+                                                                 "connection failure",
+                                                                 "Message send failure",
+                                                                 "Message receive failure",
+                                                                 "missing socket",
+                                                                 "Connection refused",
+                                                                 "Connection reset",
+                                                                 "Connection timed out",
+                                                                 "Broken pipe",
+                                                                 "not connected",
+                                                                 "transmit or rec",
+                                                                 "Unexpected message"};
   static constexpr std::array<std::string_view, 5> kBusy = {
       "temporarily unable to accept", "Resource temporarily unavailable", "job submit limit", "Job limit", "try again"};
   constexpr int64_t kTableFull = 11;
