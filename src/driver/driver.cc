@@ -459,7 +459,7 @@ class Driver {
   bool IsRunAgain(const Collected& result) {
     const auto limit = sweep_.launch.retries.find(result.status);
     if (limit == sweep_.launch.retries.end()) return false;
-    int64_t& retries = retries_[result.point_id];
+    int64_t& retries = retries_[result.point_id][result.status];
     if (result.began && retries >= limit->second) return false;
     if (result.began) ++retries;
     return true;
@@ -522,8 +522,8 @@ class Driver {
   std::unordered_map<std::string, size_t> index_;  // point id -> place in points_
   std::vector<const Field*> varying_;
   std::string key_name_;  // goes into jobs' keys: the sweep in this store, so that no other store has the same jobs
-  std::map<std::string, int64_t> attempts_;           // a point has had, when it was planned
-  std::unordered_map<std::string, int64_t> retries_;  // in this run
+  std::map<std::string, int64_t> attempts_;                                // a point has had, when it was planned
+  std::unordered_map<std::string, std::map<RunStatus, int64_t>> retries_;  // of a point after such an end, in this run
   std::deque<Job> pending_;
   std::vector<LiveJob> live_;
   std::vector<Point> again_;  // to be planned once more
