@@ -218,7 +218,8 @@ Json Session::Ended(const Place& place, const Row& row, const Meaning& meaning) 
   } else {
     evidence["exit_code"] = std::to_string(code);
   }
-  if (!meaning.end.empty() && code != kInterrupted) {
+  // Of a failure that was an interruption, the results say more.
+  if (!meaning.end.empty() && !(row.state == "FAILED" && code == kInterrupted)) {
     evidence["end"] = meaning.end;
     evidence["message"] = meaning.message;
     if (!meaning.hint.empty()) evidence["hint"] = meaning.hint;
