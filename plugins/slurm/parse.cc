@@ -317,7 +317,7 @@ Trouble TroubleOf(int64_t code, std::string_view words) {
 }
 
 std::string HintFor(std::string_view words) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kHints = {{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kHints = {{
       {"nvalid partition", "`sinfo -s` lists partitions; name one as launch: slurm: partition"},
       {"nvalid account", "`sacctmgr show association user=$USER` lists yours; name one as launch: slurm: account"},
       {"nvalid qos", "`sacctmgr show association user=$USER` lists yours; name one as launch: slurm: qos"},
@@ -325,6 +325,7 @@ std::string HintFor(std::string_view words) {
       {"nvalid feature", "`sinfo -o '%P %f'` lists what nodes have; see launch: slurm: constraint"},
       {"node configuration is not available", "ask for less: launch: slurm: nodes, cpus, memory, gres"},
       {"ermission", "ask who runs this cluster for leave to submit there"},
+      {"not permitted", "ask who runs this cluster for leave to submit there; `sinfo -s` lists partitions"},
       {"reservation", "`scontrol show reservation` lists them; see launch: slurm: reservation"},
       {"time limit", "`scontrol show partition` has the limits; lower launch: slurm: time"},
   }};
