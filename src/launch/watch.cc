@@ -24,6 +24,7 @@ namespace {
 constexpr int64_t kForeverNs = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMinLookNs = 1'000'000;
 constexpr int64_t kMaxLookNs = 100'000'000;
+constexpr int64_t kToldTooNs = 500'000'000;  // after the trainer was
 // Faster than page faults of one process fill memory.
 constexpr double kGrowthBytesPerNs = 16;
 
@@ -85,6 +86,11 @@ class Watcher {
       while (running() > 0 && clock_.MonotonicNs() < grace_end_ns) Wait(grace_end_ns - clock_.MonotonicNs(), -1);
     }
     for (size_t i = 0; i < children_.size(); ++i) End(i);
+    // A scheduler tells every process of a job, one after another: we may be next.
+    if (failed_ && WasTold(*ended_[*failed_]) && watched_.stopped == StopReason::kNone &&
+        Wait(kToldTooNs, stop_.fd())) {
+      watched_.stopped = stop_.Reason();
+    }
     watched_.process = failed_.value_or(0);
     watched_.status = *ended_[watched_.process];
     for (const auto& status : ended_) watched_.rss_peak_bytes += status->rss_peak_bytes;
@@ -102,6 +108,10 @@ class Watcher {
     }
   }
   size_t running() const { return static_cast<size_t>(std::count(ended_.begin(), ended_.end(), std::nullopt)); }
+
+  static bool WasTold(const ExitStatus& status) {
+    return status.signal == SIGTERM || status.signal == SIGINT || status.signal == SIGHUP || status.signal == SIGUSR1;
+  }
 
   // Waits for something to happen. False where nothing more is worth waiting for.
   bool Look() {
