@@ -55,8 +55,8 @@ class ToolsClient final : public Client {
       const std::vector<std::string> some(names.begin() + static_cast<ptrdiff_t>(begin),
                                           names.begin() + static_cast<ptrdiff_t>(end));
       const std::vector<Row> found =
-          ParseSacct(Ask({"sacct", "--noheader", "--parsable2", "--allocations", "--array",
-                          fmt::format("--uid={}", ::getuid()), fmt::format("--starttime={}", LocalTime(since_unix_s)),
+          ParseSacct(Ask({"sacct", "--noheader", "--parsable2", "--allocations", fmt::format("--uid={}", ::getuid()),
+                          fmt::format("--starttime={}", LocalTime(since_unix_s)),
                           fmt::format("--format={}", kSacctFormat), fmt::format("--name={}", fmt::join(some, ","))}));
       rows.insert(rows.end(), found.begin(), found.end());
     }
