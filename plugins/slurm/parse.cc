@@ -131,14 +131,14 @@ std::vector<Row> ParseSqueue(std::string_view text) {
   return rows;
 }
 
-const char* const kSacctFormat = "JobID,State,ExitCode,Restarts,Submit,Start,End,NodeList,JobName";
+const char* const kSacctFormat = "JobID,State,ExitCode,Submit,Start,End,NodeList,JobName";
 
 std::vector<Row> ParseSacct(std::string_view text) {
-  constexpr size_t kColumns = 9;
+  constexpr size_t kColumns = 8;
   std::vector<Row> rows;
   while (!text.empty()) {
     const std::vector<std::string_view> words = Split(Take(text, '\n'), '|');
-    if (words.size() != kColumns || !words[8].starts_with("rl-")) continue;
+    if (words.size() != kColumns || !words[7].starts_with("rl-")) continue;
     std::string_view id = words[0];  // "12", "12_3", "12_[4-9%2]"
     Row row;
     const std::optional<int64_t> number = Number(Take(id, '_'));
@@ -151,12 +151,11 @@ std::vector<Row> ParseSacct(std::string_view text) {
     std::string_view state = words[1];  // "CANCELLED by 1000"
     row.state = Take(state, ' ');
     row.exit_status = ExitStatus(words[2]);
-    row.restarts = Number(words[3]).value_or(0);
-    row.submitted_s = Time(words[4]);
-    row.started_s = Time(words[5]);
-    row.ended_s = Time(words[6]);
-    row.nodes = words[7];
-    row.name = words[8];
+    row.submitted_s = Time(words[3]);
+    row.started_s = Time(words[4]);
+    row.ended_s = Time(words[5]);
+    row.nodes = words[6];
+    row.name = words[7];
     rows.push_back(std::move(row));
   }
   return rows;
