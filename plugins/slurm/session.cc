@@ -145,11 +145,20 @@ std::map<std::string, Session::Rows> Session::AskAccounting(const std::vector<Pl
   }
   constexpr int64_t kClockSkewS = 600;
   std::vector<Row> ended;
+  std::vector<Row> rests;  // the tasks of an array that never began are one record, without their indices
   for (Row& row : client_->Accounted({names.begin(), names.end()}, since_unix_s - kClockSkewS)) {
     // What the accounting takes for alive, and the controller does not know, is not.
-    if (!IsLive(row)) ended.push_back(std::move(row));
+    if (IsLive(row)) continue;
+    const Array* array = journal_.FindArray(row.name);
+    const bool rest = array != nullptr && array->is_array && !row.tasks;
+    (rest ? rests : ended).push_back(std::move(row));
   }
-  return ByTask(ended);
+  std::map<std::string, Rows> by_name = ByTask(ended);
+  for (const Row& row : rests) {
+    const size_t tasks = journal_.FindArray(row.name)->keys.size();
+    for (size_t task = 0; task < tasks; ++task) by_name[row.name].try_emplace(static_cast<int64_t>(task), row);
+  }
+  return by_name;
 }
 
 Json Session::Poll(const Json& jobs) {
