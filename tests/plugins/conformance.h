@@ -1,0 +1,229 @@
+// What every launcher must do, whoever is behind it. One suite: the test program of a launcher includes this once, and
+// instantiates it with the launchers that it can run.
+#pragma once
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/launcher.h"
+#include "ridgeline/launcher.h"
+#include "tests/fakes/test_job.h"
+
+namespace ridgeline::testing {
+
+struct Candidate {
+  std::string label;
+  std::string launcher;
+  std::filesystem::path plugin_dir;
+  Json config;
+  int most_starts = 1;  // a scheduler that requeues runs a job again; the job itself runs only what misses
+  std::function<std::shared_ptr<void>()> world = [] { return nullptr; };  // what must be there while it is tested
+};
+
+inline std::string Label(const ::testing::TestParamInfo<Candidate>& info) { return info.param.label; }
+inline void PrintTo(const Candidate& candidate, std::ostream* out) { *out << candidate.label; }
+
+class Conformance : public ::testing::TestWithParam<Candidate> {
+ protected:
+  // Every call is a new driver that knows only the state folder.
+  std::unique_ptr<Launcher> Load() const {
+    return LoadLauncher(GetParam().launcher, GetParam().config, state_.path(), GetParam().plugin_dir);
+  }
+
+  // A job that notes each start in a file, then sleeps and exits as told.
+  LaunchJob MakeJob(const std::string& key, const std::string& sleep_s = "0", int exit_code = 0) const {
+    LaunchJob job;
+    job.key = key;
+    job.sweep = "a sweep; rm -rf $HOME `id` '\"<b>\n";
+    job.job_dir = work_.path();
+    job.job_file = work_.path() / "job.json";
+    job.exec = {"/bin/sh",   "-c",    "echo start >> \"$0\"; sleep \"$1\"; exit \"$2\"",
+                Marker(key), sleep_s, std::to_string(exit_code)};
+    return job;
+  }
+  std::filesystem::path Marker(const std::string& key) const { return work_.path() / ("started by " + key); }
+  int Starts(const std::string& key) const {
+    if (!std::filesystem::exists(Marker(key))) return 0;
+    const std::string text = ReadFile(Marker(key));
+    return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  }
+
+  std::string SubmitOne(const LaunchJob& job) const {
+    const std::vector<Submission> answers = Load()->Submit({&job, 1});
+    EXPECT_EQ(answers.size(), 1U);
+    EXPECT_EQ(answers.front().key, job.key);
+    EXPECT_FALSE(answers.front().error) << answers.front().error->what();
+    return answers.front().native_id;
+  }
+  JobState PollOne(const std::string& key) const {
+    const JobRef ref{key, ""};
+    return Load()->PollMany({&ref, 1}).front();
+  }
+  JobState WaitForEnd(const std::string& key) const {
+    JobState state;
+    EXPECT_TRUE(Eventually([&] {
+      state = PollOne(key);
+      return state.phase == JobPhase::kEnded;
+    })) << PhaseName(state.phase);
+    return state;
+  }
+  bool CancelOne(const std::string& key) const {
+    const JobRef ref{key, ""};
+    return Load()->Cancel({&ref, 1}).front();
+  }
+
+  const std::shared_ptr<void> world_ = GetParam().world();
+  TempDir state_;
+  TempDir work_;
+};
+
+TEST_P(Conformance, SaysWhetherItIsAvailable) {
+  const LauncherStatus status = Load()->Probe();
+  EXPECT_TRUE(status.available) << status.why;
+  EXPECT_FALSE(status.description.empty());
+  EXPECT_EQ(Load()->name(), GetParam().launcher);
+}
+
+TEST_P(Conformance, RunsASubmittedJobToItsEnd) {
+  const std::string native_id = SubmitOne(MakeJob("rl-1"));
+  EXPECT_FALSE(native_id.empty());
+  const JobState state = WaitForEnd("rl-1");
+  EXPECT_EQ(state.key, "rl-1");
+  EXPECT_EQ(state.native_id, native_id);
+  EXPECT_EQ(state.evidence.at("exit_code"), "0");
+  EXPECT_EQ(state.evidence.count("end"), 0U);
+  EXPECT_GE(Starts("rl-1"), 1);
+  EXPECT_LE(Starts("rl-1"), GetParam().most_starts);
+}
+
+TEST_P(Conformance, AnEndedJobStaysEnded) {
+  SubmitOne(MakeJob("rl-1"));
+  WaitForEnd("rl-1");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(PollOne("rl-1").phase, JobPhase::kEnded);
+}
+
+TEST_P(Conformance, TellsTheExitCodeOfAJobThatFails) {
+  SubmitOne(MakeJob("rl-1", "0", 3));
+  EXPECT_EQ(WaitForEnd("rl-1").evidence.at("exit_code"), "3");
+}
+
+TEST_P(Conformance, AKeyIsNeverStartedASecondTime) {
+  const LaunchJob job = MakeJob("rl-1", "0.2");
+  const std::string native_id = SubmitOne(job);
+  EXPECT_EQ(SubmitOne(job), native_id);  // while it waits or runs
+  PollOne("rl-1");
+  EXPECT_EQ(SubmitOne(job), native_id);
+  WaitForEnd("rl-1");
+  const int starts = Starts("rl-1");
+  EXPECT_LE(starts, GetParam().most_starts);
+  EXPECT_EQ(SubmitOne(job), native_id);  // when it has ended
+  EXPECT_EQ(PollOne("rl-1").phase, JobPhase::kEnded);
+  EXPECT_EQ(Starts("rl-1"), starts);
+}
+
+TEST_P(Conformance, KnowsNothingOfAKeyNobodySubmitted) {
+  EXPECT_EQ(PollOne("rl-unknown").phase, JobPhase::kMissing);
+  EXPECT_FALSE(CancelOne("rl-unknown"));
+}
+
+TEST_P(Conformance, AnswersForEveryJobInTheOrderAsked) {
+  const LaunchJob jobs[] = {MakeJob("rl-b"), MakeJob("rl-a"), MakeJob("rl-c")};
+  const std::vector<Submission> submitted = Load()->Submit(jobs);
+  ASSERT_EQ(submitted.size(), 3U);
+  EXPECT_EQ(submitted[1].key, "rl-a");
+  std::vector<JobRef> refs = {{"rl-c", ""}, {"rl-missing", ""}, {"rl-a", ""}, {"rl-b", ""}};
+  const auto ended = [&] {
+    const std::vector<JobState> states = Load()->PollMany(refs);
+    EXPECT_EQ(states.size(), refs.size());
+    for (size_t i = 0; i < refs.size(); ++i) EXPECT_EQ(states[i].key, refs[i].key);
+    EXPECT_EQ(states[1].phase, JobPhase::kMissing);
+    return states[0].phase == JobPhase::kEnded && states[2].phase == JobPhase::kEnded &&
+           states[3].phase == JobPhase::kEnded;
+  };
+  EXPECT_TRUE(Eventually(ended));
+  for (const char* key : {"rl-a", "rl-b", "rl-c"}) EXPECT_GE(Starts(key), 1);
+}
+
+TEST_P(Conformance, OneJobThatCannotBeSubmittedFailsAlone) {
+  LaunchJob bad = MakeJob("rl-bad");
+  bad.exec = {"/nonexistent/program"};
+  const LaunchJob jobs[] = {bad, MakeJob("rl-good")};
+  const std::vector<Submission> answers = Load()->Submit(jobs);
+  ASSERT_TRUE(answers[0].error);
+  EXPECT_FALSE(answers[0].error->message().empty());
+  EXPECT_TRUE(answers[0].native_id.empty());
+  EXPECT_FALSE(answers[1].error);
+  WaitForEnd("rl-good");
+  EXPECT_EQ(PollOne("rl-bad").phase, JobPhase::kMissing);
+}
+
+TEST_P(Conformance, ACancelledJobEndsAndSaysSo) {
+  SubmitOne(MakeJob("rl-1", "600"));
+  EXPECT_TRUE(CancelOne("rl-1"));
+  EXPECT_EQ(WaitForEnd("rl-1").evidence.at("end"), "cancelled");
+  EXPECT_FALSE(CancelOne("rl-1"));
+}
+
+TEST_P(Conformance, AnEndedJobCannotBeCancelled) {
+  SubmitOne(MakeJob("rl-1"));
+  WaitForEnd("rl-1");
+  EXPECT_FALSE(CancelOne("rl-1"));
+  EXPECT_EQ(PollOne("rl-1").evidence.count("end"), 0U);
+}
+
+TEST_P(Conformance, RendersFilesWithoutStartingAnything) {
+  const LaunchJob job = MakeJob("rl-1");
+  const std::vector<LaunchFile> files = Load()->Render({&job, 1}).files;
+  ASSERT_FALSE(files.empty());
+  for (const LaunchFile& file : files) EXPECT_THAT(file.content, ::testing::HasSubstr("/bin/sh"));
+  EXPECT_EQ(Starts("rl-1"), 0);
+  EXPECT_EQ(PollOne("rl-1").phase, JobPhase::kMissing);
+}
+
+TEST_P(Conformance, RefusesAKeyThatIsAPath) {
+  const LaunchJob job = MakeJob("../rl-1");
+  try {
+    EXPECT_TRUE(Load()->Submit({&job, 1}).front().error);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+  }
+  EXPECT_FALSE(std::filesystem::exists(state_.path().parent_path() / "rl-1"));
+}
+
+// The C boundary itself: whatever comes, there is an answer, and no exception crosses.
+TEST_P(Conformance, AnswersEveryRequestWithADocument) {
+  const auto file = GetParam().plugin_dir / ("ridgeline-launcher-" + GetParam().launcher + ".so");
+  void* library = ::dlopen(file.c_str(), RTLD_NOW);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  const auto entry = reinterpret_cast<ridgeline_launcher_entry>(::dlsym(library, "ridgeline_launcher"));
+  const ridgeline_launcher_table* table = entry(RIDGELINE_LAUNCHER_ABI_VERSION);
+  EXPECT_EQ(entry(999)->abi_version, RIDGELINE_LAUNCHER_ABI_VERSION);  // it says what it speaks
+  for (const ridgeline_launcher_call call :
+       {table->probe, table->render, table->submit, table->poll_many, table->cancel}) {
+    for (const std::string& request :
+         {std::string(), std::string("nonsense"), std::string("[]"), std::string("{}"), std::string("{\"jobs\": 3}"),
+          std::string("\xff\xfe"), std::string(R"({"config": 1, "state_dir": 2, "jobs": [{}]})")}) {
+      char* reply = nullptr;
+      size_t size = 0;
+      const int failed = call(request.data(), request.size(), &reply, &size);
+      ASSERT_NE(reply, nullptr);
+      const Json document = Json::parse(reply, reply + size);
+      table->free(reply);
+      if (failed != 0) {
+        EXPECT_THAT(document.at("kind").get<std::string>(),
+                    ::testing::AnyOf("usage", "invalid_input", "infrastructure"));
+        EXPECT_FALSE(document.at("message").get<std::string>().empty());
+      }
+    }
+  }
+  ::dlclose(library);
+}
+
+}  // namespace ridgeline::testing
