@@ -46,9 +46,13 @@ function(rl_plugin name)
 endfunction()
 
 # rl_test(room LINK…): tests/<room>/*_test.cc as one program, test_<room>, with every case a CTest test. LABELS threads:
-# also run under ThreadSanitizer, which does not know OpenMP's runtime: only for tests that do without it.
+# also run under ThreadSanitizer, which does not know OpenMP's runtime: only for tests that do without it. TIMEOUT: of a
+# case, in seconds.
 function(rl_test room)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
   string(REPLACE "/" "_" target test_${room})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/*_test.cc)
   if(NOT sources AND NOT arg_SOURCES)
@@ -63,7 +67,7 @@ function(rl_test room)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
                        # Threads that spin while others work would starve tests that run side by side.
-                       PROPERTIES TIMEOUT 600 ENVIRONMENT OMP_WAIT_POLICY=passive LABELS "${arg_LABELS}")
+                       PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT OMP_WAIT_POLICY=passive LABELS "${arg_LABELS}")
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(thread_tests ${target})
   endif()

@@ -43,13 +43,15 @@ class Cli {
   Child Start(const std::vector<std::string>& arguments) {
     std::filesystem::remove(dir.path() / "out");
     std::filesystem::remove(dir.path() / "err");
-    std::vector<std::string> argv = {Program().string()};
+    std::vector<std::string> argv = prefix;
+    argv.push_back(Program().string());
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     SpawnOptions options;
     options.work_dir = dir.path();
     options.stdout_file = dir.path() / "out";
     options.stderr_file = dir.path() / "err";
     options.new_process_group = true;
+    options.die_with_parent = true;
     options.environment = {{"TERM", "dumb"}};
     return Child::Spawn(argv, options);
   }
@@ -79,6 +81,7 @@ class Cli {
   Cli& operator=(const Cli&) = delete;
 
   TempDir dir;
+  std::vector<std::string> prefix;  // a program that starts ours, with its arguments: as another user, say
 };
 
 }  // namespace ridgeline

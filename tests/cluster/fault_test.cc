@@ -1,0 +1,301 @@
+// Nodes that die, limits that are passed, jobs that are cancelled, preempted, held and refused: what the store says.
+#include "tests/cluster/slurm.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::AsNobody;
+using testing::Eventually;
+using ::testing::HasSubstr;
+using testing::Slurm;
+using testing::SlurmCli;
+
+std::string OnlyJob() { return Slurm::Jobs().begin()->first; }
+
+// Steps done by the only point, as its trainer says.
+int64_t StepsDone(const SlurmCli& cli) {
+  namespace fs = std::filesystem;
+  int64_t done = 0;
+  std::error_code ec;
+  for (fs::recursive_directory_iterator at(cli.dir.path() / "ridgeline-out/jobs", ec), end; !ec && at != end;
+       at.increment(ec)) {
+    if (at->path().filename() == "progress")
+      done = std::max<int64_t>(done, std::atoll(ReadTail(at->path(), 64).c_str()));
+  }
+  return done;
+}
+
+TEST(SlurmFaults, ANodeThatCrashesIsANodeFailureAndThePointIsRunAgain) {
+  const Slurm slurm;
+  SlurmCli cli;
+  Child run =
+      cli.Start({"run", cli.Write({.points = 2, .trainer = "slow=3000", .slurm = "exclusive: true, client: tools"})});
+  ASSERT_TRUE(cli.WaitForTrainers(2));
+  slurm.Node(Slurm::NodeOf(OnlyJob()), "crash");
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(2, 2);
+  EXPECT_EQ(cli.Statuses(), "node_failed ok ok");
+  EXPECT_EQ(cli.Evidence("slurm_state", "node_failed"), "NODE_FAIL");
+  EXPECT_THAT(cli.Cell("SELECT message FROM results WHERE status = 'node_failed'"),
+              HasSubstr("a node of the job failed"));
+  EXPECT_THAT(cli.Cell("SELECT hint FROM results WHERE status = 'node_failed'"), HasSubstr("sinfo -R"));
+}
+
+TEST(SlurmFaults, SlurmItselfMayRequeueTheJobOfANodeThatCrashes) {
+  const Slurm slurm;
+  SlurmCli cli;
+  Child run = cli.Start({"run", cli.Write({.trainer = "slow=3000", .slurm = "requeue: true, client: tools"})});
+  ASSERT_TRUE(cli.WaitForTrainers(1));
+  slurm.Node(Slurm::NodeOf(OnlyJob()), "crash");
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(1, 1);
+  EXPECT_EQ(cli.Statuses(), "ok") << "the driver had nothing to do with it";
+  EXPECT_EQ(cli.Cell("SELECT evidence ->> '$.restarts' FROM jobs"), "1");
+}
+
+// Slurm gives the job to another node while the first still runs it: the second one waits its turn, and finds a result.
+TEST(SlurmFaults, AStepThatOutlivesItsSlurmdIsNotRunBesideItsSuccessor) {
+  const Slurm slurm;
+  SlurmCli cli;
+  Child run = cli.Start({"run", cli.Write({.trainer = "slow=20000", .slurm = "requeue: true, client: tools"})});
+  ASSERT_TRUE(cli.WaitForTrainers(1));
+  slurm.Node(Slurm::NodeOf(OnlyJob()), "kill");
+  while (!run.WaitFor(50'000'000)) EXPECT_LE(cli.Trainers().size(), 1U) << "the point runs twice at once";
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(1, 1);
+  EXPECT_EQ(cli.Statuses(), "ok");
+  EXPECT_EQ(cli.Starts(), 1);
+}
+
+TEST(SlurmFaults, AJobPastItsTimeLimitIsATimeout) {
+  const Slurm slurm;
+  SlurmCli cli;
+  cli.ExpectOk(cli.Run({"run", cli.Write({.trainer = "sleep", .slurm = "time: 1m, client: tools"})}));
+  cli.ExpectOneFinalResultEach(1, 0);
+  EXPECT_EQ(cli.Statuses(), "timeout");
+  EXPECT_EQ(cli.Evidence("slurm_state", "timeout"), "TIMEOUT");
+  EXPECT_THAT(cli.Cell("SELECT message FROM results"), HasSubstr("past its time limit in Slurm"));
+  EXPECT_THAT(cli.Cell("SELECT hint FROM results"), HasSubstr("launch: slurm: time"));
+}
+
+TEST(SlurmFaults, AWarningBeforeTheTimeLimitSavesThePointAndItGoesOn) {
+  const Slurm slurm;
+  SlurmCli cli;
+  // Slurm warns up to half a minute late; of a minute's limit, that is never too late.
+  const auto sweep = cli.WriteReal("seed: [1], seq_length: [256]", "client: tools, time: 1m, signal: 'B:USR1@55'",
+                                   "checkpoint: {dir: state, every_steps: 100000}\n", 45'000);
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(Eventually([&] { return StepsDone(cli) > 20; }));
+  cli.ExpectOk(cli.Finish(run));
+  EXPECT_GE(cli.Count("SELECT count(*) FROM results WHERE status = 'preempted'"), 1) << cli.Statuses();
+  EXPECT_GE(cli.Count("SELECT CAST(evidence ->> '$.resumed_from_step' AS INTEGER) FROM latest"), 20);
+  cli.ExpectNothingLeft();
+}
+
+TEST(SlurmFaults, MoreMemoryThanTheCgroupAllowsIsOutOfMemory) {
+  if (::geteuid() != 0 || ::access("/sys/fs/cgroup/memory", W_OK) != 0) {
+    GTEST_SKIP() << "Slurm can make no memory cgroups here: it takes root and a writable cgroup v1 hierarchy";
+  }
+  const Slurm slurm({"--cgroup", "--nodes=1"});
+  SlurmCli cli;
+  cli.ExpectOk(cli.Run({"run", cli.Write({.trainer = "eat", .slurm = "memory: 100MiB, client: tools"})}));
+  cli.ExpectOneFinalResultEach(1, 0);
+  EXPECT_EQ(cli.Statuses(), "oom_host");
+  EXPECT_THAT(cli.Cell("SELECT message FROM results"), HasSubstr("memory"));
+  EXPECT_EQ(cli.Cell("SELECT evidence ->> '$.slurm_state' FROM jobs"), "OUT_OF_MEMORY");
+}
+
+TEST(SlurmFaults, AJobCancelledByHandIsCancelledAndRunAgainOnlyWhenAsked) {
+  const Slurm slurm;
+  SlurmCli cli;
+  const auto sweep = cli.Write({.points = 4, .trainer = "slow=2500"});
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitForTrainers(4));
+  const std::string task = OnlyJob();
+  Slurm::Ask({"scancel", task});
+  cli.Finish(run);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'cancelled'"), 1) << cli.Statuses();
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 3) << cli.Statuses();
+  EXPECT_EQ(cli.Cell("SELECT native_id FROM jobs WHERE evidence ->> '$.slurm_state' = 'CANCELLED'"), task);
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectOneFinalResultEach(4, 4);
+}
+
+TEST(SlurmFaults, AWholeArrayCancelledByHandIsCancelledToItsLastTask) {
+  const Slurm slurm(
+      {"--nodes=1", "--accounting"});  // 16 cores: the others wait; of them only the accounting has a record
+  SlurmCli cli;
+  const auto sweep = cli.Write({.points = 24, .trainer = "slow=20000"});
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitForTrainers(16));
+  Slurm::Ask({"scancel", "--user=root"});
+  cli.Finish(run);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM latest WHERE status = 'cancelled'"), 24) << cli.Statuses();
+  cli.Write({.points = 24});
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectOneFinalResultEach(24, 24);
+}
+
+// Everything, and the driver with it: as `ridgeline cancel` and Ctrl-C do it.
+TEST(SlurmFaults, CtrlCCancelsWhatRunsAndWhatWaits) {
+  const Slurm slurm({"--nodes=1"});
+  SlurmCli cli;
+  auto sweep = cli.Write({.points = 24, .trainer = "sleep"});
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitForTrainers(16));
+  run.Signal(SIGINT);
+  const auto output = cli.Finish(run);
+  EXPECT_EQ(output.status.exit_code, 130) << output.out << output.err;
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'cancelled'"), 24) << cli.Statuses();
+  cli.ExpectNothingLeft();
+  sweep = cli.Write({.points = 24});
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectOneFinalResultEach(24, 24);
+}
+
+std::vector<std::string> PreemptingPartitions(const std::string& mode) {
+  return {"--nodes=1", "--config=PreemptType=preempt/partition_prio", "--config=PreemptMode=" + mode,
+          "--config=PartitionName=low Nodes=ALL PriorityTier=1 GraceTime=0 PreemptMode=" + mode,
+          "--config=PartitionName=high Nodes=ALL PriorityTier=9 PreemptMode=OFF"};
+}
+
+TEST(SlurmFaults, APreemptedJobThatIsCancelledIsRunAgainByTheDriver) {
+  const Slurm slurm(PreemptingPartitions("CANCEL"));
+  SlurmCli cli;
+  Child run = cli.Start({"run", cli.Write({.trainer = "slow=3000",
+                                           .slurm = "partition: low, client: tools",
+                                           .launch = "retry: {preempted: 3}"})});
+  ASSERT_TRUE(cli.WaitForTrainers(1));
+  Slurm::Ask({"sbatch", "--partition=high", "--exclusive", "--output=/dev/null", "--wrap=sleep 1"});
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(1, 1);
+  EXPECT_EQ(cli.Statuses(), "ok preempted");
+  EXPECT_EQ(cli.Evidence("slurm_state", "preempted"), "PREEMPTED");
+}
+
+TEST(SlurmFaults, APreemptedJobThatIsRequeuedGoesOnUnderItsId) {
+  const Slurm slurm(PreemptingPartitions("REQUEUE"));
+  SlurmCli cli;
+  Child run =
+      cli.Start({"run", cli.Write({.trainer = "slow=3000", .slurm = "partition: low, requeue: true, client: tools"})});
+  ASSERT_TRUE(cli.WaitForTrainers(1));
+  Slurm::Ask({"sbatch", "--partition=high", "--exclusive", "--output=/dev/null", "--wrap=sleep 1"});
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(1, 1);
+  EXPECT_EQ(cli.Statuses(), "ok");
+  EXPECT_EQ(cli.Cell("SELECT evidence ->> '$.restarts' FROM jobs"), "1");
+}
+
+class SlurmRefuses : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "agent" && !std::filesystem::exists(testing::SlurmAgent()))
+      GTEST_SKIP() << "the agent was not built";
+  }
+  std::string With(const std::string& settings) const { return settings + ", client: " + GetParam(); }
+};
+
+TEST_P(SlurmRefuses, APartitionThatIsNotThereIsSaidAtOnce) {
+  const Slurm slurm;
+  SlurmCli cli;
+  const auto run = cli.Run({"run", cli.Write({.points = 2, .slurm = With("partition: gpus")})});
+  EXPECT_EQ(run.status.exit_code, 2) << run.out << run.err;
+  EXPECT_THAT(run.err, HasSubstr("nvalid partition"));
+  EXPECT_THAT(run.err, HasSubstr("`sinfo -s` lists partitions"));
+  cli.ExpectNothingLeft();
+  cli.ExpectOk(cli.Run({"run", cli.Write({.points = 2, .slurm = With("partition: main")})}));
+  cli.ExpectOneFinalResultEach(2, 2);
+}
+
+TEST_P(SlurmRefuses, APartitionForOthersIsSaidAtOnce) {
+  if (AsNobody().empty()) GTEST_SKIP() << "only root can become another user, and root may submit anywhere";
+  const Slurm slurm({"--auth=munge", "--config=PartitionName=closed Nodes=ALL AllowGroups=root"});
+  SlurmCli cli;
+  cli.prefix = AsNobody();
+  ASSERT_TRUE(ridgeline::Run({"chown", "nobody:nogroup", cli.dir.path()}).status.ok());
+  const auto run = cli.Run({"run", cli.Write({.slurm = With("partition: closed")})});
+  if (run.err.find("exec: Permission denied") != std::string::npos) GTEST_SKIP() << "others may not see this build";
+  EXPECT_EQ(run.status.exit_code, 2) << run.out << run.err;
+  EXPECT_THAT(run.err, HasSubstr("not permitted to use this partition"));
+  EXPECT_THAT(run.err, HasSubstr("for leave to submit there"));
+}
+
+TEST_P(SlurmRefuses, MoreThanAnyNodeHasIsSaidAtOnce) {
+  const Slurm slurm;
+  SlurmCli cli;
+  const auto run = cli.Run({"run", cli.Write({.slurm = With("memory: 100GB")})});
+  EXPECT_EQ(run.status.exit_code, 2) << run.out << run.err;
+  EXPECT_THAT(run.err, HasSubstr("ask for less"));
+  cli.ExpectNothingLeft();
+}
+
+TEST_P(SlurmRefuses, AHeldJobIsSaidToBeHeldAndRunsWhenReleased) {
+  const Slurm slurm({"--config=PartitionName=later Nodes=ALL State=DOWN"});
+  SlurmCli cli;
+  Child run = cli.Start({"run", cli.Write({.slurm = With("partition: later")})});
+  ASSERT_TRUE(Eventually([] { return !Slurm::Jobs().empty(); }));
+  Slurm::Ask({"scontrol", "hold", OnlyJob().substr(0, OnlyJob().find('_'))});
+  Slurm::Ask({"scontrol", "update", "PartitionName=later", "State=UP"});
+  EXPECT_TRUE(Eventually([&] { return ReadFile(cli.dir / "out").find("held by") != std::string::npos; }))
+      << ReadFile(cli.dir / "out");
+  EXPECT_THAT(ReadFile(cli.dir / "out"), HasSubstr("waits: "));
+  Slurm::Ask({"scontrol", "release", OnlyJob().substr(0, OnlyJob().find('_'))});
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(1, 1);
+}
+
+TEST_P(SlurmRefuses, ANodeThatIsDownIsSaidAndWaitedFor) {
+  const Slurm slurm;
+  SlurmCli cli;
+  Slurm::Ask({"scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test"});
+  Child run = cli.Start({"run", cli.Write({.slurm = With("nodelist: n2")})});
+  EXPECT_TRUE(Eventually([&] { return ReadFile(cli.dir / "out").find("waits: ") != std::string::npos; }))
+      << ReadFile(cli.dir / "out");
+  EXPECT_THAT(ReadFile(cli.dir / "out"), HasSubstr("sinfo -R"));
+  Slurm::Ask({"scontrol", "update", "NodeName=n2", "State=RESUME"});
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(1, 1);
+  EXPECT_EQ(cli.Cell("SELECT evidence ->> '$.nodes' FROM jobs"), "n2");
+}
+
+INSTANTIATE_TEST_SUITE_P(Through, SlurmRefuses, ::testing::Values("tools", "agent"),
+                         [](const auto& client) { return client.param; });
+
+TEST(SlurmFaults, AJobDirectoryThatCannotBeWrittenIsAFailureWithTheJobsOwnWords) {
+  const Slurm slurm({"--auth=munge"});
+  SlurmCli cli;
+  cli.prefix = AsNobody();  // root may write anywhere
+  if (!cli.prefix.empty()) ridgeline::Run({"chown", "nobody:nogroup", cli.dir.path()});
+  Slurm::Ask({"scontrol", "update", "PartitionName=main", "State=DOWN"});
+  Child run = cli.Start({"run", cli.Write({})});
+  ASSERT_TRUE(Eventually([&] { return !Slurm::Jobs().empty() || run.Poll(); }));
+  for (const auto& job : std::filesystem::directory_iterator(cli.dir / "ridgeline-out/jobs")) {
+    std::filesystem::permissions(job, std::filesystem::perms(0555));
+  }
+  Slurm::Ask({"scontrol", "update", "PartitionName=main", "State=UP"});
+  const auto output = cli.Finish(run);
+  cli.ExpectOneFinalResultEach(1, 0);
+  EXPECT_EQ(cli.Statuses(), "crashed") << output.out << output.err;
+  EXPECT_EQ(cli.Evidence("slurm_state", "crashed"), "FAILED");
+  EXPECT_THAT(cli.Evidence("log_tail", "crashed"), HasSubstr("Permission denied"));
+}
+
+TEST(SlurmFaults, AJobWhoseFileIsGoneIsAFailureWithTheJobsOwnWords) {
+  const Slurm slurm;
+  SlurmCli cli;
+  Slurm::Ask({"scontrol", "update", "PartitionName=main", "State=DOWN"});
+  Child run = cli.Start({"run", cli.Write({})});
+  ASSERT_TRUE(Eventually([] { return !Slurm::Jobs().empty(); }));
+  for (const auto& job : std::filesystem::directory_iterator(cli.dir / "ridgeline-out/jobs")) {
+    std::filesystem::remove_all(job);
+  }
+  Slurm::Ask({"scontrol", "update", "PartitionName=main", "State=UP"});
+  const auto output = cli.Finish(run);
+  cli.ExpectOneFinalResultEach(1, 0);
+  EXPECT_EQ(cli.Statuses(), "crashed") << output.out << output.err;
+  EXPECT_EQ(cli.Evidence("slurm_state", "crashed"), "FAILED");
+  EXPECT_THAT(cli.Evidence("log_tail", "crashed"), HasSubstr("job.json"));
+}
+
+}  // namespace
+}  // namespace ridgeline

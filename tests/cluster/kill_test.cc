@@ -1,0 +1,117 @@
+// Drivers and controllers that die or hang, at any moment: every point has one result that stands in the end.
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "tests/cluster/slurm.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::Eventually;
+using testing::Slurm;
+using testing::SlurmAgent;
+using testing::SlurmCli;
+
+class SlurmKills : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "agent" && !std::filesystem::exists(SlurmAgent())) GTEST_SKIP() << "the agent was not built";
+  }
+  std::mt19937 Random() {
+    const auto seed = std::random_device()();
+    RecordProperty("seed", std::to_string(seed));
+    std::cout << "random seed: " << seed << '\n';
+    return std::mt19937(seed);
+  }
+  const std::string client_ = "client: " + GetParam();
+};
+
+TEST_P(SlurmKills, ADriverKilledAtAnyMomentLosesAndDoublesNothing) {
+  const Slurm slurm({"--max-array=5"});
+  std::mt19937 random = Random();
+  int kills = 0;
+  while (kills < 20) {
+    SlurmCli cli;
+    const auto sweep = cli.Write({.points = 12, .trainer = "slow=300", .slurm = client_});
+    for (;;) {
+      Child driver = cli.Start({"run", sweep});
+      // Most of what it does, it does at once; then it waits.
+      const int64_t most_ms = random() % 2 == 0 ? 150 : 1500;
+      if (driver.WaitFor(static_cast<int64_t>(random() % static_cast<uint64_t>(most_ms)) * 1'000'000)) break;
+      driver.Signal(SIGKILL);
+      driver.Wait();
+      if (++kills % 5 == 0) break;
+    }
+    cli.ExpectOk(cli.Run({"run", sweep}));
+    cli.ExpectOneFinalResultEach(12, 12);
+    EXPECT_EQ(cli.Starts(), 12) << "a point ran twice";
+    if (HasFailure()) break;
+  }
+}
+
+// Jobs that it has acknowledged may be lost, and their ids given to others.
+TEST_P(SlurmKills, AControllerKilledInABurstOfSubmitsLosesNoPoint) {
+  const Slurm slurm({"--max-array=3", "--message-timeout=3"});
+  std::mt19937 random = Random();
+  SlurmCli cli;
+  Child run = cli.Start({"run", cli.Write({.points = 40, .trainer = "slow=50", .slurm = client_})});
+  for (int kill = 0; kill < 3; ++kill) {
+    run.WaitFor(static_cast<int64_t>(random() % 400) * 1'000'000);
+    slurm.Controller("kill");
+    run.WaitFor(300'000'000);
+    slurm.Controller("start");
+  }
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(40, 40);
+}
+
+TEST_P(SlurmKills, AControllerThatHangsInASubmitGetsNoJobTwice) {
+  const Slurm slurm({"--max-array=3", "--message-timeout=3"});
+  SlurmCli cli;
+  Child run = cli.Start({"run", cli.Write({.points = 40, .trainer = "slow=50", .slurm = client_})});
+  ASSERT_TRUE(Eventually([] { return !Slurm::Jobs().empty(); }));
+  slurm.Controller("pause");
+  ASSERT_TRUE(Eventually([&] {
+    return ReadFile(cli.dir / "out").find("asking again") != std::string::npos || run.Poll();
+  })) << ReadFile(cli.dir / "out");
+  slurm.Controller("continue");
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(40, 40);
+  EXPECT_EQ(cli.Starts(), 40) << "a point ran twice";
+}
+
+TEST_P(SlurmKills, AControllerThatIsRestartedIsAskedAgain) {
+  const Slurm slurm;
+  SlurmCli cli;
+  Child run = cli.Start({"run", cli.Write({.points = 6, .trainer = "slow=3000", .slurm = client_})});
+  ASSERT_TRUE(cli.WaitForTrainers(6));
+  slurm.Controller("kill");
+  ASSERT_TRUE(Eventually([&] { return ReadFile(cli.dir / "out").find("asking again") != std::string::npos; }));
+  slurm.Controller("start");
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(6, 6);
+  EXPECT_EQ(cli.Starts(), 6) << "a point ran twice";
+}
+
+// The controller comes back knowing no job, and ends what it finds on its nodes.
+TEST_P(SlurmKills, JobsOfAControllerThatForgotEverythingAreRunAgain) {
+  const Slurm slurm;
+  SlurmCli cli;
+  Child run = cli.Start(
+      {"run",
+       cli.Write(
+           {.points = 80, .trainer = "slow=4000", .slurm = client_, .launch = "retry: {lost: 3, node_failed: 5}"})});
+  ASSERT_TRUE(cli.WaitForTrainers(10));
+  slurm.Controller("wipe");
+  slurm.Controller("start");
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(80, 80);
+  EXPECT_GT(cli.Count("SELECT count(*) FROM results WHERE status = 'lost'"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Through, SlurmKills, ::testing::Values("tools", "agent"),
+                         [](const auto& client) { return client.param; });
+
+}  // namespace
+}  // namespace ridgeline

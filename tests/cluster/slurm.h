@@ -1,0 +1,200 @@
+// A real Slurm of a test's own, and sweeps that run on it.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline::testing {
+
+inline std::filesystem::path SlurmAgent() {
+  return std::filesystem::path(RIDGELINE_PLUGIN_DIR) / "ridgeline-slurm-agent";
+}
+
+inline std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// What starts a program as an ordinary user; nothing where this one may not.
+inline std::vector<std::string> AsNobody() {
+  if (::geteuid() != 0) return {};
+  return {"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"};
+}
+
+// Up when it is made, and all of it gone when this object is, or this process. One at a time: $SLURM_CONF names it.
+class Slurm {
+ public:
+  // `options` as slurm-cluster has them; `prefix` starts it as another user.
+  explicit Slurm(const std::vector<std::string>& options = {}, std::vector<std::string> prefix = {})
+      : prefix_(std::move(prefix)) {
+    if (!prefix_.empty()) Check(ridgeline::Run({"chown", "nobody:nogroup", dir_.path()}));
+    std::filesystem::permissions(dir_.path(), std::filesystem::perms(0755));
+    std::vector<std::string> argv = {"start", Dir(), fmt::format("--until={}", ::getpid())};
+    argv.insert(argv.end(), options.begin(), options.end());
+    Script(argv);
+    ::setenv("SLURM_CONF", (dir_ / "cluster/etc/slurm.conf").c_str(), 1);
+  }
+  Slurm(const Slurm&) = delete;
+  Slurm& operator=(const Slurm&) = delete;
+  ~Slurm() {
+    if (::testing::Test::HasFailure()) ADD_FAILURE() << "slurmctld's last words:\n" << Log("slurmctld.log");
+    Script({"remove", Dir()});
+    ::unsetenv("SLURM_CONF");
+  }
+
+  void Controller(const std::string& what) const { Script({"controller", Dir(), what}); }
+  void Node(const std::string& name, const std::string& what) const { Script({"node", Dir(), name, what}); }
+
+  // What one of Slurm's tools says.
+  static std::string Ask(const std::vector<std::string>& argv) { return Check(ridgeline::Run(argv)).stdout_text; }
+
+  // Of each job and array task: "7_2" -> "RUNNING". Jobs that the controller has forgotten are not among them.
+  static std::map<std::string, std::string> Jobs() {
+    std::map<std::string, std::string> jobs;
+    for (const std::string& line :
+         LinesOf(Ask({"squeue", "--noheader", "--array", "--states=all", "--format=%i %T"}))) {
+      const size_t space = line.find(' ');
+      if (space != std::string::npos) jobs[line.substr(0, space)] = line.substr(space + 1);
+    }
+    return jobs;
+  }
+  static int64_t JobsThatAre(const std::string& state) {
+    const auto jobs = Jobs();
+    return std::count_if(jobs.begin(), jobs.end(), [&](const auto& job) { return job.second == state; });
+  }
+  static std::string NodeOf(const std::string& job) {
+    return LinesOf(Ask({"squeue", "--noheader", "--array", "--jobs=" + job, "--format=%N"})).at(0);
+  }
+
+  std::string Log(const std::string& name) const { return ReadTail(std::filesystem::path(Dir()) / "log" / name, 2000); }
+
+ private:
+  std::string Dir() const { return dir_ / "cluster"; }
+
+  static Captured Check(Captured done) {
+    EXPECT_TRUE(done.status.ok()) << done.stdout_text << done.stderr_text;
+    return done;
+  }
+  void Script(const std::vector<std::string>& arguments) const {
+    std::vector<std::string> argv = prefix_;
+    argv.push_back(RIDGELINE_SOURCE_DIR "/tests/cluster/slurm-cluster");
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    Check(ridgeline::Run(argv));
+  }
+
+  TempDir dir_;
+  std::vector<std::string> prefix_;
+};
+
+// A sweep of the fake trainer. Each of its starts adds a line to the folder's file `starts`.
+struct SlurmSweep {
+  int points = 1;
+  std::string trainer = "ok";  // its modes, or one for each seed from 0
+  std::string slurm = "client: tools";
+  std::string launch = {};  // more of `launch:`
+  std::string more = {};    // more of the sweep
+};
+
+// The real `ridgeline` with a Slurm to submit to.
+class SlurmCli : public Cli {
+ public:
+  std::filesystem::path Write(const SlurmSweep& sweep) const {
+    std::vector<int> seeds;
+    for (int seed = 0; seed < sweep.points; ++seed) seeds.push_back(seed);
+    const std::string script = fmt::format("echo start >> {}; exec {} \"$@\"", (dir / "starts").string(),
+                                           FakeProgram("fake_trainer").string());
+    return WriteText(
+        fmt::format("name: test\n"
+                    "defaults: {{model: llama-5m, seq_length: 64}}\n"
+                    "matrix: {{seed: [{}]}}\n"
+                    "launch:\n  launcher: slurm\n  cpus: 1\n  trainer: [/bin/sh, -c, '{}', fake, {}]\n"
+                    "  slurm: {{{}}}\n  {}\n{}",
+                    fmt::join(seeds, ", "), script, sweep.trainer, sweep.slurm, sweep.launch, sweep.more));
+  }
+
+  // Of the real engine: a model of a few thousand parameters.
+  std::filesystem::path WriteReal(const std::string& matrix, const std::string& slurm, const std::string& more = "",
+                                  int steps = 3) const {
+    return WriteText(fmt::format(
+        "name: test\n"
+        "defaults: {{family: llama, layers: 2, hidden: 32, heads: 2, ffn: 64, vocab: 256, seq_length: 32}}\n"
+        "matrix: {{{}}}\n"
+        "measure: {{warmup_steps: 0, steps: {}}}\n"
+        "launch: {{launcher: slurm, cpus: 1, retry: {{preempted: 20}}, slurm: {{{}}}}}\n{}",
+        matrix, steps, slurm, more));
+  }
+
+  std::filesystem::path WriteText(const std::string& text) const {
+    const auto file = dir.path() / "sweep.yaml";
+    std::ofstream(file) << text;
+    return file;
+  }
+
+  // The trainers of this folder that run now.
+  std::vector<pid_t> Trainers() const { return ProcessesWith(std::string("--spec\0", 7) + dir.path().string()); }
+  bool WaitForTrainers(size_t count) const {
+    return Eventually([&] { return Trainers().size() >= count; });
+  }
+  int64_t Starts() const {
+    const std::string text = ReadFileIfThere(dir / "starts").value_or("");
+    return std::count(text.begin(), text.end(), '\n');
+  }
+
+  std::string Cell(const std::string& sql) {
+    const auto rows = OpenStore().Query(sql).rows;
+    if (rows.empty()) return "no row";
+    const auto* text = std::get_if<std::string>(&rows.at(0).at(0));
+    return text == nullptr ? "no text" : *text;
+  }
+  // The statuses of all results, sorted: "node_failed ok ok".
+  std::string Statuses() {
+    std::vector<std::string> statuses;
+    for (const auto& row : OpenStore().Query("SELECT status FROM results ORDER BY status").rows) {
+      statuses.push_back(std::get<std::string>(row.at(0)));
+    }
+    return fmt::format("{}", fmt::join(statuses, " "));
+  }
+  std::string Evidence(const std::string& name, const std::string& status) {
+    return Cell(fmt::format("SELECT evidence ->> '$.{}' FROM results WHERE status = '{}'", name, status));
+  }
+
+  // Every point has one result that stands, `ok` among them so many, and nothing is left of the run anywhere.
+  void ExpectOneFinalResultEach(int64_t points, int64_t ok) {
+    const std::string stands = "status IN ('ok', 'invalid', 'diverged', 'oom_host', 'timeout', 'crashed')";
+    EXPECT_EQ(Count("SELECT count(*) FROM results WHERE " + stands), points);
+    EXPECT_EQ(Count("SELECT count(DISTINCT point_id) FROM results WHERE " + stands), points);
+    EXPECT_EQ(Count("SELECT count(*) FROM latest WHERE status = 'ok'"), ok);
+    ExpectNothingLeft();
+  }
+  void ExpectNothingLeft() {
+    EXPECT_EQ(Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
+    const auto check = Run({"db", "check"});
+    EXPECT_TRUE(check.status.ok()) << check.out << check.err;
+    EXPECT_TRUE(Eventually([] { return LinesOf(Slurm::Ask({"squeue", "--noheader"})).empty(); })) << "jobs are left";
+    EXPECT_TRUE(Eventually([&] { return Processes().empty(); })) << "processes are left";
+  }
+
+  void ExpectOk(const Output& output) const { EXPECT_EQ(output.status.exit_code, 0) << output.out << output.err; }
+};
+
+}  // namespace ridgeline::testing

@@ -1,0 +1,157 @@
+// Sweeps from end to end on a real Slurm that works.
+#include "tests/cluster/slurm.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::AsNobody;
+using ::testing::HasSubstr;
+using testing::Slurm;
+using testing::SlurmAgent;
+using testing::SlurmCli;
+using testing::SlurmSweep;
+
+TEST(SlurmSweeps, TheEnginesPointsRunAsTasksOfOneArray) {
+  const Slurm slurm;
+  SlurmCli cli;
+  const auto sweep = cli.WriteReal("seed: [1, 2, 3], batch_size: [1, 2]", "client: tools");
+  const auto run = cli.Run({"run", sweep});
+  cli.ExpectOk(run);
+  cli.ExpectOneFinalResultEach(6, 6);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE state = 'ended' AND evidence ->> '$.slurm_state' = 'COMPLETED'"),
+            6);
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT substr(native_id, 1, instr(native_id, '_'))) FROM jobs"), 1);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE started_unix_ns >= submitted_unix_ns - 1000000000"), 6);
+  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("6 finished already"));
+}
+
+TEST(SlurmSweeps, TheAgentDoesAsTheToolsDo) {
+  if (!std::filesystem::exists(SlurmAgent())) GTEST_SKIP() << "libslurm's headers are not here, so it was not built";
+  const Slurm slurm;
+  SlurmCli cli;
+  cli.ExpectOk(cli.Run({"run", cli.WriteReal("seed: [1, 2, 3], batch_size: [1, 2]", "client: agent")}));
+  cli.ExpectOneFinalResultEach(6, 6);
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT substr(native_id, 1, instr(native_id, '_'))) FROM jobs"), 1);
+}
+
+TEST(SlurmSweeps, RanksOfTwoNodesTrainTogether) {
+  const Slurm slurm({"--auth=munge"});
+  SlurmCli cli;
+  cli.ExpectOk(
+      cli.Run({"run", cli.WriteReal("ranks: 2, communicator: gloo, seed: [1, 2]", "nodes: 2, client: tools")}));
+  cli.ExpectOneFinalResultEach(2, 2);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE evidence ->> '$.nodes' LIKE 'n[%'"), 2) << "not on two nodes";
+}
+
+// Nothing of the controller's is left when the driver looks again: what the accounting kept must do.
+TEST(SlurmSweeps, EndsThatOnlyTheAccountingKnowsAreFound) {
+  const Slurm slurm({"--accounting", "--auth=munge", "--min-job-age=2"});
+  for (const std::string client : {"client: tools", "client: agent"}) {
+    if (client == "client: agent" && !std::filesystem::exists(SlurmAgent())) continue;
+    SlurmCli cli;
+    const auto sweep = cli.Write({.points = 4, .trainer = "slow=1500, 'exit=7', ok, kill-self", .slurm = client});
+    Child driver = cli.Start({"run", sweep});
+    ASSERT_TRUE(cli.WaitForTrainers(1));
+    driver.Signal(SIGKILL);
+    driver.Wait();
+    ASSERT_TRUE(testing::Eventually([] { return Slurm::Jobs().empty(); })) << "the controller never forgets";
+    cli.ExpectOk(cli.Run({"run", sweep}));
+    cli.ExpectOneFinalResultEach(4, 2);
+    EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE evidence ->> '$.slurm_state' = 'COMPLETED'"), 4);
+    EXPECT_EQ(cli.Starts(), 4);
+  }
+}
+
+// Without accounting there is nobody to ask; the results are there all the same.
+TEST(SlurmSweeps, ResultsOfJobsThatNobodyKnowsAnyMoreAreCollected) {
+  const Slurm slurm({"--min-job-age=2"});
+  SlurmCli cli;
+  const auto sweep = cli.Write({.points = 3, .trainer = "slow=1500, 'exit=7', ok"});
+  Child driver = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitForTrainers(1));
+  driver.Signal(SIGKILL);
+  driver.Wait();
+  ASSERT_TRUE(testing::Eventually([] { return Slurm::Jobs().empty(); })) << "the controller never forgets";
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectOneFinalResultEach(3, 2);
+  EXPECT_EQ(cli.Starts(), 3);
+}
+
+TEST(SlurmSweeps, AnOrdinaryUsersClusterNeedsNoRoot) {
+  if (AsNobody().empty()) GTEST_SKIP() << "only root can become another user";
+  const Slurm slurm({"--auth=munge"}, AsNobody());
+  SlurmCli cli;
+  cli.prefix = AsNobody();
+  ASSERT_TRUE(ridgeline::Run({"chown", "nobody:nogroup", cli.dir.path()}).status.ok());
+  const auto sweep = cli.WriteReal("seed: [1, 2]", "client: tools");
+  const auto run = cli.Run({"run", sweep});
+  if (run.err.find("Permission denied") != std::string::npos) GTEST_SKIP() << "others may not see this build";
+  cli.ExpectOk(run);
+  cli.ExpectOneFinalResultEach(2, 2);
+}
+
+TEST(SlurmSweeps, AUsersJobsRunOnRootsClusterUnderThatUser) {
+  if (AsNobody().empty()) GTEST_SKIP() << "only root can become another user";
+  const Slurm slurm({"--auth=munge"});
+  SlurmCli cli;
+  cli.prefix = AsNobody();
+  ASSERT_TRUE(ridgeline::Run({"chown", "nobody:nogroup", cli.dir.path()}).status.ok());
+  const auto run = cli.Run({"run", cli.Write({.points = 4})});
+  if (run.err.find("Permission denied") != std::string::npos) GTEST_SKIP() << "others may not see this build";
+  cli.ExpectOk(run);
+  cli.ExpectOneFinalResultEach(4, 4);
+}
+
+class SlurmLimits : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "agent" && !std::filesystem::exists(SlurmAgent())) GTEST_SKIP() << "the agent was not built";
+  }
+  const std::string client_ = "client: " + GetParam();
+};
+
+// The largest index of an array is MaxArraySize - 1.
+TEST_P(SlurmLimits, ArraysAreAsLongAsTheClusterAllows) {
+  const Slurm slurm({"--max-array=4"});
+  SlurmCli cli;
+  cli.ExpectOk(cli.Run({"run", cli.Write({.points = 10, .slurm = client_})}));
+  cli.ExpectOneFinalResultEach(10, 10);
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT substr(native_id, 1, instr(native_id, '_'))) FROM jobs"), 3);
+  EXPECT_EQ(cli.Starts(), 10);
+}
+
+TEST_P(SlurmLimits, WithoutArraysEveryJobIsItsOwn) {
+  const Slurm slurm({"--max-array=0"});
+  SlurmCli cli;
+  cli.ExpectOk(cli.Run({"run", cli.Write({.points = 3, .slurm = client_})}));
+  cli.ExpectOneFinalResultEach(3, 3);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE instr(native_id, '_') > 0"), 0);
+}
+
+// Ended jobs fill the table too, until they are forgotten.
+TEST_P(SlurmLimits, AFullJobTableOnlyDelays) {
+  const Slurm slurm({"--max-jobs=6", "--min-job-age=2"});
+  SlurmCli cli;
+  cli.ExpectOk(cli.Run({"run", cli.Write({.points = 12, .slurm = client_})}));
+  cli.ExpectOneFinalResultEach(12, 12);
+  EXPECT_EQ(cli.Starts(), 12);
+}
+
+TEST_P(SlurmLimits, AThrottleHoldsForAllArraysTogether) {
+  const Slurm slurm({"--max-array=3"});
+  SlurmCli cli;
+  Child run = cli.Start(
+      {"run", cli.Write({.points = 7, .trainer = "slow=300", .slurm = client_, .launch = "max_parallel: 2"})});
+  int64_t most = 0;
+  while (!run.WaitFor(50'000'000)) most = std::max(most, Slurm::JobsThatAre("RUNNING"));
+  cli.ExpectOk(cli.Finish(run));
+  EXPECT_LE(most, 2);
+  EXPECT_GE(most, 1);
+  cli.ExpectOneFinalResultEach(7, 7);
+}
+
+INSTANTIATE_TEST_SUITE_P(Through, SlurmLimits, ::testing::Values("tools", "agent"),
+                         [](const auto& client) { return client.param; });
+
+}  // namespace
+}  // namespace ridgeline
