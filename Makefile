@@ -5,7 +5,7 @@ SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.c
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build demo test test-sanitized lint format bench install picture clean
+.PHONY: help packages configure build demo test test-cluster test-sanitized lint format bench install picture clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,14 +23,21 @@ demo: configure ## Build the programs and run sweeps/demo.yaml on this machine
 	cmake --build build -j $(JOBS) --target programs
 	build/bin/ridgeline run sweeps/demo.yaml
 
-test: build ## Build and run every test
-	ctest --test-dir build --output-on-failure -j 2
+test: build ## Build and run every test that needs no cluster
+	ctest --test-dir build --output-on-failure -j 2 -LE 'slurm|k8s'
+
+# They wait more than they work: many at once, however few the cores.
+test-cluster: ## Install real schedulers (packages.txt, "Cluster tests"), and run the launchers' tests on them
+	@scripts/install-packages.sh cluster
+	@cmake --preset release
+	cmake --build build -j $(JOBS)
+	ctest --test-dir build --output-on-failure -j 6 -L 'slurm|k8s'
 
 test-sanitized: packages ## The tests under AddressSanitizer + UBSan, and under ThreadSanitizer where threads meet
 	@cmake --preset address
 	cmake --build --preset address -j $(JOBS)
 	ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	  ctest --test-dir build-address --output-on-failure -j 2
+	  ctest --test-dir build-address --output-on-failure -j 2 -LE 'slurm|k8s'
 	@cmake --preset thread
 	cmake --build --preset thread -j $(JOBS)
 	ctest --test-dir build-thread --output-on-failure -j 2 -L threads

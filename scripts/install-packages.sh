@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # Installs what packages.txt lists and this machine lacks. Says nothing where nothing is missing.
+#   install-packages.sh            all but what stands under "Cluster tests"
+#   install-packages.sh cluster    that too; services among it are not started
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mapfile -t wanted < <(sed -e 's/#.*//' packages.txt | xargs -n1)
+without_cluster="/^# Cluster tests\$/,\$d"
+[ "${1-}" != cluster ] || without_cluster=''
+mapfile -t wanted < <(sed -e "$without_cluster" -e 's/#.*//' packages.txt | xargs -n1)
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "error: this system has no apt-get, so packages.txt cannot be installed here" >&2
@@ -31,4 +35,9 @@ fi
 
 echo "installing ${#missing[@]} packages of packages.txt: ${missing[*]}"
 "${as_root[@]}" apt-get update -q
+if [ "${1-}" = cluster ] && [ ! -e /usr/sbin/policy-rc.d ]; then
+  # 101: what is installed may not start.
+  "${as_root[@]}" sh -c 'printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d && chmod 755 /usr/sbin/policy-rc.d'
+  trap '"${as_root[@]}" rm -f /usr/sbin/policy-rc.d' EXIT
+fi
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
