@@ -100,7 +100,6 @@ void Session::Ask() {
 }
 
 void Session::Adopt(const std::vector<Row>& rows) {
-  known_.clear();
   last_live_id_ = 0;
   std::vector<Row> ours;
   std::map<std::string, std::set<int64_t>> ids;  // that go by a name
@@ -124,8 +123,21 @@ void Session::Adopt(const std::vector<Row>& rows) {
       doubles.push_back(std::to_string(row.job_id));
     }
   }
-  known_ = ByTask(ours);
+  NoteTakenOut(std::exchange(known_, ByTask(ours)));
   if (!doubles.empty()) client_->Cancel(doubles);
+}
+
+// Of a task that somebody cancels before it begins Slurm keeps no record.
+void Session::NoteTakenOut(const std::map<std::string, Rows>& before) {
+  for (const auto& [name, rows] : before) {
+    const auto now = known_.find(name);
+    if (now == known_.end()) continue;
+    const Array& array = *journal_.FindArray(name);
+    for (const auto& [task, row] : rows) {
+      if (MeaningOf(row.state).phase != Phase::kQueued || now->second.contains(task)) continue;
+      taken_out_.insert(array.keys.at(static_cast<size_t>(task)));
+    }
+  }
 }
 
 const Row* Session::RowOf(const Place& place) const {
@@ -244,7 +256,7 @@ Json Session::Ended(const Place& place, const Row& row, const Meaning& meaning) 
 }
 
 Json Session::Absent(const Place& place) {
-  if (place.array->cancelled.contains(place.task)) {
+  if (place.array->cancelled.contains(place.task) || taken_out_.contains(place.array->keys[place.task])) {
     return {{"state", "ended"}, {"evidence", {{"end", "cancelled"}, {"message", "the job was cancelled"}}}};
   }
   const Time now = now_();

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -50,6 +51,7 @@ class Session {
 
   void Ask();
   void Adopt(const std::vector<Row>& rows);
+  void NoteTakenOut(const std::map<std::string, Rows>& before);
   const Row* RowOf(const Place& place) const;
   std::map<std::string, Rows> AskAccounting(const std::vector<Place>& places);
 
@@ -71,6 +73,7 @@ class Session {
   int64_t most_tasks_;  // of an array: halved where there was no room for one
 
   std::map<std::string, Rows> known_;                    // what the controller knows, by array name
+  std::set<std::string> taken_out_;                      // jobs that left an array's queue, while the array is there
   int64_t last_live_id_ = 0;                             // the newest array that has not ended; 0: none
   std::unordered_map<std::string, Time> absent_since_;   // jobs that the controller has not known since
   std::unordered_map<std::string, Time> answers_since_;  // arrays without an id: the controller answers since

@@ -236,8 +236,7 @@ TEST_P(SlurmRefuses, AHeldJobIsSaidToBeHeldAndRunsWhenReleased) {
   ASSERT_TRUE(Eventually([] { return !Slurm::Jobs().empty(); }));
   Slurm::Ask({"scontrol", "hold", OnlyJob().substr(0, OnlyJob().find('_'))});
   Slurm::Ask({"scontrol", "update", "PartitionName=later", "State=UP"});
-  EXPECT_TRUE(Eventually([&] { return ReadFile(cli.dir / "out").find("held by") != std::string::npos; }))
-      << ReadFile(cli.dir / "out");
+  EXPECT_TRUE(cli.WaitToRead(run, "held by")) << ReadFile(cli.dir / "out");
   EXPECT_THAT(ReadFile(cli.dir / "out"), HasSubstr("waits: "));
   Slurm::Ask({"scontrol", "release", OnlyJob().substr(0, OnlyJob().find('_'))});
   cli.ExpectOk(cli.Finish(run));
@@ -249,8 +248,7 @@ TEST_P(SlurmRefuses, ANodeThatIsDownIsSaidAndWaitedFor) {
   SlurmCli cli;
   Slurm::Ask({"scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test"});
   Child run = cli.Start({"run", cli.Write({.slurm = With("nodelist: n2")})});
-  EXPECT_TRUE(Eventually([&] { return ReadFile(cli.dir / "out").find("waits: ") != std::string::npos; }))
-      << ReadFile(cli.dir / "out");
+  EXPECT_TRUE(cli.WaitToRead(run, "waits: ")) << ReadFile(cli.dir / "out");
   EXPECT_THAT(ReadFile(cli.dir / "out"), HasSubstr("sinfo -R"));
   Slurm::Ask({"scontrol", "update", "NodeName=n2", "State=RESUME"});
   cli.ExpectOk(cli.Finish(run));

@@ -72,9 +72,7 @@ TEST_P(SlurmKills, AControllerThatHangsInASubmitGetsNoJobTwice) {
   Child run = cli.Start({"run", cli.Write({.points = 40, .trainer = "slow=50", .slurm = client_})});
   ASSERT_TRUE(Eventually([] { return !Slurm::Jobs().empty(); }));
   slurm.Controller("pause");
-  ASSERT_TRUE(Eventually([&] {
-    return ReadFile(cli.dir / "out").find("asking again") != std::string::npos || run.Poll();
-  })) << ReadFile(cli.dir / "out");
+  ASSERT_TRUE(cli.WaitToRead(run, "asking again"));
   slurm.Controller("continue");
   cli.ExpectOk(cli.Finish(run));
   cli.ExpectOneFinalResultEach(40, 40);
@@ -87,7 +85,7 @@ TEST_P(SlurmKills, AControllerThatIsRestartedIsAskedAgain) {
   Child run = cli.Start({"run", cli.Write({.points = 6, .trainer = "slow=3000", .slurm = client_})});
   ASSERT_TRUE(cli.WaitForTrainers(6));
   slurm.Controller("kill");
-  ASSERT_TRUE(Eventually([&] { return ReadFile(cli.dir / "out").find("asking again") != std::string::npos; }));
+  ASSERT_TRUE(cli.WaitToRead(run, "asking again"));
   slurm.Controller("start");
   cli.ExpectOk(cli.Finish(run));
   cli.ExpectOneFinalResultEach(6, 6);

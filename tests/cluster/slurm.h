@@ -155,6 +155,14 @@ class SlurmCli : public Cli {
   bool WaitForTrainers(size_t count) const {
     return Eventually([&] { return Trainers().size() >= count; });
   }
+  // However long that takes; false where the run ended without.
+  bool WaitToRead(Child& run, const std::string& text) const {
+    const auto said = [&] { return ReadFile(dir / "out").find(text) != std::string::npos; };
+    while (!said()) {
+      if (run.WaitFor(50'000'000)) return said();
+    }
+    return true;
+  }
   int64_t Starts() const {
     const std::string text = ReadFileIfThere(dir / "starts").value_or("");
     return std::count(text.begin(), text.end(), '\n');

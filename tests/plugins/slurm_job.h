@@ -1,0 +1,17 @@
+// A job as a launcher's request has it.
+#pragma once
+
+#include <string>
+
+#include "common/plugin_api.h"
+
+namespace ridgeline::slurm {
+
+inline plugin::Json Job(const std::string& key, const plugin::Json& more = plugin::Json::object()) {
+  plugin::Json job = {
+      {"key", key}, {"sweep", "a sweep"}, {"exec", {"/bin/true", "exec", "/jobs/" + key + "/job.json"}}};
+  job.update(more);
+  return job;
+}
+
+}  // namespace ridgeline::slurm
