@@ -35,7 +35,7 @@ class ToolsClient final : public Client {
   int64_t Submit(const Submission& submission) override {
     const Finished finished = Run({"sbatch", "--parsable"}, environment_, SbatchFile(submission));
     int64_t id = 0;  // "12" or "12;cluster", after any words of the site's own
-    const size_t line = finished.out.find_last_not_of("\n");
+    const size_t line = finished.out.find_last_not_of('\n');
     const size_t begin = line == std::string::npos ? 0 : finished.out.rfind('\n', line) + 1;
     std::from_chars(finished.out.data() + begin, finished.out.data() + finished.out.size(), id);
     if (finished.ok() && id > 0) return id;

@@ -165,8 +165,8 @@ HWY_INLINE void LoadColumns(const RowsOfBlock<T>& x, VF (&y)[kNvSize]) {
 HWY_INLINE VU AmaxBits(const VF (&y)[kNvSize]) {
   VU max = hn::Zero(DU());
   HWY_UNROLL(16)
-  for (int64_t i = 0; i < kNvSize; ++i) {
-    max = hn::Max(max, hn::And(hn::BitCast(DU(), y[i]), hn::Set(DU(), 0x7fffffffU)));
+  for (const VF& values : y) {
+    max = hn::Max(max, hn::And(hn::BitCast(DU(), values), hn::Set(DU(), 0x7fffffffU)));
   }
   return max;
 }
@@ -207,14 +207,16 @@ struct ColumnBlock {
   // 8 bytes of codes of each column, half by half.
   template <bool kStochastic>
   HWY_INLINE void Encode(const RandomBlocks::ColumnWords& random, uint64_t* words) const {
-    const auto least = hn::Min(hn::Load(DF(), inverses[0]), hn::Load(DF(), inverses[1]));
-    if (kHasUsual && HWY_LIKELY(hn::AllTrue(DF(), hn::Gt(least, Splat(0))))) {
-      EncodeHalf<kHasUsual, kStochastic, 0>(random, words);
-      EncodeHalf<kHasUsual, kStochastic, 1>(random, words + kLanes);
-    } else {
-      EncodeHalf<false, kStochastic, 0>(random, words);
-      EncodeHalf<false, kStochastic, 1>(random, words + kLanes);
+    if constexpr (kHasUsual) {
+      const auto least = hn::Min(hn::Load(DF(), inverses[0]), hn::Load(DF(), inverses[1]));
+      if (HWY_LIKELY(hn::AllTrue(DF(), hn::Gt(least, Splat(0))))) {
+        EncodeHalf<true, kStochastic, 0>(random, words);
+        EncodeHalf<true, kStochastic, 1>(random, words + kLanes);
+        return;
+      }
     }
+    EncodeHalf<false, kStochastic, 0>(random, words);
+    EncodeHalf<false, kStochastic, 1>(random, words + kLanes);
   }
   template <bool kUsual, bool kStochastic, int kHalf>
   HWY_INLINE void EncodeHalf(const RandomBlocks::ColumnWords& random, uint64_t* words) const {
@@ -364,7 +366,7 @@ inline HWY_NOINLINE BothAmaxes BothAmaxesOf(const Tile<uint16_t>& tile, bool pla
       LoadColumns<true, true>(x, y);
       max = hn::Max(max, AmaxBits(y));
       if (!plain) continue;
-      for (int64_t r = 0; r < kNvSize; ++r) amax.Add(x.rows[r]);
+      for (const auto* values : x.rows) amax.Add(values);
     }
   }
   return {amax.Largest(), std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(DU(), max)))};
