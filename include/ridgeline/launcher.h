@@ -14,12 +14,12 @@
 //
 //   probe      {}                        -> {"available": bool, "why": "…", "description": "…", "max_jobs": int}
 //              max_jobs: jobs it takes at once, and runs in its own time; without it, as many as run at once.
-//   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…"}: what a person could
-//   submit
-//              by hand, and the command that does, in which FILE stands for a file and DIR for their folder. Pure:
-//              state_dir may not be there, and nothing outside is asked.
-//   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error":
-//   {kind,message,hint,retry}}…]} poll_many  {"jobs": [{"key", "native_id"}…]}
+//   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…"}
+//              what a person could submit by hand, and the command that does, in which FILE stands for a file and DIR
+//              for their folder. Pure: state_dir may not be there, and nothing outside is asked.
+//   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error"}…]}
+//              error: {kind, message, hint, retry}, as a whole call's.
+//   poll_many  {"jobs": [{"key", "native_id"}…]}
 //                                        -> {"jobs": [{"key", "state", "native_id", "started_unix_s",
 //                                                      "evidence": {name: text}}…], "again_ms": int}
 //              one question for all jobs, not to be asked again for again_ms. state: queued | running | ended |

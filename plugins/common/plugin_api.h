@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ridgeline/launcher.h"
+
 namespace ridgeline::plugin {
 
 using Json = nlohmann::json;
@@ -71,9 +73,9 @@ int Serve(const char* request, size_t request_size, char** reply, size_t* reply_
   }
 }
 
-template <Json (*Answer)(const Json&)>
+template <Json (*kAnswer)(const Json&)>
 int Call(const char* request, size_t request_size, char** reply, size_t* reply_size) {
-  return Serve(request, request_size, reply, reply_size, Answer);
+  return Serve(request, request_size, reply, reply_size, kAnswer);
 }
 
 // One answer a job; a job that fails does not fail the others.
@@ -89,5 +91,23 @@ Json AnswerEach(const Json& request, Each each) {
 }
 
 inline void Free(char* reply) { std::free(reply); }
+
+using Answer = Json (*)(const Json&);
+
+// The table of a launcher of this name, of its answers to the five calls.
+template <Answer kProbe, Answer kRender, Answer kSubmit, Answer kPollMany, Answer kCancel>
+const ridgeline_launcher_table* Table(const char* name) {
+  static const ridgeline_launcher_table table = {RIDGELINE_LAUNCHER_ABI_VERSION,
+                                                 sizeof(ridgeline_launcher_table),
+                                                 name,
+                                                 "1",
+                                                 Call<kProbe>,
+                                                 Call<kRender>,
+                                                 Call<kSubmit>,
+                                                 Call<kPollMany>,
+                                                 Call<kCancel>,
+                                                 Free};
+  return &table;
+}
 
 }  // namespace ridgeline::plugin

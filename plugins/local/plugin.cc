@@ -17,7 +17,6 @@ namespace ridgeline::local {
 namespace {
 
 using plugin::AnswerEach;
-using plugin::Call;
 using plugin::Failure;
 using plugin::Json;
 
@@ -84,17 +83,5 @@ extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table
 
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
   using namespace ridgeline::local;  // NOLINT(google-build-using-namespace)
-  static const ridgeline_launcher_table table = {
-      RIDGELINE_LAUNCHER_ABI_VERSION,
-      sizeof(ridgeline_launcher_table),
-      "local",
-      "1",
-      Call<AnswerProbe>,
-      Call<AnswerRender>,
-      Call<AnswerSubmit>,
-      Call<AnswerPollMany>,
-      Call<AnswerCancel>,
-      ridgeline::plugin::Free,
-  };
-  return &table;
+  return ridgeline::plugin::Table<AnswerProbe, AnswerRender, AnswerSubmit, AnswerPollMany, AnswerCancel>("local");
 }

@@ -99,9 +99,8 @@ std::string FormatTasks(const std::vector<int64_t>& tasks) {
 }
 
 const char* const kSqueueFormat =
-    "ArrayJobID:|,ArrayTaskID:|,State:|,exit_code:|,RestartCnt:|,SubmitTime:|,StartTime:|,EndTime:|,NodeList:|,Reason:|"
-    ","
-    "Name:|";
+    "ArrayJobID:|,ArrayTaskID:|,State:|,exit_code:|,RestartCnt:|,SubmitTime:|,StartTime:|,EndTime:|,NodeList:|,"
+    "Reason:|,Name:|";
 
 std::vector<Row> ParseSqueue(std::string_view text) {
   constexpr size_t kColumns = 11;

@@ -20,7 +20,6 @@
 namespace ridgeline::slurm {
 namespace {
 
-using plugin::Call;
 using plugin::Failure;
 using plugin::Json;
 namespace fs = std::filesystem;
@@ -131,17 +130,5 @@ extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table
 
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
   using namespace ridgeline::slurm;  // NOLINT(google-build-using-namespace)
-  static const ridgeline_launcher_table table = {
-      RIDGELINE_LAUNCHER_ABI_VERSION,
-      sizeof(ridgeline_launcher_table),
-      "slurm",
-      "1",
-      Call<AnswerProbe>,
-      Call<AnswerRender>,
-      Call<AnswerSubmit>,
-      Call<AnswerPollMany>,
-      Call<AnswerCancel>,
-      ridgeline::plugin::Free,
-  };
-  return &table;
+  return ridgeline::plugin::Table<AnswerProbe, AnswerRender, AnswerSubmit, AnswerPollMany, AnswerCancel>("slurm");
 }

@@ -21,9 +21,9 @@ extern char** environ;
 namespace {
 
 namespace fs = std::filesystem;
+using ridgeline::plugin::AnswerEach;
 using ridgeline::plugin::Failure;
 using ridgeline::plugin::Json;
-using ridgeline::plugin::Serve;
 
 std::vector<std::string> Script(const Json& request) {
   const Json script = request.at("config").value("script", Json{"queued", "running", "ended"});
@@ -58,17 +58,6 @@ void RunToItsEnd(Json& job) {
   job["exit_code"] = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-template <typename Each>
-Json EachJob(const Json& request, Each each) {
-  Json answers = Json::array();
-  for (const Json& job : request.at("jobs")) {
-    Json answer = each(job);
-    answer["key"] = job.at("key");
-    answers.push_back(answer);
-  }
-  return {{"jobs", answers}};
-}
-
 Json Probe(const Json& request) {
   Script(request);
   return {{"available", true}, {"why", ""}, {"description", "a scheduler that follows a script"}};
@@ -84,7 +73,7 @@ Json Render(const Json& request) {
 
 Json Submit(const Json& request) {
   Script(request);
-  return EachJob(request, [&](const Json& job) -> Json {
+  return AnswerEach(request, [&](const Json& job) -> Json {
     const fs::path record = Record(request, job);
     if (::access(job.at("exec").at(0).get<std::string>().c_str(), X_OK) != 0) {
       return {{"error", Failure(Failure::Kind::kInfrastructure, "no such program").ToJson()}};
@@ -100,7 +89,7 @@ Json Submit(const Json& request) {
 
 Json PollMany(const Json& request) {
   const std::vector<std::string> script = Script(request);
-  return EachJob(request, [&](const Json& ref) -> Json {
+  return AnswerEach(request, [&](const Json& ref) -> Json {
     const fs::path record = Record(request, ref);
     Json job = Load(record);
     if (job.is_null()) return {{"state", "missing"}};
@@ -126,7 +115,7 @@ Json PollMany(const Json& request) {
 
 Json Cancel(const Json& request) {
   const std::vector<std::string> script = Script(request);
-  return EachJob(request, [&](const Json& ref) -> Json {
+  return AnswerEach(request, [&](const Json& ref) -> Json {
     const fs::path record = Record(request, ref);
     Json job = Load(record);
     if (job.is_null()) return {{"cancelled", false}};
@@ -140,25 +129,10 @@ Json Cancel(const Json& request) {
   });
 }
 
-template <Json (*Answer)(const Json&)>
-int Call(const char* request, size_t request_size, char** reply, size_t* reply_size) {
-  return Serve(request, request_size, reply, reply_size, Answer);
-}
-
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table* ridgeline_launcher(uint32_t);
 
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
-  static const ridgeline_launcher_table table = {RIDGELINE_LAUNCHER_ABI_VERSION,
-                                                 sizeof(ridgeline_launcher_table),
-                                                 "scripted",
-                                                 "1",
-                                                 Call<Probe>,
-                                                 Call<Render>,
-                                                 Call<Submit>,
-                                                 Call<PollMany>,
-                                                 Call<Cancel>,
-                                                 ridgeline::plugin::Free};
-  return &table;
+  return ridgeline::plugin::Table<Probe, Render, Submit, PollMany, Cancel>("scripted");
 }
