@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -68,6 +70,20 @@ class Cli {
 
   Store OpenStore() { return Store::Open(dir.path() / "ridgeline.db", Store::Mode::kReadOnly); }
   int64_t Count(const std::string& sql) { return std::get<int64_t>(OpenStore().Query(sql).rows.at(0).at(0)); }
+
+  // Of the point that is farthest, as its trainer says.
+  int64_t StepsDone() const {
+    namespace fs = std::filesystem;
+    int64_t done = 0;
+    std::error_code ec;
+    for (fs::recursive_directory_iterator at(dir.path() / "ridgeline-out/jobs", ec), end; !ec && at != end;
+         at.increment(ec)) {
+      if (at->path().filename() == "progress") {
+        done = std::max<int64_t>(done, std::atoll(ReadTail(at->path(), 64).c_str()));
+      }
+    }
+    return done;
+  }
 
   // Processes of this test that still run.
   std::vector<pid_t> Processes() const { return testing::ProcessesWith(dir.path().string()); }

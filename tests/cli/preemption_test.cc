@@ -40,14 +40,7 @@ std::optional<pid_t> ExecAtStep(const Cli& cli, int64_t steps) {
       std::replace(command.begin(), command.end(), '\0', ' ');
       if (command.starts_with(Program().string() + " exec ")) exec = pid;
     }
-    int64_t done = 0;
-    std::error_code ec;
-    for (fs::recursive_directory_iterator at(cli.dir.path() / "ridgeline-out/jobs", ec), end; !ec && at != end;
-         at.increment(ec)) {
-      if (at->path().filename() == "progress")
-        done = std::max<int64_t>(done, std::atoll(ReadTail(at->path(), 64).c_str()));
-    }
-    return exec && done >= steps;
+    return exec && cli.StepsDone() >= steps;
   });
   return exec;
 }

@@ -12,19 +12,6 @@ using testing::SlurmCli;
 
 std::string OnlyJob() { return Slurm::Jobs().begin()->first; }
 
-// Steps done by the only point, as its trainer says.
-int64_t StepsDone(const SlurmCli& cli) {
-  namespace fs = std::filesystem;
-  int64_t done = 0;
-  std::error_code ec;
-  for (fs::recursive_directory_iterator at(cli.dir.path() / "ridgeline-out/jobs", ec), end; !ec && at != end;
-       at.increment(ec)) {
-    if (at->path().filename() == "progress")
-      done = std::max<int64_t>(done, std::atoll(ReadTail(at->path(), 64).c_str()));
-  }
-  return done;
-}
-
 TEST(SlurmFaults, ANodeThatCrashesIsANodeFailureAndThePointIsRunAgain) {
   const Slurm slurm;
   SlurmCli cli;
@@ -85,7 +72,7 @@ TEST(SlurmFaults, AWarningBeforeTheTimeLimitSavesThePointAndItGoesOn) {
   const auto sweep = cli.WriteReal("seed: [1], seq_length: [256]", "client: tools, time: 1m, signal: 'B:USR1@55'",
                                    "checkpoint: {dir: state, every_steps: 100000}\n", 45'000);
   Child run = cli.Start({"run", sweep});
-  ASSERT_TRUE(Eventually([&] { return StepsDone(cli) > 20; }));
+  ASSERT_TRUE(Eventually([&] { return cli.StepsDone() > 20; }));
   cli.ExpectOk(cli.Finish(run));
   EXPECT_GE(cli.Count("SELECT count(*) FROM results WHERE status = 'preempted'"), 1) << cli.Statuses();
   EXPECT_GE(cli.Count("SELECT CAST(evidence ->> '$.resumed_from_step' AS INTEGER) FROM latest"), 20);
