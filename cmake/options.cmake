@@ -45,11 +45,11 @@ function(rl_plugin name)
   add_dependencies(programs ridgeline-launcher-${name})
 endfunction()
 
-# rl_test(room LINK…): tests/<room>/*_test.cc as one program, test_<room>, with every case a CTest test. LABELS threads:
+# rl_test(room LINK…): tests/<room>/*_test.cc as one program, test_<room>, with every case a CTest test. LABEL threads:
 # also run under ThreadSanitizer, which does not know OpenMP's runtime: only for tests that do without it. TIMEOUT: of a
-# case, in seconds.
+# case, in seconds. FIXTURE: one of CTest's, that each case requires.
 function(rl_test room)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;LABEL;FIXTURE" "SOURCES;LINK" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -65,10 +65,16 @@ function(rl_test room)
                              RIDGELINE_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_link_libraries(${target} PRIVATE rl_flags ${arg_LINK} GTest::gtest_main GTest::gmock)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
-                       # Threads that spin while others work would starve tests that run side by side.
-                       PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT OMP_WAIT_POLICY=passive LABELS "${arg_LABELS}")
-  if("threads" IN_LIST arg_LABELS)
+  # Threads that spin while others work would starve tests that run side by side.
+  set(properties TIMEOUT ${arg_TIMEOUT} ENVIRONMENT OMP_WAIT_POLICY=passive)
+  if(arg_LABEL)
+    list(APPEND properties LABELS ${arg_LABEL})
+  endif()
+  if(arg_FIXTURE)
+    list(APPEND properties FIXTURES_REQUIRED ${arg_FIXTURE})
+  endif()
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 PROPERTIES ${properties})
+  if(arg_LABEL STREQUAL "threads")
     add_dependencies(thread_tests ${target})
   endif()
   foreach(source IN LISTS sources arg_SOURCES)
