@@ -37,9 +37,13 @@ int CollectFolder(const fs::path& dir, const std::string& db) {
   Store store = Store::Open(db, Store::Mode::kReadWrite);
   store.PutSweep({sweep.name, sweep.description, file.string(), ReadFile(file), SystemClock().UnixNs()}, points);
 
-  const FolderCollection found = CollectJobFolders(store, dir / "jobs", points);
-  for (const std::string& problem : found.problems) fmt::print(stderr, "warning: {}\n", problem);
-  fmt::print("{} new result{}\n\n{}\n", found.added, found.added == 1 ? "" : "s", ToText(ResultTable(store, sweep)));
+  int64_t added = 0;
+  for (const FolderCollection& found :
+       {CollectJobFolders(store, dir / "jobs", points), CollectLogs(store, dir, points)}) {
+    for (const std::string& problem : found.problems) fmt::print(stderr, "warning: {}\n", problem);
+    added += found.added;
+  }
+  fmt::print("{} new result{}\n\n{}\n", added, added == 1 ? "" : "s", ToText(ResultTable(store, sweep)));
   WriteReports(reports, sweep.name, store, dir);
   const SweepProgress progress = store.Progress(sweep.name);
   fmt::print("{}\n", EndsText(progress.ok, progress.failed, progress.points - progress.finished()));
@@ -62,7 +66,9 @@ Action CollectCommand(CLI::App& self) {
       "Takes what results there are by now, and says what is missing; run it again as you like. At the end the "
       "sweep's\n"
       "reports are written into the folder.\n\n"
-      "  ridgeline collect demo");
+      "Results of pods are in their logs: save those as DIR/….log before.\n\n"
+      "  ridgeline collect demo\n"
+      "  kubectl logs --selector=ridgeline.dev/sweep=demo --tail=-1 >demo/pods.log && ridgeline collect demo");
   return [options] { return CollectFolder(fs::absolute(options->dir).lexically_normal(), options->db); };
 }
 

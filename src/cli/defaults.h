@@ -8,6 +8,6 @@ inline constexpr const char* kDefaultOutputDir = "ridgeline-out";  // --output-d
 inline constexpr const char* kDefaultLauncher = "local";           // --launcher, where the sweep names none
 
 // A copy of the sweep, in the folder that `ridgeline render` writes and `ridgeline collect` reads.
-inline constexpr const char* kRenderedSweep = "sweep.yaml";
+inline constexpr const char* kRenderedSweep = "jobs/sweep.yaml";
 
 }  // namespace ridgeline

@@ -1,34 +1,148 @@
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/harness.h"
 #include "launch/exec.h"
+#include "ridgeline/job_line.h"
 #include "run/result.h"
 
 namespace ridgeline {
 namespace {
+namespace fs = std::filesystem;
 
-constexpr int kInterruptedExit = 130;
+constexpr std::chrono::seconds kProgressPause{2};
+constexpr size_t kSummaryTextBytes = 400;  // of a message or a log's end in a summary
+
+struct ExecArguments {
+  std::string job_file;
+  std::string job_dir;
+  bool print_results = false;
+  std::string summary;
+};
 
 void PrintResult(const RunResult& result) {
   fmt::print("{}  {}  {}{}{}\n", result.point_id, StatusName(result.status),
              FormatDuration(result.ended_unix_ns - result.started_unix_ns), result.message.empty() ? "" : "  ",
              result.message);
-  std::fflush(stdout);
 }
 
-int Exec(const std::string& job_file) {
+std::string EncodeLine(const RunResult& result) { return DumpJson(EncodeResult(result)); }
+
+// A result without what is long: what is left of it where its log is lost.
+RunResult Headline(RunResult result) {
+  result.step_ns.all_ns.clear();
+  result.loss.clear();
+  result.grad_norm.clear();
+  result.ranks.clear();
+  result.environment.clear();
+  result.message = result.message.substr(0, kSummaryTextBytes);
+  result.hint = result.hint.substr(0, kSummaryTextBytes);
+  for (auto& [name, text] : result.evidence) {
+    if (text.size() > kSummaryTextBytes) text = text.substr(text.size() - kSummaryTextBytes);
+  }
+  result.evidence["headline_only"] = "its log was lost, and the series of its steps with it";
+  return result;
+}
+
+// Prints what becomes of the points, for people or as lines that a program finds again (ridgeline/job_line.h), and
+// keeps as many headlines as a file may hold.
+class Teller {
+ public:
+  explicit Teller(const ExecArguments& arguments) : arguments_(arguments) {
+    if (arguments_.print_results) printer_ = std::jthread([this](const std::stop_token& stop) { PrintProgress(stop); });
+  }
+
+  void Began(const std::string& point_id, const fs::path& progress_file) {
+    if (!arguments_.print_results) return;
+    const std::lock_guard lock(mutex_);
+    point_id_ = point_id;
+    progress_file_ = progress_file;
+    PrintLine({std::string(kProgressLine), point_id, ""});
+  }
+
+  void Ended(const RunResult& result) {
+    const std::lock_guard lock(mutex_);
+    point_id_.clear();
+    PrintResult(result);
+    if (arguments_.print_results) PrintLine({std::string(kResultLine), result.point_id, EncodeLine(result)});
+    std::fflush(stdout);
+    AddToSummary(result);
+  }
+
+  void Had(const RunResult& result) {
+    if (arguments_.print_results) Ended(result);
+  }
+
+ private:
+  static void PrintLine(const JobLine& line) {
+    fmt::print("{}", FormatJobLine(line));
+    std::fflush(stdout);
+  }
+
+  void PrintProgress(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    std::string last;
+    while (!wake_.wait_for(lock, stop, kProgressPause, [] { return false; }) && !stop.stop_requested()) {
+      if (point_id_.empty()) continue;
+      std::string text = ReadTail(progress_file_, 256);
+      if (const size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
+      if (text.empty() || text == last) continue;
+      PrintLine({std::string(kProgressLine), point_id_, text});
+      last = text;
+    }
+  }
+
+  // Written over in place: where a container's last words are taken from is one file, mounted. It is rewritten after
+  // every point, so that whoever is killed leaves what it had.
+  void AddToSummary(const RunResult& result) {
+    if (arguments_.summary.empty()) return;
+    const std::string line = FormatJobLine({std::string(kResultLine), result.point_id, EncodeLine(Headline(result))});
+    if (summary_.size() + line.size() > kSummaryBytes) return;
+    summary_ += line;
+    WriteFile(arguments_.summary, summary_);
+  }
+
+  const ExecArguments& arguments_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::string point_id_;  // that runs now; empty: none
+  fs::path progress_file_;
+  std::string summary_;
+  std::jthread printer_;  // last: it ends before what it uses
+};
+
+int Exec(const ExecArguments& arguments) {
   ExecOptions options;
-  options.on_result = PrintResult;
+  options.job_dir = arguments.job_dir.empty() ? fs::path() : fs::absolute(arguments.job_dir).lexically_normal();
+  std::unique_ptr<Teller> teller;
+  // Made when the job begins: a thread of it must not take the signals that are for the job.
+  const auto tell = [&]() -> Teller& {
+    if (teller == nullptr) teller = std::make_unique<Teller>(arguments);
+    return *teller;
+  };
+  options.on_begin = [&](const std::string& id, const fs::path& progress) { tell().Began(id, progress); };
+  options.on_result = [&](const RunResult& result) { tell().Ended(result); };
+  options.on_skipped = [&](const RunResult& result) { tell().Had(result); };
   options.on_wait = [] {
     fmt::print("another process runs this job; waiting for it to end\n");
     std::fflush(stdout);
   };
-  const ExecSummary summary = ExecJobFile(job_file, options);
+  const ExecSummary summary = ExecJobFile(arguments.job_file, options);
   fmt::print("{} run, {} had a result already{}\n", summary.ran, summary.skipped,
              summary.stopped ? "; stopped before the end, run it again to continue" : "");
   return summary.stopped ? kInterruptedExit : 0;
@@ -37,14 +151,22 @@ int Exec(const std::string& job_file) {
 }  // namespace
 
 Action ExecCommand(CLI::App& self) {
-  const auto job_file = std::make_shared<std::string>();
-  self.add_option("job", *job_file, "the job file a run wrote: JOB_DIR/job.json")->required()->type_name("JOB.json");
+  const auto arguments = std::make_shared<ExecArguments>();
+  self.add_option("job", arguments->job_file, "the job file a run wrote, JOB_DIR/job.json, or a folder of its parts")
+      ->required()
+      ->type_name("JOB.json");
+  self.add_option("--job-dir", arguments->job_dir, "the job's folder, where it is not what its file says")
+      ->type_name("DIR");
+  self.add_flag("--print-results", arguments->print_results,
+                "print each whole result, and how far the point is, as a line that a launcher reads");
+  self.add_option("--summary", arguments->summary, "keep the results' headlines in this file, in 4096 bytes")
+      ->type_name("FILE");
   self.footer(
       "Runs the job's points one after another, each in a process of its own, with its time and memory limits,\n"
       "and writes JOB_DIR/results/POINT.json for each. Points that have a result are skipped, so an interrupted\n"
       "job is continued by running it again. Launchers call this; by hand:\n\n"
       "  ridgeline exec ridgeline-out/jobs/rl-0123abcd/job.json");
-  return [job_file] { return Exec(*job_file); };
+  return [arguments] { return Exec(*arguments); };
 }
 
 }  // namespace ridgeline

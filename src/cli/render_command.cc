@@ -45,7 +45,6 @@ int RenderSweep(const RenderArguments& options) {
   PlaceCheckpointFiles(points, dir);
   PlanOptions plan_options;
   plan_options.jobs_dir = dir / "jobs";
-  plan_options.trainer = {(ProgramDir() / "ridgeline-train").string()};
   const Plan plan = MakePlan(sweep, points, plan_options, PredictMemory);
   std::vector<LaunchJob> jobs;
   for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));

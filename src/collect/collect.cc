@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "plan/job.h"
+#include "ridgeline/job_line.h"
 #include "run/result.h"
 
 namespace ridgeline {
@@ -138,6 +140,24 @@ std::vector<NewResult> ReadChunk(std::span<const Task> tasks, int64_t now_unix_n
   return results;
 }
 
+// A result that nobody asked a launcher for. Its job may still run, so only what is final counts.
+void AddFound(Store& store, const std::string& point_id, const std::string& text, const std::string& source,
+              FolderCollection& found) {
+  try {
+    RunResult result = DecodeResult(ParseJson(text, source), source);
+    if (result.point_id != point_id) {
+      throw Error(ErrorKind::kInvalidInput,
+                  fmt::format("{}: the result of another point, '{}'", source, result.point_id));
+    }
+    if (!IsFinal(result.status)) return;
+    const NewResult fresh{std::move(result), "", 0};
+    found.added += std::ssize(store.AddResults({&fresh, 1}));
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kInvalidInput) throw;
+    found.problems.push_back(e.message());
+  }
+}
+
 }  // namespace
 
 std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns) {
@@ -195,19 +215,29 @@ FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jo
     for (const auto& job : std::filesystem::directory_iterator(jobs_dir, ec)) {
       for (const auto& file : std::filesystem::directory_iterator(job.path() / "results", ec)) {
         if (file.path().extension() != ".json" || !wanted.contains(file.path().stem().string())) continue;
-        try {
-          RunResult result = DecodeResult(ReadJsonFile(file.path()), file.path().string());
-          if (result.point_id != file.path().stem().string()) {
-            throw Error(ErrorKind::kInvalidInput,
-                        fmt::format("{}: the result of another point, '{}'", file.path().string(), result.point_id));
-          }
-          if (!IsFinal(result.status)) continue;
-          const NewResult fresh{std::move(result), "", 0};
-          found.added += std::ssize(store.AddResults({&fresh, 1}));
-        } catch (const Error& e) {
-          if (e.kind() != ErrorKind::kInvalidInput) throw;
-          found.problems.push_back(e.message());
-        }
+        AddFound(store, file.path().stem(), ReadFile(file.path()), file.path().string(), found);
+      }
+    }
+  });
+  return found;
+}
+
+FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, std::span<const Point> points) {
+  FolderCollection found;
+  std::set<std::string> wanted;
+  for (const Point& point : points) wanted.insert(point.id);
+  std::error_code ec;
+  store.Transact([&] {
+    for (const auto& file : std::filesystem::directory_iterator(dir, ec)) {
+      if (file.path().extension() != ".log") continue;
+      std::ifstream log(file.path());
+      for (std::string line; std::getline(log, line);) {
+        // `kubectl logs --prefix` says before each line whose it is.
+        const size_t begin = line.find(kJobLineMark);
+        const auto told =
+            begin == std::string::npos ? std::nullopt : ParseJobLine(std::string_view(line).substr(begin));
+        if (!told || told->kind != kResultLine || !wanted.contains(told->point_id)) continue;
+        AddFound(store, told->point_id, told->payload, file.path().string(), found);
       }
     }
   });

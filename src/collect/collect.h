@@ -50,4 +50,7 @@ struct FolderCollection {
 // of points that have a result already are passed over.
 FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, std::span<const Point> points);
 
+// The same of the files *.log of a folder: what pods said (ridgeline/job_line.h).
+FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, std::span<const Point> points);
+
 }  // namespace ridgeline

@@ -118,11 +118,24 @@ void CheckId(const std::string& id, const fs::path& job_file) {
   }
 }
 
-Job ReadJob(const fs::path& job_file) {
-  Job job = DecodeJob(ReadJsonFile(job_file), job_file.string());
-  if (job.trainer.empty()) {
-    throw Error(ErrorKind::kInvalidInput, job_file.string() + ": 'trainer' names no program");
+// What carries a job file to a node may limit how large one file is. Names that begin with a dot are not parts: there
+// Kubernetes keeps what it mounts.
+std::string ReadParts(const fs::path& path) {
+  if (!fs::is_directory(path)) return ReadFile(path);
+  std::vector<fs::path> parts;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (!entry.path().filename().string().starts_with('.')) parts.push_back(entry.path());
   }
+  std::sort(parts.begin(), parts.end());
+  std::string text;
+  for (const fs::path& part : parts) text += ReadFile(part);
+  return text;
+}
+
+Job ReadJob(const fs::path& job_file, const ExecOptions& options) {
+  Job job = DecodeJob(ParseJson(ReadParts(job_file), job_file.string()), job_file.string());
+  if (job.trainer.empty()) job.trainer = {(ProgramDir() / "ridgeline-train").string()};
+  if (!options.job_dir.empty()) MoveJob(job, options.job_dir);
   for (const JobPoint& point : job.points) CheckId(point.id, job_file);
   return job;
 }
@@ -175,6 +188,7 @@ class JobRunner {
     const fs::path dir = PointDir(job_.job_dir, point.id);
     MakeDirs(dir);
     const fs::path spec = Prepare(point, dir);
+    if (options_.on_begin) options_.on_begin(point.id, ProgressFile(job_.job_dir, point.id));
 
     const int64_t started_unix_ns = clock_.UnixNs();
     RunResult result;
@@ -275,15 +289,16 @@ class JobRunner {
 
 }  // namespace
 
-bool HasFinalResult(const fs::path& job_dir, const std::string& point_id) {
+std::optional<RunResult> FinalResult(const fs::path& job_dir, const std::string& point_id) {
   std::string problem;
-  const std::optional<RunResult> result = ReadResult(ResultFile(job_dir, point_id), problem);
-  return result && result->point_id == point_id && result->status != RunStatus::kCancelled &&
-         result->status != RunStatus::kPreempted;
+  std::optional<RunResult> result = ReadResult(ResultFile(job_dir, point_id), problem);
+  const bool is_final = result && result->point_id == point_id && result->status != RunStatus::kCancelled &&
+                        result->status != RunStatus::kPreempted;
+  return is_final ? std::move(result) : std::nullopt;
 }
 
 ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
-  const Job job = ReadJob(job_file);
+  const Job job = ReadJob(job_file, options);
   const Nodes nodes = NodesFromEnvironment();
   MakeDirs(job.job_dir / "results");
   const FileLock lock =
@@ -295,8 +310,9 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   ExecSummary summary;
   JobRunner runner(job, nodes, options);
   for (const JobPoint& point : job.points) {
-    if (HasFinalResult(job.job_dir, point.id)) {
+    if (const std::optional<RunResult> had = FinalResult(job.job_dir, point.id)) {
       ++summary.skipped;
+      if (options.on_skipped) options.on_skipped(*had);
       continue;
     }
     if (!runner.HasPartIn(point)) continue;

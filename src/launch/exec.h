@@ -10,6 +10,8 @@
 // Several nodes run a job together where exec is started on each of them with the variables of launch/ranks.h: they run
 // the same points in step, each with its share of the ranks, and node 0, which has rank 0, writes the results.
 //
+// The job file may be a folder that holds it in parts, joined in the order of their names.
+//
 // A point whose result is there and whole is skipped, unless that result says it was interrupted (cancelled,
 // preempted): running a job again, after kill -9 at any moment, runs only what misses. A point that has checkpoint
 // files continues from them.
@@ -23,6 +25,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "ridgeline/run.h"
@@ -30,8 +33,11 @@
 namespace ridgeline {
 
 struct ExecOptions {
-  int64_t grace_ns = 10'000'000'000;                       // between SIGINT or SIGTERM and SIGKILL
-  std::function<void(const RunResult& result)> on_result;  // after each point's result is written
+  int64_t grace_ns = 10'000'000'000;  // between SIGINT or SIGTERM and SIGKILL
+  std::filesystem::path job_dir;      // the job's folder, where it is not what its file says
+  std::function<void(const std::string& point_id, const std::filesystem::path& progress_file)> on_begin;  // of a point
+  std::function<void(const RunResult& result)> on_result;   // after each point's result is written
+  std::function<void(const RunResult& result)> on_skipped;  // a point that had this result
   std::function<void()> on_wait;  // another process runs this job: when it has ended, it is ours
 };
 
@@ -46,7 +52,7 @@ struct ExecSummary {
 // Error(kInvalidInput) for a wrong job file, Error(kInfrastructure) where the disk fails.
 ExecSummary ExecJobFile(const std::filesystem::path& job_file, const ExecOptions& options = {});
 
-// The point's result is there, whole, and not of an interrupted run: exec would skip it.
-bool HasFinalResult(const std::filesystem::path& job_dir, const std::string& point_id);
+// The point's result, where it is there, whole, and not of an interrupted run: exec skips such a point.
+std::optional<RunResult> FinalResult(const std::filesystem::path& job_dir, const std::string& point_id);
 
 }  // namespace ridgeline

@@ -16,6 +16,19 @@ fs::path ProgressFile(const fs::path& job_dir, const std::string& point_id) {
   return PointDir(job_dir, point_id) / "progress";
 }
 
+void MoveJob(Job& job, const fs::path& job_dir) {
+  // The folder of a sweep: jobs/KEY are the jobs' folders in it.
+  const fs::path from = job.job_dir.parent_path().parent_path();
+  const fs::path to = job_dir.parent_path().parent_path();
+  for (JobPoint& point : job.points) {
+    fs::path dir = point.spec.checkpoint_dir;
+    if (dir.is_relative()) continue;  // in the job's folder, or none
+    const fs::path inside = dir.lexically_relative(from);
+    if (!inside.empty() && *inside.begin() != "..") point.spec.checkpoint_dir = to / inside;
+  }
+  job.job_dir = job_dir;
+}
+
 Json EncodeJob(const Job& job) {
   Json points = Json::array();
   for (const JobPoint& point : job.points) {

@@ -30,7 +30,7 @@ struct Job {
   std::string key;    // deterministic and unique; safe as a file name and as a Kubernetes name: "rl-" + hexadecimal
   std::string sweep;  // the sweep's name, for people
   std::filesystem::path job_dir;     // absolute
-  std::vector<std::string> trainer;  // argv of the trainer; --spec and --result are appended
+  std::vector<std::string> trainer;  // argv, to which --spec and --result are added; empty: the node's ridgeline-train
   int64_t cpus = 0;                  // cores a point may use; 0: all
   int64_t memory_limit_bytes = 0;    // a point may use; 0: no limit
   int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
@@ -46,6 +46,10 @@ std::filesystem::path PointDir(const std::filesystem::path& job_dir, const std::
 // The trainer overwrites this file (its name is in $RIDGELINE_PROGRESS) after every step with one line:
 // "<steps done> <steps in all> <tokens per second>\n".
 std::filesystem::path ProgressFile(const std::filesystem::path& job_dir, const std::string& point_id);
+
+// The job with its folder elsewhere, as a node has it, and its checkpoint files still beside that where they were
+// beside the old one.
+void MoveJob(Job& job, const std::filesystem::path& job_dir);
 
 Json EncodeJob(const Job& job);
 // Throws Error(kInvalidInput) naming `source`.

@@ -27,7 +27,7 @@ struct PlanOptions {
   bool runs_here = false;                   // on this machine: what `data` names must be a file here
   std::map<std::string, int64_t> attempts;  // point id -> attempts it has had; none: 0. Part of a job's key
   std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
-  std::vector<std::string> trainer;         // argv, where the sweep names none
+  std::vector<std::string> trainer;         // argv, where the sweep names none; empty: ridgeline-train
   double seconds_per_cost = 0;              // of RelativeCost(), as measured; 0: nothing is known
 };
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "plan/job.h"
+#include "ridgeline/job_line.h"
 #include "run/result.h"
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
@@ -277,6 +278,22 @@ TEST_F(CollectTest, FoldersOfJobsThatNobodyRecordedAreCollectedOnce) {
   EXPECT_EQ(CollectJobFolders(store_, jobs, points_).added, 0);
   EXPECT_EQ(Of(0, "status"), Cell("ok"));
   EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{1}));
+}
+
+TEST_F(CollectTest, LogsOfPodsHoldResultsToo) {
+  TempDir dir;
+  const auto line = [&](size_t point, RunStatus status) {
+    return FormatJobLine({std::string(kResultLine), points_[point].id,
+                          DumpJson(EncodeResult(samples::Result(points_[point].id, status)))});
+  };
+  WriteFileAtomic(dir / "pods.log", "words\n" + line(0, RunStatus::kOk) + "[pod/rl-1-x/ridgeline] " +
+                                        line(1, RunStatus::kTimeout) + line(2, RunStatus::kPreempted) +
+                                        line(3, RunStatus::kOk).substr(0, 200) + "\n");
+  WriteFileAtomic(dir / "other.txt", line(4, RunStatus::kOk));
+  EXPECT_EQ(CollectLogs(store_, dir.path(), points_).added, 2);
+  EXPECT_EQ(CollectLogs(store_, dir.path(), points_).added, 0);
+  EXPECT_EQ(Of(0, "status"), Cell("ok"));
+  EXPECT_EQ(Of(1, "status"), Cell("timeout"));
 }
 
 }  // namespace

@@ -335,7 +335,7 @@ TEST_F(Local, KilledAtAnyMomentAndSubmittedAgainEveryPointHasOneResult) {
       if (state.evidence.contains("exit_code") && state.evidence.at("exit_code") == "0") break;
     }
     EXPECT_TRUE(Eventually([&] { return ProcessesWith(dir.path()).empty(); }));
-    for (const JobPoint& point : job.points) EXPECT_TRUE(HasFinalResult(job.job_dir, point.id));
+    for (const JobPoint& point : job.points) EXPECT_TRUE(FinalResult(job.job_dir, point.id));
   }
 }
 

@@ -1,0 +1,67 @@
+// How a job tells of its points where nobody sees its files: lines of `ridgeline exec --print-results`, which a
+// launcher finds again among whatever else a pod's log holds.
+//
+//   ridgeline: KIND POINT BYTES HASH PAYLOAD
+//
+// KIND is `progress` (PAYLOAD: the progress file's text, empty when the point begins) or `result` (a RunResult as JSON
+// on one line). BYTES is the payload's length and HASH its FNV-1a 64, in hexadecimal: a line that was cut, or written
+// into by somebody else, is not taken for one.
+#ifndef RIDGELINE_JOB_LINE_H_
+#define RIDGELINE_JOB_LINE_H_
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ridgeline {
+
+struct JobLine {
+  std::string kind;
+  std::string point_id;
+  std::string payload;  // without a line end
+  bool operator==(const JobLine&) const = default;
+};
+
+inline constexpr std::string_view kProgressLine = "progress";
+inline constexpr std::string_view kResultLine = "result";
+inline constexpr std::string_view kJobLineMark = "ridgeline: ";
+// What Kubernetes keeps of a container's last words.
+inline constexpr size_t kSummaryBytes = 4096;
+
+inline std::string JobLineHash(std::string_view payload) {
+  uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : payload) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[(hash >> shift) & 15];
+  return text;
+}
+
+// With its line end.
+inline std::string FormatJobLine(const JobLine& line) {
+  return std::string(kJobLineMark) + line.kind + ' ' + line.point_id + ' ' + std::to_string(line.payload.size()) + ' ' +
+         JobLineHash(line.payload) + ' ' + line.payload + '\n';
+}
+
+// Nothing where `text`, one line without its end, is no such line or not a whole one.
+inline std::optional<JobLine> ParseJobLine(std::string_view text) {
+  if (!text.starts_with(kJobLineMark)) return std::nullopt;
+  text.remove_prefix(kJobLineMark.size());
+  std::string_view words[4];
+  for (std::string_view& word : words) {
+    const size_t space = text.find(' ');
+    if (space == std::string_view::npos) return std::nullopt;
+    word = text.substr(0, space);
+    text.remove_prefix(space + 1);
+  }
+  size_t bytes = 0;
+  const char* const end = words[2].data() + words[2].size();
+  if (std::from_chars(words[2].data(), end, bytes).ptr != end || bytes != text.size()) return std::nullopt;
+  if (words[3] != JobLineHash(text)) return std::nullopt;
+  return JobLine{std::string(words[0]), std::string(words[1]), std::string(text)};
+}
+
+}  // namespace ridgeline
+
+#endif  // RIDGELINE_JOB_LINE_H_

@@ -1,0 +1,125 @@
+// `ridgeline exec` on a node whose files nobody else sees: a folder of its own, and lines that tell all.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "base/json.h"
+#include "ridgeline/job_line.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class ExecCommand : public ::testing::Test {
+ protected:
+  Job MakeJob(const std::string& mode, int64_t points) const {
+    Job job = testing::TestJob(cli_.dir / "driver/jobs/rl-test", {mode}, points);
+    testing::WriteJob(job);
+    return job;
+  }
+  std::filesystem::path Elsewhere() const { return cli_.dir / "node/jobs/rl-test"; }
+  static std::vector<JobLine> LinesOf(const std::string& text, std::string_view kind) {
+    std::vector<JobLine> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) {
+      if (auto told = ParseJobLine(line); told && told->kind == kind) lines.push_back(*std::move(told));
+    }
+    return lines;
+  }
+
+  Cli cli_;
+};
+
+TEST_F(ExecCommand, TellsWholeResultsWithoutTheDriversFolder) {
+  const Job job = MakeJob("ok", 2);
+  const auto run = cli_.Run(
+      {"exec", "--job-dir", Elsewhere(), "--print-results", "--summary", cli_.dir / "last-words", JobFile(job)});
+  EXPECT_EQ(run.status.exit_code, 0) << run.err;
+  const std::vector<JobLine> results = LinesOf(run.out, kResultLine);
+  ASSERT_THAT(results, SizeIs(2));
+  for (size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(results[i].point_id, job.points[i].id);
+    const RunResult told = DecodeResult(ParseJson(results[i].payload, "a line"), "a line");
+    EXPECT_EQ(told.status, RunStatus::kOk);
+    EXPECT_EQ(results[i].payload, ReadFile(ResultFile(Elsewhere(), job.points[i].id)));
+  }
+  EXPECT_THAT(LinesOf(run.out, kProgressLine), SizeIs(::testing::Ge(2)));
+  EXPECT_FALSE(std::filesystem::exists(job.job_dir / "results"));
+
+  const std::vector<JobLine> headlines = LinesOf(ReadFile(cli_.dir / "last-words"), kResultLine);
+  ASSERT_THAT(headlines, SizeIs(2));
+  const RunResult headline = DecodeResult(ParseJson(headlines[1].payload, "a headline"), "a headline");
+  EXPECT_EQ(headline.status, RunStatus::kOk);
+  EXPECT_GT(headline.throughput.steady_tokens_per_s, 0);
+  EXPECT_THAT(headline.loss, IsEmpty());
+  EXPECT_THAT(headline.evidence.at("headline_only"), HasSubstr("log was lost"));
+}
+
+TEST_F(ExecCommand, TellsTheResultsThatWereThereBefore) {
+  const Job job = MakeJob("ok", 1);
+  const std::vector<std::string> again = {"exec", "--job-dir", Elsewhere(), "--print-results", JobFile(job)};
+  const auto first = cli_.Run(again);
+  const auto second = cli_.Run(again);
+  EXPECT_THAT(second.out, HasSubstr("0 run, 1 had a result already"));
+  EXPECT_EQ(LinesOf(second.out, kResultLine), LinesOf(first.out, kResultLine));
+}
+
+TEST_F(ExecCommand, TheSummaryIsNeverLargerThanAContainersLastWords) {
+  const Job job = MakeJob("crash", 30);
+  cli_.Run({"exec", "--job-dir", Elsewhere(), "--summary", cli_.dir / "last-words", JobFile(job)});
+  const std::string words = ReadFile(cli_.dir / "last-words");
+  EXPECT_LE(words.size(), kSummaryBytes);
+  const std::vector<JobLine> headlines = LinesOf(words, kResultLine);
+  EXPECT_GE(headlines.size(), 2U);
+  EXPECT_EQ(FormatJobLine(headlines.back()), words.substr(words.size() - FormatJobLine(headlines.back()).size()));
+}
+
+TEST_F(ExecCommand, AJobFileMayComeInParts) {
+  const Job job = MakeJob("ok", 3);
+  const std::string text = ReadFile(JobFile(job));
+  const auto parts = cli_.dir / "parts";
+  MakeDirs(parts / "..data");  // as Kubernetes mounts it
+  constexpr size_t kPart = 700;
+  for (size_t i = 0; i * kPart < text.size(); ++i) {
+    WriteFileAtomic(parts / "..data" / ("job-" + std::to_string(100 + i)), text.substr(i * kPart, kPart));
+    std::filesystem::create_symlink("..data/job-" + std::to_string(100 + i),
+                                    parts / ("job-" + std::to_string(100 + i)));
+  }
+  const auto run = cli_.Run({"exec", "--job-dir", Elsewhere(), parts});
+  EXPECT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("3 run"));
+}
+
+TEST_F(ExecCommand, CheckpointFilesMoveWithTheJob) {
+  Job job = MakeJob("ok", 3);
+  job.points[0].spec.checkpoint_dir = cli_.dir / "driver/ckpt/a";
+  job.points[1].spec.checkpoint_dir = "/elsewhere/ckpt";
+  job.points[2].spec.checkpoint_dir = "own";
+  MoveJob(job, Elsewhere());
+  EXPECT_EQ(job.points[0].spec.checkpoint_dir, (cli_.dir / "node/ckpt/a").string());
+  EXPECT_EQ(job.points[1].spec.checkpoint_dir, "/elsewhere/ckpt");
+  EXPECT_EQ(job.points[2].spec.checkpoint_dir, "own");
+  EXPECT_EQ(job.job_dir, Elsewhere());
+}
+
+// Nothing of the driver's machine is in a job file but where the sweep says so.
+TEST_F(ExecCommand, RunsTheTrainerBesideItself) {
+  Job job = MakeJob("ok", 1);
+  job.trainer.clear();
+  job.points[0].spec.steps = 1;
+  job.points[0].spec.device = "meta";
+  testing::WriteJob(job);
+  const auto run = cli_.Run({"exec", JobFile(job)});
+  EXPECT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_THAT(testing::ResultOf(job).environment.at("command"), HasSubstr("bin/ridgeline-train"));
+}
+
+}  // namespace
+}  // namespace ridgeline
