@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+"""Checks Kubernetes manifests as a current API server would, without one: a second reading of what Ridgeline writes, by
+another's hand than Ridgeline's.
+
+  check_manifests.py SCHEMA FILE…
+
+Every document of each FILE, YAML or JSON, is held against SCHEMA (job-schema-1.36.json, strict), or where that knows no
+such kind against the shapes of manifests/shapes.py, and then against the rules that no schema sees (manifests/rules.py).
+Prints "FILE: document N: path: what is wrong" for each thing that is; ends with 1 where there is any.
+"""
+
+import json
+import os
+import re
+import sys
+
+import jsonschema
+import yaml
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "manifests"))
+
+# pylint: disable=wrong-import-position
+import rules
+import shapes
+
+
+class Loader(yaml.SafeLoader):
+    """YAML 1.1 as kubectl reads it: PyYAML's, but for what Go's library takes otherwise."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is no string", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is there twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+TIMESTAMP = "tag:yaml.org,2002:timestamp"  # to Go's library it is a string
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != TIMESTAMP]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
+# PyYAML wants a dot in it.
+Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789"))
+Loader.add_constructor("tag:yaml.org,2002:bool", lambda loader, node: node.value.lower() in ("y", "yes", "true", "on"))
+
+
+def dotted(path):
+    """An error's place, as kubectl writes it: spec.template.spec.containers[0].image."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return text.lstrip(".") or "(all of it)"
+
+
+class Checker:
+    def __init__(self, schema):
+        self._definitions = {**schema["definitions"], **shapes.DEFINITIONS}
+        self._kinds = dict(shapes.KINDS)  # kind -> (apiVersion, reference to its definition)
+        for one in schema["oneOf"]:
+            kind = one["allOf"][0]["properties"]["kind"]["const"]
+            self._kinds[kind] = (shapes.VERSIONS[kind], one["allOf"][1]["$ref"])
+
+    def document(self, document):
+        """(path, what) of everything that is wrong."""
+        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+            return [("kind", "is missing")]
+        kind = document["kind"]
+        if kind not in self._kinds:
+            return [("kind", f"{kind} is none that this check knows")]
+        version, reference = self._kinds[kind]
+        problems = []
+        if document.get("apiVersion") != version:
+            problems.append(("apiVersion", f"{document.get('apiVersion')!r}: of a {kind} it is {version}"))
+        validator = jsonschema.Draft7Validator({"$ref": reference, "definitions": self._definitions})
+        for error in sorted(validator.iter_errors(document), key=lambda error: [str(step) for step in error.absolute_path]):
+            problems.append((dotted(error.absolute_path), error.message[:300]))
+        # The rules rely on the shapes.
+        return problems or rules.of_document(document)
+
+
+def documents(path):
+    with open(path, encoding="utf-8") as file:
+        return [document for document in yaml.load_all(file, Loader) if document is not None]
+
+
+def check(checker, path):
+    """Prints what is wrong with a file; whether nothing is."""
+    try:
+        found = documents(path)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        print(f"{path}: document 1: (all of it): {' '.join(str(error).split())}")
+        return False
+    problems = [(number, *problem) for number, document in enumerate(found, 1) for problem in checker.document(document)]
+    if not found:
+        problems.append((1, "(all of it)", "is empty"))
+    if not problems:
+        problems = rules.of_file(found)
+    for number, where, what in problems:
+        print(f"{path}: document {number}: {where}: {what}")
+    return not problems
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit("check_manifests.py: a schema, then manifests")
+    with open(sys.argv[1], encoding="utf-8") as file:
+        checker = Checker(json.load(file))
+    good = [check(checker, path) for path in sys.argv[2:]]
+    sys.exit(0 if all(good) else 1)
+
+
+if __name__ == "__main__":
+    main()
