@@ -1,0 +1,107 @@
+"""What a cluster's DNS would know of pods, written into the /etc/hosts of those of this node."""
+
+import os
+import threading
+
+import spec
+from api import Watch
+
+
+class Names:
+    """A pod with a hostname and a subdomain has a name while a headless service of the subdomain's name selects it."""
+
+    def __init__(self, api):
+        self._lock = threading.Lock()
+        self._pods = {}  # uid -> those that have a subdomain, of every node
+        self._services = {}  # (namespace, name) -> the headless ones
+        self._files = {}  # uid -> (the pod here, its hosts file)
+        Watch(api, "/api/v1/services", self._services_listed, self._service_changed)
+
+    def hosts_file(self, pod):
+        """The path of one that is kept up to date until the pod is forgotten."""
+        path = os.path.join(pod.folder, "hosts")
+        with self._lock:
+            self._files[pod.uid] = (pod.manifest, path)
+            self._write(only=pod.uid)
+        return path
+
+    def forget(self, uid):
+        with self._lock:
+            self._files.pop(uid, None)
+
+    def pods_listed(self, pods):
+        with self._lock:
+            self._pods = {pod["metadata"]["uid"]: pod for pod in pods if pod["spec"].get("subdomain")}
+            self._write()
+
+    def pod_changed(self, kind, pod):
+        if not pod["spec"].get("subdomain"):
+            return
+        with self._lock:
+            if kind == "DELETED":
+                self._pods.pop(pod["metadata"]["uid"], None)
+            else:
+                self._pods[pod["metadata"]["uid"]] = pod
+            self._write(pod["metadata"]["namespace"])
+
+    def _services_listed(self, services):
+        with self._lock:
+            self._services = {}
+            for service in services:
+                self._keep(service)
+            self._write()
+
+    def _service_changed(self, kind, service):
+        with self._lock:
+            if kind == "DELETED":
+                self._services.pop((service["metadata"]["namespace"], service["metadata"]["name"]), None)
+            else:
+                self._keep(service)
+            self._write(service["metadata"]["namespace"])
+
+    def _keep(self, service):
+        if service["spec"].get("clusterIP") == "None":
+            self._services[service["metadata"]["namespace"], service["metadata"]["name"]] = service
+
+    def _known(self, pod):
+        """Whether DNS has its name."""
+        service = self._services.get((pod["metadata"]["namespace"], pod["spec"]["subdomain"]))
+        selector = service and service["spec"].get("selector")
+        if not selector or not pod["spec"].get("hostname") or not pod["spec"].get("nodeName"):
+            return False
+        labels = pod["metadata"].get("labels") or {}
+        if any(labels.get(key) != value for key, value in selector.items()):
+            return False
+        conditions = (pod.get("status") or {}).get("conditions") or []
+        ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+        return ready or bool(service["spec"].get("publishNotReadyAddresses"))
+
+    def _write(self, namespace=None, only=None):
+        """The hosts files of a namespace, of one pod, or all."""
+        peers = {}  # namespace -> lines
+        for pod in self._pods.values():
+            if self._known(pod):
+                home = pod["metadata"]["namespace"]
+                name = f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}"
+                suffixes = ("", f".{home}", f".{home}.svc", f".{home}.svc.cluster.local")
+                line = " ".join([spec.address(pod), *(name + suffix for suffix in suffixes)])
+                peers.setdefault(home, []).append(line + "\n")
+        for uid, (pod, path) in self._files.items():
+            home = pod["metadata"]["namespace"]
+            if namespace in (None, home) and only in (None, uid):
+                own = f"{spec.address(pod)} {pod['spec'].get('hostname') or pod['metadata']['name']}\n"
+                replace(path, "127.0.0.1 localhost\n" + own + "".join(sorted(peers.get(home, []))))
+
+
+def replace(path, text):
+    """In place: the file itself is mounted."""
+    with open(path, "a+", encoding="utf-8") as file:
+        file.seek(0)
+        if file.read() == text:
+            return
+    file = os.open(path, os.O_WRONLY)
+    try:
+        os.pwrite(file, text.encode(), 0)
+        os.ftruncate(file, len(text.encode()))
+    finally:
+        os.close(file)
