@@ -31,6 +31,7 @@ class Failure : public std::exception {
 
   const char* what() const noexcept override { return message_.c_str(); }
   Kind kind() const { return kind_; }
+  const std::string& hint() const { return hint_; }
   Json ToJson() const {
     const char* names[] = {"usage", "invalid_input", "infrastructure", "infrastructure"};
     Json document = {{"kind", names[static_cast<int>(kind_)]}, {"message", message_}, {"hint", hint_}};

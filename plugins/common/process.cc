@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +120,34 @@ pid_t Spawn(const std::vector<std::string>& argv, const std::vector<std::string>
   Check(::posix_spawnp(&pid, words[0], &actions.value, &attributes.value, words.data(), variables.data()),
         "cannot start " + argv.front());
   return pid;
+}
+
+pid_t SpawnForOurLife(const std::vector<std::string>& argv, const std::vector<std::string>& environment, int in,
+                      int out, int err) {
+  const std::vector<char*> words = Pointers(argv);
+  std::vector<char*> variables = Pointers(environment);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) Check(errno, "cannot start " + argv.front());
+  if (pid > 0) return pid;
+  // From here on only what may be called between fork and exec.
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1}) ::signal(signal, SIG_DFL);
+  ::setpgid(0, 0);  // what a terminal sends to us is not for it
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const bool connected = ::getppid() == parent && ::dup2(in, STDIN_FILENO) >= 0 && ::dup2(out, STDOUT_FILENO) >= 0 &&
+                         ::dup2(err, STDERR_FILENO) >= 0;
+  if (connected) {
+    environ = variables.data();
+    ::execvp(words.front(), words.data());
+  }
+  const std::string_view no_such = ": cannot be started\n";
+  if (::write(STDERR_FILENO, words.front(), std::strlen(words.front())) > 0 &&
+      ::write(STDERR_FILENO, no_such.data(), no_such.size()) > 0) {
+  }
+  ::_exit(127);
 }
 
 Finished RunProgram(const std::vector<std::string>& argv, const std::vector<std::string>& environment,

@@ -39,6 +39,10 @@ struct Pipe {
 pid_t Spawn(const std::vector<std::string>& argv, const std::vector<std::string>& environment, int in, int out,
             int err);
 
+// The same, of a program that is of no use without us: it is killed when this thread ends, however that ends.
+pid_t SpawnForOurLife(const std::vector<std::string>& argv, const std::vector<std::string>& environment, int in,
+                      int out, int err);
+
 struct Finished {
   int exit_code = 0;  // 128 + the signal that ended it
   bool timed_out = false;

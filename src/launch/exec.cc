@@ -318,8 +318,9 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
     if (!runner.HasPartIn(point)) continue;
     if (runner.Told()) break;
     const RunResult result = runner.RunPoint(point);
-    if (nodes.rank == 0) WriteFileAtomic(ResultFile(job.job_dir, point.id), DumpJson(EncodeResult(result)));
     ++summary.ran;
+    if (nodes.rank != 0) continue;  // node 0 knows what became of it
+    WriteFileAtomic(ResultFile(job.job_dir, point.id), DumpJson(EncodeResult(result)));
     if (options.on_result) options.on_result(result);
   }
   summary.stopped = runner.Told();

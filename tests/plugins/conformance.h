@@ -24,6 +24,9 @@ struct Candidate {
   std::filesystem::path plugin_dir;
   Json config;
   int most_starts = 1;  // a scheduler that requeues runs a job again; the job itself runs only what misses
+  // What cannot be submitted. Whether an image has a program, nobody knows before.
+  std::vector<std::string> bad_exec = {"/nonexistent/program"};
+  std::string skip = {};                                                  // why it cannot be tested here
   std::function<std::shared_ptr<void>()> world = [] { return nullptr; };  // what must be there while it is tested
 };
 
@@ -32,6 +35,11 @@ inline void PrintTo(const Candidate& candidate, std::ostream* out) { *out << can
 
 class Conformance : public ::testing::TestWithParam<Candidate> {
  protected:
+  void SetUp() override {
+    if (!GetParam().skip.empty()) GTEST_SKIP() << GetParam().skip;
+    world_ = GetParam().world();
+  }
+
   // Every call is a new driver that knows only the state folder.
   std::unique_ptr<Launcher> Load() const {
     return LoadLauncher(GetParam().launcher, GetParam().config, state_.path(), GetParam().plugin_dir);
@@ -79,7 +87,7 @@ class Conformance : public ::testing::TestWithParam<Candidate> {
     return Load()->Cancel({&ref, 1}).front();
   }
 
-  const std::shared_ptr<void> world_ = GetParam().world();
+  std::shared_ptr<void> world_;
   TempDir state_;
   TempDir work_;
 };
@@ -153,7 +161,7 @@ TEST_P(Conformance, AnswersForEveryJobInTheOrderAsked) {
 
 TEST_P(Conformance, OneJobThatCannotBeSubmittedFailsAlone) {
   LaunchJob bad = MakeJob("rl-bad");
-  bad.exec = {"/nonexistent/program"};
+  bad.exec = GetParam().bad_exec;
   const LaunchJob jobs[] = {bad, MakeJob("rl-good")};
   const std::vector<Submission> answers = Load()->Submit(jobs);
   ASSERT_TRUE(answers[0].error);
@@ -182,7 +190,8 @@ TEST_P(Conformance, RendersFilesWithoutStartingAnything) {
   const LaunchJob job = MakeJob("rl-1");
   const std::vector<LaunchFile> files = Load()->Render({&job, 1}).files;
   ASSERT_FALSE(files.empty());
-  for (const LaunchFile& file : files) EXPECT_THAT(file.content, ::testing::HasSubstr("/bin/sh"));
+  EXPECT_TRUE(std::any_of(files.begin(), files.end(),
+                          [](const LaunchFile& file) { return file.content.find("/bin/sh") != std::string::npos; }));
   EXPECT_EQ(Starts("rl-1"), 0);
   EXPECT_EQ(PollOne("rl-1").phase, JobPhase::kMissing);
 }

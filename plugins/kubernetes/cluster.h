@@ -1,0 +1,75 @@
+// A Kubernetes API server, reached as kubectl reaches it: `kubectl proxy` on a socket of our own does the logging in,
+// whatever way the cluster wants that done, and everything else is HTTP.
+//
+// Thread safety: none; one thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/plugin_api.h"
+#include "kubernetes/config.h"
+
+namespace ridgeline::kubernetes {
+
+struct Request {
+  std::string method;  // GET, POST, DELETE
+  std::string path;    // with its query
+  plugin::Json body;   // null: none
+};
+
+struct Response {
+  int64_t code = 0;  // of HTTP; 0: no answer
+  std::string body;
+  std::string problem;  // where there was no answer
+  bool ok() const { return code >= 200 && code < 300; }
+  plugin::Json Document() const;  // throws Failure where the body is no JSON
+  std::string Message() const;    // what the server says was wrong
+};
+
+// An answer without an end: a watch, or a log that is followed.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual int64_t code() const = 0;  // of HTTP; 0: not known yet, or no answer
+  virtual bool ended() const = 0;
+  virtual std::string problem() const = 0;  // it ended, and not where the server meant it to
+  // The next whole line that has come; nothing where none has. The rest, without its end, once the stream has ended.
+  virtual bool Next(std::string& line) = 0;
+};
+
+class Cluster {
+ public:
+  // Starts kubectl; throws Failure where that is not possible. What the kubeconfig, context and namespace are follows
+  // `options`, else kubectl's own rules. A folder for the socket is made, and those of dead processes are removed.
+  static std::unique_ptr<Cluster> Connect(const Options& options);
+  virtual ~Cluster() = default;
+
+  virtual const std::string& name_space() const = 0;
+
+  // All answers, in order. Streams go on meanwhile.
+  virtual std::vector<Response> CallAll(const std::vector<Request>& requests) = 0;
+  Response Call(const Request& request) { return CallAll({request}).front(); }
+
+  virtual std::unique_ptr<Stream> Open(const std::string& path) = 0;
+  // Takes in what has come of the streams.
+  virtual void Pump() = 0;
+
+  // What a response that is not ok means for whoever meant to do `what` ("create Job rl-1").
+  plugin::Failure ToFailure(const Response& response, const std::string& what);
+  // A server that has just been started refuses everybody, until it knows who may do what.
+  void NoteOutage() { last_outage_ = std::chrono::steady_clock::now(); }
+
+ private:
+  std::optional<std::chrono::steady_clock::time_point> last_outage_;
+};
+
+// For a query: everything but letters, digits and -_.~ as %XX.
+std::string UrlEncode(std::string_view text);
+
+}  // namespace ridgeline::kubernetes

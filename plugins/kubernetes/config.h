@@ -1,0 +1,64 @@
+// What a sweep says under `launch:` that concerns Kubernetes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/plugin_api.h"
+
+namespace ridgeline::kubernetes {
+
+struct Mount {
+  std::string path;
+  std::string sub_path;
+  bool read_only = false;
+  plugin::Json volume;  // as a pod has it, with its name
+};
+
+// Empty, or 0: not said, so the cluster's own default holds. Amounts are Kubernetes' quantities.
+struct Options {
+  // Which cluster, and where in it; empty: as kubectl takes them.
+  std::string context, kubeconfig, name_space;
+
+  std::string image, image_pull_policy;  // no job can do without an image
+  std::vector<std::string> image_pull_secrets;
+  std::string program = "ridgeline";  // in the image
+
+  int64_t nodes = 1;
+  std::string cpu, memory;  // of a node; in place of what the jobs ask for
+  int64_t gpus = 0;         // of a node
+  std::string gpu_resource = "nvidia.com/gpu";
+  int64_t efa = 0;                               // network interfaces of a node
+  std::map<std::string, std::string> hugepages;  // page size -> amount: {"2Mi", "5Gi"}
+  std::string shared_memory;                     // /dev/shm; part of the memory
+
+  plugin::Json node_selector = plugin::Json::object();
+  plugin::Json tolerations = plugin::Json::array();
+  std::string priority_class, service_account;
+  std::string queue;  // Kueue's LocalQueue
+
+  std::vector<Mount> volumes;
+  std::map<std::string, std::string> env;
+  std::map<std::string, std::string> labels, annotations;  // of Jobs and pods
+
+  int64_t user = 65532;         // and group, that the pod runs as
+  int64_t ttl_s = 7 * 86400;    // a finished Job is kept, where nobody deletes it before
+  std::string output_claim;     // the PersistentVolumeClaim that holds the jobs' folders; empty: they go with the pod
+  std::string output_sub_path;  // in it
+  std::string output_path;      // where this machine has that folder, if it has
+
+  plugin::Json patch;  // over the pod template; null: none
+  int64_t window = 0;  // Jobs at once; 0: what kDefaultWindow says
+};
+
+// Clusters get into trouble with thousands of live Jobs.
+inline constexpr int64_t kDefaultWindow = 200;
+
+// `config` is the sweep's `launch:` mapping: `max_parallel` is the window, `kubernetes:` has the rest. Throws Failure
+// naming the setting, what it must be, and for an unknown one which there are. What the settings come to is checked in
+// the manifests (lint.h).
+Options ReadOptions(const plugin::Json& config);
+
+}  // namespace ridgeline::kubernetes

@@ -1,0 +1,357 @@
+#include "kubernetes/manifest.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "kubernetes/lint.h"
+#include "kubernetes/merge.h"
+#include "kubernetes/quantity.h"
+#include "kubernetes/yaml.h"
+#include "ridgeline/job_line.h"
+
+namespace ridgeline::kubernetes {
+namespace {
+
+using plugin::Failure;
+using plugin::Json;
+
+constexpr const char* kJobMount = "/ridgeline/job";
+constexpr const char* kWorkMount = "/ridgeline/work";
+constexpr const char* kSummaryFile = "/dev/termination-log";
+constexpr int kMasterPort = 29500;
+constexpr int64_t kExecBytes = 64 << 20;   // `ridgeline exec` beside the trainer
+constexpr int64_t kGraceS = 30;            // to end and tell so
+constexpr int64_t kQueueS = 7 * 86400;     // a Job may wait for its node
+constexpr const char* kGpuShared = "1Gi";  // of /dev/shm, which NCCL uses
+constexpr size_t kSweepTextBytes = 1024;
+constexpr size_t kLabelBytes = 63;
+// A ConfigMap holds 1 MiB. `kubectl apply` also keeps all of it in an annotation, quotes escaped, and those hold 256
+// KiB.
+constexpr size_t kPartBytes = 120 * 1024;
+
+// A label's value that is as near to `text` as one can be.
+std::string LabelValue(const std::string& text) {
+  std::string value;
+  for (const char c : text.substr(0, kLabelBytes)) {
+    const bool allowed = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+    value += allowed && static_cast<unsigned char>(c) < 0x80 ? c : '-';
+  }
+  const auto is_edge = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; };
+  while (!value.empty() && is_edge(value.back())) value.pop_back();
+  value.erase(value.begin(), std::find_if_not(value.begin(), value.end(), is_edge));
+  return value;
+}
+
+// One line of text, for people.
+std::string OneLine(const std::string& text, size_t most) {
+  std::string line;
+  for (const char c : text.substr(0, most)) line += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? ' ' : c;
+  return Json::parse(Json(line).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
+// Kubernetes puts a variable in place of $(NAME) in a command's words.
+std::string Literally(std::string word) {
+  for (size_t at = 0; (at = word.find("$(", at)) != std::string::npos; at += 3) word.insert(at, 1, '$');
+  return word;
+}
+
+// Cut between characters: a ConfigMap's text is UTF-8.
+std::vector<std::string> Parts(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    size_t size = std::min(text.size(), kPartBytes);
+    while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0U) == 0x80U) --size;
+    parts.emplace_back(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  return parts;
+}
+
+class Maker {
+ public:
+  Maker(const Json& job, std::string_view job_file, const Options& options, const std::string& store)
+      : job_(job), options_(options), name_(job.at("key").get<std::string>()), job_file_(job.value("job_file", "")) {
+    const auto exec = job.at("exec").get<std::vector<std::string>>();
+    has_job_file_ = std::find(exec.begin(), exec.end(), job_file_) != exec.end();
+    if (has_job_file_) parts_ = Parts(job_file);
+    const auto sweep = job.value("sweep", std::string());
+    labels_ = options.labels;
+    labels_["app.kubernetes.io/managed-by"] = "ridgeline";
+    labels_["ridgeline.dev/job"] = name_;
+    if (const std::string value = LabelValue(sweep); !value.empty()) labels_["ridgeline.dev/sweep"] = value;
+    if (!store.empty()) labels_[kStoreLabel] = store;
+    annotations_ = options.annotations;
+    annotations_["ridgeline.dev/sweep"] = OneLine(sweep, kSweepTextBytes);
+    if (job.value("save_time_s", int64_t{0}) > 0 && options.output_claim.empty()) {
+      throw Failure(Failure::Kind::kInvalidInput,
+                    "launch: kubernetes: the sweep's checkpoint files would go with the pod that wrote them",
+                    "keep them: output: {claim: NAME}, a PersistentVolumeClaim; or leave out checkpoint:");
+    }
+  }
+
+  Manifests Make(std::string_view job_file) {
+    Manifests made;
+    made.name = name_;
+    Json job = MakeJob();
+    made.hash = JobLineHash(job.dump() + std::string(job_file));
+    job["metadata"]["annotations"][kHashAnnotation] = made.hash;
+    made.job = std::move(job);
+    for (size_t i = 0; i < parts_.size(); ++i) made.others.push_back(ConfigMap(i));
+    if (options_.nodes > 1) made.others.push_back(Service());
+    return made;
+  }
+
+ private:
+  std::string PartName(size_t i) const { return fmt::format("{}-{}", name_, i); }
+  // The parts' order is that of their names.
+  static std::string PartKey(size_t i) { return fmt::format("job-{:04}.json", i); }
+
+  Json Metadata(const std::string& name) const {
+    Json metadata = {{"name", name}, {"labels", labels_}, {"annotations", annotations_}};
+    if (!options_.name_space.empty()) metadata["namespace"] = options_.name_space;
+    return metadata;
+  }
+
+  Json ConfigMap(size_t i) const {
+    return {{"apiVersion", "v1"},
+            {"kind", "ConfigMap"},
+            {"metadata", Metadata(PartName(i))},
+            {"data", {{PartKey(i), parts_[i]}}}};
+  }
+
+  Json Service() const {
+    return {{"apiVersion", "v1"},
+            {"kind", "Service"},
+            {"metadata", Metadata(name_)},
+            {"spec",
+             {{"clusterIP", "None"},
+              // Rank 0 is looked for before anything of it is ready.
+              {"publishNotReadyAddresses", true},
+              {"selector", {{"ridgeline.dev/job", name_}}}}}};
+  }
+
+  Json MakeJob() const {
+    Json job = {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", Metadata(name_)}};
+    if (!options_.queue.empty()) job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = options_.queue;
+    // A pod that the cluster takes away is no failure of the Job's. Any other is, and ends it: a silent retry biases a
+    // benchmark.
+    const Json disrupted = {{"type", "DisruptionTarget"}, {"status", "True"}};
+    const Json rule = {{"action", "Ignore"}, {"onPodConditions", Json::array({disrupted})}};
+    Json spec = {{"backoffLimit", 0},
+                 {"ttlSecondsAfterFinished", options_.ttl_s},
+                 {"podFailurePolicy", {{"rules", Json::array({rule})}}},
+                 {"template", Template()}};
+    if (options_.nodes > 1) {
+      spec["completionMode"] = "Indexed";
+      spec["completions"] = options_.nodes;
+      spec["parallelism"] = options_.nodes;
+    }
+    if (TimeLimitS() > 0) spec["activeDeadlineSeconds"] = TimeLimitS() + kQueueS;
+    job["spec"] = std::move(spec);
+    return job;
+  }
+
+  int64_t TimeLimitS() const { return job_.value("time_limit_s", int64_t{0}); }
+
+  Json Template() const {
+    Json spec = {{"restartPolicy", "Never"},
+                 {"automountServiceAccountToken", false},
+                 {"enableServiceLinks", false},
+                 {"terminationGracePeriodSeconds", job_.value("save_time_s", int64_t{0}) + kGraceS},
+                 {"securityContext",
+                  {{"runAsNonRoot", true},
+                   {"runAsUser", options_.user},
+                   {"runAsGroup", options_.user},
+                   {"fsGroup", options_.user},
+                   {"fsGroupChangePolicy", "OnRootMismatch"},
+                   {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+                 {"containers", Json::array({Container()})},
+                 {"volumes", Volumes()}};
+    if (TimeLimitS() > 0) spec["activeDeadlineSeconds"] = TimeLimitS();
+    if (options_.nodes > 1) spec["subdomain"] = name_;
+    if (!options_.service_account.empty()) spec["serviceAccountName"] = options_.service_account;
+    if (!options_.priority_class.empty()) spec["priorityClassName"] = options_.priority_class;
+    if (!options_.node_selector.empty()) spec["nodeSelector"] = options_.node_selector;
+    Json tolerations = options_.tolerations;
+    if (options_.gpus > 0) {
+      tolerations.push_back({{"key", options_.gpu_resource}, {"operator", "Exists"}, {"effect", "NoSchedule"}});
+    }
+    if (!tolerations.empty()) spec["tolerations"] = std::move(tolerations);
+    for (const std::string& secret : options_.image_pull_secrets) {
+      spec["imagePullSecrets"].push_back({{"name", secret}});
+    }
+    const Json made = {{"metadata", {{"labels", labels_}, {"annotations", annotations_}}}, {"spec", std::move(spec)}};
+    return options_.patch.is_null() ? made : MergeTemplate(made, options_.patch);
+  }
+
+  Json Container() const {
+    Json capabilities = {{"drop", {"ALL"}}};
+    if (options_.efa > 0) capabilities["add"] = {"IPC_LOCK"};  // registers memory with the network interface
+    Json container = {{"name", kContainer},
+                      {"image", options_.image},
+                      {"command", Command()},
+                      {"env", Environment()},
+                      {"volumeMounts", Mounts()},
+                      {"terminationMessagePolicy", "FallbackToLogsOnError"},
+                      {"securityContext",
+                       {{"allowPrivilegeEscalation", false},
+                        {"readOnlyRootFilesystem", true},
+                        {"capabilities", std::move(capabilities)}}}};
+    if (!options_.image_pull_policy.empty()) container["imagePullPolicy"] = options_.image_pull_policy;
+    // What is asked for is what there is: a benchmark shares nothing, and guaranteed pods are evicted last.
+    if (const Json amounts = Resources(); !amounts.empty()) {
+      container["resources"] = {{"limits", amounts}, {"requests", amounts}};
+    }
+    return container;
+  }
+
+  // The program of the image in place of this machine's, and the job file where it is mounted.
+  Json Command() const {
+    Json command = Json::array();
+    for (const auto& word : job_.at("exec").get<std::vector<std::string>>()) {
+      if (command.empty()) {
+        command.push_back(options_.program);
+      } else if (has_job_file_ && word == job_file_) {
+        for (const std::string& ours :
+             {std::string("--print-results"), std::string("--summary"), std::string(kSummaryFile),
+              std::string("--job-dir"), fmt::format("{}/jobs/{}", kWorkMount, name_), std::string(kJobMount)}) {
+          command.push_back(ours);
+        }
+      } else {
+        command.push_back(Literally(word));
+      }
+    }
+    return command;
+  }
+
+  Json Environment() const {
+    Json env = Json::array({{{"name", "HOME"}, {"value", "/tmp"}}});
+    if (options_.nodes > 1) {
+      env.push_back({{"name", "RIDGELINE_NNODES"}, {"value", std::to_string(options_.nodes)}});
+      env.push_back({{"name", "RIDGELINE_NODE_RANK"},
+                     {"valueFrom",
+                      {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", kIndexAnnotation)}}}}}});
+      env.push_back({{"name", "MASTER_ADDR"}, {"value", fmt::format("{0}-0.{0}", name_)}});
+      env.push_back({{"name", "MASTER_PORT"}, {"value", std::to_string(kMasterPort)}});
+    }
+    for (const auto& [name, value] : options_.env) env.push_back({{"name", name}, {"value", value}});
+    return env;
+  }
+
+  std::string SharedMemory() const {
+    return options_.shared_memory.empty() && options_.gpus > 0 ? kGpuShared : options_.shared_memory;
+  }
+
+  Json Resources() const {
+    Json amounts = Json::object();
+    if (const auto cpus = job_.value("cpus", int64_t{0}); !options_.cpu.empty()) {
+      amounts["cpu"] = options_.cpu;
+    } else if (cpus > 0) {
+      amounts["cpu"] = std::to_string(cpus);
+    }
+    if (const auto bytes = job_.value("memory_bytes", int64_t{0}); !options_.memory.empty()) {
+      amounts["memory"] = options_.memory;
+    } else if (bytes > 0) {
+      const double shared = ParseQuantity(SharedMemory()).value_or(0);
+      amounts["memory"] = FormatBytes(bytes + kExecBytes + static_cast<int64_t>(shared));
+    }
+    if (options_.gpus > 0) amounts[options_.gpu_resource] = std::to_string(options_.gpus);
+    if (options_.efa > 0) amounts["vpc.amazonaws.com/efa"] = std::to_string(options_.efa);
+    for (const auto& [page, amount] : options_.hugepages) amounts["hugepages-" + page] = amount;
+    return amounts;
+  }
+
+  bool IsMounted(const std::string& path) const {
+    return std::any_of(options_.volumes.begin(), options_.volumes.end(),
+                       [&](const Mount& mount) { return mount.path == path; });
+  }
+
+  Json Mounts() const {
+    Json mounts = Json::array();
+    const auto add = [&](const char* name, const char* path) {
+      if (!IsMounted(path)) mounts.push_back({{"name", name}, {"mountPath", path}});
+    };
+    if (has_job_file_) mounts.push_back({{"name", "job"}, {"mountPath", kJobMount}, {"readOnly", true}});
+    mounts.push_back({{"name", "work"}, {"mountPath", kWorkMount}});
+    if (!options_.output_sub_path.empty()) mounts.back()["subPath"] = options_.output_sub_path;
+    add("tmp", "/tmp");
+    if (!SharedMemory().empty()) add("shared-memory", "/dev/shm");
+    for (const Mount& mount : options_.volumes) {
+      Json entry = {{"name", mount.volume.at("name")}, {"mountPath", mount.path}};
+      if (!mount.sub_path.empty()) entry["subPath"] = mount.sub_path;
+      if (mount.read_only) entry["readOnly"] = true;
+      mounts.push_back(std::move(entry));
+    }
+    return mounts;
+  }
+
+  Json Volumes() const {
+    Json volumes = Json::array();
+    if (has_job_file_) {
+      Json sources = Json::array();
+      for (size_t i = 0; i < parts_.size(); ++i) sources.push_back({{"configMap", {{"name", PartName(i)}}}});
+      volumes.push_back({{"name", "job"}, {"projected", {{"sources", std::move(sources)}}}});
+    }
+    Json work = {{"name", "work"}, {"emptyDir", Json::object()}};
+    if (!options_.output_claim.empty()) {
+      work = {{"name", "work"}, {"persistentVolumeClaim", {{"claimName", options_.output_claim}}}};
+    }
+    volumes.push_back(std::move(work));
+    if (!IsMounted("/tmp")) volumes.push_back({{"name", "tmp"}, {"emptyDir", Json::object()}});
+    if (!SharedMemory().empty() && !IsMounted("/dev/shm")) {
+      volumes.push_back(
+          {{"name", "shared-memory"}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", SharedMemory()}}}});
+    }
+    for (const Mount& mount : options_.volumes) {
+      const bool known =
+          std::any_of(volumes.begin(), volumes.end(), [&](const Json& volume) { return volume == mount.volume; });
+      if (!known) volumes.push_back(mount.volume);
+    }
+    return volumes;
+  }
+
+  const Json& job_;
+  const Options& options_;
+  std::string name_;
+  std::string job_file_;  // its path
+  bool has_job_file_ = false;
+  std::vector<std::string> parts_;
+  std::map<std::string, std::string> labels_;
+  std::map<std::string, std::string> annotations_;
+};
+
+}  // namespace
+
+Manifests MakeManifests(const Json& job, std::string_view job_file, const Options& options, const std::string& store) {
+  if (options.image.empty()) {
+    throw Failure(Failure::Kind::kInvalidInput, "launch: kubernetes: names no image",
+                  "image: REGISTRY/ridgeline@sha256:…, built from the Containerfile that ships with Ridgeline");
+  }
+  Manifests made = Maker(job, job_file, options, store).Make(job_file);
+  Lint(made.job);
+  return made;
+}
+
+Json ManifestFiles(const std::vector<Manifests>& all) {
+  Json files = Json::array();
+  Json names = Json::array();
+  for (const Manifests& made : all) {
+    std::string text = ToYaml(made.job);
+    for (const Json& other : made.others) text = ToYaml(other) + "---\n" + text;
+    names.push_back(made.name + ".yaml");
+    files.push_back({{"name", names.back()}, {"content", std::move(text)}});
+  }
+  if (files.empty()) return files;
+  // kustomize's other name for it: of a kustomization.yaml `kubectl create -f DIR` would think that it is a manifest.
+  files.push_back(
+      {{"name", "Kustomization"},
+       {"content",
+        ToYaml({{"apiVersion", "kustomize.config.k8s.io/v1beta1"}, {"kind", "Kustomization"}, {"resources", names}})}});
+  return files;
+}
+
+}  // namespace ridgeline::kubernetes

@@ -1,0 +1,16 @@
+// Amounts as Kubernetes writes them: "500m", "4", "1.5Gi", "64G", "1e3".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ridgeline::kubernetes {
+
+// Nothing where it is none. A double holds every amount of bytes a machine can have.
+std::optional<double> ParseQuantity(std::string_view text);
+
+// The shortest way to write whole bytes: "64Gi", "1536Mi", "12345".
+std::string FormatBytes(int64_t bytes);
+
+}  // namespace ridgeline::kubernetes

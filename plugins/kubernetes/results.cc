@@ -1,0 +1,102 @@
+#include "kubernetes/results.h"
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/files.h"
+#include "ridgeline/job_line.h"
+
+namespace ridgeline::kubernetes {
+namespace {
+
+using plugin::Json;
+namespace fs = std::filesystem;
+
+constexpr size_t kLogTailBytes = 4096;
+constexpr std::chrono::seconds kReopenPause{1};
+constexpr int kTriesAfterEnd = 3;
+
+}  // namespace
+
+ResultFolder::ResultFolder(const Record& record)
+    : job_dir_(record.job_dir), points_(record.points.begin(), record.points.end()) {
+  for (const std::string& id : points_) {
+    std::error_code ec;
+    if (fs::exists(FileOf(id), ec)) have_.insert(id);
+  }
+}
+
+std::string ResultFolder::FileOf(const std::string& point_id) const {
+  return fmt::format("{}/results/{}.json", job_dir_, point_id);
+}
+
+void ResultFolder::Keep(const std::string& point_id, const std::string& result) {
+  plugin::MakeDirs(fs::path(FileOf(point_id)).parent_path());
+  plugin::WriteTextSynced(FileOf(point_id), result);
+  have_.insert(point_id);
+}
+
+void ResultFolder::TakeLine(const std::string& line) {
+  const std::optional<JobLine> told = ParseJobLine(line);
+  if (!told) {
+    log_tail_ += line + '\n';
+    if (log_tail_.size() > 2 * kLogTailBytes) log_tail_.erase(0, log_tail_.size() - kLogTailBytes);
+    return;
+  }
+  if (!points_.contains(told->point_id)) return;
+  if (told->kind == kResultLine) Keep(told->point_id, told->payload);
+  if (told->kind != kProgressLine || have_.contains(told->point_id)) return;
+  const std::string dir = fmt::format("{}/points/{}", job_dir_, told->point_id);
+  plugin::MakeDirs(dir);
+  if (!told->payload.empty()) plugin::WriteText(dir + "/progress", told->payload + '\n');
+}
+
+void ResultFolder::TakeLastWords(const std::string& words) {
+  for (size_t at = 0; at < words.size();) {
+    const size_t end = std::min(words.find('\n', at), words.size());
+    const std::optional<JobLine> told = ParseJobLine(std::string_view(words).substr(at, end - at));
+    if (told && told->kind == kResultLine && points_.contains(told->point_id) && !have_.contains(told->point_id)) {
+      Keep(told->point_id, told->payload);
+    }
+    at = end + 1;
+  }
+}
+
+void ResultFolder::CopyMissing(const std::string& job_dir) {
+  for (const std::string& id : points_) {
+    if (have_.contains(id)) continue;
+    const std::string text = plugin::ReadText(fmt::format("{}/results/{}.json", job_dir, id));
+    if (!text.empty()) Keep(id, text);
+  }
+}
+
+void PodLog::Pump(const PodView& pod, ResultFolder& to) {
+  const Time now = std::chrono::steady_clock::now();
+  const bool gone = pod.phase == kDeletedPhase;
+  const bool over = !pod.running || gone;
+  if (done_ || (!stream_ && now < not_before_)) return;
+  if (!stream_) {
+    stream_ = cluster_.Open(path_);
+    after_end_ = over;
+    to.Rewind();
+    cluster_.Pump();
+  }
+  std::string line;
+  while (stream_->Next(line)) {
+    if (stream_->code() == 200) to.TakeLine(line);
+  }
+  if (!stream_->ended()) return;
+  const bool whole = stream_->code() == 200 && stream_->problem().empty();
+  stream_.reset();
+  if (over) {
+    // What was followed to its end is all there is; else it is read once more, if it can be.
+    ++tries_after_end_;
+    done_ = gone || (whole && (after_end_ || to.HasAll())) || tries_after_end_ >= kTriesAfterEnd;
+  }
+  not_before_ = whole && over ? now : now + kReopenPause;
+}
+
+}  // namespace ridgeline::kubernetes

@@ -1,0 +1,65 @@
+// What a Job's pods say of its points, into the job's folder, as if `ridgeline exec` had run there.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kubernetes/cluster.h"
+#include "kubernetes/journal.h"
+#include "kubernetes/parse.h"
+
+namespace ridgeline::kubernetes {
+
+// The folder results/ and points/ of one job.
+class ResultFolder {
+ public:
+  explicit ResultFolder(const Record& record);
+
+  // One line of a log. Lines of other jobs' points, and what is no such line, are passed over.
+  void TakeLine(const std::string& line);
+  // The log is read from its beginning.
+  void Rewind() { log_tail_.clear(); }
+  // A container's last words: headlines, for points that have nothing better.
+  void TakeLastWords(const std::string& words);
+  // From the same folder on a volume that this machine sees, too.
+  void CopyMissing(const std::string& job_dir);
+
+  bool HasAll() const { return have_.size() == points_.size(); }
+  const std::string& log_tail() const { return log_tail_; }
+
+ private:
+  std::string FileOf(const std::string& point_id) const;
+  void Keep(const std::string& point_id, const std::string& result);
+
+  std::string job_dir_;
+  std::set<std::string> points_;
+  std::set<std::string> have_;
+  std::string log_tail_;  // what was said besides
+};
+
+// The log of one pod, followed from the moment it runs.
+class PodLog {
+ public:
+  PodLog(Cluster& cluster, std::string path) : cluster_(cluster), path_(std::move(path)) {}
+
+  // Hands over the lines that have come. A stream that broke off is opened again, from the log's beginning.
+  void Pump(const PodView& pod, ResultFolder& to);
+  // All that there will be has been handed over.
+  bool done() const { return done_; }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+
+  Cluster& cluster_;
+  std::string path_;
+  std::unique_ptr<Stream> stream_;
+  bool after_end_ = false;  // the stream was opened when the container had ended
+  bool done_ = false;
+  Time not_before_;
+  int tries_after_end_ = 0;
+};
+
+}  // namespace ridgeline::kubernetes

@@ -1,0 +1,42 @@
+// The objects of one kind and label, kept as the API server has them: listed once, then only what changes.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "kubernetes/cluster.h"
+
+namespace ridgeline::kubernetes {
+
+class Watch {
+ public:
+  struct Handler {
+    std::function<void(const plugin::Json& object)> changed;  // or new
+    std::function<void(const plugin::Json& object)> deleted;  // as it was at last
+    std::function<void()> listing;  // what is known is void: all there is follows as `changed`
+  };
+
+  // `path` of the collection, `selector` of labels.
+  Watch(Cluster& cluster, std::string path, std::string selector, Handler handler);
+
+  // Tells of everything that has come since. Throws Failure: kNotNow where the server does not answer.
+  void Refresh();
+
+ private:
+  void List();
+  void Open();
+  // False where the version it goes on from is forgotten, so that there must be a new list.
+  bool Take(const std::string& line);
+
+  Cluster& cluster_;
+  std::string path_, selector_;
+  Handler handler_;
+  std::string version_;  // of what is known; empty: nothing is
+  std::unique_ptr<Stream> stream_;
+  std::chrono::steady_clock::time_point opened_;
+};
+
+}  // namespace ridgeline::kubernetes

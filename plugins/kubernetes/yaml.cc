@@ -1,0 +1,94 @@
+#include "kubernetes/yaml.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+namespace ridgeline::kubernetes {
+namespace {
+
+using plugin::Json;
+
+// A letter first, then what has no meaning to YAML; and none of the words that 1.1 takes for something.
+bool IsPlain(std::string_view text) {
+  static constexpr std::array<std::string_view, 9> kWords = {"y",   "n",    "yes",   "no",  "on",
+                                                             "off", "true", "false", "null"};
+  if (text.empty() || std::isalpha(static_cast<unsigned char>(text.front())) == 0) return false;
+  const bool safe = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return (c < 0x80 && std::isalnum(c) != 0) || c == '-' || c == '_' || c == '.' || c == '/';
+  });
+  std::string lower;
+  for (const char c : text) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return safe && std::find(kWords.begin(), kWords.end(), lower) == kWords.end();
+}
+
+// JSON's escapes are YAML's; beyond ASCII all is escaped, line separators that YAML knows among it.
+std::string Quoted(const std::string& text) { return Json(text).dump(-1, ' ', true, Json::error_handler_t::replace); }
+
+std::string Scalar(const Json& value) {
+  if (!value.is_string()) return value.dump();
+  const auto& text = value.get_ref<const std::string&>();
+  return IsPlain(text) ? text : Quoted(text);
+}
+
+// Lines of printable ASCII that end with a line end, the first not indented: then a block says the same.
+bool IsBlock(const Json& value) {
+  if (!value.is_string()) return false;
+  const auto& text = value.get_ref<const std::string&>();
+  return text.size() > 1 && text.back() == '\n' && text[text.size() - 2] != '\n' && text.front() != ' ' &&
+         text.front() != '\n' && text.find(" \n") == std::string::npos &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return (c >= ' ' && c < 0x7f) || c == '\n'; });
+}
+
+void Write(std::string& out, const Json& value, size_t indent);
+
+// What stands after "key:" or "-".
+void WriteValue(std::string& out, const Json& value, size_t indent) {
+  if (value.is_structured() && !value.empty()) {
+    out += '\n';
+    Write(out, value, indent);
+  } else if (IsBlock(value)) {
+    out += " |\n";
+    const auto& text = value.get_ref<const std::string&>();
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = text.find('\n', at);
+      if (end > at) out += std::string(indent, ' ') + text.substr(at, end - at);
+      out += '\n';
+      at = end + 1;
+    }
+  } else {
+    out += ' ' + Scalar(value) + '\n';
+  }
+}
+
+void Write(std::string& out, const Json& value, size_t indent) {
+  const std::string margin(indent, ' ');
+  if (value.is_object()) {
+    for (const auto& [key, item] : value.items()) {
+      out += margin + (IsPlain(key) ? key : Quoted(key)) + ':';
+      // A list's dashes stand under its key.
+      WriteValue(out, item, item.is_array() ? indent : indent + 2);
+    }
+  } else if (value.is_array()) {
+    for (const Json& item : value) {
+      std::string text;
+      WriteValue(text, item, indent + 2);
+      // The first line of a mapping stands behind the dash.
+      const bool nested = item.is_structured() && !item.empty();
+      out += margin + '-' + (nested ? ' ' + text.substr(1 + indent + 2) : text);
+    }
+  } else {
+    out += margin + Scalar(value) + '\n';
+  }
+}
+
+}  // namespace
+
+std::string ToYaml(const Json& document) {
+  std::string out;
+  Write(out, document, 0);
+  return out;
+}
+
+}  // namespace ridgeline::kubernetes

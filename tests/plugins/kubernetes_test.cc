@@ -1,0 +1,544 @@
+// The pure halves of the Kubernetes launcher. tests/cluster has a real API server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "kubernetes/config.h"
+#include "kubernetes/journal.h"
+#include "kubernetes/manifest.h"
+#include "kubernetes/merge.h"
+#include "kubernetes/parse.h"
+#include "kubernetes/quantity.h"
+#include "kubernetes/results.h"
+#include "kubernetes/yaml.h"
+#include "ridgeline/job_line.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline::kubernetes {
+namespace {
+
+using plugin::Failure;
+using plugin::Json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kImage = "registry.example/team/ridgeline:1.0";
+
+Json Job(const Json& more = Json::object()) {
+  Json job = {{"key", "rl-0123456789abcdef0123456789abcdef"},
+              {"sweep", "Nightly, 8B & up"},
+              {"job_file", "/out/jobs/rl-1/job.json"},
+              {"job_dir", "/out/jobs/rl-1"},
+              {"exec", {"/here/ridgeline", "exec", "/out/jobs/rl-1/job.json"}}};
+  job.update(more);
+  return job;
+}
+
+// Of `launch: kubernetes:`, with an image.
+Options Read(Json settings) {
+  if (!settings.contains("image")) settings["image"] = kImage;
+  return ReadOptions({{"kubernetes", std::move(settings)}});
+}
+Manifests Make(const Json& settings, const Json& job = Job(), const std::string& job_file = "{}\n") {
+  return MakeManifests(job, job_file, Read(settings), "");
+}
+Json PodOf(const Manifests& made) { return made.job.at("spec").at("template").at("spec"); }
+Json ContainerOf(const Manifests& made) { return PodOf(made).at("containers").at(0); }
+
+std::string Refused(const Json& settings, const Json& job = Job()) {
+  try {
+    Make(settings, job);
+    return "taken";
+  } catch (const Failure& e) {
+    EXPECT_EQ(e.kind(), Failure::Kind::kInvalidInput);
+    return std::string(e.what()) + " / " + e.ToJson().at("hint").get<std::string>();
+  }
+}
+
+// ---- amounts, YAML, merging
+
+TEST(KubernetesQuantity, ReadsWhatKubernetesWrites) {
+  EXPECT_EQ(ParseQuantity("4"), 4);
+  EXPECT_EQ(ParseQuantity("500m"), 0.5);
+  EXPECT_EQ(ParseQuantity("1.5Gi"), 1.5 * (1 << 30));
+  EXPECT_EQ(ParseQuantity("64G"), 64e9);
+  EXPECT_EQ(ParseQuantity("1e3"), 1000);
+  for (const char* wrong : {"", "64GB", "four", "-1", "1 Gi", "Gi", "inf", "nan", "0x10"}) {
+    EXPECT_FALSE(ParseQuantity(wrong)) << wrong;
+  }
+  EXPECT_EQ(FormatBytes(int64_t{64} << 30), "64Gi");
+  EXPECT_EQ(FormatBytes(1536 << 20), "1536Mi");
+  EXPECT_EQ(FormatBytes(1000), "1000");
+  EXPECT_EQ(FormatBytes(0), "0");
+}
+
+TEST(KubernetesYaml, WritesNothingThatReadsAsSomethingElse) {
+  EXPECT_EQ(ToYaml({{"a", "plain"}, {"b", 1}, {"c", true}, {"d", nullptr}}), "a: plain\nb: 1\nc: true\nd: null\n");
+  for (const char* text : {"yes", "On", "NULL", "1e3", "0x1f",       "12:30", "",  " a", "a: b", "- a",
+                           "#",   "*a", "~",    "a b", "2026-01-01", ".5",    "y", "@x", "%x",   "é"}) {
+    const std::string yaml = ToYaml(Json::array({text}));
+    EXPECT_EQ(yaml.substr(0, 3), "- \"") << yaml;
+  }
+  EXPECT_EQ(ToYaml({{"a", "tab\tquote\"\\"}}), "a: \"tab\\tquote\\\"\\\\\"\n");
+  EXPECT_EQ(ToYaml({{"a", "one\n  two\n\nthree\n"}}), "a: |\n  one\n    two\n\n  three\n");
+  EXPECT_EQ(ToYaml({{"a", " one\ntwo\n"}}), "a: \" one\\ntwo\\n\"\n");
+  EXPECT_EQ(ToYaml({{"a", "one\ntwo"}}), "a: \"one\\ntwo\"\n");
+  EXPECT_EQ(ToYaml({{"list", {{{"a", 1}, {"b", {{"c", {1, 2}}}}}, Json::object(), Json::array()}}}),
+            "list:\n- a: 1\n  b:\n    c:\n    - 1\n    - 2\n- {}\n- []\n");
+}
+
+TEST(KubernetesMerge, MergesAsKubectlDoes) {
+  const Json base = {{"spec",
+                      {{"containers", {{{"name", "ridgeline"}, {"env", {{{"name", "A"}, {"value", "1"}}}}}}},
+                       {"tolerations", {{{"key", "a"}}}},
+                       {"nodeSelector", {{"x", "1"}}}}}};
+  const Json merged = MergeTemplate(
+      base, {{"spec",
+              {{"containers",
+                {{{"name", "side"}, {"image", "b"}},
+                 {{"name", "ridgeline"}, {"env", {{{"name", "B"}, {"value", "2"}}, {{"name", "A"}, {"value", "3"}}}}}}},
+               {"tolerations", {{{"key", "b"}}}},
+               {"nodeSelector", {{"y", "2"}, {"x", nullptr}}},
+               {"hostNetwork", true}}}});
+  const Json& spec = merged.at("spec");
+  EXPECT_EQ(spec.at("containers").size(), 2U);
+  EXPECT_EQ(spec.at("containers").at(0).at("env"),
+            Json::array({{{"name", "A"}, {"value", "3"}}, {{"name", "B"}, {"value", "2"}}}));
+  EXPECT_EQ(spec.at("tolerations"),
+            Json::array({{{"key", "b"}}}));  // a list without names is put in place of the other
+  EXPECT_EQ(spec.at("nodeSelector"), Json({{"y", "2"}}));
+  EXPECT_EQ(spec.at("hostNetwork"), true);
+}
+
+TEST(KubernetesMerge, TakesAwayAndReplaces) {
+  const Json base = {{"volumes", {{{"name", "tmp"}, {"emptyDir", Json::object()}}, {{"name", "b"}}}},
+                     {"a", {{"x", 1}}}};
+  EXPECT_EQ(MergeTemplate(base, {{"volumes", {{{"name", "tmp"}, {"$patch", "delete"}}}}}).at("volumes"),
+            Json::array({{{"name", "b"}}}));
+  EXPECT_EQ(MergeTemplate(base, {{"a", {{"$patch", "replace"}, {"y", 2}}}}).at("a"), Json({{"y", 2}}));
+  EXPECT_FALSE(MergeTemplate(base, {{"a", {{"$patch", "delete"}}}}).contains("a"));
+  EXPECT_THROW(MergeTemplate(base, {{"volumes", {{{"emptyDir", Json::object()}}}}}), Failure);
+  EXPECT_THROW(MergeTemplate(base, {{"volumes", {{"tmp", 1}}}}), Failure);
+}
+
+// ---- launch: kubernetes:
+
+TEST(KubernetesConfig, NamesWhatItDoesNotKnow) {
+  EXPECT_THAT(Refused({{"gpu", 8}}), AllOf(HasSubstr("no setting 'gpu'"), HasSubstr("gpus"), HasSubstr("patch:")));
+  EXPECT_THAT(Refused({{"gpus", 0.5}}), HasSubstr("gpus is 0.5, and must be a whole number"));
+  EXPECT_THAT(Refused({{"env", {{"A", true}}}}), AllOf(HasSubstr("env: A is true"), HasSubstr("quotes")));
+  EXPECT_THAT(Refused({{"ttl", "5m"}}), HasSubstr("at least 3600s"));
+  EXPECT_THAT(Refused({{"user", 0}}), HasSubstr("user is 0"));
+  EXPECT_THAT(Refused({{"output", {{"pvc", "x"}}}}), HasSubstr("output: has no 'pvc'"));
+  EXPECT_THAT(Refused({{"volumes", {{{"name", "a"}}}}}), HasSubstr("mount"));
+  EXPECT_THAT(Refused({{"volumes", "x"}}), HasSubstr("must be a list"));
+  EXPECT_THAT(Refused({{"namespace", "a\nb"}}), HasSubstr("one line of text"));
+  EXPECT_THROW(MakeManifests(Job(), "", ReadOptions({{"kubernetes", Json::object()}}), ""), Failure);
+}
+
+// Each a rule that a cluster keeps and no schema shows.
+TEST(KubernetesLint, TellsAtPlanTimeWhatAClusterRefuses) {
+  const std::pair<Json, const char*> wrong[] = {
+      {{{"image", "Registry/UPPER:1"}}, "must be an image"},
+      {{{"image", "ridgeline"}}, "one image, today and tomorrow"},
+      {{{"image", "ridgeline:latest"}}, "one image, today and tomorrow"},
+      {{{"image", "a@sha256:123"}}, "must be an image"},
+      {{{"namespace", "My.Space"}}, "lower-case letters"},
+      {{{"memory", "64GB"}}, "writes 64GB as 64G"},
+      {{{"cpu", "four"}}, "must be an amount"},
+      {{{"hugepages", {{"2Mi", "3Mi"}}}, {"memory", "1Gi"}}, "multiple of the page size"},
+      {{{"hugepages", {{"2Mi", "4Mi"}}}}, "hugepages alone are refused"},
+      {{{"hugepages", {{"big", "4Mi"}}}, {"cpu", 1}}, "page size"},
+      {{{"env", {{"1A", "x"}}}}, "a variable with a name"},
+      {{{"env", {{"HOME", "/x"}}}}, "there once"},
+      {{{"labels", {{"team", "a b"}}}}, "a label's value"},
+      {{{"labels", {{"a/b/c", "x"}}}}, "a label's name"},
+      {{{"annotations", {{"big", std::string(300'000, 'x')}}}}, "at most 256 KiB"},
+      {{{"node_selector", {{"a", std::string(64, 'x')}}}}, "a label's value"},
+      {{{"tolerations", {{{"operator", "exists"}}}}}, "operator Exists or Equal"},
+      {{{"tolerations", {{{"key", "a"}, {"effect", "NoSchedule"}, {"tolerationSeconds", 3}}}}}, "NoExecute"},
+      {{{"priority_class", "High Priority"}}, "an object's name"},
+      {{{"service_account", "a/b"}}, "an object's name"},
+      {{{"image_pull_policy", "always"}}, "Always, IfNotPresent or Never"},
+      {{{"queue", "a b"}}, "a label's value"},
+      {{{"memory", "1Gi"}, {"shared_memory", "2Gi"}}, "more than shared_memory"},
+      {{{"volumes", {{{"name", "a"}, {"mount", "data"}, {"emptyDir", Json::object()}}}}}, "absolute mountPath"},
+      {{{"volumes", {{{"name", "tmp"}, {"mount", "/data"}, {"emptyDir", {{"medium", "Memory"}}}}}}}, "there once"},
+      {{{"volumes", {{{"name", "a"}, {"mount", "/ridgeline/work"}, {"emptyDir", Json::object()}}}}}, "mounted once"},
+      {{{"patch", {{"spec", {{"restartPolicy", "OnFailure"}}}}}}, "a silent retry"},
+      {{{"patch", {{"spec", {{"activeDeadlineSeconds", 0}}}}}}, "seconds from 1"},
+      {{{"patch", {{"spec", {{"containers", {{{"name", "ridgeline"}, {"args", "x y"}}}}}}}}}, "a list of texts"},
+      {{{"patch", {{"spec", {{"containers", {{{"name", "ridgeline"}, {"$patch", "delete"}}}}}}}}},
+       "the container ridgeline"},
+      {{{"patch", {{"spec", {{"containers", 3}}}}}}, "stands over"},
+      {{{"patch",
+         {{"spec",
+           {{"containers", {{{"name", "ridgeline"}, {"resources", {{"requests", {{"nvidia.com/gpu", "1.5"}}}}}}}}}}}}},
+       "a whole number"},
+      {{{"gpus", 8},
+        {"patch",
+         {{"spec",
+           {{"containers", {{{"name", "ridgeline"}, {"resources", {{"requests", {{"nvidia.com/gpu", "4"}}}}}}}}}}}}},
+       "the same as a request and as a limit"},
+  };
+  for (const auto& [settings, why] : wrong) EXPECT_THAT(Refused(settings), HasSubstr(why)) << settings.dump();
+  EXPECT_THAT(Refused(Json::object(), Job({{"key", "rl-" + std::string(70, 'a')}})), HasSubstr("at most 63"));
+  EXPECT_THAT(Refused({{"nodes", 100}}, Job({{"key", "rl-" + std::string(58, 'a')}})), HasSubstr("its last pod"));
+  EXPECT_THAT(Refused(Json::object(), Job({{"save_time_s", 120}})), HasSubstr("would go with the pod"));
+  EXPECT_EQ(Refused({{"output", {{"claim", "out"}}}}, Job({{"save_time_s", 120}})), "taken");
+}
+
+// ---- manifests
+
+Manifests OneNode() {
+  return Make({{"image", "registry.example:5000/team/ridgeline@sha256:" + std::string(64, 'a')}},
+              Job({{"cpus", 8}, {"memory_bytes", int64_t{16} << 30}, {"time_limit_s", 690}}),
+              "{\n  \"version\": 1\n}\n");
+}
+
+Manifests TwoNodes() {
+  return Make({{"namespace", "training"},
+               {"nodes", 2},
+               {"cpu", 96},
+               {"memory", "1Ti"},
+               {"gpus", 8},
+               {"efa", 32},
+               {"hugepages", {{"2Mi", "5Gi"}}},
+               {"node_selector", {{"node.kubernetes.io/instance-type", "p6-b200.48xlarge"}}},
+               {"tolerations", {{{"key", "team"}, {"value", "llm"}, {"effect", "NoSchedule"}}}},
+               {"priority_class", "benchmarks"},
+               {"service_account", "trainer"},
+               {"image_pull_secrets", "registry"},
+               {"image_pull_policy", "IfNotPresent"},
+               {"queue", "team-queue"},
+               {"volumes",
+                {{{"name", "data"},
+                  {"mount", "/data"},
+                  {"read_only", true},
+                  {"sub_path", "text"},
+                  {"persistentVolumeClaim", {{"claimName", "corpus"}}}}}},
+               {"env", {{"NCCL_DEBUG", "INFO"}, {"ODD", "yes: \"$(X)\"\n"}}},
+               {"labels", {{"team", "llm"}}},
+               {"annotations", {{"owner", "somebody@example.com"}}},
+               {"ttl", "1d"},
+               {"output", {{"claim", "results"}, {"sub_path", "nightly"}}},
+               {"user", 1000},
+               {"patch", {{"spec", {{"hostIPC", true}, {"containers", {{{"name", "ridgeline"}, {"tty", true}}}}}}}}},
+              Job({{"time_limit_s", 3600}, {"save_time_s", 120}}), "{}\n");
+}
+
+TEST(KubernetesManifest, IsTheGoldenOne) {
+  const std::filesystem::path golden = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/golden/kubernetes";
+  for (const auto& [name, made] : {std::pair{"one-node", OneNode()}, std::pair{"two-nodes", TwoNodes()}}) {
+    const Json files = ManifestFiles({made});
+    const std::pair<std::string, std::string> written[] = {
+        {std::string(name) + ".yaml", files.at(0).at("content").get<std::string>()},
+        {std::string(name) + ".kustomization.yaml", files.at(1).at("content").get<std::string>()}};
+    for (const auto& [file, text] : written) {
+      if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) WriteFileAtomic(golden / file, text);
+      EXPECT_EQ(text, ReadFile(golden / file)) << "RIDGELINE_UPDATE_GOLDENS=1 writes what it is now";
+    }
+  }
+}
+
+TEST(KubernetesManifest, RunsTheImagesProgramOnTheMountedJobFile) {
+  EXPECT_THAT(ContainerOf(Make(Json::object())).at("command").get<std::vector<std::string>>(),
+              ElementsAre("ridgeline", "exec", "--print-results", "--summary", "/dev/termination-log", "--job-dir",
+                          "/ridgeline/work/jobs/rl-0123456789abcdef0123456789abcdef", "/ridgeline/job"));
+  const Json job = Job({{"exec", {"/bin/sh", "-c", "echo \"$(id)\" 'x'"}}});
+  const Manifests made = Make({{"program", "/opt/sh"}}, job);
+  EXPECT_THAT(ContainerOf(made).at("command").get<std::vector<std::string>>(),
+              ElementsAre("/opt/sh", "-c", "echo \"$$(id)\" 'x'"));
+  EXPECT_TRUE(made.others.empty());  // it names no job file
+}
+
+TEST(KubernetesManifest, CutsALargeJobFileBetweenCharacters) {
+  std::string text(120 * 1024 - 1, 'x');
+  for (int i = 0; i < 100'000; ++i) text += "é";
+  const Manifests made = Make(Json::object(), Job(), text);
+  std::string joined;
+  std::string last;
+  for (const Json& map : made.others) {
+    EXPECT_EQ(map.at("kind"), "ConfigMap");
+    EXPECT_LT(map.dump().size(), 256U * 1024);
+    const auto part = map.at("data").begin();
+    EXPECT_GT(part.key(), last);
+    last = part.key();
+    joined += part->get<std::string>();
+    EXPECT_NO_THROW(part->dump());  // UTF-8
+  }
+  EXPECT_GT(made.others.size(), 2U);
+  EXPECT_EQ(joined, text);
+  EXPECT_EQ(PodOf(made).at("volumes").at(0).at("projected").at("sources").size(), made.others.size());
+}
+
+TEST(KubernetesManifest, AnyTextOfASweepIsSafe) {
+  const std::string hostile = "x'; rm -rf / #\n---\nkind: Secret\n\xff\u2028{{ }}";
+  const Manifests made = Make(Json::object(), Job({{"sweep", hostile}}));
+  const Json labels = made.job.at("metadata").at("labels");
+  EXPECT_EQ(labels.at("ridgeline.dev/sweep").get<std::string>().find_first_of("'/# \n{"), std::string::npos);
+  const std::string yaml = ToYaml(made.job);
+  EXPECT_EQ(yaml.find("\n---"), std::string::npos);
+  EXPECT_EQ(yaml.find("\nkind: Secret"), std::string::npos);
+}
+
+TEST(KubernetesManifest, TheHashIsOfAllThatRuns) {
+  const std::string hash = Make(Json::object()).hash;
+  EXPECT_EQ(Make(Json::object()).hash, hash);
+  EXPECT_NE(Make({{"gpus", 1}}).hash, hash);
+  EXPECT_NE(Make(Json::object(), Job(), "{ }\n").hash, hash);
+  EXPECT_EQ(Make(Json::object()).job.at("metadata").at("annotations").at(kHashAnnotation), hash);
+}
+
+// ---- what the cluster says
+
+Json JobObject(const Json& status = Json::object()) {
+  return {{"metadata", {{"name", "rl-1"}, {"uid", "u"}, {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+          {"status", status}};
+}
+Json FailedJob(const std::string& reason = "BackoffLimitExceeded") {
+  return JobObject({{"conditions", {{{"type", "Failed"}, {"status", "True"}, {"reason", reason}, {"message", "m"}}}}});
+}
+Json PodObject(const std::string& phase, const Json& container_state, Json status = Json::object(),
+               const Json& metadata = Json::object()) {
+  Json pod = {{"metadata", {{"name", "rl-1-x"}, {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+              {"spec", {{"nodeName", "n1"}}}};
+  pod["metadata"].update(metadata);
+  status["phase"] = phase;
+  if (!container_state.is_null()) {
+    status["containerStatuses"] =
+        Json::array({{{"name", "ridgeline"}, {"imageID", "i@sha256:1"}, {"state", container_state}}});
+  }
+  pod["status"] = status;
+  return pod;
+}
+Json Terminated(int code, const std::string& reason = "Error", const std::string& message = "") {
+  return {{"terminated",
+           {{"exitCode", code}, {"reason", reason}, {"message", message}, {"startedAt", "2026-01-01T00:00:05Z"}}}};
+}
+Json Running() { return {{"running", {{"startedAt", "2026-01-01T00:00:05Z"}}}}; }
+Json Disrupted(const std::string& reason, const std::string& message = "") {
+  return {
+      {"conditions", {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", reason}, {"message", message}}}}};
+}
+
+const int64_t kNow = ParseTime("2026-01-01T01:00:00Z");
+
+Verdict Judge(const Json& job, const std::vector<Json>& pods) {
+  std::map<std::string, PodView> views;
+  for (const Json& pod : pods) {
+    PodView view = ParsePod(pod);
+    views[view.name] = std::move(view);
+  }
+  return JudgeJob(ParseJob(job), views, kNow);
+}
+// "timeout", "" where the results say enough, "queued", "running".
+std::string EndOf(const Json& job, const std::vector<Json>& pods) {
+  const Verdict verdict = Judge(job, pods);
+  if (verdict.phase == Phase::kQueued) return "queued";
+  if (verdict.phase == Phase::kRunning) return "running";
+  const auto end = verdict.evidence.find("end");
+  return end == verdict.evidence.end() ? "" : end->second;
+}
+
+TEST(KubernetesParse, FollowsAJob) {
+  EXPECT_EQ(EndOf(JobObject(), {}), "queued");
+  EXPECT_EQ(EndOf(JobObject(), {PodObject("Pending", nullptr)}), "queued");
+  EXPECT_EQ(EndOf(JobObject(), {PodObject("Running", Running())}), "running");
+  const Json complete = JobObject({{"conditions", {{{"type", "Complete"}, {"status", "True"}}}}});
+  const Verdict verdict = Judge(complete, {PodObject("Succeeded", Terminated(0, "Completed"))});
+  EXPECT_EQ(verdict.phase, Phase::kEnded);
+  EXPECT_EQ(verdict.started_unix_s, ParseTime("2026-01-01T00:00:05Z"));
+  EXPECT_EQ(verdict.evidence.at("exit_code"), "0");
+  EXPECT_EQ(verdict.evidence.at("image_id"), "i@sha256:1");
+  EXPECT_EQ(verdict.evidence.at("queue_wait_s"), "5");
+  EXPECT_FALSE(verdict.evidence.contains("end"));
+}
+
+TEST(KubernetesParse, ClassifiesEveryEnd) {
+  const Json gone = {{"deletionTimestamp", "2026-01-01T00:30:00Z"}};
+  const std::pair<Json, const char*> ends[] = {
+      {PodObject("Failed", Terminated(137, "OOMKilled")), "oom_host"},
+      {PodObject("Failed", Terminated(137)), "crashed"},
+      {PodObject("Failed", Terminated(2)), "crashed"},
+      {PodObject("Failed", Terminated(128, "StartError", "exec: not found")), "invalid"},
+      {PodObject("Failed", Terminated(130)), ""},  // told to stop: its results say more
+      {PodObject("Failed", Terminated(143), {{"reason", "DeadlineExceeded"}}), "timeout"},
+      {PodObject("Failed", Terminated(137),
+                 {{"reason", "Evicted"}, {"message", "The node was low on resource: memory. x"}}),
+       "oom_host"},
+      {PodObject("Failed", nullptr, {{"reason", "Evicted"}, {"message", "The node was low on resource: inodes."}}),
+       "preempted"},
+      {PodObject("Failed", Terminated(130), Disrupted("PreemptionByScheduler")), "preempted"},
+      {PodObject("Failed", Terminated(143), Disrupted("EvictionByEvictionAPI")), "preempted"},
+      {PodObject("Failed", Terminated(143), Disrupted("TerminationByKubelet")), "preempted"},
+      {PodObject("Failed", Running(), Disrupted("DeletionByTaintManager")), "node_failed"},
+      {PodObject("Failed", nullptr, {{"reason", "OutOfcpu"}}), "node_failed"},
+      {PodObject("Failed", nullptr, {{"reason", "UnexpectedAdmissionError"}}), "node_failed"},
+      {PodObject("Failed", Terminated(143), {{"reason", "Terminated"}}), "node_failed"},
+      {PodObject("Running", Running(), Json::object(), gone), "node_failed"},  // should have been gone half an hour ago
+      {PodObject("Failed", Terminated(143), Json::object(), gone), "preempted"},
+  };
+  for (const auto& [pod, end] : ends) EXPECT_EQ(EndOf(FailedJob(), {pod}), end) << pod.dump();
+  // The Job's controller gave up on a node that nobody hears of, and another pod has come to an end elsewhere.
+  Json silent = PodObject("Running", Running(), {{"conditions", {{{"type", "Ready"}, {"status", "False"}}}}},
+                          {{"deletionTimestamp", "2026-01-01T00:59:59Z"}});
+  silent["status"]["containerStatuses"][0]["ready"] = true;
+  EXPECT_EQ(EndOf(JobObject({{"conditions", {{{"type", "Complete"}, {"status", "True"}}}}}), {silent}), "node_failed");
+  EXPECT_EQ(EndOf(FailedJob("DeadlineExceeded"), {}), "timeout");
+  EXPECT_THAT(Judge(FailedJob("DeadlineExceeded"), {}).evidence.at("message"), HasSubstr("no pod of it could start"));
+  EXPECT_EQ(EndOf(FailedJob("DeadlineExceeded"), {PodObject("Running", Running())}), "timeout");
+  EXPECT_EQ(EndOf(FailedJob(), {}), "crashed");
+  // Of a pod that somebody takes away the driver hears before any controller starts another.
+  EXPECT_EQ(EndOf(JobObject(), {PodObject("Failed", Terminated(130), Disrupted("PreemptionByScheduler"))}),
+            "preempted");
+}
+
+TEST(KubernetesParse, OfSeveralPodsTheOneThatFailedDecides) {
+  const Json deleted = {{"name", "rl-1-0"}, {"deletionTimestamp", "2026-01-01T00:30:00Z"}};
+  const Json failed = {{"name", "rl-1-1"}, {"annotations", {{kIndexAnnotation, "1"}}}};
+  const Verdict verdict =
+      Judge(FailedJob(), {PodObject("Failed", Terminated(143), Json::object(), deleted),
+                          PodObject("Failed", Terminated(137, "OOMKilled"), Json::object(), failed)});
+  EXPECT_EQ(verdict.evidence.at("end"), "oom_host");
+  EXPECT_EQ(verdict.evidence.at("pod_index"), "1");
+}
+
+TEST(KubernetesParse, SaysWhatAPodWaitsFor) {
+  const auto waiting = [](const std::string& reason) {
+    return Judge(JobObject(), {PodObject("Pending", {{"waiting", {{"reason", reason}, {"message", "said"}}}})});
+  };
+  EXPECT_FALSE(waiting("ContainerCreating").evidence.contains("waits"));
+  EXPECT_THAT(waiting("ImagePullBackOff").evidence.at("waits"),
+              HasSubstr("the image cannot be pulled: ImagePullBackOff: said"));
+  EXPECT_EQ(waiting("ErrImagePull").stuck, "ErrImagePull");
+  EXPECT_FALSE(waiting("ErrImagePull").at_once);
+  EXPECT_TRUE(waiting("InvalidImageName").at_once);
+  EXPECT_THAT(waiting("CreateContainerConfigError").evidence.at("hint"), HasSubstr("kubectl describe pod"));
+  const Verdict unschedulable =
+      Judge(JobObject(),
+            {PodObject("Pending", nullptr,
+                       {{"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"message", "0/3 nodes"}}}}})});
+  EXPECT_THAT(unschedulable.evidence.at("waits"), HasSubstr("0/3 nodes"));
+  EXPECT_TRUE(unschedulable.stuck.empty());
+}
+
+TEST(KubernetesParse, KnowsAQuotaThatNoWaitingHelps) {
+  const std::string text = "pods \"x\" is forbidden: exceeded quota: q, requested: ";
+  EXPECT_TRUE(IsBeyondQuota(text + "limits.cpu=64, used: limits.cpu=0, limited: limits.cpu=8"));
+  EXPECT_FALSE(IsBeyondQuota(text + "limits.cpu=4, used: limits.cpu=8, limited: limits.cpu=8"));
+  EXPECT_TRUE(IsBeyondQuota(
+      text + "pods=1,requests.memory=2Ti, used: pods=0,requests.memory=0, limited: pods=9,requests.memory=1Ti"));
+  EXPECT_FALSE(IsBeyondQuota("something else"));
+  EXPECT_TRUE(JudgeRefusal(text + "pods=1, used: pods=0, limited: pods=0").for_good);
+  EXPECT_FALSE(JudgeRefusal(text + "pods=1, used: pods=1, limited: pods=1").for_good);
+  EXPECT_TRUE(JudgeRefusal("pods \"x\" is forbidden: no PriorityClass with name y was found").for_good);
+}
+
+// ---- results
+
+class KubernetesResults : public ::testing::Test {
+ protected:
+  static std::string Line(const std::string& id, const std::string& payload, std::string_view kind = kResultLine) {
+    std::string line = FormatJobLine({std::string(kind), id, payload});
+    line.pop_back();
+    return line;
+  }
+  Record MakeRecord() const {
+    Record record;
+    record.key = "rl-1";
+    record.job_dir = dir_.path();
+    record.points = {"a", "b"};
+    return record;
+  }
+  std::string Of(const std::string& id) const {
+    return ReadFileIfThere(dir_ / ("results/" + id + ".json")).value_or("");
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(KubernetesResults, TakesWholeLinesOfItsOwnPoints) {
+  ResultFolder results(MakeRecord());
+  results.TakeLine("some words");
+  results.TakeLine(Line("a", "3 10 5.5", kProgressLine));
+  EXPECT_EQ(ReadFile(dir_ / "points/a/progress"), "3 10 5.5\n");
+  results.TakeLine(Line("a", "{\"x\": 1}"));
+  EXPECT_EQ(Of("a"), "{\"x\": 1}");
+  results.TakeLine(Line("../../etc", "{}"));
+  results.TakeLine(Line("c", "{}"));
+  results.TakeLine(Line("b", "{\"long\": 12345}").substr(0, 50));
+  EXPECT_EQ(Of("b"), "");
+  EXPECT_FALSE(results.HasAll());
+  EXPECT_THAT(results.log_tail(), HasSubstr("some words"));
+  results.TakeLastWords(Line("a", "{}") + "\n" + Line("b", "{\"headline\": 1}") +
+                        "\ncut off: " + Line("b", "{}").substr(0, 9));
+  EXPECT_EQ(Of("a"), "{\"x\": 1}");  // what is whole stays
+  EXPECT_EQ(Of("b"), "{\"headline\": 1}");
+  EXPECT_TRUE(results.HasAll());
+}
+
+TEST_F(KubernetesResults, AreKnownAgainByTheNextProcess) {
+  ResultFolder(MakeRecord()).TakeLine(Line("a", "{}"));
+  TempDir volume;
+  std::filesystem::create_directories(volume / "results");
+  WriteFileAtomic(volume / "results/a.json", "{\"other\": 1}");
+  WriteFileAtomic(volume / "results/b.json", "{\"b\": 1}");
+  ResultFolder results(MakeRecord());
+  EXPECT_FALSE(results.HasAll());
+  results.CopyMissing(volume.path());
+  EXPECT_TRUE(results.HasAll());
+  EXPECT_EQ(Of("a"), "{}");
+  EXPECT_EQ(Of("b"), "{\"b\": 1}");
+}
+
+TEST(KubernetesJournal, KeepsWhatItWasToldAcrossProcesses) {
+  const TempDir dir;
+  std::string store;
+  {
+    Journal journal(dir.path());
+    store = journal.store();
+    EXPECT_EQ(journal.Find("rl-1"), nullptr);
+    Record record;
+    record.key = "rl-1";
+    record.uid = "u";
+    record.points = {"a"};
+    record.evidence = {{"end", "lost"}, {"text", "\xff"}};
+    journal.Write(record);
+  }
+  Journal journal(dir.path());
+  EXPECT_EQ(journal.store(), store);
+  ASSERT_NE(journal.Find("rl-1"), nullptr);
+  EXPECT_EQ(journal.Find("rl-1")->uid, "u");
+  EXPECT_EQ(journal.Find("rl-1")->evidence.at("end"), "lost");
+  EXPECT_EQ(journal.Find("../store"), nullptr);
+  WriteFileAtomic(dir / "jobs/rl-2.json", "{\"key\": ");
+  EXPECT_THROW(journal.Find("rl-2"), Failure);
+}
+
+// ---- lines
+
+TEST(JobLine, ComesBackWholeOrNotAtAll) {
+  const JobLine line{"result", "p1", "{\"a\": \"b c\"}"};
+  std::string text = FormatJobLine(line);
+  EXPECT_EQ(text.back(), '\n');
+  text.pop_back();
+  EXPECT_EQ(ParseJobLine(text), line);
+  std::string empty = FormatJobLine({"progress", "p1", ""});
+  empty.pop_back();
+  EXPECT_EQ(ParseJobLine(empty), (JobLine{"progress", "p1", ""}));
+  for (size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(ParseJobLine(text.substr(0, size))) << size;
+  std::string changed = text;
+  changed[changed.size() - 3] = 'x';
+  EXPECT_FALSE(ParseJobLine(changed));
+  EXPECT_FALSE(ParseJobLine("x" + text));
+}
+
+}  // namespace
+}  // namespace ridgeline::kubernetes
