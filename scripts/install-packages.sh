@@ -2,12 +2,16 @@
 # Installs what packages.txt lists and this machine lacks. Says nothing where nothing is missing.
 #   install-packages.sh            all but what stands under "Cluster tests"
 #   install-packages.sh cluster    that too; services among it are not started
+#   install-packages.sh build      only what compiling takes: what stands above "Tests and benchmarks"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-without_cluster="/^# Cluster tests\$/,\$d"
-[ "${1-}" != cluster ] || without_cluster=''
-mapfile -t wanted < <(sed -e "$without_cluster" -e 's/#.*//' packages.txt | xargs -n1)
+case ${1-} in
+  cluster) without='' ;;
+  build) without="/^# Tests and benchmarks\$/,\$d" ;;
+  *) without="/^# Cluster tests\$/,\$d" ;;
+esac
+mapfile -t wanted < <(sed -e "$without" -e 's/#.*//' packages.txt | xargs -n1)
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "error: this system has no apt-get, so packages.txt cannot be installed here" >&2
