@@ -2,6 +2,7 @@
 # installed under PREFIX:
 #   bin/ridgeline  bin/ridgeline-train
 #   lib/ridgeline/plugins/  share/ridgeline/{reports,sweeps}/  share/bash-completion/completions/ridgeline
+#   share/ridgeline/kubernetes/: what a cluster's people apply
 foreach(data reports sweeps)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${data})
     file(MAKE_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
@@ -16,6 +17,9 @@ foreach(program ridgeline ridgeline-train)
     install(TARGETS ${program} RUNTIME DESTINATION bin)
   endif()
 endforeach()
+
+# The image is built from the sources, so its files stay there.
+install(DIRECTORY plugins/kubernetes/deploy/ DESTINATION share/ridgeline/kubernetes FILES_MATCHING PATTERN "*.yaml")
 
 get_property(plugins GLOBAL PROPERTY RIDGELINE_PLUGINS)
 foreach(plugin IN LISTS plugins)
