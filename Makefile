@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.cc')
-SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci tests bench 2>/dev/null)
+SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
 .PHONY: help packages configure build demo test test-cluster test-sanitized lint format bench install picture clean
