@@ -1,0 +1,225 @@
+#!/usr/bin/env bash
+# Builds the container images of plugins/kubernetes/deploy/Containerfile and runs them as a pod is run: uid 65532, no
+# capability, a root file system that cannot be written.
+#
+#   container_image.sh BUILD_DIR [--compile]
+#
+# No registry is asked: the base is a fresh Debian. Compiling it all takes a quarter of an hour, so what BUILD_DIR has built
+# is installed instead and the stage that compiles is read, but left out. --compile: runs that stage too.
+# Ends with 77, CTest's "skipped", where this machine cannot build images; what can be checked without is checked first.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+deploy=$root/plugins/kubernetes/deploy
+[ $# -ge 1 ] || { echo "usage: container_image.sh BUILD_DIR [--compile]"; exit 2; }
+build=$(realpath "$1")
+compile=${2-}
+
+skip() {
+  echo "skipped: $1"
+  exit 77
+}
+fail() {
+  echo "FAILED: $1"
+  exit 1
+}
+say() { printf '%4d s  %s\n' "$SECONDS" "$1"; }
+
+# --- What needs nothing but the programs.
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/ridgeline-image.XXXXXX")
+chmod 755 "$work" # uid 65532 has to get through it
+buildah=(buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs)
+clean_up() {
+  if [ -d "$work/storage" ]; then
+    "${buildah[@]}" umount --all >/dev/null 2>&1 || true
+  fi
+  rm -rf --one-file-system "$work"
+}
+trap clean_up EXIT
+
+# The sweep that the nightly's ConfigMap holds.
+sed -n '/^  sweep.yaml: |$/,/^---$/s/^    //p' "$deploy/nightly.yaml" >"$work/nightly-sweep.yaml"
+[ -s "$work/nightly-sweep.yaml" ] || fail "nightly.yaml has no sweep.yaml"
+"$build/bin/ridgeline" plan --expand-only "$work/nightly-sweep.yaml" >"$work/log" 2>&1 || fail "the nightly's sweep is wrong"
+
+cmake --install "$build" --prefix "$work/programs/opt/ridgeline" --strip >/dev/null
+"$deploy/copy-libraries.sh" "$work/programs/opt/ridgeline"
+say "installed, with $(find "$work/programs/opt/ridgeline/lib/ridgeline/libraries" -type f | wc -l) libraries"
+
+# --- What makes images. In a machine without the rights (most containers) it ends here.
+
+for tool in buildah crun debootstrap unshare; do
+  command -v "$tool" >/dev/null || skip "$tool is missing; make test-cluster installs it"
+done
+[ "$(id -u)" -eq 0 ] || skip "building images here takes root"
+unshare --mount --pid --fork true 2>/dev/null || skip "this machine lets nobody mount (unshare --mount)"
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
+  sed -nE 's/^(URIs: *|deb +(\[[^]]*\] +)?)(https?:[^ ]*\/debian)\/?( .*)?$/\3/p' | head -n 1) || true
+mirror=${mirror:-https://deb.debian.org/debian}
+
+# image_of NAME: commits the container that was made last, $container, and removes it.
+image_of() {
+  "${buildah[@]}" umount "$container" >/dev/null
+  "${buildah[@]}" commit --quiet --rm "$container" "localhost/$1" >/dev/null
+}
+
+new_container() {
+  container=$("${buildah[@]}" from scratch) || return 1
+  mounted=$("${buildah[@]}" mount "$container")
+}
+
+new_container >"$work/log" 2>&1 || { tail -n 3 "$work/log"; skip "buildah cannot make a container here"; }
+debootstrap --variant=minbase bookworm "$mounted" "$mirror" >"$work/log" 2>&1 ||
+  { tail -n 3 "$work/log"; skip "debootstrap could not install Debian from $mirror"; }
+rm -f "$mounted"/var/cache/apt/archives/*.deb
+# As in the images people build on: a PATH, and CUDA's entry point.
+"${buildah[@]}" config --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+  --entrypoint '["/nonexistent-entry-point"]' --cmd '' "$container"
+image_of base
+say "a base image"
+
+new_container
+cp -a "$work/programs/opt" "$mounted/"
+image_of programs
+
+# build TARGET [OPTION…]
+build() {
+  "${buildah[@]}" build --isolation chroot --pull-never --format oci --file "$deploy/Containerfile" --target "$1" \
+    --build-arg BASE=localhost/base --build-arg BUILD_BASE=localhost/base --tag "localhost/$1" "${@:2}" "$root" \
+    >"$work/log" 2>&1 || { tail -n 20 "$work/log"; fail "buildah build --target $1"; }
+}
+
+# What goes to the builder.
+printf 'FROM scratch\nCOPY . /\n' >"$work/Containerfile.context"
+"${buildah[@]}" build --quiet --file "$work/Containerfile.context" --tag localhost/context "$root" >/dev/null
+container=$("${buildah[@]}" from localhost/context)
+mounted=$("${buildah[@]}" mount "$container")
+sent=$(cd "$mounted" && find . -mindepth 1 -maxdepth 1 -printf '%P\n' | sort | xargs)
+"${buildah[@]}" rm "$container" >/dev/null
+[ "$sent" = "CMakeLists.txt cmake include packages.txt plugins reports scripts src sweeps" ] ||
+  fail ".containerignore lets through: $sent"
+
+if [ "$compile" = --compile ]; then
+  build worker --build-arg COMMIT=0123456789abcdef0123456789abcdef01234567
+  say "compiled, and built worker"
+  build driver --layers --build-arg COMMIT=0123456789abcdef0123456789abcdef01234567
+else
+  build worker --build-arg PROGRAMS=localhost/programs --build-arg COMMIT=0123456789abcdef0123456789abcdef01234567
+  say "built worker"
+  build driver --build-arg PROGRAMS=localhost/programs --build-arg COMMIT=0123456789abcdef0123456789abcdef01234567
+fi
+say "built driver"
+
+# --- What the images say of themselves.
+
+config() { "${buildah[@]}" inspect --type image --format "$2" "localhost/$1"; }
+expect() { [ "$2" = "$3" ] || fail "$1 is $2, not $3"; }
+for image in worker driver; do
+  expect "$image: user" "$(config "$image" '{{.OCIv1.Config.User}}')" 65532:65532
+  expect "$image: entry point" "$(config "$image" '{{len .OCIv1.Config.Entrypoint}}')" 0
+  expect "$image: command" "$(config "$image" '{{.OCIv1.Config.Cmd}}')" '[ridgeline --help]'
+  expect "$image: revision" "$(config "$image" '{{index .OCIv1.Config.Labels "org.opencontainers.image.revision"}}')" \
+    0123456789abcdef0123456789abcdef01234567
+  expect "$image: licence" "$(config "$image" '{{index .OCIv1.Config.Labels "org.opencontainers.image.licenses"}}')" MIT
+done
+
+# --- Run.
+
+# container IMAGE COMMAND…: as a kubelet has it run. /tmp is an empty folder, /ridgeline one that stays for the next.
+# A folder /test has what the commands read.
+mkdir -p "$work/test" "$work/writable"
+chown 65532:65532 "$work/writable"
+container() {
+  local image=$1 bundle=$work/bundle-$1 environment arguments
+  shift
+  if [ ! -d "$bundle" ]; then
+    mkdir "$bundle"
+    "${buildah[@]}" from --pull-never --name "running-$image" "localhost/$image" >/dev/null
+    "${buildah[@]}" mount "running-$image" >"$bundle/rootfs"
+  fi
+  environment=$(config "$image" '{{range .OCIv1.Config.Env}}{{printf "%q," .}}{{end}}')
+  arguments=$(printf '"%s",' "$@")
+  cat >"$bundle/config.json" <<CONFIG
+{
+  "ociVersion": "1.0.2",
+  "process": {
+    "user": {"uid": 65532, "gid": 65532}, "cwd": "/", "noNewPrivileges": true, "capabilities": {},
+    "env": [$environment "HOME=/tmp"], "args": [${arguments%,}]
+  },
+  "root": {"path": "$(cat "$bundle/rootfs")", "readonly": true},
+  "mounts": [
+    {"destination": "/proc", "type": "proc", "source": "proc"},
+    {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
+    {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": ["nosuid", "nodev", "mode=1777"]},
+    {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "nodev", "mode=1777"]},
+    {"destination": "/test", "type": "bind", "source": "$work/test", "options": ["rbind", "ro"]},
+    {"destination": "/ridgeline", "type": "bind", "source": "$work/writable", "options": ["rbind", "rw"]}
+  ],
+  "linux": {"namespaces": [{"type": "mount"}, {"type": "pid"}, {"type": "ipc"}, {"type": "uts"}]}
+}
+CONFIG
+  # crun refuses a machine with both versions of control groups, though it is to use none: it is shown one.
+  # shellcheck disable=SC2016 # the inner shell expands them
+  unshare --mount --propagation private sh -c 'mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; exec "$@"' sh \
+    crun --root "$work/crun" --cgroup-manager=disabled run --bundle "$bundle" "ridgeline-image-$$" </dev/null
+}
+
+container worker true 2>"$work/log" || { cat "$work/log"; skip "crun runs no container here; the images were built"; }
+
+cat >"$work/test/as-a-pod.sh" <<'SCRIPT'
+set -eu
+[ "$(id -u):$(id -g)" = 65532:65532 ] || { echo "runs as $(id)"; exit 1; }
+grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status || { echo "has capabilities"; exit 1; }
+case $(awk '$2 == "/" { print $4 }' /proc/self/mounts) in ro | ro,*) ;; *) echo "/ can be written"; exit 1 ;; esac
+[ "$(command -v ridgeline)" = /opt/ridgeline/bin/ridgeline ]
+ridgeline-train --help >/dev/null
+ridgeline doctor
+# All but the C library comes with the programs.
+ldd /opt/ridgeline/bin/ridgeline /opt/ridgeline/bin/ridgeline-train | awk '
+  /=>/ && $3 !~ "^/opt/ridgeline/" && $1 !~ "^lib(c|m|dl|rt|pthread|resolv)[.]so" { print "from the base: " $0; failed = 1 }
+  END { exit failed }'
+SCRIPT
+cat >"$work/test/job.sh" <<'SCRIPT'
+set -eu
+cd /ridgeline
+ridgeline render /test/sweep.yaml -o /ridgeline/rendered
+for job in /ridgeline/rendered/jobs/*/job.json; do ridgeline exec "$job"; done
+[ "$(grep -lE '"status": ?"ok"' /ridgeline/rendered/jobs/*/results/*.json | wc -l)" -eq 2 ]
+SCRIPT
+cat >"$work/test/driver.sh" <<'SCRIPT'
+set -eu
+kubectl version --client
+# The nightly's own arguments, in an empty volume: the folder of the night is not there yet.
+ridgeline run /test/sweep.yaml --launcher local --db /ridgeline/night/ridgeline.db --output-dir /ridgeline/night
+[ -s /ridgeline/night/ridgeline.db ]
+# What `kubectl apply -k` would apply.
+kubectl kustomize /test/deploy >/tmp/applied.yaml
+[ "$(grep -c '^kind: ' /tmp/applied.yaml)" -eq 6 ]
+grep -q 'image: registry.example.com/ridgeline-driver@sha256:' /tmp/applied.yaml
+! grep -q 'namespace: ridgeline' /tmp/applied.yaml
+SCRIPT
+cat >"$work/test/sweep.yaml" <<'SWEEP'
+name: image
+defaults: {family: llama, layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: 64, seq_length: 16}
+matrix:
+  precision: [fp32, bf16]
+measure: {warmup_steps: 1, steps: 2, repeats: 1}
+launch: {launcher: local}
+report: [activation-checkpointing]
+SWEEP
+mkdir "$work/test/deploy"
+cp "$deploy"/*.yaml "$work/test/deploy/"
+# Another namespace than the files': kustomize has to change it everywhere.
+sed -i 's/^namespace: ridgeline$/namespace: lab/' "$work/test/deploy/kustomization.yaml"
+
+container worker ridgeline --version
+container worker ridgeline --help >"$work/log" || fail "the image's own command"
+container worker sh /test/as-a-pod.sh || fail "worker is not as a pod needs it"
+say "worker runs as a pod"
+container worker sh /test/job.sh || fail "worker runs no job"
+say "worker ran a job"
+container driver sh /test/driver.sh || fail "driver"
+say "driver ran a sweep"
+
+"${buildah[@]}" images --format '{{.Name}} {{.Size}}'
