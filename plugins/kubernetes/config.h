@@ -43,8 +43,8 @@ struct Options {
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> labels, annotations;  // of Jobs and pods
 
-  int64_t user = 65532;         // and group, that the pod runs as
-  int64_t ttl_s = 7 * 86400;    // a finished Job is kept, where nobody deletes it before
+  int64_t user = 65532;                // and group, that the pod runs as
+  int64_t ttl_s = int64_t{7} * 86400;  // a finished Job is kept, where nobody deletes it before
   std::string output_claim;     // the PersistentVolumeClaim that holds the jobs' folders; empty: they go with the pod
   std::string output_sub_path;  // in it
   std::string output_path;      // where this machine has that folder, if it has

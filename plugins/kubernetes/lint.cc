@@ -23,7 +23,7 @@ using plugin::Json;
 
 constexpr size_t kLabelBytes = 63;
 constexpr size_t kSubdomainBytes = 253;
-constexpr size_t kAnnotationsBytes = 256 * 1024;
+constexpr size_t kAnnotationsBytes = size_t{256} * 1024;
 
 [[noreturn]] void Refuse(const std::string& where, const Json& value, const std::string& must,
                          const std::string& hint = {}) {

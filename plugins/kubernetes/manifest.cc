@@ -23,15 +23,15 @@ constexpr const char* kJobMount = "/ridgeline/job";
 constexpr const char* kWorkMount = "/ridgeline/work";
 constexpr const char* kSummaryFile = "/dev/termination-log";
 constexpr int kMasterPort = 29500;
-constexpr int64_t kExecBytes = 64 << 20;   // `ridgeline exec` beside the trainer
-constexpr int64_t kGraceS = 30;            // to end and tell so
-constexpr int64_t kQueueS = 7 * 86400;     // a Job may wait for its node
-constexpr const char* kGpuShared = "1Gi";  // of /dev/shm, which NCCL uses
+constexpr int64_t kExecBytes = int64_t{64} << 20;  // `ridgeline exec` beside the trainer
+constexpr int64_t kGraceS = 30;                    // to end and tell so
+constexpr int64_t kQueueS = int64_t{7} * 86400;    // a Job may wait for its node
+constexpr const char* kGpuShared = "1Gi";          // of /dev/shm, which NCCL uses
 constexpr size_t kSweepTextBytes = 1024;
 constexpr size_t kLabelBytes = 63;
 // A ConfigMap holds 1 MiB. `kubectl apply` also keeps all of it in an annotation, quotes escaped, and those hold 256
 // KiB.
-constexpr size_t kPartBytes = 120 * 1024;
+constexpr size_t kPartBytes = size_t{120} * 1024;
 
 // A label's value that is as near to `text` as one can be.
 std::string LabelValue(const std::string& text) {

@@ -390,7 +390,7 @@ Json Session::StateOf(Record& record) {
   if (std::optional<Verdict> given_up = GivenUp(job->second, live, verdict))
     return Finish(record, *std::move(given_up));
   if (verdict.phase == Phase::kQueued) return {{"state", "queued"}, {"evidence", verdict.evidence}};
-  const Json running = {{"state", "running"}, {"started_unix_s", verdict.started_unix_s}};
+  Json running = {{"state", "running"}, {"started_unix_s", verdict.started_unix_s}};
   if (verdict.phase == Phase::kRunning) return running;
   if (!live.ended_since) live.ended_since = std::chrono::steady_clock::now();
   // The Job's end may be heard of before its pods'.

@@ -7,7 +7,6 @@
 namespace ridgeline::kubernetes {
 namespace {
 
-using plugin::Failure;
 using plugin::Json;
 
 constexpr int64_t kGone = 410;
@@ -18,7 +17,7 @@ constexpr std::chrono::seconds kSilent{kWatchS + 60};
 
 }  // namespace
 
-Watch::Watch(Cluster& cluster, std::string path, std::string selector, Handler handler)
+Watch::Watch(Cluster& cluster, std::string path, const std::string& selector, Handler handler)
     : cluster_(cluster), path_(std::move(path)), selector_(UrlEncode(selector)), handler_(std::move(handler)) {}
 
 void Watch::Refresh() {

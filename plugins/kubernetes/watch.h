@@ -20,7 +20,7 @@ class Watch {
   };
 
   // `path` of the collection, `selector` of labels.
-  Watch(Cluster& cluster, std::string path, std::string selector, Handler handler);
+  Watch(Cluster& cluster, std::string path, const std::string& selector, Handler handler);
 
   // Tells of everything that has come since. Throws Failure: kNotNow where the server does not answer.
   void Refresh();
