@@ -31,6 +31,7 @@ test-cluster: ## Install real schedulers (packages.txt, "Cluster tests"), and ru
 	@scripts/install-packages.sh cluster
 	@cmake --preset release
 	cmake --build build -j $(JOBS)
+	tests/cluster/kubernetes-build build/kubernetes || [ $$? -eq 77 ]
 	ctest --test-dir build --output-on-failure -j 6 -L 'slurm|k8s'
 
 test-sanitized: packages ## The tests under AddressSanitizer + UBSan, and under ThreadSanitizer where threads meet

@@ -12,7 +12,6 @@
 namespace ridgeline {
 namespace {
 
-using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;

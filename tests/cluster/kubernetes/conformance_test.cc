@@ -1,0 +1,36 @@
+// The Kubernetes launcher on a real API server, held to what every launcher must do.
+#include "tests/plugins/conformance.h"
+
+#include "tests/cluster/kubernetes/kubernetes.h"
+
+namespace ridgeline::testing {
+namespace {
+
+Candidate OnTheSharedCluster() {
+  Candidate candidate;
+  candidate.label = "Kubernetes";
+  candidate.launcher = "kubernetes";
+  candidate.plugin_dir = RIDGELINE_PLUGIN_DIR;
+  // The suite's jobs are shell scripts that write into a folder of this machine's.
+  candidate.config = {{"kubernetes",
+                       {{"image", "test/ridgeline:1"},
+                        {"program", "/bin/sh"},
+                        {"volumes", {{{"name", "tmp"}, {"mount", "/tmp"}, {"hostPath", {{"path", "/tmp"}}}}}},
+                        {"patch",
+                         {{"spec",
+                           {{"securityContext", {{"runAsUser", 0}, {"runAsNonRoot", false}}},
+                            {"terminationGracePeriodSeconds", 1}}}}}}}};
+  candidate.bad_exec = {};
+  candidate.skip = WhyNoKubernetes();
+  candidate.world = []() -> std::shared_ptr<void> {
+    auto cluster = std::make_shared<Kubernetes>(Kubernetes::Shared());
+    auto cli = std::make_shared<KubernetesCli>(*cluster);
+    return std::make_shared<std::pair<std::shared_ptr<Kubernetes>, std::shared_ptr<KubernetesCli>>>(cluster, cli);
+  };
+  return candidate;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kubernetes, Conformance, ::testing::Values(OnTheSharedCluster()), Label);
+
+}  // namespace
+}  // namespace ridgeline::testing

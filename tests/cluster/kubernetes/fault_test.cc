@@ -1,0 +1,254 @@
+// Pods that are killed, evicted, preempted, never start; Jobs that others delete; clusters that refuse: what the store
+// says, with its evidence and what to do.
+#include "tests/cluster/kubernetes/kubernetes.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using testing::Eventually;
+using ::testing::HasSubstr;
+using testing::Kubernetes;
+using testing::KubernetesCli;
+
+class KubernetesFaults : public testing::OnKubernetes {
+ protected:
+  const Kubernetes cluster_ = Kubernetes::Shared();
+};
+
+TEST_F(KubernetesFaults, APodThatIsOutOfMemoryIsAResult) {
+  KubernetesCli cli(cluster_);
+  cli.ExpectOk(cli.Run({"run", cli.Write({.trainer = "sleep", .kubernetes = KubernetesCli::Fault("oom")})}));
+  EXPECT_EQ(cli.Statuses(), "oom_host");
+  EXPECT_EQ(cli.Evidence("container_reason", "oom_host"), "OOMKilled");
+  EXPECT_EQ(cli.Evidence("exit_code", "oom_host"), "137");
+  EXPECT_THAT(cli.Of("message", "oom_host"), HasSubstr("held more memory than its limit"));
+  EXPECT_THAT(cli.Of("hint", "oom_host"), HasSubstr("raise memory_limit"));
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, AnEvictedPodIsPreemptedAndRunAgainAsOftenAsAsked) {
+  KubernetesCli cli(cluster_);
+  const auto run = cli.Run({"run", cli.Write({.trainer = "sleep",
+                                              .kubernetes = KubernetesCli::Fault("evict"),
+                                              .launch = "retry: {preempted: 2}"})});
+  EXPECT_EQ(run.status.exit_code, 3) << run.out;
+  EXPECT_EQ(cli.Statuses(), "preempted preempted preempted");
+  EXPECT_EQ(cli.Evidence("pod_reason", "preempted"), "Evicted");
+  EXPECT_THAT(cli.Of("message", "preempted"), HasSubstr("low on resource: ephemeral-storage"));
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, APreemptedPodIsPreempted) {
+  KubernetesCli cli(cluster_);
+  const auto run = cli.Run({"run", cli.Write({.trainer = "sleep",
+                                              .kubernetes = KubernetesCli::Fault("preempt"),
+                                              .launch = "retry: {preempted: 0}"})});
+  EXPECT_EQ(run.status.exit_code, 3) << run.out;
+  EXPECT_EQ(cli.Statuses(), "preempted");
+  EXPECT_EQ(cli.Evidence("disruption", "preempted"), "PreemptionByScheduler");
+  EXPECT_THAT(cli.Of("message", "preempted"), HasSubstr("preempted by a pod of higher priority"));
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, AnImageThatCannotBePulledIsInvalid) {
+  KubernetesCli cli(cluster_);
+  const auto run = cli.Run({"run", cli.Write({.kubernetes = KubernetesCli::Fault("imagepull")})});
+  cli.ExpectOk(run);
+  EXPECT_THAT(run.out, HasSubstr("waits: "));
+  EXPECT_EQ(cli.Statuses(), "invalid");
+  EXPECT_THAT(cli.Of("message", "invalid"), AllOf(HasSubstr("cannot be pulled"), HasSubstr("test/ridgeline:1")));
+  EXPECT_THAT(cli.Of("hint", "invalid"), HasSubstr("image_pull_secrets"));
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, AnImageWithoutTheProgramIsInvalid) {
+  KubernetesCli cli(cluster_);
+  cli.ExpectOk(cli.Run({"run", cli.Write({.kubernetes = "program: /opt/nothing"})}));
+  EXPECT_EQ(cli.Statuses(), "invalid");
+  EXPECT_THAT(cli.Of("message", "invalid"), HasSubstr("cannot start the program"));
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, APodPastItsDeadlineIsATimeout) {
+  KubernetesCli cli(cluster_);
+  cli.ExpectOk(cli.Run({"run", cli.Write({.trainer = "sleep",
+                                          .kubernetes = "patch: {spec: {activeDeadlineSeconds: 2, "
+                                                        "terminationGracePeriodSeconds: 1}}"})}));
+  EXPECT_EQ(cli.Statuses(), "timeout");
+  EXPECT_THAT(cli.Of("message", "timeout"), HasSubstr("ran past the pod's deadline"));
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, AJobPastItsDeadlineIsATimeout) {
+  KubernetesCli cli(cluster_);
+  Child run = cli.Start({"run", cli.Write({.trainer = "sleep"})});
+  ASSERT_TRUE(cli.WaitForStarts(1));
+  cli.Kubectl(
+      {"patch", cli.Objects("jobs").at(0), "--type=merge", "--patch={\"spec\": {\"activeDeadlineSeconds\": 1}}"});
+  cli.ExpectOk(cli.Finish(run));
+  EXPECT_EQ(cli.Statuses(), "timeout");
+  EXPECT_EQ(cli.Evidence("job_reason", "timeout"), "DeadlineExceeded");
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, OfALogThatWasRotatedAwayTheHeadlinesAreLeft) {
+  KubernetesCli cli(cluster_);
+  cli.ExpectOk(cli.Run({"run", cli.Write({.kubernetes = KubernetesCli::Fault("logs-rotated")})}));
+  EXPECT_EQ(cli.Statuses(), "ok");
+  EXPECT_THAT(cli.Evidence("headline_only", "ok"), HasSubstr("log was lost"));
+  EXPECT_EQ(cli.Count("SELECT steady_tokens_per_s > 0 FROM results"), 1);
+  cli.ExpectOneFinalResultEach(1, 1);
+}
+
+TEST_F(KubernetesFaults, PointsThatAreInNeitherLogNorLastWordsAreLost) {
+  KubernetesCli cli(cluster_);
+  const auto run = cli.Run({"run", cli.Write({.points = 20,
+                                              .kubernetes = KubernetesCli::Fault("logs-rotated"),
+                                              .launch = "bundle: 20\n  retry: {lost: 0}"})});
+  EXPECT_EQ(run.status.exit_code, 3);
+  EXPECT_GE(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 2);
+  EXPECT_GE(cli.Count("SELECT count(*) FROM results WHERE status = 'lost'"), 1);
+  EXPECT_THAT(cli.Of("message", "lost"), HasSubstr("its log has no result of this point"));
+  EXPECT_THAT(cli.Of("hint", "lost"), HasSubstr("output: {claim:"));
+}
+
+TEST_F(KubernetesFaults, AJobThatSomebodyDeletesIsCancelled) {
+  KubernetesCli cli(cluster_);
+  const auto sweep = cli.Write({.points = 2, .trainer = "slow=1000, sleep"});
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitForStarts(2));
+  ASSERT_TRUE(Eventually([&] { return cli.Objects("jobs").size() == 1; }));  // the other has been collected
+  cli.Kubectl({"delete", cli.Objects("jobs").at(0)});
+  const auto output = cli.Finish(run);
+  EXPECT_EQ(output.status.exit_code, 3) << output.out;
+  EXPECT_EQ(cli.Statuses(), "cancelled ok");
+  EXPECT_THAT(cli.Of("message", "cancelled"), HasSubstr("somebody deleted the Job"));
+  EXPECT_THAT(cli.Of("hint", "cancelled"), HasSubstr("ridgeline run"));
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, APodThatSomebodyDeletesIsRunAgain) {
+  KubernetesCli cli(cluster_);
+  Child run = cli.Start({"run", cli.Write({.trainer = "slow=2000"})});
+  ASSERT_TRUE(cli.WaitForStarts(1));
+  cli.Kubectl({"delete", "pods", "--all", "--wait=false"});
+  cli.ExpectOk(cli.Finish(run));
+  EXPECT_EQ(cli.Statuses(), "ok preempted");
+  EXPECT_THAT(cli.Of("message", "preempted"), HasSubstr("its pod was deleted"));
+  cli.ExpectOneFinalResultEach(1, 1);
+}
+
+TEST_F(KubernetesFaults, AnotherJobOfTheNameIsLeftAlone) {
+  KubernetesCli cli(cluster_);
+  const auto sweep = cli.Write({});
+  cli.Kubectl({"create", "quota", "none", "--hard=count/jobs.batch=0"});
+  Child first = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitToRead(first, "exceeded quota"));
+  first.Signal(SIGKILL);
+  first.Wait();
+  const std::string name = cli.Cell("SELECT key FROM jobs");  // that it was about to create
+  cli.Kubectl({"delete", "quota", "none"});
+  cli.Kubectl({"create", "job", name, "--image=theirs", "--", "/bin/sleep", "1"});
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 2) << run.out;
+  EXPECT_THAT(run.err, AllOf(HasSubstr("has a Job " + name), HasSubstr("knows nothing of"),
+                             HasSubstr("kubectl delete job " + name)));
+  EXPECT_EQ(cli.Objects("jobs"), std::vector<std::string>{"job.batch/" + name}) << "theirs is left alone";
+  cli.Kubectl({"delete", "job", name});
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM latest WHERE status = 'ok'"), 1);
+}
+
+TEST_F(KubernetesFaults, WithoutRightsItSaysWhichAreMissing) {
+  KubernetesCli cli(cluster_, false);
+  const auto run = cli.Run({"run", cli.Write({})});
+  EXPECT_EQ(run.status.exit_code, 3);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("cannot list resource \"jobs\""), HasSubstr("driver-role.yaml")));
+}
+
+TEST_F(KubernetesFaults, WhoMayLookButNotCreateHearsThat) {
+  KubernetesCli cli(cluster_, false);
+  cli.Kubectl({"create", "role", "looker", "--verb=get,list,watch", "--resource=jobs.batch,pods"});
+  cli.Kubectl({"create", "rolebinding", "looker", "--role=looker", "--user=driver-" + cli.name_space});
+  const auto run = cli.Run({"run", cli.Write({})});
+  EXPECT_EQ(run.status.exit_code, 2) << run.out;
+  EXPECT_THAT(run.err, AllOf(HasSubstr("cannot create resource \"jobs\""), HasSubstr("driver-role.yaml")));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
+}
+
+TEST_F(KubernetesFaults, WithoutTheNamespaceItSaysSo) {
+  KubernetesCli cli(cluster_);
+  // Only an administrator hears that there is none; anybody else has no rights there.
+  ::setenv("KUBECONFIG", cluster_.Config("").parent_path().append("kubeconfig").c_str(), 1);
+  const auto run = cli.Run({"run", cli.Write({.kubernetes = "namespace: nowhere"})});
+  EXPECT_EQ(run.status.exit_code, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("namespaces \"nowhere\" not found"), HasSubstr("kubectl create namespace")));
+}
+
+TEST_F(KubernetesFaults, AQuotaOfJobsIsWaitedFor) {
+  KubernetesCli cli(cluster_);
+  cli.Kubectl({"create", "quota", "few", "--hard=count/jobs.batch=2"});
+  const auto run = cli.Run({"run", cli.Write({.points = 5, .trainer = "slow=500"})});
+  cli.ExpectOk(run);
+  EXPECT_THAT(run.out, HasSubstr("exceeded quota: few"));
+  cli.ExpectOneFinalResultEach(5, 5);
+}
+
+TEST_F(KubernetesFaults, AQuotaOfPodsIsWaitedForAndOneBeyondItIsInvalid) {
+  KubernetesCli cli(cluster_);
+  cli.Kubectl({"create", "quota", "small", "--hard=requests.cpu=2"});
+  const auto small = cli.Run({"run", cli.Write({.points = 4, .trainer = "slow=1000"})});
+  cli.ExpectOk(small);
+  cli.ExpectOneFinalResultEach(4, 4);
+  const auto large = cli.Run({"run", cli.Write({.points = 5, .trainer = "slow=1000", .kubernetes = "cpu: 3"})});
+  cli.ExpectOk(large);
+  EXPECT_EQ(cli.Statuses(), "invalid ok ok ok ok");
+  EXPECT_THAT(cli.Of("message", "invalid"), HasSubstr("exceeded quota: small"));
+  EXPECT_THAT(cli.Of("hint", "invalid"), HasSubstr("more than the namespace's quota has in all"));
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, WhatThePodNamesMustBeThere) {
+  for (const auto& [setting, hint] : {std::pair{"service_account: nobody", "kubectl get serviceaccount"},
+                                      std::pair{"priority_class: none", "kubectl get priorityclass"}}) {
+    KubernetesCli cli(cluster_);
+    cli.ExpectOk(cli.Run({"run", cli.Write({.kubernetes = setting})}));
+    EXPECT_EQ(cli.Statuses(), "invalid");
+    EXPECT_THAT(cli.Of("message", "invalid"), HasSubstr("no pod can be made"));
+    EXPECT_THAT(cli.Of("hint", "invalid"), HasSubstr(hint));
+    cli.ExpectNothingLeft();
+  }
+}
+
+TEST_F(KubernetesFaults, APodThatNoNodeHasRoomForSaysSo) {
+  KubernetesCli cli(cluster_);
+  Child run = cli.Start({"run", cli.Write({.kubernetes = "gpus: 64"})});
+  EXPECT_TRUE(cli.WaitToRead(run, "Insufficient nvidia.com/gpu"));
+  run.Signal(SIGINT);
+  EXPECT_EQ(cli.Finish(run).status.exit_code, 130);
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, ANodeThatIsLostIsANodeFailureAndThePointIsRunAgain) {
+  const Kubernetes cluster = Kubernetes::Own({"--node-grace=6"});
+  cluster.StartNode("n1", {"--heartbeat=1"});
+  KubernetesCli cli(cluster);
+  const auto sweep = cli.Write(
+      {.trainer = "slow=4000",
+       .kubernetes = "tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, "
+                     "tolerationSeconds: 1}], patch: {spec: {terminationGracePeriodSeconds: 1}}"});
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitForStarts(1));
+  cluster.StartNode("n2", {"--heartbeat=1"});
+  cluster.KillNode("n1");
+  cli.ExpectOk(cli.Finish(run));
+  EXPECT_EQ(cli.Statuses(), "node_failed ok")
+      << cli.Cell("SELECT message || evidence FROM results WHERE status <> 'ok'");
+  EXPECT_EQ(cli.Evidence("node", "node_failed"), "n1");
+  EXPECT_THAT(cli.Of("message", "node_failed"), HasSubstr("node n1"));
+  EXPECT_THAT(cli.Of("hint", "node_failed"), HasSubstr("kubectl get node"));
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,103 @@
+// Drivers that die at any moment, and an API server that does: every point has one result that stands in the end.
+#include <random>
+
+#include "tests/cluster/kubernetes/kubernetes.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::Kubernetes;
+using testing::KubernetesCli;
+
+class KubernetesKills : public testing::OnKubernetes {
+ protected:
+  std::mt19937 Random() {
+    const auto seed = std::random_device()();
+    RecordProperty("seed", std::to_string(seed));
+    std::cout << "random seed: " << seed << '\n';
+    return std::mt19937(seed);
+  }
+};
+
+TEST_F(KubernetesKills, ADriverKilledAtAnyMomentLosesAndDoublesNothing) {
+  const Kubernetes cluster = Kubernetes::Shared();
+  std::mt19937 random = Random();
+  int kills = 0;
+  while (kills < 20) {
+    KubernetesCli cli(cluster);
+    const auto sweep = cli.Write({.points = 8, .trainer = "slow=300"});
+    for (;;) {
+      Child driver = cli.Start({"run", sweep});
+      const int64_t most_ms = random() % 2 == 0 ? 400 : 2500;
+      if (driver.WaitFor(static_cast<int64_t>(random() % static_cast<uint64_t>(most_ms)) * 1'000'000)) break;
+      driver.Signal(SIGKILL);
+      driver.Wait();
+      if (++kills % 5 == 0) break;
+    }
+    cli.ExpectOk(cli.Run({"run", sweep}));
+    cli.ExpectOneFinalResultEach(8, 8);
+    EXPECT_EQ(cli.Starts(), 8) << "a point ran twice";
+    if (HasFailure()) break;
+  }
+}
+
+TEST_F(KubernetesKills, AnApiServerThatIsKilledUnderASweepLosesNothing) {
+  const Kubernetes cluster = Kubernetes::Own();
+  cluster.StartNode("n1");
+  KubernetesCli cli(cluster);
+  Child run = cli.Start({"run", cli.Write({.points = 12, .trainer = "slow=2000", .launch = "max_parallel: 4"})});
+  ASSERT_TRUE(cli.WaitForStarts(2));
+  cluster.ApiServer("kill");
+  ASSERT_TRUE(cli.WaitToRead(run, "asking again"));
+  cluster.ApiServer("start");
+  ASSERT_TRUE(cli.WaitForStarts(7));
+  cluster.ApiServer("pause");
+  run.WaitFor(3'000'000'000);
+  cluster.ApiServer("continue");
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(12, 12);
+  EXPECT_EQ(cli.Starts(), 12) << "a point ran twice";
+}
+
+TEST_F(KubernetesKills, AWatchWhoseVersionIsForgottenListsAnew) {
+  const Kubernetes cluster = Kubernetes::Own();
+  cluster.StartNode("n1");
+  KubernetesCli cli(cluster);
+  Child run = cli.Start({"run", cli.Write({.points = 6, .trainer = "slow=3000", .launch = "max_parallel: 2"})});
+  ASSERT_TRUE(cli.WaitForStarts(1));
+  for (int i = 0; i < 5; ++i) cli.Kubectl({"create", "configmap", fmt::format("filler-{}", i)});  // versions go on
+  cluster.ApiServer("compact");
+  ASSERT_TRUE(cli.WaitForStarts(4));
+  cli.ExpectOk(cli.Finish(run));
+  cli.Kubectl({"delete", "configmaps", "--all"});
+  cli.ExpectOneFinalResultEach(6, 6);
+  EXPECT_EQ(cli.Starts(), 6) << "a point ran twice";
+}
+
+TEST_F(KubernetesKills, ASlowEtcdOnlyTakesLonger) {
+  const Kubernetes cluster = Kubernetes::Own();
+  cluster.StartNode("n1");
+  KubernetesCli cli(cluster);
+  cluster.Etcd("slow");
+  cli.ExpectOk(cli.Run({"run", cli.Write({.points = 6})}));
+  cluster.Etcd("normal");
+  cli.ExpectOneFinalResultEach(6, 6);
+  EXPECT_EQ(cli.Starts(), 6) << "a point ran twice";
+}
+
+TEST_F(KubernetesKills, AKubectlThatIsKilledIsStartedAgain) {
+  const Kubernetes cluster = Kubernetes::Shared();
+  KubernetesCli cli(cluster);
+  Child run = cli.Start({"run", cli.Write({.points = 4, .trainer = "slow=1500", .launch = "max_parallel: 2"})});
+  ASSERT_TRUE(cli.WaitForStarts(1));
+  const auto proxies = testing::ProcessesWith(fmt::format("ridgeline-kubectl-{}-", run.pid()));
+  ASSERT_EQ(proxies.size(), 1U);
+  ::kill(proxies.front(), SIGKILL);
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(4, 4);
+  EXPECT_EQ(cli.Starts(), 4) << "a point ran twice";
+  EXPECT_TRUE(testing::ProcessesWith(fmt::format("ridgeline-kubectl-{}-", run.pid())).empty());
+}
+
+}  // namespace
+}  // namespace ridgeline

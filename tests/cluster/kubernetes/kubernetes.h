@@ -1,0 +1,274 @@
+// A real Kubernetes (its nodes are doubles, see ../kubernetes-node), and sweeps that run on it.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/process.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline::testing {
+
+inline std::filesystem::path KubernetesBinaries() { return std::filesystem::path(RIDGELINE_BINARY_DIR) / "kubernetes"; }
+
+// kubernetes-cluster's, kubernetes-build's: why there is none to test on; empty where there is.
+inline std::string WhyNoKubernetes() {
+  if (!std::filesystem::exists(KubernetesBinaries() / "built")) return "no Kubernetes was built (test k8s_build)";
+  return ::geteuid() == 0 ? "" : "its nodes mount, which takes root";
+}
+
+// The one that the tests of a run share, or one of a test's own, which is gone with this object.
+class Kubernetes {
+ public:
+  static Kubernetes Shared() { return Kubernetes(std::filesystem::path(RIDGELINE_BINARY_DIR) / "k8s"); }
+  static Kubernetes Own(const std::vector<std::string>& options = {}) {
+    auto folder = std::make_unique<TempDir>();
+    Kubernetes own(folder->path() / "cluster");
+    own.folder_ = std::move(folder);
+    std::vector<std::string> start = {"--bin=" + KubernetesBinaries().string(), fmt::format("--until={}", ::getpid())};
+    start.insert(start.end(), options.begin(), options.end());
+    own.Script("start", start);
+    return own;
+  }
+  Kubernetes(Kubernetes&&) = default;
+  ~Kubernetes() {
+    if (folder_) Script("remove", {});
+  }
+
+  std::filesystem::path Config(const std::string& user) const { return dir_ / (user + ".kubeconfig"); }
+  std::filesystem::path dir() const { return dir_; }
+
+  void User(const std::string& name) const { Script("user", {name}); }
+  void ApiServer(const std::string& what) const { Script("apiserver", {what}); }
+  void Etcd(const std::string& what) const { Script("etcd", {what}); }
+  // With the programs under test in its image.
+  void StartNode(const std::string& name, const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> arguments = {name, "start", "--image=" RIDGELINE_BINARY_DIR "/bin=/opt/ridgeline/bin",
+                                          "--image=" RIDGELINE_BINARY_DIR "/tests/fakes=/opt/ridgeline/fakes",
+                                          "--image-path=/opt/ridgeline/bin"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    Script("node", arguments);
+  }
+  void KillNode(const std::string& name) const { Script("node", {name, "kill"}); }
+
+  // As its administrator.
+  Captured TryKubectl(const std::vector<std::string>& arguments) const {
+    std::vector<std::string> argv = {KubernetesBinaries() / "kubectl",
+                                     "--kubeconfig=" + (dir_ / "kubeconfig").string()};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    return ridgeline::Run(argv);
+  }
+  std::string Kubectl(const std::vector<std::string>& arguments) const {
+    const Captured done = TryKubectl(arguments);
+    EXPECT_TRUE(done.status.ok()) << fmt::format("{}", fmt::join(arguments, " ")) << ": " << done.stderr_text;
+    return done.stdout_text;
+  }
+  // A manifest, in any namespace.
+  void Create(const Json& object, const std::string& name_space) const {
+    const TempDir dir;
+    WriteFileAtomic(dir / "object.json", DumpJson(object));
+    Kubectl(
+        {"create", "--validate=false", "--namespace=" + name_space, "--filename=" + (dir / "object.json").string()});
+  }
+
+ private:
+  explicit Kubernetes(std::filesystem::path dir) : dir_(std::move(dir)) {}
+
+  void Script(const std::string& action, const std::vector<std::string>& arguments) const {
+    std::vector<std::string> argv = {RIDGELINE_SOURCE_DIR "/tests/cluster/kubernetes-cluster", action, dir_};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    const Captured done = ridgeline::Run(argv);
+    EXPECT_TRUE(done.status.ok()) << done.stdout_text << done.stderr_text;
+  }
+
+  std::unique_ptr<TempDir> folder_;
+  std::filesystem::path dir_;
+};
+
+// A sweep of the fake trainer. Each of its starts adds a line to the folder's file `starts`.
+struct KubernetesSweep {
+  int points = 1;
+  std::string trainer = "ok";   // its modes, or one for each seed from 0
+  std::string kubernetes = {};  // more of `launch: kubernetes:`
+  std::string launch = {};      // more of `launch:`
+  std::string more = {};        // more of the sweep
+  std::string script = {};      // shell words that the trainer runs first
+};
+
+// The real `ridgeline`, as a user of a namespace of its own who has the rights that ship with it and no others.
+class KubernetesCli : public Cli {
+ public:
+  explicit KubernetesCli(const Kubernetes& cluster, bool with_rights = true) : cluster_(cluster) {
+    std::filesystem::permissions(dir.path(),
+                                 std::filesystem::perms(0777));  // pods write into it, as nobody in particular
+    std::random_device random;
+    name_space = fmt::format("test-{:08x}", random());
+    const std::string user = "driver-" + name_space;
+    cluster_.User(user);
+    cluster_.Kubectl({"create", "namespace", name_space});
+    // As a person would choose it: the sweep need not say.
+    ridgeline::Run({KubernetesBinaries() / "kubectl", "--kubeconfig=" + cluster_.Config(user).string(), "config",
+                    "set-context", "--current", "--namespace=" + name_space});
+    if (with_rights) {
+      const std::string in = "--namespace=" + name_space;
+      std::string role = ReadFile(RIDGELINE_SOURCE_DIR "/plugins/kubernetes/deploy/driver-role.yaml");
+      const std::string shipped = "namespace: ridgeline";
+      for (size_t at = 0; (at = role.find(shipped, at)) != std::string::npos;) {
+        role.replace(at, shipped.size(), "namespace: " + name_space);
+      }
+      WriteFileAtomic(dir / "role.yaml", role);
+      cluster_.Kubectl({"create", in, "--filename=" + (dir / "role.yaml").string()});
+      cluster_.Kubectl({"create", in, "rolebinding", "test", "--role=ridgeline-driver", "--user=" + user});
+    }
+    EXPECT_TRUE(Eventually([&] {
+      return cluster_.TryKubectl({"get", "--namespace=" + name_space, "serviceaccount", "default"}).status.ok();
+    }));
+    ::setenv("KUBECONFIG", cluster_.Config(user).c_str(), 1);
+    const char* path = std::getenv("PATH");
+    ::setenv("PATH", fmt::format("{}:{}", KubernetesBinaries().string(), path == nullptr ? "" : path).c_str(), 1);
+  }
+  ~KubernetesCli() {
+    if (::testing::Test::HasFailure()) {
+      ADD_FAILURE() << cluster_.TryKubectl({"get", "--namespace=" + name_space, "jobs,pods,events"}).stdout_text;
+    }
+    cluster_.TryKubectl({"delete", "namespace", name_space, "--wait=false"});
+  }
+  KubernetesCli(const KubernetesCli&) = delete;
+  KubernetesCli& operator=(const KubernetesCli&) = delete;
+
+  std::string Kubectl(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "--namespace=" + name_space);
+    return cluster_.Kubectl(arguments);
+  }
+
+  std::filesystem::path Write(const KubernetesSweep& sweep) const {
+    std::vector<int> seeds;
+    for (int seed = 0; seed < sweep.points; ++seed) seeds.push_back(seed);
+    const std::string script =
+        fmt::format("echo start >>/test/starts; {} exec /opt/ridgeline/fakes/fake_trainer \"$@\"", sweep.script);
+    return WriteText(fmt::format(
+        "name: test\n"
+        "defaults: {{model: llama-5m, seq_length: 64}}\n"
+        "matrix: {{seed: [{}]}}\n"
+        "launch:\n  launcher: kubernetes\n  cpus: 1\n  trainer: [/bin/sh, -c, {}, fake, {}]\n"
+        "  kubernetes: {{{}}}\n  {}\n{}",
+        fmt::join(seeds, ", "), DumpJson(script), sweep.trainer, Settings(sweep.kubernetes), sweep.launch, sweep.more));
+  }
+  // Of the real engine: a model of a few thousand parameters.
+  std::filesystem::path WriteReal(const std::string& matrix, const std::string& kubernetes = "",
+                                  const std::string& more = "", int steps = 3) const {
+    return WriteText(fmt::format(
+        "name: test\n"
+        "defaults: {{family: llama, layers: 2, hidden: 32, heads: 2, ffn: 64, vocab: 256, seq_length: 32}}\n"
+        "matrix: {{{}}}\n"
+        "measure: {{warmup_steps: 0, steps: {}}}\n"
+        "launch: {{launcher: kubernetes, cpus: 1, retry: {{preempted: 20}}, kubernetes: {{{}}}}}\n{}",
+        matrix, steps, Settings(kubernetes), more));
+  }
+  std::filesystem::path WriteText(const std::string& text) const {
+    const auto file = dir.path() / "sweep.yaml";
+    std::ofstream(file) << text;
+    return file;
+  }
+  // `image`, unless `more` has one, and the test's folder mounted at /test.
+  std::string Settings(const std::string& more) const {
+    return fmt::format("{}volumes: [{{name: test, mount: /test, hostPath: {{path: {}}}}}]{}{}",
+                       more.find("image:") == std::string::npos ? "image: test/ridgeline:1, " : "", dir.path().string(),
+                       more.empty() ? "" : ", ", more);
+  }
+  static std::string Fault(const std::string& name) {
+    return fmt::format("patch: {{metadata: {{annotations: {{ridgeline.test/fault: {}}}}}}}", name);
+  }
+
+  // However long that takes; false where the run ended without.
+  bool WaitToRead(Child& run, const std::string& text) const {
+    const auto said = [&] { return ReadFile(dir / "out").find(text) != std::string::npos; };
+    while (!said()) {
+      if (run.WaitFor(50'000'000)) return said();
+    }
+    return true;
+  }
+  int64_t Starts() const {
+    const std::string text = ReadFileIfThere(dir / "starts").value_or("");
+    return std::count(text.begin(), text.end(), '\n');
+  }
+  bool WaitForStarts(int64_t count) const {
+    return Eventually([&] { return Starts() >= count; });
+  }
+  // Names of the objects of a kind: "job.batch/rl-…".
+  std::vector<std::string> Objects(const std::string& kinds) const {
+    std::vector<std::string> names;
+    std::istringstream in(Kubectl({"get", kinds, "--output=name"}));
+    for (std::string line; std::getline(in, line);) {
+      if (line.find("kube-root-ca") == std::string::npos) names.push_back(line);
+    }
+    return names;
+  }
+
+  std::string Cell(const std::string& sql) {
+    const auto rows = OpenStore().Query(sql).rows;
+    if (rows.empty()) return "no row";
+    const auto* text = std::get_if<std::string>(&rows.at(0).at(0));
+    return text == nullptr ? "no text" : *text;
+  }
+  // The statuses of all results, sorted: "node_failed ok ok".
+  std::string Statuses() {
+    std::vector<std::string> statuses;
+    for (const auto& row : OpenStore().Query("SELECT status FROM results ORDER BY status").rows) {
+      statuses.push_back(std::get<std::string>(row.at(0)));
+    }
+    return fmt::format("{}", fmt::join(statuses, " "));
+  }
+  std::string Of(const std::string& column, const std::string& status) {
+    return Cell(fmt::format("SELECT {} FROM results WHERE status = '{}'", column, status));
+  }
+  std::string Evidence(const std::string& name, const std::string& status) {
+    return Of(fmt::format("evidence ->> '$.{}'", name), status);
+  }
+
+  // Every point has one result that stands, `ok` among them so many, and nothing is left of the run anywhere.
+  void ExpectOneFinalResultEach(int64_t points, int64_t ok) {
+    const std::string stands = "status IN ('ok', 'invalid', 'diverged', 'oom_host', 'timeout', 'crashed')";
+    EXPECT_EQ(Count("SELECT count(*) FROM results WHERE " + stands), points);
+    EXPECT_EQ(Count("SELECT count(DISTINCT point_id) FROM results WHERE " + stands), points);
+    EXPECT_EQ(Count("SELECT count(*) FROM latest WHERE status = 'ok'"), ok);
+    ExpectNothingLeft();
+  }
+  void ExpectNothingLeft() {
+    EXPECT_EQ(Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
+    const auto check = Run({"db", "check"});
+    EXPECT_TRUE(check.status.ok()) << check.out << check.err;
+    EXPECT_TRUE(Eventually([&] { return Objects("jobs,configmaps,services,pods").empty(); }))
+        << fmt::format("{}", fmt::join(Objects("jobs,configmaps,services,pods"), " ")) << " are left";
+  }
+  void ExpectOk(const Output& output) const { EXPECT_EQ(output.status.exit_code, 0) << output.out << output.err; }
+
+  std::string name_space;
+
+ private:
+  const Kubernetes& cluster_;
+};
+
+// A test that is skipped where no Kubernetes can be.
+class OnKubernetes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = WhyNoKubernetes(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
+}  // namespace ridgeline::testing

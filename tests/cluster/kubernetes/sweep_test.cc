@@ -1,0 +1,245 @@
+// Sweeps that end well, on a real API server: run, rendered and submitted by hand, cancelled, on a volume, confined.
+#include <sstream>
+
+#include "ridgeline/job_line.h"
+#include "tests/cluster/kubernetes/kubernetes.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using testing::Eventually;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Kubernetes;
+using testing::KubernetesCli;
+
+constexpr const char* kSlowSteps = "batch_size: [64], seq_length: [256]";  // a tenth of a second each, or so
+
+class KubernetesSweeps : public testing::OnKubernetes {
+ protected:
+  const Kubernetes cluster_ = Kubernetes::Shared();
+};
+
+TEST_F(KubernetesSweeps, TheRealEngineFromSweepToReport) {
+  KubernetesCli cli(cluster_);
+  const auto sweep =
+      cli.WriteReal("batch_size: [1, 2], checkpointing: [none, full]", "gpus: 2", "report: activation-checkpointing\n");
+  const auto run = cli.Run({"run", sweep});
+  cli.ExpectOk(run);
+  EXPECT_THAT(run.out,
+              AllOf(HasSubstr("jobs go to Kubernetes v1.20.2, namespace " + cli.name_space), HasSubstr("4 ok")));
+  cli.ExpectOneFinalResultEach(4, 4);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE json_array_length(loss) = 3"), 4)
+      << "whole results, from logs";
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE started_unix_ns >= submitted_unix_ns - 1000000000"), 4);
+  EXPECT_EQ(cli.Cell("SELECT evidence ->> '$.node' FROM jobs"), "gpu-0");
+  EXPECT_THAT(ReadFile(cli.dir / "ridgeline-out/activation-checkpointing.html"), HasSubstr("</html>"));
+  const auto again = cli.Run({"run", sweep});
+  EXPECT_THAT(again.out, HasSubstr("4 ok"));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs"), 4) << "nothing is paid for twice";
+}
+
+TEST_F(KubernetesSweeps, TheClusterIsTheOneThatTheSweepNames) {
+  KubernetesCli cli(cluster_);
+  const std::string config = std::getenv("KUBECONFIG");
+  const Captured context = ridgeline::Run({"kubectl", "--kubeconfig=" + config, "config", "current-context"});
+  ::setenv("KUBECONFIG", "/nonexistent", 1);
+  const std::string name = context.stdout_text.substr(0, context.stdout_text.find('\n'));
+  const auto run =
+      cli.Run({"run", cli.Write({.kubernetes = fmt::format("kubeconfig: {}, context: {}", config, name)})});
+  cli.ExpectOk(run);
+  EXPECT_THAT(run.out, HasSubstr("namespace " + cli.name_space));
+  const auto nowhere =
+      cli.Run({"run", cli.Write({.points = 2, .kubernetes = "kubeconfig: " + config + ", context: other"})});
+  EXPECT_EQ(nowhere.status.exit_code, 3);
+  EXPECT_THAT(nowhere.err, AllOf(HasSubstr("kubectl cannot be used"), HasSubstr("other")));
+}
+
+TEST_F(KubernetesSweeps, RenderedManifestsNeedNothingFromUs) {
+  KubernetesCli cli(cluster_);
+  const auto sweep = cli.WriteReal("batch_size: [1, 2, 3, 4]", "", "", 2);
+  const auto rendered = cli.Run({"render", sweep, "-o", "jobs-by-hand"});
+  cli.ExpectOk(rendered);
+  EXPECT_THAT(rendered.out, HasSubstr("kubectl create -f " + (cli.dir / "jobs-by-hand").string()));
+  // This server is too old to know all that the manifests hold, and would say so.
+  cli.Kubectl({"create", "--validate=false", "-f", cli.dir / "jobs-by-hand"});
+  cli.Kubectl({"wait", "--for=condition=complete", "job", "--all", "--timeout=120s"});
+  WriteFileAtomic(cli.dir / "jobs-by-hand/pods.log",
+                  cli.Kubectl({"logs", "--selector=ridgeline.dev/sweep=test", "--tail=-1", "--max-log-requests=9"}));
+  const auto collected = cli.Run({"collect", "jobs-by-hand"});
+  cli.ExpectOk(collected);
+  EXPECT_THAT(collected.out, AllOf(HasSubstr("4 new results"), HasSubstr("4 ok")));
+  EXPECT_THAT(cli.Kubectl({"kustomize", cli.dir / "jobs-by-hand"}), HasSubstr("kind: Job"));
+  // Applied again they change nothing, and start nothing.
+  cli.Kubectl({"apply", "--validate=false", "-f", cli.dir / "jobs-by-hand"});
+  cli.Kubectl({"delete", "-f", cli.dir / "jobs-by-hand"});
+}
+
+TEST_F(KubernetesSweeps, APodMayDoNothingButItsWork) {
+  KubernetesCli cli(cluster_);
+  const auto sweep = cli.Write(
+      {.script =
+           "{ id -u; id -g; grep -E 'NoNewPrivs|CapEff|CapBnd' /proc/self/status; touch /usr/x /x /ridgeline/job/x; "
+           "ls /var/run/secrets/kubernetes.io; touch /tmp/x && echo tmp works; } >/test/seen 2>&1;"});
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  const std::string seen = ReadFile(cli.dir / "seen");
+  EXPECT_THAT(seen, AllOf(HasSubstr("65532\n65532\n"), HasSubstr("CapEff:\t0000000000000000"),
+                          HasSubstr("CapBnd:\t0000000000000000"), HasSubstr("NoNewPrivs:\t1"), HasSubstr("tmp works")));
+  for (const char* file : {"/usr/x", "/x", "/ridgeline/job/x"}) {
+    EXPECT_THAT(seen, HasSubstr(fmt::format("'{}'", file))) << "written, not refused";
+  }
+  EXPECT_THAT(seen, HasSubstr("Read-only file system"));
+  EXPECT_THAT(seen, HasSubstr("cannot access '/var/run/secrets"));
+}
+
+TEST_F(KubernetesSweeps, ALargeBundleGoesThereInParts) {
+  KubernetesCli cli(cluster_);
+  Child run = cli.Start({"run", cli.Write({.points = 300, .trainer = "slow=5", .launch = "bundle: 300"})});
+  EXPECT_TRUE(cli.WaitForStarts(1));
+  EXPECT_GE(cli.Objects("configmaps").size(), 2U);
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(300, 300);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs"), 1);
+}
+
+TEST_F(KubernetesSweeps, AThousandPointsOfASecondGoThroughAndNoneIsLostOrDoubled) {
+  KubernetesCli cli(cluster_);
+  Child run = cli.Start({"run", cli.Write({.points = 1000, .trainer = "slow=1000", .kubernetes = "cpu: 100m"})});
+  int64_t peak_bytes = 0;
+  while (!run.WaitFor(200'000'000)) {
+    const std::string status = ReadFileIfThere("/proc/" + std::to_string(run.pid()) + "/status").value_or("");
+    if (const size_t at = status.find("VmHWM:"); at != std::string::npos) {
+      peak_bytes = std::max<int64_t>(peak_bytes, std::atoll(status.c_str() + at + 6) * 1024);
+    }
+  }
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(1000, 1000);
+  EXPECT_EQ(cli.Starts(), 1000);
+  EXPECT_GT(peak_bytes, 0);
+  EXPECT_LT(peak_bytes, 100'000'000) << "of the driver";
+}
+
+TEST_F(KubernetesSweeps, HowFarARunningPointIsComesHereToo) {
+  KubernetesCli cli(cluster_);
+  Child run = cli.Start({"run", cli.WriteReal(kSlowSteps, "", "", 100)});
+  EXPECT_TRUE(Eventually([&] { return cli.StepsDone() > 0; }));
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(1, 1);
+}
+
+TEST_F(KubernetesSweeps, CancellingDeletesWhatRunsAndWhatWaits) {
+  KubernetesCli cli(cluster_);
+  const auto sweep = cli.Write({.points = 3, .trainer = "sleep", .kubernetes = "gpus: 4"});
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitForStarts(1));
+  run.Signal(SIGKILL);
+  run.Wait();
+  const auto cancelled = cli.Run({"cancel", "test"});
+  cli.ExpectOk(cancelled);
+  EXPECT_EQ(cli.Statuses(), "cancelled cancelled cancelled");
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesSweeps, AnInterruptEndsTheJobs) {
+  KubernetesCli cli(cluster_);
+  Child run = cli.Start({"run", cli.Write({.points = 2, .trainer = "sleep"})});
+  ASSERT_TRUE(cli.WaitForStarts(2));
+  run.Signal(SIGINT);
+  EXPECT_EQ(cli.Finish(run).status.exit_code, 130);
+  EXPECT_EQ(cli.Statuses(), "cancelled cancelled");
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesSweeps, AVolumeKeepsCheckpointFilesForTheNextAttempt) {
+  KubernetesCli cli(cluster_);
+  const std::string volume = cli.dir / "volume";
+  std::filesystem::create_directory(volume);
+  std::filesystem::permissions(volume, std::filesystem::perms(0777));
+  cluster_.Create({{"apiVersion", "v1"},
+                   {"kind", "PersistentVolume"},
+                   {"metadata", {{"name", cli.name_space}}},
+                   {"spec",
+                    {{"capacity", {{"storage", "1Gi"}}},
+                     {"accessModes", {"ReadWriteMany"}},
+                     {"storageClassName", cli.name_space},
+                     {"hostPath", {{"path", volume}}}}}},
+                  cli.name_space);
+  cluster_.Create({{"apiVersion", "v1"},
+                   {"kind", "PersistentVolumeClaim"},
+                   {"metadata", {{"name", "results"}}},
+                   {"spec",
+                    {{"accessModes", {"ReadWriteMany"}},
+                     {"storageClassName", cli.name_space},
+                     {"resources", {{"requests", {{"storage", "1Gi"}}}}}}}},
+                  cli.name_space);
+  const auto sweep = cli.WriteReal(kSlowSteps, "output: {claim: results, path: " + volume + "}",
+                                   "checkpoint: {dir: ckpt, every_steps: 5}\n", 200);
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(Eventually([&] { return cli.StepsDone() > 10; }));
+  cli.Kubectl({"delete", "pods", "--all", "--wait=false"});  // as a drain does
+  cli.ExpectOk(cli.Finish(run));
+  EXPECT_EQ(cli.Statuses(), "ok preempted");
+  EXPECT_GT(cli.Count("SELECT CAST(evidence ->> '$.resumed_from_step' AS INTEGER) FROM results WHERE status = 'ok'"),
+            0);
+  EXPECT_EQ(cli.Count("SELECT json_array_length(loss) FROM results WHERE status = 'ok'"), 200);
+  cli.ExpectNothingLeft();
+  cluster_.TryKubectl({"delete", "persistentvolume", cli.name_space, "--wait=false"});
+}
+
+TEST_F(KubernetesSweeps, AFaultInTheSettingsIsToldBeforeAnythingIsMade) {
+  KubernetesCli cli(cluster_);
+  const auto plan = cli.Run({"plan", cli.Write({.kubernetes = "memory: 64GB"})});
+  EXPECT_EQ(plan.status.exit_code, 2);
+  EXPECT_THAT(plan.err, AllOf(HasSubstr("resources.limits[memory]"), HasSubstr("64G")));
+  EXPECT_THAT(cli.Objects("jobs"), IsEmpty());
+}
+
+// What the cluster keeps of a gang is the same for all that start one: this server knows no Indexed Jobs, so the test
+// makes the two pods of one as its controller would.
+TEST_F(KubernetesSweeps, RanksOnTwoPodsFindEachOther) {
+  KubernetesCli cli(cluster_);
+  const auto sweep = cli.WriteReal("ranks: [4]", "nodes: 2", "", 4);
+  cli.ExpectOk(cli.Run({"render", sweep, "-o", "gang"}));
+  std::string manifest;
+  for (const auto& entry : std::filesystem::directory_iterator(cli.dir / "gang")) {
+    if (entry.path().extension() == ".yaml") manifest = entry.path();
+  }
+  const Captured read = ridgeline::Run(
+      {"python3", "-c", "import json, sys, yaml; json.dump(list(yaml.safe_load_all(open(sys.argv[1]))), sys.stdout)",
+       manifest});
+  ASSERT_TRUE(read.status.ok()) << read.stderr_text;
+  Json job;
+  for (const Json& object : ParseJson(read.stdout_text, manifest)) {
+    if (object.at("kind") == "Job") {
+      job = object;
+    } else {
+      cluster_.Create(object, cli.name_space);
+    }
+  }
+  ASSERT_EQ(job.at("spec").at("completionMode"), "Indexed");
+  const auto name = job.at("metadata").at("name").get<std::string>();
+  for (int index = 0; index < 2; ++index) {
+    Json pod = job.at("spec").at("template");
+    pod["apiVersion"] = "v1";
+    pod["kind"] = "Pod";
+    pod["metadata"]["name"] = fmt::format("{}-{}", name, index);
+    pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = std::to_string(index);
+    pod["spec"]["hostname"] = fmt::format("{}-{}", name, index);
+    cluster_.Create(pod, cli.name_space);
+  }
+  const auto phases = [&] { return cli.Kubectl({"get", "pods", "--output=jsonpath={.items[*].status.phase}"}); };
+  EXPECT_TRUE(Eventually([&] { return phases().find("ing") == std::string::npos; })) << phases();
+  for (int index = 0; index < 2; ++index) {
+    const std::string log = cli.Kubectl({"logs", fmt::format("{}-{}", name, index)});
+    WriteFileAtomic(cli.dir / fmt::format("gang/{}.log", index), log);
+    if (phases() != "Succeeded Succeeded") ADD_FAILURE() << log;
+  }
+  const auto collected = cli.Run({"collect", "gang"});
+  EXPECT_THAT(collected.out, HasSubstr("1 ok"));
+  EXPECT_EQ(cli.Cell("SELECT communicator_name FROM results"), "gloo");
+  EXPECT_EQ(cli.Count("SELECT tokens_per_step FROM results"), int64_t{4} * 32) << "of all ranks";
+}
+
+}  // namespace
+}  // namespace ridgeline
