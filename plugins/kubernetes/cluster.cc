@@ -323,7 +323,8 @@ Json Response::Document() const {
 std::string Response::Message() const {
   if (code == 0) return problem;
   const Json status = Json::parse(body, nullptr, false);
-  const std::string text = status.is_object() ? status.value("message", "") : body.substr(0, 200);
+  std::string text = status.is_object() ? status.value("message", "") : body.substr(0, 200);
+  text.erase(text.find_last_not_of(" \n") + 1);
   return text.empty() ? fmt::format("HTTP {}", code) : text;
 }
 

@@ -18,9 +18,10 @@ using std::chrono::seconds;
 constexpr int64_t kConflict = 409;
 constexpr int64_t kNotFound = 404;
 constexpr int64_t kForbidden = 403;
-constexpr seconds kLogPatience{10};     // with the log of a pod that has ended
-constexpr seconds kStuckPatience{30};   // with what will not get better by itself: an image that is not there
-constexpr seconds kPodlessPatience{3};  // a Job has its pod by then, or something is wrong
+constexpr seconds kLogPatience{10};      // with the log of a pod that has ended
+constexpr seconds kStuckPatience{30};    // with what will not get better by itself: an image that is not there
+constexpr seconds kPodlessPatience{3};   // a Job has its pod by then, or something is wrong
+constexpr seconds kRefusedPatience{10};  // a new namespace lacks its service account for a moment
 constexpr seconds kEventsPause{5};
 constexpr size_t kLogTailBytes = 4096;
 constexpr const char* kForeground = "Foreground";  // the Job goes when its pods have gone
@@ -367,7 +368,8 @@ std::optional<Verdict> Session::GivenUp(const JobView& job, Live& live, Verdict&
   const Refusal refusal = JudgeRefusal(refused->second);
   verdict.evidence["waits"] = fmt::format("Job {}: {}", job.name, refusal.message);
   verdict.evidence["hint"] = refusal.hint;
-  return refusal.for_good ? std::optional(as_invalid()) : std::nullopt;
+  const bool lasting = now - *live.podless_since >= kRefusedPatience;
+  return refusal.for_good && lasting ? std::optional(as_invalid()) : std::nullopt;
 }
 
 Json Session::StateOf(Record& record) {

@@ -25,10 +25,10 @@ namespace ridgeline::testing {
 
 inline std::filesystem::path KubernetesBinaries() { return std::filesystem::path(RIDGELINE_BINARY_DIR) / "kubernetes"; }
 
-// kubernetes-cluster's, kubernetes-build's: why there is none to test on; empty where there is.
+// Why there is none to test on; empty where there is.
 inline std::string WhyNoKubernetes() {
-  if (!std::filesystem::exists(KubernetesBinaries() / "built")) return "no Kubernetes was built (test k8s_build)";
-  return ::geteuid() == 0 ? "" : "its nodes mount, which takes root";
+  const std::filesystem::path shared = std::filesystem::path(RIDGELINE_BINARY_DIR) / "k8s/kubeconfig";
+  return std::filesystem::exists(shared) ? "" : "there is no Kubernetes; the tests k8s_build and k8s_up say why";
 }
 
 // The one that the tests of a run share, or one of a test's own, which is gone with this object.
