@@ -94,10 +94,11 @@ RunResult Missing(const Task& task, int64_t now_unix_ns) {
 // On the node nobody knows why a job is told to end; its scheduler does.
 void CorrectEnd(const JobToCollect& from, RunResult& result) {
   const RunStatus end = EndOf(from);
-  if (result.status != RunStatus::kCancelled || end == RunStatus::kCancelled || end == RunStatus::kLost) return;
+  if (result.status != RunStatus::kCancelled || end == RunStatus::kLost) return;
+  const std::string said = Said(from, kMessageKey);
+  if (said.empty() && end == RunStatus::kCancelled) return;  // it is what the node took it for
   result.status = end;
-  result.message = Said(from, kMessageKey);
-  if (result.message.empty()) result.message = fmt::format("the scheduler says: {}", StatusName(end));
+  result.message = said.empty() ? fmt::format("the scheduler says: {}", StatusName(end)) : said;
   result.hint = Said(from, kHintKey);
   for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
 }
