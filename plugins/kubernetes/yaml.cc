@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
+#include <cstdlib>
 #include <string_view>
+
+#include <fmt/format.h>
 
 namespace ridgeline::kubernetes {
 namespace {
@@ -23,8 +27,21 @@ bool IsPlain(std::string_view text) {
   return safe && std::find(kWords.begin(), kWords.end(), lower) == kWords.end();
 }
 
-// JSON's escapes are YAML's; beyond ASCII all is escaped, line separators that YAML knows among it.
-std::string Quoted(const std::string& text) { return Json(text).dump(-1, ' ', true, Json::error_handler_t::replace); }
+// JSON's escapes are YAML's, but that YAML writes as one character what JSON writes as a surrogate pair. Beyond ASCII
+// all is escaped, line separators that YAML knows among it.
+std::string Quoted(const std::string& text) {
+  constexpr size_t kEscape = 6;  // "\ud83d"
+  std::string quoted = Json(text).dump(-1, ' ', true, Json::error_handler_t::replace);
+  const auto unit = [&](size_t at) {
+    return static_cast<uint32_t>(std::strtoul(quoted.substr(at + 2, kEscape - 2).c_str(), nullptr, 16));
+  };
+  for (size_t at = quoted.find('\\'); at != std::string::npos; at = quoted.find('\\', at + 2)) {
+    if (quoted[at + 1] != 'u' || unit(at) < 0xd800 || unit(at) > 0xdbff) continue;
+    const uint32_t character = 0x10000 + ((unit(at) - 0xd800) << 10) + (unit(at + kEscape) - 0xdc00);
+    quoted.replace(at, 2 * kEscape, fmt::format("\\U{:08x}", character));
+  }
+  return quoted;
+}
 
 std::string Scalar(const Json& value) {
   if (!value.is_string()) return value.dump();

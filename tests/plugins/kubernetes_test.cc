@@ -87,6 +87,8 @@ TEST(KubernetesYaml, WritesNothingThatReadsAsSomethingElse) {
   }
   EXPECT_EQ(ToYaml({{"a", "tab\tquote\"\\"}}), "a: \"tab\\tquote\\\"\\\\\"\n");
   EXPECT_EQ(ToYaml({{"a", "one\n  two\n\nthree\n"}}), "a: |\n  one\n    two\n\n  three\n");
+  EXPECT_EQ(ToYaml({{"a", "\\u\u00e9\U0001F600\u2028\U0010FFFF"}}),
+            "a: \"\\\\u\\u00e9\\U0001f600\\u2028\\U0010ffff\"\n");
   EXPECT_EQ(ToYaml({{"a", " one\ntwo\n"}}), "a: \" one\\ntwo\\n\"\n");
   EXPECT_EQ(ToYaml({{"a", "one\ntwo"}}), "a: \"one\\ntwo\"\n");
   EXPECT_EQ(ToYaml({{"list", {{{"a", 1}, {"b", {{"c", {1, 2}}}}}, Json::object(), Json::array()}}}),
@@ -223,7 +225,7 @@ Manifests TwoNodes() {
                   {"read_only", true},
                   {"sub_path", "text"},
                   {"persistentVolumeClaim", {{"claimName", "corpus"}}}}}},
-               {"env", {{"NCCL_DEBUG", "INFO"}, {"ODD", "yes: \"$(X)\"\n"}}},
+               {"env", {{"NCCL_DEBUG", "INFO"}, {"ODD", "yes: \"$(X)\"\n"}, {"WIDE", "\u00e9 \U0001F642"}}},
                {"labels", {{"team", "llm"}}},
                {"annotations", {{"owner", "somebody@example.com"}}},
                {"ttl", "1d"},
