@@ -63,6 +63,7 @@ void LintObjectName(const std::string& where, const Json& value) {
 }
 
 void LintLabels(const std::string& where, const Json& labels) {
+  if (!labels.is_object()) Refuse(where, labels, "a mapping");
   for (const auto& [key, value] : labels.items()) {
     if (!IsQualifiedName(key)) Refuse(where, key, "a label's name, [prefix/]name");
     if (!value.is_string() || !IsLabelValue(Words(value))) {
@@ -179,7 +180,7 @@ void LintMounts(const std::string& where, const Json& mounts, const std::set<std
       Refuse(where, sub_path, "a path inside the volume");
     }
     if (!volumes.contains(Words(mount.value("name", Json())))) {
-      Refuse(where, mount, "of a volume that there is", "volumes: " + fmt::format("{}", Json(volumes).dump()));
+      Refuse(where, mount, "of a volume that there is", "volumes: " + Json(volumes).dump());
     }
   }
 }
@@ -215,6 +216,7 @@ std::set<std::string> LintVolumes(const std::string& where, const Json& volumes)
 }
 
 void LintToleration(const std::string& where, const Json& toleration) {
+  if (!toleration.is_object()) Refuse(where, toleration, "a mapping: key, operator, value, effect");
   static const std::set<std::string> kEffects = {"", "NoSchedule", "PreferNoSchedule", "NoExecute"};
   const std::string operation = Words(toleration.value("operator", Json("Equal")));
   const std::string effect = Words(toleration.value("effect", Json("")));

@@ -163,6 +163,8 @@ TEST(KubernetesLint, TellsAtPlanTimeWhatAClusterRefuses) {
       {{{"labels", {{"a/b/c", "x"}}}}, "a label's name"},
       {{{"annotations", {{"big", std::string(300'000, 'x')}}}}, "at most 256 KiB"},
       {{{"node_selector", {{"a", std::string(64, 'x')}}}}, "a label's value"},
+      {{{"patch", {{"spec", {{"nodeSelector", {"a"}}}}}}}, "a mapping"},
+      {{{"tolerations", {"a"}}}, "key, operator, value, effect"},
       {{{"tolerations", {{{"operator", "exists"}}}}}, "operator Exists or Equal"},
       {{{"tolerations", {{{"key", "a"}, {"effect", "NoSchedule"}, {"tolerationSeconds", 3}}}}}, "NoExecute"},
       {{{"priority_class", "High Priority"}}, "an object's name"},
