@@ -19,7 +19,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/process.h"
-#include "tests/cli/cli.h"
+#include "tests/cluster/cluster_cli.h"
 
 namespace ridgeline::testing {
 
@@ -99,7 +99,7 @@ class Kubernetes {
   std::filesystem::path dir_;
 };
 
-// A sweep of the fake trainer. Each of its starts adds a line to the folder's file `starts`.
+// A sweep of the fake trainer.
 struct KubernetesSweep {
   int points = 1;
   std::string trainer = "ok";   // its modes, or one for each seed from 0
@@ -110,7 +110,7 @@ struct KubernetesSweep {
 };
 
 // The real `ridgeline`, as a user of a namespace of its own who has the rights that ship with it and no others.
-class KubernetesCli : public Cli {
+class KubernetesCli : public ClusterCli {
  public:
   explicit KubernetesCli(const Kubernetes& cluster, bool with_rights = true) : cluster_(cluster) {
     std::filesystem::permissions(dir.path(),
@@ -168,21 +168,9 @@ class KubernetesCli : public Cli {
         "  kubernetes: {{{}}}\n  {}\n{}",
         fmt::join(seeds, ", "), DumpJson(script), sweep.trainer, Settings(sweep.kubernetes), sweep.launch, sweep.more));
   }
-  // Of the real engine: a model of a few thousand parameters.
   std::filesystem::path WriteReal(const std::string& matrix, const std::string& kubernetes = "",
                                   const std::string& more = "", int steps = 3) const {
-    return WriteText(fmt::format(
-        "name: test\n"
-        "defaults: {{family: llama, layers: 2, hidden: 32, heads: 2, ffn: 64, vocab: 256, seq_length: 32}}\n"
-        "matrix: {{{}}}\n"
-        "measure: {{warmup_steps: 0, steps: {}}}\n"
-        "launch: {{launcher: kubernetes, cpus: 1, retry: {{preempted: 20}}, kubernetes: {{{}}}}}\n{}",
-        matrix, steps, Settings(kubernetes), more));
-  }
-  std::filesystem::path WriteText(const std::string& text) const {
-    const auto file = dir.path() / "sweep.yaml";
-    std::ofstream(file) << text;
-    return file;
+    return WriteTiny("kubernetes", Settings(kubernetes), matrix, more, steps);
   }
   // `image`, unless `more` has one, and the test's folder mounted at /test.
   std::string Settings(const std::string& more) const {
@@ -194,18 +182,6 @@ class KubernetesCli : public Cli {
     return fmt::format("patch: {{metadata: {{annotations: {{ridgeline.test/fault: {}}}}}}}", name);
   }
 
-  // However long that takes; false where the run ended without.
-  bool WaitToRead(Child& run, const std::string& text) const {
-    const auto said = [&] { return ReadFile(dir / "out").find(text) != std::string::npos; };
-    while (!said()) {
-      if (run.WaitFor(50'000'000)) return said();
-    }
-    return true;
-  }
-  int64_t Starts() const {
-    const std::string text = ReadFileIfThere(dir / "starts").value_or("");
-    return std::count(text.begin(), text.end(), '\n');
-  }
   bool WaitForStarts(int64_t count) const {
     return Eventually([&] { return Starts() >= count; });
   }
@@ -219,45 +195,13 @@ class KubernetesCli : public Cli {
     return names;
   }
 
-  std::string Cell(const std::string& sql) {
-    const auto rows = OpenStore().Query(sql).rows;
-    if (rows.empty()) return "no row";
-    const auto* text = std::get_if<std::string>(&rows.at(0).at(0));
-    return text == nullptr ? "no text" : *text;
-  }
-  // The statuses of all results, sorted: "node_failed ok ok".
-  std::string Statuses() {
-    std::vector<std::string> statuses;
-    for (const auto& row : OpenStore().Query("SELECT status FROM results ORDER BY status").rows) {
-      statuses.push_back(std::get<std::string>(row.at(0)));
-    }
-    return fmt::format("{}", fmt::join(statuses, " "));
-  }
-  std::string Of(const std::string& column, const std::string& status) {
-    return Cell(fmt::format("SELECT {} FROM results WHERE status = '{}'", column, status));
-  }
-  std::string Evidence(const std::string& name, const std::string& status) {
-    return Of(fmt::format("evidence ->> '$.{}'", name), status);
-  }
+  std::string name_space;
 
-  // Every point has one result that stands, `ok` among them so many, and nothing is left of the run anywhere.
-  void ExpectOneFinalResultEach(int64_t points, int64_t ok) {
-    const std::string stands = "status IN ('ok', 'invalid', 'diverged', 'oom_host', 'timeout', 'crashed')";
-    EXPECT_EQ(Count("SELECT count(*) FROM results WHERE " + stands), points);
-    EXPECT_EQ(Count("SELECT count(DISTINCT point_id) FROM results WHERE " + stands), points);
-    EXPECT_EQ(Count("SELECT count(*) FROM latest WHERE status = 'ok'"), ok);
-    ExpectNothingLeft();
-  }
-  void ExpectNothingLeft() {
-    EXPECT_EQ(Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
-    const auto check = Run({"db", "check"});
-    EXPECT_TRUE(check.status.ok()) << check.out << check.err;
+ protected:
+  void ExpectNothingOnTheCluster() override {
     EXPECT_TRUE(Eventually([&] { return Objects("jobs,configmaps,services,pods").empty(); }))
         << fmt::format("{}", fmt::join(Objects("jobs,configmaps,services,pods"), " ")) << " are left";
   }
-  void ExpectOk(const Output& output) const { EXPECT_EQ(output.status.exit_code, 0) << output.out << output.err; }
-
-  std::string name_space;
 
  private:
   const Kubernetes& cluster_;

@@ -1,5 +1,5 @@
 // Nodes that die, limits that are passed, jobs that are cancelled, preempted, held and refused: what the store says.
-#include "tests/cluster/slurm.h"
+#include "tests/cluster/slurm/slurm.h"
 
 namespace ridgeline {
 namespace {

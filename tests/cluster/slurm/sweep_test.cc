@@ -1,5 +1,5 @@
 // Sweeps from end to end on a real Slurm that works.
-#include "tests/cluster/slurm.h"
+#include "tests/cluster/slurm/slurm.h"
 
 namespace ridgeline {
 namespace {

@@ -3,7 +3,7 @@
 #include <random>
 #include <thread>
 
-#include "tests/cluster/slurm.h"
+#include "tests/cluster/slurm/slurm.h"
 
 namespace ridgeline {
 namespace {

@@ -1,6 +1,6 @@
 // The Slurm launcher on a real Slurm, held to what every launcher must do.
 #include "tests/plugins/conformance.h"
-#include "tests/cluster/slurm.h"
+#include "tests/cluster/slurm/slurm.h"
 
 namespace ridgeline::testing {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "base/files.h"
 #include "base/process.h"
-#include "tests/cli/cli.h"
+#include "tests/cluster/cluster_cli.h"
 
 namespace ridgeline::testing {
 
@@ -106,7 +106,7 @@ class Slurm {
   std::vector<std::string> prefix_;
 };
 
-// A sweep of the fake trainer. Each of its starts adds a line to the folder's file `starts`.
+// A sweep of the fake trainer.
 struct SlurmSweep {
   int points = 1;
   std::string trainer = "ok";  // its modes, or one for each seed from 0
@@ -116,7 +116,7 @@ struct SlurmSweep {
 };
 
 // The real `ridgeline` with a Slurm to submit to.
-class SlurmCli : public Cli {
+class SlurmCli : public ClusterCli {
  public:
   std::filesystem::path Write(const SlurmSweep& sweep) const {
     std::vector<int> seeds;
@@ -132,22 +132,9 @@ class SlurmCli : public Cli {
                     fmt::join(seeds, ", "), script, sweep.trainer, sweep.slurm, sweep.launch, sweep.more));
   }
 
-  // Of the real engine: a model of a few thousand parameters.
   std::filesystem::path WriteReal(const std::string& matrix, const std::string& slurm, const std::string& more = "",
                                   int steps = 3) const {
-    return WriteText(fmt::format(
-        "name: test\n"
-        "defaults: {{family: llama, layers: 2, hidden: 32, heads: 2, ffn: 64, vocab: 256, seq_length: 32}}\n"
-        "matrix: {{{}}}\n"
-        "measure: {{warmup_steps: 0, steps: {}}}\n"
-        "launch: {{launcher: slurm, cpus: 1, retry: {{preempted: 20}}, slurm: {{{}}}}}\n{}",
-        matrix, steps, slurm, more));
-  }
-
-  std::filesystem::path WriteText(const std::string& text) const {
-    const auto file = dir.path() / "sweep.yaml";
-    std::ofstream(file) << text;
-    return file;
+    return WriteTiny("slurm", slurm, matrix, more, steps);
   }
 
   // The trainers of this folder that run now.
@@ -155,54 +142,12 @@ class SlurmCli : public Cli {
   bool WaitForTrainers(size_t count) const {
     return Eventually([&] { return Trainers().size() >= count; });
   }
-  // However long that takes; false where the run ended without.
-  bool WaitToRead(Child& run, const std::string& text) const {
-    const auto said = [&] { return ReadFile(dir / "out").find(text) != std::string::npos; };
-    while (!said()) {
-      if (run.WaitFor(50'000'000)) return said();
-    }
-    return true;
-  }
-  int64_t Starts() const {
-    const std::string text = ReadFileIfThere(dir / "starts").value_or("");
-    return std::count(text.begin(), text.end(), '\n');
-  }
 
-  std::string Cell(const std::string& sql) {
-    const auto rows = OpenStore().Query(sql).rows;
-    if (rows.empty()) return "no row";
-    const auto* text = std::get_if<std::string>(&rows.at(0).at(0));
-    return text == nullptr ? "no text" : *text;
-  }
-  // The statuses of all results, sorted: "node_failed ok ok".
-  std::string Statuses() {
-    std::vector<std::string> statuses;
-    for (const auto& row : OpenStore().Query("SELECT status FROM results ORDER BY status").rows) {
-      statuses.push_back(std::get<std::string>(row.at(0)));
-    }
-    return fmt::format("{}", fmt::join(statuses, " "));
-  }
-  std::string Evidence(const std::string& name, const std::string& status) {
-    return Cell(fmt::format("SELECT evidence ->> '$.{}' FROM results WHERE status = '{}'", name, status));
-  }
-
-  // Every point has one result that stands, `ok` among them so many, and nothing is left of the run anywhere.
-  void ExpectOneFinalResultEach(int64_t points, int64_t ok) {
-    const std::string stands = "status IN ('ok', 'invalid', 'diverged', 'oom_host', 'timeout', 'crashed')";
-    EXPECT_EQ(Count("SELECT count(*) FROM results WHERE " + stands), points);
-    EXPECT_EQ(Count("SELECT count(DISTINCT point_id) FROM results WHERE " + stands), points);
-    EXPECT_EQ(Count("SELECT count(*) FROM latest WHERE status = 'ok'"), ok);
-    ExpectNothingLeft();
-  }
-  void ExpectNothingLeft() {
-    EXPECT_EQ(Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
-    const auto check = Run({"db", "check"});
-    EXPECT_TRUE(check.status.ok()) << check.out << check.err;
+ protected:
+  void ExpectNothingOnTheCluster() override {
     EXPECT_TRUE(Eventually([] { return LinesOf(Slurm::Ask({"squeue", "--noheader"})).empty(); })) << "jobs are left";
     EXPECT_TRUE(Eventually([&] { return Processes().empty(); })) << "processes are left";
   }
-
-  void ExpectOk(const Output& output) const { EXPECT_EQ(output.status.exit_code, 0) << output.out << output.err; }
 };
 
 }  // namespace ridgeline::testing

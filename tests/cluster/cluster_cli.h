@@ -1,0 +1,101 @@
+// Sweeps on a cluster, and what tests ask of them, whatever the scheduler.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline::testing {
+
+// Each start of a sweep's fake trainer adds a line to the folder's file `starts`.
+class ClusterCli : public Cli {
+ public:
+  virtual ~ClusterCli() = default;
+
+  std::filesystem::path WriteText(const std::string& text) const {
+    const auto file = dir.path() / "sweep.yaml";
+    std::ofstream(file) << text;
+    return file;
+  }
+
+  // However long that takes; false where the run ended without.
+  bool WaitToRead(Child& run, const std::string& text) const {
+    const auto said = [&] { return ReadFile(dir / "out").find(text) != std::string::npos; };
+    while (!said()) {
+      if (run.WaitFor(50'000'000)) return said();
+    }
+    return true;
+  }
+  int64_t Starts() const {
+    const std::string text = ReadFileIfThere(dir / "starts").value_or("");
+    return std::count(text.begin(), text.end(), '\n');
+  }
+
+  std::string Cell(const std::string& sql) {
+    const auto rows = OpenStore().Query(sql).rows;
+    if (rows.empty()) return "no row";
+    const auto* text = std::get_if<std::string>(&rows.at(0).at(0));
+    return text == nullptr ? "no text" : *text;
+  }
+  // The statuses of all results, sorted: "node_failed ok ok".
+  std::string Statuses() {
+    std::vector<std::string> statuses;
+    for (const auto& row : OpenStore().Query("SELECT status FROM results ORDER BY status").rows) {
+      statuses.push_back(std::get<std::string>(row.at(0)));
+    }
+    return fmt::format("{}", fmt::join(statuses, " "));
+  }
+  // A column of the result that has this status.
+  std::string Of(const std::string& column, const std::string& status) {
+    return Cell(fmt::format("SELECT {} FROM results WHERE status = '{}'", column, status));
+  }
+  std::string Evidence(const std::string& name, const std::string& status) {
+    return Of(fmt::format("evidence ->> '$.{}'", name), status);
+  }
+
+  void ExpectOk(const Output& output) const { EXPECT_EQ(output.status.exit_code, 0) << output.out << output.err; }
+  // Every point has one result that stands, `ok` among them so many, and nothing is left of the run anywhere.
+  void ExpectOneFinalResultEach(int64_t points, int64_t ok) {
+    const std::string stands = "status IN ('ok', 'invalid', 'diverged', 'oom_host', 'timeout', 'crashed')";
+    EXPECT_EQ(Count("SELECT count(*) FROM results WHERE " + stands), points);
+    EXPECT_EQ(Count("SELECT count(DISTINCT point_id) FROM results WHERE " + stands), points);
+    EXPECT_EQ(Count("SELECT count(*) FROM latest WHERE status = 'ok'"), ok);
+    ExpectNothingLeft();
+  }
+  void ExpectNothingLeft() {
+    EXPECT_EQ(Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
+    const auto check = Run({"db", "check"});
+    EXPECT_TRUE(check.status.ok()) << check.out << check.err;
+    ExpectNothingOnTheCluster();
+  }
+
+ protected:
+  virtual void ExpectNothingOnTheCluster() = 0;
+
+  // Of the real engine: a model of a few thousand parameters. `settings` of the launcher, `more` of the sweep.
+  std::filesystem::path WriteTiny(const std::string& launcher, const std::string& settings, const std::string& matrix,
+                                  const std::string& more, int steps) const {
+    return WriteText(fmt::format(
+        "name: test\n"
+        "defaults: {{family: llama, layers: 2, hidden: 32, heads: 2, ffn: 64, vocab: 256, seq_length: 32}}\n"
+        "matrix: {{{}}}\n"
+        "measure: {{warmup_steps: 0, steps: {}}}\n"
+        "launch: {{launcher: {}, cpus: 1, retry: {{preempted: 20}}, {}: {{{}}}}}\n{}",
+        matrix, steps, launcher, launcher, settings, more));
+  }
+};
+
+}  // namespace ridgeline::testing
