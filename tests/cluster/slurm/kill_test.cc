@@ -56,6 +56,7 @@ TEST_P(SlurmKills, AControllerKilledInABurstOfSubmitsLosesNoPoint) {
   std::mt19937 random = Random();
   SlurmCli cli;
   Child run = cli.Start({"run", cli.Write({.points = 40, .trainer = "slow=50", .slurm = client_})});
+  ASSERT_TRUE(cli.WaitToRead(run, "jobs go to"));  // without a Slurm at its start it ends at once
   for (int kill = 0; kill < 3; ++kill) {
     run.WaitFor(static_cast<int64_t>(random() % 400) * 1'000'000);
     slurm.Controller("kill");
