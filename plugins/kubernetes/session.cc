@@ -316,8 +316,6 @@ Json Session::Vanished(Record& record) {
   };
   if (record.cancelled) {
     end("cancelled", "the job was cancelled", "");
-  } else if (live.results.HasAll() && !record.points.empty()) {
-    verdict.evidence["message"] = "somebody deleted the Job after its end";
   } else if (::time(nullptr) - record.created_unix_s > options_.ttl_s) {
     end("lost", "the Job is gone, as finished Jobs are after their TTL", "ttl: keeps them for longer");
   } else {

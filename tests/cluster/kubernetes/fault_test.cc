@@ -1,5 +1,7 @@
 // Pods that are killed, evicted, preempted, never start; Jobs that others delete; clusters that refuse: what the store
 // says, with its evidence and what to do.
+#include <signal.h>
+
 #include "tests/cluster/kubernetes/kubernetes.h"
 
 namespace ridgeline {
@@ -120,6 +122,25 @@ TEST_F(KubernetesFaults, AJobThatSomebodyDeletesIsCancelled) {
   ASSERT_TRUE(cli.WaitForStarts(2));
   ASSERT_TRUE(Eventually([&] { return cli.Objects("jobs").size() == 1; }));  // the other has been collected
   cli.Kubectl({"delete", cli.Objects("jobs").at(0)});
+  const auto output = cli.Finish(run);
+  EXPECT_EQ(output.status.exit_code, 3) << output.out;
+  EXPECT_EQ(cli.Statuses(), "cancelled ok");
+  EXPECT_THAT(cli.Of("message", "cancelled"), HasSubstr("somebody deleted the Job"));
+  EXPECT_THAT(cli.Of("hint", "cancelled"), HasSubstr("ridgeline run"));
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, AJobThatIsDeletedWhileNobodyLooksIsCancelled) {
+  KubernetesCli cli(cluster_);
+  const auto sweep = cli.Write({.points = 2, .trainer = "slow=1000, sleep"});
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitForStarts(2));
+  ASSERT_TRUE(Eventually([&] { return cli.Objects("jobs").size() == 1; }));  // the other has been collected
+  // What its pod says in its last moments is there before the driver hears of anything.
+  ::kill(run.pid(), SIGSTOP);
+  cli.Kubectl({"delete", cli.Objects("jobs").at(0)});
+  EXPECT_TRUE(Eventually([&] { return cli.Objects("pods").empty(); }));
+  ::kill(run.pid(), SIGCONT);
   const auto output = cli.Finish(run);
   EXPECT_EQ(output.status.exit_code, 3) << output.out;
   EXPECT_EQ(cli.Statuses(), "cancelled ok");
