@@ -83,9 +83,20 @@ new_container
 cp -a "$work/programs/opt" "$mounted/"
 image_of programs
 
+# The stage that compiles is the first, and ends with an empty line.
+containerfile=$deploy/Containerfile
+layers=(--layers) # the second target does not compile again
+if [ "$compile" != --compile ]; then
+  containerfile=$work/Containerfile
+  layers=()
+  sed '/^FROM .* AS build$/,/^$/c FROM localhost/programs AS build' "$deploy/Containerfile" >"$containerfile"
+  grep -q '^RUN scripts/install-packages.sh build ' "$deploy/Containerfile" || fail "the Containerfile compiles nothing"
+  ! grep -q 'RUN .*install-packages' "$containerfile" || fail "the stage that compiles is not found in the Containerfile"
+fi
+
 # build TARGET [OPTION…]
 build() {
-  "${buildah[@]}" build --isolation chroot --pull-never --format oci --file "$deploy/Containerfile" --target "$1" \
+  "${buildah[@]}" build --isolation chroot --pull-never --format oci --file "$containerfile" --target "$1" \
     --build-arg BASE=localhost/base --build-arg BUILD_BASE=localhost/base --tag "localhost/$1" "${@:2}" "$root" \
     >"$work/log" 2>&1 || { tail -n 20 "$work/log"; fail "buildah build --target $1"; }
 }
@@ -100,15 +111,10 @@ sent=$(cd "$mounted" && find . -mindepth 1 -maxdepth 1 -printf '%P\n' | sort | x
 [ "$sent" = "CMakeLists.txt cmake include packages.txt plugins reports scripts src sweeps" ] ||
   fail ".containerignore lets through: $sent"
 
-if [ "$compile" = --compile ]; then
-  build worker --build-arg COMMIT=0123456789abcdef0123456789abcdef01234567
-  say "compiled, and built worker"
-  build driver --layers --build-arg COMMIT=0123456789abcdef0123456789abcdef01234567
-else
-  build worker --build-arg PROGRAMS=localhost/programs --build-arg COMMIT=0123456789abcdef0123456789abcdef01234567
-  say "built worker"
-  build driver --build-arg PROGRAMS=localhost/programs --build-arg COMMIT=0123456789abcdef0123456789abcdef01234567
-fi
+commit=0123456789abcdef0123456789abcdef01234567
+build worker "${layers[@]}" --build-arg COMMIT=$commit
+say "built worker"
+build driver "${layers[@]}" --build-arg COMMIT=$commit
 say "built driver"
 
 # --- What the images say of themselves.
@@ -120,7 +126,7 @@ for image in worker driver; do
   expect "$image: entry point" "$(config "$image" '{{len .OCIv1.Config.Entrypoint}}')" 0
   expect "$image: command" "$(config "$image" '{{.OCIv1.Config.Cmd}}')" '[ridgeline --help]'
   expect "$image: revision" "$(config "$image" '{{index .OCIv1.Config.Labels "org.opencontainers.image.revision"}}')" \
-    0123456789abcdef0123456789abcdef01234567
+    $commit
   expect "$image: licence" "$(config "$image" '{{index .OCIv1.Config.Labels "org.opencontainers.image.licenses"}}')" MIT
 done
 
