@@ -272,11 +272,11 @@ def main():
     args = parser.parse_args()
     if args.quick:
         args.model, args.seq, args.batch, args.rounds = "llama-25m", "512", "1", 2
-    figures = None
     if args.json:
-        file = pathlib.Path(os.environ["PWD"], args.json)  # chroot changes the folder, not its name here
-        try:  # now, not after an hour of measuring
-            figures = (HOST / file.relative_to("/")).open("w", encoding="utf-8")
+        # chroot changes the folder, not its name here.
+        figures = HOST / pathlib.Path(os.environ["PWD"], args.json).relative_to("/")
+        try:  # now, not after an hour of measuring; what it holds stays until there is something newer
+            figures.open("a", encoding="utf-8").close()
         except OSError as error:
             parser.error(f"--json {args.json}: {error.strerror}")
 
@@ -296,10 +296,9 @@ def main():
           f"{environment.get('kernel')}; ridgeline {environment.get('git_commit')} with "
           f"{environment.get('libraries')}; PyTorch {versions}")
     print_tables(results, peak)
-    if figures:
+    if args.json:
         document = {"machine": environment, "torch": versions, "peak_gflops": peak, "configurations": results}
-        with figures:
-            figures.write(json.dumps(document, indent=1) + "\n")
+        figures.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
