@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <random>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,6 +21,14 @@
 #include "tests/cli/cli.h"
 
 namespace ridgeline::testing {
+
+// Its seed is in the test's output.
+inline std::mt19937 SeededRandom() {
+  const auto seed = std::random_device()();
+  ::testing::Test::RecordProperty("seed", std::to_string(seed));
+  std::cout << "random seed: " << seed << '\n';
+  return std::mt19937(seed);
+}
 
 // Each start of a sweep's fake trainer adds a line to the folder's file `starts`.
 class ClusterCli : public Cli {
@@ -38,6 +48,19 @@ class ClusterCli : public Cli {
       if (run.WaitFor(50'000'000)) return said();
     }
     return true;
+  }
+  // Runs a sweep again and again and kills its driver, every second time within `soon_ms`, else within `late_ms`: until
+  // `kills` are a multiple of five, or a driver was quicker.
+  void KillDrivers(const std::filesystem::path& sweep, std::mt19937& random, uint64_t soon_ms, uint64_t late_ms,
+                   int& kills) {
+    for (;;) {
+      Child driver = Start({"run", sweep});
+      const uint64_t most_ms = random() % 2 == 0 ? soon_ms : late_ms;
+      if (driver.WaitFor(static_cast<int64_t>(random() % most_ms) * 1'000'000)) return;
+      driver.Signal(SIGKILL);
+      driver.Wait();
+      if (++kills % 5 == 0) return;
+    }
   }
   int64_t Starts() const {
     const std::string text = ReadFileIfThere(dir / "starts").value_or("");

@@ -9,31 +9,16 @@ namespace {
 using testing::Kubernetes;
 using testing::KubernetesCli;
 
-class KubernetesKills : public testing::OnKubernetes {
- protected:
-  std::mt19937 Random() {
-    const auto seed = std::random_device()();
-    RecordProperty("seed", std::to_string(seed));
-    std::cout << "random seed: " << seed << '\n';
-    return std::mt19937(seed);
-  }
-};
+class KubernetesKills : public testing::OnKubernetes {};
 
 TEST_F(KubernetesKills, ADriverKilledAtAnyMomentLosesAndDoublesNothing) {
   const Kubernetes cluster = Kubernetes::Shared();
-  std::mt19937 random = Random();
+  std::mt19937 random = testing::SeededRandom();
   int kills = 0;
   while (kills < 20) {
     KubernetesCli cli(cluster);
     const auto sweep = cli.Write({.points = 8, .trainer = "slow=300"});
-    for (;;) {
-      Child driver = cli.Start({"run", sweep});
-      const int64_t most_ms = random() % 2 == 0 ? 400 : 2500;
-      if (driver.WaitFor(static_cast<int64_t>(random() % static_cast<uint64_t>(most_ms)) * 1'000'000)) break;
-      driver.Signal(SIGKILL);
-      driver.Wait();
-      if (++kills % 5 == 0) break;
-    }
+    cli.KillDrivers(sweep, random, 400, 2500, kills);
     cli.ExpectOk(cli.Run({"run", sweep}));
     cli.ExpectOneFinalResultEach(8, 8);
     EXPECT_EQ(cli.Starts(), 8) << "a point ran twice";

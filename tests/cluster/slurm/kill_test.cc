@@ -1,7 +1,5 @@
 // Drivers and controllers that die or hang, at any moment: every point has one result that stands in the end.
-#include <chrono>
 #include <random>
-#include <thread>
 
 #include "tests/cluster/slurm/slurm.h"
 
@@ -18,31 +16,18 @@ class SlurmKills : public ::testing::TestWithParam<std::string> {
   void SetUp() override {
     if (GetParam() == "agent" && !std::filesystem::exists(SlurmAgent())) GTEST_SKIP() << "the agent was not built";
   }
-  std::mt19937 Random() {
-    const auto seed = std::random_device()();
-    RecordProperty("seed", std::to_string(seed));
-    std::cout << "random seed: " << seed << '\n';
-    return std::mt19937(seed);
-  }
   const std::string client_ = "client: " + GetParam();
 };
 
 TEST_P(SlurmKills, ADriverKilledAtAnyMomentLosesAndDoublesNothing) {
   const Slurm slurm({"--max-array=5"});
-  std::mt19937 random = Random();
+  std::mt19937 random = testing::SeededRandom();
   int kills = 0;
   while (kills < 20) {
     SlurmCli cli;
     const auto sweep = cli.Write({.points = 12, .trainer = "slow=300", .slurm = client_});
-    for (;;) {
-      Child driver = cli.Start({"run", sweep});
-      // Most of what it does, it does at once; then it waits.
-      const int64_t most_ms = random() % 2 == 0 ? 150 : 1500;
-      if (driver.WaitFor(static_cast<int64_t>(random() % static_cast<uint64_t>(most_ms)) * 1'000'000)) break;
-      driver.Signal(SIGKILL);
-      driver.Wait();
-      if (++kills % 5 == 0) break;
-    }
+    // Most of what it does, it does at once; then it waits.
+    cli.KillDrivers(sweep, random, 150, 1500, kills);
     cli.ExpectOk(cli.Run({"run", sweep}));
     cli.ExpectOneFinalResultEach(12, 12);
     EXPECT_EQ(cli.Starts(), 12) << "a point ran twice";
@@ -53,7 +38,7 @@ TEST_P(SlurmKills, ADriverKilledAtAnyMomentLosesAndDoublesNothing) {
 // Jobs that it has acknowledged may be lost, and their ids given to others.
 TEST_P(SlurmKills, AControllerKilledInABurstOfSubmitsLosesNoPoint) {
   const Slurm slurm({"--max-array=3", "--message-timeout=3"});
-  std::mt19937 random = Random();
+  std::mt19937 random = testing::SeededRandom();
   SlurmCli cli;
   Child run = cli.Start({"run", cli.Write({.points = 40, .trainer = "slow=50", .slurm = client_})});
   ASSERT_TRUE(cli.WaitToRead(run, "jobs go to"));  // without a Slurm at its start it ends at once
