@@ -98,6 +98,11 @@ class ClusterCli : public Cli {
     EXPECT_EQ(Count("SELECT count(*) FROM latest WHERE status = 'ok'"), ok);
     ExpectNothingLeft();
   }
+  // Every point is `ok`, and its trainer was started once.
+  void ExpectEachRanOnce(int64_t points) {
+    ExpectOneFinalResultEach(points, points);
+    EXPECT_EQ(Starts(), points) << "a point ran twice";
+  }
   void ExpectNothingLeft() {
     EXPECT_EQ(Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
     const auto check = Run({"db", "check"});

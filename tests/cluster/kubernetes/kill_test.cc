@@ -20,8 +20,7 @@ TEST_F(KubernetesKills, ADriverKilledAtAnyMomentLosesAndDoublesNothing) {
     const auto sweep = cli.Write({.points = 8, .trainer = "slow=300"});
     cli.KillDrivers(sweep, random, 400, 2500, kills);
     cli.ExpectOk(cli.Run({"run", sweep}));
-    cli.ExpectOneFinalResultEach(8, 8);
-    EXPECT_EQ(cli.Starts(), 8) << "a point ran twice";
+    cli.ExpectEachRanOnce(8);
     if (HasFailure()) break;
   }
 }
@@ -40,8 +39,7 @@ TEST_F(KubernetesKills, AnApiServerThatIsKilledUnderASweepLosesNothing) {
   run.WaitFor(3'000'000'000);
   cluster.ApiServer("continue");
   cli.ExpectOk(cli.Finish(run));
-  cli.ExpectOneFinalResultEach(12, 12);
-  EXPECT_EQ(cli.Starts(), 12) << "a point ran twice";
+  cli.ExpectEachRanOnce(12);
 }
 
 TEST_F(KubernetesKills, AWatchWhoseVersionIsForgottenListsAnew) {
@@ -55,8 +53,7 @@ TEST_F(KubernetesKills, AWatchWhoseVersionIsForgottenListsAnew) {
   ASSERT_TRUE(cli.WaitForStarts(4));
   cli.ExpectOk(cli.Finish(run));
   cli.Kubectl({"delete", "configmaps", "--all"});
-  cli.ExpectOneFinalResultEach(6, 6);
-  EXPECT_EQ(cli.Starts(), 6) << "a point ran twice";
+  cli.ExpectEachRanOnce(6);
 }
 
 TEST_F(KubernetesKills, ASlowEtcdOnlyTakesLonger) {
@@ -66,8 +63,7 @@ TEST_F(KubernetesKills, ASlowEtcdOnlyTakesLonger) {
   cluster.Etcd("slow");
   cli.ExpectOk(cli.Run({"run", cli.Write({.points = 6})}));
   cluster.Etcd("normal");
-  cli.ExpectOneFinalResultEach(6, 6);
-  EXPECT_EQ(cli.Starts(), 6) << "a point ran twice";
+  cli.ExpectEachRanOnce(6);
 }
 
 TEST_F(KubernetesKills, AKubectlThatIsKilledIsStartedAgain) {
@@ -79,8 +75,7 @@ TEST_F(KubernetesKills, AKubectlThatIsKilledIsStartedAgain) {
   ASSERT_EQ(proxies.size(), 1U);
   ::kill(proxies.front(), SIGKILL);
   cli.ExpectOk(cli.Finish(run));
-  cli.ExpectOneFinalResultEach(4, 4);
-  EXPECT_EQ(cli.Starts(), 4) << "a point ran twice";
+  cli.ExpectEachRanOnce(4);
   EXPECT_TRUE(testing::ProcessesWith(fmt::format("ridgeline-kubectl-{}-", run.pid())).empty());
 }
 

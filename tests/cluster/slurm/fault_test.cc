@@ -23,9 +23,8 @@ TEST(SlurmFaults, ANodeThatCrashesIsANodeFailureAndThePointIsRunAgain) {
   cli.ExpectOneFinalResultEach(2, 2);
   EXPECT_EQ(cli.Statuses(), "node_failed ok ok");
   EXPECT_EQ(cli.Evidence("slurm_state", "node_failed"), "NODE_FAIL");
-  EXPECT_THAT(cli.Cell("SELECT message FROM results WHERE status = 'node_failed'"),
-              HasSubstr("a node of the job failed"));
-  EXPECT_THAT(cli.Cell("SELECT hint FROM results WHERE status = 'node_failed'"), HasSubstr("sinfo -R"));
+  EXPECT_THAT(cli.Of("message", "node_failed"), HasSubstr("a node of the job failed"));
+  EXPECT_THAT(cli.Of("hint", "node_failed"), HasSubstr("sinfo -R"));
 }
 
 TEST(SlurmFaults, SlurmItselfMayRequeueTheJobOfANodeThatCrashes) {
@@ -173,13 +172,9 @@ TEST(SlurmFaults, APreemptedJobThatIsRequeuedGoesOnUnderItsId) {
   EXPECT_EQ(cli.Cell("SELECT evidence ->> '$.restarts' FROM jobs"), "1");
 }
 
-class SlurmRefuses : public ::testing::TestWithParam<std::string> {
+class SlurmRefuses : public testing::ThroughAClient {
  protected:
-  void SetUp() override {
-    if (GetParam() == "agent" && !std::filesystem::exists(testing::SlurmAgent()))
-      GTEST_SKIP() << "the agent was not built";
-  }
-  std::string With(const std::string& settings) const { return settings + ", client: " + GetParam(); }
+  std::string With(const std::string& settings) const { return settings + ", " + client_; }
 };
 
 TEST_P(SlurmRefuses, APartitionThatIsNotThereIsSaidAtOnce) {

@@ -8,16 +8,9 @@ namespace {
 
 using testing::Eventually;
 using testing::Slurm;
-using testing::SlurmAgent;
 using testing::SlurmCli;
 
-class SlurmKills : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    if (GetParam() == "agent" && !std::filesystem::exists(SlurmAgent())) GTEST_SKIP() << "the agent was not built";
-  }
-  const std::string client_ = "client: " + GetParam();
-};
+class SlurmKills : public testing::ThroughAClient {};
 
 TEST_P(SlurmKills, ADriverKilledAtAnyMomentLosesAndDoublesNothing) {
   const Slurm slurm({"--max-array=5"});
@@ -29,8 +22,7 @@ TEST_P(SlurmKills, ADriverKilledAtAnyMomentLosesAndDoublesNothing) {
     // Most of what it does, it does at once; then it waits.
     cli.KillDrivers(sweep, random, 150, 1500, kills);
     cli.ExpectOk(cli.Run({"run", sweep}));
-    cli.ExpectOneFinalResultEach(12, 12);
-    EXPECT_EQ(cli.Starts(), 12) << "a point ran twice";
+    cli.ExpectEachRanOnce(12);
     if (HasFailure()) break;
   }
 }
@@ -61,8 +53,7 @@ TEST_P(SlurmKills, AControllerThatHangsInASubmitGetsNoJobTwice) {
   ASSERT_TRUE(cli.WaitToRead(run, "asking again"));
   slurm.Controller("continue");
   cli.ExpectOk(cli.Finish(run));
-  cli.ExpectOneFinalResultEach(40, 40);
-  EXPECT_EQ(cli.Starts(), 40) << "a point ran twice";
+  cli.ExpectEachRanOnce(40);
 }
 
 TEST_P(SlurmKills, AControllerThatIsRestartedIsAskedAgain) {
@@ -74,8 +65,7 @@ TEST_P(SlurmKills, AControllerThatIsRestartedIsAskedAgain) {
   ASSERT_TRUE(cli.WaitToRead(run, "asking again"));
   slurm.Controller("start");
   cli.ExpectOk(cli.Finish(run));
-  cli.ExpectOneFinalResultEach(6, 6);
-  EXPECT_EQ(cli.Starts(), 6) << "a point ran twice";
+  cli.ExpectEachRanOnce(6);
 }
 
 // The controller comes back knowing no job, and ends what it finds on its nodes.

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -148,6 +147,15 @@ class SlurmCli : public ClusterCli {
     EXPECT_TRUE(Eventually([] { return LinesOf(Slurm::Ask({"squeue", "--noheader"})).empty(); })) << "jobs are left";
     EXPECT_TRUE(Eventually([&] { return Processes().empty(); })) << "processes are left";
   }
+};
+
+// A test that holds however Slurm is reached. The parameter is the launcher's `client`: "tools" or "agent".
+class ThroughAClient : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "agent" && !std::filesystem::exists(SlurmAgent())) GTEST_SKIP() << "the agent was not built";
+  }
+  const std::string client_ = "client: " + GetParam();
 };
 
 }  // namespace ridgeline::testing

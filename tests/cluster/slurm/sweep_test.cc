@@ -43,19 +43,24 @@ TEST(SlurmSweeps, RanksOfTwoNodesTrainTogether) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE evidence ->> '$.nodes' LIKE 'n[%'"), 2) << "not on two nodes";
 }
 
+// The driver is killed while its jobs run, and looks again when the controller has forgotten them.
+void RunUntilForgottenAndAgain(SlurmCli& cli, const SlurmSweep& points) {
+  const auto sweep = cli.Write(points);
+  Child driver = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitForTrainers(1));
+  driver.Signal(SIGKILL);
+  driver.Wait();
+  ASSERT_TRUE(testing::Eventually([] { return Slurm::Jobs().empty(); })) << "the controller never forgets";
+  cli.ExpectOk(cli.Run({"run", sweep}));
+}
+
 // Nothing of the controller's is left when the driver looks again: what the accounting kept must do.
 TEST(SlurmSweeps, EndsThatOnlyTheAccountingKnowsAreFound) {
   const Slurm slurm({"--accounting", "--auth=munge", "--min-job-age=2"});
   for (const std::string client : {"client: tools", "client: agent"}) {
     if (client == "client: agent" && !std::filesystem::exists(SlurmAgent())) continue;
     SlurmCli cli;
-    const auto sweep = cli.Write({.points = 4, .trainer = "slow=1500, 'exit=7', ok, kill-self", .slurm = client});
-    Child driver = cli.Start({"run", sweep});
-    ASSERT_TRUE(cli.WaitForTrainers(1));
-    driver.Signal(SIGKILL);
-    driver.Wait();
-    ASSERT_TRUE(testing::Eventually([] { return Slurm::Jobs().empty(); })) << "the controller never forgets";
-    cli.ExpectOk(cli.Run({"run", sweep}));
+    RunUntilForgottenAndAgain(cli, {.points = 4, .trainer = "slow=1500, 'exit=7', ok, kill-self", .slurm = client});
     cli.ExpectOneFinalResultEach(4, 2);
     EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE evidence ->> '$.slurm_state' = 'COMPLETED'"), 4);
     EXPECT_EQ(cli.Starts(), 4);
@@ -66,13 +71,7 @@ TEST(SlurmSweeps, EndsThatOnlyTheAccountingKnowsAreFound) {
 TEST(SlurmSweeps, ResultsOfJobsThatNobodyKnowsAnyMoreAreCollected) {
   const Slurm slurm({"--min-job-age=2"});
   SlurmCli cli;
-  const auto sweep = cli.Write({.points = 3, .trainer = "slow=1500, 'exit=7', ok"});
-  Child driver = cli.Start({"run", sweep});
-  ASSERT_TRUE(cli.WaitForTrainers(1));
-  driver.Signal(SIGKILL);
-  driver.Wait();
-  ASSERT_TRUE(testing::Eventually([] { return Slurm::Jobs().empty(); })) << "the controller never forgets";
-  cli.ExpectOk(cli.Run({"run", sweep}));
+  RunUntilForgottenAndAgain(cli, {.points = 3, .trainer = "slow=1500, 'exit=7', ok"});
   cli.ExpectOneFinalResultEach(3, 2);
   EXPECT_EQ(cli.Starts(), 3);
 }
@@ -102,13 +101,7 @@ TEST(SlurmSweeps, AUsersJobsRunOnRootsClusterUnderThatUser) {
   cli.ExpectOneFinalResultEach(4, 4);
 }
 
-class SlurmLimits : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    if (GetParam() == "agent" && !std::filesystem::exists(SlurmAgent())) GTEST_SKIP() << "the agent was not built";
-  }
-  const std::string client_ = "client: " + GetParam();
-};
+class SlurmLimits : public testing::ThroughAClient {};
 
 // The largest index of an array is MaxArraySize - 1.
 TEST_P(SlurmLimits, ArraysAreAsLongAsTheClusterAllows) {
