@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <regex>
 #include <set>
 #include <utility>
 
@@ -77,6 +78,12 @@ Json Evidence(const Array& array, size_t task, const Row& row) {
     add("queue_wait_s", std::to_string(std::max<int64_t>(row.started_s - row.submitted_s, 0)));
   }
   return evidence;
+}
+
+// Of a script that its node could not start Slurm says FAILED too; what is in the log then is slurmstepd's.
+bool CouldNotStart(const Row& row, const std::string& log) {
+  static const std::regex kWords(R"(slurmstepd[^\n]*: error: execve\(\): [^\n]*/slurm_script: )");
+  return row.state == "FAILED" && std::regex_search(log, kWords);
 }
 
 }  // namespace
@@ -204,14 +211,13 @@ Json Session::Poll(const Json& jobs) {
 
 Json Session::StateOf(const Place& place, const Row& row) {
   absent_since_.erase(place.array->keys[place.task]);
-  const Meaning& meaning = MeaningOf(row.state);
-  switch (meaning.phase) {
+  switch (MeaningOf(row.state).phase) {
     case Phase::kQueued:
       return Waiting(place, row);
     case Phase::kRunning:
       return {{"state", "running"}, {"started_unix_s", row.started_s}};
     case Phase::kEnded:
-      return Ended(place, row, meaning);
+      return Ended(place, row);
   }
   return {};
 }
@@ -231,8 +237,14 @@ Json Session::Waiting(const Place& place, const Row& row) {
   return {{"state", "ended"}, {"evidence", std::move(evidence)}};
 }
 
-Json Session::Ended(const Place& place, const Row& row, const Meaning& meaning) const {
+Json Session::Ended(const Place& place, const Row& row) const {
+  std::string log;
+  if (row.state != "COMPLETED") {
+    log = plugin::ReadTextTail(LogFile(journal_.dir(), place.array->name, place.task), kLogTailBytes);
+  }
+  const Meaning& meaning = MeaningOf(CouldNotStart(row, log) ? "LAUNCH_FAILED" : row.state);
   Json evidence = Evidence(*place.array, place.task, row);
+  if (!log.empty()) evidence["log_tail"] = log;
   const int code = WIFEXITED(row.exit_status) ? WEXITSTATUS(row.exit_status) : 0;
   if (WIFSIGNALED(row.exit_status)) {
     evidence["signal"] = std::to_string(WTERMSIG(row.exit_status));
@@ -244,11 +256,6 @@ Json Session::Ended(const Place& place, const Row& row, const Meaning& meaning) 
     evidence["end"] = meaning.end;
     evidence["message"] = meaning.message;
     if (!meaning.hint.empty()) evidence["hint"] = meaning.hint;
-  }
-  if (row.state != "COMPLETED") {
-    const std::string tail =
-        plugin::ReadTextTail(LogFile(journal_.dir(), place.array->name, place.task), kLogTailBytes);
-    if (!tail.empty()) evidence["log_tail"] = tail;
   }
   Json answer = {{"state", "ended"}, {"evidence", std::move(evidence)}};
   if (row.started_s > 0) answer["started_unix_s"] = row.started_s;

@@ -57,7 +57,7 @@ class Session {
 
   plugin::Json StateOf(const Place& place, const Row& row);
   plugin::Json Waiting(const Place& place, const Row& row);
-  plugin::Json Ended(const Place& place, const Row& row, const Meaning& meaning) const;
+  plugin::Json Ended(const Place& place, const Row& row) const;
   plugin::Json Absent(const Place& place);
 
   // Nothing where the array is Slurm's now, or certainly not (and then forgotten); else why that is not known yet.

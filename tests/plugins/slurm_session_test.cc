@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -112,6 +113,23 @@ TEST_F(SlurmSession, SubmitsJobsOfACallAsOneArrayAndFollowsItsTasks) {
   EXPECT_EQ(states[0].at("evidence").at("nodes"), "n2");
   EXPECT_EQ(states[0].at("started_unix_s"), 15);
   EXPECT_FALSE(states[1].at("evidence").contains("end"));
+}
+
+TEST_F(SlurmSession, AScriptThatItsNodeCouldNotStartIsTheNodesFailure) {
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a", "rl-b"}));
+  const auto ended = [](int64_t task, int code) {
+    return Row{"rl-a", 100, std::vector<int64_t>{task}, "FAILED", "NonZeroExitCode", code << 8, 0, 10, 15, 20, "n1"};
+  };
+  slurm_.rows = {ended(0, 2), ended(1, 2)};
+  const auto log = [&](size_t task) { return std::ofstream(LogFile(dir_ / "arrays", "rl-a", task)); };
+  log(0) << "slurmstepd-n1: error: execve(): /spool/job00017/slurm_script: No such file or directory\n";
+  log(1) << "slurmstepd: error: execve(): ./prepare: No such file or directory\n";
+  const Json states = session->Poll(Jobs({"rl-a", "rl-b"}));
+  EXPECT_EQ(states[0].at("evidence").at("end"), "node_failed");
+  EXPECT_EQ(states[0].at("evidence").at("slurm_state"), "FAILED");
+  EXPECT_THAT(states[0].at("evidence").at("log_tail"), HasSubstr("slurm_script"));
+  EXPECT_EQ(states[1].at("evidence").at("end"), "crashed");  // what a script itself could not start
 }
 
 TEST_F(SlurmSession, AKeyIsSubmittedOnceWhoeverAsks) {
