@@ -85,6 +85,13 @@ class Slurm {
     return LinesOf(Ask({"squeue", "--noheader", "--array", "--jobs=" + job, "--format=%N"})).at(0);
   }
 
+  bool ANodeSaid(const std::string& words) const {
+    for (const auto& log : std::filesystem::directory_iterator(std::filesystem::path(Dir()) / "log")) {
+      const bool of_a_node = log.path().filename().string().starts_with("slurmd-");
+      if (of_a_node && ReadFile(log).find(words) != std::string::npos) return true;
+    }
+    return false;
+  }
   std::string Log(const std::string& name) const { return ReadTail(std::filesystem::path(Dir()) / "log" / name, 2000); }
 
  private:
