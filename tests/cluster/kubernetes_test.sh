@@ -196,6 +196,16 @@ done
 eventually "the second finds the first" "127.*gang-0.gang*gang-1" kubectl logs gang-1
 eventually "the first finds the second" "127.*gang-1.gang*gang-0" kubectl logs gang-0
 
+# As when it is deleted: its folder goes first, and other pods' names are written before the API has said so.
+find "$work/k8s" -type d -name "$(pod gang-0 .metadata.uid)" -prune -exec rm -r {} +
+for node in n1 n2; do
+  run "after-$node" true "  nodeSelector: {test/name: $node}
+  hostname: after-$node
+  subdomain: gang"
+done
+eventually "names are kept without a pod's folder" "Succeeded Succeeded" \
+  kubectl get pods after-n1 after-n2 -o 'jsonpath={.items[*].status.phase}'
+
 echo "# Deletion"
 kubectl create -f - >/dev/null <<YAML
 ---

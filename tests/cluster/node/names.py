@@ -86,15 +86,18 @@ class Names:
                 suffixes = ("", f".{home}", f".{home}.svc", f".{home}.svc.cluster.local")
                 line = " ".join([spec.address(pod), *(name + suffix for suffix in suffixes)])
                 peers.setdefault(home, []).append(line + "\n")
-        for uid, (pod, path) in self._files.items():
+        for uid, (pod, path) in list(self._files.items()):
             home = pod["metadata"]["namespace"]
             if namespace in (None, home) and only in (None, uid):
                 own = f"{spec.address(pod)} {pod['spec'].get('hostname') or pod['metadata']['name']}\n"
-                replace(path, "127.0.0.1 localhost\n" + own + "".join(sorted(peers.get(home, []))))
+                try:
+                    replace(path, "127.0.0.1 localhost\n" + own + "".join(sorted(peers.get(home, []))))
+                except FileNotFoundError:  # a pod's folder goes before the API has said that the pod has gone
+                    del self._files[uid]
 
 
 def replace(path, text):
-    """In place: the file itself is mounted."""
+    """In place: the file itself is mounted. Raises FileNotFoundError where its folder is gone."""
     with open(path, "a+", encoding="utf-8") as file:
         file.seek(0)
         if file.read() == text:
