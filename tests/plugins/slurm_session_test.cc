@@ -118,10 +118,7 @@ TEST_F(SlurmSession, SubmitsJobsOfACallAsOneArrayAndFollowsItsTasks) {
 TEST_F(SlurmSession, AScriptThatItsNodeCouldNotStartIsTheNodesFailure) {
   const auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b"}));
-  const auto ended = [](int64_t task, int code) {
-    return Row{"rl-a", 100, std::vector<int64_t>{task}, "FAILED", "NonZeroExitCode", code << 8, 0, 10, 15, 20, "n1"};
-  };
-  slurm_.rows = {ended(0, 2), ended(1, 2)};
+  slurm_.rows = {{"rl-a", 100, std::vector<int64_t>{0, 1}, "FAILED", "NonZeroExitCode", 2 << 8, 0, 10, 15, 20, "n1"}};
   const auto log = [&](size_t task) { return std::ofstream(LogFile(dir_ / "arrays", "rl-a", task)); };
   log(0) << "slurmstepd-n1: error: execve(): /spool/job00017/slurm_script: No such file or directory\n";
   log(1) << "slurmstepd: error: execve(): ./prepare: No such file or directory\n";
