@@ -37,9 +37,15 @@ constexpr std::string_view kBackends[] = {"engine/device/cpu/", "engine/device/c
 // One third party, one room that wraps it. (fmt and nlohmann-json are everybody's.)
 const std::map<std::string, std::set<std::string>>& Wrappers() {
   static const std::map<std::string, std::set<std::string>> wrappers = {
-      {"yaml-cpp/", {"sweep", "report"}}, {"SQLiteCpp/", {"store"}}, {"sqlite3.h", {"store"}},
-      {"CLI/", {"cli", "engine/cli"}},    {"xxhash.h", {"base"}},    {"dnnl.hpp", {"engine/ops", "engine/train"}},
-      {"hwy/", {"engine/ops"}},           {"dlfcn.h", {"launch"}},   {"gloo/", {"engine/comm"}},
+      {"yaml-cpp/", {"sweep", "report"}},
+      {"SQLiteCpp/", {"store"}},
+      {"sqlite3.h", {"store"}},
+      {"CLI/", {"cli", "engine/cli"}},
+      {"xxhash.h", {"base"}},
+      {"dnnl.hpp", {"engine/ops", "engine/train"}},
+      {"hwy/", {"engine/device", "engine/ops"}},
+      {"dlfcn.h", {"launch"}},
+      {"gloo/", {"engine/comm"}},
   };
   return wrappers;
 }

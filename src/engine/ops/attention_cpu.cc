@@ -16,8 +16,10 @@
 #include "engine/ops/attention.h"
 #include "engine/ops/attention_rows.h"
 #include "engine/ops/gemm_onednn.h"
+#include "engine/ops/gemm_panels.h"
 #include "engine/ops/gemm_rows.h"
 #include "engine/ops/scratch.h"
+#include "engine/ops/simd_targets.h"
 
 namespace ridgeline {
 namespace {
@@ -113,7 +115,7 @@ class BlockProduct {
       s.lda = s.trans_a ? s.m : s.k;
       s.ldb = s.trans_b ? s.k : s.n;
       s.ldc = s.n;
-      sizes_.push_back({pair.queries, pair.keys, Matmul(s, Threading::kInside)});
+      sizes_.push_back({pair.queries, pair.keys, Matmul(s)});
       scratch_bytes_ = std::max(scratch_bytes_, sizes_.back().matmul.scratch_bytes());
     };
     const int64_t tail = (seq - 1) % kBlockRows + 1;
@@ -460,6 +462,7 @@ int64_t AttentionScratchBytes() {
 }
 
 void AddAttentionCpu(CpuKernelTable& table) {
+  ChooseTarget();
   table[&kAttentionForward] = {Run<ForwardState>, Prepare<ForwardState>};
   table[&kAttentionBackward] = {Run<BackwardState>, Prepare<BackwardState>};
 }

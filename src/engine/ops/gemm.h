@@ -42,9 +42,8 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
 
 void AddGemmCpu(CpuKernelTable& table);
 
-// What the prepared products of this process keep outside the slab, all of them together: at most 12 MiB and, where
-// products are our own, 0.2 MiB a thread; on CPUs with AMX about 2 MiB a thread. (oneDNN takes packing buffers of its
-// own besides while a product runs: bench/ops_bench.cc measures them.)
+// What the prepared products of this process keep outside the slab, all of them together: at most 12 MiB and 0.25 MiB a
+// thread.
 int64_t GemmScratchBytes();
 
 }  // namespace ridgeline

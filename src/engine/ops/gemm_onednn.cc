@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "engine/device/cpu/cpu_class.h"
 
 namespace ridgeline {
 namespace {
@@ -30,24 +31,44 @@ memory::desc Stored(int64_t rows, int64_t cols, int64_t stride, bool transposed,
   return {{rows, cols}, Type(dtype), transposed ? memory::dims{1, stride} : memory::dims{stride, 1}};
 }
 
-// A primitive is made for the number of threads OpenMP would use where it is made.
-class ThreadLimit {
+// oneDNN divides a product among the threads OpenMP would use, where it is made and where it is run, and sums in an
+// order that depends on their number.
+class OneThread {
  public:
-  explicit ThreadLimit(Threading threading) : before_(omp_get_max_threads()) {
-    if (threading == Threading::kInside) omp_set_num_threads(1);
-  }
-  ~ThreadLimit() { omp_set_num_threads(before_); }
-  ThreadLimit(const ThreadLimit&) = delete;
-  ThreadLimit& operator=(const ThreadLimit&) = delete;
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
 
  private:
   int before_;
 };
 
+// oneDNN keeps to the class of CPU that was asked for. To be called before its first use.
+void LimitOneDnn() {
+  static const bool limited = [] {
+    switch (ThisCpuClass()) {
+      case CpuClass::kBaseline:
+        return dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
+      case CpuClass::kAvx2:
+        return dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+      case CpuClass::kAvx512:
+        return dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core);
+      case CpuClass::kAvx512Bf16:
+        return dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);
+      case CpuClass::kAmx:
+        break;
+    }
+    return dnnl::status::success;
+  }() == dnnl::status::success;
+  (void)limited;
+}
+
 }  // namespace
 
-Matmul::Matmul(const MatmulShape& s, Threading threading) {
-  const ThreadLimit limit(threading);
+Matmul::Matmul(const MatmulShape& s) {
+  LimitOneDnn();
+  const OneThread one;
   try {
     const memory::desc a = Stored(s.m, s.k, s.lda, s.trans_a, s.in);
     const memory::desc b = Stored(s.k, s.n, s.ldb, s.trans_b, s.in);
@@ -89,25 +110,12 @@ void Matmul::Run(const void* a, const void* b, void* c, const void* bias, void* 
                                           {DNNL_ARG_SCRATCHPAD, at(scratch_, scratch)}}};
   int count = 4;
   if (bias != nullptr) args[static_cast<size_t>(count++)] = {DNNL_ARG_BIAS, at(bias_, bias)};
+  const OneThread one;
   const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_.get(), count, args.data());
   if (status != dnnl_success) {
     throw Error(ErrorKind::kInternal,
                 fmt::format("oneDNN: running a product failed: status {}", static_cast<int>(status)));
   }
-}
-
-CpuIsa EffectiveCpuIsa() {
-  const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-  if (isa == dnnl_cpu_isa_avx512_core_amx) return CpuIsa::kAmx;
-  if (isa == dnnl_cpu_isa_avx512_core_bf16) return CpuIsa::kAvx512Bf16;
-  if (isa == dnnl_cpu_isa_avx512_core || isa == dnnl_cpu_isa_avx512_core_vnni) return CpuIsa::kAvx512;
-  return CpuIsa::kOther;
-}
-
-void Sgemm(const MatmulShape& s, const float* a, const float* b, float* c) {
-  const dnnl_status_t status = dnnl_sgemm(s.trans_a ? 'T' : 'N', s.trans_b ? 'T' : 'N', s.m, s.n, s.k, 1, a, s.lda, b,
-                                          s.ldb, s.accumulate ? 1 : 0, c, s.ldc);
-  if (status != dnnl_success) Throw("sgemm", status, s);
 }
 
 }  // namespace ridgeline

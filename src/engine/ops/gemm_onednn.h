@@ -1,4 +1,4 @@
-// oneDNN's matrix products, of shapes fixed beforehand.
+// oneDNN's matrix products, of shapes fixed beforehand: those of attention's blocks.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,12 @@ struct MatmulShape {
   bool accumulate = false;
 };
 
-enum class Threading : uint8_t {
-  kAll,     // run by one thread of the program, it uses all cores
-  kInside,  // run inside a parallel region, by one thread
-};
-
-// Runs are made by one thread at a time; nothing is allocated but what oneDNN takes itself.
+// A product made and run by one thread, whatever OpenMP would use: its bits don't depend on how many there are. Runs
+// are made by one thread at a time; nothing is allocated but what oneDNN takes itself.
 class Matmul {
  public:
   Matmul() = default;
-  Matmul(const MatmulShape& shape, Threading threading);
+  explicit Matmul(const MatmulShape& shape);
 
   int64_t scratch_bytes() const { return scratch_bytes_; }
   // scratch: scratch_bytes() of it, aligned to 64. bias: nullptr where the shape has no bias.
@@ -41,14 +37,5 @@ class Matmul {
   dnnl::memory a_, b_, c_, bias_, scratch_;
   int64_t scratch_bytes_ = 0;
 };
-
-// What of the CPU decides how products are made, as oneDNN sees it ($ONEDNN_MAX_CPU_ISA limits it).
-enum class CpuIsa : uint8_t { kOther, kAvx512, kAvx512Bf16, kAmx };
-CpuIsa EffectiveCpuIsa();
-// Where the CPU does not multiply bf16, oneDNN emulates it slowly or not at all.
-inline bool CpuMultipliesBf16() { return EffectiveCpuIsa() >= CpuIsa::kAvx512Bf16; }
-
-// As Matmul, fp32, without a shape prepared and without scratch. Uses all cores, or one inside a parallel region.
-void Sgemm(const MatmulShape& shape, const float* a, const float* b, float* c);
 
 }  // namespace ridgeline

@@ -8,11 +8,14 @@
 
 #include <hwy/targets.h>
 
+#include "engine/device/cpu/cpu_class.h"
+
 namespace ridgeline {
 
-// To be called before HWY_DYNAMIC_DISPATCH gives a kernel's address: it would else be that of a function which asks the
-// CPU at every call what it can.
+// To be called before the first HWY_DYNAMIC_DISPATCH: kernels keep to the class of CPU that was asked for, and an
+// address it gives is the kernel's, not that of a function which asks the CPU at every call what it can.
 inline void ChooseTarget() {
+  ThisCpuClass();
   if (!hwy::GetChosenTarget().IsInitialized()) hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 

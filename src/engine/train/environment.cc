@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "base/version.h"
+#include "engine/device/cpu/cpu_class.h"
 
 namespace ridgeline {
 namespace {
@@ -72,6 +73,7 @@ std::map<std::string, std::string> DescribeEnvironment(const std::vector<std::st
   const dnnl_version_t* dnnl = dnnl_version();
   return {
       {"cpu", CpuInfo("model name")},
+      {"cpu_class", std::string(CpuClassName(ThisCpuClass()))},
       {"cores", std::to_string(AllowedCores())},
       {"threads", std::to_string(omp_get_max_threads())},
       {"cpu_flags", MathFlags()},

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
-#include <dnnl.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -219,21 +217,44 @@ TEST(Gemm, MatchesWithOneThread) {
   }
 }
 
-// On a CPU without bf16, oneDNN would emulate it slowly or refuse: products are computed in fp32.
-TEST(GemmDeathTest, MatchesOnCpusWithoutBf16) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // oneDNN takes a limit only before its first use
-  for (const dnnl::cpu_isa isa : {dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core, dnnl::cpu_isa::avx512_core_bf16}) {
-    EXPECT_EXIT(
-        {
-          dnnl::set_max_cpu_isa(isa);
-          omp_set_num_threads(1);
-          CheckSmallShapes();
-          Check({.m = 70, .n = 1100, .k = 1030, .in = DType::kBF16, .out = DType::kBF16, .accumulate = true});
-          Check({.m = 70, .n = 1100, .k = 1030, .trans_a = true, .in = DType::kBF16, .out = DType::kF32, .bias = true});
-          Check({.m = 600, .n = 40, .k = 50, .in = DType::kBF16, .out = DType::kF32, .pad = 2});
-          std::exit(testing::Test::HasFailure() ? 1 : 0);
-        },
-        testing::ExitedWithCode(0), "");
+// Long sums of few elements most of all: threads could share them.
+TEST(Gemm, GivesTheSameBitsForAnyThreadCount) {
+  for (const auto& [in, out] : kTypes) {
+    for (Case t :
+         {Case{.m = 1, .n = 64, .k = 4000}, Case{.m = 33, .n = 65, .k = 5000}, Case{.m = 128, .n = 128, .k = 64},
+          Case{.m = 260, .n = 1100, .k = 1500}, Case{.m = 700, .n = 1600, .k = 300}}) {
+      for (const bool trans : {false, true}) {
+        t.trans_a = t.accumulate = trans;
+        t.trans_b = t.bias = !trans;
+        t.in = in;
+        t.out = out;
+        SCOPED_TRACE(t.Name());
+        std::vector<std::byte> first;
+        for (const int count : {1, 2, 3, 4}) {
+          const Threads threads(count);
+          Product p(t);
+          p.runner.Run(Table());
+          if (first.empty()) first = p.runner.Bytes(p.c);
+          ASSERT_EQ(p.runner.Bytes(p.c), first) << count << " threads";
+        }
+      }
+    }
+  }
+}
+
+// More threads may be allowed, or fewer, when a call runs than when it was prepared.
+TEST(Gemm, RunsWithAnotherThreadCountThanPrepared) {
+  Product p({.m = 500, .n = 1100, .k = 1500, .in = DType::kBF16});
+  const CpuKernelTable table = Table();
+  {
+    const Threads two(2);
+    p.runner.Run(table);
+  }
+  const auto first = p.runner.Bytes(p.c);
+  for (const int count : {1, 4}) {
+    const Threads threads(count);
+    p.runner.Continue(table);
+    EXPECT_EQ(p.runner.Bytes(p.c), first) << count << " threads";
   }
 }
 
@@ -346,19 +367,6 @@ TEST(QuantizedGemm, IsTheProductOfWhatItsOperandsStandFor) {
     CheckQuantized(formats, 64, 96, 128, DType::kF32, true, false);
     CheckQuantized(formats, 33, 50, 450, DType::kBF16, false, true);
     CheckQuantized(formats, 101, 49, 385, DType::kBF16, true, true);
-  }
-}
-
-TEST(QuantizedGemmDeathTest, IsTheSameOnEveryInstructionSet) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  for (const dnnl::cpu_isa isa : {dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core}) {
-    EXPECT_EXIT(
-        {
-          dnnl::set_max_cpu_isa(isa);
-          for (const Formats& formats : kFormats) CheckQuantized(formats, 33, 50, 450, DType::kBF16, true, true);
-          std::exit(testing::Test::HasFailure() ? 1 : 0);
-        },
-        testing::ExitedWithCode(0), "");
   }
 }
 
