@@ -16,6 +16,7 @@
 #include "engine/device/cpu/kernel.h"
 #include "engine/device/cpu/parallel.h"
 #include "engine/device/trace.h"
+#include "engine/ops/cpu/kernels.h"
 
 namespace ridgeline {
 

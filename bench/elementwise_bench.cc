@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/against_copy.h"
+#include "engine/ops/cpu/kernels.h"
 #include "engine/ops/elementwise.h"
 #include "engine/ops/embedding.h"
 #include "engine/ops/loss.h"

@@ -16,6 +16,7 @@
 #include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 #include "engine/ops/attention.h"
+#include "engine/ops/cpu/kernels.h"
 #include "engine/ops/gemm.h"
 
 // Interposed for every library, and glibc's own behind it.

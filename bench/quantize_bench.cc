@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/against_copy.h"
+#include "engine/ops/cpu/kernels.h"
 #include "engine/ops/quantize.h"
 
 namespace ridgeline {

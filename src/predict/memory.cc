@@ -1,6 +1,6 @@
 #include "predict/memory.h"
 
-#include "engine/train/program.h"
+#include "engine/step/program.h"
 
 namespace ridgeline {
 

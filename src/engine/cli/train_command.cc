@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/cli/train_flags.h"
-#include "engine/comm/rank_environment.h"
+#include "engine/comm/gloo/rank_environment.h"
 #include "engine/train/trainer.h"
 #include "engine/train/verify.h"
 #include "run/result.h"

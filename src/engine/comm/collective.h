@@ -5,7 +5,6 @@
 // the number of the flight.
 #pragma once
 
-#include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
@@ -56,7 +55,5 @@ class Flights {
 
 // Bytes a rank sends in a ring: (world - 1) / world of the whole.
 double RingBytes(double whole_bytes, int64_t world);
-
-void AddCollectivesCpu(CpuKernelTable& table);
 
 }  // namespace ridgeline

@@ -1,7 +1,6 @@
 // Causal attention that never stores the s x s matrix, forward or backward (Dao, "FlashAttention-2", 2023).
 #pragma once
 
-#include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
@@ -28,11 +27,5 @@ void AttentionForward(Trace& trace, Tensor q, Tensor k, Tensor v, Tensor o, Tens
 // trace, its size independent of the number of threads. dq, dk, dv may not alias q, k, v. Deterministic.
 void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor dq,
                        Tensor dk, Tensor dv, const AttentionShape& shape);
-
-void AddAttentionCpu(CpuKernelTable& table);
-
-// What the prepared calls of this process keep outside the slab, all of them together: blocks for each thread, whose
-// size depends on head_dim alone (about 2 MiB a thread for head_dim 128).
-int64_t AttentionScratchBytes();
 
 }  // namespace ridgeline

@@ -1,7 +1,6 @@
 // Element by element: rotary embedding, activations, residuals, dropout, fills.
 #pragma once
 
-#include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
@@ -55,7 +54,5 @@ void FillUniform(Trace& trace, Tensor x, RandomStream stream);  // uniform in [0
 
 // sum (1, cols) fp32 or bf16 = the sums of x's columns [+ sum where `accumulate`]. Deterministic.
 void ColumnSum(Trace& trace, Tensor x, Tensor sum, bool accumulate);
-
-void AddElementwiseCpu(CpuKernelTable& table);
 
 }  // namespace ridgeline

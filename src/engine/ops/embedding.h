@@ -1,7 +1,6 @@
 // Token and position embeddings.
 #pragma once
 
-#include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
@@ -16,7 +15,5 @@ void Embedding(Trace& trace, Tensor ids, Tensor wte, Tensor wpe, Tensor x, int64
 // d_wte += scattered rows of dx (d_wte must hold zeros or an earlier gradient). d_wpe likewise where defined.
 // fp32 or bf16 gradients. Deterministic: a row's contributions are added in token order.
 void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor d_wpe, int64_t seq);
-
-void AddEmbeddingCpu(CpuKernelTable& table);
 
 }  // namespace ridgeline

@@ -1,7 +1,6 @@
 // Matrix products: every linear layer, forward and backward.
 #pragma once
 
-#include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 #include "engine/precision/quantizer.h"
 
@@ -39,11 +38,5 @@ struct QuantizedGemmAttrs {
 // or in fp32), and the tensor scales multiply the sum.
 void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate = false,
           Tensor bias = {});
-
-void AddGemmCpu(CpuKernelTable& table);
-
-// What the prepared products of this process keep outside the slab, all of them together: at most 12 MiB and 0.25 MiB a
-// thread.
-int64_t GemmScratchBytes();
 
 }  // namespace ridgeline

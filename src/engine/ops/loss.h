@@ -1,7 +1,6 @@
 // Losses. Scalars are (1, 1) fp32 tensors.
 #pragma once
 
-#include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
@@ -17,7 +16,5 @@ void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, doub
 
 // loss += sum of x's elements * scale.
 void SumLoss(Trace& trace, Tensor x, Tensor loss, double scale);
-
-void AddLossCpu(CpuKernelTable& table);
 
 }  // namespace ridgeline

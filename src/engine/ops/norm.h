@@ -1,7 +1,6 @@
 // RMSNorm and LayerNorm. Statistics and sums are fp32 whatever the dtype.
 #pragma once
 
-#include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
@@ -25,7 +24,5 @@ void LayerNorm(Trace& trace, Tensor x, Tensor weight, Tensor bias, Tensor y, Ten
 
 void LayerNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor mean, Tensor rstd, Tensor dx,
                        bool overwrite_dx, Tensor dweight, Tensor dbias, bool accumulate);
-
-void AddNormCpu(CpuKernelTable& table);
 
 }  // namespace ridgeline

@@ -1,7 +1,6 @@
 // Adam and AdamW, gradient norm and clipping.
 #pragma once
 
-#include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
@@ -47,7 +46,5 @@ inline constexpr int64_t kLossScaleState = 3;
 inline constexpr float kFirstLossScale = 65536;
 inline constexpr float kLossScaleWindow = 2000;
 void LossScale(Trace& trace, Tensor sum, Tensor state, Tensor norm, Tensor scale, double clip);
-
-void AddOptimizerCpu(CpuKernelTable& table);
 
 }  // namespace ridgeline

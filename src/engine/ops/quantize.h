@@ -1,7 +1,6 @@
 // Matrices into and out of the formats of 8 and 4 bits.
 #pragma once
 
-#include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 #include "engine/ops/elementwise.h"
 #include "engine/precision/quantizer.h"
@@ -47,7 +46,5 @@ QuantizedTensor Transposed(Trace& trace, const QuantizedTensor& q, Category cate
 // largest, at most FLT_MAX, or stays where that is 0, infinite or NaN; amax becomes 0. All fp32 and contiguous; in the
 // beginning history and amax are 0 and scale is 1. Where ranks share a tensor, amax is to be max-reduced before.
 void UpdateDelayedScales(Trace& trace, Tensor history, Tensor scale, Tensor amax, Format format);
-
-void AddQuantizeCpu(CpuKernelTable& table);
 
 }  // namespace ridgeline

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/device/cpu/executor.h"
-#include "engine/train/program.h"
+#include "engine/step/program.h"
 
 namespace ridgeline {
 

@@ -5,7 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/ops/quantized_rows.h"
+#include "engine/ops/cpu/kernels.h"
+#include "engine/ops/cpu/quantized_rows.h"
 
 namespace ridgeline {
 namespace {

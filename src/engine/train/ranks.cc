@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "engine/comm/gloo_communicator.h"
-#include "engine/comm/rank_environment.h"
+#include "engine/comm/gloo/gloo_communicator.h"
+#include "engine/comm/gloo/rank_environment.h"
 #include "engine/device/cpu/executor.h"
 #include "run/fields.h"
 

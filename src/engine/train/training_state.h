@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/communicator.h"
+#include "engine/comm/gloo/communicator.h"
 #include "engine/device/cpu/executor.h"
-#include "engine/train/program.h"
+#include "engine/step/program.h"
 
 namespace ridgeline {
 

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "engine/step/program.h"
 #include "engine/train/model_state.h"
-#include "engine/train/program.h"
 #include "engine/train/safetensors.h"
 #include "engine/train/trainer.h"
 #include "run/spec.h"

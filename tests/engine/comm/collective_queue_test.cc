@@ -1,4 +1,4 @@
-#include "engine/comm/collective_queue.h"
+#include "engine/comm/gloo/collective_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/comm/communicator.h"
+#include "engine/comm/gloo/communicator.h"
 
 namespace ridgeline {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/port.h"
-#include "engine/comm/gloo_communicator.h"
+#include "engine/comm/gloo/gloo_communicator.h"
 
 namespace ridgeline::testing {
 

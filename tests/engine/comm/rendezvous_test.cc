@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <latch>
 
-#include "engine/comm/rendezvous.h"
+#include "engine/comm/gloo/rendezvous.h"
 #include "tests/engine/comm/ranks.h"
 
 namespace ridgeline {

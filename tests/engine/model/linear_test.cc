@@ -11,7 +11,7 @@
 #include "engine/ops/gemm.h"
 #include "engine/ops/philox.h"
 #include "engine/precision/reference.h"
-#include "engine/train/program.h"
+#include "engine/step/program.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/ops/op_runner.h"
 #include "tests/engine/train/specs.h"

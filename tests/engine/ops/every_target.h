@@ -11,11 +11,12 @@
 #include <vector>
 
 // clang-format off: before Highway
-#include "engine/ops/simd_targets.h"
+#include "engine/ops/cpu/simd_targets.h"
 // clang-format on
 #include <hwy/targets.h>
 
 #include "engine/device/cpu/kernel.h"
+#include "engine/ops/cpu/kernels.h"
 #include "tests/engine/ops/op_runner.h"
 
 namespace ridgeline {

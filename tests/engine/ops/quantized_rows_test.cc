@@ -1,4 +1,4 @@
-#include "engine/ops/quantized_rows.h"
+#include "engine/ops/cpu/quantized_rows.h"
 
 #include <gtest/gtest.h>
 

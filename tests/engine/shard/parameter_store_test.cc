@@ -8,7 +8,7 @@
 
 #include "engine/comm/collective_attrs.h"
 #include "engine/ops/quantize.h"
-#include "engine/train/program.h"
+#include "engine/step/program.h"
 #include "tests/engine/train/specs.h"
 
 namespace ridgeline {

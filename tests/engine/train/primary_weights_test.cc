@@ -6,8 +6,8 @@
 #include <fstream>
 #include <set>
 
+#include "engine/step/program.h"
 #include "engine/train/model_state.h"
-#include "engine/train/program.h"
 #include "engine/train/trainer.h"
 #include "tests/base/temp_dir.h"
 #include "tests/engine/train/rank_processes.h"

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "engine/train/program.h"
+#include "engine/step/program.h"
 #include "engine/train/trainer.h"
 #include "predict/memory.h"
 #include "tests/engine/train/rank_processes.h"

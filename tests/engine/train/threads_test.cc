@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/device/cpu/executor.h"
+#include "engine/step/program.h"
 #include "engine/train/model_state.h"
-#include "engine/train/program.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"
 

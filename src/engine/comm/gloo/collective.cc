@@ -1,0 +1,88 @@
+// The collectives' kernels: each hands its work to the queue's thread, which must leave the cores to the program, so
+// nothing here runs in parallel.
+#include <span>
+
+#include "engine/comm/collective.h"
+#include "engine/comm/collective_attrs.h"
+#include "engine/comm/gloo/collective.h"
+#include "engine/comm/gloo/collective_queue.h"
+#include "engine/comm/gloo/communicator.h"
+#include "engine/tensor/bf16.h"
+
+namespace ridgeline {
+namespace {
+
+std::byte* Bytes(const CpuRun& run, const Tensor& tensor) {
+  return run.Data<std::byte>({tensor.storage, tensor.dtype}) + tensor.offset * SizeOf(tensor.dtype);
+}
+
+void GatherNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
+  const Tensor& part = call.args[0];
+  communicator.AllGather(Bytes(run, part), Bytes(run, call.args[1]), part.bytes());
+}
+
+void ReduceScatterNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
+  const Tensor& part = call.args[1];
+  const int64_t elements = part.elements();
+  auto* full = run.Data<float>(call.args[0]);
+  communicator.ReduceScatterMean(full, elements);
+  const float* mean = full + communicator.rank() * elements;
+  const bool accumulate = call.attrs<CollectiveAttrs>().accumulate;
+  if (part.dtype == DType::kF32) {
+    auto* to = run.Data<float>(part);
+    for (int64_t i = 0; i < elements; ++i) to[i] = mean[i] + (accumulate ? to[i] : 0.0F);
+  } else {
+    auto* to = run.Data<uint16_t>(part);
+    for (int64_t i = 0; i < elements; ++i) to[i] = ToBf16(mean[i] + (accumulate ? FromBf16(to[i]) : 0.0F));
+  }
+}
+
+void AllReduceNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
+  const Tensor& full = call.args[0];
+  const int64_t part = full.elements() / communicator.world();
+  auto* values = run.Data<float>(full);
+  communicator.ReduceScatterMean(values, part);
+  communicator.AllGather(Bytes(run, full) + communicator.rank() * part * SizeOf(full.dtype), Bytes(run, full),
+                         part * SizeOf(full.dtype));
+}
+
+void SumNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
+  communicator.AllReduce(std::span(run.Data<float>(call.args[0]), 1), Reduction::kSum);
+}
+
+void MaxNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
+  const auto count = static_cast<size_t>(call.args[0].elements());
+  communicator.AllReduce(std::span(run.Data<float>(call.args[0]), count), Reduction::kMax);
+}
+
+template <CollectiveQueue::Work work>
+void Begin(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  run.collectives->Begin(call.attrs<CollectiveAttrs>().flight, work, call, run);
+}
+
+void Land(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  run.collectives->Wait(call.attrs<CollectiveAttrs>().flight);
+}
+
+void SumOverRanks(const OpCall& call, const CpuRun& run, KernelState* state) {
+  Begin<SumNow>(call, run, state);
+  Land(call, run, state);
+}
+
+void MaxOverRanks(const OpCall& call, const CpuRun& run, KernelState* state) {
+  Begin<MaxNow>(call, run, state);
+  Land(call, run, state);
+}
+
+}  // namespace
+
+void AddCollectivesCpu(CpuKernelTable& table) {
+  table[&kAllGather].run = Begin<GatherNow>;
+  table[&kReduceScatter].run = Begin<ReduceScatterNow>;
+  table[&kAllReduce].run = Begin<AllReduceNow>;
+  table[&kLand].run = Land;
+  table[&kSumOverRanks].run = SumOverRanks;
+  table[&kMaxOverRanks].run = MaxOverRanks;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,10 @@
+// The collectives' CPU kernels.
+#pragma once
+
+#include "engine/device/cpu/kernel.h"
+
+namespace ridgeline {
+
+void AddCollectivesCpu(CpuKernelTable& table);
+
+}  // namespace ridgeline

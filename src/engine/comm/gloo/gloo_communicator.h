@@ -1,0 +1,23 @@
+// Ranks as processes, on one machine or several, over Gloo's TCP transport.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "engine/comm/gloo/communicator.h"
+#include "engine/comm/gloo/rank_environment.h"
+
+namespace ridgeline {
+
+// Connects this process with the other ranks; returns when all are connected. `identity` names what must be equal on
+// every rank: where it is not, every rank throws Error(kInvalidInput) that says which rank differs in what. Throws
+// Error(kInfrastructure) for ranks that do not come within the time limit.
+//
+// The two large collectives are rings: a rank receives from the one before it and sends to the one after it, in
+// segments, and adds them up in an order that the ranks alone decide. Beside the caller's memory a communicator has a
+// few segments of its own.
+std::unique_ptr<Communicator> ConnectGloo(const RankEnvironment& place,
+                                          const std::map<std::string, std::string>& identity);
+
+}  // namespace ridgeline

@@ -1,0 +1,163 @@
+#include "engine/comm/gloo/rendezvous.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kRetryNs = 10'000'000;
+
+std::chrono::nanoseconds Limit(const RankEnvironment& place) {
+  return std::chrono::nanoseconds(static_cast<int64_t>(place.timeout_s * 1e9));
+}
+
+Socket ConnectTo(const RankEnvironment& place) {
+  SystemClock clock;
+  const int64_t end_ns = clock.MonotonicNs() + Limit(place).count();
+  for (;;) {
+    if (auto socket = TryConnect(place.master_address, place.master_port)) return *std::move(socket);
+    if (clock.MonotonicNs() >= end_ns) break;
+    clock.SleepNs(kRetryNs);
+  }
+  throw Error(ErrorKind::kInfrastructure,
+              fmt::format("rank 0 did not answer at {}:{} within {}", place.master_address, place.master_port,
+                          LimitText(place.timeout_s)),
+              "was it started, and are MASTER_ADDR and MASTER_PORT its own?");
+}
+
+}  // namespace
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
+Rendezvous::Rendezvous(const RankEnvironment& place, std::function<void()> on_lost)
+    : place_(place), on_lost_(std::move(on_lost)) {
+  if (place.rank == 0) {
+    meeting_place_ =
+        std::make_unique<MeetingPlace>(place.master_address, place.master_port, place.world, place.timeout_s);
+  }
+  socket_ = ConnectTo(place);
+  stop_ = Socket(::eventfd(0, EFD_CLOEXEC));
+  if (!stop_) ThrowErrno("cannot make an eventfd");
+  std::string hello;
+  AppendNumber(place.rank, hello);
+  AppendNumber(place.world, hello);
+  AppendText(HostName(), hello);
+  Tell(MessageKind::kHello, hello);
+  thread_ = std::thread([this] { Listen(); });
+}
+
+Rendezvous::~Rendezvous() {
+  Tell(MessageKind::kLeave, {});
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, Limit(place_), [&] { return everyone_left_ || why_lost_; });
+  }
+  ::eventfd_write(stop_.fd(), 1);
+  thread_.join();
+}
+
+std::vector<std::string> Rendezvous::Exchange(std::string_view mine) {
+  Tell(MessageKind::kExchange, mine);
+  std::string body;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return exchanged_ || why_lost_; });  // it comes, or a rank is lost
+    if (!exchanged_) throw Error(*why_lost_);
+    body = *std::exchange(exchanged_, std::nullopt);
+  }
+  std::vector<std::string> texts;
+  std::string_view rest = body;
+  for (int64_t rank = 0; rank < place_.world; ++rank) texts.push_back(TakeText(rest));
+  return texts;
+}
+
+void Rendezvous::Abandon(const Error& why) noexcept {
+  if (!lost()) Tell(MessageKind::kAbandon, EncodeError(why));
+}
+
+bool Rendezvous::lost() const {
+  const std::lock_guard lock(mutex_);
+  return why_lost_.has_value();
+}
+
+void Rendezvous::ThrowLoss(const std::string& otherwise) {
+  std::unique_lock lock(mutex_);
+  const auto soon = std::max<std::chrono::nanoseconds>(Limit(place_) / 10, std::chrono::seconds(1));
+  changed_.wait_for(lock, soon, [&] { return why_lost_.has_value(); });
+  if (why_lost_) throw Error(*why_lost_);
+  throw Error(ErrorKind::kInfrastructure, otherwise);
+}
+
+void Rendezvous::Listen() {
+  SystemClock clock;
+  const int64_t beat_ns = BeatNs(place_.timeout_s);
+  const timespec interval{beat_ns / 1'000'000'000, beat_ns % 1'000'000'000};
+  int64_t heard_ns = clock.MonotonicNs();
+  int64_t told_ns = 0;
+  while (!lost()) {
+    std::array<pollfd, 2> fds = {pollfd{stop_.fd(), POLLIN, 0}, pollfd{socket_.fd(), POLLIN, 0}};
+    ::ppoll(fds.data(), fds.size(), &interval, nullptr);
+    if (fds[0].revents != 0) return;
+    const int64_t now_ns = clock.MonotonicNs();
+    if (fds[1].revents != 0) {
+      const bool open = reader_.Read(socket_);
+      while (const auto message = reader_.Next()) Take(*message);
+      heard_ns = now_ns;
+      if (!open) {
+        return Lose({ErrorKind::kInfrastructure, First() + " closed the connection", "its log says why it ended"});
+      }
+    }
+    if (now_ns - heard_ns > PatienceNs(place_.timeout_s)) {
+      Lose({ErrorKind::kInfrastructure,
+            fmt::format("{} did not answer within {}", First(), LimitText(place_.timeout_s)),
+            "is it stopped, or its machine gone? RIDGELINE_COMM_TIMEOUT_S sets the limit"});
+    }
+    if (now_ns - told_ns >= beat_ns) {
+      std::string body;
+      AppendNumber(entered_.load(std::memory_order_relaxed), body);
+      Tell(MessageKind::kBeat, body);
+      told_ns = now_ns;
+    }
+  }
+}
+
+void Rendezvous::Take(const Message& message) {
+  if (message.kind == MessageKind::kLost) return Lose(DecodeError(message.body));
+  const std::lock_guard lock(mutex_);
+  if (message.kind == MessageKind::kExchange) exchanged_ = message.body;
+  if (message.kind == MessageKind::kEveryoneLeft) everyone_left_ = true;
+  changed_.notify_all();
+}
+
+void Rendezvous::Lose(const Error& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (why_lost_ || everyone_left_) return;
+    why_lost_ = why;
+    changed_.notify_all();
+  }
+  on_lost_();
+}
+
+void Rendezvous::Tell(MessageKind kind, std::string_view body) {
+  const std::lock_guard lock(send_mutex_);
+  Send(socket_, kind, body);  // where it fails, the listening thread sees the connection close
+}
+
+std::string Rendezvous::First() const { return "rank 0 on " + place_.master_address; }
+
+}  // namespace ridgeline

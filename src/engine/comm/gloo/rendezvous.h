@@ -1,0 +1,77 @@
+// A rank's end of the meeting place: exchanges texts with the other ranks, says that it is alive, and learns which rank
+// is lost.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/comm/gloo/meeting_place.h"
+#include "engine/comm/gloo/rank_environment.h"
+#include "engine/comm/gloo/wire.h"
+
+namespace ridgeline {
+
+class Rendezvous {
+ public:
+  // Rank 0 opens the meeting place; the others wait until it is open. `on_lost` is called once, on another thread, when
+  // a rank is lost. Throws Error(kInfrastructure).
+  Rendezvous(const RankEnvironment& place, std::function<void()> on_lost);
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
+  // Waits until every rank has come here, unless one is lost: nobody's peers go while they are needed.
+  ~Rendezvous();
+
+  // Every rank's text, in rank order. Called by every rank, in the same order. Throws what ThrowLoss throws.
+  std::vector<std::string> Exchange(std::string_view mine);
+
+  // One more collective is entered.
+  void Enter() { entered_.fetch_add(1, std::memory_order_relaxed); }
+
+  // This rank must end, and why; told to every rank, this one included, unless one is lost already.
+  void Abandon(const Error& why) noexcept;
+
+  bool lost() const;
+  // Throws why the run is over: for who sees a connection fail. Waits a moment for the answer; `otherwise` is thrown
+  // where none comes.
+  [[noreturn]] void ThrowLoss(const std::string& otherwise);
+
+  // This rank's address as the network has it, and rank 0's as this rank reaches it.
+  std::string local_address() const { return LocalAddress(socket_); }
+  std::string first_address() const { return PeerAddress(socket_); }
+
+ private:
+  void Listen();
+  void Take(const Message& message);
+  void Lose(const Error& why);
+  void Tell(MessageKind kind, std::string_view body);
+  std::string First() const;
+
+  RankEnvironment place_;
+  std::function<void()> on_lost_;
+  std::unique_ptr<MeetingPlace> meeting_place_;  // rank 0's
+  Socket socket_;
+  Socket stop_;
+  MessageReader reader_;
+  std::atomic<int64_t> entered_{0};
+  std::mutex send_mutex_;
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::optional<std::string> exchanged_;
+  std::optional<Error> why_lost_;
+  bool everyone_left_ = false;
+  std::thread thread_;
+};
+
+std::string HostName();
+
+}  // namespace ridgeline

@@ -1,0 +1,133 @@
+// Products by our own loops (gemm_packed.h): of operands as they lie, widened to fp32, or of codes and scales.
+#include <omp.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <tuple>
+
+#include "engine/ops/cpu/gemm_operand.h"
+#include "engine/ops/cpu/gemm_packed.h"
+#include "engine/ops/cpu/kernels.h"
+#include "engine/ops/cpu/scratch.h"
+#include "engine/ops/cpu/simd_targets.h"
+#include "engine/ops/gemm.h"
+
+namespace ridgeline {
+namespace {
+
+// What all products share, since they run one after another.
+SharedCache<int, AlignedBuffer>& Scratches() {
+  static SharedCache<int, AlignedBuffer> scratches;
+  return scratches;
+}
+std::shared_ptr<AlignedBuffer> SharedScratch() {
+  return Scratches().Get(0, [] { return std::make_shared<AlignedBuffer>(); });
+}
+
+PackedShape ShapeOf(const OpCall& call) {
+  PackedShape shape;
+  const auto set = [&](const Tensor& c, const Tensor& bias, DType in, bool accumulate) {
+    shape.m = c.rows;
+    shape.n = c.cols;
+    shape.ldc = c.row_stride;
+    // bf16 as it is where the CPU can, else widened.
+    shape.in = in == DType::kBF16 && CpuMultipliesBf16() ? DType::kBF16 : DType::kF32;
+    shape.out = c.dtype;
+    shape.has_bias = bias.defined();
+    if (shape.has_bias) shape.bias = bias.dtype;
+    shape.accumulate = accumulate;
+  };
+  if (call.op == &kQuantizedGemm) {
+    const auto& attrs = call.attrs<QuantizedGemmAttrs>();
+    set(call.args[6], call.args[7], DType::kBF16, attrs.accumulate);
+    shape.k = attrs.terms;
+    shape.scaled = true;
+  } else {
+    const auto& attrs = call.attrs<GemmAttrs>();
+    const Tensor& a = call.args[0];
+    set(call.args[2], call.args[3], a.dtype, attrs.accumulate);
+    shape.k = attrs.trans_a == Trans::kYes ? a.rows : a.cols;
+  }
+  return shape;
+}
+
+std::byte* BytesOf(const CpuRun& run, Tensor t) {
+  t.offset *= SizeOf(t.dtype);
+  return run.Data<std::byte>(t);
+}
+
+class GemmState : public KernelState {
+ public:
+  explicit GemmState(const PackedShape& shape) : shape_(shape), product_(shape), scratch_(SharedScratch()) {
+    scratch_->Reserve(product_.scratch_bytes());
+  }
+
+  void Run(const OpCall& call, const CpuRun& run) const {
+    const auto& [a, b, c, bias] = std::tie(call.args[0], call.args[1], call.args[2], call.args[3]);
+    const auto& attrs = call.attrs<GemmAttrs>();
+    const bool a_terms = attrs.trans_a == Trans::kNo;  // contiguous
+    const bool b_terms = attrs.trans_b == Trans::kYes;
+    const std::byte* a_data = BytesOf(run, a);
+    const std::byte* b_data = BytesOf(run, b);
+    if (a.dtype == shape_.in) {
+      Multiply(run, StoredOperand(a_data, a.row_stride, a_terms, a.dtype),
+               StoredOperand(b_data, b.row_stride, b_terms, b.dtype), c, bias, 1);
+    } else {
+      Multiply(run, WidenedOperand(a_data, a.row_stride, a_terms, a.dtype),
+               WidenedOperand(b_data, b.row_stride, b_terms, b.dtype), c, bias, 1);
+    }
+  }
+
+  void RunQuantized(const OpCall& call, const CpuRun& run) const {
+    const auto& attrs = call.attrs<QuantizedGemmAttrs>();
+    const auto operand = [&](size_t first, const Quantizer& quantizer) {
+      QuantizedTensor q;
+      q.quantizer = quantizer;
+      q.codes = call.args[first];
+      q.scales = call.args[first + 1];
+      return QuantizedOperand(DataOf(run, q), shape_.in);
+    };
+    float scale = 1;
+    for (const size_t at : {size_t{2}, size_t{5}}) {
+      if (call.args[at].defined()) scale *= *run.Data<float>(call.args[at]);
+    }
+    Multiply(run, operand(0, attrs.a), operand(3, attrs.b), call.args[6], call.args[7], scale);
+  }
+
+ private:
+  void Multiply(const CpuRun& run, const ProductOperand& a, const ProductOperand& b, const Tensor& c,
+                const Tensor& bias, float scale) const {
+    product_.Run(a, b, BytesOf(run, c), bias.defined() ? BytesOf(run, bias) : nullptr, scale, scratch_->data());
+  }
+
+  PackedShape shape_;
+  PackedProduct product_;
+  std::shared_ptr<AlignedBuffer> scratch_;
+};
+
+std::shared_ptr<KernelState> Prepare(const OpCall& call) {
+  static SharedCache<std::array<int64_t, 10>, GemmState> states;
+  const PackedShape s = ShapeOf(call);
+  return states.Get(
+      {s.m, s.n, s.k, s.ldc, static_cast<int64_t>(s.in), static_cast<int64_t>(s.out),
+       s.has_bias ? static_cast<int64_t>(s.bias) : -1, int64_t{s.accumulate}, int64_t{s.scaled}, omp_get_max_threads()},
+      [&] { return std::make_shared<GemmState>(s); });
+}
+
+void Run(const OpCall& call, const CpuRun& run, KernelState* state) { static_cast<GemmState*>(state)->Run(call, run); }
+void RunQuantized(const OpCall& call, const CpuRun& run, KernelState* state) {
+  static_cast<GemmState*>(state)->RunQuantized(call, run);
+}
+
+}  // namespace
+
+int64_t GemmScratchBytes() { return SharedScratch()->bytes(); }
+
+void AddGemmCpu(CpuKernelTable& table) {
+  ChooseTarget();
+  table[&kGemm] = {Run, Prepare};
+  table[&kQuantizedGemm] = {RunQuantized, Prepare};
+}
+
+}  // namespace ridgeline

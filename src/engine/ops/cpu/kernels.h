@@ -1,0 +1,25 @@
+// The ops' CPU kernels, a file an op family, and what they keep outside the slab.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/device/cpu/kernel.h"
+
+namespace ridgeline {
+
+void AddAttentionCpu(CpuKernelTable& table);
+void AddElementwiseCpu(CpuKernelTable& table);
+void AddEmbeddingCpu(CpuKernelTable& table);
+void AddGemmCpu(CpuKernelTable& table);
+void AddLossCpu(CpuKernelTable& table);
+void AddNormCpu(CpuKernelTable& table);
+void AddOptimizerCpu(CpuKernelTable& table);
+void AddQuantizeCpu(CpuKernelTable& table);
+
+// Outside the slab, for all prepared products of this process together: at most 12 MiB and 0.25 MiB a thread.
+int64_t GemmScratchBytes();
+// Likewise for all of attention: blocks for each thread, whose size depends on head_dim alone (about 2 MiB a thread for
+// head_dim 128).
+int64_t AttentionScratchBytes();
+
+}  // namespace ridgeline

@@ -1,0 +1,265 @@
+#include "engine/ops/norm.h"
+#include "engine/ops/cpu/kernels.h"
+
+#include <cmath>
+
+#include "engine/ops/attrs.h"
+#include "engine/ops/cpu/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/ops/cpu/norm.cc"
+#include <hwy/foreach_target.h>
+// clang-format off: after foreach_target.h
+#include "engine/ops/cpu/simd-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace ridgeline {
+namespace HWY_NAMESPACE {
+
+// Rows are read more than once: the first time from memory, then from the cache. While the last pass over a row
+// computes, the next row is fetched.
+template <typename T>
+struct RmsRows {
+  const T* x;
+  const T* weight;
+  T* y;
+  float* rstd;
+  int64_t cols;
+  float eps;
+  bool stream;
+};
+template <typename T>
+HWY_NOINLINE void RmsNormRange(const RmsRows<T>& rows, int64_t begin, int64_t end) {
+  constexpr bool kSplit = kAnySplit<T>;
+  const int64_t cols = rows.cols;
+  const auto row_bytes = cols * static_cast<int64_t>(sizeof(T));
+  for (int64_t row = begin; row < end; ++row) {
+    const T* x = rows.x + row * cols;
+    T* y = rows.y + row * cols;
+    Pair squares = SplatPair(0);
+    ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
+      const Pair v = Load<kSplit>(x + i, count);
+      squares = TimesPlus(v, v, squares);
+    });
+    const float rstd = 1.0F / std::sqrt(Sum(squares) / static_cast<float>(cols) + rows.eps);
+    rows.rstd[row] = rstd;
+    ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
+      FetchAhead(x + i, row_bytes);
+      const Pair normal = Times(Load<kSplit>(x + i, count), SplatPair(rstd));
+      Store<kSplit>(Times(normal, Load<kSplit>(rows.weight + i, count)), y + i, count, rows.stream);
+    });
+  }
+  if (rows.stream) hwy::FlushStream();
+}
+void RmsNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  const Tensor& x = call.args[0];
+  WithType(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    const RmsRows<T> rows = {run.Data<T>(x),
+                             run.Data<T>(call.args[1]),
+                             run.Data<T>(call.args[2]),
+                             run.Data<float>(call.args[3]),
+                             x.cols,
+                             static_cast<float>(call.attrs<NormAttrs>().eps),
+                             x.storage != call.args[2].storage && Streams(run, call.args[2])};
+    ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) { RmsNormRange(rows, begin, end); });
+  });
+}
+
+template <typename T>
+struct LayerRows {
+  const T* x;
+  const T* weight;
+  const T* bias;
+  T* y;
+  float* mean;
+  float* rstd;
+  int64_t cols;
+  float eps;
+  bool stream;
+};
+template <typename T>
+HWY_NOINLINE void LayerNormRange(const LayerRows<T>& rows, int64_t begin, int64_t end) {
+  constexpr bool kSplit = kAnySplit<T>;
+  const int64_t cols = rows.cols;
+  const auto row_bytes = cols * static_cast<int64_t>(sizeof(T));
+  const auto scale = 1.0F / static_cast<float>(cols);
+  for (int64_t row = begin; row < end; ++row) {
+    const T* x = rows.x + row * cols;
+    T* y = rows.y + row * cols;
+    Pair sums = SplatPair(0);
+    ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR { sums = Plus(sums, Load<kSplit>(x + i, count)); });
+    const float mean = Sum(sums) * scale;
+    Pair squares = SplatPair(0);
+    ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
+      Pair off = Minus(Load<kSplit>(x + i, count), SplatPair(mean));
+      if constexpr (std::is_same_v<decltype(count), Part>) off = Times(off, OnesWhere<kSplit>(count));
+      squares = TimesPlus(off, off, squares);
+    });
+    const float rstd = 1.0F / std::sqrt(Sum(squares) * scale + rows.eps);
+    rows.mean[row] = mean;
+    rows.rstd[row] = rstd;
+    ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
+      FetchAhead(x + i, row_bytes);
+      const Pair normal = Times(Minus(Load<kSplit>(x + i, count), SplatPair(mean)), SplatPair(rstd));
+      Store<kSplit>(TimesPlus(normal, Load<kSplit>(rows.weight + i, count), Load<kSplit>(rows.bias + i, count)), y + i,
+                    count, rows.stream);
+    });
+  }
+  if (rows.stream) hwy::FlushStream();
+}
+void LayerNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  const Tensor& x = call.args[0];
+  WithType(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    const LayerRows<T> rows = {run.Data<T>(x),
+                               run.Data<T>(call.args[1]),
+                               run.Data<T>(call.args[2]),
+                               run.Data<T>(call.args[3]),
+                               run.Data<float>(call.args[4]),
+                               run.Data<float>(call.args[5]),
+                               x.cols,
+                               static_cast<float>(call.attrs<NormAttrs>().eps),
+                               x.storage != call.args[3].storage && Streams(run, call.args[3])};
+    ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) { LayerNormRange(rows, begin, end); });
+  });
+}
+
+// Both norms backward: kCenter is what LayerNorm has more, the mean and the bias.
+template <typename T>
+struct BackwardRows {
+  const T* dy;
+  const T* x;
+  const T* weight;
+  const float* mean;
+  const float* rstd;
+  T* dx;
+  int64_t cols;
+  bool overwrite_dx;
+};
+
+// With n = (x - mean) rstd and g = dy weight: dx = rstd (g - mean(g) - n mean(g n)); dweight = sum of dy n, dbias of
+// dy. The sums over these rows go to dweight and dbias, in the order of Pairs.
+template <bool kCenter, bool kSplit, typename T>
+HWY_NOINLINE void NormBackwardRange(const BackwardRows<T>& rows, int64_t begin, int64_t end, float* dweight,
+                                    float* dbias) {
+  const int64_t cols = rows.cols;
+  const auto row_bytes = cols * static_cast<int64_t>(sizeof(T));
+  const auto scale = 1.0F / static_cast<float>(cols);
+  ForBlocks(cols, [&](int64_t i, auto) HWY_ATTR {
+    Store<false>(SplatPair(0), dweight + i, Full());
+    if constexpr (kCenter) Store<false>(SplatPair(0), dbias + i, Full());
+  });
+  for (int64_t row = begin; row < end; ++row) {
+    const T* dy = rows.dy + row * cols;
+    const T* x = rows.x + row * cols;
+    T* dx = rows.dx + row * cols;
+    const float rstd = rows.rstd[row];
+    const float mean = kCenter ? rows.mean[row] : 0.0F;
+    const auto normal = [&](int64_t i, auto count) HWY_ATTR {
+      const Pair v = Load<kSplit>(x + i, count);
+      return Times(kCenter ? Minus(v, SplatPair(mean)) : v, SplatPair(rstd));
+    };
+    Pair g_sums = SplatPair(0);
+    Pair gn_sums = SplatPair(0);
+    ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
+      const Pair g = Times(Load<kSplit>(dy + i, count), Load<kSplit>(rows.weight + i, count));
+      if constexpr (kCenter) g_sums = Plus(g_sums, g);
+      gn_sums = TimesPlus(g, normal(i, count), gn_sums);
+      FetchAhead(dx + i);
+    });
+    const Pair g_mean = SplatPair(kCenter ? Sum(g_sums) * scale : 0.0F);
+    const Pair gn_mean = SplatPair(Sum(gn_sums) * scale);
+    ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
+      FetchAhead(x + i, row_bytes);
+      FetchAhead(dy + i, row_bytes);
+      const Pair d = Load<kSplit>(dy + i, count);
+      const Pair n = normal(i, count);
+      Store<false>(TimesPlus(d, n, Load<false>(dweight + i, Full())), dweight + i, Full());
+      if constexpr (kCenter) Store<false>(Plus(d, Load<false>(dbias + i, Full())), dbias + i, Full());
+      const Pair g = Times(d, Load<kSplit>(rows.weight + i, count));
+      const Pair centered = kCenter ? Minus(g, g_mean) : g;
+      const Pair gradient = Times(MinusTimes(n, gn_mean, centered), SplatPair(rstd));
+      Store<kSplit>(rows.overwrite_dx ? gradient : Plus(Load<kSplit>(dx + i, count), gradient), dx + i, count);
+    });
+  }
+}
+
+template <bool kCenter, typename T, typename D>
+void NormBackward(const BackwardRows<T>& rows, int64_t count, float* parts, int64_t part_count, int64_t stride,
+                  D* dweight, D* dbias, bool accumulate) {
+  constexpr bool kSplit = kAnySplit<T, D>;
+  float* dbias_parts = parts + part_count * stride;
+  ParallelFor(part_count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      NormBackwardRange<kCenter, kSplit>(rows, count * p / part_count, count * (p + 1) / part_count, parts + p * stride,
+                                         dbias_parts + p * stride);
+    }
+  });
+  AddUpParts<kSplit>(parts, part_count, stride, dweight, rows.cols, accumulate);
+  if constexpr (kCenter) AddUpParts<kSplit>(dbias_parts, part_count, stride, dbias, rows.cols, accumulate);
+}
+
+void RmsNormBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  const Tensor& x = call.args[1];
+  const Tensor& dweight = call.args[5];
+  const Tensor& parts = call.args[6];
+  const auto& attrs = call.attrs<NormBackwardAttrs>();
+  WithType(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    const BackwardRows<T> rows = {
+        run.Data<T>(call.args[0]), run.Data<T>(x), run.Data<T>(call.args[2]), nullptr, run.Data<float>(call.args[3]),
+        run.Data<T>(call.args[4]), x.cols,         attrs.overwrite_dx};
+    WithType(dweight.dtype, [&](auto u) {
+      using D = decltype(u);
+      NormBackward<false>(rows, x.rows, run.Data<float>(parts), parts.rows, parts.cols, run.Data<D>(dweight),
+                          static_cast<D*>(nullptr), attrs.accumulate);
+    });
+  });
+}
+
+void LayerNormBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  const Tensor& x = call.args[1];
+  const Tensor& dweight = call.args[6];
+  const Tensor& parts = call.args[8];
+  const auto& attrs = call.attrs<NormBackwardAttrs>();
+  WithType(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    const BackwardRows<T> rows = {run.Data<T>(call.args[0]),
+                                  run.Data<T>(x),
+                                  run.Data<T>(call.args[2]),
+                                  run.Data<float>(call.args[3]),
+                                  run.Data<float>(call.args[4]),
+                                  run.Data<T>(call.args[5]),
+                                  x.cols,
+                                  attrs.overwrite_dx};
+    WithType(dweight.dtype, [&](auto u) {
+      using D = decltype(u);
+      NormBackward<true>(rows, x.rows, run.Data<float>(parts), parts.rows / 2, parts.cols, run.Data<D>(dweight),
+                         run.Data<D>(call.args[7]), attrs.accumulate);
+    });
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ridgeline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ridgeline {
+HWY_EXPORT(RmsNormCpu);
+HWY_EXPORT(RmsNormBackwardCpu);
+HWY_EXPORT(LayerNormCpu);
+HWY_EXPORT(LayerNormBackwardCpu);
+
+void AddNormCpu(CpuKernelTable& table) {
+  ChooseTarget();
+  table[&kRmsNorm].run = &HWY_DYNAMIC_DISPATCH(RmsNormCpu);
+  table[&kRmsNormBackward].run = &HWY_DYNAMIC_DISPATCH(RmsNormBackwardCpu);
+  table[&kLayerNorm].run = &HWY_DYNAMIC_DISPATCH(LayerNormCpu);
+  table[&kLayerNormBackward].run = &HWY_DYNAMIC_DISPATCH(LayerNormBackwardCpu);
+}
+
+}  // namespace ridgeline
+#endif

@@ -1,0 +1,118 @@
+// Codes turned round, tile by tile: the bytes of the result's rows are gathered in a buffer, then transposed.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/device/cpu/parallel.h"
+#include "engine/ops/cpu/quantized_rows.h"
+#include "engine/ops/cpu/simd_targets.h"
+#include "engine/ops/quantize.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/ops/cpu/transpose_quantized.cc"
+#include <hwy/foreach_target.h>
+// clang-format off: after foreach_target.h
+#include "engine/ops/cpu/transpose-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace ridgeline {
+namespace HWY_NAMESPACE {
+
+constexpr int64_t kTileRows = 128;  // of bytes: 128 or 256 rows of codes
+constexpr int64_t kTileCols = 64;   // of elements
+
+// A part of a matrix of codes; what is not there is zeros.
+class CodeTile {
+ public:
+  CodeTile(const uint8_t* codes, int64_t stride, int64_t rows, int64_t bytes)
+      : codes_(codes), stride_(stride), rows_(rows), bytes_(bytes) {}
+
+  // `count` <= kTileCols bytes of a row, in place where they are there.
+  HWY_INLINE const uint8_t* Row(int64_t row, int64_t first, int64_t count, uint8_t* room) const {
+    const int64_t there = row < rows_ ? std::clamp<int64_t>(bytes_ - first, 0, count) : 0;
+    if (there == count) return codes_ + row * stride_ + first;
+    std::memset(room, 0, static_cast<size_t>(count));
+    if (there > 0) std::memcpy(room, codes_ + row * stride_ + first, static_cast<size_t>(there));
+    return room;
+  }
+
+ private:
+  const uint8_t* codes_;
+  int64_t stride_;
+  int64_t rows_;
+  int64_t bytes_;  // of a row
+};
+
+// bytes (kTileRows, kTileCols): of 8-bit codes elements (row + r, col + c); of 4-bit codes each two, 2 r and 2 r + 1
+// rows further on, as a byte of the result has them.
+template <bool kPairs>
+HWY_NOINLINE void ReadTile(const CodeTile& tile, int64_t row, int64_t col, uint8_t* bytes) {
+  uint8_t room[2][kTileCols];
+  for (int64_t r = 0; r < kTileRows; ++r) {
+    uint8_t* to = bytes + r * kTileCols;
+    if constexpr (kPairs) {
+      const uint8_t* even = tile.Row(row + 2 * r, col / 2, kTileCols / 2, room[0]);
+      const uint8_t* odd = tile.Row(row + 2 * r + 1, col / 2, kTileCols / 2, room[1]);
+      PairNibbles(even, odd, kTileCols / 2, to);
+    } else {
+      std::memcpy(to, tile.Row(row + r, col, kTileCols, room[0]), kTileCols);
+    }
+  }
+}
+
+void TransposeQuantizedCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  const Tensor& codes = call.args[0];
+  const Tensor& scales = call.args[1];
+  const Tensor& turned = call.args[2];
+  const bool pairs = call.attrs<Quantizer>().format == Format::kE2M1;
+  const CodeTile all(run.Data<uint8_t>(codes), codes.row_stride, codes.rows, codes.cols);
+  auto* to = run.Data<uint8_t>(turned);
+  const int64_t down = (turned.cols + kTileRows - 1) / kTileRows;
+  const int64_t across = (turned.rows + kTileCols - 1) / kTileCols;
+  ParallelFor(down * across, 1, [&](int64_t begin, int64_t end) {
+    alignas(64) uint8_t bytes[kTileRows * kTileCols];
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = i / across * kTileRows;
+      const int64_t col = i % across * kTileCols;
+      if (pairs) {
+        ReadTile<true>(all, 2 * row, col, bytes);
+      } else {
+        ReadTile<false>(all, row, col, bytes);
+      }
+      const int64_t rows = std::min(kTileRows, turned.cols - row);
+      for (int64_t c = 0; c < kTileCols && col + c < turned.rows; c += kTransposeCols) {
+        TransposeBytes(bytes + c, kTileCols, rows, std::min(kTransposeCols, turned.rows - col - c),
+                       to + (col + c) * turned.row_stride + row, turned.row_stride, false);
+      }
+    }
+  });
+  if (!scales.defined()) return;
+  // Every row of a 16x16 block has its scale.
+  const auto* from = run.Data<uint8_t>(scales);
+  const Tensor& turned_scales = call.args[3];
+  auto* scales_to = run.Data<uint8_t>(turned_scales);
+  ParallelFor(turned_scales.rows, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t block = 0; block < turned_scales.cols; ++block) {
+        scales_to[r * turned_scales.row_stride + block] = from[block * 16 * scales.row_stride + r / 16];
+      }
+    }
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ridgeline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ridgeline {
+
+HWY_EXPORT(TransposeQuantizedCpu);
+
+void AddTransposeQuantizedCpu(CpuKernelTable& table) {
+  ChooseTarget();
+  table[&kTransposeQuantized].run = &HWY_DYNAMIC_DISPATCH(TransposeQuantizedCpu);
+}
+
+}  // namespace ridgeline
+#endif

@@ -1,0 +1,137 @@
+#include "engine/step/program.h"
+
+#include "engine/ops/elementwise.h"
+#include "engine/ops/optimizer.h"
+#include "engine/recompute/policy.h"
+
+namespace ridgeline {
+
+namespace {
+
+// The codes of weights that are kept so are state of their own: delayed scaling's were made with the scale of their
+// time, and stochastic rounding's cannot be made again.
+void AddCodes(StepProgram& program) {
+  for (size_t p = 0; p < program.states.size(); ++p) {
+    const std::string& name = program.shape.parameters[p].parts.front().name;
+    const auto add = [&](const char* suffix, const Tensor& tensor) {
+      if (tensor.defined()) program.other_state.push_back({name + suffix, tensor});
+    };
+    const ParameterState& state = program.states[p];
+    add(".codes", state.rows.codes);
+    add(".scales", state.rows.scales);
+    add(".tensor_scale", state.rows.tensor_scale);
+    add(".columns.codes", state.columns.codes);
+    add(".columns.scales", state.columns.scales);
+  }
+}
+
+// Records a step; returns in which order it uses weights that are gathered.
+UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, const UseOrder& uses,
+                    StepProgram& program) {
+  program.spec = spec;
+  program.rank = rank;
+  program.shape = ShapeOf(spec);
+  const RunSpec& s = program.spec;
+  program.recipe = &RecipeOf(s.precision, s.scaling, s.state_precision);
+  const Recipe& recipe = *program.recipe;
+  Trace& trace = program.trace;
+  const int64_t tokens = program.tokens_per_micro_step();
+
+  ParameterStoreOptions options;
+  options.adam = {s.beta1, s.beta2, s.epsilon, s.weight_decay, s.optimizer == "adamw"};
+  options.grad_clip = s.grad_clip;
+  options.micro_steps = s.grad_accumulation;
+  options.shard = ShardModeOf(s.shard);
+  options.world = s.ranks;
+  options.rank = rank;
+  options.keep_gradients = keep_gradients;
+  options.uses = uses;
+  StepTensors& tensors = program.tensors;
+  if (recipe.loss_scaled()) {
+    tensors.loss_scale = options.loss_scale = trace.Persistent(DType::kF32, 1, kLossScaleState, Category::kData);
+  }
+  DelayedScales scales(trace, s, recipe);
+  options.quantized = QuantizedWeights(program.shape, s, recipe, scales);
+  ParameterStore parameters(trace, program.shape, recipe, options);
+
+  tensors.loss = trace.Persistent(DType::kF32, 1, 1, Category::kData);
+  if (program.shape.embedding >= 0) {
+    tensors.ids = trace.Persistent(DType::kI32, s.grad_accumulation, tokens, Category::kData);
+    tensors.targets = trace.Persistent(DType::kI32, s.grad_accumulation, tokens, Category::kData);
+  }
+  if (s.family == "llama") {
+    tensors.rope_table = trace.Persistent(DType::kF32, s.seq_length, s.head_dim, Category::kData);
+  }
+
+  Block block(trace, parameters, program.shape, s, recipe, scales, tensors.rope_table, rank);
+  Ends ends(trace, parameters, program.shape, s, recipe, tensors, rank);
+  LayerRunner layers(trace, parameters, block, s.layers, RecomputePolicy::Parse(s.checkpointing));
+  // The last one's after the updates, which quantize weights that are kept as codes.
+  const auto end_micro_step = [&] {
+    for (const DelayedScaling& scaling : scales.states()) parameters.MaxOverRanks(scaling.amax);
+    scales.EndMicroStep();
+  };
+  Fill(trace, tensors.loss, 0);
+  for (int64_t micro_step = 0; micro_step < s.grad_accumulation; ++micro_step) {
+    if (micro_step > 0) end_micro_step();
+    parameters.BeginMicroStep(micro_step);
+    trace.SetPhase(Phase::kForward);
+    const Tensor x = ends.Input(micro_step);
+    parameters.EndUse();
+    const Tensor y = layers.Forward(micro_step, x);
+    const Tensor d = ends.LossAndGradient(micro_step, y);
+    parameters.EndUse();
+    layers.Backward(micro_step, d);
+    ends.InputBackward(micro_step, d);
+    parameters.EndUse();
+  }
+  parameters.FinishStep();
+  end_micro_step();
+  program.grad_norm = parameters.grad_norm();
+  program.states = parameters.states();
+  program.delayed_scaling = scales.states();
+  if (tensors.loss_scale.defined()) program.other_state.push_back({"loss_scale", tensors.loss_scale});
+  for (const DelayedScaling& scaling : program.delayed_scaling) {
+    const std::string name = scaling.format == Format::kE4M3 ? "fp8.forward." : "fp8.backward.";
+    program.other_state.push_back({name + "amax_history", scaling.history});
+    program.other_state.push_back({name + "scale", scaling.scale});
+  }
+  AddCodes(program);
+  return parameters.uses();
+}
+
+}  // namespace
+
+StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
+  StepProgram program;
+  UseOrder uses;
+  if (spec.ranks > 1 && ShardModeOf(spec.shard) == ShardMode::kFull) {  // what comes next is gathered ahead
+    StepProgram ahead;
+    uses = RecordStep(spec, keep_gradients, rank, {}, ahead);
+  }
+  RecordStep(spec, keep_gradients, rank, uses, program);
+  program.layout = PlanLayout(program.trace);
+  return program;
+}
+
+FlopFigures CountFlops(const StepProgram& program) {
+  const RunSpec& s = program.spec;
+  const auto tokens = static_cast<double>(program.tokens_per_step());
+  double multiplied = 0;  // weights that multiply every token
+  for (const LayerParameters& layer : program.shape.layers) {
+    for (const int p : {layer.qkv, layer.out, layer.up, layer.down}) {
+      multiplied += static_cast<double>(program.shape.parameters[static_cast<size_t>(p)].elements());
+    }
+  }
+  if (program.shape.head >= 0) multiplied += static_cast<double>(s.vocab) * static_cast<double>(s.hidden);
+  // q k^T and p v, 2 FLOPs a multiply-add each.
+  const double per_pair = 4.0 * static_cast<double>(s.layers * s.heads * s.head_dim);
+  const auto seq = static_cast<double>(s.seq_length);
+  FlopFigures flops;
+  flops.model_causal = 3 * tokens * (2 * multiplied + per_pair * (seq + 1) / 2);
+  flops.model_non_causal = 3 * tokens * (2 * multiplied + per_pair * seq);
+  for (const OpCall& call : program.trace.calls()) flops.executed += call.cost.flops;
+  return flops;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,135 @@
+#include "engine/step/program.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/device/cpu/executor.h"
+#include "engine/train/trainer.h"
+#include "tests/engine/train/specs.h"
+
+namespace ridgeline {
+namespace {
+
+template <typename Fn>
+void ForEachConfiguration(const Fn& fn) {
+  for (const std::string& family : kFamilies) {
+    for (const Numbers& numbers : kNumbers) {
+      for (const std::string& policy : kPolicies) {
+        Json values = TinyModel(family);
+        numbers.AddTo(values);
+        values["checkpointing"] = policy;
+        SCOPED_TRACE(values.dump());
+        fn(values);
+      }
+    }
+  }
+}
+
+TEST(Program, TheSlabIsTheSameOnMetaAndOnTheCpu) {
+  ForEachConfiguration([](Json values) {
+    const StepProgram on_cpu = BuildStep(SpecFrom(values));
+    const CpuExecutor executor(on_cpu.trace, on_cpu.layout, CpuKernels());
+    values["device"] = "meta";
+    const RunSpec meta = SpecFrom(values);
+    EXPECT_EQ(executor.slab_bytes(), Train(meta, {}).result.memory.planned_peak_bytes);
+  });
+}
+
+TEST(Program, TheSlabIsWithinThreePercentOfTheLargestLiveSum) {
+  const auto check = [](const Json& values) {
+    const StepProgram program = BuildStep(SpecFrom(values));
+    EXPECT_LE(static_cast<double>(program.layout.slab_bytes),
+              1.03 * static_cast<double>(program.layout.live_peak_bytes));
+  };
+  ForEachConfiguration(check);
+  ForEachConfiguration([&](Json values) {
+    values["grad_clip"] = 1.0;
+    values["grad_accumulation"] = 3;
+    check(values);
+  });
+  for (const char* model : {"llama-25m", "gpt-124m", "stack-1b", "llama-8b", "llama-64b"}) {
+    for (const std::string& policy : kPolicies) check({{"model", model}, {"checkpointing", policy}});
+  }
+}
+
+TEST(Program, TheCategoriesAddUpToThePeak) {
+  ForEachConfiguration([](const Json& values) {
+    const StepProgram program = BuildStep(SpecFrom(values));
+    int64_t sum = 0;
+    for (const auto& [name, bytes] : program.layout.by_category) sum += bytes;
+    EXPECT_EQ(sum, program.layout.slab_bytes);
+  });
+}
+
+TEST(Program, CheckpointingFreesActivations) {
+  for (const std::string& family : kFamilies) {
+    Json values = TinyModel(family);
+    values["layers"] = 12;
+    values["batch_size"] = 8;
+    const auto slab = [&](const char* policy) {
+      values["checkpointing"] = policy;
+      return BuildStep(SpecFrom(values)).layout.slab_bytes;
+    };
+    EXPECT_LT(slab("selective"), slab("none"));
+    EXPECT_LT(slab("full"), slab("selective"));
+  }
+}
+
+TEST(Program, NeverHoldsTheScoresOrAllLogits) {
+  // Every storage grows at most linearly with the sequence, and no logits storage holds more than one chunk.
+  Json values = TinyModel("llama");
+  values["vocab"] = 1000;
+  values["batch_size"] = 1;
+  values["seq_length"] = 2048;
+  const RunSpec spec = SpecFrom(values);
+  const StepProgram program = BuildStep(spec);
+  const int64_t scores = spec.seq_length * spec.seq_length * SizeOf(DType::kBF16);
+  for (const Storage& storage : program.trace.storages()) {
+    EXPECT_LT(storage.bytes, scores);
+    if (storage.category == Category::kLogits) {
+      EXPECT_LE(storage.bytes, kLogitsChunkTokens * spec.vocab * SizeOf(DType::kBF16));
+    }
+  }
+}
+
+TEST(Program, ShardingDividesThePersistentState) {
+  Json values = {{"model", "llama-1b"}, {"checkpointing", "full"}};
+  const StepProgram whole = BuildStep(SpecFrom(values));
+  values.update({{"ranks", 8}, {"shard", "full"}, {"communicator", "virtual"}});
+  const StepProgram sharded = BuildStep(SpecFrom(values));
+  const auto optimizer = [](const StepProgram& program) {
+    return static_cast<double>(program.layout.by_category.at("optimizer"));
+  };
+  EXPECT_NEAR(optimizer(sharded), optimizer(whole) / 8, 1e-3 * optimizer(whole));
+  EXPECT_LT(sharded.layout.slab_bytes, whole.layout.slab_bytes / 3);
+}
+
+TEST(Program, AWholeStepOf64BillionOverEightRanksIsAShortRecord) {
+  const StepProgram program = BuildStep(SpecFrom({{"model", "llama-64b"},
+                                                  {"checkpointing", "full"},
+                                                  {"seq_length", 8192},
+                                                  {"ranks", 8},
+                                                  {"shard", "full"},
+                                                  {"device", "meta"}}));
+  EXPECT_GT(program.layout.slab_bytes, int64_t{50'000'000'000});
+  // What planning takes is of these, whatever their sizes: it is milliseconds.
+  EXPECT_LT(program.trace.calls().size(), 200U * static_cast<size_t>(program.spec.layers));
+  EXPECT_LT(program.trace.storages().size(), 200U * static_cast<size_t>(program.spec.layers));
+}
+
+TEST(Program, CountsTheFlopsOfATransformer) {
+  const StepProgram program = BuildStep(SpecFrom({{"model", "llama-8b"}, {"seq_length", 8192}}));
+  const FlopFigures flops = CountFlops(program);
+  // 6 N per token for the multiplied weights (all but the embedding), plus attention.
+  const double weights = 8030261248.0 - 128256.0 * 4096;
+  const double attention = 3 * 4.0 * 32 * 4096 * 8192;
+  EXPECT_NEAR(flops.model_non_causal / 8192, 6 * weights + attention, 1e-3 * 6 * weights);
+  EXPECT_NEAR(flops.model_causal / 8192, 6 * weights + attention / 2, 1e-3 * 6 * weights);
+  EXPECT_GT(flops.executed, 0.95 * flops.model_causal);
+  const FlopFigures full =
+      CountFlops(BuildStep(SpecFrom({{"model", "llama-8b"}, {"seq_length", 8192}, {"checkpointing", "full"}})));
+  EXPECT_GT(full.executed, 1.2 * flops.executed);
+  EXPECT_EQ(full.model_causal, flops.model_causal);
+}
+
+}  // namespace
+}  // namespace ridgeline
