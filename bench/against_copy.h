@@ -13,8 +13,8 @@
 #include <new>
 #include <vector>
 
+#include "base/parallel.h"
 #include "engine/device/cpu/kernel.h"
-#include "engine/device/cpu/parallel.h"
 #include "engine/device/trace.h"
 #include "engine/ops/cpu/kernels.h"
 

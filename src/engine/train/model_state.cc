@@ -4,11 +4,10 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 #include <optional>
 
-#include "engine/device/cpu/parallel.h"
+#include "base/parallel.h"
 #include "engine/ops/elementwise.h"
 #include "engine/ops/optimizer.h"
 #include "engine/ops/philox.h"
@@ -19,7 +18,8 @@
 namespace ridgeline {
 namespace {
 
-constexpr uint32_t kInitStream = 0x1417'0000;  // + the parameter's index; step 0, which training never uses
+constexpr int64_t kInitChunk = int64_t{1} << 20;  // elements made at once, a multiple of 4
+constexpr uint32_t kInitStream = 0x1417'0000;     // + the parameter's index; step 0, which training never uses
 
 // Four normal numbers from one draw (Box & Muller, 1958).
 std::array<float, 4> Normals(uint64_t seed, uint32_t stream, int64_t quad) {
@@ -37,28 +37,34 @@ std::array<float, 4> Normals(uint64_t seed, uint32_t stream, int64_t quad) {
 
 }  // namespace
 
-float ModelState::Element(const Tensor& t, int64_t index) const {
-  switch (t.dtype) {
-    case DType::kF32:
-      return executor_.Data<float>(t)[index];
-    case DType::kF16:
-      return FromFp16(executor_.Data<uint16_t>(t)[index]);
-    default:
-      return FromBf16(executor_.Data<uint16_t>(t)[index]);
-  }
+std::vector<float> ModelState::Elements(const Tensor& t, int64_t first, int64_t count) const {
+  if (t.dtype == DType::kF32) return executor_.Read<float>(t, first, count);
+  const std::vector<uint16_t> bits = executor_.Read<uint16_t>(t, first, count);
+  std::vector<float> values(bits.size());
+  std::transform(bits.begin(), bits.end(), values.begin(), t.dtype == DType::kF16 ? FromFp16 : FromBf16);
+  return values;
 }
 
-void ModelState::SetElement(const ParameterState& state, int64_t index, float value) {
-  if (state.whole.defined()) SetCompute(state.whole, index, value);
-  const int64_t kept = index - state.first;
-  if (!state.m.defined() || kept < 0 || kept >= state.m.elements()) return;
+void ModelState::SetElements(const ParameterState& state, int64_t first, std::span<const float> values) {
+  if (state.whole.defined()) SetCompute(state.whole, first, values);
+  if (!state.m.defined()) return;
+  const auto count = static_cast<int64_t>(values.size());
+  const int64_t begin = std::clamp(state.first, first, first + count);
+  const int64_t end = std::clamp(state.first + state.m.elements(), begin, first + count);
+  const std::span<const float> kept =
+      values.subspan(static_cast<size_t>(begin - first), static_cast<size_t>(end - begin));
+  const int64_t at = begin - state.first;
   const Tensor& master = state.master;
   if (master.defined() && master.dtype == DType::kI16) {
-    SplitMaster(value, executor_.Data<uint16_t>(state.work)[kept], executor_.Data<int16_t>(master)[kept]);
+    std::vector<uint16_t> work(kept.size());
+    std::vector<int16_t> rest(kept.size());
+    for (size_t i = 0; i < kept.size(); ++i) SplitMaster(kept[i], work[i], rest[i]);
+    executor_.Write<uint16_t>(state.work, at, work);
+    executor_.Write<int16_t>(master, at, rest);
     return;
   }
-  if (master.defined()) executor_.Data<float>(master)[kept] = value;
-  if (state.work.defined()) SetCompute(state.work, kept, value);
+  if (master.defined()) executor_.Write<float>(master, at, kept);
+  if (state.work.defined()) SetCompute(state.work, at, kept);
 }
 
 uint16_t ModelState::RoundedToBf16(float value) const {
@@ -69,58 +75,73 @@ uint16_t ModelState::RoundedToBf16(float value) const {
   return work;
 }
 
-void ModelState::SetCompute(const Tensor& tensor, int64_t index, float value) {
-  switch (tensor.dtype) {
-    case DType::kF32:
-      executor_.Data<float>(tensor)[index] = value;
-      break;
-    case DType::kF16:
-      executor_.Data<uint16_t>(tensor)[index] = ToFp16(value);
-      break;
-    default:
-      executor_.Data<uint16_t>(tensor)[index] = RoundedToBf16(value);
-  }
+void ModelState::SetCompute(const Tensor& tensor, int64_t first, std::span<const float> values) {
+  if (tensor.dtype == DType::kF32) return executor_.Write<float>(tensor, first, values);
+  std::vector<uint16_t> bits(values.size());
+  std::transform(values.begin(), values.end(), bits.begin(),
+                 [&](float value) { return tensor.dtype == DType::kF16 ? ToFp16(value) : RoundedToBf16(value); });
+  executor_.Write<uint16_t>(tensor, first, bits);
 }
 
 void ModelState::Initialize() {
-  const auto seed = static_cast<uint64_t>(program_.spec.seed);
-  const auto std_dev = static_cast<float>(program_.shape.init_std);
   for (size_t p = 0; p < program_.states.size(); ++p) {
     const ParameterState& state = program_.states[p];
-    const Init init = program_.shape.parameters[p].init;
-    const int64_t n = program_.shape.parameters[p].elements();
-    const uint32_t stream = kInitStream + static_cast<uint32_t>(p);
     std::optional<FirstCodes> codes;
-    if (state.quantized()) codes.emplace(state);
-    const std::span<uint16_t> numbers = codes ? codes->numbers() : std::span<uint16_t>();
-    ParallelFor((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
-      for (int64_t quad = begin; quad < end; ++quad) {
-        const std::array<float, 4> normals =
-            init == Init::kNormal ? Normals(seed, stream, quad) : std::array<float, 4>{};
-        for (int64_t i = 0; i < 4 && 4 * quad + i < n; ++i) {
-          const float value = init == Init::kNormal ? std_dev * normals[static_cast<size_t>(i)]
-                              : init == Init::kOnes ? 1.0F
-                                                    : 0.0F;
-          SetElement(state, 4 * quad + i, value);
-          if (!numbers.empty()) numbers[static_cast<size_t>(4 * quad + i)] = RoundedToBf16(value);
-        }
-      }
-    });
+    if (state.quantized()) codes.emplace(state, executor_);
+    const int64_t n = program_.shape.parameters[p].elements();
+    std::vector<float> values(static_cast<size_t>(std::min(n, kInitChunk)));
+    for (int64_t first = 0; first < n; first += kInitChunk) {
+      const std::span<float> chunk = std::span(values).first(static_cast<size_t>(std::min(kInitChunk, n - first)));
+      FirstValues(p, first, chunk);
+      SetElements(state, first, chunk);
+      if (!codes) continue;
+      std::vector<uint16_t> bits(chunk.size());
+      std::transform(chunk.begin(), chunk.end(), bits.begin(), [&](float value) { return RoundedToBf16(value); });
+      codes->Write(first, bits);
+    }
     if (codes) codes->WriteTo(executor_, state);
     for (const Tensor& moment : {state.m, state.v}) {
-      if (!moment.defined()) continue;
-      auto* from = executor_.Data<std::byte>({moment.storage, moment.dtype}) + moment.offset * SizeOf(moment.dtype);
-      std::memset(from, 0, static_cast<size_t>(moment.bytes()));
+      if (moment.defined()) Zero(moment);
     }
   }
   if (const Tensor& state = program_.tensors.loss_scale; state.defined()) {
-    executor_.Data<float>(state)[0] = kFirstLossScale;
+    executor_.Write<float>(state, 0, std::array{kFirstLossScale});
   }
   for (const DelayedScaling& scaling : program_.delayed_scaling) {
-    std::fill_n(executor_.Data<float>(scaling.scale), scaling.scale.elements(), 1.0F);
+    executor_.Write<float>(scaling.scale, 0, std::vector<float>(static_cast<size_t>(scaling.scale.elements()), 1.0F));
   }
   if (const Tensor& table = program_.tensors.rope_table; table.defined()) {
-    FillRopeTable(executor_.Data<float>(table), table.rows, table.cols, program_.spec.rope_theta);
+    std::vector<float> values(static_cast<size_t>(table.elements()));
+    FillRopeTable(values.data(), table.rows, table.cols, program_.spec.rope_theta);
+    executor_.Write<float>(table, 0, values);
+  }
+}
+
+// Elements from `first`, a multiple of 4, on of the whole parameter, before the first step.
+void ModelState::FirstValues(size_t parameter, int64_t first, std::span<float> to) const {
+  const Init init = program_.shape.parameters[parameter].init;
+  if (init != Init::kNormal) return std::fill(to.begin(), to.end(), init == Init::kOnes ? 1.0F : 0.0F);
+  const auto seed = static_cast<uint64_t>(program_.spec.seed);
+  const auto std_dev = static_cast<float>(program_.shape.init_std);
+  const uint32_t stream = kInitStream + static_cast<uint32_t>(parameter);
+  const auto n = static_cast<int64_t>(to.size());
+  ParallelFor((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
+    for (int64_t quad = begin; quad < end; ++quad) {
+      const std::array<float, 4> normals = Normals(seed, stream, first / 4 + quad);
+      for (int64_t i = 0; i < 4 && 4 * quad + i < n; ++i) {
+        to[static_cast<size_t>(4 * quad + i)] = std_dev * normals[static_cast<size_t>(i)];
+      }
+    }
+  });
+}
+
+void ModelState::Zero(const Tensor& tensor) {
+  const std::vector<std::byte> zeros(
+      static_cast<size_t>(std::min(tensor.elements(), kInitChunk) * SizeOf(tensor.dtype)));
+  for (int64_t first = 0; first < tensor.elements(); first += kInitChunk) {
+    const int64_t count = std::min(kInitChunk, tensor.elements() - first);
+    executor_.Write<std::byte>(tensor, first,
+                               std::span(zeros).first(static_cast<size_t>(count * SizeOf(tensor.dtype))));
   }
 }
 
@@ -128,49 +149,43 @@ void ModelState::SetWeight(size_t parameter, const ParameterPart& part, std::spa
   const ParameterState& state = program_.states[parameter];
   assert(state.work.defined() || state.master.defined());
   const int64_t first = part.first_row * program_.shape.parameters[parameter].cols;
-  for (size_t i = 0; i < values.size(); ++i) SetElement(state, first + static_cast<int64_t>(i), values[i]);
+  SetElements(state, first, values);
 }
 
 std::vector<float> ModelState::Weight(size_t parameter, const ParameterPart& part) const {
   const ParameterState& state = program_.states[parameter];
   const int64_t cols = program_.shape.parameters[parameter].cols;
-  std::vector<float> values(static_cast<size_t>(part.rows * cols));
   const int64_t first = part.first_row * cols;
-  if (state.quantized() && !state.master.defined()) {
-    ReadQuantized(executor_, state.rows, first, values);
-    return values;
+  const int64_t count = part.rows * cols;
+  if (state.quantized() && !state.master.defined()) return ReadQuantized(executor_, state.rows, first, count);
+  if (!state.master.defined() || state.master.dtype != DType::kI16) {
+    return Elements(state.master.defined() ? state.master : state.work, first, count);
   }
-  for (size_t i = 0; i < values.size(); ++i) {
-    const int64_t at = first + static_cast<int64_t>(i);
-    if (state.master.defined() && state.master.dtype == DType::kI16) {
-      values[i] = JoinMaster(executor_.Data<uint16_t>(state.work)[at], executor_.Data<int16_t>(state.master)[at]);
-    } else {
-      values[i] = Element(state.master.defined() ? state.master : state.work, at);
-    }
-  }
+  const auto work = executor_.Read<uint16_t>(state.work, first, count);
+  const auto rest = executor_.Read<int16_t>(state.master, first, count);
+  std::vector<float> values(work.size());
+  std::transform(work.begin(), work.end(), rest.begin(), values.begin(), JoinMaster);
   return values;
 }
 
 std::vector<float> ModelState::Gradient(size_t parameter, const ParameterPart& part) const {
   const Tensor rows = program_.states[parameter].gradient.Rows(part.first_row, part.rows);
   const Tensor& scale = program_.tensors.loss_scale;
-  const float factor = scale.defined() ? 1 / executor_.Data<float>(scale)[0] : 1;
-  std::vector<float> values(static_cast<size_t>(rows.elements()));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = factor * Element(rows, static_cast<int64_t>(i));
-  }
+  const float factor = scale.defined() ? 1 / executor_.Element<float>(scale) : 1;
+  std::vector<float> values = Elements(rows, 0, rows.elements());
+  for (float& value : values) value *= factor;
   return values;
 }
 
-double ModelState::Loss() const { return *executor_.Data<float>(program_.tensors.loss); }
+double ModelState::Loss() const { return executor_.Element<float>(program_.tensors.loss); }
 
 int64_t ModelState::SkippedSteps() const {
   const Tensor& state = program_.tensors.loss_scale;
-  return state.defined() ? static_cast<int64_t>(executor_.Data<float>(state)[2]) : 0;
+  return state.defined() ? static_cast<int64_t>(executor_.Element<float>(state, 2)) : 0;
 }
 
 double ModelState::GradNorm() const {
-  return program_.grad_norm.defined() ? *executor_.Data<float>(program_.grad_norm) : NAN;
+  return program_.grad_norm.defined() ? executor_.Element<float>(program_.grad_norm) : NAN;
 }
 
 }  // namespace ridgeline

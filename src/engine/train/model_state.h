@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/device/cpu/executor.h"
+#include "engine/device/executor.h"
 #include "engine/step/program.h"
 
 namespace ridgeline {
@@ -12,7 +12,7 @@ namespace ridgeline {
 class ModelState {
  public:
   // Both must outlive it.
-  ModelState(const StepProgram& program, CpuExecutor& executor) : program_(program), executor_(executor) {}
+  ModelState(const StepProgram& program, Executor& executor) : program_(program), executor_(executor) {}
 
   // Weights from the seed (normal with the family's deviation; norms 1, biases 0), moments 0, the rotary table. A
   // sharded rank writes its own part of what the unsharded model would hold.
@@ -29,15 +29,17 @@ class ModelState {
   double GradNorm() const;       // NaN where the program does not compute it
 
  private:
-  float Element(const Tensor& t, int64_t index) const;
-  // Element `index` of the whole parameter, where this rank keeps it.
-  void SetElement(const ParameterState& state, int64_t index, float value);
-  void SetCompute(const Tensor& tensor, int64_t index, float value);
+  std::vector<float> Elements(const Tensor& t, int64_t first, int64_t count) const;
+  // Elements of the whole parameter from `first` on, where this rank keeps them.
+  void SetElements(const ParameterState& state, int64_t first, std::span<const float> values);
+  void SetCompute(const Tensor& tensor, int64_t first, std::span<const float> values);
+  void FirstValues(size_t parameter, int64_t first, std::span<float> to) const;
+  void Zero(const Tensor& tensor);
   // What the optimizer would have made of it.
   uint16_t RoundedToBf16(float value) const;
 
   const StepProgram& program_;
-  CpuExecutor& executor_;
+  Executor& executor_;
 };
 
 }  // namespace ridgeline

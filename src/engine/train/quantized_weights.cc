@@ -1,12 +1,12 @@
 #include "engine/train/quantized_weights.h"
 
-#include <algorithm>
-#include <cstring>
+#include <array>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
-#include "engine/ops/cpu/kernels.h"
-#include "engine/ops/cpu/quantized_rows.h"
+#include "engine/ops/quantize.h"
+#include "engine/precision/reference.h"
 
 namespace ridgeline {
 namespace {
@@ -19,27 +19,28 @@ QuantizedTensor ToNearest(Trace& trace, const QuantizedTensor& q) {
 
 }  // namespace
 
-void ReadQuantized(CpuExecutor& executor, const QuantizedTensor& q, int64_t first, std::span<float> to) {
-  QuantizedData data = {q.quantizer, executor.Data<uint8_t>(q.codes), nullptr, q.codes.row_stride, 0};
-  if (q.scales.defined()) {
-    data.scales = executor.Data<uint8_t>(q.scales);
-    data.scale_stride = q.scales.row_stride;
+std::vector<float> ReadQuantized(const Executor& executor, const QuantizedTensor& q, int64_t first, int64_t count) {
+  const int64_t first_row = first / q.inner;
+  const int64_t rows = (first + count + q.inner - 1) / q.inner - first_row;
+  const auto rows_of = [&](const Tensor& t) { return executor.Read<uint8_t>(t, first_row * t.cols, rows * t.cols); };
+  ReferenceTensor part;
+  part.quantizer = q.quantizer;
+  part.outer = rows;
+  part.inner = q.inner;
+  part.codes = rows_of(q.codes);
+  if (q.scales.defined()) part.scales = rows_of(q.scales);
+  if (q.tensor_scale.defined()) part.tensor_scale = executor.Element<float>(q.tensor_scale);
+  const std::vector<float> padded = DequantizeReference(part);
+  std::vector<float> values(static_cast<size_t>(count));
+  const int64_t padded_inner = q.quantizer.PaddedInner(q.inner);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = first + i - first_row * q.inner;
+    values[static_cast<size_t>(i)] = padded[static_cast<size_t>(at / q.inner * padded_inner + at % q.inner)];
   }
-  const float scale = q.tensor_scale.defined() ? *executor.Data<float>(q.tensor_scale) : 1;
-  std::vector<float> row(static_cast<size_t>(q.inner));
-  const int64_t end = first + static_cast<int64_t>(to.size());
-  for (int64_t at = first; at < end;) {
-    const int64_t col = at % q.inner;
-    const int64_t count = std::min(q.inner - col, end - at);
-    DequantizePart(data, at / q.inner, 1, 0, q.inner, row.data(), q.inner);
-    for (int64_t i = 0; i < count; ++i) {
-      to[static_cast<size_t>(at - first + i)] = row[static_cast<size_t>(col + i)] * scale;
-    }
-    at += count;
-  }
+  return values;
 }
 
-FirstCodes::FirstCodes(const ParameterState& state)
+FirstCodes::FirstCodes(const ParameterState& state, const Executor& executor)
     : numbers_(trace_.Persistent(DType::kBF16, state.rows.outer, state.rows.inner, Category::kParameters)),
       rows_(ToNearest(trace_, state.rows)) {
   const bool has_columns = state.columns.codes.defined();
@@ -50,22 +51,17 @@ FirstCodes::FirstCodes(const ParameterState& state)
   }
   Quantize(trace_, numbers_, &rows_, has_columns ? &columns_ : nullptr, delayed_, {});
   layout_ = PlanLayout(trace_);
-  CpuKernelTable kernels;
-  AddQuantizeCpu(kernels);
-  executor_ = std::make_unique<CpuExecutor>(trace_, layout_, kernels);
-  if (delayed_.scale.defined()) *executor_->Data<float>(delayed_.scale) = 1;
+  executor_ = executor.Beside(trace_, layout_);
+  if (delayed_.scale.defined()) executor_->Write<float>(delayed_.scale, 0, std::array{1.0F});
 }
 
-std::span<uint16_t> FirstCodes::numbers() {
-  return {executor_->Data<uint16_t>(numbers_), static_cast<size_t>(numbers_.elements())};
-}
-
-void FirstCodes::WriteTo(CpuExecutor& executor, const ParameterState& state) {
+void FirstCodes::WriteTo(Executor& executor, const ParameterState& state) {
   executor_->Step({});
   const auto copy = [&](const Tensor& from, const Tensor& to) {
     if (!from.defined()) return;
-    std::memcpy(executor.Data<std::byte>({to.storage, to.dtype}),
-                executor_->Data<std::byte>({from.storage, from.dtype}), static_cast<size_t>(from.bytes()));
+    std::vector<std::byte> bytes(static_cast<size_t>(from.bytes()));
+    executor_->Read<std::byte>(from, 0, std::span(bytes));
+    executor.Write<std::byte>(to, 0, bytes);
   };
   for (const auto& [from, to] : {std::pair{rows_, state.rows}, {columns_, state.columns}}) {
     copy(from.codes, to.codes);

@@ -4,29 +4,31 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
-#include "engine/device/cpu/executor.h"
+#include "engine/device/executor.h"
 #include "engine/device/layout.h"
 #include "engine/device/trace.h"
 #include "engine/shard/parameter_store.h"
 
 namespace ridgeline {
 
-// Elements [first, first + to.size()) of the matrix that q stands for.
-void ReadQuantized(CpuExecutor& executor, const QuantizedTensor& q, int64_t first, std::span<float> to);
+// Elements [first, first + count) of the matrix that q stands for.
+std::vector<float> ReadQuantized(const Executor& executor, const QuantizedTensor& q, int64_t first, int64_t count);
 
 // Makes a weight's first codes, to nearest, on a slab of its own: 2 bytes an element beside the codes, for as long as
 // it lives.
 class FirstCodes {
  public:
-  explicit FirstCodes(const ParameterState& state);
+  // On the device of `executor`.
+  FirstCodes(const ParameterState& state, const Executor& executor);
   FirstCodes(const FirstCodes&) = delete;
   FirstCodes& operator=(const FirstCodes&) = delete;
 
-  // The weight in bf16, to be filled.
-  std::span<uint16_t> numbers();
+  // Elements of the weight from `first` on, in bf16.
+  void Write(int64_t first, std::span<const uint16_t> numbers) { executor_->Write<uint16_t>(numbers_, first, numbers); }
   // Quantizes it to where `state` has its codes in the executor's slab.
-  void WriteTo(CpuExecutor& executor, const ParameterState& state);
+  void WriteTo(Executor& executor, const ParameterState& state);
 
  private:
   Trace trace_;
@@ -34,7 +36,7 @@ class FirstCodes {
   QuantizedTensor rows_, columns_;
   DelayedScale delayed_;
   Layout layout_;
-  std::unique_ptr<CpuExecutor> executor_;
+  std::unique_ptr<Executor> executor_;
 };
 
 }  // namespace ridgeline

@@ -14,7 +14,7 @@
 #include "base/version.h"
 #include "engine/comm/gloo/gloo_communicator.h"
 #include "engine/comm/gloo/rank_environment.h"
-#include "engine/device/cpu/executor.h"
+#include "engine/train/executors.h"
 #include "run/fields.h"
 
 namespace ridgeline {
@@ -56,7 +56,7 @@ std::unique_ptr<Communicator> ConnectRanks(const RunSpec& spec) {
 void CheckRanksFit(int64_t slab_bytes, Communicator& communicator) {
   const int64_t ranks = communicator.ranks_here();
   if (ranks == 1) return;  // the slab looks for itself
-  const int64_t available = AvailableBytes();
+  const int64_t available = AvailableSlabBytes();
   communicator.Barrier();
   if (slab_bytes > available / ranks) {
     throw Error(ErrorKind::kOutOfMemory,

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/comm/gloo/communicator.h"
+#include "engine/comm/communicator.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {

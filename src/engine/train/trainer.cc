@@ -15,14 +15,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "engine/comm/gloo/collective.h"
-#include "engine/comm/gloo/collective_queue.h"
-#include "engine/device/cpu/executor.h"
-#include "engine/ops/cpu/kernels.h"
 #include "engine/step/program.h"
 #include "engine/train/checkpoint_files.h"
 #include "engine/train/data.h"
 #include "engine/train/environment.h"
+#include "engine/train/executors.h"
 #include "engine/train/history.h"
 #include "engine/train/model_state.h"
 #include "engine/train/ranks.h"
@@ -72,11 +69,10 @@ std::vector<OpProfile> Profile(const Trace& trace, std::span<const int64_t> call
   return profile;
 }
 
-// One run on the CPU, from where its checkpoint files left it to its end.
-class CpuTraining {
+// One run, from where its checkpoint files left it to its end.
+class Training {
  public:
-  CpuTraining(const StepProgram& program, Communicator& communicator, const TrainOptions& options,
-              TrainOutcome& outcome)
+  Training(const StepProgram& program, Communicator& communicator, const TrainOptions& options, TrainOutcome& outcome)
       : program_(program),
         communicator_(communicator),
         spec_(program.spec),
@@ -85,10 +81,9 @@ class CpuTraining {
         result_(outcome.result),
         total_(spec_.warmup_steps + spec_.steps * spec_.repeats),
         data_(program.tensors.ids.defined() ? MakeTokenSource(spec_, program.rank) : nullptr),
-        collectives_(communicator),
-        executor_(program.trace, program.layout, CpuKernels(), &collectives_),
-        model_(program, executor_),
-        state_(program, executor_, communicator) {}
+        executor_(MakeExecutor(program, communicator)),
+        model_(program, *executor_),
+        state_(program, *executor_, communicator) {}
 
   void Run() {
     if (!spec_.checkpoint_dir.empty()) {
@@ -114,7 +109,7 @@ class CpuTraining {
     GatherRankFigures(communicator_, result_);
     if (result_.status == RunStatus::kDiverged) return;
     Summarize(spec_, history_, result_);
-    if (profiled_steps_ > 0) outcome_.profile = Profile(program_.trace, executor_.call_ns(), profiled_steps_);
+    if (profiled_steps_ > 0) outcome_.profile = Profile(program_.trace, executor_->call_ns(), profiled_steps_);
   }
 
  private:
@@ -145,14 +140,17 @@ class CpuTraining {
   }
 
   void Step(int64_t step) {
-    if (options_.profile && step > spec_.warmup_steps && profiled_steps_++ == 0) executor_.EnableTiming();
+    if (options_.profile && step > spec_.warmup_steps && profiled_steps_++ == 0) executor_->EnableTiming();
     const int64_t begin_ns = clock_.MonotonicNs();
     if (data_) {
       const auto tokens = static_cast<size_t>(program_.tokens_per_step());
-      data_->Fill(step, {executor_.Data<int32_t>(program_.tensors.ids), tokens},
-                  {executor_.Data<int32_t>(program_.tensors.targets), tokens});
+      ids_.resize(tokens);
+      targets_.resize(tokens);
+      data_->Fill(step, ids_, targets_);
+      executor_->Write<int32_t>(program_.tensors.ids, 0, ids_);
+      executor_->Write<int32_t>(program_.tensors.targets, 0, targets_);
     }
-    executor_.Step(
+    executor_->Step(
         {step, step - model_.SkippedSteps(), LearningRate(spec_, step, total_), static_cast<uint64_t>(spec_.seed)});
     const double loss = MeanOverRanks(model_.Loss(), communicator_);
     const int64_t step_ns = clock_.MonotonicNs() - begin_ns;
@@ -218,8 +216,8 @@ class CpuTraining {
   const int64_t total_;
   SystemClock clock_;
   std::unique_ptr<TokenSource> data_;
-  CollectiveQueue collectives_;
-  CpuExecutor executor_;
+  std::vector<int32_t> ids_, targets_;  // of a step
+  std::unique_ptr<Executor> executor_;
   ModelState model_;
   TrainingState state_;
   std::optional<CheckpointDir> files_;
@@ -231,23 +229,6 @@ class CpuTraining {
 };
 
 }  // namespace
-
-const CpuKernelTable& CpuKernels() {
-  static const CpuKernelTable table = [] {
-    CpuKernelTable t;
-    AddGemmCpu(t);
-    AddAttentionCpu(t);
-    AddNormCpu(t);
-    AddElementwiseCpu(t);
-    AddEmbeddingCpu(t);
-    AddLossCpu(t);
-    AddOptimizerCpu(t);
-    AddQuantizeCpu(t);
-    AddCollectivesCpu(t);
-    return t;
-  }();
-  return table;
-}
 
 double LearningRate(const RunSpec& spec, int64_t step, int64_t total) {
   if (step <= spec.lr_warmup_steps) {
@@ -291,14 +272,14 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     } else {
       result.emulated = program.recipe->emulated();
       CheckRanksFit(program.layout.slab_bytes, *communicator);
-      CpuTraining(program, *communicator, options, outcome).Run();
+      Training(program, *communicator, options, outcome).Run();
     }
   } catch (const Error& error) {
     if (communicator) communicator->Abandon(error);
     if (error.kind() == ErrorKind::kOutOfMemory) {
       end(RunStatus::kOomHost, error);
       result.evidence["wanted_bytes"] = std::to_string(planned_bytes);
-      result.evidence["available_bytes"] = std::to_string(AvailableBytes());
+      result.evidence["available_bytes"] = std::to_string(AvailableSlabBytes());
     } else if (error.kind() == ErrorKind::kInvalidInput || error.kind() == ErrorKind::kUsage) {
       end(RunStatus::kInvalid, error);
     } else {
@@ -309,7 +290,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     if (communicator) communicator->Abandon(error);
     end(RunStatus::kOomHost, error);
     result.evidence["wanted_bytes"] = std::to_string(planned_bytes);
-    result.evidence["available_bytes"] = std::to_string(AvailableBytes());
+    result.evidence["available_bytes"] = std::to_string(AvailableSlabBytes());
   }
   result.ended_unix_ns = clock.UnixNs();
   return outcome;

@@ -7,13 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/cpu/kernel.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {
-
-// The CPU kernels of every op.
-const CpuKernelTable& CpuKernels();
 
 // The learning rate of a step (counting from 1) of `total`: linear warm-up, then constant or a cosine down to
 // learning_rate_min (Loshchilov & Hutter, "SGDR", 2017).

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 #include "engine/ops/optimizer.h"
 #include "engine/tensor/bf16.h"
@@ -38,7 +39,7 @@ int64_t StateTensor::elements() const {
   return n;
 }
 
-TrainingState::TrainingState(const StepProgram& program, CpuExecutor& executor, Communicator& communicator)
+TrainingState::TrainingState(const StepProgram& program, Executor& executor, Communicator& communicator)
     : executor_(executor),
       communicator_(communicator),
       in_parts_(program.spec.ranks > 1 && ShardModeOf(program.spec.shard) != ShardMode::kNone) {
@@ -148,26 +149,23 @@ void TrainingState::ReadHeld(const StateTensor& tensor, int64_t first, std::span
   const int64_t at = tensor.offset + first - tensor.first;  // in what we hold
   const auto count = static_cast<int64_t>(to.size()) / tensor.element_bytes();
   assert(at >= 0 && at + count <= tensor.high.elements());
-  const auto bytes_of = [&](const Tensor& t) {
-    return executor_.Data<std::byte>({t.storage, t.dtype}) + (t.offset + at) * SizeOf(t.dtype);
-  };
   if (!tensor.master.defined()) {
-    std::memcpy(to.data(), bytes_of(tensor.high), to.size());
+    executor_.Read<std::byte>(tensor.high, at, to);
   } else if (tensor.master.dtype == DType::kF32) {  // the master itself
-    std::memcpy(to.data(), bytes_of(tensor.master), to.size());
+    executor_.Read<std::byte>(tensor.master, at, to);
   } else {
-    const uint16_t* high = executor_.Data<uint16_t>(tensor.high) + at;
-    const int16_t* rest = executor_.Data<int16_t>(tensor.master) + at;
-    for (int64_t i = 0; i < count; ++i) {
+    const auto high = executor_.Read<uint16_t>(tensor.high, at, count);
+    const auto rest = executor_.Read<int16_t>(tensor.master, at, count);
+    for (size_t i = 0; i < high.size(); ++i) {
       const float master = JoinMaster(high[i], rest[i]);
-      std::memcpy(to.data() + i * static_cast<int64_t>(sizeof master), &master, sizeof master);
+      std::memcpy(to.data() + i * sizeof master, &master, sizeof master);
     }
   }
 }
 
 void TrainingState::ReadCodes(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const {
-  std::vector<float> values(to.size() / sizeof(uint16_t));
-  ReadQuantized(executor_, tensor.codes, tensor.offset + first, values);
+  const auto count = static_cast<int64_t>(to.size() / sizeof(uint16_t));
+  const std::vector<float> values = ReadQuantized(executor_, tensor.codes, tensor.offset + first, count);
   for (size_t i = 0; i < values.size(); ++i) {
     const uint16_t value = ToBf16(values[i]);
     std::memcpy(to.data() + i * sizeof value, &value, sizeof value);
@@ -177,50 +175,54 @@ void TrainingState::ReadCodes(const StateTensor& tensor, int64_t first, std::spa
 void TrainingState::Write(const StateTensor& tensor, int64_t first, std::span<const std::byte> from) {
   const int64_t size = tensor.element_bytes();
   const auto count = static_cast<int64_t>(from.size()) / size;
-  const Range held = Held(tensor);
-  const auto value = [&](int64_t i) {
-    float master = 0;
-    std::memcpy(&master, from.data() + i * size, sizeof master);
-    return master;
+  // Elements [begin, begin + n) of `from`.
+  const auto bytes = [&](int64_t begin, int64_t n) {
+    return from.subspan(static_cast<size_t>(begin * size), static_cast<size_t>(n * size));
   };
-  const auto rounded = [](const Tensor& t, float master) {
-    return t.dtype == DType::kF16 ? ToFp16(master) : ToBf16(master);
+  const auto floats = [&](int64_t begin, int64_t n) {
+    std::vector<float> values(static_cast<size_t>(n));
+    std::memcpy(values.data(), bytes(begin, n).data(), values.size() * sizeof(float));
+    return values;
   };
-  const auto copy = [&](const Tensor& t, int64_t to, int64_t begin, int64_t n) {
-    std::copy_n(from.data() + begin * size, n * size,
-                executor_.Data<std::byte>({t.storage, t.dtype}) + (t.offset + to) * size);
+  // Masters as t has them, or as the work and what remains of each.
+  const auto rounded = [](const Tensor& t, const std::vector<float>& masters) {
+    std::vector<uint16_t> work(masters.size());
+    std::transform(masters.begin(), masters.end(), work.begin(), t.dtype == DType::kF16 ? ToFp16 : ToBf16);
+    return work;
+  };
+  const auto split = [](const std::vector<float>& masters) {
+    std::pair<std::vector<uint16_t>, std::vector<int16_t>> parts{masters.size(), masters.size()};
+    for (size_t i = 0; i < masters.size(); ++i) SplitMaster(masters[i], parts.first[i], parts.second[i]);
+    return parts;
   };
   const bool with_master = tensor.master.defined() || (tensor.whole.defined() && SizeOf(tensor.whole.dtype) != size);
   if (tensor.whole.defined()) {
     const int64_t to = tensor.offset + first;
     if (!with_master) {
-      copy(tensor.whole, to, 0, count);
+      executor_.Write<std::byte>(tensor.whole, to, from);
     } else if (tensor.whole.dtype == DType::kF16) {
-      auto* work = executor_.Data<uint16_t>(tensor.whole) + to;
-      for (int64_t i = 0; i < count; ++i) work[i] = rounded(tensor.whole, value(i));
+      executor_.Write<uint16_t>(tensor.whole, to, rounded(tensor.whole, floats(0, count)));
     } else {
-      auto* work = executor_.Data<uint16_t>(tensor.whole) + to;
-      int16_t rest = 0;
-      for (int64_t i = 0; i < count; ++i) SplitMaster(value(i), work[i], rest);
+      executor_.Write<uint16_t>(tensor.whole, to, split(floats(0, count)).first);
     }
   }
+  const Range held = Held(tensor);
   const int64_t begin = std::max(first, held.first);
   const int64_t end = std::min(first + count, held.first + held.count);
   if (end <= begin) return;
   const int64_t to = tensor.offset + begin - tensor.first;
   if (!tensor.master.defined()) {
-    copy(tensor.high, to, begin - first, end - begin);
+    executor_.Write<std::byte>(tensor.high, to, bytes(begin - first, end - begin));
     return;
   }
-  auto* high = executor_.Data<uint16_t>(tensor.high) + to;
-  for (int64_t i = 0; i < end - begin; ++i) {
-    const float master = value(begin - first + i);
-    if (tensor.master.dtype == DType::kF32) {
-      executor_.Data<float>(tensor.master)[to + i] = master;
-      high[i] = rounded(tensor.high, master);
-    } else {
-      SplitMaster(master, high[i], executor_.Data<int16_t>(tensor.master)[to + i]);
-    }
+  const std::vector<float> masters = floats(begin - first, end - begin);
+  if (tensor.master.dtype == DType::kF32) {
+    executor_.Write<float>(tensor.master, to, masters);
+    executor_.Write<uint16_t>(tensor.high, to, rounded(tensor.high, masters));
+  } else {
+    const auto [work, rest] = split(masters);
+    executor_.Write<uint16_t>(tensor.high, to, work);
+    executor_.Write<int16_t>(tensor.master, to, rest);
   }
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/gloo/communicator.h"
-#include "engine/device/cpu/executor.h"
+#include "engine/comm/communicator.h"
+#include "engine/device/executor.h"
 #include "engine/step/program.h"
 
 namespace ridgeline {
@@ -41,7 +41,7 @@ struct StateTensor {
 class TrainingState {
  public:
   // All must outlive it.
-  TrainingState(const StepProgram& program, CpuExecutor& executor, Communicator& communicator);
+  TrainingState(const StepProgram& program, Executor& executor, Communicator& communicator);
 
   const std::vector<StateTensor>& tensors() const { return tensors_; }
 
@@ -68,7 +68,7 @@ class TrainingState {
   void ReadHeld(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const;
   void ReadCodes(const StateTensor& tensor, int64_t first, std::span<std::byte> to) const;
 
-  CpuExecutor& executor_;
+  Executor& executor_;
   Communicator& communicator_;
   bool in_parts_;
   std::vector<StateTensor> tensors_;

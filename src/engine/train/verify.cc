@@ -1,7 +1,9 @@
 #include "engine/train/verify.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <memory>
 #include <span>
 
 #include <fmt/format.h>
@@ -9,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "engine/step/program.h"
+#include "engine/train/executors.h"
 #include "engine/train/model_state.h"
 #include "engine/train/safetensors.h"
 #include "engine/train/trainer.h"
@@ -91,14 +94,14 @@ std::vector<float> Expect(const SafetensorsFile& tensors, const std::string& nam
   return values;
 }
 
-void LoadTokens(const SafetensorsFile& tensors, const std::string& name, int64_t vocab, std::span<int32_t> to) {
-  const std::vector<int32_t> tokens = tensors.Integers(name);
+std::vector<int32_t> Tokens(const SafetensorsFile& tensors, const std::string& name, int64_t vocab, size_t count) {
+  std::vector<int32_t> tokens = tensors.Integers(name);
   const bool in_range =
       std::all_of(tokens.begin(), tokens.end(), [&](int32_t token) { return token >= 0 && token < vocab; });
-  if (tokens.size() != to.size() || !in_range) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' does not hold {} tokens below {}", name, to.size(), vocab));
+  if (tokens.size() != count || !in_range) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("'{}' does not hold {} tokens below {}", name, count, vocab));
   }
-  std::copy(tokens.begin(), tokens.end(), to.begin());
+  return tokens;
 }
 
 template <typename Fn>
@@ -124,24 +127,25 @@ VerifyReport Verify(const std::filesystem::path& case_json, const std::string& p
   try {
     const RunSpec spec = SpecOfCase(document, tensors, precision, checkpointing, source);
     const StepProgram program = BuildStep(spec, true);
-    CpuExecutor executor(program.trace, program.layout, CpuKernels());
-    ModelState model(program, executor);
+    const std::unique_ptr<Communicator> alone = MakeSelfCommunicator();
+    const std::unique_ptr<Executor> executor = MakeExecutor(program, *alone);
+    ModelState model(program, *executor);
     model.Initialize();
     ForEachPart(program.shape, [&](size_t p, const ParameterPart& part, int64_t elements) {
       model.SetWeight(p, part, Expect(tensors, "weight/" + part.name, elements));
     });
     if (const Tensor& state = program.tensors.loss_scale; state.defined()) {
-      executor.Data<float>(state)[0] = 1;  // the cases' gradients neither vanish nor overflow
+      executor->Write<float>(state, 0, std::array{1.0F});  // the cases' gradients neither vanish nor overflow
     }
     const auto tokens = static_cast<size_t>(program.tokens_per_step());
-    LoadTokens(tensors, "tokens", spec.vocab, {executor.Data<int32_t>(program.tensors.ids), tokens});
-    LoadTokens(tensors, "targets", spec.vocab, {executor.Data<int32_t>(program.tensors.targets), tokens});
+    executor->Write<int32_t>(program.tensors.ids, 0, Tokens(tensors, "tokens", spec.vocab, tokens));
+    executor->Write<int32_t>(program.tensors.targets, 0, Tokens(tensors, "targets", spec.vocab, tokens));
 
     VerifyReport report;
     report.name = document.value("name", case_json.stem().string());
     double series_error = 0;
     for (int64_t step = 1; step <= spec.steps; ++step) {
-      executor.Step({step, step - model.SkippedSteps(), LearningRate(spec, step, spec.steps), 0});
+      executor->Step({step, step - model.SkippedSteps(), LearningRate(spec, step, spec.steps), 0});
       const double want = document.at("losses").at(static_cast<size_t>(step - 1)).get<double>();
       const double error = std::abs(model.Loss() - want) / std::abs(want);
       // A NaN must not be lost in a maximum.

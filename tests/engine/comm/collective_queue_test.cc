@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/comm/gloo/communicator.h"
+#include "engine/comm/communicator.h"
 
 namespace ridgeline {
 namespace {

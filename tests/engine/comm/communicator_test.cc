@@ -1,5 +1,5 @@
 // One suite for every communicator: what each collective leaves on each rank.
-#include "engine/comm/gloo/communicator.h"
+#include "engine/comm/communicator.h"
 
 #include <gtest/gtest.h>
 

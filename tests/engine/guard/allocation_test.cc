@@ -10,6 +10,8 @@
 #include <iostream>
 #include <new>
 
+#include "engine/device/cpu/executor.h"
+#include "engine/train/cpu_kernels.h"
 #include "engine/train/model_state.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"

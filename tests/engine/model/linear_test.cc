@@ -12,6 +12,7 @@
 #include "engine/ops/philox.h"
 #include "engine/precision/reference.h"
 #include "engine/step/program.h"
+#include "engine/train/cpu_kernels.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/ops/op_runner.h"
 #include "tests/engine/train/specs.h"

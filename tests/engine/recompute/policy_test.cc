@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/device/cpu/executor.h"
+#include "engine/train/cpu_kernels.h"
 #include "engine/train/model_state.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"

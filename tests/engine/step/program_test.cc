@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/device/cpu/executor.h"
+#include "engine/train/cpu_kernels.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"
 

@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "engine/device/cpu/executor.h"
+#include "engine/train/cpu_kernels.h"
 #include "engine/train/model_state.h"
 #include "engine/train/trainer.h"
 #include "tests/base/temp_dir.h"

@@ -6,7 +6,9 @@
 #include <fstream>
 #include <set>
 
+#include "engine/device/cpu/executor.h"
 #include "engine/step/program.h"
+#include "engine/train/cpu_kernels.h"
 #include "engine/train/model_state.h"
 #include "engine/train/trainer.h"
 #include "tests/base/temp_dir.h"

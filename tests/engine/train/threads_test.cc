@@ -8,6 +8,7 @@
 
 #include "engine/device/cpu/executor.h"
 #include "engine/step/program.h"
+#include "engine/train/cpu_kernels.h"
 #include "engine/train/model_state.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"

@@ -4,9 +4,9 @@
 
 #include "engine/comm/collective.h"
 #include "engine/comm/collective_attrs.h"
+#include "engine/comm/communicator.h"
 #include "engine/comm/gloo/collective.h"
 #include "engine/comm/gloo/collective_queue.h"
-#include "engine/comm/gloo/communicator.h"
 #include "engine/tensor/bf16.h"
 
 namespace ridgeline {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/comm/gloo/communicator.h"
+#include "engine/comm/communicator.h"
 #include "engine/comm/gloo/rank_environment.h"
 
 namespace ridgeline {

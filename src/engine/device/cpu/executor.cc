@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -52,11 +53,11 @@ Slab::Slab(int64_t bytes) : bytes_(bytes) {
 Slab::~Slab() { ::munmap(data_, static_cast<size_t>(bytes_)); }
 
 CpuExecutor::CpuExecutor(const Trace& trace, const Layout& layout, const CpuKernelTable& kernels,
-                         CollectiveQueue* collectives)
-    : slab_(layout.slab_bytes) {
+                         std::shared_ptr<CollectiveQueue> collectives)
+    : kernels_(kernels), collectives_(std::move(collectives)), slab_(layout.slab_bytes) {
   run_.slab = slab_.data();
   run_.offsets = layout.offsets.data();
-  run_.collectives = collectives;
+  run_.collectives = collectives_.get();
   calls_.reserve(trace.calls().size());
   for (const OpCall& call : trace.calls()) {
     const auto kernel = kernels.find(call.op);
@@ -66,6 +67,14 @@ CpuExecutor::CpuExecutor(const Trace& trace, const Layout& layout, const CpuKern
     calls_.push_back(
         {&call, kernel->second.run, kernel->second.prepare == nullptr ? nullptr : kernel->second.prepare(call)});
   }
+}
+
+void CpuExecutor::Upload(const Tensor& to, int64_t byte, std::span<const std::byte> from) {
+  std::copy(from.begin(), from.end(), slab_.data() + run_.offsets[to.storage] + byte);
+}
+
+void CpuExecutor::Download(const Tensor& from, int64_t byte, std::span<std::byte> to) const {
+  std::copy_n(slab_.data() + run_.offsets[from.storage] + byte, to.size(), to.begin());
 }
 
 void CpuExecutor::Step(const StepInputs& inputs) {

@@ -30,25 +30,31 @@ class Slab {
 // What a new process here may take: the least of MemAvailable, what the cgroups leave and RLIMIT_DATA leaves.
 int64_t AvailableBytes();
 
-class CpuExecutor {
+class CpuExecutor final : public Executor {
  public:
-  // Allocates the slab and prepares every kernel. The trace, the layout and the queue must outlive it. Throws
-  // Error(kInternal) for an op that has no CPU kernel.
+  // Allocates the slab and prepares every kernel. The trace, the layout and the kernels must outlive it. Programs of
+  // several ranks need the queue, whose type another room knows. Throws Error(kInternal) for an op that has no CPU
+  // kernel.
   CpuExecutor(const Trace& trace, const Layout& layout, const CpuKernelTable& kernels,
-              CollectiveQueue* collectives = nullptr);
+              std::shared_ptr<CollectiveQueue> collectives = nullptr);
 
-  void Step(const StepInputs& inputs);
+  void Step(const StepInputs& inputs) override;
+  int64_t slab_bytes() const override { return slab_.bytes(); }
+  void EnableTiming() override { call_ns_.assign(calls_.size(), 0); }
+  std::span<const int64_t> call_ns() const override { return call_ns_; }
+  std::unique_ptr<Executor> Beside(const Trace& trace, const Layout& layout) const override {
+    return std::make_unique<CpuExecutor>(trace, layout, kernels_);
+  }
 
   // A persistent tensor's data, between steps.
   template <typename T>
   T* Data(const Tensor& tensor) {
     return run_.Data<T>(tensor);
   }
-  int64_t slab_bytes() const { return slab_.bytes(); }
 
-  // With timing on, every call's time is added to its op's. Nanoseconds, indexed as trace.calls().
-  void EnableTiming() { call_ns_.assign(calls_.size(), 0); }
-  std::span<const int64_t> call_ns() const { return call_ns_; }
+ protected:
+  void Upload(const Tensor& to, int64_t byte, std::span<const std::byte> from) override;
+  void Download(const Tensor& from, int64_t byte, std::span<std::byte> to) const override;
 
  private:
   struct Bound {
@@ -56,6 +62,8 @@ class CpuExecutor {
     void (*run)(const OpCall&, const CpuRun&, KernelState*);
     std::shared_ptr<KernelState> state;
   };
+  const CpuKernelTable& kernels_;
+  std::shared_ptr<CollectiveQueue> collectives_;
   Slab slab_;
   CpuRun run_;
   std::vector<Bound> calls_;

@@ -6,19 +6,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/device/executor.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
 
 class CollectiveQueue;
-
-// What changes from step to step; everything else of a call is fixed when it is recorded.
-struct StepInputs {
-  int64_t step = 1;     // counts from 1
-  int64_t updates = 1;  // of the weights, this one included: a step that is skipped makes none
-  double learning_rate = 0;
-  uint64_t seed = 0;  // of dropout and of random inputs
-};
 
 // One execution of the program over a slab.
 struct CpuRun {

@@ -23,8 +23,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/parallel.h"
 #include "engine/device/cpu/kernel.h"
-#include "engine/device/cpu/parallel.h"
 #include "engine/tensor/fp16.h"
 
 HWY_BEFORE_NAMESPACE();

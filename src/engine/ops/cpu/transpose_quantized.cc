@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/device/cpu/parallel.h"
+#include "base/parallel.h"
 #include "engine/ops/cpu/quantized_rows.h"
 #include "engine/ops/cpu/simd_targets.h"
 #include "engine/ops/quantize.h"

@@ -1,4 +1,4 @@
-#include "engine/comm/gloo/communicator.h"
+#include "engine/comm/communicator.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,0 +1,78 @@
+// What runs a traced program on a device, over one slab that it allocates once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "engine/device/layout.h"
+#include "engine/device/trace.h"
+
+namespace ridgeline {
+
+// What changes from step to step; everything else of a call is fixed when it is recorded.
+struct StepInputs {
+  int64_t step = 1;     // counts from 1
+  int64_t updates = 1;  // of the weights, this one included: a step that is skipped makes none
+  double learning_rate = 0;
+  uint64_t seed = 0;  // of dropout and of random inputs
+};
+
+// Used by one thread. Persistent tensors are read and written between steps, by the element, counted from the tensor's
+// first in the order they are stored in (a strided tensor's gaps are counted too). T must have the dtype's size.
+class Executor {
+ public:
+  Executor() = default;
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  virtual ~Executor() = default;
+
+  virtual void Step(const StepInputs& inputs) = 0;
+
+  template <typename T>
+  void Write(const Tensor& to, int64_t first, std::span<const T> from) {
+    Upload(to, ByteOf<T>(to, first), std::as_bytes(from));
+  }
+  template <typename T>
+  void Read(const Tensor& from, int64_t first, std::span<T> to) const {
+    Download(from, ByteOf<T>(from, first), std::as_writable_bytes(to));
+  }
+  template <typename T>
+  std::vector<T> Read(const Tensor& from, int64_t first, int64_t count) const {
+    std::vector<T> values(static_cast<size_t>(count));
+    Read(from, first, std::span<T>(values));
+    return values;
+  }
+  template <typename T>
+  T Element(const Tensor& from, int64_t index = 0) const {
+    T value{};
+    Read(from, index, std::span<T>(&value, 1));
+    return value;
+  }
+
+  virtual int64_t slab_bytes() const = 0;
+
+  // With timing on, every call's time is added to its op's. Nanoseconds, indexed as Trace::calls().
+  virtual void EnableTiming() = 0;
+  virtual std::span<const int64_t> call_ns() const = 0;
+
+  // Another program on the same device, in a slab of its own. The trace and the layout must outlive it.
+  virtual std::unique_ptr<Executor> Beside(const Trace& trace, const Layout& layout) const = 0;
+
+ protected:
+  // `byte`: from the beginning of the tensor's storage.
+  virtual void Upload(const Tensor& to, int64_t byte, std::span<const std::byte> from) = 0;
+  virtual void Download(const Tensor& from, int64_t byte, std::span<std::byte> to) const = 0;
+
+ private:
+  template <typename T>
+  static int64_t ByteOf(const Tensor& tensor, int64_t element) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return (tensor.offset + element) * SizeOf(tensor.dtype);
+  }
+};
+
+}  // namespace ridgeline
