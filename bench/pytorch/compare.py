@@ -69,15 +69,24 @@ class Ridgeline:
         self._program("bin/ridgeline-train", "--spec", spec_file, "--result", result)
         return json.loads((HOST / result.relative_to("/")).read_text(encoding="utf-8"))
 
-    def gemm_gflops(self):
-        """The fastest square product by precision."""
-        report = json.loads(self._program("bench/bench_ops", "--benchmark_filter=^BM_Gemm/.*form:0/",
-                                          "--benchmark_format=json"))
-        best = {"fp32": 0.0, "bf16": 0.0}
-        for entry in report["benchmarks"]:
-            dtype = "fp32" if "/dtype:0/" in entry["name"] else "bf16"
-            best[dtype] = max(best[dtype], entry["GFLOP/s"])
+    def gemm_gflops(self, precisions):
+        """The fastest square product of each precision."""
+        best = {}
+        for precision in precisions:
+            dtype = {"fp32": 0, "bf16": 1}[precision]
+            report = json.loads(self._program("bench/bench_ops", f"--benchmark_filter=^BM_Gemm/dtype:{dtype}/form:0/",
+                                              "--benchmark_format=json"))
+            best[precision] = max(entry["GFLOP/s"] for entry in report["benchmarks"])
         return best
+
+
+def computable(precisions):
+    """Those that this processor computes: where it has no bf16 instructions, PyTorch takes minutes for one product."""
+    flags = set(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
+    if "bf16" in precisions and not flags & {"avx512_bf16", "amx_bf16", "bf16"}:
+        print("bf16 is left out: this processor has no instructions for it (avx512_bf16, amx_bf16)", flush=True)
+        return [precision for precision in precisions if precision != "bf16"]
+    return precisions
 
 
 def torch_train(spec_file, way, cache):
@@ -87,16 +96,16 @@ def torch_train(spec_file, way, cache):
                            *flags], TORCHINDUCTOR_CACHE_DIR=str(cache), **TORCH_ENVIRONMENT))
 
 
-def torch_gemm_gflops():
-    return json.loads(run([sys.executable, str(HERE / "gemm.py")], **TORCH_ENVIRONMENT))
+def torch_gemm_gflops(precisions):
+    return json.loads(run([sys.executable, str(HERE / "gemm.py"), *precisions], **TORCH_ENVIRONMENT))
 
 
 def choose_blas_core():
     """OpenBLAS takes a processor that is newer than itself for an old one. What it multiplies faster as, it is told."""
-    detected = torch_gemm_gflops()["fp32"]
+    detected = torch_gemm_gflops(["fp32"])["fp32"]
     TORCH_ENVIRONMENT["OPENBLAS_CORETYPE"] = "SkylakeX"
     try:
-        told = torch_gemm_gflops()["fp32"]
+        told = torch_gemm_gflops(["fp32"])["fp32"]
     except Failed:  # without AVX-512
         told = 0.0
     if told < 1.1 * detected:
@@ -272,6 +281,10 @@ def main():
     args = parser.parse_args()
     if args.quick:
         args.model, args.seq, args.batch, args.rounds = "llama-25m", "512", "1", 2
+    precisions = computable(args.precision.split(","))
+    if not precisions:
+        parser.error("no precision is left to compare")
+    args.precision = ",".join(precisions)
     if args.json:
         # chroot changes the folder, not its name here.
         figures = HOST / pathlib.Path(os.environ["PWD"], args.json).relative_to("/")
@@ -284,11 +297,11 @@ def main():
         work = pathlib.Path("/") / pathlib.Path(folder).relative_to(HOST)
         ridgeline = Ridgeline(args.build, work)
         choose_blas_core()
-        peaks = [ridgeline.gemm_gflops()]  # before and after, by both libraries: the largest is the machine's
+        peaks = [ridgeline.gemm_gflops(precisions)]  # before and after, by both libraries: the largest is the machine's
         results, searches = [], {}
         for spec in ridgeline.specs(args):
             results.append(compare(spec, ridgeline, work, args.rounds, searches))
-        peaks += [ridgeline.gemm_gflops(), torch_gemm_gflops()]
+        peaks += [ridgeline.gemm_gflops(precisions), torch_gemm_gflops(precisions)]
         peak = {name: max(found[name] for found in peaks) for name in peaks[0]}
     environment = next((r["environment"] for r in results if "environment" in r), {})
     versions = run([sys.executable, "-c", "import torch; print(torch.__version__)"]).strip()
