@@ -6,25 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "common/options.h"
+
 namespace ridgeline::local {
-namespace {
 
 using plugin::Failure;
 using plugin::Json;
-
-constexpr int64_t kMost = 100'000;
-
-int64_t Count(const Json& config, const char* key) {
-  const auto it = config.find(key);
-  if (it == config.end()) return 0;
-  if (!it->is_number_integer() || it->get<int64_t>() < 0 || it->get<int64_t>() > kMost) {
-    throw Failure(Failure::Kind::kInvalidInput,
-                  fmt::format("launch: {} is {}, and must be a whole number from 1 to {}", key, it->dump(), kMost));
-  }
-  return it->get<int64_t>();
-}
-
-}  // namespace
 
 std::vector<std::vector<int>> SlotCores(const Json& config, const std::vector<int>& allowed) {
   if (const auto own = config.find("local"); own != config.end() && !own->empty()) {
@@ -34,9 +21,9 @@ std::vector<std::vector<int>> SlotCores(const Json& config, const std::vector<in
                   "max_parallel and cpus stand directly under launch:");
   }
   const auto cores = static_cast<int64_t>(allowed.size());
-  const int64_t asked_slots = Count(config, "max_parallel");
+  const int64_t asked_slots = plugin::CountUnderLaunch(config, "max_parallel");
   const int64_t slots = asked_slots > 0 ? asked_slots : 1;
-  const int64_t asked_cores = Count(config, "cpus");
+  const int64_t asked_cores = plugin::CountUnderLaunch(config, "cpus");
   const int64_t each = asked_cores > 0 ? asked_cores : cores / slots;
   if (each < 1 || slots > cores / each) {
     throw Failure(

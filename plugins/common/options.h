@@ -1,0 +1,99 @@
+// A launcher's settings as they stand in a sweep's `launch:`: each read with its type, its unit and its range, and
+// refused in one form that names the setting, its value, what it must be and what to write instead.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/plugin_api.h"
+
+namespace ridgeline::plugin {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+// "1.5h" by h = 3600: a decimal number, and behind it, or behind spaces, the name of a unit. Nothing for any other
+// text: a number has no sign, and NaN, infinity and what a double cannot hold are none.
+std::optional<double> ParseAmount(std::string_view text, std::span<const Unit> units);
+
+// How amounts of one kind are written.
+struct Notation {
+  const char* form;  // behind "must be"
+  const char* hint;
+  std::optional<double> (*parse)(std::string_view text);
+};
+
+class Option {
+ public:
+  // `name` is the path below `launch:`, "slurm: memory".
+  Option(std::string name, Json value) : name_(std::move(name)), value_(std::move(value)) {}
+
+  const std::string& name() const { return name_; }
+  const Json& value() const { return value_; }
+  // As it was written, where it is a text or a number; else empty.
+  std::string Words() const;
+
+  // Each throws Failure, by Refuse, for anything else.
+  std::string Text() const;  // one line of it, or a whole number
+  bool Flag() const;
+  const Json& Mapping() const;
+  int64_t Count(int64_t least, int64_t most) const;
+  // The bounds are written as the value is: "1h", "512MiB".
+  int64_t Seconds(const char* least, const char* most) const;  // "90s", "1.5h", "1-12:00:00", or a number of seconds
+  int64_t Bytes(const char* least, const char* most) const;    // "64GB", "512 MiB", or a number of bytes
+  double Amount(const Notation& notation, const char* least, const char* most) const;
+
+  // "launch: NAME is VALUE, and must be …".
+  [[noreturn]] void Refuse(const std::string& must, const std::string& hint = {}) const;
+
+ private:
+  std::string name_;
+  Json value_;
+};
+
+// Of what stands directly under `launch:`; 0 where it is not said.
+int64_t CountUnderLaunch(const Json& config, const char* name);
+
+// The settings a launcher has of its own, by name.
+template <typename Options>
+using Settings = std::map<std::string, std::function<void(const Option& option, Options& to)>>;
+
+// A setting that is one member: `read` is a member of Option, or takes one.
+template <typename Member, typename Read>
+auto Into(Member member, Read read) {
+  return [=](const Option& option, auto& to) { to.*member = std::invoke(read, option); };
+}
+
+[[noreturn]] void RefuseUnknown(const std::string& launcher, const std::string& name,
+                                const std::vector<std::string>& known, const std::string& elsewhere);
+
+// The mapping named after the launcher; `elsewhere` says where goes what is no setting. Throws Failure.
+template <typename Options>
+void ReadSettings(const Json& config, const std::string& launcher, const Settings<Options>& settings,
+                  const std::string& elsewhere, Options& to) {
+  const auto own = config.find(launcher);
+  if (own == config.end()) return;
+  if (!own->is_object()) {
+    throw Failure(Failure::Kind::kInvalidInput, "launch: " + launcher + ": is a mapping, not " + own->dump());
+  }
+  for (const auto& [name, value] : own->items()) {
+    const auto setting = settings.find(name);
+    if (setting == settings.end()) {
+      std::vector<std::string> known;
+      for (const auto& entry : settings) known.push_back(entry.first);
+      RefuseUnknown(launcher, name, known, elsewhere);
+    }
+    setting->second(Option(launcher + ": " + name, value), to);
+  }
+}
+
+}  // namespace ridgeline::plugin
