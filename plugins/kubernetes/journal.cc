@@ -11,31 +11,37 @@
 namespace ridgeline::kubernetes {
 namespace {
 
-using plugin::Failure;
 using plugin::Json;
 namespace fs = std::filesystem;
 
 constexpr size_t kKeyBytes = 50;  // with room for what is put behind it
 
-Record Decode(const fs::path& file, const std::string& text) {
-  try {
-    const Json document = Json::parse(text);
-    Record record;
-    document.at("key").get_to(record.key);
-    document.at("hash").get_to(record.hash);
-    document.at("uid").get_to(record.uid);
-    document.at("job_dir").get_to(record.job_dir);
-    document.at("points").get_to(record.points);
-    document.at("created_unix_s").get_to(record.created_unix_s);
-    document.at("cancelled").get_to(record.cancelled);
-    document.at("ended").get_to(record.ended);
-    document.at("evidence").get_to(record.evidence);
-    document.at("started_unix_s").get_to(record.started_unix_s);
-    return record;
-  } catch (const Json::exception& e) {
-    throw Failure(Failure::Kind::kInfrastructure, fmt::format("{} cannot be read: {}", file.string(), e.what()),
-                  "it is of a Job in the cluster: delete that by hand, then remove the file");
-  }
+Json Encode(const Record& record) {
+  return {{"key", record.key},
+          {"hash", record.hash},
+          {"uid", record.uid},
+          {"job_dir", record.job_dir},
+          {"points", record.points},
+          {"created_unix_s", record.created_unix_s},
+          {"cancelled", record.cancelled},
+          {"ended", record.ended},
+          {"evidence", record.evidence},
+          {"started_unix_s", record.started_unix_s}};
+}
+
+Record Decode(const Json& document) {
+  Record record;
+  document.at("key").get_to(record.key);
+  document.at("hash").get_to(record.hash);
+  document.at("uid").get_to(record.uid);
+  document.at("job_dir").get_to(record.job_dir);
+  document.at("points").get_to(record.points);
+  document.at("created_unix_s").get_to(record.created_unix_s);
+  document.at("cancelled").get_to(record.cancelled);
+  document.at("ended").get_to(record.ended);
+  document.at("evidence").get_to(record.evidence);
+  document.at("started_unix_s").get_to(record.started_unix_s);
+  return record;
 }
 
 }  // namespace
@@ -46,8 +52,8 @@ bool IsKey(const std::string& text) {
                      [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
 }
 
-Journal::Journal(const fs::path& state_dir) : dir_(state_dir / "jobs") {
-  plugin::MakeDirs(dir_);
+Journal::Journal(const fs::path& state_dir)
+    : folder_(state_dir / "jobs", "it is of a Job in the cluster: delete that by hand, then remove the file") {
   const fs::path file = state_dir / "store";
   store_ = plugin::ReadText(file);
   if (!store_.empty()) return;
@@ -59,22 +65,12 @@ Journal::Journal(const fs::path& state_dir) : dir_(state_dir / "jobs") {
 Record* Journal::Find(const std::string& key) {
   if (const auto it = records_.find(key); it != records_.end()) return &it->second;
   if (!IsKey(key)) return nullptr;
-  const std::string text = plugin::ReadText(FileOf(key));
-  return text.empty() ? nullptr : &(records_[key] = Decode(FileOf(key), text));
+  auto record = folder_.Read(key, Decode);
+  return record ? &(records_[key] = std::move(*record)) : nullptr;
 }
 
 Record& Journal::Write(Record record) {
-  const Json document = {{"key", record.key},
-                         {"hash", record.hash},
-                         {"uid", record.uid},
-                         {"job_dir", record.job_dir},
-                         {"points", record.points},
-                         {"created_unix_s", record.created_unix_s},
-                         {"cancelled", record.cancelled},
-                         {"ended", record.ended},
-                         {"evidence", record.evidence},
-                         {"started_unix_s", record.started_unix_s}};
-  plugin::WriteTextSynced(FileOf(record.key), document.dump(-1, ' ', false, Json::error_handler_t::replace));
+  folder_.Write(record.key, Encode(record));
   return records_[record.key] = std::move(record);
 }
 

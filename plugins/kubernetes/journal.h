@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/plugin_api.h"
+#include "common/journal_folder.h"
 
 namespace ridgeline::kubernetes {
 
@@ -43,9 +43,7 @@ class Journal {
   void Forget(const std::string& key) { records_.erase(key); }
 
  private:
-  std::filesystem::path FileOf(const std::string& key) const { return dir_ / (key + ".json"); }
-
-  std::filesystem::path dir_;
+  plugin::JournalFolder folder_;
   std::string store_;
   std::map<std::string, Record> records_;
 };

@@ -2,46 +2,32 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "common/files.h"
-#include "common/plugin_api.h"
-
 namespace ridgeline::slurm {
-namespace fs = std::filesystem;
 namespace {
 
-using plugin::Failure;
 using plugin::Json;
 
-std::string Encode(const Array& array) {
-  const Json document = {{"name", array.name},
-                         {"keys", array.keys},
-                         {"is_array", array.is_array},
-                         {"id", array.id},
-                         {"recorded_unix_s", array.recorded_unix_s},
-                         {"cancelled", array.cancelled}};
-  return document.dump();
+Json Encode(const Array& array) {
+  return {{"name", array.name},
+          {"keys", array.keys},
+          {"is_array", array.is_array},
+          {"id", array.id},
+          {"recorded_unix_s", array.recorded_unix_s},
+          {"cancelled", array.cancelled}};
 }
 
-Array Decode(const fs::path& file) {
-  try {
-    const Json document = Json::parse(plugin::ReadText(file));
-    return {document.at("name").get<std::string>(),        document.at("keys").get<std::vector<std::string>>(),
-            document.at("is_array").get<bool>(),           document.at("id").get<int64_t>(),
-            document.at("recorded_unix_s").get<int64_t>(), document.value("cancelled", std::set<size_t>())};
-  } catch (const Json::exception& e) {
-    throw Failure(Failure::Kind::kInfrastructure, fmt::format("{} cannot be read: {}", file.string(), e.what()),
-                  "it names jobs in Slurm; cancel those by hand, then remove it");
-  }
+Array Decode(const Json& document) {
+  return {document.at("name").get<std::string>(),        document.at("keys").get<std::vector<std::string>>(),
+          document.at("is_array").get<bool>(),           document.at("id").get<int64_t>(),
+          document.at("recorded_unix_s").get<int64_t>(), document.value("cancelled", std::set<size_t>())};
 }
 
 }  // namespace
 
-Journal::Journal(const fs::path& state_dir) : dir_(state_dir / "arrays") {
-  plugin::MakeDirs(dir_);
-  for (const auto& entry : fs::directory_iterator(dir_)) {
-    if (entry.path().extension() == ".json") Keep(Decode(entry.path()));
+Journal::Journal(const std::filesystem::path& state_dir)
+    : folder_(state_dir / "arrays", "it names jobs in Slurm; cancel those by hand, then remove it") {
+  for (const std::string& name : folder_.Names()) {
+    if (auto array = folder_.Read(name, Decode)) Keep(std::move(*array));
   }
 }
 
@@ -56,7 +42,7 @@ Array* Journal::FindArray(const std::string& name) {
 }
 
 Array& Journal::Record(Array array) {
-  plugin::WriteTextSynced(FileOf(array.name), Encode(array));
+  folder_.Write(array.name, Encode(array));
   return Keep(std::move(array));
 }
 
@@ -73,13 +59,13 @@ void Journal::AddCancelled(Array& array, const std::vector<int64_t>& tasks) {
 }
 
 void Journal::Forget(const std::string& name) {
-  plugin::Remove(FileOf(name));
+  folder_.Remove(name);
   for (const std::string& key : arrays_.at(name).keys) places_.erase(key);
   arrays_.erase(name);
 }
 
 void Journal::Replace(Array& array, Array changed) {
-  plugin::WriteTextSynced(FileOf(array.name), Encode(changed));
+  folder_.Write(array.name, Encode(changed));
   array = std::move(changed);
 }
 

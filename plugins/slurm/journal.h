@@ -13,6 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/journal_folder.h"
+
 namespace ridgeline::slurm {
 
 struct Array {
@@ -29,7 +31,7 @@ class Journal {
   // Reads what is there. Throws Failure.
   explicit Journal(const std::filesystem::path& state_dir);
 
-  std::string dir() const { return dir_.string(); }
+  std::string dir() const { return folder_.dir().string(); }
 
   // The array that holds a job, and its task there; nullptr where no array does.
   struct Place {
@@ -47,11 +49,10 @@ class Journal {
   void Forget(const std::string& name);
 
  private:
-  std::filesystem::path FileOf(const std::string& name) const { return dir_ / (name + ".json"); }
   Array& Keep(Array array);
   void Replace(Array& array, Array changed);
 
-  std::filesystem::path dir_;
+  plugin::JournalFolder folder_;
   std::map<std::string, Array> arrays_;  // by name
   std::unordered_map<std::string, Place> places_;
 };

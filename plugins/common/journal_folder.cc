@@ -1,0 +1,57 @@
+#include "common/journal_folder.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/files.h"
+
+namespace ridgeline::plugin {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int64_t kVersion = 1;
+
+}  // namespace
+
+JournalFolder::JournalFolder(fs::path dir, std::string remedy) : dir_(std::move(dir)), remedy_(std::move(remedy)) {
+  MakeDirs(dir_);
+}
+
+std::vector<std::string> JournalFolder::Names() const {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(dir_)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  return names;
+}
+
+void JournalFolder::Write(const std::string& name, Json entry) const {
+  entry["version"] = kVersion;
+  WriteTextSynced(FileOf(name), entry.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void JournalFolder::Remove(const std::string& name) const { plugin::Remove(FileOf(name)); }
+
+std::optional<std::string> JournalFolder::Text(const std::string& name) const {
+  std::error_code ec;
+  if (!fs::exists(FileOf(name), ec)) return std::nullopt;
+  return ReadText(FileOf(name));
+}
+
+Json JournalFolder::Checked(const std::string& name, Json document) const {
+  if (const auto version = document.value("version", int64_t{1}); version != kVersion) {
+    throw Failure(Failure::Kind::kInfrastructure,
+                  fmt::format("{} is of version {}, and this launcher knows version {}; it was left as it is",
+                              FileOf(name).string(), version, kVersion),
+                  "use the Ridgeline that wrote it, or: " + remedy_);
+  }
+  return document;
+}
+
+void JournalFolder::RefuseDamaged(const std::string& name, std::string_view why) const {
+  throw Failure(Failure::Kind::kInfrastructure, fmt::format("{} cannot be read: {}", FileOf(name).string(), why),
+                remedy_);
+}
+
+}  // namespace ridgeline::plugin

@@ -1,0 +1,126 @@
+// What the journals of the launchers have in common: the same faults, put before each of them.
+#include "common/journal_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "kubernetes/journal.h"
+#include "slurm/journal.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline {
+namespace {
+
+using plugin::Failure;
+using plugin::Json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct Launcher {
+  std::string folder;                                             // of entries, in the state folder
+  std::function<void(const std::filesystem::path& state)> write;  // an entry rl-1
+  std::function<bool(const std::filesystem::path& state)> knows;  // rl-1, and all of it
+};
+
+std::vector<Launcher> Launchers() {
+  return {{"arrays",
+           [](const auto& state) {
+             slurm::Journal journal(state);
+             journal.AddCancelled(journal.Record({"rl-1", {"rl-1", "rl-2"}, true, 17, 5}), {1});
+           },
+           [](const auto& state) {
+             slurm::Journal journal(state);
+             const slurm::Array* array = journal.FindArray("rl-1");
+             return array != nullptr && array->keys.size() == 2 && array->is_array && array->id == 17 &&
+                    array->recorded_unix_s == 5 && array->cancelled.contains(1);
+           }},
+          {"jobs",
+           [](const auto& state) {
+             kubernetes::Journal(state).Write({.key = "rl-1",
+                                               .hash = "h",
+                                               .uid = "u",
+                                               .job_dir = "/d",
+                                               .points = {"p"},
+                                               .created_unix_s = 5,
+                                               .cancelled = true,
+                                               .ended = true,
+                                               .evidence = {{"end", "lost"}},
+                                               .started_unix_s = 6});
+           },
+           [](const auto& state) {
+             kubernetes::Journal journal(state);
+             const kubernetes::Record* record = journal.Find("rl-1");
+             return record != nullptr && record->hash == "h" && record->uid == "u" && record->job_dir == "/d" &&
+                    record->points.size() == 1 && record->created_unix_s == 5 && record->cancelled && record->ended &&
+                    record->evidence.contains("end") && record->started_unix_s == 6;
+           }}};
+}
+
+std::string Refusal(const Launcher& launcher, const std::filesystem::path& state) {
+  try {
+    launcher.knows(state);
+    return "taken";
+  } catch (const Failure& e) {
+    return std::string(e.what()) + " / " + e.hint();
+  }
+}
+
+TEST(JournalFolder, KeepsAnEntryAndItsVersion) {
+  for (const Launcher& launcher : Launchers()) {
+    const TempDir state;
+    launcher.write(state.path());
+    EXPECT_TRUE(launcher.knows(state.path())) << launcher.folder;
+    const Json document = Json::parse(ReadFile(state / launcher.folder / "rl-1.json"));
+    EXPECT_EQ(document.value("version", 0), 1) << launcher.folder;
+  }
+}
+
+TEST(JournalFolder, ReadsWhatWasWrittenBeforeThereWereVersions) {
+  for (const Launcher& launcher : Launchers()) {
+    const TempDir state;
+    launcher.write(state.path());
+    const std::filesystem::path file = state / launcher.folder / "rl-1.json";
+    Json document = Json::parse(ReadFile(file));
+    document.erase("version");
+    WriteFileAtomic(file, document.dump());
+    EXPECT_TRUE(launcher.knows(state.path())) << launcher.folder;
+  }
+}
+
+TEST(JournalFolder, RefusesANewerVersion) {
+  for (const Launcher& launcher : Launchers()) {
+    const TempDir state;
+    launcher.write(state.path());
+    const std::filesystem::path file = state / launcher.folder / "rl-1.json";
+    const std::string newer = R"({"version": 2, "what": "nobody knows"})";
+    WriteFileAtomic(file, newer);
+    EXPECT_THAT(Refusal(launcher, state.path()),
+                AllOf(HasSubstr(file.string() + " is of version 2"), HasSubstr("use the Ridgeline that wrote it"),
+                      HasSubstr("by hand")));
+    EXPECT_EQ(ReadFile(file), newer);
+  }
+}
+
+TEST(JournalFolder, RefusesWhatIsDamaged) {
+  for (const Launcher& launcher : Launchers()) {
+    for (const char* text :
+         {"", "{\"key\": ", "[]", "3", "{}", R"({"version": "one"})", R"({"version": 1, "keys": 3})"}) {
+      const TempDir state;
+      launcher.write(state.path());
+      const std::filesystem::path file = state / launcher.folder / "rl-1.json";
+      WriteFileAtomic(file, text);
+      EXPECT_THAT(Refusal(launcher, state.path()),
+                  AllOf(HasSubstr(file.string() + " cannot be read"), HasSubstr("by hand")))
+          << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
