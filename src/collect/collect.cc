@@ -188,8 +188,9 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
   const auto keep = [&](const std::vector<NewResult>& results) {
     for (const size_t i : store.AddResults(results)) {
       const RunResult& result = results[i].result;
+      const int64_t duration_ns = result.started_unix_ns > 0 ? result.ended_unix_ns - result.started_unix_ns : 0;
       collected.push_back({result.point_id, result.status, result.message, result.throughput.steady_tokens_per_s,
-                           !result.evidence.contains(kBeganKey)});
+                           std::max<int64_t>(duration_ns, 0), !result.evidence.contains(kBeganKey)});
     }
   };
   const auto collect_all = [&] {

@@ -26,7 +26,8 @@ struct Collected {
   RunStatus status = RunStatus::kOk;
   std::string message;
   double steady_tokens_per_s = 0;
-  bool began = true;  // false: its job ended before its turn came
+  int64_t duration_ns = 0;  // from its start to its end; 0: its result does not say
+  bool began = true;        // false: its job ended before its turn came
 };
 
 // Reads the result files of the jobs' points that have no result yet, and keeps them, all in one transaction together

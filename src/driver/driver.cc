@@ -1,7 +1,6 @@
 #include "driver/driver.h"
 
 #include <algorithm>
-#include <deque>
 #include <iterator>
 #include <map>
 #include <set>
@@ -11,11 +10,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "collect/collect.h"
 #include "driver/live_job.h"
 #include "driver/pace.h"
-#include "run/spec.h"
+#include "driver/pending.h"
 
 namespace ridgeline {
 namespace {
@@ -40,6 +38,7 @@ class Driver {
 
   RunSummary Run() {
     RecordSweep();
+    AskForTimes();
     Adopt();
     PlanPoints(Unplanned());
     parts_.observer.Started(start_);
@@ -106,7 +105,7 @@ class Driver {
       for (const JobRecord::Point& point : job.record.points) {
         if (const Point* known = FindPoint(point.id); known != nullptr && !point.has_result) {
           ++progress_.total;
-          left_.Left(RelativeCost(known->spec));
+          left_cost_ += RelativeCost(known->spec);
         }
       }
       if (job.record.state == JobRecord::State::kIntent && !job.to_submit) {
@@ -150,7 +149,7 @@ class Driver {
     plan_options.jobs_dir = options_.jobs_dir;
     plan_options.trainer = options_.trainer;
     plan_options.attempts = attempts_;
-    if (sweep_.launch.bundle_s > 0) plan_options.seconds_per_cost = MeasuredSecondsPerCost();
+    plan_options.times = times_;
     Plan plan = MakePlan(sweep_, todo, plan_options, parts_.forecaster);
     if (!plan.skipped.empty()) {
       std::vector<NewResult> skipped;
@@ -161,30 +160,18 @@ class Driver {
     for (Job& job : plan.jobs) {
       for (const JobPoint& point : job.points) {
         if (!retries_.contains(point.id)) ++progress_.total;
-        left_.Left(RelativeCost(point.spec));
+        left_cost_ += RelativeCost(point.spec);
       }
-      pending_.push_back(std::move(job));
+      pending_.Add(std::move(job));
     }
   }
 
-  // The median of what this launcher's points took; 0 where there are none.
-  double MeasuredSecondsPerCost() const {
-    const Table runs = parts_.store.Query(
-        "SELECT p.spec, r.ended_unix_ns - r.started_unix_ns FROM results AS r JOIN jobs AS j ON j.key = r.job_key "
-        "JOIN points AS p ON p.id = r.point_id WHERE r.status = 'ok' AND j.launcher = :launcher "
-        "ORDER BY r.number DESC LIMIT 1000",
-        {{"launcher", parts_.launcher.name()}});
-    std::vector<double> rates;
-    for (const auto& row : runs.rows) {
-      const auto* ns = std::get_if<int64_t>(&row[1]);
-      if (ns == nullptr || *ns <= 0) continue;
-      rates.push_back(static_cast<double>(*ns) / 1e9 /
-                      RelativeCost(DecodeSpec(ParseJson(std::get<std::string>(row[0]), "a point"), "a point")));
+  // What its points took before, in whichever run.
+  void AskForTimes() {
+    constexpr auto kMost = static_cast<int64_t>(TimeModel::kRemembered);
+    for (const MeasuredPoint& point : parts_.store.MeasuredPoints(parts_.launcher.name(), kMost)) {
+      times_.Took(RelativeCost(point.spec), static_cast<double>(point.duration_ns) / 1e9);
     }
-    if (rates.empty()) return 0;
-    const auto middle = rates.begin() + std::ssize(rates) / 2;
-    std::nth_element(rates.begin(), middle, rates.end());
-    return *middle;
   }
 
   const std::vector<std::string>& Trainer() const {
@@ -204,16 +191,8 @@ class Driver {
                 "`ridgeline doctor` says more");
   }
 
-  // The next planned jobs as one, as many as short points make worth while.
   Job TakeJob() {
-    Job job = std::move(pending_.front());
-    pending_.pop_front();
-    while (!pending_.empty() &&
-           static_cast<int64_t>(job.points.size() + pending_.front().points.size()) <= bundle_.points()) {
-      std::vector<JobPoint>& more = pending_.front().points;
-      std::move(more.begin(), more.end(), std::back_inserter(job.points));
-      pending_.pop_front();
-    }
+    Job job = pending_.Take();
     std::vector<std::string> ids;
     for (const JobPoint& point : job.points) ids.push_back(point.id);
     job.key = JobKey(key_name_, ids, attempts_);
@@ -227,7 +206,7 @@ class Driver {
     std::vector<JobRecord> intents;
     const auto first_new = static_cast<std::ptrdiff_t>(live_.size());
     const int64_t room = window_ - static_cast<int64_t>(live_.size());
-    if (!live_.empty() && room < std::min<int64_t>(window_ / kRefillShare, std::ssize(pending_))) return false;
+    if (!live_.empty() && room < std::min<int64_t>(window_ / kRefillShare, pending_.size())) return false;
     while (!pending_.empty() && static_cast<int64_t>(live_.size()) < window_) {
       LiveJob job;
       job.to_submit = TakeJob();
@@ -368,9 +347,7 @@ class Driver {
     if (to_collect.empty()) return false;
     const int64_t new_results = CollectJobs(to_collect, looked_at);
     for (const LiveJob* job : ended) {
-      if (job->submitted_ns > 0 && !queues_) {
-        bundle_.JobEnded(static_cast<int64_t>(job->record.points.size()), Now() - job->submitted_ns);
-      }
+      if (job->submitted_ns > 0 && !queues_) pending_.JobEnded(static_cast<int64_t>(job->record.points.size()));
     }
     Forget(ended);
     return new_results > 0 || !ended.empty();
@@ -379,6 +356,10 @@ class Driver {
   // What an answer makes of a job; nothing where there is nothing to collect now.
   std::optional<JobRecord::State> NewState(LiveJob& job, const JobState& answer) {
     if (answer.phase != JobPhase::kMissing) job.missing_since_ns = 0;
+    // What it waited in the queue is no time of its points.
+    if (job.phase == JobPhase::kQueued && answer.phase == JobPhase::kRunning && job.collected_ns != 0) {
+      job.collected_ns = Now();
+    }
     job.phase = answer.phase;
     if (!answer.native_id.empty() && answer.native_id != job.record.native_id) {
       job.record.native_id = answer.native_id;
@@ -429,7 +410,9 @@ class Driver {
     for (const Collected& result : collected) ++counts[job_of.at(result.point_id)];
     for (const Collected& result : collected) {
       LiveJob& job = *job_of.at(result.point_id);
-      const int64_t spent_ns = job.collected_ns == 0 ? 0 : (Now() - job.collected_ns) / counts[&job];
+      // 0: submitted in an earlier run. 1: so short that the clock did not move.
+      const int64_t spent_ns =
+          job.collected_ns == 0 ? 0 : std::max<int64_t>(1, (Now() - job.collected_ns) / counts[&job]);
       for (JobRecord::Point& point : job.record.points) {
         point.has_result = point.has_result || point.id == result.point_id;
       }
@@ -444,7 +427,11 @@ class Driver {
   void PointEnded(const Collected& result, int64_t spent_ns) {
     const Point* point = FindPoint(result.point_id);
     if (point == nullptr) return;  // of another sweep, in a job that holds one of ours too
-    left_.Finished(RelativeCost(point->spec), result.status == RunStatus::kOk ? spent_ns : 0);
+    const double cost = RelativeCost(point->spec);
+    left_cost_ -= cost;
+    if (result.status == RunStatus::kOk) {
+      times_.Took(cost, static_cast<double>(result.duration_ns > 0 ? result.duration_ns : spent_ns) / 1e9);
+    }
     std::string outcome = OutcomeText(result.status, result.message, result.steady_tokens_per_s);
     if (IsRunAgain(result)) {
       again_.push_back(*point);
@@ -491,7 +478,7 @@ class Driver {
         progress_.live.push_back({Label(*point), ParseProgress(text)});
       }
     }
-    progress_.left_ns = left_.LeftNs(running_ns, queues_ ? std::max<int64_t>(running_jobs, 1) : window_);
+    progress_.left_ns = times_.LeftNs(left_cost_, running_ns, queues_ ? std::max<int64_t>(running_jobs, 1) : window_);
     parts_.observer.Progress(progress_);
   }
 
@@ -524,14 +511,14 @@ class Driver {
   std::string key_name_;  // goes into jobs' keys: the sweep in this store, so that no other store has the same jobs
   std::map<std::string, int64_t> attempts_;                                // a point has had, when it was planned
   std::unordered_map<std::string, std::map<RunStatus, int64_t>> retries_;  // of a point after such an end, in this run
-  std::deque<Job> pending_;
+  TimeModel times_;                                                        // on this launcher
+  PendingJobs pending_{times_};
   std::vector<LiveJob> live_;
   std::vector<Point> again_;  // to be planned once more
   RunStart start_;
   RunProgress progress_;
-  LeftEstimate left_;
+  double left_cost_ = 0;  // of the points this run has still to do
   PollPace pace_;
-  BundleSize bundle_;
   bool queues_ = false;      // the launcher runs jobs in its own time
   int64_t window_ = 1;       // jobs it has at once
   int64_t next_ask_ns_ = 0;  // not before

@@ -1,5 +1,4 @@
-// How often the driver asks, and how many points it hands over at once: enough that the harness never costs more than
-// a small share of what it measures.
+// How often the driver asks: enough that the harness never costs more than a small share of what it measures.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +14,6 @@ class PollPace {
 
  private:
   int64_t changed_ns_;
-};
-
-// Points a job. One, so that each is its own job, until points prove so short that submitting and collecting them one
-// by one would be much of the time: then as many as take about a second, at most doubling from job to job. A job runs
-// its points one after another, each in processes of its own, so what they measure does not change.
-class BundleSize {
- public:
-  int64_t points() const { return points_; }
-  void JobEnded(int64_t points, int64_t duration_ns);
-
- private:
-  int64_t points_ = 1;
 };
 
 }  // namespace ridgeline

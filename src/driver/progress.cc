@@ -1,6 +1,5 @@
 #include "driver/progress.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -94,19 +93,6 @@ std::string PrintableLine(std::string_view text) {
     }
   }
   return shown;
-}
-
-void LeftEstimate::Finished(double work, int64_t duration_ns) {
-  left_ = std::max(left_ - work, 0.0);
-  if (duration_ns <= 0) return;
-  finished_ += work;
-  finished_ns_ += static_cast<double>(duration_ns);
-}
-
-int64_t LeftEstimate::LeftNs(int64_t running_ns, int64_t parallel) const {
-  if (finished_ <= 0) return 0;
-  const double work_ns = left_ * finished_ns_ / finished_ - static_cast<double>(running_ns);
-  return static_cast<int64_t>(std::max(work_ns, 0.0) / static_cast<double>(std::max<int64_t>(parallel, 1)));
 }
 
 }  // namespace ridgeline

@@ -48,18 +48,4 @@ std::string OutcomeText(RunStatus status, std::string_view message, double stead
 // Text from outside for one terminal line: controls and line ends become escapes.
 std::string PrintableLine(std::string_view text);
 
-// Time left, from what finished points took: time goes as work, which is RelativeCost().
-class LeftEstimate {
- public:
-  void Left(double work) { left_ += work; }         // a point to be done
-  void Finished(double work, int64_t duration_ns);  // it is done; 0 ns: nothing was run
-  int64_t LeftNs(int64_t running_ns,
-                 int64_t parallel) const;  // 0 where nothing is known; running_ns: spent on live ones
-
- private:
-  double left_ = 0;
-  double finished_ = 0;
-  double finished_ns_ = 0;
-};
-
 }  // namespace ridgeline

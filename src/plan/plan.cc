@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <span>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -38,9 +40,6 @@ class ForecastCache {
   const Forecaster& forecaster_;
   std::unordered_map<std::string, MemoryForecast> known_;
 };
-
-// Processes that share a machine's memory: a point's ranks, taken to run on one.
-int64_t ProcessesOf(const RunSpec& spec) { return spec.communicator == "gloo" ? spec.ranks : 1; }
 
 // The bytes that each of the point's processes may take for its slab; 0: no limit.
 int64_t AvailableFor(const RunSpec& spec, const Launch& launch, const PlanOptions& options) {
@@ -93,29 +92,22 @@ Job MakeJob(const Sweep& sweep, const PlanOptions& options, std::vector<JobPoint
   return job;
 }
 
-using CostAndPoint = std::pair<double, size_t>;
-
-// In order, each as many points as the sweep says.
-std::vector<std::vector<size_t>> Bundles(const std::vector<CostAndPoint>& points, const Launch& launch,
-                                         double seconds_per_cost) {
-  if (launch.bundle_s > 0 && seconds_per_cost == 0 && launch.time_limit_s == 0) {
+// How many of these points, which are in order, each job runs: what the sweep says.
+std::vector<size_t> BundleSizes(std::span<const double> costs, const Launch& launch, const TimeModel& times) {
+  const auto limit_s = static_cast<double>(launch.time_limit_s);
+  if (launch.bundle_s > 0 && !costs.empty() && times.Seconds(costs.front(), limit_s) == 0) {
     throw Error(ErrorKind::kInvalidInput,
                 "launch: bundle is a time, and nothing says how long a point takes: none was measured yet",
                 "set time_limit, which is then taken for a point's time, or bundle a number of points");
   }
-  const auto limit_s = static_cast<double>(launch.bundle_s);
-  const auto most = launch.bundle_s > 0 ? points.size() : static_cast<size_t>(std::max<int64_t>(1, launch.bundle));
-  std::vector<std::vector<size_t>> bundles;
-  double bundle_s = 0;
-  for (const auto& [cost, point] : points) {
-    const double point_s = seconds_per_cost > 0 ? cost * seconds_per_cost : static_cast<double>(launch.time_limit_s);
-    const bool fits =
-        !bundles.empty() && bundles.back().size() < most && (limit_s == 0 || bundle_s + point_s <= limit_s);
-    if (!fits) bundles.emplace_back();
-    bundle_s = fits ? bundle_s + point_s : point_s;
-    bundles.back().push_back(point);
+  std::vector<size_t> sizes;
+  while (!costs.empty()) {
+    sizes.push_back(launch.bundle_s > 0
+                        ? times.FitWithin(static_cast<double>(launch.bundle_s), costs, limit_s)
+                        : std::min(costs.size(), static_cast<size_t>(std::max<int64_t>(1, launch.bundle))));
+    costs = costs.subspan(sizes.back());
   }
-  return bundles;
+  return sizes;
 }
 
 // Where the sweep says so; its defaults where a model or family does.
@@ -165,7 +157,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
   Plan plan;
   plan.points.reserve(points.size());
   ForecastCache forecasts(forecaster);
-  std::vector<CostAndPoint> to_run;
+  std::vector<std::pair<double, size_t>> to_run;  // its cost, the point
   for (size_t i = 0; i < points.size(); ++i) {
     const RunSpec& spec = points[i].spec;
     PlannedPoint planned{i, Verdict::kFits, forecasts.Get(points[i]), AvailableFor(spec, sweep.launch, options)};
@@ -178,9 +170,15 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     plan.points.push_back(std::move(planned));
   }
   std::stable_sort(to_run.begin(), to_run.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const std::vector<size_t>& bundle : Bundles(to_run, sweep.launch, options.seconds_per_cost)) {
+  std::vector<double> costs;
+  for (const auto& entry : to_run) costs.push_back(entry.first);
+  auto next = to_run.begin();
+  for (const size_t size : BundleSizes(costs, sweep.launch, options.times)) {
     std::vector<JobPoint> bundled;
-    for (const size_t i : bundle) bundled.push_back({points[i].id, points[i].spec, sweep.launch.time_limit_s});
+    for (const auto end = next + static_cast<std::ptrdiff_t>(size); next != end; ++next) {
+      const Point& point = points[next->second];
+      bundled.push_back({point.id, point.spec, sweep.launch.time_limit_s});
+    }
     plan.jobs.push_back(MakeJob(sweep, options, std::move(bundled)));
   }
   return plan;
@@ -191,14 +189,6 @@ void PlaceCheckpointFiles(std::vector<Point>& points, const std::filesystem::pat
     std::string& dir = point.spec.checkpoint_dir;
     if (!dir.empty()) dir = folder / dir / point.id;
   }
-}
-
-double RelativeCost(const RunSpec& spec) {
-  const auto tokens = static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length) *
-                      static_cast<double>(spec.grad_accumulation) * static_cast<double>(ProcessesOf(spec));
-  const auto steps =
-      static_cast<double>(spec.warmup_steps) + static_cast<double>(spec.steps) * static_cast<double>(spec.repeats);
-  return static_cast<double>(CountParameters(spec)) * tokens * steps;
 }
 
 std::string JobKey(const std::string& sweep_name, const std::vector<std::string>& point_ids,

@@ -11,6 +11,7 @@
 
 #include "plan/job.h"
 #include "predict/memory.h"
+#include "predict/time_model.h"
 #include "ridgeline/run.h"
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
@@ -28,7 +29,7 @@ struct PlanOptions {
   std::map<std::string, int64_t> attempts;  // point id -> attempts it has had; none: 0. Part of a job's key
   std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
   std::vector<std::string> trainer;         // argv, where the sweep names none; empty: ridgeline-train
-  double seconds_per_cost = 0;              // of RelativeCost(), as measured; 0: nothing is known
+  TimeModel times;                          // how long points take, for bundles that are a time
 };
 
 struct PlannedPoint {
@@ -56,9 +57,6 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
 // A relative checkpoint.dir becomes a folder of the point's own under `folder`, where the next attempt, which is
 // another job, finds its files.
 void PlaceCheckpointFiles(std::vector<Point>& points, const std::filesystem::path& folder);
-
-// What a point costs to run, up to a factor: parameters x tokens of all its steps, and of all its processes.
-double RelativeCost(const RunSpec& spec);
 
 // The key of a job: "rl-" and 32 hexadecimal digits, from the sweep's name, its points and each one's attempt.
 std::string JobKey(const std::string& sweep_name, const std::vector<std::string>& point_ids,

@@ -1,5 +1,6 @@
 #include "store/store.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -376,6 +377,19 @@ std::vector<size_t> Store::AddResults(std::span<const NewResult> results) {
     }
   });
   return added;
+}
+
+std::vector<MeasuredPoint> Store::MeasuredPoints(const std::string& launcher, int64_t most) {
+  Statement each = impl_->database.Prepare(
+      "SELECT p.spec, r.ended_unix_ns - r.started_unix_ns AS duration_ns FROM results AS r "
+      "JOIN jobs AS j ON j.key = r.job_key JOIN points AS p ON p.id = r.point_id "
+      "WHERE r.status = 'ok' AND j.launcher = ? AND duration_ns > 0 ORDER BY r.number DESC LIMIT ?");
+  each.Bind(1, launcher);
+  each.Bind(2, most);
+  std::vector<MeasuredPoint> points;
+  while (each.Step()) points.push_back({DecodeSpec(ParseJson(each.Text(0), "a point"), "a point"), each.Integer(1)});
+  std::reverse(points.begin(), points.end());
+  return points;
 }
 
 Table Store::Query(const std::string& sql, const std::map<std::string, std::string>& texts) {

@@ -80,6 +80,12 @@ struct NewResult {
   int64_t attempt = 0;
 };
 
+// A point that ended ok, and what it took from its start to its end.
+struct MeasuredPoint {
+  RunSpec spec;
+  int64_t duration_ns = 0;
+};
+
 class Store {
  public:
   enum class Mode {
@@ -128,6 +134,9 @@ class Store {
   // Keeps results, all in one transaction; one that is there already (same point, same attempt) is left alone, as is
   // one without a job for a point that is finished. Returns which were new, as indices into `results`.
   std::vector<size_t> AddResults(std::span<const NewResult> results);
+
+  // What the latest points took that ended ok on this launcher, of any sweep: `most` of them at most, the oldest first.
+  std::vector<MeasuredPoint> MeasuredPoints(const std::string& launcher, int64_t most);
 
   // One SELECT (or EXPLAIN, VALUES, WITH). Anything that writes, attaches another file or sets a pragma is refused,
   // whatever the Store's mode. `texts` are the values of its :parameters; one that is not given is NULL.

@@ -70,25 +70,5 @@ TEST(OutcomeText, SaysHowItEnded) {
   EXPECT_EQ(OutcomeText(RunStatus::kOomHost, "wanted\n3 GB", 5), "oom_host  wanted\\n3 GB");
 }
 
-TEST(LeftEstimate, GoesAsTheWork) {
-  const double small = 1e12;
-  const double large = 4 * small;
-  LeftEstimate left;
-  left.Left(small + large);
-  EXPECT_EQ(left.LeftNs(0, 1), 0) << "nothing is known yet";
-  left.Finished(small, 1'000'000);
-  EXPECT_EQ(left.LeftNs(0, 1), 4'000'000);
-  EXPECT_EQ(left.LeftNs(1'000'000, 1), 3'000'000);
-  EXPECT_EQ(left.LeftNs(0, 2), 2'000'000);
-  EXPECT_EQ(left.LeftNs(9'000'000, 1), 0) << "never negative";
-}
-
-TEST(LeftEstimate, WhatWasNotRunSaysNothingOfTime) {
-  LeftEstimate left;
-  left.Left(20);
-  left.Finished(10, 0);
-  EXPECT_EQ(left.LeftNs(0, 1), 0);
-}
-
 }  // namespace
 }  // namespace ridgeline

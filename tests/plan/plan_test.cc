@@ -76,7 +76,7 @@ TEST(Plan, BundlesByTimeGoByWhatWasMeasured) {
   const Planned four = PlanText(text, options);
   double least = 1e300;
   for (const Point& point : four.points) least = std::min(least, RelativeCost(point.spec));
-  options.seconds_per_cost = 100 / least;
+  options.times.Took(least, 100);
   EXPECT_THAT(BundleSizes(PlanText(text, options).plan), ElementsAre(2, 1, 1)) << "one that takes longer is alone";
 }
 
@@ -280,19 +280,6 @@ TEST(Plan, AForecastThatFailsNamesThePoint) {
     EXPECT_EQ(e.message(), "point " + points[0].id + ": no such shape");
     EXPECT_EQ(e.hint(), "hint");
   }
-}
-
-TEST(Plan, CostGoesAsTokensAndSteps) {
-  const auto cost = [](const std::string& defaults) {
-    return RelativeCost(Expand(ParseText("defaults: {model: llama-10m" + defaults + "}"))[0].spec);
-  };
-  EXPECT_DOUBLE_EQ(cost(", batch_size: 4"), 4 * cost(", batch_size: 1"));
-  EXPECT_DOUBLE_EQ(cost(", seq_length: 1024"), 2 * cost(", seq_length: 512"));
-  EXPECT_DOUBLE_EQ(cost(", grad_accumulation: 3"), 3 * cost(""));
-  EXPECT_DOUBLE_EQ(cost(", ranks: 4"), 4 * cost(""));
-  EXPECT_DOUBLE_EQ(cost(", ranks: 4, communicator: virtual"), cost(""));
-  EXPECT_DOUBLE_EQ(cost(", warmup_steps: 2, steps: 4, repeats: 7"),
-                   3 * cost(", warmup_steps: 1, steps: 3, repeats: 3"));
 }
 
 TEST(Plan, NoPointsAreAnEmptyPlan) {

@@ -235,6 +235,32 @@ TEST_F(StoreTest, AResultWithoutAJobCountsAsAnAttempt) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
+TEST_F(StoreTest, MeasuredPointsAreTheLatestOfALauncherThatWentWell) {
+  store_.PutSweep(samples::Sweep("s"), points_);
+  samples::RunJob(store_, "a", "s", {points_[0]}, RunStatus::kOk);
+  samples::RunJob(store_, "b", "s", {points_[1]}, RunStatus::kCrashed);
+  samples::RunJob(store_, "c", "s", {points_[2], points_[3]}, RunStatus::kOk);
+  store_.AddResults(std::vector<NewResult>{{samples::Result(points_[1].id), "", 0}});  // of no job
+  const std::vector<MeasuredPoint> all = store_.MeasuredPoints("local", 1000);
+  ASSERT_THAT(all, SizeIs(3));
+  EXPECT_EQ(PointId(all[0].spec), points_[0].id) << "the oldest first";
+  EXPECT_EQ(all[0].duration_ns, 100);
+  const std::vector<MeasuredPoint> latest = store_.MeasuredPoints("local", 1);
+  ASSERT_THAT(latest, SizeIs(1));
+  EXPECT_EQ(PointId(latest[0].spec), points_[3].id);
+  EXPECT_THAT(store_.MeasuredPoints("slurm", 1000), IsEmpty());
+}
+
+TEST_F(StoreTest, MeasuredPointsHaveATime) {
+  store_.PutSweep(samples::Sweep("s"), points_);
+  const JobRecord job = samples::Job("a", "s", {points_[0]});
+  store_.RecordIntents({&job, 1});
+  RunResult untimed = samples::Result(points_[0].id);
+  untimed.started_unix_ns = 0;
+  store_.AddResults(std::vector<NewResult>{{untimed, "a", 1}});
+  EXPECT_THAT(store_.MeasuredPoints("local", 1000), IsEmpty());
+}
+
 TEST_F(StoreTest, AResultOfNoKnownPointOrJobIsRefused) {
   store_.PutSweep(samples::Sweep("s"), points_);
   const NewResult stranger{samples::Result("0123"), "", 0};
