@@ -5,15 +5,10 @@
 #include "collect/collect.h"
 #include "driver/driver.h"
 #include "driver/pace.h"
+#include "driver/patience.h"
 #include "plan/job.h"
 
 namespace ridgeline {
-namespace {
-
-constexpr int64_t kPatienceNs = 40'000'000'000;  // more than `ridgeline exec` or a scheduler gives a trainer to end
-
-}  // namespace
-
 int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher, Clock& clock,
                    const std::function<bool()>& give_up) {
   const auto refs = [&] {
@@ -40,7 +35,7 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
     jobs = std::move(left);
     if (!ended.empty()) Collect(store, ended, clock.UnixNs());
     const int64_t now_ns = clock.MonotonicNs();
-    if (jobs.empty() || give_up() || now_ns - start_ns > kPatienceNs) return static_cast<int64_t>(jobs.size());
+    if (jobs.empty() || give_up() || now_ns - start_ns > kCancelPatienceNs) return static_cast<int64_t>(jobs.size());
     clock.SleepNs(pace.WaitNs(now_ns));
   }
 }

@@ -8,15 +8,29 @@
 namespace ridgeline {
 namespace fs = std::filesystem;
 
-JobRecord ToRecord(const Job& job, const std::string& launcher, int64_t unix_ns) {
-  JobRecord record;
+LiveJob OpenJob(Job job, const std::string& launcher, const std::map<std::string, int64_t>& attempts, int64_t unix_ns) {
+  LiveJob live;
+  JobRecord& record = live.record;
   record.key = job.key;
   record.sweep = job.sweep;
   record.launcher = launcher;
   record.job_dir = job.job_dir;
   record.created_unix_ns = unix_ns;
-  for (const JobPoint& point : job.points) record.points.push_back({point.id, 0, false});
-  return record;
+  for (const JobPoint& point : job.points) {
+    const auto had = attempts.find(point.id);
+    record.points.push_back({point.id, had == attempts.end() ? 1 : had->second + 1, false});
+  }
+  live.to_submit = std::move(job);
+  return live;
+}
+
+LiveJob AdoptJob(JobRecord record, const Launch& launch, const std::vector<std::string>& trainer,
+                 const SpecOf& spec_of) {
+  LiveJob job;
+  if (record.state == JobRecord::State::kIntent) job.to_submit = JobOfIntent(record, launch, trainer, spec_of);
+  if (job.to_submit) WriteJob(*job.to_submit);
+  job.record = std::move(record);
+  return job;
 }
 
 void WriteJob(const Job& job) {
@@ -26,7 +40,7 @@ void WriteJob(const Job& job) {
 }
 
 std::optional<Job> JobOfIntent(const JobRecord& record, const Launch& launch, const std::vector<std::string>& trainer,
-                               const std::function<const RunSpec*(const std::string& point_id)>& spec_of) {
+                               const SpecOf& spec_of) {
   Job job;
   job.key = record.key;
   job.sweep = record.sweep;

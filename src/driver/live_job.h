@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,16 +30,23 @@ struct LiveJob {
   JobRef ref() const { return {record.key, record.native_id}; }
 };
 
-// What has to be written and submitted for a job that is about to be an intent.
-JobRecord ToRecord(const Job& job, const std::string& launcher, int64_t unix_ns);
+// A planned job that is about to be an intent. `attempts`: that its points have had (Store::Attempts).
+LiveJob OpenJob(Job job, const std::string& launcher, const std::map<std::string, int64_t>& attempts, int64_t unix_ns);
 
 // Writes the job's folder and file. Throws Error(kInfrastructure).
 void WriteJob(const Job& job);
 
+using SpecOf = std::function<const RunSpec*(const std::string& point_id)>;
+
+// A job of an earlier run. One that the launcher may not have heard of is written again and has its `to_submit`; a job
+// that is still an intent and has none was never submitted. `spec_of` as of JobOfIntent.
+LiveJob AdoptJob(JobRecord record, const Launch& launch, const std::vector<std::string>& trainer,
+                 const SpecOf& spec_of);
+
 // The job of an intent that may or may not have been submitted: its file where that was written, else made again, with
 // `spec_of` (nullptr for a point it does not know). Nothing where neither is possible: then it was never submitted.
 std::optional<Job> JobOfIntent(const JobRecord& record, const Launch& launch, const std::vector<std::string>& trainer,
-                               const std::function<const RunSpec*(const std::string& point_id)>& spec_of);
+                               const SpecOf& spec_of);
 
 // Moves `current` to the first point without a result file and reads its progress file's text.
 std::string CurrentProgress(LiveJob& job);

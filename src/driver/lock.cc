@@ -9,16 +9,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "driver/patience.h"
 #include "driver/places.h"
 
 namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
-
-// The lock may be held for a moment by nobody that is at work: by a child of a driver that was killed between fork and
-// exec, or by a driver that has not written its name yet.
-constexpr int64_t kPatienceNs = 5'000'000'000;
-constexpr int64_t kLookAgainNs = 5'000'000;
 
 // "pid\nsweep\n"; nothing where the holder has not written it yet.
 std::optional<DriverIdentity> ReadIdentity(const fs::path& file) {
@@ -51,7 +47,7 @@ bool HasOpen(pid_t pid, const fs::path& file) {
 DriverLock DriverLock::Take(const fs::path& db, const std::string& sweep) {
   const fs::path file = DriverLockFile(db);
   SystemClock clock;
-  const int64_t end_ns = clock.MonotonicNs() + kPatienceNs;
+  const int64_t end_ns = clock.MonotonicNs() + kLockPatienceNs;
   auto lock = FileLock::Try(file);
   while (!lock) {
     const auto holder = RunningDriver(db);
@@ -61,7 +57,7 @@ DriverLock DriverLock::Take(const fs::path& db, const std::string& sweep) {
                               holder ? fmt::format(" (process {}, sweep {})", holder->pid, holder->sweep) : ""),
                   "wait for it, stop it with `ridgeline cancel`, or choose another file with --db");
     }
-    clock.SleepNs(kLookAgainNs);
+    clock.SleepNs(kLookAtLockAgainNs);
     lock = FileLock::Try(file);
   }
   const std::string text = fmt::format("{}\n{}\n", ::getpid(), sweep);

@@ -4,21 +4,16 @@
 #include <iterator>
 #include <utility>
 
+#include "driver/patience.h"
+
 namespace ridgeline {
-namespace {
-
-constexpr double kSharedJobSeconds = 1;
-constexpr int64_t kMostPoints = 128;
-
-}  // namespace
-
 void PendingJobs::Add(Job job) {
   double cost = 0;
   for (const JobPoint& point : job.points) cost += RelativeCost(point.spec);
   jobs_.push_back({std::move(job), cost});
 }
 
-Job PendingJobs::Take() {
+Job PendingJobs::Take(const PlanOptions& options) {
   std::vector<double> costs;
   size_t points = 0;
   for (const Planned& planned : jobs_) {
@@ -33,11 +28,12 @@ Job PendingJobs::Take() {
     std::move(more.begin(), more.end(), std::back_inserter(job.points));
   }
   jobs_.erase(jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(together));
+  NameJob(job, options);
   return job;
 }
 
 void PendingJobs::JobEnded(int64_t points) {
-  if (points > 0) most_points_ = static_cast<size_t>(std::min(2 * points, kMostPoints));
+  if (points > 0) most_points_ = static_cast<size_t>(std::min(2 * points, kMostSharedPoints));
 }
 
 }  // namespace ridgeline

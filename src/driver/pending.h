@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "plan/job.h"
+#include "plan/plan.h"
 #include "predict/time_model.h"
 
 namespace ridgeline {
@@ -22,8 +22,9 @@ class PendingJobs {
   int64_t size() const { return static_cast<int64_t>(jobs_.size()); }
   void Add(Job job);
 
-  // The next job: a planned one as it was, with the points of those behind it that share it. REQUIRES: !empty().
-  Job Take();
+  // The next job: a planned one, with the points of those behind it that share it, and so under its own key, by
+  // `options`. REQUIRES: !empty().
+  Job Take(const PlanOptions& options);
 
   // A job of so many points ended: the next may have twice as many. Where this is never said, as of a launcher with a
   // queue of its own, each planned job stays as it is.

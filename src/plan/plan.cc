@@ -77,18 +77,14 @@ RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
 }
 
 Job MakeJob(const Sweep& sweep, const PlanOptions& options, std::vector<JobPoint> points) {
-  std::vector<std::string> ids;
-  ids.reserve(points.size());
-  for (const JobPoint& point : points) ids.push_back(point.id);
   Job job;
-  job.key = JobKey(sweep.name, ids, options.attempts);
   job.sweep = sweep.name;
-  job.job_dir = options.jobs_dir / job.key;
   job.trainer = sweep.launch.trainer.empty() ? options.trainer : sweep.launch.trainer;
   job.cpus = sweep.launch.cpus;
   job.memory_limit_bytes = sweep.launch.memory_limit_bytes;
   job.save_time_s = sweep.launch.save_time_s;
   job.points = std::move(points);
+  NameJob(job, options);
   return job;
 }
 
@@ -182,6 +178,14 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     plan.jobs.push_back(MakeJob(sweep, options, std::move(bundled)));
   }
   return plan;
+}
+
+void NameJob(Job& job, const PlanOptions& options) {
+  std::vector<std::string> ids;
+  ids.reserve(job.points.size());
+  for (const JobPoint& point : job.points) ids.push_back(point.id);
+  job.key = JobKey(options.key_name.empty() ? job.sweep : options.key_name, ids, options.attempts);
+  job.job_dir = options.jobs_dir / job.key;
 }
 
 void PlaceCheckpointFiles(std::vector<Point>& points, const std::filesystem::path& folder) {

@@ -26,6 +26,7 @@ using Forecaster = std::function<MemoryForecast(const RunSpec&)>;
 struct PlanOptions {
   int64_t available_bytes = 0;              // for the slab of one process, see AvailableSlabBytes(); 0: no limit
   bool runs_here = false;                   // on this machine: what `data` names must be a file here
+  std::string key_name;                     // what jobs' keys say they are of; empty: the sweep's name
   std::map<std::string, int64_t> attempts;  // point id -> attempts it has had; none: 0. Part of a job's key
   std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
   std::vector<std::string> trainer;         // argv, where the sweep names none; empty: ridgeline-train
@@ -53,6 +54,9 @@ struct Plan {
 // share one forecast. Deterministic: equal arguments, equal plan.
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster);
+
+// Gives a job the key and the folder that follow from its points: the one place where they are made.
+void NameJob(Job& job, const PlanOptions& options);
 
 // A relative checkpoint.dir becomes a folder of the point's own under `folder`, where the next attempt, which is
 // another job, finds its files.

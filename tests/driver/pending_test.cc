@@ -38,7 +38,7 @@ class World {
   std::vector<int64_t> TakeAll() {
     std::vector<int64_t> sizes;
     while (!pending.empty()) {
-      const Job job = pending.Take();
+      const Job job = pending.Take(options);
       EXPECT_EQ(job.sweep, "test");
       for (const JobPoint& point : job.points) EXPECT_EQ(point.id, std::to_string(taken++)) << "in order, each once";
       sizes.push_back(static_cast<int64_t>(job.points.size()));
@@ -47,6 +47,7 @@ class World {
     return sizes;
   }
 
+  PlanOptions options;
   TimeModel times;
   PendingJobs pending{times};
   int taken = 0;
@@ -70,7 +71,8 @@ TEST(PendingJobs, AimsAtAboutASecondAJob) {
 
 TEST(PendingJobs, GoesBackToOneWherePointsBecomeLong) {
   World world(40, 0.1);
-  for (int i = 0; i < 4; ++i) world.pending.JobEnded(static_cast<int64_t>(world.pending.Take().points.size()));
+  for (int i = 0; i < 4; ++i)
+    world.pending.JobEnded(static_cast<int64_t>(world.pending.Take(world.options).points.size()));
   world.taken = 15;
   for (int i = 0; i < 100; ++i) world.times.Took(RelativeCost(Spec()), 0.6);
   EXPECT_THAT(world.TakeAll(), Each(1));
@@ -83,7 +85,7 @@ TEST(PendingJobs, PlannedBundlesAreNeverCut) {
 
 TEST(PendingJobs, JobsStayAsPlannedWhereNoneIsSaidToHaveEnded) {
   World world(30, 0.001);
-  for (int i = 0; i < 30; ++i) EXPECT_EQ(world.pending.Take().points.size(), 1);
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(world.pending.Take(world.options).points.size(), 1);
   EXPECT_TRUE(world.pending.empty());
 }
 

@@ -282,6 +282,21 @@ TEST(Plan, AForecastThatFailsNamesThePoint) {
   }
 }
 
+TEST(Plan, AJobsKeyAndFolderFollowFromItsPointsAndWhatTheyAreOf) {
+  PlanOptions options = Options();
+  Job job = PlanText(kFour, options).plan.jobs.front();
+  const std::string planned = job.key;
+  EXPECT_EQ(planned, JobKey("test", IdsOf(job), {}));
+  NameJob(job, options);
+  EXPECT_EQ(job.key, planned);
+  options.key_name = "test@5";
+  NameJob(job, options);
+  EXPECT_EQ(job.key, JobKey("test@5", IdsOf(job), {}));
+  EXPECT_EQ(job.job_dir, "/jobs/" + job.key);
+  EXPECT_EQ(job.sweep, "test");
+  EXPECT_EQ(PlanText(kFour, options).plan.jobs.front().key, job.key);
+}
+
 TEST(Plan, NoPointsAreAnEmptyPlan) {
   const Plan plan = MakePlan(ParseText(kFour), {}, Options(), FakeForecast);
   EXPECT_THAT(plan.points, IsEmpty());

@@ -1,0 +1,38 @@
+// How long the driver waits, how often it tries, and how much it hands over at once: all such numbers in one place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ridgeline {
+
+// What a launcher refuses or leaves unanswered.
+inline constexpr int kSubmitTries = 3;                           // of one job
+inline constexpr int kRefusedJobsInARow = 3;                     // then the launcher is taken to be down
+inline constexpr int64_t kLauncherPatienceNs = 900'000'000'000;  // with one that does not answer
+inline constexpr int64_t kTryAgainNs = 500'000'000;              // doubled from try to try
+inline constexpr int64_t kMostTryAgainNs = 30'000'000'000;
+
+// Handing over.
+inline constexpr size_t kSubmitAtOnce = 1000;   // jobs
+inline constexpr int64_t kRefillShare = 10;     // of the jobs a launcher may have, that are handed over together
+inline constexpr double kSharedJobSeconds = 1;  // of points that share a job for being short
+inline constexpr int64_t kMostSharedPoints = 128;
+
+// Asking.
+inline constexpr int64_t kShortestWaitNs = 2'000'000;  // between two turns of the loop
+inline constexpr int64_t kLongestWaitNs = 250'000'000;
+inline constexpr int64_t kAskShare = 125;                // a launcher with jobs for hours is asked for 0.8% of the time
+inline constexpr int64_t kMostPauseNs = 30'000'000'000;  // even where one question took long: the next may not
+inline constexpr int64_t kMissingNs = 2'000'000'000;     // a scheduler may know a new job late
+inline constexpr int64_t kPartialCollectNs = 500'000'000;  // results of a job that still runs
+
+// Ending: more than `ridgeline exec` or a scheduler gives a trainer to end.
+inline constexpr int64_t kCancelPatienceNs = 40'000'000'000;
+
+// The database's lock may be held for a moment by nobody that is at work: by a child of a driver that was killed
+// between fork and exec, or by a driver that has not written its name yet.
+inline constexpr int64_t kLockPatienceNs = 5'000'000'000;
+inline constexpr int64_t kLookAtLockAgainNs = 5'000'000;
+
+}  // namespace ridgeline

@@ -1,0 +1,52 @@
+// Whether and when something is tried again: a point that ended badly, a job that was refused, a launcher that does not
+// answer. It does nothing itself: ends and times go in, decisions come out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "launch/launcher.h"
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+// How long to wait after so many tries that failed.
+int64_t TryAgainNs(int tries);
+
+// Whether a job is submitted again that was refused so, after so many tries. Where nothing is wrong with it, always.
+// REQUIRES: refusal.error.
+bool IsSubmittedAgain(const Submission& refusal, int tries);
+
+// Points that this run runs again after a bad end, as often as the sweep says.
+class PointRetries {
+ public:
+  // `limits`: how often after which end (Launch::retries).
+  explicit PointRetries(const std::map<RunStatus, int64_t>& limits) : limits_(limits) {}
+
+  // Whether a point that ended so is run again; if so, that is counted. One that never began, as its job ended before
+  // its turn, is owed a turn. Another of its job had one, so this comes to an end.
+  bool RunAgain(const std::string& point_id, RunStatus status, bool began);
+
+  // It ended in a way that is tried again, whether or not it was.
+  bool Knows(const std::string& point_id) const { return retries_.contains(point_id); }
+
+ private:
+  const std::map<RunStatus, int64_t>& limits_;
+  std::unordered_map<std::string, std::map<RunStatus, int64_t>> retries_;
+};
+
+// A launcher that says "not now", or nothing: for how long that is borne.
+class LauncherPatience {
+ public:
+  void Answered() { since_ns_ = 0; }
+
+  // It did not answer. Returns whether that has gone on for too long.
+  bool NotAnswered(int64_t now_ns);
+
+ private:
+  int64_t since_ns_ = 0;  // 0: it answers
+};
+
+}  // namespace ridgeline

@@ -1,0 +1,73 @@
+#include "driver/submitter.h"
+
+#include <fmt/format.h>
+
+#include "driver/patience.h"
+#include "driver/retry_policy.h"
+
+namespace ridgeline {
+
+std::vector<Submission> Submitter::Ask(const std::vector<LiveJob*>& due) {
+  std::vector<LaunchJob> asked;
+  for (const LiveJob* job : due) asked.push_back(ToLaunchJob(*job->to_submit, program_));
+  try {
+    return parts_.launcher.Submit(asked);
+  } catch (const Error& e) {
+    std::vector<Submission> answers;
+    for (const LaunchJob& job : asked) answers.push_back({job.key, "", e});
+    return answers;
+  }
+}
+
+void Submitter::Taken(LiveJob& job, const Submission& answer) {
+  job.record.native_id = answer.native_id;
+  job.record.state = JobRecord::State::kSubmitted;
+  job.submitted_ns = job.collected_ns = parts_.clock.MonotonicNs();
+  job.to_submit.reset();
+  parts_.store.MarkSubmitted(job.record.key, job.record.native_id, parts_.clock.UnixNs());
+  refused_in_a_row_ = 0;
+  reluctance_.Answered();
+}
+
+Submitter::Outcome Submitter::Submit(JobTable& jobs) {
+  Outcome outcome;
+  const std::vector<LiveJob*> due = jobs.ToSubmit(parts_.clock.MonotonicNs());
+  if (due.empty()) return outcome;
+  outcome.asked = true;
+  const std::vector<Submission> answers = Ask(due);
+  parts_.store.Transact([&] {
+    for (size_t i = 0; i < due.size(); ++i) {
+      LiveJob& job = *due[i];
+      if (!answers[i].error) {
+        Taken(job, answers[i]);
+        continue;
+      }
+      const Error& error = *answers[i].error;
+      if (IsSubmittedAgain(answers[i], ++job.submit_tries)) {
+        job.next_submit_ns = parts_.clock.MonotonicNs() + TryAgainNs(job.submit_tries);
+        if (answers[i].retry) reluctance_.NotAnswered(error);
+        continue;
+      }
+      last_refusal_ = error;
+      outcome.refused.push_back(&job);
+      outcome.ends.push_back(
+          {job.record, JobRecord::State::kLost, {{"reason", "it could not be submitted: " + error.message()}}});
+    }
+  });
+  if (!outcome.refused.empty()) {
+    refused_in_a_row_ += static_cast<int>(outcome.refused.size());
+    parts_.observer.Note(fmt::format("not submitted: {}", PrintableLine(last_refusal_->message())));
+  }
+  return outcome;
+}
+
+void Submitter::ThrowIfDown() const {
+  if (!last_refusal_) return;
+  const bool wrong = last_refusal_->kind() != ErrorKind::kInfrastructure;
+  if (!wrong && refused_in_a_row_ < kRefusedJobsInARow) return;
+  throw Error(last_refusal_->kind(),
+              fmt::format("the launcher {} takes no jobs: {}", parts_.launcher.name(), last_refusal_->message()),
+              last_refusal_->hint());
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,46 @@
+#include "driver/tally.h"
+
+#include <algorithm>
+
+namespace ridgeline {
+namespace {
+
+constexpr size_t kShownJobs = 3;
+
+}  // namespace
+
+void Tally::ToDo(const RunSpec& spec, bool once_more) {
+  if (!once_more) ++counts_.total;
+  left_cost_ += RelativeCost(spec);
+}
+
+void Tally::Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns) {
+  const double cost = RelativeCost(spec);
+  left_cost_ -= cost;
+  if (result.status != RunStatus::kOk) return;
+  times_.Took(cost, static_cast<double>(result.duration_ns > 0 ? result.duration_ns : spent_ns) / 1e9);
+}
+
+RunProgress Tally::Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns, int64_t window) const {
+  RunProgress progress = counts_;
+  int64_t running_ns = 0;
+  int64_t running_jobs = 0;
+  for (LiveJob& job : jobs) {
+    if (job.phase != JobPhase::kRunning) {
+      ++progress.queued_jobs;
+      continue;
+    }
+    ++running_jobs;
+    if (job.collected_ns > 0) running_ns += now_ns - job.collected_ns;
+    if (progress.live.size() == kShownJobs) continue;
+    const std::string text = CurrentProgress(job);
+    if (job.current == job.record.points.size()) continue;
+    if (const Point* point = points.Find(job.record.points[job.current].id)) {
+      progress.live.push_back({points.Label(*point), ParseProgress(text)});
+    }
+  }
+  progress.left_ns = times_.LeftNs(left_cost_, running_ns, window > 0 ? window : running_jobs);
+  return progress;
+}
+
+}  // namespace ridgeline

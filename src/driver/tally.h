@@ -1,0 +1,38 @@
+// How far a run is: its points counted, and the time left.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "collect/collect.h"
+#include "driver/job_table.h"
+#include "driver/progress.h"
+#include "driver/sweep_points.h"
+#include "predict/time_model.h"
+
+namespace ridgeline {
+
+class Tally {
+ public:
+  // How long points take on this run's launcher.
+  TimeModel& times() { return times_; }
+  const TimeModel& times() const { return times_; }
+
+  // A point to be done; one that is done once more counts once.
+  void ToDo(const RunSpec& spec, bool once_more);
+  // It was run, or will not be. spent_ns: what was seen of that, where its result does not say; 0: nothing.
+  void Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns);
+  // And that was its last time in this run.
+  void Ended(RunStatus status) { ++(status == RunStatus::kOk ? counts_.done : counts_.failed); }
+
+  const RunProgress& counts() const { return counts_; }
+  // With what the jobs do now, as their files say. `window`: jobs that run at once; 0: whatever runs.
+  RunProgress Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns, int64_t window) const;
+
+ private:
+  TimeModel times_;
+  RunProgress counts_;
+  double left_cost_ = 0;
+};
+
+}  // namespace ridgeline

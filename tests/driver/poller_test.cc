@@ -1,0 +1,138 @@
+#include "driver/poller.h"
+
+#include <gmock/gmock.h>
+
+#include "driver/patience.h"
+#include "driver/submitter.h"
+#include "tests/driver/jobs.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// The launcher has two jobs. It says of both what `phase` says.
+class PollerTest : public JobsTest {
+ protected:
+  PollerTest() {
+    Submitter(parts_, reluctance_, "/bin/false").Submit(jobs_);
+    world_.launcher.on_poll = [this](FakeLauncher::Entry& entry) {
+      if (fails_) throw Error(ErrorKind::kInfrastructure, "no controller");
+      entry.phase = phase_;
+      entry.evidence = evidence_;
+    };
+  }
+
+  JobPhase phase_ = JobPhase::kQueued;
+  std::map<std::string, std::string> evidence_;
+  bool fails_ = false;
+  Reluctance reluctance_{parts_};
+  Poller poller_{parts_, reluctance_};
+};
+
+TEST_F(PollerTest, AsksOneQuestionAboutAllJobs) {
+  const auto outcome = poller_.Poll(jobs_);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(world_.launcher.poll_calls, 1);
+  EXPECT_THAT(outcome->to_collect, IsEmpty());
+}
+
+TEST_F(PollerTest, AsksNothingWhereTheLauncherHasNoJob) {
+  JobTable none;
+  EXPECT_TRUE(poller_.Poll(none));
+  EXPECT_EQ(world_.launcher.poll_calls, 0);
+}
+
+TEST_F(PollerTest, WhatEndedIsToBeCollectedWithItsEvidence) {
+  phase_ = JobPhase::kEnded;
+  evidence_ = {{"end", "timeout"}};
+  const auto outcome = poller_.Poll(jobs_);
+  ASSERT_TRUE(outcome);
+  ASSERT_THAT(outcome->to_collect, SizeIs(2));
+  EXPECT_EQ(outcome->to_collect[0].state, JobRecord::State::kEnded);
+  EXPECT_EQ(outcome->to_collect[0].evidence.at("end"), "timeout");
+  EXPECT_THAT(outcome->ended, ElementsAre(&First(), &First() + 1));
+  EXPECT_EQ(outcome->looked_at, outcome->ended);
+}
+
+TEST_F(PollerTest, AJobThatRunsIsKeptSoInTheStore) {
+  phase_ = JobPhase::kRunning;
+  clock_.SleepNs(7);
+  poller_.Poll(jobs_);
+  EXPECT_EQ(StateOf(First()), "running");
+  EXPECT_EQ(First().collected_ns, clock_.MonotonicNs()) << "what it waited in the queue is no time of its points";
+}
+
+TEST_F(PollerTest, ResultsOfABundleAreLookedForWhileItRuns) {
+  First().record.points.push_back({"another", 1, false});
+  phase_ = JobPhase::kRunning;
+  EXPECT_THAT(poller_.Poll(jobs_)->to_collect, IsEmpty());
+  clock_.SleepNs(kPartialCollectNs);
+  const auto outcome = poller_.Poll(jobs_);
+  EXPECT_THAT(outcome->looked_at, ElementsAre(&First())) << "the other has one point";
+  EXPECT_THAT(outcome->ended, IsEmpty());
+}
+
+TEST_F(PollerTest, AMissingJobIsLostOnlyAfterAWhile) {
+  phase_ = JobPhase::kMissing;
+  EXPECT_THAT(poller_.Poll(jobs_)->ended, IsEmpty());
+  clock_.SleepNs(kMissingNs - 1);
+  phase_ = JobPhase::kQueued;
+  poller_.Poll(jobs_);
+  phase_ = JobPhase::kMissing;
+  EXPECT_THAT(poller_.Poll(jobs_)->ended, IsEmpty());
+  clock_.SleepNs(kMissingNs - 1);
+  EXPECT_THAT(poller_.Poll(jobs_)->ended, IsEmpty()) << "it was seen in between";
+  clock_.SleepNs(1);
+  const auto outcome = poller_.Poll(jobs_);
+  ASSERT_THAT(outcome->to_collect, SizeIs(2));
+  EXPECT_EQ(outcome->to_collect[0].state, JobRecord::State::kLost);
+}
+
+TEST_F(PollerTest, SaysOnceWhatJobsWaitFor) {
+  evidence_ = {{"waits", "held by its owner"}, {"hint", "release it"}};
+  poller_.Poll(jobs_);
+  poller_.Poll(jobs_);
+  EXPECT_THAT(world_.observer.notes, ElementsAre("waits: held by its owner; release it"));
+}
+
+TEST_F(PollerTest, LeavesTheLauncherAloneAsLongAsItWishes) {
+  world_.launcher.poll_pause_ns = 20'000'000'000;
+  poller_.Poll(jobs_);
+  poller_.Pause();
+  clock_.SleepNs(world_.launcher.poll_pause_ns - 1);
+  EXPECT_FALSE(poller_.Poll(jobs_));
+  clock_.SleepNs(1);
+  EXPECT_TRUE(poller_.Poll(jobs_));
+}
+
+TEST_F(PollerTest, AsksForASmallShareOfTheTimeWhereAnAnswerTakesLong) {
+  world_.launcher.poll_pause_ns = 1;
+  poller_.Poll(jobs_);
+  clock_.SleepNs(1'000'000);  // to collect
+  poller_.Pause();
+  clock_.SleepNs(kAskShare * 1'000'000 - 1);
+  EXPECT_FALSE(poller_.Poll(jobs_));
+  clock_.SleepNs(1);
+  EXPECT_TRUE(poller_.Poll(jobs_));
+}
+
+TEST_F(PollerTest, AQuestionThatFailsIsAskedAgainLaterAndNotForEver) {
+  fails_ = true;
+  EXPECT_THAT(poller_.Poll(jobs_)->to_collect, IsEmpty());
+  poller_.Pause();
+  EXPECT_FALSE(poller_.Poll(jobs_)) << "not at once";
+  clock_.SleepNs(kMostTryAgainNs);
+  fails_ = false;
+  EXPECT_TRUE(poller_.Poll(jobs_));
+  fails_ = true;
+  poller_.Poll(jobs_);
+  clock_.SleepNs(kLauncherPatienceNs);
+  EXPECT_THROW(poller_.Poll(jobs_), Error);
+  EXPECT_THAT(world_.observer.notes, ElementsAre("asking again: no controller")) << "said once";
+}
+
+}  // namespace
+}  // namespace ridgeline

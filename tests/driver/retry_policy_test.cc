@@ -1,0 +1,77 @@
+#include "driver/retry_policy.h"
+
+#include <gtest/gtest.h>
+
+#include "driver/patience.h"
+
+namespace ridgeline {
+namespace {
+
+TEST(TryAgain, WaitsLongerAndLongerToABound) {
+  EXPECT_EQ(TryAgainNs(1), 2 * kTryAgainNs);
+  EXPECT_EQ(TryAgainNs(2), 4 * kTryAgainNs);
+  EXPECT_EQ(TryAgainNs(20), kMostTryAgainNs);
+  EXPECT_EQ(TryAgainNs(1'000'000), kMostTryAgainNs);
+}
+
+TEST(IsSubmittedAgain, AFewTimesWhereTheInfrastructureFailed) {
+  const Submission refusal{"rl-a", "", Error(ErrorKind::kInfrastructure, "busy"), false};
+  EXPECT_TRUE(IsSubmittedAgain(refusal, 1));
+  EXPECT_TRUE(IsSubmittedAgain(refusal, kSubmitTries - 1));
+  EXPECT_FALSE(IsSubmittedAgain(refusal, kSubmitTries));
+}
+
+TEST(IsSubmittedAgain, NeverAJobThatIsWrong) {
+  EXPECT_FALSE(IsSubmittedAgain({"rl-a", "", Error(ErrorKind::kInvalidInput, "no such partition"), false}, 1));
+}
+
+TEST(IsSubmittedAgain, AlwaysWhereItIsOnlyNotNow) {
+  EXPECT_TRUE(IsSubmittedAgain({"rl-a", "", Error(ErrorKind::kInfrastructure, "the table is full"), true}, 1000));
+}
+
+class PointRetriesTest : public testing::Test {
+ protected:
+  std::map<RunStatus, int64_t> limits_ = {
+      {RunStatus::kPreempted, 2}, {RunStatus::kLost, 1}, {RunStatus::kNodeFailed, 0}};
+  PointRetries retries_{limits_};
+};
+
+TEST_F(PointRetriesTest, AsOftenAsTheSweepSaysAfterEachEnd) {
+  EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kPreempted, true));
+  EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kLost, true)) << "each end has its own count";
+  EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kPreempted, true));
+  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kPreempted, true));
+  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kLost, true));
+  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kNodeFailed, true));
+  EXPECT_TRUE(retries_.RunAgain("another", RunStatus::kPreempted, true));
+}
+
+TEST_F(PointRetriesTest, NotAfterAnEndThatStands) {
+  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kOk, true));
+  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kCrashed, true));
+  EXPECT_FALSE(retries_.Knows("p"));
+}
+
+TEST_F(PointRetriesTest, APointThatNeverBeganIsOwedItsTurn) {
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kLost, false));
+  EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kLost, true)) << "none of that counted";
+  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kLost, true));
+  EXPECT_TRUE(retries_.Knows("p"));
+}
+
+TEST(LauncherPatience, LastsFromTheFirstFailureOn) {
+  LauncherPatience patience;
+  EXPECT_FALSE(patience.NotAnswered(1000));
+  EXPECT_FALSE(patience.NotAnswered(999 + kLauncherPatienceNs));
+  EXPECT_TRUE(patience.NotAnswered(1000 + kLauncherPatienceNs));
+}
+
+TEST(LauncherPatience, AnAnswerRestoresIt) {
+  LauncherPatience patience;
+  patience.NotAnswered(1000);
+  patience.Answered();
+  EXPECT_FALSE(patience.NotAnswered(5000 + kLauncherPatienceNs));
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,71 @@
+#include "driver/tally.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/driver/jobs.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::SizeIs;
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+
+// Five points alike, each in a job.
+class TallyTest : public JobsTest {
+ protected:
+  TallyTest() : JobsTest(5) {
+    for (const Point& point : points_.all()) tally_.ToDo(point.spec, false);
+  }
+  const RunSpec& Spec() const { return points_.all().front().spec; }
+  int64_t LeftNs(int64_t window) { return tally_.Now(jobs_, points_, 100 * kSecondNs, window).left_ns; }
+
+  Tally tally_;
+};
+
+TEST_F(TallyTest, APointThatIsRunOnceMoreCountsOnce) {
+  tally_.ToDo(Spec(), true);
+  EXPECT_EQ(tally_.counts().total, 5);
+  tally_.Ended(RunStatus::kOk);
+  tally_.Ended(RunStatus::kCrashed);
+  EXPECT_EQ(tally_.counts().done, 1);
+  EXPECT_EQ(tally_.counts().failed, 1);
+}
+
+TEST_F(TallyTest, TheTimeLeftComesFromWhatPointsTook) {
+  EXPECT_EQ(LeftNs(1), 0) << "nothing is known yet";
+  Collected result;
+  result.duration_ns = 10 * kSecondNs;
+  tally_.Ran(Spec(), result, 3 * kSecondNs);
+  EXPECT_EQ(LeftNs(1), 40 * kSecondNs) << "its result knows better than who waited for it";
+  EXPECT_EQ(LeftNs(2), 20 * kSecondNs);
+}
+
+TEST_F(TallyTest, WhatWasSeenCountsWhereAResultDoesNotSay) {
+  tally_.Ran(Spec(), {}, 3 * kSecondNs);
+  EXPECT_EQ(LeftNs(1), 12 * kSecondNs);
+}
+
+TEST_F(TallyTest, APointThatFailedSaysNothingOfTime) {
+  Collected result;
+  result.status = RunStatus::kCrashed;
+  result.duration_ns = kSecondNs;
+  tally_.Ran(Spec(), result, kSecondNs);
+  EXPECT_EQ(LeftNs(1), 0);
+}
+
+TEST_F(TallyTest, ShowsWhatRunsAndCountsTheRestAsQueued) {
+  tally_.times().Took(RelativeCost(Spec()), 10);
+  for (auto job = jobs_.begin(); job != jobs_.begin() + 4; ++job) {
+    job->phase = JobPhase::kRunning;
+    job->collected_ns = 99 * kSecondNs;
+  }
+  const RunProgress progress = tally_.Now(jobs_, points_, 100 * kSecondNs, 0);
+  EXPECT_EQ(progress.queued_jobs, 1);
+  EXPECT_THAT(progress.live, SizeIs(3)) << "a line has room for a few";
+  EXPECT_EQ(progress.live[0].label, "seed=1");
+  EXPECT_NEAR(static_cast<double>(progress.left_ns), (50.0 - 4) / 4 * kSecondNs, 10) << "as many at once as run";
+}
+
+}  // namespace
+}  // namespace ridgeline
