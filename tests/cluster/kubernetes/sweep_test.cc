@@ -191,7 +191,7 @@ TEST_F(KubernetesSweeps, AFaultInTheSettingsIsToldBeforeAnythingIsMade) {
   KubernetesCli cli(cluster_);
   const auto plan = cli.Run({"plan", cli.Write({.kubernetes = "memory: 64GB"})});
   EXPECT_EQ(plan.status.exit_code, 2);
-  EXPECT_THAT(plan.err, AllOf(HasSubstr("resources.limits[memory]"), HasSubstr("64G")));
+  EXPECT_THAT(plan.err, AllOf(HasSubstr("launch: kubernetes: memory is \"64GB\""), HasSubstr("writes 64GB as 64G")));
   EXPECT_THAT(cli.Objects("jobs"), IsEmpty());
 }
 
