@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "common/clock.h"
 #include "common/plugin_api.h"
 #include "ridgeline/launcher.h"
 #include "slurm/client.h"
@@ -46,13 +47,13 @@ Failure NoAnswer(const SlurmError& e) {
 std::unique_ptr<Session> OpenSession(const fs::path& state_dir, const Options& options, std::string& why) {
   if (options.client != ClientKind::kTools) {
     try {
-      return std::make_unique<Session>(state_dir, options, MakeAgentClient(AgentProgram()));
+      return std::make_unique<Session>(state_dir, options, MakeAgentClient(AgentProgram()), plugin::SystemClock());
     } catch (const SlurmError& e) {
       if (options.client == ClientKind::kAgent) throw;
       why = e.what();
     }
   }
-  return std::make_unique<Session>(state_dir, options, MakeToolsClient());
+  return std::make_unique<Session>(state_dir, options, MakeToolsClient(), plugin::SystemClock());
 }
 
 // One session for all calls of a process with the same configuration: it knows what Slurm last said.

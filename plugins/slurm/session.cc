@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
-#include <ctime>
 #include <regex>
 #include <set>
 #include <utility>
@@ -89,10 +89,10 @@ bool CouldNotStart(const Row& row, const std::string& log) {
 }  // namespace
 
 Session::Session(const std::filesystem::path& state_dir, Options options, std::unique_ptr<Client> client,
-                 std::function<Time()> now)
+                 const plugin::Clock& clock)
     : options_(std::move(options)),
       client_(std::move(client)),
-      now_(std::move(now)),
+      clock_(clock),
       journal_(state_dir),
       facts_(client_->GetFacts()),
       most_tasks_(facts_.max_job_count) {}
@@ -266,7 +266,7 @@ Json Session::Absent(const Place& place) {
   if (place.array->cancelled.contains(place.task) || taken_out_.contains(place.array->keys[place.task])) {
     return {{"state", "ended"}, {"evidence", {{"end", "cancelled"}, {"message", "the job was cancelled"}}}};
   }
-  const Time now = now_();
+  const Time now = clock_.Now();
   const Time since = absent_since_.try_emplace(place.array->keys[place.task], now).first->second;
   return {{"state", now - since < kAbsentGrace ? "queued" : "missing"}};
 }
@@ -284,7 +284,7 @@ std::optional<Failure> Session::Resolve(Array& array) {
     answers_since_.erase(array.name);
     return NotNow(fmt::format("Slurm does not answer: {}", e.what()));
   }
-  const Time now = now_();
+  const Time now = clock_.Now();
   const Time since = answers_since_.try_emplace(array.name, now).first->second;
   if (now - since < std::chrono::seconds(facts_.message_timeout_s) + kMessageMargin) {
     return NotNow(fmt::format("waiting to see whether Slurm has the job array {}", array.name));
@@ -297,7 +297,7 @@ std::optional<Failure> Session::Resolve(Array& array) {
 std::optional<Failure> Session::SubmitArray(Submission submission) {
   // So that a throttle holds for all arrays together.
   if (options_.throttle > 0 && last_live_id_ > 0) submission.dependency = fmt::format("afterany:{}", last_live_id_);
-  Array& array = journal_.Record({submission.name, submission.keys, submission.is_array, 0, ::time(nullptr)});
+  Array& array = journal_.Record({submission.name, submission.keys, submission.is_array, 0, clock_.UnixS()});
   try {
     journal_.SetId(array, client_->Submit(submission));
     last_live_id_ = array.id;

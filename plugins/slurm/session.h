@@ -8,10 +8,8 @@
 // knows the name.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/plugin_api.h"
 #include "slurm/client.h"
 #include "slurm/config.h"
@@ -30,11 +29,9 @@ namespace ridgeline::slurm {
 
 class Session {
  public:
-  using Time = std::chrono::steady_clock::time_point;
-
   // Throws Failure, and SlurmError where the controller cannot be asked what it allows.
   Session(const std::filesystem::path& state_dir, Options options, std::unique_ptr<Client> client,
-          std::function<Time()> now = std::chrono::steady_clock::now);
+          const plugin::Clock& clock);
 
   const Client& client() const { return *client_; }
   const Facts& facts() const { return facts_; }
@@ -46,6 +43,7 @@ class Session {
   plugin::Json Cancel(const plugin::Json& jobs);
 
  private:
+  using Time = plugin::Clock::Time;
   using Place = Journal::Place;
   using Rows = std::map<int64_t, Row>;  // by task; 0 of a job that is no array
 
@@ -67,7 +65,7 @@ class Session {
 
   const Options options_;
   const std::unique_ptr<Client> client_;
-  const std::function<Time()> now_;
+  const plugin::Clock& clock_;
   Journal journal_;
   Facts facts_;
   int64_t most_tasks_;  // of an array: halved where there was no room for one

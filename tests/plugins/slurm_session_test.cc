@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tests/base/temp_dir.h"
+#include "tests/plugins/manual_clock.h"
 #include "tests/plugins/slurm_job.h"
 
 namespace ridgeline::slurm {
@@ -77,10 +78,9 @@ class SlurmSession : public ::testing::Test {
  protected:
   // Each is a new driver that knows only the folder.
   std::unique_ptr<Session> Open(const Options& options = {}) {
-    return std::make_unique<Session>(dir_.path(), options, std::make_unique<ScriptedSlurm>(slurm_),
-                                     [this] { return now_; });
+    return std::make_unique<Session>(dir_.path(), options, std::make_unique<ScriptedSlurm>(slurm_), clock_);
   }
-  void Later(int seconds) { now_ += std::chrono::seconds(seconds); }
+  void Later(int seconds) { clock_.Later(std::chrono::seconds(seconds)); }
 
   static Json Jobs(const std::vector<std::string>& keys) {
     Json jobs = Json::array();
@@ -93,7 +93,7 @@ class SlurmSession : public ::testing::Test {
 
   TempDir dir_;
   ScriptedSlurm::World slurm_;
-  Session::Time now_ = Session::Time(std::chrono::hours(1));
+  testing::ManualClock clock_;
 };
 
 TEST_F(SlurmSession, SubmitsJobsOfACallAsOneArrayAndFollowsItsTasks) {
