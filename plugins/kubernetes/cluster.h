@@ -4,7 +4,6 @@
 // Thread safety: none; one thread at a time.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/plugin_api.h"
 #include "kubernetes/config.h"
 
@@ -43,14 +43,24 @@ class Stream {
   virtual bool Next(std::string& line) = 0;
 };
 
+// Codes of HTTP that mean something to whoever asked.
+inline constexpr int64_t kForbidden = 403;
+inline constexpr int64_t kNotFound = 404;
+inline constexpr int64_t kConflict = 409;
+inline constexpr int64_t kGone = 410;
+
 class Cluster {
  public:
+  explicit Cluster(const plugin::Clock& clock) : clock_(clock) {}
   // Starts kubectl; throws Failure where that is not possible. What the kubeconfig, context and namespace are follows
   // `options`, else kubectl's own rules. A folder for the socket is made, and those of dead processes are removed.
-  static std::unique_ptr<Cluster> Connect(const Options& options);
+  static std::unique_ptr<Cluster> Connect(const Options& options, const plugin::Clock& clock);
   virtual ~Cluster() = default;
 
   virtual const std::string& name_space() const = 0;
+  // Where its Jobs are, and its objects of another kind ("pods").
+  std::string JobsPath() const { return "/apis/batch/v1/namespaces/" + name_space() + "/jobs"; }
+  std::string CorePath(const std::string& kind) const { return "/api/v1/namespaces/" + name_space() + '/' + kind; }
 
   // All answers, in order. Streams go on meanwhile.
   virtual std::vector<Response> CallAll(const std::vector<Request>& requests) = 0;
@@ -63,10 +73,11 @@ class Cluster {
   // What a response that is not ok means for whoever meant to do `what` ("create Job rl-1").
   plugin::Failure ToFailure(const Response& response, const std::string& what);
   // A server that has just been started refuses everybody, until it knows who may do what.
-  void NoteOutage() { last_outage_ = std::chrono::steady_clock::now(); }
+  void NoteOutage() { last_outage_ = clock_.Now(); }
 
  private:
-  std::optional<std::chrono::steady_clock::time_point> last_outage_;
+  const plugin::Clock& clock_;
+  std::optional<plugin::Clock::Time> last_outage_;
 };
 
 // For a query: everything but letters, digits and -_.~ as %XX.

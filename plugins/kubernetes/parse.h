@@ -1,11 +1,8 @@
-// What Kubernetes' objects say of a job: pure.
+// Of Kubernetes' objects what is kept of them: pure.
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "common/plugin_api.h"
 
@@ -21,7 +18,7 @@ struct JobView {
   std::string reason, message;  // of the failure
 };
 
-// A phase of our own: the API server has it no more.
+// A pod's phase of our own: the API server has it no more.
 inline constexpr const char* kDeletedPhase = "Deleted";
 
 // What is kept of a pod.
@@ -50,32 +47,8 @@ PodView ParsePod(const plugin::Json& object);
 
 // Nothing of it runs any more, as far as can be known: a node that does not answer may run what it likes.
 bool HasEnded(const PodView& pod, int64_t now_unix_s);
-
-enum class Phase { kQueued, kRunning, kEnded };
-
-// What a Job and its pods come to.
-struct Verdict {
-  Phase phase = Phase::kQueued;
-  int64_t started_unix_s = 0;
-  // kEnded: as launcher.h has evidence; "end" is missing where the results say enough. kQueued: "waits" and "hint".
-  std::map<std::string, std::string> evidence;
-  std::string stuck;     // kQueued, and it will not start by itself: since this; ended as `invalid` after a while
-  bool at_once = false;  // or now
-};
-
-// `now_unix_s` tells a pod that should be gone by now. `pods`: by name, those there are, or were, of the Job.
-Verdict JudgeJob(const JobView& job, const std::map<std::string, PodView>& pods, int64_t now_unix_s);
-
-// Why a Job gets no pod, as an event of it says.
-struct Refusal {
-  std::string message;
-  std::string hint;
-  bool for_good = false;  // no waiting helps
-};
-Refusal JudgeRefusal(const std::string& event_message);
-
-// "exceeded quota: q, requested: pods=2, used: pods=1, limited: pods=1": more is requested than the quota has in all.
-bool IsBeyondQuota(const std::string& message);
+// By the time a pod that is deleted must be gone, with a margin: its node does not answer.
+bool IsOverdue(const PodView& pod, int64_t now_unix_s);
 
 // "2026-01-31T12:00:00Z"; 0 for anything else.
 int64_t ParseTime(const std::string& text);

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/plugin_api.h"
+#include "kubernetes/cluster.h"
 #include "kubernetes/config.h"
 #include "kubernetes/manifest.h"
 #include "kubernetes/session.h"
@@ -24,7 +26,11 @@ Session& SessionFor(const Json& request) {
   const auto state_dir = request.at("state_dir").get<std::string>();
   const Json& config = request.at("config");
   auto& session = sessions[state_dir + '\n' + config.dump()];
-  if (session == nullptr) session = std::make_unique<Session>(state_dir, ReadOptions(config));
+  if (session == nullptr) {
+    const Options options = ReadOptions(config);
+    const plugin::Clock& clock = plugin::SystemClock();
+    session = std::make_unique<Session>(state_dir, options, Cluster::Connect(options, clock), clock);
+  }
   return *session;
 }
 

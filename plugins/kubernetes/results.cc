@@ -1,5 +1,6 @@
 #include "kubernetes/results.h"
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -74,7 +75,7 @@ void ResultFolder::CopyMissing(const std::string& job_dir) {
 }
 
 void PodLog::Pump(const PodView& pod, ResultFolder& to) {
-  const Time now = std::chrono::steady_clock::now();
+  const plugin::Clock::Time now = clock_.Now();
   const bool gone = pod.phase == kDeletedPhase;
   const bool over = !pod.running || gone;
   if (done_ || (!stream_ && now < not_before_)) return;

@@ -1,12 +1,13 @@
 // What a Job's pods say of its points, into the job's folder, as if `ridgeline exec` had run there.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/clock.h"
 #include "kubernetes/cluster.h"
 #include "kubernetes/journal.h"
 #include "kubernetes/parse.h"
@@ -43,7 +44,8 @@ class ResultFolder {
 // The log of one pod, followed from the moment it runs.
 class PodLog {
  public:
-  PodLog(Cluster& cluster, std::string path) : cluster_(cluster), path_(std::move(path)) {}
+  PodLog(Cluster& cluster, const plugin::Clock& clock, std::string path)
+      : cluster_(cluster), clock_(clock), path_(std::move(path)) {}
 
   // Hands over the lines that have come. A stream that broke off is opened again, from the log's beginning.
   void Pump(const PodView& pod, ResultFolder& to);
@@ -51,14 +53,13 @@ class PodLog {
   bool done() const { return done_; }
 
  private:
-  using Time = std::chrono::steady_clock::time_point;
-
   Cluster& cluster_;
+  const plugin::Clock& clock_;
   std::string path_;
   std::unique_ptr<Stream> stream_;
   bool after_end_ = false;  // the stream was opened when the container had ended
   bool done_ = false;
-  Time not_before_;
+  plugin::Clock::Time not_before_;
   int tries_after_end_ = 0;
 };
 

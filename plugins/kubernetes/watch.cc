@@ -1,5 +1,6 @@
 #include "kubernetes/watch.h"
 
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,7 +10,6 @@ namespace {
 
 using plugin::Json;
 
-constexpr int64_t kGone = 410;
 constexpr int kPageObjects = 500;
 constexpr int kWatchS = 300;  // then the server ends it, and it is opened again
 // A watch that says nothing for longer than the server lets it live has lost its server.
@@ -17,11 +17,16 @@ constexpr std::chrono::seconds kSilent{kWatchS + 60};
 
 }  // namespace
 
-Watch::Watch(Cluster& cluster, std::string path, const std::string& selector, Handler handler)
-    : cluster_(cluster), path_(std::move(path)), selector_(UrlEncode(selector)), handler_(std::move(handler)) {}
+Watch::Watch(Cluster& cluster, const plugin::Clock& clock, std::string path, const std::string& selector,
+             Handler handler)
+    : cluster_(cluster),
+      clock_(clock),
+      path_(std::move(path)),
+      selector_(UrlEncode(selector)),
+      handler_(std::move(handler)) {}
 
 void Watch::Refresh() {
-  if (stream_ && std::chrono::steady_clock::now() - opened_ > kSilent) stream_.reset();
+  if (stream_ && clock_.Now() - opened_ > kSilent) stream_.reset();
   if (version_.empty()) List();
   if (!stream_) Open();
   cluster_.Pump();
@@ -40,7 +45,7 @@ void Watch::Refresh() {
   if (!stream_ || !stream_->ended()) return;
   const int64_t code = stream_->code();
   const std::string problem = stream_->problem();
-  if (std::chrono::steady_clock::now() - opened_ < std::chrono::seconds(kWatchS)) cluster_.NoteOutage();
+  if (clock_.Now() - opened_ < std::chrono::seconds(kWatchS)) cluster_.NoteOutage();
   stream_.reset();
   if (code >= 200 && code < 300) return;  // its time was over, or its server was: what follows is asked for next time
   throw cluster_.ToFailure({problem.empty() ? code : 0, refusal, problem}, "watch " + path_);
@@ -73,7 +78,7 @@ void Watch::Open() {
   stream_ = cluster_.Open(
       fmt::format("{}?labelSelector={}&watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}", path_,
                   selector_, kWatchS, UrlEncode(version_)));
-  opened_ = std::chrono::steady_clock::now();
+  opened_ = clock_.Now();
 }
 
 bool Watch::Take(const std::string& line) {

@@ -1,12 +1,11 @@
 // The objects of one kind and label, kept as the API server has them: listed once, then only what changes.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 
+#include "common/clock.h"
 #include "kubernetes/cluster.h"
 
 namespace ridgeline::kubernetes {
@@ -20,7 +19,7 @@ class Watch {
   };
 
   // `path` of the collection, `selector` of labels.
-  Watch(Cluster& cluster, std::string path, const std::string& selector, Handler handler);
+  Watch(Cluster& cluster, const plugin::Clock& clock, std::string path, const std::string& selector, Handler handler);
 
   // Tells of everything that has come since. Throws Failure: kNotNow where the server does not answer.
   void Refresh();
@@ -32,11 +31,12 @@ class Watch {
   bool Take(const std::string& line);
 
   Cluster& cluster_;
+  const plugin::Clock& clock_;
   std::string path_, selector_;
   Handler handler_;
   std::string version_;  // of what is known; empty: nothing is
   std::unique_ptr<Stream> stream_;
-  std::chrono::steady_clock::time_point opened_;
+  plugin::Clock::Time opened_;
 };
 
 }  // namespace ridgeline::kubernetes

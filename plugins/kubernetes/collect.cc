@@ -1,0 +1,88 @@
+#include "kubernetes/collect.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "kubernetes/manifest.h"
+
+namespace ridgeline::kubernetes {
+namespace {
+
+using plugin::JobState;
+using plugin::Phase;
+
+constexpr std::chrono::seconds kLogPatience{10};  // with the log of a pod that has ended
+constexpr size_t kLogTailBytes = 4096;
+
+}  // namespace
+
+Collector::Collector(Cluster& cluster, Journal& journal, const plugin::Clock& clock, std::string output_path)
+    : cluster_(cluster), journal_(journal), clock_(clock), output_path_(std::move(output_path)) {}
+
+Collector::Live& Collector::LiveOf(const Record& record) {
+  const auto found = live_.find(record.key);
+  if (found != live_.end()) return found->second;
+  return live_.emplace(record.key, Live{ResultFolder(record), {}, {}}).first->second;
+}
+
+void Collector::TakeLogs(const Pods& pods, Live& live) {
+  for (const auto& [name, pod] : pods) {
+    auto log = live.logs.find(name);
+    if (log == live.logs.end()) {
+      if (!pod.HasLog() || pod.phase == kDeletedPhase) continue;
+      const std::string path =
+          fmt::format("{}/{}/log?container={}&follow=true", cluster_.CorePath("pods"), name, kContainer);
+      log = live.logs.emplace(name, PodLog(cluster_, clock_, path)).first;
+    }
+    log->second.Pump(pod, live.results);
+  }
+}
+
+// The Job's end may be heard of before its pods', and these before what they said.
+bool Collector::MayHaveMoreToSay(const Observation& seen, Live& live) const {
+  if (!live.over_since) live.over_since = clock_.Now();
+  if (clock_.Now() - *live.over_since >= kLogPatience) return false;
+  return seen.pods.empty() ||
+         !std::all_of(seen.pods.begin(), seen.pods.end(),
+                      [&](const auto& pod) { return HasEnded(pod.second, seen.unix_s); }) ||
+         !std::all_of(live.logs.begin(), live.logs.end(), [](const auto& log) { return log.second.done(); });
+}
+
+JobState Collector::Collect(Record& record, const Observation& seen, Judgement judgement) {
+  using Presence = Observation::Presence;
+  if (seen.presence == Presence::kUnasked || seen.presence == Presence::kUnheard) return judgement;
+  Live& live = LiveOf(record);
+  TakeLogs(seen.pods, live);
+  if (judgement.phase != Phase::kEnded) return judgement;
+  if (judgement.awaits_logs && MayHaveMoreToSay(seen, live)) return {Phase::kRunning, judgement.started_unix_s, {}, {}};
+  return WriteEnd(record, seen, live, std::move(judgement));
+}
+
+JobState Collector::WriteEnd(Record& record, const Observation& seen, Live& live, JobState end) {
+  ResultFolder& results = live.results;
+  for (const auto& [name, pod] : seen.pods) results.TakeLastWords(pod.last_words);
+  if (!output_path_.empty()) results.CopyMissing(output_path_ + "/jobs/" + record.key);
+  const std::string& tail = results.log_tail();
+  const bool explained = end.evidence.contains("end");
+  if (!tail.empty() && (explained || !results.HasAll())) {
+    end.evidence["log_tail"] = tail.substr(tail.size() - std::min(tail.size(), kLogTailBytes));
+  }
+  if (!explained && !results.HasAll()) {
+    end.evidence.try_emplace("message", "its log has no result of this point: it was rotated away, or cut");
+    end.evidence.try_emplace("hint",
+                             "output: {claim: NAME, path: DIR} keeps results on a volume; see the points' log sizes, "
+                             "and bundle fewer points");
+  }
+  live_.erase(record.key);
+  Record ended = record;
+  ended.ended = true;
+  ended.evidence = end.evidence;
+  ended.started_unix_s = end.started_unix_s;
+  journal_.Write(std::move(ended));
+  return end;
+}
+
+}  // namespace ridgeline::kubernetes

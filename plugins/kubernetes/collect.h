@@ -1,0 +1,47 @@
+// What a job leaves, brought home: what its pods say into its folder as it comes, and at last its end into the journal.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/clock.h"
+#include "kubernetes/cluster.h"
+#include "kubernetes/journal.h"
+#include "kubernetes/judge.h"
+#include "kubernetes/observe.h"
+#include "kubernetes/results.h"
+
+namespace ridgeline::kubernetes {
+
+class Collector {
+ public:
+  // `output_path`: where this machine has the folder that jobs write into; empty: it has none.
+  Collector(Cluster& cluster, Journal& journal, const plugin::Clock& clock, std::string output_path);
+
+  // Takes what has come since. A job that is judged to have ended goes on running while its pods may have more to say.
+  // Then what can be had of its results is in its folder, and after that its end is on the disk: record.ended. Throws
+  // Failure.
+  plugin::JobState Collect(Record& record, const Observation& seen, Judgement judgement);
+
+ private:
+  // A job that has not ended.
+  struct Live {
+    ResultFolder results;
+    std::map<std::string, PodLog> logs;             // by the pod's name
+    std::optional<plugin::Clock::Time> over_since;  // all but its logs
+  };
+
+  Live& LiveOf(const Record& record);
+  void TakeLogs(const Pods& pods, Live& live);
+  bool MayHaveMoreToSay(const Observation& seen, Live& live) const;
+  plugin::JobState WriteEnd(Record& record, const Observation& seen, Live& live, plugin::JobState end);
+
+  Cluster& cluster_;
+  Journal& journal_;
+  const plugin::Clock& clock_;
+  std::string output_path_;
+  std::map<std::string, Live> live_;  // by key
+};
+
+}  // namespace ridgeline::kubernetes

@@ -1,0 +1,79 @@
+// What the API server says of our Jobs: told of every change, and put into one value a job when that is asked for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "common/clock.h"
+#include "kubernetes/cluster.h"
+#include "kubernetes/journal.h"
+#include "kubernetes/parse.h"
+#include "kubernetes/pods.h"
+#include "kubernetes/watch.h"
+
+namespace ridgeline::kubernetes {
+
+// One job at one moment. Together with its record it is all that is judged.
+struct Observation {
+  enum class Presence {
+    kUnasked,  // it was never created, or its end is written down: nothing but `runs` is looked at
+    kUnheard,  // the server has it, and has not told us of it yet
+    kThere,
+    kGone,  // the server has no Job of this uid
+  };
+  Presence presence = Presence::kUnasked;
+  JobView job;        // kThere
+  Pods pods;          // the first of each index. What replaces one is not waited for
+  bool runs = false;  // any pod of it, what replaces one too
+  Stall stall = Stall::kNone;
+  plugin::Clock::Duration stalled_for{};  // without a break
+  std::string refusal;                    // kNoPod: why, in the server's words; empty: it has said nothing so far
+  int64_t unix_s = 0;                     // when it was looked at
+};
+
+class Observer {
+ public:
+  // `store`: whose Jobs they are.
+  Observer(Cluster& cluster, const plugin::Clock& clock, const std::string& store);
+
+  // Takes in what the server has said since. Throws Failure: kNotNow where it does not answer.
+  void Refresh();
+  // The server is asked of a Job that it does not speak of, and of one that gets no pod. Throws Failure.
+  Observation Look(const Record& record);
+  // Of a job whose end is written down: only what still runs of it matters from now on.
+  void SetEnded(const std::string& key);
+
+  // All that the server has of this store, by name.
+  const std::map<std::string, JobView>& jobs() const { return jobs_; }
+
+ private:
+  // What is remembered of a job between two looks.
+  struct Followed {
+    Pods pods;
+    Stall stall = Stall::kNone;
+    plugin::Clock::Time stalled_since;
+  };
+
+  void Keep(PodView pod);
+  bool Runs(const std::string& key, int64_t now_unix_s) const;
+  Observation::Presence AskFor(const Record& record);
+  void TakePods(const std::string& key, Pods& known) const;
+  void LookAtStall(const Record& record, Followed& followed, Observation& seen);
+  void AskForRefusals();
+
+  Cluster& cluster_;
+  const plugin::Clock& clock_;
+  Watch job_watch_;
+  Watch pod_watch_;
+  std::map<std::string, JobView> jobs_;
+  std::map<std::string, Pods> pods_;          // by Job
+  std::map<std::string, Followed> followed_;  // by key
+  std::set<std::string> ended_;
+  std::map<std::string, std::string> refusals_;  // uid of a Job -> why it gets no pod
+  bool may_read_events_ = true;
+  plugin::Clock::Time refusals_asked_;
+};
+
+}  // namespace ridgeline::kubernetes

@@ -1,0 +1,150 @@
+#include "kubernetes/submit.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/files.h"
+#include "kubernetes/parse.h"
+
+namespace ridgeline::kubernetes {
+namespace {
+
+using plugin::Failure;
+using plugin::Json;
+
+std::vector<std::string> PointsOf(const std::string& job_file_text) {
+  const Json document = Json::parse(job_file_text, nullptr, false);
+  std::vector<std::string> ids;
+  if (!document.is_object()) return ids;
+  for (const Json& point : document.value("points", Json::array())) ids.push_back(point.at("id").get<std::string>());
+  return ids;
+}
+
+bool NamesJobFile(const Json& job) {
+  const auto exec = job.at("exec").get<std::vector<std::string>>();
+  return std::find(exec.begin(), exec.end(), job.value("job_file", "")) != exec.end();
+}
+
+}  // namespace
+
+Submitter::Submitter(Cluster& cluster, Journal& journal, const plugin::Clock& clock, const Options& options)
+    : cluster_(cluster), journal_(journal), clock_(clock), options_(options) {}
+
+Submitter::Pending Submitter::Prepare(const Json& job) {
+  const auto key = job.at("key").get<std::string>();
+  if (!IsKey(key)) {
+    throw Failure(Failure::Kind::kInvalidInput, fmt::format("'{}' is not a job key (rl-, letters, digits and -)", key));
+  }
+  if (job.at("exec").empty()) throw Failure(Failure::Kind::kInvalidInput, "the job has no command");
+  const std::string text = NamesJobFile(job) ? plugin::ReadText(job.at("job_file").get<std::string>()) : "";
+  Pending pending;
+  pending.manifests = MakeManifests(job, text, options_, journal_.store());
+  Record record;
+  record.key = key;
+  record.hash = pending.manifests.hash;
+  record.job_dir = job.at("job_dir").get<std::string>();
+  record.points = PointsOf(text);
+  record.created_unix_s = clock_.UnixS();
+  journal_.Write(std::move(record));
+  return pending;
+}
+
+// The Job that is there under our name: ours where it is of our store and runs what we mean.
+std::optional<Failure> Submitter::Adopt(Pending& pending) {
+  const std::string& name = pending.manifests.name;
+  const Response found = cluster_.Call({"GET", cluster_.JobsPath() + '/' + name, {}});
+  if (!found.ok()) return cluster_.ToFailure(found, "look at Job " + name);
+  const Json object = found.Document();
+  const JobView job = ParseJob(object);
+  const bool ours = object.at("metadata").value("labels", Json::object()).value(kStoreLabel, "") == journal_.store();
+  if (!ours || job.hash != pending.manifests.hash) {
+    return Failure(Failure::Kind::kInvalidInput,
+                   fmt::format("namespace {} has a Job {} already, {}", cluster_.name_space(), name,
+                               ours ? "of another specification: the sweep's settings have changed since"
+                                    : "which this database knows nothing of"),
+                   fmt::format("see what it is, then `kubectl delete job {}`; or use another namespace", name));
+  }
+  pending.uid = job.uid;
+  return std::nullopt;
+}
+
+void Submitter::Create(std::vector<Pending>& pending) {
+  std::vector<Request> requests;
+  // A modern server then refuses what it does not know, in place of dropping it.
+  for (const Pending& each : pending)
+    requests.push_back({"POST", cluster_.JobsPath() + "?fieldValidation=Strict", each.manifests.job});
+  const std::vector<Response> responses = cluster_.CallAll(requests);
+  for (size_t i = 0; i < pending.size(); ++i) {
+    Pending& each = pending[i];
+    if (responses[i].ok()) {
+      each.uid = ParseJob(responses[i].Document()).uid;
+    } else if (responses[i].code == kConflict) {
+      each.failure = Adopt(each);
+    } else {
+      each.failure = cluster_.ToFailure(
+          responses[i], fmt::format("create Job {} in namespace {}", each.manifests.name, cluster_.name_space()));
+    }
+  }
+}
+
+// The ConfigMaps and the Service go with their Job: it owns them. Its pod waits for them.
+void Submitter::CreateOthers(std::vector<Pending>& pending) {
+  std::vector<Request> requests;
+  std::vector<Pending*> of;
+  for (Pending& each : pending) {
+    if (each.failure) continue;
+    for (Json object : each.manifests.others) {
+      object["metadata"]["ownerReferences"] = Json::array(
+          {{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", each.manifests.name}, {"uid", each.uid}}});
+      const bool service = object.at("kind") == "Service";
+      requests.push_back({"POST", cluster_.CorePath(service ? "services" : "configmaps"), std::move(object)});
+      of.push_back(&each);
+    }
+  }
+  const std::vector<Response> responses = cluster_.CallAll(requests);
+  for (size_t i = 0; i < responses.size(); ++i) {
+    if (responses[i].ok() || responses[i].code == kConflict) continue;
+    of[i]->failure = cluster_.ToFailure(responses[i], "create what Job " + of[i]->manifests.name + " needs");
+  }
+}
+
+Json Submitter::Submit(const Json& jobs) {
+  std::vector<Pending> pending;
+  std::map<std::string, Failure> failures;  // by key
+  for (const Json& job : jobs) {
+    const auto key = job.at("key").get<std::string>();
+    try {
+      const Record* known = journal_.Find(key);
+      if (known == nullptr || known->uid.empty()) pending.push_back(Prepare(job));
+    } catch (const Failure& e) {
+      failures.emplace(key, e);
+    }
+  }
+  Create(pending);
+  CreateOthers(pending);
+  for (const Pending& each : pending) {
+    const std::string& key = each.manifests.name;
+    if (each.failure) {
+      failures.emplace(key, *each.failure);
+      continue;
+    }
+    Record record = *journal_.Find(key);
+    record.uid = each.uid;
+    journal_.Write(std::move(record));
+  }
+  Json answers = Json::array();
+  for (const Json& job : jobs) {
+    const auto key = job.at("key").get<std::string>();
+    const auto failure = failures.find(key);
+    Json answer = failure != failures.end() ? Json{{"error", failure->second.ToJson()}}
+                                            : Json{{"native_id", journal_.Find(key)->uid}};
+    answer["key"] = key;
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+}  // namespace ridgeline::kubernetes

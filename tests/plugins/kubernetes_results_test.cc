@@ -1,0 +1,115 @@
+// What the Kubernetes launcher keeps of its jobs on disk: results out of logs, and the journal.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/files.h"
+#include "kubernetes/journal.h"
+#include "kubernetes/results.h"
+#include "ridgeline/job_line.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline::kubernetes {
+namespace {
+
+using plugin::Failure;
+using ::testing::HasSubstr;
+
+class KubernetesResults : public ::testing::Test {
+ protected:
+  static std::string Line(const std::string& id, const std::string& payload, std::string_view kind = kResultLine) {
+    std::string line = FormatJobLine({std::string(kind), id, payload});
+    line.pop_back();
+    return line;
+  }
+  Record MakeRecord() const {
+    Record record;
+    record.key = "rl-1";
+    record.job_dir = dir_.path();
+    record.points = {"a", "b"};
+    return record;
+  }
+  std::string Of(const std::string& id) const {
+    return ReadFileIfThere(dir_ / ("results/" + id + ".json")).value_or("");
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(KubernetesResults, TakesWholeLinesOfItsOwnPoints) {
+  ResultFolder results(MakeRecord());
+  results.TakeLine("some words");
+  results.TakeLine(Line("a", "3 10 5.5", kProgressLine));
+  EXPECT_EQ(ReadFile(dir_ / "points/a/progress"), "3 10 5.5\n");
+  results.TakeLine(Line("a", "{\"x\": 1}"));
+  EXPECT_EQ(Of("a"), "{\"x\": 1}");
+  results.TakeLine(Line("../../etc", "{}"));
+  results.TakeLine(Line("c", "{}"));
+  results.TakeLine(Line("b", "{\"long\": 12345}").substr(0, 50));
+  EXPECT_EQ(Of("b"), "");
+  EXPECT_FALSE(results.HasAll());
+  EXPECT_THAT(results.log_tail(), HasSubstr("some words"));
+  results.TakeLastWords(Line("a", "{}") + "\n" + Line("b", "{\"headline\": 1}") +
+                        "\ncut off: " + Line("b", "{}").substr(0, 9));
+  EXPECT_EQ(Of("a"), "{\"x\": 1}");  // what is whole stays
+  EXPECT_EQ(Of("b"), "{\"headline\": 1}");
+  EXPECT_TRUE(results.HasAll());
+}
+
+TEST_F(KubernetesResults, AreKnownAgainByTheNextProcess) {
+  ResultFolder(MakeRecord()).TakeLine(Line("a", "{}"));
+  TempDir volume;
+  std::filesystem::create_directories(volume / "results");
+  WriteFileAtomic(volume / "results/a.json", "{\"other\": 1}");
+  WriteFileAtomic(volume / "results/b.json", "{\"b\": 1}");
+  ResultFolder results(MakeRecord());
+  EXPECT_FALSE(results.HasAll());
+  results.CopyMissing(volume.path());
+  EXPECT_TRUE(results.HasAll());
+  EXPECT_EQ(Of("a"), "{}");
+  EXPECT_EQ(Of("b"), "{\"b\": 1}");
+}
+
+TEST(KubernetesJournal, KeepsWhatItWasToldAcrossProcesses) {
+  const TempDir dir;
+  std::string store;
+  {
+    Journal journal(dir.path());
+    store = journal.store();
+    EXPECT_EQ(journal.Find("rl-1"), nullptr);
+    Record record;
+    record.key = "rl-1";
+    record.uid = "u";
+    record.points = {"a"};
+    record.evidence = {{"end", "lost"}, {"text", "\xff"}};
+    journal.Write(record);
+  }
+  Journal journal(dir.path());
+  EXPECT_EQ(journal.store(), store);
+  ASSERT_NE(journal.Find("rl-1"), nullptr);
+  EXPECT_EQ(journal.Find("rl-1")->uid, "u");
+  EXPECT_EQ(journal.Find("rl-1")->evidence.at("end"), "lost");
+  EXPECT_EQ(journal.Find("../store"), nullptr);
+  WriteFileAtomic(dir / "jobs/rl-2.json", "{\"key\": ");
+  EXPECT_THROW(journal.Find("rl-2"), Failure);
+}
+
+TEST(JobLine, ComesBackWholeOrNotAtAll) {
+  const JobLine line{"result", "p1", "{\"a\": \"b c\"}"};
+  std::string text = FormatJobLine(line);
+  EXPECT_EQ(text.back(), '\n');
+  text.pop_back();
+  EXPECT_EQ(ParseJobLine(text), line);
+  std::string empty = FormatJobLine({"progress", "p1", ""});
+  empty.pop_back();
+  EXPECT_EQ(ParseJobLine(empty), (JobLine{"progress", "p1", ""}));
+  for (size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(ParseJobLine(text.substr(0, size))) << size;
+  std::string changed = text;
+  changed[changed.size() - 3] = 'x';
+  EXPECT_FALSE(ParseJobLine(changed));
+  EXPECT_FALSE(ParseJobLine("x" + text));
+}
+
+}  // namespace
+}  // namespace ridgeline::kubernetes

@@ -1,0 +1,145 @@
+// A Kubernetes API server in memory, which does what a test says: it has Jobs, pods, logs and events, and tells whoever
+// watches.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kubernetes/cluster.h"
+#include "tests/plugins/manual_clock.h"
+
+namespace ridgeline::kubernetes {
+
+// What a test sees of it, and says to it.
+struct ClusterWorld {
+  // Lines that come, to be read from the first.
+  struct Tap {
+    std::vector<std::string> lines;
+    bool ended = false;
+  };
+
+  testing::ManualClock clock;
+  std::map<std::string, Json> jobs;  // by name
+  std::map<std::string, Json> pods;
+  std::map<std::string, std::shared_ptr<Tap>> logs;  // by pod
+  Json events = Json::array();
+  int64_t events_code = 200;
+  int64_t create_code = 201;
+  std::vector<std::string> calls;                                    // "POST /apis/…"
+  std::map<std::string, std::vector<std::shared_ptr<Tap>>> watches;  // by kind
+  bool tells = true;                                                 // false: what changes is not heard of
+
+  void Put(const std::string& kind, const Json& object) {
+    const auto name = object.at("metadata").at("name").get<std::string>();
+    (kind == "jobs" ? jobs : pods)[name] = object;
+    Tell(kind, "MODIFIED", object);
+  }
+  void Take(const std::string& kind, const std::string& name) {
+    auto& objects = kind == "jobs" ? jobs : pods;
+    const Json object = objects.at(name);
+    objects.erase(name);
+    Tell(kind, "DELETED", object);
+  }
+  std::shared_ptr<Tap> LogOf(const std::string& pod) {
+    auto& log = logs[pod];
+    if (log == nullptr) log = std::make_shared<Tap>();
+    return log;
+  }
+  int64_t Calls(const std::string& words) const {
+    return std::count_if(calls.begin(), calls.end(),
+                         [&](const std::string& call) { return call.find(words) != std::string::npos; });
+  }
+
+ private:
+  void Tell(const std::string& kind, const char* type, const Json& object) {
+    if (!tells) return;
+    for (const auto& watch : watches[kind]) watch->lines.push_back(Json{{"type", type}, {"object", object}}.dump());
+  }
+};
+
+class ScriptedCluster final : public Cluster {
+ public:
+  explicit ScriptedCluster(ClusterWorld& world) : Cluster(world.clock), world_(world) {}
+
+  const std::string& name_space() const override { return name_space_; }
+
+  std::vector<Response> CallAll(const std::vector<Request>& requests) override {
+    std::vector<Response> responses;
+    for (const Request& request : requests) responses.push_back(Answer(request));
+    return responses;
+  }
+
+  std::unique_ptr<Stream> Open(const std::string& path) override {
+    if (path.find("watch=1") != std::string::npos) {
+      const auto tap = std::make_shared<ClusterWorld::Tap>();
+      world_.watches[path.find("/jobs?") != std::string::npos ? "jobs" : "pods"].push_back(tap);
+      return std::make_unique<Tapped>(tap);
+    }
+    const size_t begin = path.find("/pods/") + 6;
+    const std::string pod = path.substr(begin, path.find("/log?") - begin);
+    return std::make_unique<Tapped>(world_.LogOf(pod));
+  }
+
+  void Pump() override {}
+
+ private:
+  class Tapped final : public Stream {
+   public:
+    explicit Tapped(std::shared_ptr<ClusterWorld::Tap> tap) : tap_(std::move(tap)) {}
+    int64_t code() const override { return 200; }
+    bool ended() const override { return tap_->ended && next_ == tap_->lines.size(); }
+    std::string problem() const override { return {}; }
+    bool Next(std::string& line) override {
+      if (next_ == tap_->lines.size()) return false;
+      line = tap_->lines[next_++];
+      return true;
+    }
+
+   private:
+    std::shared_ptr<ClusterWorld::Tap> tap_;
+    size_t next_ = 0;
+  };
+
+  static Response Ok(const Json& document, int64_t code = 200) { return {code, document.dump(), {}}; }
+  static Response No(int64_t code) { return {code, R"({"message": "no"})", {}}; }
+  static Json List(const std::map<std::string, Json>& objects) {
+    Json items = Json::array();
+    for (const auto& [name, object] : objects) items.push_back(object);
+    return {{"metadata", {{"resourceVersion", "1"}}}, {"items", items}};
+  }
+
+  Response Answer(const Request& request) {
+    world_.calls.push_back(request.method + ' ' + request.path);
+    const auto at = [&](const std::string& path) { return request.path.starts_with(path); };
+    if (at(CorePath("events"))) return {world_.events_code, Json{{"items", world_.events}}.dump(), {}};
+    if (at(CorePath("pods") + '?')) return Ok(List(world_.pods));
+    if (request.method == "POST" && at(JobsPath())) return Create(request.body);
+    if (request.method == "POST") return Ok(request.body, 201);
+    if (at(JobsPath() + '?')) return Ok(List(world_.jobs));
+    if (at("/version")) return Ok({{"gitVersion", "v1"}});
+    const std::string name = request.path.substr(JobsPath().size() + 1);
+    const auto job = world_.jobs.find(name);
+    if (job == world_.jobs.end()) return No(kNotFound);
+    const Json object = job->second;
+    if (request.method == "DELETE" && request.body.at("propagationPolicy") == "Background") world_.Take("jobs", name);
+    return Ok(object);
+  }
+
+  Response Create(Json job) {
+    if (world_.create_code != 201) return No(world_.create_code);
+    const auto name = job.at("metadata").at("name").get<std::string>();
+    if (world_.jobs.contains(name)) return No(kConflict);
+    job["metadata"]["uid"] = "uid-" + name;
+    world_.Put("jobs", job);
+    return Ok(job, 201);
+  }
+
+  ClusterWorld& world_;
+  std::string name_space_ = "default";
+};
+
+}  // namespace ridgeline::kubernetes
