@@ -6,27 +6,33 @@
 // reply is {"kind": "usage|invalid_input|infrastructure", "message": "…", "hint": "…"}; with "retry": true nothing is
 // wrong but the moment, and the call is made again later, for as long as anybody is willing to wait.
 //
-// Every request carries `config` (the sweep's `launch:` mapping) and `state_dir` (a folder the launcher may use).
-// A job is {"key", "sweep", "job_file", "job_dir", "cpus", "memory_bytes", "time_limit_s", "save_time_s", "exec":
+// A session is one configuration and one state folder: `open` makes it, `close` ends it, and every other call is of
+// one. A job is {"key", "sweep", "job_file", "job_dir", "cpus", "memory_bytes", "time_limit_s", "save_time_s", "exec":
 // [argv…]}: running `exec` (which is `ridgeline exec JOB.json`) on a node is running the job; a job with a save_time_s
 // wants SIGUSR1 so long before it is ended, and can then be continued. `key` is deterministic and unique: submitting a
-// key that exists already must find the job that exists, never start a second one.
+// key that exists already must find the job that exists, never start a second one. What is in a job's folder, job_dir,
+// job_dir.h says.
 //
+//   open       {"config": {…}, "state_dir": "…"} -> {"capabilities": ["queue" | "poll_pause" | "render"…]}
+//              config: the sweep's `launch:` mapping; state_dir: a folder that the launcher may use, which is there in
+//              every call but this one and render. Checks the configuration and asks nobody. What a launcher can
+//              besides what all can: `queue`, it has one of its own, takes many jobs at once and runs them in its own
+//              time; `poll_pause`, it says when it wants to be asked again; `render`. Other names are passed over.
 //   probe      {}                        -> {"available": bool, "why": "…", "description": "…", "max_jobs": int}
-//              max_jobs: jobs it takes at once, and runs in its own time; without it, as many as run at once.
+//              max_jobs, where it has a `queue`: jobs it takes at once.
 //   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…"}
-//              what a person could submit by hand, and the command that does, in which FILE stands for a file and DIR
-//              for their folder. Pure: state_dir may not be there, and nothing outside is asked.
+//              where it can `render`: what a person could submit by hand, and the command that does, in which FILE
+//              stands for a file and DIR for their folder. Pure: nothing outside is asked.
 //   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error"}…]}
 //              error: {kind, message, hint, retry}, as a whole call's.
 //   poll_many  {"jobs": [{"key", "native_id"}…]}
 //                                        -> {"jobs": [{"key", "state", "native_id", "started_unix_s",
 //                                                      "evidence": {name: text}}…], "again_ms": int}
-//              one question for all jobs, not to be asked again for again_ms. state: queued | running | ended |
-//              missing. For `ended`, evidence may carry "end" with one of the contract's ends (run.h) where the
-//              scheduler knows better than the exit code, with "message" and "hint" for people. For `queued`, "waits"
-//              and "hint" say why a job waits that somebody should do something about. `missing`: the scheduler has
-//              never heard of this key, or has forgotten it.
+//              one question for all jobs, not to be asked again for again_ms where it has a `poll_pause`. state: queued
+//              | running | ended | missing. For `ended`, evidence may carry "end" with one of the contract's ends
+//              (run.h) where the scheduler knows better than the exit code, with "message" and "hint" for people. For
+//              `queued`, "waits" and "hint" say why a job waits that somebody should do something about. `missing`: the
+//              scheduler has never heard of this key, or has forgotten it.
 //   cancel     {"jobs": [{"key", "native_id"}…]} -> {"jobs": [{"key", "cancelled": bool}…]}
 //
 // Thread safety: the harness calls a launcher from one thread at a time.
@@ -40,15 +46,23 @@
 extern "C" {
 #endif
 
-#define RIDGELINE_LAUNCHER_ABI_VERSION 1u
+#define RIDGELINE_LAUNCHER_ABI_VERSION 2u
 
-typedef int (*ridgeline_launcher_call)(const char* request, size_t request_size, char** reply, size_t* reply_size);
+typedef struct ridgeline_launcher_session ridgeline_launcher_session;  // the launcher's own
+
+// *session is set where it returns 0.
+typedef int (*ridgeline_launcher_open)(const char* request, size_t request_size, ridgeline_launcher_session** session,
+                                       char** reply, size_t* reply_size);
+typedef int (*ridgeline_launcher_call)(ridgeline_launcher_session* session, const char* request, size_t request_size,
+                                       char** reply, size_t* reply_size);
 
 typedef struct ridgeline_launcher_table {
   uint32_t abi_version;  // RIDGELINE_LAUNCHER_ABI_VERSION the plugin was compiled with
   uint32_t table_size;   // sizeof(ridgeline_launcher_table) the plugin was compiled with
   const char* name;      // "local", "slurm", …
   const char* version;   // the plugin's own version
+  ridgeline_launcher_open open;
+  void (*close)(ridgeline_launcher_session* session);
   ridgeline_launcher_call probe;
   ridgeline_launcher_call render;
   ridgeline_launcher_call submit;

@@ -1,5 +1,7 @@
 #include "common/answers.h"
 
+#include <utility>
+
 namespace ridgeline::plugin {
 namespace {
 
@@ -19,12 +21,37 @@ const char* NameOf(Phase phase) {
 
 }  // namespace
 
-Json ToJson(const JobState& state) {
-  Json answer = {{"state", NameOf(state.phase)}};
-  if (!state.evidence.empty()) answer["evidence"] = state.evidence;
-  if (state.started_unix_s > 0) answer["started_unix_s"] = state.started_unix_s;
-  if (!state.native_id.empty()) answer["native_id"] = state.native_id;
-  return answer;
+Json ToJson(const Availability& answer) {
+  Json document = {{"available", answer.available}, {"why", answer.why}, {"description", answer.description}};
+  if (answer.max_jobs > 0) document["max_jobs"] = answer.max_jobs;
+  return document;
+}
+
+Json ToJson(const Rendering& answer) {
+  Json files = Json::array();
+  for (const Rendering::File& file : answer.files) files.push_back({{"name", file.name}, {"content", file.content}});
+  return {{"files", std::move(files)}, {"submit", answer.submit}};
+}
+
+Json ToJson(const Handover& answer) {
+  if (answer.error) return {{"error", answer.error->ToJson()}};
+  return {{"native_id", answer.native_id}};
+}
+
+Json ToJson(const JobState& answer) {
+  Json document = {{"state", NameOf(answer.phase)}};
+  if (!answer.evidence.empty()) document["evidence"] = answer.evidence;
+  if (answer.started_unix_s > 0) document["started_unix_s"] = answer.started_unix_s;
+  if (!answer.native_id.empty()) document["native_id"] = answer.native_id;
+  return document;
+}
+
+Json ToJson(const Cancellation& answer) { return {{"cancelled", answer.cancelled}}; }
+
+std::vector<std::string> KeysOf(const Json& jobs) {
+  std::vector<std::string> keys;
+  for (const Json& job : jobs) keys.push_back(job.at("key").get<std::string>());
+  return keys;
 }
 
 }  // namespace ridgeline::plugin

@@ -1,13 +1,39 @@
-// What a launcher answers of its jobs, as launcher.h has it.
+// What a launcher answers (launcher.h of include/ridgeline says what each means), and the documents that makes.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 namespace ridgeline::plugin {
+
+struct Availability {
+  bool available = false;
+  std::string why;  // not
+  std::string description;
+  int64_t max_jobs = 0;  // of a launcher with a queue
+};
+Json ToJson(const Availability& answer);
+
+struct Rendering {
+  struct File {
+    std::string name, content;
+  };
+  std::vector<File> files;
+  std::string submit;  // the command; FILE stands for a file, DIR for their folder
+};
+Json ToJson(const Rendering& answer);
+
+// Of one job: its native id, or why it has none.
+struct Handover {
+  std::string native_id;
+  std::optional<Failure> error;
+};
+Json ToJson(const Handover& answer);
 
 enum class Phase {
   kQueued,
@@ -16,14 +42,38 @@ enum class Phase {
   kMissing,  // the scheduler has never heard of this key, or has forgotten it
 };
 
+// Of one job.
 struct JobState {
   Phase phase = Phase::kMissing;
   int64_t started_unix_s = 0;  // 0: not known
   std::map<std::string, std::string> evidence;
   std::string native_id;  // empty: not known
 };
+Json ToJson(const JobState& answer);
 
-// One answer of poll_many, without its key.
-Json ToJson(const JobState& state);
+struct Polled {
+  std::vector<JobState> states;
+  int64_t again_ms = 0;  // of a launcher that says when to ask again
+};
+
+// Of one job.
+struct Cancellation {
+  bool cancelled = false;
+};
+Json ToJson(const Cancellation& answer);
+
+// The keys of a request's jobs, in order.
+std::vector<std::string> KeysOf(const Json& jobs);
+
+// A reply's `jobs`. REQUIRES: an answer for each key.
+template <typename Answer>
+Json ToJson(const std::vector<std::string>& keys, const std::vector<Answer>& answers) {
+  Json list = Json::array();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    list.push_back(ToJson(answers.at(i)));
+    list.back()["key"] = keys[i];
+  }
+  return list;
+}
 
 }  // namespace ridgeline::plugin

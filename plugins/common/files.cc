@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 #include "common/process.h"
 
 namespace ridgeline::plugin {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 namespace ridgeline::plugin {
 

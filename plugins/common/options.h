@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 namespace ridgeline::plugin {
 

@@ -16,7 +16,7 @@
 #include <cstring>
 #include <utility>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 extern char** environ;
 

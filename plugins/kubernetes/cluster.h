@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "common/plugin_api.h"
+#include "common/failure.h"
 #include "kubernetes/config.h"
 
 namespace ridgeline::kubernetes {

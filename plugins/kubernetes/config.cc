@@ -147,6 +147,12 @@ const plugin::Settings<Options>& Own() {
 
 }  // namespace
 
+// Nothing holds the pods of two gangs from waiting for each other, each with half of the nodes.
+int64_t Window(const Options& options) {
+  if (options.nodes > 1 && options.queue.empty()) return 1;
+  return options.window > 0 ? options.window : kDefaultWindow;
+}
+
 Options ReadOptions(const Json& config) {
   Options options;
   options.window = plugin::CountUnderLaunch(config, "max_parallel");

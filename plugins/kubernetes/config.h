@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 namespace ridgeline::kubernetes {
 
@@ -55,6 +55,9 @@ struct Options {
 
 // Clusters get into trouble with thousands of live Jobs.
 inline constexpr int64_t kDefaultWindow = 200;
+
+// Jobs at once.
+int64_t Window(const Options& options);
 
 // `config` is the sweep's `launch:` mapping: `max_parallel` is the window, `kubernetes:` has the rest. Throws Failure
 // naming the setting, what it must be, and for an unknown one which there are. What the settings come to is checked in

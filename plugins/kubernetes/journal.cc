@@ -1,20 +1,18 @@
 #include "kubernetes/journal.h"
 
-#include <algorithm>
 #include <random>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/files.h"
+#include "common/keys.h"
 
 namespace ridgeline::kubernetes {
 namespace {
 
 using plugin::Json;
 namespace fs = std::filesystem;
-
-constexpr size_t kKeyBytes = 50;  // with room for what is put behind it
 
 Json Encode(const Record& record) {
   return {{"key", record.key},
@@ -46,12 +44,6 @@ Record Decode(const Json& document) {
 
 }  // namespace
 
-bool IsKey(const std::string& text) {
-  return text.starts_with("rl-") && text.size() <= kKeyBytes && text.back() != '-' &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
-}
-
 Journal::Journal(const fs::path& state_dir)
     : folder_(state_dir / "jobs", "it is of a Job in the cluster: delete that by hand, then remove the file") {
   const fs::path file = state_dir / "store";
@@ -64,7 +56,7 @@ Journal::Journal(const fs::path& state_dir)
 
 Record* Journal::Find(const std::string& key) {
   if (const auto it = records_.find(key); it != records_.end()) return &it->second;
-  if (!IsKey(key)) return nullptr;
+  if (!plugin::IsKey(key)) return nullptr;
   auto record = folder_.Read(key, Decode);
   return record ? &(records_[key] = std::move(*record)) : nullptr;
 }

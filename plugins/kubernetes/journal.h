@@ -48,7 +48,4 @@ class Journal {
   std::map<std::string, Record> records_;
 };
 
-// Lower-case letters, digits and -, so that it is a name of Kubernetes' and of a file.
-bool IsKey(const std::string& text);
-
 }  // namespace ridgeline::kubernetes

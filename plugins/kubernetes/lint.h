@@ -1,7 +1,7 @@
 // What no schema says of a Job, and a cluster would reject or, worse, accept and never run.
 #pragma once
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 namespace ridgeline::kubernetes {
 

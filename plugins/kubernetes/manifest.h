@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 #include "kubernetes/config.h"
 
 namespace ridgeline::kubernetes {

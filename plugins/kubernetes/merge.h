@@ -1,7 +1,7 @@
 // Kubernetes' strategic merge, of a patch over a pod template.
 #pragma once
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 namespace ridgeline::kubernetes {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 namespace ridgeline::kubernetes {
 

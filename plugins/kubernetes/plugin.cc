@@ -1,18 +1,17 @@
 // The Kubernetes launcher: jobs as Jobs of a cluster.
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/clock.h"
 #include "common/files.h"
-#include "common/plugin_api.h"
+#include "common/launcher.h"
 #include "kubernetes/cluster.h"
 #include "kubernetes/config.h"
 #include "kubernetes/manifest.h"
 #include "kubernetes/session.h"
-#include "ridgeline/launcher.h"
 
 namespace ridgeline::kubernetes {
 namespace {
@@ -20,43 +19,56 @@ namespace {
 using plugin::Failure;
 using plugin::Json;
 
-// One session for all calls of a process with the same configuration: it knows what the cluster last said.
-Session& SessionFor(const Json& request) {
-  static std::map<std::string, std::unique_ptr<Session>> sessions;
-  const auto state_dir = request.at("state_dir").get<std::string>();
-  const Json& config = request.at("config");
-  auto& session = sessions[state_dir + '\n' + config.dump()];
-  if (session == nullptr) {
-    const Options options = ReadOptions(config);
+class KubernetesLauncher final : public plugin::Launcher {
+ public:
+  KubernetesLauncher(const Json& config, std::filesystem::path state_dir)
+      : options_(ReadOptions(config)), state_dir_(std::move(state_dir)) {}
+
+  plugin::Capabilities Can() const override { return {.queue = true, .render = true}; }
+
+  plugin::Availability Probe() override {
+    try {
+      const std::string description = Talk().Description();
+      return {true, "", description, Window(options_)};
+    } catch (const Failure& e) {
+      return {false, e.hint().empty() ? e.what() : std::string(e.what()) + "; " + e.hint(), "Kubernetes"};
+    }
+  }
+
+  plugin::Rendering Render(const Json& jobs) override {
+    std::vector<Manifests> all;
+    for (const Json& job : jobs) {
+      all.push_back(MakeManifests(job, plugin::ReadText(job.at("job_file").get<std::string>()), options_, ""));
+    }
+    plugin::Rendering rendering{{}, "kubectl create -f DIR"};
+    for (const Json& file : ManifestFiles(all)) rendering.files.push_back({file.at("name"), file.at("content")});
+    return rendering;
+  }
+
+  std::vector<plugin::Handover> Submit(const Json& jobs) override { return Talk().Submit(jobs); }
+  plugin::Polled Poll(const std::vector<std::string>& keys) override { return {Talk().Poll(keys)}; }
+  std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys) override {
+    return Talk().Cancel(keys);
+  }
+
+ private:
+  // One conversation for all calls: it knows what the cluster last said.
+  Session& Talk() {
     const plugin::Clock& clock = plugin::SystemClock();
-    session = std::make_unique<Session>(state_dir, options, Cluster::Connect(options, clock), clock);
+    if (session_ == nullptr) {
+      session_ = std::make_unique<Session>(state_dir_, options_, Cluster::Connect(options_, clock), clock);
+    }
+    return *session_;
   }
-  return *session;
-}
 
-Json AnswerProbe(const Json& request) {
-  ReadOptions(request.at("config"));
-  try {
-    Session& session = SessionFor(request);
-    return {{"available", true}, {"why", ""}, {"max_jobs", session.Window()}, {"description", session.Description()}};
-  } catch (const Failure& e) {
-    const std::string why = e.hint().empty() ? e.what() : std::string(e.what()) + "; " + e.hint();
-    return {{"available", false}, {"why", why}, {"description", "Kubernetes"}};
-  }
-}
+  const Options options_;
+  const std::filesystem::path state_dir_;
+  std::unique_ptr<Session> session_;
+};
 
-Json AnswerRender(const Json& request) {
-  const Options options = ReadOptions(request.at("config"));
-  std::vector<Manifests> all;
-  for (const Json& job : request.at("jobs")) {
-    all.push_back(MakeManifests(job, plugin::ReadText(job.at("job_file").get<std::string>()), options, ""));
-  }
-  return {{"files", ManifestFiles(all)}, {"submit", "kubectl create -f DIR"}};
+std::unique_ptr<plugin::Launcher> Open(const Json& config, const std::filesystem::path& state_dir) {
+  return std::make_unique<KubernetesLauncher>(config, state_dir);
 }
-
-Json AnswerSubmit(const Json& request) { return {{"jobs", SessionFor(request).Submit(request.at("jobs"))}}; }
-Json AnswerPollMany(const Json& request) { return {{"jobs", SessionFor(request).Poll(request.at("jobs"))}}; }
-Json AnswerCancel(const Json& request) { return {{"jobs", SessionFor(request).Cancel(request.at("jobs"))}}; }
 
 }  // namespace
 }  // namespace ridgeline::kubernetes
@@ -64,6 +76,5 @@ Json AnswerCancel(const Json& request) { return {{"jobs", SessionFor(request).Ca
 extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table* ridgeline_launcher(uint32_t);
 
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
-  using namespace ridgeline::kubernetes;  // NOLINT(google-build-using-namespace)
-  return ridgeline::plugin::Table<AnswerProbe, AnswerRender, AnswerSubmit, AnswerPollMany, AnswerCancel>("kubernetes");
+  return ridgeline::plugin::Table<ridgeline::kubernetes::Open>("kubernetes");
 }

@@ -42,12 +42,6 @@ std::string Session::Description() {
   return fmt::format("Kubernetes {}, namespace {}", release, cluster_->name_space());
 }
 
-// Nothing holds the pods of two gangs from waiting for each other, each with half of the nodes.
-int64_t Session::Window() const {
-  if (options_.nodes > 1 && options_.queue.empty()) return 1;
-  return options_.window > 0 ? options_.window : kDefaultWindow;
-}
-
 Request Session::DeleteRequest(const std::string& name, const std::string& uid, const char* propagation) const {
   Json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"propagationPolicy", propagation}};
   if (!uid.empty()) options["preconditions"] = {{"uid", uid}};
@@ -61,16 +55,15 @@ plugin::JobState Session::Follow(Record& record) {
   return StateOf(record, seen, std::move(state));
 }
 
-Json Session::Poll(const Json& jobs) {
+std::vector<plugin::JobState> Session::Poll(const std::vector<std::string>& keys) {
   observer_.Refresh();
-  Json answers = Json::array();
-  for (const Json& job : jobs) {
-    Record* record = journal_.Find(job.at("key").get<std::string>());
-    answers.push_back(ToJson(record == nullptr ? plugin::JobState() : Follow(*record)));
-    answers.back()["key"] = job.at("key");
+  std::vector<plugin::JobState> states;
+  for (const std::string& key : keys) {
+    Record* record = journal_.Find(key);
+    states.push_back(record == nullptr ? plugin::JobState() : Follow(*record));
   }
   DeleteEnded();
-  return answers;
+  return states;
 }
 
 // Whatever was collected or cancelled, in this process or in one that was killed before it could delete it.
@@ -94,12 +87,11 @@ void Session::DeleteEnded() {
   }
 }
 
-Json Session::Cancel(const Json& jobs) {
+std::vector<plugin::Cancellation> Session::Cancel(const std::vector<std::string>& keys) {
   observer_.Refresh();
   std::vector<Request> requests;
-  Json answers = Json::array();
-  for (const Json& asked : jobs) {
-    const auto key = asked.at("key").get<std::string>();
+  std::vector<plugin::Cancellation> answers;
+  for (const std::string& key : keys) {
     Record* record = journal_.Find(key);
     const auto job = observer_.jobs().find(key);
     const bool there =
@@ -111,7 +103,7 @@ Json Session::Cancel(const Json& jobs) {
       requests.push_back(DeleteRequest(key, told.uid, kForeground));
       journal_.Write(std::move(told));
     }
-    answers.push_back({{"key", key}, {"cancelled", live}});
+    answers.push_back({live});
   }
   for (const Response& response : cluster_->CallAll(requests)) {
     if (!response.ok() && response.code != kNotFound) throw cluster_->ToFailure(response, "delete a Job");

@@ -4,11 +4,11 @@
 // follows what has become of it (judge.h); what it leaves is brought home (collect.h); the rest is the answer.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/answers.h"
 #include "common/clock.h"
@@ -31,12 +31,11 @@ class Session {
 
   // "Kubernetes v1.31.2, namespace default". Throws Failure where Jobs of it may not be listed.
   std::string Description();
-  int64_t Window() const;
 
-  // The answers of launcher.h, one a job, in order. Throw Failure where nobody answers.
-  plugin::Json Submit(const plugin::Json& jobs) { return submitter_.Submit(jobs); }
-  plugin::Json Poll(const plugin::Json& jobs);
-  plugin::Json Cancel(const plugin::Json& jobs);
+  // One answer a job, in order. Throw Failure where nobody answers.
+  std::vector<plugin::Handover> Submit(const plugin::Json& jobs) { return submitter_.Submit(jobs); }
+  std::vector<plugin::JobState> Poll(const std::vector<std::string>& keys);
+  std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys);
 
  private:
   Request DeleteRequest(const std::string& name, const std::string& uid, const char* propagation) const;

@@ -35,9 +35,6 @@ Submitter::Submitter(Cluster& cluster, Journal& journal, const plugin::Clock& cl
 
 Submitter::Pending Submitter::Prepare(const Json& job) {
   const auto key = job.at("key").get<std::string>();
-  if (!IsKey(key)) {
-    throw Failure(Failure::Kind::kInvalidInput, fmt::format("'{}' is not a job key (rl-, letters, digits and -)", key));
-  }
   if (job.at("exec").empty()) throw Failure(Failure::Kind::kInvalidInput, "the job has no command");
   const std::string text = NamesJobFile(job) ? plugin::ReadText(job.at("job_file").get<std::string>()) : "";
   Pending pending;
@@ -111,7 +108,7 @@ void Submitter::CreateOthers(std::vector<Pending>& pending) {
   }
 }
 
-Json Submitter::Submit(const Json& jobs) {
+std::vector<plugin::Handover> Submitter::Submit(const Json& jobs) {
   std::vector<Pending> pending;
   std::map<std::string, Failure> failures;  // by key
   for (const Json& job : jobs) {
@@ -135,14 +132,12 @@ Json Submitter::Submit(const Json& jobs) {
     record.uid = each.uid;
     journal_.Write(std::move(record));
   }
-  Json answers = Json::array();
+  std::vector<plugin::Handover> answers;
   for (const Json& job : jobs) {
     const auto key = job.at("key").get<std::string>();
     const auto failure = failures.find(key);
-    Json answer = failure != failures.end() ? Json{{"error", failure->second.ToJson()}}
-                                            : Json{{"native_id", journal_.Find(key)->uid}};
-    answer["key"] = key;
-    answers.push_back(std::move(answer));
+    answers.push_back(failure != failures.end() ? plugin::Handover{"", failure->second}
+                                                : plugin::Handover{journal_.Find(key)->uid, {}});
   }
   return answers;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/answers.h"
 #include "common/clock.h"
 #include "kubernetes/cluster.h"
 #include "kubernetes/config.h"
@@ -17,8 +18,8 @@ class Submitter {
  public:
   Submitter(Cluster& cluster, Journal& journal, const plugin::Clock& clock, const Options& options);
 
-  // The answers of launcher.h, one a job, in order. Throws Failure where nobody answers.
-  plugin::Json Submit(const plugin::Json& jobs);
+  // One answer a job, in order. Throws Failure where nobody answers.
+  std::vector<plugin::Handover> Submit(const plugin::Json& jobs);
 
  private:
   // A Job that is to be created, or to be found created.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 namespace ridgeline::kubernetes {
 

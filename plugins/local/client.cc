@@ -140,15 +140,7 @@ void Reap(pid_t pid) { ::waitpid(pid, nullptr, WNOHANG); }
 Client::Client(fs::path state_dir, std::vector<std::vector<int>> slot_cores, fs::path keeper)
     : state_dir_(std::move(state_dir)), slot_cores_(std::move(slot_cores)), keeper_(std::move(keeper)) {}
 
-fs::path Client::JobFolder(const std::string& key) const {
-  const bool safe = !key.empty() && std::all_of(key.begin(), key.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_';
-  });
-  if (!safe) {
-    throw Failure(Failure::Kind::kInvalidInput, fmt::format("'{}' is not a job key (letters, digits, - and _)", key));
-  }
-  return state_dir_ / "jobs" / key;
-}
+fs::path Client::JobFolder(const std::string& key) const { return state_dir_ / "jobs" / key; }
 
 void Client::Submit(const Json& job) {
   const fs::path folder = JobFolder(job.at("key").get<std::string>());
@@ -176,7 +168,7 @@ void Client::Submit(const Json& job) {
   StartIfSlotIsFree(folder, *lock);
 }
 
-Json Client::Poll(const std::string& key) {
+plugin::JobState Client::Poll(const std::string& key) {
   const fs::path folder = JobFolder(key);
   Seen seen = Look(folder);
   if (Waits(seen)) {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 #include "local/lock.h"
 #include "local/parse.h"
 
@@ -28,8 +28,8 @@ class Client {
 
   // A job that is alive, waiting, or done is found; any other is started, or waits. Throws Failure.
   void Submit(const plugin::Json& job);
-  // Starts the job where it waits and a slot is free. {"state", "evidence"}.
-  plugin::Json Poll(const std::string& key);
+  // Starts the job where it waits and a slot is free.
+  plugin::JobState Poll(const std::string& key);
   // SIGTERM to the job, or off the queue. False where there is nothing to cancel.
   bool Cancel(const std::string& key);
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 namespace ridgeline::local {
 

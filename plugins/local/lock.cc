@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 namespace ridgeline::local {
 namespace fs = std::filesystem;

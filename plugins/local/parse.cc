@@ -5,7 +5,8 @@
 namespace ridgeline::local {
 namespace {
 
-using plugin::Json;
+using plugin::JobState;
+using plugin::Phase;
 
 // The text up to `separator`, which is taken off; all of it where there is none.
 std::string_view Take(std::string_view& text, char separator) {
@@ -64,26 +65,24 @@ std::optional<int64_t> ParseStartTicks(std::string_view stat) {
   return ticks;
 }
 
-Json StateOf(const Seen& seen) {
-  const auto state = [](const char* name, Json evidence) {
-    return Json{{"state", name}, {"evidence", std::move(evidence)}};
-  };
-  Json evidence = Json::object();
-  if (seen.started) evidence = {{"pid", std::to_string(seen.started->pid)}, {"cpus", seen.started->cores}};
-  if (!seen.submitted) return state("missing", Json::object());
-  if (seen.alive) return state("running", evidence);
-  if (!seen.started && !seen.cancelled) return state("queued", Json::object());
+JobState StateOf(const Seen& seen) {
+  if (!seen.submitted) return {};
+  JobState state;
+  if (seen.started) state.evidence = {{"pid", std::to_string(seen.started->pid)}, {"cpus", seen.started->cores}};
+  state.phase = seen.alive ? Phase::kRunning : Phase::kQueued;
+  if (seen.alive || (!seen.started && !seen.cancelled)) return state;
+  state.phase = Phase::kEnded;
   const bool done = seen.exit && seen.exit->ok();
   if (seen.exit && seen.exit->signal != 0) {
-    evidence["signal"] = std::to_string(seen.exit->signal);
+    state.evidence["signal"] = std::to_string(seen.exit->signal);
   } else if (seen.exit) {
-    evidence["exit_code"] = std::to_string(seen.exit->exit_code);
+    state.evidence["exit_code"] = std::to_string(seen.exit->exit_code);
   } else if (seen.started) {
-    evidence["killed"] = "the job's processes ended without a word: they were killed, or the machine went down";
+    state.evidence["killed"] = "the job's processes ended without a word: they were killed, or the machine went down";
   }
-  if (seen.cancelled && !done) evidence["end"] = "cancelled";
-  if (!done && !seen.log_tail.empty()) evidence["log_tail"] = seen.log_tail;
-  return state("ended", evidence);
+  if (seen.cancelled && !done) state.evidence["end"] = "cancelled";
+  if (!done && !seen.log_tail.empty()) state.evidence["log_tail"] = seen.log_tail;
+  return state;
 }
 
 }  // namespace ridgeline::local

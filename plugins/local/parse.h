@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/plugin_api.h"
+#include "common/answers.h"
 
 namespace ridgeline::local {
 
@@ -44,7 +44,6 @@ struct Seen {
   std::string log_tail;  // where it ended badly
 };
 
-// The job's state in a poll_many reply: {"state", "evidence"}.
-plugin::Json StateOf(const Seen& seen);
+plugin::JobState StateOf(const Seen& seen);
 
 }  // namespace ridgeline::local

@@ -2,22 +2,21 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "common/plugin_api.h"
+#include "common/launcher.h"
 #include "local/client.h"
 #include "local/config.h"
 #include "local/render.h"
-#include "ridgeline/launcher.h"
 
 namespace ridgeline::local {
 namespace {
 
-using plugin::AnswerEach;
-using plugin::Failure;
 using plugin::Json;
 
 // Beside this library.
@@ -27,53 +26,64 @@ std::filesystem::path KeeperProgram() {
   return std::filesystem::path(info.dli_fname).parent_path() / "ridgeline-local-keeper";
 }
 
-Client ClientFor(const Json& request) {
-  return {request.at("state_dir").get<std::string>(), SlotCores(request.at("config"), AllowedCores()), KeeperProgram()};
-}
+class LocalLauncher final : public plugin::Launcher {
+ public:
+  LocalLauncher(const Json& config, const std::filesystem::path& state_dir)
+      : slot_cores_(SlotCores(config, AllowedCores())), client_(state_dir, slot_cores_, KeeperProgram()) {}
 
-Json AnswerProbe(const Json& request) {
-  const auto slots = SlotCores(request.at("config"), AllowedCores());
-  const std::string description = fmt::format("this machine, {} at once with {} {} each",
-                                              slots.size() == 1 ? "1 job" : fmt::format("{} jobs", slots.size()),
-                                              slots.front().size(), slots.front().size() == 1 ? "core" : "cores");
-  const std::filesystem::path keeper = KeeperProgram();
-  std::error_code ec;
-  const bool available = std::filesystem::exists(keeper, ec);
-  return {{"available", available},
-          {"why", available ? "" : fmt::format("{} is missing", keeper.string())},
-          {"description", description}};
-}
+  plugin::Capabilities Can() const override { return {.render = true}; }
 
-Json AnswerRender(const Json& request) {
-  return {{"files", {{{"name", "run-jobs.sh"}, {"content", RenderScript(request.at("jobs"))}}}}, {"submit", "sh FILE"}};
-}
-
-Json AnswerSubmit(const Json& request) {
-  Client client = ClientFor(request);
-  return AnswerEach(request, [&](const Json& job) -> Json {
-    try {
-      client.Submit(job);
-      return {{"native_id", job.at("key")}};  // the job's folder; the pid changes when it is started again
-    } catch (const Failure& e) {
-      return {{"error", e.ToJson()}};
-    }
-  });
-}
-
-Json AnswerPollMany(const Json& request) {
-  Client client = ClientFor(request);
-  return AnswerEach(request, [&](const Json& job) {
-    Json answer = client.Poll(job.at("key").get<std::string>());
-    answer["native_id"] = job.at("key");
+  plugin::Availability Probe() override {
+    const std::string jobs = slot_cores_.size() == 1 ? "1 job" : fmt::format("{} jobs", slot_cores_.size());
+    const size_t cores = slot_cores_.front().size();
+    plugin::Availability answer;
+    answer.description =
+        fmt::format("this machine, {} at once with {} {} each", jobs, cores, cores == 1 ? "core" : "cores");
+    const std::filesystem::path keeper = KeeperProgram();
+    std::error_code ec;
+    answer.available = std::filesystem::exists(keeper, ec);
+    if (!answer.available) answer.why = fmt::format("{} is missing", keeper.string());
     return answer;
-  });
-}
+  }
 
-Json AnswerCancel(const Json& request) {
-  Client client = ClientFor(request);
-  return AnswerEach(request, [&](const Json& job) -> Json {
-    return {{"cancelled", client.Cancel(job.at("key").get<std::string>())}};
-  });
+  plugin::Rendering Render(const Json& jobs) override { return {{{"run-jobs.sh", RenderScript(jobs)}}, "sh FILE"}; }
+
+  std::vector<plugin::Handover> Submit(const Json& jobs) override {
+    std::vector<plugin::Handover> answers;
+    for (const Json& job : jobs) {
+      answers.emplace_back();
+      try {
+        client_.Submit(job);
+        answers.back().native_id = job.at("key");  // the job's folder; the pid changes when it is started again
+      } catch (const plugin::Failure& e) {
+        answers.back().error = e;
+      }
+    }
+    return answers;
+  }
+
+  plugin::Polled Poll(const std::vector<std::string>& keys) override {
+    plugin::Polled polled;
+    for (const std::string& key : keys) {
+      polled.states.push_back(client_.Poll(key));
+      polled.states.back().native_id = key;
+    }
+    return polled;
+  }
+
+  std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys) override {
+    std::vector<plugin::Cancellation> answers;
+    for (const std::string& key : keys) answers.push_back({client_.Cancel(key)});
+    return answers;
+  }
+
+ private:
+  std::vector<std::vector<int>> slot_cores_;
+  Client client_;
+};
+
+std::unique_ptr<plugin::Launcher> Open(const Json& config, const std::filesystem::path& state_dir) {
+  return std::make_unique<LocalLauncher>(config, state_dir);
 }
 
 }  // namespace
@@ -82,6 +92,5 @@ Json AnswerCancel(const Json& request) {
 extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table* ridgeline_launcher(uint32_t);
 
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
-  using namespace ridgeline::local;  // NOLINT(google-build-using-namespace)
-  return ridgeline::plugin::Table<AnswerProbe, AnswerRender, AnswerSubmit, AnswerPollMany, AnswerCancel>("local");
+  return ridgeline::plugin::Table<ridgeline::local::Open>("local");
 }

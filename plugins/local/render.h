@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 
 namespace ridgeline::local {
 

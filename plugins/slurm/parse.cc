@@ -195,7 +195,7 @@ Facts ParseConfig(std::string_view scontrol_show_config) {
 }
 
 const std::vector<Meaning>& Meanings() {
-  using enum Phase;
+  using enum plugin::Phase;
   static const std::vector<Meaning> kMeanings = {
       {"PENDING", kQueued, "", "", ""},
       {"REQUEUED", kQueued, "", "", ""},

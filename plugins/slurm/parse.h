@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/plugin_api.h"
+#include "common/answers.h"
 
 namespace ridgeline::slurm {
 
@@ -54,10 +54,9 @@ struct Facts {
 Facts ParseConfig(std::string_view scontrol_show_config);
 
 // What a Slurm job state means to us.
-enum class Phase { kQueued, kRunning, kEnded };
 struct Meaning {
   std::string_view state;
-  Phase phase;
+  plugin::Phase phase;
   std::string_view end;      // of kEnded: one of the contract's ends; empty: the exit code tells
   std::string_view message;  // of a bad end: what happened, for people
   std::string_view hint;

@@ -1,18 +1,18 @@
 // The Slurm launcher: jobs as tasks of job arrays on a cluster.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "common/clock.h"
-#include "common/plugin_api.h"
-#include "ridgeline/launcher.h"
+#include "common/launcher.h"
 #include "slurm/client.h"
 #include "slurm/config.h"
 #include "slurm/render.h"
@@ -43,85 +43,96 @@ Failure NoAnswer(const SlurmError& e) {
           fmt::format("Slurm does not answer: {}", e.what()), "`scontrol ping` says whether its controller is up"};
 }
 
-// A session with the client that the options ask for. Throws SlurmError. `why` is set where kAuto took the tools.
-std::unique_ptr<Session> OpenSession(const fs::path& state_dir, const Options& options, std::string& why) {
-  if (options.client != ClientKind::kTools) {
-    try {
-      return std::make_unique<Session>(state_dir, options, MakeAgentClient(AgentProgram()), plugin::SystemClock());
-    } catch (const SlurmError& e) {
-      if (options.client == ClientKind::kAgent) throw;
-      why = e.what();
-    }
-  }
-  return std::make_unique<Session>(state_dir, options, MakeToolsClient(), plugin::SystemClock());
-}
-
-// One session for all calls of a process with the same configuration: it knows what Slurm last said.
-Session& SessionFor(const Json& request, std::string* why = nullptr) {
-  static std::map<std::string, std::pair<std::unique_ptr<Session>, std::string>> sessions;
-  const auto state_dir = request.at("state_dir").get<std::string>();
-  const Json& config = request.at("config");
-  auto& [session, reason] = sessions[state_dir + '\n' + config.dump()];
-  if (session == nullptr) {
-    try {
-      session = OpenSession(state_dir, ReadOptions(config), reason);
-    } catch (const SlurmError& e) {
-      throw NoAnswer(e);
-    }
-  }
-  if (why != nullptr) *why = reason;
-  return *session;
-}
-
-Json AnswerProbe(const Json& request) {
-  ReadOptions(request.at("config"));
+// The calls of a session that may find Slurm silent.
+template <typename Ask>
+auto Answered(Ask ask) {
   try {
-    std::string why;
-    const Session& session = SessionFor(request, &why);
-    return {{"available", true},
-            {"why", ""},
-            {"max_jobs", kMostJobs},
-            {"description", fmt::format("Slurm {} ({}) through {}{}", session.facts().version, session.facts().cluster,
-                                        session.client().Description(), why.empty() ? "" : ", since " + why)}};
-  } catch (const Failure& e) {
-    return {{"available", false}, {"why", e.what()}, {"description", "Slurm"}};
-  }
-}
-
-Json AnswerRender(const Json& request) {
-  Json files = Json::array();
-  const Json& jobs = request.at("jobs");
-  if (jobs.empty()) return {{"files", files}, {"submit", "sbatch FILE"}};
-  // Beside the jobs' folders: rendered files are submitted by hand, and nobody here keeps a record of them.
-  const fs::path log_dir = fs::path(jobs.front().at("job_dir").get<std::string>()).parent_path();
-  for (const Submission& submission :
-       Bundle(jobs, ReadOptions(request.at("config")), ArrayLimit(), fs::current_path().string(), log_dir.string())) {
-    files.push_back({{"name", submission.name + ".sbatch"}, {"content", SbatchFile(submission)}});
-  }
-  return {{"files", std::move(files)}, {"submit", "sbatch FILE"}};
-}
-
-Json AnswerSubmit(const Json& request) { return {{"jobs", SessionFor(request).Submit(request.at("jobs"))}}; }
-
-Json AnswerPollMany(const Json& request) {
-  Session& session = SessionFor(request);
-  try {
-    const auto begin = std::chrono::steady_clock::now();
-    Json jobs = session.Poll(request.at("jobs"));
-    const auto took = std::chrono::steady_clock::now() - begin;
-    const int64_t pause_ms = kPauseShare * std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
-    return {{"jobs", std::move(jobs)}, {"again_ms", std::clamp(pause_ms, kLeastPauseMs, kMostPauseMs)}};
+    return ask();
   } catch (const SlurmError& e) {
     throw NoAnswer(e);
   }
 }
 
-Json AnswerCancel(const Json& request) {
-  try {
-    return {{"jobs", SessionFor(request).Cancel(request.at("jobs"))}};
-  } catch (const SlurmError& e) {
-    throw NoAnswer(e);
+class SlurmLauncher final : public plugin::Launcher {
+ public:
+  SlurmLauncher(const Json& config, fs::path state_dir)
+      : options_(ReadOptions(config)), state_dir_(std::move(state_dir)) {}
+
+  plugin::Capabilities Can() const override { return {.queue = true, .poll_pause = true, .render = true}; }
+
+  plugin::Availability Probe() override {
+    try {
+      const Session& session = Talk();
+      return {true, "",
+              fmt::format("Slurm {} ({}) through {}{}", session.facts().version, session.facts().cluster,
+                          session.client().Description(), why_tools_.empty() ? "" : ", since " + why_tools_),
+              kMostJobs};
+    } catch (const Failure& e) {
+      return {false, e.what(), "Slurm"};
+    }
   }
+
+  plugin::Rendering Render(const Json& jobs) override {
+    plugin::Rendering rendered{{}, "sbatch FILE"};
+    if (jobs.empty()) return rendered;
+    // Beside the jobs' folders: rendered files are submitted by hand, and nobody here keeps a record of them.
+    const fs::path log_dir = fs::path(jobs.front().at("job_dir").get<std::string>()).parent_path();
+    for (const Submission& submission :
+         Bundle(jobs, options_, ArrayLimit(), fs::current_path().string(), log_dir.string())) {
+      rendered.files.push_back({submission.name + ".sbatch", SbatchFile(submission)});
+    }
+    return rendered;
+  }
+
+  std::vector<plugin::Handover> Submit(const Json& jobs) override { return Talk().Submit(jobs); }
+
+  plugin::Polled Poll(const std::vector<std::string>& keys) override {
+    Session& session = Talk();
+    return Answered([&]() -> plugin::Polled {
+      const plugin::Clock& clock = plugin::SystemClock();
+      const auto begin = clock.Now();
+      std::vector<plugin::JobState> states = session.Poll(keys);
+      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - begin);
+      return {std::move(states), std::clamp(kPauseShare * int64_t{took.count()}, kLeastPauseMs, kMostPauseMs)};
+    });
+  }
+
+  std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys) override {
+    Session& session = Talk();
+    return Answered([&] { return session.Cancel(keys); });
+  }
+
+ private:
+  // One conversation for all calls: it knows what Slurm last said.
+  Session& Talk() {
+    if (session_ == nullptr) session_ = Answered([&] { return Begin(); });
+    return *session_;
+  }
+
+  // Throws SlurmError.
+  std::unique_ptr<Session> Begin() {
+    if (options_.client != ClientKind::kTools) {
+      try {
+        return With(MakeAgentClient(AgentProgram()));
+      } catch (const SlurmError& e) {
+        if (options_.client == ClientKind::kAgent) throw;
+        why_tools_ = e.what();
+      }
+    }
+    return With(MakeToolsClient());
+  }
+  std::unique_ptr<Session> With(std::unique_ptr<Client> client) const {
+    return std::make_unique<Session>(state_dir_, options_, std::move(client), plugin::SystemClock());
+  }
+
+  const Options options_;
+  const fs::path state_dir_;
+  std::unique_ptr<Session> session_;
+  std::string why_tools_;  // are used, where the agent was to be
+};
+
+std::unique_ptr<plugin::Launcher> Open(const Json& config, const fs::path& state_dir) {
+  return std::make_unique<SlurmLauncher>(config, state_dir);
 }
 
 }  // namespace
@@ -130,6 +141,5 @@ Json AnswerCancel(const Json& request) {
 extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table* ridgeline_launcher(uint32_t);
 
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
-  using namespace ridgeline::slurm;  // NOLINT(google-build-using-namespace)
-  return ridgeline::plugin::Table<AnswerProbe, AnswerRender, AnswerSubmit, AnswerPollMany, AnswerCancel>("slurm");
+  return ridgeline::plugin::Table<ridgeline::slurm::Open>("slurm");
 }

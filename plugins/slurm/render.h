@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/plugin_api.h"
+#include "common/failure.h"
 #include "slurm/config.h"
 
 namespace ridgeline::slurm {

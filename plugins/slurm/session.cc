@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -20,7 +19,9 @@ namespace ridgeline::slurm {
 namespace {
 
 using plugin::Failure;
+using plugin::JobState;
 using plugin::Json;
+using plugin::Phase;
 
 constexpr size_t kLogTailBytes = 4096;
 constexpr int64_t kArrayShare = 10;                      // of the controller's job table, that one array may take
@@ -32,15 +33,7 @@ Failure NotNow(const std::string& message, const std::string& hint = {}) {
   return {Failure::Kind::kNotNow, message, hint};
 }
 
-void CheckJob(const Json& job) {
-  const auto key = job.at("key").get<std::string>();
-  const bool safe = key.starts_with("rl-") && std::all_of(key.begin(), key.end(), [](unsigned char c) {
-                      return std::isalnum(c) != 0 || c == '-' || c == '_';
-                    });
-  if (!safe) {
-    throw Failure(Failure::Kind::kInvalidInput,
-                  fmt::format("'{}' is not a job key (rl-, letters, digits, - and _)", key));
-  }
+void CheckProgram(const Json& job) {
   const auto exec = job.at("exec").get<std::vector<std::string>>();
   if (exec.empty() || ::access(exec.front().c_str(), X_OK) != 0) {
     throw Failure(Failure::Kind::kInfrastructure,
@@ -66,8 +59,8 @@ std::map<std::string, std::map<int64_t, Row>> ByTask(const std::vector<Row>& row
 }
 
 // What Slurm's record says, for whoever looks at a result.
-Json Evidence(const Array& array, size_t task, const Row& row) {
-  Json evidence = {{"slurm_job", IdOf(array, task)}, {"slurm_state", row.state}};
+std::map<std::string, std::string> EvidenceOf(const Array& array, size_t task, const Row& row) {
+  std::map<std::string, std::string> evidence = {{"slurm_job", IdOf(array, task)}, {"slurm_state", row.state}};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty() && value != "0" && value != "None") evidence[name] = value;
   };
@@ -180,20 +173,20 @@ std::map<std::string, Session::Rows> Session::AskAccounting(const std::vector<Pl
   return by_name;
 }
 
-Json Session::Poll(const Json& jobs) {
+std::vector<JobState> Session::Poll(const std::vector<std::string>& keys) {
   Ask();
   std::vector<Place> places;
   std::vector<Place> unknown;
-  for (const Json& job : jobs) {
-    places.push_back(journal_.Find(job.at("key").get<std::string>()));
+  for (const std::string& key : keys) {
+    places.push_back(journal_.Find(key));
     const Place& place = places.back();
     if (place.array != nullptr && RowOf(place) == nullptr) unknown.push_back(place);
   }
   const std::map<std::string, Rows> accounted = AskAccounting(unknown);
-  Json answers = Json::array();
+  std::vector<JobState> states;
   for (const Place& place : places) {
     if (place.array == nullptr) {
-      answers.push_back({{"state", "missing"}});
+      states.emplace_back();
       continue;
     }
     const Row* row = RowOf(place);
@@ -201,74 +194,70 @@ Json Session::Poll(const Json& jobs) {
       const auto found = rows->second.find(static_cast<int64_t>(place.task));
       if (found != rows->second.end()) row = &found->second;
     }
-    Json answer = row == nullptr ? Absent(place) : StateOf(place, *row);
-    if (place.array->id > 0) answer["native_id"] = IdOf(*place.array, place.task);
-    answers.push_back(std::move(answer));
+    states.push_back(row == nullptr ? Absent(place) : StateOf(place, *row));
+    if (place.array->id > 0) states.back().native_id = IdOf(*place.array, place.task);
   }
-  for (size_t i = 0; i < jobs.size(); ++i) answers[i]["key"] = jobs[i].at("key");
-  return answers;
+  return states;
 }
 
-Json Session::StateOf(const Place& place, const Row& row) {
+JobState Session::StateOf(const Place& place, const Row& row) {
   absent_since_.erase(place.array->keys[place.task]);
   switch (MeaningOf(row.state).phase) {
     case Phase::kQueued:
       return Waiting(place, row);
     case Phase::kRunning:
-      return {{"state", "running"}, {"started_unix_s", row.started_s}};
+      return {Phase::kRunning, row.started_s, {}, {}};
     case Phase::kEnded:
       return Ended(place, row);
+    case Phase::kMissing:
+      break;
   }
   return {};
 }
 
-Json Session::Waiting(const Place& place, const Row& row) {
+JobState Session::Waiting(const Place& place, const Row& row) {
   const Wait* wait = WaitOf(row.reason);
-  if (wait == nullptr) return {{"state", "queued"}};
+  if (wait == nullptr) return {Phase::kQueued, 0, {}, {}};
   const std::string message = fmt::format("Slurm job {}: {} ({})", place.array->id, wait->message, row.reason);
-  if (wait->end.empty()) {
-    return {{"state", "queued"}, {"evidence", {{"waits", message}, {"hint", wait->hint}}}};
-  }
+  if (wait->end.empty()) return {Phase::kQueued, 0, {{"waits", message}, {"hint", std::string(wait->hint)}}, {}};
   client_->Cancel({IdOf(*place.array, place.task)});
-  Json evidence = Evidence(*place.array, place.task, row);
-  evidence["end"] = wait->end;
-  evidence["message"] = message;
-  evidence["hint"] = wait->hint;
-  return {{"state", "ended"}, {"evidence", std::move(evidence)}};
+  JobState state{Phase::kEnded, 0, EvidenceOf(*place.array, place.task, row), {}};
+  state.evidence["end"] = wait->end;
+  state.evidence["message"] = message;
+  state.evidence["hint"] = wait->hint;
+  return state;
 }
 
-Json Session::Ended(const Place& place, const Row& row) const {
+JobState Session::Ended(const Place& place, const Row& row) const {
   std::string log;
   if (row.state != "COMPLETED") {
     log = plugin::ReadTextTail(LogFile(journal_.dir(), place.array->name, place.task), kLogTailBytes);
   }
   const Meaning& meaning = MeaningOf(CouldNotStart(row, log) ? "LAUNCH_FAILED" : row.state);
-  Json evidence = Evidence(*place.array, place.task, row);
-  if (!log.empty()) evidence["log_tail"] = log;
+  JobState state{Phase::kEnded, row.started_s, EvidenceOf(*place.array, place.task, row), {}};
+  if (!log.empty()) state.evidence["log_tail"] = log;
   const int code = WIFEXITED(row.exit_status) ? WEXITSTATUS(row.exit_status) : 0;
   if (WIFSIGNALED(row.exit_status)) {
-    evidence["signal"] = std::to_string(WTERMSIG(row.exit_status));
+    state.evidence["signal"] = std::to_string(WTERMSIG(row.exit_status));
   } else {
-    evidence["exit_code"] = std::to_string(code);
+    state.evidence["exit_code"] = std::to_string(code);
   }
   // Of a failure that was an interruption, the results say more.
   if (!meaning.end.empty() && !(row.state == "FAILED" && code == kInterrupted)) {
-    evidence["end"] = meaning.end;
-    evidence["message"] = meaning.message;
-    if (!meaning.hint.empty()) evidence["hint"] = meaning.hint;
+    state.evidence["end"] = meaning.end;
+    state.evidence["message"] = meaning.message;
+    if (!meaning.hint.empty()) state.evidence["hint"] = meaning.hint;
   }
-  Json answer = {{"state", "ended"}, {"evidence", std::move(evidence)}};
-  if (row.started_s > 0) answer["started_unix_s"] = row.started_s;
-  return answer;
+  return state;
 }
 
-Json Session::Absent(const Place& place) {
+JobState Session::Absent(const Place& place) {
   if (place.array->cancelled.contains(place.task) || taken_out_.contains(place.array->keys[place.task])) {
-    return {{"state", "ended"}, {"evidence", {{"end", "cancelled"}, {"message", "the job was cancelled"}}}};
+    return {Phase::kEnded, 0, {{"end", "cancelled"}, {"message", "the job was cancelled"}}, {}};
   }
   const Time now = clock_.Now();
   const Time since = absent_since_.try_emplace(place.array->keys[place.task], now).first->second;
-  return {{"state", now - since < kAbsentGrace ? "queued" : "missing"}};
+  return {now - since < kAbsentGrace ? Phase::kQueued : Phase::kMissing, 0, {}, {}};
 }
 
 std::optional<Failure> Session::Resolve(Array& array) {
@@ -320,13 +309,13 @@ std::optional<Failure> Session::SubmitArray(Submission submission) {
   }
 }
 
-Json Session::Submit(const Json& jobs) {
+std::vector<plugin::Handover> Session::Submit(const Json& jobs) {
   std::map<std::string, Failure> failures;  // by key
   std::set<std::string> unresolved;
   for (const Json& job : jobs) {
     const auto key = job.at("key").get<std::string>();
     try {
-      CheckJob(job);
+      CheckProgram(job);
     } catch (const Failure& e) {
       failures.emplace(key, e);
       continue;
@@ -355,29 +344,27 @@ Json Session::Submit(const Json& jobs) {
     for (const std::string& key : keys) failures.emplace(key, *failure);
     if (failure->kind() == Failure::Kind::kNotNow) not_now = failure;
   }
-  Json answers = Json::array();
+  std::vector<plugin::Handover> answers;
   for (const Json& job : jobs) {
     const auto key = job.at("key").get<std::string>();
     const auto failure = failures.find(key);
     const Place place = journal_.Find(key);
-    Json answer = failure != failures.end() ? Json{{"error", failure->second.ToJson()}}
-                                            : Json{{"native_id", IdOf(*place.array, place.task)}};
-    answer["key"] = key;
-    answers.push_back(std::move(answer));
+    answers.push_back(failure != failures.end() ? plugin::Handover{"", failure->second}
+                                                : plugin::Handover{IdOf(*place.array, place.task), {}});
   }
   return answers;
 }
 
-Json Session::Cancel(const Json& jobs) {
+std::vector<plugin::Cancellation> Session::Cancel(const std::vector<std::string>& keys) {
   Ask();
   std::map<Array*, std::vector<int64_t>> told;
-  Json answers = Json::array();
-  for (const Json& job : jobs) {
-    const Place place = journal_.Find(job.at("key").get<std::string>());
+  std::vector<plugin::Cancellation> answers;
+  for (const std::string& key : keys) {
+    const Place place = journal_.Find(key);
     const Row* row = place.array == nullptr ? nullptr : RowOf(place);
     const bool live = row != nullptr && IsLive(*row);
     if (live) told[place.array].push_back(static_cast<int64_t>(place.task));
-    answers.push_back({{"key", job.at("key")}, {"cancelled", live}});
+    answers.push_back({live});
   }
   std::vector<std::string> ids;
   for (auto& [array, tasks] : told) {

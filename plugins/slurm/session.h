@@ -18,8 +18,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/answers.h"
 #include "common/clock.h"
-#include "common/plugin_api.h"
 #include "slurm/client.h"
 #include "slurm/config.h"
 #include "slurm/journal.h"
@@ -36,11 +36,10 @@ class Session {
   const Client& client() const { return *client_; }
   const Facts& facts() const { return facts_; }
 
-  // `jobs` as a request has them, the replies' `jobs` in the same order (launcher.h). Throw SlurmError where Slurm does
-  // not answer; Submit says so of each job instead.
-  plugin::Json Submit(const plugin::Json& jobs);
-  plugin::Json Poll(const plugin::Json& jobs);
-  plugin::Json Cancel(const plugin::Json& jobs);
+  // One answer a job, in order. Throw SlurmError where Slurm does not answer; Submit says so of each job instead.
+  std::vector<plugin::Handover> Submit(const plugin::Json& jobs);
+  std::vector<plugin::JobState> Poll(const std::vector<std::string>& keys);
+  std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys);
 
  private:
   using Time = plugin::Clock::Time;
@@ -53,10 +52,10 @@ class Session {
   const Row* RowOf(const Place& place) const;
   std::map<std::string, Rows> AskAccounting(const std::vector<Place>& places);
 
-  plugin::Json StateOf(const Place& place, const Row& row);
-  plugin::Json Waiting(const Place& place, const Row& row);
-  plugin::Json Ended(const Place& place, const Row& row) const;
-  plugin::Json Absent(const Place& place);
+  plugin::JobState StateOf(const Place& place, const Row& row);
+  plugin::JobState Waiting(const Place& place, const Row& row);
+  plugin::JobState Ended(const Place& place, const Row& row) const;
+  plugin::JobState Absent(const Place& place);
 
   // Nothing where the array is Slurm's now, or certainly not (and then forgotten); else why that is not known yet.
   std::optional<plugin::Failure> Resolve(Array& array);

@@ -56,7 +56,8 @@ int ShowPoints(const Sweep& sweep, const std::string& format) {
 void RequireRenderable(const Sweep& sweep, const Plan& plan) {
   std::vector<LaunchJob> jobs;
   for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
-  OpenLauncher(sweep.launch.launcher, sweep.launch, 0, kDefaultDb)->Render(jobs);
+  const auto launcher = OpenLauncher(sweep.launch.launcher, sweep.launch, 0, kDefaultDb);
+  if (launcher->can().render) launcher->Render(jobs);
 }
 
 int ShowPlan(const Sweep& sweep, const std::string& format) {

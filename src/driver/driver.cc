@@ -160,7 +160,7 @@ class Driver {
 
   void CheckLauncher() {
     const LauncherStatus status = parts_.launcher.Probe();
-    queues_ = status.max_jobs > 0;
+    queues_ = parts_.launcher.can().queue;
     window_ = queues_ ? status.max_jobs : options_.max_parallel;
     if (status.available) {
       if (queues_) parts_.observer.Note("jobs go to " + PrintableLine(status.description));

@@ -79,20 +79,28 @@ struct Rendered {
   std::string submit;  // the command that submits them; FILE stands for a file, DIR for their folder
 };
 
+// What a launcher can besides what all can.
+struct LauncherCapabilities {
+  bool queue = false;       // of its own: it takes LauncherStatus::max_jobs at once and runs them in its own time
+  bool poll_pause = false;  // it says how long it wants to be left alone
+  bool render = false;
+};
+
 struct LauncherStatus {
   bool available = false;
   std::string why;  // not available
   std::string description;
-  int64_t max_jobs = 0;  // that it takes at once, to run them in its own time; 0: as many as run at once
+  int64_t max_jobs = 0;  // that it takes at once, where it has a queue; any other takes as many as run at once
 };
 
 class Launcher {
  public:
   virtual ~Launcher() = default;
   virtual const std::string& name() const = 0;
+  virtual LauncherCapabilities can() const = 0;
   // Can jobs be submitted from here, now? Throws only where the configuration is wrong.
   virtual LauncherStatus Probe() = 0;
-  // The files a person could submit by hand.
+  // The files a person could submit by hand. Throws where it cannot render.
   virtual Rendered Render(std::span<const LaunchJob> jobs) = 0;
   // One answer a job, in order. A key that exists already is found, never started a second time.
   virtual std::vector<Submission> Submit(std::span<const LaunchJob> jobs) = 0;
@@ -109,7 +117,8 @@ std::vector<std::string> AvailableLaunchers(const std::filesystem::path& plugin_
 
 // Loads ridgeline-launcher-NAME.so. `config` is the sweep's `launch:` mapping, `state_dir` a folder of the launcher's
 // own (made where missing, but not to render). Throws Error naming the check that failed: no such file (and which there
-// are), what dlopen said, a missing symbol, another ABI version, a short table, a null function.
+// are), what dlopen said, a missing symbol, another ABI version, a short table, a null function; and the launcher's own
+// words for a configuration that is wrong.
 std::unique_ptr<Launcher> LoadLauncher(const std::string& name, const Json& config,
                                        const std::filesystem::path& state_dir, const std::filesystem::path& plugin_dir);
 // The same from DataDir("plugins").

@@ -44,24 +44,33 @@ using Library = std::unique_ptr<void, CloseLibrary>;
 
 class Plugin final : public Launcher {
  public:
-  Plugin(Library library, const ridgeline_launcher_table& table, std::string name, Json config, fs::path state_dir)
-      : library_(std::move(library)),
-        table_(table),
-        name_(std::move(name)),
-        config_(std::move(config)),
-        state_dir_(std::move(state_dir)) {}
+  Plugin(Library library, const ridgeline_launcher_table& table, std::string name, const Json& config,
+         fs::path state_dir)
+      : library_(std::move(library)), table_(table), name_(std::move(name)), state_dir_(std::move(state_dir)) {
+    Open(config);
+  }
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+  ~Plugin() override { table_.close(session_); }
 
   const std::string& name() const override { return name_; }
+  LauncherCapabilities can() const override { return can_; }
 
   LauncherStatus Probe() override {
     const Json reply = Call("probe", table_.probe, Json::object());
     return Checked("probe", [&] {
-      return LauncherStatus{reply.at("available").get<bool>(), reply.value("why", ""), reply.value("description", ""),
-                            reply.value("max_jobs", int64_t{0})};
+      LauncherStatus status{reply.at("available").get<bool>(), reply.value("why", ""), reply.value("description", ""),
+                            0};
+      if (can_.queue && status.available) reply.at("max_jobs").get_to(status.max_jobs);
+      return status;
     });
   }
 
   Rendered Render(std::span<const LaunchJob> jobs) override {
+    if (!can_.render) {
+      throw Error(ErrorKind::kUsage, fmt::format("the launcher {} makes no files to submit by hand", name_),
+                  "`ridgeline run` submits its jobs");
+    }
     const Json reply = Call("render", table_.render, {{"jobs", EncodeJobs(jobs)}});
     return Checked("render", [&] {
       Rendered rendered;
@@ -98,7 +107,7 @@ class Plugin final : public Launcher {
   std::vector<JobState> PollMany(std::span<const JobRef> jobs) override {
     const Json reply = Call("poll_many", table_.poll_many, {{"jobs", EncodeRefs(jobs)}});
     return Checked("poll_many", [&] {
-      poll_pause_ns_ = reply.value("again_ms", int64_t{0}) * kNsPerMs;
+      if (can_.poll_pause) reply.at("again_ms").get_to(poll_pause_ms_);
       std::vector<JobState> states;
       states.reserve(jobs.size());
       for (const JobRef& job : jobs) {
@@ -117,7 +126,7 @@ class Plugin final : public Launcher {
     });
   }
 
-  int64_t PollPauseNs() const override { return poll_pause_ns_; }
+  int64_t PollPauseNs() const override { return poll_pause_ms_ * kNsPerMs; }
 
   std::vector<bool> Cancel(std::span<const JobRef> jobs) override {
     const Json reply = Call("cancel", table_.cancel, {{"jobs", EncodeRefs(jobs)}});
@@ -184,14 +193,36 @@ class Plugin final : public Launcher {
     }
   }
 
-  Json Call(const char* call, ridgeline_launcher_call function, Json request) {
+  void Open(const Json& config) {
+    const Json request = {{"config", config}, {"state_dir", state_dir_.string()}};
+    const Json reply = Exchange("open", request, [&](const std::string& text, char** bytes, size_t* size) {
+      return table_.open(text.data(), text.size(), &session_, bytes, size);
+    });
+    if (session_ == nullptr) {
+      throw Error(ErrorKind::kInfrastructure, fmt::format("launcher {}: open gave no session", name_));
+    }
+    try {
+      const auto names = Checked("open", [&] { return reply.at("capabilities").get<std::vector<std::string>>(); });
+      const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+      can_ = {has("queue"), has("poll_pause"), has("render")};
+    } catch (const Error&) {
+      table_.close(session_);
+      throw;
+    }
+  }
+
+  Json Call(const char* call, ridgeline_launcher_call function, const Json& request) {
     if (function != table_.render) MakeDirs(state_dir_);
-    request["config"] = config_;
-    request["state_dir"] = state_dir_.string();
-    const std::string text = DumpJson(request);
+    return Exchange(call, request, [&](const std::string& text, char** bytes, size_t* size) {
+      return function(session_, text.data(), text.size(), bytes, size);
+    });
+  }
+
+  template <typename Function>
+  Json Exchange(const char* call, const Json& request, Function function) {
     char* bytes = nullptr;
     size_t size = 0;
-    const int failed = function(text.data(), text.size(), &bytes, &size);
+    const int failed = function(DumpJson(request), &bytes, &size);
     const std::unique_ptr<char, void (*)(char*)> owner(bytes, table_.free);
     if (bytes == nullptr) {
       throw Error(ErrorKind::kInfrastructure, fmt::format("launcher {}: {} gave no reply", name_, call));
@@ -205,10 +236,11 @@ class Plugin final : public Launcher {
   Library library_;
   ridgeline_launcher_table table_;
   std::string name_;
-  Json config_;
   fs::path state_dir_;
+  ridgeline_launcher_session* session_ = nullptr;
+  LauncherCapabilities can_;
   size_t next_answer_ = 0;
-  int64_t poll_pause_ns_ = 0;
+  int64_t poll_pause_ms_ = 0;
 };
 
 // The table, once every check has passed.
@@ -229,6 +261,7 @@ const ridgeline_launcher_table& CheckTable(const ridgeline_launcher_table* table
   }
   const std::pair<const char*, bool> members[] = {
       {"name", table->name != nullptr},     {"version", table->version != nullptr},
+      {"open", table->open != nullptr},     {"close", table->close != nullptr},
       {"probe", table->probe != nullptr},   {"render", table->render != nullptr},
       {"submit", table->submit != nullptr}, {"poll_many", table->poll_many != nullptr},
       {"cancel", table->cancel != nullptr}, {"free", table->free != nullptr},

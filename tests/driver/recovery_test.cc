@@ -21,6 +21,7 @@ class KillableLauncher final : public Launcher {
  public:
   KillableLauncher(Launcher& inner, const std::function<void()>& step) : inner_(inner), step_(step) {}
   const std::string& name() const override { return inner_.name(); }
+  LauncherCapabilities can() const override { return inner_.can(); }
   LauncherStatus Probe() override { return inner_.Probe(); }
   Rendered Render(std::span<const LaunchJob> jobs) override { return inner_.Render(jobs); }
   std::vector<Submission> Submit(std::span<const LaunchJob> jobs) override {
@@ -159,6 +160,7 @@ class DeafLauncher final : public Launcher {
  public:
   explicit DeafLauncher(Launcher& inner) : inner_(inner) {}
   const std::string& name() const override { return inner_.name(); }
+  LauncherCapabilities can() const override { return inner_.can(); }
   LauncherStatus Probe() override { return inner_.Probe(); }
   Rendered Render(std::span<const LaunchJob> jobs) override { return inner_.Render(jobs); }
   std::vector<Submission> Submit(std::span<const LaunchJob> jobs) override { return inner_.Submit(jobs); }

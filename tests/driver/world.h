@@ -65,6 +65,7 @@ class UntouchedLauncher final : public Launcher {
  public:
   UntouchedLauncher(std::string name, LauncherStatus status) : name_(std::move(name)), status_(std::move(status)) {}
   const std::string& name() const override { return name_; }
+  LauncherCapabilities can() const override { return {}; }
   LauncherStatus Probe() override { return status_; }
   Rendered Render(std::span<const LaunchJob>) override { return {}; }
   std::vector<Submission> Submit(std::span<const LaunchJob>) override {

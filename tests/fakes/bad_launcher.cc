@@ -14,20 +14,36 @@ namespace {
   return failed;
 }
 
-[[maybe_unused]] int Nothing(const char*, size_t, char** reply, size_t*) {
+[[maybe_unused]] int Opens(const char*, size_t, ridgeline_launcher_session** session, char** reply,
+                           size_t* reply_size) {
+#if defined(BAD_OPEN)
+  *session = nullptr;
+  return Reply(R"({"kind": "invalid_input", "message": "no such setting", "hint": "there are two"})", reply, reply_size,
+               1);
+#elif defined(BAD_SESSION)
+  *session = nullptr;
+  return Reply(R"({"capabilities": []})", reply, reply_size);
+#else
+  static int thing = 0;
+  *session = reinterpret_cast<ridgeline_launcher_session*>(&thing);
+  return Reply(R"({"capabilities": ["render", "flight"]})", reply, reply_size);
+#endif
+}
+
+[[maybe_unused]] int Nothing(ridgeline_launcher_session*, const char*, size_t, char** reply, size_t*) {
   *reply = nullptr;
   return 0;
 }
-[[maybe_unused]] int NotJson(const char*, size_t, char** reply, size_t* reply_size) {
+[[maybe_unused]] int NotJson(ridgeline_launcher_session*, const char*, size_t, char** reply, size_t* reply_size) {
   return Reply("{\"jobs\": [", reply, reply_size);
 }
-[[maybe_unused]] int NoAnswer(const char*, size_t, char** reply, size_t* reply_size) {
+[[maybe_unused]] int NoAnswer(ridgeline_launcher_session*, const char*, size_t, char** reply, size_t* reply_size) {
   return Reply(R"({"jobs": [{"key": "another", "state": "ended"}]})", reply, reply_size);
 }
-[[maybe_unused]] int NotAName(const char*, size_t, char** reply, size_t* reply_size) {
+[[maybe_unused]] int NotAName(ridgeline_launcher_session*, const char*, size_t, char** reply, size_t* reply_size) {
   return Reply(R"({"files": [{"name": "../escape.sh", "content": ""}]})", reply, reply_size);
 }
-[[maybe_unused]] int Refuses(const char*, size_t, char** reply, size_t* reply_size) {
+[[maybe_unused]] int Refuses(ridgeline_launcher_session*, const char*, size_t, char** reply, size_t* reply_size) {
   return Reply(R"({"kind": "usage", "message": "no such partition", "hint": "see sinfo"})", reply, reply_size, 1);
 }
 
@@ -46,6 +62,8 @@ const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
                                            sizeof(ridgeline_launcher_table),
                                            "babbling",
                                            "1",
+                                           Opens,
+                                           [](ridgeline_launcher_session*) {},
                                            Nothing,
                                            NotAName,
                                            NotJson,
@@ -60,6 +78,10 @@ const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
   table.poll_many = nullptr;
 #elif defined(BAD_NAME)
   table.name = "somebody-else";
+#elif defined(BAD_OPEN)
+  table.name = "bad-open";
+#elif defined(BAD_SESSION)
+  table.name = "no-session";
 #endif
   return &table;
 #endif

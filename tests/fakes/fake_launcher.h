@@ -39,6 +39,7 @@ class FakeLauncher final : public Launcher {
   int poll_calls = 0;
 
   const std::string& name() const override { return name_; }
+  LauncherCapabilities can() const override { return {max_jobs > 0, poll_pause_ns > 0, false}; }
   LauncherStatus Probe() override { return {true, "", "a launcher in this process", max_jobs}; }
   int64_t PollPauseNs() const override { return poll_pause_ns; }
   Rendered Render(std::span<const LaunchJob>) override { return {}; }

@@ -8,36 +8,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "common/plugin_api.h"
-#include "ridgeline/launcher.h"
+#include "common/launcher.h"
 
 extern char** environ;
 
 namespace {
 
 namespace fs = std::filesystem;
-using ridgeline::plugin::AnswerEach;
+namespace plugin = ridgeline::plugin;
 using ridgeline::plugin::Failure;
 using ridgeline::plugin::Json;
-
-std::vector<std::string> Script(const Json& request) {
-  const Json script = request.at("config").value("script", Json{"queued", "running", "ended"});
-  if (!script.is_array() || script.empty()) {
-    throw Failure(Failure::Kind::kInvalidInput, "script must be a list of states");
-  }
-  return script.get<std::vector<std::string>>();
-}
-
-fs::path Record(const Json& request, const Json& job) {
-  const std::string key = job.at("key");
-  if (key.empty() || key.find('/') != std::string::npos) throw Failure(Failure::Kind::kInvalidInput, "not a key");
-  return fs::path(request.at("state_dir").get<std::string>()) / (key + ".json");
-}
+using ridgeline::plugin::Phase;
 
 Json Load(const fs::path& record) {
   std::ifstream in(record);
@@ -58,81 +47,105 @@ void RunToItsEnd(Json& job) {
   job["exit_code"] = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-Json Probe(const Json& request) {
-  Script(request);
-  return {{"available", true}, {"why", ""}, {"description", "a scheduler that follows a script"}};
-}
-
-Json Render(const Json& request) {
-  Json files = Json::array();
-  for (const Json& job : request.at("jobs")) {
-    files.push_back({{"name", job.at("key").get<std::string>() + ".json"}, {"content", job.at("exec").dump()}});
+class ScriptedLauncher final : public plugin::Launcher {
+ public:
+  ScriptedLauncher(const Json& config, fs::path state_dir) : state_dir_(std::move(state_dir)) {
+    const Json script = config.value("script", Json{"queued", "running", "ended"});
+    if (!script.is_array() || script.empty()) {
+      throw Failure(Failure::Kind::kInvalidInput, "script must be a list of states");
+    }
+    script.get_to(script_);
   }
-  return {{"files", files}};
-}
 
-Json Submit(const Json& request) {
-  Script(request);
-  return AnswerEach(request, [&](const Json& job) -> Json {
-    const fs::path record = Record(request, job);
+  plugin::Capabilities Can() const override { return {.render = true}; }
+
+  plugin::Availability Probe() override { return {true, "", "a scheduler that follows a script"}; }
+
+  plugin::Rendering Render(const Json& jobs) override {
+    plugin::Rendering rendered;
+    for (const Json& job : jobs) {
+      rendered.files.push_back({job.at("key").get<std::string>() + ".json", job.at("exec").dump()});
+    }
+    return rendered;
+  }
+
+  std::vector<plugin::Handover> Submit(const Json& jobs) override {
+    std::vector<plugin::Handover> answers;
+    for (const Json& job : jobs) answers.push_back(SubmitOne(job));
+    return answers;
+  }
+
+  plugin::Polled Poll(const std::vector<std::string>& keys) override {
+    plugin::Polled polled;
+    for (const std::string& key : keys) polled.states.push_back(PollOne(key));
+    return polled;
+  }
+
+  std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys) override {
+    std::vector<plugin::Cancellation> answers;
+    for (const std::string& key : keys) answers.push_back({CancelOne(key)});
+    return answers;
+  }
+
+ private:
+  fs::path Record(const std::string& key) const { return state_dir_ / (key + ".json"); }
+
+  plugin::Handover SubmitOne(const Json& job) const {
+    const auto key = job.at("key").get<std::string>();
     if (::access(job.at("exec").at(0).get<std::string>().c_str(), X_OK) != 0) {
-      return {{"error", Failure(Failure::Kind::kInfrastructure, "no such program").ToJson()}};
+      return {"", Failure(Failure::Kind::kInfrastructure, "no such program")};
     }
-    Json known = Load(record);
-    if (known.is_null()) {
-      known = {{"exec", job.at("exec")}, {"polls", 0}, {"waits", true}, {"cancelled", false}};
-      Save(record, known);
+    if (Load(Record(key)).is_null()) {
+      Save(Record(key), {{"exec", job.at("exec")}, {"polls", 0}, {"waits", true}, {"cancelled", false}});
     }
-    return {{"native_id", "script-" + job.at("key").get<std::string>()}};
-  });
-}
+    return {"script-" + key, {}};
+  }
 
-Json PollMany(const Json& request) {
-  const std::vector<std::string> script = Script(request);
-  return AnswerEach(request, [&](const Json& ref) -> Json {
-    const fs::path record = Record(request, ref);
-    Json job = Load(record);
-    if (job.is_null()) return {{"state", "missing"}};
-    if (job.at("cancelled")) return {{"state", "ended"}, {"evidence", {{"end", "cancelled"}}}};
+  plugin::JobState PollOne(const std::string& key) const {
+    Json job = Load(Record(key));
+    if (job.is_null()) return {};
+    if (job.at("cancelled")) return {Phase::kEnded, 0, {{"end", "cancelled"}}, {}};
     const size_t polls = job.at("polls");
-    const std::string& state = script[polls < script.size() ? polls : script.size() - 1];
+    const std::string& state = script_[polls < script_.size() ? polls : script_.size() - 1];
     job["polls"] = polls + 1;
     if (state == "missing") {
-      fs::remove(record);
-      return {{"state", "missing"}};
+      fs::remove(Record(key));
+      return {};
     }
     const bool waited = job.at("waits");
     job["waits"] = state == "queued";
     if (state != "queued" && waited) RunToItsEnd(job);
-    Save(record, job);
-    Json answer = {{"state", state}, {"native_id", "script-" + ref.at("key").get<std::string>()}};
+    Save(Record(key), job);
+    plugin::JobState answer;
+    answer.phase = state == "queued" ? Phase::kQueued : state == "running" ? Phase::kRunning : Phase::kEnded;
+    answer.native_id = "script-" + key;
     if (state == "ended" && job.contains("exit_code")) {
-      answer["evidence"] = {{"exit_code", std::to_string(job.at("exit_code").get<int>())}};
+      answer.evidence = {{"exit_code", std::to_string(job.at("exit_code").get<int>())}};
     }
     return answer;
-  });
-}
+  }
 
-Json Cancel(const Json& request) {
-  const std::vector<std::string> script = Script(request);
-  return AnswerEach(request, [&](const Json& ref) -> Json {
-    const fs::path record = Record(request, ref);
-    Json job = Load(record);
-    if (job.is_null()) return {{"cancelled", false}};
+  bool CancelOne(const std::string& key) const {
+    Json job = Load(Record(key));
+    if (job.is_null()) return false;
     const size_t polls = job.at("polls");
-    const bool ended = job.at("cancelled") || (polls > 0 && script[std::min(polls, script.size()) - 1] == "ended");
-    if (!ended) {
-      job["cancelled"] = true;
-      Save(record, job);
-    }
-    return {{"cancelled", !ended}};
-  });
+    const bool ended = job.at("cancelled") || (polls > 0 && script_[std::min(polls, script_.size()) - 1] == "ended");
+    if (ended) return false;
+    job["cancelled"] = true;
+    Save(Record(key), job);
+    return true;
+  }
+
+  std::vector<std::string> script_;
+  fs::path state_dir_;
+};
+
+std::unique_ptr<plugin::Launcher> Open(const Json& config, const fs::path& state_dir) {
+  return std::make_unique<ScriptedLauncher>(config, state_dir);
 }
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table* ridgeline_launcher(uint32_t);
 
-const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
-  return ridgeline::plugin::Table<Probe, Render, Submit, PollMany, Cancel>("scripted");
-}
+const ridgeline_launcher_table* ridgeline_launcher(uint32_t) { return ridgeline::plugin::Table<Open>("scripted"); }

@@ -62,10 +62,32 @@ TEST_F(Loader, SaysWhatDlopenSays) {
 TEST_F(Loader, SaysWhichCheckOfTheTableFailed) {
   EXPECT_THAT(LoadError("no-symbol").message(), HasSubstr("exports no ridgeline_launcher()"));
   EXPECT_THAT(LoadError("no-table").message(), HasSubstr("gave no table"));
-  EXPECT_THAT(LoadError("other-abi").message(), HasSubstr("speaks launcher ABI 99, and this ridgeline speaks 1"));
+  EXPECT_THAT(LoadError("other-abi").message(), HasSubstr("speaks launcher ABI 99, and this ridgeline speaks 2"));
   EXPECT_THAT(LoadError("short-table").message(), HasSubstr("its table has 16 bytes"));
   EXPECT_THAT(LoadError("null-call").message(), HasSubstr("its table has no poll_many"));
   EXPECT_THAT(LoadError("other-name").message(), HasSubstr("calls itself 'somebody-else'"));
+}
+
+TEST_F(Loader, RefusesALauncherOfTheFirstAbiWithASentence) {
+  const Error error = LoadError("version1");
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_THAT(error.message(), HasSubstr("ridgeline-launcher-version1.so: it speaks launcher ABI 1, and this ridgeline "
+                                         "speaks 2"));
+  EXPECT_EQ(error.hint(), "use the launcher that was built with this ridgeline");
+}
+
+TEST_F(Loader, SaysWhatTheLauncherSaysOfItsConfiguration) {
+  const Error error = LoadError("bad-open");
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidInput);
+  EXPECT_EQ(error.message(), "launcher bad-open: no such setting");
+  EXPECT_EQ(error.hint(), "there are two");
+  EXPECT_THAT(LoadError("no-session").message(), HasSubstr("launcher no-session: open gave no session"));
+}
+
+TEST_F(Loader, PassesOverCapabilitiesItDoesNotKnow) {
+  const LauncherCapabilities can = LoadLauncher("babbling", Json::object(), state_.path(), FakePluginDir())->can();
+  EXPECT_TRUE(can.render);
+  EXPECT_FALSE(can.queue || can.poll_pause);
 }
 
 TEST_F(Loader, MakesTheStateFolderButNotToRender) {

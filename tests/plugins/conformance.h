@@ -206,33 +206,85 @@ TEST_P(Conformance, RefusesAKeyThatIsAPath) {
   EXPECT_FALSE(std::filesystem::exists(state_.path().parent_path() / "rl-1"));
 }
 
+TEST_P(Conformance, SaysWhatItCan) {
+  const auto launcher = Load();
+  const LauncherCapabilities can = launcher->can();
+  EXPECT_EQ(launcher->Probe().max_jobs > 0, can.queue);
+  launcher->PollMany({});
+  EXPECT_EQ(launcher->PollPauseNs() > 0, can.poll_pause);
+  EXPECT_TRUE(can.render);
+}
+
 // The C boundary itself: whatever comes, there is an answer, and no exception crosses.
+class Boundary {
+ public:
+  explicit Boundary(const std::filesystem::path& file) : library_(::dlopen(file.c_str(), RTLD_NOW)) {
+    EXPECT_NE(library_, nullptr) << ::dlerror();
+    const auto entry = reinterpret_cast<ridgeline_launcher_entry>(::dlsym(library_, "ridgeline_launcher"));
+    table_ = entry(RIDGELINE_LAUNCHER_ABI_VERSION);
+    EXPECT_EQ(entry(999)->abi_version, RIDGELINE_LAUNCHER_ABI_VERSION);  // it says what it speaks
+  }
+  Boundary(const Boundary&) = delete;
+  Boundary& operator=(const Boundary&) = delete;
+  ~Boundary() { ::dlclose(library_); }
+
+  const ridgeline_launcher_table& table() const { return *table_; }
+
+  ridgeline_launcher_session* Open(const std::string& request) const {
+    ridgeline_launcher_session* session = nullptr;
+    const bool opened = Answers([&](char** reply, size_t* size) {
+      return table_->open(request.data(), request.size(), &session, reply, size);
+    });
+    EXPECT_EQ(session != nullptr, opened) << request;
+    return session;
+  }
+  // Whether it did what it was asked.
+  bool Answers(const std::function<int(char**, size_t*)>& call) const {
+    char* reply = nullptr;
+    size_t size = 0;
+    const int failed = call(&reply, &size);
+    EXPECT_NE(reply, nullptr);
+    if (reply == nullptr) return false;
+    const Json document = Json::parse(reply, reply + size);
+    table_->free(reply);
+    if (failed == 0) return true;
+    EXPECT_THAT(document.at("kind").get<std::string>(), ::testing::AnyOf("usage", "invalid_input", "infrastructure"));
+    EXPECT_FALSE(document.at("message").get<std::string>().empty());
+    return false;
+  }
+
+ private:
+  void* library_;
+  const ridgeline_launcher_table* table_ = nullptr;
+};
+
 TEST_P(Conformance, AnswersEveryRequestWithADocument) {
-  const auto file = GetParam().plugin_dir / ("ridgeline-launcher-" + GetParam().launcher + ".so");
-  void* library = ::dlopen(file.c_str(), RTLD_NOW);
-  ASSERT_NE(library, nullptr) << ::dlerror();
-  const auto entry = reinterpret_cast<ridgeline_launcher_entry>(::dlsym(library, "ridgeline_launcher"));
-  const ridgeline_launcher_table* table = entry(RIDGELINE_LAUNCHER_ABI_VERSION);
-  EXPECT_EQ(entry(999)->abi_version, RIDGELINE_LAUNCHER_ABI_VERSION);  // it says what it speaks
-  for (const ridgeline_launcher_call call :
-       {table->probe, table->render, table->submit, table->poll_many, table->cancel}) {
-    for (const std::string& request :
-         {std::string(), std::string("nonsense"), std::string("[]"), std::string("{}"), std::string("{\"jobs\": 3}"),
-          std::string("\xff\xfe"), std::string(R"({"config": 1, "state_dir": 2, "jobs": [{}]})")}) {
-      char* reply = nullptr;
-      size_t size = 0;
-      const int failed = call(request.data(), request.size(), &reply, &size);
-      ASSERT_NE(reply, nullptr);
-      const Json document = Json::parse(reply, reply + size);
-      table->free(reply);
-      if (failed != 0) {
-        EXPECT_THAT(document.at("kind").get<std::string>(),
-                    ::testing::AnyOf("usage", "invalid_input", "infrastructure"));
-        EXPECT_FALSE(document.at("message").get<std::string>().empty());
-      }
+  const Boundary boundary(GetParam().plugin_dir / ("ridgeline-launcher-" + GetParam().launcher + ".so"));
+  const ridgeline_launcher_table& table = boundary.table();
+  const std::string requests[] = {
+      "", "nonsense", "[]", "{}", "{\"jobs\": 3}", "\xff\xfe", R"({"config": 1, "state_dir": 2, "jobs": [{}]})"};
+  for (const std::string& request : requests) EXPECT_EQ(boundary.Open(request), nullptr) << request;
+  ridgeline_launcher_session* session =
+      boundary.Open(Json{{"config", GetParam().config}, {"state_dir", state_.path().string()}}.dump());
+  ASSERT_NE(session, nullptr);
+  for (const ridgeline_launcher_call call : {table.probe, table.render, table.submit, table.poll_many, table.cancel}) {
+    for (const std::string& request : requests) {
+      boundary.Answers(
+          [&](char** reply, size_t* size) { return call(session, request.data(), request.size(), reply, size); });
     }
   }
-  ::dlclose(library);
+  table.close(session);
+}
+
+TEST_P(Conformance, SessionsStandBesideEachOther) {
+  const TempDir other;
+  const auto beside = LoadLauncher(GetParam().launcher, GetParam().config, other.path(), GetParam().plugin_dir);
+  const auto launcher = Load();
+  const LaunchJob job = MakeJob("rl-1");
+  ASSERT_FALSE(launcher->Submit({&job, 1}).front().error);
+  const JobRef ref{"rl-1", ""};
+  EXPECT_EQ(beside->PollMany({&ref, 1}).front().phase, JobPhase::kMissing);
+  WaitForEnd("rl-1");
 }
 
 }  // namespace ridgeline::testing

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "ridgeline/job_line.h"
 #include "tests/base/temp_dir.h"
+#include "tests/plugins/answering.h"
 #include "tests/plugins/kubernetes_objects.h"
 #include "tests/plugins/scripted_cluster.h"
 
@@ -23,11 +24,14 @@ using ::testing::HasSubstr;
 
 const Json kGone = {{"deletionTimestamp", "2001-09-09T01:46:40Z"}};  // the clock's first second
 
+using Asked = testing::Answering<Session>;
+
 class KubernetesSession : public ::testing::Test {
  protected:
   // Each is a new driver that knows only the folder.
-  std::unique_ptr<Session> Open() {
-    return std::make_unique<Session>(dir_ / "state", options_, std::make_unique<ScriptedCluster>(world_), world_.clock);
+  std::unique_ptr<Asked> Open() {
+    return std::make_unique<Asked>(
+        std::make_unique<Session>(dir_ / "state", options_, std::make_unique<ScriptedCluster>(world_), world_.clock));
   }
 
   // A job of one point, "p".
@@ -42,13 +46,13 @@ class KubernetesSession : public ::testing::Test {
             {"job_dir", job_dir.string()},
             {"exec", {"ridgeline", "exec", file}}};
   }
-  std::unique_ptr<Session> Submitted() {
+  std::unique_ptr<Asked> Submitted() {
     auto session = Open();
     EXPECT_EQ(session->Submit(Json::array({Job()}))[0].at("native_id"), "uid-rl-1");
     return session;
   }
-  static Json Poll(Session& session) { return session.Poll(Json::array({{{"key", "rl-1"}}})).at(0); }
-  static std::string State(Session& session) { return Poll(session).at("state").get<std::string>(); }
+  static Json Poll(Asked& session) { return session.Poll(Json::array({{{"key", "rl-1"}}})).at(0); }
+  static std::string State(Asked& session) { return Poll(session).at("state").get<std::string>(); }
 
   // The Job and a pod of it as they now are.
   void SetJob(const char* condition) {

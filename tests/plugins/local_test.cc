@@ -12,7 +12,7 @@
 #include <random>
 
 #include "base/process.h"
-#include "common/plugin_api.h"
+#include "common/failure.h"
 #include "launch/exec.h"
 #include "launch/launcher.h"
 #include "local/config.h"
@@ -374,17 +374,17 @@ TEST(LocalParse, RecordsAreReadBackAndNothingElseIs) {
 
 TEST(LocalParse, StateOfWhatIsSeen) {
   local::Seen seen;
-  EXPECT_EQ(local::StateOf(seen).at("state"), "missing");
+  EXPECT_EQ(ToJson(local::StateOf(seen)).at("state"), "missing");
   seen.submitted = true;
-  EXPECT_EQ(local::StateOf(seen).at("state"), "queued");
+  EXPECT_EQ(ToJson(local::StateOf(seen)).at("state"), "queued");
   seen.cancelled = true;
-  EXPECT_EQ(local::StateOf(seen).at("evidence").at("end"), "cancelled");
+  EXPECT_EQ(ToJson(local::StateOf(seen)).at("evidence").at("end"), "cancelled");
   seen.started = local::Started{12, 34, "0"};
   seen.alive = true;
-  EXPECT_EQ(local::StateOf(seen).at("state"), "running");
+  EXPECT_EQ(ToJson(local::StateOf(seen)).at("state"), "running");
   seen.alive = false;
   seen.exit = local::Exit{0, 0};  // it was through before the signal came
-  EXPECT_FALSE(local::StateOf(seen).at("evidence").contains("end"));
+  EXPECT_FALSE(ToJson(local::StateOf(seen)).at("evidence").contains("end"));
 }
 
 TEST(LocalRender, AShellReadsEveryWordAsItWas) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tests/base/temp_dir.h"
+#include "tests/plugins/answering.h"
 #include "tests/plugins/manual_clock.h"
 #include "tests/plugins/slurm_job.h"
 
@@ -74,11 +75,14 @@ class ScriptedSlurm final : public Client {
   World& world_;
 };
 
+using Asked = testing::Answering<Session>;
+
 class SlurmSession : public ::testing::Test {
  protected:
   // Each is a new driver that knows only the folder.
-  std::unique_ptr<Session> Open(const Options& options = {}) {
-    return std::make_unique<Session>(dir_.path(), options, std::make_unique<ScriptedSlurm>(slurm_), clock_);
+  std::unique_ptr<Asked> Open(const Options& options = {}) {
+    return std::make_unique<Asked>(
+        std::make_unique<Session>(dir_.path(), options, std::make_unique<ScriptedSlurm>(slurm_), clock_));
   }
   void Later(int seconds) { clock_.Later(std::chrono::seconds(seconds)); }
 
@@ -87,7 +91,7 @@ class SlurmSession : public ::testing::Test {
     for (const std::string& key : keys) jobs.push_back(Job(key));
     return jobs;
   }
-  static std::string State(Session& session, const std::string& key) {
+  static std::string State(Asked& session, const std::string& key) {
     return session.Poll(Jobs({key})).at(0).at("state").get<std::string>();
   }
 

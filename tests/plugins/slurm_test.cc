@@ -290,7 +290,7 @@ class SlurmState : public ::testing::TestWithParam<Meaning> {};
 TEST_P(SlurmState, MeansOneOfOurs) {
   const Meaning& meaning = GetParam();
   EXPECT_EQ(MeaningOf(meaning.state).state, meaning.state);
-  EXPECT_EQ(meaning.phase != Phase::kEnded || meaning.state == "COMPLETED", meaning.end.empty());
+  EXPECT_EQ(meaning.phase != plugin::Phase::kEnded || meaning.state == "COMPLETED", meaning.end.empty());
   EXPECT_EQ(meaning.end.empty(), meaning.message.empty());
   if (meaning.end.empty()) return;
   EXPECT_NO_THROW(StatusFromName(meaning.end));
@@ -311,7 +311,7 @@ TEST(SlurmParse, KnowsEveryStateThatSlurmPrints) {
         "LAUNCH_FAILED", "RECONFIG_FAIL", "POWER_UP_NODE", "UPDATE_DB", "EXPEDITING"}) {
     EXPECT_EQ(MeaningOf(state).state, state);
   }
-  EXPECT_EQ(MeaningOf("A_STATE_OF_2030").phase, Phase::kRunning);
+  EXPECT_EQ(MeaningOf("A_STATE_OF_2030").phase, plugin::Phase::kRunning);
 }
 
 TEST(SlurmParse, TellsWhyAJobWaits) {

@@ -1,0 +1,43 @@
+// What every call of a launcher speaks and throws: JSON documents, and the answer of a call that was not done.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace ridgeline::plugin {
+
+using Json = nlohmann::json;
+
+// What a call answers when it was not done.
+class Failure : public std::exception {
+ public:
+  enum class Kind {
+    kUsage,
+    kInvalidInput,
+    kInfrastructure,
+    kNotNow,  // infrastructure, and asking again later may help
+  };
+
+  Failure(Kind kind, std::string message, std::string hint = {})
+      : kind_(kind), message_(std::move(message)), hint_(std::move(hint)) {}
+
+  const char* what() const noexcept override { return message_.c_str(); }
+  Kind kind() const { return kind_; }
+  const std::string& hint() const { return hint_; }
+  Json ToJson() const {
+    const char* names[] = {"usage", "invalid_input", "infrastructure", "infrastructure"};
+    Json document = {{"kind", names[static_cast<int>(kind_)]}, {"message", message_}, {"hint", hint_}};
+    if (kind_ == Kind::kNotNow) document["retry"] = true;
+    return document;
+  }
+
+ private:
+  Kind kind_;
+  std::string message_;
+  std::string hint_;
+};
+
+}  // namespace ridgeline::plugin
