@@ -5,18 +5,15 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "common/files.h"
+#include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
 
 namespace ridgeline::kubernetes {
 namespace {
 
-using plugin::Json;
 namespace fs = std::filesystem;
 
-constexpr size_t kLogTailBytes = 4096;
 constexpr std::chrono::seconds kReopenPause{1};
 constexpr int kTriesAfterEnd = 3;
 
@@ -26,17 +23,13 @@ ResultFolder::ResultFolder(const Record& record)
     : job_dir_(record.job_dir), points_(record.points.begin(), record.points.end()) {
   for (const std::string& id : points_) {
     std::error_code ec;
-    if (fs::exists(FileOf(id), ec)) have_.insert(id);
+    if (fs::exists(ResultFile(job_dir_, id), ec)) have_.insert(id);
   }
 }
 
-std::string ResultFolder::FileOf(const std::string& point_id) const {
-  return fmt::format("{}/results/{}.json", job_dir_, point_id);
-}
-
 void ResultFolder::Keep(const std::string& point_id, const std::string& result) {
-  plugin::MakeDirs(fs::path(FileOf(point_id)).parent_path());
-  plugin::WriteTextSynced(FileOf(point_id), result);
+  plugin::MakeDirs(ResultsDir(job_dir_));
+  plugin::WriteTextSynced(ResultFile(job_dir_, point_id), result);
   have_.insert(point_id);
 }
 
@@ -50,9 +43,8 @@ void ResultFolder::TakeLine(const std::string& line) {
   if (!points_.contains(told->point_id)) return;
   if (told->kind == kResultLine) Keep(told->point_id, told->payload);
   if (told->kind != kProgressLine || have_.contains(told->point_id)) return;
-  const std::string dir = fmt::format("{}/points/{}", job_dir_, told->point_id);
-  plugin::MakeDirs(dir);
-  if (!told->payload.empty()) plugin::WriteText(dir + "/progress", told->payload + '\n');
+  plugin::MakeDirs(PointDir(job_dir_, told->point_id));
+  if (!told->payload.empty()) plugin::WriteText(ProgressFile(job_dir_, told->point_id), told->payload + '\n');
 }
 
 void ResultFolder::TakeLastWords(const std::string& words) {
@@ -66,10 +58,10 @@ void ResultFolder::TakeLastWords(const std::string& words) {
   }
 }
 
-void ResultFolder::CopyMissing(const std::string& job_dir) {
+void ResultFolder::CopyMissing(const fs::path& job_dir) {
   for (const std::string& id : points_) {
     if (have_.contains(id)) continue;
-    const std::string text = plugin::ReadText(fmt::format("{}/results/{}.json", job_dir, id));
+    const std::string text = plugin::ReadText(ResultFile(job_dir, id));
     if (!text.empty()) Keep(id, text);
   }
 }

@@ -1,6 +1,7 @@
 // What a Job's pods say of its points, into the job's folder, as if `ridgeline exec` had run there.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -26,16 +27,15 @@ class ResultFolder {
   // A container's last words: headlines, for points that have nothing better.
   void TakeLastWords(const std::string& words);
   // From the same folder on a volume that this machine sees, too.
-  void CopyMissing(const std::string& job_dir);
+  void CopyMissing(const std::filesystem::path& job_dir);
 
   bool HasAll() const { return have_.size() == points_.size(); }
   const std::string& log_tail() const { return log_tail_; }
 
  private:
-  std::string FileOf(const std::string& point_id) const;
   void Keep(const std::string& point_id, const std::string& result);
 
-  std::string job_dir_;
+  std::filesystem::path job_dir_;
   std::set<std::string> points_;
   std::set<std::string> have_;
   std::string log_tail_;  // what was said besides

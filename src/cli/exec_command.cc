@@ -18,6 +18,7 @@
 #include "cli/commands.h"
 #include "cli/harness.h"
 #include "launch/exec.h"
+#include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
 #include "run/result.h"
 
@@ -145,7 +146,7 @@ int Exec(const ExecArguments& arguments) {
   const ExecSummary summary = ExecJobFile(arguments.job_file, options);
   fmt::print("{} run, {} had a result already{}\n", summary.ran, summary.skipped,
              summary.stopped ? "; stopped before the end, run it again to continue" : "");
-  return summary.stopped ? kInterruptedExit : 0;
+  return summary.stopped ? kExecInterrupted : 0;
 }
 
 }  // namespace

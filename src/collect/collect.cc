@@ -15,13 +15,13 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "plan/job.h"
+#include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
 #include "run/result.h"
 
 namespace ridgeline {
 namespace {
 
-constexpr size_t kLogTailBytes = 4096;
 constexpr size_t kChunk = 128;  // points read before they are written
 constexpr size_t kReaders = 4;  // chunks being read while one is written
 // launcher.h: what the scheduler says the end was, and its words for people.
@@ -43,7 +43,7 @@ RunResult WithoutFile(const Task& task, RunStatus status, std::string message, s
   result.message = std::move(message);
   result.hint = std::move(hint);
   result.evidence = task.from->evidence;
-  if (std::string tail = ReadTail(PointDir(task.from->job.job_dir, task.point->id) / "log.txt", kLogTailBytes);
+  if (std::string tail = ReadTail(PointDir(task.from->job.job_dir, task.point->id) / LogName(0), kLogTailBytes);
       !tail.empty()) {
     result.evidence["log_tail"] = std::move(tail);
   }
@@ -215,7 +215,7 @@ FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jo
   std::error_code ec;
   store.Transact([&] {
     for (const auto& job : std::filesystem::directory_iterator(jobs_dir, ec)) {
-      for (const auto& file : std::filesystem::directory_iterator(job.path() / "results", ec)) {
+      for (const auto& file : std::filesystem::directory_iterator(ResultsDir(job.path()), ec)) {
         if (file.path().extension() != ".json" || !wanted.contains(file.path().stem().string())) continue;
         AddFound(store, file.path().stem(), ReadFile(file.path()), file.path().string(), found);
       }

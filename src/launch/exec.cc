@@ -27,6 +27,7 @@
 #include "launch/ranks.h"
 #include "launch/watch.h"
 #include "plan/job.h"
+#include "ridgeline/job_dir.h"
 #include "run/result.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"
@@ -35,7 +36,6 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr size_t kLogTailBytes = 4096;
 constexpr int64_t kLookAgainNs = 100'000'000;
 
 // SIGTERM, SIGUSR1, SIGINT and SIGHUP, blocked and made something to poll. Once told, always told.
@@ -210,9 +210,9 @@ class JobRunner {
   // What an earlier attempt left must not be taken for this one's. Other nodes may share the folder.
   fs::path Prepare(const JobPoint& point, const fs::path& dir) {
     if (nodes_.rank == 0) {
-      for (const char* stale : {"result.json", "progress"}) Remove(dir / stale);
+      for (const fs::path& stale : {dir / kTrainersResultName, ProgressFile(job_.job_dir, point.id)}) Remove(stale);
     }
-    fs::path spec = dir / (nodes_.rank == 0 ? "spec.json" : fmt::format("spec.node{}.json", nodes_.rank));
+    fs::path spec = dir / SpecName(nodes_.rank);
     RunSpec here = point.spec;
     if (!here.checkpoint_dir.empty()) here.checkpoint_dir = dir / here.checkpoint_dir;
     UseSageMakerCheckpointDir(point.id, here);
@@ -224,7 +224,7 @@ class JobRunner {
   PointEnd RunTrainer(const JobPoint& point, const fs::path& dir, const fs::path& spec) {
     const std::vector<RankProcess> ranks = RanksHere(point.spec, nodes_, cores_);
     std::vector<std::string> argv = job_.trainer;
-    argv.insert(argv.end(), {"--spec", spec, "--result", dir / "result.json"});
+    argv.insert(argv.end(), {"--spec", spec, "--result", dir / kTrainersResultName});
 
     std::optional<ReservedPort> port;  // ours until the ranks have ended
     if (nodes_.count == 1 && ranks.size() > 1) port.emplace();
@@ -248,7 +248,7 @@ class JobRunner {
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
     if (nodes_.rank == 0) {
-      end.own = ReadResult(dir / "result.json", end.own_problem);
+      end.own = ReadResult(dir / kTrainersResultName, end.own_problem);
     } else if (end.watched.status.ok()) {
       end.own.emplace().status = RunStatus::kOk;  // as far as this node knows
     } else {
@@ -300,9 +300,8 @@ std::optional<RunResult> FinalResult(const fs::path& job_dir, const std::string&
 ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   const Job job = ReadJob(job_file, options);
   const Nodes nodes = NodesFromEnvironment();
-  MakeDirs(job.job_dir / "results");
-  const FileLock lock =
-      TakeTurn(job.job_dir / (nodes.rank == 0 ? "exec.lock" : fmt::format("exec.node{}.lock", nodes.rank)), options);
+  MakeDirs(ResultsDir(job.job_dir));
+  const FileLock lock = TakeTurn(job.job_dir / ExecLockName(nodes.rank), options);
   KeepDescriptorsFromChildren();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::signal(SIGPIPE, SIG_IGN);  // nobody reading what we print is no reason to stop

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ridgeline/job_dir.h"
 
 namespace ridgeline {
 namespace {
@@ -61,7 +62,7 @@ std::vector<RankProcess> RanksHere(const RunSpec& spec, const Nodes& nodes, cons
   for (int64_t local = 0; local < here; ++local) {
     RankProcess& process = processes.emplace_back();
     process.rank = nodes.rank * here + local;
-    process.log = process.rank == 0 ? "log.txt" : fmt::format("log.{}.txt", process.rank);
+    process.log = LogName(process.rank);
     process.cores = ShareOf(cores, local, here);
     process.environment = {{"RANK", std::to_string(process.rank)},
                            {"LOCAL_RANK", std::to_string(local)},

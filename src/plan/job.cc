@@ -6,15 +6,7 @@
 namespace ridgeline {
 namespace fs = std::filesystem;
 
-fs::path JobFile(const Job& job) { return job.job_dir / "job.json"; }
-fs::path ResultFile(const fs::path& job_dir, const std::string& point_id) {
-  return job_dir / "results" / (point_id + ".json");
-}
-fs::path CancelFile(const fs::path& job_dir) { return job_dir / "cancelled"; }
-fs::path PointDir(const fs::path& job_dir, const std::string& point_id) { return job_dir / "points" / point_id; }
-fs::path ProgressFile(const fs::path& job_dir, const std::string& point_id) {
-  return PointDir(job_dir, point_id) / "progress";
-}
+fs::path JobFile(const Job& job) { return JobFile(job.job_dir); }
 
 void MoveJob(Job& job, const fs::path& job_dir) {
   // The folder of a sweep: jobs/KEY are the jobs' folders in it.

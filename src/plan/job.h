@@ -1,11 +1,5 @@
 // A job: what one submission to a launcher runs, and the file that carries it to the node (`ridgeline exec JOB.json`).
-//
-// A job owns a folder, job_dir, and writes nothing outside it:
-//   job.json               this file, written by the driver before it submits
-//   results/<point id>.json  one RunResult a point, written atomically by `ridgeline exec`
-//   points/<point id>/     the point's spec.json, log.txt and progress file, and its checkpoint files where the spec's
-//                          checkpoint.dir is relative
-//   cancelled              there while a person wants the job to end
+// What is in a job's folder, include/ridgeline/job_dir.h says.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "ridgeline/job_dir.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {
@@ -38,14 +33,6 @@ struct Job {
 };
 
 std::filesystem::path JobFile(const Job& job);
-std::filesystem::path ResultFile(const std::filesystem::path& job_dir, const std::string& point_id);
-// Written by who cancels a job, before it is told to end: a signal alone may as well be the scheduler's, that takes the
-// node away, and then the trainer saves its state first.
-std::filesystem::path CancelFile(const std::filesystem::path& job_dir);
-std::filesystem::path PointDir(const std::filesystem::path& job_dir, const std::string& point_id);
-// The trainer overwrites this file (its name is in $RIDGELINE_PROGRESS) after every step with one line:
-// "<steps done> <steps in all> <tokens per second>\n".
-std::filesystem::path ProgressFile(const std::filesystem::path& job_dir, const std::string& point_id);
 
 // The job with its folder elsewhere, as a node has it, and its checkpoint files still beside that where they were
 // beside the old one.

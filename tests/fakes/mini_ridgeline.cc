@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "launch/exec.h"
+#include "ridgeline/job_dir.h"
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
@@ -14,7 +15,7 @@ int main(int argc, char** argv) {
     const ridgeline::ExecSummary summary = ridgeline::ExecJobFile(argv[2], options);
     std::printf("ran %lld skipped %lld\n", static_cast<long long>(summary.ran),
                 static_cast<long long>(summary.skipped));
-    return summary.stopped ? 130 : 0;
+    return summary.stopped ? ridgeline::kExecInterrupted : 0;
   } catch (const ridgeline::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return ridgeline::ExitCode(e.kind());

@@ -1,0 +1,62 @@
+// What is in a job's folder, and how `ridgeline exec`, which runs the job there, leaves: what the harness, exec and the
+// launchers must agree on.
+//
+// A job owns a folder and writes nothing outside it:
+//   job.json                   the job, written by the driver before it submits
+//   results/<point id>.json    one RunResult a point, written atomically by exec
+//   points/<point id>/         a point's own: spec.json and result.json (what the trainer reads and writes), log.txt
+//   (what it
+//                              said; of rank N log.N.txt), progress, and its checkpoint files where the spec's
+//                              checkpoint.dir is relative. Node N of several has spec.nodeN.json
+//   cancelled                  there while a person wants the job to end
+//   exec.lock                  held by the exec that runs it; of node N exec.nodeN.lock
+#ifndef RIDGELINE_JOB_DIR_H_
+#define RIDGELINE_JOB_DIR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace ridgeline {
+
+// How exec exits when it was told to stop: the results say more.
+inline constexpr int kExecInterrupted = 130;
+
+// Of a log's end, as evidence of a failure.
+inline constexpr size_t kLogTailBytes = 4096;
+
+inline std::filesystem::path JobFile(const std::filesystem::path& job_dir) { return job_dir / "job.json"; }
+
+inline std::filesystem::path ResultsDir(const std::filesystem::path& job_dir) { return job_dir / "results"; }
+inline std::filesystem::path ResultFile(const std::filesystem::path& job_dir, const std::string& point_id) {
+  return ResultsDir(job_dir) / (point_id + ".json");
+}
+
+// Written by who cancels a job, before it is told to end: a signal alone may as well be the scheduler's, that takes the
+// node away, and then the trainer saves its state first.
+inline std::filesystem::path CancelFile(const std::filesystem::path& job_dir) { return job_dir / "cancelled"; }
+
+inline std::filesystem::path PointDir(const std::filesystem::path& job_dir, const std::string& point_id) {
+  return job_dir / "points" / point_id;
+}
+
+// The trainer overwrites this file (its name is in $RIDGELINE_PROGRESS) after every step with one line:
+// "<steps done> <steps in all> <tokens per second>\n".
+inline std::filesystem::path ProgressFile(const std::filesystem::path& job_dir, const std::string& point_id) {
+  return PointDir(job_dir, point_id) / "progress";
+}
+
+// Of the files of a node or a rank: "spec.json" of the first, "spec.node2.json" of another.
+inline std::string NameOfNth(const std::string& stem, const std::string& which, int64_t n,
+                             const std::string& extension) {
+  return n == 0 ? stem + extension : stem + '.' + which + std::to_string(n) + extension;
+}
+inline std::string SpecName(int64_t node) { return NameOfNth("spec", "node", node, ".json"); }
+inline std::string ExecLockName(int64_t node) { return NameOfNth("exec", "node", node, ".lock"); }
+inline std::string LogName(int64_t rank) { return NameOfNth("log", "", rank, ".txt"); }
+inline constexpr const char* kTrainersResultName = "result.json";
+
+}  // namespace ridgeline
+
+#endif  // RIDGELINE_JOB_DIR_H_
