@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/evidence.h"
 #include "common/failure.h"
 
 namespace ridgeline::plugin {
@@ -46,7 +46,7 @@ enum class Phase {
 struct JobState {
   Phase phase = Phase::kMissing;
   int64_t started_unix_s = 0;  // 0: not known
-  std::map<std::string, std::string> evidence;
+  Evidence evidence;
   std::string native_id;  // empty: not known
 };
 Json ToJson(const JobState& answer);

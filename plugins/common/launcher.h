@@ -2,6 +2,7 @@
 // out, keys checked, no exception across it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -44,7 +45,7 @@ int OpenSession(OpenLauncher open, const char* request, size_t request_size, rid
                 char** reply, size_t* reply_size);
 ridgeline_launcher_table TableWithoutOpen(const char* name);
 
-// What a plugin's ridgeline_launcher() returns.
+// What a plugin's ridgeline_launcher() returns, which is all it defines there.
 template <OpenLauncher kOpen>
 const ridgeline_launcher_table* Table(const char* name) {
   static const ridgeline_launcher_table kTable = [&] {
@@ -59,3 +60,6 @@ const ridgeline_launcher_table* Table(const char* name) {
 }
 
 }  // namespace ridgeline::plugin
+
+extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table* ridgeline_launcher(
+    uint32_t harness_abi_version);

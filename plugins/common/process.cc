@@ -1,5 +1,6 @@
 #include "common/process.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,7 +24,7 @@ extern char** environ;
 namespace ridgeline::plugin {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr const char* kCannotStart = "cannot start a process";
 
 void Check(int error, const std::string& what) {
   if (error != 0) throw Failure(Failure::Kind::kInfrastructure, what + ": " + std::strerror(error));
@@ -31,32 +32,39 @@ void Check(int error, const std::string& what) {
 
 struct SpawnActions {
   posix_spawn_file_actions_t value;
-  SpawnActions() { Check(::posix_spawn_file_actions_init(&value), "cannot start a process"); }
+  SpawnActions() { Check(::posix_spawn_file_actions_init(&value), kCannotStart); }
   SpawnActions(const SpawnActions&) = delete;
   SpawnActions& operator=(const SpawnActions&) = delete;
   ~SpawnActions() { ::posix_spawn_file_actions_destroy(&value); }
 
-  void Connect(int from, int to) {
-    Check(::posix_spawn_file_actions_adddup2(&value, from, to), "cannot start a process");
-  }
+  void Connect(int from, int to) { Check(::posix_spawn_file_actions_adddup2(&value, from, to), kCannotStart); }
+  void CloseFrom(int first) { Check(::posix_spawn_file_actions_addclosefrom_np(&value, first), kCannotStart); }
 };
 
 struct SpawnAttributes {
   posix_spawnattr_t value;
-  SpawnAttributes() {
-    Check(::posix_spawnattr_init(&value), "cannot start a process");
+  explicit SpawnAttributes(bool new_session) {
+    Check(::posix_spawnattr_init(&value), kCannotStart);
     sigset_t none;
     sigemptyset(&none);
     sigset_t all;
     sigfillset(&all);
     ::posix_spawnattr_setsigmask(&value, &none);
     ::posix_spawnattr_setsigdefault(&value, &all);
-    ::posix_spawnattr_setflags(&value, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const int session = new_session ? POSIX_SPAWN_SETSID : 0;
+    ::posix_spawnattr_setflags(&value, static_cast<short>(session | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
   }
   SpawnAttributes(const SpawnAttributes&) = delete;
   SpawnAttributes& operator=(const SpawnAttributes&) = delete;
   ~SpawnAttributes() { ::posix_spawnattr_destroy(&value); }
 };
+
+// The same file under a number from `least` on, which nothing that is connected first takes away.
+Fd Above(int fd, int least) {
+  Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, least));
+  if (!copy) Check(errno, "cannot copy a descriptor");
+  return copy;
+}
 
 std::vector<char*> Pointers(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -107,13 +115,29 @@ Pipe::Pipe() {
   write = Fd(ends[1]);
 }
 
-pid_t Spawn(const std::vector<std::string>& argv, const std::vector<std::string>& environment, int in, int out,
-            int err) {
+std::filesystem::path ProgramBesideUs(const char* name) {
+  Dl_info info{};
+  ::dladdr(reinterpret_cast<const void*>(&ProgramBesideUs), &info);
+  return std::filesystem::path(info.dli_fname).parent_path() / name;
+}
+
+void CheckProgram(const std::vector<std::string>& argv) {
+  if (argv.empty()) throw Failure(Failure::Kind::kInfrastructure, "cannot run nothing: the job has no command");
+  if (::access(argv.front().c_str(), X_OK) == 0) return;
+  throw Failure(Failure::Kind::kInfrastructure, "cannot run " + argv.front() + ": " + std::strerror(errno));
+}
+
+pid_t Spawn(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
+            const SpawnOptions& options) {
+  const int count = static_cast<int>(options.descriptors.size());
   SpawnActions actions;
-  actions.Connect(in, STDIN_FILENO);
-  actions.Connect(out, STDOUT_FILENO);
-  actions.Connect(err, STDERR_FILENO);
-  const SpawnAttributes attributes;
+  std::vector<Fd> copies;
+  for (int to = 0; to < count; ++to) {
+    copies.push_back(Above(options.descriptors[static_cast<size_t>(to)], count));
+    actions.Connect(copies.back().get(), to);
+  }
+  if (options.only_these) actions.CloseFrom(count);
+  const SpawnAttributes attributes(options.new_session);
   const std::vector<char*> words = Pointers(argv);
   const std::vector<char*> variables = Pointers(environment);
   pid_t pid = 0;
@@ -154,14 +178,15 @@ Finished RunProgram(const std::vector<std::string>& argv, const std::vector<std:
                     std::string_view input, int64_t timeout_ms) {
   Pipe out;
   Pipe err;
-  const pid_t pid = Spawn(argv, environment, TextFile(input).get(), out.write.get(), err.write.get());
+  const pid_t pid = Spawn(argv, environment, {{TextFile(input).get(), out.write.get(), err.write.get()}});
   out.write = Fd();
   err.write = Fd();
 
   Finished finished;
-  const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   while (out.read || err.read) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     if (left <= 0) {
       finished.timed_out = true;
       ::kill(pid, SIGKILL);

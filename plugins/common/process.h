@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,9 +36,21 @@ struct Pipe {
   Pipe();
 };
 
+// A program that is installed beside the launcher's library, whether it is there or not.
+std::filesystem::path ProgramBesideUs(const char* name);
+
+// Throws Failure where the command has no first word, or none that names a program we may run.
+void CheckProgram(const std::vector<std::string>& argv);
+
+struct SpawnOptions {
+  std::vector<int> descriptors;  // what the program finds as 0, 1, 2 and so on
+  bool only_these = false;       // and no others, whether they are close-on-exec or not
+  bool new_session = false;      // of which it is the leader
+};
+
 // Starts a program, found by PATH, with no signal blocked or ignored. Throws Failure where there is no such program.
-pid_t Spawn(const std::vector<std::string>& argv, const std::vector<std::string>& environment, int in, int out,
-            int err);
+pid_t Spawn(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
+            const SpawnOptions& options);
 
 // The same, of a program that is of no use without us: it is killed when this thread ends, however that ends.
 pid_t SpawnForOurLife(const std::vector<std::string>& argv, const std::vector<std::string>& environment, int in,

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include "kubernetes/pods.h"
+#include "ridgeline/job_dir.h"
 
 namespace ridgeline::kubernetes {
 namespace {
-
-constexpr int kInterrupted = 130;  // of `ridgeline exec`: its results say more
 
 // Somebody else took the pod away, or its node is gone; nothing where it came to its own end.
 std::optional<Cause> OfDisruption(const PodView& pod, int64_t now_unix_s) {
@@ -70,7 +69,7 @@ std::optional<Cause> OfContainer(const PodView& pod) {
     return Cause{"invalid", "the image cannot start the program" + words,
                  "program: names what the image has instead; the Containerfile that ships with Ridgeline has it"};
   }
-  if (pod.exit_code == 0 || pod.exit_code == kInterrupted) return std::nullopt;
+  if (pod.exit_code == 0 || pod.exit_code == kExecInterrupted) return std::nullopt;
   return Cause{"crashed",
                fmt::format("the pod ended with exit code {}{}", pod.exit_code,
                            pod.exit_code > 128 ? fmt::format(" (signal {})", pod.exit_code - 128) : ""),
@@ -86,7 +85,7 @@ std::optional<Cause> CauseOf(const JobView& job, const PodView* decides, bool st
   if (!cause) cause = OfDeadline(job, started);
   if (!cause && taken_away) cause = OfDeletion(*decides);
   if (!cause && decides != nullptr) cause = OfContainer(*decides);
-  if (!cause && job.failed && (decides == nullptr || decides->exit_code != kInterrupted)) {
+  if (!cause && job.failed && (decides == nullptr || decides->exit_code != kExecInterrupted)) {
     cause = Cause{"crashed", fmt::format("the Job failed ({}): {}", job.reason, job.message), ""};
   }
   return cause;

@@ -15,7 +15,6 @@ using plugin::JobState;
 using plugin::Phase;
 
 constexpr std::chrono::seconds kLogPatience{10};  // with the log of a pod that has ended
-constexpr size_t kLogTailBytes = 4096;
 
 }  // namespace
 
@@ -64,12 +63,9 @@ JobState Collector::Collect(Record& record, const Observation& seen, Judgement j
 JobState Collector::WriteEnd(Record& record, const Observation& seen, Live& live, JobState end) {
   ResultFolder& results = live.results;
   for (const auto& [name, pod] : seen.pods) results.TakeLastWords(pod.last_words);
-  if (!output_path_.empty()) results.CopyMissing(output_path_ + "/jobs/" + record.key);
-  const std::string& tail = results.log_tail();
+  if (!output_path_.empty()) results.CopyMissing(std::filesystem::path(output_path_) / "jobs" / record.key);
   const bool explained = end.evidence.contains("end");
-  if (!tail.empty() && (explained || !results.HasAll())) {
-    end.evidence["log_tail"] = tail.substr(tail.size() - std::min(tail.size(), kLogTailBytes));
-  }
+  if (explained || !results.HasAll()) plugin::AddLogTail(results.log_tail(), end.evidence);
   if (!explained && !results.HasAll()) {
     end.evidence.try_emplace("message", "its log has no result of this point: it was rotated away, or cut");
     end.evidence.try_emplace("hint",

@@ -1,9 +1,8 @@
 #include "kubernetes/judge.h"
 
-#include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,8 +12,9 @@
 namespace ridgeline::kubernetes {
 namespace {
 
+using plugin::AddEnd;
+using plugin::Evidence;
 using plugin::Phase;
-using Evidence = std::map<std::string, std::string>;
 
 Judgement Make(Phase phase, int64_t started_unix_s = 0, Evidence evidence = {}) {
   Judgement judgement;
@@ -22,12 +22,6 @@ Judgement Make(Phase phase, int64_t started_unix_s = 0, Evidence evidence = {}) 
   judgement.started_unix_s = started_unix_s;
   judgement.evidence = std::move(evidence);
   return judgement;
-}
-
-void AddCause(const Cause& cause, Evidence& evidence) {
-  evidence["end"] = cause.end;
-  evidence["message"] = cause.message;
-  if (!cause.hint.empty()) evidence["hint"] = cause.hint;
 }
 
 void AddPod(const PodView& pod, Evidence& evidence) {
@@ -42,10 +36,8 @@ void AddPod(const PodView& pod, Evidence& evidence) {
   add("disruption", pod.disruption);
   add("container_reason", pod.terminated_reason == "Completed" ? "" : pod.terminated_reason);
   add("image_id", pod.image_id);
-  if (pod.terminated) evidence["exit_code"] = std::to_string(pod.exit_code);
-  if (pod.created_unix_s > 0 && pod.started_unix_s > 0) {
-    evidence["queue_wait_s"] = std::to_string(std::max<int64_t>(pod.started_unix_s - pod.created_unix_s, 0));
-  }
+  if (pod.terminated) plugin::AddExit(pod.exit_code, 0, evidence);
+  plugin::AddQueueWait(pod.created_unix_s, pod.started_unix_s, evidence);
 }
 
 Judgement OfEnd(const Observation& seen, const PodSummary& pods) {
@@ -55,7 +47,7 @@ Judgement OfEnd(const Observation& seen, const PodSummary& pods) {
   const PodView* decides = pods.decides != nullptr ? pods.decides : pods.first;
   if (decides != nullptr) AddPod(*decides, judgement.evidence);
   const std::optional<Cause> cause = CauseOf(seen.job, decides, pods.started_unix_s > 0, seen.unix_s);
-  if (cause) AddCause(*cause, judgement.evidence);
+  if (cause) AddEnd(cause->end, cause->message, cause->hint, judgement.evidence);
   return judgement;
 }
 
@@ -69,7 +61,7 @@ Judgement OfWaiting(const Observation& seen, const PodSummary& pods) {
     return Make(Phase::kQueued, 0, {{"waits", message}, {"hint", wait->hint}});
   }
   Judgement given_up = Make(Phase::kEnded, 0, {{"kubernetes_job", seen.job.name}});
-  AddCause({"invalid", message, wait->hint}, given_up.evidence);
+  AddEnd("invalid", message, wait->hint, given_up.evidence);
   return given_up;
 }
 
@@ -80,7 +72,7 @@ Judgement OfCancelled(const Observation& seen, const PodSummary& pods, bool over
   }
   Judgement judgement = OfEnd(seen, pods);
   judgement.awaits_logs = false;
-  AddCause({"cancelled", "the job was cancelled", ""}, judgement.evidence);
+  AddEnd("cancelled", "the job was cancelled", "", judgement.evidence);
   return judgement;
 }
 
@@ -88,13 +80,13 @@ Judgement OfCancelled(const Observation& seen, const PodSummary& pods, bool over
 Judgement OfGone(const Record& record, const Observation& seen, int64_t ttl_s) {
   Judgement judgement = Make(Phase::kEnded, 0, {{"kubernetes_job", record.key}});
   if (record.cancelled) {
-    AddCause({"cancelled", "the job was cancelled", ""}, judgement.evidence);
+    AddEnd("cancelled", "the job was cancelled", "", judgement.evidence);
   } else if (seen.unix_s - record.created_unix_s > ttl_s) {
-    AddCause({"lost", "the Job is gone, as finished Jobs are after their TTL", "ttl: keeps them for longer"},
-             judgement.evidence);
+    AddEnd("lost", "the Job is gone, as finished Jobs are after their TTL", "ttl: keeps them for longer",
+           judgement.evidence);
   } else {
-    AddCause({"cancelled", "somebody deleted the Job", "`ridgeline run` with the same sweep runs its points again"},
-             judgement.evidence);
+    AddEnd("cancelled", "somebody deleted the Job", "`ridgeline run` with the same sweep runs its points again",
+           judgement.evidence);
   }
   return judgement;
 }

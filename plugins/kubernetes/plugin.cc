@@ -73,8 +73,6 @@ std::unique_ptr<plugin::Launcher> Open(const Json& config, const std::filesystem
 }  // namespace
 }  // namespace ridgeline::kubernetes
 
-extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table* ridgeline_launcher(uint32_t);
-
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
   return ridgeline::plugin::Table<ridgeline::kubernetes::Open>("kubernetes");
 }

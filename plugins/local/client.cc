@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,8 +17,7 @@
 #include <fmt/ranges.h>
 
 #include "common/files.h"
-
-extern char** environ;
+#include "common/process.h"
 
 namespace ridgeline::local {
 namespace fs = std::filesystem;
@@ -33,79 +31,21 @@ using plugin::ReadTextTail;
 using plugin::Remove;
 using plugin::WriteText;
 
-constexpr size_t kLogTailBytes = 4096;
-// Where the keeper finds its locks; the release arrives on its standard input. keeper.cc says the same.
-constexpr int kJobLockFd = 3;
-constexpr int kSlotLockFd = 4;
-
-void Check(int error, const char* what) {
+void Check(int error, const std::string& what) {
   if (error != 0) throw Failure(Failure::Kind::kInfrastructure, fmt::format("{}: {}", what, std::strerror(error)));
 }
 
-// Owns a descriptor that is out of the way of the numbers the keeper expects.
-class HighFd {
- public:
-  explicit HighFd(int fd) : fd_(::fcntl(fd, F_DUPFD_CLOEXEC, kSlotLockFd + 1)) {
-    if (fd_ < 0) Check(errno, "cannot copy a descriptor");
-  }
-  HighFd(const HighFd&) = delete;
-  HighFd& operator=(const HighFd&) = delete;
-  ~HighFd() { ::close(fd_); }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-struct SpawnActions {
-  posix_spawn_file_actions_t value;
-  SpawnActions() { Check(::posix_spawn_file_actions_init(&value), "cannot start a process"); }
-  SpawnActions(const SpawnActions&) = delete;
-  SpawnActions& operator=(const SpawnActions&) = delete;
-  ~SpawnActions() { ::posix_spawn_file_actions_destroy(&value); }
-};
-
-struct SpawnAttributes {
-  posix_spawnattr_t value;
-  SpawnAttributes() { Check(::posix_spawnattr_init(&value), "cannot start a process"); }
-  SpawnAttributes(const SpawnAttributes&) = delete;
-  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
-  ~SpawnAttributes() { ::posix_spawnattr_destroy(&value); }
-};
-
-// A process in a session of its own, with our environment, no blocked signals, and only these descriptors.
-pid_t SpawnKeeper(const std::vector<std::string>& argv, int stdin_fd, int job_lock_fd, int slot_lock_fd,
+// A process in a session of its own, with our environment and only these descriptors.
+pid_t StartKeeper(const std::vector<std::string>& argv, int release_fd, const Lock& job_lock, const Lock& slot_lock,
                   const fs::path& log) {
-  const HighFd in(stdin_fd);
-  const HighFd job_lock(job_lock_fd);
-  const HighFd slot_lock(slot_lock_fd);
-  SpawnActions actions;
-  Check(::posix_spawn_file_actions_adddup2(&actions.value, in.get(), STDIN_FILENO), "cannot start a process");
-  Check(::posix_spawn_file_actions_addopen(&actions.value, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
-                                           0644),
-        "cannot start a process");
-  Check(::posix_spawn_file_actions_adddup2(&actions.value, STDOUT_FILENO, STDERR_FILENO), "cannot start a process");
-  Check(::posix_spawn_file_actions_adddup2(&actions.value, job_lock.get(), kJobLockFd), "cannot start a process");
-  Check(::posix_spawn_file_actions_adddup2(&actions.value, slot_lock.get(), kSlotLockFd), "cannot start a process");
-  Check(::posix_spawn_file_actions_addclosefrom_np(&actions.value, kSlotLockFd + 1), "cannot start a process");
-  SpawnAttributes attributes;
-  sigset_t none;
-  sigemptyset(&none);
-  sigset_t defaults;
-  sigfillset(&defaults);
-  Check(::posix_spawnattr_setsigmask(&attributes.value, &none), "cannot start a process");
-  Check(::posix_spawnattr_setsigdefault(&attributes.value, &defaults), "cannot start a process");
-  Check(::posix_spawnattr_setflags(&attributes.value,
-                                   POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF),
-        "cannot start a process");
-  std::vector<char*> words;
-  words.reserve(argv.size() + 1);
-  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  pid_t pid = 0;
-  Check(::posix_spawn(&pid, words[0], &actions.value, &attributes.value, words.data(), environ),
-        fmt::format("cannot start {}", argv[0]).c_str());
-  return pid;
+  const plugin::Fd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!out) Check(errno, "cannot write " + log.string());
+  plugin::SpawnOptions spawn;
+  // As keeper.cc has them.
+  spawn.descriptors = {release_fd, out.get(), out.get(), job_lock.fd(), slot_lock.fd()};
+  spawn.only_these = true;
+  spawn.new_session = true;
+  return plugin::Spawn(argv, plugin::EnvironmentWithout({}), spawn);
 }
 
 // The start time of a process that is there; nothing where none is.
@@ -144,12 +84,7 @@ fs::path Client::JobFolder(const std::string& key) const { return state_dir_ / "
 
 void Client::Submit(const Json& job) {
   const fs::path folder = JobFolder(job.at("key").get<std::string>());
-  const auto exec = job.at("exec").get<std::vector<std::string>>();
-  if (exec.empty() || ::access(exec.front().c_str(), X_OK) != 0) {
-    throw Failure(Failure::Kind::kInfrastructure,
-                  fmt::format("cannot run {}: {}", exec.empty() ? "nothing" : exec.front(),
-                              exec.empty() ? "the job has no command" : std::strerror(errno)));
-  }
+  plugin::CheckProgram(job.at("exec"));
   const auto largest = static_cast<int64_t>(slot_cores_.front().size());
   if (const int64_t cpus = job.value("cpus", int64_t{0}); cpus > largest) {
     throw Failure(Failure::Kind::kInvalidInput,
@@ -179,7 +114,7 @@ plugin::JobState Client::Poll(const std::string& key) {
     seen = Look(folder);
   }
   if (!seen.alive && seen.started) Reap(seen.started->pid);
-  if (!seen.alive) seen.log_tail = ReadTextTail(folder / "log.txt", kLogTailBytes);
+  if (!seen.alive) seen.log_tail = ReadTextTail(folder / "log.txt");
   return StateOf(seen);
 }
 
@@ -222,7 +157,7 @@ void Client::Start(const fs::path& folder, const Lock& job_lock, const Lock& slo
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) Check(errno, "cannot make a socket");
   const auto close_ends = [&] { std::for_each(ends.begin(), ends.end(), ::close); };
   try {
-    const pid_t pid = SpawnKeeper(argv, ends[1], job_lock.fd(), slot_lock.fd(), folder / "log.txt");
+    const pid_t pid = StartKeeper(argv, ends[1], job_lock, slot_lock, folder / "log.txt");
     WriteText(folder / "started", FormatStarted({pid, StartTicks(pid).value_or(0), core_list}));
     ::send(ends[0], "g", 1, MSG_NOSIGNAL);
   } catch (...) {

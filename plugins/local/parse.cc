@@ -73,15 +73,13 @@ JobState StateOf(const Seen& seen) {
   if (seen.alive || (!seen.started && !seen.cancelled)) return state;
   state.phase = Phase::kEnded;
   const bool done = seen.exit && seen.exit->ok();
-  if (seen.exit && seen.exit->signal != 0) {
-    state.evidence["signal"] = std::to_string(seen.exit->signal);
-  } else if (seen.exit) {
-    state.evidence["exit_code"] = std::to_string(seen.exit->exit_code);
+  if (seen.exit) {
+    plugin::AddExit(seen.exit->exit_code, seen.exit->signal, state.evidence);
   } else if (seen.started) {
     state.evidence["killed"] = "the job's processes ended without a word: they were killed, or the machine went down";
   }
   if (seen.cancelled && !done) state.evidence["end"] = "cancelled";
-  if (!done && !seen.log_tail.empty()) state.evidence["log_tail"] = seen.log_tail;
+  if (!done) plugin::AddLogTail(seen.log_tail, state.evidence);
   return state;
 }
 

@@ -1,6 +1,4 @@
 // The local launcher: jobs as processes of this machine, each on cores of its own.
-#include <dlfcn.h>
-
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/launcher.h"
+#include "common/process.h"
 #include "local/client.h"
 #include "local/config.h"
 #include "local/render.h"
@@ -19,12 +18,7 @@ namespace {
 
 using plugin::Json;
 
-// Beside this library.
-std::filesystem::path KeeperProgram() {
-  Dl_info info{};
-  ::dladdr(reinterpret_cast<const void*>(&KeeperProgram), &info);
-  return std::filesystem::path(info.dli_fname).parent_path() / "ridgeline-local-keeper";
-}
+std::filesystem::path KeeperProgram() { return plugin::ProgramBesideUs("ridgeline-local-keeper"); }
 
 class LocalLauncher final : public plugin::Launcher {
  public:
@@ -88,8 +82,6 @@ std::unique_ptr<plugin::Launcher> Open(const Json& config, const std::filesystem
 
 }  // namespace
 }  // namespace ridgeline::local
-
-extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table* ridgeline_launcher(uint32_t);
 
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
   return ridgeline::plugin::Table<ridgeline::local::Open>("local");

@@ -124,7 +124,7 @@ class AgentClient final : public Client {
     const Fd theirs(ends[1]);
     words_ = Fd(::memfd_create("agent's words", MFD_CLOEXEC));
     try {
-      pid_ = plugin::Spawn({agent_.string()}, SubmitEnvironment(), theirs.get(), theirs.get(), words_.get());
+      pid_ = plugin::Spawn({agent_.string()}, SubmitEnvironment(), {{theirs.get(), theirs.get(), words_.get()}});
     } catch (const plugin::Failure& e) {
       throw SlurmError(Trouble::kRefused, e.what());
     }

@@ -1,6 +1,4 @@
 // The Slurm launcher: jobs as tasks of job arrays on a cluster.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -13,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/launcher.h"
+#include "common/process.h"
 #include "slurm/client.h"
 #include "slurm/config.h"
 #include "slurm/render.h"
@@ -30,13 +29,6 @@ constexpr int64_t kMostPauseMs = 30'000;
 constexpr int64_t kPauseShare = 100;  // polling takes a hundredth of the time
 // As many jobs as the driver keeps in the queue at once; Slurm's own limits may be lower.
 constexpr int64_t kMostJobs = 10'000;
-
-// Beside this library.
-fs::path AgentProgram() {
-  Dl_info info{};
-  ::dladdr(reinterpret_cast<const void*>(&AgentProgram), &info);
-  return fs::path(info.dli_fname).parent_path() / "ridgeline-slurm-agent";
-}
 
 Failure NoAnswer(const SlurmError& e) {
   return {e.trouble() == Trouble::kRefused ? Failure::Kind::kInfrastructure : Failure::Kind::kNotNow,
@@ -113,7 +105,7 @@ class SlurmLauncher final : public plugin::Launcher {
   std::unique_ptr<Session> Begin() {
     if (options_.client != ClientKind::kTools) {
       try {
-        return With(MakeAgentClient(AgentProgram()));
+        return With(MakeAgentClient(plugin::ProgramBesideUs("ridgeline-slurm-agent")));
       } catch (const SlurmError& e) {
         if (options_.client == ClientKind::kAgent) throw;
         why_tools_ = e.what();
@@ -137,8 +129,6 @@ std::unique_ptr<plugin::Launcher> Open(const Json& config, const fs::path& state
 
 }  // namespace
 }  // namespace ridgeline::slurm
-
-extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table* ridgeline_launcher(uint32_t);
 
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) {
   return ridgeline::plugin::Table<ridgeline::slurm::Open>("slurm");

@@ -1,12 +1,9 @@
 #include "slurm/session.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <regex>
 #include <set>
 #include <utility>
@@ -14,32 +11,24 @@
 #include <fmt/format.h>
 
 #include "common/files.h"
+#include "common/process.h"
+#include "ridgeline/job_dir.h"
 
 namespace ridgeline::slurm {
 namespace {
 
+using plugin::Evidence;
 using plugin::Failure;
 using plugin::JobState;
 using plugin::Json;
 using plugin::Phase;
 
-constexpr size_t kLogTailBytes = 4096;
 constexpr int64_t kArrayShare = 10;                      // of the controller's job table, that one array may take
 constexpr auto kAbsentGrace = std::chrono::seconds(10);  // a controller may know a new job late, the accounting an old
 constexpr auto kMessageMargin = std::chrono::seconds(2);
-constexpr int kInterrupted = 130;  // how `ridgeline exec` exits when it was told to stop
 
 Failure NotNow(const std::string& message, const std::string& hint = {}) {
   return {Failure::Kind::kNotNow, message, hint};
-}
-
-void CheckProgram(const Json& job) {
-  const auto exec = job.at("exec").get<std::vector<std::string>>();
-  if (exec.empty() || ::access(exec.front().c_str(), X_OK) != 0) {
-    throw Failure(Failure::Kind::kInfrastructure,
-                  fmt::format("cannot run {}: {}", exec.empty() ? "nothing" : exec.front(),
-                              exec.empty() ? "the job has no command" : std::strerror(errno)));
-  }
 }
 
 bool IsLive(const Row& row) { return MeaningOf(row.state).phase != Phase::kEnded; }
@@ -59,17 +48,15 @@ std::map<std::string, std::map<int64_t, Row>> ByTask(const std::vector<Row>& row
 }
 
 // What Slurm's record says, for whoever looks at a result.
-std::map<std::string, std::string> EvidenceOf(const Array& array, size_t task, const Row& row) {
-  std::map<std::string, std::string> evidence = {{"slurm_job", IdOf(array, task)}, {"slurm_state", row.state}};
+Evidence EvidenceOf(const Array& array, size_t task, const Row& row) {
+  Evidence evidence = {{"slurm_job", IdOf(array, task)}, {"slurm_state", row.state}};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty() && value != "0" && value != "None") evidence[name] = value;
   };
   add("slurm_reason", row.reason);
   add("nodes", row.nodes);
   add("restarts", std::to_string(row.restarts));
-  if (row.submitted_s > 0 && row.started_s > 0) {
-    add("queue_wait_s", std::to_string(std::max<int64_t>(row.started_s - row.submitted_s, 0)));
-  }
+  plugin::AddQueueWait(row.submitted_s, row.started_s, evidence);
   return evidence;
 }
 
@@ -222,31 +209,23 @@ JobState Session::Waiting(const Place& place, const Row& row) {
   if (wait->end.empty()) return {Phase::kQueued, 0, {{"waits", message}, {"hint", std::string(wait->hint)}}, {}};
   client_->Cancel({IdOf(*place.array, place.task)});
   JobState state{Phase::kEnded, 0, EvidenceOf(*place.array, place.task, row), {}};
-  state.evidence["end"] = wait->end;
-  state.evidence["message"] = message;
-  state.evidence["hint"] = wait->hint;
+  plugin::AddEnd(std::string(wait->end), message, std::string(wait->hint), state.evidence);
   return state;
 }
 
 JobState Session::Ended(const Place& place, const Row& row) const {
   std::string log;
   if (row.state != "COMPLETED") {
-    log = plugin::ReadTextTail(LogFile(journal_.dir(), place.array->name, place.task), kLogTailBytes);
+    log = plugin::ReadTextTail(LogFile(journal_.dir(), place.array->name, place.task));
   }
   const Meaning& meaning = MeaningOf(CouldNotStart(row, log) ? "LAUNCH_FAILED" : row.state);
   JobState state{Phase::kEnded, row.started_s, EvidenceOf(*place.array, place.task, row), {}};
-  if (!log.empty()) state.evidence["log_tail"] = log;
+  plugin::AddLogTail(log, state.evidence);
   const int code = WIFEXITED(row.exit_status) ? WEXITSTATUS(row.exit_status) : 0;
-  if (WIFSIGNALED(row.exit_status)) {
-    state.evidence["signal"] = std::to_string(WTERMSIG(row.exit_status));
-  } else {
-    state.evidence["exit_code"] = std::to_string(code);
-  }
+  plugin::AddExit(code, WIFSIGNALED(row.exit_status) ? WTERMSIG(row.exit_status) : 0, state.evidence);
   // Of a failure that was an interruption, the results say more.
-  if (!meaning.end.empty() && !(row.state == "FAILED" && code == kInterrupted)) {
-    state.evidence["end"] = meaning.end;
-    state.evidence["message"] = meaning.message;
-    if (!meaning.hint.empty()) state.evidence["hint"] = meaning.hint;
+  if (!meaning.end.empty() && !(row.state == "FAILED" && code == kExecInterrupted)) {
+    plugin::AddEnd(std::string(meaning.end), std::string(meaning.message), std::string(meaning.hint), state.evidence);
   }
   return state;
 }
@@ -315,7 +294,7 @@ std::vector<plugin::Handover> Session::Submit(const Json& jobs) {
   for (const Json& job : jobs) {
     const auto key = job.at("key").get<std::string>();
     try {
-      CheckProgram(job);
+      plugin::CheckProgram(job.at("exec"));
     } catch (const Failure& e) {
       failures.emplace(key, e);
       continue;

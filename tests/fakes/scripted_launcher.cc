@@ -146,6 +146,4 @@ std::unique_ptr<plugin::Launcher> Open(const Json& config, const fs::path& state
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const ridgeline_launcher_table* ridgeline_launcher(uint32_t);
-
 const ridgeline_launcher_table* ridgeline_launcher(uint32_t) { return ridgeline::plugin::Table<Open>("scripted"); }

@@ -1,0 +1,32 @@
+#include "common/evidence.h"
+
+#include <algorithm>
+
+#include "ridgeline/job_dir.h"
+
+namespace ridgeline::plugin {
+
+void AddEnd(const std::string& end, const std::string& message, const std::string& hint, Evidence& evidence) {
+  evidence["end"] = end;
+  evidence["message"] = message;
+  if (!hint.empty()) evidence["hint"] = hint;
+}
+
+void AddExit(int exit_code, int signal, Evidence& evidence) {
+  if (signal != 0) {
+    evidence["signal"] = std::to_string(signal);
+  } else {
+    evidence["exit_code"] = std::to_string(exit_code);
+  }
+}
+
+void AddQueueWait(int64_t submitted_unix_s, int64_t started_unix_s, Evidence& evidence) {
+  if (submitted_unix_s <= 0 || started_unix_s <= 0) return;
+  evidence["queue_wait_s"] = std::to_string(std::max<int64_t>(started_unix_s - submitted_unix_s, 0));
+}
+
+void AddLogTail(const std::string& log, Evidence& evidence) {
+  if (!log.empty()) evidence["log_tail"] = log.substr(log.size() - std::min(log.size(), kLogTailBytes));
+}
+
+}  // namespace ridgeline::plugin
