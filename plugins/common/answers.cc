@@ -33,7 +33,7 @@ Json ToJson(const Rendering& answer) {
   return {{"files", std::move(files)}, {"submit", answer.submit}};
 }
 
-Json ToJson(const Handover& answer) {
+Json ToJson(const Submission& answer) {
   if (answer.error) return {{"error", answer.error->ToJson()}};
   return {{"native_id", answer.native_id}};
 }

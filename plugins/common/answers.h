@@ -29,11 +29,11 @@ struct Rendering {
 Json ToJson(const Rendering& answer);
 
 // Of one job: its native id, or why it has none.
-struct Handover {
+struct Submission {
   std::string native_id;
   std::optional<Failure> error;
 };
-Json ToJson(const Handover& answer);
+Json ToJson(const Submission& answer);
 
 enum class Phase {
   kQueued,

@@ -51,7 +51,7 @@ Json AnswerRender(Launcher& launcher, const Json& request) {
 Json AnswerSubmit(Launcher& launcher, const Json& request) {
   const Json& jobs = request.at("jobs");
   Json sound = Json::array();
-  std::vector<Handover> answers;  // for now of those that are refused here
+  std::vector<Submission> answers;  // for now of those that are refused here
   for (const Json& job : jobs) {
     answers.emplace_back();
     try {
@@ -61,9 +61,9 @@ Json AnswerSubmit(Launcher& launcher, const Json& request) {
       answers.back().error = e;
     }
   }
-  std::vector<Handover> given = launcher.Submit(sound);
+  std::vector<Submission> given = launcher.Submit(sound);
   auto next = given.begin();
-  for (Handover& answer : answers) {
+  for (Submission& answer : answers) {
     if (!answer.error) answer = std::move(*next++);
   }
   return {{"jobs", ToJson(KeysOf(jobs), answers)}};

@@ -31,7 +31,7 @@ class Launcher {
   // Pure: the state folder may not be there, and nothing outside is asked.
   virtual Rendering Render(const Json& jobs) = 0;
   // One answer a job, in order.
-  virtual std::vector<Handover> Submit(const Json& jobs) = 0;
+  virtual std::vector<Submission> Submit(const Json& jobs) = 0;
   virtual Polled Poll(const std::vector<std::string>& keys) = 0;
   virtual std::vector<Cancellation> Cancel(const std::vector<std::string>& keys) = 0;
 };

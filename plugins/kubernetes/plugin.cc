@@ -45,7 +45,7 @@ class KubernetesLauncher final : public plugin::Launcher {
     return rendering;
   }
 
-  std::vector<plugin::Handover> Submit(const Json& jobs) override { return Talk().Submit(jobs); }
+  std::vector<plugin::Submission> Submit(const Json& jobs) override { return Talk().Submit(jobs); }
   plugin::Polled Poll(const std::vector<std::string>& keys) override { return {Talk().Poll(keys)}; }
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys) override {
     return Talk().Cancel(keys);

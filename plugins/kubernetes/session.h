@@ -33,7 +33,7 @@ class Session {
   std::string Description();
 
   // One answer a job, in order. Throw Failure where nobody answers.
-  std::vector<plugin::Handover> Submit(const plugin::Json& jobs) { return submitter_.Submit(jobs); }
+  std::vector<plugin::Submission> Submit(const plugin::Json& jobs) { return submitter_.Submit(jobs); }
   std::vector<plugin::JobState> Poll(const std::vector<std::string>& keys);
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys);
 

@@ -108,7 +108,7 @@ void Submitter::CreateOthers(std::vector<Pending>& pending) {
   }
 }
 
-std::vector<plugin::Handover> Submitter::Submit(const Json& jobs) {
+std::vector<plugin::Submission> Submitter::Submit(const Json& jobs) {
   std::vector<Pending> pending;
   std::map<std::string, Failure> failures;  // by key
   for (const Json& job : jobs) {
@@ -132,12 +132,12 @@ std::vector<plugin::Handover> Submitter::Submit(const Json& jobs) {
     record.uid = each.uid;
     journal_.Write(std::move(record));
   }
-  std::vector<plugin::Handover> answers;
+  std::vector<plugin::Submission> answers;
   for (const Json& job : jobs) {
     const auto key = job.at("key").get<std::string>();
     const auto failure = failures.find(key);
-    answers.push_back(failure != failures.end() ? plugin::Handover{"", failure->second}
-                                                : plugin::Handover{journal_.Find(key)->uid, {}});
+    answers.push_back(failure != failures.end() ? plugin::Submission{"", failure->second}
+                                                : plugin::Submission{journal_.Find(key)->uid, {}});
   }
   return answers;
 }

@@ -19,7 +19,7 @@ class Submitter {
   Submitter(Cluster& cluster, Journal& journal, const plugin::Clock& clock, const Options& options);
 
   // One answer a job, in order. Throws Failure where nobody answers.
-  std::vector<plugin::Handover> Submit(const plugin::Json& jobs);
+  std::vector<plugin::Submission> Submit(const plugin::Json& jobs);
 
  private:
   // A Job that is to be created, or to be found created.

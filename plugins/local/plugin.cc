@@ -42,8 +42,8 @@ class LocalLauncher final : public plugin::Launcher {
 
   plugin::Rendering Render(const Json& jobs) override { return {{{"run-jobs.sh", RenderScript(jobs)}}, "sh FILE"}; }
 
-  std::vector<plugin::Handover> Submit(const Json& jobs) override {
-    std::vector<plugin::Handover> answers;
+  std::vector<plugin::Submission> Submit(const Json& jobs) override {
+    std::vector<plugin::Submission> answers;
     for (const Json& job : jobs) {
       answers.emplace_back();
       try {

@@ -52,10 +52,10 @@ class AgentClient final : public Client {
     return facts;
   }
 
-  int64_t Submit(const Submission& submission) override {
+  int64_t Submit(const BatchJob& batch) override {
     // The agent knows the options that have a setting; only sbatch itself can read the others.
-    if (!submission.options.sbatch.empty()) return MakeToolsClient()->Submit(submission);
-    return Ask(Request(submission)).at("job_id").get<int64_t>();
+    if (!batch.options.sbatch.empty()) return MakeToolsClient()->Submit(batch);
+    return Ask(Request(batch)).at("job_id").get<int64_t>();
   }
 
   std::optional<std::vector<Row>> Jobs() override {
@@ -84,16 +84,16 @@ class AgentClient final : public Client {
     return rows;
   }
 
-  static Json Request(const Submission& submission) {
-    const Options& options = submission.options;
+  static Json Request(const BatchJob& batch) {
+    const Options& options = batch.options;
     return {{"ask", "submit"},
-            {"script", "#!/bin/bash\n" + submission.script},
-            {"name", submission.name},
-            {"comment", submission.comment},
-            {"work_dir", submission.work_dir},
-            {"output", submission.output},
-            {"array", submission.is_array ? ArrayText(submission) : ""},
-            {"dependency", submission.dependency},
+            {"script", "#!/bin/bash\n" + batch.script},
+            {"name", batch.name},
+            {"comment", batch.comment},
+            {"work_dir", batch.work_dir},
+            {"output", batch.output},
+            {"array", batch.is_array ? ArrayText(batch) : ""},
+            {"dependency", batch.dependency},
             {"environment", SubmitEnvironment()},
             {"partition", options.partition},
             {"account", options.account},
@@ -110,9 +110,9 @@ class AgentClient final : public Client {
             {"gres", options.gres},
             {"exclusive", options.exclusive},
             {"requeue", options.requeue},
-            {"signal", submission.warning.signal},
-            {"signal_lead_s", submission.warning.lead_s},
-            {"signal_batch_only", submission.warning.batch_only}};
+            {"signal", batch.warning.signal},
+            {"signal_lead_s", batch.warning.lead_s},
+            {"signal_batch_only", batch.warning.batch_only}};
   }
 
   void Start() {

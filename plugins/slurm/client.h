@@ -35,7 +35,7 @@ class Client {
   virtual std::string Description() const = 0;  // "sbatch, squeue and sacct"
   virtual Facts GetFacts() = 0;
   // The id of the job. kNoAnswer: it may exist.
-  virtual int64_t Submit(const Submission& submission) = 0;
+  virtual int64_t Submit(const BatchJob& batch) = 0;
   // This user's jobs that the controller knows, in one question; nothing where none has changed since the last one.
   virtual std::optional<std::vector<Row>> Jobs() = 0;
   // Those of these names that the accounting knows, submitted since.

@@ -69,14 +69,13 @@ class SlurmLauncher final : public plugin::Launcher {
     if (jobs.empty()) return rendered;
     // Beside the jobs' folders: rendered files are submitted by hand, and nobody here keeps a record of them.
     const fs::path log_dir = fs::path(jobs.front().at("job_dir").get<std::string>()).parent_path();
-    for (const Submission& submission :
-         Bundle(jobs, options_, ArrayLimit(), fs::current_path().string(), log_dir.string())) {
-      rendered.files.push_back({submission.name + ".sbatch", SbatchFile(submission)});
+    for (const BatchJob& batch : Bundle(jobs, options_, ArrayLimit(), fs::current_path().string(), log_dir.string())) {
+      rendered.files.push_back({batch.name + ".sbatch", SbatchFile(batch)});
     }
     return rendered;
   }
 
-  std::vector<plugin::Handover> Submit(const Json& jobs) override { return Talk().Submit(jobs); }
+  std::vector<plugin::Submission> Submit(const Json& jobs) override { return Talk().Submit(jobs); }
 
   plugin::Polled Poll(const std::vector<std::string>& keys) override {
     Session& session = Talk();

@@ -103,7 +103,7 @@ std::string StartLines(const Options& options, int64_t cpus) {
          Quoted(srun) + " sh -c 'RIDGELINE_NODE_RANK=$SLURM_NODEID exec \"$@\"' ridgeline \"$@\"\n";
 }
 
-std::string Script(const std::vector<const Json*>& jobs, const Submission& submission) {
+std::string Script(const std::vector<const Json*>& jobs, const BatchJob& batch) {
   std::string text =
       "# sbatch prefers its variables to the options above, and so could run something else.\n"
       "for name in \"${!SBATCH_@}\"; do\n"
@@ -111,33 +111,33 @@ std::string Script(const std::vector<const Json*>& jobs, const Submission& submi
       "  exit 2\n"
       "done\n";
   // A folder that is missing on the node would be replaced by /tmp.
-  text += fmt::format("cd {} || exit 3\n", ShellQuote(submission.work_dir));
-  for (const std::string& line : submission.options.prolog) text += line + "\n";
+  text += fmt::format("cd {} || exit 3\n", ShellQuote(batch.work_dir));
+  for (const std::string& line : batch.options.prolog) text += line + "\n";
   text += "case ${SLURM_ARRAY_TASK_ID:-0} in\n";
   for (size_t task = 0; task < jobs.size(); ++task) {
     text += fmt::format("{}) set -- {} ;;\n", task, Quoted(jobs[task]->at("exec").get<std::vector<std::string>>()));
   }
   text += "*) echo \"ridgeline: this script has no task $SLURM_ARRAY_TASK_ID\" >&2; exit 2 ;;\nesac\n";
-  return text + StartLines(submission.options, submission.options.cpus);
+  return text + StartLines(batch.options, batch.options.cpus);
 }
 
-Submission MakeSubmission(const std::vector<const Json*>& jobs, const Resources& resources, const Options& options,
-                          bool is_array, const std::string& work_dir, const std::string& log_dir) {
-  Submission submission;
-  submission.name = jobs.front()->at("key").get<std::string>();
-  submission.comment = fmt::format("{} {}", submission.name, OneLine(jobs.front()->value("sweep", std::string()), 200));
-  for (const Json* job : jobs) submission.keys.push_back(job->at("key").get<std::string>());
-  submission.is_array = is_array;
-  submission.throttle = is_array && options.throttle < static_cast<int64_t>(jobs.size()) ? options.throttle : 0;
-  submission.work_dir = work_dir;
-  submission.output = OutputPattern(log_dir, submission.name, is_array);
-  submission.options = options;
-  submission.options.cpus = resources.cpus;
-  submission.options.memory_mib = resources.memory_mib;
-  submission.options.time_minutes = resources.time_minutes;
-  submission.warning = WarningFor(resources, options);
-  submission.script = Script(jobs, submission);
-  return submission;
+BatchJob MakeBatchJob(const std::vector<const Json*>& jobs, const Resources& resources, const Options& options,
+                      bool is_array, const std::string& work_dir, const std::string& log_dir) {
+  BatchJob batch;
+  batch.name = jobs.front()->at("key").get<std::string>();
+  batch.comment = fmt::format("{} {}", batch.name, OneLine(jobs.front()->value("sweep", std::string()), 200));
+  for (const Json* job : jobs) batch.keys.push_back(job->at("key").get<std::string>());
+  batch.is_array = is_array;
+  batch.throttle = is_array && options.throttle < static_cast<int64_t>(jobs.size()) ? options.throttle : 0;
+  batch.work_dir = work_dir;
+  batch.output = OutputPattern(log_dir, batch.name, is_array);
+  batch.options = options;
+  batch.options.cpus = resources.cpus;
+  batch.options.memory_mib = resources.memory_mib;
+  batch.options.time_minutes = resources.time_minutes;
+  batch.warning = WarningFor(resources, options);
+  batch.script = Script(jobs, batch);
+  return batch;
 }
 
 // One word of an #SBATCH line.
@@ -158,8 +158,8 @@ std::string SignalOption(const Warning& warning) {
 
 }  // namespace
 
-std::vector<Submission> Bundle(const Json& jobs, const Options& options, const ArrayLimit& limit,
-                               const std::string& work_dir, const std::string& log_dir) {
+std::vector<BatchJob> Bundle(const Json& jobs, const Options& options, const ArrayLimit& limit,
+                             const std::string& work_dir, const std::string& log_dir) {
   const auto most = static_cast<size_t>(limit.arrays ? std::clamp<int64_t>(limit.tasks, 1, kMostTasks) : 1);
   std::vector<std::pair<Resources, std::vector<const Json*>>> groups;  // as they come
   std::map<Resources, size_t> open;                                    // the group of it that has room
@@ -172,32 +172,31 @@ std::vector<Submission> Bundle(const Json& jobs, const Options& options, const A
     }
     groups[open[resources]].second.push_back(&job);
   }
-  std::vector<Submission> submissions;
+  std::vector<BatchJob> batches;
   for (const auto& [resources, members] : groups) {
-    submissions.push_back(MakeSubmission(members, resources, options, limit.arrays, work_dir, log_dir));
+    batches.push_back(MakeBatchJob(members, resources, options, limit.arrays, work_dir, log_dir));
   }
-  return submissions;
+  return batches;
 }
 
-std::string ArrayText(const Submission& submission) {
-  if (!submission.is_array) return {};
-  return fmt::format("0-{}{}", submission.keys.size() - 1,
-                     submission.throttle > 0 ? fmt::format("%{}", submission.throttle) : "");
+std::string ArrayText(const BatchJob& batch) {
+  if (!batch.is_array) return {};
+  return fmt::format("0-{}{}", batch.keys.size() - 1, batch.throttle > 0 ? fmt::format("%{}", batch.throttle) : "");
 }
 
-std::vector<std::string> SbatchOptions(const Submission& submission) {
-  const Options& options = submission.options;
-  std::vector<std::string> words = {"--job-name=" + submission.name, "--comment=" + submission.comment};
+std::vector<std::string> SbatchOptions(const BatchJob& batch) {
+  const Options& options = batch.options;
+  std::vector<std::string> words = {"--job-name=" + batch.name, "--comment=" + batch.comment};
   const auto text = [&](const char* name, const std::string& value) {
     if (!value.empty()) words.push_back(fmt::format("--{}={}", name, value));
   };
   const auto number = [&](const char* name, int64_t value, const char* unit = "") {
     if (value > 0) words.push_back(fmt::format("--{}={}{}", name, value, unit));
   };
-  text("array", ArrayText(submission));
-  text("dependency", submission.dependency);
-  text("output", submission.output);
-  words.insert(words.end(), {"--open-mode=append", "--chdir=" + submission.work_dir, "--export=ALL"});
+  text("array", ArrayText(batch));
+  text("dependency", batch.dependency);
+  text("output", batch.output);
+  words.insert(words.end(), {"--open-mode=append", "--chdir=" + batch.work_dir, "--export=ALL"});
   text("partition", options.partition);
   text("account", options.account);
   text("qos", options.qos);
@@ -213,15 +212,15 @@ std::vector<std::string> SbatchOptions(const Submission& submission) {
   number("time", options.time_minutes);
   if (options.exclusive) words.emplace_back("--exclusive");
   words.emplace_back(options.requeue ? "--requeue" : "--no-requeue");
-  if (submission.warning.signal > 0) words.push_back(SignalOption(submission.warning));
+  if (batch.warning.signal > 0) words.push_back(SignalOption(batch.warning));
   words.insert(words.end(), options.sbatch.begin(), options.sbatch.end());
   return words;
 }
 
-std::string SbatchFile(const Submission& submission) {
+std::string SbatchFile(const BatchJob& batch) {
   std::string file = "#!/bin/bash\n";
-  for (const std::string& option : SbatchOptions(submission)) file += "#SBATCH " + OptionQuote(option) + "\n";
-  return file + submission.script;
+  for (const std::string& option : SbatchOptions(batch)) file += "#SBATCH " + OptionQuote(option) + "\n";
+  return file + batch.script;
 }
 
 std::string LogFile(const std::string& log_dir, const std::string& name, size_t task) {

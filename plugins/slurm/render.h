@@ -11,7 +11,7 @@
 namespace ridgeline::slurm {
 
 // One sbatch: a job array of which each task runs one job, or a job of its own where arrays are not to be had.
-struct Submission {
+struct BatchJob {
   std::string name;               // the key of its first job: unique, and how the array is found again
   std::string comment;            // for people who look at the queue or the accounting
   std::vector<std::string> keys;  // by task index
@@ -35,17 +35,17 @@ struct ArrayLimit {
 
 // The jobs of a launcher request as few submissions: one a group of jobs with the same resources, cut to the limit. In
 // order; `log_dir` is where tasks' output goes. Throws Failure where a path cannot be an option of sbatch.
-std::vector<Submission> Bundle(const plugin::Json& jobs, const Options& options, const ArrayLimit& limit,
-                               const std::string& work_dir, const std::string& log_dir);
+std::vector<BatchJob> Bundle(const plugin::Json& jobs, const Options& options, const ArrayLimit& limit,
+                             const std::string& work_dir, const std::string& log_dir);
 
 // "0-9%2"; empty where it is no array.
-std::string ArrayText(const Submission& submission);
+std::string ArrayText(const BatchJob& batch);
 
 // The submission's options as sbatch takes them: "--name=value", unquoted.
-std::vector<std::string> SbatchOptions(const Submission& submission);
+std::vector<std::string> SbatchOptions(const BatchJob& batch);
 
 // The whole file for sbatch: its options as #SBATCH lines, then the script.
-std::string SbatchFile(const Submission& submission);
+std::string SbatchFile(const BatchJob& batch);
 
 // Where a task's output is.
 std::string LogFile(const std::string& log_dir, const std::string& name, size_t task);

@@ -262,12 +262,12 @@ std::optional<Failure> Session::Resolve(Array& array) {
   return std::nullopt;
 }
 
-std::optional<Failure> Session::SubmitArray(Submission submission) {
+std::optional<Failure> Session::SubmitArray(BatchJob batch) {
   // So that a throttle holds for all arrays together.
-  if (options_.throttle > 0 && last_live_id_ > 0) submission.dependency = fmt::format("afterany:{}", last_live_id_);
-  Array& array = journal_.Record({submission.name, submission.keys, submission.is_array, 0, clock_.UnixS()});
+  if (options_.throttle > 0 && last_live_id_ > 0) batch.dependency = fmt::format("afterany:{}", last_live_id_);
+  Array& array = journal_.Record({batch.name, batch.keys, batch.is_array, 0, clock_.UnixS()});
   try {
-    journal_.SetId(array, client_->Submit(submission));
+    journal_.SetId(array, client_->Submit(batch));
     last_live_id_ = array.id;
     most_tasks_ = facts_.max_job_count;
     return std::nullopt;
@@ -277,18 +277,18 @@ std::optional<Failure> Session::SubmitArray(Submission submission) {
         return NotNow(fmt::format("no answer to a submission, which may have been done: {}", e.what()),
                       "it is looked for before it is submitted again");
       case Trouble::kBusy:
-        journal_.Forget(submission.name);
-        most_tasks_ = std::max<int64_t>(1, static_cast<int64_t>(submission.keys.size()) / 2);
+        journal_.Forget(batch.name);
+        most_tasks_ = std::max<int64_t>(1, static_cast<int64_t>(batch.keys.size()) / 2);
         return NotNow(fmt::format("Slurm takes no more jobs now: {}", e.what()), "it is asked again");
       case Trouble::kRefused:
         break;
     }
-    journal_.Forget(submission.name);
+    journal_.Forget(batch.name);
     return Failure(Failure::Kind::kInvalidInput, fmt::format("Slurm refuses the job: {}", e.what()), HintFor(e.what()));
   }
 }
 
-std::vector<plugin::Handover> Session::Submit(const Json& jobs) {
+std::vector<plugin::Submission> Session::Submit(const Json& jobs) {
   std::map<std::string, Failure> failures;  // by key
   std::set<std::string> unresolved;
   for (const Json& job : jobs) {
@@ -315,21 +315,20 @@ std::vector<plugin::Handover> Session::Submit(const Json& jobs) {
     if (!failures.contains(key) && journal_.Find(key).array == nullptr) fresh.push_back(job);
   }
   std::optional<Failure> not_now;  // the next ones would meet the same
-  for (Submission& submission :
-       Bundle(fresh, options_, Limit(), std::filesystem::current_path().string(), journal_.dir())) {
-    const std::vector<std::string> keys = submission.keys;
-    const std::optional<Failure> failure = not_now ? not_now : SubmitArray(std::move(submission));
+  for (BatchJob& batch : Bundle(fresh, options_, Limit(), std::filesystem::current_path().string(), journal_.dir())) {
+    const std::vector<std::string> keys = batch.keys;
+    const std::optional<Failure> failure = not_now ? not_now : SubmitArray(std::move(batch));
     if (!failure) continue;
     for (const std::string& key : keys) failures.emplace(key, *failure);
     if (failure->kind() == Failure::Kind::kNotNow) not_now = failure;
   }
-  std::vector<plugin::Handover> answers;
+  std::vector<plugin::Submission> answers;
   for (const Json& job : jobs) {
     const auto key = job.at("key").get<std::string>();
     const auto failure = failures.find(key);
     const Place place = journal_.Find(key);
-    answers.push_back(failure != failures.end() ? plugin::Handover{"", failure->second}
-                                                : plugin::Handover{IdOf(*place.array, place.task), {}});
+    answers.push_back(failure != failures.end() ? plugin::Submission{"", failure->second}
+                                                : plugin::Submission{IdOf(*place.array, place.task), {}});
   }
   return answers;
 }

@@ -37,7 +37,7 @@ class Session {
   const Facts& facts() const { return facts_; }
 
   // One answer a job, in order. Throw SlurmError where Slurm does not answer; Submit says so of each job instead.
-  std::vector<plugin::Handover> Submit(const plugin::Json& jobs);
+  std::vector<plugin::Submission> Submit(const plugin::Json& jobs);
   std::vector<plugin::JobState> Poll(const std::vector<std::string>& keys);
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys);
 
@@ -59,7 +59,7 @@ class Session {
 
   // Nothing where the array is Slurm's now, or certainly not (and then forgotten); else why that is not known yet.
   std::optional<plugin::Failure> Resolve(Array& array);
-  std::optional<plugin::Failure> SubmitArray(Submission submission);
+  std::optional<plugin::Failure> SubmitArray(BatchJob batch);
   ArrayLimit Limit() const;
 
   const Options options_;

@@ -32,8 +32,8 @@ class ToolsClient final : public Client {
 
   Facts GetFacts() override { return ParseConfig(Ask({"scontrol", "show", "config"})); }
 
-  int64_t Submit(const Submission& submission) override {
-    const Finished finished = Run({"sbatch", "--parsable"}, environment_, SbatchFile(submission));
+  int64_t Submit(const BatchJob& batch) override {
+    const Finished finished = Run({"sbatch", "--parsable"}, environment_, SbatchFile(batch));
     int64_t id = 0;  // "12" or "12;cluster", after any words of the site's own
     const size_t line = finished.out.find_last_not_of('\n');
     const size_t begin = line == std::string::npos ? 0 : finished.out.rfind('\n', line) + 1;

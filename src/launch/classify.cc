@@ -12,7 +12,7 @@
 namespace ridgeline {
 namespace {
 
-struct Verdict {
+struct Ending {
   RunStatus status;
   std::string message;
   std::string hint;
@@ -33,7 +33,7 @@ std::string WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
   return {};
 }
 
-Verdict OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
+Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
   switch (watched.stopped) {
     case StopReason::kTimeLimit:
       return {RunStatus::kTimeout, fmt::format("ran past its time limit of {} s", point.time_limit_s),
@@ -51,7 +51,7 @@ Verdict OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
   }
 }
 
-Verdict OfExit(const JobPoint& point, const PointEnd& end, const std::string& problem) {
+Ending OfExit(const JobPoint& point, const PointEnd& end, const std::string& problem) {
   const ExitStatus& status = end.watched.status;
   const std::string who = point.spec.communicator == "gloo" ? fmt::format("rank {}", end.rank) : "the trainer";
   const std::string how = who + " ended with " + Describe(status);
@@ -82,10 +82,10 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
       result.hint = "see its log";
     }
   } else {
-    Verdict verdict = stopped ? OfStop(job, point, watched) : OfExit(point, end, problem);
-    result.status = verdict.status;
-    result.message = std::move(verdict.message);
-    result.hint = std::move(verdict.hint);
+    Ending ending = stopped ? OfStop(job, point, watched) : OfExit(point, end, problem);
+    result.status = ending.status;
+    result.message = std::move(ending.message);
+    result.hint = std::move(ending.hint);
     if (end.own) result.evidence["result_status"] = StatusName(end.own->status);
   }
   result.point_id = point.id;

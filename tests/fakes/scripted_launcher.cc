@@ -69,8 +69,8 @@ class ScriptedLauncher final : public plugin::Launcher {
     return rendered;
   }
 
-  std::vector<plugin::Handover> Submit(const Json& jobs) override {
-    std::vector<plugin::Handover> answers;
+  std::vector<plugin::Submission> Submit(const Json& jobs) override {
+    std::vector<plugin::Submission> answers;
     for (const Json& job : jobs) answers.push_back(SubmitOne(job));
     return answers;
   }
@@ -90,7 +90,7 @@ class ScriptedLauncher final : public plugin::Launcher {
  private:
   fs::path Record(const std::string& key) const { return state_dir_ / (key + ".json"); }
 
-  plugin::Handover SubmitOne(const Json& job) const {
+  plugin::Submission SubmitOne(const Json& job) const {
     const auto key = job.at("key").get<std::string>();
     if (::access(job.at("exec").at(0).get<std::string>().c_str(), X_OK) != 0) {
       return {"", Failure(Failure::Kind::kInfrastructure, "no such program")};

@@ -50,7 +50,7 @@ TEST(Answers, SayWhatIsKnownAndNothingElse) {
 
 TEST(Answers, NameEachKeyInTheOrderAsked) {
   const Json jobs = Json::array({{{"key", "rl-b"}}, {{"key", "rl-a"}}});
-  const std::vector<Handover> answers = {{"7", {}}, {"", Failure(Failure::Kind::kNotNow, "later")}};
+  const std::vector<Submission> answers = {{"7", {}}, {"", Failure(Failure::Kind::kNotNow, "later")}};
   const Json list = ToJson(KeysOf(jobs), answers);
   EXPECT_EQ(list.at(0), Json({{"key", "rl-b"}, {"native_id", "7"}}));
   EXPECT_EQ(list.at(1).at("key"), "rl-a");

@@ -29,11 +29,11 @@ class ScriptedSlurm final : public Client {
     Facts facts;
     std::vector<Row> rows;
     std::vector<Row> accounted;
-    std::vector<Submission> submitted;
+    std::vector<BatchJob> submitted;
     std::vector<std::string> cancelled;
     int64_t next_id = 100;
-    std::function<void(const Submission&)> on_submit = [](const Submission&) {};  // may throw: before it is done
-    std::function<void()> after_submit = [] {};                                   // may throw: it was done
+    std::function<void(const BatchJob&)> on_submit = [](const BatchJob&) {};  // may throw: before it is done
+    std::function<void()> after_submit = [] {};                               // may throw: it was done
     bool silent = false;
     bool unchanged = false;
 
@@ -45,15 +45,15 @@ class ScriptedSlurm final : public Client {
 
   std::string Description() const override { return "a script"; }
   Facts GetFacts() override { return world_.facts; }
-  int64_t Submit(const Submission& submission) override {
+  int64_t Submit(const BatchJob& batch) override {
     RequireAnswer();
-    world_.on_submit(submission);
-    world_.submitted.push_back(submission);
+    world_.on_submit(batch);
+    world_.submitted.push_back(batch);
     Row row;
-    row.name = submission.name;
+    row.name = batch.name;
     row.job_id = world_.next_id++;
     row.state = "PENDING";
-    if (submission.is_array) row.tasks = ParseTasks(ArrayText(submission));
+    if (batch.is_array) row.tasks = ParseTasks(ArrayText(batch));
     world_.rows.push_back(row);
     world_.after_submit();
     return row.job_id;
@@ -149,10 +149,10 @@ TEST_F(SlurmSession, ASubmissionWithoutAnAnswerIsFoundByItsName) {
 }
 
 TEST_F(SlurmSession, ASubmissionThatWasLostIsMadeAgainOnceThatIsCertain) {
-  slurm_.on_submit = [](const Submission&) { throw SlurmError(Trouble::kNoAnswer, "Socket timed out"); };
+  slurm_.on_submit = [](const BatchJob&) { throw SlurmError(Trouble::kNoAnswer, "Socket timed out"); };
   const auto session = Open();
   session->Submit(Jobs({"rl-a"}));
-  slurm_.on_submit = [](const Submission&) {};
+  slurm_.on_submit = [](const BatchJob&) {};
   slurm_.silent = true;
   Later(60);
   EXPECT_EQ(session->Submit(Jobs({"rl-a"}))[0].at("error").at("retry"), true);
@@ -167,14 +167,14 @@ TEST_F(SlurmSession, ASubmissionThatWasLostIsMadeAgainOnceThatIsCertain) {
 
 TEST_F(SlurmSession, ASubmissionThatTheAccountingKnowsWasDone) {
   slurm_.facts.accounting = true;
-  slurm_.on_submit = [](const Submission&) { throw SlurmError(Trouble::kNoAnswer, "Socket timed out"); };
+  slurm_.on_submit = [](const BatchJob&) { throw SlurmError(Trouble::kNoAnswer, "Socket timed out"); };
   Open()->Submit(Jobs({"rl-a"}));
   slurm_.accounted = {{"rl-a", 7, std::vector<int64_t>{0}, "COMPLETED", "", 0, 0, 1, 2, 3, "n1"}};
   EXPECT_EQ(Open()->Submit(Jobs({"rl-a"}))[0].at("native_id"), "7_0");
 }
 
 TEST_F(SlurmSession, ARefusalIsForGoodAndLeavesNothing) {
-  slurm_.on_submit = [](const Submission&) { throw SlurmError(Trouble::kRefused, "Invalid partition name specified"); };
+  slurm_.on_submit = [](const BatchJob&) { throw SlurmError(Trouble::kRefused, "Invalid partition name specified"); };
   const Json error = Open()->Submit(Jobs({"rl-a"}))[0].at("error");
   EXPECT_EQ(error.at("kind"), "invalid_input");
   EXPECT_THAT(error.at("hint").get<std::string>(), HasSubstr("sinfo"));
@@ -183,8 +183,8 @@ TEST_F(SlurmSession, ARefusalIsForGoodAndLeavesNothing) {
 }
 
 TEST_F(SlurmSession, AFullJobTableIsAskedAgainWithSmallerArrays) {
-  slurm_.on_submit = [](const Submission& submission) {
-    if (submission.keys.size() > 1) throw SlurmError(Trouble::kBusy, "Resource temporarily unavailable");
+  slurm_.on_submit = [](const BatchJob& batch) {
+    if (batch.keys.size() > 1) throw SlurmError(Trouble::kBusy, "Resource temporarily unavailable");
   };
   const auto session = Open();
   const Json jobs = Jobs({"rl-a", "rl-b", "rl-c", "rl-d"});

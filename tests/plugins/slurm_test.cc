@@ -111,8 +111,8 @@ TEST(SlurmConfig, RefusesWithTheSettingAndWhatItMustBe) {
 
 // ---- job -> script
 
-std::vector<Submission> BundleOf(const std::vector<Json>& jobs, const Options& options = {},
-                                 const ArrayLimit& limit = {}) {
+std::vector<BatchJob> BundleOf(const std::vector<Json>& jobs, const Options& options = {},
+                               const ArrayLimit& limit = {}) {
   return Bundle(jobs, options, limit, "/work", "/logs");
 }
 
@@ -129,7 +129,7 @@ TEST(SlurmRender, ArraysKeepUnderTheLimit) {
   std::vector<Json> jobs;
   for (int i = 0; i < 25; ++i) jobs.push_back(Job("rl-" + std::to_string(i)));
   std::vector<size_t> sizes;
-  for (const Submission& submission : BundleOf(jobs, {}, {10, true})) sizes.push_back(submission.keys.size());
+  for (const BatchJob& batch : BundleOf(jobs, {}, {10, true})) sizes.push_back(batch.keys.size());
   EXPECT_THAT(sizes, ElementsAre(10, 10, 5));
   const auto alone = BundleOf(jobs, {}, {10, false});
   EXPECT_EQ(alone.size(), 25U);
@@ -144,13 +144,13 @@ TEST(SlurmRender, AThrottleIsSaidWhereItMatters) {
 }
 
 TEST(SlurmRender, MemoryLeavesRoomForExecAndTimeIsRoundedUp) {
-  const Submission submission = BundleOf({Job("rl-a", {{"memory_bytes", int64_t{1} << 30}, {"time_limit_s", 61}})})[0];
-  EXPECT_EQ(submission.options.memory_mib, 1024 + 64);
-  EXPECT_EQ(submission.options.time_minutes, 2);
+  const BatchJob batch = BundleOf({Job("rl-a", {{"memory_bytes", int64_t{1} << 30}, {"time_limit_s", 61}})})[0];
+  EXPECT_EQ(batch.options.memory_mib, 1024 + 64);
+  EXPECT_EQ(batch.options.time_minutes, 2);
 }
 
 TEST(SlurmRender, AJobThatCanSaveItsStateIsWarnedInTime) {
-  const Submission plain = BundleOf({Job("rl-a", {{"save_time_s", 120}})})[0];
+  const BatchJob plain = BundleOf({Job("rl-a", {{"save_time_s", 120}})})[0];
   EXPECT_THAT(SbatchOptions(plain), ::testing::Contains("--signal=B:10@180"));
   Options two_nodes;
   two_nodes.nodes = 2;  // srun starts it there: the script's own process would not pass the signal on
@@ -172,10 +172,10 @@ TEST(SlurmRender, NothingReachesTheShellUnquoted) {
   Options options;
   options.prolog = {"export FROM_PROLOG='a b'"};
   const std::string code = "printf '%s|%s' \"$FROM_PROLOG\" \"$1\" > " + (dir.path() / "out").string();
-  const Submission submission =
+  const BatchJob batch =
       Bundle(Json::array({Job("rl-a", {{"sweep", nasty}, {"exec", {"/bin/sh", "-c", code, "sh", nasty}}})}), options,
              {}, dir.path().string(), dir.path().string())[0];
-  const std::string file = SbatchFile(submission);
+  const std::string file = SbatchFile(batch);
   std::istringstream lines(file);
   for (std::string line; std::getline(lines, line) && line != "exec \"$@\"";) {
     if (!line.starts_with("#SBATCH")) continue;
@@ -190,8 +190,8 @@ TEST(SlurmRender, NothingReachesTheShellUnquoted) {
 
 TEST(SlurmRender, AScriptRefusesToRunUnderOptionsOfTheEnvironment) {
   const TempDir dir;
-  const Submission submission = Bundle(Json::array({Job("rl-a")}), {}, {}, dir.path().string(), dir.path().string())[0];
-  WriteFileAtomic(dir.path() / "script", SbatchFile(submission));
+  const BatchJob batch = Bundle(Json::array({Job("rl-a")}), {}, {}, dir.path().string(), dir.path().string())[0];
+  WriteFileAtomic(dir.path() / "script", SbatchFile(batch));
   SpawnOptions spawn;
   spawn.environment = {{"SBATCH_PARTITION", "debug"}, {"SLURM_ARRAY_TASK_ID", "0"}};
   spawn.stderr_file = dir.path() / "err";
@@ -199,7 +199,7 @@ TEST(SlurmRender, AScriptRefusesToRunUnderOptionsOfTheEnvironment) {
   EXPECT_THAT(ReadFile(dir.path() / "err"), HasSubstr("SBATCH_PARTITION is set"));
 }
 
-Submission TwoNodes() {
+BatchJob TwoNodes() {
   Options options;
   options.partition = "gpu";
   options.nodes = 2;
