@@ -151,6 +151,7 @@ struct FlopFigures {        // floating-point operations an optimizer step and r
   double executed = 0;          // what was really run, recomputation included
 };
 
+// src/run/figures.h has the table that names, documents and checks each figure of it.
 struct RunResult {
   std::string point_id;
   RunStatus status = RunStatus::kCrashed;

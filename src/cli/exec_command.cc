@@ -20,6 +20,7 @@
 #include "launch/exec.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
+#include "run/figures.h"
 #include "run/result.h"
 
 namespace ridgeline {
@@ -46,9 +47,7 @@ std::string EncodeLine(const RunResult& result) { return DumpJson(EncodeResult(r
 
 // A result without what is long: what is left of it where its log is lost.
 RunResult Headline(RunResult result) {
-  result.step_ns.all_ns.clear();
-  result.loss.clear();
-  result.grad_norm.clear();
+  DropSeries(result);
   result.ranks.clear();
   result.environment.clear();
   result.message = result.message.substr(0, kSummaryTextBytes);

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
+#include "run/figures.h"
 
 namespace ridgeline {
 namespace {
@@ -58,14 +62,91 @@ std::vector<RankFigures> DecodeRanks(const Json& list) {
   return ranks;
 }
 
-// JSON has no NaN: a loss that is not finite travels as null.
-std::vector<double> ReadSeries(const Json& from, const char* key) {
-  std::vector<double> series;
-  if (const auto it = from.find(key); it != from.end()) {
-    if (!it->is_array()) throw Error(ErrorKind::kInvalidInput, std::string("not a RunResult: ") + key + " is no list");
-    for (const Json& value : *it) series.push_back(value.is_null() ? NAN : value.get<double>());
+// Which member of the document a figure is: {"step_ns", "median"}; the first is empty for one on top.
+std::pair<std::string, std::string> PlaceOf(const Figure& figure) {
+  const size_t dot = figure.key.find('.');
+  if (dot == std::string_view::npos) return {"", std::string(figure.key)};
+  return {std::string(figure.key.substr(0, dot)), std::string(figure.key.substr(dot + 1))};
+}
+
+Error Refusal(const Figure& figure, const std::string& what) {
+  return {ErrorKind::kInvalidInput, fmt::format("not a RunResult: {} {}", figure.key, what)};
+}
+
+// A number of a figure, within the table's range.
+template <typename T>
+void ReadNumber(const Json& value, const Figure& figure, T& to) {
+  if (!value.is_number()) throw Refusal(figure, fmt::format("is {}, which is no number", DumpJson(value)));
+  const auto number = value.get<double>();
+  if (!(number >= figure.min && number <= figure.max)) {
+    throw Refusal(figure, fmt::format("is {}, which is not from {} to {}", DumpJson(value), figure.min, figure.max));
   }
-  return series;
+  value.get_to(to);
+}
+
+void ReadFigure(const Json& value, const Figure& figure, int64_t& to) { ReadNumber(value, figure, to); }
+void ReadFigure(const Json& value, const Figure& figure, double& to) { ReadNumber(value, figure, to); }
+
+void ReadFigure(const Json& value, const Figure& figure, bool& to) {
+  if (!value.is_boolean()) throw Refusal(figure, "is neither true nor false, but " + DumpJson(value));
+  to = value.get<bool>();
+}
+
+void ReadFigure(const Json& value, const Figure& figure, std::string& to) {
+  if (!value.is_string()) throw Refusal(figure, "is no text, but " + DumpJson(value));
+  to = value.get<std::string>();
+}
+
+// JSON has no NaN: a loss that is not finite travels as null.
+template <typename T>
+void ReadFigure(const Json& value, const Figure& figure, std::vector<T>& to) {
+  if (!value.is_array()) throw Refusal(figure, "is no list");
+  to.clear();
+  for (const Json& item : value) {
+    if (std::is_floating_point_v<T> && item.is_null()) {
+      to.push_back(std::numeric_limits<T>::quiet_NaN());
+    } else {
+      ReadNumber(item, figure, to.emplace_back());
+    }
+  }
+}
+
+void ReadFigure(const Json& value, const Figure& figure, Amounts& to) {
+  if (!value.is_object()) throw Refusal(figure, "is no object");
+  to.clear();
+  for (const auto& [name, amount] : value.items()) ReadNumber(amount, figure, to[name]);
+}
+
+void DecodeFigures(const Json& document, RunResult& result) {
+  for (const Figure& figure : Figures()) {
+    const auto [group, key] = PlaceOf(figure);
+    const Json* from = &document;
+    if (!group.empty()) {
+      const auto found = document.find(group);
+      if (found == document.end()) continue;
+      if (!found->is_object()) throw Error(ErrorKind::kInvalidInput, "not a RunResult: " + group + " is no object");
+      from = &*found;
+    }
+    const auto value = from->find(key);
+    if (value == from->end()) continue;
+    std::visit([&](auto at) { ReadFigure(*value, figure, at(result)); }, figure.member);
+  }
+}
+
+void EncodeFigures(const RunResult& result, Json& document) {
+  for (const Figure& figure : Figures()) {
+    const auto [group, key] = PlaceOf(figure);
+    Json& to = group.empty() ? document[key] : document[group][key];
+    std::visit(
+        [&](const auto& value) {
+          if constexpr (std::is_pointer_v<std::decay_t<decltype(value)>>) {
+            to = *value;
+          } else {
+            to = value;
+          }
+        },
+        ValueOf(result, figure));
+  }
 }
 
 }  // namespace
@@ -130,7 +211,7 @@ TrainerExit ExitCodeOf(RunStatus status) {
 }
 
 Json EncodeResult(const RunResult& r) {
-  return Json{
+  Json document = {
       {"version", kRunResultVersion},
       {"point_id", r.point_id},
       {"status", StatusName(r.status)},
@@ -138,32 +219,11 @@ Json EncodeResult(const RunResult& r) {
       {"hint", r.hint},
       {"evidence", r.evidence},
       {"provenance", ProvenanceName(r.provenance)},
-      {"emulated", r.emulated},
-      {"device", r.device},
-      {"communicator", r.communicator},
-      {"parameters", r.parameters},
-      {"tokens_per_step", r.tokens_per_step},
-      {"throughput",
-       {{"steady_tokens_per_s", r.throughput.steady_tokens_per_s},
-        {"cold_tokens_per_s", r.throughput.cold_tokens_per_s}}},
-      {"step_ns",
-       {{"all", r.step_ns.all_ns}, {"median", r.step_ns.median_ns}, {"p95", r.step_ns.p95_ns}, {"cv", r.step_ns.cv}}},
-      {"loss", r.loss},
-      {"grad_norm", r.grad_norm},
-      {"skipped_steps", r.skipped_steps},
-      {"memory",
-       {{"planned_peak_bytes", r.memory.planned_peak_bytes},
-        {"by_category", r.memory.by_category},
-        {"rss_peak_bytes", r.memory.rss_peak_bytes}}},
       {"ranks", EncodeRanks(r.ranks)},
-      {"flops",
-       {{"model_causal", r.flops.model_causal},
-        {"model_non_causal", r.flops.model_non_causal},
-        {"executed", r.flops.executed}}},
-      {"started_unix_ns", r.started_unix_ns},
-      {"ended_unix_ns", r.ended_unix_ns},
       {"environment", r.environment},
   };
+  EncodeFigures(r, document);
+  return document;
 }
 
 RunResult DecodeResult(const Json& d, const std::string& source) {
@@ -184,38 +244,8 @@ RunResult DecodeResult(const Json& d, const std::string& source) {
         std::find_if(kProvenances.begin(), kProvenances.end(), [&](const auto& p) { return p.second == provenance; });
     if (it == kProvenances.end()) throw Error(ErrorKind::kInvalidInput, "unknown provenance '" + provenance + "'");
     r.provenance = it->first;
-    Read(d, "emulated", r.emulated);
-    Read(d, "device", r.device);
-    Read(d, "communicator", r.communicator);
-    Read(d, "parameters", r.parameters);
-    Read(d, "tokens_per_step", r.tokens_per_step);
-    const Json empty = Json::object();
-    const auto part = [&](const char* key) -> const Json& {
-      const auto found = d.find(key);
-      if (found == d.end()) return empty;
-      if (!found->is_object()) {
-        throw Error(ErrorKind::kInvalidInput, std::string("not a RunResult: ") + key + " is no object");
-      }
-      return *found;
-    };
-    Read(part("throughput"), "steady_tokens_per_s", r.throughput.steady_tokens_per_s);
-    Read(part("throughput"), "cold_tokens_per_s", r.throughput.cold_tokens_per_s);
-    Read(part("step_ns"), "all", r.step_ns.all_ns);
-    Read(part("step_ns"), "median", r.step_ns.median_ns);
-    Read(part("step_ns"), "p95", r.step_ns.p95_ns);
-    Read(part("step_ns"), "cv", r.step_ns.cv);
-    r.loss = ReadSeries(d, "loss");
-    r.grad_norm = ReadSeries(d, "grad_norm");
-    Read(d, "skipped_steps", r.skipped_steps);
-    Read(part("memory"), "planned_peak_bytes", r.memory.planned_peak_bytes);
-    Read(part("memory"), "by_category", r.memory.by_category);
-    Read(part("memory"), "rss_peak_bytes", r.memory.rss_peak_bytes);
+    DecodeFigures(d, r);
     if (const auto ranks = d.find("ranks"); ranks != d.end()) r.ranks = DecodeRanks(*ranks);
-    Read(part("flops"), "model_causal", r.flops.model_causal);
-    Read(part("flops"), "model_non_causal", r.flops.model_non_causal);
-    Read(part("flops"), "executed", r.flops.executed);
-    Read(d, "started_unix_ns", r.started_unix_ns);
-    Read(d, "ended_unix_ns", r.ended_unix_ns);
     Read(d, "environment", r.environment);
     return r;
   } catch (const Json::exception& e) {

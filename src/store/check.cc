@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "run/figures.h"
 #include "run/result.h"
 #include "run/spec.h"
 
@@ -73,6 +74,15 @@ void CheckPoints(Database& database, std::vector<std::string>& problems) {
   }
 }
 
+// Of `results`.
+std::vector<std::string> JsonColumns() {
+  std::vector<std::string> columns = {"evidence"};
+  for (const Figure& figure : Figures()) {
+    if (figure.is_series() || figure.type() == "amounts") columns.emplace_back(figure.name);
+  }
+  return columns;
+}
+
 std::string Quoted(const std::vector<std::string>& names) {
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "'" : ", '") + name + "'";
@@ -91,7 +101,7 @@ std::vector<std::string> CheckStore(Database& database) {
                        FROM pragma_foreign_key_check)",
             "", "", problems);
     CheckPoints(database, problems);
-    for (const std::string column : {"evidence", "all_steps_ns", "loss", "grad_norm", "planned_bytes_by_category"}) {
+    for (const std::string& column : JsonColumns()) {
       AddRows(database, fmt::format("SELECT point_id FROM results WHERE NOT json_valid({})", column),
               "result of point ", ": its " + column + " is not JSON", problems);
     }

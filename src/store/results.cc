@@ -1,10 +1,13 @@
 #include "store/results.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
+#include <type_traits>
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "run/figures.h"
 #include "run/result.h"
 
 namespace ridgeline {
@@ -12,45 +15,20 @@ namespace {
 
 constexpr char kCommand[] = "command";  // the environment's one entry that differs from run to run
 
-constexpr std::array<std::string_view, 31> kColumns = {"point_id",
-                                                       "attempt",
-                                                       "job_key",
-                                                       "status",
-                                                       "message",
-                                                       "hint",
-                                                       "evidence",
-                                                       "provenance",
-                                                       "emulated",
-                                                       "device_name",
-                                                       "communicator_name",
-                                                       "parameters",
-                                                       "tokens_per_step",
-                                                       "steady_tokens_per_s",
-                                                       "cold_tokens_per_s",
-                                                       "step_median_ns",
-                                                       "step_p95_ns",
-                                                       "step_cv",
-                                                       "all_steps_ns",
-                                                       "loss",
-                                                       "grad_norm",
-                                                       "skipped_steps",
-                                                       "planned_peak_bytes",
-                                                       "planned_bytes_by_category",
-                                                       "rss_peak_bytes",
-                                                       "model_causal_flops_per_step",
-                                                       "model_noncausal_flops_per_step",
-                                                       "executed_flops_per_step",
-                                                       "started_unix_ns",
-                                                       "ended_unix_ns",
-                                                       "command"};
+// What a row says beside its figures, and before them; then come `command` and the environment.
+constexpr std::array<std::string_view, 8> kColumns = {"point_id", "attempt", "job_key",  "status",
+                                                      "message",  "hint",    "evidence", "provenance"};
 
 std::string InsertSql() {
   std::string columns;
   std::string values;
-  for (const std::string_view column : kColumns) {
+  const auto add = [&](std::string_view column) {
     columns += std::string(column) + ", ";
     values += "?, ";
-  }
+  };
+  std::for_each(kColumns.begin(), kColumns.end(), add);
+  for (const Figure& figure : Figures()) add(figure.name);
+  add(kCommand);
   return "INSERT INTO results (" + columns + "environment_id) VALUES (" + values +
          "?) ON CONFLICT (point_id, attempt) DO NOTHING";
 }
@@ -65,10 +43,24 @@ class Binder {
   }
   void AddText(const std::string& value) { statement_.BindInPlace(++index_, value); }
   void AddNull() { statement_.BindNull(++index_); }
-  // A figure that was not taken is 0 in the contract and NULL here, so that averages leave it out.
-  template <typename T>
-  void AddFigure(T value) {
-    value == T{0} ? AddNull() : Add(value);
+
+  // A number that was not taken is 0 in the contract and NULL here, so that averages leave it out. Texts, lists and
+  // amounts say themselves that they are empty.
+  void AddFigure(const RunResult& result, const Figure& figure) {
+    std::visit(
+        [&](const auto& value) {
+          using T = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<T, const std::string*>) {
+            AddText(*value);
+          } else if constexpr (std::is_pointer_v<T>) {
+            Add(DumpJson(Json(*value)));
+          } else if constexpr (std::is_same_v<T, bool>) {
+            Add(static_cast<int64_t>(value));
+          } else {
+            WasTaken(result, figure) ? Add(value) : AddNull();
+          }
+        },
+        ValueOf(result, figure));
   }
 
  private:
@@ -90,10 +82,6 @@ bool ResultWriter::Write(const RunResult& result, const std::string& job_key, in
   const std::string& environment_id = EnvironmentId(result.environment);
   const auto command = result.environment.find(kCommand);
   const std::string evidence = DumpTexts(result.evidence);
-  const std::string all_steps_ns = DumpJson(Json(result.step_ns.all_ns));
-  const std::string loss = DumpJson(Json(result.loss));
-  const std::string grad_norm = DumpJson(Json(result.grad_norm));
-  const std::string by_category = DumpJson(Json(result.memory.by_category));
   const std::string no_command;
   Binder row(insert_);
   row.AddText(result.point_id);
@@ -104,28 +92,7 @@ bool ResultWriter::Write(const RunResult& result, const std::string& job_key, in
   row.AddText(result.hint);
   row.AddText(evidence);
   row.Add(ProvenanceName(result.provenance));
-  row.Add(static_cast<int64_t>(result.emulated));
-  row.AddText(result.device);
-  row.AddText(result.communicator);
-  row.AddFigure(result.parameters);
-  row.AddFigure(result.tokens_per_step);
-  row.AddFigure(result.throughput.steady_tokens_per_s);
-  row.AddFigure(result.throughput.cold_tokens_per_s);
-  row.AddFigure(result.step_ns.median_ns);
-  row.AddFigure(result.step_ns.p95_ns);
-  result.step_ns.median_ns == 0 ? row.AddNull() : row.Add(result.step_ns.cv);  // 0 is a good one
-  row.AddText(all_steps_ns);
-  row.AddText(loss);
-  row.AddText(grad_norm);
-  result.loss.empty() ? row.AddNull() : row.Add(result.skipped_steps);  // 0 is a good one
-  row.AddFigure(result.memory.planned_peak_bytes);
-  row.AddText(by_category);
-  row.AddFigure(result.memory.rss_peak_bytes);
-  row.AddFigure(result.flops.model_causal);
-  row.AddFigure(result.flops.model_non_causal);
-  row.AddFigure(result.flops.executed);
-  row.AddFigure(result.started_unix_ns);
-  row.AddFigure(result.ended_unix_ns);
+  for (const Figure& figure : Figures()) row.AddFigure(result, figure);
   row.AddText(command == result.environment.end() ? no_command : command->second);
   row.AddText(environment_id);
   insert_.Run();

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "run/fields.h"
+#include "run/figures.h"
 
 namespace ridgeline {
 namespace {
@@ -128,17 +129,45 @@ std::vector<std::string> ColumnsOf(Database& database, const std::string& table)
   return names;
 }
 
+bool Contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// A figure that the file's `results` have not yet becomes a column; of older results it was not taken.
+void AddFigureColumns(Database& database) {
+  const std::vector<std::string> present = ColumnsOf(database, "results");
+  for (const Figure& figure : Figures()) {
+    if (Contains(present, figure.name)) continue;
+    const std::string_view empty = figure.is_series()           ? " NOT NULL DEFAULT '[]'"
+                                   : figure.type() == "amounts" ? " NOT NULL DEFAULT '{}'"
+                                   : figure.type() == "text"    ? " NOT NULL DEFAULT ''"
+                                                                : "";
+    database.Execute(fmt::format("ALTER TABLE results ADD COLUMN {} {}{}", figure.name, figure.sql_type(), empty));
+  }
+}
+
 // A field that the file's `points` have not yet becomes a column, filled from the specs that name it.
 void AddFieldColumns(Database& database) {
   const std::vector<std::string> present = ColumnsOf(database, "points");
   for (const Field& field : Fields()) {
-    if (std::find(present.begin(), present.end(), field.name) != present.end()) continue;
+    if (Contains(present, field.name)) continue;
     static constexpr std::string_view kTypes[] = {"INTEGER", "REAL", "INTEGER", "TEXT"};  // by Field::Member's index
     database.Execute(
         fmt::format("ALTER TABLE points ADD COLUMN {0} {1};"
                     "UPDATE points SET {0} = spec ->> '$.{0}'",
                     field.name, kTypes[field.member.index()]));
   }
+}
+
+// A row for each step of each figure that has one a step. The figure is called as in a result's JSON.
+std::string SeriesSql() {
+  std::string sql;
+  for (const Figure& figure : Figures()) {
+    if (!figure.is_series()) continue;
+    sql += fmt::format("{}SELECT point_id, '{}' AS figure, key + 1 AS step, value FROM latest, json_each({})",
+                       sql.empty() ? "" : " UNION ALL ", figure.key.substr(0, figure.key.find('.')), figure.name);
+  }
+  return sql;
 }
 
 // Of each point its fields and its latest result; the same for each sweep it is in; and the steps of the results.
@@ -158,11 +187,8 @@ void MakeViews(Database& database) {
       "LEFT JOIN environments AS e ON e.id = r.environment_id;"
       "CREATE VIEW sweep_runs AS SELECT s.sweep, s.ordinal, runs.* FROM sweep_points AS s "
       "JOIN runs ON runs.point_id = s.point_id;"
-      "CREATE VIEW series AS "
-      "SELECT point_id, 'loss' AS figure, key + 1 AS step, value FROM latest, json_each(loss) UNION ALL "
-      "SELECT point_id, 'grad_norm', key + 1, value FROM latest, json_each(grad_norm) UNION ALL "
-      "SELECT point_id, 'step_ns', key + 1, value FROM latest, json_each(all_steps_ns)",
-      columns));
+      "CREATE VIEW series AS {}",
+      columns, SeriesSql()));
 }
 
 // PRAGMA user_version; 0 for an empty file. Throws for files that are not ours to touch.
@@ -183,11 +209,11 @@ size_t VersionOf(Database& database, size_t newest) {
   return static_cast<size_t>(std::max<int64_t>(version, 0));
 }
 
-bool HasEveryField(Database& database) {
-  const std::vector<std::string> present = ColumnsOf(database, "points");
-  return std::all_of(Fields().begin(), Fields().end(), [&](const Field& field) {
-    return std::find(present.begin(), present.end(), field.name) != present.end();
-  });
+bool HasEveryColumn(Database& database) {
+  const std::vector<std::string> points = ColumnsOf(database, "points");
+  const std::vector<std::string> results = ColumnsOf(database, "results");
+  return std::all_of(Fields().begin(), Fields().end(), [&](const Field& f) { return Contains(points, f.name); }) &&
+         std::all_of(Figures().begin(), Figures().end(), [&](const Figure& f) { return Contains(results, f.name); });
 }
 
 }  // namespace
@@ -196,7 +222,7 @@ std::span<const std::string_view> Migrations() { return kMigrations; }
 
 void Migrate(Database& database, std::span<const std::string_view> migrations) {
   const auto up_to_date = [&] {
-    return VersionOf(database, migrations.size()) == migrations.size() && HasEveryField(database);
+    return VersionOf(database, migrations.size()) == migrations.size() && HasEveryColumn(database);
   };
   if (up_to_date()) return;
   // Both are kept in the file. Results are wide: large pages halve the calls that writing 100,000 takes. With a
@@ -209,6 +235,7 @@ void Migrate(Database& database, std::span<const std::string_view> migrations) {
       database.Execute(std::string(migrations[version]));
     }
     AddFieldColumns(database);
+    AddFigureColumns(database);
     MakeViews(database);
     database.Execute(
         fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplicationId, migrations.size()));
@@ -221,7 +248,7 @@ void Migrate(Database& database, std::span<const std::string_view> migrations) {
 
 void RequireSchema(Database& database, std::span<const std::string_view> migrations) {
   const size_t version = VersionOf(database, migrations.size());
-  if (version == migrations.size() && HasEveryField(database)) return;
+  if (version == migrations.size() && HasEveryColumn(database)) return;
   if (version == 0) {
     throw Error(ErrorKind::kInvalidInput, database.file() + " holds no results yet",
                 "`ridgeline run SWEEP --db FILE` fills it");

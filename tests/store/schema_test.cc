@@ -158,6 +158,26 @@ TEST_F(SchemaTest, AFieldThatIsNewBecomesAColumnWithItsValues) {
   EXPECT_THAT(store.Check(), IsEmpty());
 }
 
+TEST_F(SchemaTest, AFigureThatIsNewBecomesAColumnThatOlderResultsHaveNothingIn) {
+  const std::vector<Point> points = samples::Points(1);
+  {
+    Store store = Store::Open(file_, Store::Mode::kReadWrite);
+    store.PutSweep(samples::Sweep("s"), points);
+    samples::RunJob(store, "rl-1", "s", points, RunStatus::kOk);
+  }
+  Sql("DROP VIEW sweep_runs; DROP VIEW runs; DROP VIEW series; DROP VIEW latest;"
+      "ALTER TABLE results DROP COLUMN rss_peak_bytes; ALTER TABLE results DROP COLUMN grad_norm;"
+      "ALTER TABLE results DROP COLUMN planned_bytes_by_category;"
+      "CREATE VIEW latest AS SELECT * FROM results AS r "
+      "WHERE r.attempt = (SELECT max(attempt) FROM results WHERE point_id = r.point_id)");
+  EXPECT_THAT(Refused(Store::Mode::kReadOnly), HasSubstr("older"));
+  Store store = Store::Open(file_, Store::Mode::kReadWrite);
+  EXPECT_EQ(Value(store, "SELECT ifnull(rss_peak_bytes, 'none') || grad_norm || planned_bytes_by_category FROM runs"),
+            Cell("none[]{}"));
+  EXPECT_EQ(Value(store, "SELECT count(*) FROM series"), Cell(int64_t{6}));
+  EXPECT_THAT(store.Check(), IsEmpty());
+}
+
 TEST_F(SchemaTest, AnotherProgramsDatabaseIsLeftAlone) {
   Sql("CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x')");
   EXPECT_THAT(Refused(Store::Mode::kReadWrite), HasSubstr("another program"));

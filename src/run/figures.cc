@@ -1,0 +1,118 @@
+#include "run/figures.h"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <utility>
+
+namespace ridgeline {
+namespace {
+
+// Where a figure lies: At<&RunResult::step_ns, &StepTimes::median_ns>.
+template <auto... kMembers>
+auto& At(RunResult& result) {
+  return (result.*....*kMembers);
+}
+
+constexpr double kMost = 9e18;  // of an integer: a double that an int64_t holds
+constexpr double kAny = 1e300;  // of a number
+
+using R = RunResult;
+using T = Throughput;
+using S = StepTimes;
+using M = MemoryFigures;
+using F = FlopFigures;
+
+const Figure kFigures[] = {
+    {"emulated", "emulated", At<&R::emulated>, "", "a low precision was computed in a higher one"},
+    {"device_name", "device", At<&R::device>, "", "what the device says of itself"},
+    {"communicator_name", "communicator", At<&R::communicator>, "", "what moved bytes between ranks"},
+    {"parameters", "parameters", At<&R::parameters>, "", "of the model, tied weights counted once", 0, kMost},
+    {"tokens_per_step", "tokens_per_step", At<&R::tokens_per_step>, "tokens", "an optimizer step, over all ranks", 0,
+     kMost},
+    {"steady_tokens_per_s", "throughput.steady_tokens_per_s", At<&R::throughput, &T::steady_tokens_per_s>, "tokens/s",
+     "tokens a step over the median measured step", 0, kAny},
+    {"cold_tokens_per_s", "throughput.cold_tokens_per_s", At<&R::throughput, &T::cold_tokens_per_s>, "tokens/s",
+     "all tokens over all steps' time, the first step included", 0, kAny},
+    {"step_median_ns", "step_ns.median", At<&R::step_ns, &S::median_ns>, "ns", "over the measured steps", 0, kMost},
+    {"step_p95_ns", "step_ns.p95", At<&R::step_ns, &S::p95_ns>, "ns", "95 % of the measured steps took no longer", 0,
+     kMost},
+    {"step_cv", "step_ns.cv", At<&R::step_ns, &S::cv>, "",
+     "coefficient of variation of the measured steps: standard deviation over mean", 0, kAny, "step_median_ns"},
+    {"all_steps_ns", "step_ns.all", At<&R::step_ns, &S::all_ns>, "ns", "every optimizer step, warm-up included", 0,
+     kMost},
+    {"loss", "loss", At<&R::loss>, "", "an optimizer step; null where it was not finite", -kAny, kAny},
+    {"grad_norm", "grad_norm", At<&R::grad_norm>, "", "an optimizer step; null where it was not finite", -kAny, kAny},
+    {"skipped_steps", "skipped_steps", At<&R::skipped_steps>, "steps",
+     "optimizer steps that dynamic loss scaling left out", 0, kMost, "loss"},
+    {"planned_peak_bytes", "memory.planned_peak_bytes", At<&R::memory, &M::planned_peak_bytes>, "bytes",
+     "the slab: every tensor of the run, at its fullest moment", 0, kMost},
+    {"planned_bytes_by_category", "memory.by_category", At<&R::memory, &M::by_category>, "bytes",
+     "the planned peak, by what the tensors are for", 0, kMost},
+    {"rss_peak_bytes", "memory.rss_peak_bytes", At<&R::memory, &M::rss_peak_bytes>, "bytes",
+     "the process's peak resident set; the largest of all ranks", 0, kMost},
+    {"model_causal_flops_per_step", "flops.model_causal", At<&R::flops, &F::model_causal>, "FLOP",
+     "the model's, a rank: attention where the causal mask leaves work, no recomputation", 0, kAny},
+    {"model_noncausal_flops_per_step", "flops.model_non_causal", At<&R::flops, &F::model_non_causal>, "FLOP",
+     "the same with attention over the full square", 0, kAny},
+    {"executed_flops_per_step", "flops.executed", At<&R::flops, &F::executed>, "FLOP",
+     "what was really run, recomputation included", 0, kAny},
+    {"started_unix_ns", "started_unix_ns", At<&R::started_unix_ns>, "ns since 1970", "when the run began", 0, kMost},
+    {"ended_unix_ns", "ended_unix_ns", At<&R::ended_unix_ns>, "ns since 1970", "when it ended", 0, kMost},
+};
+
+// By Figure::Member's index.
+constexpr std::array<std::string_view, 7> kTypes = {"integer",  "number",  "true or false", "text",
+                                                    "integers", "numbers", "amounts"};
+constexpr std::array<std::string_view, 7> kSqlTypes = {"INTEGER", "REAL", "INTEGER", "TEXT", "TEXT", "TEXT", "TEXT"};
+
+}  // namespace
+
+std::string_view Figure::type() const { return kTypes[member.index()]; }
+std::string_view Figure::sql_type() const { return kSqlTypes[member.index()]; }
+bool Figure::is_series() const { return type() == "integers" || type() == "numbers"; }
+
+std::span<const Figure> Figures() { return kFigures; }
+
+FigureValue ValueOf(const RunResult& result, const Figure& figure) {
+  // The table's functions only say where a figure is: none changes the result.
+  auto& whole = const_cast<RunResult&>(result);
+  return std::visit(
+      [&](auto at) -> FigureValue {
+        auto& value = at(whole);
+        if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
+          return value;
+        } else {
+          return &std::as_const(value);
+        }
+      },
+      figure.member);
+}
+
+bool WasTaken(const RunResult& result, const Figure& figure) {
+  const FigureValue value = ValueOf(result, figure);
+  if (!figure.taken_with.empty()) {
+    const auto other =
+        std::find_if(Figures().begin(), Figures().end(), [&](const Figure& f) { return f.name == figure.taken_with; });
+    return WasTaken(result, *other);
+  }
+  if (const auto* integer = std::get_if<int64_t>(&value)) return *integer != 0;
+  if (const auto* number = std::get_if<double>(&value)) return *number != 0;
+  if (const auto* list = std::get_if<const std::vector<int64_t>*>(&value)) return !(*list)->empty();
+  if (const auto* list = std::get_if<const std::vector<double>*>(&value)) return !(*list)->empty();
+  return true;
+}
+
+void DropSeries(RunResult& result) {
+  for (const Figure& figure : Figures()) {
+    if (!figure.is_series()) continue;
+    std::visit(
+        [&](auto at) {
+          auto& value = at(result);
+          value = {};
+        },
+        figure.member);
+  }
+}
+
+}  // namespace ridgeline
