@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "run/result.h"
+#include "run/spec.h"
 
 namespace ridgeline {
 namespace {
@@ -53,7 +54,7 @@ Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
 
 Ending OfExit(const JobPoint& point, const PointEnd& end, const std::string& problem) {
   const ExitStatus& status = end.watched.status;
-  const std::string who = point.spec.communicator == "gloo" ? fmt::format("rank {}", end.rank) : "the trainer";
+  const std::string who = HasSeveralProcesses(point.spec) ? fmt::format("rank {}", end.rank) : "the trainer";
   const std::string how = who + " ended with " + Describe(status);
   if (status.signal == SIGKILL && end.oom_kills > 0) {
     return {RunStatus::kOomHost, how + ": the kernel ran out of memory and killed it",
@@ -93,7 +94,7 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   if (result.memory.rss_peak_bytes == 0 && point.spec.device != "meta") {
     result.memory.rss_peak_bytes = watched.rss_peak_bytes;
   }
-  if (point.spec.communicator == "gloo" && !watched.status.ok()) result.evidence["rank"] = std::to_string(end.rank);
+  if (HasSeveralProcesses(point.spec) && !watched.status.ok()) result.evidence["rank"] = std::to_string(end.rank);
   if (watched.status.signal != 0) {
     result.evidence["signal"] = std::to_string(watched.status.signal);
   } else {

@@ -182,7 +182,7 @@ class JobRunner {
   bool Told() { return stop_.Reason() != StopReason::kNone; }
 
   // Whether anything of it runs on this node.
-  bool HasPartIn(const JobPoint& point) const { return nodes_.rank == 0 || point.spec.communicator == "gloo"; }
+  bool HasPartIn(const JobPoint& point) const { return nodes_.rank == 0 || HasSeveralProcesses(point.spec); }
 
   RunResult RunPoint(const JobPoint& point) {
     const fs::path dir = PointDir(job_.job_dir, point.id);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "ridgeline/job_dir.h"
+#include "run/spec.h"
 
 namespace ridgeline {
 namespace {
@@ -51,7 +52,7 @@ Nodes NodesFromEnvironment() {
 }
 
 std::vector<RankProcess> RanksHere(const RunSpec& spec, const Nodes& nodes, const std::vector<int>& cores) {
-  const int64_t world = spec.communicator == "gloo" ? spec.ranks : 1;
+  const int64_t world = ProcessesOf(spec);
   if (world == 1 && nodes.rank > 0) return {};
   if (world > 1 && world % nodes.count != 0) {
     throw Error(ErrorKind::kInvalidInput, fmt::format("{} nodes cannot share {} ranks evenly", nodes.count, spec.ranks),

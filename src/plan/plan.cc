@@ -207,30 +207,11 @@ std::string JobKey(const std::string& sweep_name, const std::vector<std::string>
 }
 
 RunSpec MemoryRelevant(const RunSpec& spec) {
-  const RunSpec same;
-  RunSpec key = spec;
-  key.model.clear();
-  key.rope_theta = same.rope_theta;
-  key.norm_eps = same.norm_eps;
-  key.learning_rate = same.learning_rate;
-  key.learning_rate_min = same.learning_rate_min;
-  key.beta1 = same.beta1;
-  key.beta2 = same.beta2;
-  key.epsilon = same.epsilon;
-  key.weight_decay = same.weight_decay;
-  key.schedule = same.schedule;
-  key.lr_warmup_steps = same.lr_warmup_steps;
-  key.data = same.data;
-  key.seed = same.seed;
-  key.warmup_steps = same.warmup_steps;
-  key.steps = same.steps;
-  key.repeats = same.repeats;
-  key.checkpoint_dir = same.checkpoint_dir;
-  key.checkpoint_every_steps = same.checkpoint_every_steps;
-  key.checkpoint_keep = same.checkpoint_keep;
-  // Whether there is any decides which tensors there are, how much does not.
-  key.dropout = spec.dropout > 0 ? 1 : 0;
-  key.grad_clip = spec.grad_clip > 0 ? 1 : 0;
+  RunSpec key = Without(spec, Field::kSparesMemory);
+  for (const Field& field : Fields()) {
+    const auto* number = std::get_if<double RunSpec::*>(&field.member);
+    if (field.Has(Field::kMemoryByBeing) && number != nullptr) key.*(*number) = spec.*(*number) > 0 ? 1 : 0;
+  }
   return key;
 }
 

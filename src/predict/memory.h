@@ -17,9 +17,6 @@ struct MemoryForecast {
 // Takes milliseconds. The spec must be canonical and checked. Throws Error(kInvalidInput) for what cannot be traced.
 MemoryForecast PredictMemory(const RunSpec& spec);
 
-// Processes that share a machine's memory: a point's ranks, taken to run on one.
-inline int64_t ProcessesOf(const RunSpec& spec) { return spec.communicator == "gloo" ? spec.ranks : 1; }
-
 // What a process needs beside the slab: its image, libraries, thread stacks and scratch. docs/engine.md has what was
 // measured, and a test holds runs to it.
 inline constexpr int64_t kProcessBaseBytes = 96'000'000;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "predict/memory.h"
 #include "run/presets.h"
+#include "run/spec.h"
 
 namespace ridgeline {
 

@@ -7,46 +7,57 @@
 namespace ridgeline {
 namespace {
 
+using F = Field;
+
 constexpr double kBig = 1e15;
 
 // Sorted by name: the canonical encoding walks it in order.
 const Field kFields[] = {
     {"amax_history", &RunSpec::amax_history, "fp8 with delayed scaling: steps whose amaxes it remembers (default 1024)",
-     "", 0, 1 << 20, false, "0"},
+     "", 0, 1 << 20, 0, "0"},
     {"batch_size", &RunSpec::batch_size, "sequences a rank processes in one micro-step (default 1)", "", 1, 1 << 20},
-    {"beta1", &RunSpec::beta1, "decay of Adam's first moment (default 0.9)", "", 0, 0.999999},
-    {"beta2", &RunSpec::beta2, "decay of Adam's second moment (default 0.95; stack 0.999)", "", 0, 0.9999999},
+    {"beta1", &RunSpec::beta1, "decay of Adam's first moment (default 0.9)", "", 0, 0.999999, F::kSparesMemory},
+    {"beta2", &RunSpec::beta2, "decay of Adam's second moment (default 0.95; stack 0.999)", "", 0, 0.9999999,
+     F::kSparesMemory},
     {"bf16_first_layers", &RunSpec::bf16_first_layers,
-     "fp8, mxfp8, nvfp4: layers at the beginning that stay bf16 (default 0)", "", 0, 4096, false, "0"},
+     "fp8, mxfp8, nvfp4: layers at the beginning that stay bf16 (default 0)", "", 0, 4096, 0, "0"},
     {"bf16_last_layers", &RunSpec::bf16_last_layers, "fp8, mxfp8, nvfp4: layers at the end that stay bf16 (default 0)",
-     "", 0, 4096, false, "0"},
+     "", 0, 4096, 0, "0"},
     {"checkpointing", &RunSpec::checkpointing,
      "activation checkpointing: none, selective (norms and MLP activations are recomputed), full (a layer keeps its "
      "input) or full/K (every K layers keep one input) (default none)",
-     "", 0, 0},
+     "", 0, 0, F::kSparesLoss},
     {"communicator", &RunSpec::communicator,
      "self (one rank), gloo (ranks are processes) or virtual (be rank 0 of `ranks`, move no bytes) (default self for "
      "one rank, else gloo)",
-     "self|gloo|virtual", 0, 0},
+     "self|gloo|virtual", 0, 0, F::kSparesLoss},
     {"data", &RunSpec::data, "synthetic, or the path of a text file that is read as bytes (default synthetic)", "", 0,
-     0},
-    {"device", &RunSpec::device, "cpu, or meta: trace and plan, run nothing (default cpu)", "cpu|meta", 0, 0},
-    {"dropout", &RunSpec::dropout, "probability of dropping a hidden value (default 0; stack 0.1)", "", 0, 0.99},
-    {"epsilon", &RunSpec::epsilon, "Adam's epsilon (default 1e-8)", "", 0, 1},
+     0, F::kSparesMemory},
+    {"device", &RunSpec::device, "cpu, or meta: trace and plan, run nothing (default cpu)", "cpu|meta", 0, 0,
+     F::kSparesLoss},
+    {"dropout", &RunSpec::dropout, "probability of dropping a hidden value (default 0; stack 0.1)", "", 0, 0.99,
+     F::kMemoryByBeing},
+    {"epsilon", &RunSpec::epsilon, "Adam's epsilon (default 1e-8)", "", 0, 1, F::kSparesMemory},
     {"family", &RunSpec::family, "model family (default llama)", "llama|gpt|stack", 0, 0},
     {"ffn", &RunSpec::ffn, "hidden size of the MLP", "", 1, 1 << 22},
-    {"grad_accumulation", &RunSpec::grad_accumulation, "micro-steps an optimizer step (default 1)", "", 1, 4096},
-    {"grad_clip", &RunSpec::grad_clip, "largest global gradient norm; 0: no clipping (default 0)", "", 0, kBig},
+    {"grad_accumulation", &RunSpec::grad_accumulation, "micro-steps an optimizer step (default 1)", "", 1, 4096,
+     F::kSparesLoss},
+    {"grad_clip", &RunSpec::grad_clip, "largest global gradient norm; 0: no clipping (default 0)", "", 0, kBig,
+     F::kMemoryByBeing},
     {"head_dim", &RunSpec::head_dim, "size of an attention head (default hidden / heads)", "", 0, 4096},
     {"heads", &RunSpec::heads, "attention heads", "", 1, 4096},
     {"hidden", &RunSpec::hidden, "size of the residual stream", "", 1, 1 << 20},
     {"kv_heads", &RunSpec::kv_heads, "key-value heads, for grouped-query attention (default heads)", "", 0, 4096},
     {"layers", &RunSpec::layers, "transformer layers", "", 1, 4096},
-    {"learning_rate", &RunSpec::learning_rate, "peak learning rate (default 3e-4; stack 1e-4)", "", 0, 1e3},
-    {"learning_rate_min", &RunSpec::learning_rate_min, "where the cosine schedule ends (default 0)", "", 0, 1e3},
-    {"lr_warmup_steps", &RunSpec::lr_warmup_steps, "steps of linear learning-rate warm-up (default 0)", "", 0, kBig},
-    {"model", &RunSpec::model, "a preset, such as llama-25m, gpt-124m or stack-1b; it sets the shape", "", 0, 0, true},
-    {"norm_eps", &RunSpec::norm_eps, "epsilon of the norms (default 1e-5)", "", 0, 1},
+    {"learning_rate", &RunSpec::learning_rate, "peak learning rate (default 3e-4; stack 1e-4)", "", 0, 1e3,
+     F::kSparesMemory},
+    {"learning_rate_min", &RunSpec::learning_rate_min, "where the cosine schedule ends (default 0)", "", 0, 1e3,
+     F::kSparesMemory},
+    {"lr_warmup_steps", &RunSpec::lr_warmup_steps, "steps of linear learning-rate warm-up (default 0)", "", 0, kBig,
+     F::kSparesMemory},
+    {"model", &RunSpec::model, "a preset, such as llama-25m, gpt-124m or stack-1b; it sets the shape", "", 0, 0,
+     F::kSparesMemory},
+    {"norm_eps", &RunSpec::norm_eps, "epsilon of the norms (default 1e-5)", "", 0, 1, F::kSparesMemory},
     {"optimizer", &RunSpec::optimizer, "adamw (decoupled weight decay) or adam (default adamw; stack adam)",
      "adam|adamw", 0, 0},
     {"positions", &RunSpec::positions, "gpt: learned positions, the longest sequence", "", 0, 1 << 26},
@@ -55,40 +66,48 @@ const Field kFields[] = {
     {"primary_weights", &RunSpec::primary_weights,
      "fp8, mxfp8, nvfp4: what is kept of quantized layers' weights: bf16 (high_precision), or codes and scales alone "
      "(quantized, TransformerEngine's quantized_model_init) (default high_precision)",
-     "high_precision|quantized", 0, 0, false, "high_precision"},
-    {"ranks", &RunSpec::ranks, "data-parallel ranks (default 1)", "", 1, 1 << 16},
-    {"repeats", &RunSpec::repeats, "measured blocks of `steps` steps (default 1)", "", 1, 1000},
-    {"rope_theta", &RunSpec::rope_theta, "llama: base of the rotary embedding (default 500000)", "", 0, kBig},
+     "high_precision|quantized", 0, 0, 0, "high_precision"},
+    {"ranks", &RunSpec::ranks, "data-parallel ranks (default 1)", "", 1, 1 << 16, F::kSparesLoss},
+    {"repeats", &RunSpec::repeats, "measured blocks of `steps` steps (default 1)", "", 1, 1000,
+     F::kSparesMemory | F::kSparesLoss},
+    {"rope_theta", &RunSpec::rope_theta, "llama: base of the rotary embedding (default 500000)", "", 0, kBig,
+     F::kSparesMemory},
     {"scaling", &RunSpec::scaling,
      "how scales are made: fp8 delayed (from earlier steps, the default) or current; mxfp8 round_up (default) or "
      "floor; none "
      "elsewhere",
-     "none|delayed|current|round_up|floor", 0, 0, false, "none"},
-    {"schedule", &RunSpec::schedule, "learning-rate schedule after warm-up (default constant)", "constant|cosine", 0,
-     0},
-    {"seed", &RunSpec::seed, "seed of weights, data and dropout (default 1234)", "", 0, kBig},
+     "none|delayed|current|round_up|floor", 0, 0, 0, "none"},
+    {"schedule", &RunSpec::schedule, "learning-rate schedule after warm-up (default constant)", "constant|cosine", 0, 0,
+     F::kSparesMemory},
+    {"seed", &RunSpec::seed, "seed of weights, data and dropout (default 1234)", "", 0, kBig, F::kSparesMemory},
     {"seq_length", &RunSpec::seq_length, "tokens a sequence (default 512)", "", 1, 1 << 26},
     {"shard", &RunSpec::shard,
      "what is split over the ranks: none, optimizer (moments and master weights: ZeRO-1) or full (weights and "
      "gradients "
      "too: FSDP) (default none)",
-     "none|optimizer|full", 0, 0},
+     "none|optimizer|full", 0, 0, F::kSparesLoss},
     {"state_precision", &RunSpec::state_precision,
      "master weights, gradients and moments (default fp32; stack: as precision)", "fp32|bf16", 0, 0},
-    {"steps", &RunSpec::steps, "measured optimizer steps a repeat (default 5)", "", 1, 1e9},
+    {"steps", &RunSpec::steps, "measured optimizer steps a repeat (default 5)", "", 1, 1e9,
+     F::kSparesMemory | F::kSparesLoss},
     {"tied_head", &RunSpec::tied_head, "the head shares the embedding's weights", "", 0, 0},
     {"vocab", &RunSpec::vocab, "tokens in the vocabulary (none for stack)", "", 0, 1 << 24},
-    {"warmup_steps", &RunSpec::warmup_steps, "optimizer steps before the measured ones (default 2)", "", 0, 1e9},
-    {"weight_decay", &RunSpec::weight_decay, "weight decay, on every parameter (default 0.1; stack 0)", "", 0, 1e3},
+    {"warmup_steps", &RunSpec::warmup_steps, "optimizer steps before the measured ones (default 2)", "", 0, 1e9,
+     F::kSparesMemory | F::kSparesLoss},
+    {"weight_decay", &RunSpec::weight_decay, "weight decay, on every parameter (default 0.1; stack 0)", "", 0, 1e3,
+     F::kSparesMemory},
 };
 
 // Sorted by name.
 const Field kSettings[] = {
     {"checkpoint.dir", &RunSpec::checkpoint_dir,
-     "folder for checkpoint files; a run that finds some there continues from the newest (default none)", "", 0, 0},
+     "folder for checkpoint files; a run that finds some there continues from the newest (default none)", "", 0, 0,
+     F::kSparesMemory | F::kSparesLoss},
     {"checkpoint.every_steps", &RunSpec::checkpoint_every_steps,
-     "steps from one checkpoint file to the next; the last step has one too (default 100)", "", 1, 1e9},
-    {"checkpoint.keep", &RunSpec::checkpoint_keep, "newest checkpoint files that are kept (default 2)", "", 1, 1e6},
+     "steps from one checkpoint file to the next; the last step has one too (default 100)", "", 1, 1e9,
+     F::kSparesMemory | F::kSparesLoss},
+    {"checkpoint.keep", &RunSpec::checkpoint_keep, "newest checkpoint files that are kept (default 2)", "", 1, 1e6,
+     F::kSparesMemory | F::kSparesLoss},
 };
 
 const Field* Find(std::span<const Field> table, std::string_view name) {
@@ -120,6 +139,17 @@ const std::vector<std::string>& SettableNames() {
     return result;
   }();
   return names;
+}
+
+RunSpec Without(const RunSpec& spec, Field::Trait trait) {
+  static const RunSpec defaults;
+  RunSpec out = spec;
+  const auto reset = [&](const Field& field) {
+    if (field.Has(trait)) std::visit([&](auto member) { out.*member = defaults.*member; }, field.member);
+  };
+  std::for_each(Fields().begin(), Fields().end(), reset);
+  std::for_each(Settings().begin(), Settings().end(), reset);
+  return out;
 }
 
 std::string FieldText(const RunSpec& spec, const Field& field) {

@@ -17,6 +17,14 @@ namespace ridgeline {
 struct Field {
   using Member = std::variant<int64_t RunSpec::*, double RunSpec::*, bool RunSpec::*, std::string RunSpec::*>;
 
+  // What a field leaves as it is. A plain one changes both the memory a run takes and what it learns.
+  enum Trait : unsigned {
+    kPlain = 0,
+    kSparesMemory = 1,   // the same memory, whatever it is
+    kMemoryByBeing = 2,  // the same memory, as long as it stays 0 or stays above
+    kSparesLoss = 4,     // the same loss series, whatever it is
+  };
+
   // A field's is the JSON key, the sweep key and the column. A setting's is GROUP.KEY, its place in the JSON and in a
   // sweep: "checkpoint.dir" is {"checkpoint": {"dir": …}}. The flag is --name with dashes.
   std::string_view name;
@@ -25,12 +33,13 @@ struct Field {
   std::string_view choices;  // "a|b|c" for text with fixed values; empty: any
   double min = 0;            // smallest allowed number
   double max = 0;            // largest allowed number
-  bool derived = false;      // computed by Canonicalize; not to be set by a person
+  unsigned traits = kPlain;  // of Trait, added up
   // A value that no encoding mentions, as FieldText has it: what points meant that are older than the field, whose ids
   // would change otherwise.
   std::string_view unsaid = {};
 
   std::string_view type() const;  // "integer", "number", "true or false", "text"
+  bool Has(Trait trait) const { return (traits & trait) != 0; }
 };
 
 // All fields, sorted by name: together they are a point.
@@ -44,6 +53,10 @@ const Field* FindField(std::string_view name);
 
 // The names a person may set (`model` included: there it names a preset).
 const std::vector<std::string>& SettableNames();
+
+// The spec with every field and setting that has this trait put to its default: specs that are equal then differ in
+// nothing that matters.
+RunSpec Without(const RunSpec& spec, Field::Trait trait);
 
 // A field's value as text for people and columns: "8", "0.0003", "true", "bf16".
 std::string FieldText(const RunSpec& spec, const Field& field);

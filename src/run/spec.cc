@@ -240,6 +240,10 @@ void Canonicalize(RunSpec& spec) {
       preset != nullptr ? std::string(preset->name) : fmt::format("{}-{}x{}", spec.family, spec.layers, spec.hidden);
 }
 
+int64_t ProcessesOf(const RunSpec& spec) { return spec.communicator == "gloo" ? spec.ranks : 1; }
+
+bool HasSeveralProcesses(const RunSpec& spec) { return ProcessesOf(spec) > 1; }
+
 bool ParseCheckpointing(std::string_view text, std::string& kind, int64_t& every) {
   kind = text.substr(0, text.find('/'));
   every = kind == "full" ? 1 : 0;

@@ -33,6 +33,10 @@ void Canonicalize(RunSpec& spec);
 // What a canonical spec can't be: an impossible shape, a combination nothing can run.
 std::vector<Problem> CheckSpec(const RunSpec& spec);
 
+// The processes that run the spec, each a rank; 1 where ranks are none, or one stands for all.
+int64_t ProcessesOf(const RunSpec& spec);
+bool HasSeveralProcesses(const RunSpec& spec);
+
 // "full/4" -> {kind "full", every 4}; every is 1 for full, 0 for the others. False where it is none of the policies.
 bool ParseCheckpointing(std::string_view text, std::string& kind, int64_t& every);
 

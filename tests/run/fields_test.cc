@@ -73,6 +73,22 @@ TEST(Fields, DefaultsAreWithinTheirOwnLimits) {
   }
 }
 
+TEST(Fields, WithoutWhatSparesTheLossOnlyTheRestIsLeft) {
+  RunSpec spec;
+  spec.seed = 7;
+  spec.steps = 99;
+  spec.ranks = 4;
+  spec.learning_rate = 1;
+  spec.checkpoint_dir = "there";
+  const RunSpec left = Without(spec, Field::kSparesLoss);
+  EXPECT_EQ(left.seed, 7);
+  EXPECT_EQ(left.learning_rate, 1);
+  EXPECT_EQ(left.steps, RunSpec().steps);
+  EXPECT_EQ(left.ranks, 1);
+  EXPECT_EQ(left.checkpoint_dir, "");
+  EXPECT_EQ(Without(spec, Field::kSparesMemory).ranks, 4);
+}
+
 TEST(Fields, TextIsForPeople) {
   RunSpec spec;
   spec.batch_size = 8;

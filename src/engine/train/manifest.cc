@@ -17,20 +17,12 @@ namespace {
 constexpr char kFormat[] = "ridgeline checkpoint files";
 constexpr int64_t kReadBytes = 1 << 20;
 
-// The spec with everything that does not change the loss series put to one value.
+// The spec with everything that does not change the loss series put to one value. Ranks and micro-steps only cut a
+// batch into parts, and how many steps there are bends nothing but the cosine.
 RunSpec Series(const RunSpec& spec) {
-  const RunSpec same;
-  RunSpec series = spec;
+  RunSpec series = Without(spec, Field::kSparesLoss);
   series.batch_size = spec.batch_size * spec.grad_accumulation * spec.ranks;
-  series.grad_accumulation = same.grad_accumulation;
-  series.ranks = same.ranks;
-  series.shard = same.shard;
-  series.communicator = same.communicator;
-  series.checkpointing = same.checkpointing;
-  series.device = same.device;
-  series.steps = spec.schedule == "cosine" ? spec.warmup_steps + spec.steps * spec.repeats : same.steps;
-  series.warmup_steps = same.warmup_steps;
-  series.repeats = same.repeats;
+  if (spec.schedule == "cosine") series.steps = spec.warmup_steps + spec.steps * spec.repeats;
   return series;
 }
 
