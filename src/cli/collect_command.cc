@@ -35,7 +35,7 @@ int CollectFolder(const fs::path& dir, const std::string& db) {
   const std::vector<Point> points = Expand(sweep);
   const DriverLock lock = DriverLock::Take(db, sweep.name);
   Store store = Store::Open(db, Store::Mode::kReadWrite);
-  store.PutSweep({sweep.name, sweep.description, file.string(), ReadFile(file), SystemClock().UnixNs()}, points);
+  store.PutSweep({sweep.name, sweep.description, file.string(), sweep.text, SystemClock().UnixNs()}, points);
 
   int64_t added = 0;
   for (const FolderCollection& found :

@@ -51,7 +51,7 @@ int RenderSweep(const RenderArguments& options) {
   for (const Job& job : plan.jobs) WriteJob(job);
   const Rendered rendered = launcher->Render(jobs);
 
-  WriteFileAtomic(dir / kRenderedSweep, ReadFile(options.sweep));
+  WriteFileAtomic(dir / kRenderedSweep, sweep.text);
   for (const LaunchFile& file : rendered.files) WriteFileAtomic(dir / file.name, file.content);
   fmt::print("{}: {} points in {} job{} and {} file{}\n", dir.string(), points.size(), jobs.size(),
              jobs.size() == 1 ? "" : "s", rendered.files.size(), rendered.files.size() == 1 ? "" : "s");

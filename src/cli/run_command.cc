@@ -49,7 +49,6 @@ int Run(const RunOptions& options) {
   DriverOptions driver;
   driver.program = ProgramDir() / "ridgeline";
   driver.jobs_dir = output_dir / "jobs";
-  driver.sweep_text = ReadFile(options.sweep);
   driver.max_parallel =
       options.max_parallel > 0 ? options.max_parallel : std::max<int64_t>(sweep.launch.max_parallel, 1);
   driver.runs_here = launcher_name == kDefaultLauncher;

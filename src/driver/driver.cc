@@ -71,9 +71,8 @@ class Driver {
 
   void RecordSweep() {
     for (const std::string& warning : points_.warnings()) parts_.observer.Note(warning);
-    parts_.store.PutSweep(
-        {sweep_.name, sweep_.description, sweep_.file.string(), options_.sweep_text, parts_.clock.UnixNs()},
-        points_.all());
+    parts_.store.PutSweep({sweep_.name, sweep_.description, sweep_.file.string(), sweep_.text, parts_.clock.UnixNs()},
+                          points_.all());
     plan_options_.available_bytes = options_.available_bytes;
     plan_options_.runs_here = options_.runs_here;
     plan_options_.jobs_dir = options_.jobs_dir;

@@ -26,7 +26,6 @@ struct DriverOptions {
   std::filesystem::path program;     // the `ridgeline` whose `exec` runs a job
   std::filesystem::path jobs_dir;    // absolute: new jobs' folders go here; a relative checkpoint.dir is beside it
   std::vector<std::string> trainer;  // argv, where the sweep names none; empty: ridgeline-train
-  std::string sweep_text;            // the YAML, kept with the sweep
   int64_t max_parallel = 1;          // jobs at once, where the launcher does not queue them itself
   int64_t available_bytes = 0;       // for a point's slab (plan/plan.h); 0: no limit
   bool runs_here = false;            // jobs run on this machine (plan/plan.h)

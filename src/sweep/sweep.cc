@@ -409,6 +409,7 @@ Sweep ParseSweep(std::string_view text, const std::filesystem::path& file) {
   }
   if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults));
   reader.sweep.file = file;
+  reader.sweep.text = text;
   return std::move(reader.sweep);
 }
 

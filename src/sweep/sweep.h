@@ -82,6 +82,7 @@ struct Sweep {
   std::string name;  // one line of free text: never a path, never markup
   std::string description;
   std::filesystem::path file;
+  std::string text;               // what all this was read from: a file may be another by the time it is asked again
   std::vector<Setting> defaults;  // those of `measure` too
   std::vector<AxisGroup> groups;  // the first changes slowest: the matrix's axes, then the zip groups
   std::vector<Include> include;

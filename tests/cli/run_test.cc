@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <random>
@@ -181,6 +182,19 @@ TEST(Run, ADatabaseThatIsDamagedIsLeftAsItIs) {
   EXPECT_EQ(run.status.exit_code, 2) << run.out;
   EXPECT_THAT(run.err, HasSubstr("ridgeline.db"));
   EXPECT_EQ(ReadFile(cli.dir.path() / "ridgeline.db"), garbage);
+}
+
+TEST(Run, ReadsItsSweepOnceSoTheTextThatIsKeptIsTheTextThatRan) {
+  Cli cli;
+  const std::string text = ReadFile(cli.WriteSweep(1, "ok"));
+  const auto pipe = cli.dir.path() / "pipe.yaml";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  Child run = cli.Start({"run", pipe});
+  std::ofstream(pipe) << text;  // who reads it again waits for ever
+  const bool ended = run.WaitFor(30'000'000'000).has_value();
+  if (!ended) run.Signal(SIGKILL);
+  ASSERT_TRUE(ended) << "it reads the file again";
+  EXPECT_EQ(std::get<std::string>(cli.OpenStore().Query("SELECT text FROM sweeps").rows.at(0).at(0)), text);
 }
 
 TEST(Run, AResultFileCutShortIsAFailureWithItsEvidence) {

@@ -56,7 +56,6 @@ bool RunUntilKilled(World& world, int kill_at) {
     Store store = world.OpenStore();
     KillableClock clock(step);
     KillableLauncher launcher(world.launcher, step);
-    world.options.sweep_text = world.yaml;
     RunSweep(ParseSweep(world.yaml, "test.yaml"), world.options,
              {store, launcher, clock,
               [&](const RunSpec&) {

@@ -126,7 +126,6 @@ class World {
     Store store = OpenStore();
     KillableClock clock(step);
     clock.SleepNs(later_ns);
-    options.sweep_text = yaml;
     return RunSweep(ParseSweep(yaml, "test.yaml"), options,
                     {store, on, clock,
                      [this](const RunSpec& spec) {
