@@ -1,0 +1,14 @@
+// What this machine is: the facts by which two machines can be told apart or held against each other.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace ridgeline {
+
+// cpu (its model), cpu_flags (those that decide how fast it multiplies), cores (that this process may use), memory
+// (in whole GiB). `root` is "/" but in tests.
+std::map<std::string, std::string> MachineFacts(const std::filesystem::path& root = "/");
+
+}  // namespace ridgeline
