@@ -3,7 +3,7 @@
 WITH
 named AS MATERIALIZED (
   SELECT
-    point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size, checkpointing,
+    result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size, checkpointing,
     provenance, emulated, device_name, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_p95_ns, step_cv,
     planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes, planned_optimizer_bytes,
     planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message, environment, command,
@@ -25,7 +25,9 @@ named AS MATERIALIZED (
       || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END
       || CASE WHEN shard <> 'none' THEN ', sharded' ELSE '' END
       || CASE WHEN communicator <> 'self' THEN ', ' || communicator || ' communicator' ELSE '' END
-      || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END AS panel,
+      || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
+      || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
+      || CASE WHEN cpus > 0 THEN ', ' || cpus || ' cores at most' ELSE '' END AS panel,
     CASE checkpointing
       WHEN 'none' THEN 'no activation checkpointing'
       WHEN 'selective' THEN 'selective activation checkpointing'
@@ -48,7 +50,8 @@ named AS MATERIALIZED (
     CAST(evidence ->> '$.wanted_bytes' AS INTEGER) AS evidence_wanted_bytes,
     CAST(evidence ->> '$.available_bytes' AS INTEGER) AS evidence_available_bytes
   FROM runs
-  WHERE :sweep IS NULL OR point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep)
+  WHERE :sweep IS NULL OR (point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep)
+                           AND setup = (SELECT setup FROM sweeps WHERE name = :sweep))
 ),
 -- What a run is compared with: no activation checkpointing at the same batch, of its own provenance, on its device; …
 no_checkpointing AS (
@@ -68,7 +71,7 @@ plans AS (
 firsts AS (
   SELECT
     panel, provenance, emulated, device_name, min(printf('%08d %08d %s', batch_size, policy_rank, point_id)) AS rank,
-    point_id AS first_point_id, policy_words AS first_words, batch_size AS first_batch,
+    result AS first_result, policy_words AS first_words, batch_size AS first_batch,
     steady_tokens_per_s AS first_steady_tokens_per_s, cold_tokens_per_s AS first_cold_tokens_per_s,
     planned_peak_bytes AS first_planned_peak_bytes
   FROM named
@@ -78,7 +81,7 @@ firsts AS (
 figured AS (
   SELECT
     *,
-    point_id = first_point_id AS is_first,
+    result = first_result AS is_first,
     CASE WHEN out_of_memory THEN coalesce(evidence_wanted_bytes, planned_peak_bytes) END AS wanted_bytes,
     CASE WHEN out_of_memory THEN evidence_available_bytes END AS available_bytes,
     CASE WHEN ok AND checkpointing <> 'none'

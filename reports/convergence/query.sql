@@ -3,7 +3,7 @@
 WITH
 named AS MATERIALIZED (
   SELECT
-    point_id, family, layers * hidden * hidden AS size, precision, seed, loss, grad_norm, skipped_steps, provenance,
+    result, point_id, family, layers * hidden * hidden AS size, precision, seed, loss, grad_norm, skipped_steps, provenance,
     emulated, device_name, message, environment, command, status = 'ok' AS ok,
     warmup_steps + steps * repeats AS total_steps,
     precision || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
@@ -28,7 +28,8 @@ named AS MATERIALIZED (
       || CASE WHEN lr_warmup_steps > 0 THEN ', warm-up ' || lr_warmup_steps ELSE '' END
       || CASE WHEN grad_clip > 0 THEN ', clip ' || printf('%g', grad_clip) ELSE '' END
       || CASE WHEN dropout > 0 THEN ', dropout ' || dropout ELSE '' END
-      || CASE WHEN weight_decay <> 0.1 THEN ', weight decay ' || weight_decay ELSE '' END AS panel,
+      || CASE WHEN weight_decay <> 0.1 THEN ', weight decay ' || weight_decay ELSE '' END
+      || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END AS panel,
     CASE status
       WHEN 'ok' THEN NULL
       WHEN 'oom_device' THEN 'out of memory'
@@ -41,42 +42,43 @@ named AS MATERIALIZED (
   FROM runs
   -- Fewer steps are a measurement of speed, and random tokens have nothing to be learnt from.
   WHERE data <> 'synthetic' AND warmup_steps + steps * repeats >= 100
-    AND (:sweep IS NULL OR point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep))
+    AND (:sweep IS NULL OR (point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep)
+                            AND setup = (SELECT setup FROM sweeps WHERE name = :sweep)))
 ),
 losses AS MATERIALIZED (
-  SELECT point_id, key + 1 AS step, value AS loss FROM named, json_each(named.loss)
+  SELECT result, key + 1 AS step, value AS loss FROM named, json_each(named.loss)
 ),
 -- What a run is compared with: fp32 with the same seed, and so the same weights to begin with and the same text.
 pairs AS (
-  SELECT n.point_id, r.reference_id
+  SELECT n.result, r.reference
   FROM named AS n
-  JOIN (SELECT panel, seed, min(point_id) AS reference_id FROM named WHERE ok AND precision = 'fp32'
+  JOIN (SELECT panel, seed, min(result) AS reference FROM named WHERE ok AND precision = 'fp32'
         GROUP BY panel, seed) AS r ON r.panel = n.panel AND r.seed = n.seed
   WHERE n.precision <> 'fp32'
 ),
 gaps AS (
-  SELECT point_id, json_group_array(gap) AS gap_by_step
-  FROM (SELECT p.point_id, a.step, a.loss - b.loss AS gap
+  SELECT result, json_group_array(gap) AS gap_by_step
+  FROM (SELECT p.result, a.step, a.loss - b.loss AS gap
         FROM pairs AS p
-        JOIN losses AS a ON a.point_id = p.point_id
-        JOIN losses AS b ON b.point_id = p.reference_id AND b.step = a.step
-        ORDER BY p.point_id, a.step)
-  GROUP BY point_id
+        JOIN losses AS a ON a.result = p.result
+        JOIN losses AS b ON b.result = p.reference AND b.step = a.step
+        ORDER BY p.result, a.step)
+  GROUP BY result
 ),
 finals AS (
-  SELECT n.point_id, avg(l.loss) AS final_loss
-  FROM named AS n JOIN losses AS l ON l.point_id = n.point_id
+  SELECT n.result, avg(l.loss) AS final_loss
+  FROM named AS n JOIN losses AS l ON l.result = n.result
   WHERE n.ok AND l.step > n.total_steps - 20
-  GROUP BY n.point_id
+  GROUP BY n.result
 ),
 figured AS MATERIALIZED (
   SELECT
     n.*, f.final_loss, f.final_loss - r.final_loss AS final_gap,
     (SELECT max(value) FROM json_each(n.grad_norm)) AS max_grad_norm
   FROM named AS n
-  LEFT JOIN finals AS f ON f.point_id = n.point_id
-  LEFT JOIN pairs AS p ON p.point_id = n.point_id
-  LEFT JOIN finals AS r ON r.point_id = p.reference_id
+  LEFT JOIN finals AS f ON f.result = n.result
+  LEFT JOIN pairs AS p ON p.result = n.result
+  LEFT JOIN finals AS r ON r.result = p.reference
 ),
 -- Sample standard deviations; of a single run there is none.
 formats AS MATERIALIZED (
@@ -122,7 +124,7 @@ SELECT
   m.ok_runs, v.noise, v.within_words, v.beyond_words,
   f.provenance, f.emulated, f.device_name, f.message, f.point_id, f.environment, f.command
 FROM figured AS f
-LEFT JOIN gaps AS g ON g.point_id = f.point_id
+LEFT JOIN gaps AS g ON g.result = f.result
 JOIN formats AS m ON m.panel = f.panel AND m.format = f.format AND m.emulated = f.emulated
 LEFT JOIN judged AS j ON j.panel = f.panel AND j.format = f.format AND j.emulated = f.emulated
 LEFT JOIN verdicts AS v ON v.panel = f.panel

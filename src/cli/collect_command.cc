@@ -35,11 +35,12 @@ int CollectFolder(const fs::path& dir, const std::string& db) {
   const std::vector<Point> points = Expand(sweep);
   const DriverLock lock = DriverLock::Take(db, sweep.name);
   Store store = Store::Open(db, Store::Mode::kReadWrite);
-  store.PutSweep({sweep.name, sweep.description, file.string(), sweep.text, SystemClock().UnixNs()}, points);
+  const MeasurementKey key{store.CurrentCampaign(sweep.name), SetupOf(sweep.launch.trainer, sweep.launch.cpus)};
+  store.PutSweep({sweep.name, sweep.description, file.string(), sweep.text, SystemClock().UnixNs(), key}, points);
 
   int64_t added = 0;
   for (const FolderCollection& found :
-       {CollectJobFolders(store, dir / "jobs", points), CollectLogs(store, dir, points)}) {
+       {CollectJobFolders(store, dir / "jobs", points, key), CollectLogs(store, dir, points, key)}) {
     for (const std::string& problem : found.problems) fmt::print(stderr, "warning: {}\n", problem);
     added += found.added;
   }

@@ -31,8 +31,9 @@ Table ResultTable(Store& store, const Sweep& sweep) {
   Table table = store.Query(fmt::format(
       "SELECT {}coalesce(r.status, 'no result') AS status, r.steady_tokens_per_s AS \"tokens/s\", "
       "r.planned_peak_bytes AS planned, r.rss_peak_bytes AS RSS "
-      "FROM sweep_points AS s JOIN points AS p ON p.id = s.point_id LEFT JOIN latest AS r ON r.point_id = p.id "
-      "WHERE s.sweep = {} ORDER BY s.ordinal",
+      "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep JOIN points AS p ON p.id = s.point_id "
+      "LEFT JOIN results AS r ON r.point_id = p.id AND r.attempt = (SELECT max(attempt) FROM results "
+      "WHERE point_id = p.id AND setup = w.setup AND campaign = w.campaign) WHERE s.sweep = {} ORDER BY s.ordinal",
       fields, SqlText(sweep.name)));
   const size_t first_figure = varying.size() + 1;
   for (auto& row : table.rows) {

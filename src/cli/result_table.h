@@ -7,7 +7,8 @@
 
 namespace ridgeline {
 
-// A row a point, in the sweep's order: the fields that vary, how it ended, steady tokens/s, planned peak and peak RSS.
+// A row a point, in the sweep's order, measured as the sweep says now: the fields that vary, how it ended, steady
+// tokens/s, planned peak and peak RSS.
 Table ResultTable(Store& store, const Sweep& sweep);
 
 }  // namespace ridgeline

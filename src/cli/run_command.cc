@@ -10,7 +10,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
@@ -32,9 +34,36 @@ struct RunOptions {
   std::string retry;
   std::string output_dir = kDefaultOutputDir;
   int64_t max_parallel = 0;
+  bool again = false;
+  std::string campaign;
 };
 
+// What is measured now is of the campaign that is named, else of a new one where it is asked for once more, else of
+// the one that the sweep is at: a run that was stopped goes on.
+std::string CampaignOf(const RunOptions& options, Store& store, const std::string& sweep) {
+  if (!options.campaign.empty()) return options.campaign;
+  if (!options.again) return store.CurrentCampaign(sweep);
+  const std::string now = FormatUnixTime(SystemClock().UnixNs());
+  std::string name = now;
+  for (int i = 2; store.HasCampaign(name); ++i) name = fmt::format("{}-{}", now, i);
+  return name;
+}
+
+// As far as it is known before anything runs: elsewhere, a launcher chooses the machine; another trainer's version is
+// its own affair.
+Facts FactsHere(const Sweep& sweep, bool runs_here) {
+  Facts facts = runs_here ? MachineFacts() : Facts();
+  if (sweep.launch.trainer.empty()) {
+    facts["version"] = kVersion;
+    facts["git_commit"] = GitCommit();
+  }
+  return facts;
+}
+
 int Run(const RunOptions& options) {
+  if (const std::string problem = CampaignProblem(options.campaign); !options.campaign.empty() && !problem.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("run: --campaign: {}", problem));
+  }
   const Sweep sweep = LoadSweep(options.sweep);
   const std::vector<Report> reports = ReportsOf(sweep);  // a wrong name is told before the sweep runs, not after
   const fs::path output_dir = fs::absolute(options.output_dir);
@@ -54,9 +83,12 @@ int Run(const RunOptions& options) {
   driver.runs_here = launcher_name == kDefaultLauncher;
   driver.available_bytes = driver.runs_here ? AvailableSlabBytes() : 0;
   driver.retry_failed = !options.retry.empty();
+  driver.campaign = CampaignOf(options, store, sweep.name);
+  driver.here = FactsHere(sweep, driver.runs_here);
 
   SystemClock clock;
   RunDisplay display(stdout, DisplayOptions(stdout, sweep.name));
+  if (driver.campaign != kDefaultCampaign) display.Note(fmt::format("campaign {}", driver.campaign));
   const RunSummary summary =
       RunSweep(sweep, driver, {store, *launcher, clock, PredictMemory, display, Interrupts::Count});
   display.Erase();
@@ -89,6 +121,12 @@ Action RunCommand(CLI::App& self) {
       ->type_name("LAUNCHER");
   self.add_option("--retry", options->retry, "run points again whose result is not ok")
       ->check(CLI::IsMember({"failed"}));
+  CLI::Option* again = self.add_flag("--again", options->again, "measure what is there once more, as a new campaign");
+  self.add_option("--campaign", options->campaign,
+                  "what these measurements are for, such as a night or a commit: what it has is not measured again; "
+                  "default: the one the sweep is at")
+      ->type_name("NAME")
+      ->excludes(again);
   self.add_option("--max-parallel", options->max_parallel,
                   "jobs at once; default: what the sweep says, else 1, so that measurements do not disturb each other")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
@@ -97,11 +135,15 @@ Action RunCommand(CLI::App& self) {
       ->capture_default_str()
       ->type_name("DIR");
   self.footer(
-      "Points that have a result are skipped, whichever sweep measured them. Points that cannot fit in memory are\n"
+      "Points that have a result are skipped, whichever sweep measured them, unless with another trainer or other "
+      "cpus.\n"
+      "To measure again is to name another campaign, or to say --again; a run that was stopped goes on with the\n"
+      "campaign it had, without either. Points that cannot fit in memory are\n"
       "recorded as such and not started. Interrupt (Ctrl-C) and run again as you like: a run that was stopped, or\n"
       "killed, is continued. At the end the sweep's reports are written into the output folder.\n\n"
       "  ridgeline run sweeps/demo.yaml\n"
-      "  ridgeline run sweeps/demo.yaml --retry failed --output-dir /data/demo\n\n"
+      "  ridgeline run sweeps/demo.yaml --retry failed --output-dir /data/demo\n"
+      "  ridgeline run sweeps/demo.yaml --again\n\n"
       "Exit codes: 0 every point has a result (failures are results), 2 a wrong sweep, 3 some points have none,\n"
       "130 interrupted.");
   return [options] { return Run(*options); };

@@ -18,9 +18,10 @@ namespace ridgeline {
 namespace {
 
 Table SweepTable(const std::vector<SweepProgress>& sweeps) {
-  Table table{{"sweep", "points", "ok", "failed", "live", "left"}, {}};
+  Table table{{"sweep", "campaign", "points", "ok", "failed", "live", "left"}, {}};
   for (const SweepProgress& p : sweeps) {
-    table.rows.push_back({p.sweep.name, p.points, p.ok, p.failed, p.live, p.points - p.finished() - p.live});
+    table.rows.push_back({p.sweep.name, p.sweep.measured_as.campaign, p.points, p.ok, p.failed, p.live,
+                          p.points - p.finished() - p.live});
   }
   return table;
 }
@@ -55,9 +56,12 @@ int Status(const std::string& sweep, const std::string& db) {
   }
   fmt::print("{}\n", ToText(SweepTable(sweeps)));
   const Table ends = store.Query(fmt::format(
-      "SELECT r.status AS \"latest result\", count(DISTINCT r.point_id) AS points FROM latest AS r {} "
+      "SELECT r.status AS \"latest result\", count(*) AS points FROM latest AS r {} "
       "GROUP BY r.status ORDER BY 2 DESC, 1",
-      sweep.empty() ? "" : "JOIN sweep_points AS s ON s.point_id = r.point_id WHERE s.sweep = " + SqlText(name)));
+      sweep.empty() ? ""
+                    : "JOIN sweep_points AS s ON s.point_id = r.point_id JOIN sweeps AS w ON w.name = s.sweep AND "
+                      "w.setup = r.setup WHERE s.sweep = " +
+                          SqlText(name)));
   if (!ends.rows.empty()) fmt::print("{}\n", ToText(ends));
 
   const std::vector<JobRecord> jobs = sweep.empty() ? store.LiveJobs() : store.LiveJobs(name);

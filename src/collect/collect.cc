@@ -143,7 +143,7 @@ std::vector<NewResult> ReadChunk(std::span<const Task> tasks, int64_t now_unix_n
 
 // A result that nobody asked a launcher for. Its job may still run, so only what is final counts.
 void AddFound(Store& store, const std::string& point_id, const std::string& text, const std::string& source,
-              FolderCollection& found) {
+              const MeasurementKey& measured_as, FolderCollection& found) {
   try {
     RunResult result = DecodeResult(ParseJson(text, source), source);
     if (result.point_id != point_id) {
@@ -151,7 +151,7 @@ void AddFound(Store& store, const std::string& point_id, const std::string& text
                   fmt::format("{}: the result of another point, '{}'", source, result.point_id));
     }
     if (!IsFinal(result.status)) return;
-    const NewResult fresh{std::move(result), "", 0};
+    const NewResult fresh{std::move(result), "", 0, measured_as};
     found.added += std::ssize(store.AddResults({&fresh, 1}));
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInvalidInput) throw;
@@ -208,7 +208,8 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
   return collected;
 }
 
-FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, std::span<const Point> points) {
+FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, std::span<const Point> points,
+                                   const MeasurementKey& measured_as) {
   FolderCollection found;
   std::set<std::string> wanted;
   for (const Point& point : points) wanted.insert(point.id);
@@ -217,14 +218,15 @@ FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jo
     for (const auto& job : std::filesystem::directory_iterator(jobs_dir, ec)) {
       for (const auto& file : std::filesystem::directory_iterator(ResultsDir(job.path()), ec)) {
         if (file.path().extension() != ".json" || !wanted.contains(file.path().stem().string())) continue;
-        AddFound(store, file.path().stem(), ReadFile(file.path()), file.path().string(), found);
+        AddFound(store, file.path().stem(), ReadFile(file.path()), file.path().string(), measured_as, found);
       }
     }
   });
   return found;
 }
 
-FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, std::span<const Point> points) {
+FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, std::span<const Point> points,
+                             const MeasurementKey& measured_as) {
   FolderCollection found;
   std::set<std::string> wanted;
   for (const Point& point : points) wanted.insert(point.id);
@@ -239,7 +241,7 @@ FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, std
         const auto told =
             begin == std::string::npos ? std::nullopt : ParseJobLine(std::string_view(line).substr(begin));
         if (!told || told->kind != kResultLine || !wanted.contains(told->point_id)) continue;
-        AddFound(store, told->point_id, told->payload, file.path().string(), found);
+        AddFound(store, told->point_id, told->payload, file.path().string(), measured_as, found);
       }
     }
   });

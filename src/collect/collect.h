@@ -47,11 +47,13 @@ struct FolderCollection {
   std::vector<std::string> problems;  // result files that cannot be used, which and why; they are left as they are
 };
 
-// Reads `jobs_dir`/JOB/results/POINT.json and keeps the final results of these points, which are in the store; those
-// of points that have a result already are passed over.
-FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, std::span<const Point> points);
+// Reads `jobs_dir`/JOB/results/POINT.json and keeps the final results of these points, which are in the store, as
+// measured so; those of points that have a result of that already are passed over.
+FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, std::span<const Point> points,
+                                   const MeasurementKey& measured_as = {});
 
 // The same of the files *.log of a folder: what pods said (ridgeline/job_line.h).
-FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, std::span<const Point> points);
+FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, std::span<const Point> points,
+                             const MeasurementKey& measured_as = {});
 
 }  // namespace ridgeline

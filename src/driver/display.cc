@@ -23,6 +23,7 @@ std::string Count(int64_t count, std::string_view noun) {
 void RunDisplay::Started(const RunStart& start) {
   std::string text = fmt::format("{}: {}", PrintableLine(options_.sweep), Count(start.points, "point"));
   if (start.finished > 0) text += fmt::format(", {} finished already (skipped)", start.finished);
+  if (start.elsewhere > 0) text += fmt::format(", {} of them by another machine or build", start.elsewhere);
   if (start.retried > 0) text += fmt::format(", {} failed before (run again)", start.retried);
   if (start.predicted_oom > 0) text += fmt::format(", {} predicted not to fit (skipped)", start.predicted_oom);
   if (start.adopted_jobs > 0) text += fmt::format(", {} of an earlier run adopted", Count(start.adopted_jobs, "job"));

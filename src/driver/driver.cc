@@ -69,10 +69,16 @@ class Driver {
  private:
   int64_t Now() const { return parts_.clock.MonotonicNs(); }
 
+  const std::vector<std::string>& trainer() const {
+    return sweep_.launch.trainer.empty() ? options_.trainer : sweep_.launch.trainer;
+  }
+
   void RecordSweep() {
     for (const std::string& warning : points_.warnings()) parts_.observer.Note(warning);
-    parts_.store.PutSweep({sweep_.name, sweep_.description, sweep_.file.string(), sweep_.text, parts_.clock.UnixNs()},
-                          points_.all());
+    key_ = {options_.campaign, SetupOf(trainer(), sweep_.launch.cpus)};
+    parts_.store.PutSweep(
+        {sweep_.name, sweep_.description, sweep_.file.string(), sweep_.text, parts_.clock.UnixNs(), key_},
+        points_.all());
     plan_options_.available_bytes = options_.available_bytes;
     plan_options_.runs_here = options_.runs_here;
     plan_options_.jobs_dir = options_.jobs_dir;
@@ -92,13 +98,15 @@ class Driver {
                     fmt::format("job {} of an earlier run is still on the launcher {}", record.key, record.launcher),
                     fmt::format("go on with --launcher {0}, or end it with `ridgeline cancel`", record.launcher));
       }
-      const auto& trainer = sweep_.launch.trainer.empty() ? options_.trainer : sweep_.launch.trainer;
-      LiveJob job = AdoptJob(std::move(record), sweep_.launch, trainer, [&](const std::string& id) -> const RunSpec* {
-        const Point* point = points_.Find(id);
+      // What another setup would have run cannot be made again from this one.
+      const bool ours = record.measured_as.setup == key_.setup;
+      LiveJob job = AdoptJob(std::move(record), sweep_.launch, trainer(), [&](const std::string& id) -> const RunSpec* {
+        const Point* point = ours ? points_.Find(id) : nullptr;
         return point == nullptr ? nullptr : &point->spec;
       });
       for (const JobRecord::Point& point : job.record.points) {
-        if (const Point* known = points_.Find(point.id); known != nullptr && !point.has_result) {
+        const Point* known = points_.Find(point.id);
+        if (known != nullptr && !point.has_result && job.record.measured_as == key_) {
           tally_.ToDo(known->spec, false);
         }
       }
@@ -123,6 +131,9 @@ class Driver {
   std::vector<Point> Unplanned() {
     const std::vector<std::string> finished = parts_.store.FinishedPoints(sweep_.name);
     start_.finished = static_cast<int64_t>(finished.size());
+    for (const PointOrigins& origins : parts_.store.OriginsOfFinished(sweep_.name)) {
+      if (!AgreeOnOrigin(origins.environment, options_.here)) start_.elsewhere += origins.points;
+    }
     std::set<std::string> taken = live_.PointIds();
     taken.insert(finished.begin(), finished.end());
     for (const Point& point : again_) taken.insert(point.id);
@@ -139,7 +150,10 @@ class Driver {
     Plan plan = MakePlan(sweep_, todo, plan_options_, parts_.forecaster);
     if (!plan.skipped.empty()) {
       std::vector<NewResult> skipped;
-      for (RunResult& result : plan.skipped) skipped.push_back({std::move(result), "", 0});
+      for (RunResult& result : plan.skipped) {
+        result.ended_unix_ns = parts_.clock.UnixNs();
+        skipped.push_back({std::move(result), "", 0, key_});
+      }
       parts_.store.AddResults(skipped);
       start_.predicted_oom += static_cast<int64_t>(skipped.size());
     }
@@ -180,7 +194,9 @@ class Driver {
     while (!pending_.empty() && live_.size() < window_) {
       live_.Add(
           OpenJob(pending_.Take(plan_options_), parts_.launcher.name(), plan_options_.attempts, parts_.clock.UnixNs()));
-      intents.push_back((live_.end() - 1)->record);
+      JobRecord& record = (live_.end() - 1)->record;
+      record.measured_as = key_;
+      intents.push_back(record);
     }
     if (intents.empty()) return false;
     parts_.store.RecordIntents(intents);
@@ -192,7 +208,7 @@ class Driver {
     const Submitter::Outcome outcome = submitter_.Submit(live_);
     if (!outcome.refused.empty()) {
       CollectJobs(outcome.ends, outcome.refused);
-      live_.Forget(outcome.refused);
+      Forget(outcome.refused);
       submitter_.ThrowIfDown();
     }
     return outcome.asked;
@@ -205,9 +221,24 @@ class Driver {
     for (const LiveJob* job : outcome->ended) {
       if (job->submitted_ns > 0 && !queues_) pending_.JobEnded(static_cast<int64_t>(job->record.points.size()));
     }
-    live_.Forget(outcome->ended);
+    Forget(outcome->ended);
     poller_.Pause();
     return new_results > 0 || !outcome->ended.empty();
+  }
+
+  // A point is in one live job at a time. Where that was for another campaign or setup, its turn in ours comes now.
+  void Forget(const std::vector<LiveJob*>& ended) {
+    std::set<std::string> free;
+    for (const LiveJob* job : ended) {
+      if (job->record.measured_as == key_) continue;
+      for (const JobRecord::Point& point : job->record.points) free.insert(point.id);
+    }
+    live_.Forget(ended);
+    if (free.empty()) return;
+    for (const std::string& id : parts_.store.FinishedPoints(sweep_.name)) free.erase(id);
+    for (const std::string& id : free) {
+      if (const Point* point = points_.Find(id)) again_.push_back(*point);
+    }
   }
 
   int64_t CollectJobs(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& jobs) {
@@ -226,7 +257,7 @@ class Driver {
       for (JobRecord::Point& point : job.record.points) {
         point.has_result = point.has_result || point.id == result.point_id;
       }
-      PointEnded(result, spent_ns);
+      PointEnded(result, job.record.measured_as, spent_ns);
     }
     for (const auto& entry : counts) {
       if (entry.first->collected_ns != 0) entry.first->collected_ns = Now();
@@ -234,12 +265,17 @@ class Driver {
     return static_cast<int64_t>(collected.size());
   }
 
-  void PointEnded(const Collected& result, int64_t spent_ns) {
+  void PointEnded(const Collected& result, const MeasurementKey& measured_as, int64_t spent_ns) {
     const Point* point = points_.Find(result.point_id);
     if (point == nullptr) return;  // of another sweep, in a job that holds one of ours too
-    tally_.Ran(point->spec, result, spent_ns);
     const std::string label = points_.Label(*point);
     const std::string outcome = OutcomeText(result.status, result.message, result.steady_tokens_per_s);
+    if (measured_as != key_) {
+      parts_.observer.Note(fmt::format("{}: {}; measured for the campaign {}, as {}", label, outcome,
+                                       PrintableLine(measured_as.campaign), PrintableLine(measured_as.setup)));
+      return;
+    }
+    tally_.Ran(point->spec, result, spent_ns);
     if (retries_.RunAgain(result.point_id, result.status, result.began)) {
       again_.push_back(*point);
       parts_.observer.Note(fmt::format("{}: {}; it is run again", label, outcome));
@@ -270,6 +306,7 @@ class Driver {
   const DriverOptions& options_;
   const DriverParts& parts_;
   SweepPoints points_;
+  MeasurementKey key_;  // what this run measures its points as
   PlanOptions plan_options_;
   Tally tally_;
   PendingJobs pending_{tally_.times()};

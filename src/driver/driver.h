@@ -26,10 +26,12 @@ struct DriverOptions {
   std::filesystem::path program;     // the `ridgeline` whose `exec` runs a job
   std::filesystem::path jobs_dir;    // absolute: new jobs' folders go here; a relative checkpoint.dir is beside it
   std::vector<std::string> trainer;  // argv, where the sweep names none; empty: ridgeline-train
-  int64_t max_parallel = 1;          // jobs at once, where the launcher does not queue them itself
-  int64_t available_bytes = 0;       // for a point's slab (plan/plan.h); 0: no limit
-  bool runs_here = false;            // jobs run on this machine (plan/plan.h)
-  bool retry_failed = false;         // run points again that ended badly
+  std::string campaign = kDefaultCampaign;  // what is measured is of it, and what it has is not measured again
+  Facts here;                               // of the machine and the version that would measure now, as far as known
+  int64_t max_parallel = 1;                 // jobs at once, where the launcher does not queue them itself
+  int64_t available_bytes = 0;              // for a point's slab (plan/plan.h); 0: no limit
+  bool runs_here = false;                   // jobs run on this machine (plan/plan.h)
+  bool retry_failed = false;                // run points again that ended badly
 };
 
 // What is known before the first job of a run.
@@ -39,6 +41,7 @@ struct RunStart {
   int64_t retried = 0;        // of those, failed ones that are run again
   int64_t adopted_jobs = 0;   // left by a run that was stopped
   int64_t predicted_oom = 0;  // not run: they cannot fit
+  int64_t elsewhere = 0;      // finished, by another machine or build
 };
 
 struct RunSummary {

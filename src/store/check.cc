@@ -111,8 +111,12 @@ std::vector<std::string> CheckStore(Database& database) {
             problems);
     AddRows(database, fmt::format("SELECT point_id FROM results WHERE status NOT IN ({})", Quoted(StatusNames())),
             "result of point ", ": its status is none of the contract's", problems);
-    AddRows(database, "SELECT point_id FROM latest GROUP BY point_id HAVING count(*) <> 1", "point ",
+    AddRows(database, "SELECT point_id FROM latest GROUP BY point_id, setup HAVING count(*) <> 1", "point ",
             " has more than one latest result", problems);
+    AddRows(database,
+            "SELECT r.point_id FROM results AS r JOIN jobs AS j ON j.key = r.job_key "
+            "WHERE r.campaign <> j.campaign OR r.setup <> j.setup",
+            "result of point ", ": its campaign or setup is not its job's", problems);
     AddRows(database,
             R"(SELECT jp.point_id || ' of job ' || jp.job_key FROM job_points AS jp JOIN jobs AS j ON j.key = jp.job_key
                WHERE j.state IN ('ended', 'lost') AND NOT EXISTS

@@ -16,8 +16,8 @@ namespace {
 constexpr char kCommand[] = "command";  // the environment's one entry that differs from run to run
 
 // What a row says beside its figures, and before them; then come `command` and the environment.
-constexpr std::array<std::string_view, 8> kColumns = {"point_id", "attempt", "job_key",  "status",
-                                                      "message",  "hint",    "evidence", "provenance"};
+constexpr std::array<std::string_view, 10> kColumns = {"point_id", "attempt", "job_key", "campaign", "setup",
+                                                       "status",   "message", "hint",    "evidence", "provenance"};
 
 std::string InsertSql() {
   std::string columns;
@@ -75,10 +75,11 @@ std::string DumpTexts(const std::map<std::string, std::string>& texts) { return 
 ResultWriter::ResultWriter(Database& database)
     : database_(database),
       insert_(database.Prepare(InsertSql())),
-      insert_environment_(
-          database.Prepare("INSERT INTO environments (id, environment) VALUES (?, ?) ON CONFLICT (id) DO NOTHING")) {}
+      insert_environment_(database.Prepare("INSERT INTO environments (id, environment, machine, version) VALUES (?, ?, "
+                                           "?, ?) ON CONFLICT (id) DO NOTHING")) {}
 
-bool ResultWriter::Write(const RunResult& result, const std::string& job_key, int64_t attempt) {
+bool ResultWriter::Write(const RunResult& result, const std::string& job_key, int64_t attempt,
+                         const MeasurementKey& measured_as) {
   const std::string& environment_id = EnvironmentId(result.environment);
   const auto command = result.environment.find(kCommand);
   const std::string evidence = DumpTexts(result.evidence);
@@ -87,6 +88,8 @@ bool ResultWriter::Write(const RunResult& result, const std::string& job_key, in
   row.AddText(result.point_id);
   row.Add(attempt);
   job_key.empty() ? row.AddNull() : row.AddText(job_key);
+  row.AddText(measured_as.campaign);
+  row.AddText(measured_as.setup);
   row.Add(StatusName(result.status));
   row.AddText(result.message);
   row.AddText(result.hint);
@@ -117,6 +120,8 @@ const std::string& ResultWriter::EnvironmentId(const std::map<std::string, std::
   last_environment_id_ = Hex(Hash(text));
   insert_environment_.Bind(1, last_environment_id_);
   insert_environment_.Bind(2, text);
+  insert_environment_.Bind(3, MachineOf(last_environment_));
+  insert_environment_.Bind(4, VersionOf(last_environment_));
   insert_environment_.Run();
   return last_environment_id_;
 }

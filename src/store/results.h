@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ridgeline/run.h"
+#include "run/measurement.h"
 #include "store/sqlite.h"
 
 namespace ridgeline {
@@ -19,7 +20,7 @@ class ResultWriter {
   explicit ResultWriter(Database& database);
 
   // False where (point, attempt) is there already. `job_key` may be empty: no job.
-  bool Write(const RunResult& result, const std::string& job_key, int64_t attempt);
+  bool Write(const RunResult& result, const std::string& job_key, int64_t attempt, const MeasurementKey& measured_as);
 
  private:
   const std::string& EnvironmentId(const std::map<std::string, std::string>& environment);

@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "run/fields.h"
-#include "run/figures.h"
+#include "store/lineage.h"
+#include "store/views.h"
 
 namespace ridgeline {
 namespace {
 
-// `points` gets a column for each of RunSpec's fields, and the view `runs` its columns, from the field table.
+// `points` gets a column for each of RunSpec's fields, and the views their columns, from the field table (views.cc).
 constexpr std::string_view kVersion1 = R"sql(
 CREATE TABLE sweeps (
   name            TEXT PRIMARY KEY,
@@ -115,81 +114,21 @@ constexpr std::string_view kVersion2 = "ALTER TABLE results ADD COLUMN skipped_s
 
 constexpr std::string_view kVersion3 = "ALTER TABLE jobs ADD COLUMN started_unix_ns INTEGER;";
 
-constexpr std::array<std::string_view, 3> kMigrations = {kVersion1, kVersion2, kVersion3};
+// Measurements: what each row of a sweep, a job and a result is of, and on which machine and by which build it came
+// about. What older rows do not say is filled in by FillLineage.
+constexpr std::string_view kVersion4 = R"sql(
+ALTER TABLE sweeps ADD COLUMN campaign TEXT NOT NULL DEFAULT 'default';
+ALTER TABLE sweeps ADD COLUMN setup TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN campaign TEXT NOT NULL DEFAULT 'default';
+ALTER TABLE jobs ADD COLUMN setup TEXT NOT NULL DEFAULT '';
+ALTER TABLE results ADD COLUMN campaign TEXT NOT NULL DEFAULT 'default';
+ALTER TABLE results ADD COLUMN setup TEXT NOT NULL DEFAULT '';
+ALTER TABLE environments ADD COLUMN machine TEXT;
+ALTER TABLE environments ADD COLUMN version TEXT;
+CREATE INDEX results_by_measurement ON results (point_id, setup, campaign, attempt, retry, status, ended_unix_ns);
+)sql";
 
-// The engine's memory categories (docs/store.md); a trainer may have others, all are in planned_bytes_by_category.
-constexpr std::array<std::string_view, 6> kCategories = {"parameters",  "gradients", "optimizer",
-                                                         "activations", "workspace", "logits"};
-
-std::vector<std::string> ColumnsOf(Database& database, const std::string& table) {
-  std::vector<std::string> names;
-  Statement statement = database.Prepare("SELECT name FROM pragma_table_info(?)");
-  statement.Bind(1, table);
-  while (statement.Step()) names.push_back(statement.Text(0));
-  return names;
-}
-
-bool Contains(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// A figure that the file's `results` have not yet becomes a column; of older results it was not taken.
-void AddFigureColumns(Database& database) {
-  const std::vector<std::string> present = ColumnsOf(database, "results");
-  for (const Figure& figure : Figures()) {
-    if (Contains(present, figure.name)) continue;
-    const std::string_view empty = figure.is_series()           ? " NOT NULL DEFAULT '[]'"
-                                   : figure.type() == "amounts" ? " NOT NULL DEFAULT '{}'"
-                                   : figure.type() == "text"    ? " NOT NULL DEFAULT ''"
-                                                                : "";
-    database.Execute(fmt::format("ALTER TABLE results ADD COLUMN {} {}{}", figure.name, figure.sql_type(), empty));
-  }
-}
-
-// A field that the file's `points` have not yet becomes a column, filled from the specs that name it.
-void AddFieldColumns(Database& database) {
-  const std::vector<std::string> present = ColumnsOf(database, "points");
-  for (const Field& field : Fields()) {
-    if (Contains(present, field.name)) continue;
-    static constexpr std::string_view kTypes[] = {"INTEGER", "REAL", "INTEGER", "TEXT"};  // by Field::Member's index
-    database.Execute(
-        fmt::format("ALTER TABLE points ADD COLUMN {0} {1};"
-                    "UPDATE points SET {0} = spec ->> '$.{0}'",
-                    field.name, kTypes[field.member.index()]));
-  }
-}
-
-// A row for each step of each figure that has one a step. The figure is called as in a result's JSON.
-std::string SeriesSql() {
-  std::string sql;
-  for (const Figure& figure : Figures()) {
-    if (!figure.is_series()) continue;
-    sql += fmt::format("{}SELECT point_id, '{}' AS figure, key + 1 AS step, value FROM latest, json_each({})",
-                       sql.empty() ? "" : " UNION ALL ", figure.key.substr(0, figure.key.find('.')), figure.name);
-  }
-  return sql;
-}
-
-// Of each point its fields and its latest result; the same for each sweep it is in; and the steps of the results.
-void MakeViews(Database& database) {
-  std::string columns = "p.id AS point_id";
-  for (const Field& field : Fields()) columns += fmt::format(", p.{}", field.name);
-  for (const std::string& column : ColumnsOf(database, "results")) {
-    if (column == "number" || column == "point_id" || column == "environment_id") continue;
-    columns += ", r." + column;
-  }
-  for (const std::string_view category : kCategories) {
-    columns += fmt::format(", r.planned_bytes_by_category ->> '$.{0}' AS planned_{0}_bytes", category);
-  }
-  database.Execute(fmt::format(
-      "DROP VIEW IF EXISTS sweep_runs; DROP VIEW IF EXISTS runs; DROP VIEW IF EXISTS series;"
-      "CREATE VIEW runs AS SELECT {}, p.spec, e.environment FROM latest AS r JOIN points AS p ON p.id = r.point_id "
-      "LEFT JOIN environments AS e ON e.id = r.environment_id;"
-      "CREATE VIEW sweep_runs AS SELECT s.sweep, s.ordinal, runs.* FROM sweep_points AS s "
-      "JOIN runs ON runs.point_id = s.point_id;"
-      "CREATE VIEW series AS {}",
-      columns, SeriesSql()));
-}
+constexpr std::array<std::string_view, 4> kMigrations = {kVersion1, kVersion2, kVersion3, kVersion4};
 
 // PRAGMA user_version; 0 for an empty file. Throws for files that are not ours to touch.
 size_t VersionOf(Database& database, size_t newest) {
@@ -207,13 +146,6 @@ size_t VersionOf(Database& database, size_t newest) {
                 "use the newer ridgeline that wrote it, or name another file with --db");
   }
   return static_cast<size_t>(std::max<int64_t>(version, 0));
-}
-
-bool HasEveryColumn(Database& database) {
-  const std::vector<std::string> points = ColumnsOf(database, "points");
-  const std::vector<std::string> results = ColumnsOf(database, "results");
-  return std::all_of(Fields().begin(), Fields().end(), [&](const Field& f) { return Contains(points, f.name); }) &&
-         std::all_of(Figures().begin(), Figures().end(), [&](const Figure& f) { return Contains(results, f.name); });
 }
 
 }  // namespace
@@ -234,8 +166,8 @@ void Migrate(Database& database, std::span<const std::string_view> migrations) {
     for (size_t version = VersionOf(database, migrations.size()); version < migrations.size(); ++version) {
       database.Execute(std::string(migrations[version]));
     }
-    AddFieldColumns(database);
-    AddFigureColumns(database);
+    AddColumns(database);
+    FillLineage(database);
     MakeViews(database);
     database.Execute(
         fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplicationId, migrations.size()));

@@ -21,6 +21,7 @@
 
 #include "base/table.h"
 #include "ridgeline/run.h"
+#include "run/measurement.h"
 #include "sweep/expand.h"
 
 namespace ridgeline {
@@ -31,11 +32,13 @@ struct SweepRecord {
   std::string file;  // where it was read from
   std::string text;  // the whole YAML
   int64_t created_unix_ns = 0;
+  MeasurementKey measured_as = {};  // what its points are measured as now
 };
 
 struct SweepProgress {
   SweepRecord sweep;
   int64_t points = 0;
+  // Of what the sweep's points are measured as now.
   int64_t ok = 0;      // the latest result is ok
   int64_t failed = 0;  // the latest result is final and not ok
   int64_t live = 0;    // neither, and in a job that has not ended
@@ -63,6 +66,7 @@ struct JobRecord {
   int64_t ended_unix_ns = 0;                    // 0: not yet
   std::map<std::string, std::string> evidence;  // what the scheduler said
   std::vector<Point> points;
+  MeasurementKey measured_as = {};
 };
 
 std::string_view JobStateName(JobRecord::State state);  // "intent", "submitted", …
@@ -73,11 +77,19 @@ bool IsLive(JobRecord::State state);
 bool IsFinal(RunStatus status);
 
 // One result to keep. With a job: one of the job's points and its attempt, as JobRecord has them. Without one (a point
-// skipped because it is predicted not to fit): `job_key` is empty, `attempt` 0, and the store numbers it.
+// skipped because it is predicted not to fit): `job_key` is empty, `attempt` 0, and the store numbers it; only then is
+// it said here what it is measured as.
 struct NewResult {
   RunResult result;
   std::string job_key;
   int64_t attempt = 0;
+  MeasurementKey measured_as = {};
+};
+
+// Finished points, and what their results say of where they came about.
+struct PointOrigins {
+  Facts environment;
+  int64_t points = 0;
 };
 
 // A point that ended ok, and what it took from its start to its end.
@@ -102,19 +114,25 @@ class Store {
   void Transact(const std::function<void()>& work);
 
   // The sweep and its points, exactly these and in this order: an edited sweep may drop points, whose results stay.
-  // `created_unix_ns` of a sweep that is there already stays.
+  // `created_unix_ns` of a sweep that is there already stays. From now on its progress is that of `measured_as`.
   void PutSweep(const SweepRecord& sweep, std::span<const Point> points);
 
-  std::vector<SweepProgress> Sweeps();                                // newest first
-  SweepProgress Progress(const std::string& sweep);                   // throws Error(kUsage) for an unknown sweep
-  std::vector<std::string> FinishedPoints(const std::string& sweep);  // in order; a retry asked for is not finished
+  std::vector<SweepProgress> Sweeps();               // newest first
+  SweepProgress Progress(const std::string& sweep);  // throws Error(kUsage) for an unknown sweep
+  // Measured as the sweep says now; in order. A retry asked for is not finished.
+  std::vector<std::string> FinishedPoints(const std::string& sweep);
+  std::vector<PointOrigins> OriginsOfFinished(const std::string& sweep);
+  // The campaign that the sweep is at; the default one where it was never run.
+  std::string CurrentCampaign(const std::string& sweep);
+  bool HasCampaign(const std::string& name);
 
   // Attempts so far of the sweep's points that have had any, in whichever sweep: a point's next job makes this + 1, so
   // it belongs in a job's key.
   std::map<std::string, int64_t> Attempts(const std::string& sweep);
 
-  // The sweep's points whose latest result is final and not ok are to be run again. They keep that result until they
-  // have a newer one, and stay asked for if the driver is killed before. Returns how many there are.
+  // The sweep's points whose latest result, measured as the sweep says now, is final and not ok are to be run again.
+  // They keep that result until they have a newer one, and stay asked for if the driver is killed before. Returns how
+  // many there are.
   int64_t RetryFailed(const std::string& sweep);
 
   // Before submitting; `state` and `evidence` are ignored. Numbers the attempts of the jobs' points (what is in

@@ -13,7 +13,6 @@ namespace ridgeline {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 
 void ExpectOneResultAPoint(Cli& cli, int64_t points) {
@@ -46,16 +45,57 @@ TEST(Run, RunsASweepAndAnAgainSkipsIt) {
 
 TEST(Run, FailedPointsAreResultsAndSaidSo) {
   Cli cli;
-  const auto sweep = cli.WriteSweep(2, "exit=7");
+  const auto mood = cli.dir.path() / "mood";
+  const auto sweep = cli.WriteSweep(2, "as=" + mood.string());
+  WriteFile(mood, "exit=7");
   const auto run = cli.Run({"run", sweep});
   EXPECT_EQ(run.status.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("2 failed"));
   EXPECT_THAT(run.out, HasSubstr("crashed"));
-  cli.WriteSweep(2, "ok");
+  WriteFile(mood, "ok");
   EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 finished already"));
   const auto retried = cli.Run({"run", sweep, "--retry", "failed"});
   EXPECT_EQ(retried.status.exit_code, 0);
   EXPECT_THAT(retried.out, HasSubstr("2 ok"));
+}
+
+TEST(Run, AgainMeasuresOnceMoreAndOnlyWhenAsked) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "ok", "report: [activation-checkpointing]\n");
+  ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  const auto again = cli.Run({"run", sweep, "--again"});
+  EXPECT_EQ(again.status.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("2 ok"));
+  EXPECT_THAT(again.out, HasSubstr("campaign 20"));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), 4);
+  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 finished already")) << "the campaign goes on";
+  const auto named = cli.Run({"run", sweep, "--campaign", "night-2"});
+  EXPECT_EQ(named.status.exit_code, 0) << named.err;
+  EXPECT_THAT(cli.Run({"run", sweep, "--campaign", "night-2"}).out, HasSubstr("2 finished already"));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), 6);
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT campaign) FROM measurements"), 3);
+  EXPECT_THAT(cli.Run({"status"}).out, HasSubstr("night-2"));
+  ASSERT_EQ(cli.Run({"run", sweep, "--campaign", "default"}).status.exit_code, 0);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), 6);
+  const auto wrong = cli.Run({"run", sweep, "--campaign", "a b"});
+  EXPECT_EQ(wrong.status.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("letters, digits"));
+  EXPECT_EQ(cli.Run({"run", sweep, "--again", "--campaign", "x"}).status.exit_code, 2);
+  EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
+}
+
+TEST(Run, KilledAndRunAgainTheCampaignThatWasAskedForGoesOn) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(6, "slow=30");
+  ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  Child driver = cli.Start({"run", sweep, "--again"});
+  ASSERT_TRUE(testing::Eventually([&] { return cli.Count("SELECT count(*) FROM results") > 7; }));
+  driver.Signal(SIGKILL);
+  driver.Wait();
+  const auto last = cli.Run({"run", sweep});
+  EXPECT_EQ(last.status.exit_code, 0) << last.err;
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 12);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM (SELECT DISTINCT point_id, campaign FROM results)"), 12);
 }
 
 TEST(Run, KilledAtAnyMomentAndRunAgainEveryPointEndsWithOneResult) {
@@ -99,7 +139,9 @@ TEST(Run, EverythingKilledAtAnyMomentAndRunAgainEveryPointEndsWithAResult) {
 
 TEST(Run, CtrlCStopsCleanlyAndRunningAgainContinues) {
   Cli cli;
-  auto sweep = cli.WriteSweep(3, "sleep");
+  const auto mood = cli.dir.path() / "mood";
+  const auto sweep = cli.WriteSweep(3, "as=" + mood.string());
+  WriteFile(mood, "sleep");
   Child driver = cli.Start({"run", sweep});
   ASSERT_TRUE(
       testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));
@@ -109,7 +151,7 @@ TEST(Run, CtrlCStopsCleanlyAndRunningAgainContinues) {
   EXPECT_THAT(stopped.out, HasSubstr("to continue: ridgeline run"));
   EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); })) << "it left jobs behind";
   EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
-  sweep = cli.WriteSweep(3, "ok");
+  WriteFile(mood, "ok");
   const auto again = cli.Run({"run", sweep});
   EXPECT_EQ(again.status.exit_code, 0) << again.err;
   EXPECT_THAT(again.out, HasSubstr("3 ok"));

@@ -38,6 +38,13 @@ RunProgress Half() {
   return progress;
 }
 
+TEST(RunDisplay, SaysHowMuchAnotherMachineOrBuildMeasured) {
+  Output out;
+  RunDisplay display(out.file(), {"s", false, 80});
+  display.Started({6, 4, 0, 0, 0, 3});
+  EXPECT_EQ(out.text(), "s: 6 points, 4 finished already (skipped), 3 of them by another machine or build\n");
+}
+
 TEST(RunDisplay, PlainOutputIsLinesAndNothingElse) {
   Output out;
   RunDisplay display(out.file(), {"s", false, 80});

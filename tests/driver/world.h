@@ -103,6 +103,7 @@ class World {
     result.status = status;
     if (status != RunStatus::kOk) result.message = "because";
     result.throughput.steady_tokens_per_s = 1234;
+    result.environment = environment;
     MakeDirs(job_dir / "results");
     WriteFileAtomic(ResultFile(job_dir, id), DumpJson(EncodeResult(result)));
     ++measured[id];
@@ -151,6 +152,7 @@ class World {
   RecordingObserver observer;
   bool wants_progress = false;
   int64_t later_ns = 0;  // the run's clock starts so much later
+  Facts environment;     // that results say
   std::function<int64_t(const RunSpec&)> forecast;
   std::function<int()> interrupts;
   std::function<void()> step;           // called often; throws Killed

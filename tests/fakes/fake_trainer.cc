@@ -1,5 +1,6 @@
 // A trainer that does what it is told: fake_trainer MODE… --spec FILE --result FILE. With several modes, the point with
-// seed n does the n-th. A mode is a word and perhaps a value: "ok", "exit=3", "slow=20", …
+// seed n does the n-th. A mode is a word and perhaps a value: "ok", "exit=3", "slow=20", … With "as=FILE" it is what
+// the file holds by then: the same trainer, in another mood.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -231,7 +232,8 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
 int main(int argc, char** argv) {
   const Invocation call = Read(argc, argv);
   const RunSpec spec = DecodeSpec(ReadJsonFile(call.spec), call.spec);
-  const std::string mode = call.modes.at(call.modes.size() == 1 ? 0 : static_cast<size_t>(spec.seed));
+  std::string mode = call.modes.at(call.modes.size() == 1 ? 0 : static_cast<size_t>(spec.seed));
+  if (mode.starts_with("as=")) mode = ReadFile(mode.substr(3));
   const size_t equals = mode.find('=');
   return Do(mode.substr(0, equals), equals == std::string::npos ? "" : mode.substr(equals + 1), spec, call.result);
 }

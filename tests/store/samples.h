@@ -62,7 +62,8 @@ inline RunResult Result(const std::string& point_id, RunStatus status = RunStatu
 // Submits a job of these points and ends each so.
 inline void RunJob(Store& store, const std::string& key, const std::string& sweep, const std::vector<Point>& points,
                    RunStatus status) {
-  const JobRecord job = Job(key, sweep, points);
+  JobRecord job = Job(key, sweep, points);
+  job.measured_as = store.Progress(sweep).sweep.measured_as;
   store.RecordIntents({&job, 1});
   store.MarkSubmitted(key, "native-" + key, 20);
   for (const JobRecord& live : store.LiveJobs()) {

@@ -1,0 +1,27 @@
+// What the parts of a Store share.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/sqlite.h"
+#include "store/store.h"
+
+namespace ridgeline {
+
+// SQL: the states of jobs that have not ended.
+inline constexpr std::string_view kLive = "('intent', 'submitted', 'running')";
+
+// {"name": "text"} as DumpTexts writes it. Throws Error(kInvalidInput) naming `source`.
+std::map<std::string, std::string> ParseTexts(const std::string& text, const std::string& source);
+
+struct Store::Impl {
+  Database database;
+  int depth = 0;  // of Transact
+
+  std::vector<JobRecord> Jobs(const std::string& where, const std::string* sweep);
+};
+
+}  // namespace ridgeline

@@ -1,0 +1,149 @@
+#include "store/views.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "run/fields.h"
+#include "run/figures.h"
+#include "run/result.h"
+#include "store/store.h"
+
+namespace ridgeline {
+namespace {
+
+// The engine's memory categories (docs/store.md); a trainer may have others, all are in planned_bytes_by_category.
+constexpr std::array<std::string_view, 6> kCategories = {"parameters",  "gradients", "optimizer",
+                                                         "activations", "workspace", "logits"};
+
+// The columns of `results` that the views have under another name, or not at all.
+constexpr std::array<std::string_view, 3> kHidden = {"number", "point_id", "environment_id"};
+
+std::vector<std::string> ColumnsOf(Database& database, const std::string& table) {
+  std::vector<std::string> names;
+  Statement statement = database.Prepare("SELECT name FROM pragma_table_info(?)");
+  statement.Bind(1, table);
+  while (statement.Step()) names.push_back(statement.Text(0));
+  return names;
+}
+
+bool Contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void AddFigureColumns(Database& database) {
+  const std::vector<std::string> present = ColumnsOf(database, "results");
+  for (const Figure& figure : Figures()) {
+    if (Contains(present, figure.name)) continue;
+    const std::string_view empty = figure.is_series()           ? " NOT NULL DEFAULT '[]'"
+                                   : figure.type() == "amounts" ? " NOT NULL DEFAULT '{}'"
+                                   : figure.type() == "text"    ? " NOT NULL DEFAULT ''"
+                                                                : "";
+    database.Execute(fmt::format("ALTER TABLE results ADD COLUMN {} {}{}", figure.name, figure.sql_type(), empty));
+  }
+}
+
+void AddFieldColumns(Database& database) {
+  const std::vector<std::string> present = ColumnsOf(database, "points");
+  for (const Field& field : Fields()) {
+    if (Contains(present, field.name)) continue;
+    static constexpr std::string_view kTypes[] = {"INTEGER", "REAL", "INTEGER", "TEXT"};  // by Field::Member's index
+    database.Execute(
+        fmt::format("ALTER TABLE points ADD COLUMN {0} {1};"
+                    "UPDATE points SET {0} = spec ->> '$.{0}'",
+                    field.name, kTypes[field.member.index()]));
+  }
+  for (const Field& field : Fields()) {
+    if (field.unsaid.empty()) continue;
+    database.Execute(fmt::format("UPDATE points SET {0} = '{1}' WHERE {0} IS NULL", field.name, field.unsaid));
+  }
+}
+
+// Of what a point is measured as, its last attempt speaks. True where that is `row` of `results`.
+std::string SpeaksSql(std::string_view row) {
+  return fmt::format(
+      "{0}.attempt = (SELECT max(attempt) FROM results WHERE point_id = {0}.point_id AND setup = {0}.setup AND "
+      "campaign = {0}.campaign)",
+      row);
+}
+
+// A row for each step of each figure that has one a step. The figure is called as in a result's JSON.
+std::string SeriesSql() {
+  std::string sql;
+  for (const Figure& figure : Figures()) {
+    if (!figure.is_series()) continue;
+    sql += fmt::format(
+        "{}SELECT point_id, number AS result, '{}' AS figure, key + 1 AS step, value FROM latest, json_each({})",
+        sql.empty() ? "" : " UNION ALL ", figure.key.substr(0, figure.key.find('.')), figure.name);
+  }
+  return sql;
+}
+
+// What a measurement says, of r (its result), p (its point) and e (where it ran).
+std::string MeasurementColumns(Database& database) {
+  std::string columns = "p.id AS point_id, r.number AS result";
+  for (const Field& field : Fields()) columns += fmt::format(", p.{}", field.name);
+  for (const std::string& column : ColumnsOf(database, "results")) {
+    if (std::find(kHidden.begin(), kHidden.end(), column) == kHidden.end()) columns += ", r." + column;
+  }
+  for (const std::string_view category : kCategories) {
+    columns += fmt::format(", r.planned_bytes_by_category ->> '$.{0}' AS planned_{0}_bytes", category);
+  }
+  return columns +
+         ", (SELECT group_concat(value, ' ') FROM json_each(r.setup, '$.trainer')) AS trainer, "
+         "r.setup ->> '$.cpus' AS cpus, e.machine, e.version, p.spec, e.environment";
+}
+
+}  // namespace
+
+std::string StandsSql(std::string_view row) {
+  std::string statuses;
+  for (const std::string& name : StatusNames()) {
+    if (!IsFinal(StatusFromName(name))) continue;
+    statuses += (statuses.empty() ? "'" : ", '") + name + "'";
+  }
+  return fmt::format("({0}.retry = 0 AND {0}.status IN ({1}))", row, statuses);
+}
+
+void AddColumns(Database& database) {
+  AddFieldColumns(database);
+  AddFigureColumns(database);
+}
+
+bool HasEveryColumn(Database& database) {
+  const std::vector<std::string> points = ColumnsOf(database, "points");
+  const std::vector<std::string> results = ColumnsOf(database, "results");
+  return std::all_of(Fields().begin(), Fields().end(), [&](const Field& f) { return Contains(points, f.name); }) &&
+         std::all_of(Figures().begin(), Figures().end(), [&](const Figure& f) { return Contains(results, f.name); });
+}
+
+void MakeViews(Database& database) {
+  const std::string columns = MeasurementColumns(database);
+  const auto rows_of = [&](std::string_view results) {
+    return fmt::format(
+        "SELECT {} FROM {} AS r JOIN points AS p ON p.id = r.point_id "
+        "LEFT JOIN environments AS e ON e.id = r.environment_id",
+        columns, results);
+  };
+  for (const char* view : {"series", "sweep_runs", "runs", "measurements", "measured", "latest"}) {
+    database.Execute(fmt::format("DROP VIEW IF EXISTS {}", view));
+  }
+  database.Execute(
+      fmt::format("CREATE VIEW latest AS SELECT * FROM results AS m WHERE number = (SELECT r.number FROM results AS r "
+                  "WHERE r.point_id = m.point_id AND r.setup = m.setup AND {} "
+                  "ORDER BY {} DESC, ifnull(r.ended_unix_ns, 0) DESC, r.attempt DESC LIMIT 1)",
+                  SpeaksSql("r"), StandsSql("r")));
+  database.Execute(
+      fmt::format("CREATE VIEW measured AS SELECT * FROM results AS m WHERE {} OR {}", StandsSql("m"), SpeaksSql("m")));
+  database.Execute("CREATE VIEW runs AS " + rows_of("latest"));
+  database.Execute("CREATE VIEW measurements AS " + rows_of("measured"));
+  database.Execute(
+      "CREATE VIEW sweep_runs AS SELECT s.sweep, s.ordinal, runs.* FROM sweep_points AS s "
+      "JOIN sweeps AS w ON w.name = s.sweep JOIN runs ON runs.point_id = s.point_id AND runs.setup = w.setup");
+  database.Execute("CREATE VIEW series AS " + SeriesSql());
+}
+
+}  // namespace ridgeline

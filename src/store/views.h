@@ -1,0 +1,22 @@
+// What the tables have from the tables of fields and figures: their columns, and the views that join them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "store/sqlite.h"
+
+namespace ridgeline {
+
+// SQL that is true where `row`, of `results`, stands: the next run leaves its point alone.
+std::string StandsSql(std::string_view row = "r");
+
+// A field that the file's `points`, or a figure that its `results` have not yet becomes a column: a field's filled from
+// the specs that name it, a figure's empty, as it was not taken.
+void AddColumns(Database& database);
+bool HasEveryColumn(Database& database);
+
+// Makes the views anew (docs/store.md describes them).
+void MakeViews(Database& database);
+
+}  // namespace ridgeline
