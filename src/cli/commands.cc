@@ -26,7 +26,7 @@ constexpr std::array kCommands = {
     Command{"cancel", "cancel a sweep's queued and running jobs", CancelCommand},
     Command{"report", "render a report from the results: HTML, CSV, Markdown or JSON", ReportCommand},
     Command{"query", "ask the results a question in SQL", QueryCommand},
-    Command{"db", "verify the results database", DbCommand},
+    Command{"db", "verify the results database, or merge another into it", DbCommand},
     Command{"exec", "run one job file on this node; launchers call this", ExecCommand},
     Command{"doctor", "check what is installed, which launchers load and what this machine is", DoctorCommand},
     Command{"completion", "print a completion script for bash", CompletionCommand},

@@ -98,6 +98,15 @@ struct MeasuredPoint {
   int64_t duration_ns = 0;
 };
 
+// What a merge brought.
+struct MergeSummary {
+  int64_t sweeps = 0;
+  int64_t points = 0;
+  int64_t jobs = 0;
+  int64_t results = 0;
+  int64_t known_results = 0;  // that were here already
+};
+
 class Store {
  public:
   enum class Mode {
@@ -155,6 +164,12 @@ class Store {
 
   // What the latest points took that ended ok on this launcher, of any sweep: `most` of them at most, the oldest first.
   std::vector<MeasuredPoint> MeasuredPoints(const std::string& launcher, int64_t most);
+
+  // Takes in every measurement of another store, which is left as it is, with its lineage; what is here already is
+  // known again, so merging twice changes nothing. A sweep of the same name stays as it is here. Needs room for a copy
+  // beside this file. Throws Error(kUsage) where the other has live jobs, Error(kInvalidInput) where it is damaged or
+  // newer.
+  MergeSummary Merge(const std::filesystem::path& other);
 
   // One SELECT (or EXPLAIN, VALUES, WITH). Anything that writes, attaches another file or sets a pragma is refused,
   // whatever the Store's mode. `texts` are the values of its :parameters; one that is not given is NULL.

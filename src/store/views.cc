@@ -22,14 +22,6 @@ constexpr std::array<std::string_view, 6> kCategories = {"parameters",  "gradien
 // The columns of `results` that the views have under another name, or not at all.
 constexpr std::array<std::string_view, 3> kHidden = {"number", "point_id", "environment_id"};
 
-std::vector<std::string> ColumnsOf(Database& database, const std::string& table) {
-  std::vector<std::string> names;
-  Statement statement = database.Prepare("SELECT name FROM pragma_table_info(?)");
-  statement.Bind(1, table);
-  while (statement.Step()) names.push_back(statement.Text(0));
-  return names;
-}
-
 bool Contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -98,6 +90,14 @@ std::string MeasurementColumns(Database& database) {
 }
 
 }  // namespace
+
+std::vector<std::string> ColumnsOf(Database& database, const std::string& table) {
+  std::vector<std::string> names;
+  Statement statement = database.Prepare("SELECT name FROM pragma_table_info(?)");
+  statement.Bind(1, table);
+  while (statement.Step()) names.push_back(statement.Text(0));
+  return names;
+}
 
 std::string StandsSql(std::string_view row) {
   std::string statuses;

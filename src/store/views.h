@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "store/sqlite.h"
 
@@ -10,6 +11,9 @@ namespace ridgeline {
 
 // SQL that is true where `row`, of `results`, stands: the next run leaves its point alone.
 std::string StandsSql(std::string_view row = "r");
+
+// The names of a table's columns, or of a view's.
+std::vector<std::string> ColumnsOf(Database& database, const std::string& table);
 
 // A field that the file's `points`, or a figure that its `results` have not yet becomes a column: a field's filled from
 // the specs that name it, a figure's empty, as it was not taken.

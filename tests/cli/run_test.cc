@@ -292,6 +292,21 @@ TEST(Run, ShowsALiveLineOnATerminal) {
   EXPECT_THAT(run.stdout_text, HasSubstr("2 ok"));
 }
 
+TEST(Db, MergeBringsTwoDatabasesTogether) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "ok");
+  ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  ASSERT_EQ(cli.Run({"run", sweep, "--db", "other.db", "--output-dir", "other"}).status.exit_code, 0);
+  const auto merged = cli.Run({"db", "merge", "other.db"});
+  EXPECT_EQ(merged.status.exit_code, 0) << merged.err;
+  EXPECT_THAT(merged.out, HasSubstr("ridgeline.db has 2 new results of 2 jobs"));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM measurements"), 4);
+  EXPECT_THAT(cli.Run({"db", "merge", "other.db"}).out, HasSubstr("0 new results of 0 jobs"));
+  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 finished already"));
+  EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
+  EXPECT_EQ(cli.Run({"db", "merge", "nowhere.db"}).status.exit_code, 2);
+}
+
 TEST(Render, WritesWhatAPersonCanSubmitAndCollectTakesTheResults) {
   Cli cli;
   const auto sweep = cli.WriteSweep(3, "ok", "report: [activation-checkpointing]\n");
