@@ -5,6 +5,7 @@ named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size, checkpointing,
     provenance, emulated, device_name, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_p95_ns, step_cv,
+    times_measured, steady_min_tokens_per_s, steady_max_tokens_per_s, campaign, machine, version,
     planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes, planned_optimizer_bytes,
     planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message, environment, command,
     status = 'ok' AS ok,
@@ -50,6 +51,7 @@ named AS MATERIALIZED (
     CAST(evidence ->> '$.wanted_bytes' AS INTEGER) AS evidence_wanted_bytes,
     CAST(evidence ->> '$.available_bytes' AS INTEGER) AS evidence_available_bytes
   FROM runs
+  LEFT JOIN spreads USING (point_id, setup, device_name, provenance, emulated)
   WHERE :sweep IS NULL OR (point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep)
                            AND setup = (SELECT setup FROM sweeps WHERE name = :sweep))
 ),
@@ -97,6 +99,7 @@ SELECT
   panel, model, precision, seq_length, ranks, checkpointing, batch_size, 'batch ' || batch_size AS batch,
   failure, coalesce(failure, 'ok') AS outcome, out_of_memory, wanted_bytes, available_bytes,
   steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_p95_ns, step_cv,
+  times_measured, steady_min_tokens_per_s, steady_max_tokens_per_s,
   recompute_overhead_percent, memory_saved_percent,
   CASE WHEN recompute_overhead_percent IS NOT NULL THEN batch_size END AS compared_batch,
   CASE WHEN ok THEN is_first END AS is_first,
@@ -110,6 +113,6 @@ SELECT
   planned_peak_bytes - planned_parameters_bytes - coalesce(planned_gradients_bytes, 0)
     - coalesce(planned_optimizer_bytes, 0) - coalesce(planned_activations_bytes, 0)
     - coalesce(planned_workspace_bytes, 0) - coalesce(planned_logits_bytes, 0) AS other_bytes,
-  provenance, emulated, device_name, message, point_id, environment, command
+  provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
 FROM figured
 ORDER BY family, size, model, precision, seq_length, panel, batch_size, policy_rank, point_id

@@ -4,7 +4,7 @@ WITH
 named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, precision, seed, loss, grad_norm, skipped_steps, provenance,
-    emulated, device_name, message, environment, command, status = 'ok' AS ok,
+    emulated, device_name, campaign, version, message, environment, command, status = 'ok' AS ok,
     warmup_steps + steps * repeats AS total_steps,
     precision || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
       || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END AS format,
@@ -122,7 +122,7 @@ SELECT
   m.format_skipped_steps, m.format_max_grad_norm,
   CASE WHEN f.precision = 'fp32' THEN NULL ELSE j.within END AS within_noise,
   m.ok_runs, v.noise, v.within_words, v.beyond_words,
-  f.provenance, f.emulated, f.device_name, f.message, f.point_id, f.environment, f.command
+  f.provenance, f.emulated, f.device_name, f.campaign, f.version, f.message, f.point_id, f.environment, f.command
 FROM figured AS f
 LEFT JOIN gaps AS g ON g.result = f.result
 JOIN formats AS m ON m.panel = f.panel AND m.format = f.format AND m.emulated = f.emulated

@@ -21,6 +21,8 @@ struct Options {
   std::string sweep;
   std::string db = kDefaultDb;
   std::string output;
+  std::string campaign;
+  bool all = false;
   bool list = false;
 };
 
@@ -38,6 +40,8 @@ int Show(const Options& options) {
   // What is wrong with the request is said before anything is read.
   RenderOptions render;
   if (!options.output.empty()) render.format = ReportFormatOf(options.output);
+  render.campaign = options.campaign;
+  render.all_measurements = options.all;
   const Report report = LoadReport(options.name);
   Store store = Store::Open(options.db, Store::Mode::kReadOnly);
   if (!options.sweep.empty()) render.sweep = SweepName(store, options.sweep);
@@ -60,6 +64,11 @@ Action ReportCommand(CLI::App& self) {
   self.add_option("-o,--output", options->output, "a .html, .csv, .md or .json file; without it Markdown is printed")
       ->type_name("FILE");
   self.add_option("--sweep", options->sweep, "only this sweep's points: its name, or its file")->type_name("SWEEP");
+  CLI::Option* all =
+      self.add_flag("--all", options->all, "every measurement; without it, the newest of each point and trainer");
+  self.add_option("--campaign", options->campaign, "only what was measured for this campaign")
+      ->type_name("NAME")
+      ->excludes(all);
   self.add_option("--db", options->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");

@@ -266,6 +266,11 @@ std::string CountsSentence(const Rows& rows, size_t panels) {
   return text + ".";
 }
 
+std::string ChoiceSentence(const RenderOptions& options) {
+  if (!options.campaign.empty()) return "Campaign " + options.campaign + ". ";
+  return options.all_measurements ? "Every measurement. " : "";
+}
+
 std::string ProvenanceSentence(const Rows& rows, std::span<const size_t> panel) {
   std::map<std::string, size_t> counts;
   size_t emulated = 0;

@@ -178,7 +178,7 @@ std::string DataJson(const Report& report, const Rows& rows, const std::vector<P
 
 }  // namespace
 
-std::string RenderHtml(const Report& report, const Rows& rows, std::string_view sweep) {
+std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptions& options) {
   const std::vector<Panel> panels = MakePanels(rows);
   const size_t shown = std::min(panels.size(), kMaxPanels);
   std::string out = fmt::format(
@@ -192,7 +192,8 @@ std::string RenderHtml(const Report& report, const Rows& rows, std::string_view 
   out += "<style>" + std::string(kPageStyle) + "</style>\n</head>\n<body>\n<header>\n<h1>" + EscapeHtml(report.title) +
          "</h1>\n<p class=\"lead\">" + EscapeHtml(report.description) + "</p>\n";
   std::string facts = CountsSentence(rows, panels.size());
-  if (!sweep.empty()) facts = "Sweep " + Shorten(sweep, kMaxHeading) + ". " + facts;
+  facts = ChoiceSentence(options) + facts;
+  if (!options.sweep.empty()) facts = "Sweep " + Shorten(options.sweep, kMaxHeading) + ". " + facts;
   out += "<p class=\"facts\">" + EscapeHtml(facts) + "</p>\n" + LeftOut(panels) + "</header>\n";
   if (shown > 1) {
     out += "<nav aria-label=\"Panels\"><ul>\n";

@@ -36,11 +36,12 @@ Table MakeTable(const Rows& rows, const std::vector<const ReportColumn*>& column
 
 }  // namespace
 
-std::string RenderMarkdown(const Report& report, const Rows& rows, std::string_view sweep) {
+std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderOptions& options) {
   const std::vector<Panel> panels = MakePanels(rows);
   std::string out = "# " + Line(report.title) + "\n\n";
   if (!report.description.empty()) out += Line(report.description) + "\n\n";
-  if (!sweep.empty()) out += "Sweep " + Line(std::string(sweep)) + ". ";
+  if (!options.sweep.empty()) out += "Sweep " + Line(options.sweep) + ". ";
+  out += Line(ChoiceSentence(options));
   out += CountsSentence(rows, panels.size()) + "\n";
   const size_t shown = std::min(panels.size(), kMaxPanels);
   for (const Panel& panel : std::span(panels).first(shown)) {

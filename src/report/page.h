@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "report/chart.h"
 #include "report/lines.h"
@@ -18,9 +17,9 @@ inline constexpr size_t kMaxTableRows = 100;
 inline constexpr size_t kMaxBars = 40;
 inline constexpr size_t kMaxEnvironments = 12;
 
-std::string RenderHtml(const Report& report, const Rows& rows, std::string_view sweep);
-std::string RenderMarkdown(const Report& report, const Rows& rows, std::string_view sweep);
-std::string RenderJson(const Report& report, const Rows& rows, std::string_view sweep);
+std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptions& options);
+std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderOptions& options);
+std::string RenderJson(const Report& report, const Rows& rows, const RenderOptions& options);
 
 // A chart over a panel's rows; no slots where it has nothing to show. `id` is unique in the page.
 BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const size_t> panel, const std::string& id);
@@ -31,6 +30,9 @@ LineChart MakeLineChart(const ReportChart& chart, const Rows& rows, std::span<co
 
 // "6 runs in 2 panels: 5 ok, 1 failed."
 std::string CountsSentence(const Rows& rows, size_t panels);
+
+// "Campaign night-2. ": which measurements are shown, where they are not the newest; for a page, and not escaped.
+std::string ChoiceSentence(const RenderOptions& options);
 
 // "measured 5, predicted 1 (hatched)": where a panel's figures come from.
 std::string ProvenanceSentence(const Rows& rows, std::span<const size_t> panel);

@@ -26,7 +26,7 @@ ReportFormat ReportFormatOf(const std::filesystem::path& file) {
 }
 
 // Every run, and the panels in words. Rows by ToJson, which keeps the order of the columns.
-std::string RenderJson(const Report& report, const Rows& rows, std::string_view sweep) {
+std::string RenderJson(const Report& report, const Rows& rows, const RenderOptions& options) {
   Json columns = Json::array();
   for (const ReportColumn& column : report.columns) {
     columns.push_back({{"name", column.name},
@@ -44,9 +44,11 @@ std::string RenderJson(const Report& report, const Rows& rows, std::string_view 
     environments.push_back(
         {{"facts", environment.facts}, {"command", environment.command}, {"runs", environment.runs}});
   }
-  const Json head = {
-      {"report", report.name},         {"title", report.title},       {"sweep", sweep},
-      {"columns", std::move(columns)}, {"panels", std::move(panels)}, {"environments", std::move(environments)}};
+  Json head = {{"report", report.name},       {"title", report.title},
+               {"sweep", options.sweep},      {"columns", std::move(columns)},
+               {"panels", std::move(panels)}, {"environments", std::move(environments)}};
+  if (!options.campaign.empty()) head["campaign"] = options.campaign;
+  if (options.all_measurements) head["all_measurements"] = true;
   std::string text = DumpJson(head, 2);
   text.erase(text.find_last_of('}') - 1);
   std::vector<std::string> series;
@@ -65,16 +67,16 @@ RenderedReport RenderRows(const Report& report, Table table, const RenderOptions
   for (size_t row = 0; row < rows.size(); ++row) rendered.failed += rows.Failed(row) ? 1 : 0;
   switch (options.format) {
     case ReportFormat::kHtml:
-      rendered.bytes = RenderHtml(report, rows, options.sweep);
+      rendered.bytes = RenderHtml(report, rows, options);
       break;
     case ReportFormat::kCsv:
       rendered.bytes = ToCsv(rows.Shown());
       break;
     case ReportFormat::kMarkdown:
-      rendered.bytes = RenderMarkdown(report, rows, options.sweep);
+      rendered.bytes = RenderMarkdown(report, rows, options);
       break;
     case ReportFormat::kJson:
-      rendered.bytes = RenderJson(report, rows, options.sweep);
+      rendered.bytes = RenderJson(report, rows, options);
       break;
   }
   return rendered;
@@ -86,6 +88,11 @@ RenderedReport Render(const Report& report, Store& store, const RenderOptions& o
     store.Progress(options.sweep);  // throws for a sweep the store does not know
     parameters["sweep"] = options.sweep;
   }
+  if (!options.campaign.empty() && !store.HasCampaign(options.campaign)) {
+    throw Error(ErrorKind::kUsage, fmt::format("nothing was measured for the campaign '{}'", options.campaign),
+                "`ridgeline query \"SELECT DISTINCT campaign FROM measurements\"` lists them");
+  }
+  store.ChooseRuns({options.all_measurements, options.campaign});
   return RenderRows(report, store.Query(report.sql, parameters), options);
 }
 

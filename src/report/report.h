@@ -145,6 +145,8 @@ ReportFormat ReportFormatOf(const std::filesystem::path& file);
 struct RenderOptions {
   std::string sweep;  // only this sweep's points; empty: every run in the store
   ReportFormat format = ReportFormat::kMarkdown;
+  bool all_measurements = false;  // each of them; else the newest of each point and setup
+  std::string campaign = {};      // only what was measured for this one; empty: for any
 };
 
 struct RenderedReport {
@@ -153,7 +155,7 @@ struct RenderedReport {
   int64_t failed = 0;
 };
 
-// Throws Error(kUsage) for an unknown sweep, Error(kInvalidInput) where the query's answer lacks a column.
+// Throws Error(kUsage) for an unknown sweep or campaign, Error(kInvalidInput) where the query's answer lacks a column.
 RenderedReport Render(const Report& report, Store& store, const RenderOptions& options);
 
 // The same over an answer that is at hand.

@@ -59,7 +59,8 @@ std::string MachineOf(const Facts& environment) {
 std::string VersionOf(const Facts& environment) {
   const std::string version = Said(environment, "version");
   const std::string commit = Said(environment, "git_commit");
-  return commit.empty() ? version : fmt::format("{} ({})", version, commit);
+  if (version.empty() || commit.empty()) return version + commit;
+  return fmt::format("{} ({})", version, commit);
 }
 
 bool AgreeOnOrigin(const Facts& a, const Facts& b) {

@@ -287,6 +287,20 @@ std::vector<MeasuredPoint> Store::MeasuredPoints(const std::string& launcher, in
   return points;
 }
 
+void Store::ChooseRuns(const RunsChoice& choice) {
+  // A temporary view is found before one of the same name in the file. It takes no parameters.
+  Database& database = impl_->database;
+  database.Execute("DROP VIEW IF EXISTS temp.runs");
+  if (!choice.campaign.empty()) {
+    Statement quote = database.Prepare("SELECT quote(?)");
+    quote.Bind(1, choice.campaign);
+    quote.Step();
+    database.Execute("CREATE TEMP VIEW runs AS SELECT * FROM main.measurements WHERE campaign = " + quote.Text(0));
+  } else if (choice.all) {
+    database.Execute("CREATE TEMP VIEW runs AS SELECT * FROM main.measurements");
+  }
+}
+
 Table Store::Query(const std::string& sql, const std::map<std::string, std::string>& texts) {
   return impl_->database.Select(sql, texts);
 }

@@ -98,6 +98,12 @@ struct MeasuredPoint {
   int64_t duration_ns = 0;
 };
 
+// Which measurements the view `runs` has.
+struct RunsChoice {
+  bool all = false;      // every one; else the newest of each point and setup
+  std::string campaign;  // those of this one alone, all of them; empty: of any
+};
+
 // What a merge brought.
 struct MergeSummary {
   int64_t sweeps = 0;
@@ -170,6 +176,9 @@ class Store {
   // beside this file. Throws Error(kUsage) where the other has live jobs, Error(kInvalidInput) where it is damaged or
   // newer.
   MergeSummary Merge(const std::filesystem::path& other);
+
+  // What the view `runs` is for this Store's queries from now on; in the file, and to every other, it stays as it is.
+  void ChooseRuns(const RunsChoice& choice);
 
   // One SELECT (or EXPLAIN, VALUES, WITH). Anything that writes, attaches another file or sets a pragma is refused,
   // whatever the Store's mode. `texts` are the values of its :parameters; one that is not given is NULL.

@@ -128,7 +128,7 @@ void MakeViews(Database& database) {
         "LEFT JOIN environments AS e ON e.id = r.environment_id",
         columns, results);
   };
-  for (const char* view : {"series", "sweep_runs", "runs", "measurements", "measured", "latest"}) {
+  for (const char* view : {"series", "spreads", "sweep_runs", "runs", "measurements", "measured", "latest"}) {
     database.Execute(fmt::format("DROP VIEW IF EXISTS {}", view));
   }
   database.Execute(
@@ -144,6 +144,13 @@ void MakeViews(Database& database) {
       "CREATE VIEW sweep_runs AS SELECT s.sweep, s.ordinal, runs.* FROM sweep_points AS s "
       "JOIN sweeps AS w ON w.name = s.sweep JOIN runs ON runs.point_id = s.point_id AND runs.setup = w.setup");
   database.Execute("CREATE VIEW series AS " + SeriesSql());
+  // The points that have more than one result are found in an index: nearly always there are few.
+  database.Execute(
+      "CREATE VIEW spreads AS SELECT point_id, setup, device_name, provenance, emulated, count(*) AS times_measured, "
+      "min(steady_tokens_per_s) AS steady_min_tokens_per_s, max(steady_tokens_per_s) AS steady_max_tokens_per_s "
+      "FROM measured WHERE status = 'ok' AND point_id IN "
+      "(SELECT point_id FROM results GROUP BY point_id, setup HAVING count(*) > 1) "
+      "GROUP BY point_id, setup, device_name, provenance, emulated HAVING count(*) > 1");
 }
 
 }  // namespace ridgeline

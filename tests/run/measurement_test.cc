@@ -35,6 +35,7 @@ TEST(Origin, IsWhatAResultSaysOfItsMachineAndVersion) {
   EXPECT_EQ(MachineOf({}), "");
   EXPECT_EQ(VersionOf({}), "");
   EXPECT_EQ(VersionOf({{"version", "7"}}), "7");
+  EXPECT_EQ(VersionOf({{"git_commit", "0123abc"}}), "0123abc");
 }
 
 TEST(Origin, AgreesAsFarAsBothSayAnything) {
