@@ -24,7 +24,7 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-int CollectFolder(const fs::path& dir, const std::string& db) {
+int CollectFolder(const fs::path& dir, const std::string& db, const std::string& campaign) {
   const fs::path file = dir / kRenderedSweep;
   if (!fs::exists(file)) {
     throw Error(ErrorKind::kUsage, fmt::format("{} was not written by `ridgeline render`", dir.string()),
@@ -35,7 +35,8 @@ int CollectFolder(const fs::path& dir, const std::string& db) {
   const std::vector<Point> points = Expand(sweep);
   const DriverLock lock = DriverLock::Take(db, sweep.name);
   Store store = Store::Open(db, Store::Mode::kReadWrite);
-  const MeasurementKey key{store.CurrentCampaign(sweep.name), SetupOf(sweep.launch.trainer, sweep.launch.cpus)};
+  const MeasurementKey key{campaign.empty() ? store.CurrentCampaign(sweep.name) : campaign,
+                           SetupOf(sweep.launch.trainer, sweep.launch.cpus)};
   store.PutSweep({sweep.name, sweep.description, file.string(), sweep.text, SystemClock().UnixNs(), key}, points);
 
   int64_t added = 0;
@@ -57,12 +58,15 @@ Action CollectCommand(CLI::App& self) {
   struct Options {
     std::string dir;
     std::string db = kDefaultDb;
+    std::string campaign;
   };
   const auto options = std::make_shared<Options>();
   self.add_option("dir", options->dir, "the folder `ridgeline render` wrote")->required()->type_name("DIR");
   self.add_option("--db", options->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
+  AddCampaignOption(self, options->campaign,
+                    "what these results are measurements for; default: the one the sweep is at");
   self.footer(
       "Takes what results there are by now, and says what is missing; run it again as you like. At the end the "
       "sweep's\n"
@@ -70,7 +74,9 @@ Action CollectCommand(CLI::App& self) {
       "Results of pods are in their logs: save those as DIR/….log before.\n\n"
       "  ridgeline collect demo\n"
       "  kubectl logs --selector=ridgeline.dev/sweep=demo --tail=-1 >demo/pods.log && ridgeline collect demo");
-  return [options] { return CollectFolder(fs::absolute(options->dir).lexically_normal(), options->db); };
+  return [options] {
+    return CollectFolder(fs::absolute(options->dir).lexically_normal(), options->db, options->campaign);
+  };
 }
 
 }  // namespace ridgeline

@@ -4,11 +4,13 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "driver/places.h"
+#include "run/measurement.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -53,6 +55,12 @@ void WriteReports(const std::vector<Report>& reports, const std::string& sweep, 
       fmt::print("{}{}\n", format == kHtml ? "report: " : "        ", file.string());
     }
   }
+}
+
+CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::string& help) {
+  return command.add_option("--campaign", name, help)->type_name("NAME")->check([](const std::string& text) {
+    return CampaignProblem(text);
+  });
 }
 
 std::string EndsText(int64_t ok, int64_t failed, int64_t no_result) {

@@ -11,6 +11,11 @@
 #include "store/store.h"
 #include "sweep/sweep.h"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace ridgeline {
 
 inline constexpr int kInterruptedExit = 130;  // as a shell has it for SIGINT
@@ -28,6 +33,9 @@ std::vector<Report> ReportsOf(const Sweep& sweep);
 // Each report as a page, a table and a document, in a folder; says where.
 void WriteReports(const std::vector<Report>& reports, const std::string& sweep, Store& store,
                   const std::filesystem::path& folder);
+
+// `--campaign NAME`, which must be a name that a campaign can have.
+CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::string& help);
 
 // "3 ok, 1 failed, 2 without a result".
 std::string EndsText(int64_t ok, int64_t failed, int64_t no_result);

@@ -42,7 +42,7 @@ int RenderSweep(const RenderArguments& options) {
   const auto launcher = OpenLauncher(name, sweep.launch, 0, dir / "ridgeline.db");
 
   std::vector<Point> points = Expand(sweep);
-  PlaceCheckpointFiles(points, dir);
+  PlaceCheckpointFiles(points, dir, {kDefaultCampaign, SetupOf(sweep.launch.trainer, sweep.launch.cpus)});
   PlanOptions plan_options;
   plan_options.jobs_dir = dir / "jobs";
   const Plan plan = MakePlan(sweep, points, plan_options, PredictMemory);

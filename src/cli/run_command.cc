@@ -61,9 +61,6 @@ Facts FactsHere(const Sweep& sweep, bool runs_here) {
 }
 
 int Run(const RunOptions& options) {
-  if (const std::string problem = CampaignProblem(options.campaign); !options.campaign.empty() && !problem.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("run: --campaign: {}", problem));
-  }
   const Sweep sweep = LoadSweep(options.sweep);
   const std::vector<Report> reports = ReportsOf(sweep);  // a wrong name is told before the sweep runs, not after
   const fs::path output_dir = fs::absolute(options.output_dir);
@@ -122,10 +119,9 @@ Action RunCommand(CLI::App& self) {
   self.add_option("--retry", options->retry, "run points again whose result is not ok")
       ->check(CLI::IsMember({"failed"}));
   CLI::Option* again = self.add_flag("--again", options->again, "measure what is there once more, as a new campaign");
-  self.add_option("--campaign", options->campaign,
-                  "what these measurements are for, such as a night or a commit: what it has is not measured again; "
-                  "default: the one the sweep is at")
-      ->type_name("NAME")
+  AddCampaignOption(self, options->campaign,
+                    "what these measurements are for, such as a night or a commit: what it has is not measured again; "
+                    "default: the one the sweep is at")
       ->excludes(again);
   self.add_option("--max-parallel", options->max_parallel,
                   "jobs at once; default: what the sweep says, else 1, so that measurements do not disturb each other")

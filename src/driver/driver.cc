@@ -33,7 +33,8 @@ class Driver {
       : sweep_(sweep),
         options_(options),
         parts_(parts),
-        points_(sweep, options.jobs_dir.parent_path()),
+        key_{options.campaign, SetupOf(trainer(), sweep.launch.cpus)},
+        points_(sweep, options.jobs_dir.parent_path(), key_),
         retries_(sweep.launch.retries),
         reluctance_(parts),
         submitter_(parts, reluctance_, options.program),
@@ -75,7 +76,6 @@ class Driver {
 
   void RecordSweep() {
     for (const std::string& warning : points_.warnings()) parts_.observer.Note(warning);
-    key_ = {options_.campaign, SetupOf(trainer(), sweep_.launch.cpus)};
     parts_.store.PutSweep(
         {sweep_.name, sweep_.description, sweep_.file.string(), sweep_.text, parts_.clock.UnixNs(), key_},
         points_.all());
@@ -305,8 +305,8 @@ class Driver {
   const Sweep& sweep_;
   const DriverOptions& options_;
   const DriverParts& parts_;
-  SweepPoints points_;
   MeasurementKey key_;  // what this run measures its points as
+  SweepPoints points_;
   PlanOptions plan_options_;
   Tally tally_;
   PendingJobs pending_{tally_.times()};

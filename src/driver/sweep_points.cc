@@ -6,11 +6,12 @@
 
 namespace ridgeline {
 
-SweepPoints::SweepPoints(const Sweep& sweep, const std::filesystem::path& folder) : varying_(VaryingFields(sweep)) {
+SweepPoints::SweepPoints(const Sweep& sweep, const std::filesystem::path& folder, const MeasurementKey& measured_as)
+    : varying_(VaryingFields(sweep)) {
   Expansion expansion;
   points_ = Expand(sweep, &expansion);
   warnings_ = std::move(expansion.warnings);
-  PlaceCheckpointFiles(points_, folder);
+  PlaceCheckpointFiles(points_, folder, measured_as);
   for (size_t i = 0; i < points_.size(); ++i) index_.emplace(points_[i].id, i);
 }
 

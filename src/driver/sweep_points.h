@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "driver/progress.h"
+#include "run/measurement.h"
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
@@ -14,8 +15,8 @@ namespace ridgeline {
 
 class SweepPoints {
  public:
-  // Of this sweep, with what is to be said of it. A relative checkpoint.dir becomes one below `folder`.
-  SweepPoints(const Sweep& sweep, const std::filesystem::path& folder);
+  // Of this sweep, with what is to be said of it. A relative checkpoint.dir becomes one below `folder` (plan/plan.h).
+  SweepPoints(const Sweep& sweep, const std::filesystem::path& folder, const MeasurementKey& measured_as);
 
   const std::vector<std::string>& warnings() const { return warnings_; }
 

@@ -188,10 +188,13 @@ void NameJob(Job& job, const PlanOptions& options) {
   job.job_dir = options.jobs_dir / job.key;
 }
 
-void PlaceCheckpointFiles(std::vector<Point>& points, const std::filesystem::path& folder) {
+void PlaceCheckpointFiles(std::vector<Point>& points, const std::filesystem::path& folder,
+                          const MeasurementKey& measured_as) {
+  const std::string apart =
+      measured_as == MeasurementKey() ? "" : "-" + Hex(Hash(DumpJson({measured_as.campaign, measured_as.setup})));
   for (Point& point : points) {
     std::string& dir = point.spec.checkpoint_dir;
-    if (!dir.empty()) dir = folder / dir / point.id;
+    if (!dir.empty()) dir = folder / dir / (point.id + apart);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "predict/memory.h"
 #include "predict/time_model.h"
 #include "ridgeline/run.h"
+#include "run/measurement.h"
 #include "sweep/expand.h"
 #include "sweep/sweep.h"
 
@@ -58,9 +59,10 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
 // Gives a job the key and the folder that follow from its points: the one place where they are made.
 void NameJob(Job& job, const PlanOptions& options);
 
-// A relative checkpoint.dir becomes a folder of the point's own under `folder`, where the next attempt, which is
-// another job, finds its files.
-void PlaceCheckpointFiles(std::vector<Point>& points, const std::filesystem::path& folder);
+// A relative checkpoint.dir becomes a folder of the point's own under `folder`, where the next attempt at the same
+// measurement, which is another job, finds its files. Another campaign must not: it would find its steps done.
+void PlaceCheckpointFiles(std::vector<Point>& points, const std::filesystem::path& folder,
+                          const MeasurementKey& measured_as);
 
 // The key of a job: "rl-" and 32 hexadecimal digits, from the sweep's name, its points and each one's attempt.
 std::string JobKey(const std::string& sweep_name, const std::vector<std::string>& point_ids,

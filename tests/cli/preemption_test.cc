@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -21,7 +23,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kSteps = 1500;
 
 fs::path WriteTrainingSweep(const Cli& cli, const std::string& more) {
-  const auto file = cli.dir.path() / "sweep.yaml";
+  fs::path file = cli.dir.path() / "sweep.yaml";
   std::ofstream(file) << "name: test\n"
                          "defaults: {family: llama, layers: 2, hidden: 32, heads: 2, ffn: 64, vocab: 256, seq_length: "
                          "32}\nmeasure: {warmup_steps: 0, steps: "
@@ -64,9 +66,13 @@ TEST(Preemption, APreemptedPointIsRunAgainAndContinues) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 1);
   EXPECT_EQ(cli.OpenStore().Query(sql).rows.at(0).at(0), loss);
   EXPECT_GE(cli.Count("SELECT CAST(evidence ->> '$.resumed_from_step' AS INTEGER) FROM runs"), 20);
-  // A folder for each point, beside the jobs, which come and go.
+  // A folder for each point and measurement, beside the jobs, which come and go.
   const std::string id = std::get<std::string>(cli.OpenStore().Query("SELECT point_id FROM runs").rows.at(0).at(0));
-  EXPECT_TRUE(fs::exists(cli.dir.path() / "ridgeline-out/state" / id / "step-00001500/manifest.json"));
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(cli.dir.path() / "ridgeline-out/state")) folders.push_back(entry);
+  ASSERT_EQ(folders.size(), 1U);
+  EXPECT_TRUE(folders[0].filename().string().starts_with(id + "-")) << folders[0] << ": cpus are of its setup";
+  EXPECT_TRUE(fs::exists(folders[0] / "step-00001500/manifest.json"));
 }
 
 TEST(Preemption, ACancelledPointIsCancelledAndContinuesToo) {

@@ -328,6 +328,8 @@ TEST(Render, WritesWhatAPersonCanSubmitAndCollectTakesTheResults) {
   }
   EXPECT_TRUE(std::filesystem::exists(cli.dir.path() / "by hand/activation-checkpointing.html"));
   ExpectOneResultAPoint(cli, 3);
+  EXPECT_THAT(cli.Run({"collect", "by hand", "--campaign", "night-2"}).out, HasSubstr("3 new results"));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM measurements WHERE campaign = 'night-2'"), 3);
 }
 
 TEST(Collect, RefusesAFolderThatRenderDidNotWrite) {

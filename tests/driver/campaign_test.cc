@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "tests/driver/world.h"
 
 namespace ridgeline {
@@ -132,6 +135,22 @@ TEST(DriverCampaign, WhatIsPredictedNotToFitIsSaidOnceInEach) {
     EXPECT_EQ(world.Run().failed, 1);
   }
   EXPECT_EQ(world.Count("SELECT count(*) FROM results"), 2);
+}
+
+TEST(DriverCampaign, AnotherDoesNotFindItsStepsDone) {
+  World world(1);
+  world.yaml += "checkpoint: {dir: saved}\n";
+  std::set<std::string> folders;
+  world.launcher.on_submit = [&](const LaunchJob& job) {
+    const Job read = DecodeJob(ReadJsonFile(job.job_file), job.job_file.string());
+    EXPECT_TRUE(folders.insert(read.points.at(0).spec.checkpoint_dir).second) << "it is another's";
+  };
+  EXPECT_EQ(world.Run().ok, 1);
+  world.options.campaign = "second";
+  EXPECT_EQ(world.Run().ok, 1);
+  world.yaml += "launch: {cpus: 1}\n";
+  EXPECT_EQ(world.Run().ok, 1);
+  EXPECT_THAT(folders, SizeIs(3));
 }
 
 TEST(DriverCampaign, SaysHowMuchOfItAnotherMachineOrBuildMeasured) {
