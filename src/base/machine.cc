@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <fstream>
@@ -39,6 +40,7 @@ std::string MathFlags(const fs::path& cpuinfo) {
   for (std::string flag; flags >> flag;) {
     if (kWanted.contains(flag)) found.push_back(flag);
   }
+  std::sort(found.begin(), found.end());  // kernels list them in orders of their own
   return Join(found, " ");
 }
 

@@ -15,6 +15,7 @@ namespace ridgeline {
 namespace {
 
 constexpr size_t kLongestCampaign = 80;
+constexpr size_t kShownCommit = 12;
 
 std::string Said(const Facts& environment, const char* key) {
   const auto it = environment.find(key);
@@ -58,7 +59,11 @@ std::string MachineOf(const Facts& environment) {
 
 std::string VersionOf(const Facts& environment) {
   const std::string version = Said(environment, "version");
-  const std::string commit = Said(environment, "git_commit");
+  std::string commit = Said(environment, "git_commit");
+  // As long as people need it to be; what is behind a dash says that sources had been changed.
+  if (const size_t end = std::min(commit.find('-'), commit.size()); end > kShownCommit) {
+    commit.erase(kShownCommit, end - kShownCommit);
+  }
   if (version.empty() || commit.empty()) return version + commit;
   return fmt::format("{} ({})", version, commit);
 }

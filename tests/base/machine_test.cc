@@ -14,7 +14,7 @@ TEST(MachineFacts, AreReadFromTheKernel) {
   const TempDir root;
   MakeDirs(root / "proc");
   WriteFileAtomic(root / "proc/cpuinfo",
-                  "processor\t: 0\nmodel name\t: Example CPU\nflags\t\t: fpu avx2 sse fma\n\nprocessor\t: 1\n");
+                  "processor\t: 0\nmodel name\t: Example CPU\nflags\t\t: fpu fma sse avx2\n\nprocessor\t: 1\n");
   WriteFileAtomic(root / "proc/meminfo", "MemTotal:       24689012 kB\nMemFree:  1 kB\n");
   const auto facts = MachineFacts(root.path());
   EXPECT_EQ(facts.at("cpu"), "Example CPU");

@@ -36,6 +36,7 @@ TEST(Origin, IsWhatAResultSaysOfItsMachineAndVersion) {
   EXPECT_EQ(VersionOf({}), "");
   EXPECT_EQ(VersionOf({{"version", "7"}}), "7");
   EXPECT_EQ(VersionOf({{"git_commit", "0123abc"}}), "0123abc");
+  EXPECT_EQ(VersionOf({{"git_commit", std::string(40, 'a') + "-dirty"}}), std::string(12, 'a') + "-dirty");
 }
 
 TEST(Origin, AgreesAsFarAsBothSayAnything) {
