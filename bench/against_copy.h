@@ -85,12 +85,15 @@ inline void MeasureAgainstCopy(benchmark::State& state, const CpuKernelTable& ta
   }
   const Slab slab(end);
   std::memset(slab.data(), 0, static_cast<size_t>(end));
-  const CpuRun run = {slab.data(), offsets.data(), {.step = 3, .learning_rate = 1e-6, .seed = 1}};
+  const CpuRun run = {slab.data(), offsets.data()};
+  if (trace.inputs().defined()) {
+    *run.Data<StepInputs>(trace.inputs()) = {.step = 3, .learning_rate = 1e-6, .seed = 1};
+  }
   for (const Input& input : inputs) FillInput(run, input);
   const OpCall& call = trace.calls().back();
   const auto kernel = table.at(call.op).run;
 
-  const auto half = static_cast<int64_t>(call.cost.bytes / 2);
+  const auto half = static_cast<int64_t>(call.bytes() / 2);
   const Slab from(half), to(half);
   std::memset(from.data(), 1, static_cast<size_t>(half));
   std::memset(to.data(), 1, static_cast<size_t>(half));
@@ -107,7 +110,7 @@ inline void MeasureAgainstCopy(benchmark::State& state, const CpuKernelTable& ta
     copy_s.push_back(SecondsOf(copy));
     state.SetIterationTime(kernel_s.back());
   }
-  state.counters["GB/s"] = call.cost.bytes / Fastest(kernel_s) / 1e9;
+  state.counters["GB/s"] = call.bytes() / Fastest(kernel_s) / 1e9;
   state.counters["copy_GB/s"] = static_cast<double>(2 * half) / Fastest(copy_s) / 1e9;
   state.counters["of_copy"] = Fastest(copy_s) / Fastest(kernel_s);
 }

@@ -79,7 +79,7 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void Run() {
-    const CpuRun run{slab_, offsets_.data(), {}};
+    const CpuRun run{slab_, offsets_.data()};
     for (size_t i = 0; i < states_.size(); ++i) {
       const OpCall& call = trace_.calls()[i];
       table_.at(call.op).run(call, run, states_[i].get());

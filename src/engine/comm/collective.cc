@@ -1,60 +1,71 @@
 #include "engine/comm/collective.h"
 
-#include "engine/comm/collective_attrs.h"
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
-const OpDef kAllGather{"all_gather"};
-const OpDef kReduceScatter{"reduce_scatter"};
-const OpDef kAllReduce{"all_reduce"};
-const OpDef kLand{"land"};
-const OpDef kSumOverRanks{"sum_over_ranks"};
-const OpDef kMaxOverRanks{"max_over_ranks"};
+const Op<AllGatherOperands, CollectiveAttrs> kAllGather{{"all_gather"}};
+const Op<ReduceScatterOperands, CollectiveAttrs> kReduceScatter{{"reduce_scatter"}};
+const Op<InPlaceOperands, CollectiveAttrs> kAllReduce{{"all_reduce"}};
+const Op<InPlaceOperands, CollectiveAttrs> kSumOverRanks{{"sum_over_ranks"}};
+const Op<InPlaceOperands, CollectiveAttrs> kMaxOverRanks{{"max_over_ranks"}};
+const Op<LandOperands, CollectiveAttrs> kLand{{"land"}};
 
-double RingBytes(double whole_bytes, int64_t world) {
-  return whole_bytes * static_cast<double>(world - 1) / static_cast<double>(world);
+const CollectiveAttrs& CollectiveAttrsOf(const OpCall& call) {
+  if (call.op == &kAllGather) return call.attrs(kAllGather);
+  if (call.op == &kReduceScatter) return call.attrs(kReduceScatter);
+  if (call.op == &kAllReduce) return call.attrs(kAllReduce);
+  if (call.op == &kSumOverRanks) return call.attrs(kSumOverRanks);
+  if (call.op == &kMaxOverRanks) return call.attrs(kMaxOverRanks);
+  return call.attrs(kLand);
 }
 
 Flight Flights::AllGather(Tensor part, Tensor full) {
   Require(
       part.dtype == full.dtype && part.contiguous() && full.contiguous() && part.elements() * world_ == full.elements(),
       kAllGather, "full must have every rank's part, in part's dtype", {{"part", part}, {"full", full}});
-  return Begin(kAllGather, part, full, RingBytes(static_cast<double>(full.bytes()), world_), false);
+  const Flight flight{next_++, {part, full}};
+  trace_.Call(kAllGather, {{part}, {full}}, {.wire_bytes = RingBytes(full)}, {flight.number});
+  return flight;
 }
 
 Flight Flights::ReduceScatter(Tensor full, Tensor part, bool accumulate) {
   Require(full.dtype == DType::kF32 && IsFloat(part) && part.contiguous() && full.contiguous() &&
               part.elements() * world_ == full.elements(),
           kReduceScatter, "full must have every rank's part, in fp32", {{"full", full}, {"part", part}});
-  return Begin(kReduceScatter, full, part, RingBytes(static_cast<double>(full.bytes()), world_), accumulate);
+  const Flight flight{next_++, {full, part}};
+  trace_.Call(kReduceScatter, {{full, accumulate ? part : Tensor{}}, {full, part}}, {.wire_bytes = RingBytes(full)},
+              {flight.number, accumulate});
+  return flight;
 }
 
 Flight Flights::AllReduce(Tensor full) {
   Require(full.dtype == DType::kF32 && full.contiguous() && full.elements() % world_ == 0, kAllReduce,
           "full must have as many elements for each rank, in fp32", {{"full", full}});
-  return Begin(kAllReduce, full, {}, 2 * RingBytes(static_cast<double>(full.bytes()), world_), false);
+  const Flight flight{next_++, {full, {}}};
+  trace_.Call(kAllReduce, {{full}, {full}}, {.wire_bytes = 2 * RingBytes(full)}, {flight.number});
+  return flight;
 }
 
 void Flights::Land(const Flight& flight) {
-  trace_.Call(kLand, {flight.tensors[0], flight.tensors[1]}, {}, CollectiveAttrs{flight.number, false});
+  const auto& [a, b] = flight.tensors;
+  const auto bytes = static_cast<double>(a.bytes() + b.bytes());
+  trace_.Call(kLand, {{a, b}}, {.more_bytes = -bytes}, {flight.number});  // it moves nothing
 }
 
 void Flights::SumOverRanks(Tensor value) {
   Require(IsScalar(value), kSumOverRanks, "value must be (1, 1) in fp32", {{"value", value}});
-  trace_.Call(kSumOverRanks, {value}, {}, CollectiveAttrs{next_++, false});
+  trace_.Call(kSumOverRanks, {{value}, {value}}, {.wire_bytes = 2 * RingBytes(value)}, {next_++});
 }
 
 void Flights::MaxOverRanks(Tensor values) {
   Require(values.defined() && values.dtype == DType::kF32 && values.contiguous(), kMaxOverRanks,
           "values must be contiguous, in fp32", {{"values", values}});
-  trace_.Call(kMaxOverRanks, {values}, {}, CollectiveAttrs{next_++, false});
+  trace_.Call(kMaxOverRanks, {{values}, {values}}, {.wire_bytes = 2 * RingBytes(values)}, {next_++});
 }
 
-Flight Flights::Begin(const OpDef& op, Tensor a, Tensor b, double sent_bytes, bool accumulate) {
-  Flight flight{next_++, {a, b}};
-  trace_.Call(op, {a, b}, {.bytes = sent_bytes}, CollectiveAttrs{flight.number, accumulate});
-  return flight;
+double Flights::RingBytes(const Tensor& whole) const {
+  return static_cast<double>(whole.bytes()) * static_cast<double>(world_ - 1) / static_cast<double>(world_);
 }
 
 }  // namespace ridgeline

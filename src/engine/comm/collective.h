@@ -9,12 +9,58 @@
 
 namespace ridgeline {
 
-extern const OpDef kAllGather;
-extern const OpDef kReduceScatter;
-extern const OpDef kAllReduce;
-extern const OpDef kLand;
-extern const OpDef kSumOverRanks;
-extern const OpDef kMaxOverRanks;
+// The ranks that take part in a collective.
+enum class ProcessGroup : int32_t { kWorld = 0 };
+
+struct CollectiveAttrs {
+  int32_t flight = 0;
+  bool accumulate = false;
+  ProcessGroup group = ProcessGroup::kWorld;
+};
+
+struct AllGatherOperands {
+  struct {
+    Tensor part;
+  } reads;
+  struct {
+    Tensor full;
+  } writes;
+};
+extern const Op<AllGatherOperands, CollectiveAttrs> kAllGather;
+
+struct ReduceScatterOperands {
+  struct {
+    Tensor full;
+    Tensor part;  // where it is added to
+  } reads;
+  struct {
+    Tensor full, part;
+  } writes;
+};
+extern const Op<ReduceScatterOperands, CollectiveAttrs> kReduceScatter;
+
+struct InPlaceOperands {
+  struct {
+    Tensor values;
+  } reads;
+  struct {
+    Tensor values;
+  } writes;
+};
+extern const Op<InPlaceOperands, CollectiveAttrs> kAllReduce;
+extern const Op<InPlaceOperands, CollectiveAttrs> kSumOverRanks;
+extern const Op<InPlaceOperands, CollectiveAttrs> kMaxOverRanks;
+
+// Whatever flew may be read from here on, and changed.
+struct LandOperands {
+  struct {
+    Tensor a, b;
+  } reads;
+};
+extern const Op<LandOperands, CollectiveAttrs> kLand;
+
+// Of a call of one of these ops. Throws Error(kInternal) for another's.
+const CollectiveAttrs& CollectiveAttrsOf(const OpCall& call);
 
 // A collective on its way.
 struct Flight {
@@ -46,14 +92,12 @@ class Flights {
   void MaxOverRanks(Tensor values);
 
  private:
-  Flight Begin(const OpDef& op, Tensor a, Tensor b, double sent_bytes, bool accumulate);
+  // What a rank sends in a ring: (world - 1) / world of the whole.
+  double RingBytes(const Tensor& whole) const;
 
   Trace& trace_;
   int64_t world_;
   int32_t next_ = 0;
 };
-
-// Bytes a rank sends in a ring: (world - 1) / world of the whole.
-double RingBytes(double whole_bytes, int64_t world);
 
 }  // namespace ridgeline

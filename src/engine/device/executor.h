@@ -13,14 +13,6 @@
 
 namespace ridgeline {
 
-// What changes from step to step; everything else of a call is fixed when it is recorded.
-struct StepInputs {
-  int64_t step = 1;     // counts from 1
-  int64_t updates = 1;  // of the weights, this one included: a step that is skipped makes none
-  double learning_rate = 0;
-  uint64_t seed = 0;  // of dropout and of random inputs
-};
-
 // Used by one thread. Persistent tensors are read and written between steps, by the element, counted from the tensor's
 // first in the order they are stored in (a strided tensor's gaps are counted too). T must have the dtype's size.
 class Executor {
@@ -54,6 +46,9 @@ class Executor {
   }
 
   virtual int64_t slab_bytes() const = 0;
+
+  // Whether the device multiplies such numbers itself: products of others are emulated on it.
+  virtual bool Multiplies(MathFormat format) const = 0;
 
   // With timing on, every call's time is added to its op's. Nanoseconds, indexed as Trace::calls().
   virtual void EnableTiming() = 0;

@@ -13,8 +13,7 @@ Layout PlanLayout(const Trace& trace) {
   std::vector<int32_t> last(storages.size(), -1);
   for (int32_t i = 0; i < calls; ++i) {
     const OpCall& call = trace.calls()[static_cast<size_t>(i)];
-    for (int a = 0; a < call.arg_count; ++a) {
-      const Tensor& tensor = call.args[static_cast<size_t>(a)];
+    for (const Tensor& tensor : call.tensors()) {
       if (!tensor.defined()) continue;
       const auto id = static_cast<size_t>(tensor.storage);
       if (first[id] < 0) first[id] = i;

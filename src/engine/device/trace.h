@@ -6,8 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <initializer_list>
-#include <string>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -15,39 +14,99 @@
 
 namespace ridgeline {
 
-// The identity of an op. Each op defines one constant; devices look their kernels up by its address.
+// The identity of an op: devices look their kernels up by its address.
 struct OpDef {
   const char* name;
 };
 
-// What an op costs, from its shapes alone.
+struct NoAttrs {};
+
+// An op, and what its calls hold. `OperandsT` names its tensors once for every device, in structs of Tensors:
+// `reads`, and where it has any `writes` and `scratch`, whose contents mean nothing before the call or after it.
+// What is changed in place stands in `reads` and in `writes`. `AttrsT` is whatever else its kernels need to know.
+template <typename OperandsT, typename AttrsT = NoAttrs>
+struct Op : OpDef {};
+
+// What a product multiplies. Hardware has a rate for each.
+enum class MathFormat : uint8_t { kF32, kBF16, kF16, kFp8, kFp4 };
+
+// What a call costs, from its shapes alone, beside the bytes of its operands.
 struct Cost {
-  double flops = 0;                 // floating-point operations of matrix products; 0 for memory-bound ops
-  DType flops_dtype = DType::kF32;  // what those multiply
-  double bytes = 0;                 // moved to and from memory, each operand once
+  double flops = 0;                      // floating-point operations of matrix products; 0 for memory-bound ops
+  MathFormat format = MathFormat::kF32;  // what those multiply
+  double wire_bytes = 0;                 // that this rank sends to others
+  // Moved beyond reading what it reads and writing what it writes once; negative where it only touches some of that.
+  double more_bytes = 0;
 };
 
 enum class Phase : uint8_t { kForward, kRecompute, kBackward, kOptimizer };
 
-// One recorded op: its tensors in the order its kernel expects (inputs, outputs, workspace; undefined where optional)
-// and its attributes, a trivially copyable struct that only its own op knows.
-struct OpCall {
-  static constexpr size_t kMaxArgs = 12;
-  static constexpr size_t kMaxAttrBytes = 96;
+// What changes from step to step; everything else of a call is fixed when it is recorded.
+struct StepInputs {
+  int64_t step = 1;     // counts from 1
+  int64_t updates = 1;  // of the weights, this one included: a step that is skipped makes none
+  double learning_rate = 0;
+  uint64_t seed = 0;  // of dropout and of random inputs
+};
 
-  const OpDef* op = nullptr;
-  std::array<Tensor, kMaxArgs> args{};
-  int arg_count = 0;
-  alignas(8) std::array<std::byte, kMaxAttrBytes> attr_bytes{};
+// One recorded op: its operands, undefined where optional, and its attributes, which only its own kernels know.
+class OpCall {
+ public:
+  template <typename Operands, typename Attrs>
+  OpCall(const Op<Operands, Attrs>& op, const Operands& operands, const Attrs& attrs, const Cost& cost)
+      : op(&op), cost(cost), reads_(TensorsIn<decltype(operands.reads)>()), count_(TensorsIn<Operands>()) {
+    static_assert(std::is_trivially_copyable_v<Attrs> && sizeof(Attrs) <= kMaxAttrBytes);
+    static_assert(TensorsIn<Operands>() <= kMaxOperands);
+    if constexpr (requires { operands.writes; }) writes_ = TensorsIn<decltype(operands.writes)>();
+    std::memcpy(static_cast<void*>(tensors_.data()), &operands, sizeof operands);
+    std::memcpy(attr_bytes_.data(), &attrs, sizeof attrs);
+  }
+
+  // As they were recorded. Throw Error(kInternal) where the call is another op's.
+  template <typename Operands, typename Attrs>
+  Operands operands(const Op<Operands, Attrs>& of) const {
+    RequireOp(of);
+    Operands operands;
+    std::memcpy(static_cast<void*>(&operands), tensors_.data(), sizeof operands);
+    return operands;
+  }
+  template <typename Operands, typename Attrs>
+  const Attrs& attrs(const Op<Operands, Attrs>& of) const {
+    RequireOp(of);
+    return *reinterpret_cast<const Attrs*>(attr_bytes_.data());
+  }
+
+  // Tensors of any op; some may be undefined.
+  std::span<const Tensor> tensors() const { return std::span(tensors_).first(count_); }
+  std::span<const Tensor> reads() const { return tensors().first(reads_); }
+  std::span<const Tensor> writes() const { return tensors().subspan(reads_, writes_); }
+  std::span<const Tensor> scratch() const { return tensors().subspan(reads_ + writes_); }
+
+  // Moved to and from memory.
+  double bytes() const;
+
+  const OpDef* op;
   Cost cost;
   int32_t layer = -1;  // -1: outside the layers
   Phase phase = Phase::kForward;
 
-  template <typename T>
-  const T& attrs() const {
-    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kMaxAttrBytes);
-    return *reinterpret_cast<const T*>(attr_bytes.data());
+ private:
+  static constexpr size_t kMaxOperands = 16;
+  static constexpr size_t kMaxAttrBytes = 96;
+
+  template <typename Group>
+  static constexpr size_t TensorsIn() {
+    static_assert(std::is_trivially_copyable_v<Group> && std::is_standard_layout_v<Group>);
+    static_assert(sizeof(Group) % sizeof(Tensor) == 0, "operands are tensors and nothing else");
+    return sizeof(Group) / sizeof(Tensor);
   }
+  void RequireOp(const OpDef& of) const;
+
+  std::array<Tensor, kMaxOperands> tensors_{};
+  size_t reads_;
+  size_t writes_ = 0;
+  size_t count_;
+  alignas(8) std::array<std::byte, kMaxAttrBytes> attr_bytes_{};
 };
 
 struct Storage {
@@ -67,16 +126,15 @@ class Trace {
     return Add(dtype, rows, cols, category, false);
   }
 
-  struct NoAttrs {};
-  template <typename Attrs = NoAttrs>
-  void Call(const OpDef& op, std::initializer_list<Tensor> args, Cost cost, const Attrs& attrs = {}) {
-    static_assert(std::is_trivially_copyable_v<Attrs> && sizeof(Attrs) <= OpCall::kMaxAttrBytes);
-    assert(args.size() <= OpCall::kMaxArgs);
-    OpCall& call = calls_.emplace_back();
-    call.op = &op;
-    for (const Tensor& tensor : args) call.args[static_cast<size_t>(call.arg_count++)] = tensor;
-    std::memcpy(call.attr_bytes.data(), &attrs, sizeof attrs);
-    call.cost = cost;
+  // Where the executor puts StepInputs before each step: an operand of the calls that read them.
+  Tensor Inputs();
+  // The same; undefined where no call reads it.
+  const Tensor& inputs() const { return inputs_; }
+
+  template <typename Operands, typename Attrs>
+  void Call(const Op<Operands, Attrs>& op, const std::type_identity_t<Operands>& operands, const Cost& cost = {},
+            const std::type_identity_t<Attrs>& attrs = {}) {
+    OpCall& call = calls_.emplace_back(op, operands, attrs, cost);
     call.layer = layer_;
     call.phase = phase_;
   }
@@ -91,14 +149,11 @@ class Trace {
   const std::vector<OpCall>& calls() const { return calls_; }
 
  private:
-  Tensor Add(DType dtype, int64_t rows, int64_t cols, Category category, bool persistent) {
-    const auto id = static_cast<StorageId>(storages_.size());
-    storages_.push_back({rows * cols * SizeOf(dtype), category, persistent});
-    return {id, dtype, rows, cols, cols, 0};
-  }
+  Tensor Add(DType dtype, int64_t rows, int64_t cols, Category category, bool persistent);
 
   std::vector<Storage> storages_;
   std::vector<OpCall> calls_;
+  Tensor inputs_;
   int32_t layer_ = -1;
   Phase phase_ = Phase::kForward;
 };

@@ -8,7 +8,7 @@
 
 namespace ridgeline {
 
-inline constexpr int64_t kSlabAlignment = 64;  // of every offset, in bytes: a cache line
+inline constexpr int64_t kSlabAlignment = 256;  // of every offset, in bytes: what GPUs wish
 
 // A storage that is live from call `first` to call `last`, both included.
 struct Lifetime {

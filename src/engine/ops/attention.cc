@@ -6,8 +6,8 @@
 
 namespace ridgeline {
 
-const OpDef kAttentionForward{"attention_forward"};
-const OpDef kAttentionBackward{"attention_backward"};
+const Op<AttentionForwardOperands, AttentionShape> kAttentionForward{{"attention_forward"}};
+const Op<AttentionBackwardOperands, AttentionShape> kAttentionBackward{{"attention_backward"}};
 
 namespace {
 
@@ -63,10 +63,8 @@ void AttentionForward(Trace& trace, Tensor q, Tensor k, Tensor v, Tensor o, Tens
   check.Heads({k, v}, q.dtype, shape.kv_heads, kKeyRule);
   check.Lse(lse);
 
-  Cost cost = Moves({q, k, v}, {o, lse});
-  cost.flops = 2 * CausalProductFlops(shape);  // scores, output
-  cost.flops_dtype = q.dtype;
-  trace.Call(kAttentionForward, {q, k, v, o, lse}, cost, shape);
+  const double flops = 2 * CausalProductFlops(shape);  // scores, output
+  trace.Call(kAttentionForward, {{q, k, v}, {o, lse}}, {.flops = flops, .format = MathFormatOf(q.dtype)}, shape);
 }
 
 void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor dq,
@@ -78,15 +76,12 @@ void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, T
   check.Heads({k, v, dk, dv}, q.dtype, shape.kv_heads, kKeyRule);
   check.Lse(lse);
 
-  Cost cost = Moves({d_o, q, k, v, o, lse}, {dq, dk, dv});
-  cost.flops = 5 * CausalProductFlops(shape);  // scores again, dp, dq, dk, dv
-  cost.flops_dtype = q.dtype;
-  // The sums of o * d_o over a head.
+  const double flops = 5 * CausalProductFlops(shape);  // scores again, dp, dq, dk, dv
   const Tensor delta = trace.Temporary(DType::kF32, shape.batch * shape.heads, shape.seq, Category::kWorkspace);
-  // dq summed over blocks of keys, (batch, heads, seq, head_dim).
   const Tensor dq_sum =
       trace.Temporary(DType::kF32, shape.batch * shape.heads * shape.seq, shape.head_dim, Category::kWorkspace);
-  trace.Call(kAttentionBackward, {d_o, q, k, v, o, lse, dq, dk, dv, delta, dq_sum}, cost, shape);
+  trace.Call(kAttentionBackward, {{d_o, q, k, v, o, lse}, {dq, dk, dv}, {delta, dq_sum}},
+             {.flops = flops, .format = MathFormatOf(q.dtype)}, shape);
 }
 
 }  // namespace ridgeline

@@ -5,9 +5,6 @@
 
 namespace ridgeline {
 
-extern const OpDef kAttentionForward;
-extern const OpDef kAttentionBackward;
-
 struct AttentionShape {
   int64_t batch = 0;
   int64_t seq = 0;
@@ -15,6 +12,30 @@ struct AttentionShape {
   int64_t kv_heads = 0;  // heads % kv_heads == 0; query head h reads key-value head h / (heads / kv_heads)
   int64_t head_dim = 0;
 };
+
+struct AttentionForwardOperands {
+  struct {
+    Tensor q, k, v;
+  } reads;
+  struct {
+    Tensor o, lse;
+  } writes;
+};
+extern const Op<AttentionForwardOperands, AttentionShape> kAttentionForward;
+
+struct AttentionBackwardOperands {
+  struct {
+    Tensor d_o, q, k, v, o, lse;
+  } reads;
+  struct {
+    Tensor dq, dk, dv;
+  } writes;
+  struct {
+    Tensor delta;   // (batch*heads, seq) fp32: the sums of o * d_o over a head
+    Tensor dq_sum;  // (batch*heads*seq, head_dim) fp32: dq summed over blocks of keys
+  } scratch;
+};
+extern const Op<AttentionBackwardOperands, AttentionShape> kAttentionBackward;
 
 // o = softmax(q k^T / sqrt(head_dim), causal) v, per batch element and head.
 // q (tokens, heads*head_dim), k and v (tokens, kv_heads*head_dim), strided views allowed (a fused qkv matrix);

@@ -2,29 +2,27 @@
 
 #include <cmath>
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
-const OpDef kRope = {"rope"};
-const OpDef kSwiGlu = {"swiglu"};
-const OpDef kSwiGluBackward = {"swiglu_backward"};
-const OpDef kGelu = {"gelu"};
-const OpDef kGeluBackward = {"gelu_backward"};
-const OpDef kAdd = {"add"};
-const OpDef kDropoutAdd = {"dropout_add"};
-const OpDef kDropoutBackward = {"dropout_backward"};
-const OpDef kFill = {"fill"};
-const OpDef kFillUniform = {"fill_uniform"};
-const OpDef kColumnSum = {"column_sum"};
+const Op<RopeOperands, RopeAttrs> kRope{{"rope"}};
+const Op<SwiGluOperands> kSwiGlu{{"swiglu"}};
+const Op<SwiGluBackwardOperands> kSwiGluBackward{{"swiglu_backward"}};
+const Op<GeluOperands> kGelu{{"gelu"}};
+const Op<GeluBackwardOperands> kGeluBackward{{"gelu_backward"}};
+const Op<DropoutAddOperands, DropoutAttrs> kDropoutAdd{{"dropout_add"}};
+const Op<DropoutBackwardOperands, DropoutAttrs> kDropoutBackward{{"dropout_backward"}};
+const Op<FillOperands, FillAttrs> kFill{{"fill"}};
+const Op<FillUniformOperands, StreamAttrs> kFillUniform{{"fill_uniform"}};
+const Op<ColumnSumOperands, ColumnSumAttrs> kColumnSum{{"column_sum"}};
 
 void Rope(Trace& trace, Tensor x, Tensor cos_sin, int64_t seq, int64_t head_dim, bool inverse) {
   Require(IsFloat(x) && head_dim > 0 && head_dim % 2 == 0 && x.cols % head_dim == 0 && x.row_stride >= x.cols, kRope,
           "x must be (tokens, heads * head_dim), with an even head_dim", {{"x", x}});
   Require(Is(cos_sin, DType::kF32, seq, head_dim) && seq > 0 && x.rows % seq == 0, kRope,
           "cos_sin must be (seq, head_dim) in fp32, and x whole sequences", {{"x", x}, {"cos_sin", cos_sin}});
-  trace.Call(kRope, {x, cos_sin}, Moves({x, cos_sin}, {x}), RopeAttrs{seq, head_dim, inverse});
+  trace.Call(kRope, {{x, cos_sin}, {x}}, {}, {seq, head_dim, inverse});
 }
 
 void FillRopeTable(float* cos_sin, int64_t seq, int64_t head_dim, double theta) {
@@ -43,7 +41,7 @@ void SwiGlu(Trace& trace, Tensor gate_up, Tensor y) {
   Require(IsFloat(y) && y.contiguous() && Is(gate_up, y.dtype, y.rows, 2 * y.cols), kSwiGlu,
           "gate_up must be (tokens, 2 * ffn) for a y of (tokens, ffn), both of one dtype",
           {{"gate_up", gate_up}, {"y", y}});
-  trace.Call(kSwiGlu, {gate_up, y}, Moves({gate_up}, {y}));
+  trace.Call(kSwiGlu, {{gate_up}, {y}});
 }
 
 void SwiGluBackward(Trace& trace, Tensor dy, Tensor gate_up, Tensor d_gate_up) {
@@ -51,54 +49,50 @@ void SwiGluBackward(Trace& trace, Tensor dy, Tensor gate_up, Tensor d_gate_up) {
           kSwiGluBackward,
           "gate_up and d_gate_up must be (tokens, 2 * ffn) for a dy of (tokens, ffn), all of one dtype",
           {{"dy", dy}, {"gate_up", gate_up}, {"d_gate_up", d_gate_up}});
-  trace.Call(kSwiGluBackward, {dy, gate_up, d_gate_up}, Moves({dy, gate_up}, {d_gate_up}));
+  trace.Call(kSwiGluBackward, {{dy, gate_up}, {d_gate_up}});
 }
 
 void Gelu(Trace& trace, Tensor x, Tensor y) {
   Require(IsFloat(x) && x.contiguous() && IsLike(y, x), kGelu, "x and y must be alike", {{"x", x}, {"y", y}});
-  trace.Call(kGelu, {x, y}, Moves({x}, {y}));
+  trace.Call(kGelu, {{x}, {y}});
 }
 
 void GeluBackward(Trace& trace, Tensor dy, Tensor x, Tensor dx) {
   Require(IsFloat(x) && x.contiguous() && IsLike(dy, x) && IsLike(dx, x), kGeluBackward, "dy, x and dx must be alike",
           {{"dy", dy}, {"x", x}, {"dx", dx}});
-  trace.Call(kGeluBackward, {dy, x, dx}, Moves({dy, x}, {dx}));
-}
-
-void Add(Trace& trace, Tensor a, Tensor b, Tensor out) {
-  Require(IsFloat(a) && a.contiguous() && IsLike(b, a) && IsLike(out, a), kAdd, "a, b and out must be alike",
-          {{"a", a}, {"b", b}, {"out", out}});
-  trace.Call(kAdd, {a, b, out}, Moves({a, b}, {out}));
+  trace.Call(kGeluBackward, {{dy, x}, {dx}});
 }
 
 void DropoutAdd(Trace& trace, Tensor x, Tensor residual, Tensor out, double p, RandomStream stream) {
   Require(IsFloat(x) && x.contiguous() && IsLike(residual, x) && IsLike(out, x) && p >= 0 && p < 1, kDropoutAdd,
           "x, residual and out must be alike, and p in [0, 1)", {{"x", x}, {"residual", residual}, {"out", out}});
-  trace.Call(kDropoutAdd, {x, residual, out}, Moves({x, residual}, {out}), DropoutAttrs{p, stream.id, stream.first});
+  const Tensor inputs = p > 0 ? trace.Inputs() : Tensor{};
+  trace.Call(kDropoutAdd, {{x, residual, inputs}, {out}}, {}, {p, stream.id, stream.first});
 }
 
 void DropoutBackward(Trace& trace, Tensor dy, Tensor dx, double p, RandomStream stream) {
   Require(IsFloat(dy) && dy.contiguous() && IsLike(dx, dy) && p >= 0 && p < 1, kDropoutBackward,
           "dy and dx must be alike, and p in [0, 1)", {{"dy", dy}, {"dx", dx}});
-  trace.Call(kDropoutBackward, {dy, dx}, Moves({dy}, {dx}), DropoutAttrs{p, stream.id, stream.first});
+  const Tensor inputs = p > 0 ? trace.Inputs() : Tensor{};
+  trace.Call(kDropoutBackward, {{dy, inputs}, {dx}}, {}, {p, stream.id, stream.first});
 }
 
 void Fill(Trace& trace, Tensor x, double value, Tensor factor) {
   Require(IsFloat(x) && x.contiguous() && (!factor.defined() || factor.dtype == DType::kF32), kFill,
           "x must be contiguous, factor fp32", {{"x", x}, {"factor", factor}});
-  trace.Call(kFill, {x, factor}, Moves({}, {x}), FillAttrs{value});
+  trace.Call(kFill, {{factor}, {x}}, {}, {value});
 }
 
 void FillUniform(Trace& trace, Tensor x, RandomStream stream) {
   Require(IsFloat(x) && x.contiguous(), kFillUniform, "x must be contiguous, fp32 or bf16", {{"x", x}});
-  trace.Call(kFillUniform, {x}, Moves({}, {x}), StreamAttrs{stream.id, stream.first});
+  trace.Call(kFillUniform, {{trace.Inputs()}, {x}}, {}, {stream.id, stream.first});
 }
 
 void ColumnSum(Trace& trace, Tensor x, Tensor sum, bool accumulate) {
   Require(IsFloat(x) && IsFloat(sum) && Is(sum, sum.dtype, 1, x.cols) && x.row_stride >= x.cols, kColumnSum,
           "sum must be (1, cols) for an x of (rows, cols)", {{"x", x}, {"sum", sum}});
   const Tensor parts = trace.Temporary(DType::kF32, RowParts(x.rows), PaddedCols(x.cols), Category::kWorkspace);
-  trace.Call(kColumnSum, {x, sum, parts}, Moves({x, accumulate ? sum : Tensor{}}, {sum}), ColumnSumAttrs{accumulate});
+  trace.Call(kColumnSum, {{x, accumulate ? sum : Tensor{}}, {sum}, {parts}}, {}, {accumulate});
 }
 
 }  // namespace ridgeline

@@ -1,12 +1,11 @@
 #include "engine/ops/embedding.h"
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
-const OpDef kEmbedding = {"embedding"};
-const OpDef kEmbeddingBackward = {"embedding_backward"};
+const Op<EmbeddingOperands, EmbeddingAttrs> kEmbedding{{"embedding"}};
+const Op<EmbeddingBackwardOperands, EmbeddingAttrs> kEmbeddingBackward{{"embedding_backward"}};
 
 namespace {
 
@@ -23,8 +22,10 @@ void Embedding(Trace& trace, Tensor ids, Tensor wte, Tensor wpe, Tensor x, int64
           "x must be (tokens, hidden) in whole sequences, ids (1, tokens) int32, wte (vocab, hidden) and wpe "
           "(positions >= seq, hidden) of x's dtype",
           {{"ids", ids}, {"wte", wte}, {"wpe", wpe}, {"x", x}});
-  Cost cost = Moves({ids, x, wpe.defined() ? x : Tensor{}}, {x});  // a row of wte, and of wpe, for each row of x
-  trace.Call(kEmbedding, {ids, wte, wpe, x}, cost, EmbeddingAttrs{seq});
+  // A row of wte, and of wpe, for each row of x.
+  const int64_t looked_up = wpe.defined() ? 2 * x.bytes() : x.bytes();
+  const auto less = static_cast<double>(wte.bytes() + (wpe.defined() ? wpe.bytes() : 0) - looked_up);
+  trace.Call(kEmbedding, {{ids, wte, wpe}, {x}}, {.more_bytes = -less}, {seq});
 }
 
 void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor d_wpe, int64_t seq) {
@@ -32,12 +33,14 @@ void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor
           "dx must be (tokens, hidden) in whole sequences, ids (1, tokens) int32, d_wte (vocab, hidden) and d_wpe "
           "(positions >= seq, hidden) of one dtype",
           {{"dx", dx}, {"ids", ids}, {"d_wte", d_wte}, {"d_wpe", d_wpe}});
-  // The tokens in the order of their ids, and room for sorting them.
   const Tensor order = trace.Temporary(DType::kI32, 2, dx.rows, Category::kWorkspace);
-  Cost cost = Moves({dx, ids, d_wpe.defined() ? dx : Tensor{}}, {});
-  cost.bytes += 2.0 * static_cast<double>(dx.elements() * SizeOf(d_wte.dtype));  // at most: every id another
-  if (d_wpe.defined()) cost.bytes += 2.0 * static_cast<double>(seq * dx.cols * SizeOf(d_wpe.dtype));
-  trace.Call(kEmbeddingBackward, {dx, ids, d_wte, d_wpe, order}, cost, EmbeddingAttrs{seq});
+  // Of the gradients only the rows that have tokens are changed: at most one for each of dx, where every id is another.
+  double more = 2.0 * static_cast<double>(dx.elements() * SizeOf(d_wte.dtype) - d_wte.bytes());
+  if (d_wpe.defined()) {
+    more += static_cast<double>(dx.bytes());  // read again
+    more += 2.0 * static_cast<double>(seq * dx.cols * SizeOf(d_wpe.dtype) - d_wpe.bytes());
+  }
+  trace.Call(kEmbeddingBackward, {{dx, ids, d_wte, d_wpe}, {d_wte, d_wpe}, {order}}, {.more_bytes = more}, {seq});
 }
 
 }  // namespace ridgeline

@@ -5,8 +5,31 @@
 
 namespace ridgeline {
 
-extern const OpDef kEmbedding;
-extern const OpDef kEmbeddingBackward;
+struct EmbeddingAttrs {
+  int64_t seq = 0;
+};
+struct EmbeddingOperands {
+  struct {
+    Tensor ids, wte, wpe;
+  } reads;
+  struct {
+    Tensor x;
+  } writes;
+};
+extern const Op<EmbeddingOperands, EmbeddingAttrs> kEmbedding;
+
+struct EmbeddingBackwardOperands {
+  struct {
+    Tensor dx, ids, d_wte, d_wpe;
+  } reads;
+  struct {
+    Tensor d_wte, d_wpe;
+  } writes;
+  struct {
+    Tensor order;  // (2, tokens) int32: the tokens in the order of their ids, and room for sorting them
+  } scratch;
+};
+extern const Op<EmbeddingBackwardOperands, EmbeddingAttrs> kEmbeddingBackward;
 
 // x (tokens, hidden) = wte[token] (+ wpe[position] where wpe is defined; position = index in the sequence of `seq`).
 // ids (1, tokens) int32, each in [0, vocab). wte (vocab, hidden), wpe (positions, hidden), of x's dtype.

@@ -4,8 +4,8 @@
 
 namespace ridgeline {
 
-const OpDef kGemm{"gemm"};
-const OpDef kQuantizedGemm{"quantized_gemm"};
+const Op<GemmOperands, GemmAttrs> kGemm{{"gemm"}};
+const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm{{"quantized_gemm"}};
 
 void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor c, bool accumulate, Tensor bias) {
   const auto require = [&](bool ok, const char* rule) {
@@ -21,11 +21,9 @@ void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor
   for (const Tensor& t : {a, b, c}) require(t.row_stride >= t.cols || t.rows == 1, "row_stride >= cols");
   require(!bias.defined() || (IsFloat(bias) && bias.rows == 1 && bias.cols == n), "bias is (1, columns of c)");
 
-  Cost cost;
-  cost.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  cost.flops_dtype = a.dtype;
-  cost.bytes = Moves({a, b, bias, accumulate ? c : Tensor{}}, {c}).bytes;
-  trace.Call(kGemm, {a, b, c, bias}, cost, GemmAttrs{trans_a, trans_b, accumulate});
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  trace.Call(kGemm, {{a, b, bias, accumulate ? c : Tensor{}}, {c}}, {.flops = flops, .format = MathFormatOf(a.dtype)},
+             {trans_a, trans_b, accumulate});
 }
 
 void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate, Tensor bias) {
@@ -40,12 +38,11 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
   require(c.row_stride >= c.cols || c.rows == 1, "row_stride >= cols");
   require(!bias.defined() || (IsFloat(bias) && bias.rows == 1 && bias.cols == c.cols), "bias is (1, columns of c)");
 
-  Cost cost;
-  cost.flops = 2.0 * static_cast<double>(a.outer) * static_cast<double>(b.outer) * static_cast<double>(terms);
-  cost.flops_dtype = DType::kU8;
-  cost.bytes = Moves({a.codes, a.scales, b.codes, b.scales, bias, accumulate ? c : Tensor{}}, {c}).bytes;
-  trace.Call(kQuantizedGemm, {a.codes, a.scales, a.tensor_scale, b.codes, b.scales, b.tensor_scale, c, bias}, cost,
-             QuantizedGemmAttrs{a.quantizer, b.quantizer, terms, accumulate});
+  const double flops = 2.0 * static_cast<double>(a.outer) * static_cast<double>(b.outer) * static_cast<double>(terms);
+  const bool fp4 = a.quantizer.format == Format::kE2M1 && b.quantizer.format == Format::kE2M1;
+  trace.Call(kQuantizedGemm, {{a.stored(), b.stored(), bias, accumulate ? c : Tensor{}}, {c}},
+             {.flops = flops, .format = fp4 ? MathFormat::kFp4 : MathFormat::kFp8},
+             {a.quantizer, b.quantizer, terms, accumulate});
 }
 
 }  // namespace ridgeline

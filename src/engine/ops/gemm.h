@@ -6,17 +6,23 @@
 
 namespace ridgeline {
 
-extern const OpDef kGemm;
-extern const OpDef kQuantizedGemm;
-
 enum class Trans : uint8_t { kNo, kYes };
 
-// Of a recorded call; its arguments are a, b, c, bias.
+struct GemmOperands {
+  struct {
+    Tensor a, b, bias;
+    Tensor c;  // where it is added to
+  } reads;
+  struct {
+    Tensor c;
+  } writes;
+};
 struct GemmAttrs {
   Trans trans_a = Trans::kNo;
   Trans trans_b = Trans::kNo;
   bool accumulate = false;
 };
+extern const Op<GemmOperands, GemmAttrs> kGemm;
 
 // c (M, N) = op(a) (M, K) · op(b) (K, N) [+ bias (1, N), broadcast over rows] [+ c where `accumulate`].
 // a and b have one dtype (fp32 or bf16), sums are fp32, c is fp32 or bf16. All may be strided (row_stride >= cols).
@@ -25,12 +31,22 @@ struct GemmAttrs {
 void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor c, bool accumulate = false,
           Tensor bias = {});
 
-// Of a recorded quantized call; its arguments are codes, scales and tensor scale of a, those of b, c, bias.
+struct QuantizedGemmOperands {
+  struct {
+    StoredCodes a, b;
+    Tensor bias;
+    Tensor c;  // where it is added to
+  } reads;
+  struct {
+    Tensor c;
+  } writes;
+};
 struct QuantizedGemmAttrs {
   Quantizer a, b;
   int64_t terms = 0;  // summed over: the padded inner dimension
   bool accumulate = false;
 };
+extern const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm;
 
 // c (M, N) = a (M, K) · bᵀ, b being (N, K) [+ bias (1, N)] [+ c where `accumulate`], of what a and b stand for: their
 // codes times their scales. Sums are fp32, c is fp32 or bf16. Padding is summed over too. FLOPs: 2 M N K.

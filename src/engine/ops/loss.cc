@@ -1,12 +1,11 @@
 #include "engine/ops/loss.h"
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
-const OpDef kCrossEntropy = {"cross_entropy"};
-const OpDef kSumLoss = {"sum_loss"};
+const Op<CrossEntropyOperands, LossAttrs> kCrossEntropy{{"cross_entropy"}};
+const Op<SumLossOperands, LossAttrs> kSumLoss{{"sum_loss"}};
 
 void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, double scale, Tensor factor) {
   Require(IsFloat(logits) && logits.row_stride >= logits.cols && logits.cols > 0 &&
@@ -15,15 +14,14 @@ void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, doub
           kCrossEntropy, "targets must be (1, rows) int32 for logits of (rows, vocab), loss (1, 1) in fp32",
           {{"logits", logits}, {"targets", targets}, {"loss", loss}});
   const Tensor row_losses = trace.Temporary(DType::kF32, 1, logits.rows, Category::kWorkspace);
-  trace.Call(kCrossEntropy, {logits, targets, loss, row_losses, factor}, Moves({logits, targets, loss}, {logits, loss}),
-             LossAttrs{scale});
+  trace.Call(kCrossEntropy, {{logits, targets, loss, factor}, {logits, loss}, {row_losses}}, {}, {scale});
 }
 
 void SumLoss(Trace& trace, Tensor x, Tensor loss, double scale) {
   Require(IsFloat(x) && x.contiguous() && IsScalar(loss), kSumLoss, "x must be contiguous, loss (1, 1) in fp32",
           {{"x", x}, {"loss", loss}});
   const Tensor parts = trace.Temporary(DType::kF32, 1, ElementParts(x.elements()), Category::kWorkspace);
-  trace.Call(kSumLoss, {x, loss, parts}, Moves({x, loss}, {loss}), LossAttrs{scale});
+  trace.Call(kSumLoss, {{x, loss}, {loss}, {parts}}, {}, {scale});
 }
 
 }  // namespace ridgeline

@@ -5,8 +5,34 @@
 
 namespace ridgeline {
 
-extern const OpDef kCrossEntropy;
-extern const OpDef kSumLoss;
+struct LossAttrs {
+  double scale = 1;
+};
+struct CrossEntropyOperands {
+  struct {
+    Tensor logits, targets, loss, factor;
+  } reads;
+  struct {
+    Tensor logits, loss;
+  } writes;
+  struct {
+    Tensor row_losses;  // (1, rows) fp32
+  } scratch;
+};
+extern const Op<CrossEntropyOperands, LossAttrs> kCrossEntropy;
+
+struct SumLossOperands {
+  struct {
+    Tensor x, loss;
+  } reads;
+  struct {
+    Tensor loss;
+  } writes;
+  struct {
+    Tensor parts;
+  } scratch;
+};
+extern const Op<SumLossOperands, LossAttrs> kSumLoss;
 
 // One chunk of cross-entropy, forward and backward at once: adds the chunk's summed loss * scale to `loss` and
 // replaces logits (rows, vocab) by their gradient, (softmax - onehot) * scale. targets (1, rows) int32.

@@ -1,21 +1,20 @@
 #include "engine/ops/norm.h"
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
-const OpDef kRmsNorm = {"rms_norm"};
-const OpDef kRmsNormBackward = {"rms_norm_backward"};
-const OpDef kLayerNorm = {"layer_norm"};
-const OpDef kLayerNormBackward = {"layer_norm_backward"};
+const Op<RmsNormOperands, NormAttrs> kRmsNorm{{"rms_norm"}};
+const Op<RmsNormBackwardOperands, NormBackwardAttrs> kRmsNormBackward{{"rms_norm_backward"}};
+const Op<LayerNormOperands, NormAttrs> kLayerNorm{{"layer_norm"}};
+const Op<LayerNormBackwardOperands, NormBackwardAttrs> kLayerNormBackward{{"layer_norm_backward"}};
 
 void RmsNorm(Trace& trace, Tensor x, Tensor weight, Tensor y, Tensor rstd, double eps) {
   Require(IsFloat(x) && x.contiguous() && IsLike(y, x) && Is(weight, x.dtype, 1, x.cols) &&
               Is(rstd, DType::kF32, 1, x.rows),
           kRmsNorm, "y must be as x (tokens, hidden), weight (1, hidden) of its dtype, rstd (1, tokens) in fp32",
           {{"x", x}, {"weight", weight}, {"y", y}, {"rstd", rstd}});
-  trace.Call(kRmsNorm, {x, weight, y, rstd}, Moves({x, weight}, {y, rstd}), NormAttrs{eps});
+  trace.Call(kRmsNorm, {{x, weight}, {y, rstd}}, {}, {eps});
 }
 
 void RmsNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor rstd, Tensor dx, bool overwrite_dx,
@@ -28,9 +27,9 @@ void RmsNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor rs
           {{"dy", dy}, {"x", x}, {"weight", weight}, {"rstd", rstd}, {"dx", dx}, {"dweight", dweight}});
   const Tensor none;
   const Tensor parts = trace.Temporary(DType::kF32, RowParts(x.rows), PaddedCols(x.cols), Category::kWorkspace);
-  trace.Call(kRmsNormBackward, {dy, x, weight, rstd, dx, dweight, parts},
-             Moves({dy, x, weight, rstd, overwrite_dx ? none : dx, accumulate ? dweight : none}, {dx, dweight}),
-             NormBackwardAttrs{overwrite_dx, accumulate});
+  trace.Call(kRmsNormBackward,
+             {{dy, x, weight, rstd, overwrite_dx ? none : dx, accumulate ? dweight : none}, {dx, dweight}, {parts}}, {},
+             {overwrite_dx, accumulate});
 }
 
 void LayerNorm(Trace& trace, Tensor x, Tensor weight, Tensor bias, Tensor y, Tensor mean, Tensor rstd, double eps) {
@@ -40,7 +39,7 @@ void LayerNorm(Trace& trace, Tensor x, Tensor weight, Tensor bias, Tensor y, Ten
       kLayerNorm,
       "y must be as x (tokens, hidden), weight and bias (1, hidden) of its dtype, mean and rstd (1, tokens) in fp32",
       {{"x", x}, {"weight", weight}, {"bias", bias}, {"y", y}, {"mean", mean}, {"rstd", rstd}});
-  trace.Call(kLayerNorm, {x, weight, bias, y, mean, rstd}, Moves({x, weight, bias}, {y, mean, rstd}), NormAttrs{eps});
+  trace.Call(kLayerNorm, {{x, weight, bias}, {y, mean, rstd}}, {}, {eps});
 }
 
 void LayerNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor mean, Tensor rstd, Tensor dx,
@@ -60,13 +59,13 @@ void LayerNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor 
            {"dweight", dweight},
            {"dbias", dbias}});
   const Tensor none;
-  // The parts of dweight, then those of dbias.
   const Tensor parts = trace.Temporary(DType::kF32, 2 * RowParts(x.rows), PaddedCols(x.cols), Category::kWorkspace);
-  trace.Call(kLayerNormBackward, {dy, x, weight, mean, rstd, dx, dweight, dbias, parts},
-             Moves({dy, x, weight, mean, rstd, overwrite_dx ? none : dx, accumulate ? dweight : none,
-                    accumulate ? dbias : none},
-                   {dx, dweight, dbias}),
-             NormBackwardAttrs{overwrite_dx, accumulate});
+  trace.Call(
+      kLayerNormBackward,
+      {{dy, x, weight, mean, rstd, overwrite_dx ? none : dx, accumulate ? dweight : none, accumulate ? dbias : none},
+       {dx, dweight, dbias},
+       {parts}},
+      {}, {overwrite_dx, accumulate});
 }
 
 }  // namespace ridgeline

@@ -5,10 +5,61 @@
 
 namespace ridgeline {
 
-extern const OpDef kRmsNorm;
-extern const OpDef kRmsNormBackward;
-extern const OpDef kLayerNorm;
-extern const OpDef kLayerNormBackward;
+struct NormAttrs {
+  double eps = 0;
+};
+struct NormBackwardAttrs {
+  bool overwrite_dx = false;
+  bool accumulate = false;
+};
+
+struct RmsNormOperands {
+  struct {
+    Tensor x, weight;
+  } reads;
+  struct {
+    Tensor y, rstd;
+  } writes;
+};
+extern const Op<RmsNormOperands, NormAttrs> kRmsNorm;
+
+struct RmsNormBackwardOperands {
+  struct {
+    Tensor dy, x, weight, rstd;
+    Tensor dx, dweight;  // where they are added to
+  } reads;
+  struct {
+    Tensor dx, dweight;
+  } writes;
+  struct {
+    Tensor parts;  // of dweight
+  } scratch;
+};
+extern const Op<RmsNormBackwardOperands, NormBackwardAttrs> kRmsNormBackward;
+
+struct LayerNormOperands {
+  struct {
+    Tensor x, weight, bias;
+  } reads;
+  struct {
+    Tensor y, mean, rstd;
+  } writes;
+};
+extern const Op<LayerNormOperands, NormAttrs> kLayerNorm;
+
+struct LayerNormBackwardOperands {
+  struct {
+    Tensor dy, x, weight, mean, rstd;
+    Tensor dx, dweight, dbias;  // where they are added to
+  } reads;
+  struct {
+    Tensor dx, dweight, dbias;
+  } writes;
+  struct {
+    Tensor parts;  // those of dweight, then those of dbias
+  } scratch;
+};
+extern const Op<LayerNormBackwardOperands, NormBackwardAttrs> kLayerNormBackward;
 
 // y = x * rstd * weight, rstd = 1 / sqrt(mean(x^2) + eps) (Zhang & Sennrich, 2019).
 // x, y (tokens, hidden); weight (1, hidden); rstd (1, tokens) fp32, an output. x, y, weight of one dtype.

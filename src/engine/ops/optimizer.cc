@@ -3,15 +3,14 @@
 #include <bit>
 #include <cmath>
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
-const OpDef kAdam = {"adam"};
-const OpDef kSquaredSum = {"squared_sum"};
-const OpDef kClipScale = {"clip_scale"};
-const OpDef kLossScale = {"loss_scale"};
+const Op<AdamOperands, AdamAttrs> kAdam{{"adam"}};
+const Op<SquaredSumOperands> kSquaredSum{{"squared_sum"}};
+const Op<ClipScaleOperands, ClipAttrs> kClipScale{{"clip_scale"}};
+const Op<LossScaleOperands, ClipAttrs> kLossScale{{"loss_scale"}};
 
 namespace {
 
@@ -31,8 +30,10 @@ void Adam(Trace& trace, Tensor work, Tensor master, Tensor m, Tensor v, Tensor g
       "work, m, v, grad and master must have as many elements, contiguous; m and v one dtype; master fp32, or int16 "
       "beside a bf16 work; scale (1, 1) in fp32",
       {{"work", work}, {"master", master}, {"m", m}, {"v", v}, {"grad", grad}, {"scale", scale}});
-  trace.Call(kAdam, {work, master, m, v, grad, scale},
-             Moves({whole ? Tensor{} : work, master, m, v, grad, scale}, {work, master, m, v}), attrs);
+  // Beside a whole master weight, work is read only in the sense that a step which is skipped leaves it.
+  const double less = whole ? static_cast<double>(work.bytes()) : 0;
+  trace.Call(kAdam, {{work, master, m, v, grad, scale, trace.Inputs()}, {work, master, m, v}}, {.more_bytes = -less},
+             attrs);
 }
 
 void SplitMaster(float master, uint16_t& work, int16_t& low) {
@@ -56,21 +57,21 @@ void SquaredSum(Trace& trace, Tensor x, Tensor sum) {
   Require(IsFloat(x) && x.contiguous() && IsScalar(sum), kSquaredSum, "x must be contiguous, sum (1, 1) in fp32",
           {{"x", x}, {"sum", sum}});
   const Tensor parts = trace.Temporary(DType::kF32, 1, ElementParts(x.elements()), Category::kWorkspace);
-  trace.Call(kSquaredSum, {x, sum, parts}, Moves({x, sum}, {sum}));
+  trace.Call(kSquaredSum, {{x, sum}, {sum}, {parts}});
 }
 
 void ClipScale(Trace& trace, Tensor sum, Tensor norm, Tensor scale, double clip) {
   Require(IsScalar(sum) && IsScalar(norm) && IsScalar(scale) && clip > 0, kClipScale,
           "sum, norm and scale must be (1, 1) in fp32, and clip positive",
           {{"sum", sum}, {"norm", norm}, {"scale", scale}});
-  trace.Call(kClipScale, {sum, norm, scale}, Moves({sum}, {norm, scale}), ClipAttrs{clip});
+  trace.Call(kClipScale, {{sum}, {norm, scale}}, {}, {clip});
 }
 
 void LossScale(Trace& trace, Tensor sum, Tensor state, Tensor norm, Tensor scale, double clip) {
   Require(IsScalar(sum) && Is(state, DType::kF32, 1, kLossScaleState) && IsScalar(norm) && IsScalar(scale) && clip >= 0,
           kLossScale, "sum, norm and scale must be (1, 1) in fp32, state (1, 3), and clip not negative",
           {{"sum", sum}, {"state", state}, {"norm", norm}, {"scale", scale}});
-  trace.Call(kLossScale, {sum, state, norm, scale}, Moves({sum, state}, {state, norm, scale}), ClipAttrs{clip});
+  trace.Call(kLossScale, {{sum, state}, {state, norm, scale}}, {}, {clip});
 }
 
 }  // namespace ridgeline

@@ -5,11 +5,6 @@
 
 namespace ridgeline {
 
-extern const OpDef kAdam;
-extern const OpDef kSquaredSum;
-extern const OpDef kClipScale;
-extern const OpDef kLossScale;
-
 struct AdamAttrs {
   double beta1 = 0.9;
   double beta2 = 0.95;
@@ -17,6 +12,15 @@ struct AdamAttrs {
   double weight_decay = 0;
   bool decoupled = true;  // AdamW (Loshchilov & Hutter, 2019): w -= lr * decay * w; else decay * w joins the gradient
 };
+struct AdamOperands {
+  struct {
+    Tensor work, master, m, v, grad, scale, inputs;
+  } reads;
+  struct {
+    Tensor work, master, m, v;
+  } writes;
+};
+extern const Op<AdamOperands, AdamAttrs> kAdam;
 
 // One step over a parameter's elements (Kingma & Ba, 2015, bias-corrected; PyTorch's order of operations).
 // work: the weights the step program multiplies, in any floating dtype. master: undefined, or what keeps an fp32 master
@@ -32,10 +36,46 @@ void Adam(Trace& trace, Tensor work, Tensor master, Tensor m, Tensor v, Tensor g
 void SplitMaster(float master, uint16_t& work, int16_t& low);
 float JoinMaster(uint16_t work, int16_t low);
 
+struct SquaredSumOperands {
+  struct {
+    Tensor x, sum;
+  } reads;
+  struct {
+    Tensor sum;
+  } writes;
+  struct {
+    Tensor parts;
+  } scratch;
+};
+extern const Op<SquaredSumOperands> kSquaredSum;
+
 // sum += the sum of x's squares. Deterministic for any thread count.
 void SquaredSum(Trace& trace, Tensor x, Tensor sum);
+struct ClipAttrs {
+  double clip = 0;
+};
+struct ClipScaleOperands {
+  struct {
+    Tensor sum;
+  } reads;
+  struct {
+    Tensor norm, scale;
+  } writes;
+};
+extern const Op<ClipScaleOperands, ClipAttrs> kClipScale;
+
 // scale = min(1, clip / (sqrt(sum) + 1e-6)), as torch.nn.utils.clip_grad_norm_; norm = sqrt(sum).
 void ClipScale(Trace& trace, Tensor sum, Tensor norm, Tensor scale, double clip);
+
+struct LossScaleOperands {
+  struct {
+    Tensor sum, state;
+  } reads;
+  struct {
+    Tensor state, norm, scale;
+  } writes;
+};
+extern const Op<LossScaleOperands, ClipAttrs> kLossScale;
 
 // fp16's dynamic loss scaling (Micikevicius et al., "Mixed precision training", 2018). `state` (1, kLossScaleState)
 // fp32: the factor on the loss, which begins at kFirstLossScale; steps since it changed; steps skipped in all. From

@@ -1,14 +1,13 @@
 #include "engine/ops/quantize.h"
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
-const OpDef kQuantize = {"quantize"};
-const OpDef kDequantize = {"dequantize"};
-const OpDef kTransposeQuantized = {"transpose_quantized"};
-const OpDef kUpdateDelayedScales = {"update_delayed_scales"};
+const Op<QuantizeOperands, QuantizeAttrs> kQuantize{{"quantize"}};
+const Op<DequantizeOperands, Quantizer> kDequantize{{"dequantize"}};
+const Op<TransposeQuantizedOperands, Quantizer> kTransposeQuantized{{"transpose_quantized"}};
+const Op<UpdateDelayedScalesOperands, Format> kUpdateDelayedScales{{"update_delayed_scales"}};
 
 namespace {
 
@@ -17,6 +16,25 @@ bool Fits(const QuantizedTensor& q, int64_t outer, int64_t inner) {
   return by.valid() && q.outer == outer && q.inner == inner && Is(q.codes, DType::kU8, outer, by.CodeCols(inner)) &&
          (!HasBlocks(by.scaling) || Is(q.scales, DType::kU8, outer, by.ScaleCols(inner))) &&
          (!by.has_tensor_scale() || IsScalar(q.tensor_scale));
+}
+
+int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+
+// Without its tensor scale.
+QuantizedTensor NewCodes(Trace& trace, const Quantizer& quantizer, int64_t outer, int64_t inner, Category category,
+                         bool persistent) {
+  const auto add = [&](int64_t rows, int64_t cols) {
+    return persistent ? trace.Persistent(DType::kU8, rows, cols, category)
+                      : trace.Temporary(DType::kU8, rows, cols, category);
+  };
+  QuantizedTensor q = {quantizer, outer, inner, add(outer, quantizer.CodeCols(inner)), {}, {}};
+  if (HasBlocks(quantizer.scaling)) {
+    const int64_t cols = quantizer.ScaleCols(inner);
+    q.scales = add(RoundUp(outer, kScaleTileRows), RoundUp(cols, kScaleTileCols));
+    q.scales.rows = outer;
+    q.scales.cols = q.scales.row_stride = cols;
+  }
+  return q;
 }
 
 // Whether a matrix has the same codes from both sides.
@@ -28,12 +46,11 @@ bool Turns(const Quantizer& quantizer) {
 
 QuantizedTensor NewQuantized(Trace& trace, const Quantizer& quantizer, int64_t outer, int64_t inner, Category category,
                              bool persistent) {
-  const auto add = [&](DType dtype, int64_t rows, int64_t cols) {
-    return persistent ? trace.Persistent(dtype, rows, cols, category) : trace.Temporary(dtype, rows, cols, category);
-  };
-  QuantizedTensor q = {quantizer, outer, inner, add(DType::kU8, outer, quantizer.CodeCols(inner)), {}, {}};
-  if (HasBlocks(quantizer.scaling)) q.scales = add(DType::kU8, outer, quantizer.ScaleCols(inner));
-  if (quantizer.has_tensor_scale()) q.tensor_scale = add(DType::kF32, 1, 1);
+  QuantizedTensor q = NewCodes(trace, quantizer, outer, inner, category, persistent);
+  if (quantizer.has_tensor_scale()) {
+    q.tensor_scale =
+        persistent ? trace.Persistent(DType::kF32, 1, 1, category) : trace.Temporary(DType::kF32, 1, 1, category);
+  }
   return q;
 }
 
@@ -63,39 +80,33 @@ void Quantize(Trace& trace, Tensor x, const QuantizedTensor* row, const Quantize
   Require(scaling != Scaling::kDelayed || (IsScalar(delayed.scale) && IsScalar(delayed.amax)), kQuantize,
           "delayed scaling needs a scale and an amax", {{"scale", delayed.scale}, {"amax", delayed.amax}});
 
-  // The amaxes of parts of x, as they are and transformed.
   Tensor amaxes;
   if (scaling != Scaling::kBlock32) {
     amaxes = trace.Temporary(DType::kF32, 2, QuantizeTiles(x.rows, x.cols), Category::kWorkspace);
   }
   const bool reads_twice = scaling != Scaling::kBlock32 && scaling != Scaling::kDelayed;
-  const Cost cost = Moves({x, reads_twice ? x : Tensor{}, delayed.scale, delayed.amax},
-                          {by_row.codes, by_row.scales, by_row.tensor_scale, by_col.codes, by_col.scales,
-                           by_col.tensor_scale, delayed.amax});
   trace.Call(kQuantize,
-             {x, by_row.codes, by_row.scales, by_row.tensor_scale, by_col.codes, by_col.scales, by_col.tensor_scale,
-              delayed.scale, delayed.amax, amaxes},
-             cost, QuantizeAttrs{by_row.quantizer, by_col.quantizer, stream.id});
+             {{x, delayed.scale, delayed.amax, stochastic ? trace.Inputs() : Tensor{}},
+              {by_row.stored(), by_col.stored(), delayed.amax},
+              {amaxes}},
+             {.more_bytes = reads_twice ? static_cast<double>(x.bytes()) : 0},
+             {by_row.quantizer, by_col.quantizer, stream.id});
 }
 
 void Dequantize(Trace& trace, const QuantizedTensor& q, Tensor y) {
   Require(IsFloat(y) && Fits(q, y.rows, y.cols) && !q.quantizer.hadamard && y.row_stride >= y.cols, kDequantize,
           "y must be (outer, inner), fp32 or bf16, of a tensor that was not transformed",
           {{"y", y}, {"codes", q.codes}, {"scales", q.scales}});
-  trace.Call(kDequantize, {q.codes, q.scales, q.tensor_scale, y}, Moves({q.codes, q.scales, q.tensor_scale}, {y}),
-             q.quantizer);
+  trace.Call(kDequantize, {{q.stored()}, {y}}, {}, q.quantizer);
 }
 
 QuantizedTensor Transposed(Trace& trace, const QuantizedTensor& q, Category category) {
   Require(Fits(q, q.outer, q.inner) && Turns(q.quantizer), kTransposeQuantized,
           "columns must have the scales of rows: one for all, or those of 16x16 blocks",
           {{"codes", q.codes}, {"scales", q.scales}});
-  QuantizedTensor turned = {q.quantizer, q.inner, q.outer, {}, {}, q.tensor_scale};
-  turned.codes = trace.Temporary(DType::kU8, q.inner, q.quantizer.CodeCols(q.outer), category);
-  if (q.scales.defined())
-    turned.scales = trace.Temporary(DType::kU8, q.inner, q.quantizer.ScaleCols(q.outer), category);
-  trace.Call(kTransposeQuantized, {q.codes, q.scales, turned.codes, turned.scales},
-             Moves({q.codes, q.scales}, {turned.codes, turned.scales}), q.quantizer);
+  QuantizedTensor turned = NewCodes(trace, q.quantizer, q.inner, q.outer, category, false);
+  turned.tensor_scale = q.tensor_scale;
+  trace.Call(kTransposeQuantized, {{q.codes, q.scales}, {turned.codes, turned.scales}}, {}, q.quantizer);
   return turned;
 }
 
@@ -104,8 +115,7 @@ void UpdateDelayedScales(Trace& trace, Tensor history, Tensor scale, Tensor amax
               Is(scale, DType::kF32, history.rows, 1) && IsLike(amax, scale),
           kUpdateDelayedScales, "history must be (slots, length), scale and amax (slots, 1), all fp32",
           {{"history", history}, {"scale", scale}, {"amax", amax}});
-  trace.Call(kUpdateDelayedScales, {history, scale, amax}, Moves({history, scale, amax}, {history, scale, amax}),
-             format);
+  trace.Call(kUpdateDelayedScales, {{history, scale, amax}, {history, scale, amax}}, {}, format);
 }
 
 }  // namespace ridgeline

@@ -7,10 +7,11 @@
 
 namespace ridgeline {
 
-extern const OpDef kQuantize;
-extern const OpDef kDequantize;
-extern const OpDef kTransposeQuantized;
-extern const OpDef kUpdateDelayedScales;
+// Tensor cores read the scales of blocks in tiles of so many rows and columns, each in an order of its own. Storages of
+// scales have room for whole tiles on every device, so that a plan is the same on all; devices that multiply numbers
+// keep them row after row at its beginning.
+inline constexpr int64_t kScaleTileRows = 128;
+inline constexpr int64_t kScaleTileCols = 4;
 
 // The storages of a quantized (outer, inner) matrix, without contents.
 QuantizedTensor NewQuantized(Trace& trace, const Quantizer& quantizer, int64_t outer, int64_t inner, Category category,
@@ -21,6 +22,65 @@ struct DelayedScale {
   Tensor scale;  // (1, 1) fp32, read
   Tensor amax;   // (1, 1) fp32, becomes the larger of it and the tensor's; NaN is larger than all
 };
+
+// A matrix is quantized tile by tile: rows enough for whole cache lines of a transposed output, columns for the first
+// caches.
+inline constexpr int64_t kQuantizeTileRows = 128;
+inline constexpr int64_t kQuantizeTileCols = 256;
+constexpr int64_t QuantizeTiles(int64_t rows, int64_t cols) {
+  return (rows + kQuantizeTileRows - 1) / kQuantizeTileRows * ((cols + kQuantizeTileCols - 1) / kQuantizeTileCols);
+}
+
+struct QuantizeOperands {
+  struct {
+    Tensor x;
+    Tensor delayed_scale, delayed_amax;
+    Tensor inputs;  // for stochastic rounding
+  } reads;
+  struct {
+    StoredCodes row, col;
+    Tensor delayed_amax;
+  } writes;
+  struct {
+    Tensor amaxes;  // (2, tiles) fp32: of tiles as they are, and transformed; undefined without need
+  } scratch;
+};
+struct QuantizeAttrs {
+  Quantizer row;  // those of the orientations that are there
+  Quantizer col;
+  uint32_t stream = 0;
+};
+extern const Op<QuantizeOperands, QuantizeAttrs> kQuantize;
+
+struct DequantizeOperands {
+  struct {
+    StoredCodes q;
+  } reads;
+  struct {
+    Tensor y;
+  } writes;
+};
+extern const Op<DequantizeOperands, Quantizer> kDequantize;
+
+struct TransposeQuantizedOperands {
+  struct {
+    Tensor codes, scales;
+  } reads;
+  struct {
+    Tensor codes, scales;
+  } writes;
+};
+extern const Op<TransposeQuantizedOperands, Quantizer> kTransposeQuantized;
+
+struct UpdateDelayedScalesOperands {
+  struct {
+    Tensor history, scale, amax;
+  } reads;
+  struct {
+    Tensor history, scale, amax;
+  } writes;
+};
+extern const Op<UpdateDelayedScalesOperands, Format> kUpdateDelayedScales;
 
 // Where a columnwise orientation's random numbers begin in its stream: an element's are RoundingBits(seed, step,
 // stream, outer_index * DrawCols(inner) + inner_index [+ this], draw_bits()).

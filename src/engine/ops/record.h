@@ -50,12 +50,9 @@ inline bool IsLike(const Tensor& t, const Tensor& a) { return Is(t, a.dtype, a.r
 inline bool IsScalar(const Tensor& t) { return Is(t, DType::kF32, 1, 1); }
 inline bool SamePlace(const Tensor& a, const Tensor& b) { return a.storage == b.storage && a.offset == b.offset; }
 
-// The cost of a memory-bound op: what it reads and what it writes. An operand changed in place is in both.
-inline Cost Moves(std::initializer_list<Tensor> reads, std::initializer_list<Tensor> writes) {
-  Cost cost;
-  for (const Tensor& t : reads) cost.bytes += t.defined() ? static_cast<double>(t.bytes()) : 0;
-  for (const Tensor& t : writes) cost.bytes += t.defined() ? static_cast<double>(t.bytes()) : 0;
-  return cost;
+inline MathFormat MathFormatOf(DType dtype) {
+  if (dtype == DType::kBF16) return MathFormat::kBF16;
+  return dtype == DType::kF16 ? MathFormat::kF16 : MathFormat::kF32;
 }
 
 // Sums over rows are made in this many parts, of consecutive rows, which are added in order: the shape alone fixes it.

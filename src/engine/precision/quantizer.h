@@ -79,6 +79,11 @@ struct Quantizer {
   constexpr bool has_tensor_scale() const { return scaling != Scaling::kBlock32; }
 };
 
+// Where a quantized matrix lies.
+struct StoredCodes {
+  Tensor codes, scales, tensor_scale;
+};
+
 // A matrix (outer, inner), whose inner dimension is the one that products sum over: operands of a product are both
 // quantized with that dimension inside, whichever way they lay before.
 // value = code [* block scale] [* tensor scale]. The inner dimension is padded with what zeros become; with the
@@ -92,6 +97,8 @@ struct QuantizedTensor {
   Tensor scales;      // (outer, padded inner / block) uint8: E8M0 (kBlock32) or E4M3, a 16x16 block's once for each of
                       // its rows; undefined without blocks
   Tensor tensor_scale;  // (1, 1) fp32; undefined for kBlock32
+
+  StoredCodes stored() const { return {codes, scales, tensor_scale}; }
 };
 
 // What brings `amax` to `largest`, at most FLT_MAX; `otherwise` where amax is 0, infinite or NaN.

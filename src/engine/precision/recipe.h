@@ -34,8 +34,6 @@ struct Recipe {
   DType gradients = DType::kF32;             // of parameters
   const LinearQuantizers* linear = nullptr;  // nullptr: linear layers multiply `compute`
 
-  // Whether a device that multiplies fp32 and bf16 only emulates it.
-  bool emulated() const { return linear != nullptr || compute == DType::kF16; }
   // Whether gradients carry a factor that keeps small ones from vanishing.
   bool loss_scaled() const { return compute == DType::kF16; }
   bool delayed() const { return linear != nullptr && linear->x_fprop.scaling == Scaling::kDelayed; }

@@ -61,7 +61,7 @@ std::vector<OpProfile> Profile(const Trace& trace, std::span<const int64_t> call
     entry.calls += 1;
     entry.ns += call_ns[i] / steps;
     entry.flops += call.cost.flops;
-    entry.bytes += call.cost.bytes;
+    entry.bytes += call.bytes();
   }
   std::vector<OpProfile> profile;
   for (auto& [name, entry] : by_name) profile.push_back(std::move(entry));
@@ -83,7 +83,11 @@ class Training {
         data_(program.tensors.ids.defined() ? MakeTokenSource(spec_, program.rank) : nullptr),
         executor_(MakeExecutor(program, communicator)),
         model_(program, *executor_),
-        state_(program, *executor_, communicator) {}
+        state_(program, *executor_, communicator) {
+    result_.emulated = std::ranges::any_of(program.trace.calls(), [&](const OpCall& call) {
+      return call.cost.flops > 0 && !executor_->Multiplies(call.cost.format);
+    });
+  }
 
   void Run() {
     if (!spec_.checkpoint_dir.empty()) {
@@ -270,7 +274,6 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     if (spec.device == "meta") {
       result.provenance = Provenance::kPredicted;
     } else {
-      result.emulated = program.recipe->emulated();
       CheckRanksFit(program.layout.slab_bytes, *communicator);
       Training(program, *communicator, options, outcome).Run();
     }

@@ -17,11 +17,13 @@ struct Seen {
 };
 
 // A call whose attributes are a number, and a run whose slab is what is seen.
-OpCall CallOf(int number) {
-  OpCall call;
-  std::memcpy(call.attr_bytes.data(), &number, sizeof number);
-  return call;
-}
+struct NumberedOperands {
+  struct {
+    Tensor none;
+  } reads;
+};
+const Op<NumberedOperands, int> kNumbered{{"numbered"}};
+OpCall CallOf(int number) { return {kNumbered, {}, number, {}}; }
 CpuRun RunOver(Seen& seen) {
   CpuRun run;
   run.slab = reinterpret_cast<std::byte*>(&seen);
@@ -29,7 +31,7 @@ CpuRun RunOver(Seen& seen) {
 }
 Seen& SeenOf(const CpuRun& run) { return *reinterpret_cast<Seen*>(run.slab); }
 
-void Note(const OpCall& call, const CpuRun& run, Communicator&) { SeenOf(run).order.push_back(call.attrs<int>()); }
+void Note(const OpCall& call, const CpuRun& run, Communicator&) { SeenOf(run).order.push_back(call.attrs(kNumbered)); }
 void NoteWhenOpen(const OpCall& call, const CpuRun& run, Communicator& communicator) {
   SeenOf(run).gate->wait();
   Note(call, run, communicator);

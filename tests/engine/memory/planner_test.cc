@@ -23,8 +23,8 @@ void ExpectNoOverlap(const std::vector<Lifetime>& lives, const MemoryPlan& plan)
 TEST(Planner, OneLifetimeIsThePeak) {
   const std::vector<Lifetime> lives = {{100, 0, 3}};
   const MemoryPlan plan = PlanMemory(lives, 4);
-  EXPECT_EQ(plan.slab_bytes, 128);  // aligned
-  EXPECT_EQ(plan.live_peak_bytes, 128);
+  EXPECT_EQ(plan.slab_bytes, kSlabAlignment);
+  EXPECT_EQ(plan.live_peak_bytes, kSlabAlignment);
 }
 
 TEST(Planner, StoragesThatNeverMeetShareTheirPlace) {
@@ -37,7 +37,7 @@ TEST(Planner, StoragesThatNeverMeetShareTheirPlace) {
 TEST(Planner, LastCallOfOneAndFirstOfAnotherOverlap) {
   const std::vector<Lifetime> lives = {{64, 0, 2}, {64, 2, 4}};
   const MemoryPlan plan = PlanMemory(lives, 5);
-  EXPECT_EQ(plan.slab_bytes, 128);
+  EXPECT_EQ(plan.slab_bytes, 2 * kSlabAlignment);
   EXPECT_EQ(plan.peak_call, 2);
 }
 
@@ -73,7 +73,7 @@ TEST(Planner, RandomProgramsNeverOverlapAndRepeatExactly) {
 
 TEST(Planner, EmptyStoragesTakeNothing) {
   const std::vector<Lifetime> lives = {{0, 0, 5}, {64, 0, 5}, {0, 2, 3}};
-  EXPECT_EQ(PlanMemory(lives, 6).slab_bytes, 64);
+  EXPECT_EQ(PlanMemory(lives, 6).slab_bytes, kSlabAlignment);
 }
 
 }  // namespace

@@ -283,7 +283,7 @@ TEST(Attention, CountsItsCostAndWorkspace) {
   const Tensor lse = tensor(DType::kF32, 8, 10);
   AttentionForward(trace, q, k, k, q, lse, shape);
   EXPECT_EQ(trace.calls()[0].cost.flops, 4.0 * 2 * 4 * 8 * 10 * 11 / 2);
-  EXPECT_EQ(trace.calls()[0].cost.flops_dtype, DType::kBF16);
+  EXPECT_EQ(trace.calls()[0].cost.format, MathFormat::kBF16);
   const size_t before = trace.storages().size();
   AttentionBackward(trace, q, q, k, k, q, lse, q, k, k, shape);
   EXPECT_EQ(trace.calls()[1].cost.flops, 10.0 * 2 * 4 * 8 * 10 * 11 / 2);

@@ -161,7 +161,7 @@ TEST_P(Elementwise, RopeTurnsPairsByTheirPositionsAngle) {
   }
 }
 
-TEST_P(Elementwise, AddAddsOverEitherOperand) {
+TEST_P(Elementwise, WithoutDropoutAddsOverEitherOperand) {
   for (const DType dtype : kFloats) {
     for (const int64_t n : kLengths) {
       const auto a = RepresentableNormal(dtype, n, 1);
@@ -173,9 +173,9 @@ TEST_P(Elementwise, AddAddsOverEitherOperand) {
       const Tensor tb = runner.Make(dtype, 1, n, b);
       const Tensor tc = runner.Make(dtype, 1, n, b);
       const Tensor out = runner.Empty(dtype, 1, n);
-      Add(runner.trace, ta, tb, out);
-      Add(runner.trace, ta, tb, tb);
-      Add(runner.trace, ta, tc, ta);
+      DropoutAdd(runner.trace, ta, tb, out, 0, {});
+      DropoutAdd(runner.trace, ta, tb, tb, 0, {});
+      DropoutAdd(runner.trace, ta, tc, ta, 0, {});
       runner.Run(table_);
       EXPECT_EQ(runner.Read(out), expected);
       EXPECT_EQ(runner.Read(ta), expected);
@@ -404,7 +404,7 @@ TEST(ElementwiseRecord, RefusesOtherShapes) {
   EXPECT_THROW(GeluBackward(trace, wide, x, x), Error);
   EXPECT_THROW(SwiGlu(trace, x, x), Error);
   EXPECT_THROW(SwiGluBackward(trace, x, wide, x), Error);
-  EXPECT_THROW(Add(trace, x, fp32, x), Error);
+  EXPECT_THROW(DropoutAdd(trace, x, fp32, x, 0, {}), Error);
   EXPECT_THROW(DropoutAdd(trace, x, x, x, 1.0, {}), Error);
   EXPECT_THROW(DropoutBackward(trace, x, x, -0.1, {}), Error);
   EXPECT_THROW(Rope(trace, x, table, 2, 3, false), Error);

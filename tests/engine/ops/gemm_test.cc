@@ -267,9 +267,9 @@ TEST(Gemm, CountsItsCost) {
   Gemm(trace, x, Trans::kNo, w, Trans::kYes, y, true);
   ASSERT_EQ(trace.calls().size(), 2U);
   EXPECT_EQ(trace.calls()[0].cost.flops, 2.0 * 6 * 10 * 4);
-  EXPECT_EQ(trace.calls()[0].cost.flops_dtype, DType::kBF16);
-  EXPECT_EQ(trace.calls()[0].cost.bytes, 2.0 * 60 + 2.0 * 40 + 4.0 * 24);
-  EXPECT_EQ(trace.calls()[1].cost.bytes, 2.0 * 60 + 2.0 * 40 + 4.0 * 24 + 4.0 * 24);
+  EXPECT_EQ(trace.calls()[0].cost.format, MathFormat::kBF16);
+  EXPECT_EQ(trace.calls()[0].bytes(), 2.0 * 60 + 2.0 * 40 + 4.0 * 24);
+  EXPECT_EQ(trace.calls()[1].bytes(), 2.0 * 60 + 2.0 * 40 + 4.0 * 24 + 4.0 * 24);
 }
 
 TEST(Gemm, RefusesShapesThatDoNotFit) {

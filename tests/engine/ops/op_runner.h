@@ -1,4 +1,5 @@
-// Runs recorded ops on the CPU without a planner: every storage lies in a buffer of its own, between guard bytes.
+// Runs recorded ops on the CPU without a planner: every storage lies in a buffer of its own, between guard bytes, and
+// every call is held to what it declares.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +15,9 @@
 
 #include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
+#include "engine/memory/planner.h"
 #include "engine/tensor/fp16.h"
+#include "tests/engine/ops/hazard.h"
 
 namespace ridgeline {
 
@@ -47,14 +50,19 @@ inline std::vector<float> NormalFloats(int64_t count, uint32_t seed, float scale
 
 class OpRunner {
  public:
-  Trace trace;  // record ops on it, then Run
+  Trace trace;                             // record ops on it, then Run
+  CollectiveQueue* collectives = nullptr;  // needed by collectives
 
   // A tensor with these contents at the beginning of Run. Integers are given as floats and must be exact.
   Tensor Make(DType dtype, int64_t rows, int64_t cols, std::vector<float> values) {
     EXPECT_EQ(static_cast<int64_t>(values.size()), rows * cols);
     const Tensor tensor = trace.Persistent(dtype, rows, cols, Category::kData);
-    contents_[tensor.storage] = {dtype, std::move(values)};
+    Fill(tensor.storage, dtype, std::move(values));
     return tensor;
+  }
+  // The same for a storage that is recorded already.
+  void Fill(StorageId storage, DType dtype, std::vector<float> values) {
+    contents_[storage] = {dtype, std::move(values)};
   }
   // Contents: normal random numbers (rounded to the dtype).
   Tensor Normal(DType dtype, int64_t rows, int64_t cols, uint32_t seed, float scale = 1) {
@@ -63,7 +71,7 @@ class OpRunner {
   // No contents: NaN before an op writes it (as are the temporaries that ops take themselves).
   Tensor Empty(DType dtype, int64_t rows, int64_t cols) { return trace.Persistent(dtype, rows, cols, Category::kData); }
 
-  // Runs the trace from the initial contents, and fails the test where a kernel writes outside of every storage.
+  // Runs the trace from the initial contents, and fails the test where a kernel touches what its call doesn't declare.
   void Run(const CpuKernelTable& table, const StepInputs& inputs = {}) {
     LayOut();
     states_.clear();
@@ -76,19 +84,19 @@ class OpRunner {
   }
   // Runs the trace again, on what the last run left.
   void Continue(const CpuKernelTable& table, const StepInputs& inputs = {}) {
-    const CpuRun run = Slab(inputs);
+    const CpuRun run = Slab();
+    if (trace.inputs().defined()) *run.Data<StepInputs>(trace.inputs()) = inputs;
     for (size_t i = 0; i < trace.calls().size(); ++i) {
       const OpCall& call = trace.calls()[i];
-      table.at(call.op).run(call, run, states_[i].get());
-    }
-    for (const auto& [begin, end] : guards_) {
-      for (int64_t i = begin; i < end; ++i) ASSERT_EQ(slab_[static_cast<size_t>(i)], kPoison) << "guard byte " << i;
+      RunOnWhatItDeclares(call, table.at(call.op), states_[i].get(), run,
+                          {run.slab, slab_.size() - static_cast<size_t>(Base())});
+      if (::testing::Test::HasFatalFailure()) return;
     }
   }
 
   // The elements of a tensor (a view too), row by row.
   std::vector<float> Read(const Tensor& tensor) {
-    const CpuRun run = Slab({});
+    const CpuRun run = Slab();
     std::vector<float> values;
     values.reserve(static_cast<size_t>(tensor.elements()));
     for (int64_t row = 0; row < tensor.rows; ++row) {
@@ -118,21 +126,22 @@ class OpRunner {
     }
     return values;
   }
-  // Every byte of the storage behind a tensor: for comparing bit by bit.
+  // From a tensor's first byte to its last: for comparing bit by bit.
   std::vector<std::byte> Bytes(const Tensor& tensor) const {
-    const auto begin = slab_.begin() + Base() + offsets_[static_cast<size_t>(tensor.storage)];
-    return {begin, begin + trace.storages()[static_cast<size_t>(tensor.storage)].bytes};
+    const auto begin =
+        slab_.begin() + Base() + offsets_[static_cast<size_t>(tensor.storage)] + tensor.offset * SizeOf(tensor.dtype);
+    return {begin, begin + ((tensor.rows - 1) * tensor.row_stride + tensor.cols) * SizeOf(tensor.dtype)};
   }
 
  private:
   static constexpr std::byte kPoison{0xff};  // NaN as fp32, bf16 and fp16
-  static constexpr int64_t kAlign = 64;      // what the planner promises
+  static constexpr int64_t kAlign = kSlabAlignment;
   struct Contents {
     DType dtype;
     std::vector<float> values;
   };
 
-  CpuRun Slab(const StepInputs& inputs) { return {slab_.data() + Base(), offsets_.data(), inputs}; }
+  CpuRun Slab() { return {slab_.data() + Base(), offsets_.data(), collectives}; }
   int64_t Base() const {
     const auto address = reinterpret_cast<uintptr_t>(slab_.data());
     return static_cast<int64_t>((kAlign - address % kAlign) % kAlign);
@@ -140,17 +149,12 @@ class OpRunner {
 
   void LayOut() {
     offsets_.clear();
-    guards_.clear();
     int64_t end = kAlign;
-    std::vector<std::pair<int64_t, int64_t>> gaps = {{0, end}};
     for (const Storage& storage : trace.storages()) {
       offsets_.push_back(end);
-      const int64_t last = end + storage.bytes;
-      end = (last + kAlign - 1) / kAlign * kAlign + kAlign;
-      gaps.emplace_back(last, end);
+      end = AlignUp(end + storage.bytes) + kAlign;
     }
     slab_.assign(static_cast<size_t>(end + kAlign), kPoison);
-    for (const auto& [begin, stop] : gaps) guards_.emplace_back(begin + Base(), stop + Base());
     for (const auto& [storage, contents] : contents_) Write(storage, contents);
   }
 
@@ -188,7 +192,6 @@ class OpRunner {
   std::map<StorageId, Contents> contents_;
   std::vector<std::byte> slab_;
   std::vector<int64_t> offsets_;
-  std::vector<std::pair<int64_t, int64_t>> guards_;  // in slab_
   std::vector<std::shared_ptr<KernelState>> states_;
 };
 

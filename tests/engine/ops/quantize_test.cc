@@ -553,7 +553,7 @@ TEST(QuantizeRecord, CountsAPassForEachTimeXIsRead) {
                  trace.Persistent(DType::kF32, 1, 1, Category::kData)};
     }
     Quantize(trace, x, &row, &col, delayed, {});
-    return trace.calls().back().cost.bytes;
+    return trace.calls().back().bytes();
   };
   constexpr double kElements = 64 * 128;
   EXPECT_EQ(bytes({Format::kE4M3, Scaling::kDelayed}), kElements * (2 + 1 + 1) + 4 * (2 + 3));

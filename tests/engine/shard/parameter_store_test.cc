@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 
-#include "engine/comm/collective_attrs.h"
 #include "engine/ops/quantize.h"
 #include "engine/step/program.h"
 #include "tests/engine/train/specs.h"
@@ -77,11 +76,11 @@ void ExpectNothingTouchesWhatIsFlying(const StepProgram& program) {
   int64_t flights = 0;
   for (const OpCall& call : program.trace.calls()) {
     std::set<StorageId> touched;
-    for (int a = 0; a < call.arg_count; ++a) {
-      if (call.args[static_cast<size_t>(a)].defined()) touched.insert(call.args[static_cast<size_t>(a)].storage);
+    for (const Tensor& tensor : call.tensors()) {
+      if (tensor.defined()) touched.insert(tensor.storage);
     }
     if (call.op == &kLand) {
-      const int32_t flight = call.attrs<CollectiveAttrs>().flight;
+      const int32_t flight = CollectiveAttrsOf(call).flight;
       ASSERT_TRUE(flying.contains(flight)) << "landed, and never begun";
       EXPECT_EQ(flying.at(flight), touched) << "must live until it has landed";
       flying.erase(flight);
@@ -94,7 +93,7 @@ void ExpectNothingTouchesWhatIsFlying(const StepProgram& program) {
     }
     if (Begins(call)) {
       ++flights;
-      EXPECT_TRUE(flying.emplace(call.attrs<CollectiveAttrs>().flight, touched).second) << "one number, two flights";
+      EXPECT_TRUE(flying.emplace(CollectiveAttrsOf(call).flight, touched).second) << "one number, two flights";
     }
   }
   EXPECT_TRUE(flying.empty()) << "still flying at the end of the step";
@@ -125,13 +124,13 @@ TEST(ParameterStore, ALayersWeightsAreOnTheirWayWhileTheOneBeforeComputes) {
     int64_t gathers = 0;
     int64_t bare = 0;
     for (size_t i = 0; i < calls.size(); ++i) {
-      if (calls[i].op == &kAllGather) begun[calls[i].attrs<CollectiveAttrs>().flight] = i;
-      if (calls[i].op != &kLand || !begun.contains(calls[i].attrs<CollectiveAttrs>().flight)) continue;
+      if (calls[i].op == &kAllGather) begun[CollectiveAttrsOf(calls[i]).flight] = i;
+      if (calls[i].op != &kLand || !begun.contains(CollectiveAttrsOf(calls[i]).flight)) continue;
       ++gathers;
       const bool computed =
-          std::any_of(calls.begin() + static_cast<std::ptrdiff_t>(begun.at(calls[i].attrs<CollectiveAttrs>().flight)),
+          std::any_of(calls.begin() + static_cast<std::ptrdiff_t>(begun.at(CollectiveAttrsOf(calls[i]).flight)),
                       calls.begin() + static_cast<std::ptrdiff_t>(i),
-                      [](const OpCall& call) { return !Begins(call) && call.op != &kLand && call.cost.bytes > 0; });
+                      [](const OpCall& call) { return !Begins(call) && call.op != &kLand && call.bytes() > 0; });
       bare += computed ? 0 : 1;
     }
     EXPECT_EQ(bare, 1) << policy << ": only the first window has nothing before it";
@@ -146,8 +145,7 @@ TEST(ParameterStore, AtMostTwoLayersOfWeightsLiveAtOnce) {
   std::map<StorageId, std::pair<size_t, size_t>> lives;  // of what is gathered of layers
   int64_t layer_bytes = 0;
   for (size_t i = 0; i < calls.size(); ++i) {
-    for (int a = 0; a < calls[i].arg_count; ++a) {
-      const Tensor& tensor = calls[i].args[static_cast<size_t>(a)];
+    for (const Tensor& tensor : calls[i].tensors()) {
       if (!tensor.defined()) continue;
       const Storage& storage = program.trace.storages()[static_cast<size_t>(tensor.storage)];
       if (storage.persistent || storage.category != Category::kParameters) continue;
@@ -178,10 +176,10 @@ TEST(ParameterStore, OneLayersQuantizedWeightsAreNumbersAtATime) {
     std::map<StorageId, std::pair<size_t, size_t>> lives;
     for (size_t i = 0; i < calls.size(); ++i) {
       if (calls[i].op != &kAdam) continue;
-      const StorageId weights = calls[i].args[0].storage;
+      const StorageId weights = calls[i].operands(kAdam).writes.work.storage;
       if (program.trace.storages()[static_cast<size_t>(weights)].persistent) continue;
       for (size_t use = i; use < calls.size(); ++use) {
-        for (const Tensor& arg : calls[use].args) {
+        for (const Tensor& arg : calls[use].tensors()) {
           if (arg.defined() && arg.storage == weights) lives[weights] = {i, use};
         }
       }

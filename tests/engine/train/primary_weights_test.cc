@@ -128,12 +128,14 @@ Bytes Planned(const StepProgram& program) {
   return bytes;
 }
 
-// Of a matrix that is quantized along its rows.
+// Of a matrix that is quantized along its rows: its codes, its scales in tiles of 128 x 4, its own scale.
 int64_t CodeBytes(const std::string& precision, int64_t rows, int64_t cols) {
-  const auto blocks = [&](int64_t size) { return (cols + size - 1) / size; };
+  const auto up = [](int64_t value, int64_t to) { return (value + to - 1) / to * to; };
   if (precision == "fp8") return rows * cols + 4;
-  if (precision == "mxfp8") return rows * blocks(32) * (32 + 1);
-  return rows * blocks(16) * (16 / 2 + 1) + 4;
+  const int64_t block = precision == "mxfp8" ? 32 : 16;
+  const int64_t codes = rows * up(cols, block) / (precision == "mxfp8" ? 1 : 2);
+  const int64_t scales = up(rows, 128) * up(up(cols, block) / block, 4);
+  return codes + scales + (precision == "mxfp8" ? 0 : 4);
 }
 
 // What the documentation's table says, from the shapes alone.

@@ -3,7 +3,6 @@
 #include <span>
 
 #include "engine/comm/collective.h"
-#include "engine/comm/collective_attrs.h"
 #include "engine/comm/communicator.h"
 #include "engine/comm/gloo/collective.h"
 #include "engine/comm/gloo/collective_queue.h"
@@ -17,17 +16,18 @@ std::byte* Bytes(const CpuRun& run, const Tensor& tensor) {
 }
 
 void GatherNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
-  const Tensor& part = call.args[0];
-  communicator.AllGather(Bytes(run, part), Bytes(run, call.args[1]), part.bytes());
+  const AllGatherOperands on = call.operands(kAllGather);
+  communicator.AllGather(Bytes(run, on.reads.part), Bytes(run, on.writes.full), on.reads.part.bytes());
 }
 
 void ReduceScatterNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
-  const Tensor& part = call.args[1];
+  const ReduceScatterOperands on = call.operands(kReduceScatter);
+  const Tensor& part = on.writes.part;
   const int64_t elements = part.elements();
-  auto* full = run.Data<float>(call.args[0]);
+  auto* full = run.Data<float>(on.writes.full);
   communicator.ReduceScatterMean(full, elements);
   const float* mean = full + communicator.rank() * elements;
-  const bool accumulate = call.attrs<CollectiveAttrs>().accumulate;
+  const bool accumulate = call.attrs(kReduceScatter).accumulate;
   if (part.dtype == DType::kF32) {
     auto* to = run.Data<float>(part);
     for (int64_t i = 0; i < elements; ++i) to[i] = mean[i] + (accumulate ? to[i] : 0.0F);
@@ -38,7 +38,7 @@ void ReduceScatterNow(const OpCall& call, const CpuRun& run, Communicator& commu
 }
 
 void AllReduceNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
-  const Tensor& full = call.args[0];
+  const Tensor full = call.operands(kAllReduce).writes.values;
   const int64_t part = full.elements() / communicator.world();
   auto* values = run.Data<float>(full);
   communicator.ReduceScatterMean(values, part);
@@ -47,21 +47,22 @@ void AllReduceNow(const OpCall& call, const CpuRun& run, Communicator& communica
 }
 
 void SumNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
-  communicator.AllReduce(std::span(run.Data<float>(call.args[0]), 1), Reduction::kSum);
+  const Tensor values = call.operands(kSumOverRanks).writes.values;
+  communicator.AllReduce(std::span(run.Data<float>(values), 1), Reduction::kSum);
 }
 
 void MaxNow(const OpCall& call, const CpuRun& run, Communicator& communicator) {
-  const auto count = static_cast<size_t>(call.args[0].elements());
-  communicator.AllReduce(std::span(run.Data<float>(call.args[0]), count), Reduction::kMax);
+  const Tensor values = call.operands(kMaxOverRanks).writes.values;
+  communicator.AllReduce(std::span(run.Data<float>(values), static_cast<size_t>(values.elements())), Reduction::kMax);
 }
 
 template <CollectiveQueue::Work work>
 void Begin(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  run.collectives->Begin(call.attrs<CollectiveAttrs>().flight, work, call, run);
+  run.collectives->Begin(CollectiveAttrsOf(call).flight, work, call, run);
 }
 
 void Land(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  run.collectives->Wait(call.attrs<CollectiveAttrs>().flight);
+  run.collectives->Wait(CollectiveAttrsOf(call).flight);
 }
 
 void SumOverRanks(const OpCall& call, const CpuRun& run, KernelState* state) {

@@ -54,7 +54,7 @@ Slab::~Slab() { ::munmap(data_, static_cast<size_t>(bytes_)); }
 
 CpuExecutor::CpuExecutor(const Trace& trace, const Layout& layout, const CpuKernelTable& kernels,
                          std::shared_ptr<CollectiveQueue> collectives)
-    : kernels_(kernels), collectives_(std::move(collectives)), slab_(layout.slab_bytes) {
+    : kernels_(kernels), collectives_(std::move(collectives)), slab_(layout.slab_bytes), inputs_(trace.inputs()) {
   run_.slab = slab_.data();
   run_.offsets = layout.offsets.data();
   run_.collectives = collectives_.get();
@@ -78,7 +78,7 @@ void CpuExecutor::Download(const Tensor& from, int64_t byte, std::span<std::byte
 }
 
 void CpuExecutor::Step(const StepInputs& inputs) {
-  run_.inputs = inputs;
+  if (inputs_.defined()) *run_.Data<StepInputs>(inputs_) = inputs;
   if (call_ns_.empty()) {
     for (const Bound& bound : calls_) bound.run(*bound.call, run_, bound.state.get());
     return;

@@ -40,6 +40,9 @@ class CpuExecutor final : public Executor {
 
   void Step(const StepInputs& inputs) override;
   int64_t slab_bytes() const override { return slab_.bytes(); }
+  bool Multiplies(MathFormat format) const override {
+    return format == MathFormat::kF32 || format == MathFormat::kBF16;
+  }
   void EnableTiming() override { call_ns_.assign(calls_.size(), 0); }
   std::span<const int64_t> call_ns() const override { return call_ns_; }
   std::unique_ptr<Executor> Beside(const Trace& trace, const Layout& layout) const override {
@@ -66,6 +69,7 @@ class CpuExecutor final : public Executor {
   std::shared_ptr<CollectiveQueue> collectives_;
   Slab slab_;
   CpuRun run_;
+  Tensor inputs_;  // Trace::inputs()
   std::vector<Bound> calls_;
   std::vector<int64_t> call_ns_;
 };

@@ -16,14 +16,15 @@ class CollectiveQueue;
 // One execution of the program over a slab.
 struct CpuRun {
   std::byte* slab = nullptr;
-  const int64_t* offsets = nullptr;  // of each storage in the slab, in bytes
-  StepInputs inputs;
+  const int64_t* offsets = nullptr;        // of each storage in the slab, in bytes
   CollectiveQueue* collectives = nullptr;  // where other ranks are reached; needed by programs of several ranks
 
   template <typename T>
   T* Data(const Tensor& t) const {
     return reinterpret_cast<T*>(slab + offsets[t.storage]) + t.offset;
   }
+  // What the executor put into Trace::Inputs(); undefined where no random number is needed.
+  StepInputs Inputs(const Tensor& t) const { return t.defined() ? *Data<StepInputs>(t) : StepInputs{}; }
 };
 
 // What a kernel prepares once, before the first step (a oneDNN primitive, say).

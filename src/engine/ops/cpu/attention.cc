@@ -189,6 +189,8 @@ float PlainScale(const AttentionShape& shape) { return 1 / std::sqrt(static_cast
 
 class ForwardState : public KernelState {
  public:
+  static constexpr const auto& kOp = kAttentionForward;
+
   ForwardState(const AttentionShape& shape, DType dtype)
       : shape_(shape), compute_(ComputeType(dtype)), scratch_(SharedScratch()) {
     const int64_t d = shape.head_dim;
@@ -204,11 +206,12 @@ class ForwardState : public KernelState {
   }
 
   void Run(const OpCall& call, const CpuRun& run) {
+    const AttentionForwardOperands on = call.operands(kAttentionForward);
     const int64_t parts = Blocks(shape_.seq, kTaskRows);
     const int64_t heads = shape_.batch * shape_.heads;
     // The last queries see the most keys: begun first, they leave the threads even.
     ForTasks(heads * parts, threads_.size(), [&](size_t thread, int64_t task) {
-      RunPart(call, run, thread, task % heads, (parts - 1 - task / heads) * kTaskRows);
+      RunPart(on, run, thread, task % heads, (parts - 1 - task / heads) * kTaskRows);
     });
   }
 
@@ -239,15 +242,16 @@ class ForwardState : public KernelState {
   };
 
   // The queries of one head from `first` on, kTaskRows of them, against all keys they see.
-  void RunPart(const OpCall& call, const CpuRun& run, size_t thread, int64_t batch_head, int64_t first) {
+  void RunPart(const AttentionForwardOperands& on, const CpuRun& run, size_t thread, int64_t batch_head,
+               int64_t first) {
     const int64_t batch = batch_head / shape_.heads;
     const int64_t head = batch_head % shape_.heads;
     const int64_t kv_head = head / (shape_.heads / shape_.kv_heads);
     const int64_t d = shape_.head_dim;
-    const HeadView q(run, call.args[0], shape_, batch, head);
-    const HeadView k(run, call.args[1], shape_, batch, kv_head);
-    const HeadView v(run, call.args[2], shape_, batch, kv_head);
-    const HeadView o(run, call.args[3], shape_, batch, head);
+    const HeadView q(run, on.reads.q, shape_, batch, head);
+    const HeadView k(run, on.reads.k, shape_, batch, kv_head);
+    const HeadView v(run, on.reads.v, shape_, batch, kv_head);
+    const HeadView o(run, on.writes.o, shape_, batch, head);
     Thread& products = threads_[thread];
     const Buffers buffers(scratch_->threads[thread].data(), *this, products);
 
@@ -278,7 +282,7 @@ class ForwardState : public KernelState {
         }
       }
     }
-    float* lse = run.Data<float>(call.args[4]) + batch_head * shape_.seq + first;
+    float* lse = run.Data<float>(on.writes.lse) + batch_head * shape_.seq + first;
     for (int64_t row = 0; row < rows; ++row) {
       ScaleRow(buffers.out + row * d, 1 / buffers.row_sum[row], d);
       lse[row] = (buffers.row_max[row] + std::log2(buffers.row_sum[row])) / kLog2E;
@@ -294,6 +298,8 @@ class ForwardState : public KernelState {
 
 class BackwardState : public KernelState {
  public:
+  static constexpr const auto& kOp = kAttentionBackward;
+
   BackwardState(const AttentionShape& shape, DType dtype)
       : shape_(shape), compute_(ComputeType(dtype)), scratch_(SharedScratch()) {
     const int64_t d = shape.head_dim;
@@ -311,8 +317,9 @@ class BackwardState : public KernelState {
   }
 
   void Run(const OpCall& call, const CpuRun& run) {
+    const AttentionBackwardOperands on = call.operands(kAttentionBackward);
     ForTasks(shape_.batch * shape_.kv_heads, threads_.size(),
-             [&](size_t thread, int64_t task) { RunHead(call, run, thread, task); });
+             [&](size_t thread, int64_t task) { RunHead(on, run, thread, task); });
   }
 
  private:
@@ -347,26 +354,26 @@ class BackwardState : public KernelState {
   };
 
   // A key-value head of one batch element with the query heads that read it.
-  void RunHead(const OpCall& call, const CpuRun& run, size_t thread, int64_t batch_head) {
+  void RunHead(const AttentionBackwardOperands& on, const CpuRun& run, size_t thread, int64_t batch_head) {
     const int64_t batch = batch_head / shape_.kv_heads;
     const int64_t kv_head = batch_head % shape_.kv_heads;
     const int64_t group = shape_.heads / shape_.kv_heads;
     const int64_t d = shape_.head_dim;
     const int64_t seq = shape_.seq;
-    const HeadView k(run, call.args[2], shape_, batch, kv_head);
-    const HeadView v(run, call.args[3], shape_, batch, kv_head);
-    const HeadView dk(run, call.args[7], shape_, batch, kv_head);
-    const HeadView dv(run, call.args[8], shape_, batch, kv_head);
+    const HeadView k(run, on.reads.k, shape_, batch, kv_head);
+    const HeadView v(run, on.reads.v, shape_, batch, kv_head);
+    const HeadView dk(run, on.writes.dk, shape_, batch, kv_head);
+    const HeadView dv(run, on.writes.dv, shape_, batch, kv_head);
     Thread& products = threads_[thread];
     const Buffers buffers(scratch_->threads[thread].data(), *this, products);
 
-    const int64_t first_head = batch * shape_.heads + kv_head * group;  // of all batch elements
-    float* delta = run.Data<float>(call.args[9]) + first_head * seq;    // (group, seq)
-    float* dq = run.Data<float>(call.args[10]) + first_head * seq * d;  // (group, seq, head_dim)
-    const float* lse = run.Data<float>(call.args[5]) + first_head * seq;
+    const int64_t first_head = batch * shape_.heads + kv_head * group;      // of all batch elements
+    float* delta = run.Data<float>(on.scratch.delta) + first_head * seq;    // (group, seq)
+    float* dq = run.Data<float>(on.scratch.dq_sum) + first_head * seq * d;  // (group, seq, head_dim)
+    const float* lse = run.Data<float>(on.reads.lse) + first_head * seq;
     for (int64_t member = 0; member < group; ++member) {
-      const HeadView d_o(run, call.args[0], shape_, batch, kv_head * group + member);
-      const HeadView o(run, call.args[4], shape_, batch, kv_head * group + member);
+      const HeadView d_o(run, on.reads.d_o, shape_, batch, kv_head * group + member);
+      const HeadView o(run, on.reads.o, shape_, batch, kv_head * group + member);
       for (int64_t row = 0; row < seq; ++row) {
         delta[member * seq + row] = DotRow(d_o.Row(row), o.Row(row), d_o.dtype, d);
       }
@@ -380,8 +387,8 @@ class BackwardState : public KernelState {
       std::fill_n(buffers.dk, keys * d, 0.0F);
       std::fill_n(buffers.dv, keys * d, 0.0F);
       for (int64_t member = 0; member < group; ++member) {
-        const HeadView q(run, call.args[1], shape_, batch, kv_head * group + member);
-        const HeadView d_o(run, call.args[0], shape_, batch, kv_head * group + member);
+        const HeadView q(run, on.reads.q, shape_, batch, kv_head * group + member);
+        const HeadView d_o(run, on.reads.d_o, shape_, batch, kv_head * group + member);
         for (int64_t query = key; query < seq; query += kBlockRows) {
           const int64_t queries = std::min(kBlockRows, seq - query);
           Pack(q, query, queries, d, compute_, buffers.q);
@@ -403,7 +410,7 @@ class BackwardState : public KernelState {
       Unpack(buffers.dv, dv, key, keys, d);
     }
     for (int64_t member = 0; member < group; ++member) {
-      const HeadView to(run, call.args[6], shape_, batch, kv_head * group + member);
+      const HeadView to(run, on.writes.dq, shape_, batch, kv_head * group + member);
       Unpack(dq + member * seq * d, to, 0, seq, d);
     }
   }
@@ -442,8 +449,8 @@ class BackwardState : public KernelState {
 template <typename State>
 std::shared_ptr<KernelState> Prepare(const OpCall& call) {
   static SharedCache<std::array<int64_t, 7>, State> states;
-  const auto& s = call.attrs<AttentionShape>();
-  const DType dtype = call.args[0].dtype;
+  const AttentionShape& s = call.attrs(State::kOp);
+  const DType dtype = call.operands(State::kOp).reads.q.dtype;
   return states.Get(
       {s.batch, s.seq, s.heads, s.kv_heads, s.head_dim, static_cast<int64_t>(dtype), omp_get_max_threads()},
       [&] { return std::make_shared<State>(s, dtype); });

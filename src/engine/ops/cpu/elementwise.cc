@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/cpu/simd_targets.h"
 #include "engine/ops/philox.h"
 
@@ -104,44 +103,48 @@ struct UniformOp {
   }
 };
 
-template <bool kSplit>
-DropoutOp<kSplit> MakeDropout(const OpCall& call, const CpuRun& run) {
-  const auto& attrs = call.attrs<DropoutAttrs>();
-  return {{run.inputs, attrs.stream, attrs.first}, DropoutThreshold(attrs.p), static_cast<float>(1 / (1 - attrs.p))};
+template <typename T>
+DropoutOp<kAnySplit<T>> MakeDropout(const StepInputs& inputs, const DropoutAttrs& attrs) {
+  return {{inputs, attrs.stream, attrs.first}, DropoutThreshold(attrs.p), static_cast<float>(1 / (1 - attrs.p))};
 }
 
 void GeluCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  WithType(call.args[0].dtype, [&](auto t) { Map<decltype(t)>(run, GeluOp(), call.args[1], call.args[0]); });
+  const GeluOperands on = call.operands(kGelu);
+  WithType(on.reads.x.dtype, [&](auto t) { Map<decltype(t)>(run, GeluOp(), on.writes.y, on.reads.x); });
 }
 void GeluBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  WithType(call.args[0].dtype,
-           [&](auto t) { Map<decltype(t)>(run, GeluBackwardOp(), call.args[2], call.args[0], call.args[1]); });
+  const GeluBackwardOperands on = call.operands(kGeluBackward);
+  WithType(on.reads.x.dtype,
+           [&](auto t) { Map<decltype(t)>(run, GeluBackwardOp(), on.writes.dx, on.reads.dy, on.reads.x); });
 }
-void AddCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  WithType(call.args[0].dtype,
-           [&](auto t) { Map<decltype(t)>(run, AddOp(), call.args[2], call.args[0], call.args[1]); });
-}
-void DropoutAddCpu(const OpCall& call, const CpuRun& run, KernelState* state) {
-  if (call.attrs<DropoutAttrs>().p == 0) return AddCpu(call, run, state);
-  WithType(call.args[0].dtype, [&](auto t) {
-    Map<decltype(t)>(run, MakeDropout<kAnySplit<decltype(t)>>(call, run), call.args[2], call.args[0], call.args[1]);
+void DropoutAddCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  const DropoutAddOperands on = call.operands(kDropoutAdd);
+  const DropoutAttrs& attrs = call.attrs(kDropoutAdd);
+  WithType(on.reads.x.dtype, [&](auto t) {
+    using T = decltype(t);
+    if (attrs.p == 0) return Map<T>(run, AddOp(), on.writes.out, on.reads.x, on.reads.residual);
+    Map<T>(run, MakeDropout<T>(run.Inputs(on.reads.inputs), attrs), on.writes.out, on.reads.x, on.reads.residual);
   });
 }
 void DropoutBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  WithType(call.args[0].dtype, [&](auto t) {
-    Map<decltype(t)>(run, MakeDropout<kAnySplit<decltype(t)>>(call, run), call.args[1], call.args[0]);
+  const DropoutBackwardOperands on = call.operands(kDropoutBackward);
+  WithType(on.reads.dy.dtype, [&](auto t) {
+    using T = decltype(t);
+    Map<T>(run, MakeDropout<T>(run.Inputs(on.reads.inputs), call.attrs(kDropoutBackward)), on.writes.dx, on.reads.dy);
   });
 }
 void FillCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const float factor = call.args[1].defined() ? *run.Data<float>(call.args[1]) : 1.0F;
-  const FillOp op{static_cast<float>(call.attrs<FillAttrs>().value) * factor};
-  WithType(call.args[0].dtype, [&](auto t) { Map<decltype(t)>(run, op, call.args[0]); });
+  const FillOperands on = call.operands(kFill);
+  const float factor = on.reads.factor.defined() ? *run.Data<float>(on.reads.factor) : 1.0F;
+  const FillOp op{static_cast<float>(call.attrs(kFill).value) * factor};
+  WithType(on.writes.x.dtype, [&](auto t) { Map<decltype(t)>(run, op, on.writes.x); });
 }
 void FillUniformCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const auto& attrs = call.attrs<StreamAttrs>();
-  WithType(call.args[0].dtype, [&](auto t) {
+  const FillUniformOperands on = call.operands(kFillUniform);
+  const StreamAttrs& attrs = call.attrs(kFillUniform);
+  WithType(on.writes.x.dtype, [&](auto t) {
     using T = decltype(t);
-    Map<T>(run, UniformOp<T>{{run.inputs, attrs.stream, attrs.first}}, call.args[0]);
+    Map<T>(run, UniformOp<T>{{run.Inputs(on.reads.inputs), attrs.stream, attrs.first}}, on.writes.x);
   });
 }
 
@@ -164,9 +167,10 @@ HWY_NOINLINE void RopeRow(T* x, int64_t cols, const float* cos_sin, int64_t half
   }
 }
 void RopeCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const auto& attrs = call.attrs<RopeAttrs>();
-  const Tensor& x = call.args[0];
-  const auto* table = run.Data<float>(call.args[1]);
+  const RopeOperands on = call.operands(kRope);
+  const RopeAttrs& attrs = call.attrs(kRope);
+  const Tensor& x = on.writes.x;
+  const auto* table = run.Data<float>(on.reads.cos_sin);
   WithType(x.dtype, [&](auto t) {
     auto* data = run.Data<decltype(t)>(x);
     ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) {
@@ -192,11 +196,12 @@ HWY_NOINLINE void SwiGluRow(const T* gate_up, T* y, int64_t ffn, bool stream) {
   });
 }
 void SwiGluCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& y = call.args[1];
+  const SwiGluOperands on = call.operands(kSwiGlu);
+  const Tensor& y = on.writes.y;
   const bool stream = Streams(run, y);
   WithType(y.dtype, [&](auto t) {
     using T = decltype(t);
-    const T* from = run.Data<T>(call.args[0]);
+    const T* from = run.Data<T>(on.reads.gate_up);
     T* to = run.Data<T>(y);
     ParallelRows(y.rows, 3 * y.cols, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
@@ -233,13 +238,15 @@ HWY_NOINLINE void SwiGluBackwardRow(const T* dy, const T* gate_up, T* d_gate_up,
   });
 }
 void SwiGluBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& dy = call.args[0];
-  const Tensor& out = call.args[2];
-  const bool stream = call.args[1].storage != out.storage && Streams(run, out) && dy.cols * SizeOf(dy.dtype) % 64 == 0;
+  const SwiGluBackwardOperands on = call.operands(kSwiGluBackward);
+  const Tensor& dy = on.reads.dy;
+  const Tensor& gate_up = on.reads.gate_up;
+  const Tensor& out = on.writes.d_gate_up;
+  const bool stream = gate_up.storage != out.storage && Streams(run, out) && dy.cols * SizeOf(dy.dtype) % 64 == 0;
   WithType(dy.dtype, [&](auto t) {
     using T = decltype(t);
     const T* upper = run.Data<T>(dy);
-    const T* from = run.Data<T>(call.args[1]);
+    const T* from = run.Data<T>(gate_up);
     T* to = run.Data<T>(out);
     ParallelRows(dy.rows, 5 * dy.cols, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
@@ -267,10 +274,11 @@ HWY_NOINLINE void SumRows(const T* x, int64_t row_stride, int64_t rows, int64_t 
   }
 }
 void ColumnSumCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& x = call.args[0];
-  const Tensor& sum = call.args[1];
-  const Tensor& parts = call.args[2];
-  const bool accumulate = call.attrs<ColumnSumAttrs>().accumulate;
+  const ColumnSumOperands on = call.operands(kColumnSum);
+  const Tensor& x = on.reads.x;
+  const Tensor& sum = on.writes.sum;
+  const Tensor& parts = on.scratch.parts;
+  const bool accumulate = call.attrs(kColumnSum).accumulate;
   auto* part = run.Data<float>(parts);
   WithType(x.dtype, [&](auto t) {
     using T = decltype(t);
@@ -301,7 +309,6 @@ HWY_EXPORT(SwiGluCpu);
 HWY_EXPORT(SwiGluBackwardCpu);
 HWY_EXPORT(GeluCpu);
 HWY_EXPORT(GeluBackwardCpu);
-HWY_EXPORT(AddCpu);
 HWY_EXPORT(DropoutAddCpu);
 HWY_EXPORT(DropoutBackwardCpu);
 HWY_EXPORT(FillCpu);
@@ -315,7 +322,6 @@ void AddElementwiseCpu(CpuKernelTable& table) {
   table[&kSwiGluBackward].run = &HWY_DYNAMIC_DISPATCH(SwiGluBackwardCpu);
   table[&kGelu].run = &HWY_DYNAMIC_DISPATCH(GeluCpu);
   table[&kGeluBackward].run = &HWY_DYNAMIC_DISPATCH(GeluBackwardCpu);
-  table[&kAdd].run = &HWY_DYNAMIC_DISPATCH(AddCpu);
   table[&kDropoutAdd].run = &HWY_DYNAMIC_DISPATCH(DropoutAddCpu);
   table[&kDropoutBackward].run = &HWY_DYNAMIC_DISPATCH(DropoutBackwardCpu);
   table[&kFill].run = &HWY_DYNAMIC_DISPATCH(FillCpu);

@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -26,11 +25,12 @@ HWY_NOINLINE void AddRows(const T* a, const T* b, T* out, int64_t cols) {
 }
 
 void EmbeddingCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& wte = call.args[1];
-  const Tensor& wpe = call.args[2];
-  const Tensor& x = call.args[3];
-  const int64_t seq = call.attrs<EmbeddingAttrs>().seq;
-  const auto* ids = run.Data<int32_t>(call.args[0]);
+  const EmbeddingOperands on = call.operands(kEmbedding);
+  const Tensor& wte = on.reads.wte;
+  const Tensor& wpe = on.reads.wpe;
+  const Tensor& x = on.writes.x;
+  const int64_t seq = call.attrs(kEmbedding).seq;
+  const auto* ids = run.Data<int32_t>(on.reads.ids);
   WithType(x.dtype, [&](auto t) {
     using T = decltype(t);
     const T* tokens = run.Data<T>(wte);
@@ -104,14 +104,15 @@ void ScatterTokens(const T* dx, int64_t cols, const int32_t* ids, const int32_t*
 }
 
 void EmbeddingBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& dx = call.args[0];
-  const Tensor& d_wte = call.args[2];
-  const Tensor& d_wpe = call.args[3];
-  const int64_t seq = call.attrs<EmbeddingAttrs>().seq;
+  const EmbeddingBackwardOperands on = call.operands(kEmbeddingBackward);
+  const Tensor& dx = on.reads.dx;
+  const Tensor& d_wte = on.writes.d_wte;
+  const Tensor& d_wpe = on.writes.d_wpe;
+  const int64_t seq = call.attrs(kEmbeddingBackward).seq;
   const int64_t tokens = dx.rows;
   const int64_t cols = dx.cols;
-  const auto* ids = run.Data<int32_t>(call.args[1]);
-  auto* order = run.Data<int32_t>(call.args[4]);
+  const auto* ids = run.Data<int32_t>(on.reads.ids);
+  auto* order = run.Data<int32_t>(on.scratch.order);
   SortTokens(ids, tokens, d_wte.rows, order, order + tokens);
   WithType(dx.dtype, [&](auto t) {
     WithType(d_wte.dtype, [&](auto g) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <tuple>
 
 #include "engine/ops/cpu/gemm_operand.h"
 #include "engine/ops/cpu/gemm_packed.h"
@@ -39,15 +38,16 @@ PackedShape ShapeOf(const OpCall& call) {
     shape.accumulate = accumulate;
   };
   if (call.op == &kQuantizedGemm) {
-    const auto& attrs = call.attrs<QuantizedGemmAttrs>();
-    set(call.args[6], call.args[7], DType::kBF16, attrs.accumulate);
+    const QuantizedGemmOperands on = call.operands(kQuantizedGemm);
+    const QuantizedGemmAttrs& attrs = call.attrs(kQuantizedGemm);
+    set(on.writes.c, on.reads.bias, DType::kBF16, attrs.accumulate);
     shape.k = attrs.terms;
     shape.scaled = true;
   } else {
-    const auto& attrs = call.attrs<GemmAttrs>();
-    const Tensor& a = call.args[0];
-    set(call.args[2], call.args[3], a.dtype, attrs.accumulate);
-    shape.k = attrs.trans_a == Trans::kYes ? a.rows : a.cols;
+    const GemmOperands on = call.operands(kGemm);
+    const GemmAttrs& attrs = call.attrs(kGemm);
+    set(on.writes.c, on.reads.bias, on.reads.a.dtype, attrs.accumulate);
+    shape.k = attrs.trans_a == Trans::kYes ? on.reads.a.rows : on.reads.a.cols;
   }
   return shape;
 }
@@ -64,8 +64,10 @@ class GemmState : public KernelState {
   }
 
   void Run(const OpCall& call, const CpuRun& run) const {
-    const auto& [a, b, c, bias] = std::tie(call.args[0], call.args[1], call.args[2], call.args[3]);
-    const auto& attrs = call.attrs<GemmAttrs>();
+    const GemmOperands on = call.operands(kGemm);
+    const auto& [a, b, bias, added] = on.reads;
+    const Tensor& c = on.writes.c;
+    const GemmAttrs& attrs = call.attrs(kGemm);
     const bool a_terms = attrs.trans_a == Trans::kNo;  // contiguous
     const bool b_terms = attrs.trans_b == Trans::kYes;
     const std::byte* a_data = BytesOf(run, a);
@@ -80,19 +82,14 @@ class GemmState : public KernelState {
   }
 
   void RunQuantized(const OpCall& call, const CpuRun& run) const {
-    const auto& attrs = call.attrs<QuantizedGemmAttrs>();
-    const auto operand = [&](size_t first, const Quantizer& quantizer) {
-      QuantizedTensor q;
-      q.quantizer = quantizer;
-      q.codes = call.args[first];
-      q.scales = call.args[first + 1];
-      return QuantizedOperand(DataOf(run, q), shape_.in);
-    };
+    const QuantizedGemmOperands on = call.operands(kQuantizedGemm);
+    const QuantizedGemmAttrs& attrs = call.attrs(kQuantizedGemm);
     float scale = 1;
-    for (const size_t at : {size_t{2}, size_t{5}}) {
-      if (call.args[at].defined()) scale *= *run.Data<float>(call.args[at]);
+    for (const StoredCodes& operand : {on.reads.a, on.reads.b}) {
+      if (operand.tensor_scale.defined()) scale *= *run.Data<float>(operand.tensor_scale);
     }
-    Multiply(run, operand(0, attrs.a), operand(3, attrs.b), call.args[6], call.args[7], scale);
+    Multiply(run, QuantizedOperand(DataOf(run, attrs.a, on.reads.a), shape_.in),
+             QuantizedOperand(DataOf(run, attrs.b, on.reads.b), shape_.in), on.writes.c, on.reads.bias, scale);
   }
 
  private:

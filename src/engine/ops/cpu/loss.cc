@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/cpu/simd_targets.h"
 #include "engine/tensor/fp16.h"
 
@@ -94,13 +93,14 @@ float CrossEntropyRow(T* logits, int64_t vocab, int32_t target, double scale) {
 }
 
 void CrossEntropyCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& logits = call.args[0];
-  const double scale = call.attrs<LossAttrs>().scale;
-  const double gradient_scale =
-      call.args[4].defined() ? scale * static_cast<double>(*run.Data<float>(call.args[4])) : scale;
-  const auto* targets = run.Data<int32_t>(call.args[1]);
-  auto* loss = run.Data<float>(call.args[2]);
-  auto* row_losses = run.Data<float>(call.args[3]);
+  const CrossEntropyOperands on = call.operands(kCrossEntropy);
+  const Tensor& logits = on.writes.logits;
+  const Tensor& factor = on.reads.factor;
+  const double scale = call.attrs(kCrossEntropy).scale;
+  const double gradient_scale = factor.defined() ? scale * static_cast<double>(*run.Data<float>(factor)) : scale;
+  const auto* targets = run.Data<int32_t>(on.reads.targets);
+  auto* loss = run.Data<float>(on.writes.loss);
+  auto* row_losses = run.Data<float>(on.scratch.row_losses);
   WithType(logits.dtype, [&](auto t) {
     auto* data = run.Data<decltype(t)>(logits);
     ParallelRows(logits.rows, logits.cols, [&](int64_t begin, int64_t end) {
@@ -115,9 +115,10 @@ void CrossEntropyCpu(const OpCall& call, const CpuRun& run, KernelState* /*state
 }
 
 void SumLossCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  auto* loss = run.Data<float>(call.args[1]);
-  const double sum = SumElements<false>(run, call.args[0], call.args[2]);
-  *loss = static_cast<float>(static_cast<double>(*loss) + sum * call.attrs<LossAttrs>().scale);
+  const SumLossOperands on = call.operands(kSumLoss);
+  auto* loss = run.Data<float>(on.writes.loss);
+  const double sum = SumElements<false>(run, on.reads.x, on.scratch.parts);
+  *loss = static_cast<float>(static_cast<double>(*loss) + sum * call.attrs(kSumLoss).scale);
 }
 
 }  // namespace HWY_NAMESPACE

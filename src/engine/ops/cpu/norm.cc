@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -53,16 +52,17 @@ HWY_NOINLINE void RmsNormRange(const RmsRows<T>& rows, int64_t begin, int64_t en
   if (rows.stream) hwy::FlushStream();
 }
 void RmsNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& x = call.args[0];
+  const RmsNormOperands on = call.operands(kRmsNorm);
+  const Tensor& x = on.reads.x;
   WithType(x.dtype, [&](auto t) {
     using T = decltype(t);
     const RmsRows<T> rows = {run.Data<T>(x),
-                             run.Data<T>(call.args[1]),
-                             run.Data<T>(call.args[2]),
-                             run.Data<float>(call.args[3]),
+                             run.Data<T>(on.reads.weight),
+                             run.Data<T>(on.writes.y),
+                             run.Data<float>(on.writes.rstd),
                              x.cols,
-                             static_cast<float>(call.attrs<NormAttrs>().eps),
-                             x.storage != call.args[2].storage && Streams(run, call.args[2])};
+                             static_cast<float>(call.attrs(kRmsNorm).eps),
+                             x.storage != on.writes.y.storage && Streams(run, on.writes.y)};
     ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) { RmsNormRange(rows, begin, end); });
   });
 }
@@ -110,18 +110,19 @@ HWY_NOINLINE void LayerNormRange(const LayerRows<T>& rows, int64_t begin, int64_
   if (rows.stream) hwy::FlushStream();
 }
 void LayerNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& x = call.args[0];
+  const LayerNormOperands on = call.operands(kLayerNorm);
+  const Tensor& x = on.reads.x;
   WithType(x.dtype, [&](auto t) {
     using T = decltype(t);
     const LayerRows<T> rows = {run.Data<T>(x),
-                               run.Data<T>(call.args[1]),
-                               run.Data<T>(call.args[2]),
-                               run.Data<T>(call.args[3]),
-                               run.Data<float>(call.args[4]),
-                               run.Data<float>(call.args[5]),
+                               run.Data<T>(on.reads.weight),
+                               run.Data<T>(on.reads.bias),
+                               run.Data<T>(on.writes.y),
+                               run.Data<float>(on.writes.mean),
+                               run.Data<float>(on.writes.rstd),
                                x.cols,
-                               static_cast<float>(call.attrs<NormAttrs>().eps),
-                               x.storage != call.args[3].storage && Streams(run, call.args[3])};
+                               static_cast<float>(call.attrs(kLayerNorm).eps),
+                               x.storage != on.writes.y.storage && Streams(run, on.writes.y)};
     ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) { LayerNormRange(rows, begin, end); });
   });
 }
@@ -202,15 +203,21 @@ void NormBackward(const BackwardRows<T>& rows, int64_t count, float* parts, int6
 }
 
 void RmsNormBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& x = call.args[1];
-  const Tensor& dweight = call.args[5];
-  const Tensor& parts = call.args[6];
-  const auto& attrs = call.attrs<NormBackwardAttrs>();
+  const RmsNormBackwardOperands on = call.operands(kRmsNormBackward);
+  const Tensor& x = on.reads.x;
+  const Tensor& dweight = on.writes.dweight;
+  const Tensor& parts = on.scratch.parts;
+  const NormBackwardAttrs& attrs = call.attrs(kRmsNormBackward);
   WithType(x.dtype, [&](auto t) {
     using T = decltype(t);
-    const BackwardRows<T> rows = {
-        run.Data<T>(call.args[0]), run.Data<T>(x), run.Data<T>(call.args[2]), nullptr, run.Data<float>(call.args[3]),
-        run.Data<T>(call.args[4]), x.cols,         attrs.overwrite_dx};
+    const BackwardRows<T> rows = {run.Data<T>(on.reads.dy),
+                                  run.Data<T>(x),
+                                  run.Data<T>(on.reads.weight),
+                                  nullptr,
+                                  run.Data<float>(on.reads.rstd),
+                                  run.Data<T>(on.writes.dx),
+                                  x.cols,
+                                  attrs.overwrite_dx};
     WithType(dweight.dtype, [&](auto u) {
       using D = decltype(u);
       NormBackward<false>(rows, x.rows, run.Data<float>(parts), parts.rows, parts.cols, run.Data<D>(dweight),
@@ -220,24 +227,25 @@ void RmsNormBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*st
 }
 
 void LayerNormBackwardCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& x = call.args[1];
-  const Tensor& dweight = call.args[6];
-  const Tensor& parts = call.args[8];
-  const auto& attrs = call.attrs<NormBackwardAttrs>();
+  const LayerNormBackwardOperands on = call.operands(kLayerNormBackward);
+  const Tensor& x = on.reads.x;
+  const Tensor& dweight = on.writes.dweight;
+  const Tensor& parts = on.scratch.parts;
+  const NormBackwardAttrs& attrs = call.attrs(kLayerNormBackward);
   WithType(x.dtype, [&](auto t) {
     using T = decltype(t);
-    const BackwardRows<T> rows = {run.Data<T>(call.args[0]),
+    const BackwardRows<T> rows = {run.Data<T>(on.reads.dy),
                                   run.Data<T>(x),
-                                  run.Data<T>(call.args[2]),
-                                  run.Data<float>(call.args[3]),
-                                  run.Data<float>(call.args[4]),
-                                  run.Data<T>(call.args[5]),
+                                  run.Data<T>(on.reads.weight),
+                                  run.Data<float>(on.reads.mean),
+                                  run.Data<float>(on.reads.rstd),
+                                  run.Data<T>(on.writes.dx),
                                   x.cols,
                                   attrs.overwrite_dx};
     WithType(dweight.dtype, [&](auto u) {
       using D = decltype(u);
       NormBackward<true>(rows, x.rows, run.Data<float>(parts), parts.rows / 2, parts.cols, run.Data<D>(dweight),
-                         run.Data<D>(call.args[7]), attrs.accumulate);
+                         run.Data<D>(on.writes.dbias), attrs.accumulate);
     });
   });
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -188,12 +187,13 @@ HWY_NOINLINE void AdamRange(const AdamStep& step, const Weights& weights, M* m, 
 }
 
 void AdamCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& work = call.args[0];
-  const Tensor& master = call.args[1];
-  const Tensor& m = call.args[2];
-  const Tensor& grad = call.args[4];
-  const Tensor& scale = call.args[5];
-  const AdamStep step(call.attrs<AdamAttrs>(), run.inputs, scale.defined() ? *run.Data<float>(scale) : 1.0F);
+  const AdamOperands on = call.operands(kAdam);
+  const Tensor& work = on.writes.work;
+  const Tensor& master = on.writes.master;
+  const Tensor& m = on.writes.m;
+  const Tensor& grad = on.reads.grad;
+  const Tensor& scale = on.reads.scale;
+  const AdamStep step(call.attrs(kAdam), run.Inputs(on.reads.inputs), scale.defined() ? *run.Data<float>(scale) : 1.0F);
   if (step.gradient_scale < 0) return;
   const auto update = [&](const auto& weights) {
     WithType(m.dtype, [&](auto t) {
@@ -201,7 +201,7 @@ void AdamCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
         using M = decltype(t);
         using G = decltype(u);
         M* first = run.Data<M>(m);
-        M* second = run.Data<M>(call.args[3]);
+        M* second = run.Data<M>(on.writes.v);
         const G* gradient = run.Data<G>(grad);
         ParallelElements(work.elements(), [&](int64_t begin, int64_t end) {
           AdamRange(step, weights, first, second, gradient, begin, end);
@@ -225,23 +225,26 @@ void AdamCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
 }
 
 void SquaredSumCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  auto* sum = run.Data<float>(call.args[1]);
-  *sum = static_cast<float>(static_cast<double>(*sum) + SumElements<true>(run, call.args[0], call.args[2]));
+  const SquaredSumOperands on = call.operands(kSquaredSum);
+  auto* sum = run.Data<float>(on.writes.sum);
+  *sum = static_cast<float>(static_cast<double>(*sum) + SumElements<true>(run, on.reads.x, on.scratch.parts));
 }
 
 void ClipScaleCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const float norm = std::sqrt(*run.Data<float>(call.args[0]));
-  const auto scale = static_cast<float>(call.attrs<ClipAttrs>().clip) / (norm + 1e-6F);
-  *run.Data<float>(call.args[1]) = norm;
-  *run.Data<float>(call.args[2]) = scale > 1 ? 1 : scale;  // NaN stays
+  const ClipScaleOperands on = call.operands(kClipScale);
+  const float norm = std::sqrt(*run.Data<float>(on.reads.sum));
+  const auto scale = static_cast<float>(call.attrs(kClipScale).clip) / (norm + 1e-6F);
+  *run.Data<float>(on.writes.norm) = norm;
+  *run.Data<float>(on.writes.scale) = scale > 1 ? 1 : scale;  // NaN stays
 }
 
 void LossScaleCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  auto* state = run.Data<float>(call.args[1]);
-  auto* scale = run.Data<float>(call.args[3]);
+  const LossScaleOperands on = call.operands(kLossScale);
+  auto* state = run.Data<float>(on.writes.state);
+  auto* scale = run.Data<float>(on.writes.scale);
   const float factor = state[0];
-  const float norm = std::sqrt(*run.Data<float>(call.args[0])) / factor;
-  *run.Data<float>(call.args[2]) = norm;
+  const float norm = std::sqrt(*run.Data<float>(on.reads.sum)) / factor;
+  *run.Data<float>(on.writes.norm) = norm;
   if (!std::isfinite(norm)) {
     *scale = -1;
     state[0] = factor / 2;
@@ -249,7 +252,7 @@ void LossScaleCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/)
     state[2] += 1;
     return;
   }
-  const auto clip = static_cast<float>(call.attrs<ClipAttrs>().clip);
+  const auto clip = static_cast<float>(call.attrs(kLossScale).clip);
   *scale = (clip > 0 ? std::min(1.0F, clip / (norm + 1e-6F)) : 1.0F) / factor;
   state[1] += 1;
   if (state[1] == kLossScaleWindow) {

@@ -11,7 +11,6 @@
 #define RIDGELINE_OPS_QUANTIZE_INL_H_
 #endif
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/cpu/amax-inl.h"
 #include "engine/ops/cpu/codes-inl.h"
 #include "engine/ops/cpu/transpose-inl.h"

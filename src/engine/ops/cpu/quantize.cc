@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/ops/attrs.h"
 #include "engine/ops/cpu/kernels.h"
 #include "engine/ops/cpu/quantized_rows.h"
 #include "engine/ops/cpu/simd_targets.h"
@@ -25,20 +24,20 @@ template <typename T>
 class Quantization {
  public:
   Quantization(const OpCall& call, const CpuRun& run)
-      : call_(call),
-        run_(run),
-        attrs_(call.attrs<QuantizeAttrs>()),
-        x_(call.args[0]),
-        row_(SideAt(1, x_.cols)),
-        col_(SideAt(4, x_.rows)) {}
+      : run_(run),
+        on_(call.operands(kQuantize)),
+        attrs_(call.attrs(kQuantize)),
+        row_(SideOf(on_.writes.row, attrs_.row, x().cols)),
+        col_(SideOf(on_.writes.col, attrs_.col, x().rows)) {}
 
   void Run() {
     switch (scaling()) {
       case Scaling::kDelayed: {
-        const float scale = *Scalar(7);
+        const float scale = *Scalar(on_.reads.delayed_scale);
         SetTensorScale(scale);
         ForTiles([&](const Tile<T>& tile, int64_t i) { amaxes()[i] = Whole(tile, scale); });
-        *Scalar(8) = LargerAmax(*Scalar(8), LargestOf(amaxes()));
+        float* amax = Scalar(on_.writes.delayed_amax);
+        *amax = LargerAmax(*amax, LargestOf(amaxes()));
         return;
       }
       case Scaling::kCurrent: {
@@ -63,31 +62,30 @@ class Quantization {
   const Quantizer& any() const { return has_row() ? attrs_.row : attrs_.col; }
   static bool stochastic(const Quantizer& quantizer) { return quantizer.rounding == Rounding::kStochastic; }
   Scaling scaling() const { return any().scaling; }
-  float* Scalar(size_t arg) const { return run_.Data<float>(call_.args[arg]); }
+  const Tensor& x() const { return on_.reads.x; }
+  float* Scalar(const Tensor& tensor) const { return run_.Data<float>(tensor); }
   // Of tiles as they are, and transformed.
-  float* amaxes() const { return run_.Data<float>(call_.args[9]); }
-  float* transformed_amaxes() const { return amaxes() + call_.args[9].cols; }
+  float* amaxes() const { return run_.Data<float>(on_.scratch.amaxes); }
+  float* transformed_amaxes() const { return amaxes() + on_.scratch.amaxes.cols; }
   float LargestOf(const float* amaxes) const {
     float largest = 0;
-    for (int64_t i = 0; i < call_.args[9].cols; ++i) largest = LargerAmax(largest, amaxes[i]);
+    for (int64_t i = 0; i < on_.scratch.amaxes.cols; ++i) largest = LargerAmax(largest, amaxes[i]);
     return largest;
   }
 
-  Side SideAt(size_t first_arg, int64_t inner) const {
-    const Tensor& codes = call_.args[first_arg];
-    const Tensor& scales = call_.args[first_arg + 1];
-    const Quantizer& quantizer = first_arg == 1 ? attrs_.row : attrs_.col;
-    Side side = {{}, {}, quantizer.DrawCols(inner), false, RandomBlocks(run_.inputs, attrs_.stream)};
-    if (!codes.defined()) return side;
-    side.codes = {run_.Data<uint8_t>(codes), codes.row_stride};
-    if (scales.defined()) side.scales = {run_.Data<uint8_t>(scales), scales.row_stride};
-    side.stream = Streams(run_, codes);
+  Side SideOf(const StoredCodes& to, const Quantizer& quantizer, int64_t inner) const {
+    const RandomBlocks random(run_.Inputs(on_.reads.inputs), attrs_.stream);
+    Side side = {{}, {}, quantizer.DrawCols(inner), false, random};
+    if (!to.codes.defined()) return side;
+    side.codes = {run_.Data<uint8_t>(to.codes), to.codes.row_stride};
+    if (to.scales.defined()) side.scales = {run_.Data<uint8_t>(to.scales), to.scales.row_stride};
+    side.stream = Streams(run_, to.codes);
     return side;
   }
 
   void SetTensorScale(float scale) {
-    if (has_row()) *Scalar(3) = 1 / scale;
-    if (has_col()) *Scalar(6) = 1 / scale;
+    if (has_row()) *Scalar(on_.writes.row.tensor_scale) = 1 / scale;
+    if (has_col()) *Scalar(on_.writes.col.tensor_scale) = 1 / scale;
   }
 
   float Whole(const Tile<T>& tile, float scale) const {
@@ -121,8 +119,8 @@ class Quantization {
     });
     const Nv by_row(LargestOf(amaxes()));
     const Nv by_col = transforms ? Nv(LargestOf(transformed_amaxes())) : by_row;
-    if (has_row()) *Scalar(3) = by_row.tensor_scale();
-    if (has_col()) *Scalar(6) = by_col.tensor_scale();
+    if (has_row()) *Scalar(on_.writes.row.tensor_scale) = by_row.tensor_scale();
+    if (has_col()) *Scalar(on_.writes.col.tensor_scale) = by_col.tensor_scale();
     const bool stochastic_row = stochastic(attrs_.row);
     if (scaling() == Scaling::kBlock16x16) {
       const auto squares = stochastic_row ? QuantizeSquares<true, T> : QuantizeSquares<false, T>;
@@ -147,7 +145,7 @@ class Quantization {
   // fn(tile, its index): those of a row of tiles one after another. Ends of x that are not whole are copied.
   template <typename Fn>
   void ForTiles(const Fn& fn) const {
-    ParallelFor(QuantizeTiles(x_.rows, x_.cols), 1, [&](int64_t begin, int64_t end) {
+    ParallelFor(QuantizeTiles(x().rows, x().cols), 1, [&](int64_t begin, int64_t end) {
       alignas(64) T copy[kTileRows * kTileCols];
       for (int64_t i = begin; i < end; ++i) {
         Tile<T> tile = TileAt(i);
@@ -165,23 +163,26 @@ class Quantization {
     });
   }
   Tile<T> TileAt(int64_t i) const {
-    const int64_t across = (x_.cols + kTileCols - 1) / kTileCols;
+    const int64_t across = (x().cols + kTileCols - 1) / kTileCols;
     const int64_t row = i / across * kTileRows;
     const int64_t col = i % across * kTileCols;
-    return {run_.Data<T>(x_) + row * x_.row_stride + col, x_.row_stride, row,
-            std::min(kTileRows, x_.rows - row),           col,           std::min(kTileCols, x_.cols - col)};
+    return {run_.Data<T>(x()) + row * x().row_stride + col,
+            x().row_stride,
+            row,
+            std::min(kTileRows, x().rows - row),
+            col,
+            std::min(kTileCols, x().cols - col)};
   }
 
-  const OpCall& call_;
   const CpuRun& run_;
+  const QuantizeOperands on_;
   const QuantizeAttrs& attrs_;
-  const Tensor& x_;
   Side row_;
   Side col_;
 };
 
 void QuantizeCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  WithType(call.args[0].dtype, [&](auto t) { Quantization<decltype(t)>(call, run).Run(); });
+  WithType(call.operands(kQuantize).reads.x.dtype, [&](auto t) { Quantization<decltype(t)>(call, run).Run(); });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -193,14 +194,15 @@ namespace ridgeline {
 namespace {
 
 void UpdateDelayedScalesCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& history = call.args[0];
-  const float largest = InfoOf(call.attrs<Format>()).max;
+  const UpdateDelayedScalesOperands on = call.operands(kUpdateDelayedScales);
+  const Tensor& history = on.writes.history;
+  const float largest = InfoOf(call.attrs(kUpdateDelayedScales)).max;
   ParallelFor(history.rows, 64, [&](int64_t begin, int64_t end) {
     for (int64_t slot = begin; slot < end; ++slot) {
       float* first = run.Data<float>(history) + slot * history.row_stride;
       float* last = first + history.cols - 1;
-      float* amax = run.Data<float>(call.args[2]) + slot;
-      float* scale = run.Data<float>(call.args[1]) + slot;
+      float* amax = run.Data<float>(on.writes.amax) + slot;
+      float* scale = run.Data<float>(on.writes.scale) + slot;
       std::memmove(first, first + 1, static_cast<size_t>(history.cols - 1) * sizeof(float));
       *last = *amax;
       *amax = 0;

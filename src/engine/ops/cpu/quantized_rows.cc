@@ -85,10 +85,10 @@ void DequantizeToBf16(const QuantizedData& q, int64_t outer_begin, int64_t outer
 }
 
 void DequantizeCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& tensor_scale = call.args[2];
-  const Tensor& y = call.args[3];
-  const QuantizedData q =
-      DataOf(run, {call.attrs<Quantizer>(), y.rows, y.cols, call.args[0], call.args[1], tensor_scale});
+  const DequantizeOperands on = call.operands(kDequantize);
+  const Tensor& tensor_scale = on.reads.q.tensor_scale;
+  const Tensor& y = on.writes.y;
+  const QuantizedData q = DataOf(run, call.attrs(kDequantize), on.reads.q);
   const float factor = tensor_scale.defined() ? *run.Data<float>(tensor_scale) : 1.0F;
   WithType(y.dtype, [&](auto t) {
     using T = decltype(t);
@@ -106,8 +106,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ridgeline {
 
-QuantizedData DataOf(const CpuRun& run, const QuantizedTensor& q) {
-  QuantizedData data = {q.quantizer, run.Data<uint8_t>(q.codes), nullptr, q.codes.row_stride, 0};
+QuantizedData DataOf(const CpuRun& run, const Quantizer& quantizer, const StoredCodes& q) {
+  QuantizedData data = {quantizer, run.Data<uint8_t>(q.codes), nullptr, q.codes.row_stride, 0};
   if (q.scales.defined()) {
     data.scales = run.Data<uint8_t>(q.scales);
     data.scale_stride = q.scales.row_stride;

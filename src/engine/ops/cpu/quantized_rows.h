@@ -16,7 +16,7 @@ struct QuantizedData {
   int64_t code_stride = 0;          // bytes
   int64_t scale_stride = 0;         // bytes
 };
-QuantizedData DataOf(const CpuRun& run, const QuantizedTensor& q);
+QuantizedData DataOf(const CpuRun& run, const Quantizer& quantizer, const StoredCodes& q);
 
 // out (outer_count, inner_count), rows `out_stride` elements apart, = code * block scale, without the tensor scale, of
 // a part of q that may reach into the padding. inner_begin is a multiple of 32. Exact in fp32, and in bf16 (out as

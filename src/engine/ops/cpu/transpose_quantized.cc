@@ -61,10 +61,11 @@ HWY_NOINLINE void ReadTile(const CodeTile& tile, int64_t row, int64_t col, uint8
 }
 
 void TransposeQuantizedCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const Tensor& codes = call.args[0];
-  const Tensor& scales = call.args[1];
-  const Tensor& turned = call.args[2];
-  const bool pairs = call.attrs<Quantizer>().format == Format::kE2M1;
+  const TransposeQuantizedOperands on = call.operands(kTransposeQuantized);
+  const Tensor& codes = on.reads.codes;
+  const Tensor& scales = on.reads.scales;
+  const Tensor& turned = on.writes.codes;
+  const bool pairs = call.attrs(kTransposeQuantized).format == Format::kE2M1;
   const CodeTile all(run.Data<uint8_t>(codes), codes.row_stride, codes.rows, codes.cols);
   auto* to = run.Data<uint8_t>(turned);
   const int64_t down = (turned.cols + kTileRows - 1) / kTileRows;
@@ -89,7 +90,7 @@ void TransposeQuantizedCpu(const OpCall& call, const CpuRun& run, KernelState* /
   if (!scales.defined()) return;
   // Every row of a 16x16 block has its scale.
   const auto* from = run.Data<uint8_t>(scales);
-  const Tensor& turned_scales = call.args[3];
+  const Tensor& turned_scales = on.writes.scales;
   auto* scales_to = run.Data<uint8_t>(turned_scales);
   ParallelFor(turned_scales.rows, 256, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {

@@ -1,0 +1,37 @@
+#include "engine/device/trace.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace ridgeline {
+
+double OpCall::bytes() const {
+  double bytes = cost.more_bytes;
+  for (const auto& group : {reads(), writes()}) {
+    for (const Tensor& tensor : group) {
+      if (tensor.defined()) bytes += static_cast<double>(tensor.bytes());
+    }
+  }
+  return bytes;
+}
+
+void OpCall::RequireOp(const OpDef& of) const {
+  if (op == &of) return;
+  throw Error(ErrorKind::kInternal, fmt::format("a call of {} was taken for one of {}", op->name, of.name));
+}
+
+Tensor Trace::Inputs() {
+  if (!inputs_.defined()) {
+    inputs_ = Persistent(DType::kI32, 1, sizeof(StepInputs) / sizeof(int32_t), Category::kData);
+  }
+  return inputs_;
+}
+
+Tensor Trace::Add(DType dtype, int64_t rows, int64_t cols, Category category, bool persistent) {
+  const auto id = static_cast<StorageId>(storages_.size());
+  storages_.push_back({rows * cols * SizeOf(dtype), category, persistent});
+  return {id, dtype, rows, cols, cols, 0};
+}
+
+}  // namespace ridgeline

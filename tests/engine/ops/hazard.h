@@ -1,0 +1,76 @@
+// Whether a kernel touches only what its call declares.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "engine/device/cpu/kernel.h"
+#include "engine/device/trace.h"
+
+namespace ridgeline {
+
+// Runs a call twice over a slab in which every byte that it doesn't declare to read is poison, of another kind each
+// time. Fails the test where the call changes a byte that it doesn't declare to write or scratch, and where what it
+// writes depends on the poison: where it reads what it doesn't declare, or leaves a part of a result unwritten. After
+// it, what the call wrote is written, its scratch is poison, and the rest of the slab is as it was.
+inline void RunOnWhatItDeclares(const OpCall& call, const CpuKernel& kernel, KernelState* state, const CpuRun& run,
+                                std::span<std::byte> slab) {
+  struct Range {
+    size_t begin, size;
+  };
+  const auto ranges_of = [&](std::initializer_list<std::span<const Tensor>> groups) {
+    std::vector<Range> ranges;
+    for (const std::span<const Tensor> group : groups) {
+      for (const Tensor& tensor : group) {
+        if (!tensor.defined()) continue;
+        const int64_t element = SizeOf(tensor.dtype);
+        for (int64_t row = 0; row < tensor.rows; ++row) {
+          const int64_t begin = run.offsets[tensor.storage] + (tensor.offset + row * tensor.row_stride) * element;
+          ranges.push_back({static_cast<size_t>(begin), static_cast<size_t>(tensor.cols * element)});
+        }
+      }
+    }
+    return ranges;
+  };
+  const auto copy = [](std::span<const std::byte> from, std::span<std::byte> to, const std::vector<Range>& ranges) {
+    for (const Range& range : ranges) std::memcpy(to.data() + range.begin, from.data() + range.begin, range.size);
+  };
+  const auto reads = ranges_of({call.reads()});
+  const auto writes = ranges_of({call.writes()});
+  const auto scratch = ranges_of({call.scratch()});
+  const auto changes = ranges_of({call.writes(), call.scratch()});
+
+  const std::vector<std::byte> before(slab.begin(), slab.end());
+  std::vector<std::byte> expected(slab.size());
+  std::vector<std::byte> first(slab.size());  // what it writes on the first kind of poison
+  for (const bool nan : {true, false}) {
+    // NaN in every dtype of numbers, and small numbers that are others in every place.
+    for (size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = nan ? std::byte{0xff} : static_cast<std::byte>((i * 37 + i / 256) % 64);
+    }
+    copy(before, expected, reads);
+    std::ranges::copy(expected, slab.begin());
+    kernel.run(call, run, state);
+    copy(slab, expected, changes);
+    const auto [changed, _] = std::ranges::mismatch(slab, expected);
+    ASSERT_EQ(changed, slab.end()) << call.op->name << " changed byte " << changed - slab.begin()
+                                   << " of the slab, which it does not declare";
+    if (nan) copy(slab, first, writes);
+    for (const Range& range : writes) {
+      ASSERT_EQ(std::memcmp(slab.data() + range.begin, first.data() + range.begin, range.size), 0)
+          << call.op->name << " made bytes " << range.begin << " and on of the slab of what it does not declare";
+    }
+  }
+  std::ranges::copy(before, slab.begin());
+  for (const Range& range : scratch) std::memset(slab.data() + range.begin, 0xff, range.size);
+  copy(first, slab, writes);
+}
+
+}  // namespace ridgeline
