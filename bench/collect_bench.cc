@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "collect/collect.h"
-#include "plan/job.h"
+#include "run/job.h"
 #include "run/presets.h"
 #include "run/result.h"
 #include "run/spec.h"

@@ -31,6 +31,11 @@ function(rl_library name)
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE rl_flags ${arg_PRIVATE_LINK})
+  list(GET arg_SOURCES 0 source)
+  cmake_path(ABSOLUTE_PATH source NORMALIZE)
+  cmake_path(GET source PARENT_PATH room)
+  cmake_path(RELATIVE_PATH room BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/src)
+  set_property(GLOBAL APPEND_STRING PROPERTY RIDGELINE_LINKS "${name} ${room} ${arg_LINK}\n")
 endfunction()
 
 # rl_plugin(name SOURCES… LINK…): a launcher, ridgeline-launcher-NAME.so. It sees include/ and nothing of src/.

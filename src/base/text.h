@@ -33,4 +33,7 @@ std::string ValidUtf8(std::string_view text);
 
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 
+// Without the spaces at its ends.
+std::string_view Trim(std::string_view text);
+
 }  // namespace ridgeline

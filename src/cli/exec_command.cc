@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/harness.h"
-#include "launch/exec.h"
+#include "node/exec.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
 #include "run/figures.h"

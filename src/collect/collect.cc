@@ -14,9 +14,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "plan/job.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
+#include "run/job.h"
 #include "run/result.h"
 
 namespace ridgeline {

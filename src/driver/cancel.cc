@@ -6,7 +6,7 @@
 #include "driver/driver.h"
 #include "driver/pace.h"
 #include "driver/patience.h"
-#include "plan/job.h"
+#include "run/job.h"
 
 namespace ridgeline {
 int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher, Clock& clock,

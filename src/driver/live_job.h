@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "launch/launcher.h"
-#include "plan/job.h"
+#include "run/job.h"
 #include "store/store.h"
 #include "sweep/sweep.h"
 

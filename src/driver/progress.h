@@ -12,7 +12,7 @@
 
 namespace ridgeline {
 
-// A trainer's progress file (plan/job.h).
+// A trainer's progress file (ridgeline/job_dir.h).
 struct PointProgress {
   int64_t step = 0;
   int64_t steps = 0;

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "plan/job.h"
+#include "run/job.h"
 
 namespace ridgeline {
 

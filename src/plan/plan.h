@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/job.h"
 #include "predict/memory.h"
 #include "predict/time_model.h"
 #include "ridgeline/run.h"
+#include "run/job.h"
 #include "run/measurement.h"
 #include "sweep/expand.h"
 #include "sweep/sweep.h"

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "report/report.h"
 #include "report/rows.h"
-#include "sweep/yaml.h"
+#include "yaml/yaml.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;

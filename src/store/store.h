@@ -22,7 +22,7 @@
 #include "base/table.h"
 #include "ridgeline/run.h"
 #include "run/measurement.h"
-#include "sweep/expand.h"
+#include "run/point.h"
 
 namespace ridgeline {
 

@@ -67,12 +67,12 @@ Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointV
       visit({Hex(hash), encoded, spec});
     });
   } catch (const Fault& fault) {
-    ThrowFaults(sweep.file, {fault});
+    ThrowFaults(sweep.file, {fault}, kSweepHint);
   }
   if (!walked.impossible.empty()) {
     std::vector<Fault> faults;
     for (Impossible& impossible : walked.impossible) faults.push_back(std::move(impossible.fault));
-    ThrowFaults(sweep.file, std::move(faults));
+    ThrowFaults(sweep.file, std::move(faults), kSweepHint);
   }
   expansion.excluded = walked.excluded;
   for (size_t i = 0; i < sweep.exclude.size(); ++i) {

@@ -9,14 +9,10 @@
 #include <vector>
 
 #include "ridgeline/run.h"
+#include "run/point.h"
 #include "sweep/sweep.h"
 
 namespace ridgeline {
-
-struct Point {
-  std::string id;  // PointId(spec)
-  RunSpec spec;
-};
 
 // The largest grid that is expanded, before `exclude`: a slip in a range must not run for days.
 inline constexpr int64_t kMaxCombinations = 10'000'000;

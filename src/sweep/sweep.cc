@@ -15,7 +15,8 @@
 #include "sweep/expand.h"
 #include "sweep/values.h"
 #include "sweep/walk.h"
-#include "sweep/yaml.h"
+#include "yaml/units.h"
+#include "yaml/yaml.h"
 
 namespace ridgeline {
 namespace {
@@ -407,7 +408,7 @@ Sweep ParseSweep(std::string_view text, const std::filesystem::path& file) {
   } catch (const Fault& fault) {
     reader.faults.push_back(fault);
   }
-  if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults));
+  if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), kSweepHint);
   reader.sweep.file = file;
   reader.sweep.text = text;
   return std::move(reader.sweep);
@@ -427,24 +428,6 @@ std::vector<const Field*> VaryingFields(const Sweep& sweep) {
     }
   }
   return fields;
-}
-
-std::string FaultText(const std::filesystem::path& file, const Fault& fault) {
-  return fmt::format("{}:{}:{}: {}", file.string(), fault.place.line, fault.place.column, fault.message);
-}
-
-void ThrowFaults(const std::filesystem::path& file, std::vector<Fault> faults) {
-  static constexpr size_t kShown = 50;
-  std::stable_sort(faults.begin(), faults.end(), [](const Fault& a, const Fault& b) {
-    return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
-  });
-  Names lines;
-  for (const Fault& fault : std::span(faults).first(std::min(faults.size(), kShown))) {
-    lines.push_back(FaultText(file, fault));
-  }
-  if (faults.size() > kShown) lines.push_back(fmt::format("and {} more", faults.size() - kShown));
-  throw Error(ErrorKind::kInvalidInput, Join(lines, "\n"),
-              "`ridgeline plan --fields` lists every field and its values");
 }
 
 }  // namespace ridgeline

@@ -12,13 +12,9 @@
 #include "base/json.h"
 #include "ridgeline/run.h"
 #include "run/fields.h"
+#include "yaml/yaml.h"
 
 namespace ridgeline {
-
-struct Place {
-  int line = 1;  // both count from 1, as editors do
-  int column = 1;
-};
 
 using FieldValue = std::variant<int64_t, double, bool, std::string>;
 

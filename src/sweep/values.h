@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sweep/sweep.h"
-#include "sweep/yaml.h"
+#include "yaml/yaml.h"
 
 namespace ridgeline {
 
@@ -18,12 +18,6 @@ Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faul
 
 // A comparison, or what ReadAxis reads.
 std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
-
-// "8GB", "512 MiB", or a number of bytes. Nothing where it is neither.
-std::optional<int64_t> ReadBytes(const YamlNode& node);
-
-// "90s", "10m", "1.5h", or a number of seconds. Nothing where it is neither.
-std::optional<int64_t> ReadSeconds(const YamlNode& node);
 
 // As it is written in JSON and shown to people: 8, 0.0003, true, bf16.
 std::string Text(const FieldValue& value);

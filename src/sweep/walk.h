@@ -8,7 +8,7 @@
 
 #include "ridgeline/run.h"
 #include "sweep/sweep.h"
-#include "sweep/yaml.h"
+#include "yaml/yaml.h"
 
 namespace ridgeline {
 
@@ -29,10 +29,7 @@ struct Walked {
 // Throws Fault where the grid is beyond kMaxCombinations.
 Walked Walk(const Sweep& sweep, const std::function<void(const RunSpec&)>& visit);
 
-// One Error(kInvalidInput) with every fault on a line: "file:line:column: message", sorted by place.
-[[noreturn]] void ThrowFaults(const std::filesystem::path& file, std::vector<Fault> faults);
-
-// "file:line:column: message"
-std::string FaultText(const std::filesystem::path& file, const Fault& fault);
+// What helps where a sweep is at fault.
+inline constexpr char kSweepHint[] = "`ridgeline plan --fields` lists every field and its values";
 
 }  // namespace ridgeline

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "plan/job.h"
 #include "ridgeline/job_line.h"
+#include "run/job.h"
 #include "run/result.h"
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "launch/exec.h"
+#include "node/exec.h"
 #include "ridgeline/job_dir.h"
 
 int main(int argc, char** argv) {

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "plan/job.h"
+#include "run/job.h"
 #include "run/result.h"
 #include "run/spec.h"
 #include "tests/base/temp_dir.h"

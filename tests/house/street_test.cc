@@ -5,6 +5,7 @@
 #include <optional>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,9 @@ namespace {
 const std::vector<std::vector<std::string>>& Street() {
   static const std::vector<std::vector<std::string>> rows = {
       // The harness.
-      {"base", "run", "sweep", "plan", "launch", "store", "collect", "driver", "report", "regress", "cli"},
+      {"base", "run", "yaml", "sweep", "plan", "launch", "store", "collect", "driver", "report", "regress", "cli"},
+      // What runs beside a trainer, on its node. Of the harness only the command line knows it.
+      {"base", "run", "node", "cli"},
       // The engine.
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "engine/device/cpu",
@@ -35,7 +38,7 @@ const std::vector<std::vector<std::string>>& Street() {
 // One third party, one room that wraps it. (fmt and nlohmann-json are everybody's.)
 const std::map<std::string, std::set<std::string>>& Wrappers() {
   static const std::map<std::string, std::set<std::string>> wrappers = {
-      {"yaml-cpp/", {"sweep", "report"}},
+      {"yaml-cpp/", {"yaml"}},
       {"SQLiteCpp/", {"store"}},
       {"sqlite3.h", {"store"}},
       {"CLI/", {"cli", "engine/cli"}},
@@ -169,6 +172,60 @@ TEST(Street, IsKeptInSrc) {
     for (const std::string& wrong : WrongIncludes(file.substr(src.size()), text)) ADD_FAILURE() << wrong;
   }
   EXPECT_GT(includes, 300U) << "the sources were not read";
+}
+
+struct Library {
+  std::string room;
+  std::set<std::string> links;  // of ours, by room
+};
+
+// By room, as CMake has them.
+std::map<std::string, Library> Libraries() {
+  std::map<std::string, Library> libraries;
+  std::map<std::string, std::string> room_of;
+  std::vector<std::vector<std::string>> lines;
+  for (const std::string& line : Lines(ReadFile(std::filesystem::path(RIDGELINE_BINARY_DIR) / "tests/links.txt"))) {
+    std::istringstream words(line);
+    std::string name, room, links;
+    words >> name >> room >> links;
+    if (name.empty()) continue;
+    room_of[name] = room;
+    lines.push_back({room, links});
+  }
+  for (const auto& line : lines) {
+    Library& library = libraries[line[0]];
+    library.room = line[0];
+    std::istringstream names(line[1]);
+    for (std::string name; std::getline(names, name, ';');) {
+      if (room_of.contains(name)) library.links.insert(room_of.at(name));
+    }
+  }
+  return libraries;
+}
+
+TEST(Street, EveryArrowIsALinkAndEveryLinkAnArrow) {
+  const auto libraries = Libraries();
+  ASSERT_GT(libraries.size(), 20U);
+  for (const auto& [room, library] : libraries) {
+    std::set<std::string> included;
+    for (const std::string& file : FilesBelow("src/" + room, {".h", ".cc"})) {
+      if (RoomOf(file.substr(4)) != room || file.ends_with("main.cc")) continue;
+      for (const Include& include : IncludesOf(ReadFile(SourceDir() / file))) {
+        const auto to = RoomOf(include.path);
+        if (include.quoted && to && *to != room) included.insert(*to);
+      }
+    }
+    std::set<std::string> reached;
+    std::vector<std::string> ahead(library.links.begin(), library.links.end());
+    while (!ahead.empty()) {
+      const std::string next = ahead.back();
+      ahead.pop_back();
+      if (!reached.insert(next).second) continue;
+      ahead.insert(ahead.end(), libraries.at(next).links.begin(), libraries.at(next).links.end());
+    }
+    for (const std::string& to : included) EXPECT_TRUE(reached.contains(to)) << room << " includes " << to;
+    for (const std::string& to : library.links) EXPECT_TRUE(included.contains(to)) << room << " links " << to;
+  }
 }
 
 TEST(Street, EveryQuotedIncludeIsAFileOfOurs) {

@@ -13,12 +13,12 @@
 
 #include "base/process.h"
 #include "common/failure.h"
-#include "launch/exec.h"
 #include "launch/launcher.h"
 #include "local/config.h"
 #include "local/lock.h"
 #include "local/parse.h"
 #include "local/render.h"
+#include "node/exec.h"
 #include "tests/fakes/test_job.h"
 
 namespace ridgeline {

@@ -15,7 +15,7 @@
 #include "kubernetes/config.h"
 #include "local/config.h"
 #include "slurm/config.h"
-#include "sweep/values.h"
+#include "yaml/units.h"
 
 namespace ridgeline {
 namespace {

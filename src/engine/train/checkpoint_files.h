@@ -21,8 +21,8 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "engine/step/training_state.h"
 #include "engine/train/manifest.h"
-#include "engine/train/training_state.h"
 
 namespace ridgeline {
 

@@ -11,9 +11,9 @@
 #include "engine/ops/elementwise.h"
 #include "engine/ops/optimizer.h"
 #include "engine/ops/philox.h"
+#include "engine/step/quantized_weights.h"
 #include "engine/tensor/bf16.h"
 #include "engine/tensor/fp16.h"
-#include "engine/train/quantized_weights.h"
 
 namespace ridgeline {
 namespace {

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "engine/step/program.h"
+#include "engine/step/training_state.h"
 #include "engine/train/checkpoint_files.h"
 #include "engine/train/data.h"
 #include "engine/train/environment.h"
@@ -23,7 +24,6 @@
 #include "engine/train/history.h"
 #include "engine/train/model_state.h"
 #include "engine/train/ranks.h"
-#include "engine/train/training_state.h"
 #include "run/spec.h"
 
 namespace ridgeline {

@@ -1,4 +1,4 @@
-#include "launch/classify.h"
+#include "node/classify.h"
 
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-#include "plan/job.h"
+#include "run/job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 
 #include "base/port.h"
 #include "base/process.h"
-#include "launch/exec.h"
+#include "node/exec.h"
 #include "tests/fakes/test_job.h"
 
 namespace ridgeline {

@@ -1,10 +1,18 @@
-#include "sweep/yaml.h"
+#include "yaml/yaml.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
+#include <utility>
 
+#include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
+
+#include "base/error.h"
+#include "base/text.h"
 
 namespace ridgeline {
 namespace {
@@ -141,7 +149,27 @@ Json ToJsonValue(const YamlNode& node, std::vector<Fault>& faults) {  // NOLINT(
 std::string Describe(const YamlNode& node) {
   if (node.kind == YamlNode::Kind::kList) return "a list";
   if (node.kind == YamlNode::Kind::kMap) return "a mapping";
+  if (node.scalar.is_number_float() && !std::isfinite(node.scalar.get<double>())) {
+    return fmt::format("{}", node.scalar.get<double>());  // JSON has no word for it
+  }
   return node.scalar.is_null() ? "nothing" : DumpJson(node.scalar);
+}
+
+std::string FaultText(const std::filesystem::path& file, const Fault& fault) {
+  return fmt::format("{}:{}:{}: {}", file.string(), fault.place.line, fault.place.column, fault.message);
+}
+
+void ThrowFaults(const std::filesystem::path& file, std::vector<Fault> faults, const std::string& hint) {
+  static constexpr size_t kShown = 50;
+  std::stable_sort(faults.begin(), faults.end(), [](const Fault& a, const Fault& b) {
+    return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
+  });
+  std::vector<std::string> lines;
+  for (const Fault& fault : std::span(faults).first(std::min(faults.size(), kShown))) {
+    lines.push_back(FaultText(file, fault));
+  }
+  if (faults.size() > kShown) lines.push_back(fmt::format("and {} more", faults.size() - kShown));
+  throw Error(ErrorKind::kInvalidInput, Join(lines, "\n"), hint);
 }
 
 }  // namespace ridgeline

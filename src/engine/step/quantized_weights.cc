@@ -1,4 +1,4 @@
-#include "engine/train/quantized_weights.h"
+#include "engine/step/quantized_weights.h"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "plan/job.h"
+#include "run/job.h"
 
 #include "base/error.h"
 #include "run/spec.h"

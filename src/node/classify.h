@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "launch/watch.h"
-#include "plan/job.h"
+#include "node/watch.h"
 #include "ridgeline/run.h"
+#include "run/job.h"
 
 namespace ridgeline {
 

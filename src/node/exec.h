@@ -7,7 +7,7 @@
 // (rank 1 to log.1.txt, …), and finds $RIDGELINE_PROGRESS and $OMP_NUM_THREADS (the cores it may use) in its
 // environment. What it leaves running is ended with it.
 //
-// Several nodes run a job together where exec is started on each of them with the variables of launch/ranks.h: they run
+// Several nodes run a job together where exec is started on each of them with the variables of node/ranks.h: they run
 // the same points in step, each with its share of the ranks, and node 0, which has rank 0, writes the results.
 //
 // The job file may be a folder that holds it in parts, joined in the order of their names.

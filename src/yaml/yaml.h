@@ -1,14 +1,20 @@
-// YAML, through yaml-cpp: a plain tree in which every node knows its place.
+// YAML, through yaml-cpp: a plain tree in which every node knows its place, and what is wrong in it, said with the
+// place.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json.h"
-#include "sweep/sweep.h"
 
 namespace ridgeline {
+
+struct Place {
+  int line = 1;  // both count from 1, as editors do
+  int column = 1;
+};
 
 struct YamlEntry;
 
@@ -43,5 +49,11 @@ Json ToJsonValue(const YamlNode& node, std::vector<Fault>& faults);
 
 // How to call a node in a message: "a list", "a mapping", "\"8\"".
 std::string Describe(const YamlNode& node);
+
+// "file:line:column: message"
+std::string FaultText(const std::filesystem::path& file, const Fault& fault);
+
+// Throws one Error(kInvalidInput) with every fault on a line, sorted by place, and `hint`.
+[[noreturn]] void ThrowFaults(const std::filesystem::path& file, std::vector<Fault> faults, const std::string& hint);
 
 }  // namespace ridgeline

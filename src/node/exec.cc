@@ -1,4 +1,4 @@
-#include "launch/exec.h"
+#include "node/exec.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -23,11 +23,11 @@
 #include "base/files.h"
 #include "base/port.h"
 #include "base/text.h"
-#include "launch/classify.h"
-#include "launch/ranks.h"
-#include "launch/watch.h"
-#include "plan/job.h"
+#include "node/classify.h"
+#include "node/ranks.h"
+#include "node/watch.h"
 #include "ridgeline/job_dir.h"
+#include "run/job.h"
 #include "run/result.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"

@@ -1,4 +1,4 @@
-#include "launch/ranks.h"
+#include "node/ranks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

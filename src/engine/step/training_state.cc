@@ -1,4 +1,4 @@
-#include "engine/train/training_state.h"
+#include "engine/step/training_state.h"
 
 #include <algorithm>
 #include <cassert>
@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "engine/ops/optimizer.h"
+#include "engine/step/quantized_weights.h"
 #include "engine/tensor/bf16.h"
 #include "engine/tensor/fp16.h"
-#include "engine/train/quantized_weights.h"
 
 namespace ridgeline {
 namespace {

@@ -1,5 +1,5 @@
 // `ridgeline exec`, as a process of its own, over trainers that end in every way one can.
-#include "launch/exec.h"
+#include "node/exec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <random>
 
 #include "base/process.h"
-#include "launch/watch.h"
+#include "node/watch.h"
 #include "tests/fakes/test_job.h"
 
 namespace ridgeline {

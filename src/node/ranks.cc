@@ -1,4 +1,4 @@
-#include "launch/ranks.h"
+#include "node/ranks.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "launch/watch.h"
+#include "node/watch.h"
 
 #include <poll.h>
 #include <signal.h>
