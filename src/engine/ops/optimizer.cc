@@ -23,12 +23,13 @@ void Adam(Trace& trace, Tensor work, Tensor master, Tensor m, Tensor v, Tensor g
   const bool whole = master.defined() && master.dtype == DType::kF32;
   const bool remainder = master.defined() && master.dtype == DType::kI16;
   Require(
-      IsFloat(work) && work.contiguous() && IsFloat(m) && Joins(m, work) && IsFloat(v) && v.dtype == m.dtype &&
-          Joins(v, work) && IsFloat(grad) && Joins(grad, work) && (!scale.defined() || IsScalar(scale)) &&
-          (!master.defined() || (Joins(master, work) && (whole || (remainder && work.dtype == DType::kBF16)))),
+      IsFloat(work) && work.contiguous() && IsF32OrBf16(m) && Joins(m, work) && IsF32OrBf16(v) && v.dtype == m.dtype &&
+          Joins(v, work) && IsF32OrBf16(grad) && Joins(grad, work) && (!scale.defined() || IsScalar(scale)) &&
+          (!master.defined() || (Joins(master, work) &&
+                                 ((whole && work.dtype != DType::kF32) || (remainder && work.dtype == DType::kBF16)))),
       kAdam,
-      "work, m, v, grad and master must have as many elements, contiguous; m and v one dtype; master fp32, or int16 "
-      "beside a bf16 work; scale (1, 1) in fp32",
+      "work, m, v, grad and master must have as many elements, contiguous; m and v one dtype, fp32 or "
+      "bf16, as grad; master fp32 beside a work of 16 bits, or int16 beside a bf16 one; scale (1, 1) in fp32",
       {{"work", work}, {"master", master}, {"m", m}, {"v", v}, {"grad", grad}, {"scale", scale}});
   // Beside a whole master weight, work is read only in the sense that a step which is skipped leaves it.
   const double less = whole ? static_cast<double>(work.bytes()) : 0;

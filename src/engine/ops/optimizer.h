@@ -26,7 +26,7 @@ extern const Op<AdamOperands, AdamAttrs> kAdam;
 // work: the weights the step program multiplies, in any floating dtype. master: undefined, or what keeps an fp32 master
 // weight: int16 beside a bf16 work, where bits(weight) = (bits(work) << 16) + master with work = bf16 nearest to
 // weight, ties away from zero (4 bytes a weight for both), or fp32, the weight itself, which is rounded to work: to
-// bf16 in the same way. work is then only written. m, v, grad: any floating dtype; grad is left as it is. scale:
+// bf16 in the same way. work is then only written. m, v, grad: fp32 or bf16; grad is left as it is. scale:
 // undefined, or (1,1) fp32 that multiplies the gradient; where it is negative nothing is changed. The bias correction
 // counts StepInputs::updates. All of the same number of elements; contiguous.
 void Adam(Trace& trace, Tensor work, Tensor master, Tensor m, Tensor v, Tensor grad, Tensor scale,

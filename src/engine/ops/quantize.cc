@@ -61,7 +61,7 @@ void Quantize(Trace& trace, Tensor x, const QuantizedTensor* row, const Quantize
   const QuantizedTensor& any = row != nullptr ? *row : *col;
   const QuantizedTensor& by_row = row != nullptr ? *row : none;
   const QuantizedTensor& by_col = col != nullptr ? *col : none;
-  Require(IsFloat(x) && x.row_stride >= x.cols, kQuantize, "x must be (rows, cols), fp32 or bf16", {{"x", x}});
+  Require(IsF32OrBf16(x) && x.row_stride >= x.cols, kQuantize, "x must be (rows, cols), fp32 or bf16", {{"x", x}});
   Require(row == nullptr || (Fits(*row, x.rows, x.cols) && !row->quantizer.hadamard), kQuantize,
           "the rowwise orientation must be a valid quantizer's, without a transform, of x's shape",
           {{"x", x}, {"codes", by_row.codes}, {"scales", by_row.scales}});
@@ -94,7 +94,7 @@ void Quantize(Trace& trace, Tensor x, const QuantizedTensor* row, const Quantize
 }
 
 void Dequantize(Trace& trace, const QuantizedTensor& q, Tensor y) {
-  Require(IsFloat(y) && Fits(q, y.rows, y.cols) && !q.quantizer.hadamard && y.row_stride >= y.cols, kDequantize,
+  Require(IsF32OrBf16(y) && Fits(q, y.rows, y.cols) && !q.quantizer.hadamard && y.row_stride >= y.cols, kDequantize,
           "y must be (outer, inner), fp32 or bf16, of a tensor that was not transformed",
           {{"y", y}, {"codes", q.codes}, {"scales", q.scales}});
   trace.Call(kDequantize, {{q.stored()}, {y}}, {}, q.quantizer);

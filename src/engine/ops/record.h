@@ -42,6 +42,7 @@ inline void Require(bool ok, const OpDef& op, const char* rule, std::initializer
 inline bool IsFloat(const Tensor& t) {
   return t.defined() && (t.dtype == DType::kF32 || t.dtype == DType::kBF16 || t.dtype == DType::kF16);
 }
+inline bool IsF32OrBf16(const Tensor& t) { return IsFloat(t) && t.dtype != DType::kF16; }
 inline bool Is(const Tensor& t, DType dtype, int64_t rows, int64_t cols) {
   return t.defined() && t.contiguous() && t.dtype == dtype && t.rows == rows && t.cols == cols;
 }

@@ -196,8 +196,8 @@ void AdamCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
   const AdamStep step(call.attrs(kAdam), run.Inputs(on.reads.inputs), scale.defined() ? *run.Data<float>(scale) : 1.0F);
   if (step.gradient_scale < 0) return;
   const auto update = [&](const auto& weights) {
-    WithType(m.dtype, [&](auto t) {
-      WithType(grad.dtype, [&](auto u) {
+    WithF32OrBf16(m.dtype, [&](auto t) {
+      WithF32OrBf16(grad.dtype, [&](auto u) {
         using M = decltype(t);
         using G = decltype(u);
         M* first = run.Data<M>(m);
@@ -211,11 +211,10 @@ void AdamCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
   };
   if (master.defined() && master.dtype == DType::kI16) {
     update(MasterWeights{run.Data<uint16_t>(work), run.Data<uint16_t>(master)});
+  } else if (master.defined() && work.dtype == DType::kBF16) {
+    update(RoundedWeights<uint16_t>{run.Data<float>(master), run.Data<uint16_t>(work)});
   } else if (master.defined()) {
-    WithType(work.dtype, [&](auto t) {
-      using W = decltype(t);
-      update(RoundedWeights<W>{run.Data<float>(master), run.Data<W>(work)});
-    });
+    update(RoundedWeights<F16>{run.Data<float>(master), run.Data<F16>(work)});
   } else {
     WithType(work.dtype, [&](auto t) {
       using W = decltype(t);

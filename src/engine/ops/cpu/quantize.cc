@@ -11,24 +11,18 @@
 #define HWY_TARGET_INCLUDE "engine/ops/cpu/quantize.cc"
 #include <hwy/foreach_target.h>
 // clang-format off: after foreach_target.h
-#include "engine/ops/cpu/quantize-inl.h"
-#include "engine/ops/cpu/quantize_nv-inl.h"
+#include "engine/ops/cpu/quantization-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace ridgeline {
 namespace HWY_NAMESPACE {
 
-// One recorded call.
+// With one scale for all, or an E8M0 scale for each 32.
 template <typename T>
-class Quantization {
+class QuantizationFp8 : Quantization<T> {
  public:
-  Quantization(const OpCall& call, const CpuRun& run)
-      : run_(run),
-        on_(call.operands(kQuantize)),
-        attrs_(call.attrs(kQuantize)),
-        row_(SideOf(on_.writes.row, attrs_.row, x().cols)),
-        col_(SideOf(on_.writes.col, attrs_.col, x().rows)) {}
+  using Quantization<T>::Quantization;
 
   void Run() {
     switch (scaling()) {
@@ -50,43 +44,14 @@ class Quantization {
         return RunMx();
       case Scaling::kBlock16:
       case Scaling::kBlock16x16:
-        return RunNv();
+        return;  // nvfp4's
     }
   }
 
  private:
-  static constexpr bool kBf16 = std::is_same_v<T, uint16_t>;
-
-  bool has_row() const { return row_.codes.data != nullptr; }
-  bool has_col() const { return col_.codes.data != nullptr; }
-  const Quantizer& any() const { return has_row() ? attrs_.row : attrs_.col; }
-  static bool stochastic(const Quantizer& quantizer) { return quantizer.rounding == Rounding::kStochastic; }
-  Scaling scaling() const { return any().scaling; }
-  const Tensor& x() const { return on_.reads.x; }
-  float* Scalar(const Tensor& tensor) const { return run_.Data<float>(tensor); }
-  // Of tiles as they are, and transformed.
-  float* amaxes() const { return run_.Data<float>(on_.scratch.amaxes); }
-  float* transformed_amaxes() const { return amaxes() + on_.scratch.amaxes.cols; }
-  float LargestOf(const float* amaxes) const {
-    float largest = 0;
-    for (int64_t i = 0; i < on_.scratch.amaxes.cols; ++i) largest = LargerAmax(largest, amaxes[i]);
-    return largest;
-  }
-
-  Side SideOf(const StoredCodes& to, const Quantizer& quantizer, int64_t inner) const {
-    const RandomBlocks random(run_.Inputs(on_.reads.inputs), attrs_.stream);
-    Side side = {{}, {}, quantizer.DrawCols(inner), false, random};
-    if (!to.codes.defined()) return side;
-    side.codes = {run_.Data<uint8_t>(to.codes), to.codes.row_stride};
-    if (to.scales.defined()) side.scales = {run_.Data<uint8_t>(to.scales), to.scales.row_stride};
-    side.stream = Streams(run_, to.codes);
-    return side;
-  }
-
-  void SetTensorScale(float scale) {
-    if (has_row()) *Scalar(on_.writes.row.tensor_scale) = 1 / scale;
-    if (has_col()) *Scalar(on_.writes.col.tensor_scale) = 1 / scale;
-  }
+  using Base = Quantization<T>;
+  using Base::amaxes, Base::any, Base::attrs_, Base::col_, Base::ForTiles, Base::LargestOf, Base::on_, Base::row_,
+      Base::Scalar, Base::scaling, Base::SetTensorScale, Base::stochastic;
 
   float Whole(const Tile<T>& tile, float scale) const {
     if (any().format == Format::kE5M2) return QuantizeWhole<Format::kE5M2, false>(tile, row_, col_, scale);
@@ -103,86 +68,16 @@ class Quantization {
           [&](const Tile<T>& part) { cols(part, col_, attrs_.col.scale_rule); });
     });
   }
-
-  void RunNv() {
-    const bool transforms = has_col() && attrs_.col.hadamard;
-    ForTiles([&](const Tile<T>& tile, int64_t i) {
-      if constexpr (kBf16) {
-        if (transforms) {
-          const BothAmaxes both = BothAmaxesOf(tile, has_row());
-          amaxes()[i] = both.plain;
-          transformed_amaxes()[i] = both.transformed;
-          return;
-        }
-      }
-      amaxes()[i] = AmaxOf(tile);
-    });
-    const Nv by_row(LargestOf(amaxes()));
-    const Nv by_col = transforms ? Nv(LargestOf(transformed_amaxes())) : by_row;
-    if (has_row()) *Scalar(on_.writes.row.tensor_scale) = by_row.tensor_scale();
-    if (has_col()) *Scalar(on_.writes.col.tensor_scale) = by_col.tensor_scale();
-    const bool stochastic_row = stochastic(attrs_.row);
-    if (scaling() == Scaling::kBlock16x16) {
-      const auto squares = stochastic_row ? QuantizeSquares<true, T> : QuantizeSquares<false, T>;
-      return ForTiles([&](const Tile<T>& tile, int64_t /*i*/) { squares(tile, row_, col_, by_row); });
-    }
-    const auto rows = stochastic_row ? QuantizeNvRows<true, T> : QuantizeNvRows<false, T>;
-    const auto cols = NvColumns(transforms);
-    ForTiles([&](const Tile<T>& tile, int64_t /*i*/) {
-      ForSides(
-          tile, row_, col_, [&](const Tile<T>& part) { rows(part, row_, by_row); },
-          [&](const Tile<T>& part) { cols(part, col_, by_col); });
-    });
-  }
-  auto NvColumns([[maybe_unused]] bool transforms) const {
-    const bool random = stochastic(attrs_.col);
-    if constexpr (kBf16) {
-      if (transforms) return random ? QuantizeNvColumns<true, true, T> : QuantizeNvColumns<false, true, T>;
-    }
-    return random ? QuantizeNvColumns<true, false, T> : QuantizeNvColumns<false, false, T>;
-  }
-
-  // fn(tile, its index): those of a row of tiles one after another. Ends of x that are not whole are copied.
-  template <typename Fn>
-  void ForTiles(const Fn& fn) const {
-    ParallelFor(QuantizeTiles(x().rows, x().cols), 1, [&](int64_t begin, int64_t end) {
-      alignas(64) T copy[kTileRows * kTileCols];
-      for (int64_t i = begin; i < end; ++i) {
-        Tile<T> tile = TileAt(i);
-        if (i + 1 < end) tile.next = TileAt(i + 1).x;
-        if (tile.whole_rows() != tile.rows || tile.whole_cols() != tile.cols) {
-          std::fill_n(copy, tile.whole_rows() * kTileCols, T{});
-          for (int64_t r = 0; r < tile.rows; ++r) std::copy_n(tile.Row(r), tile.cols, copy + r * kTileCols);
-          tile.x = copy;
-          tile.stride = kTileCols;
-          tile.next = nullptr;
-        }
-        fn(tile, i);
-      }
-      if (row_.stream || col_.stream) hwy::FlushStream();
-    });
-  }
-  Tile<T> TileAt(int64_t i) const {
-    const int64_t across = (x().cols + kTileCols - 1) / kTileCols;
-    const int64_t row = i / across * kTileRows;
-    const int64_t col = i % across * kTileCols;
-    return {run_.Data<T>(x()) + row * x().row_stride + col,
-            x().row_stride,
-            row,
-            std::min(kTileRows, x().rows - row),
-            col,
-            std::min(kTileCols, x().cols - col)};
-  }
-
-  const CpuRun& run_;
-  const QuantizeOperands on_;
-  const QuantizeAttrs& attrs_;
-  Side row_;
-  Side col_;
 };
 
+// quantize_nv.cc's.
+void QuantizeNv(const OpCall& call, const CpuRun& run);
+
 void QuantizeCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  WithType(call.operands(kQuantize).reads.x.dtype, [&](auto t) { Quantization<decltype(t)>(call, run).Run(); });
+  const QuantizeAttrs& attrs = call.attrs(kQuantize);
+  const QuantizeOperands on = call.operands(kQuantize);
+  if ((on.writes.row.codes.defined() ? attrs.row : attrs.col).format == Format::kE2M1) return QuantizeNv(call, run);
+  WithF32OrBf16(on.reads.x.dtype, [&](auto t) { QuantizationFp8<decltype(t)>(call, run).Run(); });
 }
 
 }  // namespace HWY_NAMESPACE

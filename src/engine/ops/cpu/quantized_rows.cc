@@ -90,7 +90,7 @@ void DequantizeCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/
   const Tensor& y = on.writes.y;
   const QuantizedData q = DataOf(run, call.attrs(kDequantize), on.reads.q);
   const float factor = tensor_scale.defined() ? *run.Data<float>(tensor_scale) : 1.0F;
-  WithType(y.dtype, [&](auto t) {
+  WithF32OrBf16(y.dtype, [&](auto t) {
     using T = decltype(t);
     T* out = run.Data<T>(y);
     ParallelRows(y.rows, y.cols, [&](int64_t begin, int64_t end) {

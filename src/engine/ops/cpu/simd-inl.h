@@ -228,6 +228,16 @@ void WithType(DType dtype, const Fn& fn) {
   }
 }
 
+// The same for what is never fp16.
+template <typename Fn>
+void WithF32OrBf16(DType dtype, const Fn& fn) {
+  if (dtype == DType::kF32) {
+    fn(float{});
+  } else {
+    fn(uint16_t{});
+  }
+}
+
 // fn(begin, end) over elements, in ranges that begin at multiples of kElementUnit: whole blocks, cache lines and
 // Philox counters.
 inline constexpr int64_t kElementUnit = 1024;
