@@ -43,11 +43,12 @@ test-sanitized: packages ## The tests under AddressSanitizer + UBSan, and under 
 	cmake --build --preset thread -j $(JOBS)
 	ctest --test-dir build-thread --output-on-failure -j 2 -L threads
 
-lint: configure ## clang-format, clang-tidy and shellcheck, all with warnings as errors
+lint: packages ## clang-format, clang-tidy and shellcheck, all with warnings as errors
 	clang-format --dry-run -Werror $(SOURCES)
 	shellcheck $(SCRIPTS)
-	cmake --build build --target rl_version
-	scripts/clang-tidy.sh build $(JOBS)
+	@cmake --preset lint
+	cmake --build build-lint --target rl_version
+	scripts/clang-tidy.sh build-lint $(JOBS)
 
 format: ## Lay out every source as .clang-format says
 	clang-format -i $(SOURCES)
@@ -65,4 +66,4 @@ picture: demo ## Draw docs/report.png, the README's picture, from the demo's rep
 	scripts/picture.sh
 
 clean: ## Remove the build folders
-	rm -rf build build-address build-thread
+	rm -rf build build-address build-thread build-lint

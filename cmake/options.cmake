@@ -21,16 +21,37 @@ elseif(RIDGELINE_SANITIZE)
   message(FATAL_ERROR "RIDGELINE_SANITIZE is '${RIDGELINE_SANITIZE}': use address or thread")
 endif()
 
+# rl_precompile(target HEADERS…|REUSE_FROM…): reads what nearly every source of a target includes, and takes most of its compile
+# time, once for all of them. Where a target has but a few sources that costs more than it saves. `make lint` does
+# without, so a source that forgets an include is found.
+option(RIDGELINE_PRECOMPILE "Precompile the headers of libraries" ON)
+function(rl_precompile target)
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources count)
+  if(RIDGELINE_PRECOMPILE AND count GREATER_EQUAL 5)
+    if(ARGV1 STREQUAL "REUSE_FROM")
+      target_precompile_headers(${target} ${ARGN})
+    else()
+      target_precompile_headers(${target} PRIVATE ${ARGN})
+    endif()
+    # Of std::string's operator+ again, which GCC forgets to lie in a system header once that is precompiled.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow -Wno-array-bounds>)
+  endif()
+endfunction()
+
 # What `make demo` builds (programs), and the tests in which threads meet (thread_tests: ThreadSanitizer's).
 add_custom_target(programs)
 add_custom_target(thread_tests)
 
-# rl_library(name SOURCES… LINK…): one room, one static library. LINK names the rooms it may include.
+# rl_library(name SOURCES… LINK… PRECOMPILE…): one room, one static library. LINK names the rooms it may include.
 function(rl_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE_LINK;PRECOMPILE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE rl_flags ${arg_PRIVATE_LINK})
+  if(arg_PRECOMPILE)
+    rl_precompile(${name} ${arg_PRECOMPILE})
+  endif()
   list(GET arg_SOURCES 0 source)
   cmake_path(ABSOLUTE_PATH source NORMALIZE)
   cmake_path(GET source PARENT_PATH room)
@@ -38,23 +59,47 @@ function(rl_library name)
   set_property(GLOBAL APPEND_STRING PROPERTY RIDGELINE_LINKS "${name} ${room} ${arg_LINK}\n")
 endfunction()
 
-# rl_plugin(name SOURCES… LINK…): a launcher, ridgeline-launcher-NAME.so. It sees include/ and nothing of src/.
+# rl_plugin(name SOURCES… LINK…): a launcher, ridgeline-launcher-NAME.so. It sees include/ and nothing of src/. All but
+# its plugin.cc is rl_launcher_NAME too, for its tests.
 function(rl_plugin name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
-  add_library(ridgeline-launcher-${name} MODULE ${arg_SOURCES})
-  target_include_directories(ridgeline-launcher-${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
-  target_link_libraries(ridgeline-launcher-${name} PRIVATE rl_flags rl_plugin_common fmt::fmt ${arg_LINK})
+  add_library(rl_launcher_${name} STATIC ${arg_SOURCES})
+  target_include_directories(rl_launcher_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/plugins)
+  target_link_libraries(rl_launcher_${name} PUBLIC rl_plugin_common PRIVATE rl_flags fmt::fmt ${arg_LINK})
+  set_target_properties(rl_launcher_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden)
+  rl_precompile(rl_launcher_${name} <nlohmann/json.hpp>)
+  add_library(ridgeline-launcher-${name} MODULE plugin.cc)
+  target_link_libraries(ridgeline-launcher-${name} PRIVATE rl_flags rl_launcher_${name} fmt::fmt)
   set_target_properties(ridgeline-launcher-${name} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
                         LIBRARY_OUTPUT_DIRECTORY ${RIDGELINE_PLUGIN_DIR})
   set_property(GLOBAL APPEND PROPERTY RIDGELINE_PLUGINS ridgeline-launcher-${name})
   add_dependencies(programs ridgeline-launcher-${name})
 endfunction()
 
+set(RIDGELINE_TEST_HEADERS <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
+
+# What every test is compiled with, and the headers that most precompile. Tests wait for their compiler longer than for
+# themselves: they are optimized a little.
+function(rl_test_flags)
+  add_library(rl_test_flags INTERFACE)
+  target_include_directories(rl_test_flags INTERFACE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(rl_test_flags INTERFACE RIDGELINE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                             RIDGELINE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_compile_options(rl_test_flags INTERFACE -O1)
+  target_link_libraries(rl_test_flags INTERFACE rl_flags GTest::gtest_main GTest::gmock
+                        nlohmann_json::nlohmann_json fmt::fmt)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/tests/headers.cc CONTENT "int main() {}\n")
+  add_executable(rl_test_headers ${PROJECT_BINARY_DIR}/tests/headers.cc)
+  target_link_libraries(rl_test_headers PRIVATE rl_test_flags)
+  target_precompile_headers(rl_test_headers PRIVATE ${RIDGELINE_TEST_HEADERS})
+endfunction()
+
 # rl_test(room LINK…): tests/<room>/*_test.cc as one program, test_<room>, with every case a CTest test. LABEL threads:
 # also run under ThreadSanitizer, which does not know OpenMP's runtime: only for tests that do without it. TIMEOUT: of a
-# case, in seconds. FIXTURE: one of CTest's, that each case requires.
+# case, in seconds. FIXTURE: one of CTest's, that each case requires. OPENMP: compiled with it, so what others precompile
+# is of no use.
 function(rl_test room)
-  cmake_parse_arguments(arg "" "TIMEOUT;LABEL;FIXTURE" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(arg "OPENMP" "TIMEOUT;LABEL;FIXTURE" "SOURCES;LINK" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -65,10 +110,12 @@ function(rl_test room)
     return()
   endif()
   add_executable(${target} ${sources} ${arg_SOURCES})
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_definitions(${target} PRIVATE RIDGELINE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                             RIDGELINE_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  target_link_libraries(${target} PRIVATE rl_flags ${arg_LINK} GTest::gtest_main GTest::gmock)
+  target_link_libraries(${target} PRIVATE rl_test_flags ${arg_LINK})
+  if(arg_OPENMP)
+    rl_precompile(${target} ${RIDGELINE_TEST_HEADERS})
+  elseif(RIDGELINE_PRECOMPILE)
+    rl_precompile(${target} REUSE_FROM rl_test_headers)
+  endif()
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   # Threads that spin while others work would starve tests that run side by side.
   set(properties TIMEOUT ${arg_TIMEOUT} ENVIRONMENT OMP_WAIT_POLICY=passive)
