@@ -127,6 +127,12 @@ void FileWriter::Sync() {
   if (::fsync(fd_) != 0) ThrowErrno("cannot write " + path_.string());
 }
 
+void WriteSynced(const fs::path& path, std::string_view text) {
+  FileWriter file(path);
+  file.Append(text);
+  file.Sync();
+}
+
 FileReader::FileReader(fs::path path) : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (fd_ < 0) ThrowErrno("cannot read " + path_.string());
   struct stat info {};

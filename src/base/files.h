@@ -43,6 +43,9 @@ class FileWriter {
   int fd_;
 };
 
+// A new file of this text, on the disk when it returns. Throws as FileWriter does.
+void WriteSynced(const std::filesystem::path& path, std::string_view text);
+
 // A file read anywhere in it.
 class FileReader {
  public:
