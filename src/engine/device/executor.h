@@ -15,6 +15,8 @@ namespace ridgeline {
 
 // Used by one thread. Persistent tensors are read and written between steps, by the element, counted from the tensor's
 // first in the order they are stored in (a strided tensor's gaps are counted too). T must have the dtype's size.
+// To make one throws Error(kOutOfMemory) where the slab does not fit the device, and Error(kInternal) where the trace
+// has an op that the device has no kernel of; Step throws what its kernels and collectives throw.
 class Executor {
  public:
   Executor() = default;

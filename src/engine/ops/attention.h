@@ -39,7 +39,7 @@ extern const Op<AttentionBackwardOperands, AttentionShape> kAttentionBackward;
 
 // o = softmax(q k^T / sqrt(head_dim), causal) v, per batch element and head.
 // q (tokens, heads*head_dim), k and v (tokens, kv_heads*head_dim), strided views allowed (a fused qkv matrix);
-// o (tokens, heads*head_dim); tokens = batch*seq, sequence fastest. All of one dtype, fp32 or bf16.
+// o (tokens, heads*head_dim); tokens = batch*seq, sequence fastest. All of one floating dtype.
 // lse (batch*heads, seq) fp32: the log-sum-exp of each row's scaled scores, kept for the backward pass.
 // FLOPs counted as executed: 4 * batch * heads * head_dim * seq * (seq + 1) / 2.
 void AttentionForward(Trace& trace, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, const AttentionShape& shape);

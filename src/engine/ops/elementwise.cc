@@ -84,7 +84,7 @@ void Fill(Trace& trace, Tensor x, double value, Tensor factor) {
 }
 
 void FillUniform(Trace& trace, Tensor x, RandomStream stream) {
-  Require(IsFloat(x) && x.contiguous(), kFillUniform, "x must be contiguous, fp32 or bf16", {{"x", x}});
+  Require(IsFloat(x) && x.contiguous(), kFillUniform, "x must be contiguous and floating", {{"x", x}});
   trace.Call(kFillUniform, {{trace.Inputs()}, {x}}, {}, {stream.id, stream.first});
 }
 

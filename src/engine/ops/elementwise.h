@@ -20,9 +20,9 @@ struct RopeAttrs {
 };
 extern const Op<RopeOperands, RopeAttrs> kRope;
 
-// Rotates pairs (i, i + head_dim/2) of every head of x (tokens, heads*head_dim; strided allowed), in place, by the
-// angle of the token's position (Su et al., 2021, in Hugging Face's half-split order). cos_sin (seq, head_dim) fp32:
-// cosines in the first half of a row, sines in the second. `inverse` rotates back: the gradient.
+// Rotates pairs (i, i + head_dim/2) of every head of x (tokens, heads*head_dim; floating, strided allowed), in place,
+// by the angle of the token's position (Su et al., 2021, in Hugging Face's half-split order). cos_sin (seq, head_dim)
+// fp32: cosines in the first half of a row, sines in the second. `inverse` rotates back: the gradient.
 void Rope(Trace& trace, Tensor x, Tensor cos_sin, int64_t seq, int64_t head_dim, bool inverse);
 // Fills the table above for a base theta.
 void FillRopeTable(float* cos_sin, int64_t seq, int64_t head_dim, double theta);
@@ -46,9 +46,10 @@ struct SwiGluBackwardOperands {
 };
 extern const Op<SwiGluBackwardOperands> kSwiGluBackward;
 
-// y (tokens, ffn) = silu(gate) * up, gate_up (tokens, 2*ffn): gate in the first ffn columns, up in the others.
+// y (tokens, ffn) = silu(gate) * up, gate_up (tokens, 2*ffn): gate in the first ffn columns, up in the others. Both of
+// one floating dtype.
 void SwiGlu(Trace& trace, Tensor gate_up, Tensor y);
-// d_gate_up (tokens, 2*ffn) may be gate_up itself.
+// All of one floating dtype. d_gate_up (tokens, 2*ffn) may be gate_up itself.
 void SwiGluBackward(Trace& trace, Tensor dy, Tensor gate_up, Tensor d_gate_up);
 
 struct GeluOperands {
@@ -70,7 +71,8 @@ struct GeluBackwardOperands {
 };
 extern const Op<GeluBackwardOperands> kGeluBackward;
 
-// GELU, tanh form (Hendrycks & Gimpel, 2016), as GPT-2 ("gelu_new") and TransformerEngine compute it. y may be x.
+// GELU, tanh form (Hendrycks & Gimpel, 2016), as GPT-2 ("gelu_new") and TransformerEngine compute it. x and y
+// have one shape and one floating dtype; y may be x.
 void Gelu(Trace& trace, Tensor x, Tensor y);
 void GeluBackward(Trace& trace, Tensor dy, Tensor x, Tensor dx);  // dx may be dy or x
 
@@ -105,7 +107,8 @@ struct DropoutBackwardOperands {
 };
 extern const Op<DropoutBackwardOperands, DropoutAttrs> kDropoutBackward;
 
-// out = residual + x * mask / (1 - p); p = 0 is a plain add. out may be x or residual.
+// out = residual + x * mask / (1 - p), p in [0, 1); p = 0 is a plain add. All of one shape and one floating dtype. out
+// may be x or residual.
 void DropoutAdd(Trace& trace, Tensor x, Tensor residual, Tensor out, double p, RandomStream stream);
 // dx = dy * mask / (1 - p), of the same stream. dx may be dy.
 void DropoutBackward(Trace& trace, Tensor dy, Tensor dx, double p, RandomStream stream);
@@ -136,9 +139,9 @@ struct StreamAttrs {
 };
 extern const Op<FillUniformOperands, StreamAttrs> kFillUniform;
 
-// Every element becomes `value` [* the first element of `factor`, fp32].
+// Every element of x, of any floating dtype, becomes `value` [* the first element of `factor`, fp32].
 void Fill(Trace& trace, Tensor x, double value, Tensor factor = {});
-void FillUniform(Trace& trace, Tensor x, RandomStream stream);  // uniform in [0, 1)
+void FillUniform(Trace& trace, Tensor x, RandomStream stream);  // uniform in [0, 1), floating
 
 struct ColumnSumOperands {
   struct {
@@ -157,7 +160,8 @@ struct ColumnSumAttrs {
 };
 extern const Op<ColumnSumOperands, ColumnSumAttrs> kColumnSum;
 
-// sum (1, cols) fp32 or bf16 = the sums of x's columns [+ sum where `accumulate`]. Deterministic.
+// sum (1, cols) = the sums of x's columns [+ sum where `accumulate`]; x (rows, cols), strided allowed, both floating.
+// Deterministic for any thread count.
 void ColumnSum(Trace& trace, Tensor x, Tensor sum, bool accumulate);
 
 }  // namespace ridgeline

@@ -32,11 +32,12 @@ struct EmbeddingBackwardOperands {
 extern const Op<EmbeddingBackwardOperands, EmbeddingAttrs> kEmbeddingBackward;
 
 // x (tokens, hidden) = wte[token] (+ wpe[position] where wpe is defined; position = index in the sequence of `seq`).
-// ids (1, tokens) int32, each in [0, vocab). wte (vocab, hidden), wpe (positions, hidden), of x's dtype.
+// ids (1, tokens) int32, each in [0, vocab). wte (vocab, hidden), wpe (positions, hidden), of x's
+// dtype, which is floating.
 void Embedding(Trace& trace, Tensor ids, Tensor wte, Tensor wpe, Tensor x, int64_t seq);
 
 // d_wte += scattered rows of dx (d_wte must hold zeros or an earlier gradient). d_wpe likewise where defined.
-// fp32 or bf16 gradients. Deterministic: a row's contributions are added in token order.
+// Floating gradients. Deterministic: a row's contributions are added in token order.
 void EmbeddingBackward(Trace& trace, Tensor dx, Tensor ids, Tensor d_wte, Tensor d_wpe, int64_t seq);
 
 }  // namespace ridgeline

@@ -11,7 +11,8 @@ void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor
   const auto require = [&](bool ok, const char* rule) {
     Require(ok, kGemm, rule, {{"a", a}, {"b", b}, {"c", c}, {"bias", bias}});
   };
-  require(IsFloat(a) && IsFloat(b) && IsFloat(c) && a.dtype == b.dtype, "a and b are both fp32 or both bf16");
+  require(IsFloat(a) && IsFloat(b) && IsFloat(c) && a.dtype == b.dtype,
+          "a and b have one floating dtype, and c is floating");
   const int64_t m = trans_a == Trans::kYes ? a.cols : a.rows;
   const int64_t k = trans_a == Trans::kYes ? a.rows : a.cols;
   const int64_t n = trans_b == Trans::kYes ? b.rows : b.cols;

@@ -25,7 +25,7 @@ struct GemmAttrs {
 extern const Op<GemmOperands, GemmAttrs> kGemm;
 
 // c (M, N) = op(a) (M, K) · op(b) (K, N) [+ bias (1, N), broadcast over rows] [+ c where `accumulate`].
-// a and b have one dtype (fp32 or bf16), sums are fp32, c is fp32 or bf16. All may be strided (row_stride >= cols).
+// a and b have one floating dtype, sums are fp32, c is floating. All may be strided (row_stride >= cols).
 // op(x) is x, or its transpose: a is stored (K, M) where trans_a, b is stored (N, K) where trans_b.
 // FLOPs: 2 M N K.
 void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor c, bool accumulate = false,
@@ -49,7 +49,7 @@ struct QuantizedGemmAttrs {
 extern const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm;
 
 // c (M, N) = a (M, K) · bᵀ, b being (N, K) [+ bias (1, N)] [+ c where `accumulate`], of what a and b stand for: their
-// codes times their scales. Sums are fp32, c is fp32 or bf16. Padding is summed over too. FLOPs: 2 M N K.
+// codes times their scales. Sums are fp32, c is floating. Padding is summed over too. FLOPs: 2 M N K.
 // Where the hardware has no such product it is emulated: code · block scale is exact in bf16 (and multiplied as such,
 // or in fp32), and the tensor scales multiply the sum.
 void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate = false,

@@ -36,11 +36,11 @@ extern const Op<SumLossOperands, LossAttrs> kSumLoss;
 
 // One chunk of cross-entropy, forward and backward at once: adds the chunk's summed loss * scale to `loss` and
 // replaces logits (rows, vocab) by their gradient, (softmax - onehot) * scale. targets (1, rows) int32.
-// Any floating dtype; computed in fp32. Deterministic for any thread count (row losses go through a workspace).
+// Any floating dtype, strided allowed. Deterministic for any thread count (row losses go through a workspace).
 // factor: undefined, or a tensor whose first element multiplies the gradient, but not the loss.
 void CrossEntropy(Trace& trace, Tensor logits, Tensor targets, Tensor loss, double scale, Tensor factor = {});
 
-// loss += sum of x's elements * scale.
+// loss += sum of x's elements * scale; x of any floating dtype. Deterministic for any thread count.
 void SumLoss(Trace& trace, Tensor x, Tensor loss, double scale);
 
 }  // namespace ridgeline

@@ -62,17 +62,20 @@ struct LayerNormBackwardOperands {
 extern const Op<LayerNormBackwardOperands, NormBackwardAttrs> kLayerNormBackward;
 
 // y = x * rstd * weight, rstd = 1 / sqrt(mean(x^2) + eps) (Zhang & Sennrich, 2019).
-// x, y (tokens, hidden); weight (1, hidden); rstd (1, tokens) fp32, an output. x, y, weight of one dtype.
+// x, y (tokens, hidden); weight (1, hidden); rstd (1, tokens) fp32, an output. x, y, weight of one
+// floating dtype.
 void RmsNorm(Trace& trace, Tensor x, Tensor weight, Tensor y, Tensor rstd, double eps);
 
 // dx += the gradient through the norm (dx holds the residual stream's gradient); with `overwrite_dx` dx = instead.
-// dweight (1, hidden) fp32 or bf16, overwritten, or added to where `accumulate`. Deterministic for any thread count.
+// dweight (1, hidden), floating, overwritten, or added to where `accumulate`. Deterministic for any thread count.
 void RmsNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor rstd, Tensor dx, bool overwrite_dx,
                      Tensor dweight, bool accumulate);
 
-// y = (x - mean) * rstd * weight + bias (Ba et al., 2016). mean, rstd (1, tokens) fp32, outputs.
+// y = (x - mean) * rstd * weight + bias (Ba et al., 2016). mean, rstd (1, tokens) fp32, outputs. x, y, weight and
+// bias of one floating dtype.
 void LayerNorm(Trace& trace, Tensor x, Tensor weight, Tensor bias, Tensor y, Tensor mean, Tensor rstd, double eps);
 
+// As RmsNormBackward; dbias as dweight.
 void LayerNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor mean, Tensor rstd, Tensor dx,
                        bool overwrite_dx, Tensor dweight, Tensor dbias, bool accumulate);
 

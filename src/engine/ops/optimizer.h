@@ -49,7 +49,7 @@ struct SquaredSumOperands {
 };
 extern const Op<SquaredSumOperands> kSquaredSum;
 
-// sum += the sum of x's squares. Deterministic for any thread count.
+// sum (1, 1) fp32 += the sum of x's squares; x of any floating dtype. Deterministic for any thread count.
 void SquaredSum(Trace& trace, Tensor x, Tensor sum);
 struct ClipAttrs {
   double clip = 0;
@@ -64,7 +64,8 @@ struct ClipScaleOperands {
 };
 extern const Op<ClipScaleOperands, ClipAttrs> kClipScale;
 
-// scale = min(1, clip / (sqrt(sum) + 1e-6)), as torch.nn.utils.clip_grad_norm_; norm = sqrt(sum).
+// scale = min(1, clip / (sqrt(sum) + 1e-6)), as torch.nn.utils.clip_grad_norm_; norm = sqrt(sum). All
+// (1, 1) fp32, clip positive.
 void ClipScale(Trace& trace, Tensor sum, Tensor norm, Tensor scale, double clip);
 
 struct LossScaleOperands {

@@ -1,4 +1,11 @@
-// What the record functions share: the check of what they are given, and the sizes of deterministic reductions.
+// What the functions that record calls share: the check of what they are given, and the sizes of deterministic
+// reductions.
+//
+// The contract of every op header: a function records one call and computes nothing. It throws Error(kInternal), naming
+// the op, the rule and every operand's dtype and shape, where an operand breaks what the header says of it; for that is
+// a fault of the caller's, not of a user's. "Floating" is fp32, bf16 or fp16; what is computed between loading and
+// storing is fp32. Operands are contiguous where strides are not allowed expressly, and may share memory only where the
+// header says so.
 #pragma once
 
 #include <fmt/format.h>
