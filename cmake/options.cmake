@@ -91,6 +91,7 @@ function(rl_test_flags)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/tests/headers.cc CONTENT "int main() {}\n")
   add_executable(rl_test_headers ${PROJECT_BINARY_DIR}/tests/headers.cc)
   target_link_libraries(rl_test_headers PRIVATE rl_test_flags)
+  set_target_properties(rl_test_headers PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_precompile_headers(rl_test_headers PRIVATE ${RIDGELINE_TEST_HEADERS})
 endfunction()
 

@@ -2,14 +2,19 @@
 // launchers must agree on.
 //
 // A job owns a folder and writes nothing outside it:
-//   job.json                   the job, written by the driver before it submits
-//   results/<point id>.json    one RunResult a point, written atomically by exec
-//   points/<point id>/         a point's own: spec.json and result.json (what the trainer reads and writes), log.txt
-//   (what it
-//                              said; of rank N log.N.txt), progress, and its checkpoint files where the spec's
-//                              checkpoint.dir is relative. Node N of several has spec.nodeN.json
-//   cancelled                  there while a person wants the job to end
-//   exec.lock                  held by the exec that runs it; of node N exec.nodeN.lock
+//   job.json             the job, written by the driver before it submits
+//   results.log          what became of its points: one line a result (job_line.h), appended and synced by exec
+//   points/<point id>/   a point's own while it runs: spec.json and result.json (what the trainer reads and writes),
+//                        log.txt (what it said; of rank N log.N.txt), progress. Node N of several has spec.nodeN.json.
+//                        Afterwards its logs stay where it did not end well or the job keeps logs, and its checkpoint
+//                        files where the spec's checkpoint.dir is relative; else the folder is removed
+//   cancelled            there while a person wants the job to end
+//   exec.lock            held by the exec that runs it; of node N exec.nodeN.lock
+//
+// So a job leaves a few files however many points it has: shared file systems run out of files before they run out of
+// room. The last line of a point counts; a line that was cut by a kill is none, and ends where the next one begins.
+//
+// Jobs of earlier versions left results/<point id>.json, one RunResult a file, and are still collected.
 #ifndef RIDGELINE_JOB_DIR_H_
 #define RIDGELINE_JOB_DIR_H_
 
@@ -28,6 +33,9 @@ inline constexpr size_t kLogTailBytes = 4096;
 
 inline std::filesystem::path JobFile(const std::filesystem::path& job_dir) { return job_dir / "job.json"; }
 
+inline std::filesystem::path ResultsFile(const std::filesystem::path& job_dir) { return job_dir / "results.log"; }
+
+// Of earlier versions.
 inline std::filesystem::path ResultsDir(const std::filesystem::path& job_dir) { return job_dir / "results"; }
 inline std::filesystem::path ResultFile(const std::filesystem::path& job_dir, const std::string& point_id) {
   return ResultsDir(job_dir) / (point_id + ".json");

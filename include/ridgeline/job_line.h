@@ -1,5 +1,5 @@
-// How a job tells of its points where nobody sees its files: lines of `ridgeline exec --print-results`, which a
-// launcher finds again among whatever else a pod's log holds.
+// How a job tells of its points: lines of its results file (job_dir.h), and of `ridgeline exec --print-results` where
+// nobody sees its files, which a launcher finds again among whatever else a pod's log holds.
 //
 //   ridgeline: KIND POINT BYTES HASH PAYLOAD
 //
@@ -29,6 +29,9 @@ inline constexpr std::string_view kResultLine = "result";
 inline constexpr std::string_view kJobLineMark = "ridgeline: ";
 // What Kubernetes keeps of a container's last words.
 inline constexpr size_t kSummaryBytes = 4096;
+
+// What is longer is no line: of a result with the series of a million steps a third of this.
+inline constexpr size_t kMaxJobLineBytes = size_t{128} << 20;
 
 inline std::string JobLineHash(std::string_view payload) {
   uint64_t hash = 0xcbf29ce484222325U;

@@ -62,8 +62,8 @@ JobState Collector::Collect(Record& record, const Observation& seen, Judgement j
 
 JobState Collector::WriteEnd(Record& record, const Observation& seen, Live& live, JobState end) {
   ResultFolder& results = live.results;
-  for (const auto& [name, pod] : seen.pods) results.TakeLastWords(pod.last_words);
   if (!output_path_.empty()) results.CopyMissing(std::filesystem::path(output_path_) / "jobs" / record.key);
+  for (const auto& [name, pod] : seen.pods) results.TakeLastWords(pod.last_words);
   const bool explained = end.evidence.contains("end");
   if (explained || !results.HasAll()) plugin::AddLogTail(results.log_tail(), end.evidence);
   if (!explained && !results.HasAll()) {

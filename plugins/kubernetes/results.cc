@@ -1,8 +1,11 @@
 #include "kubernetes/results.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "common/files.h"
@@ -17,20 +20,32 @@ namespace fs = std::filesystem;
 constexpr std::chrono::seconds kReopenPause{1};
 constexpr int kTriesAfterEnd = 3;
 
+// The result lines of a job's folder.
+void ReadResults(const fs::path& job_dir, const std::function<void(const JobLine&)>& take) {
+  plugin::ReadLines(ResultsFile(job_dir), [&](std::string_view text) {
+    if (const auto line = ParseJobLine(text); line && line->kind == kResultLine) take(*line);
+  });
+}
+
 }  // namespace
 
 ResultFolder::ResultFolder(const Record& record)
     : job_dir_(record.job_dir), points_(record.points.begin(), record.points.end()) {
-  for (const std::string& id : points_) {
-    std::error_code ec;
-    if (fs::exists(ResultFile(job_dir_, id), ec)) have_.insert(id);
-  }
+  ReadResults(job_dir_, [&](const JobLine& line) {
+    if (points_.contains(line.point_id)) have_[line.point_id] = JobLineHash(line.payload);
+  });
 }
 
 void ResultFolder::Keep(const std::string& point_id, const std::string& result) {
-  plugin::MakeDirs(ResultsDir(job_dir_));
-  plugin::WriteTextSynced(ResultFile(job_dir_, point_id), result);
-  have_.insert(point_id);
+  // A log that is read from its beginning again tells of the same results again.
+  std::string hash = JobLineHash(result);
+  if (const auto had = have_.find(point_id); had != have_.end() && had->second == hash) return;
+  plugin::MakeDirs(job_dir_);
+  plugin::AppendLineSynced(ResultsFile(job_dir_), FormatJobLine({std::string(kResultLine), point_id, result}));
+  have_[point_id] = std::move(hash);
+  std::error_code ignored;
+  fs::remove(ProgressFile(job_dir_, point_id), ignored);
+  fs::remove(PointDir(job_dir_, point_id), ignored);
 }
 
 void ResultFolder::TakeLine(const std::string& line) {
@@ -59,11 +74,11 @@ void ResultFolder::TakeLastWords(const std::string& words) {
 }
 
 void ResultFolder::CopyMissing(const fs::path& job_dir) {
-  for (const std::string& id : points_) {
-    if (have_.contains(id)) continue;
-    const std::string text = plugin::ReadText(ResultFile(job_dir, id));
-    if (!text.empty()) Keep(id, text);
-  }
+  if (HasAll()) return;
+  const std::map<std::string, std::string> had = have_;
+  ReadResults(job_dir, [&](const JobLine& line) {
+    if (points_.contains(line.point_id) && !had.contains(line.point_id)) Keep(line.point_id, line.payload);
+  });
 }
 
 void PodLog::Pump(const PodView& pod, ResultFolder& to) {

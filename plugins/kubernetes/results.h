@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,7 +16,7 @@
 
 namespace ridgeline::kubernetes {
 
-// The folder results/ and points/ of one job.
+// The results file and the points/ of one job's folder.
 class ResultFolder {
  public:
   explicit ResultFolder(const Record& record);
@@ -37,8 +38,8 @@ class ResultFolder {
 
   std::filesystem::path job_dir_;
   std::set<std::string> points_;
-  std::set<std::string> have_;
-  std::string log_tail_;  // what was said besides
+  std::map<std::string, std::string> have_;  // the last result's hash
+  std::string log_tail_;                     // what was said besides
 };
 
 // The log of one pod, followed from the moment it runs.

@@ -16,23 +16,9 @@
 namespace ridgeline {
 namespace fs = std::filesystem;
 
-namespace {
-
-// Closes on scope exit; release() hands the descriptor over.
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
@@ -45,8 +31,6 @@ void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
     bytes.remove_prefix(static_cast<size_t>(n));
   }
 }
-
-}  // namespace
 
 std::string ReadFile(const fs::path& path) {
   std::optional<std::string> bytes = ReadFileIfThere(path);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ridgeline {
 
@@ -26,6 +27,23 @@ void WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes);
 // Writes over what is there, and leaves it to the system when that reaches the disk: for what can be made again, and
 // shows by itself when it is not whole. Throws Error(kInfrastructure).
 void WriteFile(const std::filesystem::path& path, std::string_view bytes);
+
+// A descriptor, closed on scope exit; release() hands it over.
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd();
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+// Writes all of it to an open file, `path`. Throws Error(kInfrastructure) naming that.
+void WriteAll(int fd, std::string_view bytes, const std::filesystem::path& path);
 
 // A new file, written from front to back in parts.
 class FileWriter {

@@ -163,7 +163,7 @@ Action ExecCommand(CLI::App& self) {
       ->type_name("FILE");
   self.footer(
       "Runs the job's points one after another, each in a process of its own, with its time and memory limits,\n"
-      "and writes JOB_DIR/results/POINT.json for each. Points that have a result are skipped, so an interrupted\n"
+      "and writes JOB_DIR/results.log, a line for each. Points that have a result are skipped, so an interrupted\n"
       "job is continued by running it again. Launchers call this; by hand:\n\n"
       "  ridgeline exec ridgeline-out/jobs/rl-0123abcd/job.json");
   return [arguments] { return Exec(*arguments); };

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -18,33 +20,29 @@
 #include "ridgeline/job_line.h"
 #include "run/job.h"
 #include "run/result.h"
+#include "run/results_file.h"
 
 namespace ridgeline {
 namespace {
 
 constexpr size_t kChunk = 128;  // points read before they are written
-constexpr size_t kReaders = 4;  // chunks being read while one is written
+constexpr size_t kReaders = 4;  // groups being read while one is written
 // launcher.h: what the scheduler says the end was, and its words for people.
 constexpr char kEndKey[] = "end";
 constexpr char kMessageKey[] = "message";
 constexpr char kHintKey[] = "hint";
 constexpr char kBeganKey[] = "began";  // our own: "no" where the job ended before the point's turn
 
-struct Task {
-  const JobToCollect* from;
-  const JobRecord::Point* point;
-};
-
 // A result for a point that left none we can use, with all that is known about why.
-RunResult WithoutFile(const Task& task, RunStatus status, std::string message, std::string hint, int64_t now_unix_ns) {
+RunResult WithoutResult(const JobToCollect& from, const std::string& point_id, RunStatus status, std::string message,
+                        std::string hint, int64_t now_unix_ns) {
   RunResult result;
-  result.point_id = task.point->id;
+  result.point_id = point_id;
   result.status = status;
   result.message = std::move(message);
   result.hint = std::move(hint);
-  result.evidence = task.from->evidence;
-  if (std::string tail = ReadTail(PointDir(task.from->job.job_dir, task.point->id) / LogName(0), kLogTailBytes);
-      !tail.empty()) {
+  result.evidence = from.evidence;
+  if (std::string tail = ReadTail(PointDir(from.job.job_dir, point_id) / LogName(0), kLogTailBytes); !tail.empty()) {
     result.evidence["log_tail"] = std::move(tail);
   }
   result.ended_unix_ns = now_unix_ns;
@@ -65,32 +63,6 @@ std::string Said(const JobToCollect& from, const char* key) {
   return it == from.evidence.end() ? "" : it->second;
 }
 
-bool Began(const JobRecord& job, const JobRecord::Point& point) {
-  std::error_code ec;
-  return std::filesystem::exists(PointDir(job.job_dir, point.id), ec);
-}
-
-// Others of its job began, and the job ended before this one's turn.
-bool NeverBegan(const Task& task) {
-  const JobRecord& job = task.from->job;
-  return job.points.size() > 1 && !Began(job, *task.point) &&
-         std::any_of(job.points.begin(), job.points.end(), [&](const auto& point) { return Began(job, point); });
-}
-
-RunResult Missing(const Task& task, int64_t now_unix_ns) {
-  const RunStatus end = EndOf(*task.from);
-  const bool never_began = NeverBegan(task) && end != RunStatus::kCancelled;
-  const RunStatus status = never_began ? RunStatus::kLost : end;
-  std::string message = fmt::format("job {} ended ({}) {}", task.from->job.key, StatusName(end),
-                                    never_began ? "before this point's turn" : "without a result of this point");
-  if (const std::string said = Said(*task.from, kMessageKey); !said.empty()) message += ": " + said;
-  std::string hint = Said(*task.from, kHintKey);
-  if (hint.empty() && !IsFinal(status)) hint = "`ridgeline run` with the same sweep runs it again";
-  RunResult result = WithoutFile(task, status, std::move(message), std::move(hint), now_unix_ns);
-  if (never_began) result.evidence[kBeganKey] = "no";
-  return result;
-}
-
 // On the node nobody knows why a job is told to end; its scheduler does.
 void CorrectEnd(const JobToCollect& from, RunResult& result) {
   const RunStatus end = EndOf(from);
@@ -103,53 +75,154 @@ void CorrectEnd(const JobToCollect& from, RunResult& result) {
   for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
 }
 
-// Nothing where there is nothing to keep yet.
-std::optional<RunResult> ReadResult(const Task& task, int64_t now_unix_ns) {
-  const bool live = IsLive(task.from->state);
-  const std::filesystem::path file = ResultFile(task.from->job.job_dir, task.point->id);
-  // A file that is there and cannot be read is the disk's fault, not the point's: that is for the caller.
-  const std::optional<std::string> bytes = ReadFileIfThere(file);
-  if (!bytes) return live ? std::nullopt : std::optional(Missing(task, now_unix_ns));
-  try {
-    RunResult result = DecodeResult(ParseJson(*bytes, file.string()), file.string());
-    if (result.point_id != task.point->id) {
-      throw Error(ErrorKind::kInvalidInput,
-                  fmt::format("{}: the result of another point, '{}'", file.string(), result.point_id));
-    }
-    // While its job lives, `ridgeline exec` may run an interrupted point again.
-    if (live && !IsFinal(result.status)) return std::nullopt;
-    if (!live) CorrectEnd(*task.from, result);
-    return result;
-  } catch (const Error& e) {
-    if (live) return std::nullopt;
-    RunResult result = WithoutFile(task, RunStatus::kCrashed, "its result file cannot be used: " + e.message(),
-                                   "the file was kept; `--retry failed` runs the point again", now_unix_ns);
-    result.evidence["result_file"] = file.string();
-    result.evidence["result_error"] = e.message();
-    return result;
+RunResult DecodeOf(const std::string& point_id, const std::string& text, const std::string& source) {
+  RunResult result = DecodeResult(ParseJson(text, source), source);
+  if (result.point_id != point_id) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{}: the result of another point, '{}'", source, result.point_id));
   }
+  return result;
 }
 
-std::vector<NewResult> ReadChunk(std::span<const Task> tasks, int64_t now_unix_ns) {
-  std::vector<NewResult> results;
-  results.reserve(tasks.size());
-  for (const Task& task : tasks) {
-    if (std::optional<RunResult> result = ReadResult(task, now_unix_ns)) {
-      results.push_back({*std::move(result), task.from->job.key, task.point->attempt});
+// Reads what there is to keep of one job, in parts.
+class JobReading {
+ public:
+  JobReading(const JobToCollect& from, int64_t now_unix_ns)
+      : from_(from),
+        now_unix_ns_(now_unix_ns),
+        live_(IsLive(from.state)),
+        read_(from.results != nullptr ? *from.results : JobResults()),
+        lines_(from.job.job_dir, read_.offset) {
+    for (const JobRecord::Point& point : from.job.points) {
+      if (point.has_result) {
+        any_began_ = true;
+      } else {
+        wanted_.emplace(point.id, &point);
+      }
+    }
+    std::error_code ec;
+    has_files_ = std::filesystem::exists(ResultsDir(from.job.job_dir), ec);
+  }
+
+  bool done() const { return lines_done_ && next_ == from_.job.points.size(); }
+  size_t wanted() const { return wanted_.size(); }
+
+  // About as many as `most`; none, once it is done.
+  std::vector<NewResult> Next(size_t most) {
+    std::vector<NewResult> found;
+    if (!lines_done_) {
+      lines_done_ = lines_.ReadNew([&](const JobLine& line) {
+        TakeLine(line, found);
+        return found.size() < most;
+      });
+    }
+    if (!lines_done_) return found;
+    const auto& points = from_.job.points;
+    if (live_ && !has_files_) next_ = points.size();
+    for (; next_ < points.size() && found.size() < most; ++next_) {
+      if (!wanted_.contains(points[next_].id)) continue;
+      if (std::optional<RunResult> result = WithoutFinalLine(points[next_].id)) Keep(*std::move(result), found);
+    }
+    return found;
+  }
+
+  // What was read is in the store.
+  void Commit() {
+    read_.offset = lines_.offset();
+    if (from_.results != nullptr) *from_.results = std::move(read_);
+  }
+
+ private:
+  void Keep(RunResult result, std::vector<NewResult>& found) {
+    const auto point = wanted_.extract(result.point_id).mapped();
+    read_.unfinished.erase(point->id);
+    found.push_back({std::move(result), from_.job.key, point->attempt});
+  }
+
+  void TakeLine(const JobLine& line, std::vector<NewResult>& found) {
+    any_began_ = true;
+    if (!wanted_.contains(line.point_id)) return;
+    try {
+      RunResult result = DecodeOf(line.point_id, line.payload, lines_.path().string());
+      if (IsFinal(result.status)) return Keep(std::move(result), found);
+    } catch (const Error&) {
+      // Said where the job ends and nothing better has come.
+    }
+    read_.unfinished[line.point_id] = line.payload;
+  }
+
+  // While its job lives, `ridgeline exec` may run an interrupted point again: nothing.
+  std::optional<RunResult> WithoutFinalLine(const std::string& point_id) {
+    std::filesystem::path source = lines_.path();
+    std::optional<std::string> text;
+    if (const auto it = read_.unfinished.find(point_id); it != read_.unfinished.end()) {
+      text = it->second;
+    } else if (has_files_) {
+      source = ResultFile(from_.job.job_dir, point_id);
+      // A file that is there and cannot be read is the disk's fault, not the point's: that is for the caller.
+      text = ReadFileIfThere(source);
+    }
+    if (!text) return live_ ? std::nullopt : std::optional(Missing(point_id));
+    try {
+      RunResult result = DecodeOf(point_id, *text, source.string());
+      if (live_ && !IsFinal(result.status)) return std::nullopt;
+      if (!live_) CorrectEnd(from_, result);
+      return result;
+    } catch (const Error& e) {
+      if (live_) return std::nullopt;
+      RunResult result =
+          WithoutResult(from_, point_id, RunStatus::kCrashed, "its result cannot be used: " + e.message(),
+                        "the file was kept; `--retry failed` runs the point again", now_unix_ns_);
+      result.evidence["result_file"] = source.string();
+      result.evidence["result_error"] = e.message();
+      return result;
     }
   }
-  return results;
-}
+
+  RunResult Missing(const std::string& point_id) const {
+    const RunStatus end = EndOf(from_);
+    const bool never_began = NeverBegan(point_id) && end != RunStatus::kCancelled;
+    const RunStatus status = never_began ? RunStatus::kLost : end;
+    std::string message = fmt::format("job {} ended ({}) {}", from_.job.key, StatusName(end),
+                                      never_began ? "before this point's turn" : "without a result of this point");
+    if (const std::string said = Said(from_, kMessageKey); !said.empty()) message += ": " + said;
+    std::string hint = Said(from_, kHintKey);
+    if (hint.empty() && !IsFinal(status)) hint = "`ridgeline run` with the same sweep runs it again";
+    RunResult result = WithoutResult(from_, point_id, status, std::move(message), std::move(hint), now_unix_ns_);
+    if (never_began) result.evidence[kBeganKey] = "no";
+    return result;
+  }
+
+  bool Began(const std::string& point_id) const {
+    std::error_code ec;
+    return std::filesystem::exists(PointDir(from_.job.job_dir, point_id), ec);
+  }
+
+  // Others of its job began, and the job ended before this one's turn.
+  bool NeverBegan(const std::string& point_id) const {
+    const auto& points = from_.job.points;
+    return points.size() > 1 && !Began(point_id) &&
+           (any_began_ ||
+            std::any_of(points.begin(), points.end(), [&](const auto& point) { return Began(point.id); }));
+  }
+
+  const JobToCollect& from_;
+  int64_t now_unix_ns_;
+  bool live_;
+  JobResults read_;
+  ResultsReader lines_;
+  std::map<std::string, const JobRecord::Point*> wanted_;  // that have no result yet
+  bool any_began_ = false;
+  bool has_files_ = false;  // of an earlier version
+  bool lines_done_ = false;
+  size_t next_ = 0;  // of the points, once the lines are done
+};
 
 // A result that nobody asked a launcher for. Its job may still run, so only what is final counts.
 void AddFound(Store& store, const std::string& point_id, const std::string& text, const std::string& source,
               const MeasurementKey& measured_as, FolderCollection& found) {
   try {
-    RunResult result = DecodeResult(ParseJson(text, source), source);
-    if (result.point_id != point_id) {
-      throw Error(ErrorKind::kInvalidInput,
-                  fmt::format("{}: the result of another point, '{}'", source, result.point_id));
-    }
+    RunResult result = DecodeOf(point_id, text, source);
     if (!IsFinal(result.status)) return;
     const NewResult fresh{std::move(result), "", 0, measured_as};
     found.added += std::ssize(store.AddResults({&fresh, 1}));
@@ -162,27 +235,12 @@ void AddFound(Store& store, const std::string& point_id, const std::string& text
 }  // namespace
 
 std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns) {
-  std::vector<Task> tasks;
+  std::deque<JobReading> readings;
   for (const JobToCollect& from : jobs) {
-    for (const JobRecord::Point& point : from.job.points) {
-      if (!point.has_result) tasks.push_back({&from, &point});
-    }
+    JobReading& reading = readings.emplace_back(from, now_unix_ns);
+    if (IsLive(from.state) && reading.wanted() == 0) readings.pop_back();
   }
-  const bool any_ended = std::any_of(jobs.begin(), jobs.end(), [](const auto& from) { return !IsLive(from.state); });
-  if (tasks.empty() && !any_ended) return {};
-
-  const std::span<const Task> all(tasks);
-  size_t next = 0;
-  std::deque<std::future<std::vector<NewResult>>> reading;
-  // A single chunk, which is nearly always all there is, needs no thread.
-  const auto policy = all.size() > kChunk ? std::launch::async : std::launch::deferred;
-  const auto read_ahead = [&] {
-    while (reading.size() < kReaders && next < all.size()) {
-      const auto chunk = all.subspan(next, std::min(kChunk, all.size() - next));
-      next += chunk.size();
-      reading.push_back(std::async(policy, ReadChunk, chunk, now_unix_ns));
-    }
-  };
+  if (readings.empty()) return {};
 
   std::vector<Collected> collected;
   const auto keep = [&](const std::vector<NewResult>& results) {
@@ -193,18 +251,45 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
                            std::max<int64_t>(duration_ns, 0), !result.evidence.contains(kBeganKey)});
     }
   };
-  const auto collect_all = [&] {
-    for (read_ahead(); !reading.empty();) {
-      const std::vector<NewResult> results = reading.front().get();
-      reading.pop_front();
+  // Jobs are read ahead side by side, in groups of about kChunk points; of a larger job, the last of its group, the
+  // first kChunk.
+  using Group = std::span<JobReading* const>;
+  std::vector<JobReading*> order;
+  for (JobReading& reading : readings) order.push_back(&reading);
+  size_t next = 0;
+  const auto next_group = [&] {
+    const size_t first = next;
+    for (size_t points = 0; next < order.size() && points < kChunk; ++next) points += order[next]->wanted();
+    return Group(order).subspan(first, next - first);
+  };
+  const auto read = [](Group group) {
+    std::vector<NewResult> results;
+    for (JobReading* reading : group) std::ranges::move(reading->Next(kChunk), std::back_inserter(results));
+    return results;
+  };
+  std::deque<std::pair<JobReading*, std::future<std::vector<NewResult>>>> reading_ahead;
+  const auto read_ahead = [&] {
+    while (reading_ahead.size() < kReaders && next < order.size()) {
+      const Group group = next_group();
+      // A single group, which is nearly always all there is, needs no thread.
+      const auto policy = group.size() == order.size() ? std::launch::deferred : std::launch::async;
+      reading_ahead.emplace_back(group.back(), std::async(policy, read, group));
+    }
+  };
+  store.Transact([&] {
+    for (read_ahead(); !reading_ahead.empty(); read_ahead()) {
+      JobReading* last = reading_ahead.front().first;
+      const std::vector<NewResult> results = reading_ahead.front().second.get();
+      reading_ahead.pop_front();
       read_ahead();
       keep(results);
+      while (!last->done()) keep(last->Next(kChunk));
     }
     for (const JobToCollect& from : jobs) {
       if (!IsLive(from.state)) store.SetJobState(from.job.key, from.state, from.evidence, now_unix_ns);
     }
-  };
-  store.Transact(collect_all);
+  });
+  for (JobReading& reading : readings) reading.Commit();
   return collected;
 }
 
@@ -216,6 +301,13 @@ FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jo
   std::error_code ec;
   store.Transact([&] {
     for (const auto& job : std::filesystem::directory_iterator(jobs_dir, ec)) {
+      ResultsReader results(job.path());
+      results.ReadNew([&](const JobLine& line) {
+        if (wanted.contains(line.point_id)) {
+          AddFound(store, line.point_id, line.payload, results.path().string(), measured_as, found);
+        }
+        return true;
+      });
       for (const auto& file : std::filesystem::directory_iterator(ResultsDir(job.path()), ec)) {
         if (file.path().extension() != ".json" || !wanted.contains(file.path().stem().string())) continue;
         AddFound(store, file.path().stem(), ReadFile(file.path()), file.path().string(), measured_as, found);

@@ -1,4 +1,4 @@
-// Collecting: a job's result files become rows of the store, each classified, none twice.
+// Collecting: a job's results become rows of the store, each classified, none twice.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,13 @@
 
 namespace ridgeline {
 
+// What was read of a job's results file so far, so that a file that grows is read once.
+struct JobResults {
+  int64_t offset = 0;  // of the first line that is not read yet
+  // The last line of each point that has none that is final: it counts where the job ends with it.
+  std::map<std::string, std::string> unfinished;
+};
+
 // A job to look at, and what its launcher says of it now.
 struct JobToCollect {
   JobRecord job;
@@ -19,6 +26,8 @@ struct JobToCollect {
   // kCancelled: every point of the job gets a result now, and the job this state.
   JobRecord::State state = JobRecord::State::kRunning;
   std::map<std::string, std::string> evidence;  // the scheduler's words (launcher.h, poll_many), `end` included
+  // Where they are looked for again and again. nullptr: they are read from the beginning.
+  JobResults* results = nullptr;
 };
 
 struct Collected {
@@ -30,25 +39,25 @@ struct Collected {
   bool began = true;        // false: its job ended before its turn came
 };
 
-// Reads the result files of the jobs' points that have no result yet, and keeps them, all in one transaction together
-// with the end of the jobs that ended. `now_unix_ns` is the time of results and ends that nobody else timed. Returns
-// what is new, in the order of the jobs and their points. Doing it again changes nothing.
+// Reads the results of the jobs' points that have none yet, and keeps them, all in one transaction together with the
+// end of the jobs that ended. `now_unix_ns` is the time of results and ends that nobody else timed. Returns what is
+// new, in the order of the jobs and of the lines that tell of it. Doing it again changes nothing.
 //
-// A whole result file: its own status. Of a job that ended: a file that is cut short, of another version or of another
-// point is `crashed`, with what was wrong as evidence, and the file is kept where it is; no file is what the
-// scheduler's `end` says, else `cancelled` for a cancelled job, else `lost`; so is a file that says `cancelled`, since
-// a node cannot tell why it is told to stop. A point whose job ended before its turn is `lost`. These carry the end of
-// the point's log.
+// A result that stands: its own status. Of a job that ended: a line of another version or of another point is
+// `crashed`, with what was wrong as evidence, and stays where it is; no line, or one that was cut, is what the
+// scheduler's `end` says, else `cancelled` for a cancelled job, else `lost`; so is a result that says `cancelled`,
+// since a node cannot tell why it is told to stop. A point whose job ended before its turn is `lost`. These carry the
+// end of the point's log. Throws Error(kInfrastructure) where a file is there and cannot be read: then nothing is kept.
 std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns);
 
 // What was found in the folders of jobs that no driver submitted.
 struct FolderCollection {
   int64_t added = 0;
-  std::vector<std::string> problems;  // result files that cannot be used, which and why; they are left as they are
+  std::vector<std::string> problems;  // results that cannot be used, which and why; they are left as they are
 };
 
-// Reads `jobs_dir`/JOB/results/POINT.json and keeps the final results of these points, which are in the store, as
-// measured so; those of points that have a result of that already are passed over.
+// Reads the results of `jobs_dir`/JOB and keeps the final ones of these points, which are in the store, as measured so;
+// those of points that have a result of that already are passed over. Throws as Collect does.
 FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, std::span<const Point> points,
                                    const MeasurementKey& measured_as = {});
 

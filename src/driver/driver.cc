@@ -122,7 +122,7 @@ class Driver {
     std::vector<JobToCollect> to_collect;
     std::vector<LiveJob*> jobs;
     for (LiveJob& job : live_) {
-      to_collect.push_back({job.record, job.record.state, {}});
+      to_collect.push_back({job.record, job.record.state, {}, &job.results});
       jobs.push_back(&job);
     }
     CollectJobs(to_collect, jobs);

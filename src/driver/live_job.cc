@@ -66,10 +66,7 @@ std::optional<Job> JobOfIntent(const JobRecord& record, const Launch& launch, co
 
 std::string CurrentProgress(LiveJob& job) {
   const auto& points = job.record.points;
-  while (job.current < points.size() &&
-         (points[job.current].has_result || fs::exists(ResultFile(job.record.job_dir, points[job.current].id)))) {
-    ++job.current;
-  }
+  while (job.current < points.size() && points[job.current].has_result) ++job.current;
   if (job.current == points.size()) return {};
   return ReadTail(ProgressFile(job.record.job_dir, points[job.current].id), 256);
 }

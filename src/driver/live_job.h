@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collect/collect.h"
 #include "launch/launcher.h"
 #include "run/job.h"
 #include "store/store.h"
@@ -25,6 +26,7 @@ struct LiveJob {
   int64_t collected_ns = 0;      // results were last looked for
   int64_t missing_since_ns = 0;  // the launcher has not known it since; 0: it does
   JobPhase phase = JobPhase::kQueued;
+  JobResults results;  // what was read of them
   size_t current = 0;  // index of the point that runs, as far as its files tell
 
   JobRef ref() const { return {record.key, record.native_id}; }
@@ -48,7 +50,7 @@ LiveJob AdoptJob(JobRecord record, const Launch& launch, const std::vector<std::
 std::optional<Job> JobOfIntent(const JobRecord& record, const Launch& launch, const std::vector<std::string>& trainer,
                                const SpecOf& spec_of);
 
-// Moves `current` to the first point without a result file and reads its progress file's text.
+// Moves `current` to the first point without a result and reads its progress file's text.
 std::string CurrentProgress(LiveJob& job);
 
 }  // namespace ridgeline

@@ -38,7 +38,7 @@ std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
     LiveJob& job = *asked[i];
     const std::optional<JobRecord::State> state = NewState(job, states[i]);
     if (!state) continue;
-    outcome.to_collect.push_back({job.record, *state, states[i].evidence});
+    outcome.to_collect.push_back({job.record, *state, states[i].evidence, &job.results});
     outcome.looked_at.push_back(&job);
     if (!IsLive(*state)) outcome.ended.push_back(&job);
   }

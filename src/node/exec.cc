@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -29,6 +31,7 @@
 #include "ridgeline/job_dir.h"
 #include "run/job.h"
 #include "run/result.h"
+#include "run/results_file.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"
 
@@ -169,6 +172,46 @@ FileLock TakeTurn(const fs::path& file, const ExecOptions& options) {
   return *std::move(lock);
 }
 
+// The points of a job that need not be run again: their result is there, whole, and not of an interrupted run.
+class Finished {
+ public:
+  explicit Finished(const fs::path& job_dir) : job_dir_(job_dir), results_(job_dir) {}
+
+  // Hands over those of results that have come since.
+  void Look(const std::function<void(const RunResult&)>& found) {
+    results_.ReadNew([&](const JobLine& line) {
+      try {
+        const RunResult result = DecodeResult(ParseJson(line.payload, "a result"), "a result");
+        if (Stands(result, line.point_id) && ends_.emplace(line.point_id, result.status).second) found(result);
+      } catch (const Error&) {
+        // Of another version: the point is run again.
+      }
+      return true;
+    });
+  }
+  // Jobs of earlier versions have a file a result.
+  void LookForFile(const std::string& point_id, const std::function<void(const RunResult&)>& found) {
+    std::string problem;
+    const std::optional<RunResult> result = ReadResult(ResultFile(job_dir_, point_id), problem);
+    if (result && Stands(*result, point_id) && ends_.emplace(point_id, result->status).second) found(*result);
+  }
+  // How the point ended; nothing where it is still to be run.
+  std::optional<RunStatus> End(const std::string& point_id) const {
+    const auto it = ends_.find(point_id);
+    return it == ends_.end() ? std::nullopt : std::optional(it->second);
+  }
+
+ private:
+  static bool Stands(const RunResult& result, const std::string& point_id) {
+    return result.point_id == point_id && result.status != RunStatus::kCancelled &&
+           result.status != RunStatus::kPreempted;
+  }
+
+  fs::path job_dir_;
+  ResultsReader results_;
+  std::map<std::string, RunStatus> ends_;
+};
+
 class JobRunner {
  public:
   JobRunner(const Job& job, const Nodes& nodes, const ExecOptions& options)
@@ -206,7 +249,33 @@ class JobRunner {
     return result;
   }
 
+  // Removes what the point needed while it ran, now that its result is on the disk. What it said stays where it did not
+  // end well, or where the job keeps logs. What cannot be removed does no harm.
+  void TidyUp(const JobPoint& point, RunStatus status) const {
+    const fs::path dir = PointDir(job_.job_dir, point.id);
+    const bool ok = status == RunStatus::kOk;
+    std::vector<fs::path> files = {dir / SpecName(nodes_.rank)};
+    if (nodes_.rank == 0) files.push_back(ProgressFile(job_.job_dir, point.id));
+    if (nodes_.rank == 0 && ok) files.push_back(dir / kTrainersResultName);
+    if (ok && !job_.keep_logs) {
+      for (const std::string& log : LogsHere(point)) files.push_back(dir / log);
+    }
+    std::error_code ignored;
+    for (const fs::path& file : files) fs::remove(file, ignored);
+    ::rmdir(dir.c_str());  // fails where anything is left in it
+  }
+
  private:
+  std::vector<std::string> LogsHere(const JobPoint& point) const {
+    std::vector<std::string> logs;
+    try {
+      for (const RankProcess& rank : RanksHere(point.spec, nodes_, cores_)) logs.push_back(rank.log);
+    } catch (const Error&) {
+      // None of its ranks could be started here.
+    }
+    return logs;
+  }
+
   // What an earlier attempt left must not be taken for this one's. Other nodes may share the folder.
   fs::path Prepare(const JobPoint& point, const fs::path& dir) {
     if (nodes_.rank == 0) {
@@ -289,18 +358,10 @@ class JobRunner {
 
 }  // namespace
 
-std::optional<RunResult> FinalResult(const fs::path& job_dir, const std::string& point_id) {
-  std::string problem;
-  std::optional<RunResult> result = ReadResult(ResultFile(job_dir, point_id), problem);
-  const bool is_final = result && result->point_id == point_id && result->status != RunStatus::kCancelled &&
-                        result->status != RunStatus::kPreempted;
-  return is_final ? std::move(result) : std::nullopt;
-}
-
 ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   const Job job = ReadJob(job_file, options);
   const Nodes nodes = NodesFromEnvironment();
-  MakeDirs(ResultsDir(job.job_dir));
+  MakeDirs(job.job_dir);
   const FileLock lock = TakeTurn(job.job_dir / ExecLockName(nodes.rank), options);
   KeepDescriptorsFromChildren();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -308,19 +369,31 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
 
   ExecSummary summary;
   JobRunner runner(job, nodes, options);
+  Finished finished(job.job_dir);
+  const auto had = [&](const RunResult& result) {
+    ++summary.skipped;
+    if (options.on_skipped) options.on_skipped(result);
+  };
+  std::optional<ResultsWriter> results;
+  if (nodes.rank == 0) results.emplace(job.job_dir);
+  finished.Look(had);
+  std::error_code ec;
+  if (fs::exists(ResultsDir(job.job_dir), ec)) {
+    for (const JobPoint& point : job.points) finished.LookForFile(point.id, had);
+  }
   for (const JobPoint& point : job.points) {
-    if (const std::optional<RunResult> had = FinalResult(job.job_dir, point.id)) {
-      ++summary.skipped;
-      if (options.on_skipped) options.on_skipped(*had);
+    if (nodes.rank != 0) finished.Look(had);  // node 0 may be through with it
+    if (const std::optional<RunStatus> end = finished.End(point.id)) {
+      runner.TidyUp(point, *end);  // its runner may have been killed before
       continue;
     }
     if (!runner.HasPartIn(point)) continue;
     if (runner.Told()) break;
     const RunResult result = runner.RunPoint(point);
     ++summary.ran;
-    if (nodes.rank != 0) continue;  // node 0 knows what became of it
-    WriteFileAtomic(ResultFile(job.job_dir, point.id), DumpJson(EncodeResult(result)));
-    if (options.on_result) options.on_result(result);
+    if (results) results->Append(result);  // other nodes' say nothing: node 0 knows what became of it
+    runner.TidyUp(point, result.status);
+    if (results && options.on_result) options.on_result(result);
   }
   summary.stopped = runner.Told();
   return summary;

@@ -2,7 +2,7 @@
 //   TRAINER… --spec points/<id>/spec.json --result points/<id>/result.json
 // (a point whose ranks are processes in one child a rank, with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,
 // MASTER_ADDR and MASTER_PORT, as torchrun sets them, and its share of the cores; the first that fails ends the others)
-// and leaves one whole file results/<id>.json a point, however the trainer ended. One bad point never stops the
+// and leaves one line a point in the job's results.log, however the trainer ended. One bad point never stops the
 // others. The trainer is in a process group of its own, is killed with us, writes its output to points/<id>/log.txt
 // (rank 1 to log.1.txt, …), and finds $RIDGELINE_PROGRESS and $OMP_NUM_THREADS (the cores it may use) in its
 // environment. What it leaves running is ended with it.
@@ -11,6 +11,9 @@
 // the same points in step, each with its share of the ranks, and node 0, which has rank 0, writes the results.
 //
 // The job file may be a folder that holds it in parts, joined in the order of their names.
+//
+// What a point needed while it ran is removed when its line is on the disk; its logs stay where it did not end well, or
+// where the job keeps logs (ridgeline/job_dir.h).
 //
 // A point whose result is there and whole is skipped, unless that result says it was interrupted (cancelled,
 // preempted): running a job again, after kill -9 at any moment, runs only what misses. A point that has checkpoint
@@ -25,7 +28,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "ridgeline/run.h"
@@ -51,8 +53,5 @@ struct ExecSummary {
 // child it has. A job that another process runs is waited for, until any signal ends the waiting. Throws
 // Error(kInvalidInput) for a wrong job file, Error(kInfrastructure) where the disk fails.
 ExecSummary ExecJobFile(const std::filesystem::path& job_file, const ExecOptions& options = {});
-
-// The point's result, where it is there, whole, and not of an interrupted run: exec skips such a point.
-std::optional<RunResult> FinalResult(const std::filesystem::path& job_dir, const std::string& point_id);
 
 }  // namespace ridgeline

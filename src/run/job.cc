@@ -36,6 +36,7 @@ Json EncodeJob(const Job& job) {
           {"cpus", job.cpus},
           {"memory_limit_bytes", job.memory_limit_bytes},
           {"save_time_s", job.save_time_s},
+          {"keep_logs", job.keep_logs},
           {"points", points}};
 }
 
@@ -52,6 +53,7 @@ Job DecodeJob(const Json& document, const std::string& source) {
     document.at("cpus").get_to(job.cpus);
     document.at("memory_limit_bytes").get_to(job.memory_limit_bytes);
     job.save_time_s = document.value("save_time_s", job.save_time_s);
+    job.keep_logs = document.value("keep_logs", job.keep_logs);
     for (const Json& entry : document.at("points")) {
       JobPoint point;
       entry.at("id").get_to(point.id);

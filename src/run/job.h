@@ -29,6 +29,7 @@ struct Job {
   int64_t cpus = 0;                  // cores a point may use; 0: all
   int64_t memory_limit_bytes = 0;    // a point may use; 0: no limit
   int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
+  bool keep_logs = false;            // of points that end well, too
   std::vector<JobPoint> points;
 };
 

@@ -191,7 +191,7 @@ set -eu
 cd /ridgeline
 ridgeline render /test/sweep.yaml -o /ridgeline/rendered
 for job in /ridgeline/rendered/jobs/*/job.json; do ridgeline exec "$job"; done
-[ "$(grep -lE '"status": ?"ok"' /ridgeline/rendered/jobs/*/results/*.json | wc -l)" -eq 2 ]
+[ "$(cat /ridgeline/rendered/jobs/*/results.log | grep -cE '"status": ?"ok"')" -eq 2 ]
 SCRIPT
 cat >"$work/test/driver.sh" <<'SCRIPT'
 set -eu

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include "ridgeline/job_line.h"
 #include "run/job.h"
 #include "run/result.h"
+#include "run/results_file.h"
 #include "tests/base/temp_dir.h"
 #include "tests/store/samples.h"
 
@@ -32,7 +34,7 @@ class CollectTest : public testing::Test {
   JobRecord Submit(const std::string& key, const std::vector<Point>& points) {
     JobRecord job = samples::Job(key, "s", points);
     job.job_dir = dir_ / key;
-    MakeDirs(job.job_dir / "results");
+    MakeDirs(job.job_dir);
     store_.RecordIntents({&job, 1});
     store_.MarkSubmitted(key, "1", 20);
     return Live(key);
@@ -43,8 +45,14 @@ class CollectTest : public testing::Test {
     }
     return {};
   }
-  static void WriteResult(const JobRecord& job, const RunResult& result, const std::string& as = "") {
-    std::ofstream(ResultFile(job.job_dir, as.empty() ? result.point_id : as)) << DumpJson(EncodeResult(result), 1);
+  static void WriteResult(const JobRecord& job, const RunResult& result) { ResultsWriter(job.job_dir).Append(result); }
+  static void WriteLine(const JobRecord& job, const std::string& id, const std::string& payload) {
+    std::ofstream(ResultsFile(job.job_dir), std::ios::app) << FormatJobLine({std::string(kResultLine), id, payload});
+  }
+  // As versions did whose jobs had a file a result.
+  static void WriteFileOf(const JobRecord& job, const std::string& id, const std::string& text) {
+    MakeDirs(ResultsDir(job.job_dir));
+    WriteFileAtomic(ResultFile(job.job_dir, id), text);
   }
   static void WriteLog(const JobRecord& job, const std::string& id, const std::string& text) {
     MakeDirs(PointDir(job.job_dir, id));
@@ -64,7 +72,7 @@ class CollectTest : public testing::Test {
   std::vector<Point> points_ = samples::Points(5);
 };
 
-TEST_F(CollectTest, WholeFilesBecomeResultsOnce) {
+TEST_F(CollectTest, WholeLinesBecomeResultsOnce) {
   const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   WriteResult(job, samples::Result(points_[0].id));
   WriteResult(job, samples::Result(points_[1].id, RunStatus::kDiverged));
@@ -89,7 +97,7 @@ TEST_F(CollectTest, OfALiveJobOnlyFinalResultsAreTaken) {
   const JobRecord job = Submit("rl-1", points_);
   WriteResult(job, samples::Result(points_[0].id));
   WriteResult(job, samples::Result(points_[1].id, RunStatus::kCancelled));  // exec may run it again
-  WriteFileAtomic(ResultFile(job.job_dir, points_[2].id), "{\"version\": 1, \"sta");
+  WriteLine(job, points_[2].id, "{\"version\": 99}");
   const JobToCollect live{job, State::kRunning, {}};
   EXPECT_THAT(Collect(store_, {&live, 1}, 1), SizeIs(1));
   EXPECT_THAT(Collect(store_, {&live, 1}, 1), IsEmpty());
@@ -104,6 +112,84 @@ TEST_F(CollectTest, OfALiveJobOnlyFinalResultsAreTaken) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
+TEST_F(CollectTest, AJobThatIsLookedAtAgainIsReadOnFromWhereItWas) {
+  const JobRecord job = Submit("rl-1", points_);
+  JobResults results;
+  const auto look = [&](State state = State::kRunning) {
+    const JobToCollect from{Live("rl-1"), state, {}, &results};
+    return Collect(store_, {&from, 1}, 1).size();
+  };
+  WriteResult(job, samples::Result(points_[0].id));
+  WriteResult(job, samples::Result(points_[1].id, RunStatus::kPreempted));
+  EXPECT_EQ(look(), 1U);
+  const auto read = static_cast<std::streamoff>(results.offset);
+  EXPECT_EQ(read, static_cast<std::streamoff>(std::filesystem::file_size(ResultsFile(job.job_dir))));
+  {  // What was read is not read again: it is of no more use to anybody.
+    std::fstream file(ResultsFile(job.job_dir));
+    file << std::string(static_cast<size_t>(read - 1), 'x');
+  }
+  WriteResult(job, samples::Result(points_[2].id));
+  EXPECT_EQ(look(), 1U);
+  EXPECT_EQ(look(), 0U);
+  EXPECT_EQ(look(State::kEnded), 3U);
+  EXPECT_EQ(Of(1, "status"), Cell("preempted")) << "the last that was said of it, though it was said long ago";
+  EXPECT_EQ(Of(3, "status"), Cell("lost"));
+
+  std::filesystem::remove(ResultsFile(job.job_dir));  // as where a folder was made anew
+  const JobRecord again = Submit("rl-1b", {points_[3]});
+  WriteResult(again, samples::Result(points_[3].id));
+  const JobToCollect from{again, State::kEnded, {}, &results};
+  EXPECT_THAT(Collect(store_, {&from, 1}, 1), SizeIs(1)) << "a file shorter than what was read is another one";
+}
+
+// Killed, the writer leaves any part of a line; its successor begins a new one.
+TEST_F(CollectTest, AFileThatIsCutAnywhereGivesWhatIsWholeAndNothingElse) {
+  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  WriteResult(job, samples::Result(points_[0].id));
+  const std::string first = ReadFile(ResultsFile(job.job_dir));
+  WriteResult(job, samples::Result(points_[1].id));
+  const std::string both = ReadFile(ResultsFile(job.job_dir));
+  const auto near_an_end = [&](size_t size) {
+    return size % first.size() < 100 || size % first.size() > first.size() - 20;
+  };
+  for (size_t size = 0; size < both.size(); size += near_an_end(size) ? 1 : 13) {
+    // A line that lacks nothing but its end is whole as soon as that comes.
+    if (size + 1 == first.size() || size + 1 == both.size()) continue;
+    Store store = Store::Open(":memory:", Store::Mode::kReadWrite);
+    store.PutSweep(samples::Sweep("s"), points_);
+    store.RecordIntents({&job, 1});
+    WriteFile(ResultsFile(job.job_dir), both.substr(0, size));
+    const size_t whole = size < first.size() ? 0 : 1;
+    JobResults results;
+    const JobToCollect live{job, State::kRunning, {}, &results};
+    ASSERT_THAT(Collect(store, {&live, 1}, 1), SizeIs(whole)) << size;
+    WriteResult(job, samples::Result(points_[1].id, RunStatus::kDiverged));  // what runs it again
+    ASSERT_THAT(Collect(store, {&live, 1}, 1), SizeIs(1)) << size;
+    const JobToCollect ended{store.LiveJobs().front(), State::kEnded, {}, &results};
+    ASSERT_THAT(Collect(store, {&ended, 1}, 1), SizeIs(1 - whole)) << size;
+    EXPECT_EQ(Value(store, "SELECT count(*) FROM results WHERE status = 'diverged'"), Cell(int64_t{1})) << size;
+    EXPECT_EQ(Value(store, "SELECT count(*) FROM results"), Cell(int64_t{2})) << size;
+  }
+}
+
+TEST_F(CollectTest, JobsOfEarlierVersionsHaveAFileAResult) {
+  const JobRecord job = Submit("rl-1", points_);
+  const auto text = [&](size_t point, RunStatus status) {
+    return DumpJson(EncodeResult(samples::Result(points_[point].id, status)), 1);
+  };
+  WriteFileOf(job, points_[0].id, text(0, RunStatus::kOk));
+  WriteFileOf(job, points_[1].id, text(1, RunStatus::kCancelled));
+  WriteFileOf(job, points_[2].id, "{\"version\": 1, \"sta");
+  const JobToCollect live{job, State::kRunning, {}};
+  EXPECT_THAT(Collect(store_, {&live, 1}, 1), SizeIs(1));
+  EXPECT_THAT(Collect(store_, {&live, 1}, 1), IsEmpty());
+  WriteResult(job, samples::Result(points_[3].id));  // after an update in between
+  EXPECT_THAT(End(Live("rl-1")), SizeIs(4));
+  const std::pair<size_t, const char*> ends[] = {{0, "ok"}, {1, "cancelled"}, {2, "crashed"}, {3, "ok"}, {4, "lost"}};
+  for (const auto& [point, status] : ends) EXPECT_EQ(Of(point, "status"), Cell(status)) << point;
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
 TEST_F(CollectTest, AnInterruptedPointOfAnEndedJobIsKeptAndRunAgain) {
   const JobRecord job = Submit("rl-1", {points_[0]});
   WriteResult(job, samples::Result(points_[0].id, RunStatus::kPreempted));
@@ -113,22 +199,26 @@ TEST_F(CollectTest, AnInterruptedPointOfAnEndedJobIsKeptAndRunAgain) {
   EXPECT_EQ(store_.Attempts("s").at(points_[0].id), 1);
 }
 
-TEST_F(CollectTest, FilesThatAreNotThisPointsResultAreCrashesAndStay) {
+TEST_F(CollectTest, WhatIsNotThisPointsResultIsACrashAndStays) {
   const JobRecord job = Submit("rl-1", points_);
   const std::string whole = DumpJson(EncodeResult(samples::Result(points_[0].id)));
   const std::string cut = whole.substr(0, whole.size() / 2);
-  WriteFileAtomic(ResultFile(job.job_dir, points_[0].id), cut);
-  WriteFileAtomic(ResultFile(job.job_dir, points_[1].id), "");
-  WriteFileAtomic(ResultFile(job.job_dir, points_[2].id), R"({"version": 99, "status": "ok"})");
-  WriteResult(job, samples::Result(points_[0].id), points_[3].id);
-  WriteFileAtomic(ResultFile(job.job_dir, points_[4].id),
-                  R"({"version": 1, "status": "ok", "point_id": ")" + points_[4].id + R"(", "loss": "low"})");
+  WriteFileOf(job, points_[0].id, cut);
+  WriteFileOf(job, points_[1].id, "");
+  WriteLine(job, points_[2].id, R"({"version": 99, "status": "ok"})");
+  WriteLine(job, points_[3].id, whole);
+  WriteLine(job, points_[4].id,
+            R"({"version": 1, "status": "ok", "point_id": ")" + points_[4].id + R"(", "loss": "low"})");
   WriteLog(job, points_[0].id, std::string(9000, 'x') + "the last words\n");
   EXPECT_THAT(End(job, {{"exit_code", "3"}}), SizeIs(5));
-  EXPECT_EQ(Value(store_,
-                  "SELECT count(*) FROM runs WHERE status = 'crashed' AND evidence ->> 'exit_code' = '3' AND "
-                  "evidence ->> 'result_file' LIKE '%' || point_id || '.json'"),
-            Cell(int64_t{5}));
+  const auto crashes = [&](const std::string& file) {
+    return Value(store_,
+                 "SELECT count(*) FROM runs WHERE status = 'crashed' AND evidence ->> 'exit_code' = '3' AND "
+                 "evidence ->> 'result_file' LIKE '%' || " +
+                     file);
+  };
+  EXPECT_EQ(crashes("point_id || '.json'"), Cell(int64_t{2}));
+  EXPECT_EQ(crashes("'/rl-1/results.log'"), Cell(int64_t{3}));
   EXPECT_EQ(ReadFile(ResultFile(job.job_dir, points_[0].id)), cut);
   const auto text = [&](size_t point, const std::string& column) { return std::get<std::string>(Of(point, column)); };
   EXPECT_THAT(text(0, "evidence ->> 'log_tail'"), HasSubstr("the last words"));
@@ -189,7 +279,8 @@ TEST_F(CollectTest, AFileThatComesAndGoesWhileItIsReadIsNoError) {
   std::atomic<bool> through = false;
   std::thread exec([&] {
     while (!through) {
-      WriteResult(job, samples::Result(points_[0].id, RunStatus::kCancelled));  // not final: it stays to be read again
+      WriteFileOf(job, points_[0].id,  // not final: it stays to be read again
+                  DumpJson(EncodeResult(samples::Result(points_[0].id, RunStatus::kCancelled))));
       std::filesystem::remove(file);
     }
   });
@@ -199,12 +290,25 @@ TEST_F(CollectTest, AFileThatComesAndGoesWhileItIsReadIsNoError) {
 }
 
 TEST_F(CollectTest, AFileThatCannotBeReadEndsNothing) {
-  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
-  WriteResult(job, samples::Result(points_[0].id));
-  MakeDirs(ResultFile(job.job_dir, points_[1].id));  // reading a folder fails as a bad disk does
-  EXPECT_THROW(End(job), Error);
+  const JobRecord one = Submit("rl-1", {points_[0], points_[1]});
+  WriteResult(one, samples::Result(points_[0].id));
+  MakeDirs(ResultFile(one.job_dir, points_[1].id));  // reading a folder fails as a bad disk does
+  const JobRecord other = Submit("rl-2", {points_[2]});
+  MakeDirs(ResultsFile(other.job_dir));
+  for (const JobRecord& job : {one, other}) EXPECT_THROW(End(job), Error);
   EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{0}));
-  EXPECT_THAT(store_.LiveJobs(), SizeIs(1));
+  EXPECT_THAT(store_.LiveJobs(), SizeIs(2));
+}
+
+TEST_F(CollectTest, OnlyARegularFileIsAResultsFile) {
+  const JobRecord job = Submit("rl-1", {points_[0]});
+  ASSERT_EQ(::mkfifo(ResultsFile(job.job_dir).c_str(), 0600), 0);  // whoever opened it would wait for ever
+  EXPECT_THROW(End(job), Error);
+  std::filesystem::remove(ResultsFile(job.job_dir));
+  WriteResult(job, samples::Result(points_[0].id));
+  std::filesystem::rename(ResultsFile(job.job_dir), dir_ / "elsewhere");
+  std::filesystem::create_symlink(dir_ / "elsewhere", ResultsFile(job.job_dir));
+  EXPECT_THROW(End(job), Error);
 }
 
 TEST_F(CollectTest, ManyJobsComeInOrderAndNoneTwice) {
@@ -252,6 +356,17 @@ TEST_F(CollectTest, APointWhoseTurnNeverCameIsLostAndNotTimedOut) {
   EXPECT_THAT(ends[1].message, HasSubstr("before this point's turn"));
 }
 
+TEST_F(CollectTest, APointAfterOneThatEndedWellNeverHadItsTurn) {
+  const JobRecord job = Submit("rl-1", {points_[0], points_[1], points_[2]});
+  WriteResult(job, samples::Result(points_[0].id));  // which leaves no folder
+  for (const char* when : {"at once", "when the first is known"}) {
+    SCOPED_TRACE(when);
+    const std::vector<Collected> ends = End(Live("rl-1"), {{"end", "timeout"}}, State::kRunning);
+    EXPECT_THAT(ends, SizeIs(when == std::string("at once") ? 1 : 0));
+  }
+  for (const Collected& end : End(Live("rl-1"), {{"end", "timeout"}})) EXPECT_FALSE(end.began) << end.point_id;
+}
+
 TEST_F(CollectTest, AJobThatNeverBeganTellsWhyForAllItsPoints) {
   const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   for (const Collected& end : End(job, {{"end", "invalid"}, {"message", "no such node"}})) {
@@ -265,19 +380,22 @@ TEST_F(CollectTest, FoldersOfJobsThatNobodyRecordedAreCollectedOnce) {
   const JobRecord one = [&] {
     JobRecord job;
     job.job_dir = jobs / "rl-1";
-    MakeDirs(job.job_dir / "results");
+    MakeDirs(job.job_dir);
     return job;
   }();
   WriteResult(one, samples::Result(points_[0].id, RunStatus::kOk));
   WriteResult(one, samples::Result(points_[1].id, RunStatus::kPreempted));  // goes on when it is submitted again
-  WriteFileAtomic(ResultFile(one.job_dir, points_[2].id), "{\"half");
   WriteResult(one, samples::Result("not-of-this-sweep", RunStatus::kOk));
+  WriteLine(one, points_[2].id, "{\"half\": 1}");
+  WriteFileOf(one, points_[3].id, "{\"half");  // of an earlier version
+  WriteFileOf(one, points_[4].id, DumpJson(EncodeResult(samples::Result(points_[4].id))));
   const FolderCollection found = CollectJobFolders(store_, jobs, points_);
-  EXPECT_EQ(found.added, 1);
-  EXPECT_THAT(found.problems, testing::ElementsAre(HasSubstr(points_[2].id)));
+  EXPECT_EQ(found.added, 2);
+  EXPECT_THAT(found.problems, testing::ElementsAre(HasSubstr("results.log"), HasSubstr(points_[3].id)));
   EXPECT_EQ(CollectJobFolders(store_, jobs, points_).added, 0);
   EXPECT_EQ(Of(0, "status"), Cell("ok"));
-  EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{1}));
+  EXPECT_EQ(Of(4, "status"), Cell("ok"));
+  EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{2}));
 }
 
 TEST_F(CollectTest, LogsOfPodsHoldResultsToo) {

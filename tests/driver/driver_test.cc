@@ -216,8 +216,7 @@ TEST(Driver, BundlesByTimeGoByWhatThisLauncherTookBefore) {
     result.status = RunStatus::kOk;
     result.started_unix_ns = 1;
     result.ended_unix_ns = 60'000'000'001;
-    MakeDirs(entry.job.job_dir / "results");
-    WriteFileAtomic(ResultFile(entry.job.job_dir, id), DumpJson(EncodeResult(result)));
+    ResultsWriter(entry.job.job_dir).Append(result);
     entry.phase = JobPhase::kEnded;
   };
   world.Run();
@@ -318,11 +317,11 @@ TEST(Driver, AResultOfAVanishedJobCounts) {
   ExpectEveryPointMeasuredOnce(world, 1);
 }
 
-TEST(Driver, AResultCutShortIsACrashWithItsEvidence) {
+TEST(Driver, AResultThatIsNoneIsACrashWithItsEvidence) {
   World world(1);
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-    MakeDirs(entry.job.job_dir / "results");
-    std::ofstream(ResultFile(entry.job.job_dir, World::PointsOf(entry.job)[0])) << "{\"version\": 1, \"stat";
+    std::ofstream(ResultsFile(entry.job.job_dir))
+        << FormatJobLine({std::string(kResultLine), World::PointsOf(entry.job)[0], "{\"version\": 1}"});
     entry.phase = JobPhase::kEnded;
   };
   EXPECT_EQ(world.Run().failed, 1);

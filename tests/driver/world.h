@@ -16,6 +16,7 @@
 #include "base/files.h"
 #include "driver/driver.h"
 #include "run/result.h"
+#include "run/results_file.h"
 #include "tests/base/temp_dir.h"
 #include "tests/fakes/fake_launcher.h"
 
@@ -104,8 +105,8 @@ class World {
     if (status != RunStatus::kOk) result.message = "because";
     result.throughput.steady_tokens_per_s = 1234;
     result.environment = environment;
-    MakeDirs(job_dir / "results");
-    WriteFileAtomic(ResultFile(job_dir, id), DumpJson(EncodeResult(result)));
+    MakeDirs(job_dir);
+    ResultsWriter(job_dir).Append(result);
     ++measured[id];
   }
 

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "base/json.h"
 #include "run/job.h"
 #include "run/result.h"
+#include "run/results_file.h"
 #include "run/spec.h"
 #include "tests/base/temp_dir.h"
 
@@ -53,9 +55,19 @@ inline void WriteJob(const Job& job) {
   WriteFileAtomic(JobFile(job), DumpJson(EncodeJob(job)));
 }
 
+// The last line of a point in its job's results file; nothing where there is none.
+inline std::optional<RunResult> FindResult(const Job& job, size_t point = 0) {
+  std::optional<std::string> found;
+  ResultsReader(job.job_dir).ReadNew([&](const JobLine& line) {
+    if (line.point_id == job.points.at(point).id) found = line.payload;
+    return true;
+  });
+  return found ? std::optional(DecodeResult(ParseJson(*found, "a line"), "a line")) : std::nullopt;
+}
 inline RunResult ResultOf(const Job& job, size_t point = 0) {
-  const auto file = ResultFile(job.job_dir, job.points.at(point).id);
-  return DecodeResult(ReadJsonFile(file), file);
+  std::optional<RunResult> found = FindResult(job, point);
+  if (!found) throw Error(ErrorKind::kInternal, "no result of point " + job.points.at(point).id);
+  return *std::move(found);
 }
 
 // Processes, zombies aside, with `text` in their command line: how a test finds what was left behind.

@@ -35,6 +35,7 @@ class ExecRanks : public ::testing::Test {
     job.key = job.sweep = "test";
     job.job_dir = dir_.path() / "job";
     job.trainer = trainer;
+    job.keep_logs = true;
     job.points.push_back({PointId(spec), spec, 0});
     WriteJob(job);
     return job;

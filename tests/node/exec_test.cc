@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <random>
 
 #include "base/process.h"
@@ -18,6 +20,7 @@ namespace {
 
 using testing::Eventually;
 using testing::FakeProgram;
+using testing::FindResult;
 using ::testing::HasSubstr;
 using testing::ProcessesWith;
 using testing::ResultOf;
@@ -29,6 +32,10 @@ class Exec : public ::testing::Test {
   Job MakeJob(const std::vector<std::string>& modes, int64_t points = 1) {
     return TestJob(dir_.path() / "rl-test", modes, points);
   }
+  static std::filesystem::path DirOf(const Job& job, size_t point = 0) {
+    return PointDir(job.job_dir, job.points[point].id);
+  }
+  static bool IsThere(const std::filesystem::path& path) { return std::filesystem::exists(path); }
   Child Start(const Job& job, int64_t grace_ms = 10'000) {
     SpawnOptions options;
     options.stdout_file = options.stderr_file = dir_.path() / "exec.log";
@@ -175,6 +182,7 @@ TEST_F(Exec, TheMemoryLimitEndsAPointThatEats) {
 TEST_F(Exec, TellsTheTrainerItsProgressFileAndItsCores) {
   Job job = MakeJob({"environment"});
   job.cpus = 1;
+  job.keep_logs = true;
   EXPECT_EQ(Run(job), 0);
   const std::string log = ReadFile(PointDir(job.job_dir, job.points[0].id) / "log.txt");
   EXPECT_THAT(log, HasSubstr("RIDGELINE_PROGRESS=" + ProgressFile(job.job_dir, job.points[0].id).string() + "\n"));
@@ -183,7 +191,8 @@ TEST_F(Exec, TellsTheTrainerItsProgressFileAndItsCores) {
 }
 
 TEST_F(Exec, ATrainerInheritsNoDescriptorOfOurs) {
-  const Job job = MakeJob({"environment"});
+  Job job = MakeJob({"environment"});
+  job.keep_logs = true;
   WriteJob(job);
   const auto lock = FileLock::Try(dir_.path() / "launcher.lock");
   SpawnOptions options;
@@ -207,14 +216,13 @@ TEST_F(Exec, ToldToStopItCancelsThePointThatRuns) {
     WriteJob(job);
     std::filesystem::remove(PointDir(job.job_dir, job.points[1].id) / "log.txt");  // of the signal before
     Child exec = Start(job);
-    ASSERT_TRUE(Eventually(
-        [&] { return !ProcessesWith("fake_trainer").empty() && FinalResult(job.job_dir, job.points[0].id); }));
+    ASSERT_TRUE(Eventually([&] { return !ProcessesWith("fake_trainer").empty() && FindResult(job, 0); }));
     ASSERT_TRUE(
         Eventually([&] { return std::filesystem::exists(PointDir(job.job_dir, job.points[1].id) / "log.txt"); }));
     exec.Signal(signal);
     EXPECT_EQ(exec.Wait().exit_code, 130);
     EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kCancelled);
-    EXPECT_FALSE(std::filesystem::exists(ResultFile(job.job_dir, job.points[2].id)));
+    EXPECT_FALSE(FindResult(job, 2));
     EXPECT_TRUE(NothingIsLeft());
   }
   Job again = job;  // and run again, it goes on
@@ -225,21 +233,86 @@ TEST_F(Exec, ToldToStopItCancelsThePointThatRuns) {
 }
 
 TEST_F(Exec, SkipsFinishedPointsAndMakesWholeTheOthers) {
-  Job job = MakeJob({"ok"}, 3);
+  const Job job = MakeJob({"ok"}, 4);
   EXPECT_EQ(Run(job), 0);
-  const std::string first = ReadFile(ResultFile(job.job_dir, job.points[0].id));
-  std::ofstream(ResultFile(job.job_dir, job.points[1].id)) << first.substr(0, 100);  // cut short
-  std::ofstream(ResultFile(job.job_dir, job.points[2].id)) << first;                 // of another point
+  std::vector<std::string> lines;
+  std::ifstream in(ResultsFile(job.job_dir));
+  for (std::string line; std::getline(in, line);) lines.push_back(line + '\n');
+  ASSERT_EQ(lines.size(), 4U);
+  std::string other = lines[2];
+  other.replace(other.find(job.points[2].id), job.points[2].id.size(), "another");
+  const std::string not_a_result = FormatJobLine({std::string(kResultLine), job.points[3].id, "{\"version\": 99}"});
+  // The second was cut by a kill, where the next one went on.
+  std::ofstream(ResultsFile(job.job_dir)) << lines[0] << lines[1].substr(0, 100) << '\n' << other << not_a_result;
   EXPECT_EQ(Run(job), 0);
-  EXPECT_THAT(Log(), HasSubstr("ran 2 skipped 1"));
-  EXPECT_EQ(ReadFile(ResultFile(job.job_dir, job.points[0].id)), first);
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ResultOf(job, i).point_id, job.points[i].id);
+  EXPECT_THAT(Log(), HasSubstr("ran 3 skipped 1"));
+  EXPECT_TRUE(ReadFile(ResultsFile(job.job_dir)).starts_with(lines[0]));
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(ResultOf(job, i).point_id, job.points[i].id);
+}
+
+TEST_F(Exec, SkipsWhatAnEarlierVersionFinished) {
+  const Job job = MakeJob({"ok"}, 2);
+  EXPECT_EQ(Run(job), 0);
+  const std::string first = DumpJson(EncodeResult(ResultOf(job)));
+  std::filesystem::remove(ResultsFile(job.job_dir));
+  MakeDirs(ResultsDir(job.job_dir));
+  WriteFileAtomic(ResultFile(job.job_dir, job.points[0].id), first);
+  WriteFileAtomic(ResultFile(job.job_dir, job.points[1].id), first.substr(0, 100));
+  EXPECT_EQ(Run(job), 0);
+  EXPECT_THAT(Log(), HasSubstr("ran 1 skipped 1"));
+  EXPECT_FALSE(FindResult(job, 0));
+  EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk);
+}
+
+// Shared file systems run out of files before they run out of room.
+TEST_F(Exec, LeavesAsManyFilesForManyPointsAsForOne) {
+  const auto files_after = [&](const std::string& mode, int64_t points, bool keep_logs) {
+    const TempDir dir;
+    Job job = TestJob(dir.path() / "rl-test", {mode}, points);
+    job.keep_logs = keep_logs;
+    EXPECT_EQ(Run(job), 0) << Log();
+    for (size_t i = 0; i < job.points.size(); ++i) EXPECT_TRUE(FindResult(job, i));
+    const std::filesystem::recursive_directory_iterator all(job.job_dir);
+    return std::distance(begin(all), end(all));
+  };
+  EXPECT_EQ(files_after("ok", 1, false), 4);  // job.json, results.log, exec.lock and points/
+  EXPECT_EQ(files_after("ok", 30, false), 4);
+  EXPECT_EQ(files_after("ok", 3, true), 4 + 2 * 3);       // its folder and its log
+  EXPECT_EQ(files_after("exit=1", 3, false), 4 + 2 * 3);  // the same, where it did not end well
+}
+
+TEST_F(Exec, WhatAKilledOneLeftIsTidiedUpByTheNext) {
+  const Job job = MakeJob({"ok"});
+  EXPECT_EQ(Run(job), 0);
+  EXPECT_FALSE(IsThere(DirOf(job)));
+  MakeDirs(DirOf(job));  // killed when its line was on the disk
+  for (const char* file : {"spec.json", "result.json", "log.txt", "progress"}) std::ofstream(DirOf(job) / file) << "x";
+  EXPECT_EQ(Run(job), 0);
+  EXPECT_THAT(Log(), HasSubstr("ran 0 skipped 1"));
+  EXPECT_FALSE(IsThere(DirOf(job)));
+}
+
+TEST_F(Exec, ResultsThatAreNoRegularFileEndNothing) {
+  const Job job = MakeJob({"ok"});
+  WriteJob(job);
+  ASSERT_EQ(::mkfifo(ResultsFile(job.job_dir).c_str(), 0600), 0);  // whoever opened it would wait for ever
+  EXPECT_EQ(Run(job), 3);
+  EXPECT_THAT(Log(), HasSubstr("not a regular file"));
+  std::filesystem::remove(ResultsFile(job.job_dir));
+  std::ofstream(dir_ / "elsewhere") << "precious";
+  std::filesystem::create_symlink(dir_ / "elsewhere", ResultsFile(job.job_dir));
+  EXPECT_EQ(Run(job), 3);
+  EXPECT_EQ(ReadFile(dir_ / "elsewhere"), "precious");
 }
 
 TEST_F(Exec, TakesNothingOfAnEarlierAttemptForItsOwn) {
   Job job = MakeJob({"ok"});
+  MakeDirs(DirOf(job));
   EXPECT_EQ(Run(job), 0);
-  std::filesystem::remove(ResultFile(job.job_dir, job.points[0].id));
+  const std::string result = DumpJson(EncodeResult(ResultOf(job)));
+  std::filesystem::remove(ResultsFile(job.job_dir));
+  MakeDirs(DirOf(job));
+  WriteFileAtomic(DirOf(job) / kTrainersResultName, result);
   job.trainer = {FakeProgram("fake_trainer"), "exit=0"};  // writes no result; the old one still lies there
   EXPECT_EQ(Run(job), 0);
   EXPECT_EQ(ResultOf(job).status, RunStatus::kCrashed);
@@ -309,17 +382,19 @@ TEST_F(Exec, KilledAtAnyMomentAndRunAgainEveryPointHasOneResult) {
         }
         const ExitStatus status = exec.Wait();
         ASSERT_TRUE(Eventually([&] { return ProcessesWith(dir.path()).empty(); })) << "an orphan stays";
-        std::error_code none_yet;
-        for (const auto& entry : std::filesystem::directory_iterator(job.job_dir / "results", none_yet)) {
-          if (entry.path().extension() == ".json" && entry.path().filename().string().front() != '.') {
-            EXPECT_NO_THROW(DecodeResult(ReadJsonFile(entry.path()), "a result"));  // never a torn one
-          }
-        }
+        ResultsReader(job.job_dir).ReadNew([&](const JobLine& line) {
+          EXPECT_NO_THROW(DecodeResult(ParseJson(line.payload, "a line"), "a line"));  // never a torn one
+          return true;
+        });
         if (status.ok()) break;
       }
+      std::map<std::string, int> lines;
+      ResultsReader(job.job_dir).ReadNew([&](const JobLine& line) { return ++lines[line.point_id] > 0; });
       for (size_t i = 0; i < job.points.size(); ++i) {
         const RunResult result = ResultOf(job, i);
         EXPECT_EQ(result.point_id, job.points[i].id);
+        EXPECT_EQ(lines[result.point_id], 1);
+        EXPECT_EQ(IsThere(DirOf(job, i)), result.status != RunStatus::kOk);
         if (kill_trainer && result.status != RunStatus::kOk) {
           EXPECT_EQ(result.evidence.at("signal"), "9");
         } else {
@@ -358,8 +433,7 @@ TEST_F(Preempted, ASchedulersSignalIsPassedOnAndThePointIsPreempted) {
     EXPECT_EQ(Tell(job, {signal}), 130);
     EXPECT_EQ(ResultOf(job).status, RunStatus::kPreempted);
     EXPECT_EQ(ResultOf(job).evidence.at("exit_code"), "13");
-    EXPECT_FALSE(FinalResult(job.job_dir, job.points[0].id));
-    EXPECT_FALSE(std::filesystem::exists(ResultFile(job.job_dir, job.points[1].id)));
+    EXPECT_FALSE(FindResult(job, 1));
     EXPECT_TRUE(NothingIsLeft());
   }
 }
@@ -403,9 +477,8 @@ TEST_F(Preempted, ARelativeFolderIsThePointsOwnAndSurvivesAnAttempt) {
   std::ofstream(dir / "kept") << "of an earlier attempt";
   EXPECT_EQ(Run(job), 0);
   EXPECT_EQ(ReadFile(dir / "kept"), "of an earlier attempt");
-  const Json spec = ReadJsonFile(PointDir(job.job_dir, job.points[0].id) / "spec.json");
-  EXPECT_EQ(spec.at("checkpoint").at("dir"), dir.string());
   EXPECT_EQ(ResultOf(job).status, RunStatus::kOk);
+  EXPECT_FALSE(IsThere(DirOf(job) / "spec.json"));
 }
 
 }  // namespace

@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "base/files.h"
 #include "kubernetes/journal.h"
 #include "kubernetes/results.h"
+#include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
 #include "tests/base/temp_dir.h"
 
@@ -31,7 +34,12 @@ class KubernetesResults : public ::testing::Test {
     return record;
   }
   std::string Of(const std::string& id) const {
-    return ReadFileIfThere(dir_ / ("results/" + id + ".json")).value_or("");
+    std::string payload;
+    std::ifstream file(ResultsFile(dir_.path()));
+    for (std::string text; std::getline(file, text);) {
+      if (const auto line = ParseJobLine(text); line && line->point_id == id) payload = line->payload;
+    }
+    return payload;
   }
 
   TempDir dir_;
@@ -44,6 +52,7 @@ TEST_F(KubernetesResults, TakesWholeLinesOfItsOwnPoints) {
   EXPECT_EQ(ReadFile(dir_ / "points/a/progress"), "3 10 5.5\n");
   results.TakeLine(Line("a", "{\"x\": 1}"));
   EXPECT_EQ(Of("a"), "{\"x\": 1}");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "points/a"));
   results.TakeLine(Line("../../etc", "{}"));
   results.TakeLine(Line("c", "{}"));
   results.TakeLine(Line("b", "{\"long\": 12345}").substr(0, 50));
@@ -60,15 +69,33 @@ TEST_F(KubernetesResults, TakesWholeLinesOfItsOwnPoints) {
 TEST_F(KubernetesResults, AreKnownAgainByTheNextProcess) {
   ResultFolder(MakeRecord()).TakeLine(Line("a", "{}"));
   TempDir volume;
-  std::filesystem::create_directories(volume / "results");
-  WriteFileAtomic(volume / "results/a.json", "{\"other\": 1}");
-  WriteFileAtomic(volume / "results/b.json", "{\"b\": 1}");
+  WriteFileAtomic(volume / "results.log", Line("a", "{\"other\": 1}") + '\n' + Line("c", "{}") + '\n' +
+                                              Line("b", "{\"b\": 0}") + '\n' + Line("b", "{\"b\": 1}") + '\n' +
+                                              Line("b", "{\"b\": 2}"));  // cut
   ResultFolder results(MakeRecord());
   EXPECT_FALSE(results.HasAll());
   results.CopyMissing(volume.path());
   EXPECT_TRUE(results.HasAll());
   EXPECT_EQ(Of("a"), "{}");
   EXPECT_EQ(Of("b"), "{\"b\": 1}");
+}
+
+TEST_F(KubernetesResults, ALogThatIsReadAgainAddsNothing) {
+  for (int process = 0; process < 2; ++process) {
+    ResultFolder results(MakeRecord());
+    for (int times = 0; times < 3; ++times) {
+      results.Rewind();
+      results.TakeLine(Line("a", "{\"x\": 1}"));
+      results.TakeLine(Line("b", "{}"));
+    }
+  }
+  EXPECT_EQ(ReadFile(ResultsFile(dir_.path())), Line("a", "{\"x\": 1}") + '\n' + Line("b", "{}") + '\n');
+}
+
+TEST_F(KubernetesResults, ALineThatAKilledProcessBeganStaysAlone) {
+  WriteFileAtomic(ResultsFile(dir_.path()), Line("a", "{\"x\": 1}").substr(0, 20));
+  ResultFolder(MakeRecord()).TakeLine(Line("a", "{}"));
+  EXPECT_EQ(Of("a"), "{}");
 }
 
 TEST(KubernetesJournal, KeepsWhatItWasToldAcrossProcesses) {

@@ -93,7 +93,7 @@ TEST_F(KubernetesSession, FollowsAJobAndBringsItsResultHomeBeforeItDeletesIt) {
   EXPECT_EQ(ended.at("native_id"), "uid-rl-1");
   EXPECT_EQ(ended.at("evidence").at("exit_code"), "0");
   EXPECT_FALSE(ended.at("evidence").contains("end"));
-  EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results/p.json"), "{}");
+  EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results.log"), FormatJobLine({std::string(kResultLine), "p", "{}"}));
   EXPECT_TRUE(world_.jobs.empty());
   EXPECT_EQ(Poll(*session), ended);
   EXPECT_EQ(Poll(*Open()), ended);  // as it was written down
@@ -199,7 +199,7 @@ TEST_F(KubernetesSession, AJobThatSomebodyDeletesIsCancelledWithWhatItSaid) {
   const Json ended = Poll(*session);
   EXPECT_EQ(ended.at("evidence").at("end"), "cancelled");
   EXPECT_THAT(ended.at("evidence").at("message"), HasSubstr("somebody deleted"));
-  EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results/p.json"), "{}");
+  EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results.log"), FormatJobLine({std::string(kResultLine), "p", "{}"}));
 }
 
 TEST_F(KubernetesSession, AJobThatIsNotHeardOfYetIsNotGone) {

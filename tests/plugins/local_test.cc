@@ -288,7 +288,8 @@ TEST_F(Local, SaysWhatIsWrongWithItsConfiguration) {
 }
 
 TEST_F(Local, TheTrainerDoesNotHoldTheJobsLock) {
-  const Job job = TestJob(dir_.path() / "rl-test", {"environment"});
+  Job job = TestJob(dir_.path() / "rl-test", {"environment"});
+  job.keep_logs = true;
   testing::WriteJob(job);
   const auto launcher = Load();
   Submit(*launcher, Real(job));
@@ -335,7 +336,7 @@ TEST_F(Local, KilledAtAnyMomentAndSubmittedAgainEveryPointHasOneResult) {
       if (state.evidence.contains("exit_code") && state.evidence.at("exit_code") == "0") break;
     }
     EXPECT_TRUE(Eventually([&] { return ProcessesWith(dir.path()).empty(); }));
-    for (const JobPoint& point : job.points) EXPECT_TRUE(FinalResult(job.job_dir, point.id));
+    for (size_t i = 0; i < job.points.size(); ++i) EXPECT_TRUE(testing::FindResult(job, i));
   }
 }
 

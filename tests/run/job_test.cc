@@ -22,6 +22,7 @@ Job SomeJob() {
   job.cpus = 2;
   job.memory_limit_bytes = 5;
   job.save_time_s = 77;
+  job.keep_logs = true;
   job.points = {{PointId(spec), spec, 60}};
   return job;
 }
@@ -45,13 +46,16 @@ TEST(Job, DecodesWhatItEncodes) {
   EXPECT_EQ(back.trainer, job.trainer);
   EXPECT_EQ(back.points.at(0).time_limit_s, 60);
   EXPECT_EQ(back.save_time_s, 77);
+  EXPECT_TRUE(back.keep_logs);
   EXPECT_EQ(PointId(back.points.at(0).spec), job.points.at(0).id);
 }
 
 TEST(Job, AnOlderFileHasTheUsualTimeToSave) {
   Json document = EncodeJob(SomeJob());
   document.erase("save_time_s");
+  document.erase("keep_logs");
   EXPECT_EQ(DecodeJob(document, "job.json").save_time_s, Job().save_time_s);
+  EXPECT_FALSE(DecodeJob(document, "job.json").keep_logs);
 }
 
 TEST(Job, CarriesTheSettingsOfItsPoints) {
@@ -64,6 +68,7 @@ TEST(Job, CarriesTheSettingsOfItsPoints) {
 
 TEST(Job, FilesLieInItsFolder) {
   EXPECT_EQ(JobFile(SomeJob()), "/a/b c/job.json");
+  EXPECT_EQ(ResultsFile("/d"), "/d/results.log");
   EXPECT_EQ(ResultFile("/d", "p"), "/d/results/p.json");
   EXPECT_EQ(PointDir("/d", "p"), "/d/points/p");
   EXPECT_EQ(ProgressFile("/d", "p"), "/d/points/p/progress");

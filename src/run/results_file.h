@@ -1,0 +1,51 @@
+// A job's results file (ridgeline/job_dir.h): written by whoever runs the job, read by others as it grows.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+#include "base/files.h"
+#include "ridgeline/job_dir.h"
+#include "ridgeline/job_line.h"
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+// Appends results. One at a time writes a file: exec holds the job's lock.
+class ResultsWriter {
+ public:
+  // Makes the file where it is missing; what an earlier writer was killed at stays a line of its own. Throws
+  // Error(kInfrastructure) naming the file where it cannot be written or is not a regular file.
+  explicit ResultsWriter(const std::filesystem::path& job_dir);
+
+  // On the disk when it returns. Throws Error(kInfrastructure): then nothing more may be appended.
+  void Append(const RunResult& result);
+
+ private:
+  std::filesystem::path path_;
+  Fd fd_;
+};
+
+// Reads a results file, from where it stopped the last time.
+class ResultsReader {
+ public:
+  // `offset`: where an earlier reader of the file stopped.
+  explicit ResultsReader(const std::filesystem::path& job_dir, int64_t offset = 0)
+      : path_(ResultsFile(job_dir)), offset_(offset) {}
+
+  const std::filesystem::path& path() const { return path_; }
+  int64_t offset() const { return offset_; }  // in bytes, of the first line that is not read yet
+
+  // Hands over the result lines that have come whole since it was last asked, until `take` says false: that was enough
+  // for now. Returns whether it has handed over all of them. None where there is no file. What is no line is passed
+  // over. Memory is bounded by one line. Throws Error(kInfrastructure) naming the file where it cannot be
+  // read or is not a regular file.
+  bool ReadNew(const std::function<bool(JobLine line)>& take);
+
+ private:
+  std::filesystem::path path_;
+  int64_t offset_;
+};
+
+}  // namespace ridgeline
