@@ -1,5 +1,6 @@
 #include "kubernetes/config.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -149,14 +150,30 @@ const plugin::Settings<Options>& Own() {
 
 // Nothing holds the pods of two gangs from waiting for each other, each with half of the nodes.
 int64_t Window(const Options& options) {
-  if (options.nodes > 1 && options.queue.empty()) return 1;
+  if (std::max(options.nodes, options.most_nodes) > 1 && options.queue.empty()) return 1;
   return options.window > 0 ? options.window : kDefaultWindow;
 }
 
 Options ReadOptions(const Json& config) {
   Options options;
   options.window = plugin::CountUnderLaunch(config, "max_parallel");
+  options.most_nodes = std::max<int64_t>(1, plugin::CountUnderLaunch(config, "nodes"));
   plugin::ReadSettings(config, "kubernetes", Own(), "anything else of a pod goes under patch:", options);
+  return options;
+}
+
+Options OptionsOf(const Json& job, const Options& session) {
+  const auto config = job.find("config");
+  Options options = config == job.end() ? session : ReadOptions(*config);
+  for (const auto& [name, same] :
+       {std::pair{"context", options.context == session.context},
+        std::pair{"kubeconfig", options.kubeconfig == session.kubeconfig},
+        std::pair{"namespace", options.name_space == session.name_space},
+        std::pair{"nodes", options.nodes == session.nodes},  // those under launch: itself may differ
+        std::pair{"output", options.output_path == session.output_path}}) {
+    if (!same) plugin::RefuseOfTheSession(fmt::format("kubernetes: {}", name));
+  }
+  if (options.nodes == 0) options.nodes = std::max<int64_t>(1, job.value("nodes", int64_t{1}));
   return options;
 }
 

@@ -26,7 +26,8 @@ struct Options {
   std::vector<std::string> image_pull_secrets;
   std::string program = "ridgeline";  // in the image
 
-  int64_t nodes = 1;
+  int64_t nodes = 0;        // in place of what the jobs ask for
+  int64_t most_nodes = 1;   // that a job of the session asks for
   std::string cpu, memory;  // of a node; in place of what the jobs ask for
   int64_t gpus = 0;         // of a node
   std::string gpu_resource = "nvidia.com/gpu";
@@ -63,5 +64,9 @@ int64_t Window(const Options& options);
 // naming the setting, what it must be, and for an unknown one which there are. What the settings come to is checked in
 // the manifests (lint.h).
 Options ReadOptions(const plugin::Json& config);
+
+// The options of a job: the session's, or those of its own `config`. Throws Failure as ReadOptions, and where the job
+// would be of another cluster or namespace.
+Options OptionsOf(const plugin::Json& job, const Options& session);
 
 }  // namespace ridgeline::kubernetes

@@ -327,11 +327,12 @@ class Maker {
 }  // namespace
 
 Manifests MakeManifests(const Json& job, std::string_view job_file, const Options& options, const std::string& store) {
-  if (options.image.empty()) {
+  const Options own = OptionsOf(job, options);
+  if (own.image.empty()) {
     throw Failure(Failure::Kind::kInvalidInput, "launch: kubernetes: names no image",
                   "image: REGISTRY/ridgeline@sha256:…, built from the Containerfile that ships with Ridgeline");
   }
-  Manifests made = Maker(job, job_file, options, store).Make(job_file);
+  Manifests made = Maker(job, job_file, own, store).Make(job_file);
   Lint(made.job);
   return made;
 }

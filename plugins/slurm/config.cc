@@ -146,6 +146,15 @@ Options ReadOptions(const Json& config) {
   return options;
 }
 
+Options OptionsOf(const Json& job, const Options& session) {
+  const auto config = job.find("config");
+  if (config == job.end()) return session;
+  Options options = ReadOptions(*config);
+  if (options.client != session.client) plugin::RefuseOfTheSession("slurm: client");
+  options.throttle = session.throttle;
+  return options;
+}
+
 Warning ParseWarning(const std::string& text) {
   static const std::map<std::string, int> kSignals = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"TERM", SIGTERM},
                                                       {"INT", SIGINT},   {"HUP", SIGHUP},   {"CONT", SIGCONT}};

@@ -21,7 +21,7 @@ struct Warning {
 // Empty, or 0: not said, so Slurm's own default holds.
 struct Options {
   std::string partition, account, qos, reservation, constraint, nodelist;
-  int64_t nodes = 1;
+  int64_t nodes = 0;  // in place of what the jobs ask for
   int64_t ntasks = 0;
   int64_t cpus = 0;
   int64_t memory_mib = 0;  // of a node
@@ -41,6 +41,10 @@ struct Options {
 // `config` is the sweep's `launch:` mapping: `max_parallel` is the throttle, `slurm:` has the rest. Throws Failure
 // naming the setting, what it must be, and for an unknown one which there are.
 Options ReadOptions(const plugin::Json& config);
+
+// The options of a job: the session's, or those of its own `config`, but for what the session has one of. Throws
+// Failure as ReadOptions, and where the job would have another client.
+Options OptionsOf(const plugin::Json& job, const Options& session);
 
 // "[B:]SIGNAL[@SECONDS]", the signal a name with or without SIG, or a number; without seconds 60, as for sbatch.
 // Throws Failure.

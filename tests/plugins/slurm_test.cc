@@ -125,6 +125,37 @@ TEST(SlurmRender, JobsOfTheSameResourcesAreOneArray) {
               ::testing::AllOf(::testing::Contains("--array=0-1"), ::testing::Contains("--cpus-per-task=4")));
 }
 
+TEST(SlurmRender, AJobsOwnConfigurationMakesItAnArrayOfItsOwn) {
+  Options session = ReadOptions({{"slurm", {{"partition", "small"}, {"account", "llm"}}}});
+  session.throttle = 2;
+  const Json large = {{"config", {{"max_parallel", 9}, {"slurm", {{"partition", "large"}}}}}, {"nodes", 2}};
+  const auto submissions =
+      BundleOf({Job("rl-a"), Job("rl-b", large), Job("rl-c"), Job("rl-d", large), Job("rl-e", large)}, session);
+  ASSERT_EQ(submissions.size(), 2U);
+  EXPECT_THAT(submissions[0].keys, ElementsAre("rl-a", "rl-c"));
+  EXPECT_THAT(SbatchOptions(submissions[0]),
+              ::testing::IsSupersetOf({"--partition=small", "--account=llm", "--nodes=1"}));
+  EXPECT_THAT(submissions[1].keys, ElementsAre("rl-b", "rl-d", "rl-e"));
+  EXPECT_THAT(SbatchOptions(submissions[1]),
+              ::testing::IsSupersetOf({"--partition=large", "--nodes=2", "--array=0-2%2"}));
+  EXPECT_THAT(SbatchFile(submissions[1]), AllOf(Not(HasSubstr("account")), HasSubstr("srun --nodes=2")));
+}
+
+TEST(SlurmRender, NodesAreTheJobsUnlessTheLaunchersOwnSettingSaysSo) {
+  const Options own = ReadOptions({{"slurm", {{"nodes", 3}}}});
+  EXPECT_THAT(SbatchOptions(BundleOf({Job("rl-a", {{"nodes", 2}})}, own)[0]), ::testing::Contains("--nodes=3"));
+  EXPECT_THAT(SbatchOptions(BundleOf({Job("rl-a")})[0]), ::testing::Contains("--nodes=1"));
+}
+
+TEST(SlurmRender, AJobOfAnotherClientIsRefused) {
+  try {
+    BundleOf({Job("rl-a", {{"config", {{"slurm", {{"client", "tools"}}}}}})});
+    FAIL() << "it was taken";
+  } catch (const Failure& e) {
+    EXPECT_THAT(e.what(), HasSubstr("slurm: client is the same for all points of a sweep"));
+  }
+}
+
 TEST(SlurmRender, ArraysKeepUnderTheLimit) {
   std::vector<Json> jobs;
   for (int i = 0; i < 25; ++i) jobs.push_back(Job("rl-" + std::to_string(i)));
