@@ -61,6 +61,7 @@ std::vector<std::string> Names(const Option& option) {
 }
 
 int64_t TtlSeconds(const Option& option) { return option.Seconds("3600s", "2147483647s"); }
+int64_t TimeoutSeconds(const Option& option) { return option.Seconds("1s", "365d"); }
 
 const Json& List(const Option& option) {
   if (!option.value().is_array()) option.Refuse("a list");
@@ -140,6 +141,8 @@ const plugin::Settings<Options>& Own() {
       {"annotations", Into(&Options::annotations, Texts)},
       {"user", CountInto(&Options::user, 1, kMostUser)},
       {"ttl", Into(&Options::ttl_s, TtlSeconds)},
+      {"queue_timeout", Into(&Options::queue_timeout_s, TimeoutSeconds)},
+      {"start_timeout", Into(&Options::start_timeout_s, TimeoutSeconds)},
       {"output", ReadOutput},
       {"patch", Into(&Options::patch, &Option::Mapping)},
   };
@@ -170,6 +173,8 @@ Options OptionsOf(const Json& job, const Options& session) {
         std::pair{"kubeconfig", options.kubeconfig == session.kubeconfig},
         std::pair{"namespace", options.name_space == session.name_space},
         std::pair{"nodes", options.nodes == session.nodes},  // those under launch: itself may differ
+        std::pair{"start_timeout", options.start_timeout_s == session.start_timeout_s},
+        std::pair{"ttl", options.ttl_s == session.ttl_s},
         std::pair{"output", options.output_path == session.output_path}}) {
     if (!same) plugin::RefuseOfTheSession(fmt::format("kubernetes: {}", name));
   }

@@ -44,11 +44,13 @@ struct Options {
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> labels, annotations;  // of Jobs and pods
 
-  int64_t user = 65532;                // and group, that the pod runs as
-  int64_t ttl_s = int64_t{7} * 86400;  // a finished Job is kept, where nobody deletes it before
-  std::string output_claim;     // the PersistentVolumeClaim that holds the jobs' folders; empty: they go with the pod
-  std::string output_sub_path;  // in it
-  std::string output_path;      // where this machine has that folder, if it has
+  int64_t user = 65532;                          // and group, that the pod runs as
+  int64_t ttl_s = int64_t{7} * 86400;            // a finished Job is kept, where nobody deletes it before
+  int64_t queue_timeout_s = int64_t{7} * 86400;  // a Job may wait for its node, where it has a time limit
+  int64_t start_timeout_s = 30;  // a pod that has its node may be without its container: its image cannot be pulled
+  std::string output_claim;      // the PersistentVolumeClaim that holds the jobs' folders; empty: they go with the pod
+  std::string output_sub_path;   // in it
+  std::string output_path;       // where this machine has that folder, if it has
 
   plugin::Json patch;  // over the pod template; null: none
   int64_t window = 0;  // Jobs at once; 0: what kDefaultWindow says

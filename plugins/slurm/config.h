@@ -35,8 +35,13 @@ struct Options {
   std::vector<std::string> sbatch;  // further options of sbatch, "--name=value"
   std::vector<std::string> srun;    // further options of srun, which then starts the job
   ClientKind client = ClientKind::kAuto;
-  int64_t throttle = 0;  // array tasks that run at once; 0: no limit
+  int64_t throttle = 0;         // array tasks that run at once; 0: no limit
+  int64_t max_queued = 10'000;  // jobs that are handed to Slurm at once; the rest follow as these end
+  int64_t poll_interval_s = 1;  // at least, between two questions
 };
+
+// How long to leave Slurm alone after a question that took so long: polling takes a hundredth of the time.
+int64_t PollPauseMs(const Options& options, int64_t took_ms);
 
 // `config` is the sweep's `launch:` mapping: `max_parallel` is the throttle, `slurm:` has the rest. Throws Failure
 // naming the setting, what it must be, and for an unknown one which there are.

@@ -35,7 +35,7 @@ class Driver {
         parts_(parts),
         points_(sweep, options.jobs_dir.parent_path(), options.campaign, options.trainer),
         retries_(sweep.launch.retries),
-        reluctance_(parts),
+        reluctance_(parts, sweep.launch.launcher_timeout_s),
         submitter_(parts, reluctance_, options.program),
         poller_(parts, reluctance_),
         pace_(parts.clock.MonotonicNs()) {}

@@ -39,7 +39,7 @@ const Names& OfPoints() {
 }
 
 const Names& OfTheSweep() {
-  static const Names names = {"launcher", "bundle", "max_parallel", "retry", "trainer", "rules"};
+  static const Names names = {"launcher", "bundle", "max_parallel", "launcher_timeout", "retry", "trainer", "rules"};
   return names;
 }
 
@@ -83,6 +83,8 @@ class Reader {
       ReadBundle(value);
     } else if (name == "max_parallel") {
       ReadWhole(value, name, 1, 100'000, sweep_.launch.max_parallel, faults_);
+    } else if (name == "launcher_timeout") {
+      ReadDuration(name, "15m or 2h", value, sweep_.launch.launcher_timeout_s);
     } else if (name == "trainer") {
       ReadTrainer(value);
     } else if (name == "retry") {

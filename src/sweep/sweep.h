@@ -70,6 +70,7 @@ struct Launch {
   int64_t bundle = 1;                // points a job
   int64_t bundle_s = 0;              // instead: as many points as are predicted to take so long together; 0: not said
   int64_t max_parallel = 0;          // jobs at once; 0: the launcher's choice
+  int64_t launcher_timeout_s = 900;  // a launcher may not answer, or take no job
   std::vector<std::string> trainer;  // argv; empty: ridgeline-train
   // How often a point is run again, in one run of the driver, whose job ended for a reason that is not the point's.
   std::map<RunStatus, int64_t> retries = {

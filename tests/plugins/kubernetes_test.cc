@@ -68,13 +68,20 @@ TEST(KubernetesJob, ItsOwnConfigurationIsWhatItIsMadeOf) {
 }
 
 TEST(KubernetesJob, OfAnotherClusterOrNamespaceIsRefused) {
-  for (const Json& other : {Json{{"namespace", "other"}}, Json{{"context", "other"}}, Json{{"nodes", 2}}}) {
+  for (const Json& other :
+       {Json{{"namespace", "other"}}, Json{{"context", "other"}}, Json{{"nodes", 2}}, Json{{"start_timeout", "5m"}}}) {
     Json settings = {{"image", kImage}};
     settings.update(other);
     EXPECT_THAT(Refused({}, Job({{"config", {{"kubernetes", settings}}}})),
                 HasSubstr("is the same for all points of a sweep"))
         << other;
   }
+}
+
+TEST(KubernetesJob, HowLongItMayWaitForItsNodeIsASetting) {
+  const Json limited = Job({{"time_limit_s", 600}});
+  EXPECT_EQ(Make({{"queue_timeout", "2h"}}, limited).job.at("spec").at("activeDeadlineSeconds"), 600 + 7200);
+  EXPECT_EQ(Make({}, limited).job.at("spec").at("activeDeadlineSeconds"), 600 + 7 * 86'400);
 }
 
 TEST(KubernetesWindow, JobsOfSeveralNodesAreOneAtATimeUnlessKueueQueuesThem) {

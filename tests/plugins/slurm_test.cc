@@ -67,6 +67,17 @@ TEST(SlurmConfig, TakesEverySettingThereIs) {
   EXPECT_THAT(options.srun, ElementsAre("--mpi=pmix"));
 }
 
+TEST(SlurmConfig, PollsForAHundredthOfTheTimeAndNoMoreOftenThanAllowed) {
+  const Options usual = Read(Json::object());
+  EXPECT_EQ(PollPauseMs(usual, 0), 1000);
+  EXPECT_EQ(PollPauseMs(usual, 50), 5000);
+  EXPECT_EQ(PollPauseMs(usual, 5000), 30'000);
+  EXPECT_EQ(PollPauseMs(Read({{"poll_interval", "10s"}}), 50), 10'000);
+  EXPECT_EQ(PollPauseMs(Read({{"poll_interval", "2m"}}), 5000), 120'000);
+  EXPECT_EQ(usual.max_queued, 10'000);
+  EXPECT_EQ(Read({{"max_queued", 500}}).max_queued, 500);
+}
+
 TEST(SlurmConfig, ReadsTimesAsSweepsAndAsSlurmWriteThem) {
   const auto minutes = [](const Json& time) { return Read({{"time", time}}).time_minutes; };
   EXPECT_EQ(minutes(90), 2);  // rounded up: Slurm counts minutes
