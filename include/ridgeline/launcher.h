@@ -7,17 +7,20 @@
 // wrong but the moment, and the call is made again later, for as long as anybody is willing to wait.
 //
 // A session is one configuration and one state folder: `open` makes it, `close` ends it, and every other call is of
-// one. A job is {"key", "sweep", "job_file", "job_dir", "cpus", "memory_bytes", "time_limit_s", "save_time_s", "exec":
-// [argv…]}: running `exec` (which is `ridgeline exec JOB.json`) on a node is running the job; a job with a save_time_s
-// wants SIGUSR1 so long before it is ended, and can then be continued. `key` is deterministic and unique: submitting a
-// key that exists already must find the job that exists, never start a second one. What is in a job's folder, job_dir,
-// job_dir.h says.
+// one. A job is {"key", "sweep", "job_file", "job_dir", "nodes", "cpus", "memory_bytes", "time_limit_s", "save_time_s",
+// "exec": [argv…], "config": {…}}: running `exec` (which is `ridgeline exec JOB.json`) on each of its nodes is running
+// the job; cpus and memory_bytes are of a node; a job with a save_time_s wants SIGUSR1 so long before it is ended, and
+// can then be continued. `config`, where there is one, is the `launch:` mapping as it holds for this job, in place of
+// the session's: what a launcher needs of the session alone (which cluster, how many jobs at once) stays as it was
+// opened, and a job that says otherwise is refused. `key` is deterministic and unique: submitting a key that exists
+// already must find the job that exists, never start a second one. What is in a job's folder, job_dir, job_dir.h says.
 //
 //   open       {"config": {…}, "state_dir": "…"} -> {"capabilities": ["queue" | "poll_pause" | "render"…]}
-//              config: the sweep's `launch:` mapping; state_dir: a folder that the launcher may use, which is there in
-//              every call but this one and render. Checks the configuration and asks nobody. What a launcher can
-//              besides what all can: `queue`, it has one of its own, takes many jobs at once and runs them in its own
-//              time; `poll_pause`, it says when it wants to be asked again; `render`. Other names are passed over.
+//              config: the sweep's `launch:` mapping, with the most "nodes" and "cpus" that a job will have; state_dir:
+//              a folder that the launcher may use, which is there in every call but this one and render. Checks the
+//              configuration and asks nobody. What a launcher can besides what all can: `queue`, it has one of its own,
+//              takes many jobs at once and runs them in its own time; `poll_pause`, it says when it wants to be asked
+//              again; `render`. Other names are passed over.
 //   probe      {}                        -> {"available": bool, "why": "…", "description": "…", "max_jobs": int}
 //              max_jobs, where it has a `queue`: jobs it takes at once.
 //   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…"}

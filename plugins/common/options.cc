@@ -125,6 +125,11 @@ int64_t CountUnderLaunch(const Json& config, const char* name) {
   return value == config.end() ? 0 : Option(name, *value).Count(0, kMostUnderLaunch);
 }
 
+void RefuseOfTheSession(const std::string& name) {
+  throw Failure(Failure::Kind::kInvalidInput, fmt::format("launch: {} is the same for all points of a sweep", name),
+                "say it under launch: itself, not in a rule; or make two sweeps");
+}
+
 void RefuseUnknown(const std::string& launcher, const std::string& name, const std::vector<std::string>& known,
                    const std::string& elsewhere) {
   throw Failure(Failure::Kind::kInvalidInput, fmt::format("launch: {}: there is no setting '{}'", launcher, name),

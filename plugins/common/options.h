@@ -73,6 +73,9 @@ auto Into(Member member, Read read) {
   return [=](const Option& option, auto& to) { to.*member = std::invoke(read, option); };
 }
 
+// Of a setting that the `config` of a job has and that is the session's alone.
+[[noreturn]] void RefuseOfTheSession(const std::string& name);
+
 [[noreturn]] void RefuseUnknown(const std::string& launcher, const std::string& name,
                                 const std::vector<std::string>& known, const std::string& elsewhere);
 

@@ -1,5 +1,6 @@
 #include "kubernetes/config.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -60,6 +61,7 @@ std::vector<std::string> Names(const Option& option) {
 }
 
 int64_t TtlSeconds(const Option& option) { return option.Seconds("3600s", "2147483647s"); }
+int64_t TimeoutSeconds(const Option& option) { return option.Seconds("1s", "365d"); }
 
 const Json& List(const Option& option) {
   if (!option.value().is_array()) option.Refuse("a list");
@@ -139,6 +141,8 @@ const plugin::Settings<Options>& Own() {
       {"annotations", Into(&Options::annotations, Texts)},
       {"user", CountInto(&Options::user, 1, kMostUser)},
       {"ttl", Into(&Options::ttl_s, TtlSeconds)},
+      {"queue_timeout", Into(&Options::queue_timeout_s, TimeoutSeconds)},
+      {"start_timeout", Into(&Options::start_timeout_s, TimeoutSeconds)},
       {"output", ReadOutput},
       {"patch", Into(&Options::patch, &Option::Mapping)},
   };
@@ -149,14 +153,32 @@ const plugin::Settings<Options>& Own() {
 
 // Nothing holds the pods of two gangs from waiting for each other, each with half of the nodes.
 int64_t Window(const Options& options) {
-  if (options.nodes > 1 && options.queue.empty()) return 1;
+  if (std::max(options.nodes, options.most_nodes) > 1 && options.queue.empty()) return 1;
   return options.window > 0 ? options.window : kDefaultWindow;
 }
 
 Options ReadOptions(const Json& config) {
   Options options;
   options.window = plugin::CountUnderLaunch(config, "max_parallel");
+  options.most_nodes = std::max<int64_t>(1, plugin::CountUnderLaunch(config, "nodes"));
   plugin::ReadSettings(config, "kubernetes", Own(), "anything else of a pod goes under patch:", options);
+  return options;
+}
+
+Options OptionsOf(const Json& job, const Options& session) {
+  const auto config = job.find("config");
+  Options options = config == job.end() ? session : ReadOptions(*config);
+  for (const auto& [name, same] :
+       {std::pair{"context", options.context == session.context},
+        std::pair{"kubeconfig", options.kubeconfig == session.kubeconfig},
+        std::pair{"namespace", options.name_space == session.name_space},
+        std::pair{"nodes", options.nodes == session.nodes},  // those under launch: itself may differ
+        std::pair{"start_timeout", options.start_timeout_s == session.start_timeout_s},
+        std::pair{"ttl", options.ttl_s == session.ttl_s},
+        std::pair{"output", options.output_path == session.output_path}}) {
+    if (!same) plugin::RefuseOfTheSession(fmt::format("kubernetes: {}", name));
+  }
+  if (options.nodes == 0) options.nodes = std::max<int64_t>(1, job.value("nodes", int64_t{1}));
   return options;
 }
 

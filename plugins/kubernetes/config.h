@@ -26,7 +26,8 @@ struct Options {
   std::vector<std::string> image_pull_secrets;
   std::string program = "ridgeline";  // in the image
 
-  int64_t nodes = 1;
+  int64_t nodes = 0;        // in place of what the jobs ask for
+  int64_t most_nodes = 1;   // that a job of the session asks for
   std::string cpu, memory;  // of a node; in place of what the jobs ask for
   int64_t gpus = 0;         // of a node
   std::string gpu_resource = "nvidia.com/gpu";
@@ -43,11 +44,13 @@ struct Options {
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> labels, annotations;  // of Jobs and pods
 
-  int64_t user = 65532;                // and group, that the pod runs as
-  int64_t ttl_s = int64_t{7} * 86400;  // a finished Job is kept, where nobody deletes it before
-  std::string output_claim;     // the PersistentVolumeClaim that holds the jobs' folders; empty: they go with the pod
-  std::string output_sub_path;  // in it
-  std::string output_path;      // where this machine has that folder, if it has
+  int64_t user = 65532;                          // and group, that the pod runs as
+  int64_t ttl_s = int64_t{7} * 86400;            // a finished Job is kept, where nobody deletes it before
+  int64_t queue_timeout_s = int64_t{7} * 86400;  // a Job may wait for its node, where it has a time limit
+  int64_t start_timeout_s = 30;  // a pod that has its node may be without its container: its image cannot be pulled
+  std::string output_claim;      // the PersistentVolumeClaim that holds the jobs' folders; empty: they go with the pod
+  std::string output_sub_path;   // in it
+  std::string output_path;       // where this machine has that folder, if it has
 
   plugin::Json patch;  // over the pod template; null: none
   int64_t window = 0;  // Jobs at once; 0: what kDefaultWindow says
@@ -63,5 +66,9 @@ int64_t Window(const Options& options);
 // naming the setting, what it must be, and for an unknown one which there are. What the settings come to is checked in
 // the manifests (lint.h).
 Options ReadOptions(const plugin::Json& config);
+
+// The options of a job: the session's, or those of its own `config`. Throws Failure as ReadOptions, and where the job
+// would be of another cluster or namespace.
+Options OptionsOf(const plugin::Json& job, const Options& session);
 
 }  // namespace ridgeline::kubernetes

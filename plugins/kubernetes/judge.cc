@@ -1,5 +1,6 @@
 #include "kubernetes/judge.h"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,10 +52,10 @@ Judgement OfEnd(const Observation& seen, const PodSummary& pods) {
   return judgement;
 }
 
-Judgement OfWaiting(const Observation& seen, const PodSummary& pods) {
+Judgement OfWaiting(const Observation& seen, const PodSummary& pods, const Options& options) {
   std::optional<Wait> wait;
   if (!seen.refusal.empty()) wait = WaitOfRefusal(seen.refusal);
-  if (pods.first != nullptr) wait = WaitOf(*pods.first);
+  if (pods.first != nullptr) wait = WaitOf(*pods.first, std::chrono::seconds(options.start_timeout_s));
   if (!wait) return Make(Phase::kQueued);
   const std::string message = fmt::format("Job {}: {}", seen.job.name, wait->message);
   if (!wait->patience || seen.stalled_for < *wait->patience) {
@@ -91,18 +92,18 @@ Judgement OfGone(const Record& record, const Observation& seen, int64_t ttl_s) {
   return judgement;
 }
 
-Judgement OfThere(const Record& record, const Observation& seen) {
+Judgement OfThere(const Record& record, const Observation& seen, const Options& options) {
   const PodSummary pods = Summarize(seen.pods, seen.unix_s);
   const bool over = seen.job.complete || seen.job.failed || pods.decides != nullptr;
   if (record.cancelled) return OfCancelled(seen, pods, over);
   if (over) return OfEnd(seen, pods);
   if (pods.running) return Make(Phase::kRunning, pods.started_unix_s);
-  return OfWaiting(seen, pods);
+  return OfWaiting(seen, pods, options);
 }
 
 }  // namespace
 
-Judgement Judge(const Record& record, const Observation& seen, int64_t ttl_s) {
+Judgement Judge(const Record& record, const Observation& seen, const Options& options) {
   if (record.ended) return Make(Phase::kEnded, record.started_unix_s, record.evidence);
   switch (seen.presence) {
     case Observation::Presence::kUnasked:
@@ -110,9 +111,9 @@ Judgement Judge(const Record& record, const Observation& seen, int64_t ttl_s) {
     case Observation::Presence::kUnheard:
       return Make(Phase::kQueued);
     case Observation::Presence::kGone:
-      return OfGone(record, seen, ttl_s);
+      return OfGone(record, seen, options.ttl_s);
     case Observation::Presence::kThere:
-      return OfThere(record, seen);
+      return OfThere(record, seen, options);
   }
   return Make(Phase::kMissing);
 }

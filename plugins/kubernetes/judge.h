@@ -1,9 +1,8 @@
 // What a job's record and what is seen of it come to: pure.
 #pragma once
 
-#include <cstdint>
-
 #include "common/answers.h"
+#include "kubernetes/config.h"
 #include "kubernetes/journal.h"
 #include "kubernetes/observe.h"
 
@@ -14,7 +13,6 @@ struct Judgement : plugin::JobState {
   bool awaits_logs = false;  // kEnded: what its pods said may still be on its way
 };
 
-// `ttl_s`: for how long the cluster keeps a finished Job.
-Judgement Judge(const Record& record, const Observation& seen, int64_t ttl_s);
+Judgement Judge(const Record& record, const Observation& seen, const Options& options);
 
 }  // namespace ridgeline::kubernetes

@@ -25,7 +25,6 @@ constexpr const char* kSummaryFile = "/dev/termination-log";
 constexpr int kMasterPort = 29500;
 constexpr int64_t kExecBytes = int64_t{64} << 20;  // `ridgeline exec` beside the trainer
 constexpr int64_t kGraceS = 30;                    // to end and tell so
-constexpr int64_t kQueueS = int64_t{7} * 86400;    // a Job may wait for its node
 constexpr const char* kGpuShared = "1Gi";          // of /dev/shm, which NCCL uses
 constexpr size_t kSweepTextBytes = 1024;
 constexpr size_t kLabelBytes = 63;
@@ -150,7 +149,7 @@ class Maker {
       spec["completions"] = options_.nodes;
       spec["parallelism"] = options_.nodes;
     }
-    if (TimeLimitS() > 0) spec["activeDeadlineSeconds"] = TimeLimitS() + kQueueS;
+    if (TimeLimitS() > 0) spec["activeDeadlineSeconds"] = TimeLimitS() + options_.queue_timeout_s;
     job["spec"] = std::move(spec);
     return job;
   }
@@ -327,11 +326,12 @@ class Maker {
 }  // namespace
 
 Manifests MakeManifests(const Json& job, std::string_view job_file, const Options& options, const std::string& store) {
-  if (options.image.empty()) {
+  const Options own = OptionsOf(job, options);
+  if (own.image.empty()) {
     throw Failure(Failure::Kind::kInvalidInput, "launch: kubernetes: names no image",
                   "image: REGISTRY/ridgeline@sha256:…, built from the Containerfile that ships with Ridgeline");
   }
-  Manifests made = Maker(job, job_file, options, store).Make(job_file);
+  Manifests made = Maker(job, job_file, own, store).Make(job_file);
   Lint(made.job);
   return made;
 }

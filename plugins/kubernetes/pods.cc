@@ -36,7 +36,7 @@ Stall StallOf(const JobView& job, const Pods& pods, int64_t now_unix_s) {
   const PodSummary summary = Summarize(pods, now_unix_s);
   if (job.complete || job.failed || summary.decides != nullptr || summary.running) return Stall::kNone;
   if (summary.first == nullptr) return Stall::kNoPod;
-  const std::optional<Wait> wait = WaitOf(*summary.first);
+  const std::optional<Wait> wait = WaitOf(*summary.first, {});
   return wait && wait->patience ? Stall::kContainer : Stall::kNone;
 }
 

@@ -50,7 +50,7 @@ Request Session::DeleteRequest(const std::string& name, const std::string& uid, 
 
 plugin::JobState Session::Follow(Record& record) {
   const Observation seen = observer_.Look(record);
-  plugin::JobState state = collector_.Collect(record, seen, Judge(record, seen, options_.ttl_s));
+  plugin::JobState state = collector_.Collect(record, seen, Judge(record, seen, options_));
   if (record.ended) observer_.SetEnded(record.key);
   return StateOf(record, seen, std::move(state));
 }

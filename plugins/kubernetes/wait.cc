@@ -12,19 +12,18 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kStuckPatience{30};    // with what will not get better by itself: an image that is not there
 constexpr seconds kRefusedPatience{10};  // a new namespace lacks its service account for a moment
 
 }  // namespace
 
-std::optional<Wait> WaitOf(const PodView& pod) {
+std::optional<Wait> WaitOf(const PodView& pod, seconds start_timeout) {
   static constexpr std::array<std::string_view, 2> kHopeless = {"InvalidImageName", "ErrImageNeverPull"};
   if (pod.waiting.empty() || pod.waiting == "ContainerCreating" || pod.waiting == "PodInitializing") {
     if (pod.unschedulable.empty()) return std::nullopt;
     return Wait{pod.unschedulable, "it starts when a node has room; where no node is that large, ask for less", {}};
   }
   const bool hopeless = std::find(kHopeless.begin(), kHopeless.end(), pod.waiting) != kHopeless.end();
-  const seconds patience = hopeless ? seconds(0) : kStuckPatience;
+  const seconds patience = hopeless ? seconds(0) : start_timeout;
   const std::string said = pod.waiting + (pod.waiting_message.empty() ? "" : ": " + pod.waiting_message);
   if (pod.waiting.find("Image") != std::string::npos) {
     return Wait{"the image cannot be pulled: " + said,

@@ -15,8 +15,9 @@ struct Wait {
   std::optional<std::chrono::seconds> patience;  // it does not start by itself, once that has lasted so long
 };
 
-// What a pod waits for that somebody should know of.
-std::optional<Wait> WaitOf(const PodView& pod);
+// What a pod waits for that somebody should know of. `start_timeout`: the patience with what may yet get better, such
+// as an image that cannot be pulled.
+std::optional<Wait> WaitOf(const PodView& pod, std::chrono::seconds start_timeout);
 
 // Why a Job gets no pod, as an event of it says.
 Wait WaitOfRefusal(const std::string& event_message);

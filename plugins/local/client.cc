@@ -18,6 +18,7 @@
 
 #include "common/files.h"
 #include "common/process.h"
+#include "local/config.h"
 
 namespace ridgeline::local {
 namespace fs = std::filesystem;
@@ -85,12 +86,7 @@ fs::path Client::JobFolder(const std::string& key) const { return state_dir_ / "
 void Client::Submit(const Json& job) {
   const fs::path folder = JobFolder(job.at("key").get<std::string>());
   plugin::CheckProgram(job.at("exec"));
-  const auto largest = static_cast<int64_t>(slot_cores_.front().size());
-  if (const int64_t cpus = job.value("cpus", int64_t{0}); cpus > largest) {
-    throw Failure(Failure::Kind::kInvalidInput,
-                  fmt::format("the job needs {} cores, and a job gets {} here", cpus, largest),
-                  "lower max_parallel or the job's cpus");
-  }
+  CheckJob(job, slot_cores_.front().size());
   MakeDirs(folder);
   MakeDirs(state_dir_ / "slots");
   const std::optional<Lock> lock = Lock::Try(folder / "lock");

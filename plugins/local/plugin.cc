@@ -40,7 +40,10 @@ class LocalLauncher final : public plugin::Launcher {
     return answer;
   }
 
-  plugin::Rendering Render(const Json& jobs) override { return {{{"run-jobs.sh", RenderScript(jobs)}}, "sh FILE"}; }
+  plugin::Rendering Render(const Json& jobs) override {
+    for (const Json& job : jobs) CheckJob(job, slot_cores_.front().size());
+    return {{{"run-jobs.sh", RenderScript(jobs)}}, "sh FILE"};
+  }
 
   std::vector<plugin::Submission> Submit(const Json& jobs) override {
     std::vector<plugin::Submission> answers;

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,6 +23,9 @@ using plugin::Option;
 
 constexpr int64_t kMost = 1'000'000'000;
 constexpr int64_t kMib = int64_t{1} << 20;
+
+constexpr int64_t kPollShare = 100;
+constexpr int64_t kMostPollPauseMs = 30'000;  // even where one question took long: the next may not
 
 int64_t Count(const Option& option) { return option.Count(1, kMost); }
 
@@ -107,6 +111,8 @@ ClientKind Client(const Option& option) {
   option.Refuse("auto, agent or tools");
 }
 
+int64_t PollInterval(const Option& option) { return option.Seconds("1s", "1h"); }
+
 void AddGres(std::string& gres, const std::string& more) { gres += (gres.empty() ? "" : ",") + more; }
 
 const plugin::Settings<Options>& Own() {
@@ -130,6 +136,8 @@ const plugin::Settings<Options>& Own() {
       {"sbatch", Into(&Options::sbatch, LongOptions)},
       {"srun", Into(&Options::srun, LongOptions)},
       {"client", Into(&Options::client, Client)},
+      {"max_queued", Into(&Options::max_queued, Count)},
+      {"poll_interval", Into(&Options::poll_interval_s, PollInterval)},
       {"gres", [](const Option& option, Options& to) { AddGres(to.gres, option.Text()); }},
       {"gpus", [](const Option& option, Options& to) { AddGres(to.gres, fmt::format("gpu:{}", Count(option))); }},
   };
@@ -138,11 +146,29 @@ const plugin::Settings<Options>& Own() {
 
 }  // namespace
 
+int64_t PollPauseMs(const Options& options, int64_t took_ms) {
+  const int64_t least_ms = options.poll_interval_s * 1000;
+  return std::clamp(kPollShare * took_ms, least_ms, std::max(least_ms, kMostPollPauseMs));
+}
+
 Options ReadOptions(const Json& config) {
   Options options;
   options.throttle = plugin::CountUnderLaunch(config, "max_parallel");
   plugin::ReadSettings(config, "slurm", Own(), "any other option of sbatch goes under sbatch:", options);
   if (!options.signal.empty()) ParseWarning(options.signal);
+  return options;
+}
+
+Options OptionsOf(const Json& job, const Options& session) {
+  const auto config = job.find("config");
+  if (config == job.end()) return session;
+  Options options = ReadOptions(*config);
+  for (const auto& [name, same] : {std::pair{"client", options.client == session.client},
+                                   std::pair{"max_queued", options.max_queued == session.max_queued},
+                                   std::pair{"poll_interval", options.poll_interval_s == session.poll_interval_s}}) {
+    if (!same) plugin::RefuseOfTheSession(fmt::format("slurm: {}", name));
+  }
+  options.throttle = session.throttle;
   return options;
 }
 

@@ -21,7 +21,7 @@ struct Warning {
 // Empty, or 0: not said, so Slurm's own default holds.
 struct Options {
   std::string partition, account, qos, reservation, constraint, nodelist;
-  int64_t nodes = 1;
+  int64_t nodes = 0;  // in place of what the jobs ask for
   int64_t ntasks = 0;
   int64_t cpus = 0;
   int64_t memory_mib = 0;  // of a node
@@ -35,12 +35,21 @@ struct Options {
   std::vector<std::string> sbatch;  // further options of sbatch, "--name=value"
   std::vector<std::string> srun;    // further options of srun, which then starts the job
   ClientKind client = ClientKind::kAuto;
-  int64_t throttle = 0;  // array tasks that run at once; 0: no limit
+  int64_t throttle = 0;         // array tasks that run at once; 0: no limit
+  int64_t max_queued = 10'000;  // jobs that are handed to Slurm at once; the rest follow as these end
+  int64_t poll_interval_s = 1;  // at least, between two questions
 };
+
+// How long to leave Slurm alone after a question that took so long: polling takes a hundredth of the time.
+int64_t PollPauseMs(const Options& options, int64_t took_ms);
 
 // `config` is the sweep's `launch:` mapping: `max_parallel` is the throttle, `slurm:` has the rest. Throws Failure
 // naming the setting, what it must be, and for an unknown one which there are.
 Options ReadOptions(const plugin::Json& config);
+
+// The options of a job: the session's, or those of its own `config`, but for what the session has one of. Throws
+// Failure as ReadOptions, and where the job would have another client.
+Options OptionsOf(const plugin::Json& job, const Options& session);
 
 // "[B:]SIGNAL[@SECONDS]", the signal a name with or without SIG, or a number; without seconds 60, as for sbatch.
 // Throws Failure.

@@ -24,12 +24,6 @@ using plugin::Failure;
 using plugin::Json;
 namespace fs = std::filesystem;
 
-constexpr int64_t kLeastPauseMs = 1000;  // between two polls
-constexpr int64_t kMostPauseMs = 30'000;
-constexpr int64_t kPauseShare = 100;  // polling takes a hundredth of the time
-// As many jobs as the driver keeps in the queue at once; Slurm's own limits may be lower.
-constexpr int64_t kMostJobs = 10'000;
-
 Failure NoAnswer(const SlurmError& e) {
   return {e.trouble() == Trouble::kRefused ? Failure::Kind::kInfrastructure : Failure::Kind::kNotNow,
           fmt::format("Slurm does not answer: {}", e.what()), "`scontrol ping` says whether its controller is up"};
@@ -58,7 +52,7 @@ class SlurmLauncher final : public plugin::Launcher {
       return {true, "",
               fmt::format("Slurm {} ({}) through {}{}", session.facts().version, session.facts().cluster,
                           session.client().Description(), why_tools_.empty() ? "" : ", since " + why_tools_),
-              kMostJobs};
+              options_.max_queued};
     } catch (const Failure& e) {
       return {false, e.what(), "Slurm"};
     }
@@ -84,7 +78,7 @@ class SlurmLauncher final : public plugin::Launcher {
       const auto begin = clock.Now();
       std::vector<plugin::JobState> states = session.Poll(keys);
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - begin);
-      return {std::move(states), std::clamp(kPauseShare * int64_t{took.count()}, kLeastPauseMs, kMostPauseMs)};
+      return {std::move(states), PollPauseMs(options_, took.count())};
     });
   }
 

@@ -28,6 +28,7 @@ constexpr int64_t kMostLeadS = 65535;    // of --signal
 constexpr int64_t kMib = 1 << 20;
 
 struct Resources {
+  int64_t nodes;
   int64_t cpus;
   int64_t memory_mib;
   int64_t time_minutes;
@@ -40,7 +41,8 @@ int64_t CeilDiv(int64_t value, int64_t by) { return (value + by - 1) / by; }
 Resources ResourcesOf(const Json& job, const Options& options) {
   const auto get = [&](const char* name) { return job.value(name, int64_t{0}); };
   const int64_t memory_mib = get("memory_bytes") == 0 ? 0 : CeilDiv(get("memory_bytes"), kMib) + kExecMib;
-  return {options.cpus > 0 ? options.cpus : get("cpus"), options.memory_mib > 0 ? options.memory_mib : memory_mib,
+  return {options.nodes > 0 ? options.nodes : std::max<int64_t>(1, get("nodes")),
+          options.cpus > 0 ? options.cpus : get("cpus"), options.memory_mib > 0 ? options.memory_mib : memory_mib,
           options.time_minutes > 0 ? options.time_minutes : CeilDiv(get("time_limit_s"), 60), get("save_time_s")};
 }
 
@@ -49,7 +51,7 @@ Resources ResourcesOf(const Json& job, const Options& options) {
 Warning WarningFor(const Resources& resources, const Options& options) {
   if (!options.signal.empty()) return ParseWarning(options.signal);
   if (resources.save_time_s == 0) return {};
-  const bool by_srun = options.nodes > 1 || !options.container_image.empty() || !options.srun.empty();
+  const bool by_srun = resources.nodes > 1 || !options.container_image.empty() || !options.srun.empty();
   return {SIGUSR1, std::min(resources.save_time_s + kWarningMarginS, kMostLeadS), !by_srun};
 }
 
@@ -132,6 +134,7 @@ BatchJob MakeBatchJob(const std::vector<const Json*>& jobs, const Resources& res
   batch.work_dir = work_dir;
   batch.output = OutputPattern(log_dir, batch.name, is_array);
   batch.options = options;
+  batch.options.nodes = resources.nodes;
   batch.options.cpus = resources.cpus;
   batch.options.memory_mib = resources.memory_mib;
   batch.options.time_minutes = resources.time_minutes;
@@ -161,20 +164,27 @@ std::string SignalOption(const Warning& warning) {
 std::vector<BatchJob> Bundle(const Json& jobs, const Options& options, const ArrayLimit& limit,
                              const std::string& work_dir, const std::string& log_dir) {
   const auto most = static_cast<size_t>(limit.arrays ? std::clamp<int64_t>(limit.tasks, 1, kMostTasks) : 1);
-  std::vector<std::pair<Resources, std::vector<const Json*>>> groups;  // as they come
-  std::map<Resources, size_t> open;                                    // the group of it that has room
+  struct Group {
+    const Options* options;
+    Resources resources;
+    std::vector<const Json*> members;
+  };
+  std::vector<Group> groups;                                    // as they come
+  std::map<std::string, Options> known;                         // by the jobs' `config`, as text
+  std::map<std::pair<const Options*, Resources>, size_t> open;  // the group of it that has room
   for (const Json& job : jobs) {
-    const Resources resources = ResourcesOf(job, options);
-    const auto it = open.find(resources);
-    if (it == open.end() || groups[it->second].second.size() == most) {
-      open[resources] = groups.size();
-      groups.push_back({resources, {}});
-    }
-    groups[open[resources]].second.push_back(&job);
+    const std::string config = job.contains("config") ? job.at("config").dump() : "";
+    auto own = known.find(config);
+    if (own == known.end()) own = known.emplace(config, OptionsOf(job, options)).first;
+    const Resources resources = ResourcesOf(job, own->second);
+    const auto [it, is_new] = open.try_emplace({&own->second, resources}, groups.size());
+    if (!is_new && groups[it->second].members.size() == most) it->second = groups.size();
+    if (it->second == groups.size()) groups.push_back({&own->second, resources, {}});
+    groups[it->second].members.push_back(&job);
   }
   std::vector<BatchJob> batches;
-  for (const auto& [resources, members] : groups) {
-    batches.push_back(MakeBatchJob(members, resources, options, limit.arrays, work_dir, log_dir));
+  for (const Group& group : groups) {
+    batches.push_back(MakeBatchJob(group.members, group.resources, *group.options, limit.arrays, work_dir, log_dir));
   }
   return batches;
 }

@@ -23,7 +23,7 @@ struct BatchJob {
   std::string dependency;  // "afterany:12"; empty: none
 
   // What the options and the jobs come to.
-  Options options;  // cpus, memory_mib and time_minutes filled in
+  Options options;  // nodes, cpus, memory_mib and time_minutes filled in
   Warning warning;
 };
 
@@ -33,8 +33,9 @@ struct ArrayLimit {
   bool arrays = true;  // false where MaxArraySize forbids them
 };
 
-// The jobs of a launcher request as few submissions: one a group of jobs with the same resources, cut to the limit. In
-// order; `log_dir` is where tasks' output goes. Throws Failure where a path cannot be an option of sbatch.
+// The jobs of a launcher request as few submissions: one a group of jobs that ask for the same, cut to the limit. In
+// order; `log_dir` is where tasks' output goes. Throws Failure where a path cannot be an option of sbatch, and as
+// OptionsOf.
 std::vector<BatchJob> Bundle(const plugin::Json& jobs, const Options& options, const ArrayLimit& limit,
                              const std::string& work_dir, const std::string& log_dir);
 

@@ -62,13 +62,13 @@ int Cancel(const std::string& sweep, const std::string& db) {
     fmt::print("nothing to cancel: {} has no live jobs\n", PrintableLine(name));
     return 0;
   }
-  const Launch launch = ParseSweep(record.text, record.file).launch;
+  const Json config = ParseSweep(record.text, record.file).launch.config;
   const Interrupts interrupts;
   SystemClock clock;
   int64_t cancelled = 0;
   int64_t left = 0;
   for (auto& [launcher_name, jobs] : by_launcher) {
-    const auto launcher = OpenLauncher(launcher_name, launch, 0, db);
+    const auto launcher = OpenLauncher(launcher_name, config, 0, db);
     cancelled += static_cast<int64_t>(jobs.size());
     left += CancelJobs(std::move(jobs), store, *launcher, clock, [] { return Interrupts::Count() > 0; });
   }

@@ -19,6 +19,7 @@
 #include "collect/collect.h"
 #include "driver/lock.h"
 #include "sweep/expand.h"
+#include "sweep/launch.h"
 
 namespace ridgeline {
 namespace {
@@ -35,13 +36,16 @@ int CollectFolder(const fs::path& dir, const std::string& db, const std::string&
   const std::vector<Point> points = Expand(sweep);
   const DriverLock lock = DriverLock::Take(db, sweep.name);
   Store store = Store::Open(db, Store::Mode::kReadWrite);
-  const MeasurementKey key{campaign.empty() ? store.CurrentCampaign(sweep.name) : campaign,
-                           SetupOf(sweep.launch.trainer, sweep.launch.cpus)};
-  store.PutSweep({sweep.name, sweep.description, file.string(), sweep.text, SystemClock().UnixNs(), key}, points);
+  const MeasurementKey key{campaign.empty() ? store.CurrentCampaign(sweep.name) : campaign, SetupOf(sweep.launch)};
+  const auto setup_of = [&](const Point& point) { return SetupOf(LaunchOf(sweep, point)); };
+  store.PutSweep({sweep.name, sweep.description, file.string(), sweep.text, SystemClock().UnixNs(), key}, points,
+                 setup_of);
+  MeasuredAs measured_as;
+  for (const Point& point : points) measured_as.emplace(point.id, MeasurementKey{key.campaign, setup_of(point)});
 
   int64_t added = 0;
   for (const FolderCollection& found :
-       {CollectJobFolders(store, dir / "jobs", points, key), CollectLogs(store, dir, points, key)}) {
+       {CollectJobFolders(store, dir / "jobs", measured_as), CollectLogs(store, dir, measured_as)}) {
     for (const std::string& problem : found.problems) fmt::print(stderr, "warning: {}\n", problem);
     added += found.added;
   }

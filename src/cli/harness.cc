@@ -15,9 +15,7 @@
 namespace ridgeline {
 namespace fs = std::filesystem;
 
-std::unique_ptr<Launcher> OpenLauncher(const std::string& name, const Launch& launch, int64_t max_parallel,
-                                       const fs::path& db) {
-  Json config = launch.config;
+std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int64_t max_parallel, const fs::path& db) {
   config["launcher"] = name;
   if (max_parallel > 0) config["max_parallel"] = max_parallel;
   return LoadLauncher(name, config, LauncherStateDir(db, name));

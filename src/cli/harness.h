@@ -20,8 +20,9 @@ namespace ridgeline {
 
 inline constexpr int kInterruptedExit = 130;  // as a shell has it for SIGINT
 
-// A launcher with the configuration of a sweep, its state beside the database. `max_parallel` 0: as configured.
-std::unique_ptr<Launcher> OpenLauncher(const std::string& name, const Launch& launch, int64_t max_parallel,
+// A launcher with what a sweep's jobs share (SharedConfig), its state beside the database. `max_parallel` 0: as
+// configured.
+std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int64_t max_parallel,
                                        const std::filesystem::path& db);
 
 // The name of a sweep of this store, from that name or the path of its file. Throws Error(kUsage) with the nearest.

@@ -16,10 +16,12 @@
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
+#include "launch/check_rules.h"
 #include "plan/plan.h"
 #include "plan/show.h"
 #include "predict/memory.h"
 #include "sweep/expand.h"
+#include "sweep/launch.h"
 #include "sweep/sweep.h"
 
 namespace ridgeline {
@@ -56,7 +58,8 @@ int ShowPoints(const Sweep& sweep, const std::string& format) {
 void RequireRenderable(const Sweep& sweep, const Plan& plan) {
   std::vector<LaunchJob> jobs;
   for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
-  const auto launcher = OpenLauncher(sweep.launch.launcher, sweep.launch, 0, kDefaultDb);
+  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, kDefaultDb);
+  CheckRules(sweep, *launcher);
   if (launcher->can().render) launcher->Render(jobs);
 }
 
@@ -74,6 +77,7 @@ int ShowPlan(const Sweep& sweep, const std::string& format) {
   Flush();
   Warn(expansion);
   fmt::print(stderr, "{}\n", PlanSummary(plan));
+  for (const std::string& line : JobLines(sweep, plan)) fmt::print(stderr, "{}\n", line);
   return 0;
 }
 
@@ -90,8 +94,9 @@ Action PlanCommand(CLI::App& self) {
   self.add_flag("--fields", arguments->fields, "list every field a sweep may set, with its values and meaning");
   self.footer(
       "Expands a sweep into its points, predicts each one's peak memory by tracing the step it would run, and says\n"
-      "whether that fits on this device: `fits` or `out_of_memory`. Nothing is trained, submitted or stored. Faults\n"
-      "in the sweep are shown all at once, each with its line and column.\n\n"
+      "whether that fits on this device: `fits` or `out_of_memory`, and what its jobs would ask for. Nothing is "
+      "trained,\n"
+      "submitted or stored. Faults in the sweep are shown all at once, each with its line and column.\n\n"
       "A sweep in short (docs/sweeps.md has the whole language):\n"
       "  name: activation-checkpointing\n"
       "  defaults: {model: llama-25m, precision: bf16, seq_length: 512}\n"

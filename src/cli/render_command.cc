@@ -15,9 +15,11 @@
 #include "cli/defaults.h"
 #include "cli/harness.h"
 #include "driver/live_job.h"
+#include "launch/check_rules.h"
 #include "plan/plan.h"
 #include "plan/show.h"
 #include "predict/memory.h"
+#include "sweep/launch.h"
 
 namespace ridgeline {
 namespace {
@@ -39,10 +41,11 @@ int RenderSweep(const RenderArguments& options) {
   const Sweep sweep = LoadSweep(options.sweep);
   const fs::path dir = fs::absolute(options.output_dir).lexically_normal();
   const std::string name = options.launcher.empty() ? sweep.launch.launcher : options.launcher;
-  const auto launcher = OpenLauncher(name, sweep.launch, 0, dir / "ridgeline.db");
-
   std::vector<Point> points = Expand(sweep);
-  PlaceCheckpointFiles(points, dir, {kDefaultCampaign, SetupOf(sweep.launch.trainer, sweep.launch.cpus)});
+  for (Point& point : points) PlaceCheckpointFiles(point, dir, {kDefaultCampaign, SetupOf(LaunchOf(sweep, point))});
+  const auto launcher = OpenLauncher(name, SharedConfig(sweep), 0, dir / "ridgeline.db");
+  CheckRules(sweep, *launcher);
+
   PlanOptions plan_options;
   plan_options.jobs_dir = dir / "jobs";
   const Plan plan = MakePlan(sweep, points, plan_options, PredictMemory);

@@ -28,13 +28,14 @@ Table ResultTable(Store& store, const Sweep& sweep) {
   if (varying.empty()) varying.push_back(FindField("model"));
   std::string fields;
   for (const Field* field : varying) fields += fmt::format("p.{}, ", field->name);
-  Table table = store.Query(fmt::format(
-      "SELECT {}coalesce(r.status, 'no result') AS status, r.steady_tokens_per_s AS \"tokens/s\", "
-      "r.planned_peak_bytes AS planned, r.rss_peak_bytes AS RSS "
-      "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep JOIN points AS p ON p.id = s.point_id "
-      "LEFT JOIN results AS r ON r.point_id = p.id AND r.attempt = (SELECT max(attempt) FROM results "
-      "WHERE point_id = p.id AND setup = w.setup AND campaign = w.campaign) WHERE s.sweep = {} ORDER BY s.ordinal",
-      fields, SqlText(sweep.name)));
+  Table table = store.Query(
+      fmt::format("SELECT {}coalesce(r.status, 'no result') AS status, r.steady_tokens_per_s AS \"tokens/s\", "
+                  "r.planned_peak_bytes AS planned, r.rss_peak_bytes AS RSS "
+                  "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep JOIN points AS p ON p.id = s.point_id "
+                  "LEFT JOIN results AS r ON r.point_id = p.id AND r.attempt = (SELECT max(attempt) FROM results "
+                  "WHERE point_id = p.id AND setup = ifnull(s.setup, w.setup) AND campaign = w.campaign) "
+                  "WHERE s.sweep = {} ORDER BY s.ordinal",
+                  fields, SqlText(sweep.name)));
   const size_t first_figure = varying.size() + 1;
   for (auto& row : table.rows) {
     row[first_figure] = Styled<double>(row[first_figure], FormatCount);

@@ -21,7 +21,9 @@
 #include "driver/display.h"
 #include "driver/driver.h"
 #include "driver/lock.h"
+#include "launch/check_rules.h"
 #include "predict/memory.h"
+#include "sweep/launch.h"
 
 namespace ridgeline {
 namespace {
@@ -70,7 +72,8 @@ int Run(const RunOptions& options) {
   const DriverLock lock = DriverLock::Take(options.db, sweep.name);
   Store store = Store::Open(options.db, Store::Mode::kReadWrite);
   const std::string launcher_name = options.launcher.empty() ? sweep.launch.launcher : options.launcher;
-  const auto launcher = OpenLauncher(launcher_name, sweep.launch, options.max_parallel, options.db);
+  const auto launcher = OpenLauncher(launcher_name, SharedConfig(sweep), options.max_parallel, options.db);
+  CheckRules(sweep, *launcher);
 
   DriverOptions driver;
   driver.program = ProgramDir() / "ridgeline";
@@ -131,8 +134,8 @@ Action RunCommand(CLI::App& self) {
       ->capture_default_str()
       ->type_name("DIR");
   self.footer(
-      "Points that have a result are skipped, whichever sweep measured them, unless with another trainer or other "
-      "cpus.\n"
+      "Points that have a result are skipped, whichever sweep measured them, unless with another trainer, other "
+      "cpus or nodes, or another environment.\n"
       "To measure again is to name another campaign, or to say --again; a run that was stopped goes on with the\n"
       "campaign it had, without either. Points that cannot fit in memory are\n"
       "recorded as such and not started. Interrupt (Ctrl-C) and run again as you like: a run that was stopped, or\n"

@@ -60,7 +60,7 @@ int Status(const std::string& sweep, const std::string& db) {
       "GROUP BY r.status ORDER BY 2 DESC, 1",
       sweep.empty() ? ""
                     : "JOIN sweep_points AS s ON s.point_id = r.point_id JOIN sweeps AS w ON w.name = s.sweep AND "
-                      "w.setup = r.setup WHERE s.sweep = " +
+                      "ifnull(s.setup, w.setup) = r.setup WHERE s.sweep = " +
                           SqlText(name)));
   if (!ends.rows.empty()) fmt::print("{}\n", ToText(ends));
 

@@ -293,35 +293,30 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
   return collected;
 }
 
-FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, std::span<const Point> points,
-                                   const MeasurementKey& measured_as) {
+FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, const MeasuredAs& points) {
   FolderCollection found;
-  std::set<std::string> wanted;
-  for (const Point& point : points) wanted.insert(point.id);
   std::error_code ec;
   store.Transact([&] {
     for (const auto& job : std::filesystem::directory_iterator(jobs_dir, ec)) {
       ResultsReader results(job.path());
       results.ReadNew([&](const JobLine& line) {
-        if (wanted.contains(line.point_id)) {
-          AddFound(store, line.point_id, line.payload, results.path().string(), measured_as, found);
+        if (const auto point = points.find(line.point_id); point != points.end()) {
+          AddFound(store, point->first, line.payload, results.path().string(), point->second, found);
         }
         return true;
       });
       for (const auto& file : std::filesystem::directory_iterator(ResultsDir(job.path()), ec)) {
-        if (file.path().extension() != ".json" || !wanted.contains(file.path().stem().string())) continue;
-        AddFound(store, file.path().stem(), ReadFile(file.path()), file.path().string(), measured_as, found);
+        const auto point = points.find(file.path().stem().string());
+        if (file.path().extension() != ".json" || point == points.end()) continue;
+        AddFound(store, point->first, ReadFile(file.path()), file.path().string(), point->second, found);
       }
     }
   });
   return found;
 }
 
-FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, std::span<const Point> points,
-                             const MeasurementKey& measured_as) {
+FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, const MeasuredAs& points) {
   FolderCollection found;
-  std::set<std::string> wanted;
-  for (const Point& point : points) wanted.insert(point.id);
   std::error_code ec;
   store.Transact([&] {
     for (const auto& file : std::filesystem::directory_iterator(dir, ec)) {
@@ -332,8 +327,9 @@ FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, std
         const size_t begin = line.find(kJobLineMark);
         const auto told =
             begin == std::string::npos ? std::nullopt : ParseJobLine(std::string_view(line).substr(begin));
-        if (!told || told->kind != kResultLine || !wanted.contains(told->point_id)) continue;
-        AddFound(store, told->point_id, told->payload, file.path().string(), measured_as, found);
+        const auto point = told && told->kind == kResultLine ? points.find(told->point_id) : points.end();
+        if (point == points.end()) continue;
+        AddFound(store, point->first, told->payload, file.path().string(), point->second, found);
       }
     }
   });

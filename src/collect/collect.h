@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "store/store.h"
@@ -56,13 +57,14 @@ struct FolderCollection {
   std::vector<std::string> problems;  // results that cannot be used, which and why; they are left as they are
 };
 
-// Reads the results of `jobs_dir`/JOB and keeps the final ones of these points, which are in the store, as measured so;
-// those of points that have a result of that already are passed over. Throws as Collect does.
-FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, std::span<const Point> points,
-                                   const MeasurementKey& measured_as = {});
+// Points by their ids, and what each is measured as.
+using MeasuredAs = std::unordered_map<std::string, MeasurementKey>;
+
+// Reads the results of `jobs_dir`/JOB and keeps the final ones of these points, which are in the store; those of points
+// that have a result of that already are passed over. Throws as Collect does.
+FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, const MeasuredAs& points);
 
 // The same of the files *.log of a folder: what pods said (ridgeline/job_line.h).
-FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, std::span<const Point> points,
-                             const MeasurementKey& measured_as = {});
+FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, const MeasuredAs& points);
 
 }  // namespace ridgeline

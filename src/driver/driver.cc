@@ -33,10 +33,9 @@ class Driver {
       : sweep_(sweep),
         options_(options),
         parts_(parts),
-        key_{options.campaign, SetupOf(trainer(), sweep.launch.cpus)},
-        points_(sweep, options.jobs_dir.parent_path(), key_),
+        points_(sweep, options.jobs_dir.parent_path(), options.campaign, options.trainer),
         retries_(sweep.launch.retries),
-        reluctance_(parts),
+        reluctance_(parts, sweep.launch.launcher_timeout_s),
         submitter_(parts, reluctance_, options.program),
         poller_(parts, reluctance_),
         pace_(parts.clock.MonotonicNs()) {}
@@ -70,15 +69,11 @@ class Driver {
  private:
   int64_t Now() const { return parts_.clock.MonotonicNs(); }
 
-  const std::vector<std::string>& trainer() const {
-    return sweep_.launch.trainer.empty() ? options_.trainer : sweep_.launch.trainer;
-  }
-
   void RecordSweep() {
     for (const std::string& warning : points_.warnings()) parts_.observer.Note(warning);
     parts_.store.PutSweep(
-        {sweep_.name, sweep_.description, sweep_.file.string(), sweep_.text, parts_.clock.UnixNs(), key_},
-        points_.all());
+        {sweep_.name, sweep_.description, sweep_.file.string(), sweep_.text, parts_.clock.UnixNs(), points_.key()},
+        points_.all(), [&](const Point& point) { return points_.KeyOf(point).setup; });
     plan_options_.available_bytes = options_.available_bytes;
     plan_options_.runs_here = options_.runs_here;
     plan_options_.jobs_dir = options_.jobs_dir;
@@ -98,15 +93,16 @@ class Driver {
                     fmt::format("job {} of an earlier run is still on the launcher {}", record.key, record.launcher),
                     fmt::format("go on with --launcher {0}, or end it with `ridgeline cancel`", record.launcher));
       }
-      // What another setup would have run cannot be made again from this one.
-      const bool ours = record.measured_as.setup == key_.setup;
-      LiveJob job = AdoptJob(std::move(record), sweep_.launch, trainer(), [&](const std::string& id) -> const RunSpec* {
-        const Point* point = ours ? points_.Find(id) : nullptr;
-        return point == nullptr ? nullptr : &point->spec;
+      const std::string setup = record.measured_as.setup;
+      LiveJob job = AdoptJob(std::move(record), [&](const std::string& id) -> std::optional<Job> {
+        const Point* point = points_.Find(id);
+        // What another setup would have run cannot be made again from this one.
+        if (point == nullptr || points_.KeyOf(*point).setup != setup) return std::nullopt;
+        return JobFor(sweep_, *point, options_.trainer);
       });
       for (const JobRecord::Point& point : job.record.points) {
         const Point* known = points_.Find(point.id);
-        if (known != nullptr && !point.has_result && job.record.measured_as == key_) {
+        if (known != nullptr && !point.has_result && job.record.measured_as == points_.KeyOf(*known)) {
           tally_.ToDo(known->spec, false);
         }
       }
@@ -152,7 +148,8 @@ class Driver {
       std::vector<NewResult> skipped;
       for (RunResult& result : plan.skipped) {
         result.ended_unix_ns = parts_.clock.UnixNs();
-        skipped.push_back({std::move(result), "", 0, key_});
+        const MeasurementKey key = points_.KeyOf(*points_.Find(result.point_id));
+        skipped.push_back({std::move(result), "", 0, key});
       }
       parts_.store.AddResults(skipped);
       start_.predicted_oom += static_cast<int64_t>(skipped.size());
@@ -195,7 +192,7 @@ class Driver {
       live_.Add(
           OpenJob(pending_.Take(plan_options_), parts_.launcher.name(), plan_options_.attempts, parts_.clock.UnixNs()));
       JobRecord& record = (live_.end() - 1)->record;
-      record.measured_as = key_;
+      record.measured_as = points_.KeyOf(*points_.Find(record.points.front().id));  // as all of a job are
       intents.push_back(record);
     }
     if (intents.empty()) return false;
@@ -230,15 +227,15 @@ class Driver {
   void Forget(const std::vector<LiveJob*>& ended) {
     std::set<std::string> free;
     for (const LiveJob* job : ended) {
-      if (job->record.measured_as == key_) continue;
-      for (const JobRecord::Point& point : job->record.points) free.insert(point.id);
+      for (const JobRecord::Point& point : job->record.points) {
+        const Point* known = points_.Find(point.id);
+        if (known != nullptr && job->record.measured_as != points_.KeyOf(*known)) free.insert(point.id);
+      }
     }
     live_.Forget(ended);
     if (free.empty()) return;
     for (const std::string& id : parts_.store.FinishedPoints(sweep_.name)) free.erase(id);
-    for (const std::string& id : free) {
-      if (const Point* point = points_.Find(id)) again_.push_back(*point);
-    }
+    for (const std::string& id : free) again_.push_back(*points_.Find(id));
   }
 
   int64_t CollectJobs(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& jobs) {
@@ -270,7 +267,7 @@ class Driver {
     if (point == nullptr) return;  // of another sweep, in a job that holds one of ours too
     const std::string label = points_.Label(*point);
     const std::string outcome = OutcomeText(result.status, result.message, result.steady_tokens_per_s);
-    if (measured_as != key_) {
+    if (measured_as != points_.KeyOf(*point)) {
       parts_.observer.Note(fmt::format("{}: {}; measured for the campaign {}, as {}", label, outcome,
                                        PrintableLine(measured_as.campaign), PrintableLine(measured_as.setup)));
       return;
@@ -305,7 +302,6 @@ class Driver {
   const Sweep& sweep_;
   const DriverOptions& options_;
   const DriverParts& parts_;
-  MeasurementKey key_;  // what this run measures its points as
   SweepPoints points_;
   PlanOptions plan_options_;
   Tally tally_;

@@ -24,10 +24,9 @@ LiveJob OpenJob(Job job, const std::string& launcher, const std::map<std::string
   return live;
 }
 
-LiveJob AdoptJob(JobRecord record, const Launch& launch, const std::vector<std::string>& trainer,
-                 const SpecOf& spec_of) {
+LiveJob AdoptJob(JobRecord record, const JobOf& job_of) {
   LiveJob job;
-  if (record.state == JobRecord::State::kIntent) job.to_submit = JobOfIntent(record, launch, trainer, spec_of);
+  if (record.state == JobRecord::State::kIntent) job.to_submit = JobOfIntent(record, job_of);
   if (job.to_submit) WriteJob(*job.to_submit);
   job.record = std::move(record);
   return job;
@@ -39,29 +38,29 @@ void WriteJob(const Job& job) {
   WriteFile(JobFile(job), DumpJson(EncodeJob(job)));
 }
 
-std::optional<Job> JobOfIntent(const JobRecord& record, const Launch& launch, const std::vector<std::string>& trainer,
-                               const SpecOf& spec_of) {
-  Job job;
-  job.key = record.key;
-  job.sweep = record.sweep;
-  job.job_dir = record.job_dir;
-  if (const fs::path file = JobFile(job); fs::exists(file)) {
+std::optional<Job> JobOfIntent(const JobRecord& record, const JobOf& job_of) {
+  if (const fs::path file = JobFile(record.job_dir); fs::exists(file)) {
     try {
       return DecodeJob(ReadJsonFile(file), file.string());
     } catch (const Error&) {
       // It was written whole, so somebody damaged it since. It is made again.
     }
   }
-  job.trainer = trainer;
-  job.cpus = launch.cpus;
-  job.memory_limit_bytes = launch.memory_limit_bytes;
-  job.save_time_s = launch.save_time_s;
+  std::optional<Job> made;
   for (const JobRecord::Point& point : record.points) {
-    const RunSpec* spec = spec_of(point.id);
-    if (spec == nullptr) return std::nullopt;
-    job.points.push_back({point.id, *spec, launch.time_limit_s});
+    std::optional<Job> one = job_of(point.id);
+    if (!one) return std::nullopt;
+    if (made) {
+      made->points.push_back(std::move(one->points.front()));
+    } else {
+      made = std::move(one);
+    }
   }
-  return job;
+  if (!made) return std::nullopt;
+  made->key = record.key;
+  made->sweep = record.sweep;
+  made->job_dir = record.job_dir;
+  return made;
 }
 
 std::string CurrentProgress(LiveJob& job) {

@@ -13,7 +13,6 @@
 #include "launch/launcher.h"
 #include "run/job.h"
 #include "store/store.h"
-#include "sweep/sweep.h"
 
 namespace ridgeline {
 
@@ -38,17 +37,16 @@ LiveJob OpenJob(Job job, const std::string& launcher, const std::map<std::string
 // Writes the job's folder and file. Throws Error(kInfrastructure).
 void WriteJob(const Job& job);
 
-using SpecOf = std::function<const RunSpec*(const std::string& point_id)>;
+// A job of one of our points; nothing for a point that we do not know.
+using JobOf = std::function<std::optional<Job>(const std::string& point_id)>;
 
 // A job of an earlier run. One that the launcher may not have heard of is written again and has its `to_submit`; a job
-// that is still an intent and has none was never submitted. `spec_of` as of JobOfIntent.
-LiveJob AdoptJob(JobRecord record, const Launch& launch, const std::vector<std::string>& trainer,
-                 const SpecOf& spec_of);
+// that is still an intent and has none was never submitted. `job_of` as of JobOfIntent.
+LiveJob AdoptJob(JobRecord record, const JobOf& job_of);
 
-// The job of an intent that may or may not have been submitted: its file where that was written, else made again, with
-// `spec_of` (nullptr for a point it does not know). Nothing where neither is possible: then it was never submitted.
-std::optional<Job> JobOfIntent(const JobRecord& record, const Launch& launch, const std::vector<std::string>& trainer,
-                               const SpecOf& spec_of);
+// The job of an intent that may or may not have been submitted: its file where that was written, else made again, of
+// the jobs of its points. Nothing where neither is possible: then it was never submitted.
+std::optional<Job> JobOfIntent(const JobRecord& record, const JobOf& job_of);
 
 // Moves `current` to the first point without a result and reads its progress file's text.
 std::string CurrentProgress(LiveJob& job);

@@ -1,4 +1,6 @@
-// How long the driver waits, how often it tries, and how much it hands over at once: all such numbers in one place.
+// How long the driver waits, how often it tries, and how much it hands over at once: all such numbers in one place, but
+// for those that a sweep sets (`retry`, `bundle`, `max_parallel`, `launcher_timeout`). None of these changes what is
+// measured or for how long a cluster is borne with: they keep the harness out of the way of both.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +8,11 @@
 
 namespace ridgeline {
 
-// What a launcher refuses or leaves unanswered.
-inline constexpr int kSubmitTries = 3;                           // of one job
-inline constexpr int kRefusedJobsInARow = 3;                     // then the launcher is taken to be down
-inline constexpr int64_t kLauncherPatienceNs = 900'000'000'000;  // with one that does not answer
-inline constexpr int64_t kTryAgainNs = 500'000'000;              // doubled from try to try
+// What a launcher refuses or leaves unanswered. A launcher that has no room says so, and is then asked for as long as
+// `launcher_timeout`; these are of refusals that are worth another try and rarely anything else.
+inline constexpr int kSubmitTries = 3;               // of one job
+inline constexpr int kRefusedJobsInARow = 3;         // then the launcher is taken to be down
+inline constexpr int64_t kTryAgainNs = 500'000'000;  // doubled from try to try
 inline constexpr int64_t kMostTryAgainNs = 30'000'000'000;
 
 // Handing over.
@@ -19,7 +21,7 @@ inline constexpr int64_t kRefillShare = 10;     // of the jobs a launcher may ha
 inline constexpr double kSharedJobSeconds = 1;  // of points that share a job for being short
 inline constexpr int64_t kMostSharedPoints = 128;
 
-// Asking.
+// Asking. A launcher that wants to be left alone says for how long.
 inline constexpr int64_t kShortestWaitNs = 2'000'000;  // between two turns of the loop
 inline constexpr int64_t kLongestWaitNs = 250'000'000;
 inline constexpr int64_t kAskShare = 125;                // a launcher with jobs for hours is asked for 0.8% of the time

@@ -18,7 +18,7 @@ Job PendingJobs::Take(const PlanOptions& options) {
   size_t points = 0;
   for (const Planned& planned : jobs_) {
     points += planned.job.points.size();
-    if (points > most_points_) break;
+    if (points > most_points_ || !AskForTheSame(planned.job, jobs_.front().job)) break;
     costs.push_back(planned.cost);
   }
   const size_t together = std::max<size_t>(1, times_.FitWithin(kSharedJobSeconds, costs));

@@ -10,9 +10,9 @@
 
 namespace ridgeline {
 
-// One planned job at a time, until points prove so short that submitting and collecting them one by one would be much
-// of the time: then as many as take about a second, at most doubling from job to job. A job runs its points one after
-// another, each in processes of its own, so what they measure does not change.
+// One planned job at a time, until points that ask for the same prove so short that submitting and collecting them one
+// by one would be much of the time: then as many as take about a second, at most doubling from job to job. A job runs
+// its points one after another, each in processes of its own, so what they measure does not change.
 class PendingJobs {
  public:
   // `times` must outlive it.

@@ -11,8 +11,9 @@ namespace ridgeline {
 
 class Reluctance {
  public:
-  // `parts` must outlive it.
-  explicit Reluctance(const DriverParts& parts) : parts_(parts) {}
+  // `parts` must outlive it. `launcher_timeout_s` as Launch has it.
+  Reluctance(const DriverParts& parts, int64_t launcher_timeout_s)
+      : parts_(parts), patience_(launcher_timeout_s * 1'000'000'000) {}
 
   void Answered() { patience_.Answered(); }
 

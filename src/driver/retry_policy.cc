@@ -26,7 +26,7 @@ bool PointRetries::RunAgain(const std::string& point_id, RunStatus status, bool 
 
 bool LauncherPatience::NotAnswered(int64_t now_ns) {
   if (since_ns_ == 0) since_ns_ = now_ns;
-  return now_ns - since_ns_ >= kLauncherPatienceNs;
+  return now_ns - since_ns_ >= limit_ns_;
 }
 
 }  // namespace ridgeline

@@ -40,12 +40,15 @@ class PointRetries {
 // A launcher that says "not now", or nothing: for how long that is borne.
 class LauncherPatience {
  public:
+  explicit LauncherPatience(int64_t limit_ns) : limit_ns_(limit_ns) {}
+
   void Answered() { since_ns_ = 0; }
 
   // It did not answer. Returns whether that has gone on for too long.
   bool NotAnswered(int64_t now_ns);
 
  private:
+  int64_t limit_ns_;
   int64_t since_ns_ = 0;  // 0: it answers
 };
 

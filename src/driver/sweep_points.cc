@@ -3,16 +3,23 @@
 #include <utility>
 
 #include "plan/plan.h"
+#include "sweep/launch.h"
 
 namespace ridgeline {
 
-SweepPoints::SweepPoints(const Sweep& sweep, const std::filesystem::path& folder, const MeasurementKey& measured_as)
-    : varying_(VaryingFields(sweep)) {
+SweepPoints::SweepPoints(const Sweep& sweep, const std::filesystem::path& folder, const std::string& campaign,
+                         const std::vector<std::string>& trainer)
+    : sweep_(sweep), trainer_(trainer), key_{campaign, SetupOf(sweep.launch, trainer)}, varying_(VaryingFields(sweep)) {
   Expansion expansion;
   points_ = Expand(sweep, &expansion);
   warnings_ = std::move(expansion.warnings);
-  PlaceCheckpointFiles(points_, folder, measured_as);
+  for (Point& point : points_) PlaceCheckpointFiles(point, folder, KeyOf(point));
   for (size_t i = 0; i < points_.size(); ++i) index_.emplace(points_[i].id, i);
+}
+
+MeasurementKey SweepPoints::KeyOf(const Point& point) const {
+  if (point.rules.empty() && sweep_.launch.ranks_per_node == 0) return key_;  // nearly always, and of a million points
+  return {key_.campaign, SetupOf(LaunchOf(sweep_, point), trainer_)};
 }
 
 const Point* SweepPoints::Find(const std::string& id) const {

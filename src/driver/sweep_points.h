@@ -15,16 +15,23 @@ namespace ridgeline {
 
 class SweepPoints {
  public:
-  // Of this sweep, with what is to be said of it. A relative checkpoint.dir becomes one below `folder` (plan/plan.h).
-  SweepPoints(const Sweep& sweep, const std::filesystem::path& folder, const MeasurementKey& measured_as);
+  // Of this sweep, which must outlive it, with what is to be said of it. A relative checkpoint.dir becomes one below
+  // `folder` (plan/plan.h). `trainer`: argv, where the sweep names none.
+  SweepPoints(const Sweep& sweep, const std::filesystem::path& folder, const std::string& campaign = kDefaultCampaign,
+              const std::vector<std::string>& trainer = {});
 
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   const std::vector<Point>& all() const { return points_; }
-  const Point* Find(const std::string& id) const;  // nullptr for a point that is none of them
+  const Point* Find(const std::string& id) const;     // nullptr for a point that is none of them
+  MeasurementKey KeyOf(const Point& point) const;     // what this run measures it as
+  const MeasurementKey& key() const { return key_; }  // of those that no rule of the sweep speaks of
   std::string Label(const Point& point) const { return PointLabel(point.spec, varying_); }
 
  private:
+  const Sweep& sweep_;
+  const std::vector<std::string> trainer_;
+  const MeasurementKey key_;
   std::vector<Point> points_;
   std::vector<std::string> warnings_;
   std::vector<const Field*> varying_;

@@ -18,9 +18,11 @@ LaunchJob ToLaunchJob(const Job& job, const std::filesystem::path& program) {
   launch.sweep = job.sweep;
   launch.job_file = JobFile(job);
   launch.job_dir = job.job_dir;
+  launch.nodes = job.nodes;
   launch.cpus = job.cpus;
   launch.memory_bytes = job.memory_limit_bytes;
   launch.exec = {program.string(), "exec", launch.job_file.string()};
+  launch.config = job.config;
   const bool continuable = std::any_of(job.points.begin(), job.points.end(),
                                        [](const JobPoint& point) { return !point.spec.checkpoint_dir.empty(); });
   if (continuable) launch.save_time_s = job.save_time_s;

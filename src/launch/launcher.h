@@ -26,11 +26,13 @@ struct LaunchJob {
   std::string sweep;
   std::filesystem::path job_file;
   std::filesystem::path job_dir;
-  int64_t cpus = 0;               // cores the job needs; 0: whatever the launcher gives a job
-  int64_t memory_bytes = 0;       // 0: no limit
+  int64_t nodes = 1;
+  int64_t cpus = 0;               // cores of a node the job needs; 0: whatever the launcher gives a job
+  int64_t memory_bytes = 0;       // of a node; 0: no limit
   int64_t time_limit_s = 0;       // for the whole job; 0: none
   int64_t save_time_s = 0;        // it can be continued if it is told so long before its end; 0: it cannot
   std::vector<std::string> exec;  // argv that runs the job on a node
+  Json config;                    // the `launch:` mapping as it holds for this job; null: as the launcher was loaded
 };
 
 // `program` is the `ridgeline` that runs the job: `program exec JOB.json`. The time limit is the sum of the points',

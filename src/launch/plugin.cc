@@ -145,11 +145,13 @@ class Plugin final : public Launcher {
                       {"sweep", job.sweep},
                       {"job_file", job.job_file.string()},
                       {"job_dir", job.job_dir.string()},
+                      {"nodes", job.nodes},
                       {"cpus", job.cpus},
                       {"memory_bytes", job.memory_bytes},
                       {"time_limit_s", job.time_limit_s},
                       {"save_time_s", job.save_time_s},
                       {"exec", job.exec}});
+      if (!job.config.is_null()) list.back()["config"] = job.config;
     }
     return list;
   }

@@ -333,11 +333,14 @@ class JobRunner {
     SpawnOptions spawn;
     spawn.stdout_file = spawn.stderr_file = dir / rank.log;
     spawn.environment = rank.environment;
+    // How many threads there are is the sweep's to choose; which rank of how many this is, is not.
+    if (job_.environment.contains("OMP_NUM_THREADS")) spawn.environment.erase("OMP_NUM_THREADS");
+    spawn.environment.insert(job_.environment.begin(), job_.environment.end());
     if (port) spawn.environment.insert({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port->number())}});
     spawn.environment["RIDGELINE_PROGRESS"] = rank.rank == 0 ? ProgressFile(job_.job_dir, point.id).string() : "";
     spawn.cpus = rank.cores;
     // Threads that spin between parallel regions would take the cores of other jobs.
-    if (std::getenv("OMP_WAIT_POLICY") == nullptr) spawn.environment["OMP_WAIT_POLICY"] = "passive";
+    if (std::getenv("OMP_WAIT_POLICY") == nullptr) spawn.environment.try_emplace("OMP_WAIT_POLICY", "passive");
     spawn.new_process_group = true;
     spawn.die_with_parent = true;
 

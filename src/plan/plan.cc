@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "run/presets.h"
 #include "run/spec.h"
+#include "sweep/launch.h"
 
 namespace ridgeline {
 namespace {
@@ -42,13 +43,14 @@ class ForecastCache {
 };
 
 // The bytes that each of the point's processes may take for its slab; 0: no limit.
-int64_t AvailableFor(const RunSpec& spec, const Launch& launch, const PlanOptions& options) {
+int64_t AvailableFor(const RunSpec& spec, const Job& job, const PlanOptions& options) {
   if (spec.device == "meta") return 0;
   int64_t available = 0;
+  const int64_t processes = std::max<int64_t>(1, ProcessesOf(spec) / job.nodes);  // of a node
   for (const int64_t bytes :
-       {options.available_bytes == 0 ? 0 : options.available_bytes + kProcessBaseBytes, launch.memory_limit_bytes}) {
+       {options.available_bytes == 0 ? 0 : options.available_bytes + kProcessBaseBytes, job.memory_limit_bytes}) {
     if (bytes == 0) continue;
-    const int64_t within = SlabBytesWithin(bytes, ProcessesOf(spec));
+    const int64_t within = SlabBytesWithin(bytes, processes);
     available = available == 0 ? within : std::min(available, within);
   }
   return available;
@@ -76,34 +78,34 @@ RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
   return result;
 }
 
-Job MakeJob(const Sweep& sweep, const PlanOptions& options, std::vector<JobPoint> points) {
-  Job job;
-  job.sweep = sweep.name;
-  job.trainer = sweep.launch.trainer.empty() ? options.trainer : sweep.launch.trainer;
-  job.cpus = sweep.launch.cpus;
-  job.memory_limit_bytes = sweep.launch.memory_limit_bytes;
-  job.save_time_s = sweep.launch.save_time_s;
-  job.points = std::move(points);
-  NameJob(job, options);
-  return job;
-}
-
-// How many of these points, which are in order, each job runs: what the sweep says.
-std::vector<size_t> BundleSizes(std::span<const double> costs, const Launch& launch, const TimeModel& times) {
-  const auto limit_s = static_cast<double>(launch.time_limit_s);
-  if (launch.bundle_s > 0 && !costs.empty() && times.Seconds(costs.front(), limit_s) == 0) {
+// How many of the points, which are in order, the next job runs: what the sweep says.
+size_t BundleSize(std::span<const double> costs, const Launch& launch, int64_t time_limit_s, const TimeModel& times) {
+  if (launch.bundle_s == 0) return std::min(costs.size(), static_cast<size_t>(std::max<int64_t>(1, launch.bundle)));
+  const auto limit_s = static_cast<double>(time_limit_s);
+  if (times.Seconds(costs.front(), limit_s) == 0) {
     throw Error(ErrorKind::kInvalidInput,
                 "launch: bundle is a time, and nothing says how long a point takes: none was measured yet",
                 "set time_limit, which is then taken for a point's time, or bundle a number of points");
   }
-  std::vector<size_t> sizes;
-  while (!costs.empty()) {
-    sizes.push_back(launch.bundle_s > 0
-                        ? times.FitWithin(static_cast<double>(launch.bundle_s), costs, limit_s)
-                        : std::min(costs.size(), static_cast<size_t>(std::max<int64_t>(1, launch.bundle))));
-    costs = costs.subspan(sizes.back());
+  return times.FitWithin(static_cast<double>(launch.bundle_s), costs, limit_s);
+}
+
+// A point's job before it is bundled, and what it costs.
+struct Costed {
+  double cost;
+  Job job;
+};
+
+// Points that ask for the same, in their order, each group in place of its first.
+std::vector<std::vector<Costed>> Groups(std::vector<Costed> points) {
+  std::vector<std::vector<Costed>> groups;
+  for (Costed& point : points) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const std::vector<Costed>& known) {
+      return AskForTheSame(known.front().job, point.job);
+    });
+    (group == groups.end() ? groups.emplace_back() : *group).push_back(std::move(point));
   }
-  return sizes;
+  return groups;
 }
 
 // Where the sweep says so; its defaults where a model or family does.
@@ -153,31 +155,55 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
   Plan plan;
   plan.points.reserve(points.size());
   ForecastCache forecasts(forecaster);
-  std::vector<std::pair<double, size_t>> to_run;  // its cost, the point
+  std::vector<Costed> to_run;
   for (size_t i = 0; i < points.size(); ++i) {
     const RunSpec& spec = points[i].spec;
-    PlannedPoint planned{i, Verdict::kFits, forecasts.Get(points[i]), AvailableFor(spec, sweep.launch, options)};
+    Job job = JobFor(sweep, points[i], options.trainer);
+    PlannedPoint planned{i, Verdict::kFits, forecasts.Get(points[i]), AvailableFor(spec, job, options)};
     if (planned.available_bytes > 0 && planned.forecast.planned_peak_bytes > planned.available_bytes) {
       planned.verdict = Verdict::kOutOfMemory;
       plan.skipped.push_back(SkippedResult(points[i], planned));
     } else {
-      to_run.emplace_back(RelativeCost(spec), i);
+      to_run.push_back({RelativeCost(spec), std::move(job)});
     }
     plan.points.push_back(std::move(planned));
   }
-  std::stable_sort(to_run.begin(), to_run.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<double> costs;
-  for (const auto& entry : to_run) costs.push_back(entry.first);
-  auto next = to_run.begin();
-  for (const size_t size : BundleSizes(costs, sweep.launch, options.times)) {
-    std::vector<JobPoint> bundled;
-    for (const auto end = next + static_cast<std::ptrdiff_t>(size); next != end; ++next) {
-      const Point& point = points[next->second];
-      bundled.push_back({point.id, point.spec, sweep.launch.time_limit_s});
+  const auto cheaper = [](const Costed& a, const Costed& b) { return a.cost < b.cost; };
+  std::stable_sort(to_run.begin(), to_run.end(), cheaper);
+  std::vector<Costed> bundled;
+  for (std::vector<Costed>& group : Groups(std::move(to_run))) {
+    std::vector<double> costs;
+    for (const Costed& point : group) costs.push_back(point.cost);
+    for (size_t next = 0; next < group.size();) {
+      Costed& first = group[next];
+      const size_t size = BundleSize(std::span(costs).subspan(next), sweep.launch,
+                                     first.job.points.front().time_limit_s, options.times);
+      for (size_t i = next + 1; i < next + size; ++i)
+        first.job.points.push_back(std::move(group[i].job.points.front()));
+      NameJob(first.job, options);
+      bundled.push_back(std::move(first));
+      next += size;
     }
-    plan.jobs.push_back(MakeJob(sweep, options, std::move(bundled)));
   }
+  std::stable_sort(bundled.begin(), bundled.end(), cheaper);
+  for (Costed& job : bundled) plan.jobs.push_back(std::move(job.job));
   return plan;
+}
+
+Job JobFor(const Sweep& sweep, const Point& point, const std::vector<std::string>& trainer) {
+  const Launch launch = LaunchOf(sweep, point);
+  Job job;
+  job.sweep = sweep.name;
+  job.trainer = launch.trainer.empty() ? trainer : launch.trainer;
+  job.nodes = launch.nodes;
+  job.cpus = launch.cpus;
+  job.memory_limit_bytes = launch.memory_limit_bytes;
+  job.save_time_s = launch.save_time_s;
+  job.keep_logs = launch.keep_logs;
+  job.environment = launch.environment;
+  if (launch.config != sweep.launch.config) job.config = launch.config;
+  job.points = {{point.id, point.spec, launch.time_limit_s}};
+  return job;
 }
 
 void NameJob(Job& job, const PlanOptions& options) {
@@ -188,14 +214,12 @@ void NameJob(Job& job, const PlanOptions& options) {
   job.job_dir = options.jobs_dir / job.key;
 }
 
-void PlaceCheckpointFiles(std::vector<Point>& points, const std::filesystem::path& folder,
-                          const MeasurementKey& measured_as) {
+void PlaceCheckpointFiles(Point& point, const std::filesystem::path& folder, const MeasurementKey& measured_as) {
+  std::string& dir = point.spec.checkpoint_dir;
+  if (dir.empty()) return;
   const std::string apart =
       measured_as == MeasurementKey() ? "" : "-" + Hex(Hash(DumpJson({measured_as.campaign, measured_as.setup})));
-  for (Point& point : points) {
-    std::string& dir = point.spec.checkpoint_dir;
-    if (!dir.empty()) dir = folder / dir / (point.id + apart);
-  }
+  dir = folder / dir / (point.id + apart);
 }
 
 std::string JobKey(const std::string& sweep_name, const std::vector<std::string>& point_ids,

@@ -47,22 +47,25 @@ struct Plan {
   std::vector<RunResult> skipped;    // skipped_predicted_oom: wanted_bytes and available_bytes are in the evidence
 };
 
-// Jobs for `points`, which are those of the sweep that have no result and are not in flight. A point's memory is the
-// slab of one rank, limited by options.available_bytes and the sweep's memory_limit; ranks that are processes share
-// these, on one machine. Points on the meta device always fit. Where jobs are bundled by time, a point takes what such
-// points took before, else its time limit. Throws Error(kInvalidInput) for a data file that is missing, or where
-// nothing says how long a point takes, before anything is paid for. Specs that differ in nothing that changes memory
-// share one forecast. Deterministic: equal arguments, equal plan.
+// Jobs for `points`, which are those of the sweep that have no result and are not in flight. Those of one job ask for
+// the same (LaunchOf). A point's memory is the slab of one rank, limited by options.available_bytes and its
+// memory_limit; ranks that are processes share these, those of a node. Points on the meta device always fit. Where jobs
+// are bundled by time, a point takes what such points took before, else its time limit. Throws Error(kInvalidInput) for
+// a data file that is missing, or where nothing says how long a point takes, before anything is paid for. Specs that
+// differ in nothing that changes memory share one forecast. Deterministic: equal arguments, equal plan.
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster);
+
+// A job of one of the sweep's points, as it has to be made again where its file is lost. `trainer` as PlanOptions has
+// it. It has no key yet.
+Job JobFor(const Sweep& sweep, const Point& point, const std::vector<std::string>& trainer);
 
 // Gives a job the key and the folder that follow from its points: the one place where they are made.
 void NameJob(Job& job, const PlanOptions& options);
 
 // A relative checkpoint.dir becomes a folder of the point's own under `folder`, where the next attempt at the same
 // measurement, which is another job, finds its files. Another campaign must not: it would find its steps done.
-void PlaceCheckpointFiles(std::vector<Point>& points, const std::filesystem::path& folder,
-                          const MeasurementKey& measured_as);
+void PlaceCheckpointFiles(Point& point, const std::filesystem::path& folder, const MeasurementKey& measured_as);
 
 // The key of a job: "rl-" and 32 hexadecimal digits, from the sweep's name, its points and each one's attempt.
 std::string JobKey(const std::string& sweep_name, const std::vector<std::string>& point_ids,

@@ -40,6 +40,23 @@ std::string Plural(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+// "4 nodes, 8 cores, 1 h a point"; empty: nothing.
+std::string AskedText(const Sweep& sweep, const Job& job) {
+  std::vector<std::string> asked;
+  if (job.nodes > 1) asked.push_back(Plural(job.nodes, "node"));
+  if (job.cpus > 0) asked.push_back(Plural(job.cpus, "core"));
+  if (job.memory_limit_bytes > 0) asked.push_back(FormatBytes(job.memory_limit_bytes));
+  if (const int64_t limit_s = job.points.front().time_limit_s; limit_s > 0) {
+    asked.push_back(FormatDuration(limit_s * 1'000'000'000) + " a point");
+  }
+  for (const auto& [name, value] : job.environment) asked.push_back(fmt::format("{}={}", name, value));
+  const Json& config = job.config.is_null() ? sweep.launch.config : job.config;
+  if (const auto own = config.find(sweep.launch.launcher); own != config.end()) {
+    asked.push_back(fmt::format("{}: {}", sweep.launch.launcher, DumpJson(*own)));
+  }
+  return Join(asked, ", ");
+}
+
 // {"id":…,"spec":{…}} one a line, or as a JSON array.
 Expansion WriteSpecs(const Sweep& sweep, bool array, const std::function<void(std::string_view)>& write) {
   std::string out = array ? "[" : "";
@@ -122,6 +139,29 @@ std::string PlanSummary(const Plan& plan) {
   if (too_large > 0) text += fmt::format(", {} out of memory", too_large);
   if (available > 0) text += fmt::format("; available {}", FormatBytes(available));
   return text;
+}
+
+std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan) {
+  struct Count {
+    std::string asked;
+    int64_t jobs = 0;
+    int64_t points = 0;
+  };
+  std::vector<Count> counts;
+  for (const Job& job : plan.jobs) {
+    const std::string asked = AskedText(sweep, job);
+    auto count = std::find_if(counts.begin(), counts.end(), [&](const Count& known) { return known.asked == asked; });
+    if (count == counts.end()) count = counts.insert(counts.end(), Count{asked});
+    ++count->jobs;
+    count->points += std::ssize(job.points);
+  }
+  std::vector<std::string> lines;
+  for (const Count& count : counts) {
+    if (count.asked.empty() && counts.size() == 1) continue;
+    lines.push_back(fmt::format("{} of {}: {}", Plural(count.jobs, "job"), Plural(count.points, "point"),
+                                count.asked.empty() ? "nothing more" : count.asked));
+  }
+  return lines;
 }
 
 std::string ExpansionSummary(const Expansion& expansion) {

@@ -24,6 +24,11 @@ Table FieldsTable();
 // "6 points: 4 fit (the largest needs 1.20 GB), 2 out of memory; available 22.1 GB".
 std::string PlanSummary(const Plan& plan);
 
+// What jobs ask for, a line for each that differs: "2 jobs of 3 points: 4 nodes, 8 cores, 1 h a point, slurm:
+// {"partition":"large"}". No line where none asks for
+// anything.
+std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan);
+
 // "6 points; 2 combinations excluded; 1 duplicate left out".
 std::string ExpansionSummary(const Expansion& expansion);
 

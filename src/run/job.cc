@@ -1,5 +1,7 @@
 #include "run/job.h"
 
+#include <tuple>
+
 #include "base/error.h"
 #include "run/spec.h"
 
@@ -7,6 +9,14 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 
 fs::path JobFile(const Job& job) { return JobFile(job.job_dir); }
+
+bool AskForTheSame(const Job& a, const Job& b) {
+  const auto asked = [](const Job& job) {
+    return std::tie(job.sweep, job.trainer, job.nodes, job.cpus, job.memory_limit_bytes, job.save_time_s,
+                    job.keep_logs, job.environment, job.config);
+  };
+  return asked(a) == asked(b);
+}
 
 void MoveJob(Job& job, const fs::path& job_dir) {
   // The folder of a sweep: jobs/KEY are the jobs' folders in it.
@@ -33,10 +43,13 @@ Json EncodeJob(const Job& job) {
           {"sweep", job.sweep},
           {"job_dir", job.job_dir.string()},
           {"trainer", job.trainer},
+          {"nodes", job.nodes},
           {"cpus", job.cpus},
           {"memory_limit_bytes", job.memory_limit_bytes},
           {"save_time_s", job.save_time_s},
           {"keep_logs", job.keep_logs},
+          {"environment", job.environment},
+          {"config", job.config},
           {"points", points}};
 }
 
@@ -50,10 +63,13 @@ Job DecodeJob(const Json& document, const std::string& source) {
     document.at("sweep").get_to(job.sweep);
     job.job_dir = document.at("job_dir").get<std::string>();
     document.at("trainer").get_to(job.trainer);
+    job.nodes = document.value("nodes", job.nodes);
     document.at("cpus").get_to(job.cpus);
     document.at("memory_limit_bytes").get_to(job.memory_limit_bytes);
     job.save_time_s = document.value("save_time_s", job.save_time_s);
     job.keep_logs = document.value("keep_logs", job.keep_logs);
+    job.environment = document.value("environment", job.environment);
+    job.config = document.value("config", Json());
     for (const Json& entry : document.at("points")) {
       JobPoint point;
       entry.at("id").get_to(point.id);

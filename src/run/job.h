@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,12 +27,18 @@ struct Job {
   std::string sweep;  // the sweep's name, for people
   std::filesystem::path job_dir;     // absolute
   std::vector<std::string> trainer;  // argv, to which --spec and --result are added; empty: the node's ridgeline-train
-  int64_t cpus = 0;                  // cores a point may use; 0: all
-  int64_t memory_limit_bytes = 0;    // a point may use; 0: no limit
+  int64_t nodes = 1;                 // that run each point together
+  int64_t cpus = 0;                  // cores of a node a point may use; 0: all
+  int64_t memory_limit_bytes = 0;    // of a node a point may use; 0: no limit
   int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
   bool keep_logs = false;            // of points that end well, too
+  std::map<std::string, std::string> environment;  // of the trainer, beside what it is started with
+  Json config;  // the sweep's `launch:` mapping as it holds for these points; null: as it stands there
   std::vector<JobPoint> points;
 };
+
+// Whether the points of both could as well be in one job.
+bool AskForTheSame(const Job& a, const Job& b);
 
 std::filesystem::path JobFile(const Job& job);
 

@@ -24,11 +24,16 @@ std::string Said(const Facts& environment, const char* key) {
 
 }  // namespace
 
-std::string SetupOf(const std::vector<std::string>& trainer, int64_t cpus) {
+std::string SetupOf(const std::vector<std::string>& trainer, int64_t cpus, int64_t nodes,
+                    const std::map<std::string, std::string>& environment) {
   std::vector<std::string> argv = trainer;
   if (argv.empty()) argv = {"ridgeline-train"};
   argv.front() = std::filesystem::path(argv.front()).filename().string();
-  return DumpJson({{"trainer", argv}, {"cpus", cpus}});
+  Json setup = {{"trainer", argv}, {"cpus", cpus}};
+  // Left out where nothing is said, so that such a setup is the one that stores of older versions have.
+  if (nodes > 1) setup["nodes"] = nodes;
+  if (!environment.empty()) setup["environment"] = environment;
+  return DumpJson(setup);
 }
 
 const std::string& DefaultSetup() {

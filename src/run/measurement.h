@@ -13,10 +13,11 @@ namespace ridgeline {
 // The campaign of who names none.
 inline constexpr const char* kDefaultCampaign = "default";
 
-// What a sweep says of how its points run that changes their figures and is no field of theirs: the trainer's program
-// (its name, wherever it lies) with its arguments, and the cores a point may use; 0: all. One line of JSON.
-// `trainer` empty: ridgeline-train.
-std::string SetupOf(const std::vector<std::string>& trainer, int64_t cpus);
+// What a sweep says of how a point runs that changes its figures and is no field of it: the trainer's program (its
+// name, wherever it lies) with its arguments, the cores of a node it may use (0: all), the nodes, and what the
+// environment is given. One line of JSON. `trainer` empty: ridgeline-train.
+std::string SetupOf(const std::vector<std::string>& trainer, int64_t cpus, int64_t nodes = 1,
+                    const std::map<std::string, std::string>& environment = {});
 const std::string& DefaultSetup();  // of a sweep that says nothing of it
 
 struct MeasurementKey {

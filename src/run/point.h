@@ -1,7 +1,9 @@
 // A point: one canonical configuration, and its name.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "ridgeline/run.h"
 
@@ -10,6 +12,7 @@ namespace ridgeline {
 struct Point {
   std::string id;  // PointId(spec)
   RunSpec spec;
+  std::vector<size_t> rules = {};  // of its sweep's `launch:` that hold of it, in order
 };
 
 }  // namespace ridgeline

@@ -153,7 +153,8 @@ MergeSummary AddAll(Database& database) {
       "(SELECT name FROM main.sweeps)");
   summary.sweeps = AddMissing(database, "sweeps", "name");
   database.Execute(
-      "INSERT INTO sweep_points (sweep, ordinal, point_id) SELECT sweep, ordinal, point_id FROM other.sweep_points "
+      "INSERT INTO sweep_points (sweep, ordinal, point_id, setup) SELECT sweep, ordinal, point_id, setup FROM "
+      "other.sweep_points "
       "WHERE sweep IN (SELECT name FROM temp.new_sweeps)");
   AddMissing(database, "environments", "id");
   database.Execute(std::string(kMapJobs));

@@ -128,7 +128,10 @@ ALTER TABLE environments ADD COLUMN version TEXT;
 CREATE INDEX results_by_measurement ON results (point_id, setup, campaign, attempt, retry, status, ended_unix_ns);
 )sql";
 
-constexpr std::array<std::string_view, 4> kMigrations = {kVersion1, kVersion2, kVersion3, kVersion4};
+// What a point of a sweep is measured with, where that is not the sweep's own setup.
+constexpr std::string_view kVersion5 = "ALTER TABLE sweep_points ADD COLUMN setup TEXT;";
+
+constexpr std::array<std::string_view, 5> kMigrations = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
 
 // PRAGMA user_version; 0 for an empty file. Throws for files that are not ours to touch.
 size_t VersionOf(Database& database, size_t newest) {

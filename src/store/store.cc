@@ -22,8 +22,8 @@ namespace {
 // A point of a sweep, with its latest result, measured as the sweep says now, where it has one.
 constexpr std::string_view kSweepPoints =
     "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep LEFT JOIN results AS r ON r.point_id = s.point_id AND "
-    "r.attempt = (SELECT max(attempt) FROM results WHERE point_id = s.point_id AND setup = w.setup AND "
-    "campaign = w.campaign)";
+    "r.attempt = (SELECT max(attempt) FROM results WHERE point_id = s.point_id AND setup = ifnull(s.setup, w.setup) "
+    "AND campaign = w.campaign)";
 
 }  // namespace
 
@@ -81,7 +81,7 @@ void Store::Transact(const std::function<void()>& work) {
   }
 }
 
-void Store::PutSweep(const SweepRecord& sweep, std::span<const Point> points) {
+void Store::PutSweep(const SweepRecord& sweep, std::span<const Point> points, const SetupOfPoint& setup_of) {
   Transact([&] {
     Database& database = impl_->database;
     Statement put = database.Prepare(
@@ -106,7 +106,7 @@ void Store::PutSweep(const SweepRecord& sweep, std::span<const Point> points) {
     Statement known = database.Prepare("SELECT 1 FROM points WHERE id = ?");
     Statement add = database.Prepare(fmt::format("INSERT INTO points (id, spec{}) VALUES (?, ?{})", columns, values));
     Statement clear = database.Prepare("DELETE FROM sweep_points WHERE sweep = ?");
-    Statement link = database.Prepare("INSERT INTO sweep_points (sweep, ordinal, point_id) VALUES (?, ?, ?)");
+    Statement link = database.Prepare("INSERT INTO sweep_points (sweep, ordinal, point_id, setup) VALUES (?, ?, ?, ?)");
     clear.Bind(1, sweep.name);
     clear.Run();
     link.Bind(1, sweep.name);
@@ -136,6 +136,8 @@ void Store::PutSweep(const SweepRecord& sweep, std::span<const Point> points) {
       }
       link.Bind(2, ordinal++);
       link.Bind(3, point.id);
+      const std::string setup = setup_of ? setup_of(point) : sweep.measured_as.setup;
+      setup == sweep.measured_as.setup ? link.BindNull(4) : link.Bind(4, setup);
       link.Run();
     }
   });
@@ -166,7 +168,8 @@ SweepProgress Store::Progress(const std::string& sweep) {
       fmt::format("SELECT count(*), sum(stands AND status = 'ok'), sum(stands AND status <> 'ok'), "
                   "sum(NOT stands AND live) FROM (SELECT r.status, ifnull({}, 0) AS stands, EXISTS "
                   "(SELECT 1 FROM job_points AS jp JOIN jobs AS j ON j.key = jp.job_key "
-                  "WHERE jp.point_id = s.point_id AND j.campaign = w.campaign AND j.setup = w.setup AND j.state IN {}) "
+                  "WHERE jp.point_id = s.point_id AND j.campaign = w.campaign AND j.setup = ifnull(s.setup, w.setup) "
+                  "AND j.state IN {}) "
                   "AS live {} WHERE s.sweep = ?)",
                   StandsSql(), kLive, kSweepPoints));
   counts.Bind(1, sweep);

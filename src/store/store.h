@@ -32,7 +32,7 @@ struct SweepRecord {
   std::string file;  // where it was read from
   std::string text;  // the whole YAML
   int64_t created_unix_ns = 0;
-  MeasurementKey measured_as = {};  // what its points are measured as now
+  MeasurementKey measured_as = {};  // what its points are measured as now, but for the setups of some
 };
 
 struct SweepProgress {
@@ -128,9 +128,13 @@ class Store {
   // Runs `work` as one transaction; the calls inside it join it. An exception undoes all of it.
   void Transact(const std::function<void()>& work);
 
+  // What a point of the sweep is measured with, where that differs from point to point.
+  using SetupOfPoint = std::function<std::string(const Point&)>;
+
   // The sweep and its points, exactly these and in this order: an edited sweep may drop points, whose results stay.
-  // `created_unix_ns` of a sweep that is there already stays. From now on its progress is that of `measured_as`.
-  void PutSweep(const SweepRecord& sweep, std::span<const Point> points);
+  // `created_unix_ns` of a sweep that is there already stays. From now on its progress is that of `measured_as`, with
+  // the setup that `setup_of` gives.
+  void PutSweep(const SweepRecord& sweep, std::span<const Point> points, const SetupOfPoint& setup_of = {});
 
   std::vector<SweepProgress> Sweeps();               // newest first
   SweepProgress Progress(const std::string& sweep);  // throws Error(kUsage) for an unknown sweep

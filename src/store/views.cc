@@ -142,7 +142,8 @@ void MakeViews(Database& database) {
   database.Execute("CREATE VIEW measurements AS " + rows_of("measured"));
   database.Execute(
       "CREATE VIEW sweep_runs AS SELECT s.sweep, s.ordinal, runs.* FROM sweep_points AS s "
-      "JOIN sweeps AS w ON w.name = s.sweep JOIN runs ON runs.point_id = s.point_id AND runs.setup = w.setup");
+      "JOIN sweeps AS w ON w.name = s.sweep JOIN runs ON runs.point_id = s.point_id AND "
+      "runs.setup = ifnull(s.setup, w.setup)");
   database.Execute("CREATE VIEW series AS " + SeriesSql());
   // The points that have more than one result are found in an index: nearly always there are few.
   database.Execute(

@@ -56,7 +56,7 @@ Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointV
   HashSet seen;
   Walked walked;
   try {
-    walked = Walk(sweep, [&](const RunSpec& spec) {
+    walked = Walk(sweep, [&](const RunSpec& spec, const std::vector<size_t>& rules) {
       const std::string_view encoded = encoder.Encode(spec);
       const Hash128 hash = Hash(encoded);
       if (!seen.Insert(hash)) {
@@ -64,7 +64,7 @@ Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointV
         return;
       }
       ++expansion.points;
-      visit({Hex(hash), encoded, spec});
+      visit({Hex(hash), encoded, spec, rules});
     });
   } catch (const Fault& fault) {
     ThrowFaults(sweep.file, {fault}, kSweepHint);
@@ -75,11 +75,14 @@ Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointV
     ThrowFaults(sweep.file, std::move(faults), kSweepHint);
   }
   expansion.excluded = walked.excluded;
+  const auto warn_unless = [&](int64_t hits, const Place& place, const char* what) {
+    if (hits > 0) return;
+    expansion.warnings.push_back(FaultText(sweep.file, {place, fmt::format("this {} matches nothing", what)}));
+  };
   for (size_t i = 0; i < sweep.exclude.size(); ++i) {
-    if (walked.exclude_hits[i] == 0) {
-      expansion.warnings.push_back(FaultText(sweep.file, {sweep.exclude[i].place, "this exclude matches nothing"}));
-    }
+    warn_unless(walked.exclude_hits[i], sweep.exclude[i].place, "exclude");
   }
+  for (size_t i = 0; i < sweep.rules.size(); ++i) warn_unless(walked.rule_hits[i], sweep.rules[i].place, "rule");
   if (expansion.points == 0) {
     expansion.warnings.push_back(
         FaultText(sweep.file, {Place{}, "every combination is excluded: there are no points"}));
@@ -90,7 +93,7 @@ Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointV
 std::vector<Point> Expand(const Sweep& sweep, Expansion* expansion) {
   std::vector<Point> points;
   Expansion result = ForEachPoint(sweep, [&](const PointView& point) {
-    points.push_back({std::string(point.id), point.spec});
+    points.push_back({std::string(point.id), point.spec, point.rules});
   });
   if (expansion != nullptr) *expansion = std::move(result);
   return points;

@@ -29,6 +29,7 @@ struct PointView {
   std::string_view id;
   std::string_view encoded;  // EncodePoint(spec)
   const RunSpec& spec;
+  const std::vector<size_t>& rules;  // as Point has them
 };
 
 // Hands over one point after another, holding 16 to 32 bytes a point. Impossible points (a shape or a combination that

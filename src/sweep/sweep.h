@@ -58,20 +58,33 @@ struct Include {
   Place place;
 };
 
+// What is said under `launch:`; what of it may differ from point to point, launch.h works out.
 struct Launch {
   std::string launcher = "local";
-  int64_t cpus = 0;                  // cores a point may use; 0: all
+  int64_t nodes = 0;                 // of a point; 0: what follows from ranks_per_node
+  int64_t ranks_per_node = 0;        // 0: all, on one node
+  int64_t cpus = 0;                  // cores of a node a point may use; 0: all
   int64_t memory_limit_bytes = 0;    // a point may use; 0: no limit
   int64_t time_limit_s = 0;          // of a point; 0: none
   int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
+  bool keep_logs = false;            // of points that end well, too
   int64_t bundle = 1;                // points a job
   int64_t bundle_s = 0;              // instead: as many points as are predicted to take so long together; 0: not said
   int64_t max_parallel = 0;          // jobs at once; 0: the launcher's choice
+  int64_t launcher_timeout_s = 900;  // a launcher may not answer, or take no job
   std::vector<std::string> trainer;  // argv; empty: ridgeline-train
   // How often a point is run again, in one run of the driver, whose job ended for a reason that is not the point's.
   std::map<RunStatus, int64_t> retries = {
       {RunStatus::kLost, 1}, {RunStatus::kNodeFailed, 1}, {RunStatus::kPreempted, 1}};
-  Json config = Json::object();  // the mapping as written: a launcher's `config`
+  std::map<std::string, std::string> environment;  // of the trainer, beside what it is started with
+  Json config = Json::object();                    // the mapping as written, but for `rules`: a launcher's `config`
+};
+
+// What points ask for on which all conditions hold, in place of what the sweep and the rules before say.
+struct LaunchRule {
+  std::vector<Condition> when;
+  Launch set;  // what of it is set, its `config` names
+  Place place;
 };
 
 struct Sweep {
@@ -84,6 +97,7 @@ struct Sweep {
   std::vector<Include> include;
   std::vector<Exclude> exclude;
   Launch launch;
+  std::vector<LaunchRule> rules;     // of `launch`
   std::vector<std::string> reports;  // names of letters, digits, - and _
   Place defaults_place;              // where a missing field is reported
 };

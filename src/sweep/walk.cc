@@ -87,10 +87,11 @@ class Match {
 
 class Walker {
  public:
-  Walker(const Sweep& sweep, const std::function<void(const RunSpec&)>& visit) : sweep_(sweep), visit_(visit) {
+  Walker(const Sweep& sweep, const VisitSpec& visit) : sweep_(sweep), visit_(visit) {
     for (const Exclude& exclude : sweep.exclude) excludes_.emplace_back(exclude.conditions, sweep.groups);
     for (const Include& include : sweep.include) includes_.emplace_back(include.conditions, sweep.groups);
     walked_.exclude_hits.assign(sweep.exclude.size(), 0);
+    walked_.rule_hits.assign(sweep.rules.size(), 0);
     include_hits_.assign(sweep.include.size(), 0);
     CheckSize();
   }
@@ -245,7 +246,7 @@ class Walker {
                                  Text(base_.model_from->value), spec_.family)});
     }
     if (problems.empty()) {
-      visit_(spec_);
+      visit_(spec_, RulesOf(settings));
       return;
     }
     ++walked_.impossible_points;
@@ -254,6 +255,22 @@ class Walker {
       if (!seen_.emplace(place.line, place.column, problem.message).second) continue;
       walked_.impossible.push_back({{place, problem.message + PointText(settings)}, attributed});
     }
+  }
+
+  // Of the point in hand. As for `exclude`, what was written for it goes before what it became.
+  std::vector<size_t> RulesOf(const Settings& settings) {
+    std::vector<size_t> rules;
+    const auto holds = [&](const Condition& condition) {
+      const Setting* setting = Find(settings, condition.field);
+      return condition.Holds(setting != nullptr ? setting->value : ValueOf(spec_, *condition.field));
+    };
+    for (size_t i = 0; i < sweep_.rules.size(); ++i) {
+      const std::vector<Condition>& when = sweep_.rules[i].when;
+      if (!std::all_of(when.begin(), when.end(), holds)) continue;
+      ++walked_.rule_hits[i];
+      rules.push_back(i);
+    }
+    return rules;
   }
 
   // Where to point: the field at fault; else, under a model, a setting that the message speaks of, then the model.
@@ -289,7 +306,7 @@ class Walker {
   const Field* const kFamily = FindField("family");
   const Field* const kModel = FindField("model");
   const Sweep& sweep_;
-  const std::function<void(const RunSpec&)>& visit_;
+  const VisitSpec& visit_;
   std::vector<Match> excludes_;
   std::vector<Match> includes_;
   std::vector<int64_t> include_hits_;
@@ -301,6 +318,6 @@ class Walker {
 
 }  // namespace
 
-Walked Walk(const Sweep& sweep, const std::function<void(const RunSpec&)>& visit) { return Walker(sweep, visit).Go(); }
+Walked Walk(const Sweep& sweep, const VisitSpec& visit) { return Walker(sweep, visit).Go(); }
 
 }  // namespace ridgeline

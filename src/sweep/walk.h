@@ -21,13 +21,16 @@ struct Impossible {
 struct Walked {
   int64_t excluded = 0;
   std::vector<int64_t> exclude_hits;   // one an exclude
+  std::vector<int64_t> rule_hits;      // one a rule of `launch`
   std::vector<Impossible> impossible;  // one a place and message
   int64_t impossible_points = 0;
 };
 
-// Visits the canonical, checked spec of every point, duplicates included, in order.
-// Throws Fault where the grid is beyond kMaxCombinations.
-Walked Walk(const Sweep& sweep, const std::function<void(const RunSpec&)>& visit);
+// Is given the canonical, checked spec of a point, and the rules that hold of it, as indices into the sweep's.
+using VisitSpec = std::function<void(const RunSpec&, const std::vector<size_t>& rules)>;
+
+// Visits every point, duplicates included, in order. Throws Fault where the grid is beyond kMaxCombinations.
+Walked Walk(const Sweep& sweep, const VisitSpec& visit);
 
 // What helps where a sweep is at fault.
 inline constexpr char kSweepHint[] = "`ridgeline plan --fields` lists every field and its values";

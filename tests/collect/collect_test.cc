@@ -30,6 +30,12 @@ class CollectTest : public testing::Test {
  protected:
   CollectTest() { store_.PutSweep(samples::Sweep("s"), points_); }
 
+  MeasuredAs MeasuredAsDefault() const {
+    MeasuredAs measured_as;
+    for (const Point& point : points_) measured_as.emplace(point.id, MeasurementKey());
+    return measured_as;
+  }
+
   // A submitted job with a folder.
   JobRecord Submit(const std::string& key, const std::vector<Point>& points) {
     JobRecord job = samples::Job(key, "s", points);
@@ -389,13 +395,16 @@ TEST_F(CollectTest, FoldersOfJobsThatNobodyRecordedAreCollectedOnce) {
   WriteLine(one, points_[2].id, "{\"half\": 1}");
   WriteFileOf(one, points_[3].id, "{\"half");  // of an earlier version
   WriteFileOf(one, points_[4].id, DumpJson(EncodeResult(samples::Result(points_[4].id))));
-  const FolderCollection found = CollectJobFolders(store_, jobs, points_);
+  const FolderCollection found = CollectJobFolders(store_, jobs, MeasuredAsDefault());
   EXPECT_EQ(found.added, 2);
   EXPECT_THAT(found.problems, testing::ElementsAre(HasSubstr("results.log"), HasSubstr(points_[3].id)));
-  EXPECT_EQ(CollectJobFolders(store_, jobs, points_).added, 0);
+  EXPECT_EQ(CollectJobFolders(store_, jobs, MeasuredAsDefault()).added, 0);
   EXPECT_EQ(Of(0, "status"), Cell("ok"));
   EXPECT_EQ(Of(4, "status"), Cell("ok"));
   EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{2}));
+  // Each is kept as what its point is measured as.
+  EXPECT_EQ(CollectJobFolders(store_, jobs, {{points_[0].id, {kDefaultCampaign, SetupOf({}, 4)}}}).added, 1);
+  EXPECT_EQ(Value(store_, "SELECT count(*) FROM results WHERE setup ->> '$.cpus' = 4"), Cell(int64_t{1}));
 }
 
 TEST_F(CollectTest, LogsOfPodsHoldResultsToo) {
@@ -408,8 +417,8 @@ TEST_F(CollectTest, LogsOfPodsHoldResultsToo) {
                                         line(1, RunStatus::kTimeout) + line(2, RunStatus::kPreempted) +
                                         line(3, RunStatus::kOk).substr(0, 200) + "\n");
   WriteFileAtomic(dir / "other.txt", line(4, RunStatus::kOk));
-  EXPECT_EQ(CollectLogs(store_, dir.path(), points_).added, 2);
-  EXPECT_EQ(CollectLogs(store_, dir.path(), points_).added, 0);
+  EXPECT_EQ(CollectLogs(store_, dir.path(), MeasuredAsDefault()).added, 2);
+  EXPECT_EQ(CollectLogs(store_, dir.path(), MeasuredAsDefault()).added, 0);
   EXPECT_EQ(Of(0, "status"), Cell("ok"));
   EXPECT_EQ(Of(1, "status"), Cell("timeout"));
 }

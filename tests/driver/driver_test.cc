@@ -179,6 +179,24 @@ TEST(Driver, AJobThatIsNotTakenNowIsSubmittedAgainForAsLongAsItTakes) {
   ExpectEveryPointMeasuredOnce(world, 2);
 }
 
+TEST(Driver, ForHowLongALauncherMayBeSilentTheSweepSays) {
+  for (const auto& [timeout, answers] : {std::pair{"5m", false}, {"2h", true}}) {
+    World world(1);
+    world.yaml += std::string("launch: {launcher_timeout: ") + timeout + "}\n";
+    world.launcher.poll_pause_ns = 60'000'000'000;
+    int64_t silent = 0;
+    world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+      if (++silent < 100) throw Error(ErrorKind::kInfrastructure, "no answer");  // at least half an hour
+      world.Finish(entry);
+    };
+    if (answers) {
+      EXPECT_EQ(world.Run().ok, 1);
+    } else {
+      EXPECT_THROW(world.Run(), Error);
+    }
+  }
+}
+
 TEST(Driver, ALauncherThatTakesNothingForTooLongEndsTheRunAndLosesNothing) {
   World world(2);
   world.launcher.not_now = true;

@@ -43,7 +43,7 @@ class JobsTest : public testing::Test {
   FakeClock clock_;
   DriverParts parts_{store_, world_.launcher, clock_, {}, world_.observer, [] { return 0; }};
   Sweep sweep_ = ParseSweep(world_.yaml, "test.yaml");
-  SweepPoints points_{sweep_, world_.dir.path(), MeasurementKey()};
+  SweepPoints points_{sweep_, world_.dir.path()};
   JobTable jobs_;
 };
 

@@ -83,6 +83,22 @@ TEST(PendingJobs, PlannedBundlesAreNeverCut) {
   EXPECT_THAT(World(4, 0.001, 4).TakeAll(), ElementsAre(4, 8, 4));
 }
 
+TEST(PendingJobs, ShortPointsThatAskForOtherThingsShareNoJob) {
+  TimeModel times;
+  times.Took(RelativeCost(Spec()), 0.001);
+  PendingJobs pending(times);
+  for (const char* partition : {"a", "a", "b", "b", "b", "a"}) {
+    Job job;
+    job.config = {{"slurm", {{"partition", partition}}}};
+    job.points.push_back({partition, Spec(), 60});
+    pending.Add(std::move(job));
+  }
+  pending.JobEnded(10);
+  std::vector<size_t> sizes;
+  while (!pending.empty()) sizes.push_back(pending.Take({}).points.size());
+  EXPECT_THAT(sizes, ElementsAre(2, 3, 1));
+}
+
 TEST(PendingJobs, JobsStayAsPlannedWhereNoneIsSaidToHaveEnded) {
   World world(30, 0.001);
   for (int i = 0; i < 30; ++i) EXPECT_EQ(world.pending.Take(world.options).points.size(), 1);

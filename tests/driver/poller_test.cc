@@ -28,7 +28,7 @@ class PollerTest : public JobsTest {
   JobPhase phase_ = JobPhase::kQueued;
   std::map<std::string, std::string> evidence_;
   bool fails_ = false;
-  Reluctance reluctance_{parts_};
+  Reluctance reluctance_{parts_, sweep_.launch.launcher_timeout_s};
   Poller poller_{parts_, reluctance_};
 };
 
@@ -129,7 +129,7 @@ TEST_F(PollerTest, AQuestionThatFailsIsAskedAgainLaterAndNotForEver) {
   EXPECT_TRUE(poller_.Poll(jobs_));
   fails_ = true;
   poller_.Poll(jobs_);
-  clock_.SleepNs(kLauncherPatienceNs);
+  clock_.SleepNs(sweep_.launch.launcher_timeout_s * 1'000'000'000);
   EXPECT_THROW(poller_.Poll(jobs_), Error);
   EXPECT_THAT(world_.observer.notes, ElementsAre("asking again: no controller")) << "said once";
 }

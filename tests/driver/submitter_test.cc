@@ -19,7 +19,7 @@ class SubmitterTest : public JobsTest {
     world_.launcher.on_submit = [kind](const LaunchJob&) { throw Error(kind, "it says no", "ask it"); };
   }
 
-  Reluctance reluctance_{parts_};
+  Reluctance reluctance_{parts_, sweep_.launch.launcher_timeout_s};
   Submitter submitter_{parts_, reluctance_, "/bin/false"};
 };
 
@@ -83,7 +83,7 @@ TEST_F(SubmitterTest, NotNowIsBorneForSoLong) {
   Refuse(ErrorKind::kInfrastructure);
   world_.launcher.not_now = true;
   const int64_t begin_ns = clock_.MonotonicNs();
-  while (clock_.MonotonicNs() - begin_ns < kLauncherPatienceNs) {
+  while (clock_.MonotonicNs() - begin_ns < sweep_.launch.launcher_timeout_s * 1'000'000'000) {
     EXPECT_THAT(submitter_.Submit(jobs_).refused, IsEmpty());
     clock_.SleepNs(kMostTryAgainNs);
   }

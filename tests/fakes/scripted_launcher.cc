@@ -96,7 +96,8 @@ class ScriptedLauncher final : public plugin::Launcher {
       return {"", Failure(Failure::Kind::kInfrastructure, "no such program")};
     }
     if (Load(Record(key)).is_null()) {
-      Save(Record(key), {{"exec", job.at("exec")}, {"polls", 0}, {"waits", true}, {"cancelled", false}});
+      Save(Record(key),
+           {{"asked", job}, {"exec", job.at("exec")}, {"polls", 0}, {"waits", true}, {"cancelled", false}});
     }
     return {"script-" + key, {}};
   }

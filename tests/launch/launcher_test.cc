@@ -14,9 +14,13 @@ TEST(ToLaunchJob, CarriesWhatASubmissionNeeds) {
   Job job = TestJob("/somewhere/rl-1", {"ok"}, 2);
   job.cpus = 3;
   job.memory_limit_bytes = 5'000'000'000;
+  job.nodes = 4;
+  job.config = {{"slurm", {{"partition", "large"}}}};
   const LaunchJob launch = ToLaunchJob(job, "/opt/bin/ridgeline");
   EXPECT_EQ(launch.key, job.key);
   EXPECT_EQ(launch.cpus, 3);
+  EXPECT_EQ(launch.nodes, 4);
+  EXPECT_EQ(launch.config, job.config);
   EXPECT_EQ(launch.memory_bytes, 5'000'000'000);
   EXPECT_EQ(launch.exec, (std::vector<std::string>{"/opt/bin/ridgeline", "exec", "/somewhere/rl-1/job.json"}));
 }

@@ -100,7 +100,9 @@ TEST_F(Loader, MakesTheStateFolderButNotToRender) {
 
 TEST_F(Loader, BelievesNoReplyItHasNotChecked) {
   const auto launcher = LoadLauncher("babbling", Json::object(), state_.path(), FakePluginDir());
-  const LaunchJob job{"rl-1", "", "", "", 0, 0, 0, 0, {"true"}};
+  LaunchJob job;
+  job.key = "rl-1";
+  job.exec = {"true"};
   const JobRef ref{"rl-1", ""};
   const auto message = [](const std::function<void()>& action) {
     const Error error = ErrorOf(action);

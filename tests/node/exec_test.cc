@@ -190,6 +190,18 @@ TEST_F(Exec, TellsTheTrainerItsProgressFileAndItsCores) {
   EXPECT_THAT(log, HasSubstr("OMP_WAIT_POLICY=passive\n"));
 }
 
+TEST_F(Exec, GivesTheTrainerTheJobsEnvironment) {
+  Job job = MakeJob({"environment"});
+  job.cpus = 1;
+  job.keep_logs = true;
+  job.environment = {{"OMP_WAIT_POLICY", "active"}, {"OMP_NUM_THREADS", "3"}, {"RIDGELINE_PROGRESS", "/elsewhere"}};
+  ASSERT_EQ(Run(job), 0) << Log();
+  const std::string log = ReadFile(PointDir(job.job_dir, job.points[0].id) / "log.txt");
+  EXPECT_THAT(log, HasSubstr("OMP_NUM_THREADS=3\n"));
+  EXPECT_THAT(log, HasSubstr("OMP_WAIT_POLICY=active\n"));
+  EXPECT_THAT(log, HasSubstr("RIDGELINE_PROGRESS=" + job.job_dir.string())) << "what a run needs is ours to say";
+}
+
 TEST_F(Exec, ATrainerInheritsNoDescriptorOfOurs) {
   Job job = MakeJob({"environment"});
   job.keep_logs = true;

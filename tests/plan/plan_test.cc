@@ -219,6 +219,55 @@ TEST(Plan, PointsOnTheMetaDeviceAlwaysFit) {
   EXPECT_EQ(PlanText("defaults: {model: llama-64b, device: meta}", options).plan.points[0].verdict, Verdict::kFits);
 }
 
+TEST(Plan, APointsOwnMemoryLimitAndNodesAreWhatItIsComparedWith) {
+  const Planned planned = PlanText(
+      "defaults: {model: llama-10m, batch_size: 8}\nmatrix: {ranks: [4, 8]}\n"
+      "launch: {memory_limit: 400MB, ranks_per_node: 4, rules: [{when: {ranks: 8}, set: {memory_limit: 800MB}}]}");
+  EXPECT_EQ(planned.plan.points[0].available_bytes, 100 * kMegabyte - kProcessBaseBytes);
+  EXPECT_EQ(planned.plan.points[1].available_bytes, 200 * kMegabyte - kProcessBaseBytes) << "four ranks a node";
+}
+
+TEST(Plan, OnlyPointsThatAskForTheSameShareAJob) {
+  const Planned planned = PlanText(R"(defaults: {model: llama-10m}
+matrix: {batch_size: [1, 2, 4, 8]}
+launch:
+  bundle: 4
+  time_limit: 10m
+  slurm: {partition: small}
+  rules:
+    - {when: {batch_size: [2, 8]}, set: {time_limit: 1h, nodes: 2, environment: {A: b}, slurm: {partition: large}}}
+    - {when: {batch_size: 4}, set: {slurm: {partition: small}}}
+)");
+  ASSERT_THAT(planned.plan.jobs, SizeIs(2));
+  const Job& small = planned.plan.jobs[0];
+  const Job& large = planned.plan.jobs[1];
+  EXPECT_THAT(IdsOf(small), ElementsAre(planned.points[0].id, planned.points[2].id)) << "a rule that changes nothing";
+  EXPECT_THAT(IdsOf(large), ElementsAre(planned.points[1].id, planned.points[3].id));
+  EXPECT_TRUE(small.config.is_null());
+  EXPECT_EQ(large.config.at("slurm").at("partition"), "large");
+  EXPECT_EQ(small.nodes, 1);
+  EXPECT_EQ(large.nodes, 2);
+  EXPECT_EQ(large.environment, (std::map<std::string, std::string>{{"A", "b"}}));
+  EXPECT_EQ(small.points[0].time_limit_s, 600);
+  EXPECT_EQ(large.points[0].time_limit_s, 3600);
+}
+
+TEST(Plan, JobsOfSeveralKindsStillComeCheapestFirst) {
+  const Planned planned = PlanText(
+      "defaults: {model: llama-10m}\nmatrix: {batch_size: [8, 1, 4, 2]}\n"
+      "launch: {rules: [{when: {batch_size: [8, 2]}, set: {cpus: 2}}]}");
+  std::vector<int64_t> batches;
+  for (const Job& job : planned.plan.jobs) batches.push_back(job.points.at(0).spec.batch_size);
+  EXPECT_THAT(batches, ElementsAre(1, 2, 4, 8));
+}
+
+TEST(Plan, BundlesByTimeGoByEachPointsOwnLimit) {
+  const std::string text = std::string(kFour) +
+                           "launch: {bundle: 25m, time_limit: 10m, rules: [{when: {batch_size: \">2\"}, set: "
+                           "{time_limit: 20m}}]}";
+  EXPECT_THAT(BundleSizes(PlanText(text).plan), ElementsAre(2, 1, 1));
+}
+
 TEST(Plan, KeysAreDeterministicAndDistinct) {
   const Planned first = PlanText(kFour);
   const Planned again = PlanText(kFour);

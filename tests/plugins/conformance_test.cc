@@ -27,7 +27,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ScriptedLauncher, AJobThatVanishesIsMissing) {
   const TempDir state;
   const auto launcher = LoadLauncher("scripted", {{"script", {"queued", "missing"}}}, state.path(), FakePluginDir());
-  const LaunchJob job{"rl-1", "", "", "", 0, 0, 0, 0, {"/bin/true"}};
+  LaunchJob job;
+  job.key = "rl-1";
+  job.exec = {"/bin/true"};
   const JobRef ref{"rl-1", ""};
   launcher->Submit({&job, 1});
   EXPECT_EQ(launcher->PollMany({&ref, 1}).front().phase, JobPhase::kQueued);

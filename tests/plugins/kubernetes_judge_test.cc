@@ -23,7 +23,14 @@ using ::testing::HasSubstr;
 using Presence = Observation::Presence;
 
 const int64_t kNow = ParseTime("2026-01-01T01:00:00Z");
-constexpr int64_t kTtlS = 86'400;
+// The settings as they are where nothing is said, but for these.
+Options With(int64_t ttl_s, int64_t start_timeout_s = Options().start_timeout_s) {
+  Options options;
+  options.ttl_s = ttl_s;
+  options.start_timeout_s = start_timeout_s;
+  return options;
+}
+const Options kOptions = With(86'400);
 
 Record Submitted() {
   Record record;
@@ -56,7 +63,7 @@ Observation There(const Json& job, const std::vector<Json>& pods, seconds stalle
   return seen;
 }
 Judgement OfThere(const Json& job, const std::vector<Json>& pods, seconds stalled_for = {}) {
-  return Judge(Submitted(), There(job, pods, stalled_for), kTtlS);
+  return Judge(Submitted(), There(job, pods, stalled_for), kOptions);
 }
 
 // "timeout", "" where the results say enough, "queued", "running".
@@ -74,11 +81,11 @@ Json Waiting(const std::string& reason) {
 // ---- before and after the cluster has it
 
 TEST(KubernetesJudge, WhatWasNeverCreatedIsMissing) {
-  EXPECT_EQ(Judge(Record(), Seen(Presence::kUnasked), kTtlS).phase, Phase::kMissing);
+  EXPECT_EQ(Judge(Record(), Seen(Presence::kUnasked), kOptions).phase, Phase::kMissing);
 }
 
 TEST(KubernetesJudge, WhatTheServerHasNotToldOfYetWaits) {
-  EXPECT_EQ(Judge(Submitted(), Seen(Presence::kUnheard), kTtlS).phase, Phase::kQueued);
+  EXPECT_EQ(Judge(Submitted(), Seen(Presence::kUnheard), kOptions).phase, Phase::kQueued);
 }
 
 TEST(KubernetesJudge, AnEndThatIsWrittenDownStays) {
@@ -86,7 +93,7 @@ TEST(KubernetesJudge, AnEndThatIsWrittenDownStays) {
   record.ended = true;
   record.started_unix_s = 7;
   record.evidence = {{"end", "timeout"}};
-  const Judgement judgement = Judge(record, Seen(Presence::kUnasked), kTtlS);
+  const Judgement judgement = Judge(record, Seen(Presence::kUnasked), kOptions);
   EXPECT_EQ(judgement.phase, Phase::kEnded);
   EXPECT_EQ(judgement.started_unix_s, 7);
   EXPECT_EQ(judgement.evidence, record.evidence);
@@ -95,16 +102,16 @@ TEST(KubernetesJudge, AnEndThatIsWrittenDownStays) {
 
 TEST(KubernetesJudge, AJobThatIsGoneWasCancelledOrOutlivedItsTtl) {
   const Observation gone = Seen(Presence::kGone);
-  const Judgement deleted = Judge(Submitted(), gone, kTtlS);
+  const Judgement deleted = Judge(Submitted(), gone, kOptions);
   EXPECT_EQ(deleted.phase, Phase::kEnded);
   EXPECT_EQ(deleted.evidence.at("end"), "cancelled");
   EXPECT_THAT(deleted.evidence.at("message"), HasSubstr("somebody deleted the Job"));
   EXPECT_EQ(deleted.evidence.at("kubernetes_job"), "rl-1");
   EXPECT_FALSE(deleted.awaits_logs);
-  const Judgement ours = Judge(Cancelled(), gone, kTtlS);
+  const Judgement ours = Judge(Cancelled(), gone, kOptions);
   EXPECT_EQ(ours.evidence.at("end"), "cancelled");
   EXPECT_EQ(ours.evidence.at("message"), "the job was cancelled");
-  const Judgement old = Judge(Submitted(), gone, 3599);
+  const Judgement old = Judge(Submitted(), gone, With(3599));
   EXPECT_EQ(old.evidence.at("end"), "lost");
   EXPECT_THAT(old.evidence.at("hint"), HasSubstr("ttl:"));
 }
@@ -184,7 +191,7 @@ TEST(KubernetesJudge, ACancelledJobEndsWhenItsPodsHaveGone) {
   deleting["metadata"]["deletionTimestamp"] = "2026-01-01T00:59:00Z";
   const Json gone = {{"deletionTimestamp", "2026-01-01T00:59:00Z"}};
   const auto judge = [&](const Json& job, const std::vector<Json>& pods) {
-    return Judge(Cancelled(), There(job, pods, seconds(3600)), kTtlS);
+    return Judge(Cancelled(), There(job, pods, seconds(3600)), kOptions);
   };
   EXPECT_EQ(judge(deleting, {PodObject("Running", Running())}).phase, Phase::kRunning);
   EXPECT_EQ(judge(deleting, {}).phase, Phase::kQueued);
@@ -218,6 +225,14 @@ TEST(KubernetesJudge, AnImageThatDoesNotComeIsGivenUpAfterAWhile) {
   EXPECT_EQ(OfThere(JobObject(), {Waiting("CreateContainerConfigError")}, seconds(30)).phase, Phase::kEnded);
 }
 
+TEST(KubernetesJudge, ForHowLongIsASetting) {
+  const auto judge = [](seconds stalled_for) {
+    return Judge(Submitted(), There(JobObject(), {Waiting("ErrImagePull")}, stalled_for), With(86'400, 600)).phase;
+  };
+  EXPECT_EQ(judge(seconds(599)), Phase::kQueued);
+  EXPECT_EQ(judge(seconds(600)), Phase::kEnded);
+}
+
 TEST(KubernetesJudge, AnImageThatCannotBeIsGivenUpAtOnce) {
   for (const char* reason : {"InvalidImageName", "ErrImageNeverPull"}) {
     const Judgement given_up = OfThere(JobObject(), {Waiting(reason)});
@@ -240,7 +255,7 @@ TEST(KubernetesJudge, AJobWithoutAPodIsGivenUpOnlyWhereNoWaitingHelps) {
   const auto judge = [](const std::string& refusal, seconds stalled_for) {
     Observation seen = There(JobObject(), {}, stalled_for);
     seen.refusal = refusal;
-    return Judge(Submitted(), seen, kTtlS);
+    return Judge(Submitted(), seen, kOptions);
   };
   const std::string quota = "pods \"x\" is forbidden: exceeded quota: q, requested: pods=1, used: ";
   EXPECT_FALSE(judge("", seconds(100'000)).evidence.contains("waits"));

@@ -56,6 +56,40 @@ std::string Refused(const Json& settings, const Json& job = Job()) {
   }
 }
 
+// ---- a job's own configuration
+
+TEST(KubernetesJob, ItsOwnConfigurationIsWhatItIsMadeOf) {
+  const Json config = {{"kubernetes", {{"image", kImage}, {"env", {{"A", "b"}}}, {"cpu", "4"}}}};
+  const Manifests made = Make({{"cpu", "2"}, {"priority_class", "low"}}, Job({{"config", config}, {"nodes", 2}}));
+  EXPECT_EQ(ContainerOf(made).at("resources").at("limits").at("cpu"), "4");
+  EXPECT_FALSE(PodOf(made).contains("priorityClassName"));
+  EXPECT_EQ(made.job.at("spec").at("completions"), 2);
+  EXPECT_FALSE(Make({}).job.at("spec").contains("completions"));
+}
+
+TEST(KubernetesJob, OfAnotherClusterOrNamespaceIsRefused) {
+  for (const Json& other :
+       {Json{{"namespace", "other"}}, Json{{"context", "other"}}, Json{{"nodes", 2}}, Json{{"start_timeout", "5m"}}}) {
+    Json settings = {{"image", kImage}};
+    settings.update(other);
+    EXPECT_THAT(Refused({}, Job({{"config", {{"kubernetes", settings}}}})),
+                HasSubstr("is the same for all points of a sweep"))
+        << other;
+  }
+}
+
+TEST(KubernetesJob, HowLongItMayWaitForItsNodeIsASetting) {
+  const Json limited = Job({{"time_limit_s", 600}});
+  EXPECT_EQ(Make({{"queue_timeout", "2h"}}, limited).job.at("spec").at("activeDeadlineSeconds"), 600 + 7200);
+  EXPECT_EQ(Make({}, limited).job.at("spec").at("activeDeadlineSeconds"), 600 + 7 * 86'400);
+}
+
+TEST(KubernetesWindow, JobsOfSeveralNodesAreOneAtATimeUnlessKueueQueuesThem) {
+  EXPECT_EQ(Window(ReadOptions({{"nodes", 2}})), 1);
+  EXPECT_EQ(Window(ReadOptions({{"nodes", 2}, {"kubernetes", {{"queue", "q"}}}})), kDefaultWindow);
+  EXPECT_EQ(Window(ReadOptions({{"nodes", 1}})), kDefaultWindow);
+}
+
 // ---- amounts, YAML, merging
 
 TEST(KubernetesQuantity, ReadsWhatKubernetesWrites) {

@@ -285,6 +285,13 @@ TEST_F(Local, SaysWhatIsWrongWithItsConfiguration) {
     return wide;
   }();
   EXPECT_THAT(Load()->Submit({&job, 1}).front().error->message(), HasSubstr("needs 5000 cores"));
+  EXPECT_THROW(Load()->Render({&job, 1}), Error) << "before anything is submitted, too";
+  LaunchJob two_nodes = Shell("rl-1", "true");
+  two_nodes.nodes = 2;
+  EXPECT_THAT(Load()->Submit({&two_nodes, 1}).front().error->message(), HasSubstr("this machine is one"));
+  LaunchJob own = Shell("rl-1", "true");
+  own.config = {{"local", {{"partition", "gpu"}}}};
+  EXPECT_THAT(Load()->Submit({&own, 1}).front().error->message(), HasSubstr("'partition' is not a setting"));
 }
 
 TEST_F(Local, TheTrainerDoesNotHoldTheJobsLock) {

@@ -52,16 +52,16 @@ std::vector<Numeric> Numerics() {
     const auto config = [=](const Json& value) { return Json{{launcher, {{name, value}}}}; };
     options.push_back({launcher, launcher + ": " + name, kind, config, zero_is_taken});
   };
-  for (const char* name : {"nodes", "ntasks", "cpus", "gpus"}) add("slurm", name, Kind::kCount);
+  for (const char* name : {"nodes", "ntasks", "cpus", "gpus", "max_queued"}) add("slurm", name, Kind::kCount);
   add("slurm", "memory", Kind::kSize);
-  add("slurm", "time", Kind::kTime);
+  for (const char* name : {"time", "poll_interval"}) add("slurm", name, Kind::kTime);
   for (const char* name : {"nodes", "user"}) add("kubernetes", name, Kind::kCount);
   for (const char* name : {"gpus", "efa"}) add("kubernetes", name, Kind::kCount, true);
   for (const char* name : {"cpu", "memory", "shared_memory"}) add("kubernetes", name, Kind::kQuantity);
   options.push_back({"kubernetes", "kubernetes: hugepages: 2Mi", Kind::kQuantity, [](const Json& value) {
                        return Json{{"kubernetes", {{"hugepages", {{"2Mi", value}}}}}};
                      }});
-  add("kubernetes", "ttl", Kind::kTime);
+  for (const char* name : {"ttl", "queue_timeout", "start_timeout"}) add("kubernetes", name, Kind::kTime);
   return options;
 }
 

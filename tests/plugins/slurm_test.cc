@@ -67,6 +67,17 @@ TEST(SlurmConfig, TakesEverySettingThereIs) {
   EXPECT_THAT(options.srun, ElementsAre("--mpi=pmix"));
 }
 
+TEST(SlurmConfig, PollsForAHundredthOfTheTimeAndNoMoreOftenThanAllowed) {
+  const Options usual = Read(Json::object());
+  EXPECT_EQ(PollPauseMs(usual, 0), 1000);
+  EXPECT_EQ(PollPauseMs(usual, 50), 5000);
+  EXPECT_EQ(PollPauseMs(usual, 5000), 30'000);
+  EXPECT_EQ(PollPauseMs(Read({{"poll_interval", "10s"}}), 50), 10'000);
+  EXPECT_EQ(PollPauseMs(Read({{"poll_interval", "2m"}}), 5000), 120'000);
+  EXPECT_EQ(usual.max_queued, 10'000);
+  EXPECT_EQ(Read({{"max_queued", 500}}).max_queued, 500);
+}
+
 TEST(SlurmConfig, ReadsTimesAsSweepsAndAsSlurmWriteThem) {
   const auto minutes = [](const Json& time) { return Read({{"time", time}}).time_minutes; };
   EXPECT_EQ(minutes(90), 2);  // rounded up: Slurm counts minutes
@@ -123,6 +134,37 @@ TEST(SlurmRender, JobsOfTheSameResourcesAreOneArray) {
   EXPECT_THAT(submissions[1].keys, ElementsAre("rl-b", "rl-d"));
   EXPECT_THAT(SbatchOptions(submissions[1]),
               ::testing::AllOf(::testing::Contains("--array=0-1"), ::testing::Contains("--cpus-per-task=4")));
+}
+
+TEST(SlurmRender, AJobsOwnConfigurationMakesItAnArrayOfItsOwn) {
+  Options session = ReadOptions({{"slurm", {{"partition", "small"}, {"account", "llm"}}}});
+  session.throttle = 2;
+  const Json large = {{"config", {{"max_parallel", 9}, {"slurm", {{"partition", "large"}}}}}, {"nodes", 2}};
+  const auto submissions =
+      BundleOf({Job("rl-a"), Job("rl-b", large), Job("rl-c"), Job("rl-d", large), Job("rl-e", large)}, session);
+  ASSERT_EQ(submissions.size(), 2U);
+  EXPECT_THAT(submissions[0].keys, ElementsAre("rl-a", "rl-c"));
+  EXPECT_THAT(SbatchOptions(submissions[0]),
+              ::testing::IsSupersetOf({"--partition=small", "--account=llm", "--nodes=1"}));
+  EXPECT_THAT(submissions[1].keys, ElementsAre("rl-b", "rl-d", "rl-e"));
+  EXPECT_THAT(SbatchOptions(submissions[1]),
+              ::testing::IsSupersetOf({"--partition=large", "--nodes=2", "--array=0-2%2"}));
+  EXPECT_THAT(SbatchFile(submissions[1]), AllOf(Not(HasSubstr("account")), HasSubstr("srun --nodes=2")));
+}
+
+TEST(SlurmRender, NodesAreTheJobsUnlessTheLaunchersOwnSettingSaysSo) {
+  const Options own = ReadOptions({{"slurm", {{"nodes", 3}}}});
+  EXPECT_THAT(SbatchOptions(BundleOf({Job("rl-a", {{"nodes", 2}})}, own)[0]), ::testing::Contains("--nodes=3"));
+  EXPECT_THAT(SbatchOptions(BundleOf({Job("rl-a")})[0]), ::testing::Contains("--nodes=1"));
+}
+
+TEST(SlurmRender, AJobOfAnotherClientIsRefused) {
+  try {
+    BundleOf({Job("rl-a", {{"config", {{"slurm", {{"client", "tools"}}}}}})});
+    FAIL() << "it was taken";
+  } catch (const Failure& e) {
+    EXPECT_THAT(e.what(), HasSubstr("slurm: client is the same for all points of a sweep"));
+  }
 }
 
 TEST(SlurmRender, ArraysKeepUnderTheLimit) {

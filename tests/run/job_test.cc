@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "base/error.h"
 #include "run/spec.h"
 
@@ -23,6 +25,9 @@ Job SomeJob() {
   job.memory_limit_bytes = 5;
   job.save_time_s = 77;
   job.keep_logs = true;
+  job.nodes = 3;
+  job.environment = {{"A", "b"}};
+  job.config = {{"slurm", {{"partition", "large"}}}};
   job.points = {{PointId(spec), spec, 60}};
   return job;
 }
@@ -37,6 +42,24 @@ std::string Refusal(const Json& document) {
   return "accepted";
 }
 
+TEST(Job, ThoseThatDifferInAnythingButTheirPointsAskForOtherThings) {
+  const Job job = SomeJob();
+  Job other = job;
+  other.points.clear();
+  other.key = "rl-13";
+  EXPECT_TRUE(AskForTheSame(job, other));
+  const std::vector<std::function<void(Job&)>> changes = {
+      [](Job& j) { j.trainer.pop_back(); }, [](Job& j) { j.nodes = 1; },
+      [](Job& j) { j.cpus = 1; },           [](Job& j) { j.memory_limit_bytes = 6; },
+      [](Job& j) { j.save_time_s = 78; },   [](Job& j) { j.environment["A"] = "c"; },
+      [](Job& j) { j.config = Json(); },    [](Job& j) { j.sweep = "another"; }};
+  for (size_t i = 0; i < changes.size(); ++i) {
+    Job changed = job;
+    changes[i](changed);
+    EXPECT_FALSE(AskForTheSame(job, changed)) << i;
+  }
+}
+
 TEST(Job, DecodesWhatItEncodes) {
   const Job job = SomeJob();
   const Job back = DecodeJob(ParseJson(DumpJson(EncodeJob(job)), "x"), "x");
@@ -47,6 +70,7 @@ TEST(Job, DecodesWhatItEncodes) {
   EXPECT_EQ(back.points.at(0).time_limit_s, 60);
   EXPECT_EQ(back.save_time_s, 77);
   EXPECT_TRUE(back.keep_logs);
+  EXPECT_TRUE(AskForTheSame(back, job));
   EXPECT_EQ(PointId(back.points.at(0).spec), job.points.at(0).id);
 }
 

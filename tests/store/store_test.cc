@@ -85,6 +85,29 @@ TEST_F(StoreTest, AnEditedSweepHasItsNewPointsAndKeepsOldResults) {
   EXPECT_EQ(Value(store_, "SELECT count(*) FROM sweep_runs WHERE sweep = 's'"), Cell(int64_t{2}));
 }
 
+TEST_F(StoreTest, EachPointsProgressIsThatOfItsOwnSetup) {
+  const std::string own = SetupOf({}, 4);
+  const auto setup_of = [&](const Point& point) { return point.id == points_[1].id ? own : DefaultSetup(); };
+  store_.PutSweep(samples::Sweep("s"), std::span(points_).first(3), setup_of);
+  samples::RunJob(store_, "rl-1", "s", {points_[0], points_[1]}, RunStatus::kCrashed);
+  EXPECT_THAT(store_.FinishedPoints("s"), ElementsAre(points_[0].id)) << "the other was measured with another setup";
+  JobRecord job = samples::Job("rl-2", "s", {points_[1]});
+  job.measured_as.setup = own;
+  store_.RecordIntents({&job, 1});
+  EXPECT_EQ(store_.Progress("s").live, 1);
+  const NewResult result{samples::Result(points_[1].id), "rl-2", 2};
+  store_.AddResults({&result, 1});
+  store_.SetJobState("rl-2", JobRecord::State::kEnded, {}, 30);
+  EXPECT_THAT(store_.FinishedPoints("s"), ElementsAre(points_[0].id, points_[1].id));
+  EXPECT_EQ(Value(store_, "SELECT count(*) FROM sweep_runs WHERE sweep = 's'"), Cell(int64_t{2}));
+  EXPECT_EQ(Value(store_, "SELECT group_concat(cpus, ' ') FROM (SELECT cpus FROM sweep_runs ORDER BY ordinal)"),
+            Cell("0 4"));
+  EXPECT_EQ(store_.RetryFailed("s"), 1);
+  store_.PutSweep(samples::Sweep("s"), std::span(points_).first(3));
+  EXPECT_THAT(store_.FinishedPoints("s"), ElementsAre(points_[1].id)) << "as it was measured with the sweep's setup";
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
 TEST_F(StoreTest, APointOfTwoSweepsIsPaidForOnce) {
   store_.PutSweep(samples::Sweep("a"), std::span(points_).first(3));
   store_.PutSweep(samples::Sweep("b"), std::span(points_).last(3));

@@ -314,7 +314,8 @@ TEST(ShippedSweeps, AllExpandWithoutAWarning) {
                                                 {"convergence.yaml", 18},
                                                 {"demo.yaml", 8},
                                                 {"nightly.yaml", 18},
-                                                {"precision.yaml", 10}};
+                                                {"precision.yaml", 10},
+                                                {"scaling.yaml", 7}};
   size_t seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(RIDGELINE_SOURCE_DIR "/sweeps")) {
     const std::string name = entry.path().filename();

@@ -386,8 +386,15 @@ TEST(Sweep, WrongCheckpointSettingsAreRefusedAtTheirPlace) {
 
 TEST(Sweep, TheTimeToSaveIsADuration) {
   EXPECT_EQ(Parse("launch: {save_time: 90s}").launch.save_time_s, 90);
+  EXPECT_EQ(Parse("launch: {launcher_timeout: 2h}").launch.launcher_timeout_s, 7200);
+  EXPECT_EQ(Parse("launch: {cpus: 1}").launch.launcher_timeout_s, 900);
+  EXPECT_THAT(Refusal("launch: {launcher_timeout: soon}"),
+              HasSubstr("launcher_timeout is a duration such as 15m or 2h"));
   EXPECT_EQ(Parse("launch: {save_time: 2m}").launch.save_time_s, 120);
   EXPECT_THAT(Refusal("launch: {save_time: soon}"), HasSubstr("save_time is a duration"));
+  EXPECT_FALSE(Parse("launch: {}").launch.keep_logs);
+  EXPECT_TRUE(Parse("launch: {keep_logs: true}").launch.keep_logs);
+  EXPECT_THAT(Refusal("launch: {keep_logs: maybe}"), HasSubstr("keep_logs is true or false, not \"maybe\""));
 }
 
 }  // namespace

@@ -43,6 +43,37 @@ TEST(SlurmSweeps, RanksOfTwoNodesTrainTogether) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE evidence ->> '$.nodes' LIKE 'n[%'"), 2) << "not on two nodes";
 }
 
+// One sweep from one rank to four, on nodes of two: each point gets the nodes it needs, and what a rule sets for it.
+// The driver is killed on the way.
+TEST(SlurmSweeps, PointsOfOneSweepGetTheNodesAndSettingsTheyAskFor) {
+  const Slurm slurm({"--auth=munge"});
+  SlurmCli cli;
+  const auto sweep = cli.WriteText(fmt::format(
+      "name: test\n"
+      "defaults: {{family: llama, layers: 2, hidden: 32, heads: 2, ffn: 64, vocab: 256, seq_length: 32}}\n"
+      "matrix: {{ranks: [1, 2, 4], seed: [1, 2]}}\n"
+      "measure: {{warmup_steps: 0, steps: 3}}\n"
+      "launch:\n"
+      "  launcher: slurm\n  cpus: 1\n  ranks_per_node: 2\n  time_limit: 5m\n  slurm: {{client: tools}}\n"
+      "  rules: [{{when: {{ranks: 4}}, set: {{time_limit: 9m, slurm: {{prolog: ['echo large >> {}']}}}}}}]\n",
+      (cli.dir / "large").string()));
+  Child driver = cli.Start({"run", sweep});
+  ASSERT_TRUE(testing::Eventually([&] { return !Slurm::Jobs().empty(); }));
+  driver.Signal(SIGKILL);
+  driver.Wait();
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectOneFinalResultEach(6, 6);
+  EXPECT_EQ(ReadFile(cli.dir / "large"), "large\nlarge\n");
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT substr(native_id, 1, instr(native_id, '_'))) FROM jobs"), 2)
+      << "an array for what asks for the same";
+  const std::string on_two =
+      "SELECT count(*) FROM runs JOIN jobs ON jobs.key = runs.job_key WHERE ranks {} 4 AND "
+      "jobs.evidence ->> '$.nodes' LIKE 'n[%'";
+  EXPECT_EQ(cli.Count(fmt::format(fmt::runtime(on_two), "=")), 2);
+  EXPECT_EQ(cli.Count(fmt::format(fmt::runtime(on_two), "<")), 0);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM runs WHERE setup ->> '$.nodes' = 2 AND ranks = 4"), 2);
+}
+
 // The driver is killed while its jobs run, and looks again when the controller has forgotten them.
 void RunUntilForgottenAndAgain(SlurmCli& cli, const SlurmSweep& points) {
   const auto sweep = cli.Write(points);

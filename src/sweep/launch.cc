@@ -1,0 +1,304 @@
+#include "sweep/launch.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "run/measurement.h"
+#include "run/result.h"
+#include "run/spec.h"
+#include "sweep/entries.h"
+#include "sweep/expand.h"
+#include "yaml/units.h"
+
+namespace ridgeline {
+namespace {
+
+// What may differ from point to point, and is a number: a rule sets it in place of what was said before.
+constexpr std::array<std::pair<std::string_view, int64_t Launch::*>, 6> kNumbers = {
+    {{"nodes", &Launch::nodes},
+     {"ranks_per_node", &Launch::ranks_per_node},
+     {"cpus", &Launch::cpus},
+     {"memory_limit", &Launch::memory_limit_bytes},
+     {"time_limit", &Launch::time_limit_s},
+     {"save_time", &Launch::save_time_s}}};
+
+const Names& OfPoints() {
+  static const Names names = [] {
+    Names result = {"environment", "keep_logs"};
+    for (const auto& [name, member] : kNumbers) result.emplace_back(name);
+    return result;
+  }();
+  return names;
+}
+
+const Names& OfTheSweep() {
+  static const Names names = {"launcher", "bundle", "max_parallel", "launcher_timeout", "retry", "trainer", "rules"};
+  return names;
+}
+
+bool Contains(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+class Reader {
+ public:
+  Reader(Sweep& sweep, std::vector<Fault>& faults) : sweep_(sweep), faults_(faults) {}
+
+  void Read(const YamlNode& node) {
+    if (node.kind != YamlNode::Kind::kMap) return Add(node.place, "launch is a mapping, not " + Describe(node));
+    const std::vector<Entry> entries = Entries(node, "launch setting", {}, faults_);
+    // First: what a mapping is called decides whether it is the launcher's.
+    for (const auto& [name, value] : entries) {
+      if (name == "launcher") ReadLauncher(*value);
+    }
+    for (const auto& [name, value] : entries) {
+      if (name == "rules") {
+        ReadRules(*value);
+        continue;
+      }
+      if (name != "launcher" && !ReadOfTheSweep(name, *value)) ReadOfPoints(name, *value, sweep_.launch);
+      sweep_.launch.config[name] = ToJsonValue(*value, faults_);
+    }
+  }
+
+ private:
+  void Add(const Place& place, std::string message) { faults_.push_back({place, std::move(message)}); }
+
+  void ReadLauncher(const YamlNode& node) {
+    if (!node.scalar.is_string()) return Add(node.place, "launcher must be text, not " + Describe(node));
+    sweep_.launch.launcher = node.scalar.get<std::string>();
+    if (!IsPlainName(sweep_.launch.launcher)) Add(node.place, "a launcher's name is of letters, digits, - and _");
+  }
+
+  // False where it is none of these.
+  bool ReadOfTheSweep(const std::string& name, const YamlNode& value) {
+    if (name == "bundle") {
+      ReadBundle(value);
+    } else if (name == "max_parallel") {
+      ReadWhole(value, name, 1, 100'000, sweep_.launch.max_parallel, faults_);
+    } else if (name == "launcher_timeout") {
+      ReadDuration(name, "15m or 2h", value, sweep_.launch.launcher_timeout_s);
+    } else if (name == "trainer") {
+      ReadTrainer(value);
+    } else if (name == "retry") {
+      ReadRetries(value);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  // What a rule may set too.
+  void ReadOfPoints(const std::string& name, const YamlNode& value, Launch& to) {
+    if (name == "nodes") {
+      ReadWhole(value, name, 1, 65'536, to.nodes, faults_);
+    } else if (name == "ranks_per_node") {
+      ReadWhole(value, name, 1, 4096, to.ranks_per_node, faults_);
+    } else if (name == "cpus") {
+      ReadWhole(value, name, 1, 4096, to.cpus, faults_);
+    } else if (name == "memory_limit") {
+      const auto bytes = ReadBytes(value);
+      if (!bytes) Add(value.place, "memory_limit is a size such as 8GB or 512MiB, not " + Describe(value));
+      to.memory_limit_bytes = bytes.value_or(0);
+    } else if (name == "time_limit") {
+      ReadDuration(name, "90s, 10m or 2h", value, to.time_limit_s);
+    } else if (name == "save_time") {
+      ReadDuration(name, "90s or 2m", value, to.save_time_s);
+    } else if (name == "keep_logs") {
+      if (!value.scalar.is_boolean()) Add(value.place, "keep_logs is true or false, not " + Describe(value));
+      to.keep_logs = value.scalar.is_boolean() && value.scalar.get<bool>();
+    } else if (name == "environment") {
+      ReadEnvironment(value, to);
+    } else {
+      RequireMappingOfALauncher(name, value);
+    }
+  }
+
+  void ReadDuration(const std::string& name, const char* examples, const YamlNode& value, int64_t& to) {
+    const auto seconds = ReadSeconds(value);
+    if (!seconds) Add(value.place, fmt::format("{} is a duration such as {}, not {}", name, examples, Describe(value)));
+    to = seconds.value_or(0);
+  }
+
+  void ReadEnvironment(const YamlNode& node, Launch& to) {
+    if (node.kind != YamlNode::Kind::kMap) {
+      return Add(node.place, "environment is a mapping such as {OMP_NUM_THREADS: 4}, not " + Describe(node));
+    }
+    for (const auto& [name, value] : Entries(node, "variable", {}, faults_)) {
+      const bool plain = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
+                         std::all_of(name.begin(), name.end(),
+                                     [](unsigned char c) { return c == '_' || (c < 0x80 && std::isalnum(c) != 0); });
+      if (!plain) Add(value->place, fmt::format("the name of a variable is of letters, digits and _, not '{}'", name));
+      const Json& text = value->scalar;
+      if (text.is_number_integer()) {
+        to.environment[name] = text.dump();
+      } else if (text.is_string() && text.get_ref<const std::string&>().find('\0') == std::string::npos) {
+        to.environment[name] = text.get<std::string>();
+      } else {
+        Add(value->place, fmt::format("the variable {} must be text or a whole number, not {}; write it in quotes",
+                                      name, Describe(*value)));
+      }
+    }
+  }
+
+  // Another mapping is the settings of the launcher it is named after, which checks them itself.
+  void RequireMappingOfALauncher(const std::string& name, const YamlNode& value) {
+    Names near_to = OfTheSweep();
+    near_to.insert(near_to.end(), OfPoints().begin(), OfPoints().end());
+    const Names known = near_to;
+    near_to.push_back(sweep_.launch.launcher);
+    const std::string meant = Nearest(name, near_to);
+    if (value.kind == YamlNode::Kind::kMap && (meant.empty() || meant == name)) return;
+    Add(value.place,
+        fmt::format("unknown launch setting '{}'{}", name,
+                    meant.empty() ? "; known are " + Join(known, ", ") + ", and a mapping named after the launcher"
+                                  : DidYouMean(name, near_to)));
+  }
+
+  void ReadRules(const YamlNode& node) {
+    static const Names kParts = {"when", "set"};
+    for (const YamlNode* map : Mappings(node, "rules", /*lone=*/false, faults_, "when and set")) {
+      LaunchRule rule{{}, {}, map->place};
+      const YamlNode* when = nullptr;
+      const YamlNode* set = nullptr;
+      for (const auto& [name, value] : Entries(*map, "part of a rule", kParts, faults_)) {
+        (name == "when" ? when : set) = value;
+      }
+      if (when == nullptr || set == nullptr) {
+        Add(map->place, fmt::format("a rule has when and set; this one has no {}", when == nullptr ? "when" : "set"));
+      }
+      if (when != nullptr) rule.when = ReadConditions(*when, "when", faults_);
+      if (set != nullptr) ReadSet(*set, rule.set);
+      sweep_.rules.push_back(std::move(rule));
+    }
+  }
+
+  void ReadSet(const YamlNode& node, Launch& to) {
+    if (node.kind != YamlNode::Kind::kMap || node.entries.empty()) {
+      return Add(node.place, "set is a mapping of launch settings, not " +
+                                 (node.kind == YamlNode::Kind::kMap ? std::string("an empty one") : Describe(node)));
+    }
+    for (const auto& [name, value] : Entries(node, "launch setting", {}, faults_)) {
+      if (Contains(OfTheSweep(), name)) {
+        Add(value->place, fmt::format("{} is the same for all points of a sweep; a rule sets {}, and settings of the "
+                                      "launcher",
+                                      name, Join(OfPoints(), ", ")));
+        continue;
+      }
+      ReadOfPoints(name, *value, to);
+      to.config[name] = ToJsonValue(*value, faults_);
+    }
+  }
+
+  void ReadTrainer(const YamlNode& node) {
+    std::vector<YamlNode> alone;
+    if (node.kind == YamlNode::Kind::kScalar) alone.push_back(node);
+    auto& argv = sweep_.launch.trainer;
+    for (const YamlNode& item : node.kind == YamlNode::Kind::kList ? node.items : alone) {
+      if (item.scalar.is_string() && item.scalar.get_ref<const std::string&>().find('\0') == std::string::npos) {
+        argv.push_back(item.scalar.get<std::string>());
+      } else {
+        Add(item.place, "an argument of trainer must be text, not " + Describe(item));
+      }
+    }
+    if (node.kind == YamlNode::Kind::kMap || (node.kind == YamlNode::Kind::kList && node.items.empty()) ||
+        (!argv.empty() && argv.front().empty())) {
+      Add(node.place, "trainer is a list: a program, then its arguments");
+    }
+  }
+
+  // "20" points, or points for "20m".
+  void ReadBundle(const YamlNode& node) {
+    const auto seconds = ReadSeconds(node);
+    if (node.scalar.is_string() && seconds && *seconds > 0) {
+      sweep_.launch.bundle_s = *seconds;
+    } else if (node.scalar.is_number_integer()) {
+      ReadWhole(node, "bundle", 1, 100'000, sweep_.launch.bundle, faults_);
+    } else {
+      Add(node.place, "bundle is a number of points, or a duration such as 20m, not " + Describe(node));
+    }
+  }
+
+  void ReadRetries(const YamlNode& node) {
+    if (node.kind != YamlNode::Kind::kMap) {
+      return Add(node.place, "retry is a mapping such as {preempted: 3, node_failed: 2}, not " + Describe(node));
+    }
+    auto& retries = sweep_.launch.retries;
+    Names ends;
+    for (const auto& [status, times] : retries) ends.emplace_back(StatusName(status));
+    for (const auto& [name, value] : Entries(node, "end to retry after", ends, faults_)) {
+      ReadWhole(*value, name, 0, 1000, retries[StatusFromName(name)], faults_);
+    }
+  }
+
+  Sweep& sweep_;
+  std::vector<Fault>& faults_;
+};
+
+}  // namespace
+
+void ReadLaunch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults) { Reader(sweep, faults).Read(node); }
+
+bool IsPlainName(const std::string& name) {
+  static constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+  return !name.empty() && name.size() <= 100 && name.find_first_not_of(kAllowed) == std::string::npos;
+}
+
+Launch WithRule(Launch launch, const LaunchRule& rule) {
+  const Json& said = rule.set.config;
+  for (const auto& [name, member] : kNumbers) {
+    if (said.contains(std::string(name))) launch.*member = rule.set.*member;
+  }
+  if (said.contains("keep_logs")) launch.keep_logs = rule.set.keep_logs;
+  for (const auto& [name, value] : rule.set.environment) launch.environment[name] = value;
+  launch.config.merge_patch(said);
+  return launch;
+}
+
+Launch LaunchOf(const Sweep& sweep, const Point& point) {
+  Launch launch = sweep.launch;
+  for (const size_t rule : point.rules) launch = WithRule(std::move(launch), sweep.rules.at(rule));
+  const int64_t processes = ProcessesOf(point.spec);
+  if (launch.nodes == 0) {
+    launch.nodes =
+        launch.ranks_per_node > 0 ? (processes + launch.ranks_per_node - 1) / launch.ranks_per_node : int64_t{1};
+  }
+  if (processes > 1 && processes % launch.nodes != 0) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{}: launch: {} nodes cannot share the {} ranks of a point evenly", sweep.file.string(),
+                            launch.nodes, processes),
+                "let ranks be a multiple of nodes: say nodes or ranks_per_node otherwise, or exclude the point");
+  }
+  return launch;
+}
+
+Json SharedConfig(const Sweep& sweep) {
+  Json config = sweep.launch.config;
+  if (sweep.rules.empty() && sweep.launch.ranks_per_node == 0) return config;
+  int64_t nodes = 1;
+  int64_t cpus = sweep.launch.cpus;
+  bool all_say_cpus = true;
+  for (const Point& point : Expand(sweep)) {
+    const Launch launch = LaunchOf(sweep, point);
+    nodes = std::max(nodes, launch.nodes);
+    cpus = std::max(cpus, launch.cpus);
+    all_say_cpus = all_say_cpus && launch.cpus > 0;
+  }
+  if (nodes > 1) config["nodes"] = nodes;
+  config.erase("cpus");
+  if (cpus > 0 && all_say_cpus) config["cpus"] = cpus;
+  return config;
+}
+
+std::string SetupOf(const Launch& launch, const std::vector<std::string>& trainer) {
+  return SetupOf(launch.trainer.empty() ? trainer : launch.trainer, launch.cpus, launch.nodes, launch.environment);
+}
+
+}  // namespace ridgeline

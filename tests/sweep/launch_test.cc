@@ -1,0 +1,203 @@
+// What `launch:` says of each point: rules, and nodes that follow from ranks.
+#include "sweep/launch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "run/measurement.h"
+#include "sweep/expand.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+Sweep Parse(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
+
+std::string Refusal(const std::string& text) {
+  try {
+    Parse(text);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    return e.message();
+  }
+  return "accepted";
+}
+
+// Of each point.
+std::vector<Launch> Launches(const Sweep& sweep) {
+  std::vector<Launch> launches;
+  for (const Point& point : Expand(sweep)) launches.push_back(LaunchOf(sweep, point));
+  return launches;
+}
+
+template <typename Member>
+std::vector<Member> Each(const Sweep& sweep, Member Launch::*member) {
+  std::vector<Member> values;
+  for (const Launch& launch : Launches(sweep)) values.push_back(launch.*member);
+  return values;
+}
+
+constexpr const char* kThreeRanks = "defaults: {model: llama-10m}\nmatrix: {ranks: [1, 8, 16]}\n";
+
+TEST(LaunchOf, WithoutRulesIsWhatTheSweepSays) {
+  const Sweep sweep = Parse(std::string(kThreeRanks) + "launch: {cpus: 2, slurm: {partition: a}}");
+  for (const Launch& launch : Launches(sweep)) {
+    EXPECT_EQ(launch.cpus, 2);
+    EXPECT_EQ(launch.nodes, 1);
+    EXPECT_EQ(launch.config, sweep.launch.config);
+  }
+  EXPECT_EQ(SharedConfig(sweep), sweep.launch.config);
+}
+
+TEST(LaunchOf, LaterRulesOverrideEarlierOnesKeyByKey) {
+  const Sweep sweep = Parse(std::string(kThreeRanks) + R"(
+launch:
+  time_limit: 10m
+  memory_limit: 1GB
+  environment: {A: "1", B: "2"}
+  slurm: {partition: small, account: llm}
+  rules:
+    - when: {ranks: ">= 8"}
+      set: {nodes: 2, time_limit: 1h, environment: {B: 3}, slurm: {partition: large}}
+    - when: {ranks: 16}
+      set: {nodes: 4, cpus: 6, environment: {C: "4"}, slurm: {qos: long, account: null}}
+)");
+  const std::vector<Launch> launches = Launches(sweep);
+  EXPECT_THAT(Each(sweep, &Launch::nodes), ElementsAre(1, 2, 4));
+  EXPECT_THAT(Each(sweep, &Launch::time_limit_s), ElementsAre(600, 3600, 3600));
+  EXPECT_THAT(Each(sweep, &Launch::cpus), ElementsAre(0, 0, 6));
+  EXPECT_THAT(Each(sweep, &Launch::memory_limit_bytes), ElementsAre(1'000'000'000, 1'000'000'000, 1'000'000'000));
+  using Variables = std::map<std::string, std::string>;
+  EXPECT_THAT(Each(sweep, &Launch::environment),
+              ElementsAre(Variables{{"A", "1"}, {"B", "2"}}, Variables{{"A", "1"}, {"B", "3"}},
+                          Variables{{"A", "1"}, {"B", "3"}, {"C", "4"}}));
+  EXPECT_EQ(launches[0].config, sweep.launch.config);
+  EXPECT_EQ(launches[1].config.at("slurm"), Json::parse(R"({"partition": "large", "account": "llm"})"));
+  EXPECT_EQ(launches[2].config.at("slurm"), Json::parse(R"({"partition": "large", "qos": "long"})"));
+  EXPECT_FALSE(sweep.launch.config.contains("rules"));
+}
+
+TEST(LaunchOf, EveryConditionOfARuleMustHold) {
+  const Sweep sweep = Parse(
+      "defaults: {model: llama-10m}\nmatrix: {seq_length: [64, 128], batch_size: [1, 2]}\n"
+      "launch: {rules: [{when: {seq_length: 128, batch_size: \"!=1\"}, set: {cpus: 3}}]}");
+  EXPECT_THAT(Each(sweep, &Launch::cpus), ElementsAre(0, 0, 0, 3));
+}
+
+// As for `exclude`: a model whose shape is changed is still the axis's value.
+TEST(LaunchOf, AConditionOnAnAxisIsComparedWithTheAxisAndAnyOtherWithThePoint) {
+  const std::string axis =
+      "defaults: {layers: 2}\nmatrix: {model: [llama-10m, llama-25m]}\ninclude: [{model: llama-25m, seed: 9}]\n";
+  EXPECT_THAT(Each(Parse(axis + "launch: {rules: [{when: {model: llama-25m}, set: {cpus: 3}}]}"), &Launch::cpus),
+              ElementsAre(0, 3));
+  EXPECT_THAT(Each(Parse(axis + "launch: {rules: [{when: {seed: 9}, set: {cpus: 3}}]}"), &Launch::cpus),
+              ElementsAre(0, 3));
+  EXPECT_THAT(Each(Parse(axis + "launch: {rules: [{when: {hidden: \">256\"}, set: {cpus: 3}}]}"), &Launch::cpus),
+              ElementsAre(0, 3));
+}
+
+TEST(LaunchOf, NodesFollowFromRanks) {
+  const std::string ranks = "defaults: {model: llama-10m, batch_size: 64}\nmatrix: {ranks: 1..64*2}\n";
+  EXPECT_THAT(Each(Parse(ranks + "launch: {ranks_per_node: 8}"), &Launch::nodes), ElementsAre(1, 1, 1, 1, 2, 4, 8));
+  EXPECT_THAT(Each(Parse(ranks), &Launch::nodes), ElementsAre(1, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(Each(Parse(ranks + "launch: {ranks_per_node: 8, rules: [{when: {ranks: 64}, set: {ranks_per_node: 4}}]}"),
+                   &Launch::nodes),
+              ElementsAre(1, 1, 1, 1, 2, 4, 16));
+  EXPECT_THAT(
+      Each(Parse(ranks + "launch: {ranks_per_node: 8, rules: [{when: {ranks: 64}, set: {nodes: 2}}]}"), &Launch::nodes),
+      ElementsAre(1, 1, 1, 1, 2, 4, 2));
+  const std::string virtual_ranks = "defaults: {model: llama-10m, ranks: 16, communicator: virtual}\n";
+  EXPECT_THAT(Each(Parse(virtual_ranks + "launch: {ranks_per_node: 8}"), &Launch::nodes), ElementsAre(1))
+      << "they are one process";
+}
+
+TEST(LaunchOf, NodesThatCannotShareTheRanksAreAnError) {
+  const Sweep sweep = Parse("defaults: {model: llama-10m}\nmatrix: {ranks: [5]}\nlaunch: {ranks_per_node: 4}");
+  try {
+    Launches(sweep);
+    FAIL() << "it was taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_THAT(e.message(), HasSubstr("2 nodes cannot share the 5 ranks"));
+    EXPECT_FALSE(e.hint().empty());
+  }
+}
+
+TEST(LaunchOf, TheFirstPlaceOfADuplicateCounts) {
+  const Sweep sweep = Parse(
+      "defaults: {model: llama-10m}\nmatrix: {communicator: [self, gloo]}\n"
+      "launch: {rules: [{when: {communicator: gloo}, set: {cpus: 3}}]}");
+  EXPECT_THAT(Each(sweep, &Launch::cpus), ElementsAre(0)) << "of one rank both are the same point";
+}
+
+TEST(SharedConfig, HasTheMostThatAJobAsksFor) {
+  const Json shared = SharedConfig(Parse(std::string(kThreeRanks) + R"(
+launch: {cpus: 2, max_parallel: 3, ranks_per_node: 8, rules: [{when: {ranks: 8}, set: {cpus: 4, slurm: {qos: a}}}]})"));
+  EXPECT_EQ(shared.at("cpus"), 4);
+  EXPECT_EQ(shared.at("nodes"), 2);
+  EXPECT_EQ(shared.at("max_parallel"), 3);
+  EXPECT_FALSE(shared.contains("slurm"));
+  EXPECT_FALSE(SharedConfig(Parse(std::string(kThreeRanks) + "launch: {rules: [{when: {ranks: 8}, set: {cpus: 4}}]}"))
+                   .contains("cpus"))
+      << "the others take all there are";
+}
+
+TEST(SetupOf, IsOfWhatThePointItselfAsksFor) {
+  const Sweep sweep = Parse(std::string(kThreeRanks) + R"(
+launch: {rules: [{when: {ranks: 8}, set: {time_limit: 1h}}, {when: {ranks: 16}, set: {cpus: 4, nodes: 2, environment: {A: b}}}]})");
+  const std::vector<Launch> launches = Launches(sweep);
+  EXPECT_EQ(SetupOf(launches[0]), DefaultSetup());
+  EXPECT_EQ(SetupOf(launches[1]), DefaultSetup()) << "how long it may take changes no figure";
+  EXPECT_EQ(SetupOf(launches[2]), SetupOf({}, 4, 2, {{"A", "b"}}));
+}
+
+TEST(Rules, EveryFaultIsSaidAtItsPlace) {
+  const std::string refusal = Refusal(R"(
+launch:
+  rules:
+    - when: {rnks: 8}
+      set: {nods: 2}
+    - {when: {ranks: ">x"}, set: {cpus: 0, bundle: 3}}
+    - {when: {ranks: 8}}
+    - {wen: {ranks: 8}, set: {cpus: 1}}
+    - {when: {ranks: 8}, set: {environment: {1A: b}, time_limit: soon}}
+    - {when: 3, set: []}
+)");
+  for (const char* part :
+       {"s.yaml:5:14: unknown field 'rnks', did you mean 'ranks'?",
+        "s.yaml:6:19: unknown launch setting 'nods', did you mean 'nodes'?",
+        "s.yaml:7:22: ranks: the comparison '>x' needs a number",
+        "s.yaml:7:41: cpus must be an integer between 1 and 4096",
+        "s.yaml:7:52: bundle is the same for all points of a sweep",
+        "s.yaml:8:7: a rule has when and set; this one has no set",
+        "s.yaml:9:8: unknown part of a rule 'wen', did you mean 'when'?", "the name of a variable is of letters",
+        "time_limit is a duration", "s.yaml:11:14: when is a mapping of fields, not 3",
+        "s.yaml:11:22: set is a mapping of launch settings, not a list"}) {
+    EXPECT_THAT(refusal, HasSubstr(part));
+  }
+  EXPECT_THAT(Refusal("launch: {rules: {when: {ranks: 1}}}"), HasSubstr("rules is a list of mappings, not a mapping"));
+  EXPECT_THAT(Refusal("launch: {rules: [{when: {ranks: 1}, set: {slrum: {qos: a}}}], launcher: slurm}"),
+              HasSubstr("did you mean 'slurm'?"));
+  EXPECT_THAT(Refusal("launch: {environment: {A: [1]}}"), HasSubstr("the variable A must be text or a whole number"));
+}
+
+TEST(Rules, OneThatHoldsOfNoPointIsAWarning) {
+  const Sweep sweep = Parse(std::string(kThreeRanks) +
+                            "launch:\n  rules:\n    - {when: {ranks: 8}, set: {cpus: 1}}\n"
+                            "    - {when: {ranks: 9}, set: {cpus: 1}}\n");
+  Expansion expansion;
+  Expand(sweep, &expansion);
+  EXPECT_THAT(expansion.warnings, ElementsAre("s.yaml:7:7: this rule matches nothing"));
+}
+
+}  // namespace
+}  // namespace ridgeline
