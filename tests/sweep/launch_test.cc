@@ -121,15 +121,19 @@ TEST(LaunchOf, NodesFollowFromRanks) {
 }
 
 TEST(LaunchOf, NodesThatCannotShareTheRanksAreAnError) {
-  const Sweep sweep = Parse("defaults: {model: llama-10m}\nmatrix: {ranks: [5]}\nlaunch: {ranks_per_node: 4}");
-  try {
-    Launches(sweep);
-    FAIL() << "it was taken";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
-    EXPECT_THAT(e.message(), HasSubstr("2 nodes cannot share the 5 ranks"));
-    EXPECT_FALSE(e.hint().empty());
-  }
+  const auto refusal = [](const std::string& launch) -> std::string {
+    try {
+      Launches(Parse("defaults: {model: llama-10m}\nmatrix: {ranks: [5]}\nlaunch:\n  " + launch));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+      EXPECT_FALSE(e.hint().empty());
+      return e.message();
+    }
+    return "taken";
+  };
+  EXPECT_EQ(refusal("ranks_per_node: 4"), "s.yaml:5:3: 2 nodes cannot share the 5 ranks of a point evenly");
+  EXPECT_EQ(refusal("rules:\n    - {when: {ranks: 5}, set: {nodes: 3}}\n    - {when: {ranks: 5}, set: {cpus: 3}}"),
+            "s.yaml:6:7: 3 nodes cannot share the 5 ranks of a point evenly");
 }
 
 TEST(LaunchOf, TheFirstPlaceOfADuplicateCounts) {
