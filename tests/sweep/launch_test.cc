@@ -14,11 +14,8 @@
 namespace ridgeline {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 Sweep Parse(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
 
