@@ -173,6 +173,9 @@ class Reader {
         Add(map->place, fmt::format("a rule has when and set; this one has no {}", when == nullptr ? "when" : "set"));
       }
       if (when != nullptr) rule.when = ReadConditions(*when, "when", faults_);
+      if (when != nullptr && when->kind == YamlNode::Kind::kMap && when->entries.empty()) {
+        Add(when->place, "when is empty: what holds for every point is said under launch: itself");
+      }
       if (set != nullptr) ReadSet(*set, rule.set);
       sweep_.rules.push_back(std::move(rule));
     }

@@ -185,6 +185,7 @@ launch:
         "s.yaml:11:22: set is a mapping of launch settings, not a list"}) {
     EXPECT_THAT(refusal, HasSubstr(part));
   }
+  EXPECT_THAT(Refusal("launch: {rules: [{when: {}, set: {cpus: 1}}]}"), HasSubstr("s.yaml:2:25: when is empty"));
   EXPECT_THAT(Refusal("launch: {rules: {when: {ranks: 1}}}"), HasSubstr("rules is a list of mappings, not a mapping"));
   EXPECT_THAT(Refusal("launch: {rules: [{when: {ranks: 1}, set: {slrum: {qos: a}}}], launcher: slurm}"),
               HasSubstr("did you mean 'slurm'?"));
