@@ -72,8 +72,7 @@ int Run(const RunOptions& options) {
   const DriverLock lock = DriverLock::Take(options.db, sweep.name);
   Store store = Store::Open(options.db, Store::Mode::kReadWrite);
   const std::string launcher_name = options.launcher.empty() ? sweep.launch.launcher : options.launcher;
-  const auto launcher =
-      OpenLauncher(launcher_name, SharedConfig(sweep), options.max_parallel, options.db);
+  const auto launcher = OpenLauncher(launcher_name, SharedConfig(sweep), options.max_parallel, options.db);
   CheckRules(sweep, *launcher);
 
   DriverOptions driver;
