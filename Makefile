@@ -41,7 +41,8 @@ test-sanitized: packages ## The tests under AddressSanitizer + UBSan, and under 
 	  ctest --test-dir build-address --output-on-failure -j 2 -LE 'slurm|k8s'
 	@cmake --preset thread
 	cmake --build --preset thread -j $(JOBS)
-	ctest --test-dir build-thread --output-on-failure -j 2 -L threads
+	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/thread_sanitizer.supp history_size=7" \
+	  ctest --test-dir build-thread --output-on-failure -j 2 -L threads
 
 lint: packages ## clang-format, clang-tidy and shellcheck, all with warnings as errors
 	clang-format --dry-run -Werror $(SOURCES)

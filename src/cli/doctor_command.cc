@@ -17,13 +17,16 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/harness.h"
 #include "cli/machine_checks.h"
 #include "driver/progress.h"
+#include "launch/check_rules.h"
 #include "launch/launcher.h"
 #include "report/report.h"
 #include "run/result.h"
 #include "run/spec.h"
 #include "store/store.h"
+#include "sweep/launch.h"
 #include "sweep/sweep.h"
 
 namespace ridgeline {
@@ -129,6 +132,18 @@ std::vector<Check> LauncherChecks(const fs::path& plugins) {
   return checks;
 }
 
+// The launcher that a sweep goes to, with all that its points ask for.
+Check SweepsLauncherCheck(const fs::path& file) {
+  const Sweep sweep = LoadSweep(file);
+  const TemporaryFolder folder;
+  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, folder.path() / "doctor.db");
+  CheckRules(sweep, *launcher);
+  const LauncherStatus status = launcher->Probe();
+  const std::string as = fmt::format("{} as {} has it: ", launcher->name(), file.string());
+  if (status.available) return {CheckState::kOk, "launcher", as + status.description, ""};
+  return {CheckState::kFail, "launcher", as + status.why, "no job of this sweep can be submitted from here"};
+}
+
 std::vector<Check> ReportChecks() {
   std::vector<Check> checks;
   std::vector<std::string> names;
@@ -175,7 +190,8 @@ void Append(std::vector<Check>& checks, const std::string& name, const std::func
   }
 }
 
-int Doctor() {
+// `sweep` empty: of no sweep in particular.
+int Doctor(const std::string& sweep) {
   std::vector<Check> checks = {{CheckState::kOk, "ridgeline", fmt::format("{}, commit {}", kVersion, GitCommit()), ""}};
   Append(checks, "machine", [] { return MachineChecks("/"); });
   checks.push_back(DiskCheck(fs::current_path()));
@@ -184,6 +200,7 @@ int Doctor() {
   if (checks.back().state == CheckState::kOk) Append(checks, "engine", [&] { return TrainerRunChecks(trainer); });
   checks.push_back(Try("sqlite", StoreCheck));
   Append(checks, "launcher", [] { return LauncherChecks(DataDir("plugins")); });
+  if (!sweep.empty()) checks.push_back(Try("launcher", [&] { return SweepsLauncherCheck(sweep); }));
   Append(checks, "reports", ReportChecks);
   Append(checks, "sweeps", SweepChecks);
 
@@ -202,10 +219,15 @@ int Doctor() {
 }  // namespace
 
 Action DoctorCommand(CLI::App& self) {
+  const auto sweep = std::make_shared<std::string>();
+  self.add_option("sweep", *sweep, "a sweep whose launcher is asked too, with what its points ask for")
+      ->type_name("SWEEP");
   self.footer(
       "One line a check: ok, warn (works, and could be better) or FAIL, with what to do about it. Exit code 3 where\n"
-      "one failed.");
-  return Doctor;
+      "one failed.\n\n"
+      "  ridgeline doctor\n"
+      "  ridgeline doctor sweeps/scaling.yaml");
+  return [sweep] { return Doctor(*sweep); };
 }
 
 }  // namespace ridgeline

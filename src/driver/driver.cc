@@ -1,7 +1,6 @@
 #include "driver/driver.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -15,7 +14,7 @@
 #include "driver/live_job.h"
 #include "driver/pace.h"
 #include "driver/patience.h"
-#include "driver/pending.h"
+#include "driver/planner.h"
 #include "driver/poller.h"
 #include "driver/reluctance.h"
 #include "driver/retry_policy.h"
@@ -35,19 +34,19 @@ class Driver {
         parts_(parts),
         points_(sweep, options.jobs_dir.parent_path(), options.campaign, options.trainer),
         retries_(sweep.launch.retries),
+        planner_(sweep, options, parts, points_, retries_, tally_),
         reluctance_(parts, sweep.launch.launcher_timeout_s),
         submitter_(parts, reluctance_, options.program),
         poller_(parts, reluctance_),
         pace_(parts.clock.MonotonicNs()) {}
 
   RunSummary Run() {
-    RecordSweep();
-    AskForTimes();
+    Begin();
     Adopt();
-    PlanPoints(Unplanned());
+    start_.predicted_oom += planner_.PlanAllBut(Taken());
     parts_.observer.Started(start_);
-    if (!pending_.empty() || !live_.empty()) CheckLauncher();
-    while (!pending_.empty() || !live_.empty() || !again_.empty()) {
+    if (!planner_.empty() || !live_.empty()) CheckLauncher();
+    while (!planner_.empty() || !live_.empty() || planner_.HasPointsAgain()) {
       if (parts_.interrupts() > 0) {
         Stop();
         break;
@@ -55,7 +54,7 @@ class Driver {
       bool changed = OpenJobs();
       changed = SubmitJobs() || changed;
       changed = AskAndCollect() || changed;
-      if (!again_.empty() && pending_.empty()) PlanPoints(std::exchange(again_, {}));
+      if (planner_.HasPointsAgain() && planner_.empty()) planner_.PlanAgain();
       ShowProgress();
       if (changed) {
         pace_.Changed(Now());
@@ -69,18 +68,9 @@ class Driver {
  private:
   int64_t Now() const { return parts_.clock.MonotonicNs(); }
 
-  void RecordSweep() {
+  void Begin() {
     for (const std::string& warning : points_.warnings()) parts_.observer.Note(warning);
-    parts_.store.PutSweep(
-        {sweep_.name, sweep_.description, sweep_.file.string(), sweep_.text, parts_.clock.UnixNs(), points_.key()},
-        points_.all(), [&](const Point& point) { return points_.KeyOf(point).setup; });
-    plan_options_.available_bytes = options_.available_bytes;
-    plan_options_.runs_here = options_.runs_here;
-    plan_options_.jobs_dir = options_.jobs_dir;
-    plan_options_.trainer = options_.trainer;
-    // So that no other store has the same jobs.
-    plan_options_.key_name =
-        fmt::format("{}@{}", sweep_.name, parts_.store.Progress(sweep_.name).sweep.created_unix_ns);
+    planner_.Begin();
     if (options_.retry_failed) start_.retried = parts_.store.RetryFailed(sweep_.name);
     start_.points = static_cast<int64_t>(points_.all().size());
   }
@@ -124,7 +114,8 @@ class Driver {
     CollectJobs(to_collect, jobs);
   }
 
-  std::vector<Point> Unplanned() {
+  // Points that have a result, or are in a live job.
+  std::set<std::string> Taken() {
     const std::vector<std::string> finished = parts_.store.FinishedPoints(sweep_.name);
     start_.finished = static_cast<int64_t>(finished.size());
     for (const PointOrigins& origins : parts_.store.OriginsOfFinished(sweep_.name)) {
@@ -132,40 +123,7 @@ class Driver {
     }
     std::set<std::string> taken = live_.PointIds();
     taken.insert(finished.begin(), finished.end());
-    for (const Point& point : again_) taken.insert(point.id);
-    std::vector<Point> todo;
-    std::copy_if(points_.all().begin(), points_.all().end(), std::back_inserter(todo),
-                 [&](const Point& point) { return !taken.contains(point.id); });
-    return todo;
-  }
-
-  void PlanPoints(const std::vector<Point>& todo) {
-    if (todo.empty()) return;
-    plan_options_.attempts = parts_.store.Attempts(sweep_.name);
-    plan_options_.times = tally_.times();
-    Plan plan = MakePlan(sweep_, todo, plan_options_, parts_.forecaster);
-    if (!plan.skipped.empty()) {
-      std::vector<NewResult> skipped;
-      for (RunResult& result : plan.skipped) {
-        result.ended_unix_ns = parts_.clock.UnixNs();
-        const MeasurementKey key = points_.KeyOf(*points_.Find(result.point_id));
-        skipped.push_back({std::move(result), "", 0, key});
-      }
-      parts_.store.AddResults(skipped);
-      start_.predicted_oom += static_cast<int64_t>(skipped.size());
-    }
-    for (Job& job : plan.jobs) {
-      for (const JobPoint& point : job.points) tally_.ToDo(point.spec, retries_.Knows(point.id));
-      pending_.Add(std::move(job));
-    }
-  }
-
-  // What its points took before, in whichever run.
-  void AskForTimes() {
-    constexpr auto kMost = static_cast<int64_t>(TimeModel::kRemembered);
-    for (const MeasuredPoint& point : parts_.store.MeasuredPoints(parts_.launcher.name(), kMost)) {
-      tally_.times().Took(RelativeCost(point.spec), static_cast<double>(point.duration_ns) / 1e9);
-    }
+    return taken;
   }
 
   void CheckLauncher() {
@@ -187,13 +145,10 @@ class Driver {
     std::vector<JobRecord> intents;
     const int64_t first_new = live_.size();
     const int64_t room = window_ - live_.size();
-    if (!live_.empty() && room < std::min<int64_t>(window_ / kRefillShare, pending_.size())) return false;
-    while (!pending_.empty() && live_.size() < window_) {
-      live_.Add(
-          OpenJob(pending_.Take(plan_options_), parts_.launcher.name(), plan_options_.attempts, parts_.clock.UnixNs()));
-      JobRecord& record = (live_.end() - 1)->record;
-      record.measured_as = points_.KeyOf(*points_.Find(record.points.front().id));  // as all of a job are
-      intents.push_back(record);
+    if (!live_.empty() && room < std::min<int64_t>(window_ / kRefillShare, planner_.size())) return false;
+    while (!planner_.empty() && live_.size() < window_) {
+      live_.Add(planner_.Open());
+      intents.push_back((live_.end() - 1)->record);
     }
     if (intents.empty()) return false;
     parts_.store.RecordIntents(intents);
@@ -216,7 +171,7 @@ class Driver {
     if (!outcome) return false;
     const int64_t new_results = outcome->to_collect.empty() ? 0 : CollectJobs(outcome->to_collect, outcome->looked_at);
     for (const LiveJob* job : outcome->ended) {
-      if (job->submitted_ns > 0 && !queues_) pending_.JobEnded(static_cast<int64_t>(job->record.points.size()));
+      if (job->submitted_ns > 0 && !queues_) planner_.JobEnded(static_cast<int64_t>(job->record.points.size()));
     }
     Forget(outcome->ended);
     poller_.Pause();
@@ -235,7 +190,7 @@ class Driver {
     live_.Forget(ended);
     if (free.empty()) return;
     for (const std::string& id : parts_.store.FinishedPoints(sweep_.name)) free.erase(id);
-    for (const std::string& id : free) again_.push_back(*points_.Find(id));
+    for (const std::string& id : free) planner_.RunAgain(*points_.Find(id));
   }
 
   int64_t CollectJobs(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& jobs) {
@@ -274,7 +229,7 @@ class Driver {
     }
     tally_.Ran(point->spec, result, spent_ns);
     if (retries_.RunAgain(result.point_id, result.status, result.began)) {
-      again_.push_back(*point);
+      planner_.RunAgain(*point);
       parts_.observer.Note(fmt::format("{}: {}; it is run again", label, outcome));
       return;
     }
@@ -303,12 +258,10 @@ class Driver {
   const DriverOptions& options_;
   const DriverParts& parts_;
   SweepPoints points_;
-  PlanOptions plan_options_;
   Tally tally_;
-  PendingJobs pending_{tally_.times()};
   JobTable live_;
   PointRetries retries_;
-  std::vector<Point> again_;  // to be planned once more
+  Planner planner_;
   Reluctance reluctance_;
   Submitter submitter_;
   Poller poller_;

@@ -1,39 +1,78 @@
 #include "launch/check_rules.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "run/spec.h"
+#include "sweep/expand.h"
 #include "sweep/launch.h"
 #include "yaml/yaml.h"
 
 namespace ridgeline {
+namespace {
 
-void CheckRules(const Sweep& sweep, Launcher& launcher) {
-  if (!launcher.can().render) return;
-  std::vector<Fault> faults;
-  std::string hint;
-  for (const LaunchRule& rule : sweep.rules) {
-    const Launch launch = WithRule(sweep.launch, rule);
+using Rules = std::vector<size_t>;
+
+class Checker {
+ public:
+  Checker(const Sweep& sweep, Launcher& launcher) : sweep_(sweep), launcher_(launcher) {}
+
+  // A job of a point of one rank of which these rules hold, or of this very point.
+  void Check(const Rules& rules, const RunSpec& spec = {}) {
+    const Launch launch = LaunchOf(sweep_, {"", spec, rules});
     LaunchJob job;
-    job.key = "rl-rule";
-    job.sweep = sweep.name;
+    job.key = "rl-check";
+    job.sweep = sweep_.name;
     job.job_dir = "/jobs/" + job.key;
-    job.nodes = std::max<int64_t>(1, launch.nodes);
+    job.nodes = launch.nodes;
     job.cpus = launch.cpus;
     job.memory_bytes = launch.memory_limit_bytes;
     job.time_limit_s = launch.time_limit_s;
     job.exec = {"ridgeline"};
     job.config = launch.config;
     try {
-      launcher.Render({&job, 1});
+      launcher_.Render({&job, 1});
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInvalidInput) throw;
-      faults.push_back({rule.place, e.message()});
-      hint = e.hint();
+      faults_.push_back({sweep_.rules[rules.back()].place, e.message()});
+      hint_ = e.hint();
+      wrong_.insert(rules.back());
     }
   }
-  if (!faults.empty()) ThrowFaults(sweep.file, std::move(faults), hint);
+
+  bool IsWrong(size_t rule) const { return wrong_.contains(rule); }
+
+  void ThrowIfAnyIs() {
+    if (!faults_.empty()) ThrowFaults(sweep_.file, std::move(faults_), hint_);
+  }
+
+ private:
+  const Sweep& sweep_;
+  Launcher& launcher_;
+  std::vector<Fault> faults_;
+  std::string hint_;
+  std::set<size_t> wrong_;
+};
+
+}  // namespace
+
+void CheckRules(const Sweep& sweep, Launcher& launcher) {
+  if (sweep.rules.empty() || !launcher.can().render) return;
+  Checker checker(sweep, launcher);
+  for (size_t rule = 0; rule < sweep.rules.size(); ++rule) checker.Check({rule});
+  std::map<Rules, RunSpec> together;
+  for (const Point& point : Expand(sweep)) {
+    if (!point.rules.empty()) together.try_emplace(point.rules, point.spec);
+  }
+  for (const auto& [rules, spec] : together) {
+    // What is wrong with one of them has been said.
+    const bool sound = std::none_of(rules.begin(), rules.end(), [&](size_t rule) { return checker.IsWrong(rule); });
+    if (sound) checker.Check(rules, spec);
+  }
+  checker.ThrowIfAnyIs();
 }
 
 }  // namespace ridgeline

@@ -6,8 +6,8 @@
 
 namespace ridgeline {
 
-// Has the launcher render a job with each rule, where it can render. Throws one Error(kInvalidInput) with what it says
-// of each, at the rule's place in the file. Rules that hold together are checked with the jobs that they are for.
+// Has the launcher render, where it can, a job of each rule and of each set of rules that hold of a point together.
+// Throws one Error(kInvalidInput) with what it says of each, at the place of the rule (of a set, its last).
 void CheckRules(const Sweep& sweep, Launcher& launcher);
 
 }  // namespace ridgeline

@@ -53,6 +53,7 @@ class Reader {
 
   void Read(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::kMap) return Add(node.place, "launch is a mapping, not " + Describe(node));
+    sweep_.launch.place = node.place;
     const std::vector<Entry> entries = Entries(node, "launch setting", {}, faults_);
     // First: what a mapping is called decides whether it is the launcher's.
     for (const auto& [name, value] : entries) {
@@ -175,6 +176,9 @@ class Reader {
         Add(map->place, fmt::format("a rule has when and set; this one has no {}", when == nullptr ? "when" : "set"));
       }
       if (when != nullptr) rule.when = ReadConditions(*when, "when", faults_);
+      if (when != nullptr && when->kind == YamlNode::Kind::kMap && when->entries.empty()) {
+        Add(when->place, "when is empty: what holds for every point is said under launch: itself");
+      }
       if (set != nullptr) ReadSet(*set, rule.set);
       sweep_.rules.push_back(std::move(rule));
     }
@@ -264,7 +268,11 @@ Launch WithRule(Launch launch, const LaunchRule& rule) {
 
 Launch LaunchOf(const Sweep& sweep, const Point& point) {
   Launch launch = sweep.launch;
-  for (const size_t rule : point.rules) launch = WithRule(std::move(launch), sweep.rules.at(rule));
+  for (const size_t i : point.rules) {
+    const LaunchRule& rule = sweep.rules.at(i);
+    launch = WithRule(std::move(launch), rule);
+    if (rule.set.config.contains("nodes") || rule.set.config.contains("ranks_per_node")) launch.place = rule.place;
+  }
   const int64_t processes = ProcessesOf(point.spec);
   if (launch.nodes == 0) {
     launch.nodes =
@@ -272,8 +280,8 @@ Launch LaunchOf(const Sweep& sweep, const Point& point) {
   }
   if (processes > 1 && processes % launch.nodes != 0) {
     throw Error(ErrorKind::kInvalidInput,
-                fmt::format("{}: launch: {} nodes cannot share the {} ranks of a point evenly", sweep.file.string(),
-                            launch.nodes, processes),
+                FaultText(sweep.file, {launch.place, fmt::format("{} nodes cannot share the {} ranks of a point evenly",
+                                                                 launch.nodes, processes)}),
                 "let ranks be a multiple of nodes: say nodes or ranks_per_node otherwise, or exclude the point");
   }
   return launch;

@@ -78,13 +78,14 @@ struct Launch {
       {RunStatus::kLost, 1}, {RunStatus::kNodeFailed, 1}, {RunStatus::kPreempted, 1}};
   std::map<std::string, std::string> environment;  // of the trainer, beside what it is started with
   Json config = Json::object();                    // the mapping as written, but for `rules`: a launcher's `config`
+  Place place;
 };
 
 // What points ask for on which all conditions hold, in place of what the sweep and the rules before say.
 struct LaunchRule {
   std::vector<Condition> when;
-  Launch set;  // what of it is set, its `config` names
-  Place place;
+  Launch set;   // what of it is set, its `config` names
+  Place place;  // of the rule
 };
 
 struct Sweep {

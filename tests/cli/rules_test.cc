@@ -71,6 +71,9 @@ TEST(Rules, WhatALauncherRefusesIsSaidOfEachRuleAtItsPlace) {
     EXPECT_THAT(refused.err, HasSubstr("sweep.yaml:9:7: launcher slurm: launch: slurm: memory is \"many\""));
     EXPECT_THAT(refused.err, Not(HasSubstr("sweep.yaml:8:")));
   }
+  const auto doctor = cli.Run({"doctor", "sweep.yaml"});
+  EXPECT_EQ(doctor.status.exit_code, 3);
+  EXPECT_THAT(doctor.out, HasSubstr("there is no setting 'partitoin'"));
   EXPECT_FALSE(std::filesystem::exists(cli.dir / "jobs")) << "nothing was written";
 }
 
@@ -101,6 +104,7 @@ TEST(Rules, RunMeasuresEachPointWithWhatItAsksFor) {
   }
   EXPECT_EQ(told, 1);
   EXPECT_THAT(cli.Run({"run", "sweep.yaml"}).out, HasSubstr("3 finished already"));
+  EXPECT_THAT(cli.Run({"doctor", "sweep.yaml"}).out, HasSubstr("local as sweep.yaml has it: this machine, 1 job"));
   EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
 }
 

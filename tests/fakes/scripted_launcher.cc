@@ -2,8 +2,8 @@
 //   script: [state…]  what each poll of a job answers, one after another; the last is answered for ever. A job is run,
 //                     to its end, by the first poll that answers `running` or `ended` after a `queued` one (so a
 //                     script with queued, running, queued, running requeues it). `missing` forgets it.
-// Without a script: queued, running, ended. What it knows of a job is a file in state_dir, as it is for a real
-// scheduler somewhere else: a driver that is killed changes nothing of it.
+// Without a script: queued, running, ended. What it knows of a job, with what it was `asked`, is a file in state_dir,
+// as it is for a real scheduler somewhere else: a driver that is killed changes nothing of it.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -98,6 +98,27 @@ TEST_F(Loader, MakesTheStateFolderButNotToRender) {
   EXPECT_TRUE(std::filesystem::is_directory(state_.path() / "a/b"));
 }
 
+TEST_F(Loader, HandsOverWhatAJobAsksForAndItsOwnConfiguration) {
+  const auto launcher = LoadLauncher("scripted", Json::object(), state_.path(), FakePluginDir());
+  LaunchJob job;
+  job.key = "rl-1";
+  job.nodes = 4;
+  job.cpus = 2;
+  job.exec = {"/bin/true"};
+  LaunchJob own = job;
+  own.key = "rl-2";
+  own.config = {{"scripted", {{"partition", "large"}}}};
+  const LaunchJob jobs[] = {job, own};
+  launcher->Submit(jobs);
+  const auto asked = [&](const char* key) {
+    return ReadJsonFile(state_.path() / (std::string(key) + ".json")).at("asked");
+  };
+  EXPECT_EQ(asked("rl-1").at("nodes"), 4);
+  EXPECT_EQ(asked("rl-1").at("cpus"), 2);
+  EXPECT_FALSE(asked("rl-1").contains("config")) << "the session's holds";
+  EXPECT_EQ(asked("rl-2").at("config"), own.config);
+}
+
 TEST_F(Loader, BelievesNoReplyItHasNotChecked) {
   const auto launcher = LoadLauncher("babbling", Json::object(), state_.path(), FakePluginDir());
   LaunchJob job;

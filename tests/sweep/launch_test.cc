@@ -14,11 +14,8 @@
 namespace ridgeline {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 Sweep Parse(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
 
@@ -121,15 +118,19 @@ TEST(LaunchOf, NodesFollowFromRanks) {
 }
 
 TEST(LaunchOf, NodesThatCannotShareTheRanksAreAnError) {
-  const Sweep sweep = Parse("defaults: {model: llama-10m}\nmatrix: {ranks: [5]}\nlaunch: {ranks_per_node: 4}");
-  try {
-    Launches(sweep);
-    FAIL() << "it was taken";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
-    EXPECT_THAT(e.message(), HasSubstr("2 nodes cannot share the 5 ranks"));
-    EXPECT_FALSE(e.hint().empty());
-  }
+  const auto refusal = [](const std::string& launch) -> std::string {
+    try {
+      Launches(Parse("defaults: {model: llama-10m}\nmatrix: {ranks: [5]}\nlaunch:\n  " + launch));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+      EXPECT_FALSE(e.hint().empty());
+      return e.message();
+    }
+    return "taken";
+  };
+  EXPECT_EQ(refusal("ranks_per_node: 4"), "s.yaml:5:3: 2 nodes cannot share the 5 ranks of a point evenly");
+  EXPECT_EQ(refusal("rules:\n    - {when: {ranks: 5}, set: {nodes: 3}}\n    - {when: {ranks: 5}, set: {cpus: 3}}"),
+            "s.yaml:6:7: 3 nodes cannot share the 5 ranks of a point evenly");
 }
 
 TEST(LaunchOf, TheFirstPlaceOfADuplicateCounts) {
@@ -184,6 +185,7 @@ launch:
         "s.yaml:11:22: set is a mapping of launch settings, not a list"}) {
     EXPECT_THAT(refusal, HasSubstr(part));
   }
+  EXPECT_THAT(Refusal("launch: {rules: [{when: {}, set: {cpus: 1}}]}"), HasSubstr("s.yaml:2:25: when is empty"));
   EXPECT_THAT(Refusal("launch: {rules: {when: {ranks: 1}}}"), HasSubstr("rules is a list of mappings, not a mapping"));
   EXPECT_THAT(Refusal("launch: {rules: [{when: {ranks: 1}, set: {slrum: {qos: a}}}], launcher: slurm}"),
               HasSubstr("did you mean 'slurm'?"));

@@ -1,0 +1,67 @@
+#include "driver/planner.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace ridgeline {
+
+Planner::Planner(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts, const SweepPoints& points,
+                 const PointRetries& retries, Tally& tally)
+    : sweep_(sweep), parts_(parts), points_(points), retries_(retries), tally_(tally), pending_(tally.times()) {
+  options_.available_bytes = options.available_bytes;
+  options_.runs_here = options.runs_here;
+  options_.jobs_dir = options.jobs_dir;
+  options_.trainer = options.trainer;
+}
+
+void Planner::Begin() {
+  parts_.store.PutSweep(
+      {sweep_.name, sweep_.description, sweep_.file.string(), sweep_.text, parts_.clock.UnixNs(), points_.key()},
+      points_.all(), [&](const Point& point) { return points_.KeyOf(point).setup; });
+  // So that no other store has the same jobs.
+  options_.key_name = fmt::format("{}@{}", sweep_.name, parts_.store.Progress(sweep_.name).sweep.created_unix_ns);
+  constexpr auto kMost = static_cast<int64_t>(TimeModel::kRemembered);
+  for (const MeasuredPoint& point : parts_.store.MeasuredPoints(parts_.launcher.name(), kMost)) {
+    tally_.times().Took(RelativeCost(point.spec), static_cast<double>(point.duration_ns) / 1e9);
+  }
+}
+
+int64_t Planner::PlanAllBut(std::set<std::string> taken) {
+  for (const Point& point : again_) taken.insert(point.id);
+  std::vector<Point> todo;
+  std::copy_if(points_.all().begin(), points_.all().end(), std::back_inserter(todo),
+               [&](const Point& point) { return !taken.contains(point.id); });
+  return PlanPoints(todo);
+}
+
+void Planner::PlanAgain() { PlanPoints(std::exchange(again_, {})); }
+
+int64_t Planner::PlanPoints(const std::vector<Point>& points) {
+  if (points.empty()) return 0;
+  options_.attempts = parts_.store.Attempts(sweep_.name);
+  options_.times = tally_.times();
+  Plan plan = MakePlan(sweep_, points, options_, parts_.forecaster);
+  std::vector<NewResult> skipped;
+  for (RunResult& result : plan.skipped) {
+    result.ended_unix_ns = parts_.clock.UnixNs();
+    const MeasurementKey key = points_.KeyOf(*points_.Find(result.point_id));
+    skipped.push_back({std::move(result), "", 0, key});
+  }
+  parts_.store.AddResults(skipped);
+  for (Job& job : plan.jobs) {
+    for (const JobPoint& point : job.points) tally_.ToDo(point.spec, retries_.Knows(point.id));
+    pending_.Add(std::move(job));
+  }
+  return std::ssize(skipped);
+}
+
+LiveJob Planner::Open() {
+  LiveJob job = OpenJob(pending_.Take(options_), parts_.launcher.name(), options_.attempts, parts_.clock.UnixNs());
+  job.record.measured_as = points_.KeyOf(*points_.Find(job.record.points.front().id));  // as all of a job are
+  return job;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,56 @@
+// What is still to be run: points that become jobs, and jobs that are not handed over yet.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "driver/driver.h"
+#include "driver/live_job.h"
+#include "driver/pending.h"
+#include "driver/retry_policy.h"
+#include "driver/sweep_points.h"
+#include "driver/tally.h"
+
+namespace ridgeline {
+
+class Planner {
+ public:
+  // What it refers to must outlive it.
+  Planner(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts, const SweepPoints& points,
+          const PointRetries& retries, Tally& tally);
+
+  // To be called first: records the sweep, and learns what its points took before, in whichever run.
+  void Begin();
+
+  // Plans the points that are not among `taken`. Returns how many cannot fit: they have their results now.
+  int64_t PlanAllBut(std::set<std::string> taken);
+
+  // Points to be planned once more, when nothing else waits to be handed over; then PlanAgain.
+  void RunAgain(const Point& point) { again_.push_back(point); }
+  bool HasPointsAgain() const { return !again_.empty(); }
+  void PlanAgain();
+
+  // Jobs that wait to be handed over.
+  bool empty() const { return pending_.empty(); }
+  int64_t size() const { return pending_.size(); }
+  void JobEnded(int64_t points) { pending_.JobEnded(points); }
+
+  // The next of them, about to be an intent. REQUIRES: !empty().
+  LiveJob Open();
+
+ private:
+  int64_t PlanPoints(const std::vector<Point>& points);
+
+  const Sweep& sweep_;
+  const DriverParts& parts_;
+  const SweepPoints& points_;
+  const PointRetries& retries_;
+  Tally& tally_;
+  PlanOptions options_;
+  PendingJobs pending_;
+  std::vector<Point> again_;
+};
+
+}  // namespace ridgeline

@@ -1,0 +1,91 @@
+#include "launch/check_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/fakes/fake_launcher.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// Refuses a job with more nodes or cores than there are, and what its own mapping has for wrong.
+class PickyLauncher final : public Launcher {
+ public:
+  explicit PickyLauncher(bool renders = true) : renders_(renders) {}
+  const std::string& name() const override { return name_; }
+  LauncherCapabilities can() const override { return {.render = renders_}; }
+  LauncherStatus Probe() override { return {}; }
+  Rendered Render(std::span<const LaunchJob> jobs) override {
+    for (const LaunchJob& job : jobs) {
+      rendered.push_back(job);
+      const auto refuse = [](const std::string& why) { throw Error(ErrorKind::kInvalidInput, why, "ask for less"); };
+      if (job.nodes > 4) refuse("so many nodes");
+      if (job.nodes * job.cpus > 8) refuse("so many cores");
+      if (job.config.value("picky", Json::object()).contains("wrong")) refuse("a wrong setting");
+    }
+    return {};
+  }
+  std::vector<Submission> Submit(std::span<const LaunchJob>) override { return {}; }
+  std::vector<JobState> PollMany(std::span<const JobRef>) override { return {}; }
+  std::vector<bool> Cancel(std::span<const JobRef>) override { return {}; }
+
+  std::vector<LaunchJob> rendered;
+
+ private:
+  std::string name_ = "picky";
+  bool renders_;
+};
+
+// What is wrong with these rules for ranks 1, 2 and 16; empty: nothing.
+std::string Wrong(const std::string& rules, Launcher& launcher) {
+  try {
+    CheckRules(ParseSweep("name: test\ndefaults: {model: llama-10m, batch_size: 16}\nmatrix: {ranks: [1, 2, 16]}\n"
+                          "launch:\n  ranks_per_node: 4\n  rules:\n" +
+                              rules,
+                          "s.yaml"),
+               launcher);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_EQ(e.hint(), "ask for less");
+    return e.message();
+  }
+  return "";
+}
+
+TEST(CheckRules, SaysWhatIsWrongOfEachAtItsPlace) {
+  PickyLauncher launcher;
+  const std::string wrong = Wrong(
+      "    - {when: {ranks: 1}, set: {nodes: 5}}\n"
+      "    - {when: {ranks: 2}, set: {picky: {right: 1}}}\n"
+      "    - {when: {ranks: 99}, set: {picky: {wrong: 1}}}\n",
+      launcher);
+  EXPECT_THAT(wrong, HasSubstr("s.yaml:7:7: so many nodes"));
+  EXPECT_THAT(wrong, Not(HasSubstr("s.yaml:8:")));
+  EXPECT_THAT(wrong, HasSubstr("s.yaml:9:7: a wrong setting")) << "though it holds of no point";
+}
+
+TEST(CheckRules, FindsWhatIsWrongOfRulesOnlyTogether) {
+  PickyLauncher launcher;
+  EXPECT_EQ(Wrong("    - {when: {ranks: \">1\"}, set: {nodes: 2}}\n"
+                  "    - {when: {ranks: 2}, set: {cpus: 8}}\n",
+                  launcher),
+            "s.yaml:8:7: so many cores");
+  EXPECT_THAT(Wrong("    - {when: {ranks: 16}, set: {cpus: 8}}\n", launcher), HasSubstr("s.yaml:7:7: so many cores"))
+      << "with the nodes that follow from its ranks";
+}
+
+TEST(CheckRules, AsksNothingOfALauncherThatRendersNothing) {
+  PickyLauncher launcher(false);
+  EXPECT_THAT(Wrong("    - {when: {ranks: 2}, set: {nodes: 5}}\n", launcher), IsEmpty());
+  EXPECT_THAT(launcher.rendered, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ridgeline
