@@ -1,10 +1,7 @@
 #include "slurm/session.h"
 
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <chrono>
-#include <regex>
 #include <set>
 #include <utility>
 
@@ -12,12 +9,11 @@
 
 #include "common/files.h"
 #include "common/process.h"
-#include "ridgeline/job_dir.h"
+#include "slurm/judge.h"
 
 namespace ridgeline::slurm {
 namespace {
 
-using plugin::Evidence;
 using plugin::Failure;
 using plugin::JobState;
 using plugin::Json;
@@ -31,12 +27,6 @@ Failure NotNow(const std::string& message, const std::string& hint = {}) {
   return {Failure::Kind::kNotNow, message, hint};
 }
 
-bool IsLive(const Row& row) { return MeaningOf(row.state).phase != Phase::kEnded; }
-
-std::string IdOf(const Array& array, size_t task) {
-  return array.is_array ? fmt::format("{}_{}", array.id, task) : std::to_string(array.id);
-}
-
 std::map<std::string, std::map<int64_t, Row>> ByTask(const std::vector<Row>& rows) {
   std::map<std::string, std::map<int64_t, Row>> by_name;
   for (const Row& row : rows) {
@@ -45,25 +35,6 @@ std::map<std::string, std::map<int64_t, Row>> ByTask(const std::vector<Row>& row
     for (const int64_t task : row.tasks.value_or(std::vector<int64_t>{0})) by_name[row.name][task] = of_one_task;
   }
   return by_name;
-}
-
-// What Slurm's record says, for whoever looks at a result.
-Evidence EvidenceOf(const Array& array, size_t task, const Row& row) {
-  Evidence evidence = {{"slurm_job", IdOf(array, task)}, {"slurm_state", row.state}};
-  const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty() && value != "0" && value != "None") evidence[name] = value;
-  };
-  add("slurm_reason", row.reason);
-  add("nodes", row.nodes);
-  add("restarts", std::to_string(row.restarts));
-  plugin::AddQueueWait(row.submitted_s, row.started_s, evidence);
-  return evidence;
-}
-
-// Of a script that its node could not start Slurm says FAILED too; what is in the log then is slurmstepd's.
-bool CouldNotStart(const Row& row, const std::string& log) {
-  static const std::regex kWords(R"(slurmstepd[^\n]*: error: execve\(\): [^\n]*/slurm_script: )");
-  return row.state == "FAILED" && std::regex_search(log, kWords);
 }
 
 }  // namespace
@@ -191,7 +162,7 @@ JobState Session::StateOf(const Place& place, const Row& row) {
   absent_since_.erase(place.array->keys[place.task]);
   switch (MeaningOf(row.state).phase) {
     case Phase::kQueued:
-      return Waiting(place, row);
+      return Queued(place, row);
     case Phase::kRunning:
       return {Phase::kRunning, row.started_s, {}, {}};
     case Phase::kEnded:
@@ -202,32 +173,16 @@ JobState Session::StateOf(const Place& place, const Row& row) {
   return {};
 }
 
-JobState Session::Waiting(const Place& place, const Row& row) {
-  const Wait* wait = WaitOf(row.reason);
-  if (wait == nullptr) return {Phase::kQueued, 0, {}, {}};
-  const std::string message = fmt::format("Slurm job {}: {} ({})", place.array->id, wait->message, row.reason);
-  if (wait->end.empty()) return {Phase::kQueued, 0, {{"waits", message}, {"hint", std::string(wait->hint)}}, {}};
-  client_->Cancel({IdOf(*place.array, place.task)});
-  JobState state{Phase::kEnded, 0, EvidenceOf(*place.array, place.task, row), {}};
-  plugin::AddEnd(std::string(wait->end), message, std::string(wait->hint), state.evidence);
+JobState Session::Queued(const Place& place, const Row& row) {
+  JobState state = JudgeQueued(*place.array, place.task, row);
+  if (state.phase == Phase::kEnded) client_->Cancel({IdOf(*place.array, place.task)});
   return state;
 }
 
 JobState Session::Ended(const Place& place, const Row& row) const {
-  std::string log;
-  if (row.state != "COMPLETED") {
-    log = plugin::ReadTextTail(LogFile(journal_.dir(), place.array->name, place.task));
-  }
-  const Meaning& meaning = MeaningOf(CouldNotStart(row, log) ? "LAUNCH_FAILED" : row.state);
-  JobState state{Phase::kEnded, row.started_s, EvidenceOf(*place.array, place.task, row), {}};
-  plugin::AddLogTail(log, state.evidence);
-  const int code = WIFEXITED(row.exit_status) ? WEXITSTATUS(row.exit_status) : 0;
-  plugin::AddExit(code, WIFSIGNALED(row.exit_status) ? WTERMSIG(row.exit_status) : 0, state.evidence);
-  // Of a failure that was an interruption, the results say more.
-  if (!meaning.end.empty() && !(row.state == "FAILED" && code == kExecInterrupted)) {
-    plugin::AddEnd(std::string(meaning.end), std::string(meaning.message), std::string(meaning.hint), state.evidence);
-  }
-  return state;
+  const std::string log =
+      row.state == "COMPLETED" ? "" : plugin::ReadTextTail(LogFile(journal_.dir(), place.array->name, place.task));
+  return JudgeEnded(*place.array, place.task, row, log);
 }
 
 JobState Session::Absent(const Place& place) {

@@ -53,7 +53,7 @@ class Session {
   std::map<std::string, Rows> AskAccounting(const std::vector<Place>& places);
 
   plugin::JobState StateOf(const Place& place, const Row& row);
-  plugin::JobState Waiting(const Place& place, const Row& row);
+  plugin::JobState Queued(const Place& place, const Row& row);
   plugin::JobState Ended(const Place& place, const Row& row) const;
   plugin::JobState Absent(const Place& place);
 
