@@ -110,17 +110,17 @@ std::vector<std::vector<Costed>> Groups(std::vector<Costed> points) {
 
 // Where the sweep says so; its defaults where a model or family does.
 Place PlaceOfData(const Sweep& sweep, const std::string& path) {
-  std::vector<Setting> settings = sweep.defaults;
+  std::vector<Assignment> assignments = sweep.defaults;
   for (const AxisGroup& group : sweep.groups) {
-    for (const Axis& axis : group) settings.insert(settings.end(), axis.begin(), axis.end());
+    for (const Axis& axis : group) assignments.insert(assignments.end(), axis.begin(), axis.end());
   }
   for (const Include& include : sweep.include) {
-    for (const Axis& axis : include.additions) settings.insert(settings.end(), axis.begin(), axis.end());
+    for (const Axis& axis : include.additions) assignments.insert(assignments.end(), axis.begin(), axis.end());
   }
-  const auto it = std::find_if(settings.begin(), settings.end(), [&](const Setting& setting) {
-    return setting.field->name == "data" && setting.value == FieldValue(path);
+  const auto it = std::find_if(assignments.begin(), assignments.end(), [&](const Assignment& assignment) {
+    return assignment.field->name == "data" && assignment.value == FieldValue(path);
   });
-  return it == settings.end() ? sweep.defaults_place : it->place;
+  return it == assignments.end() ? sweep.defaults_place : it->place;
 }
 
 void RequireDataFiles(const Sweep& sweep, const std::vector<Point>& points) {

@@ -86,22 +86,22 @@ class Reader {
     for (const auto& [field, value] : FieldEntries(node, "defaults", faults, kKnown)) {
       if (field == nullptr) {
         ReadCheckpoint(*value);
-      } else if (auto setting = ReadSetting(*field, *value, faults)) {
-        sweep.defaults.push_back(std::move(*setting));
+      } else if (auto assignment = ReadAssignment(*field, *value, faults)) {
+        sweep.defaults.push_back(std::move(*assignment));
       }
     }
   }
 
   // A value that all points share, from another section than defaults.
   void ReadShared(const Field& field, const YamlNode& value) {
-    auto setting = ReadSetting(field, value, faults);
-    if (!setting) return;
-    const auto given =
-        std::find_if(sweep.defaults.begin(), sweep.defaults.end(), [&](const Setting& s) { return s.field == &field; });
+    auto assignment = ReadAssignment(field, value, faults);
+    if (!assignment) return;
+    const auto given = std::find_if(sweep.defaults.begin(), sweep.defaults.end(),
+                                    [&](const Assignment& s) { return s.field == &field; });
     if (given != sweep.defaults.end()) {
       Add(value.place, fmt::format("{} is given in defaults too (line {})", field.name, given->place.line));
     } else {
-      sweep.defaults.push_back(std::move(*setting));
+      sweep.defaults.push_back(std::move(*assignment));
     }
   }
 

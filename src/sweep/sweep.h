@@ -19,14 +19,14 @@ namespace ridgeline {
 using FieldValue = std::variant<int64_t, double, bool, std::string>;
 
 // One field's value, and where it was written. `model` holds the name of a preset.
-struct Setting {
+struct Assignment {
   const Field* field = nullptr;
   FieldValue value;
   Place place;
 };
 
 // Axes that move together, each with as many values; a matrix axis is a group of one.
-using Axis = std::vector<Setting>;  // one field's values, at least one
+using Axis = std::vector<Assignment>;  // one field's values, at least one
 using AxisGroup = std::vector<Axis>;
 
 // One condition on a field: it equals one of several values, or the comparison holds.
@@ -92,9 +92,9 @@ struct Sweep {
   std::string name;  // one line of free text: never a path, never markup
   std::string description;
   std::filesystem::path file;
-  std::string text;               // what all this was read from: a file may be another by the time it is asked again
-  std::vector<Setting> defaults;  // those of `measure` too
-  std::vector<AxisGroup> groups;  // the first changes slowest: the matrix's axes, then the zip groups
+  std::string text;                  // what all this was read from: a file may be another by the time it is asked again
+  std::vector<Assignment> defaults;  // those of `measure` too
+  std::vector<AxisGroup> groups;     // the first changes slowest: the matrix's axes, then the zip groups
   std::vector<Include> include;
   std::vector<Exclude> exclude;
   Launch launch;

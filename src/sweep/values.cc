@@ -106,17 +106,17 @@ std::optional<Condition::Op> TakeComparison(std::string_view& text) {
 
 }  // namespace
 
-std::optional<Setting> ReadSetting(const Field& field, const YamlNode& node, std::vector<Fault>& faults) {
-  Setting setting{&field, {}, node.place};
+std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, std::vector<Fault>& faults) {
+  Assignment assignment{&field, {}, node.place};
   std::string wrong;
   if (node.kind != YamlNode::Kind::kScalar) {
     wrong = fmt::format("{} takes one value here, not {}", field.name, Describe(node));
   } else if (IsRange(field, node)) {
     wrong = fmt::format("{} takes one value here; a range belongs in matrix or zip", field.name);
   } else {
-    wrong = Convert(field, node.scalar, setting.value);
+    wrong = Convert(field, node.scalar, assignment.value);
   }
-  if (wrong.empty()) return setting;
+  if (wrong.empty()) return assignment;
   faults.push_back({node.place, wrong});
   return std::nullopt;
 }
@@ -125,15 +125,15 @@ Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faul
   Axis axis;
   const auto read_one = [&](const YamlNode& item) {
     if (item.kind != YamlNode::Kind::kScalar || !IsRange(field, item)) {
-      if (auto setting = ReadSetting(field, item, faults)) axis.push_back(std::move(*setting));
+      if (auto assignment = ReadAssignment(field, item, faults)) axis.push_back(std::move(*assignment));
       return;
     }
     try {
       for (const double value : UnfoldRange(field, item)) {
-        Setting setting{&field, {}, item.place};
-        std::string wrong = Convert(field, NumberJson(value), setting.value);
+        Assignment assignment{&field, {}, item.place};
+        std::string wrong = Convert(field, NumberJson(value), assignment.value);
         if (!wrong.empty()) throw Fault{item.place, wrong};
-        axis.push_back(std::move(setting));
+        axis.push_back(std::move(assignment));
       }
     } catch (const Fault& fault) {
       faults.push_back(fault);
@@ -183,7 +183,7 @@ std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node,
     }
   }
   const size_t faults_before = faults.size();
-  for (Setting& setting : ReadAxis(field, node, faults)) condition.values.push_back(std::move(setting.value));
+  for (Assignment& assignment : ReadAxis(field, node, faults)) condition.values.push_back(std::move(assignment.value));
   if (faults.size() != faults_before) return std::nullopt;
   return condition;
 }

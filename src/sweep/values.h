@@ -11,7 +11,7 @@
 namespace ridgeline {
 
 // Each appends what is wrong to `faults`, at its place, and returns what was right.
-std::optional<Setting> ReadSetting(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
+std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
 
 // A list of values and ranges, or one range, or one value.
 Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faults);

@@ -15,34 +15,35 @@
 namespace ridgeline {
 namespace {
 
-using Settings = std::vector<const Setting*>;  // each field at most once
+using Assignments = std::vector<const Assignment*>;  // each field at most once
 
-void Apply(const Setting& setting, RunSpec& spec) {
+void Apply(const Assignment& assignment, RunSpec& spec) {
   std::visit(
       [&](auto member) {
         using Value = std::remove_reference_t<decltype(spec.*member)>;
-        spec.*member = std::get<Value>(setting.value);
+        spec.*member = std::get<Value>(assignment.value);
       },
-      setting.field->member);
+      assignment.field->member);
 }
 
 FieldValue ValueOf(const RunSpec& spec, const Field& field) {
   return std::visit([&](auto member) { return FieldValue(spec.*member); }, field.member);
 }
 
-const Setting* Find(const Settings& settings, const Field* field) {
-  const auto it = std::find_if(settings.begin(), settings.end(), [&](const Setting* s) { return s->field == field; });
-  return it == settings.end() ? nullptr : *it;
+const Assignment* Find(const Assignments& assignments, const Field* field) {
+  const auto it =
+      std::find_if(assignments.begin(), assignments.end(), [&](const Assignment* s) { return s->field == field; });
+  return it == assignments.end() ? nullptr : *it;
 }
 
-void Set(const Setting& setting, Settings& settings) {
-  for (const Setting*& s : settings) {
-    if (s->field == setting.field) {
-      s = &setting;
+void Set(const Assignment& assignment, Assignments& assignments) {
+  for (const Assignment*& s : assignments) {
+    if (s->field == assignment.field) {
+      s = &assignment;
       return;
     }
   }
-  settings.push_back(&setting);
+  assignments.push_back(&assignment);
 }
 
 // The conditions of an exclude or include entry, those on axes worked out beforehand for each position in a group.
@@ -121,14 +122,14 @@ class Walker {
   void WalkGrid() {
     const auto& groups = sweep_.groups;
     std::vector<size_t> position(groups.size(), 0);
-    Settings settings;
+    Assignments assignments;
     bool more = true;
     while (more) {
-      settings.clear();
+      assignments.clear();
       for (size_t g = 0; g < groups.size(); ++g) {
-        for (const Axis& axis : groups[g]) settings.push_back(&axis[position[g]]);
+        for (const Axis& axis : groups[g]) assignments.push_back(&axis[position[g]]);
       }
-      Combination(position, settings);
+      Combination(position, assignments);
       more = false;
       for (size_t g = groups.size(); g > 0 && !more; --g) {  // as an odometer, the last group fastest
         more = ++position[g - 1] < groups[g - 1].front().size();
@@ -137,13 +138,13 @@ class Walker {
     }
   }
 
-  void Combination(const std::vector<size_t>& position, const Settings& settings) {
+  void Combination(const std::vector<size_t>& position, const Assignments& assignments) {
     bool excluded = false;
     bool built = false;
     for (size_t i = 0; i < excludes_.size(); ++i) {
       if (!excludes_[i].OnAxes(position)) continue;
       if (!excludes_[i].only_axes()) {
-        if (!built) Build(settings);
+        if (!built) Build(assignments);
         built = true;
         if (!excludes_[i].OnOthers(spec_)) continue;
       }
@@ -155,32 +156,32 @@ class Walker {
       return;
     }
     bool included = false;
-    std::vector<Settings> variants;
+    std::vector<Assignments> variants;
     for (size_t i = 0; i < includes_.size(); ++i) {
       if (!includes_[i].OnAxes(position)) continue;
       ++include_hits_[i];
-      if (!included) variants = {settings};
+      if (!included) variants = {assignments};
       included = true;
       variants = WithAdditions(variants, sweep_.include[i].additions);
     }
     if (!included) {
-      if (!built) Build(settings);
-      Emit(settings);
+      if (!built) Build(assignments);
+      Emit(assignments);
       return;
     }
-    for (const Settings& variant : variants) {
+    for (const Assignments& variant : variants) {
       Build(variant);
       Emit(variant);
     }
   }
 
-  static std::vector<Settings> WithAdditions(std::vector<Settings> variants, const std::vector<Axis>& additions) {
+  static std::vector<Assignments> WithAdditions(std::vector<Assignments> variants, const std::vector<Axis>& additions) {
     for (const Axis& axis : additions) {
-      std::vector<Settings> product;
-      for (const Settings& variant : variants) {
-        for (const Setting& setting : axis) {
+      std::vector<Assignments> product;
+      for (const Assignments& variant : variants) {
+        for (const Assignment& assignment : axis) {
           product.push_back(variant);
-          Set(setting, product.back());
+          Set(assignment, product.back());
         }
       }
       variants = std::move(product);
@@ -190,7 +191,7 @@ class Walker {
 
   // An include entry that no combination took.
   void AddPoints(const Include& include) {
-    std::vector<Setting> own;
+    std::vector<Assignment> own;
     for (const Condition& condition : include.conditions) {
       if (condition.op != Condition::Op::kOneOf) {
         walked_.impossible.push_back(
@@ -200,19 +201,19 @@ class Walker {
       }
       own.push_back({condition.field, condition.values.front(), condition.place});
     }
-    Settings settings;
-    for (const Setting& setting : own) settings.push_back(&setting);
-    for (const Settings& variant : WithAdditions({settings}, include.additions)) {
+    Assignments assignments;
+    for (const Assignment& assignment : own) assignments.push_back(&assignment);
+    for (const Assignments& variant : WithAdditions({assignments}, include.additions)) {
       Build(variant);
       Emit(variant);
     }
   }
 
-  // spec_: the family's defaults, the model's shape, the sweep's defaults, then `settings`; canonical.
+  // spec_: the family's defaults, the model's shape, the sweep's defaults, then `assignments`; canonical.
   // The same order as BuildSpec's.
-  void Build(const Settings& settings) {
-    const Setting* family = Effective(settings, kFamily);
-    const Setting* model = Effective(settings, kModel);
+  void Build(const Assignments& assignments) {
+    const Assignment* family = Effective(assignments, kFamily);
+    const Assignment* model = Effective(assignments, kModel);
     if (base_.family_from != family || base_.model_from != model || !base_.ready) {
       base_ = {true, family, model, {}};
       const Preset* preset = model != nullptr ? FindPreset(std::get<std::string>(model->value)) : nullptr;
@@ -220,25 +221,25 @@ class Walker {
                                   : family != nullptr ? std::string_view(std::get<std::string>(family->value))
                                                       : std::string_view(RunSpec().family));
       if (preset != nullptr) ApplyPreset(*preset, base_.spec);
-      for (const Setting& setting : sweep_.defaults) {
-        if (setting.field != kFamily && setting.field != kModel) Apply(setting, base_.spec);
+      for (const Assignment& assignment : sweep_.defaults) {
+        if (assignment.field != kFamily && assignment.field != kModel) Apply(assignment, base_.spec);
       }
     }
     spec_ = base_.spec;
-    for (const Setting* setting : settings) {
-      if (setting->field != kFamily && setting->field != kModel) Apply(*setting, spec_);
+    for (const Assignment* assignment : assignments) {
+      if (assignment->field != kFamily && assignment->field != kModel) Apply(*assignment, spec_);
     }
     Canonicalize(spec_);
   }
 
-  const Setting* Effective(const Settings& settings, const Field* field) const {
-    if (const Setting* setting = Find(settings, field)) return setting;
+  const Assignment* Effective(const Assignments& assignments, const Field* field) const {
+    if (const Assignment* assignment = Find(assignments, field)) return assignment;
     const auto it = std::find_if(sweep_.defaults.begin(), sweep_.defaults.end(),
-                                 [&](const Setting& s) { return s.field == field; });
+                                 [&](const Assignment& given) { return given.field == field; });
     return it == sweep_.defaults.end() ? nullptr : &*it;
   }
 
-  void Emit(const Settings& settings) {
+  void Emit(const Assignments& assignments) {
     std::vector<Problem> problems = CheckSpec(spec_);
     if (base_.family_from != nullptr && std::get<std::string>(base_.family_from->value) != spec_.family) {
       problems.push_back(
@@ -246,23 +247,23 @@ class Walker {
                                  Text(base_.model_from->value), spec_.family)});
     }
     if (problems.empty()) {
-      visit_(spec_, RulesOf(settings));
+      visit_(spec_, RulesOf(assignments));
       return;
     }
     ++walked_.impossible_points;
     for (const Problem& problem : problems) {
-      const auto [place, attributed] = PlaceOf(problem, settings);
+      const auto [place, attributed] = PlaceOf(problem, assignments);
       if (!seen_.emplace(place.line, place.column, problem.message).second) continue;
-      walked_.impossible.push_back({{place, problem.message + PointText(settings)}, attributed});
+      walked_.impossible.push_back({{place, problem.message + PointText(assignments)}, attributed});
     }
   }
 
   // Of the point in hand. As for `exclude`, what was written for it goes before what it became.
-  std::vector<size_t> RulesOf(const Settings& settings) {
+  std::vector<size_t> RulesOf(const Assignments& assignments) {
     std::vector<size_t> rules;
     const auto holds = [&](const Condition& condition) {
-      const Setting* setting = Find(settings, condition.field);
-      return condition.Holds(setting != nullptr ? setting->value : ValueOf(spec_, *condition.field));
+      const Assignment* assignment = Find(assignments, condition.field);
+      return condition.Holds(assignment != nullptr ? assignment->value : ValueOf(spec_, *condition.field));
     };
     for (size_t i = 0; i < sweep_.rules.size(); ++i) {
       const std::vector<Condition>& when = sweep_.rules[i].when;
@@ -273,15 +274,17 @@ class Walker {
     return rules;
   }
 
-  // Where to point: the field at fault; else, under a model, a setting that the message speaks of, then the model.
-  std::pair<Place, bool> PlaceOf(const Problem& problem, const Settings& settings) const {
-    if (const Setting* setting = Effective(settings, FindField(problem.field))) return {setting->place, true};
+  // Where to point: the field at fault; else, under a model, an assignment that the message speaks of, then the model.
+  std::pair<Place, bool> PlaceOf(const Problem& problem, const Assignments& assignments) const {
+    if (const Assignment* assignment = Effective(assignments, FindField(problem.field))) {
+      return {assignment->place, true};
+    }
     if (base_.model_from != nullptr) {
-      for (const Setting* setting : settings) {
-        if (problem.message.find(setting->field->name) != std::string::npos) return {setting->place, true};
+      for (const Assignment* assignment : assignments) {
+        if (problem.message.find(assignment->field->name) != std::string::npos) return {assignment->place, true};
       }
-      for (const Setting& setting : sweep_.defaults) {
-        if (problem.message.find(setting.field->name) != std::string::npos) return {setting.place, true};
+      for (const Assignment& assignment : sweep_.defaults) {
+        if (problem.message.find(assignment.field->name) != std::string::npos) return {assignment.place, true};
       }
       return {base_.model_from->place, true};
     }
@@ -289,17 +292,17 @@ class Walker {
     return {sweep_.defaults_place, false};
   }
 
-  static std::string PointText(const Settings& settings) {
+  static std::string PointText(const Assignments& assignments) {
     std::vector<std::string> parts;
-    for (const Setting* setting : settings)
-      parts.push_back(fmt::format("{}: {}", setting->field->name, Text(setting->value)));
+    for (const Assignment* assignment : assignments)
+      parts.push_back(fmt::format("{}: {}", assignment->field->name, Text(assignment->value)));
     return parts.empty() ? "" : " (in the point " + Join(parts, ", ") + ")";
   }
 
   struct Base {
     bool ready = false;
-    const Setting* family_from = nullptr;
-    const Setting* model_from = nullptr;
+    const Assignment* family_from = nullptr;
+    const Assignment* model_from = nullptr;
     RunSpec spec;
   };
 

@@ -47,12 +47,14 @@ std::string RawRefusal(const std::string& text) {
 std::vector<std::string> AxisTexts(const std::string& field, const std::string& value) {
   const Sweep sweep = Parse("matrix: {" + field + ": " + value + "}");
   std::vector<std::string> texts;
-  for (const Setting& setting : sweep.groups.at(0).at(0)) {
+  for (const Assignment& assignment : sweep.groups.at(0).at(0)) {
     RunSpec spec;
     std::visit(
-        [&](auto member) { spec.*member = std::get<std::remove_reference_t<decltype(spec.*member)>>(setting.value); },
-        setting.field->member);
-    texts.push_back(FieldText(spec, *setting.field));
+        [&](auto member) {
+          spec.*member = std::get<std::remove_reference_t<decltype(spec.*member)>>(assignment.value);
+        },
+        assignment.field->member);
+    texts.push_back(FieldText(spec, *assignment.field));
   }
   return texts;
 }
