@@ -12,8 +12,8 @@ fs::path JobFile(const Job& job) { return JobFile(job.job_dir); }
 
 bool AskForTheSame(const Job& a, const Job& b) {
   const auto asked = [](const Job& job) {
-    return std::tie(job.sweep, job.trainer, job.nodes, job.cpus, job.memory_limit_bytes, job.save_time_s,
-                    job.keep_logs, job.environment, job.config);
+    return std::tie(job.sweep, job.trainer, job.nodes, job.cpus, job.memory_limit_bytes, job.save_time_s, job.keep_logs,
+                    job.environment, job.config);
   };
   return asked(a) == asked(b);
 }
