@@ -28,6 +28,9 @@ char32_t NextCodePoint(std::string_view& rest);
 // and bytes that are not UTF-8.
 bool IsControl(char32_t code_point);
 
+// Text from outside for one terminal line: controls and line ends become escapes.
+std::string PrintableLine(std::string_view text);
+
 // Well-formed UTF-8: every bad byte becomes U+FFFD.
 std::string ValidUtf8(std::string_view text);
 

@@ -10,13 +10,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
 #include "cli/interrupts.h"
 #include "driver/driver.h"
 #include "driver/lock.h"
-#include "driver/progress.h"
 
 namespace ridgeline {
 namespace {

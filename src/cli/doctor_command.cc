@@ -19,7 +19,6 @@
 #include "cli/commands.h"
 #include "cli/harness.h"
 #include "cli/machine_checks.h"
-#include "driver/progress.h"
 #include "launch/check_rules.h"
 #include "launch/launcher.h"
 #include "report/report.h"

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "collect/collect.h"
 #include "driver/job_table.h"
 #include "driver/live_job.h"

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "driver/patience.h"
 #include "driver/retry_policy.h"
 

@@ -78,21 +78,4 @@ std::string OutcomeText(RunStatus status, std::string_view message, double stead
   return text;
 }
 
-std::string PrintableLine(std::string_view text) {
-  std::string shown;
-  while (!text.empty()) {
-    const std::string_view before = text;
-    const char32_t code = NextCodePoint(text);
-    const std::string_view bytes = before.substr(0, before.size() - text.size());
-    if (code == '\n') {
-      shown += "\\n";
-    } else if (IsControl(code)) {
-      for (const char byte : bytes) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
-    } else {
-      shown += bytes;
-    }
-  }
-  return shown;
-}
-
 }  // namespace ridgeline

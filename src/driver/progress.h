@@ -45,7 +45,4 @@ std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& var
 // How a point ended, in a few words: "ok  1.2K tokens/s", "oom_host  the message".
 std::string OutcomeText(RunStatus status, std::string_view message, double steady_tokens_per_s);
 
-// Text from outside for one terminal line: controls and line ends become escapes.
-std::string PrintableLine(std::string_view text);
-
 }  // namespace ridgeline

@@ -1,5 +1,7 @@
 #include "driver/reluctance.h"
 
+#include "base/text.h"
+
 namespace ridgeline {
 
 void Reluctance::NotAnswered(const Error& error) {

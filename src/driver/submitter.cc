@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "driver/patience.h"
 #include "driver/retry_policy.h"
 

@@ -40,19 +40,18 @@ std::string Plural(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// "4 nodes, 8 cores, 1 h a point"; empty: nothing.
+// "4 nodes, 8 cores, 1 h a point".
 std::string AskedText(const Sweep& sweep, const Job& job) {
-  std::vector<std::string> asked;
-  if (job.nodes > 1) asked.push_back(Plural(job.nodes, "node"));
+  std::vector<std::string> asked = {Plural(job.nodes, "node")};
   if (job.cpus > 0) asked.push_back(Plural(job.cpus, "core"));
   if (job.memory_limit_bytes > 0) asked.push_back(FormatBytes(job.memory_limit_bytes));
   if (const int64_t limit_s = job.points.front().time_limit_s; limit_s > 0) {
     asked.push_back(FormatDuration(limit_s * 1'000'000'000) + " a point");
   }
-  for (const auto& [name, value] : job.environment) asked.push_back(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : job.environment) asked.push_back(fmt::format("{}={}", name, PrintableLine(value)));
   const Json& config = job.config.is_null() ? sweep.launch.config : job.config;
   if (const auto own = config.find(sweep.launch.launcher); own != config.end()) {
-    asked.push_back(fmt::format("{}: {}", sweep.launch.launcher, DumpJson(*own)));
+    asked.push_back(fmt::format("{}: {}", sweep.launch.launcher, PrintableLine(DumpJson(*own))));
   }
   return Join(asked, ", ");
 }
@@ -156,10 +155,9 @@ std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan) {
     count->points += std::ssize(job.points);
   }
   std::vector<std::string> lines;
+  if (counts.size() == 1 && counts.front().asked == "1 node") return lines;  // which goes without saying
   for (const Count& count : counts) {
-    if (count.asked.empty() && counts.size() == 1) continue;
-    lines.push_back(fmt::format("{} of {}: {}", Plural(count.jobs, "job"), Plural(count.points, "point"),
-                                count.asked.empty() ? "nothing more" : count.asked));
+    lines.push_back(fmt::format("{} of {}: {}", Plural(count.jobs, "job"), Plural(count.points, "point"), count.asked));
   }
   return lines;
 }
