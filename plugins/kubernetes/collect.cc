@@ -67,6 +67,7 @@ JobState Collector::WriteEnd(Record& record, const Observation& seen, Live& live
   const bool explained = end.evidence.contains("end");
   if (explained || !results.HasAll()) plugin::AddLogTail(results.log_tail(), end.evidence);
   if (!explained && !results.HasAll()) {
+    results.TakeOthersAsBegun();
     end.evidence.try_emplace("message", "its log has no result of this point: it was rotated away, or cut");
     end.evidence.try_emplace("hint",
                              "output: {claim: NAME, path: DIR} keeps results on a volume; see the points' log sizes, "

@@ -81,6 +81,12 @@ void ResultFolder::CopyMissing(const fs::path& job_dir) {
   });
 }
 
+void ResultFolder::TakeOthersAsBegun() {
+  for (const std::string& id : points_) {
+    if (!have_.contains(id)) plugin::MakeDirs(PointDir(job_dir_, id));
+  }
+}
+
 void PodLog::Pump(const PodView& pod, ResultFolder& to) {
   const plugin::Clock::Time now = clock_.Now();
   const bool gone = pod.phase == kDeletedPhase;

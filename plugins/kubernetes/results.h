@@ -30,6 +30,10 @@ class ResultFolder {
   // From the same folder on a volume that this machine sees, too.
   void CopyMissing(const std::filesystem::path& job_dir);
 
+  // A log that was lost does not say which points without a result began: all of them may have, and their folders say
+  // so to whoever collects.
+  void TakeOthersAsBegun();
+
   bool HasAll() const { return have_.size() == points_.size(); }
   const std::string& log_tail() const { return log_tail_; }
 

@@ -80,6 +80,15 @@ TEST_F(KubernetesResults, AreKnownAgainByTheNextProcess) {
   EXPECT_EQ(Of("b"), "{\"b\": 1}");
 }
 
+TEST_F(KubernetesResults, WithoutItsLogWhatHasNoResultMayHaveBegun) {
+  ResultFolder results(MakeRecord());
+  results.TakeLastWords(Line("a", "{}"));
+  EXPECT_FALSE(std::filesystem::exists(PointDir(dir_.path(), "b")));
+  results.TakeOthersAsBegun();
+  EXPECT_TRUE(std::filesystem::exists(PointDir(dir_.path(), "b")));
+  EXPECT_FALSE(std::filesystem::exists(PointDir(dir_.path(), "a")));
+}
+
 TEST_F(KubernetesResults, ALogThatIsReadAgainAddsNothing) {
   for (int process = 0; process < 2; ++process) {
     ResultFolder results(MakeRecord());
