@@ -12,7 +12,8 @@
 //   exec.lock            held by the exec that runs it; of node N exec.nodeN.lock
 //
 // So a job leaves a few files however many points it has: shared file systems run out of files before they run out of
-// room. The last line of a point counts; a line that was cut by a kill is none, and ends where the next one begins.
+// room. A point's first line that is final counts, else its last (it was cancelled or preempted, and may run again). A
+// line that was cut by a kill is none, and ends where the next one begins.
 //
 // Jobs of earlier versions left results/<point id>.json, one RunResult a file, and are still collected.
 #ifndef RIDGELINE_JOB_DIR_H_
