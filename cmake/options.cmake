@@ -12,7 +12,8 @@ if(RIDGELINE_SANITIZE)
   endif()
 endif()
 if(RIDGELINE_SANITIZE STREQUAL "address")
-  target_compile_options(rl_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1)
+  target_compile_options(rl_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
+                         -O$<IF:$<BOOL:$<TARGET_PROPERTY:RIDGELINE_QUICK_TO_COMPILE>>,0,1>)
   target_link_options(rl_flags INTERFACE -fsanitize=address,undefined)
 elseif(RIDGELINE_SANITIZE STREQUAL "thread")
   target_compile_options(rl_flags INTERFACE -fsanitize=thread -g1 -O1)
@@ -21,14 +22,14 @@ elseif(RIDGELINE_SANITIZE)
   message(FATAL_ERROR "RIDGELINE_SANITIZE is '${RIDGELINE_SANITIZE}': use address or thread")
 endif()
 
-# rl_precompile(target HEADERS…|REUSE_FROM…): reads what nearly every source of a target includes, and takes most of its compile
-# time, once for all of them. Where a target has but a few sources that costs more than it saves. `make lint` does
-# without, so a source that forgets an include is found.
+# rl_precompile(target HEADERS…|REUSE_FROM TARGET): reads what nearly every source of a target includes, and takes most of
+# its compile time, once for all of them; of another target's, it costs nothing. Where a target has but a few sources,
+# headers of its own cost more than they save. `make lint` does without, so a source that forgets an include is found.
 option(RIDGELINE_PRECOMPILE "Precompile the headers of libraries" ON)
 function(rl_precompile target)
   get_target_property(sources ${target} SOURCES)
   list(LENGTH sources count)
-  if(RIDGELINE_PRECOMPILE AND count GREATER_EQUAL 5)
+  if(RIDGELINE_PRECOMPILE AND (count GREATER_EQUAL 5 OR ARGV1 STREQUAL "REUSE_FROM"))
     if(ARGV1 STREQUAL "REUSE_FROM")
       target_precompile_headers(${target} ${ARGN})
     else()
@@ -79,7 +80,8 @@ endfunction()
 set(RIDGELINE_TEST_HEADERS <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 
 # What every test is compiled with, and the headers that most precompile. Tests wait for their compiler longer than for
-# themselves: they are optimized a little.
+# themselves: they are optimized a little, and those that compute little not at all where sanitizers, which watch them like
+# what they test, make their compiler slower still.
 function(rl_test_flags)
   add_library(rl_test_flags INTERFACE)
   target_include_directories(rl_test_flags INTERFACE ${PROJECT_SOURCE_DIR})
@@ -91,7 +93,8 @@ function(rl_test_flags)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/tests/headers.cc CONTENT "int main() {}\n")
   add_executable(rl_test_headers ${PROJECT_BINARY_DIR}/tests/headers.cc)
   target_link_libraries(rl_test_headers PRIVATE rl_test_flags)
-  set_target_properties(rl_test_headers PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  set_target_properties(rl_test_headers PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests
+                        RIDGELINE_QUICK_TO_COMPILE ON)
   target_precompile_headers(rl_test_headers PRIVATE ${RIDGELINE_TEST_HEADERS})
 endfunction()
 
@@ -114,7 +117,8 @@ function(rl_test room)
   target_link_libraries(${target} PRIVATE rl_test_flags ${arg_LINK})
   if(arg_OPENMP)
     rl_precompile(${target} ${RIDGELINE_TEST_HEADERS})
-  elseif(RIDGELINE_PRECOMPILE)
+  else()
+    set_target_properties(${target} PROPERTIES RIDGELINE_QUICK_TO_COMPILE ON)
     rl_precompile(${target} REUSE_FROM rl_test_headers)
   endif()
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
