@@ -12,7 +12,7 @@
 
 #include "common/failure.h"
 #include "common/process.h"
-#include "ridgeline/job_line.h"
+#include "ridgeline/line_file.h"
 
 namespace ridgeline::plugin {
 namespace fs = std::filesystem;
@@ -62,39 +62,19 @@ void WriteText(const fs::path& path, std::string_view text) { Write(path, text, 
 void WriteTextSynced(const fs::path& path, std::string_view text) { Write(path, text, true); }
 
 void ReadLines(const fs::path& path, const std::function<void(std::string_view line)>& take) {
-  constexpr size_t kReadBytes = 1 << 20;
   const Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat info {};
   if (!file || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return;
-  std::string rest;  // of a line that has begun
-  for (;;) {
-    const size_t had = rest.size();
-    rest.resize(had + kReadBytes);
-    const ssize_t n = ::read(file.get(), rest.data() + had, kReadBytes);
-    rest.resize(had + static_cast<size_t>(std::max<ssize_t>(n, 0)));
-    if (n == 0 || (n < 0 && errno != EINTR)) return;
-    size_t begin = 0;
-    for (size_t end = rest.find('\n', had); end != std::string::npos; end = rest.find('\n', begin)) {
-      take(std::string_view(rest).substr(begin, end - begin));
-      begin = end + 1;
-    }
-    rest.erase(0, rest.size() - begin > kMaxJobLineBytes ? rest.size() : begin);
-  }
+  int64_t offset = 0;
+  ReadWholeLines(file.get(), offset, [&](std::string_view line) {
+    take(line);
+    return true;
+  });
 }
 
 void AppendLineSynced(const fs::path& path, std::string_view line) {
-  const Fd file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (!file) Fail("cannot write " + path.string());
-  const off_t size = ::lseek(file.get(), 0, SEEK_END);
-  char last = '\n';
-  if (size > 0 && ::pread(file.get(), &last, 1, size - 1) != 1) Fail("cannot read " + path.string());
-  const std::string text = (last == '\n' ? "" : "\n") + std::string(line);
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t n = ::write(file.get(), text.data() + at, text.size() - at);
-    if (n < 0 && errno != EINTR) Fail("cannot write " + path.string());
-    at += static_cast<size_t>(std::max<ssize_t>(n, 0));
-  }
-  if (::fsync(file.get()) != 0) Fail("cannot write " + path.string());
+  const Fd file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+  if (!file || !ridgeline::AppendLineSynced(file.get(), line)) Fail("cannot write " + path.string());
 }
 
 void MakeDirs(const fs::path& path) {

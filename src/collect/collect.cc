@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <iterator>
 #include <map>
@@ -93,19 +92,14 @@ class JobReading {
         live_(IsLive(from.state)),
         read_(from.results != nullptr ? *from.results : JobResults()),
         lines_(from.job.job_dir, read_.offset) {
-    for (const JobRecord::Point& point : from.job.points) {
-      if (point.has_result) {
-        any_began_ = true;
-      } else {
-        wanted_.emplace(point.id, &point);
-      }
-    }
+    wanted_count_ = static_cast<size_t>(std::ranges::count(from.job.points, false, &JobRecord::Point::has_result));
+    any_began_ = wanted_count_ < from.job.points.size();
     std::error_code ec;
     has_files_ = std::filesystem::exists(ResultsDir(from.job.job_dir), ec);
   }
 
   bool done() const { return lines_done_ && next_ == from_.job.points.size(); }
-  size_t wanted() const { return wanted_.size(); }
+  size_t wanted() const { return wanted_count_; }
 
   // About as many as `most`; none, once it is done.
   std::vector<NewResult> Next(size_t most) {
@@ -120,7 +114,7 @@ class JobReading {
     const auto& points = from_.job.points;
     if (live_ && !has_files_) next_ = points.size();
     for (; next_ < points.size() && found.size() < most; ++next_) {
-      if (!wanted_.contains(points[next_].id)) continue;
+      if (!Wanted().contains(points[next_].id)) continue;
       if (std::optional<RunResult> result = WithoutFinalLine(points[next_].id)) Keep(*std::move(result), found);
     }
     return found;
@@ -133,15 +127,26 @@ class JobReading {
   }
 
  private:
+  // A job is looked at often, and seldom has anything new: not before there is something to look up.
+  std::map<std::string_view, const JobRecord::Point*>& Wanted() {
+    if (wanted_.empty() && wanted_count_ > 0) {
+      for (const JobRecord::Point& point : from_.job.points) {
+        if (!point.has_result) wanted_.emplace(point.id, &point);
+      }
+    }
+    return wanted_;
+  }
+
   void Keep(RunResult result, std::vector<NewResult>& found) {
-    const auto point = wanted_.extract(result.point_id).mapped();
+    const auto point = Wanted().extract(result.point_id).mapped();
+    --wanted_count_;
     read_.unfinished.erase(point->id);
     found.push_back({std::move(result), from_.job.key, point->attempt});
   }
 
   void TakeLine(const JobLine& line, std::vector<NewResult>& found) {
     any_began_ = true;
-    if (!wanted_.contains(line.point_id)) return;
+    if (!Wanted().contains(line.point_id)) return;
     try {
       RunResult result = DecodeOf(line.point_id, line.payload, lines_.path().string());
       if (IsFinal(result.status)) return Keep(std::move(result), found);
@@ -211,7 +216,8 @@ class JobReading {
   bool live_;
   JobResults read_;
   ResultsReader lines_;
-  std::map<std::string, const JobRecord::Point*> wanted_;  // that have no result yet
+  std::map<std::string_view, const JobRecord::Point*> wanted_;  // that have no result yet, once anybody asked
+  size_t wanted_count_ = 0;
   bool any_began_ = false;
   bool has_files_ = false;  // of an earlier version
   bool lines_done_ = false;
@@ -320,17 +326,12 @@ FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, con
   std::error_code ec;
   store.Transact([&] {
     for (const auto& file : std::filesystem::directory_iterator(dir, ec)) {
-      if (file.path().extension() != ".log") continue;
-      std::ifstream log(file.path());
-      for (std::string line; std::getline(log, line);) {
-        // `kubectl logs --prefix` says before each line whose it is.
-        const size_t begin = line.find(kJobLineMark);
-        const auto told =
-            begin == std::string::npos ? std::nullopt : ParseJobLine(std::string_view(line).substr(begin));
-        const auto point = told && told->kind == kResultLine ? points.find(told->point_id) : points.end();
-        if (point == points.end()) continue;
-        AddFound(store, point->first, told->payload, file.path().string(), point->second, found);
-      }
+      if (file.path().extension() != ".log" || !file.is_regular_file(ec)) continue;
+      ReadPrintedResults(file.path(), [&](const JobLine& line) {
+        if (const auto point = points.find(line.point_id); point != points.end()) {
+          AddFound(store, point->first, line.payload, file.path().string(), point->second, found);
+        }
+      });
     }
   });
   return found;

@@ -13,22 +13,32 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "ridgeline/line_file.h"
 #include "run/result.h"
 
 namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr size_t kReadBytes = 1 << 20;
-
-// The size of an open file.
-int64_t RegularSize(int fd, const fs::path& path) {
-  struct stat info {};
+void RequireRegular(int fd, const fs::path& path, struct stat& info) {
   if (::fstat(fd, &info) != 0) ThrowErrno("cannot read " + path.string());
   if (!S_ISREG(info.st_mode)) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("{} is not a regular file", path.string()));
   }
-  return info.st_size;
+}
+
+// The lines from `offset` on, which moves along. None where there is no file.
+void ReadLines(const fs::path& path, int flags, int64_t& offset,
+               const std::function<bool(std::string_view line)>& take) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags));
+  if (fd.get() < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return;
+    ThrowErrno("cannot read " + path.string());
+  }
+  struct stat info {};
+  RequireRegular(fd.get(), path, info);
+  if (info.st_size < offset) offset = 0;  // another file is there now
+  if (!ReadWholeLines(fd.get(), offset, take)) ThrowErrno("cannot read " + path.string());
 }
 
 }  // namespace
@@ -37,47 +47,33 @@ ResultsWriter::ResultsWriter(const fs::path& job_dir)
     : path_(ResultsFile(job_dir)),
       fd_(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644)) {
   if (fd_.get() < 0) ThrowErrno("cannot write " + path_.string());
-  const int64_t size = RegularSize(fd_.get(), path_);
-  char last = '\n';
-  if (size > 0 && ::pread(fd_.get(), &last, 1, size - 1) != 1) ThrowErrno("cannot read " + path_.string());
-  if (last != '\n') WriteAll(fd_.get(), "\n", path_);
+  struct stat info {};
+  RequireRegular(fd_.get(), path_, info);
   SyncFolder(job_dir);
 }
 
 void ResultsWriter::Append(const RunResult& result) {
-  WriteAll(fd_.get(), FormatJobLine({std::string(kResultLine), result.point_id, DumpJson(EncodeResult(result))}),
-           path_);
-  if (::fsync(fd_.get()) != 0) ThrowErrno("cannot write " + path_.string());
+  const JobLine line{std::string(kResultLine), result.point_id, DumpJson(EncodeResult(result))};
+  if (!AppendLineSynced(fd_.get(), FormatJobLine(line))) ThrowErrno("cannot write " + path_.string());
 }
 
 bool ResultsReader::ReadNew(const std::function<bool(JobLine line)>& take) {
-  const Fd fd(::open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (fd.get() < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return true;
-    ThrowErrno("cannot read " + path_.string());
-  }
-  if (RegularSize(fd.get(), path_) < offset_) offset_ = 0;  // another file is there now
-  std::string rest;                                         // of a line that has begun
-  for (;;) {
-    const size_t had = rest.size();
-    rest.resize(had + kReadBytes);
-    const ssize_t n = ::pread(fd.get(), rest.data() + had, kReadBytes, offset_ + static_cast<int64_t>(had));
-    if (n < 0 && errno != EINTR) ThrowErrno("cannot read " + path_.string());
-    rest.resize(had + static_cast<size_t>(std::max<ssize_t>(n, 0)));
-    if (n == 0) return true;
-    size_t begin = 0;
-    bool enough = false;
-    for (size_t end = rest.find('\n', had); end != std::string::npos && !enough; end = rest.find('\n', begin)) {
-      auto line = ParseJobLine(std::string_view(rest).substr(begin, end - begin));
-      enough = line && line->kind == kResultLine && !take(*std::move(line));
-      begin = end + 1;
-    }
-    // What is longer than any line is passed over, and so is its end: that does not begin as lines do.
-    if (rest.size() - begin > kMaxJobLineBytes) begin = rest.size();
-    rest.erase(0, begin);
-    offset_ += static_cast<int64_t>(begin);
-    if (enough) return false;
-  }
+  bool all = true;
+  ReadLines(path_, O_NOFOLLOW, offset_, [&](std::string_view text) {
+    auto line = ParseJobLine(text);
+    if (line && line->kind == kResultLine) all = take(*std::move(line));
+    return all;
+  });
+  return all;
+}
+
+void ReadPrintedResults(const fs::path& log, const std::function<void(JobLine line)>& take) {
+  int64_t offset = 0;
+  ReadLines(log, 0, offset, [&](std::string_view text) {
+    const size_t begin = std::min(text.find(kJobLineMark), text.size());
+    if (auto line = ParseJobLine(text.substr(begin)); line && line->kind == kResultLine) take(*std::move(line));
+    return true;
+  });
 }
 
 }  // namespace ridgeline

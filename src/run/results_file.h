@@ -15,11 +15,12 @@ namespace ridgeline {
 // Appends results. One at a time writes a file: exec holds the job's lock.
 class ResultsWriter {
  public:
-  // Makes the file where it is missing; what an earlier writer was killed at stays a line of its own. Throws
-  // Error(kInfrastructure) naming the file where it cannot be written or is not a regular file.
+  // Makes the file where it is missing. Throws Error(kInfrastructure) naming the file where it cannot be written or is
+  // not a regular file.
   explicit ResultsWriter(const std::filesystem::path& job_dir);
 
-  // On the disk when it returns. Throws Error(kInfrastructure): then nothing more may be appended.
+  // On the disk when it returns; what an earlier writer was killed at stays a line of its own. Throws
+  // Error(kInfrastructure).
   void Append(const RunResult& result);
 
  private:
@@ -47,5 +48,9 @@ class ResultsReader {
   std::filesystem::path path_;
   int64_t offset_;
 };
+
+// Hands over the result lines of what `ridgeline exec --print-results` printed, among whatever else a log holds.
+// `kubectl logs --prefix` says before each line whose it is. None where there is no file; throws as ReadNew does.
+void ReadPrintedResults(const std::filesystem::path& log, const std::function<void(JobLine line)>& take);
 
 }  // namespace ridgeline
