@@ -19,8 +19,8 @@ configure: packages
 build: configure ## Build everything into build/ (Release)
 	cmake --build build -j $(JOBS)
 
-demo: configure ## Build the programs and run sweeps/demo.yaml on this machine
-	cmake --build build -j $(JOBS) --target programs
+demo: configure ## Build what sweeps/demo.yaml takes, and run it on this machine
+	cmake --build build -j $(JOBS) --target ridgeline ridgeline-train ridgeline-launcher-local
 	build/bin/ridgeline run sweeps/demo.yaml
 
 test: build ## Build and run every test that needs no cluster

@@ -16,7 +16,6 @@ endforeach()
 # The same in the build tree, where the folder is missing, so that nothing is patched when it is installed.
 foreach(program ridgeline ridgeline-train)
   if(TARGET ${program})
-    add_dependencies(programs ${program})
     set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/ridgeline/libraries"
                           BUILD_WITH_INSTALL_RPATH ON)
     target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)

@@ -11,6 +11,7 @@ if(RIDGELINE_SANITIZE)
     target_compile_options(rl_flags INTERFACE -march=skylake)
   endif()
 endif()
+# RIDGELINE_QUICK_TO_COMPILE, a property of targets: they compute little, and are compiled longer than they run.
 if(RIDGELINE_SANITIZE STREQUAL "address")
   target_compile_options(rl_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
                          -O$<IF:$<BOOL:$<TARGET_PROPERTY:RIDGELINE_QUICK_TO_COMPILE>>,0,1>)
@@ -40,8 +41,7 @@ function(rl_precompile target)
   endif()
 endfunction()
 
-# What `make demo` builds (programs), and the tests in which threads meet (thread_tests: ThreadSanitizer's).
-add_custom_target(programs)
+# The tests in which threads meet: ThreadSanitizer's.
 add_custom_target(thread_tests)
 
 # rl_library(name SOURCES… LINK… PRECOMPILE…): one room, one static library. LINK names the rooms it may include.
@@ -67,14 +67,13 @@ function(rl_plugin name)
   add_library(rl_launcher_${name} STATIC ${arg_SOURCES})
   target_include_directories(rl_launcher_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/plugins)
   target_link_libraries(rl_launcher_${name} PUBLIC rl_plugin_common PRIVATE rl_flags fmt::fmt ${arg_LINK})
-  set_target_properties(rl_launcher_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden)
+  set_target_properties(rl_launcher_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden RIDGELINE_QUICK_TO_COMPILE ON)
   rl_precompile(rl_launcher_${name} <nlohmann/json.hpp>)
   add_library(ridgeline-launcher-${name} MODULE plugin.cc)
   target_link_libraries(ridgeline-launcher-${name} PRIVATE rl_flags rl_launcher_${name} fmt::fmt)
   set_target_properties(ridgeline-launcher-${name} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
                         LIBRARY_OUTPUT_DIRECTORY ${RIDGELINE_PLUGIN_DIR})
   set_property(GLOBAL APPEND PROPERTY RIDGELINE_PLUGINS ridgeline-launcher-${name})
-  add_dependencies(programs ridgeline-launcher-${name})
 endfunction()
 
 set(RIDGELINE_TEST_HEADERS <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
