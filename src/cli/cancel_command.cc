@@ -1,7 +1,10 @@
 #include <signal.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,28 +20,47 @@
 #include "cli/interrupts.h"
 #include "driver/driver.h"
 #include "driver/lock.h"
+#include "driver/patience.h"
 
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kDriverPatienceNs = 30'000'000'000;
+// A driver's own patience with its jobs' ends, and some more.
+constexpr int64_t kDriverPatienceNs = kCancelPatienceNs + 5'000'000'000;
+constexpr int64_t kLeavePatienceNs = 5'000'000'000;
 constexpr int64_t kLookAgainNs = 20'000'000;
 
-// A driver that is told to stop cancels and collects its jobs itself.
-int StopDriver(const DriverIdentity& driver, const std::string& db) {
-  if (::kill(driver.pid, SIGINT) != 0) ThrowErrno(fmt::format("cannot signal process {}", driver.pid));
+// SIGTERM, since a shell has what it starts in the background ignore SIGINT. False where the driver has not ended.
+bool EndsWhenTold(const DriverIdentity& driver, const std::string& db, int64_t patience_ns) {
+  if (::kill(driver.pid, SIGTERM) != 0 && errno != ESRCH) {
+    ThrowErrno(fmt::format("cannot signal process {}", driver.pid));
+  }
   SystemClock clock;
-  const int64_t end_ns = clock.MonotonicNs() + kDriverPatienceNs;
+  const int64_t end_ns = clock.MonotonicNs() + patience_ns;
   for (;;) {
     const auto now = RunningDriver(db);
-    if (!now || now->pid != driver.pid) break;
-    if (clock.MonotonicNs() > end_ns) {
-      throw Error(ErrorKind::kInfrastructure, fmt::format("process {} was told to stop and still runs", driver.pid));
-    }
+    if (!now || now->pid != driver.pid) return true;
+    if (clock.MonotonicNs() > end_ns) return false;
     clock.SleepNs(kLookAgainNs);
   }
-  fmt::print("the ridgeline at work on it (process {}) has cancelled its jobs and stopped\n", driver.pid);
-  return 0;
+}
+
+// Told once, a driver cancels and collects its jobs itself; told again, it leaves what still lives to us.
+void StopDriver(const DriverIdentity& driver, const std::string& db) {
+  if (!EndsWhenTold(driver, db, kDriverPatienceNs) && !EndsWhenTold(driver, db, kLeavePatienceNs)) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("process {}, which is at work on it, was told to end and still runs", driver.pid),
+                fmt::format("nothing else was cancelled; end it with `kill -KILL {}` and cancel again", driver.pid));
+  }
+  fmt::print("the ridgeline at work on it (process {}) has stopped\n", driver.pid);
+}
+
+std::string Jobs(int64_t count) { return count == 1 ? "1 job" : fmt::format("{} jobs", count); }
+
+std::set<std::string> LiveJobsOf(const std::string& sweep, const std::string& db) {
+  std::set<std::string> keys;
+  for (const JobRecord& job : Store::Open(db, Store::Mode::kReadOnly).LiveJobs(sweep)) keys.insert(job.key);
+  return keys;
 }
 
 int Cancel(const std::string& sweep, const std::string& db) {
@@ -46,35 +68,44 @@ int Cancel(const std::string& sweep, const std::string& db) {
     Store store = Store::Open(db, Store::Mode::kReadOnly);
     return SweepName(store, sweep);
   }();
+  bool had_driver = false;
+  int64_t cancelled = 0;
   if (const auto driver = RunningDriver(db)) {
-    if (driver->sweep == name) return StopDriver(*driver, db);
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("process {} is at work on the sweep {} in this database", driver->pid,
-                            PrintableLine(driver->sweep)),
-                "cancel that sweep first, or wait for it");
+    if (driver->sweep != name) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("process {} is at work on the sweep {} in this database", driver->pid,
+                              PrintableLine(driver->sweep)),
+                  "cancel that sweep first, or wait for it");
+    }
+    had_driver = true;
+    const std::set<std::string> before = LiveJobsOf(name, db);
+    StopDriver(*driver, db);
+    const std::set<std::string> after = LiveJobsOf(name, db);
+    cancelled = std::ranges::count_if(before, [&](const std::string& key) { return !after.contains(key); });
   }
   const DriverLock lock = DriverLock::Take(db, name);
   Store store = Store::Open(db, Store::Mode::kReadWrite);
   const SweepRecord record = store.Progress(name).sweep;
   std::map<std::string, std::vector<JobRecord>> by_launcher;
   for (JobRecord& job : store.LiveJobs(name)) by_launcher[job.launcher].push_back(std::move(job));
-  if (by_launcher.empty()) {
+  if (by_launcher.empty() && !had_driver) {
     fmt::print("nothing to cancel: {} has no live jobs\n", PrintableLine(name));
     return 0;
   }
   const Json config = ParseSweep(record.text, record.file).launch.config;
   const Interrupts interrupts;
   SystemClock clock;
-  int64_t cancelled = 0;
   int64_t left = 0;
   for (auto& [launcher_name, jobs] : by_launcher) {
     const auto launcher = OpenLauncher(launcher_name, config, 0, db);
-    cancelled += static_cast<int64_t>(jobs.size());
-    left += CancelJobs(std::move(jobs), store, *launcher, clock, [] { return Interrupts::Count() > 0; });
+    const int64_t told = std::ssize(jobs);
+    const int64_t live = CancelJobs(std::move(jobs), store, *launcher, clock, [] { return Interrupts::Count() > 0; });
+    cancelled += told - live;
+    left += live;
   }
-  fmt::print("{} cancelled\n", cancelled - left == 1 ? "1 job" : fmt::format("{} jobs", cancelled - left));
+  fmt::print("{} cancelled\n", Jobs(cancelled));
   if (left == 0) return 0;
-  throw Error(ErrorKind::kInfrastructure, fmt::format("{} told to end and not ended yet", left),
+  throw Error(ErrorKind::kInfrastructure, fmt::format("{} told to end and not ended yet", Jobs(left)),
               "`ridgeline status` shows them; cancel again later");
 }
 
@@ -92,7 +123,9 @@ Action CancelCommand(CLI::App& self) {
       ->type_name("FILE");
   self.footer(
       "Tells the sweep's queued and running jobs to end, waits for it, and keeps what they measured. A\n"
-      "`ridgeline run` that is at work on the sweep is stopped too. Cancelled points are run again by the next run.\n\n"
+      "`ridgeline run` that is at work on the sweep, in the background too, is told to stop first (SIGTERM); jobs "
+      "that\n"
+      "it leaves are ended then. Cancelled points are run again by the next run.\n\n"
       "  ridgeline cancel sweeps/demo.yaml");
   return [options] { return Cancel(options->sweep, options->db); };
 }

@@ -52,7 +52,8 @@ int CollectFolder(const fs::path& dir, const std::string& db, const std::string&
   fmt::print("{} new result{}\n\n{}\n", added, added == 1 ? "" : "s", ToText(ResultTable(store, sweep)));
   WriteReports(reports, sweep.name, store, dir);
   const SweepProgress progress = store.Progress(sweep.name);
-  fmt::print("{}\n", EndsText(progress.ok, progress.failed, progress.points - progress.finished()));
+  fmt::print("{}\n",
+             EndsText(progress.ok, progress.failed, progress.out_of_memory, progress.points - progress.finished()));
   return 0;
 }
 

@@ -77,7 +77,7 @@ Action ParseCommandLine(int argc, const char* const* argv) {
       "  ridgeline plan sweeps/demo.yaml      what would run, and whether it fits\n"
       "  ridgeline run sweeps/demo.yaml       run it; interrupt and run again as you like\n"
       "  ridgeline report activation-checkpointing -o report.html\n\n"
-      "Exit codes: 0 done, 1 regression found, 2 usage or bad input, 3 infrastructure, 4 inconclusive,\n"
+      "Exit codes: 0 done, 1 points of a run ended by their own fault, 2 usage or bad input, 3 infrastructure,\n"
       "130 interrupted. Every command has its own --help.");
   app.require_subcommand(0, 1);
   std::vector<std::pair<CLI::App*, Action>> declared;

@@ -61,11 +61,21 @@ CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::
   });
 }
 
-std::string EndsText(int64_t ok, int64_t failed, int64_t no_result) {
+std::string EndsText(int64_t ok, int64_t failed, int64_t out_of_memory, int64_t no_result) {
   std::string text = fmt::format("{} ok", ok);
   if (failed > 0) text += fmt::format(", {} failed", failed);
+  if (out_of_memory > 0)
+    text += out_of_memory == failed ? " (out of memory)" : fmt::format(" ({} out of memory)", out_of_memory);
   if (no_result > 0) text += fmt::format(", {} without a result", no_result);
   return text;
+}
+
+std::string ShellWord(const std::string& word) {
+  static constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 std::string SqlText(const std::string& text) {

@@ -19,6 +19,7 @@ class Option;
 namespace ridgeline {
 
 inline constexpr int kInterruptedExit = 130;  // as a shell has it for SIGINT
+inline constexpr int kUnansweredExit = 1;     // of a run some of whose points ended by their own fault
 
 // A launcher with what a sweep's jobs share (SharedConfig), its state beside the database. `max_parallel` 0: as
 // configured.
@@ -38,8 +39,11 @@ void WriteReports(const std::vector<Report>& reports, const std::string& sweep, 
 // `--campaign NAME`, which must be a name that a campaign can have.
 CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::string& help);
 
-// "3 ok, 1 failed, 2 without a result".
-std::string EndsText(int64_t ok, int64_t failed, int64_t no_result);
+// "3 ok, 2 failed (1 out of memory), 2 without a result".
+std::string EndsText(int64_t ok, int64_t failed, int64_t out_of_memory, int64_t no_result);
+
+// `word` as a person types it in a shell.
+std::string ShellWord(const std::string& word);
 
 // `text` as an SQL string literal.
 std::string SqlText(const std::string& text);

@@ -62,6 +62,46 @@ Facts FactsHere(const Sweep& sweep, bool runs_here) {
   return facts;
 }
 
+std::string EndsText(const RunSummary& summary) {
+  return ridgeline::EndsText(summary.ok, summary.failed, summary.out_of_memory, summary.no_result);
+}
+
+// What a person types to go on with this run.
+std::string CommandLine(const RunOptions& options) {
+  std::string text = "ridgeline run " + ShellWord(options.sweep);
+  const auto add = [&](const char* name, const std::string& value, const std::string& standard) {
+    if (value != standard) text += fmt::format(" {} {}", name, ShellWord(value));
+  };
+  add("--db", options.db, kDefaultDb);
+  add("--launcher", options.launcher, "");
+  add("--output-dir", options.output_dir, kDefaultOutputDir);
+  return text;
+}
+
+int Unanswered(const std::string& what, const std::string& hint) {
+  fmt::print(stderr, "ridgeline: {}\n  {}\n", what, hint);
+  return kUnansweredExit;
+}
+
+// The exit code, with what to type next where it is not 0. A point that is out of memory is answered: that is what it
+// takes. Throws Error(kInfrastructure) where points have no result.
+int ExitCodeOf(const RunSummary& summary, const RunOptions& options) {
+  const int64_t points = summary.ok + summary.failed + summary.no_result;
+  if (summary.no_result > 0) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{} of {} points have no result", summary.no_result, points),
+                "run them again with: " + CommandLine(options));
+  }
+  if (const int64_t faults = summary.failed - summary.out_of_memory; faults > 0) {
+    return Unanswered(fmt::format("{} of {} points ended by their own fault", faults, points),
+                      fmt::format("when what they say is mended: {} --retry failed", CommandLine(options)));
+  }
+  if (summary.ok == 0 && points > 0) {
+    return Unanswered("no point was measured: all are out of memory",
+                      fmt::format("ridgeline plan {} shows what each needs", ShellWord(options.sweep)));
+  }
+  return 0;
+}
+
 int Run(const RunOptions& options) {
   const Sweep sweep = LoadSweep(options.sweep);
   const std::vector<Report> reports = ReportsOf(sweep);  // a wrong name is told before the sweep runs, not after
@@ -94,19 +134,15 @@ int Run(const RunOptions& options) {
   display.Erase();
 
   if (summary.interrupted) {
-    fmt::print("interrupted: {}\n", EndsText(summary.ok, summary.failed, summary.no_result));
+    fmt::print("interrupted: {}\n", EndsText(summary));
     if (summary.live_jobs > 0) fmt::print("{} still running; they are adopted when you continue\n", summary.live_jobs);
-    fmt::print("to continue: ridgeline run {}\n", options.sweep);
+    fmt::print("to continue: {}\n", CommandLine(options));
     return kInterruptedExit;
   }
   fmt::print("\n{}\n", ToText(ResultTable(store, sweep)));
   WriteReports(reports, sweep.name, store, output_dir);
-  fmt::print("{}\n", EndsText(summary.ok, summary.failed, summary.no_result));
-  if (summary.no_result == 0) return 0;
-  throw Error(
-      ErrorKind::kInfrastructure,
-      fmt::format("{} of {} points have no result", summary.no_result, summary.no_result + summary.ok + summary.failed),
-      fmt::format("run them again with: ridgeline run {}", options.sweep));
+  fmt::print("{}\n", EndsText(summary));
+  return ExitCodeOf(summary, options);
 }
 
 }  // namespace
@@ -143,7 +179,8 @@ Action RunCommand(CLI::App& self) {
       "  ridgeline run sweeps/demo.yaml\n"
       "  ridgeline run sweeps/demo.yaml --retry failed --output-dir /data/demo\n"
       "  ridgeline run sweeps/demo.yaml --again\n\n"
-      "Exit codes: 0 every point has a result (failures are results), 2 a wrong sweep, 3 some points have none,\n"
+      "Exit codes: 0 every point has an answer (to be out of memory, met or predicted, is one), 1 some ended by their\n"
+      "own fault (crashed, invalid, diverged, timeout) or none was measured, 2 a wrong sweep, 3 some have no result,\n"
       "130 interrupted.");
   return [options] { return Run(*options); };
 }

@@ -18,9 +18,9 @@ namespace ridgeline {
 namespace {
 
 Table SweepTable(const std::vector<SweepProgress>& sweeps) {
-  Table table{{"sweep", "campaign", "points", "ok", "failed", "live", "left"}, {}};
+  Table table{{"sweep", "campaign", "points", "ok", "failed", "out of memory", "live", "left"}, {}};
   for (const SweepProgress& p : sweeps) {
-    table.rows.push_back({p.sweep.name, p.sweep.measured_as.campaign, p.points, p.ok, p.failed, p.live,
+    table.rows.push_back({p.sweep.name, p.sweep.measured_as.campaign, p.points, p.ok, p.failed, p.out_of_memory, p.live,
                           p.points - p.finished() - p.live});
   }
   return table;

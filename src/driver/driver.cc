@@ -252,7 +252,8 @@ class Driver {
 
   RunSummary Summary() const {
     const SweepProgress progress = parts_.store.Progress(sweep_.name);
-    return {progress.ok, progress.failed, progress.points - progress.finished(), live_left_, interrupted_};
+    return {progress.ok, progress.failed, progress.out_of_memory, progress.points - progress.finished(),
+            live_left_,  interrupted_};
   }
 
   const Sweep& sweep_;

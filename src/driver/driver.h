@@ -45,10 +45,11 @@ struct RunStart {
 };
 
 struct RunSummary {
-  int64_t ok = 0;         // of all the sweep's points, whenever they ran
-  int64_t failed = 0;     // with a result that is not ok
-  int64_t no_result = 0;  // without one that stands: cancelled, lost, never started
-  int64_t live_jobs = 0;  // left running
+  int64_t ok = 0;             // of all the sweep's points, whenever they ran
+  int64_t failed = 0;         // with a result that is not ok
+  int64_t out_of_memory = 0;  // of those, for want of memory
+  int64_t no_result = 0;      // without one that stands: cancelled, lost, never started
+  int64_t live_jobs = 0;      // left running
   bool interrupted = false;
 };
 

@@ -166,6 +166,7 @@ SweepProgress Store::Progress(const std::string& sweep) {
                     named.Text(3), named.Integer(4), {named.Text(5), named.Text(6)}};
   Statement counts = impl_->database.Prepare(
       fmt::format("SELECT count(*), sum(stands AND status = 'ok'), sum(stands AND status <> 'ok'), "
+                  "sum(stands AND status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')), "
                   "sum(NOT stands AND live) FROM (SELECT r.status, ifnull({}, 0) AS stands, EXISTS "
                   "(SELECT 1 FROM job_points AS jp JOIN jobs AS j ON j.key = jp.job_key "
                   "WHERE jp.point_id = s.point_id AND j.campaign = w.campaign AND j.setup = ifnull(s.setup, w.setup) "
@@ -177,7 +178,8 @@ SweepProgress Store::Progress(const std::string& sweep) {
   progress.points = counts.Integer(0);
   progress.ok = counts.Integer(1);
   progress.failed = counts.Integer(2);
-  progress.live = counts.Integer(3);
+  progress.out_of_memory = counts.Integer(3);
+  progress.live = counts.Integer(4);
   return progress;
 }
 

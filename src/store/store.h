@@ -39,9 +39,10 @@ struct SweepProgress {
   SweepRecord sweep;
   int64_t points = 0;
   // Of what the sweep's points are measured as now.
-  int64_t ok = 0;      // the latest result is ok
-  int64_t failed = 0;  // the latest result is final and not ok
-  int64_t live = 0;    // neither, and in a job that has not ended
+  int64_t ok = 0;             // the latest result is ok
+  int64_t failed = 0;         // the latest result is final and not ok
+  int64_t out_of_memory = 0;  // of those, for want of memory, predicted or met: an answer, and no fault
+  int64_t live = 0;           // neither ok nor failed, and in a job that has not ended
   int64_t finished() const { return ok + failed; }
 };
 

@@ -1,4 +1,5 @@
 // `ridgeline run`, `status` and `cancel` with real processes: killed, interrupted, without disk, doubled.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -49,14 +50,45 @@ TEST(Run, FailedPointsAreResultsAndSaidSo) {
   const auto sweep = cli.WriteSweep(2, "as=" + mood.string());
   WriteFile(mood, "exit=7");
   const auto run = cli.Run({"run", sweep});
-  EXPECT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_EQ(run.status.exit_code, 1);
+  EXPECT_EQ(run.err, fmt::format("ridgeline: 2 of 2 points ended by their own fault\n"
+                                 "  when what they say is mended: ridgeline run {} --retry failed\n",
+                                 sweep.string()));
   EXPECT_THAT(run.out, HasSubstr("2 failed"));
   EXPECT_THAT(run.out, HasSubstr("crashed"));
   WriteFile(mood, "ok");
-  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 finished already"));
+  const auto skipped = cli.Run({"run", sweep});
+  EXPECT_THAT(skipped.out, HasSubstr("2 finished already"));
+  EXPECT_EQ(skipped.status.exit_code, 1) << "they still have no answer";
   const auto retried = cli.Run({"run", sweep, "--retry", "failed"});
   EXPECT_EQ(retried.status.exit_code, 0);
   EXPECT_THAT(retried.out, HasSubstr("2 ok"));
+}
+
+TEST(Run, APointThatIsOutOfMemoryIsAnsweredUnlessAllAre) {
+  Cli cli;
+  const auto file = cli.dir.path() / "sweep.yaml";
+  WriteFile(file,
+            "name: test\ndefaults: {model: llama-10m, seq_length: 64}\n"
+            "matrix: {batch_size: [64, 128]}\nlaunch: {memory_limit: 1MB}\n");
+  const auto run = cli.Run({"run", file, "--output-dir", "out here"});
+  EXPECT_EQ(run.status.exit_code, 1);
+  EXPECT_THAT(run.out, HasSubstr("0 ok, 2 failed (out of memory)"));
+  EXPECT_EQ(run.err, fmt::format("ridgeline: no point was measured: all are out of memory\n"
+                                 "  ridgeline plan {} shows what each needs\n",
+                                 file.string()));
+}
+
+TEST(Run, OneThatIsMeasuredBesideOthersThatAreOutOfMemoryIsDone) {
+  Cli cli;
+  const auto file = cli.dir.path() / "sweep.yaml";
+  WriteFile(file,
+            "name: test\ndefaults: {model: llama-10m, seq_length: 64}\n"
+            "matrix: {batch_size: [1, 4096]}\nmeasure: {warmup_steps: 0, steps: 1, repeats: 1}\n"
+            "launch: {memory_limit: 2GB}\n");
+  const auto run = cli.Run({"run", file});
+  EXPECT_EQ(run.status.exit_code, 0) << run.out << run.err;
+  EXPECT_THAT(run.out, HasSubstr("1 ok, 1 failed (out of memory)"));
 }
 
 TEST(Run, AgainMeasuresOnceMoreAndOnlyWhenAsked) {
@@ -194,6 +226,23 @@ TEST(Run, ASecondDriverIsToldWhoIsAtWork) {
   EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); }));
 }
 
+TEST(Cancel, StopsADriverThatAShellStartedInTheBackground) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "sleep");
+  ::signal(SIGINT, SIG_IGN);  // as a shell without job control has it for what follows `&`
+  Child driver = cli.Start({"run", sweep});
+  ::signal(SIGINT, SIG_DFL);
+  ASSERT_TRUE(
+      testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));
+  const Captured cancel =
+      ridgeline::Run({Program().string(), "cancel", "test", "--db", (cli.dir.path() / "ridgeline.db").string()});
+  EXPECT_EQ(cancel.status.exit_code, 0) << cancel.stderr_text;
+  EXPECT_EQ(cancel.stdout_text,
+            fmt::format("the ridgeline at work on it (process {}) has stopped\n1 job cancelled\n", driver.pid()));
+  EXPECT_EQ(cli.Finish(driver).status.exit_code, 130);
+  EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); }));
+}
+
 TEST(Cancel, EndsTheJobsOfADriverThatWasKilled) {
   Cli cli;
   const auto sweep = cli.WriteSweep(2, "sleep");
@@ -243,7 +292,7 @@ TEST(Run, AResultFileCutShortIsAFailureWithItsEvidence) {
   Cli cli;
   const auto sweep = cli.WriteSweep(1, "half-result");
   const auto run = cli.Run({"run", sweep});
-  EXPECT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_EQ(run.status.exit_code, 1) << run.err;
   EXPECT_THAT(run.out, HasSubstr("1 failed"));
   EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
 }

@@ -90,6 +90,10 @@ class ClusterCli : public Cli {
   }
 
   void ExpectOk(const Output& output) const { EXPECT_EQ(output.status.exit_code, 0) << output.out << output.err; }
+  // Every point has a result that stands, and some ended by their own fault, or none was measured.
+  void ExpectUnanswered(const Output& output) const {
+    EXPECT_EQ(output.status.exit_code, 1) << output.out << output.err;
+  }
   // Every point has one result that stands, `ok` among them so many, and nothing is left of the run anywhere.
   void ExpectOneFinalResultEach(int64_t points, int64_t ok) {
     const std::string stands = "status IN ('ok', 'invalid', 'diverged', 'oom_host', 'timeout', 'crashed')";

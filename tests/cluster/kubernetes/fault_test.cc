@@ -22,7 +22,7 @@ class KubernetesFaults : public testing::OnKubernetes {
 
 TEST_F(KubernetesFaults, APodThatIsOutOfMemoryIsAResult) {
   KubernetesCli cli(cluster_);
-  cli.ExpectOk(cli.Run({"run", cli.Write({.trainer = "sleep", .kubernetes = KubernetesCli::Fault("oom")})}));
+  cli.ExpectUnanswered(cli.Run({"run", cli.Write({.trainer = "sleep", .kubernetes = KubernetesCli::Fault("oom")})}));
   EXPECT_EQ(cli.Statuses(), "oom_host");
   EXPECT_EQ(cli.Evidence("container_reason", "oom_host"), "OOMKilled");
   EXPECT_EQ(cli.Evidence("exit_code", "oom_host"), "137");
@@ -58,7 +58,7 @@ TEST_F(KubernetesFaults, APreemptedPodIsPreempted) {
 TEST_F(KubernetesFaults, AnImageThatCannotBePulledIsInvalid) {
   KubernetesCli cli(cluster_);
   const auto run = cli.Run({"run", cli.Write({.kubernetes = KubernetesCli::Fault("imagepull")})});
-  cli.ExpectOk(run);
+  cli.ExpectUnanswered(run);
   EXPECT_THAT(run.out, HasSubstr("waits: "));
   EXPECT_EQ(cli.Statuses(), "invalid");
   EXPECT_THAT(cli.Of("message", "invalid"), AllOf(HasSubstr("cannot be pulled"), HasSubstr("test/ridgeline:1")));
@@ -68,7 +68,7 @@ TEST_F(KubernetesFaults, AnImageThatCannotBePulledIsInvalid) {
 
 TEST_F(KubernetesFaults, AnImageWithoutTheProgramIsInvalid) {
   KubernetesCli cli(cluster_);
-  cli.ExpectOk(cli.Run({"run", cli.Write({.kubernetes = "program: /opt/nothing"})}));
+  cli.ExpectUnanswered(cli.Run({"run", cli.Write({.kubernetes = "program: /opt/nothing"})}));
   EXPECT_EQ(cli.Statuses(), "invalid");
   EXPECT_THAT(cli.Of("message", "invalid"), HasSubstr("cannot start the program"));
   cli.ExpectNothingLeft();
@@ -76,9 +76,9 @@ TEST_F(KubernetesFaults, AnImageWithoutTheProgramIsInvalid) {
 
 TEST_F(KubernetesFaults, APodPastItsDeadlineIsATimeout) {
   KubernetesCli cli(cluster_);
-  cli.ExpectOk(cli.Run({"run", cli.Write({.trainer = "sleep",
-                                          .kubernetes = "patch: {spec: {activeDeadlineSeconds: 2, "
-                                                        "terminationGracePeriodSeconds: 1}}"})}));
+  cli.ExpectUnanswered(cli.Run({"run", cli.Write({.trainer = "sleep",
+                                                  .kubernetes = "patch: {spec: {activeDeadlineSeconds: 2, "
+                                                                "terminationGracePeriodSeconds: 1}}"})}));
   EXPECT_EQ(cli.Statuses(), "timeout");
   EXPECT_THAT(cli.Of("message", "timeout"), HasSubstr("ran past the pod's deadline"));
   cli.ExpectNothingLeft();
@@ -90,7 +90,7 @@ TEST_F(KubernetesFaults, AJobPastItsDeadlineIsATimeout) {
   ASSERT_TRUE(cli.WaitForStarts(1));
   cli.Kubectl(
       {"patch", cli.Objects("jobs").at(0), "--type=merge", "--patch={\"spec\": {\"activeDeadlineSeconds\": 1}}"});
-  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectUnanswered(cli.Finish(run));
   EXPECT_EQ(cli.Statuses(), "timeout");
   EXPECT_EQ(cli.Evidence("job_reason", "timeout"), "DeadlineExceeded");
   cli.ExpectNothingLeft();
@@ -222,7 +222,7 @@ TEST_F(KubernetesFaults, AQuotaOfPodsIsWaitedForAndOneBeyondItIsInvalid) {
   cli.ExpectOk(small);
   cli.ExpectOneFinalResultEach(4, 4);
   const auto large = cli.Run({"run", cli.Write({.points = 5, .trainer = "slow=1000", .kubernetes = "cpu: 3"})});
-  cli.ExpectOk(large);
+  cli.ExpectUnanswered(large);
   EXPECT_EQ(cli.Statuses(), "invalid ok ok ok ok");
   EXPECT_THAT(cli.Of("message", "invalid"), HasSubstr("exceeded quota: small"));
   EXPECT_THAT(cli.Of("hint", "invalid"), HasSubstr("more than the namespace's quota has in all"));
@@ -233,7 +233,7 @@ TEST_F(KubernetesFaults, WhatThePodNamesMustBeThere) {
   for (const auto& [setting, hint] : {std::pair{"service_account: nobody", "kubectl get serviceaccount"},
                                       std::pair{"priority_class: none", "kubectl get priorityclass"}}) {
     KubernetesCli cli(cluster_);
-    cli.ExpectOk(cli.Run({"run", cli.Write({.kubernetes = setting})}));
+    cli.ExpectUnanswered(cli.Run({"run", cli.Write({.kubernetes = setting})}));
     EXPECT_EQ(cli.Statuses(), "invalid");
     EXPECT_THAT(cli.Of("message", "invalid"), HasSubstr("no pod can be made"));
     EXPECT_THAT(cli.Of("hint", "invalid"), HasSubstr(hint));
