@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/defaults.h"
 #include "driver/places.h"
 #include "run/measurement.h"
 
@@ -20,6 +21,16 @@ std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int
   if (max_parallel > 0) config["max_parallel"] = max_parallel;
   return LoadLauncher(name, config, LauncherStateDir(db, name));
 }
+
+Sweep LoadSweepFor(const fs::path& file, const std::string& launcher) {
+  Sweep sweep = LoadSweep(file);
+  if (!launcher.empty()) sweep.launch.launcher = launcher;
+  return sweep;
+}
+
+bool RunsHere(const Sweep& sweep) { return sweep.launch.launcher == kDefaultLauncher; }
+
+NodeMemory NodeMemoryOf(const Sweep& sweep) { return RunsHere(sweep) ? MemoryHere() : NodeMemory(); }
 
 std::string SweepName(Store& store, const std::string& name_or_file) {
   std::vector<std::string> names;

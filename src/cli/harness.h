@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launch/launcher.h"
+#include "plan/memory.h"
 #include "report/report.h"
 #include "store/store.h"
 #include "sweep/sweep.h"
@@ -25,6 +26,13 @@ inline constexpr int kUnansweredExit = 1;     // of a run some of whose points e
 // configured.
 std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int64_t max_parallel,
                                        const std::filesystem::path& db);
+
+// Reads a sweep, to go to `launcher` where that is not empty.
+Sweep LoadSweepFor(const std::filesystem::path& file, const std::string& launcher);
+
+// Whether the sweep's jobs run on this machine, and what memory a node of its launcher has, as far as that is known.
+bool RunsHere(const Sweep& sweep);
+NodeMemory NodeMemoryOf(const Sweep& sweep);
 
 // The name of a sweep of this store, from that name or the path of its file. Throws Error(kUsage) with the nearest.
 std::string SweepName(Store& store, const std::string& name_or_file);

@@ -17,12 +17,14 @@
 #include "cli/defaults.h"
 #include "cli/harness.h"
 #include "launch/check_rules.h"
+#include "plan/largest.h"
 #include "plan/plan.h"
 #include "plan/show.h"
 #include "predict/memory.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 #include "sweep/sweep.h"
+#include "yaml/units.h"
 
 namespace ridgeline {
 namespace {
@@ -32,6 +34,10 @@ struct PlanArguments {
   std::string format = "text";
   bool expand_only = false;
   bool fields = false;
+  std::string launcher;
+  std::string memory;
+  std::string largest;
+  std::string db = kDefaultDb;
 };
 
 void Write(std::string_view text) {
@@ -42,41 +48,66 @@ void Flush() {
   if (std::fflush(stdout) != 0) ThrowErrno("standard output");
 }
 
-void Warn(const Expansion& expansion) {
-  for (const std::string& warning : expansion.warnings) fmt::print(stderr, "warning: {}\n", warning);
+void Warn(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
 }
 
 int ShowPoints(const Sweep& sweep, const std::string& format) {
   const Expansion expansion = WriteExpanded(sweep, format, Write);
   Flush();
-  Warn(expansion);
+  Warn(expansion.warnings);
   fmt::print(stderr, "{}\n", ExpansionSummary(expansion));
   return 0;
 }
 
 // What the launcher would refuse is told now, not when the jobs are to run.
-void RequireRenderable(const Sweep& sweep, const Plan& plan) {
+void RequireRenderable(const Sweep& sweep, const Plan& plan, const std::string& db) {
   std::vector<LaunchJob> jobs;
   for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
-  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, kDefaultDb);
+  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, db);
   CheckRules(sweep, *launcher);
   if (launcher->can().render) launcher->Render(jobs);
 }
 
-int ShowPlan(const Sweep& sweep, const std::string& format) {
+NodeMemory NodeMemoryFrom(const std::string& text) {
+  const bool digits = !text.empty() && text.size() < 19 && text.find_first_not_of("0123456789") == std::string::npos;
+  YamlNode node;
+  node.scalar = digits ? Json(std::stoll(text)) : Json(text);
+  const auto bytes = ReadBytes(node);
+  if (!bytes || *bytes == 0) {
+    throw Error(ErrorKind::kUsage, fmt::format("plan: --memory is a size, not '{}'", text),
+                "such as 16GB or 512MiB: what a node has");
+  }
+  return {*bytes, "--memory " + text};
+}
+
+int ShowLargest(const Sweep& sweep, const PlanArguments& arguments) {
+  const NodeMemory node = arguments.memory.empty() ? NodeMemoryOf(sweep) : NodeMemoryFrom(arguments.memory);
+  const std::vector<Largest> largest = FindLargest(sweep, arguments.largest, node, PredictMemory);
+  const bool for_people = arguments.format == "text" || arguments.format == "md";
+  Write(Format(LargestTable(sweep, arguments.largest, largest, for_people ? Audience::kPeople : Audience::kPrograms),
+               arguments.format));
+  Flush();
+  return 0;
+}
+
+int ShowPlan(const Sweep& sweep, const PlanArguments& arguments) {
+  ReportsOf(sweep);  // a wrong name is told now, not when it has run
   Expansion expansion;
   const std::vector<Point> points = Expand(sweep, &expansion);
   PlanOptions options;
-  options.available_bytes = AvailableSlabBytes();
-  options.runs_here = sweep.launch.launcher == kDefaultLauncher;
+  options.node = arguments.memory.empty() ? NodeMemoryOf(sweep) : NodeMemoryFrom(arguments.memory);
+  options.runs_here = RunsHere(sweep);
   options.jobs_dir = std::filesystem::absolute(kDefaultOutputDir) / "jobs";
   const Plan plan = MakePlan(sweep, points, options, PredictMemory);
-  RequireRenderable(sweep, plan);
+  RequireRenderable(sweep, plan, arguments.db);
+  const std::string& format = arguments.format;
   const bool for_people = format == "text" || format == "md";
   Write(Format(PlanTable(sweep, points, plan, for_people ? Audience::kPeople : Audience::kPrograms), format));
   Flush();
-  Warn(expansion);
-  fmt::print(stderr, "{}\n", PlanSummary(plan));
+  Warn(expansion.warnings);
+  Warn(plan.warnings);
+  fmt::print(stderr, "{}\n", PlanSummary(points, plan));
   for (const std::string& line : JobLines(sweep, plan)) fmt::print(stderr, "{}\n", line);
   return 0;
 }
@@ -92,11 +123,25 @@ Action PlanCommand(CLI::App& self) {
   self.add_flag("--expand-only", arguments->expand_only,
                 "list the points and predict nothing; jsonl and json hold each point's whole RunSpec");
   self.add_flag("--fields", arguments->fields, "list every field a sweep may set, with its values and meaning");
+  self.add_option("--largest", arguments->largest,
+                  "the largest value of this that fits, searched for each combination of the other fields")
+      ->type_name("FIELD")
+      ->check(CLI::IsMember({"batch_size", "seq_length"}));
+  self.add_option("--launcher", arguments->launcher, "where jobs would run; default: what the sweep says, else local")
+      ->type_name("LAUNCHER");
+  self.add_option("--memory", arguments->memory,
+                  "what a node has, such as 16GB; default: what is free here, where jobs would run here")
+      ->type_name("SIZE");
+  self.add_option("--db", arguments->db, "the database that results are kept in")
+      ->capture_default_str()
+      ->type_name("FILE");
   self.footer(
-      "Expands a sweep into its points, predicts each one's peak memory by tracing the step it would run, and says\n"
-      "whether that fits on this device: `fits` or `out_of_memory`, and what its jobs would ask for. Nothing is "
-      "trained,\n"
-      "submitted or stored. Faults in the sweep are shown all at once, each with its line and column.\n\n"
+      "Expands a sweep into its points, predicts each one's peak memory a rank by tracing the step it would run, and\n"
+      "says whether that fits where it would run: `fits` or `out_of_memory`, and what its jobs would ask for. A point\n"
+      "may have the least of what its launcher asks for, its memory_limit and what a node has; `run` and `render` go "
+      "by\n"
+      "the same. Of another `trainer` than ridgeline-train nothing is predicted. Nothing is trained, submitted or\n"
+      "stored. Faults in the sweep are shown all at once, each with its line and column.\n\n"
       "A sweep in short (docs/sweeps.md has the whole language):\n"
       "  name: activation-checkpointing\n"
       "  defaults: {model: llama-25m, precision: bf16, seq_length: 512}\n"
@@ -104,6 +149,8 @@ Action PlanCommand(CLI::App& self) {
       "  exclude: [{batch_size: \">4\", checkpointing: none}]\n\n"
       "  ridgeline plan sweeps/demo.yaml\n"
       "  ridgeline plan sweeps/demo.yaml -o csv > plan.csv\n"
+      "  ridgeline plan sweeps/demo.yaml --launcher slurm --memory 64GB\n"
+      "  ridgeline plan sweeps/demo.yaml --largest batch_size --memory 16GB\n"
       "  ridgeline plan sweeps/demo.yaml --expand-only -o jsonl | head -1\n"
       "  ridgeline plan --fields -o md");
   return [arguments] {
@@ -116,8 +163,9 @@ Action PlanCommand(CLI::App& self) {
       throw Error(ErrorKind::kUsage, "plan: no sweep is given",
                   "ridgeline plan SWEEP.yaml, or see ridgeline plan --help");
     }
-    const Sweep sweep = LoadSweep(arguments->sweep);
-    return arguments->expand_only ? ShowPoints(sweep, arguments->format) : ShowPlan(sweep, arguments->format);
+    const Sweep sweep = LoadSweepFor(arguments->sweep, arguments->launcher);
+    if (!arguments->largest.empty()) return ShowLargest(sweep, *arguments);
+    return arguments->expand_only ? ShowPoints(sweep, arguments->format) : ShowPlan(sweep, *arguments);
   };
 }
 

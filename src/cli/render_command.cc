@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -19,6 +20,7 @@
 #include "plan/plan.h"
 #include "plan/show.h"
 #include "predict/memory.h"
+#include "run/results_file.h"
 #include "sweep/launch.h"
 
 namespace ridgeline {
@@ -37,27 +39,46 @@ std::string Fill(std::string command, const std::string& word, const fs::path& p
   return command;
 }
 
+// Points that cannot fit have their results now: in a folder as a job's, where they are collected like any other.
+void KeepSkipped(const Plan& plan, const fs::path& jobs_dir) {
+  if (plan.skipped.empty()) return;
+  const fs::path folder = jobs_dir / "predicted";
+  MakeDirs(folder);
+  ResultsWriter results(folder);
+  for (RunResult result : plan.skipped) {
+    result.ended_unix_ns = SystemClock().UnixNs();
+    results.Append(result);
+  }
+}
+
 int RenderSweep(const RenderArguments& options) {
-  const Sweep sweep = LoadSweep(options.sweep);
+  const Sweep sweep = LoadSweepFor(options.sweep, options.launcher);
   const fs::path dir = fs::absolute(options.output_dir).lexically_normal();
-  const std::string name = options.launcher.empty() ? sweep.launch.launcher : options.launcher;
   std::vector<Point> points = Expand(sweep);
   for (Point& point : points) PlaceCheckpointFiles(point, dir, {kDefaultCampaign, SetupOf(LaunchOf(sweep, point))});
-  const auto launcher = OpenLauncher(name, SharedConfig(sweep), 0, dir / "ridgeline.db");
+  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, dir / "ridgeline.db");
   CheckRules(sweep, *launcher);
 
   PlanOptions plan_options;
+  plan_options.node = NodeMemoryOf(sweep);
   plan_options.jobs_dir = dir / "jobs";
   const Plan plan = MakePlan(sweep, points, plan_options, PredictMemory);
   std::vector<LaunchJob> jobs;
   for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
   for (const Job& job : plan.jobs) WriteJob(job);
+  KeepSkipped(plan, dir / "jobs");
   const Rendered rendered = launcher->Render(jobs);
 
   WriteFileAtomic(dir / kRenderedSweep, sweep.text);
   for (const LaunchFile& file : rendered.files) WriteFileAtomic(dir / file.name, file.content);
   fmt::print("{}: {} points in {} job{} and {} file{}\n", dir.string(), points.size(), jobs.size(),
              jobs.size() == 1 ? "" : "s", rendered.files.size(), rendered.files.size() == 1 ? "" : "s");
+  if (!plan.skipped.empty()) {
+    fmt::print(
+        "{} predicted not to fit, in no job: `ridgeline plan` shows what they need; `ridgeline collect` takes "
+        "that for their result\n",
+        plan.skipped.size() == 1 ? "1 point is" : fmt::format("{} points are", plan.skipped.size()));
+  }
   if (rendered.files.empty()) return 0;
   const bool one_by_one = rendered.files.size() > 1 && rendered.submit.find("FILE") != std::string::npos;
   const fs::path first = dir / rendered.files.front().name;

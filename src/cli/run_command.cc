@@ -103,7 +103,7 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options) {
 }
 
 int Run(const RunOptions& options) {
-  const Sweep sweep = LoadSweep(options.sweep);
+  const Sweep sweep = LoadSweepFor(options.sweep, options.launcher);
   const std::vector<Report> reports = ReportsOf(sweep);  // a wrong name is told before the sweep runs, not after
   const fs::path output_dir = fs::absolute(options.output_dir);
   MakeDirs(output_dir / "jobs");
@@ -111,8 +111,7 @@ int Run(const RunOptions& options) {
   const Interrupts interrupts;
   const DriverLock lock = DriverLock::Take(options.db, sweep.name);
   Store store = Store::Open(options.db, Store::Mode::kReadWrite);
-  const std::string launcher_name = options.launcher.empty() ? sweep.launch.launcher : options.launcher;
-  const auto launcher = OpenLauncher(launcher_name, SharedConfig(sweep), options.max_parallel, options.db);
+  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), options.max_parallel, options.db);
   CheckRules(sweep, *launcher);
 
   DriverOptions driver;
@@ -120,8 +119,8 @@ int Run(const RunOptions& options) {
   driver.jobs_dir = output_dir / "jobs";
   driver.max_parallel =
       options.max_parallel > 0 ? options.max_parallel : std::max<int64_t>(sweep.launch.max_parallel, 1);
-  driver.runs_here = launcher_name == kDefaultLauncher;
-  driver.available_bytes = driver.runs_here ? AvailableSlabBytes() : 0;
+  driver.runs_here = RunsHere(sweep);
+  driver.node = NodeMemoryOf(sweep);
   driver.retry_failed = !options.retry.empty();
   driver.campaign = CampaignOf(options, store, sweep.name);
   driver.here = FactsHere(sweep, driver.runs_here);

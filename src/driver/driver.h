@@ -29,7 +29,7 @@ struct DriverOptions {
   std::string campaign = kDefaultCampaign;  // what is measured is of it, and what it has is not measured again
   Facts here;                               // of the machine and the version that would measure now, as far as known
   int64_t max_parallel = 1;                 // jobs at once, where the launcher does not queue them itself
-  int64_t available_bytes = 0;              // for a point's slab (plan/plan.h); 0: no limit
+  NodeMemory node;                          // what each node has (plan/memory.h)
   bool runs_here = false;                   // jobs run on this machine (plan/plan.h)
   bool retry_failed = false;                // run points again that ended badly
 };

@@ -11,7 +11,7 @@ namespace ridgeline {
 Planner::Planner(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts, const SweepPoints& points,
                  const PointRetries& retries, Tally& tally)
     : sweep_(sweep), parts_(parts), points_(points), retries_(retries), tally_(tally), pending_(tally.times()) {
-  options_.available_bytes = options.available_bytes;
+  options_.node = options.node;
   options_.runs_here = options.runs_here;
   options_.jobs_dir = options.jobs_dir;
   options_.trainer = options.trainer;

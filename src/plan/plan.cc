@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/memory.h"
 #include "base/text.h"
+#include "plan/trainer.h"
 #include "run/presets.h"
 #include "run/spec.h"
 #include "sweep/launch.h"
@@ -42,18 +42,17 @@ class ForecastCache {
   std::unordered_map<std::string, MemoryForecast> known_;
 };
 
-// The bytes that each of the point's processes may take for its slab; 0: no limit.
-int64_t AvailableFor(const RunSpec& spec, const Job& job, const PlanOptions& options) {
-  if (spec.device == "meta") return 0;
-  int64_t available = 0;
-  const int64_t processes = std::max<int64_t>(1, ProcessesOf(spec) / job.nodes);  // of a node
-  for (const int64_t bytes :
-       {options.available_bytes == 0 ? 0 : options.available_bytes + kProcessBaseBytes, job.memory_limit_bytes}) {
-    if (bytes == 0) continue;
-    const int64_t within = SlabBytesWithin(bytes, processes);
-    available = available == 0 ? within : std::min(available, within);
-  }
-  return available;
+bool Fits(const MemoryForecast& forecast, const SlabLimit& limit) {
+  return limit.bytes == 0 || forecast.planned_peak_bytes <= limit.bytes;
+}
+
+// Where ranks each hold what they could share, and that is what is too much.
+bool FitsSharded(const Point& point, const SlabLimit& limit, ForecastCache& forecasts) {
+  if (point.spec.ranks == 1 || point.spec.shard == "full") return false;
+  Point sharded = point;
+  sharded.spec.shard = "full";
+  Canonicalize(sharded.spec);
+  return CheckSpec(sharded.spec).empty() && Fits(forecasts.Get(sharded), limit);
 }
 
 RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
@@ -62,12 +61,15 @@ RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
   result.status = RunStatus::kSkippedPredictedOom;
   result.provenance = Provenance::kPredicted;
   const int64_t processes = ProcessesOf(point.spec);
-  result.message = fmt::format(
-      "predicted to need {} for its tensors{}, and {} are available", FormatBytes(planned.forecast.planned_peak_bytes),
-      processes > 1 ? fmt::format(" on each of {} ranks", processes) : "", FormatBytes(planned.available_bytes));
-  result.hint = "use activation checkpointing, a smaller batch_size, seq_length or model, or a larger machine";
+  result.message = fmt::format("predicted to need {} for its tensors{}, and {} are available ({})",
+                               FormatBytes(planned.forecast.planned_peak_bytes),
+                               processes > 1 ? fmt::format(" on each of {} ranks", processes) : "",
+                               FormatBytes(planned.limit.bytes), planned.limit.basis);
+  result.hint = planned.fits_sharded
+                    ? "with `shard: full` it fits: its ranks then share weights, gradients and optimizer state"
+                    : "use activation checkpointing, a smaller batch_size, seq_length or model, or a larger machine";
   result.evidence = {{"wanted_bytes", std::to_string(planned.forecast.planned_peak_bytes)},
-                     {"available_bytes", std::to_string(planned.available_bytes)}};
+                     {"available_bytes", std::to_string(planned.limit.bytes)}};
   result.device = point.spec.device;
   result.communicator = point.spec.communicator;
   result.parameters = CountParameters(point.spec);
@@ -145,13 +147,18 @@ std::string_view VerdictName(Verdict verdict) {
       return "fits";
     case Verdict::kOutOfMemory:
       return "out_of_memory";
+    case Verdict::kNotPredicted:
+      return "not_predicted";
   }
   return "";
 }
 
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster) {
-  if (options.runs_here) RequireDataFiles(sweep, points);
+  if (options.runs_here) {
+    RequireDataFiles(sweep, points);
+    RequireTrainer(sweep);
+  }
   Plan plan;
   plan.points.reserve(points.size());
   ForecastCache forecasts(forecaster);
@@ -159,9 +166,22 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
   for (size_t i = 0; i < points.size(); ++i) {
     const RunSpec& spec = points[i].spec;
     Job job = JobFor(sweep, points[i], options.trainer);
-    PlannedPoint planned{i, Verdict::kFits, forecasts.Get(points[i]), AvailableFor(spec, job, options)};
-    if (planned.available_bytes > 0 && planned.forecast.planned_peak_bytes > planned.available_bytes) {
-      planned.verdict = Verdict::kOutOfMemory;
+    const Launch launch = LaunchOf(sweep, points[i]);
+    if (std::string idle = IdleRequest(launch);
+        !idle.empty() && std::find(plan.warnings.begin(), plan.warnings.end(), idle) == plan.warnings.end()) {
+      plan.warnings.push_back(std::move(idle));
+    }
+    PlannedPoint planned;
+    planned.point = i;
+    planned.limit = SlabLimitOf(spec, launch, options.node);
+    if (!IsOurTrainer(launch)) {
+      planned.verdict = Verdict::kNotPredicted;
+    } else {
+      planned.forecast = forecasts.Get(points[i]);
+      planned.verdict = Fits(planned.forecast, planned.limit) ? Verdict::kFits : Verdict::kOutOfMemory;
+    }
+    if (planned.verdict == Verdict::kOutOfMemory) {
+      planned.fits_sharded = FitsSharded(points[i], planned.limit, forecasts);
       plan.skipped.push_back(SkippedResult(points[i], planned));
     } else {
       to_run.push_back({RelativeCost(spec), std::move(job)});
@@ -240,12 +260,6 @@ RunSpec MemoryRelevant(const RunSpec& spec) {
     if (field.Has(Field::kMemoryByBeing) && number != nullptr) key.*(*number) = spec.*(*number) > 0 ? 1 : 0;
   }
   return key;
-}
-
-int64_t AvailableSlabBytes(const std::filesystem::path& root) { return SlabBytesWithin(AvailableMemoryBytes(root)); }
-
-int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes) {
-  return std::max<int64_t>(1, memory_bytes / processes - kProcessBaseBytes);
 }
 
 }  // namespace ridgeline

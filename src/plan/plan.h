@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/memory.h"
 #include "predict/memory.h"
 #include "predict/time_model.h"
 #include "ridgeline/run.h"
@@ -19,13 +20,17 @@
 
 namespace ridgeline {
 
-enum class Verdict { kFits, kOutOfMemory };
-std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory"
+enum class Verdict {
+  kFits,
+  kOutOfMemory,
+  kNotPredicted,  // another trainer's: the engine's memory model does not hold for it
+};
+std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory", "not_predicted"
 
 using Forecaster = std::function<MemoryForecast(const RunSpec&)>;
 
 struct PlanOptions {
-  int64_t available_bytes = 0;              // for the slab of one process, see AvailableSlabBytes(); 0: no limit
+  NodeMemory node;                          // what each node has
   bool runs_here = false;                   // on this machine: what `data` names must be a file here
   std::string key_name;                     // what jobs' keys say they are of; empty: the sweep's name
   std::map<std::string, int64_t> attempts;  // point id -> attempts it has had; none: 0. Part of a job's key
@@ -37,22 +42,25 @@ struct PlanOptions {
 struct PlannedPoint {
   size_t point = 0;  // index into the points given
   Verdict verdict = Verdict::kFits;
-  MemoryForecast forecast;
-  int64_t available_bytes = 0;  // what planned_peak_bytes was compared with; 0: nothing
+  MemoryForecast forecast;    // of one rank; all 0 where it is not predicted
+  SlabLimit limit;            // what planned_peak_bytes was compared with
+  bool fits_sharded = false;  // out of memory, and would fit with `shard: full`
 };
 
 struct Plan {
-  std::vector<PlannedPoint> points;  // one a point, in the order given
-  std::vector<Job> jobs;             // the cheapest first, so that something shows early
-  std::vector<RunResult> skipped;    // skipped_predicted_oom: wanted_bytes and available_bytes are in the evidence
+  std::vector<PlannedPoint> points;   // one a point, in the order given
+  std::vector<Job> jobs;              // the cheapest first, so that something shows early
+  std::vector<std::string> warnings;  // what jobs ask for that nothing would use, each once
+  std::vector<RunResult> skipped;     // skipped_predicted_oom: wanted_bytes and available_bytes are in the evidence
 };
 
 // Jobs for `points`, which are those of the sweep that have no result and are not in flight. Those of one job ask for
-// the same (LaunchOf). A point's memory is the slab of one rank, limited by options.available_bytes and its
-// memory_limit; ranks that are processes share these, those of a node. Points on the meta device always fit. Where jobs
+// the same (LaunchOf). A point's memory is the slab of one rank, limited as SlabLimitOf has it; a point of another
+// trainer than ours is never held back for memory. Points on the meta device always fit. Where jobs
 // are bundled by time, a point takes what such points took before, else its time limit. Throws Error(kInvalidInput) for
-// a data file that is missing, or where nothing says how long a point takes, before anything is paid for. Specs that
-// differ in nothing that changes memory share one forecast. Deterministic: equal arguments, equal plan.
+// a data file or a trainer that is missing where jobs run here, or where nothing says how long a point takes, before
+// anything is paid for. Specs that differ in nothing that changes memory share one forecast. Deterministic: equal
+// arguments, equal plan.
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster);
 
@@ -73,12 +81,5 @@ std::string JobKey(const std::string& sweep_name, const std::vector<std::string>
 
 // The spec with everything that does not change memory (learning rate, seed, steps, …) put to one value.
 RunSpec MemoryRelevant(const RunSpec& spec);
-
-// Bytes for the slab of one process here: the smaller of MemAvailable and what the cgroup leaves, less
-// kProcessBaseBytes. At least 1. `root` is "/" but in tests.
-int64_t AvailableSlabBytes(const std::filesystem::path& root = "/");
-
-// What each of the processes that share `memory_bytes` has for its slab; at least 1.
-int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes = 1);
 
 }  // namespace ridgeline

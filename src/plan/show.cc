@@ -1,11 +1,11 @@
 #include "plan/show.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "run/fields.h"
 #include "run/presets.h"
 
 namespace ridgeline {
@@ -13,12 +13,6 @@ namespace {
 
 constexpr size_t kShortId = 8;
 constexpr size_t kWriteBytes = 1 << 18;
-
-Cell FieldCell(const RunSpec& spec, const Field& field) {
-  if (const auto* i = std::get_if<int64_t RunSpec::*>(&field.member)) return spec.*(*i);
-  if (const auto* d = std::get_if<double RunSpec::*>(&field.member)) return spec.*(*d);
-  return FieldText(spec, field);
-}
 
 Table PointColumns(const std::vector<const Field*>& fields) {
   Table table;
@@ -56,6 +50,17 @@ std::string AskedText(const Sweep& sweep, const Job& job) {
   return Join(asked, ", ");
 }
 
+// Why points have what memory they have, each reason once.
+std::set<std::string> Bases(const Plan& plan) {
+  std::set<std::string> bases;
+  for (const PlannedPoint& point : plan.points) bases.insert(point.limit.basis);
+  return bases;
+}
+
+bool HaveRanks(const std::vector<Point>& points) {
+  return std::any_of(points.begin(), points.end(), [](const Point& point) { return point.spec.ranks > 1; });
+}
+
 // {"id":…,"spec":{…}} one a line, or as a JSON array.
 Expansion WriteSpecs(const Sweep& sweep, bool array, const std::function<void(std::string_view)>& write) {
   std::string out = array ? "[" : "";
@@ -80,21 +85,35 @@ Expansion WriteSpecs(const Sweep& sweep, bool array, const std::function<void(st
 
 }  // namespace
 
+Cell FieldCell(const RunSpec& spec, const Field& field) {
+  if (const auto* i = std::get_if<int64_t RunSpec::*>(&field.member)) return spec.*(*i);
+  if (const auto* d = std::get_if<double RunSpec::*>(&field.member)) return spec.*(*d);
+  return FieldText(spec, field);
+}
+
 Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan, Audience audience) {
   const auto fields = VaryingFields(sweep);
   Table table = PointColumns(fields);
+  const bool for_people = audience == Audience::kPeople;
+  const bool say_basis = !for_people || Bases(plan).size() > 1;
+  const std::string_view each = for_people && HaveRanks(points) ? "_per_rank" : "";
   table.columns.emplace_back("parameters");
-  table.columns.emplace_back(audience == Audience::kPeople ? "predicted_peak" : "predicted_peak_bytes");
+  table.columns.push_back(for_people ? fmt::format("predicted_peak{}", each) : "predicted_peak_bytes");
   table.columns.emplace_back("verdict");
+  table.columns.push_back(for_people ? fmt::format("available{}", each) : "available_bytes");
+  if (say_basis) table.columns.emplace_back("basis");
   for (const PlannedPoint& planned : plan.points) {
     const Point& point = points[planned.point];
     auto row = PointCells(point.id, point.spec, fields, audience);
     const int64_t parameters = CountParameters(point.spec);
-    row.push_back(audience == Audience::kPeople ? Cell(FormatCount(static_cast<double>(parameters)))
-                                                : Cell(parameters));
-    const int64_t bytes = planned.forecast.planned_peak_bytes;
-    row.push_back(audience == Audience::kPeople ? Cell(FormatBytes(bytes)) : Cell(bytes));
+    row.push_back(for_people ? Cell(FormatCount(static_cast<double>(parameters))) : Cell(parameters));
+    const auto bytes = [&](int64_t value) {
+      return value == 0 ? Cell() : for_people ? Cell(FormatBytes(value)) : Cell(value);
+    };
+    row.push_back(bytes(planned.forecast.planned_peak_bytes));
     row.emplace_back(std::string(VerdictName(planned.verdict)));
+    row.push_back(bytes(planned.limit.bytes));
+    if (say_basis) row.emplace_back(planned.limit.basis);
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -119,24 +138,42 @@ Table FieldsTable() {
   return table;
 }
 
-std::string PlanSummary(const Plan& plan) {
+std::string PlanSummary(const std::vector<Point>& points, const Plan& plan) {
   int64_t fit = 0;
   int64_t too_large = 0;
+  int64_t not_predicted = 0;
+  int64_t sharded = 0;
   int64_t largest = 0;
-  int64_t available = 0;
+  int64_t least = 0;
+  int64_t most = 0;
   for (const PlannedPoint& point : plan.points) {
-    available = std::max(available, point.available_bytes);
+    if (point.limit.bytes > 0 && (least == 0 || point.limit.bytes < least)) least = point.limit.bytes;
+    most = std::max(most, point.limit.bytes);
     if (point.verdict == Verdict::kOutOfMemory) ++too_large;
+    if (point.verdict == Verdict::kNotPredicted) ++not_predicted;
+    if (point.fits_sharded) ++sharded;
     if (point.verdict == Verdict::kFits) {
       ++fit;
       largest = std::max(largest, point.forecast.planned_peak_bytes);
     }
   }
-  std::string text = Plural(static_cast<int64_t>(plan.points.size()), "point") + ":";
-  text += fmt::format(" {} {}", fit, fit == 1 ? "fits" : "fit");
-  if (fit > 0) text += fmt::format(" (the largest needs {})", FormatBytes(largest));
-  if (too_large > 0) text += fmt::format(", {} out of memory", too_large);
-  if (available > 0) text += fmt::format("; available {}", FormatBytes(available));
+  const std::string_view a_rank = HaveRanks(points) ? " a rank" : "";
+  std::vector<std::string> ends;
+  if (fit > 0) {
+    ends.push_back(
+        fmt::format("{} {} (the largest needs {}{})", fit, fit == 1 ? "fits" : "fit", FormatBytes(largest), a_rank));
+  }
+  if (too_large > 0) {
+    ends.push_back(fmt::format("{} out of memory", too_large));
+    if (sharded > 0) ends.back() += fmt::format(" ({} {} with shard: full)", sharded, sharded == 1 ? "fits" : "fit");
+  }
+  if (not_predicted > 0) ends.push_back(fmt::format("{} of a trainer whose memory is not predicted", not_predicted));
+  std::string text = Plural(std::ssize(plan.points), "point") + ": " + Join(ends, ", ");
+  if (most == 0) return text + "; what memory they will have is not known here (--memory says it)";
+  const std::set<std::string> bases = Bases(plan);
+  text += least == most ? fmt::format("; available {}{}", FormatBytes(most), a_rank)
+                        : fmt::format("; available {} to {}{}", FormatBytes(least), FormatBytes(most), a_rank);
+  if (bases.size() == 1) text += fmt::format(" ({})", *bases.begin());
   return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/table.h"
 #include "plan/plan.h"
+#include "run/fields.h"
 #include "sweep/expand.h"
 
 namespace ridgeline {
@@ -15,14 +16,19 @@ namespace ridgeline {
 // For people, ids are cut to 8 digits and sizes are "15.5 GB"; for programs, ids are whole and sizes are in bytes.
 enum class Audience { kPeople, kPrograms };
 
-// One row a point: id, the fields the sweep varies, predicted peak, verdict.
+// A field's value, as a table has it.
+Cell FieldCell(const RunSpec& spec, const Field& field);
+
+// One row a point: id, the fields the sweep varies, its parameters, the predicted peak of one rank, the verdict, and
+// what of memory that was compared with; why it is so much, for people where it is not the same for all.
 Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan, Audience audience);
 
 // Every field of a RunSpec: name, type, values, what it means.
 Table FieldsTable();
 
-// "6 points: 4 fit (the largest needs 1.20 GB), 2 out of memory; available 22.1 GB".
-std::string PlanSummary(const Plan& plan);
+// "6 points: 4 fit (the largest needs 1.20 GB a rank), 2 out of memory (1 fits with shard: full); available 22.1 GB a
+// rank (free on this machine)".
+std::string PlanSummary(const std::vector<Point>& points, const Plan& plan);
 
 // What jobs ask for, a line for each that differs: "2 jobs of 3 points: 4 nodes, 8 cores, 1 h a point, slurm:
 // {"partition":"large"}". No line where none asks for

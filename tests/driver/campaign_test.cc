@@ -129,7 +129,7 @@ TEST(DriverCampaign, AnIntentOfAnotherTrainerIsNotMadeAgainWithThisOne) {
 TEST(DriverCampaign, WhatIsPredictedNotToFitIsSaidOnceInEach) {
   World world(1);
   world.forecast = [](const RunSpec&) { return int64_t{1} << 40; };
-  world.options.available_bytes = 1'000'000'000;
+  world.options.node = {1'000'000'000, "free here"};
   for (const char* campaign : {"first", "second", "first"}) {
     world.options.campaign = campaign;
     EXPECT_EQ(world.Run().failed, 1);

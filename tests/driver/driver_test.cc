@@ -86,7 +86,7 @@ TEST(Driver, CommitsTheIntentAndTheFileBeforeItSubmits) {
 TEST(Driver, APointPredictedNotToFitBecomesARow) {
   World world;
   world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {batch_size: [1, 2, 4]}\n";
-  world.options.available_bytes = 5000;
+  world.options.node = {5000 + kProcessBaseBytes, "free here"};
   world.forecast = [](const RunSpec& spec) { return spec.batch_size == 4 ? 6000 : 1000; };
   const RunSummary summary = world.Run();
   EXPECT_EQ(summary.ok, 2);

@@ -43,6 +43,9 @@ std::vector<std::string> IdsOf(const Job& job) {
   return ids;
 }
 
+// One that leaves so much to the slab of one process.
+NodeMemory NodeWith(int64_t slab_bytes) { return {slab_bytes + kProcessBaseBytes, "free here"}; }
+
 struct Planned {
   Sweep sweep;
   std::vector<Point> points;
@@ -161,7 +164,7 @@ TEST(Plan, TheSweepsTrainerIsTaken) {
 
 TEST(Plan, WhatCannotFitIsSkippedWithItsBytes) {
   PlanOptions options = Options();
-  options.available_bytes = 4 * kMegabyte;
+  options.node = NodeWith(4 * kMegabyte);
   const auto [sweep, points, plan] = PlanText(kFour, options);
   EXPECT_EQ(plan.points[0].verdict, Verdict::kOutOfMemory);
   EXPECT_EQ(plan.points[2].verdict, Verdict::kFits);  // exactly as much as there is
@@ -187,15 +190,15 @@ TEST(Plan, TheSweepsMemoryLimitCounts) {
   EXPECT_EQ(PlanText(limited).plan.points[2].verdict, Verdict::kOutOfMemory);
   EXPECT_EQ(PlanText(limited).plan.points[3].verdict, Verdict::kFits);
   PlanOptions less = Options();
-  less.available_bytes = kMegabyte;
+  less.node = NodeWith(kMegabyte);
   EXPECT_EQ(PlanText(limited, less).plan.points[3].verdict, Verdict::kOutOfMemory);
-  EXPECT_EQ(PlanText(limited, less).plan.points[3].available_bytes, kMegabyte);
+  EXPECT_EQ(PlanText(limited, less).plan.points[3].limit.bytes, kMegabyte);
 }
 
 TEST(Plan, RanksShareTheMemoryOfOneMachine) {
   const auto verdict = [](const std::string& ranks, int64_t available_bytes) {
     PlanOptions options = Options();
-    options.available_bytes = available_bytes;
+    options.node = NodeWith(available_bytes);
     return PlanText("defaults: {model: llama-10m, batch_size: 8, " + ranks + "}", options).plan.points[0].verdict;
   };
   // Three ranks need three slabs and, beside the one that available_bytes leaves out, two more processes' own.
@@ -205,17 +208,79 @@ TEST(Plan, RanksShareTheMemoryOfOneMachine) {
   EXPECT_EQ(verdict("ranks: 3, communicator: virtual", 8 * kMegabyte), Verdict::kFits);
   EXPECT_EQ(PlanText("defaults: {model: llama-10m, batch_size: 8, ranks: 4}\nlaunch: {memory_limit: 400MB}")
                 .plan.points[0]
-                .available_bytes,
+                .limit.bytes,
             100 * kMegabyte - kProcessBaseBytes);
   PlanOptions little = Options();
-  little.available_bytes = 1;
+  little.node = NodeWith(1);
   const auto plan = PlanText("defaults: {model: llama-10m, ranks: 3}", little).plan;
   EXPECT_THAT(plan.skipped.at(0).message, testing::HasSubstr("on each of 3 ranks"));
 }
 
+TEST(Plan, RanksThatWouldFitIfTheySharedTheModelAreToldSo) {
+  const auto forecast = [](const RunSpec& spec) {
+    return MemoryForecast{(spec.shard == "full" ? 4 : 8) * spec.batch_size * kMegabyte, {}};
+  };
+  PlanOptions options = Options();
+  options.node = NodeWith(7 * kMegabyte);
+  const Sweep sweep =
+      ParseText("defaults: {model: llama-10m, communicator: virtual}\nmatrix: {ranks: [1, 2], batch_size: [1, 4]}\n");
+  const auto points = Expand(sweep);
+  const Plan plan = MakePlan(sweep, points, options, forecast);
+  ASSERT_THAT(plan.skipped, SizeIs(4));
+  EXPECT_FALSE(plan.points[0].fits_sharded) << "one rank has nobody to share with";
+  EXPECT_TRUE(plan.points[2].fits_sharded);
+  EXPECT_FALSE(plan.points[3].fits_sharded) << "nor would that be enough";
+  EXPECT_THAT(plan.skipped[2].hint, testing::HasSubstr("`shard: full`"));
+  EXPECT_THAT(plan.skipped[3].hint, testing::HasSubstr("smaller batch_size"));
+}
+
+TEST(Plan, AnotherTrainersPointsAreNotJudgedByOurMemoryModel) {
+  PlanOptions options = Options();
+  options.node = NodeWith(1);
+  const auto verdict = [&](const std::string& trainer) {
+    return PlanText("defaults: {model: llama-64b}\nlaunch: {memory_limit: 1MB, trainer: [" + trainer + "]}", options)
+        .plan.points[0]
+        .verdict;
+  };
+  EXPECT_EQ(verdict("python3, train.py"), Verdict::kNotPredicted);
+  EXPECT_EQ(verdict("/opt/bin/ridgeline-train, --verbose"), Verdict::kOutOfMemory);
+}
+
+TEST(Plan, ATrainerThatIsMissingHereIsAnErrorAtItsPlace) {
+  PlanOptions here = Options();
+  here.runs_here = true;
+  const auto message = [&](const std::string& trainer, const PlanOptions& options) -> std::string {
+    try {
+      PlanText("defaults: {model: llama-10m}\nlaunch: {trainer: [" + trainer + "]}", options);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+      return e.message();
+    }
+    return "";
+  };
+  EXPECT_EQ(message("/nowhere/train.sh", here), "s.yaml:3:9: trainer: there is no program '/nowhere/train.sh' here");
+  EXPECT_EQ(message("no-such-trainer", here), "s.yaml:3:9: trainer: there is no program 'no-such-trainer' here");
+  EXPECT_EQ(message("/tmp", here), "s.yaml:3:9: trainer: there is no program '/tmp' here");
+  EXPECT_EQ(message("sh, train.sh", here), "");
+  EXPECT_EQ(message("/bin/sh, train.sh", here), "");
+  EXPECT_EQ(message("/nowhere/train.sh", Options()), "") << "elsewhere, nobody here can tell";
+}
+
+TEST(Plan, GpusThatNothingWouldUseAreAWarning) {
+  const auto warnings = [](const std::string& launch) {
+    return PlanText("defaults: {model: llama-10m}\nmatrix: {seed: [1, 2]}\nlaunch: {launcher: slurm, " + launch + "}")
+        .plan.warnings;
+  };
+  EXPECT_THAT(warnings("slurm: {gpus: 8}"),
+              ElementsAre("slurm: gpus asks for 8 GPUs a node, and ridgeline-train computes on none: name a `trainer` "
+                          "that does, or leave it out"));
+  EXPECT_THAT(warnings("slurm: {gpus: 8}, trainer: [python3, t.py]"), IsEmpty());
+  EXPECT_THAT(warnings("kubernetes: {gpus: 8}"), IsEmpty()) << "which is not asked";
+}
+
 TEST(Plan, PointsOnTheMetaDeviceAlwaysFit) {
   PlanOptions options = Options();
-  options.available_bytes = 1;
+  options.node = NodeWith(1);
   EXPECT_EQ(PlanText("defaults: {model: llama-64b, device: meta}", options).plan.points[0].verdict, Verdict::kFits);
 }
 
@@ -223,8 +288,8 @@ TEST(Plan, APointsOwnMemoryLimitAndNodesAreWhatItIsComparedWith) {
   const Planned planned = PlanText(
       "defaults: {model: llama-10m, batch_size: 8}\nmatrix: {ranks: [4, 8]}\n"
       "launch: {memory_limit: 400MB, ranks_per_node: 4, rules: [{when: {ranks: 8}, set: {memory_limit: 800MB}}]}");
-  EXPECT_EQ(planned.plan.points[0].available_bytes, 100 * kMegabyte - kProcessBaseBytes);
-  EXPECT_EQ(planned.plan.points[1].available_bytes, 200 * kMegabyte - kProcessBaseBytes) << "four ranks a node";
+  EXPECT_EQ(planned.plan.points[0].limit.bytes, 100 * kMegabyte - kProcessBaseBytes);
+  EXPECT_EQ(planned.plan.points[1].limit.bytes, 200 * kMegabyte - kProcessBaseBytes) << "four ranks a node";
 }
 
 TEST(Plan, OnlyPointsThatAskForTheSameShareAJob) {
@@ -353,7 +418,7 @@ TEST(Plan, NoPointsAreAnEmptyPlan) {
 }
 
 TEST(Plan, SomethingIsAvailableHere) {
-  EXPECT_GT(AvailableSlabBytes(), kMegabyte);
+  EXPECT_GT(MemoryHere().bytes, kMegabyte);
   EXPECT_EQ(SlabBytesWithin(kProcessBaseBytes + 5), 5);
   EXPECT_EQ(SlabBytesWithin(1), 1);
 }

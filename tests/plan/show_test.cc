@@ -27,7 +27,7 @@ const Sweep& TheSweep() {
 
 Plan PlanOf(const std::vector<Point>& points) {
   PlanOptions options;
-  options.available_bytes = 5'000'000;
+  options.node = {5'000'000 + kProcessBaseBytes, "free here"};
   return MakePlan(TheSweep(), points, options, [](const RunSpec& spec) {
     return MemoryForecast{spec.batch_size * 1'000'000, {}};
   });
@@ -43,13 +43,13 @@ std::string Written(std::string_view format, Expansion* expansion = nullptr) {
 TEST(Show, ThePlanForPrograms) {
   const auto points = Expand(TheSweep());
   const Table table = PlanTable(TheSweep(), points, PlanOf(points), Audience::kPrograms);
-  EXPECT_THAT(table.columns,
-              ElementsAre("point", "batch_size", "learning_rate", "parameters", "predicted_peak_bytes", "verdict"));
+  EXPECT_THAT(table.columns, ElementsAre("point", "batch_size", "learning_rate", "parameters", "predicted_peak_bytes",
+                                         "verdict", "available_bytes", "basis"));
   ASSERT_THAT(table.rows, SizeIs(2));
-  EXPECT_EQ(table.rows[0],
-            (std::vector<Cell>{points[0].id, int64_t{1}, 1e-4, int64_t{10'096'896}, int64_t{1'000'000}, "fits"}));
+  EXPECT_EQ(table.rows[0], (std::vector<Cell>{points[0].id, int64_t{1}, 1e-4, int64_t{10'096'896}, int64_t{1'000'000},
+                                              "fits", int64_t{5'000'000}, "free here"}));
   EXPECT_EQ(table.rows[1], (std::vector<Cell>{points[1].id, int64_t{8}, 1e-4, int64_t{10'096'896}, int64_t{8'000'000},
-                                              "out_of_memory"}));
+                                              "out_of_memory", int64_t{5'000'000}, "free here"}));
 }
 
 std::vector<std::string> JobLinesOf(const std::string& launch) {
@@ -74,13 +74,13 @@ TEST(Show, ThePlanForPeople) {
   ASSERT_THAT(table.rows, SizeIs(2));
   EXPECT_EQ(table.columns[4], "predicted_peak");
   EXPECT_EQ(table.rows[0],
-            (std::vector<Cell>{points[0].id.substr(0, 8), int64_t{1}, 1e-4, "10.1M", "1.00 MB", "fits"}));
+            (std::vector<Cell>{points[0].id.substr(0, 8), int64_t{1}, 1e-4, "10.1M", "1.00 MB", "fits", "5.00 MB"}));
 }
 
 TEST(Show, Summaries) {
   const auto points = Expand(TheSweep());
-  EXPECT_EQ(PlanSummary(PlanOf(points)),
-            "2 points: 1 fits (the largest needs 1.00 MB), 1 out of memory; available 5.00 MB");
+  EXPECT_EQ(PlanSummary(points, PlanOf(points)),
+            "2 points: 1 fits (the largest needs 1.00 MB), 1 out of memory; available 5.00 MB (free here)");
   EXPECT_EQ(ExpansionSummary({1, 0, 0, {}}), "1 point");
   EXPECT_EQ(ExpansionSummary({3, 2, 1, {}}), "3 points; 2 combinations excluded; 1 duplicate left out");
 }

@@ -1,0 +1,69 @@
+#include "plan/memory.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "predict/memory.h"
+#include "run/spec.h"
+#include "yaml/units.h"
+
+namespace ridgeline {
+namespace {
+
+// "64GB" and "64GiB" as everywhere, "64G" and "64Gi" as Kubernetes writes them.
+std::optional<int64_t> BytesOf(const Json& value) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::kScalar;
+  node.scalar = value;
+  if (const auto bytes = ReadBytes(node)) return bytes;
+  if (!value.is_string()) return std::nullopt;
+  node.scalar = value.get<std::string>() + "B";
+  return ReadBytes(node);
+}
+
+// What a launcher is told to ask for of a node, in its own settings; a wrong one is the launcher's to refuse.
+std::optional<int64_t> RequestOf(const Launch& launch) {
+  const auto own = launch.config.find(launch.launcher);
+  if (own == launch.config.end() || !own->is_object() || !own->contains("memory")) return std::nullopt;
+  return BytesOf(own->at("memory"));
+}
+
+}  // namespace
+
+NodeMemory MemoryHere(const std::filesystem::path& root) {
+  const int64_t bytes = AvailableMemoryBytes(root);
+  if (bytes == std::numeric_limits<int64_t>::max()) return {};
+  return {std::max<int64_t>(1, bytes), "free on this machine"};
+}
+
+SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemory& node) {
+  if (spec.device == "meta") return {};
+  NodeMemory least = node;
+  const auto consider = [&](int64_t bytes, std::string basis) {
+    if (bytes > 0 && (least.bytes == 0 || bytes < least.bytes)) least = {bytes, std::move(basis)};
+  };
+  if (const auto request = RequestOf(launch)) {
+    consider(*request, fmt::format("{}: memory {}", launch.launcher, FormatBytes(*request)));
+  }
+  consider(launch.memory_limit_bytes, "memory_limit " + FormatBytes(launch.memory_limit_bytes));
+  if (least.bytes == 0) return {};
+  const int64_t processes = std::max<int64_t>(1, ProcessesOf(spec) / launch.nodes);  // of a node
+  if (processes > 1) least.basis += fmt::format(", shared by {} ranks", processes);
+  return {SlabBytesWithin(least.bytes, processes), least.basis};
+}
+
+bool IsOurTrainer(const Launch& launch) {
+  return launch.trainer.empty() || std::filesystem::path(launch.trainer.front()).filename() == "ridgeline-train";
+}
+
+int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes) {
+  return std::max<int64_t>(1, memory_bytes / processes - kProcessBaseBytes);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,40 @@
+// What memory a point may have: the one place that decides it, for `plan`, `run` and `render` alike, and says why.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "ridgeline/run.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+
+// What each node has on which points would run.
+struct NodeMemory {
+  int64_t bytes = 0;  // 0: not known before they run
+  std::string basis;  // where that is known from, in words: "free on this machine"
+};
+
+// The smaller of MemAvailable and what the cgroup leaves. `root` is "/" but in tests.
+NodeMemory MemoryHere(const std::filesystem::path& root = "/");
+
+// What each process of a point may take for its slab.
+struct SlabLimit {
+  int64_t bytes = 0;  // 0: as much as it likes, as far as is known
+  std::string basis;  // in words: "memory_limit 8.00 GB, shared by 4 ranks"; empty: nothing limits it
+};
+
+// The least of what the node has, what the launcher's own settings ask for (`slurm: {memory: 64GB}`) and the
+// memory_limit, shared by those of the point's ranks that are processes on one node, each of which needs
+// kProcessBaseBytes beside its slab. `launch` is what holds for the point (LaunchOf); what its `launcher` is decides
+// whose settings count. A point on the meta device needs none.
+SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemory& node);
+
+// Whether the engine's memory model says what the point's trainer will take: it is our own.
+bool IsOurTrainer(const Launch& launch);
+
+// What each of the processes that share `memory_bytes` has for its slab; at least 1.
+int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes = 1);
+
+}  // namespace ridgeline

@@ -1,0 +1,68 @@
+#include "plan/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "predict/memory.h"
+#include "run/spec.h"
+#include "sweep/expand.h"
+#include "sweep/launch.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kGigabyte = 1'000'000'000;
+
+SlabLimit LimitOf(const std::string& launch, const NodeMemory& node = {}, const std::string& defaults = "") {
+  const Sweep sweep =
+      ParseSweep("name: test\ndefaults: {model: llama-10m" + defaults + "}\nlaunch: {" + launch + "}\n", "s.yaml");
+  const Point point = Expand(sweep).front();
+  return SlabLimitOf(point.spec, LaunchOf(sweep, point), node);
+}
+
+TEST(SlabLimit, NothingIsKnownOfANodeThatIsElsewhere) {
+  EXPECT_EQ(LimitOf("launcher: slurm").bytes, 0);
+  EXPECT_EQ(LimitOf("launcher: slurm").basis, "");
+}
+
+TEST(SlabLimit, IsTheLeastOfNodeRequestAndLimitAndSaysWhich) {
+  const NodeMemory node{8 * kGigabyte, "free on this machine"};
+  const auto expect = [](const SlabLimit& limit, int64_t gigabytes, const std::string& basis) {
+    EXPECT_EQ(limit.bytes, gigabytes * kGigabyte - kProcessBaseBytes) << basis;
+    EXPECT_EQ(limit.basis, basis);
+  };
+  expect(LimitOf("launcher: local", node), 8, "free on this machine");
+  expect(LimitOf("memory_limit: 9GB", node), 8, "free on this machine");
+  expect(LimitOf("memory_limit: 2GB", node), 2, "memory_limit 2.00 GB");
+  expect(LimitOf("launcher: slurm, memory_limit: 9GB, slurm: {memory: 4GB}"), 4, "slurm: memory 4.00 GB");
+  expect(LimitOf("launcher: slurm, memory_limit: 3GB, slurm: {memory: 4GB}"), 3, "memory_limit 3.00 GB");
+  expect(LimitOf("launcher: kubernetes, kubernetes: {image: x, memory: 4G}"), 4, "kubernetes: memory 4.00 GB");
+}
+
+TEST(SlabLimit, AnotherLaunchersSettingsAreNotAsked) {
+  EXPECT_EQ(LimitOf("launcher: slurm, kubernetes: {memory: 4Gi}").bytes, 0);
+  EXPECT_EQ(LimitOf("launcher: kubernetes, kubernetes: {memory: 4Gi}").bytes, (int64_t{4} << 30) - kProcessBaseBytes);
+  EXPECT_EQ(LimitOf("launcher: slurm, slurm: {memory: plenty}").bytes, 0) << "which the launcher itself refuses";
+}
+
+TEST(SlabLimit, RanksOfANodeShare) {
+  const SlabLimit limit = LimitOf("memory_limit: 8GB, nodes: 2", {}, ", ranks: 8");
+  EXPECT_EQ(limit.bytes, 2 * kGigabyte - kProcessBaseBytes);
+  EXPECT_EQ(limit.basis, "memory_limit 8.00 GB, shared by 4 ranks");
+}
+
+TEST(SlabLimit, TheMetaDeviceNeedsNone) {
+  EXPECT_EQ(LimitOf("memory_limit: 1MB", {1, "free"}, ", device: meta").bytes, 0);
+}
+
+TEST(MemoryHere, WhatCannotBeReadIsNotKnown) {
+  const TempDir empty;
+  EXPECT_EQ(MemoryHere(empty.path()).bytes, 0);
+}
+
+}  // namespace
+}  // namespace ridgeline
