@@ -17,6 +17,7 @@
 #include "cli/harness.h"
 #include "cli/result_table.h"
 #include "collect/collect.h"
+#include "collect/rebuild.h"
 #include "driver/lock.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
@@ -25,12 +26,37 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-int CollectFolder(const fs::path& dir, const std::string& db, const std::string& campaign) {
-  const fs::path file = dir / kRenderedSweep;
-  if (!fs::exists(file)) {
-    throw Error(ErrorKind::kUsage, fmt::format("{} was not written by `ridgeline render`", dir.string()),
-                fmt::format("it has no {}", kRenderedSweep));
+void Warn(const std::vector<std::string>& problems) {
+  for (const std::string& problem : problems) fmt::print(stderr, "warning: {}\n", PrintableLine(problem));
+}
+
+std::string Count(int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string EndsText(const SweepProgress& progress) {
+  return ridgeline::EndsText(progress.ok, progress.failed, progress.out_of_memory,
+                             progress.points - progress.finished());
+}
+
+// What `ridgeline run` left in its output folder.
+int CollectRun(const fs::path& dir, const std::string& db, const std::string& campaign) {
+  const DriverLock lock = DriverLock::Take(db, "collect");
+  Store store = Store::Open(db, Store::Mode::kReadWrite);
+  const Rebuilt rebuilt = RebuildFrom(store, dir, campaign, SystemClock().UnixNs());
+  Warn(rebuilt.problems);
+  fmt::print("{}: {} and {} that {} did not have\n", dir.string(), Count(rebuilt.jobs, "job"),
+             Count(rebuilt.results, "result"), db);
+  for (const std::string& name : rebuilt.sweeps) {
+    const SweepProgress progress = store.Progress(name);
+    fmt::print("{}: {}: {}\n", PrintableLine(name), Count(progress.points, "point"), EndsText(progress));
   }
+  return 0;
+}
+
+// What `ridgeline render` wrote, and a person submitted.
+int CollectRendered(const fs::path& dir, const std::string& db, const std::string& campaign) {
+  const fs::path file = dir / kRenderedSweep;
   const Sweep sweep = LoadSweep(file);
   const std::vector<Report> reports = ReportsOf(sweep);
   const std::vector<Point> points = Expand(sweep);
@@ -46,15 +72,22 @@ int CollectFolder(const fs::path& dir, const std::string& db, const std::string&
   int64_t added = 0;
   for (const FolderCollection& found :
        {CollectJobFolders(store, dir / "jobs", measured_as), CollectLogs(store, dir, measured_as)}) {
-    for (const std::string& problem : found.problems) fmt::print(stderr, "warning: {}\n", problem);
+    Warn(found.problems);
     added += found.added;
   }
   fmt::print("{} new result{}\n\n{}\n", added, added == 1 ? "" : "s", ToText(ResultTable(store, sweep)));
   WriteReports(reports, sweep.name, store, dir);
   const SweepProgress progress = store.Progress(sweep.name);
-  fmt::print("{}\n",
-             EndsText(progress.ok, progress.failed, progress.out_of_memory, progress.points - progress.finished()));
+  fmt::print("{}\n", EndsText(progress));
   return 0;
+}
+
+int CollectFolder(const fs::path& dir, const std::string& db, const std::string& campaign) {
+  if (fs::exists(dir / kRenderedSweep)) return CollectRendered(dir, db, campaign);
+  if (fs::is_directory(dir / "jobs")) return CollectRun(dir, db, campaign);
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{} was written neither by `ridgeline render` nor by `ridgeline run`", dir.string()),
+              "it has no folder `jobs`");
 }
 
 }  // namespace
@@ -66,18 +99,24 @@ Action CollectCommand(CLI::App& self) {
     std::string campaign;
   };
   const auto options = std::make_shared<Options>();
-  self.add_option("dir", options->dir, "the folder `ridgeline render` wrote")->required()->type_name("DIR");
+  self.add_option("dir", options->dir,
+                  "the folder that `ridgeline render` wrote, or the output folder of `ridgeline run`")
+      ->required()
+      ->type_name("DIR");
   self.add_option("--db", options->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
-  AddCampaignOption(self, options->campaign,
-                    "what these results are measurements for; default: the one the sweep is at");
+  AddCampaignOption(
+      self, options->campaign,
+      "what these results are measurements for; default: the one the sweep is at, or what a run's jobs say");
   self.footer(
-      "Takes what results there are by now, and says what is missing; run it again as you like. At the end the "
-      "sweep's\n"
-      "reports are written into the folder.\n\n"
+      "Of what was rendered: takes what results there are by now, and says what is missing; run it again as you like.\n"
+      "At the end the sweep's reports are written into the folder.\n\n"
+      "Of a run: makes a lost database again, with its sweeps, points, jobs, campaigns and results, from what the run\n"
+      "left. Nothing is taken twice. Predicted failures come back with the next `ridgeline run`.\n\n"
       "Results of pods are in their logs: save those as DIR/….log before.\n\n"
       "  ridgeline collect demo\n"
+      "  ridgeline collect ridgeline-out\n"
       "  kubectl logs --selector=ridgeline.dev/sweep=demo --tail=-1 >demo/pods.log && ridgeline collect demo");
   return [options] {
     return CollectFolder(fs::absolute(options->dir).lexically_normal(), options->db, options->campaign);

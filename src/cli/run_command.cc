@@ -18,6 +18,7 @@
 #include "cli/harness.h"
 #include "cli/interrupts.h"
 #include "cli/result_table.h"
+#include "collect/rebuild.h"
 #include "driver/display.h"
 #include "driver/driver.h"
 #include "driver/lock.h"
@@ -107,6 +108,7 @@ int Run(const RunOptions& options) {
   const std::vector<Report> reports = ReportsOf(sweep);  // a wrong name is told before the sweep runs, not after
   const fs::path output_dir = fs::absolute(options.output_dir);
   MakeDirs(output_dir / "jobs");
+  KeepSweep(output_dir, sweep);
 
   const Interrupts interrupts;
   const DriverLock lock = DriverLock::Take(options.db, sweep.name);

@@ -299,23 +299,29 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
   return collected;
 }
 
+void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const MeasuredAs& points,
+                      FolderCollection& found) {
+  std::error_code ec;
+  ResultsReader results(job_dir);
+  results.ReadNew([&](const JobLine& line) {
+    if (const auto point = points.find(line.point_id); point != points.end()) {
+      AddFound(store, point->first, line.payload, results.path().string(), point->second, found);
+    }
+    return true;
+  });
+  for (const auto& file : std::filesystem::directory_iterator(ResultsDir(job_dir), ec)) {
+    const auto point = points.find(file.path().stem().string());
+    if (file.path().extension() != ".json" || point == points.end()) continue;
+    AddFound(store, point->first, ReadFile(file.path()), file.path().string(), point->second, found);
+  }
+}
+
 FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, const MeasuredAs& points) {
   FolderCollection found;
   std::error_code ec;
   store.Transact([&] {
     for (const auto& job : std::filesystem::directory_iterator(jobs_dir, ec)) {
-      ResultsReader results(job.path());
-      results.ReadNew([&](const JobLine& line) {
-        if (const auto point = points.find(line.point_id); point != points.end()) {
-          AddFound(store, point->first, line.payload, results.path().string(), point->second, found);
-        }
-        return true;
-      });
-      for (const auto& file : std::filesystem::directory_iterator(ResultsDir(job.path()), ec)) {
-        const auto point = points.find(file.path().stem().string());
-        if (file.path().extension() != ".json" || point == points.end()) continue;
-        AddFound(store, point->first, ReadFile(file.path()), file.path().string(), point->second, found);
-      }
+      CollectJobFolder(store, job.path(), points, found);
     }
   });
   return found;

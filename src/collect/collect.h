@@ -60,6 +60,10 @@ struct FolderCollection {
 // Points by their ids, and what each is measured as.
 using MeasuredAs = std::unordered_map<std::string, MeasurementKey>;
 
+// Reads what results one folder has, and adds what it finds. Throws as Collect does.
+void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const MeasuredAs& points,
+                      FolderCollection& found);
+
 // Reads the results of `jobs_dir`/JOB and keeps the final ones of these points, which are in the store; those of points
 // that have a result of that already are passed over. Throws as Collect does.
 FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jobs_dir, const MeasuredAs& points);

@@ -8,7 +8,18 @@
 namespace ridgeline {
 namespace fs = std::filesystem;
 
-LiveJob OpenJob(Job job, const std::string& launcher, const std::map<std::string, int64_t>& attempts, int64_t unix_ns) {
+namespace {
+
+void SayWhichItIs(const JobRecord& record, Job& job) {
+  job.campaign = record.measured_as.campaign;
+  job.launcher = record.launcher;
+  job.created_unix_ns = record.created_unix_ns;
+}
+
+}  // namespace
+
+LiveJob OpenJob(Job job, const std::string& launcher, const MeasurementKey& measured_as,
+                const std::map<std::string, int64_t>& attempts, int64_t unix_ns) {
   LiveJob live;
   JobRecord& record = live.record;
   record.key = job.key;
@@ -16,10 +27,12 @@ LiveJob OpenJob(Job job, const std::string& launcher, const std::map<std::string
   record.launcher = launcher;
   record.job_dir = job.job_dir;
   record.created_unix_ns = unix_ns;
+  record.measured_as = measured_as;
   for (const JobPoint& point : job.points) {
     const auto had = attempts.find(point.id);
     record.points.push_back({point.id, had == attempts.end() ? 1 : had->second + 1, false});
   }
+  SayWhichItIs(record, job);
   live.to_submit = std::move(job);
   return live;
 }
@@ -60,6 +73,7 @@ std::optional<Job> JobOfIntent(const JobRecord& record, const JobOf& job_of) {
   made->key = record.key;
   made->sweep = record.sweep;
   made->job_dir = record.job_dir;
+  SayWhichItIs(record, *made);
   return made;
 }
 

@@ -32,7 +32,8 @@ struct LiveJob {
 };
 
 // A planned job that is about to be an intent. `attempts`: that its points have had (Store::Attempts).
-LiveJob OpenJob(Job job, const std::string& launcher, const std::map<std::string, int64_t>& attempts, int64_t unix_ns);
+LiveJob OpenJob(Job job, const std::string& launcher, const MeasurementKey& measured_as,
+                const std::map<std::string, int64_t>& attempts, int64_t unix_ns);
 
 // Writes the job's folder and file. Throws Error(kInfrastructure).
 void WriteJob(const Job& job);

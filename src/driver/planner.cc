@@ -59,9 +59,9 @@ int64_t Planner::PlanPoints(const std::vector<Point>& points) {
 }
 
 LiveJob Planner::Open() {
-  LiveJob job = OpenJob(pending_.Take(options_), parts_.launcher.name(), options_.attempts, parts_.clock.UnixNs());
-  job.record.measured_as = points_.KeyOf(*points_.Find(job.record.points.front().id));  // as all of a job are
-  return job;
+  Job job = pending_.Take(options_);
+  const MeasurementKey measured_as = points_.KeyOf(*points_.Find(job.points.front().id));  // as all of a job are
+  return OpenJob(std::move(job), parts_.launcher.name(), measured_as, options_.attempts, parts_.clock.UnixNs());
 }
 
 }  // namespace ridgeline

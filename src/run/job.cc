@@ -41,6 +41,9 @@ Json EncodeJob(const Job& job) {
   return {{"version", kJobVersion},
           {"key", job.key},
           {"sweep", job.sweep},
+          {"campaign", job.campaign},
+          {"launcher", job.launcher},
+          {"created_unix_ns", job.created_unix_ns},
           {"job_dir", job.job_dir.string()},
           {"trainer", job.trainer},
           {"nodes", job.nodes},
@@ -61,6 +64,9 @@ Job DecodeJob(const Json& document, const std::string& source) {
     Job job;
     document.at("key").get_to(job.key);
     document.at("sweep").get_to(job.sweep);
+    job.campaign = document.value("campaign", job.campaign);
+    job.launcher = document.value("launcher", job.launcher);
+    job.created_unix_ns = document.value("created_unix_ns", job.created_unix_ns);
     job.job_dir = document.at("job_dir").get<std::string>();
     document.at("trainer").get_to(job.trainer);
     job.nodes = document.value("nodes", job.nodes);

@@ -24,7 +24,11 @@ struct JobPoint {
 
 struct Job {
   std::string key;    // deterministic and unique; safe as a file name and as a Kubernetes name: "rl-" + hexadecimal
-  std::string sweep;  // the sweep's name, for people
+  std::string sweep;  // the sweep's name
+  // Which submission it was, so that a lost database can be made again from its folder; the node does not ask.
+  std::string campaign;              // what its points are measured for; empty: not said
+  std::string launcher;              // empty: a person submits it
+  int64_t created_unix_ns = 0;       // 0: not said
   std::filesystem::path job_dir;     // absolute
   std::vector<std::string> trainer;  // argv, to which --spec and --result are added; empty: the node's ridgeline-train
   int64_t nodes = 1;                 // that run each point together

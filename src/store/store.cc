@@ -1,11 +1,15 @@
 #include "store/store.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "run/result.h"
 #include "run/spec.h"
@@ -24,6 +28,11 @@ constexpr std::string_view kSweepPoints =
     "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep LEFT JOIN results AS r ON r.point_id = s.point_id AND "
     "r.attempt = (SELECT max(attempt) FROM results WHERE point_id = s.point_id AND setup = ifnull(s.setup, w.setup) "
     "AND campaign = w.campaign)";
+
+void SyncFile(const std::filesystem::path& path) {
+  const Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (fd.get() < 0 || ::fsync(fd.get()) != 0) ThrowErrno("cannot write " + path.string());
+}
 
 }  // namespace
 
@@ -290,6 +299,40 @@ std::vector<MeasuredPoint> Store::MeasuredPoints(const std::string& launcher, in
   while (each.Step()) points.push_back({DecodeSpec(ParseJson(each.Text(0), "a point"), "a point"), each.Integer(1)});
   std::reverse(points.begin(), points.end());
   return points;
+}
+
+void Store::MarkRunAgain(std::span<const std::string> job_keys) {
+  Transact([&] {
+    Statement mark = impl_->database.Prepare(fmt::format(
+        "UPDATE results AS r SET retry = 1 WHERE r.job_key = ? AND r.status <> 'ok' AND {} AND EXISTS "
+        "(SELECT 1 FROM results AS later WHERE later.point_id = r.point_id AND later.campaign = r.campaign AND "
+        "later.setup = r.setup AND later.attempt > r.attempt)",
+        StandsSql()));
+    for (const std::string& key : job_keys) {
+      mark.Bind(1, key);
+      mark.Run();
+    }
+  });
+}
+
+void Store::Backup(const std::filesystem::path& to) {
+  if (std::filesystem::exists(to)) {
+    throw Error(ErrorKind::kUsage, to.string() + " is there already", "name a file that is not there, or remove it");
+  }
+  const std::filesystem::path part = to.string() + ".part";
+  std::filesystem::remove(part);
+  try {
+    Statement copy = impl_->database.Prepare("VACUUM INTO ?");
+    copy.Bind(1, part.string());
+    copy.Run();
+    SyncFile(part);
+    std::filesystem::rename(part, to);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(part, ignored);
+    throw;
+  }
+  SyncFolder(std::filesystem::absolute(to).parent_path());
 }
 
 void Store::ChooseRuns(const RunsChoice& choice) {

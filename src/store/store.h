@@ -155,6 +155,10 @@ class Store {
   // many there are.
   int64_t RetryFailed(const std::string& sweep);
 
+  // Failures of these jobs that another attempt followed, of the same campaign and setup, were run again because a
+  // person asked for it: for jobs that are put back, where nobody asks once more.
+  void MarkRunAgain(std::span<const std::string> job_keys);
+
   // Before submitting; `state` and `evidence` are ignored. Numbers the attempts of the jobs' points (what is in
   // `points[].attempt` is ignored). Throws Error(kUsage), recording nothing, where a point is in a live job already.
   void RecordIntents(std::span<const JobRecord> jobs);
@@ -181,6 +185,10 @@ class Store {
   // beside this file. Throws Error(kUsage) where the other has live jobs, Error(kInvalidInput) where it is damaged or
   // newer.
   MergeSummary Merge(const std::filesystem::path& other);
+
+  // Copies the store to a new file, as it is at one moment, whoever writes it meanwhile. The copy is whole, or is not
+  // there. Throws Error(kUsage) where a file of that name is there.
+  void Backup(const std::filesystem::path& to);
 
   // What the view `runs` is for this Store's queries from now on; in the file, and to every other, it stays as it is.
   void ChooseRuns(const RunsChoice& choice);

@@ -16,7 +16,7 @@ LiveJob Intent(const std::string& key, const std::vector<std::string>& points = 
   Job job;
   job.key = key;
   for (const std::string& id : points) job.points.push_back({id, {}, 0});
-  return OpenJob(std::move(job), "fake", {{"seen", 2}}, 5);
+  return OpenJob(std::move(job), "fake", {}, {{"seen", 2}}, 5);
 }
 
 std::vector<std::string> Keys(const std::vector<LiveJob*>& jobs) {

@@ -25,7 +25,7 @@ class JobsTest : public testing::Test {
       job.sweep = sweep_.name;
       job.job_dir = world_.dir / job.key;
       job.points = {{point.id, point.spec, 0}};
-      jobs_.Add(OpenJob(std::move(job), world_.launcher.name(), {}, 1));
+      jobs_.Add(OpenJob(std::move(job), world_.launcher.name(), {}, {}, 1));
       intents.push_back((jobs_.end() - 1)->record);
       WriteJob(*(jobs_.end() - 1)->to_submit);
     }

@@ -19,6 +19,9 @@ Job SomeJob() {
   Job job;
   job.key = "rl-12";
   job.sweep = "a \"sweep\"";
+  job.campaign = "night";
+  job.launcher = "slurm";
+  job.created_unix_ns = 8;
   job.job_dir = "/a/b c";
   job.trainer = {"x", "--y"};
   job.cpus = 2;

@@ -1,0 +1,243 @@
+#include "collect/rebuild.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "collect/collect.h"
+#include "run/job.h"
+#include "run/spec.h"
+#include "sweep/expand.h"
+#include "sweep/launch.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+fs::path KeptSweep(const fs::path& output_dir, const std::string& name) {
+  return output_dir / "sweeps" / ((IsPlainName(name) ? name : Hex(Hash(name))) + ".yaml");
+}
+
+int64_t ModifiedUnixNs(const fs::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return 0;
+  return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+class Rebuild {
+ public:
+  Rebuild(Store& store, const fs::path& output_dir, const std::string& campaign, int64_t now_unix_ns)
+      : store_(store), output_dir_(output_dir), campaign_(campaign), now_unix_ns_(now_unix_ns) {}
+
+  Rebuilt Run() {
+    ReadJobs();
+    for (const SweepProgress& progress : store_.Sweeps()) known_sweeps_.emplace(progress.sweep.name, progress.sweep);
+    const Table known = store_.Query("SELECT key, state FROM jobs");
+    for (const auto& row : known.rows) known_jobs_.emplace(CellText(row.at(0)), CellText(row.at(1)));
+    std::map<std::string, std::vector<const Job*>> by_sweep;
+    for (const Job& job : jobs_) by_sweep[job.sweep].push_back(&job);
+    for (const auto& [name, jobs] : by_sweep) {
+      rebuilt_.sweeps.push_back(name);
+      if (std::any_of(jobs.begin(), jobs.end(), [&](const Job* job) { return !known_jobs_.contains(job->key); })) {
+        PutSweep(name, jobs);
+      }
+    }
+    for (const Job& job : jobs_) {
+      const auto state = known_jobs_.find(job.key);
+      if (state == known_jobs_.end()) {
+        Add(job);
+      } else if (state->second == JobStateName(JobRecord::State::kLost)) {
+        TakeWhatCame(job);
+      }
+    }
+    TakeOfLiveJobs();
+    store_.MarkRunAgain(added_);
+    return std::move(rebuilt_);
+  }
+
+ private:
+  void ReadJobs() {
+    int64_t without_campaign = 0;
+    std::error_code ec;
+    for (const auto& folder : fs::directory_iterator(output_dir_ / "jobs", ec)) {
+      const fs::path file = JobFile(folder.path());
+      if (!fs::exists(file, ec)) continue;
+      try {
+        Job job = DecodeJob(ReadJsonFile(file), file.string());
+        for (const JobPoint& point : job.points) {
+          if (PointId(point.spec) == point.id) continue;
+          throw Error(ErrorKind::kInvalidInput,
+                      fmt::format("{}: the id of the point {} is not that of its spec", file.string(), point.id));
+        }
+        job.job_dir = folder.path();
+        if (job.created_unix_ns == 0) job.created_unix_ns = ModifiedUnixNs(file);
+        if (job.campaign.empty()) {
+          ++without_campaign;
+          job.campaign = campaign_.empty() ? kDefaultCampaign : campaign_;
+        }
+        jobs_.push_back(std::move(job));
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::kInvalidInput) throw;
+        rebuilt_.problems.push_back(e.message());
+      }
+    }
+    std::sort(jobs_.begin(), jobs_.end(), [](const Job& a, const Job& b) {
+      return std::tie(a.created_unix_ns, a.key) < std::tie(b.created_unix_ns, b.key);
+    });
+    if (without_campaign > 0 && campaign_.empty()) {
+      rebuilt_.problems.push_back(fmt::format(
+          "{} job{} of an earlier version, without a campaign: taken for `{}`, unless --campaign names another",
+          without_campaign, without_campaign == 1 ? "" : "s", kDefaultCampaign));
+    }
+  }
+
+  static std::string SetupOfJob(const Job& job) { return SetupOf(job.trainer, job.cpus, job.nodes, job.environment); }
+
+  // The text of a sweep that the store does not know, where it was kept and still is a sweep.
+  std::optional<Sweep> KeptSweepOf(const std::string& name) {
+    const fs::path file = KeptSweep(output_dir_, name);
+    std::error_code ec;
+    if (!fs::exists(file, ec)) {
+      rebuilt_.problems.push_back(fmt::format("the text of the sweep {} is not in {}: its points are those of its jobs",
+                                              name, (output_dir_ / "sweeps").string()));
+      return std::nullopt;
+    }
+    try {
+      return LoadSweep(file);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kInvalidInput) throw;
+      rebuilt_.problems.push_back(
+          fmt::format("the sweep {} cannot be read any more: its points are those of its jobs: {}", name, e.message()));
+      return std::nullopt;
+    }
+  }
+
+  void PutSweep(const std::string& name, const std::vector<const Job*>& jobs) {
+    std::vector<Point> of_jobs;
+    std::map<std::string, std::string> setups;
+    for (const Job* job : jobs) {
+      for (const JobPoint& point : job->points) {
+        if (setups.insert_or_assign(point.id, SetupOfJob(*job)).second) of_jobs.push_back({point.id, point.spec});
+      }
+    }
+    SweepRecord record;
+    record.name = name;
+    record.created_unix_ns = jobs.front()->created_unix_ns;
+    record.measured_as = {jobs.back()->campaign, SetupOfJob(*jobs.back())};
+    std::optional<Sweep> sweep;
+    const auto known = known_sweeps_.find(name);
+    if (known != known_sweeps_.end()) {
+      record = known->second;
+      if (!record.text.empty()) sweep = ParseSweep(record.text, record.file);
+    } else if ((sweep = KeptSweepOf(name))) {
+      record.description = sweep->description;
+      record.file = sweep->file.string();
+      record.text = sweep->text;
+      record.measured_as.setup = SetupOf(sweep->launch);
+    }
+    // First with all points that its jobs had, since it may have been edited and have others by now.
+    store_.PutSweep(record, of_jobs);
+    const auto setup_of_job = [&](const Point& point) { return setups.at(point.id); };
+    const auto setup_of_sweep = [&](const Point& point) { return SetupOf(LaunchOf(*sweep, point)); };
+    if (sweep) {
+      store_.PutSweep(record, Expand(*sweep), setup_of_sweep);
+    } else {
+      store_.PutSweep(record, of_jobs, setup_of_job);
+    }
+  }
+
+  void Add(const Job& job) {
+    std::set<std::string> live;
+    for (const JobRecord& other : store_.LiveJobs()) {
+      for (const JobRecord::Point& point : other.points) live.insert(point.id);
+    }
+    if (std::any_of(job.points.begin(), job.points.end(), [&](const auto& point) { return live.contains(point.id); })) {
+      rebuilt_.problems.push_back(
+          fmt::format("{} has points that are in a live job of the database: collect again when that has ended",
+                      job.job_dir.string()));
+      return;
+    }
+    JobRecord record;
+    record.key = job.key;
+    record.sweep = job.sweep;
+    record.launcher = job.launcher;
+    record.job_dir = job.job_dir;
+    record.created_unix_ns = job.created_unix_ns;
+    record.measured_as = {job.campaign, SetupOfJob(job)};
+    for (const JobPoint& point : job.points) record.points.push_back({point.id});
+    store_.RecordIntents({&record, 1});
+    added_.push_back(job.key);
+    ++rebuilt_.jobs;
+    // With the attempts as the store has counted them.
+    const std::vector<JobRecord> now_live = store_.LiveJobs();
+    const JobRecord& counted =
+        *std::find_if(now_live.begin(), now_live.end(), [&](const JobRecord& each) { return each.key == job.key; });
+    const int64_t results = Take({counted, JobRecord::State::kRunning, {}});
+    rebuilt_.results += results;
+    const int64_t ended_unix_ns = ModifiedUnixNs(ResultsFile(job.job_dir));
+    if (results == std::ssize(job.points)) {
+      store_.SetJobState(job.key, JobRecord::State::kEnded, {}, ended_unix_ns > 0 ? ended_unix_ns : now_unix_ns_);
+      return;
+    }
+    JobRecord left = counted;
+    for (const JobRecord& each : store_.LiveJobs()) {
+      if (each.key == job.key) left = each;
+    }
+    Take({left, JobRecord::State::kLost, {{"reason", "its database was lost before all of its results were there"}}});
+  }
+
+  int64_t Take(const JobToCollect& from) { return std::ssize(Collect(store_, {&from, 1}, now_unix_ns_)); }
+
+  void TakeWhatCame(const Job& job) {
+    MeasuredAs points;
+    for (const JobPoint& point : job.points) points.emplace(point.id, MeasurementKey{job.campaign, SetupOfJob(job)});
+    FolderCollection found;
+    CollectJobFolder(store_, job.job_dir, points, found);
+    rebuilt_.results += found.added;
+    std::move(found.problems.begin(), found.problems.end(), std::back_inserter(rebuilt_.problems));
+  }
+
+  void TakeOfLiveJobs() {
+    for (const JobRecord& job : store_.LiveJobs()) {
+      const auto here = std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& each) { return each.key == job.key; });
+      if (here != jobs_.end()) rebuilt_.results += Take({job, job.state, {}});
+    }
+  }
+
+  Store& store_;
+  const fs::path& output_dir_;
+  const std::string& campaign_;
+  int64_t now_unix_ns_;
+  std::vector<Job> jobs_;
+  std::map<std::string, SweepRecord> known_sweeps_;
+  std::map<std::string, std::string> known_jobs_;  // key -> state
+  std::vector<std::string> added_;                 // keys
+  Rebuilt rebuilt_;
+};
+
+}  // namespace
+
+void KeepSweep(const fs::path& output_dir, const Sweep& sweep) {
+  const fs::path file = KeptSweep(output_dir, sweep.name);
+  MakeDirs(file.parent_path());
+  WriteFileAtomic(file, sweep.text);
+}
+
+Rebuilt RebuildFrom(Store& store, const fs::path& output_dir, const std::string& campaign, int64_t now_unix_ns) {
+  Rebuilt rebuilt;
+  store.Transact([&] { rebuilt = Rebuild(store, output_dir, campaign, now_unix_ns).Run(); });
+  return rebuilt;
+}
+
+}  // namespace ridgeline
