@@ -27,10 +27,12 @@ constexpr std::array kCommands = {
     Command{"cancel", "cancel a sweep's queued and running jobs", CancelCommand},
     Command{"report", "render a report from the results: HTML, CSV, Markdown or JSON", ReportCommand},
     Command{"query", "ask the results a question in SQL", QueryCommand},
-    Command{"db", "verify the results database, or merge another into it", DbCommand},
+    Command{"db", "verify, copy or export the results database, or merge another into it", DbCommand},
     Command{"exec", "run one job file on this node; launchers call this", ExecCommand},
     Command{"doctor", "check what is installed, which launchers load and what this machine is", DoctorCommand},
     Command{"completion", "print a completion script for bash", CompletionCommand},
+    Command{"help", "explain a command", HelpCommand},
+    Command{"version", "print the version", VersionCommand},
 };
 
 std::vector<std::string> CommandNames() {
@@ -67,12 +69,14 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
 
 std::span<const Command> Commands() { return kCommands; }
 
+std::string VersionLine() { return "ridgeline " + std::string(kVersion); }
+
 Action ParseCommandLine(int argc, const char* const* argv) {
   // Shared because an action may look at it (completion does), and actions are copied.
   const auto owner = std::make_shared<CLI::App>(
       "Ridgeline measures how fast, and in how much memory, large language models train.", "ridgeline");
   CLI::App& app = *owner;
-  app.set_version_flag("--version", "ridgeline " + std::string(kVersion), "print the version");
+  app.set_version_flag("--version", VersionLine(), "print the version");
   app.footer(
       "A first run:\n"
       "  ridgeline plan sweeps/demo.yaml      what would run, and whether it fits\n"

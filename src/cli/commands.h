@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace CLI {
@@ -44,5 +45,10 @@ Action DbCommand(CLI::App& self);
 Action ExecCommand(CLI::App& self);
 Action DoctorCommand(CLI::App& self);
 Action CompletionCommand(CLI::App& self);
+Action HelpCommand(CLI::App& self);
+Action VersionCommand(CLI::App& self);
+
+// "ridgeline 0.1.0".
+std::string VersionLine();
 
 }  // namespace ridgeline

@@ -1,4 +1,5 @@
 // `ridgeline db`: looking after the results database.
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -7,6 +8,8 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/table.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "driver/lock.h"
@@ -14,6 +17,7 @@
 
 namespace ridgeline {
 namespace {
+namespace fs = std::filesystem;
 
 int Check(const std::string& file) {
   Store store = Store::Open(file, Store::Mode::kReadOnly);
@@ -43,6 +47,26 @@ int Merge(const std::string& file, const std::string& other) {
   return 0;
 }
 
+int Backup(const std::string& file, const std::string& to) {
+  Store::Open(file, Store::Mode::kReadOnly).Backup(to);
+  fmt::print("{} is a copy of {}\n", to, file);
+  return 0;
+}
+
+int Export(const std::string& file, const std::string& to) {
+  const std::string extension = fs::path(to).extension().string();
+  if (extension != ".csv" && extension != ".json" && extension != ".jsonl") {
+    throw Error(ErrorKind::kUsage, fmt::format("db export: '{}' does not say which table it is to be", to),
+                "name a .csv, .json or .jsonl file");
+  }
+  Store store = Store::Open(file, Store::Mode::kReadOnly);
+  const Table measurements = store.Query("SELECT * FROM measurements ORDER BY result");
+  WriteFileAtomic(to, Format(measurements, extension.substr(1)));
+  fmt::print("{}: {} measurement{} of {}\n", to, measurements.rows.size(), measurements.rows.size() == 1 ? "" : "s",
+             file);
+  return 0;
+}
+
 }  // namespace
 
 Action DbCommand(CLI::App& self) {
@@ -68,8 +92,29 @@ Action DbCommand(CLI::App& self) {
       "that both have measured for one campaign stay apart, by their machines. A sweep of the same name stays as it\n"
       "is here. The other database may be older, and must have no live jobs.\n\n"
       "Example:\n  ridgeline db merge /mnt/node2/ridgeline.db");
+  const auto add = [&](const char* name, const char* summary, const char* to, const char* footer) {
+    CLI::App* app = self.add_subcommand(name, summary);
+    app->add_option("to", options->other, to)->required()->type_name("FILE");
+    app->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
+    app->footer(footer);
+    return app;
+  };
+  CLI::App* backup =
+      add("backup", "copy the database, while a run is at work too", "the copy, which must not be there",
+          "The copy is the database as it is at one moment, in one file. It is whole, or it is not there.\n\n"
+          "Example:\n  ridgeline db backup ridgeline-monday.db");
+  CLI::App* exported = add(
+      "export", "write every measurement as a table for other programs", "a .csv, .json or .jsonl file, written over",
+      "A row each, with the point's fields, its figures, its campaign, trainer, machine and version\n"
+      "(docs/store.md). `ridgeline query` asks for less.\n\n"
+      "Example:\n  ridgeline db export measurements.csv");
   self.footer("Example:\n  ridgeline db check");
-  return [options, merge] { return merge->parsed() ? Merge(options->file, options->other) : Check(options->file); };
+  return [options, merge, backup, exported] {
+    if (merge->parsed()) return Merge(options->file, options->other);
+    if (backup->parsed()) return Backup(options->file, options->other);
+    if (exported->parsed()) return Export(options->file, options->other);
+    return Check(options->file);
+  };
 }
 
 }  // namespace ridgeline

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/process.h"
+#include "base/table.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
@@ -189,8 +191,27 @@ void Append(std::vector<Check>& checks, const std::string& name, const std::func
   }
 }
 
+std::string_view StateName(CheckState state) {
+  return state == CheckState::kOk ? "ok" : state == CheckState::kWarn ? "warn" : "FAIL";
+}
+
+void PrintText(const std::vector<Check>& checks) {
+  for (const Check& check : checks) {
+    fmt::print("{:<4}  {:<10} {}\n", StateName(check.state), check.name, PrintableLine(check.detail));
+    if (!check.advice.empty()) fmt::print("                 -> {}\n", PrintableLine(check.advice));
+  }
+}
+
+void PrintJson(const std::vector<Check>& checks) {
+  Table table{{"state", "check", "detail", "advice"}, {}};
+  for (const Check& check : checks) {
+    table.rows.push_back({std::string(StateName(check.state)), check.name, check.detail, check.advice});
+  }
+  fmt::print("{}", ToJson(table));
+}
+
 // `sweep` empty: of no sweep in particular.
-int Doctor(const std::string& sweep) {
+int Doctor(const std::string& sweep, const std::string& format) {
   std::vector<Check> checks = {{CheckState::kOk, "ridgeline", fmt::format("{}, commit {}", kVersion, GitCommit()), ""}};
   Append(checks, "machine", [] { return MachineChecks("/"); });
   checks.push_back(DiskCheck(fs::current_path()));
@@ -203,30 +224,32 @@ int Doctor(const std::string& sweep) {
   Append(checks, "reports", ReportChecks);
   Append(checks, "sweeps", SweepChecks);
 
-  bool failed = false;
-  for (const Check& check : checks) {
-    const std::string_view state = check.state == CheckState::kOk     ? "ok  "
-                                   : check.state == CheckState::kWarn ? "warn"
-                                                                      : "FAIL";
-    fmt::print("{}  {:<10} {}\n", state, check.name, PrintableLine(check.detail));
-    if (!check.advice.empty()) fmt::print("                 -> {}\n", PrintableLine(check.advice));
-    failed = failed || check.state == CheckState::kFail;
-  }
+  format == "json" ? PrintJson(checks) : PrintText(checks);
+  const bool failed =
+      std::any_of(checks.begin(), checks.end(), [](const Check& check) { return check.state == CheckState::kFail; });
   return failed ? ExitCode(ErrorKind::kInfrastructure) : 0;
 }
 
 }  // namespace
 
 Action DoctorCommand(CLI::App& self) {
-  const auto sweep = std::make_shared<std::string>();
-  self.add_option("sweep", *sweep, "a sweep whose launcher is asked too, with what its points ask for")
+  struct Options {
+    std::string sweep;
+    std::string format = "text";
+  };
+  const auto options = std::make_shared<Options>();
+  self.add_option("sweep", options->sweep, "a sweep whose launcher is asked too, with what its points ask for")
       ->type_name("SWEEP");
+  self.add_option("-o,--format", options->format, "how to say it")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   self.footer(
       "One line a check: ok, warn (works, and could be better) or FAIL, with what to do about it. Exit code 3 where\n"
       "one failed.\n\n"
       "  ridgeline doctor\n"
-      "  ridgeline doctor sweeps/scaling.yaml");
-  return [sweep] { return Doctor(*sweep); };
+      "  ridgeline doctor sweeps/scaling.yaml\n"
+      "  ridgeline doctor -o json");
+  return [options] { return Doctor(options->sweep, options->format); };
 }
 
 }  // namespace ridgeline

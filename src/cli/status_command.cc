@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -6,6 +7,8 @@
 #include <CLI/CLI.hpp>
 
 #include "base/clock.h"
+#include "base/json.h"
+#include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
@@ -16,6 +19,8 @@
 
 namespace ridgeline {
 namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
 
 Table SweepTable(const std::vector<SweepProgress>& sweeps) {
   Table table{{"sweep", "campaign", "points", "ok", "failed", "out of memory", "live", "left"}, {}};
@@ -39,34 +44,54 @@ Table JobTable(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
   for (const JobRecord& job : jobs) {
     int64_t done = 0;
     for (const JobRecord::Point& point : job.points) done += point.has_result ? 1 : 0;
-    table.rows.push_back({job.key, job.sweep, job.launcher, job.native_id, std::string(JobStateName(job.state)),
-                          fmt::format("{}/{}", done, job.points.size()),
-                          FormatDuration(std::max<int64_t>(now_unix_ns - job.created_unix_ns, 0)), ProgressText(job)});
+    table.rows.push_back(
+        {job.key, job.sweep, job.launcher, job.native_id, std::string(JobStateName(job.state)),
+         fmt::format("{}/{}", done, job.points.size()),
+         FormatDuration(std::max<int64_t>(now_unix_ns - job.created_unix_ns, 0) / kSecondNs * kSecondNs),
+         ProgressText(job)});
   }
   return table;
 }
 
-int Status(const std::string& sweep, const std::string& db) {
-  Store store = Store::Open(db, Store::Mode::kReadOnly);
-  const std::string name = sweep.empty() ? "" : SweepName(store, sweep);
-  const std::vector<SweepProgress> sweeps = sweep.empty() ? store.Sweeps() : std::vector{store.Progress(name)};
-  if (sweeps.empty()) {
-    fmt::print("no sweeps yet: ridgeline run SWEEP\n");
-    return 0;
-  }
-  fmt::print("{}\n", ToText(SweepTable(sweeps)));
-  const Table ends = store.Query(fmt::format(
+// Its columns named as a program takes them: "native_id".
+Json JsonOf(Table table) {
+  for (std::string& column : table.columns) std::replace(column.begin(), column.end(), ' ', '_');
+  return ParseJson(ToJson(table), "a table");
+}
+
+// How the points stand: of a sweep, measured as it says now; else all.
+Table EndsTable(Store& store, const std::string& sweep) {
+  return store.Query(fmt::format(
       "SELECT r.status AS \"latest result\", count(*) AS points FROM latest AS r {} "
       "GROUP BY r.status ORDER BY 2 DESC, 1",
       sweep.empty() ? ""
                     : "JOIN sweep_points AS s ON s.point_id = r.point_id JOIN sweeps AS w ON w.name = s.sweep AND "
                       "ifnull(s.setup, w.setup) = r.setup WHERE s.sweep = " +
-                          SqlText(name)));
-  if (!ends.rows.empty()) fmt::print("{}\n", ToText(ends));
+                          SqlText(sweep)));
+}
 
+int Status(const std::string& sweep, const std::string& db, const std::string& format) {
+  Store store = Store::Open(db, Store::Mode::kReadOnly);
+  const std::string name = sweep.empty() ? "" : SweepName(store, sweep);
+  const std::vector<SweepProgress> sweeps = sweep.empty() ? store.Sweeps() : std::vector{store.Progress(name)};
+  const Table ends = EndsTable(store, name);
   const std::vector<JobRecord> jobs = sweep.empty() ? store.LiveJobs() : store.LiveJobs(name);
+  const auto driver = RunningDriver(db);
+  if (format == "json") {
+    fmt::print("{}\n", DumpJson({{"sweeps", JsonOf(SweepTable(sweeps))},
+                                 {"latest_results", JsonOf(ends)},
+                                 {"jobs", JsonOf(JobTable(jobs, SystemClock().UnixNs()))},
+                                 {"driver", driver ? Json{{"pid", driver->pid}, {"sweep", driver->sweep}} : Json()}}));
+    return 0;
+  }
+  if (sweeps.empty()) {
+    fmt::print("no sweeps yet: ridgeline run SWEEP\n");
+    return 0;
+  }
+  fmt::print("{}\n", ToText(SweepTable(sweeps)));
+  if (!ends.rows.empty()) fmt::print("{}\n", ToText(ends));
   if (!jobs.empty()) fmt::print("{}\n", ToText(JobTable(jobs, SystemClock().UnixNs())));
-  if (const auto driver = RunningDriver(db)) {
+  if (driver) {
     fmt::print("process {} is at work on {}\n", driver->pid, PrintableLine(driver->sweep));
   } else if (!jobs.empty()) {
     fmt::print("nobody is at work on these jobs: `ridgeline run` goes on with them, `ridgeline cancel` ends them\n");
@@ -80,17 +105,22 @@ Action StatusCommand(CLI::App& self) {
   struct Options {
     std::string sweep;
     std::string db = kDefaultDb;
+    std::string format = "text";
   };
   const auto options = std::make_shared<Options>();
   self.add_option("sweep", options->sweep, "only this sweep: its name, or its file")->type_name("SWEEP");
   self.add_option("--db", options->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
+  self.add_option("-o,--format", options->format, "how to say it")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   self.footer(
       "Shows every sweep of a database, how its points ended, and the jobs that live, while a run is at work too.\n\n"
       "  ridgeline status\n"
-      "  ridgeline status sweeps/demo.yaml");
-  return [options] { return Status(options->sweep, options->db); };
+      "  ridgeline status sweeps/demo.yaml\n"
+      "  ridgeline status -o json | jq .jobs");
+  return [options] { return Status(options->sweep, options->db, options->format); };
 }
 
 }  // namespace ridgeline

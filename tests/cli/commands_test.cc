@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/version.h"
 #include "tests/cli/cli.h"
 
@@ -32,6 +33,16 @@ TEST(Commands, VersionIsOneLine) {
   const auto version = cli.Run({"--version"});
   EXPECT_EQ(version.status.exit_code, 0);
   EXPECT_EQ(version.out, "ridgeline " + std::string(kVersion) + "\n");
+}
+
+TEST(Commands, HelpAndVersionMayBeAskedForInWords) {
+  Cli cli;
+  EXPECT_EQ(cli.Run({"version"}).out, cli.Run({"--version"}).out);
+  EXPECT_EQ(cli.Run({"help"}).out, cli.Run({"--help"}).out);
+  EXPECT_EQ(cli.Run({"help", "run"}).out, cli.Run({"run", "--help"}).out);
+  const auto unknown = cli.Run({"help", "rnu"});
+  EXPECT_EQ(unknown.status.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'run'"));
 }
 
 TEST(Commands, WrongUsageIsExitCode2AndNamesTheNearest) {
@@ -94,6 +105,25 @@ TEST(Status, ShowsSweepsAndHowTheirPointsEnded) {
   EXPECT_THAT(status.out, AllOf(HasSubstr("test"), HasSubstr("crashed")));
   EXPECT_EQ(cli.Run({"status", sweep}).status.exit_code, 0);
   EXPECT_EQ(cli.Run({"status", "tets"}).status.exit_code, 2);
+}
+
+TEST(Status, SpeaksJson) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "ok");
+  ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  const Json status = ParseJson(cli.Run({"status", "-o", "json"}).out, "status");
+  EXPECT_EQ(status.at("sweeps").at(0).at("ok"), 2);
+  EXPECT_EQ(status.at("latest_results").at(0).at("latest_result"), "ok");
+  EXPECT_TRUE(status.at("jobs").empty());
+  EXPECT_TRUE(status.at("driver").is_null());
+}
+
+TEST(Doctor, SpeaksJson) {
+  Cli cli;
+  const Json checks = ParseJson(cli.Run({"doctor", "-o", "json"}).out, "doctor");
+  ASSERT_TRUE(checks.is_array());
+  EXPECT_EQ(checks.at(0).at("check"), "ridgeline");
+  EXPECT_EQ(checks.at(0).at("state"), "ok");
 }
 
 TEST(Doctor, ChecksEverythingOneLineEach) {

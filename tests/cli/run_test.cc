@@ -344,6 +344,38 @@ TEST(Run, ShowsALiveLineOnATerminal) {
   EXPECT_THAT(run.stdout_text, HasSubstr("2 ok"));
 }
 
+TEST(Db, BackupIsOfOneMomentWhileARunIsAtWork) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(3, "slow=300");
+  Child driver = cli.Start({"run", sweep});
+  ASSERT_TRUE(
+      testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));
+  const auto db = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> argv = {Program().string(), "db"};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return ridgeline::Run(argv);
+  };
+  const std::string here = cli.dir.path() / "ridgeline.db";
+  const std::string copy = cli.dir.path() / "it's a copy.db";
+  const Captured backup = db({"backup", copy, "--db", here});
+  EXPECT_EQ(backup.status.exit_code, 0) << backup.stderr_text;
+  EXPECT_EQ(cli.Finish(driver).status.exit_code, 0);
+  EXPECT_TRUE(db({"check", "--db", copy}).status.ok());
+  EXPECT_THAT(db({"backup", copy, "--db", here}).stderr_text, HasSubstr("is there already"));
+  EXPECT_EQ(db({"backup", cli.dir.path() / "nowhere/x.db", "--db", here}).status.exit_code, 3);
+}
+
+TEST(Db, ExportWritesEveryMeasurement) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "ok");
+  ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  EXPECT_THAT(cli.Run({"db", "export", "all.jsonl"}).out, HasSubstr("all.jsonl: 2 measurements of ridgeline.db"));
+  const std::string text = ReadFile(cli.dir.path() / "all.jsonl");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  EXPECT_THAT(text, HasSubstr("\"campaign\""));
+  EXPECT_EQ(cli.Run({"db", "export", "all.txt"}).status.exit_code, 2);
+}
+
 TEST(Db, MergeBringsTwoDatabasesTogether) {
   Cli cli;
   const auto sweep = cli.WriteSweep(2, "ok");

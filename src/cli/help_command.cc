@@ -1,0 +1,53 @@
+// `ridgeline help` and `ridgeline version`: what --help and --version say, for who asks in words.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "cli/commands.h"
+
+namespace ridgeline {
+
+Action HelpCommand(CLI::App& self) {
+  const auto name = std::make_shared<std::string>();
+  self.add_option("command", *name, "the command to explain; without it, all of them in a line each")
+      ->type_name("COMMAND");
+  self.footer(
+      "  ridgeline help\n"
+      "  ridgeline help run");
+  return [name, &self] {
+    const CLI::App* asked = self.get_parent();
+    std::string title = asked->get_name();
+    if (!name->empty()) {
+      std::vector<std::string> names;
+      for (const Command& command : Commands()) names.emplace_back(command.name);
+      if (std::find(names.begin(), names.end(), *name) == names.end()) {
+        throw Error(ErrorKind::kUsage, fmt::format("there is no command '{}'{}", *name, DidYouMean(*name, names)),
+                    "see ridgeline --help");
+      }
+      asked = asked->get_subcommand(*name);
+      title += " " + *name;
+    }
+    // Not help(), which is that of the command that is at work.
+    fmt::print("{}", asked->get_formatter()->make_help(asked, title, CLI::AppFormatMode::Normal));
+    return 0;
+  };
+}
+
+Action VersionCommand(CLI::App& self) {
+  self.footer(
+      "One line, the same as of `ridgeline --version`. `ridgeline doctor` says which commit it was built from.\n\n"
+      "  ridgeline version");
+  return [] {
+    fmt::print("{}\n", VersionLine());
+    return 0;
+  };
+}
+
+}  // namespace ridgeline
