@@ -51,7 +51,7 @@ std::string FormatDuration(int64_t ns) {
   const double s = static_cast<double>(ns) * 1e-9;
   if (s < 0.9995e-3) return WithUnit(s * 1e6, " us");
   if (s < 0.9995) return WithUnit(s * 1e3, " ms");
-  if (s < 59.95) return WithUnit(s, " s");
+  if (s < 59.95) return ns % 1'000'000'000 == 0 ? fmt::format("{} s", ns / 1'000'000'000) : WithUnit(s, " s");
   const auto whole = static_cast<int64_t>(std::llround(s));
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);

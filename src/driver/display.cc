@@ -3,7 +3,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -14,10 +16,18 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kRedrawNs = 100'000'000;
+constexpr unsigned kFewestColumns = 20;
 constexpr std::string_view kEraseLine = "\r\x1b[K";
 
 std::string Count(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// Nothing where it is no terminal, or one that does not say.
+std::optional<size_t> ColumnsOf(std::FILE* out) {
+  winsize size{};
+  if (::ioctl(::fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col < kFewestColumns) return std::nullopt;
+  return size.ws_col;
 }
 
 }  // namespace
@@ -33,7 +43,7 @@ void RunDisplay::Started(const RunStart& start) {
 }
 
 void RunDisplay::PointEnded(const std::string& label, const std::string& outcome, const RunProgress& progress) {
-  Line(fmt::format("[{}/{}] {}: {}", progress.done + progress.failed, progress.total, label, outcome));
+  Line(fmt::format("[{}/{}] {}: {}", progress.done + progress.failed, progress.total, label, Coloured(outcome)));
 }
 
 void RunDisplay::Note(const std::string& text) { Line(text); }
@@ -45,6 +55,8 @@ bool RunDisplay::WantsProgress(int64_t monotonic_ns) {
 }
 
 void RunDisplay::Progress(const RunProgress& progress) {
+  // Asked anew each time: windows are resized.
+  if (const auto columns = ColumnsOf(out_)) options_.columns = *columns;
   // One column less than there are: a full line would make some terminals scroll.
   std::string line = ProgressLine(progress, options_.columns - 1);
   if (line == shown_) return;
@@ -60,6 +72,15 @@ void RunDisplay::Erase() {
   shown_.clear();
 }
 
+// Its first word: what went well, what is out of memory, and what went wrong.
+std::string RunDisplay::Coloured(const std::string& outcome) const {
+  if (!options_.colour) return outcome;
+  const size_t end = std::min(outcome.find(' '), outcome.size());
+  const std::string word = outcome.substr(0, end);
+  const int colour = word == "ok" ? 32 : word.starts_with("oom_") ? 33 : 31;
+  return fmt::format("\x1b[{}m{}\x1b[0m{}", colour, word, outcome.substr(end));
+}
+
 void RunDisplay::Line(const std::string& text) {
   Erase();
   fmt::print(out_, "{}\n", text);
@@ -71,8 +92,8 @@ RunDisplay::Options DisplayOptions(std::FILE* out, const std::string& sweep) {
   options.sweep = sweep;
   const char* term = std::getenv("TERM");
   options.live = ::isatty(::fileno(out)) == 1 && term != nullptr && std::string_view(term) != "dumb";
-  winsize size{};
-  if (::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) options.columns = size.ws_col;
+  const char* no_colour = std::getenv("NO_COLOR");
+  options.colour = options.live && (no_colour == nullptr || *no_colour == '\0');
   return options;
 }
 

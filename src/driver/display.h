@@ -14,7 +14,8 @@ class RunDisplay final : public RunObserver {
   struct Options {
     std::string sweep;
     bool live = false;    // a terminal: the last line is redrawn in place
-    size_t columns = 80;  // of the terminal
+    size_t columns = 80;  // of the terminal, where it does not say itself
+    bool colour = false;  // of how points end
   };
 
   // `out` must outlive it.
@@ -34,6 +35,7 @@ class RunDisplay final : public RunObserver {
 
  private:
   void Line(const std::string& text);
+  std::string Coloured(const std::string& outcome) const;
 
   std::FILE* out_;
   Options options_;
@@ -41,7 +43,8 @@ class RunDisplay final : public RunObserver {
   int64_t next_ns_ = 0;
 };
 
-// Options for a stream: live where it is a terminal that can redraw a line (TERM is not "dumb").
+// Options for a stream: live where it is a terminal that can redraw a line (TERM is not "dumb"), and then in colour
+// unless NO_COLOR is set (no-color.org).
 RunDisplay::Options DisplayOptions(std::FILE* out, const std::string& sweep);
 
 }  // namespace ridgeline

@@ -10,6 +10,8 @@
 namespace ridgeline {
 namespace {
 
+constexpr int64_t kSecondNs = 1'000'000'000;
+
 // Cuts at a code point's edge.
 std::string Fit(std::string_view text, size_t columns) {
   std::string out;
@@ -23,6 +25,9 @@ std::string Fit(std::string_view text, size_t columns) {
   }
   return out;
 }
+
+// Of an estimate, more would be made up.
+int64_t WholeSeconds(int64_t ns) { return (ns + kSecondNs - 1) / kSecondNs * kSecondNs; }
 
 }  // namespace
 
@@ -54,7 +59,7 @@ std::string ProgressLine(const RunProgress& p, size_t columns) {
     }
   }
   if (p.queued_jobs > 0) line += fmt::format("  {} queued", p.queued_jobs);
-  const std::string left = p.left_ns > 0 ? "  left " + FormatDuration(p.left_ns) : "";
+  const std::string left = p.left_ns > 0 ? "  left " + FormatDuration(WholeSeconds(p.left_ns)) : "";
   if (columns <= left.size()) return Fit(line, columns);
   return Fit(line, columns - left.size()) + left;
 }

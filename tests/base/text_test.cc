@@ -44,6 +44,8 @@ TEST(Text, DurationsUseTheUnitPeopleWould) {
 TEST(Text, DurationsRoundUpIntoTheNextUnit) {
   EXPECT_EQ(FormatDuration(999'900), "1.00 ms");
   EXPECT_EQ(FormatDuration(999'900'000), "1.00 s");
+  EXPECT_EQ(FormatDuration(52'000'000'000), "52 s") << "whole seconds are counted, others measured";
+  EXPECT_EQ(FormatDuration(52'010'000'000), "52.0 s");
   EXPECT_EQ(FormatDuration(59'980'000'000), "1 min 00 s");
   EXPECT_EQ(FormatDuration(3'599'900'000'000), "1 h 00 min");
 }

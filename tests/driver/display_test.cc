@@ -1,7 +1,10 @@
 #include "driver/display.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -73,6 +76,46 @@ TEST(RunDisplay, TheLiveLineIsRedrawnAndNeverMixedWithOthers) {
   EXPECT_TRUE(out.text().ends_with("\r\x1b[K")) << "it leaves a clean line behind";
 }
 
+TEST(RunDisplay, HowAPointEndedIsColouredWhereThatIsAskedFor) {
+  Output out;
+  RunDisplay display(out.file(), {"s", false, 80, true});
+  for (const char* outcome : {"ok  12 tokens/s", "oom_host  too much", "crashed"}) {
+    display.PointEnded("p", outcome, Half());
+  }
+  EXPECT_EQ(out.text(),
+            "[1/2] p: \x1b[32mok\x1b[0m  12 tokens/s\n[1/2] p: \x1b[33moom_host\x1b[0m  too much\n"
+            "[1/2] p: \x1b[31mcrashed\x1b[0m\n");
+}
+
+TEST(RunDisplay, TheLineFollowsTheTerminalsWidth) {
+  const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(master, 0);
+  ASSERT_EQ(::grantpt(master), 0);
+  ASSERT_EQ(::unlockpt(master), 0);
+  std::FILE* terminal = std::fopen(::ptsname(master), "w");
+  ASSERT_NE(terminal, nullptr);
+  const auto shown = [&](unsigned short columns, int64_t done) {
+    const winsize size{24, columns, 0, 0};
+    EXPECT_EQ(::ioctl(master, TIOCSWINSZ, &size), 0);
+    RunProgress progress;
+    progress.total = done;
+    progress.live = {{std::string(300, 'x'), {}}};
+    return progress;
+  };
+  {
+    RunDisplay display(terminal, {"s", true, 80});
+    std::string read(4096, '\0');
+    for (const unsigned short columns : {60, 30, 120}) {
+      display.Progress(shown(columns, columns));
+      const auto bytes = ::read(master, read.data(), read.size());
+      const std::string line = read.substr(0, static_cast<size_t>(bytes));
+      EXPECT_EQ(line.size() - std::string("\r\x1b[K").size(), columns - 1u);
+    }
+  }
+  std::fclose(terminal);
+  ::close(master);
+}
+
 TEST(RunDisplay, ASweepsNameCannotCommandTheTerminal) {
   Output out;
   RunDisplay display(out.file(), {"\x1b]0;x\x07", false, 80});
@@ -84,6 +127,7 @@ TEST(DisplayOptions, AFileIsNoTerminal) {
   std::FILE* file = std::tmpfile();
   ASSERT_NE(file, nullptr);
   EXPECT_FALSE(DisplayOptions(file, "s").live);
+  EXPECT_FALSE(DisplayOptions(file, "s").colour);
   std::fclose(file);
 }
 
