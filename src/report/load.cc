@@ -139,6 +139,7 @@ ReportColumn LoadColumn(Mapping map) {
   column.help = map.Text("help");
   column.style = map.Choice("style", kStyles, ValueStyle::kText);
   column.hide = map.Choice("hide", kHides, ReportColumn::Hide::kNever);
+  column.key = map.Flag("key");
   map.Done();
   return column;
 }
@@ -164,9 +165,15 @@ ChartBar LoadBar(Mapping map) {
 ChartLines LoadLines(Mapping map) {
   ChartLines lines;
   lines.by = map.Text("by", true);
-  lines.series = map.Text("series", true);
+  lines.series = map.Text("series");
   lines.points = map.Count("points", kDefaultPoints);
+  lines.x = map.Text("x");
+  lines.y = map.Text("y");
+  lines.log_x = map.Choice("x_scale", kScales, false);
   lines.log = map.Choice("scale", kScales, false);
+  if (lines.x.empty() != lines.y.empty() || lines.series.empty() == lines.x.empty()) {
+    map.Fail("lines have a 'series', over steps, or a column 'x' and a column 'y'");
+  }
   map.Done();
   return lines;
 }

@@ -45,6 +45,7 @@ struct ReportColumn {
   std::string help;   // one sentence
   ValueStyle style = ValueStyle::kText;
   Hide hide = Hide::kNever;
+  bool key = false;  // stays where a screen has no room for every column; without any, all do
 };
 
 struct ChartPart {
@@ -58,13 +59,17 @@ struct ChartBar {
   bool light = false;
 };
 
-// A line for each text of a column: the mean of its runs' series and the band that they span. A failed run has a line
-// of its own, to where it ended.
+// A line for each text of a column, over steps or over another column. Over steps: the mean of its runs' series and the
+// band that they span; a failed run has a line of its own, to where it ended. Over a column: through the runs' figures,
+// with a cross where a run failed; runs that share a place are their mean and what they span.
 struct ChartLines {
   std::string by;
-  std::string series;
-  int64_t points = 0;  // at most, each the mean of neighbouring steps
-  bool log = false;
+  std::string series;  // over steps; else empty
+  int64_t points = 0;  // of a series, at most, each the mean of neighbouring steps
+  std::string x;       // the column of numbers that the lines go over; empty: steps
+  std::string y;       // and the figure's
+  bool log_x = false;
+  bool log = false;  // y
 };
 
 // Bars, a slot a run, or lines.

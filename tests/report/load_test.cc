@@ -41,7 +41,7 @@ class LoadTest : public testing::Test {
 TEST_F(LoadTest, ReadsTheReportThatShips) {
   const Report report = report_sample::ShippedReport();
   EXPECT_EQ(report.name, "activation-checkpointing");
-  EXPECT_EQ(report.charts.size(), 2U);
+  EXPECT_EQ(report.charts.size(), 3U);
   EXPECT_THAT(report.sql, HasSubstr("FROM runs"));
   for (const ReportColumn& column : report.columns) {
     const bool bytes = column.style == ValueStyle::kBytes;
@@ -85,13 +85,18 @@ TEST_F(LoadTest, ReadsLinesAndASummary) {
            "charts:\n"
            "  - {id: a, title: A, label: panel, lines: {by: panel, series: curve}}\n"
            "  - {id: b, title: B, label: panel, lines: {by: panel, series: curve, points: 7, scale: log}}\n"
+           "  - {id: c, title: C, label: panel, lines: {by: panel, x: panel, y: curve, x_scale: log}}\n"
            "summary: {by: panel, columns: [panel]}\n");
-  ASSERT_EQ(report.charts.size(), 2U);
+  ASSERT_EQ(report.charts.size(), 3U);
   EXPECT_EQ(report.charts[0].lines->series, "curve");
   EXPECT_EQ(report.charts[0].lines->points, 400);
   EXPECT_FALSE(report.charts[0].lines->log);
   EXPECT_EQ(report.charts[1].lines->points, 7);
   EXPECT_TRUE(report.charts[1].lines->log);
+  EXPECT_EQ(report.charts[2].lines->x, "panel");
+  EXPECT_EQ(report.charts[2].lines->y, "curve");
+  EXPECT_TRUE(report.charts[2].lines->log_x);
+  EXPECT_FALSE(report.charts[2].lines->log);
   EXPECT_EQ(report.summary->by, "panel");
   EXPECT_EQ(report.summary->columns, std::vector<std::string>{"panel"});
 }
@@ -115,11 +120,14 @@ TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Refusal(chart + "bars: []}\n"), HasSubstr("charts[0]: a chart has 'bars' or 'lines'"));
   EXPECT_THAT(Refusal(chart + "bars: [{label: x, column: y}], lines: {by: a, series: b}}\n"),
               HasSubstr("charts[0]: a chart has 'bars' or 'lines'"));
-  EXPECT_THAT(Refusal(chart + "lines: {by: a}}\n"), HasSubstr("charts[0]: lines: 'series' is missing"));
   EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, points: 0}}\n"), HasSubstr("integer of at least 1"));
   EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, scale: lg}}\n"), HasSubstr("there are linear, log"));
   EXPECT_THAT(Refusal(head_ + "summary: {by: panel, columns: [panl]}\n"),
               HasSubstr("summary: there is no column 'panl'"));
+  for (const char* lines : {"", ", x: b", ", y: b", ", series: b, x: c, y: d"}) {
+    EXPECT_THAT(Refusal(chart + "lines: {by: a" + lines + "}}\n"),
+                HasSubstr("lines: lines have a 'series', over steps, or a column 'x' and a column 'y'"));
+  }
   EXPECT_THAT(Refusal(chart + "bars: [{label: x}]}\n"), HasSubstr("bars[0]: a bar has a 'column' or a 'stack'"));
   EXPECT_THAT(Refusal(head_ + "charts:\n  - {id: 'a b', title: C, label: panel, bars: [{label: x, column: y}]}\n"),
               HasSubstr("'id' may hold"));
