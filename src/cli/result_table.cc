@@ -1,5 +1,6 @@
 #include "cli/result_table.h"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -30,7 +31,8 @@ Table ResultTable(Store& store, const Sweep& sweep) {
   for (const Field* field : varying) fields += fmt::format("p.{}, ", field->name);
   Table table = store.Query(
       fmt::format("SELECT {}coalesce(r.status, 'no result') AS status, r.steady_tokens_per_s AS \"tokens/s\", "
-                  "r.planned_peak_bytes AS planned, r.rss_peak_bytes AS RSS "
+                  "r.planned_peak_bytes AS planned, r.rss_peak_bytes AS RSS, "
+                  "iif(r.emulated, 'emulated', NULL) AS note "
                   "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep JOIN points AS p ON p.id = s.point_id "
                   "LEFT JOIN results AS r ON r.point_id = p.id AND r.attempt = (SELECT max(attempt) FROM results "
                   "WHERE point_id = p.id AND setup = ifnull(s.setup, w.setup) AND campaign = w.campaign) "
@@ -41,6 +43,11 @@ Table ResultTable(Store& store, const Sweep& sweep) {
     row[first_figure] = Styled<double>(row[first_figure], FormatCount);
     row[first_figure + 1] = Styled<int64_t>(row[first_figure + 1], FormatBytes);
     row[first_figure + 2] = Styled<int64_t>(row[first_figure + 2], FormatBytes);
+  }
+  const auto says_nothing = [](const std::vector<Cell>& row) { return CellText(row.back()).empty(); };
+  if (std::all_of(table.rows.begin(), table.rows.end(), says_nothing)) {
+    table.columns.pop_back();
+    for (auto& row : table.rows) row.pop_back();
   }
   return table;
 }

@@ -26,7 +26,7 @@ using svg::TextWidth;
 
 constexpr double kBar = 28;
 constexpr double kBarGap = 3;
-constexpr double kSlotGap = 14;
+constexpr double kSlotGap = 10;
 constexpr double kClusterGap = 12;
 constexpr double kMaxLabel = 144;
 constexpr double kMaxBar = 80;    // of bars that spread out

@@ -12,6 +12,7 @@
 namespace ridgeline {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -41,6 +42,23 @@ TEST(Run, RunsASweepAndAnAgainSkipsIt) {
   EXPECT_EQ(again.status.exit_code, 0);
   EXPECT_THAT(again.out, HasSubstr("3 finished already (skipped)"));
   ExpectOneResultAPoint(cli, 3);
+}
+
+TEST(Run, TheTableSaysWhichPointsWereEmulated) {
+  Cli cli;
+  const auto sweep = cli.dir.path() / "sweep.yaml";
+  WriteFile(sweep,
+            "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {precision: [bf16, fp8]}\n"
+            "measure: {warmup_steps: 0, steps: 1}\n");
+  const auto run = cli.Run({"run", sweep});
+  ASSERT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("RSS +note\n"));
+  EXPECT_THAT(run.out, ContainsRegex("\nfp8 [^\n]* emulated\n"));
+  EXPECT_THAT(run.out, Not(ContainsRegex("\nbf16 [^\n]* emulated\n")));
+  WriteFile(sweep,
+            "name: other\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {precision: [bf16]}\n"
+            "measure: {warmup_steps: 0, steps: 1}\n");
+  EXPECT_THAT(cli.Run({"run", sweep}).out, Not(HasSubstr("note"))) << "where nothing was emulated, nothing is said";
 }
 
 TEST(Run, FailedPointsAreResultsAndSaidSo) {
