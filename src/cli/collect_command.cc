@@ -25,14 +25,15 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-int CollectFolder(const fs::path& dir, const std::string& db, const std::string& campaign) {
+int CollectFolder(const fs::path& dir, const std::string& db, const std::string& campaign,
+                  const std::string& own_reports) {
   const fs::path file = dir / kRenderedSweep;
   if (!fs::exists(file)) {
     throw Error(ErrorKind::kUsage, fmt::format("{} was not written by `ridgeline render`", dir.string()),
                 fmt::format("it has no {}", kRenderedSweep));
   }
   const Sweep sweep = LoadSweep(file);
-  const std::vector<Report> reports = ReportsOf(sweep);
+  const std::vector<Report> reports = ReportsOf(sweep, own_reports);
   const std::vector<Point> points = Expand(sweep);
   const DriverLock lock = DriverLock::Take(db, sweep.name);
   Store store = Store::Open(db, Store::Mode::kReadWrite);
@@ -63,6 +64,7 @@ Action CollectCommand(CLI::App& self) {
     std::string dir;
     std::string db = kDefaultDb;
     std::string campaign;
+    std::string reports;
   };
   const auto options = std::make_shared<Options>();
   self.add_option("dir", options->dir, "the folder `ridgeline render` wrote")->required()->type_name("DIR");
@@ -71,6 +73,7 @@ Action CollectCommand(CLI::App& self) {
       ->type_name("FILE");
   AddCampaignOption(self, options->campaign,
                     "what these results are measurements for; default: the one the sweep is at");
+  AddReportsOption(self, options->reports);
   self.footer(
       "Takes what results there are by now, and says what is missing; run it again as you like. At the end the "
       "sweep's\n"
@@ -79,7 +82,8 @@ Action CollectCommand(CLI::App& self) {
       "  ridgeline collect demo\n"
       "  kubectl logs --selector=ridgeline.dev/sweep=demo --tail=-1 >demo/pods.log && ridgeline collect demo");
   return [options] {
-    return CollectFolder(fs::absolute(options->dir).lexically_normal(), options->db, options->campaign);
+    return CollectFolder(fs::absolute(options->dir).lexically_normal(), options->db, options->campaign,
+                         options->reports);
   };
 }
 

@@ -310,26 +310,4 @@ Report LoadReportFolder(const fs::path& folder) {
   return report;
 }
 
-std::vector<std::pair<std::string, std::string>> ListReports() {
-  std::vector<std::pair<std::string, std::string>> reports;
-  for (const auto& entry : fs::directory_iterator(DataDir("reports"))) {
-    if (!fs::exists(entry.path() / "report.yaml")) continue;
-    const Report report = LoadReportFolder(entry.path());
-    reports.emplace_back(report.name, report.title);
-  }
-  std::sort(reports.begin(), reports.end());
-  return reports;
-}
-
-Report LoadReport(const std::string& name) {
-  // A name is one folder's: a path would read files from elsewhere.
-  const bool plain = !name.empty() && name.find('/') == std::string::npos && name.front() != '.';
-  const fs::path folder = DataDir("reports") / (plain ? name : "");
-  if (plain && fs::exists(folder / "report.yaml")) return LoadReportFolder(folder);
-  std::vector<std::string> names;
-  for (const auto& [known, title] : ListReports()) names.push_back(known);
-  throw Error(ErrorKind::kUsage, "there is no report '" + name + "'" + DidYouMean(name, names),
-              "the reports are " + Join(names, ", "));
-}
-
 }  // namespace ridgeline

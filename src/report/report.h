@@ -134,13 +134,17 @@ inline constexpr std::string_view kEnvironment = "environment";  // JSON object 
 inline constexpr std::string_view kCommand = "command";          // what was run, or NULL
 }  // namespace report_columns
 
+// Where reports are looked for, one a folder, each by its name: the folders of one's own, then that of the user's
+// configuration, then what is installed. A name means the first that is found.
+std::vector<std::filesystem::path> ReportFolders(std::vector<std::filesystem::path> own);
+
+// The folders of all reports that a name can mean, sorted by name. A folder that does not exist has none.
+std::vector<std::filesystem::path> FindReports(const std::vector<std::filesystem::path>& folders);
+
 // Throws Error(kUsage) for a name that is none, with the nearest; Error(kInvalidInput) for a folder that is wrong.
-Report LoadReport(const std::string& name);
+Report LoadReport(const std::string& name, const std::vector<std::filesystem::path>& folders);
 // The same from a folder, whatever its name.
 Report LoadReportFolder(const std::filesystem::path& folder);
-
-// Names and titles of the reports that are installed, sorted.
-std::vector<std::pair<std::string, std::string>> ListReports();
 
 enum class ReportFormat { kHtml, kCsv, kMarkdown, kJson };
 

@@ -44,6 +44,39 @@ TEST(Run, RunsASweepAndAnAgainSkipsIt) {
   ExpectOneResultAPoint(cli, 3);
 }
 
+// A report of its own, whose title says where it lies.
+void PutReport(const std::filesystem::path& folder, const std::string& title) {
+  std::filesystem::create_directories(folder);
+  WriteFile(folder / "report.yaml", "version: 1\ntitle: " + title + "\ncolumns:\n  - {name: panel, label: P}\n");
+  WriteFile(folder / "query.sql",
+            "SELECT model AS panel, NULL AS failure, provenance, emulated, environment, command FROM runs");
+}
+
+TEST(Run, WritesReportsThatLieBesideTheSweepOrInAFolderThatIsNamed) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(1, "ok", "report: [mine]\n");
+  const auto missing = cli.Run({"run", sweep});
+  EXPECT_EQ(missing.status.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("there is no report 'mine'"));
+  EXPECT_THAT(missing.err, HasSubstr("they are looked for in " + cli.dir.path().string()));
+  PutReport(cli.dir.path() / "mine", "Beside the sweep");
+  ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  const auto page = cli.dir.path() / "ridgeline-out/mine.md";
+  EXPECT_THAT(ReadFile(page), HasSubstr("# Beside the sweep\n"));
+  PutReport(cli.dir.path() / "own/mine", "In a folder");
+  ASSERT_EQ(cli.Run({"run", sweep, "--reports", "own"}).status.exit_code, 0);
+  EXPECT_THAT(ReadFile(page), HasSubstr("# In a folder\n"));
+  EXPECT_THAT(cli.Run({"report", "mine", "--reports", "own"}).out, HasSubstr("# In a folder\n"));
+  EXPECT_THAT(cli.Run({"report", "mine", "--sweep", sweep}).out, HasSubstr("# Beside the sweep\n"));
+  EXPECT_EQ(cli.Run({"report", "mine"}).status.exit_code, 2) << "nobody says where";
+  WriteFile(cli.dir.path() / "own/mine/report.yaml", "version: 1\n");
+  const auto list = cli.Run({"report", "--list", "--reports", "own"});
+  EXPECT_EQ(list.status.exit_code, 0) << "one that is wrong hides no other";
+  EXPECT_THAT(list.out, ContainsRegex("mine +cannot be read: .*'title' is missing"));
+  EXPECT_THAT(list.out, HasSubstr("activation-checkpointing"));
+  EXPECT_EQ(cli.Run({"report", "mine", "--reports", "nowhere"}).status.exit_code, 2);
+}
+
 TEST(Run, TheTableSaysWhichPointsWereEmulated) {
   Cli cli;
   const auto sweep = cli.dir.path() / "sweep.yaml";

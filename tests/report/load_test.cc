@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "report/report.h"
@@ -150,27 +153,65 @@ TEST_F(LoadTest, AQueryThatLacksAColumnIsNamed) {
   }
 }
 
-TEST_F(LoadTest, ReportsAreFoundByNameAndNothingElseIs) {
-  MakeDirs(dir_ / "reports/one");
-  MakeDirs(dir_ / "reports/not-a-report");
-  WriteFileAtomic(dir_ / "reports/one/report.yaml", head_);
-  WriteFileAtomic(dir_ / "reports/one/query.sql", "SELECT 1");
-  MakeDirs(dir_ / "outside");
-  WriteFileAtomic(dir_ / "outside/report.yaml", head_);
-  WriteFileAtomic(dir_ / "outside/query.sql", "SELECT 1");
-  ::setenv("RIDGELINE_HOME", dir_.path().c_str(), 1);
-  EXPECT_EQ(LoadReport("one").name, "one");
-  EXPECT_EQ(ListReports(), (std::vector<std::pair<std::string, std::string>>{{"one", "T"}}));
+class FindTest : public LoadTest {
+ protected:
+  void SetUp() override {
+    ::setenv("RIDGELINE_HOME", (dir_ / "installed").c_str(), 1);
+    ::setenv("XDG_CONFIG_HOME", (dir_ / "config").c_str(), 1);
+  }
+  void TearDown() override {
+    ::unsetenv("RIDGELINE_HOME");
+    ::unsetenv("XDG_CONFIG_HOME");
+  }
+
+  std::filesystem::path Put(const std::filesystem::path& folder, const std::string& title = "T") {
+    MakeDirs(dir_ / folder);
+    WriteFileAtomic(dir_ / folder / "report.yaml",
+                    "version: 1\ntitle: " + title + "\ncolumns:\n  - {name: panel, label: P}\n");
+    WriteFileAtomic(dir_ / folder / "query.sql", "SELECT 1");
+    return dir_ / folder;
+  }
+};
+
+TEST_F(FindTest, ReportsAreFoundByNameAndNothingElseIs) {
+  const auto one = Put("installed/reports/one");
+  MakeDirs(dir_ / "installed/reports/not-a-report");
+  Put("installed/outside");
+  EXPECT_EQ(LoadReport("one", ReportFolders({})).name, "one");
+  EXPECT_EQ(FindReports(ReportFolders({})), std::vector<std::filesystem::path>{one});
   for (const char* name : {"oen", "", "..", ".", "../outside", "one/../one", "/etc", "not-a-report"}) {
     try {
-      LoadReport(name);
+      LoadReport(name, ReportFolders({}));
       ADD_FAILURE() << name;
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-      EXPECT_THAT(e.hint(), HasSubstr("the reports are one"));
+      EXPECT_THAT(e.hint(), HasSubstr("the reports are one; they are looked for in " + (dir_ / "config").string()));
     }
   }
-  ::unsetenv("RIDGELINE_HOME");
+}
+
+TEST_F(FindTest, TheNearestFolderHasTheReportOfAName) {
+  Put("installed/reports/one", "Installed");
+  Put("installed/reports/two", "Installed");
+  Put("installed/reports/three", "Installed");
+  const auto two = Put("config/ridgeline/reports/two", "Configured");
+  Put("config/ridgeline/reports/three", "Configured");
+  const auto three = Put("own/three", "Own");
+  const auto folders = ReportFolders({dir_ / "own", dir_ / "not-there"});
+  EXPECT_EQ(LoadReport("one", folders).title, "Installed");
+  EXPECT_EQ(LoadReport("two", folders).title, "Configured");
+  EXPECT_EQ(LoadReport("three", folders).title, "Own");
+  EXPECT_EQ(FindReports(folders), (std::vector<std::filesystem::path>{dir_ / "installed/reports/one", three, two}));
+}
+
+TEST_F(FindTest, TheUsersConfigurationIsInTheHomeFolderWhereNothingElseIsSaid) {
+  MakeDirs(dir_ / "installed/reports");
+  ::unsetenv("XDG_CONFIG_HOME");
+  const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  ::setenv("HOME", dir_.path().c_str(), 1);
+  const auto mine = Put(".config/ridgeline/reports/mine");
+  EXPECT_EQ(FindReports(ReportFolders({})), std::vector<std::filesystem::path>{mine});
+  ::setenv("HOME", home.c_str(), 1);
 }
 
 }  // namespace
