@@ -29,6 +29,7 @@ constexpr double kBarGap = 3;
 constexpr double kSlotGap = 10;
 constexpr double kClusterGap = 12;
 constexpr double kMaxLabel = 144;
+constexpr double kMaxNote = 68;
 constexpr double kMaxBar = 80;    // of bars that spread out
 constexpr double kMaxSlot = 240;  // of slots that do
 constexpr double kMinPlot = 290;  // that legends and axes look right over
@@ -59,9 +60,10 @@ class Renderer {
     size_t bars = 1;
     for (const Slot& slot : chart.slots) {
       bars = std::max(bars, slot.bars.size());
-      for (const std::string& text : {slot.label, slot.note, slot.cluster}) {
+      for (const std::string& text : {slot.label, slot.cluster}) {
         name = std::max(name, std::min(TextWidth(text, kFont), kMaxLabel));
       }
+      name = std::max(name, std::min(TextWidth(slot.note, kSmallFont), kMaxNote));  // it has several lines
       for (const Bar& bar : slot.bars) label = std::max(label, TextWidth(Number(Total(bar)), kSmallFont) + 2);
       label = std::max(label, TextWidth(Number(slot.wanted), kSmallFont) / static_cast<double>(bars));
     }
@@ -216,14 +218,14 @@ class Renderer {
     }
     Line(left_, bottom_, left_ + plot_width, bottom_, 0.6);
     double x = left_;
-    bool notes = false;
+    size_t note_lines = 0;
     bool clusters = false;
     for (const Slot& slot : row) {
-      notes = notes || !slot.note.empty();
+      note_lines = std::max(note_lines, Words(slot.note, slot_width_ - 4).size());
       clusters = clusters || !slot.cluster.empty();
     }
     double cluster_start = x;
-    const double cluster_y = bottom_ + 17 + (notes ? kLine : 0);
+    const double cluster_y = bottom_ + 17 + static_cast<double>(note_lines) * kLine;
     for (size_t i = 0; i < row.size(); ++i) {
       if (StartsCluster(row, i)) {
         DrawCluster(row[i - 1].cluster, cluster_start, x, cluster_y);
@@ -253,9 +255,10 @@ class Renderer {
     }
     if (!slot.failure.empty()) DrawFailure(slot, centre);
     Text(centre, bottom_ + 16, "middle", kFont, Fit(slot.label, slot_width_, kFont));
-    if (!slot.note.empty()) {
-      Text(centre, bottom_ + 16 + kLine, "middle", kSmallFont, Fit(slot.note, slot_width_, kSmallFont),
-           R"( font-style="italic")");
+    double y = bottom_ + 16;
+    for (const std::string& line : Words(slot.note, slot_width_ - 4)) {
+      y += kLine;
+      Text(centre, y, "middle", kSmallFont, Fit(line, slot_width_ - 4, kSmallFont), R"( font-style="italic")");
     }
     body_ += "</g>\n";
   }
