@@ -84,7 +84,7 @@ figured AS (
   LEFT JOIN emulated_of USING (panel)
 )
 SELECT
-  panel, model, seq_length, ranks, format, precision, batch_size, 'batch ' || batch_size AS batch, failure,
+  result, panel, model, seq_length, ranks, format, precision, batch_size, 'batch ' || batch_size AS batch, failure,
   coalesce(failure, 'ok') AS outcome, ok, wanted_bytes, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
   bf16_speedup, bf16_memory_percent,
   CASE WHEN ok AND emulated = 0 AND panel IN (SELECT panel FROM ranks_of)

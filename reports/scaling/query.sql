@@ -66,7 +66,7 @@ figured AS (
   WHERE panel IN (SELECT panel FROM named GROUP BY panel HAVING count(DISTINCT ranks) > 1)
 )
 SELECT
-  panel, model, precision, seq_length, batch_size, ranks, way, communicator,
+  result, panel, model, precision, seq_length, batch_size, ranks, way, communicator,
   ranks || CASE WHEN ranks = 1 THEN ' rank' ELSE ' ranks, ' || way END AS run,
   first_ranks || CASE WHEN first_ranks = 1 THEN ' rank' ELSE ' ranks' END AS first_words,
   failure, coalesce(failure, 'ok') AS outcome, ok, ranks > first_ranks AS is_more,

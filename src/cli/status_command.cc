@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,15 @@
 namespace ridgeline {
 namespace {
 
+// Takes a column away that says the same in every row.
+void DropConstant(Table& table, const std::string& name) {
+  const auto at = std::find(table.columns.begin(), table.columns.end(), name) - table.columns.begin();
+  const auto same = [&](const std::vector<Cell>& row) { return row[at] == table.rows.front()[at]; };
+  if (!std::all_of(table.rows.begin(), table.rows.end(), same)) return;
+  table.columns.erase(table.columns.begin() + at);
+  for (auto& row : table.rows) row.erase(row.begin() + at);
+}
+
 Table SweepTable(const std::vector<SweepProgress>& sweeps) {
   Table table{{"sweep", "campaign", "points", "ok", "failed", "live", "left"}, {}};
   for (const SweepProgress& p : sweeps) {
@@ -35,14 +45,17 @@ std::string ProgressText(const JobRecord& record) {
 }
 
 Table JobTable(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
-  Table table{{"job", "sweep", "launcher", "native id", "state", "points", "age", "now"}, {}};
+  Table table{{"job", "sweep", "campaign", "setup", "launcher", "native id", "state", "points", "age", "now"}, {}};
   for (const JobRecord& job : jobs) {
     int64_t done = 0;
     for (const JobRecord::Point& point : job.points) done += point.has_result ? 1 : 0;
-    table.rows.push_back({job.key, job.sweep, job.launcher, job.native_id, std::string(JobStateName(job.state)),
+    table.rows.push_back({job.key, job.sweep, job.measured_as.campaign, job.measured_as.setup, job.launcher,
+                          job.native_id, std::string(JobStateName(job.state)),
                           fmt::format("{}/{}", done, job.points.size()),
                           FormatDuration(std::max<int64_t>(now_unix_ns - job.created_unix_ns, 0)), ProgressText(job)});
   }
+  DropConstant(table, "campaign");
+  DropConstant(table, "setup");
   return table;
 }
 
@@ -55,13 +68,15 @@ int Status(const std::string& sweep, const std::string& db) {
     return 0;
   }
   fmt::print("{}\n", ToText(SweepTable(sweeps)));
-  const Table ends = store.Query(fmt::format(
-      "SELECT r.status AS \"latest result\", count(*) AS points FROM latest AS r {} "
-      "GROUP BY r.status ORDER BY 2 DESC, 1",
+  Table ends = store.Query(fmt::format(
+      "SELECT r.status AS \"latest result\", r.campaign, iif(r.emulated, 'yes', 'no') AS emulated, count(*) AS points "
+      "FROM latest AS r {} GROUP BY r.status, r.campaign, r.emulated ORDER BY points DESC, 1, 2, 3",
       sweep.empty() ? ""
                     : "JOIN sweep_points AS s ON s.point_id = r.point_id JOIN sweeps AS w ON w.name = s.sweep AND "
                       "ifnull(s.setup, w.setup) = r.setup WHERE s.sweep = " +
                           SqlText(name)));
+  DropConstant(ends, "campaign");
+  DropConstant(ends, "emulated");
   if (!ends.rows.empty()) fmt::print("{}\n", ToText(ends));
 
   const std::vector<JobRecord> jobs = sweep.empty() ? store.LiveJobs() : store.LiveJobs(name);
@@ -87,7 +102,8 @@ Action StatusCommand(CLI::App& self) {
       ->capture_default_str()
       ->type_name("FILE");
   self.footer(
-      "Shows every sweep of a database, how its points ended, and the jobs that live, while a run is at work too.\n\n"
+      "Shows every sweep of a database, how its points ended, and the jobs that live, while a run is at work too.\n"
+      "Results and jobs of several campaigns or setups are shown apart, and emulated results too.\n\n"
       "  ridgeline status\n"
       "  ridgeline status sweeps/demo.yaml");
   return [options] { return Status(options->sweep, options->db); };

@@ -40,6 +40,8 @@ std::string NoteOf(const Rows& rows, size_t row) {
   std::string note = rows.Text(row, report_columns::kProvenance);
   if (note == "measured") note.clear();
   if (rows.Emulated(row)) note += note.empty() ? "emulated" : ", emulated";
+  const std::string differs = rows.Text(row, report_columns::kDiffers);
+  if (!differs.empty()) note += (note.empty() ? "" : ", ") + differs;
   return note;
 }
 
@@ -80,7 +82,7 @@ BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const s
       if (slot.wanted > 0) words += ", wanted " + slot.wanted_text;
       any = true;
       any_wanted = any_wanted || slot.wanted > 0;
-      slot.note.clear();
+      slot.note = rows.Text(row, report_columns::kDiffers);
     }
     for (size_t b = 0; b < chart.bars.size(); ++b) {
       const ChartBar& from = chart.bars[b];

@@ -302,6 +302,10 @@ Report LoadReportFolder(const fs::path& folder) {
       if (FindColumn(report, name) == nullptr) summary.Fail("there is no column '" + name + "'");
     }
   }
+  for (const auto& [field, where] : map.Items("tells")) {
+    if (!field->is_string()) map.Fail("'tells' must be a list of fields' names");
+    report.tells.push_back(field->get<std::string>());
+  }
   for (const auto& [item, where] : map.Items("conclusion")) {
     report.conclusion.push_back(LoadSentence(Mapping(*item, where)));
   }

@@ -28,7 +28,8 @@ BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const s
 LineChart MakeLineChart(const Report& report, const ReportChart& chart, const Rows& rows, std::span<const size_t> panel,
                         const std::string& id);
 
-// "predicted, emulated": what a run's figures are, where they were not measured here in their own format.
+// "predicted, emulated, seed 2": what a run's figures are, where they were not measured here in their own format, and
+// what tells it from its neighbours beside its labels.
 std::string NoteOf(const Rows& rows, size_t row);
 
 // The axis that values of this style have.

@@ -121,6 +121,7 @@ struct Report {
   std::vector<ReportChart> charts;
   std::optional<ReportSummary> summary;
   std::vector<Sentence> conclusion;
+  std::vector<std::string> tells;  // what of a run its labels say, by the names of fields: see AddDifferences
   std::string sql;
 };
 
@@ -132,6 +133,7 @@ inline constexpr std::string_view kProvenance = "provenance";    // measured, pr
 inline constexpr std::string_view kEmulated = "emulated";        // 1 or 0
 inline constexpr std::string_view kEnvironment = "environment";  // JSON object of texts, or NULL
 inline constexpr std::string_view kCommand = "command";          // what was run, or NULL
+inline constexpr std::string_view kDiffers = "differs";          // not the query's: what AddDifferences found
 }  // namespace report_columns
 
 // Where reports are looked for, one a folder, each by its name: the folders of one's own, then that of the user's

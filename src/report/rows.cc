@@ -161,6 +161,15 @@ std::vector<const ReportColumn*> TableColumns(const Report& report, const Rows& 
     }
     if (!hidden) columns.push_back(&column);
   }
+  static const ReportColumn kDiffers = [] {
+    ReportColumn column;
+    column.name = report_columns::kDiffers;
+    column.label = "Differs in";
+    column.help = "What this run has otherwise than another of this table.";
+    return column;
+  }();
+  const auto differs = [&](size_t row) { return !rows.Text(row, report_columns::kDiffers).empty(); };
+  if (std::any_of(panel.begin(), panel.end(), differs)) columns.push_back(&kDiffers);
   return columns;
 }
 

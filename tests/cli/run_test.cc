@@ -44,6 +44,28 @@ TEST(Run, RunsASweepAndAnAgainSkipsIt) {
   ExpectOneResultAPoint(cli, 3);
 }
 
+TEST(Run, TheTableAndStatusTellWhatDiffersApart) {
+  Cli cli;
+  const auto sweep = cli.dir.path() / "sweep.yaml";
+  WriteFile(sweep,
+            "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {batch_size: [1, 2]}\n"
+            "measure: {warmup_steps: 0, steps: 1}\n"
+            "launch: {rules: [{when: {batch_size: 2}, set: {environment: {EXAMPLE: there}}}]}\n");
+  const auto run = cli.Run({"run", sweep});
+  ASSERT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("\n +2 [^\n]* environment.EXAMPLE there\n"));
+  EXPECT_THAT(run.out, Not(ContainsRegex("\n +1 [^\n]* environment"))) << "it has none";
+  const auto one = cli.Run({"status"});
+  EXPECT_THAT(one.out, ContainsRegex("latest result +points\nok +2\n")) << "nothing differs there";
+  WriteFile(sweep,
+            "name: more\ndefaults: {model: llama-5m, seq_length: 32, precision: fp8}\n"
+            "measure: {warmup_steps: 0, steps: 1}\n");
+  ASSERT_EQ(cli.Run({"run", sweep, "--campaign", "night"}).status.exit_code, 0);
+  const auto two = cli.Run({"status"});
+  EXPECT_THAT(two.out, ContainsRegex("latest result +campaign +emulated +points\nok +default +no +2\n"
+                                     "ok +night +yes +1\n"));
+}
+
 // A report of its own, whose title says where it lies.
 void PutReport(const std::filesystem::path& folder, const std::string& title) {
   std::filesystem::create_directories(folder);
