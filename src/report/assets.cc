@@ -66,9 +66,9 @@ th[aria-sort=descending] button::after { content: "\2193"; }
   input.fold[hidden], label.fold[hidden] { display: inline-block; font-size: 13px; margin: 8px 6px 0 0; }
   .fold ~ .scroll { margin-top: 6px; }
   .fold:not(:checked) ~ .scroll .more, .groups { display: none; }
-  table { font-size: 12px; }
-  th, td { padding: 5px 4px; }
-  th { white-space: normal; }
+  table { font-size: 11.5px; }
+  th, td { padding: 5px 3px; }
+  th { white-space: normal; font-size: 11px; }
   th[data-group]::before { content: attr(data-group) " "; }
   th[data-unit]::after { content: ", " attr(data-unit); }
   td.words { min-width: 20ch; }
@@ -94,7 +94,7 @@ th[aria-sort=descending] button::after { content: "\2193"; }
   th button::after { content: ""; }
 }
 )";
-const std::string_view kPageStyleHash = "CHegUScjFzIXOyYu5xNBePkO0y8O4JXCvYKEkMJU2+U=";
+const std::string_view kPageStyleHash = "uhRe3K5RZmhQqqgxOo53EK9SUuP8RqowA9YY+xHLR4E=";
 
 // Columns sort on a click. Numbers by their exact value in data-v; a missing value stays last either way.
 const std::string_view kPageScript = R"(
