@@ -52,8 +52,9 @@ named AS MATERIALIZED (
     CAST(evidence ->> '$.available_bytes' AS INTEGER) AS evidence_available_bytes
   FROM runs
   LEFT JOIN spreads USING (point_id, setup, device_name, provenance, emulated)
-  WHERE :sweep IS NULL OR (point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep)
-                           AND setup = (SELECT setup FROM sweeps WHERE name = :sweep))
+  WHERE :sweep IS NULL
+     OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
+                              FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
 ),
 -- What a run is compared with: no activation checkpointing at the same batch, of its own provenance, on its device; …
 no_checkpointing AS (
@@ -96,7 +97,7 @@ figured AS (
   LEFT JOIN firsts USING (panel, provenance, emulated, device_name)
 )
 SELECT
-  panel, model, precision, seq_length, ranks, checkpointing, batch_size, 'batch ' || batch_size AS batch,
+  result, panel, model, precision, seq_length, ranks, checkpointing, batch_size, 'batch ' || batch_size AS batch,
   failure, coalesce(failure, 'ok') AS outcome, out_of_memory, wanted_bytes, available_bytes,
   steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_p95_ns, step_cv,
   times_measured, steady_min_tokens_per_s, steady_max_tokens_per_s,

@@ -42,8 +42,9 @@ named AS MATERIALIZED (
   FROM runs
   -- Fewer steps are a measurement of speed, and random tokens have nothing to be learnt from.
   WHERE data <> 'synthetic' AND warmup_steps + steps * repeats >= 100
-    AND (:sweep IS NULL OR (point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep)
-                            AND setup = (SELECT setup FROM sweeps WHERE name = :sweep)))
+    AND (:sweep IS NULL
+         OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
+                                  FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep))
 ),
 losses AS MATERIALIZED (
   SELECT result, key + 1 AS step, value AS loss FROM named, json_each(named.loss)
@@ -115,7 +116,7 @@ verdicts AS (
   GROUP BY panel
 )
 SELECT
-  f.panel, f.format || ', seed ' || f.seed AS run, f.format, f.seed, f.failure, coalesce(f.failure, 'ok') AS outcome,
+  f.result, f.panel, f.format || ', seed ' || f.seed AS run, f.format, f.seed, f.failure, coalesce(f.failure, 'ok') AS outcome,
   f.total_steps, f.final_loss, f.final_gap, f.max_grad_norm, f.skipped_steps,
   nullif(f.loss, '[]') AS loss_by_step, g.gap_by_step, nullif(f.grad_norm, '[]') AS grad_norm_by_step,
   m.ok_runs || ' of ' || m.all_runs AS format_runs, m.format_loss, m.format_loss_sd, m.format_gap, m.format_gap_sd,

@@ -55,10 +55,11 @@ int CollectRun(const fs::path& dir, const std::string& db, const std::string& ca
 }
 
 // What `ridgeline render` wrote, and a person submitted.
-int CollectRendered(const fs::path& dir, const std::string& db, const std::string& campaign) {
+int CollectRendered(const fs::path& dir, const std::string& db, const std::string& campaign,
+                    const std::string& own_reports) {
   const fs::path file = dir / kRenderedSweep;
   const Sweep sweep = LoadSweep(file);
-  const std::vector<Report> reports = ReportsOf(sweep);
+  const std::vector<Report> reports = ReportsOf(sweep, own_reports);
   const std::vector<Point> points = Expand(sweep);
   const DriverLock lock = DriverLock::Take(db, sweep.name);
   Store store = Store::Open(db, Store::Mode::kReadWrite);
@@ -82,8 +83,9 @@ int CollectRendered(const fs::path& dir, const std::string& db, const std::strin
   return 0;
 }
 
-int CollectFolder(const fs::path& dir, const std::string& db, const std::string& campaign) {
-  if (fs::exists(dir / kRenderedSweep)) return CollectRendered(dir, db, campaign);
+int CollectFolder(const fs::path& dir, const std::string& db, const std::string& campaign,
+                  const std::string& own_reports) {
+  if (fs::exists(dir / kRenderedSweep)) return CollectRendered(dir, db, campaign, own_reports);
   if (fs::is_directory(dir / "jobs")) return CollectRun(dir, db, campaign);
   throw Error(ErrorKind::kUsage,
               fmt::format("{} was written neither by `ridgeline render` nor by `ridgeline run`", dir.string()),
@@ -97,6 +99,7 @@ Action CollectCommand(CLI::App& self) {
     std::string dir;
     std::string db = kDefaultDb;
     std::string campaign;
+    std::string reports;
   };
   const auto options = std::make_shared<Options>();
   self.add_option("dir", options->dir,
@@ -109,6 +112,7 @@ Action CollectCommand(CLI::App& self) {
   AddCampaignOption(
       self, options->campaign,
       "what these results are measurements for; default: the one the sweep is at, or what a run's jobs say");
+  AddReportsOption(self, options->reports);
   self.footer(
       "Of what was rendered: takes what results there are by now, and says what is missing; run it again as you like.\n"
       "At the end the sweep's reports are written into the folder.\n\n"
@@ -119,7 +123,8 @@ Action CollectCommand(CLI::App& self) {
       "  ridgeline collect ridgeline-out\n"
       "  kubectl logs --selector=ridgeline.dev/sweep=demo --tail=-1 >demo/pods.log && ridgeline collect demo");
   return [options] {
-    return CollectFolder(fs::absolute(options->dir).lexically_normal(), options->db, options->campaign);
+    return CollectFolder(fs::absolute(options->dir).lexically_normal(), options->db, options->campaign,
+                         options->reports);
   };
 }
 

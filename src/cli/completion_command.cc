@@ -1,6 +1,7 @@
 // The completion script is written from the commands themselves, so it knows every option they have.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "launch/launcher.h"
+#include "report/report.h"
 #include "run/fields.h"
 #include "run/presets.h"
 
@@ -31,22 +34,30 @@ bool IsPlainName(const std::string& name) {
   });
 }
 
-// Folders, or files with `extension`, in a data folder; names that could mean something to bash are left out.
-std::vector<std::string> DataNames(const std::string& data, const std::string& prefix, const std::string& extension) {
-  std::vector<std::string> names;
+// Names that could mean something to bash are left out.
+std::vector<std::string> PlainNames(const std::vector<std::string>& names) {
+  std::vector<std::string> plain;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(plain), IsPlainName);
+  return plain;
+}
+
+// What is not installed is not completed.
+std::vector<std::string> LauncherNames() {
   try {
-    for (const auto& entry : fs::directory_iterator(DataDir(data))) {
-      const std::string file = entry.path().filename().string();
-      const bool wanted =
-          extension.empty() ? entry.is_directory() : file.starts_with(prefix) && entry.path().extension() == extension;
-      const std::string name = extension.empty() ? file : entry.path().stem().string().substr(prefix.size());
-      if (wanted && IsPlainName(name)) names.push_back(name);
-    }
+    return PlainNames(AvailableLaunchers(DataDir("plugins")));
   } catch (const std::exception&) {
-    return {};  // nothing installed to complete
+    return {};
   }
-  std::sort(names.begin(), names.end());
-  return names;
+}
+
+std::vector<std::string> ReportNames() {
+  try {
+    std::vector<std::string> names;
+    for (const fs::path& report : FindReports(ReportFolders({}))) names.push_back(report.filename().string());
+    return PlainNames(names);
+  } catch (const std::exception&) {
+    return {};
+  }
 }
 
 std::string Words(const std::vector<std::string>& words) {
@@ -65,8 +76,8 @@ std::string ValueAction(const CLI::Option& option) {
   if (type.starts_with("JOB")) return "_ridgeline_files json";
   if (type.starts_with("FILE")) return "_ridgeline_any_file";
   if (type.starts_with("DIR")) return "_ridgeline_dirs";
-  if (type.starts_with("REPORT")) return Words(DataNames("reports", "", ""));
-  if (type.starts_with("LAUNCHER")) return Words(DataNames("plugins", "ridgeline-launcher-", ".so"));
+  if (type.starts_with("REPORT")) return Words(ReportNames());
+  if (type.starts_with("LAUNCHER")) return Words(LauncherNames());
   return {};
 }
 

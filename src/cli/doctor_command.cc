@@ -148,17 +148,14 @@ Check SweepsLauncherCheck(const fs::path& file) {
 std::vector<Check> ReportChecks() {
   std::vector<Check> checks;
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(DataDir("reports"))) {
-    if (!entry.is_directory()) continue;
-    const std::string name = entry.path().filename().string();
-    Check check = Try("report", [&]() -> Check { return {CheckState::kOk, LoadReport(name).name, "", ""}; });
+  for (const fs::path& folder : FindReports(ReportFolders({}))) {
+    Check check = Try("report", [&]() -> Check { return {CheckState::kOk, LoadReportFolder(folder).name, "", ""}; });
     if (check.state == CheckState::kOk) {
-      names.push_back(name);
+      names.push_back(check.name);
     } else {
       checks.push_back(std::move(check));
     }
   }
-  std::sort(names.begin(), names.end());
   checks.insert(checks.begin(), names.empty() ? Check{CheckState::kFail, "reports", "none", "reinstall Ridgeline"}
                                               : Check{CheckState::kOk, "reports", Join(names, ", "), ""});
   return checks;

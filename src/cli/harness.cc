@@ -49,9 +49,24 @@ std::string SweepName(Store& store, const std::string& name_or_file) {
               "`ridgeline status` lists the sweeps of a database; --db names another");
 }
 
-std::vector<Report> ReportsOf(const Sweep& sweep) {
+CLI::Option* AddReportsOption(CLI::App& command, std::string& folder) {
+  return command.add_option("--reports", folder, "a folder with reports of your own, each a folder in it")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory);
+}
+
+std::vector<fs::path> ReportFoldersFor(const std::string& folder, const fs::path& sweep_file) {
+  std::vector<fs::path> own;
+  if (!folder.empty()) own.emplace_back(folder);
+  if (!sweep_file.empty()) own.push_back(fs::absolute(sweep_file).parent_path());
+  return ReportFolders(std::move(own));
+}
+
+std::vector<Report> ReportsOf(const Sweep& sweep, const std::string& folder) {
   std::vector<Report> reports;
-  for (const std::string& name : sweep.reports) reports.push_back(LoadReport(name));
+  for (const std::string& name : sweep.reports) {
+    reports.push_back(LoadReport(name, ReportFoldersFor(folder, sweep.file)));
+  }
   return reports;
 }
 

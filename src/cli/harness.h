@@ -37,8 +37,15 @@ NodeMemory NodeMemoryOf(const Sweep& sweep);
 // The name of a sweep of this store, from that name or the path of its file. Throws Error(kUsage) with the nearest.
 std::string SweepName(Store& store, const std::string& name_or_file);
 
-// The reports a sweep asks for. Throws Error for one that there is not.
-std::vector<Report> ReportsOf(const Sweep& sweep);
+// `--reports DIR`, which must be there.
+CLI::Option* AddReportsOption(CLI::App& command, std::string& folder);
+
+// Where a report is looked for: in the folder of `--reports`, unless that is empty; beside the sweep's file, unless
+// that is; then where every report is.
+std::vector<std::filesystem::path> ReportFoldersFor(const std::string& folder, const std::filesystem::path& sweep_file);
+
+// The reports a sweep asks for, looked for in the folders that it has. Throws Error for one that there is not.
+std::vector<Report> ReportsOf(const Sweep& sweep, const std::string& folder);
 
 // Each report as a page, a table and a document, in a folder; says where.
 void WriteReports(const std::vector<Report>& reports, const std::string& sweep, Store& store,

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -15,6 +16,7 @@
 
 namespace ridgeline {
 namespace {
+namespace fs = std::filesystem;
 
 struct Options {
   std::string name;
@@ -22,13 +24,27 @@ struct Options {
   std::string db = kDefaultDb;
   std::string output;
   std::string campaign;
+  std::string reports;
   bool all = false;
   bool list = false;
 };
 
-int List() {
-  Table table{{"report", "title"}, {}};
-  for (const auto& [name, title] : ListReports()) table.rows.push_back({name, title});
+// Beside a sweep's file, where it was named by that.
+std::vector<fs::path> Folders(const Options& options) {
+  return ReportFoldersFor(options.reports, fs::path(fs::is_regular_file(options.sweep) ? options.sweep : ""));
+}
+
+int List(const Options& options) {
+  Table table{{"report", "title", "folder"}, {}};
+  for (const fs::path& folder : FindReports(Folders(options))) {
+    std::string title;
+    try {
+      title = LoadReportFolder(folder).title;
+    } catch (const Error& e) {
+      title = "cannot be read: " + e.message();  // the others can
+    }
+    table.rows.push_back({folder.filename().string(), title, folder.parent_path().string()});
+  }
   fmt::print("{}", ToText(table));
   return 0;
 }
@@ -42,7 +58,7 @@ int Show(const Options& options) {
   if (!options.output.empty()) render.format = ReportFormatOf(options.output);
   render.campaign = options.campaign;
   render.all_measurements = options.all;
-  const Report report = LoadReport(options.name);
+  const Report report = LoadReport(options.name, Folders(options));
   Store store = Store::Open(options.db, Store::Mode::kReadOnly);
   if (!options.sweep.empty()) render.sweep = SweepName(store, options.sweep);
   const RenderedReport rendered = Render(report, store, render);
@@ -72,13 +88,17 @@ Action ReportCommand(CLI::App& self) {
   self.add_option("--db", options->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
-  self.add_flag("--list", options->list, "list the reports that are installed");
+  AddReportsOption(self, options->reports);
+  self.add_flag("--list", options->list, "list the reports that there are, and where they lie");
   self.footer(
       "Renders results while a run is at work, too. The HTML is one file that needs nothing else: open it, mail it,\n"
-      "archive it. CSV and JSON hold every run; HTML and Markdown say what they leave out.\n\n"
+      "archive it. CSV and JSON hold every run; HTML and Markdown say what they leave out. A report is a folder, "
+      "looked\n"
+      "for in --reports, beside the file that --sweep names, in ~/.config/ridgeline/reports, and among those that are\n"
+      "installed.\n\n"
       "  ridgeline report activation-checkpointing\n"
       "  ridgeline report activation-checkpointing --sweep sweeps/demo.yaml -o report.html");
-  return [options] { return options->list ? List() : Show(*options); };
+  return [options] { return options->list ? List(*options) : Show(*options); };
 }
 
 }  // namespace ridgeline

@@ -1,6 +1,9 @@
 #include "cli/result_table.h"
 
+#include <algorithm>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -8,6 +11,7 @@
 
 #include "base/text.h"
 #include "cli/harness.h"
+#include "report/differences.h"
 #include "sweep/sweep.h"
 
 namespace ridgeline {
@@ -30,17 +34,36 @@ Table ResultTable(Store& store, const Sweep& sweep) {
   for (const Field* field : varying) fields += fmt::format("p.{}, ", field->name);
   Table table = store.Query(
       fmt::format("SELECT {}coalesce(r.status, 'no result') AS status, r.steady_tokens_per_s AS \"tokens/s\", "
-                  "r.planned_peak_bytes AS planned, r.rss_peak_bytes AS RSS "
+                  "r.planned_peak_bytes AS planned, r.rss_peak_bytes AS RSS, "
+                  "iif(r.emulated, 'emulated', NULL) AS note, r.number "
                   "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep JOIN points AS p ON p.id = s.point_id "
                   "LEFT JOIN results AS r ON r.point_id = p.id AND r.attempt = (SELECT max(attempt) FROM results "
                   "WHERE point_id = p.id AND setup = ifnull(s.setup, w.setup) AND campaign = w.campaign) "
                   "WHERE s.sweep = {} ORDER BY s.ordinal",
                   fields, SqlText(sweep.name)));
   const size_t first_figure = varying.size() + 1;
+  std::vector<std::optional<int64_t>> results;
+  std::set<std::string> told;
+  for (const Field* field : varying) told.emplace(field->name);
   for (auto& row : table.rows) {
+    const auto* number = std::get_if<int64_t>(&row.back());
+    results.push_back(number == nullptr ? std::nullopt : std::optional(*number));
+    row.pop_back();
     row[first_figure] = Styled<double>(row[first_figure], FormatCount);
     row[first_figure + 1] = Styled<int64_t>(row[first_figure + 1], FormatBytes);
     row[first_figure + 2] = Styled<int64_t>(row[first_figure + 2], FormatBytes);
+  }
+  table.columns.pop_back();
+  const std::vector<std::string> differences = TellApart(store, results, told);
+  for (size_t i = 0; i < differences.size(); ++i) {
+    if (differences[i].empty()) continue;
+    const std::string note = CellText(table.rows[i].back());
+    table.rows[i].back() = note + (note.empty() ? "" : ", ") + differences[i];
+  }
+  const auto says_nothing = [](const std::vector<Cell>& row) { return CellText(row.back()).empty(); };
+  if (std::all_of(table.rows.begin(), table.rows.end(), says_nothing)) {
+    table.columns.pop_back();
+    for (auto& row : table.rows) row.pop_back();
   }
   return table;
 }

@@ -36,6 +36,7 @@ struct RunOptions {
   std::string launcher;
   std::string retry;
   std::string output_dir = kDefaultOutputDir;
+  std::string reports;
   int64_t max_parallel = 0;
   bool again = false;
   std::string campaign;
@@ -105,7 +106,7 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options) {
 
 int Run(const RunOptions& options) {
   const Sweep sweep = LoadSweepFor(options.sweep, options.launcher);
-  const std::vector<Report> reports = ReportsOf(sweep);  // a wrong name is told before the sweep runs, not after
+  const std::vector<Report> reports = ReportsOf(sweep, options.reports);  // a wrong name is told before the sweep runs
   const fs::path output_dir = fs::absolute(options.output_dir);
   MakeDirs(output_dir / "jobs");
   KeepSweep(output_dir, sweep);
@@ -170,13 +171,16 @@ Action RunCommand(CLI::App& self) {
   self.add_option("--output-dir", options->output_dir, "job folders (specs, logs, results) and reports")
       ->capture_default_str()
       ->type_name("DIR");
+  AddReportsOption(self, options->reports);
   self.footer(
       "Points that have a result are skipped, whichever sweep measured them, unless with another trainer, other "
       "cpus or nodes, or another environment.\n"
       "To measure again is to name another campaign, or to say --again; a run that was stopped goes on with the\n"
       "campaign it had, without either. Points that cannot fit in memory are\n"
       "recorded as such and not started. Interrupt (Ctrl-C) and run again as you like: a run that was stopped, or\n"
-      "killed, is continued. At the end the sweep's reports are written into the output folder.\n\n"
+      "killed, is continued. At the end the sweep's reports are written into the output folder; a\n"
+      "report is looked for in --reports, beside the sweep's file, in ~/.config/ridgeline/reports, and among those\n"
+      "that are installed.\n\n"
       "  ridgeline run sweeps/demo.yaml\n"
       "  ridgeline run sweeps/demo.yaml --retry failed --output-dir /data/demo\n"
       "  ridgeline run sweeps/demo.yaml --again\n\n"

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,18 @@ namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 
+// For people: without those of the columns that say the same in every row.
+std::string ShownText(Table table, std::initializer_list<const char*> where_it_differs) {
+  for (const char* name : where_it_differs) {
+    const auto at = std::find(table.columns.begin(), table.columns.end(), name) - table.columns.begin();
+    const auto same = [&](const std::vector<Cell>& row) { return row[at] == table.rows.front()[at]; };
+    if (!std::all_of(table.rows.begin(), table.rows.end(), same)) continue;
+    table.columns.erase(table.columns.begin() + at);
+    for (auto& row : table.rows) row.erase(row.begin() + at);
+  }
+  return ToText(table);
+}
+
 Table SweepTable(const std::vector<SweepProgress>& sweeps) {
   Table table{{"sweep", "campaign", "points", "ok", "failed", "out of memory", "live", "left"}, {}};
   for (const SweepProgress& p : sweeps) {
@@ -40,13 +53,13 @@ std::string ProgressText(const JobRecord& record) {
 }
 
 Table JobTable(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
-  Table table{{"job", "sweep", "launcher", "native id", "state", "points", "age", "now"}, {}};
+  Table table{{"job", "sweep", "campaign", "setup", "launcher", "native id", "state", "points", "age", "now"}, {}};
   for (const JobRecord& job : jobs) {
     int64_t done = 0;
     for (const JobRecord::Point& point : job.points) done += point.has_result ? 1 : 0;
     table.rows.push_back(
-        {job.key, job.sweep, job.launcher, job.native_id, std::string(JobStateName(job.state)),
-         fmt::format("{}/{}", done, job.points.size()),
+        {job.key, job.sweep, job.measured_as.campaign, job.measured_as.setup, job.launcher, job.native_id,
+         std::string(JobStateName(job.state)), fmt::format("{}/{}", done, job.points.size()),
          FormatDuration(std::max<int64_t>(now_unix_ns - job.created_unix_ns, 0) / kSecondNs * kSecondNs),
          ProgressText(job)});
   }
@@ -62,8 +75,8 @@ Json JsonOf(Table table) {
 // How the points stand: of a sweep, measured as it says now; else all.
 Table EndsTable(Store& store, const std::string& sweep) {
   return store.Query(fmt::format(
-      "SELECT r.status AS \"latest result\", count(*) AS points FROM latest AS r {} "
-      "GROUP BY r.status ORDER BY 2 DESC, 1",
+      "SELECT r.status AS \"latest result\", r.campaign, iif(r.emulated, 'yes', 'no') AS emulated, count(*) AS points "
+      "FROM latest AS r {} GROUP BY r.status, r.campaign, r.emulated ORDER BY points DESC, 1, 2, 3",
       sweep.empty() ? ""
                     : "JOIN sweep_points AS s ON s.point_id = r.point_id JOIN sweeps AS w ON w.name = s.sweep AND "
                       "ifnull(s.setup, w.setup) = r.setup WHERE s.sweep = " +
@@ -89,8 +102,10 @@ int Status(const std::string& sweep, const std::string& db, const std::string& f
     return 0;
   }
   fmt::print("{}\n", ToText(SweepTable(sweeps)));
-  if (!ends.rows.empty()) fmt::print("{}\n", ToText(ends));
-  if (!jobs.empty()) fmt::print("{}\n", ToText(JobTable(jobs, SystemClock().UnixNs())));
+  if (!ends.rows.empty()) fmt::print("{}\n", ShownText(ends, {"campaign", "emulated"}));
+  if (!jobs.empty()) {
+    fmt::print("{}\n", ShownText(JobTable(jobs, SystemClock().UnixNs()), {"campaign", "setup"}));
+  }
   if (driver) {
     fmt::print("process {} is at work on {}\n", driver->pid, PrintableLine(driver->sweep));
   } else if (!jobs.empty()) {
@@ -116,7 +131,8 @@ Action StatusCommand(CLI::App& self) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   self.footer(
-      "Shows every sweep of a database, how its points ended, and the jobs that live, while a run is at work too.\n\n"
+      "Shows every sweep of a database, how its points ended, and the jobs that live, while a run is at work too.\n"
+      "Results and jobs of several campaigns or setups are shown apart, and emulated results too.\n\n"
       "  ridgeline status\n"
       "  ridgeline status sweeps/demo.yaml\n"
       "  ridgeline status -o json | jq .jobs");

@@ -10,35 +10,34 @@ const std::string_view kPageStyle = R"(
   html { background: #14171c; color: #e6e9ed; }
 }
 * { box-sizing: border-box; }
-body { font: 15px/1.55 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; max-width: 1320px; margin: 0 auto;
+body { font: 15px/1.55 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; max-width: 1376px; margin: 0 auto;
   padding: 32px 28px 64px; overflow-wrap: anywhere; }
 h1 { font-size: 28px; line-height: 1.2; margin: 0 0 6px; letter-spacing: -0.01em; }
-h2 { font-size: 20px; margin: 48px 0 10px; padding-top: 18px; border-top: 1px solid var(--line); }
+h2 { font-size: 20px; line-height: 1.3; margin: 48px 0 10px; padding-top: 18px; border-top: 1px solid var(--line); }
 h3 { font-size: 15px; margin: 20px 0 6px; }
 p { margin: 8px 0; max-width: 78ch; }
 .lead { font-size: 17px; color: var(--muted); }
 .facts, .note, figcaption small, caption { color: var(--muted); font-size: 13px; }
+.answer { font-size: 23px; line-height: 1.3; font-weight: 600; max-width: 60ch; margin: 14px 0; text-wrap: balance; }
 .conclusion { font-size: 16px; }
-nav ul { columns: 340px; padding-left: 18px; font-size: 14px; }
+nav ul { columns: 420px; column-gap: 32px; padding-left: 18px; font-size: 14px; }
+nav li { break-inside: avoid; margin-bottom: 4px; }
 a { color: inherit; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 580px), 1fr)); gap: 12px 32px;
-  margin: 16px 0; align-items: start; }
-figure.wide { grid-column: 1 / -1; }
+.charts { display: grid; grid-template-columns: minmax(0, 1fr); gap: 12px 32px; margin: 16px 0; align-items: start; }
 figure { margin: 8px 0; max-width: 100%; }
 figcaption { margin-bottom: 8px; }
 figcaption small { display: block; max-width: 80ch; }
 svg { max-width: 100%; height: auto; display: block; }
 .scroll { overflow-x: auto; margin: 16px 0; }
-table { border-collapse: collapse; border: 0; font-size: 13px; font-variant-numeric: tabular-nums;
+table { border-collapse: collapse; border: 0; min-width: 100%; font-size: 13px; font-variant-numeric: tabular-nums;
   overflow-wrap: normal; }
 caption { text-align: left; padding-bottom: 6px; }
-th, td { padding: 6px 9px; border: 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+th, td { padding: 6px 7px; border: 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 td { white-space: nowrap; }
 td.words { white-space: normal; min-width: 32ch; }
 th { font-weight: 600; vertical-align: bottom; white-space: nowrap; }
 thead td { border-bottom: 0; }
-thead tr:first-child th[colspan] { text-align: left; color: var(--muted); font-weight: 500; border-bottom: 0;
-  padding-bottom: 0; }
+.groups th { text-align: left; color: var(--muted); font-weight: 500; border-bottom: 0; padding-bottom: 0; }
 tbody tr:hover { background: var(--soft); }
 tr.failed td { color: var(--failed); }
 th button { all: unset; cursor: pointer; }
@@ -51,9 +50,51 @@ th[aria-sort=descending] button::after { content: "\2193"; }
 .environment th { text-align: left; width: 180px; }
 .environment td { white-space: normal; font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 12px;
   overflow-wrap: anywhere; }
-@media print { body { max-width: none; padding: 0; } figure, tr { break-inside: avoid; } th button::after { content: ""; } }
+@media (min-width: 1101px), print {
+  .charts { grid-template-columns: repeat(2, minmax(0, 1fr)); }
+  .full { grid-column: 1 / -1; }
+  .wide[hidden] { display: block; }
+  .wide + .medium { display: none; }
+}
+@media screen and (max-width: 560px) {
+  body { padding: 20px 16px 48px; }
+  h1 { font-size: 24px; }
+  h2 { font-size: 18px; margin-top: 36px; }
+  .answer { font-size: 19px; }
+  .medium { display: none; }
+  .narrow[hidden] { display: block; }
+  input.fold[hidden], label.fold[hidden] { display: inline-block; font-size: 13px; margin: 8px 6px 0 0; }
+  .fold ~ .scroll { margin-top: 6px; }
+  .fold:not(:checked) ~ .scroll .more, .groups { display: none; }
+  table { font-size: 11.5px; }
+  th, td { padding: 5px 3px; }
+  th { white-space: normal; font-size: 11px; }
+  th[data-group]::before { content: attr(data-group) " "; }
+  th[data-unit]::after { content: ", " attr(data-unit); }
+  td.words { min-width: 20ch; }
+  .environment th { width: 100px; }
+}
+@page { size: landscape; margin: 12mm; }
+@media print {
+  :root { color-scheme: light; --line: #d8dce2; --soft: none; --muted: #57606a; --failed: #b3341f; }
+  html { background: none; color: black; }
+  body { max-width: none; padding: 0; font-size: 12px; }
+  h1, h2, h3, .answer, caption { break-after: avoid; }
+  h2 { margin-top: 24px; }
+  .answer { font-size: 18px; }
+  .lead, .conclusion { font-size: 13px; }
+  .facts, .note, figcaption small, caption { font-size: 11px; }
+  figure, tr, li, p { break-inside: avoid; }
+  svg { max-height: 150mm; width: auto; }
+  thead { display: table-header-group; }
+  .scroll { overflow: visible; }
+  table { font-size: 8.5px; }
+  th, td { padding: 3px 4px; white-space: normal; }
+  td.words { min-width: 0; }
+  th button::after { content: ""; }
+}
 )";
-const std::string_view kPageStyleHash = "OiogjsUkz/06CXUNjb4U9NZ5UFbfrMlCrhcI9qidWBc=";
+const std::string_view kPageStyleHash = "uhRe3K5RZmhQqqgxOo53EK9SUuP8RqowA9YY+xHLR4E=";
 
 // Columns sort on a click. Numbers by their exact value in data-v; a missing value stays last either way.
 const std::string_view kPageScript = R"(

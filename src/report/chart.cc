@@ -1,7 +1,6 @@
 #include "report/chart.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 #include <span>
@@ -27,34 +26,15 @@ using svg::TextWidth;
 
 constexpr double kBar = 28;
 constexpr double kBarGap = 3;
-constexpr double kSlotGap = 14;
+constexpr double kSlotGap = 10;
 constexpr double kClusterGap = 12;
 constexpr double kMaxLabel = 144;
-constexpr double kMaxPlot = 1120;
-constexpr double kMinPlot = 380;
-constexpr double kPlotHeight = 210;
+constexpr double kMaxNote = 68;
+constexpr double kMaxBar = 80;    // of bars that spread out
+constexpr double kMaxSlot = 240;  // of slots that do
+constexpr double kMinPlot = 290;  // that legends and axes look right over
+constexpr double kRight = 8;
 constexpr double kHeadroom = 20;  // above the plot, for the labels of the tallest bars
-
-struct Scale {
-  double divisor = 1;
-  std::string_view suffix;  // of every number: "K"
-  std::string axis;
-};
-
-Scale PickScale(const BarChart& chart, double max) {
-  static constexpr std::array<std::pair<double, std::string_view>, 5> kCounts = {
-      {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e4, "K"}, {0, ""}}};
-  static constexpr std::array<std::pair<double, std::string_view>, 5> kBytes = {
-      {{1e13, "TB"}, {1e10, "GB"}, {1e7, "MB"}, {1e4, "kB"}, {0, "B"}}};
-  if (chart.scale == AxisScale::kPlain) return {1, "", chart.axis};
-  const bool bytes = chart.scale == AxisScale::kBytes;
-  for (const auto& [from, unit] : bytes ? kBytes : kCounts) {
-    if (max < from) continue;
-    const double divisor = from == 0 ? 1 : bytes ? from / 10 : unit == "K" ? 1e3 : from;
-    return bytes ? Scale{divisor, "", std::string(unit)} : Scale{divisor, unit, chart.axis};
-  }
-  return {};
-}
 
 double Total(const Bar& bar) {
   double total = 0;
@@ -64,7 +44,7 @@ double Total(const Bar& bar) {
 
 class Renderer {
  public:
-  explicit Renderer(const BarChart& chart) : chart_(chart) {
+  Renderer(const BarChart& chart, const svg::Room& room) : chart_(chart), room_(room) {
     double tallest = 0;
     double wanted = 0;
     for (const Slot& slot : chart.slots) {
@@ -73,16 +53,17 @@ class Renderer {
     }
     // A failure that wanted far more than any run took must not flatten the runs: its outline is cut at the top.
     const double max = tallest > 0 ? std::max(tallest, std::min(wanted, 1.6 * tallest)) : wanted;
-    scale_ = PickScale(chart, max);
+    scale_ = PickUnit(chart.scale, max, chart.axis);
     ticks_ = AxisTicks(max / scale_.divisor);
     double label = kBar;
     double name = 0;
     size_t bars = 1;
     for (const Slot& slot : chart.slots) {
       bars = std::max(bars, slot.bars.size());
-      for (const std::string& text : {slot.label, slot.note, slot.cluster}) {
+      for (const std::string& text : {slot.label, slot.cluster}) {
         name = std::max(name, std::min(TextWidth(text, kFont), kMaxLabel));
       }
+      name = std::max(name, std::min(TextWidth(slot.note, kSmallFont), kMaxNote));  // it has several lines
       for (const Bar& bar : slot.bars) label = std::max(label, TextWidth(Number(Total(bar)), kSmallFont) + 2);
       label = std::max(label, TextWidth(Number(slot.wanted), kSmallFont) / static_cast<double>(bars));
     }
@@ -93,22 +74,35 @@ class Renderer {
 
   std::string Render() {
     const std::vector<std::span<const Slot>> rows = BreakIntoRows();
-    double plot_width = kMinPlot;
+    SpreadOut(rows);
+    double plot_width = room_.width - left_ - kRight;
+    if (rows.size() == 1) plot_width = std::min(plot_width, std::max(RowWidth(rows[0]), kMinPlot));
     for (const auto& row : rows) plot_width = std::max(plot_width, RowWidth(row));
-    width_ = left_ + plot_width + 8;
+    width_ = left_ + plot_width + kRight;
     for (const auto& row : rows) DrawRow(row, plot_width);
     DrawLegend();
     return svg::Document(chart_.id, chart_.title, chart_.description, width_, y_, Patterns() + body_);
   }
 
  private:
-  // As many slots a row as fit; between clusters where that leaves the row at least half full.
+  // As few rows as the room allows, and those as even as they can be.
   std::vector<std::span<const Slot>> BreakIntoRows() const {
+    const std::vector<std::span<const Slot>> fewest = BreakIntoRows(chart_.slots.size());
+    for (size_t most = (chart_.slots.size() + fewest.size() - 1) / std::max<size_t>(fewest.size(), 1);; ++most) {
+      std::vector<std::span<const Slot>> rows = BreakIntoRows(most);
+      if (rows.size() <= fewest.size()) return rows;
+    }
+  }
+
+  // As many slots a row as fit, but no more than `most`; between clusters where that leaves the row at least half full.
+  std::vector<std::span<const Slot>> BreakIntoRows(size_t most) const {
     std::vector<std::span<const Slot>> rows;
     std::span<const Slot> rest(chart_.slots);
     while (!rest.empty()) {
       size_t count = 1;
-      while (count < rest.size() && RowWidth(rest.first(count + 1)) <= kMaxPlot) ++count;
+      while (count < std::min(rest.size(), most) && RowWidth(rest.first(count + 1)) <= room_.width - left_ - kRight) {
+        ++count;
+      }
       size_t end = count;
       while (end < rest.size() && end > 0 && !StartsCluster(rest, end)) --end;
       if (end >= (count + 1) / 2) count = end;
@@ -118,14 +112,32 @@ class Renderer {
     return rows;
   }
 
+  // Slots and their bars become as wide as the fullest row lets them.
+  void SpreadOut(const std::vector<std::span<const Slot>>& rows) {
+    double factor = kMaxSlot / slot_width_;
+    size_t bars = 1;
+    for (const auto& row : rows) {
+      factor = std::min(factor, (room_.width - left_ - kRight - RowGaps(row)) / (RowWidth(row) - RowGaps(row)));
+      for (const Slot& slot : row) bars = std::max(bars, slot.bars.size());
+    }
+    if (factor <= 1) return;
+    slot_width_ *= factor;
+    const double share = (slot_width_ - kSlotGap) / static_cast<double>(bars) - kBarGap;
+    bar_width_ = std::clamp(0.8 * share, bar_width_, kMaxBar);
+  }
+
   static bool StartsCluster(std::span<const Slot> row, size_t i) {
     return i > 0 && row[i].cluster != row[i - 1].cluster;
   }
 
+  static double RowGaps(std::span<const Slot> row) {
+    double gaps = 0;
+    for (size_t i = 0; i < row.size(); ++i) gaps += StartsCluster(row, i) ? kClusterGap : 0;
+    return gaps;
+  }
+
   double RowWidth(std::span<const Slot> row) const {
-    double width = 0;
-    for (size_t i = 0; i < row.size(); ++i) width += slot_width_ + (StartsCluster(row, i) ? kClusterGap : 0);
-    return width;
+    return static_cast<double>(row.size()) * slot_width_ + RowGaps(row);
   }
 
   std::string Number(double value) const { return ShortNumber(value / scale_.divisor).append(scale_.suffix); }
@@ -172,7 +184,7 @@ class Renderer {
     double x = left_;
     y_ += kLine;
     for (const LegendEntry& entry : chart_.legend) {
-      const std::string label = Fit(entry.label, 330, kFont);
+      const std::string label = Fit(entry.label, std::min(330.0, width_ - left_ - 20), kFont);
       const double advance = 18 + TextWidth(label, kFont) + 12;
       if (x > left_ && x + advance > width_) {
         x = left_;
@@ -192,28 +204,28 @@ class Renderer {
 
   double Y(double value) const {  // value in the chart's own unit
     const double share = std::min(value / scale_.divisor / ticks_.back(), 1.0);
-    return bottom_ - share * kPlotHeight;
+    return bottom_ - share * room_.plot_height;
   }
 
   void DrawRow(std::span<const Slot> row, double plot_width) {
-    Text(0, y_ + 12, "start", kSmallFont, Fit(scale_.axis, left_ + 120, kSmallFont), R"( fill-opacity="0.75")");
+    Text(0, y_ + 12, "start", kSmallFont, Fit(scale_.name, left_ + 120, kSmallFont), R"( fill-opacity="0.75")");
     y_ += kHeadroom + 10;
-    bottom_ = y_ + kPlotHeight;
+    bottom_ = y_ + room_.plot_height;
     for (const double tick : ticks_) {
-      const double y = bottom_ - tick / ticks_.back() * kPlotHeight;
+      const double y = bottom_ - tick / ticks_.back() * room_.plot_height;
       if (tick > 0) Line(left_, y, left_ + plot_width, y, 0.14);
       Text(left_ - 6, y + 4, "end", kSmallFont, Tick(tick), R"( fill-opacity="0.75")");
     }
     Line(left_, bottom_, left_ + plot_width, bottom_, 0.6);
     double x = left_;
-    bool notes = false;
+    size_t note_lines = 0;
     bool clusters = false;
     for (const Slot& slot : row) {
-      notes = notes || !slot.note.empty();
+      note_lines = std::max(note_lines, Words(slot.note, slot_width_ - 4).size());
       clusters = clusters || !slot.cluster.empty();
     }
     double cluster_start = x;
-    const double cluster_y = bottom_ + 17 + (notes ? kLine : 0);
+    const double cluster_y = bottom_ + 17 + static_cast<double>(note_lines) * kLine;
     for (size_t i = 0; i < row.size(); ++i) {
       if (StartsCluster(row, i)) {
         DrawCluster(row[i - 1].cluster, cluster_start, x, cluster_y);
@@ -243,9 +255,10 @@ class Renderer {
     }
     if (!slot.failure.empty()) DrawFailure(slot, centre);
     Text(centre, bottom_ + 16, "middle", kFont, Fit(slot.label, slot_width_, kFont));
-    if (!slot.note.empty()) {
-      Text(centre, bottom_ + 16 + kLine, "middle", kSmallFont, Fit(slot.note, slot_width_, kSmallFont),
-           R"( font-style="italic")");
+    double y = bottom_ + 16;
+    for (const std::string& line : Words(slot.note, slot_width_ - 4)) {
+      y += kLine;
+      Text(centre, y, "middle", kSmallFont, Fit(line, slot_width_ - 4, kSmallFont), R"( font-style="italic")");
     }
     body_ += "</g>\n";
   }
@@ -315,7 +328,8 @@ class Renderer {
   }
 
   const BarChart& chart_;
-  Scale scale_;
+  const svg::Room room_;
+  AxisUnit scale_;
   std::vector<double> ticks_;  // in the scale's unit
   double bar_width_ = 0;
   double slot_width_ = 0;
@@ -329,31 +343,6 @@ class Renderer {
 
 }  // namespace
 
-std::string RenderBarChart(const BarChart& chart) { return Renderer(chart).Render(); }
-
-std::vector<double> AxisTicks(double max) {
-  if (!(max > 0) || !std::isfinite(max)) return {0, 1};
-  const double power = std::pow(10, std::floor(std::log10(max / 4)));
-  double step = power;
-  for (const double factor : {1.0, 2.0, 2.5, 5.0, 10.0}) {
-    step = factor * power;
-    if (max / step <= 5) break;
-  }
-  std::vector<double> ticks;
-  for (int i = 0; ticks.empty() || ticks.back() < max * (1 - 1e-9); ++i) ticks.push_back(i * step);
-  return ticks;
-}
-
-std::string ShortNumber(double value) {
-  const double magnitude = std::abs(value);
-  if (magnitude == 0) return "0";
-  if (magnitude >= 99.95) return fmt::format("{:.0f}", value);
-  if (magnitude < 0.001) return fmt::format("{:.1e}", value);
-  const int decimals = magnitude >= 9.995 ? 1 : magnitude >= 0.9995 ? 2 : 3;
-  std::string text = fmt::format("{:.{}f}", value, decimals);
-  if (text.find('.') != std::string::npos) text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
+std::string RenderBarChart(const BarChart& chart, const svg::Room& room) { return Renderer(chart, room).Render(); }
 
 }  // namespace ridgeline

@@ -5,6 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "report/axis.h"
+#include "report/svg.h"
+
 namespace ridgeline {
 
 // How a bar is filled says where its figure comes from.
@@ -42,8 +45,6 @@ struct LegendEntry {
   bool outline = false;  // the dashed outline of what a failure wanted
 };
 
-enum class AxisScale { kCount, kBytes, kPlain };
-
 struct BarChart {
   std::string id;           // unique in the page; letters, digits and dashes
   std::string title;        // <title>
@@ -54,14 +55,8 @@ struct BarChart {
   std::vector<Slot> slots;
 };
 
-// One <svg>, presentation attributes only: the same with and without styles. Text takes the page's colour. Many slots
-// are wrapped into several rows with one common axis.
-std::string RenderBarChart(const BarChart& chart);
-
-// Round axis steps: from 0 to at least `max`, 4 to 6 of them. {0, 1} where max is not positive.
-std::vector<double> AxisTicks(double max);
-
-// Three significant digits: "0.123", "15.5", "1234".
-std::string ShortNumber(double value);
+// One <svg>, presentation attributes only: the same with and without styles. Text takes the page's colour. Slots that
+// the room is too narrow for are wrapped into several rows with one common axis; few spread out over it.
+std::string RenderBarChart(const BarChart& chart, const svg::Room& room);
 
 }  // namespace ridgeline

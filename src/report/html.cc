@@ -1,114 +1,113 @@
 // The page: one file, nothing fetched. It is readable and its charts are right with neither style nor script.
 #include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "report/assets.h"
 #include "report/escape.h"
+#include "report/html_table.h"
 #include "report/page.h"
 
 namespace ridgeline {
 namespace {
 
 constexpr size_t kMaxHeading = 140;
-constexpr size_t kMaxCell = 80;
 constexpr size_t kSlotsOfHalfAPage = 8;
 
 std::string PanelId(size_t panel) { return fmt::format("panel-{}", panel + 1); }
 
-// Text that may be cut, with all of it in the title then.
-std::string Titled(std::string_view tag, std::string_view attributes, const std::string& text, size_t limit) {
-  const std::string shown = Shorten(text, limit);
-  std::string title;
-  if (shown != text) title = fmt::format(R"( title="{}")", EscapeHtml(text));
-  return fmt::format("<{0}{1}{2}>{3}</{0}>", tag, attributes, title, EscapeHtml(shown));
-}
+// A chart of a panel, and how wide it is drawn on a large screen.
+struct Figure {
+  const ReportChart* from = nullptr;
+  std::variant<BarChart, LineChart> chart;
+  std::string note;
+  bool full = false;  // the page's width; else half of it
+};
 
-std::string HeadingCell(const ReportColumn& column, bool number) {
-  std::string text = column.label;
-  if (!column.unit.empty() && column.group.empty()) text += ", " + column.unit;
-  std::string attributes = R"( scope="col")";
-  attributes += number ? R"( align="right")" : R"( align="left")";
-  if (!column.help.empty()) attributes += fmt::format(R"( title="{}")", EscapeHtml(column.help));
-  return fmt::format("<th{}>{}</th>", attributes, EscapeHtml(text));
-}
-
-std::string ValueCell(const ReportColumn& column, const Cell& cell) {
-  const std::string text = FormatValue(column.style, cell);
-  if (std::holds_alternative<std::monostate>(cell)) {
-    const bool number = column.style != ValueStyle::kText;
-    return fmt::format("<td data-none=\"\"{}>{}</td>", number ? R"( align="right")" : "", text);
-  }
-  if (std::holds_alternative<std::string>(cell)) {
-    return Titled("td", text.size() > 40 ? R"( class="words")" : "", text, kMaxCell);
-  }
-  return fmt::format(R"(<td align="right" data-v="{}">{}</td>)", CellText(cell), EscapeHtml(text));
-}
-
-// Neighbours with the same group, and so the same unit, share a heading above theirs; no row at all where no column has
-// a group.
-std::string GroupRow(const std::vector<const ReportColumn*>& columns) {
-  std::string row;
-  bool any = false;
-  for (size_t c = 0; c < columns.size();) {
-    size_t end = c + 1;
-    while (end < columns.size() && columns[end]->group == columns[c]->group) ++end;
-    std::string group = columns[c]->group;
-    if (!group.empty() && !columns[c]->unit.empty()) group += ", " + columns[c]->unit;
-    any = any || !group.empty();
-    row += group.empty() ? fmt::format("<td colspan=\"{}\"></td>", end - c)
-                         : fmt::format("<th scope=\"colgroup\" colspan=\"{}\">{}</th>", end - c, EscapeHtml(group));
-    c = end;
-  }
-  return any ? "<tr>" + row + "</tr>\n" : "";
-}
-
-std::string TableHtml(const Rows& rows, const std::vector<const ReportColumn*>& columns,
-                      std::span<const size_t> all_rows, std::string caption) {
-  const size_t shown = std::min(all_rows.size(), kMaxTableRows);
-  std::string out = R"(<div class="scroll"><table data-sort="" border="1" cellpadding="5" cellspacing="0">)"
-                    "\n";
-  if (shown < all_rows.size()) {
-    caption += fmt::format(" The first {} of {} runs; the CSV and the JSON of this report hold all of them.", shown,
-                           all_rows.size());
-  }
-  out += "<caption>" + EscapeHtml(caption) + "</caption>\n<thead>\n" + GroupRow(columns) + "<tr>";
-  for (const ReportColumn* column : columns) out += HeadingCell(*column, column->style != ValueStyle::kText);
-  out += "</tr>\n</thead>\n<tbody>\n";
-  for (const size_t row : all_rows.first(shown)) {
-    out += rows.Failed(row) ? R"(<tr class="failed">)" : "<tr>";
-    for (const ReportColumn* column : columns) out += ValueCell(*column, rows.At(row, column->name));
-    out += "</tr>\n";
-  }
-  return out + "</tbody>\n</table></div>\n";
-}
-
-std::string FigureHtml(const std::string& title, const std::string& note, bool wide, const std::string& svg) {
-  return fmt::format("<figure{}><figcaption><strong>{}</strong> <small>{}</small></figcaption>\n{}</figure>\n",
-                     wide ? " class=\"wide\"" : "", EscapeHtml(title), EscapeHtml(note), svg);
-}
-
-std::string ChartsHtml(const Report& report, const Rows& rows, const Panel& panel, size_t number) {
-  std::string out;
+std::vector<Figure> MakeFigures(const Report& report, const Rows& rows, const Panel& panel, size_t number) {
+  std::vector<Figure> figures;
   for (const ReportChart& from : report.charts) {
     const std::string id = fmt::format("{}-{}", from.id, number + 1);
     if (from.lines) {
-      const LineChart chart = MakeLineChart(from, rows, panel.rows, id);
-      if (!chart.lines.empty()) out += FigureHtml(from.title, from.note, false, RenderLineChart(chart));
+      LineChart chart = MakeLineChart(report, from, rows, panel.rows, id);
+      if (!chart.lines.empty()) figures.push_back({&from, std::move(chart), from.note, false});
       continue;
     }
-    const BarChart chart = MakeChart(from, rows, panel.rows, id);
-    if (chart.slots.empty()) continue;
+    BarChart chart = MakeChart(from, rows, panel.rows, id);
+    const size_t slots = chart.slots.size();
+    if (slots == 0) continue;
     std::string note = from.note;
-    if (chart.slots.size() < panel.rows.size()) {
-      note += fmt::format(" The first {} of {} runs are drawn.", chart.slots.size(), panel.rows.size());
+    if (slots < panel.rows.size()) {
+      note += fmt::format(" The first {} of {} runs are drawn.", slots, panel.rows.size());
     }
-    const std::string provenance = ProvenanceSentence(rows, std::span(panel.rows).first(chart.slots.size()));
+    const std::string provenance = ProvenanceSentence(rows, std::span(panel.rows).first(slots));
     if (!provenance.empty()) note += " " + provenance;
-    out += FigureHtml(from.title, note, chart.slots.size() > kSlotsOfHalfAPage, RenderBarChart(chart));
+    figures.push_back({&from, std::move(chart), std::move(note), slots > kSlotsOfHalfAPage});
   }
-  return out.empty() ? out : "<div class=\"charts\">\n" + out + "</div>\n";
+  // The first answers the panel's question; of the others, one that has no neighbour has the page for itself.
+  if (!figures.empty()) figures.front().full = true;
+  for (size_t i = 0; i < figures.size(); ++i) {
+    if (figures[i].full) continue;
+    if (i + 1 < figures.size() && !figures[i + 1].full) {
+      ++i;
+    } else {
+      figures[i].full = true;
+    }
+  }
+  return figures;
+}
+
+// The chart drawn for each width that a page may have. Style shows the one that fits; without it there is the middle
+// one.
+std::string FigureHtml(const Figure& figure) {
+  const auto drawn = [&](const svg::Room& room, std::string_view name) {
+    return std::visit(
+        [&](auto chart) {
+          chart.id += fmt::format("-{}", name);
+          if constexpr (std::is_same_v<decltype(chart), BarChart>) {
+            return RenderBarChart(chart, room);
+          } else {
+            return RenderLineChart(chart, room);
+          }
+        },
+        figure.chart);
+  };
+  std::string out =
+      fmt::format("<figure{}><figcaption><strong>{}</strong> <small>{}</small></figcaption>\n",
+                  figure.full ? " class=\"full\"" : "", EscapeHtml(figure.from->title), EscapeHtml(figure.note));
+  if (figure.full) out += "<div class=\"wide\" hidden=\"\">\n" + drawn(svg::kWide, "wide") + "</div>\n";
+  out += "<div class=\"medium\">\n" + drawn(svg::kMedium, "medium") + "</div>\n";
+  out += "<div class=\"narrow\" hidden=\"\">\n" + drawn(svg::kNarrow, "narrow") + "</div>\n";
+  return out + "</figure>\n";
+}
+
+// The answer, in a sentence over a chart; then all that is to be said, the other charts and the tables.
+std::string PanelHtml(const Report& report, const Rows& rows, const Panel& panel, size_t number) {
+  std::string out = fmt::format("<section aria-labelledby=\"{}\">\n", PanelId(number));
+  out += Titled("h2", fmt::format(" id=\"{}\"", PanelId(number)), panel.title, kMaxHeading) + "\n";
+  const std::vector<std::string> said = Conclude(report, rows, panel.rows);
+  if (!said.empty()) out += "<p class=\"answer\">" + EscapeHtml(said.front()) + "</p>\n";
+  const std::vector<Figure> figures = MakeFigures(report, rows, panel, number);
+  if (!figures.empty()) out += "<div class=\"charts\">\n" + FigureHtml(figures.front()) + "</div>\n";
+  if (said.size() > 1) {
+    out += "<p class=\"conclusion\">" + EscapeHtml(Join({said.begin() + 1, said.end()}, " ")) + "</p>\n";
+  }
+  if (figures.size() > 1) {
+    out += "<div class=\"charts\">\n";
+    for (const Figure& figure : std::span(figures).subspan(1)) out += FigureHtml(figure);
+    out += "</div>\n";
+  }
+  const SummaryTable summary = Summarize(report, rows, panel.rows);
+  if (!summary.rows.empty())
+    out += TableHtml(rows, summary.columns, summary.rows, "", fmt::format("summary-{}", number + 1));
+  return out +
+         TableHtml(rows, TableColumns(report, rows, panel.rows), panel.rows, ProvenanceSentence(rows, panel.rows),
+                   fmt::format("runs-{}", number + 1)) +
+         "</section>\n";
 }
 
 std::string EnvironmentsHtml(const Rows& rows) {
@@ -198,24 +197,15 @@ std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptio
   if (shown > 1) {
     out += "<nav aria-label=\"Panels\"><ul>\n";
     for (size_t p = 0; p < shown; ++p) {
-      out += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", PanelId(p),
-                         EscapeHtml(Shorten(panels[p].title, kMaxHeading)));
+      const std::vector<std::string> said = Conclude(report, rows, panels[p].rows);
+      out += fmt::format("<li><a href=\"#{}\">{}</a>{}</li>\n", PanelId(p),
+                         EscapeHtml(Shorten(panels[p].title, kMaxHeading)),
+                         said.empty() ? "" : "<br/>" + EscapeHtml(said.front()));
     }
     out += "</ul></nav>\n";
   }
   out += "<main>\n";
-  for (size_t p = 0; p < shown; ++p) {
-    const Panel& panel = panels[p];
-    out += fmt::format("<section aria-labelledby=\"{}\">\n", PanelId(p));
-    out += Titled("h2", fmt::format(" id=\"{}\"", PanelId(p)), panel.title, kMaxHeading) + "\n";
-    const std::string paragraph = Join(Conclude(report, rows, panel.rows), " ");
-    if (!paragraph.empty()) out += "<p class=\"conclusion\">" + EscapeHtml(paragraph) + "</p>\n";
-    out += ChartsHtml(report, rows, panel, p);
-    const SummaryTable summary = Summarize(report, rows, panel.rows);
-    if (!summary.rows.empty()) out += TableHtml(rows, summary.columns, summary.rows, "");
-    out += TableHtml(rows, TableColumns(report, rows, panel.rows), panel.rows, ProvenanceSentence(rows, panel.rows)) +
-           "</section>\n";
-  }
+  for (size_t p = 0; p < shown; ++p) out += PanelHtml(report, rows, panels[p], p);
   if (!report.notes.empty()) {
     out += "<h2 id=\"notes\">How to read this</h2>\n";
     for (const std::string& note : report.notes) out += "<p>" + EscapeHtml(note) + "</p>\n";

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "report/chart.h"
 #include "report/escape.h"
 #include "report/svg.h"
 
@@ -14,15 +13,16 @@ namespace ridgeline {
 namespace {
 
 // Pixels.
-constexpr double kPlotWidth = 540;
-constexpr double kPlotHeight = 250;
+constexpr double kInset = 22;  // from the plot's sides to the first and the last point, where points are dots
+constexpr double kDot = 3.2;
 constexpr double kRight = 16;
 constexpr double kSwatch = 24;  // of the legend
 constexpr double kCross = 4;
 
-std::string Number(double value) {
+std::string Number(double value, std::string_view suffix = {}) {
   const double size = std::abs(value);
-  return (value < 0 ? "\xE2\x88\x92" : "") + (size < 1e7 ? ShortNumber(size) : fmt::format("{:.2g}", size));
+  return ((value < 0 ? "\xE2\x88\x92" : "") + (size < 1e7 ? ShortNumber(size) : fmt::format("{:.2g}", size)))
+      .append(value == 0 ? std::string_view() : suffix);
 }
 
 std::string_view Dashes(Stroke stroke) {
@@ -32,7 +32,7 @@ std::string_view Dashes(Stroke stroke) {
 
 class Renderer {
  public:
-  explicit Renderer(const LineChart& chart) : chart_(chart) {
+  Renderer(const LineChart& chart, const svg::Room& room) : chart_(chart), room_(room) {
     double min_y = std::numeric_limits<double>::infinity();
     double max_y = -min_y;
     const bool any_whole =
@@ -48,10 +48,14 @@ class Renderer {
       }
     }
     if (min_y > max_y) min_y = max_y = 1;
-    x_ticks_ = LinearTicks(0, chart.x_max);
-    y_ticks_ = chart.log ? LogTicks(min_y, max_y) : LinearTicks(min_y, max_y);
-    for (const double tick : y_ticks_) left_ = std::max(left_, svg::TextWidth(Number(tick), svg::kSmallFont) + 14);
-    width_ = left_ + kPlotWidth + kRight;
+    if (!chart.at.empty() && !chart.log) min_y = std::min(min_y, 0.0);
+    unit_ = PickUnit(chart.scale, std::max(max_y, -min_y), chart.y_axis);
+    x_ticks_ = chart.at.empty() ? LinearTicks(0, chart.x_max) : chart.at;
+    y_ticks_ = chart.log ? LogTicks(min_y / unit_.divisor, max_y / unit_.divisor)
+                         : LinearTicks(min_y / unit_.divisor, max_y / unit_.divisor);
+    for (const double tick : y_ticks_) left_ = std::max(left_, svg::TextWidth(Tick(tick), svg::kSmallFont) + 14);
+    width_ = room.width;
+    plot_width_ = width_ - left_ - kRight;
   }
 
   std::string Render() {
@@ -60,13 +64,14 @@ class Renderer {
     body_ +=
         fmt::format(R"(<clipPath id="{}-plot"><rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/></clipPath>)"
                     "\n",
-                    EscapeHtml(chart_.id), left_, bottom_ - kPlotHeight, kPlotWidth, kPlotHeight);
+                    EscapeHtml(chart_.id), left_, bottom_ - room_.plot_height, plot_width_, room_.plot_height);
     body_ += fmt::format(R"svg(<g clip-path="url(#{}-plot)">)svg"
                          "\n",
                          EscapeHtml(chart_.id));
     for (const Curve& line : chart_.lines) DrawBand(line);
     for (const Curve& line : chart_.lines) DrawLine(line);
     body_ += "</g>\n";
+    for (const Curve& line : chart_.lines) DrawDots(line);
     for (const Curve& line : chart_.lines) DrawCross(line);
     return svg::Document(chart_.id, chart_.title, chart_.description, width_, bottom_ + 2 * svg::kLine + 10, body_);
   }
@@ -74,13 +79,22 @@ class Renderer {
  private:
   bool Shows(double y) const { return std::isfinite(y) && (!chart_.log || y > 0); }
 
-  double X(double x) const { return left_ + x / chart_.x_max * kPlotWidth; }
-  double Y(double y) const {
+  std::string Tick(double tick) const { return Number(tick, unit_.suffix); }
+
+  double X(double x) const {
+    if (chart_.at.empty()) return left_ + x / chart_.x_max * plot_width_;
+    const auto place = [&](double value) { return chart_.log_x ? std::log(value) : value; };
+    const double span = place(chart_.at.back()) - place(chart_.at.front());
+    const double share = span > 0 ? (place(x) - place(chart_.at.front())) / span : 0.5;
+    return left_ + kInset + share * (plot_width_ - 2 * kInset);
+  }
+  double Y(double y) const { return YOfTick(y / unit_.divisor); }
+  double YOfTick(double y) const {
     const auto place = [&](double value) { return chart_.log ? std::log(value) : value; };
     const double low = place(y_ticks_.front());
     const double share = (place(y) - low) / (place(y_ticks_.back()) - low);
     // What leaves the plot is cut there, not drawn at coordinates without bounds.
-    return bottom_ - std::clamp(share, -1.0, 2.0) * kPlotHeight;
+    return bottom_ - std::clamp(share, -1.0, 2.0) * room_.plot_height;
   }
 
   void DrawLegend() {
@@ -88,7 +102,7 @@ class Renderer {
     y_ += svg::kLine;
     for (const Curve& line : chart_.lines) {
       if (line.legend.empty()) continue;
-      const std::string label = svg::Fit(line.legend, 330, svg::kFont);
+      const std::string label = svg::Fit(line.legend, std::min(330.0, width_ - kSwatch - 20), svg::kFont);
       const double advance = kSwatch + 6 + svg::TextWidth(label, svg::kFont) + 12;
       if (x > 0 && x + advance > width_) {
         x = 0;
@@ -105,20 +119,26 @@ class Renderer {
 
   void DrawAxes() {
     constexpr std::string_view kFaint = R"( fill-opacity="0.75")";
-    body_ += svg::Text(0, y_ + 12, "start", svg::kSmallFont, svg::Fit(chart_.y_axis, width_, svg::kSmallFont), kFaint);
-    bottom_ = y_ + 26 + kPlotHeight;
+    body_ += svg::Text(0, y_ + 12, "start", svg::kSmallFont, svg::Fit(unit_.name, width_, svg::kSmallFont), kFaint);
+    bottom_ = y_ + 26 + room_.plot_height;
     for (const double tick : y_ticks_) {
       const bool base = tick == 0 || (!chart_.log && tick == y_ticks_.front());
-      body_ += svg::Line(left_, Y(tick), left_ + kPlotWidth, Y(tick), base ? 0.6 : 0.14);
-      body_ += svg::Text(left_ - 6, Y(tick) + 4, "end", svg::kSmallFont, Number(tick), kFaint);
+      const double y = YOfTick(tick);
+      body_ += svg::Line(left_, y, left_ + plot_width_, y, base ? 0.6 : 0.14);
+      body_ += svg::Text(left_ - 6, y + 4, "end", svg::kSmallFont, Tick(tick), kFaint);
     }
+    double end = 0;  // of the label before
     for (const double tick : x_ticks_) {
-      if (tick > chart_.x_max) continue;
+      if (chart_.at.empty() && tick > chart_.x_max) continue;
+      const std::string label = Number(tick);
+      const double half = svg::TextWidth(label, svg::kSmallFont) / 2;
       body_ += svg::Line(X(tick), bottom_, X(tick), bottom_ + 4, 0.6);
-      body_ += svg::Text(X(tick), bottom_ + 16, "middle", svg::kSmallFont, Number(tick), kFaint);
+      if (X(tick) - half < end + 4 || X(tick) + half > width_) continue;
+      body_ += svg::Text(X(tick), bottom_ + 16, "middle", svg::kSmallFont, label, kFaint);
+      end = X(tick) + half;
     }
-    body_ +=
-        svg::Text(left_ + kPlotWidth / 2, bottom_ + 16 + svg::kLine, "middle", svg::kSmallFont, chart_.x_axis, kFaint);
+    body_ += svg::Text(left_ + plot_width_ / 2, bottom_ + 16 + svg::kLine, "middle", svg::kSmallFont,
+                       svg::Fit(chart_.x_axis, plot_width_, svg::kSmallFont), kFaint);
   }
 
   // Calls `draw` with each stretch of neighbouring points that can be shown.
@@ -170,14 +190,25 @@ class Renderer {
     body_ += "</g>\n";
   }
 
+  // What a line goes over a column through; whole at the edges of the plot, too.
+  void DrawDots(const Curve& line) {
+    if (chart_.at.empty()) return;
+    for (const LinePoint& point : line.points) {
+      if (!Shows(point.y) || !line.failure.empty()) continue;
+      body_ += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"><title>{}</title></circle>)"
+                           "\n",
+                           X(point.x), Y(point.y), kDot, svg::Colour(line.colour), EscapeHtml(line.title));
+    }
+  }
+
   // A failed run's end, at the edge of the plot where it had left it.
   void DrawCross(const Curve& line) {
     if (line.failure.empty() || line.points.empty()) return;
     const auto last =
         std::find_if(line.points.rbegin(), line.points.rend(), [&](const LinePoint& point) { return Shows(point.y); });
     const double x = X(last == line.points.rend() ? line.points.front().x : last->x);
-    const double top = bottom_ - kPlotHeight;
-    const double y = last == line.points.rend() ? top : std::clamp(Y(last->y), top, bottom_);
+    const double top = bottom_ - room_.plot_height;
+    const double y = last == line.points.rend() ? bottom_ : std::clamp(Y(last->y), top, bottom_);
     body_ +=
         fmt::format(R"(<path d="M{0:.1f} {1:.1f}l{2} {2}m0 -{2}l-{2} {2}" fill="none" stroke="{3}" stroke-width="2.2">)"
                     "<title>{4}</title></path>\n",
@@ -185,8 +216,11 @@ class Renderer {
   }
 
   const LineChart& chart_;
+  const svg::Room room_;
+  AxisUnit unit_;
   std::vector<double> x_ticks_;
-  std::vector<double> y_ticks_;
+  std::vector<double> y_ticks_;  // in the unit
+  double plot_width_ = 0;
   double left_ = 0;  // where the plot begins
   double width_ = 0;
   double y_ = 0;       // how far down has been drawn
@@ -196,45 +230,6 @@ class Renderer {
 
 }  // namespace
 
-std::string RenderLineChart(const LineChart& chart) { return Renderer(chart).Render(); }
-
-std::vector<double> LinearTicks(double min, double max) {
-  if (!(max - min > 1e-12 * std::max(std::abs(min), std::abs(max)))) {
-    const double around = std::max(std::abs(min) / 2, 1e-3);
-    min -= around;
-    max += around;
-  }
-  const double power = std::pow(10, std::floor(std::log10((max - min) / 4)));
-  double step = power;
-  for (const double factor : {1.0, 2.0, 2.5, 5.0, 10.0}) {
-    step = factor * power;
-    if ((max - min) / step <= 5) break;
-  }
-  // Counted, not added up, so that zero is zero.
-  std::vector<double> ticks;
-  const auto first = static_cast<int64_t>(std::floor(min / step + 1e-9));
-  for (int64_t i = first;; ++i) {
-    ticks.push_back(static_cast<double>(i) * step);
-    if (ticks.size() > 1 && ticks.back() >= max - 1e-9 * step) return ticks;
-  }
-}
-
-std::vector<double> LogTicks(double min, double max) {
-  const auto first = static_cast<int>(std::floor(std::log10(min) + 1e-9));
-  const auto last = static_cast<int>(std::ceil(std::log10(max) - 1e-9));
-  const bool decades = last - first > 3;
-  std::vector<double> all;
-  for (int power = first; power <= std::max(last, first + 1); ++power) {
-    for (const double factor : {1.0, 2.0, 5.0}) {
-      if (factor == 1 || !decades) all.push_back(factor * std::pow(10, power));
-    }
-  }
-  // From the last at or below min to the first at or above max.
-  auto begin = std::upper_bound(all.begin(), all.end(), min * (1 + 1e-9));
-  if (begin != all.begin()) --begin;
-  auto end = std::lower_bound(begin, all.end(), max * (1 - 1e-9));
-  if (end == begin) ++end;
-  return {begin, end == all.end() ? end : end + 1};
-}
+std::string RenderLineChart(const LineChart& chart, const svg::Room& room) { return Renderer(chart, room).Render(); }
 
 }  // namespace ridgeline

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "report/axis.h"
+#include "report/svg.h"
+
 namespace ridgeline {
 
 enum class Stroke { kSolid, kDashed, kDotted };
@@ -22,7 +25,8 @@ struct Curve {
   std::string title;   // what a pointer over it tells
   std::string legend;  // empty: it has no entry of its own
   // How it ended before its time, in words: drawn as a thin line with a cross where it ends. The axis does not make
-  // room for such a line, which may go anywhere, unless there is no other.
+  // room for such a line, which may go anywhere, unless there is no other. One without a value has its cross at the
+  // bottom of the plot.
   std::string failure;
 };
 
@@ -31,20 +35,18 @@ struct LineChart {
   std::string title;        // <title>
   std::string description;  // <desc>: the chart in words
   std::string x_axis;
-  std::string y_axis;
-  double x_max = 0;  // the axis goes from 0 to this
+  std::string y_axis;  // what the values are: "loss"; bytes get their own unit
+  AxisScale scale = AxisScale::kPlain;
+  double x_max = 0;  // the axis goes from 0 to this, where it has no `at`
   bool log = false;  // y; values that are not positive are gaps then
+  // Where points stand: the figures of single runs, each drawn as a dot, over an axis with a tick at each of these, and
+  // a y axis that begins at zero. Ascending; empty for curves of many steps.
+  std::vector<double> at;
+  bool log_x = false;  // REQUIRES: every `at` is positive
   std::vector<Curve> lines;
 };
 
 // One <svg>, presentation attributes only, as RenderBarChart's.
-std::string RenderLineChart(const LineChart& chart);
-
-// Round steps over [min, max], 4 to 7 of them, the first and last at or beyond its ends.
-std::vector<double> LinearTicks(double min, double max);
-
-// 1, 2 and 5 times powers of ten, or powers of ten alone where those were too many; the first and last at or beyond the
-// ends. REQUIRES: 0 < min <= max.
-std::vector<double> LogTicks(double min, double max);
+std::string RenderLineChart(const LineChart& chart, const svg::Room& room);
 
 }  // namespace ridgeline

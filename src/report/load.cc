@@ -139,6 +139,7 @@ ReportColumn LoadColumn(Mapping map) {
   column.help = map.Text("help");
   column.style = map.Choice("style", kStyles, ValueStyle::kText);
   column.hide = map.Choice("hide", kHides, ReportColumn::Hide::kNever);
+  column.key = map.Flag("key");
   map.Done();
   return column;
 }
@@ -164,9 +165,15 @@ ChartBar LoadBar(Mapping map) {
 ChartLines LoadLines(Mapping map) {
   ChartLines lines;
   lines.by = map.Text("by", true);
-  lines.series = map.Text("series", true);
+  lines.series = map.Text("series");
   lines.points = map.Count("points", kDefaultPoints);
+  lines.x = map.Text("x");
+  lines.y = map.Text("y");
+  lines.log_x = map.Choice("x_scale", kScales, false);
   lines.log = map.Choice("scale", kScales, false);
+  if (lines.x.empty() != lines.y.empty() || lines.series.empty() == lines.x.empty()) {
+    map.Fail("lines have a 'series', over steps, or a column 'x' and a column 'y'");
+  }
   map.Done();
   return lines;
 }
@@ -295,34 +302,16 @@ Report LoadReportFolder(const fs::path& folder) {
       if (FindColumn(report, name) == nullptr) summary.Fail("there is no column '" + name + "'");
     }
   }
+  for (const auto& [field, where] : map.Items("tells")) {
+    if (!field->is_string()) map.Fail("'tells' must be a list of fields' names");
+    report.tells.push_back(field->get<std::string>());
+  }
   for (const auto& [item, where] : map.Items("conclusion")) {
     report.conclusion.push_back(LoadSentence(Mapping(*item, where)));
   }
   map.Done();
   report.sql = ReadFile(folder / "query.sql");
   return report;
-}
-
-std::vector<std::pair<std::string, std::string>> ListReports() {
-  std::vector<std::pair<std::string, std::string>> reports;
-  for (const auto& entry : fs::directory_iterator(DataDir("reports"))) {
-    if (!fs::exists(entry.path() / "report.yaml")) continue;
-    const Report report = LoadReportFolder(entry.path());
-    reports.emplace_back(report.name, report.title);
-  }
-  std::sort(reports.begin(), reports.end());
-  return reports;
-}
-
-Report LoadReport(const std::string& name) {
-  // A name is one folder's: a path would read files from elsewhere.
-  const bool plain = !name.empty() && name.find('/') == std::string::npos && name.front() != '.';
-  const fs::path folder = DataDir("reports") / (plain ? name : "");
-  if (plain && fs::exists(folder / "report.yaml")) return LoadReportFolder(folder);
-  std::vector<std::string> names;
-  for (const auto& [known, title] : ListReports()) names.push_back(known);
-  throw Error(ErrorKind::kUsage, "there is no report '" + name + "'" + DidYouMean(name, names),
-              "the reports are " + Join(names, ", "));
 }
 
 }  // namespace ridgeline

@@ -47,7 +47,8 @@ std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderO
   for (const Panel& panel : std::span(panels).first(shown)) {
     out += "\n## " + Line(panel.title) + "\n";
     const std::vector<std::string> conclusion = Conclude(report, rows, panel.rows);
-    if (!conclusion.empty()) out += "\n" + Line(Join(conclusion, " ")) + "\n";
+    if (!conclusion.empty()) out += "\n**" + Line(conclusion.front()) + "**\n";
+    if (conclusion.size() > 1) out += "\n" + Line(Join({conclusion.begin() + 1, conclusion.end()}, " ")) + "\n";
     const std::string provenance = ProvenanceSentence(rows, panel.rows);
     if (!provenance.empty()) out += "\n" + Line(provenance) + "\n";
     const SummaryTable summary = Summarize(report, rows, panel.rows);

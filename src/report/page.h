@@ -25,8 +25,15 @@ std::string RenderJson(const Report& report, const Rows& rows, const RenderOptio
 BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const size_t> panel, const std::string& id);
 
 // The same for a chart of lines; no lines where it has nothing to show.
-LineChart MakeLineChart(const ReportChart& chart, const Rows& rows, std::span<const size_t> panel,
+LineChart MakeLineChart(const Report& report, const ReportChart& chart, const Rows& rows, std::span<const size_t> panel,
                         const std::string& id);
+
+// "predicted, emulated, seed 2": what a run's figures are, where they were not measured here in their own format, and
+// what tells it from its neighbours beside its labels.
+std::string NoteOf(const Rows& rows, size_t row);
+
+// The axis that values of this style have.
+AxisScale ScaleOf(ValueStyle style);
 
 // "6 runs in 2 panels: 5 ok, 1 failed."
 std::string CountsSentence(const Rows& rows, size_t panels);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "report/differences.h"
 #include "report/page.h"
 #include "report/report.h"
 #include "report/rows.h"
@@ -93,7 +94,10 @@ RenderedReport Render(const Report& report, Store& store, const RenderOptions& o
                 "`ridgeline query \"SELECT DISTINCT campaign FROM measurements\"` lists them");
   }
   store.ChooseRuns({options.all_measurements, options.campaign});
-  return RenderRows(report, store.Query(report.sql, parameters), options);
+  Table rows = store.Query(report.sql, parameters);
+  const bool for_people = options.format == ReportFormat::kHtml || options.format == ReportFormat::kMarkdown;
+  if (for_people) AddDifferences(report, store, rows);
+  return RenderRows(report, std::move(rows), options);
 }
 
 }  // namespace ridgeline

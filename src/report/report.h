@@ -45,6 +45,7 @@ struct ReportColumn {
   std::string help;   // one sentence
   ValueStyle style = ValueStyle::kText;
   Hide hide = Hide::kNever;
+  bool key = false;  // stays where a screen has no room for every column; without any, all do
 };
 
 struct ChartPart {
@@ -58,13 +59,17 @@ struct ChartBar {
   bool light = false;
 };
 
-// A line for each text of a column: the mean of its runs' series and the band that they span. A failed run has a line
-// of its own, to where it ended.
+// A line for each text of a column, over steps or over another column. Over steps: the mean of its runs' series and the
+// band that they span; a failed run has a line of its own, to where it ended. Over a column: through the runs' figures,
+// with a cross where a run failed; runs that share a place are their mean and what they span.
 struct ChartLines {
   std::string by;
-  std::string series;
-  int64_t points = 0;  // at most, each the mean of neighbouring steps
-  bool log = false;
+  std::string series;  // over steps; else empty
+  int64_t points = 0;  // of a series, at most, each the mean of neighbouring steps
+  std::string x;       // the column of numbers that the lines go over; empty: steps
+  std::string y;       // and the figure's
+  bool log_x = false;
+  bool log = false;  // y
 };
 
 // Bars, a slot a run, or lines.
@@ -116,6 +121,7 @@ struct Report {
   std::vector<ReportChart> charts;
   std::optional<ReportSummary> summary;
   std::vector<Sentence> conclusion;
+  std::vector<std::string> tells;  // what of a run its labels say, by the names of fields: see AddDifferences
   std::string sql;
 };
 
@@ -127,15 +133,20 @@ inline constexpr std::string_view kProvenance = "provenance";    // measured, pr
 inline constexpr std::string_view kEmulated = "emulated";        // 1 or 0
 inline constexpr std::string_view kEnvironment = "environment";  // JSON object of texts, or NULL
 inline constexpr std::string_view kCommand = "command";          // what was run, or NULL
+inline constexpr std::string_view kDiffers = "differs";          // not the query's: what AddDifferences found
 }  // namespace report_columns
 
+// Where reports are looked for, one a folder, each by its name: the folders of one's own, then that of the user's
+// configuration, then what is installed. A name means the first that is found.
+std::vector<std::filesystem::path> ReportFolders(std::vector<std::filesystem::path> own);
+
+// The folders of all reports that a name can mean, sorted by name. A folder that does not exist has none.
+std::vector<std::filesystem::path> FindReports(const std::vector<std::filesystem::path>& folders);
+
 // Throws Error(kUsage) for a name that is none, with the nearest; Error(kInvalidInput) for a folder that is wrong.
-Report LoadReport(const std::string& name);
+Report LoadReport(const std::string& name, const std::vector<std::filesystem::path>& folders);
 // The same from a folder, whatever its name.
 Report LoadReportFolder(const std::filesystem::path& folder);
-
-// Names and titles of the reports that are installed, sorted.
-std::vector<std::pair<std::string, std::string>> ListReports();
 
 enum class ReportFormat { kHtml, kCsv, kMarkdown, kJson };
 

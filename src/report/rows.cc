@@ -29,7 +29,10 @@ Rows::Rows(const Report& report, Table table) : report_(report), table_(std::mov
     for (const ChartBar& bar : chart.bars) {
       for (const ChartPart& part : bar.stack) wanted.push_back(part.column);
     }
-    if (chart.lines) wanted.insert(wanted.end(), {chart.lines->by, chart.lines->series});
+    if (!chart.lines) continue;
+    for (const std::string& name : {chart.lines->by, chart.lines->series, chart.lines->x, chart.lines->y}) {
+      if (!name.empty()) wanted.push_back(name);
+    }
   }
   if (report.summary) wanted.push_back(report.summary->by);
   for (const Sentence& sentence : report.conclusion) {
@@ -158,6 +161,15 @@ std::vector<const ReportColumn*> TableColumns(const Report& report, const Rows& 
     }
     if (!hidden) columns.push_back(&column);
   }
+  static const ReportColumn kDiffers = [] {
+    ReportColumn column;
+    column.name = report_columns::kDiffers;
+    column.label = "Differs in";
+    column.help = "What this run has otherwise than another of this table.";
+    return column;
+  }();
+  const auto differs = [&](size_t row) { return !rows.Text(row, report_columns::kDiffers).empty(); };
+  if (std::any_of(panel.begin(), panel.end(), differs)) columns.push_back(&kDiffers);
   return columns;
 }
 

@@ -6,6 +6,16 @@
 
 namespace ridgeline::svg {
 
+// What a chart is drawn into, in pixels. A chart is drawn anew for each size that a page may have, and not shrunk: its
+// text is as large in all of them.
+struct Room {
+  double width;        // that the drawing takes at most, but for names that no line could hold
+  double plot_height;  // between the axes
+};
+inline constexpr Room kWide = {1320, 260};   // a large screen, all of it
+inline constexpr Room kMedium = {644, 220};  // half a large screen, a tablet, a printed page
+inline constexpr Room kNarrow = {340, 190};  // a phone
+
 // Pixels.
 inline constexpr double kFont = 12;
 inline constexpr double kSmallFont = 11;

@@ -16,6 +16,7 @@
 namespace ridgeline {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -45,6 +46,78 @@ TEST(Run, RunsASweepAndAnAgainSkipsIt) {
   EXPECT_EQ(again.status.exit_code, 0);
   EXPECT_THAT(again.out, HasSubstr("3 finished already (skipped)"));
   ExpectOneResultAPoint(cli, 3);
+}
+
+TEST(Run, TheTableAndStatusTellWhatDiffersApart) {
+  Cli cli;
+  const auto sweep = cli.dir.path() / "sweep.yaml";
+  WriteFile(sweep,
+            "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {batch_size: [1, 2]}\n"
+            "measure: {warmup_steps: 0, steps: 1}\n"
+            "launch: {rules: [{when: {batch_size: 2}, set: {environment: {EXAMPLE: there}}}]}\n");
+  const auto run = cli.Run({"run", sweep});
+  ASSERT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("\n +2 [^\n]* environment.EXAMPLE there\n"));
+  EXPECT_THAT(run.out, Not(ContainsRegex("\n +1 [^\n]* environment"))) << "it has none";
+  const auto one = cli.Run({"status"});
+  EXPECT_THAT(one.out, ContainsRegex("latest result +points\nok +2\n")) << "nothing differs there";
+  WriteFile(sweep,
+            "name: more\ndefaults: {model: llama-5m, seq_length: 32, precision: fp8}\n"
+            "measure: {warmup_steps: 0, steps: 1}\n");
+  ASSERT_EQ(cli.Run({"run", sweep, "--campaign", "night"}).status.exit_code, 0);
+  const auto two = cli.Run({"status"});
+  EXPECT_THAT(two.out, ContainsRegex("latest result +campaign +emulated +points\nok +default +no +2\n"
+                                     "ok +night +yes +1\n"));
+}
+
+// A report of its own, whose title says where it lies.
+void PutReport(const std::filesystem::path& folder, const std::string& title) {
+  std::filesystem::create_directories(folder);
+  WriteFile(folder / "report.yaml", "version: 1\ntitle: " + title + "\ncolumns:\n  - {name: panel, label: P}\n");
+  WriteFile(folder / "query.sql",
+            "SELECT model AS panel, NULL AS failure, provenance, emulated, environment, command FROM runs");
+}
+
+TEST(Run, WritesReportsThatLieBesideTheSweepOrInAFolderThatIsNamed) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(1, "ok", "report: [mine]\n");
+  const auto missing = cli.Run({"run", sweep});
+  EXPECT_EQ(missing.status.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("there is no report 'mine'"));
+  EXPECT_THAT(missing.err, HasSubstr("they are looked for in " + cli.dir.path().string()));
+  PutReport(cli.dir.path() / "mine", "Beside the sweep");
+  ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  const auto page = cli.dir.path() / "ridgeline-out/mine.md";
+  EXPECT_THAT(ReadFile(page), HasSubstr("# Beside the sweep\n"));
+  PutReport(cli.dir.path() / "own/mine", "In a folder");
+  ASSERT_EQ(cli.Run({"run", sweep, "--reports", "own"}).status.exit_code, 0);
+  EXPECT_THAT(ReadFile(page), HasSubstr("# In a folder\n"));
+  EXPECT_THAT(cli.Run({"report", "mine", "--reports", "own"}).out, HasSubstr("# In a folder\n"));
+  EXPECT_THAT(cli.Run({"report", "mine", "--sweep", sweep}).out, HasSubstr("# Beside the sweep\n"));
+  EXPECT_EQ(cli.Run({"report", "mine"}).status.exit_code, 2) << "nobody says where";
+  WriteFile(cli.dir.path() / "own/mine/report.yaml", "version: 1\n");
+  const auto list = cli.Run({"report", "--list", "--reports", "own"});
+  EXPECT_EQ(list.status.exit_code, 0) << "one that is wrong hides no other";
+  EXPECT_THAT(list.out, ContainsRegex("mine +cannot be read: .*'title' is missing"));
+  EXPECT_THAT(list.out, HasSubstr("activation-checkpointing"));
+  EXPECT_EQ(cli.Run({"report", "mine", "--reports", "nowhere"}).status.exit_code, 2);
+}
+
+TEST(Run, TheTableSaysWhichPointsWereEmulated) {
+  Cli cli;
+  const auto sweep = cli.dir.path() / "sweep.yaml";
+  WriteFile(sweep,
+            "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {precision: [bf16, fp8]}\n"
+            "measure: {warmup_steps: 0, steps: 1}\n");
+  const auto run = cli.Run({"run", sweep});
+  ASSERT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("RSS +note\n"));
+  EXPECT_THAT(run.out, ContainsRegex("\nfp8 [^\n]* emulated\n"));
+  EXPECT_THAT(run.out, Not(ContainsRegex("\nbf16 [^\n]* emulated\n")));
+  WriteFile(sweep,
+            "name: other\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {precision: [bf16]}\n"
+            "measure: {warmup_steps: 0, steps: 1}\n");
+  EXPECT_THAT(cli.Run({"run", sweep}).out, Not(HasSubstr("note"))) << "where nothing was emulated, nothing is said";
 }
 
 TEST(Run, FailedPointsAreResultsAndSaidSo) {

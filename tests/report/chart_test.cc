@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "tests/report/readable.h"
 #include "tests/report/xml.h"
@@ -43,7 +46,9 @@ class BarsTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Counts, BarsTest, testing::Range(1, 41));
 
 TEST_P(BarsTest, NothingOverlapsOrLeavesTheFrame) {
-  ExpectReadable(RenderBarChart(Sample(GetParam())));
+  for (const svg::Room& room : {svg::kWide, svg::kMedium, svg::kNarrow}) {
+    ExpectReadable(RenderBarChart(Sample(GetParam()), room));
+  }
   BarChart chart = Sample(GetParam());
   chart.scale = AxisScale::kBytes;
   for (size_t i = 0; i < chart.slots.size(); ++i) {
@@ -60,14 +65,45 @@ TEST_P(BarsTest, NothingOverlapsOrLeavesTheFrame) {
   }
   chart.legend.push_back({"predicted", 7, Fill::kHatched, false, false});
   chart.legend.push_back({"wanted, did not fit", 0, Fill::kSolid, false, true});
-  ExpectReadable(RenderBarChart(chart));
+  for (const svg::Room& room : {svg::kWide, svg::kMedium, svg::kNarrow}) ExpectReadable(RenderBarChart(chart, room));
+}
+
+// Of the drawing: its width and height.
+std::pair<double, double> SizeOf(const std::string& svg) {
+  std::pair<double, double> size;
+  EXPECT_EQ(std::sscanf(svg.c_str() + svg.find("viewBox"), "viewBox=\"0 0 %lf %lf\"", &size.first, &size.second), 2);
+  return size;
+}
+
+TEST(Chart, IsDrawnForItsRoomAndNotShrunk) {
+  for (const int slots : {5, 12, 40}) {
+    const auto [wide, wide_height] = SizeOf(RenderBarChart(Sample(slots), svg::kWide));
+    const auto [narrow, narrow_height] = SizeOf(RenderBarChart(Sample(slots), svg::kNarrow));
+    EXPECT_LE(narrow, svg::kNarrow.width) << slots;
+    EXPECT_GT(wide, 0.85 * svg::kWide.width) << slots << ": the room is used";
+    EXPECT_LE(wide, svg::kWide.width) << slots;
+    EXPECT_GT(narrow_height, wide_height) << slots << ": what does not fit beside goes below";
+  }
+}
+
+TEST(Chart, RowsAreEven) {
+  BarChart chart = Sample(8);
+  for (Slot& slot : chart.slots) slot.cluster.clear();
+  std::map<double, int> labels;  // by height
+  for (const auto& shape : ParseXml(RenderBarChart(chart, svg::kNarrow)).shapes) {
+    if (shape.name == "text" && (shape.text == "none" || shape.text == "selective" || shape.text == "full/16")) {
+      ++labels[shape.Number("y")];
+    }
+  }
+  ASSERT_GT(labels.size(), 1U);
+  for (const auto& [y, count] : labels) EXPECT_GE(count, labels.begin()->second - 1) << y;
 }
 
 TEST(Chart, HeightsAreInProportion) {
   BarChart chart = Sample(2);
   chart.slots[0].bars = {Solid(250)};
   chart.slots[1].bars = {Solid(1000)};
-  const Elements elements = ParseXml(RenderBarChart(chart));
+  const Elements elements = ParseXml(RenderBarChart(chart, svg::kMedium));
   std::vector<double> heights;
   for (const auto& shape : elements.shapes) {
     if (shape.name == "rect" && shape.Attribute("rx").empty()) heights.push_back(shape.Number("height"));
@@ -79,7 +115,7 @@ TEST(Chart, HeightsAreInProportion) {
 TEST(Chart, AStackIsAsHighAsItsSum) {
   BarChart chart = Sample(1);
   chart.slots[0].bars = {{{{300, 0, "a"}, {500, 1, "b"}, {200, 2, "c"}}, Fill::kSolid, false, "stack"}, Solid(1000)};
-  const Elements elements = ParseXml(RenderBarChart(chart));
+  const Elements elements = ParseXml(RenderBarChart(chart, svg::kMedium));
   std::vector<double> tops;
   std::vector<std::string> labels;
   for (const auto& shape : elements.shapes) {
@@ -97,13 +133,13 @@ TEST(Chart, TellsProvenanceByItsFill) {
   BarChart chart = Sample(2);
   chart.slots[0].bars[0].fill = Fill::kHatched;
   chart.slots[1].bars[0].fill = Fill::kDotted;
-  const std::string svg = RenderBarChart(chart);
+  const std::string svg = RenderBarChart(chart, svg::kMedium);
   EXPECT_THAT(svg, HasSubstr("fill=\"url(#sample-1-hatch0)\""));
   EXPECT_THAT(svg, HasSubstr("fill=\"url(#sample-1-dots0)\""));
   const Elements elements = ParseXml(svg);
   EXPECT_THAT(elements.ids, Contains("sample-1-hatch0"));
   EXPECT_THAT(elements.ids, Contains("sample-1-dots0"));
-  EXPECT_THAT(RenderBarChart(Sample(2)), Not(HasSubstr("<pattern")));
+  EXPECT_THAT(RenderBarChart(Sample(2), svg::kMedium), Not(HasSubstr("<pattern")));
 }
 
 TEST(Chart, AFailureSaysWhatItWantedEvenBeyondTheAxis) {
@@ -112,7 +148,7 @@ TEST(Chart, AFailureSaysWhatItWantedEvenBeyondTheAxis) {
   chart.slots[1].failure = "out of memory";
   chart.slots[1].wanted = 1e9;
   chart.slots[1].wanted_text = "1.00 GB";
-  const std::string svg = RenderBarChart(chart);
+  const std::string svg = RenderBarChart(chart, svg::kMedium);
   EXPECT_THAT(svg, HasSubstr("\xE2\x86\x91 1.00 GB"));
   EXPECT_THAT(svg, HasSubstr("memory</text>"));
   // The run's own bar is not flattened by it.
@@ -129,7 +165,7 @@ TEST(Chart, LongNamesAreCutAndStandInFullInTheTitle) {
   chart.slots[0].label = std::string(500, 'x');
   chart.slots[0].cluster = std::string(500, 'y');
   chart.slots[0].title = chart.slots[0].label;
-  const std::string svg = RenderBarChart(chart);
+  const std::string svg = RenderBarChart(chart, svg::kMedium);
   ExpectReadable(svg);
   EXPECT_THAT(svg, HasSubstr("<title>" + std::string(500, 'x') + "</title>"));
   for (const auto& shape : ParseXml(svg).shapes) EXPECT_LT(shape.text.size(), 60U);
@@ -141,19 +177,19 @@ TEST(Chart, NamesAreEscaped) {
   chart.legend[0].label = "<a>&\"'";
   chart.slots[0].label = chart.slots[0].cluster = chart.slots[0].title = chart.slots[0].note = "<a>&\"'";
   chart.slots[0].bars[0].title = "<a>";
-  const Elements elements = ParseXml(RenderBarChart(chart));
+  const Elements elements = ParseXml(RenderBarChart(chart, svg::kMedium));
   EXPECT_EQ(elements.Count("a"), 0U);
 }
 
 TEST(Chart, SaysWhatItIsToAScreenReader) {
-  const std::string svg = RenderBarChart(Sample(3));
+  const std::string svg = RenderBarChart(Sample(3), svg::kMedium);
   EXPECT_THAT(svg, HasSubstr("role=\"img\" aria-labelledby=\"sample-1-title sample-1-desc\""));
   EXPECT_THAT(svg, HasSubstr("<title id=\"sample-1-title\">Throughput</title>"));
   EXPECT_THAT(svg, HasSubstr("<desc id=\"sample-1-desc\">All of it in words.</desc>"));
 }
 
 TEST(Chart, NeedsNoStyleAndNoScript) {
-  const Elements elements = ParseXml(RenderBarChart(Sample(12)));
+  const Elements elements = ParseXml(RenderBarChart(Sample(12), svg::kMedium));
   EXPECT_THAT(elements.attributes, Not(Contains("style")));
   EXPECT_THAT(elements.attributes, Not(Contains("class")));
   for (const char* name : {"style", "script", "image", "use", "foreignObject"}) EXPECT_EQ(elements.Count(name), 0U);
@@ -164,7 +200,7 @@ TEST(Chart, OddValuesAreLeftOut) {
   chart.slots[0].bars = {Solid(-5), Solid(std::numeric_limits<double>::quiet_NaN())};
   chart.slots[1].bars = {Solid(0), Solid(std::numeric_limits<double>::infinity())};
   chart.slots[2].bars = {};
-  const std::string svg = RenderBarChart(chart);
+  const std::string svg = RenderBarChart(chart, svg::kMedium);
   ExpectReadable(svg);
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
   EXPECT_THAT(svg, Not(HasSubstr("inf")));

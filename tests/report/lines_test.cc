@@ -76,14 +76,17 @@ TEST(LineChart, IsReadableWithAnyNumberOfLines) {
       }
       if (i % 4 == 3) chart.lines[i].failure = "diverged";
     }
-    ExpectReadable(RenderLineChart(chart));
-    chart.log = true;
-    ExpectReadable(RenderLineChart(chart));
+    for (const bool log : {false, true}) {
+      chart.log = log;
+      for (const svg::Room& room : {svg::kWide, svg::kMedium, svg::kNarrow}) {
+        ExpectReadable(RenderLineChart(chart, room));
+      }
+    }
   }
 }
 
 TEST(LineChart, HeightsAreInProportion) {
-  const auto paths = Paths(RenderLineChart(Sample({Through({0, 1, 4})})));
+  const auto paths = Paths(RenderLineChart(Sample({Through({0, 1, 4})}), svg::kMedium));
   ASSERT_THAT(paths, SizeIs(1));
   const auto& p = paths[0];
   ASSERT_THAT(p, SizeIs(3));
@@ -94,7 +97,7 @@ TEST(LineChart, HeightsAreInProportion) {
 TEST(LineChart, ALogarithmicAxisShowsRatios) {
   LineChart chart = Sample({Through({1, 10, 100, 0, -5, 10})});
   chart.log = true;
-  const auto paths = Paths(RenderLineChart(chart));
+  const auto paths = Paths(RenderLineChart(chart, svg::kMedium));
   ASSERT_THAT(paths, SizeIs(2));  // what is not positive is a gap
   const auto& p = paths[0];
   ASSERT_THAT(p, SizeIs(3));
@@ -102,11 +105,11 @@ TEST(LineChart, ALogarithmicAxisShowsRatios) {
 }
 
 TEST(LineChart, AMissingValueIsAGapAndNeverAZero) {
-  const auto paths = Paths(RenderLineChart(Sample({Through({3, kNothing, 2, 1, kNothing})})));
+  const auto paths = Paths(RenderLineChart(Sample({Through({3, kNothing, 2, 1, kNothing})}), svg::kMedium));
   ASSERT_THAT(paths, SizeIs(2));
   EXPECT_THAT(paths[0], SizeIs(1));
   EXPECT_THAT(paths[1], SizeIs(2));
-  const std::string nothing = RenderLineChart(Sample({Through({kNothing, kNothing})}));
+  const std::string nothing = RenderLineChart(Sample({Through({kNothing, kNothing})}), svg::kMedium);
   ExpectReadable(nothing);
   EXPECT_THAT(nothing, Not(HasSubstr("nan")));
   EXPECT_THAT(Paths(nothing), SizeIs(0));
@@ -114,40 +117,99 @@ TEST(LineChart, AMissingValueIsAGapAndNeverAZero) {
 
 TEST(LineChart, ABandIsDrawnWhereRunsDiffer) {
   LineChart chart = Sample({Through({3, 2, 1})});
-  EXPECT_THAT(RenderLineChart(chart), Not(HasSubstr("fill-opacity=\"0.16\"")));
+  EXPECT_THAT(RenderLineChart(chart, svg::kMedium), Not(HasSubstr("fill-opacity=\"0.16\"")));
   for (LinePoint& point : chart.lines[0].points) point.high += 0.5;
-  EXPECT_THAT(RenderLineChart(chart), HasSubstr("fill-opacity=\"0.16\""));
+  EXPECT_THAT(RenderLineChart(chart, svg::kMedium), HasSubstr("fill-opacity=\"0.16\""));
 }
 
 TEST(LineChart, AFailedRunIsMarkedAndDoesNotFlattenTheOthers) {
-  const auto whole = Paths(RenderLineChart(Sample({Through({4, 3, 2, 1})})));
+  const auto whole = Paths(RenderLineChart(Sample({Through({4, 3, 2, 1})}), svg::kMedium));
   LineChart chart = Sample({Through({4, 3, 2, 1}), Through({4, 1e30, kNothing})});
   chart.lines[1].failure = "seed 2: diverged";
-  const std::string svg = RenderLineChart(chart);
+  const std::string svg = RenderLineChart(chart, svg::kMedium);
   ExpectReadable(svg);
   EXPECT_EQ(Paths(svg).at(0).back().second - Paths(svg).at(0).front().second,
             whole.at(0).back().second - whole.at(0).front().second);
   EXPECT_THAT(svg, HasSubstr("<title>seed 2: diverged</title>"));
   // Alone it has the axis.
   chart.lines.erase(chart.lines.begin());
-  EXPECT_THAT(RenderLineChart(chart), HasSubstr("e+30"));
+  EXPECT_THAT(RenderLineChart(chart, svg::kMedium), HasSubstr("e+30"));
 }
 
 TEST(LineChart, StrokesSayWhereFiguresComeFrom) {
   LineChart chart = Sample({Through({2, 1})});
-  EXPECT_THAT(RenderLineChart(chart), Not(HasSubstr("stroke-dasharray")));
+  EXPECT_THAT(RenderLineChart(chart, svg::kMedium), Not(HasSubstr("stroke-dasharray")));
   chart.lines[0].stroke = Stroke::kDashed;
-  const std::string dashed = RenderLineChart(chart);
+  const std::string dashed = RenderLineChart(chart, svg::kMedium);
   EXPECT_THAT(dashed, HasSubstr("stroke-dasharray=\"6 3\""));
   chart.lines[0].stroke = Stroke::kDotted;
-  EXPECT_THAT(RenderLineChart(chart), HasSubstr("stroke-dasharray=\"1.5 3\""));
+  EXPECT_THAT(RenderLineChart(chart, svg::kMedium), HasSubstr("stroke-dasharray=\"1.5 3\""));
+}
+
+// Points at the given places, with the same values.
+LineChart Over(const std::vector<double>& at) {
+  LineChart chart;
+  chart.id = "sample-1";
+  chart.x_axis = "Batch";
+  chart.y_axis = "tokens/s";
+  chart.scale = AxisScale::kCount;
+  chart.at = at;
+  Curve curve;
+  for (const double x : at) curve.points.push_back({x, 25e3, 25e3, 25e3});
+  curve.legend = curve.title = "none";
+  chart.lines = {curve};
+  return chart;
+}
+
+std::vector<double> XsOf(const LineChart& chart) {
+  std::vector<double> xs;
+  const auto paths = Paths(RenderLineChart(chart, svg::kMedium));
+  for (const auto& [x, y] : paths.at(0)) xs.push_back(x);
+  return xs;
+}
+
+TEST(LineChart, PointsOverAColumnStandWhereItSays) {
+  LineChart chart = Over({1, 2, 4, 16});
+  std::vector<double> xs = XsOf(chart);
+  ASSERT_THAT(xs, SizeIs(4));
+  EXPECT_NEAR((xs[3] - xs[0]) / (xs[1] - xs[0]), 15, 0.1);
+  chart.log_x = true;
+  xs = XsOf(chart);
+  EXPECT_NEAR((xs[3] - xs[0]) / (xs[1] - xs[0]), 4, 0.01) << "each doubling is as far";
+}
+
+TEST(LineChart, AnAxisOverAColumnHasATickAtEachPlaceAndBeginsAtZero) {
+  const std::string svg = RenderLineChart(Over({1, 2, 4, 16}), svg::kMedium);
+  ExpectReadable(svg);
+  for (const char* tick : {">1</text>", ">2</text>", ">4</text>", ">16</text>", ">0</text>", ">25K</text>"}) {
+    EXPECT_THAT(svg, HasSubstr(tick));
+  }
+  EXPECT_THAT(svg, HasSubstr("<circle"));
+  // Places that are too close for their labels keep their ticks.
+  std::vector<double> many;
+  for (int i = 1; i <= 300; ++i) many.push_back(1000 + i);
+  for (const svg::Room& room : {svg::kWide, svg::kMedium, svg::kNarrow}) {
+    ExpectReadable(RenderLineChart(Over(many), room));
+    ExpectReadable(RenderLineChart(Over({7}), room));
+  }
+}
+
+TEST(LineChart, ARunWithoutAValueHasItsCrossAtTheBottom) {
+  LineChart chart = Over({1, 2});
+  Curve failed;
+  failed.points = {{2, kNothing, kNothing, kNothing}};
+  failed.failure = "none, batch 2: out of memory";
+  chart.lines.push_back(failed);
+  const std::string svg = RenderLineChart(chart, svg::kMedium);
+  EXPECT_THAT(svg, HasSubstr("<title>none, batch 2: out of memory</title>"));
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
 
 TEST(LineChart, NeedsNoStyleAndNoScriptAndEscapesNames) {
   LineChart chart = Sample({Through({2, 1}), Through({2, 3})});
   chart.title = chart.description = chart.x_axis = chart.y_axis = "<a>&\"'";
   for (Curve& curve : chart.lines) curve.title = curve.legend = curve.failure = "<a>&\"'";
-  const Elements elements = ParseXml(RenderLineChart(chart));
+  const Elements elements = ParseXml(RenderLineChart(chart, svg::kMedium));
   EXPECT_EQ(elements.Count("a"), 0U);
   EXPECT_THAT(elements.attributes, Not(Contains("style")));
   EXPECT_THAT(elements.attributes, Not(Contains("class")));

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "report/report.h"
@@ -41,7 +44,7 @@ class LoadTest : public testing::Test {
 TEST_F(LoadTest, ReadsTheReportThatShips) {
   const Report report = report_sample::ShippedReport();
   EXPECT_EQ(report.name, "activation-checkpointing");
-  EXPECT_EQ(report.charts.size(), 2U);
+  EXPECT_EQ(report.charts.size(), 3U);
   EXPECT_THAT(report.sql, HasSubstr("FROM runs"));
   for (const ReportColumn& column : report.columns) {
     const bool bytes = column.style == ValueStyle::kBytes;
@@ -85,13 +88,18 @@ TEST_F(LoadTest, ReadsLinesAndASummary) {
            "charts:\n"
            "  - {id: a, title: A, label: panel, lines: {by: panel, series: curve}}\n"
            "  - {id: b, title: B, label: panel, lines: {by: panel, series: curve, points: 7, scale: log}}\n"
+           "  - {id: c, title: C, label: panel, lines: {by: panel, x: panel, y: curve, x_scale: log}}\n"
            "summary: {by: panel, columns: [panel]}\n");
-  ASSERT_EQ(report.charts.size(), 2U);
+  ASSERT_EQ(report.charts.size(), 3U);
   EXPECT_EQ(report.charts[0].lines->series, "curve");
   EXPECT_EQ(report.charts[0].lines->points, 400);
   EXPECT_FALSE(report.charts[0].lines->log);
   EXPECT_EQ(report.charts[1].lines->points, 7);
   EXPECT_TRUE(report.charts[1].lines->log);
+  EXPECT_EQ(report.charts[2].lines->x, "panel");
+  EXPECT_EQ(report.charts[2].lines->y, "curve");
+  EXPECT_TRUE(report.charts[2].lines->log_x);
+  EXPECT_FALSE(report.charts[2].lines->log);
   EXPECT_EQ(report.summary->by, "panel");
   EXPECT_EQ(report.summary->columns, std::vector<std::string>{"panel"});
 }
@@ -115,11 +123,14 @@ TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Refusal(chart + "bars: []}\n"), HasSubstr("charts[0]: a chart has 'bars' or 'lines'"));
   EXPECT_THAT(Refusal(chart + "bars: [{label: x, column: y}], lines: {by: a, series: b}}\n"),
               HasSubstr("charts[0]: a chart has 'bars' or 'lines'"));
-  EXPECT_THAT(Refusal(chart + "lines: {by: a}}\n"), HasSubstr("charts[0]: lines: 'series' is missing"));
   EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, points: 0}}\n"), HasSubstr("integer of at least 1"));
   EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, scale: lg}}\n"), HasSubstr("there are linear, log"));
   EXPECT_THAT(Refusal(head_ + "summary: {by: panel, columns: [panl]}\n"),
               HasSubstr("summary: there is no column 'panl'"));
+  for (const char* lines : {"", ", x: b", ", y: b", ", series: b, x: c, y: d"}) {
+    EXPECT_THAT(Refusal(chart + "lines: {by: a" + lines + "}}\n"),
+                HasSubstr("lines: lines have a 'series', over steps, or a column 'x' and a column 'y'"));
+  }
   EXPECT_THAT(Refusal(chart + "bars: [{label: x}]}\n"), HasSubstr("bars[0]: a bar has a 'column' or a 'stack'"));
   EXPECT_THAT(Refusal(head_ + "charts:\n  - {id: 'a b', title: C, label: panel, bars: [{label: x, column: y}]}\n"),
               HasSubstr("'id' may hold"));
@@ -142,27 +153,65 @@ TEST_F(LoadTest, AQueryThatLacksAColumnIsNamed) {
   }
 }
 
-TEST_F(LoadTest, ReportsAreFoundByNameAndNothingElseIs) {
-  MakeDirs(dir_ / "reports/one");
-  MakeDirs(dir_ / "reports/not-a-report");
-  WriteFileAtomic(dir_ / "reports/one/report.yaml", head_);
-  WriteFileAtomic(dir_ / "reports/one/query.sql", "SELECT 1");
-  MakeDirs(dir_ / "outside");
-  WriteFileAtomic(dir_ / "outside/report.yaml", head_);
-  WriteFileAtomic(dir_ / "outside/query.sql", "SELECT 1");
-  ::setenv("RIDGELINE_HOME", dir_.path().c_str(), 1);
-  EXPECT_EQ(LoadReport("one").name, "one");
-  EXPECT_EQ(ListReports(), (std::vector<std::pair<std::string, std::string>>{{"one", "T"}}));
+class FindTest : public LoadTest {
+ protected:
+  void SetUp() override {
+    ::setenv("RIDGELINE_HOME", (dir_ / "installed").c_str(), 1);
+    ::setenv("XDG_CONFIG_HOME", (dir_ / "config").c_str(), 1);
+  }
+  void TearDown() override {
+    ::unsetenv("RIDGELINE_HOME");
+    ::unsetenv("XDG_CONFIG_HOME");
+  }
+
+  std::filesystem::path Put(const std::filesystem::path& folder, const std::string& title = "T") {
+    MakeDirs(dir_ / folder);
+    WriteFileAtomic(dir_ / folder / "report.yaml",
+                    "version: 1\ntitle: " + title + "\ncolumns:\n  - {name: panel, label: P}\n");
+    WriteFileAtomic(dir_ / folder / "query.sql", "SELECT 1");
+    return dir_ / folder;
+  }
+};
+
+TEST_F(FindTest, ReportsAreFoundByNameAndNothingElseIs) {
+  const auto one = Put("installed/reports/one");
+  MakeDirs(dir_ / "installed/reports/not-a-report");
+  Put("installed/outside");
+  EXPECT_EQ(LoadReport("one", ReportFolders({})).name, "one");
+  EXPECT_EQ(FindReports(ReportFolders({})), std::vector<std::filesystem::path>{one});
   for (const char* name : {"oen", "", "..", ".", "../outside", "one/../one", "/etc", "not-a-report"}) {
     try {
-      LoadReport(name);
+      LoadReport(name, ReportFolders({}));
       ADD_FAILURE() << name;
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-      EXPECT_THAT(e.hint(), HasSubstr("the reports are one"));
+      EXPECT_THAT(e.hint(), HasSubstr("the reports are one; they are looked for in " + (dir_ / "config").string()));
     }
   }
-  ::unsetenv("RIDGELINE_HOME");
+}
+
+TEST_F(FindTest, TheNearestFolderHasTheReportOfAName) {
+  Put("installed/reports/one", "Installed");
+  Put("installed/reports/two", "Installed");
+  Put("installed/reports/three", "Installed");
+  const auto two = Put("config/ridgeline/reports/two", "Configured");
+  Put("config/ridgeline/reports/three", "Configured");
+  const auto three = Put("own/three", "Own");
+  const auto folders = ReportFolders({dir_ / "own", dir_ / "not-there"});
+  EXPECT_EQ(LoadReport("one", folders).title, "Installed");
+  EXPECT_EQ(LoadReport("two", folders).title, "Configured");
+  EXPECT_EQ(LoadReport("three", folders).title, "Own");
+  EXPECT_EQ(FindReports(folders), (std::vector<std::filesystem::path>{dir_ / "installed/reports/one", three, two}));
+}
+
+TEST_F(FindTest, TheUsersConfigurationIsInTheHomeFolderWhereNothingElseIsSaid) {
+  MakeDirs(dir_ / "installed/reports");
+  ::unsetenv("XDG_CONFIG_HOME");
+  const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  ::setenv("HOME", dir_.path().c_str(), 1);
+  const auto mine = Put(".config/ridgeline/reports/mine");
+  EXPECT_EQ(FindReports(ReportFolders({})), std::vector<std::filesystem::path>{mine});
+  ::setenv("HOME", home.c_str(), 1);
 }
 
 }  // namespace

@@ -45,6 +45,75 @@ TEST_F(RenderTest, CountsRunsAndFailures) {
   EXPECT_THAT(rendered.bytes, HasSubstr("12 runs in 3 panels: 8 ok, 4 failed."));
 }
 
+size_t Words(const std::string& text) {
+  size_t words = 0;
+  for (size_t i = 0; i < text.size(); ++i) words += text[i] != ' ' && (i == 0 || text[i - 1] == ' ') ? 1 : 0;
+  return words;
+}
+
+TEST_F(RenderTest, APanelBeginsWithItsAnswerInASentenceOverAChart) {
+  FillSample(store_);
+  const std::string html = Rendered(ReportFormat::kHtml, "sample");
+  int answers = 0;
+  const std::string open = "<p class=\"answer\">";
+  for (size_t at = html.find(open); at != std::string::npos; at = html.find(open, at + 1)) {
+    const size_t begin = at + open.size();
+    const std::string answer = html.substr(begin, html.find("</p>", begin) - begin);
+    EXPECT_LE(Words(answer), 20U) << answer;
+    const size_t heading = html.rfind("</h2>\n", at);
+    EXPECT_EQ(heading + 6, at) << answer;
+    EXPECT_EQ(html.find("<figure", at), html.find("<div class=\"charts\">\n<figure class=\"full\"", at) + 21) << answer;
+    ++answers;
+  }
+  EXPECT_EQ(answers, 2) << "of the third panel there is nothing to say";
+  // Where a page has several panels, all answers stand before the first of them.
+  EXPECT_LT(html.find("gives 1.51"), html.find("</nav>"));
+}
+
+TEST_F(RenderTest, ATableFoldsToItsKeyColumns) {
+  FillSample(store_);
+  const std::string html = Rendered(ReportFormat::kHtml, "sample");
+  EXPECT_THAT(html, HasSubstr("<input class=\"fold\" type=\"checkbox\" id=\"runs-1\" hidden=\"\"/>"
+                              "<label class=\"fold\" for=\"runs-1\" hidden=\"\">all "));
+  EXPECT_THAT(html, HasSubstr("<th scope=\"col\" align=\"right\" data-group=\"Throughput\" data-unit=\"tokens/s\""));
+  EXPECT_THAT(html, HasSubstr("<th scope=\"col\" class=\"more\" align=\"right\" data-group=\"Step time\""));
+  Report report = ShippedReport();
+  for (ReportColumn& column : report.columns) column.key = false;
+  EXPECT_THAT(Render(report, store_, {"sample", ReportFormat::kHtml}).bytes, Not(HasSubstr("class=\"more\"")))
+      << "without a key column, all of them stay";
+}
+
+TEST_F(RenderTest, LinesOverAColumnGoThroughRunsAndMarkFailures) {
+  Runs runs(store_);
+  for (const char* policy : {"none", "full"}) {
+    for (const int batch : {1, 2, 8}) {
+      const bool fails = batch == 8 && policy == std::string("none");
+      runs.Add({{"model", "llama-10m"}, {"batch_size", batch}, {"checkpointing", policy}},
+               fails ? RunStatus::kOomHost : RunStatus::kOk);
+    }
+  }
+  runs.Put("s");
+  const Report report = ShippedReport();
+  const Rows rows(report, store_.Query(report.sql));
+  const std::vector<Panel> panels = MakePanels(rows);
+  ASSERT_EQ(panels.size(), 1U);
+  const ReportChart& chart = report.charts.at(2);
+  const LineChart lines = MakeLineChart(report, chart, rows, panels[0].rows, "c");
+  EXPECT_EQ(lines.at, (std::vector<double>{1, 2, 8}));
+  EXPECT_EQ(lines.x_axis, "Batch");
+  EXPECT_TRUE(lines.log_x);
+  ASSERT_EQ(lines.lines.size(), 3U);
+  EXPECT_EQ(lines.lines[0].legend, "none");
+  ASSERT_EQ(lines.lines[0].points.size(), 2U);
+  EXPECT_EQ(lines.lines[0].points[1].x, 2);
+  EXPECT_EQ(lines.lines[1].legend, "full");
+  EXPECT_EQ(lines.lines[1].points.size(), 3U);
+  EXPECT_EQ(lines.lines[2].failure, "none, Batch 8: out of memory");
+  EXPECT_EQ(lines.lines[2].colour, lines.lines[0].colour);
+  // Over a single place there is nothing to see.
+  EXPECT_TRUE(MakeLineChart(report, chart, rows, std::span(panels[0].rows).first(2), "c").lines.empty());
+}
+
 TEST_F(RenderTest, ASweepShowsItsOwnPointsOnly) {
   Runs one(store_);
   one.Add({{"model", "llama-10m"}});

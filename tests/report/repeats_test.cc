@@ -80,7 +80,7 @@ TEST_F(RepeatsTest, AllAreShownWhereAskedFor) {
   EXPECT_EQ(Rows({}).size(), 2U) << "it was asked for once";
   options.format = ReportFormat::kMarkdown;
   EXPECT_THAT(Render(report_sample::ShippedReport(), store_, options).bytes,
-              AllOf(HasSubstr("Sweep s. Every measurement. 2 runs"), HasSubstr("Campaign")));
+              AllOf(HasSubstr("Sweep s. Every measurement. 2 runs"), HasSubstr("| campaign night-2, version 2 |")));
 }
 
 TEST_F(RepeatsTest, ACampaignIsShownAlone) {

@@ -314,7 +314,7 @@ TEST(ShippedSweeps, AllExpandWithoutAWarning) {
                                                 {"convergence.yaml", 18},
                                                 {"demo.yaml", 8},
                                                 {"nightly.yaml", 18},
-                                                {"precision.yaml", 10},
+                                                {"precision.yaml", 15},
                                                 {"scaling.yaml", 7}};
   size_t seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(RIDGELINE_SOURCE_DIR "/sweeps")) {

@@ -1,0 +1,102 @@
+-- One row a run: its precision, its figures, and what they are against bf16's.
+-- :sweep names the sweep whose points are wanted; NULL: every run in the store.
+WITH
+named AS MATERIALIZED (
+  SELECT
+    result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size,
+    provenance, emulated, device_name, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
+    campaign, machine, version, planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes,
+    planned_optimizer_bytes, planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message,
+    environment, command, status = 'ok' AS ok,
+    precision
+      || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
+      || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END AS format,
+    -- The widest first.
+    CASE precision WHEN 'fp32' THEN 0 WHEN 'bf16' THEN 1 WHEN 'fp16' THEN 2 WHEN 'fp8' THEN 3 WHEN 'mxfp8' THEN 4
+                   WHEN 'nvfp4' THEN 5 ELSE 6 END AS format_rank,
+    -- Everything that changes a step's work but the precision and the batch; what is usual is left unsaid.
+    model
+      || CASE WHEN model GLOB family || '-[0-9]*x[0-9]*'
+              THEN ' (heads ' || heads || '/' || kv_heads || ' of ' || head_dim || ', ffn ' || ffn
+                   || ', vocabulary ' || vocab || ')'
+              ELSE '' END
+      || ', sequence ' || seq_length
+      || CASE checkpointing WHEN 'none' THEN '' ELSE ', checkpointing ' || checkpointing END
+      || CASE WHEN grad_accumulation > 1 THEN ', accumulation ' || grad_accumulation ELSE '' END
+      || CASE WHEN dropout > 0 THEN ', dropout ' || dropout ELSE '' END
+      || CASE WHEN optimizer <> CASE family WHEN 'stack' THEN 'adam' ELSE 'adamw' END
+              THEN ', ' || optimizer ELSE '' END
+      || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END
+      || CASE WHEN shard <> 'none' THEN ', sharded' ELSE '' END
+      || CASE WHEN communicator <> 'self' THEN ', ' || communicator || ' communicator' ELSE '' END
+      || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
+      || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
+      || CASE WHEN cpus > 0 THEN ', ' || cpus || ' cores at most' ELSE '' END AS panel,
+    CASE status
+      WHEN 'ok' THEN NULL
+      WHEN 'oom_device' THEN 'out of memory'
+      WHEN 'oom_host' THEN 'out of memory'
+      WHEN 'skipped_predicted_oom' THEN 'predicted out of memory'
+      WHEN 'timeout' THEN 'time limit passed'
+      WHEN 'node_failed' THEN 'node failed'
+      ELSE status
+    END AS failure,
+    CASE WHEN status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
+         THEN coalesce(CAST(evidence ->> '$.wanted_bytes' AS INTEGER), planned_peak_bytes) END AS wanted_bytes
+  FROM runs
+  WHERE :sweep IS NULL
+     OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
+                              FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
+),
+-- What a run is compared with: bf16 at the same batch, of its own provenance, on its device. Its speed only where
+-- neither is emulated: an emulated run's says nothing about its format. Its memory always: the plan is the format's.
+bf16 AS (
+  SELECT
+    panel, batch_size, provenance, device_name, min(CASE WHEN emulated THEN NULL ELSE step_median_ns END) AS bf16_step_ns,
+    min(planned_peak_bytes) AS bf16_peak_bytes
+  FROM named
+  WHERE ok AND format = 'bf16'
+  GROUP BY panel, batch_size, provenance, device_name
+),
+-- The formats of a panel that were not emulated, where there are several, all of one provenance and device: those rank.
+ranks_of AS (
+  SELECT panel
+  FROM named
+  WHERE ok AND emulated = 0
+  GROUP BY panel
+  HAVING count(DISTINCT format) > 1 AND count(DISTINCT provenance || ' ' || device_name) = 1
+),
+emulated_of AS (
+  SELECT panel, group_concat(format, '; ') AS emulated_formats
+  FROM (SELECT panel, format FROM named WHERE ok AND emulated = 1 GROUP BY panel, format_rank, format
+        ORDER BY panel, format_rank, format)
+  GROUP BY panel
+),
+figured AS (
+  SELECT
+    *,
+    CASE WHEN ok AND emulated = 0 AND format <> 'bf16'
+         THEN CAST(bf16_step_ns AS REAL) / step_median_ns END AS bf16_speedup,
+    CASE WHEN ok AND format <> 'bf16' AND provenance <> 'published'
+         THEN 100.0 * (planned_peak_bytes - bf16_peak_bytes) / bf16_peak_bytes END AS bf16_memory_percent
+  FROM named
+  LEFT JOIN bf16 USING (panel, batch_size, provenance, device_name)
+  LEFT JOIN emulated_of USING (panel)
+)
+SELECT
+  result, panel, model, seq_length, ranks, format, precision, batch_size, 'batch ' || batch_size AS batch, failure,
+  coalesce(failure, 'ok') AS outcome, ok, wanted_bytes, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
+  bf16_speedup, bf16_memory_percent,
+  CASE WHEN ok AND emulated = 0 AND panel IN (SELECT panel FROM ranks_of)
+       THEN steady_tokens_per_s END AS ranked_tokens_per_s,
+  emulated_formats,
+  planned_peak_bytes, rss_peak_bytes,
+  planned_parameters_bytes AS parameters_bytes, planned_gradients_bytes AS gradients_bytes,
+  planned_optimizer_bytes AS optimizer_bytes, planned_activations_bytes AS activations_bytes,
+  planned_workspace_bytes AS workspace_bytes, planned_logits_bytes AS logits_bytes,
+  planned_peak_bytes - planned_parameters_bytes - coalesce(planned_gradients_bytes, 0)
+    - coalesce(planned_optimizer_bytes, 0) - coalesce(planned_activations_bytes, 0)
+    - coalesce(planned_workspace_bytes, 0) - coalesce(planned_logits_bytes, 0) AS other_bytes,
+  provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
+FROM figured
+ORDER BY family, size, model, seq_length, panel, batch_size, format_rank, format, point_id

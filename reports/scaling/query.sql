@@ -1,0 +1,77 @@
+-- One row a run: its ranks, its figures, and what they are against those of the fewest ranks.
+-- :sweep names the sweep whose points are wanted; NULL: every run in the store.
+WITH
+named AS MATERIALIZED (
+  SELECT
+    result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size,
+    communicator, provenance, emulated, device_name,
+    -- Ranks on one machine share its cores, so the processor is told without them.
+    CASE WHEN instr(device_name, ' (') > 0 THEN substr(device_name, 1, instr(device_name, ' (') - 1)
+         ELSE device_name END AS processor,
+    steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
+    campaign, machine, version, planned_peak_bytes, rss_peak_bytes, message, environment, command, status = 'ok' AS ok,
+    CASE shard WHEN 'none' THEN 'replicated' WHEN 'full' THEN 'sharded' ELSE 'sharded ' || shard END AS way,
+    CASE shard WHEN 'none' THEN 0 WHEN 'optimizer' THEN 1 ELSE 2 END AS way_rank,
+    -- Everything that changes a rank's work but how parameters are shared; what is usual is left unsaid.
+    model
+      || CASE WHEN model GLOB family || '-[0-9]*x[0-9]*'
+              THEN ' (heads ' || heads || '/' || kv_heads || ' of ' || head_dim || ', ffn ' || ffn
+                   || ', vocabulary ' || vocab || ')'
+              ELSE '' END
+      || ', ' || precision
+      || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
+      || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END
+      || ', batch ' || batch_size || ' of ' || seq_length || ' a rank'
+      || CASE checkpointing WHEN 'none' THEN '' ELSE ', checkpointing ' || checkpointing END
+      || CASE WHEN grad_accumulation > 1 THEN ', accumulation ' || grad_accumulation ELSE '' END
+      || CASE WHEN dropout > 0 THEN ', dropout ' || dropout ELSE '' END
+      || CASE WHEN optimizer <> CASE family WHEN 'stack' THEN 'adam' ELSE 'adamw' END
+              THEN ', ' || optimizer ELSE '' END
+      || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
+      || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
+      || CASE WHEN cpus > 0 THEN ', ' || cpus || ' cores at most' ELSE '' END AS panel,
+    CASE status
+      WHEN 'ok' THEN NULL
+      WHEN 'oom_device' THEN 'out of memory'
+      WHEN 'oom_host' THEN 'out of memory'
+      WHEN 'skipped_predicted_oom' THEN 'predicted out of memory'
+      WHEN 'timeout' THEN 'time limit passed'
+      WHEN 'node_failed' THEN 'node failed'
+      ELSE status
+    END AS failure
+  FROM runs
+  WHERE :sweep IS NULL
+     OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
+                              FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
+),
+-- What a run is compared with: the fewest ranks of its panel, of its own provenance, on its kind of
+-- processor; where those ran in
+-- several ways, the way that shares least. (SQLite takes the columns beside a lone min() from the row that has it.)
+firsts AS (
+  SELECT
+    panel, provenance, emulated, processor, min(printf('%08d %d %s', ranks, way_rank, point_id)) AS rank,
+    ranks AS first_ranks, steady_tokens_per_s AS first_tokens_per_s
+  FROM named
+  WHERE ok
+  GROUP BY panel, provenance, emulated, processor
+),
+figured AS (
+  SELECT
+    *,
+    CASE WHEN ok THEN steady_tokens_per_s / first_tokens_per_s END AS speedup,
+    CASE WHEN ok THEN 100.0 * (steady_tokens_per_s / ranks) / (first_tokens_per_s / first_ranks) END AS efficiency_percent
+  FROM named
+  LEFT JOIN firsts USING (panel, provenance, emulated, processor)
+  -- A panel of one number of ranks says nothing of scaling.
+  WHERE panel IN (SELECT panel FROM named GROUP BY panel HAVING count(DISTINCT ranks) > 1)
+)
+SELECT
+  result, panel, model, precision, seq_length, batch_size, ranks, way, communicator,
+  ranks || CASE WHEN ranks = 1 THEN ' rank' ELSE ' ranks, ' || way END AS run,
+  first_ranks || CASE WHEN first_ranks = 1 THEN ' rank' ELSE ' ranks' END AS first_words,
+  failure, coalesce(failure, 'ok') AS outcome, ok, ranks > first_ranks AS is_more,
+  steady_tokens_per_s, cold_tokens_per_s, steady_tokens_per_s / ranks AS rank_tokens_per_s, speedup, efficiency_percent,
+  step_median_ns, step_cv, planned_peak_bytes, rss_peak_bytes,
+  provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
+FROM figured
+ORDER BY family, size, model, precision, seq_length, panel, way_rank, ranks, point_id

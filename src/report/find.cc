@@ -1,0 +1,66 @@
+// Where reports lie, and which a name means.
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "report/report.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+
+namespace {
+
+bool IsReport(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / "report.yaml", ignored);
+}
+
+}  // namespace
+
+std::vector<fs::path> ReportFolders(std::vector<fs::path> own) {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  if (config != nullptr && fs::path(config).is_absolute()) {
+    own.push_back(fs::path(config) / "ridgeline/reports");
+  } else if (home != nullptr && fs::path(home).is_absolute()) {
+    own.push_back(fs::path(home) / ".config/ridgeline/reports");
+  }
+  own.push_back(DataDir("reports"));
+  return own;
+}
+
+std::vector<fs::path> FindReports(const std::vector<fs::path>& folders) {
+  std::vector<fs::path> reports;
+  std::set<std::string> names;
+  for (const fs::path& folder : folders) {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder, none)) {
+      const std::string name = entry.path().filename().string();
+      if (name.front() != '.' && IsReport(entry.path()) && names.insert(name).second) reports.push_back(entry.path());
+    }
+  }
+  std::sort(reports.begin(), reports.end(),
+            [](const fs::path& a, const fs::path& b) { return a.filename() < b.filename(); });
+  return reports;
+}
+
+Report LoadReport(const std::string& name, const std::vector<fs::path>& folders) {
+  // A name is one folder's: a path would read files from elsewhere.
+  if (!name.empty() && name.find('/') == std::string::npos && name.front() != '.') {
+    for (const fs::path& folder : folders) {
+      if (IsReport(folder / name)) return LoadReportFolder(folder / name);
+    }
+  }
+  std::vector<std::string> names;
+  for (const fs::path& report : FindReports(folders)) names.push_back(report.filename().string());
+  std::vector<std::string> places;
+  for (const fs::path& folder : folders) places.push_back(folder.string());
+  throw Error(ErrorKind::kUsage, "there is no report '" + name + "'" + DidYouMean(name, names),
+              "the reports are " + Join(names, ", ") + "; they are looked for in " + Join(places, ", "));
+}
+
+}  // namespace ridgeline

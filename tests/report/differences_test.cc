@@ -1,0 +1,146 @@
+// Runs that would look the same but are not: whatever differs is said of each, in tables and in charts.
+#include "report/differences.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/page.h"
+#include "run/result.h"
+#include "tests/base/temp_dir.h"
+#include "tests/report/sample.h"
+
+namespace ridgeline {
+namespace {
+
+using report_sample::Runs;
+using report_sample::ShippedReport;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+class DifferencesTest : public testing::Test {
+ protected:
+  // A measurement of llama-10m at batch 1, in a sweep of its own.
+  void Measure(const Json& fields, const MeasurementKey& as, const std::string& memory = "24 GiB") {
+    std::vector<Problem> problems;
+    Json all = {{"model", "llama-10m"}};
+    all.update(fields);
+    const RunSpec spec = BuildSpec(all, problems);
+    ASSERT_TRUE(problems.empty());
+    const Point point = {PointId(spec), spec};
+    store_.PutSweep({"s", "", "s.yaml", "name: s\n", 1, as}, std::vector<Point>{point});
+    RunResult result;
+    result.point_id = point.id;
+    result.status = RunStatus::kOk;
+    result.device = "Example CPU";
+    result.throughput = {100, 90};
+    result.step_ns.median_ns = 5;
+    result.environment = {{"cpu", "Example CPU"}, {"memory", memory}};
+    store_.AddResults(std::vector<NewResult>{{result, "", 0, as}});
+  }
+
+  Rows Answer(const Report& report) {
+    Table table = store_.Query(report.sql);
+    AddDifferences(report, store_, table);
+    return {report, std::move(table)};
+  }
+
+  std::vector<std::string> Differences(const Rows& rows) {
+    std::vector<std::string> words;
+    for (size_t row = 0; row < rows.size(); ++row) words.push_back(rows.Text(row, "differs"));
+    std::sort(words.begin(), words.end());
+    return words;
+  }
+
+  TempDir dir_;
+  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  Report report_ = ShippedReport();
+};
+
+TEST_F(DifferencesTest, AFieldThatNoLabelSaysIsSaid) {
+  Measure({{"seed", 1}}, {});
+  Measure({{"seed", 2}, {"weight_decay", 0.5}}, {});
+  EXPECT_THAT(Differences(Answer(report_)), ElementsAre("seed 1, weight_decay 0.1", "seed 2, weight_decay 0.5"));
+}
+
+TEST_F(DifferencesTest, WhatFollowsFromTheFormatIsNoDifference) {
+  Measure({{"precision", "bf16"}}, {});
+  Measure({{"precision", "fp8"}}, {});
+  Measure({{"precision", "mxfp8"}}, {});
+  EXPECT_THAT(Differences(Answer(ShippedReport("precision"))), ElementsAre("", "", ""));
+  Measure({{"precision", "mxfp8"}, {"batch_size", 2}, {"scaling", "floor"}}, {});
+  EXPECT_THAT(Differences(Answer(ShippedReport("precision"))),
+              ElementsAre("", "scaling delayed", "scaling floor", "scaling round_up"));
+}
+
+TEST_F(DifferencesTest, WhatLabelsSayIsNotSaidAgain) {
+  Measure({{"batch_size", 1}}, {});
+  Measure({{"batch_size", 2}, {"checkpointing", "full"}}, {});
+  EXPECT_THAT(Differences(Answer(report_)), ElementsAre("", ""));
+  const Rows rows = Answer(report_);
+  for (const ReportColumn* column : TableColumns(report_, rows, MakePanels(rows).at(0).rows)) {
+    EXPECT_NE(column->name, "differs") << "nobody needs an empty column";
+  }
+}
+
+TEST_F(DifferencesTest, SetupAndMachineAreSaidAsFarAsTheyDiffer) {
+  Measure(Json::object(), {"default", SetupOf({}, 0, 1, {{"OMP_PROC_BIND", "true"}})});
+  Measure({{"seed", 7}}, {"default", SetupOf({}, 0)}, "48 GiB");
+  const std::vector<std::string> said = Differences(Answer(report_));
+  EXPECT_THAT(said, Contains(AllOf(HasSubstr("environment.OMP_PROC_BIND true"), HasSubstr("machine 24 GiB"),
+                                   Not(HasSubstr("Example CPU")))));
+  EXPECT_THAT(said, Contains(AllOf(Not(HasSubstr("OMP_PROC_BIND")), HasSubstr("machine 48 GiB"))));
+}
+
+TEST_F(DifferencesTest, EveryMeasurementIsToldFromTheOthers) {
+  Measure(Json::object(), {"night-1", DefaultSetup()});
+  Measure(Json::object(), {"night-2", DefaultSetup()});
+  RenderOptions options;
+  options.all_measurements = true;
+  options.format = ReportFormat::kHtml;
+  const std::string html = Render(report_, store_, options).bytes;
+  EXPECT_THAT(html, AllOf(HasSubstr("Differs in"), HasSubstr("class=\"more\">campaign night-1</td>")));
+  EXPECT_THAT(html, HasSubstr(">campaign night-2</text>")) << "below its bar";
+  options.format = ReportFormat::kMarkdown;
+  EXPECT_THAT(Render(report_, store_, options).bytes, HasSubstr("| campaign night-2 |"));
+}
+
+TEST_F(DifferencesTest, LinesAreNotDrawnThroughRunsThatDiffer) {
+  for (const int seed : {1, 2}) {
+    for (const int batch : {1, 2}) Measure({{"seed", seed}, {"batch_size", batch}}, {});
+  }
+  const Rows rows = Answer(report_);
+  const LineChart lines = MakeLineChart(report_, report_.charts.at(2), rows, MakePanels(rows).at(0).rows, "c");
+  ASSERT_EQ(lines.lines.size(), 2U);
+  EXPECT_THAT((std::vector{lines.lines[0].legend, lines.lines[1].legend}),
+              UnorderedElementsAre("none, seed 1", "none, seed 2"));
+}
+
+TEST_F(DifferencesTest, PointsOfARuleBelongToTheirSweep) {
+  std::vector<Problem> problems;
+  std::vector<Point> points;
+  for (const int batch : {1, 2}) {
+    const RunSpec spec = BuildSpec({{"model", "llama-10m"}, {"batch_size", batch}}, problems);
+    points.push_back({PointId(spec), spec});
+  }
+  const std::string other = SetupOf({}, 0, 1, {{"OMP_PROC_BIND", "true"}});
+  store_.PutSweep({"s", "", "s.yaml", "name: s\n", 1}, points,
+                  [&](const Point& point) { return point.spec.batch_size == 2 ? other : DefaultSetup(); });
+  std::vector<NewResult> results;
+  for (const Point& point : points) {
+    RunResult result;
+    result.point_id = point.id;
+    result.status = RunStatus::kOk;
+    results.push_back({result, "", 0, {"default", point.spec.batch_size == 2 ? other : DefaultSetup()}});
+  }
+  store_.AddResults(results);
+  for (const char* report : {"activation-checkpointing", "precision"}) {
+    EXPECT_EQ(Render(ShippedReport(report), store_, {"s", ReportFormat::kCsv}).runs, 2) << report;
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline

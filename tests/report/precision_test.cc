@@ -1,0 +1,133 @@
+// The precision report: against bf16 at the same batch, and what is emulated marked and never ranked.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/report.h"
+#include "report/rows.h"
+#include "run/result.h"
+#include "tests/base/temp_dir.h"
+#include "tests/report/sample.h"
+
+namespace ridgeline {
+namespace {
+
+using report_sample::ExpectGolden;
+using report_sample::Runs;
+using report_sample::ShippedReport;
+using report_sample::WithoutIds;
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::Optional;
+using testing::SizeIs;
+
+class PrecisionTest : public testing::Test {
+ protected:
+  // A run whose step takes so many ms, and whose plan so many MB.
+  static RunResult& Add(Runs& runs, const char* precision, int batch, double step_ms, int64_t megabytes) {
+    RunResult& result = runs.Add({{"model", "llama-10m"}, {"precision", precision}, {"batch_size", batch}});
+    result.step_ns.median_ns = static_cast<int64_t>(1e6 * step_ms);
+    result.throughput.steady_tokens_per_s = static_cast<double>(result.tokens_per_step) / step_ms * 1e3;
+    result.memory.planned_peak_bytes = megabytes * 1'000'000;
+    result.memory.by_category = {{"parameters", megabytes * 1'000'000}};
+    return result;
+  }
+
+  // fp8 is the quickest of all, but emulated.
+  void FillSample() {
+    Runs runs(store_);
+    for (const int batch : {1, 4}) {
+      Add(runs, "fp32", batch, 200 * batch, 120);
+      Add(runs, "bf16", batch, 100 * batch, 100);
+      Add(runs, "fp8", batch, 50 * batch, 80).emulated = true;
+    }
+    runs.Put("sample");
+  }
+
+  Rows Answer() { return {report_, store_.Query(report_.sql)}; }
+
+  static size_t Find(const Rows& rows, const std::string& format, int64_t batch) {
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (rows.Text(row, "format") == format && rows.Number(row, "batch_size") == batch) return row;
+    }
+    ADD_FAILURE() << "no " << format << " at " << batch;
+    return 0;
+  }
+
+  TempDir dir_;
+  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  Report report_ = ShippedReport("precision");
+};
+
+TEST_F(PrecisionTest, SpeedAndMemoryAreAgainstBf16AtTheSameBatch) {
+  FillSample();
+  const Rows rows = Answer();
+  ASSERT_EQ(rows.size(), 6U);
+  for (const int64_t batch : {1, 4}) {
+    const size_t fp32 = Find(rows, "fp32", batch);
+    EXPECT_THAT(rows.Number(fp32, "bf16_speedup"), Optional(DoubleNear(0.5, 1e-9)));
+    EXPECT_THAT(rows.Number(fp32, "bf16_memory_percent"), Optional(DoubleNear(20, 1e-9)));
+    const size_t bf16 = Find(rows, "bf16", batch);
+    EXPECT_EQ(rows.Number(bf16, "bf16_speedup"), std::nullopt);
+    EXPECT_EQ(rows.Number(bf16, "bf16_memory_percent"), std::nullopt);
+  }
+}
+
+TEST_F(PrecisionTest, WhatIsEmulatedHasMemoryButNoSpeedAndNoRank) {
+  FillSample();
+  const Rows rows = Answer();
+  const size_t fp8 = Find(rows, "fp8", 4);
+  EXPECT_EQ(rows.Number(fp8, "emulated"), 1);
+  EXPECT_EQ(rows.Number(fp8, "bf16_speedup"), std::nullopt);
+  EXPECT_EQ(rows.Number(fp8, "ranked_tokens_per_s"), std::nullopt);
+  EXPECT_THAT(rows.Number(fp8, "bf16_memory_percent"), Optional(DoubleNear(-20, 1e-9)));
+  EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
+              ElementsAre("The fastest that ran natively is bf16 at batch 1, with 5.12K tokens/s.",
+                          "Next to bf16 at batch 1, fp32 has 0.50\xC2\xA0\xC3\x97 the speed and +20.0\xC2\xA0% of "
+                          "planned memory.",
+                          "Computed in a higher precision on this device, and so not ranked: fp8 (emulated)."));
+}
+
+TEST_F(PrecisionTest, NothingIsTheFastestOfOne) {
+  Runs runs(store_);
+  Add(runs, "bf16", 1, 100, 100);
+  Add(runs, "bf16", 4, 400, 100);
+  Add(runs, "fp8", 1, 50, 80).emulated = true;
+  runs.Put("s");
+  const Rows rows = Answer();
+  EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
+              ElementsAre("Computed in a higher precision on this device, and so not ranked: fp8 (emulated)."));
+}
+
+TEST_F(PrecisionTest, DevicesAndProvenancesAreNotComparedWithEachOther) {
+  Runs runs(store_);
+  Add(runs, "bf16", 1, 100, 100);
+  Add(runs, "fp32", 1, 50, 120).device = "Another CPU";
+  Add(runs, "fp32", 4, 50, 120).provenance = Provenance::kPublished;
+  runs.Put("s");
+  const Rows rows = Answer();
+  ASSERT_EQ(rows.size(), 3U);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    EXPECT_EQ(rows.Number(row, "bf16_speedup"), std::nullopt);
+    EXPECT_EQ(rows.Number(row, "ranked_tokens_per_s"), std::nullopt);
+  }
+}
+
+TEST_F(PrecisionTest, AModelIsAPanel) {
+  Runs runs(store_);
+  for (const char* model : {"llama-25m", "llama-10m"}) {
+    for (const char* precision : {"bf16", "fp32"}) runs.Add({{"model", model}, {"precision", precision}});
+  }
+  runs.Put("s");
+  const Rows rows = Answer();
+  const std::vector<Panel> panels = MakePanels(rows);
+  ASSERT_THAT(panels, SizeIs(2));
+  EXPECT_EQ(panels[0].title, "llama-10m, sequence 512");
+}
+
+TEST_F(PrecisionTest, TheSampleIsAsTheGoldenHasIt) {
+  FillSample();
+  ExpectGolden(WithoutIds(Render(report_, store_, {"sample", ReportFormat::kMarkdown}).bytes), "precision.md");
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,98 @@
+// The scaling report: against the fewest ranks of the same configuration.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/page.h"
+#include "run/result.h"
+#include "tests/base/temp_dir.h"
+#include "tests/report/sample.h"
+
+namespace ridgeline {
+namespace {
+
+using report_sample::ExpectGolden;
+using report_sample::Runs;
+using report_sample::ShippedReport;
+using report_sample::WithoutIds;
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::Optional;
+using testing::SizeIs;
+
+class ScalingTest : public testing::Test {
+ protected:
+  static RunResult& Add(Runs& runs, int ranks, const char* shard, double tokens_per_s) {
+    RunResult& result = runs.Add({{"model", "llama-10m"}, {"ranks", ranks}, {"shard", shard}});
+    result.device = "Example CPU (" + std::to_string(8 / ranks) + " cores)";
+    result.throughput.steady_tokens_per_s = tokens_per_s;
+    result.memory.planned_peak_bytes = shard == std::string("none") ? 100'000'000 : 160'000'000 / ranks;
+    return result;
+  }
+
+  void FillSample() {
+    Runs runs(store_);
+    Add(runs, 1, "none", 1000);
+    Add(runs, 2, "none", 1800);
+    Add(runs, 4, "none", 3000);
+    Add(runs, 2, "full", 1500);
+    Add(runs, 4, "full", 3200);
+    runs.Put("sample");
+  }
+
+  Rows Answer() { return {report_, store_.Query(report_.sql)}; }
+
+  TempDir dir_;
+  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  Report report_ = ShippedReport("scaling");
+};
+
+TEST_F(ScalingTest, SpeedUpAndEfficiencyAreAgainstTheFewestRanks) {
+  FillSample();
+  const Rows rows = Answer();
+  ASSERT_EQ(rows.size(), 5U);
+  EXPECT_EQ(rows.Text(2, "run"), "4 ranks, replicated");
+  EXPECT_THAT(rows.Number(2, "speedup"), Optional(DoubleNear(3, 1e-9)));
+  EXPECT_THAT(rows.Number(2, "efficiency_percent"), Optional(DoubleNear(75, 1e-9)));
+  EXPECT_EQ(rows.Text(4, "run"), "4 ranks, sharded");
+  EXPECT_THAT(rows.Number(4, "efficiency_percent"), Optional(DoubleNear(80, 1e-9)));
+  EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
+              ElementsAre("At best, 4 ranks, sharded, give 3.20\xC2\xA0\xC3\x97 the throughput of 1 rank: "
+                          "80.0\xC2\xA0% efficient.",
+                          "The least memory is that of 4 ranks, sharded: 40.0 MB a rank."));
+}
+
+TEST_F(ScalingTest, LinesGoOverRanksOnAxesThatGrowByFactors) {
+  FillSample();
+  const Rows rows = Answer();
+  const LineChart lines = MakeLineChart(report_, report_.charts.at(0), rows, MakePanels(rows).at(0).rows, "c");
+  ASSERT_THAT(lines.lines, SizeIs(2));
+  EXPECT_THAT(lines.at, ElementsAre(1, 2, 4));
+  EXPECT_TRUE(lines.log && lines.log_x);
+  EXPECT_EQ(lines.lines[1].legend, "sharded");
+  EXPECT_THAT(lines.lines[1].points, SizeIs(2));
+}
+
+TEST_F(ScalingTest, ProcessorsAreNotComparedWithEachOther) {
+  Runs runs(store_);
+  Add(runs, 1, "none", 1000);
+  Add(runs, 2, "none", 1800).device = "Another CPU (4 cores)";
+  runs.Put("s");
+  const Rows rows = Answer();
+  EXPECT_THAT(rows.Number(1, "efficiency_percent"), Optional(DoubleNear(100, 1e-9)));
+}
+
+TEST_F(ScalingTest, WhatRanOnOneNumberOfRanksSaysNothing) {
+  Runs runs(store_);
+  Add(runs, 2, "none", 1000);
+  Add(runs, 2, "full", 1000);
+  runs.Put("s");
+  EXPECT_EQ(Answer().size(), 0U);
+}
+
+TEST_F(ScalingTest, TheSampleIsAsTheGoldenHasIt) {
+  FillSample();
+  ExpectGolden(WithoutIds(Render(report_, store_, {"sample", ReportFormat::kMarkdown}).bytes), "scaling.md");
+}
+
+}  // namespace
+}  // namespace ridgeline
