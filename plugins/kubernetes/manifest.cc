@@ -260,6 +260,7 @@ class Maker {
     }
     if (options_.gpus > 0) amounts[options_.gpu_resource] = std::to_string(options_.gpus);
     if (options_.efa > 0) amounts["vpc.amazonaws.com/efa"] = std::to_string(options_.efa);
+    amounts["ephemeral-storage"] = options_.ephemeral_storage;
     for (const auto& [page, amount] : options_.hugepages) amounts["hugepages-" + page] = amount;
     return amounts;
   }
@@ -295,12 +296,13 @@ class Maker {
       for (size_t i = 0; i < parts_.size(); ++i) sources.push_back({{"configMap", {{"name", PartName(i)}}}});
       volumes.push_back({{"name", "job"}, {"projected", {{"sources", std::move(sources)}}}});
     }
-    Json work = {{"name", "work"}, {"emptyDir", Json::object()}};
+    const Json folder = {{"sizeLimit", options_.ephemeral_storage}};
+    Json work = {{"name", "work"}, {"emptyDir", folder}};
     if (!options_.output_claim.empty()) {
       work = {{"name", "work"}, {"persistentVolumeClaim", {{"claimName", options_.output_claim}}}};
     }
     volumes.push_back(std::move(work));
-    if (!IsMounted("/tmp")) volumes.push_back({{"name", "tmp"}, {"emptyDir", Json::object()}});
+    if (!IsMounted("/tmp")) volumes.push_back({{"name", "tmp"}, {"emptyDir", folder}});
     if (!SharedMemory().empty() && !IsMounted("/dev/shm")) {
       volumes.push_back(
           {{"name", "shared-memory"}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", SharedMemory()}}}});

@@ -291,6 +291,21 @@ TEST(KubernetesManifest, RunsTheImagesProgramOnTheMountedJobFile) {
   EXPECT_TRUE(made.others.empty());  // it names no job file
 }
 
+TEST(KubernetesManifest, AsksForTheDiskThatItsFoldersMayFill) {
+  const auto amount = [](const Json& settings) {
+    const Manifests made = Make(settings);
+    const Json resources = ContainerOf(made).at("resources");
+    EXPECT_EQ(resources.at("limits"), resources.at("requests"));
+    for (const Json& volume : PodOf(made).at("volumes")) {
+      if (!volume.contains("emptyDir")) continue;
+      EXPECT_EQ(volume.at("emptyDir").at("sizeLimit"), resources.at("limits").at("ephemeral-storage"));
+    }
+    return resources.at("limits").at("ephemeral-storage").get<std::string>();
+  };
+  EXPECT_EQ(amount(Json::object()), "4Gi");
+  EXPECT_EQ(amount({{"ephemeral_storage", "20Gi"}}), "20Gi");
+}
+
 TEST(KubernetesManifest, CutsALargeJobFileBetweenCharacters) {
   std::string text(120 * 1024 - 1, 'x');
   for (int i = 0; i < 100'000; ++i) text += "é";
