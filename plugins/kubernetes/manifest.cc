@@ -20,6 +20,8 @@ using plugin::Failure;
 using plugin::Json;
 
 constexpr const char* kJobMount = "/ridgeline/job";
+constexpr const char* kManagerLabel = "app.kubernetes.io/managed-by";
+constexpr const char* kSweepLabel = "ridgeline.dev/sweep";
 constexpr const char* kWorkMount = "/ridgeline/work";
 constexpr const char* kSummaryFile = "/dev/termination-log";
 constexpr int kMasterPort = 29500;
@@ -79,9 +81,9 @@ class Maker {
     if (has_job_file_) parts_ = Parts(job_file);
     const auto sweep = job.value("sweep", std::string());
     labels_ = options.labels;
-    labels_["app.kubernetes.io/managed-by"] = "ridgeline";
+    labels_[kManagerLabel] = "ridgeline";
     labels_["ridgeline.dev/job"] = name_;
-    if (const std::string value = LabelValue(sweep); !value.empty()) labels_["ridgeline.dev/sweep"] = value;
+    if (const std::string value = LabelValue(sweep); !value.empty()) labels_[kSweepLabel] = value;
     if (!store.empty()) labels_[kStoreLabel] = store;
     annotations_ = options.annotations;
     annotations_["ridgeline.dev/sweep"] = OneLine(sweep, kSweepTextBytes);
@@ -336,6 +338,15 @@ Manifests MakeManifests(const Json& job, std::string_view job_file, const Option
   Manifests made = Maker(job, job_file, own, store).Make(job_file);
   Lint(made.job);
   return made;
+}
+
+std::string FetchCommand(const std::vector<Manifests>& all, const Options& options) {
+  if (all.empty() || !options.output_path.empty()) return {};
+  const Json& labels = all.front().job.at("metadata").at("labels");
+  const char* const label = labels.contains(kSweepLabel) ? kSweepLabel : kManagerLabel;
+  return fmt::format("kubectl logs{} --selector={}={} --tail=-1 --max-log-requests=1000 >DIR/pods.log",
+                     options.name_space.empty() ? "" : " --namespace=" + options.name_space, label,
+                     labels.at(label).get<std::string>());
 }
 
 Json ManifestFiles(const std::vector<Manifests>& all) {
