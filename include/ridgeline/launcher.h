@@ -23,9 +23,10 @@
 //              again; `render`. Other names are passed over.
 //   probe      {}                        -> {"available": bool, "why": "…", "description": "…", "max_jobs": int}
 //              max_jobs, where it has a `queue`: jobs it takes at once.
-//   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…"}
+//   render     {"jobs": [job…]}          -> {"files": [{"name", "content"}…], "submit": "…", "fetch": "…"}
 //              where it can `render`: what a person could submit by hand, and the command that does, in which FILE
-//              stands for a file and DIR for their folder. Pure: nothing outside is asked.
+//              stands for a file and DIR for their folder; and, where jobs do not write into their folders themselves,
+//              the command that brings their results into DIR. Pure: nothing outside is asked.
 //   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error"}…]}
 //              error: {kind, message, hint, retry}, as a whole call's.
 //   poll_many  {"jobs": [{"key", "native_id"}…]}

@@ -4,6 +4,7 @@
 // RunResult to a temporary name, renames it to the name it was given, and exits with one of TrainerExit.
 // On SIGTERM or SIGUSR1 it may save its state, to be started again with the same RunSpec, and say `preempted`.
 // Both documents carry `version`; a reader refuses a version it does not know. Units stand in the names.
+// docs/trainer-contract.md tells all of it to whoever writes a trainer.
 #pragma once
 
 #include <cstdint>
@@ -136,6 +137,7 @@ struct MemoryFigures {
   int64_t planned_peak_bytes = 0;              // the slab: every tensor of the run, at its fullest moment
   std::map<std::string, int64_t> by_category;  // planned peak by category; sums to planned_peak_bytes
   int64_t rss_peak_bytes = 0;                  // peak resident set of the process; 0 where nothing was run
+  int64_t device_peak_bytes = 0;               // most of the accelerator's memory that was taken; 0 where there is none
 };
 
 // What one of several ranks took.

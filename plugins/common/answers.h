@@ -24,7 +24,8 @@ struct Rendering {
     std::string name, content;
   };
   std::vector<File> files;
-  std::string submit;  // the command; FILE stands for a file, DIR for their folder
+  std::string submit;      // the command; FILE stands for a file, DIR for their folder
+  std::string fetch = {};  // the command that brings results into DIR; empty where the jobs themselves do
 };
 Json ToJson(const Rendering& answer);
 

@@ -22,6 +22,13 @@ std::optional<Cause> OfDisruption(const PodView& pod, int64_t now_unix_s) {
       return Cause{"oom_host", "evicted, its node ran out of memory: " + why,
                    "set memory: to what the point needs, so that it gets a node that has it"};
     }
+    // "Usage of EmptyDir volume … exceeds the limit", "… ephemeral local storage usage exceeds the total limit", and
+    // "exceeded its local ephemeral storage limit": its own doing, and it would do so again.
+    const bool of_disk = why.find("EmptyDir volume") != std::string::npos || why.find("ephemeral") != std::string::npos;
+    if (of_disk && why.find("exceed") != std::string::npos) {
+      return Cause{"crashed", "filled more of its node's disk than it asked for: " + why,
+                   "raise ephemeral_storage: under kubernetes:, or mount a volume for what it writes"};
+    }
     return Cause{"preempted", "evicted by its node" + (why.empty() ? "" : ": " + why),
                  "`kubectl describe node` says more"};
   }

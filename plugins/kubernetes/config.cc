@@ -127,6 +127,7 @@ const plugin::Settings<Options>& Own() {
       {"efa", CountInto(&Options::efa, 0, kMostGpus)},
       {"hugepages", Into(&Options::hugepages, Pages)},
       {"shared_memory", Into(&Options::shared_memory, Memory)},
+      {"ephemeral_storage", Into(&Options::ephemeral_storage, Memory)},
       {"node_selector", Into(&Options::node_selector, &Option::Mapping)},
       {"tolerations", Into(&Options::tolerations, List)},
       {"priority_class", Into(&Options::priority_class, &Option::Text)},

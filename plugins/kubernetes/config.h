@@ -34,6 +34,7 @@ struct Options {
   int64_t efa = 0;                               // network interfaces of a node
   std::map<std::string, std::string> hugepages;  // page size -> amount: {"2Mi", "5Gi"}
   std::string shared_memory;                     // /dev/shm; part of the memory
+  std::string ephemeral_storage = "4Gi";         // disk of the node that a pod may fill: its folders and its log
 
   plugin::Json node_selector = plugin::Json::object();
   plugin::Json tolerations = plugin::Json::array();

@@ -20,6 +20,8 @@ using plugin::Failure;
 using plugin::Json;
 
 constexpr const char* kJobMount = "/ridgeline/job";
+constexpr const char* kManagerLabel = "app.kubernetes.io/managed-by";
+constexpr const char* kSweepLabel = "ridgeline.dev/sweep";
 constexpr const char* kWorkMount = "/ridgeline/work";
 constexpr const char* kSummaryFile = "/dev/termination-log";
 constexpr int kMasterPort = 29500;
@@ -79,9 +81,9 @@ class Maker {
     if (has_job_file_) parts_ = Parts(job_file);
     const auto sweep = job.value("sweep", std::string());
     labels_ = options.labels;
-    labels_["app.kubernetes.io/managed-by"] = "ridgeline";
+    labels_[kManagerLabel] = "ridgeline";
     labels_["ridgeline.dev/job"] = name_;
-    if (const std::string value = LabelValue(sweep); !value.empty()) labels_["ridgeline.dev/sweep"] = value;
+    if (const std::string value = LabelValue(sweep); !value.empty()) labels_[kSweepLabel] = value;
     if (!store.empty()) labels_[kStoreLabel] = store;
     annotations_ = options.annotations;
     annotations_["ridgeline.dev/sweep"] = OneLine(sweep, kSweepTextBytes);
@@ -260,6 +262,7 @@ class Maker {
     }
     if (options_.gpus > 0) amounts[options_.gpu_resource] = std::to_string(options_.gpus);
     if (options_.efa > 0) amounts["vpc.amazonaws.com/efa"] = std::to_string(options_.efa);
+    amounts["ephemeral-storage"] = options_.ephemeral_storage;
     for (const auto& [page, amount] : options_.hugepages) amounts["hugepages-" + page] = amount;
     return amounts;
   }
@@ -295,12 +298,13 @@ class Maker {
       for (size_t i = 0; i < parts_.size(); ++i) sources.push_back({{"configMap", {{"name", PartName(i)}}}});
       volumes.push_back({{"name", "job"}, {"projected", {{"sources", std::move(sources)}}}});
     }
-    Json work = {{"name", "work"}, {"emptyDir", Json::object()}};
+    const Json folder = {{"sizeLimit", options_.ephemeral_storage}};
+    Json work = {{"name", "work"}, {"emptyDir", folder}};
     if (!options_.output_claim.empty()) {
       work = {{"name", "work"}, {"persistentVolumeClaim", {{"claimName", options_.output_claim}}}};
     }
     volumes.push_back(std::move(work));
-    if (!IsMounted("/tmp")) volumes.push_back({{"name", "tmp"}, {"emptyDir", Json::object()}});
+    if (!IsMounted("/tmp")) volumes.push_back({{"name", "tmp"}, {"emptyDir", folder}});
     if (!SharedMemory().empty() && !IsMounted("/dev/shm")) {
       volumes.push_back(
           {{"name", "shared-memory"}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", SharedMemory()}}}});
@@ -334,6 +338,15 @@ Manifests MakeManifests(const Json& job, std::string_view job_file, const Option
   Manifests made = Maker(job, job_file, own, store).Make(job_file);
   Lint(made.job);
   return made;
+}
+
+std::string FetchCommand(const std::vector<Manifests>& all, const Options& options) {
+  if (all.empty() || !options.output_path.empty()) return {};
+  const Json& labels = all.front().job.at("metadata").at("labels");
+  const char* const label = labels.contains(kSweepLabel) ? kSweepLabel : kManagerLabel;
+  return fmt::format("kubectl logs{} --selector={}={} --tail=-1 --max-log-requests=1000 >DIR/pods.log",
+                     options.name_space.empty() ? "" : " --namespace=" + options.name_space, label,
+                     labels.at(label).get<std::string>());
 }
 
 Json ManifestFiles(const std::vector<Manifests>& all) {

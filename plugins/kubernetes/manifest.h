@@ -29,6 +29,10 @@ struct Manifests {
 Manifests MakeManifests(const plugin::Json& job, std::string_view job_file, const Options& options,
                         const std::string& store);
 
+// The command that brings the results of such jobs, which are all of one sweep, into DIR; empty where their folders are
+// on a volume that this machine has.
+std::string FetchCommand(const std::vector<Manifests>& all, const Options& options);
+
 // Every object of these in YAML, and the list of their files as kustomize reads it: {name, content} each.
 plugin::Json ManifestFiles(const std::vector<Manifests>& all);
 

@@ -83,6 +83,7 @@ int RenderSweep(const RenderArguments& options) {
   const bool one_by_one = rendered.files.size() > 1 && rendered.submit.find("FILE") != std::string::npos;
   const fs::path first = dir / rendered.files.front().name;
   fmt::print("submit {}:  {}\n", one_by_one ? "each" : "them", Fill(Fill(rendered.submit, "FILE", first), "DIR", dir));
+  if (!rendered.fetch.empty()) fmt::print("then:  {}\n", Fill(rendered.fetch, "DIR", dir));
   fmt::print("then:  ridgeline collect {}\n", dir.string());
   return 0;
 }

@@ -77,6 +77,7 @@ std::string CommandLine(const RunOptions& options) {
   add("--db", options.db, kDefaultDb);
   add("--launcher", options.launcher, "");
   add("--output-dir", options.output_dir, kDefaultOutputDir);
+  add("--reports", options.reports, "");
   return text;
 }
 

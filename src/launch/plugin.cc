@@ -75,6 +75,7 @@ class Plugin final : public Launcher {
     return Checked("render", [&] {
       Rendered rendered;
       rendered.submit = reply.value("submit", "");
+      rendered.fetch = reply.value("fetch", "");
       for (const Json& file : reply.at("files")) {
         rendered.files.push_back({file.at("name").get<std::string>(), file.at("content").get<std::string>()});
         const std::string& file_name = rendered.files.back().name;

@@ -34,6 +34,7 @@
 #include "run/results_file.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"
+#include "run/trainer_result.h"
 
 namespace ridgeline {
 namespace {
@@ -149,14 +150,15 @@ void Remove(const fs::path& path) {
   if (ec) throw Error(ErrorKind::kInfrastructure, fmt::format("cannot remove {}: {}", path.string(), ec.message()));
 }
 
-std::optional<RunResult> ReadResult(const fs::path& path, std::string& problem) {
+// The trainer's own result of the point, or why there is none to be believed.
+std::optional<RunResult> ReadOwnResult(const fs::path& path, const RunSpec& spec, std::string& problem) {
   std::error_code ec;
   if (!fs::exists(path, ec)) {
     problem = "it wrote no result";
     return std::nullopt;
   }
   try {
-    return DecodeResult(ReadJsonFile(path), "its result");
+    return ReadTrainerResult(path, spec, "its result");
   } catch (const Error& e) {
     problem = e.message();
     return std::nullopt;
@@ -191,9 +193,15 @@ class Finished {
   }
   // Jobs of earlier versions have a file a result.
   void LookForFile(const std::string& point_id, const std::function<void(const RunResult&)>& found) {
-    std::string problem;
-    const std::optional<RunResult> result = ReadResult(ResultFile(job_dir_, point_id), problem);
-    if (result && Stands(*result, point_id) && ends_.emplace(point_id, result->status).second) found(*result);
+    std::error_code ec;
+    const fs::path file = ResultFile(job_dir_, point_id);
+    if (!fs::exists(file, ec)) return;
+    try {
+      const RunResult result = DecodeResult(ReadJsonFile(file), "a result");
+      if (Stands(result, point_id) && ends_.emplace(point_id, result.status).second) found(result);
+    } catch (const Error&) {
+      // Damaged, or of another version: the point is run again.
+    }
   }
   // How the point ended; nothing where it is still to be run.
   std::optional<RunStatus> End(const std::string& point_id) const {
@@ -317,7 +325,7 @@ class JobRunner {
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
     if (nodes_.rank == 0) {
-      end.own = ReadResult(dir / kTrainersResultName, end.own_problem);
+      end.own = ReadOwnResult(dir / kTrainersResultName, point.spec, end.own_problem);
     } else if (end.watched.status.ok()) {
       end.own.emplace().status = RunStatus::kOk;  // as far as this node knows
     } else {

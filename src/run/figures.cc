@@ -51,6 +51,8 @@ const Figure kFigures[] = {
      "the planned peak, by what the tensors are for", 0, kMost},
     {"rss_peak_bytes", "memory.rss_peak_bytes", At<&R::memory, &M::rss_peak_bytes>, "bytes",
      "the process's peak resident set; the largest of all ranks", 0, kMost},
+    {"device_peak_bytes", "memory.device_peak_bytes", At<&R::memory, &M::device_peak_bytes>, "bytes",
+     "the most of the accelerator's memory that was taken, as measured; the largest of all ranks", 0, kMost},
     {"model_causal_flops_per_step", "flops.model_causal", At<&R::flops, &F::model_causal>, "FLOP",
      "the model's, a rank: attention where the causal mask leaves work, no recomputation", 0, kAny},
     {"model_noncausal_flops_per_step", "flops.model_non_causal", At<&R::flops, &F::model_non_causal>, "FLOP",

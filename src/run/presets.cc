@@ -1,6 +1,10 @@
 #include "run/presets.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/text.h"
 
 namespace ridgeline {
 namespace {
@@ -37,6 +41,19 @@ constexpr Preset kPresets[] = {
     {"llama-64b", "llama", 72, 8192, 64, 8, 128, 28672, 128256, 0, false, 63708471296},
 };
 
+constexpr size_t kNear = 3;  // presets worth naming
+
+// "7b", "350m" as a number of parameters; 0 where it is none.
+double SizeOf(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  if (error != std::errc() || !(number > 0)) return 0;
+  if (unit == "m" || unit == "M") return number * 1e6;
+  if (unit == "b" || unit == "B") return number * 1e9;
+  return 0;
+}
+
 }  // namespace
 
 std::span<const Preset> Presets() { return kPresets; }
@@ -53,6 +70,30 @@ const std::vector<std::string>& PresetNames() {
     for (const Preset& preset : kPresets) result.emplace_back(preset.name);
     return result;
   }();
+  return names;
+}
+
+std::vector<std::string> PresetsNear(std::string_view name) {
+  const size_t dash = name.rfind('-');
+  const double size = dash == std::string_view::npos ? 0 : SizeOf(name.substr(dash + 1));
+  if (size == 0) {
+    const std::string meant = Nearest(name, PresetNames());
+    return meant.empty() ? std::vector<std::string>() : std::vector{meant};
+  }
+  static const std::vector<std::string> kFamilies = {"llama", "gpt", "stack"};
+  const std::string family = Nearest(name.substr(0, dash), kFamilies);
+  std::vector<const Preset*> near;
+  for (const Preset& preset : kPresets) {
+    if (family.empty() || preset.family == family) near.push_back(&preset);
+  }
+  const auto distance = [&](const Preset* preset) {
+    return std::abs(std::log(static_cast<double>(preset->parameters) / size));
+  };
+  std::stable_sort(near.begin(), near.end(),
+                   [&](const Preset* a, const Preset* b) { return distance(a) < distance(b); });
+  std::vector<std::string> names;
+  for (const Preset* preset : near) names.emplace_back(preset->name);
+  names.resize(std::min(names.size(), kNear));
   return names;
 }
 

@@ -35,6 +35,15 @@ std::string TypeProblem(const Field& field, const Json& value) {
                      DumpJson(value));
 }
 
+std::string UnknownModel(const std::string& name) {
+  const std::vector<std::string> near = PresetsNear(name);
+  return fmt::format("unknown model '{}'; {} {}", name,
+                     near.empty()       ? "there are"
+                     : near.size() == 1 ? "the nearest is"
+                                        : "the nearest are",
+                     Join(near.empty() ? PresetNames() : near, ", "));
+}
+
 // Each Assign returns what is wrong, or nothing.
 std::string Assign(int64_t& to, const Field& field, const Json& value) {
   if (value.is_number_integer()) {
@@ -174,8 +183,7 @@ std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& 
     if (!value.is_string()) return {{"model", TypeProblem(*field, value)}};
     const Preset* preset = FindPreset(value.get<std::string>());
     if (preset == nullptr) {
-      return {{"model", fmt::format("unknown model '{}'{}", value.get<std::string>(),
-                                    DidYouMean(value.get<std::string>(), PresetNames()))}};
+      return {{"model", UnknownModel(value.get<std::string>())}};
     }
     ApplyPreset(*preset, spec);
     return {};

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "sweep/values.h"
+#include "yaml/slips.h"
 
 namespace ridgeline {
 
@@ -46,7 +47,7 @@ std::vector<std::pair<const Field*, const YamlNode*>> FieldEntries(const YamlNod
                                                                    std::vector<Fault>& faults, const Names& known) {
   std::vector<std::pair<const Field*, const YamlNode*>> fields;
   if (node.kind != YamlNode::Kind::kMap) {
-    faults.push_back({node.place, fmt::format("{} is a mapping of fields, not {}", section, Describe(node))});
+    faults.push_back({node.place, NotAMapping(fmt::format("{} is a mapping of fields", section), node)});
     return fields;
   }
   for (const auto& [name, value] : Entries(node, "field", known, faults)) fields.emplace_back(FindField(name), value);

@@ -15,6 +15,7 @@
 #include "run/spec.h"
 #include "sweep/entries.h"
 #include "sweep/expand.h"
+#include "yaml/slips.h"
 #include "yaml/units.h"
 
 namespace ridgeline {
@@ -28,6 +29,8 @@ constexpr std::array<std::pair<std::string_view, int64_t Launch::*>, 6> kNumbers
      {"memory_limit", &Launch::memory_limit_bytes},
      {"time_limit", &Launch::time_limit_s},
      {"save_time", &Launch::save_time_s}}};
+
+constexpr int64_t kLeastMemory = 1'000'000;  // bytes; whoever says less has left out the unit
 
 const Names& OfPoints() {
   static const Names names = [] {
@@ -52,7 +55,7 @@ class Reader {
   Reader(Sweep& sweep, std::vector<Fault>& faults) : sweep_(sweep), faults_(faults) {}
 
   void Read(const YamlNode& node) {
-    if (node.kind != YamlNode::Kind::kMap) return Add(node.place, "launch is a mapping, not " + Describe(node));
+    if (node.kind != YamlNode::Kind::kMap) return Add(node.place, NotAMapping("launch is a mapping", node));
     sweep_.launch.place = node.place;
     const std::vector<Entry> entries = Entries(node, "launch setting", {}, faults_);
     // First: what a mapping is called decides whether it is the launcher's.
@@ -105,9 +108,7 @@ class Reader {
     } else if (name == "cpus") {
       ReadWhole(value, name, 1, 4096, to.cpus, faults_);
     } else if (name == "memory_limit") {
-      const auto bytes = ReadBytes(value);
-      if (!bytes) Add(value.place, "memory_limit is a size such as 8GB or 512MiB, not " + Describe(value));
-      to.memory_limit_bytes = bytes.value_or(0);
+      ReadMemoryLimit(value, to);
     } else if (name == "time_limit") {
       ReadDuration(name, "90s, 10m or 2h", value, to.time_limit_s);
     } else if (name == "save_time") {
@@ -122,6 +123,18 @@ class Reader {
     }
   }
 
+  void ReadMemoryLimit(const YamlNode& node, Launch& to) {
+    const auto bytes = ReadBytes(node);
+    if (!bytes) {
+      Add(node.place, "memory_limit is a size such as 8GB or 512MiB, not " + Describe(node));
+    } else if (*bytes < kLeastMemory) {
+      Add(node.place,
+          fmt::format("memory_limit is {} bytes, in which nothing runs: a number needs its unit, such as {}GB", *bytes,
+                      Describe(node)));
+    }
+    to.memory_limit_bytes = bytes.value_or(0);
+  }
+
   void ReadDuration(const std::string& name, const char* examples, const YamlNode& value, int64_t& to) {
     const auto seconds = ReadSeconds(value);
     if (!seconds) Add(value.place, fmt::format("{} is a duration such as {}, not {}", name, examples, Describe(value)));
@@ -130,7 +143,7 @@ class Reader {
 
   void ReadEnvironment(const YamlNode& node, Launch& to) {
     if (node.kind != YamlNode::Kind::kMap) {
-      return Add(node.place, "environment is a mapping such as {OMP_NUM_THREADS: 4}, not " + Describe(node));
+      return Add(node.place, NotAMapping("environment is a mapping such as {OMP_NUM_THREADS: 4}", node));
     }
     for (const auto& [name, value] : Entries(node, "variable", {}, faults_)) {
       const bool plain = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&

@@ -15,6 +15,7 @@
 #include "sweep/launch.h"
 #include "sweep/values.h"
 #include "sweep/walk.h"
+#include "yaml/slips.h"
 #include "yaml/yaml.h"
 
 namespace ridgeline {
@@ -30,7 +31,7 @@ class Reader {
     static const Names kSections = {"name",    "description", "defaults",   "matrix", "zip",   "include",
                                     "exclude", "measure",     "checkpoint", "launch", "report"};
     if (root.kind != YamlNode::Kind::kMap) {
-      Add(root.place, "a sweep is a mapping with a name, not " + Describe(root));
+      Add(root.place, NotAMapping("a sweep is a mapping with a name", root));
       return;
     }
     const auto sections = Entries(root, "section", kSections, faults);

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "yaml/slips.h"
 
 namespace ridgeline {
 namespace {
@@ -79,14 +80,21 @@ Json PlainScalar(const std::string& text) {
   return number ? *number : Json(text);
 }
 
-Json Scalar(const YAML::Node& node) {
+Json Scalar(const YAML::Node& node, std::string_view text) {
   const std::string& tag = node.Tag();
   if (tag == "?" || tag.empty()) return PlainScalar(node.Scalar());
+  if (tag == "!" && node.Scalar().empty()) {
+    const auto begin = std::min(text.size(), static_cast<size_t>(std::max(node.Mark().pos, 0)));
+    const std::string_view comparison = LeadingComparison(text.substr(begin));
+    if (!comparison.empty()) throw Fault{PlaceOf(node.Mark()), BareComparison(comparison)};
+  }
   if (tag == "!" || tag == "tag:yaml.org,2002:str") return Json(node.Scalar());
+  if (tag.starts_with("!=")) throw Fault{PlaceOf(node.Mark()), BareComparison(tag)};
   throw Fault{PlaceOf(node.Mark()), "the tag " + tag + " is not known here; write the plain value"};
 }
 
-YamlNode Convert(const YAML::Node& node, int depth, int64_t& nodes_left) {  // NOLINT(misc-no-recursion)
+// NOLINTNEXTLINE(misc-no-recursion)
+YamlNode Convert(const YAML::Node& node, std::string_view text, int depth, int64_t& nodes_left) {
   YamlNode result;
   result.place = PlaceOf(node.Mark());
   if (depth > kMaxDepth) throw Fault{result.place, "this is nested too deeply"};
@@ -95,17 +103,20 @@ YamlNode Convert(const YAML::Node& node, int depth, int64_t& nodes_left) {  // N
     case YAML::NodeType::Sequence:
       result.kind = YamlNode::Kind::kList;
       result.items.reserve(node.size());
-      for (const YAML::Node& item : node) result.items.push_back(Convert(item, depth + 1, nodes_left));
+      for (const YAML::Node& item : node) result.items.push_back(Convert(item, text, depth + 1, nodes_left));
       break;
     case YAML::NodeType::Map:
       result.kind = YamlNode::Kind::kMap;
       for (const auto& entry : node) {
-        YamlNode key = Convert(entry.first, depth + 1, nodes_left);
-        result.entries.push_back({std::move(key), Convert(entry.second, depth + 1, nodes_left)});
+        YamlNode key = Convert(entry.first, text, depth + 1, nodes_left);
+        if (entry.second.IsNull() && entry.first.Tag() == "?") {  // as {model:x} is read
+          if (const std::string slip = JoinedColon(entry.first.Scalar()); !slip.empty()) throw Fault{key.place, slip};
+        }
+        result.entries.push_back({std::move(key), Convert(entry.second, text, depth + 1, nodes_left)});
       }
       break;
     case YAML::NodeType::Scalar:
-      result.scalar = Scalar(node);
+      result.scalar = Scalar(node, text);
       break;
     case YAML::NodeType::Null:
     case YAML::NodeType::Undefined:
@@ -124,8 +135,9 @@ YamlNode ParseYaml(std::string_view text) {
       throw Fault{PlaceOf(documents[1].Mark()), "a second document begins here; a sweep file holds one"};
     }
     int64_t nodes_left = kMaxNodes;
-    return Convert(documents[0], 0, nodes_left);
+    return Convert(documents[0], text, 0, nodes_left);
   } catch (const YAML::Exception& e) {
+    if (auto slip = SlipAt(text, PlaceOf(e.mark))) throw *std::move(slip);
     throw Fault{PlaceOf(e.mark), "not YAML: " + e.msg};
   }
 }

@@ -291,6 +291,36 @@ TEST(KubernetesManifest, RunsTheImagesProgramOnTheMountedJobFile) {
   EXPECT_TRUE(made.others.empty());  // it names no job file
 }
 
+TEST(KubernetesManifest, AsksForTheDiskThatItsFoldersMayFill) {
+  const auto amount = [](const Json& settings) {
+    const Manifests made = Make(settings);
+    const Json resources = ContainerOf(made).at("resources");
+    EXPECT_EQ(resources.at("limits"), resources.at("requests"));
+    for (const Json& volume : PodOf(made).at("volumes")) {
+      if (!volume.contains("emptyDir")) continue;
+      EXPECT_EQ(volume.at("emptyDir").at("sizeLimit"), resources.at("limits").at("ephemeral-storage"));
+    }
+    return resources.at("limits").at("ephemeral-storage").get<std::string>();
+  };
+  EXPECT_EQ(amount(Json::object()), "4Gi");
+  EXPECT_EQ(amount({{"ephemeral_storage", "20Gi"}}), "20Gi");
+}
+
+TEST(KubernetesManifest, TheResultsOfWhatAPersonSubmitsAreInItsLogs) {
+  const auto fetch = [](const Json& settings, const std::string& sweep) {
+    return FetchCommand({Make(settings, Job({{"sweep", sweep}}))}, Read(settings));
+  };
+  const std::string rest = " --tail=-1 --max-log-requests=1000 >DIR/pods.log";
+  EXPECT_EQ(fetch(Json::object(), "nightly"), "kubectl logs --selector=ridgeline.dev/sweep=nightly" + rest);
+  EXPECT_EQ(fetch({{"namespace", "llm"}}, "nightly"),
+            "kubectl logs --namespace=llm --selector=ridgeline.dev/sweep=nightly" + rest);
+  EXPECT_EQ(fetch(Json::object(), "&"), "kubectl logs --selector=app.kubernetes.io/managed-by=ridgeline" + rest)
+      << "a name of which no label can be made";
+  EXPECT_EQ(fetch({{"output", {{"claim", "results"}, {"path", "/shared"}}}}, "nightly"), "")
+      << "the results are in the jobs' folders";
+  EXPECT_EQ(FetchCommand({}, Options()), "");
+}
+
 TEST(KubernetesManifest, CutsALargeJobFileBetweenCharacters) {
   std::string text(120 * 1024 - 1, 'x');
   for (int i = 0; i < 100'000; ++i) text += "é";

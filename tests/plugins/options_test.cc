@@ -57,7 +57,8 @@ std::vector<Numeric> Numerics() {
   for (const char* name : {"time", "poll_interval"}) add("slurm", name, Kind::kTime);
   for (const char* name : {"nodes", "user"}) add("kubernetes", name, Kind::kCount);
   for (const char* name : {"gpus", "efa"}) add("kubernetes", name, Kind::kCount, true);
-  for (const char* name : {"cpu", "memory", "shared_memory"}) add("kubernetes", name, Kind::kQuantity);
+  for (const char* name : {"cpu", "memory", "shared_memory", "ephemeral_storage"})
+    add("kubernetes", name, Kind::kQuantity);
   options.push_back({"kubernetes", "kubernetes: hugepages: 2Mi", Kind::kQuantity, [](const Json& value) {
                        return Json{{"kubernetes", {{"hugepages", {{"2Mi", value}}}}}};
                      }});

@@ -292,7 +292,8 @@ TEST(Spec, CombinationsThatNothingCanRunAreFound) {
   EXPECT_EQ(Only(With(With(Tiny(), "precision", "fp32"), "state_precision", "bf16")).field, "state_precision");
   EXPECT_EQ(Only(With(Tiny(), "learning_rate_min", 1)).field, "learning_rate_min");
   EXPECT_EQ(Only({{"model", "llama-10m"}, {"family", "gpt"}}).field, "family");
-  EXPECT_EQ(Only({{"model", "llama-11m"}}).message, "unknown model 'llama-11m', did you mean 'llama-10m'?");
+  EXPECT_EQ(Only({{"model", "llama-11m"}}).message,
+            "unknown model 'llama-11m'; the nearest are llama-10m, llama-5m, llama-25m");
 }
 
 TEST(Spec, SeveralRanksAreProcessesUnlessOtherwiseSaid) {

@@ -138,7 +138,7 @@ TEST(Sweep, UnknownKeysNameTheNearest) {
   EXPECT_THAT(Refusal("launch: {bundle: soon}"), HasSubstr("bundle is a number of points, or a duration"));
   EXPECT_THAT(Refusal("launch: {frobnicate: 1}"), HasSubstr("unknown launch setting 'frobnicate'; known are launcher"));
   EXPECT_THAT(Refusal("defaults: {model: lama-10m}"),
-              HasSubstr("s.yaml:2:19: unknown model 'lama-10m', did you mean 'llama-10m'?"));
+              HasSubstr("s.yaml:2:19: unknown model 'lama-10m'; the nearest are llama-10m, llama-5m, llama-25m"));
   EXPECT_THAT(Refusal("defaults: {model: llama-10m, precision: bf61}"), HasSubstr("did you mean 'bf16'?"));
   EXPECT_THAT(Refusal("defaults: {model: llama-10m}\nmatrix: {checkpointing: [selectiv]}"),
               HasSubstr("s.yaml:3:26: checkpointing 'selectiv' is not one of none, selective, full, full/K, did you "
@@ -203,7 +203,7 @@ TEST(Sweep, SizesAndDurations) {
   const auto limit = [](const std::string& text) {
     return Parse("launch: {memory_limit: " + text + "}").launch.memory_limit_bytes;
   };
-  EXPECT_EQ(limit("1000"), 1000);
+  EXPECT_EQ(limit("64000000"), 64'000'000);
   EXPECT_EQ(limit("8 GB"), 8'000'000'000);
   EXPECT_EQ(limit("1.5GiB"), 1'610'612'736);
   EXPECT_EQ(limit("512MiB"), 536'870'912);
@@ -293,7 +293,7 @@ TEST(Sweep, AllFaultsOfAFileAreShownInOrder) {
 TEST(Sweep, AFaultBringsNoOthersThatOnlyFollowFromIt) {
   EXPECT_EQ(Refusal("defaults: {modle: gpt-10m}"), "s.yaml:2:12: unknown field 'modle', did you mean 'model'?");
   EXPECT_EQ(Refusal("defaults: {model: gpt-11m, batch_size: 2}"),
-            "s.yaml:2:19: unknown model 'gpt-11m', did you mean 'gpt-10m'?");
+            "s.yaml:2:19: unknown model 'gpt-11m'; the nearest are gpt-10m, gpt-25m, gpt-124m");
 }
 
 TEST(Sweep, ManyFaultsAreCutShort) {
@@ -314,7 +314,7 @@ TEST(Sweep, AMissingFileIsNamed) {
 
 TEST(Yaml, FaultsHavePlaces) {
   EXPECT_THAT(RawRefusal("name: [a\nb: c"), StartsWith("s.yaml:"));
-  EXPECT_THAT(RawRefusal("name: s\n\tmatrix: 1"), AllOf(HasSubstr("s.yaml:2:"), HasSubstr("not YAML")));
+  EXPECT_THAT(RawRefusal("name: s\nmatrix: *none"), AllOf(HasSubstr("s.yaml:2:"), HasSubstr("not YAML")));
   EXPECT_THAT(RawRefusal("name: *nowhere"), HasSubstr("not YAML"));
   EXPECT_THAT(RawRefusal(""), HasSubstr("s.yaml:1:1: the file is empty"));
   EXPECT_THAT(RawRefusal("# only a comment\n"), HasSubstr("s.yaml:1:1:"));

@@ -25,32 +25,10 @@
 #include "engine/train/model_state.h"
 #include "engine/train/ranks.h"
 #include "run/spec.h"
+#include "run/step_figures.h"
 
 namespace ridgeline {
 namespace {
-
-void Summarize(const RunSpec& spec, const History& history, RunResult& result) {
-  std::vector<int64_t> measured = SteadySteps(spec, history);
-  if (measured.empty()) return;  // it left before
-  std::sort(measured.begin(), measured.end());
-  const size_t n = measured.size();
-  result.step_ns.median_ns = n % 2 == 1 ? measured[n / 2] : (measured[n / 2 - 1] + measured[n / 2]) / 2;
-  result.step_ns.p95_ns = measured[static_cast<size_t>(std::ceil(0.95 * static_cast<double>(n))) - 1];
-  double mean = 0;
-  for (const int64_t ns : measured) mean += static_cast<double>(ns) / static_cast<double>(n);
-  double variance = 0;
-  for (const int64_t ns : measured) {
-    variance += (static_cast<double>(ns) - mean) * (static_cast<double>(ns) - mean) / static_cast<double>(n);
-  }
-  result.step_ns.cv = mean > 0 ? std::sqrt(variance) / mean : 0;
-
-  int64_t all_ns = 0;
-  for (const int64_t ns : history.step_ns) all_ns += ns;
-  const auto tokens = static_cast<double>(result.tokens_per_step);
-  result.throughput.steady_tokens_per_s = tokens / (static_cast<double>(result.step_ns.median_ns) * 1e-9);
-  result.throughput.cold_tokens_per_s =
-      tokens * static_cast<double>(history.steps()) / (static_cast<double>(all_ns) * 1e-9);
-}
 
 std::vector<OpProfile> Profile(const Trace& trace, std::span<const int64_t> call_ns, int64_t steps) {
   std::map<std::string, OpProfile> by_name;
@@ -112,7 +90,8 @@ class Training {
     result_.memory.rss_peak_bytes = PeakRssBytes();
     GatherRankFigures(communicator_, result_);
     if (result_.status == RunStatus::kDiverged) return;
-    Summarize(spec_, history_, result_);
+    // A run that left before its first measured step has none of their figures.
+    if (auto measured = SteadySteps(spec_, history_); !measured.empty()) FillStepFigures(std::move(measured), result_);
     if (profiled_steps_ > 0) outcome_.profile = Profile(program_.trace, executor_->call_ns(), profiled_steps_);
   }
 

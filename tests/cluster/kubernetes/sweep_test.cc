@@ -62,6 +62,7 @@ TEST_F(KubernetesSweeps, RenderedManifestsNeedNothingFromUs) {
   const auto rendered = cli.Run({"render", sweep, "-o", "jobs-by-hand"});
   cli.ExpectOk(rendered);
   EXPECT_THAT(rendered.out, HasSubstr("kubectl create -f " + (cli.dir / "jobs-by-hand").string()));
+  EXPECT_THAT(rendered.out, HasSubstr("--selector=ridgeline.dev/sweep=test --tail=-1"));
   // This server is too old to know all that the manifests hold, and would say so.
   cli.Kubectl({"create", "--validate=false", "-f", cli.dir / "jobs-by-hand"});
   cli.Kubectl({"wait", "--for=condition=complete", "job", "--all", "--timeout=120s"});

@@ -1,0 +1,69 @@
+#include "run/step_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace ridgeline {
+namespace {
+
+// Over the times of steps, which are not empty.
+void FillStepTimes(std::vector<int64_t> times_ns, StepTimes& to) {
+  std::sort(times_ns.begin(), times_ns.end());
+  const size_t n = times_ns.size();
+  to.median_ns = n % 2 == 1 ? times_ns[n / 2] : (times_ns[n / 2 - 1] + times_ns[n / 2]) / 2;
+  to.p95_ns = times_ns[static_cast<size_t>(std::ceil(0.95 * static_cast<double>(n))) - 1];
+  double mean = 0;
+  for (const int64_t ns : times_ns) mean += static_cast<double>(ns) / static_cast<double>(n);
+  double variance = 0;
+  for (const int64_t ns : times_ns) {
+    variance += (static_cast<double>(ns) - mean) * (static_cast<double>(ns) - mean) / static_cast<double>(n);
+  }
+  to.cv = mean > 0 ? std::sqrt(variance) / mean : 0;
+}
+
+// By the tokens of a step and the times that the result has; 0 of what these do not say.
+Throughput ThroughputOf(const RunResult& result) {
+  const auto tokens = static_cast<double>(result.tokens_per_step);
+  Throughput throughput;
+  if (result.step_ns.median_ns > 0) {
+    throughput.steady_tokens_per_s = tokens / (static_cast<double>(result.step_ns.median_ns) * 1e-9);
+  }
+  double all_ns = 0;
+  for (const int64_t ns : result.step_ns.all_ns) all_ns += static_cast<double>(ns);
+  if (all_ns > 0) {
+    throughput.cold_tokens_per_s = tokens * static_cast<double>(result.step_ns.all_ns.size()) / (all_ns * 1e-9);
+  }
+  return throughput;
+}
+
+}  // namespace
+
+void FillStepFigures(std::vector<int64_t> measured_ns, RunResult& result) {
+  if (!measured_ns.empty()) FillStepTimes(std::move(measured_ns), result.step_ns);
+  result.throughput = ThroughputOf(result);
+}
+
+void DeriveStepFigures(const RunSpec& spec, RunResult& result) {
+  if (result.tokens_per_step == 0) {
+    result.tokens_per_step = spec.batch_size * spec.seq_length * spec.grad_accumulation * spec.ranks;
+  }
+  const std::vector<int64_t>& all = result.step_ns.all_ns;
+  const auto warmup = std::min<int64_t>(static_cast<int64_t>(all.size()), spec.warmup_steps);
+  StepTimes times;
+  if (std::vector<int64_t> measured(all.begin() + warmup, all.end()); !measured.empty()) {
+    FillStepTimes(std::move(measured), times);
+  }
+  if (result.step_ns.median_ns == 0) {
+    result.step_ns.median_ns = times.median_ns;
+    result.step_ns.cv = times.cv;
+  }
+  if (result.step_ns.p95_ns == 0) result.step_ns.p95_ns = times.p95_ns;
+  const Throughput throughput = ThroughputOf(result);
+  if (result.throughput.steady_tokens_per_s == 0) {
+    result.throughput.steady_tokens_per_s = throughput.steady_tokens_per_s;
+  }
+  if (result.throughput.cold_tokens_per_s == 0) result.throughput.cold_tokens_per_s = throughput.cold_tokens_per_s;
+}
+
+}  // namespace ridgeline

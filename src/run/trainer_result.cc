@@ -1,0 +1,114 @@
+#include "run/trainer_result.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "run/figures.h"
+#include "run/result.h"
+#include "run/step_figures.h"
+
+namespace ridgeline {
+namespace {
+
+// With null for the three words that JSON has not, where they are no text.
+std::string WithoutNonFinite(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool quoted = false;
+  while (!text.empty()) {
+    size_t taken = 1;
+    if (text.front() == '"') {
+      quoted = !quoted;
+    } else if (quoted && text.front() == '\\' && text.size() > 1) {
+      taken = 2;
+    } else if (!quoted) {
+      const auto word = {std::string_view("-Infinity"), std::string_view("Infinity"), std::string_view("NaN")};
+      const auto* const found = std::find_if(word.begin(), word.end(), [&](auto w) { return text.starts_with(w); });
+      if (found != word.end()) {
+        out += "null";
+        text.remove_prefix(found->size());
+        continue;
+      }
+    }
+    out += text.substr(0, taken);
+    text.remove_prefix(taken);
+  }
+  return out;
+}
+
+// Every key a RunResult may have: "status", "step_ns", "step_ns.median", …
+const std::vector<std::string>& KnownKeys() {
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> known;
+    const Json all = EncodeResult({});
+    for (const auto& [key, value] : all.items()) known.push_back(key);
+    for (const Figure& figure : Figures()) {
+      if (figure.key.find('.') != std::string_view::npos) known.emplace_back(figure.key);
+    }
+    return known;
+  }();
+  return keys;
+}
+
+void CheckKey(const std::string& key, const std::vector<std::string>& known, const std::string& source) {
+  if (std::find(known.begin(), known.end(), key) != known.end()) return;
+  throw Error(ErrorKind::kInvalidInput,
+              fmt::format("{}: not a RunResult: unknown key '{}'{}", source, key, DidYouMean(key, known)),
+              "docs/trainer-contract.md lists the keys; what is your own goes into evidence or environment");
+}
+
+void CheckKeys(const Json& document, const std::string& source) {
+  if (!document.is_object()) return;  // decoding refuses it
+  // Groups of figures have keys of their own; evidence, environment and amounts are free.
+  const auto is_group = [](const std::string& key) {
+    return std::any_of(Figures().begin(), Figures().end(),
+                       [&](const Figure& figure) { return figure.key.starts_with(key + "."); });
+  };
+  for (const auto& [key, value] : document.items()) {
+    CheckKey(key, KnownKeys(), source);
+    if (!value.is_object() || !is_group(key)) continue;
+    for (const auto& [inner, figure] : value.items()) CheckKey(fmt::format("{}.{}", key, inner), KnownKeys(), source);
+  }
+  static const std::vector<std::string> kOfRanks = {"ranks.host", "ranks.planned_peak_bytes", "ranks.rss_peak_bytes"};
+  const auto ranks = document.find("ranks");
+  if (ranks == document.end() || !ranks->is_array()) return;
+  for (const Json& rank : *ranks) {
+    if (!rank.is_object()) continue;
+    for (const auto& [key, value] : rank.items()) CheckKey("ranks." + key, kOfRanks, source);
+  }
+}
+
+void SayDiverged(RunResult& result) {
+  const auto at =
+      std::find_if(result.loss.begin(), result.loss.end(), [](double loss) { return !std::isfinite(loss); });
+  if (at == result.loss.end()) return;
+  const auto step = at - result.loss.begin() + 1;
+  result.status = RunStatus::kDiverged;
+  result.message = fmt::format("the loss of step {} of {} is no finite number", step, result.loss.size());
+  result.hint = "lower learning_rate, set grad_clip, or use a wider precision";
+  result.evidence["step"] = std::to_string(step);
+}
+
+}  // namespace
+
+RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source) {
+  const Json document = ParseJson(WithoutNonFinite(text), source);
+  CheckKeys(document, source);
+  RunResult result = DecodeResult(document, source);
+  if (result.status == RunStatus::kOk) SayDiverged(result);
+  if (result.status == RunStatus::kOk && !result.step_ns.all_ns.empty()) DeriveStepFigures(spec, result);
+  return result;
+}
+
+RunResult ReadTrainerResult(const std::filesystem::path& path, const RunSpec& spec, const std::string& source) {
+  return ParseTrainerResult(ReadFile(path), spec, source);
+}
+
+}  // namespace ridgeline

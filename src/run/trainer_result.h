@@ -1,0 +1,22 @@
+// The result that a trainer wrote, as whoever started it reads it: strictly, since another's program wrote it, and with
+// what follows from it filled in. docs/trainer-contract.md says all of it to those who write trainers.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+// `text` is a RunResult of the point `spec`. NaN and Infinity, which JSON has no words for and Python's json writes all
+// the same, are read as null: in a series a number that is not finite, and with one in `loss` a run that says `ok` has
+// diverged. A key that no RunResult has is refused. Figures of steps that are not given are derived from
+// step_ns.all. Throws Error(kInvalidInput) naming `source` and the key.
+RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source);
+
+// The file a trainer wrote; throws Error(kInfrastructure) where it cannot be read, too.
+RunResult ReadTrainerResult(const std::filesystem::path& path, const RunSpec& spec, const std::string& source);
+
+}  // namespace ridgeline
