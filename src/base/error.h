@@ -14,7 +14,8 @@ enum class ErrorKind {
   kInternal,        // a bug of ours
 };
 
-// Exit codes of `ridgeline`: 0 done, 1 regression found, 2 usage or bad input, 3 infrastructure, 4 inconclusive.
+// Exit codes of `ridgeline` for what is thrown: 2 usage or bad input, 3 infrastructure. 0 is done, 1 a run whose points
+// failed.
 int ExitCode(ErrorKind kind);
 
 class Error : public std::exception {
