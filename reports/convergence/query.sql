@@ -4,8 +4,13 @@ WITH
 named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, precision, seed, loss, grad_norm, skipped_steps, provenance,
-    emulated, device_name, campaign, version, message, environment, command, status = 'ok' AS ok,
+    emulated, device_name, campaign, version, message, environment, command,
     warmup_steps + steps * repeats AS total_steps,
+    status = 'ok' AND data <> 'synthetic' AND warmup_steps + steps * repeats >= 100 AS ok,
+    CASE WHEN data = 'synthetic' THEN 'left out: synthetic tokens hold nothing to learn'
+         WHEN warmup_steps + steps * repeats < 100
+         THEN 'left out: ' || (warmup_steps + steps * repeats) || ' steps, and convergence takes 100'
+    END AS left_out,
     precision || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
       || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END AS format,
     -- The widest first.
@@ -40,8 +45,8 @@ named AS MATERIALIZED (
       ELSE status
     END AS failure
   FROM runs
-  -- Fewer steps are a measurement of speed, and random tokens have nothing to be learnt from.
-  WHERE data <> 'synthetic' AND warmup_steps + steps * repeats >= 100
+  -- What is left out is a row that says why. Of a whole store that would be every measurement of speed.
+  WHERE (data <> 'synthetic' OR :sweep IS NOT NULL)
     AND (:sweep IS NULL
          OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
                                   FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep))
@@ -116,10 +121,12 @@ verdicts AS (
   GROUP BY panel
 )
 SELECT
-  f.result, f.panel, f.format || ', seed ' || f.seed AS run, f.format, f.seed, f.failure, coalesce(f.failure, 'ok') AS outcome,
-  f.total_steps, f.final_loss, f.final_gap, f.max_grad_norm, f.skipped_steps,
-  nullif(f.loss, '[]') AS loss_by_step, g.gap_by_step, nullif(f.grad_norm, '[]') AS grad_norm_by_step,
-  m.ok_runs || ' of ' || m.all_runs AS format_runs, m.format_loss, m.format_loss_sd, m.format_gap, m.format_gap_sd,
+  f.result, f.panel, f.format || ', seed ' || f.seed AS run, f.format, f.seed, f.failure,
+  coalesce(f.failure, f.left_out, 'ok') AS outcome, f.total_steps, f.final_loss, f.final_gap, f.max_grad_norm, f.skipped_steps,
+  CASE WHEN f.left_out IS NULL THEN nullif(f.loss, '[]') END AS loss_by_step, g.gap_by_step,
+  CASE WHEN f.left_out IS NULL THEN nullif(f.grad_norm, '[]') END AS grad_norm_by_step,
+  CASE WHEN f.left_out IS NULL THEN m.ok_runs || ' of ' || m.all_runs END AS format_runs,
+  m.format_loss, m.format_loss_sd, m.format_gap, m.format_gap_sd,
   m.format_skipped_steps, m.format_max_grad_norm,
   CASE WHEN f.precision = 'fp32' THEN NULL ELSE j.within END AS within_noise,
   m.ok_runs, v.noise, v.within_words, v.beyond_words,

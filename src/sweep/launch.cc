@@ -164,6 +164,11 @@ class Reader {
 
   // Another mapping is the settings of the launcher it is named after, which checks them itself.
   void RequireMappingOfALauncher(const std::string& name, const YamlNode& value) {
+    if (name == "gpus") {
+      Add(value.place,
+          fmt::format("gpus stands in the launcher's own mapping, such as slurm: {{gpus: {}}}", Describe(value)));
+      return;
+    }
     Names near_to = OfTheSweep();
     near_to.insert(near_to.end(), OfPoints().begin(), OfPoints().end());
     const Names known = near_to;

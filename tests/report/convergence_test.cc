@@ -162,12 +162,23 @@ TEST_F(ConvergenceTest, OneSeedHasNoNoiseToCompareWith) {
   EXPECT_THAT(rows.Number(Find(rows, "bf16, seed 1"), "final_gap"), Optional(DoubleNear(0, 1e-9)));
 }
 
-TEST_F(ConvergenceTest, ShortRunsAndSyntheticOnesAreNoConvergence) {
+TEST_F(ConvergenceTest, ShortRunsAndSyntheticOnesAreLeftOutAndSayWhy) {
   Runs runs(store_);
-  runs.Add({{"model", "llama-5m"}, {"data", "/text"}, {"steps", 50}});
-  runs.Add({{"model", "llama-10m"}, {"steps", 300}});
+  RunResult& few = Add(runs, {{"precision", "fp32"}, {"steps", 50}}, 1, 0);
+  few.loss.resize(50);
+  runs.Add({{"model", "llama-10m"}, {"steps", 300}}).loss = {2};
   runs.Put("s");
-  EXPECT_EQ(Answer().size(), 0U);
+  const Rows all = Answer();
+  ASSERT_EQ(all.size(), 1U) << "of a whole store, runs on synthetic tokens are measurements of speed";
+  EXPECT_EQ(all.Text(0, "outcome"), "left out: 50 steps, and convergence takes 100");
+  EXPECT_EQ(all.Number(0, "final_loss"), std::nullopt);
+  EXPECT_EQ(all.Text(0, "loss_by_step"), "");
+  EXPECT_FALSE(all.Failed(0));
+  EXPECT_THAT(Conclude(report_, all, MakePanels(all)[0].rows), IsEmpty());
+
+  const Rows sweep(report_, store_.Query(report_.sql, {{"sweep", "s"}}));
+  ASSERT_EQ(sweep.size(), 2U) << "of a sweep, every run is there";
+  EXPECT_EQ(sweep.Text(1, "outcome"), "left out: synthetic tokens hold nothing to learn");
 }
 
 TEST_F(ConvergenceTest, WhatChangesTheLearningIsAnotherPanel) {

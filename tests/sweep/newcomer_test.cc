@@ -83,6 +83,11 @@ TEST(Newcomer, SaysAMemoryLimitWithoutAUnit) {
   });
 }
 
+TEST(Newcomer, AsksForGpusWhereNoneAreGiven) {
+  Expect({{"name: a\ndefaults: {model: llama-10m}\nlaunch: {launcher: slurm, gpus: 8}\n",
+           "s.yaml:3:33: gpus stands in the launcher's own mapping, such as slurm: {gpus: 8}"}});
+}
+
 TEST(Newcomer, NamesAModelThatIsNotThere) {
   const auto model = [](const std::string& name) { return "name: a\ndefaults: {model: " + name + "}\n"; };
   Expect({
