@@ -38,6 +38,7 @@ struct PlanArguments {
   std::string memory;
   std::string largest;
   std::string db = kDefaultDb;
+  std::string reports;
 };
 
 void Write(std::string_view text) {
@@ -92,7 +93,7 @@ int ShowLargest(const Sweep& sweep, const PlanArguments& arguments) {
 }
 
 int ShowPlan(const Sweep& sweep, const PlanArguments& arguments) {
-  ReportsOf(sweep);  // a wrong name is told now, not when it has run
+  ReportsOf(sweep, arguments.reports);  // a wrong name is told now, not when it has run
   Expansion expansion;
   const std::vector<Point> points = Expand(sweep, &expansion);
   PlanOptions options;
@@ -135,6 +136,7 @@ Action PlanCommand(CLI::App& self) {
   self.add_option("--db", arguments->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
+  AddReportsOption(self, arguments->reports);
   self.footer(
       "Expands a sweep into its points, predicts each one's peak memory a rank by tracing the step it would run, and\n"
       "says whether that fits where it would run: `fits` or `out_of_memory`, and what its jobs would ask for. A point\n"
