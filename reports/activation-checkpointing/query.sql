@@ -8,6 +8,9 @@ named AS MATERIALIZED (
     times_measured, steady_min_tokens_per_s, steady_max_tokens_per_s, campaign, machine, version,
     planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes, planned_optimizer_bytes,
     planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message, environment, command,
+    all_steps_ns, warmup_steps, steps, repeats,
+    -- Runs are compared only where all this is the same.
+    json_array(provenance, emulated, device_name, campaign, machine, version) AS alike,
     status = 'ok' AS ok,
     -- Everything that changes a step's work but the two axes compared here; what is usual is left unsaid.
     model
@@ -56,12 +59,13 @@ named AS MATERIALIZED (
      OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
                               FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
 ),
--- What a run is compared with: no activation checkpointing at the same batch, of its own provenance, on its device; …
+-- What a run is compared with: no activation checkpointing at the same batch; …
+-- (SQLite takes the columns beside a lone min() from the row that has it.)
 no_checkpointing AS (
-  SELECT panel, batch_size, provenance, emulated, device_name, min(step_median_ns) AS none_step_ns
+  SELECT panel, batch_size, alike, min(step_median_ns) AS none_step_ns, result AS none_result
   FROM named
   WHERE ok AND checkpointing = 'none'
-  GROUP BY panel, batch_size, provenance, emulated, device_name
+  GROUP BY panel, batch_size, alike
 ),
 -- … that one's plan, the same whether it was run, predicted, or did not fit; …
 plans AS (
@@ -70,16 +74,16 @@ plans AS (
   WHERE checkpointing = 'none' AND provenance <> 'published'
   GROUP BY panel, batch_size
 ),
--- … and the first run of its panel. (SQLite takes the columns beside a lone min() from the row that has it.)
+-- … and the same policy at its smallest batch.
 firsts AS (
   SELECT
-    panel, provenance, emulated, device_name, min(printf('%08d %08d %s', batch_size, policy_rank, point_id)) AS rank,
-    result AS first_result, policy_words AS first_words, batch_size AS first_batch,
+    panel, checkpointing, alike, min(printf('%08d %s', batch_size, point_id)) AS rank,
+    result AS first_result, batch_size AS first_batch,
     steady_tokens_per_s AS first_steady_tokens_per_s, cold_tokens_per_s AS first_cold_tokens_per_s,
     planned_peak_bytes AS first_planned_peak_bytes
   FROM named
   WHERE ok
-  GROUP BY panel, provenance, emulated, device_name
+  GROUP BY panel, checkpointing, alike
 ),
 figured AS (
   SELECT
@@ -92,9 +96,9 @@ figured AS (
     CASE WHEN ok AND checkpointing <> 'none' AND provenance <> 'published'
          THEN 100.0 * (none_peak_bytes - planned_peak_bytes) / none_peak_bytes END AS memory_saved_percent
   FROM named
-  LEFT JOIN no_checkpointing USING (panel, batch_size, provenance, emulated, device_name)
+  LEFT JOIN no_checkpointing USING (panel, batch_size, alike)
   LEFT JOIN plans USING (panel, batch_size)
-  LEFT JOIN firsts USING (panel, provenance, emulated, device_name)
+  LEFT JOIN firsts USING (panel, checkpointing, alike)
 )
 SELECT
   result, panel, model, precision, seq_length, ranks, checkpointing, batch_size, 'batch ' || batch_size AS batch,
@@ -106,7 +110,7 @@ SELECT
   CASE WHEN ok THEN is_first END AS is_first,
   CASE WHEN ok THEN steady_tokens_per_s / first_steady_tokens_per_s END AS speedup,
   CASE WHEN ok THEN cold_tokens_per_s / first_cold_tokens_per_s END AS cold_speedup,
-  policy_words, first_words, first_batch, first_steady_tokens_per_s, first_planned_peak_bytes,
+  policy_words, first_batch, first_steady_tokens_per_s, first_planned_peak_bytes,
   planned_peak_bytes, rss_peak_bytes,
   planned_parameters_bytes AS parameters_bytes, planned_gradients_bytes AS gradients_bytes,
   planned_optimizer_bytes AS optimizer_bytes, planned_activations_bytes AS activations_bytes,
@@ -114,6 +118,7 @@ SELECT
   planned_peak_bytes - planned_parameters_bytes - coalesce(planned_gradients_bytes, 0)
     - coalesce(planned_optimizer_bytes, 0) - coalesce(planned_activations_bytes, 0)
     - coalesce(planned_workspace_bytes, 0) - coalesce(planned_logits_bytes, 0) AS other_bytes,
-  provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
+  provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command,
+  result, none_result, first_result, all_steps_ns, warmup_steps, steps, repeats
 FROM figured
 ORDER BY family, size, model, precision, seq_length, panel, batch_size, policy_rank, point_id

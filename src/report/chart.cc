@@ -42,13 +42,15 @@ double Total(const Bar& bar) {
   return std::isfinite(total) ? std::max(total, 0.0) : 0;
 }
 
+double High(const Bar& bar) { return !bar.parts.empty() && std::isfinite(bar.high) ? std::max(bar.high, 0.0) : 0; }
+
 class Renderer {
  public:
   Renderer(const BarChart& chart, const svg::Room& room) : chart_(chart), room_(room) {
     double tallest = 0;
     double wanted = 0;
     for (const Slot& slot : chart.slots) {
-      for (const Bar& bar : slot.bars) tallest = std::max(tallest, Total(bar));
+      for (const Bar& bar : slot.bars) tallest = std::max({tallest, Total(bar), High(bar)});
       wanted = std::max(wanted, slot.wanted);
     }
     // A failure that wanted far more than any run took must not flatten the runs: its outline is cut at the top.
@@ -278,8 +280,20 @@ class Renderer {
       body_ += part.title.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", EscapeHtml(part.title));
       y = top;
     }
+    if (High(bar) > 0) {
+      DrawErrorBar(bar, x + bar_width_ / 2);
+      y = std::min(y, Y(bar.high));
+    }
     Text(x + bar_width_ / 2, y - 5, "middle", kSmallFont, Number(sum));
     body_ += "</g>\n";
+  }
+
+  void DrawErrorBar(const Bar& bar, double x) {
+    const double top = Y(bar.high);
+    const double bottom = Y(std::max(bar.low, 0.0));
+    Line(x, top, x, bottom, 0.9);
+    Line(x - 4, top, x + 4, top, 0.9);
+    Line(x - 4, bottom, x + 4, bottom, 0.9);
   }
 
   void DrawFailure(const Slot& slot, double centre) {

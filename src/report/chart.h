@@ -24,6 +24,8 @@ struct Bar {
   Fill fill = Fill::kSolid;
   bool light = false;  // the secondary figure of a pair
   std::string title;   // what a pointer over it, or a screen reader, tells
+  double low = 0;      // the ends of its interval, drawn as an error bar; high 0: none
+  double high = 0;
 };
 
 struct Slot {

@@ -61,14 +61,23 @@ std::optional<std::string> Say(const Report& report, const Rows& rows, std::span
   return said;
 }
 
+void SayAll(const Report& report, const Rows& rows, std::span<const size_t> panel,
+            const std::vector<Sentence>& sentences, std::vector<std::string>& said) {
+  for (const Sentence& sentence : sentences) {
+    if (std::optional<std::string> words = Say(report, rows, panel, sentence)) {
+      said.push_back(std::move(*words));
+    } else {
+      SayAll(report, rows, panel, sentence.otherwise, said);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> Conclude(const Report& report, const Rows& rows, std::span<const size_t> panel) {
-  std::vector<std::string> sentences;
-  for (const Sentence& sentence : report.conclusion) {
-    if (std::optional<std::string> said = Say(report, rows, panel, sentence)) sentences.push_back(std::move(*said));
-  }
-  return sentences;
+  std::vector<std::string> said;
+  SayAll(report, rows, panel, report.conclusion, said);
+  return said;
 }
 
 }  // namespace ridgeline

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "report/intervals.h"
 #include "report/page.h"
 
 namespace ridgeline {
@@ -32,6 +33,16 @@ std::vector<std::vector<size_t>> Colours(const ReportChart& chart) {
     }
   }
   return colours;
+}
+
+// Of a plain bar whose figure has an interval.
+void AddErrorBar(const Rows& rows, size_t row, const ChartBar& from, Bar& bar) {
+  if (from.stack.size() != 1) return;
+  const std::optional<double> low = rows.Number(row, LowColumn(from.stack[0].column));
+  const std::optional<double> high = rows.Number(row, HighColumn(from.stack[0].column));
+  if (!low || !high) return;
+  bar.low = *low;
+  bar.high = *high;
 }
 
 }  // namespace
@@ -103,7 +114,9 @@ BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const s
       if (!bar.parts.empty()) {
         any = true;
         provenances.insert(provenance);
-        const std::string said = fmt::format("{} {}", from.label, value_text(total));
+        std::string said = fmt::format("{} {}", from.label, value_text(total));
+        AddErrorBar(rows, row, from, bar);
+        if (bar.high > 0) said += fmt::format(" ({} to {})", value_text(bar.low), value_text(bar.high));
         bar.title = fmt::format("{}: {} ({})", slot.title, said, mark);
         words += (words.empty() ? "" : ", ") + said;
       }

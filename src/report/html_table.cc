@@ -31,8 +31,9 @@ std::string HeadingCell(const ReportColumn& column, bool folds) {
   return fmt::format("<th{}>{}</th>", attributes, EscapeHtml(text));
 }
 
-std::string ValueCell(const ReportColumn& column, bool folds, const Cell& cell) {
-  const std::string text = FormatValue(column.style, cell);
+std::string ValueCell(const ReportColumn& column, bool folds, const Rows& rows, size_t row) {
+  const Cell& cell = rows.At(row, column.name);
+  const std::string text = FormatFigure(column, rows, row);
   if (std::holds_alternative<std::monostate>(cell)) {
     const bool number = column.style != ValueStyle::kText;
     return fmt::format("<td data-none=\"\"{}{}>{}</td>", ClassOf(column, folds), number ? R"( align="right")" : "",
@@ -95,7 +96,7 @@ std::string TableHtml(const Rows& rows, const std::vector<const ReportColumn*>& 
   out += "</tr>\n</thead>\n<tbody>\n";
   for (const size_t row : all_rows.first(shown)) {
     out += rows.Failed(row) ? R"(<tr class="failed">)" : "<tr>";
-    for (const ReportColumn* column : columns) out += ValueCell(*column, folds, rows.At(row, column->name));
+    for (const ReportColumn* column : columns) out += ValueCell(*column, folds, rows, row);
     out += "</tr>\n";
   }
   return out + "</tbody>\n</table></div>\n</div>\n";

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "report/intervals.h"
 #include "report/report.h"
 #include "report/rows.h"
 #include "yaml/yaml.h"
@@ -96,6 +97,16 @@ class Mapping {
     return items;
   }
 
+  // The texts of a list; none where the key is missing.
+  std::vector<std::string> Texts(const char* key, bool required = false) {
+    std::vector<std::string> texts;
+    for (const auto& [json, where] : Items(key, required)) {
+      if (!json->is_string()) Fail(fmt::format("'{}' must be a list of columns' names", key));
+      texts.push_back(json->get<std::string>());
+    }
+    return texts;
+  }
+
   // The entries of a mapping, each with the path to it.
   std::vector<std::tuple<std::string, const Json*, std::string>> Entries(const char* key) {
     std::vector<std::tuple<std::string, const Json*, std::string>> entries;
@@ -140,6 +151,8 @@ ReportColumn LoadColumn(Mapping map) {
   column.style = map.Choice("style", kStyles, ValueStyle::kText);
   column.hide = map.Choice("hide", kHides, ReportColumn::Hide::kNever);
   column.key = map.Flag("key");
+  column.steps_of = map.Texts("steps_of");
+  if (column.steps_of.size() > 2) map.Fail("'steps_of' names one column with results, or two that are compared");
   map.Done();
   return column;
 }
@@ -181,10 +194,7 @@ ChartLines LoadLines(Mapping map) {
 ReportSummary LoadSummary(Mapping map) {
   ReportSummary summary;
   summary.by = map.Text("by", true);
-  for (const auto& [json, where] : map.Items("columns", true)) {
-    if (!json->is_string()) map.Fail("'columns' must be a list of columns' names");
-    summary.columns.push_back(json->get<std::string>());
-  }
+  summary.columns = map.Texts("columns", true);
   map.Done();
   return summary;
 }
@@ -228,6 +238,7 @@ Sentence LoadSentence(Mapping map) {
   Sentence sentence;
   for (const auto& [name, json, where] : map.Entries("picks")) sentence.picks[name] = LoadPick(Mapping(*json, where));
   const std::string text = map.Text("text", true);
+  for (const auto& [json, where] : map.Items("else")) sentence.otherwise.push_back(LoadSentence(Mapping(*json, where)));
   map.Done();
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -284,9 +295,12 @@ Report LoadReportFolder(const fs::path& folder) {
   std::set<std::string> names;
   for (const auto& [item, where] : map.Items("columns", true)) {
     Mapping column(*item, where);
-    report.columns.push_back(LoadColumn(column));
-    if (!names.insert(report.columns.back().name).second) {
-      column.Fail("the column '" + report.columns.back().name + "' is given twice");
+    const ReportColumn loaded = LoadColumn(column);
+    report.columns.push_back(loaded);
+    for (ReportColumn& end : IntervalColumns(loaded)) report.columns.push_back(std::move(end));
+    for (size_t c = names.size(); c < report.columns.size(); ++c) {
+      const std::string& name = report.columns[c].name;
+      if (!names.insert(name).second) column.Fail("the column '" + name + "' is given twice");
     }
   }
   names.clear();

@@ -28,7 +28,7 @@ Table MakeTable(const Rows& rows, const std::vector<const ReportColumn*>& column
   for (const size_t row : all_rows.first(std::min(all_rows.size(), kMaxTableRows))) {
     auto& cells = table.rows.emplace_back();
     for (const ReportColumn* column : columns) {
-      cells.emplace_back(Shorten(FormatValue(column->style, rows.At(row, column->name)), kMaxText));
+      cells.emplace_back(Shorten(FormatFigure(*column, rows, row), kMaxText));
     }
   }
   return table;

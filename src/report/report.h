@@ -46,6 +46,9 @@ struct ReportColumn {
   ValueStyle style = ValueStyle::kText;
   Hide hide = Hide::kNever;
   bool key = false;  // stays where a screen has no room for every column; without any, all do
+  // The columns with the results whose step times the figure comes from: of a throughput its own, of a comparison also
+  // that compared with. Not empty: the report adds its interval, as the columns of report/intervals.h.
+  std::vector<std::string> steps_of;
 };
 
 struct ChartPart {
@@ -101,7 +104,8 @@ struct RowPick {
   std::string min;
 };
 
-// Words with {pick.column} in them. Said only where every pick finds a row and every figure has a value.
+// Words with {pick.column} in them. Said only where every pick finds a row and every figure has a value; else what
+// `otherwise` holds is.
 struct Sentence {
   struct Piece {
     std::string words;  // then, where `pick` is not empty, that row's value of `column`
@@ -110,6 +114,7 @@ struct Sentence {
   };
   std::map<std::string, RowPick> picks;
   std::vector<Piece> pieces;
+  std::vector<Sentence> otherwise;
 };
 
 struct Report {

@@ -10,10 +10,29 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "report/intervals.h"
 
 namespace ridgeline {
 
+namespace {
+
+void AddWanted(const Sentence& sentence, std::vector<std::string>& wanted) {
+  for (const Sentence::Piece& piece : sentence.pieces) {
+    if (!piece.pick.empty()) wanted.push_back(piece.column);
+  }
+  for (const auto& [name, pick] : sentence.picks) {
+    for (const auto& [column, texts] : pick.where) wanted.push_back(column);
+    for (const std::string& column : {pick.max, pick.min}) {
+      if (!column.empty()) wanted.push_back(column);
+    }
+  }
+  for (const Sentence& other : sentence.otherwise) AddWanted(other, wanted);
+}
+
+}  // namespace
+
 Rows::Rows(const Report& report, Table table) : report_(report), table_(std::move(table)) {
+  AddIntervals(report_, table_);
   for (size_t c = 0; c < table_.columns.size(); ++c) index_.emplace(table_.columns[c], c);
   std::vector<std::string> wanted;
   for (const std::string_view name :
@@ -35,17 +54,7 @@ Rows::Rows(const Report& report, Table table) : report_(report), table_(std::mov
     }
   }
   if (report.summary) wanted.push_back(report.summary->by);
-  for (const Sentence& sentence : report.conclusion) {
-    for (const Sentence::Piece& piece : sentence.pieces) {
-      if (!piece.pick.empty()) wanted.push_back(piece.column);
-    }
-    for (const auto& [name, pick] : sentence.picks) {
-      for (const auto& [column, texts] : pick.where) wanted.push_back(column);
-      for (const std::string& column : {pick.max, pick.min}) {
-        if (!column.empty()) wanted.push_back(column);
-      }
-    }
-  }
+  for (const Sentence& sentence : report.conclusion) AddWanted(sentence, wanted);
   for (const std::string& name : wanted) {
     if (index_.contains(name)) continue;
     throw Error(ErrorKind::kInvalidInput,
@@ -237,6 +246,20 @@ std::string FormatValue(ValueStyle style, const Cell& cell) {
       break;
   }
   return CellText(cell);
+}
+
+std::string FormatFigure(const ReportColumn& column, const Rows& rows, size_t row) {
+  std::string text = FormatValue(column.style, rows.At(row, column.name));
+  if (column.steps_of.empty()) return text;
+  const std::optional<double> low = rows.Number(row, LowColumn(column.name));
+  const std::optional<double> high = rows.Number(row, HighColumn(column.name));
+  if (!low || !high) return text;
+  // What it says of the value need not be said of the half again: its sign, and that it is a factor.
+  const double half = (*high - *low) / 2;
+  const std::string written = column.style == ValueStyle::kSignedPercent ? FormatValue(ValueStyle::kPercent, half)
+                              : column.style == ValueStyle::kFactor      ? fmt::format("{:.2f}", half)
+                                                                         : FormatValue(column.style, half);
+  return text + " \xC2\xB1\xC2\xA0" + written;
 }
 
 std::string FormatInSentence(const ReportColumn& column, const Cell& cell) {

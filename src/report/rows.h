@@ -23,7 +23,8 @@ struct Panel {
 
 class Rows {
  public:
-  // Throws Error(kInvalidInput) where the answer lacks a column that the report names.
+  // Adds the intervals of the columns that have them. Throws Error(kInvalidInput) where the answer lacks a column that
+  // the report names.
   Rows(const Report& report, Table table);
 
   size_t size() const { return table_.rows.size(); }
@@ -74,7 +75,10 @@ const ReportColumn* FindColumn(const Report& report, std::string_view name);
 // A value for people; an en dash where there is none.
 std::string FormatValue(ValueStyle style, const Cell& cell);
 
-// The same inside a sentence: with its unit.
+// A row's value of a column, with half of its interval where it has one: "2.47 × ± 0.31".
+std::string FormatFigure(const ReportColumn& column, const Rows& rows, size_t row);
+
+// The value inside a sentence: with its unit.
 std::string FormatInSentence(const ReportColumn& column, const Cell& cell);
 
 // The panel in words: the report's sentences that can be said of these rows. Figures that were not measured are marked.

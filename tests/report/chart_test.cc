@@ -99,6 +99,23 @@ TEST(Chart, RowsAreEven) {
   for (const auto& [y, count] : labels) EXPECT_GE(count, labels.begin()->second - 1) << y;
 }
 
+TEST(Chart, AnErrorBarIsInsideTheFrameAndUnderItsNumber) {
+  BarChart chart = Sample(2);
+  const std::string plain = RenderBarChart(chart, svg::kWide);
+  chart.slots[0].bars[0].low = 8500;
+  chart.slots[0].bars[0].high = 9500;
+  const std::string drawn = RenderBarChart(chart, svg::kWide);
+  ExpectReadable(drawn);
+  const auto lines = [](const std::string& text) {
+    size_t count = 0;
+    for (size_t at = text.find("<line"); at != std::string::npos; at = text.find("<line", at + 1)) ++count;
+    return count;
+  };
+  EXPECT_EQ(lines(drawn), lines(plain) + 3);
+  chart.slots[0].bars[0].high = 14'000;  // beyond every bar: the axis reaches it
+  ExpectReadable(RenderBarChart(chart, svg::kWide));
+}
+
 TEST(Chart, HeightsAreInProportion) {
   BarChart chart = Sample(2);
   chart.slots[0].bars = {Solid(250)};

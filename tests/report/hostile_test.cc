@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "base/text.h"
 #include "report/escape.h"
 #include "report/report.h"
@@ -48,15 +50,19 @@ Table Answer(const Report& report, const std::string& text) {
   Table table;
   const auto columns = [&] {
     std::vector<std::string> names = {"panel", "failure", "provenance", "emulated", "environment", "command"};
+    names.insert(names.end(),
+                 {"result", "none_result", "first_result", "all_steps_ns", "warmup_steps", "steps", "repeats"});
     for (const ReportColumn& column : report.columns) names.push_back(column.name);
     for (const ReportChart& chart : report.charts) names.insert(names.end(), {chart.label, chart.cluster});
-    for (const Sentence& sentence : report.conclusion) {
+    const std::function<void(const Sentence&)> add = [&](const Sentence& sentence) {
       for (const auto& [pick, row] : sentence.picks) {
         for (const auto& [column, texts] : row.where) names.push_back(column);
         names.insert(names.end(), {row.max, row.min});
       }
       for (const Sentence::Piece& piece : sentence.pieces) names.push_back(piece.column);
-    }
+      for (const Sentence& other : sentence.otherwise) add(other);
+    };
+    for (const Sentence& sentence : report.conclusion) add(sentence);
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
     return names;
@@ -67,11 +73,16 @@ Table Answer(const Report& report, const std::string& text) {
     for (const std::string& name : table.columns) {
       const ReportColumn* column = FindColumn(report, name);
       const bool number = (column != nullptr && column->style != ValueStyle::kText) || name == "out_of_memory" ||
-                          name == "is_first" || name == "compared_batch" || name == "first_batch";
+                          name == "is_first" || name == "compared_batch" || name == "first_batch" ||
+                          name == "warmup_steps" || name == "steps" || name == "repeats";
       if (name == "failure" && row < 2) {
         cells.emplace_back();
       } else if (name == "outcome" && row < 2) {
         cells.emplace_back(std::string("ok"));
+      } else if (name == "all_steps_ns") {
+        cells.emplace_back(std::string("[5,5,4,6,5,5,4]"));
+      } else if (name == "result") {
+        cells.emplace_back(int64_t{row});
       } else if (name == "is_first") {
         cells.emplace_back(int64_t{0});
       } else if (name == "environment") {

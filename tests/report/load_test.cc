@@ -134,6 +134,13 @@ TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Refusal(chart + "bars: [{label: x}]}\n"), HasSubstr("bars[0]: a bar has a 'column' or a 'stack'"));
   EXPECT_THAT(Refusal(head_ + "charts:\n  - {id: 'a b', title: C, label: panel, bars: [{label: x, column: y}]}\n"),
               HasSubstr("'id' may hold"));
+  EXPECT_THAT(Refusal(head_ + "  - {name: a, label: A, steps_of: [r, s, t]}\n"),
+              HasSubstr("'steps_of' names one column with results, or two"));
+  EXPECT_THAT(Refusal(head_ + "  - {name: a, label: A, steps_of: [1]}\n"), HasSubstr("a list of columns' names"));
+  EXPECT_THAT(Refusal(head_ + "  - {name: a, label: A, steps_of: [r]}\n  - {name: a_low, label: B}\n"),
+              HasSubstr("the column 'a_low' is given twice"));
+  EXPECT_THAT(Refusal(head_ + "conclusion:\n  - {text: t, else: [{text: '{x.a}'}]}\n"),
+              HasSubstr("conclusion[0]: else[0]: 'text' has '{x.a"));
   const std::string sentence = head_ + "conclusion:\n  - {picks: {x: {}}, text: '";
   for (const char* text : {"{y.a}", "{x}", "{x.a", "}{x.", "{"}) {
     EXPECT_THAT(Refusal(sentence + text + "'}\n"), HasSubstr("conclusion[0]: 'text' has")) << text;

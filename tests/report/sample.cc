@@ -29,6 +29,10 @@ RunResult& Runs::Add(const Json& values, RunStatus status) {
     result.throughput.steady_tokens_per_s = static_cast<double>(result.tokens_per_step) / step_s;
     result.throughput.cold_tokens_per_s = 0.75 * result.throughput.steady_tokens_per_s;
     result.step_ns = {{}, static_cast<int64_t>(1e9 * step_s), static_cast<int64_t>(1.0625e9 * step_s), 0.015625};
+    // Two steps of warm-up, then steps around the median.
+    for (const double share : {1.5, 1.0625, 1.0, 1.01, 0.99, 1.015, 0.985}) {
+      result.step_ns.all_ns.push_back(static_cast<int64_t>(share * 1e9 * step_s));
+    }
     result.memory.by_category = {
         {"parameters", 100'000'000}, {"gradients", 100'000'000},
         {"optimizer", 200'000'000},  {"activations", static_cast<int64_t>(160e6 * batch * kept)},
@@ -77,9 +81,11 @@ void FillSample(Store& store) {
   RunResult& predicted = runs.Add(spec("none", 1, "bf16", "gpt-10m"));
   predicted.provenance = Provenance::kPredicted;
   predicted.memory.rss_peak_bytes = 0;
+  predicted.step_ns.all_ns.clear();
   RunResult& published = runs.Add(spec("full", 1, "bf16", "gpt-10m"));
   published.provenance = Provenance::kPublished;
   published.emulated = true;
+  published.step_ns.all_ns.clear();
   published.environment["hostname"] = "node-2";
   runs.Put("sample");
 }

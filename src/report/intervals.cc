@@ -1,0 +1,170 @@
+#include "report/intervals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "stats/median.h"
+
+namespace ridgeline {
+namespace {
+
+// What the query says of a run, by column.
+struct Source {
+  size_t result, all_steps, warmup, steps, repeats;
+};
+
+size_t Place(const Report& report, const Table& table, const std::string& name) {
+  const auto it = std::find(table.columns.begin(), table.columns.end(), name);
+  if (it != table.columns.end()) return static_cast<size_t>(it - table.columns.begin());
+  throw Error(ErrorKind::kInvalidInput,
+              fmt::format("the report '{}' has intervals, for which its query.sql lacks the column '{}'{}", report.name,
+                          name, DidYouMean(name, table.columns)),
+              "docs/reports.md lists the columns that intervals need");
+}
+
+int64_t Integer(const Cell& cell) {
+  const auto* integer = std::get_if<int64_t>(&cell);
+  return integer == nullptr ? 0 : *integer;
+}
+
+std::optional<double> Number(const Cell& cell) {
+  if (const auto* integer = std::get_if<int64_t>(&cell)) return static_cast<double>(*integer);
+  const auto* number = std::get_if<double>(&cell);
+  return number == nullptr || !std::isfinite(*number) ? std::nullopt : std::optional(*number);
+}
+
+// The measured steps of a run, cut into its repeats.
+std::vector<std::vector<double>> Repeats(const std::string& all_steps, int64_t warmup, int64_t steps) {
+  const Json json = ParseJson(all_steps, "the step times in the store");
+  std::vector<std::vector<double>> repeats;
+  for (size_t i = static_cast<size_t>(std::max<int64_t>(warmup, 0)); json.is_array() && i < json.size(); ++i) {
+    if (!json[i].is_number()) throw Error(ErrorKind::kInvalidInput, "the step times in the store are not all numbers");
+    if (repeats.empty() || repeats.back().size() >= static_cast<size_t>(std::max<int64_t>(steps, 1))) {
+      repeats.emplace_back();
+    }
+    repeats.back().push_back(json[i].get<double>());
+  }
+  return repeats;
+}
+
+class Intervals {
+ public:
+  Intervals(const Report& report, const Table& table)
+      : table_(table),
+        source_{Place(report, table, "result"), Place(report, table, "all_steps_ns"),
+                Place(report, table, "warmup_steps"), Place(report, table, "steps"), Place(report, table, "repeats")} {
+    for (size_t row = 0; row < table.rows.size(); ++row) rows_.emplace(Integer(table.rows[row][source_.result]), row);
+  }
+
+  // The cells of IntervalColumns for this row.
+  std::vector<Cell> Of(const ReportColumn& column, size_t row, size_t value_place, const std::vector<size_t>& results) {
+    const bool compares = results.size() == 2;
+    std::vector<Cell> cells(compares ? 6 : 2);
+    const std::optional<double> value = Number(table_.rows[row][value_place]);
+    if (!value || column.steps_of.empty()) return cells;
+    std::vector<Estimate> medians;
+    for (const size_t place : results) {
+      const int64_t result = Integer(table_.rows[row][place]);
+      if (place != results[0] && result == Integer(table_.rows[row][results[0]])) return cells;  // with itself
+      const std::optional<Estimate>& median = Median(result);
+      if (!median) return cells;
+      medians.push_back(*median);
+    }
+    const Estimate estimate = compares ? Ratio(medians[0], medians[1]) : medians[0];
+    const double factor = Factor(estimate);
+    // A change in percent is a factor, too.
+    const bool percent = column.style == ValueStyle::kSignedPercent;
+    const double middle = percent ? 1 + *value / 100 : *value;
+    const double low = middle / factor;
+    const double high = middle * factor;
+    cells[0] = percent ? 100 * (low - 1) : low;
+    cells[1] = percent ? 100 * (high - 1) : high;
+    if (!compares) return cells;
+    cells[2] = std::string(low > 1 ? "more" : high < 1 ? "less" : "none");
+    cells[3] = 100 * std::max(high - 1, 1 - low);
+    const int64_t repeats = std::max<int64_t>(1, Integer(table_.rows[row][source_.repeats]));
+    const double then = std::sqrt(factor);
+    cells[4] = RepeatsFor(estimate, repeats, then) - repeats;
+    cells[5] = 100 * (then - 1);
+    return cells;
+  }
+
+ private:
+  // Of a run's measured steps, reckoned once.
+  const std::optional<Estimate>& Median(int64_t result) {
+    const auto [it, is_new] = medians_.try_emplace(result);
+    const auto row = rows_.find(result);
+    if (!is_new || row == rows_.end()) return it->second;
+    const std::vector<Cell>& cells = table_.rows[row->second];
+    if (const auto* text = std::get_if<std::string>(&cells[source_.all_steps]); text != nullptr && !text->empty()) {
+      it->second = EstimateMedian(Repeats(*text, Integer(cells[source_.warmup]), Integer(cells[source_.steps])));
+    }
+    return it->second;
+  }
+
+  const Table& table_;
+  const Source source_;
+  std::map<int64_t, size_t> rows_;  // by result
+  std::map<int64_t, std::optional<Estimate>> medians_;
+};
+
+}  // namespace
+
+std::vector<ReportColumn> IntervalColumns(const ReportColumn& column) {
+  std::vector<ReportColumn> columns;
+  if (column.steps_of.empty()) return columns;
+  const auto add = [&](std::string name, const char* what, ValueStyle style, ReportColumn::Hide hide) {
+    ReportColumn added;
+    added.name = std::move(name);
+    added.label = column.label + what;
+    added.group = column.group;
+    added.unit = style == column.style ? column.unit : "";
+    added.style = style;
+    added.hide = hide;
+    columns.push_back(std::move(added));
+  };
+  using Hide = ReportColumn::Hide;
+  add(LowColumn(column.name), ", low", column.style, Hide::kInTables);
+  add(HighColumn(column.name), ", high", column.style, Hide::kInTables);
+  if (column.steps_of.size() < 2) return columns;
+  add(column.name + "_change", ", change", ValueStyle::kText, Hide::kInTables);
+  add(column.name + "_within_percent", ", within", ValueStyle::kPercent, Hide::kEverywhere);
+  add(column.name + "_more_repeats", ", more repeats", ValueStyle::kInteger, Hide::kEverywhere);
+  add(column.name + "_then_percent", ", then", ValueStyle::kPercent, Hide::kEverywhere);
+  return columns;
+}
+
+void AddIntervals(const Report& report, Table& table) {
+  std::vector<const ReportColumn*> columns;
+  for (const ReportColumn& column : report.columns) {
+    if (!column.steps_of.empty()) columns.push_back(&column);
+  }
+  if (columns.empty()) return;
+  std::vector<std::vector<Cell>> added(table.rows.size());
+  std::vector<std::string> names;
+  Intervals intervals(report, table);
+  for (const ReportColumn* column : columns) {
+    const size_t value = Place(report, table, column->name);
+    std::vector<size_t> results;
+    for (const std::string& name : column->steps_of) results.push_back(Place(report, table, name));
+    for (const ReportColumn& beside : IntervalColumns(*column)) names.push_back(beside.name);
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+      for (Cell& cell : intervals.Of(*column, row, value, results)) added[row].push_back(std::move(cell));
+    }
+  }
+  table.columns.insert(table.columns.end(), names.begin(), names.end());
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    table.rows[row].insert(table.rows[row].end(), added[row].begin(), added[row].end());
+  }
+}
+
+}  // namespace ridgeline
