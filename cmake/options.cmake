@@ -13,7 +13,10 @@ if(RIDGELINE_SANITIZE)
 endif()
 # RIDGELINE_QUICK_TO_COMPILE, a property of targets: they compute little, and are compiled longer than they run.
 if(RIDGELINE_SANITIZE STREQUAL "address")
-  target_compile_options(rl_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
+  # A null pointer that is used is AddressSanitizer's to find, and no object here is taken for another class's: to look for
+  # these two before every access is a fifth of the compiler's time.
+  target_compile_options(rl_flags INTERFACE -fsanitize=address,undefined -fno-sanitize=null,vptr -fno-sanitize-recover=all
+                         -fno-omit-frame-pointer -g1
                          -O$<IF:$<BOOL:$<TARGET_PROPERTY:RIDGELINE_QUICK_TO_COMPILE>>,0,1>)
   target_link_options(rl_flags INTERFACE -fsanitize=address,undefined)
 elseif(RIDGELINE_SANITIZE STREQUAL "thread")
@@ -79,14 +82,13 @@ endfunction()
 set(RIDGELINE_TEST_HEADERS <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 
 # What every test is compiled with, and the headers that most precompile. Tests wait for their compiler longer than for
-# themselves: they are optimized a little, and those that compute little not at all where sanitizers, which watch them like
-# what they test, make their compiler slower still.
+# themselves: those that compute much are optimized a little, the others not at all.
 function(rl_test_flags)
   add_library(rl_test_flags INTERFACE)
   target_include_directories(rl_test_flags INTERFACE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(rl_test_flags INTERFACE RIDGELINE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                              RIDGELINE_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  target_compile_options(rl_test_flags INTERFACE -O1)
+  target_compile_options(rl_test_flags INTERFACE -O$<IF:$<BOOL:$<TARGET_PROPERTY:RIDGELINE_QUICK_TO_COMPILE>>,0,1>)
   target_link_libraries(rl_test_flags INTERFACE rl_flags GTest::gtest_main GTest::gmock
                         nlohmann_json::nlohmann_json fmt::fmt)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/tests/headers.cc CONTENT "int main() {}\n")
