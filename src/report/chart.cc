@@ -42,6 +42,7 @@ double Total(const Bar& bar) {
   return std::isfinite(total) ? std::max(total, 0.0) : 0;
 }
 
+// The end of its interval.
 double High(const Bar& bar) { return !bar.parts.empty() && std::isfinite(bar.high) ? std::max(bar.high, 0.0) : 0; }
 
 class Renderer {
@@ -50,7 +51,8 @@ class Renderer {
     double tallest = 0;
     double wanted = 0;
     for (const Slot& slot : chart.slots) {
-      for (const Bar& bar : slot.bars) tallest = std::max({tallest, Total(bar), High(bar)});
+      // An interval that says next to nothing must not flatten the bars: it is cut at the top, too.
+      for (const Bar& bar : slot.bars) tallest = std::max({tallest, Total(bar), std::min(High(bar), 1.6 * Total(bar))});
       wanted = std::max(wanted, slot.wanted);
     }
     // A failure that wanted far more than any run took must not flatten the runs: its outline is cut at the top.

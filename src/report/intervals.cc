@@ -19,7 +19,7 @@ namespace {
 
 // What the query says of a run, by column.
 struct Source {
-  size_t result, all_steps, warmup, steps, repeats;
+  size_t result, all_steps, warmup, repeats;
 };
 
 size_t Place(const Report& report, const Table& table, const std::string& name) {
@@ -42,18 +42,15 @@ std::optional<double> Number(const Cell& cell) {
   return number == nullptr || !std::isfinite(*number) ? std::nullopt : std::optional(*number);
 }
 
-// The measured steps of a run, cut into its repeats.
-std::vector<std::vector<double>> Repeats(const std::string& all_steps, int64_t warmup, int64_t steps) {
+// The measured steps of a run. Its repeats follow one another in one process: they are one series.
+std::vector<double> MeasuredSteps(const std::string& all_steps, int64_t warmup) {
   const Json json = ParseJson(all_steps, "the step times in the store");
-  std::vector<std::vector<double>> repeats;
+  std::vector<double> measured;
   for (size_t i = static_cast<size_t>(std::max<int64_t>(warmup, 0)); json.is_array() && i < json.size(); ++i) {
     if (!json[i].is_number()) throw Error(ErrorKind::kInvalidInput, "the step times in the store are not all numbers");
-    if (repeats.empty() || repeats.back().size() >= static_cast<size_t>(std::max<int64_t>(steps, 1))) {
-      repeats.emplace_back();
-    }
-    repeats.back().push_back(json[i].get<double>());
+    measured.push_back(json[i].get<double>());
   }
-  return repeats;
+  return measured;
 }
 
 class Intervals {
@@ -61,7 +58,7 @@ class Intervals {
   Intervals(const Report& report, const Table& table)
       : table_(table),
         source_{Place(report, table, "result"), Place(report, table, "all_steps_ns"),
-                Place(report, table, "warmup_steps"), Place(report, table, "steps"), Place(report, table, "repeats")} {
+                Place(report, table, "warmup_steps"), Place(report, table, "repeats")} {
     for (size_t row = 0; row < table.rows.size(); ++row) rows_.emplace(Integer(table.rows[row][source_.result]), row);
   }
 
@@ -106,7 +103,8 @@ class Intervals {
     if (!is_new || row == rows_.end()) return it->second;
     const std::vector<Cell>& cells = table_.rows[row->second];
     if (const auto* text = std::get_if<std::string>(&cells[source_.all_steps]); text != nullptr && !text->empty()) {
-      it->second = EstimateMedian(Repeats(*text, Integer(cells[source_.warmup]), Integer(cells[source_.steps])));
+      const std::vector<std::vector<double>> runs = {MeasuredSteps(*text, Integer(cells[source_.warmup]))};
+      it->second = EstimateMedian(runs);
     }
     return it->second;
   }
