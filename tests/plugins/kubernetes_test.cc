@@ -43,8 +43,8 @@ Options Read(Json settings) {
 Manifests Make(const Json& settings, const Json& job = Job(), const std::string& job_file = "{}\n") {
   return MakeManifests(job, job_file, Read(settings), "");
 }
-Json PodOf(const Manifests& made) { return made.job.at("spec").at("template").at("spec"); }
-Json ContainerOf(const Manifests& made) { return PodOf(made).at("containers").at(0); }
+const Json& PodOf(const Manifests& made) { return made.job.at("spec").at("template").at("spec"); }
+const Json& ContainerOf(const Manifests& made) { return PodOf(made).at("containers").at(0); }
 
 std::string Refused(const Json& settings, const Json& job = Job()) {
   try {
