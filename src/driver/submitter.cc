@@ -20,12 +20,12 @@ std::vector<Submission> Submitter::Ask(const std::vector<LiveJob*>& due) {
   }
 }
 
-void Submitter::Taken(LiveJob& job, const Submission& answer) {
+void Submitter::Taken(LiveJob& job, const Submission& answer, int64_t asked_unix_ns) {
   job.record.native_id = answer.native_id;
   job.record.state = JobRecord::State::kSubmitted;
   job.submitted_ns = job.collected_ns = parts_.clock.MonotonicNs();
   job.to_submit.reset();
-  parts_.store.MarkSubmitted(job.record.key, job.record.native_id, parts_.clock.UnixNs());
+  parts_.store.MarkSubmitted(job.record.key, job.record.native_id, asked_unix_ns);
   refused_in_a_row_ = 0;
   reluctance_.Answered();
 }
@@ -35,12 +35,14 @@ Submitter::Outcome Submitter::Submit(JobTable& jobs) {
   const std::vector<LiveJob*> due = jobs.ToSubmit(parts_.clock.MonotonicNs());
   if (due.empty()) return outcome;
   outcome.asked = true;
+  // A job may begin before the launcher has answered.
+  const int64_t asked_unix_ns = parts_.clock.UnixNs();
   const std::vector<Submission> answers = Ask(due);
   parts_.store.Transact([&] {
     for (size_t i = 0; i < due.size(); ++i) {
       LiveJob& job = *due[i];
       if (!answers[i].error) {
-        Taken(job, answers[i]);
+        Taken(job, answers[i], asked_unix_ns);
         continue;
       }
       const Error& error = *answers[i].error;

@@ -34,7 +34,7 @@ class Submitter {
 
  private:
   std::vector<Submission> Ask(const std::vector<LiveJob*>& due);
-  void Taken(LiveJob& job, const Submission& answer);
+  void Taken(LiveJob& job, const Submission& answer, int64_t asked_unix_ns);
 
   const DriverParts& parts_;
   Reluctance& reluctance_;
