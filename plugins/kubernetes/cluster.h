@@ -4,6 +4,7 @@
 // Thread safety: none; one thread at a time.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -69,6 +70,8 @@ class Cluster {
   virtual std::unique_ptr<Stream> Open(const std::string& path) = 0;
   // Takes in what has come of the streams.
   virtual void Pump() = 0;
+  // Waits until more has come of them, at most so long, and takes it in.
+  virtual void Await(std::chrono::milliseconds most) = 0;
 
   // What a response that is not ok means for whoever meant to do `what` ("create Job rl-1").
   plugin::Failure ToFailure(const Response& response, const std::string& what);

@@ -15,11 +15,20 @@ using plugin::JobState;
 using plugin::Phase;
 
 constexpr std::chrono::seconds kLogPatience{10};  // with the log of a pod that has ended
+// Who asks may be gone before the next poll, as a driver that is killed and started over and over: in each, logs that
+// come at once are waited for, over all jobs so long, and so many times at most.
+constexpr std::chrono::milliseconds kMoment{300};
+constexpr int kMostLooks = 300;
 
 }  // namespace
 
 Collector::Collector(Cluster& cluster, Journal& journal, const plugin::Clock& clock, std::string output_path)
     : cluster_(cluster), journal_(journal), clock_(clock), output_path_(std::move(output_path)) {}
+
+void Collector::BeginPoll() {
+  looks_left_ = kMostLooks;
+  poll_until_ = clock_.Now() + kMoment;
+}
 
 Collector::Live& Collector::LiveOf(const Record& record) {
   const auto found = live_.find(record.key);
@@ -56,7 +65,12 @@ JobState Collector::Collect(Record& record, const Observation& seen, Judgement j
   Live& live = LiveOf(record);
   TakeLogs(seen.pods, live);
   if (judgement.phase != Phase::kEnded) return judgement;
-  if (judgement.awaits_logs && MayHaveMoreToSay(seen, live)) return {Phase::kRunning, judgement.started_unix_s, {}, {}};
+  while (judgement.awaits_logs && MayHaveMoreToSay(seen, live)) {
+    if (looks_left_ == 0 || clock_.Now() >= poll_until_) return {Phase::kRunning, judgement.started_unix_s, {}, {}};
+    --looks_left_;
+    cluster_.Await(kMoment / 10);
+    TakeLogs(seen.pods, live);
+  }
   return WriteEnd(record, seen, live, std::move(judgement));
 }
 

@@ -19,6 +19,9 @@ class Collector {
   // `output_path`: where this machine has the folder that jobs write into; empty: it has none.
   Collector(Cluster& cluster, Journal& journal, const plugin::Clock& clock, std::string output_path);
 
+  // To be called before a poll's jobs are collected.
+  void BeginPoll();
+
   // Takes what has come since. A job that is judged to have ended goes on running while its pods may have more to say.
   // Then what can be had of its results is in its folder, and after that its end is on the disk: record.ended. Throws
   // Failure.
@@ -42,6 +45,9 @@ class Collector {
   const plugin::Clock& clock_;
   std::string output_path_;
   std::map<std::string, Live> live_;  // by key
+  // For logs that may come any moment, in this poll.
+  int looks_left_ = 0;
+  plugin::Clock::Time poll_until_;
 };
 
 }  // namespace ridgeline::kubernetes

@@ -277,6 +277,11 @@ class ProxiedCluster final : public Cluster {
     return std::make_unique<ProxyStream>(std::make_unique<Exchange>(multi_, Socket(), Request{"GET", path, {}}, true));
   }
 
+  void Await(std::chrono::milliseconds most) override {
+    ::curl_multi_poll(multi_, nullptr, 0, static_cast<int>(most.count()), nullptr);
+    Pump();
+  }
+
   void Pump() override {
     int running = 0;
     ::curl_multi_perform(multi_, &running);

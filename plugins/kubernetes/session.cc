@@ -57,6 +57,7 @@ plugin::JobState Session::Follow(Record& record) {
 
 std::vector<plugin::JobState> Session::Poll(const std::vector<std::string>& keys) {
   observer_.Refresh();
+  collector_.BeginPoll();
   std::vector<plugin::JobState> states;
   for (const std::string& key : keys) {
     Record* record = journal_.Find(key);

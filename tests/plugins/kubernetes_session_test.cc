@@ -115,6 +115,20 @@ TEST_F(KubernetesSession, WaitsForALogOnlySoLong) {
   EXPECT_EQ(ended.at("evidence").at("end"), "crashed");
 }
 
+// A driver that lives for one poll, again and again, would never hear of the end otherwise.
+TEST_F(KubernetesSession, OnePollTakesALogThatComesAtOnce) {
+  Submitted();
+  SetPod("Succeeded", Terminated(0, "Completed"));
+  SetJob("Complete");
+  world_.while_awaited = [&, times = 0]() mutable {
+    if (++times != 3) return;
+    SayResult();
+    EndLog();
+  };
+  EXPECT_EQ(State(*Open()), "ended");
+  EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results.log"), FormatJobLine({std::string(kResultLine), "p", "{}"}));
+}
+
 TEST_F(KubernetesSession, SaysWhereALogHadNoResult) {
   const auto session = Submitted();
   Say("words");

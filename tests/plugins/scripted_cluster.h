@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,6 +33,7 @@ struct ClusterWorld {
   int64_t create_code = 201;
   std::vector<std::string> calls;                                    // "POST /apis/…"
   std::map<std::string, std::vector<std::shared_ptr<Tap>>> watches;  // by kind
+  std::function<void()> while_awaited;                               // what happens each time streams are waited for
   bool tells = true;                                                 // false: what changes is not heard of
 
   void Put(const std::string& kind, const Json& object) {
@@ -85,6 +88,9 @@ class ScriptedCluster final : public Cluster {
   }
 
   void Pump() override {}
+  void Await(std::chrono::milliseconds) override {
+    if (world_.while_awaited) world_.while_awaited();
+  }
 
  private:
   class Tapped final : public Stream {
