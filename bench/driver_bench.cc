@@ -28,7 +28,7 @@ void RunNoopPoints(benchmark::State& state) {
                                      << "/bench/noop_trainer]}\n";
     const int64_t start_ns = clock.MonotonicNs();
     const Captured run = Run({std::string(RIDGELINE_BINARY_DIR) + "/bin/ridgeline", "run", dir / "noop.yaml", "--db",
-                              dir / "noop.db", "--output-dir", dir / "out"});
+                              dir / "noop.db", "--to", dir / "out"});
     const int64_t wall_ns = clock.MonotonicNs() - start_ns;
     if (!run.status.ok()) return state.SkipWithError(run.stderr_text.c_str());
     state.SetIterationTime(static_cast<double>(wall_ns) * 1e-9);

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-build/bin/ridgeline report activation-checkpointing -o "$work/report.html"
+build/bin/ridgeline report activation-checkpointing --to "$work/report.html"
 chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
   --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$work/profile" \
   --window-size=1280,1500 --screenshot="$work/report.png" "file://$work/report.html"

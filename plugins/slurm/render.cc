@@ -62,7 +62,7 @@ std::string OutputPattern(const std::string& log_dir, const std::string& name, b
     if (c == '\\' || std::iscntrl(static_cast<unsigned char>(c)) != 0) {
       throw Failure(Failure::Kind::kInvalidInput,
                     fmt::format("Slurm cannot write into the folder {}", Json(log_dir).dump()),
-                    "its name has a backslash or a control character in it: use another --output-dir or --db");
+                    "its name has a backslash or a control character in it: name another folder with --to or --db");
     }
     pattern += c == '%' ? "%%" : std::string(1, c);
   }

@@ -149,7 +149,7 @@ void MakeDirs(const fs::path& path) {
   fs::create_directories(path, ec);
   if (ec && !fs::is_directory(path)) {
     throw Error(ErrorKind::kInfrastructure, "cannot make the folder " + path.string() + ": " + ec.message(),
-                "choose a folder that can be written, with --output-dir or --db");
+                "choose a folder that can be written, with --to or --db");
   }
 }
 

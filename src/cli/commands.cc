@@ -81,7 +81,9 @@ Action ParseCommandLine(int argc, const char* const* argv) {
       "A first run:\n"
       "  ridgeline plan sweeps/demo.yaml      what would run, and whether it fits\n"
       "  ridgeline run sweeps/demo.yaml       run it; interrupt and run again as you like\n"
-      "  ridgeline report activation-checkpointing -o report.html\n\n"
+      "  ridgeline report activation-checkpointing --to report.html\n\n"
+      "In every command that has them, -o FORMAT is the form of what it prints or writes, and --to PATH the file or\n"
+      "the folder that it writes; without -o, the ending of that file is its form.\n\n"
       "Exit codes: 0 done, 1 points of a run ended by their own fault, 2 usage or bad input, 3 infrastructure,\n"
       "130 interrupted. Every command has its own --help.");
   app.require_subcommand(0, 1);

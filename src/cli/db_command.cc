@@ -1,5 +1,5 @@
 // `ridgeline db`: looking after the results database.
-#include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,12 +12,14 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
+#include "cli/output.h"
 #include "driver/lock.h"
 #include "store/store.h"
 
 namespace ridgeline {
 namespace {
-namespace fs = std::filesystem;
+
+constexpr std::initializer_list<const char*> kExportForms = {"csv", "json", "jsonl"};
 
 int Check(const std::string& file) {
   Store store = Store::Open(file, Store::Mode::kReadOnly);
@@ -53,15 +55,16 @@ int Backup(const std::string& file, const std::string& to) {
   return 0;
 }
 
-int Export(const std::string& file, const std::string& to) {
-  const std::string extension = fs::path(to).extension().string();
-  if (extension != ".csv" && extension != ".json" && extension != ".jsonl") {
-    throw Error(ErrorKind::kUsage, fmt::format("db export: '{}' does not say which table it is to be", to),
-                "name a .csv, .json or .jsonl file");
-  }
+int Export(const std::string& file, const std::string& format, const std::string& to) {
+  const std::string form = FormOf(format, to, kExportForms);
   Store store = Store::Open(file, Store::Mode::kReadOnly);
   const Table measurements = store.Query("SELECT * FROM measurements ORDER BY result");
-  WriteFileAtomic(to, Format(measurements, extension.substr(1)));
+  const std::string text = Format(measurements, form);
+  if (to.empty()) {
+    fmt::print("{}", text);
+    return 0;
+  }
+  WriteFileAtomic(to, text);
   fmt::print("{}: {} measurement{} of {}\n", to, measurements.rows.size(), measurements.rows.size() == 1 ? "" : "s",
              file);
   return 0;
@@ -73,6 +76,8 @@ Action DbCommand(CLI::App& self) {
   struct Options {
     std::string file = kDefaultDb;
     std::string other;
+    std::string format;
+    std::string to;
   };
   const auto options = std::make_shared<Options>();
   self.require_subcommand(1);
@@ -92,27 +97,25 @@ Action DbCommand(CLI::App& self) {
       "that both have measured for one campaign stay apart, by their machines. A sweep of the same name stays as it\n"
       "is here. The other database may be older, and must have no live jobs.\n\n"
       "Example:\n  ridgeline db merge /mnt/node2/ridgeline.db");
-  const auto add = [&](const char* name, const char* summary, const char* to, const char* footer) {
-    CLI::App* app = self.add_subcommand(name, summary);
-    app->add_option("to", options->other, to)->required()->type_name("FILE");
-    app->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
-    app->footer(footer);
-    return app;
-  };
-  CLI::App* backup =
-      add("backup", "copy the database, while a run is at work too", "the copy, which must not be there",
-          "The copy is the database as it is at one moment, in one file. It is whole, or it is not there.\n\n"
-          "Example:\n  ridgeline db backup ridgeline-monday.db");
-  CLI::App* exported = add(
-      "export", "write every measurement as a table for other programs", "a .csv, .json or .jsonl file, written over",
+  CLI::App* backup = self.add_subcommand("backup", "copy the database, while a run is at work too");
+  AddToOption(*backup, options->to, "FILE", "the copy, which must not be there")->required();
+  backup->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
+  backup->footer(
+      "The copy is the database as it is at one moment, in one file. It is whole, or it is not there.\n\n"
+      "Example:\n  ridgeline db backup --to ridgeline-monday.db");
+  CLI::App* exported = self.add_subcommand("export", "write every measurement as a table for other programs");
+  AddFormatOption(*exported, options->format, kExportForms)->default_str(kExportForms.begin()[0]);
+  AddToOption(*exported, options->to, "FILE", "the file to write; without it the table is printed");
+  exported->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
+  exported->footer(
       "A row each, with the point's fields, its figures, its campaign, trainer, machine and version\n"
       "(docs/store.md). `ridgeline query` asks for less.\n\n"
-      "Example:\n  ridgeline db export measurements.csv");
+      "Example:\n  ridgeline db export --to measurements.csv");
   self.footer("Example:\n  ridgeline db check");
   return [options, merge, backup, exported] {
     if (merge->parsed()) return Merge(options->file, options->other);
-    if (backup->parsed()) return Backup(options->file, options->other);
-    if (exported->parsed()) return Export(options->file, options->other);
+    if (backup->parsed()) return Backup(options->file, options->to);
+    if (exported->parsed()) return Export(options->file, options->format, options->to);
     return Check(options->file);
   };
 }

@@ -4,7 +4,7 @@
 namespace ridgeline {
 
 inline constexpr const char* kDefaultDb = "ridgeline.db";          // --db, in the folder one works in
-inline constexpr const char* kDefaultOutputDir = "ridgeline-out";  // --output-dir: job folders and reports
+inline constexpr const char* kDefaultOutputDir = "ridgeline-out";  // --to, of `ridgeline run`: job folders and reports
 inline constexpr const char* kDefaultLauncher = "local";           // --launcher, where the sweep names none
 
 // A copy of the sweep, in the folder that `ridgeline render` writes and `ridgeline collect` reads.

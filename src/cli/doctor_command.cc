@@ -21,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/harness.h"
 #include "cli/machine_checks.h"
+#include "cli/output.h"
 #include "launch/check_rules.h"
 #include "launch/launcher.h"
 #include "report/report.h"
@@ -237,9 +238,7 @@ Action DoctorCommand(CLI::App& self) {
   const auto options = std::make_shared<Options>();
   self.add_option("sweep", options->sweep, "a sweep whose launcher is asked too, with what its points ask for")
       ->type_name("SWEEP");
-  self.add_option("-o,--format", options->format, "how to say it")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  AddFormatOption(self, options->format, {"text", "json"});
   self.footer(
       "One line a check: ok, warn (works, and could be better) or FAIL, with what to do about it. Exit code 3 where\n"
       "one failed.\n\n"

@@ -172,7 +172,7 @@ Check DiskCheck(const fs::path& folder) {
   if (::access(folder.c_str(), W_OK) != 0) {
     check.state = CheckState::kWarn;
     check.detail += fmt::format(", which cannot be written: {}", std::strerror(errno));
-    check.advice = "name folders that can be, with --db and --output-dir";
+    check.advice = "name folders that can be, with --db and --to";
   } else if (available < kLittleDiskBytes) {
     check.state = CheckState::kWarn;
     check.advice = "free some space";

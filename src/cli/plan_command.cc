@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
+#include "cli/output.h"
 #include "launch/check_rules.h"
 #include "plan/largest.h"
 #include "plan/plan.h"
@@ -118,9 +119,7 @@ int ShowPlan(const Sweep& sweep, const PlanArguments& arguments) {
 Action PlanCommand(CLI::App& self) {
   const auto arguments = std::make_shared<PlanArguments>();
   self.add_option("sweep", arguments->sweep, "the sweep file")->type_name("SWEEP.yaml");
-  self.add_option("-o,--format", arguments->format, "text, md, csv, json or jsonl (default text)")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"text", "md", "csv", "json", "jsonl"}));
+  AddFormatOption(self, arguments->format, {"text", "md", "csv", "json", "jsonl"});
   self.add_flag("--expand-only", arguments->expand_only,
                 "list the points and predict nothing; jsonl and json hold each point's whole RunSpec");
   self.add_flag("--fields", arguments->fields, "list every field a sweep may set, with its values and meaning");

@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
+#include "cli/output.h"
 #include "store/store.h"
 
 namespace ridgeline {
@@ -40,9 +41,7 @@ Action QueryCommand(CLI::App& self) {
   const auto options = std::make_shared<Options>();
   self.add_option("sql", options->sql, "one SELECT statement")->type_name("SQL")->required();
   self.add_option("--db", options->db, "the results database")->type_name("FILE")->capture_default_str();
-  self.add_option("-o,--output", options->format, "how to print the rows")
-      ->check(CLI::IsMember({"text", "md", "csv", "json", "jsonl"}))
-      ->capture_default_str();
+  AddFormatOption(self, options->format, {"text", "md", "csv", "json", "jsonl"});
   self.footer(kExamples);
   return [options] {
     Store store = Store::Open(options->db, Store::Mode::kReadOnly);

@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
+#include "cli/output.h"
 #include "driver/live_job.h"
 #include "launch/check_rules.h"
 #include "plan/plan.h"
@@ -30,7 +31,7 @@ namespace fs = std::filesystem;
 struct RenderArguments {
   std::string sweep;
   std::string launcher;
-  std::string output_dir;
+  std::string to;
 };
 
 // "sbatch FILE" with the file or the folder in it.
@@ -53,7 +54,7 @@ void KeepSkipped(const Plan& plan, const fs::path& jobs_dir) {
 
 int RenderSweep(const RenderArguments& options) {
   const Sweep sweep = LoadSweepFor(options.sweep, options.launcher);
-  const fs::path dir = fs::absolute(options.output_dir).lexically_normal();
+  const fs::path dir = fs::absolute(options.to).lexically_normal();
   std::vector<Point> points = Expand(sweep);
   for (Point& point : points) PlaceCheckpointFiles(point, dir, {kDefaultCampaign, SetupOf(LaunchOf(sweep, point))});
   const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, dir / "ridgeline.db");
@@ -95,14 +96,12 @@ Action RenderCommand(CLI::App& self) {
   self.add_option("sweep", options->sweep, "the sweep file")->required()->type_name("SWEEP");
   self.add_option("--launcher", options->launcher, "whose files; default: what the sweep says, else local")
       ->type_name("LAUNCHER");
-  self.add_option("-o,--output-dir", options->output_dir, "the folder for the files, the jobs and their results")
-      ->required()
-      ->type_name("DIR");
+  AddToOption(self, options->to, "DIR", "the folder for the files, the jobs and their results")->required();
   self.footer(
       "Writes what the launcher would submit, for all points of the sweep: sbatch scripts, manifests or a shell\n"
       "script, and the job files they run. Nothing is started, and no database is touched. Submit the files by hand,\n"
       "from whichever machine sees the folder; a job that is submitted again runs only what has no result yet.\n\n"
-      "  ridgeline render sweeps/demo.yaml --launcher slurm -o demo\n"
+      "  ridgeline render sweeps/demo.yaml --launcher slurm --to demo\n"
       "  sbatch demo/rl-….sbatch\n"
       "  ridgeline collect demo");
   return [options] { return RenderSweep(*options); };

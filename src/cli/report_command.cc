@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
+#include "cli/output.h"
 #include "report/report.h"
 #include "store/store.h"
 
@@ -18,11 +20,14 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
+constexpr std::initializer_list<const char*> kForms = {"md", "html", "csv", "json"};
+
 struct Options {
   std::string name;
   std::string sweep;
   std::string db = kDefaultDb;
-  std::string output;
+  std::string format;
+  std::string to;
   std::string campaign;
   std::string reports;
   bool all = false;
@@ -55,20 +60,19 @@ int Show(const Options& options) {
   }
   // What is wrong with the request is said before anything is read.
   RenderOptions render;
-  if (!options.output.empty()) render.format = ReportFormatOf(options.output);
+  render.format = ReportFormatNamed(FormOf(options.format, options.to, kForms));
   render.campaign = options.campaign;
   render.all_measurements = options.all;
   const Report report = LoadReport(options.name, Folders(options));
   Store store = Store::Open(options.db, Store::Mode::kReadOnly);
   if (!options.sweep.empty()) render.sweep = SweepName(store, options.sweep);
   const RenderedReport rendered = Render(report, store, render);
-  if (options.output.empty()) {
+  if (options.to.empty()) {
     fmt::print("{}", rendered.bytes);
     return 0;
   }
-  WriteFileAtomic(options.output, rendered.bytes);
-  fmt::print("{}: {} run{}, {} failed\n", options.output, rendered.runs, rendered.runs == 1 ? "" : "s",
-             rendered.failed);
+  WriteFileAtomic(options.to, rendered.bytes);
+  fmt::print("{}: {} run{}, {} failed\n", options.to, rendered.runs, rendered.runs == 1 ? "" : "s", rendered.failed);
   return 0;
 }
 
@@ -77,8 +81,8 @@ int Show(const Options& options) {
 Action ReportCommand(CLI::App& self) {
   const auto options = std::make_shared<Options>();
   self.add_option("name", options->name, "the report, as --list names it")->type_name("REPORT");
-  self.add_option("-o,--output", options->output, "a .html, .csv, .md or .json file; without it Markdown is printed")
-      ->type_name("FILE");
+  AddFormatOption(self, options->format, kForms)->default_str(kForms.begin()[0]);
+  AddToOption(self, options->to, "FILE", "the file to write; without it the report is printed");
   self.add_option("--sweep", options->sweep, "only this sweep's points: its name, or its file")->type_name("SWEEP");
   CLI::Option* all =
       self.add_flag("--all", options->all, "every measurement; without it, the newest of each point and trainer");
@@ -97,7 +101,7 @@ Action ReportCommand(CLI::App& self) {
       "for in --reports, beside the file that --sweep names, in ~/.config/ridgeline/reports, and among those that are\n"
       "installed.\n\n"
       "  ridgeline report activation-checkpointing\n"
-      "  ridgeline report activation-checkpointing --sweep sweeps/demo.yaml -o report.html");
+      "  ridgeline report activation-checkpointing --sweep sweeps/demo.yaml --to report.html");
   return [options] { return options->list ? List(*options) : Show(*options); };
 }
 

@@ -17,6 +17,7 @@
 #include "cli/defaults.h"
 #include "cli/harness.h"
 #include "cli/interrupts.h"
+#include "cli/output.h"
 #include "cli/result_table.h"
 #include "collect/rebuild.h"
 #include "driver/display.h"
@@ -35,7 +36,7 @@ struct RunOptions {
   std::string db = kDefaultDb;
   std::string launcher;
   std::string retry;
-  std::string output_dir = kDefaultOutputDir;
+  std::string to = kDefaultOutputDir;
   std::string reports;
   int64_t max_parallel = 0;
   bool again = false;
@@ -76,7 +77,7 @@ std::string CommandLine(const RunOptions& options) {
   };
   add("--db", options.db, kDefaultDb);
   add("--launcher", options.launcher, "");
-  add("--output-dir", options.output_dir, kDefaultOutputDir);
+  add("--to", options.to, kDefaultOutputDir);
   add("--reports", options.reports, "");
   return text;
 }
@@ -108,7 +109,7 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options) {
 int Run(const RunOptions& options) {
   const Sweep sweep = LoadSweepFor(options.sweep, options.launcher);
   const std::vector<Report> reports = ReportsOf(sweep, options.reports);  // a wrong name is told before the sweep runs
-  const fs::path output_dir = fs::absolute(options.output_dir);
+  const fs::path output_dir = fs::absolute(options.to);
   MakeDirs(output_dir / "jobs");
   KeepSweep(output_dir, sweep);
 
@@ -169,9 +170,7 @@ Action RunCommand(CLI::App& self) {
                   "jobs at once; default: what the sweep says, else 1, so that measurements do not disturb each other")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
       ->type_name("N");
-  self.add_option("--output-dir", options->output_dir, "job folders (specs, logs, results) and reports")
-      ->capture_default_str()
-      ->type_name("DIR");
+  AddToOption(self, options->to, "DIR", "the folder for its jobs (specs, logs, results) and reports");
   AddReportsOption(self, options->reports);
   self.footer(
       "Points that have a result are skipped, whichever sweep measured them, unless with another trainer, other "
@@ -183,7 +182,7 @@ Action RunCommand(CLI::App& self) {
       "report is looked for in --reports, beside the sweep's file, in ~/.config/ridgeline/reports, and among those\n"
       "that are installed.\n\n"
       "  ridgeline run sweeps/demo.yaml\n"
-      "  ridgeline run sweeps/demo.yaml --retry failed --output-dir /data/demo\n"
+      "  ridgeline run sweeps/demo.yaml --retry failed --to /data/demo\n"
       "  ridgeline run sweeps/demo.yaml --again\n\n"
       "Exit codes: 0 every point has an answer (to be out of memory, met or predicted, is one), 1 some ended by their\n"
       "own fault (crashed, invalid, diverged, timeout) or none was measured, 2 a wrong sweep, 3 some have no result,\n"

@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
+#include "cli/output.h"
 #include "driver/live_job.h"
 #include "driver/lock.h"
 #include "driver/progress.h"
@@ -127,9 +128,7 @@ Action StatusCommand(CLI::App& self) {
   self.add_option("--db", options->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
-  self.add_option("-o,--format", options->format, "how to say it")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  AddFormatOption(self, options->format, {"text", "json"});
   self.footer(
       "Shows every sweep of a database, how its points ended, and the jobs that live, while a run is at work too.\n"
       "Results and jobs of several campaigns or setups are shown apart, and emulated results too.\n\n"

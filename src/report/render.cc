@@ -14,16 +14,12 @@
 
 namespace ridgeline {
 
-ReportFormat ReportFormatOf(const std::filesystem::path& file) {
-  std::string extension = file.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (extension == ".html" || extension == ".htm") return ReportFormat::kHtml;
-  if (extension == ".csv") return ReportFormat::kCsv;
-  if (extension == ".md") return ReportFormat::kMarkdown;
-  if (extension == ".json") return ReportFormat::kJson;
-  throw Error(ErrorKind::kUsage, "no report can be written as '" + file.string() + "'",
-              "the file's extension says the format: .html, .csv, .md or .json");
+ReportFormat ReportFormatNamed(std::string_view name) {
+  if (name == "html") return ReportFormat::kHtml;
+  if (name == "csv") return ReportFormat::kCsv;
+  if (name == "md") return ReportFormat::kMarkdown;
+  if (name == "json") return ReportFormat::kJson;
+  throw Error(ErrorKind::kUsage, fmt::format("no report can be written as '{}'", name), "as html, csv, md or json");
 }
 
 // Every run, and the panels in words. Rows by ToJson, which keeps the order of the columns.

@@ -155,8 +155,8 @@ Report LoadReportFolder(const std::filesystem::path& folder);
 
 enum class ReportFormat { kHtml, kCsv, kMarkdown, kJson };
 
-// By the extension: .html .htm .csv .md .json. Throws Error(kUsage) for any other.
-ReportFormat ReportFormatOf(const std::filesystem::path& file);
+// "html", "csv", "md" or "json". Throws Error(kUsage) for any other.
+ReportFormat ReportFormatNamed(std::string_view name);
 
 struct RenderOptions {
   std::string sweep;  // only this sweep's points; empty: every run in the store

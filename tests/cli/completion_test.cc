@@ -47,8 +47,8 @@ TEST(Completion, OffersEveryCommandAndEveryOption) {
   EXPECT_THAT(Complete(cli, {"ridgeline", ""}), ::testing::UnorderedElementsAreArray(names));
   EXPECT_THAT(Complete(cli, {"ridgeline", "rep"}), ::testing::ElementsAre("report"));
   EXPECT_THAT(Complete(cli, {"ridgeline", "run", "--"}),
-              IsSupersetOf({"--db", "--launcher", "--retry", "--max-parallel", "--output-dir", "--help"}));
-  EXPECT_THAT(Complete(cli, {"ridgeline", "run", "--o"}), ::testing::ElementsAre("--output-dir"));
+              IsSupersetOf({"--db", "--launcher", "--retry", "--max-parallel", "--to", "--help"}));
+  EXPECT_THAT(Complete(cli, {"ridgeline", "run", "--to"}), ::testing::ElementsAre("--to"));
 }
 
 TEST(Completion, KnowsWhatOptionsTake) {
@@ -69,7 +69,7 @@ TEST(Completion, OffersSweepFilesAndFolders) {
   EXPECT_THAT(offered, IsSupersetOf({"a sweep.yaml", "b.yml", "sweeps"}));
   EXPECT_THAT(offered, Not(Contains("c.txt")));
   EXPECT_FALSE(std::filesystem::exists(cli.dir.path() / "pwned"));
-  EXPECT_THAT(Complete(cli, {"ridgeline", "run", "b.yml", "--output-dir", ""}), ::testing::ElementsAre("sweeps"));
+  EXPECT_THAT(Complete(cli, {"ridgeline", "run", "b.yml", "--to", ""}), ::testing::ElementsAre("sweeps"));
   EXPECT_THAT(Complete(cli, {"ridgeline", "run", "b.yml", "--db", "c"}), Contains("c.txt"));
 }
 

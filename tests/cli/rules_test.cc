@@ -33,7 +33,7 @@ std::vector<std::string> Asked(const std::filesystem::path& folder) {
 
 TEST(Rules, OneSweepGoesFromOneRankToSixtyFour) {
   Cli cli;
-  const auto rendered = cli.Run({"render", RIDGELINE_SOURCE_DIR "/sweeps/scaling.yaml", "-o", cli.dir / "jobs"});
+  const auto rendered = cli.Run({"render", RIDGELINE_SOURCE_DIR "/sweeps/scaling.yaml", "--to", cli.dir / "jobs"});
   ASSERT_EQ(rendered.status.exit_code, 0) << rendered.err;
   EXPECT_THAT(Asked(cli.dir / "jobs"),
               UnorderedElementsAre("array=0-3 partition=small nodes=1 cpus-per-task=64 time=32 ",
@@ -62,7 +62,7 @@ TEST(Rules, WhatALauncherRefusesIsSaidOfEachRuleAtItsPlace) {
   Cli cli;
   WriteFile(cli.dir / "sweep.yaml", kWrongRules);
   for (const std::vector<std::string>& command : {std::vector<std::string>{"plan", "sweep.yaml"},
-                                                  {"render", "sweep.yaml", "-o", "jobs"},
+                                                  {"render", "sweep.yaml", "--to", "jobs"},
                                                   {"run", "sweep.yaml"}}) {
     const auto refused = cli.Run(command);
     EXPECT_EQ(refused.status.exit_code, 2) << command.front();
@@ -116,7 +116,7 @@ TEST(Rules, RenderedJobsAreCollectedAsWhatTheirPointsAreMeasuredAs) {
                 testing::FakeProgram("fake_trainer").string() +
                 ", ok], cpus: 1, rules: "
                 "[{when: {seed: 2}, set: {environment: {A: b}}}]}\n");
-  ASSERT_EQ(cli.Run({"render", "sweep.yaml", "-o", "jobs"}).status.exit_code, 0);
+  ASSERT_EQ(cli.Run({"render", "sweep.yaml", "--to", "jobs"}).status.exit_code, 0);
   ASSERT_TRUE(ridgeline::Run({"sh", cli.dir / "jobs/run-jobs.sh"}).status.ok());
   const auto collected = cli.Run({"collect", "jobs"});
   EXPECT_EQ(collected.status.exit_code, 0) << collected.err;

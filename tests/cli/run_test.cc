@@ -147,7 +147,7 @@ TEST(Run, APointThatIsOutOfMemoryIsAnsweredUnlessAllAre) {
   WriteFile(file,
             "name: test\ndefaults: {model: llama-10m, seq_length: 64}\n"
             "matrix: {batch_size: [64, 128]}\nlaunch: {memory_limit: 1MB}\n");
-  const auto run = cli.Run({"run", file, "--output-dir", "out here"});
+  const auto run = cli.Run({"run", file, "--to", "out here"});
   EXPECT_EQ(run.status.exit_code, 1);
   EXPECT_THAT(run.out, HasSubstr("0 ok, 2 failed (out of memory)"));
   EXPECT_EQ(run.err, fmt::format("ridgeline: no point was measured: all are out of memory\n"
@@ -285,7 +285,7 @@ TEST(Run, ASecondDriverIsToldWhoIsAtWork) {
       testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));
   const Captured second =
       ridgeline::Run({Program().string(), "run", sweep.string(), "--db", (cli.dir.path() / "ridgeline.db").string(),
-                      "--output-dir", (cli.dir.path() / "elsewhere").string()});
+                      "--to", (cli.dir.path() / "elsewhere").string()});
   EXPECT_EQ(second.status.exit_code, 3);
   EXPECT_THAT(second.stderr_text, HasSubstr("process " + std::to_string(driver.pid())));
 
@@ -377,7 +377,7 @@ TEST(Run, AnOutputFolderThatCannotBeIsOneClearError) {
   Cli cli;
   const auto sweep = cli.WriteSweep(1, "ok");
   std::ofstream(cli.dir.path() / "file") << "x";
-  const auto run = cli.Run({"run", sweep, "--output-dir", "file/out"});
+  const auto run = cli.Run({"run", sweep, "--to", "file/out"});
   EXPECT_EQ(run.status.exit_code, 3);
   EXPECT_THAT(run.err, HasSubstr("file/out"));
 }
@@ -389,7 +389,7 @@ TEST(Run, AFullDiskIsToldAndLosesNothing) {
   std::filesystem::create_directory(disk);
   if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=640k") != 0) GTEST_SKIP() << "no leave to mount a tmpfs";
   const auto sweep = cli.WriteSweep(200, "ok");
-  const std::vector<std::string> argv = {"run", sweep, "--db", disk / "r.db", "--output-dir", disk / "out"};
+  const std::vector<std::string> argv = {"run", sweep, "--db", disk / "r.db", "--to", disk / "out"};
   const auto full = cli.Run(argv);
   EXPECT_EQ(full.status.exit_code, 3) << full.out << full.err;
   EXPECT_THAT(full.err, HasSubstr("ridgeline:"));
@@ -406,11 +406,11 @@ TEST(Run, AFullDiskIsToldAndLosesNothing) {
 TEST(Run, ShowsALiveLineOnATerminal) {
   Cli cli;
   const auto sweep = cli.WriteSweep(2, "slow=400");
-  const Captured run = ridgeline::Run({"env", "TERM=xterm", "script", "-qec",
-                                       Program().string() + " run " + sweep.string() + " --db " +
-                                           (cli.dir.path() / "ridgeline.db").string() + " --output-dir " +
-                                           (cli.dir.path() / "out").string(),
-                                       "/dev/null"});
+  const Captured run =
+      ridgeline::Run({"env", "TERM=xterm", "script", "-qec",
+                      Program().string() + " run " + sweep.string() + " --db " +
+                          (cli.dir.path() / "ridgeline.db").string() + " --to " + (cli.dir.path() / "out").string(),
+                      "/dev/null"});
   EXPECT_EQ(run.status.exit_code, 0) << run.stdout_text << run.stderr_text;
   EXPECT_THAT(run.stdout_text, HasSubstr("\r\x1b[K[0/2]"));
   EXPECT_THAT(run.stdout_text, HasSubstr("seed=1"));
@@ -430,30 +430,31 @@ TEST(Db, BackupIsOfOneMomentWhileARunIsAtWork) {
   };
   const std::string here = cli.dir.path() / "ridgeline.db";
   const std::string copy = cli.dir.path() / "it's a copy.db";
-  const Captured backup = db({"backup", copy, "--db", here});
+  const Captured backup = db({"backup", "--to", copy, "--db", here});
   EXPECT_EQ(backup.status.exit_code, 0) << backup.stderr_text;
   EXPECT_EQ(cli.Finish(driver).status.exit_code, 0);
   EXPECT_TRUE(db({"check", "--db", copy}).status.ok());
-  EXPECT_THAT(db({"backup", copy, "--db", here}).stderr_text, HasSubstr("is there already"));
-  EXPECT_EQ(db({"backup", cli.dir.path() / "nowhere/x.db", "--db", here}).status.exit_code, 3);
+  EXPECT_THAT(db({"backup", "--to", copy, "--db", here}).stderr_text, HasSubstr("is there already"));
+  EXPECT_EQ(db({"backup", "--to", cli.dir.path() / "nowhere/x.db", "--db", here}).status.exit_code, 3);
 }
 
 TEST(Db, ExportWritesEveryMeasurement) {
   Cli cli;
   const auto sweep = cli.WriteSweep(2, "ok");
   ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
-  EXPECT_THAT(cli.Run({"db", "export", "all.jsonl"}).out, HasSubstr("all.jsonl: 2 measurements of ridgeline.db"));
+  EXPECT_THAT(cli.Run({"db", "export", "--to", "all.jsonl"}).out,
+              HasSubstr("all.jsonl: 2 measurements of ridgeline.db"));
   const std::string text = ReadFile(cli.dir.path() / "all.jsonl");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
   EXPECT_THAT(text, HasSubstr("\"campaign\""));
-  EXPECT_EQ(cli.Run({"db", "export", "all.txt"}).status.exit_code, 2);
+  EXPECT_EQ(cli.Run({"db", "export", "--to", "all.txt"}).status.exit_code, 2);
 }
 
 TEST(Db, MergeBringsTwoDatabasesTogether) {
   Cli cli;
   const auto sweep = cli.WriteSweep(2, "ok");
   ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
-  ASSERT_EQ(cli.Run({"run", sweep, "--db", "other.db", "--output-dir", "other"}).status.exit_code, 0);
+  ASSERT_EQ(cli.Run({"run", sweep, "--db", "other.db", "--to", "other"}).status.exit_code, 0);
   const auto merged = cli.Run({"db", "merge", "other.db"});
   EXPECT_EQ(merged.status.exit_code, 0) << merged.err;
   EXPECT_THAT(merged.out, HasSubstr("ridgeline.db has 2 new results of 2 jobs"));
@@ -467,7 +468,7 @@ TEST(Db, MergeBringsTwoDatabasesTogether) {
 TEST(Render, WritesWhatAPersonCanSubmitAndCollectTakesTheResults) {
   Cli cli;
   const auto sweep = cli.WriteSweep(3, "ok", "report: [activation-checkpointing]\n");
-  const auto rendered = cli.Run({"render", sweep, "-o", "by hand"});
+  const auto rendered = cli.Run({"render", sweep, "--to", "by hand"});
   ASSERT_EQ(rendered.status.exit_code, 0) << rendered.err;
   EXPECT_THAT(rendered.out, HasSubstr("3 points in 3 jobs and 1 file"));
   EXPECT_FALSE(std::filesystem::exists(cli.dir.path() / "ridgeline.db"));
@@ -495,7 +496,7 @@ TEST(Render, APointThatCannotFitIsSaidAndCollected) {
   WriteFile(file,
             "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {batch_size: [1, 4096]}\n"
             "launch: {memory_limit: 2GB}\n");
-  const auto rendered = cli.Run({"render", file, "-o", "rendered"});
+  const auto rendered = cli.Run({"render", file, "--to", "rendered"});
   EXPECT_EQ(rendered.status.exit_code, 0) << rendered.err;
   EXPECT_THAT(rendered.out, HasSubstr("1 point is predicted not to fit, in no job"));
   const auto collected = cli.Run({"collect", "rendered"});

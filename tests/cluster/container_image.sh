@@ -189,7 +189,7 @@ SCRIPT
 cat >"$work/test/job.sh" <<'SCRIPT'
 set -eu
 cd /ridgeline
-ridgeline render /test/sweep.yaml -o /ridgeline/rendered
+ridgeline render /test/sweep.yaml --to /ridgeline/rendered
 for job in /ridgeline/rendered/jobs/*/job.json; do ridgeline exec "$job"; done
 [ "$(cat /ridgeline/rendered/jobs/*/results.log | grep -cE '"status": ?"ok"')" -eq 2 ]
 SCRIPT
@@ -197,7 +197,7 @@ cat >"$work/test/driver.sh" <<'SCRIPT'
 set -eu
 kubectl version --client
 # The nightly's own arguments, in an empty volume: the folder of the night is not there yet.
-ridgeline run /test/sweep.yaml --launcher local --db /ridgeline/night/ridgeline.db --output-dir /ridgeline/night
+ridgeline run /test/sweep.yaml --launcher local --db /ridgeline/night/ridgeline.db --to /ridgeline/night
 [ -s /ridgeline/night/ridgeline.db ]
 # What `kubectl apply -k` would apply.
 kubectl kustomize /test/deploy >/tmp/applied.yaml

@@ -101,7 +101,7 @@ TEST_F(Install, RunsASweepAndReportsIt) {
   EXPECT_EQ(rows[0]["status"], "ok");
   EXPECT_EQ(rows[0]["n"], 2);
 
-  Ridgeline({"report", "activation-checkpointing", "-o", "report.html"});
+  Ridgeline({"report", "activation-checkpointing", "--to", "report.html"});
   const std::string page = ReadFile("report.html");
   EXPECT_THAT(page, HasSubstr("<svg"));
   EXPECT_THAT(page, HasSubstr("llama-1x32"));

@@ -59,7 +59,7 @@ TEST_F(KubernetesSweeps, TheClusterIsTheOneThatTheSweepNames) {
 TEST_F(KubernetesSweeps, RenderedManifestsNeedNothingFromUs) {
   KubernetesCli cli(cluster_);
   const auto sweep = cli.WriteReal("batch_size: [1, 2, 3, 4]", "", "", 2);
-  const auto rendered = cli.Run({"render", sweep, "-o", "jobs-by-hand"});
+  const auto rendered = cli.Run({"render", sweep, "--to", "jobs-by-hand"});
   cli.ExpectOk(rendered);
   EXPECT_THAT(rendered.out, HasSubstr("kubectl create -f " + (cli.dir / "jobs-by-hand").string()));
   EXPECT_THAT(rendered.out, HasSubstr("--selector=ridgeline.dev/sweep=test --tail=-1"));
@@ -201,7 +201,7 @@ TEST_F(KubernetesSweeps, AFaultInTheSettingsIsToldBeforeAnythingIsMade) {
 TEST_F(KubernetesSweeps, RanksOnTwoPodsFindEachOther) {
   KubernetesCli cli(cluster_);
   const auto sweep = cli.WriteReal("ranks: [4]", "nodes: 2", "", 4);
-  cli.ExpectOk(cli.Run({"render", sweep, "-o", "gang"}));
+  cli.ExpectOk(cli.Run({"render", sweep, "--to", "gang"}));
   std::string manifest;
   for (const auto& entry : std::filesystem::directory_iterator(cli.dir / "gang")) {
     if (entry.path().extension() == ".yaml") manifest = entry.path();

@@ -1,0 +1,41 @@
+#include "cli/output.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace ridgeline {
+
+CLI::Option* AddFormatOption(CLI::App& command, std::string& format, std::initializer_list<const char*> forms) {
+  CLI::Option* option = command.add_option("-o,--format", format, "the form of what is printed or written")
+                            ->check(CLI::IsMember(std::vector<std::string>(forms.begin(), forms.end())));
+  return format.empty() ? option : option->capture_default_str();
+}
+
+CLI::Option* AddToOption(CLI::App& command, std::string& to, const char* kind, const std::string& help) {
+  CLI::Option* option = command.add_option("--to", to, help)->type_name(kind);
+  return to.empty() ? option : option->capture_default_str();
+}
+
+std::string FormOf(const std::string& format, const std::string& to, std::initializer_list<const char*> forms) {
+  if (!format.empty()) return format;
+  if (to.empty()) return *forms.begin();
+  std::string ending = std::filesystem::path(to).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const char* form : forms) {
+    if (ending == fmt::format(".{}", form)) return form;
+  }
+  throw Error(ErrorKind::kUsage, fmt::format("the ending of '{}' does not say in which form it is to be written", to),
+              fmt::format("say it with -o: {}; or end the name so",
+                          Join(std::vector<std::string>(forms.begin(), forms.end()), ", ")));
+}
+
+}  // namespace ridgeline

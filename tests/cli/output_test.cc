@@ -1,0 +1,80 @@
+// What -o and --to mean, in every command that has them.
+#include "cli/output.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+TEST(Output, MeansTheSameInEveryCommand) {
+  for (const Command& command : Commands()) {
+    CLI::App program;
+    CLI::App* self = program.add_subcommand(std::string(command.name));
+    const Action action = command.declare(*self);
+    std::vector<const CLI::App*> apps = {self};
+    for (const CLI::App* inner : self->get_subcommands({})) apps.push_back(inner);
+    for (const CLI::App* app : apps) {
+      for (const CLI::Option* option : app->get_options()) {
+        const bool is_form = option->check_sname("o") || option->check_lname("format") || option->check_lname("output");
+        EXPECT_EQ(is_form, option->get_name() == "--format") << app->get_name() << " " << option->get_name(false, true);
+        if (is_form) {
+          EXPECT_TRUE(option->check_sname("o")) << app->get_name();
+          EXPECT_THAT(option->get_type_name(), HasSubstr("json")) << app->get_name();
+        }
+        if (option->check_lname("to")) {
+          EXPECT_TRUE(option->get_type_name() == "FILE" || option->get_type_name() == "DIR") << app->get_name();
+        }
+        EXPECT_FALSE(option->check_lname("output-dir")) << app->get_name();
+      }
+    }
+  }
+}
+
+TEST(Output, TheFormIsWhatIsSaidElseTheFilesEndingElseTheFirst) {
+  EXPECT_EQ(FormOf("csv", "a.json", {"md", "json", "csv"}), "csv");
+  EXPECT_EQ(FormOf("", "a/b.JSON", {"md", "json"}), "json");
+  EXPECT_EQ(FormOf("", "", {"md", "json"}), "md");
+  for (const char* to : {"a.txt", "json", "a/.json/b"}) {
+    try {
+      FormOf("", to, {"md", "json"});
+      ADD_FAILURE() << to;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+      EXPECT_EQ(std::string(e.what()),
+                std::string("the ending of '") + to +
+                    "' does not say in which form it is to be written\n  say it with -o: md, json; or end the name so");
+    }
+  }
+}
+
+TEST(Output, AReportAndAnExportArePrintedOrWritten) {
+  Cli cli;
+  ASSERT_EQ(cli.Run({"run", cli.WriteSweep(1, "ok")}).status.exit_code, 0);
+  EXPECT_THAT(cli.Run({"report", "activation-checkpointing"}).out, StartsWith("# "));
+  EXPECT_THAT(cli.Run({"report", "activation-checkpointing", "-o", "html"}).out, StartsWith("<!DOCTYPE html>"));
+  EXPECT_EQ(cli.Run({"report", "activation-checkpointing", "--to", "page.txt", "-o", "html"}).out,
+            "page.txt: 1 run, 0 failed\n");
+  EXPECT_THAT(ReadFile(cli.dir.path() / "page.txt"), StartsWith("<!DOCTYPE html>"));
+  EXPECT_EQ(cli.Run({"report", "activation-checkpointing", "--to", "page.txt"}).err,
+            "ridgeline: the ending of 'page.txt' does not say in which form it is to be written\n"
+            "  say it with -o: md, html, csv, json; or end the name so\n");
+  EXPECT_THAT(cli.Run({"db", "export"}).out, StartsWith("point_id,result,"));
+  EXPECT_THAT(cli.Run({"db", "export", "-o", "jsonl"}).out, StartsWith("{\"point_id\":"));
+  const auto help = cli.Run({"help"});
+  EXPECT_THAT(help.out, HasSubstr("-o FORMAT is the form of what it prints or writes, and --to PATH the file"));
+  EXPECT_THAT(help.err, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ridgeline
