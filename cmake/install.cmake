@@ -1,7 +1,8 @@
 # Where things go, so that they find each other (DataDir() in src/base/files.h): in the build tree beside the programs,
 # installed under PREFIX:
 #   bin/ridgeline  bin/ridgeline-train
-#   lib/ridgeline/plugins/  share/ridgeline/{reports,sweeps}/  share/bash-completion/completions/ridgeline
+#   lib/ridgeline/plugins/  share/ridgeline/{reports,sweeps}/
+#   share/{bash-completion/completions/ridgeline,zsh/site-functions/_ridgeline,fish/vendor_completions.d/ridgeline.fish}
 #   share/ridgeline/kubernetes/: what a cluster's people apply
 foreach(data reports sweeps)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${data})
@@ -31,12 +32,19 @@ foreach(plugin IN LISTS plugins)
   install(TARGETS ${plugin} LIBRARY DESTINATION lib/ridgeline/plugins)
 endforeach()
 
+# Where each shell looks by itself.
 if(TARGET ridgeline)
-  set(completion ${PROJECT_BINARY_DIR}/completions/ridgeline)
-  add_custom_command(OUTPUT ${completion}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/completions
-    COMMAND ridgeline completion bash > ${completion}
-    DEPENDS ridgeline VERBATIM)
-  add_custom_target(completion ALL DEPENDS ${completion})
-  install(FILES ${completion} DESTINATION share/bash-completion/completions)
+  foreach(script bash:bash-completion/completions/ridgeline zsh:zsh/site-functions/_ridgeline
+                 fish:fish/vendor_completions.d/ridgeline.fish)
+    string(REGEX MATCH "^(.*):(.*)$" script ${script})
+    set(completion ${PROJECT_BINARY_DIR}/completions/${CMAKE_MATCH_2})
+    get_filename_component(folder ${CMAKE_MATCH_2} DIRECTORY)
+    add_custom_command(OUTPUT ${completion}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/completions/${folder}
+      COMMAND ridgeline completion ${CMAKE_MATCH_1} > ${completion}
+      DEPENDS ridgeline VERBATIM)
+    list(APPEND completions ${completion})
+    install(FILES ${completion} DESTINATION share/${folder})
+  endforeach()
+  add_custom_target(completion ALL DEPENDS ${completions})
 endif()

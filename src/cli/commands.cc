@@ -30,7 +30,7 @@ constexpr std::array kCommands = {
     Command{"db", "verify, copy or export the results database, or merge another into it", DbCommand},
     Command{"exec", "run one job file on this node; launchers call this", ExecCommand},
     Command{"doctor", "check what is installed, which launchers load and what this machine is", DoctorCommand},
-    Command{"completion", "print a completion script for bash", CompletionCommand},
+    Command{"completion", "print a completion script for bash, zsh or fish", CompletionCommand},
     Command{"help", "explain a command", HelpCommand},
     Command{"version", "print the version", VersionCommand},
 };

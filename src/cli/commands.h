@@ -1,7 +1,7 @@
 // The commands of `ridgeline`, one file each: <name>_command.cc declares its options and returns what to run.
 //
 // Options say what they take through type_name(), which help shows and shell completion obeys: SWEEP (a sweep file),
-// REPORT (a report's name), LAUNCHER, FILE, DIR, JOB (a job file); the choices of a CLI::IsMember are found by
+// REPORT (a report's name), LAUNCHER, COMMAND, FILE, DIR, JOB (a job file); the choices of a CLI::IsMember are found by
 // themselves.
 #pragma once
 

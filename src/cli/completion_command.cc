@@ -1,8 +1,10 @@
-// The completion script is written from the commands themselves, so it knows every option they have.
+// The completion scripts are written from the commands themselves, so they know every option there is.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "launch/launcher.h"
 #include "report/report.h"
 #include "run/fields.h"
@@ -21,30 +24,33 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-// Single-quoted for bash: nothing inside is expanded.
-std::string Quote(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 bool IsPlainName(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
   });
 }
 
-// Names that could mean something to bash are left out.
-std::vector<std::string> PlainNames(const std::vector<std::string>& names) {
-  std::vector<std::string> plain;
-  std::copy_if(names.begin(), names.end(), std::back_inserter(plain), IsPlainName);
-  return plain;
+// Names that could mean something to a shell are left out.
+Completed Words(const std::vector<std::string>& names) {
+  Completed words{Completed::Kind::kWords, {}};
+  std::copy_if(names.begin(), names.end(), std::back_inserter(words.words), IsPlainName);
+  return words;
+}
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  for (size_t end = 0; end != std::string::npos; begin = end + 1) {
+    end = text.find(separator, begin);
+    parts.push_back(text.substr(begin, end - begin));
+  }
+  return parts;
 }
 
 // What is not installed is not completed.
 std::vector<std::string> LauncherNames() {
   try {
-    return PlainNames(AvailableLaunchers(DataDir("plugins")));
+    return AvailableLaunchers(DataDir("plugins"));
   } catch (const std::exception&) {
     return {};
   }
@@ -54,153 +60,101 @@ std::vector<std::string> ReportNames() {
   try {
     std::vector<std::string> names;
     for (const fs::path& report : FindReports(ReportFolders({}))) names.push_back(report.filename().string());
-    return PlainNames(names);
+    return names;
   } catch (const std::exception&) {
     return {};
   }
 }
 
-std::string Words(const std::vector<std::string>& words) {
-  return fmt::format("COMPREPLY=($(compgen -W {} -- \"$word\"))", Quote(Join(words, " ")));
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const Command& command : Commands()) names.emplace_back(command.name);
+  return names;
 }
 
-// The bash that completes a value of this kind; empty where any text will do.
-std::string ValueAction(const CLI::Option& option) {
+// By what commands.h says of type names.
+Completed ValueOf(const CLI::Option& option) {
+  using enum Completed::Kind;
   const std::string type = option.get_type_name();
   if (const auto open = type.find('{'), close = type.find('}'); open != std::string::npos && close > open) {
-    std::string choices = type.substr(open + 1, close - open - 1);
-    std::replace(choices.begin(), choices.end(), ',', ' ');
-    return fmt::format("COMPREPLY=($(compgen -W {} -- \"$word\"))", Quote(choices));
+    return Words(Split(type.substr(open + 1, close - open - 1), ','));
   }
-  if (type.starts_with("SWEEP")) return "_ridgeline_files yaml yml";
-  if (type.starts_with("JOB")) return "_ridgeline_files json";
-  if (type.starts_with("FILE")) return "_ridgeline_any_file";
-  if (type.starts_with("DIR")) return "_ridgeline_dirs";
+  if (type.starts_with("SWEEP")) return {kFiles, {"yaml", "yml"}};
+  if (type.starts_with("JOB")) return {kFiles, {"json"}};
+  if (type.starts_with("FILE")) return {kFiles, {}};
+  if (type.starts_with("DIR")) return {kFolders, {}};
   if (type.starts_with("REPORT")) return Words(ReportNames());
   if (type.starts_with("LAUNCHER")) return Words(LauncherNames());
+  if (type.starts_with("COMMAND")) return Words(CommandNames());
   return {};
 }
 
-std::vector<std::string> Flags(const CLI::Option& option) {
-  std::vector<std::string> flags;
-  for (const std::string& name : option.get_lnames()) flags.push_back("--" + name);
-  for (const std::string& name : option.get_snames()) flags.push_back("-" + name);
-  return flags;
+// The first of what a help text says: a shell has a line for it.
+std::string InShort(const std::string& help) { return help.substr(0, help.find_first_of(";\n")); }
+
+CompletedCommand CommandOf(const CLI::App& app) {
+  CompletedCommand command{app.get_name(), InShort(app.get_description()), {}, {}, {}};
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) {
+      command.argument = ValueOf(*option);
+      continue;
+    }
+    CompletedOption completed{{}, InShort(option->get_description()), option->get_items_expected_max() > 0, {}};
+    for (const std::string& name : option->get_lnames()) completed.flags.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) completed.flags.push_back("-" + name);
+    if (completed.takes_value) completed.value = ValueOf(*option);
+    command.options.push_back(std::move(completed));
+  }
+  for (const CLI::App* inner : app.get_subcommands({})) command.commands.push_back(CommandOf(*inner));
+  return command;
 }
 
-// One command: values after options that take one, option names after a dash, else its positional's values.
-std::string CommandCase(const CLI::App& command) {
-  std::string values;
-  std::string positional = ":";
-  std::vector<std::string> flags;
-  for (const CLI::Option* option : command.get_options()) {
-    const std::vector<std::string> own = Flags(*option);
-    flags.insert(flags.end(), own.begin(), own.end());
-    const std::string action = ValueAction(*option);
-    if (option->get_positional() && !action.empty()) positional = action;
-    if (!own.empty() && option->get_items_expected_max() > 0) {
-      values += fmt::format("      {}) {}; return ;;\n", Join(own, "|"), action.empty() ? ":" : action);
-    }
-  }
-  for (const CLI::App* inner : command.get_subcommands({})) {
-    if (positional == ":") {
-      std::vector<std::string> names;
-      for (const CLI::App* each : command.get_subcommands({})) names.push_back(each->get_name());
-      positional = Words(names);
-    }
-    for (const CLI::Option* option : inner->get_options()) {
-      for (const std::string& flag : Flags(*option)) {
-        if (std::find(flags.begin(), flags.end(), flag) == flags.end()) flags.push_back(flag);
-      }
-    }
-  }
-  return fmt::format(
-      "    {}\n"
-      "      case \"$previous\" in\n{}      esac\n"
-      "      case \"$word\" in -*) {} ;; *) {} ;; esac ;;\n",
-      command.get_name() + ")", values, Words(flags), positional);
-}
-
-// ridgeline-train's flags are the RunSpec's fields.
-std::string TrainerCase() {
-  std::vector<std::string> flags = {"--spec", "--result", "--resume", "--verify", "--version", "--help"};
-  std::string values =
-      "    --spec|--result|--verify) _ridgeline_files json; return ;;\n"
-      "    --resume|--checkpoint-dir) _ridgeline_dirs; return ;;\n";
+// Its flags are the RunSpec's fields.
+CompletedCommand Trainer() {
+  using enum Completed::Kind;
+  CompletedCommand trainer{"ridgeline-train", "train one configuration", {}, {}, {}};
+  trainer.options = {
+      {{"--spec"}, "the run to do, as a file", true, {kFiles, {"json"}}},
+      {{"--result"}, "the file for its result", true, {kFiles, {"json"}}},
+      {{"--resume"}, "go on from the checkpoint files of this folder", true, {kFolders, {}}},
+      {{"--verify"}, "check a result again", true, {kFiles, {"json"}}},
+      {{"--version"}, "print the version", false, {}},
+      {{"--help"}, "print what there is to say", false, {}},
+  };
   const auto add = [&](const Field& field) {
     std::string flag = "--" + std::string(field.name);
     std::replace_if(
         flag.begin(), flag.end(), [](char c) { return c == '_' || c == '.'; }, '-');
-    flags.push_back(flag);
-    std::string choices(field.choices);
-    std::replace(choices.begin(), choices.end(), '|', ' ');
-    if (field.name == "model") choices = Join(PresetNames(), " ");
-    if (field.name == "checkpointing") choices = "none selective full";
-    const std::string action =
-        choices.empty() ? ":" : fmt::format("COMPREPLY=($(compgen -W {} -- \"$word\"))", Quote(choices));
-    values += fmt::format("    {}) {}; return ;;\n", flag, action);
+    Completed value;
+    if (!field.choices.empty()) value = Words(Split(std::string(field.choices), '|'));
+    if (field.name == "model") value = Words(PresetNames());
+    if (field.name == "checkpointing") value = Words({"none", "selective", "full"});
+    if (flag == "--checkpoint-dir") value = {kFolders, {}};
+    trainer.options.push_back({{flag}, InShort(std::string(field.help)), true, value});
   };
   std::for_each(Fields().begin(), Fields().end(), add);
   std::for_each(Settings().begin(), Settings().end(), add);
-  return fmt::format("  case \"$previous\" in\n{}  esac\n  {}\n", values, Words(flags));
-}
-
-std::string BashScript(const CLI::App& program) {
-  std::vector<std::string> names;
-  std::string cases;
-  for (const CLI::App* command : program.get_subcommands({})) {
-    names.push_back(command->get_name());
-    cases += CommandCase(*command);
-  }
-  std::vector<std::string> first = names;
-  first.insert(first.end(), {"--help", "--version"});
-  return fmt::format(
-      R"(# Completion of ridgeline and ridgeline-train for bash. To load it in every shell, put this in ~/.bashrc:
-#   source <(ridgeline completion bash)
-_ridgeline_files() {{
-  local IFS=$'\n' extension
-  compopt -o filenames 2>/dev/null
-  COMPREPLY=($(compgen -d -- "$word"))
-  for extension; do COMPREPLY+=($(compgen -f -X "!*.$extension" -- "$word")); done
-}}
-_ridgeline_any_file() {{
-  local IFS=$'\n'
-  compopt -o filenames 2>/dev/null
-  COMPREPLY=($(compgen -f -- "$word"))
-}}
-_ridgeline_dirs() {{
-  local IFS=$'\n'
-  compopt -o filenames 2>/dev/null
-  COMPREPLY=($(compgen -d -- "$word"))
-}}
-_ridgeline() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
-  COMPREPLY=()
-  if ((COMP_CWORD == 1)); then
-    {}
-    return
-  fi
-  case "${{COMP_WORDS[1]}}" in
-{}  esac
-}}
-_ridgeline_train() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
-  COMPREPLY=()
-{}}}
-complete -F _ridgeline ridgeline
-complete -F _ridgeline_train ridgeline-train
-)",
-      Words(first), cases, TrainerCase());
+  return trainer;
 }
 
 }  // namespace
 
 Action CompletionCommand(CLI::App& self) {
-  auto shell = std::make_shared<std::string>("bash");
-  self.add_option("shell", *shell, "the shell; bash is the one there is")->check(CLI::IsMember({"bash"}));
-  self.footer("Try it now, or put it in ~/.bashrc:\n  source <(ridgeline completion bash)");
+  auto shell = std::make_shared<std::string>();
+  self.add_option("shell", *shell, "the shell to complete in")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  self.footer(
+      "Prints the script; `make install` puts those of all three where the shells look. To try it now, or in every\n"
+      "shell from ~/.bashrc, ~/.zshrc (after compinit) or ~/.config/fish/config.fish:\n\n"
+      "  source <(ridgeline completion bash)\n"
+      "  source <(ridgeline completion zsh)\n"
+      "  ridgeline completion fish | source");
   return [shell, &self] {
-    fmt::print("{}", BashScript(*self.get_parent()));
+    const CompletedPrograms programs{CommandOf(*self.get_parent()), Trainer()};
+    fmt::print("{}", *shell == "bash"  ? BashCompletion(programs)
+                     : *shell == "zsh" ? ZshCompletion(programs)
+                                       : FishCompletion(programs));
     return 0;
   };
 }

@@ -60,7 +60,8 @@ TEST(Commands, WrongUsageIsExitCode2AndNamesTheNearest) {
       {{"run", "a.yaml", "--retry", "everything"}, "everything"},
       {{"run", "a.yaml", "--max-parallel", "0"}, "max-parallel"},
       {{"run", "a.yaml", "--max-parallel", "many"}, "many"},
-      {{"completion", "fish"}, "fish"},
+      {{"completion", "tcsh"}, "tcsh"},
+      {{"completion"}, "shell is required"},
       {{"plan"}, "no sweep is given"},
       {{"exec"}, "is required"},
   };

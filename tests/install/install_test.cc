@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -70,16 +71,20 @@ TEST_F(Install, PutsEverythingInItsPlace) {
        {"bin/ridgeline", "bin/ridgeline-train", "lib/ridgeline/plugins/ridgeline-launcher-local.so",
         "share/ridgeline/sweeps/demo.yaml", "share/ridgeline/reports/activation-checkpointing/query.sql",
         "share/ridgeline/kubernetes/driver-role.yaml", "share/ridgeline/kubernetes/nightly.yaml",
-        "share/bash-completion/completions/ridgeline"}) {
+        "share/bash-completion/completions/ridgeline", "share/zsh/site-functions/_ridgeline",
+        "share/fish/vendor_completions.d/ridgeline.fish"}) {
     EXPECT_TRUE(fs::is_regular_file(Prefix() / path)) << path;
   }
 }
 
-TEST_F(Install, TheCompletionIsBash) {
-  const std::string file = (Prefix() / "share/bash-completion/completions/ridgeline").string();
-  const Captured checked = ridgeline::Run({"bash", "-n", file});
-  EXPECT_TRUE(checked.status.ok()) << checked.stderr_text;
-  EXPECT_THAT(ReadFile(file), HasSubstr("complete "));
+TEST_F(Install, TheCompletionsAreOfTheirShells) {
+  for (const auto& [shell, path] : {std::pair{"bash", "share/bash-completion/completions/ridgeline"},
+                                    {"zsh", "share/zsh/site-functions/_ridgeline"},
+                                    {"fish", "share/fish/vendor_completions.d/ridgeline.fish"}}) {
+    const Captured checked = ridgeline::Run({shell, "-n", (Prefix() / path).string()});
+    EXPECT_TRUE(checked.status.ok()) << checked.stderr_text;
+    EXPECT_EQ(ReadFile(Prefix() / path), Ridgeline({"completion", shell}));
+  }
 }
 
 TEST_F(Install, DoctorFindsTheInstalledPluginsAndTrainer) {
