@@ -178,14 +178,19 @@ fs::path ProgramDir() {
   return ec ? fs::current_path() : self.parent_path();
 }
 
-fs::path DataDir(const std::string& name) {
+std::optional<fs::path> FindDataDir(const std::string& name) {
   if (const char* home = std::getenv("RIDGELINE_HOME")) return fs::path(home) / name;
   const fs::path program = ProgramDir();
   for (const fs::path& candidate :
        {program / name, program / "../lib/ridgeline" / name, program / "../share/ridgeline" / name}) {
     if (fs::is_directory(candidate)) return fs::weakly_canonical(candidate);
   }
-  throw Error(ErrorKind::kInfrastructure, "the folder '" + name + "' was not found beside " + program.string(),
+  return std::nullopt;
+}
+
+fs::path DataDir(const std::string& name) {
+  if (const auto folder = FindDataDir(name)) return *folder;
+  throw Error(ErrorKind::kInfrastructure, "the folder '" + name + "' was not found beside " + ProgramDir().string(),
               "set RIDGELINE_HOME to the folder that holds plugins, reports and sweeps");
 }
 

@@ -108,8 +108,11 @@ class FileLock {
 };
 
 // The folder that holds the running program, and the installed or build tree's data folder for `name` ("plugins",
-// "reports", "sweeps"): $RIDGELINE_HOME/NAME, else beside the program (build tree), else ../lib|share/ridgeline/NAME.
+// "reports", "sweeps", "docs"): $RIDGELINE_HOME/NAME, else beside the program (build tree), else
+// ../lib|share/ridgeline/NAME.
 std::filesystem::path ProgramDir();
+// Throws Error(kInfrastructure) where it is nowhere; FindDataDir has nothing then.
 std::filesystem::path DataDir(const std::string& name);
+std::optional<std::filesystem::path> FindDataDir(const std::string& name);
 
 }  // namespace ridgeline

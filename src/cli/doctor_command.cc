@@ -147,6 +147,7 @@ Check SweepsLauncherCheck(const fs::path& file) {
 }
 
 std::vector<Check> ReportChecks() {
+  DataDir("reports");  // of those that are installed: others may be a person's own
   std::vector<Check> checks;
   std::vector<std::string> names;
   for (const fs::path& folder : FindReports(ReportFolders({}))) {

@@ -29,7 +29,7 @@ std::vector<fs::path> ReportFolders(std::vector<fs::path> own) {
   } else if (home != nullptr && fs::path(home).is_absolute()) {
     own.push_back(fs::path(home) / ".config/ridgeline/reports");
   }
-  own.push_back(DataDir("reports"));
+  if (auto installed = FindDataDir("reports")) own.push_back(*std::move(installed));
   return own;
 }
 
@@ -60,7 +60,8 @@ Report LoadReport(const std::string& name, const std::vector<fs::path>& folders)
   std::vector<std::string> places;
   for (const fs::path& folder : folders) places.push_back(folder.string());
   throw Error(ErrorKind::kUsage, "there is no report '" + name + "'" + DidYouMean(name, names),
-              "the reports are " + Join(names, ", ") + "; they are looked for in " + Join(places, ", "));
+              (names.empty() ? "there are none" : "the reports are " + Join(names, ", ")) +
+                  "; they are looked for in " + Join(places, ", "));
 }
 
 }  // namespace ridgeline

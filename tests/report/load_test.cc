@@ -211,6 +211,20 @@ TEST_F(FindTest, TheNearestFolderHasTheReportOfAName) {
   EXPECT_EQ(FindReports(folders), (std::vector<std::filesystem::path>{dir_ / "installed/reports/one", three, two}));
 }
 
+TEST_F(FindTest, AFolderOfOnesOwnIsEnough) {
+  ::unsetenv("RIDGELINE_HOME");  // and nothing is installed beside this program
+  const auto folders = ReportFolders({dir_ / "own"});
+  try {
+    LoadReport("mine", folders);
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()), "there is no report 'mine'\n  there are none; they are looked for in " +
+                                         (dir_ / "own").string() + ", " + (dir_ / "config/ridgeline/reports").string());
+  }
+  Put("own/mine", "Own");
+  EXPECT_EQ(LoadReport("mine", folders).title, "Own");
+}
+
 TEST_F(FindTest, TheUsersConfigurationIsInTheHomeFolderWhereNothingElseIsSaid) {
   MakeDirs(dir_ / "installed/reports");
   ::unsetenv("XDG_CONFIG_HOME");
