@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "run/result.h"
 #include "run/spec.h"
+#include "run/trainer_result.h"
 
 namespace ridgeline {
 namespace {
@@ -19,17 +20,26 @@ struct Ending {
   std::string hint;
 };
 
-std::string WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
-  if (!end.own) return end.own_problem;
+constexpr char kSeeLog[] = "see its log";
+
+// Why what the trainer says of the point does not hold, and what to do; empty where it does.
+struct Disbelief {
+  std::string problem;
+  std::string hint;
+};
+
+Disbelief WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
+  const auto contract = [] { return SeeTrainerContract("what a trainer writes is said in"); };
+  if (!end.own) return {end.own_problem, end.own_hint.empty() ? kSeeLog : end.own_hint};
   if (!end.own->point_id.empty() && end.own->point_id != point.id) {
-    return fmt::format("its result is of point {}", end.own->point_id);
+    return {fmt::format("its result is of point {}", end.own->point_id), contract()};
   }
   const RunStatus status = end.own->status;
   if (StatusOfExitCode(static_cast<int>(ExitCodeOf(status))) != status) {
-    return fmt::format("its result says '{}', which is not a trainer's to say", StatusName(status));
+    return {fmt::format("its result says '{}', which is not a trainer's to say", StatusName(status)), contract()};
   }
   if (status == RunStatus::kOk && end.watched.stopped == StopReason::kNone && !end.watched.status.ok()) {
-    return "its result says 'ok'";
+    return {"its result says 'ok'", kSeeLog};
   }
   return {};
 }
@@ -52,7 +62,8 @@ Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
   }
 }
 
-Ending OfExit(const JobPoint& point, const PointEnd& end, const std::string& problem) {
+Ending OfExit(const JobPoint& point, const PointEnd& end, const Disbelief& why) {
+  const auto& [problem, hint] = why;
   const ExitStatus& status = end.watched.status;
   const std::string who = HasSeveralProcesses(point.spec) ? fmt::format("rank {}", end.rank) : "the trainer";
   const std::string how = who + " ended with " + Describe(status);
@@ -60,30 +71,30 @@ Ending OfExit(const JobPoint& point, const PointEnd& end, const std::string& pro
     return {RunStatus::kOomHost, how + ": the kernel ran out of memory and killed it",
             "set a memory limit, use more activation checkpointing, or a smaller batch"};
   }
-  if (status.signal != 0 || status.exit_code == 0) return {RunStatus::kCrashed, how + "; " + problem, "see its log"};
+  if (status.signal != 0 || status.exit_code == 0) return {RunStatus::kCrashed, how + "; " + problem, hint};
   const RunStatus run = StatusOfExitCode(status.exit_code);
-  return {run, fmt::format("{} ({}); {}", how, StatusName(run), problem), "see its log"};
+  return {run, fmt::format("{} ({}); {}", how, StatusName(run), problem), hint};
 }
 
 }  // namespace
 
 RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   const Watched& watched = end.watched;
-  const std::string problem = WhyNotBelieved(point, end);
+  const Disbelief why = WhyNotBelieved(point, end);
   const bool stopped = watched.stopped != StopReason::kNone;
   RunResult result;
   const auto agrees = [&](RunStatus own) {
     return !stopped || own == RunStatus::kOk ||
            (watched.stopped == StopReason::kPreempted && own == RunStatus::kPreempted);
   };
-  if (problem.empty() && agrees(end.own->status)) {
+  if (why.problem.empty() && agrees(end.own->status)) {
     result = *end.own;
     if (result.status != RunStatus::kOk && result.message.empty()) {
       result.message = fmt::format("the trainer says '{}', and not why", StatusName(result.status));
-      result.hint = "see its log";
+      result.hint = kSeeLog;
     }
   } else {
-    Ending ending = stopped ? OfStop(job, point, watched) : OfExit(point, end, problem);
+    Ending ending = stopped ? OfStop(job, point, watched) : OfExit(point, end, why);
     result.status = ending.status;
     result.message = std::move(ending.message);
     result.hint = std::move(ending.hint);

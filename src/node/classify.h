@@ -17,6 +17,7 @@ struct PointEnd {
   int64_t oom_kills = 0;         // kernel OOM kills while it ran
   std::optional<RunResult> own;  // what the trainer wrote, where that is a whole RunResult
   std::string own_problem;       // why there is no `own`
+  std::string own_hint;          // what to do about that; empty: to see the log
   std::string log_tail;
 };
 

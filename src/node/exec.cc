@@ -151,17 +151,18 @@ void Remove(const fs::path& path) {
 }
 
 // The trainer's own result of the point, or why there is none to be believed.
-std::optional<RunResult> ReadOwnResult(const fs::path& path, const RunSpec& spec, std::string& problem) {
+void ReadOwnResult(const fs::path& path, const RunSpec& spec, PointEnd& end) {
   std::error_code ec;
   if (!fs::exists(path, ec)) {
-    problem = "it wrote no result";
-    return std::nullopt;
+    end.own_problem = "it wrote no result";
+    if (end.watched.status.ok()) end.own_hint = SeeTrainerContract("what a trainer writes, and where, is said in");
+    return;
   }
   try {
-    return ReadTrainerResult(path, spec, "its result");
+    end.own = ReadTrainerResult(path, spec, "its result");
   } catch (const Error& e) {
-    problem = e.message();
-    return std::nullopt;
+    end.own_problem = e.message();
+    end.own_hint = e.hint();
   }
 }
 
@@ -325,7 +326,7 @@ class JobRunner {
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
     if (nodes_.rank == 0) {
-      end.own = ReadOwnResult(dir / kTrainersResultName, point.spec, end.own_problem);
+      ReadOwnResult(dir / kTrainersResultName, point.spec, end);
     } else if (end.watched.status.ok()) {
       end.own.emplace().status = RunStatus::kOk;  // as far as this node knows
     } else {

@@ -61,7 +61,7 @@ void CheckKey(const std::string& key, const std::vector<std::string>& known, con
   if (std::find(known.begin(), known.end(), key) != known.end()) return;
   throw Error(ErrorKind::kInvalidInput,
               fmt::format("{}: not a RunResult: unknown key '{}'{}", source, key, DidYouMean(key, known)),
-              "docs/trainer-contract.md lists the keys; what is your own goes into evidence or environment");
+              SeeTrainerContract("what is your own goes into evidence or environment; the keys are listed in"));
 }
 
 void CheckKeys(const Json& document, const std::string& source) {
@@ -98,10 +98,24 @@ void SayDiverged(RunResult& result) {
 
 }  // namespace
 
+std::string SeeTrainerContract(std::string_view text) {
+  std::filesystem::path page = "docs/trainer-contract.md";
+  if (const auto docs = FindDataDir("docs"); docs && std::filesystem::exists(*docs / page.filename())) {
+    page = *docs / page.filename();
+  }
+  return fmt::format("{} {}", text, page.string());
+}
+
 RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source) {
-  const Json document = ParseJson(WithoutNonFinite(text), source);
-  CheckKeys(document, source);
-  RunResult result = DecodeResult(document, source);
+  RunResult result;
+  try {
+    const Json document = ParseJson(WithoutNonFinite(text), source);
+    CheckKeys(document, source);
+    result = DecodeResult(document, source);
+  } catch (const Error& e) {
+    if (!e.hint().empty()) throw;
+    throw Error(e.kind(), e.message(), SeeTrainerContract("what a trainer writes is said in"));
+  }
   if (result.status == RunStatus::kOk) SayDiverged(result);
   if (result.status == RunStatus::kOk && !result.step_ns.all_ns.empty()) DeriveStepFigures(spec, result);
   return result;

@@ -10,10 +10,13 @@
 
 namespace ridgeline {
 
+// "TEXT FILE", where FILE is docs/trainer-contract.md as it is installed, else as it is called in the sources.
+std::string SeeTrainerContract(std::string_view text);
+
 // `text` is a RunResult of the point `spec`. NaN and Infinity, which JSON has no words for and Python's json writes all
 // the same, are read as null: in a series a number that is not finite, and with one in `loss` a run that says `ok` has
 // diverged. A key that no RunResult has is refused. Figures of steps that are not given are derived from
-// step_ns.all. Throws Error(kInvalidInput) naming `source` and the key.
+// step_ns.all. Throws Error(kInvalidInput) naming `source` and the key, with the contract's page as its hint.
 RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source);
 
 // The file a trainer wrote; throws Error(kInfrastructure) where it cannot be read, too.

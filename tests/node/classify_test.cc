@@ -78,6 +78,7 @@ TEST_F(Classified, WhatATrainerCannotKnowIsNotBelieved) {
     Wrote(status);
     EXPECT_EQ(Result().status, RunStatus::kCrashed);
     EXPECT_THAT(Result().message, HasSubstr("not a trainer's to say"));
+    EXPECT_THAT(Result().hint, HasSubstr("docs/trainer-contract.md"));
   }
 }
 
@@ -86,6 +87,7 @@ TEST_F(Classified, TheResultOfAnotherPointIsNoResult) {
   end_.own->point_id = "0123";
   EXPECT_EQ(Result().status, RunStatus::kCrashed);
   EXPECT_THAT(Result().message, HasSubstr("its result is of point 0123"));
+  EXPECT_THAT(Result().hint, HasSubstr("docs/trainer-contract.md"));
   EXPECT_EQ(Result().point_id, job_.points[0].id);
 }
 

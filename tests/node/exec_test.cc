@@ -113,6 +113,10 @@ TEST_F(Exec, OneBadPointNeverStopsTheOthers) {
     EXPECT_EQ(result.point_id, job.points[i].id);
     EXPECT_EQ(result.message.empty(), result.status == RunStatus::kOk) << ends[i].first;
     EXPECT_EQ(result.evidence.count("exit_code") + result.evidence.count("signal"), 1U) << ends[i].first;
+    const bool refused = ends[i].first == "half-result" || ends[i].first == "not-a-result" ||
+                         ends[i].first == "wrong-id" || ends[i].first == "status=lost" || ends[i].first == "exit=0";
+    EXPECT_EQ(result.hint.find("docs/trainer-contract.md") != std::string::npos, refused)
+        << ends[i].first << result.hint;
   }
 }
 

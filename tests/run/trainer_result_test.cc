@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "run/result.h"
 #include "run/step_figures.h"
 
@@ -49,6 +52,31 @@ TEST(TrainerResult, AMisspeltKeyIsRefusedWithTheNearest) {
   EXPECT_EQ(Refusal(R"(, "ranks": [{"hots": "a"}])"),
             "its result: not a RunResult: unknown key 'ranks.hots', did you mean 'ranks.host'?");
   EXPECT_EQ(Refusal(R"(, "qqqqqqqq": 1)"), "its result: not a RunResult: unknown key 'qqqqqqqq'");
+}
+
+TEST(TrainerResult, ARefusalSaysWhereTheContractLies) {
+  const std::filesystem::path home = std::filesystem::path(testing::TempDir()) / "contract_home";
+  MakeDirs(home / "docs");
+  WriteFile(home / "docs/trainer-contract.md", "# A trainer of your own\n");
+  const auto hint = [](const std::string& members) {
+    try {
+      Parse(members);
+    } catch (const Error& e) {
+      return e.hint();
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(hint(R"(, "loss": 5)"), "what a trainer writes is said in docs/trainer-contract.md");
+  ::setenv("RIDGELINE_HOME", home.c_str(), 1);
+  const std::string page = (home / "docs/trainer-contract.md").string();
+  EXPECT_EQ(hint(R"(, "througput": {})"),
+            "what is your own goes into evidence or environment; the keys are listed in " + page);
+  for (const char* wrong : {R"(, "loss": 5)", R"(, "provenance": "guessed")", R"(, "ranks": {})", R"(, "version": 9)",
+                            R"(, "memory": {"rss_peak_bytes": -5})", ",,"}) {
+    EXPECT_EQ(hint(wrong), "what a trainer writes is said in " + page) << wrong;
+  }
+  ::unsetenv("RIDGELINE_HOME");
+  std::filesystem::remove_all(home);
 }
 
 TEST(TrainerResult, WhatIsTheTrainersOwnHasItsPlaces) {
