@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "store/impl.h"
 #include "store/views.h"
 
@@ -62,9 +63,25 @@ class Attached {
   Database& database_;
 };
 
-// "a, b" of a table's columns, each behind `prefix`, but for those left out.
-std::string Columns(Database& database, const std::string& table, const std::vector<std::string>& left_out,
+// The columns of a table of `first` that the same table of `second` has not. Of a newer ridgeline's file that an older
+// one works on, since both may keep what the other does not know.
+std::vector<std::string> ColumnsOnlyOf(const std::string& first, const std::string& second, Database& database,
+                                       const std::string& table) {
+  Statement each = database.Prepare(
+      "SELECT name FROM pragma_table_info(?1, ?2) WHERE name NOT IN (SELECT name FROM pragma_table_info(?1, ?3))");
+  each.Bind(1, table);
+  each.Bind(2, first);
+  each.Bind(3, second);
+  std::vector<std::string> names;
+  while (each.Step()) names.push_back(each.Text(0));
+  return names;
+}
+
+// "a, b" of a table's columns, each behind `prefix`, but for those left out and those that only this store has.
+std::string Columns(Database& database, const std::string& table, std::vector<std::string> left_out,
                     const std::string& prefix) {
+  const std::vector<std::string> ours = ColumnsOnlyOf("main", "other", database, table);
+  left_out.insert(left_out.end(), ours.begin(), ours.end());
   std::string list;
   for (const std::string& name : ColumnsOf(database, table)) {
     if (std::find(left_out.begin(), left_out.end(), name) != left_out.end()) continue;
@@ -198,6 +215,19 @@ void RequireMergeable(Store& other, const fs::path& file) {
   }
 }
 
+// What has no column here would be lost.
+void RequireColumnsFor(const fs::path& other, Database& database) {
+  std::vector<std::string> unknown;
+  for (const char* table : {"points", "sweeps", "environments", "jobs", "results"}) {
+    for (std::string& name : ColumnsOnlyOf("other", "main", database, table)) unknown.push_back(std::move(name));
+  }
+  if (unknown.empty()) return;
+  throw Error(
+      ErrorKind::kInvalidInput,
+      fmt::format("{} keeps what {} has no column for: {}", other.string(), database.file(), Join(unknown, ", ")),
+      "merge with the newer ridgeline that wrote it");
+}
+
 }  // namespace
 
 MergeSummary Store::Merge(const fs::path& other) {
@@ -214,6 +244,7 @@ MergeSummary Store::Merge(const fs::path& other) {
     RequireMergeable(theirs, other);
   }
   const Attached attached(database, at);
+  RequireColumnsFor(other, database);
   MergeSummary summary;
   Transact([&] { summary = AddAll(database); });
   return summary;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "store/lineage.h"
 #include "store/views.h"
 
@@ -157,7 +159,7 @@ std::span<const std::string_view> Migrations() { return kMigrations; }
 
 void Migrate(Database& database, std::span<const std::string_view> migrations) {
   const auto up_to_date = [&] {
-    return VersionOf(database, migrations.size()) == migrations.size() && HasEveryColumn(database);
+    return VersionOf(database, migrations.size()) == migrations.size() && MissingColumns(database).empty();
   };
   if (up_to_date()) return;
   // Both are kept in the file. Results are wide: large pages halve the calls that writing 100,000 takes. With a
@@ -183,10 +185,17 @@ void Migrate(Database& database, std::span<const std::string_view> migrations) {
 
 void RequireSchema(Database& database, std::span<const std::string_view> migrations) {
   const size_t version = VersionOf(database, migrations.size());
-  if (version == migrations.size() && HasEveryColumn(database)) return;
   if (version == 0) {
     throw Error(ErrorKind::kInvalidInput, database.file() + " holds no results yet",
                 "`ridgeline run SWEEP --db FILE` fills it");
+  }
+  if (version == migrations.size()) {
+    const std::vector<std::string> missing = MissingColumns(database);
+    if (missing.empty()) return;
+    throw Error(
+        ErrorKind::kInvalidInput,
+        fmt::format("{} has no column yet for what this ridgeline keeps: {}", database.file(), Join(missing, ", ")),
+        "the next `ridgeline run SWEEP --db FILE` adds what is missing, and all that is there stays");
   }
   throw Error(ErrorKind::kInvalidInput,
               fmt::format("{} was written by an older ridgeline (schema version {}, this one reads {})",

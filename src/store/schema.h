@@ -19,7 +19,8 @@ std::span<const std::string_view> Migrations();
 // newer file and for another program's.
 void Migrate(Database& database, std::span<const std::string_view> migrations);
 
-// The same question without the change: throws where the file is empty, of another program, or of another version.
+// The same question without the change: throws where the file is empty, of another program, of another version, or
+// without the column of a field or a figure. Columns that nobody here knows are left to who wrote them.
 void RequireSchema(Database& database, std::span<const std::string_view> migrations);
 
 }  // namespace ridgeline

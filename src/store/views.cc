@@ -113,11 +113,17 @@ void AddColumns(Database& database) {
   AddFigureColumns(database);
 }
 
-bool HasEveryColumn(Database& database) {
-  const std::vector<std::string> points = ColumnsOf(database, "points");
-  const std::vector<std::string> results = ColumnsOf(database, "results");
-  return std::all_of(Fields().begin(), Fields().end(), [&](const Field& f) { return Contains(points, f.name); }) &&
-         std::all_of(Figures().begin(), Figures().end(), [&](const Figure& f) { return Contains(results, f.name); });
+std::vector<std::string> MissingColumns(Database& database) {
+  std::vector<std::string> missing;
+  const auto look = [&](const std::string& table, const auto& wanted) {
+    const std::vector<std::string> present = ColumnsOf(database, table);
+    for (const auto& each : wanted) {
+      if (!Contains(present, each.name)) missing.emplace_back(each.name);
+    }
+  };
+  look("points", Fields());
+  look("results", Figures());
+  return missing;
 }
 
 void MakeViews(Database& database) {

@@ -18,7 +18,7 @@ std::vector<std::string> ColumnsOf(Database& database, const std::string& table)
 // A field that the file's `points`, or a figure that its `results` have not yet becomes a column: a field's filled from
 // the specs that name it, a figure's empty, as it was not taken.
 void AddColumns(Database& database);
-bool HasEveryColumn(Database& database);
+std::vector<std::string> MissingColumns(Database& database);
 
 // Makes the views anew (docs/store.md describes them).
 void MakeViews(Database& database);

@@ -157,6 +157,27 @@ TEST_F(MergeTest, AnOlderStoreIsReadAndLeftAsItIs) {
   EXPECT_EQ(ReadFile(old), before);
 }
 
+TEST_F(MergeTest, AFigureThatOneStoreAloneKeepsIsNeverLost) {
+  Store ours = Open("1.db");
+  ours.PutSweep(samples::Sweep("s"), points_);
+  Measure(ours, "rl-1", points_[0], "ours", 100);
+  {
+    Store theirs = Open("2.db");
+    theirs.PutSweep(samples::Sweep("s"), points_);
+    Measure(theirs, "rl-2", points_[1], "theirs", 200);
+  }
+  {
+    Database newer(dir_ / "1.db", Database::Access::kReadWrite);
+    newer.Execute("ALTER TABLE results ADD COLUMN kelvin REAL; UPDATE results SET kelvin = 300.5");
+  }
+  EXPECT_EQ(ours.Merge(dir_ / "2.db").results, 1);
+  EXPECT_EQ(Value(ours, "SELECT group_concat(ifnull(kelvin, 'none'), ' ') FROM results"), Cell("300.5 none"));
+  Store theirs = Open("2.db");
+  EXPECT_EQ(Refusal(theirs, dir_ / "1.db"),
+            (dir_ / "1.db").string() + " keeps what " + (dir_ / "2.db").string() + " has no column for: kelvin");
+  EXPECT_EQ(Value(theirs, "SELECT count(*) FROM results"), Cell(int64_t{1}));
+}
+
 TEST_F(MergeTest, WhatCannotBeMergedIsRefusedAndNothingTaken) {
   Store ours = Open("1.db");
   Store theirs = Open("2.db");
