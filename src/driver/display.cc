@@ -34,7 +34,8 @@ std::optional<size_t> ColumnsOf(std::FILE* out) {
 
 void RunDisplay::Started(const RunStart& start) {
   std::string text = fmt::format("{}: {}", PrintableLine(options_.sweep), Count(start.points, "point"));
-  if (start.finished > 0) text += fmt::format(", {} finished already (skipped)", start.finished);
+  if (start.finished > 0)
+    text += fmt::format(", {} {} already measured", start.finished, start.finished == 1 ? "was" : "were");
   if (start.elsewhere > 0) text += fmt::format(", {} of them by another machine or build", start.elsewhere);
   if (start.retried > 0) text += fmt::format(", {} failed before (run again)", start.retried);
   if (start.predicted_oom > 0) text += fmt::format(", {} predicted not to fit (skipped)", start.predicted_oom);

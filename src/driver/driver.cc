@@ -35,7 +35,7 @@ class Driver {
         parts_(parts),
         points_(sweep, options.jobs_dir.parent_path(), options.campaign, options.trainer),
         retries_(sweep.launch.retries),
-        planner_(sweep, options, parts, points_, retries_, tally_),
+        planner_(sweep, options, parts, points_, tally_),
         reluctance_(parts, sweep.launch.launcher_timeout_s),
         submitter_(parts, reluctance_, options.program),
         poller_(parts, reluctance_),
@@ -74,6 +74,12 @@ class Driver {
     planner_.Begin();
     if (options_.retry_failed) start_.retried = parts_.store.RetryFailed(sweep_.name);
     start_.points = static_cast<int64_t>(points_.all().size());
+    const SweepProgress had = parts_.store.Progress(sweep_.name);
+    tally_.Begin(start_.points, had.ok, had.failed);
+    start_.finished = had.finished();
+    for (const PointOrigins& origins : parts_.store.OriginsOfFinished(sweep_.name)) {
+      if (!AgreeOnOrigin(origins.environment, options_.here)) start_.elsewhere += origins.points;
+    }
   }
 
   // Jobs of an earlier run become ours: those the launcher may not have heard of are submitted again under their key.
@@ -94,7 +100,7 @@ class Driver {
       for (const JobRecord::Point& point : job.record.points) {
         const Point* known = points_.Find(point.id);
         if (known != nullptr && !point.has_result && job.record.measured_as == points_.KeyOf(*known)) {
-          tally_.ToDo(known->spec, false);
+          tally_.ToDo(known->spec);
         }
       }
       if (job.record.state == JobRecord::State::kIntent && !job.to_submit) {
@@ -118,10 +124,6 @@ class Driver {
   // Points that have a result, or are in a live job.
   std::set<std::string> Taken() {
     const std::vector<std::string> finished = parts_.store.FinishedPoints(sweep_.name);
-    start_.finished = static_cast<int64_t>(finished.size());
-    for (const PointOrigins& origins : parts_.store.OriginsOfFinished(sweep_.name)) {
-      if (!AgreeOnOrigin(origins.environment, options_.here)) start_.elsewhere += origins.points;
-    }
     std::set<std::string> taken = live_.PointIds();
     taken.insert(finished.begin(), finished.end());
     return taken;

@@ -9,8 +9,8 @@
 namespace ridgeline {
 
 Planner::Planner(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts, const SweepPoints& points,
-                 const PointRetries& retries, Tally& tally)
-    : sweep_(sweep), parts_(parts), points_(points), retries_(retries), tally_(tally), pending_(tally.times()) {
+                 Tally& tally)
+    : sweep_(sweep), parts_(parts), points_(points), tally_(tally), pending_(tally.times()) {
   options_.node = options.node;
   options_.runs_here = options.runs_here;
   options_.jobs_dir = options.jobs_dir;
@@ -48,11 +48,12 @@ int64_t Planner::PlanPoints(const std::vector<Point>& points) {
   for (RunResult& result : plan.skipped) {
     result.ended_unix_ns = parts_.clock.UnixNs();
     const MeasurementKey key = points_.KeyOf(*points_.Find(result.point_id));
+    tally_.Ended(result.status);
     skipped.push_back({std::move(result), "", 0, key});
   }
   parts_.store.AddResults(skipped);
   for (Job& job : plan.jobs) {
-    for (const JobPoint& point : job.points) tally_.ToDo(point.spec, retries_.Knows(point.id));
+    for (const JobPoint& point : job.points) tally_.ToDo(point.spec);
     pending_.Add(std::move(job));
   }
   return std::ssize(skipped);

@@ -9,7 +9,6 @@
 #include "driver/driver.h"
 #include "driver/live_job.h"
 #include "driver/pending.h"
-#include "driver/retry_policy.h"
 #include "driver/sweep_points.h"
 #include "driver/tally.h"
 
@@ -19,7 +18,7 @@ class Planner {
  public:
   // What it refers to must outlive it.
   Planner(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts, const SweepPoints& points,
-          const PointRetries& retries, Tally& tally);
+          Tally& tally);
 
   // To be called first: records the sweep, and learns what its points took before, in whichever run.
   void Begin();
@@ -46,7 +45,6 @@ class Planner {
   const Sweep& sweep_;
   const DriverParts& parts_;
   const SweepPoints& points_;
-  const PointRetries& retries_;
   Tally& tally_;
   PlanOptions options_;
   PendingJobs pending_;

@@ -27,9 +27,9 @@ struct LivePoint {
 };
 
 struct RunProgress {
-  int64_t total = 0;   // points this run set out to do
-  int64_t done = 0;    // ended ok
-  int64_t failed = 0;  // ended any other way
+  int64_t total = 0;   // points of the sweep
+  int64_t done = 0;    // ended ok, in this run or before
+  int64_t failed = 0;  // ended any other way, the same
   int64_t queued_jobs = 0;
   std::vector<LivePoint> live;
   int64_t left_ns = 0;  // estimated; 0: unknown

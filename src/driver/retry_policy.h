@@ -29,9 +29,6 @@ class PointRetries {
   // its turn, is owed a turn. Another of its job had one, so this comes to an end.
   bool RunAgain(const std::string& point_id, RunStatus status, bool began);
 
-  // It ended in a way that is tried again, whether or not it was.
-  bool Knows(const std::string& point_id) const { return retries_.contains(point_id); }
-
  private:
   const std::map<RunStatus, int64_t>& limits_;
   std::unordered_map<std::string, std::map<RunStatus, int64_t>> retries_;

@@ -9,16 +9,23 @@ constexpr size_t kShownJobs = 3;
 
 }  // namespace
 
-void Tally::ToDo(const RunSpec& spec, bool once_more) {
-  if (!once_more) ++counts_.total;
-  left_cost_ += RelativeCost(spec);
+void Tally::Begin(int64_t points, int64_t ok, int64_t failed) {
+  counts_.total = points;
+  counts_.done = ok;
+  counts_.failed = failed;
 }
+
+void Tally::ToDo(const RunSpec& spec) { left_cost_ += RelativeCost(spec); }
 
 void Tally::Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns) {
   const double cost = RelativeCost(spec);
   left_cost_ -= cost;
   if (result.status != RunStatus::kOk) return;
   times_.Took(cost, static_cast<double>(result.duration_ns > 0 ? result.duration_ns : spent_ns) / 1e9);
+}
+
+void Tally::Ended(RunStatus status) {
+  if (IsFinal(status)) ++(status == RunStatus::kOk ? counts_.done : counts_.failed);
 }
 
 RunProgress Tally::Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns, int64_t window) const {

@@ -18,12 +18,14 @@ class Tally {
   TimeModel& times() { return times_; }
   const TimeModel& times() const { return times_; }
 
-  // A point to be done; one that is done once more counts once.
-  void ToDo(const RunSpec& spec, bool once_more);
+  // All points of the sweep count, and those that have a result before the run begins.
+  void Begin(int64_t points, int64_t ok, int64_t failed);
+  // A point to be done, perhaps once more.
+  void ToDo(const RunSpec& spec);
   // It was run, or will not be. spent_ns: what was seen of that, where its result does not say; 0: nothing.
   void Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns);
-  // And that was its last time in this run.
-  void Ended(RunStatus status) { ++(status == RunStatus::kOk ? counts_.done : counts_.failed); }
+  // And that was its last time in this run. One that was cancelled or lost has no result that counts (IsFinal).
+  void Ended(RunStatus status);
 
   const RunProgress& counts() const { return counts_; }
   // With what the jobs do now, as their files say. `window`: jobs that run at once; 0: whatever runs.

@@ -103,7 +103,7 @@ TEST(Rules, RunMeasuresEachPointWithWhatItAsksFor) {
     told += text.find("OMP_NUM_THREADS=7\n") != std::string::npos ? 1 : 0;
   }
   EXPECT_EQ(told, 1);
-  EXPECT_THAT(cli.Run({"run", "sweep.yaml"}).out, HasSubstr("3 finished already"));
+  EXPECT_THAT(cli.Run({"run", "sweep.yaml"}).out, HasSubstr("3 were already measured"));
   EXPECT_THAT(cli.Run({"doctor", "sweep.yaml"}).out, HasSubstr("local as sweep.yaml has it: this machine, 1 job"));
   EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
 }
@@ -121,7 +121,7 @@ TEST(Rules, RenderedJobsAreCollectedAsWhatTheirPointsAreMeasuredAs) {
   const auto collected = cli.Run({"collect", "jobs"});
   EXPECT_EQ(collected.status.exit_code, 0) << collected.err;
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE setup ->> '$.environment.A' = 'b'"), 1);
-  EXPECT_THAT(cli.Run({"run", "sweep.yaml"}).out, HasSubstr("2 finished already"));
+  EXPECT_THAT(cli.Run({"run", "sweep.yaml"}).out, HasSubstr("2 were already measured"));
 }
 
 }  // namespace

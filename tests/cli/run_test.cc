@@ -44,7 +44,7 @@ TEST(Run, RunsASweepAndAnAgainSkipsIt) {
   }
   const auto again = cli.Run({"run", sweep});
   EXPECT_EQ(again.status.exit_code, 0);
-  EXPECT_THAT(again.out, HasSubstr("3 finished already (skipped)"));
+  EXPECT_THAT(again.out, HasSubstr("3 were already measured"));
   ExpectOneResultAPoint(cli, 3);
 }
 
@@ -134,7 +134,7 @@ TEST(Run, FailedPointsAreResultsAndSaidSo) {
   EXPECT_THAT(run.out, HasSubstr("crashed"));
   WriteFile(mood, "ok");
   const auto skipped = cli.Run({"run", sweep});
-  EXPECT_THAT(skipped.out, HasSubstr("2 finished already"));
+  EXPECT_THAT(skipped.out, HasSubstr("2 were already measured"));
   EXPECT_EQ(skipped.status.exit_code, 1) << "they still have no answer";
   const auto retried = cli.Run({"run", sweep, "--retry", "failed"});
   EXPECT_EQ(retried.status.exit_code, 0);
@@ -176,10 +176,10 @@ TEST(Run, AgainMeasuresOnceMoreAndOnlyWhenAsked) {
   EXPECT_THAT(again.out, HasSubstr("2 ok"));
   EXPECT_THAT(again.out, HasSubstr("campaign 20"));
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), 4);
-  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 finished already")) << "the campaign goes on";
+  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 were already measured")) << "the campaign goes on";
   const auto named = cli.Run({"run", sweep, "--campaign", "night-2"});
   EXPECT_EQ(named.status.exit_code, 0) << named.err;
-  EXPECT_THAT(cli.Run({"run", sweep, "--campaign", "night-2"}).out, HasSubstr("2 finished already"));
+  EXPECT_THAT(cli.Run({"run", sweep, "--campaign", "night-2"}).out, HasSubstr("2 were already measured"));
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), 6);
   EXPECT_EQ(cli.Count("SELECT count(DISTINCT campaign) FROM measurements"), 3);
   EXPECT_THAT(cli.Run({"status"}).out, HasSubstr("night-2"));
@@ -460,7 +460,7 @@ TEST(Db, MergeBringsTwoDatabasesTogether) {
   EXPECT_THAT(merged.out, HasSubstr("ridgeline.db has 2 new results of 2 jobs"));
   EXPECT_EQ(cli.Count("SELECT count(*) FROM measurements"), 4);
   EXPECT_THAT(cli.Run({"db", "merge", "other.db"}).out, HasSubstr("0 new results of 0 jobs"));
-  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 finished already"));
+  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 were already measured"));
   EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
   EXPECT_EQ(cli.Run({"db", "merge", "nowhere.db"}).status.exit_code, 2);
 }
@@ -533,7 +533,7 @@ TEST(Collect, MakesALostDatabaseAgain) {
   for (size_t i = 0; i < questions.size(); ++i) EXPECT_EQ(all(questions[i]), before[i]) << questions[i];
   EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
   EXPECT_THAT(cli.Run({"collect", "ridgeline-out"}).out, HasSubstr("0 jobs and 0 results"));
-  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 finished already"));
+  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 were already measured"));
 }
 
 TEST(Collect, AJobThatWasAtWorkWhenTheDatabaseWasLostIsTakenWhenItHasResults) {

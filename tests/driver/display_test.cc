@@ -45,7 +45,7 @@ TEST(RunDisplay, SaysHowMuchAnotherMachineOrBuildMeasured) {
   Output out;
   RunDisplay display(out.file(), {"s", false, 80});
   display.Started({6, 4, 0, 0, 0, 3});
-  EXPECT_EQ(out.text(), "s: 6 points, 4 finished already (skipped), 3 of them by another machine or build\n");
+  EXPECT_EQ(out.text(), "s: 6 points, 4 were already measured, 3 of them by another machine or build\n");
 }
 
 TEST(RunDisplay, PlainOutputIsLinesAndNothingElse) {
@@ -56,7 +56,7 @@ TEST(RunDisplay, PlainOutputIsLinesAndNothingElse) {
   display.PointEnded("batch_size=8", "ok  12 tokens/s", Half());
   display.Note("a note");
   EXPECT_EQ(out.text(),
-            "s: 6 points, 2 finished already (skipped), 1 predicted not to fit (skipped), 1 job of an earlier run "
+            "s: 6 points, 2 were already measured, 1 predicted not to fit (skipped), 1 job of an earlier run "
             "adopted\n[1/2] batch_size=8: ok  12 tokens/s\na note\n");
 }
 

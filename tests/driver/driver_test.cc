@@ -55,9 +55,34 @@ TEST(Driver, RunsOnlyWhatAnEditedSweepAdds) {
   World world(2);
   world.Run();
   world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {seed: [1, 2, 3]}\n";
-  world.Run();
+  const RunSummary summary = world.Run();
   EXPECT_EQ(world.observer.start.finished, 2);
+  EXPECT_EQ(world.observer.last.total, 3) << "all points of the sweep, as the summary has it";
+  EXPECT_EQ(world.observer.last.done, summary.ok);
   ExpectEveryPointMeasuredOnce(world, 3);
+}
+
+TEST(Driver, ItsCountersAgreeWithItsSummary) {
+  World world(4);
+  world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {batch_size: [1, 2, 4, 8]}\n";
+  world.forecast = [](const RunSpec& spec) { return spec.batch_size == 8 ? int64_t{1} << 60 : 1000; };
+  world.options.node = {int64_t{1} << 40, "a test"};
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    world.Finish(entry, world.launcher.jobs.size() == 1 ? RunStatus::kCrashed : RunStatus::kOk);
+  };
+  const RunSummary first = world.Run();
+  EXPECT_EQ(first.ok, 2);
+  EXPECT_EQ(first.failed, 2);
+  EXPECT_EQ(world.observer.last.done, first.ok);
+  EXPECT_EQ(world.observer.last.failed, first.failed) << "one of them was predicted";
+  EXPECT_EQ(world.observer.last.total, 4);
+  world.options.retry_failed = true;
+  const RunSummary again = world.Run();
+  EXPECT_EQ(world.observer.start.finished, 2);
+  EXPECT_EQ(world.observer.start.retried, 2);
+  EXPECT_EQ(world.observer.last.done, again.ok);
+  EXPECT_EQ(world.observer.last.failed, again.failed);
+  EXPECT_EQ(world.observer.last.total, 4);
 }
 
 TEST(Driver, ThePointOfTwoSweepsIsPaidForOnce) {

@@ -49,14 +49,12 @@ TEST_F(PointRetriesTest, AsOftenAsTheSweepSaysAfterEachEnd) {
 TEST_F(PointRetriesTest, NotAfterAnEndThatStands) {
   EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kOk, true));
   EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kCrashed, true));
-  EXPECT_FALSE(retries_.Knows("p"));
 }
 
 TEST_F(PointRetriesTest, APointThatNeverBeganIsOwedItsTurn) {
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kLost, false));
   EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kLost, true)) << "none of that counted";
   EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kLost, true));
-  EXPECT_TRUE(retries_.Knows("p"));
 }
 
 TEST(LauncherPatience, LastsFromTheFirstFailureOn) {

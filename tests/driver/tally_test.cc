@@ -15,7 +15,7 @@ constexpr int64_t kSecondNs = 1'000'000'000;
 class TallyTest : public JobsTest {
  protected:
   TallyTest() : JobsTest(5) {
-    for (const Point& point : points_.all()) tally_.ToDo(point.spec, false);
+    for (const Point& point : points_.all()) tally_.ToDo(point.spec);
   }
   const RunSpec& Spec() const { return points_.all().front().spec; }
   int64_t LeftNs(int64_t window) { return tally_.Now(jobs_, points_, 100 * kSecondNs, window).left_ns; }
@@ -23,13 +23,13 @@ class TallyTest : public JobsTest {
   Tally tally_;
 };
 
-TEST_F(TallyTest, APointThatIsRunOnceMoreCountsOnce) {
-  tally_.ToDo(Spec(), true);
-  EXPECT_EQ(tally_.counts().total, 5);
+TEST_F(TallyTest, CountsWhatWasMeasuredBeforeToo) {
+  tally_.Begin(5, 2, 1);
   tally_.Ended(RunStatus::kOk);
   tally_.Ended(RunStatus::kCrashed);
-  EXPECT_EQ(tally_.counts().done, 1);
-  EXPECT_EQ(tally_.counts().failed, 1);
+  EXPECT_EQ(tally_.counts().total, 5);
+  EXPECT_EQ(tally_.counts().done, 3);
+  EXPECT_EQ(tally_.counts().failed, 2);
 }
 
 TEST_F(TallyTest, TheTimeLeftComesFromWhatPointsTook) {
