@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,14 @@ namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 
-// For people: without those of the columns that say the same in every row.
+// For people: without those of the columns that say the same in every row that says anything.
 std::string ShownText(Table table, std::initializer_list<const char*> where_it_differs) {
   for (const char* name : where_it_differs) {
     const auto at = std::find(table.columns.begin(), table.columns.end(), name) - table.columns.begin();
-    const auto same = [&](const std::vector<Cell>& row) { return row[at] == table.rows.front()[at]; };
-    if (!std::all_of(table.rows.begin(), table.rows.end(), same)) continue;
+    std::set<std::string> said;
+    for (const auto& row : table.rows) said.insert(CellText(row[at]));
+    said.erase("");
+    if (said.size() > 1) continue;
     table.columns.erase(table.columns.begin() + at);
     for (auto& row : table.rows) row.erase(row.begin() + at);
   }
@@ -76,8 +79,9 @@ Json JsonOf(Table table) {
 // How the points stand: of a sweep, measured as it says now; else all.
 Table EndsTable(Store& store, const std::string& sweep) {
   return store.Query(fmt::format(
-      "SELECT r.status AS \"latest result\", r.campaign, iif(r.emulated, 'yes', 'no') AS emulated, count(*) AS points "
-      "FROM latest AS r {} GROUP BY r.status, r.campaign, r.emulated ORDER BY points DESC, 1, 2, 3",
+      "SELECT r.status AS \"latest result\", r.campaign, r.trainer, r.cpus, r.machine, r.version, r.device_name AS "
+      "\"device\", iif(r.emulated, 'yes', 'no') AS emulated, count(*) AS points FROM runs AS r {} "
+      "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY points DESC, 1, 2, 3, 4, 5, 6, 7, 8",
       sweep.empty() ? ""
                     : "JOIN sweep_points AS s ON s.point_id = r.point_id JOIN sweeps AS w ON w.name = s.sweep AND "
                       "ifnull(s.setup, w.setup) = r.setup WHERE s.sweep = " +
@@ -103,7 +107,8 @@ int Status(const std::string& sweep, const std::string& db, const std::string& f
     return 0;
   }
   fmt::print("{}\n", ToText(SweepTable(sweeps)));
-  if (!ends.rows.empty()) fmt::print("{}\n", ShownText(ends, {"campaign", "emulated"}));
+  if (!ends.rows.empty())
+    fmt::print("{}\n", ShownText(ends, {"campaign", "trainer", "cpus", "machine", "version", "device", "emulated"}));
   if (!jobs.empty()) {
     fmt::print("{}\n", ShownText(JobTable(jobs, SystemClock().UnixNs()), {"campaign", "setup"}));
   }
@@ -131,7 +136,8 @@ Action StatusCommand(CLI::App& self) {
   AddFormatOption(self, options->format, {"text", "json"});
   self.footer(
       "Shows every sweep of a database, how its points ended, and the jobs that live, while a run is at work too.\n"
-      "Results and jobs of several campaigns or setups are shown apart, and emulated results too.\n\n"
+      "Results and jobs of several campaigns, trainers, cores, machines, versions or devices are shown apart, and\n"
+      "emulated results too; a column that says the same in every row is left out.\n\n"
       "  ridgeline status\n"
       "  ridgeline status sweeps/demo.yaml\n"
       "  ridgeline status -o json | jq .jobs");

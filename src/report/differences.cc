@@ -36,7 +36,7 @@ std::map<int64_t, Facts> Known(Store& store, const std::vector<std::optional<int
     if (result) numbers.push_back(*result);
   }
   const Table table = store.Query(
-      "SELECT r.number, p.spec, r.setup, r.campaign, e.machine, e.version FROM results AS r "
+      "SELECT r.number, p.spec, r.setup, r.campaign, e.machine, e.version, r.device_name FROM results AS r "
       "JOIN points AS p ON p.id = r.point_id LEFT JOIN environments AS e ON e.id = r.environment_id "
       "WHERE r.number IN (SELECT value FROM json_each(:numbers))",
       {{"numbers", DumpJson(numbers)}});
@@ -49,6 +49,7 @@ std::map<int64_t, Facts> Known(Store& store, const std::vector<std::optional<int
     facts["campaign"] = CellText(row[3]);
     if (const std::string machine = CellText(row[4]); !machine.empty()) facts["machine"] = machine;
     if (const std::string version = CellText(row[5]); !version.empty()) facts["version"] = version;
+    if (const std::string device = CellText(row[6]); !device.empty()) facts["device_name"] = device;
   }
   return known;
 }
@@ -105,14 +106,14 @@ std::vector<std::string> TellApart(Store& store, const std::vector<std::optional
     const bool everywhere = counts[key] == known.size();
     const bool of_environment = key.starts_with(kEnvironment);  // to set a variable is to differ from where it is not
     if (told.contains(key) || (all.size() == 1 && (everywhere || !of_environment))) continue;
-    const bool of_origin = key == "machine" || key == "version";
+    const bool of_origin = key == "machine" || key == "version" || key == "device_name";
     if (!everywhere && !of_environment && !of_origin && FollowsFromPrecision(key, known)) continue;
     for (size_t i = 0; i < results.size(); ++i) {
       const auto facts = results[i] ? known.find(*results[i]) : known.end();
       if (facts == known.end() || !facts->second.contains(key)) continue;
       const std::string& value = facts->second.at(key);
-      words[i] +=
-          (words[i].empty() ? "" : ", ") + key + " " + (key == "machine" ? WithoutCommonParts(value, all) : value);
+      words[i] += (words[i].empty() ? "" : ", ") + (key == "device_name" ? "device" : key) + " " +
+                  (key == "machine" ? WithoutCommonParts(value, all) : value);
     }
   }
   return words;

@@ -14,8 +14,8 @@ namespace ridgeline {
 class Store;
 
 // Of each of some results (their numbers in the store), in words, whatever it has otherwise than another of them:
-// fields of its point, its setup, its campaign, its machine and its build. "seed 2, campaign night-2"; empty where
-// nothing differs, and where there is no result. `told` is what is said of them already, and not again.
+// fields of its point, its setup, its campaign, its machine, its device and its build. "seed 2, campaign night-2";
+// empty where nothing differs, and where there is no result. `told` is what is said of them already, and not again.
 std::vector<std::string> TellApart(Store& store, const std::vector<std::optional<int64_t>>& results,
                                    const std::set<std::string>& told);
 

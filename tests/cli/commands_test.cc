@@ -119,6 +119,24 @@ TEST(Status, SpeaksJson) {
   EXPECT_TRUE(status.at("driver").is_null());
 }
 
+TEST(Status, TellsApartWhatOtherTrainersAndCoresMeasured) {
+  Cli cli;
+  ASSERT_EQ(cli.Run({"run", cli.WriteSweep(2, "ok")}).status.exit_code, 0);
+  EXPECT_THAT(cli.Run({"status"}).out,
+              HasSubstr("\nlatest result  points\nok                  2\n"));
+  const std::string two = ReadFile(cli.WriteSweep(2, "slow=1"));
+  WriteFile(cli.dir.path() / "sweep.yaml", two + "# with another\n");
+  ASSERT_EQ(cli.Run({"run", "sweep.yaml"}).status.exit_code, 0);
+  const auto status = cli.Run({"status"});
+  EXPECT_THAT(status.out, HasSubstr("latest result  trainer "));
+  EXPECT_THAT(status.out, HasSubstr("fake_trainer ok "));
+  EXPECT_THAT(status.out, HasSubstr("fake_trainer slow=1 "));
+  EXPECT_THAT(cli.Run({"status", "test"}).out, ::testing::Not(HasSubstr("fake_trainer")))
+      << "the sweep has one of them";
+  const Json json = ParseJson(cli.Run({"status", "-o", "json"}).out, "status");
+  EXPECT_THAT(json.at("latest_results").at(0).at("trainer").get<std::string>(), HasSubstr("fake_trainer"));
+}
+
 TEST(Doctor, SpeaksJson) {
   Cli cli;
   const Json checks = ParseJson(cli.Run({"doctor", "-o", "json"}).out, "doctor");

@@ -24,7 +24,8 @@ using testing::UnorderedElementsAre;
 class DifferencesTest : public testing::Test {
  protected:
   // A measurement of llama-10m at batch 1, in a sweep of its own.
-  void Measure(const Json& fields, const MeasurementKey& as, const std::string& memory = "24 GiB") {
+  void Measure(const Json& fields, const MeasurementKey& as, const std::string& memory = "24 GiB",
+               const std::string& device = "Example CPU") {
     std::vector<Problem> problems;
     Json all = {{"model", "llama-10m"}};
     all.update(fields);
@@ -35,7 +36,7 @@ class DifferencesTest : public testing::Test {
     RunResult result;
     result.point_id = point.id;
     result.status = RunStatus::kOk;
-    result.device = "Example CPU";
+    result.device = device;
     result.throughput = {100, 90};
     result.step_ns.median_ns = 5;
     result.environment = {{"cpu", "Example CPU"}, {"memory", memory}};
@@ -140,6 +141,17 @@ TEST_F(DifferencesTest, PointsOfARuleBelongToTheirSweep) {
   for (const char* report : {"activation-checkpointing", "precision"}) {
     EXPECT_EQ(Render(ShippedReport(report), store_, {"s", ReportFormat::kCsv}).runs, 2) << report;
   }
+}
+
+// A trainer that says nothing of its machine still says which device it had.
+TEST_F(DifferencesTest, AnotherDeviceIsADifference) {
+  Measure({{"seed", 1}}, {}, "24 GiB", "GPU A");
+  Measure({{"seed", 2}}, {}, "24 GiB", "GPU B");
+  const Table numbers = store_.Query("SELECT number FROM results ORDER BY number");
+  std::vector<std::optional<int64_t>> results;
+  for (const auto& row : numbers.rows) results.emplace_back(std::get<int64_t>(row[0]));
+  EXPECT_EQ(TellApart(store_, results, {"seed"}), (std::vector<std::string>{"device GPU A", "device GPU B"}));
+  EXPECT_EQ(TellApart(store_, results, {"seed", "device_name"}), (std::vector<std::string>{"", ""}));
 }
 
 }  // namespace
