@@ -47,6 +47,10 @@ int CollectRun(const fs::path& dir, const std::string& db, const std::string& ca
   Warn(rebuilt.problems);
   fmt::print("{}: {} and {} that {} did not have\n", dir.string(), Count(rebuilt.jobs, "job"),
              Count(rebuilt.results, "result"), db);
+  if (rebuilt.live > 0) {
+    fmt::print("{} may still run: the next `ridgeline run` goes on with {}, `ridgeline cancel` ends {}\n",
+               Count(rebuilt.live, "job"), rebuilt.live == 1 ? "it" : "them", rebuilt.live == 1 ? "it" : "them");
+  }
   for (const std::string& name : rebuilt.sweeps) {
     const SweepProgress progress = store.Progress(name);
     fmt::print("{}: {}: {}\n", PrintableLine(name), Count(progress.points, "point"), EndsText(progress));
@@ -117,7 +121,8 @@ Action CollectCommand(CLI::App& self) {
       "Of what was rendered: takes what results there are by now, and says what is missing; run it again as you like.\n"
       "At the end the sweep's reports are written into the folder.\n\n"
       "Of a run: makes a lost database again, with its sweeps, points, jobs, campaigns and results, from what the run\n"
-      "left. Nothing is taken twice. Predicted failures come back with the next `ridgeline run`.\n\n"
+      "left. Nothing is taken twice. Predicted failures come back with the next `ridgeline run`, and jobs that may\n"
+      "still run are found by it and gone on with.\n\n"
       "Results of pods are in their logs: save those as DIR/….log before.\n\n"
       "  ridgeline collect demo\n"
       "  ridgeline collect ridgeline-out\n"

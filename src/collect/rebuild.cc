@@ -194,7 +194,35 @@ class Rebuild {
     for (const JobRecord& each : store_.LiveJobs()) {
       if (each.key == job.key) left = each;
     }
+    if (MayStillRun(job, left)) {
+      ++rebuilt_.live;
+      return;
+    }
     Take({left, JobRecord::State::kLost, {{"reason", "its database was lost before all of its results were there"}}});
+  }
+
+  // A point is in one live job at a time, so a job that shares one with a later job has ended.
+  bool MayStillRun(const Job& job, const JobRecord& left) {
+    if (job.launcher.empty() || fs::exists(CancelFile(job.job_dir))) return false;
+    const auto has = [](const Job& other, const std::string& id) {
+      return std::any_of(other.points.begin(), other.points.end(), [&](const JobPoint& p) { return p.id == id; });
+    };
+    const auto later =
+        std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& each) { return each.key == job.key; }) + 1;
+    return std::none_of(later, jobs_.end(),
+                        [&](const Job& other) {
+                          return std::any_of(job.points.begin(), job.points.end(),
+                                             [&](const JobPoint& point) { return has(other, point.id); });
+                        }) &&
+           std::any_of(left.points.begin(), left.points.end(),
+                       [&](const JobRecord::Point& point) { return !point.has_result && IsOf(job.sweep, point.id); });
+  }
+
+  // The sweep may have been edited since.
+  bool IsOf(const std::string& sweep, const std::string& point_id) {
+    const Table points = store_.Query("SELECT 1 FROM sweep_points WHERE sweep = :sweep AND point_id = :point",
+                                      {{"sweep", sweep}, {"point", point_id}});
+    return !points.rows.empty();
   }
 
   int64_t Take(const JobToCollect& from) { return std::ssize(Collect(store_, {&from, 1}, now_unix_ns_)); }
@@ -211,7 +239,17 @@ class Rebuild {
   void TakeOfLiveJobs() {
     for (const JobRecord& job : store_.LiveJobs()) {
       const auto here = std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& each) { return each.key == job.key; });
-      if (here != jobs_.end()) rebuilt_.results += Take({job, job.state, {}});
+      if (here == jobs_.end()) continue;
+      rebuilt_.results += Take({job, job.state, {}});
+      if (job.state == JobRecord::State::kIntent) EndWhereDone(job.key);
+    }
+  }
+
+  // Of a job that an earlier rebuild left as an intent, and that has all of its results by now.
+  void EndWhereDone(const std::string& key) {
+    for (const JobRecord& job : store_.LiveJobs()) {
+      if (job.key != key || !std::ranges::all_of(job.points, &JobRecord::Point::has_result)) continue;
+      store_.SetJobState(key, JobRecord::State::kEnded, {}, ModifiedUnixNs(ResultsFile(job.job_dir)));
     }
   }
 

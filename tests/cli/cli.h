@@ -100,4 +100,12 @@ class Cli {
   std::vector<std::string> prefix;  // a program that starts ours, with its arguments: as another user, say
 };
 
+inline void ExpectOneResultAPoint(Cli& cli, int64_t points) {
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), points);
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT point_id) FROM results WHERE status = 'ok'"), points);
+  const auto check = cli.Run({"db", "check"});
+  EXPECT_TRUE(check.status.ok()) << check.out << check.err;
+  EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); })) << "orphans";
+}
+
 }  // namespace ridgeline

@@ -20,14 +20,6 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-void ExpectOneResultAPoint(Cli& cli, int64_t points) {
-  EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), points);
-  EXPECT_EQ(cli.Count("SELECT count(DISTINCT point_id) FROM results WHERE status = 'ok'"), points);
-  const auto check = cli.Run({"db", "check"});
-  EXPECT_TRUE(check.status.ok()) << check.out << check.err;
-  EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); })) << "orphans";
-}
-
 TEST(Run, RunsASweepAndAnAgainSkipsIt) {
   Cli cli;
   const auto sweep = cli.WriteSweep(3, "ok", "report: [activation-checkpointing]\n");
@@ -502,86 +494,6 @@ TEST(Render, APointThatCannotFitIsSaidAndCollected) {
   const auto collected = cli.Run({"collect", "rendered"});
   EXPECT_THAT(collected.out, HasSubstr("0 ok, 1 failed (out of memory), 1 without a result")) << collected.err;
   EXPECT_THAT(cli.Run({"query", "SELECT message FROM results"}).out, HasSubstr("(memory_limit 2.00 GB)"));
-}
-
-TEST(Collect, MakesALostDatabaseAgain) {
-  Cli cli;
-  const auto mood = cli.dir.path() / "mood";
-  const auto sweep = cli.WriteSweep(2, "as=" + mood.string());
-  WriteFile(mood, "exit=7");
-  ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 1);
-  WriteFile(mood, "ok");
-  ASSERT_EQ(cli.Run({"run", sweep, "--retry", "failed"}).status.exit_code, 0);
-  ASSERT_EQ(cli.Run({"run", sweep, "--campaign", "night"}).status.exit_code, 0);
-  const auto all = [&](const std::string& sql) { return ToText(cli.OpenStore().Query(sql)); };
-  const std::vector<std::string> questions = {
-      "SELECT name, text, campaign, setup FROM sweeps",
-      "SELECT sweep, ordinal, point_id, setup FROM sweep_points ORDER BY 1, 2",
-      "SELECT key, sweep, campaign, setup, launcher, job_dir, state, created_unix_ns FROM jobs ORDER BY 1",
-      "SELECT point_id, attempt, job_key, campaign, setup, status, message FROM results ORDER BY 1, 2",
-      "SELECT point_id, campaign, machine, version FROM measurements ORDER BY 1, 2"};
-  std::vector<std::string> before;
-  for (const std::string& question : questions) before.push_back(all(question));
-  for (const char* file : {"ridgeline.db", "ridgeline.db-wal", "ridgeline.db-shm"}) {
-    std::filesystem::remove(cli.dir.path() / file);
-  }
-  const auto collected = cli.Run({"collect", "ridgeline-out"});
-  EXPECT_EQ(collected.status.exit_code, 0) << collected.err;
-  EXPECT_EQ(collected.err, "");
-  EXPECT_THAT(collected.out, HasSubstr("6 jobs and 6 results that ridgeline.db did not have"));
-  EXPECT_THAT(collected.out, HasSubstr("test: 2 points: 2 ok"));
-  for (size_t i = 0; i < questions.size(); ++i) EXPECT_EQ(all(questions[i]), before[i]) << questions[i];
-  EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
-  EXPECT_THAT(cli.Run({"collect", "ridgeline-out"}).out, HasSubstr("0 jobs and 0 results"));
-  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("2 were already measured"));
-}
-
-TEST(Collect, AJobThatWasAtWorkWhenTheDatabaseWasLostIsTakenWhenItHasResults) {
-  Cli cli;
-  const auto mood = cli.dir.path() / "mood";
-  const auto sweep = cli.WriteSweep(2, "as=" + mood.string());
-  WriteFile(mood, "sleep");
-  Child driver = cli.Start({"run", sweep});
-  ASSERT_TRUE(
-      testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));
-  driver.Signal(SIGKILL);
-  driver.Wait();
-  std::filesystem::remove(cli.dir.path() / "ridgeline.db");
-  std::filesystem::remove(cli.dir.path() / "ridgeline.db-wal");
-  const auto collected = cli.Run({"collect", "ridgeline-out"});
-  EXPECT_THAT(collected.out, HasSubstr("1 job and 0 results")) << collected.err;
-  EXPECT_THAT(cli.Run({"query", "SELECT status FROM results"}).out, HasSubstr("lost"));
-  const auto job = std::filesystem::directory_iterator(cli.dir.path() / "ridgeline-out/jobs")->path();
-  RunResult result;
-  result.status = RunStatus::kOk;
-  result.point_id = DecodeJob(ReadJsonFile(JobFile(job)), "job").points.at(0).id;
-  ResultsWriter(job).Append(result);
-  EXPECT_THAT(cli.Run({"collect", "ridgeline-out"}).out, HasSubstr("test: 2 points: 1 ok, 1 without a result"));
-}
-
-TEST(Collect, JobsOfAnEarlierVersionSayLess) {
-  Cli cli;
-  const auto sweep = cli.WriteSweep(1, "ok");
-  ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
-  std::filesystem::remove_all(cli.dir.path() / "ridgeline-out/sweeps");
-  const auto job = std::filesystem::directory_iterator(cli.dir.path() / "ridgeline-out/jobs")->path();
-  Json document = ReadJsonFile(JobFile(job));
-  for (const char* key : {"campaign", "launcher", "created_unix_ns"}) document.erase(key);
-  WriteFile(JobFile(job), DumpJson(document));
-  const auto collected = cli.Run({"collect", "ridgeline-out", "--db", "new.db"});
-  EXPECT_EQ(collected.status.exit_code, 0);
-  EXPECT_THAT(collected.err, HasSubstr("1 job of an earlier version, without a campaign: taken for `default`"));
-  EXPECT_THAT(collected.err, HasSubstr("the text of the sweep test is not in"));
-  EXPECT_THAT(collected.out, HasSubstr("test: 1 point: 1 ok"));
-  EXPECT_THAT(cli.Run({"collect", "ridgeline-out", "--db", "night.db", "--campaign", "night"}).err,
-              Not(HasSubstr("campaign")));
-}
-
-TEST(Collect, RefusesAFolderThatNobodyWrote) {
-  Cli cli;
-  const auto output = cli.Run({"collect", "."});
-  EXPECT_EQ(output.status.exit_code, 2);
-  EXPECT_THAT(output.err, HasSubstr("was written neither by `ridgeline render` nor by `ridgeline run`"));
 }
 
 TEST(Plan, SaysWhatTheLauncherWouldRefuse) {
