@@ -103,7 +103,7 @@ int Cancel(const std::string& sweep, const std::string& db) {
     cancelled += told - live;
     left += live;
   }
-  fmt::print("{} cancelled\n", Jobs(cancelled));
+  fmt::print("{} cancelled; the next `ridgeline run` runs what has no result\n", Jobs(cancelled));
   if (left == 0) return 0;
   throw Error(ErrorKind::kInfrastructure, fmt::format("{} told to end and not ended yet", Jobs(left)),
               "`ridgeline status` shows them; cancel again later");

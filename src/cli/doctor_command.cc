@@ -194,10 +194,17 @@ std::string_view StateName(CheckState state) {
   return state == CheckState::kOk ? "ok" : state == CheckState::kWarn ? "warn" : "FAIL";
 }
 
+// What a program said in several lines.
+std::string InOneLine(const std::string& text) {
+  std::string line;
+  for (const char c : text) line += c == '\n' ? std::string("; ") : std::string(1, c);
+  return PrintableLine(line);
+}
+
 void PrintText(const std::vector<Check>& checks) {
   for (const Check& check : checks) {
-    fmt::print("{:<4}  {:<10} {}\n", StateName(check.state), check.name, PrintableLine(check.detail));
-    if (!check.advice.empty()) fmt::print("                 -> {}\n", PrintableLine(check.advice));
+    fmt::print("{:<4}  {:<10} {}\n", StateName(check.state), check.name, InOneLine(check.detail));
+    if (!check.advice.empty()) fmt::print("                 -> {}\n", InOneLine(check.advice));
   }
 }
 

@@ -70,6 +70,31 @@ Table JobTable(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
   return table;
 }
 
+// For programs: numbers as such, and what the job's files tell of the point that runs.
+Json JobsJson(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
+  Json list = Json::array();
+  for (const JobRecord& job : jobs) {
+    LiveJob live;
+    live.record = job;
+    const auto progress = ParseProgress(CurrentProgress(live));
+    list.push_back({{"job", job.key},
+                    {"sweep", job.sweep},
+                    {"campaign", job.measured_as.campaign},
+                    {"setup", ParseJson(job.measured_as.setup, "a setup in the store")},
+                    {"launcher", job.launcher},
+                    {"native_id", job.native_id},
+                    {"state", std::string(JobStateName(job.state))},
+                    {"points", std::ssize(job.points)},
+                    {"results", std::ranges::count_if(job.points, &JobRecord::Point::has_result)},
+                    {"age_s", std::max<int64_t>(now_unix_ns - job.created_unix_ns, 0) / kSecondNs},
+                    {"now", progress ? Json{{"step", progress->step},
+                                            {"steps", progress->steps},
+                                            {"tokens_per_s", progress->tokens_per_s}}
+                                     : Json()}});
+  }
+  return list;
+}
+
 // Its columns named as a program takes them: "native_id".
 Json JsonOf(Table table) {
   for (std::string& column : table.columns) std::replace(column.begin(), column.end(), ' ', '_');
@@ -98,7 +123,7 @@ int Status(const std::string& sweep, const std::string& db, const std::string& f
   if (format == "json") {
     fmt::print("{}\n", DumpJson({{"sweeps", JsonOf(SweepTable(sweeps))},
                                  {"latest_results", JsonOf(ends)},
-                                 {"jobs", JsonOf(JobTable(jobs, SystemClock().UnixNs()))},
+                                 {"jobs", JobsJson(jobs, SystemClock().UnixNs())},
                                  {"driver", driver ? Json{{"pid", driver->pid}, {"sweep", driver->sweep}} : Json()}}));
     return 0;
   }

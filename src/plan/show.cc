@@ -34,13 +34,13 @@ std::string Plural(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// "4 nodes, 8 cores, 1 h a point".
+// "4 nodes, 8 cores, at most 1 h a point".
 std::string AskedText(const Sweep& sweep, const Job& job) {
   std::vector<std::string> asked = {Plural(job.nodes, "node")};
   if (job.cpus > 0) asked.push_back(Plural(job.cpus, "core"));
   if (job.memory_limit_bytes > 0) asked.push_back(FormatBytes(job.memory_limit_bytes));
   if (const int64_t limit_s = job.points.front().time_limit_s; limit_s > 0) {
-    asked.push_back(FormatDuration(limit_s * 1'000'000'000) + " a point");
+    asked.push_back("at most " + FormatDuration(limit_s * 1'000'000'000) + " a point");
   }
   for (const auto& [name, value] : job.environment) asked.push_back(fmt::format("{}={}", name, PrintableLine(value)));
   const Json& config = job.config.is_null() ? sweep.launch.config : job.config;

@@ -122,8 +122,7 @@ TEST(Status, SpeaksJson) {
 TEST(Status, TellsApartWhatOtherTrainersAndCoresMeasured) {
   Cli cli;
   ASSERT_EQ(cli.Run({"run", cli.WriteSweep(2, "ok")}).status.exit_code, 0);
-  EXPECT_THAT(cli.Run({"status"}).out,
-              HasSubstr("\nlatest result  points\nok                  2\n"));
+  EXPECT_THAT(cli.Run({"status"}).out, HasSubstr("\nlatest result  points\nok                  2\n"));
   const std::string two = ReadFile(cli.WriteSweep(2, "slow=1"));
   WriteFile(cli.dir.path() / "sweep.yaml", two + "# with another\n");
   ASSERT_EQ(cli.Run({"run", "sweep.yaml"}).status.exit_code, 0);
@@ -135,6 +134,24 @@ TEST(Status, TellsApartWhatOtherTrainersAndCoresMeasured) {
       << "the sweep has one of them";
   const Json json = ParseJson(cli.Run({"status", "-o", "json"}).out, "status");
   EXPECT_THAT(json.at("latest_results").at(0).at("trainer").get<std::string>(), HasSubstr("fake_trainer"));
+}
+
+TEST(Status, GivesProgramsNumbers) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "sleep");
+  Child driver = cli.Start({"run", sweep});
+  ASSERT_TRUE(
+      testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));
+  const Captured status =
+      ridgeline::Run({Program().string(), "status", "-o", "json", "--db", (cli.dir.path() / "ridgeline.db").string()});
+  const Json job = ParseJson(status.stdout_text, "status").at("jobs").at(0);
+  EXPECT_EQ(job.at("points"), 1);
+  EXPECT_EQ(job.at("results"), 0);
+  EXPECT_TRUE(job.at("age_s").is_number_integer());
+  EXPECT_EQ(job.at("setup").at("cpus"), 0);
+  EXPECT_TRUE(job.at("now").is_null()) << "its trainer says nothing";
+  driver.Signal(SIGKILL);
+  driver.Wait();
 }
 
 TEST(Doctor, SpeaksJson) {

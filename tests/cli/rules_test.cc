@@ -46,8 +46,8 @@ TEST(Rules, PlanSaysWhatJobsWouldAskFor) {
   Cli cli;
   const auto planned = cli.Run({"plan", RIDGELINE_SOURCE_DIR "/sweeps/scaling.yaml"});
   ASSERT_EQ(planned.status.exit_code, 0) << planned.err;
-  EXPECT_THAT(planned.err, HasSubstr("4 jobs of 4 points: 1 node, 64 cores, 30 min 00 s a point, slurm: "));
-  EXPECT_THAT(planned.err, HasSubstr("1 job of 1 point: 8 nodes, 64 cores, 2 h 00 min a point, slurm: "));
+  EXPECT_THAT(planned.err, HasSubstr("4 jobs of 4 points: 1 node, 64 cores, at most 30 min 00 s a point, slurm: "));
+  EXPECT_THAT(planned.err, HasSubstr("1 job of 1 point: 8 nodes, 64 cores, at most 2 h 00 min a point, slurm: "));
   EXPECT_THAT(planned.err, HasSubstr(R"("partition":"large")"));
 }
 

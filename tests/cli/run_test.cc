@@ -305,8 +305,9 @@ TEST(Cancel, StopsADriverThatAShellStartedInTheBackground) {
   const Captured cancel =
       ridgeline::Run({Program().string(), "cancel", "test", "--db", (cli.dir.path() / "ridgeline.db").string()});
   EXPECT_EQ(cancel.status.exit_code, 0) << cancel.stderr_text;
-  EXPECT_EQ(cancel.stdout_text,
-            fmt::format("the ridgeline at work on it (process {}) has stopped\n1 job cancelled\n", driver.pid()));
+  EXPECT_EQ(cancel.stdout_text, fmt::format("the ridgeline at work on it (process {}) has stopped\n1 job cancelled; "
+                                            "the next `ridgeline run` runs what has no result\n",
+                                            driver.pid()));
   EXPECT_EQ(cli.Finish(driver).status.exit_code, 130);
   EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); }));
 }

@@ -62,10 +62,11 @@ std::vector<std::string> JobLinesOf(const std::string& launch) {
 TEST(Show, WhatJobsAskForIsALineForEachThatDiffers) {
   EXPECT_THAT(JobLinesOf("bundle: 2"), testing::IsEmpty());
   EXPECT_THAT(JobLinesOf("cpus: 2"), ElementsAre("3 jobs of 3 points: 1 node, 2 cores"));
-  EXPECT_THAT(JobLinesOf("bundle: 2, ranks_per_node: 4, rules: [{when: {ranks: 8}, set: {memory_limit: 8GB, "
-                         "time_limit: 90s, environment: {A: \"b\\e[2J\"}, local: {x: 1}}}]"),
-              ElementsAre("1 job of 2 points: 1 node",
-                          "1 job of 1 point: 2 nodes, 8.00 GB, 1 min 30 s a point, A=b\\x1b[2J, local: {\"x\":1}"));
+  EXPECT_THAT(
+      JobLinesOf("bundle: 2, ranks_per_node: 4, rules: [{when: {ranks: 8}, set: {memory_limit: 8GB, "
+                 "time_limit: 90s, environment: {A: \"b\\e[2J\"}, local: {x: 1}}}]"),
+      ElementsAre("1 job of 2 points: 1 node",
+                  "1 job of 1 point: 2 nodes, 8.00 GB, at most 1 min 30 s a point, A=b\\x1b[2J, local: {\"x\":1}"));
 }
 
 TEST(Show, ThePlanForPeople) {
