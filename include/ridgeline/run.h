@@ -108,8 +108,8 @@ struct RunSpec {
 
   // Measurement.
   int64_t warmup_steps = 2;
-  int64_t steps = 5;  // measured optimizer steps a repeat
-  int64_t repeats = 1;
+  int64_t steps = 5;    // measured optimizer steps a repeat
+  int64_t repeats = 1;  // blocks of those; the driver runs each by itself, with a spec of 1
 
   // Checkpoint files (docs/checkpoint-files.md): `checkpoint: {dir, every_steps, keep}` in JSON. How a run keeps its
   // state is no part of what the run is: the point's id does not depend on these.
@@ -176,6 +176,7 @@ struct RunResult {
   MemoryFigures memory;            // of rank 0; rss_peak_bytes is the largest of all ranks
   std::vector<RankFigures> ranks;  // in rank order; empty where there is one process
   FlopFigures flops;
+  int64_t repeat = 0;  // which of its point's repeats the run was, from 1; 0: it ran all of them
   int64_t started_unix_ns = 0;
   int64_t ended_unix_ns = 0;
   std::map<std::string, std::string>

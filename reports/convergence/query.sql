@@ -5,11 +5,11 @@ named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, precision, seed, loss, grad_norm, skipped_steps, provenance,
     emulated, device_name, campaign, version, message, environment, command,
-    warmup_steps + steps * repeats AS total_steps,
-    status = 'ok' AND data <> 'synthetic' AND warmup_steps + steps * repeats >= 100 AS ok,
+    warmup_steps + steps * iif(repeat > 0, 1, repeats) AS total_steps,
+    status = 'ok' AND data <> 'synthetic' AND warmup_steps + steps * iif(repeat > 0, 1, repeats) >= 100 AS ok,
     CASE WHEN data = 'synthetic' THEN 'left out: synthetic tokens hold nothing to learn'
-         WHEN warmup_steps + steps * repeats < 100
-         THEN 'left out: ' || (warmup_steps + steps * repeats) || ' steps, and convergence takes 100'
+         WHEN warmup_steps + steps * iif(repeat > 0, 1, repeats) < 100
+         THEN 'left out: ' || (warmup_steps + steps * iif(repeat > 0, 1, repeats)) || ' steps, and convergence takes 100'
     END AS left_out,
     precision || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
       || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END AS format,
@@ -25,7 +25,7 @@ named AS MATERIALIZED (
       || ' on ' || data || ', batch ' || batch_size || ' of ' || seq_length
       || CASE WHEN grad_accumulation > 1 THEN ', accumulation ' || grad_accumulation ELSE '' END
       || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END
-      || ', ' || (warmup_steps + steps * repeats) || ' steps'
+      || ', ' || (warmup_steps + steps * iif(repeat > 0, 1, repeats)) || ' steps'
       || CASE WHEN optimizer <> 'adamw' THEN ', ' || optimizer ELSE '' END
       || ', learning rate ' || printf('%g', learning_rate)
       || CASE WHEN schedule <> 'constant' THEN ' (' || schedule || ' to ' || printf('%g', learning_rate_min) || ')'

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -52,6 +54,20 @@ void KeepSkipped(const Plan& plan, const fs::path& jobs_dir) {
   }
 }
 
+// Each repeat is a run of its own, in jobs of their own: those of the first, which `first` has, then of the second …
+std::vector<Job> JobsOfAllRepeats(const Sweep& sweep, const std::vector<Point>& points, const Plan& first,
+                                  PlanOptions options) {
+  std::vector<Job> jobs = first.jobs;
+  std::vector<Point> left = points;
+  for (int64_t had = 1;; ++had) {
+    std::erase_if(left, [&](const Point& point) { return point.spec.repeats <= had; });
+    if (left.empty()) return jobs;
+    for (const Point& point : left) options.attempts[point.id] = options.repeats[point.id] = had;
+    Plan plan = MakePlan(sweep, left, options, PredictMemory);
+    std::move(plan.jobs.begin(), plan.jobs.end(), std::back_inserter(jobs));
+  }
+}
+
 int RenderSweep(const RenderArguments& options) {
   const Sweep sweep = LoadSweepFor(options.sweep, options.launcher);
   const fs::path dir = fs::absolute(options.to).lexically_normal();
@@ -64,9 +80,10 @@ int RenderSweep(const RenderArguments& options) {
   plan_options.node = NodeMemoryOf(sweep);
   plan_options.jobs_dir = dir / "jobs";
   const Plan plan = MakePlan(sweep, points, plan_options, PredictMemory);
+  const std::vector<Job> of_all_repeats = JobsOfAllRepeats(sweep, points, plan, plan_options);
   std::vector<LaunchJob> jobs;
-  for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
-  for (const Job& job : plan.jobs) WriteJob(job);
+  for (const Job& job : of_all_repeats) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
+  for (const Job& job : of_all_repeats) WriteJob(job);
   KeepSkipped(plan, dir / "jobs");
   const Rendered rendered = launcher->Render(jobs);
 

@@ -254,7 +254,7 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
       const RunResult& result = results[i].result;
       const int64_t duration_ns = result.started_unix_ns > 0 ? result.ended_unix_ns - result.started_unix_ns : 0;
       collected.push_back({result.point_id, result.status, result.message, result.throughput.steady_tokens_per_s,
-                           std::max<int64_t>(duration_ns, 0), !result.evidence.contains(kBeganKey)});
+                           std::max<int64_t>(duration_ns, 0), result.repeat, !result.evidence.contains(kBeganKey)});
     }
   };
   // Jobs are read ahead side by side, in groups of about kChunk points; of a larger job, the last of its group, the

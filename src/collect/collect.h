@@ -37,6 +37,7 @@ struct Collected {
   std::string message;
   double steady_tokens_per_s = 0;
   int64_t duration_ns = 0;  // from its start to its end; 0: its result does not say
+  int64_t repeat = 0;       // which of its point's repeats it was; 0: it was all of them
   bool began = true;        // false: its job ended before its turn came
 };
 

@@ -95,12 +95,12 @@ class Driver {
         const Point* point = points_.Find(id);
         // What another setup would have run cannot be made again from this one.
         if (point == nullptr || points_.KeyOf(*point).setup != setup) return std::nullopt;
-        return JobFor(sweep_, *point, options_.trainer);
+        return JobFor(sweep_, *point, planner_.options());
       });
       for (const JobRecord::Point& point : job.record.points) {
         const Point* known = points_.Find(point.id);
         if (known != nullptr && !point.has_result && job.record.measured_as == points_.KeyOf(*known)) {
-          tally_.ToDo(known->spec);
+          tally_.ToDo(known->spec, planner_.RunsLeft(*known));
         }
       }
       if (job.record.state == JobRecord::State::kIntent && !job.to_submit) {
@@ -193,7 +193,7 @@ class Driver {
     live_.Forget(ended);
     if (free.empty()) return;
     for (const std::string& id : parts_.store.FinishedPoints(sweep_.name)) free.erase(id);
-    for (const std::string& id : free) planner_.RunAgain(*points_.Find(id));
+    for (const std::string& id : free) planner_.RunAgain(*points_.Find(id), /*counted=*/false);
   }
 
   int64_t CollectJobs(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& jobs) {
@@ -224,19 +224,29 @@ class Driver {
     const Point* point = points_.Find(result.point_id);
     if (point == nullptr) return;  // of another sweep, in a job that holds one of ours too
     const std::string label = points_.Label(*point);
-    const std::string outcome = OutcomeText(result.status, result.message, result.steady_tokens_per_s);
+    std::string outcome = OutcomeText(result.status, result.message, result.steady_tokens_per_s);
+    if (result.repeat > 0 && point->spec.repeats > 1) {
+      outcome += fmt::format("; repeat {} of {}", result.repeat, point->spec.repeats);
+    }
     if (measured_as != points_.KeyOf(*point)) {
       parts_.observer.Note(fmt::format("{}: {}; measured for the campaign {}, as {}", label, outcome,
                                        PrintableLine(measured_as.campaign), PrintableLine(measured_as.setup)));
       return;
     }
     tally_.Ran(point->spec, result, spent_ns);
+    const int64_t runs_left = result.repeat > 0 ? point->spec.repeats - result.repeat : 0;
+    if (result.status == RunStatus::kOk && runs_left > 0) {
+      planner_.RunAgain(*point);
+      parts_.observer.Note(fmt::format("{}: {}", label, outcome));
+      return;
+    }
     if (retries_.RunAgain(result.point_id, result.status, result.began)) {
+      tally_.Again(point->spec);
       planner_.RunAgain(*point);
       parts_.observer.Note(fmt::format("{}: {}; it is run again", label, outcome));
       return;
     }
-    tally_.Ended(result.status);
+    tally_.Ended(point->spec, result.status, runs_left);
     parts_.observer.PointEnded(label, outcome, tally_.counts());
   }
 

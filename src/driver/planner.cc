@@ -21,6 +21,7 @@ void Planner::Begin() {
   parts_.store.PutSweep(
       {sweep_.name, sweep_.description, sweep_.file.string(), sweep_.text, parts_.clock.UnixNs(), points_.key()},
       points_.all(), [&](const Point& point) { return points_.KeyOf(point).setup; });
+  options_.repeats = parts_.store.RepeatsSoFar(sweep_.name);
   // So that no other store has the same jobs.
   options_.key_name = fmt::format("{}@{}", sweep_.name, parts_.store.Progress(sweep_.name).sweep.created_unix_ns);
   constexpr auto kMost = static_cast<int64_t>(TimeModel::kRemembered);
@@ -30,33 +31,49 @@ void Planner::Begin() {
 }
 
 int64_t Planner::PlanAllBut(std::set<std::string> taken) {
-  for (const Point& point : again_) taken.insert(point.id);
+  for (const Again& again : again_) taken.insert(again.point.id);
   std::vector<Point> todo;
   std::copy_if(points_.all().begin(), points_.all().end(), std::back_inserter(todo),
                [&](const Point& point) { return !taken.contains(point.id); });
-  return PlanPoints(todo);
+  return PlanPoints(todo, {});
 }
 
-void Planner::PlanAgain() { PlanPoints(std::exchange(again_, {})); }
+void Planner::PlanAgain() {
+  std::vector<Point> points;
+  std::set<std::string> counted;
+  for (const Again& again : std::exchange(again_, {})) {
+    points.push_back(again.point);
+    if (again.counted) counted.insert(again.point.id);
+  }
+  PlanPoints(points, counted);
+}
 
-int64_t Planner::PlanPoints(const std::vector<Point>& points) {
+int64_t Planner::PlanPoints(const std::vector<Point>& points, const std::set<std::string>& counted) {
   if (points.empty()) return 0;
   options_.attempts = parts_.store.Attempts(sweep_.name);
+  options_.repeats = parts_.store.RepeatsSoFar(sweep_.name);
   options_.times = tally_.times();
   Plan plan = MakePlan(sweep_, points, options_, parts_.forecaster);
   std::vector<NewResult> skipped;
   for (RunResult& result : plan.skipped) {
     result.ended_unix_ns = parts_.clock.UnixNs();
     const MeasurementKey key = points_.KeyOf(*points_.Find(result.point_id));
-    tally_.Ended(result.status);
+    tally_.Ended(points_.Find(result.point_id)->spec, result.status, 0);
     skipped.push_back({std::move(result), "", 0, key});
   }
   parts_.store.AddResults(skipped);
   for (Job& job : plan.jobs) {
-    for (const JobPoint& point : job.points) tally_.ToDo(point.spec);
+    for (const JobPoint& point : job.points) {
+      if (!counted.contains(point.id)) tally_.ToDo(point.spec, point.spec.repeats - point.repeat + 1);
+    }
     pending_.Add(std::move(job));
   }
   return std::ssize(skipped);
+}
+
+int64_t Planner::RunsLeft(const Point& point) const {
+  const auto had = options_.repeats.find(point.id);
+  return point.spec.repeats - (had == options_.repeats.end() ? 0 : had->second);
 }
 
 LiveJob Planner::Open() {

@@ -26,8 +26,9 @@ class Planner {
   // Plans the points that are not among `taken`. Returns how many cannot fit: they have their results now.
   int64_t PlanAllBut(std::set<std::string> taken);
 
-  // Points to be planned once more, when nothing else waits to be handed over; then PlanAgain.
-  void RunAgain(const Point& point) { again_.push_back(point); }
+  // Points to be planned once more, when nothing else waits to be handed over; then PlanAgain. So a sweep's repeats go
+  // round: each point has had one before any has the next. `counted`: it was among those to be done before.
+  void RunAgain(const Point& point, bool counted = true) { again_.push_back({point, counted}); }
   bool HasPointsAgain() const { return !again_.empty(); }
   void PlanAgain();
 
@@ -36,11 +37,21 @@ class Planner {
   int64_t size() const { return pending_.size(); }
   void JobEnded(int64_t points) { pending_.JobEnded(points); }
 
+  // How many runs a point has still to have, of which none is planned yet.
+  int64_t RunsLeft(const Point& point) const;
+  // For a job that has to be made again.
+  const PlanOptions& options() const { return options_; }
+
   // The next of them, about to be an intent. REQUIRES: !empty().
   LiveJob Open();
 
  private:
-  int64_t PlanPoints(const std::vector<Point>& points);
+  struct Again {
+    Point point;
+    bool counted;
+  };
+
+  int64_t PlanPoints(const std::vector<Point>& points, const std::set<std::string>& counted);
 
   const Sweep& sweep_;
   const DriverParts& parts_;
@@ -48,7 +59,7 @@ class Planner {
   Tally& tally_;
   PlanOptions options_;
   PendingJobs pending_;
-  std::vector<Point> again_;
+  std::vector<Again> again_;
 };
 
 }  // namespace ridgeline

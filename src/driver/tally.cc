@@ -15,7 +15,11 @@ void Tally::Begin(int64_t points, int64_t ok, int64_t failed) {
   counts_.failed = failed;
 }
 
-void Tally::ToDo(const RunSpec& spec) { left_cost_ += RelativeCost(spec); }
+void Tally::ToDo(const RunSpec& spec, int64_t runs) {
+  left_cost_ += static_cast<double>(runs) * RelativeCost(spec);
+}
+
+void Tally::Again(const RunSpec& spec) { left_cost_ += RelativeCost(spec); }
 
 void Tally::Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns) {
   const double cost = RelativeCost(spec);
@@ -24,8 +28,9 @@ void Tally::Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns) 
   times_.Took(cost, static_cast<double>(result.duration_ns > 0 ? result.duration_ns : spent_ns) / 1e9);
 }
 
-void Tally::Ended(RunStatus status) {
+void Tally::Ended(const RunSpec& spec, RunStatus status, int64_t runs_left) {
   if (IsFinal(status)) ++(status == RunStatus::kOk ? counts_.done : counts_.failed);
+  if (runs_left > 0) left_cost_ -= static_cast<double>(runs_left) * RelativeCost(spec);
 }
 
 RunProgress Tally::Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns, int64_t window) const {

@@ -20,12 +20,15 @@ class Tally {
 
   // All points of the sweep count, and those that have a result before the run begins.
   void Begin(int64_t points, int64_t ok, int64_t failed);
-  // A point to be done, perhaps once more.
-  void ToDo(const RunSpec& spec);
-  // It was run, or will not be. spent_ns: what was seen of that, where its result does not say; 0: nothing.
+  // A point of which so many runs are to be done.
+  void ToDo(const RunSpec& spec, int64_t runs);
+  // One of them is done once more.
+  void Again(const RunSpec& spec);
+  // One was done, or will not be. spent_ns: what was seen of that, where its result does not say; 0: nothing.
   void Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns);
-  // And that was its last time in this run. One that was cancelled or lost has no result that counts (IsFinal).
-  void Ended(RunStatus status);
+  // And that was its last in this run: so many are left undone. A point that was cancelled or lost has no result that counts
+  // (IsFinal).
+  void Ended(const RunSpec& spec, RunStatus status, int64_t runs_left);
 
   const RunProgress& counts() const { return counts_; }
   // With what the jobs do now, as their files say. `window`: jobs that run at once; 0: whatever runs.

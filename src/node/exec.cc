@@ -252,6 +252,7 @@ class JobRunner {
       result.message = e.message();
       result.hint = e.hint();
     }
+    result.repeat = point.repeat;
     result.started_unix_ns = started_unix_ns;
     result.ended_unix_ns = clock_.UnixNs();
     result.environment.try_emplace("command", Join(job_.trainer, " "));
@@ -291,9 +292,9 @@ class JobRunner {
       for (const fs::path& stale : {dir / kTrainersResultName, ProgressFile(job_.job_dir, point.id)}) Remove(stale);
     }
     fs::path spec = dir / SpecName(nodes_.rank);
-    RunSpec here = point.spec;
+    RunSpec here = SpecOfRun(point);
     if (!here.checkpoint_dir.empty()) here.checkpoint_dir = dir / here.checkpoint_dir;
-    UseSageMakerCheckpointDir(point.id, here);
+    UseSageMakerCheckpointDir(point.repeat > 1 ? fmt::format("{}-repeat-{}", point.id, point.repeat) : point.id, here);
     WriteFile(spec, EncodeSpec(here) + "\n");
     stop_.SetContinuable(!here.checkpoint_dir.empty());
     return spec;
@@ -326,7 +327,10 @@ class JobRunner {
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
     if (nodes_.rank == 0) {
-      ReadOwnResult(dir / kTrainersResultName, point.spec, end);
+      const RunSpec run = SpecOfRun(point);
+      ReadOwnResult(dir / kTrainersResultName, run, end);
+      // One repeat, run alone, has an id of its own.
+      if (end.own && end.own->point_id == PointId(run)) end.own->point_id = point.id;
     } else if (end.watched.status.ok()) {
       end.own.emplace().status = RunStatus::kOk;  // as far as this node knows
     } else {

@@ -165,7 +165,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
   std::vector<Costed> to_run;
   for (size_t i = 0; i < points.size(); ++i) {
     const RunSpec& spec = points[i].spec;
-    Job job = JobFor(sweep, points[i], options.trainer);
+    Job job = JobFor(sweep, points[i], options);
     const Launch launch = LaunchOf(sweep, points[i]);
     if (std::string idle = IdleRequest(launch);
         !idle.empty() && std::find(plan.warnings.begin(), plan.warnings.end(), idle) == plan.warnings.end()) {
@@ -210,11 +210,11 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
   return plan;
 }
 
-Job JobFor(const Sweep& sweep, const Point& point, const std::vector<std::string>& trainer) {
+Job JobFor(const Sweep& sweep, const Point& point, const PlanOptions& options) {
   const Launch launch = LaunchOf(sweep, point);
   Job job;
   job.sweep = sweep.name;
-  job.trainer = launch.trainer.empty() ? trainer : launch.trainer;
+  job.trainer = launch.trainer.empty() ? options.trainer : launch.trainer;
   job.nodes = launch.nodes;
   job.cpus = launch.cpus;
   job.memory_limit_bytes = launch.memory_limit_bytes;
@@ -222,7 +222,9 @@ Job JobFor(const Sweep& sweep, const Point& point, const std::vector<std::string
   job.keep_logs = launch.keep_logs;
   job.environment = launch.environment;
   if (launch.config != sweep.launch.config) job.config = launch.config;
-  job.points = {{point.id, point.spec, launch.time_limit_s}};
+  const auto measured = options.repeats.find(point.id);
+  const int64_t repeat = measured == options.repeats.end() ? 1 : measured->second + 1;
+  job.points = {{point.id, point.spec, launch.time_limit_s, repeat}};
   return job;
 }
 

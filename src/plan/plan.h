@@ -34,6 +34,7 @@ struct PlanOptions {
   bool runs_here = false;                   // on this machine: what `data` names must be a file here
   std::string key_name;                     // what jobs' keys say they are of; empty: the sweep's name
   std::map<std::string, int64_t> attempts;  // point id -> attempts it has had; none: 0. Part of a job's key
+  std::map<std::string, int64_t> repeats;   // point id -> its repeats that are measured; none: 0
   std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
   std::vector<std::string> trainer;         // argv, where the sweep names none; empty: ridgeline-train
   TimeModel times;                          // how long points take, for bundles that are a time
@@ -64,9 +65,9 @@ struct Plan {
 Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOptions& options,
               const Forecaster& forecaster);
 
-// A job of one of the sweep's points, as it has to be made again where its file is lost. `trainer` as PlanOptions has
-// it. It has no key yet.
-Job JobFor(const Sweep& sweep, const Point& point, const std::vector<std::string>& trainer);
+// A job of the next repeat of one of the sweep's points, as it has to be made again where its file is lost. It has no
+// key yet.
+Job JobFor(const Sweep& sweep, const Point& point, const PlanOptions& options);
 
 // Gives a job the key and the folder that follow from its points: the one place where they are made.
 void NameJob(Job& job, const PlanOptions& options);

@@ -1,6 +1,7 @@
 #include "plan/show.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
@@ -184,7 +185,13 @@ std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan) {
     int64_t points = 0;
   };
   std::vector<Count> counts;
+  int64_t least_repeats = std::numeric_limits<int64_t>::max();
+  int64_t most_repeats = 0;
   for (const Job& job : plan.jobs) {
+    for (const JobPoint& point : job.points) {
+      least_repeats = std::min(least_repeats, point.spec.repeats);
+      most_repeats = std::max(most_repeats, point.spec.repeats);
+    }
     const std::string asked = AskedText(sweep, job);
     auto count = std::find_if(counts.begin(), counts.end(), [&](const Count& known) { return known.asked == asked; });
     if (count == counts.end()) count = counts.insert(counts.end(), Count{asked});
@@ -192,9 +199,15 @@ std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan) {
     count->points += std::ssize(job.points);
   }
   std::vector<std::string> lines;
-  if (counts.size() == 1 && counts.front().asked == "1 node") return lines;  // which goes without saying
+  const bool goes_without_saying = counts.size() == 1 && counts.front().asked == "1 node";
   for (const Count& count : counts) {
+    if (goes_without_saying) break;
     lines.push_back(fmt::format("{} of {}: {}", Plural(count.jobs, "job"), Plural(count.points, "point"), count.asked));
+  }
+  if (most_repeats > 1) {
+    lines.push_back(fmt::format("{} repeats of each point, so many rounds of such jobs",
+                                least_repeats == most_repeats ? fmt::format("{}", most_repeats)
+                                                              : fmt::format("{} to {}", least_repeats, most_repeats)));
   }
   return lines;
 }

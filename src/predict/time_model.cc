@@ -11,8 +11,7 @@ namespace ridgeline {
 double RelativeCost(const RunSpec& spec) {
   const auto tokens = static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length) *
                       static_cast<double>(spec.grad_accumulation) * static_cast<double>(ProcessesOf(spec));
-  const auto steps =
-      static_cast<double>(spec.warmup_steps) + static_cast<double>(spec.steps) * static_cast<double>(spec.repeats);
+  const auto steps = static_cast<double>(spec.warmup_steps) + static_cast<double>(spec.steps);
   return static_cast<double>(CountParameters(spec)) * tokens * steps;
 }
 

@@ -12,7 +12,8 @@
 
 namespace ridgeline {
 
-// What a point costs to run, up to a factor: parameters x tokens of all its steps, and of all its processes.
+// What one repeat of a point costs to run, up to a factor: parameters x tokens of all its steps, and of all its
+// processes.
 double RelativeCost(const RunSpec& spec);
 
 class TimeModel {

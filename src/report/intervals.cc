@@ -19,7 +19,7 @@ namespace {
 
 // What the query says of a run, by column.
 struct Source {
-  size_t result, all_steps, warmup, repeats;
+  size_t result, all_steps, warmup, steps, repeats;
 };
 
 size_t Place(const Report& report, const Table& table, const std::string& name) {
@@ -42,7 +42,23 @@ std::optional<double> Number(const Cell& cell) {
   return number == nullptr || !std::isfinite(*number) ? std::nullopt : std::optional(*number);
 }
 
-// The measured steps of a run. Its repeats follow one another in one process: they are one series.
+constexpr size_t kFewestRuns = 3;  // that say anything of how runs differ
+
+// The measured steps, of each of a point's repeats: each was a run of its own. Of fewer than say how runs differ, the
+// steps are one series.
+std::vector<std::vector<double>> Runs(std::vector<double> measured, int64_t steps) {
+  const size_t of_a_run = steps > 0 ? static_cast<size_t>(steps) : measured.size();
+  if (of_a_run == 0 || measured.size() % of_a_run != 0 || measured.size() / of_a_run < kFewestRuns) {
+    return {std::move(measured)};
+  }
+  std::vector<std::vector<double>> runs;
+  for (auto at = measured.begin(); at != measured.end(); at += static_cast<std::ptrdiff_t>(of_a_run)) {
+    runs.emplace_back(at, at + static_cast<std::ptrdiff_t>(of_a_run));
+  }
+  return runs;
+}
+
+// In the order they ran, without the warm-up.
 std::vector<double> MeasuredSteps(const std::string& all_steps, int64_t warmup) {
   const Json json = ParseJson(all_steps, "the step times in the store");
   std::vector<double> measured;
@@ -58,7 +74,7 @@ class Intervals {
   Intervals(const Report& report, const Table& table)
       : table_(table),
         source_{Place(report, table, "result"), Place(report, table, "all_steps_ns"),
-                Place(report, table, "warmup_steps"), Place(report, table, "repeats")} {
+                Place(report, table, "warmup_steps"), Place(report, table, "steps"), Place(report, table, "repeats")} {
     for (size_t row = 0; row < table.rows.size(); ++row) rows_.emplace(Integer(table.rows[row][source_.result]), row);
   }
 
@@ -103,8 +119,8 @@ class Intervals {
     if (!is_new || row == rows_.end()) return it->second;
     const std::vector<Cell>& cells = table_.rows[row->second];
     if (const auto* text = std::get_if<std::string>(&cells[source_.all_steps]); text != nullptr && !text->empty()) {
-      const std::vector<std::vector<double>> runs = {MeasuredSteps(*text, Integer(cells[source_.warmup]))};
-      it->second = EstimateMedian(runs);
+      it->second =
+          EstimateMedian(Runs(MeasuredSteps(*text, Integer(cells[source_.warmup])), Integer(cells[source_.steps])));
     }
     return it->second;
   }

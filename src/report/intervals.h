@@ -25,8 +25,8 @@ inline std::string HighColumn(std::string_view name) { return std::string(name) 
 // The columns that stand beside one with `steps_of`; none beside any other.
 std::vector<ReportColumn> IntervalColumns(const ReportColumn& column);
 
-// Fills them. The query gives `result`, and each row's `all_steps_ns`, `warmup_steps` and `repeats`, as the
-// store's views have them. Throws Error(kInvalidInput) where one is missing, or step times are none.
+// Fills them. The query gives `result`, and each row's `all_steps_ns`, `warmup_steps`, `steps` and `repeats`, as
+// the store's views have them. Throws Error(kInvalidInput) where one is missing, or step times are none.
 void AddIntervals(const Report& report, Table& table);
 
 }  // namespace ridgeline

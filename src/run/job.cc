@@ -2,6 +2,8 @@
 
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "run/spec.h"
 
@@ -16,6 +18,15 @@ bool AskForTheSame(const Job& a, const Job& b) {
                     job.environment, job.config);
   };
   return asked(a) == asked(b);
+}
+
+RunSpec SpecOfRun(const JobPoint& point) {
+  RunSpec spec = point.spec;
+  if (point.repeat > 0) spec.repeats = 1;
+  if (point.repeat > 1 && !spec.checkpoint_dir.empty()) {
+    spec.checkpoint_dir = fs::path(spec.checkpoint_dir) / fmt::format("repeat-{}", point.repeat);
+  }
+  return spec;
 }
 
 void MoveJob(Job& job, const fs::path& job_dir) {
@@ -36,7 +47,8 @@ Json EncodeJob(const Job& job) {
   for (const JobPoint& point : job.points) {
     points.push_back({{"id", point.id},
                       {"spec", ParseJson(EncodeSpec(point.spec), "the spec of point " + point.id)},
-                      {"time_limit_s", point.time_limit_s}});
+                      {"time_limit_s", point.time_limit_s},
+                      {"repeat", point.repeat}});
   }
   return {{"version", kJobVersion},
           {"key", job.key},
@@ -81,6 +93,7 @@ Job DecodeJob(const Json& document, const std::string& source) {
       entry.at("id").get_to(point.id);
       point.spec = DecodeSpec(entry.at("spec"), source + ": point " + point.id);
       entry.at("time_limit_s").get_to(point.time_limit_s);
+      point.repeat = entry.value("repeat", point.repeat);
       job.points.push_back(std::move(point));
     }
     return job;

@@ -19,8 +19,13 @@ inline constexpr int64_t kJobVersion = 1;
 struct JobPoint {
   std::string id;  // PointId(spec)
   RunSpec spec;
-  int64_t time_limit_s = 0;  // 0: none
+  int64_t time_limit_s = 0;  // of the run; 0: none
+  int64_t repeat = 0;        // which of the spec's repeats is run, from 1; 0: all of them, in one process
 };
+
+// What the trainer is given: the spec of one repeat, with checkpoint files of its own. Another repeat must not find
+// them, and its steps done.
+RunSpec SpecOfRun(const JobPoint& point);
 
 struct Job {
   std::string key;    // deterministic and unique; safe as a file name and as a Kubernetes name: "rl-" + hexadecimal

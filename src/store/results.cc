@@ -16,8 +16,9 @@ namespace {
 constexpr char kCommand[] = "command";  // the environment's one entry that differs from run to run
 
 // What a row says beside its figures, and before them; then come `command` and the environment.
-constexpr std::array<std::string_view, 10> kColumns = {"point_id", "attempt", "job_key", "campaign", "setup",
-                                                       "status",   "message", "hint",    "evidence", "provenance"};
+constexpr std::array<std::string_view, 11> kColumns = {"point_id", "attempt",  "job_key",   "retry",
+                                                       "campaign", "setup",    "status",    "message",
+                                                       "hint",     "evidence", "provenance"};
 
 std::string InsertSql() {
   std::string columns;
@@ -79,7 +80,7 @@ ResultWriter::ResultWriter(Database& database)
                                            "?, ?) ON CONFLICT (id) DO NOTHING")) {}
 
 bool ResultWriter::Write(const RunResult& result, const std::string& job_key, int64_t attempt,
-                         const MeasurementKey& measured_as) {
+                         const MeasurementKey& measured_as, bool run_again) {
   const std::string& environment_id = EnvironmentId(result.environment);
   const auto command = result.environment.find(kCommand);
   const std::string evidence = DumpTexts(result.evidence);
@@ -88,6 +89,7 @@ bool ResultWriter::Write(const RunResult& result, const std::string& job_key, in
   row.AddText(result.point_id);
   row.Add(attempt);
   job_key.empty() ? row.AddNull() : row.AddText(job_key);
+  row.Add(static_cast<int64_t>(run_again));
   row.AddText(measured_as.campaign);
   row.AddText(measured_as.setup);
   row.Add(StatusName(result.status));

@@ -19,8 +19,10 @@ class ResultWriter {
  public:
   explicit ResultWriter(Database& database);
 
-  // False where (point, attempt) is there already. `job_key` may be empty: no job.
-  bool Write(const RunResult& result, const std::string& job_key, int64_t attempt, const MeasurementKey& measured_as);
+  // False where (point, attempt) is there already. `job_key` may be empty: no job. `run_again`: it does not stand, more
+  // repeats are to come.
+  bool Write(const RunResult& result, const std::string& job_key, int64_t attempt, const MeasurementKey& measured_as,
+             bool run_again = false);
 
  private:
   const std::string& EnvironmentId(const std::map<std::string, std::string>& environment);

@@ -185,6 +185,9 @@ void Statement::Reset() {
 int64_t Statement::Integer(int column) const {
   return Guard(file_, [&] { return statement_->getColumn(column).getInt64(); });
 }
+double Statement::Number(int column) const {
+  return Guard(file_, [&] { return statement_->getColumn(column).getDouble(); });
+}
 std::string Statement::Text(int column) const {
   return Guard(file_, [&] { return statement_->getColumn(column).getString(); });
 }

@@ -37,6 +37,7 @@ class Statement {
   void Reset();
 
   int64_t Integer(int column) const;  // 0 for NULL
+  double Number(int column) const;    // the same
   std::string Text(int column) const;
   Cell Value(int column) const;
 

@@ -15,6 +15,7 @@
 #include "run/spec.h"
 #include "store/check.h"
 #include "store/impl.h"
+#include "store/repeats.h"
 #include "store/results.h"
 #include "store/schema.h"
 #include "store/sqlite.h"
@@ -239,6 +240,18 @@ std::map<std::string, int64_t> Store::Attempts(const std::string& sweep) {
   return attempts;
 }
 
+std::map<std::string, int64_t> Store::RepeatsSoFar(const std::string& sweep) {
+  Statement each = impl_->database.Prepare(
+      "SELECT s.point_id, max(r.repeat) FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep JOIN results AS r "
+      "ON r.point_id = s.point_id AND r.setup = ifnull(s.setup, w.setup) AND r.campaign = w.campaign "
+      "JOIN points AS p ON p.id = s.point_id WHERE s.sweep = ? AND r.status = 'ok' AND r.repeat > 0 "
+      "GROUP BY s.point_id HAVING max(r.repeat) < p.repeats");
+  each.Bind(1, sweep);
+  std::map<std::string, int64_t> repeats;
+  while (each.Step()) repeats.emplace(each.Text(0), each.Integer(1));
+  return repeats;
+}
+
 int64_t Store::RetryFailed(const std::string& sweep) {
   int64_t retried = 0;
   Transact([&] {
@@ -258,10 +271,13 @@ std::vector<size_t> Store::AddResults(std::span<const NewResult> results) {
   if (results.empty()) return added;
   Transact([&] {
     ResultWriter writer(impl_->database);
+    EarlierRepeats repeats(impl_->database);
     Statement latest = impl_->database.Prepare(
         fmt::format("SELECT ifnull((SELECT max(attempt) FROM results WHERE point_id = ?1), 0), EXISTS "
                     "(SELECT 1 FROM results AS r WHERE r.point_id = ?1 AND {} AND r.attempt = (SELECT max(attempt) "
-                    "FROM results WHERE point_id = ?1 AND campaign = ?2 AND setup = ?3))",
+                    "FROM results WHERE point_id = ?1 AND campaign = ?2 AND setup = ?3)) OR EXISTS (SELECT 1 FROM "
+                    "results WHERE point_id = ?1 AND campaign = ?2 AND setup = ?3 AND repeat > 0 AND "
+                    "started_unix_ns = ?4 AND ended_unix_ns = ?5)",
                     StandsSql()));
     Statement key_of_job = impl_->database.Prepare("SELECT campaign, setup FROM jobs WHERE key = ?");
     for (size_t i = 0; i < results.size(); ++i) {
@@ -272,17 +288,25 @@ std::vector<size_t> Store::AddResults(std::span<const NewResult> results) {
         latest.Bind(1, item.result.point_id);
         latest.Bind(2, measured_as.campaign);
         latest.Bind(3, measured_as.setup);
+        latest.Bind(4, item.result.started_unix_ns);
+        latest.Bind(5, item.result.ended_unix_ns);
         latest.Step();
-        const bool finished = latest.Integer(1) != 0;
+        const bool known = latest.Integer(1) != 0;
         attempt = latest.Integer(0) + 1;
         latest.Reset();
-        if (finished) continue;
+        if (known) continue;
       } else {
         key_of_job.Bind(1, item.job_key);
         if (key_of_job.Step()) measured_as = {key_of_job.Text(0), key_of_job.Text(1)};
         key_of_job.Reset();
       }
-      if (writer.Write(item.result, item.job_key, attempt, measured_as)) added.push_back(i);
+      if (item.result.status != RunStatus::kOk || item.result.repeat == 0) {
+        if (writer.Write(item.result, item.job_key, attempt, measured_as)) added.push_back(i);
+        continue;
+      }
+      RunResult with_earlier = item.result;
+      const bool more = repeats.AddTo(with_earlier, measured_as);
+      if (writer.Write(with_earlier, item.job_key, attempt, measured_as, more)) added.push_back(i);
     }
   });
   return added;
@@ -290,7 +314,8 @@ std::vector<size_t> Store::AddResults(std::span<const NewResult> results) {
 
 std::vector<MeasuredPoint> Store::MeasuredPoints(const std::string& launcher, int64_t most) {
   Statement each = impl_->database.Prepare(
-      "SELECT p.spec, r.ended_unix_ns - r.started_unix_ns AS duration_ns FROM results AS r "
+      "SELECT p.spec, (r.ended_unix_ns - r.started_unix_ns) / iif(r.repeat > 0, 1, p.repeats) AS duration_ns FROM "
+      "results AS r "
       "JOIN jobs AS j ON j.key = r.job_key JOIN points AS p ON p.id = r.point_id "
       "WHERE r.status = 'ok' AND j.launcher = ? AND duration_ns > 0 ORDER BY r.number DESC LIMIT ?");
   each.Bind(1, launcher);

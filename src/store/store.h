@@ -73,8 +73,8 @@ struct JobRecord {
 std::string_view JobStateName(JobRecord::State state);  // "intent", "submitted", …
 bool IsLive(JobRecord::State state);
 
-// A result that stands until `--retry failed`; the others (preempted, node_failed, cancelled, lost) are run again by
-// the next `ridgeline run`.
+// A result that stands until `--retry failed`, where it is of the last repeat or not ok; the others (preempted,
+// node_failed, cancelled, lost) are run again by the next `ridgeline run`.
 bool IsFinal(RunStatus status);
 
 // One result to keep. With a job: one of the job's points and its attempt, as JobRecord has them. Without one (a point
@@ -93,7 +93,7 @@ struct PointOrigins {
   int64_t points = 0;
 };
 
-// A point that ended ok, and what it took from its start to its end.
+// A point that ended ok, and what a repeat of it took from its start to its end.
 struct MeasuredPoint {
   RunSpec spec;
   int64_t duration_ns = 0;
@@ -150,6 +150,9 @@ class Store {
   // it belongs in a job's key.
   std::map<std::string, int64_t> Attempts(const std::string& sweep);
 
+  // Of the sweep's points that have had some of their repeats, measured as the sweep says now, and not all: how many.
+  std::map<std::string, int64_t> RepeatsSoFar(const std::string& sweep);
+
   // The sweep's points whose latest result, measured as the sweep says now, is final and not ok are to be run again.
   // They keep that result until they have a newer one, and stay asked for if the driver is killed before. Returns how
   // many there are.
@@ -174,7 +177,8 @@ class Store {
   std::vector<JobRecord> LiveJobs();  // of every sweep
 
   // Keeps results, all in one transaction; one that is there already (same point, same attempt) is left alone, as is
-  // one without a job for a point that is finished. Returns which were new, as indices into `results`.
+  // one without a job for a point that is finished. One of a point's repeats is kept with the figures of those before
+  // it, and does not stand before the last of them has come. Returns which were new, as indices into `results`.
   std::vector<size_t> AddResults(std::span<const NewResult> results);
 
   // What the latest points took that ended ok on this launcher, of any sweep: `most` of them at most, the oldest first.

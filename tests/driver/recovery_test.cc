@@ -91,6 +91,22 @@ TEST(DriverRecovery, KilledAnywhereEveryPointStillEndsWithOneResult) {
   EXPECT_GT(survived_at, 30) << "too few chances to be killed for this test to mean anything";
 }
 
+TEST(DriverRecovery, KilledAnywhereEveryRepeatIsMeasuredOnce) {
+  int survived_at = 0;
+  for (int kill_at = 1; survived_at == 0; ++kill_at) {
+    ASSERT_LT(kill_at, 2000) << "the run never ends";
+    World world(2);
+    world.yaml += "measure: {repeats: 2}\n";
+    if (RunUntilKilled(world, kill_at)) survived_at = kill_at;
+    ASSERT_EQ(world.Run().ok, 2) << "killed at chance " << kill_at;
+    ASSERT_THAT(world.measured, Each(Pair(::testing::_, 2))) << "killed at chance " << kill_at;
+    ASSERT_EQ(world.Count("SELECT count(*) FROM results"), 4) << "killed at chance " << kill_at;
+    ASSERT_EQ(world.Count("SELECT count(*) FROM runs WHERE repeat = 2"), 2) << "killed at chance " << kill_at;
+    ASSERT_THAT(world.OpenStore().Check(), IsEmpty()) << "killed at chance " << kill_at;
+  }
+  EXPECT_GT(survived_at, 20) << "too few chances to be killed for this test to mean anything";
+}
+
 TEST(DriverRecovery, KilledAgainAndAgain) {
   World world(6);
   for (int kill_at = 1; !RunUntilKilled(world, kill_at); ++kill_at) ASSERT_LT(kill_at, 2000);

@@ -15,7 +15,7 @@ constexpr int64_t kSecondNs = 1'000'000'000;
 class TallyTest : public JobsTest {
  protected:
   TallyTest() : JobsTest(5) {
-    for (const Point& point : points_.all()) tally_.ToDo(point.spec);
+    for (const Point& point : points_.all()) tally_.ToDo(point.spec, 1);
   }
   const RunSpec& Spec() const { return points_.all().front().spec; }
   int64_t LeftNs(int64_t window) { return tally_.Now(jobs_, points_, 100 * kSecondNs, window).left_ns; }
@@ -25,8 +25,9 @@ class TallyTest : public JobsTest {
 
 TEST_F(TallyTest, CountsWhatWasMeasuredBeforeToo) {
   tally_.Begin(5, 2, 1);
-  tally_.Ended(RunStatus::kOk);
-  tally_.Ended(RunStatus::kCrashed);
+  tally_.Again(Spec());
+  tally_.Ended(Spec(), RunStatus::kOk, 0);
+  tally_.Ended(Spec(), RunStatus::kCrashed, 0);
   EXPECT_EQ(tally_.counts().total, 5);
   EXPECT_EQ(tally_.counts().done, 3);
   EXPECT_EQ(tally_.counts().failed, 2);
@@ -39,6 +40,16 @@ TEST_F(TallyTest, TheTimeLeftComesFromWhatPointsTook) {
   tally_.Ran(Spec(), result, 3 * kSecondNs);
   EXPECT_EQ(LeftNs(1), 40 * kSecondNs) << "its result knows better than who waited for it";
   EXPECT_EQ(LeftNs(2), 20 * kSecondNs);
+}
+
+TEST_F(TallyTest, RepeatsAreTimeAndNoPoints) {
+  tally_.ToDo(Spec(), 3);
+  Collected result;
+  result.duration_ns = 10 * kSecondNs;
+  tally_.Ran(Spec(), result, 0);
+  EXPECT_EQ(LeftNs(1), 70 * kSecondNs);
+  tally_.Ended(Spec(), RunStatus::kCrashed, 2);
+  EXPECT_EQ(LeftNs(1), 50 * kSecondNs) << "the repeats of a point that failed are not run";
 }
 
 TEST_F(TallyTest, WhatWasSeenCountsWhereAResultDoesNotSay) {

@@ -94,12 +94,16 @@ class World {
 
   // Writes a result for each of the job's points and ends it.
   void Finish(FakeLauncher::Entry& entry, RunStatus status = RunStatus::kOk) {
-    for (const std::string& id : PointsOf(entry.job)) WriteResult(entry.job.job_dir, id, status);
+    for (const JobPoint& point : DecodeJob(ReadJsonFile(entry.job.job_file), entry.job.job_file.string()).points) {
+      WriteResult(entry.job.job_dir, point.id, status, point.repeat);
+    }
     entry.phase = JobPhase::kEnded;
   }
 
-  void WriteResult(const std::filesystem::path& job_dir, const std::string& id, RunStatus status = RunStatus::kOk) {
+  void WriteResult(const std::filesystem::path& job_dir, const std::string& id, RunStatus status = RunStatus::kOk,
+                   int64_t repeat = 1) {
     RunResult result;
+    result.repeat = repeat;
     result.point_id = id;
     result.status = status;
     if (status != RunStatus::kOk) result.message = "because";

@@ -74,6 +74,23 @@ TEST_F(Exec, KeepsWhatTheTrainerMeasured) {
   EXPECT_THAT(result.environment.at("command"), HasSubstr("fake_trainer ok"));
 }
 
+// The fake names its result by the spec that it is given.
+TEST_F(Exec, RunsOneRepeatAsARunOfItsOwn) {
+  Job job = MakeJob({"ok"});
+  JobPoint& point = job.points[0];
+  point.spec.repeats = 3;
+  point.spec.checkpoint_dir = "checkpoints";
+  point.id = PointId(point.spec);
+  point.repeat = 2;
+  EXPECT_EQ(SpecOfRun(point).repeats, 1);
+  EXPECT_EQ(SpecOfRun(point).checkpoint_dir, "checkpoints/repeat-2") << "the first's would say that all is done";
+  EXPECT_EQ(Run(job), 0) << Log();
+  const RunResult result = ResultOf(job);
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.point_id, point.id);
+  EXPECT_EQ(result.repeat, 2);
+}
+
 TEST_F(Exec, NamesAResultThatDoesNotNameItself) {
   const Job job = MakeJob({"no-id"});
   EXPECT_EQ(Run(job), 0);

@@ -1,0 +1,109 @@
+// A point's repeats come one by one, each a run of its own, and are one measurement.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "run/step_figures.h"
+#include "tests/base/temp_dir.h"
+#include "tests/store/samples.h"
+
+namespace ridgeline {
+namespace {
+
+using samples::Value;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+class RepeatsTest : public testing::Test {
+ protected:
+  RepeatsTest() {
+    point_.spec.repeats = 3;
+    point_.spec.warmup_steps = 1;
+    point_.spec.steps = 2;
+    point_.id = PointId(point_.spec);
+    store_.PutSweep(samples::Sweep("s"), {&point_, 1});
+  }
+
+  // The next run of the point, of these steps.
+  NewResult Next(std::vector<int64_t> steps_ns, const std::string& cpu = "a processor") {
+    RunResult result = samples::Result(point_.id);
+    result.repeat = 1;
+    result.started_unix_ns = ++times_;
+    result.ended_unix_ns = times_ + 1;
+    result.environment["cpu"] = cpu;
+    result.step_ns = {};
+    result.step_ns.all_ns = std::move(steps_ns);
+    FillStepFigures({result.step_ns.all_ns.begin() + 1, result.step_ns.all_ns.end()}, result);
+    return {result, "", 0, {}};
+  }
+  int64_t Add(const NewResult& result) { return std::ssize(store_.AddResults({&result, 1})); }
+  Cell Shown(const std::string& column) { return Value(store_, "SELECT " + column + " FROM runs"); }
+
+  TempDir dir_;
+  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  Point point_ = samples::Points(1).front();
+  int64_t times_ = 0;
+};
+
+TEST_F(RepeatsTest, StandOnceTheLastHasCome) {
+  EXPECT_EQ(Add(Next({900, 100, 120})), 1);
+  EXPECT_THAT(store_.RepeatsSoFar("s"), ElementsAre(Pair(point_.id, 1)));
+  EXPECT_THAT(store_.FinishedPoints("s"), IsEmpty());
+  EXPECT_EQ(Shown("step_median_ns"), Cell(int64_t{110})) << "what there is so far is shown";
+  EXPECT_EQ(Add(Next({800, 140, 160})), 1);
+  EXPECT_THAT(store_.RepeatsSoFar("s"), ElementsAre(Pair(point_.id, 2)));
+  EXPECT_EQ(Add(Next({700, 180, 200})), 1);
+  EXPECT_THAT(store_.RepeatsSoFar("s"), IsEmpty());
+  EXPECT_THAT(store_.FinishedPoints("s"), ElementsAre(point_.id));
+  EXPECT_EQ(Shown("all_steps_ns"), Cell("[900,100,120,140,160,180,200]"));
+  EXPECT_EQ(Shown("step_median_ns"), Cell(int64_t{150}));
+  EXPECT_EQ(Shown("repeat"), Cell(int64_t{3}));
+  EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{3})) << "every run is kept";
+  EXPECT_EQ(Value(store_, "SELECT count(*) FROM measured"), Cell(int64_t{1})) << "and they are one measurement";
+  EXPECT_EQ(Add(Next({700, 180, 200})), 0) << "it is finished";
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
+TEST_F(RepeatsTest, ARunThatIsFoundAgainIsNoRepeat) {
+  const NewResult first = Next({900, 100, 120});
+  EXPECT_EQ(Add(first), 1);
+  EXPECT_EQ(Add(first), 0);
+  EXPECT_EQ(Add(Next({900, 140, 160})), 1);
+  EXPECT_EQ(Add(first), 0);
+  EXPECT_THAT(store_.RepeatsSoFar("s"), ElementsAre(Pair(point_.id, 2)));
+}
+
+TEST_F(RepeatsTest, OfAnotherMachineAreNotMixed) {
+  Add(Next({900, 100, 120}));
+  Add(Next({800, 300, 300}, "another processor"));
+  EXPECT_EQ(Shown("step_median_ns"), Cell(int64_t{300}));
+  EXPECT_EQ(Shown("repeat"), Cell(int64_t{2})) << "it was run twice all the same";
+  EXPECT_THAT(CellText(Shown("evidence")), HasSubstr("of another machine or version"));
+  Add(Next({700, 200, 200}, "another processor"));
+  EXPECT_EQ(Shown("all_steps_ns"), Cell("[800,300,300,200,200]"));
+  EXPECT_THAT(store_.FinishedPoints("s"), ElementsAre(point_.id));
+}
+
+TEST_F(RepeatsTest, OneThatFailsEndsItsPointUntilItIsTriedAgain) {
+  Add(Next({900, 100, 120}));
+  NewResult failed = Next({900, 100});
+  failed.result.status = RunStatus::kCrashed;
+  Add(failed);
+  EXPECT_THAT(store_.FinishedPoints("s"), ElementsAre(point_.id));
+  EXPECT_EQ(Shown("status"), Cell("crashed"));
+  EXPECT_EQ(store_.RetryFailed("s"), 1);
+  EXPECT_THAT(store_.RepeatsSoFar("s"), ElementsAre(Pair(point_.id, 1))) << "what was measured stays";
+  Add(Next({800, 140, 160}));
+  EXPECT_EQ(Shown("all_steps_ns"), Cell("[900,100,120,140,160]"));
+}
+
+TEST_F(RepeatsTest, OfAnEarlierVersionAreAllInOneRun) {
+  NewResult all = Next({900, 100, 120, 140, 160, 180, 200});
+  all.result.repeat = 0;
+  EXPECT_EQ(Add(all), 1);
+  EXPECT_THAT(store_.FinishedPoints("s"), ElementsAre(point_.id));
+}
+
+}  // namespace
+}  // namespace ridgeline
