@@ -147,6 +147,13 @@ struct RankFigures {
   int64_t rss_peak_bytes = 0;
 };
 
+// Who used the cores that a run was given, on the node of rank 0. `exec` takes these, no trainer.
+struct CoreFigures {
+  double busy_share = 0;    // of their time: in use by anyone
+  double others_share = 0;  // of their time: by others than the run, a hypervisor's steal included
+  int64_t throttles = 0;    // how often a core grew too hot for its clock, or the cgroup had used up its share
+};
+
 struct FlopFigures {        // floating-point operations an optimizer step and rank; recomputation excluded from model_*
   double model_causal = 0;  // attention counted where the causal mask leaves work
   double model_non_causal = 0;  // attention counted over the full s x s square
@@ -176,6 +183,7 @@ struct RunResult {
   MemoryFigures memory;            // of rank 0; rss_peak_bytes is the largest of all ranks
   std::vector<RankFigures> ranks;  // in rank order; empty where there is one process
   FlopFigures flops;
+  CoreFigures cores;
   int64_t repeat = 0;  // which of its point's repeats the run was, from 1; 0: it ran all of them
   int64_t started_unix_ns = 0;
   int64_t ended_unix_ns = 0;

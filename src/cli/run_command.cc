@@ -24,12 +24,15 @@
 #include "driver/driver.h"
 #include "driver/lock.h"
 #include "launch/check_rules.h"
+#include "node/core_use.h"
 #include "predict/memory.h"
 #include "sweep/launch.h"
 
 namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
+
+constexpr double kBusyShare = 0.2;  // of all cores: worth a word before anything runs
 
 struct RunOptions {
   std::string sweep;
@@ -133,6 +136,12 @@ int Run(const RunOptions& options) {
   SystemClock clock;
   RunDisplay display(stdout, DisplayOptions(stdout, sweep.name));
   if (driver.campaign != kDefaultCampaign) display.Note(fmt::format("campaign {}", driver.campaign));
+  if (const double others = driver.runs_here ? OthersShareNow(clock) : 0; others > kBusyShare) {
+    display.Note(
+        fmt::format("this machine is busy: others take {:.0f} % of its cores' time now; what they take while a "
+                    "point runs is kept with its figures",
+                    100 * others));
+  }
   const RunSummary summary =
       RunSweep(sweep, driver, {store, *launcher, clock, PredictMemory, display, Interrupts::Count});
   display.Erase();

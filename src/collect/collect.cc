@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
+#include "run/disturbance.h"
 #include "run/job.h"
 #include "run/result.h"
 #include "run/results_file.h"
@@ -254,7 +255,8 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
       const RunResult& result = results[i].result;
       const int64_t duration_ns = result.started_unix_ns > 0 ? result.ended_unix_ns - result.started_unix_ns : 0;
       collected.push_back({result.point_id, result.status, result.message, result.throughput.steady_tokens_per_s,
-                           std::max<int64_t>(duration_ns, 0), result.repeat, !result.evidence.contains(kBeganKey)});
+                           std::max<int64_t>(duration_ns, 0), result.repeat, !result.evidence.contains(kBeganKey),
+                           Disturbance(result)});
     }
   };
   // Jobs are read ahead side by side, in groups of about kChunk points; of a larger job, the last of its group, the

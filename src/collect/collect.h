@@ -36,9 +36,10 @@ struct Collected {
   RunStatus status = RunStatus::kOk;
   std::string message;
   double steady_tokens_per_s = 0;
-  int64_t duration_ns = 0;  // from its start to its end; 0: its result does not say
-  int64_t repeat = 0;       // which of its point's repeats it was; 0: it was all of them
-  bool began = true;        // false: its job ended before its turn came
+  int64_t duration_ns = 0;       // from its start to its end; 0: its result does not say
+  int64_t repeat = 0;            // which of its point's repeats it was; 0: it was all of them
+  bool began = true;             // false: its job ended before its turn came
+  std::string disturbance = {};  // what speaks against its times; empty: nothing known
 };
 
 // Reads the results of the jobs' points that have none yet, and keeps them, all in one transaction together with the

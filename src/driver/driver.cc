@@ -228,6 +228,7 @@ class Driver {
     if (result.repeat > 0 && point->spec.repeats > 1) {
       outcome += fmt::format("; repeat {} of {}", result.repeat, point->spec.repeats);
     }
+    if (!result.disturbance.empty()) outcome += "; disturbed: " + result.disturbance;
     if (measured_as != points_.KeyOf(*point)) {
       parts_.observer.Note(fmt::format("{}: {}; measured for the campaign {}, as {}", label, outcome,
                                        PrintableLine(measured_as.campaign), PrintableLine(measured_as.setup)));

@@ -26,6 +26,7 @@
 #include "base/port.h"
 #include "base/text.h"
 #include "node/classify.h"
+#include "node/core_use.h"
 #include "node/ranks.h"
 #include "node/watch.h"
 #include "ridgeline/job_dir.h"
@@ -243,9 +244,11 @@ class JobRunner {
     if (options_.on_begin) options_.on_begin(point.id, ProgressFile(job_.job_dir, point.id));
 
     const int64_t started_unix_ns = clock_.UnixNs();
+    const CoreUse before = ReadCoreUse(cores_);
     RunResult result;
     try {
       result = Classify(job_, point, RunTrainer(point, dir, spec));
+      SetCoreUse(before, ReadCoreUse(cores_), result);
     } catch (const Error& e) {  // the trainer cannot be started
       result.point_id = point.id;
       result.status = e.kind() == ErrorKind::kInvalidInput ? RunStatus::kInvalid : RunStatus::kCrashed;

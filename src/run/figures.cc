@@ -22,6 +22,7 @@ using T = Throughput;
 using S = StepTimes;
 using M = MemoryFigures;
 using F = FlopFigures;
+using C = CoreFigures;
 
 const Figure kFigures[] = {
     {"emulated", "emulated", At<&R::emulated>, "", "a low precision was computed in a higher one"},
@@ -59,6 +60,12 @@ const Figure kFigures[] = {
      "the same with attention over the full square", 0, kAny},
     {"executed_flops_per_step", "flops.executed", At<&R::flops, &F::executed>, "FLOP",
      "what was really run, recomputation included", 0, kAny},
+    {"cores_busy_share", "cores.busy_share", At<&R::cores, &C::busy_share>, "",
+     "of the time of the cores it was given: in use by anyone", 0, 1},
+    {"cores_others_share", "cores.others_share", At<&R::cores, &C::others_share>, "",
+     "of that time: in use by others than the run, steal included", 0, 1, "cores_busy_share"},
+    {"cores_throttles", "cores.throttles", At<&R::cores, &C::throttles>, "",
+     "how often a core grew too hot for its clock, or the cgroup had used up its share", 0, kMost, "cores_busy_share"},
     {"repeat", "repeat", At<&R::repeat>, "",
      "which of its point's repeats a run was, where each has a run of its own; its times are of all up to it", 0, 1000},
     {"started_unix_ns", "started_unix_ns", At<&R::started_unix_ns>, "ns since 1970", "when the run began", 0, kMost},

@@ -14,6 +14,9 @@ void AddEarlierRepeats(const RunResult& earlier, int64_t warmup_steps, RunResult
   const std::vector<int64_t>& before = earlier.step_ns.all_ns;
   result.memory.rss_peak_bytes = std::max(result.memory.rss_peak_bytes, earlier.memory.rss_peak_bytes);
   result.memory.device_peak_bytes = std::max(result.memory.device_peak_bytes, earlier.memory.device_peak_bytes);
+  result.cores.busy_share = std::max(result.cores.busy_share, earlier.cores.busy_share);
+  result.cores.others_share = std::max(result.cores.others_share, earlier.cores.others_share);
+  result.cores.throttles += earlier.cores.throttles;
   const auto warmup = [&](const std::vector<int64_t>& steps) {
     return static_cast<std::ptrdiff_t>(std::min<int64_t>(warmup_steps, std::ssize(steps)));
   };

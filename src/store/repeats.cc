@@ -22,7 +22,8 @@ EarlierRepeats::EarlierRepeats(Database& database)
     : point_(database.Prepare("SELECT repeats, warmup_steps FROM points WHERE id = ?")),
       earlier_(database.Prepare(
           "SELECT r.repeat, r.all_steps_ns, r.cold_tokens_per_s, r.rss_peak_bytes, r.device_peak_bytes, r.device_name, "
-          "r.emulated, e.machine, e.version FROM results AS r LEFT JOIN environments AS e ON e.id = r.environment_id "
+          "r.emulated, e.machine, e.version, r.cores_busy_share, r.cores_others_share, r.cores_throttles FROM results "
+          "AS r LEFT JOIN environments AS e ON e.id = r.environment_id "
           "WHERE r.point_id = ? AND r.campaign = ? AND r.setup = ? AND r.status = 'ok' AND r.repeat > 0 "
           "ORDER BY r.attempt DESC LIMIT 1")) {}
 
@@ -43,6 +44,7 @@ bool EarlierRepeats::AddTo(RunResult& result, const MeasurementKey& measured_as)
     earlier.throughput.cold_tokens_per_s = earlier_.Number(2);
     earlier.memory.rss_peak_bytes = earlier_.Integer(3);
     earlier.memory.device_peak_bytes = earlier_.Integer(4);
+    earlier.cores = {earlier_.Number(9), earlier_.Number(10), earlier_.Integer(11)};
     const bool comparable = earlier_.Text(5) == result.device && (earlier_.Integer(6) != 0) == result.emulated &&
                             earlier_.Text(7) == MachineOf(result.environment) &&
                             earlier_.Text(8) == VersionOf(result.environment);

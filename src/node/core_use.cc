@@ -1,0 +1,112 @@
+#include "node/core_use.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr double kQuietLoad = 0.5;  // processes that want a core, over the last minute
+constexpr int64_t kLookNs = 100'000'000;
+constexpr int64_t kFewestTicks = 100;  // of all cores: of fewer, their rounding says more than the time does
+
+int64_t OwnNs() {
+  int64_t ns = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    if (::getrusage(who, &usage) != 0) continue;
+    for (const timeval& time : {usage.ru_utime, usage.ru_stime})
+      ns += time.tv_sec * 1'000'000'000 + time.tv_usec * 1000;
+  }
+  return ns;
+}
+
+// A line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; what guests take is in user.
+void AddTicks(std::istringstream& line, CoreUse& use) {
+  std::array<int64_t, 8> ticks{};
+  for (int64_t& value : ticks) line >> value;
+  int64_t all = 0;
+  for (const int64_t value : ticks) all += value;
+  use.ticks += all;
+  use.busy_ticks += all - ticks[3] - ticks[4];
+}
+
+int64_t OneNumber(const fs::path& file) {
+  std::ifstream in(file);
+  int64_t value = 0;
+  return in >> value ? value : 0;
+}
+
+// Of our cgroup, which has the controller only where it has a quota; of cgroup v2 and v1.
+int64_t CgroupThrottles(const fs::path& root) {
+  std::ifstream in(root / "proc/self/cgroup");
+  for (std::string line; std::getline(in, line);) {
+    const size_t colon = line.rfind(':');
+    const bool v2 = line.starts_with("0::");
+    if (colon == std::string::npos || (!v2 && line.find(":cpu,") == std::string::npos)) continue;
+    std::ifstream stat(root / (v2 ? "sys/fs/cgroup" : "sys/fs/cgroup/cpu") / line.substr(colon + 2) / "cpu.stat");
+    std::string key;
+    for (int64_t value = 0; stat >> key >> value;) {
+      if (key == "nr_throttled") return value;
+    }
+  }
+  return 0;
+}
+
+double OthersShare(const CoreUse& before, const CoreUse& after) {
+  const auto all = static_cast<double>(after.ticks - before.ticks);
+  const auto busy = static_cast<double>(after.busy_ticks - before.busy_ticks);
+  const double own =
+      static_cast<double>(after.own_ns - before.own_ns) * 1e-9 * static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return all > 0 ? std::clamp((busy - own) / all, 0.0, 1.0) : 0;
+}
+
+}  // namespace
+
+CoreUse ReadCoreUse(std::span<const int> cores, const fs::path& root) {
+  CoreUse use;
+  std::ifstream stat(root / "proc/stat");
+  for (std::string line; std::getline(stat, line) && line.starts_with("cpu");) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    const bool wanted = cores.empty() ? name == "cpu" : std::any_of(cores.begin(), cores.end(), [&](int core) {
+      return name == "cpu" + std::to_string(core);
+    });
+    if (wanted) AddTicks(words, use);
+  }
+  for (const int core : cores) {
+    use.throttles += OneNumber(root / "sys/devices/system/cpu" / ("cpu" + std::to_string(core)) /
+                               "thermal_throttle/core_throttle_count");
+  }
+  use.throttles += CgroupThrottles(root);
+  use.own_ns = OwnNs();
+  return use;
+}
+
+double OthersShareNow(Clock& clock, const fs::path& root) {
+  std::ifstream in(root / "proc/loadavg");
+  double load = 0;
+  if (!(in >> load) || load < kQuietLoad) return 0;
+  const CoreUse before = ReadCoreUse({}, root);
+  clock.SleepNs(kLookNs);
+  return OthersShare(before, ReadCoreUse({}, root));
+}
+
+void SetCoreUse(const CoreUse& before, const CoreUse& after, RunResult& result) {
+  const int64_t ticks = after.ticks - before.ticks;
+  const int64_t busy = after.busy_ticks - before.busy_ticks;
+  if (ticks < kFewestTicks || busy <= 0) return;
+  result.cores.busy_share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(ticks));
+  result.cores.others_share = OthersShare(before, after);
+  result.cores.throttles = std::max<int64_t>(0, after.throttles - before.throttles);
+}
+
+}  // namespace ridgeline

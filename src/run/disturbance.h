@@ -1,0 +1,16 @@
+// What speaks against a result's times, in words.
+#pragma once
+
+#include <string>
+
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+// More of its cores' time than this, taken by others, disturbs a run. Interrupts and the rounding of ticks take less.
+inline constexpr double kDisturbingShare = 0.05;
+
+// "others took 41 % of its cores' time, throttled 3 times"; empty where nothing is known to have disturbed the run.
+std::string Disturbance(const RunResult& result);
+
+}  // namespace ridgeline
