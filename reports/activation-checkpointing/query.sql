@@ -8,7 +8,9 @@ named AS MATERIALIZED (
     times_measured, steady_min_tokens_per_s, steady_max_tokens_per_s, campaign, machine, version,
     planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes, planned_optimizer_bytes,
     planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message, environment, command,
-    all_steps_ns, warmup_steps, steps, repeats,
+    all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, cores_others_share, cores_throttles,
+    -- Of fewer measured steps nothing can be said of how they vary.
+    status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
     -- Runs are compared only where all this is the same.
     json_array(provenance, emulated, device_name, campaign, machine, version) AS alike,
     status = 'ok' AS ok,
@@ -111,7 +113,9 @@ SELECT
   CASE WHEN ok THEN steady_tokens_per_s / first_steady_tokens_per_s END AS speedup,
   CASE WHEN ok THEN cold_tokens_per_s / first_cold_tokens_per_s END AS cold_speedup,
   policy_words, first_batch, first_steady_tokens_per_s, first_planned_peak_bytes,
-  planned_peak_bytes, rss_peak_bytes,
+  planned_peak_bytes, rss_peak_bytes, device_peak_bytes, coalesce(device_peak_bytes, rss_peak_bytes) AS observed_bytes,
+  too_few, max(ok) OVER (PARTITION BY panel) AS any_ok,
+  cores_others_share, cores_throttles, cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed,
   planned_parameters_bytes AS parameters_bytes, planned_gradients_bytes AS gradients_bytes,
   planned_optimizer_bytes AS optimizer_bytes, planned_activations_bytes AS activations_bytes,
   planned_workspace_bytes AS workspace_bytes, planned_logits_bytes AS logits_bytes,

@@ -7,7 +7,12 @@ named AS MATERIALIZED (
     provenance, emulated, device_name, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
     campaign, machine, version, planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes,
     planned_optimizer_bytes, planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message,
-    environment, command, status = 'ok' AS ok,
+    environment, command, status = 'ok' AS ok, all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes,
+    status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
+    -- Of fewer measured steps nothing can be said of how they vary.
+    status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
+    -- Runs are compared only where all this is the same; their plans, whatever of it.
+    json_array(provenance, device_name, campaign, machine, version, seed) AS alike,
     precision
       || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
       || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END AS format,
@@ -48,23 +53,28 @@ named AS MATERIALIZED (
      OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
                               FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
 ),
--- What a run is compared with: bf16 at the same batch, of its own provenance, on its device. Its speed only where
--- neither is emulated: an emulated run's says nothing about its format. Its memory always: the plan is the format's.
+-- What a run is compared with: bf16 at the same batch. Its speed only where neither is emulated: an emulated run's says
+-- nothing about its format. (SQLite takes the columns beside a lone min() from the row that has it.)
 bf16 AS (
-  SELECT
-    panel, batch_size, provenance, device_name, min(CASE WHEN emulated THEN NULL ELSE step_median_ns END) AS bf16_step_ns,
-    min(planned_peak_bytes) AS bf16_peak_bytes
+  SELECT panel, batch_size, alike, min(step_median_ns) AS bf16_step_ns, result AS bf16_result
   FROM named
-  WHERE ok AND format = 'bf16'
-  GROUP BY panel, batch_size, provenance, device_name
+  WHERE ok AND format = 'bf16' AND emulated = 0
+  GROUP BY panel, batch_size, alike
 ),
--- The formats of a panel that were not emulated, where there are several, all of one provenance and device: those rank.
+-- Its memory always: the plan is the format's.
+bf16_plans AS (
+  SELECT panel, batch_size, min(planned_peak_bytes) AS bf16_peak_bytes
+  FROM named
+  WHERE format = 'bf16' AND provenance <> 'published'
+  GROUP BY panel, batch_size
+),
+-- The formats of a panel that were not emulated, where there are several, all alike: those rank.
 ranks_of AS (
   SELECT panel
   FROM named
   WHERE ok AND emulated = 0
   GROUP BY panel
-  HAVING count(DISTINCT format) > 1 AND count(DISTINCT provenance || ' ' || device_name) = 1
+  HAVING count(DISTINCT format) > 1 AND count(DISTINCT alike) = 1
 ),
 emulated_of AS (
   SELECT panel, group_concat(format, '; ') AS emulated_formats
@@ -80,17 +90,21 @@ figured AS (
     CASE WHEN ok AND format <> 'bf16' AND provenance <> 'published'
          THEN 100.0 * (planned_peak_bytes - bf16_peak_bytes) / bf16_peak_bytes END AS bf16_memory_percent
   FROM named
-  LEFT JOIN bf16 USING (panel, batch_size, provenance, device_name)
+  LEFT JOIN bf16 USING (panel, batch_size, alike)
+  LEFT JOIN bf16_plans USING (panel, batch_size)
   LEFT JOIN emulated_of USING (panel)
 )
 SELECT
   result, panel, model, seq_length, ranks, format, precision, batch_size, 'batch ' || batch_size AS batch, failure,
   coalesce(failure, 'ok') AS outcome, ok, wanted_bytes, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
   bf16_speedup, bf16_memory_percent,
+  printf('%.1f %% %s', abs(bf16_memory_percent), CASE WHEN bf16_memory_percent < 0 THEN 'less' ELSE 'more' END)
+    AS bf16_memory_words,
+  out_of_memory, too_few, max(ok) OVER (PARTITION BY panel) AS any_ok, bf16_result, all_steps_ns, warmup_steps, steps, repeats,
   CASE WHEN ok AND emulated = 0 AND panel IN (SELECT panel FROM ranks_of)
        THEN steady_tokens_per_s END AS ranked_tokens_per_s,
   emulated_formats,
-  planned_peak_bytes, rss_peak_bytes,
+  planned_peak_bytes, rss_peak_bytes, device_peak_bytes, coalesce(device_peak_bytes, rss_peak_bytes) AS observed_bytes,
   planned_parameters_bytes AS parameters_bytes, planned_gradients_bytes AS gradients_bytes,
   planned_optimizer_bytes AS optimizer_bytes, planned_activations_bytes AS activations_bytes,
   planned_workspace_bytes AS workspace_bytes, planned_logits_bytes AS logits_bytes,

@@ -6,10 +6,16 @@ named AS MATERIALIZED (
     result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size,
     communicator, provenance, emulated, device_name,
     -- Ranks on one machine share its cores, so the processor is told without them.
-    CASE WHEN instr(device_name, ' (') > 0 THEN substr(device_name, 1, instr(device_name, ' (') - 1)
-         ELSE device_name END AS processor,
+    -- Runs are compared only where all this is the same.
+    json_array(provenance, emulated,
+               CASE WHEN instr(device_name, ' (') > 0 THEN substr(device_name, 1, instr(device_name, ' (') - 1)
+                    ELSE device_name END, campaign, version) AS alike,
     steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
     campaign, machine, version, planned_peak_bytes, rss_peak_bytes, message, environment, command, status = 'ok' AS ok,
+    all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes,
+    status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
+    -- Of fewer measured steps nothing can be said of how they vary.
+    status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
     CASE shard WHEN 'none' THEN 'replicated' WHEN 'full' THEN 'sharded' ELSE 'sharded ' || shard END AS way,
     CASE shard WHEN 'none' THEN 0 WHEN 'optimizer' THEN 1 ELSE 2 END AS way_rank,
     -- Everything that changes a rank's work but how parameters are shared; what is usual is left unsaid.
@@ -44,16 +50,15 @@ named AS MATERIALIZED (
      OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
                               FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
 ),
--- What a run is compared with: the fewest ranks of its panel, of its own provenance, on its kind of
--- processor; where those ran in
--- several ways, the way that shares least. (SQLite takes the columns beside a lone min() from the row that has it.)
+-- What a run is compared with: the fewest ranks of its panel that are alike; where those ran in several ways, the way
+-- that shares least. (SQLite takes the columns beside a lone min() from the row that has it.)
 firsts AS (
   SELECT
-    panel, provenance, emulated, processor, min(printf('%08d %d %s', ranks, way_rank, point_id)) AS rank,
+    panel, alike, min(printf('%08d %d %s', ranks, way_rank, point_id)) AS rank, result AS first_result,
     ranks AS first_ranks, steady_tokens_per_s AS first_tokens_per_s
   FROM named
   WHERE ok
-  GROUP BY panel, provenance, emulated, processor
+  GROUP BY panel, alike
 ),
 figured AS (
   SELECT
@@ -61,7 +66,7 @@ figured AS (
     CASE WHEN ok THEN steady_tokens_per_s / first_tokens_per_s END AS speedup,
     CASE WHEN ok THEN 100.0 * (steady_tokens_per_s / ranks) / (first_tokens_per_s / first_ranks) END AS efficiency_percent
   FROM named
-  LEFT JOIN firsts USING (panel, provenance, emulated, processor)
+  LEFT JOIN firsts USING (panel, alike)
   -- A panel of one number of ranks says nothing of scaling.
   WHERE panel IN (SELECT panel FROM named GROUP BY panel HAVING count(DISTINCT ranks) > 1)
 )
@@ -71,7 +76,8 @@ SELECT
   first_ranks || CASE WHEN first_ranks = 1 THEN ' rank' ELSE ' ranks' END AS first_words,
   failure, coalesce(failure, 'ok') AS outcome, ok, ranks > first_ranks AS is_more,
   steady_tokens_per_s, cold_tokens_per_s, steady_tokens_per_s / ranks AS rank_tokens_per_s, speedup, efficiency_percent,
-  step_median_ns, step_cv, planned_peak_bytes, rss_peak_bytes,
-  provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
+  step_median_ns, step_cv, planned_peak_bytes, rss_peak_bytes, device_peak_bytes,
+  out_of_memory, too_few, max(ok) OVER (PARTITION BY panel) AS any_ok, first_result, all_steps_ns, warmup_steps, steps,
+  repeats, provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
 FROM figured
 ORDER BY family, size, model, precision, seq_length, panel, way_rank, ranks, point_id

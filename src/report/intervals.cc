@@ -94,13 +94,15 @@ class Intervals {
     }
     const Estimate estimate = compares ? Ratio(medians[0], medians[1]) : medians[0];
     const double factor = Factor(estimate);
-    // A change in percent is a factor, too.
-    const bool percent = column.style == ValueStyle::kSignedPercent;
-    const double middle = percent ? 1 + *value / 100 : *value;
+    // A change in percent is a factor, too, and so is a share.
+    const bool change = column.style == ValueStyle::kSignedPercent;
+    const double whole = change || column.style == ValueStyle::kPercent ? 100 : 1;
+    const double none = change ? 1 : 0;
+    const double middle = *value / whole + none;
     const double low = middle / factor;
     const double high = middle * factor;
-    cells[0] = percent ? 100 * (low - 1) : low;
-    cells[1] = percent ? 100 * (high - 1) : high;
+    cells[0] = whole * (low - none);
+    cells[1] = whole * (high - none);
     if (!compares) return cells;
     cells[2] = std::string(low > 1 ? "more" : high < 1 ? "less" : "none");
     cells[3] = 100 * std::max(high - 1, 1 - low);

@@ -56,8 +56,9 @@ TEST_F(ScalingTest, SpeedUpAndEfficiencyAreAgainstTheFewestRanks) {
   EXPECT_EQ(rows.Text(4, "run"), "4 ranks, sharded");
   EXPECT_THAT(rows.Number(4, "efficiency_percent"), Optional(DoubleNear(80, 1e-9)));
   EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
-              ElementsAre("At best, 4 ranks, sharded, give 3.20\xC2\xA0\xC3\x97 the throughput of 1 rank: "
+              ElementsAre("With 4 ranks, sharded, throughput is 3.20\xC2\xA0\xC3\x97 that of 1 rank: "
                           "80.0\xC2\xA0% efficient.",
+                          "That is 3.09\xC2\xA0\xC3\x97 to 3.31\xC2\xA0\xC3\x97: 3.20K tokens/s of all ranks.",
                           "The least memory is that of 4 ranks, sharded: 40.0 MB a rank."));
 }
 
@@ -76,6 +77,15 @@ TEST_F(ScalingTest, ProcessorsAreNotComparedWithEachOther) {
   Runs runs(store_);
   Add(runs, 1, "none", 1000);
   Add(runs, 2, "none", 1800).device = "Another CPU (4 cores)";
+  runs.Put("s");
+  const Rows rows = Answer();
+  EXPECT_THAT(rows.Number(1, "efficiency_percent"), Optional(DoubleNear(100, 1e-9)));
+}
+
+TEST_F(ScalingTest, VersionsOfTheTrainerAreNotComparedWithEachOther) {
+  Runs runs(store_);
+  Add(runs, 1, "none", 1000);
+  Add(runs, 2, "none", 1800).environment["git_commit"] = "4567def";
   runs.Put("s");
   const Rows rows = Answer();
   EXPECT_THAT(rows.Number(1, "efficiency_percent"), Optional(DoubleNear(100, 1e-9)));

@@ -1,0 +1,116 @@
+// What a page answers: in every report that ships, whatever its runs were, one short sentence that they bear out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/rows.h"
+#include "tests/base/temp_dir.h"
+#include "tests/report/sample.h"
+
+namespace ridgeline {
+namespace {
+
+using report_sample::Runs;
+using report_sample::ShippedReport;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+size_t Words(const std::string& text) {
+  size_t words = 0;
+  for (size_t i = 0; i < text.size(); ++i) words += text[i] != ' ' && (i == 0 || text[i - 1] == ' ') ? 1 : 0;
+  return words;
+}
+
+// A report, and what its runs differ in: a base, and another that it is compared with.
+struct Compared {
+  const char* report;
+  Json base;
+  Json other;
+};
+
+const std::vector<Compared> kCompared = {
+    {"activation-checkpointing", {{"checkpointing", "none"}}, {{"checkpointing", "full"}}},
+    {"precision", {{"precision", "bf16"}}, {{"precision", "fp32"}}},
+    {"scaling", {{"ranks", 1}}, {{"ranks", 2}, {"shard", "full"}}},
+};
+
+class Answers : public ::testing::Test {
+ protected:
+  // Two runs with as many measured steps, of the second each so many times as long.
+  std::vector<std::string> Of(const Compared& compared, int64_t steps, double slower,
+                              RunStatus status = RunStatus::kOk) {
+    const TempDir dir;
+    Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
+    Runs runs(store);
+    for (const Json& spec : {compared.base, compared.other}) {
+      Json whole = {{"model", "llama-10m"}, {"warmup_steps", 1}, {"steps", steps}};
+      whole.update(spec);
+      RunResult& run = runs.Add(whole, status);
+      run.evidence["wanted_bytes"] = "5000000000";
+      if (status != RunStatus::kOk) continue;
+      const double factor = spec == compared.other ? slower : 1;
+      run.step_ns.all_ns = {2'000'000'000};
+      for (int64_t i = 0; i < steps; ++i) {
+        run.step_ns.all_ns.push_back(
+            static_cast<int64_t>(1e9 * factor * (1 + 0.01 * static_cast<double>(i * 7 % 5 - 2))));
+      }
+      run.step_ns.median_ns = static_cast<int64_t>(1e9 * factor);
+      run.throughput.steady_tokens_per_s = static_cast<double>(run.tokens_per_step) / factor;
+    }
+    runs.Put("s");
+    const Report report = ShippedReport(compared.report);
+    Rows rows(report, store.Query(report.sql));
+    const std::vector<Panel> panels = MakePanels(rows);
+    EXPECT_EQ(panels.size(), 1U) << compared.report;
+    return panels.empty() ? std::vector<std::string>() : Conclude(report, rows, panels[0].rows);
+  }
+  static void ExpectShort(const std::vector<std::string>& said) {
+    ASSERT_FALSE(said.empty());
+    EXPECT_LE(Words(said[0]), 20U) << said[0];
+  }
+};
+
+TEST_F(Answers, AreShortWhateverTheRunsWere) {
+  for (const Compared& compared : kCompared) {
+    SCOPED_TRACE(compared.report);
+    for (const int64_t steps : {2, 9}) {
+      for (const double slower : {0.5, 0.98, 1.0, 1.3, 4.0}) ExpectShort(Of(compared, steps, slower));
+    }
+    for (const RunStatus status : {RunStatus::kOomHost, RunStatus::kSkippedPredictedOom, RunStatus::kCrashed}) {
+      ExpectShort(Of(compared, 9, 1, status));
+    }
+  }
+}
+
+TEST_F(Answers, SayADifferenceOnlyWhereThereIsOne) {
+  for (const Compared& compared : kCompared) {
+    SCOPED_TRACE(compared.report);
+    // Of scaling, twice the ranks in the same time is twice the work.
+    EXPECT_THAT(Of(compared, 9, 1.3)[0], Not(HasSubstr("difference")));
+    EXPECT_THAT(Of(compared, 9, 1.003)[0], HasSubstr("difference"));
+  }
+}
+
+TEST_F(Answers, OfTooFewStepsAreOfMemoryAlone) {
+  for (const Compared& compared : kCompared) {
+    SCOPED_TRACE(compared.report);
+    const std::vector<std::string> said = Of(compared, 2, 3);
+    EXPECT_THAT(said.at(0), HasSubstr("planned memory"));
+    EXPECT_THAT(said.back(), StartsWith("Times of fewer than four measured steps are compared with none"));
+  }
+}
+
+TEST_F(Answers, WhatCannotBeIsADisturbedRun) {
+  const std::vector<std::string> said = Of(kCompared[0], 9, 0.6);
+  EXPECT_THAT(said.at(0), StartsWith("A disturbed run: full activation checkpointing"));
+  EXPECT_THAT(said.at(1), HasSubstr("measure again on a quiet machine"));
+}
+
+TEST_F(Answers, WithoutAnyRunThatEndedWellSaySo) {
+  for (const Compared& compared : kCompared) {
+    EXPECT_THAT(Of(compared, 9, 1, RunStatus::kCrashed).at(0), StartsWith("No run ended well")) << compared.report;
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
