@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "report/intervals.h"
 #include "report/page.h"
 
 namespace ridgeline {
@@ -58,6 +59,15 @@ std::vector<LinePoint> MeanLine(const std::vector<std::vector<double>>& runs, si
     points.push_back(MeanPoint(static_cast<double>(b * bucket) + (static_cast<double>(bucket) + 1) / 2, values));
   }
   return points;
+}
+
+// Of a single run's figure, where it has one.
+void SetInterval(const Rows& rows, size_t row, const std::string& column, LinePoint& point) {
+  const std::optional<double> low = rows.Number(row, LowColumn(column));
+  const std::optional<double> high = rows.Number(row, HighColumn(column));
+  if (!low || !high) return;
+  point.low = *low;
+  point.high = *high;
 }
 
 std::string Runs(size_t count) { return fmt::format("{} run{}", count, count == 1 ? "" : "s"); }
@@ -179,11 +189,16 @@ void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size
   const auto ended_well = [&](size_t row) { return stands(row) && !rows.Failed(row); };
   for (const Group& group : MakeGroups(chart, rows, panel, ended_well)) {
     std::map<double, std::vector<double>> values;
-    for (const size_t row : group.rows) values[*x(row)].push_back(*y(row));
+    std::map<double, size_t> row_at;
+    for (const size_t row : group.rows) {
+      values[*x(row)].push_back(*y(row));
+      row_at[*x(row)] = row;
+    }
     Curve line;
     std::string words;
     for (const auto& [place, several] : values) {
       line.points.push_back(MeanPoint(place, several));
+      if (several.size() == 1) SetInterval(rows, row_at[place], chart.lines->y, line.points.back());
       words += fmt::format("{}{} at {} {}", words.empty() ? "" : ", ", FormatValue(chart.style, line.points.back().y),
                            x_label, ShortNumber(place));
       if (several.size() > 1) words += fmt::format(" (the mean of {})", Runs(several.size()));

@@ -41,7 +41,8 @@ class Renderer {
       if (any_whole && !line.failure.empty()) continue;
       for (const LinePoint& point : line.points) {
         for (const double y : {point.y, point.low, point.high}) {
-          if (!Shows(y)) continue;
+          // The axis follows figures, not how uncertain they are.
+          if (!Shows(y) || (!chart.at.empty() && y != point.y)) continue;
           min_y = std::min(min_y, y);
           max_y = std::max(max_y, y);
         }
@@ -156,7 +157,26 @@ class Renderer {
     if (!stretch.empty()) draw(stretch);
   }
 
+  // Over a column: each point's interval, as far as the axis goes.
+  void DrawErrorBars(const Curve& line) {
+    std::string path;
+    for (const LinePoint& point : line.points) {
+      if (!Shows(point.y) || !(point.low < point.high)) continue;
+      const double bottom = y_ticks_.front() * unit_.divisor;
+      const double top = y_ticks_.back() * unit_.divisor;
+      const double from = Y(std::clamp(point.low, bottom, top));
+      const double to = Y(std::clamp(point.high, bottom, top));
+      const double x = X(point.x);
+      path += fmt::format("M{:.1f} {:.1f}V{:.1f}M{:.1f} {:.1f}h8M{:.1f} {:.1f}h8", x, from, to, x - 4, from, x - 4, to);
+    }
+    if (path.empty()) return;
+    body_ += fmt::format(R"(<path class="error" d="{}" fill="none" stroke="{}"/>)"
+                         "\n",
+                         path, svg::Colour(line.colour));
+  }
+
   void DrawBand(const Curve& line) {
+    if (!chart_.at.empty()) return DrawErrorBars(line);
     ForEachStretch(line, [&](const std::vector<LinePoint>& stretch) {
       if (std::none_of(stretch.begin(), stretch.end(), [](const LinePoint& p) { return p.low < p.high; })) return;
       std::string path;

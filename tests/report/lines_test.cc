@@ -251,5 +251,19 @@ TEST(LineChart, LogTicksReachBothEnds) {
   }
 }
 
+TEST(LineChart, OverAColumnEachPointHasAnErrorBarThatTheAxisDoesNotFollow) {
+  LineChart chart = Sample({Through({10, 20})});
+  chart.at = {1, 2};
+  const std::string without = RenderLineChart(chart, svg::kWide);
+  EXPECT_THAT(without, Not(HasSubstr("class=\"error\"")));
+  chart.lines[0].points[0].low = 8;
+  chart.lines[0].points[0].high = 12;
+  chart.lines[0].points[1].low = 1;
+  chart.lines[0].points[1].high = 9000;
+  const std::string with = RenderLineChart(chart, svg::kWide);
+  EXPECT_THAT(with, HasSubstr("class=\"error\""));
+  EXPECT_THAT(with, Not(HasSubstr("9000")));
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -71,6 +71,10 @@ TEST_F(ScalingTest, LinesGoOverRanksOnAxesThatGrowByFactors) {
   EXPECT_TRUE(lines.log && lines.log_x);
   EXPECT_EQ(lines.lines[1].legend, "sharded");
   EXPECT_THAT(lines.lines[1].points, SizeIs(2));
+  // A figure with an interval has it in the chart.
+  const LinePoint& four = lines.lines[0].points[2];
+  EXPECT_EQ(four.low, rows.Number(2, "steady_tokens_per_s_low"));
+  EXPECT_GT(four.high, four.y);
 }
 
 TEST_F(ScalingTest, ProcessorsAreNotComparedWithEachOther) {
