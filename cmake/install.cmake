@@ -32,7 +32,7 @@ foreach(plugin IN LISTS plugins)
   install(TARGETS ${plugin} LIBRARY DESTINATION lib/ridgeline/plugins)
 endforeach()
 
-# Where each shell looks by itself.
+# Where each shell looks by itself. They name the launchers, which have to be there.
 if(TARGET ridgeline)
   foreach(script bash:bash-completion/completions/ridgeline zsh:zsh/site-functions/_ridgeline
                  fish:fish/vendor_completions.d/ridgeline.fish)
@@ -42,7 +42,7 @@ if(TARGET ridgeline)
     add_custom_command(OUTPUT ${completion}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/completions/${folder}
       COMMAND ridgeline completion ${CMAKE_MATCH_1} > ${completion}
-      DEPENDS ridgeline VERBATIM)
+      DEPENDS ridgeline ${plugins} VERBATIM)
     list(APPEND completions ${completion})
     install(FILES ${completion} DESTINATION share/${folder})
   endforeach()
