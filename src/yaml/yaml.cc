@@ -6,9 +6,11 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "base/error.h"
@@ -125,17 +127,64 @@ YamlNode Convert(const YAML::Node& node, std::string_view text, int depth, int64
   return result;
 }
 
+// Reads a file without keeping anything of it, and throws where it is more than one document of a sweep's size: what
+// reads it whole afterwards goes as deep as it is nested, and never comes to the end of one like "{a: 1},".
+class Survey final : public YAML::EventHandler {
+ public:
+  explicit Survey(std::string_view text) : text_(text) {}
+
+  bool empty() const { return documents_ == 0; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ == 1) return;
+    const auto at = static_cast<size_t>(std::max(mark.pos, 0));
+    const bool stray = at < text_.size() && std::string_view(",:]}").find(text_[at]) != std::string_view::npos;
+    throw Fault{PlaceOf(mark), stray ? fmt::format("this {} belongs to nothing that stands before it", text_[at])
+                                     : "a second document begins here; a sweep file holds one"};
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t, const std::string&) override {
+    Count(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    Enter(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    Enter(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  void Count(const YAML::Mark& mark) {
+    if (++nodes_ > kMaxNodes) throw Fault{PlaceOf(mark), "the file holds too many values"};
+  }
+  void Enter(const YAML::Mark& mark) {
+    Count(mark);
+    if (++depth_ > kMaxDepth) throw Fault{PlaceOf(mark), "this is nested too deeply"};
+  }
+
+  std::string_view text_;
+  int documents_ = 0;
+  int64_t nodes_ = 0;
+  int depth_ = 0;
+};
+
 }  // namespace
 
 YamlNode ParseYaml(std::string_view text) {
+  const std::string whole(text);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.empty()) throw Fault{{}, "the file is empty; a sweep is a mapping with a name"};
-    if (documents.size() > 1) {
-      throw Fault{PlaceOf(documents[1].Mark()), "a second document begins here; a sweep file holds one"};
+    Survey survey(text);
+    std::istringstream in(whole);
+    YAML::Parser parser(in);
+    while (parser.HandleNextDocument(survey)) {
     }
+    if (survey.empty()) throw Fault{{}, "the file is empty; a sweep is a mapping with a name"};
     int64_t nodes_left = kMaxNodes;
-    return Convert(documents[0], text, 0, nodes_left);
+    return Convert(YAML::Load(whole), text, 0, nodes_left);
   } catch (const YAML::Exception& e) {
     if (auto slip = SlipAt(text, PlaceOf(e.mark))) throw *std::move(slip);
     throw Fault{PlaceOf(e.mark), "not YAML: " + e.msg};

@@ -43,7 +43,17 @@ TEST(Yaml, EveryNodeKnowsItsPlace) {
 
 TEST(Yaml, WhatIsNoDocumentIsAFaultWithAPlace) {
   EXPECT_THAT(FaultOf("a: [1,\nb"), HasSubstr("f.yaml:2:"));
-  EXPECT_THAT(FaultOf("a: 1\n---\nb: 2\n"), HasSubstr("f.yaml:3:1: a second document begins here"));
+  EXPECT_THAT(FaultOf("a: 1\n---\nb: 2\n"), HasSubstr("f.yaml:2:1: a second document begins here"));
+  // Of these the library reads one document after another, and never comes to an end.
+  EXPECT_THAT(FaultOf("{name: x},"), HasSubstr("f.yaml:1:10: this , belongs to nothing that stands before it"));
+  EXPECT_THAT(FaultOf("[a]]"), HasSubstr("f.yaml:1:4: "));
+  EXPECT_THAT(FaultOf("{a: 1}}\n"), HasSubstr("f.yaml:1:7: "));
+  // And of these it goes as deep as they do.
+  for (const char* open : {"[", "{a: ", "- "}) {
+    std::string deep;
+    for (int i = 0; i < 200'000; ++i) deep += open;
+    EXPECT_THAT(FaultOf(deep), HasSubstr("nested too deeply")) << open;
+  }
   EXPECT_THAT(FaultOf("a: !!python/object x"), HasSubstr("the tag"));
   std::string bomb = "a0: &a0 [x, x]\n";
   for (int i = 1; i < 40; ++i) {
