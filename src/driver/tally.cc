@@ -15,9 +15,7 @@ void Tally::Begin(int64_t points, int64_t ok, int64_t failed) {
   counts_.failed = failed;
 }
 
-void Tally::ToDo(const RunSpec& spec, int64_t runs) {
-  left_cost_ += static_cast<double>(runs) * RelativeCost(spec);
-}
+void Tally::ToDo(const RunSpec& spec, int64_t runs) { left_cost_ += static_cast<double>(runs) * RelativeCost(spec); }
 
 void Tally::Again(const RunSpec& spec) { left_cost_ += RelativeCost(spec); }
 

@@ -26,8 +26,8 @@ class Tally {
   void Again(const RunSpec& spec);
   // One was done, or will not be. spent_ns: what was seen of that, where its result does not say; 0: nothing.
   void Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns);
-  // And that was its last in this run: so many are left undone. A point that was cancelled or lost has no result that counts
-  // (IsFinal).
+  // And that was its last in this run: so many are left undone. A point that was cancelled or lost has no result that
+  // counts (IsFinal).
   void Ended(const RunSpec& spec, RunStatus status, int64_t runs_left);
 
   const RunProgress& counts() const { return counts_; }
