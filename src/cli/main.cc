@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "cli/commands.h"
 
 int main(int argc, char** argv) {
   using ridgeline::Error;
   using ridgeline::ErrorKind;
+  ridgeline::OpenStandardStreams();
   try {
     const int exit_code = ridgeline::ParseCommandLine(argc, argv)();
     if (std::fflush(stdout) != 0) ridgeline::ThrowErrno("cannot write to the standard output");

@@ -35,6 +35,18 @@ TEST(Commands, VersionIsOneLine) {
   EXPECT_EQ(version.out, "ridgeline " + std::string(kVersion) + "\n");
 }
 
+// The first file that is opened would be what it says its words into.
+TEST(Commands, ClosedStandardStreamsHarmNothing) {
+  Cli cli;
+  const std::string sweep = cli.WriteSweep(2, "ok");
+  cli.prefix = {"/bin/sh", "-c", "exec \"$@\" <&- >&- 2>&-", "sh"};
+  EXPECT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  EXPECT_EQ(cli.Run({"plan"}).status.exit_code, 2);
+  cli.prefix.clear();
+  EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 2);
+}
+
 TEST(Commands, HelpAndVersionMayBeAskedForInWords) {
   Cli cli;
   EXPECT_EQ(cli.Run({"version"}).out, cli.Run({"--version"}).out);

@@ -2,10 +2,12 @@
 #include <exception>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "engine/cli/train_command.h"
 #include "ridgeline/run.h"
 
 int main(int argc, char** argv) {
+  ridgeline::OpenStandardStreams();
   try {
     return ridgeline::RunTrainCommand(argc, argv);
   } catch (const ridgeline::Error& error) {
