@@ -22,7 +22,7 @@ TEST(SlurmSweeps, TheEnginesPointsRunAsTasksOfOneArray) {
             6);
   EXPECT_EQ(cli.Count("SELECT count(DISTINCT substr(native_id, 1, instr(native_id, '_'))) FROM jobs"), 1);
   EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE started_unix_ns >= submitted_unix_ns - 1000000000"), 6);
-  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("6 finished already"));
+  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("6 were already measured"));
 }
 
 TEST(SlurmSweeps, TheAgentDoesAsTheToolsDo) {
