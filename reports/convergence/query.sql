@@ -7,9 +7,9 @@ named AS MATERIALIZED (
     emulated, device_name, campaign, version, message, environment, command,
     warmup_steps + steps * iif(repeat > 0, 1, repeats) AS total_steps,
     status = 'ok' AND data <> 'synthetic' AND warmup_steps + steps * iif(repeat > 0, 1, repeats) >= 100 AS ok,
-    CASE WHEN data = 'synthetic' THEN 'left out: synthetic tokens hold nothing to learn'
+    CASE WHEN data = 'synthetic' THEN 'synthetic tokens hold nothing to learn'
          WHEN warmup_steps + steps * iif(repeat > 0, 1, repeats) < 100
-         THEN 'left out: ' || (warmup_steps + steps * iif(repeat > 0, 1, repeats)) || ' steps, and convergence takes 100'
+         THEN (warmup_steps + steps * iif(repeat > 0, 1, repeats)) || ' steps, and convergence takes 100'
     END AS left_out,
     precision || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
       || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END AS format,
@@ -58,9 +58,9 @@ losses AS MATERIALIZED (
 pairs AS (
   SELECT n.result, r.reference
   FROM named AS n
-  JOIN (SELECT panel, seed, min(result) AS reference FROM named WHERE ok AND precision = 'fp32'
+  JOIN (SELECT panel, seed, min(result) AS reference FROM named WHERE ok AND format = 'fp32' AND emulated = 0
         GROUP BY panel, seed) AS r ON r.panel = n.panel AND r.seed = n.seed
-  WHERE n.precision <> 'fp32'
+  WHERE n.format <> 'fp32'
 ),
 gaps AS (
   SELECT result, json_group_array(gap) AS gap_by_step
@@ -104,12 +104,12 @@ formats AS MATERIALIZED (
 judged AS (
   SELECT f.*, n.format_loss_sd AS noise, f.ok_runs = f.all_runs AND abs(f.format_gap) <= n.format_loss_sd AS within
   FROM formats AS f JOIN formats AS n ON n.panel = f.panel AND n.format = 'fp32' AND n.emulated = 0
-  WHERE f.precision <> 'fp32' AND n.format_loss_sd IS NOT NULL
+  WHERE f.format <> 'fp32' AND n.format_loss_sd IS NOT NULL AND (f.format_gap IS NOT NULL OR f.ok_runs < f.all_runs)
   ORDER BY f.panel, f.format_rank, f.format
 ),
 verdicts AS (
   SELECT
-    panel, max(noise) AS noise,
+    panel, sum(ifnull(within, 0)) || ' of ' || count(*) || ' formats' AS within_count,
     ifnull(group_concat(CASE WHEN within THEN format || CASE WHEN emulated THEN ' (emulated)' ELSE '' END END, ', '),
            'none') AS within_words,
     group_concat(CASE WHEN within THEN NULL
@@ -119,21 +119,37 @@ verdicts AS (
                         ELSE '' END || ')' END, ', ') AS beyond_words
   FROM judged
   GROUP BY panel
+),
+-- An answer has room for a few names.
+answers AS (
+  SELECT *, length(within_words) - length(replace(within_words, ' ', '')) > 8 AS many
+  FROM verdicts
+),
+-- What another seed changes, and whether there is anything to compare.
+panels AS (
+  SELECT panel, max(CASE WHEN format = 'fp32' AND NOT emulated THEN format_loss_sd END) AS noise,
+         max(CASE WHEN format = 'fp32' AND NOT emulated THEN ok_runs END) > 0 AS any_fp32, sum(ok_runs) > 0 AS any_ok
+  FROM formats
+  GROUP BY panel
 )
 SELECT
   f.result, f.panel, f.format || ', seed ' || f.seed AS run, f.format, f.seed, f.failure,
-  coalesce(f.failure, f.left_out, 'ok') AS outcome, f.total_steps, f.final_loss, f.final_gap, f.max_grad_norm, f.skipped_steps,
+  coalesce(f.failure, 'left out: ' || f.left_out, 'ok') AS outcome, f.total_steps, f.final_loss, f.final_gap, f.max_grad_norm, f.skipped_steps,
   CASE WHEN f.left_out IS NULL THEN nullif(f.loss, '[]') END AS loss_by_step, g.gap_by_step,
   CASE WHEN f.left_out IS NULL THEN nullif(f.grad_norm, '[]') END AS grad_norm_by_step,
   CASE WHEN f.left_out IS NULL THEN m.ok_runs || ' of ' || m.all_runs END AS format_runs,
   m.format_loss, m.format_loss_sd, m.format_gap, m.format_gap_sd,
   m.format_skipped_steps, m.format_max_grad_norm,
-  CASE WHEN f.precision = 'fp32' THEN NULL ELSE j.within END AS within_noise,
-  m.ok_runs, v.noise, v.within_words, v.beyond_words,
+  j.within AS within_noise,
+  m.ok_runs, n.noise, ifnull(n.any_fp32, 0) AS any_fp32, n.any_ok,
+  max(CASE WHEN f.failure IS NULL THEN f.left_out END) OVER (PARTITION BY f.panel) AS why_left_out,
+  abs(f.final_gap) AS gap_size, CASE WHEN a.many THEN a.within_count ELSE a.within_words END AS within_answer,
+  CASE WHEN a.many THEN a.within_words END AS within_names, a.beyond_words,
   f.provenance, f.emulated, f.device_name, f.campaign, f.version, f.message, f.point_id, f.environment, f.command
 FROM figured AS f
 LEFT JOIN gaps AS g ON g.result = f.result
 JOIN formats AS m ON m.panel = f.panel AND m.format = f.format AND m.emulated = f.emulated
 LEFT JOIN judged AS j ON j.panel = f.panel AND j.format = f.format AND j.emulated = f.emulated
-LEFT JOIN verdicts AS v ON v.panel = f.panel
+JOIN panels AS n ON n.panel = f.panel
+LEFT JOIN answers AS a ON a.panel = f.panel
 ORDER BY f.family, f.size, f.panel, f.format_rank, f.format, f.seed, f.point_id

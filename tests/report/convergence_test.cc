@@ -154,12 +154,58 @@ TEST_F(ConvergenceTest, AGapBeyondTheNoiseIsSaidWithItsSize) {
 TEST_F(ConvergenceTest, OneSeedHasNoNoiseToCompareWith) {
   Runs runs(store_);
   Add(runs, kFp32, 1, 0);
-  Add(runs, kBf16, 1, 0);
+  Add(runs, kBf16, 1, -0.5);
   runs.Put("s");
   const Rows rows = Answer();
-  EXPECT_THAT(Conclude(report_, rows, MakePanels(rows)[0].rows), IsEmpty());
+  EXPECT_THAT(Conclude(report_, rows, MakePanels(rows)[0].rows),
+              ElementsAre("One seed of fp32 shows no noise, so no format is said to be within or beyond it.",
+                          "The largest gap to fp32 after 120 steps is that of bf16: \xE2\x88\x92"
+                          "0.4604. Two seeds or more would show how much of it is chance."));
   EXPECT_EQ(rows.Number(Find(rows, "bf16, seed 1"), "within_noise"), std::nullopt);
-  EXPECT_THAT(rows.Number(Find(rows, "bf16, seed 1"), "final_gap"), Optional(DoubleNear(0, 1e-9)));
+  EXPECT_THAT(rows.Number(Find(rows, "bf16, seed 1"), "final_gap"), Optional(DoubleNear(-0.5 * 110.5 / kSteps, 1e-9)));
+}
+
+TEST_F(ConvergenceTest, ManyFormatsAreCountedInTheAnswerAndNamedBelowIt) {
+  Runs runs(store_);
+  for (const int seed : {1, 2}) Add(runs, kFp32, seed, 0.0625 * seed);
+  for (const char* precision : {"bf16", "fp8", "mxfp8", "nvfp4"}) {
+    for (const int seed : {1, 2}) {
+      Add(runs, {{"precision", precision}, {"state_precision", "bf16"}}, seed, 0.0625 * seed).emulated = true;
+    }
+  }
+  runs.Put("s");
+  const Rows rows = Answer();
+  const std::vector<std::string> said = Conclude(report_, rows, MakePanels(rows)[0].rows);
+  ASSERT_THAT(said, SizeIs(3));
+  EXPECT_EQ(said[0], "Within the noise of fp32's seeds after 120 steps: 4 of 4 formats.");
+  EXPECT_THAT(said[1], HasSubstr("Those within it: bf16 with bf16 state (emulated), fp8 with"));
+}
+
+TEST_F(ConvergenceTest, AFormatWithoutASeedInCommonIsNeitherWithinTheNoiseNorBeyond) {
+  Runs runs(store_);
+  for (const int seed : {1, 2}) Add(runs, kFp32, seed, 0.0625 * seed);
+  Add(runs, kBf16, 7, 0);
+  runs.Put("s");
+  const Rows rows = Answer();
+  EXPECT_EQ(rows.Number(Find(rows, "bf16, seed 7"), "within_noise"), std::nullopt);
+  EXPECT_THAT(Conclude(report_, rows, MakePanels(rows)[0].rows),
+              ElementsAre(HasSubstr("Another seed changes fp32's final loss by")));
+}
+
+TEST_F(ConvergenceTest, WhereNothingIsComparedTheAnswerSaysWhy) {
+  const auto answer = [&] {
+    const Rows rows = Answer();
+    const std::vector<std::string> said = Conclude(report_, rows, MakePanels(rows)[0].rows);
+    return said.empty() ? std::string() : said[0];
+  };
+  Runs none(store_);
+  Add(none, kFp32, 1, 0).status = RunStatus::kDiverged;
+  none.Put("none");
+  EXPECT_EQ(answer(), "No run ended well: the table says how each did.");
+  Runs without(store_);
+  Add(without, kBf16, 1, 0);
+  without.Put("without");
+  EXPECT_EQ(answer(), "No run of fp32 ended well, so no format is compared with it.");
 }
 
 TEST_F(ConvergenceTest, ShortRunsAndSyntheticOnesAreLeftOutAndSayWhy) {
@@ -174,7 +220,8 @@ TEST_F(ConvergenceTest, ShortRunsAndSyntheticOnesAreLeftOutAndSayWhy) {
   EXPECT_EQ(all.Number(0, "final_loss"), std::nullopt);
   EXPECT_EQ(all.Text(0, "loss_by_step"), "");
   EXPECT_FALSE(all.Failed(0));
-  EXPECT_THAT(Conclude(report_, all, MakePanels(all)[0].rows), IsEmpty());
+  EXPECT_THAT(Conclude(report_, all, MakePanels(all)[0].rows),
+              ElementsAre("Nothing is compared: 50 steps, and convergence takes 100."));
 
   const Rows sweep(report_, store_.Query(report_.sql, {{"sweep", "s"}}));
   ASSERT_EQ(sweep.size(), 2U) << "of a sweep, every run is there";
