@@ -12,7 +12,7 @@ named AS MATERIALIZED (
     -- Of fewer measured steps nothing can be said of how they vary.
     status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
     -- Runs are compared only where all this is the same.
-    json_array(provenance, emulated, device_name, campaign, machine, version) AS alike,
+    json_array(provenance, emulated, device_name, campaign, machine, version, seed) AS alike,
     status = 'ok' AS ok,
     -- Everything that changes a step's work but the two axes compared here; what is usual is left unsaid.
     model
@@ -90,7 +90,7 @@ firsts AS (
 figured AS (
   SELECT
     *,
-    result = first_result AS is_first,
+    batch_size = first_batch AS is_first,
     CASE WHEN out_of_memory THEN coalesce(evidence_wanted_bytes, planned_peak_bytes) END AS wanted_bytes,
     CASE WHEN out_of_memory THEN evidence_available_bytes END AS available_bytes,
     CASE WHEN ok AND checkpointing <> 'none'

@@ -5,11 +5,11 @@ named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size,
     communicator, provenance, emulated, device_name,
-    -- Ranks on one machine share its cores, so the processor is told without them.
-    -- Runs are compared only where all this is the same.
+    -- Runs are compared only where all this is the same. Ranks on one machine share its cores, so the processor is told
+    -- without them.
     json_array(provenance, emulated,
                CASE WHEN instr(device_name, ' (') > 0 THEN substr(device_name, 1, instr(device_name, ' (') - 1)
-                    ELSE device_name END, campaign, version) AS alike,
+                    ELSE device_name END, campaign, version, seed) AS alike,
     steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
     campaign, machine, version, planned_peak_bytes, rss_peak_bytes, message, environment, command, status = 'ok' AS ok,
     all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes,

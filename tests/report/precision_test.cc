@@ -108,8 +108,11 @@ TEST_F(PrecisionTest, DevicesAndProvenancesAreNotComparedWithEachOther) {
   Add(runs, "fp8", 1, 50, 120).environment["cores"] = "64";
   Add(runs, "mxfp8", 1, 50, 120).environment["git_commit"] = "4567def";
   runs.Put("s");
+  Runs night(store_);
+  Add(night, "fp16", 1, 50, 120);
+  night.Put("night", "night-2");
   const Rows rows = Answer();
-  ASSERT_EQ(rows.size(), 5U);
+  ASSERT_EQ(rows.size(), 6U);
   for (size_t row = 0; row < rows.size(); ++row) {
     EXPECT_EQ(rows.Number(row, "bf16_speedup"), std::nullopt);
     EXPECT_EQ(rows.Number(row, "ranked_tokens_per_s"), std::nullopt);

@@ -76,6 +76,16 @@ TEST_F(QuerySqlTest, SpeedUpIsOverTheSamePolicyAtItsSmallestBatch) {
   EXPECT_EQ(rows.Number(Find(rows, panel, "none", 16), "speedup"), std::nullopt);
 }
 
+TEST_F(QuerySqlTest, TheSameBatchWithOtherSettingsIsNoSpeedUp) {
+  Runs runs(store_);
+  for (const double rate : {1e-3, 1e-4}) runs.Add({{"model", "llama-10m"}, {"learning_rate", rate}});
+  runs.Add({{"model", "llama-10m"}, {"seed", 7}});
+  runs.Put("s");
+  const Rows rows = Answer();
+  ASSERT_EQ(rows.size(), 3U);
+  for (size_t row = 0; row < rows.size(); ++row) EXPECT_EQ(rows.Number(row, "is_first"), 1) << row;
+}
+
 TEST_F(QuerySqlTest, NeverComparesFiguresOfDifferentProvenanceOrDevice) {
   Runs runs(store_);
   const auto spec = [](const char* policy) { return Json{{"model", "llama-10m"}, {"checkpointing", policy}}; };

@@ -50,10 +50,11 @@ RunResult& Runs::Add(const Json& values, RunStatus status) {
   return results_.back();
 }
 
-void Runs::Put(const std::string& name) {
-  store_.PutSweep({name, "a sweep", "sweep.yaml", "name: sample\n", 1}, points_);
+void Runs::Put(const std::string& name, const std::string& campaign) {
+  const MeasurementKey as = {campaign, DefaultSetup()};
+  store_.PutSweep({name, "a sweep", "sweep.yaml", "name: sample\n", 1, as}, points_);
   std::vector<NewResult> results;
-  for (const RunResult& result : results_) results.push_back({result, "", 0});
+  for (const RunResult& result : results_) results.push_back({result, "", 0, as});
   store_.AddResults(results);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "report/report.h"
+#include "run/measurement.h"
 #include "run/spec.h"
 #include "store/store.h"
 
@@ -23,8 +24,8 @@ class Runs {
   // word. Figures are zero where the status is not ok.
   RunResult& Add(const Json& spec, RunStatus status = RunStatus::kOk);
 
-  // Puts them all into the store as the sweep `name`.
-  void Put(const std::string& name);
+  // Puts them all into the store as the sweep `name`, measured for this campaign.
+  void Put(const std::string& name, const std::string& campaign = kDefaultCampaign);
 
  private:
   Store& store_;

@@ -86,13 +86,19 @@ TEST_F(ScalingTest, ProcessorsAreNotComparedWithEachOther) {
   EXPECT_THAT(rows.Number(1, "efficiency_percent"), Optional(DoubleNear(100, 1e-9)));
 }
 
-TEST_F(ScalingTest, VersionsOfTheTrainerAreNotComparedWithEachOther) {
+TEST_F(ScalingTest, VersionsOfTheTrainerAndCampaignsAreNotComparedWithEachOther) {
   Runs runs(store_);
   Add(runs, 1, "none", 1000);
   Add(runs, 2, "none", 1800).environment["git_commit"] = "4567def";
   runs.Put("s");
+  Runs night(store_);
+  Add(night, 4, "none", 3000);
+  night.Put("night", "night-2");
   const Rows rows = Answer();
-  EXPECT_THAT(rows.Number(1, "efficiency_percent"), Optional(DoubleNear(100, 1e-9)));
+  ASSERT_EQ(rows.size(), 3U);
+  for (const size_t row : {1, 2}) {
+    EXPECT_THAT(rows.Number(row, "efficiency_percent"), Optional(DoubleNear(100, 1e-9))) << row;
+  }
 }
 
 TEST_F(ScalingTest, WhatRanOnOneNumberOfRanksSaysNothing) {
