@@ -98,7 +98,7 @@ SELECT
   result, panel, model, seq_length, ranks, format, precision, batch_size, 'batch ' || batch_size AS batch, failure,
   coalesce(failure, 'ok') AS outcome, ok, wanted_bytes, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
   bf16_speedup, bf16_memory_percent,
-  printf('%.1f %% %s', abs(bf16_memory_percent), CASE WHEN bf16_memory_percent < 0 THEN 'less' ELSE 'more' END)
+  printf('%.1f %% %s', abs(bf16_memory_percent), CASE WHEN bf16_memory_percent < 0 THEN 'less' ELSE 'more' END)
     AS bf16_memory_words,
   out_of_memory, too_few, max(ok) OVER (PARTITION BY panel) AS any_ok, bf16_result, all_steps_ns, warmup_steps, steps, repeats,
   CASE WHEN ok AND emulated = 0 AND panel IN (SELECT panel FROM ranks_of)

@@ -21,24 +21,32 @@ size_t Words(const std::string& text) {
   return words;
 }
 
-// A report, and what its runs differ in: a base, and another that it is compared with.
+// A report, and what its runs differ in: a base, and another that it is compared with, whose steps do so much more.
 struct Compared {
   const char* report;
   Json base;
   Json other;
+  double work = 1;
 };
 
 const std::vector<Compared> kCompared = {
     {"activation-checkpointing", {{"checkpointing", "none"}}, {{"checkpointing", "full"}}},
+    {"activation-checkpointing", {{"checkpointing", "none"}}, {{"checkpointing", "selective"}}},
+    {"activation-checkpointing", {{"batch_size", 1}}, {{"batch_size", 8}}, 8},
     {"precision", {{"precision", "bf16"}}, {{"precision", "fp32"}}},
+    {"precision",
+     {{"precision", "bf16"}},
+     {{"precision", "fp8"}, {"state_precision", "bf16"}, {"primary_weights", "quantized"}}},
     {"scaling", {{"ranks", 1}}, {{"ranks", 2}, {"shard", "full"}}},
+    {"scaling", {{"ranks", 2}}, {{"ranks", 4}, {"shard", "optimizer"}}},
 };
 
 class Answers : public ::testing::Test {
  protected:
-  // Two runs with as many measured steps, of the second each so many times as long.
-  std::vector<std::string> Of(const Compared& compared, int64_t steps, double slower,
-                              RunStatus status = RunStatus::kOk) {
+  // Two runs with as many measured steps, of the second each so many times as long; neither was run where they are
+  // predicted.
+  std::vector<std::string> Of(const Compared& compared, int64_t steps, double slower, RunStatus status = RunStatus::kOk,
+                              Provenance provenance = Provenance::kMeasured) {
     const TempDir dir;
     Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
     Runs runs(store);
@@ -47,8 +55,9 @@ class Answers : public ::testing::Test {
       whole.update(spec);
       RunResult& run = runs.Add(whole, status);
       run.evidence["wanted_bytes"] = "5000000000";
+      run.provenance = provenance;
       if (status != RunStatus::kOk) continue;
-      const double factor = spec == compared.other ? slower : 1;
+      const double factor = spec == compared.other ? compared.work * slower : 1;
       run.step_ns.all_ns = {2'000'000'000};
       for (int64_t i = 0; i < steps; ++i) {
         run.step_ns.all_ns.push_back(
@@ -56,6 +65,7 @@ class Answers : public ::testing::Test {
       }
       run.step_ns.median_ns = static_cast<int64_t>(1e9 * factor);
       run.throughput.steady_tokens_per_s = static_cast<double>(run.tokens_per_step) / factor;
+      if (provenance != Provenance::kMeasured) run.step_ns.all_ns.clear();
     }
     runs.Put("s");
     const Report report = ShippedReport(compared.report);
@@ -79,6 +89,7 @@ TEST_F(Answers, AreShortWhateverTheRunsWere) {
     for (const RunStatus status : {RunStatus::kOomHost, RunStatus::kSkippedPredictedOom, RunStatus::kCrashed}) {
       ExpectShort(Of(compared, 9, 1, status));
     }
+    ExpectShort(Of(compared, 9, 1.3, RunStatus::kOk, Provenance::kPredicted));
   }
 }
 

@@ -82,7 +82,7 @@ TEST_F(PrecisionTest, WhatIsEmulatedHasMemoryButNoSpeedAndNoRank) {
   EXPECT_THAT(rows.Number(fp8, "bf16_memory_percent"), Optional(DoubleNear(-20, 1e-9)));
   EXPECT_THAT(
       Conclude(report_, rows, MakePanels(rows).at(0).rows),
-      ElementsAre("At batch 1, fp32 has 0.50\xC2\xA0\xC3\x97 the speed of bf16 and takes 20.0 % more planned memory.",
+      ElementsAre("At batch 1, fp32 has 0.50\xC2\xA0\xC3\x97 bf16's speed and takes 20.0\xC2\xA0% more planned memory.",
                   "That is 0.48\xC2\xA0\xC3\x97 to 0.52\xC2\xA0\xC3\x97: 2.56K tokens/s, in 120 MB.",
                   "The most tokens a second were measured with bf16 at batch 1: 5.12K tokens/s.",
                   "Computed in a higher precision on this device, and so not ranked: fp8 (emulated)."));
@@ -96,7 +96,7 @@ TEST_F(PrecisionTest, NothingIsTheFastestOfOne) {
   runs.Put("s");
   const Rows rows = Answer();
   EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
-              ElementsAre("At batch 1, fp8 takes 20.0 % less planned memory than bf16 (emulated).",
+              ElementsAre("At batch 1, fp8 takes 20.0\xC2\xA0% less planned memory than bf16 (emulated).",
                           "Computed in a higher precision on this device, and so not ranked: fp8 (emulated)."));
 }
 
