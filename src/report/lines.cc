@@ -15,6 +15,7 @@ namespace {
 // Pixels.
 constexpr double kInset = 22;  // from the plot's sides to the first and the last point, where points are dots
 constexpr double kDot = 3.2;
+constexpr double kRing = 6.5;
 constexpr double kRight = 16;
 constexpr double kSwatch = 24;  // of the legend
 constexpr double kCross = 4;
@@ -210,7 +211,8 @@ class Renderer {
     body_ += "</g>\n";
   }
 
-  // What a line goes over a column through; whole at the edges of the plot, too.
+  // What a line goes over a column through; whole at the edges of the plot, too. A point without a line has a ring, so
+  // that it is seen behind another's.
   void DrawDots(const Curve& line) {
     if (chart_.at.empty()) return;
     for (const LinePoint& point : line.points) {
@@ -218,6 +220,11 @@ class Renderer {
       body_ += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"><title>{}</title></circle>)"
                            "\n",
                            X(point.x), Y(point.y), kDot, svg::Colour(line.colour), EscapeHtml(line.title));
+      if (line.points.size() > 1) continue;
+      body_ += fmt::format(
+          R"(<circle class="alone" cx="{:.1f}" cy="{:.1f}" r="{}" fill="none" stroke="{}" stroke-width="1.8"/>)"
+          "\n",
+          X(point.x), Y(point.y), kRing, svg::Colour(line.colour));
     }
   }
 

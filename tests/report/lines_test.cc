@@ -251,6 +251,14 @@ TEST(LineChart, LogTicksReachBothEnds) {
   }
 }
 
+TEST(LineChart, APointWithoutALineIsSeenBehindAnother) {
+  LineChart chart = Sample({Through({10, 20}), Through({10})});
+  chart.at = {1, 2};
+  const std::string svg = RenderLineChart(chart, svg::kWide);
+  EXPECT_THAT(svg, HasSubstr("class=\"alone\""));
+  EXPECT_EQ(svg.find("class=\"alone\""), svg.rfind("class=\"alone\"")) << "a line's dots have none";
+}
+
 TEST(LineChart, OverAColumnEachPointHasAnErrorBarThatTheAxisDoesNotFollow) {
   LineChart chart = Sample({Through({10, 20})});
   chart.at = {1, 2};
