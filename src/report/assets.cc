@@ -33,8 +33,8 @@ table { border-collapse: collapse; border: 0; min-width: 100%; font-size: 13px; 
   overflow-wrap: normal; }
 caption { text-align: left; padding-bottom: 6px; }
 th, td { padding: 6px 7px; border: 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-td { white-space: nowrap; }
-td.words { white-space: normal; min-width: 32ch; }
+td[align] { white-space: nowrap; }
+td.words { min-width: 16ch; }
 th { font-weight: 600; vertical-align: bottom; white-space: nowrap; }
 thead td { border-bottom: 0; }
 .groups th { text-align: left; color: var(--muted); font-weight: 500; border-bottom: 0; padding-bottom: 0; }
@@ -48,7 +48,7 @@ th button:hover::after { content: "\2195"; }
 th[aria-sort=ascending] button::after { content: "\2191"; }
 th[aria-sort=descending] button::after { content: "\2193"; }
 .environment th { text-align: left; width: 180px; }
-.environment td { white-space: normal; font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 12px;
+.environment td { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 12px;
   overflow-wrap: anywhere; }
 @media (min-width: 1101px), print {
   .charts { grid-template-columns: repeat(2, minmax(0, 1fr)); }
@@ -71,7 +71,7 @@ th[aria-sort=descending] button::after { content: "\2193"; }
   th { white-space: normal; font-size: 11px; }
   th[data-group]::before { content: attr(data-group) " "; }
   th[data-unit]::after { content: ", " attr(data-unit); }
-  td.words { min-width: 20ch; }
+  td[align] { white-space: normal; }
   .environment th { width: 100px; }
 }
 @page { size: landscape; margin: 12mm; }
@@ -89,12 +89,12 @@ th[aria-sort=descending] button::after { content: "\2193"; }
   thead { display: table-header-group; }
   .scroll { overflow: visible; }
   table { font-size: 8.5px; }
-  th, td { padding: 3px 4px; white-space: normal; }
+  th, td, td[align] { padding: 3px 4px; white-space: normal; }
   td.words { min-width: 0; }
   th button::after { content: ""; }
 }
 )";
-const std::string_view kPageStyleHash = "uhRe3K5RZmhQqqgxOo53EK9SUuP8RqowA9YY+xHLR4E=";
+const std::string_view kPageStyleHash = "207spnsuqBqVECCR4Ijn7B0hx7f+yYKKRqe1K4CNKpA=";
 
 // Columns sort on a click. Numbers by their exact value in data-v; a missing value stays last either way.
 const std::string_view kPageScript = R"(

@@ -6,9 +6,12 @@
 #include <cstdlib>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/files.h"
 #include "base/process.h"
 #include "report/assets.h"
+#include "report/escape.h"
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 #include "tests/report/xml.h"
@@ -171,6 +174,37 @@ TEST_F(PageTest, LosesOnlyLooksUnderTheStrictestPolicy) {
   EXPECT_EQ(CountOf(page, "<button"), 0U) << "the script ran";
   EXPECT_EQ(CountOf(page, "<tr"), CountOf(html_, "<tr"));
   EXPECT_EQ(CountOf(page, "<rect"), CountOf(html_, "<rect"));
+}
+
+// In frames as wide as a page and as a phone.
+TEST_F(PageTest, TablesAreNoWiderThanTheirPage) {
+  if (!OnPath("chromium")) GTEST_SKIP() << "chromium is not installed; packages.txt has it";
+  Store store = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  report_sample::Runs runs(store);
+  for (const int ranks : {1, 2, 4}) {
+    runs.Add({{"model", "llama-10m"}, {"ranks", ranks}, {"shard", ranks == 4 ? "full" : "none"}}).device =
+        "Example CPU of a long name (" + std::to_string(64 / ranks) + " cores)";
+  }
+  runs.Put("ranks");
+  std::string page = "<!DOCTYPE html><body>";
+  for (const char* report : {"activation-checkpointing", "precision", "scaling"}) {
+    const std::string html = Render(report_sample::ShippedReport(report), store, {"", ReportFormat::kHtml}).bytes;
+    for (const int width : {1400, 390}) {
+      page += fmt::format(
+          "<iframe title=\"{0} at {1}\" width=\"{1}\" height=\"800\" scrolling=\"no\" srcdoc=\"{2}\"></iframe>", report,
+          width, EscapeHtml(html));
+    }
+  }
+  page +=
+      "<script>onload = () => { const said = []; for (const frame of document.querySelectorAll('iframe')) "
+      "for (const box of frame.contentDocument.querySelectorAll('.scroll')) said.push("
+      "frame.title + (box.scrollWidth > box.clientWidth ? ' is too wide' : ' fits')); "
+      "document.body.textContent = said.join('; '); };</script>";
+  const std::string said = Loaded(page);
+  EXPECT_THAT(said, Not(HasSubstr("too wide")));
+  for (const char* fits : {"activation-checkpointing at 390 fits", "precision at 1400 fits", "scaling at 390 fits"}) {
+    EXPECT_THAT(said, HasSubstr(fits));
+  }
 }
 
 }  // namespace
