@@ -68,13 +68,10 @@ std::string ReadTail(const fs::path& path, size_t max_bytes) {
   return bytes;
 }
 
-void WriteFile(const fs::path& path, std::string_view bytes) {
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (fd.get() < 0) ThrowErrno("cannot write " + path.string());
-  WriteAll(fd.get(), bytes, path);
-}
+namespace {
 
-void WriteFileAtomic(const fs::path& path, std::string_view bytes) {
+// Writes a temporary file beside `path` and renames it over `path`.
+void Replace(const fs::path& path, std::string_view bytes, bool synced) {
   const fs::path dir = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::string temporary = (dir / ("." + path.filename().string() + ".XXXXXX")).string();
   {
@@ -82,7 +79,9 @@ void WriteFileAtomic(const fs::path& path, std::string_view bytes) {
     if (fd.get() < 0) ThrowErrno("cannot write in " + dir.string());
     try {
       WriteAll(fd.get(), bytes, path);
-      if (::fchmod(fd.get(), 0644) != 0 || ::fsync(fd.get()) != 0) ThrowErrno("cannot write " + path.string());
+      if (::fchmod(fd.get(), 0644) != 0 || (synced && ::fsync(fd.get()) != 0)) {
+        ThrowErrno("cannot write " + path.string());
+      }
     } catch (...) {
       ::unlink(temporary.c_str());
       throw;
@@ -94,8 +93,21 @@ void WriteFileAtomic(const fs::path& path, std::string_view bytes) {
     errno = saved_errno;
     ThrowErrno("cannot rename to " + path.string());
   }
+  if (!synced) return;
   Fd folder(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
+}
+
+}  // namespace
+
+void WriteFileAtomic(const fs::path& path, std::string_view bytes) { Replace(path, bytes, true); }
+
+void WriteFile(const fs::path& path, std::string_view bytes) { Replace(path, bytes, false); }
+
+void OverwriteFile(const fs::path& path, std::string_view bytes) {
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (fd.get() < 0) ThrowErrno("cannot write " + path.string());
+  WriteAll(fd.get(), bytes, path);
 }
 
 FileWriter::FileWriter(fs::path path)

@@ -24,9 +24,13 @@ std::string ReadTail(const std::filesystem::path& path, size_t max_bytes);
 // moment `path` holds the old bytes or the new ones. Throws Error(kInfrastructure); the temporary is removed.
 void WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes);
 
-// Writes over what is there, and leaves it to the system when that reaches the disk: for what can be made again, and
-// shows by itself when it is not whole. Throws Error(kInfrastructure).
+// The same without syncing: who reads `path` meanwhile finds the old bytes or the new ones, and only a machine that
+// goes down may leave less. For what can be made again, and shows by itself when it is not whole.
 void WriteFile(const std::filesystem::path& path, std::string_view bytes);
+
+// Writes over what is there, in place, so that a reader may find less: only for a file that cannot be replaced, as one
+// that is mounted by itself. Throws Error(kInfrastructure).
+void OverwriteFile(const std::filesystem::path& path, std::string_view bytes);
 
 // A descriptor, closed on scope exit; release() hands it over.
 class Fd {

@@ -114,7 +114,7 @@ class Teller {
     const std::string line = FormatJobLine({std::string(kResultLine), result.point_id, EncodeLine(Headline(result))});
     if (summary_.size() + line.size() > kSummaryBytes) return;
     summary_ += line;
-    WriteFile(arguments_.summary, summary_);
+    OverwriteFile(arguments_.summary, summary_);
   }
 
   const ExecArguments& arguments_;

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,6 +27,7 @@ namespace ridgeline {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using testing::HasSubstr;
 
 std::set<std::string> Names(const fs::path& dir) {
@@ -61,6 +64,27 @@ pid_t Fork(const std::function<void()>& body) {
 void KillAndReap(pid_t pid) {
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
+}
+
+TEST(WriteFile, WhoReadsMeanwhileHasTheOldBytesWhole) {
+  const TempDir dir;
+  for (const auto& write : {WriteFile, WriteFileAtomic}) {
+    write(dir / "file", "old bytes");
+    std::ifstream reader(dir / "file");
+    write(dir / "file", "new");
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(reader), {}), "old bytes");
+    EXPECT_EQ(ReadFile(dir / "file"), "new");
+  }
+  EXPECT_THAT(Names(dir.path()), ElementsAre("file"));
+}
+
+// As one that is mounted by itself has to be.
+TEST(OverwriteFile, StaysTheSameFile) {
+  const TempDir dir;
+  WriteFile(dir / "file", "old bytes");
+  fs::create_hard_link(dir / "file", dir / "link");
+  OverwriteFile(dir / "file", "new");
+  EXPECT_EQ(ReadFile(dir / "link"), "new");
 }
 
 TEST(Files, WhatIsWrittenIsRead) {

@@ -89,7 +89,18 @@ class ClusterCli : public Cli {
     return Of(fmt::format("evidence ->> '$.{}'", name), status);
   }
 
-  void ExpectOk(const Output& output) const { EXPECT_EQ(output.status.exit_code, 0) << output.out << output.err; }
+  void ExpectOk(const Output& output) { EXPECT_EQ(output.status.exit_code, 0) << output.out << output.err << NotOk(); }
+  // What is known of each result that is not `ok`, a line each.
+  std::string NotOk() {
+    std::string lines;
+    const char* text =
+        "SELECT printf('%s #%d %s: %s %s', point_id, attempt, status, message, evidence) FROM results "
+        "WHERE status <> 'ok'";
+    for (const auto& row : OpenStore().Query(text).rows) {
+      lines += std::get<std::string>(row.at(0)) + "\n";
+    }
+    return lines;
+  }
   // Every point has a result that stands, and some ended by their own fault, or none was measured.
   void ExpectUnanswered(const Output& output) const {
     EXPECT_EQ(output.status.exit_code, 1) << output.out << output.err;

@@ -230,6 +230,23 @@ TEST(DriverRecovery, AnIntentWithoutItsFileIsSubmittedAllTheSame) {
   EXPECT_EQ(world.Count("SELECT count(*) FROM results"), 2);
 }
 
+// A driver that was killed in a submission leaves a job that may be reading its file when the next driver comes.
+TEST(DriverRecovery, AJobFileIsReplacedNotWrittenOver) {
+  World world(1);
+  const std::filesystem::path begun = world.dir / "begun";
+  std::filesystem::path file;
+  world.launcher.on_submit = [&](const LaunchJob& job) {
+    file = job.job_file;
+    std::filesystem::create_hard_link(file, begun);
+    throw Killed();
+  };
+  EXPECT_THROW(world.Run(), Killed);
+  bool replaced = false;
+  world.launcher.on_submit = [&](const LaunchJob&) { replaced = !std::filesystem::equivalent(file, begun); };
+  EXPECT_EQ(world.Run().ok, 1);
+  EXPECT_TRUE(replaced);
+}
+
 TEST(DriverRecovery, ADamagedJobFileOfAnIntentIsMadeAgain) {
   World world(1);
   world.launcher.on_submit = [](const LaunchJob& job) {
