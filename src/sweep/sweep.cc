@@ -210,7 +210,11 @@ class Reader {
 
 }  // namespace
 
-Sweep LoadSweep(const std::filesystem::path& file) { return ParseSweep(ReadFile(file), file); }
+Sweep LoadSweep(const std::filesystem::path& file) {
+  const std::optional<std::string> text = ReadFileIfThere(file);
+  if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
+  return ParseSweep(*text, file);
+}
 
 Sweep ParseSweep(std::string_view text, const std::filesystem::path& file) {
   Reader reader;

@@ -104,7 +104,7 @@ struct Sweep {
 };
 
 // Reads and checks a sweep. Throws one Error(kInvalidInput) with all faults of the file, a line each:
-// "file:line:column: message"; Error(kInfrastructure) where it cannot be read.
+// "file:line:column: message", or where there is no such file; Error(kInfrastructure) where it cannot be read.
 Sweep LoadSweep(const std::filesystem::path& file);
 
 // The same from text; `file` is what faults are reported under.

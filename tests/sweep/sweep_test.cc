@@ -307,8 +307,8 @@ TEST(Sweep, AMissingFileIsNamed) {
     LoadSweep("/nonexistent/sweep.yaml");
     FAIL();
   } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-    EXPECT_THAT(e.message(), HasSubstr("/nonexistent/sweep.yaml"));
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_EQ(e.message(), "there is no file /nonexistent/sweep.yaml");
   }
 }
 
