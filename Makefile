@@ -38,6 +38,7 @@ test-sanitized: packages ## The tests under AddressSanitizer + UBSan, and under 
 	@cmake --preset address
 	cmake --build --preset address -j $(JOBS)
 	ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	  LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leak_sanitizer.supp:print_suppressions=0 \
 	  ctest --test-dir build-address --output-on-failure -j 2 -LE 'slurm|k8s'
 	@cmake --preset thread
 	cmake --build --preset thread -j $(JOBS)

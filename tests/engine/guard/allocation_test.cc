@@ -16,7 +16,7 @@
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RIDGELINE_SANITIZED
 
 TEST(Allocation, NothingIsAllocatedInsideAStep) { GTEST_SKIP() << "the sanitizers replace malloc themselves"; }
 TEST(Allocation, TheGuardSeesAnAllocation) { GTEST_SKIP() << "the sanitizers replace malloc themselves"; }

@@ -70,7 +70,7 @@ class Ranks : public ::testing::TestWithParam<Sharing> {
       EXPECT_EQ(figures.planned_peak_bytes, BuildStep(spec, false, rank).layout.slab_bytes);
       EXPECT_EQ(figures.host, want.environment.at("hostname"));
       EXPECT_GT(figures.rss_peak_bytes, 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef RIDGELINE_SANITIZED
       EXPECT_LT(figures.rss_peak_bytes, figures.planned_peak_bytes + kProcessBaseBytes);
 #endif
     }

@@ -11,12 +11,12 @@ namespace ridgeline {
 // GCC 12's own intrinsics begin from a value they leave undefined.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #ifdef __clang__
 #pragma clang attribute push(                                                                            \
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16,fma,bmi2"))), \
     apply_to = function)
 #else
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16,fma,bmi2,prefer-vector-width=512")
 #endif
