@@ -8,12 +8,13 @@
 //
 // A session is one configuration and one state folder: `open` makes it, `close` ends it, and every other call is of
 // one. A job is {"key", "sweep", "job_file", "job_dir", "nodes", "cpus", "memory_bytes", "time_limit_s", "save_time_s",
-// "exec": [argv…], "config": {…}}: running `exec` (which is `ridgeline exec JOB.json`) on each of its nodes is running
-// the job; cpus and memory_bytes are of a node; a job with a save_time_s wants SIGUSR1 so long before it is ended, and
-// can then be continued. `config`, where there is one, is the `launch:` mapping as it holds for this job, in place of
-// the session's: what a launcher needs of the session alone (which cluster, how many jobs at once) stays as it was
-// opened, and a job that says otherwise is refused. `key` is deterministic and unique: submitting a key that exists
-// already must find the job that exists, never start a second one. What is in a job's folder, job_dir, job_dir.h says.
+// "exec": [argv…], "avoid": ["node"…], "config": {…}}: running `exec` (which is `ridgeline exec JOB.json`) on each of
+// its nodes is running the job; cpus and memory_bytes are of a node; a job with a save_time_s wants SIGUSR1 so long
+// before it is ended, and can then be continued; a launcher that can keeps it off the nodes of `avoid`, where others
+// failed. `config`, where there is one, is the `launch:` mapping as it holds for this job, in place of the session's:
+// what a launcher needs of the session alone (which cluster, how many jobs at once) stays as it was opened, and a job
+// that says otherwise is refused. `key` is deterministic and unique: submitting a key that exists already must find the
+// job that exists, never start a second one. What is in a job's folder, job_dir, job_dir.h says.
 //
 //   open       {"config": {…}, "state_dir": "…"} -> {"capabilities": ["queue" | "poll_pause" | "render"…]}
 //              config: the sweep's `launch:` mapping, with the most "nodes" and "cpus" that a job will have; state_dir:
@@ -28,15 +29,18 @@
 //              stands for a file and DIR for their folder; and, where jobs do not write into their folders themselves,
 //              the command that brings their results into DIR. Pure: nothing outside is asked.
 //   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error"}…]}
-//              error: {kind, message, hint, retry}, as a whole call's.
+//              error: {kind, message, hint, retry}, as a whole call's, and of the infrastructure's reasons (run.h) the
+//              "reason" that it has, where that is not `start`.
 //   poll_many  {"jobs": [{"key", "native_id"}…]}
 //                                        -> {"jobs": [{"key", "state", "native_id", "started_unix_s",
 //                                                      "evidence": {name: text}}…], "again_ms": int}
 //              one question for all jobs, not to be asked again for again_ms where it has a `poll_pause`. state: queued
 //              | running | ended | missing. For `ended`, evidence may carry "end" with one of the contract's ends
-//              (run.h) where the scheduler knows better than the exit code, with "message" and "hint" for people. For
-//              `queued`, "waits" and "hint" say why a job waits that somebody should do something about. `missing`: the
-//              scheduler has never heard of this key, or has forgotten it.
+//              that a scheduler can know (run.h: oom_host, timeout, cancelled, infrastructure), with "reason" where it
+//              is infrastructure's, "node" for the names of the nodes it was on, separated by spaces, and "message" and
+//              "hint" for people. Whether a trainer is at fault `exec` alone knows. For `queued`, "waits" and "hint"
+//              say why a job waits that somebody should do something about. `missing`: the scheduler has never heard of
+//              this key, or has forgotten it.
 //   cancel     {"jobs": [{"key", "native_id"}…]} -> {"jobs": [{"key", "cancelled": bool}…]}
 //
 // Thread safety: the harness calls a launcher from one thread at a time.

@@ -2,7 +2,8 @@
 //
 // A trainer is started as `TRAINER --spec run.json --result result.json`. It reads the RunSpec, trains, writes the
 // RunResult to a temporary name, renames it to the name it was given, and exits with one of TrainerExit.
-// On SIGTERM or SIGUSR1 it may save its state, to be started again with the same RunSpec, and say `preempted`.
+// On SIGTERM or SIGUSR1 it may save its state, to be started again with the same RunSpec, and say `preempted`:
+// infrastructure's end, for that reason.
 // Both documents carry `version`; a reader refuses a version it does not know. Units stand in the names.
 // docs/trainer-contract.md tells all of it to whoever writes a trainer.
 #pragma once
@@ -26,14 +27,35 @@ enum class RunStatus {
   kOomDevice,            // the accelerator's memory did not hold the plan
   kOomHost,              // this machine's memory did not hold the plan, or the kernel or a cgroup killed the run
   kTimeout,              // the point's own time limit passed
-  kPreempted,            // told to leave by the scheduler
-  kNodeFailed,           // the node under it failed
+  kInfrastructure,       // no trainer of it began, or what it stood on failed under it: nobody's result
   kCancelled,            // a person cancelled it
   kInvalid,              // the trainer refused the RunSpec
   kDiverged,             // the loss stopped being a finite number
-  kCrashed,              // any other non-zero exit or signal
-  kLost,                 // the job vanished without a result
+  kCrashed,              // any other non-zero exit or signal of a trainer that had begun
   kSkippedPredictedOom,  // predicted not to fit, so it was not started
+};
+
+// What of the infrastructure it was. Such an end says nothing of the point, which is measured again.
+enum class InfrastructureReason {
+  kNone,       // of every other end
+  kNode,       // the node failed under the job, was drained, or refused it
+  kStart,      // no trainer could be started: a prolog, a container plugin, a missing program, ranks that never met
+  kStorage,    // a folder or volume is missing, full, or cannot be written or read
+  kImage,      // the container image could not be had or started
+  kLimit,      // a quota, or an administrator's limit
+  kRights,     // no such partition, account or namespace, or no permission
+  kPreempted,  // told to leave: preemption, eviction, a drained node
+  kLost,       // the job vanished without a result
+};
+
+struct RunEnd {
+  RunStatus status;
+  InfrastructureReason reason;
+  // Implicit: a status is all there is to say of every end but the infrastructure's.
+  constexpr RunEnd(RunStatus status_ = RunStatus::kOk, InfrastructureReason reason_ = InfrastructureReason::kNone)
+      : status(status_), reason(reason_) {}
+  constexpr RunEnd(InfrastructureReason reason_) : RunEnd(RunStatus::kInfrastructure, reason_) {}
+  bool operator==(const RunEnd&) const = default;
 };
 
 // Exit codes of a trainer. Anything else, and any signal, is a crash.
@@ -164,8 +186,9 @@ struct FlopFigures {        // floating-point operations an optimizer step and r
 struct RunResult {
   std::string point_id;
   RunStatus status = RunStatus::kCrashed;
-  std::string message;  // one sentence; empty where status is ok
-  std::string hint;     // what to do about it
+  InfrastructureReason reason = InfrastructureReason::kNone;  // where status is kInfrastructure
+  std::string message;                                        // one sentence; empty where status is ok
+  std::string hint;                                           // what to do about it
   // exit_code, signal, wanted_bytes, available_bytes, oom_kill, log_tail…; of a run with checkpoint files
   // resumed_from_step, checkpoint_dir, checkpoint_step, checkpoint_saves, checkpoint_save_ns, checkpoint_error.
   std::map<std::string, std::string> evidence;

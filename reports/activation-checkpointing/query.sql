@@ -43,15 +43,7 @@ named AS MATERIALIZED (
     -- From the policy that recomputes least; full/K by its K.
     CASE checkpointing WHEN 'none' THEN 0 WHEN 'selective' THEN 1 WHEN 'full' THEN 2
                        ELSE 2 + CAST(substr(checkpointing, 6) AS INTEGER) END AS policy_rank,
-    CASE status
-      WHEN 'ok' THEN NULL
-      WHEN 'oom_device' THEN 'out of memory'
-      WHEN 'oom_host' THEN 'out of memory'
-      WHEN 'skipped_predicted_oom' THEN 'predicted out of memory'
-      WHEN 'timeout' THEN 'time limit passed'
-      WHEN 'node_failed' THEN 'node failed'
-      ELSE status
-    END AS failure,
+    failure,
     status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
     CAST(evidence ->> '$.wanted_bytes' AS INTEGER) AS evidence_wanted_bytes,
     CAST(evidence ->> '$.available_bytes' AS INTEGER) AS evidence_available_bytes

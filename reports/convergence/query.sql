@@ -35,15 +35,7 @@ named AS MATERIALIZED (
       || CASE WHEN dropout > 0 THEN ', dropout ' || dropout ELSE '' END
       || CASE WHEN weight_decay <> 0.1 THEN ', weight decay ' || weight_decay ELSE '' END
       || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END AS panel,
-    CASE status
-      WHEN 'ok' THEN NULL
-      WHEN 'oom_device' THEN 'out of memory'
-      WHEN 'oom_host' THEN 'out of memory'
-      WHEN 'skipped_predicted_oom' THEN 'predicted out of memory'
-      WHEN 'timeout' THEN 'time limit passed'
-      WHEN 'node_failed' THEN 'node failed'
-      ELSE status
-    END AS failure
+    failure
   FROM runs
   -- What is left out is a row that says why. Of a whole store that would be every measurement of speed.
   WHERE (data <> 'synthetic' OR :sweep IS NOT NULL)

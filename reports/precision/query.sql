@@ -37,15 +37,7 @@ named AS MATERIALIZED (
       || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
       || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
       || CASE WHEN cpus > 0 THEN ', ' || cpus || ' cores at most' ELSE '' END AS panel,
-    CASE status
-      WHEN 'ok' THEN NULL
-      WHEN 'oom_device' THEN 'out of memory'
-      WHEN 'oom_host' THEN 'out of memory'
-      WHEN 'skipped_predicted_oom' THEN 'predicted out of memory'
-      WHEN 'timeout' THEN 'time limit passed'
-      WHEN 'node_failed' THEN 'node failed'
-      ELSE status
-    END AS failure,
+    failure,
     CASE WHEN status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
          THEN coalesce(CAST(evidence ->> '$.wanted_bytes' AS INTEGER), planned_peak_bytes) END AS wanted_bytes
   FROM runs

@@ -36,15 +36,7 @@ named AS MATERIALIZED (
       || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
       || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
       || CASE WHEN cpus > 0 THEN ', ' || cpus || ' cores at most' ELSE '' END AS panel,
-    CASE status
-      WHEN 'ok' THEN NULL
-      WHEN 'oom_device' THEN 'out of memory'
-      WHEN 'oom_host' THEN 'out of memory'
-      WHEN 'skipped_predicted_oom' THEN 'predicted out of memory'
-      WHEN 'timeout' THEN 'time limit passed'
-      WHEN 'node_failed' THEN 'node failed'
-      ELSE status
-    END AS failure
+    failure
   FROM runs
   WHERE :sweep IS NULL
      OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)

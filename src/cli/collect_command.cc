@@ -36,7 +36,7 @@ std::string Count(int64_t count, const char* noun) {
 
 std::string EndsText(const SweepProgress& progress) {
   return ridgeline::EndsText(progress.ok, progress.failed, progress.out_of_memory,
-                             progress.points - progress.finished());
+                             progress.points - progress.finished(), progress.infrastructure);
 }
 
 // What `ridgeline run` left in its output folder.

@@ -38,7 +38,7 @@ struct ExecArguments {
 };
 
 void PrintResult(const RunResult& result) {
-  fmt::print("{}  {}  {}{}{}\n", result.point_id, StatusName(result.status),
+  fmt::print("{}  {}  {}{}{}\n", result.point_id, EndName(EndOf(result)),
              FormatDuration(result.ended_unix_ns - result.started_unix_ns), result.message.empty() ? "" : "  ",
              result.message);
 }

@@ -87,12 +87,15 @@ CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::
   });
 }
 
-std::string EndsText(int64_t ok, int64_t failed, int64_t out_of_memory, int64_t no_result) {
+std::string EndsText(int64_t ok, int64_t failed, int64_t out_of_memory, int64_t no_result, int64_t infrastructure) {
   std::string text = fmt::format("{} ok", ok);
   if (failed > 0) text += fmt::format(", {} failed", failed);
   if (out_of_memory > 0)
     text += out_of_memory == failed ? " (out of memory)" : fmt::format(" ({} out of memory)", out_of_memory);
   if (no_result > 0) text += fmt::format(", {} without a result", no_result);
+  if (infrastructure > 0) {
+    text += infrastructure == no_result ? " (infrastructure)" : fmt::format(" ({} infrastructure)", infrastructure);
+  }
   return text;
 }
 

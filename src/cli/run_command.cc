@@ -69,7 +69,8 @@ Facts FactsHere(const Sweep& sweep, bool runs_here) {
 }
 
 std::string EndsText(const RunSummary& summary) {
-  return ridgeline::EndsText(summary.ok, summary.failed, summary.out_of_memory, summary.no_result);
+  return ridgeline::EndsText(summary.ok, summary.failed, summary.out_of_memory, summary.no_result,
+                             summary.infrastructure);
 }
 
 // What a person types to go on with this run.
@@ -95,8 +96,11 @@ int Unanswered(const std::string& what, const std::string& hint) {
 int ExitCodeOf(const RunSummary& summary, const RunOptions& options) {
   const int64_t points = summary.ok + summary.failed + summary.no_result;
   if (summary.no_result > 0) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("{} of {} points have no result", summary.no_result, points),
-                "run them again with: " + CommandLine(options));
+    std::string what = fmt::format("{} of {} points have no result", summary.no_result, points);
+    if (!summary.given_up.empty()) what += "; it stopped when " + summary.given_up;
+    throw Error(ErrorKind::kInfrastructure, what,
+                fmt::format("`ridgeline status {}` says what failed where; run them again with: {}",
+                            ShellWord(options.sweep), CommandLine(options)));
   }
   if (const int64_t faults = summary.failed - summary.out_of_memory; faults > 0) {
     return Unanswered(fmt::format("{} of {} points ended by their own fault", faults, points),
@@ -194,7 +198,8 @@ Action RunCommand(CLI::App& self) {
       "  ridgeline run sweeps/demo.yaml --retry failed --to /data/demo\n"
       "  ridgeline run sweeps/demo.yaml --again\n\n"
       "Exit codes: 0 every point has an answer (to be out of memory, met or predicted, is one), 1 some ended by their\n"
-      "own fault (crashed, invalid, diverged, timeout) or none was measured, 2 a wrong sweep, 3 some have no result,\n"
+      "own fault (crashed, invalid, diverged, timeout) or none was measured, 2 a wrong sweep, 3 some have no\n"
+      "result (infrastructure failed under them, or they were cancelled: they are measured again by the next run),\n"
       "130 interrupted.");
   return [options] { return Run(*options); };
 }

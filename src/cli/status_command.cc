@@ -3,6 +3,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,15 +25,17 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr std::string_view kNodeColumn = "node";
 
-// For people: without those of the columns that say the same in every row that says anything.
+// For people: without those of the columns that say the same in every row that says anything, and without `node` where
+// none says one.
 std::string ShownText(Table table, std::initializer_list<const char*> where_it_differs) {
   for (const char* name : where_it_differs) {
     const auto at = std::find(table.columns.begin(), table.columns.end(), name) - table.columns.begin();
     std::set<std::string> said;
     for (const auto& row : table.rows) said.insert(CellText(row[at]));
     said.erase("");
-    if (said.size() > 1) continue;
+    if (said.size() > (name == kNodeColumn ? 0U : 1U)) continue;
     table.columns.erase(table.columns.begin() + at);
     for (auto& row : table.rows) row.erase(row.begin() + at);
   }
@@ -104,9 +107,10 @@ Json JsonOf(Table table) {
 // How the points stand: of a sweep, measured as it says now; else all.
 Table EndsTable(Store& store, const std::string& sweep) {
   return store.Query(fmt::format(
-      "SELECT r.status AS \"latest result\", r.campaign, r.trainer, r.cpus, r.machine, r.version, r.device_name AS "
-      "\"device\", iif(r.emulated, 'yes', 'no') AS emulated, count(*) AS points FROM runs AS r {} "
-      "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY points DESC, 1, 2, 3, 4, 5, 6, 7, 8",
+      "SELECT r.status || iif(r.reason = '', '', ' (' || r.reason || ')') AS \"latest result\", "
+      "iif(r.reason = '', NULL, r.evidence ->> '$.node') AS node, r.campaign, r.trainer, r.cpus, r.machine, r.version, "
+      "r.device_name AS \"device\", iif(r.emulated, 'yes', 'no') AS emulated, count(*) AS points FROM runs AS r {} "
+      "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 ORDER BY points DESC, 1, 2, 3, 4, 5, 6, 7, 8, 9",
       sweep.empty() ? ""
                     : "JOIN sweep_points AS s ON s.point_id = r.point_id JOIN sweeps AS w ON w.name = s.sweep AND "
                       "ifnull(s.setup, w.setup) = r.setup WHERE s.sweep = " +
@@ -133,7 +137,8 @@ int Status(const std::string& sweep, const std::string& db, const std::string& f
   }
   fmt::print("{}\n", ToText(SweepTable(sweeps)));
   if (!ends.rows.empty())
-    fmt::print("{}\n", ShownText(ends, {"campaign", "trainer", "cpus", "machine", "version", "device", "emulated"}));
+    fmt::print("{}\n",
+               ShownText(ends, {"node", "campaign", "trainer", "cpus", "machine", "version", "device", "emulated"}));
   if (!jobs.empty()) {
     fmt::print("{}\n", ShownText(JobTable(jobs, SystemClock().UnixNs()), {"campaign", "setup"}));
   }

@@ -29,16 +29,18 @@ constexpr size_t kChunk = 128;  // points read before they are written
 constexpr size_t kReaders = 4;  // groups being read while one is written
 // launcher.h: what the scheduler says the end was, and its words for people.
 constexpr char kEndKey[] = "end";
+constexpr char kReasonKey[] = "reason";
 constexpr char kMessageKey[] = "message";
 constexpr char kHintKey[] = "hint";
+constexpr char kNodeKey[] = "node";
 constexpr char kBeganKey[] = "began";  // our own: "no" where the job ended before the point's turn
 
 // A result for a point that left none we can use, with all that is known about why.
-RunResult WithoutResult(const JobToCollect& from, const std::string& point_id, RunStatus status, std::string message,
+RunResult WithoutResult(const JobToCollect& from, const std::string& point_id, const RunEnd& end, std::string message,
                         std::string hint, int64_t now_unix_ns) {
   RunResult result;
   result.point_id = point_id;
-  result.status = status;
+  SetEnd(end, result);
   result.message = std::move(message);
   result.hint = std::move(hint);
   result.evidence = from.evidence;
@@ -49,28 +51,60 @@ RunResult WithoutResult(const JobToCollect& from, const std::string& point_id, R
   return result;
 }
 
-// How a point of an ended job ended, where the job left no result of it.
-RunStatus EndOf(const JobToCollect& from) {
-  if (const auto end = from.evidence.find(kEndKey); end != from.evidence.end() && end->second != "ok") {
-    const auto& names = StatusNames();
-    if (std::find(names.begin(), names.end(), end->second) != names.end()) return StatusFromName(end->second);
-  }
-  return from.state == JobRecord::State::kCancelled ? RunStatus::kCancelled : RunStatus::kLost;
-}
-
 std::string Said(const JobToCollect& from, const char* key) {
   const auto it = from.evidence.find(key);
   return it == from.evidence.end() ? "" : it->second;
 }
 
-// On the node nobody knows why a job is told to end; its scheduler does.
+// What a scheduler can know of an end: whether a trainer is at fault only who started it knows. Nothing where it does
+// not say, or not that.
+std::optional<RunEnd> ScheduledEnd(const JobToCollect& from) {
+  try {
+    const RunEnd end = EndFromNames(Said(from, kEndKey), Said(from, kReasonKey));
+    switch (end.status) {
+      case RunStatus::kInfrastructure:
+      case RunStatus::kCancelled:
+      case RunStatus::kTimeout:
+      case RunStatus::kOomHost:
+        return end;
+      default:
+        return std::nullopt;
+    }
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// How a job ended for a point that it left no result of. `exec` ends well however its points end, so what ended it was
+// none of them; and whoever had not begun did not run out of time or memory.
+RunEnd EndOfJob(const JobToCollect& from, bool began) {
+  const std::optional<RunEnd> said = ScheduledEnd(from);
+  const bool cancelled = from.state == JobRecord::State::kCancelled;
+  if (cancelled && (!said || said->status == RunStatus::kInfrastructure)) return RunStatus::kCancelled;
+  if (said && (began || said->status == RunStatus::kInfrastructure || said->status == RunStatus::kCancelled)) {
+    return *said;
+  }
+  std::error_code ec;
+  if (Said(from, "exit_code") == std::to_string(ExitCode(ErrorKind::kInfrastructure)) ||
+      !std::filesystem::exists(from.job.job_dir, ec)) {
+    return InfrastructureReason::kStorage;
+  }
+  return began || from.state != JobRecord::State::kEnded ? InfrastructureReason::kLost : InfrastructureReason::kStart;
+}
+
+// On the node nobody knows why a job is told to end; its scheduler does. A run that saved its state goes on, even if
+// it was its time that was up.
 void CorrectEnd(const JobToCollect& from, RunResult& result) {
-  const RunStatus end = EndOf(from);
-  if (result.status != RunStatus::kCancelled || end == RunStatus::kLost) return;
+  const bool told = result.status == RunStatus::kCancelled || result.reason == InfrastructureReason::kPreempted;
+  std::optional<RunEnd> end = ScheduledEnd(from);
+  // A person did it, whatever that looked like to the scheduler.
+  if (from.state == JobRecord::State::kCancelled && end && end->status == RunStatus::kInfrastructure) end.reset();
+  if (!told || !end || end->reason == InfrastructureReason::kLost) return;
+  if (end->status == RunStatus::kTimeout && result.evidence.contains("checkpoint_dir")) return;
   const std::string said = Said(from, kMessageKey);
-  if (said.empty() && end == RunStatus::kCancelled) return;  // it is what the node took it for
-  result.status = end;
-  result.message = said.empty() ? fmt::format("the scheduler says: {}", StatusName(end)) : said;
+  if (said.empty() && *end == EndOf(result)) return;  // it is what the node took it for
+  SetEnd(*end, result);
+  result.message = said.empty() ? fmt::format("the scheduler says: {}", EndName(*end)) : said;
   result.hint = Said(from, kHintKey);
   for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
 }
@@ -176,9 +210,8 @@ class JobReading {
       return result;
     } catch (const Error& e) {
       if (live_) return std::nullopt;
-      RunResult result =
-          WithoutResult(from_, point_id, RunStatus::kCrashed, "its result cannot be used: " + e.message(),
-                        "the file was kept; `--retry failed` runs the point again", now_unix_ns_);
+      RunResult result = WithoutResult(from_, point_id, InfrastructureReason::kStorage,
+                                       "its result cannot be used: " + e.message(), "the file was kept", now_unix_ns_);
       result.evidence["result_file"] = source.string();
       result.evidence["result_error"] = e.message();
       return result;
@@ -186,16 +219,19 @@ class JobReading {
   }
 
   RunResult Missing(const std::string& point_id) const {
-    const RunStatus end = EndOf(from_);
-    const bool never_began = NeverBegan(point_id) && end != RunStatus::kCancelled;
-    const RunStatus status = never_began ? RunStatus::kLost : end;
-    std::string message = fmt::format("job {} ended ({}) {}", from_.job.key, StatusName(end),
-                                      never_began ? "before this point's turn" : "without a result of this point");
+    const bool began = Began(point_id);
+    RunEnd end = EndOfJob(from_, began);
+    const bool owed = !began && end.status != RunStatus::kCancelled && OthersBegan();
+    std::string message = fmt::format("job {} ended ({}) {}", from_.job.key, EndName(end),
+                                      owed     ? "before this point's turn"
+                                      : !began ? "before this point began"
+                                               : "without a result of this point");
     if (const std::string said = Said(from_, kMessageKey); !said.empty()) message += ": " + said;
+    if (owed) end = InfrastructureReason::kLost;
     std::string hint = Said(from_, kHintKey);
-    if (hint.empty() && !IsFinal(status)) hint = "`ridgeline run` with the same sweep runs it again";
-    RunResult result = WithoutResult(from_, point_id, status, std::move(message), std::move(hint), now_unix_ns_);
-    if (never_began) result.evidence[kBeganKey] = "no";
+    if (hint.empty() && !IsFinal(end.status)) hint = "`ridgeline run` with the same sweep runs it again";
+    RunResult result = WithoutResult(from_, point_id, end, std::move(message), std::move(hint), now_unix_ns_);
+    if (owed) result.evidence[kBeganKey] = "no";
     return result;
   }
 
@@ -204,12 +240,10 @@ class JobReading {
     return std::filesystem::exists(PointDir(from_.job.job_dir, point_id), ec);
   }
 
-  // Others of its job began, and the job ended before this one's turn.
-  bool NeverBegan(const std::string& point_id) const {
+  bool OthersBegan() const {
     const auto& points = from_.job.points;
-    return points.size() > 1 && !Began(point_id) &&
-           (any_began_ ||
-            std::any_of(points.begin(), points.end(), [&](const auto& point) { return Began(point.id); }));
+    return points.size() > 1 && (any_began_ || std::any_of(points.begin(), points.end(),
+                                                           [&](const auto& point) { return Began(point.id); }));
   }
 
   const JobToCollect& from_;
@@ -254,7 +288,9 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
     for (const size_t i : store.AddResults(results)) {
       const RunResult& result = results[i].result;
       const int64_t duration_ns = result.started_unix_ns > 0 ? result.ended_unix_ns - result.started_unix_ns : 0;
-      collected.push_back({result.point_id, result.status, result.message, result.throughput.steady_tokens_per_s,
+      const auto node = result.evidence.find(kNodeKey);
+      collected.push_back({result.point_id, EndOf(result), result.message,
+                           node == result.evidence.end() ? "" : node->second, result.throughput.steady_tokens_per_s,
                            std::max<int64_t>(duration_ns, 0), result.repeat, !result.evidence.contains(kBeganKey),
                            Disturbance(result)});
     }

@@ -33,8 +33,9 @@ struct JobToCollect {
 
 struct Collected {
   std::string point_id;
-  RunStatus status = RunStatus::kOk;
+  RunEnd end;
   std::string message;
+  std::string node;  // where the infrastructure failed: names, separated by spaces; empty: not known
   double steady_tokens_per_s = 0;
   int64_t duration_ns = 0;       // from its start to its end; 0: its result does not say
   int64_t repeat = 0;            // which of its point's repeats it was; 0: it was all of them
@@ -46,11 +47,13 @@ struct Collected {
 // end of the jobs that ended. `now_unix_ns` is the time of results and ends that nobody else timed. Returns what is
 // new, in the order of the jobs and of the lines that tell of it. Doing it again changes nothing.
 //
-// A result that stands: its own status. Of a job that ended: a line of another version or of another point is
-// `crashed`, with what was wrong as evidence, and stays where it is; no line, or one that was cut, is what the
-// scheduler's `end` says, else `cancelled` for a cancelled job, else `lost`; so is a result that says `cancelled`,
-// since a node cannot tell why it is told to stop. A point whose job ended before its turn is `lost`. These carry the
-// end of the point's log. Throws Error(kInfrastructure) where a file is there and cannot be read: then nothing is kept.
+// A result that stands: its own end. Of a job that ended: a line of another version or of another point is
+// infrastructure (storage), with what was wrong as evidence, and stays where it is; no line, or one that was cut, is
+// what the scheduler's `end` says, where that is a scheduler's to say (ScheduledEnd), else `cancelled` for a cancelled
+// job, else infrastructure: by the exit code of `exec` storage or start, else lost. So is a result that says that the
+// point was told to stop, since a node cannot tell why it is. A point that had not begun is infrastructure, whatever
+// its job ended of: start, or lost where others of its job had begun. These carry the end of the point's log. Throws
+// Error(kInfrastructure) where a file is there and cannot be read: then nothing is kept.
 std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns);
 
 // What was found in the folders of jobs that no driver submitted.

@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "collect/collect.h"
+#include "driver/adopt.h"
+#include "driver/fault_watch.h"
 #include "driver/job_table.h"
 #include "driver/live_job.h"
 #include "driver/pace.h"
@@ -22,6 +24,7 @@
 #include "driver/submitter.h"
 #include "driver/sweep_points.h"
 #include "driver/tally.h"
+#include "driver/withdraw.h"
 
 namespace ridgeline {
 namespace {
@@ -37,7 +40,8 @@ class Driver {
         retries_(sweep.launch.retries),
         planner_(sweep, options, parts, points_, tally_),
         reluctance_(parts, sweep.launch.launcher_timeout_s),
-        submitter_(parts, reluctance_, options.program),
+        faults_(sweep.launch.give_up_after),
+        submitter_(parts, reluctance_, faults_, options.program),
         poller_(parts, reluctance_),
         pace_(parts.clock.MonotonicNs()) {}
 
@@ -47,13 +51,13 @@ class Driver {
     start_.predicted_oom += planner_.PlanAllBut(Taken());
     parts_.observer.Started(start_);
     if (!planner_.empty() || !live_.empty()) CheckLauncher();
-    while (!planner_.empty() || !live_.empty() || planner_.HasPointsAgain()) {
+    while (HasWork()) {
       if (parts_.interrupts() > 0) {
         Stop();
         break;
       }
-      bool changed = OpenJobs();
-      changed = SubmitJobs() || changed;
+      bool changed = !GivenUp() && OpenJobs();
+      changed = (!GivenUp() && SubmitJobs()) || changed;
       changed = AskAndCollect() || changed;
       if (planner_.HasPointsAgain() && planner_.empty()) planner_.PlanAgain();
       ShowProgress();
@@ -68,6 +72,13 @@ class Driver {
 
  private:
   int64_t Now() const { return parts_.clock.MonotonicNs(); }
+  bool GivenUp() const { return !faults_.given_up().empty(); }
+
+  // Who has given up waits for what the launcher has, and hands over nothing more.
+  bool HasWork() {
+    if (GivenUp()) return !live_.Submitted().empty();
+    return !planner_.empty() || !live_.empty() || planner_.HasPointsAgain();
+  }
 
   void Begin() {
     for (const std::string& warning : points_.warnings()) parts_.observer.Note(warning);
@@ -82,32 +93,9 @@ class Driver {
     }
   }
 
-  // Jobs of an earlier run become ours: those the launcher may not have heard of are submitted again under their key.
   void Adopt() {
-    for (JobRecord& record : parts_.store.LiveJobs(sweep_.name)) {
-      if (record.launcher != parts_.launcher.name()) {
-        throw Error(ErrorKind::kUsage,
-                    fmt::format("job {} of an earlier run is still on the launcher {}", record.key, record.launcher),
-                    fmt::format("go on with --launcher {0}, or end it with `ridgeline cancel`", record.launcher));
-      }
-      const std::string setup = record.measured_as.setup;
-      LiveJob job = AdoptJob(std::move(record), [&](const std::string& id) -> std::optional<Job> {
-        const Point* point = points_.Find(id);
-        // What another setup would have run cannot be made again from this one.
-        if (point == nullptr || points_.KeyOf(*point).setup != setup) return std::nullopt;
-        return JobFor(sweep_, *point, planner_.options());
-      });
-      for (const JobRecord::Point& point : job.record.points) {
-        const Point* known = points_.Find(point.id);
-        if (known != nullptr && !point.has_result && job.record.measured_as == points_.KeyOf(*known)) {
-          tally_.ToDo(known->spec, planner_.RunsLeft(*known));
-        }
-      }
-      if (job.record.state == JobRecord::State::kIntent && !job.to_submit) {
-        CollectJobs({{job.record, JobRecord::State::kLost, {{"reason", "it was never submitted"}}}}, {&job});
-        continue;
-      }
-      live_.Add(std::move(job));
+    for (LiveJob& job : AdoptJobs(sweep_, parts_, points_, planner_, tally_, live_)) {
+      CollectJobs({{job.record, JobRecord::State::kLost, {{"message", "it was never submitted"}}}}, {&job});
     }
     start_.adopted_jobs = live_.size();
     if (live_.empty()) return;
@@ -213,6 +201,11 @@ class Driver {
         point.has_result = point.has_result || point.id == result.point_id;
       }
       PointEnded(result, job.record.measured_as, spent_ns);
+      if (!job.withdrawn.empty()) continue;
+      for (const FaultWatch::Finding& found : faults_.PointEnded(job.record.key, result)) {
+        parts_.observer.Note(found.note);
+        if (queues_) WithdrawQueued(live_, parts_, found.withdrawn);
+      }
     }
     for (const auto& entry : counts) {
       if (entry.first->collected_ns != 0) entry.first->collected_ns = Now();
@@ -224,7 +217,7 @@ class Driver {
     const Point* point = points_.Find(result.point_id);
     if (point == nullptr) return;  // of another sweep, in a job that holds one of ours too
     const std::string label = points_.Label(*point);
-    std::string outcome = OutcomeText(result.status, result.message, result.steady_tokens_per_s);
+    std::string outcome = OutcomeText(result.end, result.message, result.steady_tokens_per_s);
     if (result.repeat > 0 && point->spec.repeats > 1) {
       outcome += fmt::format("; repeat {} of {}", result.repeat, point->spec.repeats);
     }
@@ -236,18 +229,20 @@ class Driver {
     }
     tally_.Ran(point->spec, result, spent_ns);
     const int64_t runs_left = result.repeat > 0 ? point->spec.repeats - result.repeat : 0;
-    if (result.status == RunStatus::kOk && runs_left > 0) {
+    if (result.end.status == RunStatus::kOk && runs_left > 0) {
       planner_.RunAgain(*point);
       parts_.observer.Note(fmt::format("{}: {}", label, outcome));
       return;
     }
-    if (retries_.RunAgain(result.point_id, result.status, result.began)) {
+    const auto pause_ns =
+        GivenUp() ? std::nullopt : retries_.RunAgainAfterNs(result.point_id, result.end, result.began);
+    if (pause_ns) {
       tally_.Again(point->spec);
-      planner_.RunAgain(*point);
+      planner_.RunAgain(*point, /*counted=*/true, Now() + *pause_ns);
       parts_.observer.Note(fmt::format("{}: {}; it is run again", label, outcome));
       return;
     }
-    tally_.Ended(point->spec, result.status, runs_left);
+    tally_.Ended(point->spec, result.end.status, runs_left);
     parts_.observer.PointEnded(label, outcome, tally_.counts());
   }
 
@@ -265,8 +260,14 @@ class Driver {
 
   RunSummary Summary() const {
     const SweepProgress progress = parts_.store.Progress(sweep_.name);
-    return {progress.ok, progress.failed, progress.out_of_memory, progress.points - progress.finished(),
-            live_left_,  interrupted_};
+    return {.ok = progress.ok,
+            .failed = progress.failed,
+            .out_of_memory = progress.out_of_memory,
+            .no_result = progress.points - progress.finished(),
+            .infrastructure = progress.infrastructure,
+            .live_jobs = live_left_,
+            .interrupted = interrupted_,
+            .given_up = faults_.given_up()};
   }
 
   const Sweep& sweep_;
@@ -278,6 +279,7 @@ class Driver {
   PointRetries retries_;
   Planner planner_;
   Reluctance reluctance_;
+  FaultWatch faults_;
   Submitter submitter_;
   Poller poller_;
   PollPace pace_;

@@ -45,12 +45,14 @@ struct RunStart {
 };
 
 struct RunSummary {
-  int64_t ok = 0;             // of all the sweep's points, whenever they ran
-  int64_t failed = 0;         // with a result that is not ok
-  int64_t out_of_memory = 0;  // of those, for want of memory
-  int64_t no_result = 0;      // without one that stands: cancelled, lost, never started
-  int64_t live_jobs = 0;      // left running
+  int64_t ok = 0;              // of all the sweep's points, whenever they ran
+  int64_t failed = 0;          // with a result that is not ok
+  int64_t out_of_memory = 0;   // of those, for want of memory
+  int64_t no_result = 0;       // without one that stands: infrastructure, cancelled, never started
+  int64_t infrastructure = 0;  // of those, what was at fault was the infrastructure
+  int64_t live_jobs = 0;       // left running
   bool interrupted = false;
+  std::string given_up;  // why it stopped handing over jobs; empty: it did not
 };
 
 // Told what happens. Calls come from the driver's thread.

@@ -14,6 +14,8 @@ inline constexpr int kSubmitTries = 3;               // of one job
 inline constexpr int kRefusedJobsInARow = 3;         // then the launcher is taken to be down
 inline constexpr int64_t kTryAgainNs = 500'000'000;  // doubled from try to try
 inline constexpr int64_t kMostTryAgainNs = 30'000'000'000;
+inline constexpr int64_t kRunAgainNs = 2'000'000'000;  // of a point whose infrastructure failed; doubled too
+inline constexpr int64_t kMostRunAgainNs = 300'000'000'000;
 
 // Handing over.
 inline constexpr size_t kSubmitAtOnce = 1000;   // jobs

@@ -41,7 +41,12 @@ int64_t Planner::PlanAllBut(std::set<std::string> taken) {
 void Planner::PlanAgain() {
   std::vector<Point> points;
   std::set<std::string> counted;
-  for (const Again& again : std::exchange(again_, {})) {
+  const int64_t now_ns = parts_.clock.MonotonicNs();
+  const auto due = std::stable_partition(again_.begin(), again_.end(),
+                                         [&](const Again& again) { return again.not_before_ns > now_ns; });
+  const std::vector<Again> ready(due, again_.end());
+  again_.erase(due, again_.end());
+  for (const Again& again : ready) {
     points.push_back(again.point);
     if (again.counted) counted.insert(again.point.id);
   }

@@ -28,9 +28,12 @@ class Planner {
 
   // Points to be planned once more, when nothing else waits to be handed over; then PlanAgain. So a sweep's repeats go
   // round: each point has had one before any has the next. `counted`: it was among those to be done before.
-  void RunAgain(const Point& point, bool counted = true) { again_.push_back({point, counted}); }
+  // `not_before`: monotonic.
+  void RunAgain(const Point& point, bool counted = true, int64_t not_before_ns = 0) {
+    again_.push_back({point, counted, not_before_ns});
+  }
   bool HasPointsAgain() const { return !again_.empty(); }
-  void PlanAgain();
+  void PlanAgain();  // those whose time has come
 
   // Jobs that wait to be handed over.
   bool empty() const { return pending_.empty(); }
@@ -49,6 +52,7 @@ class Planner {
   struct Again {
     Point point;
     bool counted;
+    int64_t not_before_ns;
   };
 
   int64_t PlanPoints(const std::vector<Point>& points, const std::set<std::string>& counted);

@@ -39,11 +39,17 @@ std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
     LiveJob& job = *asked[i];
     const std::optional<JobRecord::State> state = NewState(job, states[i]);
     if (!state) continue;
-    outcome.to_collect.push_back({job.record, *state, states[i].evidence, &job.results});
+    outcome.to_collect.push_back({job.record, *state, EvidenceOf(job, states[i]), &job.results});
     outcome.looked_at.push_back(&job);
     if (!IsLive(*state)) outcome.ended.push_back(&job);
   }
   return outcome;
+}
+
+// What a withdrawn job ended of is that, and its points are owed their turn.
+std::map<std::string, std::string> Poller::EvidenceOf(const LiveJob& job, const JobState& answer) {
+  if (job.withdrawn.empty()) return answer.evidence;
+  return {{"end", "infrastructure"}, {"reason", "node"}, {"message", job.withdrawn}, {"began", "no"}};
 }
 
 void Poller::Pause() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,6 +35,7 @@ class Poller {
 
  private:
   std::vector<JobState> Ask(const std::vector<LiveJob*>& jobs);
+  static std::map<std::string, std::string> EvidenceOf(const LiveJob& job, const JobState& answer);
   std::optional<JobRecord::State> NewState(LiveJob& job, const JobState& answer);
   void NoteWaiting(const JobState& answer);
   int64_t Now() const { return parts_.clock.MonotonicNs(); }

@@ -75,11 +75,11 @@ std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& var
   return PrintableLine(label);
 }
 
-std::string OutcomeText(RunStatus status, std::string_view message, double steady_tokens_per_s) {
-  std::string text(StatusName(status));
-  if (status == RunStatus::kOk && steady_tokens_per_s > 0)
+std::string OutcomeText(const RunEnd& end, std::string_view message, double steady_tokens_per_s) {
+  std::string text = EndName(end);
+  if (end.status == RunStatus::kOk && steady_tokens_per_s > 0)
     text += "  " + FormatCount(steady_tokens_per_s) + " tokens/s";
-  if (status != RunStatus::kOk && !message.empty()) text += "  " + PrintableLine(message);
+  if (end.status != RunStatus::kOk && !message.empty()) text += "  " + PrintableLine(message);
   return text;
 }
 

@@ -43,6 +43,6 @@ std::string ProgressLine(const RunProgress& progress, size_t columns);
 std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& varying);
 
 // How a point ended, in a few words: "ok  1.2K tokens/s", "oom_host  the message".
-std::string OutcomeText(RunStatus status, std::string_view message, double steady_tokens_per_s);
+std::string OutcomeText(const RunEnd& end, std::string_view message, double steady_tokens_per_s);
 
 }  // namespace ridgeline

@@ -5,23 +5,29 @@
 #include "driver/patience.h"
 
 namespace ridgeline {
+namespace {
 
-int64_t TryAgainNs(int tries) {
-  constexpr int kMostDoublings = 10;
-  return std::min(kTryAgainNs << std::min(tries, kMostDoublings), kMostTryAgainNs);
-}
+constexpr int kMostDoublings = 10;
+
+}  // namespace
+
+int64_t TryAgainNs(int tries) { return std::min(kTryAgainNs << std::min(tries, kMostDoublings), kMostTryAgainNs); }
 
 bool IsSubmittedAgain(const Submission& refusal, int tries) {
   return refusal.retry || (refusal.error->kind() == ErrorKind::kInfrastructure && tries < kSubmitTries);
 }
 
-bool PointRetries::RunAgain(const std::string& point_id, RunStatus status, bool began) {
-  const auto limit = limits_.find(status);
-  if (limit == limits_.end()) return false;
-  int64_t& retries = retries_[point_id][status];
-  if (began && retries >= limit->second) return false;
-  if (began) ++retries;
-  return true;
+std::optional<int64_t> PointRetries::RunAgainAfterNs(const std::string& point_id, const RunEnd& end, bool began) {
+  const auto limit = limits_.find(end.reason);
+  if (limit == limits_.end() || end.status != RunStatus::kInfrastructure) return std::nullopt;
+  std::map<InfrastructureReason, int64_t>& retries = retries_[point_id];
+  if (!began) return 0;
+  if (retries[end.reason] >= limit->second) return std::nullopt;
+  ++retries[end.reason];
+  if (end.reason == InfrastructureReason::kPreempted) return 0;
+  int64_t failures = 0;
+  for (const auto& [reason, times] : retries) failures += reason == InfrastructureReason::kPreempted ? 0 : times;
+  return std::min(kRunAgainNs << std::min<int64_t>(failures - 1, kMostDoublings), kMostRunAgainNs);
 }
 
 bool LauncherPatience::NotAnswered(int64_t now_ns) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -22,16 +23,17 @@ bool IsSubmittedAgain(const Submission& refusal, int tries);
 // Points that this run runs again after a bad end, as often as the sweep says.
 class PointRetries {
  public:
-  // `limits`: how often after which end (Launch::retries).
-  explicit PointRetries(const std::map<RunStatus, int64_t>& limits) : limits_(limits) {}
+  // `limits`: how often for which reason (Launch::retries).
+  explicit PointRetries(const std::map<InfrastructureReason, int64_t>& limits) : limits_(limits) {}
 
-  // Whether a point that ended so is run again; if so, that is counted. One that never began, as its job ended before
-  // its turn, is owed a turn. Another of its job had one, so this comes to an end.
-  bool RunAgain(const std::string& point_id, RunStatus status, bool began);
+  // Whether a point that ended so is run again, and how long to wait before; if so, that is counted. What failed needs
+  // time to be mended, ever more from try to try. A point that was told to leave may come back at once. One that never
+  // began, as its job ended before its turn, is owed a turn. Another of its job had one, so this comes to an end.
+  std::optional<int64_t> RunAgainAfterNs(const std::string& point_id, const RunEnd& end, bool began);
 
  private:
-  const std::map<RunStatus, int64_t>& limits_;
-  std::unordered_map<std::string, std::map<RunStatus, int64_t>> retries_;
+  const std::map<InfrastructureReason, int64_t>& limits_;
+  std::unordered_map<std::string, std::map<InfrastructureReason, int64_t>> retries_;
 };
 
 // A launcher that says "not now", or nothing: for how long that is borne.

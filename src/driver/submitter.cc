@@ -5,12 +5,16 @@
 #include "base/text.h"
 #include "driver/patience.h"
 #include "driver/retry_policy.h"
+#include "run/result.h"
 
 namespace ridgeline {
 
 std::vector<Submission> Submitter::Ask(const std::vector<LiveJob*>& due) {
   std::vector<LaunchJob> asked;
-  for (const LiveJob* job : due) asked.push_back(ToLaunchJob(*job->to_submit, program_));
+  for (const LiveJob* job : due) {
+    asked.push_back(ToLaunchJob(*job->to_submit, program_));
+    asked.back().avoid = faults_.avoid();
+  }
   try {
     return parts_.launcher.Submit(asked);
   } catch (const Error& e) {
@@ -53,8 +57,12 @@ Submitter::Outcome Submitter::Submit(JobTable& jobs) {
       }
       last_refusal_ = error;
       outcome.refused.push_back(&job);
-      outcome.ends.push_back(
-          {job.record, JobRecord::State::kLost, {{"reason", "it could not be submitted: " + error.message()}}});
+      outcome.ends.push_back({job.record,
+                              JobRecord::State::kLost,
+                              {{"end", "infrastructure"},
+                               {"reason", std::string(ReasonName(answers[i].reason))},
+                               {"message", "it could not be submitted: " + error.message()},
+                               {"hint", error.hint()}}});
     }
   });
   if (!outcome.refused.empty()) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "collect/collect.h"
 #include "driver/driver.h"
+#include "driver/fault_watch.h"
 #include "driver/job_table.h"
 #include "driver/reluctance.h"
 
@@ -21,9 +22,10 @@ class Submitter {
     std::vector<JobToCollect> ends;  // of the refused ones
   };
 
-  // `program` is the `ridgeline` that runs a job. What it refers to must outlive it.
-  Submitter(const DriverParts& parts, Reluctance& reluctance, std::filesystem::path program)
-      : parts_(parts), reluctance_(reluctance), program_(std::move(program)) {}
+  // `program` is the `ridgeline` that runs a job, `faults` know the nodes to leave out. What it refers to must outlive
+  // it.
+  Submitter(const DriverParts& parts, Reluctance& reluctance, const FaultWatch& faults, std::filesystem::path program)
+      : parts_(parts), reluctance_(reluctance), faults_(faults), program_(std::move(program)) {}
 
   // Hands over what is due, and keeps in the store what was taken. Throws where the launcher has said "not now" for too
   // long.
@@ -38,6 +40,7 @@ class Submitter {
 
   const DriverParts& parts_;
   Reluctance& reluctance_;
+  const FaultWatch& faults_;
   std::filesystem::path program_;
   std::optional<Error> last_refusal_;
   int refused_in_a_row_ = 0;

@@ -22,7 +22,7 @@ void Tally::Again(const RunSpec& spec) { left_cost_ += RelativeCost(spec); }
 void Tally::Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns) {
   const double cost = RelativeCost(spec);
   left_cost_ -= cost;
-  if (result.status != RunStatus::kOk) return;
+  if (result.end.status != RunStatus::kOk) return;
   times_.Took(cost, static_cast<double>(result.duration_ns > 0 ? result.duration_ns : spent_ns) / 1e9);
 }
 

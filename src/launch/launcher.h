@@ -27,12 +27,13 @@ struct LaunchJob {
   std::filesystem::path job_file;
   std::filesystem::path job_dir;
   int64_t nodes = 1;
-  int64_t cpus = 0;               // cores of a node the job needs; 0: whatever the launcher gives a job
-  int64_t memory_bytes = 0;       // of a node; 0: no limit
-  int64_t time_limit_s = 0;       // for the whole job; 0: none
-  int64_t save_time_s = 0;        // it can be continued if it is told so long before its end; 0: it cannot
-  std::vector<std::string> exec;  // argv that runs the job on a node
-  Json config;                    // the `launch:` mapping as it holds for this job; null: as the launcher was loaded
+  int64_t cpus = 0;                // cores of a node the job needs; 0: whatever the launcher gives a job
+  int64_t memory_bytes = 0;        // of a node; 0: no limit
+  int64_t time_limit_s = 0;        // for the whole job; 0: none
+  int64_t save_time_s = 0;         // it can be continued if it is told so long before its end; 0: it cannot
+  std::vector<std::string> exec;   // argv that runs the job on a node
+  std::vector<std::string> avoid;  // nodes it shall not run on: others failed there
+  Json config;                     // the `launch:` mapping as it holds for this job; null: as the launcher was loaded
 };
 
 // `program` is the `ridgeline` that runs the job: `program exec JOB.json`. The time limit is the sum of the points',
@@ -57,9 +58,10 @@ struct JobState {
   std::string key;
   std::string native_id;
   JobPhase phase = JobPhase::kMissing;
-  // What the scheduler says of it: exit_code, signal, log_tail, … For kEnded `end` names one of the contract's ends
-  // (run.h) where the scheduler knows better than the exit code, `message` and `hint` say so to people. For kQueued
-  // `waits` and `hint` say why it waits, where somebody should do something about it.
+  // What the scheduler says of it: exit_code, signal, log_tail, … For kEnded `end` and `reason`
+  // name one of the contract's ends (run.h) where the scheduler knows it, `node` the nodes, separated by spaces, on
+  // which it was; `message` and `hint` say so to people. For kQueued `waits` and `hint` say why it waits, where
+  // somebody should do something about it.
   std::map<std::string, std::string> evidence;
   int64_t started_unix_ns = 0;  // when it began to run; 0: not known
 };
@@ -69,6 +71,7 @@ struct Submission {
   std::string native_id;       // the scheduler's name for it; empty where `error` is set
   std::optional<Error> error;  // why this one was not submitted
   bool retry = false;          // nothing is wrong with the job: submit it again later
+  InfrastructureReason reason = InfrastructureReason::kStart;  // what refused it, where `error` is set
 };
 
 struct LaunchFile {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "launch/launcher.h"
 #include "ridgeline/launcher.h"
+#include "run/result.h"
 
 namespace ridgeline {
 namespace {
@@ -93,10 +94,11 @@ class Plugin final : public Launcher {
       std::vector<Submission> submissions;
       for (const LaunchJob& job : jobs) {
         const Json& answer = AnswerFor(reply, job.key);
-        Submission submission{job.key, answer.value("native_id", ""), {}, false};
+        Submission submission{.key = job.key, .native_id = answer.value("native_id", ""), .error = {}};
         if (const auto error = answer.find("error"); error != answer.end()) {
           submission.error = ErrorFromJson(*error, name_);
           submission.retry = error->value("retry", false);
+          submission.reason = ReasonFromName(error->value("reason", "")).value_or(submission.reason);
           submission.native_id.clear();
         }
         submissions.push_back(std::move(submission));
@@ -152,6 +154,7 @@ class Plugin final : public Launcher {
                       {"time_limit_s", job.time_limit_s},
                       {"save_time_s", job.save_time_s},
                       {"exec", job.exec}});
+      if (!job.avoid.empty()) list.back()["avoid"] = job.avoid;
       if (!job.config.is_null()) list.back()["config"] = job.config;
     }
     return list;

@@ -15,12 +15,13 @@ namespace ridgeline {
 namespace {
 
 struct Ending {
-  RunStatus status;
+  RunEnd end;
   std::string message;
   std::string hint;
 };
 
 constexpr char kSeeLog[] = "see its log";
+constexpr RunEnd kPreempted = InfrastructureReason::kPreempted;
 
 // Why what the trainer says of the point does not hold, and what to do; empty where it does.
 struct Disbelief {
@@ -34,11 +35,11 @@ Disbelief WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
   if (!end.own->point_id.empty() && end.own->point_id != point.id) {
     return {fmt::format("its result is of point {}", end.own->point_id), contract()};
   }
-  const RunStatus status = end.own->status;
-  if (StatusOfExitCode(static_cast<int>(ExitCodeOf(status))) != status) {
-    return {fmt::format("its result says '{}', which is not a trainer's to say", StatusName(status)), contract()};
+  const RunEnd own = EndOf(*end.own);
+  if (EndOfExitCode(static_cast<int>(ExitCodeOf(own))) != own) {
+    return {fmt::format("its result says '{}', which is not a trainer's to say", EndName(own)), contract()};
   }
-  if (status == RunStatus::kOk && end.watched.stopped == StopReason::kNone && !end.watched.status.ok()) {
+  if (own.status == RunStatus::kOk && end.watched.stopped == StopReason::kNone && !end.watched.status.ok()) {
     return {"its result says 'ok'", kSeeLog};
   }
   return {};
@@ -55,7 +56,7 @@ Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
                           FormatBytes(job.memory_limit_bytes)),
               "raise the memory limit, use more activation checkpointing, or a smaller batch"};
     case StopReason::kPreempted:
-      return {RunStatus::kPreempted, fmt::format("told to leave; the trainer ended with {}", Describe(watched.status)),
+      return {kPreempted, fmt::format("told to leave; the trainer ended with {}", Describe(watched.status)),
               "run again it continues from its newest checkpoint files, where it has some"};
     default:
       return {RunStatus::kCancelled, "cancelled while it ran", ""};
@@ -72,8 +73,8 @@ Ending OfExit(const JobPoint& point, const PointEnd& end, const Disbelief& why) 
             "set a memory limit, use more activation checkpointing, or a smaller batch"};
   }
   if (status.signal != 0 || status.exit_code == 0) return {RunStatus::kCrashed, how + "; " + problem, hint};
-  const RunStatus run = StatusOfExitCode(status.exit_code);
-  return {run, fmt::format("{} ({}); {}", how, StatusName(run), problem), hint};
+  const RunEnd run = EndOfExitCode(status.exit_code);
+  return {run, fmt::format("{} ({}); {}", how, EndName(run), problem), hint};
 }
 
 }  // namespace
@@ -83,22 +84,21 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   const Disbelief why = WhyNotBelieved(point, end);
   const bool stopped = watched.stopped != StopReason::kNone;
   RunResult result;
-  const auto agrees = [&](RunStatus own) {
-    return !stopped || own == RunStatus::kOk ||
-           (watched.stopped == StopReason::kPreempted && own == RunStatus::kPreempted);
+  const auto agrees = [&](const RunEnd& own) {
+    return !stopped || own.status == RunStatus::kOk || (watched.stopped == StopReason::kPreempted && own == kPreempted);
   };
-  if (why.problem.empty() && agrees(end.own->status)) {
+  if (why.problem.empty() && agrees(EndOf(*end.own))) {
     result = *end.own;
     if (result.status != RunStatus::kOk && result.message.empty()) {
-      result.message = fmt::format("the trainer says '{}', and not why", StatusName(result.status));
+      result.message = fmt::format("the trainer says '{}', and not why", EndName(EndOf(result)));
       result.hint = kSeeLog;
     }
   } else {
     Ending ending = stopped ? OfStop(job, point, watched) : OfExit(point, end, why);
-    result.status = ending.status;
+    SetEnd(ending.end, result);
     result.message = std::move(ending.message);
     result.hint = std::move(ending.hint);
-    if (end.own) result.evidence["result_status"] = StatusName(end.own->status);
+    if (end.own) result.evidence["result_status"] = EndName(EndOf(*end.own));
   }
   result.point_id = point.id;
   // The plan-only device runs no step, so the process's memory says nothing of the point.

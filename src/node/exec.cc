@@ -214,7 +214,7 @@ class Finished {
  private:
   static bool Stands(const RunResult& result, const std::string& point_id) {
     return result.point_id == point_id && result.status != RunStatus::kCancelled &&
-           result.status != RunStatus::kPreempted;
+           result.status != RunStatus::kInfrastructure;
   }
 
   fs::path job_dir_;

@@ -9,25 +9,53 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "run/figures.h"
 
 namespace ridgeline {
 namespace {
 
-constexpr std::array<std::pair<RunStatus, std::string_view>, 12> kStatuses = {{
+constexpr std::array<std::pair<RunStatus, std::string_view>, 10> kStatuses = {{
     {RunStatus::kOk, "ok"},
     {RunStatus::kOomDevice, "oom_device"},
     {RunStatus::kOomHost, "oom_host"},
     {RunStatus::kTimeout, "timeout"},
-    {RunStatus::kPreempted, "preempted"},
-    {RunStatus::kNodeFailed, "node_failed"},
+    {RunStatus::kInfrastructure, "infrastructure"},
     {RunStatus::kCancelled, "cancelled"},
     {RunStatus::kInvalid, "invalid"},
     {RunStatus::kDiverged, "diverged"},
     {RunStatus::kCrashed, "crashed"},
-    {RunStatus::kLost, "lost"},
     {RunStatus::kSkippedPredictedOom, "skipped_predicted_oom"},
 }};
+
+constexpr std::array<std::pair<InfrastructureReason, std::string_view>, 9> kReasons = {{
+    {InfrastructureReason::kNone, ""},
+    {InfrastructureReason::kNode, "node"},
+    {InfrastructureReason::kStart, "start"},
+    {InfrastructureReason::kStorage, "storage"},
+    {InfrastructureReason::kImage, "image"},
+    {InfrastructureReason::kLimit, "limit"},
+    {InfrastructureReason::kRights, "rights"},
+    {InfrastructureReason::kPreempted, "preempted"},
+    {InfrastructureReason::kLost, "lost"},
+}};
+
+// Statuses of earlier versions, and what a trainer may say for short.
+constexpr std::array<std::pair<std::string_view, InfrastructureReason>, 3> kStatusesThatAreReasons = {{
+    {"preempted", InfrastructureReason::kPreempted},
+    {"node_failed", InfrastructureReason::kNode},
+    {"lost", InfrastructureReason::kLost},
+}};
+
+// The names of a table, but for those of nothing.
+template <typename Table>
+std::vector<std::string> NamesOf(const Table& table) {
+  std::vector<std::string> names;
+  for (const auto& entry : table) {
+    if (!entry.second.empty()) names.emplace_back(entry.second);
+  }
+  return names;
+}
 
 constexpr std::array<std::pair<Provenance, std::string_view>, 3> kProvenances = {{
     {Provenance::kMeasured, "measured"},
@@ -161,17 +189,48 @@ RunStatus StatusFromName(std::string_view name) {
 }
 
 const std::vector<std::string>& StatusNames() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> result;
-    for (const auto& entry : kStatuses) result.emplace_back(entry.second);
-    return result;
-  }();
+  static const std::vector<std::string> names = NamesOf(kStatuses);
   return names;
+}
+
+std::string_view ReasonName(InfrastructureReason reason) { return kReasons[static_cast<size_t>(reason)].second; }
+
+std::optional<InfrastructureReason> ReasonFromName(std::string_view name) {
+  for (const auto& [reason, text] : kReasons) {
+    if (text == name && !text.empty()) return reason;
+  }
+  return std::nullopt;
+}
+
+const std::vector<std::string>& ReasonNames() {
+  static const std::vector<std::string> names = NamesOf(kReasons);
+  return names;
+}
+
+std::string EndName(const RunEnd& end) {
+  if (end.reason == InfrastructureReason::kNone) return std::string(StatusName(end.status));
+  return fmt::format("{} ({})", StatusName(end.status), ReasonName(end.reason));
+}
+
+RunEnd EndFromNames(std::string_view status, std::string_view reason) {
+  for (const auto& [name, its_reason] : kStatusesThatAreReasons) {
+    if (name == status && (reason.empty() || reason == ReasonName(its_reason))) {
+      return {RunStatus::kInfrastructure, its_reason};
+    }
+  }
+  const RunStatus known = StatusFromName(status);
+  const auto given = ReasonFromName(reason);
+  if (given.has_value() != (known == RunStatus::kInfrastructure) || given.has_value() == reason.empty()) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("status '{}' with reason '{}': 'infrastructure', and nothing "
+                                                      "else, has a reason, one of {}",
+                                                      status, reason, Join(ReasonNames(), ", ")));
+  }
+  return {known, given.value_or(InfrastructureReason::kNone)};
 }
 
 std::string_view ProvenanceName(Provenance provenance) { return kProvenances[static_cast<size_t>(provenance)].second; }
 
-RunStatus StatusOfExitCode(int exit_code) {
+RunEnd EndOfExitCode(int exit_code) {
   switch (static_cast<TrainerExit>(exit_code)) {
     case TrainerExit::kOk:
       return RunStatus::kOk;
@@ -184,43 +243,28 @@ RunStatus StatusOfExitCode(int exit_code) {
     case TrainerExit::kDiverged:
       return RunStatus::kDiverged;
     case TrainerExit::kPreempted:
-      return RunStatus::kPreempted;
+      return InfrastructureReason::kPreempted;
     case TrainerExit::kCrashed:
       return RunStatus::kCrashed;
   }
   return RunStatus::kCrashed;
 }
 
-TrainerExit ExitCodeOf(RunStatus status) {
-  switch (status) {
-    case RunStatus::kOk:
-      return TrainerExit::kOk;
-    case RunStatus::kInvalid:
-      return TrainerExit::kInvalid;
-    case RunStatus::kOomDevice:
-      return TrainerExit::kOomDevice;
-    case RunStatus::kOomHost:
-      return TrainerExit::kOomHost;
-    case RunStatus::kDiverged:
-      return TrainerExit::kDiverged;
-    case RunStatus::kPreempted:
-      return TrainerExit::kPreempted;
-    default:
-      return TrainerExit::kCrashed;
+TrainerExit ExitCodeOf(const RunEnd& end) {
+  for (const TrainerExit code : {TrainerExit::kOk, TrainerExit::kInvalid, TrainerExit::kOomDevice,
+                                 TrainerExit::kOomHost, TrainerExit::kDiverged, TrainerExit::kPreempted}) {
+    if (EndOfExitCode(static_cast<int>(code)) == end) return code;
   }
+  return TrainerExit::kCrashed;
 }
 
 Json EncodeResult(const RunResult& r) {
   Json document = {
-      {"version", kRunResultVersion},
-      {"point_id", r.point_id},
-      {"status", StatusName(r.status)},
-      {"message", r.message},
-      {"hint", r.hint},
-      {"evidence", r.evidence},
-      {"provenance", ProvenanceName(r.provenance)},
-      {"ranks", EncodeRanks(r.ranks)},
-      {"environment", r.environment},
+      {"version", kRunResultVersion},   {"point_id", r.point_id},
+      {"status", StatusName(r.status)}, {"reason", ReasonName(r.reason)},
+      {"message", r.message},           {"hint", r.hint},
+      {"evidence", r.evidence},         {"provenance", ProvenanceName(r.provenance)},
+      {"ranks", EncodeRanks(r.ranks)},  {"environment", r.environment},
   };
   EncodeFigures(r, document);
   return document;
@@ -235,7 +279,7 @@ RunResult DecodeResult(const Json& d, const std::string& source) {
   try {
     RunResult r;
     Read(d, "point_id", r.point_id);
-    r.status = StatusFromName(d.at("status").get<std::string>());
+    SetEnd(EndFromNames(d.at("status").get<std::string>(), d.value("reason", "")), r);
     Read(d, "message", r.message);
     Read(d, "hint", r.hint);
     Read(d, "evidence", r.evidence);

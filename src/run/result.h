@@ -1,6 +1,7 @@
 // RunResult: encoded, decoded, checked; the names of its ends.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,11 +17,29 @@ std::string_view StatusName(RunStatus status);
 RunStatus StatusFromName(std::string_view name);
 const std::vector<std::string>& StatusNames();
 
+// "node", "start", …; empty for kNone.
+std::string_view ReasonName(InfrastructureReason reason);
+// Nothing for a name that is none of them.
+std::optional<InfrastructureReason> ReasonFromName(std::string_view name);
+const std::vector<std::string>& ReasonNames();  // without kNone's
+
+// "ok", "infrastructure (node)".
+std::string EndName(const RunEnd& end);
+// What a document says of an end: `status`, and with "infrastructure" the `reason`. "preempted", and "node_failed" and
+// "lost" of earlier versions, are ends of the infrastructure by themselves. Throws Error(kInvalidInput) for names that
+// are none, and where one of the two is missing or too many.
+RunEnd EndFromNames(std::string_view status, std::string_view reason);
+
 std::string_view ProvenanceName(Provenance provenance);
 
 // What a trainer's exit code says when it wrote no result. Anything unknown is kCrashed.
-RunStatus StatusOfExitCode(int exit_code);
-TrainerExit ExitCodeOf(RunStatus status);
+RunEnd EndOfExitCode(int exit_code);
+TrainerExit ExitCodeOf(const RunEnd& end);
+inline RunEnd EndOf(const RunResult& result) { return {result.status, result.reason}; }
+inline void SetEnd(const RunEnd& end, RunResult& result) {
+  result.status = end.status;
+  result.reason = end.reason;
+}
 
 Json EncodeResult(const RunResult& result);
 

@@ -111,6 +111,11 @@ std::vector<std::string> CheckStore(Database& database) {
             problems);
     AddRows(database, fmt::format("SELECT point_id FROM results WHERE status NOT IN ({})", Quoted(StatusNames())),
             "result of point ", ": its status is none of the contract's", problems);
+    AddRows(database,
+            fmt::format(
+                "SELECT point_id FROM results WHERE iif(status = 'infrastructure', reason NOT IN ({}), reason <> '')",
+                Quoted(ReasonNames())),
+            "result of point ", ": its reason is none that its status has", problems);
     AddRows(database, "SELECT point_id FROM latest GROUP BY point_id, setup HAVING count(*) <> 1", "point ",
             " has more than one latest result", problems);
     AddRows(database,

@@ -16,9 +16,9 @@ namespace {
 constexpr char kCommand[] = "command";  // the environment's one entry that differs from run to run
 
 // What a row says beside its figures, and before them; then come `command` and the environment.
-constexpr std::array<std::string_view, 11> kColumns = {"point_id", "attempt",  "job_key",   "retry",
-                                                       "campaign", "setup",    "status",    "message",
-                                                       "hint",     "evidence", "provenance"};
+constexpr std::array<std::string_view, 12> kColumns = {"point_id", "attempt", "job_key",  "retry",
+                                                       "campaign", "setup",   "status",   "reason",
+                                                       "message",  "hint",    "evidence", "provenance"};
 
 std::string InsertSql() {
   std::string columns;
@@ -93,6 +93,7 @@ bool ResultWriter::Write(const RunResult& result, const std::string& job_key, in
   row.AddText(measured_as.campaign);
   row.AddText(measured_as.setup);
   row.Add(StatusName(result.status));
+  row.Add(ReasonName(result.reason));
   row.AddText(result.message);
   row.AddText(result.hint);
   row.AddText(evidence);

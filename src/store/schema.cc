@@ -133,7 +133,15 @@ CREATE INDEX results_by_measurement ON results (point_id, setup, campaign, attem
 // What a point of a sweep is measured with, where that is not the sweep's own setup.
 constexpr std::string_view kVersion5 = "ALTER TABLE sweep_points ADD COLUMN setup TEXT;";
 
-constexpr std::array<std::string_view, 5> kMigrations = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
+// What says nothing of a point has one status, and a reason.
+constexpr std::string_view kVersion6 = R"sql(
+ALTER TABLE results ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+UPDATE results SET reason = iif(status = 'node_failed', 'node', status), status = 'infrastructure'
+  WHERE status IN ('preempted', 'node_failed', 'lost');
+)sql";
+
+constexpr std::array<std::string_view, 6> kMigrations = {kVersion1, kVersion2, kVersion3,
+                                                         kVersion4, kVersion5, kVersion6};
 
 // PRAGMA user_version; 0 for an empty file. Throws for files that are not ours to touch.
 size_t VersionOf(Database& database, size_t newest) {

@@ -37,17 +37,7 @@ void SyncFile(const std::filesystem::path& path) {
 
 }  // namespace
 
-bool IsFinal(RunStatus status) {
-  switch (status) {
-    case RunStatus::kPreempted:
-    case RunStatus::kNodeFailed:
-    case RunStatus::kCancelled:
-    case RunStatus::kLost:
-      return false;
-    default:
-      return true;
-  }
-}
+bool IsFinal(RunStatus status) { return status != RunStatus::kInfrastructure && status != RunStatus::kCancelled; }
 
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::Store(Store&&) noexcept = default;
@@ -177,7 +167,8 @@ SweepProgress Store::Progress(const std::string& sweep) {
   Statement counts = impl_->database.Prepare(
       fmt::format("SELECT count(*), sum(stands AND status = 'ok'), sum(stands AND status <> 'ok'), "
                   "sum(stands AND status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')), "
-                  "sum(NOT stands AND live) FROM (SELECT r.status, ifnull({}, 0) AS stands, EXISTS "
+                  "sum(NOT stands AND live), sum(NOT stands AND NOT live AND status = 'infrastructure') "
+                  "FROM (SELECT r.status, ifnull({}, 0) AS stands, EXISTS "
                   "(SELECT 1 FROM job_points AS jp JOIN jobs AS j ON j.key = jp.job_key "
                   "WHERE jp.point_id = s.point_id AND j.campaign = w.campaign AND j.setup = ifnull(s.setup, w.setup) "
                   "AND j.state IN {}) "
@@ -190,6 +181,7 @@ SweepProgress Store::Progress(const std::string& sweep) {
   progress.failed = counts.Integer(2);
   progress.out_of_memory = counts.Integer(3);
   progress.live = counts.Integer(4);
+  progress.infrastructure = counts.Integer(5);
   return progress;
 }
 

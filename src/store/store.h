@@ -39,10 +39,11 @@ struct SweepProgress {
   SweepRecord sweep;
   int64_t points = 0;
   // Of what the sweep's points are measured as now.
-  int64_t ok = 0;             // the latest result is ok
-  int64_t failed = 0;         // the latest result is final and not ok
-  int64_t out_of_memory = 0;  // of those, for want of memory, predicted or met: an answer, and no fault
-  int64_t live = 0;           // neither ok nor failed, and in a job that has not ended
+  int64_t ok = 0;              // the latest result is ok
+  int64_t failed = 0;          // the latest result is final and not ok
+  int64_t out_of_memory = 0;   // of those, for want of memory, predicted or met: an answer, and no fault
+  int64_t infrastructure = 0;  // the latest result says nothing of the point but this
+  int64_t live = 0;            // neither ok nor failed, and in a job that has not ended
   int64_t finished() const { return ok + failed; }
 };
 
@@ -73,8 +74,8 @@ struct JobRecord {
 std::string_view JobStateName(JobRecord::State state);  // "intent", "submitted", …
 bool IsLive(JobRecord::State state);
 
-// A result that stands until `--retry failed`, where it is of the last repeat or not ok; the others (preempted,
-// node_failed, cancelled, lost) are run again by the next `ridgeline run`.
+// A result that stands until `--retry failed`, where it is of the last repeat or not ok; the others (infrastructure,
+// cancelled) are run again by the next `ridgeline run`.
 bool IsFinal(RunStatus status);
 
 // One result to keep. With a job: one of the job's points and its attempt, as JobRecord has them. Without one (a point

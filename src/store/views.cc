@@ -74,6 +74,23 @@ std::string SeriesSql() {
   return sql;
 }
 
+// What became of a run that did not end ok, in words for people; of the infrastructure, that it was not measured.
+constexpr std::string_view kFailure = R"sql(CASE r.status
+  WHEN 'ok' THEN NULL
+  WHEN 'oom_device' THEN 'out of memory'
+  WHEN 'oom_host' THEN 'out of memory'
+  WHEN 'skipped_predicted_oom' THEN 'predicted out of memory'
+  WHEN 'timeout' THEN 'time limit passed'
+  WHEN 'infrastructure' THEN 'not measured (' || CASE r.reason
+    WHEN 'node' THEN 'its node failed'
+    WHEN 'start' THEN 'it could not be started'
+    WHEN 'storage' THEN 'its storage failed'
+    WHEN 'image' THEN 'its image could not be had'
+    WHEN 'limit' THEN 'a limit of the site'
+    WHEN 'rights' THEN 'no rights'
+    ELSE r.reason END || ')'
+  ELSE r.status END)sql";
+
 // What a measurement says, of r (its result), p (its point) and e (where it ran).
 std::string MeasurementColumns(Database& database) {
   std::string columns = "p.id AS point_id, r.number AS result";
@@ -84,7 +101,7 @@ std::string MeasurementColumns(Database& database) {
   for (const std::string_view category : kCategories) {
     columns += fmt::format(", r.planned_bytes_by_category ->> '$.{0}' AS planned_{0}_bytes", category);
   }
-  return columns +
+  return columns + fmt::format(", {} AS failure", kFailure) +
          ", (SELECT group_concat(value, ' ') FROM json_each(r.setup, '$.trainer')) AS trainer, "
          "r.setup ->> '$.cpus' AS cpus, e.machine, e.version, p.spec, e.environment";
 }

@@ -42,7 +42,8 @@ const Names& OfPoints() {
 }
 
 const Names& OfTheSweep() {
-  static const Names names = {"launcher", "bundle", "max_parallel", "launcher_timeout", "retry", "trainer", "rules"};
+  static const Names names = {"launcher", "bundle",        "max_parallel", "launcher_timeout",
+                              "retry",    "give_up_after", "trainer",      "rules"};
   return names;
 }
 
@@ -89,6 +90,8 @@ class Reader {
       ReadWhole(value, name, 1, 100'000, sweep_.launch.max_parallel, faults_);
     } else if (name == "launcher_timeout") {
       ReadDuration(name, "15m or 2h", value, sweep_.launch.launcher_timeout_s);
+    } else if (name == "give_up_after") {
+      ReadWhole(value, name, 0, 1'000'000, sweep_.launch.give_up_after, faults_);
     } else if (name == "trainer") {
       ReadTrainer(value);
     } else if (name == "retry") {
@@ -250,13 +253,11 @@ class Reader {
 
   void ReadRetries(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::kMap) {
-      return Add(node.place, "retry is a mapping such as {preempted: 3, node_failed: 2}, not " + Describe(node));
+      return Add(node.place, "retry is a mapping such as {preempted: 3, node: 2}, not " + Describe(node));
     }
     auto& retries = sweep_.launch.retries;
-    Names ends;
-    for (const auto& [status, times] : retries) ends.emplace_back(StatusName(status));
-    for (const auto& [name, value] : Entries(node, "end to retry after", ends, faults_)) {
-      ReadWhole(*value, name, 0, 1000, retries[StatusFromName(name)], faults_);
+    for (const auto& [name, value] : Entries(node, "reason to retry for", ReasonNames(), faults_)) {
+      ReadWhole(*value, name, 0, 1000, retries[*ReasonFromName(name)], faults_);
     }
   }
 

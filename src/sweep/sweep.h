@@ -72,10 +72,12 @@ struct Launch {
   int64_t bundle_s = 0;              // instead: as many points as are predicted to take so long together; 0: not said
   int64_t max_parallel = 0;          // jobs at once; 0: the launcher's choice
   int64_t launcher_timeout_s = 900;  // a launcher may not answer, or take no job
+  int64_t give_up_after = 5;         // jobs in a row that failed alike for the infrastructure's sake; 0: never
   std::vector<std::string> trainer;  // argv; empty: ridgeline-train
-  // How often a point is run again, in one run of the driver, whose job ended for a reason that is not the point's.
-  std::map<RunStatus, int64_t> retries = {
-      {RunStatus::kLost, 1}, {RunStatus::kNodeFailed, 1}, {RunStatus::kPreempted, 1}};
+  // How often a point is run again, in one run of the driver, that ended as infrastructure for this reason.
+  std::map<InfrastructureReason, int64_t> retries = {
+      {InfrastructureReason::kNode, 1},  {InfrastructureReason::kStart, 1},     {InfrastructureReason::kStorage, 1},
+      {InfrastructureReason::kImage, 1}, {InfrastructureReason::kPreempted, 1}, {InfrastructureReason::kLost, 1}};
   std::map<std::string, std::string> environment;  // of the trainer, beside what it is started with
   Json config = Json::object();                    // the mapping as written, but for `rules`: a launcher's `config`
   Place place;

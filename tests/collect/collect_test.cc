@@ -85,9 +85,9 @@ TEST_F(CollectTest, WholeLinesBecomeResultsOnce) {
   const std::vector<Collected> collected = End(job, {{"exit_code", "0"}});
   ASSERT_THAT(collected, SizeIs(2));
   EXPECT_EQ(collected[0].point_id, points_[0].id);
-  EXPECT_EQ(collected[0].status, RunStatus::kOk);
+  EXPECT_EQ(collected[0].end, RunStatus::kOk);
   EXPECT_EQ(collected[0].steady_tokens_per_s, 1000.5);
-  EXPECT_EQ(collected[1].status, RunStatus::kDiverged);
+  EXPECT_EQ(collected[1].end, RunStatus::kDiverged);
   EXPECT_EQ(collected[1].message, "it ended");
   EXPECT_THAT(store_.LiveJobs(), IsEmpty());
   EXPECT_EQ(Value(store_, "SELECT state || evidence || ended_unix_ns FROM jobs"), Cell(R"(ended{"exit_code":"0"}777)"));
@@ -114,7 +114,7 @@ TEST_F(CollectTest, OfALiveJobOnlyFinalResultsAreTaken) {
   EXPECT_THAT(End(Live("rl-1")), SizeIs(4));
   EXPECT_EQ(Of(1, "status"), Cell("ok"));
   EXPECT_EQ(Of(2, "status"), Cell("ok"));
-  EXPECT_EQ(Of(3, "status"), Cell("lost"));
+  EXPECT_EQ(Of(3, "reason"), Cell("lost"));
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
@@ -126,7 +126,7 @@ TEST_F(CollectTest, AJobThatIsLookedAtAgainIsReadOnFromWhereItWas) {
     return Collect(store_, {&from, 1}, 1).size();
   };
   WriteResult(job, samples::Result(points_[0].id));
-  WriteResult(job, samples::Result(points_[1].id, RunStatus::kPreempted));
+  WriteResult(job, samples::Result(points_[1].id, InfrastructureReason::kPreempted));
   EXPECT_EQ(look(), 1U);
   const auto read = static_cast<std::streamoff>(results.offset);
   EXPECT_EQ(read, static_cast<std::streamoff>(std::filesystem::file_size(ResultsFile(job.job_dir))));
@@ -138,8 +138,8 @@ TEST_F(CollectTest, AJobThatIsLookedAtAgainIsReadOnFromWhereItWas) {
   EXPECT_EQ(look(), 1U);
   EXPECT_EQ(look(), 0U);
   EXPECT_EQ(look(State::kEnded), 3U);
-  EXPECT_EQ(Of(1, "status"), Cell("preempted")) << "the last that was said of it, though it was said long ago";
-  EXPECT_EQ(Of(3, "status"), Cell("lost"));
+  EXPECT_EQ(Of(1, "reason"), Cell("preempted")) << "the last that was said of it, though it was said long ago";
+  EXPECT_EQ(Of(3, "reason"), Cell("lost"));
 
   std::filesystem::remove(ResultsFile(job.job_dir));  // as where a folder was made anew
   const JobRecord again = Submit("rl-1b", {points_[3]});
@@ -191,21 +191,22 @@ TEST_F(CollectTest, JobsOfEarlierVersionsHaveAFileAResult) {
   EXPECT_THAT(Collect(store_, {&live, 1}, 1), IsEmpty());
   WriteResult(job, samples::Result(points_[3].id));  // after an update in between
   EXPECT_THAT(End(Live("rl-1")), SizeIs(4));
-  const std::pair<size_t, const char*> ends[] = {{0, "ok"}, {1, "cancelled"}, {2, "crashed"}, {3, "ok"}, {4, "lost"}};
-  for (const auto& [point, status] : ends) EXPECT_EQ(Of(point, "status"), Cell(status)) << point;
+  const std::pair<size_t, const char*> ends[] = {
+      {0, "ok"}, {1, "cancelled"}, {2, "infrastructure storage"}, {3, "ok"}, {4, "infrastructure lost"}};
+  for (const auto& [point, end] : ends) EXPECT_EQ(Of(point, "rtrim(status || ' ' || reason)"), Cell(end)) << point;
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
 TEST_F(CollectTest, AnInterruptedPointOfAnEndedJobIsKeptAndRunAgain) {
   const JobRecord job = Submit("rl-1", {points_[0]});
-  WriteResult(job, samples::Result(points_[0].id, RunStatus::kPreempted));
+  WriteResult(job, samples::Result(points_[0].id, InfrastructureReason::kPreempted));
   EXPECT_THAT(End(job), SizeIs(1));
-  EXPECT_EQ(Of(0, "status"), Cell("preempted"));
+  EXPECT_EQ(Of(0, "reason"), Cell("preempted"));
   EXPECT_THAT(store_.FinishedPoints("s"), IsEmpty());
   EXPECT_EQ(store_.Attempts("s").at(points_[0].id), 1);
 }
 
-TEST_F(CollectTest, WhatIsNotThisPointsResultIsACrashAndStays) {
+TEST_F(CollectTest, WhatIsNotThisPointsResultIsTheStoragesDoingAndStays) {
   const JobRecord job = Submit("rl-1", points_);
   const std::string whole = DumpJson(EncodeResult(samples::Result(points_[0].id)));
   const std::string cut = whole.substr(0, whole.size() / 2);
@@ -217,14 +218,14 @@ TEST_F(CollectTest, WhatIsNotThisPointsResultIsACrashAndStays) {
             R"({"version": 1, "status": "ok", "point_id": ")" + points_[4].id + R"(", "loss": "low"})");
   WriteLog(job, points_[0].id, std::string(9000, 'x') + "the last words\n");
   EXPECT_THAT(End(job, {{"exit_code", "3"}}), SizeIs(5));
-  const auto crashes = [&](const std::string& file) {
+  const auto unusable = [&](const std::string& file) {
     return Value(store_,
-                 "SELECT count(*) FROM runs WHERE status = 'crashed' AND evidence ->> 'exit_code' = '3' AND "
+                 "SELECT count(*) FROM runs WHERE reason = 'storage' AND evidence ->> 'exit_code' = '3' AND "
                  "evidence ->> 'result_file' LIKE '%' || " +
                      file);
   };
-  EXPECT_EQ(crashes("point_id || '.json'"), Cell(int64_t{2}));
-  EXPECT_EQ(crashes("'/rl-1/results.log'"), Cell(int64_t{3}));
+  EXPECT_EQ(unusable("point_id || '.json'"), Cell(int64_t{2}));
+  EXPECT_EQ(unusable("'/rl-1/results.log'"), Cell(int64_t{3}));
   EXPECT_EQ(ReadFile(ResultFile(job.job_dir, points_[0].id)), cut);
   const auto text = [&](size_t point, const std::string& column) { return std::get<std::string>(Of(point, column)); };
   EXPECT_THAT(text(0, "evidence ->> 'log_tail'"), HasSubstr("the last words"));
@@ -237,24 +238,31 @@ TEST_F(CollectTest, WhatIsNotThisPointsResultIsACrashAndStays) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
+// Whether a trainer is at fault a scheduler cannot know: what it says of that is not taken.
 TEST_F(CollectTest, ResultsThatAreMissingGetTheSchedulersWord) {
-  const std::pair<std::string, std::string> cases[] = {
-      {"oom_host", "oom_host"},
-      {"timeout", "timeout"},
-      {"cancelled", "cancelled"},
-      {"node_failed", "node_failed"},
-      {"preempted", "preempted"},
-      {"a new state", "lost"},
-      {"", "lost"},
-      {"ok", "lost"},
+  const std::tuple<std::string, std::string, std::string> cases[] = {
+      {"oom_host", "", "oom_host"},
+      {"timeout", "", "timeout"},
+      {"cancelled", "", "cancelled"},
+      {"infrastructure", "node", "infrastructure node"},
+      {"infrastructure", "image", "infrastructure image"},
+      {"node_failed", "", "infrastructure node"},
+      {"preempted", "", "infrastructure preempted"},
+      {"infrastructure", "bad luck", "infrastructure lost"},
+      {"a new state", "", "infrastructure lost"},
+      {"", "", "infrastructure lost"},
+      {"ok", "", "infrastructure lost"},
+      {"crashed", "", "infrastructure lost"},
+      {"invalid", "", "infrastructure lost"},
   };
   for (size_t i = 0; i < std::size(cases); ++i) {
-    const auto& [end, status] = cases[i];
+    const auto& [end, reason, want] = cases[i];
     const JobRecord job = Submit("rl-" + std::to_string(i), {points_[0]});
     WriteLog(job, points_[0].id, "step 1\n");
-    EXPECT_THAT(End(job, {{"end", end}, {"exit_code", "137"}}), SizeIs(1));
-    EXPECT_EQ(Of(0, "status"), Cell(status)) << end;
+    EXPECT_THAT(End(job, {{"end", end}, {"reason", reason}, {"exit_code", "137"}, {"node", "n7"}}), SizeIs(1));
+    EXPECT_EQ(Of(0, "rtrim(status || ' ' || reason)"), Cell(want)) << end << reason;
     EXPECT_EQ(Of(0, "evidence ->> 'exit_code'"), Cell("137"));
+    EXPECT_EQ(Of(0, "evidence ->> 'node'"), Cell("n7"));
     EXPECT_EQ(Of(0, "evidence ->> 'log_tail'"), Cell("step 1\n"));
     EXPECT_EQ(Of(0, "ended_unix_ns"), Cell(int64_t{777}));
     EXPECT_EQ(Of(0, "attempt"), Cell(static_cast<int64_t>(i + 1)));
@@ -262,21 +270,48 @@ TEST_F(CollectTest, ResultsThatAreMissingGetTheSchedulersWord) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
+TEST_F(CollectTest, APointThatHadNotBegunIsNeverItsJobsEnd) {
+  for (const char* end : {"timeout", "oom_host", "crashed", "invalid", ""}) {
+    const std::string key = std::string("rl-") + end;
+    const std::vector<Collected> ends = End(Submit(key, {points_[0]}), {{"end", end}, {"message", "the words"}});
+    ASSERT_THAT(ends, SizeIs(1));
+    EXPECT_EQ(ends[0].end, InfrastructureReason::kStart) << end;
+    EXPECT_THAT(ends[0].message, HasSubstr("the words"));
+  }
+  EXPECT_THAT(store_.FinishedPoints("s"), IsEmpty());
+}
+
+TEST_F(CollectTest, AnExecThatTheDiskFailedSaysNothingOfItsPoints) {
+  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  WriteLog(job, points_[0].id, "step 1\n");
+  const std::vector<Collected> ends = End(job, {{"end", "crashed"}, {"exit_code", "3"}});
+  ASSERT_THAT(ends, SizeIs(2));
+  EXPECT_EQ(ends[0].end, InfrastructureReason::kStorage);
+  EXPECT_FALSE(ends[1].began);
+}
+
 TEST_F(CollectTest, TheJobsOwnEndSpeaksWhereTheSchedulerSaysNothing) {
   End(Submit("rl-1", {points_[0]}), {}, State::kCancelled);
   End(Submit("rl-2", {points_[1]}), {}, State::kLost);
   End(Submit("rl-3", {points_[2]}), {}, State::kEnded);
   EXPECT_EQ(Of(0, "status"), Cell("cancelled"));
-  EXPECT_EQ(Of(1, "status"), Cell("lost"));
-  EXPECT_EQ(Of(2, "status"), Cell("lost"));
+  EXPECT_EQ(Of(1, "reason"), Cell("lost"));
+  EXPECT_EQ(Of(2, "reason"), Cell("start"));
   EXPECT_EQ(Value(store_, "SELECT group_concat(state) FROM jobs"), Cell("cancelled,lost,ended"));
 }
 
-TEST_F(CollectTest, AJobWhoseFolderIsGoneIsLost) {
+TEST_F(CollectTest, CancelledIsWhatAPersonDid) {
+  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
+  WriteResult(job, samples::Result(points_[0].id, InfrastructureReason::kPreempted));
+  End(job, {{"end", "infrastructure"}, {"reason", "preempted"}, {"message", "its pod was deleted"}}, State::kCancelled);
+  EXPECT_EQ(Of(1, "status"), Cell("cancelled"));
+}
+
+TEST_F(CollectTest, AJobWhoseFolderIsGoneLostItsStorage) {
   const JobRecord job = Submit("rl-1", {points_[0]});
   std::filesystem::remove_all(job.job_dir);
   EXPECT_THAT(End(job), SizeIs(1));
-  EXPECT_EQ(Of(0, "status"), Cell("lost"));
+  EXPECT_EQ(Of(0, "reason"), Cell("storage"));
 }
 
 TEST_F(CollectTest, AFileThatComesAndGoesWhileItIsReadIsNoError) {
@@ -355,9 +390,9 @@ TEST_F(CollectTest, APointWhoseTurnNeverCameIsLostAndNotTimedOut) {
   MakeDirs(PointDir(job.job_dir, points_[0].id));
   const std::vector<Collected> ends = End(job, {{"end", "timeout"}, {"message", "past the time limit"}});
   ASSERT_THAT(ends, SizeIs(2));
-  EXPECT_EQ(ends[0].status, RunStatus::kTimeout);
+  EXPECT_EQ(ends[0].end, RunStatus::kTimeout);
   EXPECT_TRUE(ends[0].began);
-  EXPECT_EQ(ends[1].status, RunStatus::kLost);
+  EXPECT_EQ(ends[1].end, InfrastructureReason::kLost);
   EXPECT_FALSE(ends[1].began);
   EXPECT_THAT(ends[1].message, HasSubstr("before this point's turn"));
 }
@@ -375,8 +410,9 @@ TEST_F(CollectTest, APointAfterOneThatEndedWellNeverHadItsTurn) {
 
 TEST_F(CollectTest, AJobThatNeverBeganTellsWhyForAllItsPoints) {
   const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
-  for (const Collected& end : End(job, {{"end", "invalid"}, {"message", "no such node"}})) {
-    EXPECT_EQ(end.status, RunStatus::kInvalid);
+  for (const Collected& end :
+       End(job, {{"end", "infrastructure"}, {"reason", "rights"}, {"message", "no such node"}})) {
+    EXPECT_EQ(end.end, InfrastructureReason::kRights);
     EXPECT_THAT(end.message, HasSubstr("no such node"));
   }
 }
@@ -390,7 +426,8 @@ TEST_F(CollectTest, FoldersOfJobsThatNobodyRecordedAreCollectedOnce) {
     return job;
   }();
   WriteResult(one, samples::Result(points_[0].id, RunStatus::kOk));
-  WriteResult(one, samples::Result(points_[1].id, RunStatus::kPreempted));  // goes on when it is submitted again
+  WriteResult(one,
+              samples::Result(points_[1].id, InfrastructureReason::kPreempted));  // goes on when it is submitted again
   WriteResult(one, samples::Result("not-of-this-sweep", RunStatus::kOk));
   WriteLine(one, points_[2].id, "{\"half\": 1}");
   WriteFileOf(one, points_[3].id, "{\"half");  // of an earlier version
@@ -409,12 +446,12 @@ TEST_F(CollectTest, FoldersOfJobsThatNobodyRecordedAreCollectedOnce) {
 
 TEST_F(CollectTest, LogsOfPodsHoldResultsToo) {
   TempDir dir;
-  const auto line = [&](size_t point, RunStatus status) {
-    return FormatJobLine({std::string(kResultLine), points_[point].id,
-                          DumpJson(EncodeResult(samples::Result(points_[point].id, status)))});
+  const auto line = [&](size_t point, const RunEnd& end) {
+    return FormatJobLine(
+        {std::string(kResultLine), points_[point].id, DumpJson(EncodeResult(samples::Result(points_[point].id, end)))});
   };
   WriteFileAtomic(dir / "pods.log", "words\n" + line(0, RunStatus::kOk) + "[pod/rl-1-x/ridgeline] " +
-                                        line(1, RunStatus::kTimeout) + line(2, RunStatus::kPreempted) +
+                                        line(1, RunStatus::kTimeout) + line(2, InfrastructureReason::kPreempted) +
                                         line(3, RunStatus::kOk).substr(0, 200) + "\n");
   WriteFileAtomic(dir / "other.txt", line(4, RunStatus::kOk));
   EXPECT_EQ(CollectLogs(store_, dir.path(), MeasuredAsDefault()).added, 2);

@@ -124,7 +124,7 @@ TEST_F(RebuildTest, AJobThatALaterOneHasAPointOfIsLost) {
   Measured(second, points_[0]);
   EXPECT_EQ(Rebuild().live, 0);
   EXPECT_EQ(States(), "rl-1 lost, rl-2 ended");
-  EXPECT_EQ(Ends(), "0 lost 1, 0 ok 2");
+  EXPECT_EQ(Ends(), "0 infrastructure 1, 0 ok 2");
   EXPECT_EQ(store_.Progress("s").ok, 1);
 }
 

@@ -31,30 +31,41 @@ TEST(IsSubmittedAgain, AlwaysWhereItIsOnlyNotNow) {
 
 class PointRetriesTest : public testing::Test {
  protected:
-  std::map<RunStatus, int64_t> limits_ = {
-      {RunStatus::kPreempted, 2}, {RunStatus::kLost, 1}, {RunStatus::kNodeFailed, 0}};
+  std::map<InfrastructureReason, int64_t> limits_ = {
+      {InfrastructureReason::kPreempted, 2}, {InfrastructureReason::kLost, 1}, {InfrastructureReason::kNode, 0}};
   PointRetries retries_{limits_};
 };
 
 TEST_F(PointRetriesTest, AsOftenAsTheSweepSaysAfterEachEnd) {
-  EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kPreempted, true));
-  EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kLost, true)) << "each end has its own count";
-  EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kPreempted, true));
-  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kPreempted, true));
-  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kLost, true));
-  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kNodeFailed, true));
-  EXPECT_TRUE(retries_.RunAgain("another", RunStatus::kPreempted, true));
+  EXPECT_TRUE(retries_.RunAgainAfterNs("p", InfrastructureReason::kPreempted, true));
+  EXPECT_TRUE(retries_.RunAgainAfterNs("p", InfrastructureReason::kLost, true)) << "each end has its own count";
+  EXPECT_TRUE(retries_.RunAgainAfterNs("p", InfrastructureReason::kPreempted, true));
+  EXPECT_FALSE(retries_.RunAgainAfterNs("p", InfrastructureReason::kPreempted, true));
+  EXPECT_FALSE(retries_.RunAgainAfterNs("p", InfrastructureReason::kLost, true));
+  EXPECT_FALSE(retries_.RunAgainAfterNs("p", InfrastructureReason::kNode, true));
+  EXPECT_TRUE(retries_.RunAgainAfterNs("another", InfrastructureReason::kPreempted, true));
 }
 
 TEST_F(PointRetriesTest, NotAfterAnEndThatStands) {
-  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kOk, true));
-  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kCrashed, true));
+  EXPECT_FALSE(retries_.RunAgainAfterNs("p", RunStatus::kOk, true));
+  EXPECT_FALSE(retries_.RunAgainAfterNs("p", RunStatus::kCrashed, true));
 }
 
 TEST_F(PointRetriesTest, APointThatNeverBeganIsOwedItsTurn) {
-  for (int i = 0; i < 10; ++i) EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kLost, false));
-  EXPECT_TRUE(retries_.RunAgain("p", RunStatus::kLost, true)) << "none of that counted";
-  EXPECT_FALSE(retries_.RunAgain("p", RunStatus::kLost, true));
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(retries_.RunAgainAfterNs("p", InfrastructureReason::kLost, false));
+  EXPECT_TRUE(retries_.RunAgainAfterNs("p", InfrastructureReason::kLost, true)) << "none of that counted";
+  EXPECT_FALSE(retries_.RunAgainAfterNs("p", InfrastructureReason::kLost, true));
+}
+
+TEST_F(PointRetriesTest, WhatFailedGetsMoreAndMoreTime) {
+  limits_[InfrastructureReason::kNode] = 40;
+  EXPECT_EQ(retries_.RunAgainAfterNs("p", InfrastructureReason::kNode, true), kRunAgainNs);
+  EXPECT_EQ(retries_.RunAgainAfterNs("p", InfrastructureReason::kPreempted, true), 0) << "nothing is to be mended";
+  EXPECT_EQ(retries_.RunAgainAfterNs("p", InfrastructureReason::kLost, true), 2 * kRunAgainNs);
+  EXPECT_EQ(retries_.RunAgainAfterNs("p", InfrastructureReason::kNode, true), 4 * kRunAgainNs);
+  EXPECT_EQ(retries_.RunAgainAfterNs("another", InfrastructureReason::kNode, true), kRunAgainNs);
+  for (int i = 0; i < 30; ++i) retries_.RunAgainAfterNs("p", InfrastructureReason::kNode, true);
+  EXPECT_EQ(retries_.RunAgainAfterNs("p", InfrastructureReason::kNode, true), kMostRunAgainNs);
 }
 
 TEST(LauncherPatience, LastsFromTheFirstFailureOn) {

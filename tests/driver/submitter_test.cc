@@ -20,7 +20,8 @@ class SubmitterTest : public JobsTest {
   }
 
   Reluctance reluctance_{parts_, sweep_.launch.launcher_timeout_s};
-  Submitter submitter_{parts_, reluctance_, "/bin/false"};
+  FaultWatch faults_{0};
+  Submitter submitter_{parts_, reluctance_, faults_, "/bin/false"};
 };
 
 TEST_F(SubmitterTest, HandsOverWhatIsDueWithOneCallAndKeepsIt) {
@@ -50,7 +51,7 @@ TEST_F(SubmitterTest, ARefusedJobIsTriedAgainLaterThenGivenUp) {
   EXPECT_THAT(outcome.refused, SizeIs(2));
   ASSERT_THAT(outcome.ends, SizeIs(2));
   EXPECT_EQ(outcome.ends[0].state, JobRecord::State::kLost);
-  EXPECT_THAT(outcome.ends[0].evidence.at("reason"), HasSubstr("it says no"));
+  EXPECT_THAT(outcome.ends[0].evidence.at("message"), HasSubstr("it says no"));
   EXPECT_THAT(world_.observer.notes, ElementsAre("not submitted: it says no"));
   EXPECT_EQ(StateOf(First()), "intent") << "its end is for who collects it";
   EXPECT_NO_THROW(submitter_.ThrowIfDown()) << "two may have bad luck";

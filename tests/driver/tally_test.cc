@@ -59,7 +59,7 @@ TEST_F(TallyTest, WhatWasSeenCountsWhereAResultDoesNotSay) {
 
 TEST_F(TallyTest, APointThatFailedSaysNothingOfTime) {
   Collected result;
-  result.status = RunStatus::kCrashed;
+  result.end = RunStatus::kCrashed;
   result.duration_ns = kSecondNs;
   tally_.Ran(Spec(), result, kSecondNs);
   EXPECT_EQ(LeftNs(1), 0);

@@ -115,7 +115,7 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     SleepForever();
   }
   if (mode == "preempted-on-term" || mode == "ok-on-term") {
-    result.status = mode == "ok-on-term" ? RunStatus::kOk : RunStatus::kPreempted;
+    if (mode == "preempted-on-term") SetEnd(InfrastructureReason::kPreempted, result);
     g_result = result_file;
     g_text = Text(result);
     // Not async-signal-safe, but the process does nothing else.
@@ -175,11 +175,11 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     return static_cast<int>(number());
   }
   if (mode == "status") {  // a failure the trainer explains, with its exit code
-    result.status = StatusFromName(value);
+    SetEnd(EndFromNames(value, ""), result);
     result.message = "because";
     result.evidence["wanted_bytes"] = "123456789";
     Write(result_file, Text(result));
-    return static_cast<int>(ExitCodeOf(result.status));
+    return static_cast<int>(ExitCodeOf(EndOf(result)));
   }
   if (mode == "not-finite") {
     result.status = RunStatus::kDiverged;

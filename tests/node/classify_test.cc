@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "run/result.h"
 #include "tests/fakes/test_job.h"
 
 namespace ridgeline {
@@ -23,10 +24,10 @@ class Classified : public ::testing::Test {
     end_.watched.rss_peak_bytes = 1'000'000;
   }
 
-  void Wrote(RunStatus status) {
+  void Wrote(const RunEnd& end) {
     RunResult own;
     own.point_id = job_.points[0].id;
-    own.status = status;
+    SetEnd(end, own);
     own.loss = {1.5};
     end_.own = own;
     end_.own_problem.clear();
@@ -73,9 +74,10 @@ TEST_F(Classified, OkFromATrainerThatThenFailedIsACrash) {
 }
 
 TEST_F(Classified, WhatATrainerCannotKnowIsNotBelieved) {
-  for (const RunStatus status : {RunStatus::kTimeout, RunStatus::kNodeFailed, RunStatus::kCancelled, RunStatus::kLost,
-                                 RunStatus::kSkippedPredictedOom}) {
-    Wrote(status);
+  for (const RunEnd end :
+       std::initializer_list<RunEnd>{RunStatus::kTimeout, InfrastructureReason::kNode, RunStatus::kCancelled,
+                                     InfrastructureReason::kLost, RunStatus::kSkippedPredictedOom}) {
+    Wrote(end);
     EXPECT_EQ(Result().status, RunStatus::kCrashed);
     EXPECT_THAT(Result().message, HasSubstr("not a trainer's to say"));
     EXPECT_THAT(Result().hint, HasSubstr("docs/trainer-contract.md"));
@@ -92,14 +94,16 @@ TEST_F(Classified, TheResultOfAnotherPointIsNoResult) {
 }
 
 TEST_F(Classified, WithoutAResultTheExitCodeSpeaks) {
-  const std::pair<int, RunStatus> cases[] = {
-      {0, RunStatus::kCrashed},   {1, RunStatus::kCrashed},    {2, RunStatus::kInvalid},
-      {3, RunStatus::kCrashed},   {10, RunStatus::kOomDevice}, {11, RunStatus::kOomHost},
-      {12, RunStatus::kDiverged}, {13, RunStatus::kPreempted}, {127, RunStatus::kCrashed},
+  const std::pair<int, RunEnd> cases[] = {
+      {0, RunStatus::kCrashed},    {1, RunStatus::kCrashed},
+      {2, RunStatus::kInvalid},    {3, RunStatus::kCrashed},
+      {10, RunStatus::kOomDevice}, {11, RunStatus::kOomHost},
+      {12, RunStatus::kDiverged},  {13, InfrastructureReason::kPreempted},
+      {127, RunStatus::kCrashed},
   };
-  for (const auto& [code, status] : cases) {
+  for (const auto& [code, end] : cases) {
     end_.watched.status.exit_code = code;
-    EXPECT_EQ(Result().status, status) << code;
+    EXPECT_EQ(EndOf(Result()), end) << code;
     EXPECT_EQ(Result().evidence.at("exit_code"), std::to_string(code));
     EXPECT_THAT(Result().message, HasSubstr("exit code " + std::to_string(code)));
   }
@@ -117,7 +121,7 @@ TEST_F(Classified, SigkillIsOutOfMemoryOnlyWhereTheKernelCountedAKill) {
 }
 
 TEST_F(Classified, WhenWeEndedItOurReasonIsTheEnd) {
-  Wrote(RunStatus::kPreempted);
+  Wrote(InfrastructureReason::kPreempted);
   end_.watched.status.exit_code = 13;
   end_.watched.stopped = StopReason::kTimeLimit;
   EXPECT_EQ(Result().status, RunStatus::kTimeout);
@@ -134,18 +138,18 @@ TEST_F(Classified, WhenWeEndedItOurReasonIsTheEnd) {
 
 TEST_F(Classified, ToldToLeaveATrainerSaysHowItDid) {
   end_.watched.stopped = StopReason::kPreempted;
-  Wrote(RunStatus::kPreempted);
+  Wrote(InfrastructureReason::kPreempted);
   end_.own->message = "told to leave after step 3 of 9";
   end_.watched.status.exit_code = 13;
-  EXPECT_EQ(Result().status, RunStatus::kPreempted);
+  EXPECT_EQ(Result().reason, InfrastructureReason::kPreempted);
   EXPECT_EQ(Result().message, "told to leave after step 3 of 9");
   EXPECT_EQ(Result().loss, std::vector<double>{1.5});
   Wrote(RunStatus::kCrashed);  // one that took the signal for a crash
-  EXPECT_EQ(Result().status, RunStatus::kPreempted);
+  EXPECT_EQ(Result().reason, InfrastructureReason::kPreempted);
   EXPECT_EQ(Result().evidence.at("result_status"), "crashed");
   end_.own.reset();  // one that just ended
   end_.watched.status = {0, SIGTERM, 0};
-  EXPECT_EQ(Result().status, RunStatus::kPreempted);
+  EXPECT_EQ(Result().reason, InfrastructureReason::kPreempted);
   EXPECT_THAT(Result().message, HasSubstr("signal 15"));
 }
 

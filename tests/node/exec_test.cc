@@ -99,13 +99,13 @@ TEST_F(Exec, NamesAResultThatDoesNotNameItself) {
 }
 
 TEST_F(Exec, OneBadPointNeverStopsTheOthers) {
-  const std::vector<std::pair<std::string, RunStatus>> ends = {
+  const std::vector<std::pair<std::string, RunEnd>> ends = {
       {"exit=1", RunStatus::kCrashed},
       {"exit=2", RunStatus::kInvalid},
       {"exit=10", RunStatus::kOomDevice},
       {"exit=11", RunStatus::kOomHost},
       {"exit=12", RunStatus::kDiverged},
-      {"exit=13", RunStatus::kPreempted},
+      {"exit=13", InfrastructureReason::kPreempted},
       {"exit=0", RunStatus::kCrashed},
       {"segfault", RunStatus::kCrashed},
       {"kill-self", RunStatus::kCrashed},
@@ -126,7 +126,7 @@ TEST_F(Exec, OneBadPointNeverStopsTheOthers) {
   EXPECT_EQ(Run(job), 0) << Log();
   for (size_t i = 0; i < ends.size(); ++i) {
     const RunResult result = ResultOf(job, i);
-    EXPECT_EQ(result.status, ends[i].second) << ends[i].first << ": " << result.message;
+    EXPECT_EQ(EndOf(result), ends[i].second) << ends[i].first << ": " << result.message;
     EXPECT_EQ(result.point_id, job.points[i].id);
     EXPECT_EQ(result.message.empty(), result.status == RunStatus::kOk) << ends[i].first;
     EXPECT_EQ(result.evidence.count("exit_code") + result.evidence.count("signal"), 1U) << ends[i].first;
@@ -464,7 +464,7 @@ TEST_F(Preempted, ASchedulersSignalIsPassedOnAndThePointIsPreempted) {
   const Job job = SavingJob({"preempted-on-term", "ok"}, 2);
   for (const int signal : {SIGTERM, SIGUSR1}) {
     EXPECT_EQ(Tell(job, {signal}), 130);
-    EXPECT_EQ(ResultOf(job).status, RunStatus::kPreempted);
+    EXPECT_EQ(ResultOf(job).reason, InfrastructureReason::kPreempted);
     EXPECT_EQ(ResultOf(job).evidence.at("exit_code"), "13");
     EXPECT_FALSE(FindResult(job, 1));
     EXPECT_TRUE(NothingIsLeft());
@@ -476,7 +476,7 @@ TEST_F(Preempted, ItIsGivenTheJobsTimeToSaveAndNoMore) {
   job.save_time_s = 1;
   WriteJob(job);
   EXPECT_EQ(Tell(job, {SIGTERM}, 600'000), 130);
-  EXPECT_EQ(ResultOf(job).status, RunStatus::kPreempted);
+  EXPECT_EQ(ResultOf(job).reason, InfrastructureReason::kPreempted);
   EXPECT_EQ(ResultOf(job).evidence.at("signal"), std::to_string(SIGKILL));
 }
 
@@ -498,7 +498,7 @@ TEST_F(Preempted, APointWithoutCheckpointFilesIsPreemptedByAWarningOnly) {
   const Job job = MakeJob({"preempted-on-term"});
   WriteJob(job);
   EXPECT_EQ(Tell(job, {SIGUSR1}), 130);
-  EXPECT_EQ(ResultOf(job).status, RunStatus::kPreempted);
+  EXPECT_EQ(ResultOf(job).reason, InfrastructureReason::kPreempted);
   EXPECT_EQ(Tell(job, {SIGTERM}), 130);
   EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
 }

@@ -9,16 +9,17 @@
 
 namespace ridgeline::report_sample {
 
-RunResult& Runs::Add(const Json& values, RunStatus status) {
+RunResult& Runs::Add(const Json& values, const RunEnd& end) {
   std::vector<Problem> problems;
   const RunSpec spec = BuildSpec(values, problems);
   for (const Problem& problem : problems) ADD_FAILURE() << problem.field << ": " << problem.message;
   points_.push_back({PointId(spec), spec});
   RunResult result;
   result.point_id = points_.back().id;
-  result.status = status;
+  result.status = end.status;
+  result.reason = end.reason;
   result.environment = {{"command", "ridgeline-train --spec " + std::to_string(points_.size()) + ".json"}};
-  if (status == RunStatus::kOk) {
+  if (end.status == RunStatus::kOk) {
     const double kept = spec.checkpointing == "none" ? 1 : spec.checkpointing == "selective" ? 0.5 : 0.125;
     const double slower = spec.checkpointing == "none" ? 1 : spec.checkpointing == "selective" ? 1.0625 : 1.25;
     const auto batch = static_cast<double>(spec.batch_size);

@@ -22,7 +22,7 @@ class Runs {
 
   // A run of `spec` (field -> value), with plausible figures derived from its batch and policy; `edit` has the last
   // word. Figures are zero where the status is not ok.
-  RunResult& Add(const Json& spec, RunStatus status = RunStatus::kOk);
+  RunResult& Add(const Json& spec, const RunEnd& end = RunStatus::kOk);
 
   // Puts them all into the store as the sweep `name`, measured for this campaign.
   void Put(const std::string& name, const std::string& campaign = kDefaultCampaign);

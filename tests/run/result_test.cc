@@ -116,18 +116,50 @@ TEST(Result, RefusesWhatIsNoResult) {
 }
 
 TEST(Result, EveryStatusHasANameAndComesBack) {
-  EXPECT_EQ(StatusNames().size(), 12U);
+  EXPECT_EQ(StatusNames().size(), 10U);
   for (const std::string& name : StatusNames()) EXPECT_EQ(StatusName(StatusFromName(name)), name);
   EXPECT_EQ(StatusName(RunStatus::kSkippedPredictedOom), "skipped_predicted_oom");
   EXPECT_THROW(StatusFromName("OK"), Error);
 }
 
-TEST(Result, ExitCodesAndStatusesAgree) {
-  for (const RunStatus status : {RunStatus::kOk, RunStatus::kInvalid, RunStatus::kOomDevice, RunStatus::kOomHost,
-                                 RunStatus::kDiverged, RunStatus::kPreempted, RunStatus::kCrashed}) {
-    EXPECT_EQ(StatusOfExitCode(static_cast<int>(ExitCodeOf(status))), status);
+TEST(Result, EveryReasonHasANameAndComesBack) {
+  EXPECT_EQ(ReasonNames().size(), 8U);
+  for (const std::string& name : ReasonNames()) {
+    EXPECT_EQ(ReasonName(ReasonFromName(name).value()), name);
+    EXPECT_EQ(EndFromNames("infrastructure", name), RunEnd(ReasonFromName(name).value()));
+    EXPECT_EQ(EndName(EndFromNames("infrastructure", name)), "infrastructure (" + name + ")");
   }
-  for (const int unknown : {1, 4, 99, 127, 255, -1}) EXPECT_EQ(StatusOfExitCode(unknown), RunStatus::kCrashed);
+  EXPECT_EQ(ReasonFromName(""), std::nullopt);
+  EXPECT_EQ(ReasonFromName("bad luck"), std::nullopt);
+}
+
+TEST(Result, OnlyInfrastructureHasAReasonAndAlwaysOne) {
+  for (const auto& [status, reason] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"infrastructure", ""},
+                                                                  {"infrastructure", "bad luck"},
+                                                                  {"ok", "node"},
+                                                                  {"crashed", "bad luck"},
+                                                                  {"preempted", "node"}}) {
+    EXPECT_THROW(EndFromNames(status, reason), Error) << status << ' ' << reason;
+  }
+}
+
+TEST(Result, StatusesOfEarlierVersionsAreReasonsNow) {
+  EXPECT_EQ(EndFromNames("preempted", ""), InfrastructureReason::kPreempted);
+  EXPECT_EQ(EndFromNames("node_failed", ""), InfrastructureReason::kNode);
+  EXPECT_EQ(EndFromNames("lost", ""), InfrastructureReason::kLost);
+  const RunResult old = DecodeResult({{"version", 1}, {"status", "node_failed"}}, "old.json");
+  EXPECT_EQ(EndOf(old), InfrastructureReason::kNode);
+  EXPECT_EQ(EndOf(DecodeResult(EncodeResult(old), "new.json")), InfrastructureReason::kNode);
+}
+
+TEST(Result, ExitCodesAndEndsAgree) {
+  for (const RunEnd end :
+       std::initializer_list<RunEnd>{RunStatus::kOk, RunStatus::kInvalid, RunStatus::kOomDevice, RunStatus::kOomHost,
+                                     RunStatus::kDiverged, InfrastructureReason::kPreempted, RunStatus::kCrashed}) {
+    EXPECT_EQ(EndOfExitCode(static_cast<int>(ExitCodeOf(end))), end);
+  }
+  for (const int unknown : {1, 4, 99, 127, 255, -1}) EXPECT_EQ(EndOfExitCode(unknown), RunStatus::kCrashed);
   EXPECT_EQ(ExitCodeOf(RunStatus::kTimeout), TrainerExit::kCrashed);
 }
 

@@ -78,9 +78,10 @@ Json OfFigure(const Figure& figure) {
 Json ResultSchema() {
   Json statuses = Json::array();
   for (const std::string& name : StatusNames()) {
-    const RunStatus status = StatusFromName(name);
-    if (StatusOfExitCode(static_cast<int>(ExitCodeOf(status))) == status) statuses.push_back(name);
+    const RunEnd end{StatusFromName(name)};
+    if (EndOfExitCode(static_cast<int>(ExitCodeOf(end))) == end) statuses.push_back(name);
   }
+  for (const char* told_to_leave : {"infrastructure", "preempted"}) statuses.push_back(told_to_leave);
   const Json bytes = {{"type", "integer"}, {"minimum", 0}};
   const Json rank = {{"type", "object"},
                      {"required", {"host", "planned_peak_bytes", "rss_peak_bytes"}},
@@ -88,6 +89,9 @@ Json ResultSchema() {
                      {"additionalProperties", false}};
   Json properties = {{"version", {{"const", kRunResultVersion}}},
                      {"status", {{"enum", statuses}, {"description", "how the run ended"}}},
+                     {"reason",
+                      {{"enum", {"", "preempted"}},
+                       {"description", "of infrastructure: preempted, which is a status by itself, too"}}},
                      {"point_id", {{"type", "string"}, {"description", "the point's, where the trainer knows it"}}},
                      {"message", {{"type", "string"}, {"description", "why it did not end well, in one sentence"}}},
                      {"hint", {{"type", "string"}, {"description", "what to do about it"}}},

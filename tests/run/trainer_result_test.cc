@@ -105,8 +105,8 @@ TEST(TrainerResult, ALossThatIsNotFiniteHasDivergedInWhateverWordItComes) {
   }
   EXPECT_EQ(Parse(R"(, "grad_norm": [NaN, 1.5])").status, RunStatus::kOk) << "loss scaling may skip a step";
   // A trainer that says itself how it ended knows better.
-  EXPECT_EQ(ParseTrainerResult(R"({"version": 1, "status": "preempted", "loss": [NaN]})", Spec(), "x").status,
-            RunStatus::kPreempted);
+  EXPECT_EQ(ParseTrainerResult(R"({"version": 1, "status": "preempted", "loss": [NaN]})", Spec(), "x").reason,
+            InfrastructureReason::kPreempted);
 }
 
 TEST(TrainerResult, OnlyNumbersAreReadSo) {

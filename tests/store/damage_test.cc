@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "run/result.h"
 #include "store/sqlite.h"
 #include "store/store.h"
 #include "tests/base/temp_dir.h"
@@ -172,7 +173,7 @@ TEST_F(DamageTest, AFullDiskLosesNothing) {
         std::vector<NewResult> results;
         for (size_t i = kept; i < kept + 10; ++i) {
           NewResult& item = results.emplace_back(NewResult{samples::Result(points[i % 50].id), "", 0});
-          item.result.status = RunStatus::kLost;  // each counts as a new attempt
+          SetEnd(InfrastructureReason::kLost, item.result);  // each counts as a new attempt
           item.result.message = std::string(2000, 'm');
         }
         store.AddResults(results);
@@ -221,12 +222,12 @@ TEST_F(DamageTest, ADiskTooFullToBeginIsAnErrorToo) {
         std::vector<NewResult> results;
         for (const JobRecord::Point& point : job.points) {
           if (!point.has_result)
-            results.push_back({samples::Result(point.id, RunStatus::kLost), job.key, point.attempt});
+            results.push_back({samples::Result(point.id, InfrastructureReason::kLost), job.key, point.attempt});
         }
         store.AddResults(results);
         store.SetJobState(job.key, JobRecord::State::kEnded, {}, 40);
       }
-      samples::RunJob(store, key, "s", points, RunStatus::kLost);
+      samples::RunJob(store, key, "s", points, InfrastructureReason::kLost);
     }
   } catch (const std::exception&) {
     ::_exit(1);

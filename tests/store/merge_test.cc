@@ -24,12 +24,12 @@ class MergeTest : public testing::Test {
 
   // One result of a point, in a job of its own.
   void Measure(Store& store, const std::string& key, const Point& point, const std::string& cpu, int64_t ended_unix_ns,
-               RunStatus status = RunStatus::kOk) {
+               const RunEnd& end = RunStatus::kOk) {
     JobRecord job = samples::Job(key, "s", {point});
     job.measured_as = store.Progress("s").sweep.measured_as;
     job.created_unix_ns = ended_unix_ns - 50;
     store.RecordIntents({&job, 1});
-    RunResult result = samples::Result(point.id, status);
+    RunResult result = samples::Result(point.id, end);
     result.started_unix_ns = ended_unix_ns - 10;
     result.ended_unix_ns = ended_unix_ns;
     result.environment["cpu"] = cpu;
@@ -103,8 +103,8 @@ TEST_F(MergeTest, WhatSaysNothingAboutAPointDoesNotHideWhatDoes) {
   Store theirs = Open("2.db");
   for (Store* store : {&ours, &theirs}) store->PutSweep(samples::Sweep("s"), points_);
   Measure(ours, "rl-1", points_[0], "ours", 1000);
-  Measure(theirs, "rl-2", points_[0], "theirs", 2000, RunStatus::kLost);
-  Measure(ours, "rl-3", points_[1], "ours", 3000, RunStatus::kPreempted);
+  Measure(theirs, "rl-2", points_[0], "theirs", 2000, InfrastructureReason::kLost);
+  Measure(ours, "rl-3", points_[1], "ours", 3000, InfrastructureReason::kPreempted);
   Measure(theirs, "rl-4", points_[1], "theirs", 2000);
   ours.Merge(dir_ / "2.db");
   EXPECT_THAT(ours.FinishedPoints("s"), SizeIs(2)) << "neither is paid for again";

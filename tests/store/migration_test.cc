@@ -47,6 +47,7 @@ TEST_P(MigrationTest, KeepsEveryResult) {
             Cell("1 ok 1, 2 crashed 2, 3 skipped_predicted_oom 1, 4 ok 1"));
   EXPECT_EQ(Value(store, "SELECT count(*) FROM results"), Cell(int64_t{5}));
   EXPECT_EQ(Value(store, "SELECT count(*) FROM measurements"), Cell(int64_t{4}));
+  EXPECT_EQ(Value(store, "SELECT group_concat(reason) FROM results WHERE status = 'infrastructure'"), Cell("lost"));
   EXPECT_EQ(Value(store,
                   "SELECT steady_tokens_per_s || loss || all_steps_ns || planned_parameters_bytes FROM runs "
                   "WHERE seed = 1"),

@@ -36,13 +36,14 @@ inline JobRecord Job(const std::string& key, const std::string& sweep, const std
   return job;
 }
 
-inline RunResult Result(const std::string& point_id, RunStatus status = RunStatus::kOk) {
+inline RunResult Result(const std::string& point_id, const RunEnd& end = RunStatus::kOk) {
   RunResult result;
   result.point_id = point_id;
-  result.status = status;
-  result.message = status == RunStatus::kOk ? "" : "it ended";
+  result.status = end.status;
+  result.reason = end.reason;
+  result.message = end.status == RunStatus::kOk ? "" : "it ended";
   result.device = "a processor";
-  if (status == RunStatus::kOk) {
+  if (end.status == RunStatus::kOk) {
     result.parameters = 10'000'000;
     result.tokens_per_step = 512;
     result.throughput = {1000.5, 900.25};
@@ -61,7 +62,7 @@ inline RunResult Result(const std::string& point_id, RunStatus status = RunStatu
 
 // Submits a job of these points and ends each so.
 inline void RunJob(Store& store, const std::string& key, const std::string& sweep, const std::vector<Point>& points,
-                   RunStatus status) {
+                   const RunEnd& end) {
   JobRecord job = Job(key, sweep, points);
   job.measured_as = store.Progress(sweep).sweep.measured_as;
   store.RecordIntents({&job, 1});
@@ -69,7 +70,7 @@ inline void RunJob(Store& store, const std::string& key, const std::string& swee
   for (const JobRecord& live : store.LiveJobs()) {
     if (live.key != key) continue;
     std::vector<NewResult> results;
-    for (const JobRecord::Point& point : live.points) results.push_back({Result(point.id, status), key, point.attempt});
+    for (const JobRecord::Point& point : live.points) results.push_back({Result(point.id, end), key, point.attempt});
     store.AddResults(results);
   }
   store.SetJobState(key, JobRecord::State::kEnded, {{"exit_code", "0"}}, 30);

@@ -141,7 +141,8 @@ TEST_F(SchemaTest, ResultsOfTheFirstVersionStayAndKnowNoSkippedSteps) {
   }
   Sql(kDropViews +
       "ALTER TABLE results DROP COLUMN skipped_steps; ALTER TABLE jobs DROP COLUMN started_unix_ns;"
-      "DROP INDEX results_by_measurement; ALTER TABLE results DROP COLUMN campaign;"
+      "DROP INDEX results_by_measurement; ALTER TABLE results DROP COLUMN reason;"
+      "ALTER TABLE results DROP COLUMN campaign;"
       "ALTER TABLE results DROP COLUMN setup; ALTER TABLE jobs DROP COLUMN campaign; ALTER TABLE jobs DROP COLUMN "
       "setup;"
       "ALTER TABLE sweep_points DROP COLUMN setup; ALTER TABLE sweeps DROP COLUMN campaign; ALTER TABLE sweeps DROP "

@@ -120,12 +120,13 @@ TEST_F(StoreTest, APointOfTwoSweepsIsPaidForOnce) {
 TEST_F(StoreTest, WhichEndsStand) {
   for (const std::string& name : StatusNames()) {
     const RunStatus status = StatusFromName(name);
-    const bool again = name == "lost" || name == "preempted" || name == "node_failed" || name == "cancelled";
+    const bool again = name == "infrastructure" || name == "cancelled";
     EXPECT_EQ(IsFinal(status), !again) << name;
     store_.PutSweep(samples::Sweep(name), points_);
     const bool any = !store_.FinishedPoints(name).empty();
     EXPECT_FALSE(any && store_.FinishedPoints(name).size() != 4) << name;
-    samples::RunJob(store_, "rl-" + name, name, points_, status);
+    samples::RunJob(store_, "rl-" + name, name, points_,
+                    again && name != "cancelled" ? RunEnd(InfrastructureReason::kNode) : RunEnd(status));
     EXPECT_EQ(store_.FinishedPoints(name).size(), again ? 0U : 4U) << name;
   }
   EXPECT_THAT(store_.Check(), IsEmpty());
@@ -135,7 +136,7 @@ TEST_F(StoreTest, RetryFailedAsksForFailuresAgainAndLastsUntilTheNextResult) {
   store_.PutSweep(samples::Sweep("s"), points_);
   samples::RunJob(store_, "rl-1", "s", {points_[0]}, RunStatus::kOk);
   samples::RunJob(store_, "rl-2", "s", {points_[1]}, RunStatus::kOomHost);
-  samples::RunJob(store_, "rl-3", "s", {points_[2]}, RunStatus::kLost);
+  samples::RunJob(store_, "rl-3", "s", {points_[2]}, InfrastructureReason::kLost);
   EXPECT_EQ(store_.RetryFailed("no such sweep"), 0);
   EXPECT_EQ(store_.RetryFailed("s"), 1);
   EXPECT_EQ(store_.RetryFailed("s"), 0);
@@ -296,7 +297,7 @@ TEST_F(StoreTest, AResultOfNoKnownPointOrJobIsRefused) {
 TEST_F(StoreTest, EveryStepOfTheLatestResultIsARowOfSeries) {
   const std::vector<Point> points = samples::Points(1);
   store_.PutSweep(samples::Sweep("s"), points);
-  RunResult first = samples::Result(points[0].id, RunStatus::kLost);
+  RunResult first = samples::Result(points[0].id, InfrastructureReason::kLost);
   first.loss = {7, 6};
   RunResult second = samples::Result(points[0].id, RunStatus::kDiverged);
   second.loss = {9.5, std::numeric_limits<double>::quiet_NaN()};

@@ -134,7 +134,7 @@ TEST(Sweep, UnknownKeysNameTheNearest) {
   EXPECT_THAT(Refusal("launch: {locl: {a: 1}}"), HasSubstr("did you mean 'local'?"));
   EXPECT_THAT(Refusal("launch: {retry: {preempted: -1}}"),
               HasSubstr("preempted must be an integer between 0 and 1000"));
-  EXPECT_THAT(Refusal("launch: {retry: {crashed: 1}}"), HasSubstr("unknown end to retry after 'crashed'"));
+  EXPECT_THAT(Refusal("launch: {retry: {crashed: 1}}"), HasSubstr("unknown reason to retry for 'crashed'"));
   EXPECT_THAT(Refusal("launch: {bundle: soon}"), HasSubstr("bundle is a number of points, or a duration"));
   EXPECT_THAT(Refusal("launch: {frobnicate: 1}"), HasSubstr("unknown launch setting 'frobnicate'; known are launcher"));
   EXPECT_THAT(Refusal("defaults: {model: lama-10m}"),

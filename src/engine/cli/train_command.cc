@@ -173,9 +173,9 @@ int RunTrainCommand(int argc, const char* const* argv) {
   if (!command->result_file.empty() && first)
     WriteFileAtomic(command->result_file, DumpJson(EncodeResult(result)) + "\n");
   if (result.status != RunStatus::kOk) {
-    fmt::print(stderr, "ridgeline-train: {}: {}\n", StatusName(result.status), result.message);
+    fmt::print(stderr, "ridgeline-train: {}: {}\n", EndName(EndOf(result)), result.message);
     if (!result.hint.empty()) fmt::print(stderr, "  {}\n", result.hint);
-    return static_cast<int>(ExitCodeOf(result.status));
+    return static_cast<int>(ExitCodeOf(EndOf(result)));
   }
   if (!first) return 0;
   if (command->fsdp) {

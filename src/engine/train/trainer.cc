@@ -24,6 +24,7 @@
 #include "engine/train/history.h"
 #include "engine/train/model_state.h"
 #include "engine/train/ranks.h"
+#include "run/result.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
 
@@ -175,7 +176,7 @@ class Training {
   void Leave() {
     const int64_t step = history_.steps();
     if (files_ && saved_step_ != step) Save();
-    result_.status = RunStatus::kPreempted;
+    SetEnd(InfrastructureReason::kPreempted, result_);
     result_.message = fmt::format("told to leave after step {} of {}", step, total_);
     if (!files_) {
       result_.message += "; nothing was saved, since no checkpoint.dir is set";

@@ -34,8 +34,8 @@ TEST_P(SlurmKills, AControllerKilledInABurstOfSubmitsLosesNoPoint) {
   const Slurm slurm({"--max-array=3", "--message-timeout=3"});
   std::mt19937 random = testing::SeededRandom();
   SlurmCli cli;
-  const auto sweep =
-      cli.Write({.points = 40, .trainer = "slow=50", .slurm = client_, .launch = "retry: {lost: 3, node_failed: 3}"});
+  const auto sweep = cli.Write(
+      {.points = 40, .trainer = "slow=50", .slurm = client_, .launch = "retry: {lost: 3, node: 3, start: 3}"});
   Child run = cli.Start({"run", sweep});
   ASSERT_TRUE(cli.WaitToRead(run, "jobs go to"));  // without a Slurm at its start it ends at once
   for (int kill = 0; kill < 3; ++kill) {
@@ -84,7 +84,7 @@ TEST_P(SlurmKills, JobsOfAControllerThatForgotEverythingAreRunAgain) {
   Child run = cli.Start(
       {"run",
        cli.Write(
-           {.points = 80, .trainer = "slow=4000", .slurm = client_, .launch = "retry: {lost: 3, node_failed: 5}"})});
+           {.points = 80, .trainer = "slow=4000", .slurm = client_, .launch = "retry: {lost: 3, node: 5, start: 3}"})});
   ASSERT_TRUE(cli.WaitForTrainers(10));
   slurm.Controller("wipe");
   slurm.Controller("start");

@@ -81,7 +81,7 @@ TEST_F(InterruptionTest, ToldToLeaveItFinishesTheStepSavesAndSaysPreempted) {
     ASSERT_EQ(status.signal, 0);
     ASSERT_EQ(status.exit_code, kPreempted) << Log();
     const RunResult result = Result();
-    EXPECT_EQ(result.status, RunStatus::kPreempted);
+    EXPECT_EQ(result.reason, InfrastructureReason::kPreempted);
     const auto step = static_cast<int64_t>(result.loss.size());
     EXPECT_GE(step, last_step + 20);
     EXPECT_EQ(result.evidence.at("checkpoint_step"), std::to_string(step));

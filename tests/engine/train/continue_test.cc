@@ -76,7 +76,7 @@ TEST_F(ContinueTest, TheLossSeriesIsTheSameToTheBit) {
       const RunSpec spec = Saving(values, 4);
       for (const int64_t steps : {3, 2}) {  // after step 3 and after step 5
         const RunResult part = Run(spec, steps);
-        EXPECT_EQ(part.status, RunStatus::kPreempted);
+        EXPECT_EQ(part.reason, InfrastructureReason::kPreempted);
         EXPECT_THAT(part.message, HasSubstr("saved in " + spec.checkpoint_dir));
       }
       const RunResult rest = Run(spec);
@@ -130,7 +130,7 @@ TEST_F(ContinueTest, AFinishedRunHasNothingLeftToRun) {
 
 TEST_F(ContinueTest, WithoutAFolderNothingIsSavedAndSaidSo) {
   const RunResult r = Run(SpecFrom(TinyModel("llama")), 3);
-  EXPECT_EQ(r.status, RunStatus::kPreempted);
+  EXPECT_EQ(r.reason, InfrastructureReason::kPreempted);
   EXPECT_EQ(r.loss.size(), 3U);
   EXPECT_THAT(r.message, HasSubstr("told to leave after step 3 of 7; nothing was saved"));
   EXPECT_GT(r.throughput.steady_tokens_per_s, 0);  // of the one step past the warm-up

@@ -1,0 +1,15 @@
+// Takes back what waits in a launcher's queue.
+#pragma once
+
+#include <string>
+
+#include "driver/driver.h"
+#include "driver/job_table.h"
+
+namespace ridgeline {
+
+// Tells the jobs that have not begun to end, with `why` as what they ended of: their points are owed their turn, and
+// what one had done that began meanwhile stands. A launcher that cannot be asked now leaves them where they are.
+void WithdrawQueued(JobTable& jobs, const DriverParts& parts, const std::string& why);
+
+}  // namespace ridgeline

@@ -1,0 +1,90 @@
+#include "driver/fault_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ridgeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class FaultWatchTest : public testing::Test {
+ protected:
+  static Collected Ended(const RunEnd& end, const std::string& node, const std::string& message = "it failed") {
+    Collected result;
+    result.end = end;
+    result.node = node;
+    result.message = message;
+    return result;
+  }
+  // Each of a job of its own.
+  std::vector<std::string> Failed(const std::string& node, const std::string& message = "it failed") {
+    std::vector<std::string> notes;
+    for (const auto& found :
+         watch_.PointEnded("rl-" + std::to_string(++jobs_), Ended(InfrastructureReason::kNode, node, message))) {
+      EXPECT_THAT(found.withdrawn, HasSubstr("withdrawn before it began"));
+      notes.push_back(found.note);
+    }
+    return notes;
+  }
+
+  FaultWatch watch_{3};
+  int jobs_ = 0;
+};
+
+TEST_F(FaultWatchTest, ANodeIsLeftOutFromItsSecondFailureOn) {
+  EXPECT_THAT(Failed("n1", "no disk"), IsEmpty());
+  EXPECT_THAT(Failed("n2", "no image"), IsEmpty());
+  EXPECT_THAT(Failed("n1", "no disk"), ElementsAre("n1 is set aside: 2 jobs failed on it, the last: no disk"));
+  EXPECT_THAT(Failed("n1", "no image"), IsEmpty()) << "it is said once";
+  EXPECT_THAT(watch_.avoid(), ElementsAre("n1"));
+}
+
+TEST_F(FaultWatchTest, PointsOfOneJobAreOneFailure) {
+  for (int i = 0; i < 9; ++i) watch_.PointEnded("rl-a", Ended(InfrastructureReason::kStorage, "n1"));
+  EXPECT_THAT(watch_.avoid(), IsEmpty());
+  EXPECT_EQ(watch_.given_up(), "");
+}
+
+TEST_F(FaultWatchTest, OfSeveralNodesAndOfNoneNobodyIsBlamed) {
+  int i = 0;
+  for (const char* node : {"n1 n2", "n1 n2", "", ""}) EXPECT_THAT(Failed(node, i++ % 2 == 0 ? "a" : "b"), IsEmpty());
+  EXPECT_THAT(watch_.avoid(), IsEmpty());
+}
+
+TEST_F(FaultWatchTest, GivesUpAfterSoManyAlikeInARow) {
+  Failed("n1", "job rl-12 ended: no folder /data on n1");
+  Failed("n2", "job rl-34 ended: no folder /data on n2");
+  EXPECT_EQ(watch_.given_up(), "");
+  EXPECT_THAT(Failed("n3", "job rl-56 ended: no folder /data on n3"),
+              ElementsAre(HasSubstr("no more jobs are handed over: 3 jobs in a row failed alike")));
+  EXPECT_THAT(watch_.given_up(), HasSubstr("3 jobs in a row failed alike, infrastructure (node): job rl-56"));
+}
+
+TEST_F(FaultWatchTest, AnEndThatIsAPointsOwnBeginsANewRow) {
+  for (int i = 0; i < 9; ++i) {
+    Failed("a" + std::to_string(i));
+    Failed("b" + std::to_string(i));
+    watch_.PointEnded("ok", Ended(i % 2 == 0 ? RunStatus::kOk : RunStatus::kCrashed, "n"));
+  }
+  EXPECT_EQ(watch_.given_up(), "");
+}
+
+TEST_F(FaultWatchTest, OtherFailuresBeginANewRow) {
+  for (int i = 0; i < 9; ++i) Failed("n" + std::to_string(i), i % 2 == 0 ? "no folder" : "no image");
+  EXPECT_EQ(watch_.given_up(), "");
+}
+
+TEST_F(FaultWatchTest, WhoIsToldToLeaveHasNotFailed) {
+  for (int i = 0; i < 9; ++i) {
+    watch_.PointEnded("rl-" + std::to_string(i), Ended(InfrastructureReason::kPreempted, "n1"));
+    watch_.PointEnded("rl-c" + std::to_string(i), Ended(RunStatus::kCancelled, "n1"));
+  }
+  EXPECT_THAT(watch_.avoid(), IsEmpty());
+  EXPECT_EQ(watch_.given_up(), "");
+}
+
+}  // namespace
+}  // namespace ridgeline
