@@ -59,7 +59,8 @@ class Driver {
       bool changed = !GivenUp() && OpenJobs();
       changed = (!GivenUp() && SubmitJobs()) || changed;
       changed = AskAndCollect() || changed;
-      if (planner_.HasPointsAgain() && planner_.empty()) planner_.PlanAgain();
+      // A round ends with its last job, where there is room for no other.
+      if (planner_.HasPointsAgain() && planner_.empty() && live_.size() < window_) planner_.PlanAgain();
       ShowProgress();
       if (changed) {
         pace_.Changed(Now());

@@ -44,6 +44,20 @@ TEST_F(DriverRepeats, GoRound) {
   EXPECT_TRUE(world_.OpenStore().Check().empty());
 }
 
+TEST_F(DriverRepeats, NoneBeginsItsNextWhileOneOfTheRoundStillRuns) {
+  // The last of a round is what takes longest, and would come after all that is cheaper; no two share a job.
+  world_.yaml =
+      "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nzip: {seed: [1, 2, 3], batch_size: [1, 2, 4]}\n"
+      "measure: {repeats: 3}\nlaunch: {rules: [{when: {seed: 2}, set: {keep_logs: true}}]}\n";
+  world_.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    entry.phase = JobPhase::kRunning;
+    if (entry.polls == 3) world_.Finish(entry);
+  };
+  EXPECT_EQ(world_.Run().ok, 3);
+  EXPECT_THAT(turns_, ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 1), Pair(1, 2), Pair(2, 2), Pair(3, 2), Pair(1, 3),
+                                  Pair(2, 3), Pair(3, 3)));
+}
+
 TEST_F(DriverRepeats, AreTakenUpWhereARunWasKilled) {
   world_.step = [&] {
     if (turns_.size() >= 5) throw Killed();
