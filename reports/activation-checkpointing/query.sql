@@ -12,7 +12,7 @@ named AS MATERIALIZED (
     -- Of fewer measured steps nothing can be said of how they vary.
     status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
     -- Runs are compared only where all this is the same.
-    json_array(provenance, emulated, device_name, campaign, machine, version, seed) AS alike,
+    json_array(provenance, emulated, device_name, campaign, machine, version, setup, seed) AS alike,
     status = 'ok' AS ok,
     -- Everything that changes a step's work but the two axes compared here; what is usual is left unsaid.
     model
@@ -56,7 +56,9 @@ named AS MATERIALIZED (
 -- What a run is compared with: no activation checkpointing at the same batch; …
 -- (SQLite takes the columns beside a lone min() from the row that has it.)
 no_checkpointing AS (
-  SELECT panel, batch_size, alike, min(step_median_ns) AS none_step_ns, result AS none_result
+  SELECT
+    panel, batch_size, alike, min(step_median_ns) AS none_step_ns, result AS none_result,
+    device_peak_bytes AS none_device_bytes
   FROM named
   WHERE ok AND checkpointing = 'none'
   GROUP BY panel, batch_size, alike
@@ -87,8 +89,11 @@ figured AS (
     CASE WHEN out_of_memory THEN evidence_available_bytes END AS available_bytes,
     CASE WHEN ok AND checkpointing <> 'none'
          THEN 100.0 * (step_median_ns - none_step_ns) / none_step_ns END AS recompute_overhead_percent,
+    -- Of a trainer that plans nothing, what was measured.
     CASE WHEN ok AND checkpointing <> 'none' AND provenance <> 'published'
-         THEN 100.0 * (none_peak_bytes - planned_peak_bytes) / none_peak_bytes END AS memory_saved_percent
+         THEN coalesce(100.0 * (none_peak_bytes - planned_peak_bytes) / none_peak_bytes,
+                       100.0 * (none_device_bytes - device_peak_bytes) / none_device_bytes) END AS memory_saved_percent,
+    CASE WHEN planned_peak_bytes IS NULL THEN 'measured' ELSE 'planned' END AS memory_kind
   FROM named
   LEFT JOIN no_checkpointing USING (panel, batch_size, alike)
   LEFT JOIN plans USING (panel, batch_size)
@@ -104,6 +109,13 @@ SELECT
   CASE WHEN ok THEN is_first END AS is_first,
   CASE WHEN ok THEN steady_tokens_per_s / first_steady_tokens_per_s END AS speedup,
   CASE WHEN ok THEN cold_tokens_per_s / first_cold_tokens_per_s END AS cold_speedup,
+  memory_kind,
+  iif(memory_saved_percent IS NULL, '',
+      replace(printf(' and saves %.1f %% of the %s memory', memory_saved_percent, memory_kind), '-', '−'))
+    AS and_saves,
+  iif(memory_saved_percent IS NULL, '',
+      replace(printf(' It saves %.1f %% of the %s memory.', memory_saved_percent, memory_kind), '-', '−'))
+    AS it_saves,
   policy_words, first_batch, first_steady_tokens_per_s, first_planned_peak_bytes,
   planned_peak_bytes, rss_peak_bytes, device_peak_bytes, coalesce(device_peak_bytes, rss_peak_bytes) AS observed_bytes,
   too_few, max(ok) OVER (PARTITION BY panel) AS any_ok,

@@ -12,7 +12,7 @@ named AS MATERIALIZED (
     -- Of fewer measured steps nothing can be said of how they vary.
     status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
     -- Runs are compared only where all this is the same; their plans, whatever of it.
-    json_array(provenance, device_name, campaign, machine, version, seed) AS alike,
+    json_array(provenance, device_name, campaign, machine, version, setup, seed) AS alike,
     precision
       || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
       || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END AS format,
@@ -48,7 +48,9 @@ named AS MATERIALIZED (
 -- What a run is compared with: bf16 at the same batch. Its speed only where neither is emulated: an emulated run's says
 -- nothing about its format. (SQLite takes the columns beside a lone min() from the row that has it.)
 bf16 AS (
-  SELECT panel, batch_size, alike, min(step_median_ns) AS bf16_step_ns, result AS bf16_result
+  SELECT
+    panel, batch_size, alike, min(step_median_ns) AS bf16_step_ns, result AS bf16_result,
+    device_peak_bytes AS bf16_device_bytes
   FROM named
   WHERE ok AND format = 'bf16' AND emulated = 0
   GROUP BY panel, batch_size, alike
@@ -79,8 +81,11 @@ figured AS (
     *,
     CASE WHEN ok AND emulated = 0 AND format <> 'bf16'
          THEN CAST(bf16_step_ns AS REAL) / step_median_ns END AS bf16_speedup,
+    -- Of a trainer that plans nothing, what was measured.
     CASE WHEN ok AND format <> 'bf16' AND provenance <> 'published'
-         THEN 100.0 * (planned_peak_bytes - bf16_peak_bytes) / bf16_peak_bytes END AS bf16_memory_percent
+         THEN coalesce(100.0 * (planned_peak_bytes - bf16_peak_bytes) / bf16_peak_bytes,
+                       100.0 * (device_peak_bytes - bf16_device_bytes) / bf16_device_bytes) END AS bf16_memory_percent,
+    CASE WHEN planned_peak_bytes IS NULL THEN 'measured' ELSE 'planned' END AS memory_kind
   FROM named
   LEFT JOIN bf16 USING (panel, batch_size, alike)
   LEFT JOIN bf16_plans USING (panel, batch_size)
@@ -90,8 +95,12 @@ SELECT
   result, panel, model, seq_length, ranks, format, precision, batch_size, 'batch ' || batch_size AS batch, failure,
   coalesce(failure, 'ok') AS outcome, ok, wanted_bytes, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
   bf16_speedup, bf16_memory_percent,
-  printf('%.1f %% %s', abs(bf16_memory_percent), CASE WHEN bf16_memory_percent < 0 THEN 'less' ELSE 'more' END)
-    AS bf16_memory_words,
+  CASE WHEN bf16_memory_percent IS NOT NULL
+       THEN printf('%.1f %% %s %s memory', abs(bf16_memory_percent),
+                   CASE WHEN bf16_memory_percent < 0 THEN 'less' ELSE 'more' END, memory_kind) END AS bf16_memory_words,
+  iif(bf16_memory_percent IS NULL, '',
+      printf(' It takes %.1f %% %s %s memory.', abs(bf16_memory_percent),
+             CASE WHEN bf16_memory_percent < 0 THEN 'less' ELSE 'more' END, memory_kind)) AS it_takes,
   out_of_memory, too_few, max(ok) OVER (PARTITION BY panel) AS any_ok, bf16_result, all_steps_ns, warmup_steps, steps, repeats,
   CASE WHEN ok AND emulated = 0 AND panel IN (SELECT panel FROM ranks_of)
        THEN steady_tokens_per_s END AS ranked_tokens_per_s,

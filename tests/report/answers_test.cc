@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "report/rows.h"
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
@@ -11,6 +13,8 @@ namespace {
 
 using report_sample::Runs;
 using report_sample::ShippedReport;
+using ::testing::Each;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -45,8 +49,9 @@ class Answers : public ::testing::Test {
  protected:
   // Two runs with as many measured steps, of the second each so many times as long; neither was run where they are
   // predicted.
-  std::vector<std::string> Of(const Compared& compared, int64_t steps, double slower, RunStatus status = RunStatus::kOk,
-                              Provenance provenance = Provenance::kMeasured) {
+  std::vector<std::string> Of(
+      const Compared& compared, int64_t steps, double slower, RunStatus status = RunStatus::kOk,
+      Provenance provenance = Provenance::kMeasured, const std::function<void(RunResult&)>& edit = [](RunResult&) {}) {
     const TempDir dir;
     Store store = Store::Open(dir / "ridgeline.db", Store::Mode::kReadWrite);
     Runs runs(store);
@@ -66,6 +71,7 @@ class Answers : public ::testing::Test {
       run.step_ns.median_ns = static_cast<int64_t>(1e9 * factor);
       run.throughput.steady_tokens_per_s = static_cast<double>(run.tokens_per_step) / factor;
       if (provenance != Provenance::kMeasured) run.step_ns.all_ns.clear();
+      edit(run);
     }
     runs.Put("s");
     const Report report = ShippedReport(compared.report);
@@ -109,6 +115,36 @@ TEST_F(Answers, OfTooFewStepsAreOfMemoryAlone) {
     EXPECT_THAT(said.at(0), HasSubstr("planned memory"));
     EXPECT_THAT(said.back(), StartsWith("Times of fewer than four measured steps are compared with none"));
   }
+}
+
+// As a trainer of one's own leaves them, which plans no memory.
+TEST_F(Answers, WithoutAPlanAreOfWhatWasMeasured) {
+  for (const bool device : {true, false}) {
+    const auto unplanned = [&](RunResult& run) {
+      run.memory = {};
+      if (device) run.memory.device_peak_bytes = 10'000'000 / run.tokens_per_step * 1000;
+    };
+    for (const Compared& compared : kCompared) {
+      SCOPED_TRACE(std::string(compared.report) + (device ? ", with the device's memory" : ""));
+      for (const int64_t steps : {2, 9}) {
+        for (const double slower : {0.98, 1.0, 1.3}) {
+          const auto said = Of(compared, steps, slower, RunStatus::kOk, Provenance::kMeasured, unplanned);
+          ExpectShort(said);
+          EXPECT_THAT(said, Each(Not(HasSubstr(device ? "planned" : "memory"))));
+        }
+      }
+    }
+  }
+  const auto half = [](RunResult& run) {
+    run.memory = {};
+    run.memory.device_peak_bytes = run.step_ns.median_ns > 1'000'000'000 ? 4'000'000 : 8'000'000;
+  };
+  const auto said = [&](const Compared& compared) {
+    return Of(compared, 9, 1.3, RunStatus::kOk, Provenance::kMeasured, half);
+  };
+  EXPECT_THAT(said(kCompared[0])[0], EndsWith("and saves 50.0\xC2\xA0% of memory."));
+  EXPECT_THAT(said(kCompared[0])[1], EndsWith("and saves 50.0\xC2\xA0% of the measured memory."));
+  EXPECT_THAT(said(kCompared[3])[0], EndsWith("and takes 50.0\xC2\xA0% less measured memory."));
 }
 
 TEST_F(Answers, WhatCannotBeIsADisturbedRun) {

@@ -96,6 +96,28 @@ TEST_F(DifferencesTest, SetupAndMachineAreSaidAsFarAsTheyDiffer) {
   EXPECT_THAT(said, Contains(AllOf(Not(HasSubstr("OMP_PROC_BIND")), HasSubstr("machine 48 GiB"))));
 }
 
+TEST_F(DifferencesTest, RunsOfAnotherSetupAreNotCompared) {
+  const MeasurementKey one = {"default", SetupOf({}, 0, 1, {{"OMP_NUM_THREADS", "1"}})};
+  for (const char* precision : {"bf16", "fp32"}) {
+    for (const char* policy : {"none", "full"}) {
+      Measure({{"precision", precision}, {"checkpointing", policy}},
+              std::string(precision) + policy == "bf16none" ? one : MeasurementKey());
+    }
+  }
+  const auto compared = [&](const char* report, const std::string& figure) {
+    const Report shipped = ShippedReport(report);
+    const Rows rows = Answer(shipped);
+    std::vector<std::string> panels;
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (rows.Number(row, figure)) panels.push_back(rows.Text(row, "panel"));
+    }
+    return panels;
+  };
+  EXPECT_THAT(compared("activation-checkpointing", "recompute_overhead_percent"),
+              ElementsAre("llama-10m, fp32, sequence 512"));
+  EXPECT_THAT(compared("precision", "bf16_speedup"), ElementsAre("llama-10m, sequence 512, checkpointing full"));
+}
+
 TEST_F(DifferencesTest, EveryMeasurementIsToldFromTheOthers) {
   Measure(Json::object(), {"night-1", DefaultSetup()});
   Measure(Json::object(), {"night-2", DefaultSetup()});
