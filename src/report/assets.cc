@@ -28,6 +28,7 @@ figure { margin: 8px 0; max-width: 100%; }
 figcaption { margin-bottom: 8px; }
 figcaption small { display: block; max-width: 80ch; }
 svg { max-width: 100%; height: auto; display: block; }
+svg text[fill="#d1432b"] { fill: var(--failed); }
 .scroll { overflow-x: auto; margin: 16px 0; }
 table { border-collapse: collapse; border: 0; min-width: 100%; font-size: 13px; font-variant-numeric: tabular-nums;
   overflow-wrap: normal; }
@@ -91,10 +92,10 @@ th[aria-sort=descending] button::after { content: "\2193"; }
   table { font-size: 8.5px; }
   th, td, td[align] { padding: 3px 4px; white-space: normal; }
   td.words { min-width: 0; }
-  th button::after { content: ""; }
+  th button { display: contents; }
 }
 )";
-const std::string_view kPageStyleHash = "207spnsuqBqVECCR4Ijn7B0hx7f+yYKKRqe1K4CNKpA=";
+const std::string_view kPageStyleHash = "JfYpKj5ErDz5tV7R4R/M4GB5LgxbqKhPebykUFGhj1w=";
 
 // Columns sort on a click. Numbers by their exact value in data-v; a missing value stays last either way.
 const std::string_view kPageScript = R"(

@@ -290,11 +290,17 @@ class Renderer {
     body_ += "</g>\n";
   }
 
+  // An interval that goes on beyond the axis ends in the head of an arrow.
   void DrawErrorBar(const Bar& bar, double x) {
     const double top = Y(bar.high);
     const double bottom = Y(std::max(bar.low, 0.0));
     Line(x, top, x, bottom, 0.9);
-    Line(x - 4, top, x + 4, top, 0.9);
+    if (bar.high / scale_.divisor > ticks_.back()) {
+      Line(x - 4, top + 6, x, top, 0.9);
+      Line(x + 4, top + 6, x, top, 0.9);
+    } else {
+      Line(x - 4, top, x + 4, top, 0.9);
+    }
     Line(x - 4, bottom, x + 4, bottom, 0.9);
   }
 

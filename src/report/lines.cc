@@ -158,7 +158,7 @@ class Renderer {
     if (!stretch.empty()) draw(stretch);
   }
 
-  // Over a column: each point's interval, as far as the axis goes.
+  // Over a column: each point's interval, as far as the axis goes; where it goes on, the head of an arrow says so.
   void DrawErrorBars(const Curve& line) {
     std::string path;
     for (const LinePoint& point : line.points) {
@@ -168,7 +168,11 @@ class Renderer {
       const double from = Y(std::clamp(point.low, bottom, top));
       const double to = Y(std::clamp(point.high, bottom, top));
       const double x = X(point.x);
-      path += fmt::format("M{:.1f} {:.1f}V{:.1f}M{:.1f} {:.1f}h8M{:.1f} {:.1f}h8", x, from, to, x - 4, from, x - 4, to);
+      path += fmt::format("M{:.1f} {:.1f}V{:.1f}", x, from, to);
+      path += point.low < bottom ? fmt::format("M{:.1f} {:.1f}l4 6l4 -6", x - 4, from - 6)
+                                 : fmt::format("M{:.1f} {:.1f}h8", x - 4, from);
+      path += point.high > top ? fmt::format("M{:.1f} {:.1f}l4 -6l4 6", x - 4, to + 6)
+                               : fmt::format("M{:.1f} {:.1f}h8", x - 4, to);
     }
     if (path.empty()) return;
     body_ += fmt::format(R"(<path class="error" d="{}" fill="none" stroke="{}"/>)"

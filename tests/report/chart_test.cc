@@ -112,8 +112,13 @@ TEST(Chart, AnErrorBarIsInsideTheFrameAndUnderItsNumber) {
     return count;
   };
   EXPECT_EQ(lines(drawn), lines(plain) + 3);
-  chart.slots[0].bars[0].high = 14'000;  // beyond every bar: the axis reaches it
-  ExpectReadable(RenderBarChart(chart, svg::kWide));
+  chart.slots[0].bars[0].high = 14'400;  // beyond every bar: the axis reaches it
+  const std::string high = RenderBarChart(chart, svg::kWide);
+  ExpectReadable(high);
+  chart.slots[0].bars[0].high = 14'400'000;  // beyond the axis: an arrow's head
+  const std::string cut = RenderBarChart(chart, svg::kWide);
+  ExpectReadable(cut);
+  EXPECT_EQ(lines(cut), lines(high) + 1);
 }
 
 TEST(Chart, HeightsAreInProportion) {

@@ -271,6 +271,8 @@ TEST(LineChart, OverAColumnEachPointHasAnErrorBarThatTheAxisDoesNotFollow) {
   const std::string with = RenderLineChart(chart, svg::kWide);
   EXPECT_THAT(with, HasSubstr("class=\"error\""));
   EXPECT_THAT(with, Not(HasSubstr("9000")));
+  EXPECT_THAT(with, HasSubstr("l4 -6l4 6")) << "what the axis cuts ends in the head of an arrow";
+  EXPECT_EQ(with.find("l4 -6l4 6"), with.rfind("l4 -6l4 6"));
 }
 
 }  // namespace

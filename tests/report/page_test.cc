@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "base/process.h"
 #include "report/assets.h"
 #include "report/escape.h"
+#include "report/svg.h"
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 #include "tests/report/xml.h"
@@ -19,6 +21,7 @@
 namespace ridgeline {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
@@ -74,16 +77,40 @@ class PageTest : public testing::Test {
 
   // The page's elements after a browser has loaded it; its complaints go to `complaints`.
   std::string Loaded(const std::string& html, std::string* complaints = nullptr) {
-    WriteFileAtomic(dir_ / "page.html", html);
-    const Captured run = ridgeline::Run(
-        {"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-         "--enable-logging=stderr", "--user-data-dir=" + (dir_ / "profile").string(), "--dump-dom",
-         "file://" + (dir_ / "page.html").string()},
-        int64_t{120} * 1'000'000'000);
-    EXPECT_TRUE(run.status.ok()) << Describe(run.status) << run.stderr_text;
+    const Captured run = Browse(html, {"--dump-dom"});
     if (complaints != nullptr) *complaints = run.stderr_text;
     return run.stdout_text;
+  }
+
+  // What stands on each page of its print.
+  std::vector<std::string> Printed(const std::string& html) {
+    const std::string pdf = dir_ / "page.pdf";
+    Browse(html, {"--no-pdf-header-footer", "--print-to-pdf=" + pdf});
+    std::istringstream text(ridgeline::Run({"pdftotext", "-layout", pdf, "-"}).stdout_text);
+    std::vector<std::string> pages;
+    for (std::string page; std::getline(text, page, '\f');) pages.push_back(page);
+    return pages;
+  }
+
+  Captured Browse(const std::string& html, const std::vector<std::string>& arguments) {
+    WriteFileAtomic(dir_ / "page.html", html);
+    std::vector<std::string> argv = {"chromium",
+                                     "--headless",
+                                     "--no-sandbox",
+                                     "--disable-gpu",
+                                     "--disable-quic",
+                                     "--no-first-run",
+                                     "--disable-background-networking",
+                                     "--disable-component-update",
+                                     "--disable-sync",
+                                     "--disable-dev-shm-usage",
+                                     "--enable-logging=stderr",
+                                     "--user-data-dir=" + (dir_ / "profile").string()};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    argv.push_back("file://" + (dir_ / "page.html").string());
+    const Captured run = ridgeline::Run(argv, int64_t{120} * 1'000'000'000);
+    EXPECT_TRUE(run.status.ok()) << Describe(run.status) << run.stderr_text;
+    return run;
   }
 
   TempDir dir_;
@@ -134,6 +161,8 @@ TEST_F(PageTest, AllowsItsOwnStyleAndScriptByHashAndNothingElse) {
   EXPECT_THAT(html_, HasSubstr("content=\"default-src 'none'; style-src 'sha256-" + std::string(kPageStyleHash) +
                                "'; script-src 'sha256-" + std::string(kPageScriptHash) +
                                "'; base-uri 'none'; form-action 'none'\""));
+  EXPECT_THAT(std::string(kPageStyle), HasSubstr(fmt::format("text[fill=\"{}\"]", svg::kFailureColour)))
+      << "a failure's words are as easy to read in the dark";
   EXPECT_EQ(std::string(kPageStyle).find_first_of("<&"), std::string::npos);
   EXPECT_EQ(std::string(kPageScript).find_first_of("<&"), std::string::npos);
 }
@@ -174,6 +203,24 @@ TEST_F(PageTest, LosesOnlyLooksUnderTheStrictestPolicy) {
   EXPECT_EQ(CountOf(page, "<button"), 0U) << "the script ran";
   EXPECT_EQ(CountOf(page, "<tr"), CountOf(html_, "<tr"));
   EXPECT_EQ(CountOf(page, "<rect"), CountOf(html_, "<rect"));
+}
+
+TEST_F(PageTest, ATableThatGoesOnOnAnotherSheetHasItsHeadingsThere) {
+  if (!OnPath("chromium") || !OnPath("pdftotext")) {
+    GTEST_SKIP() << "chromium or pdftotext is not installed; packages.txt has them (poppler-utils)";
+  }
+  Store store = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+  report_sample::Runs runs(store);
+  for (int batch = 1; batch <= 60; ++batch) runs.Add({{"model", "llama-10m"}, {"batch_size", batch}});
+  runs.Put("long");
+  const auto html = Render(report_sample::ShippedReport(), store, {"long", ReportFormat::kHtml}).bytes;
+  size_t sheets = 0;
+  for (const std::string& page : Printed(html)) {
+    if (page.find("\nnone ") == std::string::npos) continue;
+    ++sheets;
+    EXPECT_THAT(page, AllOf(HasSubstr("Policy"), HasSubstr("steady"), HasSubstr("planned")));
+  }
+  EXPECT_GT(sheets, 1U);
 }
 
 // In frames as wide as a page and as a phone.
