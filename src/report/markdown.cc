@@ -69,7 +69,10 @@ std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderO
   if (!environments.empty()) out += "\n## Environment\n";
   for (const Environment& environment :
        std::span(environments).first(std::min(environments.size(), kMaxEnvironments))) {
-    Table table{{"fact", environments.size() > 1 ? fmt::format("of {} runs", environment.runs) : "value"}, {}};
+    Table table{{"fact", environments.size() > 1
+                             ? fmt::format("of {} run{}", environment.runs, environment.runs == 1 ? "" : "s")
+                             : "value"},
+                {}};
     for (const auto& [key, value] : environment.facts) table.rows.push_back({{Cell(key), Cell(Shorten(value, 2000))}});
     if (!environment.command.empty()) {
       table.rows.push_back({{Cell(std::string(environment.runs > 1 ? "command of the first run" : "command")),
