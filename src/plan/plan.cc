@@ -70,7 +70,6 @@ RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
                     : "use activation checkpointing, a smaller batch_size, seq_length or model, or a larger machine";
   result.evidence = {{"wanted_bytes", std::to_string(planned.forecast.planned_peak_bytes)},
                      {"available_bytes", std::to_string(planned.limit.bytes)}};
-  result.device = point.spec.device;
   result.communicator = point.spec.communicator;
   result.parameters = CountParameters(point.spec);
   result.tokens_per_step =

@@ -230,6 +230,7 @@ TEST(Plan, RanksThatWouldFitIfTheySharedTheModelAreToldSo) {
   EXPECT_FALSE(plan.points[0].fits_sharded) << "one rank has nobody to share with";
   EXPECT_TRUE(plan.points[2].fits_sharded);
   EXPECT_FALSE(plan.points[3].fits_sharded) << "nor would that be enough";
+  EXPECT_EQ(plan.skipped[0].device, "") << "which no device has said";
   EXPECT_THAT(plan.skipped[2].hint, testing::HasSubstr("`shard: full`"));
   EXPECT_THAT(plan.skipped[3].hint, testing::HasSubstr("smaller batch_size"));
 }
