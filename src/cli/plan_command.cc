@@ -80,6 +80,10 @@ NodeMemory NodeMemoryFrom(const std::string& text) {
     throw Error(ErrorKind::kUsage, fmt::format("plan: --memory is a size, not '{}'", text),
                 "such as 16GB or 512MiB: what a node has");
   }
+  if (*bytes < kLeastMemoryBytes) {
+    throw Error(ErrorKind::kUsage, fmt::format("plan: --memory is {} bytes, in which nothing runs", *bytes),
+                fmt::format("a number needs its unit, such as {}GB", *bytes));
+  }
   return {*bytes, "--memory " + text};
 }
 

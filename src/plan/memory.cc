@@ -55,7 +55,10 @@ SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemor
   if (least.bytes == 0) return {};
   const int64_t processes = std::max<int64_t>(1, ProcessesOf(spec) / launch.nodes);  // of a node
   if (processes > 1) least.basis += fmt::format(", shared by {} ranks", processes);
-  return {SlabBytesWithin(least.bytes, processes), least.basis};
+  // What another trainer takes beside its tensors is its own affair.
+  const int64_t each =
+      IsOurTrainer(launch) ? SlabBytesWithin(least.bytes, processes) : std::max<int64_t>(1, least.bytes / processes);
+  return {each, least.basis};
 }
 
 bool IsOurTrainer(const Launch& launch) {

@@ -30,8 +30,6 @@ constexpr std::array<std::pair<std::string_view, int64_t Launch::*>, 6> kNumbers
      {"time_limit", &Launch::time_limit_s},
      {"save_time", &Launch::save_time_s}}};
 
-constexpr int64_t kLeastMemory = 1'000'000;  // bytes; whoever says less has left out the unit
-
 const Names& OfPoints() {
   static const Names names = [] {
     Names result = {"environment", "keep_logs"};
@@ -130,7 +128,7 @@ class Reader {
     const auto bytes = ReadBytes(node);
     if (!bytes) {
       Add(node.place, "memory_limit is a size such as 8GB or 512MiB, not " + Describe(node));
-    } else if (*bytes < kLeastMemory) {
+    } else if (*bytes < kLeastMemoryBytes) {
       Add(node.place,
           fmt::format("memory_limit is {} bytes, in which nothing runs: a number needs its unit, such as {}GB", *bytes,
                       Describe(node)));

@@ -1,6 +1,7 @@
 // What `launch:` says: read from a sweep's file, and worked out for each of its points.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace ridgeline {
 
 // Reads the section into `sweep.launch` and `sweep.rules`. Appends what is wrong to `faults`, at its place.
 void ReadLaunch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults);
+
+// Whoever gives a point less memory has left out the unit.
+inline constexpr int64_t kLeastMemoryBytes = 1'000'000;
 
 // A launcher's name, a report's: letters, digits, - and _. Such names become file names.
 bool IsPlainName(const std::string& name);

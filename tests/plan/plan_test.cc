@@ -262,6 +262,8 @@ TEST(Plan, ATrainerThatIsMissingHereIsAnErrorAtItsPlace) {
   EXPECT_EQ(message("/nowhere/train.sh", here), "s.yaml:3:9: trainer: there is no program '/nowhere/train.sh' here");
   EXPECT_EQ(message("no-such-trainer", here), "s.yaml:3:9: trainer: there is no program 'no-such-trainer' here");
   EXPECT_EQ(message("/tmp", here), "s.yaml:3:9: trainer: there is no program '/tmp' here");
+  EXPECT_EQ(message("./no-such-trainer", here), "s.yaml:3:9: trainer: there is no program './no-such-trainer' here");
+  EXPECT_EQ(message(std::filesystem::relative("/bin/sh").string() + ", train.sh", here), "");
   EXPECT_EQ(message("sh, train.sh", here), "");
   EXPECT_EQ(message("/bin/sh, train.sh", here), "");
   EXPECT_EQ(message("/nowhere/train.sh", Options()), "") << "elsewhere, nobody here can tell";
@@ -273,8 +275,15 @@ TEST(Plan, GpusThatNothingWouldUseAreAWarning) {
         .plan.warnings;
   };
   EXPECT_THAT(warnings("slurm: {gpus: 8}"),
-              ElementsAre("slurm: gpus asks for 8 GPUs a node, and ridgeline-train computes on none: name a `trainer` "
-                          "that does, or leave it out"));
+              ElementsAre("slurm: gpus asks for 8 GPUs a node, and ridgeline-train computes on no GPU: name a "
+                          "`trainer` that does, or leave it out"));
+  for (const char* gres : {"gpu:8", "gpu:h100:8", "craynetwork:1,gpu:8"}) {
+    EXPECT_THAT(warnings(std::string("slurm: {gres: \"") + gres + "\"}"),
+                ElementsAre(std::string("slurm: gres asks for ") + gres +
+                            " a node, and ridgeline-train computes on no GPU: name a `trainer` that does, or leave it "
+                            "out"));
+  }
+  EXPECT_THAT(warnings("slurm: {gres: \"craynetwork:1\"}"), IsEmpty());
   EXPECT_THAT(warnings("slurm: {gpus: 8}, trainer: [python3, t.py]"), IsEmpty());
   EXPECT_THAT(warnings("kubernetes: {gpus: 8}"), IsEmpty()) << "which is not asked";
 }
