@@ -30,6 +30,9 @@ constexpr std::array<std::pair<std::string_view, int64_t Launch::*>, 6> kNumbers
      {"time_limit", &Launch::time_limit_s},
      {"save_time", &Launch::save_time_s}}};
 
+// Of a launcher's own settings those that say on how much of a machine a point runs: they change its figures.
+constexpr std::array kShape = {"cpus", "cpu", "gpus", "gres", "nodes", "ntasks"};
+
 const Names& OfPoints() {
   static const Names names = [] {
     Names result = {"environment", "keep_logs"};
@@ -323,7 +326,18 @@ Json SharedConfig(const Sweep& sweep) {
 }
 
 std::string SetupOf(const Launch& launch, const std::vector<std::string>& trainer) {
-  return SetupOf(launch.trainer.empty() ? trainer : launch.trainer, launch.cpus, launch.nodes, launch.environment);
+  const std::string setup =
+      SetupOf(launch.trainer.empty() ? trainer : launch.trainer, launch.cpus, launch.nodes, launch.environment);
+  const auto own = launch.config.find(launch.launcher);
+  Json shape = Json::object();
+  for (const char* name : kShape) {
+    if (own != launch.config.end() && own->is_object() && own->contains(name)) shape[name] = own->at(name);
+  }
+  // Left out where nothing is said, so that such a setup is the one that stores of older versions have.
+  if (shape.empty()) return setup;
+  Json whole = ParseJson(setup, "a setup");
+  whole[launch.launcher] = std::move(shape);
+  return DumpJson(whole);
 }
 
 }  // namespace ridgeline

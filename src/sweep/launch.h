@@ -31,7 +31,8 @@ Launch LaunchOf(const Sweep& sweep, const Point& point);
 // most `nodes` and `cpus` that one of them has. Throws as Expand and LaunchOf.
 Json SharedConfig(const Sweep& sweep);
 
-// How the point is measured (run/measurement.h). `trainer`: argv, where the sweep names none.
+// How the point is measured (run/measurement.h), with what the launcher's own settings ask for in place of that or
+// beside it: cores, nodes, GPUs. `trainer`: argv, where the sweep names none.
 std::string SetupOf(const Launch& launch, const std::vector<std::string>& trainer = {});
 
 }  // namespace ridgeline

@@ -161,6 +161,19 @@ launch: {rules: [{when: {ranks: 8}, set: {time_limit: 1h}}, {when: {ranks: 16}, 
   EXPECT_EQ(SetupOf(launches[2]), SetupOf({}, 4, 2, {{"A", "b"}}));
 }
 
+TEST(SetupOf, IsOfWhatTheLaunchersOwnSettingsAskForToo) {
+  const auto of = [](const std::string& launch) {
+    return SetupOf(Launches(Parse("defaults: {model: llama-10m}\nlaunch: {" + launch + "}\n")).at(0));
+  };
+  const std::string one = of("launcher: slurm, slurm: {gpus: 1, partition: a}");
+  EXPECT_EQ(one, R"({"cpus":0,"slurm":{"gpus":1},"trainer":["ridgeline-train"]})");
+  EXPECT_NE(one, of("launcher: slurm, slurm: {gpus: 8}"));
+  EXPECT_EQ(one, of("launcher: slurm, slurm: {gpus: 1, account: b, time: 1h}")) << "which change no figure";
+  EXPECT_NE(of("launcher: kubernetes, kubernetes: {cpu: 4}"), of("launcher: kubernetes, kubernetes: {cpu: 8}"));
+  EXPECT_EQ(of("launcher: slurm, kubernetes: {gpus: 8}"), DefaultSetup()) << "another launcher's are not asked";
+  EXPECT_EQ(of("launcher: slurm, slurm: {partition: a}"), DefaultSetup());
+}
+
 TEST(Rules, EveryFaultIsSaidAtItsPlace) {
   const std::string refusal = Refusal(R"(
 launch:
