@@ -9,7 +9,7 @@
 namespace ridgeline {
 namespace {
 
-// Small ones for a machine like a laptop, then 1b to 64b. llama-5m reads bytes, to learn from any text.
+// By family and size, as people are shown them. llama-5m reads bytes, to learn from any text.
 // name, family, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions, tied_head, parameters
 constexpr Preset kPresets[] = {
     {"llama-5m", "llama", 6, 256, 4, 2, 64, 896, 256, 0, true, 5377280},
@@ -17,28 +17,28 @@ constexpr Preset kPresets[] = {
     {"llama-25m", "llama", 8, 384, 6, 2, 64, 1024, 32000, 0, true, 24877440},
     {"llama-124m", "llama", 12, 768, 12, 4, 64, 2432, 50304, 0, true, 124766976},
     {"llama-350m", "llama", 24, 1024, 16, 4, 64, 3200, 50304, 0, true, 350405632},
-    {"gpt-10m", "gpt", 7, 256, 4, 4, 64, 1024, 16384, 1024, true, 9985280},
-    {"gpt-25m", "gpt", 7, 384, 6, 6, 64, 1536, 32000, 1024, true, 25103232},
-    {"gpt-124m", "gpt", 12, 768, 12, 12, 64, 3072, 50304, 1024, true, 124475904},
-    {"gpt-350m", "gpt", 24, 1024, 16, 16, 64, 4096, 50304, 1024, true, 354871296},
-    {"stack-1b", "stack", 24, 2048, 16, 16, 128, 6144, 0, 0, false, 1007222784},
-    {"stack-3b", "stack", 32, 3072, 24, 24, 128, 9216, 0, 0, false, 3021078528},
-    {"stack-8b", "stack", 48, 4096, 32, 32, 128, 12288, 0, 0, false, 8055422976},
-    {"stack-14b", "stack", 53, 5120, 40, 40, 128, 15360, 0, 0, false, 13896888320},
-    {"stack-32b", "stack", 48, 8192, 64, 64, 128, 24576, 0, 0, false, 32216973312},
-    {"stack-64b", "stack", 95, 8192, 64, 64, 128, 24576, 0, 0, false, 63762759680},
-    {"gpt-1b", "gpt", 18, 2048, 16, 16, 128, 8192, 50304, 2048, true, 1013669888},
-    {"gpt-3b", "gpt", 36, 2560, 20, 20, 128, 10240, 50304, 2048, true, 2966379520},
-    {"gpt-8b", "gpt", 39, 4096, 32, 32, 128, 16384, 50304, 2048, true, 8068255744},
-    {"gpt-14b", "gpt", 44, 5120, 40, 40, 128, 20480, 50304, 2048, true, 14112184320},
-    {"gpt-32b", "gpt", 60, 6656, 52, 52, 128, 26624, 50304, 2048, true, 32251341824},
-    {"gpt-64b", "gpt", 79, 8192, 64, 64, 128, 32768, 50304, 2048, true, 64056500224},
     {"llama-1b", "llama", 16, 2048, 32, 8, 64, 8192, 128256, 0, true, 1235814400},
     {"llama-3b", "llama", 28, 3072, 24, 8, 128, 8192, 128256, 0, true, 3212749824},
     {"llama-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, 0, false, 8030261248},
     {"llama-14b", "llama", 40, 5120, 40, 8, 128, 17408, 151936, 0, false, 14768296960},
     {"llama-32b", "llama", 64, 5120, 64, 8, 128, 25600, 151936, 0, false, 32762106880},
     {"llama-64b", "llama", 72, 8192, 64, 8, 128, 28672, 128256, 0, false, 63708471296},
+    {"gpt-10m", "gpt", 7, 256, 4, 4, 64, 1024, 16384, 1024, true, 9985280},
+    {"gpt-25m", "gpt", 7, 384, 6, 6, 64, 1536, 32000, 1024, true, 25103232},
+    {"gpt-124m", "gpt", 12, 768, 12, 12, 64, 3072, 50304, 1024, true, 124475904},
+    {"gpt-350m", "gpt", 24, 1024, 16, 16, 64, 4096, 50304, 1024, true, 354871296},
+    {"gpt-1b", "gpt", 18, 2048, 16, 16, 128, 8192, 50304, 2048, true, 1013669888},
+    {"gpt-3b", "gpt", 36, 2560, 20, 20, 128, 10240, 50304, 2048, true, 2966379520},
+    {"gpt-8b", "gpt", 39, 4096, 32, 32, 128, 16384, 50304, 2048, true, 8068255744},
+    {"gpt-14b", "gpt", 44, 5120, 40, 40, 128, 20480, 50304, 2048, true, 14112184320},
+    {"gpt-32b", "gpt", 60, 6656, 52, 52, 128, 26624, 50304, 2048, true, 32251341824},
+    {"gpt-64b", "gpt", 79, 8192, 64, 64, 128, 32768, 50304, 2048, true, 64056500224},
+    {"stack-1b", "stack", 24, 2048, 16, 16, 128, 6144, 0, 0, false, 1007222784},
+    {"stack-3b", "stack", 32, 3072, 24, 24, 128, 9216, 0, 0, false, 3021078528},
+    {"stack-8b", "stack", 48, 4096, 32, 32, 128, 12288, 0, 0, false, 8055422976},
+    {"stack-14b", "stack", 53, 5120, 40, 40, 128, 15360, 0, 0, false, 13896888320},
+    {"stack-32b", "stack", 48, 8192, 64, 64, 128, 24576, 0, 0, false, 32216973312},
+    {"stack-64b", "stack", 95, 8192, 64, 64, 128, 24576, 0, 0, false, 63762759680},
 };
 
 constexpr size_t kNear = 3;  // presets worth naming
@@ -77,8 +77,12 @@ std::vector<std::string> PresetsNear(std::string_view name) {
   const size_t dash = name.rfind('-');
   const double size = dash == std::string_view::npos ? 0 : SizeOf(name.substr(dash + 1));
   if (size == 0) {
-    const std::string meant = Nearest(name, PresetNames());
-    return meant.empty() ? std::vector<std::string>() : std::vector{meant};
+    if (const std::string meant = Nearest(name, PresetNames()); !meant.empty()) return {meant};
+    std::vector<std::string> of_family;
+    for (const Preset& preset : kPresets) {
+      if (name.starts_with(preset.family)) of_family.emplace_back(preset.name);
+    }
+    return of_family;
   }
   static const std::vector<std::string> kFamilies = {"llama", "gpt", "stack"};
   const std::string family = Nearest(name.substr(0, dash), kFamilies);

@@ -23,8 +23,8 @@ std::span<const Preset> Presets();
 const Preset* FindPreset(std::string_view name);  // nullptr where there is none
 const std::vector<std::string>& PresetNames();
 
-// The presets that somebody who wrote `name` may have meant, the nearest first: one that is spelt alike, or those of
-// that family whose sizes are nearest. Empty where the name says neither.
+// The presets that somebody who wrote `name` may have meant: of a size, those of that family whose sizes are nearest,
+// the nearest first; else one that is spelt alike, else all of its family. Empty where the name says none of it.
 std::vector<std::string> PresetsNear(std::string_view name);
 
 // Sets the shape (family included) and nothing else. head_dim is set only where it is not hidden / heads, so that

@@ -29,10 +29,24 @@ size_t NameAndColon(std::string_view text) {
 }
 
 std::optional<Fault> JoinedColonIn(std::string_view line, int number) {
-  const size_t at = line.find_first_not_of(" -{");
-  if (at == std::string_view::npos || NameAndColon(line.substr(at)) == 0) return std::nullopt;
-  const std::string_view word = line.substr(at, line.find_first_of(" ,}", at) - at);
-  return Fault{{number, static_cast<int>(at) + 1}, JoinedColon(word)};
+  const auto fault = [&](size_t at, size_t end) {
+    const std::string_view word = line.substr(at, end == std::string_view::npos ? end : end - at);
+    return Fault{{number, static_cast<int>(at) + 1}, JoinedColon(word)};
+  };
+  const size_t first = line.find_first_not_of(" -{");
+  if (first == std::string_view::npos) return std::nullopt;
+  if (NameAndColon(line.substr(first)) > 0) return fault(first, line.find_first_of(" ,}", first));
+  // Within braces, a list or a mapping behind the colon: a word there would be one with it.
+  for (size_t brace = line.find_first_of("{,"); brace != std::string_view::npos;
+       brace = line.find_first_of("{,", brace + 1)) {
+    const size_t at = line.find_first_not_of(' ', brace + 1);
+    if (at == std::string_view::npos) break;
+    const size_t length = NameAndColon(line.substr(at));
+    if (length == 0 || std::string_view("[{").find(line[at + length]) == std::string_view::npos) continue;
+    const size_t close = line.find(line[at + length] == '[' ? ']' : '}', at);
+    return fault(at, close == std::string_view::npos ? close : close + 1);
+  }
+  return std::nullopt;
 }
 
 std::optional<Fault> ComparisonIn(std::string_view line, int number) {

@@ -52,6 +52,10 @@ TEST(Newcomer, LeavesOutTheSpaceAfterAColon) {
       {"name: a\nlaunch:\n  launcher:slurm\n",
        "s.yaml:3:3: 'launcher:slurm' needs a space after its colon: 'launcher: slurm'"},
       {"name:a\n", "s.yaml:1:1: 'name:a' needs a space after its colon: 'name: a'"},
+      {"name: a\nmatrix: {seed: [1, 2], batch_size:[1, 8]}\n",
+       "s.yaml:2:24: 'batch_size:[1, 8]' needs a space after its colon: 'batch_size: [1, 8]'"},
+      {"name: a\nmatrix:\n  batch_size:[1, 8]\n",
+       "s.yaml:3:3: 'batch_size:[1, 8]' needs a space after its colon: 'batch_size: [1, 8]'"},
   });
 }
 
@@ -95,9 +99,13 @@ TEST(Newcomer, NamesAModelThatIsNotThere) {
       {model("lama-13b"), "s.yaml:2:19: unknown model 'lama-13b'; the nearest are llama-14b, llama-8b, llama-32b"},
       {model("mistral-7b"), "s.yaml:2:19: unknown model 'mistral-7b'; the nearest are llama-8b, stack-8b, gpt-8b"},
       {model("llama-10"), "s.yaml:2:19: unknown model 'llama-10'; the nearest is llama-10m"},
+      {model("gpt2"),
+       "s.yaml:2:19: unknown model 'gpt2'; the nearest are gpt-10m, gpt-25m, gpt-124m, gpt-350m, gpt-1b, gpt-3b, "
+       "gpt-8b, gpt-14b, gpt-32b, gpt-64b"},
   });
-  EXPECT_NE(Said(model("something")).find("unknown model 'something'; there are llama-5m, llama-10m, "),
-            std::string::npos);
+  const std::string all = Said(model("something"));
+  EXPECT_NE(all.find("unknown model 'something'; there are llama-5m, llama-10m, "), std::string::npos) << all;
+  EXPECT_NE(all.find("llama-350m, llama-1b, llama-3b"), std::string::npos) << "by family and size: " << all;
 }
 
 }  // namespace
