@@ -103,7 +103,7 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   result.point_id = point.id;
   // The plan-only device runs no step, so the process's memory says nothing of the point.
   if (result.memory.rss_peak_bytes == 0 && point.spec.device != "meta") {
-    result.memory.rss_peak_bytes = watched.rss_peak_bytes;
+    result.memory.rss_peak_bytes = watched.rank_rss_peak_bytes;
   }
   if (HasSeveralProcesses(point.spec) && !watched.status.ok()) result.evidence["rank"] = std::to_string(end.rank);
   if (watched.status.signal != 0) {

@@ -93,9 +93,14 @@ class Watcher {
     }
     watched_.process = failed_.value_or(0);
     watched_.status = *ended_[watched_.process];
-    for (const auto& status : ended_) watched_.rss_peak_bytes += status->rss_peak_bytes;
+    for (const auto& status : ended_) {
+      watched_.rss_peak_bytes += status->rss_peak_bytes;
+      watched_.rank_rss_peak_bytes = std::max(watched_.rank_rss_peak_bytes, status->rss_peak_bytes);
+    }
     // The kernel counts a process's pages in batches, so the peaks it gives may be a little less than we saw.
     watched_.rss_peak_bytes = std::max(watched_.rss_peak_bytes, watched_.rss_bytes);
+    watched_.rank_rss_peak_bytes =
+        std::max(watched_.rank_rss_peak_bytes, watched_.rss_bytes / static_cast<int64_t>(ended_.size()));
     return watched_;
   }
 

@@ -29,8 +29,9 @@ struct Watched {
   ExitStatus status;   // of the process that decides: the first that failed, else the first
   size_t process = 0;  // which that is
   StopReason stopped = StopReason::kNone;
-  int64_t rss_bytes = 0;       // kMemoryLimit: what they held when it was over
-  int64_t rss_peak_bytes = 0;  // the sum of their peaks
+  int64_t rss_bytes = 0;            // kMemoryLimit: what they held when it was over
+  int64_t rss_peak_bytes = 0;       // the sum of their peaks
+  int64_t rank_rss_peak_bytes = 0;  // the largest of their peaks
 };
 
 // Whether we were told to stop, and why.

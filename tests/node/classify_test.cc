@@ -21,7 +21,8 @@ class Classified : public ::testing::Test {
     job_.points[0].time_limit_s = 60;
     end_.own_problem = "it wrote no result";
     end_.log_tail = "last words";
-    end_.watched.rss_peak_bytes = 1'000'000;
+    end_.watched.rss_peak_bytes = 1'900'000;  // of all ranks
+    end_.watched.rank_rss_peak_bytes = 1'000'000;
   }
 
   void Wrote(const RunEnd& end) {
