@@ -113,9 +113,8 @@ Action CollectCommand(CLI::App& self) {
   self.add_option("--db", options->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
-  AddCampaignOption(
-      self, options->campaign,
-      "what these results are measurements for; default: the one the sweep is at, or what a run's jobs say");
+  AddCampaignOption(self, options->campaign,
+                    "what these results are for; default: what the sweep is at, or a run's jobs say");
   AddReportsOption(self, options->reports);
   self.footer(
       "Of what was rendered: takes what results there are by now, and says what is missing; run it again as you like.\n"

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
     if (std::fflush(stdout) != 0) ridgeline::ThrowErrno("cannot write to the standard output");
     return exit_code;
   } catch (const Error& e) {
+    std::fflush(stdout);  // which says what came before
     fmt::print(stderr, "ridgeline: {}\n", e.what());
     return ridgeline::ExitCode(e.kind());
   } catch (const std::bad_alloc&) {

@@ -89,8 +89,11 @@ int RenderSweep(const RenderArguments& options) {
 
   WriteFileAtomic(dir / kRenderedSweep, sweep.text);
   for (const LaunchFile& file : rendered.files) WriteFileAtomic(dir / file.name, file.content);
-  fmt::print("{}: {} points in {} job{} and {} file{}\n", dir.string(), points.size(), jobs.size(),
-             jobs.size() == 1 ? "" : "s", rendered.files.size(), rendered.files.size() == 1 ? "" : "s");
+  const auto count = [](size_t number, const char* noun) {
+    return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+  };
+  fmt::print("{}: {} in {} and {}\n", dir.string(), count(points.size(), "point"), count(jobs.size(), "job"),
+             count(rendered.files.size(), "file"));
   if (!plan.skipped.empty()) {
     fmt::print(
         "{} predicted not to fit, in no job: `ridgeline plan` shows what they need; `ridgeline collect` takes "

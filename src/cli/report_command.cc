@@ -50,7 +50,10 @@ int List(const Options& options) {
     }
     table.rows.push_back({folder.filename().string(), title, folder.parent_path().string()});
   }
-  fmt::print("{}", ToText(table));
+  if (options.format == "html") {
+    throw Error(ErrorKind::kUsage, "report: --list has no form html", "say -o md, csv or json, or nothing");
+  }
+  fmt::print("{}", Format(table, options.format.empty() ? "text" : options.format));
   return 0;
 }
 

@@ -87,13 +87,14 @@ std::string CommandLine(const RunOptions& options) {
 }
 
 int Unanswered(const std::string& what, const std::string& hint) {
+  std::fflush(stdout);  // which has what this is about
   fmt::print(stderr, "ridgeline: {}\n  {}\n", what, hint);
   return kUnansweredExit;
 }
 
 // The exit code, with what to type next where it is not 0. A point that is out of memory is answered: that is what it
 // takes. Throws Error(kInfrastructure) where points have no result.
-int ExitCodeOf(const RunSummary& summary, const RunOptions& options) {
+int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_predicted) {
   const int64_t points = summary.ok + summary.failed + summary.no_result;
   if (summary.no_result > 0) {
     std::string what = fmt::format("{} of {} points have no result", summary.no_result, points);
@@ -108,7 +109,9 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options) {
   }
   if (summary.ok == 0 && points > 0) {
     return Unanswered("no point was measured: all are out of memory",
-                      fmt::format("ridgeline plan {} shows what each needs", ShellWord(options.sweep)));
+                      is_predicted
+                          ? fmt::format("ridgeline plan {} shows what each needs", ShellWord(options.sweep))
+                          : "let points be smaller (batch_size, seq_length, checkpointing), or give them more memory");
   }
   return 0;
 }
@@ -159,7 +162,7 @@ int Run(const RunOptions& options) {
   fmt::print("\n{}\n", ToText(ResultTable(store, sweep)));
   WriteReports(reports, sweep.name, store, output_dir);
   fmt::print("{}\n", EndsText(summary));
-  return ExitCodeOf(summary, options);
+  return ExitCodeOf(summary, options, IsOurTrainer(sweep.launch));
 }
 
 }  // namespace
@@ -176,24 +179,22 @@ Action RunCommand(CLI::App& self) {
       ->check(CLI::IsMember({"failed"}));
   CLI::Option* again = self.add_flag("--again", options->again, "measure what is there once more, as a new campaign");
   AddCampaignOption(self, options->campaign,
-                    "what these measurements are for, such as a night or a commit: what it has is not measured again; "
-                    "default: the one the sweep is at")
+                    "what this is measured for, such as a night; default: what the sweep is at")
       ->excludes(again);
   self.add_option("--max-parallel", options->max_parallel,
-                  "jobs at once; default: what the sweep says, else 1, so that measurements do not disturb each other")
+                  "jobs at once; default: what the sweep says, else 1, so that none disturbs another")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
       ->type_name("N");
   AddToOption(self, options->to, "DIR", "the folder for its jobs (specs, logs, results) and reports");
   AddReportsOption(self, options->reports);
   self.footer(
-      "Points that have a result are skipped, whichever sweep measured them, unless with another trainer, other "
-      "cpus or nodes, or another environment.\n"
-      "To measure again is to name another campaign, or to say --again; a run that was stopped goes on with the\n"
-      "campaign it had, without either. Points that cannot fit in memory are\n"
-      "recorded as such and not started. Interrupt (Ctrl-C) and run again as you like: a run that was stopped, or\n"
-      "killed, is continued. At the end the sweep's reports are written into the output folder; a\n"
-      "report is looked for in --reports, beside the sweep's file, in ~/.config/ridgeline/reports, and among those\n"
-      "that are installed.\n\n"
+      "Points that have a result are skipped, whichever sweep measured them, unless with another trainer, other\n"
+      "cores, nodes or GPUs, or another environment. To measure again is to name another campaign, or to say\n"
+      "--again; what a campaign has is not measured again, and a run that was stopped goes on with the campaign it\n"
+      "had, without either. Points that cannot fit in memory are recorded as such and not started. Interrupt\n"
+      "(Ctrl-C) and run again as you like: a run that was stopped, or killed, is continued. At the end the sweep's\n"
+      "reports are written into the output folder; a report is looked for in --reports, beside the sweep's file, in\n"
+      "~/.config/ridgeline/reports, and among those that are installed.\n\n"
       "  ridgeline run sweeps/demo.yaml\n"
       "  ridgeline run sweeps/demo.yaml --retry failed --to /data/demo\n"
       "  ridgeline run sweeps/demo.yaml --again\n\n"

@@ -25,6 +25,8 @@ TEST(Commands, EveryOneHasHelpWorthReading) {
     EXPECT_THAT(help.out, AllOf(HasSubstr("Usage"), HasSubstr("ridgeline " + std::string(command.name))));
     EXPECT_GT(std::count(help.out.begin(), help.out.end(), '\n'), 6) << command.name << " says too little";
     EXPECT_THAT(all, HasSubstr(std::string(command.summary)));
+    std::istringstream lines(help.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << command.name << ": " << line;
   }
 }
 

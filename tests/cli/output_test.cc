@@ -69,6 +69,12 @@ TEST(Output, AReportAndAnExportArePrintedOrWritten) {
   EXPECT_EQ(cli.Run({"report", "activation-checkpointing", "--to", "page.txt"}).err,
             "ridgeline: the ending of 'page.txt' does not say in which form it is to be written\n"
             "  say it with -o: md, html, csv, json; or end the name so\n");
+  EXPECT_THAT(cli.Run({"report", "--list"}).out, StartsWith("report "));
+  EXPECT_THAT(cli.Run({"report", "--list", "-o", "csv"}).out, StartsWith("report,title,folder\r\nactivation-"));
+  EXPECT_EQ(ParseJson(cli.Run({"report", "--list", "-o", "json"}).out, "").at(0).at("report"),
+            "activation-checkpointing");
+  EXPECT_EQ(cli.Run({"report", "--list", "-o", "html"}).err,
+            "ridgeline: report: --list has no form html\n  say -o md, csv or json, or nothing\n");
   EXPECT_THAT(cli.Run({"db", "export"}).out, StartsWith("point_id,result,"));
   EXPECT_THAT(cli.Run({"db", "export", "-o", "jsonl"}).out, StartsWith("{\"point_id\":"));
   const auto help = cli.Run({"help"});

@@ -17,6 +17,7 @@ namespace ridgeline {
 namespace {
 
 using ::testing::ContainsRegex;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -145,6 +146,18 @@ TEST(Run, APointThatIsOutOfMemoryIsAnsweredUnlessAllAre) {
   EXPECT_EQ(run.err, fmt::format("ridgeline: no point was measured: all are out of memory\n"
                                  "  ridgeline plan {} shows what each needs\n",
                                  file.string()));
+}
+
+TEST(Run, WhatToTypeNextIsSaidLastAndHoldsForTheTrainer) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "exit=10");
+  cli.prefix = {"/bin/sh", "-c", "exec \"$@\" 2>&1", "sh"};
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 1);
+  EXPECT_THAT(run.out, EndsWith("0 ok, 2 failed (out of memory)\n"
+                                "ridgeline: no point was measured: all are out of memory\n"
+                                "  let points be smaller (batch_size, seq_length, checkpointing), or give them more "
+                                "memory\n"));
 }
 
 TEST(Run, OneThatIsMeasuredBesideOthersThatAreOutOfMemoryIsDone) {
