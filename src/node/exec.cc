@@ -1,20 +1,15 @@
 #include "node/exec.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
-#include <map>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -27,11 +22,13 @@
 #include "base/text.h"
 #include "node/classify.h"
 #include "node/core_use.h"
+#include "node/finished.h"
 #include "node/ranks.h"
+#include "node/read_job.h"
+#include "node/stop_signals.h"
 #include "node/watch.h"
 #include "ridgeline/job_dir.h"
 #include "run/job.h"
-#include "run/result.h"
 #include "run/results_file.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"
@@ -42,53 +39,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kLookAgainNs = 100'000'000;
-
-// SIGTERM, SIGUSR1, SIGINT and SIGHUP, blocked and made something to poll. Once told, always told.
-class StopSignals final : public StopWatcher {
- public:
-  explicit StopSignals(fs::path cancel_file) : cancel_file_(std::move(cancel_file)) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) sigaddset(&signals, signal);
-    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
-    fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (fd_ < 0) ThrowErrno("cannot watch for signals");
-  }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-  ~StopSignals() override { ::close(fd_); }
-
-  // A point that can be continued is worth saving when the node is taken away; any other may as well be cancelled.
-  void SetContinuable(bool continuable) { continuable_ = continuable; }
-
-  int fd() const override { return fd_; }
-
-  StopReason Reason() override {
-    signalfd_siginfo info{};
-    while (::read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-      told_ = true;
-      warned_ = warned_ || info.ssi_signo == SIGUSR1;
-      terminated_ = terminated_ || info.ssi_signo == SIGTERM;
-      interrupted_ = interrupted_ || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP;
-    }
-    if (!told_) return StopReason::kNone;
-    // A scheduler says SIGTERM both when it takes the node away and when a person cancels the job; who cancels leaves a
-    // file.
-    std::error_code ec;
-    const bool cancelled = interrupted_ || (terminated_ && fs::exists(cancel_file_, ec));
-    const bool preempted = warned_ || (terminated_ && continuable_);
-    return preempted && !cancelled ? StopReason::kPreempted : StopReason::kTold;
-  }
-
- private:
-  fs::path cancel_file_;
-  int fd_ = -1;
-  bool continuable_ = false;
-  bool told_ = false;
-  bool warned_ = false;
-  bool terminated_ = false;
-  bool interrupted_ = false;
-};
 
 // A launcher's locks come to us open across exec; a trainer must not carry them on.
 void KeepDescriptorsFromChildren() {
@@ -110,39 +60,6 @@ std::vector<int> CoresFor(int64_t wanted) {
   }
   if (wanted > 0 && static_cast<size_t>(wanted) < cores.size()) cores.resize(static_cast<size_t>(wanted));
   return cores;
-}
-
-// Ids become file names.
-void CheckId(const std::string& id, const fs::path& job_file) {
-  const bool safe = !id.empty() && std::all_of(id.begin(), id.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_';
-  });
-  if (!safe) {
-    throw Error(ErrorKind::kInvalidInput,
-                fmt::format("{}: '{}' cannot be a point's id (letters, digits, - and _)", job_file.string(), id));
-  }
-}
-
-// What carries a job file to a node may limit how large one file is. Names that begin with a dot are not parts: there
-// Kubernetes keeps what it mounts.
-std::string ReadParts(const fs::path& path) {
-  if (!fs::is_directory(path)) return ReadFile(path);
-  std::vector<fs::path> parts;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    if (!entry.path().filename().string().starts_with('.')) parts.push_back(entry.path());
-  }
-  std::sort(parts.begin(), parts.end());
-  std::string text;
-  for (const fs::path& part : parts) text += ReadFile(part);
-  return text;
-}
-
-Job ReadJob(const fs::path& job_file, const ExecOptions& options) {
-  Job job = DecodeJob(ParseJson(ReadParts(job_file), job_file.string()), job_file.string());
-  if (job.trainer.empty()) job.trainer = {(ProgramDir() / "ridgeline-train").string()};
-  if (!options.job_dir.empty()) MoveJob(job, options.job_dir);
-  for (const JobPoint& point : job.points) CheckId(point.id, job_file);
-  return job;
 }
 
 void Remove(const fs::path& path) {
@@ -175,52 +92,6 @@ FileLock TakeTurn(const fs::path& file, const ExecOptions& options) {
   for (; !lock; lock = FileLock::Try(file)) clock.SleepNs(kLookAgainNs);
   return *std::move(lock);
 }
-
-// The points of a job that need not be run again: their result is there, whole, and not of an interrupted run.
-class Finished {
- public:
-  explicit Finished(const fs::path& job_dir) : job_dir_(job_dir), results_(job_dir) {}
-
-  // Hands over those of results that have come since.
-  void Look(const std::function<void(const RunResult&)>& found) {
-    results_.ReadNew([&](const JobLine& line) {
-      try {
-        const RunResult result = DecodeResult(ParseJson(line.payload, "a result"), "a result");
-        if (Stands(result, line.point_id) && ends_.emplace(line.point_id, result.status).second) found(result);
-      } catch (const Error&) {
-        // Of another version: the point is run again.
-      }
-      return true;
-    });
-  }
-  // Jobs of earlier versions have a file a result.
-  void LookForFile(const std::string& point_id, const std::function<void(const RunResult&)>& found) {
-    std::error_code ec;
-    const fs::path file = ResultFile(job_dir_, point_id);
-    if (!fs::exists(file, ec)) return;
-    try {
-      const RunResult result = DecodeResult(ReadJsonFile(file), "a result");
-      if (Stands(result, point_id) && ends_.emplace(point_id, result.status).second) found(result);
-    } catch (const Error&) {
-      // Damaged, or of another version: the point is run again.
-    }
-  }
-  // How the point ended; nothing where it is still to be run.
-  std::optional<RunStatus> End(const std::string& point_id) const {
-    const auto it = ends_.find(point_id);
-    return it == ends_.end() ? std::nullopt : std::optional(it->second);
-  }
-
- private:
-  static bool Stands(const RunResult& result, const std::string& point_id) {
-    return result.point_id == point_id && result.status != RunStatus::kCancelled &&
-           result.status != RunStatus::kInfrastructure;
-  }
-
-  fs::path job_dir_;
-  ResultsReader results_;
-  std::map<std::string, RunStatus> ends_;
-};
 
 class JobRunner {
  public:
@@ -378,7 +249,7 @@ class JobRunner {
 }  // namespace
 
 ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
-  const Job job = ReadJob(job_file, options);
+  const Job job = ReadJob(job_file, options.job_dir);
   const Nodes nodes = NodesFromEnvironment();
   MakeDirs(job.job_dir);
   const FileLock lock = TakeTurn(job.job_dir / ExecLockName(nodes.rank), options);

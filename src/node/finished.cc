@@ -1,0 +1,46 @@
+#include "node/finished.h"
+
+#include "base/error.h"
+#include "base/json.h"
+#include "ridgeline/job_dir.h"
+#include "run/result.h"
+
+namespace ridgeline {
+
+namespace fs = std::filesystem;
+
+void Finished::Look(const std::function<void(const RunResult&)>& found) {
+  results_.ReadNew([&](const JobLine& line) {
+    try {
+      const RunResult result = DecodeResult(ParseJson(line.payload, "a result"), "a result");
+      if (Stands(result, line.point_id) && ends_.emplace(line.point_id, result.status).second) found(result);
+    } catch (const Error&) {
+      // Of another version: the point is run again.
+    }
+    return true;
+  });
+}
+
+void Finished::LookForFile(const std::string& point_id, const std::function<void(const RunResult&)>& found) {
+  std::error_code ec;
+  const fs::path file = ResultFile(job_dir_, point_id);
+  if (!fs::exists(file, ec)) return;
+  try {
+    const RunResult result = DecodeResult(ReadJsonFile(file), "a result");
+    if (Stands(result, point_id) && ends_.emplace(point_id, result.status).second) found(result);
+  } catch (const Error&) {
+    // Damaged, or of another version: the point is run again.
+  }
+}
+
+std::optional<RunStatus> Finished::End(const std::string& point_id) const {
+  const auto it = ends_.find(point_id);
+  return it == ends_.end() ? std::nullopt : std::optional(it->second);
+}
+
+bool Finished::Stands(const RunResult& result, const std::string& point_id) {
+  return result.point_id == point_id && result.status != RunStatus::kCancelled &&
+         result.status != RunStatus::kInfrastructure;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,35 @@
+// Which points of a job have a result already.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "ridgeline/run.h"
+#include "run/results_file.h"
+
+namespace ridgeline {
+
+// The points of a job that need not be run again: their result is there, whole, and not of an interrupted run.
+class Finished {
+ public:
+  explicit Finished(const std::filesystem::path& job_dir) : job_dir_(job_dir), results_(job_dir) {}
+
+  // Hands over those of results that have come since.
+  void Look(const std::function<void(const RunResult&)>& found);
+  // Jobs of earlier versions have a file a result.
+  void LookForFile(const std::string& point_id, const std::function<void(const RunResult&)>& found);
+  // How the point ended; nothing where it is still to be run.
+  std::optional<RunStatus> End(const std::string& point_id) const;
+
+ private:
+  static bool Stands(const RunResult& result, const std::string& point_id);
+
+  std::filesystem::path job_dir_;
+  ResultsReader results_;
+  std::map<std::string, RunStatus> ends_;
+};
+
+}  // namespace ridgeline

@@ -1,0 +1,53 @@
+#include "node/read_job.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+// Ids become file names.
+void CheckId(const std::string& id, const fs::path& job_file) {
+  const bool safe = !id.empty() && std::all_of(id.begin(), id.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
+  if (!safe) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{}: '{}' cannot be a point's id (letters, digits, - and _)", job_file.string(), id));
+  }
+}
+
+// What carries a job file to a node may limit how large one file is. Names that begin with a dot are not parts: there
+// Kubernetes keeps what it mounts.
+std::string ReadParts(const fs::path& path) {
+  if (!fs::is_directory(path)) return ReadFile(path);
+  std::vector<fs::path> parts;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (!entry.path().filename().string().starts_with('.')) parts.push_back(entry.path());
+  }
+  std::sort(parts.begin(), parts.end());
+  std::string text;
+  for (const fs::path& part : parts) text += ReadFile(part);
+  return text;
+}
+
+}  // namespace
+
+Job ReadJob(const fs::path& job_file, const fs::path& job_dir) {
+  Job job = DecodeJob(ParseJson(ReadParts(job_file), job_file.string()), job_file.string());
+  if (job.trainer.empty()) job.trainer = {(ProgramDir() / "ridgeline-train").string()};
+  if (!job_dir.empty()) MoveJob(job, job_dir);
+  for (const JobPoint& point : job.points) CheckId(point.id, job_file);
+  return job;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,43 @@
+#include "node/stop_signals.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace ridgeline {
+
+namespace fs = std::filesystem;
+
+StopSignals::StopSignals(fs::path cancel_file) : cancel_file_(std::move(cancel_file)) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd_ < 0) ThrowErrno("cannot watch for signals");
+}
+
+StopSignals::~StopSignals() { ::close(fd_); }
+
+StopReason StopSignals::Reason() {
+  signalfd_siginfo info{};
+  while (::read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    told_ = true;
+    warned_ = warned_ || info.ssi_signo == SIGUSR1;
+    terminated_ = terminated_ || info.ssi_signo == SIGTERM;
+    interrupted_ = interrupted_ || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP;
+  }
+  if (!told_) return StopReason::kNone;
+  // A scheduler says SIGTERM both when it takes the node away and when a person cancels the job; who cancels leaves a
+  // file.
+  std::error_code ec;
+  const bool cancelled = interrupted_ || (terminated_ && fs::exists(cancel_file_, ec));
+  const bool preempted = warned_ || (terminated_ && continuable_);
+  return preempted && !cancelled ? StopReason::kPreempted : StopReason::kTold;
+}
+
+}  // namespace ridgeline
