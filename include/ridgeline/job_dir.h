@@ -29,6 +29,10 @@ namespace ridgeline {
 // How exec exits when it was told to stop: the results say more.
 inline constexpr int kExecInterrupted = 130;
 
+// What a launcher may tell exec in its environment: the cores that it gave to this job and to no other, "0,1". Points
+// are pinned to such cores; to others, which jobs may share, they are not.
+inline constexpr const char* kOwnCoresVariable = "RIDGELINE_OWN_CORES";
+
 // Of a log's end, as evidence of a failure.
 inline constexpr size_t kLogTailBytes = 4096;
 

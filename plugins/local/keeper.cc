@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "ridgeline/job_dir.h"
+
 namespace {
 
 // To the job's group: for the program, and we are there to say how it took it.
@@ -35,6 +37,7 @@ bool Released() {
   return n == 1;
 }
 
+// And says so to the program: no other job has them.
 void PinTo(const char* cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -44,7 +47,11 @@ void PinTo(const char* cores) {
     if (end == at) break;
     at = *end == ',' ? end + 1 : end;
   }
-  if (::sched_setaffinity(0, sizeof set, &set) != 0) std::perror("ridgeline-local-keeper: cannot pin the job");
+  if (::sched_setaffinity(0, sizeof set, &set) != 0) {
+    std::perror("ridgeline-local-keeper: cannot pin the job");
+  } else {
+    ::setenv(ridgeline::kOwnCoresVariable, cores, 1);
+  }
 }
 
 std::vector<pid_t> Children() {

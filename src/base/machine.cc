@@ -1,7 +1,5 @@
 #include "base/machine.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -12,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/cores.h"
 #include "base/text.h"
 
 namespace ridgeline {
@@ -44,12 +43,6 @@ std::string MathFlags(const fs::path& cpuinfo) {
   return Join(found, " ");
 }
 
-int AllowedCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 // Rounded: what a kernel keeps for itself differs from boot to boot. Empty where it cannot be read.
 std::string MemoryText(const fs::path& meminfo) {
   const std::string text = ValueIn(meminfo, "MemTotal");
@@ -64,7 +57,7 @@ std::map<std::string, std::string> MachineFacts(const fs::path& root) {
   const fs::path cpuinfo = root / "proc/cpuinfo";
   return {{"cpu", ValueIn(cpuinfo, "model name")},
           {"cpu_flags", MathFlags(cpuinfo)},
-          {"cores", std::to_string(AllowedCores())},
+          {"cores", std::to_string(std::max<int64_t>(1, CoresAllowed(root).count()))},
           {"memory", MemoryText(root / "proc/meminfo")}};
 }
 

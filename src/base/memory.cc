@@ -5,6 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "base/cgroup.h"
+
 namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
@@ -39,33 +41,24 @@ int64_t PageCache(const fs::path& stat_file) {
   return cache;
 }
 
-// What is left to the cgroup `path` ("/a/b") and to each one above it, of the hierarchy mounted at `mount`.
-int64_t LeftInCgroup(const fs::path& mount, fs::path path, const char* limit_file, const char* usage_file) {
-  int64_t left = kUnlimited;
-  for (;; path = path.parent_path()) {
-    const fs::path dir = mount / path.relative_path();
-    const int64_t limit = NumberIn(dir / limit_file);
-    const int64_t usage = NumberIn(dir / usage_file);
-    if (limit < kNoLimitV1 && usage != kUnlimited) {
-      left = std::min(left, limit - usage + PageCache(dir / "memory.stat"));
-    }
-    if (!path.has_relative_path()) return left;
-  }
+// What is left to a cgroup; kUnlimited where nothing limits it.
+int64_t LeftIn(const fs::path& folder, const char* limit_file, const char* usage_file) {
+  const int64_t limit = NumberIn(folder / limit_file);
+  const int64_t usage = NumberIn(folder / usage_file);
+  if (limit >= kNoLimitV1 || usage == kUnlimited) return kUnlimited;
+  return limit - usage + PageCache(folder / "memory.stat");
 }
 
 }  // namespace
 
 int64_t AvailableMemoryBytes(const fs::path& root) {
   int64_t available = MemAvailable(root);
-  const fs::path mount = root / "sys/fs/cgroup";
-  std::ifstream in(root / "proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {  // "0::/path" (v2) or "4:memory:/path" (v1)
-    if (line.starts_with("0::")) {
-      available = std::min(available, LeftInCgroup(mount, line.substr(3), "memory.max", "memory.current"));
-    } else if (const size_t at = line.find(":memory:"); at != std::string::npos) {
-      available = std::min(available, LeftInCgroup(mount / "memory", line.substr(at + 8), "memory.limit_in_bytes",
-                                                   "memory.usage_in_bytes"));
-    }
+  const CgroupFolders folders = CgroupsOf("memory", root);
+  for (const fs::path& folder : folders.v2) {
+    available = std::min(available, LeftIn(folder, "memory.max", "memory.current"));
+  }
+  for (const fs::path& folder : folders.v1) {
+    available = std::min(available, LeftIn(folder, "memory.limit_in_bytes", "memory.usage_in_bytes"));
   }
   return std::max<int64_t>(available, 0);
 }

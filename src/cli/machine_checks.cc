@@ -1,6 +1,5 @@
 #include "cli/machine_checks.h"
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include "base/cgroup.h"
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -54,24 +55,14 @@ std::optional<int64_t> Number(std::string_view text) {
   return value;
 }
 
-// The folder of this process's cgroup in the unified hierarchy, from "0::/path".
-fs::path CgroupDir(const fs::path& root) {
-  std::istringstream lines(ReadOrEmpty(root / "proc/self/cgroup"));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("0::/")) return root / "sys/fs/cgroup" / line.substr(4);
-  }
-  return root / "sys/fs/cgroup";
-}
-
 // The tightest value of a limit file from our cgroup up to the root; a limit above us binds us too.
 std::optional<int64_t> TightestLimit(const fs::path& root, const std::string& file) {
-  const fs::path top = root / "sys/fs/cgroup";
   std::optional<int64_t> tightest;
-  for (fs::path dir = CgroupDir(root);; dir = dir.parent_path()) {
-    const auto value = Number(ReadOrEmpty(dir / file));
+  for (const fs::path& folder : CgroupsOf("memory", root).v2) {
+    const auto value = Number(ReadOrEmpty(folder / file));
     if (value && (!tightest || *value < *tightest)) tightest = value;
-    if (dir == top || dir == dir.parent_path()) return tightest;
   }
+  return tightest;
 }
 
 Check Processor(const fs::path& root) {
@@ -99,25 +90,15 @@ Check Processor(const fs::path& root) {
 }
 
 Check Cores(const fs::path& root) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
   const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
-  const int usable = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(online);
+  const AllowedCores allowed = CoresAllowed(root);
+  const size_t usable = allowed.ids.empty() ? static_cast<size_t>(online) : allowed.ids.size();
   Check check{CheckState::kOk, "cores", fmt::format("{} usable of {}", usable, online), ""};
-  // "quota period" in microseconds, or "max period".
-  std::istringstream quota(ReadOrEmpty(CgroupDir(root) / "cpu.max"));
-  std::string allowed;
-  double period = 0;
-  if (quota >> allowed >> period; period > 0) {
-    if (const auto microseconds = Number(allowed)) {
-      const double cores = static_cast<double>(*microseconds) / period;
-      check.detail += fmt::format(", a cgroup allows {:.3g}", cores);
-      if (cores < usable) {
-        check.state = CheckState::kWarn;
-        check.advice = fmt::format("threads will be held back: set `cpus: {}` under launch:",
-                                   std::max<int64_t>(1, static_cast<int64_t>(cores)));
-      }
-    }
+  if (allowed.quota > 0) check.detail += fmt::format(", a cgroup allows {:.3g}", allowed.quota);
+  if (allowed.quota > 0 && allowed.quota < static_cast<double>(usable)) {
+    check.state = CheckState::kWarn;
+    check.advice = fmt::format("points get {} thread{}: what is more would be held back", allowed.count(),
+                               allowed.count() == 1 ? "" : "s");
   }
   return check;
 }

@@ -8,6 +8,9 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
+
+#include "base/cgroup.h"
 
 namespace ridgeline {
 namespace {
@@ -44,14 +47,12 @@ int64_t OneNumber(const fs::path& file) {
   return in >> value ? value : 0;
 }
 
-// Of our cgroup, which has the controller only where it has a quota; of cgroup v2 and v1.
+// Of our cgroup, which has the controller only where it has a quota.
 int64_t CgroupThrottles(const fs::path& root) {
-  std::ifstream in(root / "proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    const size_t colon = line.rfind(':');
-    const bool v2 = line.starts_with("0::");
-    if (colon == std::string::npos || (!v2 && line.find(":cpu,") == std::string::npos)) continue;
-    std::ifstream stat(root / (v2 ? "sys/fs/cgroup" : "sys/fs/cgroup/cpu") / line.substr(colon + 2) / "cpu.stat");
+  const CgroupFolders folders = CgroupsOf("cpu", root);
+  for (const std::vector<fs::path>& version : {folders.v2, folders.v1}) {
+    if (version.empty()) continue;
+    std::ifstream stat(version.front() / "cpu.stat");
     std::string key;
     for (int64_t value = 0; stat >> key >> value;) {
       if (key == "nr_throttled") return value;
@@ -60,12 +61,16 @@ int64_t CgroupThrottles(const fs::path& root) {
   return 0;
 }
 
-double OthersShare(const CoreUse& before, const CoreUse& after) {
+// In ticks.
+double OwnTime(const CoreUse& before, const CoreUse& after) {
+  return static_cast<double>(after.own_ns - before.own_ns) * 1e-9 * static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+// Of the part `share` of the cores' time, what others took of it.
+double OthersShare(const CoreUse& before, const CoreUse& after, double share) {
   const auto all = static_cast<double>(after.ticks - before.ticks);
-  const auto busy = static_cast<double>(after.busy_ticks - before.busy_ticks);
-  const double own =
-      static_cast<double>(after.own_ns - before.own_ns) * 1e-9 * static_cast<double>(::sysconf(_SC_CLK_TCK));
-  return all > 0 ? std::clamp((busy - own) / all, 0.0, 1.0) : 0;
+  const double others = static_cast<double>(after.busy_ticks - before.busy_ticks) - OwnTime(before, after);
+  return all > 0 ? std::clamp((others - all * (1 - share)) / (all * share), 0.0, 1.0) : 0;
 }
 
 }  // namespace
@@ -97,15 +102,17 @@ double OthersShareNow(Clock& clock, const fs::path& root) {
   if (!(in >> load) || load < kQuietLoad) return 0;
   const CoreUse before = ReadCoreUse({}, root);
   clock.SleepNs(kLookNs);
-  return OthersShare(before, ReadCoreUse({}, root));
+  return OthersShare(before, ReadCoreUse({}, root), 1);
 }
 
-void SetCoreUse(const CoreUse& before, const CoreUse& after, RunResult& result) {
+void SetCoreUse(const CoreUse& before, const CoreUse& after, RunResult& result, double share) {
   const int64_t ticks = after.ticks - before.ticks;
   const int64_t busy = after.busy_ticks - before.busy_ticks;
   if (ticks < kFewestTicks || busy <= 0) return;
-  result.cores.busy_share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(ticks));
-  result.cores.others_share = OthersShare(before, after);
+  const double others = OthersShare(before, after, share);
+  const double own = std::min(OwnTime(before, after), static_cast<double>(busy)) / (static_cast<double>(ticks) * share);
+  result.cores.busy_share = std::min(1.0, own + others);
+  result.cores.others_share = others;
   result.cores.throttles = std::max<int64_t>(0, after.throttles - before.throttles);
 }
 

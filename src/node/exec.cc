@@ -1,7 +1,6 @@
 #include "node/exec.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/port.h"
@@ -23,6 +23,7 @@
 #include "node/classify.h"
 #include "node/core_use.h"
 #include "node/finished.h"
+#include "node/point_cores.h"
 #include "node/ranks.h"
 #include "node/read_job.h"
 #include "node/stop_signals.h"
@@ -47,19 +48,6 @@ void KeepDescriptorsFromChildren() {
     const int fd = std::atoi(entry.path().filename().c_str());
     if (fd > STDERR_FILENO) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
-}
-
-// The cores a point may use: `wanted` of those this process may use; 0: all of them.
-std::vector<int> CoresFor(int64_t wanted) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
-  std::vector<int> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(static_cast<size_t>(cpu), &allowed)) cores.push_back(cpu);
-  }
-  if (wanted > 0 && static_cast<size_t>(wanted) < cores.size()) cores.resize(static_cast<size_t>(wanted));
-  return cores;
 }
 
 void Remove(const fs::path& path) {
@@ -100,7 +88,7 @@ class JobRunner {
         nodes_(nodes),
         options_(options),
         stop_(CancelFile(job.job_dir)),
-        cores_(CoresFor(job.cpus)),
+        cores_(CoresFor(job.cpus, CoresAllowed(), OwnCoresGiven())),
         oom_kills_(KernelOomKills()) {}
 
   bool Told() { return stop_.Reason() != StopReason::kNone; }
@@ -115,11 +103,11 @@ class JobRunner {
     if (options_.on_begin) options_.on_begin(point.id, ProgressFile(job_.job_dir, point.id));
 
     const int64_t started_unix_ns = clock_.UnixNs();
-    const CoreUse before = ReadCoreUse(cores_);
+    const CoreUse before = ReadCoreUse(cores_.among);
     RunResult result;
     try {
       result = Classify(job_, point, RunTrainer(point, dir, spec));
-      SetCoreUse(before, ReadCoreUse(cores_), result);
+      SetCoreUse(before, ReadCoreUse(cores_.among), result, cores_.share());
     } catch (const Error& e) {  // the trainer cannot be started
       result.point_id = point.id;
       result.status = e.kind() == ErrorKind::kInvalidInput ? RunStatus::kInvalid : RunStatus::kCrashed;
@@ -153,7 +141,7 @@ class JobRunner {
   std::vector<std::string> LogsHere(const JobPoint& point) const {
     std::vector<std::string> logs;
     try {
-      for (const RankProcess& rank : RanksHere(point.spec, nodes_, cores_)) logs.push_back(rank.log);
+      for (const RankProcess& rank : RanksHere(point.spec, nodes_, cores_.ids)) logs.push_back(rank.log);
     } catch (const Error&) {
       // None of its ranks could be started here.
     }
@@ -175,7 +163,7 @@ class JobRunner {
   }
 
   PointEnd RunTrainer(const JobPoint& point, const fs::path& dir, const fs::path& spec) {
-    const std::vector<RankProcess> ranks = RanksHere(point.spec, nodes_, cores_);
+    const std::vector<RankProcess> ranks = RanksHere(point.spec, nodes_, cores_.ids);
     std::vector<std::string> argv = job_.trainer;
     argv.insert(argv.end(), {"--spec", spec, "--result", dir / kTrainersResultName});
 
@@ -225,7 +213,11 @@ class JobRunner {
     spawn.environment.insert(job_.environment.begin(), job_.environment.end());
     if (port) spawn.environment.insert({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port->number())}});
     spawn.environment["RIDGELINE_PROGRESS"] = rank.rank == 0 ? ProgressFile(job_.job_dir, point.id).string() : "";
-    spawn.cpus = rank.cores;
+    if (cores_.own) {
+      spawn.cpus = rank.cores;
+    } else if (!rank.cores.empty()) {
+      spawn.environment["RIDGELINE_CORES"] = std::to_string(rank.cores.size());
+    }
     // Threads that spin between parallel regions would take the cores of other jobs.
     if (std::getenv("OMP_WAIT_POLICY") == nullptr) spawn.environment.try_emplace("OMP_WAIT_POLICY", "passive");
     spawn.new_process_group = true;
@@ -242,7 +234,7 @@ class JobRunner {
   const ExecOptions& options_;
   const SystemClock clock_;
   StopSignals stop_;
-  std::vector<int> cores_;
+  PointCores cores_;
   int64_t oom_kills_;  // when last looked at
 };
 

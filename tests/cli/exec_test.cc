@@ -112,12 +112,15 @@ TEST_F(ExecCommand, CheckpointFilesMoveWithTheJob) {
 TEST_F(ExecCommand, RunsTheTrainerBesideItself) {
   Job job = MakeJob("ok", 1);
   job.trainer.clear();
+  job.cpus = 1;
   job.points[0].spec.steps = 1;
   job.points[0].spec.device = "meta";
   testing::WriteJob(job);
   const auto run = cli_.Run({"exec", JobFile(job)});
   EXPECT_EQ(run.status.exit_code, 0) << run.err;
-  EXPECT_THAT(testing::ResultOf(job).environment.at("command"), HasSubstr("bin/ridgeline-train"));
+  const RunResult result = testing::ResultOf(job);
+  EXPECT_THAT(result.environment.at("command"), HasSubstr("bin/ridgeline-train"));
+  EXPECT_EQ(result.environment.at("cores"), "1") << "it is the fingerprint's, pinned to it or not";
 }
 
 }  // namespace

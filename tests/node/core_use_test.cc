@@ -73,6 +73,21 @@ TEST_F(CoreUseTest, WhatIsNotOursIsOthers) {
   EXPECT_EQ(result.cores.others_share, 0);
 }
 
+// As on a node whose cores several jobs share: what the others have beside us takes nothing from us.
+TEST_F(CoreUseTest, OfSharedCoresOthersTakeOnlyWhatIsOurs) {
+  const int64_t second = ::sysconf(_SC_CLK_TCK);
+  const CoreUse before{0, 0, 0, 0};
+  RunResult result;
+  // Ten seconds of four cores of which one is ours: we had it, and others two more.
+  SetCoreUse(before, {30 * second, 40 * second, 10'000'000'000, 0}, result, 0.25);
+  EXPECT_DOUBLE_EQ(result.cores.busy_share, 1);
+  EXPECT_DOUBLE_EQ(result.cores.others_share, 0);
+  // Others had three and a half.
+  SetCoreUse(before, {40 * second, 40 * second, 5'000'000'000, 0}, result, 0.25);
+  EXPECT_DOUBLE_EQ(result.cores.busy_share, 1);
+  EXPECT_DOUBLE_EQ(result.cores.others_share, 0.5);
+}
+
 TEST_F(CoreUseTest, LooksOnlyWhereTheLoadSaysThatItMustLook) {
   FakeClock clock;
   WriteAll("proc/loadavg", "0.10 0.20 0.30 1/100 1\n");

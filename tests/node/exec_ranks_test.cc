@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "base/cores.h"
 #include "base/port.h"
 #include "base/process.h"
 #include "node/exec.h"
@@ -86,7 +87,9 @@ TEST_F(ExecRanks, EveryRankIsToldItsPlace) {
 
 TEST_F(ExecRanks, RanksHaveCoresOfTheirOwn) {
   const Job job = MakeFake("environment", 2);
-  EXPECT_EQ(Run(job).status, RunStatus::kOk);
+  std::string given;
+  for (const int core : CoresAllowed().ids) given += (given.empty() ? "" : ",") + std::to_string(core);
+  EXPECT_EQ(Start(job, {{kOwnCoresVariable, given}}).Wait().exit_code, 0) << Log();
   const auto cores = [&](const std::string& log) {
     std::multiset<std::string> found;
     std::istringstream lines(LogOf(job, log));

@@ -10,7 +10,9 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <sstream>
 
+#include "base/cores.h"
 #include "base/process.h"
 #include "node/watch.h"
 #include "tests/fakes/test_job.h"
@@ -36,17 +38,18 @@ class Exec : public ::testing::Test {
     return PointDir(job.job_dir, job.points[point].id);
   }
   static bool IsThere(const std::filesystem::path& path) { return std::filesystem::exists(path); }
-  Child Start(const Job& job, int64_t grace_ms = 10'000) {
+  Child Start(const Job& job, int64_t grace_ms = 10'000, const std::map<std::string, std::string>& environment = {}) {
     SpawnOptions options;
+    options.environment = environment;
     options.stdout_file = options.stderr_file = dir_.path() / "exec.log";
     options.new_process_group = true;
     options.die_with_parent = true;
     return Child::Spawn({FakeProgram("mini_ridgeline"), "exec", JobFile(job), std::to_string(grace_ms)}, options);
   }
   // The exit code of exec.
-  int Run(const Job& job, int64_t grace_ms = 10'000) {
+  int Run(const Job& job, int64_t grace_ms = 10'000, const std::map<std::string, std::string>& environment = {}) {
     WriteJob(job);
-    const ExitStatus status = Start(job, grace_ms).Wait();
+    const ExitStatus status = Start(job, grace_ms, environment).Wait();
     EXPECT_EQ(status.signal, 0);
     return status.exit_code;
   }
@@ -209,6 +212,30 @@ TEST_F(Exec, TellsTheTrainerItsProgressFileAndItsCores) {
   EXPECT_THAT(log, HasSubstr("RIDGELINE_PROGRESS=" + ProgressFile(job.job_dir, job.points[0].id).string() + "\n"));
   EXPECT_THAT(log, HasSubstr("OMP_NUM_THREADS=1\n"));
   EXPECT_THAT(log, HasSubstr("OMP_WAIT_POLICY=passive\n"));
+}
+
+// Two jobs of a node that see the same cores, as pods do, would both be on the first of them.
+TEST_F(Exec, PinsPointsOnlyToCoresThatAreTheJobsOwn) {
+  const std::vector<int> ours = CoresAllowed().ids;
+  Job job = MakeJob({"environment"});
+  job.cpus = 1;
+  job.keep_logs = true;
+  const auto cores_of = [&](const std::string& given) {
+    EXPECT_EQ(Run(job, 10'000, {{kOwnCoresVariable, given}}), 0) << Log();
+    const std::string log = ReadFile(PointDir(job.job_dir, job.points[0].id) / "log.txt");
+    EXPECT_THAT(log, HasSubstr("OMP_NUM_THREADS=1\n"));
+    std::filesystem::remove(ResultsFile(job.job_dir));
+    std::istringstream lines(log);
+    std::vector<int> cores;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("core ")) cores.push_back(std::stoi(line.substr(5)));
+    }
+    return cores;
+  };
+  EXPECT_EQ(cores_of(""), ours);
+  std::string list;
+  for (const int core : ours) list += (list.empty() ? "" : ",") + std::to_string(core);
+  EXPECT_EQ(cores_of(list), std::vector<int>{ours.front()});
 }
 
 TEST_F(Exec, GivesTheTrainerTheJobsEnvironment) {

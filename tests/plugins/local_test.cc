@@ -237,9 +237,11 @@ TEST_F(Local, LeavesNoZombies) {
 
 TEST_F(Local, PinsAJobToTheCoresOfItsSlot) {
   const auto launcher = Load({{"cpus", 1}});
-  Submit(*launcher, Shell("rl-1", "grep Cpus_allowed_list /proc/self/status > \"$0/out\""));
+  Submit(*launcher,
+         Shell("rl-1", "(grep Cpus_allowed_list /proc/self/status; echo $RIDGELINE_OWN_CORES) > \"$0/out\""));
   const JobState state = WaitForEnd(*launcher, "rl-1");
-  EXPECT_EQ(Text("out"), "Cpus_allowed_list:\t" + state.evidence.at("cpus") + "\n");
+  const std::string cores = state.evidence.at("cpus");
+  EXPECT_EQ(Text("out"), "Cpus_allowed_list:\t" + cores + "\n" + cores + "\n") << "and says that they are its own";
 }
 
 TEST_F(Local, JobsThatRunTogetherShareNoCore) {

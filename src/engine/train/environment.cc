@@ -6,6 +6,7 @@
 
 #include <dnnl.hpp>
 
+#include <cstdlib>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -30,13 +31,21 @@ std::string OsName() {
   return "unknown";
 }
 
+// What the machine is. Whoever started us without pinning us may have counted fewer cores for us than we see.
+std::map<std::string, std::string> Facts() {
+  std::map<std::string, std::string> facts = MachineFacts();
+  const char* counted = std::getenv("RIDGELINE_CORES");
+  if (counted != nullptr && std::atoi(counted) > 0) facts["cores"] = std::to_string(std::atoi(counted));
+  return facts;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> DescribeEnvironment(const std::vector<std::string>& command_line) {
   utsname system{};
   ::uname(&system);
   const dnnl_version_t* dnnl = dnnl_version();
-  std::map<std::string, std::string> environment = MachineFacts();
+  std::map<std::string, std::string> environment = Facts();
   environment.insert({
       {"cpu_class", std::string(CpuClassName(ThisCpuClass()))},
       {"threads", std::to_string(omp_get_max_threads())},
@@ -53,7 +62,7 @@ std::map<std::string, std::string> DescribeEnvironment(const std::vector<std::st
 }
 
 std::string CpuName() {
-  const std::map<std::string, std::string> facts = MachineFacts();
+  const std::map<std::string, std::string> facts = Facts();
   const std::string& name = facts.at("cpu");
   const std::string& cores = facts.at("cores");
   return fmt::format("{} ({} core{})", name.empty() ? "CPU" : name, cores, cores == "1" ? "" : "s");

@@ -8,7 +8,8 @@
 
 namespace ridgeline {
 
-// cpu, cpu_flags, cores, memory, threads, kernel, hostname, os, compiler, libraries, git_commit, version, command.
+// cpu, cpu_flags, cores ($RIDGELINE_CORES, where `ridgeline exec` counted them), memory, threads, kernel, hostname, os,
+// compiler, libraries, git_commit, version, command.
 std::map<std::string, std::string> DescribeEnvironment(const std::vector<std::string>& command_line);
 
 // "Intel(R) Xeon(R) Processor (2 cores)": the device of a CPU run.
