@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -63,15 +64,37 @@ Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
   }
 }
 
+std::string How(const JobPoint& point, const PointEnd& end) {
+  const std::string who = HasSeveralProcesses(point.spec) ? fmt::format("rank {}", end.rank) : "the trainer";
+  return fmt::format("{} ended with {}", who, Describe(end.watched.status));
+}
+
+// A process of it was killed for want of memory: the kernel counts that for this job alone, or for others too, and then
+// one of ours was killed by somebody.
+bool WasKilledForMemory(const PointEnd& end) { return end.oom.count > 0 && (end.oom.ours_alone || end.watched.killed); }
+
+// Whether the trainer, or we who stopped it, know of an end that is no crash and no hanging. `believed`: its result is.
+bool SaysMoreThanCrashed(const PointEnd& end, bool believed) {
+  const Watched& watched = end.watched;
+  if (believed) return end.own->status != RunStatus::kCrashed;
+  if (watched.stopped != StopReason::kNone) return watched.stopped != StopReason::kTimeLimit;
+  const ExitStatus& status = watched.status;
+  return status.signal == 0 && status.exit_code != 0 && EndOfExitCode(status.exit_code) != RunStatus::kCrashed;
+}
+
+Ending OfKillForMemory(const JobPoint& point, const PointEnd& end) {
+  const bool itself = end.watched.status.signal == SIGKILL && end.watched.killed;
+  std::string message =
+      fmt::format("{}: the kernel ran out of memory and killed {}", How(point, end), itself ? "it" : "a process of it");
+  if (end.own && !end.own->message.empty()) message += fmt::format("; it said: {}", end.own->message);
+  return {RunStatus::kOomHost, std::move(message),
+          "set a memory limit, use more activation checkpointing, or a smaller batch"};
+}
+
 Ending OfExit(const JobPoint& point, const PointEnd& end, const Disbelief& why) {
   const auto& [problem, hint] = why;
   const ExitStatus& status = end.watched.status;
-  const std::string who = HasSeveralProcesses(point.spec) ? fmt::format("rank {}", end.rank) : "the trainer";
-  const std::string how = who + " ended with " + Describe(status);
-  if (status.signal == SIGKILL && end.oom_kills > 0) {
-    return {RunStatus::kOomHost, how + ": the kernel ran out of memory and killed it",
-            "set a memory limit, use more activation checkpointing, or a smaller batch"};
-  }
+  const std::string how = How(point, end);
   if (status.signal != 0 || status.exit_code == 0) return {RunStatus::kCrashed, how + "; " + problem, hint};
   const RunEnd run = EndOfExitCode(status.exit_code);
   return {run, fmt::format("{} ({}); {}", how, EndName(run), problem), hint};
@@ -87,18 +110,24 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   const auto agrees = [&](const RunEnd& own) {
     return !stopped || own.status == RunStatus::kOk || (watched.stopped == StopReason::kPreempted && own == kPreempted);
   };
-  if (why.problem.empty() && agrees(EndOf(*end.own))) {
+  const bool believed = why.problem.empty() && agrees(EndOf(*end.own));
+  std::optional<Ending> ending;
+  if (WasKilledForMemory(end) && !SaysMoreThanCrashed(end, believed)) {
+    ending = OfKillForMemory(point, end);
+  } else if (!believed) {
+    ending = stopped ? OfStop(job, point, watched) : OfExit(point, end, why);
+  }
+  if (ending) {
+    SetEnd(ending->end, result);
+    result.message = std::move(ending->message);
+    result.hint = std::move(ending->hint);
+    if (end.own) result.evidence["result_status"] = EndName(EndOf(*end.own));
+  } else {
     result = *end.own;
     if (result.status != RunStatus::kOk && result.message.empty()) {
       result.message = fmt::format("the trainer says '{}', and not why", EndName(EndOf(result)));
       result.hint = kSeeLog;
     }
-  } else {
-    Ending ending = stopped ? OfStop(job, point, watched) : OfExit(point, end, why);
-    SetEnd(ending.end, result);
-    result.message = std::move(ending.message);
-    result.hint = std::move(ending.hint);
-    if (end.own) result.evidence["result_status"] = EndName(EndOf(*end.own));
   }
   result.point_id = point.id;
   // The plan-only device runs no step, so the process's memory says nothing of the point.
@@ -115,7 +144,9 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   if (watched.rss_bytes > 0) result.evidence["rss_bytes"] = std::to_string(watched.rss_bytes);
   if (job.memory_limit_bytes > 0) result.evidence["memory_limit_bytes"] = std::to_string(job.memory_limit_bytes);
   if (point.time_limit_s > 0) result.evidence["time_limit_s"] = std::to_string(point.time_limit_s);
-  if (end.oom_kills > 0) result.evidence["oom_kill"] = std::to_string(end.oom_kills);
+  if (result.status == RunStatus::kOomHost && end.oom.count > 0) {
+    result.evidence["oom_kill"] = std::to_string(end.oom.count);
+  }
   if (result.status != RunStatus::kOk && !end.log_tail.empty()) result.evidence["log_tail"] = end.log_tail;
   return result;
 }

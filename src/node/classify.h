@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "node/oom_kills.h"
 #include "node/watch.h"
 #include "ridgeline/run.h"
 #include "run/job.h"
@@ -14,7 +15,7 @@ namespace ridgeline {
 struct PointEnd {
   Watched watched;
   int64_t rank = 0;              // that watched.status is of
-  int64_t oom_kills = 0;         // kernel OOM kills while it ran
+  OomKills oom;                  // while it ran
   std::optional<RunResult> own;  // what the trainer wrote, where that is a whole RunResult
   std::string own_problem;       // why there is no `own`
   std::string own_hint;          // what to do about that; empty: to see the log
@@ -23,7 +24,8 @@ struct PointEnd {
 
 // The trainer's result is believed where it is of this point and says one of the ends a trainer can have; `ok` also
 // needs exit code 0. When we ended the trainer, our reason is the end, unless it had finished well at that moment, or
-// was told to leave and says how it did. Where a rank decided, the evidence says which. It always has exit_code or
+// was told to leave and says how it did. Where the kernel killed a process of it for want of memory, what it took for a
+// crash, or hung for, was that. Where a rank decided, the evidence says which. It always has exit_code or
 // signal, and for every end but ok the log's tail.
 RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end);
 

@@ -23,6 +23,7 @@
 #include "node/classify.h"
 #include "node/core_use.h"
 #include "node/finished.h"
+#include "node/oom_kills.h"
 #include "node/point_cores.h"
 #include "node/ranks.h"
 #include "node/read_job.h"
@@ -88,8 +89,7 @@ class JobRunner {
         nodes_(nodes),
         options_(options),
         stop_(CancelFile(job.job_dir)),
-        cores_(CoresFor(job.cpus, CoresAllowed(), OwnCoresGiven())),
-        oom_kills_(KernelOomKills()) {}
+        cores_(CoresFor(job.cpus, CoresAllowed(), OwnCoresGiven())) {}
 
   bool Told() { return stop_.Reason() != StopReason::kNone; }
 
@@ -167,6 +167,7 @@ class JobRunner {
     std::vector<std::string> argv = job_.trainer;
     argv.insert(argv.end(), {"--spec", spec, "--result", dir / kTrainersResultName});
 
+    const OomWatch oom;
     std::optional<ReservedPort> port;  // ours until the ranks have ended
     if (nodes_.count == 1 && ranks.size() > 1) port.emplace();
     std::vector<Child> children;
@@ -182,10 +183,7 @@ class JobRunner {
                          job_.save_time_s * 1'000'000'000},
                         stop_, clock_);
     EndAllChildren();
-    if (end.watched.status.signal == SIGKILL) {
-      const int64_t kills = KernelOomKills();
-      end.oom_kills = kills - std::exchange(oom_kills_, kills);
-    }
+    end.oom = oom.Since();
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
     if (nodes_.rank == 0) {
@@ -235,7 +233,6 @@ class JobRunner {
   const SystemClock clock_;
   StopSignals stop_;
   PointCores cores_;
-  int64_t oom_kills_;  // when last looked at
 };
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -24,7 +23,8 @@ namespace {
 constexpr int64_t kForeverNs = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMinLookNs = 1'000'000;
 constexpr int64_t kMaxLookNs = 100'000'000;
-constexpr int64_t kToldTooNs = 500'000'000;  // after the trainer was
+constexpr int kShellsKilled = 128 + SIGKILL;  // how a shell, or who does as they do, says that its child was killed
+constexpr int64_t kToldTooNs = 500'000'000;   // after the trainer was
 // Faster than page faults of one process fill memory.
 constexpr double kGrowthBytesPerNs = 16;
 
@@ -52,16 +52,6 @@ class PidFd {
   int fd_;
 };
 
-// The number after `name` in "name value" lines; -1 where it is not there.
-int64_t Counter(const std::filesystem::path& file, const std::string& name) {
-  std::ifstream in(file);
-  std::string key;
-  for (int64_t value = 0; in >> key >> value;) {
-    if (key == name) return value;
-  }
-  return -1;
-}
-
 std::vector<pid_t> Children() {
   std::vector<pid_t> children;
   std::ifstream in("/proc/self/task/" + std::to_string(::getpid()) + "/children");
@@ -85,13 +75,15 @@ class Watcher {
       const int64_t grace_end_ns = clock_.MonotonicNs() + limits_.grace_ns;
       while (running() > 0 && clock_.MonotonicNs() < grace_end_ns) Wait(grace_end_ns - clock_.MonotonicNs(), -1);
     }
-    for (size_t i = 0; i < children_.size(); ++i) End(i);
+    for (size_t i = 0; i < children_.size(); ++i) End(i, /*by_itself=*/false);
     // A scheduler tells every process of a job, one after another: we may be next.
     if (failed_ && WasTold(*ended_[*failed_]) && watched_.stopped == StopReason::kNone &&
         Wait(kToldTooNs, stop_.fd())) {
       watched_.stopped = stop_.Reason();
     }
-    watched_.process = failed_.value_or(0);
+    // What others fail of is that one of them was killed.
+    watched_.process = killed_.value_or(failed_.value_or(0));
+    watched_.killed = killed_.has_value();
     watched_.status = *ended_[watched_.process];
     for (const auto& status : ended_) {
       watched_.rss_peak_bytes += status->rss_peak_bytes;
@@ -153,17 +145,19 @@ class Watcher {
     const timespec timeout{bounded_ns / 1'000'000'000, bounded_ns % 1'000'000'000};
     ::ppoll(fds.data(), fds.size(), wait_ns == kForeverNs ? nullptr : &timeout, nullptr);
     for (size_t i = 0; i < children_.size(); ++i) {
-      if (fds[i + 1].revents != 0) End(i);
+      if (fds[i + 1].revents != 0) End(i, /*by_itself=*/true);
     }
     // Even where all have ended: who told us may have told them too, before they were groups of their own.
     return fds[0].revents != 0;
   }
 
-  void End(size_t i) {
+  void End(size_t i, bool by_itself) {
     if (ended_[i]) return;
     // Not yet reaped, so the group's number is still its own: this ends the process, or what it left behind.
     children_[i].SignalGroup(SIGKILL);
     ended_[i] = children_[i].Wait();
+    const bool killed = ended_[i]->signal == SIGKILL || ended_[i]->exit_code == kShellsKilled;
+    if (by_itself && killed && !killed_) killed_ = i;
     if (ended_[i]->ok() || failed_) return;
     failed_ = i;
     end_ns_ = std::min(end_ns_, clock_.MonotonicNs() + limits_.grace_ns);
@@ -176,6 +170,7 @@ class Watcher {
   std::deque<PidFd> pid_fds_;
   std::vector<std::optional<ExitStatus>> ended_;
   std::optional<size_t> failed_;  // the first
+  std::optional<size_t> killed_;  // the first that we did not kill
   int64_t end_ns_ = kForeverNs;
   Watched watched_;
 };
@@ -189,16 +184,6 @@ int64_t NextLookNs(int64_t headroom_bytes) {
 
 Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock) {
   return Watcher(children, limits, stop, clock).Run();
-}
-
-int64_t KernelOomKills() {
-  std::ifstream in("/proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("0::/")) continue;
-    const int64_t count = Counter("/sys/fs/cgroup" + line.substr(3) + "/memory.events", "oom_kill");
-    if (count >= 0) return count;
-  }
-  return std::max<int64_t>(Counter("/proc/vmstat", "oom_kill"), 0);
 }
 
 void EndAllChildren() {

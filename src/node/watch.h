@@ -26,8 +26,9 @@ struct WatchLimits {
 };
 
 struct Watched {
-  ExitStatus status;   // of the process that decides: the first that failed, else the first
-  size_t process = 0;  // which that is
+  ExitStatus status;    // of the process that decides: the first that was killed, else that failed, else the first
+  size_t process = 0;   // which that is
+  bool killed = false;  // it ended by a SIGKILL that we did not send, or says that a process of its own did
   StopReason stopped = StopReason::kNone;
   int64_t rss_bytes = 0;            // kMemoryLimit: what they held when it was over
   int64_t rss_peak_bytes = 0;       // the sum of their peaks
@@ -51,9 +52,6 @@ Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher&
 // How long a process with `headroom_bytes` left cannot pass its limit: at the speed memory can be written, at least
 // 1 ms and at most 100 ms.
 int64_t NextLookNs(int64_t headroom_bytes);
-
-// Kernel OOM kills so far: this cgroup's where the kernel counts them (v2 memory.events), else this machine's.
-int64_t KernelOomKills();
 
 // Kills and reaps every child this process has, and those that thereby become its children.
 void EndAllChildren();

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -75,6 +76,17 @@ void Write(const std::string& file, const std::string& text) {
 
 void SleepMs(int64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
+// Memory that is really used, until it ends us.
+int Eat() {
+  for (;;) {
+    constexpr size_t kBytes = 8 << 20;
+    void* block = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) return 11;
+    std::memset(block, 1, kBytes);
+    SleepMs(5);
+  }
+}
+
 int64_t Rank() {
   const char* rank = std::getenv("RANK");
   return rank == nullptr ? -1 : std::atoll(rank);
@@ -127,15 +139,15 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     std::fflush(stdout);
     SleepForever();
   }
-  if (mode == "eat") {  // memory that is really used, until it ends us
-    for (;;) {
-      constexpr size_t kBytes = 8 << 20;
-      void* block = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (block == MAP_FAILED) return 11;
-      std::memset(block, 1, kBytes);
-      SleepMs(5);
-    }
+  if (mode == "eat") return Eat();
+  if (mode == "child-eats") {  // fails as a trainer does whose worker was killed
+    SleepMs(100);              // until exec has said whom the kernel should choose
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(Eat());
+    ::waitpid(child, nullptr, 0);
+    return static_cast<int>(number());
   }
+  if (mode == "rank-eats") OnlyRank(number(), [] { return Eat(); });
   if (mode == "rank-exits-11") OnlyRank(number(), [] { return 11; });
   if (mode == "rank-is-killed") OnlyRank(number(), [] { return ::raise(SIGKILL); });
   if (mode == "rank-lost") {  // rank 0 learns of it and says so

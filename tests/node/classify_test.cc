@@ -112,13 +112,48 @@ TEST_F(Classified, WithoutAResultTheExitCodeSpeaks) {
 
 TEST_F(Classified, SigkillIsOutOfMemoryOnlyWhereTheKernelCountedAKill) {
   end_.watched.status.signal = SIGKILL;
+  end_.watched.killed = true;
   EXPECT_EQ(Result().status, RunStatus::kCrashed);
-  end_.oom_kills = 1;
+  end_.oom = {1, false};
   EXPECT_EQ(Result().status, RunStatus::kOomHost);
+  EXPECT_THAT(Result().message, HasSubstr("killed it"));
   EXPECT_EQ(Result().evidence.at("oom_kill"), "1");
   EXPECT_EQ(Result().evidence.at("signal"), "9");
   end_.watched.status.signal = SIGTERM;
-  EXPECT_EQ(Result().status, RunStatus::kCrashed);
+  end_.watched.killed = false;
+  EXPECT_EQ(Result().status, RunStatus::kCrashed) << "others are counted there, too";
+  EXPECT_EQ(Result().evidence.count("oom_kill"), 0U);
+}
+
+// As of a trainer whose worker was killed, and that only says that it failed.
+TEST_F(Classified, AKillOfOurOwnIsOutOfMemoryWhoeverWasKilled) {
+  end_.oom = {1, true};
+  for (const int code : {0, 1, 3, 137}) {
+    end_.watched.status.exit_code = code;
+    EXPECT_EQ(Result().status, RunStatus::kOomHost) << code;
+    EXPECT_THAT(Result().message, HasSubstr("killed a process of it"));
+  }
+  Wrote(RunStatus::kCrashed);
+  end_.watched.status.exit_code = 3;
+  end_.own->message = "a worker ended";
+  EXPECT_EQ(Result().status, RunStatus::kOomHost);
+  EXPECT_THAT(Result().message, HasSubstr("it said: a worker ended"));
+  EXPECT_EQ(Result().evidence.at("result_status"), "crashed");
+  end_.watched.stopped = StopReason::kTimeLimit;
+  EXPECT_EQ(Result().status, RunStatus::kOomHost) << "it hung for want of the worker";
+}
+
+TEST_F(Classified, AKillOfOurOwnOutdoesNoOtherWord) {
+  end_.oom = {1, true};
+  Wrote(RunStatus::kOk);
+  EXPECT_EQ(Result().status, RunStatus::kOk) << "what was killed was not needed";
+  Wrote(RunStatus::kDiverged);
+  end_.watched.status.exit_code = 12;
+  EXPECT_EQ(Result().status, RunStatus::kDiverged);
+  end_.own.reset();
+  EXPECT_EQ(Result().status, RunStatus::kDiverged);
+  end_.watched.stopped = StopReason::kTold;
+  EXPECT_EQ(Result().status, RunStatus::kCancelled);
 }
 
 TEST_F(Classified, WhenWeEndedItOurReasonIsTheEnd) {

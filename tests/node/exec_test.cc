@@ -465,8 +465,6 @@ TEST_F(Exec, KilledAtAnyMomentAndRunAgainEveryPointHasOneResult) {
   }
 }
 
-TEST(KernelOomKills, IsACount) { EXPECT_GE(KernelOomKills(), 0); }
-
 // A job whose points have checkpoint files, running: its trainer is told by the signals below.
 class Preempted : public Exec {
  protected:
