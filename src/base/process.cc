@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <sstream>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -162,7 +163,8 @@ void Child::Signal(int signal) const {
 
 void Child::SignalGroup(int signal) const { ::kill(-pid_, signal); }
 
-Captured Run(const std::vector<std::string>& argv, int64_t timeout_ns) {
+Captured Run(const std::vector<std::string>& argv, int64_t timeout_ns,
+             const std::map<std::string, std::string>& environment) {
   std::array<std::string, 2> names;
   std::array<int, 2> fds{};
   for (size_t i = 0; i < 2; ++i) {  // memory files: no pipe to drain, so the child never blocks on us
@@ -173,6 +175,7 @@ Captured Run(const std::vector<std::string>& argv, int64_t timeout_ns) {
   const auto close_both = [&] { std::for_each(fds.begin(), fds.end(), ::close); };
   try {
     SpawnOptions options;
+    options.environment = environment;
     options.stdout_file = names[0];
     options.stderr_file = names[1];
     options.new_process_group = true;
@@ -211,6 +214,19 @@ Captured Run(const std::vector<std::string>& argv, int64_t timeout_ns) {
     close_both();
     throw;
   }
+}
+
+std::filesystem::path FindProgram(const std::string& name, const std::string& path) {
+  const auto is_program = [](const std::filesystem::path& file) {
+    std::error_code ec;
+    return std::filesystem::is_regular_file(file, ec) && ::access(file.c_str(), X_OK) == 0;
+  };
+  if (name.find('/') != std::string::npos) return is_program(name) ? name : "";
+  std::istringstream folders(path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (std::filesystem::path file = std::filesystem::path(folder) / name; is_program(file)) return file;
+  }
+  return {};
 }
 
 std::string Describe(const ExitStatus& status) {

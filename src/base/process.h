@@ -60,9 +60,14 @@ struct Captured {
   std::string stderr_text;
 };
 
-// Runs a program to its end and captures what it printed. Throws as Child::Spawn, and Error(kInfrastructure) where it
-// runs past `timeout_ns` (it is then killed); 0: no limit.
-Captured Run(const std::vector<std::string>& argv, int64_t timeout_ns = 0);
+// Runs a program to its end and captures what it printed. `environment` is added to ours, or replaces it. Throws as
+// Child::Spawn, and Error(kInfrastructure) where it runs past `timeout_ns` (it is then killed); 0: no limit.
+Captured Run(const std::vector<std::string>& argv, int64_t timeout_ns = 0,
+             const std::map<std::string, std::string>& environment = {});
+
+// The program that is started by this name: where it has no slash, along the folders of `path` ("/usr/bin:/bin"). Empty
+// where there is none that may be executed.
+std::filesystem::path FindProgram(const std::string& name, const std::string& path);
 
 // "exit code 3", "signal 9 (Killed)".
 std::string Describe(const ExitStatus& status);

@@ -1,14 +1,12 @@
 #include "plan/trainer.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "plan/memory.h"
 
@@ -16,15 +14,9 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-bool IsProgram(const fs::path& file) { return fs::is_regular_file(file) && ::access(file.c_str(), X_OK) == 0; }
-
-bool IsOnPath(const std::string& name) {
+std::string Path() {
   const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (IsProgram(fs::path(folder) / name)) return true;
-  }
-  return false;
+  return path == nullptr ? "" : path;
 }
 
 }  // namespace
@@ -35,22 +27,29 @@ void RequireTrainer(const Sweep& sweep) {
   const bool is_path = program.find('/') != std::string::npos;
   // A PATH of its own is looked along where it is started.
   if (!is_path && sweep.launch.environment.contains("PATH")) return;
-  if (is_path ? IsProgram(program) : IsOnPath(program)) return;
+  if (!FindProgram(program, Path()).empty()) return;
   throw Error(ErrorKind::kInvalidInput,
               FaultText(sweep.file, {sweep.launch.place,
                                      fmt::format("trainer: there is no program '{}' here", PrintableLine(program))}),
               "name it by its whole path, by one from the folder in which you start `ridgeline run`, or one on PATH");
 }
 
-std::string IdleRequest(const Launch& launch) {
+int64_t GpusOf(const Launch& launch) {
   const auto own = launch.config.find(launch.launcher);
-  if (!IsOurTrainer(launch) || own == launch.config.end() || !own->is_object()) return {};
+  if (own == launch.config.end() || !own->is_object()) return 0;
+  const auto gpus = own->find("gpus");
+  return gpus == own->end() || !gpus->is_number_integer() ? 0 : gpus->get<int64_t>();
+}
+
+std::string IdleRequest(const Launch& launch) {
+  if (!IsOurTrainer(launch)) return {};
   std::string asked;
-  if (const auto gpus = own->find("gpus"); gpus != own->end() && gpus->is_number_integer() && *gpus > 0) {
-    asked = fmt::format("gpus asks for {} GPU{}", gpus->get<int64_t>(), *gpus == 1 ? "" : "s");
+  if (const int64_t gpus = GpusOf(launch); gpus > 0) {
+    asked = fmt::format("gpus asks for {} GPU{}", gpus, gpus == 1 ? "" : "s");
   }
-  if (const auto gres = own->find("gres"); gres != own->end() && gres->is_string()) {
-    const auto text = gres->get<std::string>();
+  const auto own = launch.config.find(launch.launcher);
+  if (own != launch.config.end() && own->is_object() && own->contains("gres") && own->at("gres").is_string()) {
+    const auto text = own->at("gres").get<std::string>();
     if (text.starts_with("gpu") || text.find(",gpu") != std::string::npos)
       asked = "gres asks for " + PrintableLine(text);
   }

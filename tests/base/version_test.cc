@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <string>
 
 namespace ridgeline {
@@ -17,6 +18,11 @@ TEST(Version, TheCommitIsAHashOrSaidToBeUnknown) {
   if (commit.ends_with(dirty)) commit.resize(commit.size() - dirty.size());
   EXPECT_EQ(commit.size(), 40U);
   EXPECT_EQ(commit.find_first_not_of("0123456789abcdef"), std::string::npos) << commit;
+}
+
+TEST(Version, TheCommitWasMadeBeforeNow) {
+  EXPECT_LE(GitCommitUnixS(), ::time(nullptr));
+  if (GitCommitUnixS() != 0) EXPECT_GT(GitCommitUnixS(), 1'700'000'000);
 }
 
 }  // namespace
