@@ -67,6 +67,7 @@ enum class TrainerExit : int {
   kOomHost = 11,
   kDiverged = 12,
   kPreempted = 13,
+  kStorage = 14,  // a file that it needs could not be read, or one that it is to leave not be written
 };
 
 // One configuration to train and measure. src/run/fields.h has the table that names, documents and checks each field;

@@ -244,6 +244,8 @@ RunEnd EndOfExitCode(int exit_code) {
       return RunStatus::kDiverged;
     case TrainerExit::kPreempted:
       return InfrastructureReason::kPreempted;
+    case TrainerExit::kStorage:
+      return InfrastructureReason::kStorage;
     case TrainerExit::kCrashed:
       return RunStatus::kCrashed;
   }
@@ -252,7 +254,8 @@ RunEnd EndOfExitCode(int exit_code) {
 
 TrainerExit ExitCodeOf(const RunEnd& end) {
   for (const TrainerExit code : {TrainerExit::kOk, TrainerExit::kInvalid, TrainerExit::kOomDevice,
-                                 TrainerExit::kOomHost, TrainerExit::kDiverged, TrainerExit::kPreempted}) {
+                                 TrainerExit::kOomHost, TrainerExit::kDiverged, TrainerExit::kPreempted,
+                                 TrainerExit::kStorage}) {
     if (EndOfExitCode(static_cast<int>(code)) == end) return code;
   }
   return TrainerExit::kCrashed;

@@ -55,6 +55,15 @@ ResultsWriter::ResultsWriter(const fs::path& job_dir)
 void ResultsWriter::Append(const RunResult& result) {
   const JobLine line{std::string(kResultLine), result.point_id, DumpJson(EncodeResult(result))};
   if (!AppendLineSynced(fd_.get(), FormatJobLine(line))) ThrowErrno("cannot write " + path_.string());
+  // What nobody finds under its name is lost when we end.
+  struct stat ours {};
+  struct stat named {};
+  if (::fstat(fd_.get(), &ours) != 0 || ::lstat(path_.c_str(), &named) != 0 || ours.st_dev != named.st_dev ||
+      ours.st_ino != named.st_ino) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{} was removed, or put elsewhere, while it was written", path_.string()),
+                "let the job's folder be while it runs");
+  }
 }
 
 bool ResultsReader::ReadNew(const std::function<bool(JobLine line)>& take) {

@@ -20,7 +20,7 @@ class ResultsWriter {
   explicit ResultsWriter(const std::filesystem::path& job_dir);
 
   // On the disk when it returns; what an earlier writer was killed at stays a line of its own. Throws
-  // Error(kInfrastructure).
+  // Error(kInfrastructure), also where the file is not there any more.
   void Append(const RunResult& result);
 
  private:

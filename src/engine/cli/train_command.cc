@@ -159,6 +159,10 @@ int RunTrainCommand(int argc, const char* const* argv) {
   options.resume = command->resume;
   options.told_to_leave = [] { return told_to_leave != 0; };
   options.on_note = [](const std::string& text) { fmt::print(stderr, "ridgeline-train: {}\n", text); };
+  // Whoever started the ranks learns from it that they have met.
+  options.on_begin = [&](int64_t total) {
+    if (first) progress.Write({0, total, 0, 0, 0});
+  };
   options.on_step = [&](const StepReport& report) {
     if (!first) return;
     progress.Write(report);
@@ -170,8 +174,14 @@ int RunTrainCommand(int argc, const char* const* argv) {
   };
   const TrainOutcome outcome = Train(spec, options);
   const RunResult& result = outcome.result;
-  if (!command->result_file.empty() && first)
-    WriteFileAtomic(command->result_file, DumpJson(EncodeResult(result)) + "\n");
+  if (!command->result_file.empty() && first) {
+    try {
+      WriteFileAtomic(command->result_file, DumpJson(EncodeResult(result)) + "\n");
+    } catch (const Error& error) {
+      fmt::print(stderr, "ridgeline-train: {}\n", error.what());
+      return static_cast<int>(TrainerExit::kStorage);
+    }
+  }
   if (result.status != RunStatus::kOk) {
     fmt::print(stderr, "ridgeline-train: {}: {}\n", EndName(EndOf(result)), result.message);
     if (!result.hint.empty()) fmt::print(stderr, "  {}\n", result.hint);

@@ -27,7 +27,8 @@ Several ranks: one process each, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_P
 start them; or --ranks 8 --communicator virtual: be the first of eight.
 A flag may also be given as a SageMaker hyperparameter: SM_HP_BATCH_SIZE=4 for --batch-size 4.
 On SIGTERM or SIGUSR1 the step is finished and the state saved in --checkpoint-dir; started again, the run continues.
-Exit codes: 0 done, 2 bad input, 3 crashed, 10/11 out of device/host memory, 12 diverged, 13 preempted.)";
+Exit codes: 0 done, 2 bad input, 3 crashed, 10/11 out of device/host memory, 12 diverged, 13 preempted,
+14 a folder or a disk failed.)";
 
 std::string FlagOf(std::string_view field) {
   std::string flag = "--" + std::string(field);

@@ -48,6 +48,23 @@ std::vector<OpProfile> Profile(const Trace& trace, std::span<const int64_t> call
   return profile;
 }
 
+// A folder or a volume failed that the run stands on: the infrastructure's doing, and not the run's.
+class StorageFault final : public Error {
+ public:
+  explicit StorageFault(const Error& error) : Error(error) {}
+};
+
+// What fails of this is the run's storage.
+template <typename Use>
+auto OfStorage(const Use& use) {
+  try {
+    return use();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kInfrastructure) throw;
+    throw StorageFault(error);
+  }
+}
+
 // One run, from where its checkpoint files left it to its end.
 class Training {
  public:
@@ -59,7 +76,8 @@ class Training {
         outcome_(outcome),
         result_(outcome.result),
         total_(spec_.warmup_steps + spec_.steps * spec_.repeats),
-        data_(program.tensors.ids.defined() ? MakeTokenSource(spec_, program.rank) : nullptr),
+        data_(program.tensors.ids.defined() ? OfStorage([&] { return MakeTokenSource(spec_, program.rank); })
+                                            : nullptr),
         executor_(MakeExecutor(program, communicator)),
         model_(program, *executor_),
         state_(program, *executor_, communicator) {
@@ -70,7 +88,7 @@ class Training {
 
   void Run() {
     if (!spec_.checkpoint_dir.empty()) {
-      files_.emplace(spec_.checkpoint_dir, spec_.checkpoint_keep, clock_, communicator_);
+      OfStorage([&] { files_.emplace(spec_.checkpoint_dir, spec_.checkpoint_keep, clock_, communicator_); });
       result_.evidence["checkpoint_dir"] = spec_.checkpoint_dir;
     }
     model_.Initialize();
@@ -234,8 +252,8 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
   result.communicator = spec.communicator;
   result.device = spec.device == "meta" ? "meta" : CpuName();
   result.environment = DescribeEnvironment(options.command_line);
-  const auto end = [&](RunStatus status, const Error& error) {
-    result.status = status;
+  const auto end = [&](const RunEnd& how, const Error& error) {
+    SetEnd(how, result);
     result.message = error.message();
     result.hint = error.hint();
   };
@@ -243,6 +261,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
   std::unique_ptr<Communicator> communicator;
   try {
     communicator = ConnectRanks(spec);
+    if (options.on_begin) options.on_begin(spec.warmup_steps + spec.steps * spec.repeats);
     const StepProgram program = BuildStep(spec, false, communicator->rank());
     planned_bytes = program.layout.slab_bytes;
     result.status = RunStatus::kOk;
@@ -257,6 +276,9 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
       CheckRanksFit(program.layout.slab_bytes, *communicator);
       Training(program, *communicator, options, outcome).Run();
     }
+  } catch (const StorageFault& error) {
+    if (communicator) communicator->Abandon(error);
+    end(InfrastructureReason::kStorage, error);
   } catch (const Error& error) {
     if (communicator) communicator->Abandon(error);
     if (error.kind() == ErrorKind::kOutOfMemory) {

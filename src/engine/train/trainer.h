@@ -25,6 +25,7 @@ struct StepReport {
 
 struct TrainOptions {
   std::vector<std::string> command_line;
+  std::function<void(int64_t total)> on_begin;      // before its steps, when its ranks have met; may be empty
   std::function<void(const StepReport&)> on_step;   // after every step; may be empty
   std::function<void(const std::string&)> on_note;  // anything else worth a line; may be empty
   // Checkpoint files to continue from, as a person named them; empty: the newest whole ones in the spec's

@@ -110,6 +110,13 @@ TEST_F(TrainCommandTest, FieldsAreFlags) {
   EXPECT_EQ(mixed.status.exit_code, static_cast<int>(TrainerExit::kInvalid));
 }
 
+TEST_F(TrainCommandTest, AResultThatCannotBeWrittenIsTheStoragesFault) {
+  const Captured run =
+      Trainer({"--model", "llama-10m", "--device", "meta", "--result", (dir_ / "nowhere/result.json").string()});
+  EXPECT_EQ(run.status.exit_code, static_cast<int>(TrainerExit::kStorage));
+  EXPECT_NE(run.stderr_text.find("nowhere"), std::string::npos);
+}
+
 TEST_F(TrainCommandTest, VerifyExitsOneOutsideItsBounds) {
   const std::string cases = RIDGELINE_SOURCE_DIR "/tests/engine/cases/";
   EXPECT_EQ(Trainer({"--verify", cases + "gpt-tiny.json"}).status.exit_code, 0);

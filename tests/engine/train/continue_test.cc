@@ -180,10 +180,11 @@ TEST_F(ContinueTest, ADivergedRunKeepsItsFiniteSteps) {
   EXPECT_EQ(again.evidence.at("step"), r.evidence.at("step"));
 }
 
-TEST_F(ContinueTest, AFolderThatCannotBeWrittenIsACrashBeforeTheFirstStep) {
+TEST_F(ContinueTest, AFolderThatCannotBeWrittenIsTheStoragesFaultBeforeTheFirstStep) {
   WriteFileAtomic(dir_ / "ck", "a file");
   const RunResult r = Run(Saving(TinyModel("llama")));
-  EXPECT_EQ(r.status, RunStatus::kCrashed);
+  EXPECT_EQ(r.status, RunStatus::kInfrastructure);
+  EXPECT_EQ(r.reason, InfrastructureReason::kStorage);
   EXPECT_THAT(r.message, HasSubstr((dir_ / "ck").string()));
   EXPECT_TRUE(r.loss.empty());
 }
