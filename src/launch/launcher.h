@@ -37,7 +37,7 @@ struct LaunchJob {
 };
 
 // `program` is the `ridgeline` that runs the job: `program exec JOB.json`. The time limit is the sum of the points',
-// and a margin for starting and stopping each.
+// of the times their ranks may take to meet, and of a margin for starting and stopping each.
 LaunchJob ToLaunchJob(const Job& job, const std::filesystem::path& program);
 
 // What a launcher needs to find a job again.

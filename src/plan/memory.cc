@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "predict/memory.h"
+#include "run/job.h"
 #include "run/spec.h"
 #include "yaml/units.h"
 
@@ -61,9 +62,7 @@ SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemor
   return {each, least.basis};
 }
 
-bool IsOurTrainer(const Launch& launch) {
-  return launch.trainer.empty() || std::filesystem::path(launch.trainer.front()).filename() == "ridgeline-train";
-}
+bool IsOurTrainer(const Launch& launch) { return IsOurTrainer(launch.trainer); }
 
 int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes) {
   return std::max<int64_t>(1, memory_bytes / processes - kProcessBaseBytes);

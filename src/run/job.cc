@@ -12,10 +12,20 @@ namespace fs = std::filesystem;
 
 fs::path JobFile(const Job& job) { return JobFile(job.job_dir); }
 
+bool IsOurTrainer(const std::vector<std::string>& trainer) {
+  return trainer.empty() || fs::path(trainer.front()).filename() == "ridgeline-train";
+}
+
+int64_t StartLimitS(const Job& job, const JobPoint& point) {
+  if (!HasSeveralProcesses(point.spec)) return 0;
+  if (job.start_limit_s > 0) return job.start_limit_s;
+  return IsOurTrainer(job.trainer) ? kUsualStartLimitS : 0;
+}
+
 bool AskForTheSame(const Job& a, const Job& b) {
   const auto asked = [](const Job& job) {
-    return std::tie(job.sweep, job.trainer, job.nodes, job.cpus, job.memory_limit_bytes, job.save_time_s, job.keep_logs,
-                    job.environment, job.config);
+    return std::tie(job.sweep, job.trainer, job.nodes, job.cpus, job.gpus, job.memory_limit_bytes, job.start_limit_s,
+                    job.save_time_s, job.keep_logs, job.environment, job.config);
   };
   return asked(a) == asked(b);
 }
@@ -60,7 +70,9 @@ Json EncodeJob(const Job& job) {
           {"trainer", job.trainer},
           {"nodes", job.nodes},
           {"cpus", job.cpus},
+          {"gpus", job.gpus},
           {"memory_limit_bytes", job.memory_limit_bytes},
+          {"start_limit_s", job.start_limit_s},
           {"save_time_s", job.save_time_s},
           {"keep_logs", job.keep_logs},
           {"environment", job.environment},
@@ -83,7 +95,9 @@ Job DecodeJob(const Json& document, const std::string& source) {
     document.at("trainer").get_to(job.trainer);
     job.nodes = document.value("nodes", job.nodes);
     document.at("cpus").get_to(job.cpus);
+    job.gpus = document.value("gpus", job.gpus);
     document.at("memory_limit_bytes").get_to(job.memory_limit_bytes);
+    job.start_limit_s = document.value("start_limit_s", job.start_limit_s);
     job.save_time_s = document.value("save_time_s", job.save_time_s);
     job.keep_logs = document.value("keep_logs", job.keep_logs);
     job.environment = document.value("environment", job.environment);

@@ -16,6 +16,9 @@ namespace ridgeline {
 
 inline constexpr int64_t kJobVersion = 1;
 
+// Of a gang of ridgeline-train, where nothing is said: containers may have to be pulled, libraries read from far away.
+inline constexpr int64_t kUsualStartLimitS = 600;
+
 struct JobPoint {
   std::string id;  // PointId(spec)
   RunSpec spec;
@@ -38,13 +41,23 @@ struct Job {
   std::vector<std::string> trainer;  // argv, to which --spec and --result are added; empty: the node's ridgeline-train
   int64_t nodes = 1;                 // that run each point together
   int64_t cpus = 0;                  // cores of a node a point may use; 0: all
+  int64_t gpus = 0;                  // of a node that were asked for
   int64_t memory_limit_bytes = 0;    // of a node a point may use; 0: no limit
+  int64_t start_limit_s = 0;         // until a point's ranks have met; 0: StartLimitS says
   int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
   bool keep_logs = false;            // of points that end well, too
   std::map<std::string, std::string> environment;  // of the trainer, beside what it is started with
   Json config;  // the sweep's `launch:` mapping as it holds for these points; null: as it stands there
   std::vector<JobPoint> points;
 };
+
+// Whether it is ridgeline-train, whose ways are known. `trainer`: argv, as a job or a sweep names it.
+bool IsOurTrainer(const std::vector<std::string>& trainer);
+
+// How long the point's ranks may take to meet, from when they are started; its time limit counts from then on. 0: it
+// begins as it is started. That is so of one process, and of ranks of another trainer, which need not say when they
+// have met, unless the job sets a limit.
+int64_t StartLimitS(const Job& job, const JobPoint& point);
 
 // Whether the points of both could as well be in one job.
 bool AskForTheSame(const Job& a, const Job& b);

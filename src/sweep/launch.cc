@@ -22,12 +22,13 @@ namespace ridgeline {
 namespace {
 
 // What may differ from point to point, and is a number: a rule sets it in place of what was said before.
-constexpr std::array<std::pair<std::string_view, int64_t Launch::*>, 6> kNumbers = {
+constexpr std::array<std::pair<std::string_view, int64_t Launch::*>, 7> kNumbers = {
     {{"nodes", &Launch::nodes},
      {"ranks_per_node", &Launch::ranks_per_node},
      {"cpus", &Launch::cpus},
      {"memory_limit", &Launch::memory_limit_bytes},
      {"time_limit", &Launch::time_limit_s},
+     {"start_limit", &Launch::start_limit_s},
      {"save_time", &Launch::save_time_s}}};
 
 // Of a launcher's own settings those that say on how much of a machine a point runs: they change its figures.
@@ -115,6 +116,8 @@ class Reader {
       ReadMemoryLimit(value, to);
     } else if (name == "time_limit") {
       ReadDuration(name, "90s, 10m or 2h", value, to.time_limit_s);
+    } else if (name == "start_limit") {
+      ReadDuration(name, "90s or 10m", value, to.start_limit_s);
     } else if (name == "save_time") {
       ReadDuration(name, "90s or 2m", value, to.save_time_s);
     } else if (name == "keep_logs") {

@@ -32,6 +32,13 @@ TEST(ToLaunchJob, LimitsTheTimeOnlyWhereEveryPointIsLimited) {
   job.points[1].time_limit_s = 200;
   EXPECT_GT(ToLaunchJob(job, "ridgeline").time_limit_s, 300);  // and what starting and stopping takes
   EXPECT_LT(ToLaunchJob(job, "ridgeline").time_limit_s, 600);
+  // Ranks may take their time to meet, and only then does a point's time count.
+  const int64_t alone_s = ToLaunchJob(job, "ridgeline").time_limit_s;
+  job.start_limit_s = 1000;
+  EXPECT_EQ(ToLaunchJob(job, "ridgeline").time_limit_s, alone_s);
+  job.points[0].spec.ranks = 2;
+  job.points[0].spec.communicator = "gloo";
+  EXPECT_EQ(ToLaunchJob(job, "ridgeline").time_limit_s, alone_s + 1000);
 }
 
 TEST(FakeLauncher, NeverStartsAKeyTwice) {

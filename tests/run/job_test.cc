@@ -25,7 +25,9 @@ Job SomeJob() {
   job.job_dir = "/a/b c";
   job.trainer = {"x", "--y"};
   job.cpus = 2;
+  job.gpus = 4;
   job.memory_limit_bytes = 5;
+  job.start_limit_s = 66;
   job.save_time_s = 77;
   job.keep_logs = true;
   job.nodes = 3;
@@ -54,6 +56,7 @@ TEST(Job, ThoseThatDifferInAnythingButTheirPointsAskForOtherThings) {
   const std::vector<std::function<void(Job&)>> changes = {
       [](Job& j) { j.trainer.pop_back(); }, [](Job& j) { j.nodes = 1; },
       [](Job& j) { j.cpus = 1; },           [](Job& j) { j.memory_limit_bytes = 6; },
+      [](Job& j) { j.gpus = 1; },           [](Job& j) { j.start_limit_s = 67; },
       [](Job& j) { j.save_time_s = 78; },   [](Job& j) { j.environment["A"] = "c"; },
       [](Job& j) { j.config = Json(); },    [](Job& j) { j.sweep = "another"; }};
   for (size_t i = 0; i < changes.size(); ++i) {
@@ -71,10 +74,27 @@ TEST(Job, DecodesWhatItEncodes) {
   EXPECT_EQ(back.job_dir, job.job_dir);
   EXPECT_EQ(back.trainer, job.trainer);
   EXPECT_EQ(back.points.at(0).time_limit_s, 60);
+  EXPECT_EQ(back.gpus, 4);
+  EXPECT_EQ(back.start_limit_s, 66);
   EXPECT_EQ(back.save_time_s, 77);
   EXPECT_TRUE(back.keep_logs);
   EXPECT_TRUE(AskForTheSame(back, job));
   EXPECT_EQ(PointId(back.points.at(0).spec), job.points.at(0).id);
+}
+
+TEST(Job, RanksThatSayWhenTheyHaveMetHaveAStartLimit) {
+  Job job = SomeJob();
+  JobPoint& point = job.points.front();
+  EXPECT_EQ(StartLimitS(job, point), 0) << "one process has nobody to meet";
+  point.spec.ranks = 2;
+  point.spec.communicator = "gloo";
+  EXPECT_EQ(StartLimitS(job, point), 66);
+  job.start_limit_s = 0;
+  EXPECT_EQ(StartLimitS(job, point), 0) << "another trainer need not say it";
+  for (const std::vector<std::string>& ours : {std::vector<std::string>{}, {"/opt/bin/ridgeline-train"}}) {
+    job.trainer = ours;
+    EXPECT_EQ(StartLimitS(job, point), kUsualStartLimitS);
+  }
 }
 
 TEST(Job, AnOlderFileHasTheUsualTimeToSave) {

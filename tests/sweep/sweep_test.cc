@@ -394,6 +394,9 @@ TEST(Sweep, TheTimeToSaveIsADuration) {
               HasSubstr("launcher_timeout is a duration such as 15m or 2h"));
   EXPECT_EQ(Parse("launch: {save_time: 2m}").launch.save_time_s, 120);
   EXPECT_THAT(Refusal("launch: {save_time: soon}"), HasSubstr("save_time is a duration"));
+  EXPECT_EQ(Parse("launch: {start_limit: 20m}").launch.start_limit_s, 1200);
+  EXPECT_EQ(Parse("launch: {}").launch.start_limit_s, 0);
+  EXPECT_THAT(Refusal("launch: {start_limit: soon}"), HasSubstr("start_limit is a duration"));
   EXPECT_FALSE(Parse("launch: {}").launch.keep_logs);
   EXPECT_TRUE(Parse("launch: {keep_logs: true}").launch.keep_logs);
   EXPECT_THAT(Refusal("launch: {keep_logs: maybe}"), HasSubstr("keep_logs is true or false, not \"maybe\""));
