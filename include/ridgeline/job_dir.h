@@ -10,6 +10,7 @@
 //                        files where the spec's checkpoint.dir is relative; else the folder is removed
 //   cancelled            there while a person wants the job to end
 //   exec.lock            held by the exec that runs it; of node N exec.nodeN.lock
+//   exec.check           there for a moment before the first point: whether files can be kept here
 //
 // So a job leaves a few files however many points it has: shared file systems run out of files before they run out of
 // room. A point's first line that is final counts, else its last (it was cancelled or preempted, and may run again). A
@@ -23,15 +24,43 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace ridgeline {
 
-// How exec exits when it was told to stop: the results say more.
-inline constexpr int kExecInterrupted = 130;
+// How exec exits. A point that it leaves without a result is nobody's result but the infrastructure's, for the reason
+// (run.h) that this gives; where it has written one, that says more.
+inline constexpr int kExecDone = 0;           // every point has a result
+inline constexpr int kExecRefused = 2;        // a job file or a command line that this version does not understand
+inline constexpr int kExecNoStorage = 3;      // the job's folder cannot be read or written, or is gone
+inline constexpr int kExecCannotStart = 4;    // no trainer of it can be started on this node
+inline constexpr int kExecNodeUnfit = 5;      // something else of this node is not there, or failed
+inline constexpr int kExecInterrupted = 130;  // it was told to stop
 
-// What a launcher may tell exec in its environment: the cores that it gave to this job and to no other, "0,1". Points
-// are pinned to such cores; to others, which jobs may share, they are not.
+// The reason, by its name, for points without a result where a job's process ended so: exec, or what should have
+// started it and found no such program (126, 127). Empty where the code gives none.
+inline std::string_view ReasonOfExecExit(int exit_code) {
+  switch (exit_code) {
+    case kExecRefused:
+    case kExecCannotStart:
+    case 126:
+    case 127:
+      return "start";
+    case kExecNoStorage:
+      return "storage";
+    case kExecNodeUnfit:
+      return "node";
+    default:
+      return "";
+  }
+}
+
+// What a launcher may tell exec in its environment.
+// The cores that it gave to this job and to no other, "0,1". Points are pinned to such cores; to others, which jobs may
+// share, they are not.
 inline constexpr const char* kOwnCoresVariable = "RIDGELINE_OWN_CORES";
+// What its scheduler calls the node: evidence of what fails there. Not said: $SLURMD_NODENAME, else the host's name.
+inline constexpr const char* kNodeVariable = "RIDGELINE_NODE";
 
 // Of a log's end, as evidence of a failure.
 inline constexpr size_t kLogTailBytes = 4096;
@@ -67,6 +96,7 @@ inline std::string NameOfNth(const std::string& stem, const std::string& which, 
 }
 inline std::string SpecName(int64_t node) { return NameOfNth("spec", "node", node, ".json"); }
 inline std::string ExecLockName(int64_t node) { return NameOfNth("exec", "node", node, ".lock"); }
+inline std::string ExecCheckName(int64_t node) { return NameOfNth("exec", "node", node, ".check"); }
 inline std::string LogName(int64_t rank) { return NameOfNth("log", "", rank, ".txt"); }
 inline constexpr const char* kTrainersResultName = "result.json";
 

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -59,8 +60,7 @@ RunResult Headline(RunResult result) {
   return result;
 }
 
-// Prints what becomes of the points, for people or as lines that a program finds again (ridgeline/job_line.h), and
-// keeps as many headlines as a file may hold.
+// Prints what becomes of the points, for people or as lines that a program finds again (ridgeline/job_line.h), and keeps as many headlines as a file may hold.
 class Teller {
  public:
   explicit Teller(const ExecArguments& arguments) : arguments_(arguments) {
@@ -126,7 +126,7 @@ class Teller {
   std::jthread printer_;  // last: it ends before what it uses
 };
 
-int Exec(const ExecArguments& arguments) {
+int RunJob(const ExecArguments& arguments) {
   ExecOptions options;
   options.job_dir = arguments.job_dir.empty() ? fs::path() : fs::absolute(arguments.job_dir).lexically_normal();
   std::unique_ptr<Teller> teller;
@@ -135,7 +135,9 @@ int Exec(const ExecArguments& arguments) {
     if (teller == nullptr) teller = std::make_unique<Teller>(arguments);
     return *teller;
   };
-  options.on_begin = [&](const std::string& id, const fs::path& progress) { tell().Began(id, progress); };
+  options.on_begin = [&](const std::string& id, const fs::path& progress, const fs::path& /*log*/) {
+    tell().Began(id, progress);
+  };
   options.on_result = [&](const RunResult& result) { tell().Ended(result); };
   options.on_skipped = [&](const RunResult& result) { tell().Had(result); };
   options.on_wait = [] {
@@ -145,7 +147,23 @@ int Exec(const ExecArguments& arguments) {
   const ExecSummary summary = ExecJobFile(arguments.job_file, options);
   fmt::print("{} run, {} had a result already{}\n", summary.ran, summary.skipped,
              summary.stopped ? "; stopped before the end, run it again to continue" : "");
-  return summary.stopped ? kExecInterrupted : 0;
+  if (summary.unfit) {
+    fmt::print(stderr, "ridgeline: this node cannot run the job: {}\n  {}\n", summary.unfit->message,
+               summary.unfit->hint);
+  }
+  return ExecExitCode(summary);
+}
+
+// Launchers know by the exit code that a folder failed: no other fault may look like that.
+int Exec(const ExecArguments& arguments) {
+  try {
+    return RunJob(arguments);
+  } catch (const std::exception& e) {
+    const auto* error = dynamic_cast<const Error*>(&e);
+    if (error != nullptr && error->kind() != ErrorKind::kInternal && error->kind() != ErrorKind::kOutOfMemory) throw;
+    fmt::print(stderr, "ridgeline: {}\n", e.what());
+    return kExecNodeUnfit;
+  }
 }
 
 }  // namespace
@@ -157,14 +175,18 @@ Action ExecCommand(CLI::App& self) {
       ->type_name("JOB.json");
   self.add_option("--job-dir", arguments->job_dir, "the job's folder, where it is not what its file says")
       ->type_name("DIR");
-  self.add_flag("--print-results", arguments->print_results,
-                "print each whole result, and how far the point is, as a line that a launcher reads");
+  self.add_flag(
+      "--print-results", arguments->print_results,
+      "print what trainers say, and each whole result, and how far the point is, as a line that a launcher reads");
   self.add_option("--summary", arguments->summary, "keep the results' headlines in this file, in 4096 bytes")
       ->type_name("FILE");
   self.footer(
       "Runs the job's points one after another, each in a process of its own, with its time and memory limits,\n"
       "and writes JOB_DIR/results.log, a line for each. Points that have a result are skipped, so an interrupted\n"
-      "job is continued by running it again. Launchers call this; by hand:\n\n"
+      "job is continued by running it again. Exit codes: 0 every point has a result; 3 the job's folder cannot be "
+      "read\n"
+      "or written; 4 no trainer can be started here; 5 something else of this node is not as it must be; 130 told to\n"
+      "stop. Launchers call this; by hand:\n\n"
       "  ridgeline exec ridgeline-out/jobs/rl-0123abcd/job.json");
   return [arguments] { return Exec(*arguments); };
 }

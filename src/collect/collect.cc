@@ -1,6 +1,7 @@
 #include "collect/collect.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <future>
@@ -84,11 +85,9 @@ RunEnd EndOfJob(const JobToCollect& from, bool began) {
   if (said && (began || said->status == RunStatus::kInfrastructure || said->status == RunStatus::kCancelled)) {
     return *said;
   }
+  if (const auto reason = ReasonFromName(ReasonOfExecExit(std::atoi(Said(from, "exit_code").c_str())))) return *reason;
   std::error_code ec;
-  if (Said(from, "exit_code") == std::to_string(ExitCode(ErrorKind::kInfrastructure)) ||
-      !std::filesystem::exists(from.job.job_dir, ec)) {
-    return InfrastructureReason::kStorage;
-  }
+  if (!std::filesystem::exists(from.job.job_dir, ec)) return InfrastructureReason::kStorage;
   return began || from.state != JobRecord::State::kEnded ? InfrastructureReason::kLost : InfrastructureReason::kStart;
 }
 

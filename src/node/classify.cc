@@ -48,6 +48,10 @@ Disbelief WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
 
 Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
   switch (watched.stopped) {
+    case StopReason::kStartLimit:
+      return {InfrastructureReason::kStart, fmt::format("its ranks had not met after {} s", StartLimitS(job, point)),
+              "was it started on all of its nodes, and do they reach each other? The logs of its ranks say whom they "
+              "waited for; start_limit gives them more time"};
     case StopReason::kTimeLimit:
       return {RunStatus::kTimeout, fmt::format("ran past its time limit of {} s", point.time_limit_s),
               "raise the time limit, or make the point smaller"};
@@ -73,12 +77,11 @@ std::string How(const JobPoint& point, const PointEnd& end) {
 // one of ours was killed by somebody.
 bool WasKilledForMemory(const PointEnd& end) { return end.oom.count > 0 && (end.oom.ours_alone || end.watched.killed); }
 
-// Whether the trainer, or we who stopped it, know of an end that is no crash and no hanging. `believed`: its result is.
+// Whether the trainer, or we who stopped it, know of an end that is no crash. `believed`: its result is.
 bool SaysMoreThanCrashed(const PointEnd& end, bool believed) {
-  const Watched& watched = end.watched;
   if (believed) return end.own->status != RunStatus::kCrashed;
-  if (watched.stopped != StopReason::kNone) return watched.stopped != StopReason::kTimeLimit;
-  const ExitStatus& status = watched.status;
+  if (end.watched.stopped != StopReason::kNone) return true;
+  const ExitStatus& status = end.watched.status;
   return status.signal == 0 && status.exit_code != 0 && EndOfExitCode(status.exit_code) != RunStatus::kCrashed;
 }
 
@@ -86,38 +89,63 @@ Ending OfKillForMemory(const JobPoint& point, const PointEnd& end) {
   const bool itself = end.watched.status.signal == SIGKILL && end.watched.killed;
   std::string message =
       fmt::format("{}: the kernel ran out of memory and killed {}", How(point, end), itself ? "it" : "a process of it");
-  if (end.own && !end.own->message.empty()) message += fmt::format("; it said: {}", end.own->message);
+  if (end.own && !end.own->message.empty()) message += "; it said: " + end.own->message;
   return {RunStatus::kOomHost, std::move(message),
           "set a memory limit, use more activation checkpointing, or a smaller batch"};
 }
 
-Ending OfExit(const JobPoint& point, const PointEnd& end, const Disbelief& why) {
-  const auto& [problem, hint] = why;
+// What was in the way of a trainer that seems to have crashed; nothing where it is its own doing. `words`: its own, or
+// why it has none.
+std::optional<Ending> OfObstacle(const PointEnd& end, const std::string& how, const std::string& words) {
   const ExitStatus& status = end.watched.status;
-  const std::string how = How(point, end);
+  const std::string said = words.empty() ? "" : "; " + words;
+  if (!end.storage_problem.empty()) {
+    return Ending{InfrastructureReason::kStorage, fmt::format("{}{}: {}", how, said, end.storage_problem),
+                  "free some space, or mount again what is missing"};
+  }
+  // Of several ranks one says it, and the others that they lost it.
+  if (status.signal == 0 && EndOfExitCode(status.exit_code) == InfrastructureReason::kStorage) {
+    return Ending{InfrastructureReason::kStorage, how + said, kSeeLog};
+  }
+  if (!end.watched.began && status.signal == 0) {
+    return Ending{InfrastructureReason::kStart, fmt::format("{}, and its ranks had not met{}", how, said),
+                  "was it started on all of its nodes, and do they reach each other?"};
+  }
+  return std::nullopt;
+}
+
+Ending OfExit(const std::string& how, const ExitStatus& status, const Disbelief& why) {
+  const auto& [problem, hint] = why;
   if (status.signal != 0 || status.exit_code == 0) return {RunStatus::kCrashed, how + "; " + problem, hint};
   const RunEnd run = EndOfExitCode(status.exit_code);
   return {run, fmt::format("{} ({}); {}", how, EndName(run), problem), hint};
+}
+
+// What decides in place of the trainer's own result; nothing where that stands.
+std::optional<Ending> Overruling(const Job& job, const JobPoint& point, const PointEnd& end) {
+  const Watched& watched = end.watched;
+  const Disbelief why = WhyNotBelieved(point, end);
+  const bool stopped = watched.stopped != StopReason::kNone;
+  const auto agrees = [&](const RunEnd& own) {
+    return !stopped || own == RunStatus::kOk || (watched.stopped == StopReason::kPreempted && own == kPreempted);
+  };
+  const bool believed = why.problem.empty() && agrees(EndOf(*end.own));
+  // What hangs may do so for want of what was killed.
+  const bool hung = watched.stopped == StopReason::kTimeLimit && !believed;
+  if (WasKilledForMemory(end) && (hung || !SaysMoreThanCrashed(end, believed))) return OfKillForMemory(point, end);
+  if (!SaysMoreThanCrashed(end, believed)) {
+    if (auto obstacle = OfObstacle(end, How(point, end), believed ? end.own->message : why.problem)) return obstacle;
+  }
+  if (believed) return std::nullopt;
+  return stopped ? OfStop(job, point, watched) : OfExit(How(point, end), watched.status, why);
 }
 
 }  // namespace
 
 RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   const Watched& watched = end.watched;
-  const Disbelief why = WhyNotBelieved(point, end);
-  const bool stopped = watched.stopped != StopReason::kNone;
   RunResult result;
-  const auto agrees = [&](const RunEnd& own) {
-    return !stopped || own.status == RunStatus::kOk || (watched.stopped == StopReason::kPreempted && own == kPreempted);
-  };
-  const bool believed = why.problem.empty() && agrees(EndOf(*end.own));
-  std::optional<Ending> ending;
-  if (WasKilledForMemory(end) && !SaysMoreThanCrashed(end, believed)) {
-    ending = OfKillForMemory(point, end);
-  } else if (!believed) {
-    ending = stopped ? OfStop(job, point, watched) : OfExit(point, end, why);
-  }
-  if (ending) {
+  if (std::optional<Ending> ending = Overruling(job, point, end)) {
     SetEnd(ending->end, result);
     result.message = std::move(ending->message);
     result.hint = std::move(ending->hint);

@@ -19,14 +19,16 @@ struct PointEnd {
   std::optional<RunResult> own;  // what the trainer wrote, where that is a whole RunResult
   std::string own_problem;       // why there is no `own`
   std::string own_hint;          // what to do about that; empty: to see the log
+  std::string storage_problem;   // why nothing could be written into the point's folder; empty: it could
   std::string log_tail;
 };
 
 // The trainer's result is believed where it is of this point and says one of the ends a trainer can have; `ok` also
 // needs exit code 0. When we ended the trainer, our reason is the end, unless it had finished well at that moment, or
-// was told to leave and says how it did. Where the kernel killed a process of it for want of memory, what it took for a
-// crash, or hung for, was that. Where a rank decided, the evidence says which. It always has exit_code or
-// signal, and for every end but ok the log's tail.
+// was told to leave and says how it did. What it takes for a crash, and what a trainer without a result leaves as one,
+// is first looked through: where the kernel killed a process of it for want of memory, it ran out of that; where its
+// folder cannot be written, or its ranks never met, it is infrastructure's. Where a rank decided, the evidence says
+// which. It always has exit_code or signal, and for every end but ok the log's tail.
 RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end);
 
 }  // namespace ridgeline

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -25,12 +26,14 @@
 #include "node/finished.h"
 #include "node/oom_kills.h"
 #include "node/point_cores.h"
+#include "node/preflight.h"
 #include "node/ranks.h"
 #include "node/read_job.h"
 #include "node/stop_signals.h"
 #include "node/watch.h"
 #include "ridgeline/job_dir.h"
 #include "run/job.h"
+#include "run/result.h"
 #include "run/results_file.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"
@@ -41,6 +44,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kLookAgainNs = 100'000'000;
+constexpr int64_t kSecondNs = 1'000'000'000;
 
 // A launcher's locks come to us open across exec; a trainer must not carry them on.
 void KeepDescriptorsFromChildren() {
@@ -55,6 +59,15 @@ void Remove(const fs::path& path) {
   std::error_code ec;
   fs::remove_all(path, ec);
   if (ec) throw Error(ErrorKind::kInfrastructure, fmt::format("cannot remove {}: {}", path.string(), ec.message()));
+}
+
+// What the scheduler calls this node.
+std::string NodeName() {
+  for (const char* variable : {kNodeVariable, "SLURMD_NODENAME"}) {
+    if (const char* name = std::getenv(variable); name != nullptr && *name != '\0') return name;
+  }
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 // The trainer's own result of the point, or why there is none to be believed.
@@ -96,11 +109,32 @@ class JobRunner {
   // Whether anything of it runs on this node.
   bool HasPartIn(const JobPoint& point) const { return nodes_.rank == 0 || HasSeveralProcesses(point.spec); }
 
+  // What keeps this node from running these points.
+  std::optional<Unfit> WhyUnfit(const std::vector<const JobPoint*>& points, const fs::path& job_file) const {
+    std::vector<RunSpec> runs;
+    for (const JobPoint* point : points) runs.push_back(SpecHere(*point));
+    return Preflight(job_, job_file, runs, nodes_.rank, clock_);
+  }
+
+  RunResult NotRun(const JobPoint& point, const Unfit& why) const {
+    RunResult result;
+    result.point_id = point.id;
+    SetEnd(why.reason, result);
+    result.message = why.message;
+    result.hint = why.hint;
+    result.started_unix_ns = clock_.UnixNs();
+    return Complete(point, std::move(result));
+  }
+
   RunResult RunPoint(const JobPoint& point) {
     const fs::path dir = PointDir(job_.job_dir, point.id);
     MakeDirs(dir);
     const fs::path spec = Prepare(point, dir);
-    if (options_.on_begin) options_.on_begin(point.id, ProgressFile(job_.job_dir, point.id));
+    if (options_.on_begin) {
+      const std::vector<std::string> logs = LogsHere(point);
+      options_.on_begin(point.id, ProgressFile(job_.job_dir, point.id),
+                        dir / (logs.empty() ? LogName(0) : logs.front()));
+    }
 
     const int64_t started_unix_ns = clock_.UnixNs();
     const CoreUse before = ReadCoreUse(cores_.among);
@@ -108,17 +142,11 @@ class JobRunner {
     try {
       result = Classify(job_, point, RunTrainer(point, dir, spec));
       SetCoreUse(before, ReadCoreUse(cores_.among), result, cores_.share());
-    } catch (const Error& e) {  // the trainer cannot be started
-      result.point_id = point.id;
-      result.status = e.kind() == ErrorKind::kInvalidInput ? RunStatus::kInvalid : RunStatus::kCrashed;
-      result.message = e.message();
-      result.hint = e.hint();
+    } catch (const Error& e) {
+      result = NotRun(point, {InfrastructureReason::kStart, e.message(), e.hint()});
     }
-    result.repeat = point.repeat;
     result.started_unix_ns = started_unix_ns;
-    result.ended_unix_ns = clock_.UnixNs();
-    result.environment.try_emplace("command", Join(job_.trainer, " "));
-    return result;
+    return Complete(point, std::move(result));
   }
 
   // Removes what the point needed while it ran, now that its result is on the disk. What it said stays where it did not
@@ -138,6 +166,23 @@ class JobRunner {
   }
 
  private:
+  // What is the same whatever became of the point.
+  RunResult Complete(const JobPoint& point, RunResult result) const {
+    result.repeat = point.repeat;
+    result.ended_unix_ns = clock_.UnixNs();
+    result.environment.try_emplace("command", Join(job_.trainer, " "));
+    if (result.status == RunStatus::kInfrastructure) result.evidence.try_emplace("node", NodeName());
+    return result;
+  }
+
+  // What its trainer is given.
+  RunSpec SpecHere(const JobPoint& point) const {
+    RunSpec here = SpecOfRun(point);
+    if (!here.checkpoint_dir.empty()) here.checkpoint_dir = PointDir(job_.job_dir, point.id) / here.checkpoint_dir;
+    UseSageMakerCheckpointDir(point.repeat > 1 ? fmt::format("{}-repeat-{}", point.id, point.repeat) : point.id, here);
+    return here;
+  }
+
   std::vector<std::string> LogsHere(const JobPoint& point) const {
     std::vector<std::string> logs;
     try {
@@ -153,13 +198,28 @@ class JobRunner {
     if (nodes_.rank == 0) {
       for (const fs::path& stale : {dir / kTrainersResultName, ProgressFile(job_.job_dir, point.id)}) Remove(stale);
     }
+    // Made here, so that a disk without room is not taken for a trainer that cannot be started.
+    for (const std::string& log : LogsHere(point)) {
+      Remove(dir / log);
+      FileWriter made(dir / log);
+    }
     fs::path spec = dir / SpecName(nodes_.rank);
-    RunSpec here = SpecOfRun(point);
-    if (!here.checkpoint_dir.empty()) here.checkpoint_dir = dir / here.checkpoint_dir;
-    UseSageMakerCheckpointDir(point.repeat > 1 ? fmt::format("{}-repeat-{}", point.id, point.repeat) : point.id, here);
-    WriteFile(spec, EncodeSpec(here) + "\n");
-    stop_.SetContinuable(!here.checkpoint_dir.empty());
+    WriteFile(spec, EncodeSpec(SpecHere(point)) + "\n");
     return spec;
+  }
+
+  WatchLimits LimitsOf(const JobPoint& point) const {
+    WatchLimits limits;
+    const int64_t start_ns = StartLimitS(job_, point) * kSecondNs;
+    const bool first = nodes_.rank == 0;
+    if (first) limits.start_ns = start_ns;
+    // Another node does not see when the ranks have met. The first does, and when it ends its ranks, the others end.
+    if (point.time_limit_s > 0) limits.time_ns = point.time_limit_s * kSecondNs + (first ? 0 : start_ns);
+    limits.memory_bytes = job_.memory_limit_bytes;
+    limits.grace_ns = options_.grace_ns;
+    const bool saves = !SpecHere(point).checkpoint_dir.empty();
+    limits.save_ns = saves ? job_.save_time_s * kSecondNs : options_.grace_ns;
+    return limits;
   }
 
   PointEnd RunTrainer(const JobPoint& point, const fs::path& dir, const fs::path& spec) {
@@ -178,10 +238,12 @@ class JobRunner {
       throw;
     }
     PointEnd end;
-    end.watched = Watch(children,
-                        {point.time_limit_s * 1'000'000'000, job_.memory_limit_bytes, options_.grace_ns,
-                         job_.save_time_s * 1'000'000'000},
-                        stop_, clock_);
+    // Rank 0 of ridgeline-train says how far it is as soon as the ranks have met.
+    const auto has_begun = [&] {
+      std::error_code ec;
+      return fs::file_size(ProgressFile(job_.job_dir, point.id), ec) > 0 && !ec;
+    };
+    end.watched = Watch(children, LimitsOf(point), stop_, clock_, has_begun);
     EndAllChildren();
     end.oom = oom.Since();
     const RankProcess& decided = ranks[end.watched.process];
@@ -196,13 +258,16 @@ class JobRunner {
     } else {
       end.own_problem = "node 0 has its result";
     }
+    // A trainer that could not write ends as if it had crashed.
+    if (!end.own && end.watched.stopped == StopReason::kNone) {
+      if (const auto unfit = CheckFolder(dir, ExecCheckName(nodes_.rank))) end.storage_problem = unfit->message;
+    }
     end.log_tail = ReadTail(dir / decided.log, kLogTailBytes);
     return end;
   }
 
   Child Start(const JobPoint& point, const fs::path& dir, const std::vector<std::string>& argv, const RankProcess& rank,
               const std::optional<ReservedPort>& port) const {
-    Remove(dir / rank.log);
     SpawnOptions spawn;
     spawn.stdout_file = spawn.stderr_file = dir / rank.log;
     spawn.environment = rank.environment;
@@ -237,6 +302,19 @@ class JobRunner {
 
 }  // namespace
 
+int ExecExitCode(const ExecSummary& summary) {
+  if (summary.stopped) return kExecInterrupted;
+  if (!summary.unfit) return kExecDone;
+  switch (summary.unfit->reason) {
+    case InfrastructureReason::kStorage:
+      return kExecNoStorage;
+    case InfrastructureReason::kStart:
+      return kExecCannotStart;
+    default:
+      return kExecNodeUnfit;
+  }
+}
+
 ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   const Job job = ReadJob(job_file, options.job_dir);
   const Nodes nodes = NodesFromEnvironment();
@@ -248,6 +326,7 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
 
   ExecSummary summary;
   JobRunner runner(job, nodes, options);
+  bool checked = false;
   Finished finished(job.job_dir);
   const auto had = [&](const RunResult& result) {
     ++summary.skipped;
@@ -260,16 +339,26 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   if (fs::exists(ResultsDir(job.job_dir), ec)) {
     for (const JobPoint& point : job.points) finished.LookForFile(point.id, had);
   }
+  const auto is_left = [&](const JobPoint& point) {
+    return !finished.End(point.id) && !finished.IsOver(point.id) && runner.HasPartIn(point);
+  };
   for (const JobPoint& point : job.points) {
     if (nodes.rank != 0) finished.Look(had);  // node 0 may be through with it
     if (const std::optional<RunStatus> end = finished.End(point.id)) {
       runner.TidyUp(point, *end);  // its runner may have been killed before
       continue;
     }
-    if (!runner.HasPartIn(point)) continue;
+    if (!is_left(point)) continue;
     if (runner.Told()) break;
-    const RunResult result = runner.RunPoint(point);
-    ++summary.ran;
+    if (!std::exchange(checked, true)) {
+      std::vector<const JobPoint*> left;
+      for (const JobPoint& other : job.points) {
+        if (is_left(other)) left.push_back(&other);
+      }
+      summary.unfit = runner.WhyUnfit(left, job_file);
+    }
+    const RunResult result = summary.unfit ? runner.NotRun(point, *summary.unfit) : runner.RunPoint(point);
+    if (!summary.unfit) ++summary.ran;
     if (results) results->Append(result);  // other nodes' say nothing: node 0 knows what became of it
     runner.TidyUp(point, result.status);
     if (results && options.on_result) options.on_result(result);

@@ -16,21 +16,29 @@
 // What a point needed while it ran is removed when its line is on the disk; its logs stay where it did not end well, or
 // where the job keeps logs (ridgeline/job_dir.h).
 //
-// A point whose result is there and whole is skipped, unless that result says it was interrupted (cancelled,
-// preempted): running a job again, after kill -9 at any moment, runs only what misses. A point that has checkpoint
+// A point whose result is there and whole is skipped, unless that result says that it is nobody's (cancelled,
+// infrastructure): running a job again, after kill -9 at any moment, runs only what misses. A point that has checkpoint
 // files continues from them.
 //
-// SIGUSR1, and SIGTERM where the running point has a checkpoint.dir, mean that the node is taken away: the trainer gets
-// SIGTERM and the job's save_time_s, and the point is `preempted`. SIGINT, SIGHUP, SIGTERM elsewhere, and SIGTERM while
-// the job's cancel file is there, mean that a person wants it to end now: the trainer gets SIGINT and the grace time,
-// and the point is `cancelled`.
+// Before the first point that is to be run, the job checks whether this node can run any of them (node/preflight.h).
+// Where it cannot, and where a trainer could not be started, the points end as infrastructure's, with the node's name.
+//
+// A point's time limit counts from when its trainer has begun: as it is started, and of ranks from when they have met.
+// Until then the job's start limit holds.
+//
+// SIGTERM, SIGUSR1 and SIGHUP mean that the node is taken away: the trainer gets SIGTERM and, where it saves its state,
+// the job's save_time_s, else the grace time, and the point ends as infrastructure's (preempted). SIGINT, and any of
+// them while the job's cancel file is there, mean that a person wants it to end now: the trainer gets SIGINT and the
+// grace time, and the point is `cancelled`.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "node/preflight.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {
@@ -38,7 +46,10 @@ namespace ridgeline {
 struct ExecOptions {
   int64_t grace_ns = 10'000'000'000;  // between SIGINT or SIGTERM and SIGKILL
   std::filesystem::path job_dir;      // the job's folder, where it is not what its file says
-  std::function<void(const std::string& point_id, const std::filesystem::path& progress_file)> on_begin;  // of a point
+  // Of a point. The log is of the first of its ranks here.
+  std::function<void(const std::string& point_id, const std::filesystem::path& progress_file,
+                     const std::filesystem::path& log_file)>
+      on_begin;
   std::function<void(const RunResult& result)> on_result;   // after each point's result is written
   std::function<void(const RunResult& result)> on_skipped;  // a point that had this result
   std::function<void()> on_wait;  // another process runs this job: when it has ended, it is ours
@@ -46,9 +57,13 @@ struct ExecOptions {
 
 struct ExecSummary {
   int64_t ran = 0;
-  int64_t skipped = 0;   // had a result
-  bool stopped = false;  // told to: the running point is `cancelled` or `preempted`, later ones have no result
+  int64_t skipped = 0;         // had a result
+  bool stopped = false;        // told to: the running point is cancelled or preempted, later ones have no result
+  std::optional<Unfit> unfit;  // why this node could run none of the points that were left
 };
+
+// What exec exits with (ridgeline/job_dir.h).
+int ExecExitCode(const ExecSummary& summary);
 
 // Owns this process from here on: blocks those signals, becomes the reaper of orphaned descendants, and ends every
 // child it has. A job that another process runs is waited for, until any signal ends the waiting. Throws

@@ -11,6 +11,7 @@ namespace fs = std::filesystem;
 
 void Finished::Look(const std::function<void(const RunResult&)>& found) {
   results_.ReadNew([&](const JobLine& line) {
+    if (has_looked_) over_.insert(line.point_id);
     try {
       const RunResult result = DecodeResult(ParseJson(line.payload, "a result"), "a result");
       if (Stands(result, line.point_id) && ends_.emplace(line.point_id, result.status).second) found(result);
@@ -19,6 +20,7 @@ void Finished::Look(const std::function<void(const RunResult&)>& found) {
     }
     return true;
   });
+  has_looked_ = true;
 }
 
 void Finished::LookForFile(const std::string& point_id, const std::function<void(const RunResult&)>& found) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "ridgeline/run.h"
@@ -23,6 +24,8 @@ class Finished {
   void LookForFile(const std::string& point_id, const std::function<void(const RunResult&)>& found);
   // How the point ended; nothing where it is still to be run.
   std::optional<RunStatus> End(const std::string& point_id) const;
+  // Whether the point has ended since Look was called first, however it did: for a node whose first runs it, too.
+  bool IsOver(const std::string& point_id) const { return over_.contains(point_id); }
 
  private:
   static bool Stands(const RunResult& result, const std::string& point_id);
@@ -30,6 +33,8 @@ class Finished {
   std::filesystem::path job_dir_;
   ResultsReader results_;
   std::map<std::string, RunStatus> ends_;
+  bool has_looked_ = false;
+  std::set<std::string> over_;
 };
 
 }  // namespace ridgeline

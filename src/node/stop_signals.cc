@@ -27,17 +27,11 @@ StopReason StopSignals::Reason() {
   signalfd_siginfo info{};
   while (::read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     told_ = true;
-    warned_ = warned_ || info.ssi_signo == SIGUSR1;
-    terminated_ = terminated_ || info.ssi_signo == SIGTERM;
-    interrupted_ = interrupted_ || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP;
+    interrupted_ = interrupted_ || info.ssi_signo == SIGINT;
   }
   if (!told_) return StopReason::kNone;
-  // A scheduler says SIGTERM both when it takes the node away and when a person cancels the job; who cancels leaves a
-  // file.
   std::error_code ec;
-  const bool cancelled = interrupted_ || (terminated_ && fs::exists(cancel_file_, ec));
-  const bool preempted = warned_ || (terminated_ && continuable_);
-  return preempted && !cancelled ? StopReason::kPreempted : StopReason::kTold;
+  return interrupted_ || fs::exists(cancel_file_, ec) ? StopReason::kTold : StopReason::kPreempted;
 }
 
 }  // namespace ridgeline

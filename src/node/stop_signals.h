@@ -1,4 +1,8 @@
 // The signals by which a job is told to end, and what each of them means.
+//
+// A person who cancels a job leaves a file in its folder before it is told (ridgeline/job_dir.h), or presses Ctrl-C.
+// Whatever else ends it takes the node away from it: an eviction, a drain, a preemption, a machine that goes down, a
+// terminal that is gone. Where a scheduler only passes on what a person told it, it knows that, and says so.
 #pragma once
 
 #include <filesystem>
@@ -15,20 +19,14 @@ class StopSignals final : public StopWatcher {
   StopSignals& operator=(const StopSignals&) = delete;
   ~StopSignals() override;
 
-  // A point that can be continued is worth saving when the node is taken away; any other may as well be cancelled.
-  void SetContinuable(bool continuable) { continuable_ = continuable; }
-
   int fd() const override { return fd_; }
   StopReason Reason() override;
 
  private:
   std::filesystem::path cancel_file_;
   int fd_ = -1;
-  bool continuable_ = false;
   bool told_ = false;
-  bool warned_ = false;
-  bool terminated_ = false;
-  bool interrupted_ = false;
+  bool interrupted_ = false;  // by a person: Ctrl-C
 };
 
 }  // namespace ridgeline

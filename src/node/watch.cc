@@ -61,16 +61,20 @@ std::vector<pid_t> Children() {
 
 class Watcher {
  public:
-  Watcher(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock)
-      : children_(children), limits_(limits), stop_(stop), clock_(clock), ended_(children.size()) {
+  Watcher(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
+          const std::function<bool()>& begun)
+      : children_(children), limits_(limits), stop_(stop), clock_(clock), begun_(begun), ended_(children.size()) {
     for (const Child& child : children) pid_fds_.emplace_back(child.pid());
-    if (limits.time_ns > 0) end_ns_ = clock.MonotonicNs() + limits.time_ns;
+    watched_.began = limits.start_ns == 0;
+    const int64_t limit_ns = watched_.began ? limits.time_ns : limits.start_ns;
+    if (limit_ns > 0) end_ns_ = clock.MonotonicNs() + limit_ns;
   }
 
   Watched Run() {
     while (running() > 0 && (watched_.stopped == StopReason::kNone || saving()) && Look()) {
     }
-    if (watched_.stopped == StopReason::kTimeLimit || watched_.stopped == StopReason::kTold) {
+    if (watched_.stopped == StopReason::kStartLimit || watched_.stopped == StopReason::kTimeLimit ||
+        watched_.stopped == StopReason::kTold) {
       SignalAll(watched_.stopped == StopReason::kTold ? SIGINT : SIGTERM);
       const int64_t grace_end_ns = clock_.MonotonicNs() + limits_.grace_ns;
       while (running() > 0 && clock_.MonotonicNs() < grace_end_ns) Wait(grace_end_ns - clock_.MonotonicNs(), -1);
@@ -81,6 +85,7 @@ class Watcher {
         Wait(kToldTooNs, stop_.fd())) {
       watched_.stopped = stop_.Reason();
     }
+    watched_.began = watched_.began || begun_();
     // What others fail of is that one of them was killed.
     watched_.process = killed_.value_or(failed_.value_or(0));
     watched_.killed = killed_.has_value();
@@ -110,8 +115,17 @@ class Watcher {
     return status.signal == SIGTERM || status.signal == SIGINT || status.signal == SIGHUP || status.signal == SIGUSR1;
   }
 
+  // The time limit counts from here.
+  void LookWhetherItBegan() {
+    if (watched_.began || !begun_()) return;
+    watched_.began = true;
+    if (failed_ || saving()) return;  // there is another end to wait for
+    end_ns_ = limits_.time_ns > 0 ? clock_.MonotonicNs() + limits_.time_ns : kForeverNs;
+  }
+
   // Waits for something to happen. False where nothing more is worth waiting for.
   bool Look() {
+    LookWhetherItBegan();
     int64_t wait_ns = end_ns_ == kForeverNs ? kForeverNs : end_ns_ - clock_.MonotonicNs();
     if (limits_.memory_bytes > 0) {
       int64_t rss_bytes = 0;
@@ -123,6 +137,7 @@ class Watcher {
       }
       wait_ns = std::min(wait_ns, NextLookNs((limits_.memory_bytes - rss_bytes) / static_cast<int64_t>(running())));
     }
+    if (!watched_.began) wait_ns = std::min(wait_ns, kMaxLookNs);
     const StopReason told = Wait(wait_ns, stop_.fd()) ? stop_.Reason() : StopReason::kNone;
     if (told == StopReason::kTold) {
       watched_.stopped = told;
@@ -132,7 +147,9 @@ class Watcher {
       end_ns_ = std::min(end_ns_, clock_.MonotonicNs() + limits_.save_ns);
     } else if (running() > 0 && clock_.MonotonicNs() >= end_ns_) {
       if (failed_ || saving()) return false;
-      watched_.stopped = StopReason::kTimeLimit;
+      LookWhetherItBegan();
+      if (clock_.MonotonicNs() < end_ns_) return true;
+      watched_.stopped = watched_.began ? StopReason::kTimeLimit : StopReason::kStartLimit;
     }
     return true;
   }
@@ -167,6 +184,7 @@ class Watcher {
   const WatchLimits& limits_;
   StopWatcher& stop_;
   const Clock& clock_;
+  const std::function<bool()>& begun_;
   std::deque<PidFd> pid_fds_;
   std::vector<std::optional<ExitStatus>> ended_;
   std::optional<size_t> failed_;  // the first
@@ -182,8 +200,9 @@ int64_t NextLookNs(int64_t headroom_bytes) {
   return std::clamp(soonest, kMinLookNs, kMaxLookNs);
 }
 
-Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock) {
-  return Watcher(children, limits, stop, clock).Run();
+Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
+              const std::function<bool()>& begun) {
+  return Watcher(children, limits, stop, clock, begun).Run();
 }
 
 void EndAllChildren() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "base/clock.h"
@@ -12,6 +13,7 @@ namespace ridgeline {
 
 enum class StopReason {
   kNone,         // it ended by itself
+  kStartLimit,   // it had not begun by then: as the time limit
   kTimeLimit,    // SIGTERM, and SIGKILL after the grace time
   kMemoryLimit,  // SIGKILL at once: it is still growing
   kTold,         // a person wants it to end: SIGINT, and SIGKILL after the grace time
@@ -19,7 +21,8 @@ enum class StopReason {
 };
 
 struct WatchLimits {
-  int64_t time_ns = 0;       // 0: none
+  int64_t start_ns = 0;      // until it has begun; 0: it begins as it is started
+  int64_t time_ns = 0;       // from when it has begun; 0: none
   int64_t memory_bytes = 0;  // resident, of all processes together; 0: none
   int64_t grace_ns = 0;
   int64_t save_ns = 0;
@@ -30,6 +33,7 @@ struct Watched {
   size_t process = 0;   // which that is
   bool killed = false;  // it ended by a SIGKILL that we did not send, or says that a process of its own did
   StopReason stopped = StopReason::kNone;
+  bool began = true;                // before it ended
   int64_t rss_bytes = 0;            // kMemoryLimit: what they held when it was over
   int64_t rss_peak_bytes = 0;       // the sum of their peaks
   int64_t rank_rss_peak_bytes = 0;  // the largest of their peaks
@@ -44,10 +48,12 @@ class StopWatcher {
 };
 
 // Blocks until the processes, each the leader of its process group, have ended and nothing of their groups is left.
-// When one fails, the others have the grace time to end by themselves: they may be able to say why.
+// When one fails, the others have the grace time to end by themselves: they may be able to say why. `begun`, where
+// there is a limit for that, says whether they have begun: it is asked every tenth of a second until they have.
 // The memory limit is kept by looking at the resident set, ever more often the
 // nearer it comes: it needs no cgroup and no address-space limit, which would refuse what is reserved but never used.
-Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock);
+Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
+              const std::function<bool()>& begun = {});
 
 // How long a process with `headroom_bytes` left cannot pass its limit: at the speed memory can be written, at least
 // 1 ms and at most 100 ms.

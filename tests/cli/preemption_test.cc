@@ -124,7 +124,7 @@ TEST(Preemption, ExecRunAgainContinuesFromTheNewestWholeFiles) {
   exec.Signal(SIGTERM);
   EXPECT_EQ(cli.Finish(exec).status.exit_code, 130);
   const RunResult part = testing::ResultOf(job);
-  EXPECT_EQ(part.reason, InfrastructureReason::kPreempted) << part.message;
+  EXPECT_EQ(EndOf(part), InfrastructureReason::kPreempted) << part.message;
   ASSERT_GE(part.loss.size(), 450U);
   ASSERT_LT(part.loss.size(), loss.size());
 

@@ -164,6 +164,46 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     std::memset(block, 1, bytes);
     SleepForever();
   }
+  // Says that the ranks have met after so many milliseconds, and goes on for ever.
+  if (mode == "meets") {
+    SleepMs(number());
+    if (Rank() == 0) std::ofstream(std::getenv("RIDGELINE_PROGRESS")) << "0 5 0.0\n";
+    SleepForever();
+  }
+  if (mode == "meets-and-exits") {
+    if (Rank() == 0) std::ofstream(std::getenv("RIDGELINE_PROGRESS")) << "0 5 0.0\n";
+    SleepMs(300);
+    return static_cast<int>(number());
+  }
+  // Fails as a trainer does whose disk is full, which stays so, or not. Either way nobody gives it its exit code.
+  if (mode == "fill" || mode == "fill-and-free") {
+    const std::string file = result_file + ".part";
+    std::ofstream out(file);
+    const std::string block(1 << 16, 'x');
+    while (out.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+    }
+    std::fputs("OSError: [Errno 28] No space left on device\n", stderr);
+    out.close();
+    // Not all of it: what is left is less than a job needs, and enough to say so.
+    if (mode == "fill-and-free") std::filesystem::resize_file(file, std::filesystem::file_size(file) - (4 << 20));
+    return static_cast<int>(number());
+  }
+  if (mode == "remove-point" || mode == "remove-job") {
+    const std::filesystem::path point = std::filesystem::path(result_file).parent_path();
+    std::filesystem::remove_all(mode == "remove-point" ? point : point.parent_path().parent_path());
+    return static_cast<int>(number());
+  }
+  if (mode == "prints") {  // what a file holds
+    std::fputs(ReadFile(value).c_str(), stdout);
+    std::fflush(stdout);
+    return 1;
+  }
+  if (mode == "says") {  // the same, in its result
+    result.status = RunStatus::kCrashed;
+    result.message = ReadFile(value);
+    Write(result_file, Text(result));
+    return 3;
+  }
   if (mode == "half-result") {
     std::ofstream(result_file) << Text(result).substr(0, 200);
     return 0;
@@ -187,8 +227,9 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     return static_cast<int>(number());
   }
   if (mode == "status") {  // a failure the trainer explains, with its exit code
-    SetEnd(EndFromNames(value, ""), result);
+    SetEnd(value == "storage" ? RunEnd(InfrastructureReason::kStorage) : EndFromNames(value, ""), result);
     result.message = "because";
+    result.hint = "see there";
     result.evidence["wanted_bytes"] = "123456789";
     Write(result_file, Text(result));
     return static_cast<int>(ExitCodeOf(EndOf(result)));

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "node/exec.h"
-#include "ridgeline/job_dir.h"
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
@@ -15,7 +14,8 @@ int main(int argc, char** argv) {
     const ridgeline::ExecSummary summary = ridgeline::ExecJobFile(argv[2], options);
     std::printf("ran %lld skipped %lld\n", static_cast<long long>(summary.ran),
                 static_cast<long long>(summary.skipped));
-    return summary.stopped ? ridgeline::kExecInterrupted : 0;
+    if (summary.unfit) std::fprintf(stderr, "unfit: %s\n", summary.unfit->message.c_str());
+    return ridgeline::ExecExitCode(summary);
   } catch (const ridgeline::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return ridgeline::ExitCode(e.kind());

@@ -156,6 +156,39 @@ TEST_F(Classified, AKillOfOurOwnOutdoesNoOtherWord) {
   EXPECT_EQ(Result().status, RunStatus::kCancelled);
 }
 
+TEST_F(Classified, AFolderThatCannotBeWrittenIsWhyATrainerLeftNothing) {
+  end_.storage_problem = "No space left on device";
+  for (const int code : {0, 1, 3}) {
+    end_.watched.status.exit_code = code;
+    EXPECT_EQ(EndOf(Result()), InfrastructureReason::kStorage) << code;
+    EXPECT_THAT(Result().message, HasSubstr("No space left on device"));
+  }
+  end_.watched.status.exit_code = 12;
+  EXPECT_EQ(Result().status, RunStatus::kDiverged) << "the trainer knows better";
+}
+
+TEST_F(Classified, ARankWhoseStorageFailedIsNotTheCrashThatOthersSawOfIt) {
+  Wrote(RunStatus::kCrashed);
+  end_.own->message = "rank 1 closed the connection";
+  end_.watched.status.exit_code = 14;
+  EXPECT_EQ(EndOf(Result()), InfrastructureReason::kStorage);
+  EXPECT_THAT(Result().message, HasSubstr("rank 1 closed the connection"));
+}
+
+TEST_F(Classified, RanksThatHadNotMetDidNotCrash) {
+  end_.watched.began = false;
+  Wrote(RunStatus::kCrashed);
+  end_.own->message = "rank 2 of 4 did not come within 300 s";
+  end_.watched.status.exit_code = 3;
+  EXPECT_EQ(EndOf(Result()), InfrastructureReason::kStart);
+  EXPECT_THAT(Result().message, HasSubstr("rank 2 of 4 did not come"));
+  end_.watched.status = {0, SIGSEGV, 0};
+  EXPECT_EQ(Result().status, RunStatus::kCrashed) << "a signal is the process's own";
+  Wrote(RunStatus::kInvalid);
+  end_.watched.status = {2, 0, 0};
+  EXPECT_EQ(Result().status, RunStatus::kInvalid);
+}
+
 TEST_F(Classified, WhenWeEndedItOurReasonIsTheEnd) {
   Wrote(InfrastructureReason::kPreempted);
   end_.watched.status.exit_code = 13;

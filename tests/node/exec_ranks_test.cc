@@ -176,7 +176,7 @@ TEST_F(ExecRanks, ARealRankThatIsKilledIsNamed) {
   EXPECT_EQ(result.evidence.at("rank"), "1");
 }
 
-TEST_F(ExecRanks, NodesThatCannotShareTheRanksAreInvalid) {
+TEST_F(ExecRanks, NodesThatCannotShareTheRanksStartNone) {
   const Job job = MakeReal(3);
   EXPECT_EQ(
       Start(
@@ -185,8 +185,79 @@ TEST_F(ExecRanks, NodesThatCannotShareTheRanksAreInvalid) {
           .Wait()
           .exit_code,
       0);
-  EXPECT_EQ(ResultOf(job).status, RunStatus::kInvalid);
+  EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kStart);
   EXPECT_EQ(ResultOf(job).message, "2 nodes cannot share 3 ranks evenly");
+}
+
+TEST_F(ExecRanks, RanksThatNeverMeetAreNoResultOfTheirs) {
+  Job job = MakeFake("sleep", 2);
+  job.start_limit_s = 1;
+  job.points[0].time_limit_s = 600;
+  const RunResult result = Run(job, 50);
+  EXPECT_EQ(EndOf(result), InfrastructureReason::kStart) << result.message;
+  EXPECT_THAT(result.message, HasSubstr("had not met after 1 s"));
+  EXPECT_FALSE(result.evidence.at("node").empty());
+  EXPECT_GE(result.ended_unix_ns - result.started_unix_ns, 1'000'000'000);
+}
+
+TEST_F(ExecRanks, TheTimeLimitCountsFromWhenTheyHaveMet) {
+  Job job = MakeFake("meets=1500", 2);
+  job.start_limit_s = 600;
+  job.points[0].time_limit_s = 1;
+  const RunResult result = Run(job);
+  EXPECT_EQ(result.status, RunStatus::kTimeout) << result.message;
+  EXPECT_GE(result.ended_unix_ns - result.started_unix_ns, 2'500'000'000);
+}
+
+TEST_F(ExecRanks, WhatEndsBeforeTheyHaveMetIsNoCrashOfTheirs) {
+  Job job = MakeFake("exit=3", 2);
+  job.start_limit_s = 600;
+  EXPECT_EQ(EndOf(Run(job)), InfrastructureReason::kStart);
+  job = MakeFake("exit=2", 2);
+  job.start_limit_s = 600;
+  std::filesystem::remove(ResultsFile(job.job_dir));
+  EXPECT_EQ(Run(job).status, RunStatus::kInvalid) << "its own word";
+  job = MakeFake("meets-and-exits=3", 2);
+  job.start_limit_s = 600;
+  std::filesystem::remove(ResultsFile(job.job_dir));
+  EXPECT_EQ(Run(job).status, RunStatus::kCrashed);
+}
+
+TEST_F(ExecRanks, ALoneProcessBeginsAsItIsStarted) {
+  Job job = MakeFake("sleep", 1);
+  job.start_limit_s = 600;
+  job.points[0].time_limit_s = 1;
+  EXPECT_EQ(Run(job, 50).status, RunStatus::kTimeout);
+}
+
+TEST_F(ExecRanks, RealRanksSayWhenTheyHaveMet) {
+  Job job = MakeReal(2, {{"steps", 1'000'000}});
+  job.start_limit_s = 20;
+  job.points[0].time_limit_s = 1;
+  const RunResult result = Run(job, 50);
+  EXPECT_EQ(result.status, RunStatus::kTimeout) << result.message;
+}
+
+TEST_F(ExecRanks, HalfAGangOfRealRanksIsNoCrash) {
+  Job job = MakeReal(2);
+  job.start_limit_s = 600;
+  const ReservedPort port;
+  std::map<std::string, std::string> node = {{"RIDGELINE_NNODES", "2"},
+                                             {"RIDGELINE_NODE_RANK", "0"},
+                                             {"MASTER_ADDR", "127.0.0.1"},
+                                             {"MASTER_PORT", std::to_string(port.number())},
+                                             {"RIDGELINE_COMM_TIMEOUT_S", "1"}};
+  // The ranks themselves give up.
+  EXPECT_EQ(Start(job, node).Wait().exit_code, 0) << Log();
+  EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kStart) << ResultOf(job).message;
+  EXPECT_THAT(ResultOf(job).message, HasSubstr("rank 1 of 2 did not come"));
+  // Exec does.
+  job.start_limit_s = 1;
+  WriteJob(job);
+  node["RIDGELINE_COMM_TIMEOUT_S"] = "600";
+  EXPECT_EQ(Start(job, node, 50).Wait().exit_code, 0) << Log();
+  EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kStart);
+  EXPECT_THAT(ResultOf(job).message, HasSubstr("had not met after 1 s"));
 }
 
 // Two execs on one machine stand for two nodes with a shared folder.

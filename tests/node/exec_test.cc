@@ -13,9 +13,8 @@
 #include <sstream>
 
 #include "base/cores.h"
-#include "base/process.h"
 #include "node/watch.h"
-#include "tests/fakes/test_job.h"
+#include "tests/node/exec_fixture.h"
 
 namespace ridgeline {
 namespace {
@@ -28,43 +27,6 @@ using testing::ProcessesWith;
 using testing::ResultOf;
 using testing::TestJob;
 using testing::WriteJob;
-
-class Exec : public ::testing::Test {
- protected:
-  Job MakeJob(const std::vector<std::string>& modes, int64_t points = 1) {
-    return TestJob(dir_.path() / "rl-test", modes, points);
-  }
-  static std::filesystem::path DirOf(const Job& job, size_t point = 0) {
-    return PointDir(job.job_dir, job.points[point].id);
-  }
-  static bool IsThere(const std::filesystem::path& path) { return std::filesystem::exists(path); }
-  Child Start(const Job& job, int64_t grace_ms = 10'000, const std::map<std::string, std::string>& environment = {}) {
-    SpawnOptions options;
-    options.environment = environment;
-    options.stdout_file = options.stderr_file = dir_.path() / "exec.log";
-    options.new_process_group = true;
-    options.die_with_parent = true;
-    return Child::Spawn({FakeProgram("mini_ridgeline"), "exec", JobFile(job), std::to_string(grace_ms)}, options);
-  }
-  // The exit code of exec.
-  int Run(const Job& job, int64_t grace_ms = 10'000, const std::map<std::string, std::string>& environment = {}) {
-    WriteJob(job);
-    const ExitStatus status = Start(job, grace_ms, environment).Wait();
-    EXPECT_EQ(status.signal, 0);
-    return status.exit_code;
-  }
-  RunResult RunOne(const std::string& mode) {
-    const Job job = MakeJob({mode});
-    EXPECT_EQ(Run(job), 0) << Log();
-    return ResultOf(job);
-  }
-  std::string Log() const { return ReadTail(dir_.path() / "exec.log", 4096); }
-  bool NothingIsLeft() const {
-    return Eventually([&] { return ProcessesWith(dir_.path()).empty(); });
-  }
-
-  TempDir dir_;
-};
 
 TEST_F(Exec, KeepsWhatTheTrainerMeasured) {
   const RunResult result = RunOne("ok");
@@ -138,14 +100,6 @@ TEST_F(Exec, OneBadPointNeverStopsTheOthers) {
     EXPECT_EQ(result.hint.find("docs/trainer-contract.md") != std::string::npos, refused)
         << ends[i].first << result.hint;
   }
-}
-
-TEST_F(Exec, ATrainerThatIsNotThereIsAResultToo) {
-  Job job = MakeJob({"ok"}, 2);
-  job.trainer = {"/nonexistent/trainer"};
-  EXPECT_EQ(Run(job), 0);
-  EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kCrashed);
-  EXPECT_THAT(ResultOf(job, 1).message, HasSubstr("/nonexistent/trainer"));
 }
 
 TEST_F(Exec, KeepsOnlyTheTailOfALongLog) {
@@ -270,9 +224,9 @@ TEST_F(Exec, EndsWhatATrainerLeavesRunning) {
   EXPECT_TRUE(ProcessesWith(dir_.path()).empty());
 }
 
-TEST_F(Exec, ToldToStopItCancelsThePointThatRuns) {
+TEST_F(Exec, ToldToStopItEndsThePointThatRunsAndNoOther) {
   const Job job = MakeJob({"ok", "sleep", "ok"}, 3);
-  for (const int signal : {SIGTERM, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGHUP, SIGINT}) {
     WriteJob(job);
     std::filesystem::remove(PointDir(job.job_dir, job.points[1].id) / "log.txt");  // of the signal before
     Child exec = Start(job);
@@ -281,7 +235,9 @@ TEST_F(Exec, ToldToStopItCancelsThePointThatRuns) {
         Eventually([&] { return std::filesystem::exists(PointDir(job.job_dir, job.points[1].id) / "log.txt"); }));
     exec.Signal(signal);
     EXPECT_EQ(exec.Wait().exit_code, 130);
-    EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kCancelled);
+    // Whoever takes the node away says SIGTERM; a person presses Ctrl-C.
+    const RunEnd end = signal == SIGINT ? RunEnd(RunStatus::kCancelled) : RunEnd(InfrastructureReason::kPreempted);
+    EXPECT_EQ(EndOf(ResultOf(job, 1)), end) << signal;
     EXPECT_FALSE(FindResult(job, 2));
     EXPECT_TRUE(NothingIsLeft());
   }
@@ -489,7 +445,7 @@ TEST_F(Preempted, ASchedulersSignalIsPassedOnAndThePointIsPreempted) {
   const Job job = SavingJob({"preempted-on-term", "ok"}, 2);
   for (const int signal : {SIGTERM, SIGUSR1}) {
     EXPECT_EQ(Tell(job, {signal}), 130);
-    EXPECT_EQ(ResultOf(job).reason, InfrastructureReason::kPreempted);
+    EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kPreempted);
     EXPECT_EQ(ResultOf(job).evidence.at("exit_code"), "13");
     EXPECT_FALSE(FindResult(job, 1));
     EXPECT_TRUE(NothingIsLeft());
@@ -501,7 +457,7 @@ TEST_F(Preempted, ItIsGivenTheJobsTimeToSaveAndNoMore) {
   job.save_time_s = 1;
   WriteJob(job);
   EXPECT_EQ(Tell(job, {SIGTERM}, 600'000), 130);
-  EXPECT_EQ(ResultOf(job).reason, InfrastructureReason::kPreempted);
+  EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kPreempted);
   EXPECT_EQ(ResultOf(job).evidence.at("signal"), std::to_string(SIGKILL));
 }
 
@@ -515,17 +471,27 @@ TEST_F(Preempted, ACancelIsACancelAndQuick) {
   EXPECT_EQ(Tell(job, {SIGTERM, SIGINT}), 130);  // while it saves
   EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
   std::ofstream(CancelFile(job.job_dir)).flush();  // who cancels leaves this, whatever its launcher's signal is
-  EXPECT_EQ(Tell(job, {SIGTERM}), 130);
-  EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
+  for (const int signal : {SIGTERM, SIGUSR1, SIGHUP}) {
+    EXPECT_EQ(Tell(job, {signal}), 130);
+    EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
+  }
 }
 
-TEST_F(Preempted, APointWithoutCheckpointFilesIsPreemptedByAWarningOnly) {
-  const Job job = MakeJob({"preempted-on-term"});
+TEST_F(Preempted, APointWithoutCheckpointFilesIsPreemptedTooAndQuickly) {
+  Job job = MakeJob({"preempted-on-term"});
   WriteJob(job);
-  EXPECT_EQ(Tell(job, {SIGUSR1}), 130);
-  EXPECT_EQ(ResultOf(job).reason, InfrastructureReason::kPreempted);
-  EXPECT_EQ(Tell(job, {SIGTERM}), 130);
-  EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
+  for (const int signal : {SIGUSR1, SIGTERM}) {
+    EXPECT_EQ(Tell(job, {signal}), 130);
+    EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kPreempted);
+    EXPECT_FALSE(ResultOf(job).evidence.at("node").empty());
+  }
+  job = MakeJob({"ignore-term"});
+  job.save_time_s = 600;  // of those that have something to save
+  std::filesystem::remove_all(job.job_dir);
+  WriteJob(job);
+  EXPECT_EQ(Tell(job, {SIGTERM}, 50), 130);
+  EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kPreempted);
+  EXPECT_EQ(ResultOf(job).evidence.at("signal"), std::to_string(SIGKILL));
 }
 
 TEST_F(Preempted, ARelativeFolderIsThePointsOwnAndSurvivesAnAttempt) {
