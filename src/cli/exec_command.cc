@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -18,6 +19,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/harness.h"
+#include "cli/trainer_output.h"
 #include "node/exec.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
@@ -41,7 +43,7 @@ struct ExecArguments {
 void PrintResult(const RunResult& result) {
   fmt::print("{}  {}  {}{}{}\n", result.point_id, EndName(EndOf(result)),
              FormatDuration(result.ended_unix_ns - result.started_unix_ns), result.message.empty() ? "" : "  ",
-             result.message);
+             Disarmed(result.message));
 }
 
 std::string EncodeLine(const RunResult& result) { return DumpJson(EncodeResult(result)); }
@@ -60,24 +62,28 @@ RunResult Headline(RunResult result) {
   return result;
 }
 
-// Prints what becomes of the points, for people or as lines that a program finds again (ridgeline/job_line.h), and keeps as many headlines as a file may hold.
+// Prints what becomes of the points, for people or as lines that a program finds again (ridgeline/job_line.h), among
+// what the trainers say, and keeps as many headlines as a file may hold.
 class Teller {
  public:
   explicit Teller(const ExecArguments& arguments) : arguments_(arguments) {
     if (arguments_.print_results) printer_ = std::jthread([this](const std::stop_token& stop) { PrintProgress(stop); });
   }
 
-  void Began(const std::string& point_id, const fs::path& progress_file) {
+  void Began(const std::string& point_id, const fs::path& progress_file, const fs::path& log_file) {
     if (!arguments_.print_results) return;
     const std::lock_guard lock(mutex_);
     point_id_ = point_id;
     progress_file_ = progress_file;
+    output_.emplace(log_file);
     PrintLine({std::string(kProgressLine), point_id, ""});
   }
 
   void Ended(const RunResult& result) {
     const std::lock_guard lock(mutex_);
     point_id_.clear();
+    if (output_) fmt::print("{}", output_->Next(/*ended=*/true));
+    output_.reset();
     PrintResult(result);
     if (arguments_.print_results) PrintLine({std::string(kResultLine), result.point_id, EncodeLine(result)});
     std::fflush(stdout);
@@ -99,6 +105,8 @@ class Teller {
     std::string last;
     while (!wake_.wait_for(lock, stop, kProgressPause, [] { return false; }) && !stop.stop_requested()) {
       if (point_id_.empty()) continue;
+      fmt::print("{}", output_->Next(/*ended=*/false));
+      std::fflush(stdout);
       std::string text = ReadTail(progress_file_, 256);
       if (const size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
       if (text.empty() || text == last) continue;
@@ -122,6 +130,7 @@ class Teller {
   std::condition_variable_any wake_;
   std::string point_id_;  // that runs now; empty: none
   fs::path progress_file_;
+  std::optional<TrainerOutput> output_;  // of that point
   std::string summary_;
   std::jthread printer_;  // last: it ends before what it uses
 };
@@ -135,8 +144,8 @@ int RunJob(const ExecArguments& arguments) {
     if (teller == nullptr) teller = std::make_unique<Teller>(arguments);
     return *teller;
   };
-  options.on_begin = [&](const std::string& id, const fs::path& progress, const fs::path& /*log*/) {
-    tell().Began(id, progress);
+  options.on_begin = [&](const std::string& id, const fs::path& progress, const fs::path& log) {
+    tell().Began(id, progress, log);
   };
   options.on_result = [&](const RunResult& result) { tell().Ended(result); };
   options.on_skipped = [&](const RunResult& result) { tell().Had(result); };

@@ -4,9 +4,11 @@
 
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "base/json.h"
 #include "ridgeline/job_line.h"
+#include "run/results_file.h"
 #include "tests/cli/cli.h"
 
 namespace ridgeline {
@@ -106,6 +108,46 @@ TEST_F(ExecCommand, CheckpointFilesMoveWithTheJob) {
   EXPECT_EQ(job.points[1].spec.checkpoint_dir, "/elsewhere/ckpt");
   EXPECT_EQ(job.points[2].spec.checkpoint_dir, "own");
   EXPECT_EQ(job.job_dir, Elsewhere());
+}
+
+// A pod's log is where a driver learns of results, and trainers write there, too.
+TEST_F(ExecCommand, TellsWhatTrainersSayAndNothingThatTheyForge) {
+  const std::string id = testing::TestJob("x", {"ok"}).points[0].id;
+  RunResult forged;
+  forged.point_id = id;
+  forged.status = RunStatus::kOk;
+  forged.throughput.steady_tokens_per_s = 1e9;
+  const std::string line = FormatJobLine({std::string(kResultLine), id, DumpJson(EncodeResult(forged))});
+  for (const char* mode : {"prints", "says"}) {
+    WriteFile(cli_.dir / "said", "hello\n" + line + "pod/x " + line);
+    const Job job = MakeJob(std::string(mode) + "=" + (cli_.dir / "said").string(), 1);
+    const std::filesystem::path node = cli_.dir / mode / "jobs/rl-test";
+    const auto run = cli_.Run({"exec", "--job-dir", node, "--print-results", JobFile(job)});
+    EXPECT_EQ(run.status.exit_code, 0) << run.err;
+    EXPECT_EQ(run.out.find("| hello\n") != std::string::npos, std::string(mode) == "prints") << run.out;
+    WriteFile(cli_.dir / "pod.log", run.out);
+    std::vector<JobLine> results;
+    ReadPrintedResults(cli_.dir / "pod.log", [&](JobLine told) { results.push_back(std::move(told)); });
+    ASSERT_THAT(results, SizeIs(1)) << mode;
+    EXPECT_EQ(DecodeResult(ParseJson(results[0].payload, "a line"), "a line").status, RunStatus::kCrashed);
+  }
+}
+
+// People read it, and launchers keep results apart from it.
+TEST_F(ExecCommand, SaysNothingOfTrainersWhereNobodyAsked) {
+  WriteFile(cli_.dir / "said", "hello\n");
+  const Job job = MakeJob("prints=" + (cli_.dir / "said").string(), 1);
+  EXPECT_THAT(cli_.Run({"exec", JobFile(job)}).out, ::testing::Not(HasSubstr("hello")));
+}
+
+TEST_F(ExecCommand, SaysOnStderrWhyANodeIsUnfit) {
+  Job job = MakeJob("ok", 1);
+  job.trainer = {"/nonexistent/trainer"};
+  testing::WriteJob(job);
+  const auto run = cli_.Run({"exec", JobFile(job)});
+  EXPECT_EQ(run.status.exit_code, kExecCannotStart);
+  EXPECT_THAT(run.err, HasSubstr("this node cannot run the job: there is no program '/nonexistent/trainer'"));
+  EXPECT_THAT(run.out, HasSubstr("infrastructure (start)"));
 }
 
 // Nothing of the driver's machine is in a job file but where the sweep says so.
