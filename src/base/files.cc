@@ -71,7 +71,7 @@ std::string ReadTail(const fs::path& path, size_t max_bytes) {
 namespace {
 
 // Writes a temporary file beside `path` and renames it over `path`.
-void Replace(const fs::path& path, std::string_view bytes, bool synced) {
+void Replace(const fs::path& path, std::string_view bytes, bool synced, mode_t mode = 0644) {
   const fs::path dir = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::string temporary = (dir / ("." + path.filename().string() + ".XXXXXX")).string();
   {
@@ -79,7 +79,7 @@ void Replace(const fs::path& path, std::string_view bytes, bool synced) {
     if (fd.get() < 0) ThrowErrno("cannot write in " + dir.string());
     try {
       WriteAll(fd.get(), bytes, path);
-      if (::fchmod(fd.get(), 0644) != 0 || (synced && ::fsync(fd.get()) != 0)) {
+      if (::fchmod(fd.get(), mode) != 0 || (synced && ::fsync(fd.get()) != 0)) {
         ThrowErrno("cannot write " + path.string());
       }
     } catch (...) {
@@ -103,6 +103,8 @@ void Replace(const fs::path& path, std::string_view bytes, bool synced) {
 void WriteFileAtomic(const fs::path& path, std::string_view bytes) { Replace(path, bytes, true); }
 
 void WriteFile(const fs::path& path, std::string_view bytes) { Replace(path, bytes, false); }
+
+void WritePrivateFile(const fs::path& path, std::string_view bytes) { Replace(path, bytes, false, 0600); }
 
 void OverwriteFile(const fs::path& path, std::string_view bytes) {
   const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));

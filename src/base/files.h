@@ -28,6 +28,9 @@ void WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes);
 // goes down may leave less. For what can be made again, and shows by itself when it is not whole.
 void WriteFile(const std::filesystem::path& path, std::string_view bytes);
 
+// The same as WriteFile, for its owner alone to read from its first moment: what holds a secret.
+void WritePrivateFile(const std::filesystem::path& path, std::string_view bytes);
+
 // Writes over what is there, in place, so that a reader may find less: only for a file that cannot be replaced, as one
 // that is mounted by itself. Throws Error(kInfrastructure).
 void OverwriteFile(const std::filesystem::path& path, std::string_view bytes);

@@ -79,6 +79,17 @@ TEST(WriteFile, WhoReadsMeanwhileHasTheOldBytesWhole) {
 }
 
 // As one that is mounted by itself has to be.
+TEST(WritePrivateFile, IsItsOwnersAloneWhateverWasThere) {
+  const TempDir dir;
+  const mode_t before = ::umask(0);
+  WriteFile(dir / "f", "all may read");
+  WritePrivateFile(dir / "f", "a secret");
+  ::umask(before);
+  EXPECT_EQ(ReadFile(dir / "f"), "a secret");
+  EXPECT_EQ(fs::status(dir / "f").permissions(), fs::perms(0600));
+  EXPECT_THAT(Names(dir.path()), ElementsAre("f"));
+}
+
 TEST(OverwriteFile, StaysTheSameFile) {
   const TempDir dir;
   WriteFile(dir / "file", "old bytes");
