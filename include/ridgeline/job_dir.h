@@ -9,6 +9,7 @@
 //                        Afterwards its logs stay where it did not end well or the job keeps logs, and its checkpoint
 //                        files where the spec's checkpoint.dir is relative; else the folder is removed
 //   cancelled            there while a person wants the job to end
+//   ranks.secret         while points of several ranks run: what these know each other by, for its owner alone to read
 //   exec.lock            held by the exec that runs it; of node N exec.nodeN.lock
 //   exec.check           there for a moment before the first point: whether files can be kept here
 //
@@ -78,6 +79,9 @@ inline std::filesystem::path ResultFile(const std::filesystem::path& job_dir, co
 // Written by who cancels a job, before it is told to end: a signal alone may as well be the scheduler's, that takes the
 // node away, and then the trainer saves its state first.
 inline std::filesystem::path CancelFile(const std::filesystem::path& job_dir) { return job_dir / "cancelled"; }
+
+// 32 random bytes in hexadecimal, made by node 0's exec, each time anew, and removed at its end.
+inline std::filesystem::path SecretFile(const std::filesystem::path& job_dir) { return job_dir / "ranks.secret"; }
 
 inline std::filesystem::path PointDir(const std::filesystem::path& job_dir, const std::string& point_id) {
   return job_dir / "points" / point_id;

@@ -29,6 +29,7 @@
 #include "node/preflight.h"
 #include "node/ranks.h"
 #include "node/read_job.h"
+#include "node/secret.h"
 #include "node/stop_signals.h"
 #include "node/watch.h"
 #include "ridgeline/job_dir.h"
@@ -102,7 +103,8 @@ class JobRunner {
         nodes_(nodes),
         options_(options),
         stop_(CancelFile(job.job_dir)),
-        cores_(CoresFor(job.cpus, CoresAllowed(), OwnCoresGiven())) {}
+        cores_(CoresFor(job.cpus, CoresAllowed(), OwnCoresGiven())),
+        secret_(job.job_dir, nodes.rank == 0) {}
 
   bool Told() { return stop_.Reason() != StopReason::kNone; }
 
@@ -223,7 +225,10 @@ class JobRunner {
   }
 
   PointEnd RunTrainer(const JobPoint& point, const fs::path& dir, const fs::path& spec) {
-    const std::vector<RankProcess> ranks = RanksHere(point.spec, nodes_, cores_.ids);
+    std::vector<RankProcess> ranks = RanksHere(point.spec, nodes_, cores_.ids);
+    if (HasSeveralProcesses(point.spec)) {
+      for (RankProcess& rank : ranks) rank.environment["RIDGELINE_SECRET_FILE"] = secret_.File();
+    }
     std::vector<std::string> argv = job_.trainer;
     argv.insert(argv.end(), {"--spec", spec, "--result", dir / kTrainersResultName});
 
@@ -298,6 +303,7 @@ class JobRunner {
   const SystemClock clock_;
   StopSignals stop_;
   PointCores cores_;
+  RanksSecret secret_;
 };
 
 }  // namespace

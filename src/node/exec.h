@@ -1,12 +1,12 @@
 // `ridgeline exec JOB.json`: runs a job's points on this node, one after another, each in a child process
 //   TRAINER… --spec points/<id>/spec.json --result points/<id>/result.json
 // (a point whose ranks are processes in one child a rank, with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,
-// MASTER_ADDR and MASTER_PORT, as torchrun sets them, and its share of the cores; the first that fails ends the others)
-// and leaves one line a point in the job's results.log, however the trainer ended. One bad point never stops the
-// others. The trainer is in a process group of its own, is killed with us, writes its output to points/<id>/log.txt
-// (rank 1 to log.1.txt, …), and finds $RIDGELINE_PROGRESS, $OMP_NUM_THREADS (the cores it may use) and what the job
-// gives it in its environment. The job may give another number of threads, but not say whose rank it is. What it leaves
-// running is ended with it.
+// MASTER_ADDR and MASTER_PORT, as torchrun sets them, RIDGELINE_SECRET_FILE (node/secret.h), and its share of the
+// cores; the first that fails ends the others) and leaves one line a point in the job's results.log, however the
+// trainer ended. One bad point never stops the others. The trainer is in a process group of its own, is killed with us,
+// writes its output to points/<id>/log.txt (rank 1 to log.1.txt, …), and finds $RIDGELINE_PROGRESS, $OMP_NUM_THREADS
+// (the cores it may use) and what the job gives it in its environment. The job may give another number of threads, but
+// not say whose rank it is. What it leaves running is ended with it.
 //
 // Several nodes run a job together where exec is started on each of them with the variables of node/ranks.h: they run
 // the same points in step, each with its share of the ranks, and node 0, which has rank 0, writes the results.

@@ -4,8 +4,10 @@
 #include <signal.h>
 
 #include <set>
+#include <sstream>
 
 #include "base/cores.h"
+#include "base/files.h"
 #include "base/port.h"
 #include "base/process.h"
 #include "node/exec.h"
@@ -83,6 +85,55 @@ TEST_F(ExecRanks, EveryRankIsToldItsPlace) {
   }
   EXPECT_EQ(ports.size(), 1U);
   EXPECT_NE(*ports.begin(), "MASTER_PORT=");
+}
+
+TEST_F(ExecRanks, TheirSecretIsInOneFileThatItsOwnerAloneReads) {
+  const Job job = MakeFake("sleep", 2);
+  const std::filesystem::path file = SecretFile(job.job_dir);
+  WriteFileAtomic(file, "of an attempt that was killed");
+  Child exec = Start(job, {}, 50);
+  const auto ranks = [&] { return ProcessesWith(PointDir(job.job_dir, job.points[0].id)); };
+  ASSERT_TRUE(Eventually([&] { return ranks().size() == 2; })) << Log();
+  std::string secret = ReadFile(file);
+  secret.pop_back();
+  EXPECT_EQ(secret.size(), 64U);
+  EXPECT_EQ(secret.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_EQ(std::filesystem::status(file).permissions(), std::filesystem::perms(0600));
+  std::vector<pid_t> processes = ranks();
+  for (const pid_t rank : processes) {
+    EXPECT_THAT(ReadFile("/proc/" + std::to_string(rank) + "/environ"),
+                HasSubstr("RIDGELINE_SECRET_FILE=" + file.string()));
+  }
+  processes.push_back(exec.pid());
+  for (const pid_t pid : processes) {
+    for (const char* told : {"/environ", "/cmdline"}) {
+      EXPECT_EQ(ReadFile("/proc/" + std::to_string(pid) + told).find(secret), std::string::npos) << told;
+    }
+  }
+  exec.Signal(SIGINT);
+  exec.Wait();
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_.path())) {
+    EXPECT_NE(entry.path().filename(), file.filename());
+    if (!entry.is_regular_file()) continue;
+    EXPECT_EQ(ReadFile(entry.path()).find(secret), std::string::npos) << entry.path();
+  }
+}
+
+TEST_F(ExecRanks, ASecretThatIsBroughtIsTheirs) {
+  const Job job = MakeFake("environment", 2);
+  const std::filesystem::path brought = dir_ / "brought";
+  WritePrivateFile(brought, std::string(64, 'b'));
+  EXPECT_EQ(Start(job, {{"RIDGELINE_SECRET_FILE", brought}}).Wait().exit_code, 0) << Log();
+  for (const char* log : {"log.txt", "log.1.txt"}) {
+    EXPECT_THAT(LogOf(job, log), HasSubstr("RIDGELINE_SECRET_FILE=" + brought.string() + "\n"));
+  }
+  EXPECT_TRUE(std::filesystem::exists(brought));
+}
+
+TEST_F(ExecRanks, APointOfOneRankNeedsNoSecret) {
+  const Job job = MakeFake("environment", 1);
+  EXPECT_EQ(Run(job).status, RunStatus::kOk);
+  EXPECT_THAT(LogOf(job, "log.txt"), HasSubstr("RIDGELINE_SECRET_FILE=\n"));
 }
 
 TEST_F(ExecRanks, RanksHaveCoresOfTheirOwn) {
@@ -263,6 +314,8 @@ TEST_F(ExecRanks, HalfAGangOfRealRanksIsNoCrash) {
 // Two execs on one machine stand for two nodes with a shared folder.
 TEST_F(ExecRanks, NodesRunAJobTogether) {
   const Job job = MakeReal(4, {{"shard", "optimizer"}});
+  // Node 1 is first here, and finds what an earlier attempt left.
+  WritePrivateFile(SecretFile(job.job_dir), std::string(64, 's'));
   const ReservedPort port;
   std::vector<Child> nodes;
   for (const char* rank : {"1", "0"}) {
