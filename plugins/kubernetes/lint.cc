@@ -211,6 +211,9 @@ std::set<std::string> LintVolumes(const std::string& where, const Json& volumes)
     if (const auto claim = volume.find("persistentVolumeClaim"); claim != volume.end()) {
       LintObjectName(where + ".claimName", claim->value("claimName", Json()));
     }
+    if (const auto secret = volume.find("secret"); secret != volume.end()) {
+      LintObjectName(where + ".secretName", secret->value("secretName", Json()));
+    }
   }
   return names;
 }

@@ -1,6 +1,9 @@
 #include "kubernetes/manifest.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdint>
 #include <utility>
@@ -23,6 +26,9 @@ constexpr const char* kJobMount = "/ridgeline/job";
 constexpr const char* kManagerLabel = "app.kubernetes.io/managed-by";
 constexpr const char* kSweepLabel = "ridgeline.dev/sweep";
 constexpr const char* kWorkMount = "/ridgeline/work";
+constexpr const char* kSecretMount = "/ridgeline/secret";
+constexpr const char* kSecretKey = "ranks";
+constexpr int kSecretMode = 0440;  // fsGroup is the pod's own group
 constexpr const char* kSummaryFile = "/dev/termination-log";
 constexpr int kMasterPort = 29500;
 constexpr int64_t kExecBytes = int64_t{64} << 20;  // `ridgeline exec` beside the trainer
@@ -94,7 +100,7 @@ class Maker {
     }
   }
 
-  Manifests Make(std::string_view job_file) {
+  Manifests Make(std::string_view job_file, const std::string& secret) {
     Manifests made;
     made.name = name_;
     Json job = MakeJob();
@@ -102,7 +108,10 @@ class Maker {
     job["metadata"]["annotations"][kHashAnnotation] = made.hash;
     made.job = std::move(job);
     for (size_t i = 0; i < parts_.size(); ++i) made.others.push_back(ConfigMap(i));
-    if (options_.nodes > 1) made.others.push_back(Service());
+    if (options_.nodes > 1) {
+      made.others.push_back(Service());
+      made.others.push_back(Secret(secret));
+    }
     return made;
   }
 
@@ -133,6 +142,14 @@ class Maker {
               // Rank 0 is looked for before anything of it is ready.
               {"publishNotReadyAddresses", true},
               {"selector", {{"ridgeline.dev/job", name_}}}}}};
+  }
+
+  Json Secret(const std::string& secret) const {
+    return {{"apiVersion", "v1"},
+            {"kind", "Secret"},
+            {"metadata", Metadata(name_)},
+            {"type", "Opaque"},
+            {"stringData", {{kSecretKey, secret}}}};
   }
 
   Json MakeJob() const {
@@ -238,6 +255,7 @@ class Maker {
                       {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", kIndexAnnotation)}}}}}});
       env.push_back({{"name", "MASTER_ADDR"}, {"value", fmt::format("{0}-0.{0}", name_)}});
       env.push_back({{"name", "MASTER_PORT"}, {"value", std::to_string(kMasterPort)}});
+      env.push_back({{"name", "RIDGELINE_SECRET_FILE"}, {"value", fmt::format("{}/{}", kSecretMount, kSecretKey)}});
     }
     for (const auto& [name, value] : options_.env) env.push_back({{"name", name}, {"value", value}});
     return env;
@@ -278,6 +296,9 @@ class Maker {
       if (!IsMounted(path)) mounts.push_back({{"name", name}, {"mountPath", path}});
     };
     if (has_job_file_) mounts.push_back({{"name", "job"}, {"mountPath", kJobMount}, {"readOnly", true}});
+    if (options_.nodes > 1) {
+      mounts.push_back({{"name", "ranks-secret"}, {"mountPath", kSecretMount}, {"readOnly", true}});
+    }
     mounts.push_back({{"name", "work"}, {"mountPath", kWorkMount}});
     if (!options_.output_sub_path.empty()) mounts.back()["subPath"] = options_.output_sub_path;
     add("tmp", "/tmp");
@@ -297,6 +318,9 @@ class Maker {
       Json sources = Json::array();
       for (size_t i = 0; i < parts_.size(); ++i) sources.push_back({{"configMap", {{"name", PartName(i)}}}});
       volumes.push_back({{"name", "job"}, {"projected", {{"sources", std::move(sources)}}}});
+    }
+    if (options_.nodes > 1) {
+      volumes.push_back({{"name", "ranks-secret"}, {"secret", {{"secretName", name_}, {"defaultMode", kSecretMode}}}});
     }
     const Json folder = {{"sizeLimit", options_.ephemeral_storage}};
     Json work = {{"name", "work"}, {"emptyDir", folder}};
@@ -329,15 +353,26 @@ class Maker {
 
 }  // namespace
 
-Manifests MakeManifests(const Json& job, std::string_view job_file, const Options& options, const std::string& store) {
+Manifests MakeManifests(const Json& job, std::string_view job_file, const Options& options, const std::string& store,
+                        const std::string& secret) {
   const Options own = OptionsOf(job, options);
   if (own.image.empty()) {
     throw Failure(Failure::Kind::kInvalidInput, "launch: kubernetes: names no image",
                   "image: REGISTRY/ridgeline@sha256:…, built from the Containerfile that ships with Ridgeline");
   }
-  Manifests made = Maker(job, job_file, own, store).Make(job_file);
+  Manifests made = Maker(job, job_file, own, store).Make(job_file, secret);
   Lint(made.job);
   return made;
+}
+
+std::string NewSecret() {
+  std::array<unsigned char, 32> bytes;
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    throw Failure(Failure::Kind::kInfrastructure, "the kernel gives no random numbers");
+  }
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
 }
 
 std::string FetchCommand(const std::vector<Manifests>& all, const Options& options) {

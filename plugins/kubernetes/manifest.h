@@ -21,13 +21,18 @@ struct Manifests {
   std::string name;
   std::string hash;                  // of all that it runs; in the Job's annotation kHashAnnotation
   plugin::Json job;                  // batch/v1 Job
-  std::vector<plugin::Json> others;  // the ConfigMaps that hold the job file in parts, the Service
+  std::vector<plugin::Json> others;  // the ConfigMaps that hold the job file in parts, the Service, the Secret
 };
 
 // `job` as a launcher request has it, `job_file` that file's text. `store` marks the Jobs of one state folder; empty
-// for what a person submits. Throws Failure where the settings and the job make no sound manifest (lint.h).
+// for what a person submits. `secret`: by which ranks on several nodes know each other, of this Job alone (NewSecret);
+// their pods share no folder, so it comes to them as a file of a Secret. Throws Failure where the settings and the job
+// make no sound manifest (lint.h).
 Manifests MakeManifests(const plugin::Json& job, std::string_view job_file, const Options& options,
-                        const std::string& store);
+                        const std::string& store, const std::string& secret);
+
+// 32 random bytes in hexadecimal. Throws Failure.
+std::string NewSecret();
 
 // The command that brings the results of such jobs, which are all of one sweep, into DIR; empty where their folders are
 // on a volume that this machine has.

@@ -1,6 +1,7 @@
 #include "kubernetes/submit.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <utility>
 
@@ -23,6 +24,12 @@ std::vector<std::string> PointsOf(const std::string& job_file_text) {
   return ids;
 }
 
+// Where the API has objects of a kind: "ConfigMap" -> "configmaps".
+std::string PathOf(std::string kind) {
+  for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return kind + 's';
+}
+
 bool NamesJobFile(const Json& job) {
   const auto exec = job.at("exec").get<std::vector<std::string>>();
   return std::find(exec.begin(), exec.end(), job.value("job_file", "")) != exec.end();
@@ -38,7 +45,7 @@ Submitter::Pending Submitter::Prepare(const Json& job) {
   if (job.at("exec").empty()) throw Failure(Failure::Kind::kInvalidInput, "the job has no command");
   const std::string text = NamesJobFile(job) ? plugin::ReadText(job.at("job_file").get<std::string>()) : "";
   Pending pending;
-  pending.manifests = MakeManifests(job, text, options_, journal_.store());
+  pending.manifests = MakeManifests(job, text, options_, journal_.store(), NewSecret());
   Record record;
   record.key = key;
   record.hash = pending.manifests.hash;
@@ -87,7 +94,8 @@ void Submitter::Create(std::vector<Pending>& pending) {
   }
 }
 
-// The ConfigMaps and the Service go with their Job: it owns them. Its pod waits for them.
+// The ConfigMaps, the Service and the Secret go with their Job: it owns them. Its pods wait for them. A Secret that is
+// there already stays as it is: pods may have read it.
 void Submitter::CreateOthers(std::vector<Pending>& pending) {
   std::vector<Request> requests;
   std::vector<Pending*> of;
@@ -96,8 +104,8 @@ void Submitter::CreateOthers(std::vector<Pending>& pending) {
     for (Json object : each.manifests.others) {
       object["metadata"]["ownerReferences"] = Json::array(
           {{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", each.manifests.name}, {"uid", each.uid}}});
-      const bool service = object.at("kind") == "Service";
-      requests.push_back({"POST", cluster_.CorePath(service ? "services" : "configmaps"), std::move(object)});
+      const std::string path = cluster_.CorePath(PathOf(object.at("kind").get<std::string>()));
+      requests.push_back({"POST", path, std::move(object)});
       of.push_back(&each);
     }
   }

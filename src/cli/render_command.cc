@@ -88,7 +88,8 @@ int RenderSweep(const RenderArguments& options) {
   const Rendered rendered = launcher->Render(jobs);
 
   WriteFileAtomic(dir / kRenderedSweep, sweep.text);
-  for (const LaunchFile& file : rendered.files) WriteFileAtomic(dir / file.name, file.content);
+  // Among them may be a Secret of Kubernetes.
+  for (const LaunchFile& file : rendered.files) WritePrivateFile(dir / file.name, file.content);
   const auto count = [](size_t number, const char* noun) {
     return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
   };

@@ -99,6 +99,15 @@ TEST_F(KubernetesSession, FollowsAJobAndBringsItsResultHomeBeforeItDeletesIt) {
   EXPECT_EQ(Poll(*Open()), ended);  // as it was written down
 }
 
+TEST_F(KubernetesSession, MakesTheSecretOfAJobOfSeveralPodsAndLeavesItToTheJob) {
+  options_.nodes = 2;
+  Submitted();
+  EXPECT_EQ(world_.Calls("POST /api/v1/namespaces/default/secrets"), 1);
+  EXPECT_EQ(world_.Calls("POST /api/v1/namespaces/default/services"), 1);
+  EXPECT_EQ(world_.Calls("DELETE /api/v1/namespaces/default/secrets"), 0);
+  EXPECT_EQ(world_.others.at("secrets").at("metadata").at("ownerReferences").at(0).at("uid"), "uid-rl-1");
+}
+
 TEST_F(KubernetesSession, WaitsForALogOnlySoLong) {
   const auto session = Submitted();
   SetPod("Running", Running());

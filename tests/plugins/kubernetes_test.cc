@@ -24,6 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr const char* kImage = "registry.example/team/ridgeline:1.0";
+constexpr const char* kSecret = "a secret of 32 bytes, or of more";
 
 Json Job(const Json& more = Json::object()) {
   Json job = {{"key", "rl-0123456789abcdef0123456789abcdef"},
@@ -41,7 +42,7 @@ Options Read(Json settings) {
   return ReadOptions({{"kubernetes", std::move(settings)}});
 }
 Manifests Make(const Json& settings, const Json& job = Job(), const std::string& job_file = "{}\n") {
-  return MakeManifests(job, job_file, Read(settings), "");
+  return MakeManifests(job, job_file, Read(settings), "", kSecret);
 }
 const Json& PodOf(const Manifests& made) { return made.job.at("spec").at("template").at("spec"); }
 const Json& ContainerOf(const Manifests& made) { return PodOf(made).at("containers").at(0); }
@@ -170,7 +171,7 @@ TEST(KubernetesConfig, NamesWhatItDoesNotKnow) {
   EXPECT_THAT(Refused({{"volumes", {{{"name", "a"}}}}}), HasSubstr("mount"));
   EXPECT_THAT(Refused({{"volumes", "x"}}), HasSubstr("must be a list"));
   EXPECT_THAT(Refused({{"namespace", "a\nb"}}), HasSubstr("one line of text"));
-  EXPECT_THROW(MakeManifests(Job(), "", ReadOptions({{"kubernetes", Json::object()}}), ""), Failure);
+  EXPECT_THROW(MakeManifests(Job(), "", ReadOptions({{"kubernetes", Json::object()}}), "", kSecret), Failure);
 }
 
 // Each a rule that a cluster keeps and no schema shows.
@@ -289,6 +290,43 @@ TEST(KubernetesManifest, RunsTheImagesProgramOnTheMountedJobFile) {
   EXPECT_THAT(ContainerOf(made).at("command").get<std::vector<std::string>>(),
               ElementsAre("/opt/sh", "-c", "echo \"$$(id)\" 'x'"));
   EXPECT_TRUE(made.others.empty());  // it names no job file
+}
+
+TEST(KubernetesManifest, RanksOnSeveralNodesHaveASecretOfTheirJobsOwn) {
+  const auto secrets = [](const Manifests& made) {
+    std::vector<Json> found;
+    for (const Json& object : made.others) {
+      if (object.at("kind") == "Secret") found.push_back(object);
+    }
+    return found;
+  };
+  EXPECT_TRUE(secrets(Make(Json::object())).empty());
+  EXPECT_EQ(Make(Json::object()).job.dump().find("RIDGELINE_SECRET_FILE"), std::string::npos);
+
+  const Manifests made = Make({{"nodes", 2}});
+  const std::vector<Json> found = secrets(made);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].at("metadata").at("name"), made.name);
+  EXPECT_EQ(found[0].at("stringData").at("ranks"), kSecret);
+  EXPECT_EQ(made.job.dump().find(kSecret), std::string::npos) << "it is in nothing that a log or a list of Jobs shows";
+  // A file of the pods, which only their own group reads.
+  Json volume;
+  for (const Json& each : PodOf(made).at("volumes")) {
+    if (each.contains("secret")) volume = each;
+  }
+  EXPECT_EQ(volume.at("secret"), (Json{{"secretName", made.name}, {"defaultMode", 0440}}));
+  const Json& mounts = ContainerOf(made).at("volumeMounts");
+  EXPECT_THAT(mounts, ::testing::Contains(
+                          Json{{"name", volume.at("name")}, {"mountPath", "/ridgeline/secret"}, {"readOnly", true}}));
+  EXPECT_THAT(ContainerOf(made).at("env"),
+              ::testing::Contains(Json{{"name", "RIDGELINE_SECRET_FILE"}, {"value", "/ridgeline/secret/ranks"}}));
+  // Another secret is no other Job: a driver that was killed finds its own again.
+  EXPECT_EQ(MakeManifests(Job(), "{}\n", Read({{"nodes", 2}}), "", "another").hash, made.hash);
+}
+
+TEST(KubernetesManifest, EverySecretIsNew) {
+  EXPECT_EQ(NewSecret().size(), 64U);
+  EXPECT_NE(NewSecret(), NewSecret());
 }
 
 TEST(KubernetesManifest, AsksForTheDiskThatItsFoldersMayFill) {

@@ -27,6 +27,7 @@ struct ClusterWorld {
   testing::ManualClock clock;
   std::map<std::string, Json> jobs;  // by name
   std::map<std::string, Json> pods;
+  std::map<std::string, Json> others;                // by kind, as it was last posted
   std::map<std::string, std::shared_ptr<Tap>> logs;  // by pod
   Json events = Json::array();
   int64_t events_code = 200;
@@ -124,7 +125,10 @@ class ScriptedCluster final : public Cluster {
     if (at(CorePath("events"))) return {world_.events_code, Json{{"items", world_.events}}.dump(), {}};
     if (at(CorePath("pods") + '?')) return Ok(List(world_.pods));
     if (request.method == "POST" && at(JobsPath())) return Create(request.body);
-    if (request.method == "POST") return Ok(request.body, 201);
+    if (request.method == "POST") {
+      world_.others[request.path.substr(request.path.rfind('/') + 1)] = request.body;
+      return Ok(request.body, 201);
+    }
     if (at(JobsPath() + '?')) return Ok(List(world_.jobs));
     if (at("/version")) return Ok({{"gitVersion", "v1"}});
     const std::string name = request.path.substr(JobsPath().size() + 1);

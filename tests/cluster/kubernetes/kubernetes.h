@@ -198,8 +198,8 @@ class KubernetesCli : public ClusterCli {
 
  protected:
   void ExpectNothingOnTheCluster() override {
-    EXPECT_TRUE(Eventually([&] { return Objects("jobs,configmaps,services,pods").empty(); }))
-        << fmt::format("{}", fmt::join(Objects("jobs,configmaps,services,pods"), " ")) << " are left";
+    EXPECT_TRUE(Eventually([&] { return Objects("jobs,configmaps,secrets,services,pods").empty(); }))
+        << fmt::format("{}", fmt::join(Objects("jobs,configmaps,secrets,services,pods"), " ")) << " are left";
   }
 
  private:

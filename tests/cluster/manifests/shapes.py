@@ -44,6 +44,7 @@ DEFINITIONS = {
     "ClusterRoleBinding": kind(("roleRef",), **BINDING),
     "ServiceAccount": kind(automountServiceAccountToken=BOOLEAN, imagePullSecrets=sequence(shape(("name",), name=STRING)),
                            secrets=sequence({"type": "object"})),
+    "Secret": kind(type=STRING, data=STRING_MAP, stringData=STRING_MAP, immutable=BOOLEAN),
     "ResourceQuota": kind(("spec",), spec=shape((), hard=QUANTITIES, scopes=STRINGS, scopeSelector={"type": "object"})),
     "PersistentVolume": kind(("spec",), spec=shape(
         ("capacity", "accessModes"), capacity=QUANTITIES, accessModes=sequence(STRING, 1), storageClassName=STRING,
@@ -70,7 +71,7 @@ RBAC = "rbac.authorization.k8s.io/v1"
 VERSIONS = {
     "Job": "batch/v1", "CronJob": "batch/v1", "Service": "v1", "ConfigMap": "v1", "Namespace": "v1",
     "PersistentVolumeClaim": "v1", "PriorityClass": "scheduling.k8s.io/v1", "Role": RBAC, "ClusterRole": RBAC,
-    "RoleBinding": RBAC, "ClusterRoleBinding": RBAC, "ServiceAccount": "v1", "ResourceQuota": "v1",
+    "RoleBinding": RBAC, "ClusterRoleBinding": RBAC, "ServiceAccount": "v1", "Secret": "v1", "ResourceQuota": "v1",
     "PersistentVolume": "v1", "LocalQueue": "kueue.x-k8s.io/v1beta1", "Kustomization": "kustomize.config.k8s.io/v1beta1",
 }
 KINDS = {name: (VERSIONS[name], f"#/definitions/{name}") for name in DEFINITIONS}
