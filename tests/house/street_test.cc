@@ -48,6 +48,7 @@ const std::map<std::string, std::set<std::string>>& Wrappers() {
       {"hwy/", {"engine/device/cpu", "engine/ops/cpu"}},
       {"dlfcn.h", {"launch"}},
       {"gloo/", {"engine/comm/gloo"}},
+      {"sodium.h", {"engine/comm/gloo"}},
   };
   return wrappers;
 }

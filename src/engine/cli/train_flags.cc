@@ -24,7 +24,8 @@ constexpr const char* kFooter = R"(Three ways to say what to train:
   ridgeline-train --num-layers 24 --batch-size 1 --seq-length 8192 --checkpoint-layer transformerlayer
       the flags of NVIDIA TransformerEngine's fsdp.py, with its defaults and its printed lines
 Several ranks: one process each, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun and `ridgeline exec`
-start them; or --ranks 8 --communicator virtual: be the first of eight.
+start them, and a RIDGELINE_SECRET_FILE where they meet elsewhere than at 127.0.0.1; or --ranks 8 --communicator virtual:
+be the first of eight.
 A flag may also be given as a SageMaker hyperparameter: SM_HP_BATCH_SIZE=4 for --batch-size 4.
 On SIGTERM or SIGUSR1 the step is finished and the state saved in --checkpoint-dir; started again, the run continues.
 Exit codes: 0 done, 2 bad input, 3 crashed, 10/11 out of device/host memory, 12 diverged, 13 preempted,

@@ -35,6 +35,8 @@ class Communicator {
   int64_t world() const { return world_; }
   // The ranks that share this machine's memory, this one included.
   virtual int64_t ranks_here() const { return 1; }
+  // Connections to this rank of those who did not prove that they know the job's secret.
+  virtual int64_t refused_connections() const { return 0; }
 
   // full: world x bytes, filled with every rank's `bytes` in rank order. `mine` is of this rank and may lie in its own
   // place in full.

@@ -32,6 +32,7 @@ struct PackedFigures {
   std::array<char, 64> host{};
   int64_t planned_peak_bytes = 0;
   int64_t rss_peak_bytes = 0;
+  int64_t refused_connections = 0;
 };
 
 }  // namespace
@@ -78,13 +79,17 @@ void GatherRankFigures(Communicator& communicator, RunResult& result) {
   std::copy_n(host.begin(), std::min(host.size(), mine.host.size() - 1), mine.host.begin());
   mine.planned_peak_bytes = result.memory.planned_peak_bytes;
   mine.rss_peak_bytes = result.memory.rss_peak_bytes;
+  mine.refused_connections = communicator.refused_connections();
   std::vector<PackedFigures> all(static_cast<size_t>(communicator.world()));
   communicator.AllGather(reinterpret_cast<const std::byte*>(&mine), reinterpret_cast<std::byte*>(all.data()),
                          sizeof mine);
+  int64_t refused = 0;
   for (const PackedFigures& rank : all) {
+    refused += rank.refused_connections;
     result.ranks.push_back({rank.host.data(), rank.planned_peak_bytes, rank.rss_peak_bytes});
     result.memory.rss_peak_bytes = std::max(result.memory.rss_peak_bytes, rank.rss_peak_bytes);
   }
+  if (refused > 0) result.evidence["refused_connections"] = std::to_string(refused);
 }
 
 }  // namespace ridgeline

@@ -20,7 +20,8 @@ void CheckRanksFit(int64_t slab_bytes, Communicator& communicator);
 
 double MeanOverRanks(double value, Communicator& communicator);
 
-// Fills in result.ranks, and makes the largest resident peak the result's.
+// Fills in result.ranks, makes the largest resident peak the result's, and says how many connections of strangers the
+// ranks refused, where there were any.
 void GatherRankFigures(Communicator& communicator, RunResult& result);
 
 }  // namespace ridgeline

@@ -4,10 +4,16 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <latch>
+#include <utility>
 
+#include "base/files.h"
+#include "base/json.h"
 #include "engine/comm/gloo/rendezvous.h"
+#include "tests/base/temp_dir.h"
 #include "tests/engine/comm/ranks.h"
+#include "tests/engine/comm/strangers.h"
 
 namespace ridgeline {
 namespace {
@@ -18,6 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::OnThreads;
 using testing::PlaceOf;
+using testing::Stranger;
 
 // Short enough to wait for, long enough for a busy machine.
 constexpr double kShortLimitS = 4;
@@ -124,20 +131,126 @@ TEST(Rendezvous, ARankThatKeepsTheOthersWaitingIsNamedByAll) {
   }
 }
 
-TEST(Rendezvous, AStrangersConnectionChangesNothing) {
+TEST(Rendezvous, ReadsItsSecretUntilItIsRankZeros) {
+  const TempDir dir;
+  WritePrivateFile(dir / "right", std::string(64, 'r'));
+  for (const bool stale : {false, true}) {
+    if (stale) WritePrivateFile(dir / "late", std::string(64, 's'));
+    const ReservedPort port;
+    const auto errors = OnThreads(3, [&](int64_t rank) {
+      RankEnvironment place = PlaceOf(rank, 2, port);
+      if (rank == 2) {  // node 0, which is late
+        ::usleep(300'000);
+        return WritePrivateFile(dir / "late", std::string(64, 'r'));
+      }
+      place.secret_file = dir / (rank == 0 ? "right" : "late");
+      AllReduceOnce(*ConnectGloo(place, {}));
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+    std::filesystem::remove(dir / "late");
+  }
+}
+
+TEST(Rendezvous, ARankWithAnotherSecretIsToldSoAndCounted) {
+  const TempDir dir;
+  WritePrivateFile(dir / "0", std::string(64, '0'));
+  WritePrivateFile(dir / "1", std::string(64, '1'));
+  for (const char* other : {"1", "none", ""}) {
+    const ReservedPort port;
+    const auto errors = OnThreads(2, [&](int64_t rank) {
+      RankEnvironment place = PlaceOf(rank, 2, port, kShortLimitS);
+      if (rank == 0) place.secret_file = dir / "0";
+      if (rank == 1 && *other != '\0') place.secret_file = dir / other;
+      ConnectGloo(place, {});
+    });
+    EXPECT_THAT(errors[0], HasSubstr("rank 1 of 2 did not come within 4 s"));
+    if (other == std::string("none")) {
+      EXPECT_THAT(errors[1], AllOf(HasSubstr("/none did not come within 4 s")));
+      continue;
+    }
+    EXPECT_THAT(errors[0], HasSubstr(" did not know the job's secret"));
+    EXPECT_THAT(errors[1], AllOf(HasSubstr("who answered at 127.0.0.1:"), HasSubstr(" has another secret than ")));
+  }
+}
+
+TEST(Rendezvous, WithoutASecretRanksMeetOnTheLoopbackInterfaceAlone) {
   const ReservedPort port;
-  std::latch connected(2);
-  const auto errors = OnThreads(3, [&](int64_t rank) {
-    if (rank == 2) {
-      connected.wait();
-      const auto stranger = TryConnect("127.0.0.1", port.number());
-      ASSERT_TRUE(stranger);
-      Send(*stranger, MessageKind::kLeave, "GET / HTTP/1.1");
+  RankEnvironment place = PlaceOf(0, 2, port, kShortLimitS);
+  place.master_address = "192.0.2.1";  // nobody's (RFC 5737)
+  try {
+    Rendezvous rendezvous(place, [] {});
+    ADD_FAILURE() << "it listens";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_THAT(e.message(), HasSubstr("and have no secret"));
+    EXPECT_THAT(e.hint(), HasSubstr("RIDGELINE_SECRET_FILE"));
+  }
+  place.secret_file = "/there is none";
+  const auto errors = OnThreads(1, [&](int64_t) { Rendezvous(place, [] {}); });
+  EXPECT_THAT(errors[0], HasSubstr("the ranks' secret /there is none is not there"));
+}
+
+TEST(Rendezvous, ListensAtNoOtherAddressThanIsNamed) {
+  for (const auto& [named, other] : {std::pair{"127.0.0.2", "127.0.0.1"}, std::pair{"localhost", "127.0.0.2"}}) {
+    const Socket listener = Listen(named, 0);
+    EXPECT_TRUE(TryConnect(named, LocalPort(listener))) << named;
+    EXPECT_FALSE(TryConnect(other, LocalPort(listener))) << named;
+  }
+}
+
+TEST(Rendezvous, IsClosedToAllWhenEveryRankHasCome) {
+  const ReservedPort port;
+  const auto errors = OnThreads(2, [&](int64_t rank) {
+    const auto c = ConnectGloo(PlaceOf(rank, 2, port), {});
+    AllReduceOnce(*c);
+    EXPECT_FALSE(TryConnect("127.0.0.1", port.number()));
+    AllReduceOnce(*c);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Rendezvous, StrangersAtARanksDataPortChangeNothing) {
+  const ReservedPort port;
+  const auto errors = OnThreads(2, [&](int64_t rank) {
+    if (rank == 1) {
+      const auto c = ConnectGloo(PlaceOf(rank, 2, port), {{"spec", "the same"}});
+      EXPECT_GE(c->refused_connections(), 2 * (Stranger::kWays - 2));
       return;
     }
+    // Rank 0 is the test, which has all the time it needs between hearing of the port and calling there.
+    Rendezvous rendezvous(PlaceOf(rank, 2, port), [] {});
+    rendezvous.Exchange(DumpJson({{"host", HostName()},
+                                  {"address", "127.0.0.1"},
+                                  {"first_address", "127.0.0.1"},
+                                  {"identity", {{"spec", "the same"}}}}));
+    const std::string place = rendezvous.Exchange("").at(1);
+    std::string_view body = place;
+    EXPECT_EQ(TakeText(body), "127.0.0.1");
+    const int64_t data_port = TakeNumber(body);
+    const Terms terms{rendezvous.secret(), "data from rank 0 to rank 1"};
+    Stranger stranger(testing::Overhear(terms));
+    for (int way = 0; way < 2 * Stranger::kWays; ++way) EXPECT_TRUE(stranger.Visit(data_port, way));
+    const auto socket = TryConnect("127.0.0.1", data_port);
+    EXPECT_EQ(Prove(*socket, terms), Proof::kTaken);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Rendezvous, StrangersBeforeTheRanksHaveMetChangeNothing) {
+  const ReservedPort port;
+  std::latch visited(2);
+  const auto errors = OnThreads(3, [&](int64_t rank) {
+    if (rank == 2) {
+      Stranger stranger(testing::Overhear({Secret(), MeetingPlace::kPurpose}));
+      while (!stranger.Visit(port.number(), 0)) ::usleep(1000);
+      for (int way = 1; way < Stranger::kWays; ++way) EXPECT_TRUE(stranger.Visit(port.number(), way));
+      visited.count_down();
+      return;
+    }
+    if (rank == 1) visited.arrive_and_wait();
     const auto c = ConnectGloo(PlaceOf(rank, 2, port), {});
-    connected.count_down();
     for (int i = 0; i < 50; ++i) AllReduceOnce(*c);
+    EXPECT_GE(c->refused_connections(), rank == 0 ? Stranger::kWays - 2 : 0);
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
@@ -147,7 +260,7 @@ TEST(RankEnvironment, ReadsTorchrunsVariables) {
       {"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
   const auto set = [](const std::map<std::string, std::string>& variables) {
     for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RIDGELINE_COMM_TIMEOUT_S",
-                             "TORCHELASTIC_USE_AGENT_STORE"}) {
+                             "TORCHELASTIC_USE_AGENT_STORE", "LOCAL_WORLD_SIZE", "RIDGELINE_SECRET_FILE"}) {
       ::unsetenv(name);
     }
     for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
@@ -163,7 +276,14 @@ TEST(RankEnvironment, ReadsTorchrunsVariables) {
   EXPECT_EQ(place->master_address, "node1");
   EXPECT_EQ(place->master_port, 29500);
   EXPECT_EQ(place->timeout_s, 300);
+  EXPECT_TRUE(place->secret_file.empty());
   EXPECT_FALSE(IsFirstRank());
+  ::setenv("RIDGELINE_SECRET_FILE", "/a/secret", 1);
+  EXPECT_EQ(ReadRankEnvironment()->secret_file, "/a/secret");
+  ::setenv("LOCAL_WORLD_SIZE", "2", 1);
+  EXPECT_EQ(ReadRankEnvironment()->master_address, "node1");
+  ::setenv("LOCAL_WORLD_SIZE", "4", 1);
+  EXPECT_EQ(ReadRankEnvironment()->master_address, "127.0.0.1") << "all of them are here";
   ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
   EXPECT_EQ(ReadRankEnvironment()->master_port, 29501);
   for (const auto& [name, value] : std::map<std::string, std::string>{{"RANK", "4"},

@@ -67,6 +67,7 @@ class RankProcesses {
   std::string Log(size_t rank) const { return ReadTail(Folder(rank) / "log.txt", 1 << 16); }
   std::filesystem::path Folder(size_t rank) const { return dir_ / ("rank" + std::to_string(rank)); }
   Child& child(size_t rank) { return children_.at(rank); }
+  int64_t port() const { return port_.number(); }
 
  private:
   std::map<std::string, std::string> environment_;

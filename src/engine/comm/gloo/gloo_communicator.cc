@@ -1,9 +1,6 @@
 #include "engine/comm/gloo/gloo_communicator.h"
 
 #include <gloo/common/error.h>
-#include <gloo/context.h>
-#include <gloo/transport/context.h>
-#include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <signal.h>
 
@@ -19,6 +16,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/comm/gloo/rendezvous.h"
+#include "engine/comm/gloo/ring_context.h"
 
 namespace ridgeline {
 namespace {
@@ -26,42 +24,6 @@ namespace {
 constexpr int64_t kSegmentBytes = 1 << 20;
 constexpr int64_t kSegmentsAhead = 4;  // asked for before they are needed
 constexpr int64_t kFloatBytes = sizeof(float);
-
-// Pairs with the rank before and the rank after, and no others.
-class RingContext final : public ::gloo::Context {
- public:
-  RingContext(int rank, int world, std::chrono::milliseconds timeout) : ::gloo::Context(rank, world) {
-    setTimeout(timeout);
-  }
-  int before() const { return (rank + size - 1) % size; }
-  int after() const { return (rank + 1) % size; }
-
-  void Connect(Rendezvous& rendezvous, const std::string& address) {
-    ::gloo::transport::tcp::attr attr(address.c_str());
-    device_ = ::gloo::transport::tcp::CreateDevice(attr);
-    transportContext_ = device_->createContext(rank, size);
-    transportContext_->setTimeout(getTimeout());
-    transportContext_->createPair(before());
-    const bool two = after() == before();  // each other's before and after, over one pair
-    if (!two) transportContext_->createPair(after());
-    std::string mine;
-    for (const int peer : {before(), after()}) {
-      const std::vector<char> bytes = getPair(peer)->address().bytes();
-      AppendText({bytes.data(), bytes.size()}, mine);
-    }
-    const std::vector<std::string> all = rendezvous.Exchange(mine);
-    const auto connect = [&](int peer, bool to_its_before) {
-      std::string_view body = all[static_cast<size_t>(peer)];
-      const std::string of_before = TakeText(body);
-      const std::string bytes = to_its_before ? of_before : TakeText(body);
-      getPair(peer)->connect({bytes.begin(), bytes.end()});
-    };
-    // connect() waits for the other end, so every rank goes along the ring in one order: no circle of waiting ranks.
-    if (rank == 0) connect(after(), true);
-    if (rank != 0 || !two) connect(before(), false);
-    if (rank != 0 && !two) connect(after(), true);
-  }
-};
 
 // What a rank says of itself when it comes.
 struct Introduction {
@@ -135,6 +97,9 @@ class GlooCommunicator final : public Communicator {
 
   std::string_view name() const override { return "gloo"; }
   int64_t ranks_here() const override { return ranks_here_; }
+  int64_t refused_connections() const override {
+    return rendezvous_.refused_connections() + context_.refused_connections();
+  }
   void Abandon(const Error& why) noexcept override { rendezvous_.Abandon(why); }
 
   void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) override {

@@ -1,4 +1,8 @@
 // Ranks as processes, on one machine or several, over Gloo's TCP transport.
+//
+// They meet in private: whoever connects to one of them must prove that he knows the job's secret (handshake.h), is
+// asked so behind a port that costs little (door.h), and is no connection of Gloo's before (ring_context.h, which says
+// what this keeps from whom, and what it does not). The ports are closed before the first collective.
 #pragma once
 
 #include <map>

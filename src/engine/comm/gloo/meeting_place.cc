@@ -40,10 +40,10 @@ Error DecodeError(std::string_view body) {
   return {kind, std::move(message), TakeText(body)};
 }
 
-MeetingPlace::MeetingPlace(const std::string& address, int64_t port, int64_t world, double timeout_s)
-    : world_(world), timeout_s_(timeout_s), began_ns_(NowNs()), listener_(Listen(address, port)) {
-  stop_ = Socket(::eventfd(0, EFD_CLOEXEC));
+MeetingPlace::MeetingPlace(Socket listener, const Secret& secret, int64_t world, double timeout_s)
+    : world_(world), timeout_s_(timeout_s), began_ns_(NowNs()), stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) ThrowErrno("cannot make an eventfd");
+  door_.emplace(std::move(listener), Terms{secret, kPurpose}, world);
   thread_ = std::thread([this] { Serve(); });
 }
 
@@ -54,15 +54,17 @@ MeetingPlace::~MeetingPlace() {
 
 void MeetingPlace::Serve() {
   const int64_t beat_ns = BeatNs(timeout_s_);
-  const timespec interval{beat_ns / 1'000'000'000, beat_ns % 1'000'000'000};
   std::vector<pollfd> fds;
   for (;;) {
-    fds = {{stop_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}};
+    fds = {{stop_.fd(), POLLIN, 0}};
     for (const Guest& guest : guests_) fds.push_back({guest.socket.fd(), POLLIN, 0});
-    ::ppoll(fds.data(), fds.size(), &interval, nullptr);
+    const size_t of_door = fds.size();
+    const int64_t wait_ns = door_ ? std::min(beat_ns, door_->Watch(fds)) : beat_ns;
+    const timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
+    ::ppoll(fds.data(), fds.size(), &wait, nullptr);
     if (fds[0].revents != 0) return;
     for (size_t i = guests_.size(); i-- > 0;) {
-      if (fds[i + 2].revents == 0) continue;
+      if (fds[i + 1].revents == 0) continue;
       Guest& guest = guests_[i];
       const bool open = guest.reader.Read(guest.socket);
       while (const auto message = guest.reader.Next()) Take(guest, *message);
@@ -72,13 +74,16 @@ void MeetingPlace::Serve() {
       }
       guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    if (fds[1].revents != 0) {
-      if (Socket socket = Accept(listener_)) {
-        Guest& guest = guests_.emplace_back();
-        guest.socket = std::move(socket);
-      }
-    }
+    if (door_) ServeDoor(&fds[of_door]);
     LookForLate();
+  }
+}
+
+void MeetingPlace::ServeDoor(const pollfd* fds) {
+  for (Socket& socket : door_->Serve(fds)) guests_.emplace_back().socket = std::move(socket);
+  refused_ = door_->refused();
+  if (std::count_if(guests_.begin(), guests_.end(), [](const Guest& g) { return g.rank >= 0; }) == world_) {
+    door_.reset();
   }
 }
 
@@ -86,7 +91,7 @@ void MeetingPlace::Take(Guest& guest, const Message& message) {
   std::string_view body = message.body;
   guest.heard_ns = NowNs();
   if (message.kind == MessageKind::kHello) return Hello(guest, body);
-  if (guest.rank < 0) return;  // a stranger
+  if (guest.rank < 0) return;
   switch (message.kind) {
     case MessageKind::kBeat: {
       const int64_t entered = TakeNumber(body);
@@ -176,8 +181,9 @@ void MeetingPlace::LookForLate() {
   }
   if (!missing.empty() && !lost_ && now_ns - began_ns_ > patience_ns) {
     Lose({ErrorKind::kInfrastructure,
-          fmt::format("rank{} {} of {} did not come within {}", missing.size() == 1 ? "" : "s", Join(missing, ", "),
-                      world_, LimitText(timeout_s_)),
+          fmt::format("rank{} {} of {} did not come within {}{}", missing.size() == 1 ? "" : "s", Join(missing, ", "),
+                      world_, LimitText(timeout_s_),
+                      refused_ == 0 ? "" : fmt::format("; of who came, {} did not know the job's secret", refused_)),
           "every rank must be started, with the same MASTER_ADDR and MASTER_PORT"});
   }
 }

@@ -5,8 +5,12 @@
 // is stopped, its machine is gone), where the others have waited that long for it to enter a collective, or where it
 // says itself that it must end. The first of these ends the run, and is told to every rank: which rank, where, and why.
 // Asking one place gives one answer; a rank alone would blame the neighbour it waits for, which waits itself.
+//
+// Only who knows the job's secret comes in (door.h), and where every rank has come, nobody does any more: the port is
+// closed before the first step.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/comm/gloo/door.h"
 #include "engine/comm/gloo/wire.h"
 
 namespace ridgeline {
@@ -27,12 +32,17 @@ std::string LimitText(double timeout_s);
 
 class MeetingPlace {
  public:
-  // Throws Error(kInfrastructure) where it cannot listen.
-  MeetingPlace(const std::string& address, int64_t port, int64_t world, double timeout_s);
+  // `listener`: of Listen().
+  MeetingPlace(Socket listener, const Secret& secret, int64_t world, double timeout_s);
   MeetingPlace(const MeetingPlace&) = delete;
   MeetingPlace& operator=(const MeetingPlace&) = delete;
   // Does not wait for the ranks.
   ~MeetingPlace();
+
+  // What the place is for, in a handshake.
+  static constexpr const char* kPurpose = "meeting";
+  // Connections of those who did not prove that they know the secret.
+  int64_t refused() const { return refused_; }
 
  private:
   struct Guest {
@@ -48,6 +58,7 @@ class MeetingPlace {
   };
 
   void Serve();
+  void ServeDoor(const pollfd* fds);
   void Take(Guest& guest, const Message& message);
   void Hello(Guest& guest, std::string_view body);
   void LookForLate();
@@ -59,8 +70,9 @@ class MeetingPlace {
   int64_t world_;
   double timeout_s_;
   int64_t began_ns_;
-  Socket listener_;
   Socket stop_;
+  std::optional<Door> door_;  // until every rank has come
+  std::atomic<int64_t> refused_ = 0;
   std::vector<Guest> guests_;
   std::optional<Error> lost_;
   std::thread thread_;

@@ -42,6 +42,7 @@ std::optional<RankEnvironment> ReadRankEnvironment() {
     if (place.master_address.empty()) {
       throw Error(ErrorKind::kInvalidInput, "MASTER_ADDR is not set", "it names the machine that rank 0 runs on");
     }
+    if (Text("LOCAL_WORLD_SIZE") == Text("WORLD_SIZE")) place.master_address = "127.0.0.1";
     place.master_port = Number<int64_t>("MASTER_PORT", 1, 65535);
     // torchrun's own agent listens at MASTER_PORT then, and says so to its children.
     if (Text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++place.master_port;
@@ -49,6 +50,7 @@ std::optional<RankEnvironment> ReadRankEnvironment() {
   if (!Text("RIDGELINE_COMM_TIMEOUT_S").empty()) {
     place.timeout_s = Number<double>("RIDGELINE_COMM_TIMEOUT_S", 0.1, 1e6);
   }
+  place.secret_file = Text("RIDGELINE_SECRET_FILE");
   return place;
 }
 

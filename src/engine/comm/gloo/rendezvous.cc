@@ -17,23 +17,43 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kRetryNs = 10'000'000;
+constexpr int64_t kRetryOtherNs = 500'000'000;  // where another than rank 0 answers: it may know of an earlier attempt
 
 std::chrono::nanoseconds Limit(const RankEnvironment& place) {
   return std::chrono::nanoseconds(static_cast<int64_t>(place.timeout_s * 1e9));
 }
 
-Socket ConnectTo(const RankEnvironment& place) {
-  SystemClock clock;
-  const int64_t end_ns = clock.MonotonicNs() + Limit(place).count();
-  for (;;) {
-    if (auto socket = TryConnect(place.master_address, place.master_port)) return *std::move(socket);
-    if (clock.MonotonicNs() >= end_ns) break;
-    clock.SleepNs(kRetryNs);
+// Nothing where it is not there yet.
+std::optional<Secret> SecretOf(const RankEnvironment& place) {
+  return place.secret_file.empty() ? Secret() : Secret::Read(place.secret_file);
+}
+
+[[noreturn]] void ThrowNobodyThere(const RankEnvironment& place, bool has_secret, Proof proof) {
+  const std::string limit = LimitText(place.timeout_s);
+  const std::string there = fmt::format("{}:{}", place.master_address, place.master_port);
+  const std::string file = place.secret_file.string();
+  if (!has_secret) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("the ranks' secret {} did not come within {}", file, limit),
+                "node 0 puts it into the job's folder, which every node must see");
   }
-  throw Error(ErrorKind::kInfrastructure,
-              fmt::format("rank 0 did not answer at {}:{} within {}", place.master_address, place.master_port,
-                          LimitText(place.timeout_s)),
+  if (proof == Proof::kWrong) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("who answered at {} for {} has another secret than {}", there, limit,
+                            file.empty() ? "none, and RIDGELINE_SECRET_FILE is not set here" : file),
+                "give every rank the same RIDGELINE_SECRET_FILE, and MASTER_PORT to no other program");
+  }
+  throw Error(ErrorKind::kInfrastructure, fmt::format("rank 0 did not answer at {} within {}", there, limit),
               "was it started, and are MASTER_ADDR and MASTER_PORT its own?");
+}
+
+// `address`: of rank 0's end.
+void CheckMayMeetAt(const std::string& address, const RankEnvironment& place) {
+  if (!place.secret_file.empty() || IsLoopback(address)) return;
+  throw Error(
+      ErrorKind::kInvalidInput,
+      fmt::format("the ranks would meet at {}, where others could join them, and have no secret", address),
+      "set RIDGELINE_SECRET_FILE for each to a file that only you can read, with the same 32 random bytes or more "
+      "((umask 077; head -c 32 /dev/urandom >FILE)); or, on one machine, MASTER_ADDR to 127.0.0.1");
 }
 
 }  // namespace
@@ -46,10 +66,17 @@ std::string HostName() {
 Rendezvous::Rendezvous(const RankEnvironment& place, std::function<void()> on_lost)
     : place_(place), on_lost_(std::move(on_lost)) {
   if (place.rank == 0) {
-    meeting_place_ =
-        std::make_unique<MeetingPlace>(place.master_address, place.master_port, place.world, place.timeout_s);
+    Socket listener = ridgeline::Listen(place.master_address, place.master_port);
+    CheckMayMeetAt(LocalAddress(listener), place);
+    const std::optional<Secret> secret = SecretOf(place);
+    if (!secret) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("the ranks' secret {} is not there", place.secret_file.string()),
+                  "RIDGELINE_SECRET_FILE must name a file that rank 0 can read");
+    }
+    meeting_place_ = std::make_unique<MeetingPlace>(std::move(listener), *secret, place.world, place.timeout_s);
   }
-  socket_ = ConnectTo(place);
+  Join();
   stop_ = Socket(::eventfd(0, EFD_CLOEXEC));
   if (!stop_) ThrowErrno("cannot make an eventfd");
   std::string hello;
@@ -58,6 +85,26 @@ Rendezvous::Rendezvous(const RankEnvironment& place, std::function<void()> on_lo
   AppendText(HostName(), hello);
   Tell(MessageKind::kHello, hello);
   thread_ = std::thread([this] { Listen(); });
+}
+
+void Rendezvous::Join() {
+  SystemClock clock;
+  const int64_t end_ns = clock.MonotonicNs() + Limit(place_).count();
+  Proof proof = Proof::kNoAnswer;  // when last there was anybody
+  for (;;) {
+    const std::optional<Secret> secret = SecretOf(place_);
+    if (auto socket = secret ? TryConnect(place_.master_address, place_.master_port) : std::nullopt) {
+      CheckMayMeetAt(PeerAddress(*socket), place_);
+      proof = Prove(*socket, {*secret, MeetingPlace::kPurpose});
+      if (proof == Proof::kTaken) {
+        secret_ = *secret;
+        socket_ = *std::move(socket);
+        return;
+      }
+    }
+    if (clock.MonotonicNs() >= end_ns) ThrowNobodyThere(place_, secret.has_value(), proof);
+    clock.SleepNs(proof == Proof::kWrong ? kRetryOtherNs : kRetryNs);
+  }
 }
 
 Rendezvous::~Rendezvous() {

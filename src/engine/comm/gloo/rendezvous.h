@@ -23,8 +23,9 @@ namespace ridgeline {
 
 class Rendezvous {
  public:
-  // Rank 0 opens the meeting place; the others wait until it is open. `on_lost` is called once, on another thread, when
-  // a rank is lost. Throws Error(kInfrastructure).
+  // Rank 0 opens the meeting place; the others wait until it is open, and until their secret is there and is rank 0's:
+  // an earlier attempt at the job may have left another. `on_lost` is called once, on another thread, when a rank is
+  // lost. Throws Error(kInfrastructure); Error(kInvalidInput) where there is no secret and one is needed.
   Rendezvous(const RankEnvironment& place, std::function<void()> on_lost);
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
@@ -40,6 +41,11 @@ class Rendezvous {
   // This rank must end, and why; told to every rank, this one included, unless one is lost already.
   void Abandon(const Error& why) noexcept;
 
+  // By which this rank came in.
+  const Secret& secret() const { return secret_; }
+  // Connections that rank 0 refused; 0 elsewhere.
+  int64_t refused_connections() const { return meeting_place_ == nullptr ? 0 : meeting_place_->refused(); }
+
   bool lost() const;
   // Throws why the run is over: for who sees a connection fail. Waits a moment for the answer; `otherwise` is thrown
   // where none comes.
@@ -50,6 +56,7 @@ class Rendezvous {
   std::string first_address() const { return PeerAddress(socket_); }
 
  private:
+  void Join();
   void Listen();
   void Take(const Message& message);
   void Lose(const Error& why);
@@ -59,6 +66,7 @@ class Rendezvous {
   RankEnvironment place_;
   std::function<void()> on_lost_;
   std::unique_ptr<MeetingPlace> meeting_place_;  // rank 0's
+  Secret secret_;
   Socket socket_;
   Socket stop_;
   MessageReader reader_;

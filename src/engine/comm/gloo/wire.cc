@@ -22,6 +22,7 @@ namespace {
 constexpr size_t kHeaderBytes = sizeof(uint32_t) + 1;
 constexpr size_t kMaxBodyBytes = size_t{1} << 28;
 constexpr int kSendTimeoutS = 10;
+constexpr int kBacklog = 512;  // the kernel keeps some of what each says, until it is taken
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
@@ -45,18 +46,38 @@ void SetOption(int fd, int level, int option) {
   ::setsockopt(fd, level, option, &on, sizeof on);
 }
 
-// Small messages go at once, and a peer that reads nothing cannot block us for ever.
+// Small messages go at once, and a peer that answers nothing or reads nothing cannot block us for ever.
 void SetUp(int fd) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY);
   const timeval timeout{kSendTimeoutS, 0};
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
 }
 
-std::string NumericAddress(const sockaddr_storage& address, socklen_t length) {
+std::string NumericAddress(const sockaddr* address, socklen_t length) {
   std::array<char, NI_MAXHOST> text{};
-  const int code = ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text.data(), text.size(), nullptr,
-                                 0, NI_NUMERICHOST);
+  const int code = ::getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
   return code == 0 ? text.data() : "";
+}
+
+// Of one end of a connection: `ask` is getsockname or getpeername.
+std::string AddressOf(const Socket& socket, int (*ask)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  return ask(socket.fd(), any, &length) == 0 ? NumericAddress(any, length) : "";
+}
+
+// Nothing where the address is none of this machine's.
+Socket ListenAt(const addrinfo& at, int64_t port) {
+  Socket socket(::socket(at.ai_family, at.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at.ai_protocol));
+  // The port may be held for us by whoever chose it, or still be remembered from a run that just ended.
+  SetOption(socket.fd(), SOL_SOCKET, SO_REUSEADDR);
+  if (socket && ::bind(socket.fd(), at.ai_addr, at.ai_addrlen) == 0 && ::listen(socket.fd(), kBacklog) == 0) {
+    return socket;
+  }
+  if (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT) return Socket();
+  ThrowErrno(fmt::format("a rank cannot listen at {}, port {}", NumericAddress(at.ai_addr, at.ai_addrlen), port),
+             "MASTER_PORT must be a free port of the machine rank 0 runs on");
 }
 
 }  // namespace
@@ -72,14 +93,14 @@ Socket::~Socket() {
 
 Socket Listen(const std::string& address, int64_t port) {
   const bool here_only = address == "localhost" || IsLoopback(address);
-  const Addresses found = Resolve(here_only ? address.c_str() : nullptr, port, here_only ? 0 : AI_PASSIVE);
-  Socket socket(::socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol));
-  // The port may be held for us by whoever chose it, or still be remembered from a run that just ended.
-  SetOption(socket.fd(), SOL_SOCKET, SO_REUSEADDR);
-  if (!socket || ::bind(socket.fd(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(socket.fd(), SOMAXCONN) != 0) {
-    ThrowErrno(fmt::format("rank 0 cannot listen on port {} of {}", port, address),
-               "MASTER_PORT must be a free port of the machine rank 0 runs on");
+  const Addresses found = Resolve(address.c_str(), port, 0);
+  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
+    if (IsLoopback(NumericAddress(at->ai_addr, at->ai_addrlen)) != here_only) continue;
+    if (Socket socket = ListenAt(*at, port)) return socket;
   }
+  const Addresses any = Resolve(nullptr, port, AI_PASSIVE);
+  Socket socket = ListenAt(*any, port);
+  if (!socket) ThrowErrno(fmt::format("a rank cannot listen on port {}", port));
   return socket;
 }
 
@@ -93,29 +114,27 @@ std::optional<Socket> TryConnect(const std::string& address, int64_t port) {
   const Addresses found = Resolve(address.c_str(), port, 0);
   for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
     Socket socket(::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol));
-    if (socket && ::connect(socket.fd(), at->ai_addr, at->ai_addrlen) == 0) {
-      SetUp(socket.fd());
-      return socket;
-    }
+    SetUp(socket.fd());
+    if (socket && ::connect(socket.fd(), at->ai_addr, at->ai_addrlen) == 0) return socket;
   }
   return std::nullopt;
 }
 
-std::string LocalAddress(const Socket& socket) {
+std::string LocalAddress(const Socket& socket) { return AddressOf(socket, ::getsockname); }
+
+std::string PeerAddress(const Socket& socket) { return AddressOf(socket, ::getpeername); }
+
+int64_t LocalPort(const Socket& socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
-  if (::getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return {};
-  return NumericAddress(address, length);
+  if (::getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
+  // It stands in one place of both families.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-std::string PeerAddress(const Socket& socket) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  if (::getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return {};
-  return NumericAddress(address, length);
+bool IsLoopback(std::string_view address) {
+  return address.starts_with("127.") || address == "::1" || address.starts_with("::ffff:127.");
 }
-
-bool IsLoopback(std::string_view address) { return address.starts_with("127.") || address == "::1"; }
 
 bool Send(const Socket& socket, MessageKind kind, std::string_view body) {
   std::string bytes(kHeaderBytes, '\0');

@@ -34,17 +34,19 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
   int fd() const { return fd_; }
+  int Release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 
  private:
   int fd_ = -1;
 };
 
-// Listens on `port`: on the loopback interface where `address` names it, else on every interface. Throws
-// Error(kInfrastructure).
+// Listens on `port` (0: any free one) at the address of this machine by which others reach it under the name `address`:
+// of the loopback interface only where it is written so. On every interface where this machine has no such address: a
+// network translates it, or this machine takes its own name for loopback. Throws Error(kInfrastructure).
 Socket Listen(const std::string& address, int64_t port);
 
-// Takes one waiting connection.
+// Takes one waiting connection; nothing, and errno, where there is none. Does not block.
 Socket Accept(const Socket& listener);
 
 // Nothing where nobody listens there yet. Throws Error(kInfrastructure) for an address that cannot be resolved.
@@ -53,6 +55,7 @@ std::optional<Socket> TryConnect(const std::string& address, int64_t port);
 // This end's and the other end's numeric address.
 std::string LocalAddress(const Socket& socket);
 std::string PeerAddress(const Socket& socket);
+int64_t LocalPort(const Socket& socket);
 bool IsLoopback(std::string_view address);
 
 // Blocks until it is sent; false where the other end is gone or does not read.

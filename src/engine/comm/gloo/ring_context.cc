@@ -1,0 +1,147 @@
+#include "engine/comm/gloo/ring_context.h"
+
+#include <fcntl.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/tcp/address.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/tcp/loop.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "engine/comm/gloo/door.h"
+
+namespace ridgeline {
+namespace tcp = ::gloo::transport::tcp;
+namespace {
+
+constexpr int64_t kRetryNs = 10'000'000;
+constexpr int kComesMs = 10'000;
+
+// An address of the loopback network, whose addresses all are this machine: 127.0.0.0/8. Of two pairs Gloo lets the one
+// with the higher address connect.
+enum class Half { kLower, kHigher };
+std::string RandomLoopbackAddress(Half half) {
+  std::array<char, 3> random;
+  FillRandomly(random.data(), random.size());
+  const auto part = [&](size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(random[i])); };
+  return fmt::format("127.{}.{}.{}", (half == Half::kLower ? 0 : 128) + part(0) % 128, part(1), 1 + part(2) % 254);
+}
+
+// An end of a connection, as the kernel has it; nothing where `fd` is none. `ask`: getsockname or getpeername.
+std::string EndOf(int fd, int (*ask)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage end{};
+  socklen_t length = sizeof end;
+  if (ask(fd, reinterpret_cast<sockaddr*>(&end), &length) != 0) return {};
+  return {reinterpret_cast<const char*>(&end), length};
+}
+
+// This process's own descriptor at the other end of a connection, -1 where that is somebody else's.
+int OtherEndHere(const Socket& connection) {
+  const std::string own = EndOf(connection.fd(), ::getsockname);
+  const std::string other = EndOf(connection.fd(), ::getpeername);
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const std::string name = entry.path().filename();
+    int fd = -1;
+    std::from_chars(name.data(), name.data() + name.size(), fd);
+    if (EndOf(fd, ::getsockname) == other && EndOf(fd, ::getpeername) == own) return fd;
+  }
+  return -1;
+}
+
+// The end of a connection that proved that it knows the secret; nothing where `gives_up` says so before.
+Socket Call(const std::string& address, int64_t port, const Terms& terms, const std::function<bool()>& gives_up) {
+  SystemClock clock;
+  for (; !gives_up(); clock.SleepNs(kRetryNs)) {
+    std::optional<Socket> socket = TryConnect(address, port);
+    if (socket && Prove(*socket, terms) == Proof::kTaken) return *std::move(socket);
+  }
+  return Socket();
+}
+
+}  // namespace
+
+RingContext::RingContext(int rank, int world, std::chrono::milliseconds timeout) : ::gloo::Context(rank, world) {
+  setTimeout(timeout);
+}
+
+void RingContext::Connect(Rendezvous& rendezvous, const std::string& address) {
+  const tcp::attr attr(RandomLoopbackAddress(Half::kHigher).c_str());
+  device_ = tcp::CreateDevice(attr);
+  transportContext_ = device_->createContext(rank, size);
+  transportContext_->setTimeout(getTimeout());
+
+  const auto terms = [&](int from, int to) {
+    return Terms{rendezvous.secret(), fmt::format("data from rank {} to rank {}", from, to)};
+  };
+  const bool calls = rank == 0 || size > 2;
+  const bool answers = rank != 0 || size > 2;
+  std::optional<Door> door;
+  std::string mine;
+  if (answers) {
+    Socket listener = Listen(address, 0);
+    AppendText(address, mine);
+    AppendNumber(LocalPort(listener), mine);
+    door.emplace(std::move(listener), terms(before(), rank), 1);
+  }
+  const std::vector<std::string> all = rendezvous.Exchange(mine);
+
+  const std::string limit = LimitText(static_cast<double>(getTimeout().count()) / 1e3);
+  const int64_t end_ns = SystemClock().MonotonicNs() + getTimeout().count() * 1'000'000;
+  const auto gives_up = [&] { return rendezvous.lost() || SystemClock().MonotonicNs() >= end_ns; };
+  const auto take = [&](int peer, const Socket& socket) {
+    if (!socket) rendezvous.ThrowLoss(fmt::format("rank {} did not connect within {}", peer, limit));
+    Pair(peer, socket);
+  };
+  const auto call = [&] {
+    std::string_view body = all[static_cast<size_t>(after())];
+    const std::string there = TakeText(body);
+    take(after(), Call(there, TakeNumber(body), terms(rank, after()), gives_up));
+  };
+  // Whoever is called must answer, so every rank goes along the ring in one order: no circle of waiting ranks.
+  if (rank == 0) call();
+  if (answers) {
+    take(before(), door->Await(gives_up));
+    refused_ = door->refused();
+  }
+  if (rank != 0 && calls) call();
+}
+
+void RingContext::Pair(int peer, const Socket& connection) {
+  const Socket here = Listen(RandomLoopbackAddress(Half::kLower), 0);
+  transportContext_->createPair(peer);
+  ::gloo::transport::Pair& pair = *transportContext_->getPair(peer);
+  pair.connect(tcp::Address::fromSockName(here.fd()).bytes());
+  int fd = -1;
+  Socket other_end;
+  while (fd < 0) {  // it has connected; so may somebody else have
+    pollfd comes{here.fd(), POLLIN, 0};
+    ::poll(&comes, 1, kComesMs);
+    other_end = Accept(here);
+    if (!other_end) ThrowErrno("cannot connect with this process itself");
+    fd = OtherEndHere(other_end);
+  }
+  auto& device = dynamic_cast<tcp::Device&>(*device_);
+  auto* const handler = dynamic_cast<tcp::Handler*>(&pair);
+  device.unregisterDescriptor(fd, handler);  // returns when Gloo's thread has let go of it
+  const bool swapped =
+      ::fcntl(connection.fd(), F_SETFL, O_NONBLOCK) == 0 && ::dup3(connection.fd(), fd, O_CLOEXEC) == fd;
+  device.registerDescriptor(fd, EPOLLIN, handler);  // as it is of a pair that has nothing to send
+  if (!swapped) ThrowErrno("cannot hand a connection to Gloo");
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,181 @@
+// What strangers can't do at a door.
+#include "engine/comm/gloo/door.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+
+#include "base/clock.h"
+#include "tests/engine/comm/strangers.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::Stranger;
+
+Terms TestTerms() { return {Secret(), "a test"}; }
+
+int64_t ThreadCpuNs() {
+  timespec spent{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return spent.tv_sec * 1'000'000'000 + spent.tv_nsec;
+}
+
+// A door, and a thread that serves it until it ends.
+class Served {
+ public:
+  Served() {
+    Socket listener = Listen("127.0.0.1", 0);
+    port_ = LocalPort(listener);
+    door_.emplace(std::move(listener), TestTerms(), 1);
+    thread_ = std::thread([this] {
+      const int64_t began_ns = SystemClock().MonotonicNs();
+      const int64_t began_cpu_ns = ThreadCpuNs();
+      while (!stop_) {
+        const Socket socket = door_->Await([&] {
+          refused_ = door_->refused();
+          return stop_.load();
+        });
+        if (socket) ++let_in_;
+      }
+      busy_ = static_cast<double>(ThreadCpuNs() - began_cpu_ns) /
+              static_cast<double>(SystemClock().MonotonicNs() - began_ns);
+    });
+  }
+  ~Served() {
+    if (thread_.joinable()) Stop();
+  }
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+
+  // The share of a core that it took.
+  double Stop() {
+    stop_ = true;
+    thread_.join();
+    refused_ = door_->refused();
+    return busy_;
+  }
+  int64_t port() const { return port_; }
+  int64_t refused() const { return refused_; }
+  int64_t let_in() const { return let_in_; }
+
+ private:
+  int64_t port_ = 0;
+  std::optional<Door> door_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<int64_t> let_in_ = 0;
+  std::atomic<int64_t> refused_ = 0;
+  double busy_ = 0;
+  std::thread thread_;
+};
+
+bool Enter(int64_t port) {
+  for (int i = 0; i < 2000; ++i) {
+    const auto socket = TryConnect("127.0.0.1", port);
+    if (socket && Prove(*socket, TestTerms()) == Proof::kTaken) return true;
+    SystemClock().SleepNs(10'000'000);
+  }
+  return false;
+}
+
+TEST(Door, LetsInWhoKnowsTheSecretAndCountsWhoDoesNot) {
+  Served door;
+  Stranger stranger(testing::Overhear(TestTerms()));
+  for (int way = 0; way < 3 * Stranger::kWays; ++way) ASSERT_TRUE(stranger.Visit(door.port(), way));
+  ASSERT_TRUE(Enter(door.port()));
+  // Those that say nothing, or say it slowly, are still waited for.
+  constexpr int kRefused = 3 * (Stranger::kWays - 2);
+  for (int i = 0; i < 1000 && (door.let_in() == 0 || door.refused() < kRefused); ++i) {
+    SystemClock().SleepNs(10'000'000);
+  }
+  EXPECT_EQ(door.let_in(), 1);
+  EXPECT_EQ(door.refused(), kRefused);
+}
+
+TEST(Door, HoldsSoManyWhoSayNothingAndLetsTheOldestGo) {
+  Served door;
+  std::vector<Socket> silent;
+  constexpr size_t kTooMany = 10;
+  // One more is expected.
+  for (size_t i = 0; i < Door::kMostStrangers + 1 + kTooMany; ++i) {
+    silent.push_back(*TryConnect("127.0.0.1", door.port()));
+  }
+  for (size_t i = 0; i < kTooMany; ++i) EXPECT_TRUE(testing::IsClosedByOther(silent[i])) << i;
+  pollfd fd{silent[kTooMany].fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&fd, 1, 0), 0) << "it is held";
+  ASSERT_TRUE(Enter(door.port())) << "whoever proves himself passes them by";
+}
+
+TEST(Door, WaitsOnlySoLongForWhoSaysItSlowly) {
+  Served door;
+  const auto slow = TryConnect("127.0.0.1", door.port());
+  const int64_t began_ns = SystemClock().MonotonicNs();
+  for (const char c : std::string_view("ridgeline")) {
+    testing::Say(*slow, std::string(1, c));
+    SystemClock().SleepNs(100'000'000);
+  }
+  EXPECT_TRUE(testing::IsClosedByOther(*slow));
+  EXPECT_GE(SystemClock().MonotonicNs() - began_ns, kHandshakeNs / 2) << "and not before";
+  door.Stop();
+  EXPECT_EQ(door.refused(), 1);
+}
+
+TEST(Door, AFloodKeepsNoCoreBusyAndNobodyOut) {
+  Served door;
+  std::atomic<bool> stop = false;
+  std::atomic<int64_t> visits = 0;
+  std::vector<std::thread> strangers;
+  for (int i = 0; i < 4; ++i) {
+    strangers.emplace_back([&, i] {
+      Stranger stranger(testing::Overhear(TestTerms()));
+      for (int way = i; !stop; ++way) {
+        if (stranger.Visit(door.port(), way)) ++visits;
+      }
+    });
+  }
+  const int64_t end_ns = SystemClock().MonotonicNs() + 2'000'000'000;
+  int entered = 0;
+  while (SystemClock().MonotonicNs() < end_ns) entered += Enter(door.port()) ? 1 : 0;
+  stop = true;
+  for (std::thread& stranger : strangers) stranger.join();
+  EXPECT_LT(door.Stop(), 0.5);
+  EXPECT_GT(entered, 0);
+  EXPECT_GT(door.let_in(), 0);
+  EXPECT_LE(door.let_in(), entered);
+  EXPECT_GT(visits, 100);
+  EXPECT_GT(door.refused(), visits / 4);
+}
+
+TEST(Door, DoesNotSpinWhereDescriptorsHaveRunOut) {
+  Served door;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  std::vector<Socket> waiting;
+  waiting.push_back(*TryConnect("127.0.0.1", door.port()));
+  SystemClock().SleepNs(50'000'000);
+  // Connected, and not to be accepted: the limit lets nobody open another.
+  rlimit none = before;
+  const int lowest_free = ::dup(0);
+  ::close(lowest_free);
+  none.rlim_cur = static_cast<rlim_t>(lowest_free) + 1;
+  const int ours = ::socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  sockaddr_in there{};
+  there.sin_family = AF_INET;
+  there.sin_port = htons(static_cast<uint16_t>(door.port()));
+  there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(ours, reinterpret_cast<sockaddr*>(&there), sizeof there), 0);
+  SystemClock().SleepNs(500'000'000);
+  const double busy = door.Stop();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ::close(ours);
+  EXPECT_LT(busy, 0.5);
+}
+
+}  // namespace
+}  // namespace ridgeline
