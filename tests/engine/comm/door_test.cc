@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include <atomic>
-#include <chrono>
 #include <optional>
 
 #include "base/clock.h"
@@ -20,12 +18,6 @@ using testing::Stranger;
 
 Terms TestTerms() { return {Secret(), "a test"}; }
 
-int64_t ThreadCpuNs() {
-  timespec spent{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-  return spent.tv_sec * 1'000'000'000 + spent.tv_nsec;
-}
-
 // A door, and a thread that serves it until it ends.
 class Served {
  public:
@@ -34,17 +26,14 @@ class Served {
     port_ = LocalPort(listener);
     door_.emplace(std::move(listener), TestTerms(), 1);
     thread_ = std::thread([this] {
-      const int64_t began_ns = SystemClock().MonotonicNs();
-      const int64_t began_cpu_ns = ThreadCpuNs();
       while (!stop_) {
         const Socket socket = door_->Await([&] {
           refused_ = door_->refused();
+          ++turns_;
           return stop_.load();
         });
         if (socket) ++let_in_;
       }
-      busy_ = static_cast<double>(ThreadCpuNs() - began_cpu_ns) /
-              static_cast<double>(SystemClock().MonotonicNs() - began_ns);
     });
   }
   ~Served() {
@@ -53,16 +42,16 @@ class Served {
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
 
-  // The share of a core that it took.
-  double Stop() {
+  void Stop() {
     stop_ = true;
     thread_.join();
     refused_ = door_->refused();
-    return busy_;
   }
   int64_t port() const { return port_; }
   int64_t refused() const { return refused_; }
   int64_t let_in() const { return let_in_; }
+  // How often it has looked: a door that keeps a core busy does so without a pause.
+  int64_t turns() const { return turns_; }
 
  private:
   int64_t port_ = 0;
@@ -70,7 +59,7 @@ class Served {
   std::atomic<bool> stop_ = false;
   std::atomic<int64_t> let_in_ = 0;
   std::atomic<int64_t> refused_ = 0;
-  double busy_ = 0;
+  std::atomic<int64_t> turns_ = 0;
   std::thread thread_;
 };
 
@@ -138,12 +127,16 @@ TEST(Door, AFloodKeepsNoCoreBusyAndNobodyOut) {
       }
     });
   }
-  const int64_t end_ns = SystemClock().MonotonicNs() + 2'000'000'000;
+  const int64_t began_ns = SystemClock().MonotonicNs();
+  const int64_t end_ns = began_ns + 2'000'000'000;
   int entered = 0;
   while (SystemClock().MonotonicNs() < end_ns) entered += Enter(door.port()) ? 1 : 0;
+  const int64_t pauses = (SystemClock().MonotonicNs() - began_ns) / Door::kPauseNs;
+  const int64_t turns = door.turns();
   stop = true;
   for (std::thread& stranger : strangers) stranger.join();
-  EXPECT_LT(door.Stop(), 0.5);
+  door.Stop();
+  EXPECT_LT(turns, 4 * pauses);
   EXPECT_GT(entered, 0);
   EXPECT_GT(door.let_in(), 0);
   EXPECT_LE(door.let_in(), entered);
@@ -170,11 +163,15 @@ TEST(Door, DoesNotSpinWhereDescriptorsHaveRunOut) {
   there.sin_port = htons(static_cast<uint16_t>(door.port()));
   there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(::connect(ours, reinterpret_cast<sockaddr*>(&there), sizeof there), 0);
+  const int64_t turns = door.turns();
+  const int64_t began_ns = SystemClock().MonotonicNs();
   SystemClock().SleepNs(500'000'000);
-  const double busy = door.Stop();
+  const int64_t pauses = (SystemClock().MonotonicNs() - began_ns) / Door::kPauseNs;
+  door.Stop();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ::close(ours);
-  EXPECT_LT(busy, 0.5);
+  // Two a pause: one that finds it out, one at its end.
+  EXPECT_LT(door.turns() - turns, 3 * pauses + 10);
 }
 
 }  // namespace
