@@ -12,6 +12,12 @@ void AddEnd(const std::string& end, const std::string& message, const std::strin
   if (!hint.empty()) evidence["hint"] = hint;
 }
 
+void AddInfrastructure(const std::string& reason, const std::string& message, const std::string& hint,
+                       Evidence& evidence) {
+  AddEnd("infrastructure", message, hint, evidence);
+  evidence["reason"] = reason;
+}
+
 void AddExit(int exit_code, int signal, Evidence& evidence) {
   if (signal != 0) {
     evidence["signal"] = std::to_string(signal);

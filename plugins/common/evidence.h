@@ -12,6 +12,10 @@ using Evidence = std::map<std::string, std::string>;
 // What the scheduler knows better than the job's own results. `end`: one of the contract's (run.h).
 void AddEnd(const std::string& end, const std::string& message, const std::string& hint, Evidence& evidence);
 
+// The same of an end of the infrastructure; `reason`: one of run.h.
+void AddInfrastructure(const std::string& reason, const std::string& message, const std::string& hint,
+                       Evidence& evidence);
+
 // How a process ended: by `signal`, or where that is 0 with `exit_code`.
 void AddExit(int exit_code, int signal, Evidence& evidence);
 

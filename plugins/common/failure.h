@@ -21,16 +21,19 @@ class Failure : public std::exception {
     kNotNow,  // infrastructure, and asking again later may help
   };
 
-  Failure(Kind kind, std::string message, std::string hint = {})
-      : kind_(kind), message_(std::move(message)), hint_(std::move(hint)) {}
+  // `reason`: of the infrastructure's (run.h), where a job that is refused so ends for one of them.
+  Failure(Kind kind, std::string message, std::string hint = {}, std::string reason = {})
+      : kind_(kind), message_(std::move(message)), hint_(std::move(hint)), reason_(std::move(reason)) {}
 
   const char* what() const noexcept override { return message_.c_str(); }
   Kind kind() const { return kind_; }
   const std::string& hint() const { return hint_; }
+  const std::string& reason() const { return reason_; }
   Json ToJson() const {
     const char* names[] = {"usage", "invalid_input", "infrastructure", "infrastructure"};
     Json document = {{"kind", names[static_cast<int>(kind_)]}, {"message", message_}, {"hint", hint_}};
     if (kind_ == Kind::kNotNow) document["retry"] = true;
+    if (!reason_.empty()) document["reason"] = reason_;
     return document;
   }
 
@@ -38,6 +41,7 @@ class Failure : public std::exception {
   Kind kind_;
   std::string message_;
   std::string hint_;
+  std::string reason_;
 };
 
 }  // namespace ridgeline::plugin

@@ -150,35 +150,43 @@ pid_t SpawnForOurLife(const std::vector<std::string>& argv, const std::vector<st
                       int out, int err) {
   const std::vector<char*> words = Pointers(argv);
   std::vector<char*> variables = Pointers(environment);
+  Pipe failure;  // closed by exec, or says why there was none
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) Check(errno, "cannot start " + argv.front());
-  if (pid > 0) return pid;
-  // From here on only what may be called between fork and exec.
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1}) ::signal(signal, SIG_DFL);
-  ::setpgid(0, 0);  // what a terminal sends to us is not for it
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const bool connected = ::getppid() == parent && ::dup2(in, STDIN_FILENO) >= 0 && ::dup2(out, STDOUT_FILENO) >= 0 &&
-                         ::dup2(err, STDERR_FILENO) >= 0;
-  if (connected) {
-    environ = variables.data();
-    ::execvp(words.front(), words.data());
+  if (pid == 0) {
+    // From here on only what may be called between fork and exec.
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1}) ::signal(signal, SIG_DFL);
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(127);
+    if (::dup2(in, STDIN_FILENO) >= 0 && ::dup2(out, STDOUT_FILENO) >= 0 && ::dup2(err, STDERR_FILENO) >= 0) {
+      environ = variables.data();
+      ::execvp(words.front(), words.data());
+    }
+    const int why = errno;
+    if (::write(failure.write.get(), &why, sizeof why) != sizeof why) ::_exit(126);
+    ::_exit(127);
   }
-  const std::string_view no_such = ": cannot be started\n";
-  if (::write(STDERR_FILENO, words.front(), std::strlen(words.front())) > 0 &&
-      ::write(STDERR_FILENO, no_such.data(), no_such.size()) > 0) {
-  }
-  ::_exit(127);
+  failure.write = Fd();
+  int why = 0;
+  ssize_t count = 0;
+  do {
+    count = ::read(failure.read.get(), &why, sizeof why);
+  } while (count < 0 && errno == EINTR);
+  if (count != sizeof why) return pid;
+  ::waitpid(pid, nullptr, 0);
+  throw Failure(Failure::Kind::kInfrastructure, "cannot start " + argv.front() + ": " + std::strerror(why));
 }
 
 Finished RunProgram(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
                     std::string_view input, int64_t timeout_ms) {
   Pipe out;
   Pipe err;
-  const pid_t pid = Spawn(argv, environment, {{TextFile(input).get(), out.write.get(), err.write.get()}});
+  const pid_t pid = SpawnForOurLife(argv, environment, TextFile(input).get(), out.write.get(), err.write.get());
   out.write = Fd();
   err.write = Fd();
 
@@ -189,7 +197,7 @@ Finished RunProgram(const std::vector<std::string>& argv, const std::vector<std:
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     if (left <= 0) {
       finished.timed_out = true;
-      ::kill(pid, SIGKILL);
+      ::kill(-pid, SIGKILL);  // and what it started
       break;
     }
     std::array<pollfd, 2> streams = {{{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}}};

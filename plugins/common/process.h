@@ -52,7 +52,8 @@ struct SpawnOptions {
 pid_t Spawn(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
             const SpawnOptions& options);
 
-// The same, of a program that is of no use without us: it is killed when this thread ends, however that ends.
+// The same, of a program that is of no use without us: it is killed when this thread ends, however that ends. What a
+// terminal sends to us does not reach it: Ctrl-C in the middle of what it does would leave open whether it was done.
 pid_t SpawnForOurLife(const std::vector<std::string>& argv, const std::vector<std::string>& environment, int in,
                       int out, int err);
 
@@ -64,7 +65,7 @@ struct Finished {
   bool ok() const { return exit_code == 0 && !timed_out; }
 };
 
-// Runs a program to its end. One that runs past the timeout is killed.
+// Runs a program of that kind to its end. One that runs past the timeout is killed. Throws as Spawn.
 Finished RunProgram(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
                     std::string_view input, int64_t timeout_ms);
 
