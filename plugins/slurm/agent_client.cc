@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -53,8 +54,8 @@ class AgentClient final : public Client {
   }
 
   int64_t Submit(const BatchJob& batch) override {
-    // The agent knows the options that have a setting; only sbatch itself can read the others.
-    if (!batch.options.sbatch.empty()) return MakeToolsClient()->Submit(batch);
+    // The agent knows the options whose meaning no release has changed; only sbatch itself can read the others.
+    if (!batch.options.sbatch.empty() || !batch.options.gpu_bind.empty()) return MakeToolsClient()->Submit(batch);
     return Ask(Request(batch)).at("job_id").get<int64_t>();
   }
 
@@ -64,8 +65,8 @@ class AgentClient final : public Client {
     return Rows(reply);
   }
 
-  std::vector<Row> Accounted(const std::vector<std::string>& names, int64_t since_unix_s) override {
-    return Rows(Ask({{"ask", "finished"}, {"names", names}, {"since", since_unix_s}}));
+  std::vector<Row> Accounted(const std::vector<std::string>& job_names, int64_t since_unix_s) override {
+    return Rows(Ask({{"ask", "finished"}, {"names", job_names}, {"since", since_unix_s}}));
   }
 
   void Cancel(const std::vector<std::string>& ids) override {
@@ -84,11 +85,17 @@ class AgentClient final : public Client {
     return rows;
   }
 
+  // As libslurm has them: GPUs are one of several kinds of what a node has.
+  static std::string GresOf(const Options& options) {
+    const std::string gpus = options.gpus.empty() ? "" : "gpu:" + options.gpus;
+    return gpus + (gpus.empty() || options.gres.empty() ? "" : ",") + options.gres;
+  }
+
   static Json Request(const BatchJob& batch) {
     const Options& options = batch.options;
     return {{"ask", "submit"},
             {"script", "#!/bin/bash\n" + batch.script},
-            {"name", batch.name},
+            {"name", batch.job_name},
             {"comment", batch.comment},
             {"work_dir", batch.work_dir},
             {"output", batch.output},
@@ -101,13 +108,14 @@ class AgentClient final : public Client {
             {"reservation", options.reservation},
             {"constraint", options.constraint},
             {"nodelist", options.nodelist},
+            {"exclude", ExcludeText(batch)},
             {"nodes", options.nodes},
             {"tasks", options.ntasks > 0 ? options.ntasks : options.nodes},
             {"tasks_per_node", options.nodes > 1 && options.ntasks == 0 ? 1 : 0},
             {"cpus_per_task", options.cpus},
             {"memory_mib", options.memory_mib},
             {"time_minutes", options.time_minutes},
-            {"gres", options.gres},
+            {"gres", GresOf(options)},
             {"exclusive", options.exclusive},
             {"requeue", options.requeue},
             {"signal", batch.warning.signal},
@@ -123,8 +131,9 @@ class AgentClient final : public Client {
     socket_ = Fd(ends[0]);
     const Fd theirs(ends[1]);
     words_ = Fd(::memfd_create("agent's words", MFD_CLOEXEC));
+    words_read_ = 0;
     try {
-      pid_ = plugin::Spawn({agent_.string()}, SubmitEnvironment(), {{theirs.get(), theirs.get(), words_.get()}});
+      pid_ = plugin::SpawnForOurLife({agent_.string()}, SubmitEnvironment(), theirs.get(), theirs.get(), words_.get());
     } catch (const plugin::Failure& e) {
       throw SlurmError(Trouble::kRefused, e.what());
     }
@@ -139,19 +148,22 @@ class AgentClient final : public Client {
     pid_ = 0;
   }
 
-  // What libslurm said before it ended the process.
-  std::string LastWords() const {
+  // What libslurm said since it was last asked for its words.
+  std::string LastWords() {
     std::array<char, 1024> text{};
-    const ssize_t size = ::pread(words_.get(), text.data(), text.size(), 0);
+    const ssize_t size = ::pread(words_.get(), text.data(), text.size(), words_read_);
+    words_read_ = ::lseek(words_.get(), 0, SEEK_END);
     std::string words(text.data(), static_cast<size_t>(size > 0 ? size : 0));
     while (!words.empty() && words.back() == '\n') words.pop_back();
-    return words.empty() ? "it said nothing" : words;
+    std::replace(words.begin(), words.end(), '\n', ' ');
+    return words;
   }
 
   [[noreturn]] void Fail(const std::string& what) {
     const std::string words = LastWords();
     Stop();
-    throw SlurmError(Trouble::kNoAnswer, fmt::format("ridgeline-slurm-agent {}: {}", what, words));
+    throw SlurmError(Trouble::kNoAnswer,
+                     fmt::format("ridgeline-slurm-agent {}: {}", what, words.empty() ? "it said nothing" : words));
   }
 
   void Send(std::string_view text) {
@@ -188,9 +200,12 @@ class AgentClient final : public Client {
     Send(request.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
     const Json reply = Json::parse(ReadLine());
     if (const auto error = reply.find("error"); error != reply.end()) {
-      const auto words = error->at("text").get<std::string>();
+      // Which limit it was, say, the controller has told libslurm beside its number.
+      const std::string more = LastWords();
+      const std::string words = error->at("text").get<std::string>() + (more.empty() ? "" : "; " + more);
       throw SlurmError(TroubleOf(error->at("code").get<int64_t>(), words), words);
     }
+    words_read_ = ::lseek(words_.get(), 0, SEEK_END);  // of a call that was done they tell nothing
     return reply.at("ok");
   }
 
@@ -198,6 +213,7 @@ class AgentClient final : public Client {
   pid_t pid_ = 0;
   Fd socket_;
   Fd words_;  // its standard error
+  off_t words_read_ = 0;
   std::string buffer_;
 };
 

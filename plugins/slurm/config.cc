@@ -3,15 +3,16 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <map>
+#include <regex>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/options.h"
+#include "slurm/passed_on.h"
 
 namespace ridgeline::slurm {
 namespace {
@@ -24,6 +25,8 @@ using plugin::Option;
 constexpr int64_t kMost = 1'000'000'000;
 constexpr int64_t kMib = int64_t{1} << 20;
 
+constexpr size_t kLongest = 2000;  // of what is matched: the library's expressions go as deep as texts are long
+
 constexpr int64_t kPollShare = 100;
 constexpr int64_t kMostPollPauseMs = 30'000;  // even where one question took long: the next may not
 
@@ -33,74 +36,78 @@ int64_t Count(const Option& option) { return option.Count(1, kMost); }
 int64_t MemoryMib(const Option& option) { return (option.Bytes("1MiB", "1000TiB") + kMib - 1) / kMib; }
 int64_t TimeMinutes(const Option& option) { return (option.Seconds("1s", "20000d") + 59) / 60; }
 
-std::vector<std::string> Lines(const Option& option) {
+std::vector<std::string> Lines(const Option& option, const char* must) {
   std::vector<std::string> lines;
   for (const Json& line : option.value().is_array() ? option.value() : Json::array({option.value()})) {
-    if (!line.is_string() ||
+    if (!line.is_string() || line.get_ref<const std::string&>().empty() ||
         line.get_ref<const std::string&>().find_first_of(std::string("\0\n", 2)) != std::string::npos) {
-      option.Refuse("a list of shell lines");
+      option.Refuse(must);
     }
     lines.push_back(line.get<std::string>());
   }
   return lines;
 }
 
-// Options that would take away what finds a job again, or that have a setting of their own.
-std::string WhyNotOurs(const std::string& option) {
-  static const std::map<std::string, std::string> kOwn = {{"job-name", ""},
-                                                          {"comment", ""},
-                                                          {"array", "max_parallel is the array's throttle"},
-                                                          {"output", ""},
-                                                          {"error", ""},
-                                                          {"open-mode", ""},
-                                                          {"parsable", ""},
-                                                          {"wrap", ""},
-                                                          {"wait", ""},
-                                                          {"dependency", ""},
-                                                          {"chdir", ""},
-                                                          {"export", ""},
-                                                          {"export-file", ""},
-                                                          {"test-only", ""},
-                                                          {"quiet", ""},
-                                                          {"partition", "say partition:"},
-                                                          {"account", "say account:"},
-                                                          {"qos", "say qos:"},
-                                                          {"reservation", "say reservation:"},
-                                                          {"constraint", "say constraint:"},
-                                                          {"nodelist", "say nodelist:"},
-                                                          {"nodes", "say nodes:"},
-                                                          {"ntasks", "say ntasks:"},
-                                                          {"cpus-per-task", "say cpus:"},
-                                                          {"mem", "say memory:"},
-                                                          {"gres", "say gres: or gpus:"},
-                                                          {"time", "say time:"},
-                                                          {"exclusive", "say exclusive:"},
-                                                          {"requeue", "say requeue:"},
-                                                          {"no-requeue", "say requeue:"},
-                                                          {"signal", "say signal:"}};
-  const auto it = kOwn.find(option);
-  if (it == kOwn.end()) return {};
-  return it->second.empty() ? "it is set by the launcher, which finds its jobs by it" : it->second;
+std::vector<std::string> Prolog(const Option& option) { return Lines(option, "a list of shell lines"); }
+std::vector<std::string> Modules(const Option& option) {
+  return Lines(option, "a list of modules, such as [gcc/13.2, cuda/13.0]");
 }
 
-// {"mail-type": "END", "overcommit": true} -> "--mail-type=END", "--overcommit"
-std::vector<std::string> LongOptions(const Option& setting) {
-  std::vector<std::string> options;
-  for (const auto& [option, argument] : setting.Mapping().items()) {
-    const bool plain =
-        !option.empty() && option.front() != '-' && std::all_of(option.begin(), option.end(), [](unsigned char c) {
-          return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '-';
-        });
-    if (!plain) Option(setting.name(), option).Refuse("a long option, without its dashes");
-    if (const std::string why = WhyNotOurs(option); !why.empty()) {
-      throw Failure(Failure::Kind::kInvalidInput,
-                    fmt::format("launch: {}: {} cannot be set here", setting.name(), option), why);
+// srun and Apptainer part them by commas, and their two sides by colons.
+std::vector<std::string> Mounts(const Option& option) {
+  constexpr const char* kMust = "a list of folders, such as [/data, \"/scratch/me:/scratch\"]";
+  std::vector<std::string> mounts = Lines(option, kMust);
+  for (const std::string& mount : mounts) {
+    if (!mount.starts_with('/') || mount.find(',') != std::string::npos) {
+      option.Refuse(kMust, "as the node has them, and whole: beginning with /, without commas");
     }
-    options.push_back(argument == true
-                          ? "--" + option
-                          : fmt::format("--{}={}", option, Option(setting.name() + ": " + option, argument).Text()));
   }
-  return options;
+  return mounts;
+}
+
+ContainerRuntime Runtime(const Option& option) {
+  const Json& value = option.value();
+  if (value == "auto") return ContainerRuntime::kAuto;
+  if (value == "pyxis") return ContainerRuntime::kPyxis;
+  if (value == "apptainer") return ContainerRuntime::kApptainer;
+  option.Refuse("auto, pyxis or apptainer");
+}
+
+// 8, or "h100:8".
+std::string Gpus(const Option& option) {
+  static const std::regex kGpus("([A-Za-z0-9_.-]+:)?[1-9][0-9]{0,5}");
+  const std::string text = option.Words();
+  if (text.size() > kLongest || !std::regex_match(text, kGpus)) {
+    option.Refuse("how many GPUs a node has for the job, such as 8 or \"h100:8\"", "`sinfo -o '%P %G'` lists theirs");
+  }
+  return text;
+}
+
+// Jobs that are all waited for: Slurm's `?`, any of them, could not be joined with what max_parallel makes of it.
+std::string Dependency(const Option& option) {
+  static const std::regex kDependency(
+      "(after|afterany|afternotok|afterok|aftercorr)(:[0-9]+(_[0-9]+)?([+][0-9]+)?)+"
+      "(,(after|afterany|afternotok|afterok|aftercorr)(:[0-9]+(_[0-9]+)?([+][0-9]+)?)+)*");
+  const std::string text = option.Text();
+  if (text.size() > kLongest || !std::regex_match(text, kDependency)) {
+    option.Refuse("jobs to wait for, such as \"afterok:1234\" or \"afterany:12:13,afterok:14\"",
+                  "after, afterany, afternotok, afterok or aftercorr, and the jobs' ids");
+  }
+  return text;
+}
+
+// A sweep's figures are of one machine, and Slurm's ids of one cluster.
+std::string Cluster(const Option& option) {
+  const std::string name = option.Text();
+  if (name == "all" || name.find(',') != std::string::npos) {
+    option.Refuse("the name of one cluster", "make a sweep for each; `sacctmgr show cluster` lists them");
+  }
+  return name;
+}
+
+std::string Mail(const Option& option) {
+  if (option.value() == true) return "true";
+  return option.Text();
 }
 
 ClientKind Client(const Option& option) {
@@ -113,8 +120,6 @@ ClientKind Client(const Option& option) {
 
 int64_t PollInterval(const Option& option) { return option.Seconds("1s", "1h"); }
 
-void AddGres(std::string& gres, const std::string& more) { gres += (gres.empty() ? "" : ",") + more; }
-
 const plugin::Settings<Options>& Own() {
   static const plugin::Settings<Options> kSettings = {
       {"partition", Into(&Options::partition, &Option::Text)},
@@ -123,23 +128,31 @@ const plugin::Settings<Options>& Own() {
       {"reservation", Into(&Options::reservation, &Option::Text)},
       {"constraint", Into(&Options::constraint, &Option::Text)},
       {"nodelist", Into(&Options::nodelist, &Option::Text)},
+      {"exclude", Into(&Options::exclude, &Option::Text)},
+      {"clusters", Into(&Options::cluster, Cluster)},
       {"nodes", Into(&Options::nodes, Count)},
       {"ntasks", Into(&Options::ntasks, Count)},
       {"cpus", Into(&Options::cpus, Count)},
       {"memory", Into(&Options::memory_mib, MemoryMib)},
+      {"gpus", Into(&Options::gpus, Gpus)},
+      {"gpu_bind", Into(&Options::gpu_bind, &Option::Text)},
+      {"gres", Into(&Options::gres, &Option::Text)},
       {"time", Into(&Options::time_minutes, TimeMinutes)},
       {"exclusive", Into(&Options::exclusive, &Option::Flag)},
       {"requeue", Into(&Options::requeue, &Option::Flag)},
       {"signal", Into(&Options::signal, &Option::Text)},
-      {"container_image", Into(&Options::container_image, &Option::Text)},
-      {"prolog", Into(&Options::prolog, Lines)},
-      {"sbatch", Into(&Options::sbatch, LongOptions)},
-      {"srun", Into(&Options::srun, LongOptions)},
+      {"dependency", Into(&Options::dependency, Dependency)},
+      {"mail", Into(&Options::mail, Mail)},
+      {"modules", Into(&Options::modules, Modules)},
+      {"prolog", Into(&Options::prolog, Prolog)},
+      {"container", Into(&Options::container, &Option::Text)},
+      {"container_mounts", Into(&Options::container_mounts, Mounts)},
+      {"container_runtime", Into(&Options::container_runtime, Runtime)},
+      {"sbatch", Into(&Options::sbatch, PassedOn)},
+      {"srun", Into(&Options::srun, PassedOn)},
       {"client", Into(&Options::client, Client)},
       {"max_queued", Into(&Options::max_queued, Count)},
       {"poll_interval", Into(&Options::poll_interval_s, PollInterval)},
-      {"gres", [](const Option& option, Options& to) { AddGres(to.gres, option.Text()); }},
-      {"gpus", [](const Option& option, Options& to) { AddGres(to.gres, fmt::format("gpu:{}", Count(option))); }},
   };
   return kSettings;
 }
@@ -163,9 +176,11 @@ Options OptionsOf(const Json& job, const Options& session) {
   const auto config = job.find("config");
   if (config == job.end()) return session;
   Options options = ReadOptions(*config);
-  for (const auto& [name, same] : {std::pair{"client", options.client == session.client},
-                                   std::pair{"max_queued", options.max_queued == session.max_queued},
-                                   std::pair{"poll_interval", options.poll_interval_s == session.poll_interval_s}}) {
+  for (const auto& [name, same] :
+       {std::pair{"client", options.client == session.client},
+        std::pair{"clusters", options.cluster == session.cluster}, std::pair{"mail", options.mail == session.mail},
+        std::pair{"max_queued", options.max_queued == session.max_queued},
+        std::pair{"poll_interval", options.poll_interval_s == session.poll_interval_s}}) {
     if (!same) plugin::RefuseOfTheSession(fmt::format("slurm: {}", name));
   }
   options.throttle = session.throttle;

@@ -11,6 +11,9 @@ namespace ridgeline::slurm {
 
 enum class ClientKind { kAuto, kAgent, kTools };
 
+// What starts a container. kAuto: pyxis where the node's srun has it, else Apptainer.
+enum class ContainerRuntime { kAuto, kPyxis, kApptainer };
+
 // --signal: a signal some time before the time limit.
 struct Warning {
   int signal = 0;  // 0: none
@@ -20,18 +23,26 @@ struct Warning {
 
 // Empty, or 0: not said, so Slurm's own default holds.
 struct Options {
-  std::string partition, account, qos, reservation, constraint, nodelist;
-  int64_t nodes = 0;  // in place of what the jobs ask for
+  std::string partition, account, qos, reservation, constraint, nodelist, exclude;
+  std::string cluster;  // --clusters, of one; empty: the one that this machine is of
+  int64_t nodes = 0;    // in place of what the jobs ask for
   int64_t ntasks = 0;
   int64_t cpus = 0;
   int64_t memory_mib = 0;  // of a node
-  std::string gres;        // of a node, "gpu:8"; several joined by commas
+  std::string gpus;        // of a node, "8" or "h100:8"
+  std::string gpu_bind;
+  std::string gres;  // of a node, "nvme:1"; several joined by commas
   int64_t time_minutes = 0;
   bool exclusive = false;
-  bool requeue = false;             // by Slurm, under the same job id; else the driver submits a new attempt
-  std::string signal;               // as written; empty: what ParseWarning gives of the time to save
-  std::string container_image;      // srun --container-image (pyxis, enroot)
-  std::vector<std::string> prolog;  // shell lines, run before the job
+  bool requeue = false;                       // by Slurm, under the same job id; else the driver submits a new attempt
+  std::string signal;                         // as written; empty: what ParseWarning gives of the time to save
+  std::string dependency;                     // "afterok:12,afterany:13": what each job waits for
+  std::string mail;                           // an address, or "true": whoever submits
+  std::vector<std::string> modules;           // loaded before anything else
+  std::vector<std::string> prolog;            // shell lines, run before the job
+  std::string container;                      // the image that the job runs in
+  std::vector<std::string> container_mounts;  // "/data", "/data:/in:ro"
+  ContainerRuntime container_runtime = ContainerRuntime::kAuto;
   std::vector<std::string> sbatch;  // further options of sbatch, "--name=value"
   std::vector<std::string> srun;    // further options of srun, which then starts the job
   ClientKind client = ClientKind::kAuto;

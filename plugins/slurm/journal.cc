@@ -13,13 +13,19 @@ Json Encode(const Array& array) {
           {"is_array", array.is_array},
           {"id", array.id},
           {"recorded_unix_s", array.recorded_unix_s},
-          {"cancelled", array.cancelled}};
+          {"cancelled", array.cancelled},
+          {"job_name", array.job_name}};
 }
 
 Array Decode(const Json& document) {
-  return {document.at("name").get<std::string>(),        document.at("keys").get<std::vector<std::string>>(),
-          document.at("is_array").get<bool>(),           document.at("id").get<int64_t>(),
-          document.at("recorded_unix_s").get<int64_t>(), document.value("cancelled", std::set<size_t>())};
+  const auto name = document.at("name").get<std::string>();
+  return {name,
+          document.at("keys").get<std::vector<std::string>>(),
+          document.at("is_array").get<bool>(),
+          document.at("id").get<int64_t>(),
+          document.at("recorded_unix_s").get<int64_t>(),
+          document.value("cancelled", std::set<size_t>()),
+          document.value("job_name", name)};  // of an earlier version: its name alone
 }
 
 }  // namespace
@@ -52,7 +58,7 @@ void Journal::SetId(Array& array, int64_t id) {
   Replace(array, std::move(changed));
 }
 
-void Journal::AddCancelled(Array& array, const std::vector<int64_t>& tasks) {
+void Journal::AddCancelled(Array& array, const std::set<size_t>& tasks) {
   Array changed = array;
   changed.cancelled.insert(tasks.begin(), tasks.end());
   Replace(array, std::move(changed));

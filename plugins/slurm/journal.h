@@ -24,6 +24,7 @@ struct Array {
   int64_t id = 0;                   // 0: nobody knows whether Slurm has it
   int64_t recorded_unix_s = 0;      // when it was about to be submitted
   std::set<size_t> cancelled = {};  // tasks told to end: of one that had not begun Slurm keeps no record
+  std::string job_name = {};        // as Slurm has it; the name is in it
 };
 
 class Journal {
@@ -32,6 +33,7 @@ class Journal {
   explicit Journal(const std::filesystem::path& state_dir);
 
   std::string dir() const { return folder_.dir().string(); }
+  int64_t size() const { return static_cast<int64_t>(arrays_.size()); }
 
   // The array that holds a job, and its task there; nullptr where no array does.
   struct Place {
@@ -44,7 +46,7 @@ class Journal {
   // On the disk when they return. Throw Failure, and then nothing is changed.
   Array& Record(Array array);
   void SetId(Array& array, int64_t id);
-  void AddCancelled(Array& array, const std::vector<int64_t>& tasks);
+  void AddCancelled(Array& array, const std::set<size_t>& tasks);
   // Slurm does not have it and will not: as if it had never been.
   void Forget(const std::string& name);
 

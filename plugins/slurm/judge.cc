@@ -2,9 +2,8 @@
 
 #include <sys/wait.h>
 
-#include <regex>
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ridgeline/job_dir.h"
 
@@ -22,16 +21,33 @@ Evidence EvidenceOf(const Array& array, size_t task, const Row& row) {
     if (!value.empty() && value != "0" && value != "None") evidence[name] = value;
   };
   add("slurm_reason", row.reason);
-  add("nodes", row.nodes);
+  add("node", fmt::format("{}", fmt::join(HostsOf(row.nodes), " ")));
   add("restarts", std::to_string(row.restarts));
   plugin::AddQueueWait(row.submitted_s, row.started_s, evidence);
   return evidence;
 }
 
-// Of a script that its node could not start Slurm says FAILED too; what is in the log then is slurmstepd's.
-bool CouldNotStart(const Row& row, const std::string& log) {
-  static const std::regex kWords(R"(slurmstepd[^\n]*: error: execve\(\): [^\n]*/slurm_script: )");
-  return row.state == "FAILED" && std::regex_search(log, kWords);
+// Once for all jobs that wait for the same.
+std::string WordsOf(const Wait& wait, const Row& row) { return fmt::format("{} ({})", wait.message, row.reason); }
+
+void AddEndOf(const End& end, const std::string& message, const std::string& hint, Evidence& evidence) {
+  if (end.reason.empty()) {
+    plugin::AddEnd(std::string(end.name), message, hint, evidence);
+  } else {
+    plugin::AddInfrastructure(std::string(end.reason), message, hint, evidence);
+  }
+}
+
+// Nobody but `exec` knows whether a trainer is at fault, so a failure has no end, unless its cause is known.
+void AddFailure(const Row& row, const Meaning& meaning, const std::string& log, Evidence& evidence) {
+  const Cause cause = CauseOf(row.exit_status, row.reason, log);
+  if (cause.reason.empty()) {
+    evidence["message"] = meaning.message;
+    evidence["hint"] = meaning.hint;
+    return;
+  }
+  plugin::AddInfrastructure(cause.reason, cause.message, cause.hint, evidence);
+  if (!cause.node.empty()) evidence["node"] = cause.node;
 }
 
 }  // namespace
@@ -42,25 +58,33 @@ std::string IdOf(const Array& array, size_t task) {
   return array.is_array ? fmt::format("{}_{}", array.id, task) : std::to_string(array.id);
 }
 
-JobState JudgeQueued(const Array& array, size_t task, const Row& row) {
-  const Wait* wait = WaitOf(row.reason);
-  if (wait == nullptr) return {Phase::kQueued, 0, {}, {}};
-  const std::string message = fmt::format("Slurm job {}: {} ({})", array.id, wait->message, row.reason);
-  if (wait->end.empty()) return {Phase::kQueued, 0, {{"waits", message}, {"hint", std::string(wait->hint)}}, {}};
+JobState JudgeQueued(const Row& row, const Wait* wait) {
+  JobState state{Phase::kQueued, 0, {}, {}};
+  if (!row.reason.empty() && row.reason != "None") state.evidence["pending"] = row.reason;
+  if (row.expected_s > 0) state.evidence["expected_unix_s"] = std::to_string(row.expected_s);
+  if (wait == nullptr) return state;
+  state.evidence["waits"] = WordsOf(*wait, row);
+  state.evidence["hint"] = wait->hint;
+  return state;
+}
+
+JobState JudgeHopeless(const Array& array, size_t task, const Row& row, const Wait& wait) {
   JobState state{Phase::kEnded, 0, EvidenceOf(array, task, row), {}};
-  plugin::AddEnd(std::string(wait->end), message, std::string(wait->hint), state.evidence);
+  AddEndOf(wait.end, WordsOf(wait, row), std::string(wait.hint), state.evidence);
   return state;
 }
 
 JobState JudgeEnded(const Array& array, size_t task, const Row& row, const std::string& log) {
-  const Meaning& meaning = MeaningOf(CouldNotStart(row, log) ? "LAUNCH_FAILED" : row.state);
+  const Meaning& meaning = MeaningOf(row.state);
   JobState state{Phase::kEnded, row.started_s, EvidenceOf(array, task, row), {}};
   plugin::AddLogTail(log, state.evidence);
   const int code = WIFEXITED(row.exit_status) ? WEXITSTATUS(row.exit_status) : 0;
   plugin::AddExit(code, WIFSIGNALED(row.exit_status) ? WTERMSIG(row.exit_status) : 0, state.evidence);
-  // Of a failure that was an interruption, the results say more.
-  if (!meaning.end.empty() && !(row.state == "FAILED" && code == kExecInterrupted)) {
-    plugin::AddEnd(std::string(meaning.end), std::string(meaning.message), std::string(meaning.hint), state.evidence);
+  const bool interrupted = code == kExecInterrupted;  // then the results say more
+  if ((row.state == "FAILED" && !interrupted) || (row.state == "CANCELLED" && PrologFailed(log))) {
+    AddFailure(row, meaning, log, state.evidence);
+  } else if (!meaning.end.empty()) {
+    AddEndOf(meaning.end, std::string(meaning.message), std::string(meaning.hint), state.evidence);
   }
   return state;
 }

@@ -6,6 +6,7 @@
 
 #include "common/answers.h"
 #include "slurm/journal.h"
+#include "slurm/meaning.h"
 #include "slurm/parse.h"
 
 namespace ridgeline::slurm {
@@ -15,8 +16,11 @@ bool IsLive(const Row& row);
 // As Slurm's commands name the task: "12_3", or "12" of a job that is no array.
 std::string IdOf(const Array& array, size_t task);
 
-// A task in the queue. It has ended where it waits for what will never be; then it is to be cancelled.
-plugin::JobState JudgeQueued(const Array& array, size_t task, const Row& row);
+// A task in the queue. `wait`: what it waits for (WaitOf), nullptr for its turn.
+plugin::JobState JudgeQueued(const Row& row, const Wait* wait);
+
+// A task that waits for what will not be, and has for long enough: it is to be cancelled, and this is its end.
+plugin::JobState JudgeHopeless(const Array& array, size_t task, const Row& row, const Wait& wait);
 
 // A task that ended; `log` is the end of its log, where it did not end well.
 plugin::JobState JudgeEnded(const Array& array, size_t task, const Row& row, const std::string& log);

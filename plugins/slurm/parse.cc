@@ -1,12 +1,7 @@
 #include "slurm/parse.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <charconv>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -16,6 +11,7 @@ namespace {
 using plugin::Json;
 
 constexpr int64_t kMostTasks = 4'000'000;  // Slurm's own limit
+constexpr size_t kMostNodes = 10'000;      // of a job, that are named
 
 // The text up to `separator`, which is taken off; all of it where there is none.
 std::string_view Take(std::string_view& text, char separator) {
@@ -47,15 +43,6 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   return words;
 }
 
-std::string LowerWithoutBlanks(std::string_view text) {
-  std::string plain;
-  for (const char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return plain;
-}
-
 bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // "3:0" (code:signal) -> a wait status.
@@ -65,7 +52,62 @@ int ExitStatus(std::string_view text) {
   return static_cast<int>(signal > 0 ? signal : code << 8);
 }
 
+// A pending job's start is Slurm's forecast, and none.
+void SetStart(int64_t start_s, Row& row) { (row.state == "PENDING" ? row.expected_s : row.started_s) = start_s; }
+
+// Adds what "07-10" of a list of hosts stands for between `prefix` and `suffix`; false where it is no such range.
+bool AddRange(std::string_view range, const std::string& prefix, const std::string& suffix,
+              std::vector<std::string>& hosts) {
+  const std::string_view first_digits = Take(range, '-');
+  const std::optional<int64_t> first = Number(first_digits);
+  const std::optional<int64_t> last = range.empty() ? first : Number(range);
+  if (!first || !last || *last < *first || static_cast<size_t>(*last - *first) >= kMostNodes) return false;
+  for (int64_t number = *first; number <= *last; ++number) {
+    if (hosts.size() == kMostNodes) return false;
+    hosts.push_back(fmt::format("{}{:0{}}{}", prefix, number, first_digits.size(), suffix));
+  }
+  return true;
+}
+
+// "n[1-2,07]" or "login".
+bool AddHosts(std::string_view word, std::vector<std::string>& hosts) {
+  const size_t open = word.find('[');
+  if (open == std::string_view::npos) {
+    if (word.empty() || hosts.size() == kMostNodes) return false;
+    hosts.emplace_back(word);
+    return true;
+  }
+  const size_t close = word.find(']', open);
+  if (close == std::string_view::npos || word.find('[', close) != std::string_view::npos) return false;
+  const std::string prefix(word.substr(0, open));
+  const std::string suffix(word.substr(close + 1));
+  std::string_view ranges = word.substr(open + 1, close - open - 1);
+  while (!ranges.empty()) {
+    if (!AddRange(Take(ranges, ','), prefix, suffix, hosts)) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+std::string_view KeyIn(std::string_view job_name) {
+  const size_t dot = job_name.rfind('.');
+  const std::string_view key = dot == std::string_view::npos ? job_name : job_name.substr(dot + 1);
+  return key.starts_with("rl-") ? key : std::string_view();
+}
+
+std::vector<std::string> HostsOf(std::string_view list) {
+  std::vector<std::string> hosts;
+  std::string_view rest = list;
+  while (!rest.empty()) {
+    const size_t open = rest.find('[');
+    size_t end = rest.find(',');
+    if (open < end) end = rest.find(',', rest.find(']', open));
+    if (!AddHosts(rest.substr(0, end), hosts)) return {std::string(list)};
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  return hosts;
+}
 
 std::optional<std::vector<int64_t>> ParseTasks(std::string_view text) {
   if (text.starts_with('[')) text.remove_prefix(1);
@@ -107,7 +149,7 @@ std::vector<Row> ParseSqueue(std::string_view text) {
   std::vector<Row> rows;
   while (!text.empty()) {
     const std::vector<std::string_view> words = Split(Take(text, '\n'), '|');
-    if (words.size() != kColumns || !words[10].starts_with("rl-")) continue;
+    if (words.size() != kColumns || KeyIn(words[10]).empty()) continue;
     const std::optional<int64_t> id = Number(words[0]);
     if (!id) continue;
     Row row;
@@ -120,11 +162,11 @@ std::vector<Row> ParseSqueue(std::string_view text) {
     row.exit_status = static_cast<int>(Number(words[3]).value_or(0));
     row.restarts = Number(words[4]).value_or(0);
     row.submitted_s = Time(words[5]);
-    row.started_s = Time(words[6]);
+    SetStart(Time(words[6]), row);
     row.ended_s = Time(words[7]);
     row.nodes = words[8];
     row.reason = words[9];
-    row.name = words[10];
+    row.name = KeyIn(words[10]);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -137,7 +179,7 @@ std::vector<Row> ParseSacct(std::string_view text) {
   std::vector<Row> rows;
   while (!text.empty()) {
     const std::vector<std::string_view> words = Split(Take(text, '\n'), '|');
-    if (words.size() != kColumns || !words[7].starts_with("rl-")) continue;
+    if (words.size() != kColumns || KeyIn(words[7]).empty()) continue;
     std::string_view id = words[0];  // "12", "12_3", "12_[4-9%2]"
     Row row;
     const std::optional<int64_t> number = Number(Take(id, '_'));
@@ -153,8 +195,8 @@ std::vector<Row> ParseSacct(std::string_view text) {
     row.submitted_s = Time(words[3]);
     row.started_s = Time(words[4]);
     row.ended_s = Time(words[5]);
-    row.nodes = words[6];
-    row.name = words[7];
+    if (words[6] != "None assigned") row.nodes = words[6];
+    row.name = KeyIn(words[7]);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -162,7 +204,7 @@ std::vector<Row> ParseSacct(std::string_view text) {
 
 Row RowFromJson(const Json& row) {
   Row result;
-  row.at(0).get_to(result.name);
+  result.name = KeyIn(row.at(0).get_ref<const std::string&>());
   row.at(1).get_to(result.job_id);
   if (const auto tasks = row.at(2).get<std::string>(); !tasks.empty()) result.tasks = ParseTasks(tasks);
   row.at(3).get_to(result.state);
@@ -173,6 +215,7 @@ Row RowFromJson(const Json& row) {
   row.at(8).get_to(result.started_s);
   row.at(9).get_to(result.ended_s);
   row.at(10).get_to(result.nodes);
+  row.at(11).get_to(result.expected_s);
   return result;
 }
 
@@ -192,146 +235,6 @@ Facts ParseConfig(std::string_view scontrol_show_config) {
     if (name == "AccountingStorageType") facts.accounting = value == "accounting_storage/slurmdbd";
   }
   return facts;
-}
-
-const std::vector<Meaning>& Meanings() {
-  using enum plugin::Phase;
-  static const std::vector<Meaning> kMeanings = {
-      {"PENDING", kQueued, "", "", ""},
-      {"REQUEUED", kQueued, "", "", ""},
-      {"REQUEUE_FED", kQueued, "", "", ""},
-      {"REQUEUE_HOLD", kQueued, "", "", ""},
-      {"SPECIAL_EXIT", kQueued, "", "", ""},
-      {"RESV_DEL_HOLD", kQueued, "", "", ""},
-      {"CONFIGURING", kQueued, "", "", ""},
-      {"POWER_UP_NODE", kQueued, "", "", ""},
-      {"RUNNING", kRunning, "", "", ""},
-      {"COMPLETING", kRunning, "", "", ""},
-      {"SUSPENDED", kRunning, "", "", ""},
-      {"STOPPED", kRunning, "", "", ""},
-      {"SIGNALING", kRunning, "", "", ""},
-      {"STAGE_OUT", kRunning, "", "", ""},
-      {"RESIZING", kRunning, "", "", ""},
-      {"UPDATE_DB", kRunning, "", "", ""},
-      {"EXPEDITING", kRunning, "", "", ""},
-      {"COMPLETED", kEnded, "", "", ""},
-      {"FAILED", kEnded, "crashed", "the job's script failed", "see the end of its log"},
-      {"LAUNCH_FAILED", kEnded, "node_failed", "Slurm could not start the job on its node",
-       "see slurmd's log on that node"},
-      {"RECONFIG_FAIL", kEnded, "node_failed", "the node could not be configured for the job",
-       "see slurmd's log on that node"},
-      {"BOOT_FAIL", kEnded, "node_failed", "the node could not be booted", "`sinfo -R` says why nodes are down"},
-      {"NODE_FAIL", kEnded, "node_failed", "a node of the job failed", "`sinfo -R` says why nodes are down"},
-      {"CANCELLED", kEnded, "cancelled", "the job was cancelled in Slurm",
-       "`ridgeline run` with the same sweep runs it again; where nobody did it, slurmd's log on its node says why"},
-      {"REVOKED", kEnded, "cancelled", "another cluster of the federation took the job", ""},
-      {"TIMEOUT", kEnded, "timeout", "the job ran past its time limit in Slurm",
-       "raise launch: slurm: time, or time_limit"},
-      {"DEADLINE", kEnded, "timeout", "the job passed its deadline in Slurm", "raise the deadline"},
-      {"PREEMPTED", kEnded, "preempted", "Slurm gave the job's nodes to another job",
-       "checkpoint: {dir: …} lets a point go on where it was"},
-      {"OUT_OF_MEMORY", kEnded, "oom_host", "the job used more memory than Slurm gave it",
-       "raise launch: slurm: memory, use more activation checkpointing, or a smaller batch"},
-  };
-  return kMeanings;
-}
-
-const Meaning& MeaningOf(std::string_view state) {
-  const std::vector<Meaning>& meanings = Meanings();
-  const auto find = [&](std::string_view name) {
-    return std::find_if(meanings.begin(), meanings.end(),
-                        [&](const Meaning& meaning) { return meaning.state == name; });
-  };
-  const auto it = find(state);
-  return it == meanings.end() ? *find("RUNNING") : *it;
-}
-
-const Wait* WaitOf(std::string_view reason) {
-  static constexpr std::array kWaits = {
-      Wait{"jobhelduser", "held by its owner", "`scontrol release` with its id lets it go", ""},
-      Wait{"jobheldadmin", "held by an administrator", "ask who runs this cluster", ""},
-      Wait{"partitiondown", "its partition is down", "`sinfo -s` lists partitions", ""},
-      Wait{"partitioninactive", "its partition is inactive", "`sinfo -s` lists partitions", ""},
-      Wait{"nodedown", "a node it asks for is down", "`sinfo -R` says why", ""},
-      Wait{"reqnodenotavail", "a node it asks for is not available", "`sinfo -R` says why", ""},
-      Wait{"reservation", "its reservation has not begun", "`scontrol show reservation` says when", ""},
-      Wait{"reservationdeleted", "its reservation was deleted", "", "cancelled"},
-      Wait{"badconstraints", "no node can ever meet what it asks for",
-           "see launch: slurm: constraint, gres, nodes, memory", "invalid"},
-      Wait{"partitionnodelimit", "it asks for more nodes than its partition gives",
-           "`scontrol show partition` has the limits", "invalid"},
-      Wait{"partitiontimelimit", "it asks for more time than its partition gives",
-           "`scontrol show partition` has the limits; lower launch: slurm: time", "invalid"},
-      Wait{"partitionconfig", "it asks for what its partition does not give",
-           "`scontrol show partition` has the limits", "invalid"},
-      Wait{"dependencyneversatisfied", "it depends on a job that will not end as asked", "", "cancelled"},
-      Wait{"invalidaccount", "its account is not valid", "`sacctmgr show association user=$USER` lists yours",
-           "invalid"},
-      Wait{"invalidqos", "its QOS is not valid", "`sacctmgr show association user=$USER` lists yours", "invalid"},
-      Wait{"launchfailedrequeuedheld", "it could not be started, and Slurm holds it", "see slurmd's log on its node",
-           "node_failed"},
-      Wait{"jobholdmaxrequeue", "it was requeued too often, and Slurm holds it", "see slurmd's log on its node",
-           "node_failed"},
-  };
-  const std::string plain = LowerWithoutBlanks(reason);
-  if (plain.starts_with("nodesrequiredforjobaredown") || plain.starts_with("reqnodenotavail")) {
-    return &*std::find_if(kWaits.begin(), kWaits.end(),
-                          [](const Wait& wait) { return wait.reason == "reqnodenotavail"; });
-  }
-  const auto it = std::find_if(kWaits.begin(), kWaits.end(), [&](const Wait& wait) { return wait.reason == plain; });
-  return it == kWaits.end() ? nullptr : &*it;
-}
-
-Trouble TroubleOf(int64_t code, std::string_view words) {
-  // Errors of the connection leave open whether the controller has the job.
-  static constexpr std::array<int64_t, 22> kConnection = {32,   104,  107,  110,  111,  1000, 1001, 1002,
-                                                          1003, 1004, 1008, 1013, 1800, 1801, 1802, 1803,
-                                                          5000, 5001, 5002, 5003, 5004, 5005};
-  static constexpr std::array<std::string_view, 14> kNoAnswer = {"Unable to contact slurm controller",
-                                                                 "Socket timed out",
-                                                                 "Zero Bytes were transmitted",
-                                                                 "connection failure",
-                                                                 "Message send failure",
-                                                                 "Message receive failure",
-                                                                 "missing socket",
-                                                                 "Connection refused",
-                                                                 "Connection reset",
-                                                                 "Connection timed out",
-                                                                 "Broken pipe",
-                                                                 "not connected",
-                                                                 "transmit or rec",
-                                                                 "Unexpected message"};
-  static constexpr std::array<std::string_view, 5> kBusy = {
-      "temporarily unable to accept", "Resource temporarily unavailable", "job submit limit", "Job limit", "try again"};
-  constexpr int64_t kTableFull = 11;
-  const auto said = [&](const auto& phrases) {
-    return std::any_of(phrases.begin(), phrases.end(),
-                       [&](std::string_view phrase) { return Contains(words, phrase); });
-  };
-  if (code == kTableFull || said(kBusy)) return Trouble::kBusy;
-  if (std::find(kConnection.begin(), kConnection.end(), code) != kConnection.end() || said(kNoAnswer)) {
-    return Trouble::kNoAnswer;
-  }
-  return Trouble::kRefused;
-}
-
-std::string HintFor(std::string_view words) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kHints = {{
-      {"nvalid partition", "`sinfo -s` lists partitions; name one as launch: slurm: partition"},
-      {"nvalid account", "`sacctmgr show association user=$USER` lists yours; name one as launch: slurm: account"},
-      {"nvalid qos", "`sacctmgr show association user=$USER` lists yours; name one as launch: slurm: qos"},
-      {"nvalid generic resource", "`sinfo -o '%P %G'` lists what nodes have; see launch: slurm: gres"},
-      {"nvalid feature", "`sinfo -o '%P %f'` lists what nodes have; see launch: slurm: constraint"},
-      {"node configuration is not available", "ask for less: launch: slurm: nodes, cpus, memory, gres"},
-      {"ermission", "ask who runs this cluster for leave to submit there"},
-      {"not permitted", "ask who runs this cluster for leave to submit there; `sinfo -s` lists partitions"},
-      {"reservation", "`scontrol show reservation` lists them; see launch: slurm: reservation"},
-      {"time limit", "`scontrol show partition` has the limits; lower launch: slurm: time"},
-  }};
-  for (const auto& [part, hint] : kHints) {
-    if (Contains(words, part)) return std::string(hint);
-  }
-  return {};
 }
 
 }  // namespace ridgeline::slurm

@@ -1,6 +1,8 @@
 // The Slurm launcher: jobs as tasks of job arrays on a cluster.
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -39,10 +41,28 @@ auto Answered(Ask ask) {
   }
 }
 
+// The cluster to speak to, where that is said; Slurm's own tools go by the variable too.
+std::string ClusterOf(const Options& options) {
+  const char* variable = std::getenv("SLURM_CLUSTERS");
+  if (!options.cluster.empty() || variable == nullptr) return options.cluster;
+  if (const std::string name = variable; name != "all" && name.find(',') == std::string::npos) return name;
+  throw Failure(Failure::Kind::kUsage, fmt::format("SLURM_CLUSTERS is {}, and a sweep goes to one cluster", variable),
+                "name it as launch: slurm: clusters, or unset the variable");
+}
+
 class SlurmLauncher final : public plugin::Launcher {
  public:
   SlurmLauncher(const Json& config, fs::path state_dir)
       : options_(ReadOptions(config)), state_dir_(std::move(state_dir)) {}
+  SlurmLauncher(const SlurmLauncher&) = delete;
+  SlurmLauncher& operator=(const SlurmLauncher&) = delete;
+  ~SlurmLauncher() override {
+    try {
+      if (session_ != nullptr) session_->Leave();
+    } catch (const std::exception&) {
+      // A mail is nothing that the run's end should hang on.
+    }
+  }
 
   plugin::Capabilities Can() const override { return {.queue = true, .poll_pause = true, .render = true}; }
 
@@ -94,9 +114,15 @@ class SlurmLauncher final : public plugin::Launcher {
     return *session_;
   }
 
-  // Throws SlurmError.
+  // Throws SlurmError, and Failure for a cluster that only the tools can speak to.
   std::unique_ptr<Session> Begin() {
-    if (options_.client != ClientKind::kTools) {
+    const std::string cluster = ClusterOf(options_);
+    if (!cluster.empty() && options_.client == ClientKind::kAgent) {
+      throw Failure(Failure::Kind::kInvalidInput,
+                    fmt::format("ridgeline-slurm-agent speaks to this machine's own cluster, and not to {}", cluster),
+                    "leave client: out, or say client: tools; where SLURM_CLUSTERS says it, unset that");
+    }
+    if (cluster.empty() && options_.client != ClientKind::kTools) {
       try {
         return With(MakeAgentClient(plugin::ProgramBesideUs("ridgeline-slurm-agent")));
       } catch (const SlurmError& e) {
@@ -104,7 +130,7 @@ class SlurmLauncher final : public plugin::Launcher {
         why_tools_ = e.what();
       }
     }
-    return With(MakeToolsClient());
+    return With(MakeToolsClient(cluster));
   }
   std::unique_ptr<Session> With(std::unique_ptr<Client> client) const {
     return std::make_unique<Session>(state_dir_, options_, std::move(client), plugin::SystemClock());

@@ -4,20 +4,21 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "common/shell.h"
+#include "slurm/parse.h"
+#include "slurm/script.h"
 
 namespace ridgeline::slurm {
 namespace {
 
 using plugin::Failure;
 using plugin::Json;
-using plugin::ShellQuote;
 
 // Each task gets a copy of the script, which names every job of its array: beyond this, copies cost more than
 // submissions.
@@ -36,6 +37,8 @@ struct Resources {
   auto operator<=>(const Resources&) const = default;
 };
 
+std::vector<std::string> AvoidedBy(const Json& job) { return job.value("avoid", std::vector<std::string>()); }
+
 int64_t CeilDiv(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 Resources ResourcesOf(const Json& job, const Options& options) {
@@ -51,7 +54,7 @@ Resources ResourcesOf(const Json& job, const Options& options) {
 Warning WarningFor(const Resources& resources, const Options& options) {
   if (!options.signal.empty()) return ParseWarning(options.signal);
   if (resources.save_time_s == 0) return {};
-  const bool by_srun = resources.nodes > 1 || !options.container_image.empty() || !options.srun.empty();
+  const bool by_srun = StartedBySrun(resources.nodes, options);
   return {SIGUSR1, std::min(resources.save_time_s + kWarningMarginS, kMostLeadS), !by_srun};
 }
 
@@ -75,64 +78,34 @@ std::string OneLine(const std::string& text, size_t most) {
   return line;
 }
 
-std::string Quoted(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + ShellQuote(word);
-  return line;
-}
-
-// What starts "$@": nothing but the script's own process, or srun, once a node.
-std::string StartLines(const Options& options, int64_t cpus) {
-  const bool several = options.nodes > 1;
-  if (!several && options.container_image.empty() && options.srun.empty()) return "exec \"$@\"\n";
-  std::vector<std::string> srun = {"srun",
-                                   fmt::format("--nodes={}", options.nodes),
-                                   fmt::format("--ntasks={}", options.nodes),
-                                   "--ntasks-per-node=1",
-                                   "--wait=0",
-                                   "--kill-on-bad-exit=0"};
-  if (cpus > 0) srun.push_back(fmt::format("--cpus-per-task={}", cpus));
-  if (!options.container_image.empty()) srun.push_back("--container-image=" + options.container_image);
-  srun.insert(srun.end(), options.srun.begin(), options.srun.end());
-  if (!several) return "exec " + Quoted(srun) + " \"$@\"\n";
-  return "# The nodes find each other: node 0 by the address Slurm itself uses.\n"
-         "first=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
-         "MASTER_ADDR=$(scontrol show node \"$first\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')\n"
-         "export MASTER_ADDR=\"${MASTER_ADDR:-$first}\" MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\n"
-         "export RIDGELINE_NNODES=\"$SLURM_JOB_NUM_NODES\"\n"
-         "# shellcheck disable=SC2016 # each node's own shell expands it\n"
-         "exec " +
-         Quoted(srun) + " sh -c 'RIDGELINE_NODE_RANK=$SLURM_NODEID exec \"$@\"' ridgeline \"$@\"\n";
-}
-
-std::string Script(const std::vector<const Json*>& jobs, const BatchJob& batch) {
-  std::string text =
-      "# sbatch prefers its variables to the options above, and so could run something else.\n"
-      "for name in \"${!SBATCH_@}\"; do\n"
-      "  echo \"ridgeline: $name is set where this was submitted from: unset it, and submit again\" >&2\n"
-      "  exit 2\n"
-      "done\n";
-  // A folder that is missing on the node would be replaced by /tmp.
-  text += fmt::format("cd {} || exit 3\n", ShellQuote(batch.work_dir));
-  for (const std::string& line : batch.options.prolog) text += line + "\n";
-  text += "case ${SLURM_ARRAY_TASK_ID:-0} in\n";
-  for (size_t task = 0; task < jobs.size(); ++task) {
-    text += fmt::format("{}) set -- {} ;;\n", task, Quoted(jobs[task]->at("exec").get<std::vector<std::string>>()));
+// The sweep's name as the first part of jobs': without what parts names, and lists of them.
+std::string Label(const std::string& sweep) {
+  constexpr size_t kMost = 40;
+  std::string label;
+  for (const char c : sweep.substr(0, kMost)) {
+    label += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' ? c : '-';
   }
-  text += "*) echo \"ridgeline: this script has no task $SLURM_ARRAY_TASK_ID\" >&2; exit 2 ;;\nesac\n";
-  return text + StartLines(batch.options, batch.options.cpus);
+  return label.empty() ? "sweep" : label;
+}
+
+std::string Joined(const std::string& one, const std::string& other) {
+  return one + (one.empty() || other.empty() ? "" : ",") + other;
 }
 
 BatchJob MakeBatchJob(const std::vector<const Json*>& jobs, const Resources& resources, const Options& options,
-                      bool is_array, const std::string& work_dir, const std::string& log_dir) {
+                      bool is_array, const std::string& work_dir, const std::string& log_dir, int64_t part) {
+  const auto sweep = jobs.front()->value("sweep", std::string());
   BatchJob batch;
   batch.name = jobs.front()->at("key").get<std::string>();
-  batch.comment = fmt::format("{} {}", batch.name, OneLine(jobs.front()->value("sweep", std::string()), 200));
+  batch.job_name = fmt::format("{}.{}.{}", Label(sweep), part, batch.name);
+  batch.comment = fmt::format("{} {}", batch.name, OneLine(sweep, 200));
   for (const Json* job : jobs) batch.keys.push_back(job->at("key").get<std::string>());
   batch.is_array = is_array;
   batch.throttle = is_array && options.throttle < static_cast<int64_t>(jobs.size()) ? options.throttle : 0;
   batch.work_dir = work_dir;
   batch.output = OutputPattern(log_dir, batch.name, is_array);
+  batch.dependency = options.dependency;
+  batch.avoid = AvoidedBy(*jobs.front());
   batch.options = options;
   batch.options.nodes = resources.nodes;
   batch.options.cpus = resources.cpus;
@@ -162,31 +135,52 @@ std::string SignalOption(const Warning& warning) {
 }  // namespace
 
 std::vector<BatchJob> Bundle(const Json& jobs, const Options& options, const ArrayLimit& limit,
-                             const std::string& work_dir, const std::string& log_dir) {
+                             const std::string& work_dir, const std::string& log_dir, int64_t parts) {
   const auto most = static_cast<size_t>(limit.arrays ? std::clamp<int64_t>(limit.tasks, 1, kMostTasks) : 1);
   struct Group {
     const Options* options;
     Resources resources;
     std::vector<const Json*> members;
   };
-  std::vector<Group> groups;                                    // as they come
-  std::map<std::string, Options> known;                         // by the jobs' `config`, as text
-  std::map<std::pair<const Options*, Resources>, size_t> open;  // the group of it that has room
+  using Alike = std::tuple<const Options*, Resources, std::vector<std::string>>;
+  std::vector<Group> groups;             // as they come
+  std::map<std::string, Options> known;  // by the jobs' `config`, as text
+  std::map<Alike, size_t> open;          // the group of it that has room
   for (const Json& job : jobs) {
     const std::string config = job.contains("config") ? job.at("config").dump() : "";
     auto own = known.find(config);
     if (own == known.end()) own = known.emplace(config, OptionsOf(job, options)).first;
     const Resources resources = ResourcesOf(job, own->second);
-    const auto [it, is_new] = open.try_emplace({&own->second, resources}, groups.size());
+    const auto [it, is_new] = open.try_emplace({&own->second, resources, AvoidedBy(job)}, groups.size());
     if (!is_new && groups[it->second].members.size() == most) it->second = groups.size();
     if (it->second == groups.size()) groups.push_back({&own->second, resources, {}});
     groups[it->second].members.push_back(&job);
   }
   std::vector<BatchJob> batches;
   for (const Group& group : groups) {
-    batches.push_back(MakeBatchJob(group.members, group.resources, *group.options, limit.arrays, work_dir, log_dir));
+    batches.push_back(
+        MakeBatchJob(group.members, group.resources, *group.options, limit.arrays, work_dir, log_dir, ++parts));
   }
   return batches;
+}
+
+BatchJob MailJob(const BatchJob& batch, const std::vector<int64_t>& after) {
+  BatchJob mail;
+  mail.name = mail.job_name = batch.job_name.substr(0, batch.job_name.find('.')) + ".ended";
+  mail.comment = batch.comment;
+  mail.is_array = false;
+  mail.work_dir = batch.work_dir;
+  mail.output = "/dev/null";
+  mail.script = "exit 0\n";
+  if (!after.empty()) mail.dependency = fmt::format("afterany:{}", fmt::join(after, ":"));
+  mail.options.partition = batch.options.partition;
+  mail.options.account = batch.options.account;
+  mail.options.qos = batch.options.qos;
+  mail.options.cluster = batch.options.cluster;
+  mail.options.nodes = mail.options.time_minutes = 1;
+  mail.options.sbatch = {"--mail-type=END"};
+  if (batch.options.mail != "true") mail.options.sbatch.push_back("--mail-user=" + batch.options.mail);
+  return mail;
 }
 
 std::string ArrayText(const BatchJob& batch) {
@@ -194,9 +188,17 @@ std::string ArrayText(const BatchJob& batch) {
   return fmt::format("0-{}{}", batch.keys.size() - 1, batch.throttle > 0 ? fmt::format("%{}", batch.throttle) : "");
 }
 
+std::string ExcludeText(const BatchJob& batch) {
+  const std::vector<std::string> wanted = HostsOf(batch.options.nodelist);
+  std::vector<std::string> avoided;
+  std::copy_if(batch.avoid.begin(), batch.avoid.end(), std::back_inserter(avoided),
+               [&](const std::string& node) { return std::find(wanted.begin(), wanted.end(), node) == wanted.end(); });
+  return Joined(batch.options.exclude, fmt::format("{}", fmt::join(avoided, ",")));
+}
+
 std::vector<std::string> SbatchOptions(const BatchJob& batch) {
   const Options& options = batch.options;
-  std::vector<std::string> words = {"--job-name=" + batch.name, "--comment=" + batch.comment};
+  std::vector<std::string> words = {"--job-name=" + batch.job_name, "--comment=" + batch.comment};
   const auto text = [&](const char* name, const std::string& value) {
     if (!value.empty()) words.push_back(fmt::format("--{}={}", name, value));
   };
@@ -213,11 +215,15 @@ std::vector<std::string> SbatchOptions(const BatchJob& batch) {
   text("reservation", options.reservation);
   text("constraint", options.constraint);
   text("nodelist", options.nodelist);
+  text("exclude", ExcludeText(batch));
+  text("clusters", options.cluster);
   number("nodes", options.nodes);
   number("ntasks", options.ntasks);
   if (options.nodes > 1 && options.ntasks == 0) number("ntasks-per-node", 1);
   number("cpus-per-task", options.cpus);
   number("mem", options.memory_mib, "M");
+  text("gpus-per-node", options.gpus);
+  text("gpu-bind", options.gpu_bind);
   text("gres", options.gres);
   number("time", options.time_minutes);
   if (options.exclusive) words.emplace_back("--exclusive");

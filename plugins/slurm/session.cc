@@ -22,6 +22,8 @@ using plugin::Phase;
 constexpr int64_t kArrayShare = 10;                      // of the controller's job table, that one array may take
 constexpr auto kAbsentGrace = std::chrono::seconds(10);  // a controller may know a new job late, the accounting an old
 constexpr auto kMessageMargin = std::chrono::seconds(2);
+constexpr auto kHopelessGrace =
+    std::chrono::minutes(1);  // in which an administrator may take back what stands in the way
 
 Failure NotNow(const std::string& message, const std::string& hint = {}) {
   return {Failure::Kind::kNotNow, message, hint};
@@ -53,24 +55,38 @@ ArrayLimit Session::Limit() const {
           facts_.max_array_size > 1};
 }
 
+// Who is silent in between has not answered since.
+template <typename Question>
+auto Session::Answered(Question question) {
+  try {
+    return question();
+  } catch (const SlurmError&) {
+    answers_since_.clear();
+    throw;
+  }
+}
+
 void Session::Ask() {
-  if (const std::optional<std::vector<Row>> rows = client_->Jobs()) Adopt(*rows);
+  const std::optional<std::vector<Row>> rows = Answered([&] { return client_->Jobs(); });
+  if (rows) Adopt(*rows);
 }
 
 void Session::Adopt(const std::vector<Row>& rows) {
   last_live_id_ = 0;
   std::vector<Row> ours;
-  std::map<std::string, std::set<int64_t>> ids;  // that go by a name
+  using Id = std::pair<bool, int64_t>;      // of one that has ended, which may be a refused submission's; of it
+  std::map<std::string, std::set<Id>> ids;  // that go by a name
   for (const Row& row : rows) {
     const Array* array = journal_.FindArray(row.name);
     if (array == nullptr || array->is_array != row.tasks.has_value()) continue;
-    ids[row.name].insert(row.job_id);
+    ids[row.name].insert({!IsLive(row), row.job_id});
   }
   for (const auto& [name, found] : ids) {
     Array& array = *journal_.FindArray(name);
-    if (!found.contains(array.id)) journal_.SetId(array, *found.begin());
+    const bool is_there = std::any_of(found.begin(), found.end(), [&](const Id& id) { return id.second == array.id; });
+    if (!is_there) journal_.SetId(array, found.begin()->second);
   }
-  std::vector<std::string> doubles;  // an array that was submitted twice runs once
+  std::vector<std::string> to_end;  // an array that was submitted twice runs once
   for (const Row& row : rows) {
     const Array* array = ids.contains(row.name) ? journal_.FindArray(row.name) : nullptr;
     if (array == nullptr) continue;
@@ -78,11 +94,22 @@ void Session::Adopt(const std::vector<Row>& rows) {
       ours.push_back(row);
       if (IsLive(row)) last_live_id_ = std::max(last_live_id_, row.job_id);
     } else if (IsLive(row)) {
-      doubles.push_back(std::to_string(row.job_id));
+      to_end.push_back(std::to_string(row.job_id));
     }
   }
   NoteTakenOut(std::exchange(known_, ByTask(ours)));
-  if (!doubles.empty()) client_->Cancel(doubles);
+  for (const auto& [name, tasks] : known_) AddCancelledEarlier(*journal_.FindArray(name), tasks, to_end);
+  if (!to_end.empty()) client_->Cancel(to_end);
+}
+
+// Who was told to end before Slurm was seen to have it is told now.
+void Session::AddCancelledEarlier(const Array& array, const Rows& rows, std::vector<std::string>& to_end) {
+  if (array.cancelled.empty()) return;
+  std::set<size_t>& told = told_to_end_[array.name];
+  for (const size_t task : array.cancelled) {
+    const auto row = rows.find(static_cast<int64_t>(task));
+    if (row != rows.end() && IsLive(row->second) && told.insert(task).second) to_end.push_back(IdOf(array, task));
+  }
 }
 
 // Of a task that somebody cancels before it begins Slurm keeps no record.
@@ -110,16 +137,20 @@ std::map<std::string, Session::Rows> Session::AskAccounting(const std::vector<Pl
   std::set<std::string> names;
   int64_t since_unix_s = places.front().array->recorded_unix_s;
   for (const Place& place : places) {
-    names.insert(place.array->name);
+    names.insert(place.array->job_name);
     since_unix_s = std::min(since_unix_s, place.array->recorded_unix_s);
   }
   constexpr int64_t kClockSkewS = 600;
   std::vector<Row> ended;
   std::vector<Row> rests;  // the tasks of an array that never began are one record, without their indices
-  for (Row& row : client_->Accounted({names.begin(), names.end()}, since_unix_s - kClockSkewS)) {
+  std::vector<Row> rows = Answered([&] {
+    return client_->Accounted({names.begin(), names.end()}, since_unix_s - kClockSkewS);
+  });
+  for (Row& row : rows) {
     // What the accounting takes for alive, and the controller does not know, is not.
     if (IsLive(row)) continue;
     const Array* array = journal_.FindArray(row.name);
+    if (array != nullptr && array->id > 0 && array->id != row.job_id) continue;  // a submission that was refused
     const bool rest = array != nullptr && array->is_array && !row.tasks;
     (rest ? rests : ended).push_back(std::move(row));
   }
@@ -155,11 +186,13 @@ std::vector<JobState> Session::Poll(const std::vector<std::string>& keys) {
     states.push_back(row == nullptr ? Absent(place) : StateOf(place, *row));
     if (place.array->id > 0) states.back().native_id = IdOf(*place.array, place.task);
   }
+  if (const std::vector<std::string> ids = std::exchange(hopeless_, {}); !ids.empty()) client_->Cancel(ids);
   return states;
 }
 
 JobState Session::StateOf(const Place& place, const Row& row) {
   absent_since_.erase(place.array->keys[place.task]);
+  if (place.array->id == 0) journal_.SetId(*place.array, row.job_id);  // only the accounting knew it
   switch (MeaningOf(row.state).phase) {
     case Phase::kQueued:
       return Queued(place, row);
@@ -174,9 +207,16 @@ JobState Session::StateOf(const Place& place, const Row& row) {
 }
 
 JobState Session::Queued(const Place& place, const Row& row) {
-  JobState state = JudgeQueued(*place.array, place.task, row);
-  if (state.phase == Phase::kEnded) client_->Cancel({IdOf(*place.array, place.task)});
-  return state;
+  const std::string& key = place.array->keys[place.task];
+  const Wait* wait = WaitOf(row.reason);
+  if (wait == nullptr || wait->end.empty()) {
+    hopeless_since_.erase(key);
+    return JudgeQueued(row, wait);
+  }
+  const Time now = clock_.Now();
+  if (now - hopeless_since_.try_emplace(key, now).first->second < kHopelessGrace) return JudgeQueued(row, wait);
+  hopeless_.push_back(IdOf(*place.array, place.task));
+  return JudgeHopeless(*place.array, place.task, row, *wait);
 }
 
 JobState Session::Ended(const Place& place, const Row& row) const {
@@ -186,12 +226,22 @@ JobState Session::Ended(const Place& place, const Row& row) const {
 }
 
 JobState Session::Absent(const Place& place) {
-  if (place.array->cancelled.contains(place.task) || taken_out_.contains(place.array->keys[place.task])) {
+  const Array& array = *place.array;
+  const std::string& key = array.keys[place.task];
+  if (array.id == 0 && !CertainlyNot(array)) return {Phase::kQueued, 0, {}, {}};
+  if (array.cancelled.contains(place.task) || taken_out_.contains(key)) {
     return {Phase::kEnded, 0, {{"end", "cancelled"}, {"message", "the job was cancelled"}}, {}};
   }
+  if (array.id == 0) return {};
   const Time now = clock_.Now();
-  const Time since = absent_since_.try_emplace(place.array->keys[place.task], now).first->second;
+  const Time since = absent_since_.try_emplace(key, now).first->second;
   return {now - since < kAbsentGrace ? Phase::kQueued : Phase::kMissing, 0, {}, {}};
+}
+
+bool Session::CertainlyNot(const Array& array) {
+  const Time now = clock_.Now();
+  const Time since = answers_since_.try_emplace(array.name, now).first->second;
+  return now - since >= std::chrono::seconds(facts_.message_timeout_s) + kMessageMargin;
 }
 
 std::optional<Failure> Session::Resolve(Array& array) {
@@ -204,13 +254,10 @@ std::optional<Failure> Session::Resolve(Array& array) {
       return std::nullopt;
     }
   } catch (const SlurmError& e) {
-    answers_since_.erase(array.name);
     return NotNow(fmt::format("Slurm does not answer: {}", e.what()));
   }
-  const Time now = clock_.Now();
-  const Time since = answers_since_.try_emplace(array.name, now).first->second;
-  if (now - since < std::chrono::seconds(facts_.message_timeout_s) + kMessageMargin) {
-    return NotNow(fmt::format("waiting to see whether Slurm has the job array {}", array.name));
+  if (!CertainlyNot(array)) {
+    return NotNow(fmt::format("waiting to see whether Slurm has the job array {}", array.job_name));
   }
   answers_since_.erase(array.name);
   journal_.Forget(array.name);
@@ -218,29 +265,42 @@ std::optional<Failure> Session::Resolve(Array& array) {
 }
 
 std::optional<Failure> Session::SubmitArray(BatchJob batch) {
-  // So that a throttle holds for all arrays together.
-  if (options_.throttle > 0 && last_live_id_ > 0) batch.dependency = fmt::format("afterany:{}", last_live_id_);
-  Array& array = journal_.Record({batch.name, batch.keys, batch.is_array, 0, clock_.UnixS()});
+  Array& array = journal_.Record({.name = batch.name,
+                                  .keys = batch.keys,
+                                  .is_array = batch.is_array,
+                                  .recorded_unix_s = clock_.UnixS(),
+                                  .job_name = batch.job_name});
   try {
     journal_.SetId(array, client_->Submit(batch));
-    last_live_id_ = array.id;
-    most_tasks_ = facts_.max_job_count;
-    return std::nullopt;
   } catch (const SlurmError& e) {
-    switch (e.trouble()) {
-      case Trouble::kNoAnswer:
-        return NotNow(fmt::format("no answer to a submission, which may have been done: {}", e.what()),
-                      "it is looked for before it is submitted again");
-      case Trouble::kBusy:
-        journal_.Forget(batch.name);
-        most_tasks_ = std::max<int64_t>(1, static_cast<int64_t>(batch.keys.size()) / 2);
-        return NotNow(fmt::format("Slurm takes no more jobs now: {}", e.what()), "it is asked again");
-      case Trouble::kRefused:
-        break;
+    if (e.trouble() == Trouble::kRefused && !batch.avoid.empty()) {
+      // Without the nodes that are to be avoided there may not be enough.
+      journal_.Forget(batch.name);
+      batch.avoid.clear();
+      return SubmitArray(std::move(batch));
     }
-    journal_.Forget(batch.name);
-    return Failure(Failure::Kind::kInvalidInput, fmt::format("Slurm refuses the job: {}", e.what()), HintFor(e.what()));
+    return NotSubmitted(batch, e);
   }
+  last_live_id_ = array.id;
+  submitted_.push_back(array.id);
+  most_tasks_ = facts_.max_job_count;
+  last_submitted_ = std::move(batch);
+  return std::nullopt;
+}
+
+Failure Session::NotSubmitted(const BatchJob& batch, const SlurmError& error) {
+  const bool refused = error.trouble() == Trouble::kRefused;
+  // What is no longer than so many may have room.
+  if (!refused) most_tasks_ = std::max<int64_t>(1, static_cast<int64_t>(batch.keys.size()) / 2);
+  if (error.trouble() == Trouble::kNoAnswer) {
+    return NotNow(fmt::format("no answer to a submission, which may have been done: {}", error.what()),
+                  "it is looked for before it is submitted again");
+  }
+  journal_.Forget(batch.name);
+  if (!refused) return NotNow(fmt::format("Slurm takes no more jobs now: {}", error.what()), "it is asked again");
+  const Refusal& refusal = RefusalOf(error.what());
+  return Failure(Failure::Kind::kInvalidInput, fmt::format("Slurm refuses the job: {}", error.what()),
+                 std::string(refusal.hint), std::string(refusal.reason));
 }
 
 std::vector<plugin::Submission> Session::Submit(const Json& jobs) {
@@ -270,8 +330,13 @@ std::vector<plugin::Submission> Session::Submit(const Json& jobs) {
     if (!failures.contains(key) && journal_.Find(key).array == nullptr) fresh.push_back(job);
   }
   std::optional<Failure> not_now;  // the next ones would meet the same
-  for (BatchJob& batch : Bundle(fresh, options_, Limit(), std::filesystem::current_path().string(), journal_.dir())) {
+  for (BatchJob& batch :
+       Bundle(fresh, options_, Limit(), std::filesystem::current_path().string(), journal_.dir(), journal_.size())) {
     const std::vector<std::string> keys = batch.keys;
+    // So that a throttle holds for all arrays together.
+    if (options_.throttle > 0 && last_live_id_ > 0) {
+      batch.dependency += fmt::format("{}afterany:{}", batch.dependency.empty() ? "" : ",", last_live_id_);
+    }
     const std::optional<Failure> failure = not_now ? not_now : SubmitArray(std::move(batch));
     if (!failure) continue;
     for (const std::string& key : keys) failures.emplace(key, *failure);
@@ -290,23 +355,33 @@ std::vector<plugin::Submission> Session::Submit(const Json& jobs) {
 
 std::vector<plugin::Cancellation> Session::Cancel(const std::vector<std::string>& keys) {
   Ask();
-  std::map<Array*, std::vector<int64_t>> told;
+  std::map<Array*, std::set<size_t>> to_end;  // what Slurm has, or may have
+  std::map<Array*, std::vector<int64_t>> live;
   std::vector<plugin::Cancellation> answers;
   for (const std::string& key : keys) {
     const Place place = journal_.Find(key);
     const Row* row = place.array == nullptr ? nullptr : RowOf(place);
-    const bool live = row != nullptr && IsLive(*row);
-    if (live) told[place.array].push_back(static_cast<int64_t>(place.task));
-    answers.push_back({live});
+    const bool lives = row != nullptr && IsLive(*row);
+    const bool may_come = place.array != nullptr && place.array->id == 0;
+    if (lives) live[place.array].push_back(static_cast<int64_t>(place.task));
+    if (lives || may_come) to_end[place.array].insert(place.task);
+    answers.push_back({lives || may_come});
   }
   std::vector<std::string> ids;
-  for (auto& [array, tasks] : told) {
+  for (auto& [array, tasks] : live) {
     std::sort(tasks.begin(), tasks.end());
     ids.push_back(array->is_array ? fmt::format("{}_[{}]", array->id, FormatTasks(tasks)) : std::to_string(array->id));
   }
+  for (const auto& [array, tasks] : to_end) journal_.AddCancelled(*array, tasks);
   if (!ids.empty()) client_->Cancel(ids);
-  for (const auto& [array, tasks] : told) journal_.AddCancelled(*array, tasks);
+  for (const auto& [array, tasks] : live) told_to_end_[array->name].insert(tasks.begin(), tasks.end());
   return answers;
+}
+
+void Session::Leave() {
+  if (options_.mail.empty() || !last_submitted_) return;
+  client_->Submit(MailJob(*last_submitted_, std::exchange(submitted_, {})));
+  last_submitted_.reset();
 }
 
 }  // namespace ridgeline::slurm

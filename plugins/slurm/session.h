@@ -3,9 +3,9 @@
 // Slurm's ids are not to be relied on: a controller that is killed may lose jobs it has acknowledged, and give their
 // ids to others. So an array is known by its name, which is nobody else's; the id is what it was last seen under.
 //
-// A submission that got no answer may have been done or not. It is looked up by its name, and is submitted again only
-// when the controller has answered for longer than it would wait for a message, and neither it nor the accounting
-// knows the name.
+// A submission that got no clear answer may have been done or not. It is looked up by its name, and is submitted again,
+// or said to be missing, only when the controller has answered for longer than it would wait for a message, and neither
+// it nor the accounting knows the name. One that is cancelled meanwhile is cancelled when it turns up.
 #pragma once
 
 #include <cstdint>
@@ -41,13 +41,20 @@ class Session {
   std::vector<plugin::JobState> Poll(const std::vector<std::string>& keys);
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys);
 
+  // To be called last: where the sweep asks for mail, one comes when what this session has submitted has ended. Throws
+  // SlurmError.
+  void Leave();
+
  private:
   using Time = plugin::Clock::Time;
   using Place = Journal::Place;
   using Rows = std::map<int64_t, Row>;  // by task; 0 of a job that is no array
 
+  template <typename Question>
+  auto Answered(Question question);
   void Ask();
   void Adopt(const std::vector<Row>& rows);
+  void AddCancelledEarlier(const Array& array, const Rows& rows, std::vector<std::string>& to_end);
   void NoteTakenOut(const std::map<std::string, Rows>& before);
   const Row* RowOf(const Place& place) const;
   std::map<std::string, Rows> AskAccounting(const std::vector<Place>& places);
@@ -57,9 +64,13 @@ class Session {
   plugin::JobState Ended(const Place& place, const Row& row) const;
   plugin::JobState Absent(const Place& place);
 
+  // Of an array without an id that neither the controller nor the accounting has just known: whether it is certain by
+  // now that Slurm does not have it.
+  bool CertainlyNot(const Array& array);
   // Nothing where the array is Slurm's now, or certainly not (and then forgotten); else why that is not known yet.
   std::optional<plugin::Failure> Resolve(Array& array);
   std::optional<plugin::Failure> SubmitArray(BatchJob batch);
+  plugin::Failure NotSubmitted(const BatchJob& batch, const SlurmError& error);
   ArrayLimit Limit() const;
 
   const Options options_;
@@ -69,11 +80,16 @@ class Session {
   Facts facts_;
   int64_t most_tasks_;  // of an array: halved where there was no room for one
 
-  std::map<std::string, Rows> known_;                    // what the controller knows, by array name
-  std::set<std::string> taken_out_;                      // jobs that left an array's queue, while the array is there
-  int64_t last_live_id_ = 0;                             // the newest array that has not ended; 0: none
-  std::unordered_map<std::string, Time> absent_since_;   // jobs that the controller has not known since
-  std::unordered_map<std::string, Time> answers_since_;  // arrays without an id: the controller answers since
+  std::map<std::string, Rows> known_;                     // what the controller knows, by array name
+  std::set<std::string> taken_out_;                       // jobs that left an array's queue, while the array is there
+  int64_t last_live_id_ = 0;                              // the newest array that has not ended; 0: none
+  std::unordered_map<std::string, Time> absent_since_;    // jobs that the controller has not known since
+  std::unordered_map<std::string, Time> hopeless_since_;  // jobs that wait since for what will not be, as things are
+  std::vector<std::string> hopeless_;                     // of them, those that are to be cancelled
+  std::unordered_map<std::string, Time> answers_since_;   // arrays without an id: the controller answers since
+  std::map<std::string, std::set<size_t>> told_to_end_;   // tasks that this session has told so, by array name
+  std::vector<int64_t> submitted_;                        // by this session
+  std::optional<BatchJob> last_submitted_;
 };
 
 }  // namespace ridgeline::slurm

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
+#include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,17 +20,18 @@ namespace {
 using plugin::Finished;
 using plugin::RunProgram;
 
-constexpr int64_t kTimeoutMs = 60'000;
 constexpr size_t kIdsACall = 500;  // a command line has its limits
 
 class ToolsClient final : public Client {
  public:
-  ToolsClient() {
+  ToolsClient(std::string cluster, int64_t timeout_ms) : cluster_(std::move(cluster)), timeout_ms_(timeout_ms) {
     questions_ = environment_;
     questions_.insert(questions_.end(), {"SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0", "LC_ALL=C"});
   }
 
-  std::string Description() const override { return "sbatch, squeue and sacct"; }
+  std::string Description() const override {
+    return "sbatch, squeue and sacct" + (cluster_.empty() ? "" : " --clusters=" + cluster_);
+  }
 
   Facts GetFacts() override { return ParseConfig(Ask({"scontrol", "show", "config"})); }
 
@@ -40,6 +43,12 @@ class ToolsClient final : public Client {
     std::from_chars(finished.out.data() + begin, finished.out.data() + finished.out.size(), id);
     if (finished.ok() && id > 0) return id;
     if (finished.ok()) throw SlurmError(Trouble::kNoAnswer, "sbatch gave no job id, but: " + finished.out);
+    // Who was killed did not say no, whatever it had said before.
+    constexpr int kLeastOfASignal = 128;
+    if (!finished.timed_out && finished.exit_code >= kLeastOfASignal) {
+      throw SlurmError(Trouble::kNoAnswer, fmt::format("sbatch was ended by signal {}. {}",
+                                                       finished.exit_code - kLeastOfASignal, WordsOf(finished)));
+    }
     Fail("sbatch", finished);
   }
 
@@ -48,12 +57,12 @@ class ToolsClient final : public Client {
                             fmt::format("--Format={}", kSqueueFormat)}));
   }
 
-  std::vector<Row> Accounted(const std::vector<std::string>& names, int64_t since_unix_s) override {
+  std::vector<Row> Accounted(const std::vector<std::string>& job_names, int64_t since_unix_s) override {
     std::vector<Row> rows;
-    for (size_t begin = 0; begin < names.size(); begin += kIdsACall) {
-      const auto end = std::min(begin + kIdsACall, names.size());
-      const std::vector<std::string> some(names.begin() + static_cast<ptrdiff_t>(begin),
-                                          names.begin() + static_cast<ptrdiff_t>(end));
+    for (size_t begin = 0; begin < job_names.size(); begin += kIdsACall) {
+      const auto end = std::min(begin + kIdsACall, job_names.size());
+      const std::vector<std::string> some(job_names.begin() + static_cast<ptrdiff_t>(begin),
+                                          job_names.begin() + static_cast<ptrdiff_t>(end));
       const std::vector<Row> found =
           ParseSacct(Ask({"sacct", "--noheader", "--parsable2", "--allocations", fmt::format("--uid={}", ::getuid()),
                           fmt::format("--starttime={}", LocalTime(since_unix_s)),
@@ -85,22 +94,28 @@ class ToolsClient final : public Client {
     return text.data();
   }
 
-  [[noreturn]] static void Fail(const std::string& tool, const Finished& finished) {
-    std::string words = finished.err.empty() ? finished.out : finished.err;
-    while (!words.empty() && (words.back() == '\n' || words.back() == ' ')) words.pop_back();
+  static std::string WordsOf(const Finished& finished) {
+    std::string words;
+    std::istringstream lines(finished.err.empty() ? finished.out : finished.err);
+    for (std::string line; std::getline(lines, line);) words += (words.empty() || line.empty() ? "" : "; ") + line;
+    return words;
+  }
+
+  [[noreturn]] void Fail(const std::string& tool, const Finished& finished) const {
+    const std::string words = WordsOf(finished);
     if (finished.timed_out) {
-      // sbatch tries again by itself while the controller takes no more jobs.
-      const Trouble trouble = TroubleOf(0, words) == Trouble::kBusy ? Trouble::kBusy : Trouble::kNoAnswer;
-      throw SlurmError(trouble, fmt::format("{} did not answer within {} s. {}", tool, kTimeoutMs / 1000, words));
+      throw SlurmError(Trouble::kNoAnswer,
+                       fmt::format("{} did not answer within {} s. {}", tool, timeout_ms_ / 1000, words));
     }
     throw SlurmError(TroubleOf(0, words),
                      words.empty() ? fmt::format("{} ended with {}", tool, finished.exit_code) : words);
   }
 
-  static Finished Run(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
-                      const std::string& input) {
+  Finished Run(std::vector<std::string> argv, const std::vector<std::string>& environment,
+               const std::string& input) const {
+    if (!cluster_.empty()) argv.insert(argv.begin() + 1, "--clusters=" + cluster_);
     try {
-      return RunProgram(argv, environment, input, kTimeoutMs);
+      return RunProgram(argv, environment, input, timeout_ms_);
     } catch (const plugin::Failure& e) {
       throw SlurmError(Trouble::kRefused, e.what());
     }
@@ -112,6 +127,8 @@ class ToolsClient final : public Client {
     return std::move(finished.out);
   }
 
+  const std::string cluster_;
+  const int64_t timeout_ms_;
   const std::vector<std::string> environment_ = SubmitEnvironment();
   std::vector<std::string> questions_;
 };
@@ -121,10 +138,14 @@ class ToolsClient final : public Client {
 std::vector<std::string> SubmitEnvironment() {
   std::vector<std::string> environment =
       plugin::EnvironmentWithout({"SBATCH_", "SLURM_", "SQUEUE_", "SACCT_", "SCANCEL_"});
-  if (const char* config = std::getenv("SLURM_CONF")) environment.push_back(std::string("SLURM_CONF=") + config);
+  for (const char* name : {"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_CLUSTERS"}) {
+    if (const char* value = std::getenv(name)) environment.push_back(fmt::format("{}={}", name, value));
+  }
   return environment;
 }
 
-std::unique_ptr<Client> MakeToolsClient() { return std::make_unique<ToolsClient>(); }
+std::unique_ptr<Client> MakeToolsClient(const std::string& cluster, int64_t timeout_ms) {
+  return std::make_unique<ToolsClient>(cluster, timeout_ms);
+}
 
 }  // namespace ridgeline::slurm

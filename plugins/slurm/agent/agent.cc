@@ -24,7 +24,11 @@
 namespace ridgeline::slurm_agent {
 namespace {
 
-constexpr std::string_view kOurPrefix = "rl-";
+// Jobs are named LABEL.KEY, and by earlier versions KEY.
+bool IsOurs(std::string_view job_name) {
+  const size_t dot = job_name.rfind('.');
+  return job_name.substr(dot == std::string_view::npos ? 0 : dot + 1).starts_with("rl-");
+}
 
 // Deletes what libslurm handed out with the function it has for that.
 template <auto Free>
@@ -148,7 +152,7 @@ Json Agent::Jobs(const Json&) {
   Json rows = Json::array();
   for (uint32_t i = 0; i < message->record_count; ++i) {
     const slurm_job_info_t& job = message->job_array[i];
-    if (job.user_id != we || job.name == nullptr || !std::string_view(job.name).starts_with(kOurPrefix)) continue;
+    if (job.user_id != we || job.name == nullptr || !IsOurs(job.name)) continue;
     rows.push_back(RowOf(job).ToJson());
   }
   jobs_as_of_ = message->last_update;

@@ -25,7 +25,6 @@ std::FILE* TakeStandardOutput() {
 
 int main() {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGINT, SIG_IGN);  // Ctrl-C is for whoever started us, who may still have jobs to cancel
   std::FILE* replies = TakeStandardOutput();
   if (replies == nullptr) {
     std::perror("ridgeline-slurm-agent: cannot reply");

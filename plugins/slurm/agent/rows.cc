@@ -11,7 +11,7 @@ std::string Text(const char* text) { return text == nullptr ? std::string() : st
 // slurmctld fills times with forecasts: when a pending job may start, when a running one must end.
 void SetTimes(Row& row, uint32_t state, time_t submit, time_t start, time_t end) {
   row.submit_s = submit;
-  row.start_s = state == JOB_PENDING ? 0 : start;
+  (state == JOB_PENDING ? row.expected_start_s : row.start_s) = start;
   row.end_s = state > JOB_SUSPENDED ? end : 0;
 }
 
@@ -23,8 +23,8 @@ std::string Tasks(const char* task_string, uint32_t task_id) {
 }  // namespace
 
 Json Row::ToJson() const {
-  return Json::array(
-      {name, array_job_id, tasks, state, reason, exit_status, restarts, submit_s, start_s, end_s, nodes});
+  return Json::array({name, array_job_id, tasks, state, reason, exit_status, restarts, submit_s, start_s, end_s, nodes,
+                      expected_start_s});
 }
 
 Row RowOf(const slurm_job_info_t& job) {

@@ -1,5 +1,5 @@
 // One job, or one array task, or the tasks of an array that still wait together, as the agent reports it:
-// [name, array job id, tasks, state, reason, exit status, restarts, submit, start, end, nodes].
+// [name, array job id, tasks, state, reason, exit status, restarts, submit, start, end, nodes, expected start].
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@ struct Row {
   int64_t start_s = 0;  // 0: has not started
   int64_t end_s = 0;    // 0: has not ended
   std::string nodes;
+  int64_t expected_start_s = 0;  // of a pending one, where slurmctld has worked it out
 
   Json ToJson() const;
 };

@@ -127,6 +127,7 @@ JobDescription::JobDescription(const Json& request) : request_(request) {
   message_.reservation = Text("reservation");
   message_.features = Text("constraint");
   message_.req_nodes = Text("nodelist");
+  message_.exc_nodes = Text("exclude");
   message_.std_in = Keep("/dev/null");
   message_.open_mode = OPEN_MODE_APPEND;
   message_.user_id = ::getuid();

@@ -1,0 +1,295 @@
+#include "slurm/meaning.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "slurm/render.h"
+
+namespace ridgeline::slurm {
+namespace {
+
+constexpr std::string_view kTheirLimits =
+    "`sacctmgr show qos` and `sacctmgr show association user=$USER` have the limits";
+constexpr std::string_view kYours = "`sacctmgr show association user=$USER` lists yours";
+constexpr std::string_view kPartitionsLimits = "`scontrol show partition` has the limits";
+
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+template <typename Phrases>
+bool ContainsAny(std::string_view text, const Phrases& phrases) {
+  return std::any_of(phrases.begin(), phrases.end(), [&](std::string_view phrase) { return Contains(text, phrase); });
+}
+
+std::string LowerWithoutBlanks(std::string_view text) {
+  std::string plain;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return plain;
+}
+
+std::vector<std::string_view> LinesOf(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// What stands between the two, as long as that is not too much; empty where they are not there.
+std::string_view Between(std::string_view text, std::string_view before, std::string_view behind) {
+  const size_t begin = text.find(before);
+  if (begin == std::string_view::npos) return {};
+  text.remove_prefix(begin + before.size());
+  const size_t end = text.find(behind);
+  return end == std::string_view::npos ? std::string_view() : text.substr(0, end);
+}
+
+// Our own script's word for it (render.h).
+Cause OfOurScript(std::string_view line) {
+  const std::string_view node = Between(line, kNotStartedBegin, kNotStartedMiddle);
+  const std::string_view reason = Between(line, kNotStartedMiddle, kNotStartedEnd);
+  if (!line.starts_with(kNotStartedBegin) || (reason != "start" && reason != "storage" && reason != "image")) return {};
+  const std::string_view words = line.substr(line.find(kNotStartedEnd) + kNotStartedEnd.size());
+  return {std::string(reason), std::string(words), "the end of the job's log has more", std::string(node)};
+}
+
+// Slurm's words, pyxis' and Apptainer's.
+Cause OfSlurm(std::string_view line) {
+  const std::string words(line);
+  if (Contains(line, "execve(): ") && Contains(line, "/slurm_script: ")) {
+    return {"node", "the node could not start the job's script: " + words, "see slurmd's log on that node"};
+  }
+  if (Contains(line, "Task launch for ") && Contains(line, " failed on node ")) {
+    return {"node", words, "`sinfo -R` says why nodes are down", std::string(Between(line, " failed on node ", ":"))};
+  }
+  if (Contains(line, "couldn't chdir to")) {
+    return {"storage", words, "the folder that the run was started in must be there on every node"};
+  }
+  if (Contains(line, "unrecognized option") && Contains(line, "container-image")) {
+    return {"start", "srun knows no containers here: pyxis is not installed", "see launch: slurm: container_runtime"};
+  }
+  if (Contains(line, "pyxis: ") && Contains(line, "error: ")) {
+    static constexpr std::array<std::string_view, 6> kOfTheImage = {"import",   "image",    "pull",
+                                                                    "manifest", "download", "squashfs"};
+    return {ContainsAny(line, kOfTheImage) ? "image" : "start", words, "see launch: slurm: container"};
+  }
+  if (line.starts_with("FATAL: ")) return {"image", words, "Apptainer's words; see launch: slurm: container"};
+  if (Contains(line, "slurmstepd") && Contains(line, "execve(): ")) {
+    return {"start", words, "what the job runs must be there on every node"};
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<Meaning>& Meanings() {
+  using enum plugin::Phase;
+  static const std::vector<Meaning> kMeanings = {
+      {"PENDING", kQueued, {}, "", ""},
+      {"REQUEUED", kQueued, {}, "", ""},
+      {"REQUEUE_FED", kQueued, {}, "", ""},
+      {"REQUEUE_HOLD", kQueued, {}, "", ""},
+      {"SPECIAL_EXIT", kQueued, {}, "", ""},
+      {"RESV_DEL_HOLD", kQueued, {}, "", ""},
+      {"CONFIGURING", kQueued, {}, "", ""},
+      {"POWER_UP_NODE", kQueued, {}, "", ""},
+      {"RUNNING", kRunning, {}, "", ""},
+      {"COMPLETING", kRunning, {}, "", ""},
+      {"SUSPENDED", kRunning, {}, "", ""},
+      {"STOPPED", kRunning, {}, "", ""},
+      {"SIGNALING", kRunning, {}, "", ""},
+      {"STAGE_OUT", kRunning, {}, "", ""},
+      {"RESIZING", kRunning, {}, "", ""},
+      {"UPDATE_DB", kRunning, {}, "", ""},
+      {"EXPEDITING", kRunning, {}, "", ""},
+      {"COMPLETED", kEnded, {}, "", ""},
+      // Of the script; whether a trainer is at fault `exec` alone knows, and then it ends well.
+      {"FAILED", kEnded, {}, "the job's script failed", "see the end of its log"},
+      {"LAUNCH_FAILED", kEnded, Infrastructure("start"), "Slurm could not start the job on its node",
+       "see slurmd's log on that node; a prolog of the site's that fails is one cause"},
+      {"RECONFIG_FAIL", kEnded, Infrastructure("node"), "the node could not be configured for the job",
+       "see slurmd's log on that node"},
+      {"BOOT_FAIL", kEnded, Infrastructure("node"), "the node could not be booted",
+       "`sinfo -R` says why nodes are down"},
+      {"NODE_FAIL", kEnded, Infrastructure("node"), "a node of the job failed", "`sinfo -R` says why nodes are down"},
+      {"CANCELLED",
+       kEnded,
+       {"cancelled"},
+       "the job was cancelled in Slurm",
+       "`ridgeline run` with the same sweep runs it again; where nobody did it, slurmd's log on its node says why"},
+      {"REVOKED", kEnded, {"cancelled"}, "another cluster of the federation took the job", ""},
+      {"TIMEOUT",
+       kEnded,
+       {"timeout"},
+       "the job ran past its time limit in Slurm",
+       "raise launch: slurm: time, or time_limit"},
+      {"DEADLINE", kEnded, {"timeout"}, "the job passed its deadline in Slurm", "raise the deadline"},
+      {"PREEMPTED", kEnded, Infrastructure("preempted"), "Slurm gave the job's nodes to another job",
+       "checkpoint: {dir: …} lets a point go on where it was"},
+      {"OUT_OF_MEMORY",
+       kEnded,
+       {"oom_host"},
+       "the job used more memory than Slurm gave it",
+       "raise launch: slurm: memory, use more activation checkpointing, or a smaller batch"},
+  };
+  return kMeanings;
+}
+
+const Meaning& MeaningOf(std::string_view state) {
+  const std::vector<Meaning>& meanings = Meanings();
+  const auto find = [&](std::string_view name) {
+    return std::find_if(meanings.begin(), meanings.end(),
+                        [&](const Meaning& meaning) { return meaning.state == name; });
+  };
+  const auto it = find(state);
+  return it == meanings.end() ? *find("RUNNING") : *it;
+}
+
+const Wait* WaitOf(std::string_view reason) {
+  static constexpr std::array kWaits = {
+      Wait{"jobhelduser", "held by its owner", "`scontrol release` with its id lets it go"},
+      Wait{"jobheldadmin", "held by an administrator", "ask who runs this cluster"},
+      Wait{"partitiondown", "its partition is down", "`sinfo -s` lists partitions"},
+      Wait{"partitioninactive", "its partition is inactive", "`sinfo -s` lists partitions"},
+      Wait{"nodedown", "a node it asks for is down", "`sinfo -R` says why"},
+      Wait{"reqnodenotavail", "a node it asks for is not available", "`sinfo -R` says why"},
+      Wait{"nodesrequiredforjobaredown", "nodes it asks for are down, drained or reserved", "`sinfo -R` says why"},
+      Wait{"reservationdeleted", "its reservation was deleted", "`scontrol show reservation` lists those there are",
+           Infrastructure("rights")},
+      Wait{"reservation", "its reservation has not begun, or is full", "`scontrol show reservation` says when"},
+      Wait{"licenses", "the licenses it asks for are in use", "`scontrol show licenses` has them"},
+      Wait{"badconstraints", "no node can ever meet what it asks for",
+           "see launch: slurm: constraint, gpus, gres, nodes, memory", Infrastructure("limit")},
+      Wait{"partitionnodelimit", "it asks for more nodes than its partition gives", kPartitionsLimits,
+           Infrastructure("limit")},
+      Wait{"partitiontimelimit", "it asks for more time than its partition gives",
+           "`scontrol show partition` has the limits; lower launch: slurm: time", Infrastructure("limit")},
+      Wait{"partitionconfig", "it asks for what its partition does not give", kPartitionsLimits,
+           Infrastructure("limit")},
+      Wait{"maxmemperlimit", "it asks for more memory than its partition gives", kPartitionsLimits,
+           Infrastructure("limit")},
+      Wait{"dependencyneversatisfied", "it depends on a job that will not end as asked",
+           "see launch: slurm: dependency", Infrastructure("start")},
+      Wait{"invalidaccount", "its account is not valid", kYours, Infrastructure("rights")},
+      Wait{"accountnotallowed", "its partition is not for its account", kYours, Infrastructure("rights")},
+      Wait{"invalidqos", "its QOS is not valid", kYours, Infrastructure("rights")},
+      Wait{"qosnotallowed", "its partition or account is not for its QOS", kYours, Infrastructure("rights")},
+      Wait{"launchfailedrequeuedheld", "it could not be started, and Slurm holds it",
+           "see slurmd's log on its node; a prolog of the site's that fails is one cause", Infrastructure("start")},
+      Wait{"jobholdmaxrequeue", "it was requeued too often, and Slurm holds it", "see slurmd's log on its node",
+           Infrastructure("start")},
+  };
+  static constexpr Wait kLimitOfAJob = {"", "it asks for more than its QOS or association gives any job", kTheirLimits,
+                                        Infrastructure("limit")};
+  static constexpr Wait kLimit = {"", "its QOS or association gives no more at once", kTheirLimits};
+  const std::string plain = LowerWithoutBlanks(reason);
+  for (const Wait& wait : kWaits) {
+    // Nodes' names and other particulars stand behind some.
+    if (plain == wait.reason || (plain.starts_with(wait.reason) && (Contains(wait.reason, "node")))) return &wait;
+  }
+  if (plain.starts_with("qos") || plain.starts_with("assoc") || plain == "accountingpolicy") {
+    return Contains(plain, "perjob") || plain.starts_with("qosmin") ? &kLimitOfAJob : &kLimit;
+  }
+  return nullptr;
+}
+
+Cause CauseOf(int exit_status, std::string_view reason, std::string_view log) {
+  // slurmd's own number for it, whose lower bits pass for a signal; there is no log then.
+  constexpr int kNoOutput = 53;
+  if ((exit_status & 0x7f) == kNoOutput) {
+    return {"storage", "Slurm could not write the job's log on its node",
+            "the folder that the database is in must be there on every node, and writable"};
+  }
+  const std::vector<std::string_view> lines = LinesOf(log);
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (Cause cause = OfOurScript(*line); !cause.reason.empty()) return cause;
+  }
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (Cause cause = OfSlurm(*line); !cause.reason.empty()) return cause;
+  }
+  if (PrologFailed(log)) return {"start", "a prolog of the site's failed on the job's node", "see slurmd's log there"};
+  if (LowerWithoutBlanks(reason) == "joblaunchfailure") {
+    return {"start", "Slurm could not launch the job on its node", "see slurmd's log there"};
+  }
+  return {};
+}
+
+bool PrologFailed(std::string_view log) {
+  const std::vector<std::string_view> lines = LinesOf(log);
+  return !lines.empty() && lines.back().starts_with("Error running slurm prolog");
+}
+
+Trouble TroubleOf(int64_t code, std::string_view words) {
+  static constexpr std::array<std::string_view, 9> kBusy = {"temporarily unable to accept",
+                                                            "Resource temporarily unavailable",
+                                                            "Slurm job queue full",
+                                                            "submissions are disabled",
+                                                            "standby mode",
+                                                            "MaxSubmitJob",
+                                                            "GrpSubmitJob",
+                                                            "Job limit",
+                                                            "try again"};
+  // Errors of the connection leave open whether the controller has the job.
+  static constexpr std::array<std::string_view, 22> kNoAnswer = {"Unable to contact slurm controller",
+                                                                 "Unable to establish controller",
+                                                                 "Socket timed out",
+                                                                 "Zero Bytes were transmitted",
+                                                                 "connection failure",
+                                                                 "shutdown failure",
+                                                                 "Message send failure",
+                                                                 "Message receive failure",
+                                                                 "Header lengths are longer",
+                                                                 "missing socket",
+                                                                 "Connection refused",
+                                                                 "Connection reset",
+                                                                 "Connection timed out",
+                                                                 "No route to host",
+                                                                 "Network is unreachable",
+                                                                 "Broken pipe",
+                                                                 "not connected",
+                                                                 "transmit or rec",
+                                                                 "Unexpected message",
+                                                                 "Unspecified error",
+                                                                 "authentication",
+                                                                 "Interrupted system call"};
+  // The job table is full, nodes or ports are busy, the controller stands by or takes none.
+  static constexpr std::array<int64_t, 7> kBusyCodes = {11, 2007, 2016, 2027, 2059, 2106, 2131};
+  if (std::find(kBusyCodes.begin(), kBusyCodes.end(), code) != kBusyCodes.end() || ContainsAny(words, kBusy)) {
+    return Trouble::kBusy;
+  }
+  // Of the numbers, those of the controller's own no. Others are of the system and of the way there.
+  const bool refused =
+      code != 0 ? (code >= 2000 && code < 5000) || code >= 7000 : !words.empty() && !ContainsAny(words, kNoAnswer);
+  return refused ? Trouble::kRefused : Trouble::kNoAnswer;
+}
+
+const Refusal& RefusalOf(std::string_view words) {
+  static constexpr std::array<Refusal, 12> kRefusals = {{
+      {"nvalid partition", "rights", "`sinfo -s` lists partitions; name one as launch: slurm: partition"},
+      {"nvalid account", "rights",
+       "`sacctmgr show association user=$USER` lists yours; name one as launch: slurm: account"},
+      {"nvalid qos", "rights", "`sacctmgr show association user=$USER` lists yours; name one as launch: slurm: qos"},
+      {"accounting/QOS policy", "limit", kTheirLimits},
+      {"nvalid generic resource", "rights",
+       "`sinfo -o '%P %G'` lists what nodes have; see launch: slurm: gpus and gres"},
+      {"nvalid feature", "rights", "`sinfo -o '%P %f'` lists what nodes have; see launch: slurm: constraint"},
+      {"onfiguration", "limit", "ask for less: launch: slurm: nodes, cpus, memory, gpus, gres"},
+      {"ermission", "rights", "ask who runs this cluster for leave to submit there"},
+      {"not permitted", "rights", "ask who runs this cluster for leave to submit there; `sinfo -s` lists partitions"},
+      {"reservation", "rights", "`scontrol show reservation` lists them; see launch: slurm: reservation"},
+      {"time limit", "limit", "`scontrol show partition` has the limits; lower launch: slurm: time"},
+      {"", "start", ""},
+  }};
+  return *std::find_if(kRefusals.begin(), kRefusals.end(),
+                       [&](const Refusal& refusal) { return Contains(words, refusal.part); });
+}
+
+}  // namespace ridgeline::slurm

@@ -1,0 +1,75 @@
+// What Slurm's words and numbers mean to us: states, reasons, errors, and the last words of a job. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/answers.h"
+
+namespace ridgeline::slurm {
+
+// One of the contract's ends that a scheduler can know (run.h), and of the infrastructure's the reason.
+struct End {
+  std::string_view name;
+  std::string_view reason = {};
+  bool operator==(const End&) const = default;
+  bool empty() const { return name.empty(); }
+};
+constexpr End Infrastructure(std::string_view reason) { return {"infrastructure", reason}; }
+
+// What a Slurm job state means to us.
+struct Meaning {
+  std::string_view state;
+  plugin::Phase phase;
+  End end;                   // of kEnded; empty: what the job left says more
+  std::string_view message;  // of a bad end: what happened, for people
+  std::string_view hint;
+};
+// The one table; a state that is not in it is taken as running.
+const std::vector<Meaning>& Meanings();
+const Meaning& MeaningOf(std::string_view state);
+
+// Why a pending job waits, where that is more than its turn that has not come.
+struct Wait {
+  std::string_view reason;  // as squeue prints it, without blanks, lower case; of a family, what they begin with
+  std::string_view message;
+  std::string_view hint;
+  End end = {};  // as things are it will never start: what that is; empty: it may
+};
+// nullptr where a job just waits its turn.
+const Wait* WaitOf(std::string_view reason);
+
+// Why a job that Slurm calls FAILED did, as far as this tells: its exit status as wait() has it, Slurm's reason, and its
+// log's end.
+struct Cause {
+  std::string reason;  // of the infrastructure's; empty: nothing is known
+  std::string message;
+  std::string hint = {};
+  std::string node = {};  // where that was; empty: not said
+};
+Cause CauseOf(int exit_status, std::string_view reason, std::string_view log);
+
+// Whether the last that came into a job's log is that a prolog of the site's failed. A job that Slurm may not requeue is
+// CANCELLED then, as if a person had done it.
+bool PrologFailed(std::string_view log);
+
+// Why something was not done.
+enum class Trouble {
+  kRefused,   // for good: asking again is no use
+  kBusy,      // for now: no room for more jobs
+  kNoAnswer,  // nobody knows whether it was done
+};
+// `code` is Slurm's error number, 0 where only the words are known. A refusal is what clearly is one.
+Trouble TroubleOf(int64_t code, std::string_view words);
+
+// What to make of a refusal.
+struct Refusal {
+  std::string_view part;    // of Slurm's words
+  std::string_view reason;  // of the infrastructure's
+  std::string_view hint;
+};
+const Refusal& RefusalOf(std::string_view words);
+
+}  // namespace ridgeline::slurm

@@ -1,0 +1,238 @@
+#include "slurm/script.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/shell.h"
+#include "slurm/render.h"
+
+namespace ridgeline::slurm {
+namespace {
+
+using plugin::Failure;
+using plugin::Json;
+using plugin::ShellQuote;
+namespace fs = std::filesystem;
+
+std::string Quoted(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + ShellQuote(word);
+  return line;
+}
+
+std::string NotThere(const std::string& folder) { return ShellQuote("the folder " + folder + " is not there"); }
+
+// ---- before the job
+
+constexpr const char* kBegin = R"(# sbatch prefers its variables to the options above, and so could run something else.
+for name in "${!SBATCH_@}"; do
+  echo "ridgeline: $name is set where this was submitted from: unset it, and submit again" >&2
+  exit 2
+done
+# These were for sbatch: the job's own questions go to its own cluster, and a token is for nobody there.
+unset SLURM_JWT SLURM_CLUSTERS SLURM_CONF_SERVER
+# Why the job has not begun, for the launcher, which finds this line in the log; 3 is the exit code of a disk at fault.
+not_started() {
+  echo "ridgeline: ${SLURMD_NODENAME:-${HOSTNAME:-?}}: not started ($1): ${2//$'\n'/ }" >&2
+  [ "$1" = storage ] && exit 3
+  exit 1
+}
+)";
+
+// Lmod and environment-modules, of whatever release.
+constexpr const char* kModules =
+    R"(# What `module` returns differs from release to release, so what it has loaded is looked at.
+load() {
+  module load "$1" || return 1
+  case ":$LOADEDMODULES:" in *":$1:"* | *":$1/"*) return 0 ;; esac
+  module is-loaded "$1"
+}
+for file in "$MODULESHOME/init/bash" "$LMOD_PKG/init/bash" /etc/profile.d/*lmod*.sh /etc/profile.d/*modules*.sh; do
+  type module >/dev/null 2>&1 && break
+  # shellcheck disable=SC1090
+  if [ -r "$file" ]; then . "$file"; fi
+done
+type module >/dev/null 2>&1 || not_started start 'there is no module command on this node'
+)";
+
+std::string ModuleLines(const std::vector<std::string>& modules) {
+  if (modules.empty()) return {};
+  return fmt::format(
+      "{}for module in {}; do\n"
+      "  words=$(load \"$module\" 2>&1) || not_started start \"the module $module does not load: ${{words:0:1000}}\"\n"
+      "  load \"$module\" || not_started start \"the module $module does not load\"\n"
+      "done\n",
+      kModules, Quoted(modules));
+}
+
+std::string PrologLines(const std::vector<std::string>& prolog) {
+  if (prolog.empty()) return {};
+  return fmt::format(
+      "# A line of the prolog that fails ends the job before it has begun; behind one that may, || true is written.\n"
+      "trap 'not_started start \"the prolog ended with exit code $?, at: $BASH_COMMAND\"' EXIT\n"
+      "set -e\n{}\nset +e\ntrap - EXIT\n",
+      fmt::join(prolog, "\n"));
+}
+
+// The folders that hold jobs' folders: mostly one.
+std::set<std::string> FoldersOf(const std::vector<const Json*>& jobs) {
+  std::set<std::string> folders;
+  for (const Json* job : jobs) {
+    const fs::path folder = fs::path(job->value("job_dir", std::string())).parent_path();
+    if (!folder.empty()) folders.insert(folder.string());
+  }
+  return folders;
+}
+
+// What a node must have: said before a trainer of half the nodes waits for the other half.
+std::string CheckLines(const std::vector<const Json*>& jobs, const Options& options) {
+  std::string checks;
+  for (const std::string& folder : FoldersOf(jobs)) {
+    checks += fmt::format("  [ -d {} ] || not_started storage {}\n", ShellQuote(folder), NotThere(folder));
+  }
+  if (options.container.empty())
+    checks += "  [ -x \"$1\" ] || not_started start \"$1 is not there, or cannot be run\"\n";
+  if (checks.empty()) return {};
+  if (options.nodes < 2) return fmt::format("check() {{\n{}}}\ncheck \"$@\"\n", checks);
+  return fmt::format(
+      "check() {{\n{}}}\nexport -f not_started check\n"
+      "# shellcheck disable=SC2016 # each node's own shell expands it\n"
+      "srun --nodes={} --ntasks={} --ntasks-per-node=1 --wait=0 --kill-on-bad-exit=1 bash -c 'check \"$@\"' check "
+      "\"$@\" "
+      "|| exit\n",
+      checks, options.nodes, options.nodes);
+}
+
+// ---- the job's container
+
+// "nvcr.io/nvidia/pytorch:26.09", as everybody writes an image, in the words of what is to start it. A file stays
+// what it is, and so does what names another kind of place.
+std::string ImageFor(ContainerRuntime runtime, const std::string& image) {
+  constexpr std::string_view kDocker = "docker://";
+  if (image.starts_with('/') || image.starts_with('.')) return image;
+  std::string_view rest = image;
+  if (rest.starts_with(kDocker)) rest.remove_prefix(kDocker.size());
+  if (rest.find("://") != std::string_view::npos) return image;
+  const size_t end = std::min(rest.find_first_of("/#"), rest.size());
+  const std::string_view first = rest.substr(0, end);
+  const bool has_registry = end < rest.size() && (rest[end] == '#' || first == "localhost" ||
+                                                  first.find_first_of(".:") != std::string_view::npos);
+  const std::string registry(has_registry ? first : "");
+  const std::string name(has_registry ? rest.substr(end + 1) : rest);
+  if (runtime == ContainerRuntime::kPyxis) return registry.empty() ? name : registry + "#" + name;
+  return std::string(kDocker) + (registry.empty() ? name : registry + "/" + name);
+}
+
+// Where the job works and leaves its results, and what the sweep names.
+std::string MountsOf(const std::vector<const Json*>& jobs, const BatchJob& batch) {
+  std::vector<std::string> mounts = {batch.work_dir};
+  for (const std::string& folder : FoldersOf(jobs)) {
+    // Checkpoint files are beside the folder of the jobs.
+    const std::string output = fs::path(folder).parent_path().string();
+    const std::string wanted = output == "/" ? folder : output;
+    const bool is_there = (wanted + "/").starts_with(batch.work_dir + "/");
+    if (!is_there && std::find(mounts.begin(), mounts.end(), wanted) == mounts.end()) mounts.push_back(wanted);
+  }
+  for (std::string& mount : mounts) {
+    if (mount.find_first_of(",:") != std::string::npos) {
+      throw Failure(Failure::Kind::kInvalidInput,
+                    fmt::format("the folder {} cannot be mounted into a container", Json(mount).dump()),
+                    "its name has a comma or a colon in it: name another folder with --to, or run from another one");
+    }
+    mount += ":" + mount;
+  }
+  const auto& own = batch.options.container_mounts;
+  for (const std::string& mount : own) {
+    mounts.push_back(mount.find(':') == std::string::npos ? mount + ":" + mount : mount);
+  }
+  return fmt::format("{}", fmt::join(mounts, ","));
+}
+
+// `start` and `inside`, by what the node has.
+std::string ContainerLines(const std::vector<const Json*>& jobs, const BatchJob& batch) {
+  const Options& options = batch.options;
+  const std::string mounts = MountsOf(jobs, batch);
+  const std::string pyxis =
+      fmt::format("if srun --help 2>&1 | grep -q -e --container-image; then\n  start+=({})\n",
+                  Quoted({"--container-image=" + ImageFor(ContainerRuntime::kPyxis, options.container),
+                          "--container-mounts=" + mounts, "--container-workdir=" + batch.work_dir}));
+  std::vector<std::string> arguments = {"exec", "--bind", mounts, "--pwd", batch.work_dir};
+  if (!options.gpus.empty() || options.gres.find("gpu") != std::string::npos) arguments.emplace_back("--nv");
+  arguments.push_back(ImageFor(ContainerRuntime::kApptainer, options.container));
+  const std::string apptainer =
+      fmt::format("if runtime=$(command -v apptainer || command -v singularity); then\n  inside=(\"$runtime\" {})\n",
+                  Quoted(arguments));
+  const auto otherwise = [](const char* why) {
+    return fmt::format("else\n  not_started start {}\nfi\n", ShellQuote(why));
+  };
+  switch (options.container_runtime) {
+    case ContainerRuntime::kPyxis:
+      return pyxis + otherwise("srun has no --container-image on this node: pyxis is not installed");
+    case ContainerRuntime::kApptainer:
+      return apptainer + otherwise("there is no apptainer on this node");
+    case ContainerRuntime::kAuto:
+      break;
+  }
+  return pyxis + "el" + apptainer + otherwise("this node has neither pyxis nor apptainer to start a container with");
+}
+
+// ---- the job
+
+std::vector<std::string> Srun(const Options& options) {
+  std::vector<std::string> srun = {"srun",
+                                   fmt::format("--nodes={}", options.nodes),
+                                   fmt::format("--ntasks={}", options.nodes),
+                                   "--ntasks-per-node=1",
+                                   "--wait=0",
+                                   "--kill-on-bad-exit=0"};
+  if (options.cpus > 0) srun.push_back(fmt::format("--cpus-per-task={}", options.cpus));
+  srun.insert(srun.end(), options.srun.begin(), options.srun.end());
+  return srun;
+}
+
+// What starts "$@": nothing but the script's own process, or srun, once a node.
+std::string StartLines(const std::vector<const Json*>& jobs, const BatchJob& batch) {
+  const Options& options = batch.options;
+  if (!StartedBySrun(options.nodes, options)) return "exec \"$@\"\n";
+  const bool contained = !options.container.empty();
+  std::string text;
+  if (contained) text += fmt::format("start=({})\ninside=()\n", Quoted(Srun(options))) + ContainerLines(jobs, batch);
+  const std::string start = contained ? "\"${start[@]}\"" : Quoted(Srun(options));
+  const std::string inside = contained ? "\"${inside[@]}\" " : "";
+  if (options.nodes < 2) return text + fmt::format("exec {} {}\"$@\"\n", start, inside);
+  return text +
+         "# The nodes find each other: node 0 by the address Slurm itself uses.\n"
+         "first=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+         "MASTER_ADDR=$(scontrol show node \"$first\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')\n"
+         "export MASTER_ADDR=\"${MASTER_ADDR:-$first}\" MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\n"
+         "export RIDGELINE_NNODES=\"$SLURM_JOB_NUM_NODES\"\n"
+         "# shellcheck disable=SC2016 # each node's own shell expands it\n"
+         "exec " +
+         start + " sh -c 'RIDGELINE_NODE_RANK=$SLURM_NODEID exec \"$@\"' ridgeline " + inside + "\"$@\"\n";
+}
+
+}  // namespace
+
+bool StartedBySrun(int64_t nodes, const Options& options) {
+  return nodes > 1 || !options.container.empty() || !options.srun.empty();
+}
+
+std::string Script(const std::vector<const Json*>& jobs, const BatchJob& batch) {
+  std::string text = kBegin;
+  // Slurm would replace a folder that is missing on the node by /tmp.
+  text += fmt::format("cd {} || not_started storage {}\n", ShellQuote(batch.work_dir), NotThere(batch.work_dir));
+  text += ModuleLines(batch.options.modules) + PrologLines(batch.options.prolog);
+  text += "case ${SLURM_ARRAY_TASK_ID:-0} in\n";
+  for (size_t task = 0; task < jobs.size(); ++task) {
+    text += fmt::format("{}) set -- {} ;;\n", task, Quoted(jobs[task]->at("exec").get<std::vector<std::string>>()));
+  }
+  text += "*) echo \"ridgeline: this script has no task $SLURM_ARRAY_TASK_ID\" >&2; exit 2 ;;\nesac\n";
+  return text + CheckLines(jobs, batch.options) + StartLines(jobs, batch);
+}
+
+}  // namespace ridgeline::slurm

@@ -1,0 +1,198 @@
+// What Slurm's words and numbers mean: states, reasons to wait, refusals, and the last words of a job.
+#include "slurm/meaning.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+namespace ridgeline::slurm {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class SlurmState : public ::testing::TestWithParam<Meaning> {};
+
+// Every state of Slurm is one of ours: a phase, and for an end one that the contract lets a scheduler know.
+TEST_P(SlurmState, MeansOneOfOurs) {
+  const Meaning& meaning = GetParam();
+  EXPECT_EQ(MeaningOf(meaning.state).state, meaning.state);
+  EXPECT_EQ(meaning.phase != plugin::Phase::kEnded || meaning.state == "COMPLETED", meaning.message.empty());
+  EXPECT_EQ(meaning.end.empty(), meaning.message.empty() || meaning.state == "FAILED");
+  if (meaning.end.empty()) return;
+  constexpr std::array<std::string_view, 4> kASchedulers = {"timeout", "oom_host", "cancelled", "infrastructure"};
+  constexpr std::array<std::string_view, 9> kReasons = {"",      "node",   "start",     "storage", "image",
+                                                        "limit", "rights", "preempted", "lost"};
+  EXPECT_TRUE(std::ranges::count(kASchedulers, meaning.end.name)) << "whether a trainer is at fault exec alone knows";
+  EXPECT_TRUE(std::ranges::count(kReasons, meaning.end.reason));
+  EXPECT_EQ(meaning.end.name == "infrastructure", !meaning.end.reason.empty());
+}
+INSTANTIATE_TEST_SUITE_P(All, SlurmState, ::testing::ValuesIn(Meanings()), [](const auto& info) {
+  std::string name(info.param.state);
+  std::erase(name, '_');
+  return name;
+});
+
+// libslurm's own list (enum job_states and the flags beside it): a release that adds one shows here.
+TEST(SlurmMeaning, KnowsEveryStateThatSlurmPrints) {
+  for (const char* state :
+       {"PENDING",       "RUNNING",       "SUSPENDED",     "COMPLETED", "CANCELLED", "FAILED",
+        "TIMEOUT",       "NODE_FAIL",     "PREEMPTED",     "BOOT_FAIL", "DEADLINE",  "OUT_OF_MEMORY",
+        "COMPLETING",    "CONFIGURING",   "RESIZING",      "REVOKED",   "REQUEUED",  "REQUEUE_FED",
+        "REQUEUE_HOLD",  "SPECIAL_EXIT",  "SIGNALING",     "STAGE_OUT", "STOPPED",   "RESV_DEL_HOLD",
+        "LAUNCH_FAILED", "RECONFIG_FAIL", "POWER_UP_NODE", "UPDATE_DB", "EXPEDITING"}) {
+    EXPECT_EQ(MeaningOf(state).state, state);
+  }
+  EXPECT_EQ(MeaningOf("A_STATE_OF_2030").phase, plugin::Phase::kRunning);
+}
+
+TEST(SlurmMeaning, WhatFailedUnderAJobIsTheInfrastructures) {
+  EXPECT_EQ(MeaningOf("NODE_FAIL").end, Infrastructure("node"));
+  EXPECT_EQ(MeaningOf("BOOT_FAIL").end, Infrastructure("node"));
+  EXPECT_EQ(MeaningOf("LAUNCH_FAILED").end, Infrastructure("start"));
+  EXPECT_EQ(MeaningOf("PREEMPTED").end, Infrastructure("preempted"));
+}
+
+// ---- waits
+
+TEST(SlurmMeaning, TellsWhyAJobWaits) {
+  for (const char* turn : {"", "None", "Resources", "Priority", "JobArrayTaskLimit", "Dependency", "BeginTime"}) {
+    EXPECT_EQ(WaitOf(turn), nullptr) << turn;
+  }
+  for (const char* known :
+       {"JobHeldUser", "JobHeldAdmin", "PartitionDown", "Reservation", "Licenses",
+        "ReqNodeNotAvail, UnavailableNodes:n1",
+        "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+        "QOSMaxJobsPerUserLimit", "QOSGrpCpuLimit", "QOSMaxCpuPerUserLimit", "QOSUsageThreshold",
+        "AssocGrpCPUMinutesLimit", "AssocMaxJobsLimit", "AssocGrpNodeLimit", "AssociationJobLimit",
+        "AccountingPolicy"}) {
+    ASSERT_NE(WaitOf(known), nullptr) << known;
+    EXPECT_TRUE(WaitOf(known)->end.empty()) << known << " may pass";
+    EXPECT_FALSE(WaitOf(known)->hint.empty()) << known;
+  }
+}
+
+TEST(SlurmMeaning, TellsWhatAJobWaitsForInVain) {
+  const std::pair<const char*, const char*> hopeless[] = {{"BadConstraints", "limit"},
+                                                          {"PartitionTimeLimit", "limit"},
+                                                          {"PartitionNodeLimit", "limit"},
+                                                          {"PartitionConfig", "limit"},
+                                                          {"QOSMaxWallDurationPerJobLimit", "limit"},
+                                                          {"QOSMaxCpuPerJobLimit", "limit"},
+                                                          {"QOSMinCpuNotSatisfied", "limit"},
+                                                          {"AssocMaxNodePerJobLimit", "limit"},
+                                                          {"AssocMaxCpuMinutesPerJobLimit", "limit"},
+                                                          {"InvalidAccount", "rights"},
+                                                          {"AccountNotAllowed", "rights"},
+                                                          {"InvalidQOS", "rights"},
+                                                          {"QOSNotAllowed", "rights"},
+                                                          {"ReservationDeleted", "rights"},
+                                                          {"DependencyNeverSatisfied", "start"},
+                                                          {"launch failed requeued held", "start"},
+                                                          {"launch_failed_requeued_held", "start"},
+                                                          {"JobHoldMaxRequeue", "start"}};
+  for (const auto& [reason, expected] : hopeless) {
+    ASSERT_NE(WaitOf(reason), nullptr) << reason;
+    EXPECT_EQ(WaitOf(reason)->end, Infrastructure(expected)) << reason;
+  }
+}
+
+// ---- causes
+
+TEST(SlurmMeaning, FindsTheCauseOfAFailure) {
+  const std::tuple<const char*, const char*, const char*> known[] = {
+      {"ridgeline: n2: not started (storage): the folder /out is not there\n", "storage", "n2"},
+      {"words\nridgeline: n2: not started (start): the module x does not load: no such\nmore words\n", "start", "n2"},
+      {"slurmstepd-n1: error: execve(): /spool/job00017/slurm_script: No such file or directory\n", "node", ""},
+      {"srun: error: Task launch for StepId=3.0 failed on node n2: Communication connection failure\n", "node", "n2"},
+      {"slurmstepd-n1: error: couldn't chdir to `/out': No such file or directory: going to /tmp instead\n", "storage",
+       ""},
+      {"srun: unrecognized option '--container-image=x'\nTry \"srun --help\" for more information\n", "start", ""},
+      {"slurmstepd: error: pyxis: child 4 failed with error code: 1\n"
+       "slurmstepd: error: pyxis: failed to import docker image\n",
+       "image", ""},
+      {"slurmstepd: error: pyxis: couldn't join cgroup\n", "start", ""},
+      {"FATAL:   Unable to handle docker://nothing uri: while building SIF\n", "image", ""},
+      {"slurmstepd-n2: error: execve(): /opt/ridgeline: No such file or directory\n", "start", ""},
+      {"Error running slurm prolog: 1\n", "start", ""},
+  };
+  for (const auto& [log, reason, node] : known) {
+    const Cause cause = CauseOf(1 << 8, "NonZeroExitCode", log);
+    EXPECT_EQ(cause.reason, reason) << log;
+    EXPECT_EQ(cause.node, node) << log;
+    EXPECT_FALSE(cause.message.empty());
+  }
+  EXPECT_EQ(CauseOf(4021, "JobLaunchFailure", "").reason, "storage") << "Slurm could not make the log";
+  EXPECT_EQ(CauseOf(4020, "JobLaunchFailure", "").reason, "start");
+  for (const char* log : {"", "something went wrong\n", "ridgeline: n2: not started (ok): trust me\n",
+                          "my words: ridgeline: n2: not started (start): no\n", "ridgeline: cannot read job.json\n"}) {
+    EXPECT_THAT(CauseOf(1 << 8, "NonZeroExitCode", log).reason, IsEmpty()) << log;
+  }
+}
+
+TEST(SlurmMeaning, APrologFailedWhereNothingCameAfterItsWords) {
+  EXPECT_TRUE(PrologFailed("Error running slurm prolog: 1\n"));
+  EXPECT_TRUE(PrologFailed("words\nError running slurm prolog: 256"));
+  EXPECT_FALSE(
+      PrologFailed("Error running slurm prolog: 1\nslurmstepd: error: *** JOB 7 CANCELLED AT 2026-11-24 ***\n"));
+  EXPECT_FALSE(PrologFailed(""));
+}
+
+// ---- refusals
+
+// Only a clear no is one: whatever else happened to a submission, it may have been done.
+TEST(SlurmMeaning, TellsRefusalsFromSilence) {
+  const auto of = [](const char* words) { return TroubleOf(0, words); };
+  EXPECT_EQ(of("sbatch: error: Batch job submission failed: Invalid partition name specified"), Trouble::kRefused);
+  EXPECT_EQ(TroubleOf(2000, ""), Trouble::kRefused);
+  for (const char* unclear :
+       {"", "Socket timed out on send/recv operation", "Unable to contact slurm controller (connect failure)",
+        "sbatch: error: Batch job submission failed: Unspecified error", "Zero Bytes were transmitted or received",
+        "sbatch: error: Batch job submission failed: Protocol authentication error", "Interrupted system call"}) {
+    EXPECT_EQ(of(unclear), Trouble::kNoAnswer) << unclear;
+  }
+  for (const int64_t code : {-1, 4, 5, 104, 110, 1800, 5004, 6000}) {
+    EXPECT_EQ(TroubleOf(code, "words"), Trouble::kNoAnswer) << code;
+  }
+  for (const int64_t code : {11, 2007, 2016, 2106}) EXPECT_EQ(TroubleOf(code, "words"), Trouble::kBusy) << code;
+  EXPECT_EQ(of("sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying"), Trouble::kBusy);
+}
+
+// One message of Slurm's for limits that pass as jobs end, and for those that never do; which it is stands before it.
+TEST(SlurmMeaning, ALimitOnJobsInTheQueuePassesAndAnyOtherIsARefusal) {
+  const std::string policy =
+      "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time "
+      "limits)";
+  for (const char* passes : {"QOSMaxSubmitJobPerUserLimit", "AssocMaxSubmitJobLimit", "AssocGrpSubmitJobsLimit"}) {
+    EXPECT_EQ(TroubleOf(0, passes + ("; " + policy)), Trouble::kBusy) << passes;
+    EXPECT_EQ(TroubleOf(2050, policy + "; " + passes), Trouble::kBusy) << passes;
+  }
+  for (const char* stays : {"QOSMaxWallDurationPerJobLimit", "AssocMaxNodePerJobLimit", "QOSMaxGRESPerJob"}) {
+    EXPECT_EQ(TroubleOf(0, stays + ("; " + policy)), Trouble::kRefused) << stays;
+    EXPECT_EQ(TroubleOf(2050, policy + "; " + stays), Trouble::kRefused) << stays;
+  }
+  EXPECT_EQ(RefusalOf(policy).reason, "limit");
+  EXPECT_THAT(RefusalOf(policy).hint, HasSubstr("sacctmgr"));
+}
+
+TEST(SlurmMeaning, SaysWhoseARefusalIsAndWhatToDo) {
+  const std::pair<const char*, const char*> known[] = {
+      {"Invalid partition name specified", "rights"},
+      {"Invalid account or account/partition combination specified", "rights"},
+      {"Invalid qos specification", "rights"},
+      {"User's group not permitted to use this partition", "rights"},
+      {"Access/permission denied", "rights"},
+      {"Requested node configuration is not available", "limit"},
+      {"Requested time limit is invalid (missing or exceeds some limit)", "limit"}};
+  for (const auto& [words, reason] : known) {
+    EXPECT_EQ(RefusalOf(words).reason, reason) << words;
+    EXPECT_FALSE(RefusalOf(words).hint.empty()) << words;
+  }
+  EXPECT_EQ(RefusalOf("who knows").reason, "start");
+  EXPECT_THAT(RefusalOf("who knows").hint, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ridgeline::slurm
