@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstddef>
+#include <cstdlib>
 
 namespace ridgeline {
 namespace {
@@ -10,13 +11,18 @@ constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
 
 // A signal handler can reach nothing but what is global.
 volatile std::sig_atomic_t count = 0;
+volatile std::sig_atomic_t in_a_job = 0;
 
-extern "C" void CountSignal(int /*signal*/) { count = count + 1; }
+extern "C" void CountSignal(int signal) {
+  const bool leaves = signal == SIGHUP || (signal == SIGTERM && in_a_job != 0);
+  count = count + (leaves ? 2 : 1);
+}
 
 }  // namespace
 
 Interrupts::Interrupts() {
   count = 0;
+  in_a_job = std::getenv("SLURM_JOB_ID") != nullptr ? 1 : 0;
   struct sigaction action {};
   action.sa_handler = CountSignal;  // without SA_RESTART: a sleep ends at once
   sigemptyset(&action.sa_mask);

@@ -43,6 +43,7 @@ struct RunOptions {
   std::string reports;
   int64_t max_parallel = 0;
   bool again = false;
+  bool detach = false;
   std::string campaign;
 };
 
@@ -137,6 +138,7 @@ int Run(const RunOptions& options) {
   driver.runs_here = RunsHere(sweep);
   driver.node = NodeMemoryOf(sweep);
   driver.retry_failed = !options.retry.empty();
+  driver.detach = options.detach;
   driver.campaign = CampaignOf(options, store, sweep.name);
   driver.here = FactsHere(sweep, driver.runs_here);
 
@@ -153,6 +155,15 @@ int Run(const RunOptions& options) {
       RunSweep(sweep, driver, {store, *launcher, clock, PredictMemory, display, Interrupts::Count});
   display.Erase();
 
+  if (summary.left) {
+    const bool one = summary.live_jobs == 1;
+    fmt::print("{}: {}; {} job{} by {}\n", options.detach ? "detached" : "left", EndsText(summary), summary.live_jobs,
+               one ? " goes on" : "s go on", one ? "itself" : "themselves");
+    fmt::print("to follow, collect and run what is left: {}\n", CommandLine(options));
+    fmt::print("to look: ridgeline status {0} --db {1} --watch\nto end them: ridgeline cancel {0} --db {1}\n",
+               ShellWord(options.sweep), ShellWord(options.db));
+    return summary.interrupted ? kInterruptedExit : 0;
+  }
   if (summary.interrupted) {
     fmt::print("interrupted: {}\n", EndsText(summary));
     if (summary.live_jobs > 0) fmt::print("{} still running; they are adopted when you continue\n", summary.live_jobs);
@@ -181,6 +192,9 @@ Action RunCommand(CLI::App& self) {
   AddCampaignOption(self, options->campaign,
                     "what this is measured for, such as a night; default: what the sweep is at")
       ->excludes(again);
+  self.add_flag(
+      "--detach", options->detach,
+      "hand the jobs to the launcher's queue and end: the next run follows them, and `status --watch` shows them");
   self.add_option("--max-parallel", options->max_parallel,
                   "jobs at once; default: what the sweep says, else 1, so that none disturbs another")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
@@ -192,9 +206,10 @@ Action RunCommand(CLI::App& self) {
       "cores, nodes or GPUs, or another environment. To measure again is to name another campaign, or to say\n"
       "--again; what a campaign has is not measured again, and a run that was stopped goes on with the campaign it\n"
       "had, without either. Points that cannot fit in memory are recorded as such and not started. Interrupt\n"
-      "(Ctrl-C) and run again as you like: a run that was stopped, or killed, is continued. At the end the sweep's\n"
-      "reports are written into the output folder; a report is looked for in --reports, beside the sweep's file, in\n"
-      "~/.config/ridgeline/reports, and among those that are installed.\n\n"
+      "(Ctrl-C) and run again as you like: a run that was stopped, or killed, is continued. Ctrl-C ends the jobs; a\n"
+      "terminal that is closed (SIGHUP) leaves them running. At the end the sweep's reports are written into the\n"
+      "output folder; a report is looked for in --reports, beside the sweep's file, in ~/.config/ridgeline/reports,\n"
+      "and among those that are installed.\n\n"
       "  ridgeline run sweeps/demo.yaml\n"
       "  ridgeline run sweeps/demo.yaml --retry failed --to /data/demo\n"
       "  ridgeline run sweeps/demo.yaml --again\n\n"

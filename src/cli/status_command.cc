@@ -1,4 +1,8 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
 #include <memory>
 #include <set>
@@ -10,6 +14,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -20,6 +25,7 @@
 #include "driver/live_job.h"
 #include "driver/lock.h"
 #include "driver/progress.h"
+#include "run/results_file.h"
 
 namespace ridgeline {
 namespace {
@@ -51,7 +57,26 @@ Table SweepTable(const std::vector<SweepProgress>& sweeps) {
   return table;
 }
 
+// What its files have of it that nobody has collected yet.
+void TakeResults(JobRecord& job) {
+  std::set<std::string> ids;
+  try {
+    ResultsReader(job.job_dir).ReadNew([&](const JobLine& line) { return ids.insert(line.point_id), true; });
+  } catch (const Error&) {
+    return;  // for who collects it
+  }
+  for (JobRecord::Point& point : job.points) point.has_result = point.has_result || ids.contains(point.id);
+}
+
+std::string Said(const JobRecord& job, const char* name) {
+  const auto found = job.evidence.find(name);
+  return found == job.evidence.end() ? "" : found->second;
+}
+
 std::string ProgressText(const JobRecord& record) {
+  if (record.state == JobRecord::State::kSubmitted) {
+    return QueueText(Said(record, "pending"), std::atoll(Said(record, "expected_unix_s").c_str()));
+  }
   LiveJob job;
   job.record = record;
   const auto progress = ParseProgress(CurrentProgress(job));
@@ -89,6 +114,8 @@ Json JobsJson(const std::vector<JobRecord>& jobs, int64_t now_unix_ns) {
                     {"state", std::string(JobStateName(job.state))},
                     {"points", std::ssize(job.points)},
                     {"results", std::ranges::count_if(job.points, &JobRecord::Point::has_result)},
+                    {"pending", Said(job, "pending")},
+                    {"expected_unix_s", std::atoll(Said(job, "expected_unix_s").c_str())},
                     {"age_s", std::max<int64_t>(now_unix_ns - job.created_unix_ns, 0) / kSecondNs},
                     {"now", progress ? Json{{"step", progress->step},
                                             {"steps", progress->steps},
@@ -117,36 +144,70 @@ Table EndsTable(Store& store, const std::string& sweep) {
                           SqlText(sweep)));
 }
 
-int Status(const std::string& sweep, const std::string& db, const std::string& format) {
+struct Shown {
+  std::string text;
+  bool goes_on = false;  // somebody is at work, or a job has something left to run
+};
+
+Shown StatusText(const std::string& sweep, const std::string& db, int64_t now_unix_ns) {
   Store store = Store::Open(db, Store::Mode::kReadOnly);
   const std::string name = sweep.empty() ? "" : SweepName(store, sweep);
   const std::vector<SweepProgress> sweeps = sweep.empty() ? store.Sweeps() : std::vector{store.Progress(name)};
-  const Table ends = EndsTable(store, name);
-  const std::vector<JobRecord> jobs = sweep.empty() ? store.LiveJobs() : store.LiveJobs(name);
+  if (sweeps.empty()) return {"no sweeps yet: ridgeline run SWEEP\n"};
+  Shown shown{ToText(SweepTable(sweeps)) + "\n"};
+  if (const Table ends = EndsTable(store, name); !ends.rows.empty()) {
+    shown.text += ShownText(ends, {"node", "campaign", "trainer", "cpus", "machine", "version", "device", "emulated"}) + "\n";
+  }
+  std::vector<JobRecord> jobs = sweep.empty() ? store.LiveJobs() : store.LiveJobs(name);
+  for (JobRecord& job : jobs) TakeResults(job);
+  if (!jobs.empty()) shown.text += ShownText(JobTable(jobs, now_unix_ns), {"campaign", "setup"}) + "\n";
   const auto driver = RunningDriver(db);
-  if (format == "json") {
-    fmt::print("{}\n", DumpJson({{"sweeps", JsonOf(SweepTable(sweeps))},
-                                 {"latest_results", JsonOf(ends)},
-                                 {"jobs", JobsJson(jobs, SystemClock().UnixNs())},
-                                 {"driver", driver ? Json{{"pid", driver->pid}, {"sweep", driver->sweep}} : Json()}}));
-    return 0;
-  }
-  if (sweeps.empty()) {
-    fmt::print("no sweeps yet: ridgeline run SWEEP\n");
-    return 0;
-  }
-  fmt::print("{}\n", ToText(SweepTable(sweeps)));
-  if (!ends.rows.empty())
-    fmt::print("{}\n",
-               ShownText(ends, {"node", "campaign", "trainer", "cpus", "machine", "version", "device", "emulated"}));
-  if (!jobs.empty()) {
-    fmt::print("{}\n", ShownText(JobTable(jobs, SystemClock().UnixNs()), {"campaign", "setup"}));
-  }
+  const bool runs = std::ranges::any_of(jobs, [](const JobRecord& job) {
+    return std::ranges::count(job.points, false, &JobRecord::Point::has_result) > 0;
+  });
   if (driver) {
-    fmt::print("process {} is at work on {}\n", driver->pid, PrintableLine(driver->sweep));
+    shown.text += fmt::format("process {} is at work on {}\n", driver->pid, PrintableLine(driver->sweep));
   } else if (!jobs.empty()) {
-    fmt::print("nobody is at work on these jobs: `ridgeline run` goes on with them, `ridgeline cancel` ends them\n");
+    shown.text += runs ? "nobody is at work on these jobs: `ridgeline run` goes on with them, `ridgeline cancel` ends "
+                         "them\n"
+                       : "these jobs have their results: `ridgeline run` collects them\n";
   }
+  shown.goes_on = driver.has_value() || runs;
+  return shown;
+}
+
+// Owns nothing: who watches may come and go.
+int Watch(const std::string& sweep, const std::string& db) {
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  SystemClock clock;
+  std::string last;
+  for (;;) {
+    // Elsewhere than on a terminal the jobs' age alone is nothing new.
+    const Shown shown = StatusText(sweep, db, clock.UnixNs());
+    std::string mark = terminal ? shown.text : StatusText(sweep, db, 0).text;
+    if (mark != last) fmt::print("{}{}", terminal ? "\x1b[H\x1b[2J" : "", shown.text);
+    if (std::fflush(stdout) != 0) ThrowErrno("standard output");
+    last = std::move(mark);
+    if (!shown.goes_on) return 0;
+    clock.SleepNs(kSecondNs);
+  }
+}
+
+int Status(const std::string& sweep, const std::string& db, const std::string& format) {
+  if (format != "json") {
+    fmt::print("{}", StatusText(sweep, db, SystemClock().UnixNs()).text);
+    return 0;
+  }
+  Store store = Store::Open(db, Store::Mode::kReadOnly);
+  const std::string name = sweep.empty() ? "" : SweepName(store, sweep);
+  const std::vector<SweepProgress> sweeps = sweep.empty() ? store.Sweeps() : std::vector{store.Progress(name)};
+  std::vector<JobRecord> jobs = sweep.empty() ? store.LiveJobs() : store.LiveJobs(name);
+  for (JobRecord& job : jobs) TakeResults(job);
+  const auto driver = RunningDriver(db);
+  fmt::print("{}\n", DumpJson({{"sweeps", JsonOf(SweepTable(sweeps))},
+                               {"latest_results", JsonOf(EndsTable(store, name))},
+                               {"jobs", JobsJson(jobs, SystemClock().UnixNs())},
+                               {"driver", driver ? Json{{"pid", driver->pid}, {"sweep", driver->sweep}} : Json()}}));
   return 0;
 }
 
@@ -157,21 +218,28 @@ Action StatusCommand(CLI::App& self) {
     std::string sweep;
     std::string db = kDefaultDb;
     std::string format = "text";
+    bool watch = false;
   };
   const auto options = std::make_shared<Options>();
   self.add_option("sweep", options->sweep, "only this sweep: its name, or its file")->type_name("SWEEP");
   self.add_option("--db", options->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
-  AddFormatOption(self, options->format, {"text", "json"});
+  CLI::Option* format = AddFormatOption(self, options->format, {"text", "json"});
+  self.add_flag("--watch", options->watch,
+                "show it again and again, until nobody is at work and every job has its results")
+      ->excludes(format);
   self.footer(
       "Shows every sweep of a database, how its points ended, and the jobs that live, while a run is at work too.\n"
       "Results and jobs of several campaigns, trainers, cores, machines, versions or devices are shown apart, and\n"
       "emulated results too; a column that says the same in every row is left out.\n\n"
       "  ridgeline status\n"
+      "  ridgeline status --watch\n"
       "  ridgeline status sweeps/demo.yaml\n"
       "  ridgeline status -o json | jq .jobs");
-  return [options] { return Status(options->sweep, options->db, options->format); };
+  return [options] {
+    return options->watch ? Watch(options->sweep, options->db) : Status(options->sweep, options->db, options->format);
+  };
 }
 
 }  // namespace ridgeline

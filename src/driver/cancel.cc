@@ -2,6 +2,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/error.h"
 #include "collect/collect.h"
 #include "driver/driver.h"
 #include "driver/pace.h"
@@ -18,22 +19,34 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
   };
   if (jobs.empty()) return 0;
   for (const JobRecord& job : jobs) std::ofstream(CancelFile(job.job_dir)).flush();
-  launcher.Cancel(refs());
   const int64_t start_ns = clock.MonotonicNs();
   PollPace pace(start_ns);
-  for (;;) {
-    const std::vector<JobState> states = launcher.PollMany(refs());
-    std::vector<JobToCollect> ended;
-    std::vector<JobRecord> left;
-    for (size_t i = 0; i < jobs.size(); ++i) {
-      if (states[i].phase == JobPhase::kEnded || states[i].phase == JobPhase::kMissing) {
-        ended.push_back({std::move(jobs[i]), JobRecord::State::kCancelled, states[i].evidence});
-      } else {
-        left.push_back(std::move(jobs[i]));
-      }
+  bool told = false;
+  // Nothing where the launcher does not answer.
+  const auto ask = [&]() -> std::vector<JobState> {
+    try {
+      if (!told) launcher.Cancel(refs());
+      told = true;
+      return launcher.PollMany(refs());
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kInfrastructure) throw;
+      return {};
     }
-    jobs = std::move(left);
-    if (!ended.empty()) Collect(store, ended, clock.UnixNs());
+  };
+  for (;;) {
+    if (const std::vector<JobState> states = ask(); !states.empty()) {
+      std::vector<JobToCollect> ended;
+      std::vector<JobRecord> left;
+      for (size_t i = 0; i < jobs.size(); ++i) {
+        if (states[i].phase == JobPhase::kEnded || states[i].phase == JobPhase::kMissing) {
+          ended.push_back({std::move(jobs[i]), JobRecord::State::kCancelled, states[i].evidence});
+        } else {
+          left.push_back(std::move(jobs[i]));
+        }
+      }
+      jobs = std::move(left);
+      if (!ended.empty()) Collect(store, ended, clock.UnixNs());
+    }
     const int64_t now_ns = clock.MonotonicNs();
     if (jobs.empty() || give_up() || now_ns - start_ns > kCancelPatienceNs) return static_cast<int64_t>(jobs.size());
     clock.SleepNs(pace.WaitNs(now_ns));

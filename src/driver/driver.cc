@@ -52,12 +52,17 @@ class Driver {
     parts_.observer.Started(start_);
     if (!planner_.empty() || !live_.empty()) CheckLauncher();
     while (HasWork()) {
-      if (parts_.interrupts() > 0) {
-        Stop();
+      if (const int asked = parts_.interrupts(); asked > 0) {
+        interrupted_ = true;
+        asked > 1 ? Leave() : Stop();
         break;
       }
       bool changed = !GivenUp() && OpenJobs();
       changed = (!GivenUp() && SubmitJobs()) || changed;
+      if (options_.detach && HasHandedOver()) {
+        Leave();
+        break;
+      }
       changed = AskAndCollect() || changed;
       // A round ends with its last job, where there is room for no other.
       if (planner_.HasPointsAgain() && planner_.empty() && live_.size() < window_) planner_.PlanAgain();
@@ -122,6 +127,12 @@ class Driver {
     const LauncherStatus status = parts_.launcher.Probe();
     queues_ = parts_.launcher.can().queue;
     window_ = queues_ ? status.max_jobs : options_.max_parallel;
+    if (options_.detach && !queues_) {
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("the launcher {} has no queue that would start jobs when we are gone", parts_.launcher.name()),
+          "leave --detach out; `nohup ridgeline run SWEEP &` runs on without a terminal");
+    }
     if (status.available) {
       if (queues_) parts_.observer.Note("jobs go to " + PrintableLine(status.description));
       return;
@@ -151,7 +162,9 @@ class Driver {
   bool SubmitJobs() {
     const Submitter::Outcome outcome = submitter_.Submit(live_);
     if (!outcome.refused.empty()) {
+      refused_ = true;
       CollectJobs(outcome.ends, outcome.refused);
+      refused_ = false;
       Forget(outcome.refused);
       submitter_.ThrowIfDown();
     }
@@ -240,10 +253,11 @@ class Driver {
     if (pause_ns) {
       tally_.Again(point->spec);
       planner_.RunAgain(*point, /*counted=*/true, Now() + *pause_ns);
-      parts_.observer.Note(fmt::format("{}: {}; it is run again", label, outcome));
+      if (!refused_) parts_.observer.Note(fmt::format("{}: {}; it is run again", label, outcome));
       return;
     }
     tally_.Ended(point->spec, result.end.status, runs_left);
+    if (refused_) return;  // that was said once, for all of them
     parts_.observer.PointEnded(label, outcome, tally_.counts());
   }
 
@@ -256,7 +270,16 @@ class Driver {
     parts_.observer.Note(fmt::format("stopping: {} job{} told to end", live_.size(), live_.size() == 1 ? "" : "s"));
     live_left_ = CancelJobs(live_.Records(), parts_.store, parts_.launcher, parts_.clock,
                             [&] { return parts_.interrupts() > 1; });
-    interrupted_ = true;
+  }
+
+  // All that there was room for.
+  bool HasHandedOver() {
+    return std::none_of(live_.begin(), live_.end(), [](const LiveJob& job) { return job.to_submit.has_value(); });
+  }
+
+  void Leave() {
+    left_ = true;
+    live_left_ = live_.size();
   }
 
   RunSummary Summary() const {
@@ -268,6 +291,7 @@ class Driver {
             .infrastructure = progress.infrastructure,
             .live_jobs = live_left_,
             .interrupted = interrupted_,
+            .left = left_,
             .given_up = faults_.given_up()};
   }
 
@@ -288,7 +312,9 @@ class Driver {
   bool queues_ = false;  // the launcher runs jobs in its own time
   int64_t window_ = 1;   // jobs it has at once
   int64_t live_left_ = 0;
+  bool refused_ = false;  // what is collected now are jobs that the launcher has refused
   bool interrupted_ = false;
+  bool left_ = false;
 };
 
 }  // namespace

@@ -32,6 +32,7 @@ struct DriverOptions {
   NodeMemory node;                          // what each node has (plan/memory.h)
   bool runs_here = false;                   // jobs run on this machine (plan/plan.h)
   bool retry_failed = false;                // run points again that ended badly
+  bool detach = false;                      // hand over what there is to do, and leave it to the launcher's queue
 };
 
 // What is known before the first job of a run.
@@ -52,6 +53,7 @@ struct RunSummary {
   int64_t infrastructure = 0;  // of those, what was at fault was the infrastructure
   int64_t live_jobs = 0;       // left running
   bool interrupted = false;
+  bool left = false;     // the jobs were left as they are: they go on by themselves
   std::string given_up;  // why it stopped handing over jobs; empty: it did not
 };
 
@@ -73,7 +75,7 @@ struct DriverParts {
   Clock& clock;
   Forecaster forecaster;
   RunObserver& observer;
-  // How often a stop was asked for. Once: live jobs are cancelled and collected. Twice: they are left as they are.
+  // How often a stop was asked for. Once: live jobs are cancelled and collected. More: they are left as they are.
   std::function<int()> interrupts;
 };
 
@@ -81,7 +83,8 @@ struct DriverParts {
 // for good; jobs that live then go on, and the next run adopts them.
 RunSummary RunSweep(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts);
 
-// Tells these jobs to end, waits for it (about 40 s at most), and collects them. Returns how many live on.
+// Tells these jobs to end, waits for it (about 40 s at most), and collects them. A launcher that does not answer is
+// asked again as long. Returns how many live on.
 int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher, Clock& clock,
                    const std::function<bool()>& give_up);
 

@@ -25,9 +25,11 @@ struct LiveJob {
   int64_t collected_ns = 0;      // results were last looked for
   int64_t missing_since_ns = 0;  // the launcher has not known it since; 0: it does
   JobPhase phase = JobPhase::kQueued;
-  std::string withdrawn;  // why it was told to end before it began; empty: it was not
-  JobResults results;     // what was read of them
-  size_t current = 0;     // index of the point that runs, as far as its files tell
+  std::string withdrawn;   // why it was told to end before it began; empty: it was not
+  std::string pending;     // the scheduler's word for why it is queued; empty: not said
+  int64_t expected_s = 0;  // when the scheduler thinks that it will start, as Unix time; 0: not said
+  JobResults results;      // what was read of them
+  size_t current = 0;      // index of the point that runs, as far as its files tell
 
   JobRef ref() const { return {record.key, record.native_id}; }
 };

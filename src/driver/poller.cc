@@ -1,6 +1,10 @@
 #include "driver/poller.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,14 +39,17 @@ std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
   Outcome outcome;
   const std::vector<LiveJob*> asked = jobs.Submitted();
   const std::vector<JobState> states = Ask(asked);
-  for (size_t i = 0; i < states.size(); ++i) {
-    LiveJob& job = *asked[i];
-    const std::optional<JobRecord::State> state = NewState(job, states[i]);
-    if (!state) continue;
-    outcome.to_collect.push_back({job.record, *state, EvidenceOf(job, states[i]), &job.results});
-    outcome.looked_at.push_back(&job);
-    if (!IsLive(*state)) outcome.ended.push_back(&job);
-  }
+  if (states.empty()) return outcome;
+  parts_.store.Transact([&] {
+    for (size_t i = 0; i < states.size(); ++i) {
+      LiveJob& job = *asked[i];
+      const std::optional<JobRecord::State> state = NewState(job, states[i]);
+      if (!state) continue;
+      outcome.to_collect.push_back({job.record, *state, EvidenceOf(job, states[i]), &job.results});
+      outcome.looked_at.push_back(&job);
+      if (!IsLive(*state)) outcome.ended.push_back(&job);
+    }
+  });
   return outcome;
 }
 
@@ -78,6 +85,7 @@ std::optional<JobRecord::State> Poller::NewState(LiveJob& job, const JobState& a
   switch (answer.phase) {
     case JobPhase::kQueued:
       NoteWaiting(answer);
+      NotePending(job, answer);
       return std::nullopt;
     case JobPhase::kEnded:
       return JobRecord::State::kEnded;
@@ -94,6 +102,26 @@ std::optional<JobRecord::State> Poller::NewState(LiveJob& job, const JobState& a
       return JobRecord::State::kRunning;
   }
   return std::nullopt;
+}
+
+// For whoever watches, and in the store for whoever looks. A forecast that moves a little is none that is new.
+void Poller::NotePending(LiveJob& job, const JobState& answer) {
+  constexpr int64_t kLittleS = 60;
+  const auto said = [&](const char* name) {
+    const auto found = answer.evidence.find(name);
+    return found == answer.evidence.end() ? std::string() : found->second;
+  };
+  std::string pending = said("pending");
+  const std::string expected = said("expected_unix_s");
+  int64_t expected_s = 0;
+  std::from_chars(expected.data(), expected.data() + expected.size(), expected_s);
+  if (pending == job.pending && std::abs(expected_s - job.expected_s) < kLittleS) return;
+  job.pending = std::move(pending);
+  job.expected_s = expected_s;
+  std::map<std::string, std::string> evidence;
+  if (!job.pending.empty()) evidence["pending"] = job.pending;
+  if (expected_s > 0) evidence["expected_unix_s"] = expected;
+  parts_.store.SetJobState(job.record.key, job.record.state, evidence, parts_.clock.UnixNs());
 }
 
 // Once, for all jobs that wait for the same thing.

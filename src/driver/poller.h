@@ -38,6 +38,7 @@ class Poller {
   static std::map<std::string, std::string> EvidenceOf(const LiveJob& job, const JobState& answer);
   std::optional<JobRecord::State> NewState(LiveJob& job, const JobState& answer);
   void NoteWaiting(const JobState& answer);
+  void NotePending(LiveJob& job, const JobState& answer);
   int64_t Now() const { return parts_.clock.MonotonicNs(); }
 
   const DriverParts& parts_;

@@ -1,6 +1,8 @@
 #include "driver/progress.h"
 
+#include <array>
 #include <cstdio>
+#include <ctime>
 
 #include <fmt/format.h>
 
@@ -59,6 +61,7 @@ std::string ProgressLine(const RunProgress& p, size_t columns) {
     }
   }
   if (p.queued_jobs > 0) line += fmt::format("  {} queued", p.queued_jobs);
+  if (!p.queued_for.empty()) line += fmt::format(" ({})", p.queued_for);
   const std::string left = p.left_ns > 0 ? "  left " + FormatDuration(WholeSeconds(p.left_ns)) : "";
   if (columns <= left.size()) return Fit(line, columns);
   return Fit(line, columns - left.size()) + left;
@@ -73,6 +76,17 @@ std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& var
         field->name == "model" ? FieldText(spec, *field) : fmt::format("{}={}", field->name, FieldText(spec, *field));
   }
   return PrintableLine(label);
+}
+
+std::string QueueText(std::string_view pending, int64_t expected_unix_s) {
+  std::string text = PrintableLine(pending);
+  if (expected_unix_s <= 0) return text;
+  const time_t time = expected_unix_s;
+  tm parts{};
+  ::localtime_r(&time, &parts);
+  std::array<char, 32> when{};
+  ::strftime(when.data(), when.size(), "%b %e %H:%M", &parts);
+  return fmt::format("{}{}from {}", text, text.empty() ? "" : ", ", when.data());
 }
 
 std::string OutcomeText(const RunEnd& end, std::string_view message, double steady_tokens_per_s) {

@@ -31,6 +31,7 @@ struct RunProgress {
   int64_t done = 0;    // ended ok, in this run or before
   int64_t failed = 0;  // ended any other way, the same
   int64_t queued_jobs = 0;
+  std::string queued_for = {};  // QueueText of the first of them that says why
   std::vector<LivePoint> live;
   int64_t left_ns = 0;  // estimated; 0: unknown
 };
@@ -41,6 +42,9 @@ std::string ProgressLine(const RunProgress& progress, size_t columns);
 
 // "batch_size=8 checkpointing=full"; the model's name where nothing varies. Control characters are shown as escapes.
 std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& varying);
+
+// Why a job is queued, and when it is thought to start: "Priority, from Nov 24 14:32"; empty where neither is known.
+std::string QueueText(std::string_view pending, int64_t expected_unix_s);
 
 // How a point ended, in a few words: "ok  1.2K tokens/s", "oom_host  the message".
 std::string OutcomeText(const RunEnd& end, std::string_view message, double steady_tokens_per_s);

@@ -67,7 +67,9 @@ Submitter::Outcome Submitter::Submit(JobTable& jobs) {
   });
   if (!outcome.refused.empty()) {
     refused_in_a_row_ += static_cast<int>(outcome.refused.size());
-    parts_.observer.Note(fmt::format("not submitted: {}", PrintableLine(last_refusal_->message())));
+    const size_t jobs = outcome.refused.size();
+    parts_.observer.Note(fmt::format("not submitted{}: {}", jobs == 1 ? "" : fmt::format(", {} jobs", jobs),
+                                     PrintableLine(last_refusal_->message())));
   }
   return outcome;
 }

@@ -38,6 +38,7 @@ RunProgress Tally::Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns
   for (LiveJob& job : jobs) {
     if (job.phase != JobPhase::kRunning) {
       ++progress.queued_jobs;
+      if (progress.queued_for.empty()) progress.queued_for = QueueText(job.pending, job.expected_s);
       continue;
     }
     ++running_jobs;

@@ -269,6 +269,15 @@ class Reader {
   std::vector<Fault>& faults_;
 };
 
+// The nodes that the launcher's own mapping asks for; 0: it does not say.
+int64_t OwnNodes(const Json& config, const std::string& launcher) {
+  const auto own = config.find(launcher);
+  if (own == config.end() || !own->is_object()) return 0;
+  const auto nodes = own->find("nodes");
+  if (nodes == own->end() || !nodes->is_number_integer()) return 0;
+  return std::clamp<int64_t>(nodes->get<int64_t>(), 0, 65'536);  // what is beyond the launcher refuses
+}
+
 }  // namespace
 
 void ReadLaunch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults) { Reader(sweep, faults).Read(node); }
@@ -294,18 +303,26 @@ Launch LaunchOf(const Sweep& sweep, const Point& point) {
   for (const size_t i : point.rules) {
     const LaunchRule& rule = sweep.rules.at(i);
     launch = WithRule(std::move(launch), rule);
-    if (rule.set.config.contains("nodes") || rule.set.config.contains("ranks_per_node")) launch.place = rule.place;
+    if (rule.set.config.contains("nodes") || rule.set.config.contains("ranks_per_node") ||
+        OwnNodes(rule.set.config, launch.launcher) > 0) {
+      launch.place = rule.place;
+    }
   }
   const int64_t processes = ProcessesOf(point.spec);
+  if (const int64_t own = OwnNodes(launch.config, launch.launcher); own > 0) launch.nodes = own;
   if (launch.nodes == 0) {
     launch.nodes =
         launch.ranks_per_node > 0 ? (processes + launch.ranks_per_node - 1) / launch.ranks_per_node : int64_t{1};
   }
-  if (processes > 1 && processes % launch.nodes != 0) {
-    throw Error(ErrorKind::kInvalidInput,
-                FaultText(sweep.file, {launch.place, fmt::format("{} nodes cannot share the {} ranks of a point evenly",
-                                                                 launch.nodes, processes)}),
-                "let ranks be a multiple of nodes: say nodes or ranks_per_node otherwise, or exclude the point");
+  // Another trainer may know more of its nodes than its spec says.
+  const bool alone = processes == 1 && (launch.nodes == 1 || !launch.trainer.empty());
+  if (!alone && processes % launch.nodes != 0) {
+    throw Error(
+        ErrorKind::kInvalidInput,
+        FaultText(sweep.file,
+                  {launch.place, fmt::format("{} nodes cannot share the {} of a point evenly", launch.nodes,
+                                             processes == 1 ? "one process" : fmt::format("{} ranks", processes))}),
+        "let ranks be a multiple of nodes: say nodes or ranks_per_node otherwise, or exclude the point");
   }
   return launch;
 }

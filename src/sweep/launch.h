@@ -24,7 +24,8 @@ bool IsPlainName(const std::string& name);
 Launch WithRule(Launch launch, const LaunchRule& rule);
 
 // What holds for the point: the sweep's settings, with those of the rules that hold of it, in order, and its `nodes`
-// worked out: at least 1. Throws Error(kInvalidInput) where so many nodes cannot share the point's ranks.
+// worked out: at least 1; those of the launcher's own mapping are meant where it has some. Throws Error(kInvalidInput)
+// where so many nodes cannot share the point's ranks, or where our trainer would have fewer ranks than nodes.
 Launch LaunchOf(const Sweep& sweep, const Point& point);
 
 // What holds for all jobs of the sweep together, as a launcher is opened with it: the sweep's own settings, but the

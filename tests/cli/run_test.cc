@@ -270,6 +270,60 @@ TEST(Run, CtrlCStopsCleanlyAndRunningAgainContinues) {
   EXPECT_THAT(again.out, HasSubstr("3 ok"));
 }
 
+bool JobRuns(Cli& cli) { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }
+
+TEST(Run, AClosedTerminalLeavesItsJobsAndTheNextRunFollowsThem) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(1, "slow=1500");
+  Child driver = cli.Start({"run", sweep});
+  ASSERT_TRUE(testing::Eventually([&] { return JobRuns(cli); }));
+  driver.Signal(SIGHUP);
+  const auto left = cli.Finish(driver);
+  EXPECT_EQ(left.status.exit_code, 130) << left.err;
+  EXPECT_THAT(left.out, HasSubstr("1 job goes on by itself"));
+  EXPECT_THAT(left.out, HasSubstr("run what is left: ridgeline run " + sweep.string()));
+  EXPECT_TRUE(JobRuns(cli));
+  EXPECT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  ExpectOneResultAPoint(cli, 1);
+}
+
+// A scheduler that ends the job that a driver is in does not mean the jobs that the driver has submitted.
+TEST(Run, InsideAJobOfSlurmsSigtermLeavesTheJobs) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(1, "slow=1500");
+  ::setenv("SLURM_JOB_ID", "7", 1);
+  Child driver = cli.Start({"run", sweep});
+  ::unsetenv("SLURM_JOB_ID");
+  ASSERT_TRUE(testing::Eventually([&] { return JobRuns(cli); }));
+  driver.Signal(SIGTERM);
+  EXPECT_THAT(cli.Finish(driver).out, HasSubstr("1 job goes on by itself"));
+  EXPECT_TRUE(JobRuns(cli));
+  EXPECT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  ExpectOneResultAPoint(cli, 1);
+}
+
+TEST(Run, NobodyDetachesFromThisMachine) {
+  Cli cli;
+  const auto run = cli.Run({"run", cli.WriteSweep(1, "ok"), "--detach"});
+  EXPECT_EQ(run.status.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("the launcher local has no queue"));
+  EXPECT_THAT(run.err, HasSubstr("nohup"));
+}
+
+TEST(Status, WatchesUntilNobodyIsAtWork) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(2, "slow=700");
+  Child driver = cli.Start({"run", sweep});
+  ASSERT_TRUE(testing::Eventually([&] { return JobRuns(cli); }));
+  const Captured watch =
+      ridgeline::Run({Program().string(), "status", "--watch", "--db", (cli.dir / "ridgeline.db").string()});
+  EXPECT_EQ(watch.status.exit_code, 0) << watch.stderr_text;
+  EXPECT_THAT(watch.stdout_text, HasSubstr("is at work on test"));
+  EXPECT_THAT(watch.stdout_text, ContainsRegex("ok +2\n"));
+  EXPECT_THAT(watch.stdout_text, Not(HasSubstr("\x1b")));
+  EXPECT_EQ(cli.Finish(driver).status.exit_code, 0);
+}
+
 TEST(Run, UnderNohupItOutlivesItsTerminal) {
   Cli cli;
   const auto sweep = cli.WriteSweep(3, "slow=150");

@@ -99,6 +99,25 @@ TEST_F(PollerTest, SaysOnceWhatJobsWaitFor) {
   EXPECT_THAT(world_.observer.notes, ElementsAre("waits: held by its owner; release it"));
 }
 
+TEST_F(PollerTest, KeepsWhyAndUntilWhenAJobWaits) {
+  const auto kept = [&] {
+    return std::get<std::string>(world_.Query("SELECT evidence FROM jobs ORDER BY number LIMIT 1").rows.at(0).at(0));
+  };
+  evidence_ = {{"pending", "Priority"}, {"expected_unix_s", "1795310999"}};
+  poller_.Poll(jobs_);
+  EXPECT_EQ(First().pending, "Priority");
+  EXPECT_EQ(First().expected_s, 1795310999);
+  EXPECT_EQ(kept(), R"({"expected_unix_s":"1795310999","pending":"Priority"})");
+  EXPECT_EQ(StateOf(First()), "submitted");
+  evidence_["expected_unix_s"] = "1795311010";
+  poller_.Poll(jobs_);
+  EXPECT_EQ(First().expected_s, 1795310999) << "a little is nothing new";
+  phase_ = JobPhase::kRunning;
+  evidence_.clear();
+  poller_.Poll(jobs_);
+  EXPECT_EQ(kept(), "{}") << "it waits no more";
+}
+
 TEST_F(PollerTest, LeavesTheLauncherAloneAsLongAsItWishes) {
   world_.launcher.poll_pause_ns = 20'000'000'000;
   poller_.Poll(jobs_);

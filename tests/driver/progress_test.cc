@@ -1,5 +1,6 @@
 #include "driver/progress.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "run/spec.h"
@@ -37,6 +38,18 @@ TEST(ProgressLine, ShowsCountsThePointAndTheTimeLeft) {
   progress.live = {{"batch_size=8", PointProgress{4, 17, 1230}}};
   progress.left_ns = 190'000'000'000;
   EXPECT_EQ(ProgressLine(progress, 120), "[3/8] 1 failed  batch_size=8  step 4/17  1.23K tokens/s  left 3 min 10 s");
+}
+
+TEST(ProgressLine, SaysWhyAndUntilWhenJobsWait) {
+  RunProgress progress;
+  progress.total = 8;
+  progress.queued_jobs = 3;
+  EXPECT_EQ(ProgressLine(progress, 120), "[0/8]  3 queued");
+  progress.queued_for = QueueText("Priority", 0);
+  EXPECT_EQ(ProgressLine(progress, 120), "[0/8]  3 queued (Priority)");
+  EXPECT_THAT(QueueText("Priority", 1'795'310'999), ::testing::MatchesRegex("Priority, from Nov .. ..:.."));
+  EXPECT_THAT(QueueText("", 1'795'310'999), ::testing::StartsWith("from Nov"));
+  EXPECT_EQ(QueueText("a\x1b[2J", 0), "a\\x1b[2J") << "nothing that a terminal obeys";
 }
 
 TEST(ProgressLine, NeverTakesMoreColumnsThanThereAre) {

@@ -146,6 +146,86 @@ TEST(DriverRecovery, AFirstInterruptCancelsAndCollectsAndTheNextRunContinues) {
   EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
 }
 
+// A terminal that is closed, or a second Ctrl-C.
+TEST(DriverRecovery, WhoLeavesLeavesTheJobsAsTheyAreAndTheNextRunFollowsThem) {
+  World world(3);
+  world.launcher.max_jobs = 10;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  int calls = 0;
+  world.interrupts = [&] { return calls++ > 5 ? 2 : 0; };
+  const RunSummary left = world.Run();
+  EXPECT_TRUE(left.interrupted);
+  EXPECT_TRUE(left.left);
+  EXPECT_EQ(left.live_jobs, 3);
+  EXPECT_THAT(world.launcher.cancelled, SizeIs(0));
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results"), 0);
+
+  world.interrupts = nullptr;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry); };
+  EXPECT_EQ(world.Run().ok, 3);
+  EXPECT_EQ(world.observer.start.adopted_jobs, 3);
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+}
+
+TEST(DriverRecovery, WhoDetachesHandsOverWhatThereIsToDoAndFollowsNothing) {
+  World world(3);
+  world.launcher.max_jobs = 10;
+  world.options.detach = true;
+  const RunSummary left = world.Run();
+  EXPECT_FALSE(left.interrupted);
+  EXPECT_TRUE(left.left);
+  EXPECT_EQ(left.live_jobs, 3);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state = 'submitted'"), 3);
+  EXPECT_EQ(world.launcher.poll_calls, 0);
+  world.options.detach = false;
+  EXPECT_EQ(world.Run().ok, 3);
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+}
+
+TEST(DriverRecovery, ALauncherWithoutAQueueIsNotLeft) {
+  World world(1);
+  world.options.detach = true;
+  try {
+    world.Run();
+    FAIL() << "it was left";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+  }
+}
+
+// Ctrl-C while the controller is silent.
+TEST(DriverRecovery, ALauncherThatDoesNotAnswerIsToldToCancelAgain) {
+  World world(2);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { entry.phase = JobPhase::kRunning; };
+  bool stopping = false;
+  int silences = 3;
+  const std::function<void()> step = [&] {
+    if (stopping && silences-- > 0) throw Error(ErrorKind::kInfrastructure, "no controller");
+  };
+  KillableLauncher launcher(world.launcher, step);
+  int calls = 0;
+  world.interrupts = [&] {
+    stopping = calls++ > 5;
+    return stopping ? 1 : 0;
+  };
+  const RunSummary stopped = world.RunOn(launcher);
+  EXPECT_TRUE(stopped.interrupted);
+  EXPECT_EQ(stopped.live_jobs, 0);
+  EXPECT_LT(silences, 0);
+  EXPECT_THAT(world.launcher.cancelled, SizeIs(1));
+}
+
+// What is refused for good is said once, however many jobs it is.
+TEST(DriverRecovery, ARefusalOfManyJobsIsSaidOnce) {
+  World world(50);
+  world.launcher.max_jobs = 100;
+  world.launcher.on_submit = [](const LaunchJob&) { throw Error(ErrorKind::kInvalidInput, "no such partition"); };
+  EXPECT_THROW(world.Run(), Error);
+  EXPECT_THAT(world.observer.ended, SizeIs(0));
+  EXPECT_THAT(world.observer.notes, ::testing::Contains("not submitted, 50 jobs: no such partition").Times(1));
+  EXPECT_THAT(world.observer.notes, SizeIs(::testing::Le(2)));
+}
+
 TEST(DriverRecovery, WhatAPointMeasuredBeforeTheInterruptIsKept) {
   World world(2);
   world.yaml += "launch: {bundle: 2}\n";

@@ -15,7 +15,7 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 
 constexpr const char* kLaunch =
-    "launch:\n  bundle: 2\n  time_limit: 1m\n  slurm: {partition: small}\n  rules:\n"
+    "launch:\n  trainer: [/bin/false]\n  bundle: 2\n  time_limit: 1m\n  slurm: {partition: small}\n  rules:\n"
     "    - {when: {seed: [2, 4]}, set: {nodes: 3, cpus: 2, time_limit: 2m, slurm: {partition: large}}}\n";
 
 // Points of odd seeds in one job, of even seeds in another.

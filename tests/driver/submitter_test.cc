@@ -52,7 +52,7 @@ TEST_F(SubmitterTest, ARefusedJobIsTriedAgainLaterThenGivenUp) {
   ASSERT_THAT(outcome.ends, SizeIs(2));
   EXPECT_EQ(outcome.ends[0].state, JobRecord::State::kLost);
   EXPECT_THAT(outcome.ends[0].evidence.at("message"), HasSubstr("it says no"));
-  EXPECT_THAT(world_.observer.notes, ElementsAre("not submitted: it says no"));
+  EXPECT_THAT(world_.observer.notes, ElementsAre("not submitted, 2 jobs: it says no"));
   EXPECT_EQ(StateOf(First()), "intent") << "its end is for who collects it";
   EXPECT_NO_THROW(submitter_.ThrowIfDown()) << "two may have bad luck";
 }

@@ -303,7 +303,7 @@ TEST(Plan, APointsOwnMemoryLimitAndNodesAreWhatItIsComparedWith) {
 }
 
 TEST(Plan, OnlyPointsThatAskForTheSameShareAJob) {
-  const Planned planned = PlanText(R"(defaults: {model: llama-10m}
+  const Planned planned = PlanText(R"(defaults: {model: llama-10m, ranks: 2}
 matrix: {batch_size: [1, 2, 4, 8]}
 launch:
   bundle: 4

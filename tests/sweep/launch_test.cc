@@ -15,7 +15,9 @@ namespace ridgeline {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 Sweep Parse(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
 
@@ -131,6 +133,31 @@ TEST(LaunchOf, NodesThatCannotShareTheRanksAreAnError) {
   EXPECT_EQ(refusal("ranks_per_node: 4"), "s.yaml:5:3: 2 nodes cannot share the 5 ranks of a point evenly");
   EXPECT_EQ(refusal("rules:\n    - {when: {ranks: 5}, set: {nodes: 3}}\n    - {when: {ranks: 5}, set: {cpus: 3}}"),
             "s.yaml:6:7: 3 nodes cannot share the 5 ranks of a point evenly");
+}
+
+TEST(LaunchOf, FewerRanksThanNodesAreAnErrorHoweverTheNodesAreSaid) {
+  const auto refusal = [](const std::string& ranks, const std::string& launch) -> std::string {
+    try {
+      Launches(Parse("defaults: {model: llama-10m, ranks: " + ranks + "}\nlaunch:\n  launcher: slurm\n  " + launch));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+      return e.message();
+    }
+    return "taken";
+  };
+  EXPECT_THAT(refusal("1", "nodes: 2"), EndsWith("2 nodes cannot share the one process of a point evenly"));
+  EXPECT_THAT(refusal("2", "nodes: 4"), EndsWith("4 nodes cannot share the 2 ranks of a point evenly"));
+  EXPECT_THAT(refusal("3", "slurm: {nodes: 2}"), EndsWith("2 nodes cannot share the 3 ranks of a point evenly"));
+  EXPECT_THAT(refusal("3", "rules:\n    - {when: {ranks: 3}, set: {slurm: {nodes: 2}}}"), StartsWith("s.yaml:6:7: "));
+  EXPECT_EQ(refusal("4", "slurm: {nodes: 2}"), "taken");
+  EXPECT_EQ(refusal("3", "kubernetes: {nodes: 2}"), "taken") << "another launcher's";
+  EXPECT_EQ(refusal("1", "nodes: 2\n  trainer: [mine]"), "taken") << "which may know its nodes by itself";
+}
+
+TEST(LaunchOf, NodesOfTheLaunchersOwnMappingAreThePoints) {
+  EXPECT_THAT(Each(Parse("defaults: {model: llama-10m, ranks: 4}\nlaunch: {launcher: slurm, slurm: {nodes: 2}}"),
+                   &Launch::nodes),
+              ElementsAre(2));
 }
 
 TEST(LaunchOf, TheFirstPlaceOfADuplicateCounts) {

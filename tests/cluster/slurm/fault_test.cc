@@ -21,10 +21,12 @@ TEST(SlurmFaults, ANodeThatCrashesIsANodeFailureAndThePointIsRunAgain) {
   slurm.Node(Slurm::NodeOf(OnlyJob()), "crash");
   cli.ExpectOk(cli.Finish(run));
   cli.ExpectOneFinalResultEach(2, 2);
-  EXPECT_EQ(cli.Statuses(), "node_failed ok ok");
-  EXPECT_EQ(cli.Evidence("slurm_state", "node_failed"), "NODE_FAIL");
-  EXPECT_THAT(cli.Of("message", "node_failed"), HasSubstr("a node of the job failed"));
-  EXPECT_THAT(cli.Of("hint", "node_failed"), HasSubstr("sinfo -R"));
+  EXPECT_EQ(cli.Statuses(), "infrastructure ok ok");
+  EXPECT_EQ(cli.Of("reason", "infrastructure"), "node");
+  EXPECT_EQ(cli.Evidence("slurm_state", "infrastructure"), "NODE_FAIL");
+  EXPECT_THAT(cli.Evidence("node", "infrastructure"), ::testing::StartsWith("n"));
+  EXPECT_THAT(cli.Of("message", "infrastructure"), HasSubstr("a node of the job failed"));
+  EXPECT_THAT(cli.Of("hint", "infrastructure"), HasSubstr("sinfo -R"));
 }
 
 TEST(SlurmFaults, SlurmItselfMayRequeueTheJobOfANodeThatCrashes) {
@@ -73,7 +75,7 @@ TEST(SlurmFaults, AWarningBeforeTheTimeLimitSavesThePointAndItGoesOn) {
   Child run = cli.Start({"run", sweep});
   ASSERT_TRUE(Eventually([&] { return cli.StepsDone() > 20; }));
   cli.ExpectOk(cli.Finish(run));
-  EXPECT_GE(cli.Count("SELECT count(*) FROM results WHERE status = 'preempted'"), 1) << cli.Statuses();
+  EXPECT_GE(cli.Count("SELECT count(*) FROM results WHERE status = 'infrastructure'"), 1) << cli.Statuses();
   EXPECT_GE(cli.Count("SELECT CAST(evidence ->> '$.resumed_from_step' AS INTEGER) FROM latest"), 20);
   cli.ExpectNothingLeft();
 }
@@ -155,8 +157,9 @@ TEST(SlurmFaults, APreemptedJobThatIsCancelledIsRunAgainByTheDriver) {
   Slurm::Ask({"sbatch", "--partition=high", "--exclusive", "--output=/dev/null", "--wrap=sleep 1"});
   cli.ExpectOk(cli.Finish(run));
   cli.ExpectOneFinalResultEach(1, 1);
-  EXPECT_EQ(cli.Statuses(), "ok preempted");
-  EXPECT_EQ(cli.Evidence("slurm_state", "preempted"), "PREEMPTED");
+  EXPECT_EQ(cli.Statuses(), "infrastructure ok");
+  EXPECT_EQ(cli.Of("reason", "infrastructure"), "preempted");
+  EXPECT_EQ(cli.Evidence("slurm_state", "infrastructure"), "PREEMPTED");
 }
 
 TEST(SlurmFaults, APreemptedJobThatIsRequeuedGoesOnUnderItsId) {
@@ -184,6 +187,8 @@ TEST_P(SlurmRefuses, APartitionThatIsNotThereIsSaidAtOnce) {
   EXPECT_EQ(run.status.exit_code, 2) << run.out << run.err;
   EXPECT_THAT(run.err, HasSubstr("nvalid partition"));
   EXPECT_THAT(run.err, HasSubstr("`sinfo -s` lists partitions"));
+  EXPECT_THAT(run.out, HasSubstr("not submitted, 2 jobs: "));
+  EXPECT_THAT(run.out, ::testing::Not(HasSubstr("seed="))) << "it is said once";
   cli.ExpectNothingLeft();
   cli.ExpectOk(cli.Run({"run", cli.Write({.points = 2, .slurm = With("partition: main")})}));
   cli.ExpectOneFinalResultEach(2, 2);
@@ -235,11 +240,105 @@ TEST_P(SlurmRefuses, ANodeThatIsDownIsSaidAndWaitedFor) {
   Slurm::Ask({"scontrol", "update", "NodeName=n2", "State=RESUME"});
   cli.ExpectOk(cli.Finish(run));
   cli.ExpectOneFinalResultEach(1, 1);
-  EXPECT_EQ(cli.Cell("SELECT evidence ->> '$.nodes' FROM jobs"), "n2");
+  EXPECT_EQ(cli.Cell("SELECT evidence ->> '$.node' FROM jobs"), "n2");
+}
+
+// A limit that refuses for good, and not one of those that pass as jobs end.
+TEST_P(SlurmRefuses, ALimitOfTheQosThatDeniesIsNamedAtOnce) {
+  const Slurm slurm({"--accounting", "--auth=munge", "--config=AccountingStorageEnforce=associations,limits,qos"});
+  Slurm::Ask({"sacctmgr", "-i", "add", "account", "bench"});
+  Slurm::Ask({"sacctmgr", "-i", "add", "user", "root", "account=bench"});
+  Slurm::Ask({"sacctmgr", "-i", "modify", "qos", "normal", "set", "Flags=DenyOnLimit", "MaxWall=1"});
+  SlurmCli cli;
+  const auto sweep = cli.Write({.points = 3, .slurm = With("time: 5m")});
+  auto run = cli.Run({"run", sweep});
+  EXPECT_NE(run.status.exit_code, 0);
+  EXPECT_THAT(run.err, HasSubstr("QOSMaxWallDurationPerJobLimit"));
+  EXPECT_THAT(run.err, HasSubstr("sacctmgr show qos"));
+  cli.ExpectNothingLeft();
+  Slurm::Ask({"sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxWall=-1", "MaxSubmitJobsPerUser=2"});
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectOneFinalResultEach(3, 3);
+}
+
+// An administrator lowers a limit for a moment.
+TEST_P(SlurmRefuses, ALimitThatIsLoweredForSecondsCostsNothing) {
+  const Slurm slurm;
+  SlurmCli cli;
+  Slurm::Ask({"scontrol", "update", "PartitionName=main", "MaxTime=1"});
+  Child run = cli.Start({"run", cli.Write({.slurm = With("time: 5m")})});
+  EXPECT_TRUE(cli.WaitToRead(run, "waits: it asks for more time than its partition gives"));
+  Slurm::Ask({"scontrol", "update", "PartitionName=main", "MaxTime=INFINITE"});
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectOneFinalResultEach(1, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Through, SlurmRefuses, ::testing::Values("tools", "agent"),
                          [](const auto& client) { return client.param; });
+
+TEST(SlurmFaults, AnOutputFolderThatIsGoneIsStorageAndThePointIsMeasuredAgain) {
+  const Slurm slurm;
+  SlurmCli cli;
+  Slurm::Ask({"scontrol", "update", "PartitionName=main", "State=DOWN"});
+  const auto sweep = cli.Write({.launch = "retry: {storage: 0}"});
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(Eventually([] { return !Slurm::Jobs().empty(); }));
+  std::filesystem::remove_all(cli.dir / "ridgeline-out");
+  Slurm::Ask({"scontrol", "update", "PartitionName=main", "State=UP"});
+  cli.Finish(run);
+  EXPECT_EQ(cli.Statuses(), "infrastructure");
+  EXPECT_EQ(cli.Of("reason", "infrastructure"), "storage");
+  EXPECT_THAT(cli.Of("message", "infrastructure"), HasSubstr("is not there"));
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectOneFinalResultEach(1, 1);
+}
+
+TEST(SlurmFaults, APrologOfTheSitesThatFailsIsAStart) {
+  const TempDir site;
+  WriteFile(site / "prolog", "#!/bin/sh\n[ -e " + (site / "mended").string() + " ]\n");
+  std::filesystem::permissions(site / "prolog", std::filesystem::perms(0755));
+  std::filesystem::permissions(site.path(), std::filesystem::perms(0755));
+  const Slurm slurm({"--config=Prolog=" + (site / "prolog").string()});
+  SlurmCli cli;
+  const auto sweep = cli.Write({.launch = "retry: {start: 0}"});
+  cli.Run({"run", sweep});
+  EXPECT_EQ(cli.Statuses(), "infrastructure");
+  EXPECT_EQ(cli.Of("reason", "infrastructure"), "start");
+  EXPECT_THAT(cli.Of("message", "infrastructure"), HasSubstr("prolog"));
+  WriteFile(site / "mended", "");
+  Slurm::Ask({"scontrol", "update", "NodeName=n[1-4]", "State=RESUME"});
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectOneFinalResultEach(1, 1);
+}
+
+TEST(SlurmFaults, WhatKeepsATrainerFromStartingIsNoCrash) {
+  const Slurm slurm;
+  for (const auto& [settings, words] :
+       {std::pair{"prolog: ['ls /no/such']", "ls /no/such"}, std::pair{"modules: [cuda]", "module"},
+        std::pair{"container: ubuntu, container_runtime: pyxis", "pyxis is not installed"}}) {
+    SlurmCli cli;
+    cli.Run({"run", cli.Write({.slurm = std::string("client: tools, ") + settings, .launch = "retry: {start: 0}"})});
+    EXPECT_EQ(cli.Statuses(), "infrastructure") << settings;
+    EXPECT_EQ(cli.Of("reason", "infrastructure"), "start") << settings;
+    EXPECT_THAT(cli.Of("message", "infrastructure"), HasSubstr(words));
+    EXPECT_EQ(cli.Starts(), 0);
+  }
+}
+
+// The terminal's, in the middle of a submission.
+TEST(SlurmFaults, ASecondCtrlCOrAClosedTerminalLeavesTheJobs) {
+  const Slurm slurm;
+  SlurmCli cli;
+  const auto sweep = cli.Write({.points = 4, .trainer = "slow=3000"});
+  Child run = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitForTrainers(4));
+  run.Signal(SIGHUP);
+  const auto left = cli.Finish(run);
+  EXPECT_THAT(left.out, HasSubstr("4 jobs go on by themselves"));
+  EXPECT_EQ(Slurm::JobsThatAre("RUNNING"), 4);
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectEachRanOnce(4);
+}
 
 TEST(SlurmFaults, AJobDirectoryThatCannotBeWrittenIsAFailureWithTheJobsOwnWords) {
   const Slurm slurm({"--auth=munge"});
@@ -254,10 +353,10 @@ TEST(SlurmFaults, AJobDirectoryThatCannotBeWrittenIsAFailureWithTheJobsOwnWords)
   }
   Slurm::Ask({"scontrol", "update", "PartitionName=main", "State=UP"});
   const auto output = cli.Finish(run);
-  cli.ExpectOneFinalResultEach(1, 0);
-  EXPECT_EQ(cli.Statuses(), "crashed") << output.out << output.err;
-  EXPECT_EQ(cli.Evidence("slurm_state", "crashed"), "FAILED");
-  EXPECT_THAT(cli.Evidence("log_tail", "crashed"), HasSubstr("Permission denied"));
+  EXPECT_EQ(output.status.exit_code, 3) << output.out << output.err;
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status <> 'infrastructure'"), 0) << cli.Statuses();
+  EXPECT_EQ(cli.Evidence("slurm_state", "infrastructure"), "FAILED");
+  EXPECT_THAT(cli.Evidence("log_tail", "infrastructure"), HasSubstr("Permission denied"));
 }
 
 TEST(SlurmFaults, AJobWhoseFileIsGoneIsAFailureWithTheJobsOwnWords) {
@@ -271,10 +370,9 @@ TEST(SlurmFaults, AJobWhoseFileIsGoneIsAFailureWithTheJobsOwnWords) {
   }
   Slurm::Ask({"scontrol", "update", "PartitionName=main", "State=UP"});
   const auto output = cli.Finish(run);
-  cli.ExpectOneFinalResultEach(1, 0);
-  EXPECT_EQ(cli.Statuses(), "crashed") << output.out << output.err;
-  EXPECT_EQ(cli.Evidence("slurm_state", "crashed"), "FAILED");
-  EXPECT_THAT(cli.Evidence("log_tail", "crashed"), HasSubstr("job.json"));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'crashed'"), 0) << output.out << output.err;
+  EXPECT_EQ(cli.Evidence("slurm_state", "infrastructure"), "FAILED");
+  EXPECT_THAT(cli.Evidence("log_tail", "infrastructure"), HasSubstr("job.json"));
 }
 
 }  // namespace

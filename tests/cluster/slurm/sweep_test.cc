@@ -40,7 +40,7 @@ TEST(SlurmSweeps, RanksOfTwoNodesTrainTogether) {
   cli.ExpectOk(
       cli.Run({"run", cli.WriteReal("ranks: 2, communicator: gloo, seed: [1, 2]", "nodes: 2, client: tools")}));
   cli.ExpectOneFinalResultEach(2, 2);
-  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE evidence ->> '$.nodes' LIKE 'n[%'"), 2) << "not on two nodes";
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE evidence ->> '$.node' LIKE 'n% n%'"), 2) << "not on two nodes";
 }
 
 // One sweep from one rank to four, on nodes of two: each point gets the nodes it needs, and what a rule sets for it.
@@ -68,7 +68,7 @@ TEST(SlurmSweeps, PointsOfOneSweepGetTheNodesAndSettingsTheyAskFor) {
       << "an array for what asks for the same";
   const std::string on_two =
       "SELECT count(*) FROM runs JOIN jobs ON jobs.key = runs.job_key WHERE ranks {} 4 AND "
-      "jobs.evidence ->> '$.nodes' LIKE 'n[%'";
+      "jobs.evidence ->> '$.node' LIKE 'n% n%'";
   EXPECT_EQ(cli.Count(fmt::format(fmt::runtime(on_two), "=")), 2);
   EXPECT_EQ(cli.Count(fmt::format(fmt::runtime(on_two), "<")), 0);
   EXPECT_EQ(cli.Count("SELECT count(*) FROM runs WHERE setup ->> '$.nodes' = 2 AND ranks = 4"), 2);
@@ -130,6 +130,30 @@ TEST(SlurmSweeps, AUsersJobsRunOnRootsClusterUnderThatUser) {
   if (run.err.find("Permission denied") != std::string::npos) GTEST_SKIP() << "others may not see this build";
   cli.ExpectOk(run);
   cli.ExpectOneFinalResultEach(4, 4);
+}
+
+TEST(SlurmSweeps, ADetachedRunIsFollowedByTheNext) {
+  const Slurm slurm;
+  SlurmCli cli;
+  const auto sweep = cli.Write({.points = 6, .trainer = "slow=2000"});
+  const auto detached = cli.Run({"run", sweep, "--detach"});
+  cli.ExpectOk(detached);
+  EXPECT_THAT(detached.out, HasSubstr("6 jobs go on by themselves"));
+  EXPECT_EQ(Slurm::Jobs().size(), 6U);
+  EXPECT_THAT(Slurm::Ask({"squeue", "--noheader", "--states=all", "--format=%j"}), ::testing::StartsWith("test.1.rl-"));
+  cli.ExpectOk(cli.Run({"status", "--watch"}));
+  EXPECT_THAT(cli.Run({"status"}).out, HasSubstr("these jobs have their results"));
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectEachRanOnce(6);
+}
+
+TEST(SlurmSweeps, ClusterByItsNameIsTheClusterInEveryCall) {
+  const Slurm slurm({"--accounting", "--auth=munge"});
+  SlurmCli cli;
+  cli.ExpectOk(cli.Run({"run", cli.Write({.points = 2, .slurm = "clusters: testing"})}));
+  cli.ExpectOneFinalResultEach(2, 2);
+  const auto agent = cli.Run({"run", cli.Write({.points = 2, .slurm = "clusters: testing, client: agent"})});
+  EXPECT_THAT(agent.err, HasSubstr("own cluster, and not to testing"));
 }
 
 class SlurmLimits : public testing::ThroughAClient {};
