@@ -21,6 +21,7 @@
 #include "driver/poller.h"
 #include "driver/reluctance.h"
 #include "driver/retry_policy.h"
+#include "driver/room.h"
 #include "driver/submitter.h"
 #include "driver/sweep_points.h"
 #include "driver/tally.h"
@@ -50,7 +51,7 @@ class Driver {
     Adopt();
     start_.predicted_oom += planner_.PlanAllBut(Taken());
     parts_.observer.Started(start_);
-    if (!planner_.empty() || !live_.empty()) CheckLauncher();
+    if (!planner_.empty() || !live_.empty()) room_ = RoomOf(parts_, options_);
     while (HasWork()) {
       if (const int asked = parts_.interrupts(); asked > 0) {
         interrupted_ = true;
@@ -65,7 +66,7 @@ class Driver {
       }
       changed = AskAndCollect() || changed;
       // A round ends with its last job, where there is room for no other.
-      if (planner_.HasPointsAgain() && planner_.empty() && live_.size() < window_) planner_.PlanAgain();
+      if (planner_.HasPointsAgain() && planner_.empty() && live_.size() < room_.jobs) planner_.PlanAgain();
       ShowProgress();
       if (changed) {
         pace_.Changed(Now());
@@ -123,33 +124,14 @@ class Driver {
     return taken;
   }
 
-  void CheckLauncher() {
-    const LauncherStatus status = parts_.launcher.Probe();
-    queues_ = parts_.launcher.can().queue;
-    window_ = queues_ ? status.max_jobs : options_.max_parallel;
-    if (options_.detach && !queues_) {
-      throw Error(
-          ErrorKind::kUsage,
-          fmt::format("the launcher {} has no queue that would start jobs when we are gone", parts_.launcher.name()),
-          "leave --detach out; `nohup ridgeline run SWEEP &` runs on without a terminal");
-    }
-    if (status.available) {
-      if (queues_) parts_.observer.Note("jobs go to " + PrintableLine(status.description));
-      return;
-    }
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("the launcher {} cannot run jobs here: {}", parts_.launcher.name(), status.why),
-                "`ridgeline doctor` says more");
-  }
-
   // Commits intents for as many jobs as the window has room for, then writes their files. A large window is filled in
   // large parts, which a launcher may submit as one.
   bool OpenJobs() {
     std::vector<JobRecord> intents;
     const int64_t first_new = live_.size();
-    const int64_t room = window_ - live_.size();
-    if (!live_.empty() && room < std::min<int64_t>(window_ / kRefillShare, planner_.size())) return false;
-    while (!planner_.empty() && live_.size() < window_) {
+    const int64_t room = room_.jobs - live_.size();
+    if (!live_.empty() && room < std::min<int64_t>(room_.jobs / kRefillShare, planner_.size())) return false;
+    while (!planner_.empty() && live_.size() < room_.jobs) {
       live_.Add(planner_.Open());
       intents.push_back((live_.end() - 1)->record);
     }
@@ -176,7 +158,7 @@ class Driver {
     if (!outcome) return false;
     const int64_t new_results = outcome->to_collect.empty() ? 0 : CollectJobs(outcome->to_collect, outcome->looked_at);
     for (const LiveJob* job : outcome->ended) {
-      if (job->submitted_ns > 0 && !queues_) planner_.JobEnded(static_cast<int64_t>(job->record.points.size()));
+      if (job->submitted_ns > 0 && !room_.queues) planner_.JobEnded(static_cast<int64_t>(job->record.points.size()));
     }
     Forget(outcome->ended);
     poller_.Pause();
@@ -215,10 +197,10 @@ class Driver {
         point.has_result = point.has_result || point.id == result.point_id;
       }
       PointEnded(result, job.record.measured_as, spent_ns);
-      if (!job.withdrawn.empty()) continue;
+      if (!job.withdrawn.empty() || refused_) continue;
       for (const FaultWatch::Finding& found : faults_.PointEnded(job.record.key, result)) {
         parts_.observer.Note(found.note);
-        if (queues_) WithdrawQueued(live_, parts_, found.withdrawn);
+        if (room_.queues) WithdrawQueued(live_, parts_, found.withdrawn);
       }
     }
     for (const auto& entry : counts) {
@@ -263,7 +245,7 @@ class Driver {
 
   void ShowProgress() {
     if (!parts_.observer.WantsProgress(Now())) return;
-    parts_.observer.Progress(tally_.Now(live_, points_, Now(), queues_ ? 0 : window_));
+    parts_.observer.Progress(tally_.Now(live_, points_, Now(), room_.queues ? 0 : room_.jobs));
   }
 
   void Stop() {
@@ -309,8 +291,7 @@ class Driver {
   Poller poller_;
   PollPace pace_;
   RunStart start_;
-  bool queues_ = false;  // the launcher runs jobs in its own time
-  int64_t window_ = 1;   // jobs it has at once
+  LauncherRoom room_;
   int64_t live_left_ = 0;
   bool refused_ = false;  // what is collected now are jobs that the launcher has refused
   bool interrupted_ = false;

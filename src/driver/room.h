@@ -1,0 +1,19 @@
+// Whether a launcher can run jobs now, and how many it has at once.
+#pragma once
+
+#include <cstdint>
+
+#include "driver/driver.h"
+
+namespace ridgeline {
+
+struct LauncherRoom {
+  bool queues = false;  // it runs jobs in its own time
+  int64_t jobs = 1;     // that it has at once
+};
+
+// Says where jobs go. Throws Error(kInfrastructure) where it can run none now, Error(kUsage) where a run is to be
+// detached from a launcher that has no queue.
+LauncherRoom RoomOf(const DriverParts& parts, const DriverOptions& options);
+
+}  // namespace ridgeline
