@@ -46,6 +46,12 @@ bool Fits(const MemoryForecast& forecast, const SlabLimit& limit) {
   return limit.bytes == 0 || forecast.planned_peak_bytes <= limit.bytes;
 }
 
+// Of a point whose memory is predicted.
+Verdict VerdictOf(const RunSpec& spec, const MemoryForecast& forecast, const SlabLimit& limit) {
+  if (limit.bytes == 0 && spec.device != "meta") return Verdict::kUnknown;
+  return Fits(forecast, limit) ? Verdict::kFits : Verdict::kOutOfMemory;
+}
+
 // Where ranks each hold what they could share, and that is what is too much.
 bool FitsSharded(const Point& point, const SlabLimit& limit, ForecastCache& forecasts) {
   if (point.spec.ranks == 1 || point.spec.shard == "full") return false;
@@ -146,6 +152,8 @@ std::string_view VerdictName(Verdict verdict) {
       return "fits";
     case Verdict::kOutOfMemory:
       return "out_of_memory";
+    case Verdict::kUnknown:
+      return "unknown";
     case Verdict::kNotPredicted:
       return "not_predicted";
   }
@@ -177,7 +185,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
       planned.verdict = Verdict::kNotPredicted;
     } else {
       planned.forecast = forecasts.Get(points[i]);
-      planned.verdict = Fits(planned.forecast, planned.limit) ? Verdict::kFits : Verdict::kOutOfMemory;
+      planned.verdict = VerdictOf(spec, planned.forecast, planned.limit);
     }
     if (planned.verdict == Verdict::kOutOfMemory) {
       planned.fits_sharded = FitsSharded(points[i], planned.limit, forecasts);

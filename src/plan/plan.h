@@ -23,9 +23,10 @@ namespace ridgeline {
 enum class Verdict {
   kFits,
   kOutOfMemory,
+  kUnknown,       // what memory it will have is known to nobody here
   kNotPredicted,  // another trainer's: the engine's memory model does not hold for it
 };
-std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory", "not_predicted"
+std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory", "unknown", "not_predicted"
 
 using Forecaster = std::function<MemoryForecast(const RunSpec&)>;
 

@@ -141,6 +141,7 @@ Table FieldsTable() {
 
 std::string PlanSummary(const std::vector<Point>& points, const Plan& plan) {
   int64_t fit = 0;
+  int64_t unknown = 0;
   int64_t too_large = 0;
   int64_t not_predicted = 0;
   int64_t sharded = 0;
@@ -153,17 +154,17 @@ std::string PlanSummary(const std::vector<Point>& points, const Plan& plan) {
     if (point.verdict == Verdict::kOutOfMemory) ++too_large;
     if (point.verdict == Verdict::kNotPredicted) ++not_predicted;
     if (point.fits_sharded) ++sharded;
-    if (point.verdict == Verdict::kFits) {
-      ++fit;
+    if (point.verdict == Verdict::kFits) ++fit;
+    if (point.verdict == Verdict::kUnknown) ++unknown;
+    if (point.verdict == Verdict::kFits || point.verdict == Verdict::kUnknown) {
       largest = std::max(largest, point.forecast.planned_peak_bytes);
     }
   }
   const std::string_view a_rank = HaveRanks(points) ? " a rank" : "";
   std::vector<std::string> ends;
-  if (fit > 0) {
-    ends.push_back(
-        fmt::format("{} {} (the largest needs {}{})", fit, fit == 1 ? "fits" : "fit", FormatBytes(largest), a_rank));
-  }
+  if (fit > 0) ends.push_back(fmt::format("{} {}", fit, fit == 1 ? "fits" : "fit"));
+  if (unknown > 0) ends.push_back(fmt::format("{} unknown", unknown));
+  if (fit + unknown > 0) ends.back() += fmt::format(" (the largest needs {}{})", FormatBytes(largest), a_rank);
   if (too_large > 0) {
     ends.push_back(fmt::format("{} out of memory", too_large));
     if (sharded > 0) ends.back() += fmt::format(" ({} {} with shard: full)", sharded, sharded == 1 ? "fits" : "fit");

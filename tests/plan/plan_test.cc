@@ -102,7 +102,7 @@ TEST(Plan, CheapPointsComeFirst) {
   ASSERT_THAT(plan.points, SizeIs(4));
   for (size_t i = 0; i < 4; ++i) {  // the rows stay in the sweep's order
     EXPECT_EQ(plan.points[i].point, i);
-    EXPECT_EQ(plan.points[i].verdict, Verdict::kFits);
+    EXPECT_EQ(plan.points[i].verdict, Verdict::kUnknown);
     EXPECT_EQ(plan.points[i].forecast.planned_peak_bytes, points[i].spec.batch_size * kMegabyte);
   }
 }
@@ -183,6 +183,20 @@ TEST(Plan, WhatCannotFitIsSkippedWithItsBytes) {
   EXPECT_FALSE(skipped.message.empty());
   EXPECT_FALSE(skipped.hint.empty());
   EXPECT_NO_THROW(DecodeResult(EncodeResult(skipped), "x"));
+}
+
+// Of a cluster's nodes nothing is known but what the sweep says: this machine's memory says nothing of theirs.
+TEST(Plan, WithoutKnowledgeOfItsMemoryAPointHasNoVerdict) {
+  const auto verdict = [](const std::string& launch) {
+    const auto planned = PlanText(std::string(kFour) + "launch: {launcher: kubernetes" + launch + "}");
+    EXPECT_THAT(planned.plan.jobs, SizeIs(4)) << "it is run all the same";
+    return planned.plan.points[0].verdict;
+  };
+  EXPECT_EQ(verdict(""), Verdict::kUnknown);
+  EXPECT_EQ(verdict(", kubernetes: {gpus: 8}"), Verdict::kUnknown);
+  EXPECT_EQ(verdict(", kubernetes: {memory: 64Gi}"), Verdict::kFits);
+  EXPECT_EQ(verdict(", memory_limit: 64GB"), Verdict::kFits);
+  EXPECT_EQ(VerdictName(Verdict::kUnknown), "unknown");
 }
 
 TEST(Plan, TheSweepsMemoryLimitCounts) {

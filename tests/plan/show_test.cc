@@ -82,6 +82,13 @@ TEST(Show, Summaries) {
   const auto points = Expand(TheSweep());
   EXPECT_EQ(PlanSummary(points, PlanOf(points)),
             "2 points: 1 fits (the largest needs 1.00 MB), 1 out of memory; available 5.00 MB (free here)");
+  PlanOptions options;
+  const Plan unknown = MakePlan(TheSweep(), points, options, [](const RunSpec&) {
+    return MemoryForecast{1'000'000, {}};
+  });
+  EXPECT_EQ(PlanSummary(points, unknown),
+            "2 points: 2 unknown (the largest needs 1.00 MB); what memory they will have is not known here (--memory "
+            "says it)");
   EXPECT_EQ(ExpansionSummary({1, 0, 0, {}}), "1 point");
   EXPECT_EQ(ExpansionSummary({3, 2, 1, {}}), "3 points; 2 combinations excluded; 1 duplicate left out");
 }
