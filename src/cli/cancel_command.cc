@@ -21,6 +21,7 @@
 #include "driver/driver.h"
 #include "driver/lock.h"
 #include "driver/patience.h"
+#include "sweep/profile.h"
 
 namespace ridgeline {
 namespace {
@@ -92,12 +93,14 @@ int Cancel(const std::string& sweep, const std::string& db) {
     fmt::print("nothing to cancel: {} has no live jobs\n", PrintableLine(name));
     return 0;
   }
-  const Json config = ParseSweep(record.text, record.file).launch.config;
+  Sweep kept = ParseSweep(record.text, record.file);
   const Interrupts interrupts;
   SystemClock clock;
   int64_t left = 0;
   for (auto& [launcher_name, jobs] : by_launcher) {
-    const auto launcher = OpenLauncher(launcher_name, config, 0, db);
+    kept.launch.launcher = launcher_name;
+    UseProfiles(kept);  // they may say which cluster it is
+    const auto launcher = OpenLauncher(launcher_name, kept.launch.config, 0, db);
     const int64_t told = std::ssize(jobs);
     const int64_t live = CancelJobs(std::move(jobs), store, *launcher, clock, [] { return Interrupts::Count() > 0; });
     cancelled += told - live;

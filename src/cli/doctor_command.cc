@@ -136,7 +136,7 @@ std::vector<Check> LauncherChecks(const fs::path& plugins) {
 
 // The launcher that a sweep goes to, with all that its points ask for.
 Check SweepsLauncherCheck(const fs::path& file) {
-  const Sweep sweep = LoadSweep(file);
+  const Sweep sweep = LoadSweepFor(file, "");
   const TemporaryFolder folder;
   const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, folder.path() / "doctor.db");
   CheckRules(sweep, *launcher);

@@ -12,6 +12,7 @@
 #include "cli/defaults.h"
 #include "driver/places.h"
 #include "run/measurement.h"
+#include "sweep/profile.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -25,6 +26,7 @@ std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int
 Sweep LoadSweepFor(const fs::path& file, const std::string& launcher) {
   Sweep sweep = LoadSweep(file);
   if (!launcher.empty()) sweep.launch.launcher = launcher;
+  UseProfiles(sweep);
   return sweep;
 }
 

@@ -27,7 +27,7 @@ inline constexpr int kUnansweredExit = 1;     // of a run some of whose points e
 std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int64_t max_parallel,
                                        const std::filesystem::path& db);
 
-// Reads a sweep, to go to `launcher` where that is not empty.
+// Reads a sweep, to go to `launcher` where that is not empty, with what its profiles say.
 Sweep LoadSweepFor(const std::filesystem::path& file, const std::string& launcher);
 
 // Whether the sweep's jobs run on this machine, and what memory a node of its launcher has, as far as that is known.

@@ -1,0 +1,109 @@
+#include "sweep/profile.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "sweep/launch.h"
+#include "yaml/yaml.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr const char* kProfile = "profile";
+
+Json ReadProfile(const fs::path& file) {
+  std::vector<Fault> faults;
+  Json settings;
+  try {
+    const YamlNode node = ParseYaml(ReadFile(file));
+    settings = ToJsonValue(node, faults);
+    if (node.kind != YamlNode::Kind::kMap || settings.contains(kProfile)) {
+      faults.push_back(
+          {node.place, fmt::format("a profile is {}", node.kind != YamlNode::Kind::kMap
+                                                          ? "a mapping of a launcher's settings"
+                                                          : "none of another: list both where they are used")});
+    }
+  } catch (const Fault& fault) {
+    faults.push_back(fault);
+  }
+  if (!faults.empty()) ThrowFaults(file, std::move(faults), "docs/kubernetes.md shows profiles");
+  return settings;
+}
+
+class Profiles {
+ public:
+  Profiles(const Sweep& sweep, const std::optional<fs::path>& shipped)
+      : file_(sweep.file), launcher_(sweep.launch.launcher) {
+    if (shipped) folder_ = *shipped / launcher_;
+  }
+
+  // `config` as `launch:` or a rule has it; `place` says where that is.
+  void Use(const Place& place, Json& config) const {
+    const auto own = config.find(launcher_);
+    if (own == config.end() || !own->is_object() || !own->contains(kProfile)) return;
+    Json settings = Json::object();
+    const Json names = own->at(kProfile);
+    for (const Json& name : names.is_array() ? names : Json::array({names})) {
+      if (!name.is_string())
+        Refuse(place, fmt::format("profile is a name, or a list of names, not {}", DumpJson(name)));
+      settings.merge_patch(Named(place, name.get<std::string>()));
+    }
+    own->erase(kProfile);
+    settings.merge_patch(*own);
+    *own = std::move(settings);
+  }
+
+ private:
+  [[noreturn]] void Refuse(const Place& place, const std::string& message, const std::string& hint = {}) const {
+    throw Error(ErrorKind::kInvalidInput, FaultText(file_, {place, fmt::format("launch: {}: {}", launcher_, message)}),
+                hint);
+  }
+
+  Json Named(const Place& place, const std::string& name) const {
+    std::error_code ec;
+    if (!IsPlainName(name)) {
+      const fs::path file = file_.parent_path() / name;
+      if (fs::is_regular_file(file, ec)) return ReadProfile(file);
+      Refuse(place, fmt::format("there is no profile {}", PrintableLine(file.string())),
+             "a path is taken from where the sweep's file is");
+    }
+    const fs::path file = folder_ / (name + ".yaml");
+    if (!folder_.empty() && fs::is_regular_file(file, ec)) return ReadProfile(file);
+    const std::vector<std::string> known = Shipped();
+    Refuse(place, fmt::format("there is no profile '{}'{}", name, DidYouMean(name, known)),
+           known.empty() ? "none ship for this launcher; a path such as ./mine.yaml names one of your own"
+                         : fmt::format("those that ship are {}; a path such as ./mine.yaml names one of your own",
+                                       Join(known, ", ")));
+  }
+
+  std::vector<std::string> Shipped() const {
+    std::vector<std::string> names;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder_, none)) {
+      if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  const fs::path& file_;
+  const std::string& launcher_;
+  fs::path folder_;  // empty: none ship
+};
+
+}  // namespace
+
+void UseProfiles(Sweep& sweep, const std::optional<fs::path>& shipped) {
+  const Profiles profiles(sweep, shipped);
+  profiles.Use(sweep.launch.place, sweep.launch.config);
+  for (LaunchRule& rule : sweep.rules) profiles.Use(rule.place, rule.set.config);
+}
+
+}  // namespace ridgeline
