@@ -12,7 +12,7 @@ using Evidence = std::map<std::string, std::string>;
 // What the scheduler knows better than the job's own results. `end`: one of the contract's (run.h).
 void AddEnd(const std::string& end, const std::string& message, const std::string& hint, Evidence& evidence);
 
-// The same of an end of the infrastructure; `reason`: one of run.h.
+// The end `infrastructure`: nothing that the point did. `reason`: one of the contract's (run.h).
 void AddInfrastructure(const std::string& reason, const std::string& message, const std::string& hint,
                        Evidence& evidence);
 

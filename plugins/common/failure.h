@@ -21,7 +21,7 @@ class Failure : public std::exception {
     kNotNow,  // infrastructure, and asking again later may help
   };
 
-  // `reason`: of the infrastructure's (run.h), where a job that is refused so ends for one of them.
+  // `reason`: of a job that is not submitted for the infrastructure's sake (run.h); empty: `start`.
   Failure(Kind kind, std::string message, std::string hint = {}, std::string reason = {})
       : kind_(kind), message_(std::move(message)), hint_(std::move(hint)), reason_(std::move(reason)) {}
 

@@ -1,36 +1,56 @@
 #include "kubernetes/cause.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
-#include "kubernetes/pods.h"
 #include "ridgeline/job_dir.h"
 
 namespace ridgeline::kubernetes {
 namespace {
+
+// How `ridgeline` exits where it could not do its work, which for `ridgeline exec` is the disk's doing, and where it
+// does not take what it is told.
+constexpr int kExecFailed = 3;
+constexpr int kExecRefused = 2;
+constexpr int64_t kClockMarginS = 5;  // of times in whole seconds
+
+Cause Infrastructure(std::string reason, std::string message, std::string hint = {}) {
+  return {"infrastructure", std::move(reason), std::move(message), std::move(hint)};
+}
+
+Cause Own(std::string end, std::string message, std::string hint) {
+  return {std::move(end), "", std::move(message), std::move(hint)};
+}
+
+Cause OfEviction(const PodView& pod, const std::string& why) {
+  if (why.find("resource: memory") != std::string::npos && !pod.memory_limited) {
+    return Own("oom_host", "evicted, its node ran out of memory: " + why,
+               "set memory: to what the point needs, so that it gets a node that has it");
+  }
+  // "Usage of EmptyDir volume … exceeds the limit", "… ephemeral local storage usage exceeds the total limit", and
+  // "exceeded its local ephemeral storage limit".
+  const bool of_disk = why.find("EmptyDir volume") != std::string::npos || why.find("ephemeral") != std::string::npos;
+  if (of_disk && why.find("exceed") != std::string::npos) {
+    return Infrastructure("storage", "filled more of its node's disk than it asked for: " + why,
+                          "raise ephemeral_storage: under kubernetes:, or mount a volume for what it writes");
+  }
+  return Infrastructure("preempted", "evicted by its node" + (why.empty() ? "" : ": " + why),
+                        "`kubectl describe node` says more");
+}
 
 // Somebody else took the pod away, or its node is gone; nothing where it came to its own end.
 std::optional<Cause> OfDisruption(const PodView& pod, int64_t now_unix_s) {
   const std::string said = pod.disruption_message.empty() ? pod.message : pod.disruption_message;
   const auto with = [&](const std::string& text) { return said.empty() ? text : text + ": " + said; };
   if (pod.disruption == "PreemptionByScheduler" || pod.reason == "Preempting") {
-    return Cause{"preempted", with("preempted by a pod of higher priority"), ""};
+    return Infrastructure("preempted", with("preempted by a pod of higher priority"));
   }
-  if (pod.disruption == "EvictionByEvictionAPI") return Cause{"preempted", with("evicted: its node is drained"), ""};
+  if (pod.disruption == "EvictionByEvictionAPI") {
+    return Infrastructure("preempted", with("evicted: its node is drained"));
+  }
   if (pod.reason == "Evicted" || pod.disruption == "TerminationByKubelet") {
-    const std::string why = pod.message.empty() ? said : pod.message;
-    if (why.find("resource: memory") != std::string::npos) {
-      return Cause{"oom_host", "evicted, its node ran out of memory: " + why,
-                   "set memory: to what the point needs, so that it gets a node that has it"};
-    }
-    // "Usage of EmptyDir volume … exceeds the limit", "… ephemeral local storage usage exceeds the total limit", and
-    // "exceeded its local ephemeral storage limit": its own doing, and it would do so again.
-    const bool of_disk = why.find("EmptyDir volume") != std::string::npos || why.find("ephemeral") != std::string::npos;
-    if (of_disk && why.find("exceed") != std::string::npos) {
-      return Cause{"crashed", "filled more of its node's disk than it asked for: " + why,
-                   "raise ephemeral_storage: under kubernetes:, or mount a volume for what it writes"};
-    }
-    return Cause{"preempted", "evicted by its node" + (why.empty() ? "" : ": " + why),
-                 "`kubectl describe node` says more"};
+    return OfEviction(pod, pod.message.empty() ? said : pod.message);
   }
   const bool node_gone = pod.disruption == "DeletionByTaintManager" || pod.disruption == "DeletionByPodGC" ||
                          pod.reason == "NodeLost" || pod.reason == "Terminated" || pod.reason == "NodeShutdown" ||
@@ -38,10 +58,12 @@ std::optional<Cause> OfDisruption(const PodView& pod, int64_t now_unix_s) {
   const bool rejected = pod.reason == "UnexpectedAdmissionError" || pod.reason == "NodeAffinity" ||
                         pod.reason.starts_with("OutOf") || pod.reason.starts_with("Outof");
   const std::string node = pod.node.empty() ? "its node" : "node " + pod.node;
-  if (node_gone) return Cause{"node_failed", with(node + " went away"), "`kubectl get node` says whether it is back"};
-  if (rejected) return Cause{"node_failed", with(fmt::format("{} refused the pod ({})", node, pod.reason)), ""};
+  if (node_gone) {
+    return Infrastructure("node", with(node + " went away"), "`kubectl get node` says whether it is back");
+  }
+  if (rejected) return Infrastructure("node", with(fmt::format("{} refused the pod ({})", node, pod.reason)));
   if (pod.deleted_unix_s > 0 && !pod.terminated && (IsOverdue(pod, now_unix_s) || pod.node_silent)) {
-    return Cause{"node_failed", with(node + " does not answer"), "`kubectl get node` says whether it is back"};
+    return Infrastructure("node", with(node + " does not answer"), "`kubectl get node` says whether it is back");
   }
   return std::nullopt;
 }
@@ -49,51 +71,88 @@ std::optional<Cause> OfDisruption(const PodView& pod, int64_t now_unix_s) {
 // By somebody who does not say why.
 std::optional<Cause> OfDeletion(const PodView& pod) {
   if (pod.deleted_unix_s == 0 && pod.phase != kDeletedPhase) return std::nullopt;
-  return Cause{"preempted", "its pod was deleted",
-               "by a drain, the scheduler or a person; `kubectl get events` may say which"};
+  return Infrastructure("preempted", "its pod was deleted",
+                        "by a drain, the scheduler or a person; `kubectl get events` may say which");
 }
 
-std::optional<Cause> OfDeadline(const JobView& job, bool started) {
+Cause StartLimit(const std::string& what) {
+  return Infrastructure("start", what, "`kubectl describe` of such a Job and of its pods says what they wait for");
+}
+
+std::optional<Cause> OfDeadline(const JobView& job, const PodSummary& pods) {
   if (!job.failed || job.reason != "DeadlineExceeded") return std::nullopt;
-  if (started) {
-    return Cause{"timeout", "ran past the Job's deadline", "raise time_limit, or make the point smaller"};
+  if (pods.begun >= job.pods) {
+    return Own("timeout", "ran past the Job's deadline", "raise time_limit, or make the point smaller");
   }
-  return Cause{"timeout", "no pod of it could start before the Job's deadline",
-               "`kubectl describe` of such a Job says what it waits for"};
+  if (pods.begun > 0) {
+    return StartLimit(fmt::format("{} of its {} pods could start before the Job's deadline", pods.begun, job.pods));
+  }
+  return StartLimit("no pod of it could start before the Job's deadline");
 }
 
-std::optional<Cause> OfContainer(const PodView& pod) {
-  if (pod.reason == "DeadlineExceeded") {
-    return Cause{"timeout", "ran past the pod's deadline", "raise time_limit, or make the point smaller"};
+// The pod's deadline is that of its start and its run together: a start that took more than its part has left too
+// little for the run.
+Cause OfPodsDeadline(const PodView& pod, const Options& options) {
+  if (!pod.HasBegun()) return StartLimit("its container could not start before the pod's deadline");
+  const int64_t run_limit_s = pod.deadline_s - options.idle_limit_s;
+  const int64_t ran_s = pod.finished_unix_s - pod.started_unix_s;
+  if (pod.finished_unix_s > 0 && ran_s + kClockMarginS < run_limit_s) {
+    return StartLimit(
+        fmt::format("its start took so long that of {} s for its run {} s were left", run_limit_s, ran_s));
   }
-  if (!pod.terminated) return std::nullopt;
+  return Own("timeout", "ran past the pod's deadline", "raise time_limit, or make the point smaller");
+}
+
+std::optional<Cause> OfContainer(const PodView& pod, const Options& options) {
+  if (pod.reason == "DeadlineExceeded") return OfPodsDeadline(pod, options);
+  if (!pod.terminated) {
+    if (pod.phase != "Failed") return std::nullopt;
+    return Infrastructure("start",
+                          pod.init_container.empty()
+                              ? "its container was never started"
+                              : fmt::format("the container {}, which comes before ours, failed", pod.init_container),
+                          fmt::format("`kubectl describe pod {}` says more, for as long as it is there", pod.name));
+  }
   const std::string words = pod.last_words.empty() ? "" : ": " + pod.last_words.substr(0, 200);
   if (pod.terminated_reason == "OOMKilled") {
-    return Cause{"oom_host", "the pod held more memory than its limit, and was killed",
-                 "raise memory_limit, use more activation checkpointing, or a smaller batch"};
+    return Own("oom_host", "the pod held more memory than its limit, and was killed",
+               "raise memory_limit, use more activation checkpointing, or a smaller batch");
   }
   if (pod.terminated_reason == "StartError" || pod.terminated_reason == "ContainerCannotRun") {
-    return Cause{"invalid", "the image cannot start the program" + words,
-                 "program: names what the image has instead; the Containerfile that ships with Ridgeline has it"};
+    return Infrastructure(
+        "start", "the image cannot start the program" + words,
+        "program: names what the image has instead; the Containerfile that ships with Ridgeline has it");
   }
   if (pod.exit_code == 0 || pod.exit_code == kExecInterrupted) return std::nullopt;
-  return Cause{"crashed",
-               fmt::format("the pod ended with exit code {}{}", pod.exit_code,
-                           pod.exit_code > 128 ? fmt::format(" (signal {})", pod.exit_code - 128) : ""),
-               "the end of its log is with the result"};
+  if (pod.exit_code == kExecFailed) {
+    return Infrastructure("storage", "`ridgeline exec` could not use its folder" + words,
+                          "output: and volumes: name what is there, writable for user:, and has room");
+  }
+  if (pod.exit_code == kExecRefused) {
+    return Infrastructure("start", "the image's `ridgeline exec` does not take this job" + words,
+                          "build the image from the Ridgeline that submits to it");
+  }
+  // `ridgeline exec` ends well however its points end, so none of them did that.
+  return Infrastructure("lost",
+                        fmt::format("the pod ended with exit code {}{}", pod.exit_code,
+                                    pod.exit_code > 128 ? fmt::format(" (signal {})", pod.exit_code - 128) : ""),
+                        "the end of its log is with the result");
 }
 
 }  // namespace
 
-std::optional<Cause> CauseOf(const JobView& job, const PodView* decides, bool started, int64_t now_unix_s) {
+std::optional<Cause> CauseOf(const JobView& job, const PodSummary& pods, const PodView* decides, const Options& options,
+                             int64_t now_unix_s) {
+  const bool all_succeeded = pods.succeeded >= job.pods;  // whatever became of the containers beside ours
   const bool taken_away = decides != nullptr && !HasSucceeded(*decides) && decides->terminated_reason != "OOMKilled";
   std::optional<Cause> cause = taken_away ? OfDisruption(*decides, now_unix_s) : std::nullopt;
   // The controller deletes the pods of a Job that is past its deadline.
-  if (!cause) cause = OfDeadline(job, started);
+  if (!cause && !all_succeeded) cause = OfDeadline(job, pods);
   if (!cause && taken_away) cause = OfDeletion(*decides);
-  if (!cause && decides != nullptr) cause = OfContainer(*decides);
-  if (!cause && job.failed && (decides == nullptr || decides->exit_code != kExecInterrupted)) {
-    cause = Cause{"crashed", fmt::format("the Job failed ({}): {}", job.reason, job.message), ""};
+  if (!cause && decides != nullptr) cause = OfContainer(*decides, options);
+  const bool interrupted = decides != nullptr && decides->exit_code == kExecInterrupted;
+  if (!cause && job.failed && !all_succeeded && !interrupted) {
+    cause = Infrastructure("lost", fmt::format("the Job failed ({}): {}", job.reason, job.message));
   }
   return cause;
 }

@@ -13,7 +13,7 @@ using plugin::Json;
 
 constexpr std::chrono::seconds kAfterOutage{60};
 constexpr int64_t kTooManyRequests = 429;
-constexpr int64_t kUnauthorized = 401;
+constexpr const char* kNamespaceHint = "namespace: names one that there is: `kubectl create namespace NAME` makes it";
 
 }  // namespace
 
@@ -35,24 +35,26 @@ std::string Response::Message() const {
 
 Failure Cluster::ToFailure(const Response& response, const std::string& what) {
   const std::string message = fmt::format("cannot {}: {}", what, response.Message());
-  const bool quota = message.find("exceeded quota") != std::string::npos;
+  const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
   switch (response.code) {
     case kUnauthorized:
+      LogInAgain();
       return {Failure::Kind::kInfrastructure, message,
               "the cluster does not know you: log in, so that `kubectl get jobs` works"};
     case kForbidden:
-      if (quota) {
+      if (says("exceeded quota")) {
         return {Failure::Kind::kNotNow, message, "it goes on when Jobs of the namespace end; or have the quota raised"};
       }
+      if (says("is being terminated")) return {Failure::Kind::kInfrastructure, message, kNamespaceHint, "rights"};
       if (last_outage_ && clock_.Now() - *last_outage_ < kAfterOutage) {
         return {Failure::Kind::kNotNow, message};
       }
-      return {Failure::Kind::kUsage, message,
+      return {Failure::Kind::kInfrastructure, message,
               "the rights that are needed are in driver-role.yaml, which ships with Ridgeline "
-              "(share/ridgeline/kubernetes)"};
+              "(share/ridgeline/kubernetes); with them, run it again",
+              "rights"};
     case kNotFound:
-      return {Failure::Kind::kUsage, message,
-              "namespace: names one that there is: `kubectl create namespace NAME` makes it"};
+      return {Failure::Kind::kInfrastructure, message, kNamespaceHint, "rights"};
     case kTooManyRequests:
       return {Failure::Kind::kNotNow, message};
     default:

@@ -45,6 +45,7 @@ class Stream {
 };
 
 // Codes of HTTP that mean something to whoever asked.
+inline constexpr int64_t kUnauthorized = 401;
 inline constexpr int64_t kForbidden = 403;
 inline constexpr int64_t kNotFound = 404;
 inline constexpr int64_t kConflict = 409;
@@ -73,10 +74,17 @@ class Cluster {
   // Waits until more has come of them, at most so long, and takes it in.
   virtual void Await(std::chrono::milliseconds most) = 0;
 
-  // What a response that is not ok means for whoever meant to do `what` ("create Job rl-1").
+  // What a response that is not ok means for whoever meant to do `what` ("create Job rl-1"). Of one who is not known
+  // the login is read again.
   plugin::Failure ToFailure(const Response& response, const std::string& what);
   // A server that has just been started refuses everybody, until it knows who may do what.
   void NoteOutage() { last_outage_ = clock_.Now(); }
+
+ protected:
+  // Tokens and certificates run out, and whoever renews them writes them where kubectl reads them: once more, then, and
+  // not too often. False where that was done a moment ago.
+  virtual bool LogInAgain() { return false; }
+  const plugin::Clock& clock() const { return clock_; }
 
  private:
   const plugin::Clock& clock_;

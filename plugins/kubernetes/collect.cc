@@ -40,12 +40,20 @@ void Collector::TakeLogs(const Pods& pods, Live& live) {
   for (const auto& [name, pod] : pods) {
     auto log = live.logs.find(name);
     if (log == live.logs.end()) {
-      if (!pod.HasLog() || pod.phase == kDeletedPhase) continue;
+      if (!pod.HasBegun() || pod.phase == kDeletedPhase) continue;
       const std::string path =
           fmt::format("{}/{}/log?container={}&follow=true", cluster_.CorePath("pods"), name, kContainer);
       log = live.logs.emplace(name, PodLog(cluster_, clock_, path)).first;
     }
     log->second.Pump(pod, live.results);
+  }
+  // What a pod has said that is looked at no more, as its Job was suspended.
+  PodView gone;
+  gone.phase = kDeletedPhase;
+  for (auto& [name, log] : live.logs) {
+    if (pods.contains(name)) continue;
+    gone.name = name;
+    log.Pump(gone, live.results);
   }
 }
 
@@ -79,10 +87,24 @@ JobState Collector::WriteEnd(Record& record, const Observation& seen, Live& live
   if (!output_path_.empty()) results.CopyMissing(std::filesystem::path(output_path_) / "jobs" / record.key);
   for (const auto& [name, pod] : seen.pods) results.TakeLastWords(pod.last_words);
   const bool explained = end.evidence.contains("end");
+  std::string log_problem;
+  for (const auto& [name, log] : live.logs) {
+    if (log_problem.empty()) log_problem = log.problem();
+  }
   if (explained || !results.HasAll()) plugin::AddLogTail(results.log_tail(), end.evidence);
+  if (!results.HasAll() && !log_problem.empty()) end.evidence["log_problem"] = log_problem;
+  // What ends before there is a trainer did not start.
+  const auto reason = end.evidence.find("reason");
+  if (reason != end.evidence.end() && reason->second == "lost" && end.evidence.contains("exit_code") &&
+      log_problem.empty() && !results.AnyBegan()) {
+    reason->second = "start";
+    end.evidence["message"] = "of a trainer nothing was heard: " + end.evidence["message"];
+  }
   if (!explained && !results.HasAll()) {
     results.TakeOthersAsBegun();
-    end.evidence.try_emplace("message", "its log has no result of this point: it was rotated away, or cut");
+    end.evidence.try_emplace("message", log_problem.empty()
+                                            ? "its log has no result of this point: it was rotated away, or cut"
+                                            : "whether it has a result is not known: " + log_problem);
     end.evidence.try_emplace("hint",
                              "output: {claim: NAME, path: DIR} keeps results on a volume; see the points' log sizes, "
                              "and bundle fewer points");

@@ -53,6 +53,17 @@ std::map<std::string, std::string> Pages(const Option& option) {
   return amounts;
 }
 
+std::map<std::string, int64_t> Devices(const Option& option) {
+  std::map<std::string, int64_t> counts;
+  for (const auto& [name, count] : option.Mapping().items()) {
+    if (name.find('/') == std::string::npos) {
+      Option(option.name(), name).Refuse("a device's resource, DOMAIN/NAME", "cpu, memory and hugepages have settings");
+    }
+    counts[name] = Option(option.name() + ": " + name, count).Count(1, kMostGpus);
+  }
+  return counts;
+}
+
 std::vector<std::string> Names(const Option& option) {
   if (!option.value().is_array()) return {option.Text()};
   std::vector<std::string> names;
@@ -61,7 +72,7 @@ std::vector<std::string> Names(const Option& option) {
 }
 
 int64_t TtlSeconds(const Option& option) { return option.Seconds("3600s", "2147483647s"); }
-int64_t TimeoutSeconds(const Option& option) { return option.Seconds("1s", "365d"); }
+int64_t LimitSeconds(const Option& option) { return option.Seconds("1s", "365d"); }
 
 const Json& List(const Option& option) {
   if (!option.value().is_array()) option.Refuse("a list");
@@ -125,6 +136,7 @@ const plugin::Settings<Options>& Own() {
       {"gpus", CountInto(&Options::gpus, 0, kMostGpus)},
       {"gpu_resource", Into(&Options::gpu_resource, &Option::Text)},
       {"efa", CountInto(&Options::efa, 0, kMostGpus)},
+      {"devices", Into(&Options::devices, Devices)},
       {"hugepages", Into(&Options::hugepages, Pages)},
       {"shared_memory", Into(&Options::shared_memory, Memory)},
       {"ephemeral_storage", Into(&Options::ephemeral_storage, Memory)},
@@ -133,6 +145,8 @@ const plugin::Settings<Options>& Own() {
       {"priority_class", Into(&Options::priority_class, &Option::Text)},
       {"service_account", Into(&Options::service_account, &Option::Text)},
       {"queue", Into(&Options::queue, &Option::Text)},
+      {"exclusive", Into(&Options::exclusive, &Option::Flag)},
+      {"same_topology", Into(&Options::same_topology, &Option::Text)},
       {"volumes",
        [](const Option& option, Options& to) {
          for (const Json& volume : List(option)) to.volumes.push_back(ReadMount(Option(option.name(), volume)));
@@ -140,10 +154,10 @@ const plugin::Settings<Options>& Own() {
       {"env", Into(&Options::env, Texts)},
       {"labels", Into(&Options::labels, Texts)},
       {"annotations", Into(&Options::annotations, Texts)},
-      {"user", CountInto(&Options::user, 1, kMostUser)},
+      {"user", CountInto(&Options::user, 0, kMostUser)},
       {"ttl", Into(&Options::ttl_s, TtlSeconds)},
-      {"queue_timeout", Into(&Options::queue_timeout_s, TimeoutSeconds)},
-      {"start_timeout", Into(&Options::start_timeout_s, TimeoutSeconds)},
+      {"start_limit", Into(&Options::start_limit_s, LimitSeconds)},
+      {"idle_limit", Into(&Options::idle_limit_s, LimitSeconds)},
       {"output", ReadOutput},
       {"patch", Into(&Options::patch, &Option::Mapping)},
   };
@@ -174,7 +188,8 @@ Options OptionsOf(const Json& job, const Options& session) {
         std::pair{"kubeconfig", options.kubeconfig == session.kubeconfig},
         std::pair{"namespace", options.name_space == session.name_space},
         std::pair{"nodes", options.nodes == session.nodes},  // those under launch: itself may differ
-        std::pair{"start_timeout", options.start_timeout_s == session.start_timeout_s},
+        std::pair{"start_limit", options.start_limit_s == session.start_limit_s},
+        std::pair{"idle_limit", options.idle_limit_s == session.idle_limit_s},
         std::pair{"ttl", options.ttl_s == session.ttl_s},
         std::pair{"output", options.output_path == session.output_path}}) {
     if (!same) plugin::RefuseOfTheSession(fmt::format("kubernetes: {}", name));

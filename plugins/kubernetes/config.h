@@ -26,12 +26,15 @@ struct Options {
   std::vector<std::string> image_pull_secrets;
   std::string program = "ridgeline";  // in the image
 
-  int64_t nodes = 0;        // in place of what the jobs ask for
-  int64_t most_nodes = 1;   // that a job of the session asks for
-  std::string cpu, memory;  // of a node; in place of what the jobs ask for
-  int64_t gpus = 0;         // of a node
+  int64_t nodes = 0;          // in place of what the jobs ask for
+  int64_t most_nodes = 1;     // that a job of the session asks for
+  bool exclusive = false;     // no two pods of ours on one node
+  std::string same_topology;  // the label of nodes that is the same for all pods of a point; empty: none
+  std::string cpu, memory;    // of a node; in place of what the jobs ask for
+  int64_t gpus = 0;           // of a node
   std::string gpu_resource = "nvidia.com/gpu";
   int64_t efa = 0;                               // network interfaces of a node
+  std::map<std::string, int64_t> devices;        // others of a node, by their resource: {"rdma/hca_shared", 1}
   std::map<std::string, std::string> hugepages;  // page size -> amount: {"2Mi", "5Gi"}
   std::string shared_memory;                     // /dev/shm; part of the memory
   std::string ephemeral_storage = "4Gi";         // disk of the node that a pod may fill: its folders and its log
@@ -45,13 +48,14 @@ struct Options {
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> labels, annotations;  // of Jobs and pods
 
-  int64_t user = 65532;                          // and group, that the pod runs as
-  int64_t ttl_s = int64_t{7} * 86400;            // a finished Job is kept, where nobody deletes it before
-  int64_t queue_timeout_s = int64_t{7} * 86400;  // a Job may wait for its node, where it has a time limit
-  int64_t start_timeout_s = 30;  // a pod that has its node may be without its container: its image cannot be pulled
-  std::string output_claim;      // the PersistentVolumeClaim that holds the jobs' folders; empty: they go with the pod
-  std::string output_sub_path;   // in it
-  std::string output_path;       // where this machine has that folder, if it has
+  int64_t user = 65532;                // and group, that the pod runs as
+  int64_t ttl_s = int64_t{7} * 86400;  // a finished Job is kept, where nobody deletes it before
+  int64_t start_limit_s =
+      int64_t{7} * 86400;                   // from its submission until all its pods run: queue, image, volumes, gang
+  int64_t idle_limit_s = int64_t{15} * 60;  // of that it may hold a node, and not all its pods run
+  std::string output_claim;     // the PersistentVolumeClaim that holds the jobs' folders; empty: they go with the pod
+  std::string output_sub_path;  // in it
+  std::string output_path;      // where this machine has that folder, if it has
 
   plugin::Json patch;  // over the pod template; null: none
   int64_t window = 0;  // Jobs at once; 0: what kDefaultWindow says

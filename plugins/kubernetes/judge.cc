@@ -14,8 +14,12 @@ namespace ridgeline::kubernetes {
 namespace {
 
 using plugin::AddEnd;
+using plugin::AddInfrastructure;
 using plugin::Evidence;
 using plugin::Phase;
+using std::chrono::seconds;
+
+constexpr seconds kRefusedPatience{10};  // a new namespace lacks its service account for a moment
 
 Judgement Make(Phase phase, int64_t started_unix_s = 0, Evidence evidence = {}) {
   Judgement judgement;
@@ -25,66 +29,160 @@ Judgement Make(Phase phase, int64_t started_unix_s = 0, Evidence evidence = {}) 
   return judgement;
 }
 
-void AddPod(const PodView& pod, Evidence& evidence) {
+// "OOMKilled, exit code 137", "Running".
+std::string EndOf(const PodView& pod) {
+  std::string text = pod.terminated || pod.waiting.empty() ? "" : pod.waiting;
+  const auto add = [&](const std::string& part) {
+    if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
+  };
+  add(pod.reason);
+  add(pod.disruption);
+  if (pod.terminated) {
+    if (pod.terminated_reason != "Completed" && pod.terminated_reason != "Error") add(pod.terminated_reason);
+    add(fmt::format("exit code {}", pod.exit_code));
+  }
+  return text.empty() ? pod.phase : text;
+}
+
+// Of every rank's: `most` is the one that decides, or stands for all.
+void AddPods(const Pods& pods, const PodView& most, Evidence& evidence) {
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) evidence[name] = value;
   };
-  add("pod", pod.name);
-  add("node", pod.node);
-  add("pod_index", pod.index);
-  add("pod_reason", pod.reason);
-  add("pod_message", pod.message);
-  add("disruption", pod.disruption);
-  add("container_reason", pod.terminated_reason == "Completed" ? "" : pod.terminated_reason);
-  add("image_id", pod.image_id);
-  if (pod.terminated) plugin::AddExit(pod.exit_code, 0, evidence);
-  plugin::AddQueueWait(pod.created_unix_s, pod.started_unix_s, evidence);
+  std::string nodes = most.node;
+  std::string all;
+  for (const PodView* pod : InOrder(pods)) {
+    all += fmt::format("{}{} {} on {}: {}", all.empty() ? "" : "; ", pod->index, pod->name,
+                       pod->node.empty() ? "no node" : pod->node, EndOf(*pod));
+    if (!pod->node.empty() && (' ' + nodes + ' ').find(' ' + pod->node + ' ') == std::string::npos) {
+      nodes += (nodes.empty() ? "" : " ") + pod->node;
+    }
+  }
+  if (pods.size() > 1) evidence["pods"] = all;
+  add("pod", most.name);
+  add("node", nodes);
+  add("pod_index", most.index);
+  add("pod_reason", most.reason);
+  add("pod_message", most.message);
+  add("disruption", most.disruption);
+  add("container_reason", most.terminated_reason == "Completed" ? "" : most.terminated_reason);
+  add("image_id", most.image_id);
+  if (most.terminated) plugin::AddExit(most.exit_code, 0, evidence);
+  plugin::AddQueueWait(most.created_unix_s, most.started_unix_s, evidence);
 }
 
-Judgement OfEnd(const Observation& seen, const PodSummary& pods) {
+Judgement OfEnd(const Observation& seen, const PodSummary& pods, const Options& options) {
   Judgement judgement = Make(Phase::kEnded, pods.started_unix_s, {{"kubernetes_job", seen.job.name}});
   judgement.awaits_logs = true;
   if (!seen.job.reason.empty()) judgement.evidence["job_reason"] = seen.job.reason;
   const PodView* decides = pods.decides != nullptr ? pods.decides : pods.first;
-  if (decides != nullptr) AddPod(*decides, judgement.evidence);
-  const std::optional<Cause> cause = CauseOf(seen.job, decides, pods.started_unix_s > 0, seen.unix_s);
-  if (cause) AddEnd(cause->end, cause->message, cause->hint, judgement.evidence);
+  if (decides != nullptr) AddPods(seen.pods, *decides, judgement.evidence);
+  const std::optional<Cause> cause = CauseOf(seen.job, pods, decides, options, seen.unix_s);
+  if (!cause) return judgement;
+  if (cause->reason.empty()) {
+    AddEnd(cause->end, cause->message, cause->hint, judgement.evidence);
+  } else {
+    AddInfrastructure(cause->reason, cause->message, cause->hint, judgement.evidence);
+  }
   return judgement;
 }
 
-Judgement OfWaiting(const Observation& seen, const PodSummary& pods, const Options& options) {
-  std::optional<Wait> wait;
-  if (!seen.refusal.empty()) wait = WaitOfRefusal(seen.refusal);
-  if (pods.first != nullptr) wait = WaitOf(*pods.first, std::chrono::seconds(options.start_timeout_s));
-  if (!wait) return Make(Phase::kQueued);
-  const std::string message = fmt::format("Job {}: {}", seen.job.name, wait->message);
-  if (!wait->patience || seen.stalled_for < *wait->patience) {
-    return Make(Phase::kQueued, 0, {{"waits", message}, {"hint", wait->hint}});
+Wait OfSuspended(const Options& options) {
+  if (!options.queue.empty()) {
+    return {"start", "it is suspended until Kueue admits it",
+            fmt::format("`kubectl describe localqueue {}` says how full the queue is", options.queue)};
   }
-  Judgement given_up = Make(Phase::kEnded, 0, {{"kubernetes_job", seen.job.name}});
-  AddEnd("invalid", message, wait->hint, given_up.evidence);
-  return given_up;
+  return {"start", "it is suspended", "who suspended it resumes it, by spec.suspend: false"};
+}
+
+// Of the pods that have not begun, the first that says why; what never starts by itself before all others.
+std::optional<std::pair<const PodView*, Wait>> FirstWait(const Observation& seen) {
+  std::optional<std::pair<const PodView*, Wait>> first;
+  for (const PodView* pod : InOrder(seen.pods)) {
+    if (pod->HasBegun()) continue;
+    const auto event = seen.events.find(pod->name);
+    const std::optional<Wait> wait = WaitOf(*pod, event == seen.events.end() ? PodEvent() : event->second);
+    if (wait && (!first || (wait->hopeless && !first->second.hopeless))) first = {pod, *wait};
+  }
+  return first;
+}
+
+// What a Job waits for that does not run. Half a gang holds its nodes for nothing, which is to be said, too.
+std::optional<Wait> WaitOfJob(const Observation& seen, const PodSummary& pods, const Options& options) {
+  if (seen.stage == Stage::kSuspended) return OfSuspended(options);
+  std::optional<Wait> wait;
+  std::string who;
+  if (const auto of_pod = FirstWait(seen)) {
+    wait = of_pod->second;
+    who = of_pod->first->name + ": ";
+  } else if (!seen.refusal.empty()) {
+    wait = WaitOfRefusal(seen.refusal);
+  }
+  if (!wait || pods.begun == 0) return wait;
+  wait->message = fmt::format("{} of {} pods run, and the others are waited for: {}{}", pods.begun, seen.job.pods, who,
+                              wait->message);
+  if (wait->reason == "start") wait->hint = "queue: gives such Jobs to Kueue, which starts all pods of one or none";
+  return wait;
+}
+
+// Nothing where there is no more to be waited for; else for how long it was, in words.
+std::optional<std::string> WhyGivenUp(const Observation& seen, const std::optional<Wait>& wait,
+                                      const Options& options) {
+  if (wait && wait->hopeless && (seen.stage != Stage::kNoPod || seen.stage_for >= kRefusedPatience)) return "";
+  if (seen.stage == Stage::kStarting && seen.stage_for >= seconds(options.idle_limit_s)) {
+    return fmt::format(", for longer than idle_limit, {} s, while it held a node", options.idle_limit_s);
+  }
+  if (seen.stage != Stage::kSuspended && seen.waiting_for_s >= options.start_limit_s) {
+    return fmt::format(", for longer than start_limit, {} s", options.start_limit_s);
+  }
+  return std::nullopt;
+}
+
+Judgement OfWaiting(const Observation& seen, const PodSummary& pods, const Options& options) {
+  const std::optional<Wait> wait = WaitOfJob(seen, pods, options);
+  const std::optional<std::string> given_up = WhyGivenUp(seen, wait, options);
+  if (!given_up) {
+    if (!wait) return Make(Phase::kQueued);
+    return Make(Phase::kQueued, 0,
+                {{"waits", fmt::format("Job {}: {}", seen.job.name, wait->message)}, {"hint", wait->hint}});
+  }
+  Judgement judgement = Make(Phase::kEnded, 0, {{"kubernetes_job", seen.job.name}});
+  if (pods.first != nullptr) {
+    const auto waits = FirstWait(seen);
+    AddPods(seen.pods, waits ? *waits->first : *pods.first, judgement.evidence);
+  }
+  const Wait last = wait.value_or(Wait{"start", "its pods do not start", "`kubectl describe pod` says more"});
+  AddInfrastructure(last.reason, fmt::format("Job {}: {}{}", seen.job.name, last.message, *given_up), last.hint,
+                    judgement.evidence);
+  return judgement;
 }
 
 // It goes when its pods have gone, and these when their node says so.
-Judgement OfCancelled(const Observation& seen, const PodSummary& pods, bool over) {
+Judgement OfCancelled(const Observation& seen, const PodSummary& pods, const Options& options) {
+  const bool over = StageOf(seen.job, seen.pods, seen.unix_s) == Stage::kOver;
   if (!over || seen.pods.empty() || !seen.job.deleting) {
-    return Make(pods.started_unix_s > 0 ? Phase::kRunning : Phase::kQueued, pods.started_unix_s);
+    return Make(pods.begun > 0 ? Phase::kRunning : Phase::kQueued, pods.started_unix_s);
   }
-  Judgement judgement = OfEnd(seen, pods);
+  Judgement judgement = OfEnd(seen, pods, options);
   judgement.awaits_logs = false;
+  judgement.evidence.erase("reason");
   AddEnd("cancelled", "the job was cancelled", "", judgement.evidence);
   return judgement;
 }
 
 // Of a Job that was there and is not.
-Judgement OfGone(const Record& record, const Observation& seen, int64_t ttl_s) {
+Judgement OfGone(const Record& record, const Observation& seen, const Options& options) {
   Judgement judgement = Make(Phase::kEnded, 0, {{"kubernetes_job", record.key}});
+  if (const PodView* first = Summarize(seen.pods, seen.unix_s).first) AddPods(seen.pods, *first, judgement.evidence);
   if (record.cancelled) {
     AddEnd("cancelled", "the job was cancelled", "", judgement.evidence);
-  } else if (seen.unix_s - record.created_unix_s > ttl_s) {
-    AddEnd("lost", "the Job is gone, as finished Jobs are after their TTL", "ttl: keeps them for longer",
-           judgement.evidence);
+  } else if (!seen.no_namespace.empty()) {
+    AddInfrastructure("rights",
+                      "the Job is gone, and its namespace is no place for Jobs any more: " + seen.no_namespace,
+                      "`kubectl get namespace` says whether it is there", judgement.evidence);
+  } else if (seen.unix_s - record.created_unix_s > options.ttl_s) {
+    AddInfrastructure("lost", "the Job is gone, as finished Jobs are after their TTL", "ttl: keeps them for longer",
+                      judgement.evidence);
   } else {
     AddEnd("cancelled", "somebody deleted the Job", "`ridgeline run` with the same sweep runs its points again",
            judgement.evidence);
@@ -94,10 +192,9 @@ Judgement OfGone(const Record& record, const Observation& seen, int64_t ttl_s) {
 
 Judgement OfThere(const Record& record, const Observation& seen, const Options& options) {
   const PodSummary pods = Summarize(seen.pods, seen.unix_s);
-  const bool over = seen.job.complete || seen.job.failed || pods.decides != nullptr;
-  if (record.cancelled) return OfCancelled(seen, pods, over);
-  if (over) return OfEnd(seen, pods);
-  if (pods.running) return Make(Phase::kRunning, pods.started_unix_s);
+  if (record.cancelled) return OfCancelled(seen, pods, options);
+  if (seen.stage == Stage::kOver) return OfEnd(seen, pods, options);
+  if (seen.stage == Stage::kRunning) return Make(Phase::kRunning, pods.started_unix_s);
   return OfWaiting(seen, pods, options);
 }
 
@@ -111,7 +208,7 @@ Judgement Judge(const Record& record, const Observation& seen, const Options& op
     case Observation::Presence::kUnheard:
       return Make(Phase::kQueued);
     case Observation::Presence::kGone:
-      return OfGone(record, seen, options.ttl_s);
+      return OfGone(record, seen, options);
     case Observation::Presence::kThere:
       return OfThere(record, seen, options);
   }

@@ -234,6 +234,19 @@ void LintToleration(const std::string& where, const Json& toleration) {
   }
 }
 
+void LintTopology(const Json& affinity) {
+  for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
+    const Json terms =
+        affinity.value(kind, Json::object()).value("requiredDuringSchedulingIgnoredDuringExecution", Json::array());
+    for (const Json& term : terms) {
+      const Json key = term.value("topologyKey", Json());
+      if (!IsQualifiedName(Words(key))) {
+        Refuse(fmt::format("spec.affinity.{}.topologyKey", kind), key, "a label's name, [prefix/]name");
+      }
+    }
+  }
+}
+
 // In-memory volumes count as the container's memory.
 void LintMemory(const Json& spec) {
   double shared = 0;
@@ -279,6 +292,7 @@ void LintPod(const Json& spec) {
   for (const Json& toleration : spec.value("tolerations", Json::array())) {
     LintToleration("spec.tolerations", toleration);
   }
+  LintTopology(spec.value("affinity", Json::object()));
   LintMemory(spec);
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <cstdint>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,9 +22,11 @@ namespace {
 
 using plugin::Failure;
 using plugin::Json;
+namespace fs = std::filesystem;
 
 constexpr const char* kJobMount = "/ridgeline/job";
 constexpr const char* kManagerLabel = "app.kubernetes.io/managed-by";
+constexpr const char* kJobLabel = "ridgeline.dev/job";
 constexpr const char* kSweepLabel = "ridgeline.dev/sweep";
 constexpr const char* kWorkMount = "/ridgeline/work";
 constexpr const char* kSecretMount = "/ridgeline/secret";
@@ -31,9 +34,11 @@ constexpr const char* kSecretKey = "ranks";
 constexpr int kSecretMode = 0440;  // fsGroup is the pod's own group
 constexpr const char* kSummaryFile = "/dev/termination-log";
 constexpr int kMasterPort = 29500;
-constexpr int64_t kExecBytes = int64_t{64} << 20;  // `ridgeline exec` beside the trainer
-constexpr int64_t kGraceS = 30;                    // to end and tell so
-constexpr const char* kGpuShared = "1Gi";          // of /dev/shm, which NCCL uses
+constexpr int64_t kExecBytes = int64_t{64} << 20;            // `ridgeline exec` beside the trainer
+constexpr int64_t kGraceS = 30;                              // to end and tell so
+constexpr const char* kGpuShared = "1Gi";                    // of /dev/shm, which NCCL uses
+constexpr const char* kHostname = "kubernetes.io/hostname";  // a label of nodes
+constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
 constexpr size_t kSweepTextBytes = 1024;
 constexpr size_t kLabelBytes = 63;
 // A ConfigMap holds 1 MiB. `kubectl apply` also keeps all of it in an annotation, quotes escaped, and those hold 256
@@ -60,10 +65,37 @@ std::string OneLine(const std::string& text, size_t most) {
   return Json::parse(Json(line).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
 }
 
-// Kubernetes puts a variable in place of $(NAME) in a command's words.
-std::string Literally(std::string word) {
-  for (size_t at = 0; (at = word.find("$(", at)) != std::string::npos; at += 3) word.insert(at, 1, '$');
-  return word;
+// Of a job, as its pods see it.
+std::string JobDir(const std::string& key) { return fmt::format("{}/jobs/{}", kWorkMount, key); }
+
+// Of a command's words and variables' values Kubernetes makes others: $(NAME) becomes that variable, and $$ becomes $.
+// Written so, `text` arrives as it is.
+std::string Literally(const std::string& text) {
+  std::string escaped;
+  for (size_t i = 0; i < text.size(); ++i) {
+    escaped += text[i];
+    const char next = i + 1 < text.size() ? text[i + 1] : '\0';
+    if (text[i] == '$' && (next == '$' || next == '(')) escaped += '$';
+  }
+  return escaped;
+}
+
+// The job file as its pods get it. Where the machine that submits it keeps what is nobody's business there: the job's
+// folder is that of the pods, and so are checkpoint files beside it; the `launch:` mapping no node asks for.
+std::string JobFileForPods(std::string_view text, const std::string& job_dir) {
+  Json job = Json::parse(text, nullptr, false);
+  if (!job.is_object() || !job.contains("job_dir")) return std::string(text);
+  const fs::path from = fs::path(job.at("job_dir").get<std::string>()).parent_path().parent_path();
+  job["job_dir"] = job_dir;
+  job.erase("config");
+  for (Json& point : job["points"]) {
+    const auto pointer = "/spec/checkpoint/dir"_json_pointer;
+    const fs::path dir = point.value(pointer, "");
+    if (dir.is_relative()) continue;
+    const fs::path inside = dir.lexically_relative(from);
+    if (!inside.empty() && *inside.begin() != "..") point[pointer] = (fs::path(kWorkMount) / inside).string();
+  }
+  return job.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
 // Cut between characters: a ConfigMap's text is UTF-8.
@@ -88,7 +120,7 @@ class Maker {
     const auto sweep = job.value("sweep", std::string());
     labels_ = options.labels;
     labels_[kManagerLabel] = "ridgeline";
-    labels_["ridgeline.dev/job"] = name_;
+    labels_[kJobLabel] = name_;
     if (const std::string value = LabelValue(sweep); !value.empty()) labels_[kSweepLabel] = value;
     if (!store.empty()) labels_[kStoreLabel] = store;
     annotations_ = options.annotations;
@@ -141,7 +173,7 @@ class Maker {
              {{"clusterIP", "None"},
               // Rank 0 is looked for before anything of it is ready.
               {"publishNotReadyAddresses", true},
-              {"selector", {{"ridgeline.dev/job", name_}}}}}};
+              {"selector", {{kJobLabel, name_}}}}}};
   }
 
   Json Secret(const std::string& secret) const {
@@ -168,7 +200,7 @@ class Maker {
       spec["completions"] = options_.nodes;
       spec["parallelism"] = options_.nodes;
     }
-    if (TimeLimitS() > 0) spec["activeDeadlineSeconds"] = TimeLimitS() + options_.queue_timeout_s;
+    if (TimeLimitS() > 0) spec["activeDeadlineSeconds"] = TimeLimitS() + options_.start_limit_s;
     job["spec"] = std::move(spec);
     return job;
   }
@@ -181,7 +213,7 @@ class Maker {
                  {"enableServiceLinks", false},
                  {"terminationGracePeriodSeconds", job_.value("save_time_s", int64_t{0}) + kGraceS},
                  {"securityContext",
-                  {{"runAsNonRoot", true},
+                  {{"runAsNonRoot", options_.user != 0},
                    {"runAsUser", options_.user},
                    {"runAsGroup", options_.user},
                    {"fsGroup", options_.user},
@@ -189,7 +221,8 @@ class Maker {
                    {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
                  {"containers", Json::array({Container()})},
                  {"volumes", Volumes()}};
-    if (TimeLimitS() > 0) spec["activeDeadlineSeconds"] = TimeLimitS();
+    // Of its start, too, which begins with its node.
+    if (TimeLimitS() > 0) spec["activeDeadlineSeconds"] = TimeLimitS() + options_.idle_limit_s;
     if (options_.nodes > 1) spec["subdomain"] = name_;
     if (!options_.service_account.empty()) spec["serviceAccountName"] = options_.service_account;
     if (!options_.priority_class.empty()) spec["priorityClassName"] = options_.priority_class;
@@ -202,13 +235,49 @@ class Maker {
     for (const std::string& secret : options_.image_pull_secrets) {
       spec["imagePullSecrets"].push_back({{"name", secret}});
     }
-    const Json made = {{"metadata", {{"labels", labels_}, {"annotations", annotations_}}}, {"spec", std::move(spec)}};
-    return options_.patch.is_null() ? made : MergeTemplate(made, options_.patch);
+    Json made = {{"metadata", {{"labels", labels_}, {"annotations", annotations_}}}, {"spec", std::move(spec)}};
+    if (!options_.patch.is_null()) made = MergeTemplate(made, options_.patch);
+    try {
+      Place(made["spec"]);
+    } catch (const Json::exception& e) {  // a patch made something else of it
+      throw Failure(Failure::Kind::kInvalidInput,
+                    fmt::format("launch: kubernetes: patch: makes no affinity: {}", e.what()));
+    }
+    return made;
+  }
+
+  // On which nodes the pods may not be together, or not at all: beside what a patch says of that.
+  void Place(Json& spec) const {
+    Json affinity = spec.value("affinity", Json::object());
+    const auto pods = [](const char* label, const std::string& value, const std::string& topology) -> Json {
+      return {{"labelSelector", {{"matchLabels", {{label, value}}}}}, {"topologyKey", topology}};
+    };
+    if (options_.exclusive) {
+      Json of_ours = pods(kManagerLabel, "ridgeline", kHostname);
+      of_ours["namespaceSelector"] = Json::object();  // in every namespace
+      affinity["podAntiAffinity"][kRequired].push_back(std::move(of_ours));
+    }
+    if (options_.nodes > 1) {
+      affinity["podAntiAffinity"][kRequired].push_back(pods(kJobLabel, name_, kHostname));
+      if (!options_.same_topology.empty()) {
+        affinity["podAffinity"][kRequired].push_back(pods(kJobLabel, name_, options_.same_topology));
+      }
+    }
+    if (const Json avoid = job_.value("avoid", Json::array()); !avoid.empty()) {
+      Json& terms = affinity["nodeAffinity"][kRequired]["nodeSelectorTerms"];
+      if (terms.empty()) terms = Json::array({Json::object()});
+      // A node is taken where one of the terms holds.
+      for (Json& term : terms) {
+        term["matchExpressions"].push_back({{"key", kHostname}, {"operator", "NotIn"}, {"values", avoid}});
+      }
+    }
+    if (!affinity.empty()) spec["affinity"] = std::move(affinity);
   }
 
   Json Container() const {
     Json capabilities = {{"drop", {"ALL"}}};
-    if (options_.efa > 0) capabilities["add"] = {"IPC_LOCK"};  // registers memory with the network interface
+    // To register memory with a network interface. To anybody but root a capability is of no use.
+    if (options_.user == 0 && (options_.efa > 0 || !options_.devices.empty())) capabilities["add"] = {"IPC_LOCK"};
     Json container = {{"name", kContainer},
                       {"image", options_.image},
                       {"command", Command()},
@@ -232,11 +301,11 @@ class Maker {
     Json command = Json::array();
     for (const auto& word : job_.at("exec").get<std::vector<std::string>>()) {
       if (command.empty()) {
-        command.push_back(options_.program);
+        command.push_back(Literally(options_.program));
       } else if (has_job_file_ && word == job_file_) {
         for (const std::string& ours :
              {std::string("--print-results"), std::string("--summary"), std::string(kSummaryFile),
-              std::string("--job-dir"), fmt::format("{}/jobs/{}", kWorkMount, name_), std::string(kJobMount)}) {
+              std::string("--job-dir"), JobDir(name_), std::string(kJobMount)}) {
           command.push_back(ours);
         }
       } else {
@@ -257,7 +326,7 @@ class Maker {
       env.push_back({{"name", "MASTER_PORT"}, {"value", std::to_string(kMasterPort)}});
       env.push_back({{"name", "RIDGELINE_SECRET_FILE"}, {"value", fmt::format("{}/{}", kSecretMount, kSecretKey)}});
     }
-    for (const auto& [name, value] : options_.env) env.push_back({{"name", name}, {"value", value}});
+    for (const auto& [name, value] : options_.env) env.push_back({{"name", name}, {"value", Literally(value)}});
     return env;
   }
 
@@ -280,6 +349,7 @@ class Maker {
     }
     if (options_.gpus > 0) amounts[options_.gpu_resource] = std::to_string(options_.gpus);
     if (options_.efa > 0) amounts["vpc.amazonaws.com/efa"] = std::to_string(options_.efa);
+    for (const auto& [resource, count] : options_.devices) amounts[resource] = std::to_string(count);
     amounts["ephemeral-storage"] = options_.ephemeral_storage;
     for (const auto& [page, amount] : options_.hugepages) amounts["hugepages-" + page] = amount;
     return amounts;
@@ -360,7 +430,8 @@ Manifests MakeManifests(const Json& job, std::string_view job_file, const Option
     throw Failure(Failure::Kind::kInvalidInput, "launch: kubernetes: names no image",
                   "image: REGISTRY/ridgeline@sha256:…, built from the Containerfile that ships with Ridgeline");
   }
-  Manifests made = Maker(job, job_file, own, store).Make(job_file, secret);
+  const std::string for_pods = JobFileForPods(job_file, JobDir(job.at("key").get<std::string>()));
+  Manifests made = Maker(job, for_pods, own, store).Make(for_pods, secret);
   Lint(made.job);
   return made;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,9 +16,32 @@ using plugin::Json;
 using std::chrono::seconds;
 
 constexpr seconds kPodlessPatience{3};  // a Job has its pod by then, or something is wrong
-constexpr seconds kEventsPause{5};
+constexpr seconds kUnmadePatience{10};  // a pod its container, or it takes its time
+constexpr seconds kEventsPause{5};      // of all Jobs
+constexpr seconds kPodEventsPause{30};  // of one
 
 std::string StoreSelector(const std::string& store) { return fmt::format("{}={}", kStoreLabel, store); }
+
+bool IsTakenAway(const PodView& pod) {
+  return (pod.deleted_unix_s > 0 || pod.phase == kDeletedPhase) && !HasSucceeded(pod);
+}
+
+// Of a list of events.
+PodEvent LastEvent(const Json& list) {
+  PodEvent last;
+  std::string last_time;
+  for (const Json& event : list.at("items")) {
+    const auto text = [&](const char* name) {
+      const auto found = event.find(name);
+      return found != event.end() && found->is_string() ? found->get<std::string>() : "";
+    };
+    const std::string time = text("lastTimestamp").empty() ? text("eventTime") : text("lastTimestamp");
+    if (time < last_time) continue;
+    last_time = time;
+    last = {text("reason"), text("message")};
+  }
+  return last;
+}
 
 bool IsOver(const PodView& pod) {
   return pod.phase == "Succeeded" || pod.phase == "Failed" || pod.phase == kDeletedPhase;
@@ -81,11 +105,20 @@ Observation::Presence Observer::AskFor(const Record& record) {
   return there ? Observation::Presence::kUnheard : Observation::Presence::kGone;
 }
 
-void Observer::TakePods(const std::string& key, Pods& known) const {
+// A namespace that is deleted takes its Jobs along, and tells nobody without rights of its own why.
+std::string Observer::WhyNoNamespace() {
+  const Json map = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "ridgeline-check"}}}};
+  const Response asked = cluster_.Call({"POST", cluster_.CorePath("configmaps") + "?dryRun=All", map});
+  return asked.code == kForbidden || asked.code == kNotFound ? asked.Message() : "";
+}
+
+void Observer::TakePods(const std::string& key, Followed& followed) const {
   const auto pods = pods_.find(key);
   if (pods == pods_.end()) return;
+  Pods& known = followed.pods;
   std::map<std::string, const PodView*> first;  // of an index that has none yet
   for (const auto& [name, pod] : pods->second) {
+    if (followed.left_behind.contains(name)) continue;
     if (const auto same = known.find(name); same != known.end()) {
       same->second = pod;
       continue;
@@ -103,6 +136,30 @@ void Observer::TakePods(const std::string& key, Pods& known) const {
   }
 }
 
+// Of the pods' end one may hear before one hears that their Job was suspended, which ended them.
+void Observer::AskWhetherSuspended(const Record& record, Followed& followed, JobView& job) {
+  if (job.suspended || job.deleting || job.complete || job.failed) return;
+  bool new_ones = false;
+  for (const auto& [name, pod] : followed.pods) {
+    if (IsTakenAway(pod)) new_ones = followed.asked_of.insert(name).second || new_ones;
+  }
+  if (!new_ones) return;
+  const Response found = cluster_.Call({"GET", cluster_.JobsPath() + '/' + record.key, {}});
+  if (!found.ok()) return;
+  JobView now = ParseJob(found.Document());
+  if (now.uid == record.uid) job = std::move(now);
+}
+
+// The pods that its suspension ended: none of its ends. When it is resumed it starts anew, with others.
+void Observer::LeaveBehind(const JobView& job, Followed& followed) {
+  std::erase_if(followed.pods, [&](const auto& entry) {
+    const auto& [name, pod] = entry;
+    if (!IsTakenAway(pod) || (!job.suspended && pod.created_unix_s >= job.started_unix_s)) return false;
+    followed.left_behind.insert(name);
+    return true;
+  });
+}
+
 Observation Observer::Look(const Record& record) {
   Observation seen;
   seen.unix_s = clock_.UnixS();
@@ -112,23 +169,40 @@ Observation Observer::Look(const Record& record) {
   const bool there = job != jobs_.end() && job->second.uid == record.uid;
   seen.presence = there ? Observation::Presence::kThere : AskFor(record);
   if (seen.presence == Observation::Presence::kUnheard) return seen;
+  if (!there && !record.cancelled) seen.no_namespace = WhyNoNamespace();
   Followed& followed = followed_[record.key];
-  TakePods(record.key, followed.pods);
-  seen.pods = followed.pods;
-  if (there) seen.job = job->second;
-  if (there && !record.cancelled) LookAtStall(record, followed, seen);
+  TakePods(record.key, followed);
+  if (there) {
+    AskWhetherSuspended(record, followed, job->second);
+    seen.job = job->second;
+  }
+  LeaveBehind(seen.job, followed);
+  if (!seen.job.suspended) seen.pods = followed.pods;
+  if (there && !record.cancelled) LookAtStage(record, followed, seen);
   return seen;
 }
 
-void Observer::LookAtStall(const Record& record, Followed& followed, Observation& seen) {
-  seen.stall = StallOf(seen.job, seen.pods, seen.unix_s);
+void Observer::LookAtStage(const Record& record, Followed& followed, Observation& seen) {
+  seen.stage = StageOf(seen.job, seen.pods, seen.unix_s);
   const plugin::Clock::Time now = clock_.Now();
-  if (seen.stall != std::exchange(followed.stall, seen.stall)) followed.stalled_since = now;
-  if (seen.stall == Stall::kNone) return;
-  seen.stalled_for = now - followed.stalled_since;
-  if (seen.stall != Stall::kNoPod || seen.stalled_for < kPodlessPatience) return;
-  AskForRefusals();
-  if (const auto refused = refusals_.find(record.uid); refused != refusals_.end()) seen.refusal = refused->second;
+  if (seen.stage != std::exchange(followed.stage, seen.stage) || followed.stage_since == plugin::Clock::Time()) {
+    followed.stage_since = now;
+  }
+  seen.stage_for = now - followed.stage_since;
+  if (seen.stage == Stage::kRunning || seen.stage == Stage::kSuspended) followed.waits_since_unix_s = seen.unix_s;
+  seen.waiting_for_s =
+      seen.unix_s - (followed.waits_since_unix_s > 0 ? followed.waits_since_unix_s : record.created_unix_s);
+  const bool lacks_pods =
+      std::ssize(seen.pods) < seen.job.pods &&
+      (seen.stage == Stage::kNoPod || seen.stage == Stage::kQueued || seen.stage == Stage::kStarting);
+  if (lacks_pods && seen.stage_for >= kPodlessPatience) {
+    AskForRefusals();
+    if (const auto refused = refusals_.find(record.uid); refused != refusals_.end()) seen.refusal = refused->second;
+  }
+  if (seen.stage == Stage::kStarting && seen.stage_for >= kUnmadePatience) {
+    AskForPodEvents(followed, seen.pods);
+    seen.events = followed.events;
+  }
 }
 
 // Why Jobs get no pods is only said in events.
@@ -144,6 +218,26 @@ void Observer::AskForRefusals() {
   for (const Json& event : document.at("items")) {
     const std::string uid = event.value("/involvedObject/uid"_json_pointer, "");
     if (!uid.empty()) refusals_[uid] = event.value("message", "");
+  }
+}
+
+// So is what a pod's container is made of, and what is missing: volumes, images on their way.
+void Observer::AskForPodEvents(Followed& followed, const Pods& pods) {
+  const plugin::Clock::Time now = clock_.Now();
+  if (!may_read_events_ || (followed.events_asked && now - *followed.events_asked < kPodEventsPause)) return;
+  followed.events_asked = now;
+  std::vector<Request> requests;
+  std::vector<std::string> of;
+  for (const auto& [name, pod] : pods) {
+    if (pod.HasBegun() || pod.node.empty()) continue;
+    const std::string selector = UrlEncode("involvedObject.uid=" + pod.uid);
+    requests.push_back({"GET", cluster_.CorePath("events") + "?fieldSelector=" + selector, {}});
+    of.push_back(name);
+  }
+  const std::vector<Response> responses = cluster_.CallAll(requests);
+  for (size_t i = 0; i < responses.size(); ++i) {
+    may_read_events_ = may_read_events_ && responses[i].code != kForbidden;
+    if (responses[i].ok()) followed.events[of[i]] = LastEvent(responses[i].Document());
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "kubernetes/journal.h"
 #include "kubernetes/parse.h"
 #include "kubernetes/pods.h"
+#include "kubernetes/wait.h"
 #include "kubernetes/watch.h"
 
 namespace ridgeline::kubernetes {
@@ -25,12 +27,15 @@ struct Observation {
   };
   Presence presence = Presence::kUnasked;
   JobView job;        // kThere
-  Pods pods;          // the first of each index. What replaces one is not waited for
+  Pods pods;          // the first of each index. What replaces one is not waited for, unless the Job was suspended
   bool runs = false;  // any pod of it, what replaces one too
-  Stall stall = Stall::kNone;
-  plugin::Clock::Duration stalled_for{};  // without a break
-  std::string refusal;                    // kNoPod: why, in the server's words; empty: it has said nothing so far
-  int64_t unix_s = 0;                     // when it was looked at
+  Stage stage = Stage::kNoPod;
+  plugin::Clock::Duration stage_for{};  // without a break
+  int64_t waiting_for_s = 0;            // since it was submitted, or ran, or was suspended, last
+  std::string refusal;                  // why it lacks a pod, in the server's words; empty: it has said nothing so far
+  std::map<std::string, PodEvent> events;  // the last of a pod that has its node and no container, by the pod's name
+  std::string no_namespace;                // kGone: why its namespace is no place for Jobs; empty: it is
+  int64_t unix_s = 0;                      // when it was looked at
 };
 
 class Observer {
@@ -40,7 +45,7 @@ class Observer {
 
   // Takes in what the server has said since. Throws Failure: kNotNow where it does not answer.
   void Refresh();
-  // The server is asked of a Job that it does not speak of, and of one that gets no pod. Throws Failure.
+  // The server is asked of a Job that it does not speak of, and of one that does not start. Throws Failure.
   Observation Look(const Record& record);
   // Of a job whose end is written down: only what still runs of it matters from now on.
   void SetEnded(const std::string& key);
@@ -52,16 +57,25 @@ class Observer {
   // What is remembered of a job between two looks.
   struct Followed {
     Pods pods;
-    Stall stall = Stall::kNone;
-    plugin::Clock::Time stalled_since;
+    std::set<std::string> left_behind;  // pods that ended as their Job was suspended
+    std::set<std::string> asked_of;     // pods that were taken away: whether the Job is suspended was asked
+    Stage stage = Stage::kNoPod;
+    plugin::Clock::Time stage_since;
+    int64_t waits_since_unix_s = 0;  // 0: since it was submitted
+    std::map<std::string, PodEvent> events;
+    std::optional<plugin::Clock::Time> events_asked;
   };
 
   void Keep(PodView pod);
   bool Runs(const std::string& key, int64_t now_unix_s) const;
   Observation::Presence AskFor(const Record& record);
-  void TakePods(const std::string& key, Pods& known) const;
-  void LookAtStall(const Record& record, Followed& followed, Observation& seen);
+  std::string WhyNoNamespace();
+  void TakePods(const std::string& key, Followed& followed) const;
+  void AskWhetherSuspended(const Record& record, Followed& followed, JobView& job);
+  static void LeaveBehind(const JobView& job, Followed& followed);
+  void LookAtStage(const Record& record, Followed& followed, Observation& seen);
   void AskForRefusals();
+  void AskForPodEvents(Followed& followed, const Pods& pods);
 
   Cluster& cluster_;
   const plugin::Clock& clock_;

@@ -18,8 +18,27 @@ std::string Text(const Json& object, const char* name) {
 
 Json At(const Json& object, const char* pointer) { return object.value(Json::json_pointer(pointer), Json()); }
 
+int64_t Number(const Json& object, const char* pointer, int64_t otherwise) {
+  const Json found = At(object, pointer);
+  return found.is_number_integer() ? found.get<int64_t>() : otherwise;
+}
+
 bool Holds(const Json& condition, const char* type) {
   return Text(condition, "type") == type && Text(condition, "status") == "True";
+}
+
+// One of a pod's initContainers: it ends before ours begins, or runs beside it.
+void TakeInitContainer(const Json& status, PodView& pod) {
+  const Json state = status.value("state", Json::object());
+  const Json waiting = state.value("waiting", Json::object());
+  const bool failed = Number(state, "/terminated/exitCode", 0) != 0;
+  const bool stuck = !waiting.empty() && Text(waiting, "reason") != "PodInitializing";
+  if (!pod.init_container.empty() || (!failed && !stuck && !state.contains("running"))) return;
+  pod.init_container = Text(status, "name");
+  if (stuck) {
+    pod.waiting = Text(waiting, "reason");
+    pod.waiting_message = Text(waiting, "message");
+  }
 }
 
 }  // namespace
@@ -31,9 +50,9 @@ int64_t ParseTime(const std::string& text) {
 }
 
 bool HasEnded(const PodView& pod, int64_t now_unix_s) {
-  if (pod.phase == "Succeeded" || pod.phase == "Failed" || pod.phase == kDeletedPhase) return true;
+  if (pod.terminated || pod.phase == "Succeeded" || pod.phase == "Failed" || pod.phase == kDeletedPhase) return true;
   if (pod.deleted_unix_s == 0) return false;
-  return pod.terminated || pod.started_unix_s == 0 || IsOverdue(pod, now_unix_s);
+  return pod.started_unix_s == 0 || IsOverdue(pod, now_unix_s);
 }
 
 bool IsOverdue(const PodView& pod, int64_t now_unix_s) {
@@ -48,6 +67,9 @@ JobView ParseJob(const Json& object) {
   job.hash = Text(metadata.value("annotations", Json::object()), kHashAnnotation);
   job.created_unix_s = ParseTime(Text(metadata, "creationTimestamp"));
   job.deleting = metadata.contains("deletionTimestamp");
+  job.started_unix_s = ParseTime(Text(object.value("status", Json::object()), "startTime"));
+  job.pods = Number(object, "/spec/completions", 1);
+  job.suspended = At(object, "/spec/suspend") == true;
   for (const Json& condition : At(object, "/status/conditions")) {
     job.complete = job.complete || Holds(condition, "Complete");
     // FailureTarget: it has failed, and its pods are still being ended.
@@ -69,7 +91,14 @@ PodView ParsePod(const Json& object) {
   pod.index = Text(metadata.value("annotations", Json::object()), kIndexAnnotation);
   pod.created_unix_s = ParseTime(Text(metadata, "creationTimestamp"));
   pod.deleted_unix_s = ParseTime(Text(metadata, "deletionTimestamp"));
-  pod.node = Text(object.value("spec", Json::object()), "nodeName");
+  const Json spec = object.value("spec", Json::object());
+  pod.node = Text(spec, "nodeName");
+  pod.deadline_s = Number(spec, "/activeDeadlineSeconds", 0);
+  for (const Json& container : spec.value("containers", Json::array())) {
+    if (Text(container, "name") == kContainer) {
+      pod.memory_limited = container.contains("/resources/limits/memory"_json_pointer);
+    }
+  }
   pod.phase = Text(status, "phase");
   pod.reason = Text(status, "reason");
   pod.message = Text(status, "message");
@@ -97,8 +126,13 @@ PodView ParsePod(const Json& object) {
     pod.terminated = !terminated.empty();
     pod.started_unix_s = ParseTime(Text(pod.running ? state.at("running") : terminated, "startedAt"));
     pod.exit_code = terminated.value("exitCode", 0);
+    pod.finished_unix_s = ParseTime(Text(terminated, "finishedAt"));
     pod.terminated_reason = Text(terminated, "reason");
     pod.last_words = Text(terminated, "message");
+  }
+  if (!pod.HasBegun()) {
+    for (const Json& container : status.value("initContainerStatuses", Json::array()))
+      TakeInitContainer(container, pod);
   }
   return pod;
 }

@@ -31,6 +31,7 @@ class KubernetesLauncher final : public plugin::Launcher {
       const std::string description = Talk().Description();
       return {true, "", description, Window(options_)};
     } catch (const Failure& e) {
+      if (e.kind() == Failure::Kind::kInvalidInput) throw;
       return {false, e.hint().empty() ? e.what() : std::string(e.what()) + "; " + e.hint(), "Kubernetes"};
     }
   }

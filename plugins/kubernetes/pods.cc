@@ -1,43 +1,60 @@
 #include "kubernetes/pods.h"
 
-#include <optional>
-
-#include "kubernetes/wait.h"
+#include <algorithm>
+#include <charconv>
+#include <tuple>
 
 namespace ridgeline::kubernetes {
 namespace {
 
 // Where one pod of several fails, the others are deleted.
 bool DecidesBefore(const PodView& pod, const PodView& other) {
-  const bool own_end = pod.deleted_unix_s == 0 && pod.phase == "Failed";
-  const bool others_own_end = other.deleted_unix_s == 0 && other.phase == "Failed";
+  const bool own_end = pod.deleted_unix_s == 0 && (pod.terminated || pod.phase == "Failed");
+  const bool others_own_end = other.deleted_unix_s == 0 && (other.terminated || other.phase == "Failed");
   return own_end != others_own_end ? own_end : pod.created_unix_s < other.created_unix_s;
+}
+
+int64_t IndexOf(const PodView& pod) {
+  int64_t index = 0;
+  std::from_chars(pod.index.data(), pod.index.data() + pod.index.size(), index);
+  return index;
 }
 
 }  // namespace
 
-bool HasSucceeded(const PodView& pod) { return pod.phase == "Succeeded" && pod.exit_code == 0; }
+bool HasSucceeded(const PodView& pod) { return pod.terminated ? pod.exit_code == 0 : pod.phase == "Succeeded"; }
 
 PodSummary Summarize(const Pods& pods, int64_t now_unix_s) {
   PodSummary summary;
   for (const auto& [name, pod] : pods) {
     if (summary.first == nullptr || pod.created_unix_s < summary.first->created_unix_s) summary.first = &pod;
-    summary.running = summary.running || pod.running;
-    if (pod.started_unix_s > 0 && (summary.started_unix_s == 0 || pod.started_unix_s < summary.started_unix_s)) {
-      summary.started_unix_s = pod.started_unix_s;
-    }
+    if (pod.HasBegun()) ++summary.begun;
+    if (HasSucceeded(pod)) ++summary.succeeded;
+    summary.started_unix_s = std::max(summary.started_unix_s, pod.started_unix_s);
     if (!HasEnded(pod, now_unix_s) || HasSucceeded(pod)) continue;
     if (summary.decides == nullptr || DecidesBefore(pod, *summary.decides)) summary.decides = &pod;
   }
   return summary;
 }
 
-Stall StallOf(const JobView& job, const Pods& pods, int64_t now_unix_s) {
+std::vector<const PodView*> InOrder(const Pods& pods) {
+  std::vector<const PodView*> ordered;
+  for (const auto& [name, pod] : pods) ordered.push_back(&pod);
+  std::sort(ordered.begin(), ordered.end(), [](const PodView* a, const PodView* b) {
+    return std::tuple(IndexOf(*a), a->name) < std::tuple(IndexOf(*b), b->name);
+  });
+  return ordered;
+}
+
+Stage StageOf(const JobView& job, const Pods& pods, int64_t now_unix_s) {
   const PodSummary summary = Summarize(pods, now_unix_s);
-  if (job.complete || job.failed || summary.decides != nullptr || summary.running) return Stall::kNone;
-  if (summary.first == nullptr) return Stall::kNoPod;
-  const std::optional<Wait> wait = WaitOf(*summary.first, {});
-  return wait && wait->patience ? Stall::kContainer : Stall::kNone;
+  if (job.complete || job.failed) return Stage::kOver;
+  if (job.suspended) return Stage::kSuspended;
+  if (summary.decides != nullptr || summary.succeeded >= job.pods) return Stage::kOver;
+  if (summary.begun >= job.pods) return Stage::kRunning;
+  if (pods.empty()) return Stage::kNoPod;
+  const bool placed = std::any_of(pods.begin(), pods.end(), [](const auto& pod) { return !pod.second.node.empty(); });
+  return placed ? Stage::kStarting : Stage::kQueued;
 }
 
 }  // namespace ridgeline::kubernetes

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "kubernetes/parse.h"
 
@@ -14,8 +15,9 @@ using Pods = std::map<std::string, PodView>;  // by name
 struct PodSummary {
   const PodView* first = nullptr;    // that was created
   const PodView* decides = nullptr;  // how the Job ended: the first that ended badly
-  bool running = false;              // any of them
-  int64_t started_unix_s = 0;        // the first of them; 0: none has
+  int64_t begun = 0;                 // how many have, or had, their container running
+  int64_t succeeded = 0;
+  int64_t started_unix_s = 0;  // the last of those that have begun; 0: none has
 };
 
 // Points into `pods`. `now_unix_s` tells a pod that should be gone by now.
@@ -23,12 +25,18 @@ PodSummary Summarize(const Pods& pods, int64_t now_unix_s);
 
 bool HasSucceeded(const PodView& pod);
 
-// What keeps a Job from starting, as far as one look can tell.
-enum class Stall {
-  kNone,
-  kNoPod,
-  kContainer,  // which does not start by itself
+// In the order of their indices.
+std::vector<const PodView*> InOrder(const Pods& pods);
+
+// How far a Job is that has not ended.
+enum class Stage {
+  kNoPod,     // none can be made, so far
+  kQueued,    // no pod has a node
+  kStarting,  // a pod has its node, and not all run: until then that node is held for nothing
+  kRunning,
+  kSuspended,
+  kOver,  // its end is on its way
 };
-Stall StallOf(const JobView& job, const Pods& pods, int64_t now_unix_s);
+Stage StageOf(const JobView& job, const Pods& pods, int64_t now_unix_s);
 
 }  // namespace ridgeline::kubernetes

@@ -24,6 +24,7 @@
 #include "common/files.h"
 #include "common/process.h"
 #include "kubernetes/cluster.h"
+#include "ridgeline/job_line.h"
 
 namespace ridgeline::kubernetes {
 namespace {
@@ -35,6 +36,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kCallTimeoutMs = 30'000;
 constexpr std::chrono::seconds kStartTimeout{15};
 constexpr int kPollMs = 1000;
+constexpr std::chrono::seconds kLoginPause{10};
 constexpr size_t kAtOnce = 16;  // calls
 constexpr const char* kFolderPrefix = "ridgeline-kubectl-";
 
@@ -206,21 +208,25 @@ class ProxyStream final : public Stream {
 
   bool Next(std::string& line) override {
     std::string& body = exchange_->body();
-    const size_t end = body.find('\n', at_);
-    if (end == std::string::npos) {
-      body.erase(0, std::exchange(at_, 0));
-      if (!ended() || body.empty()) return false;
-      line = std::exchange(body, {});
-      return true;
+    for (size_t end = body.find('\n', at_); end != std::string::npos; end = body.find('\n', at_)) {
+      line = body.substr(at_, end - at_);
+      at_ = end + 1;
+      if (!std::exchange(too_long_, false)) return true;
     }
-    line = body.substr(at_, end - at_);
-    at_ = end + 1;
-    return true;
+    body.erase(0, std::exchange(at_, 0));
+    if (body.size() > kMaxJobLineBytes) {  // passed over, to its end
+      body.clear();
+      too_long_ = true;
+    }
+    if (!ended() || body.empty()) return false;
+    line = std::exchange(body, {});
+    return !too_long_;
   }
 
  private:
   std::unique_ptr<Exchange> exchange_;
-  size_t at_ = 0;  // of the first byte nobody has had
+  size_t at_ = 0;          // of the first byte nobody has had
+  bool too_long_ = false;  // what comes is the rest of a line that no memory shall hold
 };
 
 // kubectl with what chooses the cluster.
@@ -255,20 +261,18 @@ class ProxiedCluster final : public Cluster {
   const std::string& name_space() const override { return name_space_; }
 
   std::vector<Response> CallAll(const std::vector<Request>& requests) override {
-    std::vector<Response> responses;
-    for (size_t first = 0; first < requests.size(); first += kAtOnce) {
-      std::vector<std::unique_ptr<Exchange>> calls;
-      for (size_t i = first; i < std::min(first + kAtOnce, requests.size()); ++i) {
-        calls.push_back(std::make_unique<Exchange>(multi_, Socket(), requests[i], false));
-      }
-      for (const auto& call : calls) {
-        while (!call->ended()) {
-          Pump();
-          if (!call->ended()) ::curl_multi_poll(multi_, nullptr, 0, kPollMs, nullptr);
-        }
-        const bool answered = call->problem().empty();
-        responses.push_back({answered ? call->code() : 0, std::move(call->body()), call->problem()});
-      }
+    std::vector<Response> responses = CallAllOnce(requests);
+    const auto unknown = [](const Response& response) { return response.code == kUnauthorized; };
+    if (!std::any_of(responses.begin(), responses.end(), unknown) || !LogInAgain()) return responses;
+    // Whoever is not known has done nothing: it is asked again.
+    std::vector<Request> again;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (unknown(responses[i])) again.push_back(requests[i]);
+    }
+    std::vector<Response> answers = CallAllOnce(again);
+    auto answer = answers.begin();
+    for (Response& response : responses) {
+      if (unknown(response)) response = std::move(*answer++);
     }
     return responses;
   }
@@ -294,10 +298,38 @@ class ProxiedCluster final : public Cluster {
     }
   }
 
+ protected:
+  // kubectl reads its configuration, the token in it among that, as it starts.
+  bool LogInAgain() override {
+    if (last_login_ && clock().Now() - *last_login_ < kLoginPause) return false;
+    last_login_ = clock().Now();
+    proxy_.reset();
+    return true;
+  }
+
  private:
+  std::vector<Response> CallAllOnce(const std::vector<Request>& requests) {
+    std::vector<Response> responses;
+    for (size_t first = 0; first < requests.size(); first += kAtOnce) {
+      std::vector<std::unique_ptr<Exchange>> calls;
+      for (size_t i = first; i < std::min(first + kAtOnce, requests.size()); ++i) {
+        calls.push_back(std::make_unique<Exchange>(multi_, Socket(), requests[i], false));
+      }
+      for (const auto& call : calls) {
+        while (!call->ended()) {
+          Pump();
+          if (!call->ended()) ::curl_multi_poll(multi_, nullptr, 0, kPollMs, nullptr);
+        }
+        const bool answered = call->problem().empty();
+        responses.push_back({answered ? call->code() : 0, std::move(call->body()), call->problem()});
+      }
+    }
+    return responses;
+  }
+
   // A proxy that somebody ended is started again.
   std::string Socket() {
-    if (!proxy_->Runs()) {
+    if (!proxy_ || !proxy_->Runs()) {
       proxy_.reset();
       proxy_.emplace(kubectl_);
     }
@@ -307,6 +339,7 @@ class ProxiedCluster final : public Cluster {
   std::vector<std::string> kubectl_;
   std::string name_space_;
   std::optional<Proxy> proxy_;
+  std::optional<plugin::Clock::Time> last_login_;
   CURLM* multi_;
 };
 

@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kReopenPause{1};
 constexpr int kTriesAfterEnd = 3;
+constexpr size_t kMostRefusalBytes = 4096;
 
 // The result lines of a job's folder.
 void ReadResults(const fs::path& job_dir, const std::function<void(const JobLine&)>& take) {
@@ -81,6 +82,13 @@ void ResultFolder::CopyMissing(const fs::path& job_dir) {
   });
 }
 
+bool ResultFolder::AnyBegan() const {
+  return !have_.empty() || std::any_of(points_.begin(), points_.end(), [&](const std::string& id) {
+    std::error_code ignored;
+    return fs::exists(PointDir(job_dir_, id), ignored);
+  });
+}
+
 void ResultFolder::TakeOthersAsBegun() {
   for (const std::string& id : points_) {
     if (!have_.contains(id)) plugin::MakeDirs(PointDir(job_dir_, id));
@@ -99,11 +107,21 @@ void PodLog::Pump(const PodView& pod, ResultFolder& to) {
     cluster_.Pump();
   }
   std::string line;
+  std::string refusal;
   while (stream_->Next(line)) {
-    if (stream_->code() == 200) to.TakeLine(line);
+    if (stream_->code() == 200) {
+      to.TakeLine(line);
+    } else if (refusal.size() < kMostRefusalBytes) {
+      refusal += line;
+    }
   }
   if (!stream_->ended()) return;
   const bool whole = stream_->code() == 200 && stream_->problem().empty();
+  problem_.clear();
+  if (!whole) {
+    const Response answer{stream_->problem().empty() ? stream_->code() : 0, refusal, stream_->problem()};
+    problem_ = cluster_.ToFailure(answer, "read the log of pod " + pod.name).what();
+  }
   stream_.reset();
   if (over) {
     // What was followed to its end is all there is; else it is read once more, if it can be.

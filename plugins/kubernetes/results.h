@@ -35,6 +35,8 @@ class ResultFolder {
   void TakeOthersAsBegun();
 
   bool HasAll() const { return have_.size() == points_.size(); }
+  // A trainer was started, as far as anybody heard of it.
+  bool AnyBegan() const;
   const std::string& log_tail() const { return log_tail_; }
 
  private:
@@ -54,8 +56,10 @@ class PodLog {
 
   // Hands over the lines that have come. A stream that broke off is opened again, from the log's beginning.
   void Pump(const PodView& pod, ResultFolder& to);
-  // All that there will be has been handed over.
+  // All that there will be has been handed over, or cannot be had.
   bool done() const { return done_; }
+  // Why it could not be read at last; empty where it was.
+  const std::string& problem() const { return problem_; }
 
  private:
   Cluster& cluster_;
@@ -64,6 +68,7 @@ class PodLog {
   std::unique_ptr<Stream> stream_;
   bool after_end_ = false;  // the stream was opened when the container had ended
   bool done_ = false;
+  std::string problem_;
   plugin::Clock::Time not_before_;
   int tries_after_end_ = 0;
 };

@@ -34,14 +34,6 @@ Session::Session(const std::filesystem::path& state_dir, Options options, std::u
       observer_(*cluster_, clock, journal_.store()),
       collector_(*cluster_, journal_, clock, options_.output_path) {}
 
-std::string Session::Description() {
-  const Response jobs = cluster_->Call({"GET", cluster_->JobsPath() + "?limit=1", {}});
-  if (!jobs.ok()) throw cluster_->ToFailure(jobs, "list the Jobs of namespace " + cluster_->name_space());
-  const Response version = cluster_->Call({"GET", "/version", {}});
-  const std::string release = version.ok() ? version.Document().value("gitVersion", "") : "";
-  return fmt::format("Kubernetes {}, namespace {}", release, cluster_->name_space());
-}
-
 Request Session::DeleteRequest(const std::string& name, const std::string& uid, const char* propagation) const {
   Json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"propagationPolicy", propagation}};
   if (!uid.empty()) options["preconditions"] = {{"uid", uid}};

@@ -17,6 +17,7 @@
 #include "kubernetes/config.h"
 #include "kubernetes/journal.h"
 #include "kubernetes/observe.h"
+#include "kubernetes/preflight.h"
 #include "kubernetes/submit.h"
 
 namespace ridgeline::kubernetes {
@@ -29,8 +30,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // "Kubernetes v1.31.2, namespace default". Throws Failure where Jobs of it may not be listed.
-  std::string Description();
+  // "Kubernetes v1.31.2, namespace default". Throws Failure where that takes no Jobs of ours (preflight.h).
+  std::string Description() { return Preflight(*cluster_, options_); }
 
   // One answer a job, in order. Throw Failure where nobody answers.
   std::vector<plugin::Submission> Submit(const plugin::Json& jobs) { return submitter_.Submit(jobs); }

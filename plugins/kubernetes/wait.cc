@@ -5,56 +5,83 @@
 #include <map>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "kubernetes/quantity.h"
 
 namespace ridgeline::kubernetes {
 namespace {
 
-using std::chrono::seconds;
+constexpr std::array<std::string_view, 2> kNoSuchImage = {"InvalidImageName", "ErrImageNeverPull"};
+constexpr const char* kStorageHint = "volumes: and output: name what the namespace has: `kubectl get pvc`";
 
-constexpr seconds kRefusedPatience{10};  // a new namespace lacks its service account for a moment
+bool Says(const std::string& text, const char* words) { return text.find(words) != std::string::npos; }
+
+std::optional<Wait> OfNoNode(const PodView& pod) {
+  if (pod.unschedulable.empty()) return std::nullopt;
+  // "persistentvolumeclaim \"x\" not found", "pod has unbound immediate PersistentVolumeClaims", "… had volume node
+  // affinity conflict": but for a volume it had a node.
+  if (Says(pod.unschedulable, "ersistentvolumeclaim") || Says(pod.unschedulable, "ersistentVolumeClaim") ||
+      Says(pod.unschedulable, "volume node affinity")) {
+    return Wait{"storage", pod.unschedulable, kStorageHint};
+  }
+  return Wait{"start", pod.unschedulable, "it starts when a node has room; where no node is that large, ask for less"};
+}
+
+// The container is being made: how far that is, events alone say.
+std::optional<Wait> OfMaking(const PodView& pod, const PodEvent& event) {
+  const std::string said = event.reason + ": " + event.message;
+  if (event.reason == "FailedMount" || event.reason == "FailedAttachVolume" || event.reason == "FailedMapVolume") {
+    return Wait{"storage", "a volume is not mounted: " + said, kStorageHint};
+  }
+  if (event.reason == "FailedCreatePodSandBox") {
+    return Wait{"start", "its sandbox cannot be made: " + said, "`kubectl describe pod " + pod.name + "` says more"};
+  }
+  if (pod.init_container.empty()) return std::nullopt;
+  return Wait{"start", fmt::format("the container {}, which comes before ours, has not ended", pod.init_container),
+              fmt::format("`kubectl logs {} --container={}` says what it does", pod.name, pod.init_container)};
+}
 
 }  // namespace
 
-std::optional<Wait> WaitOf(const PodView& pod, seconds start_timeout) {
-  static constexpr std::array<std::string_view, 2> kHopeless = {"InvalidImageName", "ErrImageNeverPull"};
+std::optional<Wait> WaitOf(const PodView& pod, const PodEvent& event) {
   if (pod.waiting.empty() || pod.waiting == "ContainerCreating" || pod.waiting == "PodInitializing") {
-    if (pod.unschedulable.empty()) return std::nullopt;
-    return Wait{pod.unschedulable, "it starts when a node has room; where no node is that large, ask for less", {}};
+    return pod.node.empty() ? OfNoNode(pod) : OfMaking(pod, event);
   }
-  const bool hopeless = std::find(kHopeless.begin(), kHopeless.end(), pod.waiting) != kHopeless.end();
-  const seconds patience = hopeless ? seconds(0) : start_timeout;
-  const std::string said = pod.waiting + (pod.waiting_message.empty() ? "" : ": " + pod.waiting_message);
+  std::string said = pod.waiting + (pod.waiting_message.empty() ? "" : ": " + pod.waiting_message);
+  if (!pod.init_container.empty()) said = fmt::format("{} (of the container {})", said, pod.init_container);
   if (pod.waiting.find("Image") != std::string::npos) {
-    return Wait{"the image cannot be pulled: " + said,
-                "check image:, and image_pull_secrets: where the registry asks who you are", patience};
+    const bool hopeless = std::find(kNoSuchImage.begin(), kNoSuchImage.end(), pod.waiting) != kNoSuchImage.end();
+    return Wait{"image", "the image cannot be pulled: " + said,
+                "check image:, and image_pull_secrets: where the registry asks who you are", hopeless};
   }
-  return Wait{"its container cannot be made: " + said, "`kubectl describe pod " + pod.name + "` says more", patience};
+  // "failed to prepare subPath for volumeMount …"
+  const char* const reason = Says(pod.waiting_message, "volumeMount") ? "storage" : "start";
+  return Wait{reason, "its container cannot be made: " + said, "`kubectl describe pod " + pod.name + "` says more"};
 }
 
 Wait WaitOfRefusal(const std::string& event_message) {
-  Wait wait;
-  wait.message = "no pod can be made: " + event_message;
-  const auto says = [&](const char* words) { return event_message.find(words) != std::string::npos; };
-  if (says("exceeded quota") && IsBeyondQuota(event_message)) {
-    wait.hint = "it asks for more than the namespace's quota has in all: ask for less, or have the quota raised";
-    wait.patience = kRefusedPatience;
-  } else if (says("exceeded quota")) {
-    wait.hint = "it starts when others free what the quota counts; or have the quota raised";
-  } else if (says("must specify")) {
-    wait.hint = "the namespace's quota wants cpu: and memory: set";
-    wait.patience = kRefusedPatience;
-  } else if (says("service account") || says("serviceaccount")) {
-    wait.hint = "service_account: names one that the namespace has: `kubectl get serviceaccount`";
-    wait.patience = kRefusedPatience;
-  } else if (says("PriorityClass")) {
-    wait.hint = "priority_class: names one that the cluster has: `kubectl get priorityclass`";
-    wait.patience = kRefusedPatience;
-  } else {
-    wait.hint = "the cluster's rules forbid such a pod; patch: changes what it asks for";
-    if (says("is forbidden")) wait.patience = kRefusedPatience;
+  const auto says = [&](const char* words) { return Says(event_message, words); };
+  const std::string message = "no pod can be made: " + event_message;
+  if (says("exceeded quota")) {
+    if (!IsBeyondQuota(event_message)) {
+      return {"limit", message, "it starts when others free what the quota counts; or have the quota raised"};
+    }
+    return {"limit", message,
+            "it asks for more than the namespace's quota has in all: ask for less, or have the quota raised", true};
   }
-  return wait;
+  if (says("must specify")) return {"limit", message, "the namespace's quota wants cpu: and memory: set", true};
+  if (says("per Container is") || says("per Pod is")) {
+    return {"limit", message, "the namespace's LimitRange says what a pod may ask for: `kubectl get limitrange`", true};
+  }
+  if (says("service account") || says("serviceaccount")) {
+    return {"rights", message, "service_account: names one that the namespace has: `kubectl get serviceaccount`", true};
+  }
+  if (says("PriorityClass")) {
+    return {"rights", message, "priority_class: names one that the cluster has: `kubectl get priorityclass`", true};
+  }
+  return {"rights", message, "the cluster's rules forbid such a pod; patch: changes what it asks for",
+          says("is forbidden") || says("denied the request")};
 }
 
 bool IsBeyondQuota(const std::string& message) {

@@ -1,7 +1,6 @@
 // Why a Job has not started, in words for people, and whether it ever will: pure.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 
@@ -10,14 +9,19 @@
 namespace ridgeline::kubernetes {
 
 struct Wait {
+  std::string reason;  // of the end where it waits for too long (run.h)
   std::string message;
   std::string hint;
-  std::optional<std::chrono::seconds> patience;  // it does not start by itself, once that has lasted so long
+  bool hopeless = false;  // it does not start by itself
 };
 
-// What a pod waits for that somebody should know of. `start_timeout`: the patience with what may yet get better, such
-// as an image that cannot be pulled.
-std::optional<Wait> WaitOf(const PodView& pod, std::chrono::seconds start_timeout);
+// What an event says of a pod whose container is being made.
+struct PodEvent {
+  std::string reason, message;
+};
+
+// What a pod waits for; nothing where it need not be said: it starts, and `event`, the last of it, says no other.
+std::optional<Wait> WaitOf(const PodView& pod, const PodEvent& event);
 
 // Why a Job gets no pod, as an event of it says.
 Wait WaitOfRefusal(const std::string& event_message);

@@ -41,8 +41,8 @@ struct Wait {
 // nullptr where a job just waits its turn.
 const Wait* WaitOf(std::string_view reason);
 
-// Why a job that Slurm calls FAILED did, as far as this tells: its exit status as wait() has it, Slurm's reason, and its
-// log's end.
+// Why a job that Slurm calls FAILED did, as far as this tells: its exit status as wait() has it, Slurm's reason, and
+// its log's end.
 struct Cause {
   std::string reason;  // of the infrastructure's; empty: nothing is known
   std::string message;
@@ -51,8 +51,8 @@ struct Cause {
 };
 Cause CauseOf(int exit_status, std::string_view reason, std::string_view log);
 
-// Whether the last that came into a job's log is that a prolog of the site's failed. A job that Slurm may not requeue is
-// CANCELLED then, as if a person had done it.
+// Whether the last that came into a job's log is that a prolog of the site's failed. A job that Slurm may not requeue
+// is CANCELLED then, as if a person had done it.
 bool PrologFailed(std::string_view log);
 
 // Why something was not done.

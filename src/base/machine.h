@@ -7,8 +7,8 @@
 
 namespace ridgeline {
 
-// cpu (its model), cpu_flags (those that decide how fast it multiplies), cores (as many as this process may keep busy), memory
-// (in whole GiB). `root` is "/" but in tests.
+// cpu (its model), cpu_flags (those that decide how fast it multiplies), cores (as many as this process may keep busy),
+// memory (in whole GiB). `root` is "/" but in tests.
 std::map<std::string, std::string> MachineFacts(const std::filesystem::path& root = "/");
 
 }  // namespace ridgeline

@@ -156,7 +156,8 @@ Shown StatusText(const std::string& sweep, const std::string& db, int64_t now_un
   if (sweeps.empty()) return {"no sweeps yet: ridgeline run SWEEP\n"};
   Shown shown{ToText(SweepTable(sweeps)) + "\n"};
   if (const Table ends = EndsTable(store, name); !ends.rows.empty()) {
-    shown.text += ShownText(ends, {"node", "campaign", "trainer", "cpus", "machine", "version", "device", "emulated"}) + "\n";
+    shown.text +=
+        ShownText(ends, {"node", "campaign", "trainer", "cpus", "machine", "version", "device", "emulated"}) + "\n";
   }
   std::vector<JobRecord> jobs = sweep.empty() ? store.LiveJobs() : store.LiveJobs(name);
   for (JobRecord& job : jobs) TakeResults(job);

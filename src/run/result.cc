@@ -253,9 +253,9 @@ RunEnd EndOfExitCode(int exit_code) {
 }
 
 TrainerExit ExitCodeOf(const RunEnd& end) {
-  for (const TrainerExit code : {TrainerExit::kOk, TrainerExit::kInvalid, TrainerExit::kOomDevice,
-                                 TrainerExit::kOomHost, TrainerExit::kDiverged, TrainerExit::kPreempted,
-                                 TrainerExit::kStorage}) {
+  for (const TrainerExit code :
+       {TrainerExit::kOk, TrainerExit::kInvalid, TrainerExit::kOomDevice, TrainerExit::kOomHost, TrainerExit::kDiverged,
+        TrainerExit::kPreempted, TrainerExit::kStorage}) {
     if (EndOfExitCode(static_cast<int>(code)) == end) return code;
   }
   return TrainerExit::kCrashed;

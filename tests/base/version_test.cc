@@ -22,7 +22,9 @@ TEST(Version, TheCommitIsAHashOrSaidToBeUnknown) {
 
 TEST(Version, TheCommitWasMadeBeforeNow) {
   EXPECT_LE(GitCommitUnixS(), ::time(nullptr));
-  if (GitCommitUnixS() != 0) EXPECT_GT(GitCommitUnixS(), 1'700'000'000);
+  if (GitCommitUnixS() != 0) {
+    EXPECT_GT(GitCommitUnixS(), 1'700'000'000);
+  }
 }
 
 }  // namespace

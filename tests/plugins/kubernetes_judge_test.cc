@@ -24,13 +24,14 @@ using Presence = Observation::Presence;
 
 const int64_t kNow = ParseTime("2026-01-01T01:00:00Z");
 // The settings as they are where nothing is said, but for these.
-Options With(int64_t ttl_s, int64_t start_timeout_s = Options().start_timeout_s) {
+Options With(int64_t ttl_s, int64_t idle_limit_s = Options().idle_limit_s) {
   Options options;
   options.ttl_s = ttl_s;
-  options.start_timeout_s = start_timeout_s;
+  options.idle_limit_s = idle_limit_s;
   return options;
 }
 const Options kOptions = With(86'400);
+const seconds kIdleLimit(kOptions.idle_limit_s);
 
 Record Submitted() {
   Record record;
@@ -51,31 +52,60 @@ Observation Seen(Presence presence) {
   seen.unix_s = kNow;
   return seen;
 }
-Observation There(const Json& job, const std::vector<Json>& pods, seconds stalled_for = {}) {
+Observation There(const Json& job, const std::vector<Json>& pods, seconds stage_for = {}) {
   Observation seen = Seen(Presence::kThere);
   seen.job = ParseJob(job);
   for (const Json& pod : pods) {
     PodView view = ParsePod(pod);
     seen.pods[view.name] = std::move(view);
   }
-  seen.stall = StallOf(seen.job, seen.pods, kNow);
-  seen.stalled_for = stalled_for;
+  seen.stage = StageOf(seen.job, seen.pods, kNow);
+  seen.stage_for = stage_for;
   return seen;
 }
-Judgement OfThere(const Json& job, const std::vector<Json>& pods, seconds stalled_for = {}) {
-  return Judge(Submitted(), There(job, pods, stalled_for), kOptions);
+Judgement OfThere(const Json& job, const std::vector<Json>& pods, seconds stage_for = {}) {
+  return Judge(Submitted(), There(job, pods, stage_for), kOptions);
+}
+std::string WordsOf(const Judgement& judgement) {
+  const auto end = judgement.evidence.find("end");
+  if (end == judgement.evidence.end()) return "";
+  const auto reason = judgement.evidence.find("reason");
+  EXPECT_EQ(reason != judgement.evidence.end(), end->second == "infrastructure");
+  return reason == judgement.evidence.end() ? end->second : reason->second;
 }
 
-// "timeout", "" where the results say enough, "queued", "running".
+// "timeout", of infrastructure its reason, "" where the results say enough, "queued", "running".
 std::string EndOf(const Json& job, const std::vector<Json>& pods) {
   const Judgement judgement = OfThere(job, pods);
   if (judgement.phase != Phase::kEnded) return ToJson(judgement).at("state").get<std::string>();
-  const auto end = judgement.evidence.find("end");
-  return end == judgement.evidence.end() ? "" : end->second;
+  return WordsOf(judgement);
 }
 
 Json Waiting(const std::string& reason) {
   return PodObject("Pending", {{"waiting", {{"reason", reason}, {"message", "said"}}}});
+}
+Json NoNode(const std::string& why, const Json& metadata = Json::object()) {
+  Json pod = PodObject("Pending", nullptr,
+                       {{"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"message", why}}}}}, metadata);
+  pod["spec"].erase("nodeName");
+  return pod;
+}
+Json WithMemoryLimit(Json pod) {
+  pod["spec"]["containers"] = Json::array({{{"name", "ridgeline"}, {"resources", {{"limits", {{"memory", "8Gi"}}}}}}});
+  return pod;
+}
+
+// Of a Job of two pods.
+Json GangJob(Json status = Json::object()) {
+  Json job = JobObject(std::move(status));
+  job["spec"] = {{"completions", 2}};
+  return job;
+}
+Json OfRank(int rank, Json pod) {
+  const std::string index = std::to_string(rank);
+  pod["metadata"].update({{"name", "rl-1-" + index}, {"annotations", {{kIndexAnnotation, index}}}});
+  if (pod["spec"].contains("nodeName")) pod["spec"]["nodeName"] = "n" + index;
+  return pod;
 }
 
 // ---- before and after the cluster has it
@@ -112,8 +142,17 @@ TEST(KubernetesJudge, AJobThatIsGoneWasCancelledOrOutlivedItsTtl) {
   EXPECT_EQ(ours.evidence.at("end"), "cancelled");
   EXPECT_EQ(ours.evidence.at("message"), "the job was cancelled");
   const Judgement old = Judge(Submitted(), gone, With(3599));
-  EXPECT_EQ(old.evidence.at("end"), "lost");
+  EXPECT_EQ(WordsOf(old), "lost");
   EXPECT_THAT(old.evidence.at("hint"), HasSubstr("ttl:"));
+}
+
+TEST(KubernetesJudge, AJobThatIsGoneWithItsNamespaceWasCancelledByNobody) {
+  Observation gone = Seen(Presence::kGone);
+  gone.no_namespace = "unable to create new content in namespace llm because it is being terminated";
+  const Judgement lost = Judge(Submitted(), gone, kOptions);
+  EXPECT_EQ(WordsOf(lost), "rights");
+  EXPECT_THAT(lost.evidence.at("message"), HasSubstr("being terminated"));
+  EXPECT_EQ(WordsOf(Judge(Cancelled(), gone, kOptions)), "cancelled");
 }
 
 // ---- ends
@@ -136,14 +175,20 @@ TEST(KubernetesJudge, ClassifiesEveryEnd) {
   const Json gone = {{"deletionTimestamp", "2026-01-01T00:30:00Z"}};
   const std::pair<Json, const char*> ends[] = {
       {PodObject("Failed", Terminated(137, "OOMKilled")), "oom_host"},
-      {PodObject("Failed", Terminated(137)), "crashed"},
-      {PodObject("Failed", Terminated(2)), "crashed"},
-      {PodObject("Failed", Terminated(128, "StartError", "exec: not found")), "invalid"},
+      {PodObject("Failed", Terminated(137)), "lost"},
+      {PodObject("Failed", Terminated(1)), "lost"},
+      {PodObject("Failed", Terminated(2)), "start"},    // `ridgeline exec` refuses what it is told
+      {PodObject("Failed", Terminated(3)), "storage"},  // it has no folder to work in
+      {PodObject("Failed", Terminated(128, "StartError", "exec: not found")), "start"},
+      {PodObject("Failed", {{"waiting", {{"reason", "PodInitializing"}}}}), "start"},
       {PodObject("Failed", Terminated(130)), ""},  // told to stop: its results say more
       {PodObject("Failed", Terminated(143), {{"reason", "DeadlineExceeded"}}), "timeout"},
       {PodObject("Failed", Terminated(137),
                  {{"reason", "Evicted"}, {"message", "The node was low on resource: memory. x"}}),
        "oom_host"},
+      {WithMemoryLimit(PodObject("Failed", Terminated(137),
+                                 {{"reason", "Evicted"}, {"message", "The node was low on resource: memory. x"}})),
+       "preempted"},  // it held no more than it may
       {PodObject("Failed", nullptr, {{"reason", "Evicted"}, {"message", "The node was low on resource: inodes."}}),
        "preempted"},
       {PodObject("Failed", nullptr,
@@ -151,23 +196,23 @@ TEST(KubernetesJudge, ClassifiesEveryEnd) {
        "preempted"},
       {PodObject("Failed", nullptr,
                  {{"reason", "Evicted"}, {"message", "Usage of EmptyDir volume \"tmp\" exceeds the limit \"4Gi\". "}}),
-       "crashed"},
+       "storage"},
       {PodObject("Failed", nullptr,
                  {{"reason", "Evicted"},
                   {"message", "Pod ephemeral local storage usage exceeds the total limit of containers 4Gi. "}}),
-       "crashed"},
+       "storage"},
       {PodObject("Failed", nullptr,
                  {{"reason", "Evicted"},
                   {"message", "Container ridgeline exceeded its local ephemeral storage limit \"4Gi\". "}}),
-       "crashed"},
+       "storage"},
       {PodObject("Failed", Terminated(130), Disrupted("PreemptionByScheduler")), "preempted"},
       {PodObject("Failed", Terminated(143), Disrupted("EvictionByEvictionAPI")), "preempted"},
       {PodObject("Failed", Terminated(143), Disrupted("TerminationByKubelet")), "preempted"},
-      {PodObject("Failed", Running(), Disrupted("DeletionByTaintManager")), "node_failed"},
-      {PodObject("Failed", nullptr, {{"reason", "OutOfcpu"}}), "node_failed"},
-      {PodObject("Failed", nullptr, {{"reason", "UnexpectedAdmissionError"}}), "node_failed"},
-      {PodObject("Failed", Terminated(143), {{"reason", "Terminated"}}), "node_failed"},
-      {PodObject("Running", Running(), Json::object(), gone), "node_failed"},  // should have been gone half an hour ago
+      {PodObject("Failed", Running(), Disrupted("DeletionByTaintManager")), "node"},
+      {PodObject("Failed", nullptr, {{"reason", "OutOfcpu"}}), "node"},
+      {PodObject("Failed", nullptr, {{"reason", "UnexpectedAdmissionError"}}), "node"},
+      {PodObject("Failed", Terminated(143), {{"reason", "Terminated"}}), "node"},
+      {PodObject("Running", Running(), Json::object(), gone), "node"},  // should have been gone half an hour ago
       {PodObject("Failed", Terminated(143), Json::object(), gone), "preempted"},
   };
   for (const auto& [pod, end] : ends) EXPECT_EQ(EndOf(FailedJob(), {pod}), end) << pod.dump();
@@ -175,14 +220,60 @@ TEST(KubernetesJudge, ClassifiesEveryEnd) {
   Json silent = PodObject("Running", Running(), {{"conditions", {{{"type", "Ready"}, {"status", "False"}}}}},
                           {{"deletionTimestamp", "2026-01-01T00:59:59Z"}});
   silent["status"]["containerStatuses"][0]["ready"] = true;
-  EXPECT_EQ(EndOf(JobObject({{"conditions", {{{"type", "Complete"}, {"status", "True"}}}}}), {silent}), "node_failed");
-  EXPECT_EQ(EndOf(FailedJob("DeadlineExceeded"), {}), "timeout");
+  EXPECT_EQ(EndOf(JobObject({{"conditions", {{{"type", "Complete"}, {"status", "True"}}}}}), {silent}), "node");
+  EXPECT_EQ(EndOf(FailedJob("DeadlineExceeded"), {}), "start");
   EXPECT_THAT(OfThere(FailedJob("DeadlineExceeded"), {}).evidence.at("message"), HasSubstr("no pod of it could start"));
   EXPECT_EQ(EndOf(FailedJob("DeadlineExceeded"), {PodObject("Running", Running())}), "timeout");
-  EXPECT_EQ(EndOf(FailedJob(), {}), "crashed");
+  EXPECT_EQ(EndOf(FailedJob("DeadlineExceeded"), {Waiting("ErrImagePull")}), "start");
+  EXPECT_EQ(EndOf(FailedJob(), {}), "lost");
   // Of a pod that somebody takes away the driver hears before any controller starts another.
   EXPECT_EQ(EndOf(JobObject(), {PodObject("Failed", Terminated(130), Disrupted("PreemptionByScheduler"))}),
             "preempted");
+}
+
+// A pod's deadline is that of its start and of its run.
+TEST(KubernetesJudge, APodThatTookItsTimeLimitToStartDidNotStart) {
+  const auto end = [](const char* started, const char* finished) {
+    Json pod =
+        PodObject("Failed", {{"terminated", {{"exitCode", 137}, {"startedAt", started}, {"finishedAt", finished}}}},
+                  {{"reason", "DeadlineExceeded"}});
+    pod["spec"]["activeDeadlineSeconds"] = kOptions.idle_limit_s + 600;
+    return OfThere(FailedJob(), {pod});
+  };
+  EXPECT_EQ(WordsOf(end("2026-01-01T00:00:05Z", "2026-01-01T00:10:05Z")), "timeout");
+  const Judgement late = end("2026-01-01T00:20:00Z", "2026-01-01T00:25:00Z");
+  EXPECT_EQ(WordsOf(late), "start");
+  EXPECT_THAT(late.evidence.at("message"), HasSubstr("of 600 s for its run 300 s were left"));
+  EXPECT_EQ(EndOf(FailedJob(),
+                  {PodObject("Failed", {{"waiting", {{"reason", "ErrImagePull"}}}}, {{"reason", "DeadlineExceeded"}})}),
+            "start");
+}
+
+TEST(KubernetesJudge, OfItsContainersOursAloneDecides) {
+  const auto beside = [](Json pod, const Json& state) {
+    pod["status"]["containerStatuses"].push_back({{"name", "istio-proxy"}, {"state", state}});
+    return pod;
+  };
+  // It goes on when ours has ended.
+  const Judgement done = OfThere(JobObject(), {beside(PodObject("Running", Terminated(0, "Completed")), Running())});
+  EXPECT_EQ(done.phase, Phase::kEnded);
+  EXPECT_EQ(WordsOf(done), "");
+  EXPECT_EQ(EndOf(JobObject(), {beside(PodObject("Running", Terminated(137, "OOMKilled")), Running())}), "oom_host");
+  // It fails, and with it its pod and the Job, when ours has done all.
+  EXPECT_EQ(EndOf(FailedJob(), {beside(PodObject("Failed", Terminated(0, "Completed")), Terminated(1))}), "");
+  EXPECT_EQ(EndOf(JobObject(), {beside(PodObject("Running", Running()), Terminated(1))}), "running");
+}
+
+TEST(KubernetesJudge, EveryRanksPodNodeAndEndAreEvidence) {
+  const Judgement judgement = OfThere(
+      GangJob(),
+      {OfRank(0, PodObject("Failed", Terminated(143), Json::object(), {{"deletionTimestamp", "2026-01-01T00:30:00Z"}})),
+       OfRank(1, PodObject("Failed", Terminated(137, "OOMKilled")))});
+  EXPECT_EQ(judgement.evidence.at("node"), "n1 n0") << "that of the pod that decides comes first";
+  EXPECT_EQ(judgement.evidence.at("pods"), "0 rl-1-0 on n0: exit code 143; 1 rl-1-1 on n1: OOMKilled, exit code 137");
+  const Judgement one = OfThere(FailedJob(), {PodObject("Failed", Terminated(1))});
+  EXPECT_EQ(one.evidence.at("node"), "n1");
+  EXPECT_FALSE(one.evidence.contains("pods"));
 }
 
 TEST(KubernetesJudge, OfSeveralPodsTheOneThatFailedDecides) {
@@ -229,45 +320,121 @@ TEST(KubernetesJudge, SaysWhatAPodWaitsFor) {
   EXPECT_THAT(waiting("CreateContainerConfigError").evidence.at("hint"), HasSubstr("kubectl describe pod"));
 }
 
-TEST(KubernetesJudge, AnImageThatDoesNotComeIsGivenUpAfterAWhile) {
-  EXPECT_EQ(OfThere(JobObject(), {Waiting("ErrImagePull")}, seconds(29)).phase, Phase::kQueued);
-  const Judgement given_up = OfThere(JobObject(), {Waiting("ErrImagePull")}, seconds(30));
+// A registry may be away for a minute, or for ten.
+TEST(KubernetesJudge, AnImageThatDoesNotComeIsWaitedFor) {
+  EXPECT_EQ(OfThere(JobObject(), {Waiting("ErrImagePull")}, kIdleLimit - seconds(1)).phase, Phase::kQueued);
+  const Judgement given_up = OfThere(JobObject(), {Waiting("ErrImagePull")}, kIdleLimit);
   EXPECT_EQ(given_up.phase, Phase::kEnded);
-  EXPECT_EQ(given_up.evidence.at("end"), "invalid");
-  EXPECT_THAT(given_up.evidence.at("message"), HasSubstr("the image cannot be pulled"));
+  EXPECT_EQ(WordsOf(given_up), "image");
+  EXPECT_EQ(given_up.evidence.at("node"), "n1");
+  EXPECT_THAT(given_up.evidence.at("message"), AllOf(HasSubstr("the image cannot be pulled"), HasSubstr("idle_limit")));
   EXPECT_THAT(given_up.evidence.at("hint"), HasSubstr("image_pull_secrets"));
-  EXPECT_EQ(OfThere(JobObject(), {Waiting("CreateContainerConfigError")}, seconds(30)).phase, Phase::kEnded);
+  EXPECT_EQ(WordsOf(OfThere(JobObject(), {Waiting("CreateContainerConfigError")}, kIdleLimit)), "start");
+  EXPECT_EQ(WordsOf(OfThere(JobObject(), {Waiting("ContainerCreating")}, kIdleLimit)), "start");
 }
 
 TEST(KubernetesJudge, ForHowLongIsASetting) {
-  const auto judge = [](seconds stalled_for) {
-    return Judge(Submitted(), There(JobObject(), {Waiting("ErrImagePull")}, stalled_for), With(86'400, 600)).phase;
+  const auto judge = [](seconds stage_for) {
+    return Judge(Submitted(), There(JobObject(), {Waiting("ErrImagePull")}, stage_for), With(86'400, 60)).phase;
   };
-  EXPECT_EQ(judge(seconds(599)), Phase::kQueued);
-  EXPECT_EQ(judge(seconds(600)), Phase::kEnded);
+  EXPECT_EQ(judge(seconds(59)), Phase::kQueued);
+  EXPECT_EQ(judge(seconds(60)), Phase::kEnded);
 }
 
 TEST(KubernetesJudge, AnImageThatCannotBeIsGivenUpAtOnce) {
   for (const char* reason : {"InvalidImageName", "ErrImageNeverPull"}) {
     const Judgement given_up = OfThere(JobObject(), {Waiting(reason)});
     EXPECT_EQ(given_up.phase, Phase::kEnded) << reason;
-    EXPECT_EQ(given_up.evidence.at("end"), "invalid");
+    EXPECT_EQ(WordsOf(given_up), "image");
   }
 }
 
-TEST(KubernetesJudge, APodMayWaitForItsNodeForever) {
-  const Json pod =
-      PodObject("Pending", nullptr,
-                {{"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"message", "0/3 nodes"}}}}});
-  const Judgement judgement = OfThere(JobObject(), {pod}, seconds(100'000));
-  EXPECT_EQ(judgement.phase, Phase::kQueued);
-  EXPECT_THAT(judgement.evidence.at("waits"), HasSubstr("0/3 nodes"));
-  EXPECT_EQ(There(JobObject(), {pod}).stall, Stall::kNone);
+// It is said in events alone, of which a pod may have several.
+TEST(KubernetesJudge, AVolumeThatIsNotMountedIsOfStorage) {
+  const auto judge = [](const PodEvent& event, seconds stage_for) {
+    Observation seen = There(JobObject(), {Waiting("ContainerCreating")}, stage_for);
+    seen.events["rl-1-x"] = event;
+    return Judge(Submitted(), seen, kOptions);
+  };
+  const PodEvent failed = {"FailedMount", "MountVolume.SetUp failed for volume \"data\" : no such export"};
+  EXPECT_THAT(judge(failed, seconds(10)).evidence.at("waits"),
+              HasSubstr("a volume is not mounted: FailedMount: Mount"));
+  const Judgement given_up = judge(failed, kIdleLimit);
+  EXPECT_EQ(WordsOf(given_up), "storage");
+  EXPECT_THAT(given_up.evidence.at("message"), HasSubstr("no such export"));
+  EXPECT_FALSE(judge({"Pulling", "Pulling image \"i\""}, seconds(10)).evidence.contains("waits"));
+  // Without it no node has the pod.
+  const Judgement no_claim = OfThere(JobObject(), {NoNode("persistentvolumeclaim \"corpus\" not found")}, seconds(10));
+  EXPECT_EQ(no_claim.phase, Phase::kQueued);
+  EXPECT_THAT(no_claim.evidence.at("hint"), HasSubstr("kubectl get pvc"));
+}
+
+TEST(KubernetesJudge, AContainerThatComesBeforeOursIsNamed) {
+  Json pod = PodObject("Pending", {{"waiting", {{"reason", "PodInitializing"}}}});
+  pod["status"]["initContainerStatuses"] = Json::array({{{"name", "mesh-init"}, {"state", Running()}}});
+  const Judgement waits = OfThere(JobObject(), {pod}, seconds(10));
+  EXPECT_THAT(waits.evidence.at("waits"), HasSubstr("mesh-init"));
+  pod["status"]["initContainerStatuses"][0]["state"] = {{"waiting", {{"reason", "ErrImagePull"}}}};
+  EXPECT_THAT(OfThere(JobObject(), {pod}, seconds(10)).evidence.at("waits"),
+              AllOf(HasSubstr("cannot be pulled"), HasSubstr("mesh-init")));
+  pod["status"]["phase"] = "Failed";
+  pod["status"]["initContainerStatuses"][0]["state"] = Terminated(1);
+  const Judgement failed = OfThere(FailedJob(), {pod});
+  EXPECT_EQ(WordsOf(failed), "start");
+  EXPECT_THAT(failed.evidence.at("message"), HasSubstr("mesh-init"));
+}
+
+TEST(KubernetesJudge, APodMayWaitForItsNodeUntilItsStartLimit) {
+  Observation seen = There(JobObject(), {NoNode("0/3 nodes")}, seconds(100'000));
+  seen.waiting_for_s = kOptions.start_limit_s - 1;
+  const Judgement waits = Judge(Submitted(), seen, kOptions);
+  EXPECT_EQ(waits.phase, Phase::kQueued);
+  EXPECT_THAT(waits.evidence.at("waits"), HasSubstr("0/3 nodes"));
+  seen.waiting_for_s = kOptions.start_limit_s;
+  const Judgement given_up = Judge(Submitted(), seen, kOptions);
+  EXPECT_EQ(WordsOf(given_up), "start");
+  EXPECT_THAT(given_up.evidence.at("message"), AllOf(HasSubstr("0/3 nodes"), HasSubstr("start_limit")));
+}
+
+TEST(KubernetesJudge, HalfAGangIsWaitedForAndDoesNotRun) {
+  const std::vector<Json> half = {OfRank(0, PodObject("Running", Running())), OfRank(1, NoNode("0/3 nodes"))};
+  const Judgement waits = OfThere(GangJob(), half, seconds(10));
+  EXPECT_EQ(waits.phase, Phase::kQueued);
+  EXPECT_EQ(waits.started_unix_s, 0);
+  EXPECT_THAT(waits.evidence.at("waits"), AllOf(HasSubstr("1 of 2 pods run"), HasSubstr("rl-1-1: 0/3 nodes")));
+  EXPECT_THAT(waits.evidence.at("hint"), HasSubstr("Kueue"));
+  const Judgement given_up = OfThere(GangJob(), half, kIdleLimit);
+  EXPECT_EQ(WordsOf(given_up), "start");
+  EXPECT_THAT(given_up.evidence.at("pods"), HasSubstr("1 rl-1-1 on no node"));
+  EXPECT_EQ(WordsOf(OfThere(GangJob(), {OfRank(0, PodObject("Running", Running())), OfRank(1, Waiting("ErrImagePull"))},
+                            kIdleLimit)),
+            "image");
+  EXPECT_EQ(OfThere(GangJob(), {OfRank(0, PodObject("Running", Running())), OfRank(1, PodObject("Running", Running()))})
+                .phase,
+            Phase::kRunning);
+  // Rank 1 is through; rank 0, which has the results, is not.
+  EXPECT_EQ(OfThere(GangJob(), {OfRank(0, PodObject("Running", Running())),
+                                OfRank(1, PodObject("Succeeded", Terminated(0, "Completed")))})
+                .phase,
+            Phase::kRunning);
+}
+
+TEST(KubernetesJudge, ASuspendedJobWaitsHoweverLong) {
+  Json suspended = JobObject();
+  suspended["spec"] = {{"suspend", true}};
+  Observation seen = There(suspended, {}, seconds(10'000'000));
+  seen.waiting_for_s = 10'000'000;
+  const Judgement waits = Judge(Submitted(), seen, kOptions);
+  EXPECT_EQ(waits.phase, Phase::kQueued);
+  EXPECT_THAT(waits.evidence.at("waits"), HasSubstr("it is suspended"));
+  Options queued = kOptions;
+  queued.queue = "team";
+  EXPECT_THAT(Judge(Submitted(), seen, queued).evidence.at("hint"), HasSubstr("localqueue team"));
 }
 
 TEST(KubernetesJudge, AJobWithoutAPodIsGivenUpOnlyWhereNoWaitingHelps) {
-  const auto judge = [](const std::string& refusal, seconds stalled_for) {
-    Observation seen = There(JobObject(), {}, stalled_for);
+  const auto judge = [](const std::string& refusal, seconds stage_for) {
+    Observation seen = There(JobObject(), {}, stage_for);
     seen.refusal = refusal;
     return Judge(Submitted(), seen, kOptions);
   };
@@ -279,19 +446,25 @@ TEST(KubernetesJudge, AJobWithoutAPodIsGivenUpOnlyWhereNoWaitingHelps) {
   EXPECT_EQ(judge(quota + "pods=0, limited: pods=0", seconds(9)).phase, Phase::kQueued);
   const Judgement given_up = judge(quota + "pods=0, limited: pods=0", seconds(10));
   EXPECT_EQ(given_up.phase, Phase::kEnded);
-  EXPECT_EQ(given_up.evidence.at("end"), "invalid");
+  EXPECT_EQ(WordsOf(given_up), "limit");
   EXPECT_THAT(given_up.evidence.at("hint"), HasSubstr("more than the namespace's quota has in all"));
+  EXPECT_EQ(WordsOf(judge("pods \"x\" is forbidden: error looking up service account a/b", seconds(10))), "rights");
+  EXPECT_EQ(
+      WordsOf(judge("pods \"x\" is forbidden: maximum cpu usage per Container is 1, but limit is 2", seconds(10))),
+      "limit");
+  EXPECT_EQ(WordsOf(judge("pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"", seconds(10))),
+            "rights");
 }
 
-TEST(KubernetesPods, WhatKeepsAJobFromStarting) {
-  const auto stall = [](const Json& job, const std::vector<Json>& pods) { return There(job, pods).stall; };
-  const Json second = {{"name", "rl-1-y"}, {"creationTimestamp", "2026-01-01T00:00:01Z"}};
-  EXPECT_EQ(stall(JobObject(), {}), Stall::kNoPod);
-  EXPECT_EQ(stall(FailedJob(), {}), Stall::kNone);
-  EXPECT_EQ(stall(JobObject(), {Waiting("ErrImagePull")}), Stall::kContainer);
-  EXPECT_EQ(stall(JobObject(), {Waiting("PodInitializing")}), Stall::kNone);
-  EXPECT_EQ(stall(JobObject(), {Waiting("ErrImagePull"), PodObject("Running", Running(), Json::object(), second)}),
-            Stall::kNone);  // what runs may still tell how it ended
+TEST(KubernetesPods, HowFarAJobIs) {
+  const auto stage = [](const Json& job, const std::vector<Json>& pods) { return There(job, pods).stage; };
+  EXPECT_EQ(stage(JobObject(), {}), Stage::kNoPod);
+  EXPECT_EQ(stage(FailedJob(), {}), Stage::kOver);
+  EXPECT_EQ(stage(JobObject(), {NoNode("0/3 nodes")}), Stage::kQueued);
+  EXPECT_EQ(stage(JobObject(), {Waiting("ErrImagePull")}), Stage::kStarting);
+  EXPECT_EQ(stage(JobObject(), {Waiting("PodInitializing")}), Stage::kStarting);
+  EXPECT_EQ(stage(JobObject(), {PodObject("Running", Running())}), Stage::kRunning);
+  EXPECT_EQ(stage(JobObject(), {PodObject("Succeeded", Terminated(0, "Completed"))}), Stage::kOver);
 }
 
 TEST(KubernetesWait, KnowsAQuotaThatNoWaitingHelps) {
@@ -301,9 +474,9 @@ TEST(KubernetesWait, KnowsAQuotaThatNoWaitingHelps) {
   EXPECT_TRUE(IsBeyondQuota(
       text + "pods=1,requests.memory=2Ti, used: pods=0,requests.memory=0, limited: pods=9,requests.memory=1Ti"));
   EXPECT_FALSE(IsBeyondQuota("something else"));
-  EXPECT_TRUE(WaitOfRefusal(text + "pods=1, used: pods=0, limited: pods=0").patience);
-  EXPECT_FALSE(WaitOfRefusal(text + "pods=1, used: pods=1, limited: pods=1").patience);
-  EXPECT_TRUE(WaitOfRefusal("pods \"x\" is forbidden: no PriorityClass with name y was found").patience);
+  EXPECT_TRUE(WaitOfRefusal(text + "pods=1, used: pods=0, limited: pods=0").hopeless);
+  EXPECT_FALSE(WaitOfRefusal(text + "pods=1, used: pods=1, limited: pods=1").hopeless);
+  EXPECT_TRUE(WaitOfRefusal("pods \"x\" is forbidden: no PriorityClass with name y was found").hopeless);
 }
 
 }  // namespace

@@ -89,6 +89,16 @@ TEST_F(KubernetesResults, WithoutItsLogWhatHasNoResultMayHaveBegun) {
   EXPECT_FALSE(std::filesystem::exists(PointDir(dir_.path(), "a")));
 }
 
+TEST_F(KubernetesResults, KnowsWhetherATrainerBegan) {
+  ResultFolder results(MakeRecord());
+  results.TakeLine("some words");
+  EXPECT_FALSE(results.AnyBegan());
+  results.TakeLine(Line("a", "", kProgressLine));
+  EXPECT_TRUE(results.AnyBegan());
+  results.TakeLine(Line("a", "{}"));
+  EXPECT_TRUE(ResultFolder(MakeRecord()).AnyBegan());
+}
+
 TEST_F(KubernetesResults, ALogThatIsReadAgainAddsNothing) {
   for (int process = 0; process < 2; ++process) {
     ResultFolder results(MakeRecord());

@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "base/files.h"
 #include "ridgeline/job_line.h"
 #include "tests/base/temp_dir.h"
@@ -20,6 +22,7 @@ namespace ridgeline::kubernetes {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const Json kGone = {{"deletionTimestamp", "2001-09-09T01:46:40Z"}};  // the clock's first second
@@ -121,7 +124,51 @@ TEST_F(KubernetesSession, WaitsForALogOnlySoLong) {
   world_.clock.Later(seconds(1));
   const Json ended = Poll(*session);
   EXPECT_EQ(ended.at("state"), "ended");
-  EXPECT_EQ(ended.at("evidence").at("end"), "crashed");
+  EXPECT_EQ(ended.at("evidence").at("reason"), "start") << "of a trainer nothing was heard";
+}
+
+TEST_F(KubernetesSession, WhatEndsUnderATrainerIsLost) {
+  const auto session = Submitted();
+  SetPod("Running", Running());
+  std::string line = FormatJobLine({std::string(kProgressLine), "p", ""});
+  line.pop_back();
+  Say(line);
+  EndLog();
+  EXPECT_EQ(State(*session), "running");
+  SetPod("Failed", Terminated(137));
+  SetJob("Failed");
+  EXPECT_EQ(State(*session), "running");  // a log without a result is read once more
+  world_.clock.Later(seconds(10));
+  EXPECT_EQ(Poll(*session).at("evidence").at("reason"), "lost");
+}
+
+TEST_F(KubernetesSession, SaysThatALogCannotBeRead) {
+  const auto session = Submitted();
+  world_.log_code = kForbidden;
+  Say(R"({"message": "pods \"pod\" is forbidden: no log for you"})");
+  EndLog();
+  SetPod("Succeeded", Terminated(0, "Completed"));
+  SetJob("Complete");
+  EXPECT_EQ(State(*session), "running");
+  world_.clock.Later(seconds(10));
+  const Json evidence = Poll(*session).at("evidence");
+  EXPECT_THAT(evidence.at("log_problem"), HasSubstr("no log for you"));
+  EXPECT_THAT(evidence.at("message"), HasSubstr("cannot read the log of pod pod"));
+}
+
+// A mesh's proxy, a shipper of logs.
+TEST_F(KubernetesSession, AContainerBesideOursHoldsUpNothing) {
+  const auto session = Submitted();
+  SetPod("Running", Running());
+  EXPECT_EQ(State(*session), "running");
+  SayResult();
+  EndLog();
+  Json pod = world_.pods.at("pod");
+  pod["status"]["containerStatuses"][0]["state"] = Terminated(0, "Completed");
+  pod["status"]["containerStatuses"].push_back({{"name", "proxy"}, {"state", Running()}});
+  world_.Put("pods", pod);  // its phase is Running, and the Job is not Complete
+  EXPECT_EQ(State(*session), "ended");
+  EXPECT_TRUE(world_.jobs.empty()) << "the Job is ended by us, and the other container with it";
 }
 
 // A driver that lives for one poll, again and again, would never hear of the end otherwise.
@@ -162,26 +209,90 @@ TEST_F(KubernetesSession, APodThatReplacesOneThatWasTakenAwayKeepsTheJobRunning)
   world_.Take("pods", "replacement");
   const Json ended = Poll(*session);
   EXPECT_EQ(ended.at("state"), "ended");
-  EXPECT_EQ(ended.at("evidence").at("end"), "preempted");
+  EXPECT_EQ(ended.at("evidence").at("reason"), "preempted");
   EXPECT_EQ(ended.at("evidence").at("pod"), "pod");
 }
 
-TEST_F(KubernetesSession, GivesUpAnImageOnlyWhenItHasBeenMissingWithoutABreak) {
+TEST_F(KubernetesSession, ASuspendedJobIsNoPreemption) {
+  const auto session = Submitted();
+  SetPod("Running", Running(), {{"creationTimestamp", "2001-09-09T01:46:41Z"}});
+  EXPECT_EQ(State(*session), "running");
+  Say("before");
+  // Its pods' end is heard of before why they ended.
+  world_.tells = false;
+  Json job = world_.jobs.at("rl-1");
+  job["spec"]["suspend"] = true;
+  world_.Put("jobs", job);
+  world_.tells = true;
+  Json gone = kGone;
+  gone["creationTimestamp"] = "2001-09-09T01:46:41Z";
+  SetPod("Failed", Terminated(143), gone);
+  const Json waits = Poll(*session);
+  EXPECT_EQ(waits.at("state"), "queued");
+  EXPECT_THAT(waits.at("evidence").at("waits"), HasSubstr("it is suspended"));
+  world_.Take("pods", "pod");
+  world_.clock.Later(seconds(1'000'000));
+  EXPECT_EQ(State(*session), "queued");
+  job["spec"]["suspend"] = false;
+  job["status"]["startTime"] = "2001-09-20T00:00:00Z";
+  world_.Put("jobs", job);
+  EXPECT_EQ(State(*session), "queued");
+  SetPod("Running", Running(), {{"name", "second"}, {"creationTimestamp", "2001-09-20T00:00:01Z"}});
+  EXPECT_EQ(State(*session), "running");
+  std::string line = FormatJobLine({std::string(kResultLine), "p", "{}"});
+  line.pop_back();
+  world_.LogOf("second")->lines.push_back(line);
+  world_.LogOf("second")->ended = true;
+  EndLog();
+  SetPod("Succeeded", Terminated(0, "Completed"), {{"name", "second"}, {"creationTimestamp", "2001-09-20T00:00:01Z"}});
+  const Json ended = Poll(*session);
+  EXPECT_EQ(ended.at("state"), "ended");
+  EXPECT_FALSE(ended.at("evidence").contains("end"));
+  EXPECT_EQ(ended.at("evidence").at("pod"), "second");
+}
+
+TEST_F(KubernetesSession, AnImageThatComesWithinTheLimitRuns) {
   const auto session = Submitted();
   const Json no_image = {{"waiting", {{"reason", "ErrImagePull"}}}};
   SetPod("Pending", no_image);
   EXPECT_THAT(Poll(*session).at("evidence").at("waits"), HasSubstr("cannot be pulled"));
-  world_.clock.Later(seconds(29));
-  SetPod("Pending", {{"waiting", {{"reason", "ContainerCreating"}}}});
+  world_.clock.Later(seconds(options_.idle_limit_s - 1));
   EXPECT_EQ(State(*session), "queued");
+  SetPod("Running", Running());
+  EXPECT_EQ(State(*session), "running");
+  world_.clock.Later(seconds(100'000));
+  EXPECT_EQ(State(*session), "running");
+}
+
+TEST_F(KubernetesSession, AnImageThatDoesNotComeIsGivenUp) {
+  const auto session = Submitted();
+  const Json no_image = {{"waiting", {{"reason", "ErrImagePull"}}}};
   SetPod("Pending", no_image);
   EXPECT_EQ(State(*session), "queued");
-  world_.clock.Later(seconds(29));
-  EXPECT_EQ(State(*session), "queued");
-  world_.clock.Later(seconds(1));
+  world_.clock.Later(seconds(options_.idle_limit_s));
   EXPECT_EQ(State(*session), "running") << "given up, and its pod is still there";
   world_.Take("pods", "pod");
-  EXPECT_EQ(Poll(*session).at("evidence").at("end"), "invalid");
+  const Json ended = Poll(*session);
+  EXPECT_EQ(ended.at("evidence").at("end"), "infrastructure");
+  EXPECT_EQ(ended.at("evidence").at("reason"), "image");
+}
+
+TEST_F(KubernetesSession, AsksWhatAContainerIsNotMadeOf) {
+  const auto session = Submitted();
+  const auto event = [](const char* time, const char* reason, const char* message) -> Json {
+    return {{"lastTimestamp", time}, {"reason", reason}, {"message", message}};
+  };
+  world_.events = Json::array({event("2001-09-09T01:46:50Z", "FailedMount", "no such export"),
+                               event("2001-09-09T01:46:41Z", "Scheduled", "x")});
+  SetPod("Pending", {{"waiting", {{"reason", "ContainerCreating"}}}}, {{"uid", "pod-uid"}});
+  EXPECT_FALSE(Poll(*session).contains("evidence"));
+  EXPECT_EQ(world_.Calls("/events"), 0);
+  world_.clock.Later(seconds(10));
+  EXPECT_THAT(Poll(*session).at("evidence").at("waits"), HasSubstr("a volume is not mounted: FailedMount: no such"));
+  EXPECT_EQ(world_.Calls("involvedObject.uid%3Dpod-uid"), 1);
+  world_.clock.Later(seconds(29));
+  Poll(*session);
+  EXPECT_EQ(world_.Calls("/events"), 1) << "not with every poll";
 }
 
 TEST_F(KubernetesSession, AsksWhyAJobGetsNoPodAndGivesUpWhereNoWaitingHelps) {
@@ -197,7 +308,7 @@ TEST_F(KubernetesSession, AsksWhyAJobGetsNoPodAndGivesUpWhereNoWaitingHelps) {
   world_.clock.Later(seconds(7));
   const Json ended = Poll(*session);
   EXPECT_EQ(ended.at("state"), "ended");
-  EXPECT_EQ(ended.at("evidence").at("end"), "invalid");
+  EXPECT_EQ(ended.at("evidence").at("reason"), "rights");
   EXPECT_THAT(ended.at("evidence").at("hint"), HasSubstr("priority_class"));
 }
 
@@ -223,6 +334,19 @@ TEST_F(KubernetesSession, AJobThatSomebodyDeletesIsCancelledWithWhatItSaid) {
   EXPECT_EQ(ended.at("evidence").at("end"), "cancelled");
   EXPECT_THAT(ended.at("evidence").at("message"), HasSubstr("somebody deleted"));
   EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results.log"), FormatJobLine({std::string(kResultLine), "p", "{}"}));
+}
+
+TEST_F(KubernetesSession, AJobThatGoesWithItsNamespaceIsCancelledByNobody) {
+  const auto session = Submitted();
+  SetPod("Running", Running());
+  EXPECT_EQ(State(*session), "running");
+  world_.dry_runs["ConfigMap"] = "unable to create new content in namespace default because it is being terminated";
+  world_.Take("pods", "pod");
+  world_.Take("jobs", "rl-1");
+  const Json ended = Poll(*session);
+  EXPECT_EQ(ended.at("evidence").at("reason"), "rights");
+  EXPECT_THAT(ended.at("evidence").at("message"), HasSubstr("being terminated"));
+  EXPECT_EQ(ended.at("evidence").at("node"), "n1");
 }
 
 TEST_F(KubernetesSession, AJobThatIsNotHeardOfYetIsNotGone) {
@@ -272,9 +396,82 @@ TEST_F(KubernetesSession, WhatWasRefusedIsMissingAndMayBeSubmittedAgain) {
   world_.create_code = 422;
   const auto session = Open();
   EXPECT_EQ(session->Submit(Json::array({Job()}))[0].at("error").at("kind"), "invalid_input");
+  world_.create_code = kForbidden;
+  EXPECT_EQ(session->Submit(Json::array({Job()}))[0].at("error").at("reason"), "rights");
   EXPECT_EQ(State(*session), "missing");
   world_.create_code = 201;
   EXPECT_EQ(session->Submit(Json::array({Job()}))[0].at("native_id"), "uid-rl-1");
+}
+
+// ---- before anything is made
+
+class KubernetesPreflight : public KubernetesSession {
+ protected:
+  // "kind: message / hint"; "" where nothing is said against it.
+  std::string Refused() {
+    ScriptedCluster cluster(world_);
+    try {
+      Preflight(cluster, options_);
+      return "";
+    } catch (const plugin::Failure& e) {
+      return fmt::format("{}: {} / {}", e.ToJson().at("kind").get<std::string>(), e.what(), e.hint());
+    }
+  }
+};
+
+TEST_F(KubernetesPreflight, AsksOfAJobAndItsPodAndMakesNothing) {
+  ScriptedCluster cluster(world_);
+  EXPECT_EQ(Preflight(cluster, options_), "Kubernetes v1.31.0, namespace default");
+  EXPECT_EQ(world_.Calls("/jobs?dryRun=All"), 1);
+  EXPECT_EQ(world_.Calls("/pods?dryRun=All"), 1);
+  EXPECT_TRUE(world_.jobs.empty());
+  world_.forbidden = {"create pods"};  // as with the rights that ship with Ridgeline
+  EXPECT_EQ(Refused(), "");
+  EXPECT_EQ(world_.Calls("/pods?dryRun=All"), 1);
+}
+
+TEST_F(KubernetesPreflight, SaysThatAServerIsTooOld) {
+  world_.version = {{"gitVersion", "v1.23.17-eks-1"}, {"major", "1"}, {"minor", "23+"}};
+  EXPECT_EQ(Refused(), "");
+  options_.most_nodes = 2;
+  EXPECT_THAT(Refused(), AllOf(HasSubstr("infrastructure: the cluster is Kubernetes v1.23.17-eks-1"),
+                               HasSubstr("points of several nodes need 1.24")));
+  options_.most_nodes = 1;
+  world_.version["minor"] = "19";
+  EXPECT_THAT(Refused(), HasSubstr("Ridgeline needs 1.20"));
+}
+
+TEST_F(KubernetesPreflight, NamesAllRightsThatAreMissing) {
+  world_.forbidden = {"get pods/log", "create configmaps", "create services"};
+  EXPECT_THAT(Refused(), AllOf(HasSubstr("infrastructure: in namespace default you may not get pods/log, create "
+                                         "configmaps / "),
+                               HasSubstr("driver-role.yaml")));
+  options_.most_nodes = 2;
+  EXPECT_THAT(Refused(), HasSubstr("create configmaps, create services / "));
+}
+
+TEST_F(KubernetesPreflight, SaysWhatTheClusterHasAgainstAJobOrItsPod) {
+  world_.dry_runs["Job"] = "Job is invalid: spec.template.spec.volumes[4].name: Duplicate value";
+  EXPECT_THAT(Refused(),
+              HasSubstr("invalid_input: launch: kubernetes: the cluster refuses such a Job: Job is invalid"));
+  world_.dry_runs["Job"] = "admission webhook \"x\" does not support dry run";
+  EXPECT_EQ(Refused(), "");
+  world_.dry_runs["Pod"] = "pods \"rl-preflight\" is forbidden: no PriorityClass with name p was found";
+  EXPECT_THAT(Refused(), AllOf(HasSubstr("infrastructure: the cluster refuses a pod of such a Job"),
+                               HasSubstr("kubectl get priorityclass")));
+  // Others may end, and points may ask for less.
+  world_.dry_runs["Pod"] =
+      "pods \"x\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1";
+  EXPECT_EQ(Refused(), "");
+  world_.dry_runs["Pod"] =
+      "pods \"x\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0";
+  EXPECT_EQ(Refused(), "");
+}
+
+TEST_F(KubernetesPreflight, WithoutAnImageThereIsNothingToTry) {
+  options_.image.clear();
+  EXPECT_EQ(Refused(), "");
+  EXPECT_EQ(world_.Calls("dryRun"), 0);
 }
 
 }  // namespace

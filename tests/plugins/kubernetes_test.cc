@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/files.h"
 #include "kubernetes/config.h"
@@ -13,6 +16,8 @@
 #include "kubernetes/merge.h"
 #include "kubernetes/quantity.h"
 #include "kubernetes/yaml.h"
+#include "sweep/profile.h"
+#include "sweep/sweep.h"
 
 namespace ridgeline::kubernetes {
 namespace {
@@ -22,6 +27,7 @@ using plugin::Json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kImage = "registry.example/team/ridgeline:1.0";
 constexpr const char* kSecret = "a secret of 32 bytes, or of more";
@@ -69,8 +75,8 @@ TEST(KubernetesJob, ItsOwnConfigurationIsWhatItIsMadeOf) {
 }
 
 TEST(KubernetesJob, OfAnotherClusterOrNamespaceIsRefused) {
-  for (const Json& other :
-       {Json{{"namespace", "other"}}, Json{{"context", "other"}}, Json{{"nodes", 2}}, Json{{"start_timeout", "5m"}}}) {
+  for (const Json& other : {Json{{"namespace", "other"}}, Json{{"context", "other"}}, Json{{"nodes", 2}},
+                            Json{{"start_limit", "5m"}}, Json{{"idle_limit", "5m"}}}) {
     Json settings = {{"image", kImage}};
     settings.update(other);
     EXPECT_THAT(Refused({}, Job({{"config", {{"kubernetes", settings}}}})),
@@ -79,10 +85,67 @@ TEST(KubernetesJob, OfAnotherClusterOrNamespaceIsRefused) {
   }
 }
 
-TEST(KubernetesJob, HowLongItMayWaitForItsNodeIsASetting) {
+TEST(KubernetesJob, ItsDeadlinesAreThoseOfItsStartAndOfItsRun) {
   const Json limited = Job({{"time_limit_s", 600}});
-  EXPECT_EQ(Make({{"queue_timeout", "2h"}}, limited).job.at("spec").at("activeDeadlineSeconds"), 600 + 7200);
-  EXPECT_EQ(Make({}, limited).job.at("spec").at("activeDeadlineSeconds"), 600 + 7 * 86'400);
+  const auto deadlines = [&](const Json& settings) {
+    const Manifests made = Make(settings, limited);
+    return std::pair(made.job.at("spec").at("activeDeadlineSeconds").get<int64_t>(),
+                     PodOf(made).at("activeDeadlineSeconds").get<int64_t>());
+  };
+  EXPECT_EQ(deadlines({{"start_limit", "2h"}, {"idle_limit", "5m"}}), std::pair(600 + 7200L, 600 + 300L));
+  EXPECT_EQ(deadlines(Json::object()), std::pair(600 + 7 * 86'400L, 600 + 15 * 60L));
+  EXPECT_FALSE(PodOf(Make(Json::object())).contains("activeDeadlineSeconds"));
+}
+
+TEST(KubernetesJob, GoesToNodesOfItsOwnThatHaveNotFailed) {
+  const auto affinity = [](const Json& settings, const Json& more) {
+    return PodOf(Make(settings, Job(more))).value("affinity", Json());
+  };
+  const Json none = Json::object();
+  EXPECT_EQ(affinity(none, none), Json());
+  const auto pods = [](const char* label, const char* value, const char* topology) -> Json {
+    return {{"labelSelector", {{"matchLabels", {{label, value}}}}}, {"topologyKey", topology}};
+  };
+  const auto list = [](const Json& item) { return Json::array({item}); };
+  const char* const required = "requiredDuringSchedulingIgnoredDuringExecution";
+  const char* const key = "rl-0123456789abcdef0123456789abcdef";
+  EXPECT_EQ(affinity({{"same_topology", "topology.kubernetes.io/zone"}}, {{"nodes", 2}}),
+            Json({{"podAntiAffinity", {{required, list(pods("ridgeline.dev/job", key, "kubernetes.io/hostname"))}}},
+                  {"podAffinity", {{required, list(pods("ridgeline.dev/job", key, "topology.kubernetes.io/zone"))}}}}));
+  Json of_ours = pods("app.kubernetes.io/managed-by", "ridgeline", "kubernetes.io/hostname");
+  of_ours["namespaceSelector"] = none;
+  EXPECT_EQ(affinity({{"exclusive", true}}, none), Json({{"podAntiAffinity", {{required, list(of_ours)}}}}));
+
+  const auto terms = [&](const std::vector<Json>& of) -> Json {
+    Json all = Json::array();
+    for (const Json& expressions : of) all.push_back({{"matchExpressions", expressions}});
+    return {{"nodeAffinity", {{required, {{"nodeSelectorTerms", all}}}}}};
+  };
+  const Json failed = {{"key", "kubernetes.io/hostname"}, {"operator", "NotIn"}, {"values", {"n1", "n2"}}};
+  const Json avoid = {{"avoid", {"n1", "n2"}}};
+  EXPECT_EQ(affinity(none, avoid), terms({list(failed)}));
+  EXPECT_EQ(affinity(none, {{"avoid", Json::array()}}), Json());
+  // Beside what a patch says, in each of its alternatives.
+  const Json a = {{"key", "pool"}, {"operator", "In"}, {"values", {"a"}}};
+  const Json b = {{"key", "pool"}, {"operator", "In"}, {"values", {"b"}}};
+  EXPECT_EQ(affinity({{"patch", {{"spec", {{"affinity", terms({list(a), list(b)})}}}}}}, avoid),
+            terms({Json::array({a, failed}), Json::array({b, failed})}));
+  EXPECT_THAT(Refused({{"patch", {{"spec", {{"affinity", {"a"}}}}}}}, Job(avoid)),
+              HasSubstr("patch: makes no affinity"));
+}
+
+TEST(KubernetesJob, LocksMemoryOnlyWhereThatHasAnEffect) {
+  const auto added = [](const Json& settings) {
+    return ContainerOf(Make(settings)).at("securityContext").at("capabilities").value("add", Json());
+  };
+  EXPECT_EQ(added({{"efa", 4}}), Json()) << "no capability is of use to anybody but root";
+  EXPECT_EQ(added({{"user", 0}}), Json());
+  EXPECT_EQ(added({{"user", 0}, {"efa", 4}}), Json::array({"IPC_LOCK"}));
+  EXPECT_EQ(added({{"user", 0}, {"devices", {{"rdma/hca", 1}}}}), Json::array({"IPC_LOCK"}));
+  const Json context = PodOf(Make({{"user", 0}})).at("securityContext");
+  EXPECT_EQ(context.at("runAsUser"), 0);
+  EXPECT_EQ(context.at("runAsNonRoot"), false);
+  EXPECT_EQ(PodOf(Make(Json::object())).at("securityContext").at("runAsNonRoot"), true);
 }
 
 TEST(KubernetesWindow, JobsOfSeveralNodesAreOneAtATimeUnlessKueueQueuesThem) {
@@ -166,7 +229,8 @@ TEST(KubernetesConfig, NamesWhatItDoesNotKnow) {
   EXPECT_THAT(Refused({{"gpus", 0.5}}), HasSubstr("gpus is 0.5, and must be a whole number"));
   EXPECT_THAT(Refused({{"env", {{"A", true}}}}), AllOf(HasSubstr("env: A is true"), HasSubstr("quotes")));
   EXPECT_THAT(Refused({{"ttl", "5m"}}), HasSubstr("at least 3600s"));
-  EXPECT_THAT(Refused({{"user", 0}}), HasSubstr("user is 0"));
+  EXPECT_THAT(Refused({{"user", -1}}), HasSubstr("user is -1"));
+  EXPECT_THAT(Refused({{"devices", {{"cpu", 1}}}}), HasSubstr("a device's resource"));
   EXPECT_THAT(Refused({{"output", {{"pvc", "x"}}}}), HasSubstr("output: has no 'pvc'"));
   EXPECT_THAT(Refused({{"volumes", {{{"name", "a"}}}}}), HasSubstr("mount"));
   EXPECT_THAT(Refused({{"volumes", "x"}}), HasSubstr("must be a list"));
@@ -224,6 +288,7 @@ TEST(KubernetesLint, TellsAtPlanTimeWhatAClusterRefuses) {
   for (const auto& [settings, why] : wrong) EXPECT_THAT(Refused(settings), HasSubstr(why)) << settings.dump();
   EXPECT_THAT(Refused(Json::object(), Job({{"key", "rl-" + std::string(70, 'a')}})), HasSubstr("at most 63"));
   EXPECT_THAT(Refused({{"nodes", 100}}, Job({{"key", "rl-" + std::string(58, 'a')}})), HasSubstr("its last pod"));
+  EXPECT_THAT(Refused({{"same_topology", "a zone"}}, Job({{"nodes", 2}})), HasSubstr("a label's name"));
   EXPECT_THAT(Refused(Json::object(), Job({{"save_time_s", 120}})), HasSubstr("would go with the pod"));
   EXPECT_EQ(Refused({{"output", {{"claim", "out"}}}}, Job({{"save_time_s", 120}})), "taken");
 }
@@ -267,18 +332,38 @@ Manifests TwoNodes() {
               Job({{"time_limit_s", 3600}, {"save_time_s", 120}}), "{}\n");
 }
 
+void ExpectGolden(const std::string& file, const std::string& text) {
+  const auto golden = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/golden/kubernetes" / file;
+  if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) WriteFileAtomic(golden, text);
+  EXPECT_EQ(text, ReadFileIfThere(golden).value_or("")) << "RIDGELINE_UPDATE_GOLDENS=1 writes what it is now";
+}
+
 TEST(KubernetesManifest, IsTheGoldenOne) {
-  const std::filesystem::path golden = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/golden/kubernetes";
   for (const auto& [name, made] : {std::pair{"one-node", OneNode()}, std::pair{"two-nodes", TwoNodes()}}) {
     const Json files = ManifestFiles({made});
-    const std::pair<std::string, std::string> written[] = {
-        {std::string(name) + ".yaml", files.at(0).at("content").get<std::string>()},
-        {std::string(name) + ".kustomization.yaml", files.at(1).at("content").get<std::string>()}};
-    for (const auto& [file, text] : written) {
-      if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) WriteFileAtomic(golden / file, text);
-      EXPECT_EQ(text, ReadFile(golden / file)) << "RIDGELINE_UPDATE_GOLDENS=1 writes what it is now";
-    }
+    ExpectGolden(std::string(name) + ".yaml", files.at(0).at("content"));
+    ExpectGolden(std::string(name) + ".kustomization.yaml", files.at(1).at("content"));
   }
+}
+
+// Those that ship, each as the one thing that a point of two nodes is given. What a current server says to them, the
+// check of all goldens says (tests/cluster).
+TEST(KubernetesManifest, OfEveryProfileIsTheGoldenOne) {
+  const auto shipped = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "profiles";
+  int profiles = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(shipped / "kubernetes")) {
+    const std::string name = entry.path().stem();
+    Sweep sweep = ParseSweep(fmt::format("name: s\ndefaults: {{model: llama-5m}}\nlaunch:\n  launcher: kubernetes\n"
+                                         "  kubernetes: {{image: '{}', profile: {}}}\n",
+                                         kImage, name),
+                             "sweep.yaml");
+    UseProfiles(sweep, shipped);
+    const Manifests made = MakeManifests(Job({{"nodes", 2}, {"cpus", 4}, {"memory_bytes", int64_t{8} << 30}}), "{}\n",
+                                         ReadOptions(sweep.launch.config), "", kSecret);
+    ExpectGolden("profile-" + name + ".yaml", ManifestFiles({made}).at(0).at("content"));
+    ++profiles;
+  }
+  EXPECT_GE(profiles, 5);
 }
 
 TEST(KubernetesManifest, RunsTheImagesProgramOnTheMountedJobFile) {
@@ -327,6 +412,47 @@ TEST(KubernetesManifest, RanksOnSeveralNodesHaveASecretOfTheirJobsOwn) {
 TEST(KubernetesManifest, EverySecretIsNew) {
   EXPECT_EQ(NewSecret().size(), 64U);
   EXPECT_NE(NewSecret(), NewSecret());
+}
+
+// Kubernetes puts a variable in place of $(NAME), and one $ in place of two.
+TEST(KubernetesManifest, TextsArriveAsTheyWereWritten) {
+  const std::pair<const char*, const char*> texts[] = {{"$(A)", "$$(A)"}, {"$$(A)", "$$$$(A)"}, {"a$$b", "a$$$b"},
+                                                       {"$", "$"},        {"$$", "$$$"},        {"5 $ $x", "5 $ $x"},
+                                                       {"$(", "$$("}};
+  for (const auto& [text, written] : texts) {
+    const Manifests made = Make({{"program", text}, {"env", {{"A", text}}}}, Job({{"exec", {"p", text}}}));
+    EXPECT_THAT(ContainerOf(made).at("command").get<std::vector<std::string>>(), ElementsAre(written, written));
+    EXPECT_EQ(ContainerOf(made).at("env").at(1).at("value"), written);
+  }
+}
+
+TEST(KubernetesManifest, TellsNobodyWhereTheSubmittingMachineKeepsWhat) {
+  const std::string dir = "/home/ada/out/jobs/rl-0123456789abcdef0123456789abcdef";
+  Json points = Json::array();
+  for (const char* checkpoints : {"/home/ada/out/ckpt/a", "/shared/ckpt", "here"}) {
+    points.push_back({{"id", "p"}, {"spec", {{"checkpoint", {{"dir", checkpoints}}}}}});
+  }
+  points.push_back({{"id", "d"}, {"spec", Json::object()}});
+  const Json job_file = {{"version", 1},
+                         {"job_dir", dir},
+                         {"config", {{"kubernetes", {{"kubeconfig", "/home/ada/.kube/config"}}}}},
+                         {"points", points}};
+  const Json settings = {{"kubeconfig", "/home/ada/.kube/config"},
+                         {"output", {{"claim", "results"}, {"path", "/home/ada/results"}}}};
+  const Json job = Job({{"job_file", dir + "/job.json"},
+                        {"job_dir", dir},
+                        {"exec", {"/home/ada/bin/ridgeline", "exec", dir + "/job.json"}}});
+  const Manifests made = Make(settings, job, job_file.dump());
+  std::string all = made.job.dump();
+  for (const Json& other : made.others) all += other.dump();
+  EXPECT_THAT(all, Not(HasSubstr("/home")));
+  const Json carried = Json::parse(made.others.at(0).at("data").begin()->get<std::string>());
+  EXPECT_EQ(carried.at("job_dir"), "/ridgeline/work/jobs/rl-0123456789abcdef0123456789abcdef");
+  const auto checkpoints = [&](size_t i) { return carried.at("points").at(i).at("spec").at("checkpoint").at("dir"); };
+  EXPECT_EQ(checkpoints(0), "/ridgeline/work/ckpt/a");
+  EXPECT_EQ(checkpoints(1), "/shared/ckpt");
+  EXPECT_EQ(checkpoints(2), "here");
+  EXPECT_EQ(carried.at("points").at(3).at("spec"), Json::object());
 }
 
 TEST(KubernetesManifest, AsksForTheDiskThatItsFoldersMayFill) {

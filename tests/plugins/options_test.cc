@@ -55,14 +55,14 @@ std::vector<Numeric> Numerics() {
   for (const char* name : {"nodes", "ntasks", "cpus", "gpus", "max_queued"}) add("slurm", name, Kind::kCount);
   add("slurm", "memory", Kind::kSize);
   for (const char* name : {"time", "poll_interval"}) add("slurm", name, Kind::kTime);
-  for (const char* name : {"nodes", "user"}) add("kubernetes", name, Kind::kCount);
-  for (const char* name : {"gpus", "efa"}) add("kubernetes", name, Kind::kCount, true);
+  add("kubernetes", "nodes", Kind::kCount);
+  for (const char* name : {"gpus", "efa", "user"}) add("kubernetes", name, Kind::kCount, true);
   for (const char* name : {"cpu", "memory", "shared_memory", "ephemeral_storage"})
     add("kubernetes", name, Kind::kQuantity);
   options.push_back({"kubernetes", "kubernetes: hugepages: 2Mi", Kind::kQuantity, [](const Json& value) {
                        return Json{{"kubernetes", {{"hugepages", {{"2Mi", value}}}}}};
                      }});
-  for (const char* name : {"ttl", "queue_timeout", "start_timeout"}) add("kubernetes", name, Kind::kTime);
+  for (const char* name : {"ttl", "start_limit", "idle_limit"}) add("kubernetes", name, Kind::kTime);
   return options;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,10 @@ struct ClusterWorld {
   Json events = Json::array();
   int64_t events_code = 200;
   int64_t create_code = 201;
+  int64_t log_code = 200;
+  Json version = {{"gitVersion", "v1.31.0"}, {"major", "1"}, {"minor", "31"}};
+  std::set<std::string> forbidden;                                   // "create pods": what this user may not
+  std::map<std::string, std::string> dry_runs;                       // by kind: why such an object is refused
   std::vector<std::string> calls;                                    // "POST /apis/…"
   std::map<std::string, std::vector<std::shared_ptr<Tap>>> watches;  // by kind
   std::function<void()> while_awaited;                               // what happens each time streams are waited for
@@ -85,7 +90,7 @@ class ScriptedCluster final : public Cluster {
     }
     const size_t begin = path.find("/pods/") + 6;
     const std::string pod = path.substr(begin, path.find("/log?") - begin);
-    return std::make_unique<Tapped>(world_.LogOf(pod));
+    return std::make_unique<Tapped>(world_.LogOf(pod), world_.log_code);
   }
 
   void Pump() override {}
@@ -96,8 +101,8 @@ class ScriptedCluster final : public Cluster {
  private:
   class Tapped final : public Stream {
    public:
-    explicit Tapped(std::shared_ptr<ClusterWorld::Tap> tap) : tap_(std::move(tap)) {}
-    int64_t code() const override { return 200; }
+    explicit Tapped(std::shared_ptr<ClusterWorld::Tap> tap, int64_t code = 200) : tap_(std::move(tap)), code_(code) {}
+    int64_t code() const override { return code_; }
     bool ended() const override { return tap_->ended && next_ == tap_->lines.size(); }
     std::string problem() const override { return {}; }
     bool Next(std::string& line) override {
@@ -108,6 +113,7 @@ class ScriptedCluster final : public Cluster {
 
    private:
     std::shared_ptr<ClusterWorld::Tap> tap_;
+    int64_t code_;
     size_t next_ = 0;
   };
 
@@ -122,6 +128,9 @@ class ScriptedCluster final : public Cluster {
   Response Answer(const Request& request) {
     world_.calls.push_back(request.method + ' ' + request.path);
     const auto at = [&](const std::string& path) { return request.path.starts_with(path); };
+    if (at("/version")) return Ok(world_.version);
+    if (at("/apis/authorization")) return Access(request.body.at("spec").at("resourceAttributes"));
+    if (request.path.find("?dryRun=All") != std::string::npos) return DryRun(request.body);
     if (at(CorePath("events"))) return {world_.events_code, Json{{"items", world_.events}}.dump(), {}};
     if (at(CorePath("pods") + '?')) return Ok(List(world_.pods));
     if (request.method == "POST" && at(JobsPath())) return Create(request.body);
@@ -130,13 +139,25 @@ class ScriptedCluster final : public Cluster {
       return Ok(request.body, 201);
     }
     if (at(JobsPath() + '?')) return Ok(List(world_.jobs));
-    if (at("/version")) return Ok({{"gitVersion", "v1"}});
     const std::string name = request.path.substr(JobsPath().size() + 1);
     const auto job = world_.jobs.find(name);
     if (job == world_.jobs.end()) return No(kNotFound);
     const Json object = job->second;
     if (request.method == "DELETE" && request.body.at("propagationPolicy") == "Background") world_.Take("jobs", name);
     return Ok(object);
+  }
+
+  Response Access(const Json& asked) {
+    const auto text = [&](const char* name) { return asked.at(name).get<std::string>(); };
+    const std::string resource = text("resource") + (text("subresource").empty() ? "" : "/" + text("subresource"));
+    return Ok({{"status", {{"allowed", !world_.forbidden.contains(text("verb") + ' ' + resource)}}}}, 201);
+  }
+
+  Response DryRun(const Json& object) {
+    const auto refused = world_.dry_runs.find(object.at("kind").get<std::string>());
+    if (refused == world_.dry_runs.end()) return Ok(object, 201);
+    const bool invalid = refused->second.find("invalid") != std::string::npos;
+    return {invalid ? 422 : kForbidden, Json{{"message", refused->second}}.dump(), {}};
   }
 
   Response Create(Json job) {

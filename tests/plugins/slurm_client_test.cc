@@ -216,8 +216,8 @@ TEST_F(SlurmClient, AnAgentThatEndsInASubmissionLeavesItOpen) {
 }
 
 TEST_F(SlurmClient, TheAgentIsAskedForWhatSbatchWouldBe) {
-  const auto agent = Program("agent", "while read -r line; do printf '%s\\n' \"$line\" >> " + (dir_ / "calls").string() +
-                                          "; echo '{\"ok\": {\"job_id\": 7}}'; done");
+  const auto agent = Program("agent", "while read -r line; do printf '%s\\n' \"$line\" >> " +
+                                          (dir_ / "calls").string() + "; echo '{\"ok\": {\"job_id\": 7}}'; done");
   Program("sbatch", "echo 12");
   const auto client = MakeAgentClient(agent);
   Options options;

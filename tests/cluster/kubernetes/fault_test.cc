@@ -10,6 +10,7 @@ namespace ridgeline {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using testing::Eventually;
 using ::testing::HasSubstr;
 using testing::Kubernetes;
@@ -36,10 +37,10 @@ TEST_F(KubernetesFaults, AnEvictedPodIsPreemptedAndRunAgainAsOftenAsAsked) {
   const auto run = cli.Run({"run", cli.Write({.trainer = "sleep",
                                               .kubernetes = KubernetesCli::Fault("evict"),
                                               .launch = "retry: {preempted: 2}"})});
-  EXPECT_EQ(run.status.exit_code, 3) << run.out;
-  EXPECT_EQ(cli.Statuses(), "preempted preempted preempted");
-  EXPECT_EQ(cli.Evidence("pod_reason", "preempted"), "Evicted");
-  EXPECT_THAT(cli.Of("message", "preempted"), HasSubstr("low on resource: ephemeral-storage"));
+  cli.ExpectUnmeasured(run);
+  EXPECT_EQ(cli.Ends(), "preempted preempted preempted");
+  EXPECT_EQ(cli.EvidenceOfEnd("pod_reason", "preempted"), "Evicted");
+  EXPECT_THAT(cli.OfEnd("message", "preempted"), HasSubstr("low on resource: ephemeral-storage"));
   cli.ExpectNothingLeft();
 }
 
@@ -48,30 +49,90 @@ TEST_F(KubernetesFaults, APreemptedPodIsPreempted) {
   const auto run = cli.Run({"run", cli.Write({.trainer = "sleep",
                                               .kubernetes = KubernetesCli::Fault("preempt"),
                                               .launch = "retry: {preempted: 0}"})});
-  EXPECT_EQ(run.status.exit_code, 3) << run.out;
-  EXPECT_EQ(cli.Statuses(), "preempted");
-  EXPECT_EQ(cli.Evidence("disruption", "preempted"), "PreemptionByScheduler");
-  EXPECT_THAT(cli.Of("message", "preempted"), HasSubstr("preempted by a pod of higher priority"));
+  cli.ExpectUnmeasured(run);
+  EXPECT_EQ(cli.Ends(), "preempted");
+  EXPECT_EQ(cli.EvidenceOfEnd("disruption", "preempted"), "PreemptionByScheduler");
+  EXPECT_THAT(cli.OfEnd("message", "preempted"), HasSubstr("preempted by a pod of higher priority"));
   cli.ExpectNothingLeft();
 }
 
-TEST_F(KubernetesFaults, AnImageThatCannotBePulledIsInvalid) {
+TEST_F(KubernetesFaults, ARegistryThatIsAwayIsWaitedFor) {
   KubernetesCli cli(cluster_);
-  const auto run = cli.Run({"run", cli.Write({.kubernetes = KubernetesCli::Fault("imagepull")})});
-  cli.ExpectUnanswered(run);
+  const auto run = cli.Run({"run", cli.Write({.kubernetes = KubernetesCli::Fault("registry-away 40")})});
+  cli.ExpectOk(run);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("waits: "), HasSubstr("cannot be pulled")));
+  cli.ExpectEachRanOnce(1);
+}
+
+TEST_F(KubernetesFaults, AnImageThatDoesNotComeIsNobodysResult) {
+  KubernetesCli cli(cluster_);
+  const auto run = cli.Run({"run", cli.Write({.kubernetes = "idle_limit: 3s, " + KubernetesCli::Fault("imagepull"),
+                                              .launch = "retry: {image: 0}"})});
+  cli.ExpectUnmeasured(run);
   EXPECT_THAT(run.out, HasSubstr("waits: "));
-  EXPECT_EQ(cli.Statuses(), "invalid");
-  EXPECT_THAT(cli.Of("message", "invalid"), AllOf(HasSubstr("cannot be pulled"), HasSubstr("test/ridgeline:1")));
-  EXPECT_THAT(cli.Of("hint", "invalid"), HasSubstr("image_pull_secrets"));
+  EXPECT_EQ(cli.Ends(), "image");
+  EXPECT_EQ(cli.EvidenceOfEnd("node", "image"), "gpu-0");
+  EXPECT_THAT(cli.OfEnd("message", "image"), AllOf(HasSubstr("cannot be pulled"), HasSubstr("test/ridgeline:1")));
+  EXPECT_THAT(cli.OfEnd("hint", "image"), HasSubstr("image_pull_secrets"));
   cli.ExpectNothingLeft();
 }
 
-TEST_F(KubernetesFaults, AnImageWithoutTheProgramIsInvalid) {
+TEST_F(KubernetesFaults, AnImageWithoutTheProgramStartsNothing) {
   KubernetesCli cli(cluster_);
-  cli.ExpectUnanswered(cli.Run({"run", cli.Write({.kubernetes = "program: /opt/nothing"})}));
-  EXPECT_EQ(cli.Statuses(), "invalid");
-  EXPECT_THAT(cli.Of("message", "invalid"), HasSubstr("cannot start the program"));
+  cli.ExpectUnmeasured(
+      cli.Run({"run", cli.Write({.kubernetes = "program: /opt/nothing", .launch = "retry: {start: 0}"})}));
+  EXPECT_EQ(cli.Ends(), "start");
+  EXPECT_THAT(cli.OfEnd("message", "start"), HasSubstr("cannot start the program"));
   cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, ANodeThatRefusesAPodFailed) {
+  KubernetesCli cli(cluster_);
+  cli.ExpectUnmeasured(
+      cli.Run({"run", cli.Write({.kubernetes = KubernetesCli::Fault("refuse"), .launch = "retry: {node: 0}"})}));
+  EXPECT_EQ(cli.Ends(), "node");
+  EXPECT_EQ(cli.EvidenceOfEnd("node", "node"), "gpu-0");
+  EXPECT_THAT(cli.OfEnd("message", "node"), HasSubstr("refused the pod (OutOfcpu)"));
+  cli.ExpectNothingLeft();
+}
+
+TEST_F(KubernetesFaults, AVolumeThatIsNotThereIsOfStorage) {
+  const std::pair<const char*, const char*> volumes[] = {
+      {"start_limit: 3s, output: {claim: nothing}", "persistentvolumeclaim \"nothing\" not found"},
+      {"idle_limit: 14s, patch: {spec: {volumes: [{name: x, hostPath: {path: /nonexistent, type: Directory}}], "
+       "containers: [{name: ridgeline, volumeMounts: [{name: x, mountPath: /x}]}]}}",
+       "/nonexistent is not a directory"}};
+  for (const auto& [settings, said] : volumes) {
+    KubernetesCli cli(cluster_);
+    cli.ExpectUnmeasured(cli.Run({"run", cli.Write({.kubernetes = settings, .launch = "retry: {storage: 0}"})}));
+    EXPECT_EQ(cli.Ends(), "storage");
+    EXPECT_THAT(cli.OfEnd("message", "storage"), HasSubstr(said));
+    cli.ExpectNothingLeft();
+  }
+}
+
+TEST_F(KubernetesFaults, AVolumeThatCannotBeWrittenIsOfStorage) {
+  KubernetesCli cli(cluster_);
+  std::filesystem::create_directory(cli.dir / "closed");  // for whoever is not root
+  const std::string patch =
+      fmt::format("patch: {{spec: {{volumes: [{{name: work, emptyDir: null, hostPath: {{path: {}}}}}]}}}}",
+                  (cli.dir / "closed").string());
+  cli.ExpectUnmeasured(cli.Run({"run", cli.Write({.kubernetes = patch, .launch = "retry: {storage: 0}"})}));
+  EXPECT_EQ(cli.Ends(), "storage");
+  EXPECT_THAT(cli.OfEnd("message", "storage"), HasSubstr("/ridgeline/work"));
+  cli.ExpectNothingLeft();
+}
+
+// A shipper of logs, a mesh's proxy: it knows nothing of ours.
+TEST_F(KubernetesFaults, AContainerThatGoesOnBesideOursHoldsUpNothing) {
+  KubernetesCli cli(cluster_);
+  cli.ExpectOk(cli.Run(
+      {"run",
+       cli.Write(
+           {.kubernetes =
+                "image: test/ridgeline:1, patch: {spec: {containers: [{name: shipper, image: test/shipper:1, command: "
+                "[/bin/sh, -c, \"trap 'exit 1' TERM; while :; do sleep 0.1; done\"]}]}}"})}));
+  cli.ExpectEachRanOnce(1);
 }
 
 TEST_F(KubernetesFaults, APodPastItsDeadlineIsATimeout) {
@@ -110,11 +171,10 @@ TEST_F(KubernetesFaults, PointsThatAreInNeitherLogNorLastWordsAreLost) {
   const auto run = cli.Run({"run", cli.Write({.points = 20,
                                               .kubernetes = KubernetesCli::Fault("logs-rotated"),
                                               .launch = "bundle: 20\n  retry: {lost: 0}"})});
-  EXPECT_EQ(run.status.exit_code, 3);
-  EXPECT_GE(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 2);
-  EXPECT_GE(cli.Count("SELECT count(*) FROM results WHERE status = 'lost'"), 1);
-  EXPECT_THAT(cli.Of("message", "lost"), HasSubstr("its log has no result of this point"));
-  EXPECT_THAT(cli.Of("hint", "lost"), HasSubstr("output: {claim:"));
+  cli.ExpectUnmeasured(run);
+  EXPECT_THAT(cli.Ends(), AllOf(HasSubstr("ok ok"), HasSubstr("lost")));
+  EXPECT_THAT(cli.OfEnd("message", "lost"), HasSubstr("its log has no result of this point"));
+  EXPECT_THAT(cli.OfEnd("hint", "lost"), HasSubstr("output: {claim:"));
 }
 
 // One of two points has its result when somebody deletes the Job of the other.
@@ -154,8 +214,8 @@ TEST_F(KubernetesFaults, APodThatSomebodyDeletesIsRunAgain) {
   ASSERT_TRUE(cli.WaitForStarts(1));
   cli.Kubectl({"delete", "pods", "--all", "--wait=false"});
   cli.ExpectOk(cli.Finish(run));
-  EXPECT_EQ(cli.Statuses(), "ok preempted");
-  EXPECT_THAT(cli.Of("message", "preempted"), HasSubstr("its pod was deleted"));
+  EXPECT_EQ(cli.Ends(), "ok preempted");
+  EXPECT_THAT(cli.OfEnd("message", "preempted"), HasSubstr("its pod was deleted"));
   cli.ExpectOneFinalResultEach(1, 1);
 }
 
@@ -182,19 +242,41 @@ TEST_F(KubernetesFaults, AnotherJobOfTheNameIsLeftAlone) {
 
 TEST_F(KubernetesFaults, WithoutRightsItSaysWhichAreMissing) {
   KubernetesCli cli(cluster_, false);
-  const auto run = cli.Run({"run", cli.Write({})});
-  EXPECT_EQ(run.status.exit_code, 3);
-  EXPECT_THAT(run.err, AllOf(HasSubstr("cannot list resource \"jobs\""), HasSubstr("driver-role.yaml")));
+  const auto none = cli.Run({"run", cli.Write({})});
+  EXPECT_EQ(none.status.exit_code, 3);
+  EXPECT_THAT(none.err, AllOf(HasSubstr("you may not create jobs, get jobs"), HasSubstr("get pods/log"),
+                              HasSubstr("driver-role.yaml")));
+  cli.Kubectl({"create", "role", "looker", "--verb=get,list,watch", "--resource=jobs.batch,pods,pods/log"});
+  cli.Kubectl({"create", "rolebinding", "looker", "--role=looker", "--user=driver-" + cli.name_space});
+  const auto some = cli.Run({"run", cli.Write({})});
+  EXPECT_EQ(some.status.exit_code, 3) << some.out;
+  EXPECT_THAT(some.err, HasSubstr("you may not create jobs, delete jobs, create configmaps"));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs"), 0);
 }
 
-TEST_F(KubernetesFaults, WhoMayLookButNotCreateHearsThat) {
-  KubernetesCli cli(cluster_, false);
-  cli.Kubectl({"create", "role", "looker", "--verb=get,list,watch", "--resource=jobs.batch,pods"});
-  cli.Kubectl({"create", "rolebinding", "looker", "--role=looker", "--user=driver-" + cli.name_space});
-  const auto run = cli.Run({"run", cli.Write({})});
-  EXPECT_EQ(run.status.exit_code, 2) << run.out;
-  EXPECT_THAT(run.err, AllOf(HasSubstr("cannot create resource \"jobs\""), HasSubstr("driver-role.yaml")));
-  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
+TEST_F(KubernetesFaults, RightsThatAreLostUnderASweepEndIt) {
+  KubernetesCli cli(cluster_);
+  const auto sweep = cli.Write({.points = 2, .trainer = "slow=4000", .launch = "max_parallel: 1"});
+  Child first = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitForStarts(1));
+  cli.Kubectl({"delete", "rolebinding", "test"});
+  const auto lost = cli.Finish(first);
+  cli.ExpectUnmeasured(lost);
+  EXPECT_THAT(lost.out + lost.err, HasSubstr("cannot create resource \"jobs\""));
+  cli.Kubectl({"create", "rolebinding", "test", "--role=ridgeline-driver", "--user=driver-" + cli.name_space});
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM latest WHERE status = 'ok'"), 2);
+}
+
+TEST_F(KubernetesFaults, ANamespaceThatIsDeletedUnderASweepIsNobodysCancelling) {
+  KubernetesCli cli(cluster_);
+  Child run = cli.Start({"run", cli.Write({.trainer = "sleep", .launch = "launcher_timeout: 5s"})});
+  ASSERT_TRUE(cli.WaitForStarts(1));
+  cluster_.Kubectl({"delete", "namespace", cli.name_space, "--wait=false"});
+  const auto output = cli.Finish(run);
+  cli.ExpectUnmeasured(output);
+  EXPECT_THAT(output.out + output.err, AnyOf(HasSubstr("is being terminated"), HasSubstr("forbidden")));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'cancelled'"), 0);
 }
 
 TEST_F(KubernetesFaults, WithoutTheNamespaceItSaysSo) {
@@ -202,8 +284,55 @@ TEST_F(KubernetesFaults, WithoutTheNamespaceItSaysSo) {
   // Only an administrator hears that there is none; anybody else has no rights there.
   ::setenv("KUBECONFIG", cluster_.Config("").parent_path().append("kubeconfig").c_str(), 1);
   const auto run = cli.Run({"run", cli.Write({.kubernetes = "namespace: nowhere"})});
-  EXPECT_EQ(run.status.exit_code, 2);
+  EXPECT_EQ(run.status.exit_code, 3);
   EXPECT_THAT(run.err, AllOf(HasSubstr("namespaces \"nowhere\" not found"), HasSubstr("kubectl create namespace")));
+}
+
+// Whoever may create pods hears what the cluster has against them before there is a Job.
+TEST_F(KubernetesFaults, APodIsTriedBeforeAnythingIsMade) {
+  KubernetesCli cli(cluster_);
+  ::setenv("KUBECONFIG", cluster_.Config("").parent_path().append("kubeconfig").c_str(), 1);
+  const std::string in = "namespace: " + cli.name_space + ", ";
+  const auto run = cli.Run({"run", cli.Write({.kubernetes = in + "priority_class: none"})});
+  EXPECT_EQ(run.status.exit_code, 3);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("no PriorityClass with name none"), HasSubstr("kubectl get priorityclass")));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs"), 0);
+  const auto wrong = cli.Run({"run", cli.Write({.kubernetes = in + "patch: {spec: {dnsPolicy: Nowhere}}"})});
+  EXPECT_EQ(wrong.status.exit_code, 2) << wrong.out;
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("the cluster refuses such a Job"), HasSubstr("dnsPolicy")));
+}
+
+TEST_F(KubernetesFaults, AServerThatIsTooOldIsToldOnce) {
+  KubernetesCli cli(cluster_);
+  const auto run = cli.Run({"run", cli.Write({.kubernetes = "nodes: 2"})});
+  EXPECT_EQ(run.status.exit_code, 3);
+  EXPECT_THAT(run.err, HasSubstr("the cluster is Kubernetes v1.20.2, and points of several nodes need 1.24"));
+}
+
+// Whoever renews a token writes it where kubectl reads it.
+TEST_F(KubernetesFaults, ATokenThatIsRenewedUnderASweepIsReadAgain) {
+  KubernetesCli cli(cluster_);
+  const auto secret = [&] {
+    return cli.Kubectl({"get", "serviceaccount", "ridgeline-driver", "--output=jsonpath={.secrets[0].name}"});
+  };
+  const auto write_config = [&](const std::string& name) {
+    WriteFileAtomic(cli.dir / "token", cli.Kubectl({"get", "secret", name, "--output=jsonpath={.data.token}"}));
+    const Captured token = ridgeline::Run({"base64", "--decode", (cli.dir / "token").string()});
+    Json config = ReadJsonFile(cluster_.dir() / "kubeconfig");
+    config["users"][0]["user"] = {{"token", token.stdout_text}};
+    config["contexts"][0]["context"]["namespace"] = cli.name_space;
+    WriteFileAtomic(cli.dir / "kubeconfig", DumpJson(config));
+  };
+  const std::string first = secret();
+  write_config(first);
+  ::setenv("KUBECONFIG", (cli.dir / "kubeconfig").c_str(), 1);
+  Child run = cli.Start({"run", cli.Write({.points = 3, .trainer = "slow=8000", .launch = "max_parallel: 1"})});
+  ASSERT_TRUE(cli.WaitForStarts(1));
+  cli.Kubectl({"delete", "secret", first});
+  ASSERT_TRUE(Eventually([&] { return !secret().empty() && secret() != first; }));
+  write_config(secret());
+  cli.ExpectOk(cli.Finish(run));
+  cli.ExpectEachRanOnce(3);
 }
 
 TEST_F(KubernetesFaults, AQuotaOfJobsIsWaitedFor) {
@@ -215,17 +344,17 @@ TEST_F(KubernetesFaults, AQuotaOfJobsIsWaitedFor) {
   cli.ExpectOneFinalResultEach(5, 5);
 }
 
-TEST_F(KubernetesFaults, AQuotaOfPodsIsWaitedForAndOneBeyondItIsInvalid) {
+TEST_F(KubernetesFaults, AQuotaOfPodsIsWaitedForAndOneBeyondItIsALimit) {
   KubernetesCli cli(cluster_);
   cli.Kubectl({"create", "quota", "small", "--hard=requests.cpu=2"});
   const auto small = cli.Run({"run", cli.Write({.points = 4, .trainer = "slow=1000"})});
   cli.ExpectOk(small);
   cli.ExpectOneFinalResultEach(4, 4);
   const auto large = cli.Run({"run", cli.Write({.points = 5, .trainer = "slow=1000", .kubernetes = "cpu: 3"})});
-  cli.ExpectUnanswered(large);
-  EXPECT_EQ(cli.Statuses(), "invalid ok ok ok ok");
-  EXPECT_THAT(cli.Of("message", "invalid"), HasSubstr("exceeded quota: small"));
-  EXPECT_THAT(cli.Of("hint", "invalid"), HasSubstr("more than the namespace's quota has in all"));
+  cli.ExpectUnmeasured(large);
+  EXPECT_EQ(cli.Ends(), "limit ok ok ok ok");
+  EXPECT_THAT(cli.OfEnd("message", "limit"), HasSubstr("exceeded quota: small"));
+  EXPECT_THAT(cli.OfEnd("hint", "limit"), HasSubstr("more than the namespace's quota has in all"));
   cli.ExpectNothingLeft();
 }
 
@@ -233,10 +362,10 @@ TEST_F(KubernetesFaults, WhatThePodNamesMustBeThere) {
   for (const auto& [setting, hint] : {std::pair{"service_account: nobody", "kubectl get serviceaccount"},
                                       std::pair{"priority_class: none", "kubectl get priorityclass"}}) {
     KubernetesCli cli(cluster_);
-    cli.ExpectUnanswered(cli.Run({"run", cli.Write({.kubernetes = setting})}));
-    EXPECT_EQ(cli.Statuses(), "invalid");
-    EXPECT_THAT(cli.Of("message", "invalid"), HasSubstr("no pod can be made"));
-    EXPECT_THAT(cli.Of("hint", "invalid"), HasSubstr(hint));
+    cli.ExpectUnmeasured(cli.Run({"run", cli.Write({.kubernetes = setting})}));
+    EXPECT_EQ(cli.Ends(), "rights");
+    EXPECT_THAT(cli.OfEnd("message", "rights"), HasSubstr("no pod can be made"));
+    EXPECT_THAT(cli.OfEnd("hint", "rights"), HasSubstr(hint));
     cli.ExpectNothingLeft();
   }
 }
@@ -263,11 +392,10 @@ TEST_F(KubernetesFaults, ANodeThatIsLostIsANodeFailureAndThePointIsRunAgain) {
   cluster.StartNode("n2", {"--heartbeat=1"});
   cluster.KillNode("n1");
   cli.ExpectOk(cli.Finish(run));
-  EXPECT_EQ(cli.Statuses(), "node_failed ok")
-      << cli.Cell("SELECT message || evidence FROM results WHERE status <> 'ok'");
-  EXPECT_EQ(cli.Evidence("node", "node_failed"), "n1");
-  EXPECT_THAT(cli.Of("message", "node_failed"), HasSubstr("node n1"));
-  EXPECT_THAT(cli.Of("hint", "node_failed"), HasSubstr("kubectl get node"));
+  EXPECT_EQ(cli.Ends(), "node ok") << cli.Cell("SELECT message || evidence FROM results WHERE status <> 'ok'");
+  EXPECT_EQ(cli.EvidenceOfEnd("node", "node"), "n1");
+  EXPECT_THAT(cli.OfEnd("message", "node"), HasSubstr("node n1"));
+  EXPECT_THAT(cli.OfEnd("hint", "node"), HasSubstr("kubectl get node"));
 }
 
 }  // namespace

@@ -194,6 +194,26 @@ class KubernetesCli : public ClusterCli {
     return names;
   }
 
+  // How its results ended, sorted; of the infrastructure by their reasons: "node ok".
+  std::string Ends() {
+    std::vector<std::string> ends;
+    for (const auto& row : OpenStore().Query(fmt::format("SELECT {} AS end FROM results ORDER BY end", kEnd)).rows) {
+      ends.push_back(std::get<std::string>(row.at(0)));
+    }
+    return fmt::format("{}", fmt::join(ends, " "));
+  }
+  // A column of the result that ended so.
+  std::string OfEnd(const std::string& column, const std::string& end) {
+    return Cell(fmt::format("SELECT {} FROM results WHERE {} = '{}'", column, kEnd, end));
+  }
+  std::string EvidenceOfEnd(const std::string& name, const std::string& end) {
+    return OfEnd(fmt::format("evidence ->> '$.{}'", name), end);
+  }
+  // Points are left without a result.
+  static void ExpectUnmeasured(const Output& output) {
+    EXPECT_EQ(output.status.exit_code, 3) << output.out << output.err;
+  }
+
   std::string name_space;
 
  protected:
@@ -203,6 +223,8 @@ class KubernetesCli : public ClusterCli {
   }
 
  private:
+  static constexpr const char* kEnd = "iif(status = 'infrastructure', reason, status)";
+
   const Kubernetes& cluster_;
 };
 

@@ -8,6 +8,7 @@ namespace ridgeline {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using testing::Eventually;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -92,6 +93,42 @@ TEST_F(KubernetesSweeps, APodMayDoNothingButItsWork) {
   }
   EXPECT_THAT(seen, HasSubstr("Read-only file system"));
   EXPECT_THAT(seen, HasSubstr("cannot access '/var/run/secrets"));
+}
+
+TEST_F(KubernetesSweeps, TextsArriveInAPodAsTheyWereWritten) {
+  KubernetesCli cli(cluster_);
+  const auto sweep =
+      cli.Write({.kubernetes = "env: {ODD: \"$(HOME) $$(HOME) $$ $\"}", .script = "echo \"$ODD\" >/test/seen;"});
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  EXPECT_EQ(ReadFile(cli.dir / "seen"), "$(HOME) $$(HOME) $$ $\n");
+}
+
+TEST_F(KubernetesSweeps, WhatATrainerSaysIsInItsPodsLog) {
+  KubernetesCli cli(cluster_);
+  Child run = cli.Start({"run", cli.Write({.trainer = "sleep", .script = "echo hello from the trainer;"})});
+  EXPECT_TRUE(Eventually([&] {
+    return cli.Kubectl({"logs", "--selector=app.kubernetes.io/managed-by=ridgeline"})
+               .find("0| hello from the trainer\n") != std::string::npos;
+  }));
+  run.Signal(SIGINT);
+  cli.Finish(run);
+}
+
+// This server knows neither Kueue nor EFA; the node says that it has what they are asked for.
+TEST_F(KubernetesSweeps, EveryProfileThatShipsIsTakenAndRuns) {
+  cluster_.TryKubectl({"create", "priorityclass", "ridgeline", "--value=1000"});
+  for (const char* name : {"aws-p5", "efa", "kueue", "one-zone", "priority", "rdma", "spread"}) {
+    KubernetesCli cli(cluster_);
+    const auto sweep =
+        cli.Write({.kubernetes = fmt::format("memory: 1Gi, shared_memory: 64Mi, cpu: 1, profile: {}", name),
+                   .script = "grep CapEff /proc/self/status >/test/seen;"});
+    const auto doctor = cli.Run({"doctor", sweep});
+    EXPECT_THAT(doctor.out, HasSubstr("sweep.yaml has it: Kubernetes v1.20.2")) << name;
+    cli.ExpectOk(cli.Run({"run", sweep}));
+    cli.ExpectEachRanOnce(1);
+    EXPECT_EQ(ReadFile(cli.dir / "seen"), fmt::format("CapEff:\t{:016x}\n", name == std::string("rdma") ? 1 << 14 : 0))
+        << name << ": IPC_LOCK, where it has an effect";
+  }
 }
 
 TEST_F(KubernetesSweeps, ALargeBundleGoesThereInParts) {
@@ -180,7 +217,7 @@ TEST_F(KubernetesSweeps, AVolumeKeepsCheckpointFilesForTheNextAttempt) {
   ASSERT_TRUE(Eventually([&] { return cli.StepsDone() > 10; }));
   cli.Kubectl({"delete", "pods", "--all", "--wait=false"});  // as a drain does
   cli.ExpectOk(cli.Finish(run));
-  EXPECT_EQ(cli.Statuses(), "ok preempted");
+  EXPECT_EQ(cli.Ends(), "ok preempted");
   EXPECT_GT(cli.Count("SELECT CAST(evidence ->> '$.resumed_from_step' AS INTEGER) FROM results WHERE status = 'ok'"),
             0);
   EXPECT_EQ(cli.Count("SELECT json_array_length(loss) FROM results WHERE status = 'ok'"), 200);
@@ -199,7 +236,10 @@ TEST_F(KubernetesSweeps, AFaultInTheSettingsIsToldBeforeAnythingIsMade) {
 // What the cluster keeps of a gang is the same for all that start one: this server knows no Indexed Jobs, so the test
 // makes the two pods of one as its controller would.
 TEST_F(KubernetesSweeps, RanksOnTwoPodsFindEachOther) {
-  KubernetesCli cli(cluster_);
+  const Kubernetes cluster = Kubernetes::Own();
+  cluster.StartNode("n1");  // of which the two pods must not share one
+  cluster.StartNode("n2");
+  KubernetesCli cli(cluster);
   const auto sweep = cli.WriteReal("ranks: [4]", "nodes: 2", "", 4);
   cli.ExpectOk(cli.Run({"render", sweep, "--to", "gang"}));
   std::string manifest;
@@ -215,7 +255,7 @@ TEST_F(KubernetesSweeps, RanksOnTwoPodsFindEachOther) {
     if (object.at("kind") == "Job") {
       job = object;
     } else {
-      cluster_.Create(object, cli.name_space);
+      cluster.Create(object, cli.name_space);
     }
   }
   ASSERT_EQ(job.at("spec").at("completionMode"), "Indexed");
@@ -227,7 +267,7 @@ TEST_F(KubernetesSweeps, RanksOnTwoPodsFindEachOther) {
     pod["metadata"]["name"] = fmt::format("{}-{}", name, index);
     pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = std::to_string(index);
     pod["spec"]["hostname"] = fmt::format("{}-{}", name, index);
-    cluster_.Create(pod, cli.name_space);
+    cluster.Create(pod, cli.name_space);
   }
   const auto phases = [&] { return cli.Kubectl({"get", "pods", "--output=jsonpath={.items[*].status.phase}"}); };
   EXPECT_TRUE(Eventually([&] { return phases().find("ing") == std::string::npos; })) << phases();
@@ -236,6 +276,7 @@ TEST_F(KubernetesSweeps, RanksOnTwoPodsFindEachOther) {
     WriteFileAtomic(cli.dir / fmt::format("gang/{}.log", index), log);
     if (phases() != "Succeeded Succeeded") ADD_FAILURE() << log;
   }
+  EXPECT_THAT(cli.Kubectl({"get", "pods", "--output=jsonpath={.items[*].spec.nodeName}"}), AnyOf("n1 n2", "n2 n1"));
   const auto collected = cli.Run({"collect", "gang"});
   EXPECT_THAT(collected.out, HasSubstr("1 ok"));
   EXPECT_EQ(cli.Cell("SELECT communicator_name FROM results"), "gloo");

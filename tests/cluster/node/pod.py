@@ -49,6 +49,7 @@ class Pod:
         self._phase, self._started = "Pending", now()
         self._verdict = {}  # the status's reason and message, where not the containers decide how it ends
         self._conditions = []  # more of them
+        self._told = set()
         self._published = self._ending = self._deleted = False
 
     # --- From other threads
@@ -160,6 +161,12 @@ class Pod:
             self._after(deadline, self._exceed_deadline)
         if self.fault == "imagepull":
             self._fail_to_pull()
+        elif self.fault == "registry-away":
+            self._fail_to_pull()
+            self._after(float(self._fault_arguments[0]), self._start)
+        elif self.fault == "refuse":
+            self._verdict = {"reason": "OutOfcpu", "message": "Pod Node didn't have enough resource: cpu"}
+            self._phase, self._ending = "Failed", True
         elif self.fault == "slow-start":
             self._publish()
             self._after(float(self._fault_arguments[0]), self._start)
@@ -175,6 +182,8 @@ class Pod:
 
         def back_off():
             for container in self.containers.values():
+                if "waiting" not in container.state:
+                    return
                 container.wait("ImagePullBackOff", f'Back-off pulling image "{container.manifest["image"]}"')
             self._publish()
         self._after(FAULT_SECONDS, back_off)
@@ -194,7 +203,9 @@ class Pod:
                 self._start_one(container)
             except spec.Waiting as why:
                 waits = True
-                # The reasons why it is still being created are no part of a status.
+                # The reasons why it is still being created are no part of a status: an event tells them.
+                if why.reason == "ContainerCreating":
+                    self._tell("FailedMount", str(why))
                 container.wait(why.reason, None if why.reason == "ContainerCreating" else why.message)
             except (api.Refused, *api.UNREACHABLE) as error:
                 api.say(f"{self.namespace}/{self.name}:", repr(error))
@@ -210,6 +221,18 @@ class Pod:
             self._publish()
         if not waits and self.fault:
             self._after(FAULT_SECONDS, self._strike)
+
+    def _tell(self, reason, message):
+        """An event, each once."""
+        if message in self._told:
+            return
+        self._told.add(message)
+        self._node.api.persist("POST", f"/api/v1/namespaces/{self.namespace}/events", {
+            "apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": reason, "message": message, "count": 1,
+            "metadata": {"name": f"{self.name}.{len(self._told)}.{self.uid[:8]}", "namespace": self.namespace},
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod", "name": self.name, "namespace": self.namespace,
+                               "uid": self.uid},
+            "firstTimestamp": now(), "lastTimestamp": now(), "source": {"component": "kubelet"}})
 
     def _start_one(self, container):
         manifest = container.manifest

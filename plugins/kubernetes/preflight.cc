@@ -1,0 +1,146 @@
+#include "kubernetes/preflight.h"
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "kubernetes/manifest.h"
+#include "kubernetes/wait.h"
+
+namespace ridgeline::kubernetes {
+namespace {
+
+using plugin::Failure;
+using plugin::Json;
+
+constexpr int kLeastMinor = 20;    // of 1.x
+constexpr int kIndexedMinor = 24;  // has Indexed Jobs, whose pods find each other by name
+constexpr const char* kName = "rl-preflight";
+
+// What driver-role.yaml gives, but for events, without which only reasons go unsaid.
+struct Right {
+  const char* verb;
+  const char* group;
+  const char* resource;
+  const char* subresource = "";
+};
+constexpr Right kNeeded[] = {
+    {"create", "batch", "jobs"}, {"get", "batch", "jobs"},    {"list", "batch", "jobs"},
+    {"watch", "batch", "jobs"},  {"delete", "batch", "jobs"}, {"list", "", "pods"},
+    {"watch", "", "pods"},       {"get", "", "pods", "log"},  {"create", "", "configmaps"},
+};
+constexpr Right kOfGangs[] = {{"create", "", "services"}, {"create", "", "secrets"}};
+constexpr Right kOfPods = {"create", "", "pods"};
+
+Request Ask(const Right& right, const std::string& name_space) {
+  const Json attributes = {{"namespace", name_space},
+                           {"verb", right.verb},
+                           {"group", right.group},
+                           {"resource", right.resource},
+                           {"subresource", right.subresource}};
+  return {"POST",
+          "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+          {{"apiVersion", "authorization.k8s.io/v1"},
+           {"kind", "SelfSubjectAccessReview"},
+           {"spec", {{"resourceAttributes", attributes}}}}};
+}
+
+// A server that does not say forbids nothing: it will when it is asked for the thing itself.
+bool May(const Response& response, bool otherwise) {
+  return response.ok() ? response.Document().value("/status/allowed"_json_pointer, otherwise) : otherwise;
+}
+
+bool HasGangs(const Options& options) { return std::max(options.nodes, options.most_nodes) > 1; }
+
+void CheckVersion(const Json& version, const Options& options) {
+  const auto number = [&](const char* name) {
+    const auto text = version.value(name, "");  // "31+" of some
+    int value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+  };
+  const int least = HasGangs(options) ? kIndexedMinor : kLeastMinor;
+  if (number("major") != 1 || number("minor") >= least) return;
+  throw Failure(Failure::Kind::kInfrastructure,
+                fmt::format("the cluster is Kubernetes {}, and {} 1.{}", version.value("gitVersion", ""),
+                            HasGangs(options) ? "points of several nodes need" : "Ridgeline needs", least),
+                HasGangs(options) ? "run its points on one node each, or on a newer cluster" : "use a newer cluster");
+}
+
+void CheckRights(const std::vector<Right>& rights, const std::vector<Response>& answers, const Cluster& cluster) {
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < rights.size(); ++i) {
+    const Right& right = rights[i];
+    if (May(answers.at(i), true)) continue;
+    const std::string of = *right.subresource == '\0' ? "" : std::string("/") + right.subresource;
+    missing.push_back(fmt::format("{} {}{}", right.verb, right.resource, of));
+  }
+  if (missing.empty()) return;
+  throw Failure(Failure::Kind::kInfrastructure,
+                fmt::format("in namespace {} you may not {}", cluster.name_space(), fmt::join(missing, ", ")),
+                "the rights that are needed are in driver-role.yaml, which ships with Ridgeline "
+                "(share/ridgeline/kubernetes)");
+}
+
+// A Job as the sweep's would be, but for how much it asks for.
+Manifests Sample(const Options& options) {
+  const Json job = {{"key", kName},
+                    {"sweep", "preflight"},
+                    {"exec", {"ridgeline"}},
+                    {"nodes", options.most_nodes},
+                    {"cpus", 1},
+                    {"memory_bytes", int64_t{1} << 30},
+                    {"time_limit_s", 60}};
+  return MakeManifests(job, "", options, "", "");
+}
+
+// Throws where what was dry-run would be refused today and tomorrow, however much of a node its points ask for.
+void CheckDryRun(const Response& response, const std::string& what, Cluster& cluster) {
+  const std::string message = response.ok() ? "" : response.Message();
+  const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
+  if (response.ok() || response.code == kConflict || says("does not support dry run")) return;
+  if (response.code == kForbidden && !says("cannot create resource") && !says("is being terminated")) {
+    const Wait wait = WaitOfRefusal(message);
+    if (!wait.hopeless || wait.reason == "limit") return;
+    throw Failure(Failure::Kind::kInfrastructure, fmt::format("the cluster refuses {}: {}", what, message), wait.hint);
+  }
+  Failure failure = cluster.ToFailure(response, what);
+  if (failure.kind() != Failure::Kind::kInvalidInput) throw failure;
+  throw Failure(failure.kind(), fmt::format("launch: kubernetes: the cluster refuses {}: {}", what, message));
+}
+
+}  // namespace
+
+std::string Preflight(Cluster& cluster, const Options& options) {
+  std::vector<Right> rights(std::begin(kNeeded), std::end(kNeeded));
+  if (HasGangs(options)) rights.insert(rights.end(), std::begin(kOfGangs), std::end(kOfGangs));
+  std::vector<Request> questions = {{"GET", "/version", {}}, Ask(kOfPods, cluster.name_space())};
+  for (const Right& right : rights) questions.push_back(Ask(right, cluster.name_space()));
+  std::vector<Response> answers = cluster.CallAll(questions);
+  if (!answers[0].ok()) throw cluster.ToFailure(answers[0], "ask the cluster for its version");
+  const Json version = answers[0].Document();
+  const bool may_create_pods = May(answers[1], false);
+  answers.erase(answers.begin(), answers.begin() + 2);
+  CheckVersion(version, options);
+  CheckRights(rights, answers, cluster);
+
+  if (!options.image.empty()) {
+    const Manifests sample = Sample(options);
+    CheckDryRun(cluster.Call({"POST", cluster.JobsPath() + "?dryRun=All&fieldValidation=Strict", sample.job}),
+                "such a Job", cluster);
+    if (may_create_pods) {
+      Json pod = sample.job.at("spec").at("template");
+      pod["apiVersion"] = "v1";
+      pod["kind"] = "Pod";
+      pod["metadata"]["name"] = kName;
+      CheckDryRun(cluster.Call({"POST", cluster.CorePath("pods") + "?dryRun=All", pod}), "a pod of such a Job",
+                  cluster);
+    }
+  }
+  return fmt::format("Kubernetes {}, namespace {}", version.value("gitVersion", ""), cluster.name_space());
+}
+
+}  // namespace ridgeline::kubernetes
