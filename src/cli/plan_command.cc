@@ -142,9 +142,9 @@ Action PlanCommand(CLI::App& self) {
   AddReportsOption(self, arguments->reports);
   self.footer(
       "Expands a sweep into its points, predicts each one's peak memory a rank by tracing the step it would run, and\n"
-      "says whether that fits where it would run: `fits` or `out_of_memory`, or `unknown` where nothing says what memory\n"
-      "it will have; and what its jobs would ask for. A point may have the least of what its launcher asks for, its memory_limit and what a node has; `run` and `render` go "
-      "by\n"
+      "says whether that fits where it would run: `fits` or `out_of_memory`, or `unknown` where nothing says what\n"
+      "memory it will have; and what its jobs would ask for. A point may have the least of what its launcher asks\n"
+      "for, its memory_limit and what a node has; `run` and `render` go by\n"
       "the same. Of another `trainer` than ridgeline-train nothing is predicted. Nothing is trained, submitted or\n"
       "stored. Faults in the sweep are shown all at once, each with its line and column.\n\n"
       "A sweep in short (docs/sweeps.md has the whole language):\n"
