@@ -331,5 +331,26 @@ TEST_F(ExecRanks, NodesRunAJobTogether) {
   EXPECT_TRUE(std::filesystem::exists(PointDir(job.job_dir, job.points[0].id) / "log.3.txt"));
 }
 
+// As the pods of a Kubernetes Job are: each with a folder of its own, and a secret that somebody brought.
+TEST_F(ExecRanks, NodesWithoutASharedFolderMeetByASecretThatIsBrought) {
+  const Job job = MakeReal(2);
+  Job elsewhere = job;
+  elsewhere.job_dir = dir_.path() / "elsewhere";
+  WriteJob(elsewhere);
+  WritePrivateFile(dir_ / "secret", std::string(64, 's'));
+  const ReservedPort port;
+  std::vector<Child> nodes;
+  for (const char* rank : {"1", "0"}) {
+    nodes.push_back(Start(*rank == '0' ? job : elsewhere, {{"RIDGELINE_NNODES", "2"},
+                                                           {"RIDGELINE_NODE_RANK", rank},
+                                                           {"MASTER_ADDR", "127.0.0.1"},
+                                                           {"MASTER_PORT", std::to_string(port.number())},
+                                                           {"RIDGELINE_SECRET_FILE", dir_ / "secret"}}));
+  }
+  for (Child& node : nodes) EXPECT_EQ(node.Wait().exit_code, 0) << Log();
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kOk) << ResultOf(job).message;
+  EXPECT_FALSE(std::filesystem::exists(SecretFile(job.job_dir)));
+}
+
 }  // namespace
 }  // namespace ridgeline
