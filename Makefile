@@ -1,11 +1,14 @@
 # The commands people type. They call CMake's presets (CMakePresets.json); each builds in its own folder.
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+# Of `make fuzz`: each target's.
+SECONDS ?= 60
+SEED ?= $(shell date +%s)
 SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.cc')
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build demo test test-cluster test-sanitized lint format bench install picture clean
+.PHONY: help packages configure build demo test test-cluster test-sanitized fuzz lint format bench install picture clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +47,11 @@ test-sanitized: packages ## The tests under AddressSanitizer + UBSan, and under 
 	cmake --build --preset thread -j $(JOBS)
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/thread_sanitizer.supp history_size=7" \
 	  ctest --test-dir build-thread --output-on-failure -j 2 -L threads
+
+fuzz: packages ## Give what reads bytes from outside any bytes at all: SECONDS=60 for each target of tests/fuzz
+	@cmake --preset address
+	cmake --build build-address -j $(JOBS) --target fuzz
+	RIDGELINE_FUZZ_SEED=$(SEED) tests/fuzz/fuzz build-address $(SECONDS)
 
 lint: packages ## clang-format, clang-tidy and shellcheck, all with warnings as errors
 	clang-format --dry-run -Werror $(SOURCES)

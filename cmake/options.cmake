@@ -23,6 +23,9 @@ if(RIDGELINE_SANITIZE STREQUAL "address")
                          -fno-omit-frame-pointer -g1
                          -O$<IF:$<BOOL:$<TARGET_PROPERTY:RIDGELINE_QUICK_TO_COMPILE>>,0,1>)
   target_link_options(rl_flags INTERFACE -fsanitize=address,undefined)
+  # RIDGELINE_FUZZED, a property of targets: a fuzzer is told what of their code it reached (tests/fuzz).
+  target_compile_options(rl_flags INTERFACE
+    $<$<BOOL:$<TARGET_PROPERTY:RIDGELINE_FUZZED>>:-fsanitize-coverage=inline-8bit-counters,pc-table,indirect-calls,trace-cmp>)
 elseif(RIDGELINE_SANITIZE STREQUAL "thread")
   target_compile_options(rl_flags INTERFACE -fsanitize=thread -g1 -O1)
   target_link_options(rl_flags INTERFACE -fsanitize=thread)

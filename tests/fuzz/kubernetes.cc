@@ -1,0 +1,26 @@
+// Objects as Kubernetes' API server gives them: a Job and a Pod are taken or refused as JSON is. Times and quantities
+// that are none are told apart from those that are.
+#include "kubernetes/parse.h"
+
+#include <cmath>
+
+#include "kubernetes/quantity.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ridgeline::kubernetes;  // NOLINT(google-build-using-namespace): a program of one function
+  namespace fuzz = ridgeline::fuzz;
+  const std::string text(fuzz::TextOf(data, size));
+  ParseTime(text);
+  if (const auto quantity = ParseQuantity(text)) fuzz::Require(std::isfinite(*quantity), "a quantity is a number");
+  try {
+    const ridgeline::plugin::Json object = ridgeline::plugin::Json::parse(text);
+    const PodView pod = ParsePod(object);
+    HasEnded(pod, 1'800'000'000);
+    fuzz::Require(!pod.HasLog() || pod.running || pod.terminated, "what never ran has no log");
+    ParseJob(object);
+  } catch (const ridgeline::plugin::Json::exception&) {
+    // An object that is none of these.
+  }
+  return 0;
+}

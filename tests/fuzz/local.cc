@@ -1,0 +1,24 @@
+// The local launcher's records and the kernel's /proc/PID/stat: taken or told to be none. A record that is taken,
+// written and read again is the same.
+#include "local/parse.h"
+
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ridgeline::local;  // NOLINT(google-build-using-namespace): a program of one function
+  namespace fuzz = ridgeline::fuzz;
+  const std::string_view text = fuzz::TextOf(data, size);
+  ParseStartTicks(text);
+  Seen seen;
+  seen.submitted = true;
+  seen.started = ParseStarted(text);
+  seen.exit = ParseExit(text);
+  StateOf(seen);
+  if (seen.started) {
+    fuzz::Require(seen.started->pid > 1, "a signal to its group reaches no other process");
+    const std::string written = FormatStarted(*seen.started);
+    const auto again = ParseStarted(written);
+    fuzz::Require(again && FormatStarted(*again) == written, "a record is read as written");
+  }
+  return 0;
+}

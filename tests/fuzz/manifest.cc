@@ -1,0 +1,22 @@
+// The manifest of checkpoint files: read whole or refused. What is read, written and read again is the same, and the
+// files that it names are looked for in its own folder.
+#include "engine/train/manifest.h"
+
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
+  static const fuzz::Folder folder;
+  folder.Write(kManifestName, fuzz::TextOf(data, size));
+  const bool taken = fuzz::Takes([&] {
+    const Manifest manifest = ReadManifest(folder.path());
+    for (const SavedFile& saved : manifest.files) {
+      fuzz::Require((folder.path() / saved.name).parent_path() == folder.path(), "a file lies in its folder");
+    }
+    const std::string text = EncodeManifest(manifest);
+    folder.Write(kManifestName, text);
+    fuzz::Require(EncodeManifest(ReadManifest(folder.path())) == text, "a manifest is read as written");
+  });
+  if (taken) fuzz::Takes([&] { CheckWhole(ReadManifest(folder.path()), folder.path()); });
+  return 0;
+}

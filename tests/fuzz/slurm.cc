@@ -1,0 +1,35 @@
+// What Slurm's tools and its agent print: facts are taken from it, and what is none is passed over. The agent's rows
+// are taken or refused as JSON is.
+#include "slurm/parse.h"
+
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ridgeline;         // NOLINT(google-build-using-namespace): a program of one function
+  using namespace ridgeline::slurm;  // NOLINT(google-build-using-namespace)
+  const std::string_view text = fuzz::TextOf(data, size);
+  for (const auto& rows : {ParseSqueue(text), ParseSacct(text)}) {
+    for (const Row& row : rows) {
+      fuzz::Require(row.name.starts_with("rl-"), "a row is of a job of ours");
+      if (row.tasks) fuzz::Require(row.tasks->size() <= 10'000'000, "an array has no more tasks than Slurm gives one");
+      MeaningOf(row.state);
+      WaitOf(row.reason);
+    }
+  }
+  if (const auto tasks = ParseTasks(text)) {
+    fuzz::Require(!tasks->empty(), "what names tasks names one");
+    if (std::is_sorted(tasks->begin(), tasks->end())) {
+      fuzz::Require(ParseTasks(FormatTasks(*tasks)) == tasks, "tasks are read as written");
+    }
+  }
+  ParseConfig(text);
+  WaitOf(text);
+  TroubleOf(0, text);
+  HintFor(text);
+  try {
+    RowFromJson(plugin::Json::parse(text));
+  } catch (const plugin::Json::exception&) {
+    // A row that is none.
+  }
+  return 0;
+}
