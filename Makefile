@@ -1,14 +1,16 @@
 # The commands people type. They call CMake's presets (CMakePresets.json); each builds in its own folder.
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
-# Of `make fuzz`: each target's.
+# Of `make fuzz`: each target's. Of `make torture`: where, how many rounds; of both, what they are drawn from.
 SECONDS ?= 60
+LAUNCHER ?= local
+ROUNDS ?= 20
 SEED ?= $(shell date +%s)
 SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.cc')
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build demo test test-cluster test-sanitized fuzz lint format bench install picture clean
+.PHONY: help packages configure build demo test test-cluster test-sanitized fuzz torture lint format bench install picture clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +54,15 @@ fuzz: packages ## Give what reads bytes from outside any bytes at all: SECONDS=6
 	@cmake --preset address
 	cmake --build build-address -j $(JOBS) --target fuzz
 	RIDGELINE_FUZZ_SEED=$(SEED) tests/fuzz/fuzz build-address $(SECONDS)
+
+# The program of each launcher's rounds.
+torture_local = test_torture
+torture_slurm = test_cluster_slurm
+torture_kubernetes = test_cluster_kubernetes
+
+torture: build ## Strike sweeps at random moments: ROUNDS=20, SEED=… to see one again, LAUNCHER=local, slurm or kubernetes
+	RIDGELINE_TORTURE_ROUNDS=$(ROUNDS) RIDGELINE_TORTURE_SEED=$(SEED) \
+	  build/tests/$(torture_$(LAUNCHER)) --gtest_filter='*Torture*'
 
 lint: packages ## clang-format, clang-tidy and shellcheck, all with warnings as errors
 	clang-format --dry-run -Werror $(SOURCES)

@@ -63,11 +63,19 @@ RunResult OkResult(const RunSpec& spec) {
 
 std::string Text(const RunResult& result) { return DumpJson(EncodeResult(result)); }
 
-// As a trainer must, but unsynced: a fake's result need not survive the machine.
-void Write(const std::string& file, const std::string& text) {
+// As a trainer must, but unsynced: a fake's result need not survive the machine. False where there is no room.
+bool TryToWrite(const std::string& file, const std::string& text) {
   const std::string temporary = file + ".tmp";
-  std::ofstream(temporary, std::ios::binary) << text;
-  std::filesystem::rename(temporary, file);
+  std::ofstream out(temporary, std::ios::binary);
+  out << text;
+  out.close();
+  std::error_code failed;
+  if (out) std::filesystem::rename(temporary, file, failed);
+  return out && !failed;
+}
+
+void Write(const std::string& file, const std::string& text) {
+  if (!TryToWrite(file, text)) ::_exit(3);
 }
 
 [[noreturn]] void SleepForever() {
@@ -112,6 +120,12 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
   if (mode == "slow") {
     SleepMs(number());
     Write(result_file, Text(result));
+    return 0;
+  }
+  if (mode == "own") {  // figures of its own, after so long, and patience with a full disk
+    SleepMs(number());
+    result.loss.assign(2, 1000 + static_cast<double>(spec.seed));
+    while (!TryToWrite(result_file, Text(result))) SleepMs(20);
     return 0;
   }
   if (mode == "segfault") {

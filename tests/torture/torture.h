@@ -1,0 +1,287 @@
+// Sweeps that are struck at random moments, and what must hold afterwards, whatever the launcher. A round is drawn from
+// its seed: which blows fall, and when. $RIDGELINE_TORTURE_ROUNDS of them are played, the first of
+// $RIDGELINE_TORTURE_SEED and each of the next number.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "tests/cluster/cluster_cli.h"
+#include "tests/torture/faults.h"
+
+namespace ridgeline::testing {
+
+enum class Blow {
+  kKillDriver,
+  kKillHelper,  // what the driver started, to speak to a cluster
+  kKillExec,
+  kKillKeeper,
+  kKillTrainer,
+  kKillEverything,
+  kFullDisk,
+  kFailingDisk,
+  kShortWrites,
+  kClockJump,
+};
+
+inline std::string_view NameOf(Blow blow) {
+  constexpr std::string_view kNames[] = {"driver",     "helper",    "exec",         "keeper",       "trainer",
+                                         "everything", "full disk", "failing disk", "short writes", "clock jump"};
+  return kNames[static_cast<size_t>(blow)];
+}
+
+// None of a process that has ended.
+inline std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  std::error_code ec;
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", parent), ec)) {
+    std::ifstream file(thread.path() / "children");
+    for (pid_t pid = 0; file >> pid;) children.push_back(pid);
+  }
+  return children;
+}
+
+// Faults for the programs that are started with Prefix(), in files below `folder` alone.
+class FaultyMachine {
+ public:
+  explicit FaultyMachine(const std::filesystem::path& folder) {
+    const Fd file(::open(page().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    EXPECT_EQ(::ftruncate(file.get(), sizeof(Faults)), 0);
+    void* memory = ::mmap(nullptr, sizeof(Faults), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    faults_ = new (memory) Faults;
+    folder.string().copy(faults_->folder, sizeof(faults_->folder) - 1);
+  }
+  FaultyMachine(const FaultyMachine&) = delete;
+  FaultyMachine& operator=(const FaultyMachine&) = delete;
+  ~FaultyMachine() { ::munmap(faults_, sizeof(Faults)); }
+
+  Faults& faults() { return *faults_; }
+  std::vector<std::string> Prefix() const {
+    return {"/usr/bin/env", std::string("LD_PRELOAD=") + RIDGELINE_BINARY_DIR + "/tests/torture/faults.so",
+            fmt::format("{}={}", kFaultsVariable, page().string())};
+  }
+
+ private:
+  std::filesystem::path page() const { return dir_ / "faults"; }
+
+  TempDir dir_;
+  Faults* faults_;
+};
+
+// What a sweep of a round is made of.
+struct Tortured {
+  ClusterCli& cli;
+  std::filesystem::path sweep;  // of the fake trainer's mode `own`
+  int64_t points;
+  std::vector<Blow> blows;                        // that may fall
+  std::function<std::vector<pid_t>()> processes;  // of its jobs, those of others among them
+  FaultyMachine* machine = nullptr;               // of kFailingDisk, kShortWrites and kClockJump
+  std::filesystem::path disk = {};                // of kFullDisk: a small one
+};
+
+class Round {
+ public:
+  Round(Tortured tortured, uint64_t seed) : it_(std::move(tortured)), random_(seed) {}
+
+  // How often which blow struck something.
+  std::map<std::string_view, int64_t> Play() {
+    for (int i = 0; i < kBlows; ++i) {
+      if (!driver_) driver_.emplace(it_.cli.Start({"run", it_.sweep}));
+      if (Waits(random_() % kMostWaitMs)) continue;  // it was quicker
+      Strike(it_.blows[random_() % it_.blows.size()]);
+    }
+    if (driver_ && !driver_->WaitFor(kHangsNs)) {
+      driver_->Signal(SIGKILL);
+      driver_->Wait();
+      ADD_FAILURE() << "the driver hangs; " << Story();
+    }
+    Settle();
+    if (it_.machine != nullptr) {
+      hits_[NameOf(Blow::kFailingDisk)] = it_.machine->faults().failed;
+      hits_[NameOf(Blow::kShortWrites)] = it_.machine->faults().cut;
+      hits_[NameOf(Blow::kClockJump)] = it_.machine->faults().misled;
+    }
+    return hits_;
+  }
+
+ private:
+  static constexpr int kBlows = 7;
+  static constexpr uint64_t kMostWaitMs = 350;
+  static constexpr int64_t kHangsNs = 120'000'000'000;
+  static constexpr int kTries = 6;  // each blow may have cost a point one of its retries
+
+  // Whether the driver ended meanwhile.
+  bool Waits(uint64_t ms) {
+    if (!driver_->WaitFor(static_cast<int64_t>(ms) * 1'000'000)) return false;
+    driver_.reset();
+    return true;
+  }
+
+  void Strike(Blow blow) {
+    story_.emplace_back(NameOf(blow));
+    switch (blow) {
+      case Blow::kKillDriver:
+        return KillDriver();
+      case Blow::kKillHelper:
+        for (const pid_t pid : ChildrenOf(driver_->pid())) Kill(pid, blow);
+        return;
+      case Blow::kKillExec:
+      case Blow::kKillKeeper:
+      case Blow::kKillTrainer:
+        return KillOneOf(blow);
+      case Blow::kKillEverything:
+        KillDriver();
+        for (const pid_t pid : it_.processes()) {
+          if (const auto part = WhatKills(pid)) Kill(pid, *part);
+        }
+        return;
+      case Blow::kFullDisk: {
+        const auto ballast = it_.disk / "ballast";
+        std::ofstream(ballast, std::ios::binary) << std::string(64 << 20, 'b');
+        ++hits_[NameOf(blow)];
+        SomeTime();
+        std::filesystem::remove(ballast);
+        return;
+      }
+      case Blow::kFailingDisk:
+        it_.machine->faults().failing = 1 + random_() % 200;
+        SomeTime();
+        it_.machine->faults().failing = 0;
+        return;
+      case Blow::kShortWrites:
+        it_.machine->faults().shortened = 500;
+        SomeTime();
+        it_.machine->faults().shortened = 0;
+        return;
+      case Blow::kClockJump:
+        it_.machine->faults().clock_ahead_ns = static_cast<int64_t>(random_() % 172'800 - 86'400) * 1'000'000'000;
+        return;
+    }
+  }
+
+  void SomeTime() {
+    if (driver_) Waits(random_() % (2 * kMostWaitMs));
+  }
+
+  void KillDriver() {
+    ++hits_[NameOf(Blow::kKillDriver)];
+    driver_->Signal(SIGKILL);
+    driver_->Wait();
+    driver_.reset();
+  }
+
+  static std::vector<std::string> CommandOf(pid_t pid) {
+    std::vector<std::string> words;
+    const std::string text = ReadFileIfThere(fmt::format("/proc/{}/cmdline", pid)).value_or("");
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\0', begin), text.size());
+      words.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    return words;
+  }
+  static std::optional<Blow> WhatKills(pid_t pid) {
+    const auto command = CommandOf(pid);
+    if (command.empty()) return std::nullopt;
+    const std::string program = std::filesystem::path(command[0]).filename();
+    if (program == "ridgeline-local-keeper") return Blow::kKillKeeper;
+    if (program == "fake_trainer") return Blow::kKillTrainer;
+    if (program == "ridgeline" && command.size() > 1 && command[1] == "exec") return Blow::kKillExec;
+    return std::nullopt;
+  }
+
+  void KillOneOf(Blow blow) {
+    std::vector<pid_t> victims = it_.processes();
+    std::erase_if(victims, [&](pid_t pid) { return WhatKills(pid) != blow; });
+    if (!victims.empty()) Kill(victims[random_() % victims.size()], blow);
+  }
+  void Kill(pid_t pid, Blow blow) {
+    if (::kill(pid, SIGKILL) != 0) return;
+    ++hits_[NameOf(blow)];
+    if (blow != Blow::kKillHelper) ++kills_;
+  }
+
+  // Nothing strikes any more: what has no result that stands is measured again.
+  void Settle() {
+    std::string said;
+    for (int i = 0; i < kTries; ++i) {
+      Child last = it_.cli.Start({"run", it_.sweep});
+      if (!last.WaitFor(kHangsNs)) {
+        last.Signal(SIGKILL);
+        last.Wait();
+        ADD_FAILURE() << "`ridgeline run` hangs when all is well again; " << Story();
+        return;
+      }
+      const auto output = it_.cli.Finish(last);
+      said = output.out + output.err;
+      if (output.status.exit_code <= 1 && output.status.signal == 0) break;
+    }
+    const int64_t not_ok = it_.cli.Count("SELECT count(*) FROM latest WHERE status <> 'ok'");
+    it_.cli.ExpectOneFinalResultEach(it_.points, it_.points - not_ok);
+    EXPECT_LE(not_ok, kills_) << "more points ended badly than their processes were killed\n" << it_.cli.NotOk();
+    EXPECT_EQ(it_.cli.Count("SELECT count(*) FROM results JOIN points ON points.id = point_id "
+                            "WHERE status = 'ok' AND (loss ->> '$[0]' <> 1000 + seed OR json_array_length(loss) <> 2)"),
+              0)
+        << "a result has another point's figures";
+    if (::testing::Test::HasFailure()) ADD_FAILURE() << Story() << "\nat last it said:\n" << said << it_.cli.NotOk();
+  }
+
+  std::string Story() const { return fmt::format("struck were: {}", fmt::join(story_, ", ")); }
+
+  Tortured it_;
+  std::mt19937_64 random_;
+  std::optional<Child> driver_;
+  std::vector<std::string> story_;
+  int64_t kills_ = 0;  // of what a point may have ended badly by
+  std::map<std::string_view, int64_t> hits_;
+};
+
+inline uint64_t NumberIn(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// Plays rounds until one goes wrong, each by `round` of its seed.
+inline void Torture(std::string_view launcher,
+                    const std::function<std::map<std::string_view, int64_t>(uint64_t seed)>& round) {
+  const uint64_t first = NumberIn("RIDGELINE_TORTURE_SEED", 1);
+  const uint64_t rounds = NumberIn("RIDGELINE_TORTURE_ROUNDS", 4);
+  std::cout << fmt::format("{} rounds from seed {} on\n", rounds, first);
+  std::map<std::string_view, int64_t> hits;
+  for (uint64_t seed = first; seed < first + rounds; ++seed) {
+    for (const auto& [blow, count] : round(seed)) hits[blow] += count;
+    if (!::testing::Test::HasFailure()) continue;
+    std::cout << fmt::format("round {} went wrong; once more: make torture LAUNCHER={} ROUNDS=1 SEED={}\n",
+                             seed - first + 1, launcher, seed);
+    return;
+  }
+  int64_t all = 0;
+  for (const auto& [blow, count] : hits) {
+    std::cout << fmt::format("{}: {}\n", blow, count);
+    all += count;
+  }
+  EXPECT_GE(all, static_cast<int64_t>(rounds)) << "blows fell where nothing was";
+}
+
+}  // namespace ridgeline::testing
