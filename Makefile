@@ -10,7 +10,7 @@ SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.c
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build demo test test-cluster test-sanitized fuzz torture lint format bench install picture clean
+.PHONY: help packages configure build programs demo test test-cluster test-sanitized fuzz torture lint format bench install picture clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,12 +19,17 @@ packages:
 	@scripts/install-packages.sh
 
 configure: packages
-	@cmake --preset release
+	@cmake --preset release -DRIDGELINE_TESTS=ON
+
+# Without the tests, and without what packages.txt lists for them; a build folder that has them keeps them.
+programs:
+	@scripts/install-packages.sh build
+	@cmake --preset release $(if $(wildcard build/CMakeCache.txt),,-DRIDGELINE_TESTS=OFF)
 
 build: configure ## Build everything into build/ (Release)
 	cmake --build build -j $(JOBS)
 
-demo: configure ## Build what sweeps/demo.yaml takes, and run it on this machine
+demo: programs ## Build what sweeps/demo.yaml takes, and run it on this machine
 	cmake --build build -j $(JOBS) --target ridgeline ridgeline-train ridgeline-launcher-local
 	build/bin/ridgeline run sweeps/demo.yaml
 
@@ -34,7 +39,7 @@ test: build ## Build and run every test that needs no cluster
 # They wait more than they work: many at once, however few the cores.
 test-cluster: ## Install real schedulers (packages.txt, "Cluster tests"), and run the launchers' tests on them
 	@scripts/install-packages.sh cluster
-	@cmake --preset release
+	@cmake --preset release -DRIDGELINE_TESTS=ON
 	cmake --build build -j $(JOBS)
 	tests/cluster/kubernetes-build build/kubernetes || [ $$? -eq 77 ]
 	ctest --test-dir build --output-on-failure -j 6 -L 'slurm|k8s'
@@ -80,7 +85,8 @@ bench: packages ## Build and run the benchmarks of bench/
 	@set -e; for bench in build/bench/bench_*; do echo "== $$bench"; $$bench; done
 	bench/ranks.sh build
 
-install: build ## Install under PREFIX (default /usr/local)
+install: programs ## Install under PREFIX (default /usr/local)
+	cmake --build build -j $(JOBS)
 	cmake --install build --prefix '$(PREFIX)'
 
 picture: demo ## Draw docs/report.png, the README's picture, from the demo's report

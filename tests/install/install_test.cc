@@ -120,5 +120,19 @@ TEST_F(Install, RunAgainSkipsWhatIsDone) {
   EXPECT_EQ(rows[0]["n"], 2);
 }
 
+// Who only wants to use them installs nothing for the tests.
+TEST(Programs, AreBuiltWithoutWhatTheTestsTake) {
+  for (const char* target : {"demo", "install"}) {
+    const Captured steps = ridgeline::Run({"env", "-u", "MAKEFLAGS", "make", "-n", "-C", RIDGELINE_SOURCE_DIR, target});
+    EXPECT_THAT(steps.stdout_text, HasSubstr("scripts/install-packages.sh build\n"));
+    EXPECT_THAT(steps.stdout_text, Not(HasSubstr("scripts/install-packages.sh\n")));
+  }
+  const TempDir build;
+  const Captured configured = ridgeline::Run(
+      {"cmake", "-S", RIDGELINE_SOURCE_DIR, "-B", build.path().string(), "-G", "Ninja", "-DRIDGELINE_TESTS=OFF",
+       "-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON"});
+  EXPECT_TRUE(configured.status.ok()) << configured.stdout_text << configured.stderr_text;
+}
+
 }  // namespace
 }  // namespace ridgeline
