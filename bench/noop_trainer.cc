@@ -1,5 +1,5 @@
-// A trainer that does nothing and says so: what is left of a run's time is the harness's. It keeps the contract:
-// noop_trainer --spec points/ID/spec.json --result FILE.
+// A trainer that does nothing and says as little as an ok may: what is left of a run's time is the harness's. It keeps
+// the contract: noop_trainer --spec points/ID/spec.json --result FILE.
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
   const std::string temporary = result + ".tmp";
   std::FILE* file = std::fopen(temporary.c_str(), "w");
   if (file == nullptr) return 3;
-  std::fprintf(file, R"({"version": 1, "point_id": "%s", "status": "ok"})", id.c_str());
+  std::fprintf(file, R"({"version": 1, "point_id": "%s", "status": "ok", "throughput": {"steady_tokens_per_s": 1}})",
+               id.c_str());
   if (std::fclose(file) != 0) return 3;
   return std::rename(temporary.c_str(), result.c_str()) == 0 ? 0 : 3;
 }

@@ -27,6 +27,8 @@
 #include <string>
 #include <string_view>
 
+#include "ridgeline/limits.h"
+
 namespace ridgeline {
 
 // How exec exits. A point that it leaves without a result is nobody's result but the infrastructure's, for the reason
@@ -62,9 +64,6 @@ inline std::string_view ReasonOfExecExit(int exit_code) {
 inline constexpr const char* kOwnCoresVariable = "RIDGELINE_OWN_CORES";
 // What its scheduler calls the node: evidence of what fails there. Not said: $SLURMD_NODENAME, else the host's name.
 inline constexpr const char* kNodeVariable = "RIDGELINE_NODE";
-
-// Of a log's end, as evidence of a failure.
-inline constexpr size_t kLogTailBytes = 4096;
 
 inline std::filesystem::path JobFile(const std::filesystem::path& job_dir) { return job_dir / "job.json"; }
 

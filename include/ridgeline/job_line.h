@@ -1,11 +1,12 @@
 // How a job tells of its points: lines of its results file (job_dir.h), and of `ridgeline exec --print-results` where
 // nobody sees its files, which a launcher finds again among whatever else a pod's log holds.
 //
-//   ridgeline: KIND POINT BYTES HASH PAYLOAD
+//   ridgeline: KIND POINT BYTES CHECKSUM PAYLOAD
 //
 // KIND is `progress` (PAYLOAD: the progress file's text, empty when the point begins) or `result` (a RunResult as JSON
-// on one line). BYTES is the payload's length and HASH its FNV-1a 64, in hexadecimal: a line that was cut, or written
-// into by somebody else, is not taken for one.
+// on one line). BYTES is the payload's length and CHECKSUM that of all the other words (checksum.h): a line that was
+// cut, or written into by somebody else, or has another bit anywhere, is not taken for one. Lines of earlier versions
+// have the payload's FNV-1a 64 in its place, 16 digits for 32.
 #ifndef RIDGELINE_JOB_LINE_H_
 #define RIDGELINE_JOB_LINE_H_
 
@@ -14,6 +15,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "ridgeline/checksum.h"
+#include "ridgeline/limits.h"
 
 namespace ridgeline {
 
@@ -30,9 +34,7 @@ inline constexpr std::string_view kJobLineMark = "ridgeline: ";
 // What Kubernetes keeps of a container's last words.
 inline constexpr size_t kSummaryBytes = 4096;
 
-// What is longer is no line: of a result with the series of a million steps a third of this.
-inline constexpr size_t kMaxJobLineBytes = size_t{128} << 20;
-
+// FNV-1a 64, as 16 hexadecimal digits.
 inline std::string JobLineHash(std::string_view payload) {
   uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : payload) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
@@ -43,14 +45,15 @@ inline std::string JobLineHash(std::string_view payload) {
 
 // With its line end.
 inline std::string FormatJobLine(const JobLine& line) {
-  return std::string(kJobLineMark) + line.kind + ' ' + line.point_id + ' ' + std::to_string(line.payload.size()) + ' ' +
-         JobLineHash(line.payload) + ' ' + line.payload + '\n';
+  const std::string head = line.kind + ' ' + line.point_id + ' ' + std::to_string(line.payload.size());
+  return std::string(kJobLineMark) + head + ' ' + Checksum(head, line.payload) + ' ' + line.payload + '\n';
 }
 
 // Nothing where `text`, one line without its end, is no such line or not a whole one.
 inline std::optional<JobLine> ParseJobLine(std::string_view text) {
   if (!text.starts_with(kJobLineMark)) return std::nullopt;
   text.remove_prefix(kJobLineMark.size());
+  const char* const head = text.data();
   std::string_view words[4];
   for (std::string_view& word : words) {
     const size_t space = text.find(' ');
@@ -61,7 +64,10 @@ inline std::optional<JobLine> ParseJobLine(std::string_view text) {
   size_t bytes = 0;
   const char* const end = words[2].data() + words[2].size();
   if (std::from_chars(words[2].data(), end, bytes).ptr != end || bytes != text.size()) return std::nullopt;
-  if (words[3] != JobLineHash(text)) return std::nullopt;
+  constexpr size_t kEarlierDigits = 16;
+  if (words[3] != (words[3].size() == kEarlierDigits ? JobLineHash(text) : Checksum({head, end}, text))) {
+    return std::nullopt;
+  }
   return JobLine{std::string(words[0]), std::string(words[1]), std::string(text)};
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "ridgeline/job_line.h"
+#include "ridgeline/limits.h"
 
 namespace ridgeline {
 

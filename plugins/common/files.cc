@@ -1,14 +1,13 @@
 #include "common/files.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "common/failure.h"
 #include "common/process.h"
@@ -44,17 +43,16 @@ void Write(const fs::path& path, std::string_view text, bool synced) {
 
 }  // namespace
 
-std::string ReadText(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+std::string ReadText(const fs::path& path, size_t max_bytes, ForeignFile::Links links) {
+  ForeignFile file(path, links);
+  if (file.state() == ForeignFile::State::kMissing) return {};
+  std::optional<std::string> text = file.Read(max_bytes);
+  if (!text) throw Failure(Failure::Kind::kInfrastructure, path.string() + " " + file.problem());
+  return *std::move(text);
 }
 
 std::string ReadTextTail(const fs::path& path, size_t max_bytes) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return {};
-  const auto size = static_cast<std::streamoff>(in.tellg());
-  in.seekg(std::max<std::streamoff>(0, size - static_cast<std::streamoff>(max_bytes)));
-  return {std::istreambuf_iterator<char>(in), {}};
+  return ForeignFile(path).ReadTail(max_bytes).value_or("");
 }
 
 void WriteText(const fs::path& path, std::string_view text) { Write(path, text, false); }
@@ -62,11 +60,10 @@ void WriteText(const fs::path& path, std::string_view text) { Write(path, text, 
 void WriteTextSynced(const fs::path& path, std::string_view text) { Write(path, text, true); }
 
 void ReadLines(const fs::path& path, const std::function<void(std::string_view line)>& take) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat info {};
-  if (!file || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+  const ForeignFile file(path);
+  if (!file.is_open() || file.size() > static_cast<int64_t>(kMaxResultsFileBytes)) return;
   int64_t offset = 0;
-  ReadWholeLines(file.get(), offset, [&](std::string_view line) {
+  ReadWholeLines(file.fd(), offset, [&](std::string_view line) {
     take(line);
     return true;
   });

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/files.h"
+#include "ridgeline/sealed_json.h"
 
 namespace ridgeline::plugin {
 namespace fs = std::filesystem;
@@ -28,15 +29,17 @@ std::vector<std::string> JournalFolder::Names() const {
 
 void JournalFolder::Write(const std::string& name, Json entry) const {
   entry["version"] = kVersion;
-  WriteTextSynced(FileOf(name), entry.dump(-1, ' ', false, Json::error_handler_t::replace));
+  WriteTextSynced(FileOf(name), SealedText(entry));
 }
 
 void JournalFolder::Remove(const std::string& name) const { plugin::Remove(FileOf(name)); }
 
 std::optional<std::string> JournalFolder::Text(const std::string& name) const {
-  std::error_code ec;
-  if (!fs::exists(FileOf(name), ec)) return std::nullopt;
-  return ReadText(FileOf(name));
+  ForeignFile file(FileOf(name));
+  if (file.state() == ForeignFile::State::kMissing) return std::nullopt;
+  std::optional<std::string> text = file.Read(kMaxRecordBytes);
+  if (!text) RefuseDamaged(name, "it " + file.problem());
+  return text;
 }
 
 Json JournalFolder::Checked(const std::string& name, Json document) const {
@@ -46,12 +49,14 @@ Json JournalFolder::Checked(const std::string& name, Json document) const {
                               FileOf(name).string(), version, kVersion),
                   "use the Ridgeline that wrote it, or: " + remedy_);
   }
+  if (!IsWhole(document)) RefuseDamaged(name, "it " + std::string(kNotWhole));
   return document;
 }
 
 void JournalFolder::RefuseDamaged(const std::string& name, std::string_view why) const {
-  throw Failure(Failure::Kind::kInfrastructure, fmt::format("{} cannot be read: {}", FileOf(name).string(), why),
-                remedy_);
+  constexpr size_t kShownBytes = 400;  // of words that quote what they are about
+  throw Failure(Failure::Kind::kInfrastructure,
+                fmt::format("{} cannot be read: {}", FileOf(name).string(), why.substr(0, kShownBytes)), remedy_);
 }
 
 }  // namespace ridgeline::plugin

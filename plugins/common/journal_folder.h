@@ -12,9 +12,9 @@
 
 namespace ridgeline::plugin {
 
-// Files carry a version; one without was written before there were any and is of version 1. What is damaged, or of a
-// newer version, is refused and left as it is: `remedy` says what becomes of the jobs in it. All but Names throw
-// Failure.
+// Files carry a version and a checksum; one without was written before there were any and is of version 1. What is
+// damaged, or of a newer version, is refused and left as it is: `remedy` says what becomes of the jobs in it. All but
+// Names throw Failure.
 class JournalFolder {
  public:
   JournalFolder(std::filesystem::path dir, std::string remedy);

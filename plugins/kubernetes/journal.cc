@@ -1,12 +1,14 @@
 #include "kubernetes/journal.h"
 
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/files.h"
 #include "common/keys.h"
+#include "ridgeline/checksum.h"
 
 namespace ridgeline::kubernetes {
 namespace {
@@ -42,16 +44,26 @@ Record Decode(const Json& document) {
   return record;
 }
 
+// Sixteen hexadecimal digits.
+bool IsStoreName(std::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace
 
 Journal::Journal(const fs::path& state_dir)
     : folder_(state_dir / "jobs", "it is of a Job in the cluster: delete that by hand, then remove the file") {
   const fs::path file = state_dir / "store";
-  store_ = plugin::ReadText(file);
-  if (!store_.empty()) return;
+  if (const std::string text = plugin::ReadText(file); !text.empty()) {
+    store_ = Unsealed(text).value_or("");
+    if (IsStoreName(store_)) return;
+    throw plugin::Failure(plugin::Failure::Kind::kInfrastructure,
+                          fmt::format("{} was changed since it was written", file.string()),
+                          "it marks the Jobs of this folder: their label ridgeline.dev/store has what it held");
+  }
   std::random_device random;
   store_ = fmt::format("{:08x}{:08x}", random(), random());
-  plugin::WriteTextSynced(file, store_);
+  plugin::WriteTextSynced(file, SealedLine(store_));
 }
 
 Record* Journal::Find(const std::string& key) {

@@ -40,7 +40,8 @@ class KubernetesLauncher final : public plugin::Launcher {
     std::vector<Manifests> all;
     for (const Json& job : jobs) {
       all.push_back(
-          MakeManifests(job, plugin::ReadText(job.at("job_file").get<std::string>()), options_, "", NewSecret()));
+          MakeManifests(job, plugin::ReadText(job.at("job_file").get<std::string>(), kMaxJobFileBytes), options_, "",
+                        NewSecret()));
     }
     plugin::Rendering rendering{{}, "kubectl create -f DIR", FetchCommand(all, options_)};
     for (const Json& file : ManifestFiles(all)) rendering.files.push_back({file.at("name"), file.at("content")});

@@ -208,9 +208,9 @@ class ProxyStream final : public Stream {
 
   bool Next(std::string& line) override {
     std::string& body = exchange_->body();
-    for (size_t end = body.find('\n', at_); end != std::string::npos; end = body.find('\n', at_)) {
+    for (size_t end = body.find('\n', searched_); end != std::string::npos; end = body.find('\n', searched_)) {
       line = body.substr(at_, end - at_);
-      at_ = end + 1;
+      at_ = searched_ = end + 1;
       if (!std::exchange(too_long_, false)) return true;
     }
     body.erase(0, std::exchange(at_, 0));
@@ -218,7 +218,9 @@ class ProxyStream final : public Stream {
       body.clear();
       too_long_ = true;
     }
+    searched_ = body.size();
     if (!ended() || body.empty()) return false;
+    searched_ = 0;
     line = std::exchange(body, {});
     return !too_long_;
   }
@@ -226,6 +228,7 @@ class ProxyStream final : public Stream {
  private:
   std::unique_ptr<Exchange> exchange_;
   size_t at_ = 0;          // of the first byte nobody has had
+  size_t searched_ = 0;    // from there to here is no end of a line
   bool too_long_ = false;  // what comes is the rest of a line that no memory shall hold
 };
 
@@ -244,7 +247,8 @@ std::string Namespace(const Options& options) {
   argv.insert(argv.end(), {"config", "view", "--minify", "--output=jsonpath={..namespace}"});
   const plugin::Finished asked = plugin::RunProgram(argv, plugin::EnvironmentWithout({}), "", kCallTimeoutMs);
   if (asked.ok() && !asked.out.empty()) return asked.out;
-  std::string of_pod = plugin::ReadText("/var/run/secrets/kubernetes.io/serviceaccount/namespace");
+  std::string of_pod = plugin::ReadText("/var/run/secrets/kubernetes.io/serviceaccount/namespace", kMaxRecordBytes,
+                                        ForeignFile::Links::kFollowed);
   return !asked.ok() && !of_pod.empty() ? of_pod : "default";
 }
 

@@ -60,7 +60,9 @@ void ResultFolder::TakeLine(const std::string& line) {
   if (told->kind == kResultLine) Keep(told->point_id, told->payload);
   if (told->kind != kProgressLine || have_.contains(told->point_id)) return;
   plugin::MakeDirs(PointDir(job_dir_, told->point_id));
-  if (!told->payload.empty()) plugin::WriteText(ProgressFile(job_dir_, told->point_id), told->payload + '\n');
+  const std::string& progress = told->payload;
+  if (progress.empty() || progress.size() >= kMaxProgressBytes) return;
+  plugin::WriteText(ProgressFile(job_dir_, told->point_id), progress + '\n');
 }
 
 void ResultFolder::TakeLastWords(const std::string& words) {

@@ -43,7 +43,8 @@ Submitter::Submitter(Cluster& cluster, Journal& journal, const plugin::Clock& cl
 Submitter::Pending Submitter::Prepare(const Json& job) {
   const auto key = job.at("key").get<std::string>();
   if (job.at("exec").empty()) throw Failure(Failure::Kind::kInvalidInput, "the job has no command");
-  const std::string text = NamesJobFile(job) ? plugin::ReadText(job.at("job_file").get<std::string>()) : "";
+  const std::string text =
+      NamesJobFile(job) ? plugin::ReadText(job.at("job_file").get<std::string>(), kMaxJobFileBytes) : "";
   Pending pending;
   pending.manifests = MakeManifests(job, text, options_, journal_.store(), NewSecret());
   Record record;

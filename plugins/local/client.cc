@@ -19,6 +19,8 @@
 #include "common/files.h"
 #include "common/process.h"
 #include "local/config.h"
+#include "ridgeline/foreign_file.h"
+#include "ridgeline/sealed_json.h"
 
 namespace ridgeline::local {
 namespace fs = std::filesystem;
@@ -27,7 +29,6 @@ namespace {
 using plugin::Failure;
 using plugin::Json;
 using plugin::MakeDirs;
-using plugin::ReadText;
 using plugin::ReadTextTail;
 using plugin::Remove;
 using plugin::WriteText;
@@ -50,7 +51,22 @@ pid_t StartKeeper(const std::vector<std::string>& argv, int release_fd, const Lo
 }
 
 // The start time of a process that is there; nothing where none is.
-std::optional<int64_t> StartTicks(pid_t pid) { return ParseStartTicks(ReadText(fmt::format("/proc/{}/stat", pid))); }
+std::optional<int64_t> StartTicks(pid_t pid) {
+  ForeignFile stat(fmt::format("/proc/{}/stat", pid));
+  return ParseStartTicks(stat.Read(kMaxRecordBytes).value_or(""));
+}
+
+// A record; nothing where there is none, or one that the machine went down on before it was on the disk. One that is
+// damaged is told of.
+template <typename Parse>
+auto ReadRecord(const fs::path& path, Parse parse, Seen& seen) -> decltype(parse(std::string())) {
+  ForeignFile file(path);
+  const std::optional<std::string> text = file.Read(kMaxRecordBytes);
+  if (file.state() == ForeignFile::State::kMissing || (text && text->empty())) return std::nullopt;
+  auto record = text ? parse(*text) : std::nullopt;
+  if (!record) seen.damaged = fmt::format("{} {}", path.string(), text ? kNotWhole : file.problem());
+  return record;
+}
 
 // What the records say, whoever holds the lock.
 Seen ReadRecords(const fs::path& folder) {
@@ -58,8 +74,8 @@ Seen ReadRecords(const fs::path& folder) {
   std::error_code ec;
   seen.submitted = fs::exists(folder / "request", ec);
   seen.cancelled = fs::exists(folder / "cancel", ec);
-  seen.started = ParseStarted(ReadText(folder / "started"));
-  seen.exit = ParseExit(ReadText(folder / "exit"));
+  seen.started = ReadRecord(folder / "started", ParseStarted, seen);
+  seen.exit = ReadRecord(folder / "exit", ParseExit, seen);
   return seen;
 }
 
@@ -71,7 +87,9 @@ Seen Look(const fs::path& folder) {
   return seen;
 }
 
-bool Waits(const Seen& seen) { return seen.submitted && !seen.alive && !seen.started && !seen.cancelled; }
+bool Waits(const Seen& seen) {
+  return seen.submitted && !seen.alive && !seen.started && !seen.cancelled && seen.damaged.empty();
+}
 
 // Our own children that have ended stay in the process table until asked for; others' are none of our business.
 void Reap(pid_t pid) { ::waitpid(pid, nullptr, WNOHANG); }
@@ -95,19 +113,27 @@ void Client::Submit(const Json& job) {
   if (seen.submitted && seen.exit && seen.exit->ok()) return;
   Remove(folder / "cancel");
   Remove(folder / "started");
-  WriteText(folder / "request", job.dump());
-  StartIfSlotIsFree(folder, *lock);
+  WriteText(folder / "request", FormatRequest(job));
+  StartIfSlotIsFree(folder, job, *lock);
 }
 
 plugin::JobState Client::Poll(const std::string& key) {
   const fs::path folder = JobFolder(key);
   Seen seen = Look(folder);
   if (Waits(seen)) {
+    std::string damaged;
     if (const std::optional<Lock> lock = Lock::Try(folder / "lock")) {
       // Again, now that nobody can start it beside us.
-      if (Waits(ReadRecords(folder))) StartIfSlotIsFree(folder, *lock);
+      seen = ReadRecords(folder);
+      if (Waits(seen)) {
+        if (const std::optional<Json> job = ReadRecord(folder / "request", ParseRequest, seen)) {
+          StartIfSlotIsFree(folder, *job, *lock);
+        }
+        damaged = seen.damaged;
+      }
     }
     seen = Look(folder);
+    if (seen.damaged.empty()) seen.damaged = damaged;
   }
   if (!seen.alive && seen.started) Reap(seen.started->pid);
   if (!seen.alive) seen.log_tail = ReadTextTail(folder / "log.txt");
@@ -123,6 +149,9 @@ bool Client::Cancel(const std::string& key) {
     return Waits(seen);
   }
   WriteText(folder / "cancel", "");
+  if (!seen.started && !seen.damaged.empty()) {
+    throw Failure(Failure::Kind::kInfrastructure, seen.damaged, "the job lives: end its processes by hand");
+  }
   if (!seen.started) return true;  // being started this instant by another process: the next poll or cancel finds it
   // The group keeps its number while any process of the job lives. A process of that number with another start time is
   // none of the job's.
@@ -131,17 +160,17 @@ bool Client::Cancel(const std::string& key) {
   return ::kill(-seen.started->pid, SIGTERM) == 0;
 }
 
-void Client::StartIfSlotIsFree(const fs::path& folder, const Lock& job_lock) {
+void Client::StartIfSlotIsFree(const fs::path& folder, const Json& job, const Lock& job_lock) {
   for (size_t slot = 0; slot < slot_cores_.size(); ++slot) {
     if (const std::optional<Lock> slot_lock = Lock::Try(state_dir_ / "slots" / std::to_string(slot))) {
-      Start(folder, job_lock, *slot_lock, slot_cores_[slot]);
+      Start(folder, job, job_lock, *slot_lock, slot_cores_[slot]);
       return;
     }
   }
 }
 
-void Client::Start(const fs::path& folder, const Lock& job_lock, const Lock& slot_lock, const std::vector<int>& cores) {
-  const Json job = Json::parse(ReadText(folder / "request"));
+void Client::Start(const fs::path& folder, const Json& job, const Lock& job_lock, const Lock& slot_lock,
+                   const std::vector<int>& cores) {
   Remove(folder / "exit");
   const std::string core_list = fmt::format("{}", fmt::join(cores, ","));
   std::vector<std::string> argv = {keeper_.string(), (folder / "exit").string(), core_list};

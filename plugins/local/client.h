@@ -36,8 +36,8 @@ class Client {
  private:
   std::filesystem::path JobFolder(const std::string& key) const;
   // Nothing is started where every slot is taken; the job waits. REQUIRES: `job_lock` is the job's.
-  void StartIfSlotIsFree(const std::filesystem::path& folder, const Lock& job_lock);
-  void Start(const std::filesystem::path& folder, const Lock& job_lock, const Lock& slot_lock,
+  void StartIfSlotIsFree(const std::filesystem::path& folder, const plugin::Json& job, const Lock& job_lock);
+  void Start(const std::filesystem::path& folder, const plugin::Json& job, const Lock& job_lock, const Lock& slot_lock,
              const std::vector<int>& cores);
 
   std::filesystem::path state_dir_;

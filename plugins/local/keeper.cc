@@ -2,9 +2,9 @@
 //
 // Stays with one local job from its start to its end, so that the job needs no driver: starts the program on the given
 // cores ("0,1"), waits for it, ends every process it left behind, and writes how it ended into EXIT_FILE
-// ("exit_code 3" or "signal 9"). Descriptors 3 and 4 are the job's and the slot's locks; the program inherits them, so
-// they are held until both have ended. Starts nothing before a byte arrives on standard input: without one, whoever
-// started us is gone.
+// ("exit_code 3" or "signal 9", and its checksum). Descriptors 3 and 4 are the job's and the slot's locks; the program
+// inherits them, so they are held until both have ended. Starts nothing before a byte arrives on standard input:
+// without one, whoever started us is gone.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "ridgeline/checksum.h"
 #include "ridgeline/job_dir.h"
 
 namespace {
@@ -80,8 +81,9 @@ void EndAllChildren() {
 }
 
 bool WriteExit(const std::string& file, int status) {
-  const std::string text = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) + "\n"
-                                               : "exit_code " + std::to_string(WEXITSTATUS(status)) + "\n";
+  const std::string text =
+      ridgeline::SealedLine(WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                                                : "exit_code " + std::to_string(WEXITSTATUS(status)));
   const std::string temporary = file + ".tmp";
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return false;

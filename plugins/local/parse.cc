@@ -1,6 +1,10 @@
 #include "local/parse.h"
 
 #include <charconv>
+#include <utility>
+
+#include "ridgeline/checksum.h"
+#include "ridgeline/sealed_json.h"
 
 namespace ridgeline::local {
 namespace {
@@ -25,23 +29,26 @@ bool ToNumber(std::string_view text, Number& number) {
 }  // namespace
 
 std::string FormatStarted(const Started& started) {
-  return std::to_string(started.pid) + " " + std::to_string(started.start_ticks) + " " + started.cores + "\n";
+  return SealedLine(std::to_string(started.pid) + " " + std::to_string(started.start_ticks) + " " + started.cores);
 }
 
-std::optional<Started> ParseStarted(std::string_view text) {
+std::optional<Started> ParseStarted(std::string_view line) {
+  std::string_view text = Unsealed(line).value_or("");
   Started started;
   if (!ToNumber(Take(text, ' '), started.pid) || !ToNumber(Take(text, ' '), started.start_ticks)) return std::nullopt;
-  started.cores = Take(text, '\n');
+  if (text.find_first_not_of("0123456789,") != std::string_view::npos) return std::nullopt;
+  started.cores = text;
   // 0 and 1 would make a signal to the group reach ourselves, or everybody.
   if (started.pid <= 1) return std::nullopt;
   return started;
 }
 
-std::optional<Exit> ParseExit(std::string_view text) {
+std::optional<Exit> ParseExit(std::string_view line) {
+  std::string_view text = Unsealed(line).value_or("");
   const std::string_view how = Take(text, ' ');
   Exit exit;
   int number = 0;
-  if (!ToNumber(Take(text, '\n'), number)) return std::nullopt;
+  if (!ToNumber(text, number)) return std::nullopt;
   if (how == "exit_code") {
     exit.exit_code = number;
   } else if (how == "signal") {
@@ -50,6 +57,13 @@ std::optional<Exit> ParseExit(std::string_view text) {
     return std::nullopt;
   }
   return exit;
+}
+
+std::string FormatRequest(const plugin::Json& job) { return SealedText(job); }
+
+std::optional<plugin::Json> ParseRequest(const std::string& text) {
+  plugin::Json job = plugin::Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return job.is_object() && IsWhole(job) ? std::optional(std::move(job)) : std::nullopt;
 }
 
 std::optional<int64_t> ParseStartTicks(std::string_view stat) {
@@ -70,11 +84,14 @@ JobState StateOf(const Seen& seen) {
   JobState state;
   if (seen.started) state.evidence = {{"pid", std::to_string(seen.started->pid)}, {"cpus", seen.started->cores}};
   state.phase = seen.alive ? Phase::kRunning : Phase::kQueued;
-  if (seen.alive || (!seen.started && !seen.cancelled)) return state;
+  if (seen.alive || (!seen.started && !seen.cancelled && seen.damaged.empty())) return state;
   state.phase = Phase::kEnded;
   const bool done = seen.exit && seen.exit->ok();
   if (seen.exit) {
     plugin::AddExit(seen.exit->exit_code, seen.exit->signal, state.evidence);
+  } else if (!seen.damaged.empty()) {
+    plugin::AddEnd("infrastructure", seen.damaged, "submitted again it is started again", state.evidence);
+    state.evidence["reason"] = "lost";
   } else if (seen.started) {
     state.evidence["killed"] = "the job's processes ended without a word: they were killed, or the machine went down";
   }

@@ -1,4 +1,5 @@
-// The launcher's records on disk, as text: written by one process, read by another that may be of a later day.
+// The launcher's records on disk, as text: written by one process, read by another that may be of a later day. Each
+// carries a checksum; those of earlier versions have none.
 #pragma once
 
 #include <sys/types.h>
@@ -20,9 +21,10 @@ struct Started {
 };
 
 std::string FormatStarted(const Started& started);
+// Nothing where it is damaged, as of the others.
 std::optional<Started> ParseStarted(std::string_view text);
 
-// How a job's process ended; the keeper writes "exit_code 3\n" or "signal 9\n".
+// How a job's process ended; the keeper writes "exit_code 3" or "signal 9".
 struct Exit {
   int exit_code = 0;  // where signal is 0
   int signal = 0;
@@ -30,6 +32,10 @@ struct Exit {
 };
 
 std::optional<Exit> ParseExit(std::string_view text);
+
+// The job as it was submitted.
+std::string FormatRequest(const plugin::Json& job);
+std::optional<plugin::Json> ParseRequest(const std::string& text);
 
 // Field 22 of /proc/PID/stat. The program's name, field 2, may hold blanks and brackets.
 std::optional<int64_t> ParseStartTicks(std::string_view stat);
@@ -41,6 +47,7 @@ struct Seen {
   bool cancelled = false;  // it was told to end
   std::optional<Started> started;
   std::optional<Exit> exit;
+  std::string damaged;   // what is wrong with one of its records; empty: nothing
   std::string log_tail;  // where it ended badly
 };
 

@@ -5,13 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <utility>
 
 #include "base/error.h"
+#include "ridgeline/foreign_file.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -56,16 +55,22 @@ std::optional<std::string> ReadFileIfThere(const fs::path& path) {
   }
 }
 
-std::string ReadTail(const fs::path& path, size_t max_bytes) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return {};
-  const auto size = static_cast<size_t>(std::max<std::streamoff>(in.tellg(), 0));
-  const size_t want = std::min(size, max_bytes);
-  in.seekg(static_cast<std::streamoff>(size - want));
-  std::string bytes(want, '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(want));
-  bytes.resize(static_cast<size_t>(in.gcount()));
+std::optional<std::string> ReadForeignFile(const fs::path& path, size_t max_bytes) {
+  ForeignFile file(path);
+  if (file.state() == ForeignFile::State::kMissing) return std::nullopt;
+  std::optional<std::string> bytes = file.Read(max_bytes);
+  if (!bytes) ThrowUnread(file);
   return bytes;
+}
+
+void ThrowUnread(const ForeignFile& file) {
+  const bool unfit = file.state() == ForeignFile::State::kUnfit;
+  throw Error(unfit ? ErrorKind::kInvalidInput : ErrorKind::kInfrastructure,
+              file.path().string() + " " + file.problem());
+}
+
+std::string ReadTail(const fs::path& path, size_t max_bytes) {
+  return ForeignFile(path).ReadTail(max_bytes).value_or("");
 }
 
 namespace {
@@ -131,10 +136,11 @@ void WriteSynced(const fs::path& path, std::string_view text) {
   file.Sync();
 }
 
-FileReader::FileReader(fs::path path) : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (fd_ < 0) ThrowErrno("cannot read " + path_.string());
-  struct stat info {};
-  if (::fstat(fd_, &info) == 0) size_ = info.st_size;
+FileReader::FileReader(fs::path path) : path_(std::move(path)) {
+  ForeignFile file(path_);
+  if (!file.is_open()) ThrowUnread(file);
+  size_ = file.size();
+  fd_ = file.Release();
 }
 
 FileReader::~FileReader() { ::close(fd_); }

@@ -11,13 +11,21 @@
 
 namespace ridgeline {
 
-// Throws Error(kInfrastructure) naming the path.
+class ForeignFile;
+
+// A file that is a person's, or the system's. Throws Error(kInfrastructure) naming the path.
 std::string ReadFile(const std::filesystem::path& path);
 
 // The same; nothing where no file is there. One question, so a file that others make and remove meanwhile is no error.
 std::optional<std::string> ReadFileIfThere(const std::filesystem::path& path);
 
-// The last `max_bytes` of a file; empty where it does not exist.
+// A file that a trainer or a job may have made (ridgeline/foreign_file.h); nothing where none is there. Throws
+// Error(kInvalidInput) where it is no regular file or has more bytes, Error(kInfrastructure) where it cannot be read.
+std::optional<std::string> ReadForeignFile(const std::filesystem::path& path, size_t max_bytes);
+// Why it was not read, as such an error.
+[[noreturn]] void ThrowUnread(const ForeignFile& file);
+
+// The last `max_bytes` of such a file; empty where it is no regular file, or cannot be read.
 std::string ReadTail(const std::filesystem::path& path, size_t max_bytes);
 
 // Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder: after a crash at any
@@ -71,10 +79,11 @@ class FileWriter {
 // A new file of this text, on the disk when it returns. Throws as FileWriter does.
 void WriteSynced(const std::filesystem::path& path, std::string_view text);
 
-// A file read anywhere in it.
+// A file read anywhere in it, that others may have made.
 class FileReader {
  public:
-  // Throws Error(kInfrastructure) naming the path; so does ReadAt, also where the file ends before.
+  // Throws Error(kInvalidInput) naming the path where it is no regular file, else Error(kInfrastructure); so does
+  // ReadAt, also where the file ends before.
   explicit FileReader(std::filesystem::path path);
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
@@ -84,7 +93,7 @@ class FileReader {
 
  private:
   std::filesystem::path path_;
-  int fd_;
+  int fd_ = -1;
   int64_t size_ = 0;
 };
 

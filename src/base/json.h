@@ -11,6 +11,9 @@ namespace ridgeline {
 
 using Json = nlohmann::json;
 
+// What is nested deeper than any document of ours is refused: who walks through it would run out of stack.
+inline constexpr int kMaxJsonDepth = 64;
+
 // Throws Error(kInvalidInput) naming `source` (a file or what the text is) and the position of the fault.
 Json ParseJson(std::string_view text, const std::string& source);
 

@@ -5,12 +5,10 @@
 #include <system_error>
 #include <utility>
 
+#include "base/json.h"
+
 namespace ridgeline {
 namespace {
-
-using Json = nlohmann::json;
-
-constexpr int kMaxDepth = 64;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -44,7 +42,7 @@ class Parser {
 
   bool Value(Json& value, int depth) {
     SkipSpace();
-    if (at_ == end_ || depth > kMaxDepth) return false;
+    if (at_ == end_ || depth > kMaxJsonDepth) return false;
     switch (*at_) {
       case '{':
         return Object(value, depth);

@@ -148,6 +148,14 @@ std::string ValidUtf8(std::string_view text) {
   return valid;
 }
 
+std::string Shortened(std::string_view text, size_t max_bytes) {
+  constexpr std::string_view kRest = "…";
+  if (text.size() <= max_bytes) return std::string(text);
+  size_t end = max_bytes < kRest.size() ? 0 : max_bytes - kRest.size();
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
+  return std::string(text.substr(0, end)) + std::string(kRest);
+}
+
 std::string Join(const std::vector<std::string>& parts, std::string_view separator) {
   return fmt::format("{}", fmt::join(parts, separator));
 }

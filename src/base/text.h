@@ -34,6 +34,9 @@ std::string PrintableLine(std::string_view text);
 // Well-formed UTF-8: every bad byte becomes U+FFFD.
 std::string ValidUtf8(std::string_view text);
 
+// The text, or as much of it as fits into `max_bytes` with "…" for the rest, cut between code points.
+std::string Shortened(std::string_view text, size_t max_bytes);
+
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 
 // Without the spaces at its ends.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "report/report.h"
 #include "run/result.h"
 #include "run/spec.h"
+#include "run/trainer_result.h"
 #include "store/store.h"
 #include "sweep/launch.h"
 #include "sweep/sweep.h"
@@ -95,10 +97,9 @@ std::vector<Check> TrainerRunChecks(const fs::path& trainer) {
   WriteFileAtomic(spec_file, EncodeSpec(spec));
   const Captured ran =
       Run({trainer.string(), "--spec", spec_file.string(), "--result", result_file.string()}, kTrainerPatienceNs);
-  if (!fs::exists(result_file)) {
-    return {{CheckState::kFail, "engine", Describe(ran.status) + ": " + FirstLine(ran.stderr_text), ""}};
-  }
-  const RunResult result = DecodeResult(ReadJsonFile(result_file), result_file.string());
+  const std::optional<RunResult> wrote = ReadTrainerResult(result_file, spec, "its result");
+  if (!wrote) return {{CheckState::kFail, "engine", Describe(ran.status) + ": " + FirstLine(ran.stderr_text), ""}};
+  const RunResult& result = *wrote;
   std::vector<Check> checks;
   checks.push_back(
       {result.status == RunStatus::kOk ? CheckState::kOk : CheckState::kFail, "engine",

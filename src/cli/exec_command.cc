@@ -107,7 +107,7 @@ class Teller {
       if (point_id_.empty()) continue;
       fmt::print("{}", output_->Next(/*ended=*/false));
       std::fflush(stdout);
-      std::string text = ReadTail(progress_file_, 256);
+      std::string text = ReadTail(progress_file_, kMaxProgressBytes);
       if (const size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
       if (text.empty() || text == last) continue;
       PrintLine({std::string(kProgressLine), point_id_, text});

@@ -16,8 +16,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
+#include "ridgeline/limits.h"
 #include "run/disturbance.h"
 #include "run/job.h"
 #include "run/result.h"
@@ -111,10 +113,17 @@ void CorrectEnd(const JobToCollect& from, RunResult& result) {
 RunResult DecodeOf(const std::string& point_id, const std::string& text, const std::string& source) {
   RunResult result = DecodeResult(ParseJson(text, source), source);
   if (result.point_id != point_id) {
-    throw Error(ErrorKind::kInvalidInput,
-                fmt::format("{}: the result of another point, '{}'", source, result.point_id));
+    throw Error(ErrorKind::kInvalidInput, fmt::format("{}: the result of another point, '{}'", source,
+                                                      Shortened(result.point_id, kMaxNameBytes)));
   }
   return result;
+}
+
+// "FILE has 2 lines that were cut or damaged"; empty where there is none.
+std::string BrokenLines(const std::filesystem::path& file, int64_t count) {
+  if (count == 0) return {};
+  return fmt::format("{} has {} that {} cut or damaged", file.string(),
+                     count == 1 ? "a line" : fmt::format("{} lines", count), count == 1 ? "was" : "were");
 }
 
 // Reads what there is to keep of one job, in parts.
@@ -138,12 +147,7 @@ class JobReading {
   // About as many as `most`; none, once it is done.
   std::vector<NewResult> Next(size_t most) {
     std::vector<NewResult> found;
-    if (!lines_done_) {
-      lines_done_ = lines_.ReadNew([&](const JobLine& line) {
-        TakeLine(line, found);
-        return found.size() < most;
-      });
-    }
+    if (!lines_done_) ReadLines(most, found);
     if (!lines_done_) return found;
     const auto& points = from_.job.points;
     if (live_ && !has_files_) next_ = points.size();
@@ -157,6 +161,7 @@ class JobReading {
   // What was read is in the store.
   void Commit() {
     read_.offset = lines_.offset();
+    read_.broken += lines_.broken();
     if (from_.results != nullptr) *from_.results = std::move(read_);
   }
 
@@ -169,6 +174,20 @@ class JobReading {
       }
     }
     return wanted_;
+  }
+
+  void ReadLines(size_t most, std::vector<NewResult>& found) {
+    try {
+      lines_done_ = lines_.ReadNew([&](const JobLine& line) {
+        TakeLine(line, found);
+        return found.size() < most;
+      });
+    } catch (const Error& e) {
+      // Somebody put something else in its place: that is no other job's trouble.
+      if (e.kind() != ErrorKind::kInvalidInput) throw;
+      no_lines_ = e.message();
+      lines_done_ = true;
+    }
   }
 
   void Keep(RunResult result, std::vector<NewResult>& found) {
@@ -193,28 +212,38 @@ class JobReading {
   // While its job lives, `ridgeline exec` may run an interrupted point again: nothing.
   std::optional<RunResult> WithoutFinalLine(const std::string& point_id) {
     std::filesystem::path source = lines_.path();
-    std::optional<std::string> text;
-    if (const auto it = read_.unfinished.find(point_id); it != read_.unfinished.end()) {
-      text = it->second;
-    } else if (has_files_) {
-      source = ResultFile(from_.job.job_dir, point_id);
-      // A file that is there and cannot be read is the disk's fault, not the point's: that is for the caller.
-      text = ReadFileIfThere(source);
-    }
-    if (!text) return live_ ? std::nullopt : std::optional(Missing(point_id));
     try {
+      std::optional<std::string> text;
+      if (const auto it = read_.unfinished.find(point_id); it != read_.unfinished.end()) {
+        text = it->second;
+      } else if (has_files_) {
+        source = ResultFile(from_.job.job_dir, point_id);
+        text = ReadForeignFile(source, kMaxJobLineBytes);
+      }
+      if (!text) return live_ ? std::nullopt : std::optional(Missing(point_id));
       RunResult result = DecodeOf(point_id, *text, source.string());
       if (live_ && !IsFinal(result.status)) return std::nullopt;
       if (!live_) CorrectEnd(from_, result);
       return result;
     } catch (const Error& e) {
+      // A file that is there and cannot be read is the disk's fault, not the point's: that is for the caller.
+      if (e.kind() == ErrorKind::kInfrastructure) throw;
       if (live_) return std::nullopt;
       RunResult result = WithoutResult(from_, point_id, InfrastructureReason::kStorage,
                                        "its result cannot be used: " + e.message(), "the file was kept", now_unix_ns_);
-      result.evidence["result_file"] = source.string();
-      result.evidence["result_error"] = e.message();
+      SayFile(source, e.message(), result);
       return result;
     }
+  }
+
+  static void SayFile(const std::filesystem::path& file, const std::string& error, RunResult& result) {
+    result.evidence["result_file"] = file.string();
+    result.evidence["result_error"] = error;
+  }
+
+  // Why lines that should be there are not; empty where nothing is known.
+  std::string TroubleWithLines() const {
+    return no_lines_.empty() ? BrokenLines(lines_.path(), read_.broken + lines_.broken()) : no_lines_;
   }
 
   RunResult Missing(const std::string& point_id) const {
@@ -226,11 +255,15 @@ class JobReading {
                                       : !began ? "before this point began"
                                                : "without a result of this point");
     if (const std::string said = Said(from_, kMessageKey); !said.empty()) message += ": " + said;
+    const std::string trouble = TroubleWithLines();
+    if (!trouble.empty()) message += "; " + trouble;
     if (owed) end = InfrastructureReason::kLost;
+    if (!no_lines_.empty() && end.status == RunStatus::kInfrastructure) end = InfrastructureReason::kStorage;
     std::string hint = Said(from_, kHintKey);
     if (hint.empty() && !IsFinal(end.status)) hint = "`ridgeline run` with the same sweep runs it again";
     RunResult result = WithoutResult(from_, point_id, end, std::move(message), std::move(hint), now_unix_ns_);
     if (owed) result.evidence[kBeganKey] = "no";
+    if (!trouble.empty()) SayFile(lines_.path(), trouble, result);
     return result;
   }
 
@@ -255,21 +288,30 @@ class JobReading {
   bool any_began_ = false;
   bool has_files_ = false;  // of an earlier version
   bool lines_done_ = false;
-  size_t next_ = 0;  // of the points, once the lines are done
+  std::string no_lines_;  // why the results file is none
+  size_t next_ = 0;       // of the points, once the lines are done
 };
 
-// A result that nobody asked a launcher for. Its job may still run, so only what is final counts.
-void AddFound(Store& store, const std::string& point_id, const std::string& text, const std::string& source,
-              const MeasurementKey& measured_as, FolderCollection& found) {
+// What is wrong with what a job left is a problem of its own; what the system cannot do ends all.
+template <typename Act>
+void OrProblem(FolderCollection& found, Act act) {
   try {
-    RunResult result = DecodeOf(point_id, text, source);
-    if (!IsFinal(result.status)) return;
-    const NewResult fresh{std::move(result), "", 0, measured_as};
-    found.added += std::ssize(store.AddResults({&fresh, 1}));
+    act();
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInvalidInput) throw;
     found.problems.push_back(e.message());
   }
+}
+
+// A result that nobody asked a launcher for. Its job may still run, so only what is final counts.
+void AddFound(Store& store, const std::string& point_id, const std::string& text, const std::string& source,
+              const MeasurementKey& measured_as, FolderCollection& found) {
+  OrProblem(found, [&] {
+    RunResult result = DecodeOf(point_id, text, source);
+    if (!IsFinal(result.status)) return;
+    const NewResult fresh{std::move(result), "", 0, measured_as};
+    found.added += std::ssize(store.AddResults({&fresh, 1}));
+  });
 }
 
 }  // namespace
@@ -340,16 +382,24 @@ void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const 
                       FolderCollection& found) {
   std::error_code ec;
   ResultsReader results(job_dir);
-  results.ReadNew([&](const JobLine& line) {
-    if (const auto point = points.find(line.point_id); point != points.end()) {
-      AddFound(store, point->first, line.payload, results.path().string(), point->second, found);
-    }
-    return true;
+  OrProblem(found, [&] {
+    results.ReadNew([&](const JobLine& line) {
+      if (const auto point = points.find(line.point_id); point != points.end()) {
+        AddFound(store, point->first, line.payload, results.path().string(), point->second, found);
+      }
+      return true;
+    });
   });
+  if (std::string broken = BrokenLines(results.path(), results.broken()); !broken.empty()) {
+    found.problems.push_back(std::move(broken));
+  }
   for (const auto& file : std::filesystem::directory_iterator(ResultsDir(job_dir), ec)) {
     const auto point = points.find(file.path().stem().string());
     if (file.path().extension() != ".json" || point == points.end()) continue;
-    AddFound(store, point->first, ReadFile(file.path()), file.path().string(), point->second, found);
+    OrProblem(found, [&] {
+      const auto text = ReadForeignFile(file.path(), kMaxJobLineBytes);
+      if (text) AddFound(store, point->first, *text, file.path().string(), point->second, found);
+    });
   }
 }
 
@@ -370,10 +420,12 @@ FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, con
   store.Transact([&] {
     for (const auto& file : std::filesystem::directory_iterator(dir, ec)) {
       if (file.path().extension() != ".log" || !file.is_regular_file(ec)) continue;
-      ReadPrintedResults(file.path(), [&](const JobLine& line) {
-        if (const auto point = points.find(line.point_id); point != points.end()) {
-          AddFound(store, point->first, line.payload, file.path().string(), point->second, found);
-        }
+      OrProblem(found, [&] {
+        ReadPrintedResults(file.path(), [&](const JobLine& line) {
+          if (const auto point = points.find(line.point_id); point != points.end()) {
+            AddFound(store, point->first, line.payload, file.path().string(), point->second, found);
+          }
+        });
       });
     }
   });

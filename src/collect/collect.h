@@ -16,6 +16,7 @@ namespace ridgeline {
 // What was read of a job's results file so far, so that a file that grows is read once.
 struct JobResults {
   int64_t offset = 0;  // of the first line that is not read yet
+  int64_t broken = 0;  // lines that were cut or damaged
   // The last line of each point that has none that is final: it counts where the job ends with it.
   std::map<std::string, std::string> unfinished;
 };
@@ -48,12 +49,13 @@ struct Collected {
 // new, in the order of the jobs and of the lines that tell of it. Doing it again changes nothing.
 //
 // A result that stands: its own end. Of a job that ended: a line of another version or of another point is
-// infrastructure (storage), with what was wrong as evidence, and stays where it is; no line, or one that was cut, is
-// what the scheduler's `end` says, where that is a scheduler's to say (ScheduledEnd), else `cancelled` for a cancelled
-// job, else infrastructure: by the exit code of `exec` storage or start, else lost. So is a result that says that the
-// point was told to stop, since a node cannot tell why it is. A point that had not begun is infrastructure, whatever
-// its job ended of: start, or lost where others of its job had begun. These carry the end of the point's log. Throws
-// Error(kInfrastructure) where a file is there and cannot be read: then nothing is kept.
+// infrastructure (storage), with what was wrong as evidence, and stays where it is; no line, one that was cut or
+// damaged, or no regular file of lines, is what the scheduler's `end` says, where that is a scheduler's to say
+// (ScheduledEnd), else `cancelled` for a cancelled job, else infrastructure: by the exit code of `exec` storage or
+// start, else lost. So is a result that says that the point was told to stop, since a node cannot tell why it is. A
+// point that had not begun is infrastructure, whatever its job ended of: start, or lost where others of its job had
+// begun, or storage where its results are no regular file. These carry the end of the point's log. Throws
+// Error(kInfrastructure) where a file is there and the system cannot read it: then nothing is kept.
 std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs, int64_t now_unix_ns);
 
 // What was found in the folders of jobs that no driver submitted.

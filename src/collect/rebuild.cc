@@ -72,9 +72,10 @@ class Rebuild {
     std::error_code ec;
     for (const auto& folder : fs::directory_iterator(output_dir_ / "jobs", ec)) {
       const fs::path file = JobFile(folder.path());
-      if (!fs::exists(file, ec)) continue;
       try {
-        Job job = DecodeJob(ReadJsonFile(file), file.string());
+        std::optional<Job> read = ReadJobFile(folder.path());
+        if (!read) continue;
+        Job& job = *read;
         for (const JobPoint& point : job.points) {
           if (PointId(point.spec) == point.id) continue;
           throw Error(ErrorKind::kInvalidInput,

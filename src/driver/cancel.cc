@@ -1,8 +1,9 @@
 #include <algorithm>
-#include <fstream>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "collect/collect.h"
 #include "driver/driver.h"
 #include "driver/pace.h"
@@ -10,6 +11,20 @@
 #include "run/job.h"
 
 namespace ridgeline {
+namespace {
+
+// Whatever the job has put in its place: a pipe would make who opens it wait. Where it cannot be written, the signal
+// alone tells the job.
+void SayCancelled(const std::filesystem::path& job_dir) {
+  try {
+    WriteFile(CancelFile(job_dir), "");
+  } catch (const Error&) {
+    return;
+  }
+}
+
+}  // namespace
+
 int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher, Clock& clock,
                    const std::function<bool()>& give_up) {
   const auto refs = [&] {
@@ -18,7 +33,7 @@ int64_t CancelJobs(std::vector<JobRecord> jobs, Store& store, Launcher& launcher
     return result;
   };
   if (jobs.empty()) return 0;
-  for (const JobRecord& job : jobs) std::ofstream(CancelFile(job.job_dir)).flush();
+  for (const JobRecord& job : jobs) SayCancelled(job.job_dir);
   const int64_t start_ns = clock.MonotonicNs();
   PollPace pace(start_ns);
   bool told = false;

@@ -48,16 +48,14 @@ LiveJob AdoptJob(JobRecord record, const JobOf& job_of) {
 void WriteJob(const Job& job) {
   MakeDirs(job.job_dir);
   fs::remove(CancelFile(job.job_dir));
-  WriteFile(JobFile(job), DumpJson(EncodeJob(job)));
+  WriteFile(JobFile(job), JobText(job));
 }
 
 std::optional<Job> JobOfIntent(const JobRecord& record, const JobOf& job_of) {
-  if (const fs::path file = JobFile(record.job_dir); fs::exists(file)) {
-    try {
-      return DecodeJob(ReadJsonFile(file), file.string());
-    } catch (const Error&) {
-      // It was written whole, so somebody damaged it since. It is made again.
-    }
+  try {
+    if (std::optional<Job> job = ReadJobFile(record.job_dir)) return job;
+  } catch (const Error&) {
+    // It was written whole, so somebody damaged it since. It is made again.
   }
   std::optional<Job> made;
   for (const JobRecord::Point& point : record.points) {
@@ -81,7 +79,7 @@ std::string CurrentProgress(LiveJob& job) {
   const auto& points = job.record.points;
   while (job.current < points.size() && points[job.current].has_result) ++job.current;
   if (job.current == points.size()) return {};
-  return ReadTail(ProgressFile(job.record.job_dir, points[job.current].id), 256);
+  return ReadTail(ProgressFile(job.record.job_dir, points[job.current].id), kMaxProgressBytes);
 }
 
 }  // namespace ridgeline

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "launch/launcher.h"
 #include "ridgeline/launcher.h"
+#include "ridgeline/limits.h"
 #include "run/result.h"
 
 namespace ridgeline {
@@ -121,7 +123,7 @@ class Plugin final : public Launcher {
                        {},
                        answer.value("started_unix_s", int64_t{0}) * kNsPerS};
         if (const auto evidence = answer.find("evidence"); evidence != answer.end()) {
-          evidence->get_to(state.evidence);
+          state.evidence = EvidenceIn(*evidence);
         }
         states.push_back(std::move(state));
       }
@@ -164,6 +166,13 @@ class Plugin final : public Launcher {
     Json list = Json::array();
     for (const JobRef& job : jobs) list.push_back({{"key", job.key}, {"native_id", job.native_id}});
     return list;
+  }
+
+  // No longer than a result's: what a scheduler says is as long as it likes.
+  static std::map<std::string, std::string> EvidenceIn(const Json& document) {
+    auto evidence = document.get<std::map<std::string, std::string>>();
+    for (auto& [name, text] : evidence) text = Shortened(text, kMaxTextBytes);
+    return evidence;
   }
 
   static JobPhase Phase(const Json& state) {

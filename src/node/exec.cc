@@ -32,7 +32,9 @@
 #include "node/secret.h"
 #include "node/stop_signals.h"
 #include "node/watch.h"
+#include "ridgeline/foreign_file.h"
 #include "ridgeline/job_dir.h"
+#include "ridgeline/limits.h"
 #include "run/job.h"
 #include "run/result.h"
 #include "run/results_file.h"
@@ -73,14 +75,11 @@ std::string NodeName() {
 
 // The trainer's own result of the point, or why there is none to be believed.
 void ReadOwnResult(const fs::path& path, const RunSpec& spec, PointEnd& end) {
-  std::error_code ec;
-  if (!fs::exists(path, ec)) {
-    end.own_problem = "it wrote no result";
-    if (end.watched.status.ok()) end.own_hint = SeeTrainerContract("what a trainer writes, and where, is said in");
-    return;
-  }
   try {
     end.own = ReadTrainerResult(path, spec, "its result");
+    if (end.own) return;
+    end.own_problem = "it wrote no result";
+    if (end.watched.status.ok()) end.own_hint = SeeTrainerContract("what a trainer writes, and where, is said in");
   } catch (const Error& e) {
     end.own_problem = e.message();
     end.own_hint = e.hint();
@@ -139,6 +138,7 @@ class JobRunner {
     }
 
     const int64_t started_unix_ns = clock_.UnixNs();
+    const int64_t begin_ns = clock_.MonotonicNs();
     const CoreUse before = ReadCoreUse(cores_.among);
     RunResult result;
     try {
@@ -148,7 +148,9 @@ class JobRunner {
       result = NotRun(point, {InfrastructureReason::kStart, e.message(), e.hint()});
     }
     result.started_unix_ns = started_unix_ns;
-    return Complete(point, std::move(result));
+    result = Complete(point, std::move(result));
+    result.ended_unix_ns = started_unix_ns + (clock_.MonotonicNs() - begin_ns);  // whoever sets the clock meanwhile
+    return result;
   }
 
   // Removes what the point needed while it ran, now that its result is on the disk. What it said stays where it did not
@@ -172,7 +174,8 @@ class JobRunner {
   RunResult Complete(const JobPoint& point, RunResult result) const {
     result.repeat = point.repeat;
     result.ended_unix_ns = clock_.UnixNs();
-    result.environment.try_emplace("command", Join(job_.trainer, " "));
+    result.environment.try_emplace("command", Shortened(Join(job_.trainer, " "), kMaxTextBytes));
+    for (std::string* text : {&result.message, &result.hint}) *text = Shortened(*text, kMaxTextBytes);
     if (result.status == RunStatus::kInfrastructure) result.evidence.try_emplace("node", NodeName());
     return result;
   }

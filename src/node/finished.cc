@@ -1,13 +1,13 @@
 #include "node/finished.h"
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "ridgeline/job_dir.h"
+#include "ridgeline/limits.h"
 #include "run/result.h"
 
 namespace ridgeline {
-
-namespace fs = std::filesystem;
 
 void Finished::Look(const std::function<void(const RunResult&)>& found) {
   results_.ReadNew([&](const JobLine& line) {
@@ -24,11 +24,10 @@ void Finished::Look(const std::function<void(const RunResult&)>& found) {
 }
 
 void Finished::LookForFile(const std::string& point_id, const std::function<void(const RunResult&)>& found) {
-  std::error_code ec;
-  const fs::path file = ResultFile(job_dir_, point_id);
-  if (!fs::exists(file, ec)) return;
   try {
-    const RunResult result = DecodeResult(ReadJsonFile(file), "a result");
+    const auto text = ReadForeignFile(ResultFile(job_dir_, point_id), kMaxJobLineBytes);
+    if (!text) return;
+    const RunResult result = DecodeResult(ParseJson(*text, "a result"), "a result");
     if (Stands(result, point_id) && ends_.emplace(point_id, result.status).second) found(result);
   } catch (const Error&) {
     // Damaged, or of another version: the point is run again.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "ridgeline/foreign_file.h"
+#include "ridgeline/limits.h"
 
 namespace ridgeline {
 namespace {
@@ -29,14 +32,22 @@ void CheckId(const std::string& id, const fs::path& job_file) {
 // What carries a job file to a node may limit how large one file is. Names that begin with a dot are not parts: there
 // Kubernetes keeps what it mounts.
 std::string ReadParts(const fs::path& path) {
-  if (!fs::is_directory(path)) return ReadFile(path);
   std::vector<fs::path> parts;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    if (!entry.path().filename().string().starts_with('.')) parts.push_back(entry.path());
+  if (fs::is_directory(path)) {
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (!entry.path().filename().string().starts_with('.')) parts.push_back(entry.path());
+    }
+  } else {
+    parts.push_back(path);
   }
   std::sort(parts.begin(), parts.end());
   std::string text;
-  for (const fs::path& part : parts) text += ReadFile(part);
+  for (const fs::path& part : parts) {
+    ForeignFile file(part, ForeignFile::Links::kFollowed);  // as Kubernetes mounts it
+    const std::optional<std::string> bytes = file.Read(kMaxJobFileBytes - text.size());
+    if (!bytes) ThrowUnread(file);
+    text += *bytes;
+  }
   return text;
 }
 

@@ -43,7 +43,7 @@ const Figure kFigures[] = {
     {"all_steps_ns", "step_ns.all", At<&R::step_ns, &S::all_ns>, "ns",
      "every optimizer step, warm-up included; of repeats, the first's alone", 0, kMost},
     {"loss", "loss", At<&R::loss>, "", "an optimizer step; null where it was not finite", -kAny, kAny},
-    {"grad_norm", "grad_norm", At<&R::grad_norm>, "", "an optimizer step; null where it was not finite", -kAny, kAny},
+    {"grad_norm", "grad_norm", At<&R::grad_norm>, "", "an optimizer step; null where it was not finite", 0, kAny},
     {"skipped_steps", "skipped_steps", At<&R::skipped_steps>, "steps",
      "optimizer steps that dynamic loss scaling left out", 0, kMost, "loss"},
     {"planned_peak_bytes", "memory.planned_peak_bytes", At<&R::memory, &M::planned_peak_bytes>, "bytes",

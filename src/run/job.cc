@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "ridgeline/limits.h"
+#include "ridgeline/sealed_json.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -80,9 +83,15 @@ Json EncodeJob(const Job& job) {
           {"points", points}};
 }
 
+std::string JobText(const Job& job) { return SealedText(EncodeJob(job)); }
+
 Job DecodeJob(const Json& document, const std::string& source) {
   if (!document.is_object() || document.value("version", Json()) != kJobVersion) {
     throw Error(ErrorKind::kInvalidInput, source + ": not a job file of version " + std::to_string(kJobVersion));
+  }
+  if (!IsWhole(document)) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("{} {}", source, kNotWhole),
+                fmt::format("where a person changes it, `{}` is to be taken out", kChecksumKey));
   }
   try {
     Job job;
@@ -114,6 +123,13 @@ Job DecodeJob(const Json& document, const std::string& source) {
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::kInvalidInput, source + ": not a job file: " + e.what());
   }
+}
+
+std::optional<Job> ReadJobFile(const fs::path& job_dir) {
+  const fs::path file = JobFile(job_dir);
+  const std::optional<std::string> text = ReadForeignFile(file, kMaxJobFileBytes);
+  if (!text) return std::nullopt;
+  return DecodeJob(ParseJson(*text, file.string()), file.string());
 }
 
 }  // namespace ridgeline

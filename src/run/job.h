@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,13 @@ std::filesystem::path JobFile(const Job& job);
 void MoveJob(Job& job, const std::filesystem::path& job_dir);
 
 Json EncodeJob(const Job& job);
-// Throws Error(kInvalidInput) naming `source`.
+// What its file holds: the same, with a checksum over itself.
+std::string JobText(const Job& job);
+// The checksum is checked where one is there: a person may write a job file, too. Throws Error(kInvalidInput) naming
+// `source`.
 Job DecodeJob(const Json& document, const std::string& source);
+// A job's own file, that the job may have changed; nothing where there is none. Throws the same, and
+// Error(kInfrastructure) where it cannot be read.
+std::optional<Job> ReadJobFile(const std::filesystem::path& job_dir);
 
 }  // namespace ridgeline

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ridgeline/limits.h"
+#include "ridgeline/sealed_json.h"
 #include "run/figures.h"
 
 namespace ridgeline {
@@ -63,10 +65,52 @@ constexpr std::array<std::pair<Provenance, std::string_view>, 3> kProvenances = 
     {Provenance::kPublished, "published"},
 }};
 
+constexpr double kMostBytes = 9e18;  // of a rank: a double that an int64_t holds
+constexpr size_t kShownBytes = 80;   // of a value that is refused
+
+Error Refusal(std::string_view key, const std::string& what) {
+  return {ErrorKind::kInvalidInput, fmt::format("not a RunResult: {} {}", key, what)};
+}
+
+std::string Shown(const Json& value) { return Shortened(DumpJson(value), kShownBytes); }
+
+// `what` names the text, in two parts.
+void CheckLength(std::string_view text, size_t max_bytes, std::string_view what, std::string_view part = {}) {
+  if (text.size() <= max_bytes) return;
+  throw Refusal(Shortened(std::string(what) + std::string(part), kShownBytes),
+                fmt::format("has {} bytes, and may have {}", text.size(), max_bytes));
+}
+
 // A missing key keeps the default; a wrong type throws nlohmann's type_error, translated by DecodeResult.
+void Read(const Json& from, const char* key, std::string& to) {
+  const auto it = from.find(key);
+  if (it == from.end()) return;
+  it->get_to(to);
+  CheckLength(to, kMaxTextBytes, key);
+}
+
+void Read(const Json& from, const char* key, std::map<std::string, std::string>& to) {
+  const auto it = from.find(key);
+  if (it == from.end()) return;
+  it->get_to(to);
+  for (const auto& [name, text] : to) {
+    CheckLength(name, kMaxNameBytes, "a name in ", key);
+    CheckLength(text, kMaxTextBytes, "the text of ", name);
+  }
+}
+
+// A number from `min` to `max`; a whole one where it is read as one: none is cut to it.
 template <typename T>
-void Read(const Json& from, const char* key, T& to) {
-  if (const auto it = from.find(key); it != from.end()) it->get_to(to);
+void ReadNumber(const Json& value, std::string_view key, double min, double max, T& to) {
+  if (!value.is_number()) throw Refusal(key, fmt::format("is {}, which is no number", Shown(value)));
+  const auto number = value.get<double>();
+  if (!(number >= min && number <= max)) {
+    throw Refusal(key, fmt::format("is {}, which is not from {} to {}", Shown(value), min, max));
+  }
+  if (std::is_integral_v<T> && !value.is_number_integer()) {
+    throw Refusal(key, fmt::format("is {}, which is not written as a whole number", Shown(value)));
+  }
+  value.get_to(to);
 }
 
 Json EncodeRanks(const std::vector<RankFigures>& ranks) {
@@ -84,8 +128,9 @@ std::vector<RankFigures> DecodeRanks(const Json& list) {
   for (const Json& entry : list) {
     RankFigures& r = ranks.emplace_back();
     entry.at("host").get_to(r.host);
-    entry.at("planned_peak_bytes").get_to(r.planned_peak_bytes);
-    entry.at("rss_peak_bytes").get_to(r.rss_peak_bytes);
+    CheckLength(r.host, kMaxNameBytes, "ranks.host");
+    ReadNumber(entry.at("planned_peak_bytes"), "ranks.planned_peak_bytes", 0, kMostBytes, r.planned_peak_bytes);
+    ReadNumber(entry.at("rss_peak_bytes"), "ranks.rss_peak_bytes", 0, kMostBytes, r.rss_peak_bytes);
   }
   return ranks;
 }
@@ -97,38 +142,29 @@ std::pair<std::string, std::string> PlaceOf(const Figure& figure) {
   return {std::string(figure.key.substr(0, dot)), std::string(figure.key.substr(dot + 1))};
 }
 
-Error Refusal(const Figure& figure, const std::string& what) {
-  return {ErrorKind::kInvalidInput, fmt::format("not a RunResult: {} {}", figure.key, what)};
-}
-
-// A number of a figure, within the table's range.
 template <typename T>
 void ReadNumber(const Json& value, const Figure& figure, T& to) {
-  if (!value.is_number()) throw Refusal(figure, fmt::format("is {}, which is no number", DumpJson(value)));
-  const auto number = value.get<double>();
-  if (!(number >= figure.min && number <= figure.max)) {
-    throw Refusal(figure, fmt::format("is {}, which is not from {} to {}", DumpJson(value), figure.min, figure.max));
-  }
-  value.get_to(to);
+  ReadNumber(value, figure.key, figure.min, figure.max, to);
 }
 
 void ReadFigure(const Json& value, const Figure& figure, int64_t& to) { ReadNumber(value, figure, to); }
 void ReadFigure(const Json& value, const Figure& figure, double& to) { ReadNumber(value, figure, to); }
 
 void ReadFigure(const Json& value, const Figure& figure, bool& to) {
-  if (!value.is_boolean()) throw Refusal(figure, "is neither true nor false, but " + DumpJson(value));
+  if (!value.is_boolean()) throw Refusal(figure.key, "is neither true nor false, but " + Shown(value));
   to = value.get<bool>();
 }
 
 void ReadFigure(const Json& value, const Figure& figure, std::string& to) {
-  if (!value.is_string()) throw Refusal(figure, "is no text, but " + DumpJson(value));
+  if (!value.is_string()) throw Refusal(figure.key, "is no text, but " + Shown(value));
   to = value.get<std::string>();
+  CheckLength(to, kMaxTextBytes, figure.key);
 }
 
 // JSON has no NaN: a loss that is not finite travels as null.
 template <typename T>
 void ReadFigure(const Json& value, const Figure& figure, std::vector<T>& to) {
-  if (!value.is_array()) throw Refusal(figure, "is no list");
+  if (!value.is_array()) throw Refusal(figure.key, "is no list");
   to.clear();
   for (const Json& item : value) {
     if (std::is_floating_point_v<T> && item.is_null()) {
@@ -140,9 +176,15 @@ void ReadFigure(const Json& value, const Figure& figure, std::vector<T>& to) {
 }
 
 void ReadFigure(const Json& value, const Figure& figure, Amounts& to) {
-  if (!value.is_object()) throw Refusal(figure, "is no object");
+  if (!value.is_object()) throw Refusal(figure.key, "is no object");
+  if (value.size() > kMaxTexts) {
+    throw Refusal(figure.key, fmt::format("has {} amounts, and may have {}", value.size(), kMaxTexts));
+  }
   to.clear();
-  for (const auto& [name, amount] : value.items()) ReadNumber(amount, figure, to[name]);
+  for (const auto& [name, amount] : value.items()) {
+    CheckLength(name, kMaxNameBytes, "a name in ", figure.key);
+    ReadNumber(amount, figure, to[name]);
+  }
 }
 
 void DecodeFigures(const Json& document, RunResult& result) {
@@ -185,7 +227,7 @@ RunStatus StatusFromName(std::string_view name) {
   for (const auto& [status, text] : kStatuses) {
     if (text == name) return status;
   }
-  throw Error(ErrorKind::kInvalidInput, "unknown status '" + std::string(name) + "'");
+  throw Error(ErrorKind::kInvalidInput, "unknown status '" + Shortened(name, kShownBytes) + "'");
 }
 
 const std::vector<std::string>& StatusNames() {
@@ -221,9 +263,10 @@ RunEnd EndFromNames(std::string_view status, std::string_view reason) {
   const RunStatus known = StatusFromName(status);
   const auto given = ReasonFromName(reason);
   if (given.has_value() != (known == RunStatus::kInfrastructure) || given.has_value() == reason.empty()) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("status '{}' with reason '{}': 'infrastructure', and nothing "
-                                                      "else, has a reason, one of {}",
-                                                      status, reason, Join(ReasonNames(), ", ")));
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("status '{}' with reason '{}': 'infrastructure', and nothing "
+                            "else, has a reason, one of {}",
+                            status, Shortened(reason, kShownBytes), Join(ReasonNames(), ", ")));
   }
   return {known, given.value_or(InfrastructureReason::kNone)};
 }
@@ -276,9 +319,10 @@ Json EncodeResult(const RunResult& r) {
 RunResult DecodeResult(const Json& d, const std::string& source) {
   if (!d.is_object()) throw Error(ErrorKind::kInvalidInput, source + ": a RunResult is a JSON object");
   if (d.value("version", Json()) != kRunResultVersion) {
-    throw Error(ErrorKind::kInvalidInput, source + ": RunResult version " + DumpJson(d.value("version", Json())) +
+    throw Error(ErrorKind::kInvalidInput, source + ": RunResult version " + Shown(d.value("version", Json())) +
                                               ", but this program speaks " + std::to_string(kRunResultVersion));
   }
+  if (!IsWhole(d)) throw Error(ErrorKind::kInvalidInput, fmt::format("{} {}", source, kNotWhole));
   try {
     RunResult r;
     Read(d, "point_id", r.point_id);
@@ -289,7 +333,8 @@ RunResult DecodeResult(const Json& d, const std::string& source) {
     const std::string provenance = d.value("provenance", "measured");
     const auto it =
         std::find_if(kProvenances.begin(), kProvenances.end(), [&](const auto& p) { return p.second == provenance; });
-    if (it == kProvenances.end()) throw Error(ErrorKind::kInvalidInput, "unknown provenance '" + provenance + "'");
+    if (it == kProvenances.end())
+      throw Error(ErrorKind::kInvalidInput, "unknown provenance '" + Shortened(provenance, kShownBytes) + "'");
     r.provenance = it->first;
     DecodeFigures(d, r);
     if (const auto ranks = d.find("ranks"); ranks != d.end()) r.ranks = DecodeRanks(*ranks);

@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <string>
 #include <string_view>
 
@@ -13,32 +11,29 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "ridgeline/foreign_file.h"
+#include "ridgeline/limits.h"
 #include "ridgeline/line_file.h"
+#include "run/figures.h"
 #include "run/result.h"
 
 namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-void RequireRegular(int fd, const fs::path& path, struct stat& info) {
-  if (::fstat(fd, &info) != 0) ThrowErrno("cannot read " + path.string());
-  if (!S_ISREG(info.st_mode)) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("{} is not a regular file", path.string()));
-  }
+// The lines from `offset` on, which moves along. None where there is no file.
+void ReadLines(const fs::path& path, ForeignFile::Links links, int64_t& offset,
+               const std::function<bool(std::string_view line)>& take) {
+  ForeignFile file(path, links);
+  if (file.state() == ForeignFile::State::kMissing) return;
+  if (file.size() > static_cast<int64_t>(kMaxResultsFileBytes)) file.BeTooLong(kMaxResultsFileBytes);
+  if (!file.is_open()) ThrowUnread(file);
+  if (file.size() < offset) offset = 0;  // another file is there now
+  if (!ReadWholeLines(file.fd(), offset, take)) ThrowErrno("cannot read " + path.string());
 }
 
-// The lines from `offset` on, which moves along. None where there is no file.
-void ReadLines(const fs::path& path, int flags, int64_t& offset,
-               const std::function<bool(std::string_view line)>& take) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags));
-  if (fd.get() < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return;
-    ThrowErrno("cannot read " + path.string());
-  }
-  struct stat info {};
-  RequireRegular(fd.get(), path, info);
-  if (info.st_size < offset) offset = 0;  // another file is there now
-  if (!ReadWholeLines(fd.get(), offset, take)) ThrowErrno("cannot read " + path.string());
+std::string LineOf(const RunResult& result) {
+  return FormatJobLine({std::string(kResultLine), result.point_id, DumpJson(EncodeResult(result))});
 }
 
 }  // namespace
@@ -46,15 +41,23 @@ void ReadLines(const fs::path& path, int flags, int64_t& offset,
 ResultsWriter::ResultsWriter(const fs::path& job_dir)
     : path_(ResultsFile(job_dir)),
       fd_(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644)) {
-  if (fd_.get() < 0) ThrowErrno("cannot write " + path_.string());
   struct stat info {};
-  RequireRegular(fd_.get(), path_, info);
+  if (fd_.get() < 0 || ::fstat(fd_.get(), &info) != 0) ThrowErrno("cannot write " + path_.string());
+  if (!S_ISREG(info.st_mode)) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{} is not a regular file", path_.string()));
+  }
   SyncFolder(job_dir);
 }
 
 void ResultsWriter::Append(const RunResult& result) {
-  const JobLine line{std::string(kResultLine), result.point_id, DumpJson(EncodeResult(result))};
-  if (!AppendLineSynced(fd_.get(), FormatJobLine(line))) ThrowErrno("cannot write " + path_.string());
+  std::string line = LineOf(result);
+  if (line.size() > kMaxJobLineBytes) {
+    RunResult headline = result;
+    DropSeries(headline);
+    headline.evidence["series"] = "left out: with them its line would be longer than any that is read";
+    line = LineOf(headline);
+  }
+  if (!AppendLineSynced(fd_.get(), line)) ThrowErrno("cannot write " + path_.string());
   // What nobody finds under its name is lost when we end.
   struct stat ours {};
   struct stat named {};
@@ -68,9 +71,13 @@ void ResultsWriter::Append(const RunResult& result) {
 
 bool ResultsReader::ReadNew(const std::function<bool(JobLine line)>& take) {
   bool all = true;
-  ReadLines(path_, O_NOFOLLOW, offset_, [&](std::string_view text) {
+  ReadLines(path_, ForeignFile::Links::kRefused, offset_, [&](std::string_view text) {
     auto line = ParseJobLine(text);
-    if (line && line->kind == kResultLine) all = take(*std::move(line));
+    if (line && line->kind == kResultLine) {
+      all = take(*std::move(line));
+    } else {
+      ++broken_;
+    }
     return all;
   });
   return all;
@@ -78,7 +85,8 @@ bool ResultsReader::ReadNew(const std::function<bool(JobLine line)>& take) {
 
 void ReadPrintedResults(const fs::path& log, const std::function<void(JobLine line)>& take) {
   int64_t offset = 0;
-  ReadLines(log, 0, offset, [&](std::string_view text) {
+  // A person saved it where they like.
+  ReadLines(log, ForeignFile::Links::kFollowed, offset, [&](std::string_view text) {
     const size_t begin = std::min(text.find(kJobLineMark), text.size());
     if (auto line = ParseJobLine(text.substr(begin)); line && line->kind == kResultLine) take(*std::move(line));
     return true;

@@ -19,8 +19,9 @@ class ResultsWriter {
   // not a regular file.
   explicit ResultsWriter(const std::filesystem::path& job_dir);
 
-  // On the disk when it returns; what an earlier writer was killed at stays a line of its own. Throws
-  // Error(kInfrastructure), also where the file is not there any more.
+  // On the disk when it returns; what an earlier writer was killed at stays a line of its own. Without the series of
+  // its steps where these make a longer line than any reader takes. Throws Error(kInfrastructure), also where the file
+  // is not there any more.
   void Append(const RunResult& result);
 
  private:
@@ -37,16 +38,18 @@ class ResultsReader {
 
   const std::filesystem::path& path() const { return path_; }
   int64_t offset() const { return offset_; }  // in bytes, of the first line that is not read yet
+  int64_t broken() const { return broken_; }  // lines so far that were cut or damaged
 
   // Hands over the result lines that have come whole since it was last asked, until `take` says false: that was enough
   // for now. Returns whether it has handed over all of them. None where there is no file. What is no line is passed
-  // over. Memory is bounded by one line. Throws Error(kInfrastructure) naming the file where it cannot be
-  // read or is not a regular file.
+  // over. Memory is bounded by one line. Throws an Error naming the file: kInvalidInput where it is not a regular file
+  // or longer than any job's, kInfrastructure where it cannot be read.
   bool ReadNew(const std::function<bool(JobLine line)>& take);
 
  private:
   std::filesystem::path path_;
   int64_t offset_;
+  int64_t broken_ = 0;
 };
 
 // Hands over the result lines of what `ridgeline exec --print-results` printed, among whatever else a log holds.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 namespace ridgeline {
@@ -11,7 +13,7 @@ namespace {
 void FillStepTimes(std::vector<int64_t> times_ns, StepTimes& to) {
   std::sort(times_ns.begin(), times_ns.end());
   const size_t n = times_ns.size();
-  to.median_ns = n % 2 == 1 ? times_ns[n / 2] : (times_ns[n / 2 - 1] + times_ns[n / 2]) / 2;
+  to.median_ns = n % 2 == 1 ? times_ns[n / 2] : std::midpoint(times_ns[n / 2 - 1], times_ns[n / 2]);
   to.p95_ns = times_ns[static_cast<size_t>(std::ceil(0.95 * static_cast<double>(n))) - 1];
   double mean = 0;
   for (const int64_t ns : times_ns) mean += static_cast<double>(ns) / static_cast<double>(n);
@@ -20,6 +22,15 @@ void FillStepTimes(std::vector<int64_t> times_ns, StepTimes& to) {
     variance += (static_cast<double>(ns) - mean) * (static_cast<double>(ns) - mean) / static_cast<double>(n);
   }
   to.cv = mean > 0 ? std::sqrt(variance) / mean : 0;
+}
+
+// What the point asks of a step; as many as there are numbers, where a shape nobody runs asks for more.
+int64_t TokensAStep(const RunSpec& spec) {
+  int64_t tokens = spec.batch_size;
+  for (const int64_t factor : {spec.seq_length, spec.grad_accumulation, spec.ranks}) {
+    if (__builtin_mul_overflow(tokens, factor, &tokens)) return std::numeric_limits<int64_t>::max();
+  }
+  return tokens;
 }
 
 // By the tokens of a step and the times that the result has; 0 of what these do not say.
@@ -45,9 +56,7 @@ void FillStepFigures(std::vector<int64_t> measured_ns, RunResult& result) {
 }
 
 void DeriveStepFigures(const RunSpec& spec, RunResult& result) {
-  if (result.tokens_per_step == 0) {
-    result.tokens_per_step = spec.batch_size * spec.seq_length * spec.grad_accumulation * spec.ranks;
-  }
+  if (result.tokens_per_step == 0) result.tokens_per_step = TokensAStep(spec);
   const std::vector<int64_t>& all = result.step_ns.all_ns;
   const auto warmup = std::min<int64_t>(static_cast<int64_t>(all.size()), spec.warmup_steps);
   StepTimes times;

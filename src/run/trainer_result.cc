@@ -10,12 +10,18 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "ridgeline/foreign_file.h"
+#include "ridgeline/limits.h"
+#include "ridgeline/sealed_json.h"
 #include "run/figures.h"
 #include "run/result.h"
+#include "run/sense.h"
 #include "run/step_figures.h"
 
 namespace ridgeline {
 namespace {
+
+constexpr size_t kShownBytes = 80;  // of a key that is refused
 
 // With null for the three words that JSON has not, where they are no text.
 std::string WithoutNonFinite(std::string_view text) {
@@ -46,7 +52,7 @@ std::string WithoutNonFinite(std::string_view text) {
 // Every key a RunResult may have: "status", "step_ns", "step_ns.median", …
 const std::vector<std::string>& KnownKeys() {
   static const std::vector<std::string> keys = [] {
-    std::vector<std::string> known;
+    std::vector<std::string> known = {kChecksumKey};
     const Json all = EncodeResult({});
     for (const auto& [key, value] : all.items()) known.push_back(key);
     for (const Figure& figure : Figures()) {
@@ -59,8 +65,9 @@ const std::vector<std::string>& KnownKeys() {
 
 void CheckKey(const std::string& key, const std::vector<std::string>& known, const std::string& source) {
   if (std::find(known.begin(), known.end(), key) != known.end()) return;
+  const std::string shown = Shortened(key, kShownBytes);
   throw Error(ErrorKind::kInvalidInput,
-              fmt::format("{}: not a RunResult: unknown key '{}'{}", source, key, DidYouMean(key, known)),
+              fmt::format("{}: not a RunResult: unknown key '{}'{}", source, shown, DidYouMean(shown, known)),
               SeeTrainerContract("what is your own goes into evidence or environment; the keys are listed in"));
 }
 
@@ -96,6 +103,29 @@ void SayDiverged(RunResult& result) {
   result.evidence["step"] = std::to_string(step);
 }
 
+void CheckSense(const RunSpec& spec, const RunResult& result, const std::string& source) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("{} {}", source, why));
+  };
+  for (const auto& [key, texts] :
+       {std::pair("evidence", &result.evidence), std::pair("environment", &result.environment)}) {
+    if (texts->size() > kMaxTexts) {
+      refuse(fmt::format("has {} pieces of {}, and may have {}", texts->size(), key, kMaxTexts));
+    }
+  }
+  if (const std::string wrong = Contradiction(spec, result); !wrong.empty()) refuse("cannot be true: " + wrong);
+  if (result.status != RunStatus::kOk) return;
+  if (const std::string missing = MissingOfOk(spec, result); !missing.empty()) {
+    refuse("says 'ok' without a figure that an ok needs: " + missing);
+  }
+}
+
+// How long a result of the point may be: series of very many steps alone are long.
+size_t MostBytes(const RunSpec& spec) {
+  const auto steps = static_cast<size_t>(std::min<int64_t>(StepsOf(spec), kMaxJobLineBytes / kMaxResultBytesAStep));
+  return std::max(kMaxResultBytes, steps * kMaxResultBytesAStep);
+}
+
 }  // namespace
 
 std::string SeeTrainerContract(std::string_view text) {
@@ -112,17 +142,28 @@ RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const s
     const Json document = ParseJson(WithoutNonFinite(text), source);
     CheckKeys(document, source);
     result = DecodeResult(document, source);
+    result.cores = {};  // whoever started the trainer knows these
+    if (result.status == RunStatus::kOk) SayDiverged(result);
+    if (result.status == RunStatus::kOk && !result.step_ns.all_ns.empty()) DeriveStepFigures(spec, result);
+    CheckSense(spec, result, source);
   } catch (const Error& e) {
     if (!e.hint().empty()) throw;
     throw Error(e.kind(), e.message(), SeeTrainerContract("what a trainer writes is said in"));
   }
-  if (result.status == RunStatus::kOk) SayDiverged(result);
-  if (result.status == RunStatus::kOk && !result.step_ns.all_ns.empty()) DeriveStepFigures(spec, result);
   return result;
 }
 
-RunResult ReadTrainerResult(const std::filesystem::path& path, const RunSpec& spec, const std::string& source) {
-  return ParseTrainerResult(ReadFile(path), spec, source);
+std::optional<RunResult> ReadTrainerResult(const std::filesystem::path& path, const RunSpec& spec,
+                                           const std::string& source) {
+  ForeignFile file(path);
+  if (file.state() == ForeignFile::State::kMissing) return std::nullopt;
+  const std::optional<std::string> text = file.Read(MostBytes(spec));
+  if (!text) {
+    throw Error(file.state() == ForeignFile::State::kUnfit ? ErrorKind::kInvalidInput : ErrorKind::kInfrastructure,
+                fmt::format("{} {}", source, file.problem()),
+                SeeTrainerContract("what a trainer writes, and where, is said in"));
+  }
+  return ParseTrainerResult(*text, spec, source);
 }
 
 }  // namespace ridgeline

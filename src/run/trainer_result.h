@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,10 +17,13 @@ std::string SeeTrainerContract(std::string_view text);
 // `text` is a RunResult of the point `spec`. NaN and Infinity, which JSON has no words for and Python's json writes all
 // the same, are read as null: in a series a number that is not finite, and with one in `loss` a run that says `ok` has
 // diverged. A key that no RunResult has is refused. Figures of steps that are not given are derived from
-// step_ns.all. Throws Error(kInvalidInput) naming `source` and the key, with the contract's page as its hint.
+// step_ns.all. Figures that contradict each other or the point (sense.h) are refused, and an `ok` without those that it
+// needs. Throws Error(kInvalidInput) naming `source` and the key, with the contract's page as its hint.
 RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source);
 
-// The file a trainer wrote; throws Error(kInfrastructure) where it cannot be read, too.
-RunResult ReadTrainerResult(const std::filesystem::path& path, const RunSpec& spec, const std::string& source);
+// The file a trainer wrote; nothing where there is none. Throws also where it is no regular file or too long, and
+// Error(kInfrastructure) where it cannot be read.
+std::optional<RunResult> ReadTrainerResult(const std::filesystem::path& path, const RunSpec& spec,
+                                           const std::string& source);
 
 }  // namespace ridgeline

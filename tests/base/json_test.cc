@@ -64,6 +64,29 @@ TEST(Json, RefusesNumbersJsonDoesNotHave) {
 
 TEST(Json, RefusesBytesThatAreNotUtf8) { Refusal("\"\xff\xfe\""); }
 
+// Whoever walks through a document calls itself once a level: a million levels would end the process.
+TEST(Json, RefusesWhatIsNestedDeeperThanAnyDocument) {
+  for (const char* brackets : {"[]", "{}"}) {
+    const std::string open = brackets[0] == '[' ? "[" : "{\"é\":";
+    const auto nested = [&](int depth) {
+      std::string text;
+      for (int i = 1; i < depth; ++i) text += open;
+      return text + brackets + std::string(static_cast<size_t>(depth - 1), brackets[1]);
+    };
+    EXPECT_EQ(DumpJson(ParseJson(nested(kMaxJsonDepth), "x")), nested(kMaxJsonDepth));
+    EXPECT_THAT(Refusal(nested(1'000'000)).message(), HasSubstr("more than 64 deep"));
+  }
+  Refusal(std::string(1'000'000, '['));
+  // Brackets in a text are no nesting.
+  const std::string text = "[\"é\\\"" + std::string(1000, '[') + "\"]";
+  EXPECT_EQ(DumpJson(ParseJson(text, "x")), text);
+}
+
+TEST(Json, ARefusalIsNoLongerThanASentenceOrTwo) {
+  EXPECT_LT(Refusal("\"" + std::string(1'000'000, 'x')).message().size(), 500U);
+  EXPECT_LT(Refusal(std::string(1'000'000, '9') + "e999999").message().size(), 500U);
+}
+
 TEST(Json, KeepsEveryBitOfADouble) {
   for (const double value : {0.1, 1.0 / 3, 3e-4, 1e-5, 123456789.123456789, std::numeric_limits<double>::denorm_min(),
                              std::numeric_limits<double>::max(), std::numeric_limits<double>::epsilon()}) {

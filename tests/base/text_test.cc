@@ -101,5 +101,14 @@ TEST(Text, Join) {
   EXPECT_EQ(Join({"a", "", "c"}, ", "), "a, , c");
 }
 
+TEST(Text, IsShortenedBetweenItsLetters) {
+  EXPECT_EQ(Shortened("short", 5), "short");
+  EXPECT_EQ(Shortened("longer", 5), "lo…");
+  EXPECT_EQ(Shortened("ééé", 5), "é…");
+  EXPECT_EQ(Shortened("aééé", 5), "a…") << "half a letter is none";
+  EXPECT_EQ(Shortened("longer", 2), "…");
+  EXPECT_EQ(Shortened(std::string(10, '\x80'), 6), "…") << "bytes that belong to no letter";
+}
+
 }  // namespace
 }  // namespace ridgeline

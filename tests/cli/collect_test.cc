@@ -79,7 +79,7 @@ TEST(Collect, JobsOfAnEarlierVersionSayLess) {
   std::filesystem::remove_all(cli.dir.path() / "ridgeline-out/sweeps");
   const auto job = std::filesystem::directory_iterator(cli.dir.path() / "ridgeline-out/jobs")->path();
   Json document = ReadJsonFile(JobFile(job));
-  for (const char* key : {"campaign", "launcher", "created_unix_ns"}) document.erase(key);
+  for (const char* key : {"campaign", "launcher", "created_unix_ns", "checksum"}) document.erase(key);
   WriteFile(JobFile(job), DumpJson(document));
   const auto collected = cli.Run({"collect", "ridgeline-out", "--db", "new.db"});
   EXPECT_EQ(collected.status.exit_code, 0);

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <fstream>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -333,23 +335,100 @@ TEST_F(CollectTest, AFileThatComesAndGoesWhileItIsReadIsNoError) {
 TEST_F(CollectTest, AFileThatCannotBeReadEndsNothing) {
   const JobRecord one = Submit("rl-1", {points_[0], points_[1]});
   WriteResult(one, samples::Result(points_[0].id));
-  MakeDirs(ResultFile(one.job_dir, points_[1].id));  // reading a folder fails as a bad disk does
   const JobRecord other = Submit("rl-2", {points_[2]});
-  MakeDirs(ResultsFile(other.job_dir));
-  for (const JobRecord& job : {one, other}) EXPECT_THROW(End(job), Error);
+  std::filesystem::remove_all(other.job_dir);
+  std::filesystem::create_symlink(other.job_dir, other.job_dir);  // going in circles fails as a bad disk does
+  const JobToCollect both[] = {{one, State::kEnded, {}}, {other, State::kEnded, {}}};
+  EXPECT_THROW(Collect(store_, both, 777), Error);
+  EXPECT_THROW(End(other), Error);
   EXPECT_EQ(Value(store_, "SELECT count(*) FROM results"), Cell(int64_t{0}));
   EXPECT_THAT(store_.LiveJobs(), SizeIs(2));
 }
 
-TEST_F(CollectTest, OnlyARegularFileIsAResultsFile) {
-  const JobRecord job = Submit("rl-1", {points_[0]});
-  ASSERT_EQ(::mkfifo(ResultsFile(job.job_dir).c_str(), 0600), 0);  // whoever opened it would wait for ever
-  EXPECT_THROW(End(job), Error);
-  std::filesystem::remove(ResultsFile(job.job_dir));
+// What a job puts in the place of its results: no wait, no giant in memory, and no other job's trouble.
+TEST_F(CollectTest, WhatIsNoResultsFileIsSaidOfItsPointsAndOfNoOthers) {
+  const std::pair<std::string, std::function<void(const std::filesystem::path&)>> cases[] = {
+      {"is a named pipe, not a regular file", [](const auto& path) { ::mkfifo(path.c_str(), 0600); }},
+      {"is a folder, not a regular file", [](const auto& path) { MakeDirs(path); }},
+      {"is a symbolic link, not a regular file",
+       [](const auto& path) { std::filesystem::create_symlink("/dev/zero", path); }},
+      {"has 1099511627776 bytes, and may have 4294967296",
+       [](const auto& path) {
+         WriteFile(path, "");
+         std::filesystem::resize_file(path, std::uintmax_t{1} << 40);
+       }},
+  };
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    const auto& [says, make] = cases[i];
+    const JobRecord bad = Submit("rl-bad" + std::to_string(i), {points_[0]});
+    const JobRecord good = Submit("rl-good" + std::to_string(i), {points_[1]});
+    MakeDirs(PointDir(bad.job_dir, points_[0].id));  // it began
+    make(ResultsFile(bad.job_dir));
+    WriteResult(good, samples::Result(points_[1].id));
+    JobResults results;
+    JobToCollect both[] = {{bad, State::kRunning, {}, &results}, {good, State::kEnded, {}}};
+    EXPECT_THAT(Collect(store_, both, 1), SizeIs(1)) << says;
+    EXPECT_EQ(Of(1, "status"), Cell("ok")) << says;
+    const std::vector<Collected> ends = End(bad, {{"end", "timeout"}, {"message", "past the time limit"}});
+    ASSERT_THAT(ends, SizeIs(1));
+    EXPECT_EQ(ends[0].end, RunStatus::kTimeout) << "the scheduler's word stands";
+    EXPECT_EQ(ends[0].message, "job " + bad.key + " ended (timeout) without a result of this point: past the time " +
+                                   "limit; " + ResultsFile(bad.job_dir).string() + " " + says);
+    EXPECT_EQ(Of(0, "evidence ->> 'result_error'"), Cell(ResultsFile(bad.job_dir).string() + " " + says));
+  }
+  const JobRecord silent = Submit("rl-silent", {points_[2]});
+  MakeDirs(ResultsFile(silent.job_dir));
+  End(silent);
+  EXPECT_EQ(Of(2, "reason"), Cell("storage")) << "where the scheduler says nothing";
+}
+
+TEST_F(CollectTest, WhatIsNoResultOfAnEarlierVersionCannotBeUsed) {
+  const JobRecord job = Submit("rl-1", {points_[0], points_[1], points_[2]});
+  MakeDirs(ResultFile(job.job_dir, points_[0].id));
+  ASSERT_EQ(::mkfifo(ResultFile(job.job_dir, points_[1].id).c_str(), 0600), 0);
+  WriteFileOf(job, points_[2].id, DumpJson(EncodeResult(samples::Result(points_[2].id))));
+  const JobToCollect live{job, State::kRunning, {}};
+  EXPECT_THAT(Collect(store_, {&live, 1}, 1), SizeIs(1));
+  const std::vector<Collected> ends = End(Live("rl-1"));
+  ASSERT_THAT(ends, SizeIs(2));
+  for (const size_t point : {0, 1}) EXPECT_EQ(Of(point, "reason"), Cell("storage"));
+  EXPECT_THAT(ends[0].message, HasSubstr("its result cannot be used: "));
+  EXPECT_THAT(ends[0].message, HasSubstr(".json is a folder, not a regular file"));
+  EXPECT_THAT(ends[1].message, HasSubstr(".json is a named pipe, not a regular file"));
+}
+
+TEST_F(CollectTest, ADamagedLineIsToldOfWhereItsResultIsMissing) {
+  const JobRecord job = Submit("rl-1", {points_[0], points_[1]});
   WriteResult(job, samples::Result(points_[0].id));
-  std::filesystem::rename(ResultsFile(job.job_dir), dir_ / "elsewhere");
-  std::filesystem::create_symlink(dir_ / "elsewhere", ResultsFile(job.job_dir));
-  EXPECT_THROW(End(job), Error);
+  WriteResult(job, samples::Result(points_[1].id));
+  std::string text = ReadFile(ResultsFile(job.job_dir));
+  text[text.size() - 100] ^= 4;
+  WriteFile(ResultsFile(job.job_dir), text);
+  const std::vector<Collected> ends = End(job);
+  ASSERT_THAT(ends, SizeIs(2));
+  EXPECT_EQ(ends[0].end, RunStatus::kOk);
+  EXPECT_NE(ends[1].end, RunStatus::kOk);
+  EXPECT_THAT(ends[1].message, HasSubstr("results.log has a line that was cut or damaged"));
+  TempDir dir;  // and where nobody is asked for it
+  std::filesystem::copy(job.job_dir, dir / "rl-1", std::filesystem::copy_options::recursive);
+  EXPECT_THAT(CollectJobFolders(store_, dir.path(), {}).problems,
+              testing::ElementsAre(HasSubstr("results.log has a line that was cut or damaged")));
+}
+
+TEST_F(CollectTest, FoldersAndLogsThatAreNoneAreProblemsAndNoEnd) {
+  const auto jobs = dir_ / "by hand";
+  for (const char* job : {"a", "b", "c"}) MakeDirs(jobs / job);
+  ASSERT_EQ(::mkfifo(ResultsFile(jobs / "a").c_str(), 0600), 0);
+  MakeDirs(ResultFile(jobs / "b", points_[0].id));
+  ResultsWriter(jobs / "c").Append(samples::Result(points_[1].id));
+  const FolderCollection found = CollectJobFolders(store_, jobs, MeasuredAsDefault());
+  EXPECT_EQ(found.added, 1);
+  EXPECT_THAT(found.problems,
+              testing::UnorderedElementsAre(HasSubstr("is a named pipe"), HasSubstr(".json is a folder")));
+  WriteFile(dir_ / "pods.log", "");
+  std::filesystem::resize_file(dir_ / "pods.log", std::uintmax_t{1} << 40);
+  EXPECT_THAT(CollectLogs(store_, dir_.path(), MeasuredAsDefault()).problems,
+              testing::ElementsAre(HasSubstr("pods.log has 1099511627776 bytes")));
 }
 
 TEST_F(CollectTest, ManyJobsComeInOrderAndNoneTwice) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <vector>
@@ -158,9 +159,18 @@ TEST_F(RebuildTest, AFolderThatCannotBeReadIsSaidAndTheOthersAreTaken) {
   wrong.points[0].spec.seed = 5;
   WriteFileAtomic(JobFile(wrong), DumpJson(EncodeJob(wrong)));
   WriteFileAtomic(JobFile(Submit("rl-3", {points_[2]})), "{");
+  const Job changed = Submit("rl-4", {points_[2]});
+  Json document = ParseJson(JobText(changed), "job");
+  document["cpus"] = 17;
+  WriteFileAtomic(JobFile(changed), DumpJson(document));
+  const Job piped = Submit("rl-5", {points_[2]});
+  std::filesystem::remove(JobFile(piped));
+  ASSERT_EQ(::mkfifo(JobFile(piped).c_str(), 0600), 0);  // whoever opened it would wait for ever
   const Rebuilt rebuilt = Rebuild();
   EXPECT_EQ(rebuilt.jobs, 1);
-  ASSERT_THAT(rebuilt.problems, SizeIs(2));
+  ASSERT_THAT(rebuilt.problems, SizeIs(4));
+  EXPECT_THAT(rebuilt.problems, testing::Contains(HasSubstr("rl-4/job.json was changed since it was written")));
+  EXPECT_THAT(rebuilt.problems, testing::Contains(HasSubstr("rl-5/job.json is a named pipe, not a regular file")));
   EXPECT_THAT(rebuilt.problems, testing::Contains(HasSubstr("is not that of its spec")));
   EXPECT_THAT(rebuilt.problems, testing::Contains(HasSubstr("rl-3/job.json")));
 }

@@ -5,11 +5,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +24,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "run/result.h"
+#include "run/sense.h"
 #include "run/spec.h"
 
 namespace {
@@ -49,15 +52,20 @@ Invocation Read(int argc, char** argv) {
   return call;
 }
 
+// Of a run at 100 tokens a second.
 RunResult OkResult(const RunSpec& spec) {
+  constexpr int64_t kNsAToken = 10'000'000;
   RunResult result;
   result.point_id = PointId(spec);
   result.status = RunStatus::kOk;
   result.device = "fake";
-  result.throughput = {100, 90};
-  result.step_ns = {{10, 10}, 10, 10, 0};
-  result.loss = {2.5, 2.25};
-  result.tokens_per_step = 512;
+  result.tokens_per_step = spec.batch_size * spec.seq_length * spec.grad_accumulation * spec.ranks;
+  const int64_t step_ns = result.tokens_per_step * kNsAToken;
+  const auto steps = static_cast<size_t>(StepsOf(spec));
+  result.throughput = {100, 100};
+  result.step_ns = {std::vector<int64_t>(steps, step_ns), step_ns, step_ns, 0};
+  result.loss.assign(steps, 2.5);
+  result.loss.back() = 2.25;
   return result;
 }
 
@@ -76,6 +84,28 @@ bool TryToWrite(const std::string& file, const std::string& text) {
 
 void Write(const std::string& file, const std::string& text) {
   if (!TryToWrite(file, text)) ::_exit(3);
+}
+
+// What a trainer may leave where a file should be.
+void PutInPlace(const std::string& what, const std::filesystem::path& file) {
+  std::filesystem::remove(file);
+  if (what == "pipe") ::mkfifo(file.c_str(), 0644);
+  if (what == "folder") std::filesystem::create_directory(file);
+  if (what == "link") std::filesystem::create_symlink("/dev/zero", file);
+  if (what == "giant" || what == "message") std::ofstream(file, std::ios::binary) << "";
+  if (what == "giant") std::filesystem::resize_file(file, std::uintmax_t{1} << 40);
+  if (what == "message") {
+    const std::string part(size_t{1} << 20, 'x');
+    std::ofstream out(file, std::ios::binary);
+    out << R"({"version": 1, "status": "crashed", "message": ")";
+    for (int mebibyte = 0; mebibyte < 200; ++mebibyte) out << part;
+    out << "\"}";
+  }
+  if (what == "depths") std::ofstream(file) << R"({"version": 1, "parameters": )" << std::string(1 << 20, '[');
+  if (what == "closed-depths") {
+    std::ofstream(file) << R"({"version": 1, "status": "ok", "parameters": )" << std::string(1 << 20, '[')
+                        << std::string(1 << 20, ']') << '}';
+  }
 }
 
 [[noreturn]] void SleepForever() {
@@ -236,6 +266,18 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     Write(result_file, Text(result));
     return 0;
   }
+  if (mode == "result-is" || mode == "files-are") {
+    const std::filesystem::path folder = std::filesystem::path(result_file).parent_path();
+    if (mode == "files-are") {
+      for (const char* name : {"progress", "log.txt"}) PutInPlace(value, folder / name);
+    }
+    PutInPlace(value, result_file);
+    return 0;
+  }
+  if (mode == "says") {  // a result of one's own
+    Write(result_file, value);
+    return 0;
+  }
   if (mode == "ok-but-exit") {
     Write(result_file, Text(result));
     return static_cast<int>(number());
@@ -250,7 +292,7 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
   }
   if (mode == "not-finite") {
     result.status = RunStatus::kDiverged;
-    result.loss.push_back(NAN);
+    result.loss.back() = NAN;
     Write(result_file, Text(result));
     return 12;
   }

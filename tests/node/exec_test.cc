@@ -346,6 +346,65 @@ TEST_F(Exec, AJobThatRunsAlreadyIsWaitedForAndNotRunTwice) {
   EXPECT_THAT(Log(), HasSubstr("ran 0 skipped 1"));
 }
 
+// Whatever a trainer leaves in the place of its result: a sentence, and neither a wait nor a giant in memory.
+TEST_F(Exec, WhatIsNoResultFileIsACrashAndASentence) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"pipe", "its result is a named pipe, not a regular file"},
+      {"link", "its result is a symbolic link, not a regular file"},
+      {"folder", "its result is a folder, not a regular file"},
+      {"giant", "its result has 1099511627776 bytes, and may have 8388608"},
+      {"message", "its result has 209715250 bytes, and may have 8388608"},
+      {"depths", "its result: not JSON: lists and objects in each other, more than 64 deep"},
+      {"closed-depths", "its result: not JSON: lists and objects in each other, more than 64 deep"},
+  };
+  std::vector<std::string> modes;
+  for (const auto& [what, says] : cases) modes.push_back(std::string("result-is=") + what);
+  modes.emplace_back("ok");
+  const Job job = MakeJob(modes, static_cast<int64_t>(modes.size()));
+  EXPECT_EQ(Run(job), 0) << Log();
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    const RunResult result = ResultOf(job, i);
+    EXPECT_EQ(result.status, RunStatus::kCrashed) << cases[i].first;
+    EXPECT_EQ(result.message, std::string("the trainer ended with exit code 0; ") + cases[i].second);
+    EXPECT_THAT(result.hint, HasSubstr("trainer-contract.md")) << cases[i].first;
+  }
+  EXPECT_EQ(ResultOf(job, modes.size() - 1).status, RunStatus::kOk);
+}
+
+// Its log and its progress, too. What an attempt left so is no trouble of the next one's.
+TEST_F(Exec, WhatIsNoLogIsReadByNobody) {
+  for (const char* what : {"pipe", "link", "folder", "giant"}) {
+    const Job job = MakeJob({std::string("files-are=") + what, "ok"}, 2);
+    std::filesystem::remove_all(job.job_dir);
+    EXPECT_EQ(Run(job), 0) << Log();
+    EXPECT_EQ(ResultOf(job).status, RunStatus::kCrashed) << what;
+    const bool regular = what == std::string("giant");
+    EXPECT_EQ(ResultOf(job).evidence.contains("log_tail"), regular) << what;
+    EXPECT_EQ(ResultOf(job, 1).status, RunStatus::kOk) << what;
+    std::filesystem::remove(ResultsFile(job.job_dir));
+    EXPECT_EQ(Run(job), 0) << Log();
+    EXPECT_EQ(ResultOf(job).status, RunStatus::kCrashed) << what;
+  }
+}
+
+TEST_F(Exec, AResultThatCannotBeTrueIsACrashAndASentence) {
+  const std::pair<std::string, std::string> cases[] = {
+      {R"({"version": 1, "status": "ok"})", "its result says 'ok' without a figure that an ok needs: step_ns.all, "},
+      {R"({"version": 1, "status": "ok", "step_ns": {"all": [1, 2]}})",
+       "its result cannot be true: step_ns.all has 2 numbers, and the point has 7 steps, warm-up included"},
+      {R"({"version": 1, "status": "ok", "step_ns": {"median": 7, "p95": 6}})",
+       "its result cannot be true: step_ns.p95 is 6, and step_ns.median 7"},
+      {R"({"version": 1, "status": "ok", "step_ns": {"median": 1.5}})",
+       "its result: not a RunResult: step_ns.median is 1.5, which is not written as a whole number"},
+  };
+  for (const auto& [text, says] : cases) {
+    const RunResult result = RunOne("says=" + text);
+    EXPECT_EQ(result.status, RunStatus::kCrashed) << text;
+    EXPECT_THAT(result.message, HasSubstr("the trainer ended with exit code 0; " + says));
+    std::filesystem::remove_all(dir_.path() / "rl-test");
+  }
+}
+
 TEST_F(Exec, RefusesAWrongJobFile) {
   const Job job = MakeJob({"ok"});
   WriteJob(job);

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <functional>
@@ -12,6 +13,7 @@
 #include "base/files.h"
 #include "kubernetes/journal.h"
 #include "slurm/journal.h"
+#include "tests/base/flips.h"
 #include "tests/base/temp_dir.h"
 
 namespace ridgeline {
@@ -88,6 +90,7 @@ TEST(JournalFolder, ReadsWhatWasWrittenBeforeThereWereVersions) {
     const std::filesystem::path file = state / launcher.folder / "rl-1.json";
     Json document = Json::parse(ReadFile(file));
     document.erase("version");
+    document.erase("checksum");
     WriteFileAtomic(file, document.dump());
     EXPECT_TRUE(launcher.knows(state.path())) << launcher.folder;
   }
@@ -120,6 +123,64 @@ TEST(JournalFolder, RefusesWhatIsDamaged) {
           << text;
     }
   }
+}
+
+// As the versions before checksums wrote them.
+TEST(JournalFolder, ReadsWhatWasWrittenBeforeThereWereChecksums) {
+  const char* kept[] = {
+      R"({"cancelled":[1],"id":17,"is_array":true,"keys":["rl-1","rl-2"],"name":"rl-1","recorded_unix_s":5,"version":1})",
+      R"({"cancelled":true,"created_unix_s":5,"ended":true,"evidence":{"end":"lost"},"hash":"h","job_dir":"/d",)"
+      R"("key":"rl-1","points":["p"],"started_unix_s":6,"uid":"u","version":1})"};
+  const std::vector<Launcher> launchers = Launchers();
+  for (size_t i = 0; i < launchers.size(); ++i) {
+    const TempDir state;
+    std::filesystem::create_directory(state / launchers[i].folder);
+    WriteFile(state / launchers[i].folder / "rl-1.json", kept[i]);
+    EXPECT_TRUE(launchers[i].knows(state.path())) << launchers[i].folder;
+  }
+}
+
+TEST(JournalFolder, RefusesWhatIsNoFile) {
+  for (const Launcher& launcher : Launchers()) {
+    const TempDir state;
+    launcher.write(state.path());
+    const std::filesystem::path file = state / launcher.folder / "rl-1.json";
+    std::filesystem::remove(file);
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    EXPECT_THAT(Refusal(launcher, state.path()),
+                AllOf(HasSubstr(file.string() + " cannot be read: it is a named pipe"), HasSubstr("by hand")));
+  }
+}
+
+TEST(JournalFolder, FindsEveryBitThatIsAnother) {
+  for (const Launcher& launcher : Launchers()) {
+    const TempDir state;
+    launcher.write(state.path());
+    const std::filesystem::path file = state / launcher.folder / "rl-1.json";
+    testing::ExpectFlipsFound(launcher.folder, ReadFile(file), 200, [&](const std::string& flipped) -> std::string {
+      WriteFile(file, flipped);
+      try {
+        return launcher.knows(state.path()) ? "all of it" : "something else";
+      } catch (const Failure& e) {
+        return testing::kRefused + std::string(e.what());
+      }
+    });
+  }
+}
+
+TEST(JournalFolder, TheMarkOfKubernetesJobsIsCheckedToo) {
+  const TempDir state;
+  const std::string store = kubernetes::Journal(state.path()).store();
+  testing::ExpectFlipsFound("store", ReadFile(state / "store"), 200, [&](const std::string& flipped) -> std::string {
+    WriteFile(state / "store", flipped);
+    try {
+      return kubernetes::Journal(state.path()).store();
+    } catch (const Failure& e) {
+      return testing::kRefused + std::string(e.what());
+    }
+  });
+  WriteFile(state / "store", store);  // as earlier versions wrote it
+  EXPECT_EQ(kubernetes::Journal(state.path()).store(), store);
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include "base/files.h"
@@ -144,6 +146,36 @@ TEST(Files, ReadNoMoreThanTheTail) {
   EXPECT_EQ(ReadTextTail(dir / "log").size(), kLogTailBytes);
   EXPECT_EQ(ReadTextTail(dir / "log", 3), "end");
   EXPECT_EQ(ReadTextTail(dir / "missing"), "");
+}
+
+TEST(Files, OfOthersAreReadWithinBoundsOrNamed) {
+  const TempDir dir;
+  EXPECT_EQ(ReadText(dir / "missing"), "");
+  WriteText(dir / "a", "12345");
+  EXPECT_EQ(ReadText(dir / "a", 5), "12345");
+  std::filesystem::create_symlink("a", dir / "link");
+  EXPECT_EQ(ReadText(dir / "link", 5, ForeignFile::Links::kFollowed), "12345");
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  const auto refusal = [&](const char* name) {
+    try {
+      ReadText(dir / name, 4);
+    } catch (const Failure& e) {
+      return std::string(e.what());
+    }
+    return std::string("taken");
+  };
+  EXPECT_EQ(refusal("a"), (dir / "a").string() + " has 5 bytes, and may have 4");
+  EXPECT_EQ(refusal("link"), (dir / "link").string() + " is a symbolic link, not a regular file");
+  EXPECT_EQ(refusal("pipe"), (dir / "pipe").string() + " is a named pipe, not a regular file");
+  EXPECT_EQ(ReadTextTail(dir / "pipe"), "");
+  EXPECT_EQ(ReadTextTail(dir / "link"), "");
+  int lines = 0;
+  const auto count = [&](std::string_view) { ++lines; };
+  ReadLines(dir / "pipe", count);
+  WriteText(dir / "giant", "line\n");
+  std::filesystem::resize_file(dir / "giant", std::uintmax_t{1} << 40);
+  ReadLines(dir / "giant", count);
+  EXPECT_EQ(lines, 0);
 }
 
 }  // namespace

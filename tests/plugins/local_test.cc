@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include <fstream>
 #include <memory>
 #include <random>
+
+#include <fmt/format.h>
 
 #include "base/process.h"
 #include "common/failure.h"
@@ -19,6 +22,8 @@
 #include "local/parse.h"
 #include "local/render.h"
 #include "node/exec.h"
+#include "ridgeline/checksum.h"
+#include "tests/base/flips.h"
 #include "tests/fakes/test_job.h"
 
 namespace ridgeline {
@@ -225,6 +230,69 @@ TEST_F(Local, CancelNeverSignalsAProcessThatIsNotTheJobs) {
   innocent.Wait();
 }
 
+// A record that was damaged is said, of its job: neither another process's number nor another end, and not a second
+// start either.
+TEST_F(Local, ADamagedRecordIsSaidAndItsJobNotStartedAgain) {
+  const auto launcher = Load();
+  for (const char* record : {"started", "exit"}) {
+    for (const char* how : {"flipped", "pipe"}) {
+      const std::string key = std::string("rl-") + record + how;
+      Submit(*launcher, Shell(key, "echo start >> \"$0/" + key + "\""));
+      EXPECT_EQ(WaitForEnd(*launcher, key).evidence.at("exit_code"), "0");
+      const std::filesystem::path file = JobFolder(key) / record;
+      std::string text = ReadFile(file);
+      text[0] ^= 1;
+      std::filesystem::remove(file);
+      if (how == std::string("pipe")) {
+        ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+      } else {
+        WriteFile(file, text);
+      }
+      const JobState state = Poll(*launcher, key);
+      EXPECT_EQ(state.phase, JobPhase::kEnded);
+      EXPECT_EQ(Text(key), "start\n");
+      if (record == std::string("started")) {
+        EXPECT_EQ(state.evidence.at("exit_code"), "0") << "how it ended is known";
+        continue;
+      }
+      EXPECT_EQ(state.evidence.at("end"), "infrastructure");
+      EXPECT_EQ(state.evidence.at("reason"), "lost");
+      EXPECT_THAT(state.evidence.at("message"),
+                  HasSubstr(file.string() + (how == std::string("pipe") ? " is a named pipe" : " was changed")));
+    }
+  }
+}
+
+TEST_F(Local, ADamagedRequestIsSaidAndAnotherTakesItsPlace) {
+  const auto launcher = Load({{"max_parallel", 1}});
+  Submit(*launcher, Shell("rl-1", std::string(kWaitForGo)));
+  const LaunchJob second = Shell("rl-2", "echo start >> \"$0/out\"");
+  Submit(*launcher, second);
+  std::string text = ReadFile(JobFolder("rl-2") / "request");
+  text[text.find("start")] ^= 1;
+  WriteFile(JobFolder("rl-2") / "request", text);
+  const JobState state = Poll(*launcher, "rl-2");
+  EXPECT_EQ(state.phase, JobPhase::kEnded);
+  EXPECT_THAT(state.evidence.at("message"), HasSubstr("request was changed since it was written"));
+  Go();
+  WaitForEnd(*launcher, "rl-1");
+  Submit(*launcher, second);
+  EXPECT_EQ(WaitForEnd(*launcher, "rl-2").evidence.at("exit_code"), "0");
+  EXPECT_EQ(Text("out"), "start\n");
+}
+
+TEST_F(Local, AJobThatLivesAndWhoseProcessIsNotKnownIsNotCancelledInSilence) {
+  const auto launcher = Load();
+  Submit(*launcher, Shell("rl-1", std::string(kWaitForGo)));
+  const std::string text = ReadFile(JobFolder("rl-1") / "started");
+  WriteFile(JobFolder("rl-1") / "started", "9" + text);  // another process
+  EXPECT_EQ(Poll(*launcher, "rl-1").phase, JobPhase::kRunning);
+  EXPECT_THROW(Cancel(*launcher, "rl-1"), Error);
+  WriteFile(JobFolder("rl-1") / "started", text);
+  EXPECT_TRUE(Cancel(*launcher, "rl-1"));
+  WaitForEnd(*launcher, "rl-1");
+}
+
 TEST_F(Local, LeavesNoZombies) {
   const auto launcher = Load();
   Submit(*launcher, Shell("rl-1", "true"));
@@ -380,6 +448,39 @@ TEST(LocalParse, RecordsAreReadBackAndNothingElseIs) {
   EXPECT_EQ(local::ParseExit("exit_code 3\n")->exit_code, 3);
   EXPECT_EQ(local::ParseExit("signal 9\n")->signal, 9);
   for (const char* text : {"", "exit_code\n", "exit_code x\n", "left 3\n"}) EXPECT_FALSE(local::ParseExit(text));
+}
+
+// As the version before checksums wrote them.
+TEST(LocalParse, RecordsOfAnEarlierVersionAreRead) {
+  const std::filesystem::path kept = std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/plugins/kept";
+  const auto started = local::ParseStarted(ReadFile(kept / "started"));
+  ASSERT_TRUE(started);
+  EXPECT_EQ(started->pid, 6706);
+  EXPECT_EQ(started->start_ticks, 224895);
+  EXPECT_EQ(started->cores, "0,1");
+  const auto exit = local::ParseExit(ReadFile(kept / "exit"));
+  ASSERT_TRUE(exit);
+  EXPECT_TRUE(exit->ok());
+  const auto request = local::ParseRequest(ReadFile(kept / "request"));
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->at("sweep"), "kept");
+}
+
+TEST(LocalParse, EveryBitThatIsAnotherIsFound) {
+  const auto read = [](auto parse, auto format) {
+    return [=](const std::string& flipped) -> std::string {
+      const auto record = parse(flipped);
+      return record ? format(*record) : testing::kRefused + std::string("damaged");
+    };
+  };
+  testing::ExpectFlipsFound("started", local::FormatStarted({1234, 5678, "0,1"}), 200,
+                            read(local::ParseStarted, local::FormatStarted));
+  testing::ExpectFlipsFound("exit", SealedLine("exit_code 0"), 200, read(local::ParseExit, [](const local::Exit& exit) {
+                              return fmt::format("{} {}", exit.exit_code, exit.signal);
+                            }));
+  testing::ExpectFlipsFound(
+      "request", local::FormatRequest({{"key", "rl-1"}, {"exec", {"/bin/true", "a word"}}}), 200,
+      read(local::ParseRequest, [](const plugin::Json& job) { return job.at("key").dump() + job.at("exec").dump(); }));
 }
 
 TEST(LocalParse, StateOfWhatIsSeen) {

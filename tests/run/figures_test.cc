@@ -83,6 +83,41 @@ TEST(Figures, OutsideTheirRangeAreRefusedWithBoth) {
   EXPECT_EQ(Refusal("skipped_steps", 0), "accepted");
 }
 
+// A number that is cut to a whole one would be another.
+TEST(Figures, ThatCountAreWrittenAsWholeNumbers) {
+  const auto refusal = [](const std::string& text) {
+    try {
+      DecodeResult(ParseJson(R"({"version": 1, "status": "ok", )" + text + "}", "x"), "x");
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput) << text;
+      return e.message();
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(refusal(R"("parameters": 1.5)"), HasSubstr("parameters is 1.5, which is not written as a whole number"));
+  EXPECT_THAT(refusal(R"("parameters": 1e3)"), HasSubstr("not written as a whole number"));
+  EXPECT_THAT(refusal(R"("parameters": 1000.0)"), HasSubstr("not written as a whole number"));
+  EXPECT_THAT(refusal(R"("step_ns": {"all": [1, 2.0]})"), HasSubstr("step_ns.all is 2.0"));
+  EXPECT_THAT(refusal(R"("memory": {"by_category": {"logits": 0.5}})"), HasSubstr("memory.by_category is 0.5"));
+  EXPECT_THAT(refusal(R"("parameters": true)"), HasSubstr("which is no number"));
+  // Beyond what is counted with, signed and not, and beyond any.
+  for (const char* number : {"9223372036854775807", "9223372036854775808", "18446744073709551615",
+                             "18446744073709551616", "1e400", "-9223372036854775809"}) {
+    EXPECT_NE(refusal(std::string(R"("parameters": )") + number), "accepted") << number;
+  }
+  EXPECT_EQ(refusal(R"("parameters": 9000000000000000000)"), "accepted");
+  EXPECT_EQ(refusal(R"("throughput": {"steady_tokens_per_s": 3})"), "accepted") << "a number may be whole";
+}
+
+TEST(Figures, ThatAreNormsHaveNoSign) {
+  EXPECT_THAT(Refusal("grad_norm", Json{0.5, -0.5}), HasSubstr("grad_norm is -0.5, which is not from 0"));
+}
+
+TEST(Figures, ARefusalShowsLittleOfWhatItRefuses) {
+  EXPECT_LT(Refusal("parameters", Json(std::string(1'000'000, 'x'))).size(), 200U);
+  EXPECT_LT(Refusal("emulated", Json(std::vector<int>(100'000, 7))).size(), 200U);
+}
+
 const Figure& Named(std::string_view name) {
   for (const Figure& figure : Figures()) {
     if (figure.name == name) return figure;

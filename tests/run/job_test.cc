@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "run/spec.h"
+#include "tests/base/temp_dir.h"
 
 namespace ridgeline {
 namespace {
@@ -119,6 +122,32 @@ TEST(Job, FilesLieInItsFolder) {
   EXPECT_EQ(ResultFile("/d", "p"), "/d/results/p.json");
   EXPECT_EQ(PointDir("/d", "p"), "/d/points/p");
   EXPECT_EQ(ProgressFile("/d", "p"), "/d/points/p/progress");
+}
+
+TEST(Job, ItsFileKnowsWhetherItWasChanged) {
+  const TempDir dir;
+  Job job = SomeJob();
+  job.job_dir = dir.path();
+  EXPECT_FALSE(ReadJobFile(dir.path()));
+  WriteFile(JobFile(dir.path()), JobText(job));
+  EXPECT_EQ(EncodeJob(ReadJobFile(dir.path()).value()), EncodeJob(job));
+  Json document = ReadJsonFile(JobFile(dir.path()));
+  document["cpus"] = 3;
+  EXPECT_THAT(Refusal(document), HasSubstr("job.json was changed since it was written"));
+  document.erase("checksum");  // as a person does, or an earlier version did
+  EXPECT_EQ(DecodeJob(document, "job.json").cpus, 3);
+}
+
+TEST(Job, ItsFileMayBeAnythingByNow) {
+  const TempDir dir;
+  std::filesystem::create_symlink("/dev/zero", JobFile(dir.path()));
+  try {
+    ReadJobFile(dir.path());
+    FAIL() << "taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_THAT(e.message(), HasSubstr("job.json is a symbolic link, not a regular file"));
+  }
 }
 
 TEST(Job, RefusesWhatIsNoJob) {

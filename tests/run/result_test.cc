@@ -115,6 +115,44 @@ TEST(Result, RefusesWhatIsNoResult) {
   EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"memory", "lots"}}), HasSubstr("not a RunResult"));
 }
 
+TEST(Result, RanksHaveFiguresToo) {
+  const auto ranks = [](const char* bytes) {
+    return ParseJson(
+        R"({"version": 1, "status": "ok", "ranks": [{"host": "a", "planned_peak_bytes": 1, "rss_peak_bytes": )" +
+            std::string(bytes) + "}]}",
+        "x");
+  };
+  EXPECT_EQ(Refusal(ranks("5")), "accepted");
+  for (const char* wrong : {"-1", "1.5", "1e3", "true", "\"1\"", "null", "9223372036854775808"}) {
+    EXPECT_THAT(Refusal(ranks(wrong)), HasSubstr("ranks.rss_peak_bytes is ")) << wrong;
+  }
+}
+
+// 64 KiB of a text, 256 bytes of a name: what is longer is no sentence.
+TEST(Result, TextsHaveALength) {
+  const auto with = [](const std::string& key, const Json& value) {
+    return Refusal({{"version", 1}, {"status", "crashed"}, {key, value}});
+  };
+  const std::string most(65536, 'x');
+  for (const char* key : {"message", "hint", "point_id", "device", "communicator"}) {
+    EXPECT_EQ(with(key, most), "accepted") << key;
+    EXPECT_THAT(with(key, most + "x"), HasSubstr(std::string(key) + " has 65537 bytes, and may have 65536"));
+  }
+  for (const char* key : {"evidence", "environment"}) {
+    EXPECT_EQ(with(key, {{"a", most}}), "accepted") << key;
+    EXPECT_THAT(with(key, {{"a", most + "x"}}), HasSubstr("the text of a has 65537 bytes"));
+    EXPECT_THAT(with(key, {{std::string(257, 'n'), "x"}}), HasSubstr("a name in " + std::string(key) + " has 257"));
+  }
+  EXPECT_THAT(with("memory", {{"by_category", {{std::string(257, 'n'), 1}}}}), HasSubstr("has 257 bytes"));
+  Json amounts = Json::object();
+  for (int i = 0; i < 257; ++i) amounts[std::to_string(i)] = i;
+  EXPECT_THAT(with("memory", {{"by_category", amounts}}), HasSubstr("has 257 amounts, and may have 256"));
+  // What is refused is not quoted at length.
+  EXPECT_LT(Refusal({{"version", 1}, {"status", std::string(100'000, 's')}}).size(), 300U);
+  EXPECT_LT(Refusal({{"version", std::string(100'000, 'v')}}).size(), 300U);
+  EXPECT_LT(with("provenance", std::string(60'000, 'p')).size(), 300U);
+}
+
 TEST(Result, EveryStatusHasANameAndComesBack) {
   EXPECT_EQ(StatusNames().size(), 10U);
   for (const std::string& name : StatusNames()) EXPECT_EQ(StatusName(StatusFromName(name)), name);

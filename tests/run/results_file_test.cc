@@ -86,6 +86,71 @@ TEST(ResultsFile, IsARegularFile) {
   EXPECT_THROW(ResultsWriter writer(dir.path()), Error);
 }
 
+std::string Refusal(const std::filesystem::path& job_dir) {
+  ResultsReader reader(job_dir);
+  try {
+    reader.ReadNew([](const JobLine&) { return true; });
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    return e.message();
+  }
+  return "taken";
+}
+
+TEST(ResultsFile, ThatIsNoneIsNamedAtOnce) {
+  const TempDir dir;
+  const std::filesystem::path path = ResultsFile(dir.path());
+  std::filesystem::create_symlink("/dev/zero", path);
+  EXPECT_EQ(Refusal(dir.path()), path.string() + " is a symbolic link, not a regular file");
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  EXPECT_EQ(Refusal(dir.path()), path.string() + " is a folder, not a regular file");
+  std::filesystem::remove(path);
+  std::ofstream(path) << ResultLine("a");
+  ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);  // an hour of zeros
+  EXPECT_EQ(Refusal(dir.path()), path.string() + " has 1099511627776 bytes, and may have 4294967296");
+}
+
+TEST(ResultsFile, CountsTheLinesThatAreNone) {
+  const TempDir dir;
+  std::string damaged = ResultLine("b");
+  damaged[damaged.size() / 2] ^= 1;
+  std::ofstream(ResultsFile(dir.path())) << ResultLine("a") << damaged << ResultLine("c").substr(0, 40) << '\n'
+                                         << ResultLine("d");
+  ResultsReader reader(dir.path());
+  EXPECT_THAT(NewIn(reader), ElementsAre("a", "d"));
+  EXPECT_EQ(reader.broken(), 2);
+}
+
+// A line says whose result it is, and its checksum is of that too.
+TEST(ResultsFile, ALineUnderAnothersNameIsNone) {
+  const TempDir dir;
+  std::string line = ResultLine("first");
+  line.replace(line.find("first"), 5, "other");
+  std::ofstream(ResultsFile(dir.path())) << line;
+  ResultsReader reader(dir.path());
+  EXPECT_THAT(NewIn(reader), IsEmpty());
+  EXPECT_EQ(reader.broken(), 1);
+}
+
+TEST(ResultsFile, ALineThatNobodyWouldReadIsWrittenWithoutItsSeries) {
+  const TempDir dir;
+  RunResult result = ResultOf("a");
+  result.step_ns.median_ns = 7;
+  result.step_ns.all_ns.assign(kMaxJobLineBytes / 19, 1'000'000'000'000'000'000);
+  ResultsWriter(dir.path()).Append(result);
+  ResultsReader reader(dir.path());
+  std::string payload;
+  reader.ReadNew([&](const JobLine& line) {
+    payload = line.payload;
+    return true;
+  });
+  const RunResult read = DecodeResult(ParseJson(payload, "x"), "x");
+  EXPECT_EQ(read.step_ns.median_ns, 7);
+  EXPECT_TRUE(read.step_ns.all_ns.empty());
+  EXPECT_TRUE(read.evidence.contains("series"));
+}
+
 TEST(PrintedResults, AreFoundAmongOtherLines) {
   const TempDir dir;
   WriteFileAtomic(dir / "pods.log", "words\n[pod/rl-1-x/ridgeline] " + ResultLine("a") +

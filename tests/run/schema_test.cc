@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "ridgeline/limits.h"
 #include "run/fields.h"
 #include "run/figures.h"
 #include "run/result.h"
@@ -17,7 +18,14 @@ namespace {
 
 constexpr const char* kDialect = "https://json-schema.org/draft/2020-12/schema";
 const Json kText = {{"type", "string"}};
-const Json kTexts = {{"type", "object"}, {"additionalProperties", kText}};
+// Bytes are counted, not letters: the schema lets a little more pass.
+const Json kBoundedText = {{"type", "string"}, {"maxLength", kMaxTextBytes}};
+const Json kTexts = {{"type", "object"}, {"additionalProperties", kBoundedText}, {"maxProperties", kMaxTexts}};
+
+Json Described(Json schema, const char* description) {
+  schema["description"] = description;
+  return schema;
+}
 
 Json Bounded(const char* type, double min, double max) { return {{"type", type}, {"minimum", min}, {"maximum", max}}; }
 
@@ -60,7 +68,7 @@ Json SpecSchema() {
 
 Json OfFigure(const Figure& figure) {
   const std::string type(figure.type());
-  Json schema = kText;
+  Json schema = kBoundedText;
   if (type == "true or false") schema = {{"type", "boolean"}};
   if (type == "integer" || type == "number") schema = Bounded(type.c_str(), figure.min, figure.max);
   if (type == "integers") schema = {{"type", "array"}, {"items", Bounded("integer", figure.min, figure.max)}};
@@ -69,7 +77,9 @@ Json OfFigure(const Figure& figure) {
     schema["items"]["type"] = {"number", "null"};
   }
   if (type == "amounts") {
-    schema = {{"type", "object"}, {"additionalProperties", Bounded("integer", figure.min, figure.max)}};
+    schema = {{"type", "object"},
+              {"additionalProperties", Bounded("integer", figure.min, figure.max)},
+              {"maxProperties", kMaxTexts}};
   }
   schema["description"] = std::string(figure.help) + (figure.unit.empty() ? "" : " (" + std::string(figure.unit) + ")");
   return schema;
@@ -85,16 +95,20 @@ Json ResultSchema() {
   const Json bytes = {{"type", "integer"}, {"minimum", 0}};
   const Json rank = {{"type", "object"},
                      {"required", {"host", "planned_peak_bytes", "rss_peak_bytes"}},
-                     {"properties", {{"host", kText}, {"planned_peak_bytes", bytes}, {"rss_peak_bytes", bytes}}},
+                     {"properties",
+                      {{"host", {{"type", "string"}, {"maxLength", kMaxNameBytes}}},
+                       {"planned_peak_bytes", bytes},
+                       {"rss_peak_bytes", bytes}}},
                      {"additionalProperties", false}};
   Json properties = {{"version", {{"const", kRunResultVersion}}},
                      {"status", {{"enum", statuses}, {"description", "how the run ended"}}},
+                     {"checksum", Described(kText, "of the other members; a trainer need not give one")},
                      {"reason",
                       {{"enum", {"", "preempted"}},
                        {"description", "of infrastructure: preempted, which is a status by itself, too"}}},
-                     {"point_id", {{"type", "string"}, {"description", "the point's, where the trainer knows it"}}},
-                     {"message", {{"type", "string"}, {"description", "why it did not end well, in one sentence"}}},
-                     {"hint", {{"type", "string"}, {"description", "what to do about it"}}},
+                     {"point_id", Described(kBoundedText, "the point's, where the trainer knows it")},
+                     {"message", Described(kBoundedText, "why it did not end well, in one sentence")},
+                     {"hint", Described(kBoundedText, "what to do about it")},
                      {"provenance", {{"enum", {"measured", "predicted", "published"}}}},
                      {"evidence", kTexts},
                      {"environment", kTexts},

@@ -8,10 +8,14 @@
 #include <filesystem>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/files.h"
+#include "ridgeline/sealed_json.h"
 #include "run/result.h"
 #include "run/step_figures.h"
+#include "tests/base/temp_dir.h"
 
 namespace ridgeline {
 namespace {
@@ -27,8 +31,10 @@ RunSpec Spec() {
   return spec;
 }
 
+// Of an ok that says how fast it was, one way or the other.
 RunResult Parse(const std::string& members) {
-  return ParseTrainerResult(R"({"version": 1, "status": "ok")" + members + "}", Spec(), "its result");
+  const std::string times = members.find("step_ns") == std::string::npos ? R"(, "step_ns": {"median": 5})" : "";
+  return ParseTrainerResult(R"({"version": 1, "status": "ok")" + times + members + "}", Spec(), "its result");
 }
 
 std::string Refusal(const std::string& members) {
@@ -71,8 +77,9 @@ TEST(TrainerResult, ARefusalSaysWhereTheContractLies) {
   const std::string page = (home / "docs/trainer-contract.md").string();
   EXPECT_EQ(hint(R"(, "througput": {})"),
             "what is your own goes into evidence or environment; the keys are listed in " + page);
-  for (const char* wrong : {R"(, "loss": 5)", R"(, "provenance": "guessed")", R"(, "ranks": {})", R"(, "version": 9)",
-                            R"(, "memory": {"rss_peak_bytes": -5})", ",,"}) {
+  for (const char* wrong :
+       {R"(, "loss": 5)", R"(, "provenance": "guessed")", R"(, "ranks": {})", R"(, "version": 9)",
+        R"(, "memory": {"rss_peak_bytes": -5})", ",,", R"(, "step_ns": {"all": [1]})", R"(, "step_ns": {})"}) {
     EXPECT_EQ(hint(wrong), "what a trainer writes is said in " + page) << wrong;
   }
   ::unsetenv("RIDGELINE_HOME");
@@ -91,8 +98,10 @@ TEST(TrainerResult, EveryKeyThatIsEncodedIsKnown) {
   RunResult all;
   all.status = RunStatus::kOk;
   all.ranks = {{"node1", 1, 2}};
-  const std::string text = DumpJson(EncodeResult(all));
-  EXPECT_EQ(ParseTrainerResult(text, Spec(), "x").ranks.size(), 1U);
+  all.step_ns.median_ns = 5;
+  for (const std::string& text : {DumpJson(EncodeResult(all)), SealedText(EncodeResult(all))}) {
+    EXPECT_EQ(ParseTrainerResult(text, Spec(), "x").ranks.size(), 1U);
+  }
 }
 
 TEST(TrainerResult, ALossThatIsNotFiniteHasDivergedInWhateverWordItComes) {
@@ -127,13 +136,91 @@ TEST(TrainerResult, FiguresOfStepsAreDerivedFromTheirTimes) {
 }
 
 TEST(TrainerResult, WhatTheTrainerSaysStands) {
-  const RunResult r = Parse(R"(, "tokens_per_step": 10, "step_ns": {"all": [9, 9, 1, 3, 2], "median": 7},
-                             "throughput": {"cold_tokens_per_s": 5})");
+  const RunResult r = Parse(R"(, "tokens_per_step": 10, "step_ns": {"all": [9, 9, 1, 4, 2], "median": 3},
+                             "throughput": {"cold_tokens_per_s": 2e9})");
   EXPECT_EQ(r.tokens_per_step, 10);
-  EXPECT_EQ(r.step_ns.median_ns, 7);
-  EXPECT_EQ(r.step_ns.p95_ns, 3);
-  EXPECT_EQ(r.throughput.cold_tokens_per_s, 5);
-  EXPECT_DOUBLE_EQ(r.throughput.steady_tokens_per_s, 10 / 7e-9);
+  EXPECT_EQ(r.step_ns.median_ns, 3);
+  EXPECT_EQ(r.step_ns.p95_ns, 4);
+  EXPECT_EQ(r.throughput.cold_tokens_per_s, 2e9);
+  EXPECT_DOUBLE_EQ(r.throughput.steady_tokens_per_s, 10 / 3e-9);
+}
+
+TEST(TrainerResult, WhatCannotBeTrueIsRefused) {
+  EXPECT_EQ(Refusal(R"(, "step_ns": {"all": [9, 9, 1, 4]})"),
+            "its result cannot be true: step_ns.all has 4 numbers, and the point has 5 steps, warm-up included");
+  // With what follows from its own figures, too.
+  EXPECT_THAT(Refusal(R"(, "step_ns": {"all": [9, 9, 1, 3, 2], "median": 7})"),
+              HasSubstr("cannot be true: step_ns.p95 is 3, and step_ns.median 7"));
+  EXPECT_THAT(Refusal(R"(, "step_ns": {"all": [9, 9, 1, 3, 2]}, "throughput": {"steady_tokens_per_s": 5})"),
+              HasSubstr("throughput.steady_tokens_per_s is 5, and 1000 tokens in 2e-09 s are 5e+11"));
+}
+
+TEST(TrainerResult, AnOkWithoutTheFiguresOfOneIsNone) {
+  EXPECT_EQ(Refusal(R"(, "step_ns": {}, "loss": [2.5, 2.25])"),
+            "its result says 'ok' without a figure that an ok needs: step_ns.all, step_ns.median or "
+            "throughput.steady_tokens_per_s");
+  EXPECT_THAT(Refusal(R"(, "step_ns": {"all": [0, 0, 0, 0, 0]})"), HasSubstr("that an ok needs"));
+  EXPECT_EQ(Parse(R"(, "step_ns": {}, "throughput": {"steady_tokens_per_s": 5})").status, RunStatus::kOk);
+  // Any other end needs no figures.
+  EXPECT_EQ(ParseTrainerResult(R"({"version": 1, "status": "invalid"})", Spec(), "x").status, RunStatus::kInvalid);
+}
+
+TEST(TrainerResult, AChecksumIsCheckedWhereThereIsOne) {
+  RunResult result;
+  result.status = RunStatus::kOk;
+  result.step_ns.median_ns = 5;
+  std::string text = SealedText(EncodeResult(result));
+  text.replace(text.find("\"median\":5"), 10, "\"median\":6");
+  try {
+    ParseTrainerResult(text, Spec(), "its result");
+    FAIL() << "taken";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.message(), HasSubstr("its result was changed since it was written"));
+  }
+}
+
+TEST(TrainerResult, ItsOwnWordsAreCounted) {
+  const auto with = [](size_t count) {
+    std::string texts;
+    for (size_t i = 0; i < count; ++i) texts += (i == 0 ? "" : ", ") + ("\"" + std::to_string(i) + "\": \"x\"");
+    return texts;
+  };
+  for (const char* key : {"evidence", "environment"}) {
+    EXPECT_THAT(Refusal(fmt::format(R"(, "{}": {{{}}})", key, with(257))),
+                HasSubstr(fmt::format("its result has 257 pieces of {}, and may have 256", key)));
+    EXPECT_EQ(Parse(fmt::format(R"(, "{}": {{{}}})", key, with(256))).status, RunStatus::kOk);
+  }
+  EXPECT_LT(Refusal(", \"" + std::string(1'000'000, 'k') + "\": 1").size(), 300U) << "nor is a key quoted at length";
+}
+
+TEST(TrainerResult, WhoUsedItsCoresNoTrainerSays) {
+  EXPECT_EQ(Parse(R"(, "cores": {"busy_share": 0.5, "throttles": 7})").cores.throttles, 0);
+}
+
+TEST(TrainerResult, ItsFileHasALengthThatGrowsWithItsSteps) {
+  const TempDir dir;
+  const auto refusal = [&](const RunSpec& spec) -> std::string {
+    try {
+      return ReadTrainerResult(dir / "result.json", spec, "its result") ? "taken" : "missing";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+      EXPECT_THAT(e.hint(), HasSubstr("trainer-contract.md"));
+      return e.message();
+    }
+  };
+  EXPECT_EQ(refusal(Spec()), "missing");
+  const std::string text = R"({"version": 1, "status": "crashed", "message": "because"})";
+  WriteFile(dir / "result.json", text);
+  EXPECT_EQ(refusal(Spec()), "taken");
+  WriteFile(dir / "result.json", text + std::string((8 << 20) + 1 - text.size(), ' '));
+  EXPECT_EQ(refusal(Spec()), "its result has 8388609 bytes, and may have 8388608");
+  RunSpec long_run = Spec();
+  long_run.steps = 1'000'000;  // the series of their times, losses and norms
+  EXPECT_EQ(refusal(long_run), "taken");
+  long_run.steps = 1'000'000'000;
+  long_run.repeats = 1000;
+  std::filesystem::resize_file(dir / "result.json", size_t{200} << 20);
+  EXPECT_THAT(refusal(long_run), HasSubstr("its result has 209715200 bytes"));
 }
 
 TEST(TrainerResult, WithoutTimesNothingIsDerived) {
@@ -142,8 +229,10 @@ TEST(TrainerResult, WithoutTimesNothingIsDerived) {
   EXPECT_EQ(r.throughput.steady_tokens_per_s, 0);
 }
 
-TEST(TrainerResult, StepsThatAreAllWarmUpHaveAColdFigureAlone) {
-  const RunResult r = Parse(R"(, "step_ns": {"all": [4, 6]})");
+TEST(StepFigures, StepsThatAreAllWarmUpHaveAColdFigureAlone) {
+  RunResult r;
+  r.step_ns.all_ns = {4, 6};
+  DeriveStepFigures(Spec(), r);
   EXPECT_EQ(r.step_ns.median_ns, 0);
   EXPECT_EQ(r.throughput.steady_tokens_per_s, 0);
   EXPECT_DOUBLE_EQ(r.throughput.cold_tokens_per_s, 2000 / 10e-9);
@@ -154,6 +243,17 @@ TEST(StepFigures, AnEvenNumberOfStepsHasTheMeanOfTheMiddleTwo) {
   FillStepFigures({1, 4, 2, 9}, r);
   EXPECT_EQ(r.step_ns.median_ns, 3);
   EXPECT_EQ(r.step_ns.p95_ns, 9);
+}
+
+TEST(StepFigures, OfTheLargestNumbersOverflowNothing) {
+  RunResult r;
+  FillStepFigures({9'000'000'000'000'000'000, 9'000'000'000'000'000'000}, r);
+  EXPECT_EQ(r.step_ns.median_ns, 9'000'000'000'000'000'000);
+  RunSpec spec = Spec();
+  spec.batch_size = spec.seq_length = spec.grad_accumulation = spec.ranks = 1 << 20;
+  r.step_ns.all_ns = {4, 6, 8};
+  DeriveStepFigures(spec, r);
+  EXPECT_EQ(r.tokens_per_step, INT64_MAX);
 }
 
 }  // namespace

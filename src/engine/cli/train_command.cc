@@ -19,6 +19,7 @@
 #include "engine/comm/gloo/rank_environment.h"
 #include "engine/train/trainer.h"
 #include "engine/train/verify.h"
+#include "ridgeline/sealed_json.h"
 #include "run/result.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"
@@ -176,7 +177,7 @@ int RunTrainCommand(int argc, const char* const* argv) {
   const RunResult& result = outcome.result;
   if (!command->result_file.empty() && first) {
     try {
-      WriteFileAtomic(command->result_file, DumpJson(EncodeResult(result)) + "\n");
+      WriteFileAtomic(command->result_file, SealedText(EncodeResult(result)) + "\n");
     } catch (const Error& error) {
       fmt::print(stderr, "ridgeline-train: {}\n", error.what());
       return static_cast<int>(TrainerExit::kStorage);

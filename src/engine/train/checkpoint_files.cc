@@ -187,8 +187,8 @@ void CheckpointDir::Save(const TrainingState& state, Manifest manifest) {
   }
 }
 
-void CheckpointDir::Commit(const TrainingState& state, const fs::path& folder, const Manifest& manifest) {
-  WriteStateIndex(state, folder);
+void CheckpointDir::Commit(const TrainingState& state, const fs::path& folder, Manifest& manifest) {
+  manifest.files.push_back(WriteStateIndex(state, folder));
   WriteSynced(folder / kManifestName, EncodeManifest(manifest));
   SyncFolder(folder);
 

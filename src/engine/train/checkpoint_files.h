@@ -57,7 +57,7 @@ class CheckpointDir {
 
  private:
   std::optional<SavedState> NewestWhole(const std::function<void(const std::string&)>& note) const;
-  void Commit(const TrainingState& state, const std::filesystem::path& folder, const Manifest& manifest);
+  void Commit(const TrainingState& state, const std::filesystem::path& folder, Manifest& manifest);
   void RemoveOld(int64_t newest_step) const;
 
   std::filesystem::path dir_;

@@ -8,6 +8,8 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "ridgeline/limits.h"
+#include "ridgeline/sealed_json.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -16,6 +18,7 @@ namespace {
 
 constexpr char kFormat[] = "ridgeline checkpoint files";
 constexpr int64_t kReadBytes = 1 << 20;
+constexpr size_t kShownBytes = 80;  // of a value that is refused
 
 // The spec with everything that does not change the loss series put to one value. Ranks and micro-steps only cut a
 // batch into parts, and how many steps there are bends nothing but the cosine.
@@ -26,8 +29,7 @@ RunSpec Series(const RunSpec& spec) {
   return series;
 }
 
-std::string HashOfFile(const fs::path& path) {
-  const FileReader file(path);
+std::string HashOfFile(const FileReader& file) {
   Hasher hasher;
   std::vector<char> buffer(static_cast<size_t>(std::min(kReadBytes, std::max<int64_t>(file.size(), 1))));
   for (int64_t at = 0; at < file.size();) {
@@ -46,13 +48,13 @@ std::string EncodeManifest(const Manifest& manifest) {
   for (const SavedFile& file : manifest.files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.xxh3}});
   }
-  return DumpJson({{"format", kFormat},
-                   {"version", kManifestVersion},
-                   {"step", manifest.step},
-                   {"point_id", PointId(manifest.spec)},
-                   {"spec", ParseJson(EncodePoint(manifest.spec), "the spec")},
-                   {"history", EncodeHistory(manifest.history)},
-                   {"files", files}}) +
+  return SealedText({{"format", kFormat},
+                     {"version", kManifestVersion},
+                     {"step", manifest.step},
+                     {"point_id", PointId(manifest.spec)},
+                     {"spec", ParseJson(EncodePoint(manifest.spec), "the spec")},
+                     {"history", EncodeHistory(manifest.history)},
+                     {"files", files}}) +
          "\n";
 }
 
@@ -61,7 +63,7 @@ Manifest ReadManifest(const fs::path& folder) {
   const auto bad = [&](const std::string& what) {
     return Error(ErrorKind::kInvalidInput, path.string() + ": " + what);
   };
-  const std::optional<std::string> text = ReadFileIfThere(path);
+  const std::optional<std::string> text = ReadForeignFile(path, kMaxManifestBytes);
   if (!text) {
     throw Error(ErrorKind::kInvalidInput,
                 fmt::format("{} has no {}: it holds no checkpoint files, or half-written ones", folder.string(),
@@ -70,8 +72,8 @@ Manifest ReadManifest(const fs::path& folder) {
   const Json document = ParseJson(*text, path.string());
   if (!document.is_object() || document.value("format", Json()) != kFormat) throw bad("not a manifest of ours");
   if (document.value("version", Json()) != kManifestVersion) {
-    throw bad(fmt::format("version {}, but this program speaks {}", DumpJson(document.value("version", Json())),
-                          kManifestVersion));
+    throw bad(fmt::format("version {}, but this program speaks {}",
+                          Shortened(DumpJson(document.value("version", Json())), kShownBytes), kManifestVersion));
   }
   try {
     Manifest manifest;
@@ -90,6 +92,7 @@ Manifest ReadManifest(const fs::path& folder) {
         (!history.grad_norm.empty() && history.grad_norm.size() != steps)) {
       throw bad(fmt::format("it is of step {}, and its history is not", manifest.step));
     }
+    if (!IsWhole(document)) throw bad("it " + std::string(kNotWhole));
     return manifest;
   } catch (const Json::exception& e) {
     throw bad(e.what());
@@ -104,11 +107,10 @@ void CheckWhole(const Manifest& manifest, const fs::path& folder) {
                    "restore the file, or continue from an older step");
     };
     std::error_code ec;
-    const auto bytes = static_cast<int64_t>(fs::file_size(path, ec));
-    if (ec == std::errc::no_such_file_or_directory) throw bad("is missing");
-    if (ec) throw bad("cannot be read: " + ec.message());
-    if (bytes != file.bytes) throw bad(fmt::format("has {} bytes; {} were saved", bytes, file.bytes));
-    if (HashOfFile(path) != file.xxh3) throw bad("was changed since it was saved: its hash is another");
+    if (!fs::exists(fs::symlink_status(path, ec))) throw bad("is missing");
+    const FileReader reader(path);
+    if (reader.size() != file.bytes) throw bad(fmt::format("has {} bytes; {} were saved", reader.size(), file.bytes));
+    if (HashOfFile(reader) != file.xxh3) throw bad("was changed since it was saved: its hash is another");
   }
 }
 

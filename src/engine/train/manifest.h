@@ -28,13 +28,15 @@ struct Manifest {
   std::vector<SavedFile> files;
 };
 
+// With a checksum over itself.
 std::string EncodeManifest(const Manifest& manifest);
 
-// Throws Error(kInvalidInput) naming the file, for one that is missing, no manifest, or of another version.
+// Throws Error(kInvalidInput) naming the file, for one that is missing, no regular file, no manifest, of another
+// version, or changed since it was written (earlier ones have no checksum).
 Manifest ReadManifest(const std::filesystem::path& folder);
 
-// Throws Error(kInvalidInput) naming the file that is missing, or has another size or other bytes than it was saved
-// with. Reads every byte.
+// Throws Error(kInvalidInput) naming the file that is missing, no regular file, or has another size or other bytes than
+// it was saved with. Reads every byte.
 void CheckWhole(const Manifest& manifest, const std::filesystem::path& folder);
 
 // Throws Error(kInvalidInput) naming what differs, unless a run of `spec` continues the saved run's loss series as if

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "ridgeline/limits.h"
 
 namespace ridgeline {
 namespace {
@@ -37,6 +38,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : source_(pa
   if (header_bytes > static_cast<uint64_t>(file_.size()) - sizeof header_bytes) {
     throw bad("its header ends outside the file");
   }
+  if (header_bytes > kMaxTensorHeaderBytes) throw bad("its header is longer than any");
   std::string text(header_bytes, '\0');
   file_.ReadAt(sizeof header_bytes, text);
   data_begin_ = static_cast<int64_t>(sizeof header_bytes + header_bytes);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "engine/train/attempts.h"
 
@@ -145,7 +146,7 @@ std::vector<SavedFile> WriteStateFiles(const TrainingState& state, const fs::pat
   return FilesOfAllRanks(mine, communicator);
 }
 
-void WriteStateIndex(const TrainingState& state, const fs::path& folder) {
+SavedFile WriteStateIndex(const TrainingState& state, const fs::path& folder) {
   const int64_t world = state.communicator().world();
   Json weight_map = Json::object();
   int64_t total_bytes = 0;
@@ -156,8 +157,10 @@ void WriteStateIndex(const TrainingState& state, const fs::path& folder) {
       total_bytes += weight->bytes();
     }
   }
-  WriteSynced(folder / kIndexName,
-              DumpJson({{"metadata", {{"total_size", total_bytes}}}, {"weight_map", weight_map}}, 2) + "\n");
+  const std::string text =
+      DumpJson({{"metadata", {{"total_size", total_bytes}}}, {"weight_map", weight_map}}, 2) + "\n";
+  WriteSynced(folder / kIndexName, text);
+  return {kIndexName, std::ssize(text), Hex(Hash(text))};
 }
 
 StateFiles::StateFiles(const fs::path& folder, std::span<const SavedFile> files) : folder_(folder) {

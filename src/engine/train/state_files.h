@@ -24,8 +24,9 @@ bool IsStateFile(std::string_view name);
 // rank: Error(kInfrastructure) where a disk fails, Error(kInvalidInput) naming a weight that is not finite any more.
 std::vector<SavedFile> WriteStateFiles(const TrainingState& state, const std::filesystem::path& folder);
 
-// Which weight is in which file. For one rank. Throws Error(kInfrastructure) where the disk fails.
-void WriteStateIndex(const TrainingState& state, const std::filesystem::path& folder);
+// Which weight is in which file, as a file of its own. For one rank. Throws Error(kInfrastructure) where the disk
+// fails.
+SavedFile WriteStateIndex(const TrainingState& state, const std::filesystem::path& folder);
 
 // What was written, open to be read.
 class StateFiles {

@@ -249,6 +249,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
   RunResult& result = outcome.result;
   result.point_id = PointId(spec);
   result.started_unix_ns = clock.UnixNs();
+  const int64_t begin_ns = clock.MonotonicNs();
   result.communicator = spec.communicator;
   result.device = spec.device == "meta" ? "meta" : CpuName();
   result.environment = DescribeEnvironment(options.command_line);
@@ -297,7 +298,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     result.evidence["wanted_bytes"] = std::to_string(planned_bytes);
     result.evidence["available_bytes"] = std::to_string(AvailableSlabBytes());
   }
-  result.ended_unix_ns = clock.UnixNs();
+  result.ended_unix_ns = result.started_unix_ns + (clock.MonotonicNs() - begin_ns);  // whoever sets the clock meanwhile
   return outcome;
 }
 

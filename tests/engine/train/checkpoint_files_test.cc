@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +18,9 @@
 #include "engine/device/cpu/executor.h"
 #include "engine/train/cpu_kernels.h"
 #include "engine/train/model_state.h"
+#include "engine/train/safetensors.h"
 #include "engine/train/trainer.h"
+#include "tests/base/flips.h"
 #include "tests/base/temp_dir.h"
 #include "tests/engine/comm/ranks.h"
 #include "tests/engine/train/specs.h"
@@ -221,7 +224,7 @@ TEST_F(CheckpointFilesTest, SavedByFourRanksLoadedByOneOrTwo) {
     CheckpointDir(dir_ / "ck", 2, clock, communicator).Save(machine.state, machine.At(8));
   });
   const Manifest manifest = OpenSaved(Step(8)).manifest;
-  ASSERT_EQ(manifest.files.size(), 8U);
+  ASSERT_EQ(manifest.files.size(), 9U);  // two a rank, and the index
   int64_t smallest = INT64_MAX;
   int64_t largest = 0;
   for (const SavedFile& file : manifest.files) {
@@ -370,6 +373,73 @@ TEST_F(CheckpointFilesTest, DamagedOnesArePassedOverOrNamed) {
       "model-00001-of-00001.safetensors was changed");
   damage([&] { fs::resize_file(Step(20) / "manifest.json", 50); }, "manifest.json");
   damage([&] { WriteFileAtomic(Step(20) / "manifest.json", R"({"format":"another"})"); }, "not a manifest of ours");
+}
+
+TEST_F(CheckpointFilesTest, WhatIsNoFileIsPassedOverOrNamed) {
+  const auto becomes = [&](const fs::path& file, const std::function<void()>& make, const std::string& says) {
+    fs::remove_all(dir_ / "ck");
+    Save({10, 20});
+    fs::remove(file);
+    make();
+    EXPECT_THAT(Refusal([&] { OpenSaved(Step(20)); }), HasSubstr(file.string() + " " + says));
+    EXPECT_EQ(Newest(), 10) << says;
+  };
+  for (const fs::path& file :
+       {Weights(20), Step(20) / "manifest.json", fs::path(Step(20) / "model.safetensors.index.json")}) {
+    becomes(
+        file, [&] { ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0); }, "is a named pipe, not a regular file");
+    becomes(
+        file, [&] { fs::create_symlink("/dev/zero", file); }, "is a symbolic link, not a regular file");
+    becomes(
+        file, [&] { fs::create_directory(file); }, "is a folder, not a regular file");
+  }
+  const auto giant = [](const fs::path& file) {
+    WriteFileAtomic(file, "");
+    fs::resize_file(file, std::uintmax_t{1} << 40);
+  };
+  becomes(
+      Weights(20), [&] { giant(Weights(20)); }, "has 1099511627776 bytes; ");
+  becomes(
+      Step(20) / "manifest.json", [&] { giant(Step(20) / "manifest.json"); }, "has 1099511627776 bytes, and may ");
+}
+
+// One bit in any file: every one of them is read back, or named.
+TEST_F(CheckpointFilesTest, EveryBitThatIsAnotherIsFound) {
+  Save({10});
+  for (const char* name : {"manifest.json", "model-00001-of-00001.safetensors", "optimizer-00001-of-00001.safetensors",
+                           "model.safetensors.index.json"}) {
+    const fs::path file = Step(10) / name;
+    const std::string whole = ReadFile(file);
+    testing::ExpectFlipsFound(name, whole, 100, [&](const std::string& flipped) {
+      std::ofstream(file, std::ios::binary) << flipped;
+      std::string says;
+      const std::string refusal = Refusal([&] { says = EncodeManifest(OpenSaved(Step(10)).manifest); });
+      return refusal == "accepted" ? says : testing::kRefused + refusal;
+    });
+    std::ofstream(file, std::ios::binary) << whole;
+  }
+}
+
+// tests/engine/train/kept was written before manifests had a checksum, and named their index.
+TEST_F(CheckpointFilesTest, ThoseOfAnEarlierVersionAreContinued) {
+  const fs::path kept = fs::path(RIDGELINE_SOURCE_DIR) / "tests/engine/train/kept/step-00000003";
+  const SavedState saved = OpenSaved(kept);
+  EXPECT_EQ(saved.manifest.step, 3);
+  EXPECT_EQ(saved.manifest.files.size(), 2U);
+  Machine machine(BuildStep(saved.manifest.spec), 0);
+  Load(saved, saved.manifest.spec, machine.state);
+  const auto found = ReadSafetensors(kept / "model-00001-of-00001.safetensors").at("model.norm.weight").second;
+  const auto loaded = machine.Bytes().at("model.norm.weight");
+  ASSERT_EQ(found.size(), loaded.size());
+  EXPECT_EQ(std::memcmp(found.data(), loaded.data(), loaded.size()), 0);
+}
+
+TEST_F(CheckpointFilesTest, AHeaderLongerThanAnyIsRefused) {
+  const fs::path file = dir_ / "giant.safetensors";
+  const uint64_t header_bytes = uint64_t{1} << 39;
+  WriteFileAtomic(file, {reinterpret_cast<const char*>(&header_bytes), sizeof header_bytes});
+  fs::resize_file(file, std::uintmax_t{1} << 40);
+  EXPECT_THAT(Refusal([&] { SafetensorsFile tensors(file); }), HasSubstr("its header is longer than any"));
 }
 
 TEST_F(CheckpointFilesTest, WhereAllAreDamagedNothingBeginsAnew) {
