@@ -26,13 +26,23 @@ void Sync(const fs::path& path) {
   if (!file || ::fsync(file.get()) != 0) Fail("cannot write " + path.string());
 }
 
+// False with errno where it cannot be written.
+bool WriteNew(const fs::path& path, std::string_view text, bool synced) {
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!file) return false;
+  while (!text.empty()) {
+    const ssize_t n = ::write(file.get(), text.data(), text.size());
+    if (n < 0 && errno != EINTR) return false;
+    if (n > 0) text.remove_prefix(static_cast<size_t>(n));
+  }
+  return !synced || ::fsync(file.get()) == 0;
+}
+
 void Write(const fs::path& path, std::string_view text, bool synced) {
   const fs::path temporary = path.string() + "." + std::to_string(::getpid()) + ".tmp";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (out && synced) Sync(temporary);
-  if (!out || ::rename(temporary.c_str(), path.c_str()) != 0) {
+  ::unlink(temporary.c_str());  // of a process of our number that was killed
+  const bool written = WriteNew(temporary, text, synced);
+  if (!written || ::rename(temporary.c_str(), path.c_str()) != 0) {
     const int saved_errno = errno;
     ::unlink(temporary.c_str());
     errno = saved_errno;

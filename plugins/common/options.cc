@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <regex>
 #include <utility>
@@ -14,12 +13,6 @@ namespace ridgeline::plugin {
 namespace {
 
 constexpr int64_t kMostUnderLaunch = 100'000;
-
-std::string_view Trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
 
 // Slurm's MM:SS, HH:MM:SS, D-HH, D-HH:MM and D-HH:MM:SS; nothing for any other text.
 std::optional<double> ParseClock(const std::string& text) {
@@ -35,17 +28,11 @@ std::optional<double> ParseClock(const std::string& text) {
 
 // The units of sweeps (docs/sweeps.md).
 std::optional<double> ParseTime(std::string_view text) {
-  static constexpr Unit kUnits[] = {{"", 1}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
-  const std::optional<double> seconds = ParseAmount(text, kUnits);
+  const std::optional<double> seconds = ParseAmount(text, kTimeUnits);
   return seconds ? seconds : ParseClock(std::string(text));
 }
 
-std::optional<double> ParseSize(std::string_view text) {
-  static constexpr Unit kUnits[] = {{"", 1},         {"B", 1},        {"kB", 1e3},    {"KB", 1e3},
-                                    {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},   {"KiB", 0x1p10},
-                                    {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
-  return ParseAmount(text, kUnits);
-}
+std::optional<double> ParseSize(std::string_view text) { return ParseAmount(text, kSizeUnits); }
 
 constexpr Notation kTime = {"a time such as 90s, 30m, 2h or 1-12:00:00",
                             "write a number and s, m (or min), h or d; a number alone is seconds", ParseTime};
@@ -54,19 +41,6 @@ constexpr Notation kSize = {"a size such as 64GB or 512MiB",
                             ParseSize};
 
 }  // namespace
-
-std::optional<double> ParseAmount(std::string_view text, std::span<const Unit> units) {
-  // from_chars also reads a sign, "inf" and "nan".
-  if (text.empty() || std::string_view("0123456789.").find(text.front()) == std::string_view::npos) return std::nullopt;
-  double number = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, number);
-  if (error != std::errc()) return std::nullopt;
-  const std::string_view name = Trim({end, static_cast<size_t>(last - end)});
-  const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& known) { return known.name == name; });
-  if (unit == units.end() || !std::isfinite(number * unit->factor)) return std::nullopt;
-  return number * unit->factor;
-}
 
 std::string Option::Words() const {
   if (value_.is_string()) return value_.get<std::string>();

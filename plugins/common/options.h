@@ -6,24 +6,15 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "common/failure.h"
+#include "ridgeline/amount.h"
 
 namespace ridgeline::plugin {
-
-struct Unit {
-  std::string_view name;
-  double factor;
-};
-
-// "1.5h" by h = 3600: a decimal number, and behind it, or behind spaces, the name of a unit. Nothing for any other
-// text: a number has no sign, and NaN, infinity and what a double cannot hold are none.
-std::optional<double> ParseAmount(std::string_view text, std::span<const Unit> units);
 
 // How amounts of one kind are written.
 struct Notation {

@@ -7,7 +7,7 @@
 namespace ridgeline::kubernetes {
 namespace {
 
-constexpr plugin::Unit kUnits[] = {
+constexpr Unit kUnits[] = {
     {"", 1},     {"m", 1e-3},   {"k", 1e3},        {"M", 1e6},     {"G", 1e9},     {"T", 1e12},
     {"P", 1e15}, {"Ki", 1024.}, {"Mi", 1048576.0}, {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50},
 };
@@ -16,7 +16,7 @@ constexpr plugin::Unit kUnits[] = {
 
 std::optional<double> ParseQuantity(std::string_view text) {
   if (text.find(' ') != std::string_view::npos) return std::nullopt;
-  return plugin::ParseAmount(text, kUnits);
+  return ParseAmount(text, kUnits);
 }
 
 std::string FormatBytes(int64_t bytes) {

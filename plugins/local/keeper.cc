@@ -21,6 +21,7 @@
 
 #include "ridgeline/checksum.h"
 #include "ridgeline/job_dir.h"
+#include "ridgeline/standard_streams.h"
 
 namespace {
 
@@ -94,6 +95,7 @@ bool WriteExit(const std::string& file, int status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ridgeline::OpenStandardStreams();
   if (argc < 4) {
     std::fputs("usage: ridgeline-local-keeper EXIT_FILE CORES PROGRAM ARGUMENT...\n", stderr);
     return 2;

@@ -1,6 +1,7 @@
 #include "local/lock.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +20,18 @@ using plugin::Failure;
   throw Failure(Failure::Kind::kInfrastructure, what + ": " + std::strerror(errno));
 }
 
+// A regular file, through no link: one would have us make a file elsewhere, and a pipe wait for somebody. -1 with errno
+// where it cannot be opened.
+int Open(const fs::path& path, int flags) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0644);
+  struct stat info {};
+  if (fd < 0 && errno != ELOOP) return fd;
+  if (fd >= 0 && ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return fd;
+  if (fd >= 0) ::close(fd);
+  throw Failure(Failure::Kind::kInfrastructure, "the lock " + path.string() + " is no regular file",
+                "remove it, and try again");
+}
+
 struct flock WholeFile() {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -29,24 +42,22 @@ struct flock WholeFile() {
 }  // namespace
 
 std::optional<Lock> Lock::Try(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) Fail("cannot open the lock " + path.string());
-  Lock lock(fd);
+  Lock lock(Open(path, O_CREAT));
+  if (lock.fd_ < 0) Fail("cannot open the lock " + path.string());
   struct flock whole = WholeFile();
-  if (::fcntl(fd, F_OFD_SETLK, &whole) == 0) return lock;
+  if (::fcntl(lock.fd_, F_OFD_SETLK, &whole) == 0) return lock;
   if (errno != EAGAIN && errno != EACCES) Fail("cannot lock " + path.string());
   return std::nullopt;
 }
 
 bool Lock::Held(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) {
+  const Lock owner(Open(path, 0));
+  if (owner.fd_ < 0) {
     if (errno != ENOENT) Fail("cannot open the lock " + path.string());
     return false;
   }
-  const Lock owner(fd);
   struct flock whole = WholeFile();
-  if (::fcntl(fd, F_OFD_GETLK, &whole) != 0) Fail("cannot look at the lock " + path.string());
+  if (::fcntl(owner.fd_, F_OFD_GETLK, &whole) != 0) Fail("cannot look at the lock " + path.string());
   return whole.l_type != F_UNLCK;
 }
 

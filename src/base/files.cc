@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "ridgeline/foreign_file.h"
 
@@ -38,7 +40,7 @@ std::string ReadFile(const fs::path& path) {
   ThrowErrno("cannot read " + path.string());
 }
 
-std::optional<std::string> ReadFileIfThere(const fs::path& path) {
+std::optional<std::string> ReadFileIfThere(const fs::path& path, size_t most) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) {
     if (errno == ENOENT) return std::nullopt;
@@ -51,7 +53,8 @@ std::optional<std::string> ReadFileIfThere(const fs::path& path) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) ThrowErrno("cannot read " + path.string());
     if (n == 0) return bytes;
-    bytes.append(buffer, static_cast<size_t>(n));
+    bytes.append(buffer, std::min(static_cast<size_t>(n), most - bytes.size()));
+    if (bytes.size() == most) return bytes;
   }
 }
 
@@ -75,18 +78,26 @@ std::string ReadTail(const fs::path& path, size_t max_bytes) {
 
 namespace {
 
+// A new file beside `path`, called after it. As readable as the umask lets a new file be: a mode that is set afterwards
+// would not ask it.
+int MakeTemporary(const fs::path& path, const fs::path& dir, mode_t mode, std::string& name) {
+  for (int number = 0;; ++number) {
+    name = (dir / fmt::format(".{}.{}-{}", path.filename().string(), ::getpid(), number)).string();
+    const int fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+}
+
 // Writes a temporary file beside `path` and renames it over `path`.
 void Replace(const fs::path& path, std::string_view bytes, bool synced, mode_t mode = 0644) {
   const fs::path dir = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  std::string temporary = (dir / ("." + path.filename().string() + ".XXXXXX")).string();
+  std::string temporary;
   {
-    Fd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+    Fd fd(MakeTemporary(path, dir, mode, temporary));
     if (fd.get() < 0) ThrowErrno("cannot write in " + dir.string());
     try {
       WriteAll(fd.get(), bytes, path);
-      if (::fchmod(fd.get(), mode) != 0 || (synced && ::fsync(fd.get()) != 0)) {
-        ThrowErrno("cannot write " + path.string());
-      }
+      if (synced && ::fsync(fd.get()) != 0) ThrowErrno("cannot write " + path.string());
     } catch (...) {
       ::unlink(temporary.c_str());
       throw;
@@ -174,8 +185,14 @@ void MakeDirs(const fs::path& path) {
 }
 
 std::optional<FileLock> FileLock::Try(const fs::path& path) {
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (fd.get() < 0) ThrowErrno("cannot open the lock " + path.string());
+  // A link would have us make a file elsewhere, and a pipe wait for somebody.
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+  struct stat info {};
+  if (fd.get() < 0 && errno != ELOOP) ThrowErrno("cannot open the lock " + path.string());
+  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    throw Error(ErrorKind::kInfrastructure, "the lock " + path.string() + " is no regular file",
+                "remove it, and try again");
+  }
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return std::nullopt;
     if (errno != EINTR) ThrowErrno("cannot lock " + path.string());

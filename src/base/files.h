@@ -17,7 +17,8 @@ class ForeignFile;
 std::string ReadFile(const std::filesystem::path& path);
 
 // The same; nothing where no file is there. One question, so a file that others make and remove meanwhile is no error.
-std::optional<std::string> ReadFileIfThere(const std::filesystem::path& path);
+// No more than `most` bytes are read.
+std::optional<std::string> ReadFileIfThere(const std::filesystem::path& path, size_t most = SIZE_MAX);
 
 // A file that a trainer or a job may have made (ridgeline/foreign_file.h); nothing where none is there. Throws
 // Error(kInvalidInput) where it is no regular file or has more bytes, Error(kInfrastructure) where it cannot be read.
@@ -27,6 +28,8 @@ std::optional<std::string> ReadForeignFile(const std::filesystem::path& path, si
 
 // The last `max_bytes` of such a file; empty where it is no regular file, or cannot be read.
 std::string ReadTail(const std::filesystem::path& path, size_t max_bytes);
+
+// What is made here is readable to all and writable to its owner, less what the umask takes away.
 
 // Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder: after a crash at any
 // moment `path` holds the old bytes or the new ones. Throws Error(kInfrastructure); the temporary is removed.
@@ -103,11 +106,11 @@ void SyncFolder(const std::filesystem::path& path);
 // Makes the folder and its parents. Throws Error(kInfrastructure) naming the path.
 void MakeDirs(const std::filesystem::path& path);
 
-// An exclusive advisory lock (flock) on a file, created where it is missing. Released by the destructor or the
-// process's end, whichever way it ends. A child inherits it where the descriptor is inherited.
+// An exclusive advisory lock (flock) on a regular file, created where it is missing, and never through a link. Released
+// by the destructor or the process's end, whichever way it ends. A child inherits it where the descriptor is inherited.
 class FileLock {
  public:
-  // Nothing where another process holds it. Throws Error(kInfrastructure) where the file cannot be opened.
+  // Nothing where another process holds it. Throws Error(kInfrastructure) where the file cannot be opened, or is none.
   static std::optional<FileLock> Try(const std::filesystem::path& path);
 
   FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }

@@ -1,5 +1,9 @@
 #include "base/json.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/plain_json.h"
@@ -45,6 +49,24 @@ Json ReadJsonFile(const std::filesystem::path& path) { return ParseJson(ReadFile
 
 std::string DumpJson(const Json& value, int indent) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string ShowJson(const Json& value, int indent) {
+  std::string text = DumpJson(value, indent);
+  // What lies outside ASCII stands in a string; ASCII's own controls are escaped already, but for DEL.
+  const auto ordinary = [](char c) { return (c & '\x80') == 0 && c != '\x7f'; };
+  if (std::all_of(text.begin(), text.end(), ordinary)) return text;
+  std::string shown;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view before = rest;
+    const char32_t code = NextCodePoint(rest);
+    if (code >= 0x7F && IsControl(code)) {
+      shown += fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
+    } else {
+      shown += before.substr(0, before.size() - rest.size());
+    }
+  }
+  return shown;
 }
 
 }  // namespace ridgeline

@@ -23,4 +23,7 @@ Json ReadJsonFile(const std::filesystem::path& path);
 // Invalid UTF-8 is replaced, so that no text from outside can make this throw. `indent` < 0: one line.
 std::string DumpJson(const Json& value, int indent = -1);
 
+// The same value, as a terminal can be shown it: what it would obey is written as \u escapes.
+std::string ShowJson(const Json& value, int indent = -1);
+
 }  // namespace ridgeline

@@ -234,11 +234,4 @@ std::string Describe(const ExitStatus& status) {
   return "signal " + std::to_string(status.signal) + " (" + ::strsignal(status.signal) + ")";
 }
 
-void OpenStandardStreams() {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    // What is opened takes the lowest number that is free: this one.
-    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);
-  }
-}
-
 }  // namespace ridgeline

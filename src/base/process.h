@@ -72,9 +72,4 @@ std::filesystem::path FindProgram(const std::string& name, const std::string& pa
 // "exit code 3", "signal 9 (Killed)".
 std::string Describe(const ExitStatus& status);
 
-// To be called first of all by a program: who started it may have closed its standard streams, and the next file that
-// is opened, such as a database, would be one of them, for what is said to be written into. Closed ones become
-// /dev/null.
-void OpenStandardStreams();
-
 }  // namespace ridgeline

@@ -36,36 +36,18 @@ std::vector<bool> NumberColumns(const Table& table) {
   return numbers;
 }
 
-// One line for a terminal, which must show text and never obey it. `width` is set to the columns it takes.
-std::string TerminalText(std::string_view text, size_t& width) {
-  std::string shown;
-  width = 0;
-  while (!text.empty()) {
-    const std::string_view before = text;
-    const char32_t code = NextCodePoint(text);
-    const std::string_view bytes = before.substr(0, before.size() - text.size());
-    std::string escape;
-    if (code == '\n') {
-      escape = "\\n";
-    } else if (code == '\t') {
-      escape = "\\t";
-    } else if (code == '\r') {
-      escape = "\\r";
-    } else if (code == kBadCodePoint || (IsControl(code) && code < 0x80)) {
-      escape = fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]));
-    } else if (IsControl(code)) {
-      escape = fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
-    }
-    shown += escape.empty() ? bytes : escape;
-    width += escape.empty() ? 1 : escape.size();
-  }
-  return shown;
+// The columns that a line takes, where it holds no controls.
+size_t WidthOf(std::string_view line) {
+  return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & '\xC0') != '\x80'; }));
 }
 
 bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || (c & '\x80') != 0; }
 
+// For line ends and tabs each format has a way of its own.
+constexpr std::string_view kKeptControls = "\n\t";
+
 std::string MarkdownText(std::string_view raw) {
-  const std::string text = ValidUtf8(raw);
+  const std::string text = EscapeControls(raw, kKeptControls);
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -79,9 +61,11 @@ std::string MarkdownText(std::string_view raw) {
       case '>':
         out += "&gt;";
         break;
+      case '\t':
+        out += ' ';
+        break;
       case '\r':
-        if (i + 1 < text.size() && text[i + 1] == '\n') break;
-        [[fallthrough]];
+        break;
       case '\n':
         out += "<br>";
         break;
@@ -98,18 +82,25 @@ std::string MarkdownText(std::string_view raw) {
       case '~':
       case '$':
         out += '\\';
-        out += c;
-        break;
+        [[fallthrough]];
       default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+        out += c;
     }
   }
   return out;
 }
 
+// What a spreadsheet takes for a formula, in fullwidth characters too, which some fold before they look.
+bool ReadsAsFormula(std::string_view text) {
+  constexpr std::string_view kFirst[] = {
+      "=", "+", "-", "@", "\t", "\r", "\n", "\xEF\xBC\x9D", "\xEF\xBC\x8B", "\xEF\xBC\x8D", "\xEF\xBC\xA0"};
+  return std::any_of(std::begin(kFirst), std::end(kFirst),
+                     [&](std::string_view first) { return text.starts_with(first); });
+}
+
 std::string CsvText(const std::string& raw) {
-  std::string text = ValidUtf8(raw);
-  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) text.insert(0, 1, '\'');
+  std::string text = EscapeControls(raw, kKeptControls);
+  if (ReadsAsFormula(text)) text.insert(0, 1, '\'');
   if (text.find_first_of("\",\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) {
@@ -125,7 +116,7 @@ std::string CsvCell(const Cell& cell) {
 }
 
 std::string JsonCell(const Cell& cell) {
-  if (const auto* text = std::get_if<std::string>(&cell)) return DumpJson(*text);
+  if (const auto* text = std::get_if<std::string>(&cell)) return ShowJson(*text);
   const auto* number = std::get_if<double>(&cell);
   if (std::holds_alternative<std::monostate>(cell) || (number != nullptr && !std::isfinite(*number))) return "null";
   return CellText(cell);
@@ -137,7 +128,7 @@ std::string JsonRows(const Table& table, std::string_view open, std::string_view
   std::vector<std::string> keys;
   std::vector<bool> is_json;
   for (const std::string& column : table.columns) {
-    keys.push_back(DumpJson(column));
+    keys.push_back(ShowJson(column));
     is_json.push_back(std::find(as_json.begin(), as_json.end(), column) != as_json.end());
   }
   std::string out;
@@ -171,18 +162,17 @@ std::string ToText(const Table& table) {
   const size_t columns = table.columns.size();
   const std::vector<bool> numbers = NumberColumns(table);
   std::vector<std::vector<std::string>> lines(table.rows.size() + 1, std::vector<std::string>(columns));
-  std::vector<std::vector<size_t>> widths(lines.size(), std::vector<size_t>(columns));
   std::vector<size_t> widest(columns, 0);
   for (size_t r = 0; r < lines.size(); ++r) {
     for (size_t c = 0; c < columns; ++c) {
-      lines[r][c] = TerminalText(r == 0 ? table.columns[c] : CellText(At(table.rows[r - 1], c)), widths[r][c]);
-      widest[c] = std::max(widest[c], widths[r][c]);
+      lines[r][c] = PrintableLine(r == 0 ? table.columns[c] : CellText(At(table.rows[r - 1], c)));
+      widest[c] = std::max(widest[c], WidthOf(lines[r][c]));
     }
   }
   std::string out;
   for (size_t r = 0; r < lines.size(); ++r) {
     for (size_t c = 0; c < columns; ++c) {
-      const std::string padding(widest[c] - widths[r][c], ' ');
+      const std::string padding(widest[c] - WidthOf(lines[r][c]), ' ');
       out += numbers[c] ? padding + lines[r][c] : lines[r][c] + padding;
       if (c + 1 < columns) out += "  ";
     }

@@ -18,13 +18,15 @@ struct Table {
 
 std::string CellText(const Cell& cell);  // as a plain value: no thousands separators, doubles in shortest form
 
-std::string ToText(const Table& table);      // aligned columns for a terminal; control characters shown as escapes
+// In every format, whatever a terminal or a page would obey is shown as an escape (base/text.h); JSON has its own.
+std::string ToText(const Table& table);      // aligned columns for a terminal
 std::string ToMarkdown(const Table& table);  // a GitHub table; `|` and line ends escaped
 // An array of objects, indented. A text in one of the columns `as_json` is JSON, and is written as it is.
 std::string ToJson(const Table& table, const std::vector<std::string>& as_json = {});
 std::string ToJsonLines(const Table& table);
-// RFC 4180: CRLF, quotes doubled. A text cell that begins with = + - @ (or tab, CR) is prefixed with ', so that a
-// spreadsheet shows it and does not compute it; numbers are left alone.
+// RFC 4180: CRLF, quotes doubled; line feeds and tabs stay. A text cell that begins with = + - @, as they are or
+// fullwidth, or with a tab or a line's end, is prefixed with ', so that a spreadsheet shows it and does not compute it;
+// numbers are left alone.
 std::string ToCsv(const Table& table);
 
 // "text", "md", "json", "jsonl", "csv"; throws Error(kUsage) naming the formats for anything else.

@@ -117,22 +117,44 @@ bool IsControl(char32_t code) {
          code >= kBadCodePoint;
 }
 
-std::string PrintableLine(std::string_view text) {
-  std::string shown;
+std::string Escape(char32_t control, std::string_view bytes) {
+  switch (control) {
+    case '\n':
+      return "\\n";
+    case '\t':
+      return "\\t";
+    case '\r':
+      return "\\r";
+    case kBadCodePoint:
+      return fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes.front()));
+    default:
+      return control < 0x80 ? fmt::format("\\x{:02x}", static_cast<uint32_t>(control))
+                            : fmt::format("\\u{:04x}", static_cast<uint32_t>(control));
+  }
+}
+
+std::string EscapeControls(std::string_view text, std::string_view kept) {
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F; };
+  std::string shown(text.begin(), std::find_if_not(text.begin(), text.end(), is_plain));
+  text.remove_prefix(shown.size());
+  const auto stays = [&](char32_t code) { return code < 0x80 && kept.find(static_cast<char>(code)) != kept.npos; };
   while (!text.empty()) {
     const std::string_view before = text;
     const char32_t code = NextCodePoint(text);
     const std::string_view bytes = before.substr(0, before.size() - text.size());
-    if (code == '\n') {
-      shown += "\\n";
-    } else if (IsControl(code)) {
-      for (const char byte : bytes) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+    const bool ends_line = code == '\r' && text.starts_with('\n') && stays('\n');
+    if (IsControl(code) && !stays(code) && !ends_line) {
+      shown += Escape(code, bytes);
     } else {
       shown += bytes;
     }
   }
   return shown;
 }
+
+std::string PrintableLine(std::string_view text) { return EscapeControls(text, ""); }
+
+std::string PrintableText(std::string_view text) { return EscapeControls(text, "\n"); }
 
 std::string ValidUtf8(std::string_view text) {
   std::string valid;
@@ -154,6 +176,18 @@ std::string Shortened(std::string_view text, size_t max_bytes) {
   size_t end = max_bytes < kRest.size() ? 0 : max_bytes - kRest.size();
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
   return std::string(text.substr(0, end)) + std::string(kRest);
+}
+
+std::string Shorten(std::string_view text, size_t limit) {
+  constexpr std::string_view kEllipsis = "\xE2\x80\xA6";
+  std::string_view rest = text;
+  size_t cut = 0;  // where limit - 1 code points end
+  for (size_t count = 0; !rest.empty(); ++count) {
+    if (count + 1 == limit) cut = text.size() - rest.size();
+    if (count == limit) return std::string(text.substr(0, cut)).append(kEllipsis);
+    NextCodePoint(rest);
+  }
+  return std::string(text);
 }
 
 std::string Join(const std::vector<std::string>& parts, std::string_view separator) {

@@ -24,18 +24,29 @@ std::string DidYouMean(std::string_view name, const std::vector<std::string>& ca
 inline constexpr char32_t kBadCodePoint = 0x110000;
 char32_t NextCodePoint(std::string_view& rest);
 
-// True for what a terminal or a page obeys instead of showing: C0 and C1 controls, DEL, direction overrides and marks,
-// and bytes that are not UTF-8.
+// True for what a terminal or a page obeys instead of showing: C0 and C1 controls, DEL, separators of lines and
+// paragraphs, direction overrides, isolates and marks, and bytes that are not UTF-8.
 bool IsControl(char32_t code_point);
 
-// Text from outside for one terminal line: controls and line ends become escapes.
+// A control as it is shown everywhere: \n, \t, \r, \x1b, \u202e; a byte that is not UTF-8 as \xff. `bytes`: what it was
+// taken from.
+std::string Escape(char32_t control, std::string_view bytes);
+
+// Text from outside with its controls as escapes, but for those that are `kept`; a carriage return before a line feed
+// that is kept stays, too. What is escaped already stays as it is.
+std::string EscapeControls(std::string_view text, std::string_view kept);
+
+// The same for what may take one line, and for words of several lines.
 std::string PrintableLine(std::string_view text);
+std::string PrintableText(std::string_view text);
 
 // Well-formed UTF-8: every bad byte becomes U+FFFD.
 std::string ValidUtf8(std::string_view text);
 
 // The text, or as much of it as fits into `max_bytes` with "…" for the rest, cut between code points.
 std::string Shortened(std::string_view text, size_t max_bytes);
+// The first `limit` code points, with an ellipsis where something was cut.
+std::string Shorten(std::string_view text, size_t limit);
 
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 

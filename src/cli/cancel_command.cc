@@ -18,6 +18,7 @@
 #include "cli/defaults.h"
 #include "cli/harness.h"
 #include "cli/interrupts.h"
+#include "cli/output.h"
 #include "driver/driver.h"
 #include "driver/lock.h"
 #include "driver/patience.h"
@@ -53,20 +54,20 @@ void StopDriver(const DriverIdentity& driver, const std::string& db) {
                 fmt::format("process {}, which is at work on it, was told to end and still runs", driver.pid),
                 fmt::format("nothing else was cancelled; end it with `kill -KILL {}` and cancel again", driver.pid));
   }
-  fmt::print("the ridgeline at work on it (process {}) has stopped\n", driver.pid);
+  Say("the ridgeline at work on it (process {}) has stopped\n", driver.pid);
 }
 
 std::string Jobs(int64_t count) { return count == 1 ? "1 job" : fmt::format("{} jobs", count); }
 
 std::set<std::string> LiveJobsOf(const std::string& sweep, const std::string& db) {
   std::set<std::string> keys;
-  for (const JobRecord& job : Store::Open(db, Store::Mode::kReadOnly).LiveJobs(sweep)) keys.insert(job.key);
+  for (const JobRecord& job : OpenStore(db, Store::Mode::kReadOnly).LiveJobs(sweep)) keys.insert(job.key);
   return keys;
 }
 
 int Cancel(const std::string& sweep, const std::string& db) {
   const std::string name = [&] {
-    Store store = Store::Open(db, Store::Mode::kReadOnly);
+    Store store = OpenStore(db, Store::Mode::kReadOnly);
     return SweepName(store, sweep);
   }();
   bool had_driver = false;
@@ -85,12 +86,12 @@ int Cancel(const std::string& sweep, const std::string& db) {
     cancelled = std::ranges::count_if(before, [&](const std::string& key) { return !after.contains(key); });
   }
   const DriverLock lock = DriverLock::Take(db, name);
-  Store store = Store::Open(db, Store::Mode::kReadWrite);
+  Store store = OpenStore(db, Store::Mode::kReadWrite);
   const SweepRecord record = store.Progress(name).sweep;
   std::map<std::string, std::vector<JobRecord>> by_launcher;
   for (JobRecord& job : store.LiveJobs(name)) by_launcher[job.launcher].push_back(std::move(job));
   if (by_launcher.empty() && !had_driver) {
-    fmt::print("nothing to cancel: {} has no live jobs\n", PrintableLine(name));
+    Say("nothing to cancel: {} has no live jobs\n", name);
     return 0;
   }
   Sweep kept = ParseSweep(record.text, record.file);
@@ -106,7 +107,7 @@ int Cancel(const std::string& sweep, const std::string& db) {
     cancelled += told - live;
     left += live;
   }
-  fmt::print("{} cancelled; the next `ridgeline run` runs what has no result\n", Jobs(cancelled));
+  Say("{} cancelled; the next `ridgeline run` runs what has no result\n", Jobs(cancelled));
   if (left == 0) return 0;
   throw Error(ErrorKind::kInfrastructure, fmt::format("{} told to end and not ended yet", Jobs(left)),
               "`ridgeline status` shows them; cancel again later");

@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
+#include "cli/output.h"
 #include "cli/result_table.h"
 #include "collect/collect.h"
 #include "collect/rebuild.h"
@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void Warn(const std::vector<std::string>& problems) {
-  for (const std::string& problem : problems) fmt::print(stderr, "warning: {}\n", PrintableLine(problem));
+  for (const std::string& problem : problems) SayAside("warning: {}\n", problem);
 }
 
 std::string Count(int64_t count, const char* noun) {
@@ -42,18 +42,18 @@ std::string EndsText(const SweepProgress& progress) {
 // What `ridgeline run` left in its output folder.
 int CollectRun(const fs::path& dir, const std::string& db, const std::string& campaign) {
   const DriverLock lock = DriverLock::Take(db, "collect");
-  Store store = Store::Open(db, Store::Mode::kReadWrite);
+  Store store = OpenStore(db, Store::Mode::kReadWrite);
   const Rebuilt rebuilt = RebuildFrom(store, dir, campaign, SystemClock().UnixNs());
   Warn(rebuilt.problems);
-  fmt::print("{}: {} and {} that {} did not have\n", dir.string(), Count(rebuilt.jobs, "job"),
-             Count(rebuilt.results, "result"), db);
+  Say("{}: {} and {} that {} did not have\n", dir.string(), Count(rebuilt.jobs, "job"),
+      Count(rebuilt.results, "result"), db);
   if (rebuilt.live > 0) {
-    fmt::print("{} may still run: the next `ridgeline run` goes on with {}, `ridgeline cancel` ends {}\n",
-               Count(rebuilt.live, "job"), rebuilt.live == 1 ? "it" : "them", rebuilt.live == 1 ? "it" : "them");
+    Say("{} may still run: the next `ridgeline run` goes on with {}, `ridgeline cancel` ends {}\n",
+        Count(rebuilt.live, "job"), rebuilt.live == 1 ? "it" : "them", rebuilt.live == 1 ? "it" : "them");
   }
   for (const std::string& name : rebuilt.sweeps) {
     const SweepProgress progress = store.Progress(name);
-    fmt::print("{}: {}: {}\n", PrintableLine(name), Count(progress.points, "point"), EndsText(progress));
+    Say("{}: {}: {}\n", name, Count(progress.points, "point"), EndsText(progress));
   }
   return 0;
 }
@@ -66,7 +66,7 @@ int CollectRendered(const fs::path& dir, const std::string& db, const std::strin
   const std::vector<Report> reports = ReportsOf(sweep, own_reports);
   const std::vector<Point> points = Expand(sweep);
   const DriverLock lock = DriverLock::Take(db, sweep.name);
-  Store store = Store::Open(db, Store::Mode::kReadWrite);
+  Store store = OpenStore(db, Store::Mode::kReadWrite);
   const MeasurementKey key{campaign.empty() ? store.CurrentCampaign(sweep.name) : campaign, SetupOf(sweep.launch)};
   const auto setup_of = [&](const Point& point) { return SetupOf(LaunchOf(sweep, point)); };
   store.PutSweep({sweep.name, sweep.description, file.string(), sweep.text, SystemClock().UnixNs(), key}, points,
@@ -80,10 +80,11 @@ int CollectRendered(const fs::path& dir, const std::string& db, const std::strin
     Warn(found.problems);
     added += found.added;
   }
-  fmt::print("{} new result{}\n\n{}\n", added, added == 1 ? "" : "s", ToText(ResultTable(store, sweep)));
+  Say("{} new result{}\n\n", added, added == 1 ? "" : "s");
+  Write(ToText(ResultTable(store, sweep)) + "\n");
   WriteReports(reports, sweep.name, store, dir);
   const SweepProgress progress = store.Progress(sweep.name);
-  fmt::print("{}\n", EndsText(progress));
+  Say("{}\n", EndsText(progress));
   return 0;
 }
 

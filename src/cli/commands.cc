@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "cli/output.h"
 
 namespace ridgeline {
 namespace {
@@ -107,7 +108,7 @@ Action ParseCommandLine(int argc, const char* const* argv) {
   };
   const auto print = [](std::string text, int exit_code) {
     return [text = std::move(text), exit_code] {
-      fmt::print("{}", text);
+      Write(text);
       return exit_code;
     };
   };

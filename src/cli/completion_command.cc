@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
+#include "cli/output.h"
 #include "launch/launcher.h"
 #include "report/report.h"
 #include "run/fields.h"
@@ -152,9 +153,9 @@ Action CompletionCommand(CLI::App& self) {
       "  ridgeline completion fish | source");
   return [shell, &self] {
     const CompletedPrograms programs{CommandOf(*self.get_parent()), Trainer()};
-    fmt::print("{}", *shell == "bash"  ? BashCompletion(programs)
-                     : *shell == "zsh" ? ZshCompletion(programs)
-                                       : FishCompletion(programs));
+    Write(*shell == "bash"  ? BashCompletion(programs)
+          : *shell == "zsh" ? ZshCompletion(programs)
+                            : FishCompletion(programs));
     return 0;
   };
 }

@@ -12,6 +12,7 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
+#include "cli/harness.h"
 #include "cli/output.h"
 #include "driver/lock.h"
 #include "store/store.h"
@@ -22,51 +23,49 @@ namespace {
 constexpr std::initializer_list<const char*> kExportForms = {"csv", "json", "jsonl"};
 
 int Check(const std::string& file) {
-  Store store = Store::Open(file, Store::Mode::kReadOnly);
+  Store store = OpenStore(file, Store::Mode::kReadOnly);
   const std::vector<std::string> problems = store.Check();
   if (problems.empty()) {
     const Table counts = store.Query(
         "SELECT (SELECT count(*) FROM sweeps), (SELECT count(*) FROM points), (SELECT count(*) FROM jobs), "
         "(SELECT count(*) FROM results)");
     const auto count = [&](size_t column) { return CellText(counts.rows[0][column]); };
-    fmt::print("{} is sound: {} sweeps, {} points, {} jobs, {} results\n", file, count(0), count(1), count(2),
-               count(3));
+    Say("{} is sound: {} sweeps, {} points, {} jobs, {} results\n", file, count(0), count(1), count(2), count(3));
     return 0;
   }
-  for (const std::string& problem : problems) fmt::print("{}\n", problem);
+  for (const std::string& problem : problems) Say("{}\n", problem);
   throw Error(ErrorKind::kInvalidInput, fmt::format("{} has {} problems, listed above", file, problems.size()),
               "copy the file before anything else; `sqlite3 FILE .recover` saves what can be read");
 }
 
 int Merge(const std::string& file, const std::string& other) {
   const DriverLock lock = DriverLock::Take(file, "db merge");
-  Store store = Store::Open(file, Store::Mode::kReadWrite);
+  Store store = OpenStore(file, Store::Mode::kReadWrite);
   const MergeSummary merged = store.Merge(other);
-  fmt::print("{} has {} new results of {} jobs, {} new points and {} new sweeps from {}", file, merged.results,
-             merged.jobs, merged.points, merged.sweeps, other);
-  if (merged.known_results > 0) fmt::print("; {} were here already", merged.known_results);
-  fmt::print("\n");
+  Say("{} has {} new results of {} jobs, {} new points and {} new sweeps from {}", file, merged.results, merged.jobs,
+      merged.points, merged.sweeps, other);
+  if (merged.known_results > 0) Say("; {} were here already", merged.known_results);
+  Say("\n");
   return 0;
 }
 
 int Backup(const std::string& file, const std::string& to) {
-  Store::Open(file, Store::Mode::kReadOnly).Backup(to);
-  fmt::print("{} is a copy of {}\n", to, file);
+  OpenStore(file, Store::Mode::kReadOnly).Backup(to);
+  Say("{} is a copy of {}\n", to, file);
   return 0;
 }
 
 int Export(const std::string& file, const std::string& format, const std::string& to) {
   const std::string form = FormOf(format, to, kExportForms);
-  Store store = Store::Open(file, Store::Mode::kReadOnly);
+  Store store = OpenStore(file, Store::Mode::kReadOnly);
   const Table measurements = store.Query("SELECT * FROM measurements ORDER BY result");
   const std::string text = Format(measurements, form);
   if (to.empty()) {
-    fmt::print("{}", text);
+    Write(text);
     return 0;
   }
   WriteFileAtomic(to, text);
-  fmt::print("{}: {} measurement{} of {}\n", to, measurements.rows.size(), measurements.rows.size() == 1 ? "" : "s",
-             file);
+  Say("{}: {} measurement{} of {}\n", to, measurements.rows.size(), measurements.rows.size() == 1 ? "" : "s", file);
   return 0;
 }
 

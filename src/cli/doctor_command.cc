@@ -114,7 +114,7 @@ std::vector<Check> TrainerRunChecks(const fs::path& trainer) {
 
 Check StoreCheck() {
   const TemporaryFolder folder;
-  Store store = Store::Open(folder.path() / "doctor.db", Store::Mode::kReadWrite);
+  Store store = OpenStore(folder.path() / "doctor.db", Store::Mode::kReadWrite);
   return {CheckState::kOk, "sqlite", CellText(store.Query("SELECT sqlite_version()").rows.at(0).at(0)), ""};
 }
 
@@ -199,13 +199,13 @@ std::string_view StateName(CheckState state) {
 std::string InOneLine(const std::string& text) {
   std::string line;
   for (const char c : text) line += c == '\n' ? std::string("; ") : std::string(1, c);
-  return PrintableLine(line);
+  return line;
 }
 
 void PrintText(const std::vector<Check>& checks) {
   for (const Check& check : checks) {
-    fmt::print("{:<4}  {:<10} {}\n", StateName(check.state), check.name, InOneLine(check.detail));
-    if (!check.advice.empty()) fmt::print("                 -> {}\n", InOneLine(check.advice));
+    Say("{:<4}  {:<10} {}\n", StateName(check.state), check.name, InOneLine(check.detail));
+    if (!check.advice.empty()) Say("                 -> {}\n", InOneLine(check.advice));
   }
 }
 
@@ -214,7 +214,7 @@ void PrintJson(const std::vector<Check>& checks) {
   for (const Check& check : checks) {
     table.rows.push_back({std::string(StateName(check.state)), check.name, check.detail, check.advice});
   }
-  fmt::print("{}", ToJson(table));
+  Write(ToJson(table));
 }
 
 // `sweep` empty: of no sweep in particular.

@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/harness.h"
+#include "cli/output.h"
 #include "cli/trainer_output.h"
 #include "node/exec.h"
 #include "ridgeline/job_dir.h"
@@ -41,12 +42,13 @@ struct ExecArguments {
 };
 
 void PrintResult(const RunResult& result) {
-  fmt::print("{}  {}  {}{}{}\n", result.point_id, EndName(EndOf(result)),
-             FormatDuration(result.ended_unix_ns - result.started_unix_ns), result.message.empty() ? "" : "  ",
-             Disarmed(result.message));
+  Say("{}  {}  {}{}{}\n", result.point_id, EndName(EndOf(result)),
+      FormatDuration(result.ended_unix_ns - result.started_unix_ns), result.message.empty() ? "" : "  ",
+      Disarmed(result.message));
 }
 
-std::string EncodeLine(const RunResult& result) { return DumpJson(EncodeResult(result)); }
+// In lines that people look at, too.
+std::string EncodeLine(const RunResult& result) { return ShowJson(EncodeResult(result)); }
 
 // A result without what is long: what is left of it where its log is lost.
 RunResult Headline(RunResult result) {
@@ -82,7 +84,7 @@ class Teller {
   void Ended(const RunResult& result) {
     const std::lock_guard lock(mutex_);
     point_id_.clear();
-    if (output_) fmt::print("{}", output_->Next(/*ended=*/true));
+    if (output_) Write(output_->Next(/*ended=*/true));
     output_.reset();
     PrintResult(result);
     if (arguments_.print_results) PrintLine({std::string(kResultLine), result.point_id, EncodeLine(result)});
@@ -96,7 +98,7 @@ class Teller {
 
  private:
   static void PrintLine(const JobLine& line) {
-    fmt::print("{}", FormatJobLine(line));
+    Write(FormatJobLine(line));
     std::fflush(stdout);
   }
 
@@ -105,7 +107,7 @@ class Teller {
     std::string last;
     while (!wake_.wait_for(lock, stop, kProgressPause, [] { return false; }) && !stop.stop_requested()) {
       if (point_id_.empty()) continue;
-      fmt::print("{}", output_->Next(/*ended=*/false));
+      Write(output_->Next(/*ended=*/false));
       std::fflush(stdout);
       std::string text = ReadTail(progress_file_, kMaxProgressBytes);
       if (const size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
@@ -150,15 +152,14 @@ int RunJob(const ExecArguments& arguments) {
   options.on_result = [&](const RunResult& result) { tell().Ended(result); };
   options.on_skipped = [&](const RunResult& result) { tell().Had(result); };
   options.on_wait = [] {
-    fmt::print("another process runs this job; waiting for it to end\n");
+    Say("another process runs this job; waiting for it to end\n");
     std::fflush(stdout);
   };
   const ExecSummary summary = ExecJobFile(arguments.job_file, options);
-  fmt::print("{} run, {} had a result already{}\n", summary.ran, summary.skipped,
-             summary.stopped ? "; stopped before the end, run it again to continue" : "");
+  Say("{} run, {} had a result already{}\n", summary.ran, summary.skipped,
+      summary.stopped ? "; stopped before the end, run it again to continue" : "");
   if (summary.unfit) {
-    fmt::print(stderr, "ridgeline: this node cannot run the job: {}\n  {}\n", summary.unfit->message,
-               summary.unfit->hint);
+    SayAside("ridgeline: this node cannot run the job: {}\n  {}\n", summary.unfit->message, summary.unfit->hint);
   }
   return ExecExitCode(summary);
 }
@@ -170,7 +171,7 @@ int Exec(const ExecArguments& arguments) {
   } catch (const std::exception& e) {
     const auto* error = dynamic_cast<const Error*>(&e);
     if (error != nullptr && error->kind() != ErrorKind::kInternal && error->kind() != ErrorKind::kOutOfMemory) throw;
-    fmt::print(stderr, "ridgeline: {}\n", e.what());
+    SayAside("ridgeline: {}\n", e.what());
     return kExecNodeUnfit;
   }
 }

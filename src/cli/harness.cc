@@ -10,12 +10,17 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/defaults.h"
+#include "cli/output.h"
 #include "driver/places.h"
 #include "run/measurement.h"
 #include "sweep/profile.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
+
+Store OpenStore(const fs::path& db, Store::Mode mode) {
+  return Store::Open(db, mode, [](const std::string& words) { SayAside("ridgeline: {}\n", words); });
+}
 
 std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int64_t max_parallel, const fs::path& db) {
   config["launcher"] = name;
@@ -78,7 +83,7 @@ void WriteReports(const std::vector<Report>& reports, const std::string& sweep, 
     for (const auto& [format, extension] : {std::pair{kHtml, ".html"}, {kCsv, ".csv"}, {kMarkdown, ".md"}}) {
       const fs::path file = folder / (report.name + extension);
       WriteFileAtomic(file, Render(report, store, {sweep, format}).bytes);
-      fmt::print("{}{}\n", format == kHtml ? "report: " : "        ", file.string());
+      Say("{}{}\n", format == kHtml ? "report: " : "        ", file.string());
     }
   }
 }

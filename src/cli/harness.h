@@ -22,6 +22,9 @@ namespace ridgeline {
 inline constexpr int kInterruptedExit = 130;  // as a shell has it for SIGINT
 inline constexpr int kUnansweredExit = 1;     // of a run some of whose points ended by their own fault
 
+// The database, with a word on the standard error where another process's lock makes us wait for it.
+Store OpenStore(const std::filesystem::path& db, Store::Mode mode);
+
 // A launcher with what a sweep's jobs share (SharedConfig), its state beside the database. `max_parallel` 0: as
 // configured.
 std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int64_t max_parallel,

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 
 namespace ridgeline {
 
@@ -35,7 +36,7 @@ Action HelpCommand(CLI::App& self) {
       title += " " + *name;
     }
     // Not help(), which is that of the command that is at work.
-    fmt::print("{}", asked->get_formatter()->make_help(asked, title, CLI::AppFormatMode::Normal));
+    Write(asked->get_formatter()->make_help(asked, title, CLI::AppFormatMode::Normal));
     return 0;
   };
 }
@@ -45,7 +46,7 @@ Action VersionCommand(CLI::App& self) {
       "One line, the same as of `ridgeline --version`. `ridgeline doctor` says which commit it was built from.\n\n"
       "  ridgeline version");
   return [] {
-    fmt::print("{}\n", VersionLine());
+    Say("{}\n", VersionLine());
     return 0;
   };
 }

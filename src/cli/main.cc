@@ -3,11 +3,10 @@
 #include <exception>
 #include <new>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
-#include "base/process.h"
 #include "cli/commands.h"
+#include "cli/output.h"
+#include "ridgeline/standard_streams.h"
 
 int main(int argc, char** argv) {
   using ridgeline::Error;
@@ -19,13 +18,13 @@ int main(int argc, char** argv) {
     return exit_code;
   } catch (const Error& e) {
     std::fflush(stdout);  // which says what came before
-    fmt::print(stderr, "ridgeline: {}\n", e.what());
+    ridgeline::WriteAside("ridgeline: " + ridgeline::PrintableText(e.what()) + "\n");
     return ridgeline::ExitCode(e.kind());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "ridgeline: this machine has too little memory free for that\n");
+    ridgeline::SayAside("ridgeline: this machine has too little memory free for that\n");
     return ridgeline::ExitCode(ErrorKind::kOutOfMemory);
   } catch (const std::exception& e) {
-    fmt::print(stderr, "ridgeline: a fault of its own: {}\n", e.what());
+    ridgeline::SayAside("ridgeline: a fault of its own: {}\n", e.what());
     return ridgeline::ExitCode(ErrorKind::kInternal);
   }
 }

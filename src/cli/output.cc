@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <filesystem>
 #include <vector>
 
@@ -37,5 +38,13 @@ std::string FormOf(const std::string& format, const std::string& to, std::initia
               fmt::format("say it with -o: {}; or end the name so",
                           Join(std::vector<std::string>(forms.begin(), forms.end()), ", ")));
 }
+
+void Write(std::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size()) {
+    ThrowErrno("cannot write to the standard output");
+  }
+}
+
+void WriteAside(std::string_view bytes) { std::fwrite(bytes.data(), 1, bytes.size(), stderr); }
 
 }  // namespace ridgeline

@@ -22,10 +22,10 @@
 #include "plan/plan.h"
 #include "plan/show.h"
 #include "predict/memory.h"
+#include "ridgeline/amount.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 #include "sweep/sweep.h"
-#include "yaml/units.h"
 
 namespace ridgeline {
 namespace {
@@ -42,23 +42,19 @@ struct PlanArguments {
   std::string reports;
 };
 
-void Write(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) ThrowErrno("standard output");
-}
-
 void Flush() {
   if (std::fflush(stdout) != 0) ThrowErrno("standard output");
 }
 
 void Warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : warnings) SayAside("warning: {}\n", warning);
 }
 
 int ShowPoints(const Sweep& sweep, const std::string& format) {
   const Expansion expansion = WriteExpanded(sweep, format, Write);
   Flush();
   Warn(expansion.warnings);
-  fmt::print(stderr, "{}\n", ExpansionSummary(expansion));
+  SayAside("{}\n", ExpansionSummary(expansion));
   return 0;
 }
 
@@ -72,12 +68,9 @@ void RequireRenderable(const Sweep& sweep, const Plan& plan, const std::string& 
 }
 
 NodeMemory NodeMemoryFrom(const std::string& text) {
-  const bool digits = !text.empty() && text.size() < 19 && text.find_first_not_of("0123456789") == std::string::npos;
-  YamlNode node;
-  node.scalar = digits ? Json(std::stoll(text)) : Json(text);
-  const auto bytes = ReadBytes(node);
-  if (!bytes || *bytes == 0) {
-    throw Error(ErrorKind::kUsage, fmt::format("plan: --memory is a size, not '{}'", text),
+  const auto bytes = WholeAmount(ParseAmount(text, kSizeUnits), kMostBytes);
+  if (!bytes) {
+    throw Error(ErrorKind::kUsage, fmt::format("plan: --memory is a size of up to 1000TB, not '{}'", text),
                 "such as 16GB or 512MiB: what a node has");
   }
   if (*bytes < kLeastMemoryBytes) {
@@ -113,8 +106,8 @@ int ShowPlan(const Sweep& sweep, const PlanArguments& arguments) {
   Flush();
   Warn(expansion.warnings);
   Warn(plan.warnings);
-  fmt::print(stderr, "{}\n", PlanSummary(points, plan));
-  for (const std::string& line : JobLines(sweep, plan)) fmt::print(stderr, "{}\n", line);
+  SayAside("{}\n", PlanSummary(points, plan));
+  for (const std::string& line : JobLines(sweep, plan)) SayAside("{}\n", line);
   return 0;
 }
 

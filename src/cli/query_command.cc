@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
+#include "cli/harness.h"
 #include "cli/output.h"
 #include "store/store.h"
 
@@ -44,8 +45,8 @@ Action QueryCommand(CLI::App& self) {
   AddFormatOption(self, options->format, {"text", "md", "csv", "json", "jsonl"});
   self.footer(kExamples);
   return [options] {
-    Store store = Store::Open(options->db, Store::Mode::kReadOnly);
-    fmt::print("{}", Format(store.Query(options->sql), options->format));
+    Store store = OpenStore(options->db, Store::Mode::kReadOnly);
+    Write(Format(store.Query(options->sql), options->format));
     return 0;
   };
 }

@@ -93,20 +93,19 @@ int RenderSweep(const RenderArguments& options) {
   const auto count = [](size_t number, const char* noun) {
     return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
   };
-  fmt::print("{}: {} in {} and {}\n", dir.string(), count(points.size(), "point"), count(jobs.size(), "job"),
-             count(rendered.files.size(), "file"));
+  Say("{}: {} in {} and {}\n", dir.string(), count(points.size(), "point"), count(jobs.size(), "job"),
+      count(rendered.files.size(), "file"));
   if (!plan.skipped.empty()) {
-    fmt::print(
-        "{} predicted not to fit, in no job: `ridgeline plan` shows what they need; `ridgeline collect` takes "
+    Say("{} predicted not to fit, in no job: `ridgeline plan` shows what they need; `ridgeline collect` takes "
         "that for their result\n",
         plan.skipped.size() == 1 ? "1 point is" : fmt::format("{} points are", plan.skipped.size()));
   }
   if (rendered.files.empty()) return 0;
   const bool one_by_one = rendered.files.size() > 1 && rendered.submit.find("FILE") != std::string::npos;
   const fs::path first = dir / rendered.files.front().name;
-  fmt::print("submit {}:  {}\n", one_by_one ? "each" : "them", Fill(Fill(rendered.submit, "FILE", first), "DIR", dir));
-  if (!rendered.fetch.empty()) fmt::print("then:  {}\n", Fill(rendered.fetch, "DIR", dir));
-  fmt::print("then:  ridgeline collect {}\n", dir.string());
+  Say("submit {}:  {}\n", one_by_one ? "each" : "them", Fill(Fill(rendered.submit, "FILE", first), "DIR", dir));
+  if (!rendered.fetch.empty()) Say("then:  {}\n", Fill(rendered.fetch, "DIR", dir));
+  Say("then:  ridgeline collect {}\n", dir.string());
   return 0;
 }
 

@@ -53,7 +53,7 @@ int List(const Options& options) {
   if (options.format == "html") {
     throw Error(ErrorKind::kUsage, "report: --list has no form html", "say -o md, csv or json, or nothing");
   }
-  fmt::print("{}", Format(table, options.format.empty() ? "text" : options.format));
+  Write(Format(table, options.format.empty() ? "text" : options.format));
   return 0;
 }
 
@@ -67,15 +67,15 @@ int Show(const Options& options) {
   render.campaign = options.campaign;
   render.all_measurements = options.all;
   const Report report = LoadReport(options.name, Folders(options));
-  Store store = Store::Open(options.db, Store::Mode::kReadOnly);
+  Store store = OpenStore(options.db, Store::Mode::kReadOnly);
   if (!options.sweep.empty()) render.sweep = SweepName(store, options.sweep);
   const RenderedReport rendered = Render(report, store, render);
   if (options.to.empty()) {
-    fmt::print("{}", rendered.bytes);
+    Write(rendered.bytes);
     return 0;
   }
   WriteFileAtomic(options.to, rendered.bytes);
-  fmt::print("{}: {} run{}, {} failed\n", options.to, rendered.runs, rendered.runs == 1 ? "" : "s", rendered.failed);
+  Say("{}: {} run{}, {} failed\n", options.to, rendered.runs, rendered.runs == 1 ? "" : "s", rendered.failed);
   return 0;
 }
 

@@ -89,7 +89,7 @@ std::string CommandLine(const RunOptions& options) {
 
 int Unanswered(const std::string& what, const std::string& hint) {
   std::fflush(stdout);  // which has what this is about
-  fmt::print(stderr, "ridgeline: {}\n  {}\n", what, hint);
+  SayAside("ridgeline: {}\n  {}\n", what, hint);
   return kUnansweredExit;
 }
 
@@ -126,7 +126,9 @@ int Run(const RunOptions& options) {
 
   const Interrupts interrupts;
   const DriverLock lock = DriverLock::Take(options.db, sweep.name);
-  Store store = Store::Open(options.db, Store::Mode::kReadWrite);
+  RunDisplay display(stdout, DisplayOptions(stdout, sweep.name));
+  Store store =
+      Store::Open(options.db, Store::Mode::kReadWrite, [&](const std::string& words) { display.Note(words); });
   const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), options.max_parallel, options.db);
   CheckRules(sweep, *launcher);
 
@@ -143,7 +145,6 @@ int Run(const RunOptions& options) {
   driver.here = FactsHere(sweep, driver.runs_here);
 
   SystemClock clock;
-  RunDisplay display(stdout, DisplayOptions(stdout, sweep.name));
   if (driver.campaign != kDefaultCampaign) display.Note(fmt::format("campaign {}", driver.campaign));
   if (const double others = driver.runs_here ? OthersShareNow(clock) : 0; others > kBusyShare) {
     display.Note(
@@ -157,22 +158,22 @@ int Run(const RunOptions& options) {
 
   if (summary.left) {
     const bool one = summary.live_jobs == 1;
-    fmt::print("{}: {}; {} job{} by {}\n", options.detach ? "detached" : "left", EndsText(summary), summary.live_jobs,
+    Say("{}: {}; {} job{} by {}\n", options.detach ? "detached" : "left", EndsText(summary), summary.live_jobs,
                one ? " goes on" : "s go on", one ? "itself" : "themselves");
-    fmt::print("to follow, collect and run what is left: {}\n", CommandLine(options));
-    fmt::print("to look: ridgeline status {0} --db {1} --watch\nto end them: ridgeline cancel {0} --db {1}\n",
+    Say("to follow, collect and run what is left: {}\n", CommandLine(options));
+    Say("to look: ridgeline status {0} --db {1} --watch\nto end them: ridgeline cancel {0} --db {1}\n",
                ShellWord(options.sweep), ShellWord(options.db));
     return summary.interrupted ? kInterruptedExit : 0;
   }
   if (summary.interrupted) {
-    fmt::print("interrupted: {}\n", EndsText(summary));
-    if (summary.live_jobs > 0) fmt::print("{} still running; they are adopted when you continue\n", summary.live_jobs);
-    fmt::print("to continue: {}\n", CommandLine(options));
+    Say("interrupted: {}\n", EndsText(summary));
+    if (summary.live_jobs > 0) Say("{} still running; they are adopted when you continue\n", summary.live_jobs);
+    Say("to continue: {}\n", CommandLine(options));
     return kInterruptedExit;
   }
-  fmt::print("\n{}\n", ToText(ResultTable(store, sweep)));
+  Write("\n" + ToText(ResultTable(store, sweep)) + "\n");
   WriteReports(reports, sweep.name, store, output_dir);
-  fmt::print("{}\n", EndsText(summary));
+  Say("{}\n", EndsText(summary));
   return ExitCodeOf(summary, options, IsOurTrainer(sweep.launch));
 }
 

@@ -150,7 +150,7 @@ struct Shown {
 };
 
 Shown StatusText(const std::string& sweep, const std::string& db, int64_t now_unix_ns) {
-  Store store = Store::Open(db, Store::Mode::kReadOnly);
+  Store store = OpenStore(db, Store::Mode::kReadOnly);
   const std::string name = sweep.empty() ? "" : SweepName(store, sweep);
   const std::vector<SweepProgress> sweeps = sweep.empty() ? store.Sweeps() : std::vector{store.Progress(name)};
   if (sweeps.empty()) return {"no sweeps yet: ridgeline run SWEEP\n"};
@@ -186,8 +186,7 @@ int Watch(const std::string& sweep, const std::string& db) {
     // Elsewhere than on a terminal the jobs' age alone is nothing new.
     const Shown shown = StatusText(sweep, db, clock.UnixNs());
     std::string mark = terminal ? shown.text : StatusText(sweep, db, 0).text;
-    if (mark != last) fmt::print("{}{}", terminal ? "\x1b[H\x1b[2J" : "", shown.text);
-    if (std::fflush(stdout) != 0) ThrowErrno("standard output");
+    if (mark != last) Write((terminal ? "\x1b[H\x1b[2J" : "") + shown.text);
     last = std::move(mark);
     if (!shown.goes_on) return 0;
     clock.SleepNs(kSecondNs);
@@ -196,19 +195,19 @@ int Watch(const std::string& sweep, const std::string& db) {
 
 int Status(const std::string& sweep, const std::string& db, const std::string& format) {
   if (format != "json") {
-    fmt::print("{}", StatusText(sweep, db, SystemClock().UnixNs()).text);
+    Write(StatusText(sweep, db, SystemClock().UnixNs()).text);
     return 0;
   }
-  Store store = Store::Open(db, Store::Mode::kReadOnly);
+  Store store = OpenStore(db, Store::Mode::kReadOnly);
   const std::string name = sweep.empty() ? "" : SweepName(store, sweep);
   const std::vector<SweepProgress> sweeps = sweep.empty() ? store.Sweeps() : std::vector{store.Progress(name)};
   std::vector<JobRecord> jobs = sweep.empty() ? store.LiveJobs() : store.LiveJobs(name);
   for (JobRecord& job : jobs) TakeResults(job);
   const auto driver = RunningDriver(db);
-  fmt::print("{}\n", DumpJson({{"sweeps", JsonOf(SweepTable(sweeps))},
+  Write(ShowJson({{"sweeps", JsonOf(SweepTable(sweeps))},
                                {"latest_results", JsonOf(EndsTable(store, name))},
                                {"jobs", JobsJson(jobs, SystemClock().UnixNs())},
-                               {"driver", driver ? Json{{"pid", driver->pid}, {"sweep", driver->sweep}} : Json()}}));
+                               {"driver", driver ? Json{{"pid", driver->pid}, {"sweep", driver->sweep}} : Json()}}) + "\n");
   return 0;
 }
 

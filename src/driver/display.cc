@@ -44,10 +44,11 @@ void RunDisplay::Started(const RunStart& start) {
 }
 
 void RunDisplay::PointEnded(const std::string& label, const std::string& outcome, const RunProgress& progress) {
-  Line(fmt::format("[{}/{}] {}: {}", progress.done + progress.failed, progress.total, label, Coloured(outcome)));
+  Line(fmt::format("[{}/{}] {}: {}", progress.done + progress.failed, progress.total, PrintableLine(label),
+                   Coloured(PrintableLine(outcome))));
 }
 
-void RunDisplay::Note(const std::string& text) { Line(text); }
+void RunDisplay::Note(const std::string& text) { Line(PrintableLine(text)); }
 
 bool RunDisplay::WantsProgress(int64_t monotonic_ns) {
   if (!options_.live || monotonic_ns < next_ns_) return false;

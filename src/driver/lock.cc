@@ -30,7 +30,7 @@ std::optional<DriverIdentity> ReadIdentity(const fs::path& file) {
 
 bool HasOpen(pid_t pid, const fs::path& file) {
   struct stat wanted {};
-  if (::stat(file.c_str(), &wanted) != 0) return false;
+  if (::lstat(file.c_str(), &wanted) != 0) return false;
   std::error_code ec;
   for (fs::directory_iterator it(fmt::format("/proc/{}/fd", pid), ec), end; !ec && it != end; it.increment(ec)) {
     struct stat open_file {};

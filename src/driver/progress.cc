@@ -1,7 +1,9 @@
 #include "driver/progress.h"
 
+#include <algorithm>
 #include <array>
-#include <cstdio>
+#include <charconv>
+#include <cmath>
 #include <ctime>
 
 #include <fmt/format.h>
@@ -35,26 +37,27 @@ int64_t WholeSeconds(int64_t ns) { return (ns + kSecondNs - 1) / kSecondNs * kSe
 
 std::optional<PointProgress> ParseProgress(std::string_view text) {
   if (!text.ends_with('\n')) return std::nullopt;
-  const std::string line(text);
+  text = Trim(text.substr(0, text.size() - 1));
+  const auto take = [&](auto& number) {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    return error == std::errc() && (text.empty() || text.front() == ' ');
+  };
   PointProgress progress;
-  char end = 0;
-  static_assert(sizeof(long long) == sizeof(int64_t));
-  long long step = 0;
-  long long steps = 0;
-  if (std::sscanf(line.c_str(), "%lld %lld %lf%c", &step, &steps, &progress.tokens_per_s, &end) != 4 || end != '\n') {
+  if (!take(progress.step) || !take(progress.steps) || !take(progress.tokens_per_s) || !text.empty()) {
     return std::nullopt;
   }
-  progress.step = step;
-  progress.steps = steps;
-  if (step < 0 || steps <= 0 || step > steps || !(progress.tokens_per_s >= 0)) return std::nullopt;
-  return progress;
+  const bool sane = progress.step >= 0 && progress.steps > 0 && progress.step <= progress.steps &&
+                    progress.tokens_per_s >= 0 && std::isfinite(progress.tokens_per_s);
+  return sane ? std::optional(progress) : std::nullopt;
 }
 
 std::string ProgressLine(const RunProgress& p, size_t columns) {
   std::string line = fmt::format("[{}/{}]", p.done + p.failed, p.total);
   if (p.failed > 0) line += fmt::format(" {} failed", p.failed);
   for (const LivePoint& point : p.live) {
-    line += "  " + point.label;
+    line += "  " + PrintableLine(point.label);
     if (point.progress) {
       line += fmt::format("  step {}/{}", point.progress->step, point.progress->steps);
       if (point.progress->tokens_per_s > 0) line += "  " + FormatCount(point.progress->tokens_per_s) + " tokens/s";

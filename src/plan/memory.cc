@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,22 +11,19 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "predict/memory.h"
+#include "ridgeline/amount.h"
 #include "run/job.h"
 #include "run/spec.h"
-#include "yaml/units.h"
 
 namespace ridgeline {
 namespace {
 
 // "64GB" and "64GiB" as everywhere, "64G" and "64Gi" as Kubernetes writes them.
 std::optional<int64_t> BytesOf(const Json& value) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.scalar = value;
-  if (const auto bytes = ReadBytes(node)) return bytes;
-  if (!value.is_string()) return std::nullopt;
-  node.scalar = value.get<std::string>() + "B";
-  return ReadBytes(node);
+  if (!value.is_string() && !value.is_number()) return std::nullopt;
+  const std::string text = value.is_string() ? value.get<std::string>() : DumpJson(value);
+  const auto bytes = ParseAmount(text, kSizeUnits);
+  return WholeAmount(bytes ? bytes : ParseAmount(text + "B", kSizeUnits), kMostBytes);
 }
 
 // What a launcher is told to ask for of a node, in its own settings; a wrong one is the launcher's to refuse.

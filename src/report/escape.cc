@@ -3,12 +3,6 @@
 #include "base/text.h"
 
 namespace ridgeline {
-namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-constexpr std::string_view kEllipsis = "\xE2\x80\xA6";
-
-}  // namespace
 
 std::string EscapeHtml(std::string_view text) {
   std::string out;
@@ -39,13 +33,15 @@ std::string EscapeHtml(std::string_view text) {
         out += "&#9;";
         break;
       case '\r':
-        break;
+        if (text.starts_with('\n')) break;
+        [[fallthrough]];
       default:
+        const std::string_view bytes = before.substr(0, before.size() - text.size());
         // XML has no place for U+FFFE and U+FFFF either.
         if (IsControl(code) || (code & 0xFFFEU) == 0xFFFEU) {
-          out += kReplacement;
+          out += Escape(code, bytes);
         } else {
-          out += before.substr(0, before.size() - text.size());
+          out += bytes;
         }
     }
   }
@@ -71,17 +67,6 @@ std::string ScriptJson(const Json& value) {
     }
   }
   return out;
-}
-
-std::string Shorten(std::string_view text, size_t limit) {
-  std::string_view rest = text;
-  size_t cut = 0;  // where limit - 1 code points end
-  for (size_t count = 0; !rest.empty(); ++count) {
-    if (count + 1 == limit) cut = text.size() - rest.size();
-    if (count == limit) return std::string(text.substr(0, cut)).append(kEllipsis);
-    NextCodePoint(rest);
-  }
-  return std::string(text);
 }
 
 }  // namespace ridgeline

@@ -9,13 +9,10 @@
 namespace ridgeline {
 
 // For HTML and SVG text and for attributes in double quotes. Controls, direction overrides and bytes that are not
-// UTF-8 become U+FFFD; line feeds and tabs stay, carriage returns go.
+// UTF-8 are shown as escapes (base/text.h); line feeds and tabs stay, a carriage return before a line feed goes.
 std::string EscapeHtml(std::string_view text);
 
 // JSON for inside a <script type="application/json">: nothing in it can end the element or open another.
 std::string ScriptJson(const Json& value);
-
-// The first `limit` code points, with an ellipsis where something was cut.
-std::string Shorten(std::string_view text, size_t limit);
 
 }  // namespace ridgeline

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "report/escape.h"
 #include "report/page.h"
 

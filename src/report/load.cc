@@ -38,6 +38,7 @@ constexpr std::pair<std::string_view, ReportColumn::Hide> kHides[] = {
 
 constexpr std::pair<std::string_view, bool> kScales[] = {{"linear", false}, {"log", true}};
 constexpr int64_t kDefaultPoints = 400;  // of a line
+constexpr int64_t kMostPoints = 100'000;
 
 // One mapping of the file. Every key asked for is known; Done() refuses the others.
 class Mapping {
@@ -67,7 +68,9 @@ class Mapping {
   int64_t Count(const char* key, int64_t otherwise) {
     const Json* value = Find(key, false);
     if (value == nullptr) return otherwise;
-    if (!value->is_number_integer() || *value < 1) Fail(fmt::format("'{}' must be an integer of at least 1", key));
+    if (!value->is_number_integer() || *value < 1 || *value > kMostPoints) {
+      Fail(fmt::format("'{}' must be an integer between 1 and {}", key, kMostPoints));
+    }
     return value->get<int64_t>();
   }
 
@@ -261,13 +264,12 @@ Sentence LoadSentence(Mapping map) {
 }
 
 Json ReadYaml(const fs::path& file) {
-  const auto place = [&](const Fault& fault) {
-    return Error(ErrorKind::kInvalidInput,
-                 fmt::format("{}:{}:{}: {}", file.string(), fault.place.line, fault.place.column, fault.message));
-  };
+  const auto place = [&](const Fault& fault) { return Error(ErrorKind::kInvalidInput, FaultText(file, fault)); };
   try {
     std::vector<Fault> faults;
-    Json json = ToJsonValue(ParseYaml(ReadFile(file)), faults);
+    const std::optional<std::string> text = ReadFileIfThere(file, YamlLimits().bytes + 1);
+    if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
+    Json json = ToJsonValue(ParseYaml(*text), faults);
     if (!faults.empty()) throw place(faults.front());
     return json;
   } catch (const Fault& fault) {

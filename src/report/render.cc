@@ -46,7 +46,7 @@ std::string RenderJson(const Report& report, const Rows& rows, const RenderOptio
                {"panels", std::move(panels)}, {"environments", std::move(environments)}};
   if (!options.campaign.empty()) head["campaign"] = options.campaign;
   if (options.all_measurements) head["all_measurements"] = true;
-  std::string text = DumpJson(head, 2);
+  std::string text = ShowJson(head, 2);
   text.erase(text.find_last_of('}') - 1);
   std::vector<std::string> series;
   for (const ReportColumn& column : report.columns) {

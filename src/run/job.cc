@@ -6,12 +6,29 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "ridgeline/amount.h"
 #include "ridgeline/limits.h"
 #include "ridgeline/sealed_json.h"
 #include "run/spec.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
+namespace {
+
+// Far from what overflows where they are multiplied; what a launcher and a node have is for these to say.
+constexpr int64_t kMost = 1'000'000'000;
+
+int64_t WholeOf(const Json& from, const char* name, int64_t least, int64_t most, const std::string& source) {
+  const Json& value = from.at(name);
+  if (!value.is_number_integer() || value < least || value > most) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{}: not a job file: {} is {}, and must be an integer from {} to {}", source, name,
+                            DumpJson(value), least, most));
+  }
+  return value.get<int64_t>();
+}
+
+}  // namespace
 
 fs::path JobFile(const Job& job) { return JobFile(job.job_dir); }
 
@@ -102,12 +119,14 @@ Job DecodeJob(const Json& document, const std::string& source) {
     job.created_unix_ns = document.value("created_unix_ns", job.created_unix_ns);
     job.job_dir = document.at("job_dir").get<std::string>();
     document.at("trainer").get_to(job.trainer);
-    job.nodes = document.value("nodes", job.nodes);
-    document.at("cpus").get_to(job.cpus);
-    job.gpus = document.value("gpus", job.gpus);
-    document.at("memory_limit_bytes").get_to(job.memory_limit_bytes);
-    job.start_limit_s = document.value("start_limit_s", job.start_limit_s);
-    job.save_time_s = document.value("save_time_s", job.save_time_s);
+    if (document.contains("nodes")) job.nodes = WholeOf(document, "nodes", 1, kMost, source);
+    job.cpus = WholeOf(document, "cpus", 0, kMost, source);
+    if (document.contains("gpus")) job.gpus = WholeOf(document, "gpus", 0, kMost, source);
+    job.memory_limit_bytes = WholeOf(document, "memory_limit_bytes", 0, kMostBytes, source);
+    if (document.contains("start_limit_s")) {
+      job.start_limit_s = WholeOf(document, "start_limit_s", 0, kMostSeconds, source);
+    }
+    if (document.contains("save_time_s")) job.save_time_s = WholeOf(document, "save_time_s", 0, kMostSeconds, source);
     job.keep_logs = document.value("keep_logs", job.keep_logs);
     job.environment = document.value("environment", job.environment);
     job.config = document.value("config", Json());
@@ -115,8 +134,8 @@ Job DecodeJob(const Json& document, const std::string& source) {
       JobPoint point;
       entry.at("id").get_to(point.id);
       point.spec = DecodeSpec(entry.at("spec"), source + ": point " + point.id);
-      entry.at("time_limit_s").get_to(point.time_limit_s);
-      point.repeat = entry.value("repeat", point.repeat);
+      point.time_limit_s = WholeOf(entry, "time_limit_s", 0, kMostSeconds, source);
+      if (entry.contains("repeat")) point.repeat = WholeOf(entry, "repeat", 0, kMost, source);
       job.points.push_back(std::move(point));
     }
     return job;

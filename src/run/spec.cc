@@ -51,8 +51,8 @@ std::string Assign(int64_t& to, const Field& field, const Json& value) {
       return RangeProblem(field, value.get<double>());
     }
     to = value.get<int64_t>();
-  } else if (value.is_number_float() && std::abs(value.get<double>()) < 9e15 &&
-             value.get<double>() == std::floor(value.get<double>())) {
+  } else if (value.is_number_float() && value.get<double>() == std::floor(value.get<double>())) {
+    if (std::abs(value.get<double>()) >= 9e15) return RangeProblem(field, value.get<double>());
     to = static_cast<int64_t>(value.get<double>());
   } else {
     return TypeProblem(field, value);
@@ -108,6 +108,31 @@ void AppendValue(const RunSpec& spec, const Field& field, std::string& out) {
   } else {
     AppendString(spec.*std::get<std::string RunSpec::*>(field.member), out);
   }
+}
+
+// Every field may be in its range, and their product beyond what is counted anywhere: tokens and bytes of a step.
+std::string SizeProblem(const RunSpec& s) {
+  const auto factor = [](int64_t value) { return static_cast<double>(value); };
+  const double tokens = factor(s.batch_size) * factor(s.seq_length);
+  const double of_a_step = tokens * factor(s.grad_accumulation) * factor(s.ranks);
+  constexpr double kMostTokens = 1e15;
+  if (of_a_step > kMostTokens) {
+    return fmt::format(
+        "batch_size {} x seq_length {} x grad_accumulation {} x ranks {} are {:.2g} tokens a step, of which "
+        "{:.0g} are the most",
+        s.batch_size, s.seq_length, s.grad_accumulation, s.ranks, of_a_step, kMostTokens);
+  }
+  // More than any layer keeps, in any format; and of logits, of which a part is held at a time.
+  const double width = factor(s.hidden) + factor(s.ffn) + factor(s.heads) * factor(s.head_dim);
+  const double bytes = tokens * (64 * width * factor(s.layers) + factor(s.vocab) / 128);
+  constexpr double kMostBytes = 4e18;
+  if (bytes > kMostBytes) {
+    return fmt::format(
+        "batch_size {} x seq_length {} tokens through {} layers as wide as these take exabytes, which no "
+        "machine has",
+        s.batch_size, s.seq_length, s.layers);
+  }
+  return {};
 }
 
 constexpr std::string_view kVersionKey = "version";
@@ -350,6 +375,7 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
         "a virtual rank holds a part of a model that nobody else has the rest of: it has no "
         "checkpoint files");
   }
+  if (std::string problem = SizeProblem(s); !problem.empty()) add("batch_size", std::move(problem));
   if (s.learning_rate_min > s.learning_rate) add("learning_rate_min", "learning_rate_min is above learning_rate");
   return problems;
 }

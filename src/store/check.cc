@@ -9,6 +9,7 @@
 #include "run/figures.h"
 #include "run/result.h"
 #include "run/spec.h"
+#include "store/views.h"
 
 namespace ridgeline {
 namespace {
@@ -83,6 +84,60 @@ std::vector<std::string> JsonColumns() {
   return columns;
 }
 
+// SQL that is true where `column` of `r` is not what the table says of the figure. What was not taken is NULL.
+std::string WrongFigureSql(const Figure& figure) {
+  const std::string range = fmt::format("BETWEEN {} AND {}", figure.min, figure.max);
+  if (figure.type() == "integer" || figure.type() == "number") return fmt::format("r.{} NOT {}", figure.name, range);
+  if (figure.type() == "true or false") return fmt::format("r.{} NOT IN (0, 1)", figure.name);
+  if (figure.type() == "text") return "0";
+  const bool amounts = figure.type() == "amounts";
+  const std::string_view types = amounts || figure.type() == "integers" ? "'integer'" : "'integer', 'real'";
+  // What is not finite stands as null among numbers.
+  const std::string_view nothing = figure.type() == "numbers" ? "e.type <> 'null' AND " : "";
+  return fmt::format(
+      "CASE WHEN json_valid(r.{0}) THEN json_type(r.{0}) <> '{1}' OR EXISTS (SELECT 1 FROM json_each(r.{0}) AS e WHERE "
+      "{2}NOT (e.type IN ({3}) AND e.value {4})) ELSE 0 END",
+      figure.name, amounts ? "object" : "array", nothing, types, range);
+}
+
+void CheckFigures(Database& database, std::vector<std::string>& problems) {
+  for (const Figure& figure : Figures()) {
+    AddRows(database, fmt::format("SELECT r.point_id FROM results AS r WHERE {}", WrongFigureSql(figure)),
+            "result of point ",
+            fmt::format(": its {} is not of the type '{}' from {} to {}", figure.name, figure.type(), figure.min,
+                        figure.max),
+            problems);
+  }
+  // What cannot be true of any run, whoever measured it.
+  constexpr std::pair<std::string_view, std::string_view> kNonsense[] = {
+      {"r.ended_unix_ns < r.started_unix_ns", "it ended before it began"},
+      {"r.step_p95_ns < r.step_median_ns", "its step_p95_ns is below its step_median_ns"},
+      {"r.repeat > p.repeats", "its repeat is beyond those of its point"},
+      {"r.status = 'skipped_predicted_oom' AND r.provenance <> 'predicted'",
+       "it was skipped, and says it was measured"},
+  };
+  for (const auto& [condition, words] : kNonsense) {
+    AddRows(
+        database,
+        fmt::format("SELECT r.point_id FROM results AS r JOIN points AS p ON p.id = r.point_id WHERE {}", condition),
+        "result of point ", fmt::format(": {}", words), problems);
+  }
+}
+
+void CheckViews(Database& database, std::vector<std::string>& problems) {
+  for (const std::string& view : OtherViews(database)) {
+    problems.push_back(fmt::format(
+        "view {}: it is missing, or not as this ridgeline makes it; the next `ridgeline run` makes it", view));
+  }
+  for (const std::string_view view : ViewNames()) {
+    try {
+      database.Prepare(fmt::format("SELECT * FROM {} LIMIT 1", view)).Step();
+    } catch (const Error& e) {
+      problems.push_back(fmt::format("view {}: it cannot be queried: {}", view, e.message()));
+    }
+  }
+}
+
 std::string Quoted(const std::vector<std::string>& names) {
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "'" : ", '") + name + "'";
@@ -101,6 +156,8 @@ std::vector<std::string> CheckStore(Database& database) {
                        FROM pragma_foreign_key_check)",
             "", "", problems);
     CheckPoints(database, problems);
+    CheckFigures(database, problems);
+    CheckViews(database, problems);
     for (const std::string& column : JsonColumns()) {
       AddRows(database, fmt::format("SELECT point_id FROM results WHERE NOT json_valid({})", column),
               "result of point ", ": its " + column + " is not JSON", problems);
@@ -116,6 +173,11 @@ std::vector<std::string> CheckStore(Database& database) {
                 "SELECT point_id FROM results WHERE iif(status = 'infrastructure', reason NOT IN ({}), reason <> '')",
                 Quoted(ReasonNames())),
             "result of point ", ": its reason is none that its status has", problems);
+    AddRows(database,
+            fmt::format("SELECT point_id FROM results WHERE provenance NOT IN ('{}', '{}', '{}')",
+                        ProvenanceName(Provenance::kMeasured), ProvenanceName(Provenance::kPredicted),
+                        ProvenanceName(Provenance::kPublished)),
+            "result of point ", ": its provenance is none of the contract's", problems);
     AddRows(database, "SELECT point_id FROM latest GROUP BY point_id, setup HAVING count(*) <> 1", "point ",
             " has more than one latest result", problems);
     AddRows(database,

@@ -167,7 +167,8 @@ std::span<const std::string_view> Migrations() { return kMigrations; }
 
 void Migrate(Database& database, std::span<const std::string_view> migrations) {
   const auto up_to_date = [&] {
-    return VersionOf(database, migrations.size()) == migrations.size() && MissingColumns(database).empty();
+    return VersionOf(database, migrations.size()) == migrations.size() && MissingColumns(database).empty() &&
+           OtherViews(database).empty();
   };
   if (up_to_date()) return;
   // Both are kept in the file. Results are wide: large pages halve the calls that writing 100,000 takes. With a

@@ -2,9 +2,11 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <thread>
 #include <utility>
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -15,12 +17,14 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kBusyTimeoutMs = 20'000;
-
 Error Translated(int extended_code, const std::string& message, const std::string& file) {
   const auto infrastructure = [&](const std::string& what, const std::string& hint) {
     return Error(ErrorKind::kInfrastructure, fmt::format("{}: {}", file, what), hint);
   };
+  if (extended_code == SQLITE_READONLY_ROLLBACK) {
+    return infrastructure("was being changed by a program that was ended, and that change is to be taken back first",
+                          fmt::format("the next `ridgeline run SWEEP --db {}` does it", file));
+  }
   switch (extended_code & 0xff) {
     case SQLITE_NOTADB:
       return {ErrorKind::kInvalidInput, file + " is not an SQLite database; it was left as it is",
@@ -33,7 +37,7 @@ Error Translated(int extended_code, const std::string& message, const std::strin
                             "free some space and run the same command again");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return infrastructure(fmt::format("another process has kept it locked for {} s", kBusyTimeoutMs / 1000),
+      return infrastructure("another process keeps it locked, however long that is waited for",
                             "wait for the other command to end, or end it, and try again");
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -50,11 +54,21 @@ Error Translated(int extended_code, const std::string& message, const std::strin
   }
 }
 
+// Whether there is a rollback journal that was on the disk before the file was written to.
+bool HasHotJournal(const std::string& file) {
+  constexpr std::string_view kMagic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+  std::ifstream in(file + "-journal", std::ios::binary);
+  std::array<char, kMagic.size()> begin{};
+  in.read(begin.data(), begin.size());
+  return std::string_view(begin.data(), static_cast<size_t>(in.gcount())) == kMagic;
+}
+
 // What SQLite does not see by itself: it takes a file shorter than a page for a new database, and would write over it,
 // and does not miss the end of the last page.
 void RequireWhole(const std::string& file) {
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   constexpr std::streamsize kHeaderBytes = 100;
+  if (HasHotJournal(file)) return;  // a change that was cut off: SQLite takes it back before it reads
   std::ifstream in(file, std::ios::binary);
   std::array<char, kHeaderBytes> header{};
   in.read(header.data(), kHeaderBytes);
@@ -81,7 +95,7 @@ auto Guard(const std::string& file, Work work) {
   try {
     return work();
   } catch (const SQLite::Exception& e) {
-    throw Translated(e.getErrorCode(), e.what(), file);
+    throw Translated(e.getExtendedErrorCode(), e.what(), file);
   }
 }
 
@@ -201,18 +215,50 @@ Cell Statement::Value(int column) const {
   });
 }
 
-Database::Database(const std::filesystem::path& file, Access access) : file_(file.string()) {
+struct Database::Waiting {
+  std::string file;
+  LockPatience patience;
+  std::chrono::steady_clock::time_point since;
+  bool said = false;
+
+  // SQLite's busy handler: whether to try again, after some sleep. `tries` begins with 0 at each wait.
+  static int Wait(void* context, int tries) {
+    auto& self = *static_cast<Waiting*>(context);
+    const auto now = std::chrono::steady_clock::now();
+    if (tries == 0) {
+      self.since = now;
+      self.said = false;
+    }
+    if (now - self.since >= self.patience.give_up_after) return 0;
+    if (now - self.since >= self.patience.note_after && !self.said && self.patience.note) {
+      self.said = true;
+      self.patience.note(fmt::format("{} is locked by another process, which is waited for", self.file));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::min(1 + tries, 50)));
+    return 1;
+  }
+};
+
+Database::Database(const std::filesystem::path& file, Access access, LockPatience patience)
+    : file_(file.string()), waiting_(new Waiting{file_, std::move(patience), {}, false}) {
   const int flags = SQLite::OPEN_NOMUTEX | (access == Access::kReadOnly ? SQLite::OPEN_READONLY
                                                                         : SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   RequireWhole(file_);
   Guard(file_, [&] {
-    database_ = std::make_unique<SQLite::Database>(file_, flags, kBusyTimeoutMs);
+    database_ = std::make_unique<SQLite::Database>(file_, flags);
     sqlite3_extended_result_codes(database_->getHandle(), 1);
+    sqlite3_busy_handler(database_->getHandle(), Waiting::Wait, waiting_.get());
     database_->exec("PRAGMA foreign_keys = ON; SELECT count(*) FROM sqlite_master");
   });
+  RequireWhole(file_);  // where a change was taken back, it was not looked at before
 }
 Database::Database(Database&&) noexcept = default;
-Database& Database::operator=(Database&&) noexcept = default;
+Database& Database::operator=(Database&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(waiting_, other.waiting_);
+  std::swap(database_, other.database_);
+  return *this;
+}
 Database::~Database() = default;
 
 void Database::Execute(const std::string& sql) {

@@ -2,8 +2,10 @@
 // what to do; the kinds are those of store.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -48,12 +50,19 @@ class Statement {
   std::string file_;
 };
 
+// How long a lock of another process is waited for, and what is said of it meanwhile.
+struct LockPatience {
+  std::chrono::milliseconds note_after = std::chrono::seconds(1);
+  std::chrono::milliseconds give_up_after = std::chrono::seconds(60);
+  std::function<void(const std::string& words)> note;  // once a wait; empty: nobody listens
+};
+
 class Database {
  public:
   enum class Access { kReadOnly, kReadWrite };  // kReadWrite makes the file where it is missing
 
   // Opens the file and proves that it can be read. Foreign keys are enforced; a lock is waited for.
-  Database(const std::filesystem::path& file, Access access);
+  Database(const std::filesystem::path& file, Access access, LockPatience patience = {});
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;
   ~Database();
@@ -72,7 +81,9 @@ class Database {
   Table Select(const std::string& sql, const std::map<std::string, std::string>& texts = {});
 
  private:
+  struct Waiting;
   std::string file_;
+  std::unique_ptr<Waiting> waiting_;  // outlives the connection, which calls it
   std::unique_ptr<SQLite::Database> database_;
 };
 

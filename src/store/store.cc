@@ -44,7 +44,7 @@ Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
-Store Store::Open(const std::filesystem::path& file, Mode mode) {
+Store Store::Open(const std::filesystem::path& file, Mode mode, std::function<void(const std::string& words)> note) {
   if (std::filesystem::is_directory(file)) {
     throw Error(ErrorKind::kUsage, file.string() + " is a folder, not a database", "name a file with --db");
   }
@@ -53,8 +53,9 @@ Store Store::Open(const std::filesystem::path& file, Mode mode) {
                 "`ridgeline run SWEEP` makes one; --db names another");
   }
   const bool writing = mode == Mode::kReadWrite;
-  auto impl = std::make_unique<Impl>(
-      Impl{Database(file, writing ? Database::Access::kReadWrite : Database::Access::kReadOnly)});
+  auto impl =
+      std::make_unique<Impl>(Impl{Database(file, writing ? Database::Access::kReadWrite : Database::Access::kReadOnly,
+                                           LockPatience{.note = std::move(note)})});
   if (writing) {
     Migrate(impl->database, Migrations());
     // Not FULL: after a power cut the last commits may be missing, and the jobs' own files have what they held.

@@ -122,7 +122,10 @@ class Store {
     kReadOnly,   // must be there
   };
 
-  static Store Open(const std::filesystem::path& file, Mode mode);
+  // A lock that another process holds is waited for, here and in every call; `note` is told of a wait that takes longer
+  // than a moment.
+  static Store Open(const std::filesystem::path& file, Mode mode,
+                    std::function<void(const std::string& words)> note = {});
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();

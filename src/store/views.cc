@@ -106,6 +106,42 @@ std::string MeasurementColumns(Database& database) {
          "r.setup ->> '$.cpus' AS cpus, e.machine, e.version, p.spec, e.environment";
 }
 
+// Each reads tables and those before it.
+constexpr std::array<std::string_view, 7> kViews = {"latest",     "measured", "runs",   "measurements",
+                                                    "sweep_runs", "series",   "spreads"};
+
+// The statements that make them.
+std::array<std::string, kViews.size()> ViewsSql(Database& database) {
+  const std::string columns = MeasurementColumns(database);
+  const auto rows_of = [&](std::string_view results) {
+    return fmt::format(
+        "SELECT {} FROM {} AS r JOIN points AS p ON p.id = r.point_id "
+        "LEFT JOIN environments AS e ON e.id = r.environment_id",
+        columns, results);
+  };
+  std::array<std::string, kViews.size()> rows = {
+      fmt::format("SELECT * FROM results AS m WHERE number = (SELECT r.number FROM results AS r "
+                  "WHERE r.point_id = m.point_id AND r.setup = m.setup AND {} "
+                  "ORDER BY {} DESC, ifnull(r.ended_unix_ns, 0) DESC, r.attempt DESC LIMIT 1)",
+                  SpeaksSql("r"), StandsSql("r")),
+      fmt::format("SELECT * FROM results AS m WHERE {} OR {}", StandsSql("m"), SpeaksSql("m")),
+      rows_of("latest"),
+      rows_of("measured"),
+      "SELECT s.sweep, s.ordinal, runs.* FROM sweep_points AS s "
+      "JOIN sweeps AS w ON w.name = s.sweep JOIN runs ON runs.point_id = s.point_id AND "
+      "runs.setup = ifnull(s.setup, w.setup)",
+      SeriesSql(),
+      // The points that have more than one result are found in an index: nearly always there are few.
+      "SELECT point_id, setup, device_name, provenance, emulated, count(*) AS times_measured, "
+      "min(steady_tokens_per_s) AS steady_min_tokens_per_s, max(steady_tokens_per_s) AS steady_max_tokens_per_s "
+      "FROM measured WHERE status = 'ok' AND point_id IN "
+      "(SELECT point_id FROM results GROUP BY point_id, setup HAVING count(*) > 1) "
+      "GROUP BY point_id, setup, device_name, provenance, emulated HAVING count(*) > 1",
+  };
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = fmt::format("CREATE VIEW {} AS {}", kViews[i], rows[i]);
+  return rows;
+}
+
 }  // namespace
 
 std::vector<std::string> ColumnsOf(Database& database, const std::string& table) {
@@ -144,37 +180,23 @@ std::vector<std::string> MissingColumns(Database& database) {
 }
 
 void MakeViews(Database& database) {
-  const std::string columns = MeasurementColumns(database);
-  const auto rows_of = [&](std::string_view results) {
-    return fmt::format(
-        "SELECT {} FROM {} AS r JOIN points AS p ON p.id = r.point_id "
-        "LEFT JOIN environments AS e ON e.id = r.environment_id",
-        columns, results);
-  };
-  for (const char* view : {"series", "spreads", "sweep_runs", "runs", "measurements", "measured", "latest"}) {
-    database.Execute(fmt::format("DROP VIEW IF EXISTS {}", view));
+  for (const std::string_view view : kViews) database.Execute(fmt::format("DROP VIEW IF EXISTS {}", view));
+  for (const std::string& sql : ViewsSql(database)) database.Execute(sql);
+}
+
+std::span<const std::string_view> ViewNames() { return kViews; }
+
+std::vector<std::string> OtherViews(Database& database) {
+  std::vector<std::string> others;
+  Statement made = database.Prepare("SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = ? AND sql = ?");
+  const auto sql = ViewsSql(database);
+  for (size_t i = 0; i < sql.size(); ++i) {
+    made.Bind(1, kViews[i]);
+    made.Bind(2, sql[i]);
+    if (!made.Step()) others.emplace_back(kViews[i]);
+    made.Reset();
   }
-  database.Execute(
-      fmt::format("CREATE VIEW latest AS SELECT * FROM results AS m WHERE number = (SELECT r.number FROM results AS r "
-                  "WHERE r.point_id = m.point_id AND r.setup = m.setup AND {} "
-                  "ORDER BY {} DESC, ifnull(r.ended_unix_ns, 0) DESC, r.attempt DESC LIMIT 1)",
-                  SpeaksSql("r"), StandsSql("r")));
-  database.Execute(
-      fmt::format("CREATE VIEW measured AS SELECT * FROM results AS m WHERE {} OR {}", StandsSql("m"), SpeaksSql("m")));
-  database.Execute("CREATE VIEW runs AS " + rows_of("latest"));
-  database.Execute("CREATE VIEW measurements AS " + rows_of("measured"));
-  database.Execute(
-      "CREATE VIEW sweep_runs AS SELECT s.sweep, s.ordinal, runs.* FROM sweep_points AS s "
-      "JOIN sweeps AS w ON w.name = s.sweep JOIN runs ON runs.point_id = s.point_id AND "
-      "runs.setup = ifnull(s.setup, w.setup)");
-  database.Execute("CREATE VIEW series AS " + SeriesSql());
-  // The points that have more than one result are found in an index: nearly always there are few.
-  database.Execute(
-      "CREATE VIEW spreads AS SELECT point_id, setup, device_name, provenance, emulated, count(*) AS times_measured, "
-      "min(steady_tokens_per_s) AS steady_min_tokens_per_s, max(steady_tokens_per_s) AS steady_max_tokens_per_s "
-      "FROM measured WHERE status = 'ok' AND point_id IN "
-      "(SELECT point_id FROM results GROUP BY point_id, setup HAVING count(*) > 1) "
-      "GROUP BY point_id, setup, device_name, provenance, emulated HAVING count(*) > 1");
+  return others;
 }
 
 }  // namespace ridgeline

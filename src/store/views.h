@@ -1,6 +1,7 @@
 // What the tables have from the tables of fields and figures: their columns, and the views that join them.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,5 +23,10 @@ std::vector<std::string> MissingColumns(Database& database);
 
 // Makes the views anew (docs/store.md describes them).
 void MakeViews(Database& database);
+
+std::span<const std::string_view> ViewNames();
+
+// The names of those that are missing, or that another version has made.
+std::vector<std::string> OtherViews(Database& database);
 
 }  // namespace ridgeline

@@ -10,6 +10,11 @@
 #include "yaml/slips.h"
 
 namespace ridgeline {
+namespace {
+
+constexpr size_t kGuesses = 1000;  // of which names are meant: a file with more faults than that is no sweep
+
+}  // namespace
 
 const Names& FieldNames() {
   static const Names names = [] {
@@ -32,7 +37,7 @@ std::vector<Entry> Entries(const YamlNode& map, std::string_view what, const Nam
     if (!seen.insert(name).second) {
       faults.push_back({key.place, fmt::format("'{}' is given twice", name)});
     } else if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
-      const std::string meant = DidYouMean(name, known);
+      const std::string meant = faults.size() < kGuesses ? DidYouMean(name, known) : "";
       faults.push_back(
           {key.place, fmt::format("unknown {} '{}'{}", what, name,
                                   meant.empty() && known.size() <= 12 ? "; known are " + Join(known, ", ") : meant)});
@@ -72,10 +77,14 @@ std::vector<const YamlNode*> Mappings(const YamlNode& node, std::string_view sec
   return maps;
 }
 
-std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, std::vector<Fault>& faults) {
+std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, ValueCount& count,
+                                      std::vector<Fault>& faults) {
   std::vector<Condition> conditions;
   for (const auto& [field, value] : FieldEntries(map, section, faults)) {
-    if (auto condition = ReadCondition(*field, *value, faults)) conditions.push_back(std::move(*condition));
+    auto condition = ReadCondition(*field, *value, faults);
+    if (!condition) continue;
+    count.Add(condition->values.size(), condition->place);
+    conditions.push_back(std::move(*condition));
   }
   return conditions;
 }

@@ -8,6 +8,7 @@
 
 #include "run/fields.h"
 #include "sweep/sweep.h"
+#include "sweep/values.h"
 #include "yaml/yaml.h"
 
 namespace ridgeline {
@@ -31,8 +32,9 @@ std::vector<std::pair<const Field*, const YamlNode*>> FieldEntries(const YamlNod
 std::vector<const YamlNode*> Mappings(const YamlNode& node, std::string_view section, bool lone,
                                       std::vector<Fault>& faults, std::string_view of = "fields");
 
-// A mapping of conditions, which shall all hold.
-std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, std::vector<Fault>& faults);
+// A mapping of conditions, which shall all hold; their values are counted. Throws Fault where they are too many.
+std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, ValueCount& count,
+                                      std::vector<Fault>& faults);
 
 // Nothing where it is no integer of this range.
 void ReadWhole(const YamlNode& node, std::string_view name, int64_t min, int64_t max, int64_t& to,

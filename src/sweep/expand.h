@@ -14,7 +14,8 @@
 
 namespace ridgeline {
 
-// The largest grid that is expanded, before `exclude`: a slip in a range must not run for days.
+// The most combinations that are made: those of the grid, before `exclude`, repeated and added to by `include`. A slip
+// in a range must not run for days.
 inline constexpr int64_t kMaxCombinations = 10'000'000;
 
 struct Expansion {

@@ -133,7 +133,7 @@ class Reader {
   void ReadMemoryLimit(const YamlNode& node, Launch& to) {
     const auto bytes = ReadBytes(node);
     if (!bytes) {
-      Add(node.place, "memory_limit is a size such as 8GB or 512MiB, not " + Describe(node));
+      Add(node.place, "memory_limit is a size such as 8GB or 512MiB, not " + Describe(node) + MostBytesNote(node));
     } else if (*bytes < kLeastMemoryBytes) {
       Add(node.place,
           fmt::format("memory_limit is {} bytes, in which nothing runs: a number needs its unit, such as {}GB", *bytes,
@@ -144,7 +144,10 @@ class Reader {
 
   void ReadDuration(const std::string& name, const char* examples, const YamlNode& value, int64_t& to) {
     const auto seconds = ReadSeconds(value);
-    if (!seconds) Add(value.place, fmt::format("{} is a duration such as {}, not {}", name, examples, Describe(value)));
+    if (!seconds) {
+      Add(value.place, fmt::format("{} is a duration such as {}, not {}{}", name, examples, Describe(value),
+                                   MostSecondsNote(value)));
+    }
     to = seconds.value_or(0);
   }
 
@@ -200,7 +203,7 @@ class Reader {
       if (when == nullptr || set == nullptr) {
         Add(map->place, fmt::format("a rule has when and set; this one has no {}", when == nullptr ? "when" : "set"));
       }
-      if (when != nullptr) rule.when = ReadConditions(*when, "when", faults_);
+      if (when != nullptr) rule.when = ReadConditions(*when, "when", values_, faults_);
       if (when != nullptr && when->kind == YamlNode::Kind::kMap && when->entries.empty()) {
         Add(when->place, "when is empty: what holds for every point is said under launch: itself");
       }
@@ -246,7 +249,7 @@ class Reader {
   // "20" points, or points for "20m".
   void ReadBundle(const YamlNode& node) {
     const auto seconds = ReadSeconds(node);
-    if (node.scalar.is_string() && seconds && *seconds > 0) {
+    if (node.scalar.is_string() && seconds) {
       sweep_.launch.bundle_s = *seconds;
     } else if (node.scalar.is_number_integer()) {
       ReadWhole(node, "bundle", 1, 100'000, sweep_.launch.bundle, faults_);
@@ -267,6 +270,7 @@ class Reader {
 
   Sweep& sweep_;
   std::vector<Fault>& faults_;
+  ValueCount values_;
 };
 
 // The nodes that the launcher's own mapping asks for; 0: it does not say.

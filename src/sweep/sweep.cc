@@ -70,10 +70,9 @@ class Reader {
 
   void ReadName(const YamlNode& node) {
     ReadText(node, "name", sweep.name);
-    const bool control = std::any_of(sweep.name.begin(), sweep.name.end(),
-                                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-    if (node.scalar.is_string() && (sweep.name.empty() || sweep.name.size() > 200 || control)) {
-      Add(node.place, "name must be one line of 1 to 200 characters");
+    const bool plain = PrintableLine(sweep.name) == sweep.name;
+    if (node.scalar.is_string() && (sweep.name.empty() || sweep.name.size() > 200 || !plain)) {
+      Add(node.place, "name must be one line of 1 to 200 characters, without controls");
     }
   }
 
@@ -124,6 +123,12 @@ class Reader {
     }
   }
 
+  Axis TakeAxis(const Field& field, const YamlNode& node) {
+    Axis axis = ReadAxis(field, node, faults);
+    values_.Add(axis.size(), node.place);
+    return axis;
+  }
+
   bool IsAxis(const Field* field) const {
     for (const AxisGroup& group : sweep.groups) {
       for (const Axis& axis : group) {
@@ -135,7 +140,7 @@ class Reader {
 
   void ReadMatrix(const YamlNode& node) {
     for (const auto& [field, values] : FieldEntries(node, "matrix", faults)) {
-      Axis axis = ReadAxis(*field, *values, faults);
+      Axis axis = TakeAxis(*field, *values);
       if (!axis.empty()) sweep.groups.push_back({std::move(axis)});
     }
   }
@@ -146,7 +151,7 @@ class Reader {
       const size_t faults_before = faults.size();
       for (const auto& [field, values] : FieldEntries(*map, "a zip group", faults)) {
         if (IsAxis(field)) Add(values->place, fmt::format("{} is an axis already", field->name));
-        Axis axis = ReadAxis(*field, *values, faults);
+        Axis axis = TakeAxis(*field, *values);
         if (!axis.empty()) group.push_back(std::move(axis));
       }
       if (faults.size() != faults_before || group.empty()) continue;
@@ -163,7 +168,7 @@ class Reader {
   void ReadExclude(const YamlNode& node) {
     for (const YamlNode* map : Mappings(node, "exclude", /*lone=*/false, faults)) {
       const size_t faults_before = faults.size();
-      Exclude exclude{ReadConditions(*map, "exclude", faults), map->place};
+      Exclude exclude{ReadConditions(*map, "exclude", values_, faults), map->place};
       if (faults.size() == faults_before) sweep.exclude.push_back(std::move(exclude));
     }
   }
@@ -171,25 +176,32 @@ class Reader {
   void ReadInclude(const YamlNode& node) {
     for (const YamlNode* map : Mappings(node, "include", /*lone=*/false, faults)) {
       const size_t faults_before = faults.size();
-      std::vector<Include> entries = {Include{{}, {}, map->place}};  // one for each combination of its axes' values
+      std::vector<Axis> additions;
+      std::vector<Condition> conditions;
+      size_t values = 0;  // of one entry
       for (const auto& [field, value] : FieldEntries(*map, "include", faults)) {
         if (!IsAxis(field)) {
-          const Axis axis = ReadAxis(*field, *value, faults);
-          for (Include& entry : entries) entry.additions.push_back(axis);
-          continue;
+          values += additions.emplace_back(TakeAxis(*field, *value)).size();
+        } else if (auto condition = ReadCondition(*field, *value, faults)) {
+          values += 1;
+          values_.Add(condition->values.size(), condition->place);
+          conditions.push_back(*std::move(condition));
         }
-        const auto condition = ReadCondition(*field, *value, faults);
-        if (!condition) continue;
+      }
+      if (faults.size() != faults_before) continue;
+      std::vector<Include> entries = {Include{{}, {}, map->place}};  // one for each combination of its axes' values
+      for (const Condition& condition : conditions) {
         std::vector<Include> product;
         for (const Include& entry : entries) {
-          for (const FieldValue& one : condition->values) {
+          for (const FieldValue& one : condition.values) {
+            values_.Add(values, condition.place);
             product.push_back(entry);
-            product.back().conditions.push_back({field, condition->op, {one}, condition->place});
+            product.back().conditions.push_back({condition.field, condition.op, {one}, condition.place});
           }
         }
         entries = std::move(product);
       }
-      if (faults.size() != faults_before) continue;
+      for (Include& entry : entries) entry.additions = additions;
       std::move(entries.begin(), entries.end(), std::back_inserter(sweep.include));
     }
   }
@@ -206,12 +218,14 @@ class Reader {
       }
     }
   }
+
+  ValueCount values_;
 };
 
 }  // namespace
 
 Sweep LoadSweep(const std::filesystem::path& file) {
-  const std::optional<std::string> text = ReadFileIfThere(file);
+  const std::optional<std::string> text = ReadFileIfThere(file, YamlLimits().bytes + 1);
   if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
   return ParseSweep(*text, file);
 }

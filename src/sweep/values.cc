@@ -13,8 +13,6 @@
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kMaxAxisValues = 1'000'000;
-
 bool IsNumeric(const Field& field) { return field.type() == "integer" || field.type() == "number"; }
 
 // Integers stay integers, so that they are told apart in messages.
@@ -23,17 +21,24 @@ Json NumberJson(double value) {
   return Json(value);
 }
 
+std::optional<int64_t> ParseWhole(std::string_view text) {
+  text = Trim(text);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 bool IsRange(const Field& field, const YamlNode& node) {
   return IsNumeric(field) && node.scalar.is_string() && node.scalar.get<std::string>().find("..") != std::string::npos;
 }
 
 // "1..64*2", "512..2048+512", "1..8" (in steps of 1). Throws Fault.
-std::vector<double> UnfoldRange(const Field& field, const YamlNode& node) {
+std::vector<Json> UnfoldRange(const Field& field, const YamlNode& node) {
   const auto text = node.scalar.get<std::string>();
   const auto wrong = [&](const std::string& why) {
     return Fault{node.place, fmt::format("{}: the range '{}' {}", field.name, text, why)};
   };
-  const std::string form = "is not of the form FIRST..LAST*FACTOR or FIRST..LAST+STEP";
   const size_t dots = text.find("..");
   const std::string_view rest = std::string_view(text).substr(dots + 2);
   size_t sign = rest.find('*');
@@ -45,22 +50,46 @@ std::vector<double> UnfoldRange(const Field& field, const YamlNode& node) {
     }
   }
   const bool geometric = sign != std::string_view::npos && rest[sign] == '*';
-  const auto first = ParseNumber(std::string_view(text).substr(0, dots));
-  const auto last = ParseNumber(rest.substr(0, sign));
-  const auto by = sign == std::string_view::npos ? std::optional<double>(1) : ParseNumber(rest.substr(sign + 1));
-  if (!first || !last || !by) throw wrong(form);
-  if (*first > *last) throw wrong("runs backwards; write the smaller end first");
-  if (geometric && (*by <= 1 || *first <= 0))
-    throw wrong("never ends; its factor must be above 1 and its start above 0");
-  if (!geometric && *by <= 0) throw wrong("never ends; its step must be above 0");
-  std::vector<double> values;
+  const std::string_view first_text = std::string_view(text).substr(0, dots);
+  const std::string_view last_text = rest.substr(0, sign);
+  const std::string_view by_text = sign == std::string_view::npos ? "1" : rest.substr(sign + 1);
+  const auto require_an_end = [&](auto first, auto last, auto by) {
+    if (first > last) throw wrong("runs backwards; write the smaller end first");
+    if (geometric && (by <= 1 || first <= 0))
+      throw wrong("never ends; its factor must be above 1 and its start above 0");
+    if (!geometric && by <= 0) throw wrong("never ends; its step must be above 0");
+  };
+  std::vector<Json> values;
+  const auto add = [&](const Json& value) {
+    if (std::ssize(values) == kMaxAxisValues) throw wrong(fmt::format("has more than {} values", kMaxAxisValues));
+    values.push_back(value);
+  };
+
+  const auto whole_first = ParseWhole(first_text);
+  const auto whole_last = ParseWhole(last_text);
+  const auto whole_by = ParseWhole(by_text);
+  if (whole_first && whole_last && whole_by) {
+    require_an_end(*whole_first, *whole_last, *whole_by);
+    bool overflows = false;  // what does is beyond LAST
+    for (int64_t value = *whole_first; !overflows && value <= *whole_last;) {
+      add(value);
+      overflows = geometric ? __builtin_mul_overflow(value, *whole_by, &value)
+                            : __builtin_add_overflow(value, *whole_by, &value);
+    }
+    return values;
+  }
+
+  const auto first = ParseNumber(first_text);
+  const auto last = ParseNumber(last_text);
+  const auto by = ParseNumber(by_text);
+  if (!first || !last || !by) throw wrong("is not of the form FIRST..LAST*FACTOR or FIRST..LAST+STEP");
+  require_an_end(*first, *last, *by);
   // A float's rounding must neither lose the last value nor show in the others.
   const double end = *last + std::abs(*last) * 1e-9;
   double exact = *first;
-  for (int64_t i = 0; exact <= end; ++i) {
-    if (i == kMaxAxisValues) throw wrong(fmt::format("has more than {} values", kMaxAxisValues));
-    values.push_back(*ParseNumber(fmt::format("{:.12g}", exact)));
-    exact = geometric ? exact * *by : *first + static_cast<double>(i + 1) * *by;
+  while (exact <= end && std::isfinite(exact)) {
+    add(NumberJson(*ParseNumber(fmt::format("{:.12g}", exact))));
+    exact = geometric ? exact * *by : *first + static_cast<double>(values.size()) * *by;
   }
   return values;
 }
@@ -106,6 +135,12 @@ std::optional<Condition::Op> TakeComparison(std::string_view& text) {
 
 }  // namespace
 
+void ValueCount::Add(size_t values, const Place& place) {
+  count_ += static_cast<int64_t>(values);
+  if (count_ <= kMaxValues) return;
+  throw Fault{place, fmt::format("with this the axes and conditions of the file have more than {} values", kMaxValues)};
+}
+
 std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, std::vector<Fault>& faults) {
   Assignment assignment{&field, {}, node.place};
   std::string wrong;
@@ -129,9 +164,9 @@ Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faul
       return;
     }
     try {
-      for (const double value : UnfoldRange(field, item)) {
+      for (const Json& value : UnfoldRange(field, item)) {
         Assignment assignment{&field, {}, item.place};
-        std::string wrong = Convert(field, NumberJson(value), assignment.value);
+        std::string wrong = Convert(field, value, assignment.value);
         if (!wrong.empty()) throw Fault{item.place, wrong};
         axis.push_back(std::move(assignment));
       }
@@ -144,7 +179,12 @@ Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faul
     return axis;
   }
   if (node.items.empty()) faults.push_back({node.place, fmt::format("{} has no values", field.name)});
-  for (const YamlNode& item : node.items) read_one(item);
+  for (const YamlNode& item : node.items) {
+    read_one(item);
+    if (std::ssize(axis) > kMaxAxisValues) {
+      throw Fault{item.place, fmt::format("with this {} has more than {} values", field.name, kMaxAxisValues)};
+    }
+  }
   return axis;
 }
 

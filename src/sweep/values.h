@@ -1,6 +1,7 @@
 // What a sweep file says for one field: a value, an axis (list or range), a condition.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,10 +11,22 @@
 
 namespace ridgeline {
 
+// A range writes many values in few letters: these are the most of one axis, and of all axes and conditions of a file.
+inline constexpr int64_t kMaxAxisValues = 1'000'000;
+inline constexpr int64_t kMaxValues = 2'000'000;
+
+class ValueCount {
+ public:
+  void Add(size_t values, const Place& place);  // throws Fault where they become too many
+
+ private:
+  int64_t count_ = 0;
+};
+
 // Each appends what is wrong to `faults`, at its place, and returns what was right.
 std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
 
-// A list of values and ranges, or one range, or one value.
+// A list of values and ranges, or one range, or one value. Throws Fault where it has too many.
 Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
 
 // A comparison, or what ReadAxis reads.

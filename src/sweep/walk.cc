@@ -15,6 +15,9 @@
 namespace ridgeline {
 namespace {
 
+constexpr int64_t kMaxComparisons = 2'000'000'000;
+constexpr size_t kImpossibleKept = 1000;  // a person mends a few of them at a time
+
 using Assignments = std::vector<const Assignment*>;  // each field at most once
 
 void Apply(const Assignment& assignment, RunSpec& spec) {
@@ -46,14 +49,49 @@ void Set(const Assignment& assignment, Assignments& assignments) {
   assignments.push_back(&assignment);
 }
 
+// What a walk may take: a sweep asks for a lot in few letters.
+class Budget {
+ public:
+  // Each is asked before the work is done, and throws Fault where it is too much: one for each combination of the axes'
+  // values, one where there are none.
+  void Combine(const std::vector<const Axis*>& axes, const Place& place) {
+    int64_t product = 1;
+    for (const Axis* axis : axes) {
+      const int64_t count = std::ssize(*axis);
+      if (product > (kMaxCombinations - combinations_) / count) {
+        throw Fault{place, fmt::format("with this entry the sweep has more than {} combinations", kMaxCombinations)};
+      }
+      product *= count;
+    }
+    combinations_ += product;
+  }
+  void Compare(int64_t values, const Place& place) {
+    comparisons_ += values;
+    if (comparisons_ <= kMaxComparisons) return;
+    throw Fault{place, fmt::format("to hold the conditions from here on against all combinations takes more than {} "
+                                   "comparisons: say it in fewer entries or values",
+                                   kMaxComparisons)};
+  }
+
+ private:
+  int64_t combinations_ = 0;
+  int64_t comparisons_ = 0;
+};
+
 // The conditions of an exclude or include entry, those on axes worked out beforehand for each position in a group.
 class Match {
  public:
-  Match(const std::vector<Condition>& conditions, const std::vector<AxisGroup>& groups) : holds_(groups.size()) {
+  Match(const std::vector<Condition>& conditions, const std::vector<AxisGroup>& groups, Budget& budget)
+      : holds_(groups.size()) {
     for (const Condition& condition : conditions) {
-      if (!AddToAxis(condition, groups)) others_.push_back(&condition);
+      if (AddToAxis(condition, groups, budget)) continue;
+      others_.push_back(&condition);
+      comparisons_ += std::ssize(condition.values);
     }
   }
+
+  // What it takes at most to hold it against one combination.
+  int64_t comparisons() const { return comparisons_; }
 
   bool OnAxes(const std::vector<size_t>& position) const {
     for (size_t g = 0; g < holds_.size(); ++g) {
@@ -70,10 +108,11 @@ class Match {
   bool only_axes() const { return others_.empty(); }
 
  private:
-  bool AddToAxis(const Condition& condition, const std::vector<AxisGroup>& groups) {
+  bool AddToAxis(const Condition& condition, const std::vector<AxisGroup>& groups, Budget& budget) {
     for (size_t g = 0; g < groups.size(); ++g) {
       for (const Axis& axis : groups[g]) {
         if (axis.front().field != condition.field) continue;
+        budget.Compare(std::ssize(axis) * std::ssize(condition.values), condition.place);
         if (holds_[g].empty()) holds_[g].assign(axis.size(), true);
         for (size_t i = 0; i < axis.size(); ++i) holds_[g][i] = holds_[g][i] && condition.Holds(axis[i].value);
         return true;
@@ -84,17 +123,31 @@ class Match {
 
   std::vector<std::vector<bool>> holds_;  // [group][position]; empty: no condition on this group
   std::vector<const Condition*> others_;
+  int64_t comparisons_ = 1;
 };
+
+// To the next position, as an odometer: the last wheel fastest. False where it was the last.
+template <typename SizeOf>
+bool Advance(std::vector<size_t>& position, SizeOf size_of) {
+  for (size_t wheel = position.size(); wheel > 0; --wheel) {
+    if (++position[wheel - 1] < size_of(wheel - 1)) return true;
+    position[wheel - 1] = 0;
+  }
+  return false;
+}
 
 class Walker {
  public:
   Walker(const Sweep& sweep, const VisitSpec& visit) : sweep_(sweep), visit_(visit) {
-    for (const Exclude& exclude : sweep.exclude) excludes_.emplace_back(exclude.conditions, sweep.groups);
-    for (const Include& include : sweep.include) includes_.emplace_back(include.conditions, sweep.groups);
+    CheckSize();
+    for (const Exclude& exclude : sweep.exclude) AddMatch(exclude, excludes_);
+    for (const Include& include : sweep.include) AddMatch(include, includes_);
+    for (const LaunchRule& rule : sweep.rules) {
+      for (const Condition& condition : rule.when) rule_comparisons_ += std::ssize(condition.values);
+    }
     walked_.exclude_hits.assign(sweep.exclude.size(), 0);
     walked_.rule_hits.assign(sweep.rules.size(), 0);
     include_hits_.assign(sweep.include.size(), 0);
-    CheckSize();
   }
 
   Walked Go() {
@@ -119,23 +172,24 @@ class Walker {
     }
   }
 
+  template <typename Entry>
+  void AddMatch(const Entry& entry, std::vector<Match>& to) {
+    if (match_comparisons_ == 0) matches_from_ = entry.place;
+    match_comparisons_ += to.emplace_back(entry.conditions, sweep_.groups, budget_).comparisons();
+  }
+
   void WalkGrid() {
     const auto& groups = sweep_.groups;
     std::vector<size_t> position(groups.size(), 0);
     Assignments assignments;
-    bool more = true;
-    while (more) {
+    do {
+      budget_.Compare(match_comparisons_, matches_from_);
       assignments.clear();
       for (size_t g = 0; g < groups.size(); ++g) {
         for (const Axis& axis : groups[g]) assignments.push_back(&axis[position[g]]);
       }
       Combination(position, assignments);
-      more = false;
-      for (size_t g = groups.size(); g > 0 && !more; --g) {  // as an odometer, the last group fastest
-        more = ++position[g - 1] < groups[g - 1].front().size();
-        if (!more) position[g - 1] = 0;
-      }
-    }
+    } while (Advance(position, [&](size_t group) { return groups[group].front().size(); }));
   }
 
   void Combination(const std::vector<size_t>& position, const Assignments& assignments) {
@@ -152,41 +206,37 @@ class Walker {
       excluded = true;
     }
     if (excluded) {
+      budget_.Combine({}, matches_from_);
       ++walked_.excluded;
       return;
     }
-    bool included = false;
-    std::vector<Assignments> variants;
+    additions_.clear();
+    Place added_at;
     for (size_t i = 0; i < includes_.size(); ++i) {
       if (!includes_[i].OnAxes(position)) continue;
       ++include_hits_[i];
-      if (!included) variants = {assignments};
-      included = true;
-      variants = WithAdditions(variants, sweep_.include[i].additions);
+      for (const Axis& axis : sweep_.include[i].additions) additions_.push_back(&axis);
+      added_at = sweep_.include[i].place;
     }
-    if (!included) {
+    if (additions_.empty()) {
+      budget_.Combine({}, matches_from_);
       if (!built) Build(assignments);
       Emit(assignments);
-      return;
-    }
-    for (const Assignments& variant : variants) {
-      Build(variant);
-      Emit(variant);
+    } else {
+      EmitWithAdditions(assignments, added_at);
     }
   }
 
-  static std::vector<Assignments> WithAdditions(std::vector<Assignments> variants, const std::vector<Axis>& additions) {
-    for (const Axis& axis : additions) {
-      std::vector<Assignments> product;
-      for (const Assignments& variant : variants) {
-        for (const Assignment& assignment : axis) {
-          product.push_back(variant);
-          Set(assignment, product.back());
-        }
-      }
-      variants = std::move(product);
-    }
-    return variants;
+  // Once for each combination of the values in additions_, of which a later one replaces an earlier one's.
+  void EmitWithAdditions(const Assignments& assignments, const Place& place) {
+    budget_.Combine(additions_, place);
+    std::vector<size_t> position(additions_.size(), 0);
+    do {
+      Assignments variant = assignments;
+      for (size_t i = 0; i < position.size(); ++i) Set((*additions_[i])[position[i]], variant);
+      Build(variant);
+      Emit(variant);
+    } while (Advance(position, [&](size_t axis) { return additions_[axis]->size(); }));
   }
 
   // An include entry that no combination took.
@@ -203,10 +253,9 @@ class Walker {
     }
     Assignments assignments;
     for (const Assignment& assignment : own) assignments.push_back(&assignment);
-    for (const Assignments& variant : WithAdditions({assignments}, include.additions)) {
-      Build(variant);
-      Emit(variant);
-    }
+    additions_.clear();
+    for (const Axis& axis : include.additions) additions_.push_back(&axis);
+    EmitWithAdditions(assignments, include.place);
   }
 
   // spec_: the family's defaults, the model's shape, the sweep's defaults, then `assignments`; canonical.
@@ -251,6 +300,7 @@ class Walker {
       return;
     }
     ++walked_.impossible_points;
+    if (walked_.impossible.size() >= kImpossibleKept) return;
     for (const Problem& problem : problems) {
       const auto [place, attributed] = PlaceOf(problem, assignments);
       if (!seen_.emplace(place.line, place.column, problem.message).second) continue;
@@ -261,6 +311,7 @@ class Walker {
   // Of the point in hand. As for `exclude`, what was written for it goes before what it became.
   std::vector<size_t> RulesOf(const Assignments& assignments) {
     std::vector<size_t> rules;
+    if (!sweep_.rules.empty()) budget_.Compare(rule_comparisons_, sweep_.rules.front().place);
     const auto holds = [&](const Condition& condition) {
       const Assignment* assignment = Find(assignments, condition.field);
       return condition.Holds(assignment != nullptr ? assignment->value : ValueOf(spec_, *condition.field));
@@ -310,6 +361,11 @@ class Walker {
   const Field* const kModel = FindField("model");
   const Sweep& sweep_;
   const VisitSpec& visit_;
+  Budget budget_;
+  int64_t match_comparisons_ = 0;  // of a combination with all entries of exclude and include
+  Place matches_from_;
+  int64_t rule_comparisons_ = 0;  // of a point
+  std::vector<const Axis*> additions_;
   std::vector<Match> excludes_;
   std::vector<Match> includes_;
   std::vector<int64_t> include_hits_;

@@ -22,14 +22,15 @@ struct Walked {
   int64_t excluded = 0;
   std::vector<int64_t> exclude_hits;   // one an exclude
   std::vector<int64_t> rule_hits;      // one a rule of `launch`
-  std::vector<Impossible> impossible;  // one a place and message
+  std::vector<Impossible> impossible;  // one a place and message; of very many, the first
   int64_t impossible_points = 0;
 };
 
 // Is given the canonical, checked spec of a point, and the rules that hold of it, as indices into the sweep's.
 using VisitSpec = std::function<void(const RunSpec&, const std::vector<size_t>& rules)>;
 
-// Visits every point, duplicates included, in order. Throws Fault where the grid is beyond kMaxCombinations.
+// Visits every point, duplicates included, in order. Throws Fault where there are more than kMaxCombinations, or where
+// to hold conditions against them takes too long.
 Walked Walk(const Sweep& sweep, const VisitSpec& visit);
 
 // What helps where a sweep is at fault.

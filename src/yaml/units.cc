@@ -2,33 +2,22 @@
 
 #include <charconv>
 #include <cmath>
+#include <span>
 #include <string>
-#include <utility>
-#include <vector>
+
+#include <fmt/format.h>
 
 #include "base/text.h"
+#include "ridgeline/amount.h"
 
 namespace ridgeline {
 namespace {
 
-std::optional<double> WithUnit(const YamlNode& node, const std::vector<std::pair<std::string_view, double>>& units) {
-  if (node.kind != YamlNode::Kind::kScalar) return std::nullopt;
-  if (node.scalar.is_number_integer()) return node.scalar.get<double>();
+// A number counts in the first of the units; a text has to name one of the others.
+std::optional<double> Amount(const YamlNode& node, std::span<const Unit> units) {
+  if (node.scalar.is_number()) return ParseAmount(DumpJson(node.scalar), units);
   if (!node.scalar.is_string()) return std::nullopt;
-  const auto text = node.scalar.get<std::string>();
-  const size_t unit_at = text.find_first_not_of("0123456789.");
-  if (unit_at == std::string::npos) return std::nullopt;
-  const auto number = ParseNumber(std::string_view(text).substr(0, unit_at));
-  const std::string_view unit = Trim(std::string_view(text).substr(unit_at));
-  for (const auto& [name, factor] : units) {
-    if (number && name == unit) return *number * factor;
-  }
-  return std::nullopt;
-}
-
-std::optional<int64_t> Whole(std::optional<double> value) {
-  if (!value || *value < 1 || *value > 1e18) return std::nullopt;
-  return std::llround(*value);
+  return ParseAmount(node.scalar.get_ref<const std::string&>(), units.subspan(1));
 }
 
 }  // namespace
@@ -41,21 +30,18 @@ std::optional<double> ParseNumber(std::string_view text) {
   return value;
 }
 
-std::optional<int64_t> ReadBytes(const YamlNode& node) {
-  return Whole(WithUnit(node, {{"B", 1},
-                               {"kB", 1e3},
-                               {"KB", 1e3},
-                               {"MB", 1e6},
-                               {"GB", 1e9},
-                               {"TB", 1e12},
-                               {"KiB", 1024.0},
-                               {"MiB", 1024.0 * 1024},
-                               {"GiB", 1024.0 * 1024 * 1024},
-                               {"TiB", 1024.0 * 1024 * 1024 * 1024}}));
+std::optional<int64_t> ReadBytes(const YamlNode& node) { return WholeAmount(Amount(node, kSizeUnits), kMostBytes); }
+
+std::optional<int64_t> ReadSeconds(const YamlNode& node) { return WholeAmount(Amount(node, kTimeUnits), kMostSeconds); }
+
+std::string MostBytesNote(const YamlNode& node) {
+  const auto bytes = Amount(node, kSizeUnits);
+  return bytes && *bytes > kMostBytes ? fmt::format("; {}TB are the most", kMostBytes / 1'000'000'000'000) : "";
 }
 
-std::optional<int64_t> ReadSeconds(const YamlNode& node) {
-  return Whole(WithUnit(node, {{"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}}));
+std::string MostSecondsNote(const YamlNode& node) {
+  const auto seconds = Amount(node, kTimeUnits);
+  return seconds && *seconds > kMostSeconds ? fmt::format("; {}d are the most", kMostSeconds / 86'400) : "";
 }
 
 }  // namespace ridgeline

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -11,7 +13,8 @@
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -20,8 +23,8 @@
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kMaxNodes = 2'000'000;
-constexpr int kMaxDepth = 64;  // an anchor may hold an alias of itself
+constexpr size_t kShownValue = 100;  // characters
+constexpr size_t kShownMessage = 500;
 
 Place PlaceOf(const YAML::Mark& mark) { return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1}; }
 
@@ -82,109 +85,203 @@ Json PlainScalar(const std::string& text) {
   return number ? *number : Json(text);
 }
 
-Json Scalar(const YAML::Node& node, std::string_view text) {
-  const std::string& tag = node.Tag();
-  if (tag == "?" || tag.empty()) return PlainScalar(node.Scalar());
-  if (tag == "!" && node.Scalar().empty()) {
-    const auto begin = std::min(text.size(), static_cast<size_t>(std::max(node.Mark().pos, 0)));
+Fault UnknownTag(const std::string& tag, const YAML::Mark& mark) {
+  return {PlaceOf(mark), "the tag " + tag + " is not known here; write the plain value"};
+}
+
+Json Scalar(const std::string& tag, const std::string& scalar, const YAML::Mark& mark, std::string_view text) {
+  if (tag == "?" || tag.empty()) return PlainScalar(scalar);
+  if (tag == "!" && scalar.empty()) {
+    const auto begin = std::min(text.size(), static_cast<size_t>(std::max(mark.pos, 0)));
     const std::string_view comparison = LeadingComparison(text.substr(begin));
-    if (!comparison.empty()) throw Fault{PlaceOf(node.Mark()), BareComparison(comparison)};
+    if (!comparison.empty()) throw Fault{PlaceOf(mark), BareComparison(comparison)};
   }
-  if (tag == "!" || tag == "tag:yaml.org,2002:str") return Json(node.Scalar());
-  if (tag.starts_with("!=")) throw Fault{PlaceOf(node.Mark()), BareComparison(tag)};
-  throw Fault{PlaceOf(node.Mark()), "the tag " + tag + " is not known here; write the plain value"};
+  if (tag == "!" || tag == "tag:yaml.org,2002:str") return Json(scalar);
+  if (tag.starts_with("!=")) throw Fault{PlaceOf(mark), BareComparison(tag)};
+  throw UnknownTag(tag, mark);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion)
-YamlNode Convert(const YAML::Node& node, std::string_view text, int depth, int64_t& nodes_left) {
-  YamlNode result;
-  result.place = PlaceOf(node.Mark());
-  if (depth > kMaxDepth) throw Fault{result.place, "this is nested too deeply"};
-  if (--nodes_left < 0) throw Fault{result.place, "the file unfolds into too many values"};
-  switch (node.Type()) {
-    case YAML::NodeType::Sequence:
-      result.kind = YamlNode::Kind::kList;
-      result.items.reserve(node.size());
-      for (const YAML::Node& item : node) result.items.push_back(Convert(item, text, depth + 1, nodes_left));
-      break;
-    case YAML::NodeType::Map:
-      result.kind = YamlNode::Kind::kMap;
-      for (const auto& entry : node) {
-        YamlNode key = Convert(entry.first, text, depth + 1, nodes_left);
-        if (entry.second.IsNull() && entry.first.Tag() == "?") {  // as {model:x} is read
-          if (const std::string slip = JoinedColon(entry.first.Scalar()); !slip.empty()) throw Fault{key.place, slip};
-        }
-        result.entries.push_back({std::move(key), Convert(entry.second, text, depth + 1, nodes_left)});
-      }
-      break;
-    case YAML::NodeType::Scalar:
-      result.scalar = Scalar(node, text);
-      break;
-    case YAML::NodeType::Null:
-    case YAML::NodeType::Undefined:
-      break;
+// What YAML takes for characters, in UTF-8.
+void RequireCharacters(std::string_view text) {
+  Place place;
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const char32_t code = NextCodePoint(text);
+    if (code == kBadCodePoint) {
+      throw Fault{place, fmt::format("the byte {} is no UTF-8", Escape(code, before))};
+    }
+    if ((code < 0x20 && code != '\t' && code != '\n' && code != '\r') ||
+        (code >= 0x7F && code < 0xA0 && code != 0x85)) {
+      throw Fault{place, fmt::format("the control character {} cannot stand in YAML", Escape(code, before))};
+    }
+    ++place.column;
+    if (code == '\n') place = {place.line + 1, 1};
   }
-  return result;
 }
 
-// Reads a file without keeping anything of it, and throws where it is more than one document of a sweep's size: what
-// reads it whole afterwards goes as deep as it is nested, and never comes to the end of one like "{a: 1},".
-class Survey final : public YAML::EventHandler {
+// Makes the tree of one document, within its limits.
+class Builder final : public YAML::EventHandler {
  public:
-  explicit Survey(std::string_view text) : text_(text) {}
+  Builder(std::string_view text, const YamlLimits& limits)
+      : text_(text), limits_(limits), ends_(std::chrono::steady_clock::now() + limits.time) {}
 
   bool empty() const { return documents_ == 0; }
+  YamlNode TakeRoot() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
+    // Behind the end of a document the library may see the beginnings of others, without end.
     const auto at = static_cast<size_t>(std::max(mark.pos, 0));
     const bool stray = at < text_.size() && std::string_view(",:]}").find(text_[at]) != std::string_view::npos;
     throw Fault{PlaceOf(mark), stray ? fmt::format("this {} belongs to nothing that stands before it", text_[at])
-                                     : "a second document begins here; a sweep file holds one"};
+                                     : "a second document begins here; a file holds one"};
   }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
-  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t, const std::string&) override {
-    Count(mark);
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    // As {model:x} is read.
+    if (!open_.empty() && open_.back().key_is_plain) {
+      const Json& key = open_.back().key->scalar;
+      const std::string slip = key.is_string() ? JoinedColon(key.get_ref<const std::string&>()) : "";
+      if (!slip.empty()) throw Fault{open_.back().key->place, slip};
+    }
+    YamlNode node;
+    node.place = PlaceOf(mark);
+    Spend(node.place, {1, 0});
+    Put(std::move(node), {1, 0}, anchor);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
-    Enter(mark);
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    const Size size = {1, static_cast<int64_t>(value.size())};
+    YamlNode node;
+    node.place = PlaceOf(mark);
+    Spend(node.place, size);
+    node.scalar = Scalar(tag, value, mark, text_);
+    Put(std::move(node), size, anchor, tag == "?");
   }
-  void OnSequenceEnd() override { --depth_; }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
-    Enter(mark);
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto known = anchors_.find(anchor);
+    if (known == anchors_.end()) throw Fault{PlaceOf(mark), "this alias stands for what it is itself a part of"};
+    Spend(PlaceOf(mark), known->second.size);
+    Put(known->second.node, known->second.size, 0);
   }
-  void OnMapEnd() override { --depth_; }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Enter(YamlNode::Kind::kList, mark, tag, anchor);
+  }
+  void OnSequenceEnd() override { Leave(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Enter(YamlNode::Kind::kMap, mark, tag, anchor);
+  }
+  void OnMapEnd() override { Leave(); }
 
  private:
-  void Count(const YAML::Mark& mark) {
-    if (++nodes_ > kMaxNodes) throw Fault{PlaceOf(mark), "the file holds too many values"};
+  struct Size {
+    int64_t nodes = 0;
+    int64_t text_bytes = 0;
+  };
+  struct Open {
+    YamlNode node;
+    Size size;
+    YAML::anchor_t anchor = 0;
+    std::optional<YamlNode> key;  // of a map, whose value comes next
+    bool key_is_plain = false;
+  };
+  struct Anchored {
+    YamlNode node;
+    Size size;
+  };
+
+  void Spend(const Place& place, const Size& size) {
+    spent_.nodes += size.nodes;
+    spent_.text_bytes += size.text_bytes;
+    if (spent_.nodes > limits_.nodes) {
+      throw Fault{place,
+                  fmt::format("with this the file holds more than {} values, its aliases written out", limits_.nodes)};
+    }
+    if (spent_.text_bytes > limits_.text_bytes) {
+      throw Fault{place, fmt::format("with this the file holds more than {} of text, its aliases written out",
+                                     FormatBytes(limits_.text_bytes))};
+    }
+    if (std::chrono::steady_clock::now() > ends_) {
+      throw Fault{place, fmt::format("in {} s reading came as far as this, and the file goes on",
+                                     std::chrono::duration<double>(limits_.time).count())};
+    }
   }
-  void Enter(const YAML::Mark& mark) {
-    Count(mark);
-    if (++depth_ > kMaxDepth) throw Fault{PlaceOf(mark), "this is nested too deeply"};
+
+  void Enter(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    const Place place = PlaceOf(mark);
+    Spend(place, {1, 0});
+    if (std::ssize(open_) == limits_.depth) throw Fault{place, "this is nested too deeply"};
+    const std::string_view plain = kind == YamlNode::Kind::kMap ? "tag:yaml.org,2002:map" : "tag:yaml.org,2002:seq";
+    if (!tag.empty() && tag != "?" && tag != "!" && tag != plain) throw UnknownTag(tag, mark);
+    Open& open = open_.emplace_back();
+    open.node.kind = kind;
+    open.node.place = place;
+    open.size = {1, 0};
+    open.anchor = anchor;
+  }
+
+  void Leave() {
+    Open closed = std::move(open_.back());
+    open_.pop_back();
+    Put(std::move(closed.node), closed.size, closed.anchor);
+  }
+
+  // Where what is open wants it.
+  void Put(YamlNode node, const Size& size, YAML::anchor_t anchor, bool plain = false) {
+    if (anchor != 0) {
+      Spend(node.place, size);  // for the copy
+      anchors_[anchor] = {node, size};
+    }
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& open = open_.back();
+    open.size.nodes += size.nodes;
+    open.size.text_bytes += size.text_bytes;
+    if (open.node.kind == YamlNode::Kind::kList) {
+      open.node.items.push_back(std::move(node));
+    } else if (!open.key) {
+      open.key = std::move(node);
+      open.key_is_plain = plain;
+    } else {
+      open.node.entries.push_back({*std::exchange(open.key, std::nullopt), std::move(node)});
+      open.key_is_plain = false;
+    }
   }
 
   std::string_view text_;
+  const YamlLimits& limits_;
+  std::chrono::steady_clock::time_point ends_;
   int documents_ = 0;
-  int64_t nodes_ = 0;
-  int depth_ = 0;
+  Size spent_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, Anchored> anchors_;
+  YamlNode root_;
 };
 
 }  // namespace
 
-YamlNode ParseYaml(std::string_view text) {
-  const std::string whole(text);
+YamlNode ParseYaml(std::string_view text, const YamlLimits& limits) {
+  if (text.size() > limits.bytes) {
+    throw Fault{{}, fmt::format("the file is larger than {}", FormatBytes(static_cast<int64_t>(limits.bytes)))};
+  }
+  RequireCharacters(text);
   try {
-    Survey survey(text);
-    std::istringstream in(whole);
+    Builder builder(text, limits);
+    std::istringstream in{std::string(text)};
     YAML::Parser parser(in);
-    while (parser.HandleNextDocument(survey)) {
+    while (parser.HandleNextDocument(builder)) {
     }
-    if (survey.empty()) throw Fault{{}, "the file is empty; a sweep is a mapping with a name"};
-    int64_t nodes_left = kMaxNodes;
-    return Convert(YAML::Load(whole), text, 0, nodes_left);
+    if (builder.empty()) throw Fault{{}, "the file is empty; a sweep is a mapping with a name"};
+    return builder.TakeRoot();
   } catch (const YAML::Exception& e) {
     if (auto slip = SlipAt(text, PlaceOf(e.mark))) throw *std::move(slip);
     throw Fault{PlaceOf(e.mark), "not YAML: " + e.msg};
@@ -213,11 +310,12 @@ std::string Describe(const YamlNode& node) {
   if (node.scalar.is_number_float() && !std::isfinite(node.scalar.get<double>())) {
     return fmt::format("{}", node.scalar.get<double>());  // JSON has no word for it
   }
-  return node.scalar.is_null() ? "nothing" : DumpJson(node.scalar);
+  return node.scalar.is_null() ? "nothing" : Shorten(DumpJson(node.scalar), kShownValue);
 }
 
 std::string FaultText(const std::filesystem::path& file, const Fault& fault) {
-  return fmt::format("{}:{}:{}: {}", file.string(), fault.place.line, fault.place.column, fault.message);
+  return fmt::format("{}:{}:{}: {}", PrintableLine(file.string()), fault.place.line, fault.place.column,
+                     PrintableLine(Shorten(fault.message, kShownMessage)));
 }
 
 void ThrowFaults(const std::filesystem::path& file, std::vector<Fault> faults, const std::string& hint) {

@@ -2,6 +2,8 @@
 // place.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -40,9 +42,17 @@ struct Fault {
   std::string message;
 };
 
-// One document. Throws Fault for text that is not YAML, holds several documents, or unfolds (by aliases) into more
-// than two million nodes.
-YamlNode ParseYaml(std::string_view text);
+// What one document may take. An alias counts as much as what it stands for, and an anchor twice.
+struct YamlLimits {
+  size_t bytes = size_t{16} << 20;  // of the file
+  int64_t nodes = 2'000'000;
+  int64_t text_bytes = int64_t{64} << 20;  // of scalars
+  int depth = 64;
+  std::chrono::nanoseconds time = std::chrono::seconds(20);
+};
+
+// One document. Throws Fault for text that is not YAML in UTF-8, holds several documents, or is beyond a limit.
+YamlNode ParseYaml(std::string_view text, const YamlLimits& limits = {});
 
 // A scalar, list or map as JSON. A repeated key is appended to `faults`.
 Json ToJsonValue(const YamlNode& node, std::vector<Fault>& faults);
@@ -50,7 +60,7 @@ Json ToJsonValue(const YamlNode& node, std::vector<Fault>& faults);
 // How to call a node in a message: "a list", "a mapping", "\"8\"".
 std::string Describe(const YamlNode& node);
 
-// "file:line:column: message"
+// "file:line:column: message", in one line and no longer than a person reads.
 std::string FaultText(const std::filesystem::path& file, const Fault& fault);
 
 // Throws one Error(kInvalidInput) with every fault on a line, sorted by place, and `hint`.

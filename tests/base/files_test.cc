@@ -294,6 +294,43 @@ TEST(SyncFolder, NamesAFolderThatIsNotThere) {
   EXPECT_THROW(SyncFolder(dir / "nowhere"), Error);
 }
 
+TEST(Files, AreAsPrivateAsTheUmaskSays) {
+  const TempDir dir;
+  const auto mode_of = [&](const char* name) {
+    struct stat info {};
+    EXPECT_EQ(::stat((dir / name).c_str(), &info), 0) << name;
+    return info.st_mode & 0777;
+  };
+  for (const mode_t mask : {mode_t{077}, mode_t{027}, mode_t{022}, mode_t{0}}) {
+    const mode_t before = ::umask(mask);
+    for (const char* name : {"atomic", "plain", "over", "synced", "lock"}) fs::remove(dir / name);
+    WriteFileAtomic(dir / "atomic", "x");
+    WriteFile(dir / "plain", "x");
+    OverwriteFile(dir / "over", "x");
+    WriteSynced(dir / "synced", "x");
+    const auto lock = FileLock::Try(dir / "lock");
+    ::umask(before);
+    for (const char* name : {"atomic", "plain", "over", "synced", "lock"}) {
+      EXPECT_EQ(mode_of(name), 0644U & ~mask) << name << " under the umask " << std::oct << mask;
+    }
+  }
+}
+
+TEST(Files, ReadsOfAFileAtMostWhatIsAskedFor) {
+  const TempDir dir;
+  WriteFile(dir / "file", std::string(200'000, 'x'));
+  EXPECT_EQ(ReadFileIfThere(dir / "file", 10)->size(), 10U);
+  EXPECT_EQ(ReadFileIfThere(dir / "file", 100'001)->size(), 100'001U);
+  EXPECT_EQ(ReadFileIfThere(dir / "file", 200'001)->size(), 200'000U);
+  EXPECT_EQ(ReadFileIfThere("/dev/zero", 1 << 20)->size(), size_t{1} << 20);
+}
+
+TEST(Files, TheTailOfAPipeIsEmptyAndNotWaitedFor) {
+  const TempDir dir;
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ReadTail(dir / "pipe", 100), "");
+}
+
 TEST(Files, MakeDirsMakesParentsAndIsContentWithWhatIsThere) {
   const TempDir dir;
   MakeDirs(dir / "a/b/c");
@@ -378,6 +415,20 @@ TEST(FileLock, AChildDoesNotInheritItUnasked) {
   EXPECT_TRUE(FileLock::Try(dir / "lock").has_value());
   stranger.Signal(SIGKILL);
   stranger.Wait();
+}
+
+// A link would have us make a file that somebody else chose, and a pipe wait for a reader.
+TEST(FileLock, IsARegularFileAndNothingElse) {
+  const TempDir dir;
+  fs::create_symlink(dir / "elsewhere", dir / "link");
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  fs::create_directory(dir / "folder");
+  for (const char* name : {"link", "pipe", "folder"}) {
+    const Error error = Caught([&] { FileLock::Try(dir / name); });
+    EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+    EXPECT_THAT(error.message(), HasSubstr((dir / name).string()));
+  }
+  EXPECT_FALSE(fs::exists(dir / "elsewhere"));
 }
 
 TEST(FileLock, NamesTheFileItCannotOpen) {

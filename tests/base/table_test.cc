@@ -60,7 +60,8 @@ TEST(Table, MarkdownKeepsACellInItsCell) {
   EXPECT_THAT(ToMarkdown(One(std::string("a|b\r\nc\nd\\|"))), HasSubstr("| a\\|b<br>c<br>d\\\\\\| |\n"));
   EXPECT_THAT(ToMarkdown(One(std::string("<script>&`*[x](y)~$_"))),
               HasSubstr("| &lt;script&gt;&amp;\\`\\*\\[x\\](y)\\~\\$\\_ |\n"));
-  EXPECT_THAT(ToMarkdown(One(std::string("\xff\x01"))), HasSubstr("| \xEF\xBF\xBD  |\n"));
+  EXPECT_THAT(ToMarkdown(One(std::string("\xff\x01\t\x1b[31m\x7f\xC2\x9B\xE2\x80\xAE\xE2\x81\xA6\xE2\x80\xA8"))),
+              HasSubstr("| \\\\xff\\\\x01 \\\\x1b\\[31m\\\\x7f\\\\u009b\\\\u202e\\\\u2066\\\\u2028 |\n"));
   EXPECT_THAT(ToMarkdown({{"a|b"}, {}}), HasSubstr("| a\\|b |\n"));
 }
 
@@ -73,7 +74,7 @@ TEST(Table, CsvFollowsRfc4180) {
 TEST(Table, CsvKeepsARecordWithoutAnyValue) { EXPECT_EQ(ToCsv(One(Cell{})), "value\r\n\"\"\r\n"); }
 
 TEST(Table, CsvTextIsNeverAFormula) {
-  for (const std::string first : {"=", "+", "-", "@", "\t", "\r"}) {
+  for (const std::string first : {"=", "+", "-", "@", "\t", "\n", "\r\n", "＝", "＋", "－", "＠"}) {
     const std::string csv = ToCsv(One(first + "cmd|' /C calc'!A0"));
     EXPECT_THAT(csv, HasSubstr("'" + first + "cmd")) << first;
   }
@@ -82,7 +83,12 @@ TEST(Table, CsvTextIsNeverAFormula) {
 
 TEST(Table, CsvLeavesNumbersAlone) { EXPECT_EQ(ToCsv({{"a", "b"}, {{int64_t{-5}, -0.25}}}), "a,b\r\n-5,-0.25\r\n"); }
 
-TEST(Table, CsvIsAlwaysUtf8) { EXPECT_EQ(ToCsv(One(std::string("a\xff"))), "value\r\na\xEF\xBF\xBD\r\n"); }
+TEST(Table, CsvShowsControlsButLineEndsAndTabs) {
+  EXPECT_EQ(ToCsv(One(std::string("a\xff\x1b[31m\x7f\xC2\x9B\xE2\x80\xAE\tb"))),
+            "value\r\na\\xff\\x1b[31m\\x7f\\u009b\\u202e\tb\r\n");
+  EXPECT_EQ(ToCsv(One(std::string("a\rb\r\nc\nd"))), "value\r\n\"a\\rb\r\nc\nd\"\r\n");
+  EXPECT_EQ(ToCsv(One(std::string("\r=1+1"))), "value\r\n\\r=1+1\r\n");
+}
 
 TEST(Table, JsonKeepsTheOrderOfTheColumns) {
   EXPECT_EQ(ToJsonLines(Sample()),
@@ -109,6 +115,10 @@ TEST(Table, JsonInAColumnOfJsonIsWrittenAsItIs) {
 TEST(Table, JsonSurvivesAnyText) {
   const Json json = ParseJson(ToJson(One(std::string("\"\\\n\xff\x01"))), "test");
   EXPECT_EQ(json[0]["value"], "\"\\\n\xEF\xBF\xBD\x01");
+  // What a terminal would obey is written as JSON escapes it, and reads back as it was.
+  const std::string obeyed = "\x7f\xC2\x9B\xE2\x80\xAE\xE2\x81\xA6 é 漢 😀";
+  EXPECT_EQ(ToJsonLines(One(obeyed)), "{\"value\":\"\\u007f\\u009b\\u202e\\u2066 é 漢 😀\"}\n");
+  EXPECT_EQ(ParseJson(ToJsonLines(One(obeyed)), "test")["value"], obeyed);
 }
 
 TEST(Table, JsonHasNoNumberForWhatIsNotFinite) {

@@ -110,5 +110,22 @@ TEST(Text, IsShortenedBetweenItsLetters) {
   EXPECT_EQ(Shortened(std::string(10, '\x80'), 6), "…") << "bytes that belong to no letter";
 }
 
+TEST(Text, ControlsAreShownAsEscapes) {
+  const std::string hostile = std::string("\0\x07\x1b[2J\x7f\xff", 8) + "\xC2\x9B\xE2\x80\xAE\xE2\x81\xA9\xE2\x80\xA8é";
+  EXPECT_EQ(PrintableLine(hostile + "\n\t\r\n"),
+            "\\x00\\x07\\x1b[2J\\x7f\\xff\\u009b\\u202e\\u2069\\u2028é\\n\\t\\r\\n");
+  EXPECT_EQ(PrintableText("two\nlines\r\nand\r\tmore"), "two\nlines\r\nand\\r\\tmore");
+  EXPECT_EQ(EscapeControls("a\tb\nc\r", "\t"), "a\tb\\nc\\r");
+  EXPECT_EQ(PrintableLine(PrintableLine(hostile)), PrintableLine(hostile));
+  EXPECT_EQ(PrintableLine(""), "");
+}
+
+TEST(Text, ShortenCountsCodePoints) {
+  EXPECT_EQ(Shorten("abc", 3), "abc");
+  EXPECT_EQ(Shorten("abcd", 3), "ab\xE2\x80\xA6");
+  EXPECT_EQ(Shorten("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", 3), "\xC3\xA9\xC3\xA9\xE2\x80\xA6");
+  EXPECT_EQ(Shorten("", 3), "");
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -2,10 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/version.h"
+#include "ridgeline/job_line.h"
 #include "tests/cli/cli.h"
 
 namespace ridgeline {
@@ -47,6 +51,69 @@ TEST(Commands, ClosedStandardStreamsHarmNothing) {
   cli.prefix.clear();
   EXPECT_TRUE(cli.Run({"db", "check"}).status.ok());
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 2);
+}
+
+TEST(Commands, ClosedStandardStreamsHarmNoJobEither) {
+  Cli cli;
+  ASSERT_EQ(cli.Run({"run", cli.WriteSweep(1, "ok")}).status.exit_code, 0);
+  const auto jobs = std::filesystem::directory_iterator(cli.dir.path() / "ridgeline-out/jobs");
+  const std::filesystem::path job = jobs->path();
+  std::filesystem::remove(job / "results.log");
+  cli.prefix = {"/bin/sh", "-c", "exec \"$@\" <&- >&- 2>&-", "sh"};
+  EXPECT_EQ(cli.Run({"exec", job / "job.json", "--print-results", "--summary", "summary"}).status.exit_code, 0);
+  const auto is_lines_of_results = [](const std::string& text) {
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const size_t end = rest.find('\n');
+      if (end == rest.npos || !ParseJobLine(rest.substr(0, end))) return false;
+      rest.remove_prefix(end + 1);
+    }
+    return !text.empty();
+  };
+  EXPECT_TRUE(is_lines_of_results(ReadFile(job / "results.log"))) << ReadFile(job / "results.log");
+  EXPECT_TRUE(is_lines_of_results(ReadFile(cli.dir.path() / "summary"))) << ReadFile(cli.dir.path() / "summary");
+}
+
+// Who may read what a run leaves is the user's to say, before it.
+TEST(Commands, FilesAreAsPrivateAsTheUmaskSays) {
+  namespace fs = std::filesystem;
+  Cli cli;
+  const std::string sweep = cli.WriteSweep(2, "exit=3", "report: [activation-checkpointing]\n");
+  cli.prefix = {"/bin/sh", "-c", "umask 077; exec \"$@\"", "sh"};
+  EXPECT_EQ(cli.Run({"run", sweep}).status.exit_code, 1);
+  EXPECT_EQ(cli.Run({"db", "backup", "--to", "backup.db"}).status.exit_code, 0);
+  EXPECT_EQ(cli.Run({"db", "export", "--to", "export.csv"}).status.exit_code, 0);
+  EXPECT_EQ(cli.Run({"report", "activation-checkpointing", "--to", "report.html"}).status.exit_code, 0);
+  EXPECT_EQ(cli.Run({"render", sweep, "--to", "rendered"}).status.exit_code, 0);
+  size_t looked_at = 0;
+  constexpr auto kOthers = fs::perms::group_all | fs::perms::others_all;
+  for (const auto& entry : fs::recursive_directory_iterator(cli.dir.path())) {
+    const fs::path name = entry.path().lexically_relative(cli.dir.path());
+    if (name == "sweep.yaml" || name == "out" || name == "err") continue;  // the test's own
+    ++looked_at;
+    EXPECT_EQ(entry.symlink_status().permissions() & kOthers, fs::perms::none) << name;
+  }
+  EXPECT_GT(looked_at, 20U);
+}
+
+TEST(Commands, ALockThatIsALinkOrAPipeIsRefused) {
+  namespace fs = std::filesystem;
+  for (const bool link : {true, false}) {
+    Cli cli;
+    const std::string sweep = cli.WriteSweep(1, "ok");
+    const fs::path lock = cli.dir.path() / "ridgeline.db.lock";
+    const fs::path elsewhere = cli.dir.path() / "elsewhere";
+    if (link) {
+      fs::create_symlink(elsewhere, lock);
+    } else {
+      ASSERT_EQ(::mkfifo(lock.c_str(), 0600), 0);
+    }
+    const auto run = cli.Run({"run", sweep});
+    EXPECT_EQ(run.status.exit_code, 3) << run.out;
+    EXPECT_THAT(run.err, HasSubstr("is no regular file"));
+    EXPECT_FALSE(fs::exists(elsewhere));
+    EXPECT_EQ(cli.Run({"status"}).status.exit_code, 2);  // it looks at the lock, too, where there is a database
+  }
 }
 
 TEST(Commands, HelpAndVersionMayBeAskedForInWords) {

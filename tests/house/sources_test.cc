@@ -78,6 +78,19 @@ TEST(Sources, NothingIsLeftForLater) {
   }
 }
 
+// What stands in words may come from anywhere: cli/output.h shows it so that no terminal obeys it.
+TEST(Sources, CommandsSpeakInOneWay) {
+  const std::regex other(R"(fmt::print|std::cout|std::cerr|\bf?printf\(|\bf?puts\(|\bfwrite\()");
+  for (const std::string& file : FilesBelow("src/cli", {".h", ".cc"})) {
+    if (file.starts_with("src/cli/output.")) continue;
+    size_t number = 0;
+    for (const std::string& line : Lines(ReadFile(SourceDir() / file))) {
+      ++number;
+      EXPECT_FALSE(std::regex_search(line, other)) << file << ":" << number << ": Say, SayAside and Write are for that";
+    }
+  }
+}
+
 TEST(Papers, TheLicenceIsMit) {
   const std::string licence = ReadFile(SourceDir() / "LICENSE");
   EXPECT_TRUE(licence.starts_with("MIT License\n"));

@@ -38,6 +38,19 @@ using testing::TestJob;
 
 const std::filesystem::path kPlugins = RIDGELINE_PLUGIN_DIR;
 
+TEST(LocalLock, IsARegularFileAndNothingElse) {
+  namespace fs = std::filesystem;
+  const TempDir dir;
+  fs::create_symlink(dir / "elsewhere", dir / "link");
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  for (const char* name : {"link", "pipe"}) {
+    EXPECT_THROW(local::Lock::Try(dir / name), plugin::Failure) << name;
+    EXPECT_THROW(local::Lock::Held(dir / name), plugin::Failure) << name;
+  }
+  EXPECT_FALSE(fs::exists(dir / "elsewhere"));
+  EXPECT_TRUE(local::Lock::Try(dir / "lock").has_value());
+}
+
 class Local : public ::testing::Test {
  protected:
   std::unique_ptr<Launcher> Load(const Json& config = Json::object()) const {

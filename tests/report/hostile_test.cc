@@ -40,7 +40,12 @@ const std::vector<std::string>& HostileTexts() {
       "{best.model} {} %s %n",
       std::string(10'000, 'x'),
       std::string(3'000, ' ') + "end",
-      "\xE2\x80\xA8 line separator",
+      "\xE2\x80\xA8 line separator \xE2\x80\xA9 paragraph",
+      "\x7f DEL \xC2\x9B"
+      "2J C1 \xC2\x85 NEL",
+      "\xE2\x80\xAA\xE2\x80\xAB\xE2\x80\xAC\xE2\x80\xAD\xE2\x80\xAE\xE2\x81\xA6\xE2\x81\xA7\xE2\x81\xA8\xE2\x81\xA9 "
+      "every override and isolate",
+      "a line\rover another",
   };
   return texts;
 }
@@ -166,7 +171,7 @@ TEST_P(HostileTest, CsvKeepsEveryCellAndComputesNone) {
   ASSERT_EQ(records.size(), 4U);
   EXPECT_EQ(records[0][1], "model");
   const bool formula = std::string("=+-@\t\r").find(text()[0]) != std::string::npos;
-  EXPECT_EQ(records[1][1], (formula ? "'" : "") + ValidUtf8(text()));
+  EXPECT_EQ(records[1][1], (formula ? "'" : "") + EscapeControls(text(), "\n\t"));
 }
 
 TEST_P(HostileTest, MarkdownKeepsItsTables) {
@@ -208,6 +213,15 @@ TEST_P(HostileTest, JsonReadsBack) {
   EXPECT_EQ(json["sweep"], ValidUtf8(text()));
 }
 
+// A terminal that is shown a report, a page or a file is told nothing.
+TEST_P(HostileTest, NoFormatHasAControl) {
+  for (const ReportFormat format :
+       {ReportFormat::kHtml, ReportFormat::kCsv, ReportFormat::kMarkdown, ReportFormat::kJson}) {
+    const std::string bytes = Rendered(format);
+    EXPECT_EQ(bytes, EscapeControls(bytes, "\n\t"));
+  }
+}
+
 TEST_P(HostileTest, NothingGrowsWithoutBound) {
   // A text of 10,000 characters stands in full in titles and in the data, and a few hundred times at most.
   EXPECT_LT(Rendered(ReportFormat::kHtml).size(), 5'000'000U);
@@ -216,7 +230,7 @@ TEST_P(HostileTest, NothingGrowsWithoutBound) {
 TEST(Escape, HtmlText) {
   EXPECT_EQ(EscapeHtml("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
   EXPECT_EQ(EscapeHtml("a\nb\tc\r\nd"), "a&#10;b&#9;c&#10;d");
-  EXPECT_EQ(EscapeHtml("\xE2\x80\xAE\xff\x01"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(EscapeHtml("\xE2\x80\xAE\xff\x01\r\xEF\xBF\xBE"), "\\u202e\\xff\\x01\\r\\ufffe");
   EXPECT_EQ(EscapeHtml("\xE6\xBC\xA2 \xC3\xA9"), "\xE6\xBC\xA2 \xC3\xA9");
 }
 
@@ -224,13 +238,6 @@ TEST(Escape, ScriptJsonCannotEndItsElement) {
   const std::string text = ScriptJson({{"a", "</script><!--&"}});
   EXPECT_EQ(text, "{\"a\":\"\\u003c/script\\u003e\\u003c!--\\u0026\"}");
   EXPECT_EQ(ParseJson(text, "t")["a"], "</script><!--&");
-}
-
-TEST(Escape, ShortenCountsCodePoints) {
-  EXPECT_EQ(Shorten("abc", 3), "abc");
-  EXPECT_EQ(Shorten("abcd", 3), "ab\xE2\x80\xA6");
-  EXPECT_EQ(Shorten("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", 3), "\xC3\xA9\xC3\xA9\xE2\x80\xA6");
-  EXPECT_EQ(Shorten("", 3), "");
 }
 
 }  // namespace

@@ -112,7 +112,8 @@ TEST_F(DamageTest, CheckFindsWhatSqliteCannotKnow) {
   Fill(3);
   EXPECT_THAT(Problems(), IsEmpty());
   const std::string whole = ReadFile(file_);
-  const std::pair<const char*, const char*> cases[] = {
+  const auto set = [](const std::string& value) { return "UPDATE results SET " + value + " WHERE number = 1"; };
+  const std::pair<std::string, const char*> cases[] = {
       {"UPDATE points SET seed = 77 WHERE seed = 1", "column seed"},
       {"UPDATE points SET spec = replace(spec, '\"seed\":1,', '\"seed\":7,') WHERE seed = 1", "hashes to"},
       {"UPDATE points SET spec = spec || ' ' WHERE seed = 1", "not canonical"},
@@ -123,6 +124,27 @@ TEST_F(DamageTest, CheckFindsWhatSqliteCannotKnow) {
       {"UPDATE results SET attempt = 9 WHERE number = 1", "attempt is not its job's"},
       {"UPDATE jobs SET evidence = ''", "evidence is not JSON"},
       {"UPDATE environments SET environment = '?'", "is not JSON"},
+      // Figures: their types and ranges, of which the table of figures knows, and what cannot be together.
+      {set("parameters = -1"), "its parameters is not of the type 'integer' from 0 to 9e+18"},
+      {set("steady_tokens_per_s = -0.5"), "its steady_tokens_per_s is not of the type 'number' from 0 to 1e+300"},
+      {set("step_cv = 9e999"), "its step_cv is not of the type 'number'"},
+      {set("cores_busy_share = 1.5"), "its cores_busy_share is not of the type 'number' from 0 to 1"},
+      {set("repeat = 1001"), "its repeat is not of the type 'integer' from 0 to 1000"},
+      {set("loss = '[1, \"2\"]'"), "its loss is not of the type 'numbers'"},
+      {set("loss = '{\"a\": 1}'"), "its loss is not of the type 'numbers'"},
+      {set("all_steps_ns = '[1, null]'"), "its all_steps_ns is not of the type 'integers'"},
+      {set("all_steps_ns = '[-1]'"), "its all_steps_ns is not of the type 'integers'"},
+      {set("planned_bytes_by_category = '{\"a\": 1.5}'"), "its planned_bytes_by_category is not of the type 'amounts'"},
+      {set("planned_bytes_by_category = '[1]'"), "its planned_bytes_by_category is not of the type 'amounts'"},
+      {set("provenance = 'guessed'"), "its provenance is none of the contract's"},
+      {set("ended_unix_ns = started_unix_ns - 1"), "it ended before it began"},
+      {set("step_p95_ns = step_median_ns - 1"), "its step_p95_ns is below its step_median_ns"},
+      {set("repeat = 2"), "its repeat is beyond those of its point"},
+      {set("status = 'skipped_predicted_oom'"), "it was skipped, and says it was measured"},
+      // Views.
+      {"DROP VIEW spreads", "view spreads: it is missing, or not as this ridgeline makes it"},
+      {"DROP VIEW spreads; CREATE VIEW spreads AS SELECT 1", "view spreads: it is missing, or not as this"},
+      {"ALTER TABLE results RENAME COLUMN message TO words", "it cannot be queried"},
       {"DELETE FROM results WHERE number = 2", "has no result, though the job ended"},
       {"DELETE FROM environments", "missing row of environments"},
       {"DELETE FROM job_points WHERE ordinal = 1", "missing row of job_points"},
@@ -132,6 +154,21 @@ TEST_F(DamageTest, CheckFindsWhatSqliteCannotKnow) {
     Sql(sql);
     EXPECT_THAT(Problems(), testing::Contains(HasSubstr(problem))) << sql;
   }
+}
+
+TEST_F(DamageTest, ALossThatWasNotFiniteIsNoDamage) {
+  Fill(1);
+  Sql("UPDATE results SET loss = '[9.5, null]', cores_busy_share = 1, skipped_steps = NULL");
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
+// Of a ridgeline whose views were others.
+TEST_F(DamageTest, OtherViewsAreMadeAnewByWhoWrites) {
+  Fill(1);
+  Sql("DROP VIEW spreads; DROP VIEW series; CREATE VIEW series AS SELECT 1 AS point_id");
+  EXPECT_THAT(Problems(), SizeIs(3));  // the one that is missing cannot be queried either
+  Store::Open(file_, Store::Mode::kReadWrite);
+  EXPECT_THAT(Problems(), IsEmpty());
 }
 
 TEST_F(DamageTest, CheckStopsListingAfterTwenty) {

@@ -245,6 +245,59 @@ TEST(Expand, AGridWithoutEndIsRefused) {
               HasSubstr("s.yaml:3:39: with this axis the grid has more than 10000000 combinations"));
 }
 
+// Whatever multiplies counts against the one limit, before any of it is made.
+TEST(Expand, WhatIncludeMultipliesIsCounted) {
+  const std::string model = "defaults: {model: llama-10m}\n";
+  // By additions to a combination, of one entry and of several.
+  EXPECT_THAT(Refusal(model + "matrix: {batch_size: [1, 2]}\ninclude:\n"
+                              "- {seed: 1..100000, steps: 1..1000}\n"),
+              HasSubstr("s.yaml:5:3: with this entry the sweep has more than 10000000 combinations"));
+  EXPECT_THAT(Refusal(model + "matrix: {batch_size: [1, 2]}\ninclude:\n"
+                              "- {seed: 1..100000}\n- {steps: 1..1000}\n"),
+              HasSubstr("s.yaml:6:3: with this entry the sweep has more than 10000000 combinations"));
+  // By the same additions to many combinations.
+  EXPECT_THAT(Refusal(model + "matrix: {batch_size: 1..100000}\ninclude:\n- {seed: 1..1000}\n"),
+              HasSubstr("s.yaml:5:3: with this entry the sweep has more than 10000000 combinations"));
+  // By points beside the grid.
+  EXPECT_THAT(
+      Refusal(model + "matrix: {batch_size: [1]}\ninclude:\n- {batch_size: 2, seed: 1..100000, steps: 1..1000}\n"),
+      HasSubstr("s.yaml:5:3: with this entry the sweep has more than 10000000 combinations"));
+  EXPECT_THAT(Refusal(model + "include:\n- {seed: 1..100000, steps: 1..1000}\n"),
+              HasSubstr("s.yaml:4:3: with this entry the sweep has more than 10000000 combinations"));
+  // By entries that stand for one a combination of their values.
+  EXPECT_THAT(Refusal(model + "matrix: {batch_size: [1], seed: [1], steps: [1]}\ninclude:\n"
+                              "- {batch_size: 2..3000, seed: 2..3000, steps: 2..3000}\n"),
+              HasSubstr("have more than 2000000 values"));
+}
+
+TEST(Expand, ValuesAreCountedOverTheWholeFile) {
+  std::string text = "include:\n";
+  for (int i = 0; i < 3; ++i) text += "- {seed: 1..900000}\n";
+  EXPECT_THAT(Refusal(text),
+              HasSubstr("s.yaml:5:10: with this the axes and conditions of the file have more than 2000000 values"));
+  text = "exclude:\n";
+  for (int i = 0; i < 3; ++i) text += "- {seed: 1..900000}\n";
+  EXPECT_THAT(Refusal(text), HasSubstr("s.yaml:5:10: with this the axes and conditions"));
+  text = "launch:\n  rules:\n";
+  for (int i = 0; i < 3; ++i) text += "  - {when: {seed: 1..900000}, set: {cpus: 1}}\n";
+  EXPECT_THAT(Refusal(text), HasSubstr("s.yaml:6:19: with this the axes and conditions"));
+  text = "matrix:\n  seed: [1..900000, 1..900000]\n";
+  EXPECT_THAT(Refusal(text), HasSubstr("s.yaml:3:22: with this seed has more than 1000000 values"));
+  text = "zip:\n";
+  for (int i = 0; i < 3; ++i) text += "- {seed: 1..900000}\n";
+  EXPECT_THAT(Refusal(text), HasSubstr("s.yaml:5:10: with this the axes and conditions"));
+}
+
+TEST(Expand, ConditionsThatTakeTooLongAreRefused) {
+  std::string text = "defaults: {model: llama-10m}\nmatrix: {seed: 1..500000}\nexclude:\n";
+  EXPECT_THAT(Refusal(text + "- {seed: 1..500000}\n"),
+              HasSubstr("s.yaml:5:10: to hold the conditions from here on against all combinations takes more than "
+                        "2000000000 comparisons"));
+  text = "defaults: {model: llama-10m}\nmatrix: {seed: 1..1000000, batch_size: 1..10}\nexclude:\n";
+  for (int i = 0; i < 300; ++i) text += "- {batch_size: 11}\n";
+  EXPECT_THAT(Refusal(text), HasSubstr("s.yaml:5:3: to hold the conditions from here on"));
+}
+
 TEST(Expand, StreamsTheSamePoints) {
   const Sweep sweep = ParseSweep(
       "name: s\nmatrix: {model: [llama-10m, gpt-10m, stack-1b], checkpointing: [none, selective, full, full/2],\n"

@@ -254,6 +254,57 @@ TEST(Sweep, BadRangesAreErrors) {
   EXPECT_THAT(Refusal("matrix: {seed: 1..1e12+1}"), HasSubstr("has more than 1000000 values"));
 }
 
+// Integers are exact, up to the largest, and end there.
+TEST(Sweep, RangesOfIntegersNeitherRoundNorWrap) {
+  EXPECT_THAT(AxisTexts("seed", "999999999999997..999999999999999"),
+              ElementsAre("999999999999997", "999999999999998", "999999999999999"));
+  EXPECT_THAT(AxisTexts("seed", "123456789012345..123456789012346"), ElementsAre("123456789012345", "123456789012346"));
+  EXPECT_THAT(AxisTexts("seed", "1e15..1.7976931348623157e308*1e308"), ElementsAre("1000000000000000"));
+  const auto refusal = [](const std::string& range) { return Refusal("matrix: {seed: ['" + range + "']}"); };
+  for (const char* range : {"1..9223372036854775807*2", "9223372036854775806..9223372036854775807",
+                            "9223372036854775807..9223372036854775807+9223372036854775807", "1..9223372036854775808*4",
+                            "9..99999999999999999999*9", "1..1e300*10"}) {
+    EXPECT_THAT(refusal(range), AllOf(HasSubstr("s.yaml:2:17: seed is "), HasSubstr("and must be between 0 and 1e+15")))
+        << range;
+  }
+  for (const char* value : {"9223372036854775807", "9223372036854775808", "18446744073709551616", "1e300", ".inf",
+                            "-9223372036854775809", "0xffffffffffffffff"}) {
+    EXPECT_THAT(Refusal(std::string("defaults: {seed: ") + value + "}"),
+                AllOf(HasSubstr("s.yaml:2:18: seed is "), HasSubstr("and must be between 0 and 1e+15")))
+        << value;
+  }
+}
+
+TEST(Sweep, AmountsBeyondTheMostAreErrorsWithTheirPlace) {
+  for (const char* name : {"time_limit", "save_time", "launcher_timeout"}) {
+    for (const char* value : {"9223372036854775808", "20001d", "1e30h"}) {
+      const std::string text = Refusal(std::string("launch:\n  ") + name + ": " + value + "\n");
+      EXPECT_THAT(text, AllOf(HasSubstr("s.yaml:3:"), HasSubstr(name), HasSubstr("; 20000d are the most"))) << value;
+    }
+  }
+  for (const char* value : {"9223372036854775808", "1001TB", "99999999999999999999GiB"}) {
+    EXPECT_THAT(Refusal(std::string("launch: {memory_limit: ") + value + "}"),
+                AllOf(HasSubstr("s.yaml:2:24: memory_limit"), HasSubstr("; 1000TB are the most")))
+        << value;
+  }
+  for (const char* name : {"nodes", "ranks_per_node", "cpus", "max_parallel", "bundle"}) {
+    EXPECT_THAT(Refusal(std::string("launch: {") + name + ": 18446744073709551617}"), HasSubstr("s.yaml:2:")) << name;
+  }
+  EXPECT_THAT(Refusal("launch: {bundle: 99999d}"), HasSubstr("bundle"));
+}
+
+// Each in its range, and together more than can be counted.
+TEST(Sweep, ProductsThatOverflowAreErrorsAtTheirFactor) {
+  const std::string tokens =
+      "defaults: {model: llama-5m, batch_size: 1048576, grad_accumulation: 4096, ranks: 65536,\n"
+      "  communicator: virtual, seq_length: 8192}\n";
+  EXPECT_THAT(Refusal(tokens), AllOf(HasSubstr("s.yaml:2:41: batch_size 1048576 x seq_length 8192 x grad_accumulation "
+                                               "4096 x ranks 65536 are 2.3e+18 tokens a step"),
+                                     HasSubstr("1e+15 are the most")));
+  EXPECT_THAT(Refusal("defaults: {model: llama-64b, batch_size: 1048576, seq_length: 67108864}"),
+              HasSubstr("s.yaml:2:42: batch_size 1048576 x seq_length 67108864 tokens through 72 layers"));
+}
+
 TEST(Sweep, WrongComparisonsAreErrors) {
   EXPECT_THAT(Refusal("exclude: [{batch_size: '>many'}]"),
               HasSubstr("s.yaml:2:24: batch_size: the comparison '>many' needs a number"));

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "ridgeline/amount.h"
+
 namespace ridgeline {
 namespace {
 
@@ -31,6 +33,21 @@ TEST(Units, NothingElseIsANumber) {
     EXPECT_EQ(Bytes(text), std::nullopt) << text;
     EXPECT_EQ(Seconds(text), std::nullopt) << text;
   }
+}
+
+// No amount wraps: what is beyond the most that anything takes is refused, and is told so.
+TEST(Units, AmountsEndWhereNothingIsLarger) {
+  EXPECT_EQ(Bytes("1000TB"), kMostBytes);
+  EXPECT_EQ(Seconds("20000d"), kMostSeconds);
+  for (const char* text : {"1001TB", "1000000000000001", "9223372036854775807", "9223372036854775808",
+                           "18446744073709551616", "20001d", "1e30d", "99999999999999999999999999TB", "1e308TB"}) {
+    EXPECT_EQ(Bytes(text), std::nullopt) << text;
+    EXPECT_EQ(Seconds(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(MostBytesNote(ParseYaml("1001TB")), "; 1000TB are the most");
+  EXPECT_EQ(MostSecondsNote(ParseYaml("99999d")), "; 20000d are the most");
+  EXPECT_EQ(MostBytesNote(ParseYaml("64G")), "");
+  EXPECT_EQ(MostSecondsNote(ParseYaml("soon")), "");
 }
 
 TEST(Units, NumbersMayHaveSpacesAroundThem) {

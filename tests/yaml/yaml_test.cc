@@ -14,9 +14,9 @@ using ::testing::HasSubstr;
 
 Json Scalar(const std::string& text) { return ParseYaml(text).scalar; }
 
-std::string FaultOf(const std::string& text) {
+std::string FaultOf(const std::string& text, const YamlLimits& limits = {}) {
   try {
-    ParseYaml(text);
+    ParseYaml(text, limits);
   } catch (const Fault& fault) {
     return FaultText("f.yaml", fault);
   }
@@ -62,6 +62,74 @@ TEST(Yaml, WhatIsNoDocumentIsAFaultWithAPlace) {
     bomb += "a" + n + ": &a" + n + " [*a" + before + ", *a" + before + "]\n";
   }
   EXPECT_NE(FaultOf(bomb), "none");
+}
+
+// Each of a file's budgets, in one sentence with the place where it is used up.
+TEST(Yaml, RefusesWhatTakesTooMuch) {
+  EXPECT_EQ(FaultOf("a: [1, 2]\n", {.bytes = 9}), "f.yaml:1:1: the file is larger than 9 B");
+  EXPECT_EQ(FaultOf("a: [1, 2]\n", {.bytes = 10}), "none");
+  EXPECT_EQ(FaultOf("a:\n- 1\n- 2\n- 3\n", {.nodes = 5}),
+            "f.yaml:4:3: with this the file holds more than 5 values, its aliases written out");
+  EXPECT_EQ(FaultOf("a:\n- 1\n- 2\n- 3\n", {.nodes = 6}), "none");
+  EXPECT_EQ(FaultOf("[long, words]", {.text_bytes = 8}),
+            "f.yaml:1:8: with this the file holds more than 8 B of text, its aliases written out");
+  EXPECT_EQ(FaultOf("{a: {b: {c: 1}}}", {.depth = 2}), "f.yaml:1:9: this is nested too deeply");
+  EXPECT_EQ(FaultOf("{a: {b: 1}}", {.depth = 2}), "none");
+  EXPECT_THAT(FaultOf("a: 1\n", {.time = std::chrono::nanoseconds(-1)}),
+              HasSubstr("f.yaml:1:1: in -1e-09 s reading came as far as this"));
+}
+
+// What an alias stands for is counted where it stands: a billion laughs are not laughed.
+TEST(Yaml, CountsWhatAliasesUnfoldTo) {
+  const std::string text = "a: &x [1, 2, 3]\nb: [*x, *x]\n";
+  // 3 for the mapping and its keys, 4 for the list, 4 for its anchor, 1 for the other list and 4 for each alias.
+  EXPECT_EQ(FaultOf(text, {.nodes = 20}), "none");
+  EXPECT_THAT(FaultOf(text, {.nodes = 19}), HasSubstr("f.yaml:2:9: with this the file holds more than 19 values"));
+  const YamlNode node = ParseYaml(text);
+  EXPECT_EQ(node.entries[1].value.items[1].items[2].scalar, 3);
+
+  // Few values, much text.
+  const std::string words = "a: &x " + std::string(100'000, 'x') + "\nb: [*x";
+  std::string aliases;
+  for (int i = 0; i < 1000; ++i) aliases += ", *x";
+  EXPECT_THAT(FaultOf(words + aliases + "]"), HasSubstr("more than 67.1 MB of text"));
+  // Anchors within anchors: each is a copy of all that is in it.
+  std::string nested;
+  for (int i = 0; i < 60; ++i) nested += "&a" + std::to_string(i) + " [";
+  for (int i = 0; i < 50'000; ++i) nested += "1, ";
+  EXPECT_THAT(FaultOf(nested + std::string(60, ']')), HasSubstr("more than 2000000 values"));
+}
+
+TEST(Yaml, AnAliasOfWhatItStandsInIsAFault) {
+  EXPECT_THAT(FaultOf("a: &x [1, *x]\n"), HasSubstr("f.yaml:1:11: this alias stands for what it is itself a part of"));
+  EXPECT_THAT(FaultOf("&x {a: *x}\n"), HasSubstr("f.yaml:1:8: this alias stands for"));
+  EXPECT_NE(FaultOf("a: *nobody\n"), "none");
+}
+
+TEST(Yaml, IsUtf8WithoutControls) {
+  EXPECT_EQ(FaultOf("a: \xff\n"), "f.yaml:1:4: the byte \\xff is no UTF-8");
+  EXPECT_EQ(FaultOf("# é\nb: \x1b[2J\n"), "f.yaml:2:4: the control character \\x1b cannot stand in YAML");
+  EXPECT_EQ(FaultOf("a: \xC2\x9B"), "f.yaml:1:4: the control character \\u009b cannot stand in YAML");
+  EXPECT_EQ(FaultOf("a: é\xED\xA0\x80"), "f.yaml:1:5: the byte \\xed is no UTF-8");
+  EXPECT_EQ(FaultOf("\xEF\xBB\xBF"
+                    "a: 漢 \xC2\x85\n"),
+            "none");                                                    // a byte-order mark, and a line end of old
+  EXPECT_EQ(ParseYaml("\"\\x1b\\u202e\"").scalar, "\x1b\xE2\x80\xAE");  // escaped, it is a person's own affair
+}
+
+TEST(Yaml, FaultsAreOneLineThatAPersonReads) {
+  const std::string fault = FaultOf("a: !" + std::string(10'000, 't') + " x");
+  EXPECT_LT(fault.size(), 600U);
+  EXPECT_EQ(FaultText("f\x1b.yaml", {{3, 4}, "'a\nb\xE2\x80\xAE' is wrong"}),
+            "f\\x1b.yaml:3:4: 'a\\nb\\u202e' is wrong");
+  EXPECT_LT(Describe(ParseYaml(std::string(10'000, 'x'))).size(), 200U);
+}
+
+TEST(Yaml, UnknownTagsAreFaultsOfWhateverTheyTag) {
+  for (const char* text : {"a: !!python/object x", "a: !thing [1]", "a: !thing {b: 1}", "!thing"}) {
+    EXPECT_THAT(FaultOf(text), HasSubstr("is not known here")) << text;
+  }
+  EXPECT_EQ(FaultOf("!!map {a: !!seq [1], b: !!str 2}"), "none");
 }
 
 TEST(Yaml, DescribesWhatJsonHasNoWordFor) {

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <string>
 
+#include "ridgeline/standard_streams.h"
 #include "slurm/agent/agent.h"
 
 namespace {
@@ -24,6 +25,7 @@ std::FILE* TakeStandardOutput() {
 }  // namespace
 
 int main() {
+  ridgeline::OpenStandardStreams();
   std::signal(SIGPIPE, SIG_IGN);
   std::FILE* replies = TakeStandardOutput();
   if (replies == nullptr) {

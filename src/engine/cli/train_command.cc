@@ -105,7 +105,7 @@ void PrintResult(const RunSpec& spec, const RunResult& r) {
   }
   if (spec.ranks > 1) {
     fmt::print("  ranks   {}, shard: {}, communicator: {}; memory is a rank's\n", spec.ranks, spec.shard,
-               r.communicator);
+               PrintableLine(r.communicator));
   }
   fmt::print("  memory  planned peak {}", FormatBytes(r.memory.planned_peak_bytes));
   if (r.memory.rss_peak_bytes > 0) {
@@ -159,7 +159,7 @@ int RunTrainCommand(int argc, const char* const* argv) {
   options.profile = command->profile;
   options.resume = command->resume;
   options.told_to_leave = [] { return told_to_leave != 0; };
-  options.on_note = [](const std::string& text) { fmt::print(stderr, "ridgeline-train: {}\n", text); };
+  options.on_note = [](const std::string& text) { fmt::print(stderr, "ridgeline-train: {}\n", PrintableText(text)); };
   // Whoever started the ranks learns from it that they have met.
   options.on_begin = [&](int64_t total) {
     if (first) progress.Write({0, total, 0, 0, 0});
@@ -184,8 +184,8 @@ int RunTrainCommand(int argc, const char* const* argv) {
     }
   }
   if (result.status != RunStatus::kOk) {
-    fmt::print(stderr, "ridgeline-train: {}: {}\n", EndName(EndOf(result)), result.message);
-    if (!result.hint.empty()) fmt::print(stderr, "  {}\n", result.hint);
+    fmt::print(stderr, "ridgeline-train: {}: {}\n", EndName(EndOf(result)), PrintableText(result.message));
+    if (!result.hint.empty()) fmt::print(stderr, "  {}\n", PrintableText(result.hint));
     return static_cast<int>(ExitCodeOf(EndOf(result)));
   }
   if (!first) return 0;

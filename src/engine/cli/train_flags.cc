@@ -38,17 +38,27 @@ std::string FlagOf(std::string_view field) {
   return flag;
 }
 
+template <typename Number>
+bool IsAllOf(const std::string& text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
 // A flag's text as the JSON value its field wants; text that does not fit stays text, for SetField to refuse.
 Json ValueOf(const Field& field, const std::string& text) {
   if (field.type() == "true or false") {
     if (text == "true" || text == "false") return text == "true";
   } else if (field.type() == "integer" || field.type() == "number") {
+    int64_t whole = 0;
     double number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size()) return number;
+    if (IsAllOf(text, whole)) return whole;
+    if (IsAllOf(text, number)) return number;
   }
   return text;
 }
+
+// The largest that a field may be.
+int64_t MostOf(std::string_view field) { return static_cast<int64_t>(FindField(field)->max); }
 
 // The flags that only fsdp.py has.
 struct FsdpFlags {
@@ -67,7 +77,7 @@ Json FsdpValues(const FsdpFlags& flags) {
   if (flags.layer_type != "transformerlayer") {
     throw Error(ErrorKind::kUsage, "--layer-type " + flags.layer_type + " is not available: only transformerlayer is");
   }
-  const int64_t hidden = flags.num_heads * flags.head_dim;
+  const int64_t hidden = flags.num_heads * flags.head_dim;  // of factors that are in range
   return {{"family", "stack"},
           {"layers", flags.num_layers},
           {"hidden", hidden},
@@ -120,7 +130,9 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   FsdpFlags fsdp;
   const char* group = "NVIDIA's fsdp.py";
   const std::vector<CLI::Option*> fsdp_options = {
-      app.add_option("--num-heads", fsdp.num_heads, "attention heads (16)")->group(group),
+      app.add_option("--num-heads", fsdp.num_heads, "attention heads (16)")
+          ->group(group)
+          ->check(CLI::Range(int64_t{1}, MostOf("heads"))),
       app.add_option("--num-iters", fsdp.num_iters, "iterations, all of them measured (5)")->group(group),
       app.add_option("--num-layers", fsdp.num_layers, "layers (3)")->group(group),
       app.add_option("--layer-type", fsdp.layer_type, "transformerlayer")->group(group),
@@ -130,8 +142,9 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
                    "accepted; nothing to change here")
           ->group(group),
   };
-  auto* head_dim =
-      app.add_option("--head-dim", fsdp.head_dim, "size of an attention head (fsdp.py: 128)")->group("The run");
+  auto* head_dim = app.add_option("--head-dim", fsdp.head_dim, "size of an attention head (fsdp.py: 128)")
+                       ->group("The run")
+                       ->check(CLI::Range(int64_t{0}, MostOf("head_dim")));
 
   std::vector<std::string> flags;
   for (CLI::Option* option : app.get_options()) {

@@ -9,6 +9,15 @@
 #include "engine/ops/norm.h"
 
 namespace ridgeline {
+namespace {
+
+// Whole multiples of the usual chunk: as few of them as keep the chunks few enough.
+int64_t ChunkTokens(int64_t tokens) {
+  constexpr int64_t kTokensOfMost = kLogitsChunkTokens * kMaxLogitsChunks;
+  return kLogitsChunkTokens * std::max<int64_t>(1, (tokens + kTokensOfMost - 1) / kTokensOfMost);
+}
+
+}  // namespace
 
 Ends::Ends(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec,
            const Recipe& recipe, const StepTensors& tensors, int64_t rank)
@@ -62,8 +71,9 @@ Tensor Ends::LossAndGradient(int64_t micro_step, Tensor x) {
   const double scale = 1.0 / static_cast<double>(tokens_ * spec_.grad_accumulation);
   const Tensor head = parameters_.Weight(shape_.head);
   const Tensor targets = tensors_.targets.Rows(micro_step, 1);
-  for (int64_t first = 0; first < tokens_; first += kLogitsChunkTokens) {
-    const int64_t rows = std::min(kLogitsChunkTokens, tokens_ - first);
+  const int64_t chunk_tokens = ChunkTokens(tokens_);
+  for (int64_t first = 0; first < tokens_; first += chunk_tokens) {
+    const int64_t rows = std::min(chunk_tokens, tokens_ - first);
     const Tensor chunk = normed.Rows(first, rows);
     const Tensor logits = trace_.Temporary(compute_, rows, spec_.vocab, Category::kLogits);
     trace_.SetPhase(Phase::kForward);

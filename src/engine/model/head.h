@@ -9,8 +9,10 @@
 
 namespace ridgeline {
 
-// The logits are made, turned into their gradient and used up this many tokens at a time.
+// The logits are made, turned into their gradient and used up this many tokens at a time; of very many tokens in this
+// many chunks at most, so that how many ops a step has, and what it costs to plan one, does not grow with its tokens.
 inline constexpr int64_t kLogitsChunkTokens = 1024;
+inline constexpr int64_t kMaxLogitsChunks = 1024;
 
 // The tensors a step reads its data from and leaves its results in.
 struct StepTensors {

@@ -46,6 +46,52 @@ TEST_F(TrainCommandTest, WritesTheResultOfASpec) {
   EXPECT_NE(run.stdout_text.find("step 7/7"), std::string::npos);
 }
 
+// The first files that are opened would be what it says its steps into.
+TEST_F(TrainCommandTest, ClosedStandardStreamsHarmNoFile) {
+  Json values = TinyModel("llama");
+  values["checkpoint"] = {{"dir", (dir_ / "checkpoints").string()}, {"every_steps", 2}};
+  const std::string spec = EncodeSpec(SpecFrom(values));
+  WriteFileAtomic(dir_ / "spec.json", spec);
+  const Captured run =
+      ridgeline::Run({"/bin/sh", "-c", "exec \"$@\" <&- >&- 2>&-", "sh", RIDGELINE_BINARY_DIR "/bin/ridgeline-train",
+                      "--spec", (dir_ / "spec.json").string(), "--result", (dir_ / "result.json").string()});
+  EXPECT_TRUE(run.status.ok());
+  EXPECT_EQ(ReadFile(dir_ / "spec.json"), spec);
+  EXPECT_EQ(Result().status, RunStatus::kOk);
+  size_t files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(dir_ / "checkpoints")) {
+    if (!entry.is_regular_file()) continue;
+    ++files;
+    EXPECT_EQ(ReadFile(entry.path()).find("tokens/s"), std::string::npos) << entry.path();
+  }
+  EXPECT_GT(files, 0U);
+}
+
+TEST_F(TrainCommandTest, NumbersOnTheCommandLineNeitherWrapNorRound) {
+  for (const char* flag : {"--batch-size", "--seed", "--steps", "--seq-length"}) {
+    for (const char* value : {"9223372036854775808", "99999999999999999999", "1e300"}) {
+      const Captured run = Trainer({"--model", "llama-5m", "--device", "meta", flag, value});
+      EXPECT_EQ(run.status.exit_code, 2) << flag << " " << value;
+      EXPECT_NE(run.stderr_text.find("and must be between"), std::string::npos) << run.stderr_text;
+    }
+  }
+  for (const auto& [flag, value] : {std::pair{"--num-heads", "9223372036854775807"},
+                                    {"--num-heads", "99999999999999999999"},
+                                    {"--head-dim", "4611686018427387904"},
+                                    {"--num-iters", "99999999999999999999"},
+                                    {"--num-layers", "9223372036854775807"}}) {
+    const Captured run = Trainer({"--device", "meta", flag, value});
+    EXPECT_EQ(run.status.exit_code, 2) << flag << " " << value << run.stdout_text;
+  }
+}
+
+TEST_F(TrainCommandTest, WhatItComplainsOfIsShownAndNotObeyed) {
+  const Captured run = Trainer({"--model", "\x1b[2J\xC2\x9B\xE2\x80\xAE\nx"});
+  EXPECT_EQ(run.status.exit_code, 2);
+  EXPECT_NE(run.stderr_text.find("\\x1b[2J"), std::string::npos) << run.stderr_text;
+  EXPECT_EQ(run.stderr_text.find('\x1b'), std::string::npos);
+}
+
 TEST_F(TrainCommandTest, ResidentMemoryIsThePlanAndAConstant) {
   int64_t largest = 0;
   for (const Json& shape : {Json{{"model", "llama-10m"}}, Json{{"model", "llama-10m"}, {"batch_size", 8}},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace ridgeline {
@@ -51,6 +52,22 @@ TEST(Planner, NestedLivesStackWithoutHoles) {
   const MemoryPlan plan = PlanMemory(lives, 200);
   ExpectNoOverlap(lives, plan);
   EXPECT_EQ(plan.slab_bytes, plan.live_peak_bytes);
+}
+
+// Lives of a few calls, of hundreds, and of nearly all, as micro-steps of a model have them.
+TEST(Planner, LongProgramsNeverOverlap) {
+  constexpr int32_t kCalls = 20'000;
+  std::mt19937 random(11);
+  std::vector<Lifetime> lives;
+  for (int i = 0; i < 3000; ++i) {
+    const int32_t longest = i % 100 == 0 ? kCalls : i % 5 == 0 ? 700 : 9;
+    const auto first = static_cast<int32_t>(random() % kCalls);
+    const auto last = std::min(first + static_cast<int32_t>(random() % static_cast<uint32_t>(longest)), kCalls - 1);
+    lives.push_back({static_cast<int64_t>(random() % 5000), first, last});
+  }
+  const MemoryPlan plan = PlanMemory(lives, kCalls);
+  ExpectNoOverlap(lives, plan);
+  EXPECT_GE(plan.slab_bytes, plan.live_peak_bytes);
 }
 
 TEST(Planner, RandomProgramsNeverOverlapAndRepeatExactly) {

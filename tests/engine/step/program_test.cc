@@ -75,6 +75,25 @@ TEST(Program, CheckpointingFreesActivations) {
   }
 }
 
+// What it costs to trace and to plan a step goes by its ops, which are as many for a few tokens as for 2^33.
+TEST(Program, DoesNotGrowWithItsTokens) {
+  for (const std::string& family : kFamilies) {
+    Json values = TinyModel(family);
+    values["seq_length"] = 8192;
+    if (family == "gpt") values["positions"] = 8192;
+    const auto program = [&](int64_t batch_size) {
+      values["batch_size"] = batch_size;
+      return BuildStep(SpecFrom(values));
+    };
+    const StepProgram many = program(1 << 7);  // 2^20 tokens: as many chunks of logits as there may be
+    const StepProgram most = program(1 << 20);
+    EXPECT_EQ(most.trace.calls().size(), many.trace.calls().size());
+    EXPECT_EQ(most.trace.storages().size(), many.trace.storages().size());
+    EXPECT_LE(many.trace.calls().size(), program(1).trace.calls().size() + 4U * kMaxLogitsChunks);
+    EXPECT_GT(most.layout.slab_bytes, many.layout.slab_bytes);
+  }
+}
+
 TEST(Program, NeverHoldsTheScoresOrAllLogits) {
   // Every storage grows at most linearly with the sequence, and no logits storage holds more than one chunk.
   Json values = TinyModel("llama");

@@ -1,0 +1,36 @@
+// The programs beside launchers, whose standard streams whoever started them has closed: the next file or socket that
+// is opened would be one of them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline {
+namespace {
+
+const std::filesystem::path kPlugins = RIDGELINE_PLUGIN_DIR;
+
+TEST(Streams, TheKeeperOpensThemForItselfAndItsJob) {
+  const TempDir dir;
+  // A byte on its standard input lets it begin.
+  const Captured run =
+      Run({"/bin/sh", "-c",
+           R"(echo | "$0" "$1" 0 /bin/sh -c "test -e /proc/self/fd/1 && test -e /proc/self/fd/2" >&- 2>&-)",
+           kPlugins / "ridgeline-local-keeper", dir / "exit"});
+  EXPECT_TRUE(run.status.ok()) << run.stderr_text;
+  EXPECT_EQ(ReadFile(dir / "exit"), "exit_code 0\n");
+}
+
+TEST(Streams, TheSlurmAgentOpensThem) {
+  const std::filesystem::path agent = kPlugins / "ridgeline-slurm-agent";
+  if (!std::filesystem::exists(agent)) GTEST_SKIP() << "built without libslurm";
+  EXPECT_TRUE(Run({"/bin/sh", "-c", R"(exec "$0" </dev/null 2>&-)", agent}).status.ok());
+  EXPECT_TRUE(Run({"/bin/sh", "-c", R"(exec "$0" <&- >&- 2>&-)", agent}).status.ok());
+}
+
+}  // namespace
+}  // namespace ridgeline
