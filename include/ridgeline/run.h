@@ -52,8 +52,10 @@ struct RunEnd {
   RunStatus status;
   InfrastructureReason reason;
   // Implicit: a status is all there is to say of every end but the infrastructure's.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr RunEnd(RunStatus status_ = RunStatus::kOk, InfrastructureReason reason_ = InfrastructureReason::kNone)
       : status(status_), reason(reason_) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr RunEnd(InfrastructureReason reason_) : RunEnd(RunStatus::kInfrastructure, reason_) {}
   bool operator==(const RunEnd&) const = default;
 };

@@ -9,8 +9,8 @@
 namespace ridgeline {
 
 // To be called first of all by every program of ours: who started it may have closed its standard streams, and the next
-// file that is opened, such as a database or a socket, would be one of them, for what is said to be written into. Closed
-// ones become /dev/null.
+// file that is opened, such as a database or a socket, would be one of them, for what is said to be written into.
+// Closed ones become /dev/null.
 inline void OpenStandardStreams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     // What is opened takes the lowest number that is free: this one.

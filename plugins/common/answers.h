@@ -47,6 +47,7 @@ enum class Phase {
 struct JobState {
   Phase phase = Phase::kMissing;
   int64_t started_unix_s = 0;  // 0: not known
+  // Of a queued one too: "pending" is the scheduler's own word for why, "expected_unix_s" when it thinks it will start.
   Evidence evidence;
   std::string native_id;  // empty: not known
 };

@@ -15,7 +15,9 @@
 #include "kubernetes/merge.h"
 #include "kubernetes/quantity.h"
 #include "kubernetes/yaml.h"
+#include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
+#include "ridgeline/sealed_json.h"
 
 namespace ridgeline::kubernetes {
 namespace {
@@ -84,10 +86,12 @@ std::string Literally(const std::string& text) {
 // folder is that of the pods, and so are checkpoint files beside it; the `launch:` mapping no node asks for.
 std::string JobFileForPods(std::string_view text, const std::string& job_dir) {
   Json job = Json::parse(text, nullptr, false);
-  if (!job.is_object() || !job.contains("job_dir")) return std::string(text);
+  // What was changed since it was written is for `exec` to refuse.
+  if (!job.is_object() || !job.contains("job_dir") || !IsWhole(job)) return std::string(text);
   const fs::path from = fs::path(job.at("job_dir").get<std::string>()).parent_path().parent_path();
   job["job_dir"] = job_dir;
   job.erase("config");
+  job.erase(kChecksumKey);
   for (Json& point : job["points"]) {
     const auto pointer = "/spec/checkpoint/dir"_json_pointer;
     const fs::path dir = point.value(pointer, "");
@@ -95,7 +99,7 @@ std::string JobFileForPods(std::string_view text, const std::string& job_dir) {
     const fs::path inside = dir.lexically_relative(from);
     if (!inside.empty() && *inside.begin() != "..") point[pointer] = (fs::path(kWorkMount) / inside).string();
   }
-  return job.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return SealedText(job) + '\n';
 }
 
 // Cut between characters: a ConfigMap's text is UTF-8.
@@ -316,7 +320,9 @@ class Maker {
   }
 
   Json Environment() const {
-    Json env = Json::array({{{"name", "HOME"}, {"value", "/tmp"}}});
+    Json env =
+        Json::array({{{"name", "HOME"}, {"value", "/tmp"}},
+                     {{"name", kNodeVariable}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}});
     if (options_.nodes > 1) {
       env.push_back({{"name", "RIDGELINE_NNODES"}, {"value", std::to_string(options_.nodes)}});
       env.push_back({{"name", "RIDGELINE_NODE_RANK"},

@@ -39,9 +39,8 @@ class KubernetesLauncher final : public plugin::Launcher {
   plugin::Rendering Render(const Json& jobs) override {
     std::vector<Manifests> all;
     for (const Json& job : jobs) {
-      all.push_back(
-          MakeManifests(job, plugin::ReadText(job.at("job_file").get<std::string>(), kMaxJobFileBytes), options_, "",
-                        NewSecret()));
+      all.push_back(MakeManifests(job, plugin::ReadText(job.at("job_file").get<std::string>(), kMaxJobFileBytes),
+                                  options_, "", NewSecret()));
     }
     plugin::Rendering rendering{{}, "kubectl create -f DIR", FetchCommand(all, options_)};
     for (const Json& file : ManifestFiles(all)) rendering.files.push_back({file.at("name"), file.at("content")});

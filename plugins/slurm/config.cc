@@ -17,7 +17,6 @@
 namespace ridgeline::slurm {
 namespace {
 
-using plugin::Failure;
 using plugin::Into;
 using plugin::Json;
 using plugin::Option;
@@ -75,8 +74,9 @@ ContainerRuntime Runtime(const Option& option) {
 
 // 8, or "h100:8".
 std::string Gpus(const Option& option) {
-  static const std::regex kGpus("([A-Za-z0-9_.-]+:)?[1-9][0-9]{0,5}");
-  const std::string text = option.Words();
+  if (option.value().is_number()) return std::to_string(option.Count(1, 999'999));
+  static const std::regex kGpus("[A-Za-z0-9_.-]+:[1-9][0-9]{0,5}");
+  std::string text = option.Words();
   if (text.size() > kLongest || !std::regex_match(text, kGpus)) {
     option.Refuse("how many GPUs a node has for the job, such as 8 or \"h100:8\"", "`sinfo -o '%P %G'` lists theirs");
   }
@@ -88,7 +88,7 @@ std::string Dependency(const Option& option) {
   static const std::regex kDependency(
       "(after|afterany|afternotok|afterok|aftercorr)(:[0-9]+(_[0-9]+)?([+][0-9]+)?)+"
       "(,(after|afterany|afternotok|afterok|aftercorr)(:[0-9]+(_[0-9]+)?([+][0-9]+)?)+)*");
-  const std::string text = option.Text();
+  std::string text = option.Text();
   if (text.size() > kLongest || !std::regex_match(text, kDependency)) {
     option.Refuse("jobs to wait for, such as \"afterok:1234\" or \"afterany:12:13,afterok:14\"",
                   "after, afterany, afternotok, afterok or aftercorr, and the jobs' ids");
@@ -98,7 +98,7 @@ std::string Dependency(const Option& option) {
 
 // A sweep's figures are of one machine, and Slurm's ids of one cluster.
 std::string Cluster(const Option& option) {
-  const std::string name = option.Text();
+  std::string name = option.Text();
   if (name == "all" || name.find(',') != std::string::npos) {
     option.Refuse("the name of one cluster", "make a sweep for each; `sacctmgr show cluster` lists them");
   }

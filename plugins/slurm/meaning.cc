@@ -208,12 +208,13 @@ Cause CauseOf(int exit_status, std::string_view reason, std::string_view log) {
     return {"storage", "Slurm could not write the job's log on its node",
             "the folder that the database is in must be there on every node, and writable"};
   }
-  const std::vector<std::string_view> lines = LinesOf(log);
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (Cause cause = OfOurScript(*line); !cause.reason.empty()) return cause;
+  std::vector<std::string_view> lines = LinesOf(log);
+  std::reverse(lines.begin(), lines.end());
+  for (const std::string_view line : lines) {
+    if (Cause cause = OfOurScript(line); !cause.reason.empty()) return cause;
   }
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (Cause cause = OfSlurm(*line); !cause.reason.empty()) return cause;
+  for (const std::string_view line : lines) {
+    if (Cause cause = OfSlurm(line); !cause.reason.empty()) return cause;
   }
   if (PrologFailed(log)) return {"start", "a prolog of the site's failed on the job's node", "see slurmd's log there"};
   if (LowerWithoutBlanks(reason) == "joblaunchfailure") {

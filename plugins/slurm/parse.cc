@@ -123,7 +123,9 @@ std::optional<std::vector<int64_t>> ParseTasks(std::string_view text) {
     const std::optional<int64_t> first = Number(Take(range, '-'));
     const std::optional<int64_t> last = is_range ? Number(range) : first;
     if (!first || !last || !step || *step < 1 || *last < *first || *last > kMostTasks) return std::nullopt;
-    for (int64_t task = *first; task <= *last; task += *step) tasks.push_back(task);
+    const int64_t count = (*last - *first) / *step + 1;
+    if (count > kMostTasks + 1 - std::ssize(tasks)) return std::nullopt;
+    for (int64_t i = 0; i < count; ++i) tasks.push_back(*first + i * *step);
   }
   return tasks;
 }

@@ -45,7 +45,7 @@ auto Answered(Ask ask) {
 std::string ClusterOf(const Options& options) {
   const char* variable = std::getenv("SLURM_CLUSTERS");
   if (!options.cluster.empty() || variable == nullptr) return options.cluster;
-  if (const std::string name = variable; name != "all" && name.find(',') == std::string::npos) return name;
+  if (std::string name = variable; name != "all" && name.find(',') == std::string::npos) return name;
   throw Failure(Failure::Kind::kUsage, fmt::format("SLURM_CLUSTERS is {}, and a sweep goes to one cluster", variable),
                 "name it as launch: slurm: clusters, or unset the variable");
 }

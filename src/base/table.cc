@@ -170,10 +170,10 @@ std::string ToText(const Table& table) {
     }
   }
   std::string out;
-  for (size_t r = 0; r < lines.size(); ++r) {
+  for (const auto& line : lines) {
     for (size_t c = 0; c < columns; ++c) {
-      const std::string padding(widest[c] - WidthOf(lines[r][c]), ' ');
-      out += numbers[c] ? padding + lines[r][c] : lines[r][c] + padding;
+      const std::string padding(widest[c] - WidthOf(line[c]), ' ');
+      out += numbers[c] ? padding + line[c] : line[c] + padding;
       if (c + 1 < columns) out += "  ";
     }
     out.erase(out.find_last_not_of(' ') + 1);

@@ -53,12 +53,12 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
 
 [[noreturn]] void ThrowUsage(const CLI::App& app, const CLI::App* command, const CLI::ParseError& e) {
   const std::string program = command == nullptr ? "ridgeline" : "ridgeline " + command->get_name();
-  std::string message = e.what();
+  std::string message = PrintableLine(e.what());
   std::string guess;
   if (const std::vector<std::string> extras = app.remaining(true);
       dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr && !extras.empty()) {
     const std::string name = extras.front().substr(0, extras.front().find('='));
-    message = fmt::format("'{}' was not expected", extras.front());
+    message = fmt::format("'{}' was not expected", PrintableLine(extras.front()));
     guess = name.starts_with('-') ? DidYouMean(name, OptionNames(command == nullptr ? app : *command)) : "";
   }
   throw Error(ErrorKind::kUsage,

@@ -185,9 +185,8 @@ Action ExecCommand(CLI::App& self) {
       ->type_name("JOB.json");
   self.add_option("--job-dir", arguments->job_dir, "the job's folder, where it is not what its file says")
       ->type_name("DIR");
-  self.add_flag(
-      "--print-results", arguments->print_results,
-      "print what trainers say, and each whole result, and how far the point is, as a line that a launcher reads");
+  self.add_flag("--print-results", arguments->print_results,
+                "print what trainers say, and how points fare in lines that a launcher reads");
   self.add_option("--summary", arguments->summary, "keep the results' headlines in this file, in 4096 bytes")
       ->type_name("FILE");
   self.footer(

@@ -96,9 +96,10 @@ int RenderSweep(const RenderArguments& options) {
   Say("{}: {} in {} and {}\n", dir.string(), count(points.size(), "point"), count(jobs.size(), "job"),
       count(rendered.files.size(), "file"));
   if (!plan.skipped.empty()) {
-    Say("{} predicted not to fit, in no job: `ridgeline plan` shows what they need; `ridgeline collect` takes "
+    Say("{} predicted not to fit ({}), in no job: `ridgeline plan` shows what they need; `ridgeline collect` takes "
         "that for their result\n",
-        plan.skipped.size() == 1 ? "1 point is" : fmt::format("{} points are", plan.skipped.size()));
+        plan.skipped.size() == 1 ? "1 point is" : fmt::format("{} points are", plan.skipped.size()),
+        OutOfMemoryWhy(plan));
   }
   if (rendered.files.empty()) return 0;
   const bool one_by_one = rendered.files.size() > 1 && rendered.submit.find("FILE") != std::string::npos;

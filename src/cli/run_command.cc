@@ -159,10 +159,10 @@ int Run(const RunOptions& options) {
   if (summary.left) {
     const bool one = summary.live_jobs == 1;
     Say("{}: {}; {} job{} by {}\n", options.detach ? "detached" : "left", EndsText(summary), summary.live_jobs,
-               one ? " goes on" : "s go on", one ? "itself" : "themselves");
+        one ? " goes on" : "s go on", one ? "itself" : "themselves");
     Say("to follow, collect and run what is left: {}\n", CommandLine(options));
     Say("to look: ridgeline status {0} --db {1} --watch\nto end them: ridgeline cancel {0} --db {1}\n",
-               ShellWord(options.sweep), ShellWord(options.db));
+        ShellWord(options.sweep), ShellWord(options.db));
     return summary.interrupted ? kInterruptedExit : 0;
   }
   if (summary.interrupted) {
@@ -193,9 +193,8 @@ Action RunCommand(CLI::App& self) {
   AddCampaignOption(self, options->campaign,
                     "what this is measured for, such as a night; default: what the sweep is at")
       ->excludes(again);
-  self.add_flag(
-      "--detach", options->detach,
-      "hand the jobs to the launcher's queue and end: the next run follows them, and `status --watch` shows them");
+  self.add_flag("--detach", options->detach,
+                "hand the jobs to the launcher's queue and end; the next run follows them");
   self.add_option("--max-parallel", options->max_parallel,
                   "jobs at once; default: what the sweep says, else 1, so that none disturbs another")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))

@@ -205,9 +205,10 @@ int Status(const std::string& sweep, const std::string& db, const std::string& f
   for (JobRecord& job : jobs) TakeResults(job);
   const auto driver = RunningDriver(db);
   Write(ShowJson({{"sweeps", JsonOf(SweepTable(sweeps))},
-                               {"latest_results", JsonOf(EndsTable(store, name))},
-                               {"jobs", JobsJson(jobs, SystemClock().UnixNs())},
-                               {"driver", driver ? Json{{"pid", driver->pid}, {"sweep", driver->sweep}} : Json()}}) + "\n");
+                  {"latest_results", JsonOf(EndsTable(store, name))},
+                  {"jobs", JobsJson(jobs, SystemClock().UnixNs())},
+                  {"driver", driver ? Json{{"pid", driver->pid}, {"sweep", driver->sweep}} : Json()}}) +
+        "\n");
   return 0;
 }
 

@@ -38,7 +38,8 @@ void RunDisplay::Started(const RunStart& start) {
     text += fmt::format(", {} {} already measured", start.finished, start.finished == 1 ? "was" : "were");
   if (start.elsewhere > 0) text += fmt::format(", {} of them by another machine or build", start.elsewhere);
   if (start.retried > 0) text += fmt::format(", {} failed before (run again)", start.retried);
-  if (start.predicted_oom > 0) text += fmt::format(", {} predicted not to fit (skipped)", start.predicted_oom);
+  if (start.predicted_oom > 0)
+    text += fmt::format(", {} predicted not to fit (skipped: {})", start.predicted_oom, start.predicted_oom_why);
   if (start.adopted_jobs > 0) text += fmt::format(", {} of an earlier run adopted", Count(start.adopted_jobs, "job"));
   Line(text);
 }

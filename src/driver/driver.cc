@@ -49,7 +49,9 @@ class Driver {
   RunSummary Run() {
     Begin();
     Adopt();
-    start_.predicted_oom += planner_.PlanAllBut(Taken());
+    const Planner::Skipped skipped = planner_.PlanAllBut(Taken());
+    start_.predicted_oom = skipped.points;
+    start_.predicted_oom_why = skipped.why;
     parts_.observer.Started(start_);
     if (!planner_.empty() || !live_.empty()) room_ = RoomOf(parts_, options_);
     while (HasWork()) {

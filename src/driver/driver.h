@@ -43,6 +43,7 @@ struct RunStart {
   int64_t adopted_jobs = 0;   // left by a run that was stopped
   int64_t predicted_oom = 0;  // not run: they cannot fit
   int64_t elsewhere = 0;      // finished, by another machine or build
+  std::string predicted_oom_why = {};
 };
 
 struct RunSummary {

@@ -56,6 +56,8 @@ bool FaultWatch::IsToBeAvoided(const std::string& node) {
 }
 
 bool FaultWatch::IsOneTooMany(const Collected& result) {
+  // A scheduler that forgets its jobs forgets many at once, and takes them again.
+  if (result.end.reason == InfrastructureReason::kLost) return false;
   std::string kind = KindOf(result);
   alike_ = kind == kind_ ? alike_ + 1 : 1;
   kind_ = std::move(kind);

@@ -30,7 +30,7 @@ class FaultWatch {
   const std::vector<std::string>& avoid() const { return avoid_; }
 
   // What so many jobs in a row failed of, where that is reason enough to stop; else empty. Any end that is not the
-  // infrastructure's begins a new row.
+  // infrastructure's begins a new row; a job that vanished is not of any.
   const std::string& given_up() const { return given_up_; }
 
  private:

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/show.h"
+
 namespace ridgeline {
 
 Planner::Planner(const Sweep& sweep, const DriverOptions& options, const DriverParts& parts, const SweepPoints& points,
@@ -30,7 +32,7 @@ void Planner::Begin() {
   }
 }
 
-int64_t Planner::PlanAllBut(std::set<std::string> taken) {
+Planner::Skipped Planner::PlanAllBut(std::set<std::string> taken) {
   for (const Again& again : again_) taken.insert(again.point.id);
   std::vector<Point> todo;
   std::copy_if(points_.all().begin(), points_.all().end(), std::back_inserter(todo),
@@ -53,8 +55,8 @@ void Planner::PlanAgain() {
   PlanPoints(points, counted);
 }
 
-int64_t Planner::PlanPoints(const std::vector<Point>& points, const std::set<std::string>& counted) {
-  if (points.empty()) return 0;
+Planner::Skipped Planner::PlanPoints(const std::vector<Point>& points, const std::set<std::string>& counted) {
+  if (points.empty()) return {};
   options_.attempts = parts_.store.Attempts(sweep_.name);
   options_.repeats = parts_.store.RepeatsSoFar(sweep_.name);
   options_.times = tally_.times();
@@ -73,7 +75,7 @@ int64_t Planner::PlanPoints(const std::vector<Point>& points, const std::set<std
     }
     pending_.Add(std::move(job));
   }
-  return std::ssize(skipped);
+  return {std::ssize(skipped), OutOfMemoryWhy(plan)};
 }
 
 int64_t Planner::RunsLeft(const Point& point) const {

@@ -23,8 +23,14 @@ class Planner {
   // To be called first: records the sweep, and learns what its points took before, in whichever run.
   void Begin();
 
-  // Plans the points that are not among `taken`. Returns how many cannot fit: they have their results now.
-  int64_t PlanAllBut(std::set<std::string> taken);
+  // Points that cannot fit: they have their results now.
+  struct Skipped {
+    int64_t points = 0;
+    std::string why;
+  };
+
+  // Plans the points that are not among `taken`.
+  Skipped PlanAllBut(std::set<std::string> taken);
 
   // Points to be planned once more, when nothing else waits to be handed over; then PlanAgain. So a sweep's repeats go
   // round: each point has had one before any has the next. `counted`: it was among those to be done before.
@@ -55,7 +61,7 @@ class Planner {
     int64_t not_before_ns;
   };
 
-  int64_t PlanPoints(const std::vector<Point>& points, const std::set<std::string>& counted);
+  Skipped PlanPoints(const std::vector<Point>& points, const std::set<std::string>& counted);
 
   const Sweep& sweep_;
   const DriverParts& parts_;

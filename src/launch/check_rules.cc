@@ -20,8 +20,8 @@ class Checker {
  public:
   Checker(const Sweep& sweep, Launcher& launcher) : sweep_(sweep), launcher_(launcher) {}
 
-  // A job of a point of one rank of which these rules hold, or of this very point.
-  void Check(const Rules& rules, const RunSpec& spec = {}) {
+  // A job of a point of which these rules hold.
+  void Check(const Rules& rules, const RunSpec& spec) {
     const Launch launch = LaunchOf(sweep_, {"", spec, rules});
     LaunchJob job;
     job.key = "rl-check";
@@ -57,12 +57,20 @@ class Checker {
   std::set<size_t> wrong_;
 };
 
+// A point of as many ranks as this rule's nodes can share.
+RunSpec SharedBy(const Launch& set) {
+  RunSpec spec;
+  spec.ranks = std::max<int64_t>(set.nodes, 1);
+  if (spec.ranks > 1) spec.communicator = "gloo";
+  return spec;
+}
+
 }  // namespace
 
 void CheckRules(const Sweep& sweep, Launcher& launcher) {
   if (sweep.rules.empty() || !launcher.can().render) return;
   Checker checker(sweep, launcher);
-  for (size_t rule = 0; rule < sweep.rules.size(); ++rule) checker.Check({rule});
+  for (size_t rule = 0; rule < sweep.rules.size(); ++rule) checker.Check({rule}, SharedBy(sweep.rules[rule].set));
   std::map<Rules, RunSpec> together;
   for (const Point& point : Expand(sweep)) {
     if (!point.rules.empty()) together.try_emplace(point.rules, point.spec);

@@ -32,7 +32,9 @@ struct Disbelief {
 
 Disbelief WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
   const auto contract = [] { return SeeTrainerContract("what a trainer writes is said in"); };
-  if (!end.own) return {end.own_problem, end.own_hint.empty() ? kSeeLog : end.own_hint};
+  if (!end.own)
+    return {end.own_problem.empty() ? "it wrote no result" : end.own_problem,
+            end.own_hint.empty() ? kSeeLog : end.own_hint};
   if (!end.own->point_id.empty() && end.own->point_id != point.id) {
     return {fmt::format("its result is of point {}", Shortened(end.own->point_id, 80)), contract()};
   }

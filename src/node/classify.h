@@ -19,7 +19,7 @@ struct PointEnd {
   std::optional<RunResult> own;  // what the trainer wrote, where that is a whole RunResult
   std::string own_problem;       // why there is no `own`
   std::string own_hint;          // what to do about that; empty: to see the log
-  std::string storage_problem;   // why nothing could be written into the point's folder; empty: it could
+  std::string storage_problem;   // why the point's folder could not be written, or its result not read; empty: it could
   std::string log_tail;
 };
 

@@ -81,6 +81,7 @@ void ReadOwnResult(const fs::path& path, const RunSpec& spec, PointEnd& end) {
     end.own_problem = "it wrote no result";
     if (end.watched.status.ok()) end.own_hint = SeeTrainerContract("what a trainer writes, and where, is said in");
   } catch (const Error& e) {
+    if (e.kind() == ErrorKind::kInfrastructure) end.storage_problem = e.message();
     end.own_problem = e.message();
     end.own_hint = e.hint();
   }

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kShortId = 8;
 constexpr size_t kWriteBytes = 1 << 18;
+constexpr size_t kShownBases = 3;
 
 Table PointColumns(const std::vector<const Field*>& fields) {
   Table table;
@@ -177,6 +178,23 @@ std::string PlanSummary(const std::vector<Point>& points, const Plan& plan) {
                         : fmt::format("; available {} to {}{}", FormatBytes(least), FormatBytes(most), a_rank);
   if (bases.size() == 1) text += fmt::format(" ({})", *bases.begin());
   return text;
+}
+
+std::string OutOfMemoryWhy(const Plan& plan) {
+  std::vector<std::string> parts;
+  int64_t sharded = 0;
+  for (const PlannedPoint& point : plan.points) {
+    if (point.verdict != Verdict::kOutOfMemory) continue;
+    if (std::find(parts.begin(), parts.end(), point.limit.basis) == parts.end()) parts.push_back(point.limit.basis);
+    if (point.fits_sharded) ++sharded;
+  }
+  if (parts.size() > kShownBases) {
+    const size_t more = parts.size() - kShownBases;
+    parts.resize(kShownBases);
+    parts.push_back(fmt::format("and {} more", more));
+  }
+  if (sharded > 0) parts.push_back(fmt::format("{} would fit with shard: full", sharded));
+  return Join(parts, "; ");
 }
 
 std::vector<std::string> JobLines(const Sweep& sweep, const Plan& plan) {

@@ -30,6 +30,10 @@ Table FieldsTable();
 // rank (free on this machine)".
 std::string PlanSummary(const std::vector<Point>& points, const Plan& plan);
 
+// What the points that are out of memory do not fit in, and what would help: "memory_limit 64.0 GB, shared by 8 ranks;
+// 1 would fit with shard: full". Empty where none is.
+std::string OutOfMemoryWhy(const Plan& plan);
+
 // What jobs ask for, a line for each that differs: "2 jobs of 3 points: 4 nodes, 8 cores, 1 h a point, slurm:
 // {"partition":"large"}". No line where none asks for
 // anything.

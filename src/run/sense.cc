@@ -47,10 +47,10 @@ std::string OfTimes(const RunResult& r) {
                        median);
   }
   if (!r.step_ns.all_ns.empty()) {
-    const auto [least, most] = std::ranges::minmax_element(r.step_ns.all_ns);
-    const auto outside = [&](int64_t ns) { return ns > 0 && (ns < *least || ns > *most); };
+    const auto range = std::ranges::minmax_element(r.step_ns.all_ns);
+    const auto outside = [&](int64_t ns) { return ns > 0 && (ns < *range.min || ns > *range.max); };
     for (const auto& [key, ns] : {std::pair("step_ns.median", median), std::pair("step_ns.p95", p95)}) {
-      if (outside(ns)) return fmt::format("{} is {}, and the steps took {} to {}", key, ns, *least, *most);
+      if (outside(ns)) return fmt::format("{} is {}, and the steps took {} to {}", key, ns, *range.min, *range.max);
     }
   }
   if (r.started_unix_ns > 0 && r.ended_unix_ns > 0 && r.ended_unix_ns < r.started_unix_ns) {

@@ -350,7 +350,7 @@ Json SharedConfig(const Sweep& sweep) {
 }
 
 std::string SetupOf(const Launch& launch, const std::vector<std::string>& trainer) {
-  const std::string setup =
+  std::string setup =
       SetupOf(launch.trainer.empty() ? trainer : launch.trainer, launch.cpus, launch.nodes, launch.environment);
   const auto own = launch.config.find(launch.launcher);
   Json shape = Json::object();

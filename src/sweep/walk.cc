@@ -68,9 +68,10 @@ class Budget {
   void Compare(int64_t values, const Place& place) {
     comparisons_ += values;
     if (comparisons_ <= kMaxComparisons) return;
-    throw Fault{place, fmt::format("to hold the conditions from here on against all combinations takes more than {} "
-                                   "comparisons: say it in fewer entries or values",
-                                   kMaxComparisons)};
+    throw Fault{place,
+                fmt::format("with this, to hold conditions against all combinations takes more than {} comparisons: "
+                            "say it in fewer entries or values",
+                            kMaxComparisons)};
   }
 
  private:
@@ -139,20 +140,25 @@ bool Advance(std::vector<size_t>& position, SizeOf size_of) {
 class Walker {
  public:
   Walker(const Sweep& sweep, const VisitSpec& visit) : sweep_(sweep), visit_(visit) {
-    CheckSize();
-    for (const Exclude& exclude : sweep.exclude) AddMatch(exclude, excludes_);
-    for (const Include& include : sweep.include) AddMatch(include, includes_);
+    const int64_t grid = GridSize();
+    const auto add = [&](const auto& entry, std::vector<Match>& to) {
+      budget_.Compare(grid * to.emplace_back(entry.conditions, sweep.groups, budget_).comparisons(), entry.place);
+    };
+    for (const Exclude& exclude : sweep.exclude) add(exclude, excludes_);
+    for (const Include& include : sweep.include) add(include, includes_);
     for (const LaunchRule& rule : sweep.rules) {
-      for (const Condition& condition : rule.when) rule_comparisons_ += std::ssize(condition.values);
+      for (const Condition& condition : rule.when) {
+        budget_.Compare(grid * std::ssize(condition.values), condition.place);
+      }
     }
+    if (HasGrid()) CountCombinations();
     walked_.exclude_hits.assign(sweep.exclude.size(), 0);
     walked_.rule_hits.assign(sweep.rules.size(), 0);
     include_hits_.assign(sweep.include.size(), 0);
   }
 
   Walked Go() {
-    // Without axes there is no grid for `include` to add to: its entries are the points.
-    if (!sweep_.groups.empty() || sweep_.include.empty()) WalkGrid();
+    if (HasGrid()) WalkGrid();
     for (size_t i = 0; i < sweep_.include.size(); ++i) {
       if (include_hits_[i] == 0) AddPoints(sweep_.include[i]);
     }
@@ -160,7 +166,10 @@ class Walker {
   }
 
  private:
-  void CheckSize() const {
+  // Without axes there is none for `include` to add to: its entries are the points.
+  bool HasGrid() const { return !sweep_.groups.empty() || sweep_.include.empty(); }
+
+  int64_t GridSize() const {
     int64_t size = 1;
     for (const AxisGroup& group : sweep_.groups) {
       const auto count = static_cast<int64_t>(group.front().size());
@@ -170,12 +179,33 @@ class Walker {
       }
       size *= count;
     }
+    return size;
   }
 
-  template <typename Entry>
-  void AddMatch(const Entry& entry, std::vector<Match>& to) {
-    if (match_comparisons_ == 0) matches_from_ = entry.place;
-    match_comparisons_ += to.emplace_back(entry.conditions, sweep_.groups, budget_).comparisons();
+  // Before one is made: those of the grid, excluded or not, as `include` repeats them.
+  void CountCombinations() {
+    const auto multiplies = [](const Include& include) {
+      return std::any_of(include.additions.begin(), include.additions.end(),
+                         [](const Axis& axis) { return axis.size() > 1; });
+    };
+    if (std::none_of(sweep_.include.begin(), sweep_.include.end(), multiplies)) return;
+    std::vector<size_t> position(sweep_.groups.size(), 0);
+    do {
+      const Place place = TakeAdditions(position);
+      budget_.Combine(additions_, place);
+    } while (Advance(position, [&](size_t group) { return sweep_.groups[group].front().size(); }));
+  }
+
+  // What `include` adds to the combination, into additions_; returns the place of the last entry that does.
+  Place TakeAdditions(const std::vector<size_t>& position) {
+    additions_.clear();
+    Place place;
+    for (size_t i = 0; i < includes_.size(); ++i) {
+      if (!includes_[i].OnAxes(position)) continue;
+      for (const Axis& axis : sweep_.include[i].additions) additions_.push_back(&axis);
+      place = sweep_.include[i].place;
+    }
+    return place;
   }
 
   void WalkGrid() {
@@ -183,7 +213,6 @@ class Walker {
     std::vector<size_t> position(groups.size(), 0);
     Assignments assignments;
     do {
-      budget_.Compare(match_comparisons_, matches_from_);
       assignments.clear();
       for (size_t g = 0; g < groups.size(); ++g) {
         for (const Axis& axis : groups[g]) assignments.push_back(&axis[position[g]]);
@@ -206,30 +235,23 @@ class Walker {
       excluded = true;
     }
     if (excluded) {
-      budget_.Combine({}, matches_from_);
       ++walked_.excluded;
       return;
     }
-    additions_.clear();
-    Place added_at;
     for (size_t i = 0; i < includes_.size(); ++i) {
-      if (!includes_[i].OnAxes(position)) continue;
-      ++include_hits_[i];
-      for (const Axis& axis : sweep_.include[i].additions) additions_.push_back(&axis);
-      added_at = sweep_.include[i].place;
+      if (includes_[i].OnAxes(position)) ++include_hits_[i];
     }
+    TakeAdditions(position);
     if (additions_.empty()) {
-      budget_.Combine({}, matches_from_);
       if (!built) Build(assignments);
       Emit(assignments);
     } else {
-      EmitWithAdditions(assignments, added_at);
+      EmitWithAdditions(assignments);
     }
   }
 
   // Once for each combination of the values in additions_, of which a later one replaces an earlier one's.
-  void EmitWithAdditions(const Assignments& assignments, const Place& place) {
-    budget_.Combine(additions_, place);
+  void EmitWithAdditions(const Assignments& assignments) {
     std::vector<size_t> position(additions_.size(), 0);
     do {
       Assignments variant = assignments;
@@ -255,7 +277,8 @@ class Walker {
     for (const Assignment& assignment : own) assignments.push_back(&assignment);
     additions_.clear();
     for (const Axis& axis : include.additions) additions_.push_back(&axis);
-    EmitWithAdditions(assignments, include.place);
+    budget_.Combine(additions_, include.place);
+    EmitWithAdditions(assignments);
   }
 
   // spec_: the family's defaults, the model's shape, the sweep's defaults, then `assignments`; canonical.
@@ -311,7 +334,6 @@ class Walker {
   // Of the point in hand. As for `exclude`, what was written for it goes before what it became.
   std::vector<size_t> RulesOf(const Assignments& assignments) {
     std::vector<size_t> rules;
-    if (!sweep_.rules.empty()) budget_.Compare(rule_comparisons_, sweep_.rules.front().place);
     const auto holds = [&](const Condition& condition) {
       const Assignment* assignment = Find(assignments, condition.field);
       return condition.Holds(assignment != nullptr ? assignment->value : ValueOf(spec_, *condition.field));
@@ -362,9 +384,6 @@ class Walker {
   const Sweep& sweep_;
   const VisitSpec& visit_;
   Budget budget_;
-  int64_t match_comparisons_ = 0;  // of a combination with all entries of exclude and include
-  Place matches_from_;
-  int64_t rule_comparisons_ = 0;  // of a point
   std::vector<const Axis*> additions_;
   std::vector<Match> excludes_;
   std::vector<Match> includes_;

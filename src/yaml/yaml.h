@@ -48,7 +48,7 @@ struct YamlLimits {
   int64_t nodes = 2'000'000;
   int64_t text_bytes = int64_t{64} << 20;  // of scalars
   int depth = 64;
-  std::chrono::nanoseconds time = std::chrono::seconds(20);
+  std::chrono::nanoseconds time = std::chrono::seconds(20);  // of a processor
 };
 
 // One document. Throws Fault for text that is not YAML in UTF-8, holds several documents, or is beyond a limit.

@@ -62,7 +62,7 @@ TEST(Preemption, APreemptedPointIsRunAgainAndContinues) {
   const auto output = cli.Finish(run);
   ASSERT_EQ(output.status.exit_code, 0) << output.out << output.err;
   EXPECT_THAT(output.out, HasSubstr("preempted"));
-  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'preempted'"), 1);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE reason = 'preempted'"), 1);
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 1);
   EXPECT_EQ(cli.OpenStore().Query(sql).rows.at(0).at(0), loss);
   EXPECT_GE(cli.Count("SELECT CAST(evidence ->> '$.resumed_from_step' AS INTEGER) FROM runs"), 20);

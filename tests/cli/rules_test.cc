@@ -36,10 +36,12 @@ TEST(Rules, OneSweepGoesFromOneRankToSixtyFour) {
   const auto rendered = cli.Run({"render", RIDGELINE_SOURCE_DIR "/sweeps/scaling.yaml", "--to", cli.dir / "jobs"});
   ASSERT_EQ(rendered.status.exit_code, 0) << rendered.err;
   EXPECT_THAT(Asked(cli.dir / "jobs"),
-              UnorderedElementsAre("array=0-11 partition=small nodes=1 cpus-per-task=64 time=32 ",
-                                   "array=0-2 partition=large nodes=2 cpus-per-task=64 time=62 ",
-                                   "array=0-2 partition=large nodes=4 cpus-per-task=64 time=122 ",
-                                   "array=0-2 partition=large nodes=8 cpus-per-task=64 time=122 "));
+              // Where ranks have to meet first, with the ten minutes that they have for that.
+              UnorderedElementsAre("array=0-2 partition=small nodes=1 cpus-per-task=64 time=32 ",
+                                   "array=0-8 partition=small nodes=1 cpus-per-task=64 time=42 ",
+                                   "array=0-2 partition=large nodes=2 cpus-per-task=64 time=72 ",
+                                   "array=0-2 partition=large nodes=4 cpus-per-task=64 time=132 ",
+                                   "array=0-2 partition=large nodes=8 cpus-per-task=64 time=132 "));
 }
 
 TEST(Rules, PlanSaysWhatJobsWouldAskFor) {

@@ -142,6 +142,7 @@ TEST(Run, APointThatIsOutOfMemoryIsAnsweredUnlessAllAre) {
             "matrix: {batch_size: [64, 128]}\nlaunch: {memory_limit: 1MB}\n");
   const auto run = cli.Run({"run", file, "--to", "out here"});
   EXPECT_EQ(run.status.exit_code, 1);
+  EXPECT_THAT(run.out, HasSubstr("2 predicted not to fit (skipped: memory_limit 1.00 MB)"));
   EXPECT_THAT(run.out, HasSubstr("0 ok, 2 failed (out of memory)"));
   EXPECT_EQ(run.err, fmt::format("ridgeline: no point was measured: all are out of memory\n"
                                  "  ridgeline plan {} shows what each needs\n",
@@ -454,7 +455,7 @@ TEST(Run, AFullDiskIsToldAndLosesNothing) {
   EXPECT_EQ(full.status.exit_code, 3) << full.out << full.err;
   EXPECT_THAT(full.err, HasSubstr("ridgeline:"));
   EXPECT_TRUE(testing::Eventually([&] { return cli.Processes().empty(); }));
-  EXPECT_EQ(::mount("tmpfs", disk.c_str(), "tmpfs", MS_REMOUNT, "size=64m"), 0);
+  EXPECT_EQ(::mount("tmpfs", disk.c_str(), "tmpfs", MS_REMOUNT, "size=128m"), 0);
   const auto check = cli.Run({"db", "check", "--db", disk / "r.db"});
   EXPECT_TRUE(check.status.ok()) << check.out << check.err;
   const auto again = cli.Run(argv);
@@ -558,7 +559,7 @@ TEST(Render, APointThatCannotFitIsSaidAndCollected) {
             "launch: {memory_limit: 2GB}\n");
   const auto rendered = cli.Run({"render", file, "--to", "rendered"});
   EXPECT_EQ(rendered.status.exit_code, 0) << rendered.err;
-  EXPECT_THAT(rendered.out, HasSubstr("1 point is predicted not to fit, in no job"));
+  EXPECT_THAT(rendered.out, HasSubstr("1 point is predicted not to fit (memory_limit 2.00 GB), in no job"));
   const auto collected = cli.Run({"collect", "rendered"});
   EXPECT_THAT(collected.out, HasSubstr("0 ok, 1 failed (out of memory), 1 without a result")) << collected.err;
   EXPECT_THAT(cli.Run({"query", "SELECT message FROM results"}).out, HasSubstr("(memory_limit 2.00 GB)"));

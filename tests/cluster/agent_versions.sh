@@ -69,7 +69,7 @@ for suite in "${suites[@]}"; do
   name="libslurm $(version "$headers")"
   checked=$((checked + 1))
   # The library asks for a newer C library than this machine's: what it lacks itself is not looked at.
-  if ! g++ -std=c++20 -O0 "${warnings[@]}" -I "$root/plugins" -isystem "$headers" "$root"/plugins/slurm/agent/*.cc \
+  if ! g++ -std=c++20 -O0 "${warnings[@]}" -I "$root/plugins" -I "$root/include" -isystem "$headers" "$root"/plugins/slurm/agent/*.cc \
     "$library" -Wl,--unresolved-symbols=ignore-in-shared-libs -o "$work/$suite/agent"; then
     echo "$name: does not compile"
     failed=1

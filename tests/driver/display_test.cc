@@ -51,13 +51,13 @@ TEST(RunDisplay, SaysHowMuchAnotherMachineOrBuildMeasured) {
 TEST(RunDisplay, PlainOutputIsLinesAndNothingElse) {
   Output out;
   RunDisplay display(out.file(), {"s", false, 80});
-  display.Started({6, 2, 0, 1, 1});
+  display.Started({6, 2, 0, 1, 1, 0, "memory_limit 8.00 GB"});
   EXPECT_FALSE(display.WantsProgress(1'000'000'000));
   display.PointEnded("batch_size=8", "ok  12 tokens/s", Half());
   display.Note("a note");
   EXPECT_EQ(out.text(),
-            "s: 6 points, 2 were already measured, 1 predicted not to fit (skipped), 1 job of an earlier run "
-            "adopted\n[1/2] batch_size=8: ok  12 tokens/s\na note\n");
+            "s: 6 points, 2 were already measured, 1 predicted not to fit (skipped: memory_limit 8.00 GB), 1 job of an "
+            "earlier run adopted\n[1/2] batch_size=8: ok  12 tokens/s\na note\n");
 }
 
 TEST(RunDisplay, TheLiveLineIsRedrawnAndNeverMixedWithOthers) {

@@ -77,6 +77,13 @@ TEST_F(FaultWatchTest, OtherFailuresBeginANewRow) {
   EXPECT_EQ(watch_.given_up(), "");
 }
 
+TEST_F(FaultWatchTest, JobsThatASchedulerForgotStopNothing) {
+  for (int i = 0; i < 9; ++i) {
+    EXPECT_THAT(watch_.PointEnded("rl-" + std::to_string(i), Ended(InfrastructureReason::kLost, "")), IsEmpty());
+  }
+  EXPECT_EQ(watch_.given_up(), "");
+}
+
 TEST_F(FaultWatchTest, WhoIsToldToLeaveHasNotFailed) {
   for (int i = 0; i < 9; ++i) {
     watch_.PointEnded("rl-" + std::to_string(i), Ended(InfrastructureReason::kPreempted, "n1"));

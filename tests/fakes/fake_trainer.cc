@@ -274,7 +274,7 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     PutInPlace(value, result_file);
     return 0;
   }
-  if (mode == "says") {  // a result of one's own
+  if (mode == "writes") {  // a result of one's own
     Write(result_file, value);
     return 0;
   }

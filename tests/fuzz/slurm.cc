@@ -1,5 +1,6 @@
 // What Slurm's tools and its agent print: facts are taken from it, and what is none is passed over. The agent's rows
 // are taken or refused as JSON is.
+#include "slurm/meaning.h"
 #include "slurm/parse.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -25,7 +26,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ParseConfig(text);
   WaitOf(text);
   TroubleOf(0, text);
-  HintFor(text);
   try {
     RowFromJson(plugin::Json::parse(text));
   } catch (const plugin::Json::exception&) {

@@ -20,8 +20,7 @@ namespace {
 const std::vector<std::vector<std::string>>& Street() {
   static const std::vector<std::vector<std::string>> rows = {
       // The harness.
-      {"base", "run", "stats", "yaml", "sweep", "plan", "launch", "store", "collect", "driver", "report", "regress",
-       "cli"},
+      {"base", "run", "stats", "yaml", "sweep", "plan", "launch", "store", "collect", "driver", "report", "cli"},
       // What runs beside a trainer, on its node. Of the harness only the command line knows it.
       {"base", "run", "node", "cli"},
       // The engine.
@@ -31,7 +30,7 @@ const std::vector<std::vector<std::string>>& Street() {
       // The bridge: the only way from the harness to the engine, and what may use it. It knows no backend.
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "predict"},
-      {"predict", "plan", "launch", "store", "collect", "driver", "report", "regress", "cli"},
+      {"predict", "plan", "launch", "store", "collect", "driver", "report", "cli"},
   };
   return rows;
 }

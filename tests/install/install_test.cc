@@ -128,9 +128,9 @@ TEST(Programs, AreBuiltWithoutWhatTheTestsTake) {
     EXPECT_THAT(steps.stdout_text, Not(HasSubstr("scripts/install-packages.sh\n")));
   }
   const TempDir build;
-  const Captured configured = ridgeline::Run(
-      {"cmake", "-S", RIDGELINE_SOURCE_DIR, "-B", build.path().string(), "-G", "Ninja", "-DRIDGELINE_TESTS=OFF",
-       "-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON"});
+  const Captured configured = ridgeline::Run({"cmake", "-S", RIDGELINE_SOURCE_DIR, "-B", build.path().string(), "-G",
+                                              "Ninja", "-DRIDGELINE_TESTS=OFF", "-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON",
+                                              "-DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON"});
   EXPECT_TRUE(configured.status.ok()) << configured.stdout_text << configured.stderr_text;
 }
 

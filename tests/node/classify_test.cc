@@ -63,6 +63,13 @@ TEST_F(Classified, AFailureTheTrainerExplainsKeepsItsWords) {
   EXPECT_EQ(result.evidence.at("log_tail"), "last words");
 }
 
+TEST_F(Classified, AResultThatTheDiskDoesNotGiveIsNoWordOfTheTrainers) {
+  end_.own_problem = end_.storage_problem = "cannot read result.json: Input/output error";
+  const RunResult result = Result();
+  EXPECT_EQ(EndOf(result), InfrastructureReason::kStorage);
+  EXPECT_THAT(result.message, HasSubstr("Input/output error"));
+}
+
 TEST_F(Classified, OkFromATrainerThatThenFailedIsACrash) {
   Wrote(RunStatus::kOk);
   end_.watched.status.signal = SIGSEGV;

@@ -398,7 +398,7 @@ TEST_F(Exec, AResultThatCannotBeTrueIsACrashAndASentence) {
        "its result: not a RunResult: step_ns.median is 1.5, which is not written as a whole number"},
   };
   for (const auto& [text, says] : cases) {
-    const RunResult result = RunOne("says=" + text);
+    const RunResult result = RunOne("writes=" + text);
     EXPECT_EQ(result.status, RunStatus::kCrashed) << text;
     EXPECT_THAT(result.message, HasSubstr("the trainer ended with exit code 0; " + says));
     std::filesystem::remove_all(dir_.path() / "rl-test");

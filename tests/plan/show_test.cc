@@ -93,6 +93,17 @@ TEST(Show, Summaries) {
   EXPECT_EQ(ExpansionSummary({3, 2, 1, {}}), "3 points; 2 combinations excluded; 1 duplicate left out");
 }
 
+TEST(Show, WhyPointsAreOutOfMemoryIsSaidOnceForEachReason) {
+  Plan plan;
+  EXPECT_EQ(OutOfMemoryWhy(plan), "");
+  plan.points = {{0, Verdict::kOutOfMemory, {}, {8, "a"}, true}, {1, Verdict::kFits, {}, {8, "b"}, false}};
+  EXPECT_EQ(OutOfMemoryWhy(plan), "a; 1 would fit with shard: full");
+  for (const char* basis : {"a", "b", "c", "d", "e"}) {
+    plan.points.push_back({2, Verdict::kOutOfMemory, {}, {8, basis}, false});
+  }
+  EXPECT_EQ(OutOfMemoryWhy(plan), "a; b; c; and 2 more; 1 would fit with shard: full");
+}
+
 TEST(Show, JsonLinesHoldWholeSpecs) {
   Expansion expansion;
   std::istringstream lines(Written("jsonl", &expansion));

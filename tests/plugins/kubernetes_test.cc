@@ -422,7 +422,7 @@ TEST(KubernetesManifest, TextsArriveAsTheyWereWritten) {
   for (const auto& [text, written] : texts) {
     const Manifests made = Make({{"program", text}, {"env", {{"A", text}}}}, Job({{"exec", {"p", text}}}));
     EXPECT_THAT(ContainerOf(made).at("command").get<std::vector<std::string>>(), ElementsAre(written, written));
-    EXPECT_EQ(ContainerOf(made).at("env").at(1).at("value"), written);
+    EXPECT_EQ(ContainerOf(made).at("env").at(2).at("value"), written);
   }
 }
 

@@ -119,7 +119,7 @@ TEST(SlurmConfig, RefusesWithTheSettingAndWhatItMustBe) {
       {{{"signal", "USR1@0"}}, "such as USR1@120"},
       {{{"client", "mine"}}, "auto, agent or tools"},
       {{{"prolog", {"a\nb"}}}, "a list of shell lines"},
-      {{{"gpus", 0}}, "such as 8 or \"h100:8\""},
+      {{{"gpus", 0}}, "a whole number from 1 to 999999"},
       {{{"gpus", "h100"}}, "such as 8 or \"h100:8\""},
       {{{"gpus", "h100:8,a100:1"}}, "such as 8 or \"h100:8\""},
       {{{"clusters", "a,b"}}, "the name of one cluster"},
@@ -366,7 +366,8 @@ TEST(SlurmParse, ReadsTaskListsAndWritesThem) {
   EXPECT_THAT(*ParseTasks("0-3,7"), ElementsAre(0, 1, 2, 3, 7));
   EXPECT_THAT(*ParseTasks("[1-2,5%2]"), ElementsAre(1, 2, 5));
   EXPECT_THAT(*ParseTasks("12-20:4%2"), ElementsAre(12, 16, 20));
-  for (const char* wrong : {"", "a", "3-1", "1-", "-1", "1-99999999", "1:0", "1,,2"})
+  EXPECT_THAT(*ParseTasks("1-5:9223372036854775807,9"), ElementsAre(1, 9));
+  for (const char* wrong : {"", "a", "3-1", "1-", "-1", "1-99999999", "1:0", "1,,2", "0-3999999,0-3999999"})
     EXPECT_FALSE(ParseTasks(wrong)) << wrong;
   EXPECT_EQ(FormatTasks({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
   EXPECT_EQ(FormatTasks({}), "");

@@ -123,7 +123,8 @@ TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Refusal(chart + "bars: []}\n"), HasSubstr("charts[0]: a chart has 'bars' or 'lines'"));
   EXPECT_THAT(Refusal(chart + "bars: [{label: x, column: y}], lines: {by: a, series: b}}\n"),
               HasSubstr("charts[0]: a chart has 'bars' or 'lines'"));
-  EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, points: 0}}\n"), HasSubstr("integer of at least 1"));
+  EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, points: 0}}\n"),
+              HasSubstr("'points' must be an integer between 1 and 100000"));
   EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, scale: lg}}\n"), HasSubstr("there are linear, log"));
   EXPECT_THAT(Refusal(head_ + "summary: {by: panel, columns: [panl]}\n"),
               HasSubstr("summary: there is no column 'panl'"));

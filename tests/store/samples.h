@@ -42,6 +42,7 @@ inline RunResult Result(const std::string& point_id, const RunEnd& end = RunStat
   result.status = end.status;
   result.reason = end.reason;
   result.message = end.status == RunStatus::kOk ? "" : "it ended";
+  if (end.status == RunStatus::kSkippedPredictedOom) result.provenance = Provenance::kPredicted;
   result.device = "a processor";
   if (end.status == RunStatus::kOk) {
     result.parameters = 10'000'000;

@@ -264,13 +264,14 @@ TEST(Sweep, RangesOfIntegersNeitherRoundNorWrap) {
   for (const char* range : {"1..9223372036854775807*2", "9223372036854775806..9223372036854775807",
                             "9223372036854775807..9223372036854775807+9223372036854775807", "1..9223372036854775808*4",
                             "9..99999999999999999999*9", "1..1e300*10"}) {
-    EXPECT_THAT(refusal(range), AllOf(HasSubstr("s.yaml:2:17: seed is "), HasSubstr("and must be between 0 and 1e+15")))
+    EXPECT_THAT(refusal(range),
+                AllOf(HasSubstr("s.yaml:2:17: seed is "), HasSubstr("and must be between 0 and 1000000000000000")))
         << range;
   }
   for (const char* value : {"9223372036854775807", "9223372036854775808", "18446744073709551616", "1e300", ".inf",
                             "-9223372036854775809", "0xffffffffffffffff"}) {
     EXPECT_THAT(Refusal(std::string("defaults: {seed: ") + value + "}"),
-                AllOf(HasSubstr("s.yaml:2:18: seed is "), HasSubstr("and must be between 0 and 1e+15")))
+                AllOf(HasSubstr("s.yaml:2:18: seed is "), HasSubstr("and must be between 0 and 1000000000000000")))
         << value;
   }
 }
@@ -382,8 +383,9 @@ TEST(Yaml, HostileFilesEndQuickly) {
     for (int j = 0; j < 8; ++j) bomb += ", " + last;
     bomb += "]\n";
   }
-  EXPECT_THAT(RawRefusal(bomb), HasSubstr("unfolds into too many values"));
-  EXPECT_THAT(RawRefusal("name: &a [*a]"), HasSubstr("nested too deeply"));
+  EXPECT_THAT(RawRefusal(bomb),
+              HasSubstr("with this the file holds more than 2000000 values, its aliases written out"));
+  EXPECT_THAT(RawRefusal("name: &a [*a]"), HasSubstr("this alias stands for what it is itself a part of"));
   EXPECT_THAT(RawRefusal("name: " + std::string(100'000, '[')), HasSubstr("s.yaml:1:"));
 }
 

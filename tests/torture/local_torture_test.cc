@@ -19,7 +19,7 @@ class LocalCli final : public ClusterCli {
 bool MountSmallDisk(const std::filesystem::path& folder) {
   static const bool has_namespace =
       ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
-  return has_namespace && ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=16m") == 0;
+  return has_namespace && ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=96m") == 0;
 }
 
 TEST(Torture, OnThisMachine) {

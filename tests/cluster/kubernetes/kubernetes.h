@@ -189,7 +189,9 @@ class KubernetesCli : public ClusterCli {
     std::vector<std::string> names;
     std::istringstream in(Kubectl({"get", kinds, "--output=name"}));
     for (std::string line; std::getline(in, line);) {
-      if (line.find("kube-root-ca") == std::string::npos) names.push_back(line);
+      // What the cluster gives each namespace and its accounts.
+      const bool its_own = line.find("kube-root-ca") != std::string::npos || line.find("-token-") != std::string::npos;
+      if (!its_own) names.push_back(line);
     }
     return names;
   }

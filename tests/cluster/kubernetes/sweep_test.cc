@@ -108,7 +108,7 @@ TEST_F(KubernetesSweeps, WhatATrainerSaysIsInItsPodsLog) {
   Child run = cli.Start({"run", cli.Write({.trainer = "sleep", .script = "echo hello from the trainer;"})});
   EXPECT_TRUE(Eventually([&] {
     return cli.Kubectl({"logs", "--selector=app.kubernetes.io/managed-by=ridgeline"})
-               .find("0| hello from the trainer\n") != std::string::npos;
+               .find("| hello from the trainer\n") != std::string::npos;
   }));
   run.Signal(SIGINT);
   cli.Finish(run);

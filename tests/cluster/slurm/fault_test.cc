@@ -306,7 +306,9 @@ TEST(SlurmFaults, APrologOfTheSitesThatFailsIsAStart) {
   EXPECT_EQ(cli.Of("reason", "infrastructure"), "start");
   EXPECT_THAT(cli.Of("message", "infrastructure"), HasSubstr("prolog"));
   WriteFile(site / "mended", "");
-  Slurm::Ask({"scontrol", "update", "NodeName=n[1-4]", "State=RESUME"});
+  for (const char* node : {"n1", "n2", "n3", "n4"}) {  // those that are not drained refuse it
+    ridgeline::Run({"scontrol", "update", std::string("NodeName=") + node, "State=RESUME"});
+  }
   cli.ExpectOk(cli.Run({"run", sweep}));
   cli.ExpectOneFinalResultEach(1, 1);
 }
@@ -346,7 +348,7 @@ TEST(SlurmFaults, AJobDirectoryThatCannotBeWrittenIsAFailureWithTheJobsOwnWords)
   cli.prefix = AsNobody();  // root may write anywhere
   if (!cli.prefix.empty()) ridgeline::Run({"chown", "nobody:nogroup", cli.dir.path()});
   Slurm::Ask({"scontrol", "update", "PartitionName=main", "State=DOWN"});
-  Child run = cli.Start({"run", cli.Write({})});
+  Child run = cli.Start({"run", cli.Write({.launch = "retry: {storage: 0}"})});
   ASSERT_TRUE(Eventually([&] { return !Slurm::Jobs().empty() || run.Poll(); }));
   for (const auto& job : std::filesystem::directory_iterator(cli.dir / "ridgeline-out/jobs")) {
     std::filesystem::permissions(job, std::filesystem::perms(0555));

@@ -90,7 +90,7 @@ TEST_P(SlurmKills, JobsOfAControllerThatForgotEverythingAreRunAgain) {
   slurm.Controller("start");
   cli.ExpectOk(cli.Finish(run));
   cli.ExpectOneFinalResultEach(80, 80);
-  EXPECT_GT(cli.Count("SELECT count(*) FROM results WHERE status = 'lost'"), 0);
+  EXPECT_GT(cli.Count("SELECT count(*) FROM results WHERE reason = 'lost'"), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Through, SlurmKills, ::testing::Values("tools", "agent"),

@@ -64,8 +64,8 @@ TEST(SlurmSweeps, PointsOfOneSweepGetTheNodesAndSettingsTheyAskFor) {
   cli.ExpectOk(cli.Run({"run", sweep}));
   cli.ExpectOneFinalResultEach(6, 6);
   EXPECT_EQ(ReadFile(cli.dir / "large"), "large\nlarge\n");
-  EXPECT_EQ(cli.Count("SELECT count(DISTINCT substr(native_id, 1, instr(native_id, '_'))) FROM jobs"), 2)
-      << "an array for what asks for the same";
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT substr(native_id, 1, instr(native_id, '_'))) FROM jobs"), 3)
+      << "an array for what asks for the same: ranks that have to meet have longer";
   const std::string on_two =
       "SELECT count(*) FROM runs JOIN jobs ON jobs.key = runs.job_key WHERE ranks {} 4 AND "
       "jobs.evidence ->> '$.node' LIKE 'n% n%'";
@@ -152,7 +152,7 @@ TEST(SlurmSweeps, ClusterByItsNameIsTheClusterInEveryCall) {
   SlurmCli cli;
   cli.ExpectOk(cli.Run({"run", cli.Write({.points = 2, .slurm = "clusters: testing"})}));
   cli.ExpectOneFinalResultEach(2, 2);
-  const auto agent = cli.Run({"run", cli.Write({.points = 2, .slurm = "clusters: testing, client: agent"})});
+  const auto agent = cli.Run({"run", cli.Write({.points = 3, .slurm = "clusters: testing, client: agent"})});
   EXPECT_THAT(agent.err, HasSubstr("own cluster, and not to testing"));
 }
 

@@ -111,7 +111,7 @@ TEST(Strangers, ChangeNothingOfARunBitByBit) {
 
   // The first rank waits for the others, its port open.
   const int64_t cpu_ns = CpuNs(first);
-  const int64_t peak_bytes = PeakBytes(first);
+  [[maybe_unused]] const int64_t peak_bytes = PeakBytes(first);
   const int64_t files = OpenFiles(first);
   const int64_t began_ns = clock.MonotonicNs();
   RunResult got;
@@ -124,7 +124,9 @@ TEST(Strangers, ChangeNothingOfARunBitByBit) {
     EXPECT_GE(crowd.visits(), kConnections);
     const int64_t spent_ns = CpuNs(first) - cpu_ns;
     EXPECT_LT(static_cast<double>(spent_ns), 0.5 * static_cast<double>(clock.MonotonicNs() - began_ns));
+#ifndef RIDGELINE_SANITIZED  // which keeps what is freed for a while
     EXPECT_LT(PeakBytes(first), peak_bytes + (2 << 20));
+#endif
     for (int rank = 1; rank < 3; ++rank) visited.Start(spec, 3);
     got = ResultOf(visited);
   }
@@ -132,7 +134,9 @@ TEST(Strangers, ChangeNothingOfARunBitByBit) {
   EXPECT_EQ(got.loss, want.loss);
   EXPECT_EQ(got.grad_norm, want.grad_norm);
   EXPECT_EQ(got.memory.planned_peak_bytes, want.memory.planned_peak_bytes);
+#ifndef RIDGELINE_SANITIZED
   EXPECT_NEAR(static_cast<double>(got.memory.rss_peak_bytes), static_cast<double>(want.memory.rss_peak_bytes), 4 << 20);
+#endif
   ASSERT_TRUE(got.evidence.contains("refused_connections"));
   EXPECT_GT(std::stoll(got.evidence.at("refused_connections")), kConnections / 2);
 }

@@ -82,8 +82,13 @@ Matmul::Matmul(const MatmulShape& s) {
     }
     memory::desc bias;
     if (s.has_bias) bias = Stored(1, s.n, s.n, false, s.bias);
+#if DNNL_VERSION_MAJOR < 3
     const dnnl::matmul::desc desc = s.has_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
     const dnnl::matmul::primitive_desc primitive_desc(desc, attr, Engine());
+#else
+    const auto primitive_desc = s.has_bias ? dnnl::matmul::primitive_desc(Engine(), a, b, bias, c, attr)
+                                           : dnnl::matmul::primitive_desc(Engine(), a, b, c, attr);
+#endif
     primitive_ = dnnl::matmul(primitive_desc);
     stream_ = dnnl::stream(Engine());
     const auto place = [](const memory::desc& md) { return memory(md, Engine(), DNNL_MEMORY_NONE); };

@@ -1,0 +1,40 @@
+// Kills of whatever takes part, at random moments, on a real Kubernetes.
+#include "tests/torture/torture.h"
+#include "tests/cluster/kubernetes/kubernetes.h"
+
+namespace ridgeline::testing {
+namespace {
+
+class KubernetesTorture : public OnKubernetes {};
+
+// Processes below one whose command line has `text`: what a pod runs has no other mark.
+std::vector<pid_t> ProcessesBelow(const std::string& text) {
+  std::vector<pid_t> found = ProcessesWith(text);
+  for (size_t i = 0; i < found.size(); ++i) {
+    for (const pid_t pid : ChildrenOf(found[i])) {
+      if (std::find(found.begin(), found.end(), pid) == found.end()) found.push_back(pid);
+    }
+  }
+  return found;
+}
+
+TEST_F(KubernetesTorture, OnKubernetes) {
+  const Kubernetes cluster = Kubernetes::Own();
+  cluster.StartNode("n1");
+  Torture("kubernetes", [&](uint64_t seed) {
+    using enum Blow;
+    KubernetesCli cli(cluster);
+    constexpr int kPoints = 6;
+    const auto sweep = cli.Write({.points = kPoints, .trainer = "own=300", .launch = "bundle: 2"});
+    return Round({cli,
+                  sweep,
+                  kPoints,
+                  {kKillDriver, kKillHelper, kKillExec, kKillTrainer, kKillEverything},
+                  [&] { return ProcessesBelow(cluster.dir().string()); }},
+                 seed)
+        .Play();
+  });
+}
+
+}  // namespace
+}  // namespace ridgeline::testing
