@@ -9,10 +9,6 @@
 namespace ridgeline::kubernetes {
 namespace {
 
-// How `ridgeline` exits where it could not do its work, which for `ridgeline exec` is the disk's doing, and where it
-// does not take what it is told.
-constexpr int kExecFailed = 3;
-constexpr int kExecRefused = 2;
 constexpr int64_t kClockMarginS = 5;  // of times in whole seconds
 
 Cause Infrastructure(std::string reason, std::string message, std::string hint = {}) {
@@ -124,7 +120,7 @@ std::optional<Cause> OfContainer(const PodView& pod, const Options& options) {
         "program: names what the image has instead; the Containerfile that ships with Ridgeline has it");
   }
   if (pod.exit_code == 0 || pod.exit_code == kExecInterrupted) return std::nullopt;
-  if (pod.exit_code == kExecFailed) {
+  if (pod.exit_code == kExecNoStorage) {
     return Infrastructure("storage", "`ridgeline exec` could not use its folder" + words,
                           "output: and volumes: name what is there, writable for user:, and has room");
   }
