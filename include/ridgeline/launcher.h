@@ -38,9 +38,10 @@
 //              | running | ended | missing. For `ended`, evidence may carry "end" with one of the contract's ends
 //              that a scheduler can know (run.h: oom_host, timeout, cancelled, infrastructure), with "reason" where it
 //              is infrastructure's, "node" for the names of the nodes it was on, separated by spaces, and "message" and
-//              "hint" for people. Whether a trainer is at fault `exec` alone knows. For `queued`, "waits" and "hint"
-//              say why a job waits that somebody should do something about. `missing`: the scheduler has never heard of
-//              this key, or has forgotten it.
+//              "hint" for people. Whether a trainer is at fault `exec` alone knows. For `queued`, "pending" is the
+//              scheduler's own word for why it waits, "expected_unix_s" when the scheduler thinks it will start, in
+//              decimal; "waits" and "hint" say why a job waits that somebody should do something about. `missing`: the
+//              scheduler has never heard of this key, or has forgotten it.
 //   cancel     {"jobs": [{"key", "native_id"}…]} -> {"jobs": [{"key", "cancelled": bool}…]}
 //
 // Thread safety: the harness calls a launcher from one thread at a time.

@@ -58,10 +58,8 @@ struct JobState {
   std::string key;
   std::string native_id;
   JobPhase phase = JobPhase::kMissing;
-  // What the scheduler says of it: exit_code, signal, log_tail, … For kEnded `end` and `reason`
-  // name one of the contract's ends (run.h) where the scheduler knows it, `node` the nodes, separated by spaces, on
-  // which it was; `message` and `hint` say so to people. For kQueued `waits` and `hint` say why it waits, where
-  // somebody should do something about it.
+  // What the scheduler says of it: exit_code, signal, log_tail, …, and what include/ridgeline/launcher.h lists for
+  // kEnded and for kQueued.
   std::map<std::string, std::string> evidence;
   int64_t started_unix_ns = 0;  // when it began to run; 0: not known
 };
