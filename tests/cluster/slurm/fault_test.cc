@@ -66,17 +66,26 @@ TEST(SlurmFaults, AJobPastItsTimeLimitIsATimeout) {
   EXPECT_THAT(cli.Cell("SELECT hint FROM results"), HasSubstr("launch: slurm: time"));
 }
 
+// More steps than any limit has room for, so that only the warnings end an attempt, however fast the machine is.
 TEST(SlurmFaults, AWarningBeforeTheTimeLimitSavesThePointAndItGoesOn) {
   const Slurm slurm;
   SlurmCli cli;
   // Slurm warns up to half a minute late; of a minute's limit, that is never too late.
   const auto sweep = cli.WriteReal("seed: [1], seq_length: [256]", "client: tools, time: 1m, signal: 'B:USR1@55'",
-                                   "checkpoint: {dir: state, every_steps: 100000}\n", 45'000);
+                                   "checkpoint: {dir: state, every_steps: 1000000}\n", 1'000'000);
   Child run = cli.Start({"run", sweep});
   ASSERT_TRUE(Eventually([&] { return cli.StepsDone() > 20; }));
-  cli.ExpectOk(cli.Finish(run));
-  EXPECT_GE(cli.Count("SELECT count(*) FROM results WHERE status = 'infrastructure'"), 1) << cli.Statuses();
-  EXPECT_GE(cli.Count("SELECT CAST(evidence ->> '$.resumed_from_step' AS INTEGER) FROM latest"), 20);
+  const std::string warned = "FROM results WHERE status = 'infrastructure' AND reason = 'preempted'";
+  while (cli.Count("SELECT count(*) " + warned) < 2) ASSERT_FALSE(run.WaitFor(200'000'000)) << cli.NotOk();
+  run.Signal(SIGINT);
+  cli.Finish(run);
+  const auto step = [&](const std::string& name, int attempt) {
+    return cli.Count(
+        fmt::format("SELECT CAST(evidence ->> '$.{}' AS INTEGER) {} AND attempt = {}", name, warned, attempt));
+  };
+  EXPECT_GE(step("checkpoint_step", 1), 20) << cli.NotOk();
+  EXPECT_EQ(step("resumed_from_step", 2), step("checkpoint_step", 1)) << cli.NotOk();
+  EXPECT_GT(step("checkpoint_step", 2), step("checkpoint_step", 1)) << cli.NotOk();
   cli.ExpectNothingLeft();
 }
 
