@@ -21,7 +21,6 @@ namespace {
 using plugin::Failure;
 using plugin::Json;
 
-constexpr size_t kLabelBytes = 63;
 constexpr size_t kSubdomainBytes = 253;
 constexpr size_t kAnnotationsBytes = size_t{256} * 1024;
 

@@ -42,7 +42,6 @@ constexpr const char* kGpuShared = "1Gi";                    // of /dev/shm, whi
 constexpr const char* kHostname = "kubernetes.io/hostname";  // a label of nodes
 constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
 constexpr size_t kSweepTextBytes = 1024;
-constexpr size_t kLabelBytes = 63;
 // A ConfigMap holds 1 MiB. `kubectl apply` also keeps all of it in an annotation, quotes escaped, and those hold 256
 // KiB.
 constexpr size_t kPartBytes = size_t{120} * 1024;

@@ -10,8 +10,8 @@ namespace {
 
 using plugin::Json;
 
-constexpr int64_t kMostTasks = 4'000'000;  // Slurm's own limit
-constexpr size_t kMostNodes = 10'000;      // of a job, that are named
+constexpr int64_t kLargestTask = 4'000'000;  // Slurm's own limit
+constexpr size_t kMostNodes = 10'000;        // of a job, that are named
 
 // The text up to `separator`, which is taken off; all of it where there is none.
 std::string_view Take(std::string_view& text, char separator) {
@@ -42,8 +42,6 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   while (!text.empty()) words.push_back(Take(text, separator));
   return words;
 }
-
-bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // "3:0" (code:signal) -> a wait status.
 int ExitStatus(std::string_view text) {
@@ -119,12 +117,12 @@ std::optional<std::vector<int64_t>> ParseTasks(std::string_view text) {
     std::string_view part = Take(text, ',');
     std::string_view range = Take(part, ':');
     const std::optional<int64_t> step = part.empty() ? 1 : Number(part);
-    const bool is_range = Contains(range, "-");
+    const bool is_range = range.find('-') != std::string_view::npos;
     const std::optional<int64_t> first = Number(Take(range, '-'));
     const std::optional<int64_t> last = is_range ? Number(range) : first;
-    if (!first || !last || !step || *step < 1 || *last < *first || *last > kMostTasks) return std::nullopt;
+    if (!first || !last || !step || *step < 1 || *last < *first || *last > kLargestTask) return std::nullopt;
     const int64_t count = (*last - *first) / *step + 1;
-    if (count > kMostTasks + 1 - std::ssize(tasks)) return std::nullopt;
+    if (count > kLargestTask + 1 - std::ssize(tasks)) return std::nullopt;
     for (int64_t i = 0; i < count; ++i) tasks.push_back(*first + i * *step);
   }
   return tasks;

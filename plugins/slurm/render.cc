@@ -22,11 +22,11 @@ using plugin::Json;
 
 // Each task gets a copy of the script, which names every job of its array: beyond this, copies cost more than
 // submissions.
-constexpr int64_t kMostTasks = 1000;
+constexpr int64_t kTasksAtOnce = 1000;
 constexpr int64_t kExecMib = 64;         // `ridgeline exec` beside the trainer
 constexpr int64_t kWarningMarginS = 60;  // Slurm warns up to a minute late
 constexpr int64_t kMostLeadS = 65535;    // of --signal
-constexpr int64_t kMib = 1 << 20;
+constexpr int64_t kBytesPerMib = 1 << 20;
 
 struct Resources {
   int64_t nodes;
@@ -43,7 +43,7 @@ int64_t CeilDiv(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 Resources ResourcesOf(const Json& job, const Options& options) {
   const auto get = [&](const char* name) { return job.value(name, int64_t{0}); };
-  const int64_t memory_mib = get("memory_bytes") == 0 ? 0 : CeilDiv(get("memory_bytes"), kMib) + kExecMib;
+  const int64_t memory_mib = get("memory_bytes") == 0 ? 0 : CeilDiv(get("memory_bytes"), kBytesPerMib) + kExecMib;
   return {options.nodes > 0 ? options.nodes : std::max<int64_t>(1, get("nodes")),
           options.cpus > 0 ? options.cpus : get("cpus"), options.memory_mib > 0 ? options.memory_mib : memory_mib,
           options.time_minutes > 0 ? options.time_minutes : CeilDiv(get("time_limit_s"), 60), get("save_time_s")};
@@ -136,7 +136,7 @@ std::string SignalOption(const Warning& warning) {
 
 std::vector<BatchJob> Bundle(const Json& jobs, const Options& options, const ArrayLimit& limit,
                              const std::string& work_dir, const std::string& log_dir, int64_t parts) {
-  const auto most = static_cast<size_t>(limit.arrays ? std::clamp<int64_t>(limit.tasks, 1, kMostTasks) : 1);
+  const auto most = static_cast<size_t>(limit.arrays ? std::clamp<int64_t>(limit.tasks, 1, kTasksAtOnce) : 1);
   struct Group {
     const Options* options;
     Resources resources;

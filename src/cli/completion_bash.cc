@@ -15,7 +15,7 @@ std::string Words(const std::vector<std::string>& words) {
 }
 
 // The bash that completes a value.
-std::string ValueAction(const Completed& value) {
+std::string BashWords(const Completed& value) {
   switch (value.kind) {
     case Completed::Kind::kAnything:
       return ":";
@@ -36,10 +36,10 @@ std::string Cases(const CompletedCommand& command) {
   for (const CompletedOption& option : command.options) {
     flags.insert(flags.end(), option.flags.begin(), option.flags.end());
     if (option.takes_value) {
-      values += fmt::format("        {}) {}; return ;;\n", Join(option.flags, "|"), ValueAction(option.value));
+      values += fmt::format("        {}) {}; return ;;\n", Join(option.flags, "|"), BashWords(option.value));
     }
   }
-  std::string argument = ValueAction(command.argument);
+  std::string argument = BashWords(command.argument);
   if (!command.commands.empty()) {
     std::vector<std::string> names;
     for (const CompletedCommand& inner : command.commands) names.push_back(inner.name);

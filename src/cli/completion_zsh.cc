@@ -25,7 +25,7 @@ std::string Text(const std::string& text) {
 }
 
 // What _arguments does for a value.
-std::string ValueAction(const Completed& value) {
+std::string ZshAction(const Completed& value) {
   switch (value.kind) {
     case Completed::Kind::kAnything:
       return " ";
@@ -44,7 +44,7 @@ std::string OptionLines(const CompletedOption& option) {
   std::string lines;
   for (const std::string& flag : option.flags) {
     lines += fmt::format(" \\\n    '({}){}[{}]{}'", Join(option.flags, " "), flag, Text(option.help),
-                         option.takes_value ? ": :" + ValueAction(option.value) : "");
+                         option.takes_value ? ": :" + ZshAction(option.value) : "");
   }
   return lines;
 }
@@ -54,7 +54,7 @@ std::string Functions(const CompletedCommand& command, const std::string& name) 
   std::string lines;
   for (const CompletedOption& option : command.options) lines += OptionLines(option);
   if (command.commands.empty()) {
-    return fmt::format("{}() {{\n  _arguments{} \\\n    '*: :{}'\n}}\n", name, lines, ValueAction(command.argument));
+    return fmt::format("{}() {{\n  _arguments{} \\\n    '*: :{}'\n}}\n", name, lines, ZshAction(command.argument));
   }
   std::string functions;
   std::string commands;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::initializer_list<const char*> kExportForms = {"csv", "json", "jsonl"};
 
-int Check(const std::string& file) {
+int CheckStore(const std::string& file) {
   Store store = OpenStore(file, Store::Mode::kReadOnly);
   const std::vector<std::string> problems = store.Check();
   if (problems.empty()) {
@@ -115,7 +115,7 @@ Action DbCommand(CLI::App& self) {
     if (merge->parsed()) return Merge(options->file, options->other);
     if (backup->parsed()) return Backup(options->file, options->to);
     if (exported->parsed()) return Export(options->file, options->format, options->to);
-    return Check(options->file);
+    return CheckStore(options->file);
   };
 }
 

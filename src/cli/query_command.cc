@@ -30,7 +30,7 @@ Examples:
 
 The database is only read: a statement that writes is refused.)text";
 
-struct Options {
+struct QueryOptions {
   std::string sql;
   std::string db = kDefaultDb;
   std::string format = "text";
@@ -39,7 +39,7 @@ struct Options {
 }  // namespace
 
 Action QueryCommand(CLI::App& self) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<QueryOptions>();
   self.add_option("sql", options->sql, "one SELECT statement")->type_name("SQL")->required();
   self.add_option("--db", options->db, "the results database")->type_name("FILE")->capture_default_str();
   AddFormatOption(self, options->format, {"text", "md", "csv", "json", "jsonl"});

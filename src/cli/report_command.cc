@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::initializer_list<const char*> kForms = {"md", "html", "csv", "json"};
 
-struct Options {
+struct ReportOptions {
   std::string name;
   std::string sweep;
   std::string db = kDefaultDb;
@@ -35,11 +35,11 @@ struct Options {
 };
 
 // Beside a sweep's file, where it was named by that.
-std::vector<fs::path> Folders(const Options& options) {
+std::vector<fs::path> Folders(const ReportOptions& options) {
   return ReportFoldersFor(options.reports, fs::path(fs::is_regular_file(options.sweep) ? options.sweep : ""));
 }
 
-int List(const Options& options) {
+int List(const ReportOptions& options) {
   Table table{{"report", "title", "folder"}, {}};
   for (const fs::path& folder : FindReports(Folders(options))) {
     std::string title;
@@ -57,7 +57,7 @@ int List(const Options& options) {
   return 0;
 }
 
-int Show(const Options& options) {
+int Show(const ReportOptions& options) {
   if (options.name.empty()) {
     throw Error(ErrorKind::kUsage, "report: which one?", "ridgeline report --list shows the reports there are");
   }
@@ -82,7 +82,7 @@ int Show(const Options& options) {
 }  // namespace
 
 Action ReportCommand(CLI::App& self) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportOptions>();
   self.add_option("name", options->name, "the report, as --list names it")->type_name("REPORT");
   AddFormatOption(self, options->format, kForms)->default_str(kForms.begin()[0]);
   AddToOption(self, options->to, "FILE", "the file to write; without it the report is printed");

@@ -21,7 +21,7 @@ using R = RunResult;
 using T = Throughput;
 using S = StepTimes;
 using M = MemoryFigures;
-using F = FlopFigures;
+using Flops = FlopFigures;
 using C = CoreFigures;
 
 const Figure kFigures[] = {
@@ -54,11 +54,11 @@ const Figure kFigures[] = {
      "the process's peak resident set; the largest of all ranks", 0, kMost},
     {"device_peak_bytes", "memory.device_peak_bytes", At<&R::memory, &M::device_peak_bytes>, "bytes",
      "the most of the accelerator's memory that was taken, as measured; the largest of all ranks", 0, kMost},
-    {"model_causal_flops_per_step", "flops.model_causal", At<&R::flops, &F::model_causal>, "FLOP",
+    {"model_causal_flops_per_step", "flops.model_causal", At<&R::flops, &Flops::model_causal>, "FLOP",
      "the model's, a rank: attention where the causal mask leaves work, no recomputation", 0, kAny},
-    {"model_noncausal_flops_per_step", "flops.model_non_causal", At<&R::flops, &F::model_non_causal>, "FLOP",
+    {"model_noncausal_flops_per_step", "flops.model_non_causal", At<&R::flops, &Flops::model_non_causal>, "FLOP",
      "the same with attention over the full square", 0, kAny},
-    {"executed_flops_per_step", "flops.executed", At<&R::flops, &F::executed>, "FLOP",
+    {"executed_flops_per_step", "flops.executed", At<&R::flops, &Flops::executed>, "FLOP",
      "what was really run, recomputation included", 0, kAny},
     {"cores_busy_share", "cores.busy_share", At<&R::cores, &C::busy_share>, "",
      "of the time of the cores it was given: in use by anyone", 0, 1},

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Far from what overflows where they are multiplied; what a launcher and a node have is for these to say.
-constexpr int64_t kMost = 1'000'000'000;
+constexpr int64_t kLargestCount = 1'000'000'000;
 
 int64_t WholeOf(const Json& from, const char* name, int64_t least, int64_t most, const std::string& source) {
   const Json& value = from.at(name);
@@ -119,9 +119,9 @@ Job DecodeJob(const Json& document, const std::string& source) {
     job.created_unix_ns = document.value("created_unix_ns", job.created_unix_ns);
     job.job_dir = document.at("job_dir").get<std::string>();
     document.at("trainer").get_to(job.trainer);
-    if (document.contains("nodes")) job.nodes = WholeOf(document, "nodes", 1, kMost, source);
-    job.cpus = WholeOf(document, "cpus", 0, kMost, source);
-    if (document.contains("gpus")) job.gpus = WholeOf(document, "gpus", 0, kMost, source);
+    if (document.contains("nodes")) job.nodes = WholeOf(document, "nodes", 1, kLargestCount, source);
+    job.cpus = WholeOf(document, "cpus", 0, kLargestCount, source);
+    if (document.contains("gpus")) job.gpus = WholeOf(document, "gpus", 0, kLargestCount, source);
     job.memory_limit_bytes = WholeOf(document, "memory_limit_bytes", 0, kMostBytes, source);
     if (document.contains("start_limit_s")) {
       job.start_limit_s = WholeOf(document, "start_limit_s", 0, kMostSeconds, source);
@@ -135,7 +135,7 @@ Job DecodeJob(const Json& document, const std::string& source) {
       entry.at("id").get_to(point.id);
       point.spec = DecodeSpec(entry.at("spec"), source + ": point " + point.id);
       point.time_limit_s = WholeOf(entry, "time_limit_s", 0, kMostSeconds, source);
-      if (entry.contains("repeat")) point.repeat = WholeOf(entry, "repeat", 0, kMost, source);
+      if (entry.contains("repeat")) point.repeat = WholeOf(entry, "repeat", 0, kLargestCount, source);
       job.points.push_back(std::move(point));
     }
     return job;

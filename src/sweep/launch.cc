@@ -53,9 +53,9 @@ bool Contains(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-class Reader {
+class LaunchReader {
  public:
-  Reader(Sweep& sweep, std::vector<Fault>& faults) : sweep_(sweep), faults_(faults) {}
+  LaunchReader(Sweep& sweep, std::vector<Fault>& faults) : sweep_(sweep), faults_(faults) {}
 
   void Read(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::kMap) return Add(node.place, NotAMapping("launch is a mapping", node));
@@ -284,7 +284,9 @@ int64_t OwnNodes(const Json& config, const std::string& launcher) {
 
 }  // namespace
 
-void ReadLaunch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults) { Reader(sweep, faults).Read(node); }
+void ReadLaunch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults) {
+  LaunchReader(sweep, faults).Read(node);
+}
 
 bool IsPlainName(const std::string& name) {
   static constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";

@@ -22,7 +22,7 @@ namespace ridgeline {
 namespace {
 
 // Reads the sections of one file into one sweep, and keeps going: every fault is collected.
-class Reader {
+class SweepReader {
  public:
   Sweep sweep;
   std::vector<Fault> faults;
@@ -231,7 +231,7 @@ Sweep LoadSweep(const std::filesystem::path& file) {
 }
 
 Sweep ParseSweep(std::string_view text, const std::filesystem::path& file) {
-  Reader reader;
+  SweepReader reader;
   try {
     reader.ReadFile(ParseYaml(text));
     if (!reader.faults.empty()) {

@@ -36,8 +36,6 @@ struct Freed {
   void operator()(auto* message) const { Free(message); }
 };
 
-std::string Text(const char* text) { return text == nullptr ? std::string() : std::string(text); }
-
 // "22.05.8", as Slurm's own commands say it. (slurm_api_version() counts the library's interface instead.)
 std::string LibraryVersion() {
   constexpr int kVersion = SLURM_VERSION_NUMBER;

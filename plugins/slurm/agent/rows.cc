@@ -6,8 +6,6 @@
 namespace ridgeline::slurm_agent {
 namespace {
 
-std::string Text(const char* text) { return text == nullptr ? std::string() : std::string(text); }
-
 // slurmctld fills times with forecasts: when a pending job may start, when a running one must end.
 void SetTimes(Row& row, uint32_t state, time_t submit, time_t start, time_t end) {
   row.submit_s = submit;
@@ -21,6 +19,8 @@ std::string Tasks(const char* task_string, uint32_t task_id) {
 }
 
 }  // namespace
+
+std::string Text(const char* text) { return text == nullptr ? std::string() : std::string(text); }
 
 Json Row::ToJson() const {
   return Json::array({name, array_job_id, tasks, state, reason, exit_status, restarts, submit_s, start_s, end_s, nodes,

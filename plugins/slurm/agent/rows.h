@@ -14,6 +14,9 @@ namespace ridgeline::slurm_agent {
 
 using Json = nlohmann::json;
 
+// libslurm's text; "" where it gives none.
+std::string Text(const char* text);
+
 struct Row {
   std::string name;
   uint32_t array_job_id = 0;  // the job's own id where it is no array

@@ -12,11 +12,6 @@
 #include "base/text.h"
 
 namespace ridgeline {
-namespace {
-
-int64_t NowNs() { return SystemClock().MonotonicNs(); }
-
-}  // namespace
 
 int64_t BeatNs(double timeout_s) {
   return std::clamp<int64_t>(static_cast<int64_t>(timeout_s * 0.05e9), 5'000'000, 1'000'000'000);
@@ -41,7 +36,7 @@ Error DecodeError(std::string_view body) {
 }
 
 MeetingPlace::MeetingPlace(Socket listener, const Secret& secret, int64_t world, double timeout_s)
-    : world_(world), timeout_s_(timeout_s), began_ns_(NowNs()), stop_(::eventfd(0, EFD_CLOEXEC)) {
+    : world_(world), timeout_s_(timeout_s), began_ns_(SystemClock().MonotonicNs()), stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) ThrowErrno("cannot make an eventfd");
   door_.emplace(std::move(listener), Terms{secret, kPurpose}, world);
   thread_ = std::thread([this] { Serve(); });
@@ -89,7 +84,7 @@ void MeetingPlace::ServeDoor(const pollfd* fds) {
 
 void MeetingPlace::Take(Guest& guest, const Message& message) {
   std::string_view body = message.body;
-  guest.heard_ns = NowNs();
+  guest.heard_ns = SystemClock().MonotonicNs();
   if (message.kind == MessageKind::kHello) return Hello(guest, body);
   if (guest.rank < 0) return;
   switch (message.kind) {
@@ -155,7 +150,7 @@ void MeetingPlace::AnswerExchange() {
 
 void MeetingPlace::LookForLate() {
   if (lost_) return;
-  const int64_t now_ns = NowNs();
+  const int64_t now_ns = SystemClock().MonotonicNs();
   const int64_t patience_ns = PatienceNs(timeout_s_);
   int64_t most_entered = 0;
   std::vector<std::string> missing;
