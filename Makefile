@@ -6,11 +6,13 @@ SECONDS ?= 60
 LAUNCHER ?= local
 ROUNDS ?= 20
 SEED ?= $(shell date +%s)
+# Of `make lint`: sources by units, or each by itself.
+LINT ?= units
 SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.cc')
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build programs demo test test-cluster test-sanitized fuzz torture lint format bench install picture clean
+.PHONY: help packages configure build programs demo test test-cluster build-sanitized test-sanitized fuzz torture lint format bench install picture clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,14 +46,16 @@ test-cluster: ## Install real schedulers (packages.txt, "Cluster tests"), and ru
 	tests/cluster/kubernetes-build build/kubernetes || [ $$? -eq 77 ]
 	ctest --test-dir build --output-on-failure -j 6 -L 'slurm|k8s'
 
-test-sanitized: packages ## The tests under AddressSanitizer + UBSan, and under ThreadSanitizer where threads meet
+build-sanitized: packages ## Build what `make test-sanitized` runs
 	@cmake --preset address
 	cmake --build --preset address -j $(JOBS)
+	@cmake --preset thread
+	cmake --build --preset thread -j $(JOBS)
+
+test-sanitized: build-sanitized ## The tests under AddressSanitizer + UBSan, and under ThreadSanitizer where threads meet
 	ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	  LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leak_sanitizer.supp:print_suppressions=0 \
 	  ctest --test-dir build-address --output-on-failure -j 2 -LE 'slurm|k8s'
-	@cmake --preset thread
-	cmake --build --preset thread -j $(JOBS)
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/thread_sanitizer.supp history_size=7" \
 	  ctest --test-dir build-thread --output-on-failure -j 2 -L threads
 
@@ -69,12 +73,14 @@ torture: build ## Strike sweeps at random moments: ROUNDS=20, SEED=… to see on
 	RIDGELINE_TORTURE_ROUNDS=$(ROUNDS) RIDGELINE_TORTURE_SEED=$(SEED) \
 	  build/tests/$(torture_$(LAUNCHER)) --gtest_filter='*Torture*'
 
-lint: packages ## clang-format, clang-tidy and shellcheck, all with warnings as errors
+lint: packages ## clang-format, clang-tidy and shellcheck, all with warnings as errors; LINT=each: every source by itself
 	clang-format --dry-run -Werror $(SOURCES)
 	shellcheck $(SCRIPTS)
 	@cmake --preset lint
 	cmake --build build-lint --target rl_version
-	scripts/clang-tidy.sh build-lint $(JOBS)
+	@cmake --preset lint-units
+	cmake --build build-lint/units --target rl_version
+	scripts/clang-tidy.sh $(LINT) $(JOBS)
 
 format: ## Lay out every source as .clang-format says
 	clang-format -i $(SOURCES)
