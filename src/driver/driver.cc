@@ -62,7 +62,7 @@ class Driver {
       }
       bool changed = !GivenUp() && OpenJobs();
       changed = (!GivenUp() && SubmitJobs()) || changed;
-      if (options_.detach && HasHandedOver()) {
+      if (options_.detach && live_.AllSubmitted()) {
         Leave();
         break;
       }
@@ -215,11 +215,7 @@ class Driver {
     const Point* point = points_.Find(result.point_id);
     if (point == nullptr) return;  // of another sweep, in a job that holds one of ours too
     const std::string label = points_.Label(*point);
-    std::string outcome = OutcomeText(result.end, result.message, result.steady_tokens_per_s);
-    if (result.repeat > 0 && point->spec.repeats > 1) {
-      outcome += fmt::format("; repeat {} of {}", result.repeat, point->spec.repeats);
-    }
-    if (!result.disturbance.empty()) outcome += "; disturbed: " + result.disturbance;
+    const std::string outcome = OutcomeText(result, point->spec.repeats);
     if (measured_as != points_.KeyOf(*point)) {
       parts_.observer.Note(fmt::format("{}: {}; measured for the campaign {}, as {}", label, outcome,
                                        PrintableLine(measured_as.campaign), PrintableLine(measured_as.setup)));
@@ -254,11 +250,6 @@ class Driver {
     parts_.observer.Note(fmt::format("stopping: {} job{} told to end", live_.size(), live_.size() == 1 ? "" : "s"));
     live_left_ = CancelJobs(live_.Records(), parts_.store, parts_.launcher, parts_.clock,
                             [&] { return parts_.interrupts() > 1; });
-  }
-
-  // All that there was room for.
-  bool HasHandedOver() {
-    return std::none_of(live_.begin(), live_.end(), [](const LiveJob& job) { return job.to_submit.has_value(); });
   }
 
   void Leave() {

@@ -1,5 +1,7 @@
 #include "driver/job_table.h"
 
+#include <algorithm>
+
 #include "driver/patience.h"
 
 namespace ridgeline {
@@ -26,6 +28,10 @@ std::vector<LiveJob*> JobTable::Submitted() {
     if (!job.to_submit) submitted.push_back(&job);
   }
   return submitted;
+}
+
+bool JobTable::AllSubmitted() const {
+  return std::none_of(jobs_.begin(), jobs_.end(), [](const LiveJob& job) { return job.to_submit.has_value(); });
 }
 
 std::set<std::string> JobTable::PointIds() const {

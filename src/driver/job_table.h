@@ -24,6 +24,7 @@ class JobTable {
 
   std::vector<LiveJob*> ToSubmit(int64_t now_ns);  // those whose time has come, kSubmitAtOnce at most
   std::vector<LiveJob*> Submitted();               // those the launcher has
+  bool AllSubmitted() const;                       // those for which there was room
   std::set<std::string> PointIds() const;          // of all of them
   std::vector<JobRecord> Records() const;
 

@@ -92,11 +92,13 @@ std::string QueueText(std::string_view pending, int64_t expected_unix_s) {
   return fmt::format("{}{}from {}", text, text.empty() ? "" : ", ", when.data());
 }
 
-std::string OutcomeText(const RunEnd& end, std::string_view message, double steady_tokens_per_s) {
-  std::string text = EndName(end);
-  if (end.status == RunStatus::kOk && steady_tokens_per_s > 0)
-    text += "  " + FormatCount(steady_tokens_per_s) + " tokens/s";
-  if (end.status != RunStatus::kOk && !message.empty()) text += "  " + PrintableLine(message);
+std::string OutcomeText(const Collected& result, int64_t repeats) {
+  const bool ok = result.end.status == RunStatus::kOk;
+  std::string text = EndName(result.end);
+  if (ok && result.steady_tokens_per_s > 0) text += "  " + FormatCount(result.steady_tokens_per_s) + " tokens/s";
+  if (!ok && !result.message.empty()) text += "  " + PrintableLine(result.message);
+  if (result.repeat > 0 && repeats > 1) text += fmt::format("; repeat {} of {}", result.repeat, repeats);
+  if (!result.disturbance.empty()) text += "; disturbed: " + PrintableLine(result.disturbance);
   return text;
 }
 

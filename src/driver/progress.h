@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collect/collect.h"
 #include "ridgeline/run.h"
 #include "run/fields.h"
 
@@ -46,7 +47,8 @@ std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& var
 // Why a job is queued, and when it is thought to start: "Priority, from Nov 24 14:32"; empty where neither is known.
 std::string QueueText(std::string_view pending, int64_t expected_unix_s);
 
-// How a point ended, in a few words: "ok  1.2K tokens/s", "oom_host  the message".
-std::string OutcomeText(const RunEnd& end, std::string_view message, double steady_tokens_per_s);
+// How a run of a point that is measured so often ended, in a few words: "ok  1.2K tokens/s; repeat 2 of 3", "oom_host
+// the message".
+std::string OutcomeText(const Collected& result, int64_t repeats);
 
 }  // namespace ridgeline

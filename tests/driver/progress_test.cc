@@ -78,9 +78,19 @@ TEST(PointLabel, LetsNothingThroughThatATerminalObeys) {
 }
 
 TEST(OutcomeText, SaysHowItEnded) {
-  EXPECT_EQ(OutcomeText(RunStatus::kOk, "", 1234), "ok  1.23K tokens/s");
-  EXPECT_EQ(OutcomeText(RunStatus::kOk, "", 0), "ok");
-  EXPECT_EQ(OutcomeText(RunStatus::kOomHost, "wanted\n3 GB", 5), "oom_host  wanted\\n3 GB");
+  Collected result;
+  result.end = RunStatus::kOk;
+  EXPECT_EQ(OutcomeText(result, 1), "ok");
+  result.steady_tokens_per_s = 1234;
+  EXPECT_EQ(OutcomeText(result, 1), "ok  1.23K tokens/s");
+  result.repeat = 2;
+  EXPECT_EQ(OutcomeText(result, 3), "ok  1.23K tokens/s; repeat 2 of 3");
+  result.disturbance = "a busy\nmachine";
+  EXPECT_EQ(OutcomeText(result, 1), "ok  1.23K tokens/s; disturbed: a busy\\nmachine");
+  result = {};
+  result.end = RunStatus::kOomHost;
+  result.message = "wanted\n3 GB";
+  EXPECT_EQ(OutcomeText(result, 1), "oom_host  wanted\\n3 GB");
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void Block::NormBackward(NormParameters p, Tensor dy, Tensor x, Tensor mean, Ten
 
 Tensor Block::Activation(Tensor up) {
   const Tensor act = New(tokens_, spec_.ffn);
-  if (spec_.family == "llama") {
+  if (shape_.gated) {
     SwiGlu(trace_, up, act);
   } else {
     Gelu(trace_, up, act);
@@ -122,7 +122,7 @@ void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d)
   }
   const Tensor d_act = linears_.Backward(LinearLayer::kDown, micro_step, dropped(1), s.act);
   Tensor d_up = s.up;  // in place: the activation's input is read here for the last time
-  if (spec_.family == "llama") {
+  if (shape_.gated) {
     SwiGluBackward(trace_, d_act, s.up, d_up);
   } else {
     d_up = d_act;

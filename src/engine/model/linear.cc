@@ -134,7 +134,7 @@ Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const
     ColumnSum(trace_, dy, db.tensor, db.accumulate);
     // A key bias adds the same to every score of a row, which softmax does not see: without rotation its gradient is
     // zero, and what rounding makes of it would be as large as any to Adam, which divides by its size.
-    if (which == LinearLayer::kQkv && spec_.family != "llama") {
+    if (which == LinearLayer::kQkv && !shape_.rotary) {
       Fill(trace_, db.tensor.Cols(spec_.heads * spec_.head_dim, spec_.kv_heads * spec_.head_dim), 0);
     }
     parameters_.GradientDone(w.bias);

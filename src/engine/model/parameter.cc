@@ -44,6 +44,8 @@ void BuildLlama(const RunSpec& s, ModelShape& shape, ShapeBuilder& add) {
   const int64_t h = s.hidden;
   const int64_t q = s.heads * s.head_dim;
   const int64_t kv = s.kv_heads * s.head_dim;
+  shape.rotary = true;
+  shape.gated = true;
   shape.embedding = add.Matrix("model.embed_tokens.weight", s.vocab, h);
   for (int64_t i = 0; i < s.layers; ++i) {
     const std::string prefix = "model.layers." + std::to_string(i) + ".";

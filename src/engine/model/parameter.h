@@ -46,6 +46,8 @@ struct ModelShape {
   int final_norm = -1, final_norm_bias = -1;
   int head = -1;                // (vocab, hidden); the embedding where tied
   bool weights_in_out = false;  // linear weights are (in, out), as gpt's Conv1D; else (out, in)
+  bool rotary = false;          // queries and keys are rotated by their position
+  bool gated = false;           // the feed-forward network's activation is SwiGLU; else GELU
   double init_std = 0.02;
   // Every parameter once, in order: those of a layer together, each other one alone. What ranks move at once.
   std::vector<std::vector<int>> groups;

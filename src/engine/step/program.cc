@@ -59,7 +59,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
     tensors.ids = trace.Persistent(DType::kI32, s.grad_accumulation, tokens, Category::kData);
     tensors.targets = trace.Persistent(DType::kI32, s.grad_accumulation, tokens, Category::kData);
   }
-  if (s.family == "llama") {
+  if (program.shape.rotary) {
     tensors.rope_table = trace.Persistent(DType::kF32, s.seq_length, s.head_dim, Category::kData);
   }
 
