@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "engine/ops/cpu/simd_targets.h"
 #include "engine/tensor/fp16.h"
@@ -23,12 +24,15 @@ inline float ToFloat(float value) { return value; }
 inline float ToFloat(uint16_t bf16) { return hwy::F32FromBF16({bf16}); }
 inline float ToFloat(F16 fp16) { return FromFp16(std::bit_cast<uint16_t>(fp16)); }
 
+// No constant: Highway 1.2 has a union in its float16_t.
 template <typename T>
-constexpr T kMinusInfinity = -std::numeric_limits<float>::infinity();
-template <>
-inline constexpr uint16_t kMinusInfinity<uint16_t> = 0xff80;
-template <>
-inline constexpr F16 kMinusInfinity<F16> = std::bit_cast<F16>(uint16_t{0xfc00});
+T MinusInfinity() {
+  if constexpr (std::is_same_v<T, float>) {
+    return -std::numeric_limits<float>::infinity();
+  } else {
+    return std::bit_cast<T>(std::is_same_v<T, F16> ? uint16_t{0xfc00} : uint16_t{0xff80});
+  }
+}
 
 constexpr int64_t kPiece = 4096;  // logits looked at together: they stay in the nearest cache
 
@@ -37,7 +41,7 @@ HWY_NOINLINE float MaxOf(const T* x, int64_t n) {
   constexpr bool kSplit = kAnySplit<T>;
   VF max = Splat(-std::numeric_limits<float>::infinity());
   ForBlocks(n, [&](int64_t i, auto count) HWY_ATTR {
-    const Pair v = Load<kSplit>(x + i, count, kMinusInfinity<T>);
+    const Pair v = Load<kSplit>(x + i, count, MinusInfinity<T>());
     max = hn::Max(max, hn::Max(v.a, v.b));
   });
   return hn::GetLane(hn::MaxOfLanes(DF(), max));
@@ -48,7 +52,7 @@ HWY_NOINLINE float SumOfExp(const T* x, int64_t n, float max) {
   Pair sum = SplatPair(0);
   ForBlocks(n, [&](int64_t i, auto count) HWY_ATTR {
     FetchAhead(x + i, kPiece * static_cast<int64_t>(sizeof(T)));
-    const Pair v = Minus(Load<kSplit>(x + i, count, kMinusInfinity<T>), SplatPair(max));
+    const Pair v = Minus(Load<kSplit>(x + i, count, MinusInfinity<T>()), SplatPair(max));
     sum = Plus(sum, {Exp(v.a), Exp(v.b)});
   });
   return Sum(sum);

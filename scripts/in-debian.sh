@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Builds and tests Ridgeline on another Debian release than this machine's, in a folder of its own: as root, by
+# debootstrap, with the packages that packages.txt lists. Nothing of it is left mounted or running.
+#   in-debian.sh SUITE [CTEST-OPTION…]   such as: in-debian.sh trixie -R Gemm
+# JOBS: of the build, at once (all cores). RIDGELINE_DEBIAN_ROOT: where the releases are kept (~/.cache/ridgeline); what
+# was built there is built on.
+set -euo pipefail
+
+suite=$1
+sources=$(cd "$(dirname "$0")/.." && pwd)
+root=${RIDGELINE_DEBIAN_ROOT:-${XDG_CACHE_HOME:-$HOME/.cache}/ridgeline}/debian-$suite
+
+fail() {
+  echo "error: $1" >&2
+  echo "  $2" >&2
+  exit 1
+}
+
+[ "$(id -u)" -eq 0 ] || fail "another Debian release takes root" "debootstrap unpacks it, and it is mounted for a while"
+command -v debootstrap >/dev/null || fail "debootstrap is missing" "scripts/install-packages.sh installs it"
+
+if [ ! -e "$root/ridgeline-complete" ]; then
+  # The mirror this machine's own packages come from.
+  mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
+    sed -nE 's/^(URIs: *|deb +(\[[^]]*\] +)?)(https?:[^ ]*\/debian)\/?( .*)?$/\3/p' | head -n 1) || true
+  [ -n "$mirror" ] || fail "this machine's apt sources name no Debian mirror" "name one in /etc/apt/sources.list"
+  mkdir -p "$root"
+  chmod 755 "$root"
+  debootstrap --variant=minbase "$suite" "$root" "$mirror"
+  touch "$root/ridgeline-complete"
+fi
+mkdir -p "$root/ridgeline" "$root/build"
+
+# Mounts of our own, which end with us.
+if [ -z "${RIDGELINE_IN_DEBIAN-}" ]; then
+  RIDGELINE_IN_DEBIAN=1 exec unshare --mount --propagation=private "$0" "$@"
+fi
+mount --bind "$sources" "$root/ridgeline"
+mount -o remount,bind,ro "$root/ridgeline"
+mount -t proc proc "$root/proc"
+mount --rbind /sys "$root/sys"
+mount --rbind /dev "$root/dev"
+cp /etc/hosts /etc/resolv.conf "$root/etc/"
+
+in_there() { # in_there COMMAND…
+  chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM=dumb PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+    OMP_WAIT_POLICY=passive DEBIAN_FRONTEND=noninteractive "$@"
+}
+in_there /ridgeline/scripts/install-packages.sh
+in_there cmake -S /ridgeline -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DRIDGELINE_TESTS=ON
+in_there cmake --build /build -j "${JOBS:-$(nproc)}"
+in_there ctest --test-dir /build --output-on-failure -j 2 -LE 'slurm|k8s' "${@:2}"
