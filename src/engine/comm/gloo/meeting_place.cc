@@ -178,7 +178,7 @@ void MeetingPlace::LookForLate() {
     Lose({ErrorKind::kInfrastructure,
           fmt::format("rank{} {} of {} did not come within {}{}", missing.size() == 1 ? "" : "s", Join(missing, ", "),
                       world_, LimitText(timeout_s_),
-                      refused_ == 0 ? "" : fmt::format("; of who came, {} did not know the job's secret", refused_)),
+                      refused_ == 0 ? "" : fmt::format("; of who came, {} did not know the job's secret", refused())),
           "every rank must be started, with the same MASTER_ADDR and MASTER_PORT"});
   }
 }
