@@ -1,0 +1,34 @@
+// What a stranger may say at the port of a rank, in parts of any size: without the job's secret nobody gets in, and no
+// more than a handshake is ever answered.
+#include "engine/comm/gloo/handshake.h"
+
+#include <sys/socket.h>
+
+#include <array>
+
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
+  if (size == 0) return 0;
+  const size_t part = size_t{*data} + 1;  // what comes at once
+  std::string_view rest = fuzz::TextOf(data + 1, size - 1);
+  std::array<int, 2> ends{};
+  fuzz::Require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "a pair of sockets can be made");
+  const Socket stranger(ends[0]);
+  const Socket listener(ends[1]);
+  const Terms terms{Secret(), "meeting"};
+  Answer answer;
+  auto state = Answer::State::kGoesOn;
+  while (!rest.empty() && state == Answer::State::kGoesOn) {
+    const std::string_view now = rest.substr(0, part);
+    rest.remove_prefix(now.size());
+    ::send(stranger.fd(), now.data(), now.size(), MSG_NOSIGNAL);
+    state = answer.GoOn(listener, terms);
+  }
+  fuzz::Require(state != Answer::State::kProved, "nobody guesses a proof");
+  std::array<char, 4096> heard{};
+  const ssize_t answered = ::recv(stranger.fd(), heard.data(), heard.size(), MSG_DONTWAIT);
+  fuzz::Require(answered <= 64, "one nonce and one proof are all that is said");
+  return 0;
+}
