@@ -20,10 +20,7 @@ fail() {
 command -v debootstrap >/dev/null || fail "debootstrap is missing" "scripts/install-packages.sh installs it"
 
 if [ ! -e "$root/ridgeline-complete" ]; then
-  # The mirror this machine's own packages come from.
-  mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-    sed -nE 's/^(URIs: *|deb +(\[[^]]*\] +)?)(https?:[^ ]*\/debian)\/?( .*)?$/\3/p' | head -n 1) || true
-  [ -n "$mirror" ] || fail "this machine's apt sources name no Debian mirror" "name one in /etc/apt/sources.list"
+  mirror=$("$(dirname "$0")/debian-mirror.sh" 2>&1) || fail "$mirror" "name one in /etc/apt/sources.list"
   mkdir -p "$root"
   chmod 755 "$root"
   debootstrap --variant=minbase "$suite" "$root" "$mirror"

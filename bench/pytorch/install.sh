@@ -22,10 +22,7 @@ fi
 [ "$(id -u)" -eq 0 ] || skip "installing PyTorch into $root takes root (debootstrap)"
 command -v debootstrap >/dev/null || skip "debootstrap is missing; make packages installs it"
 
-# The mirror this machine's own packages come from.
-mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-  sed -nE 's/^(URIs: *|deb +(\[[^]]*\] +)?)(https?:[^ ]*\/debian)\/?( .*)?$/\3/p' | head -n 1) || true
-mirror=${mirror:-https://deb.debian.org/debian}
+mirror=$("$(dirname "$0")/../../scripts/debian-mirror.sh" 2>&1) || skip "$mirror"
 
 # Built beside its place and moved there when it is whole.
 mkdir -p "$(dirname "$root")"

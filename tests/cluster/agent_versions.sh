@@ -17,10 +17,7 @@ for tool in apt-get dpkg-deb nm; do
   command -v "$tool" >/dev/null || skip "$tool is missing: this takes a Debian machine"
 done
 
-# The mirror this machine's own packages come from.
-mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-  sed -nE 's/^(URIs: *|deb +(\[[^]]*\] +)?)(https?:[^ ]*\/debian)\/?( .*)?$/\3/p' | head -n 1) || true
-[ -n "$mirror" ] || skip "this machine's apt sources name no Debian mirror"
+mirror=$("$(dirname "$0")/../../scripts/debian-mirror.sh" 2>&1) || skip "$mirror"
 
 work=$(mktemp -d)
 trap 'rm -rf --one-file-system "$work"' EXIT

@@ -54,9 +54,7 @@ for tool in buildah crun debootstrap unshare; do
 done
 [ "$(id -u)" -eq 0 ] || skip "building images here takes root"
 unshare --mount --pid --fork true 2>/dev/null || skip "this machine lets nobody mount (unshare --mount)"
-mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-  sed -nE 's/^(URIs: *|deb +(\[[^]]*\] +)?)(https?:[^ ]*\/debian)\/?( .*)?$/\3/p' | head -n 1) || true
-mirror=${mirror:-https://deb.debian.org/debian}
+mirror=$("$(dirname "$0")/../../scripts/debian-mirror.sh" 2>&1) || skip "$mirror"
 
 # image_of NAME: commits the container that was made last, $container, and removes it.
 image_of() {
