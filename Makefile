@@ -12,7 +12,7 @@ SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.c
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build programs demo test test-cluster build-sanitized test-sanitized fuzz torture test-trixie lint format bench install picture clean
+.PHONY: help packages configure build programs demo test test-cluster build-sanitized test-sanitized fuzz torture test-trixie test-newest-slurm lint format bench install picture clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ torture: build ## Strike sweeps at random moments: ROUNDS=20, SEED=… to see on
 
 test-trixie: ## Build and test on Debian 13, in a folder of its own (as root)
 	scripts/in-debian.sh trixie
+
+test-newest-slurm: ## The launcher's tests on Debian testing's Slurm, in a folder of its own (as root)
+	scripts/in-debian.sh testing slurm
 
 lint: packages ## clang-format, clang-tidy and shellcheck, all with warnings as errors; LINT=each: every source by itself
 	clang-format --dry-run -Werror $(SOURCES)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds and tests Ridgeline on another Debian release than this machine's, in a folder of its own: as root, by
 # debootstrap, with the packages that packages.txt lists. Nothing of it is left mounted or running.
-#   in-debian.sh SUITE [CTEST-OPTION…]   such as: in-debian.sh trixie -R Gemm
+#   in-debian.sh SUITE [CTEST-OPTION…]         what needs no cluster, such as: in-debian.sh trixie -R Gemm
+#   in-debian.sh SUITE slurm [CTEST-OPTION…]   the launcher's tests on that release's Slurm
 # JOBS: of the build, at once (all cores). RIDGELINE_DEBIAN_ROOT: where the releases are kept (~/.cache/ridgeline); what
 # was built there is built on.
 set -euo pipefail
@@ -43,7 +44,15 @@ in_there() { # in_there COMMAND…
   chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM=dumb PATH=/usr/sbin:/usr/bin:/sbin:/bin \
     OMP_WAIT_POLICY=passive DEBIAN_FRONTEND=noninteractive "$@"
 }
-in_there /ridgeline/scripts/install-packages.sh
+packages=()
+target=all
+tests=(-j 2 -LE 'slurm|k8s' "${@:2}")
+if [ "${2-}" = slurm ]; then
+  packages=(cluster)
+  target=test_cluster_slurm
+  tests=(-j 6 -L slurm "${@:3}")
+fi
+in_there /ridgeline/scripts/install-packages.sh "${packages[@]}"
 in_there cmake -S /ridgeline -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DRIDGELINE_TESTS=ON
-in_there cmake --build /build -j "${JOBS:-$(nproc)}"
-in_there ctest --test-dir /build --output-on-failure -j 2 -LE 'slurm|k8s' "${@:2}"
+in_there cmake --build /build -j "${JOBS:-$(nproc)}" --target "$target"
+in_there ctest --test-dir /build --output-on-failure "${tests[@]}"
