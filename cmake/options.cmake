@@ -3,6 +3,9 @@ add_library(rl_flags INTERFACE)
 target_compile_options(rl_flags INTERFACE -Wall -Wextra -Wpedantic -Werror)
 # GCC 12 warns of std::string's own operator+ (GCC bug 105651).
 target_compile_options(rl_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+# GCC 14 takes for uninitialized what it sees std::optional destroy twice, the second time never.
+target_compile_options(rl_flags INTERFACE
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,14>>:-Wno-maybe-uninitialized>)
 if(RIDGELINE_SANITIZE)
   # For tests of what a sanitizer changes: memory outside of the plan, who allocates.
   target_compile_definitions(rl_flags INTERFACE RIDGELINE_SANITIZED)
