@@ -40,7 +40,7 @@ Json ParseJson(std::string_view text, const std::string& source) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInvalidInput, source + ": not JSON: " + Shortened(e.what(), kFaultBytes),
+    throw Error(ErrorKind::kInvalidInput, source + ": not JSON: " + ShortenToBytes(e.what(), kFaultBytes),
                 text.empty() ? "the file is empty; it may have been cut short" : "");
   }
 }

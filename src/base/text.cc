@@ -11,6 +11,8 @@
 namespace ridgeline {
 namespace {
 
+constexpr std::string_view kEllipsis = "…";
+
 // Three significant digits, then the unit.
 std::string WithUnit(double value, std::string_view unit) {
   const double magnitude = std::abs(value);
@@ -170,21 +172,19 @@ std::string ValidUtf8(std::string_view text) {
   return valid;
 }
 
-std::string Shortened(std::string_view text, size_t max_bytes) {
-  constexpr std::string_view kRest = "…";
+std::string ShortenToBytes(std::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes) return std::string(text);
-  size_t end = max_bytes < kRest.size() ? 0 : max_bytes - kRest.size();
+  size_t end = max_bytes < kEllipsis.size() ? 0 : max_bytes - kEllipsis.size();
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
-  return std::string(text.substr(0, end)) + std::string(kRest);
+  return std::string(text.substr(0, end)).append(kEllipsis);
 }
 
-std::string Shorten(std::string_view text, size_t limit) {
-  constexpr std::string_view kEllipsis = "\xE2\x80\xA6";
+std::string ShortenToCodePoints(std::string_view text, size_t max_code_points) {
   std::string_view rest = text;
-  size_t cut = 0;  // where limit - 1 code points end
+  size_t cut = 0;  // where one less than may be end
   for (size_t count = 0; !rest.empty(); ++count) {
-    if (count + 1 == limit) cut = text.size() - rest.size();
-    if (count == limit) return std::string(text.substr(0, cut)).append(kEllipsis);
+    if (count + 1 == max_code_points) cut = text.size() - rest.size();
+    if (count == max_code_points) return std::string(text.substr(0, cut)).append(kEllipsis);
     NextCodePoint(rest);
   }
   return std::string(text);

@@ -44,9 +44,9 @@ std::string PrintableText(std::string_view text);
 std::string ValidUtf8(std::string_view text);
 
 // The text, or as much of it as fits into `max_bytes` with "…" for the rest, cut between code points.
-std::string Shortened(std::string_view text, size_t max_bytes);
-// The first `limit` code points, with an ellipsis where something was cut.
-std::string Shorten(std::string_view text, size_t limit);
+std::string ShortenToBytes(std::string_view text, size_t max_bytes);
+// The same for as many code points: what a person has room for.
+std::string ShortenToCodePoints(std::string_view text, size_t max_code_points);
 
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 

@@ -114,7 +114,7 @@ RunResult DecodeOf(const std::string& point_id, const std::string& text, const s
   RunResult result = DecodeResult(ParseJson(text, source), source);
   if (result.point_id != point_id) {
     throw Error(ErrorKind::kInvalidInput, fmt::format("{}: the result of another point, '{}'", source,
-                                                      Shortened(result.point_id, kMaxNameBytes)));
+                                                      ShortenToBytes(result.point_id, kMaxNameBytes)));
   }
   return result;
 }

@@ -171,7 +171,7 @@ class Plugin final : public Launcher {
   // No longer than a result's: what a scheduler says is as long as it likes.
   static std::map<std::string, std::string> EvidenceIn(const Json& document) {
     auto evidence = document.get<std::map<std::string, std::string>>();
-    for (auto& [name, text] : evidence) text = Shortened(text, kMaxTextBytes);
+    for (auto& [name, text] : evidence) text = ShortenToBytes(text, kMaxTextBytes);
     return evidence;
   }
 

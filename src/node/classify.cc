@@ -36,7 +36,7 @@ Disbelief WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
     return {end.own_problem.empty() ? "it wrote no result" : end.own_problem,
             end.own_hint.empty() ? kSeeLog : end.own_hint};
   if (!end.own->point_id.empty() && end.own->point_id != point.id) {
-    return {fmt::format("its result is of point {}", Shortened(end.own->point_id, 80)), contract()};
+    return {fmt::format("its result is of point {}", ShortenToBytes(end.own->point_id, 80)), contract()};
   }
   const RunEnd own = EndOf(*end.own);
   if (EndOfExitCode(static_cast<int>(ExitCodeOf(own))) != own) {

@@ -175,8 +175,8 @@ class JobRunner {
   RunResult Complete(const JobPoint& point, RunResult result) const {
     result.repeat = point.repeat;
     result.ended_unix_ns = clock_.UnixNs();
-    result.environment.try_emplace("command", Shortened(Join(job_.trainer, " "), kMaxTextBytes));
-    for (std::string* text : {&result.message, &result.hint}) *text = Shortened(*text, kMaxTextBytes);
+    result.environment.try_emplace("command", ShortenToBytes(Join(job_.trainer, " "), kMaxTextBytes));
+    for (std::string* text : {&result.message, &result.hint}) *text = ShortenToBytes(*text, kMaxTextBytes);
     if (result.status == RunStatus::kInfrastructure) result.evidence.try_emplace("node", NodeName());
     return result;
   }

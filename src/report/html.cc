@@ -192,14 +192,14 @@ std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptio
          "</h1>\n<p class=\"lead\">" + EscapeHtml(report.description) + "</p>\n";
   std::string facts = CountsSentence(rows, panels.size());
   facts = ChoiceSentence(options) + facts;
-  if (!options.sweep.empty()) facts = "Sweep " + Shorten(options.sweep, kMaxHeading) + ". " + facts;
+  if (!options.sweep.empty()) facts = "Sweep " + ShortenToCodePoints(options.sweep, kMaxHeading) + ". " + facts;
   out += "<p class=\"facts\">" + EscapeHtml(facts) + "</p>\n" + LeftOut(panels) + "</header>\n";
   if (shown > 1) {
     out += "<nav aria-label=\"Panels\"><ul>\n";
     for (size_t p = 0; p < shown; ++p) {
       const std::vector<std::string> said = Conclude(report, rows, panels[p].rows);
       out += fmt::format("<li><a href=\"#{}\">{}</a>{}</li>\n", PanelId(p),
-                         EscapeHtml(Shorten(panels[p].title, kMaxHeading)),
+                         EscapeHtml(ShortenToCodePoints(panels[p].title, kMaxHeading)),
                          said.empty() ? "" : "<br/>" + EscapeHtml(said.front()));
     }
     out += "</ul></nav>\n";

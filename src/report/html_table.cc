@@ -68,7 +68,7 @@ std::string GroupRow(const std::vector<const ReportColumn*>& columns) {
 }  // namespace
 
 std::string Titled(std::string_view tag, std::string_view attributes, const std::string& text, size_t limit) {
-  const std::string shown = Shorten(text, limit);
+  const std::string shown = ShortenToCodePoints(text, limit);
   std::string title;
   if (shown != text) title = fmt::format(R"( title="{}")", EscapeHtml(text));
   return fmt::format("<{0}{1}{2}>{3}</{0}>", tag, attributes, title, EscapeHtml(shown));

@@ -13,7 +13,7 @@ constexpr size_t kMaxText = 120;
 
 // One line of Markdown: escaped as the cells of a Markdown table are, so that there is one rule.
 std::string Line(const std::string& text) {
-  const std::string header = ToMarkdown({{Shorten(text, 2000)}, {}});
+  const std::string header = ToMarkdown({{ShortenToCodePoints(text, 2000)}, {}});
   return header.substr(2, header.find('\n') - 4);
 }
 
@@ -27,7 +27,7 @@ Table MakeTable(const Rows& rows, const std::vector<const ReportColumn*>& column
   for (const size_t row : all_rows.first(std::min(all_rows.size(), kMaxTableRows))) {
     auto& cells = table.rows.emplace_back();
     for (const ReportColumn* column : columns) {
-      cells.emplace_back(Shorten(FormatFigure(*column, rows, row), kMaxText));
+      cells.emplace_back(ShortenToCodePoints(FormatFigure(*column, rows, row), kMaxText));
     }
   }
   return table;
@@ -72,10 +72,12 @@ std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderO
                              ? fmt::format("of {} run{}", environment.runs, environment.runs == 1 ? "" : "s")
                              : "value"},
                 {}};
-    for (const auto& [key, value] : environment.facts) table.rows.push_back({{Cell(key), Cell(Shorten(value, 2000))}});
+    for (const auto& [key, value] : environment.facts) {
+      table.rows.push_back({{Cell(key), Cell(ShortenToCodePoints(value, 2000))}});
+    }
     if (!environment.command.empty()) {
       table.rows.push_back({{Cell(std::string(environment.runs > 1 ? "command of the first run" : "command")),
-                             Cell(Shorten(environment.command, 2000))}});
+                             Cell(ShortenToCodePoints(environment.command, 2000))}});
     }
     out += "\n" + ToMarkdown(table);
   }

@@ -26,7 +26,7 @@ double TextWidth(std::string_view text, double font) {
 }
 
 std::string Fit(std::string_view text, double width, double font) {
-  return Shorten(PrintableLine(text), static_cast<size_t>(std::max(2.0, width / (0.62 * font))));
+  return ShortenToCodePoints(PrintableLine(text), static_cast<size_t>(std::max(2.0, width / (0.62 * font))));
 }
 
 std::string Text(double x, double y, std::string_view anchor, double font, std::string_view text,

@@ -72,12 +72,12 @@ Error Refusal(std::string_view key, const std::string& what) {
   return {ErrorKind::kInvalidInput, fmt::format("not a RunResult: {} {}", key, what)};
 }
 
-std::string Shown(const Json& value) { return Shortened(DumpJson(value), kShownBytes); }
+std::string Shown(const Json& value) { return ShortenToBytes(DumpJson(value), kShownBytes); }
 
 // `what` names the text, in two parts.
 void CheckLength(std::string_view text, size_t max_bytes, std::string_view what, std::string_view part = {}) {
   if (text.size() <= max_bytes) return;
-  throw Refusal(Shortened(std::string(what) + std::string(part), kShownBytes),
+  throw Refusal(ShortenToBytes(std::string(what) + std::string(part), kShownBytes),
                 fmt::format("has {} bytes, and may have {}", text.size(), max_bytes));
 }
 
@@ -227,7 +227,7 @@ RunStatus StatusFromName(std::string_view name) {
   for (const auto& [status, text] : kStatuses) {
     if (text == name) return status;
   }
-  throw Error(ErrorKind::kInvalidInput, "unknown status '" + Shortened(name, kShownBytes) + "'");
+  throw Error(ErrorKind::kInvalidInput, "unknown status '" + ShortenToBytes(name, kShownBytes) + "'");
 }
 
 const std::vector<std::string>& StatusNames() {
@@ -266,7 +266,7 @@ RunEnd EndFromNames(std::string_view status, std::string_view reason) {
     throw Error(ErrorKind::kInvalidInput,
                 fmt::format("status '{}' with reason '{}': 'infrastructure', and nothing "
                             "else, has a reason, one of {}",
-                            status, Shortened(reason, kShownBytes), Join(ReasonNames(), ", ")));
+                            status, ShortenToBytes(reason, kShownBytes), Join(ReasonNames(), ", ")));
   }
   return {known, given.value_or(InfrastructureReason::kNone)};
 }
@@ -334,7 +334,7 @@ RunResult DecodeResult(const Json& d, const std::string& source) {
     const auto it =
         std::find_if(kProvenances.begin(), kProvenances.end(), [&](const auto& p) { return p.second == provenance; });
     if (it == kProvenances.end())
-      throw Error(ErrorKind::kInvalidInput, "unknown provenance '" + Shortened(provenance, kShownBytes) + "'");
+      throw Error(ErrorKind::kInvalidInput, "unknown provenance '" + ShortenToBytes(provenance, kShownBytes) + "'");
     r.provenance = it->first;
     DecodeFigures(d, r);
     if (const auto ranks = d.find("ranks"); ranks != d.end()) r.ranks = DecodeRanks(*ranks);

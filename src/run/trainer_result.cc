@@ -65,7 +65,7 @@ const std::vector<std::string>& KnownKeys() {
 
 void CheckKey(const std::string& key, const std::vector<std::string>& known, const std::string& source) {
   if (std::find(known.begin(), known.end(), key) != known.end()) return;
-  const std::string shown = Shortened(key, kShownBytes);
+  const std::string shown = ShortenToBytes(key, kShownBytes);
   throw Error(ErrorKind::kInvalidInput,
               fmt::format("{}: not a RunResult: unknown key '{}'{}", source, shown, DidYouMean(shown, known)),
               SeeTrainerContract("what is your own goes into evidence or environment; the keys are listed in"));

@@ -319,12 +319,12 @@ std::string Describe(const YamlNode& node) {
   if (node.scalar.is_number_float() && !std::isfinite(node.scalar.get<double>())) {
     return fmt::format("{}", node.scalar.get<double>());  // JSON has no word for it
   }
-  return node.scalar.is_null() ? "nothing" : Shorten(DumpJson(node.scalar), kShownValue);
+  return node.scalar.is_null() ? "nothing" : ShortenToCodePoints(DumpJson(node.scalar), kShownValue);
 }
 
 std::string FaultText(const std::filesystem::path& file, const Fault& fault) {
   return fmt::format("{}:{}:{}: {}", PrintableLine(file.string()), fault.place.line, fault.place.column,
-                     PrintableLine(Shorten(fault.message, kShownMessage)));
+                     PrintableLine(ShortenToCodePoints(fault.message, kShownMessage)));
 }
 
 void ThrowFaults(const std::filesystem::path& file, std::vector<Fault> faults, const std::string& hint) {

@@ -101,13 +101,13 @@ TEST(Text, Join) {
   EXPECT_EQ(Join({"a", "", "c"}, ", "), "a, , c");
 }
 
-TEST(Text, IsShortenedBetweenItsLetters) {
-  EXPECT_EQ(Shortened("short", 5), "short");
-  EXPECT_EQ(Shortened("longer", 5), "lo…");
-  EXPECT_EQ(Shortened("ééé", 5), "é…");
-  EXPECT_EQ(Shortened("aééé", 5), "a…") << "half a letter is none";
-  EXPECT_EQ(Shortened("longer", 2), "…");
-  EXPECT_EQ(Shortened(std::string(10, '\x80'), 6), "…") << "bytes that belong to no letter";
+TEST(Text, IsShortenedToBytesBetweenItsLetters) {
+  EXPECT_EQ(ShortenToBytes("short", 5), "short");
+  EXPECT_EQ(ShortenToBytes("longer", 5), "lo…");
+  EXPECT_EQ(ShortenToBytes("ééé", 5), "é…");
+  EXPECT_EQ(ShortenToBytes("aééé", 5), "a…") << "half a letter is none";
+  EXPECT_EQ(ShortenToBytes("longer", 2), "…");
+  EXPECT_EQ(ShortenToBytes(std::string(10, '\x80'), 6), "…") << "bytes that belong to no letter";
 }
 
 TEST(Text, ControlsAreShownAsEscapes) {
@@ -120,11 +120,11 @@ TEST(Text, ControlsAreShownAsEscapes) {
   EXPECT_EQ(PrintableLine(""), "");
 }
 
-TEST(Text, ShortenCountsCodePoints) {
-  EXPECT_EQ(Shorten("abc", 3), "abc");
-  EXPECT_EQ(Shorten("abcd", 3), "ab\xE2\x80\xA6");
-  EXPECT_EQ(Shorten("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", 3), "\xC3\xA9\xC3\xA9\xE2\x80\xA6");
-  EXPECT_EQ(Shorten("", 3), "");
+TEST(Text, IsShortenedByWhatIsSeenOfIt) {
+  EXPECT_EQ(ShortenToCodePoints("abc", 3), "abc");
+  EXPECT_EQ(ShortenToCodePoints("abcd", 3), "ab\xE2\x80\xA6");
+  EXPECT_EQ(ShortenToCodePoints("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", 3), "\xC3\xA9\xC3\xA9\xE2\x80\xA6");
+  EXPECT_EQ(ShortenToCodePoints("", 3), "");
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ Manifest ReadManifest(const fs::path& folder) {
   if (!document.is_object() || document.value("format", Json()) != kFormat) throw bad("not a manifest of ours");
   if (document.value("version", Json()) != kManifestVersion) {
     throw bad(fmt::format("version {}, but this program speaks {}",
-                          Shortened(DumpJson(document.value("version", Json())), kShownBytes), kManifestVersion));
+                          ShortenToBytes(DumpJson(document.value("version", Json())), kShownBytes), kManifestVersion));
   }
   try {
     Manifest manifest;
