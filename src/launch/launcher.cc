@@ -29,7 +29,7 @@ LaunchJob ToLaunchJob(const Job& job, const std::filesystem::path& program) {
   int64_t total_s = kMarginPerJobS;
   for (const JobPoint& point : job.points) {
     if (point.time_limit_s == 0) return launch;
-    total_s += StartLimitS(job, point) + point.time_limit_s + kMarginPerPointS;
+    total_s += MeetLimitS(job, point) + point.time_limit_s + kMarginPerPointS;
   }
   launch.time_limit_s = total_s;
   return launch;

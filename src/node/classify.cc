@@ -50,10 +50,10 @@ Disbelief WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
 
 Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
   switch (watched.stopped) {
-    case StopReason::kStartLimit:
-      return {InfrastructureReason::kStart, fmt::format("its ranks had not met after {} s", StartLimitS(job, point)),
+    case StopReason::kMeetLimit:
+      return {InfrastructureReason::kStart, fmt::format("its ranks had not met after {} s", MeetLimitS(job, point)),
               "was it started on all of its nodes, and do they reach each other? The logs of its ranks say whom they "
-              "waited for; start_limit gives them more time"};
+              "waited for; meet_limit gives them more time"};
     case StopReason::kTimeLimit:
       return {RunStatus::kTimeout, fmt::format("ran past its time limit of {} s", point.time_limit_s),
               "raise the time limit, or make the point smaller"};

@@ -216,11 +216,11 @@ class JobRunner {
 
   WatchLimits LimitsOf(const JobPoint& point) const {
     WatchLimits limits;
-    const int64_t start_ns = StartLimitS(job_, point) * kSecondNs;
+    const int64_t meet_ns = MeetLimitS(job_, point) * kSecondNs;
     const bool first = nodes_.rank == 0;
-    if (first) limits.start_ns = start_ns;
+    if (first) limits.meet_ns = meet_ns;
     // Another node does not see when the ranks have met. The first does, and when it ends its ranks, the others end.
-    if (point.time_limit_s > 0) limits.time_ns = point.time_limit_s * kSecondNs + (first ? 0 : start_ns);
+    if (point.time_limit_s > 0) limits.time_ns = point.time_limit_s * kSecondNs + (first ? 0 : meet_ns);
     limits.memory_bytes = job_.memory_limit_bytes;
     limits.grace_ns = options_.grace_ns;
     const bool saves = !SpecHere(point).checkpoint_dir.empty();

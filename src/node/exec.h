@@ -24,7 +24,7 @@
 // Where it cannot, and where a trainer could not be started, the points end as infrastructure's, with the node's name.
 //
 // A point's time limit counts from when its trainer has begun: as it is started, and of ranks from when they have met.
-// Until then the job's start limit holds.
+// Until then the job's meet limit holds.
 //
 // SIGTERM, SIGUSR1 and SIGHUP mean that the node is taken away: the trainer gets SIGTERM and, where it saves its state,
 // the job's save_time_s, else the grace time, and the point ends as infrastructure's (preempted). SIGINT, and any of

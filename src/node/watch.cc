@@ -65,15 +65,15 @@ class Watcher {
           const std::function<bool()>& begun)
       : children_(children), limits_(limits), stop_(stop), clock_(clock), begun_(begun), ended_(children.size()) {
     for (const Child& child : children) pid_fds_.emplace_back(child.pid());
-    watched_.began = limits.start_ns == 0;
-    const int64_t limit_ns = watched_.began ? limits.time_ns : limits.start_ns;
+    watched_.began = limits.meet_ns == 0;
+    const int64_t limit_ns = watched_.began ? limits.time_ns : limits.meet_ns;
     if (limit_ns > 0) end_ns_ = clock.MonotonicNs() + limit_ns;
   }
 
   Watched Run() {
     while (running() > 0 && (watched_.stopped == StopReason::kNone || saving()) && Look()) {
     }
-    if (watched_.stopped == StopReason::kStartLimit || watched_.stopped == StopReason::kTimeLimit ||
+    if (watched_.stopped == StopReason::kMeetLimit || watched_.stopped == StopReason::kTimeLimit ||
         watched_.stopped == StopReason::kTold) {
       SignalAll(watched_.stopped == StopReason::kTold ? SIGINT : SIGTERM);
       const int64_t grace_end_ns = clock_.MonotonicNs() + limits_.grace_ns;
@@ -149,7 +149,7 @@ class Watcher {
       if (failed_ || saving()) return false;
       LookWhetherItBegan();
       if (clock_.MonotonicNs() < end_ns_) return true;
-      watched_.stopped = watched_.began ? StopReason::kTimeLimit : StopReason::kStartLimit;
+      watched_.stopped = watched_.began ? StopReason::kTimeLimit : StopReason::kMeetLimit;
     }
     return true;
   }

@@ -13,7 +13,7 @@ namespace ridgeline {
 
 enum class StopReason {
   kNone,         // it ended by itself
-  kStartLimit,   // it had not begun by then: as the time limit
+  kMeetLimit,    // it had not begun by then: as the time limit
   kTimeLimit,    // SIGTERM, and SIGKILL after the grace time
   kMemoryLimit,  // SIGKILL at once: it is still growing
   kTold,         // a person wants it to end: SIGINT, and SIGKILL after the grace time
@@ -21,7 +21,7 @@ enum class StopReason {
 };
 
 struct WatchLimits {
-  int64_t start_ns = 0;      // until it has begun; 0: it begins as it is started
+  int64_t meet_ns = 0;       // until it has begun; 0: it begins as it is started
   int64_t time_ns = 0;       // from when it has begun; 0: none
   int64_t memory_bytes = 0;  // resident, of all processes together; 0: none
   int64_t grace_ns = 0;

@@ -226,7 +226,7 @@ Job JobFor(const Sweep& sweep, const Point& point, const PlanOptions& options) {
   job.cpus = launch.cpus;
   job.gpus = GpusOf(launch);
   job.memory_limit_bytes = launch.memory_limit_bytes;
-  job.start_limit_s = launch.start_limit_s;
+  job.meet_limit_s = launch.meet_limit_s;
   job.save_time_s = launch.save_time_s;
   job.keep_logs = launch.keep_logs;
   job.environment = launch.environment;

@@ -36,15 +36,15 @@ bool IsOurTrainer(const std::vector<std::string>& trainer) {
   return trainer.empty() || fs::path(trainer.front()).filename() == "ridgeline-train";
 }
 
-int64_t StartLimitS(const Job& job, const JobPoint& point) {
+int64_t MeetLimitS(const Job& job, const JobPoint& point) {
   if (!HasSeveralProcesses(point.spec)) return 0;
-  if (job.start_limit_s > 0) return job.start_limit_s;
-  return IsOurTrainer(job.trainer) ? kUsualStartLimitS : 0;
+  if (job.meet_limit_s > 0) return job.meet_limit_s;
+  return IsOurTrainer(job.trainer) ? kUsualMeetLimitS : 0;
 }
 
 bool AskForTheSame(const Job& a, const Job& b) {
   const auto asked = [](const Job& job) {
-    return std::tie(job.sweep, job.trainer, job.nodes, job.cpus, job.gpus, job.memory_limit_bytes, job.start_limit_s,
+    return std::tie(job.sweep, job.trainer, job.nodes, job.cpus, job.gpus, job.memory_limit_bytes, job.meet_limit_s,
                     job.save_time_s, job.keep_logs, job.environment, job.config);
   };
   return asked(a) == asked(b);
@@ -92,7 +92,7 @@ Json EncodeJob(const Job& job) {
           {"cpus", job.cpus},
           {"gpus", job.gpus},
           {"memory_limit_bytes", job.memory_limit_bytes},
-          {"start_limit_s", job.start_limit_s},
+          {"meet_limit_s", job.meet_limit_s},
           {"save_time_s", job.save_time_s},
           {"keep_logs", job.keep_logs},
           {"environment", job.environment},
@@ -123,8 +123,8 @@ Job DecodeJob(const Json& document, const std::string& source) {
     job.cpus = WholeOf(document, "cpus", 0, kLargestCount, source);
     if (document.contains("gpus")) job.gpus = WholeOf(document, "gpus", 0, kLargestCount, source);
     job.memory_limit_bytes = WholeOf(document, "memory_limit_bytes", 0, kMostBytes, source);
-    if (document.contains("start_limit_s")) {
-      job.start_limit_s = WholeOf(document, "start_limit_s", 0, kMostSeconds, source);
+    if (document.contains("meet_limit_s")) {
+      job.meet_limit_s = WholeOf(document, "meet_limit_s", 0, kMostSeconds, source);
     }
     if (document.contains("save_time_s")) job.save_time_s = WholeOf(document, "save_time_s", 0, kMostSeconds, source);
     job.keep_logs = document.value("keep_logs", job.keep_logs);

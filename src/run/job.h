@@ -18,7 +18,7 @@ namespace ridgeline {
 inline constexpr int64_t kJobVersion = 1;
 
 // Of a gang of ridgeline-train, where nothing is said: containers may have to be pulled, libraries read from far away.
-inline constexpr int64_t kUsualStartLimitS = 600;
+inline constexpr int64_t kUsualMeetLimitS = 600;
 
 struct JobPoint {
   std::string id;  // PointId(spec)
@@ -44,7 +44,7 @@ struct Job {
   int64_t cpus = 0;                  // cores of a node a point may use; 0: all
   int64_t gpus = 0;                  // of a node that were asked for
   int64_t memory_limit_bytes = 0;    // of a node a point may use; 0: no limit
-  int64_t start_limit_s = 0;         // until a point's ranks have met; 0: StartLimitS says
+  int64_t meet_limit_s = 0;          // until a point's ranks have met; 0: MeetLimitS says
   int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
   bool keep_logs = false;            // of points that end well, too
   std::map<std::string, std::string> environment;  // of the trainer, beside what it is started with
@@ -58,7 +58,7 @@ bool IsOurTrainer(const std::vector<std::string>& trainer);
 // How long the point's ranks may take to meet, from when they are started; its time limit counts from then on. 0: it
 // begins as it is started. That is so of one process, and of ranks of another trainer, which need not say when they
 // have met, unless the job sets a limit.
-int64_t StartLimitS(const Job& job, const JobPoint& point);
+int64_t MeetLimitS(const Job& job, const JobPoint& point);
 
 // Whether the points of both could as well be in one job.
 bool AskForTheSame(const Job& a, const Job& b);

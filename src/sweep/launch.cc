@@ -28,7 +28,7 @@ constexpr std::array<std::pair<std::string_view, int64_t Launch::*>, 7> kNumbers
      {"cpus", &Launch::cpus},
      {"memory_limit", &Launch::memory_limit_bytes},
      {"time_limit", &Launch::time_limit_s},
-     {"start_limit", &Launch::start_limit_s},
+     {"meet_limit", &Launch::meet_limit_s},
      {"save_time", &Launch::save_time_s}}};
 
 // Of a launcher's own settings those that say on how much of a machine a point runs: they change its figures.
@@ -116,8 +116,8 @@ class LaunchReader {
       ReadMemoryLimit(value, to);
     } else if (name == "time_limit") {
       ReadDuration(name, "90s, 10m or 2h", value, to.time_limit_s);
-    } else if (name == "start_limit") {
-      ReadDuration(name, "90s or 10m", value, to.start_limit_s);
+    } else if (name == "meet_limit") {
+      ReadDuration(name, "90s or 10m", value, to.meet_limit_s);
     } else if (name == "save_time") {
       ReadDuration(name, "90s or 2m", value, to.save_time_s);
     } else if (name == "keep_logs") {
@@ -177,6 +177,12 @@ class LaunchReader {
     if (name == "gpus") {
       Add(value.place,
           fmt::format("gpus stands in the launcher's own mapping, such as slurm: {{gpus: {}}}", Describe(value)));
+      return;
+    }
+    if (name == "start_limit") {
+      Add(value.place,
+          "start_limit is what a job of kubernetes: may take to start, and stands there; what the ranks of a point may "
+          "take to meet is meet_limit");
       return;
     }
     Names near_to = OfTheSweep();

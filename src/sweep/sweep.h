@@ -66,7 +66,7 @@ struct Launch {
   int64_t cpus = 0;                  // cores of a node a point may use; 0: all
   int64_t memory_limit_bytes = 0;    // a point may use; 0: no limit
   int64_t time_limit_s = 0;          // of a point; 0: none
-  int64_t start_limit_s = 0;         // until a point's ranks have met; 0: the usual
+  int64_t meet_limit_s = 0;          // until a point's ranks have met; 0: the usual
   int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
   bool keep_logs = false;            // of points that end well, too
   int64_t bundle = 1;                // points a job

@@ -34,7 +34,7 @@ TEST(ToLaunchJob, LimitsTheTimeOnlyWhereEveryPointIsLimited) {
   EXPECT_LT(ToLaunchJob(job, "ridgeline").time_limit_s, 600);
   // Ranks may take their time to meet, and only then does a point's time count.
   const int64_t alone_s = ToLaunchJob(job, "ridgeline").time_limit_s;
-  job.start_limit_s = 1000;
+  job.meet_limit_s = 1000;
   EXPECT_EQ(ToLaunchJob(job, "ridgeline").time_limit_s, alone_s);
   job.points[0].spec.ranks = 2;
   job.points[0].spec.communicator = "gloo";

@@ -242,7 +242,7 @@ TEST_F(ExecRanks, NodesThatCannotShareTheRanksStartNone) {
 
 TEST_F(ExecRanks, RanksThatNeverMeetAreNoResultOfTheirs) {
   Job job = MakeFake("sleep", 2);
-  job.start_limit_s = 1;
+  job.meet_limit_s = 1;
   job.points[0].time_limit_s = 600;
   const RunResult result = Run(job, 50);
   EXPECT_EQ(EndOf(result), InfrastructureReason::kStart) << result.message;
@@ -253,7 +253,7 @@ TEST_F(ExecRanks, RanksThatNeverMeetAreNoResultOfTheirs) {
 
 TEST_F(ExecRanks, TheTimeLimitCountsFromWhenTheyHaveMet) {
   Job job = MakeFake("meets=1500", 2);
-  job.start_limit_s = 600;
+  job.meet_limit_s = 600;
   job.points[0].time_limit_s = 1;
   const RunResult result = Run(job);
   EXPECT_EQ(result.status, RunStatus::kTimeout) << result.message;
@@ -262,28 +262,28 @@ TEST_F(ExecRanks, TheTimeLimitCountsFromWhenTheyHaveMet) {
 
 TEST_F(ExecRanks, WhatEndsBeforeTheyHaveMetIsNoCrashOfTheirs) {
   Job job = MakeFake("exit=3", 2);
-  job.start_limit_s = 600;
+  job.meet_limit_s = 600;
   EXPECT_EQ(EndOf(Run(job)), InfrastructureReason::kStart);
   job = MakeFake("exit=2", 2);
-  job.start_limit_s = 600;
+  job.meet_limit_s = 600;
   std::filesystem::remove(ResultsFile(job.job_dir));
   EXPECT_EQ(Run(job).status, RunStatus::kInvalid) << "its own word";
   job = MakeFake("meets-and-exits=3", 2);
-  job.start_limit_s = 600;
+  job.meet_limit_s = 600;
   std::filesystem::remove(ResultsFile(job.job_dir));
   EXPECT_EQ(Run(job).status, RunStatus::kCrashed);
 }
 
 TEST_F(ExecRanks, ALoneProcessBeginsAsItIsStarted) {
   Job job = MakeFake("sleep", 1);
-  job.start_limit_s = 600;
+  job.meet_limit_s = 600;
   job.points[0].time_limit_s = 1;
   EXPECT_EQ(Run(job, 50).status, RunStatus::kTimeout);
 }
 
 TEST_F(ExecRanks, RealRanksSayWhenTheyHaveMet) {
   Job job = MakeReal(2, {{"steps", 1'000'000}});
-  job.start_limit_s = 20;
+  job.meet_limit_s = 20;
   job.points[0].time_limit_s = 1;
   const RunResult result = Run(job, 50);
   EXPECT_EQ(result.status, RunStatus::kTimeout) << result.message;
@@ -291,7 +291,7 @@ TEST_F(ExecRanks, RealRanksSayWhenTheyHaveMet) {
 
 TEST_F(ExecRanks, HalfAGangOfRealRanksIsNoCrash) {
   Job job = MakeReal(2);
-  job.start_limit_s = 600;
+  job.meet_limit_s = 600;
   const ReservedPort port;
   std::map<std::string, std::string> node = {{"RIDGELINE_NNODES", "2"},
                                              {"RIDGELINE_NODE_RANK", "0"},
@@ -303,7 +303,7 @@ TEST_F(ExecRanks, HalfAGangOfRealRanksIsNoCrash) {
   EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kStart) << ResultOf(job).message;
   EXPECT_THAT(ResultOf(job).message, HasSubstr("rank 1 of 2 did not come"));
   // Exec does.
-  job.start_limit_s = 1;
+  job.meet_limit_s = 1;
   WriteJob(job);
   node["RIDGELINE_COMM_TIMEOUT_S"] = "600";
   EXPECT_EQ(Start(job, node, 50).Wait().exit_code, 0) << Log();

@@ -30,7 +30,7 @@ Job SomeJob() {
   job.cpus = 2;
   job.gpus = 4;
   job.memory_limit_bytes = 5;
-  job.start_limit_s = 66;
+  job.meet_limit_s = 66;
   job.save_time_s = 77;
   job.keep_logs = true;
   job.nodes = 3;
@@ -59,7 +59,7 @@ TEST(Job, ThoseThatDifferInAnythingButTheirPointsAskForOtherThings) {
   const std::vector<std::function<void(Job&)>> changes = {
       [](Job& j) { j.trainer.pop_back(); }, [](Job& j) { j.nodes = 1; },
       [](Job& j) { j.cpus = 1; },           [](Job& j) { j.memory_limit_bytes = 6; },
-      [](Job& j) { j.gpus = 1; },           [](Job& j) { j.start_limit_s = 67; },
+      [](Job& j) { j.gpus = 1; },           [](Job& j) { j.meet_limit_s = 67; },
       [](Job& j) { j.save_time_s = 78; },   [](Job& j) { j.environment["A"] = "c"; },
       [](Job& j) { j.config = Json(); },    [](Job& j) { j.sweep = "another"; }};
   for (size_t i = 0; i < changes.size(); ++i) {
@@ -78,25 +78,25 @@ TEST(Job, DecodesWhatItEncodes) {
   EXPECT_EQ(back.trainer, job.trainer);
   EXPECT_EQ(back.points.at(0).time_limit_s, 60);
   EXPECT_EQ(back.gpus, 4);
-  EXPECT_EQ(back.start_limit_s, 66);
+  EXPECT_EQ(back.meet_limit_s, 66);
   EXPECT_EQ(back.save_time_s, 77);
   EXPECT_TRUE(back.keep_logs);
   EXPECT_TRUE(AskForTheSame(back, job));
   EXPECT_EQ(PointId(back.points.at(0).spec), job.points.at(0).id);
 }
 
-TEST(Job, RanksThatSayWhenTheyHaveMetHaveAStartLimit) {
+TEST(Job, RanksThatSayWhenTheyHaveMetHaveAMeetLimit) {
   Job job = SomeJob();
   JobPoint& point = job.points.front();
-  EXPECT_EQ(StartLimitS(job, point), 0) << "one process has nobody to meet";
+  EXPECT_EQ(MeetLimitS(job, point), 0) << "one process has nobody to meet";
   point.spec.ranks = 2;
   point.spec.communicator = "gloo";
-  EXPECT_EQ(StartLimitS(job, point), 66);
-  job.start_limit_s = 0;
-  EXPECT_EQ(StartLimitS(job, point), 0) << "another trainer need not say it";
+  EXPECT_EQ(MeetLimitS(job, point), 66);
+  job.meet_limit_s = 0;
+  EXPECT_EQ(MeetLimitS(job, point), 0) << "another trainer need not say it";
   for (const std::vector<std::string>& ours : {std::vector<std::string>{}, {"/opt/bin/ridgeline-train"}}) {
     job.trainer = ours;
-    EXPECT_EQ(StartLimitS(job, point), kUsualStartLimitS);
+    EXPECT_EQ(MeetLimitS(job, point), kUsualMeetLimitS);
   }
 }
 

@@ -447,9 +447,13 @@ TEST(Sweep, TheTimeToSaveIsADuration) {
               HasSubstr("launcher_timeout is a duration such as 15m or 2h"));
   EXPECT_EQ(Parse("launch: {save_time: 2m}").launch.save_time_s, 120);
   EXPECT_THAT(Refusal("launch: {save_time: soon}"), HasSubstr("save_time is a duration"));
-  EXPECT_EQ(Parse("launch: {start_limit: 20m}").launch.start_limit_s, 1200);
-  EXPECT_EQ(Parse("launch: {}").launch.start_limit_s, 0);
-  EXPECT_THAT(Refusal("launch: {start_limit: soon}"), HasSubstr("start_limit is a duration"));
+  EXPECT_EQ(Parse("launch: {meet_limit: 20m}").launch.meet_limit_s, 1200);
+  EXPECT_EQ(Parse("launch: {}").launch.meet_limit_s, 0);
+  EXPECT_THAT(Refusal("launch: {meet_limit: soon}"), HasSubstr("meet_limit is a duration"));
+  const char* two =
+      "start_limit is what a job of kubernetes: may take to start, and stands there; what the ranks of a ";
+  EXPECT_THAT(Refusal("launch: {start_limit: 20m}"), HasSubstr(two));
+  EXPECT_THAT(Refusal("launch: {rules: [{when: {ranks: 2}, set: {start_limit: 20m}}]}"), HasSubstr(two));
   EXPECT_FALSE(Parse("launch: {}").launch.keep_logs);
   EXPECT_TRUE(Parse("launch: {keep_logs: true}").launch.keep_logs);
   EXPECT_THAT(Refusal("launch: {keep_logs: maybe}"), HasSubstr("keep_logs is true or false, not \"maybe\""));
