@@ -326,15 +326,15 @@ Launch LaunchOf(const Sweep& sweep, const Point& point) {
     launch.nodes =
         launch.ranks_per_node > 0 ? (processes + launch.ranks_per_node - 1) / launch.ranks_per_node : int64_t{1};
   }
-  // Another trainer may know more of its nodes than its spec says.
-  const bool alone = processes == 1 && (launch.nodes == 1 || !launch.trainer.empty());
-  if (!alone && processes % launch.nodes != 0) {
+  // On a node without a process of its own nothing would run, whichever trainer it is.
+  if (processes % launch.nodes != 0) {
     throw Error(
         ErrorKind::kInvalidInput,
         FaultText(sweep.file,
                   {launch.place, fmt::format("{} nodes cannot share the {} of a point evenly", launch.nodes,
                                              processes == 1 ? "one process" : fmt::format("{} ranks", processes))}),
-        "let ranks be a multiple of nodes: say nodes or ranks_per_node otherwise, or exclude the point");
+        "ranks says how many processes a point is, of any trainer: let it be a multiple of nodes, say nodes or "
+        "ranks_per_node otherwise, or exclude the point");
   }
   return launch;
 }

@@ -21,7 +21,11 @@ constexpr const char* kLaunch =
 // Points of odd seeds in one job, of even seeds in another.
 class RulesWorld : public World {
  public:
-  RulesWorld() : World(4) { yaml += kLaunch; }
+  RulesWorld() : World(4) {
+    const std::string shape = "seq_length: 64";
+    yaml.replace(yaml.find(shape), shape.size(), shape + ", ranks: 3");
+    yaml += kLaunch;
+  }
 
   void ExpectEveryJobAsItsPointsAsk() {
     for (const auto& [key, entry] : launcher.jobs) {

@@ -151,7 +151,10 @@ TEST(LaunchOf, FewerRanksThanNodesAreAnErrorHoweverTheNodesAreSaid) {
   EXPECT_THAT(refusal("3", "rules:\n    - {when: {ranks: 3}, set: {slurm: {nodes: 2}}}"), StartsWith("s.yaml:6:7: "));
   EXPECT_EQ(refusal("4", "slurm: {nodes: 2}"), "taken");
   EXPECT_EQ(refusal("3", "kubernetes: {nodes: 2}"), "taken") << "another launcher's";
-  EXPECT_EQ(refusal("1", "nodes: 2\n  trainer: [mine]"), "taken") << "which may know its nodes by itself";
+  EXPECT_THAT(refusal("1", "nodes: 2\n  trainer: [mine]"),
+              EndsWith("2 nodes cannot share the one process of a point evenly"))
+      << "its second node would wait for the first";
+  EXPECT_EQ(refusal("2", "nodes: 2\n  trainer: [mine]"), "taken") << "one process a node";
 }
 
 TEST(LaunchOf, NodesOfTheLaunchersOwnMappingAreThePoints) {

@@ -304,7 +304,7 @@ TEST_F(KubernetesFaults, APodIsTriedBeforeAnythingIsMade) {
 
 TEST_F(KubernetesFaults, AServerThatIsTooOldIsToldOnce) {
   KubernetesCli cli(cluster_);
-  const auto run = cli.Run({"run", cli.Write({.kubernetes = "nodes: 2"})});
+  const auto run = cli.Run({"run", cli.WriteReal("ranks: [2]", "nodes: 2")});
   EXPECT_EQ(run.status.exit_code, 3);
   EXPECT_THAT(run.err, HasSubstr("the cluster is Kubernetes v1.20.2, and points of several nodes need 1.24"));
 }
