@@ -99,6 +99,29 @@ Cause OfPodsDeadline(const PodView& pod, const Options& options) {
   return Own("timeout", "ran past the pod's deadline", "raise time_limit, or make the point smaller");
 }
 
+// What `ridgeline exec`, or who should have started it, says by its exit code.
+std::optional<Cause> OfExec(const PodView& pod, const std::string& words) {
+  const std::string reason(ReasonOfExecExit(pod.exit_code));
+  if (reason.empty()) return std::nullopt;
+  const std::string node = pod.node.empty() ? "its node" : "node " + pod.node;
+  switch (pod.exit_code) {
+    case kExecNoStorage:
+      return Infrastructure(reason, "`ridgeline exec` could not use its folder" + words,
+                            "output: and volumes: name what is there, writable for user:, and has room");
+    case kExecRefused:
+      return Infrastructure(reason, "the image's `ridgeline exec` does not take this job" + words,
+                            "build the image from the Ridgeline that submits to it");
+    case kExecCannotStart:
+      return Infrastructure(reason, "no trainer can be started in the image" + words,
+                            "trainer: names what the image has, and it can be run there");
+    case kExecNodeUnfit:
+      return Infrastructure(reason, node + " is not as it must be" + words, "`kubectl describe node` may say more");
+    default:
+      return Infrastructure(reason, "the image cannot start the program" + words,
+                            "program: names what the image has and user: may run");
+  }
+}
+
 std::optional<Cause> OfContainer(const PodView& pod, const Options& options) {
   if (pod.reason == "DeadlineExceeded") return OfPodsDeadline(pod, options);
   if (!pod.terminated) {
@@ -120,14 +143,7 @@ std::optional<Cause> OfContainer(const PodView& pod, const Options& options) {
         "program: names what the image has instead; the Containerfile that ships with Ridgeline has it");
   }
   if (pod.exit_code == 0 || pod.exit_code == kExecInterrupted) return std::nullopt;
-  if (pod.exit_code == kExecNoStorage) {
-    return Infrastructure("storage", "`ridgeline exec` could not use its folder" + words,
-                          "output: and volumes: name what is there, writable for user:, and has room");
-  }
-  if (pod.exit_code == kExecRefused) {
-    return Infrastructure("start", "the image's `ridgeline exec` does not take this job" + words,
-                          "build the image from the Ridgeline that submits to it");
-  }
+  if (auto cause = OfExec(pod, words)) return cause;
   // `ridgeline exec` ends well however its points end, so none of them did that.
   return Infrastructure("lost",
                         fmt::format("the pod ended with exit code {}{}", pod.exit_code,

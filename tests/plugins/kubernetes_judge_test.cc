@@ -6,11 +6,13 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "kubernetes/manifest.h"
 #include "kubernetes/wait.h"
+#include "ridgeline/job_dir.h"
 #include "tests/plugins/kubernetes_objects.h"
 
 namespace ridgeline::kubernetes {
@@ -20,6 +22,8 @@ using plugin::Phase;
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using Presence = Observation::Presence;
 
 const int64_t kNow = ParseTime("2026-01-01T01:00:00Z");
@@ -179,6 +183,9 @@ TEST(KubernetesJudge, ClassifiesEveryEnd) {
       {PodObject("Failed", Terminated(1)), "lost"},
       {PodObject("Failed", Terminated(2)), "start"},    // `ridgeline exec` refuses what it is told
       {PodObject("Failed", Terminated(3)), "storage"},  // it has no folder to work in
+      {PodObject("Failed", Terminated(4)), "start"},    // no trainer can be started there
+      {PodObject("Failed", Terminated(5)), "node"},     // something else is not there
+      {PodObject("Failed", Terminated(127)), "start"},  // a shell of the image's did not find it
       {PodObject("Failed", Terminated(128, "StartError", "exec: not found")), "start"},
       {PodObject("Failed", {{"waiting", {{"reason", "PodInitializing"}}}}), "start"},
       {PodObject("Failed", Terminated(130)), ""},  // told to stop: its results say more
@@ -229,6 +236,17 @@ TEST(KubernetesJudge, ClassifiesEveryEnd) {
   // Of a pod that somebody takes away the driver hears before any controller starts another.
   EXPECT_EQ(EndOf(JobObject(), {PodObject("Failed", Terminated(130), Disrupted("PreemptionByScheduler"))}),
             "preempted");
+}
+
+// The exit codes of `ridgeline exec` mean the same whoever starts it.
+TEST(KubernetesJudge, WhatExecSaysByItsExitCodeIsTheReason) {
+  for (int code = 1; code < 130; ++code) {
+    const std::string_view reason = ReasonOfExecExit(code);
+    const Judgement judgement = OfThere(FailedJob(), {PodObject("Failed", Terminated(code, "Error", "no such GPU"))});
+    EXPECT_EQ(WordsOf(judgement), reason.empty() ? "lost" : reason) << code;
+    EXPECT_THAT(judgement.evidence.at("message"), reason.empty() ? HasSubstr("exit code") : HasSubstr("no such GPU"));
+    EXPECT_THAT(judgement.evidence.at("hint"), Not(IsEmpty()));
+  }
 }
 
 // A pod's deadline is that of its start and of its run.
