@@ -117,6 +117,19 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_pre
   return 0;
 }
 
+// What fails around a run leaves points without a result, which the next one measures.
+RunSummary RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, const DriverParts& parts,
+                             const RunOptions& options) {
+  try {
+    return RunSweep(sweep, driver, parts);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kInfrastructure) throw;
+    throw Error(
+        e.kind(), e.message(),
+        fmt::format("{}{}when that is mended: {}", e.hint(), e.hint().empty() ? "" : "\n  ", CommandLine(options)));
+  }
+}
+
 int Run(const RunOptions& options) {
   const Sweep sweep = LoadSweepFor(options.sweep, options.launcher);
   const std::vector<Report> reports = ReportsOf(sweep, options.reports);  // a wrong name is told before the sweep runs
@@ -153,7 +166,7 @@ int Run(const RunOptions& options) {
                     100 * others));
   }
   const RunSummary summary =
-      RunSweep(sweep, driver, {store, *launcher, clock, PredictMemory, display, Interrupts::Count});
+      RunOrSayHowToGoOn(sweep, driver, {store, *launcher, clock, PredictMemory, display, Interrupts::Count}, options);
   display.Erase();
 
   if (summary.left) {

@@ -463,9 +463,10 @@ TEST(Driver, AWrongConfigurationIsNotTriedAgain) {
     world.Run();
     FAIL() << "it went on";
   } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure) << "its points have no result";
   }
   EXPECT_EQ(world.launcher.submit_calls, 1);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'infrastructure'"), 1);
 }
 
 TEST(Driver, AJobOfOneSweepRefusedAmongMany) {

@@ -231,7 +231,7 @@ TEST_F(KubernetesFaults, AnotherJobOfTheNameIsLeftAlone) {
   cli.Kubectl({"delete", "quota", "none"});
   cli.Kubectl({"create", "job", name, "--image=theirs", "--", "/bin/sleep", "1"});
   const auto run = cli.Run({"run", sweep});
-  EXPECT_EQ(run.status.exit_code, 2) << run.out;
+  EXPECT_EQ(run.status.exit_code, 3) << run.out;
   EXPECT_THAT(run.err, AllOf(HasSubstr("has a Job " + name), HasSubstr("knows nothing of"),
                              HasSubstr("kubectl delete job " + name)));
   EXPECT_EQ(cli.Objects("jobs"), std::vector<std::string>{"job.batch/" + name}) << "theirs is left alone";

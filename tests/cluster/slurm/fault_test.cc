@@ -193,9 +193,10 @@ TEST_P(SlurmRefuses, APartitionThatIsNotThereIsSaidAtOnce) {
   const Slurm slurm;
   SlurmCli cli;
   const auto run = cli.Run({"run", cli.Write({.points = 2, .slurm = With("partition: gpus")})});
-  EXPECT_EQ(run.status.exit_code, 2) << run.out << run.err;
+  EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
   EXPECT_THAT(run.err, HasSubstr("nvalid partition"));
   EXPECT_THAT(run.err, HasSubstr("`sinfo -s` lists partitions"));
+  EXPECT_THAT(run.err, HasSubstr("when that is mended: ridgeline run "));
   EXPECT_THAT(run.out, HasSubstr("not submitted, 2 jobs: "));
   EXPECT_THAT(run.out, ::testing::Not(HasSubstr("seed="))) << "it is said once";
   cli.ExpectNothingLeft();
@@ -211,7 +212,7 @@ TEST_P(SlurmRefuses, APartitionForOthersIsSaidAtOnce) {
   ASSERT_TRUE(ridgeline::Run({"chown", "nobody:nogroup", cli.dir.path()}).status.ok());
   const auto run = cli.Run({"run", cli.Write({.slurm = With("partition: closed")})});
   if (run.err.find("exec: Permission denied") != std::string::npos) GTEST_SKIP() << "others may not see this build";
-  EXPECT_EQ(run.status.exit_code, 2) << run.out << run.err;
+  EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
   EXPECT_THAT(run.err, HasSubstr("not permitted to use this partition"));
   EXPECT_THAT(run.err, HasSubstr("for leave to submit there"));
 }
@@ -220,7 +221,7 @@ TEST_P(SlurmRefuses, MoreThanAnyNodeHasIsSaidAtOnce) {
   const Slurm slurm;
   SlurmCli cli;
   const auto run = cli.Run({"run", cli.Write({.slurm = With("memory: 100GB")})});
-  EXPECT_EQ(run.status.exit_code, 2) << run.out << run.err;
+  EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
   EXPECT_THAT(run.err, HasSubstr("ask for less"));
   cli.ExpectNothingLeft();
 }
