@@ -31,17 +31,18 @@
 //   submit     {"jobs": [job…]}          -> {"jobs": [{"key", "native_id"} or {"key", "error"}…]}
 //              error: {kind, message, hint, retry}, as a whole call's, and of the infrastructure's reasons (run.h) the
 //              "reason" that it has, where that is not `start`.
-//   poll_many  {"jobs": [{"key", "native_id"}…]}
+//   poll_many  {"jobs": [{"key", "native_id"}…], "look": bool}
 //                                        -> {"jobs": [{"key", "state", "native_id", "started_unix_s",
 //                                                      "evidence": {name: text}}…], "again_ms": int}
-//              one question for all jobs, not to be asked again for again_ms where it has a `poll_pause`. state: queued
-//              | running | ended | missing. For `ended`, evidence may carry "end" with one of the contract's ends
-//              that a scheduler can know (run.h: oom_host, timeout, cancelled, infrastructure), with "reason" where it
-//              is infrastructure's, "node" for the names of the nodes it was on, separated by spaces, and "message" and
-//              "hint" for people. Whether a trainer is at fault `exec` alone knows. For `queued`, "pending" is the
-//              scheduler's own word for why it waits, "expected_unix_s" when the scheduler thinks it will start, in
-//              decimal; "waits" and "hint" say why a job waits that somebody should do something about. `missing`: the
-//              scheduler has never heard of this key, or has forgotten it.
+//              one question for all jobs, not to be asked again for again_ms where it has a `poll_pause`. With `look`,
+//              of who is no driver, a launcher that has a `queue` gives up, fetches and tidies away nothing. state:
+//              queued | running | ended | missing. For `ended`, evidence may carry "end" with one of the contract's
+//              ends that a scheduler can know (run.h: oom_host, timeout, cancelled, infrastructure), with "reason"
+//              where it is infrastructure's, "node" for the names of the nodes it was on, separated by spaces, and
+//              "message" and "hint" for people. Whether a trainer is at fault `exec` alone knows. For `queued`,
+//              "pending" is the scheduler's own word for why it waits, "expected_unix_s" when the scheduler thinks it
+//              will start, in decimal; "waits" and "hint" say why a job waits that somebody should do something about.
+//              `missing`: the scheduler has never heard of this key, or has forgotten it.
 //   cancel     {"jobs": [{"key", "native_id"}…]} -> {"jobs": [{"key", "cancelled": bool}…]}
 //
 // Thread safety: the harness calls a launcher from one thread at a time.

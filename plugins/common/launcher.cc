@@ -88,7 +88,7 @@ std::vector<Answer> WithUnsound(const std::vector<std::string>& keys, std::vecto
 
 Json AnswerPoll(Launcher& launcher, const Json& request) {
   const std::vector<std::string> keys = KeysOf(request.at("jobs"));
-  Polled polled = launcher.Poll(SoundKeys(keys));
+  Polled polled = request.value("look", false) ? launcher.Look(SoundKeys(keys)) : launcher.Poll(SoundKeys(keys));
   Json reply = {{"jobs", ToJson(keys, WithUnsound(keys, std::move(polled.states)))}};
   if (polled.again_ms > 0) reply["again_ms"] = polled.again_ms;
   return reply;

@@ -33,6 +33,8 @@ class Launcher {
   // One answer a job, in order.
   virtual std::vector<Submission> Submit(const Json& jobs) = 0;
   virtual Polled Poll(const std::vector<std::string>& keys) = 0;
+  // The same for who only looks, where polling also fetches, gives up or tidies away.
+  virtual Polled Look(const std::vector<std::string>& keys) { return Poll(keys); }
   virtual std::vector<Cancellation> Cancel(const std::vector<std::string>& keys) = 0;
 };
 

@@ -49,6 +49,7 @@ class KubernetesLauncher final : public plugin::Launcher {
 
   std::vector<plugin::Submission> Submit(const Json& jobs) override { return Talk().Submit(jobs); }
   plugin::Polled Poll(const std::vector<std::string>& keys) override { return {Talk().Poll(keys)}; }
+  plugin::Polled Look(const std::vector<std::string>& keys) override { return {Talk().Look(keys)}; }
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys) override {
     return Talk().Cancel(keys);
   }

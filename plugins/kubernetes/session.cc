@@ -59,6 +59,19 @@ std::vector<plugin::JobState> Session::Poll(const std::vector<std::string>& keys
   return states;
 }
 
+std::vector<plugin::JobState> Session::Look(const std::vector<std::string>& keys) {
+  observer_.Refresh();
+  std::vector<plugin::JobState> states;
+  for (const std::string& key : keys) {
+    Record* record = journal_.Find(key);
+    states.emplace_back();
+    if (record == nullptr) continue;
+    const Observation seen = observer_.Look(*record);
+    states.back() = StateOf(*record, seen, Judge(*record, seen, options_));
+  }
+  return states;
+}
+
 // Whatever was collected or cancelled, in this process or in one that was killed before it could delete it.
 void Session::DeleteEnded() {
   std::vector<Request> requests;

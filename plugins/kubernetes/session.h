@@ -36,6 +36,8 @@ class Session {
   // One answer a job, in order. Throw Failure where nobody answers.
   std::vector<plugin::Submission> Submit(const plugin::Json& jobs) { return submitter_.Submit(jobs); }
   std::vector<plugin::JobState> Poll(const std::vector<std::string>& keys);
+  // The same, but takes no logs, keeps no end and deletes nothing.
+  std::vector<plugin::JobState> Look(const std::vector<std::string>& keys);
   std::vector<plugin::Cancellation> Cancel(const std::vector<std::string>& keys);
 
  private:

@@ -22,7 +22,6 @@
 #include "driver/driver.h"
 #include "driver/lock.h"
 #include "driver/patience.h"
-#include "sweep/profile.h"
 
 namespace ridgeline {
 namespace {
@@ -94,14 +93,11 @@ int Cancel(const std::string& sweep, const std::string& db) {
     Say("nothing to cancel: {} has no live jobs\n", name);
     return 0;
   }
-  Sweep kept = ParseSweep(record.text, record.file);
   const Interrupts interrupts;
   SystemClock clock;
   int64_t left = 0;
   for (auto& [launcher_name, jobs] : by_launcher) {
-    kept.launch.launcher = launcher_name;
-    UseProfiles(kept);  // they may say which cluster it is
-    const auto launcher = OpenLauncher(launcher_name, kept.launch.config, 0, db);
+    const auto launcher = OpenLauncherOf(record, launcher_name, db);
     const int64_t told = std::ssize(jobs);
     const int64_t live = CancelJobs(std::move(jobs), store, *launcher, clock, [] { return Interrupts::Count() > 0; });
     cancelled += told - live;

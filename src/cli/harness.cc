@@ -28,6 +28,13 @@ std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int
   return LoadLauncher(name, config, LauncherStateDir(db, name));
 }
 
+std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::string& launcher, const fs::path& db) {
+  Sweep kept = ParseSweep(sweep.text, sweep.file);
+  kept.launch.launcher = launcher;
+  UseProfiles(kept);  // they may say which cluster it is
+  return OpenLauncher(launcher, kept.launch.config, 0, db);
+}
+
 Sweep LoadSweepFor(const fs::path& file, const std::string& launcher) {
   Sweep sweep = LoadSweep(file);
   if (!launcher.empty()) sweep.launch.launcher = launcher;

@@ -30,6 +30,10 @@ Store OpenStore(const std::filesystem::path& db, Store::Mode mode);
 std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int64_t max_parallel,
                                        const std::filesystem::path& db);
 
+// The launcher that this sweep's jobs went to, as the sweep that was kept with them says.
+std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::string& launcher,
+                                         const std::filesystem::path& db);
+
 // Reads a sweep, to go to `launcher` where that is not empty, with what its profiles say.
 Sweep LoadSweepFor(const std::filesystem::path& file, const std::string& launcher);
 

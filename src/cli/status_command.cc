@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@
 #include "cli/output.h"
 #include "driver/live_job.h"
 #include "driver/lock.h"
+#include "driver/onlooker.h"
 #include "driver/progress.h"
 #include "run/results_file.h"
 
@@ -144,70 +146,103 @@ Table EndsTable(Store& store, const std::string& sweep) {
                           SqlText(sweep)));
 }
 
-struct Shown {
-  std::string text;
-  bool goes_on = false;  // somebody is at work, or a job has something left to run
+bool HasItsResults(const JobRecord& job) { return std::ranges::all_of(job.points, &JobRecord::Point::has_result); }
+
+// What there is to show, as it is at one moment.
+struct Snapshot {
+  std::vector<SweepProgress> sweeps;
+  Table ends;
+  std::vector<JobRecord> jobs;
+  std::optional<DriverIdentity> driver;
+  std::string not_asked;  // why a launcher could not be asked for its jobs
+
+  // A job may still come to results that it has not.
+  bool HasJobsThatRun() const {
+    return std::ranges::any_of(jobs, [](const JobRecord& job) { return IsLive(job.state) && !HasItsResults(job); });
+  }
+  bool GoesOn() const { return driver.has_value() || HasJobsThatRun(); }
 };
 
-Shown StatusText(const std::string& sweep, const std::string& db, int64_t now_unix_ns) {
-  Store store = OpenStore(db, Store::Mode::kReadOnly);
-  const std::string name = sweep.empty() ? "" : SweepName(store, sweep);
-  const std::vector<SweepProgress> sweeps = sweep.empty() ? store.Sweeps() : std::vector{store.Progress(name)};
-  if (sweeps.empty()) return {"no sweeps yet: ridgeline run SWEEP\n"};
-  Shown shown{ToText(SweepTable(sweeps)) + "\n"};
-  if (const Table ends = EndsTable(store, name); !ends.rows.empty()) {
-    shown.text +=
-        ShownText(ends, {"node", "campaign", "trainer", "cpus", "machine", "version", "device", "emulated"}) + "\n";
+class Looking {
+ public:
+  Looking(std::string sweep, std::string db) : sweep_(std::move(sweep)), db_(std::move(db)) {}
+
+  Snapshot Look() {
+    Store store = OpenStore(db_, Store::Mode::kReadOnly);
+    const std::string name = sweep_.empty() ? "" : SweepName(store, sweep_);
+    Snapshot seen;
+    seen.sweeps = sweep_.empty() ? store.Sweeps() : std::vector{store.Progress(name)};
+    seen.ends = EndsTable(store, name);
+    seen.jobs = sweep_.empty() ? store.LiveJobs() : store.LiveJobs(name);
+    seen.driver = RunningDriver(db_);
+    // A driver asks by itself, and keeps in the store what it hears.
+    if (!seen.driver) seen.not_asked = onlooker_.Look(seen.jobs);
+    for (JobRecord& job : seen.jobs) TakeResults(job);
+    return seen;
   }
-  std::vector<JobRecord> jobs = sweep.empty() ? store.LiveJobs() : store.LiveJobs(name);
-  for (JobRecord& job : jobs) TakeResults(job);
-  if (!jobs.empty()) shown.text += ShownText(JobTable(jobs, now_unix_ns), {"campaign", "setup"}) + "\n";
-  const auto driver = RunningDriver(db);
-  const bool runs = std::ranges::any_of(jobs, [](const JobRecord& job) {
-    return std::ranges::count(job.points, false, &JobRecord::Point::has_result) > 0;
-  });
-  if (driver) {
-    shown.text += fmt::format("process {} is at work on {}\n", driver->pid, PrintableLine(driver->sweep));
-  } else if (!jobs.empty()) {
-    shown.text += runs ? "nobody is at work on these jobs: `ridgeline run` goes on with them, `ridgeline cancel` ends "
-                         "them\n"
-                       : "these jobs have their results: `ridgeline run` collects them\n";
+
+  int64_t UnixNs() const { return clock_.UnixNs(); }
+  void Wait() { clock_.SleepNs(kSecondNs); }
+
+ private:
+  const std::string sweep_;
+  const std::string db_;
+  SystemClock clock_;
+  Onlooker onlooker_{db_, clock_, [this](const JobRecord& job) {
+                       const SweepRecord sweep = OpenStore(db_, Store::Mode::kReadOnly).Progress(job.sweep).sweep;
+                       return OpenLauncherOf(sweep, job.launcher, db_);
+                     }};
+};
+
+std::string TextOf(const Snapshot& seen, int64_t now_unix_ns) {
+  if (seen.sweeps.empty()) return "no sweeps yet: ridgeline run SWEEP\n";
+  std::string text = ToText(SweepTable(seen.sweeps)) + "\n";
+  if (!seen.ends.rows.empty()) {
+    text += ShownText(seen.ends, {"node", "campaign", "trainer", "cpus", "machine", "version", "device", "emulated"}) +
+            "\n";
   }
-  shown.goes_on = driver.has_value() || runs;
-  return shown;
+  if (!seen.jobs.empty()) text += ShownText(JobTable(seen.jobs, now_unix_ns), {"campaign", "setup"}) + "\n";
+  text += seen.not_asked;
+  if (seen.driver) {
+    text += fmt::format("process {} is at work on {}\n", seen.driver->pid, PrintableLine(seen.driver->sweep));
+  } else if (seen.HasJobsThatRun()) {
+    text += "nobody is at work on these jobs: `ridgeline run` goes on with them, `ridgeline cancel` ends them\n";
+  } else if (!seen.jobs.empty()) {
+    text += std::ranges::all_of(seen.jobs, HasItsResults)
+                ? "these jobs have their results: `ridgeline run` collects them\n"
+                : "these jobs have ended: `ridgeline run` collects what they left\n";
+  }
+  return text;
 }
 
 // Owns nothing: who watches may come and go.
 int Watch(const std::string& sweep, const std::string& db) {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-  SystemClock clock;
+  Looking looking(sweep, db);
   std::string last;
   for (;;) {
+    const Snapshot seen = looking.Look();
     // Elsewhere than on a terminal the jobs' age alone is nothing new.
-    const Shown shown = StatusText(sweep, db, clock.UnixNs());
-    std::string mark = terminal ? shown.text : StatusText(sweep, db, 0).text;
-    if (mark != last) Write((terminal ? "\x1b[H\x1b[2J" : "") + shown.text);
+    std::string mark = TextOf(seen, terminal ? looking.UnixNs() : 0);
+    if (mark != last) Write(terminal ? "\x1b[H\x1b[2J" + mark : TextOf(seen, looking.UnixNs()));
     last = std::move(mark);
-    if (!shown.goes_on) return 0;
-    clock.SleepNs(kSecondNs);
+    if (!seen.GoesOn()) return 0;
+    looking.Wait();
   }
 }
 
 int Status(const std::string& sweep, const std::string& db, const std::string& format) {
+  Looking looking(sweep, db);
+  const Snapshot seen = looking.Look();
   if (format != "json") {
-    Write(StatusText(sweep, db, SystemClock().UnixNs()).text);
+    Write(TextOf(seen, looking.UnixNs()));
     return 0;
   }
-  Store store = OpenStore(db, Store::Mode::kReadOnly);
-  const std::string name = sweep.empty() ? "" : SweepName(store, sweep);
-  const std::vector<SweepProgress> sweeps = sweep.empty() ? store.Sweeps() : std::vector{store.Progress(name)};
-  std::vector<JobRecord> jobs = sweep.empty() ? store.LiveJobs() : store.LiveJobs(name);
-  for (JobRecord& job : jobs) TakeResults(job);
-  const auto driver = RunningDriver(db);
-  Write(ShowJson({{"sweeps", JsonOf(SweepTable(sweeps))},
-                  {"latest_results", JsonOf(EndsTable(store, name))},
-                  {"jobs", JobsJson(jobs, SystemClock().UnixNs())},
-                  {"driver", driver ? Json{{"pid", driver->pid}, {"sweep", driver->sweep}} : Json()}}) +
+  WriteAside(seen.not_asked);
+  Write(ShowJson({{"sweeps", JsonOf(SweepTable(seen.sweeps))},
+                  {"latest_results", JsonOf(seen.ends)},
+                  {"jobs", JobsJson(seen.jobs, looking.UnixNs())},
+                  {"driver", seen.driver ? Json{{"pid", seen.driver->pid}, {"sweep", seen.driver->sweep}} : Json()}}) +
         "\n");
   return 0;
 }
@@ -233,7 +268,8 @@ Action StatusCommand(CLI::App& self) {
   self.footer(
       "Shows every sweep of a database, how its points ended, and the jobs that live, while a run is at work too.\n"
       "Results and jobs of several campaigns, trainers, cores, machines, versions or devices are shown apart, and\n"
-      "emulated results too; a column that says the same in every row is left out.\n\n"
+      "emulated results too; a column that says the same in every row is left out. Of jobs in a scheduler's queue\n"
+      "that no run follows, the scheduler is asked why they wait and when they may start; that changes nothing.\n\n"
       "  ridgeline status\n"
       "  ridgeline status --watch\n"
       "  ridgeline status sweeps/demo.yaml\n"

@@ -68,6 +68,11 @@ DriverLock DriverLock::Take(const fs::path& db, const std::string& sweep) {
   return DriverLock(std::move(*lock));
 }
 
+std::optional<DriverLock> DriverLock::TakeForAMoment(const fs::path& db) {
+  std::optional<FileLock> lock = FileLock::Try(DriverLockFile(db));
+  return lock ? std::optional(DriverLock(std::move(*lock))) : std::nullopt;
+}
+
 std::optional<DriverIdentity> RunningDriver(const fs::path& db) {
   const fs::path file = DriverLockFile(db);
   auto identity = ReadIdentity(file);

@@ -21,6 +21,9 @@ class DriverLock {
  public:
   // Throws Error(kInfrastructure) naming the process that holds it.
   static DriverLock Take(const std::filesystem::path& db, const std::string& sweep);
+  // For a moment, by who is no driver and is not named: a driver that starts meanwhile waits for it. Nothing where
+  // somebody holds it.
+  static std::optional<DriverLock> TakeForAMoment(const std::filesystem::path& db);
 
  private:
   explicit DriverLock(FileLock lock) : lock_(std::move(lock)) {}

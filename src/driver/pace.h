@@ -16,4 +16,8 @@ class PollPace {
   int64_t changed_ns_;
 };
 
+// How long a launcher is left alone that took so long to answer: as long as it wishes, and longer where answers take
+// their time.
+int64_t PauseAfterAskingNs(int64_t wish_ns, int64_t took_ns);
+
 }  // namespace ridgeline

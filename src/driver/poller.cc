@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/pace.h"
 #include "driver/patience.h"
 #include "driver/retry_policy.h"
 
@@ -63,7 +64,7 @@ void Poller::Pause() {
   const int64_t pause_ns = parts_.launcher.PollPauseNs();
   if (pause_ns <= 0 || failed_questions_ > 0) return;
   const int64_t now_ns = Now();
-  next_ask_ns_ = now_ns + std::max(pause_ns, std::min((now_ns - begin_ns_) * kAskShare, kMostPauseNs));
+  next_ask_ns_ = now_ns + PauseAfterAskingNs(pause_ns, now_ns - begin_ns_);
 }
 
 // What an answer makes of a job; nothing where there is nothing to collect now.

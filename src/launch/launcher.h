@@ -110,6 +110,8 @@ class Launcher {
   virtual std::vector<Submission> Submit(std::span<const LaunchJob> jobs) = 0;
   // One question for all jobs; one answer a job, in order. Local jobs that wait for a free slot are started by it.
   virtual std::vector<JobState> PollMany(std::span<const JobRef> jobs) = 0;
+  // The same for who is no driver: of a launcher with a queue nothing changes by it.
+  virtual std::vector<JobState> Look(std::span<const JobRef> jobs) { return PollMany(jobs); }
   // How long to leave it alone after the last PollMany; 0: no wish.
   virtual int64_t PollPauseNs() const { return 0; }
   // In order: true where the job was there to be told to end. It has ended only when PollMany says so.

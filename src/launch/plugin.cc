@@ -109,8 +109,23 @@ class Plugin final : public Launcher {
     });
   }
 
-  std::vector<JobState> PollMany(std::span<const JobRef> jobs) override {
-    const Json reply = Call("poll_many", table_.poll_many, {{"jobs", EncodeRefs(jobs)}});
+  std::vector<JobState> PollMany(std::span<const JobRef> jobs) override { return Poll(jobs, /*look=*/false); }
+  std::vector<JobState> Look(std::span<const JobRef> jobs) override { return Poll(jobs, /*look=*/true); }
+
+  int64_t PollPauseNs() const override { return poll_pause_ms_ * kNsPerMs; }
+
+  std::vector<bool> Cancel(std::span<const JobRef> jobs) override {
+    const Json reply = Call("cancel", table_.cancel, {{"jobs", EncodeRefs(jobs)}});
+    return Checked("cancel", [&] {
+      std::vector<bool> cancelled;
+      for (const JobRef& job : jobs) cancelled.push_back(AnswerFor(reply, job.key).at("cancelled").get<bool>());
+      return cancelled;
+    });
+  }
+
+ private:
+  std::vector<JobState> Poll(std::span<const JobRef> jobs, bool look) {
+    const Json reply = Call("poll_many", table_.poll_many, {{"jobs", EncodeRefs(jobs)}, {"look", look}});
     return Checked("poll_many", [&] {
       if (can_.poll_pause) reply.at("again_ms").get_to(poll_pause_ms_);
       std::vector<JobState> states;
@@ -131,18 +146,6 @@ class Plugin final : public Launcher {
     });
   }
 
-  int64_t PollPauseNs() const override { return poll_pause_ms_ * kNsPerMs; }
-
-  std::vector<bool> Cancel(std::span<const JobRef> jobs) override {
-    const Json reply = Call("cancel", table_.cancel, {{"jobs", EncodeRefs(jobs)}});
-    return Checked("cancel", [&] {
-      std::vector<bool> cancelled;
-      for (const JobRef& job : jobs) cancelled.push_back(AnswerFor(reply, job.key).at("cancelled").get<bool>());
-      return cancelled;
-    });
-  }
-
- private:
   static Json EncodeJobs(std::span<const LaunchJob> jobs) {
     Json list = Json::array();
     for (const LaunchJob& job : jobs) {

@@ -1,7 +1,10 @@
-// A launcher whose scheduler follows a script. Its config:
+// A launcher whose scheduler follows a script. Its config, as it is or as the mapping `scripted` of a sweep's
+// `launch:`:
 //   script: [state…]  what each poll of a job answers, one after another; the last is answered for ever. A job is run,
 //                     to its end, by the first poll that answers `running` or `ended` after a `queued` one (so a
 //                     script with queued, running, queued, running requeues it). `missing` forgets it.
+//   queue: N          it has a queue of its own, of so many jobs, in which they wait for their Priority
+//   refuses: WORDS    it takes no job: one that is wrong, for good, for `reason`; with `not_now` for the moment
 // Without a script: queued, running, ended. What it knows of a job, with what it was `asked`, is a file in state_dir,
 // as it is for a real scheduler somewhere else: a driver that is killed changes nothing of it.
 #include <spawn.h>
@@ -49,7 +52,12 @@ void RunToItsEnd(Json& job) {
 
 class ScriptedLauncher final : public plugin::Launcher {
  public:
-  ScriptedLauncher(const Json& config, fs::path state_dir) : state_dir_(std::move(state_dir)) {
+  ScriptedLauncher(const Json& whole, fs::path state_dir) : state_dir_(std::move(state_dir)) {
+    const Json config = whole.value("scripted", whole);
+    queue_ = config.value("queue", 0);
+    refuses_ = config.value("refuses", "");
+    reason_ = config.value("reason", "");
+    not_now_ = config.value("not_now", false);
     const Json script = config.value("script", Json{"queued", "running", "ended"});
     if (!script.is_array() || script.empty()) {
       throw Failure(Failure::Kind::kInvalidInput, "script must be a list of states");
@@ -57,9 +65,9 @@ class ScriptedLauncher final : public plugin::Launcher {
     script.get_to(script_);
   }
 
-  plugin::Capabilities Can() const override { return {.render = true}; }
+  plugin::Capabilities Can() const override { return {.queue = queue_ > 0, .render = true}; }
 
-  plugin::Availability Probe() override { return {true, "", "a scheduler that follows a script"}; }
+  plugin::Availability Probe() override { return {true, "", "a scheduler that follows a script", queue_}; }
 
   plugin::Rendering Render(const Json& jobs) override {
     plugin::Rendering rendered;
@@ -92,6 +100,9 @@ class ScriptedLauncher final : public plugin::Launcher {
 
   plugin::Submission SubmitOne(const Json& job) const {
     const auto key = job.at("key").get<std::string>();
+    if (!refuses_.empty()) {
+      return {"", Failure(not_now_ ? Failure::Kind::kNotNow : Failure::Kind::kInvalidInput, refuses_, "", reason_)};
+    }
     if (::access(job.at("exec").at(0).get<std::string>().c_str(), X_OK) != 0) {
       return {"", Failure(Failure::Kind::kInfrastructure, "no such program")};
     }
@@ -120,6 +131,7 @@ class ScriptedLauncher final : public plugin::Launcher {
     plugin::JobState answer;
     answer.phase = state == "queued" ? Phase::kQueued : state == "running" ? Phase::kRunning : Phase::kEnded;
     answer.native_id = "script-" + key;
+    if (queue_ > 0 && state == "queued") answer.evidence = {{"pending", "Priority"}};
     if (state == "ended" && job.contains("exit_code")) {
       answer.evidence = {{"exit_code", std::to_string(job.at("exit_code").get<int>())}};
     }
@@ -139,6 +151,10 @@ class ScriptedLauncher final : public plugin::Launcher {
 
   std::vector<std::string> script_;
   fs::path state_dir_;
+  int64_t queue_ = 0;
+  std::string refuses_;
+  std::string reason_;
+  bool not_now_ = false;
 };
 
 std::unique_ptr<plugin::Launcher> Open(const Json& config, const fs::path& state_dir) {

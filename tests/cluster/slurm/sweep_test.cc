@@ -156,6 +156,26 @@ TEST(SlurmSweeps, ClusterByItsNameIsTheClusterInEveryCall) {
   EXPECT_THAT(agent.err, HasSubstr("own cluster, and not to testing"));
 }
 
+// Nobody has polled for these jobs: what they wait for, Slurm says to who looks.
+TEST(SlurmSweeps, StatusSaysWhyJobsOfADetachedRunWait) {
+  for (const char* client : {"client: tools", "client: agent"}) {
+    const Slurm slurm({"--nodes=1"});
+    SlurmCli cli;
+    const auto sweep = cli.Write({.points = 3, .trainer = "slow=4000", .slurm = std::string("cpus: 16, ") + client});
+    cli.ExpectOk(cli.Run({"run", sweep, "--detach"}));
+    const std::string database = cli.Cell("SELECT group_concat(key || state || evidence || native_id) FROM jobs");
+    EXPECT_TRUE(testing::Eventually([&] {
+      const std::string status = cli.Run({"status"}).out;
+      return status.find("Resources") != std::string::npos || status.find("Priority") != std::string::npos;
+    })) << cli.Run({"status"}).out;
+    EXPECT_EQ(cli.Cell("SELECT group_concat(key || state || evidence || native_id) FROM jobs"), database);
+    EXPECT_EQ(Slurm::Jobs().size(), 3U) << "it has submitted or cancelled one";
+    cli.ExpectOk(cli.Run({"status", "--watch"}));
+    cli.ExpectOk(cli.Run({"run", sweep}));
+    cli.ExpectEachRanOnce(3);
+  }
+}
+
 class SlurmLimits : public testing::ThroughAClient {};
 
 // The largest index of an array is MaxArraySize - 1.

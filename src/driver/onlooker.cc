@@ -1,0 +1,79 @@
+#include "driver/onlooker.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "driver/lock.h"
+#include "driver/pace.h"
+
+namespace ridgeline {
+namespace {
+
+bool IsOfTheLauncher(const JobRecord& job) {
+  return job.state == JobRecord::State::kSubmitted || job.state == JobRecord::State::kRunning;
+}
+
+void BringUpToDate(const JobState& said, JobRecord& job) {
+  if (!said.native_id.empty()) job.native_id = said.native_id;
+  switch (said.phase) {
+    case JobPhase::kMissing:
+      return;  // a scheduler may know a new job late: whether it is lost, who follows it finds out
+    case JobPhase::kQueued:
+      job.state = JobRecord::State::kSubmitted;
+      break;
+    case JobPhase::kRunning:
+      job.state = JobRecord::State::kRunning;
+      break;
+    case JobPhase::kEnded:
+      job.state = JobRecord::State::kEnded;
+      break;
+  }
+  job.evidence = said.evidence;
+}
+
+}  // namespace
+
+void Onlooker::Ask(const std::vector<JobRecord>& jobs) {
+  said_.clear();
+  not_asked_.clear();
+  std::map<std::pair<std::string, std::string>, std::vector<const JobRecord*>> together;
+  for (const JobRecord& job : jobs) {
+    if (IsOfTheLauncher(job)) together[{job.sweep, job.launcher}].push_back(&job);
+  }
+  if (together.empty()) return;
+  const std::optional<DriverLock> lock = DriverLock::TakeForAMoment(db_);
+  if (!lock) return;
+  const int64_t begin_ns = clock_.MonotonicNs();
+  int64_t wish_ns = 0;
+  for (const auto& [of, asked] : together) {
+    try {
+      const std::unique_ptr<Launcher> launcher = open_(*asked.front());
+      if (!launcher->can().queue) continue;
+      std::vector<JobRef> refs;
+      for (const JobRecord* job : asked) refs.push_back({job->key, job->native_id});
+      for (JobState& state : launcher->Look(refs)) said_[state.key] = std::move(state);
+      wish_ns = std::max(wish_ns, launcher->PollPauseNs());
+    } catch (const Error& e) {
+      not_asked_ += fmt::format("how these jobs of {} are could not be asked: {}\n", PrintableLine(of.second),
+                                PrintableLine(e.message()));
+    }
+  }
+  const int64_t now_ns = clock_.MonotonicNs();
+  next_ask_ns_ = now_ns + PauseAfterAskingNs(wish_ns, now_ns - begin_ns);
+}
+
+std::string Onlooker::Look(std::vector<JobRecord>& jobs) {
+  if (clock_.MonotonicNs() >= next_ask_ns_) Ask(jobs);
+  for (JobRecord& job : jobs) {
+    const auto said = said_.find(job.key);
+    if (said != said_.end() && IsOfTheLauncher(job)) BringUpToDate(said->second, job);
+  }
+  return not_asked_;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,123 @@
+#include "driver/onlooker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "driver/lock.h"
+#include "tests/base/temp_dir.h"
+#include "tests/fakes/fake_launcher.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+
+// Two jobs that nobody follows, of a launcher that says of both what the test sets.
+class OnlookerTest : public ::testing::Test {
+ protected:
+  static JobRecord Job(const std::string& key, JobRecord::State state) {
+    JobRecord job;
+    job.key = key;
+    job.sweep = "test";
+    job.launcher = "fake";
+    job.state = state;
+    job.evidence = {{"pending", "as it was"}};
+    return job;
+  }
+  std::vector<JobRecord> Jobs() const {
+    return {Job("rl-1", JobRecord::State::kSubmitted), Job("rl-2", JobRecord::State::kRunning),
+            Job("rl-3", JobRecord::State::kIntent)};
+  }
+  // A session of its own for each time that it is asked.
+  std::unique_ptr<Launcher> Open() {
+    ++opened_;
+    auto launcher = std::make_unique<FakeLauncher>();
+    launcher->max_jobs = queues_ ? 10 : 0;
+    launcher->poll_pause_ns = 10 * kSecondNs;
+    for (const char* key : {"rl-1", "rl-2", "rl-3"}) launcher->jobs[key].phase = phase_;
+    launcher->on_poll = [this](FakeLauncher::Entry& entry) {
+      ++asked_;
+      EXPECT_FALSE(DriverLock::TakeForAMoment(dir_ / "a.db")) << "a driver might start meanwhile";
+      if (fails_) throw Error(ErrorKind::kInfrastructure, "no controller");
+      entry.evidence = {{"pending", "Priority"}, {"expected_unix_s", "7"}};
+    };
+    return launcher;
+  }
+
+  TempDir dir_;
+  FakeClock clock_;
+  JobPhase phase_ = JobPhase::kQueued;
+  bool queues_ = true;
+  bool fails_ = false;
+  int opened_ = 0;
+  int asked_ = 0;
+  Onlooker onlooker_{dir_ / "a.db", clock_, [this](const JobRecord&) { return Open(); }};
+};
+
+TEST_F(OnlookerTest, TellsWhyAndUntilWhenJobsWait) {
+  std::vector<JobRecord> jobs = Jobs();
+  EXPECT_EQ(onlooker_.Look(jobs), "");
+  EXPECT_EQ(opened_, 1) << "one question for both";
+  EXPECT_EQ(jobs[0].evidence.at("pending"), "Priority");
+  EXPECT_EQ(jobs[0].evidence.at("expected_unix_s"), "7");
+  EXPECT_EQ(jobs[1].state, JobRecord::State::kSubmitted) << "it was put back into the queue";
+  EXPECT_EQ(jobs[2].evidence.at("pending"), "as it was") << "no launcher has it yet";
+  EXPECT_EQ(asked_, 2);
+  EXPECT_TRUE(DriverLock::TakeForAMoment(dir_ / "a.db")) << "it is held no longer than that";
+}
+
+TEST_F(OnlookerTest, LeavesTheLauncherAloneAsLongAsItWishes) {
+  std::vector<JobRecord> jobs = Jobs();
+  onlooker_.Look(jobs);
+  clock_.SleepNs(10 * kSecondNs - 1);
+  jobs = Jobs();
+  onlooker_.Look(jobs);
+  EXPECT_EQ(opened_, 1);
+  EXPECT_EQ(jobs[0].evidence.at("pending"), "Priority") << "what it said last";
+  clock_.SleepNs(1);
+  onlooker_.Look(jobs);
+  EXPECT_EQ(opened_, 2);
+}
+
+TEST_F(OnlookerTest, WhatHasEndedIsSoAndWhatIsMissingMayYetTurnUp) {
+  phase_ = JobPhase::kEnded;
+  std::vector<JobRecord> jobs = Jobs();
+  onlooker_.Look(jobs);
+  EXPECT_EQ(jobs[0].state, JobRecord::State::kEnded);
+  clock_.SleepNs(10 * kSecondNs);
+  phase_ = JobPhase::kMissing;
+  jobs = Jobs();
+  jobs[0].key = "unknown";
+  onlooker_.Look(jobs);
+  EXPECT_EQ(jobs[0].state, JobRecord::State::kSubmitted);
+  EXPECT_EQ(jobs[0].evidence.at("pending"), "as it was");
+}
+
+TEST_F(OnlookerTest, AsksNobodyWhereADriverIsAtWork) {
+  const DriverLock driver = DriverLock::Take(dir_ / "a.db", "test");
+  std::vector<JobRecord> jobs = Jobs();
+  EXPECT_EQ(onlooker_.Look(jobs), "");
+  EXPECT_EQ(opened_, 0);
+  EXPECT_EQ(jobs[0].evidence.at("pending"), "as it was") << "as that driver keeps it";
+}
+
+TEST_F(OnlookerTest, ALauncherWithoutAQueueIsNotAskedAsThatWouldStartWhatWaits) {
+  queues_ = false;
+  std::vector<JobRecord> jobs = Jobs();
+  EXPECT_EQ(onlooker_.Look(jobs), "");
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(OnlookerTest, ALauncherThatDoesNotAnswerIsSaidAndHidesNothing) {
+  fails_ = true;
+  std::vector<JobRecord> jobs = Jobs();
+  EXPECT_EQ(onlooker_.Look(jobs), "how these jobs of fake are could not be asked: no controller\n");
+  EXPECT_EQ(jobs[0].evidence.at("pending"), "as it was");
+}
+
+}  // namespace
+}  // namespace ridgeline
