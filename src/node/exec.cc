@@ -64,6 +64,15 @@ void Remove(const fs::path& path) {
   if (ec) throw Error(ErrorKind::kInfrastructure, fmt::format("cannot remove {}: {}", path.string(), ec.message()));
 }
 
+// What somebody had begun to write beside `file` (base/files.h) who was killed before it had its name.
+void AddTemporariesOf(const fs::path& file, std::vector<fs::path>& temporaries) {
+  const std::string begin = '.' + file.filename().string() + '.';
+  std::error_code ec;
+  for (fs::directory_iterator at(file.parent_path(), ec), end; !ec && at != end; at.increment(ec)) {
+    if (at->path().filename().string().starts_with(begin)) temporaries.push_back(at->path());
+  }
+}
+
 // What the scheduler calls this node.
 std::string NodeName() {
   for (const char* variable : {kNodeVariable, "SLURMD_NODENAME"}) {
@@ -159,7 +168,9 @@ class JobRunner {
   void TidyUp(const JobPoint& point, RunStatus status) const {
     const fs::path dir = PointDir(job_.job_dir, point.id);
     const bool ok = status == RunStatus::kOk;
-    std::vector<fs::path> files = {dir / SpecName(nodes_.rank)};
+    std::vector<fs::path> files = {dir / SpecName(nodes_.rank), dir / ExecCheckName(nodes_.rank)};
+    AddTemporariesOf(dir / SpecName(nodes_.rank), files);
+    if (nodes_.rank == 0) AddTemporariesOf(dir / kTrainersResultName, files);
     if (nodes_.rank == 0) files.push_back(ProgressFile(job_.job_dir, point.id));
     if (nodes_.rank == 0 && ok) files.push_back(dir / kTrainersResultName);
     if (ok && !job_.keep_logs) {

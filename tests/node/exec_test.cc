@@ -302,9 +302,16 @@ TEST_F(Exec, WhatAKilledOneLeftIsTidiedUpByTheNext) {
   EXPECT_EQ(Run(job), 0);
   EXPECT_FALSE(IsThere(DirOf(job)));
   MakeDirs(DirOf(job));  // killed when its line was on the disk
-  for (const char* file : {"spec.json", "result.json", "log.txt", "progress"}) std::ofstream(DirOf(job) / file) << "x";
+  const auto leave = [&](const std::vector<const char*>& files) {
+    for (const char* file : files) std::ofstream(DirOf(job) / file) << "x";
+  };
+  leave({"spec.json", "result.json", "log.txt", "progress"});
   EXPECT_EQ(Run(job), 0);
   EXPECT_THAT(Log(), HasSubstr("ran 0 skipped 1"));
+  EXPECT_FALSE(IsThere(DirOf(job)));
+  MakeDirs(DirOf(job));  // killed while it, or its trainer, wrote them, or looked whether anything can be written
+  leave({".spec.json.77-0", ".result.json.78-0", "exec.check"});
+  EXPECT_EQ(Run(job), 0);
   EXPECT_FALSE(IsThere(DirOf(job)));
 }
 
