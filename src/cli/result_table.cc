@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/harness.h"
 #include "report/differences.h"
+#include "report/intervals.h"
 #include "sweep/sweep.h"
 
 namespace ridgeline {
@@ -25,6 +26,27 @@ Cell Styled(const Cell& cell, std::string (*style)(T)) {
   return cell;
 }
 
+std::string TextOf(const Cell& cell) {
+  const auto* text = std::get_if<std::string>(&cell);
+  return text == nullptr ? "" : *text;
+}
+
+int64_t IntegerOf(const Cell& cell) {
+  const auto* integer = std::get_if<int64_t>(&cell);
+  return integer == nullptr ? 0 : *integer;
+}
+
+// " ± " and half of the interval in which a throughput is, as its steps say; empty where too few do.
+std::string HalfOfInterval(const Cell& tokens_per_s, const std::string& all_steps_ns, int64_t warmup_steps,
+                           int64_t steps) {
+  const auto* value = std::get_if<double>(&tokens_per_s);
+  if (value == nullptr || all_steps_ns.empty()) return {};
+  const std::optional<Estimate> median = MedianOfSteps(all_steps_ns, warmup_steps, steps);
+  if (!median) return {};
+  const double factor = Factor(*median);
+  return " ± " + FormatCount(*value * (factor - 1 / factor) / 2);
+}
+
 }  // namespace
 
 Table ResultTable(Store& store, const Sweep& sweep) {
@@ -35,13 +57,16 @@ Table ResultTable(Store& store, const Sweep& sweep) {
   Table table = store.Query(
       fmt::format("SELECT {}coalesce(r.status, 'no result') AS status, r.steady_tokens_per_s AS \"tokens/s\", "
                   "r.planned_peak_bytes AS planned, r.rss_peak_bytes AS RSS, "
-                  "iif(r.emulated, 'emulated', NULL) AS note, r.number "
+                  "iif(r.emulated, 'emulated', NULL) AS note, "
+                  "iif(p.repeats > 1 AND r.status = 'ok', r.all_steps_ns, '') AS steps_of_repeats, p.warmup_steps, "
+                  "p.steps, r.number "
                   "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep JOIN points AS p ON p.id = s.point_id "
                   "LEFT JOIN results AS r ON r.point_id = p.id AND r.attempt = (SELECT max(attempt) FROM results "
                   "WHERE point_id = p.id AND setup = ifnull(s.setup, w.setup) AND campaign = w.campaign) "
                   "WHERE s.sweep = {} ORDER BY s.ordinal",
                   fields, SqlText(sweep.name)));
   const size_t first_figure = varying.size() + 1;
+  const size_t first_of_spread = first_figure + 4;
   std::vector<std::optional<int64_t>> results;
   std::set<std::string> told;
   for (const Field* field : varying) told.emplace(field->name);
@@ -49,11 +74,16 @@ Table ResultTable(Store& store, const Sweep& sweep) {
     const auto* number = std::get_if<int64_t>(&row.back());
     results.push_back(number == nullptr ? std::nullopt : std::optional(*number));
     row.pop_back();
+    const int64_t steps = IntegerOf(row[first_of_spread + 2]);
+    const std::string spread =
+        HalfOfInterval(row[first_figure], TextOf(row[first_of_spread]), IntegerOf(row[first_of_spread + 1]), steps);
+    row.resize(first_of_spread);
     row[first_figure] = Styled<double>(row[first_figure], FormatCount);
+    if (!spread.empty()) row[first_figure] = CellText(row[first_figure]) + spread;
     row[first_figure + 1] = Styled<int64_t>(row[first_figure + 1], FormatBytes);
     row[first_figure + 2] = Styled<int64_t>(row[first_figure + 2], FormatBytes);
   }
-  table.columns.pop_back();
+  table.columns.resize(first_of_spread);
   const std::vector<std::string> differences = TellApart(store, results, told);
   for (size_t i = 0; i < differences.size(); ++i) {
     if (differences[i].empty()) continue;

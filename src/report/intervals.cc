@@ -121,8 +121,7 @@ class Intervals {
     if (!is_new || row == rows_.end()) return it->second;
     const std::vector<Cell>& cells = table_.rows[row->second];
     if (const auto* text = std::get_if<std::string>(&cells[source_.all_steps]); text != nullptr && !text->empty()) {
-      it->second =
-          EstimateMedian(Runs(MeasuredSteps(*text, Integer(cells[source_.warmup])), Integer(cells[source_.steps])));
+      it->second = MedianOfSteps(*text, Integer(cells[source_.warmup]), Integer(cells[source_.steps]));
     }
     return it->second;
   }
@@ -134,6 +133,10 @@ class Intervals {
 };
 
 }  // namespace
+
+std::optional<Estimate> MedianOfSteps(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps) {
+  return EstimateMedian(Runs(MeasuredSteps(all_steps_ns, warmup_steps), steps));
+}
 
 std::vector<ReportColumn> IntervalColumns(const ReportColumn& column) {
   std::vector<ReportColumn> columns;

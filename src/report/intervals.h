@@ -10,17 +10,24 @@
 //   NAME_then_percent            … a change of this size would show: half of what shows now
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/table.h"
 #include "report/report.h"
+#include "stats/median.h"
 
 namespace ridgeline {
 
 inline std::string LowColumn(std::string_view name) { return std::string(name) + "_low"; }
 inline std::string HighColumn(std::string_view name) { return std::string(name) + "_high"; }
+
+// The median of a run's measured steps, from what the store has of it: `all_steps_ns`, its `warmup_steps`, and the
+// `steps` of each of its repeats. Nothing of too few. Throws Error(kInvalidInput) where step times are none.
+std::optional<Estimate> MedianOfSteps(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps);
 
 // The columns that stand beside one with `steps_of`; none beside any other.
 std::vector<ReportColumn> IntervalColumns(const ReportColumn& column);

@@ -63,6 +63,20 @@ TEST(Run, TheTableAndStatusTellWhatDiffersApart) {
                                      "ok +night +yes +1\n"));
 }
 
+TEST(Run, TheTableHasTheSpreadOfRepeats) {
+  Cli cli;
+  const auto sweep = cli.dir.path() / "sweep.yaml";
+  const auto write = [&](int repeats) {
+    WriteFile(sweep, fmt::format("name: test\ndefaults: {{model: llama-5m, seq_length: 32}}\nmatrix: {{seed: [1]}}\n"
+                                 "measure: {{warmup_steps: 1, steps: 4, repeats: {}}}\n",
+                                 repeats));
+  };
+  write(3);
+  EXPECT_THAT(cli.Run({"run", sweep}).out, ContainsRegex("\n +1  ok +[0-9.]+[KM]? ± [0-9.]+[KM]? "));
+  write(1);
+  EXPECT_THAT(cli.Run({"run", sweep}).out, Not(HasSubstr("±"))) << "of one run nothing is known of how runs differ";
+}
+
 // A report of its own, whose title says where it lies.
 void PutReport(const std::filesystem::path& folder, const std::string& title) {
   std::filesystem::create_directories(folder);
