@@ -102,6 +102,23 @@ TEST_F(KubernetesSession, FollowsAJobAndBringsItsResultHomeBeforeItDeletesIt) {
   EXPECT_EQ(Poll(*Open()), ended);  // as it was written down
 }
 
+TEST_F(KubernetesSession, WhoOnlyLooksTakesNoLogKeepsNoEndAndDeletesNothing) {
+  Submitted();
+  SayResult();
+  EndLog();
+  SetPod("Succeeded", Terminated(0, "Completed"));
+  SetJob("Complete");
+  Session looking(dir_ / "state", options_, std::make_unique<ScriptedCluster>(world_), world_.clock);
+  const auto states = looking.Look({"rl-1", "rl-unknown"});
+  EXPECT_EQ(states[0].phase, plugin::Phase::kEnded);
+  EXPECT_EQ(states[1].phase, plugin::Phase::kMissing);
+  EXPECT_EQ(world_.Calls("DELETE"), 0);
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "jobs/rl-1/results.log"));
+  EXPECT_EQ(State(*Open()), "ended") << "as its driver finds it";
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "jobs/rl-1/results.log"));
+  EXPECT_EQ(world_.Calls("DELETE"), 1);
+}
+
 TEST_F(KubernetesSession, MakesTheSecretOfAJobOfSeveralPodsAndLeavesItToTheJob) {
   options_.nodes = 2;
   Submitted();
