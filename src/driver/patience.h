@@ -35,8 +35,8 @@ inline constexpr int64_t kPartialCollectNs = 500'000'000;  // results of a job t
 inline constexpr int64_t kCancelPatienceNs = 40'000'000'000;
 
 // The database's lock may be held for a moment by nobody that is at work: by a child of a driver that was killed
-// between fork and exec, or by a driver that has not written its name yet.
-inline constexpr int64_t kLockPatienceNs = 5'000'000'000;
+// between fork and exec, by a driver that has not written its name yet, or by who looks, while a scheduler answers.
+inline constexpr int64_t kLockPatienceNs = 60'000'000'000;
 inline constexpr int64_t kLookAtLockAgainNs = 5'000'000;
 
 }  // namespace ridgeline

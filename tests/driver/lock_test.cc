@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <optional>
+#include <thread>
 
 #include "base/error.h"
 #include "driver/places.h"
@@ -59,6 +61,20 @@ TEST(DriverLock, WaitsForAForkedChildOfADriverThatWasKilled) {
   EXPECT_NO_THROW(DriverLock::Take(dir / "a.db", "ours"));
   ::close(ready[0]);
   ::close(ready[1]);
+}
+
+TEST(DriverLock, WaitsForWhoOnlyLooksAndIsNoDriver) {
+  const TempDir dir;
+  std::optional<DriverLock> looking = DriverLock::TakeForAMoment(dir / "a.db");
+  ASSERT_TRUE(looking);
+  EXPECT_FALSE(DriverLock::TakeForAMoment(dir / "a.db")) << "one at a time";
+  EXPECT_FALSE(RunningDriver(dir / "a.db"));
+  std::thread end([&] {
+    ::usleep(200'000);
+    looking.reset();
+  });
+  EXPECT_NO_THROW(DriverLock::Take(dir / "a.db", "ours"));
+  end.join();
 }
 
 TEST(RunningDriver, FindsADriverOfAnotherProcess) {
