@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/device/executor.h"
+#include "engine/device/kernel_state.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
@@ -25,12 +26,6 @@ struct CpuRun {
   }
   // What the executor put into Trace::Inputs(); undefined where no random number is needed.
   StepInputs Inputs(const Tensor& t) const { return t.defined() ? *Data<StepInputs>(t) : StepInputs{}; }
-};
-
-// What a kernel prepares once, before the first step (a oneDNN primitive, say).
-class KernelState {
- public:
-  virtual ~KernelState() = default;
 };
 
 struct CpuKernel {
