@@ -1,0 +1,36 @@
+// cuBLASLt, the library of matrix products, loaded when the first product is prepared.
+#pragma once
+
+#include <cublasLt.h>
+
+namespace ridgeline {
+
+// Every function of it that is called here.
+#define RIDGELINE_CUBLASLT_FUNCTIONS(FUNCTION)   \
+  FUNCTION(cublasLtCreate)                       \
+  FUNCTION(cublasLtDestroy)                      \
+  FUNCTION(cublasLtGetVersion)                   \
+  FUNCTION(cublasLtMatrixLayoutCreate)           \
+  FUNCTION(cublasLtMatrixLayoutDestroy)          \
+  FUNCTION(cublasLtMatmulDescCreate)             \
+  FUNCTION(cublasLtMatmulDescDestroy)            \
+  FUNCTION(cublasLtMatmulDescSetAttribute)       \
+  FUNCTION(cublasLtMatmulPreferenceCreate)       \
+  FUNCTION(cublasLtMatmulPreferenceDestroy)      \
+  FUNCTION(cublasLtMatmulPreferenceSetAttribute) \
+  FUNCTION(cublasLtMatmulAlgoGetHeuristic)       \
+  FUNCTION(cublasLtMatmul)
+
+struct CublasLt {
+#define RIDGELINE_MEMBER(name) decltype(&::name) name = nullptr;
+  RIDGELINE_CUBLASLT_FUNCTIONS(RIDGELINE_MEMBER)
+#undef RIDGELINE_MEMBER
+};
+
+// The process's, loaded by the first call. Throws as SharedLibrary does, at every call.
+const CublasLt& LoadCublasLt();
+
+// Throws Error in words unless `status` is success; `what` says what was tried.
+void CheckCublasLt(cublasStatus_t status, const char* what);
+
+}  // namespace ridgeline

@@ -1,0 +1,31 @@
+// A library that is loaded where it is first needed, so that the trainer starts on machines without it.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace ridgeline {
+
+// Where the loader looks is the system's to say: LD_LIBRARY_PATH, then ldconfig's folders.
+class SharedLibrary {
+ public:
+  // Loads the first of `files` that the loader finds, for as long as the process lives: NVIDIA's libraries leave
+  // threads and contexts behind. `name` is what people call it, `package` what brings it. Throws Error(kInfrastructure)
+  // with the loader's word on each file, and what to install.
+  SharedLibrary(std::string_view name, std::initializer_list<const char*> files, std::string_view package);
+
+  // Sets `function` to the one of this name. Throws Error(kInfrastructure) where the library has none: it is too old.
+  template <typename Function>
+  void Find(const char* symbol, Function*& function) const {
+    function = reinterpret_cast<Function*>(Address(symbol));
+  }
+
+ private:
+  void* Address(const char* symbol) const;
+
+  void* handle_ = nullptr;
+  std::string name_, file_, package_;
+};
+
+}  // namespace ridgeline
