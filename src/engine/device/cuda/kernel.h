@@ -13,6 +13,7 @@
 
 namespace ridgeline {
 
+class CudaCollectives;
 struct CudaLibraries;
 
 // One execution of the program over a slab in device memory. Everything is queued on `stream` and nothing waits, so that
@@ -23,6 +24,7 @@ struct CudaRun {
   cudaStream_t stream = nullptr;
   int multiprocessors = 0;
   const CudaLibraries* libraries = nullptr;  // cuBLASLt and cuDNN, for the kernels that are theirs
+  CudaCollectives* collectives = nullptr;    // where other ranks are reached; needed by programs of several ranks
 
   // A pointer to device memory.
   template <typename T>
