@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "engine/device/description.h"
 #include "engine/tensor/tensor.h"
 
 namespace ridgeline {
@@ -117,6 +118,11 @@ struct Storage {
 
 class Trace {
  public:
+  // Of a program for this device: scratch is the one thing of a call that may depend on it.
+  Trace() = default;
+  explicit Trace(const DeviceDescription& device) : device_(device) {}
+  const DeviceDescription& device() const { return device_; }
+
   // A contiguous storage that keeps its contents from step to step.
   Tensor Persistent(DType dtype, int64_t rows, int64_t cols, Category category) {
     return Add(dtype, rows, cols, category, true);
@@ -151,6 +157,7 @@ class Trace {
  private:
   Tensor Add(DType dtype, int64_t rows, int64_t cols, Category category, bool persistent);
 
+  DeviceDescription device_;
   std::vector<Storage> storages_;
   std::vector<OpCall> calls_;
   Tensor inputs_;

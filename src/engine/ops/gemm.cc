@@ -1,11 +1,51 @@
 #include "engine/ops/gemm.h"
 
+#include "engine/ops/quantize.h"
 #include "engine/ops/record.h"
 
 namespace ridgeline {
 
 const Op<GemmOperands, GemmAttrs> kGemm{{"gemm"}};
 const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm{{"quantized_gemm"}};
+
+namespace {
+
+constexpr int64_t kUnitBytes = 16;  // of what tensor cores load at once
+
+Tensor Scratch(Trace& trace, DType dtype, int64_t rows, int64_t cols) {
+  return trace.Temporary(dtype, rows, cols, Category::kWorkspace);
+}
+Tensor ProductWorkspace(Trace& trace) { return Scratch(trace, DType::kU8, 1, trace.device().product_workspace_bytes); }
+// cuBLASLt stores sums as fp32, and in the operands' own dtype where that has 16 bits.
+Tensor Sums(Trace& trace, DType in, const Tensor& c) {
+  return c.dtype == DType::kF32 || c.dtype == in ? Tensor{} : Scratch(trace, DType::kF32, c.rows, c.cols);
+}
+
+bool IsAligned(const Tensor& t) {
+  const int64_t unit = kUnitBytes / SizeOf(t.dtype);
+  return t.offset % unit == 0 && (t.row_stride % unit == 0 || t.rows == 1);
+}
+
+// Whether tensor cores of the device multiply the codes themselves (cuBLAS documentation, "cublasLtMatmul").
+bool MultipliesCodes(const DeviceDescription& device, const QuantizedTensor& a, const QuantizedTensor& b,
+                     const Tensor& c) {
+  const bool fp4 = a.quantizer.format == Format::kE2M1;
+  const int64_t unit = fp4 ? 2 * kUnitBytes : kUnitBytes;
+  const int64_t block = BlockOf(a.quantizer.scaling);
+  if (device.compute_capability < (block > 1 ? 100 : 89) || block != BlockOf(b.quantizer.scaling)) return false;
+  if (a.quantizer.format == Format::kE5M2 && b.quantizer.format == Format::kE5M2) return false;
+  return a.outer % unit == 0 && b.outer % unit == 0 && a.quantizer.PaddedInner(a.inner) % unit == 0 &&
+         IsAligned(a.codes) && IsAligned(b.codes) && IsAligned(c);
+}
+
+// In the tiles of tensor cores.
+Tensor TiledScales(Trace& trace, const Tensor& scales) {
+  if (!scales.defined()) return {};
+  const auto round_up = [](int64_t value, int64_t to) { return (value + to - 1) / to * to; };
+  return Scratch(trace, DType::kU8, round_up(scales.rows, kScaleTileRows), round_up(scales.cols, kScaleTileCols));
+}
+
+}  // namespace
 
 void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor c, bool accumulate, Tensor bias) {
   const auto require = [&](bool ok, const char* rule) {
@@ -23,8 +63,9 @@ void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor
   require(!bias.defined() || (IsFloat(bias) && bias.rows == 1 && bias.cols == n), "bias is (1, columns of c)");
 
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  trace.Call(kGemm, {{a, b, bias, accumulate ? c : Tensor{}}, {c}}, {.flops = flops, .format = MathFormatOf(a.dtype)},
-             {trans_a, trans_b, accumulate});
+  GemmOperands on = {{a, b, bias, accumulate ? c : Tensor{}}, {c}, {}};
+  if (trace.device().cuda()) on.scratch = {Sums(trace, a.dtype, c), ProductWorkspace(trace)};
+  trace.Call(kGemm, on, {.flops = flops, .format = MathFormatOf(a.dtype)}, {trans_a, trans_b, accumulate});
 }
 
 void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate, Tensor bias) {
@@ -41,8 +82,24 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
 
   const double flops = 2.0 * static_cast<double>(a.outer) * static_cast<double>(b.outer) * static_cast<double>(terms);
   const bool fp4 = a.quantizer.format == Format::kE2M1 && b.quantizer.format == Format::kE2M1;
-  trace.Call(kQuantizedGemm, {{a.stored(), b.stored(), bias, accumulate ? c : Tensor{}}, {c}},
-             {.flops = flops, .format = fp4 ? MathFormat::kFp4 : MathFormat::kFp8},
+  QuantizedGemmOperands on = {{a.stored(), b.stored(), bias, accumulate ? c : Tensor{}}, {c}, {}};
+  if (const DeviceDescription& device = trace.device(); device.cuda()) {
+    auto& scratch = on.scratch;
+    const bool native = MultipliesCodes(device, a, b, c);
+    if (native) {
+      scratch.a = TiledScales(trace, a.scales);
+      scratch.b = TiledScales(trace, b.scales);
+    } else {
+      scratch.a = Scratch(trace, DType::kBF16, a.outer, terms);
+      scratch.b = Scratch(trace, DType::kBF16, b.outer, terms);
+      scratch.sums = Sums(trace, DType::kBF16, c);
+    }
+    // One scale a tensor is multiplied by where the product is native; beside blocks' it is a factor of the sum.
+    const bool scaled = a.tensor_scale.defined() || b.tensor_scale.defined();
+    if (scaled && !(native && !a.scales.defined())) scratch.factors = Scratch(trace, DType::kF32, 1, 2);
+    scratch.workspace = ProductWorkspace(trace);
+  }
+  trace.Call(kQuantizedGemm, on, {.flops = flops, .format = fp4 ? MathFormat::kFp4 : MathFormat::kFp8},
              {a.quantizer, b.quantizer, terms, accumulate});
 }
 

@@ -16,6 +16,10 @@ struct GemmOperands {
   struct {
     Tensor c;
   } writes;
+  struct {             // on CUDA devices
+    Tensor sums;       // (M, N) fp32, where cuBLASLt gives no sums of such operands in c's dtype
+    Tensor workspace;  // cuBLASLt's, bytes
+  } scratch;
 };
 struct GemmAttrs {
   Trans trans_a = Trans::kNo;
@@ -40,6 +44,13 @@ struct QuantizedGemmOperands {
   struct {
     Tensor c;
   } writes;
+  // On CUDA devices, where what a product needs is decided as it is recorded: its kernel does what it has the scratch
+  // for.
+  struct {
+    Tensor a, b;     // emulated: bf16 numbers, (M, K) and (N, K); native: block scales in the tiles of tensor cores
+    Tensor factors;  // (1, 2) fp32: what multiplies the sum, and what multiplies c before it is added
+    Tensor sums, workspace;  // as GemmOperands'
+  } scratch;
 };
 struct QuantizedGemmAttrs {
   Quantizer a, b;
@@ -51,7 +62,9 @@ extern const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm;
 // c (M, N) = a (M, K) · bᵀ, b being (N, K) [+ bias (1, N)] [+ c where `accumulate`], of what a and b stand for: their
 // codes times their scales. Sums are fp32, c is floating. Padding is summed over too. FLOPs: 2 M N K.
 // Where the hardware has no such product it is emulated: code · block scale is exact in bf16 (and multiplied as such,
-// or in fp32), and the tensor scales multiply the sum.
+// or in fp32), and the tensor scales multiply the sum. CUDA devices multiply one scale a tensor from 8.9 and blocks
+// from 10.0 on, where every dimension is a multiple of 16 (fp4: of 32), c's rows begin at multiples of 16 bytes and not
+// both operands are E5M2.
 void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate = false,
           Tensor bias = {});
 

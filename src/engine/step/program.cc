@@ -102,8 +102,9 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
 
 }  // namespace
 
-StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
+StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank, const DeviceDescription& device) {
   StepProgram program;
+  program.trace = Trace(device);
   UseOrder uses;
   if (spec.ranks > 1 && ShardModeOf(spec.shard) == ShardMode::kFull) {  // what comes next is gathered ahead
     StepProgram ahead;

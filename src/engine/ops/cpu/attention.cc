@@ -13,6 +13,7 @@
 #include <numbers>
 #include <vector>
 
+#include "engine/device/kernel_state.h"
 #include "engine/ops/attention.h"
 #include "engine/ops/cpu/attention_rows.h"
 #include "engine/ops/cpu/gemm_onednn.h"

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "engine/device/kernel_state.h"
 #include "engine/ops/cpu/gemm_operand.h"
 #include "engine/ops/cpu/gemm_packed.h"
 #include "engine/ops/cpu/kernels.h"

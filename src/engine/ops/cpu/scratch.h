@@ -1,11 +1,9 @@
-// Memory outside the slab, and states, that kernels of one process share: kernels run one after another.
+// Memory outside the slab that kernels of one process share: kernels run one after another.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <new>
 
 namespace ridgeline {
@@ -31,24 +29,6 @@ class AlignedBuffer {
   };
   std::unique_ptr<std::byte, Delete> data_;
   int64_t bytes_ = 0;
-};
-
-// One value per key for as long as somebody holds it.
-template <typename Key, typename Value>
-class SharedCache {
- public:
-  template <typename Make>
-  std::shared_ptr<Value> Get(const Key& key, const Make& make) {
-    const std::scoped_lock lock(mutex_);
-    std::weak_ptr<Value>& entry = entries_[key];
-    std::shared_ptr<Value> value = entry.lock();
-    if (!value) entry = value = make();
-    return value;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<Key, std::weak_ptr<Value>> entries_;
 };
 
 }  // namespace ridgeline
