@@ -1,5 +1,6 @@
 #include "engine/ops/attention.h"
 
+#include <algorithm>
 #include <string>
 
 #include "engine/ops/record.h"
@@ -51,6 +52,30 @@ class Check {
   std::initializer_list<Operand> operands_;
 };
 
+// Whether cuDNN may compute a call of these (tokens, heads * head_dim) tensors.
+bool ForCudnn(const DeviceDescription& device, std::initializer_list<Tensor> tensors, int64_t head_dim,
+              int64_t most_head_dim) {
+  constexpr int64_t kUnit = 8;  // numbers of 16 bytes
+  return device.cuda() && head_dim % kUnit == 0 && head_dim <= most_head_dim &&
+         std::all_of(tensors.begin(), tensors.end(), [](const Tensor& t) {
+           return SizeOf(t.dtype) == 2 && t.offset % kUnit == 0 && (t.row_stride % kUnit == 0 || t.rows == 1);
+         });
+}
+Tensor Workspace(Trace& trace, int64_t bytes) { return trace.Temporary(DType::kU8, 1, bytes, Category::kWorkspace); }
+
+// What the plans of cuDNN 9.19 want, or more: up to 256 bytes; where heads share keys, dk and dv of every head in 16
+// bits; and from 10.0 on, for short sequences, dq of rows in groups of 8 in fp32. A plan that wants more is not taken.
+constexpr int64_t kForwardWorkspaceBytes = 256;
+int64_t BackwardWorkspaceBytes(const DeviceDescription& device, const AttentionShape& s) {
+  constexpr int64_t kShort = 256;
+  int64_t bytes = 256;
+  if (s.heads > s.kv_heads) bytes += 2 * 2 * s.batch * s.heads * s.seq * s.head_dim;
+  if (device.compute_capability >= 100 && s.seq < kShort) {
+    bytes += 4 * s.batch * s.heads * ((s.seq + 7) / 8 * 8) * s.head_dim;
+  }
+  return bytes;
+}
+
 constexpr const char* kQueryRule = "q, o and their gradients are (batch*seq, heads*head_dim), all of q's dtype";
 constexpr const char* kKeyRule = "k, v and their gradients are (batch*seq, kv_heads*head_dim), all of q's dtype";
 
@@ -64,7 +89,11 @@ void AttentionForward(Trace& trace, Tensor q, Tensor k, Tensor v, Tensor o, Tens
   check.Lse(lse);
 
   const double flops = 2 * CausalProductFlops(shape);  // scores, output
-  trace.Call(kAttentionForward, {{q, k, v}, {o, lse}}, {.flops = flops, .format = MathFormatOf(q.dtype)}, shape);
+  AttentionForwardOperands on = {{q, k, v}, {o, lse}, {}};
+  if (ForCudnn(trace.device(), {q, k, v, o}, shape.head_dim, 256)) {
+    on.scratch.workspace = Workspace(trace, kForwardWorkspaceBytes);
+  }
+  trace.Call(kAttentionForward, on, {.flops = flops, .format = MathFormatOf(q.dtype)}, shape);
 }
 
 void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor dq,
@@ -80,8 +109,12 @@ void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, T
   const Tensor delta = trace.Temporary(DType::kF32, shape.batch * shape.heads, shape.seq, Category::kWorkspace);
   const Tensor dq_sum =
       trace.Temporary(DType::kF32, shape.batch * shape.heads * shape.seq, shape.head_dim, Category::kWorkspace);
-  trace.Call(kAttentionBackward, {{d_o, q, k, v, o, lse}, {dq, dk, dv}, {delta, dq_sum}},
-             {.flops = flops, .format = MathFormatOf(q.dtype)}, shape);
+  AttentionBackwardOperands on = {{d_o, q, k, v, o, lse}, {dq, dk, dv}, {delta, dq_sum, {}}};
+  const int64_t most_head_dim = trace.device().compute_capability >= 100 ? 128 : 256;
+  if (ForCudnn(trace.device(), {d_o, q, k, v, o, dq, dk, dv}, shape.head_dim, most_head_dim)) {
+    on.scratch.workspace = Workspace(trace, BackwardWorkspaceBytes(trace.device(), shape));
+  }
+  trace.Call(kAttentionBackward, on, {.flops = flops, .format = MathFormatOf(q.dtype)}, shape);
 }
 
 }  // namespace ridgeline

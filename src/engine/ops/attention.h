@@ -20,6 +20,9 @@ struct AttentionForwardOperands {
   struct {
     Tensor o, lse;
   } writes;
+  struct {
+    Tensor workspace;  // cuDNN's, bytes: on CUDA devices, where it may compute the call
+  } scratch;
 };
 extern const Op<AttentionForwardOperands, AttentionShape> kAttentionForward;
 
@@ -31,8 +34,9 @@ struct AttentionBackwardOperands {
     Tensor dq, dk, dv;
   } writes;
   struct {
-    Tensor delta;   // (batch*heads, seq) fp32: the sums of o * d_o over a head
-    Tensor dq_sum;  // (batch*heads*seq, head_dim) fp32: dq summed over blocks of keys
+    Tensor delta;      // (batch*heads, seq) fp32: the sums of o * d_o over a head
+    Tensor dq_sum;     // (batch*heads*seq, head_dim) fp32: dq summed over blocks of keys
+    Tensor workspace;  // as the forward call's
   } scratch;
 };
 extern const Op<AttentionBackwardOperands, AttentionShape> kAttentionBackward;
@@ -41,11 +45,14 @@ extern const Op<AttentionBackwardOperands, AttentionShape> kAttentionBackward;
 // q (tokens, heads*head_dim), k and v (tokens, kv_heads*head_dim), strided views allowed (a fused qkv matrix);
 // o (tokens, heads*head_dim); tokens = batch*seq, sequence fastest. All of one floating dtype.
 // lse (batch*heads, seq) fp32: the log-sum-exp of each row's scaled scores, kept for the backward pass.
+// On CUDA devices cuDNN computes the call, or finds that it cannot as it is prepared, where numbers have 16 bits,
+// head_dim is a multiple of 8 and at most 256 (backward, from 10.0 on: 128), and rows begin at multiples of 16 bytes.
 // FLOPs counted as executed: 4 * batch * heads * head_dim * seq * (seq + 1) / 2.
 void AttentionForward(Trace& trace, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, const AttentionShape& shape);
 
 // Writes dq, dk, dv (views as q, k, v; overwritten, not accumulated) from d_o. Takes what workspace it needs from the
-// trace, its size independent of the number of threads. dq, dk, dv may not alias q, k, v. Deterministic.
+// trace, its size independent of the number of threads. dq, dk, dv may not alias q, k, v. Deterministic, but for
+// cuDNN's dq, whose terms are added in no fixed order.
 void AttentionBackward(Trace& trace, Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor dq,
                        Tensor dk, Tensor dv, const AttentionShape& shape);
 

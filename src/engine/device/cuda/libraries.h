@@ -2,12 +2,14 @@
 #pragma once
 
 #include "engine/device/cuda/cublaslt.h"
+#include "engine/device/cuda/cudnn.h"
 
 namespace ridgeline {
 
 // Each is loaded where a kernel first asks for it. Tests put tables of their own in their place.
 struct CudaLibraries {
   const CublasLt& (*cublaslt)() = LoadCublasLt;
+  const Cudnn& (*cudnn)() = LoadCudnn;  // null: attention takes its own kernels
 };
 
 }  // namespace ridgeline

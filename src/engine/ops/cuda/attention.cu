@@ -15,6 +15,7 @@
 #include "engine/device/cuda/launch.h"
 #include "engine/device/cuda/types.h"
 #include "engine/ops/attention.h"
+#include "engine/ops/cuda/attention_cudnn.h"
 #include "engine/ops/cuda/kernels.h"
 
 namespace ridgeline {
@@ -432,8 +433,9 @@ void LaunchForward(const Call<T>& call, cudaStream_t stream) {
          call);
 }
 
-void AttentionForwardCuda(const OpCall& op_call, const CudaRun& run, KernelState*) {
-  const auto [reads, writes] = op_call.operands(kAttentionForward);
+void AttentionForwardCuda(const OpCall& op_call, const CudaRun& run, KernelState* state) {
+  if (AttentionForwardCudnn(op_call, run, state)) return;
+  const auto [reads, writes, scratch] = op_call.operands(kAttentionForward);
   WithCudaType(reads.q.dtype, [&](auto type) {
     using T = decltype(type);
     Call<T> call{};
@@ -458,7 +460,8 @@ void LaunchBackward(const Call<T>& call, cudaStream_t stream) {
 }
 
 // dq is summed in registers: of the scratch, delta alone is used.
-void AttentionBackwardCuda(const OpCall& op_call, const CudaRun& run, KernelState*) {
+void AttentionBackwardCuda(const OpCall& op_call, const CudaRun& run, KernelState* state) {
+  if (AttentionBackwardCudnn(op_call, run, state)) return;
   const auto [reads, writes, scratch] = op_call.operands(kAttentionBackward);
   WithCudaType(reads.q.dtype, [&](auto type) {
     using T = decltype(type);
@@ -483,8 +486,8 @@ void AttentionBackwardCuda(const OpCall& op_call, const CudaRun& run, KernelStat
 }  // namespace
 
 void AddAttentionCuda(CudaKernelTable& table) {
-  table[&kAttentionForward] = {AttentionForwardCuda};
-  table[&kAttentionBackward] = {AttentionBackwardCuda};
+  table[&kAttentionForward] = {AttentionForwardCuda, PrepareAttentionForwardCudnn};
+  table[&kAttentionBackward] = {AttentionBackwardCuda, PrepareAttentionBackwardCudnn};
 }
 
 }  // namespace ridgeline

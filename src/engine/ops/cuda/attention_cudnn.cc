@@ -1,0 +1,113 @@
+#include "engine/ops/cuda/attention_cudnn.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "engine/device/cuda/libraries.h"
+#include "engine/device/cuda/runtime.h"
+#include "engine/ops/cuda/attention_plans.h"
+
+namespace ridgeline {
+namespace {
+
+using enum CudnnAttention::Id;
+
+// A device's, for all states that live.
+class Handle {
+ public:
+  explicit Handle(const Cudnn& cudnn) : cudnn_(cudnn) {
+    CheckCudnn(cudnn, cudnn.cudnnCreate(&handle_), "starting it on this device");
+  }
+  ~Handle() { cudnn_.cudnnDestroy(handle_); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  cudnnHandle_t On(cudaStream_t stream) const {
+    CheckCudnn(cudnn_, cudnn_.cudnnSetStream(handle_, stream), "choosing a stream");
+    return handle_;
+  }
+
+ private:
+  const Cudnn& cudnn_;
+  cudnnHandle_t handle_ = nullptr;
+};
+
+struct State : KernelState {
+  std::shared_ptr<Handle> handle;
+  std::optional<CudnnPlan> plan;  // empty: cuDNN refuses the call
+  // cuDNN reads them as a plan is started.
+  float scale = 0;
+  float minus_infinity = -std::numeric_limits<float>::infinity();
+  float one = 1;
+};
+
+void* At(const CudaRun& run, const Tensor& t) { return run.slab + run.offsets[t.storage] + t.offset * SizeOf(t.dtype); }
+
+using Plan = std::optional<CudnnPlan> (*)(const Cudnn&, const CudnnAttention&, const CudnnDevice&, std::string&);
+
+std::shared_ptr<KernelState> Prepare(const OpCall& call, const CudaRun& run, const Tensor& workspace, Plan plan) {
+  if (!workspace.defined() || run.libraries == nullptr || run.libraries->cudnn == nullptr) return nullptr;
+  const Cudnn& cudnn = run.libraries->cudnn();
+  const CudnnAttention attention(call);
+  int device = 0;
+  CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
+  const AttentionShape& s = attention.shape;
+  std::vector<int64_t> key = {device,
+                              plan == PlanAttentionBackward,
+                              static_cast<int64_t>(attention.dtype),
+                              s.batch,
+                              s.seq,
+                              s.heads,
+                              s.kv_heads,
+                              s.head_dim};
+  key.insert(key.end(), attention.row_strides.begin(), attention.row_strides.end());
+  static SharedCache<int, Handle> handles;
+  static SharedCache<std::vector<int64_t>, State> states;
+  return states.Get(key, [&] {
+    auto made = std::make_shared<State>();
+    made->handle = handles.Get(device, [&] { return std::make_shared<Handle>(cudnn); });
+    std::string why;
+    made->plan = plan(cudnn, attention, CudnnDevice(made->handle->On(run.stream)), why);
+    made->scale = 1 / std::sqrt(static_cast<float>(s.head_dim));
+    return made;
+  });
+}
+
+}  // namespace
+
+std::shared_ptr<KernelState> PrepareAttentionForwardCudnn(const OpCall& call, const CudaRun& run) {
+  return Prepare(call, run, call.operands(kAttentionForward).scratch.workspace, PlanAttentionForward);
+}
+std::shared_ptr<KernelState> PrepareAttentionBackwardCudnn(const OpCall& call, const CudaRun& run) {
+  return Prepare(call, run, call.operands(kAttentionBackward).scratch.workspace, PlanAttentionBackward);
+}
+
+bool AttentionForwardCudnn(const OpCall& call, const CudaRun& run, KernelState* state) {
+  auto* with = static_cast<State*>(state);
+  if (with == nullptr || !with->plan) return false;
+  const auto [reads, writes, scratch] = call.operands(kAttentionForward);
+  const std::array<int64_t, 7> ids = {kQ, kK, kV, kO, kLse, kScale, kMinusInfinity};
+  const std::array<void*, 7> data = {At(run, reads.q),    At(run, reads.k), At(run, reads.v),     At(run, writes.o),
+                                     At(run, writes.lse), &with->scale,     &with->minus_infinity};
+  with->plan->Run(with->handle->On(run.stream), ids, data, At(run, scratch.workspace));
+  return true;
+}
+
+bool AttentionBackwardCudnn(const OpCall& call, const CudaRun& run, KernelState* state) {
+  auto* with = static_cast<State*>(state);
+  if (with == nullptr || !with->plan) return false;
+  const auto [reads, writes, scratch] = call.operands(kAttentionBackward);
+  // Its blocks add to dq's sums. Whether cuDNN zeroes them itself no GPU has shown us.
+  CheckCuda(cudaMemsetAsync(At(run, scratch.dq_sum), 0, static_cast<size_t>(scratch.dq_sum.bytes()), run.stream),
+            "cudaMemsetAsync");
+  const std::array<int64_t, 14> ids = {kQ,  kK,     kV,     kO,     kLse,           kDO, kDQ, kDK,
+                                       kDV, kDelta, kDqSum, kScale, kMinusInfinity, kOne};
+  const std::array<void*, 14> data = {
+      At(run, reads.q),        At(run, reads.k),   At(run, reads.v),      At(run, reads.o),   At(run, reads.lse),
+      At(run, reads.d_o),      At(run, writes.dq), At(run, writes.dk),    At(run, writes.dv), At(run, scratch.delta),
+      At(run, scratch.dq_sum), &with->scale,       &with->minus_infinity, &with->one};
+  with->plan->Run(with->handle->On(run.stream), ids, data, At(run, scratch.workspace));
+  return true;
+}
+
+}  // namespace ridgeline

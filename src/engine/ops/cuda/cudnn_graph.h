@@ -1,0 +1,137 @@
+// Graphs of cuDNN's backend API, and plans that compute them. The API alone: its header of C++ wrappers takes a minute
+// to compile.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/device/cuda/cudnn.h"
+
+namespace ridgeline {
+
+// A descriptor of the backend: created, given attributes, finalized. Copies share it.
+class CudnnDescriptor {
+ public:
+  CudnnDescriptor(const Cudnn& cudnn, cudnnBackendDescriptorType_t type);
+
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, int64_t value);
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, bool value);
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, cudnnDataType_t value);
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, cudnnPointwiseMode_t value);
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, cudnnReduceTensorOp_t value);
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, cudnnBackendHeurMode_t value);
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, cudnnHandle_t value);
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value);
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, std::string_view text);
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, std::span<const int64_t> values);
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, std::span<void* const> pointers);
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, const std::vector<CudnnDescriptor>& values);
+  CudnnDescriptor& Finalize();
+  // Whether it could be, for what cuDNN may refuse.
+  cudnnStatus_t TryToFinalize();
+
+  int64_t Int(cudnnBackendAttributeName_t name) const;
+  // At most `most` of them, all of one type.
+  std::vector<CudnnDescriptor> Descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
+                                           int64_t most) const;
+  cudnnBackendDescriptor_t raw() const { return raw_.get(); }
+  const Cudnn& cudnn() const { return *cudnn_; }
+
+ private:
+  CudnnDescriptor& SetRaw(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, size_t count,
+                          const void* values);
+
+  const Cudnn* cudnn_;
+  std::shared_ptr<void> raw_;
+};
+
+using CudnnDims = std::array<int64_t, 4>;
+// Without gaps, the last dimension fastest.
+constexpr CudnnDims CudnnPacked(const CudnnDims& d) { return {d[1] * d[2] * d[3], d[2] * d[3], d[3], 1}; }
+
+struct CudnnTensor {
+  CudnnDescriptor descriptor;
+  CudnnDims dims, strides;
+};
+
+// Operations in their order. What goes from one to the next is virtual and takes no memory.
+class CudnnGraph {
+ public:
+  explicit CudnnGraph(const Cudnn& cudnn) : cudnn_(cudnn) {}
+
+  // In memory, rows at multiples of 16 bytes, by the number that CudnnPlan::Run knows it by.
+  CudnnTensor Stored(int64_t id, cudnnDataType_t type, const CudnnDims& dims, const CudnnDims& strides);
+  // One fp32 number in the host's memory.
+  CudnnTensor Scalar(int64_t id);
+  CudnnTensor Virtual(cudnnDataType_t type, const CudnnDims& dims) { return Virtual(type, dims, CudnnPacked(dims)); }
+  CudnnTensor Virtual(cudnnDataType_t type, const CudnnDims& dims, const CudnnDims& strides);
+
+  // c = a b, of the last two dimensions, summed in fp32.
+  void Matmul(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& c);
+  // y = mode(x), in fp32.
+  void Unary(cudnnPointwiseMode_t mode, const CudnnTensor& x, const CudnnTensor& y);
+  CudnnTensor Unary(cudnnPointwiseMode_t mode, const CudnnTensor& x);
+  // y = mode(x, b), in fp32.
+  void Binary(cudnnPointwiseMode_t mode, const CudnnTensor& x, const CudnnTensor& b, const CudnnTensor& y);
+  CudnnTensor Binary(cudnnPointwiseMode_t mode, const CudnnTensor& x, const CudnnTensor& b,
+                     cudnnDataType_t type = CUDNN_DATA_FLOAT);
+  // Over the dimensions that y has 1 of, or fewer.
+  void Reduce(cudnnReduceTensorOp_t mode, const CudnnTensor& x, const CudnnTensor& y);
+  // The last two dimensions exchanged.
+  CudnnTensor Transposed(const CudnnTensor& x, cudnnDataType_t type);
+  // x where its row is at least its column, `otherwise` elsewhere.
+  CudnnTensor LowerTriangle(const CudnnTensor& x, const CudnnTensor& otherwise);
+
+  const std::vector<CudnnDescriptor>& operations() const { return operations_; }
+  const Cudnn& cudnn() const { return cudnn_; }
+
+ private:
+  CudnnTensor Add(int64_t id, cudnnDataType_t type, const CudnnDims& dims, const CudnnDims& strides, bool is_virtual,
+                  bool by_value);
+  // An index along one dimension, for every element of x.
+  CudnnTensor Index(const CudnnTensor& x, int64_t axis);
+  CudnnDescriptor Math(cudnnPointwiseMode_t mode, cudnnDataType_t type = CUDNN_DATA_FLOAT) const;
+
+  const Cudnn& cudnn_;
+  std::vector<CudnnDescriptor> operations_;
+  int64_t next_virtual_ = 1000;
+};
+
+// A device that plans are made for: one that is there, by a handle of it, or one that is described in cuDNN's JSON
+// (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION), whose plans say what they need and cannot run.
+class CudnnDevice {
+ public:
+  explicit CudnnDevice(cudnnHandle_t handle) : handle_(handle) {}
+  CudnnDevice(const Cudnn& cudnn, std::string_view json);
+
+ private:
+  friend class CudnnPlan;
+  cudnnHandle_t handle_ = nullptr;
+  std::optional<CudnnDescriptor> described_;
+};
+
+class CudnnPlan {
+ public:
+  // The first of cuDNN's proposals that can be built and wants at most `most_workspace_bytes`. Nothing where cuDNN has
+  // none; `why` says in its words what became of each. Takes seconds where kernels are compiled.
+  static std::optional<CudnnPlan> Make(const CudnnGraph& graph, const CudnnDevice& device, int64_t most_workspace_bytes,
+                                       std::string& why);
+
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+  // data[i] is the tensor ids[i]. Queued on the handle's stream; scalars are read at once.
+  void Run(cudnnHandle_t handle, std::span<const int64_t> ids, std::span<void* const> data, void* workspace) const;
+
+ private:
+  explicit CudnnPlan(CudnnDescriptor plan);
+
+  CudnnDescriptor plan_;
+  int64_t workspace_bytes_;
+};
+
+}  // namespace ridgeline
