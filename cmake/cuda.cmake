@@ -1,0 +1,94 @@
+# NVIDIA's CUDA toolkit, which no package of packages.txt brings: where it is missing, all but the CUDA device is built.
+# Sets RIDGELINE_WITH_CUDA, and where that is on
+#   cuda_toolkit                 its headers, cuDNN's and NCCL's, for code of the host
+#   cudart                       its runtime, linked statically: a program that has it starts on machines without a GPU
+#   rl_cuda_objects(OUT SOURCES…)  kernels, by nvcc
+# cuBLASLt, cuDNN and NCCL are loaded when a run asks for them, so nothing links them.
+set(RIDGELINE_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO (where the toolkit is), ON or OFF")
+set(RIDGELINE_CUDA_ARCHITECTURES 80 90a 100a 120a CACHE STRING "What nvcc compiles each kernel for: sm_NAME")
+set(RIDGELINE_CUDA_OLDEST 12080)  # the first with headers for fp4, and with sm_100a and sm_120a
+
+if(NOT RIDGELINE_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "RIDGELINE_CUDA is '${RIDGELINE_CUDA}': use AUTO, ON or OFF")
+endif()
+set(RIDGELINE_WITH_CUDA OFF)
+set(missing "")
+if(NOT RIDGELINE_CUDA STREQUAL "OFF")
+  find_program(RIDGELINE_NVCC nvcc PATHS /usr/local/cuda/bin)
+  set(places /usr/local/cuda)
+  if(RIDGELINE_NVCC)
+    file(REAL_PATH ${RIDGELINE_NVCC} nvcc)
+    cmake_path(GET nvcc PARENT_PATH folder)
+    cmake_path(GET folder PARENT_PATH folder)
+    list(PREPEND places ${folder})
+  else()
+    list(APPEND missing nvcc)
+  endif()
+  list(TRANSFORM places APPEND /include OUTPUT_VARIABLE include_places)
+  list(TRANSFORM places APPEND /lib64 OUTPUT_VARIABLE library_places)
+  find_path(RIDGELINE_CUDA_INCLUDE cuda_runtime_api.h HINTS ${include_places})
+  find_path(RIDGELINE_CUDNN_INCLUDE cudnn.h HINTS ${include_places})
+  find_path(RIDGELINE_NCCL_INCLUDE nccl.h HINTS ${include_places})
+  find_library(RIDGELINE_CUDART cudart_static HINTS ${library_places})
+  foreach(found RIDGELINE_CUDA_INCLUDE:cuda_runtime_api.h RIDGELINE_CUDNN_INCLUDE:cudnn.h RIDGELINE_NCCL_INCLUDE:nccl.h
+                RIDGELINE_CUDART:libcudart_static.a)
+    string(REGEX MATCH "^(.*):(.*)$" found ${found})
+    if(NOT ${CMAKE_MATCH_1})
+      list(APPEND missing ${CMAKE_MATCH_2})
+    endif()
+  endforeach()
+  if(RIDGELINE_CUDA_INCLUDE)
+    file(STRINGS ${RIDGELINE_CUDA_INCLUDE}/cuda_runtime_api.h version REGEX "^#define CUDART_VERSION +[0-9]+")
+    string(REGEX REPLACE "[^0-9]" "" version "${version}")
+    if(version LESS RIDGELINE_CUDA_OLDEST)
+      list(APPEND missing "a toolkit of 12.8 or later (${RIDGELINE_CUDA_INCLUDE} is of version ${version})")
+    endif()
+  endif()
+  list(JOIN missing ", " missing)
+  if(NOT missing)
+    set(RIDGELINE_WITH_CUDA ON)
+  elseif(RIDGELINE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "RIDGELINE_CUDA is ON, and not found: ${missing}. Install NVIDIA's CUDA toolkit, cuDNN and NCCL in "
+                        "/usr/local/cuda, or put nvcc on the path and their folders into CMAKE_PREFIX_PATH.")
+  endif()
+endif()
+
+if(NOT RIDGELINE_WITH_CUDA)
+  if(missing)
+    message(STATUS "CUDA device: left out, for want of ${missing}")
+  else()
+    message(STATUS "CUDA device: left out, as RIDGELINE_CUDA says")
+  endif()
+  return()
+endif()
+list(JOIN RIDGELINE_CUDA_ARCHITECTURES ", sm_" architectures)
+message(STATUS "CUDA device: built, for sm_${architectures}")
+
+add_library(cuda_toolkit INTERFACE)
+target_include_directories(cuda_toolkit SYSTEM INTERFACE
+  ${RIDGELINE_CUDA_INCLUDE} ${RIDGELINE_CUDNN_INCLUDE} ${RIDGELINE_NCCL_INCLUDE})
+add_library(cudart INTERFACE)
+target_link_libraries(cudart INTERFACE ${RIDGELINE_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
+
+# What ptxas says of each kernel (registers, spilled bytes, shared memory) lies beside its object, in NAME.ptxas.
+function(rl_cuda_objects out)
+  set(codes "")
+  foreach(architecture IN LISTS RIDGELINE_CUDA_ARCHITECTURES)
+    list(APPEND codes -gencode arch=compute_${architecture},code=sm_${architecture})
+  endforeach()
+  set(objects "")
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source STEM name)
+    cmake_path(ABSOLUTE_PATH source)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
+    set(report ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.ptxas)
+    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
+    add_custom_command(OUTPUT ${object} BYPRODUCTS ${report}
+      COMMAND ${RIDGELINE_NVCC} -std=c++20 -O3 -Xcompiler=-fPIC --Werror all-warnings -Xptxas -v,-warn-spills ${codes}
+              -I ${PROJECT_SOURCE_DIR}/src -I ${PROJECT_SOURCE_DIR}/include -MD -MF ${object}.d
+              -c ${source} -o ${object} 2> ${report} || sh -c "cat '${report}' >&2 && false"
+      DEPENDS ${source} DEPFILE ${object}.d COMMENT "Compiling ${name}.cu by nvcc" VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  set(${out} ${objects} PARENT_SCOPE)
+endfunction()
