@@ -16,7 +16,7 @@ constexpr int64_t kLengths[] = {1, 3, 16, 31, 32, 33, 64, 100, 1023, 2500};
 
 class Elementwise : public EveryTarget {
  protected:
-  CpuKernelTable table_ = Kernels(AddElementwiseCpu);
+  OpKernels table_ = Kernels({RIDGELINE_FAMILY(Elementwise)});
 };
 RIDGELINE_ON_EVERY_TARGET(Elementwise);
 

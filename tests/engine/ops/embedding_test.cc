@@ -12,7 +12,7 @@ constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 
 class EmbeddingOp : public EveryTarget {
  protected:
-  CpuKernelTable table_ = Kernels(AddEmbeddingCpu);
+  OpKernels table_ = Kernels({RIDGELINE_FAMILY(Embedding)});
 };
 RIDGELINE_ON_EVERY_TARGET(EmbeddingOp);
 

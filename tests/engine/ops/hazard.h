@@ -8,11 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <vector>
 
-#include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
@@ -31,12 +31,12 @@ inline void FillWithPoison(std::span<std::byte> bytes, bool nan) {
   }
 }
 
-// Runs a call twice over a slab in which every byte that it doesn't declare to read is poison, of another kind each
+// Has a call run twice over a slab in which every byte that it doesn't declare to read is poison, of another kind each
 // time. Fails the test where the call changes a byte that it doesn't declare to write or scratch, and where what it
 // writes depends on the poison: where it reads what it doesn't declare, or leaves a part of a result unwritten. After
 // it, what the call wrote is written, its scratch is poison, and the rest of the slab is as it was.
-inline void RunOnWhatItDeclares(const OpCall& call, const CpuKernel& kernel, KernelState* state, const CpuRun& run,
-                                std::span<std::byte> slab) {
+inline void RunOnWhatItDeclares(const OpCall& call, const int64_t* offsets, std::span<std::byte> slab,
+                                const std::function<void()>& run) {
   struct Range {
     size_t begin, size;
   };
@@ -47,7 +47,7 @@ inline void RunOnWhatItDeclares(const OpCall& call, const CpuKernel& kernel, Ker
         if (!tensor.defined()) continue;
         const int64_t element = SizeOf(tensor.dtype);
         for (int64_t row = 0; row < tensor.rows; ++row) {
-          const int64_t begin = run.offsets[tensor.storage] + (tensor.offset + row * tensor.row_stride) * element;
+          const int64_t begin = offsets[tensor.storage] + (tensor.offset + row * tensor.row_stride) * element;
           ranges.push_back({static_cast<size_t>(begin), static_cast<size_t>(tensor.cols * element)});
         }
       }
@@ -69,7 +69,7 @@ inline void RunOnWhatItDeclares(const OpCall& call, const CpuKernel& kernel, Ker
     FillWithPoison(expected, nan);
     copy(before, expected, reads);
     std::memcpy(slab.data(), expected.data(), slab.size());
-    kernel.run(call, run, state);
+    run();
     copy(slab, expected, changes);
     if (std::memcmp(slab.data(), expected.data(), slab.size()) != 0) {
       const auto [changed, _] = std::ranges::mismatch(slab, expected);

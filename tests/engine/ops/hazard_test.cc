@@ -23,12 +23,9 @@ std::array<std::byte, 8> slab;
 const int64_t kOffsets[] = {0, 4};
 
 void Hold(void (*kernel)(std::byte* from, std::byte* to)) {
-  static void (*running)(std::byte * from, std::byte * to);
-  running = kernel;
   slab.fill(std::byte{7});
   const OpCall call(kCopy, {{{0, DType::kU8, 1, 2, 2, 0}}, {{1, DType::kU8, 1, 2, 2, 0}}}, {}, {});
-  const CpuKernel held = {[](const OpCall&, const CpuRun& run, KernelState*) { running(run.slab, run.slab + 4); }};
-  RunOnWhatItDeclares(call, held, nullptr, {slab.data(), kOffsets}, slab);
+  RunOnWhatItDeclares(call, kOffsets, slab, [&] { kernel(slab.data(), slab.data() + 4); });
 }
 void Good(std::byte* from, std::byte* to) { std::memcpy(to, from, 2); }
 void WritesBeyond(std::byte* from, std::byte* to) { std::memcpy(to, from, 3); }

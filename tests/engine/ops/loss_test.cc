@@ -14,7 +14,7 @@ constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 
 class Loss : public EveryTarget {
  protected:
-  CpuKernelTable table_ = Kernels(AddLossCpu);
+  OpKernels table_ = Kernels({RIDGELINE_FAMILY(Loss)});
 };
 RIDGELINE_ON_EVERY_TARGET(Loss);
 

@@ -13,7 +13,7 @@ constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 
 class Norm : public EveryTarget {
  protected:
-  CpuKernelTable table_ = Kernels(AddNormCpu);
+  OpKernels table_ = Kernels({RIDGELINE_FAMILY(Norm)});
 };
 RIDGELINE_ON_EVERY_TARGET(Norm);
 
@@ -47,7 +47,7 @@ std::vector<double> RowOf(const std::vector<float>& m, int64_t row, int64_t cols
   return {m.begin() + row * cols, m.begin() + (row + 1) * cols};
 }
 
-void CheckForward(const CpuKernelTable& table, bool center) {
+void CheckForward(const OpKernels& table, bool center) {
   for (const DType dtype : kFloats) {
     for (const auto [rows, cols] : kCases) {
       SCOPED_TRACE(testing::Message() << rows << " x " << cols);
@@ -101,7 +101,7 @@ TEST_P(Norm, LayerNormKeepsItsDigitsFarFromZero) {
 }
 
 // Against the slopes of the formula in double: L = sum of dy * y.
-void CheckBackward(const CpuKernelTable& table, bool center, DType dtype, DType gradient, bool overwrite_dx,
+void CheckBackward(const OpKernels& table, bool center, DType dtype, DType gradient, bool overwrite_dx,
                    bool accumulate) {
   for (const Case& shape : kCases) {
     const int64_t rows = shape.rows;
@@ -170,7 +170,7 @@ void CheckBackward(const CpuKernelTable& table, bool center, DType dtype, DType 
   }
 }
 
-void CheckBackwards(const CpuKernelTable& table, bool center) {
+void CheckBackwards(const OpKernels& table, bool center) {
   for (const DType dtype : kFloats) {
     for (const DType gradient : kFloats) {
       CheckBackward(table, center, dtype, gradient, false, false);

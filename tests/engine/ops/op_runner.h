@@ -1,4 +1,4 @@
-// Runs recorded ops on the CPU without a planner: every storage lies in a buffer of its own, between guard bytes, and
+// Runs recorded ops without a planner: every storage lies in a buffer of its own, between guard bytes, and
 // every call is held to what it declares.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "engine/memory/planner.h"
 #include "engine/tensor/fp16.h"
 #include "tests/engine/ops/hazard.h"
+#include "tests/engine/ops/op_kernels.h"
 
 namespace ridgeline {
 
@@ -72,24 +74,20 @@ class OpRunner {
   Tensor Empty(DType dtype, int64_t rows, int64_t cols) { return trace.Persistent(dtype, rows, cols, Category::kData); }
 
   // Runs the trace from the initial contents, and fails the test where a kernel touches what its call doesn't declare.
-  void Run(const CpuKernelTable& table, const StepInputs& inputs = {}) {
+  void Run(const OpKernels& kernels, const StepInputs& inputs = {}) {
     LayOut();
     states_.clear();
-    for (const OpCall& call : trace.calls()) {
-      const auto kernel = table.find(call.op);
-      ASSERT_NE(kernel, table.end()) << call.op->name;
-      states_.push_back(kernel->second.prepare ? kernel->second.prepare(call) : nullptr);
-    }
-    Continue(table, inputs);
+    for (const OpCall& call : trace.calls()) states_.push_back(kernels.prepare(call));
+    Continue(kernels, inputs);
   }
   // Runs the trace again, on what the last run left.
-  void Continue(const CpuKernelTable& table, const StepInputs& inputs = {}) {
+  void Continue(const OpKernels& kernels, const StepInputs& inputs = {}) {
     const CpuRun run = Slab();
+    const std::span<std::byte> slab(run.slab, slab_.size() - static_cast<size_t>(Base()));
     if (trace.inputs().defined()) *run.Data<StepInputs>(trace.inputs()) = inputs;
     for (size_t i = 0; i < trace.calls().size(); ++i) {
       const OpCall& call = trace.calls()[i];
-      RunOnWhatItDeclares(call, table.at(call.op), states_[i].get(), run,
-                          {run.slab, slab_.size() - static_cast<size_t>(Base())});
+      RunOnWhatItDeclares(call, run.offsets, slab, [&] { kernels.run(call, run, slab, states_[i].get()); });
       if (::testing::Test::HasFatalFailure()) return;
     }
   }

@@ -16,7 +16,7 @@ constexpr int kSteps = 20;
 
 class Optimizer : public EveryTarget {
  protected:
-  CpuKernelTable table_ = Kernels(AddOptimizerCpu);
+  OpKernels table_ = Kernels({RIDGELINE_FAMILY(Optimizer)});
 };
 RIDGELINE_ON_EVERY_TARGET(Optimizer);
 
@@ -49,7 +49,7 @@ constexpr AdamAttrs kVariants[] = {
     {}, {.weight_decay = 0.1}, {.beta1 = 0.8, .beta2 = 0.999, .weight_decay = 0.05, .decoupled = false}};
 
 // 20 steps on a constant gradient; the step is all that changes between them.
-void CheckAdam(const CpuKernelTable& table, DType work_dtype, bool split, DType gradient_dtype, double scale,
+void CheckAdam(const OpKernels& table, DType work_dtype, bool split, DType gradient_dtype, double scale,
                const AdamAttrs& attrs, int64_t n) {
   SCOPED_TRACE(testing::Message() << DTypeName(work_dtype) << (split ? " split" : "") << " decay " << attrs.weight_decay
                                   << " n " << n);

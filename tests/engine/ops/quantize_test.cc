@@ -121,7 +121,7 @@ Matrix Extreme(DType dtype, int64_t rows, int64_t cols, int which) {
 
 class Quantizing : public EveryTarget {
  protected:
-  CpuKernelTable table_ = Kernels(AddQuantizeCpu);
+  OpKernels table_ = Kernels({RIDGELINE_FAMILY(Quantize)});
 
   static void ExpectIs(OpRunner& runner, const QuantizedTensor& q, const ReferenceTensor& expected) {
     const auto bytes = [&](const Tensor& t) {
@@ -262,7 +262,7 @@ TEST_P(Quantizing, EveryBf16NumberIsTheReferences) {
 
 // Outputs much larger than the caches are written past them, as vectors. x repeats itself, and so must they.
 TEST_P(Quantizing, WritesPastTheCaches) {
-  if (GetParam() == HWY_EMU128) return;  // has no such stores
+  if (GetParam().cuda || GetParam().highway == HWY_EMU128) return;  // have no such stores
   constexpr int64_t kPeriod = 256, kRows = 64 * kPeriod, kCols = 1024;
   std::vector<float> values(static_cast<size_t>(kRows * kCols));
   const auto pattern = MakeMatrix(DType::kBF16, kPeriod, kCols, 9).values;
@@ -485,12 +485,12 @@ TEST_P(Quantizing, DequantizesAsTheReference) {
   }
 }
 
-class DelayedScales : public testing::Test {
+class DelayedScales : public EveryTarget {
  protected:
+  OpKernels table_ = Kernels({RIDGELINE_FAMILY(Quantize)});
+
   // After each of `amaxes`, of one slot.
   std::vector<float> ScalesAfter(const std::vector<float>& amaxes, int64_t length, Format format = Format::kE4M3) {
-    CpuKernelTable table;
-    AddQuantizeCpu(table);
     std::vector<float> history(static_cast<size_t>(length), 0.0F);
     float scale = 1;
     std::vector<float> scales;
@@ -500,7 +500,7 @@ class DelayedScales : public testing::Test {
       const Tensor s = runner.Make(DType::kF32, 1, 1, {scale});
       const Tensor a = runner.Make(DType::kF32, 1, 1, {amax});
       UpdateDelayedScales(runner.trace, h, s, a, format);
-      runner.Run(table);
+      runner.Run(table_);
       history = runner.Read(h);
       scale = runner.Read(s)[0];
       EXPECT_EQ(runner.Read(a)[0], 0);
@@ -509,22 +509,21 @@ class DelayedScales : public testing::Test {
     return scales;
   }
 };
+RIDGELINE_ON_EVERY_DEVICE(DelayedScales);
 
-TEST_F(DelayedScales, FollowTheLargestOfTheHistory) {
+TEST_P(DelayedScales, FollowTheLargestOfTheHistory) {
   EXPECT_EQ(ScalesAfter({2, 8, 4, 4, 4, 1}, 3), (std::vector<float>{224, 56, 56, 56, 112, 112}));
   EXPECT_EQ(ScalesAfter({2, 8, 4}, 1, Format::kE5M2), (std::vector<float>{28672, 7168, 14336}));
 }
 
-TEST_F(DelayedScales, StayWhereTheHistoryIsOfNoUse) {
+TEST_P(DelayedScales, StayWhereTheHistoryIsOfNoUse) {
   EXPECT_EQ(ScalesAfter({0, 0}, 4), (std::vector<float>{1, 1}));
   EXPECT_EQ(ScalesAfter({2, kInfinity, 2, 2}, 2), (std::vector<float>{224, 224, 224, 224}));
   EXPECT_EQ(ScalesAfter({2, std::nanf(""), 4, 4}, 2), (std::vector<float>{224, 224, 224, 112}));
   EXPECT_EQ(ScalesAfter({1e-39F}, 2), (std::vector<float>{std::numeric_limits<float>::max()}));
 }
 
-TEST_F(DelayedScales, OfEverySlot) {
-  CpuKernelTable table;
-  AddQuantizeCpu(table);
+TEST_P(DelayedScales, OfEverySlot) {
   constexpr int64_t kSlots = 200;
   OpRunner runner;
   std::vector<float> amaxes(kSlots);
@@ -533,7 +532,7 @@ TEST_F(DelayedScales, OfEverySlot) {
   const Tensor s = runner.Make(DType::kF32, kSlots, 1, std::vector<float>(kSlots, 1.0F));
   const Tensor a = runner.Make(DType::kF32, kSlots, 1, amaxes);
   UpdateDelayedScales(runner.trace, h, s, a, Format::kE4M3);
-  runner.Run(table);
+  runner.Run(table_);
   const auto scales = runner.Read(s);
   for (size_t slot = 0; slot < kSlots; ++slot) {
     EXPECT_EQ(scales[slot], 448 / amaxes[slot]);

@@ -12,10 +12,10 @@ namespace {
 
 class QuantizedRows : public EveryTarget {
  protected:
-  void SetUp() override { hwy::GetChosenTarget().Update(GetParam()); }
+  void SetUp() override { hwy::GetChosenTarget().Update(GetParam().highway); }
   void TearDown() override { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
 };
-RIDGELINE_ON_EVERY_TARGET(QuantizedRows);
+RIDGELINE_ON_EVERY_INSTRUCTION_SET(QuantizedRows);
 
 // Every code, with a scale of its own for each block.
 ReferenceTensor EveryCode(const Quantizer& quantizer, int64_t outer, int64_t inner) {
