@@ -8,7 +8,6 @@ void AddElementwiseCuda(CudaKernelTable&) {}
 void AddEmbeddingCuda(CudaKernelTable&) {}
 void AddGemmCuda(CudaKernelTable&) {}
 void AddLossCuda(CudaKernelTable&) {}
-void AddNormCuda(CudaKernelTable&) {}
 void AddOptimizerCuda(CudaKernelTable&) {}
 void AddQuantizeCuda(CudaKernelTable&) {}
 

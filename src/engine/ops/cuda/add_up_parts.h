@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engine/device/cuda/kernel.h"
+
+namespace ridgeline {
+
+// out (1, cols), of any floating dtype, = the sums over `count` rows of `stride` floats, in a fixed order [+ out where
+// `accumulate`]. `parts` is device memory.
+void AddUpParts(const CudaRun& run, const float* parts, int64_t count, int64_t stride, const Tensor& out,
+                bool accumulate);
+
+}  // namespace ridgeline

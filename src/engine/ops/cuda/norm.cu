@@ -1,0 +1,371 @@
+#include "engine/ops/norm.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/device/cuda/block.cuh"
+#include "engine/device/cuda/launch.h"
+#include "engine/device/cuda/types.h"
+#include "engine/ops/cuda/add_up_parts.h"
+#include "engine/ops/cuda/kernels.h"
+#include "engine/ops/cuda/vectors.h"
+
+namespace ridgeline {
+namespace {
+
+// Both norms: kCenter is what LayerNorm has more, the mean and the bias.
+//
+// A block has a row, and each of its threads the vectors threadIdx.x, + blockDim.x, … of it. The first few stay in
+// registers between the passes over the row; what is beyond them, in very long rows, is read from the cache again.
+
+unsigned WholeWarps(int64_t threads, int64_t most) {
+  return static_cast<unsigned>(std::min((threads + kWarp - 1) / kWarp * kWarp, most));
+}
+
+template <typename T>
+struct ForwardArgs {
+  const T* x;
+  const T* weight;
+  const T* bias;
+  T* y;
+  float* mean;
+  float* rstd;
+  int64_t cols;
+  float eps;
+};
+
+constexpr int kForwardThreads = 1024;
+constexpr int kForwardHeld = 4;  // vectors a thread
+
+// x is read once and y written once. (8192, 4096) bf16: 134 MB, 31 us.
+template <bool kCenter, typename T, int kVec>
+__global__ void __launch_bounds__(kForwardThreads) Forward(ForwardArgs<T> a) {
+  using Vector = Vec<T, kVec>;
+  __shared__ float scratch[2][kWarp];
+  const int64_t row = blockIdx.x;
+  const int64_t vectors = a.cols / kVec;
+  const T* x = a.x + row * a.cols;
+  T* y = a.y + row * a.cols;
+  Vector held[kForwardHeld];
+  for (int i = 0; i < kForwardHeld; ++i) {
+    const auto v = threadIdx.x + i * blockDim.x;
+    if (v < vectors) held[i] = LoadVec<T, kVec>(x + v * kVec);
+  }
+  // fn(column, vector) for each of this thread's.
+  const auto for_each = [&](const auto& fn) {
+    for (int i = 0; i < kForwardHeld; ++i) {
+      const auto v = threadIdx.x + i * blockDim.x;
+      if (v < vectors) fn(int64_t{v} * kVec, held[i]);
+    }
+    for (int64_t v = threadIdx.x + int64_t{kForwardHeld} * blockDim.x; v < vectors; v += blockDim.x) {
+      fn(v * kVec, LoadVec<T, kVec>(x + v * kVec));
+    }
+  };
+
+  float mean = 0;
+  if constexpr (kCenter) {
+    float sum = 0;
+    for_each([&](int64_t, const Vector& vector) {
+      for (int i = 0; i < kVec; ++i) sum += ToFloat(vector.of[i]);
+    });
+    mean = BlockSum(sum, scratch[0]) / static_cast<float>(a.cols);
+  }
+  float squares = 0;
+  for_each([&](int64_t, const Vector& vector) {
+    for (int i = 0; i < kVec; ++i) {
+      const float off = ToFloat(vector.of[i]) - mean;
+      squares += off * off;
+    }
+  });
+  const float rstd = 1.0F / sqrtf(BlockSum(squares, scratch[1]) / static_cast<float>(a.cols) + a.eps);
+  if (threadIdx.x == 0) {
+    if constexpr (kCenter) a.mean[row] = mean;
+    a.rstd[row] = rstd;
+  }
+  for_each([&](int64_t c, const Vector& vector) {
+    const auto weight = LoadVec<T, kVec>(a.weight + c);
+    Vector bias{};
+    if constexpr (kCenter) bias = LoadVec<T, kVec>(a.bias + c);
+    Vector out;
+    for (int i = 0; i < kVec; ++i) {
+      const float scaled = (ToFloat(vector.of[i]) - mean) * rstd * ToFloat(weight.of[i]);
+      out.of[i] = FromFloat<T>(kCenter ? scaled + ToFloat(bias.of[i]) : scaled);
+    }
+    StoreVec(y + c, out);
+  });
+}
+
+template <bool kCenter, typename T>
+void LaunchForward(const CudaRun& run, const ForwardArgs<T>& args, int64_t rows, bool whole) {
+  WithVector<T>(whole, [&](auto vec) {
+    constexpr int kVec = decltype(vec)::value;
+    constexpr int64_t kEach = int64_t{kVec} * kForwardHeld;
+    const unsigned threads = WholeWarps((args.cols + kEach - 1) / kEach, kForwardThreads);
+    Launch(run.stream, {{BlocksFor(rows, 1)}, {threads}}, Forward<kCenter, T, kVec>, args);
+  });
+}
+
+void RmsNormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
+  const auto& [reads, writes] = call.operands(kRmsNorm);
+  const bool whole = AreWholeVectors(reads.x.cols, {reads.x, reads.weight, writes.y});
+  WithCudaType(reads.x.dtype, [&](auto t) {
+    using T = decltype(t);
+    const ForwardArgs<T> args = {run.Data<T>(reads.x),
+                                 run.Data<T>(reads.weight),
+                                 nullptr,
+                                 run.Data<T>(writes.y),
+                                 nullptr,
+                                 run.Data<float>(writes.rstd),
+                                 reads.x.cols,
+                                 static_cast<float>(call.attrs(kRmsNorm).eps)};
+    LaunchForward<false>(run, args, reads.x.rows, whole);
+  });
+}
+
+void LayerNormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
+  const auto& [reads, writes] = call.operands(kLayerNorm);
+  const bool whole = AreWholeVectors(reads.x.cols, {reads.x, reads.weight, reads.bias, writes.y});
+  WithCudaType(reads.x.dtype, [&](auto t) {
+    using T = decltype(t);
+    const ForwardArgs<T> args = {run.Data<T>(reads.x),
+                                 run.Data<T>(reads.weight),
+                                 run.Data<T>(reads.bias),
+                                 run.Data<T>(writes.y),
+                                 run.Data<float>(writes.mean),
+                                 run.Data<float>(writes.rstd),
+                                 reads.x.cols,
+                                 static_cast<float>(call.attrs(kLayerNorm).eps)};
+    LaunchForward<true>(run, args, reads.x.rows, whole);
+  });
+}
+
+template <typename T>
+struct BackwardArgs {
+  const T* dy;
+  const T* x;
+  const T* weight;
+  const float* mean;
+  const float* rstd;
+  T* dx;
+  float* parts;  // a row of `stride` for each block's dweight, then one for each block's dbias
+  int64_t rows;
+  int64_t cols;
+  int64_t stride;
+  bool overwrite_dx;
+};
+
+constexpr int kBackwardThreads = 512;
+
+// As BlockSum, of several numbers at once.
+template <int kCount>
+__device__ void BlockSums(float (&values)[kCount], float (*scratch)[kWarp]) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  for (int k = 0; k < kCount; ++k) {
+    values[k] = WarpSum(values[k]);
+    if (lane == 0) scratch[k][warp] = values[k];
+  }
+  __syncthreads();
+  for (int k = 0; k < kCount; ++k) values[k] = WarpSum(lane < warps ? scratch[k][lane] : 0.0F);
+}
+
+template <int kValue>
+struct Constant {
+  __device__ constexpr operator int() const { return kValue; }
+};
+// fn(i) for each i below kCount, as a constant: registers hold only arrays whose indices are.
+template <int kCount, typename Fn>
+__device__ __forceinline__ void Unrolled(const Fn& fn) {
+  [&]<int... i>(std::integer_sequence<int, i...>) { (fn(Constant<i>{}), ...); }
+  (std::make_integer_sequence<int, kCount>());
+}
+
+// With n = (x - mean) rstd and g = dy weight: dx = rstd (g - mean(g) - n mean(g n)); dweight = sum of dy n, dbias of
+// dy. A block has the rows of a part, and adds up its part's sums in their order: those of the kHeld vectors in
+// registers, others in the part itself. Rows that are held whole are taken several at a time (kRows), so that enough
+// loads are under way. dy, x and dx are read once and dx is written once. (8192, 4096) bf16: 268 MB, 62 us.
+template <bool kCenter, typename T, int kVec, int kRows, int kHeld>
+__global__ void __launch_bounds__(kBackwardThreads) Backward(BackwardArgs<T> a) {
+  using Vector = Vec<T, kVec>;
+  constexpr bool kHeldWhole = kRows > 1;
+  __shared__ float scratch[2][2 * kRows][kWarp];  // take turns: one barrier for kRows is enough
+  const int64_t first = a.rows * blockIdx.x / gridDim.x;
+  const int64_t last = a.rows * (blockIdx.x + int64_t{1}) / gridDim.x;
+  const int64_t vectors = a.cols / kVec;
+  const auto scale = 1.0F / static_cast<float>(a.cols);
+  float* dweight_part = a.parts + blockIdx.x * a.stride;
+  float* dbias_part = a.parts + (gridDim.x + int64_t{blockIdx.x}) * a.stride;
+  // fn(column) for the vectors that are not held.
+  const auto for_others = [&](const auto& fn) {
+    if constexpr (!kHeldWhole) {
+      for (int64_t v = threadIdx.x + int64_t{kHeld} * blockDim.x; v < vectors; v += blockDim.x) fn(v * kVec);
+    }
+  };
+
+  Vector weight[kHeld];
+  float dweight[kHeld][kVec] = {};
+  float dbias[kHeld][kVec] = {};
+  Unrolled<kHeld>([&](auto h) {
+    const auto v = threadIdx.x + h * blockDim.x;
+    weight[h] = v < vectors ? LoadVec<T, kVec>(a.weight + v * kVec) : Vector{};
+  });
+  for_others([&](int64_t c) {
+    for (int i = 0; i < kVec; ++i) {
+      dweight_part[c + i] = 0;
+      if constexpr (kCenter) dbias_part[c + i] = 0;
+    }
+  });
+
+  int turn = 0;
+  for (int64_t row = first; row < last; row += kRows, turn ^= 1) {
+    float mean[kRows];
+    float rstd[kRows];
+    Vector dy[kRows][kHeld];
+    Vector x[kRows][kHeld];
+    Vector old[kRows][kHeld];
+    Unrolled<kRows>([&](auto r) {
+      const bool inside = row + r < last;  // the sums of rows beyond are of zeros
+      mean[r] = kCenter && inside ? a.mean[row + r] : 0.0F;
+      rstd[r] = inside ? a.rstd[row + r] : 0.0F;
+      Unrolled<kHeld>([&](auto h) {
+        const auto v = threadIdx.x + h * blockDim.x;
+        const int64_t at = (row + r) * a.cols + int64_t{v} * kVec;
+        const bool there = inside && v < vectors;
+        dy[r][h] = there ? LoadVec<T, kVec>(a.dy + at) : Vector{};
+        x[r][h] = there ? LoadVec<T, kVec>(a.x + at) : Vector{};
+        old[r][h] = there && !a.overwrite_dx ? LoadVec<T, kVec>(a.dx + at) : Vector{};
+      });
+    });
+
+    float sums[kCenter ? 2 * kRows : kRows] = {};  // of g n, then of g
+    const auto add = [&](auto r, const Vector& d, const Vector& from, const Vector& w) {
+      for (int i = 0; i < kVec; ++i) {
+        const float g = ToFloat(d.of[i]) * ToFloat(w.of[i]);
+        sums[r] += g * ((ToFloat(from.of[i]) - mean[r]) * rstd[r]);
+        if constexpr (kCenter) sums[kRows + r] += g;
+      }
+    };
+    Unrolled<kRows>([&](auto r) { Unrolled<kHeld>([&](auto h) { add(r, dy[r][h], x[r][h], weight[h]); }); });
+    for_others([&](int64_t c) {
+      const int64_t at = row * a.cols + c;
+      add(Constant<0>{}, LoadVec<T, kVec>(a.dy + at), LoadVec<T, kVec>(a.x + at), LoadVec<T, kVec>(a.weight + c));
+    });
+    BlockSums(sums, scratch[turn]);
+
+    // Adds to the sums over rows, and gives dx.
+    const auto gradient = [&](auto r, const Vector& d, const Vector& from, const Vector& w, const Vector& add_to,
+                              float* weight_sums, float* bias_sums) {
+      const float gn_mean = sums[r] * scale;
+      float g_mean = 0;
+      if constexpr (kCenter) g_mean = sums[kRows + r] * scale;
+      Vector out;
+      for (int i = 0; i < kVec; ++i) {
+        const float dyi = ToFloat(d.of[i]);
+        const float n = (ToFloat(from.of[i]) - mean[r]) * rstd[r];
+        weight_sums[i] += dyi * n;
+        if constexpr (kCenter) bias_sums[i] += dyi;
+        const float dxi = rstd[r] * (dyi * ToFloat(w.of[i]) - g_mean - n * gn_mean);
+        out.of[i] = FromFloat<T>(a.overwrite_dx ? dxi : ToFloat(add_to.of[i]) + dxi);
+      }
+      return out;
+    };
+    Unrolled<kRows>([&](auto r) {
+      Unrolled<kHeld>([&](auto h) {
+        const auto v = threadIdx.x + h * blockDim.x;
+        const Vector dx = gradient(r, dy[r][h], x[r][h], weight[h], old[r][h], dweight[h], dbias[h]);
+        if (row + r < last && v < vectors) StoreVec(a.dx + (row + r) * a.cols + int64_t{v} * kVec, dx);
+      });
+    });
+    for_others([&](int64_t c) {
+      const int64_t at = row * a.cols + c;
+      const Vector add_to = a.overwrite_dx ? Vector{} : LoadVec<T, kVec>(a.dx + at);
+      StoreVec(a.dx + at, gradient(Constant<0>{}, LoadVec<T, kVec>(a.dy + at), LoadVec<T, kVec>(a.x + at),
+                                   LoadVec<T, kVec>(a.weight + c), add_to, dweight_part + c, dbias_part + c));
+    });
+  }
+  Unrolled<kHeld>([&](auto h) {
+    const auto v = threadIdx.x + h * blockDim.x;
+    if (v >= vectors) return;
+    for (int i = 0; i < kVec; ++i) {
+      dweight_part[v * kVec + i] = dweight[h][i];
+      if constexpr (kCenter) dbias_part[v * kVec + i] = dbias[h][i];
+    }
+  });
+}
+
+template <bool kCenter, typename T>
+void LaunchBackward(const CudaRun& run, const BackwardArgs<T>& args, int64_t parts, bool whole) {
+  WithVector<T>(whole, [&](auto vec) {
+    constexpr int kVec = decltype(vec)::value;
+    const int64_t vectors = args.cols / kVec;
+    const LaunchShape shape = {{BlocksFor(parts, 1)}, {WholeWarps(vectors, kBackwardThreads)}};
+    if (vectors <= kBackwardThreads) {
+      Launch(run.stream, shape, Backward<kCenter, T, kVec, 3, 1>, args);
+    } else {
+      Launch(run.stream, shape, Backward<kCenter, T, kVec, 1, 2>, args);
+    }
+  });
+}
+
+void RmsNormBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
+  const auto& [reads, writes, scratch] = call.operands(kRmsNormBackward);
+  const NormBackwardAttrs& attrs = call.attrs(kRmsNormBackward);
+  const Tensor& x = reads.x;
+  auto* parts = run.Data<float>(scratch.parts);
+  const bool whole = AreWholeVectors(x.cols, {reads.dy, x, reads.weight, writes.dx});
+  WithCudaType(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    const BackwardArgs<T> args = {run.Data<T>(reads.dy),
+                                  run.Data<T>(x),
+                                  run.Data<T>(reads.weight),
+                                  nullptr,
+                                  run.Data<float>(reads.rstd),
+                                  run.Data<T>(writes.dx),
+                                  parts,
+                                  x.rows,
+                                  x.cols,
+                                  scratch.parts.cols,
+                                  attrs.overwrite_dx};
+    LaunchBackward<false>(run, args, scratch.parts.rows, whole);
+  });
+  AddUpParts(run, parts, scratch.parts.rows, scratch.parts.cols, writes.dweight, attrs.accumulate);
+}
+
+void LayerNormBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
+  const auto& [reads, writes, scratch] = call.operands(kLayerNormBackward);
+  const NormBackwardAttrs& attrs = call.attrs(kLayerNormBackward);
+  const Tensor& x = reads.x;
+  auto* parts = run.Data<float>(scratch.parts);
+  const int64_t part_count = scratch.parts.rows / 2;
+  const int64_t stride = scratch.parts.cols;
+  const bool whole = AreWholeVectors(x.cols, {reads.dy, x, reads.weight, writes.dx});
+  WithCudaType(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    const BackwardArgs<T> args = {run.Data<T>(reads.dy),
+                                  run.Data<T>(x),
+                                  run.Data<T>(reads.weight),
+                                  run.Data<float>(reads.mean),
+                                  run.Data<float>(reads.rstd),
+                                  run.Data<T>(writes.dx),
+                                  parts,
+                                  x.rows,
+                                  x.cols,
+                                  stride,
+                                  attrs.overwrite_dx};
+    LaunchBackward<true>(run, args, part_count, whole);
+  });
+  AddUpParts(run, parts, part_count, stride, writes.dweight, attrs.accumulate);
+  AddUpParts(run, parts + part_count * stride, part_count, stride, writes.dbias, attrs.accumulate);
+}
+
+}  // namespace
+
+void AddNormCuda(CudaKernelTable& table) {
+  table[&kRmsNorm].run = &RmsNormCuda;
+  table[&kRmsNormBackward].run = &RmsNormBackwardCuda;
+  table[&kLayerNorm].run = &LayerNormCuda;
+  table[&kLayerNormBackward].run = &LayerNormBackwardCuda;
+}
+
+}  // namespace ridgeline
