@@ -1,5 +1,5 @@
-// What kernels share: sums over a warp and over a block in a fixed order, dynamic shared memory, elements and vectors of
-// them.
+// What kernels share: sums over a warp and over a block in a fixed order, dynamic shared memory, elements and vectors
+// of them.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -24,7 +24,8 @@ __device__ T* DynamicShared() {
 #endif
 }
 
-__device__ inline float WarpSum(float value) {
+template <typename T>
+__device__ T WarpSum(T value) {
   for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(kAllLanes, value, lanes);
   return value;
 }
@@ -35,14 +36,15 @@ __device__ inline float WarpMax(float value) {
 
 // The sum, or the largest, over a block of whole warps, for all of its threads, in an order that the block's size alone
 // fixes. `scratch`: 32 numbers of shared memory, free again after the block's next barrier.
-__device__ inline float BlockSum(float value, float* scratch) {
+template <typename T>
+__device__ T BlockSum(T value, T* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int warps = static_cast<int>(blockDim.x) / kWarp;
   value = WarpSum(value);
   if (lane == 0) scratch[warp] = value;
   __syncthreads();
-  return WarpSum(lane < warps ? scratch[lane] : 0.0F);
+  return WarpSum(lane < warps ? scratch[lane] : T{0});
 }
 __device__ inline float BlockMax(float value, float* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
