@@ -11,6 +11,8 @@ struct AdamAttrs {
   double epsilon = 1e-8;
   double weight_decay = 0;
   bool decoupled = true;  // AdamW (Loshchilov & Hutter, 2019): w -= lr * decay * w; else decay * w joins the gradient
+
+  bool operator==(const AdamAttrs&) const = default;
 };
 struct AdamOperands {
   struct {

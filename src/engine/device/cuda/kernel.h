@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
 
 #include <cuda_runtime_api.h>
@@ -16,8 +17,8 @@ namespace ridgeline {
 class CudaCollectives;
 struct CudaLibraries;
 
-// One execution of the program over a slab in device memory. Everything is queued on `stream` and nothing waits, so that
-// a step can be captured as a graph.
+// One execution of the program over a slab in device memory. Everything is queued on `stream` and nothing waits, so
+// that a step can be captured as a graph.
 struct CudaRun {
   std::byte* slab = nullptr;         // device memory
   const int64_t* offsets = nullptr;  // of each storage in the slab, in bytes
@@ -31,8 +32,8 @@ struct CudaRun {
   T* Data(const Tensor& t) const {
     return reinterpret_cast<T*>(slab + offsets[t.storage]) + t.offset;
   }
-  // What the executor copied to Trace::Inputs() before the step: read by kernels, on the device, so that a graph that is
-  // replayed sees each step's. Null where no call reads it.
+  // What the executor copied to Trace::Inputs() before the step: read by kernels, on the device, so that a graph that
+  // is replayed sees each step's. Null where no call reads it.
   const StepInputs* Inputs(const Tensor& t) const { return t.defined() ? Data<StepInputs>(t) : nullptr; }
 };
 
@@ -41,6 +42,9 @@ struct CudaKernel {
   // Optional. Called once per recorded call before the first step, outside of any capture; may share states between
   // equal calls. Of `run`, it may use everything but what tensors hold.
   std::shared_ptr<KernelState> (*prepare)(const OpCall& call, const CudaRun& run) = nullptr;
+  // Optional. Does what running each of the calls does, to the bit, in fewer launches. None of them touches what
+  // another writes.
+  void (*run_together)(std::span<const OpCall> calls, const CudaRun& run) = nullptr;
 };
 
 using CudaKernelTable = std::unordered_map<const OpDef*, CudaKernel>;

@@ -6,7 +6,6 @@ namespace ridgeline {
 void AddAttentionCuda(CudaKernelTable&) {}
 void AddElementwiseCuda(CudaKernelTable&) {}
 void AddGemmCuda(CudaKernelTable&) {}
-void AddOptimizerCuda(CudaKernelTable&) {}
 void AddQuantizeCuda(CudaKernelTable&) {}
 
 }  // namespace ridgeline
