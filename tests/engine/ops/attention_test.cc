@@ -23,6 +23,12 @@ CpuKernelTable Table() {
   return table;
 }
 
+class AttentionOnDevice : public EveryTarget {
+ protected:
+  OpKernels kernels_ = Kernels({RIDGELINE_FAMILY(Attention)});
+};
+RIDGELINE_ON_EVERY_DEVICE(AttentionOnDevice);
+
 using Matrix = std::vector<double>;  // (tokens, heads * head_dim)
 
 struct Reference {
@@ -147,10 +153,10 @@ double Distance(const std::vector<float>& got, const Matrix& want) {
 
 // Outputs and gradients within 1e-5 of their norms in fp32. In bf16, where p, ds and the results are rounded to 8 bits,
 // within 5e-3, gradients through the softmax within 1e-2.
-void Check(const Case& c) {
+void Check(const OpKernels& kernels, const Case& c) {
   SCOPED_TRACE(c.Name());
   Attention a(c);
-  a.runner.Run(Table());
+  a.runner.Run(kernels);
   const Reference want =
       Attend(c.shape, a.runner.Read(a.q), a.runner.Read(a.k), a.runner.Read(a.v), a.runner.Read(a.d_o));
   const bool low = c.dtype != DType::kF32;
@@ -162,37 +168,37 @@ void Check(const Case& c) {
   EXPECT_LT(Distance(a.runner.Read(a.dk), want.dk), low ? 1e-2 : 1e-5);
 }
 
-void CheckShapes(DType dtype) {
-  Check({.shape = {1, 1, 1, 1, 1}, .dtype = dtype});
-  Check({.shape = {2, 1, 3, 3, 5}, .dtype = dtype});
-  Check({.shape = {1, 7, 2, 1, 64}, .dtype = dtype});
-  Check({.shape = {2, 33, 4, 2, 17}, .dtype = dtype, .fused = true});
-  Check({.shape = {1, 128, 3, 3, 48}, .dtype = dtype, .fused = true});
-  Check({.shape = {1, 256, 2, 2, 32}, .dtype = dtype});
-  Check({.shape = {1, 257, 8, 1, 16}, .dtype = dtype, .fused = true});
-  Check({.shape = {2, 300, 2, 1, 80}, .dtype = dtype});
-  Check({.shape = {1, 600, 2, 2, 64}, .dtype = dtype, .fused = true});
-  Check({.shape = {1, 1030, 1, 1, 8}, .dtype = dtype});
+void CheckShapes(const OpKernels& kernels, DType dtype) {
+  Check(kernels, {.shape = {1, 1, 1, 1, 1}, .dtype = dtype});
+  Check(kernels, {.shape = {2, 1, 3, 3, 5}, .dtype = dtype});
+  Check(kernels, {.shape = {1, 7, 2, 1, 64}, .dtype = dtype});
+  Check(kernels, {.shape = {2, 33, 4, 2, 17}, .dtype = dtype, .fused = true});
+  Check(kernels, {.shape = {1, 128, 3, 3, 48}, .dtype = dtype, .fused = true});
+  Check(kernels, {.shape = {1, 256, 2, 2, 32}, .dtype = dtype});
+  Check(kernels, {.shape = {1, 257, 8, 1, 16}, .dtype = dtype, .fused = true});
+  Check(kernels, {.shape = {2, 300, 2, 1, 80}, .dtype = dtype});
+  Check(kernels, {.shape = {1, 600, 2, 2, 64}, .dtype = dtype, .fused = true});
+  Check(kernels, {.shape = {1, 1030, 1, 1, 8}, .dtype = dtype});
 }
 
-TEST(Attention, MatchesDoublePrecision) { CheckShapes(DType::kF32); }
-TEST(Attention, MatchesDoublePrecisionInBf16) { CheckShapes(DType::kBF16); }
-TEST(Attention, MatchesDoublePrecisionInFp16) { CheckShapes(DType::kF16); }
+TEST_P(AttentionOnDevice, MatchesDoublePrecision) { CheckShapes(kernels_, DType::kF32); }
+TEST_P(AttentionOnDevice, MatchesDoublePrecisionInBf16) { CheckShapes(kernels_, DType::kBF16); }
+TEST_P(AttentionOnDevice, MatchesDoublePrecisionInFp16) { CheckShapes(kernels_, DType::kF16); }
 
-TEST(Attention, MatchesDoublePrecisionInRandomShapes) {
+TEST_P(AttentionOnDevice, MatchesDoublePrecisionInRandomShapes) {
   std::mt19937 random(11);
   const auto up_to = [&](int64_t most) { return 1 + static_cast<int64_t>(random()) % most; };
   for (int i = 0; i < 24; ++i) {
     const int64_t kv_heads = up_to(3);
-    Check({.shape = {up_to(3), up_to(400), kv_heads * up_to(8), kv_heads, up_to(100)},
-           .dtype = i % 2 == 0 ? DType::kF32 : DType::kBF16,
-           .fused = random() % 2 == 0});
+    Check(kernels_, {.shape = {up_to(3), up_to(400), kv_heads * up_to(8), kv_heads, up_to(100)},
+                     .dtype = i % 2 == 0 ? DType::kF32 : DType::kBF16,
+                     .fused = random() % 2 == 0});
   }
 }
 
-TEST(Attention, MatchesWithLargeHeads) {
-  Check({.shape = {1, 270, 1, 1, 300}});
-  Check({.shape = {1, 270, 2, 1, 256}, .dtype = DType::kBF16});
+TEST_P(AttentionOnDevice, MatchesWithLargeHeads) {
+  Check(kernels_, {.shape = {1, 270, 1, 1, 300}});
+  Check(kernels_, {.shape = {1, 270, 2, 1, 256}, .dtype = DType::kBF16});
 }
 
 // What we vectorise ourselves: softmax and its gradient.
@@ -200,23 +206,23 @@ TEST(Attention, MatchesOnEveryInstructionSet) {
   for (const int64_t target : CompiledTargets()) {
     hwy::GetChosenTarget().Update(target);
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
-      Check({.shape = {1, 300, 2, 1, 33}, .dtype = dtype, .fused = true});
-      Check({.shape = {2, 77, 4, 2, 64}, .dtype = dtype});
+      Check(Table(), {.shape = {1, 300, 2, 1, 33}, .dtype = dtype, .fused = true});
+      Check(Table(), {.shape = {2, 77, 4, 2, 64}, .dtype = dtype});
     }
   }
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-TEST(Attention, GivesTheSameBitsAtEveryRunAndForAnyThreadCount) {
+TEST_P(AttentionOnDevice, GivesTheSameBitsAtEveryRunAndForAnyThreadCount) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     std::vector<std::vector<std::byte>> first;
     for (const int count : {1, 2, 2, 3}) {
       const Threads threads(count);
       Attention a({.shape = {2, 530, 4, 2, 40}, .dtype = dtype});
-      a.runner.Run(Table());
+      a.runner.Run(kernels_);
       if (first.empty()) first = a.Bits();
       EXPECT_EQ(a.Bits(), first) << count << " threads";
-      a.runner.Continue(Table());
+      a.runner.Continue(kernels_);
       EXPECT_EQ(a.Bits(), first) << "the second time";
     }
   }
@@ -238,10 +244,10 @@ TEST(Attention, RunsWithAnotherThreadCountThanPrepared) {
   }
 }
 
-TEST(Attention, StaysFiniteForLargeScores) {
+TEST_P(AttentionOnDevice, StaysFiniteForLargeScores) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     Attention a({.shape = {1, 300, 2, 2, 64}, .dtype = dtype, .scale = 100});  // scores in the ten thousands
-    a.runner.Run(Table());
+    a.runner.Run(kernels_);
     for (const Tensor& t : {a.o, a.lse, a.dq, a.dk, a.dv}) {
       for (const float x : a.runner.Read(t)) ASSERT_TRUE(std::isfinite(x));
     }
@@ -249,7 +255,7 @@ TEST(Attention, StaysFiniteForLargeScores) {
 }
 
 // What comes later must not be seen: changing it changes nothing before it.
-TEST(Attention, IsCausal) {
+TEST_P(AttentionOnDevice, IsCausal) {
   const AttentionShape shape{1, 300, 1, 1, 16};
   std::vector<float> before;
   for (const uint32_t seed : {1U, 2U}) {
@@ -265,7 +271,7 @@ TEST(Attention, IsCausal) {
     const Tensor v = input(3);
     const Tensor o = runner.Empty(DType::kF32, 300, 16);
     AttentionForward(runner.trace, q, k, v, o, runner.Empty(DType::kF32, 1, 300), shape);
-    runner.Run(Table());
+    runner.Run(kernels_);
     const std::vector<float> head = runner.Read(o.Rows(0, 290));
     if (before.empty()) before = head;
     EXPECT_EQ(head, before);

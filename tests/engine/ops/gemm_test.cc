@@ -26,6 +26,12 @@ CpuKernelTable Table() {
   return table;
 }
 
+class GemmOnDevice : public EveryTarget {
+ protected:
+  OpKernels kernels_ = Kernels({RIDGELINE_FAMILY(Gemm)});
+};
+RIDGELINE_ON_EVERY_DEVICE(GemmOnDevice);
+
 struct Case {
   int64_t m = 1, n = 1, k = 1;
   bool trans_a = false, trans_b = false;
@@ -78,10 +84,10 @@ struct Product {
 
 // Every element of c (at most some thousands, taken at random) against double precision. An fp32 sum of k products may
 // be off by rounding in every addition; a bf16 result by one rounding, two where a bf16 c is added.
-void Check(const Case& t) {
+void Check(const OpKernels& kernels, const Case& t) {
   SCOPED_TRACE(t.Name());
   Product p(t);
-  p.runner.Run(Table());
+  p.runner.Run(kernels);
   const std::vector<float> c = p.runner.Read(p.c);
   std::mt19937 random(5);
   const int64_t total = t.m * t.n;
@@ -115,7 +121,7 @@ void Check(const Case& t) {
   }
 }
 
-void CheckForms(Case t) {
+void CheckForms(const OpKernels& kernels, Case t) {
   for (const bool trans_a : {false, true}) {
     for (const bool trans_b : {false, true}) {
       for (const bool accumulate : {false, true}) {
@@ -124,7 +130,7 @@ void CheckForms(Case t) {
           t.trans_b = trans_b;
           t.accumulate = accumulate;
           t.bias = bias;
-          Check(t);
+          Check(kernels, t);
         }
       }
     }
@@ -137,20 +143,20 @@ struct Types {
 constexpr Types kTypes[] = {{DType::kF32, DType::kF32},  {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16},
                             {DType::kF32, DType::kBF16}, {DType::kF16, DType::kF16},  {DType::kF16, DType::kF32}};
 
-void CheckSmallShapes() {
+void CheckSmallShapes(const OpKernels& kernels) {
   for (const auto& [in, out] : kTypes) {
     for (const int64_t pad : {0, 6}) {
-      Check({.m = 1, .n = 1, .k = 1, .in = in, .out = out, .pad = pad});
-      Check({.m = 1, .n = 37, .k = 5, .trans_b = true, .in = in, .out = out, .accumulate = true, .pad = pad});
-      Check({.m = 67, .n = 1, .k = 33, .trans_a = true, .in = in, .out = out, .bias = true, .pad = pad});
-      CheckForms({.m = 33, .n = 65, .k = 129, .in = in, .out = out, .pad = pad});
+      Check(kernels, {.m = 1, .n = 1, .k = 1, .in = in, .out = out, .pad = pad});
+      Check(kernels, {.m = 1, .n = 37, .k = 5, .trans_b = true, .in = in, .out = out, .accumulate = true, .pad = pad});
+      Check(kernels, {.m = 67, .n = 1, .k = 33, .trans_a = true, .in = in, .out = out, .bias = true, .pad = pad});
+      CheckForms(kernels, {.m = 33, .n = 65, .k = 129, .in = in, .out = out, .pad = pad});
     }
   }
 }
 
-TEST(Gemm, MatchesDoublePrecisionInEveryForm) { CheckSmallShapes(); }
+TEST_P(GemmOnDevice, MatchesDoublePrecisionInEveryForm) { CheckSmallShapes(kernels_); }
 
-TEST(Gemm, MatchesDoublePrecisionInRandomShapes) {
+TEST_P(GemmOnDevice, MatchesDoublePrecisionInRandomShapes) {
   std::mt19937 random(7);
   for (int i = 0; i < 60; ++i) {
     const Types types = kTypes[random() % 4];
@@ -165,33 +171,33 @@ TEST(Gemm, MatchesDoublePrecisionInRandomShapes) {
     t.accumulate = random() % 2 == 0;
     t.bias = random() % 2 == 0;
     t.pad = random() % 2 == 0 ? 0 : 2 + static_cast<int64_t>(random() % 20);
-    Check(t);
+    Check(kernels_, t);
   }
 }
 
 // Large enough that c is cut into tiles, with last tiles of other sizes.
 TEST(Gemm, MatchesDoublePrecisionInTiles) {
   for (const auto& [in, out] : kTypes) {
-    Check({.m = 40, .n = 1100, .k = 1030, .in = in, .out = out});
-    Check({.m = 40, .n = 1100, .k = 4100, .in = in, .out = out, .bias = true});
-    Check({.m = 40, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .accumulate = true});
-    Check({.m = 40, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .bias = true});
-    Check({.m = 40, .n = 1100, .k = 1030, .trans_b = true, .in = in, .out = out, .accumulate = true, .bias = true});
-    Check({.m = 2100, .n = 1024, .k = 1024, .trans_a = true, .in = in, .out = out, .accumulate = true});
-    Check({.m = 2100, .n = 70, .k = 40, .in = in, .out = out, .bias = true, .pad = 2});
+    Check(Table(), {.m = 40, .n = 1100, .k = 1030, .in = in, .out = out});
+    Check(Table(), {.m = 40, .n = 1100, .k = 4100, .in = in, .out = out, .bias = true});
+    Check(Table(), {.m = 40, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .accumulate = true});
+    Check(Table(), {.m = 40, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .bias = true});
+    Check(Table(),
+          {.m = 40, .n = 1100, .k = 1030, .trans_b = true, .in = in, .out = out, .accumulate = true, .bias = true});
+    Check(Table(), {.m = 2100, .n = 1024, .k = 1024, .trans_a = true, .in = in, .out = out, .accumulate = true});
+    Check(Table(), {.m = 2100, .n = 70, .k = 40, .in = in, .out = out, .bias = true, .pad = 2});
   }
 }
 
 // A gradient of weights summed over micro-batches: the same bits at every run.
-TEST(Gemm, IsTheSameAtEveryRun) {
+TEST_P(GemmOnDevice, IsTheSameAtEveryRun) {
   for (const auto& [in, out] : kTypes) {
     for (const int64_t n : {200, 1100}) {
       Product p({.m = 260, .n = n, .k = 1500, .trans_a = true, .in = in, .out = out, .accumulate = true});
-      const CpuKernelTable table = Table();
-      p.runner.Run(table);
+      p.runner.Run(kernels_);
       const auto first = p.runner.Bytes(p.c);
       for (int run = 0; run < 3; ++run) {
-        p.runner.Run(table);
+        p.runner.Run(kernels_);
         ASSERT_EQ(p.runner.Bytes(p.c), first);
       }
     }
@@ -202,9 +208,9 @@ TEST(Gemm, IsTheSameAtEveryRun) {
 TEST(Gemm, MatchesOnEveryInstructionSet) {
   for (const int64_t target : CompiledTargets()) {
     hwy::GetChosenTarget().Update(target);
-    CheckForms({.m = 33, .n = 65, .k = 20, .in = DType::kBF16, .out = DType::kBF16, .pad = 6});
-    CheckForms({.m = 33, .n = 65, .k = 20, .in = DType::kF32, .out = DType::kBF16});
-    CheckForms({.m = 33, .n = 65, .k = 20});
+    CheckForms(Table(), {.m = 33, .n = 65, .k = 20, .in = DType::kBF16, .out = DType::kBF16, .pad = 6});
+    CheckForms(Table(), {.m = 33, .n = 65, .k = 20, .in = DType::kF32, .out = DType::kBF16});
+    CheckForms(Table(), {.m = 33, .n = 65, .k = 20});
   }
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
@@ -212,8 +218,8 @@ TEST(Gemm, MatchesOnEveryInstructionSet) {
 TEST(Gemm, MatchesWithOneThread) {
   const Threads one(1);
   for (const auto& [in, out] : kTypes) {
-    Check({.m = 90, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .bias = true});
-    Check({.m = 90, .n = 110, .k = 103, .trans_b = true, .in = in, .out = out, .bias = true});
+    Check(Table(), {.m = 90, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .bias = true});
+    Check(Table(), {.m = 90, .n = 110, .k = 103, .trans_b = true, .in = in, .out = out, .bias = true});
   }
 }
 
@@ -319,7 +325,8 @@ constexpr Formats kFormats[] = {
 };
 
 // A product of quantized operands is the product of what they stand for.
-void CheckQuantized(const Formats& formats, int64_t m, int64_t n, int64_t k, DType out, bool accumulate, bool bias) {
+void CheckQuantized(const OpKernels& kernels, const Formats& formats, int64_t m, int64_t n, int64_t k, DType out,
+                    bool accumulate, bool bias) {
   SCOPED_TRACE(std::string(formats.name) + " m " + std::to_string(m) + " n " + std::to_string(n) + " k " +
                std::to_string(k));
   OpRunner runner;
@@ -335,9 +342,7 @@ void CheckQuantized(const Formats& formats, int64_t m, int64_t n, int64_t k, DTy
   Quantize(runner.trace, a, &qa, nullptr, {}, {});
   Quantize(runner.trace, b, &qb, nullptr, {}, {});
   Gemm(runner.trace, qa, qb, c, accumulate, bias_row);
-  CpuKernelTable table = Table();
-  AddQuantizeCpu(table);
-  runner.Run(table);
+  runner.Run(kernels);
 
   const std::vector<float> got = runner.Read(c);
   const std::vector<float> bias_values = bias ? runner.Read(bias_row) : std::vector<float>(static_cast<size_t>(n));
@@ -361,16 +366,22 @@ void CheckQuantized(const Formats& formats, int64_t m, int64_t n, int64_t k, DTy
   }
 }
 
-TEST(QuantizedGemm, IsTheProductOfWhatItsOperandsStandFor) {
+class QuantizedGemm : public EveryTarget {
+ protected:
+  OpKernels kernels_ = Kernels({RIDGELINE_FAMILY(Gemm), RIDGELINE_FAMILY(Quantize)});
+};
+RIDGELINE_ON_EVERY_DEVICE(QuantizedGemm);
+
+TEST_P(QuantizedGemm, IsTheProductOfWhatItsOperandsStandFor) {
   for (const Formats& formats : kFormats) {
-    CheckQuantized(formats, 7, 5, 3, DType::kF32, false, false);
-    CheckQuantized(formats, 64, 96, 128, DType::kF32, true, false);
-    CheckQuantized(formats, 33, 50, 450, DType::kBF16, false, true);
-    CheckQuantized(formats, 101, 49, 385, DType::kBF16, true, true);
+    CheckQuantized(kernels_, formats, 7, 5, 3, DType::kF32, false, false);
+    CheckQuantized(kernels_, formats, 64, 96, 128, DType::kF32, true, false);
+    CheckQuantized(kernels_, formats, 33, 50, 450, DType::kBF16, false, true);
+    CheckQuantized(kernels_, formats, 101, 49, 385, DType::kBF16, true, true);
   }
 }
 
-TEST(QuantizedGemm, RefusesOperandsOfDifferentLengths) {
+TEST(QuantizedGemmRecord, RefusesOperandsOfDifferentLengths) {
   Trace trace;
   const QuantizedTensor a = NewQuantized(trace, kFormats[1].a, 4, 64, Category::kActivations);
   const QuantizedTensor b = NewQuantized(trace, kFormats[1].b, 6, 96, Category::kActivations);
