@@ -8,7 +8,7 @@ ROUNDS ?= 20
 SEED ?= $(shell date +%s)
 # Of `make lint`: sources by units, or each by itself.
 LINT ?= units
-SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.cc')
+SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help

@@ -25,7 +25,7 @@ const std::set<std::string>& LongFiles() {
 std::vector<std::string> Sources() {
   std::vector<std::string> files;
   for (const char* folder : {"src", "include", "plugins", "tests", "bench"}) {
-    const auto below = FilesBelow(folder, {".h", ".cc"});
+    const auto below = FilesBelow(folder, {".h", ".cc", ".cu", ".cuh"});
     files.insert(files.end(), below.begin(), below.end());
   }
   return files;
@@ -51,7 +51,8 @@ TEST(Sources, MainsAreShort) {
 
 TEST(Sources, HeadersAreReadOnce) {
   for (const std::string& file : Sources()) {
-    if (!file.ends_with(".h") || file.ends_with("-inl.h")) continue;  // -inl.h: read once per instruction set
+    if (!(file.ends_with(".h") || file.ends_with(".cuh")) || file.ends_with("-inl.h"))
+      continue;  // -inl.h: read once per instruction set
     const std::string text = ReadFile(SourceDir() / file);
     // What C programs may include has a guard instead.
     EXPECT_TRUE(text.find("#pragma once\n") != std::string::npos ||

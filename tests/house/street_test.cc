@@ -27,6 +27,10 @@ const std::vector<std::vector<std::string>>& Street() {
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "engine/device/cpu",
        "engine/ops/cpu", "engine/comm/gloo", "engine/train", "engine/cli"},
+      // Its other device: neither knows the one beside it.
+      {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
+       "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "engine/device/cuda",
+       "engine/ops/cuda", "engine/train", "engine/cli"},
       // The bridge: the only way from the harness to the engine, and what may use it. It knows no backend.
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "predict"},
@@ -45,8 +49,11 @@ const std::map<std::string, std::set<std::string>>& Wrappers() {
       {"xxhash.h", {"base"}},
       {"dnnl.hpp", {"engine/ops/cpu", "engine/train"}},
       {"hwy/", {"engine/device/cpu", "engine/ops/cpu"}},
-      {"dlfcn.h", {"launch"}},
+      {"dlfcn.h", {"launch", "engine/device/cuda"}},
       {"gloo/", {"engine/comm/gloo"}},
+      {"cuda", {"engine/device/cuda", "engine/ops/cuda"}},
+      {"cublasLt.h", {"engine/device/cuda", "engine/ops/cuda"}},
+      {"cudnn", {"engine/device/cuda", "engine/ops/cuda"}},
       {"sodium.h", {"engine/comm/gloo"}},
   };
   return wrappers;
@@ -149,6 +156,8 @@ TEST(Street, NothingElseIs) {
   EXPECT_FALSE(MayInclude("engine/step", "engine/device/cpu"));
   EXPECT_FALSE(MayInclude("predict", "engine/train"));
   EXPECT_FALSE(MayInclude("predict", "engine/device/cpu"));
+  EXPECT_FALSE(MayInclude("predict", "engine/device/cuda"));
+  EXPECT_FALSE(MayInclude("engine/ops/cuda", "engine/ops/cpu"));
   EXPECT_FALSE(MayInclude("sweep", "predict"));
 }
 
@@ -167,7 +176,7 @@ TEST(Street, AWrongArrowIsFound) {
 TEST(Street, IsKeptInSrc) {
   const std::string src = "src/";
   size_t includes = 0;
-  for (const std::string& file : FilesBelow("src", {".h", ".cc"})) {
+  for (const std::string& file : FilesBelow("src", {".h", ".cc", ".cu", ".cuh"})) {
     const std::string text = ReadFile(SourceDir() / file);
     includes += IncludesOf(text).size();
     for (const std::string& wrong : WrongIncludes(file.substr(src.size()), text)) ADD_FAILURE() << wrong;
@@ -209,7 +218,7 @@ TEST(Street, EveryArrowIsALinkAndEveryLinkAnArrow) {
   ASSERT_GT(libraries.size(), 20U);
   for (const auto& [room, library] : libraries) {
     std::set<std::string> included;
-    for (const std::string& file : FilesBelow("src/" + room, {".h", ".cc"})) {
+    for (const std::string& file : FilesBelow("src/" + room, {".h", ".cc", ".cu", ".cuh"})) {
       if (RoomOf(file.substr(4)) != room || file.ends_with("main.cc")) continue;
       for (const Include& include : IncludesOf(ReadFile(SourceDir() / file))) {
         const auto to = RoomOf(include.path);
@@ -230,7 +239,7 @@ TEST(Street, EveryArrowIsALinkAndEveryLinkAnArrow) {
 }
 
 TEST(Street, EveryQuotedIncludeIsAFileOfOurs) {
-  for (const std::string& file : FilesBelow("src", {".h", ".cc"})) {
+  for (const std::string& file : FilesBelow("src", {".h", ".cc", ".cu", ".cuh"})) {
     for (const Include& include : IncludesOf(ReadFile(SourceDir() / file))) {
       if (!include.quoted) continue;
       EXPECT_TRUE(std::filesystem::exists(SourceDir() / "src" / include.path) ||
