@@ -1,15 +1,94 @@
 #include "engine/device/cuda/runtime.h"
 
+#include <string>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
 
 namespace ridgeline {
+namespace {
+
+struct Meaning {
+  ErrorKind kind;
+  const char* hint;
+  bool lost = false;  // the device does nothing more for this process
+};
+
+Meaning MeaningOf(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return {ErrorKind::kOutOfMemory,
+              "use activation checkpointing, a smaller batch_size, seq_length or model, or a GPU with more memory"};
+    case cudaErrorInsufficientDriver:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorCompatNotSupportedOnDevice:
+      return {ErrorKind::kInfrastructure, "install a driver for this version of CUDA or a later one"};
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+      return {ErrorKind::kInfrastructure, "nvidia-smi -L lists the GPUs, and CUDA_VISIBLE_DEVICES chooses among them"};
+    case cudaErrorDevicesUnavailable:
+      return {ErrorKind::kInfrastructure, "another process holds the GPU: nvidia-smi names it"};
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      return {ErrorKind::kInfrastructure, "build with the GPU's architecture in RIDGELINE_CUDA_ARCHITECTURES"};
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorHardwareStackError:
+    case cudaErrorUnknown:
+    case cudaErrorSystemNotReady:
+      return {ErrorKind::kInfrastructure, "nvidia-smi -q and the kernel's log (Xid) say what is wrong with the GPU",
+              true};
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorAssert:
+      return {ErrorKind::kInternal, "compute-sanitizer names the kernel and the line", true};
+    case cudaErrorLaunchTimeout:
+      return {ErrorKind::kInfrastructure, "a GPU that also draws a screen ends long kernels: use another", true};
+    default:
+      return {ErrorKind::kInternal, ""};
+  }
+}
+
+}  // namespace
 
 void CheckCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
-  throw Error(ErrorKind::kInfrastructure,
-              fmt::format("{}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)));
+  const Meaning meaning = MeaningOf(error);
+  cudaGetLastError();  // told here, and not by a call that follows
+  throw Error(meaning.kind,
+              fmt::format("{}: {} ({}){}", what, cudaGetErrorString(error), cudaGetErrorName(error),
+                          meaning.lost ? "; the GPU computes nothing more for this process" : ""),
+              meaning.hint);
+}
+
+CudaStream NewCudaStream() {
+  cudaStream_t stream = nullptr;
+  CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  return CudaStream(stream);
+}
+
+CudaEvent NewCudaEvent(bool timed) {
+  cudaEvent_t event = nullptr;
+  CheckCuda(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming),
+            "cudaEventCreateWithFlags");
+  return CudaEvent(event);
+}
+
+DeviceBuffer NewDeviceBuffer(int64_t bytes) {
+  void* memory = nullptr;
+  CheckCuda(cudaMalloc(&memory, static_cast<size_t>(bytes)), "cudaMalloc");
+  return DeviceBuffer(static_cast<std::byte*>(memory));
+}
+
+PinnedBuffer NewPinnedBuffer(int64_t bytes) {
+  void* memory = nullptr;
+  CheckCuda(cudaMallocHost(&memory, static_cast<size_t>(bytes)), "cudaMallocHost");
+  return PinnedBuffer(static_cast<std::byte*>(memory));
 }
 
 }  // namespace ridgeline

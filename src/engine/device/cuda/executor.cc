@@ -1,0 +1,209 @@
+#include "engine/device/cuda/executor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace ridgeline {
+namespace {
+
+int Attribute(cudaDeviceAttr attribute, int device) {
+  int value = 0;
+  CheckCuda(cudaDeviceGetAttribute(&value, attribute, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
+// Makes the device the thread's, before anything is made on it.
+int ComputeCapability(int device) {
+  CheckCuda(cudaSetDevice(device), "cudaSetDevice");
+  return 10 * Attribute(cudaDevAttrComputeCapabilityMajor, device) +
+         Attribute(cudaDevAttrComputeCapabilityMinor, device);
+}
+
+DeviceBuffer NewSlab(int64_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, static_cast<size_t>(bytes));
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    size_t free = 0;
+    size_t total = 0;
+    CheckCuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    throw Error(
+        ErrorKind::kOutOfMemory,
+        fmt::format("the plan needs {} ({} bytes), and {} ({} bytes) of the GPU's {} are free", FormatBytes(bytes),
+                    bytes, FormatBytes(static_cast<int64_t>(free)), free, FormatBytes(static_cast<int64_t>(total))),
+        "use activation checkpointing, a smaller batch_size, seq_length or model, or a GPU with more memory");
+  }
+  CheckCuda(error, "cudaMalloc");
+  return DeviceBuffer(static_cast<std::byte*>(memory));
+}
+
+// Where a rank is lost, its collectives say so better than what the wait returned.
+void Wait(cudaStream_t stream, CudaCollectives* collectives) {
+  const cudaError_t error = cudaStreamSynchronize(stream);
+  if (collectives != nullptr) collectives->Check();
+  CheckCuda(error, "cudaStreamSynchronize");
+}
+
+}  // namespace
+
+CudaStaging::CudaStaging() : memory_(NewPinnedBuffer(kSlots * kSlotBytes)) {
+  for (CudaEvent& event : read_) event = NewCudaEvent();
+}
+
+void CudaStaging::Upload(std::byte* to, std::span<const std::byte> from, cudaStream_t stream) {
+  while (!from.empty()) {
+    const auto piece = from.first(std::min(from.size(), kSlotBytes));
+    CheckCuda(cudaEventSynchronize(read_[next_].get()), "cudaEventSynchronize");
+    std::memcpy(Slot(next_), piece.data(), piece.size());
+    CheckCuda(cudaMemcpyAsync(to, Slot(next_), piece.size(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
+    CheckCuda(cudaEventRecord(read_[next_].get(), stream), "cudaEventRecord");
+    next_ = (next_ + 1) % kSlots;
+    to += piece.size();
+    from = from.subspan(piece.size());
+  }
+}
+
+void CudaStaging::Download(const std::byte* from, std::span<std::byte> to, cudaStream_t stream,
+                           CudaCollectives* collectives) {
+  while (!to.empty()) {
+    const auto part = to.first(std::min(to.size(), kSlots * kSlotBytes));
+    // Behind the uploads that lie there, on the same stream.
+    CheckCuda(cudaMemcpyAsync(memory_.get(), from, part.size(), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+    Wait(stream, collectives);
+    std::memcpy(part.data(), memory_.get(), part.size());
+    from += part.size();
+    to = to.subspan(part.size());
+  }
+}
+
+CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaKernelTable& kernels,
+                           const CudaOptions& options, std::shared_ptr<CudaCollectives> collectives)
+    : kernels_(kernels),
+      options_(options),
+      compute_capability_(ComputeCapability(options_.device)),
+      slab_bytes_(layout.slab_bytes),
+      slab_(NewSlab(slab_bytes_)),
+      stream_(NewCudaStream()),
+      staging_(std::make_unique<CudaStaging>()),
+      collectives_(std::move(collectives)),
+      inputs_(trace.inputs()) {
+  run_.slab = slab_.get();
+  run_.offsets = layout.offsets.data();
+  run_.stream = stream_.get();
+  run_.multiprocessors = Attribute(cudaDevAttrMultiProcessorCount, options_.device);
+  run_.libraries = options_.libraries;
+  run_.collectives = collectives_.get();
+  // As the CPU's slab: what nothing has written yet reads as zeros.
+  CheckCuda(cudaMemsetAsync(slab_.get(), 0, static_cast<size_t>(slab_bytes_), stream_.get()), "cudaMemsetAsync");
+  calls_.reserve(trace.calls().size());
+  for (const OpCall& call : trace.calls()) {
+    const auto kernel = kernels.find(call.op);
+    if (kernel == kernels.end()) {
+      throw Error(ErrorKind::kInternal, fmt::format("the op {} has no CUDA kernel", call.op->name));
+    }
+    calls_.push_back(
+        {&call, kernel->second.run, kernel->second.prepare == nullptr ? nullptr : kernel->second.prepare(call, run_)});
+  }
+}
+
+// What is queued works on memory that goes now.
+CudaExecutor::~CudaExecutor() { cudaStreamSynchronize(stream_.get()); }
+
+bool CudaExecutor::Multiplies(MathFormat format) const {
+  switch (format) {
+    case MathFormat::kF32:
+    case MathFormat::kBF16:
+    case MathFormat::kF16:
+      return true;
+    case MathFormat::kFp8:
+      return compute_capability_ >= 89;
+    case MathFormat::kFp4:
+      return compute_capability_ >= 100;
+  }
+  return false;
+}
+
+std::unique_ptr<Executor> CudaExecutor::Beside(const Trace& trace, const Layout& layout) const {
+  return std::make_unique<CudaExecutor>(trace, layout, kernels_, options_);
+}
+
+void CudaExecutor::Upload(const Tensor& to, int64_t byte, std::span<const std::byte> from) {
+  staging_->Upload(Address(to, byte), from, stream_.get());
+}
+
+void CudaExecutor::Download(const Tensor& from, int64_t byte, std::span<std::byte> to) const {
+  staging_->Download(Address(from, byte), to, stream_.get(), run_.collectives);
+}
+
+void CudaExecutor::Step(const StepInputs& inputs) {
+  if (inputs_.defined()) {
+    staging_->Upload(Address(inputs_, inputs_.offset * SizeOf(inputs_.dtype)), std::as_bytes(std::span(&inputs, 1)),
+                     stream_.get());
+  }
+  if (!call_ns_.empty()) {
+    RunTimed();
+  } else if (!options_.graph || !ran_) {
+    RunCalls();  // libraries load their kernels now, which they may not do while a graph is recorded
+  } else {
+    if (graph_ == nullptr) Capture();
+    CheckCuda(cudaGraphLaunch(graph_.get(), stream_.get()), "cudaGraphLaunch");
+  }
+  ran_ = true;
+}
+
+void CudaExecutor::RunCalls() const {
+  for (const Bound& bound : calls_) bound.run(*bound.call, run_, bound.state.get());
+}
+
+// Other threads may call CUDA meanwhile, as NCCL's do: only this one's calls must be such that a graph can hold.
+void CudaExecutor::Capture() {
+  CheckCuda(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  cudaGraph_t recorded = nullptr;
+  try {
+    RunCalls();
+  } catch (...) {
+    cudaStreamEndCapture(stream_.get(), &recorded);
+    cudaGetLastError();
+    const CudaGraph dropped(recorded);
+    throw;
+  }
+  const cudaError_t ended = cudaStreamEndCapture(stream_.get(), &recorded);
+  const CudaGraph graph(recorded);
+  CheckCuda(ended, "cudaStreamEndCapture");
+  cudaGraphExec_t instance = nullptr;
+  CheckCuda(cudaGraphInstantiate(&instance, graph.get(), 0), "cudaGraphInstantiate");
+  graph_.reset(instance);
+}
+
+void CudaExecutor::EnableTiming() {
+  between_calls_.clear();
+  for (size_t i = 0; i <= calls_.size(); ++i) between_calls_.push_back(NewCudaEvent(true));
+  call_ns_.assign(calls_.size(), 0);
+}
+
+void CudaExecutor::RunTimed() {
+  const auto record = [&](size_t i) {
+    CheckCuda(cudaEventRecord(between_calls_[i].get(), stream_.get()), "cudaEventRecord");
+  };
+  record(0);
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    calls_[i].run(*calls_[i].call, run_, calls_[i].state.get());
+    record(i + 1);
+  }
+  Wait(stream_.get(), run_.collectives);
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    float milliseconds = 0;
+    CheckCuda(cudaEventElapsedTime(&milliseconds, between_calls_[i].get(), between_calls_[i + 1].get()),
+              "cudaEventElapsedTime");
+    call_ns_[i] += std::llround(double{milliseconds} * 1e6);
+  }
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,94 @@
+// Replays a traced program on a CUDA device: one slab, allocated once; everything of a step on one stream, recorded as
+// a graph once it has run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/device/cuda/collectives.h"
+#include "engine/device/cuda/kernel.h"
+#include "engine/device/cuda/runtime.h"
+#include "engine/device/executor.h"
+#include "engine/device/layout.h"
+
+namespace ridgeline {
+
+// Pinned memory through which tensors are written and read. Writing waits for the device only where it is kSlots pieces
+// behind, so that the host may prepare the steps that follow.
+class CudaStaging {
+ public:
+  CudaStaging();
+  void Upload(std::byte* to, std::span<const std::byte> from, cudaStream_t stream);
+  // All that is queued on the stream is done afterwards. The memory that `from` lies in may be written to again.
+  void Download(const std::byte* from, std::span<std::byte> to, cudaStream_t stream, CudaCollectives* collectives);
+
+ private:
+  static constexpr size_t kSlots = 8;
+  static constexpr size_t kSlotBytes = size_t{1} << 20;
+  std::byte* Slot(size_t slot) const { return memory_.get() + slot * kSlotBytes; }
+
+  PinnedBuffer memory_;
+  std::array<CudaEvent, kSlots> read_;  // by the device
+  size_t next_ = 0;
+};
+
+struct CudaOptions {
+  int device = 0;
+  const CudaLibraries* libraries = nullptr;  // which must outlive the executor
+  bool graph = true;  // false: every step's calls are queued one by one, as the first's always are
+};
+
+class CudaExecutor final : public Executor {
+ public:
+  // Allocates the slab and prepares every kernel. The trace, the layout and the kernels must outlive it. Programs of
+  // several ranks need the collectives. Throws as Executor says, and as CheckCuda does.
+  CudaExecutor(const Trace& trace, const Layout& layout, const CudaKernelTable& kernels,
+               const CudaOptions& options = {}, std::shared_ptr<CudaCollectives> collectives = nullptr);
+  ~CudaExecutor() override;
+
+  // Queues the step, and waits only where it is timed: what goes wrong in it may be thrown by what waits later.
+  void Step(const StepInputs& inputs) override;
+  int64_t slab_bytes() const override { return slab_bytes_; }
+  bool Multiplies(MathFormat format) const override;
+  void EnableTiming() override;
+  std::span<const int64_t> call_ns() const override { return call_ns_; }
+  std::unique_ptr<Executor> Beside(const Trace& trace, const Layout& layout) const override;
+
+ protected:
+  void Upload(const Tensor& to, int64_t byte, std::span<const std::byte> from) override;
+  void Download(const Tensor& from, int64_t byte, std::span<std::byte> to) const override;
+
+ private:
+  struct Bound {
+    const OpCall* call;
+    void (*run)(const OpCall&, const CudaRun&, KernelState*);
+    std::shared_ptr<KernelState> state;
+  };
+  void RunCalls() const;
+  void RunTimed();
+  void Capture();
+  std::byte* Address(const Tensor& tensor, int64_t byte) const {
+    return slab_.get() + run_.offsets[tensor.storage] + byte;
+  }
+
+  const CudaKernelTable& kernels_;
+  const CudaOptions options_;
+  const int compute_capability_;  // 10 x major + minor
+  const int64_t slab_bytes_;
+  DeviceBuffer slab_;
+  CudaStream stream_;
+  const std::unique_ptr<CudaStaging> staging_;
+  const std::shared_ptr<CudaCollectives> collectives_;
+  CudaRun run_;
+  Tensor inputs_;  // Trace::inputs()
+  std::vector<Bound> calls_;
+  std::vector<CudaEvent> between_calls_;  // one more than calls, where they are timed
+  std::vector<int64_t> call_ns_;
+  bool ran_ = false;
+  CudaGraphExec graph_;
+};
+
+}  // namespace ridgeline
