@@ -1,0 +1,92 @@
+// The emulated machine: what it holds, and how work that streams queue is run. The runtime's functions are in
+// runtime.cc and streams.cc.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "cuda_on_cpu/machine.h"
+#include "cuda_on_cpu/memory.h"
+#include "cuda_on_cpu/random.h"
+#include "cuda_on_cpu/task.h"
+
+// A node waits for those before it; tasks are begun anew at every launch.
+struct CUgraph_st {
+  struct Node {
+    cuda_on_cpu::Begin begin;
+    std::vector<size_t> after;
+  };
+  std::vector<Node> nodes;
+};
+struct CUgraphExec_st : CUgraph_st {};
+struct CUevent_st {
+  int64_t recorded = 0;   // how often cudaEventRecord was called
+  int64_t completed = 0;  // how often that was reached
+  std::chrono::steady_clock::time_point when;
+  CUgraph_st* capture = nullptr;  // the graph it was recorded into, and after which nodes
+  std::vector<size_t> captured_after;
+};
+struct CUstream_st {
+  int device = 0;
+  std::deque<cuda_on_cpu::Begin> queue;
+  cuda_on_cpu::Step running;      // of the queue's first
+  CUgraph_st* capture = nullptr;  // work goes there instead, after these nodes
+  std::vector<size_t> captured_after;
+};
+
+namespace cuda_on_cpu {
+
+struct Machine {
+  MachineOptions options;
+  std::mutex mutex;  // of everything here
+  std::condition_variable changed;
+  std::unique_ptr<DeviceMemory> memory = std::make_unique<DeviceMemory>(options.device_bytes);
+  std::map<const void*, size_t> pinned;
+  std::vector<std::unique_ptr<CUstream_st>> streams;
+  std::vector<std::unique_ptr<CUstream_st>> null_streams;  // of each device
+  std::map<const void*, size_t> dynamic_shared_limits;     // of kernels that asked for more
+  Random random{0};
+  int64_t grids = 0;
+  std::string failure;
+  cudaError_t sticky = cudaSuccess;  // a device that failed does nothing any more
+  int64_t calls = 0;                 // of the runtime, as MayFail counts them
+  int64_t failing_call = 0;          // 0: none
+  cudaError_t failing_error = cudaSuccess;
+  std::atomic<int64_t> handles = 0;  // events and graphs that are not destroyed
+};
+Machine& TheMachine();
+using Lock = std::unique_lock<std::mutex>;
+
+// The thread's device, and its last error that is not sticky.
+extern thread_local int this_device;
+extern thread_local cudaError_t last_error;
+
+// Notes an error for cudaGetLastError, and returns it.
+cudaError_t Said(cudaError_t error);
+// What FailCall asks this call to return: to be asked once in each function of the runtime that may fail.
+cudaError_t MayFail();
+
+CUstream_st& StreamOf(Machine& m, cudaStream_t stream);
+// Takes one stream on by one step. False: nothing can go on.
+bool Advance(Machine& m);
+// Runs whatever can run until `done`. Other threads may have to bring what is waited for.
+cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done);
+cudaError_t Finish(Machine& m, Lock& lock, CUstream_st& stream);
+cudaError_t FinishDevice(Machine& m, Lock& lock);
+// Puts work behind the stream's last, or into the graph that it records.
+cudaError_t Queue(Machine& m, Lock& lock, cudaStream_t where, Begin begin);
+// Work that is done at one go, once the stream gets there.
+Begin Once(std::function<cudaError_t()> work);
+
+}  // namespace cuda_on_cpu
