@@ -3,7 +3,6 @@
 namespace ridgeline {
 
 // Families without a kernel yet: their tests skip the device. Who writes NAME.cu takes its line away.
-void AddAttentionCuda(CudaKernelTable&) {}
 void AddElementwiseCuda(CudaKernelTable&) {}
 void AddGemmCuda(CudaKernelTable&) {}
 void AddQuantizeCuda(CudaKernelTable&) {}
