@@ -16,14 +16,19 @@ Tensor Scratch(Trace& trace, DType dtype, int64_t rows, int64_t cols) {
   return trace.Temporary(dtype, rows, cols, Category::kWorkspace);
 }
 Tensor ProductWorkspace(Trace& trace) { return Scratch(trace, DType::kU8, 1, trace.device().product_workspace_bytes); }
-// cuBLASLt stores sums as fp32, and in the operands' own dtype where that has 16 bits.
-Tensor Sums(Trace& trace, DType in, const Tensor& c) {
-  return c.dtype == DType::kF32 || c.dtype == in ? Tensor{} : Scratch(trace, DType::kF32, c.rows, c.cols);
-}
-
 bool IsAligned(const Tensor& t) {
   const int64_t unit = kUnitBytes / SizeOf(t.dtype);
   return t.offset % unit == 0 && (t.row_stride % unit == 0 || t.rows == 1);
+}
+
+// Where cuBLASLt cannot store what c becomes: it stores sums as fp32 and in the dtype of operands of 16 bits
+// (`stored`), and adds biases of the dtype that it stores to.
+Tensor Sums(Trace& trace, bool stored, const Tensor& c, const Tensor& bias, DType bias_dtype) {
+  if (stored && (!bias.defined() || (bias.dtype == bias_dtype && IsAligned(bias)))) return {};
+  return Scratch(trace, DType::kF32, c.rows, c.cols);
+}
+Tensor Sums(Trace& trace, DType in, const Tensor& c, const Tensor& bias) {
+  return Sums(trace, c.dtype == DType::kF32 || c.dtype == in, c, bias, c.dtype);
 }
 
 // Whether tensor cores of the device multiply the codes themselves (cuBLAS documentation, "cublasLtMatmul").
@@ -64,7 +69,7 @@ void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor
 
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   GemmOperands on = {{a, b, bias, accumulate ? c : Tensor{}}, {c}, {}};
-  if (trace.device().cuda()) on.scratch = {Sums(trace, a.dtype, c), ProductWorkspace(trace)};
+  if (trace.device().cuda()) on.scratch = {Sums(trace, a.dtype, c, bias), ProductWorkspace(trace)};
   trace.Call(kGemm, on, {.flops = flops, .format = MathFormatOf(a.dtype)}, {trans_a, trans_b, accumulate});
 }
 
@@ -89,10 +94,12 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
     if (native) {
       scratch.a = TiledScales(trace, a.scales);
       scratch.b = TiledScales(trace, b.scales);
+      // Beside codes the bias of fp32 sums is bf16.
+      scratch.sums = Sums(trace, true, c, bias, c.dtype == DType::kF32 ? DType::kBF16 : c.dtype);
     } else {
       scratch.a = Scratch(trace, DType::kBF16, a.outer, terms);
       scratch.b = Scratch(trace, DType::kBF16, b.outer, terms);
-      scratch.sums = Sums(trace, DType::kBF16, c);
+      scratch.sums = Sums(trace, DType::kBF16, c, bias);
     }
     // One scale a tensor is multiplied by where the product is native; beside blocks' it is a factor of the sum.
     const bool scaled = a.tensor_scale.defined() || b.tensor_scale.defined();

@@ -17,7 +17,7 @@ struct GemmOperands {
     Tensor c;
   } writes;
   struct {             // on CUDA devices
-    Tensor sums;       // (M, N) fp32, where cuBLASLt gives no sums of such operands in c's dtype
+    Tensor sums;       // (M, N) fp32, where cuBLASLt cannot store what c becomes
     Tensor workspace;  // cuBLASLt's, bytes
   } scratch;
 };

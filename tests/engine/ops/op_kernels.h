@@ -17,13 +17,15 @@
 #include "cuda_on_cpu/machine.h"
 #include "engine/device/cuda/kernel.h"
 #include "engine/device/cuda/runtime.h"
+#include "tests/engine/device/fake_libraries.h"
 #endif
 
 namespace ridgeline {
 
 struct OpKernels {
-  // Throw Error(kInternal) where the device has no kernel of the call's op. `slab` is all of `run.slab`'s memory.
-  std::function<std::shared_ptr<KernelState>(const OpCall& call)> prepare;
+  // Throw Error(kInternal) where the device has no kernel of the call's op. `slab` is all of `run.slab`'s memory; a
+  // call is prepared for the one that it runs over.
+  std::function<std::shared_ptr<KernelState>(const OpCall& call, const CpuRun& run, std::span<std::byte> slab)> prepare;
   std::function<void(const OpCall& call, const CpuRun& run, std::span<std::byte> slab, KernelState* state)> run;
 
   template <typename Table>
@@ -36,7 +38,7 @@ struct OpKernels {
   OpKernels() = default;
   // What runs on CPUs computes in the slab itself.
   OpKernels(const CpuKernelTable& table)
-      : prepare([table](const OpCall& call) {
+      : prepare([table](const OpCall& call, const CpuRun&, std::span<std::byte>) {
           const CpuKernel& kernel = KernelOf(table, call);
           return kernel.prepare == nullptr ? nullptr : kernel.prepare(call);
         }),
@@ -45,33 +47,50 @@ struct OpKernels {
         }) {}
 
 #ifdef RIDGELINE_CUDA_ON_CPU
-  // On the emulated machine (tests/cuda_on_cpu), which has to outlive the states: the slab is copied to its memory
-  // before each call, and back after it.
-  OpKernels(const CudaKernelTable& table)
-      : prepare([table](const OpCall& call) {
-          const CudaKernel& kernel = KernelOf(table, call);
-          return kernel.prepare == nullptr ? nullptr : kernel.prepare(call, Cuda());
-        }),
-        run([table](const OpCall& call, const CpuRun& on, std::span<std::byte> slab, KernelState* state) {
-          void* memory = nullptr;
-          CheckCuda(cudaMalloc(&memory, slab.size()), "cudaMalloc");
-          CheckCuda(cudaMemcpy(memory, slab.data(), slab.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
-          CudaRun cuda = Cuda();
-          cuda.slab = static_cast<std::byte*>(memory);
-          cuda.offsets = on.offsets;
-          CheckCuda(cudaStreamCreateWithFlags(&cuda.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-          KernelOf(table, call).run(call, cuda, state);
-          CheckCuda(cudaStreamSynchronize(cuda.stream), "cudaStreamSynchronize");
-          CheckCuda(cudaStreamDestroy(cuda.stream), "cudaStreamDestroy");
-          CheckCuda(cudaMemcpy(slab.data(), memory, slab.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
-          CheckCuda(cudaFree(memory), "cudaFree");
-        }) {}
+  // On the emulated machine (tests/cuda_on_cpu), which has to outlive these and the states: the slab is copied to its
+  // memory before each call, and back after it.
+  OpKernels(const CudaKernelTable& table) {
+    auto memory = std::make_shared<CudaMemory>();
+    prepare = [table, memory](const OpCall& call, const CpuRun& on, std::span<std::byte> slab) {
+      const CudaKernel& kernel = KernelOf(table, call);
+      return kernel.prepare == nullptr ? nullptr : kernel.prepare(call, Cuda(memory->Of(slab.size()), on.offsets));
+    };
+    run = [table, memory](const OpCall& call, const CpuRun& on, std::span<std::byte> slab, KernelState* state) {
+      std::byte* const copy = memory->Of(slab.size());
+      CheckCuda(cudaMemcpy(copy, slab.data(), slab.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+      CudaRun cuda = Cuda(copy, on.offsets);
+      CheckCuda(cudaStreamCreateWithFlags(&cuda.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+      KernelOf(table, call).run(call, cuda, state);
+      CheckCuda(cudaStreamSynchronize(cuda.stream), "cudaStreamSynchronize");
+      CheckCuda(cudaStreamDestroy(cuda.stream), "cudaStreamDestroy");
+      CheckCuda(cudaMemcpy(slab.data(), copy, slab.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    };
+  }
 
  private:
-  static CudaRun Cuda() {
-    CudaRun run;
-    run.multiprocessors = cuda_on_cpu::MachineOptions().multiprocessors;
-    return run;
+  class CudaMemory {
+   public:
+    CudaMemory() = default;
+    CudaMemory(const CudaMemory&) = delete;
+    CudaMemory& operator=(const CudaMemory&) = delete;
+    ~CudaMemory() { cudaFree(data_); }
+    // At one place while a slab's size stays.
+    std::byte* Of(size_t bytes) {
+      if (bytes != bytes_) {
+        CheckCuda(cudaFree(data_), "cudaFree");
+        CheckCuda(cudaMalloc(&data_, bytes), "cudaMalloc");
+        bytes_ = bytes;
+      }
+      return static_cast<std::byte*>(data_);
+    }
+
+   private:
+    void* data_ = nullptr;
+    size_t bytes_ = 0;
+  };
+  static CudaRun Cuda(std::byte* slab, const int64_t* offsets) {
+    static const CudaLibraries libraries = FakeLibraries();
+    return {slab, offsets, nullptr, cuda_on_cpu::MachineOptions().multiprocessors, &libraries};
   }
 #endif
 };

@@ -50,9 +50,15 @@ inline std::vector<float> NormalFloats(int64_t count, uint32_t seed, float scale
   return values;
 }
 
+// The device that tests record for; a test of another's kernels sets it.
+inline DeviceDescription& RecordedFor() {
+  static DeviceDescription device;
+  return device;
+}
+
 class OpRunner {
  public:
-  Trace trace;                             // record ops on it, then Run
+  Trace trace{RecordedFor()};              // record ops on it, then Run
   CollectiveQueue* collectives = nullptr;  // needed by collectives
 
   // A tensor with these contents at the beginning of Run. Integers are given as floats and must be exact.
@@ -77,13 +83,14 @@ class OpRunner {
   void Run(const OpKernels& kernels, const StepInputs& inputs = {}) {
     LayOut();
     states_.clear();
-    for (const OpCall& call : trace.calls()) states_.push_back(kernels.prepare(call));
+    const CpuRun run = Slab();
+    for (const OpCall& call : trace.calls()) states_.push_back(kernels.prepare(call, run, SlabBytes(run)));
     Continue(kernels, inputs);
   }
   // Runs the trace again, on what the last run left.
   void Continue(const OpKernels& kernels, const StepInputs& inputs = {}) {
     const CpuRun run = Slab();
-    const std::span<std::byte> slab(run.slab, slab_.size() - static_cast<size_t>(Base()));
+    const std::span<std::byte> slab = SlabBytes(run);
     if (trace.inputs().defined()) *run.Data<StepInputs>(trace.inputs()) = inputs;
     for (size_t i = 0; i < trace.calls().size(); ++i) {
       const OpCall& call = trace.calls()[i];
@@ -140,6 +147,7 @@ class OpRunner {
   };
 
   CpuRun Slab() { return {slab_.data() + Base(), offsets_.data(), collectives}; }
+  std::span<std::byte> SlabBytes(const CpuRun& run) { return {run.slab, slab_.size() - static_cast<size_t>(Base())}; }
   int64_t Base() const {
     const auto address = reinterpret_cast<uintptr_t>(slab_.data());
     return static_cast<int64_t>((kAlign - address % kAlign) % kAlign);

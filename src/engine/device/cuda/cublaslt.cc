@@ -5,6 +5,10 @@
 #include "base/error.h"
 #include "engine/device/cuda/shared_library.h"
 
+// What a macro stands for, as text.
+#define RIDGELINE_TEXT(macro) RIDGELINE_QUOTED(macro)
+#define RIDGELINE_QUOTED(text) #text
+
 namespace ridgeline {
 namespace {
 
@@ -31,8 +35,8 @@ const char* NameOf(cublasStatus_t status) {
 
 const CublasLt& LoadCublasLt() {
   static const CublasLt table = [] {
-    const SharedLibrary library("cuBLASLt", {"libcublasLt.so.13"}, "cuBLAS of the CUDA 13 toolkit");
-    static_assert(CUBLAS_VER_MAJOR == 13);
+    const SharedLibrary library("cuBLASLt", {"libcublasLt.so." RIDGELINE_TEXT(CUBLAS_VER_MAJOR)},
+                                "cuBLAS " RIDGELINE_TEXT(CUBLAS_VER_MAJOR) " of NVIDIA's CUDA toolkit");
     CublasLt found;
 #define RIDGELINE_FIND(name) library.Find(#name, found.name);
     RIDGELINE_CUBLASLT_FUNCTIONS(RIDGELINE_FIND)
@@ -42,7 +46,7 @@ const CublasLt& LoadCublasLt() {
   return table;
 }
 
-void CheckCublasLt(cublasStatus_t status, const char* what) {
+void CheckCublasLt(cublasStatus_t status, std::string_view what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   // A device that is gone, or has no memory left for the library, is not a fault of the program.
   const ErrorKind kind = status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorKind::kOutOfMemory

@@ -3,6 +3,8 @@
 
 #include <cublasLt.h>
 
+#include <string_view>
+
 namespace ridgeline {
 
 // Every function of it that is called here.
@@ -31,6 +33,6 @@ struct CublasLt {
 const CublasLt& LoadCublasLt();
 
 // Throws Error in words unless `status` is success; `what` says what was tried.
-void CheckCublasLt(cublasStatus_t status, const char* what);
+void CheckCublasLt(cublasStatus_t status, std::string_view what);
 
 }  // namespace ridgeline

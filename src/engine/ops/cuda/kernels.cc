@@ -4,7 +4,6 @@ namespace ridgeline {
 
 // Families without a kernel yet: their tests skip the device. Who writes NAME.cu takes its line away.
 void AddElementwiseCuda(CudaKernelTable&) {}
-void AddGemmCuda(CudaKernelTable&) {}
 void AddQuantizeCuda(CudaKernelTable&) {}
 
 }  // namespace ridgeline
