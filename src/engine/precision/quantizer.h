@@ -1,8 +1,6 @@
 // How a matrix is brought to a format of 8 or 4 bits, and what it is then. reference.h defines every bit of it.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -101,10 +99,12 @@ struct QuantizedTensor {
   StoredCodes stored() const { return {codes, scales, tensor_scale}; }
 };
 
+inline constexpr float kLargestFloat = std::numeric_limits<float>::max();
 // What brings `amax` to `largest`, at most FLT_MAX; `otherwise` where amax is 0, infinite or NaN.
-inline float TensorScale(float largest, float amax, float otherwise) {
-  if (amax == 0 || !std::isfinite(amax)) return otherwise;
-  return std::min(largest / amax, std::numeric_limits<float>::max());
+RIDGELINE_HOST_DEVICE inline float TensorScale(float largest, float amax, float otherwise) {
+  if (!(amax > 0 && amax <= kLargestFloat)) return otherwise;
+  const float scale = largest / amax;
+  return scale < kLargestFloat ? scale : kLargestFloat;
 }
 // kBlock16's and kBlock16x16's: block scales, which E4M3 ends, times codes.
 inline constexpr float kNvfp4Max = InfoOf(Format::kE4M3).max * InfoOf(Format::kE2M1).max;

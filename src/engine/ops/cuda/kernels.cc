@@ -4,6 +4,5 @@ namespace ridgeline {
 
 // Families without a kernel yet: their tests skip the device. Who writes NAME.cu takes its line away.
 void AddElementwiseCuda(CudaKernelTable&) {}
-void AddQuantizeCuda(CudaKernelTable&) {}
 
 }  // namespace ridgeline
