@@ -435,17 +435,17 @@ void LaunchForward(const Call<T>& call, cudaStream_t stream) {
 
 void AttentionForwardCuda(const OpCall& op_call, const CudaRun& run, KernelState* state) {
   if (AttentionForwardCudnn(op_call, run, state)) return;
-  const auto [reads, writes, scratch] = op_call.operands(kAttentionForward);
-  WithCudaType(reads.q.dtype, [&](auto type) {
+  const auto on = op_call.operands(kAttentionForward);
+  WithCudaType(on.reads.q.dtype, [&](auto type) {
     using T = decltype(type);
     Call<T> call{};
     call.shape = op_call.attrs(kAttentionForward);
     call.whole_groups = call.shape.head_dim % kGroup == 0;
-    call.q = Operand<T>(reads.q, run, call.whole_groups);
-    call.k = Operand<T>(reads.k, run, call.whole_groups);
-    call.v = Operand<T>(reads.v, run, call.whole_groups);
-    call.o = Operand<T>(writes.o, run, call.whole_groups);
-    call.lse = run.Data<float>(writes.lse);
+    call.q = Operand<T>(on.reads.q, run, call.whole_groups);
+    call.k = Operand<T>(on.reads.k, run, call.whole_groups);
+    call.v = Operand<T>(on.reads.v, run, call.whole_groups);
+    call.o = Operand<T>(on.writes.o, run, call.whole_groups);
+    call.lse = run.Data<float>(on.writes.lse);
     call.shape.head_dim <= kTile ? LaunchForward<T, kTile>(call, run.stream)
                                  : LaunchForward<T, 2 * kTile>(call, run.stream);
   });
@@ -462,22 +462,22 @@ void LaunchBackward(const Call<T>& call, cudaStream_t stream) {
 // dq is summed in registers: of the scratch, delta alone is used.
 void AttentionBackwardCuda(const OpCall& op_call, const CudaRun& run, KernelState* state) {
   if (AttentionBackwardCudnn(op_call, run, state)) return;
-  const auto [reads, writes, scratch] = op_call.operands(kAttentionBackward);
-  WithCudaType(reads.q.dtype, [&](auto type) {
+  const auto on = op_call.operands(kAttentionBackward);
+  WithCudaType(on.reads.q.dtype, [&](auto type) {
     using T = decltype(type);
     Call<T> call{};
     call.shape = op_call.attrs(kAttentionBackward);
     call.whole_groups = call.shape.head_dim % kGroup == 0;
-    call.d_o = Operand<T>(reads.d_o, run, call.whole_groups);
-    call.q = Operand<T>(reads.q, run, call.whole_groups);
-    call.k = Operand<T>(reads.k, run, call.whole_groups);
-    call.v = Operand<T>(reads.v, run, call.whole_groups);
-    call.o = Operand<T>(reads.o, run, call.whole_groups);
-    call.dq = Operand<T>(writes.dq, run, call.whole_groups);
-    call.dk = Operand<T>(writes.dk, run, call.whole_groups);
-    call.dv = Operand<T>(writes.dv, run, call.whole_groups);
-    call.lse = run.Data<float>(reads.lse);
-    call.delta = run.Data<float>(scratch.delta);
+    call.d_o = Operand<T>(on.reads.d_o, run, call.whole_groups);
+    call.q = Operand<T>(on.reads.q, run, call.whole_groups);
+    call.k = Operand<T>(on.reads.k, run, call.whole_groups);
+    call.v = Operand<T>(on.reads.v, run, call.whole_groups);
+    call.o = Operand<T>(on.reads.o, run, call.whole_groups);
+    call.dq = Operand<T>(on.writes.dq, run, call.whole_groups);
+    call.dk = Operand<T>(on.writes.dk, run, call.whole_groups);
+    call.dv = Operand<T>(on.writes.dv, run, call.whole_groups);
+    call.lse = run.Data<float>(on.reads.lse);
+    call.delta = run.Data<float>(on.scratch.delta);
     call.shape.head_dim <= kTile ? LaunchBackward<T, kTile>(call, run.stream)
                                  : LaunchBackward<T, 2 * kTile>(call, run.stream);
   });

@@ -106,36 +106,36 @@ void LaunchForward(const CudaRun& run, const ForwardArgs<T>& args, int64_t rows,
 }
 
 void RmsNormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes] = call.operands(kRmsNorm);
-  const bool whole = AreWholeVectors(reads.x.cols, {reads.x, reads.weight, writes.y});
-  WithCudaType(reads.x.dtype, [&](auto t) {
+  const auto on = call.operands(kRmsNorm);
+  const bool whole = AreWholeVectors(on.reads.x.cols, {on.reads.x, on.reads.weight, on.writes.y});
+  WithCudaType(on.reads.x.dtype, [&](auto t) {
     using T = decltype(t);
-    const ForwardArgs<T> args = {run.Data<T>(reads.x),
-                                 run.Data<T>(reads.weight),
+    const ForwardArgs<T> args = {run.Data<T>(on.reads.x),
+                                 run.Data<T>(on.reads.weight),
                                  nullptr,
-                                 run.Data<T>(writes.y),
+                                 run.Data<T>(on.writes.y),
                                  nullptr,
-                                 run.Data<float>(writes.rstd),
-                                 reads.x.cols,
+                                 run.Data<float>(on.writes.rstd),
+                                 on.reads.x.cols,
                                  static_cast<float>(call.attrs(kRmsNorm).eps)};
-    LaunchForward<false>(run, args, reads.x.rows, whole);
+    LaunchForward<false>(run, args, on.reads.x.rows, whole);
   });
 }
 
 void LayerNormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes] = call.operands(kLayerNorm);
-  const bool whole = AreWholeVectors(reads.x.cols, {reads.x, reads.weight, reads.bias, writes.y});
-  WithCudaType(reads.x.dtype, [&](auto t) {
+  const auto on = call.operands(kLayerNorm);
+  const bool whole = AreWholeVectors(on.reads.x.cols, {on.reads.x, on.reads.weight, on.reads.bias, on.writes.y});
+  WithCudaType(on.reads.x.dtype, [&](auto t) {
     using T = decltype(t);
-    const ForwardArgs<T> args = {run.Data<T>(reads.x),
-                                 run.Data<T>(reads.weight),
-                                 run.Data<T>(reads.bias),
-                                 run.Data<T>(writes.y),
-                                 run.Data<float>(writes.mean),
-                                 run.Data<float>(writes.rstd),
-                                 reads.x.cols,
+    const ForwardArgs<T> args = {run.Data<T>(on.reads.x),
+                                 run.Data<T>(on.reads.weight),
+                                 run.Data<T>(on.reads.bias),
+                                 run.Data<T>(on.writes.y),
+                                 run.Data<float>(on.writes.mean),
+                                 run.Data<float>(on.writes.rstd),
+                                 on.reads.x.cols,
                                  static_cast<float>(call.attrs(kLayerNorm).eps)};
-    LaunchForward<true>(run, args, reads.x.rows, whole);
+    LaunchForward<true>(run, args, on.reads.x.rows, whole);
   });
 }
 
@@ -309,45 +309,45 @@ void LaunchBackward(const CudaRun& run, const BackwardArgs<T>& args, int64_t par
 }
 
 void RmsNormBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes, scratch] = call.operands(kRmsNormBackward);
+  const auto on = call.operands(kRmsNormBackward);
   const NormBackwardAttrs& attrs = call.attrs(kRmsNormBackward);
-  const Tensor& x = reads.x;
-  auto* parts = run.Data<float>(scratch.parts);
-  const bool whole = AreWholeVectors(x.cols, {reads.dy, x, reads.weight, writes.dx});
+  const Tensor& x = on.reads.x;
+  auto* parts = run.Data<float>(on.scratch.parts);
+  const bool whole = AreWholeVectors(x.cols, {on.reads.dy, x, on.reads.weight, on.writes.dx});
   WithCudaType(x.dtype, [&](auto t) {
     using T = decltype(t);
-    const BackwardArgs<T> args = {run.Data<T>(reads.dy),
+    const BackwardArgs<T> args = {run.Data<T>(on.reads.dy),
                                   run.Data<T>(x),
-                                  run.Data<T>(reads.weight),
+                                  run.Data<T>(on.reads.weight),
                                   nullptr,
-                                  run.Data<float>(reads.rstd),
-                                  run.Data<T>(writes.dx),
+                                  run.Data<float>(on.reads.rstd),
+                                  run.Data<T>(on.writes.dx),
                                   parts,
                                   x.rows,
                                   x.cols,
-                                  scratch.parts.cols,
+                                  on.scratch.parts.cols,
                                   attrs.overwrite_dx};
-    LaunchBackward<false>(run, args, scratch.parts.rows, whole);
+    LaunchBackward<false>(run, args, on.scratch.parts.rows, whole);
   });
-  AddUpParts(run, parts, scratch.parts.rows, scratch.parts.cols, writes.dweight, attrs.accumulate);
+  AddUpParts(run, parts, on.scratch.parts.rows, on.scratch.parts.cols, on.writes.dweight, attrs.accumulate);
 }
 
 void LayerNormBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes, scratch] = call.operands(kLayerNormBackward);
+  const auto on = call.operands(kLayerNormBackward);
   const NormBackwardAttrs& attrs = call.attrs(kLayerNormBackward);
-  const Tensor& x = reads.x;
-  auto* parts = run.Data<float>(scratch.parts);
-  const int64_t part_count = scratch.parts.rows / 2;
-  const int64_t stride = scratch.parts.cols;
-  const bool whole = AreWholeVectors(x.cols, {reads.dy, x, reads.weight, writes.dx});
+  const Tensor& x = on.reads.x;
+  auto* parts = run.Data<float>(on.scratch.parts);
+  const int64_t part_count = on.scratch.parts.rows / 2;
+  const int64_t stride = on.scratch.parts.cols;
+  const bool whole = AreWholeVectors(x.cols, {on.reads.dy, x, on.reads.weight, on.writes.dx});
   WithCudaType(x.dtype, [&](auto t) {
     using T = decltype(t);
-    const BackwardArgs<T> args = {run.Data<T>(reads.dy),
+    const BackwardArgs<T> args = {run.Data<T>(on.reads.dy),
                                   run.Data<T>(x),
-                                  run.Data<T>(reads.weight),
-                                  run.Data<float>(reads.mean),
-                                  run.Data<float>(reads.rstd),
-                                  run.Data<T>(writes.dx),
+                                  run.Data<T>(on.reads.weight),
+                                  run.Data<float>(on.reads.mean),
+                                  run.Data<float>(on.reads.rstd),
+                                  run.Data<T>(on.writes.dx),
                                   parts,
                                   x.rows,
                                   x.cols,
@@ -355,8 +355,8 @@ void LayerNormBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* 
                                   attrs.overwrite_dx};
     LaunchBackward<true>(run, args, part_count, whole);
   });
-  AddUpParts(run, parts, part_count, stride, writes.dweight, attrs.accumulate);
-  AddUpParts(run, parts + part_count * stride, part_count, stride, writes.dbias, attrs.accumulate);
+  AddUpParts(run, parts, part_count, stride, on.writes.dweight, attrs.accumulate);
+  AddUpParts(run, parts + part_count * stride, part_count, stride, on.writes.dbias, attrs.accumulate);
 }
 
 }  // namespace
