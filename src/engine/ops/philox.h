@@ -24,7 +24,10 @@ struct PhiloxKey {
 struct PhiloxWords {
   uint32_t of[4];
 
-  RIDGELINE_HOST_DEVICE uint32_t operator[](size_t i) const { return of[i]; }
+  // A choice: to be indexed, a GPU would first write its registers to memory.
+  RIDGELINE_HOST_DEVICE uint32_t operator[](size_t i) const {
+    return i < 2 ? (i == 0 ? of[0] : of[1]) : (i == 2 ? of[2] : of[3]);
+  }
   bool operator==(const PhiloxWords&) const = default;
 };
 

@@ -11,12 +11,12 @@ namespace ridgeline {
 
 constexpr int64_t kVectorBytes = 16;
 
-// Whether rows of `cols` elements of these tensors are whole vectors at addresses that are multiples of one. (Storages
-// are aligned to more; views begin anywhere.)
-inline bool AreWholeVectors(int64_t cols, std::initializer_list<Tensor> tensors) {
+// Whether the rows of these tensors, taken in pieces of `piece` elements, are whole vectors at addresses that are
+// multiples of one. (Storages are aligned to more; views begin anywhere.)
+inline bool AreWholeVectors(int64_t piece, std::initializer_list<Tensor> tensors) {
   for (const Tensor& t : tensors) {
     const int64_t each = kVectorBytes / SizeOf(t.dtype);
-    if (cols % each != 0 || t.offset % each != 0 || (!t.contiguous() && t.row_stride % each != 0)) return false;
+    if (piece % each != 0 || t.offset % each != 0 || (!t.contiguous() && t.row_stride % each != 0)) return false;
   }
   return true;
 }
