@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,6 +59,13 @@ class Communicator {
   // Tells the other ranks that this one ends, and why: their next collective throws an Error of the same kind that
   // names it.
   virtual void Abandon(const Error& /*why*/) noexcept {}
+
+  // For devices that reach each other by themselves, while this communicator watches over their ranks. To be called at
+  // any time, on any thread. Enter: so many collectives more were entered; who enters fewer than others for too long is
+  // lost. Loss: why the run is over, where a rank is lost. timeout_s: how long one may keep the others waiting.
+  virtual void Enter(int64_t /*collectives*/) {}
+  virtual std::optional<Error> Loss() const { return std::nullopt; }
+  virtual double timeout_s() const { return 300; }
 
  private:
   int64_t rank_;

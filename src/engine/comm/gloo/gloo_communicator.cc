@@ -101,6 +101,9 @@ class GlooCommunicator final : public Communicator {
     return rendezvous_.refused_connections() + context_.refused_connections();
   }
   void Abandon(const Error& why) noexcept override { rendezvous_.Abandon(why); }
+  void Enter(int64_t collectives) override { rendezvous_.Enter(collectives); }
+  std::optional<Error> Loss() const override { return rendezvous_.Loss(); }
+  double timeout_s() const override { return timeout_s_; }
 
   void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) override {
     std::byte* own = full + rank() * bytes;
@@ -143,7 +146,7 @@ class GlooCommunicator final : public Communicator {
   // comes from the rank before it: into its place, or, with `add`, into memory of ours that `add` is then given. What a
   // step sends is what the step before received, so a segment goes on as soon as it is here.
   void Ring(std::byte* full, int64_t part_bytes, int64_t first, const Add* add) {
-    rendezvous_.Enter();
+    rendezvous_.Enter(1);
     const int64_t segments = (part_bytes + kSegmentBytes - 1) / kSegmentBytes;  // of a part
     const int64_t total = segments * (world() - 1);
     const Transfer transfer(*this, full, part_bytes * world());

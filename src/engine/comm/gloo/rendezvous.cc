@@ -136,9 +136,9 @@ void Rendezvous::Abandon(const Error& why) noexcept {
   if (!lost()) Tell(MessageKind::kAbandon, EncodeError(why));
 }
 
-bool Rendezvous::lost() const {
+std::optional<Error> Rendezvous::Loss() const {
   const std::lock_guard lock(mutex_);
-  return why_lost_.has_value();
+  return why_lost_;
 }
 
 void Rendezvous::ThrowLoss(const std::string& otherwise) {

@@ -35,8 +35,8 @@ class Rendezvous {
   // Every rank's text, in rank order. Called by every rank, in the same order. Throws what ThrowLoss throws.
   std::vector<std::string> Exchange(std::string_view mine);
 
-  // One more collective is entered.
-  void Enter() { entered_.fetch_add(1, std::memory_order_relaxed); }
+  // So many collectives more are entered.
+  void Enter(int64_t collectives) { entered_.fetch_add(collectives, std::memory_order_relaxed); }
 
   // This rank must end, and why; told to every rank, this one included, unless one is lost already.
   void Abandon(const Error& why) noexcept;
@@ -46,7 +46,9 @@ class Rendezvous {
   // Connections that rank 0 refused; 0 elsewhere.
   int64_t refused_connections() const { return meeting_place_ == nullptr ? 0 : meeting_place_->refused(); }
 
-  bool lost() const;
+  // Why the run is over; nothing while no rank is lost.
+  std::optional<Error> Loss() const;
+  bool lost() const { return Loss().has_value(); }
   // Throws why the run is over: for who sees a connection fail. Waits a moment for the answer; `otherwise` is thrown
   // where none comes.
   [[noreturn]] void ThrowLoss(const std::string& otherwise);
