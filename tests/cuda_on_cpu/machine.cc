@@ -55,9 +55,13 @@ bool Advance(Machine& m) {
   for (size_t i = 0; i < ready.size(); ++i) {
     CUstream_st& stream = *ready[(first + i) % ready.size()];
     if (!stream.running) stream.running = stream.queue.front()();
-    if (!stream.running()) continue;
-    stream.running = nullptr;
-    stream.queue.pop_front();
+    const int64_t nodes = m.nodes;
+    if (stream.running()) {
+      stream.running = nullptr;
+      stream.queue.pop_front();
+    } else if (nodes == m.nodes) {
+      continue;
+    }
     m.changed.notify_all();
     return true;
   }
@@ -127,6 +131,12 @@ cudaError_t QueueTask(cudaStream_t stream, Begin begin) {
 }
 cudaError_t Enqueue(cudaStream_t stream, std::function<cudaError_t()> work) {
   return QueueTask(stream, Once(std::move(work)));
+}
+void Change(const std::function<void()>& change) {
+  Machine& m = TheMachine();
+  const Lock lock(m.mutex);
+  change();
+  m.changed.notify_all();
 }
 void WithDeviceMemory(const std::function<void()>& work) {
   const DeviceMemory::Access access(*TheMachine().memory);

@@ -58,6 +58,7 @@ struct Machine {
   std::map<const void*, size_t> dynamic_shared_limits;     // of kernels that asked for more
   Random random{0};
   int64_t grids = 0;
+  int64_t nodes = 0;  // of graphs, that ran
   std::string failure;
   cudaError_t sticky = cudaSuccess;  // a device that failed does nothing any more
   int64_t calls = 0;                 // of the runtime, as MayFail counts them

@@ -25,6 +25,14 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) 
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, 0); }
+// Priorities order nothing here.
+cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
+  if (const cudaError_t error = MayFail(); error != cudaSuccess) return Said(error);
+  return *lowest = 0, *highest = -5, cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int /*priority*/) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (const cudaError_t error = MayFail(); error != cudaSuccess) return Said(error);
   Machine& m = TheMachine();
@@ -190,6 +198,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
         if (!launched->running()) return false;
         launched->running = nullptr;
         launched->done[launched->node] = true;
+        ++TheMachine().nodes;
       }
     };
   });
