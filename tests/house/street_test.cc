@@ -30,7 +30,7 @@ const std::vector<std::vector<std::string>>& Street() {
       // Its other device: neither knows the one beside it.
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "engine/device/cuda",
-       "engine/ops/cuda", "engine/train", "engine/cli"},
+       "engine/ops/cuda", "engine/comm/nccl", "engine/train", "engine/cli"},
       // The bridge: the only way from the harness to the engine, and what may use it. It knows no backend.
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "predict"},
@@ -51,9 +51,10 @@ const std::map<std::string, std::set<std::string>>& Wrappers() {
       {"hwy/", {"engine/device/cpu", "engine/ops/cpu"}},
       {"dlfcn.h", {"launch", "engine/device/cuda"}},
       {"gloo/", {"engine/comm/gloo"}},
-      {"cuda", {"engine/device/cuda", "engine/ops/cuda"}},
+      {"cuda", {"engine/device/cuda", "engine/ops/cuda", "engine/comm/nccl"}},
       {"cublasLt.h", {"engine/device/cuda", "engine/ops/cuda"}},
       {"cudnn", {"engine/device/cuda", "engine/ops/cuda"}},
+      {"nccl.h", {"engine/comm/nccl"}},
       {"sodium.h", {"engine/comm/gloo"}},
   };
   return wrappers;

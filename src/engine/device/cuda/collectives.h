@@ -21,8 +21,8 @@ class CudaCollectives {
   // Queues a collective, or its landing, in the order of run.stream, which may be captured. Throws as Check does.
   virtual void Queue(const OpCall& call, const CudaRun& run) = 0;
 
-  // Throws which rank is lost, and why. To be asked after each wait for the device, before what it computed, or what the
-  // wait returned, is believed: where a rank is lost, the device is let go on without the others.
+  // Throws which rank is lost, and why. To be asked after each wait for the device, before what it computed, or what
+  // the wait returned, is believed: where a rank is lost, the device is let go on without the others.
   virtual void Check() = 0;
 };
 

@@ -1,0 +1,53 @@
+// What moves bytes between the ranks' devices. As the Communicator beside it (communicator.h), which moves the host's.
+//
+//   nccl     a device a rank (nccl_communicator.h)
+//   virtual  rank 0 of `world` on one device, alone: what the others would have sent is taken to be what it has
+//
+// A collective is queued on a stream and may be captured; its memory is the device's, and in use until the stream is
+// past it. Every rank queues the same ones in the same order, and on one stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/comm/communicator.h"
+
+namespace ridgeline {
+
+class DeviceCommunicator {
+ public:
+  DeviceCommunicator(int64_t rank, int64_t world) : rank_(rank), world_(world) {}
+  DeviceCommunicator(const DeviceCommunicator&) = delete;
+  DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
+  virtual ~DeviceCommunicator() = default;
+
+  int64_t rank() const { return rank_; }
+  int64_t world() const { return world_; }
+
+  // full: world x bytes, filled with every rank's `bytes` in rank order. `mine` is of this rank and may lie in its own
+  // place in full.
+  virtual void AllGather(const std::byte* mine, std::byte* full, int64_t bytes, cudaStream_t stream) = 0;
+
+  // full: world parts of `elements`. part = the mean of the ranks' values for this rank's part; it may be that part.
+  virtual void ReduceScatterMean(const float* full, float* part, int64_t elements, cudaStream_t stream) = 0;
+
+  // values = their mean over the ranks.
+  virtual void AllReduceMean(float* values, int64_t elements, cudaStream_t stream) = 0;
+
+  // values = their sum or maximum over the ranks: the same bits on every rank.
+  virtual void AllReduce(float* values, int64_t elements, Reduction reduction, cudaStream_t stream) = 0;
+
+  // Throws which rank is lost, and why, where one is (CudaCollectives::Check).
+  virtual void Check() {}
+
+ private:
+  int64_t rank_;
+  int64_t world_;
+};
+
+std::unique_ptr<DeviceCommunicator> MakeVirtualDeviceCommunicator(int64_t world);
+
+}  // namespace ridgeline

@@ -1,0 +1,40 @@
+#include "engine/comm/nccl/collective_kernels.h"
+#include "engine/comm/nccl/device_communicator.h"
+#include "engine/device/cuda/runtime.h"
+
+namespace ridgeline {
+namespace {
+
+void Copy(const void* from, void* to, int64_t bytes, cudaStream_t stream) {
+  if (from == to || bytes == 0) return;
+  CheckCuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
+}
+
+class VirtualDeviceCommunicator final : public DeviceCommunicator {
+ public:
+  explicit VirtualDeviceCommunicator(int64_t world) : DeviceCommunicator(0, world) {}
+
+  void AllGather(const std::byte* mine, std::byte* full, int64_t bytes, cudaStream_t stream) override {
+    for (int64_t rank = 0; rank < world(); ++rank) Copy(mine, full + rank * bytes, bytes, stream);
+  }
+  // The mean of equal values is each of them.
+  void ReduceScatterMean(const float* full, float* part, int64_t elements, cudaStream_t stream) override {
+    Copy(full, part, elements * static_cast<int64_t>(sizeof(float)), stream);
+  }
+  // Of which this rank has reduced its part.
+  void AllReduceMean(float* values, int64_t elements, cudaStream_t stream) override {
+    auto* bytes = reinterpret_cast<std::byte*>(values);
+    AllGather(bytes, bytes, elements / world() * static_cast<int64_t>(sizeof(float)), stream);
+  }
+  void AllReduce(float* values, int64_t elements, Reduction reduction, cudaStream_t stream) override {
+    if (reduction == Reduction::kSum) SumOfEqualsCuda(values, elements, world(), stream);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceCommunicator> MakeVirtualDeviceCommunicator(int64_t world) {
+  return std::make_unique<VirtualDeviceCommunicator>(world);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,152 @@
+// Every collective that a trace can hold, on emulated devices, against what the CPU's give over Gloo: eager and
+// captured, in any order that the streams' events leave open.
+#include "engine/comm/collective.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "tests/engine/comm/nccl/device_ranks.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::kDouble;
+using testing::Program;
+
+// A step with every collective, flights that cross each other, and work before, between and after them. What it returns
+// is to be compared.
+std::vector<Tensor> Record(Program& program, int64_t part, int64_t rank, int64_t world) {
+  Flights flights(program.trace, world);
+  std::vector<Tensor> results;
+  auto seed = static_cast<uint32_t>(100 * rank);
+  const auto normal = [&](DType dtype, int64_t elements) {
+    return program.Make(dtype, 1, elements, NormalFloats(elements, ++seed));
+  };
+  const auto twice = [&](Tensor values) {
+    program.trace.Call(kDouble, {{values}, {values}});
+    results.push_back(values);
+  };
+  const Tensor own = normal(DType::kF32, part);
+  const Tensor gathered = program.Empty(DType::kF32, 1, part * world);
+  twice(own);
+  const Flight gather = flights.AllGather(own, gathered);
+  const Tensor meanwhile = normal(DType::kF32, part);
+  twice(meanwhile);
+  const Tensor whole = normal(DType::kF32, part * world);
+  twice(whole);
+  const Flight all = flights.AllReduce(whole);
+  twice(meanwhile);
+  flights.Land(gather);
+  twice(gathered);
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const bool accumulate : {false, true}) {
+      const Tensor sum = normal(DType::kF32, part * world);
+      twice(sum);
+      results.pop_back();  // it is used up
+      const Tensor mean = normal(dtype, part);
+      const Flight reduce = flights.ReduceScatter(sum, mean, accumulate);
+      twice(meanwhile);
+      flights.Land(reduce);
+      if (dtype == DType::kF32) twice(mean);
+      results.push_back(mean);
+    }
+  }
+  flights.Land(all);
+  twice(whole);
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {  // in its own place
+    const Tensor full = normal(dtype, part * world);
+    flights.Land(flights.AllGather(full.Cols(rank * part, part), full));
+    results.push_back(full);
+  }
+  const Tensor scalar = normal(DType::kF32, 1);
+  twice(scalar);
+  flights.SumOverRanks(scalar);
+  twice(scalar);
+  const Tensor few = normal(DType::kF32, 5);
+  twice(few);
+  flights.MaxOverRanks(few);
+  twice(few);
+  return results;
+}
+
+std::vector<std::vector<float>> OnCpu(Communicator& ranks, int64_t part) {
+  Program program;
+  const std::vector<Tensor> results = Record(program, part, ranks.rank(), ranks.world());
+  program.UseCpu(ranks);
+  program.Step();
+  return program.Read(results);
+}
+
+// NCCL adds in an order of its own: fp32 within an ulp or two of the largest addend; a bf16 result may round to the
+// next.
+void ExpectClose(const std::vector<std::vector<float>>& got, const std::vector<std::vector<float>>& want,
+                 const std::vector<Tensor>& tensors) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t t = 0; t < want.size(); ++t) {
+    const float relative = tensors[t].dtype == DType::kF32 ? 2e-6F : 0x1p-7F;
+    for (size_t i = 0; i < want[t].size(); ++i) {
+      ASSERT_NEAR(got[t][i], want[t][i], relative * (1 + std::abs(want[t][i]))) << "element " << i << " of " << t;
+    }
+  }
+}
+
+class Collectives : public ::testing::TestWithParam<std::tuple<int, int, int>> {};  // world, part, seed
+
+TEST_P(Collectives, GiveWhatTheCpusGiveEagerAndCaptured) {
+  const auto [world, part, seed] = GetParam();
+  cuda_on_cpu::ResetMachine({.devices = world, .seed = static_cast<uint64_t>(seed)});
+  const auto errors = testing::OnDevices(world, 60, [&, part = part](Communicator& ranks) {
+    const auto want = OnCpu(ranks, part);
+    Program program;
+    const std::vector<Tensor> results = Record(program, part, ranks.rank(), ranks.world());
+    program.UseDevice(ranks.rank(), MakeCudaCollectives(ranks, testing::EmulatedNccl));
+    program.Step();
+    const auto eager = program.Read(results);
+    ExpectClose(eager, want, results);
+    for (int step = 0; step < 3; ++step) {
+      program.Step();
+      EXPECT_EQ(program.Read(results), eager) << "replay " << step;
+    }
+  });
+  EXPECT_THAT(errors, ::testing::Each(""));
+  EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
+  EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Collectives,
+                         ::testing::Combine(::testing::Values(2, 4), ::testing::Values(1, 7, 64, 2051),
+                                            ::testing::Values(0, 1, 2)),
+                         [](const auto& info) {
+                           return "Ranks" + std::to_string(std::get<0>(info.param)) + "Part" +
+                                  std::to_string(std::get<1>(info.param)) + "Seed" +
+                                  std::to_string(std::get<2>(info.param));
+                         });
+
+TEST(Collectives, OfAVirtualRankAreItsOwnDataAsOnTheCpu) {
+  cuda_on_cpu::ResetMachine({.seed = 1});
+  const auto ranks = MakeVirtualCommunicator(4);
+  const auto want = OnCpu(*ranks, 35);
+  Program program;
+  const std::vector<Tensor> results = Record(program, 35, 0, 4);
+  program.UseDevice(0, MakeCudaCollectives(*ranks));
+  for (int step = 0; step < 3; ++step) {
+    program.Step();
+    EXPECT_EQ(program.Read(results), want) << step;
+  }
+}
+
+TEST(Collectives, OfOneRankAreNone) { EXPECT_EQ(MakeCudaCollectives(*MakeSelfCommunicator()), nullptr); }
+
+TEST(Collectives, OfAnotherGroupThanTheWorldAreRefused) {
+  cuda_on_cpu::ResetMachine();
+  CollectiveStream collectives(MakeVirtualDeviceCommunicator(2));
+  const OpCall call(kAllReduce, {}, {.group = static_cast<ProcessGroup>(1)}, {});
+  EXPECT_THROW(collectives.Prepare(call), Error);
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,153 @@
+// Ranks as threads of a test, each with an emulated device and a program of its own on it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cuda_on_cpu/machine.h"
+#include "engine/comm/gloo/collective.h"
+#include "engine/comm/gloo/collective_queue.h"
+#include "engine/comm/nccl/collective.h"
+#include "engine/comm/nccl/collective_stream.h"
+#include "engine/comm/nccl/nccl_communicator.h"
+#include "engine/device/cpu/executor.h"
+#include "engine/device/cuda/executor.h"
+#include "engine/device/cuda/runtime.h"
+#include "engine/device/layout.h"
+#include "tests/engine/comm/ranks.h"
+#include "tests/engine/ops/op_runner.h"
+
+namespace ridgeline::testing {
+
+// The emulator's NCCL.
+inline const Nccl& EmulatedNccl() {
+  static const Nccl nccl = [] {
+    Nccl table;
+#define RIDGELINE_TAKE(name) table.name = &::name;
+    RIDGELINE_NCCL_FUNCTIONS(RIDGELINE_TAKE)
+#undef RIDGELINE_TAKE
+    return table;
+  }();
+  return nccl;
+}
+
+// values *= 2: a program's own work, on any device.
+extern const Op<InPlaceOperands> kDouble;
+inline const Op<InPlaceOperands> kDouble{{"double"}};
+
+template <typename T>
+void Twice(T* values, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) values[i] += values[i];
+}
+inline void DoubleCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  const Tensor values = call.operands(kDouble).writes.values;
+  Twice(run.Data<float>(values), values.elements());
+}
+inline void DoubleCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
+  const Tensor values = call.operands(kDouble).writes.values;
+  CheckCuda(cuda_on_cpu::Enqueue(run.stream,
+                                 [data = run.Data<float>(values), count = values.elements()] {
+                                   Twice(data, count);
+                                   return cudaSuccess;
+                                 }),
+            "a test's work");
+}
+
+// Ops to be recorded, what their tensors hold before them, and what runs them.
+class Program {
+ public:
+  Program() {
+    AddCollectivesCpu(on_cpu_);
+    on_cpu_[&kDouble].run = DoubleCpu;
+    AddCollectivesCuda(on_cuda_);
+    on_cuda_[&kDouble].run = DoubleCuda;
+  }
+
+  Trace trace;
+
+  Tensor Make(DType dtype, int64_t rows, int64_t cols, std::vector<float> values) {
+    const Tensor tensor = Empty(dtype, rows, cols);
+    contents_.emplace_back(tensor, std::move(values));
+    return tensor;
+  }
+  Tensor Empty(DType dtype, int64_t rows, int64_t cols) { return trace.Persistent(dtype, rows, cols, Category::kData); }
+
+  void UseCpu(Communicator& ranks) {
+    layout_ = PlanLayout(trace);
+    executor_ = std::make_unique<CpuExecutor>(trace, layout_, on_cpu_, std::make_shared<CollectiveQueue>(ranks));
+  }
+  void UseDevice(int64_t device, std::shared_ptr<CudaCollectives> collectives) {
+    layout_ = PlanLayout(trace);
+    executor_ = std::make_unique<CudaExecutor>(trace, layout_, on_cuda_,
+                                               CudaOptions{.device = static_cast<int>(device)}, std::move(collectives));
+  }
+
+  // From what the tensors were made with. A device's first step is queued call by call, the second is captured.
+  void Step() {
+    for (const auto& [tensor, values] : contents_) {
+      std::vector<std::byte> bytes;
+      for (const float value : values) {
+        const uint16_t half = tensor.dtype == DType::kF16 ? ToFp16(value) : Bf16Bits(value);
+        const auto* from = tensor.dtype == DType::kF32 ? reinterpret_cast<const std::byte*>(&value)
+                                                       : reinterpret_cast<const std::byte*>(&half);
+        bytes.insert(bytes.end(), from, from + SizeOf(tensor.dtype));
+      }
+      executor_->Write<std::byte>(OfBytes(tensor), 0, bytes);
+    }
+    executor_->Step({});
+  }
+
+  std::vector<std::vector<float>> Read(const std::vector<Tensor>& tensors) const {
+    std::vector<std::vector<float>> values;
+    for (const Tensor& tensor : tensors) values.push_back(Read(tensor));
+    return values;
+  }
+  std::vector<float> Read(const Tensor& tensor) const {
+    std::vector<float> values;
+    if (tensor.dtype == DType::kF32) return executor_->Read<float>(tensor, 0, tensor.elements());
+    for (const uint16_t half : executor_->Read<uint16_t>(tensor, 0, tensor.elements())) {
+      values.push_back(tensor.dtype == DType::kF16 ? FromFp16(half) : Bf16Value(half));
+    }
+    return values;
+  }
+
+ private:
+  static Tensor OfBytes(Tensor tensor) {
+    tensor.offset *= SizeOf(tensor.dtype);
+    tensor.dtype = DType::kU8;
+    return tensor;
+  }
+
+  CpuKernelTable on_cpu_;
+  CudaKernelTable on_cuda_;
+  std::vector<std::pair<Tensor, std::vector<float>>> contents_;
+  Layout layout_;
+  std::unique_ptr<Executor> executor_;
+};
+
+// fn(rank's communicator) on a thread each, the thread's device being the rank's; what each threw. A rank that throws
+// tells the others, as the trainer does.
+inline std::vector<std::string> OnDevices(int64_t world, double timeout_s,
+                                          const std::function<void(Communicator&)>& fn) {
+  const ReservedPort port;
+  return OnThreads(world, [&](int64_t rank) {
+    CheckCuda(cudaSetDevice(static_cast<int>(rank)), "cudaSetDevice");
+    const auto ranks = ConnectGloo(PlaceOf(rank, world, port, timeout_s), {{"spec", "the same"}});
+    try {
+      fn(*ranks);
+    } catch (const Error& why) {
+      ranks->Abandon(why);
+      throw;
+    }
+  });
+}
+
+inline std::shared_ptr<CudaCollectives> Connected(const Nccl& nccl, Communicator& ranks) {
+  return std::make_shared<CollectiveStream>(ConnectNccl(nccl, ranks));
+}
+
+}  // namespace ridgeline::testing

@@ -1,0 +1,222 @@
+// What becomes of a run whose ranks' devices wait for each other: all of it ends in words, and nothing is left.
+#include "engine/comm/nccl/nccl_communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <set>
+
+#include "cuda_on_cpu/task.h"
+#include "engine/comm/collective.h"
+#include "tests/engine/comm/nccl/device_ranks.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::Program;
+
+constexpr double kTimeoutS = 2;
+
+// Functions of NCCL that fail, or take their time, in place of the emulator's. They know no closures.
+std::atomic<int> made, gone;     // communicators
+std::atomic<int> asks_left;      // until a call that goes on by itself is done
+std::atomic<bool> remote_error;  // what every communicator says from now on
+std::set<ncclComm_t> given_up;   // Stand's collectives of these end; the machine's lock is over it
+
+ncclResult_t CountedInit(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  EXPECT_EQ(config->blocking, 0);  // it could not be given up
+  ++made;
+  return ncclCommInitRankConfig(comm, ranks, id, rank, config);
+}
+ncclResult_t CountedDestroy(ncclComm_t comm) { return ++gone, ncclCommDestroy(comm); }
+ncclResult_t CountedAbort(ncclComm_t comm) { return ++gone, ncclCommAbort(comm); }
+ncclResult_t AskedAgain(ncclComm_t comm, ncclResult_t* error) {
+  if (asks_left > 0) return --asks_left, *error = ncclInProgress, ncclSuccess;
+  if (remote_error) return *error = ncclRemoteError, ncclSuccess;
+  return ncclCommGetAsyncError(comm, error);
+}
+ncclResult_t Slow(const void* send, void* receive, size_t count, ncclDataType_t type, ncclComm_t comm,
+                  cudaStream_t stream) {
+  asks_left = 5;
+  const ncclResult_t result = ncclAllGather(send, receive, count, type, comm, stream);
+  return result == ncclSuccess ? ncclInProgress : result;
+}
+ncclResult_t Fail(const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t) { return ncclSystemError; }
+ncclResult_t Stand(const void*, void*, size_t, ncclDataType_t, ncclComm_t comm, cudaStream_t stream) {
+  cuda_on_cpu::QueueTask(stream, [comm] { return [comm] { return given_up.contains(comm); }; });
+  return ncclSuccess;
+}
+ncclResult_t GiveUp(ncclComm_t comm) {
+  cuda_on_cpu::Change([comm] { given_up.insert(comm); });
+  return CountedAbort(comm);
+}
+ncclResult_t NeverReady(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  return CountedInit(comm, ranks + 1, id, rank, config);
+}
+ncclResult_t NoInit(ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*) { return ncclUnhandledCudaError; }
+
+class NcclRanks : public ::testing::Test {
+ protected:
+  NcclRanks() {
+    made = gone = asks_left = 0;
+    remote_error = false;
+    given_up.clear();
+    nccl_.ncclCommInitRankConfig = CountedInit;
+    nccl_.ncclCommDestroy = CountedDestroy;
+    nccl_.ncclCommAbort = CountedAbort;
+    cuda_on_cpu::ResetMachine({.devices = kWorld, .seed = 1});
+  }
+  ~NcclRanks() override {
+    EXPECT_EQ(made, gone);
+    EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
+    EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+    EXPECT_EQ(cuda_on_cpu::LastFailure(), "");
+  }
+
+  // fn(ranks, program): a gather that waits for the other ranks is recorded, and ready to be queued.
+  std::vector<std::string> Run(const Nccl& first, const Nccl& others,
+                               const std::function<void(Communicator&, Program&)>& fn) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto errors = testing::OnDevices(kWorld, kTimeoutS, [&](Communicator& ranks) {
+      Program program;
+      Flights flights(program.trace, kWorld);
+      const Tensor part = program.Make(DType::kF32, 1, 3, {1, 2, 3});
+      const Tensor full = program.Empty(DType::kF32, 1, 3 * kWorld);
+      flights.Land(flights.AllGather(part, full));
+      program.UseDevice(ranks.rank(), testing::Connected(ranks.rank() == 0 ? first : others, ranks));
+      fn(ranks, program);
+    });
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));  // before the emulator gives up
+    return errors;
+  }
+  static void Step(Communicator& /*ranks*/, Program& program) {
+    program.Step();
+    Wait(program);
+  }
+  static void Wait(const Program& program) { program.Read({0, DType::kF32, 1, 3}); }
+  // Until the others are told that this rank, or another, is lost.
+  static void AwaitLoss(const Communicator& ranks) {
+    while (!ranks.Loss()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    throw Error(*ranks.Loss());
+  }
+
+  static constexpr int kWorld = 3;
+  Nccl nccl_ = testing::EmulatedNccl();
+};
+
+TEST_F(NcclRanks, LeaveNothingBehind) {
+  EXPECT_THAT(Run(nccl_, nccl_, Step), Each(""));
+  EXPECT_EQ(made, kWorld);
+}
+
+TEST_F(NcclRanks, WaitForWhatNcclDoesByItself) {
+  Nccl slow = nccl_;
+  slow.ncclAllGather = Slow;
+  slow.ncclCommGetAsyncError = AskedAgain;
+  EXPECT_THAT(Run(nccl_, slow, Step), Each(""));
+}
+
+TEST_F(NcclRanks, EndWhereOneSaysThatItMust) {
+  const auto errors = Run(nccl_, nccl_, [](Communicator& ranks, Program& program) {
+    if (ranks.rank() == 1) throw Error(ErrorKind::kInfrastructure, "the disk is full");
+    Step(ranks, program);
+  });
+  EXPECT_EQ(errors[1], "the disk is full");
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(errors[static_cast<size_t>(rank)],
+                AllOf(HasSubstr("rank 1 on "), HasSubstr(" ended: the disk is full")));
+  }
+}
+
+TEST_F(NcclRanks, EndWhereOneNeverComesToACollective) {
+  const auto errors = Run(nccl_, nccl_, [](Communicator& ranks, Program& program) {
+    ranks.rank() == 1 ? AwaitLoss(ranks) : Step(ranks, program);
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 1 on "), HasSubstr(" did not answer within 2 s"))));
+}
+
+TEST_F(NcclRanks, EndWhereOneNeverComesToAReplayedCollective) {
+  const auto errors = Run(nccl_, nccl_, [](Communicator& ranks, Program& program) {
+    for (int step = 0; step < 5; ++step) program.Step();
+    Wait(program);
+    ranks.Barrier();
+    if (ranks.rank() == 1) AwaitLoss(ranks);
+    Step(ranks, program);
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 1 on "), HasSubstr(" did not answer within 2 s"))));
+}
+
+TEST_F(NcclRanks, EndWhereOneNeverComesToMeetTheOthers) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto errors = testing::OnDevices(kWorld, kTimeoutS, [&](Communicator& ranks) {
+    if (ranks.rank() == 1) AwaitLoss(ranks);
+    testing::Connected(nccl_, ranks);
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 1 on "), HasSubstr(" did not answer within 2 s"))));
+}
+
+TEST_F(NcclRanks, EndWhereNcclDoesNotConnectThem) {
+  Nccl never = nccl_;
+  never.ncclCommInitRankConfig = NeverReady;
+  EXPECT_THAT(Run(never, never, Step),
+              Each(HasSubstr("ncclCommInitRankConfig on rank")));  // its own, or what another said of itself
+}
+
+TEST_F(NcclRanks, EndWhereNcclRefusesToConnectOne) {
+  Nccl refuses = nccl_;
+  refuses.ncclCommInitRankConfig = NoInit;
+  const auto errors = Run(refuses, nccl_, Step);
+  EXPECT_THAT(errors, Each(HasSubstr("NCCL: ncclCommInitRankConfig failed: ncclUnhandledCudaError")));
+  EXPECT_THAT(errors[2], HasSubstr("rank 0 on "));
+}
+
+TEST_F(NcclRanks, EndWhereACollectiveFails) {
+  Nccl failing = nccl_;
+  failing.ncclAllGather = Fail;
+  const auto errors = Run(failing, nccl_, Step);
+  EXPECT_THAT(errors[0], HasSubstr("NCCL: ncclAllGather failed: ncclSystemError"));
+  EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0 on "), HasSubstr("NCCL: ncclAllGather failed: ncclSystemError")));
+}
+
+TEST_F(NcclRanks, EndWhereACollectiveFailsOnItsWay) {
+  Nccl failing = nccl_;
+  failing.ncclAllGather = Stand;
+  failing.ncclCommGetAsyncError = AskedAgain;
+  failing.ncclCommAbort = GiveUp;
+  const auto errors = Run(failing, nccl_, [](Communicator& ranks, Program& program) {
+    program.Step();
+    if (ranks.rank() == 0) remote_error = true;
+    Wait(program);
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 0 on "), HasSubstr("NCCL: a collective failed: ncclRemoteError"))));
+}
+
+TEST_F(NcclRanks, EndWhereACollectiveStandsStillThoughAllCame) {
+  Nccl standing = nccl_;
+  standing.ncclAllGather = Stand;
+  standing.ncclCommAbort = GiveUp;
+  EXPECT_THAT(Run(standing, standing, Step),
+              Each(AllOf(HasSubstr(" on "), HasSubstr("NCCL: a collective did not end within 2 s"))));
+}
+
+TEST(Nccl, IsNamedWhereItIsMissing) {
+  try {
+    LoadNccl();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("NCCL"));
+    EXPECT_THAT(error.hint(), HasSubstr("libnccl2"));
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
