@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/error.h"
 #include "tests/engine/ops/every_target.h"
 
@@ -102,6 +104,64 @@ TEST_P(EmbeddingOp, BackwardOfAVocabularyOfOneToken) {
   EmbeddingBackward(runner.trace, dx, ids, d_wte, Tensor{}, 2);
   runner.Run(table_);
   EXPECT_EQ(runner.Read(d_wte), (std::vector<float>{116, 220}));
+}
+
+// More tokens than are sorted at once, and ids of more than 16 bits.
+TEST_P(EmbeddingOp, BackwardAddsManyTokensInTheirOrder) {
+  constexpr int64_t kTokens = 3 * 2048 + 77;
+  for (const auto& [vocab, hidden] : {std::pair<int64_t, int64_t>{300, 8}, {70001, 3}}) {
+    const auto ids = Ids(kTokens, vocab, 1);
+    const auto dx = NormalFloats(kTokens * hidden, 2);
+    const auto d_wte = NormalFloats(vocab * hidden, 3);
+    std::vector<float> expected = d_wte;
+    for (int64_t c = 0; c < hidden; ++c) {
+      std::map<int64_t, float> sums;
+      for (int64_t token = 0; token < kTokens; ++token) {
+        sums[static_cast<int64_t>(ids[static_cast<size_t>(token)])] += dx[static_cast<size_t>(token * hidden + c)];
+      }
+      for (const auto& [id, sum] : sums) expected[static_cast<size_t>(id * hidden + c)] += sum;
+    }
+    OpRunner runner;
+    const Tensor tdx = runner.Make(DType::kF32, kTokens, hidden, dx);
+    const Tensor tids = runner.Make(DType::kI32, 1, kTokens, ids);
+    const Tensor twte = runner.Make(DType::kF32, vocab, hidden, d_wte);
+    EmbeddingBackward(runner.trace, tdx, tids, twte, {}, kTokens);
+    runner.Run(table_);
+    EXPECT_EQ(runner.Read(twte), expected) << vocab;
+  }
+}
+
+TEST_P(EmbeddingOp, TakesViewsThatBeginAnywhere) {
+  constexpr int64_t kVocab = 9, kTokens = 12, kHidden = 16;
+  for (const DType dtype : kFloats) {
+    const auto ids = Ids(kTokens, kVocab, 1);
+    OpRunner runner;
+    const auto view = [&](int64_t rows, uint32_t seed) {
+      return runner.Normal(dtype, 1, rows * kHidden + 1, seed).Cols(1, rows * kHidden).Reshape(rows, kHidden);
+    };
+    const Tensor tids = runner.Make(DType::kI32, 1, kTokens, ids);
+    const Tensor wte = view(kVocab, 1);
+    const Tensor wpe = view(kTokens, 2);
+    const Tensor x = view(kTokens, 3);
+    const Tensor d_wte = view(kVocab, 4);
+    Embedding(runner.trace, tids, wte, wpe, x, kTokens);
+    EmbeddingBackward(runner.trace, x, tids, d_wte, {}, kTokens);
+    runner.Run(table_);
+    const auto rows = [&](uint32_t seed, int64_t count) {
+      const auto all = RepresentableNormal(dtype, count * kHidden + 1, seed);
+      return std::vector<float>(all.begin() + 1, all.end());
+    };
+    std::vector<double> gradient = Doubles(rows(4, kVocab));
+    std::vector<float> embedded;
+    for (int64_t i = 0; i < kTokens * kHidden; ++i) {
+      const auto at = static_cast<int64_t>(ids[static_cast<size_t>(i / kHidden)]) * kHidden + i % kHidden;
+      embedded.push_back(
+          Rounded(rows(1, kVocab)[static_cast<size_t>(at)] + rows(2, kTokens)[static_cast<size_t>(i)], dtype));
+      gradient[static_cast<size_t>(at)] += static_cast<double>(embedded.back());
+    }
+    EXPECT_EQ(runner.Read(x), embedded);
+    ExpectClose(runner.Read(d_wte), gradient, dtype, 1e-5);
+  }
 }
 
 TEST_P(EmbeddingOp, ThreadsChangeNothing) {

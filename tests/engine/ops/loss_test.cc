@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <tuple>
 
 #include "base/error.h"
 #include "tests/engine/ops/every_target.h"
@@ -83,6 +84,62 @@ TEST_P(Loss, CrossEntropyTakesStridedRowsAndAnyOrderOfMagnitudes) {
   EXPECT_NEAR(runner.Read(loss)[0], expected.loss, 1e-5);
   ExpectClose(runner.Read(whole.Cols(0, kVocab)), expected.gradient, DType::kF32, 1e-37, 5e-6);
   EXPECT_EQ(runner.Read(whole.Cols(kVocab, kPad)), std::vector<float>(2 * kPad, 1e30F));
+}
+
+TEST_P(Loss, CrossEntropyTakesRowsThatBeginAnywhere) {
+  constexpr int64_t kRows = 3;
+  for (const DType dtype : kFloats) {
+    for (const auto& [vocab, first, stride] :
+         {std::tuple<int64_t, int64_t, int64_t>{1, 1, 2}, {5, 3, 9}, {13, 5, 19}, {40001, 7, 40011}}) {
+      const auto all = RepresentableNormal(dtype, kRows * stride, 1, 3);
+      std::vector<float> logits;
+      for (int64_t i = 0; i < kRows * stride; ++i) {
+        if (i % stride >= first && i % stride < first + vocab) logits.push_back(all[static_cast<size_t>(i)]);
+      }
+      const std::vector<float> targets = {0, static_cast<float>(vocab / 2), static_cast<float>(vocab - 1)};
+      const Reference expected = CrossEntropyReference(logits, targets, vocab, 0.5);
+      OpRunner runner;
+      const Tensor whole = runner.Make(dtype, kRows, stride, all);
+      const Tensor t = runner.Make(DType::kI32, 1, kRows, targets);
+      const Tensor loss = runner.Make(DType::kF32, 1, 1, {0});
+      CrossEntropy(runner.trace, whole.Cols(first, vocab), t, loss, 0.5);
+      runner.Run(table_);
+      EXPECT_NEAR(runner.Read(loss)[0], expected.loss, 1e-6 * expected.loss);
+      ExpectClose(runner.Read(whole.Cols(first, vocab)), expected.gradient, dtype, 1e-12, 5e-6);
+    }
+  }
+}
+
+TEST_P(Loss, CrossEntropyScalesGradientsAlone) {
+  constexpr int64_t kRows = 2, kVocab = 37;
+  const auto logits = NormalFloats(kRows * kVocab, 1);
+  const std::vector<float> targets = {3, 36};
+  const Reference expected = CrossEntropyReference(logits, targets, kVocab, 1);
+  OpRunner runner;
+  const Tensor x = runner.Make(DType::kF32, kRows, kVocab, logits);
+  const Tensor t = runner.Make(DType::kI32, 1, kRows, targets);
+  const Tensor loss = runner.Make(DType::kF32, 1, 1, {0});
+  CrossEntropy(runner.trace, x, t, loss, 0.5, runner.Make(DType::kF32, 1, 3, {1024, 7, 8}));
+  runner.Run(table_);
+  EXPECT_NEAR(runner.Read(loss)[0], 0.5 * expected.loss, 1e-6 * expected.loss);
+  std::vector<double> gradient = expected.gradient;
+  for (double& value : gradient) value *= 512;
+  ExpectClose(runner.Read(x), gradient, DType::kF32, 1e-12, 5e-6);
+}
+
+TEST_P(Loss, CrossEntropyOfOnePossibleTokenIsZero) {
+  for (const DType dtype : kFloats) {
+    std::vector<float> logits(9000, -std::numeric_limits<float>::infinity());
+    logits.back() = 5;
+    OpRunner runner;
+    const Tensor x = runner.Make(dtype, 1, 9000, logits);
+    const Tensor t = runner.Make(DType::kI32, 1, 1, {8999});
+    const Tensor loss = runner.Make(DType::kF32, 1, 1, {0});
+    CrossEntropy(runner.trace, x, t, loss, 1);
+    runner.Run(table_);
+    EXPECT_EQ(runner.Read(loss)[0], 0);
+    EXPECT_EQ(runner.Read(x), std::vector<float>(9000, 0));
+  }
 }
 
 TEST_P(Loss, CrossEntropyOfNanIsNan) {

@@ -138,6 +138,57 @@ TEST_P(Optimizer, AdamWithBf16StateRoundsOnce) {
   ExpectClose(runner.Read(tv), reference.v, DType::kBF16, 1e-6);
 }
 
+// Every pair of dtypes that a recipe may keep, in tensors that begin anywhere.
+TEST_P(Optimizer, AdamTakesEveryKindOfState) {
+  constexpr int64_t kCount = 517;
+  constexpr DType kStates[] = {DType::kF32, DType::kBF16};
+  struct Kind {
+    DType work;
+    DType master;  // kU8: none
+  };
+  constexpr Kind kKinds[] = {{DType::kF32, DType::kU8},   {DType::kBF16, DType::kU8},  {DType::kF16, DType::kU8},
+                             {DType::kBF16, DType::kI16}, {DType::kBF16, DType::kF32}, {DType::kF16, DType::kF32}};
+  for (const Kind& kind : kKinds) {
+    for (const DType moments : kStates) {
+      for (const DType gradients : kStates) {
+        for (const int64_t first : {0, 1}) {
+          SCOPED_TRACE(testing::Message() << DTypeName(kind.work) << " " << DTypeName(kind.master) << " "
+                                          << DTypeName(moments) << " " << DTypeName(gradients) << " " << first);
+          OpRunner runner;
+          const auto view = [&](DType dtype, const std::vector<float>& values) {
+            return runner.Make(dtype, 1, kCount, values).Cols(first, kCount - first);
+          };
+          const auto weight = RepresentableNormal(kind.work, kCount, 1);
+          const auto gradient = RepresentableNormal(gradients, kCount, 2);
+          const auto m = RepresentableNormal(moments, kCount, 3);
+          auto v = RepresentableNormal(moments, kCount, 4);
+          for (float& value : v) value = Rounded(std::abs(value) + 0.5F, moments);
+          const Tensor work = view(kind.work, weight);
+          Tensor master;
+          if (kind.master == DType::kI16) master = view(DType::kI16, std::vector<float>(kCount));
+          if (kind.master == DType::kF32) master = view(DType::kF32, weight);
+          const Tensor tm = view(moments, m);
+          const Tensor tv = view(moments, v);
+          Adam(runner.trace, work, master, tm, tv, view(gradients, gradient), {}, {.weight_decay = 0.1});
+          runner.Run(table_, {.updates = 3, .learning_rate = 0.05});
+          AdamReference reference({.weight_decay = 0.1}, Doubles(weight));
+          reference.m = Doubles(m);
+          reference.v = Doubles(v);
+          reference.Step(gradient, 1, 0.05, 3);
+          const auto expect = [&](const Tensor& t, std::vector<double> expected) {
+            expected.erase(expected.begin(), expected.begin() + first);
+            ExpectClose(runner.Read(t), expected, t.dtype, 1e-6);
+          };
+          expect(work, reference.weight);
+          if (kind.master == DType::kF32) expect(master, reference.weight);
+          expect(tm, reference.m);
+          expect(tv, reference.v);
+        }
+      }
+    }
+  }
+}
+
 TEST_P(Optimizer, AdamsVectorsSplitAsSplitMaster) {
   // No gradient and no decay: weights stay as they are, bit for bit, and so does every NaN a NaN.
   std::vector<float> low, work;
@@ -223,9 +274,13 @@ TEST_P(Optimizer, SquaredSumAdds) {
       OpRunner runner;
       const Tensor tx = runner.Make(dtype, 1, n, x);
       const Tensor total = runner.Make(DType::kF32, 1, 1, {3});
+      const Tensor without_first = runner.Make(DType::kF32, 1, 1, {0});
       SquaredSum(runner.trace, tx, total);
+      if (n > 1) SquaredSum(runner.trace, tx.Cols(1, n - 1), without_first);
       runner.Run(table_);
       EXPECT_NEAR(runner.Read(total)[0], sum, 5e-7 * sum);
+      const double without = n > 1 ? sum - 3 - static_cast<double>(x[0]) * x[0] : 0;
+      EXPECT_NEAR(runner.Read(without_first)[0], without, 5e-7 * sum);
     }
   }
 }
