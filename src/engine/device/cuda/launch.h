@@ -17,9 +17,11 @@ struct LaunchShape {
   size_t shared_bytes = 0;  // dynamic; more than 48 KiB are asked for here
 };
 
-// Arguments are converted to the kernel's parameters here, on the host. Throws as CheckCuda does.
+// Arguments are converted to the kernel's parameters here, on the host. Throws as CheckCuda does. A grid of no
+// blocks, which CUDA refuses, has nothing to do.
 template <typename... Params, typename... Args>
 void Launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Params...), Args&&... args) {
+  if (shape.grid.x == 0 || shape.grid.y == 0) return;
   constexpr size_t kSharedWithoutAsking = size_t{48} << 10;
   if (shape.shared_bytes > kSharedWithoutAsking) {
     CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
