@@ -51,6 +51,41 @@ void Wait(cudaStream_t stream, CudaCollectives* collectives) {
   CheckCuda(error, "cudaStreamSynchronize");
 }
 
+// How many calls from `first` on are the same op's, and touch no byte that another of them changes. (Storages that live
+// one after the other may share their bytes.)
+size_t CountTogether(const Trace& trace, const Layout& layout, size_t first) {
+  struct Range {
+    int64_t begin, end;
+  };
+  const auto ranges = [&](std::span<const Tensor> tensors) {
+    std::vector<Range> result;
+    for (const Tensor& tensor : tensors) {
+      if (!tensor.defined()) continue;
+      const auto storage = static_cast<size_t>(tensor.storage);
+      const int64_t begin = layout.offsets[storage];
+      result.push_back({begin, begin + trace.storages()[storage].bytes});
+    }
+    return result;
+  };
+  const auto overlap = [](const std::vector<Range>& a, const std::vector<Range>& b) {
+    return std::ranges::any_of(a, [&](const Range& x) {
+      return std::ranges::any_of(b, [&](const Range& y) { return x.begin < y.end && y.begin < x.end; });
+    });
+  };
+  std::vector<Range> touched;
+  std::vector<Range> changed;
+  const std::vector<OpCall>& calls = trace.calls();
+  size_t next = first;
+  for (; next < calls.size() && calls[next].op == calls[first].op; ++next) {
+    const auto touches = ranges(calls[next].tensors());
+    const auto changes = ranges(calls[next].tensors().subspan(calls[next].reads().size()));
+    if (overlap(touches, changed) || overlap(changes, touched)) break;
+    touched.insert(touched.end(), touches.begin(), touches.end());
+    changed.insert(changed.end(), changes.begin(), changes.end());
+  }
+  return next - first;
+}
+
 }  // namespace
 
 CudaStaging::CudaStaging() : memory_(NewPinnedBuffer(kSlots * kSlotBytes)) {
@@ -108,8 +143,11 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
     if (kernel == kernels.end()) {
       throw Error(ErrorKind::kInternal, fmt::format("the op {} has no CUDA kernel", call.op->name));
     }
-    calls_.push_back(
-        {&call, kernel->second.run, kernel->second.prepare == nullptr ? nullptr : kernel->second.prepare(call, run_)});
+    const CudaKernel& k = kernel->second;
+    calls_.push_back({&call, k.run, k.prepare == nullptr ? nullptr : k.prepare(call, run_), k.run_together, 1});
+  }
+  for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
+    if (calls_[i].run_together != nullptr) calls_[i].together = CountTogether(trace, layout, i);
   }
 }
 
@@ -159,7 +197,14 @@ void CudaExecutor::Step(const StepInputs& inputs) {
 }
 
 void CudaExecutor::RunCalls() const {
-  for (const Bound& bound : calls_) bound.run(*bound.call, run_, bound.state.get());
+  for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
+    const Bound& bound = calls_[i];
+    if (bound.together > 1) {
+      bound.run_together({bound.call, bound.together}, run_);  // the trace's calls lie one behind the other
+    } else {
+      bound.run(*bound.call, run_, bound.state.get());
+    }
+  }
 }
 
 // Other threads may call CUDA meanwhile, as NCCL's do: only this one's calls must be such that a graph can hold.

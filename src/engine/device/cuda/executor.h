@@ -66,6 +66,8 @@ class CudaExecutor final : public Executor {
     const OpCall* call;
     void (*run)(const OpCall&, const CudaRun&, KernelState*);
     std::shared_ptr<KernelState> state;
+    void (*run_together)(std::span<const OpCall>, const CudaRun&);
+    size_t together;  // calls from this one on that run_together runs at once; 1: it runs alone
   };
   void RunCalls() const;
   void RunTimed();

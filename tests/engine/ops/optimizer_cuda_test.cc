@@ -1,0 +1,122 @@
+// What is CUDA's alone of the optimizer: updates that run together, with the bits of one after the other and in fewer
+// launches. optimizer_test.cc has what updates are on every device.
+#ifdef RIDGELINE_CUDA_ON_CPU
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "cuda_on_cpu/machine.h"
+#include "engine/device/cuda/executor.h"
+#include "engine/device/layout.h"
+#include "engine/ops/cuda/kernels.h"
+#include "engine/ops/optimizer.h"
+
+namespace ridgeline {
+namespace {
+
+class CudaOptimizer : public testing::TestWithParam<uint64_t> {
+ protected:
+  struct Ended {
+    std::vector<std::vector<std::byte>> storages;
+    int64_t grids = 0;
+  };
+  // Takes a step from random bytes in all persistent storages, on a machine with fewer blocks than work.
+  static Ended After(const Trace& trace, const CudaKernelTable& table) {
+    cuda_on_cpu::ResetMachine({.multiprocessors = 1, .seed = GetParam()});
+    const Layout layout = PlanLayout(trace);
+    CudaExecutor executor(trace, layout, table);
+    const auto whole = [&](size_t s) {
+      return Tensor{static_cast<StorageId>(s), DType::kU8, 1, trace.storages()[s].bytes, trace.storages()[s].bytes, 0};
+    };
+    std::mt19937 random(1);
+    for (size_t s = 0; s < trace.storages().size(); ++s) {
+      std::vector<std::byte> bytes(static_cast<size_t>(trace.storages()[s].bytes));
+      for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+      if (trace.storages()[s].persistent) executor.Write(whole(s), 0, std::span<const std::byte>(bytes));
+    }
+    executor.Step({.updates = 3, .learning_rate = 0.25});
+    Ended ended;
+    for (size_t s = 0; s < trace.storages().size(); ++s) {
+      if (trace.storages()[s].persistent) {
+        ended.storages.push_back(executor.Read<std::byte>(whole(s), 0, trace.storages()[s].bytes));
+      }
+    }
+    ended.grids = cuda_on_cpu::GridsRun();
+    return ended;
+  }
+  // The same of both ways; the launches that were saved.
+  static int64_t Saved(const Trace& trace) {
+    CudaKernelTable table;
+    AddOptimizerCuda(table);
+    const Ended together = After(trace, table);
+    for (auto& [op, kernel] : table) kernel.run_together = nullptr;
+    const Ended in_turn = After(trace, table);
+    EXPECT_EQ(in_turn.storages, together.storages);
+    return in_turn.grids - together.grids;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, CudaOptimizer, testing::Values(0, 1, 2));
+
+// A parameter of `count` weights, with its state.
+struct Weights {
+  Tensor work, master, m, v, grad;
+
+  Weights(Trace& trace, int64_t count, DType kind) {
+    const auto make = [&](DType dtype) { return trace.Persistent(dtype, 1, count, Category::kOptimizer); };
+    work = make(DType::kBF16);
+    master = make(kind);
+    m = make(DType::kF32);
+    v = make(DType::kF32);
+    grad = make(DType::kBF16);
+  }
+  void Update(Trace& trace, const AdamAttrs& attrs = {}) const { Adam(trace, work, master, m, v, grad, {}, attrs); }
+};
+
+TEST_P(CudaOptimizer, UpdatesManyParametersInFewLaunches) {
+  Trace trace;
+  // Of no, one and several chunks; whole ones, and all that may be left over; more than one launch takes.
+  for (int64_t i = 0; i < 70; ++i) {
+    Weights(trace, i % 7 == 0 ? 2048 * (i / 7) + i % 3 : i, DType::kI16).Update(trace);
+  }
+  Weights(trace, 100, DType::kI16).Update(trace, {.weight_decay = 0.1});
+  Weights(trace, 100, DType::kF32).Update(trace, {.weight_decay = 0.1});
+  // 64 and 6, another decay, another kind of master: four launches of 71, for one parameter has no weights.
+  EXPECT_EQ(Saved(trace), 67);
+}
+
+TEST_P(CudaOptimizer, WhatTouchesWhatWasChangedRunsBehindIt) {
+  Trace trace;
+  const Weights a(trace, 3000, DType::kI16);
+  const Weights b(trace, 3000, DType::kI16);
+  a.Update(trace);
+  b.Update(trace);
+  a.Update(trace);  // again
+  Weights reader(trace, 3000, DType::kI16);
+  reader.grad = a.m;
+  reader.Update(trace);
+  EXPECT_EQ(Saved(trace), 1);
+}
+
+// A temporary that begins where another ended may lie in its bytes.
+TEST_P(CudaOptimizer, WhatLiesWhereAnotherLayRunsBehindIt) {
+  Trace trace;
+  Weights a(trace, 3000, DType::kF32);
+  Weights b(trace, 3000, DType::kF32);
+  const Weights c(trace, 3000, DType::kF32);
+  a.work = trace.Temporary(DType::kBF16, 1, 3000, Category::kWorkspace);
+  a.Update(trace);
+  b.work = trace.Temporary(DType::kBF16, 1, 3000, Category::kWorkspace);
+  b.Update(trace);
+  const Layout layout = PlanLayout(trace);
+  ASSERT_EQ(layout.offsets[static_cast<size_t>(a.work.storage)], layout.offsets[static_cast<size_t>(b.work.storage)]);
+  c.Update(trace);
+  EXPECT_EQ(Saved(trace), 1);  // b and c
+}
+
+}  // namespace
+}  // namespace ridgeline
+#endif
