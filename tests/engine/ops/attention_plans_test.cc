@@ -1,0 +1,138 @@
+// cuDNN makes its plans of attention for devices that are described here and not there, and says their workspace: what
+// a trace declares has to hold them. Needs cuDNN's libraries and no GPU.
+#if defined(RIDGELINE_CUDA_ON_CPU) && !defined(RIDGELINE_SANITIZED)  // which would watch cuDNN
+
+#include "engine/ops/cuda/attention_plans.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "run/presets.h"
+
+namespace ridgeline {
+namespace {
+
+struct Device {
+  const char* name;
+  int compute_capability;
+  std::string json;  // cuDNN's description
+};
+
+// By the data sheets; of a B200 clocks, cache and memory are approximate.
+std::string Describe(const char* name, int compute_capability, int multiprocessors, int64_t memory_bytes,
+                     int64_t clock_khz, int64_t memory_clock_khz, int64_t cache_bytes) {
+  return fmt::format(
+      R"({{"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,)"
+      R"("multiProcessorCount":{},"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":232448,)"
+      R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,)"
+      R"("maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,"totalGlobalMem":{},)"
+      R"("smClockRateKHz":{},"memClockRateKHz":{},"l2CacheSize":{},"cudaDeviceId":0,"deviceVer":{},)"
+      R"("driverVer":13000,"deviceName":"{}"}})",
+      multiprocessors, memory_bytes, clock_khz, memory_clock_khz, cache_bytes, 10 * compute_capability, name);
+}
+Device H200() { return {"H200", 90, Describe("NVIDIA H200", 90, 132, 150121545728, 1980000, 3201000, 62914560)}; }
+Device B200() { return {"B200", 100, Describe("NVIDIA B200", 100, 148, 191500000000, 1965000, 3996000, 132644864)}; }
+
+class Plans : public testing::Test {
+ protected:
+  // cuDNN compiles kernels, and has a driver load them: this machine's, or one that only says that it did.
+  void SetUp() override {
+    if (dlopen("libcuda.so.1", RTLD_NOW) == nullptr) {
+      ASSERT_NE(dlopen(RIDGELINE_BINARY_DIR "/tests/driver/libcuda.so.1", RTLD_NOW), nullptr) << dlerror();
+    }
+    try {
+      cudnn_ = &LoadCudnn();
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.message();
+    }
+  }
+
+  // Both passes have a plan, in the bytes that the trace declares for this device, and leave none of them idle.
+  void Check(const Device& device, const AttentionShape& s, DType dtype = DType::kBF16) {
+    SCOPED_TRACE(fmt::format("batch {} seq {} heads {}/{} head_dim {} {}", s.batch, s.seq, s.heads, s.kv_heads,
+                             s.head_dim, DTypeName(dtype)));
+    Trace trace(CudaDevice(device.compute_capability));
+    const int64_t tokens = s.batch * s.seq;
+    const int64_t wide = s.heads * s.head_dim;
+    const int64_t narrow = s.kv_heads * s.head_dim;
+    const auto tensor = [&](DType type, int64_t rows, int64_t cols) {
+      return trace.Temporary(type, rows, cols, Category::kActivations);
+    };
+    const Tensor qkv = tensor(dtype, tokens, wide + 2 * narrow);
+    const Tensor d_qkv = tensor(dtype, tokens, wide + 2 * narrow);
+    const Tensor o = tensor(dtype, tokens, wide);
+    const Tensor d_o = tensor(dtype, tokens, wide);
+    const Tensor lse = tensor(DType::kF32, s.batch * s.heads, s.seq);
+    const auto q = [&](const Tensor& t) { return t.Cols(0, wide); };
+    const auto k = [&](const Tensor& t) { return t.Cols(wide, narrow); };
+    const auto v = [&](const Tensor& t) { return t.Cols(wide + narrow, narrow); };
+    AttentionForward(trace, q(qkv), k(qkv), v(qkv), o, lse, s);
+    AttentionBackward(trace, d_o, q(qkv), k(qkv), v(qkv), o, lse, q(d_qkv), k(d_qkv), v(d_qkv), s);
+    ExpectPlan(device, trace.calls()[0], PlanAttentionForward);
+    ExpectPlan(device, trace.calls()[1], PlanAttentionBackward);
+  }
+
+ private:
+  template <typename Plan>
+  void ExpectPlan(const Device& device, const OpCall& call, const Plan& plan_attention) {
+    constexpr int64_t kSlabUnit = 256;
+    SCOPED_TRACE(call.op->name);
+    const CudnnAttention attention(call);
+    std::string why;
+    const auto plan = plan_attention(*cudnn_, attention, CudnnDevice(*cudnn_, device.json), why);
+    ASSERT_TRUE(plan) << why;
+    EXPECT_EQ(why, "");  // it is cuDNN's first proposal
+    EXPECT_LE(attention.workspace_bytes - plan->workspace_bytes(), kSlabUnit);
+  }
+
+  const Cudnn* cudnn_ = nullptr;
+};
+struct Heads {
+  Device (*device)();
+  int64_t heads, kv_heads, head_dim;
+};
+// A plan takes a second or more: every shape is a test of its own.
+std::vector<Heads> PresetsHeads() {
+  std::set<std::array<int64_t, 3>> shapes;
+  for (const Preset& preset : Presets()) shapes.insert({preset.heads, preset.kv_heads, preset.head_dim});
+  std::vector<Heads> all;
+  for (const auto& device : {H200, B200}) {
+    for (const auto& [heads, kv_heads, head_dim] : shapes) all.push_back({device, heads, kv_heads, head_dim});
+  }
+  return all;
+}
+class PlansOfPresets : public Plans, public testing::WithParamInterface<Heads> {};
+INSTANTIATE_TEST_SUITE_P(Presets, PlansOfPresets, testing::ValuesIn(PresetsHeads()), [](const auto& info) {
+  const Heads& h = info.param;
+  return fmt::format("{}Heads{}KvHeads{}Dim{}", h.device().name, h.heads, h.kv_heads, h.head_dim);
+});
+TEST_P(PlansOfPresets, FitTheTrace) {
+  const auto [device, heads, kv_heads, head_dim] = GetParam();
+  Check(device(), {1, 2048, heads, kv_heads, head_dim});
+}
+
+class PlansOfDevices : public Plans, public testing::WithParamInterface<Device (*)()> {};
+INSTANTIATE_TEST_SUITE_P(Devices, PlansOfDevices, testing::Values(H200, B200),
+                         [](const auto& info) { return info.param().name; });
+TEST_P(PlansOfDevices, FitTheTraceInFp16) { Check(GetParam()(), {2, 1024, 12, 4, 64}, DType::kF16); }
+TEST_P(PlansOfDevices, FitTheTraceForShortAndLongSequences) {
+  for (const int64_t seq : {7, 100, 128, 129}) Check(GetParam()(), {2, seq, 4, 2, 64});
+  for (const int64_t seq : {128, 8192}) Check(GetParam()(), {2, seq, 4, 4, 128});
+}
+TEST_P(PlansOfDevices, FitTheTraceForOtherHeads) {
+  Check(GetParam()(), {1, 512, 4, 2, 8});
+  Check(GetParam()(), {1, 512, 4, 2, 48});
+  if (GetParam() == H200) Check(GetParam()(), {1, 512, 4, 2, 256});
+}
+
+}  // namespace
+}  // namespace ridgeline
+
+#endif
