@@ -19,7 +19,17 @@ inline const CublasLt& FakeCublasLt() {
   }();
   return table;
 }
-// Of cuDNN there is no fake.
+inline const Cudnn& FakeCudnn() {
+  static const Cudnn table = [] {
+    Cudnn fake;
+#define RIDGELINE_TAKE(name) fake.name = ::name;
+    RIDGELINE_CUDNN_FUNCTIONS(RIDGELINE_TAKE)
+#undef RIDGELINE_TAKE
+    return fake;
+  }();
+  return table;
+}
+// Attention takes its own kernels: cuDNN's fake is for small shapes.
 inline CudaLibraries FakeLibraries() { return {.cublaslt = FakeCublasLt, .cudnn = nullptr}; }
 
 // What was called of the table below, by one thread.

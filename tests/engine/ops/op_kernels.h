@@ -49,16 +49,19 @@ struct OpKernels {
 #ifdef RIDGELINE_CUDA_ON_CPU
   // On the emulated machine (tests/cuda_on_cpu), which has to outlive these and the states: the slab is copied to its
   // memory before each call, and back after it.
-  OpKernels(const CudaKernelTable& table) {
+  OpKernels(const CudaKernelTable& table, const CudaLibraries& with = FakeLibraries()) {
     auto memory = std::make_shared<CudaMemory>();
-    prepare = [table, memory](const OpCall& call, const CpuRun& on, std::span<std::byte> slab) {
+    auto libraries = std::make_shared<const CudaLibraries>(with);
+    prepare = [table, libraries, memory](const OpCall& call, const CpuRun& on, std::span<std::byte> slab) {
       const CudaKernel& kernel = KernelOf(table, call);
-      return kernel.prepare == nullptr ? nullptr : kernel.prepare(call, Cuda(memory->Of(slab.size()), on.offsets));
+      return kernel.prepare == nullptr ? nullptr
+                                       : kernel.prepare(call, Cuda(memory->Of(slab.size()), on.offsets, *libraries));
     };
-    run = [table, memory](const OpCall& call, const CpuRun& on, std::span<std::byte> slab, KernelState* state) {
+    run = [table, libraries, memory](const OpCall& call, const CpuRun& on, std::span<std::byte> slab,
+                                     KernelState* state) {
       std::byte* const copy = memory->Of(slab.size());
       CheckCuda(cudaMemcpy(copy, slab.data(), slab.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
-      CudaRun cuda = Cuda(copy, on.offsets);
+      CudaRun cuda = Cuda(copy, on.offsets, *libraries);
       CheckCuda(cudaStreamCreateWithFlags(&cuda.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
       KernelOf(table, call).run(call, cuda, state);
       CheckCuda(cudaStreamSynchronize(cuda.stream), "cudaStreamSynchronize");
@@ -88,8 +91,7 @@ struct OpKernels {
     void* data_ = nullptr;
     size_t bytes_ = 0;
   };
-  static CudaRun Cuda(std::byte* slab, const int64_t* offsets) {
-    static const CudaLibraries libraries = FakeLibraries();
+  static CudaRun Cuda(std::byte* slab, const int64_t* offsets, const CudaLibraries& libraries) {
     return {slab, offsets, nullptr, cuda_on_cpu::MachineOptions().multiprocessors, &libraries};
   }
 #endif

@@ -32,18 +32,14 @@ std::string CudnnWords(const Cudnn& cudnn, cudnnStatus_t status) {
 
 void CheckCudnn(const Cudnn& cudnn, cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  const std::string words = fmt::format("cuDNN: {} failed: {}", what, CudnnWords(cudnn, status));
-  switch (status / 1000) {
-    case CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED / 1000:
-      throw Error(status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ? ErrorKind::kOutOfMemory
-                                                                                 : ErrorKind::kInternal,
-                  words);
-    case CUDNN_STATUS_EXECUTION_FAILED / 1000:  // a device that is gone, say
-    case CUDNN_STATUS_NOT_INITIALIZED / 1000:
-      throw Error(ErrorKind::kInfrastructure, words);
-    default:
-      throw Error(ErrorKind::kInternal, words);
-  }
+  // A device that is gone, or has no memory left for the library, is not a fault of the program.
+  constexpr auto kClass = [](cudnnStatus_t of) { return of / 1000; };
+  const ErrorKind kind = status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ? ErrorKind::kOutOfMemory
+                         : kClass(status) == kClass(CUDNN_STATUS_NOT_INITIALIZED) ||
+                                 kClass(status) == kClass(CUDNN_STATUS_EXECUTION_FAILED)
+                             ? ErrorKind::kInfrastructure
+                             : ErrorKind::kInternal;
+  throw Error(kind, fmt::format("cuDNN: {} failed: {}", what, CudnnWords(cudnn, status)));
 }
 
 }  // namespace ridgeline

@@ -1,0 +1,175 @@
+// Attention by cuDNN, on a fake of it that computes the graphs by their definitions: that they are attention's, and
+// which calls are cuDNN's. (attention_plans_test.cc asks cuDNN itself.)
+#ifdef RIDGELINE_CUDA_ON_CPU
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cuda_on_cpu/cudnn.h"
+#include "engine/device/cuda/libraries.h"
+#include "engine/ops/attention.h"
+#include "engine/ops/cuda/kernels.h"
+#include "tests/engine/device/fake_libraries.h"
+#include "tests/engine/ops/op_runner.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kRuns = 2;  // of a call, by OpRunner
+
+struct Case {
+  AttentionShape shape;
+  DType dtype = DType::kBF16;
+  int compute_capability = 90;
+  int64_t first_col = 0;  // of q in the matrix of q, k and v
+};
+
+// What both passes write, as the libraries have it.
+struct Outputs {
+  std::vector<float> o, lse, dq, dk, dv;
+};
+Outputs BothPasses(const Case& c, const CudaLibraries& libraries) {
+  cuda_on_cpu::ResetMachine();
+  const AttentionShape& s = c.shape;
+  OpRunner runner;
+  runner.trace = Trace(CudaDevice(c.compute_capability));
+  const int64_t tokens = s.batch * s.seq;
+  const int64_t wide = s.heads * s.head_dim;
+  const int64_t narrow = s.kv_heads * s.head_dim;
+  const Tensor qkv = runner.Normal(c.dtype, tokens, c.first_col + wide + 2 * narrow, 1);
+  const Tensor d_qkv = runner.Empty(c.dtype, tokens, c.first_col + wide + 2 * narrow);
+  const auto q = [&](const Tensor& t) { return t.Cols(c.first_col, wide); };
+  const auto k = [&](const Tensor& t) { return t.Cols(c.first_col + wide, narrow); };
+  const auto v = [&](const Tensor& t) { return t.Cols(c.first_col + wide + narrow, narrow); };
+  const Tensor d_o = runner.Normal(c.dtype, tokens, wide, 2);
+  const Tensor o = runner.Empty(c.dtype, tokens, wide);
+  const Tensor lse = runner.Empty(DType::kF32, s.batch * s.heads, s.seq);
+  AttentionForward(runner.trace, q(qkv), k(qkv), v(qkv), o, lse, s);
+  AttentionBackward(runner.trace, d_o, q(qkv), k(qkv), v(qkv), o, lse, q(d_qkv), k(d_qkv), v(d_qkv), s);
+  CudaKernelTable table;
+  AddAttentionCuda(table);
+  runner.Run(OpKernels(table, libraries));
+  return {runner.Read(o), runner.Read(lse), runner.Read(q(d_qkv)), runner.Read(k(d_qkv)), runner.Read(v(d_qkv))};
+}
+
+// |got - want| / |want|, in the Euclidean norm.
+double Distance(const std::vector<float>& got, const std::vector<float>& want) {
+  double difference = 0;
+  double size = 1e-30;
+  for (size_t i = 0; i < want.size(); ++i) {
+    difference += std::pow(double{got[i]} - want[i], 2);
+    size += std::pow(double{want[i]}, 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+// How many plans compute, and that both devices' outputs agree as closely as attention_test.cc asks.
+void ExpectPlans(const Case& c, int64_t plans, const cuda_on_cpu::CudnnOptions& options = {}) {
+  SCOPED_TRACE(testing::Message() << "seq " << c.shape.seq << " head_dim " << c.shape.head_dim << " "
+                                  << DTypeName(c.dtype) << " on " << c.compute_capability);
+  const Outputs want = BothPasses(c, {.cudnn = nullptr});
+  cuda_on_cpu::ResetCudnn(options);
+  const Outputs got = BothPasses(c, {.cudnn = FakeCudnn});
+  EXPECT_EQ(cuda_on_cpu::CudnnPlansRun(), kRuns * plans);
+  EXPECT_LT(Distance(got.lse, want.lse), 1e-6);
+  EXPECT_LT(Distance(got.o, want.o), 5e-3);
+  EXPECT_LT(Distance(got.dv, want.dv), 5e-3);
+  if (c.shape.seq == 1) return;
+  EXPECT_LT(Distance(got.dq, want.dq), 1e-2);
+  EXPECT_LT(Distance(got.dk, want.dk), 1e-2);
+}
+
+TEST(AttentionCudnn, ComputesAttention) {
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    ExpectPlans({{1, 1, 1, 1, 8}, dtype}, 2);
+    ExpectPlans({{2, 33, 4, 2, 16}, dtype}, 2);
+    ExpectPlans({{1, 40, 3, 3, 64}, dtype, 100}, 2);
+    ExpectPlans({{1, 17, 6, 1, 24}, dtype, 90, 8}, 2);
+  }
+}
+
+TEST(AttentionCudnn, LeavesWhatItDoesNotTakeToOtherKernels) {
+  ExpectPlans({{1, 20, 2, 2, 16}, DType::kF32}, 0);
+  ExpectPlans({{1, 20, 2, 1, 20}}, 0);
+  ExpectPlans({{1, 20, 2, 1, 264}}, 0);
+  ExpectPlans({{1, 20, 2, 1, 16}, DType::kBF16, 90, 4}, 0);  // rows at multiples of 8 bytes
+  ExpectPlans({{1, 20, 2, 1, 136}, DType::kBF16, 90}, 2);
+  ExpectPlans({{1, 20, 2, 1, 136}, DType::kBF16, 100}, 1);  // forward alone
+}
+
+TEST(AttentionCudnn, TakesTheFirstPlanThatCanBeBuiltAndFits) {
+  ExpectPlans({{1, 20, 2, 1, 16}}, 0, {.proposals = 0});
+  ExpectPlans({{1, 20, 2, 1, 16}}, 0, {.first_fails = true});
+  ExpectPlans({{1, 20, 2, 1, 16}}, 2, {.proposals = 2, .first_fails = true});
+  ExpectPlans({{1, 20, 2, 1, 16}}, 1,
+              {.workspace_bytes = 257});  // which the backward call has, and the forward has not
+  ExpectPlans({{1, 20, 2, 2, 16}}, 0, {.workspace_bytes = 257});
+}
+
+// Layers are alike: a plan takes seconds to make.
+TEST(AttentionCudnn, MakesAPlanOnceForEqualCalls) {
+  const CudaLibraries libraries = {.cudnn = FakeCudnn};
+  cuda_on_cpu::ResetMachine();
+  cuda_on_cpu::ResetCudnn();
+  OpRunner runner;
+  runner.trace = Trace(CudaDevice(90));
+  const AttentionShape shape{1, 8, 1, 1, 8};
+  const Tensor q = runner.Normal(DType::kBF16, 8, 8, 1);
+  const Tensor o = runner.Empty(DType::kBF16, 8, 8);
+  const Tensor lse = runner.Empty(DType::kF32, 1, 8);
+  for (int layer = 0; layer < 3; ++layer) AttentionForward(runner.trace, q, q, q, o, lse, shape);
+  CudaKernelTable table;
+  AddAttentionCuda(table);
+  runner.Run(OpKernels(table, libraries));
+  EXPECT_EQ(cuda_on_cpu::CudnnPlansBuilt(), 1);
+  EXPECT_EQ(cuda_on_cpu::CudnnPlansRun(), kRuns * 3);
+}
+
+TEST(AttentionCudnn, SaysWhatFailed) {
+  const auto failure = [](const Cudnn& (*cudnn)()) {
+    try {
+      BothPasses({{1, 8, 1, 1, 8}}, {.cudnn = cudnn});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+      return error.message();
+    }
+    return std::string("nothing");
+  };
+  EXPECT_THAT(failure([]() -> const Cudnn& {
+                static Cudnn table = FakeCudnn();
+                table.cudnnCreate = [](cudnnHandle_t*) { return CUDNN_STATUS_NOT_INITIALIZED; };
+                return table;
+              }),
+              testing::StartsWith("cuDNN: starting it on this device failed: "));
+  EXPECT_THAT(failure([]() -> const Cudnn& {
+                static Cudnn table = FakeCudnn();
+                table.cudnnBackendExecute = [](cudnnHandle_t, cudnnBackendDescriptor_t, cudnnBackendDescriptor_t) {
+                  return CUDNN_STATUS_EXECUTION_FAILED;
+                };
+                return table;
+              }),
+              testing::StartsWith("cuDNN: starting a plan failed: "));
+}
+
+// Without it half-precision attention would be many times slower, and the figures of another program.
+TEST(AttentionCudnn, IsMissedInWords) {
+  const CudaLibraries libraries = {
+      .cudnn = []() -> const Cudnn& { throw Error(ErrorKind::kInfrastructure, "cuDNN cannot be loaded"); }};
+  try {
+    BothPasses({{1, 8, 1, 1, 8}}, libraries);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), testing::HasSubstr("cuDNN cannot be loaded"));
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
+
+#endif
