@@ -90,11 +90,13 @@ struct Case {
   DType dtype = DType::kF32;
   bool fused = false;  // q, k and v are columns of one matrix, and so are their gradients
   float scale = 1;     // of q and k
+  int64_t before = 0;  // columns of that matrix before q
 
   std::string Name() const {
     return "batch " + std::to_string(shape.batch) + " seq " + std::to_string(shape.seq) + " heads " +
            std::to_string(shape.heads) + "/" + std::to_string(shape.kv_heads) + " head_dim " +
-           std::to_string(shape.head_dim) + " " + std::string(DTypeName(dtype)) + (fused ? " fused" : "");
+           std::to_string(shape.head_dim) + " " + std::string(DTypeName(dtype)) + (fused ? " fused" : "") +
+           (before > 0 ? " behind " + std::to_string(before) : "");
   }
 };
 
@@ -109,8 +111,9 @@ struct Attention {
     const int64_t wide = s.heads * s.head_dim;
     const int64_t narrow = s.kv_heads * s.head_dim;
     if (c.fused) {
-      const Tensor qkv = runner.Normal(c.dtype, tokens, wide + 2 * narrow, 1, c.scale);
-      const Tensor grad = runner.Empty(c.dtype, tokens, wide + 2 * narrow);
+      const int64_t cols = c.before + wide + 2 * narrow;
+      const Tensor qkv = runner.Normal(c.dtype, tokens, cols, 1, c.scale).Cols(c.before, cols - c.before);
+      const Tensor grad = runner.Empty(c.dtype, tokens, cols).Cols(c.before, cols - c.before);
       q = qkv.Cols(0, wide);
       k = qkv.Cols(wide, narrow);
       v = qkv.Cols(wide + narrow, narrow);
@@ -177,6 +180,8 @@ void CheckShapes(const OpKernels& kernels, DType dtype) {
   Check(kernels, {.shape = {1, 256, 2, 2, 32}, .dtype = dtype});
   Check(kernels, {.shape = {1, 257, 8, 1, 16}, .dtype = dtype, .fused = true});
   Check(kernels, {.shape = {2, 300, 2, 1, 80}, .dtype = dtype});
+  Check(kernels, {.shape = {1, 70, 4, 2, 20}, .dtype = dtype, .fused = true, .before = 4});
+  Check(kernels, {.shape = {1, 70, 2, 1, 64}, .dtype = dtype, .fused = true, .before = 3});
   Check(kernels, {.shape = {1, 600, 2, 2, 64}, .dtype = dtype, .fused = true});
   Check(kernels, {.shape = {1, 1030, 1, 1, 8}, .dtype = dtype});
 }
@@ -227,6 +232,25 @@ TEST_P(AttentionOnDevice, GivesTheSameBitsAtEveryRunAndForAnyThreadCount) {
     }
   }
 }
+
+#ifdef RIDGELINE_CUDA_ON_CPU
+TEST(AttentionOnCuda, GivesTheSameBitsAtEveryRunAndInAnyOrderOfThreads) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    std::vector<std::vector<std::byte>> first;
+    for (const uint64_t seed : {0, 1, 2, 3}) {
+      cuda_on_cpu::ResetMachine({.seed = seed});
+      CudaKernelTable table;
+      AddAttentionCuda(table);
+      Attention a({.shape = {2, 150, 4, 2, 40}, .dtype = dtype});
+      a.runner.Run(table);
+      if (first.empty()) first = a.Bits();
+      EXPECT_EQ(a.Bits(), first) << "seed " << seed;
+      a.runner.Continue(table);
+      EXPECT_EQ(a.Bits(), first) << "the second time";
+    }
+  }
+}
+#endif
 
 // More threads may be allowed, or fewer, when a call runs than when it was prepared.
 TEST(Attention, RunsWithAnotherThreadCountThanPrepared) {
@@ -299,6 +323,40 @@ TEST(Attention, CountsItsCostAndWorkspace) {
     workspace += trace.storages()[i].bytes;
   }
   EXPECT_EQ(workspace, 4 * 8 * 10 + 4 * 8 * 10 * 8);  // delta, and dq in fp32
+}
+
+// Of cuDNN, on the devices that have it: what plans of cuDNN want is asked of it in attention_plans_test.cc.
+TEST(Attention, AsksForCudnnsWorkspace) {
+  struct Bytes {
+    int64_t forward, backward;
+    bool operator==(const Bytes&) const = default;
+  };
+  const auto bytes = [](const DeviceDescription& device, const AttentionShape& s, DType dtype, int64_t before = 0) {
+    Trace trace(device);
+    const auto tensor = [&](int64_t heads) {
+      const int64_t cols = heads * s.head_dim;
+      return trace.Temporary(dtype, s.batch * s.seq, before + cols, Category::kActivations).Cols(before, cols);
+    };
+    const Tensor q = tensor(s.heads);
+    const Tensor k = tensor(s.kv_heads);
+    const Tensor lse = trace.Temporary(DType::kF32, s.batch * s.heads, s.seq, Category::kActivations);
+    AttentionForward(trace, q, k, k, q, lse, s);
+    AttentionBackward(trace, q, q, k, k, q, lse, q, k, k, s);
+    const auto of = [](const Tensor& t) { return t.defined() ? t.bytes() : 0; };
+    return Bytes{of(trace.calls()[0].operands(kAttentionForward).scratch.workspace),
+                 of(trace.calls()[1].operands(kAttentionBackward).scratch.workspace)};
+  };
+  constexpr int64_t kAll = 2 * 4 * 500 * 64;  // numbers of q
+  const AttentionShape grouped{2, 500, 4, 2, 64};
+  EXPECT_EQ(bytes({}, grouped, DType::kBF16), (Bytes{0, 0}));
+  EXPECT_EQ(bytes(CudaDevice(90), grouped, DType::kBF16), (Bytes{256, 256 + 4 * kAll}));
+  EXPECT_EQ(bytes(CudaDevice(100), grouped, DType::kF16), (Bytes{256, 256 + 4 * kAll}));
+  EXPECT_EQ(bytes(CudaDevice(90), {2, 500, 4, 4, 64}, DType::kBF16), (Bytes{256, 256}));
+  EXPECT_EQ(bytes(CudaDevice(100), {1, 100, 1, 1, 64}, DType::kBF16), (Bytes{256, 256 + 4 * 104 * 64}));
+  EXPECT_EQ(bytes(CudaDevice(90), grouped, DType::kF32), (Bytes{0, 0}));
+  EXPECT_EQ(bytes(CudaDevice(90), grouped, DType::kBF16, 4), (Bytes{0, 0}));
+  EXPECT_EQ(bytes(CudaDevice(90), {2, 500, 4, 2, 20}, DType::kBF16), (Bytes{0, 0}));
+  EXPECT_EQ(bytes(CudaDevice(100), {1, 500, 1, 1, 256}, DType::kBF16), (Bytes{256, 0}));
 }
 
 TEST(Attention, RefusesShapesThatDoNotFit) {
