@@ -325,6 +325,31 @@ TEST(GemmOnCuda, SaysWhichCallFailedAndGivesEverythingBack) {
   EXPECT_EQ(failures.size(), 8U);
 }
 
+TEST(GemmOnCuda, GivesEverythingBackWhereTheRuntimeFails) {
+  CublasLtWatch& watch = ThisWatch();
+  watch = {};
+  int64_t call = 1;
+  for (bool failed = true; failed; ++call) {
+    failed = false;
+    {
+      Device device(100);
+      device.UseLibraries(WatchedCublasLt);
+      RecordOfEachKind(device);
+      cuda_on_cpu::FailCall(cuda_on_cpu::CallsMade() + call, cudaErrorUnknown);
+      try {
+        device.Run();
+      } catch (const Error& error) {
+        failed = true;
+        EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure) << error.message();
+      }
+    }
+    EXPECT_EQ(watch.alive, 0) << call;
+    EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U) << call;
+    EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0) << call;
+  }
+  EXPECT_GT(call, 15);
+}
+
 TEST(GemmOnCuda, SharesOneAlgorithmAmongProductsOfOneShape) {
   const auto calls = [](int products) {
     ThisWatch() = {};

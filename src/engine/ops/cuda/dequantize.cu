@@ -1,4 +1,6 @@
 // dequantize. Bytes: codes, scales and y. (8192, 4096) of 8 bits to bf16: 101 MB, 23 us on an H200.
+#include "engine/ops/cuda/dequantize.h"
+
 #include "engine/ops/cuda/codes.cuh"
 
 namespace ridgeline {
@@ -52,9 +54,12 @@ __global__ void __launch_bounds__(kTileThreads)
 
 void DequantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
   const DequantizeOperands on = call.operands(kDequantize);
-  const Quantizer& quantizer = call.attrs(kDequantize);
-  const StoredCodes& q = on.reads.q;
-  const Tensor& y = on.writes.y;
+  DequantizeTo(run, call.attrs(kDequantize), on.reads.q, on.writes.y);
+}
+
+}  // namespace
+
+void DequantizeTo(const CudaRun& run, const Quantizer& quantizer, const StoredCodes& q, const Tensor& y) {
   Scales scales = {};
   if (q.scales.defined()) {
     scales.blocks = run.Data<uint8_t>(q.scales);
@@ -78,8 +83,6 @@ void DequantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state
            y.row_stride, vectors);
   });
 }
-
-}  // namespace
 
 void AddDequantizeCuda(CudaKernelTable& table) { table[&kDequantize].run = DequantizeCuda; }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "engine/device/cuda/libraries.h"
+#include "engine/ops/cuda/dequantize.h"
 #include "engine/ops/cuda/gemm_cublaslt.h"
 #include "engine/ops/cuda/gemm_operands.h"
 #include "engine/ops/cuda/kernels.h"
@@ -151,8 +152,8 @@ void QuantizedGemmCuda(const OpCall& call, const CudaRun& run, KernelState* stat
   }
   const float* const multiplied = factors.defined() ? run.Data<float>(factors) : nullptr;
   if (Emulated(on)) {
-    DequantizeToBf16(run, attrs.a, a, on.scratch.a);
-    DequantizeToBf16(run, attrs.b, b, on.scratch.b);
+    DequantizeTo(run, attrs.a, {a.codes, a.scales, {}}, on.scratch.a);
+    DequantizeTo(run, attrs.b, {b.codes, b.scales, {}}, on.scratch.b);
     product.Run(run, BytesOf(run, on.scratch.a), BytesOf(run, on.scratch.b), multiplied);
     return;
   }

@@ -1,9 +1,5 @@
 #include "engine/ops/cuda/gemm_operands.h"
 
-#include <cuda_fp4.h>
-#include <cuda_fp8.h>
-
-#include "base/error.h"
 #include "engine/device/cuda/block.cuh"
 #include "engine/device/cuda/launch.h"
 #include "engine/ops/quantize.h"
@@ -12,70 +8,15 @@ namespace ridgeline {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kEach = 8;  // codes of a thread: 16 bytes of bf16
 constexpr int kTileBytes = static_cast<int>(kScaleTileRows * kScaleTileCols);
 
 __device__ int64_t ThisThread() { return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
 
-template <Format kFormat>
-__device__ float DecodeCode(uint8_t code) {
-  if constexpr (kFormat == Format::kE2M1) {
-    return __half2float(__half(__nv_cvt_fp4_to_halfraw(code, __NV_E2M1)));
-  } else {
-    constexpr auto kKind = kFormat == Format::kE4M3 ? __NV_E4M3 : __NV_E5M2;
-    return __half2float(__half(__nv_cvt_fp8_to_halfraw(code, kKind)));
-  }
-}
-template <int kBlock>
-__device__ float DecodeScale(uint8_t code) {
-  if constexpr (kBlock == 16) return DecodeCode<Format::kE4M3>(code);
-  // E8M0: fp32's exponent, of which 0 stands for numbers below 2^-126.
-  if (code == 0) return __uint_as_float(0x00400000U);
-  return __uint_as_float(code == 0xff ? 0x7fc00000U : static_cast<unsigned>(code) << 23);
-}
-
-// Codes lie without gaps, and whole blocks in a row, so an element's number says which block it is in.
-// Moves 3 bytes an element of 8 bits, 2.5 of 4 bits, and scales: (8192, 14336) 352 MB or 294 MB, 82 us or 68 us.
-template <Format kFormat, int kBlock>
-__global__ void __launch_bounds__(kThreads)
-    DequantizeKernel(const uint8_t* codes, const uint8_t* scales, int64_t count, bool aligned, __nv_bfloat16* numbers) {
-  constexpr int kPerByte = kFormat == Format::kE2M1 ? 2 : 1;
-  constexpr int kBytes = kEach / kPerByte;
-  const int64_t first = ThisThread() * kEach;
-  if (first >= count) return;
-  const int64_t here = count - first < kEach ? count - first : kEach;
-  const uint8_t* from = codes + first / kPerByte;
-  Vec<uint8_t, kBytes> bytes{};
-  if (aligned && here == kEach) {
-    bytes = LoadVec<uint8_t, kBytes>(from);
-  } else {
-    for (int i = 0; i < kBytes; ++i) {
-      if (i * kPerByte < here) bytes.of[i] = from[i];
-    }
-  }
-  float scale = 1;
-  if constexpr (kBlock > 1) scale = DecodeScale<kBlock>(scales[first / kBlock]);
-  Vec<__nv_bfloat16, kEach> out;
-  for (int i = 0; i < kEach; ++i) {
-    uint8_t code = bytes.of[i / kPerByte];
-    if constexpr (kPerByte == 2) code = i % 2 == 0 ? code & 0xf : code >> 4;
-    float value = DecodeCode<kFormat>(code);
-    if constexpr (kBlock > 1) value *= scale;
-    out.of[i] = FromFloat<__nv_bfloat16>(value);
-  }
-  if (here == kEach) {
-    StoreVec(numbers + first, out);
-  } else {
-    for (int i = 0; i < kEach; ++i) {
-      if (i < here) numbers[first + i] = out.of[i];
-    }
-  }
-}
-
 // A thread makes four neighbours, which lie together in a tile too. Moves 2 bytes a scale: of (8192, 14336) in blocks
 // of 32 7.3 MB, 2 us.
-__global__ void __launch_bounds__(kThreads) TileScalesKernel(const uint8_t* scales, int64_t rows, int64_t cols,
-                                                             int64_t tile_cols, int64_t quads, uint8_t* tiles) {
+__global__ void __launch_bounds__(kThreads)
+    TileScalesKernel(const uint8_t* scales, int64_t rows, int64_t cols, int64_t stride, int64_t tile_cols,
+                     int64_t quads, uint8_t* tiles) {
   const int64_t i = ThisThread();
   if (i >= quads) return;
   const int64_t row = i / tile_cols;
@@ -84,7 +25,7 @@ __global__ void __launch_bounds__(kThreads) TileScalesKernel(const uint8_t* scal
   if (row < rows) {
     for (int64_t k = 0; k < kScaleTileCols; ++k) {
       const int64_t col = tile_col * kScaleTileCols + k;
-      if (col < cols) quad.of[k] = scales[row * cols + col];
+      if (col < cols) quad.of[k] = scales[row * stride + col];
     }
   }
   const int64_t tile = row / kScaleTileRows * tile_cols + tile_col;
@@ -138,30 +79,11 @@ LaunchShape ThreadsFor(int64_t count) { return {dim3(BlocksFor(count, kThreads))
 
 }  // namespace
 
-void DequantizeToBf16(const CudaRun& run, const Quantizer& quantizer, const StoredCodes& q, const Tensor& numbers) {
-  const auto* codes = run.Data<uint8_t>(q.codes);
-  const auto* scales = q.scales.defined() ? run.Data<uint8_t>(q.scales) : nullptr;
-  const auto start = [&](auto kernel, int bytes) {
-    const bool aligned = reinterpret_cast<uintptr_t>(codes) % static_cast<size_t>(bytes) == 0;
-    Launch(run.stream, ThreadsFor((numbers.elements() + kEach - 1) / kEach), kernel, codes, scales, numbers.elements(),
-           aligned, run.Data<__nv_bfloat16>(numbers));
-  };
-  if (quantizer.format == Format::kE2M1) {
-    start(DequantizeKernel<Format::kE2M1, 16>, kEach / 2);
-  } else if (quantizer.scaling == Scaling::kBlock32) {
-    start(DequantizeKernel<Format::kE4M3, 32>, kEach);
-  } else if (quantizer.format == Format::kE4M3) {
-    start(DequantizeKernel<Format::kE4M3, 1>, kEach);
-  } else {
-    start(DequantizeKernel<Format::kE5M2, 1>, kEach);
-  }
-}
-
 void TileScales(const CudaRun& run, const Tensor& scales, const Tensor& tiles) {
   const int64_t tile_cols = tiles.cols / kScaleTileCols;
   const int64_t quads = tiles.rows * tile_cols;
   Launch(run.stream, ThreadsFor(quads), TileScalesKernel, run.Data<uint8_t>(scales), scales.rows, scales.cols,
-         tile_cols, quads, run.Data<uint8_t>(tiles));
+         scales.row_stride, tile_cols, quads, run.Data<uint8_t>(tiles));
 }
 
 void ProductFactors(const CudaRun& run, const Tensor& a_scale, const Tensor& b_scale, float beta,

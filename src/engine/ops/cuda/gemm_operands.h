@@ -1,14 +1,9 @@
-// What stands around cuBLASLt's products: operands brought into a form that it multiplies, and what it cannot add.
+// What stands around cuBLASLt's products: scales as tensor cores read them, and what it cannot add.
 #pragma once
 
 #include "engine/device/cuda/kernel.h"
-#include "engine/precision/quantizer.h"
 
 namespace ridgeline {
-
-// numbers (outer, padded inner) bf16 = code * block scale, without the tensor scale: exact unless the result is
-// subnormal in bf16, and then rounded. Codes and scales are contiguous.
-void DequantizeToBf16(const CudaRun& run, const Quantizer& quantizer, const StoredCodes& q, const Tensor& numbers);
 
 // scales (rows, blocks) into tiles, which are (rows, blocks) rounded up to whole tiles, as tensor cores read them; 0
 // beyond the edges. Tiles of 128 rows and 4 columns lie row of tiles after row of tiles, 512 bytes each (cuBLAS
