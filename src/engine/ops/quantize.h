@@ -8,8 +8,9 @@
 namespace ridgeline {
 
 // Tensor cores read the scales of blocks in tiles of so many rows and columns, each in an order of its own. Storages of
-// scales have room for whole tiles on every device, so that a plan is the same on all. Every device keeps them row after
-// row at its beginning, as who reads codes back takes them; products for tensor cores bring them into tiles (gemm.h).
+// scales have room for whole tiles on every device, so that a plan is the same on all. Every device keeps them row
+// after row at its beginning, as who reads codes back takes them; products for tensor cores bring them into tiles
+// (gemm.h).
 inline constexpr int64_t kScaleTileRows = 128;
 inline constexpr int64_t kScaleTileCols = 4;
 
