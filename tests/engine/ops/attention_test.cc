@@ -193,7 +193,8 @@ TEST_P(AttentionOnDevice, MatchesDoublePrecisionInFp16) { CheckShapes(kernels_, 
 TEST_P(AttentionOnDevice, MatchesDoublePrecisionInRandomShapes) {
   std::mt19937 random(11);
   const auto up_to = [&](int64_t most) { return 1 + static_cast<int64_t>(random()) % most; };
-  for (int i = 0; i < 24; ++i) {
+  const int shapes = GetParam().cuda ? 6 : 24;  // the emulated machine is slow
+  for (int i = 0; i < shapes; ++i) {
     const int64_t kv_heads = up_to(3);
     Check(kernels_, {.shape = {up_to(3), up_to(400), kv_heads * up_to(8), kv_heads, up_to(100)},
                      .dtype = i % 2 == 0 ? DType::kF32 : DType::kBF16,
@@ -218,16 +219,16 @@ TEST(Attention, MatchesOnEveryInstructionSet) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-TEST_P(AttentionOnDevice, GivesTheSameBitsAtEveryRunAndForAnyThreadCount) {
+TEST(Attention, GivesTheSameBitsAtEveryRunAndForAnyThreadCount) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     std::vector<std::vector<std::byte>> first;
     for (const int count : {1, 2, 2, 3}) {
       const Threads threads(count);
       Attention a({.shape = {2, 530, 4, 2, 40}, .dtype = dtype});
-      a.runner.Run(kernels_);
+      a.runner.Run(Table());
       if (first.empty()) first = a.Bits();
       EXPECT_EQ(a.Bits(), first) << count << " threads";
-      a.runner.Continue(kernels_);
+      a.runner.Continue(Table());
       EXPECT_EQ(a.Bits(), first) << "the second time";
     }
   }
@@ -241,7 +242,7 @@ TEST(AttentionOnCuda, GivesTheSameBitsAtEveryRunAndInAnyOrderOfThreads) {
       cuda_on_cpu::ResetMachine({.seed = seed});
       CudaKernelTable table;
       AddAttentionCuda(table);
-      Attention a({.shape = {2, 150, 4, 2, 40}, .dtype = dtype});
+      Attention a({.shape = {1, 150, 2, 1, 40}, .dtype = dtype});
       a.runner.Run(table);
       if (first.empty()) first = a.Bits();
       EXPECT_EQ(a.Bits(), first) << "seed " << seed;
