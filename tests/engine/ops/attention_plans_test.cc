@@ -45,7 +45,7 @@ class Plans : public testing::Test {
   // cuDNN compiles kernels, and has a driver load them: this machine's, or one that only says that it did.
   void SetUp() override {
     if (dlopen("libcuda.so.1", RTLD_NOW) == nullptr) {
-      ASSERT_NE(dlopen(RIDGELINE_BINARY_DIR "/tests/driver/libcuda.so.1", RTLD_NOW), nullptr) << dlerror();
+      ASSERT_NE(dlopen(RIDGELINE_BINARY_DIR "/tests/cuda_driver/libcuda.so.1", RTLD_NOW), nullptr) << dlerror();
     }
     try {
       cudnn_ = &LoadCudnn();
