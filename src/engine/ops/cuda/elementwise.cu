@@ -171,45 +171,45 @@ struct UniformOp {
 };
 
 void GeluCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes] = call.operands(kGelu);
-  WithCudaType(reads.x.dtype, [&](auto t) { LaunchMap<decltype(t)>(run, GeluOp(), writes.y, reads.x); });
+  const auto on = call.operands(kGelu);
+  WithCudaType(on.reads.x.dtype, [&](auto t) { LaunchMap<decltype(t)>(run, GeluOp(), on.writes.y, on.reads.x); });
 }
 void GeluBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes] = call.operands(kGeluBackward);
-  WithCudaType(reads.x.dtype,
-               [&](auto t) { LaunchMap<decltype(t)>(run, GeluBackwardOp(), writes.dx, reads.dy, reads.x); });
+  const auto on = call.operands(kGeluBackward);
+  WithCudaType(on.reads.x.dtype,
+               [&](auto t) { LaunchMap<decltype(t)>(run, GeluBackwardOp(), on.writes.dx, on.reads.dy, on.reads.x); });
 }
 void DropoutAddCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes] = call.operands(kDropoutAdd);
+  const auto on = call.operands(kDropoutAdd);
   const DropoutAttrs& attrs = call.attrs(kDropoutAdd);
-  WithCudaType(reads.x.dtype, [&](auto t) {
+  WithCudaType(on.reads.x.dtype, [&](auto t) {
     using T = decltype(t);
-    if (attrs.p == 0) return LaunchMap<T>(run, AddOp(), writes.out, reads.x, reads.residual);
-    LaunchMap<T>(run, MakeDropout(run.Inputs(reads.inputs), attrs), writes.out, reads.x, reads.residual);
+    if (attrs.p == 0) return LaunchMap<T>(run, AddOp(), on.writes.out, on.reads.x, on.reads.residual);
+    LaunchMap<T>(run, MakeDropout(run.Inputs(on.reads.inputs), attrs), on.writes.out, on.reads.x, on.reads.residual);
   });
 }
 void DropoutBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes] = call.operands(kDropoutBackward);
+  const auto on = call.operands(kDropoutBackward);
   const DropoutAttrs& attrs = call.attrs(kDropoutBackward);
-  WithCudaType(reads.dy.dtype, [&](auto t) {
+  WithCudaType(on.reads.dy.dtype, [&](auto t) {
     using T = decltype(t);
-    if (attrs.p == 0) return LaunchMap<T>(run, CopyOp(), writes.dx, reads.dy);
-    LaunchMap<T>(run, MakeDropout(run.Inputs(reads.inputs), attrs), writes.dx, reads.dy);
+    if (attrs.p == 0) return LaunchMap<T>(run, CopyOp(), on.writes.dx, on.reads.dy);
+    LaunchMap<T>(run, MakeDropout(run.Inputs(on.reads.inputs), attrs), on.writes.dx, on.reads.dy);
   });
 }
 void FillCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes] = call.operands(kFill);
+  const auto on = call.operands(kFill);
   const FillOp op = {static_cast<float>(call.attrs(kFill).value),
-                     reads.factor.defined() ? run.Data<float>(reads.factor) : nullptr};
-  WithCudaType(writes.x.dtype, [&](auto t) { LaunchMap<decltype(t)>(run, op, writes.x); });
+                     on.reads.factor.defined() ? run.Data<float>(on.reads.factor) : nullptr};
+  WithCudaType(on.writes.x.dtype, [&](auto t) { LaunchMap<decltype(t)>(run, op, on.writes.x); });
 }
 void FillUniformCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes] = call.operands(kFillUniform);
+  const auto on = call.operands(kFillUniform);
   const StreamAttrs& attrs = call.attrs(kFillUniform);
-  const Random random = {run.Inputs(reads.inputs), attrs.stream, attrs.first};
-  WithCudaType(writes.x.dtype, [&](auto t) {
+  const Random random = {run.Inputs(on.reads.inputs), attrs.stream, attrs.first};
+  WithCudaType(on.writes.x.dtype, [&](auto t) {
     using T = decltype(t);
-    LaunchMap<T>(run, UniformOp<T>{random}, writes.x);
+    LaunchMap<T>(run, UniformOp<T>{random}, on.writes.x);
   });
 }
 
@@ -242,19 +242,19 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 void RopeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes] = call.operands(kRope);
+  const auto on = call.operands(kRope);
   const RopeAttrs& attrs = call.attrs(kRope);
-  const Tensor& x = writes.x;
+  const Tensor& x = on.writes.x;
   const int64_t half = attrs.head_dim / 2;
   const int64_t heads = x.cols / attrs.head_dim;
   WithCudaType(x.dtype, [&](auto t) {
     using T = decltype(t);
-    WithVector<T>(AreWholeVectors(half, {x, reads.cos_sin}), [&](auto vec) {
+    WithVector<T>(AreWholeVectors(half, {x, on.reads.cos_sin}), [&](auto vec) {
       constexpr int kVec = decltype(vec)::value;
       const int64_t lanes = std::min<int64_t>((half + kVec - 1) / kVec, kThreads);
       const int64_t heads_at_once = std::min(heads, kThreads / lanes);
       Launch(run.stream, {{BlocksFor(x.rows, 1)}, {static_cast<unsigned>(lanes), static_cast<unsigned>(heads_at_once)}},
-             Turn<T, kVec>, run.Data<T>(x), x.row_stride, heads, half, run.Data<float>(reads.cos_sin), attrs.seq,
+             Turn<T, kVec>, run.Data<T>(x), x.row_stride, heads, half, run.Data<float>(on.reads.cos_sin), attrs.seq,
              attrs.inverse ? -1.0F : 1.0F);
     });
   });
@@ -273,13 +273,13 @@ __global__ void __launch_bounds__(kThreads) Gate(const T* gate_up, T* y, int64_t
   }
 }
 void SwiGluCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes] = call.operands(kSwiGlu);
-  const Tensor& y = writes.y;
+  const auto on = call.operands(kSwiGlu);
+  const Tensor& y = on.writes.y;
   WithCudaType(y.dtype, [&](auto t) {
     using T = decltype(t);
-    WithVector<T>(AreWholeVectors(y.cols, {reads.gate_up, y}), [&](auto vec) {
+    WithVector<T>(AreWholeVectors(y.cols, {on.reads.gate_up, y}), [&](auto vec) {
       Launch(run.stream, {{BlocksFor(y.rows, 1)}, {kThreads}}, Gate<T, decltype(vec)::value>,
-             run.Data<T>(reads.gate_up), run.Data<T>(y), y.cols);
+             run.Data<T>(on.reads.gate_up), run.Data<T>(y), y.cols);
     });
   });
 }
@@ -307,13 +307,13 @@ __global__ void __launch_bounds__(kThreads) GateBackward(const T* dy, const T* g
   }
 }
 void SwiGluBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes] = call.operands(kSwiGluBackward);
-  const Tensor& dy = reads.dy;
+  const auto on = call.operands(kSwiGluBackward);
+  const Tensor& dy = on.reads.dy;
   WithCudaType(dy.dtype, [&](auto t) {
     using T = decltype(t);
-    WithVector<T>(AreWholeVectors(dy.cols, {dy, reads.gate_up, writes.d_gate_up}), [&](auto vec) {
+    WithVector<T>(AreWholeVectors(dy.cols, {dy, on.reads.gate_up, on.writes.d_gate_up}), [&](auto vec) {
       Launch(run.stream, {{BlocksFor(dy.rows, 1)}, {kThreads}}, GateBackward<T, decltype(vec)::value>, run.Data<T>(dy),
-             run.Data<T>(reads.gate_up), run.Data<T>(writes.d_gate_up), dy.cols);
+             run.Data<T>(on.reads.gate_up), run.Data<T>(on.writes.d_gate_up), dy.cols);
     });
   });
 }
@@ -345,9 +345,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int j = 0; j < kVec; ++j) parts[blockIdx.y * stride + c + j] = sum.of[j];
 }
 void ColumnSumCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto& [reads, writes, scratch] = call.operands(kColumnSum);
-  const Tensor& x = reads.x;
-  const Tensor& parts = scratch.parts;
+  const auto on = call.operands(kColumnSum);
+  const Tensor& x = on.reads.x;
+  const Tensor& parts = on.scratch.parts;
   auto* part = run.Data<float>(parts);
   WithCudaType(x.dtype, [&](auto t) {
     using T = decltype(t);
@@ -357,7 +357,7 @@ void ColumnSumCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*
              SumRows<T, kVec>, run.Data<T>(x), x.row_stride, x.rows, x.cols, part, parts.cols);
     });
   });
-  AddUpParts(run, part, parts.rows, parts.cols, writes.sum, call.attrs(kColumnSum).accumulate);
+  AddUpParts(run, part, parts.rows, parts.cols, on.writes.sum, call.attrs(kColumnSum).accumulate);
 }
 
 }  // namespace
