@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <limits>
 
 #include "base/error.h"
@@ -312,6 +313,55 @@ TEST_P(Elementwise, FillFills) {
     Fill(runner.trace, x, 0.1);
     runner.Run(table_);
     EXPECT_EQ(runner.Read(x), std::vector<float>(111, Rounded(0.1F, dtype)));
+
+    OpRunner scaled;
+    const Tensor factor = scaled.Make(DType::kF32, 1, 1, {3});
+    const Tensor y = scaled.Empty(dtype, 3, 37);
+    Fill(scaled.trace, y, 0.25, factor);
+    scaled.Run(table_);
+    EXPECT_EQ(scaled.Read(y), std::vector<float>(111, 0.75F));
+  }
+}
+
+// Elements are loaded many at once where their addresses allow it.
+TEST_P(Elementwise, AddressesChangeNothing) {
+  constexpr int64_t kRows = 6, kCols = 96;
+  for (const DType dtype : kFloats) {
+    std::vector<std::vector<float>> first;
+    for (const int64_t begin : {0, 1, 4}) {
+      OpRunner runner;
+      const auto view = [&](int64_t cols, uint32_t seed) {
+        std::vector<float> values(static_cast<size_t>(begin));
+        const auto normal = RepresentableNormal(dtype, kRows * cols, seed);
+        values.insert(values.end(), normal.begin(), normal.end());
+        return runner.Make(dtype, 1, begin + kRows * cols, values).Cols(begin, kRows * cols).Reshape(kRows, cols);
+      };
+      const Tensor x = view(kCols, 1), gate_up = view(2 * kCols, 2), d_gate_up = view(2 * kCols, 3);
+      const Tensor gelu = view(kCols, 4), d_gelu = view(kCols, 5), gated = view(kCols, 6), added = view(kCols, 7);
+      const Tensor dropped = view(kCols, 8), uniform = view(kCols, 9), filled = view(kCols, 10);
+      const Tensor turned = view(kCols, 11);
+      const Tensor sum = runner.Empty(DType::kF32, 1, kCols);
+      const Tensor table = runner.Normal(DType::kF32, 3, 32, 12);
+      Gelu(runner.trace, x, gelu);
+      GeluBackward(runner.trace, x, gelu, d_gelu);
+      SwiGlu(runner.trace, gate_up, gated);
+      SwiGluBackward(runner.trace, x, gate_up, d_gate_up);
+      DropoutAdd(runner.trace, x, gelu, added, 0.3, {1});
+      DropoutBackward(runner.trace, x, dropped, 0.3, {2});
+      FillUniform(runner.trace, uniform, {3});
+      Fill(runner.trace, filled, 0.5);
+      Rope(runner.trace, turned, table, 3, 32, false);
+      ColumnSum(runner.trace, x, sum, false);
+      runner.Run(table_, {.step = 2, .learning_rate = 0, .seed = 5});
+      const Tensor outputs[] = {gelu, d_gelu, gated, d_gate_up, added, dropped, uniform, filled, turned, sum};
+      for (size_t i = 0; i < std::size(outputs); ++i) {
+        if (begin == 0) {
+          first.push_back(runner.Read(outputs[i]));
+        } else {
+          EXPECT_EQ(runner.Read(outputs[i]), first[i]) << "output " << i << " from " << begin;
+        }
+      }
+    }
   }
 }
 

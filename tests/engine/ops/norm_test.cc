@@ -181,6 +181,83 @@ void CheckBackwards(const OpKernels& table, bool center) {
 TEST_P(Norm, RmsNormBackwardIsTheSlope) { CheckBackwards(table_, false); }
 TEST_P(Norm, LayerNormBackwardIsTheSlope) { CheckBackwards(table_, true); }
 
+// Rows longer than what a block of a GPU holds in its registers, parts that are no multiple of the rows taken at once,
+// and rows that begin where no vector does.
+struct LongCase {
+  int64_t rows, cols, begin;
+};
+constexpr LongCase kLongCases[] = {{3, 4099, 0}, {2, 4104, 0}, {2, 33024, 0}, {100, 72, 0}, {100, 72, 1}};
+
+void CheckLong(const OpKernels& table, bool center, DType dtype, const LongCase& shape) {
+  const int64_t rows = shape.rows;
+  const int64_t cols = shape.cols;
+  SCOPED_TRACE(testing::Message() << rows << " x " << cols << " from " << shape.begin << " " << DTypeName(dtype));
+  const auto x = RepresentableNormal(dtype, rows * cols, 1, 2);
+  const auto dy = RepresentableNormal(dtype, rows * cols, 2);
+  const auto weight = RepresentableNormal(dtype, cols, 3);
+  const auto bias = RepresentableNormal(dtype, cols, 4);
+  const auto old_dx = RepresentableNormal(dtype, rows * cols, 5);
+  const auto n = static_cast<double>(cols);
+  std::vector<double> y, dx, dweight(weight.size()), dbias(weight.size());
+  for (int64_t r = 0; r < rows; ++r) {
+    const Row row = NormRow(RowOf(x, r, cols), Doubles(weight), Doubles(bias), center);
+    y.insert(y.end(), row.y.begin(), row.y.end());
+    const auto at = [&](const std::vector<float>& m, size_t c) {
+      return static_cast<double>(m[static_cast<size_t>(r * cols) + c]);
+    };
+    double g_mean = 0, gn_mean = 0;
+    for (size_t c = 0; c < weight.size(); ++c) {
+      const double normal = (at(x, c) - row.mean) * row.rstd;
+      const double g = at(dy, c) * weight[c];
+      if (center) g_mean += g / n;
+      gn_mean += g * normal / n;
+      dweight[c] += at(dy, c) * normal;
+      dbias[c] += at(dy, c);
+    }
+    for (size_t c = 0; c < weight.size(); ++c) {
+      const double normal = (at(x, c) - row.mean) * row.rstd;
+      dx.push_back(at(old_dx, c) + row.rstd * (at(dy, c) * weight[c] - g_mean - normal * gn_mean));
+    }
+  }
+
+  OpRunner runner;
+  const auto view = [&](const std::vector<float>& values, int64_t view_rows) {
+    std::vector<float> whole(static_cast<size_t>(shape.begin));
+    whole.insert(whole.end(), values.begin(), values.end());
+    const auto count = static_cast<int64_t>(values.size());
+    return runner.Make(dtype, 1, shape.begin + count, whole)
+        .Cols(shape.begin, count)
+        .Reshape(view_rows, count / view_rows);
+  };
+  const Tensor tx = view(x, rows), tdy = view(dy, rows), tdx = view(old_dx, rows);
+  const Tensor tw = view(weight, 1), tb = view(bias, 1);
+  const Tensor ty = view(std::vector<float>(x.size()), rows);
+  const Tensor mean = runner.Empty(DType::kF32, 1, rows);
+  const Tensor rstd = runner.Empty(DType::kF32, 1, rows);
+  const Tensor tdw = runner.Empty(DType::kF32, 1, cols);
+  const Tensor tdb = runner.Empty(DType::kF32, 1, cols);
+  if (center) {
+    LayerNorm(runner.trace, tx, tw, tb, ty, mean, rstd, kEps);
+    LayerNormBackward(runner.trace, tdy, tx, tw, mean, rstd, tdx, false, tdw, tdb, false);
+  } else {
+    RmsNorm(runner.trace, tx, tw, ty, rstd, kEps);
+    RmsNormBackward(runner.trace, tdy, tx, tw, rstd, tdx, false, tdw, false);
+  }
+  runner.Run(table);
+  ExpectClose(runner.Read(ty), y, dtype, 3e-6, 1e-5);  // sums of as many numbers
+  ExpectClose(runner.Read(tdx), dx, dtype, 1e-5, 1e-5);
+  ExpectClose(runner.Read(tdw), dweight, DType::kF32, 1e-4);
+  if (center) ExpectClose(runner.Read(tdb), dbias, DType::kF32, 1e-4);
+}
+TEST_P(Norm, RowsOfAnyLengthAndAddress) {
+  for (const DType dtype : kFloats) {
+    for (const LongCase& shape : kLongCases) {
+      CheckLong(table_, false, dtype, shape);
+      CheckLong(table_, true, dtype, shape);
+    }
+  }
+}
+
 TEST_P(Norm, ThreadsChangeNothing) {
   ExpectSameForAnyThreads(table_, [](OpRunner& runner) -> std::vector<Tensor> {
     constexpr int64_t kRows = 233, kCols = 517;
