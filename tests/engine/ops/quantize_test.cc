@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <random>
 
 #include "base/error.h"
 #include "engine/ops/philox.h"
@@ -260,6 +262,25 @@ TEST_P(Quantizing, EveryBf16NumberIsTheReferences) {
   Check({"nv", kNv, kNv}, m, false, true);
 }
 
+// Any bits: subnormal numbers and the largest, each beside others. Then a NaN or an infinity in some blocks.
+TEST_P(Quantizing, NumbersOfEverySize) {
+  std::mt19937 engine(12);
+  for (const uint32_t numbers : {1, 0}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      Matrix m = {dtype, 70, 150, {}};
+      while (m.values.size() < 70 * 150) {
+        const auto value = std::bit_cast<float>(static_cast<uint32_t>(engine()));
+        const bool number = std::isfinite(value);
+        m.values.push_back(number || (numbers == 0 && m.values.size() % 3 == 0) ? Rounded(value, dtype) : 0);
+      }
+      for (const Orientations& recipe : kRecipes) {
+        Check(recipe, m);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 // Outputs much larger than the caches are written past them, as vectors. x repeats itself, and so must they.
 TEST_P(Quantizing, WritesPastTheCaches) {
   if (GetParam().cuda || GetParam().highway == HWY_EMU128) return;  // have no such stores
@@ -479,6 +500,47 @@ TEST_P(Quantizing, DequantizesAsTheReference) {
           const float value = expected[static_cast<size_t>(r * padded + c)];
           ASSERT_EQ(wide[static_cast<size_t>(r * cols + c)], value);
           ASSERT_EQ(narrow[static_cast<size_t>(r * cols + c)], Bf16Value(Bf16Bits(value)));
+        }
+      }
+    }
+  }
+}
+
+// Every code beside every kind of scale, those that no number becomes too.
+TEST_P(Quantizing, DequantizesEveryCode) {
+  constexpr int64_t kRows = 37, kCols = 1100;
+  for (const Quantizer& quantizer : {kRecipes[0].row, kRecipes[1].row, kMx, kNv, kSquare}) {
+    ReferenceTensor q = {quantizer, kRows, kCols, {}, {}, quantizer.has_tensor_scale() ? 0.37F : 1.0F, 0};
+    q.codes.resize(static_cast<size_t>(kRows * quantizer.CodeCols(kCols)));
+    q.scales.resize(static_cast<size_t>(kRows * quantizer.ScaleCols(kCols)));
+    for (size_t i = 0; i < q.codes.size(); ++i) q.codes[i] = static_cast<uint8_t>(i * 7 + i / 256);
+    for (size_t i = 0; i < q.scales.size(); ++i) q.scales[i] = static_cast<uint8_t>(i * 3 + 1);
+    const auto expected = DequantizeReference(q);
+    OpRunner runner;
+    const QuantizedTensor stored = NewQuantized(runner.trace, quantizer, kRows, kCols, Category::kData, true);
+    runner.Fill(stored.codes.storage, DType::kU8, {q.codes.begin(), q.codes.end()});
+    if (stored.scales.defined()) {
+      runner.Fill(stored.scales.storage, DType::kU8, {q.scales.begin(), q.scales.end()});
+    }
+    if (stored.tensor_scale.defined()) {
+      runner.Fill(stored.tensor_scale.storage, DType::kF32, {q.tensor_scale});
+    }
+    const Tensor f32 = runner.Empty(DType::kF32, kRows, kCols);
+    const Tensor bf16 = runner.Empty(DType::kBF16, kRows, kCols);
+    Dequantize(runner.trace, stored, f32);
+    Dequantize(runner.trace, stored, bf16);
+    runner.Run(table_);
+    const auto wide = runner.Read(f32);
+    const auto narrow = runner.Read(bf16);
+    for (int64_t r = 0; r < kRows; ++r) {
+      for (int64_t c = 0; c < kCols; ++c) {
+        const float value = expected[static_cast<size_t>(r * quantizer.PaddedInner(kCols) + c)];
+        const auto at = static_cast<size_t>(r * kCols + c);
+        if (std::isnan(value)) {
+          ASSERT_TRUE(std::isnan(wide[at]) && std::isnan(narrow[at]));
+        } else {
+          ASSERT_EQ(std::bit_cast<uint32_t>(wide[at]), std::bit_cast<uint32_t>(value));
+          ASSERT_EQ(Bf16Bits(narrow[at]), Bf16Bits(value));
         }
       }
     }
