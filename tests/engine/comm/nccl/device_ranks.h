@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda_on_cpu/machine.h"
+#include "engine/comm/collective.h"
 #include "engine/comm/gloo/collective.h"
 #include "engine/comm/gloo/collective_queue.h"
 #include "engine/comm/nccl/collective.h"
@@ -36,7 +37,6 @@ inline const Nccl& EmulatedNccl() {
 }
 
 // values *= 2: a program's own work, on any device.
-extern const Op<InPlaceOperands> kDouble;
 inline const Op<InPlaceOperands> kDouble{{"double"}};
 
 template <typename T>

@@ -4,10 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <set>
 
 #include "cuda_on_cpu/task.h"
@@ -18,9 +16,7 @@ namespace ridgeline {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Program;
 
@@ -209,12 +205,17 @@ TEST_F(NcclRanks, EndWhereACollectiveStandsStillThoughAllCame) {
               Each(AllOf(HasSubstr(" on "), HasSubstr("NCCL: a collective did not end within 2 s"))));
 }
 
-TEST(Nccl, IsNamedWhereItIsMissing) {
+TEST(Nccl, SaysErrorsByNameWithWhatItKnowsOfThem) {
+  Nccl nccl = testing::EmulatedNccl();
+  nccl.ncclGetLastError = [](ncclComm_t) { return "the link is down"; };
+  CheckNccl(nccl, ncclSuccess, "ncclAllReduce");
   try {
-    LoadNccl();
+    CheckNccl(nccl, ncclRemoteError, "ncclAllReduce");
+    FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr("NCCL"));
-    EXPECT_THAT(error.hint(), HasSubstr("libnccl2"));
+    EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+    EXPECT_EQ(error.message(), "NCCL: ncclAllReduce failed: ncclRemoteError (error): the link is down");
+    EXPECT_THAT(error.hint(), HasSubstr("NCCL_SOCKET_IFNAME"));
   }
 }
 
