@@ -84,7 +84,7 @@ function(rl_cuda_objects out)
     set(report ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.ptxas)
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
     add_custom_command(OUTPUT ${object} BYPRODUCTS ${report}
-      COMMAND ${RIDGELINE_NVCC} -std=c++20 -O3 -Xcompiler=-fPIC --Werror all-warnings -Xptxas -v,-warn-spills ${codes}
+      COMMAND ${RIDGELINE_NVCC} -std=c++20 -O3 -Xcompiler=-fPIC --Werror all-warnings -Xptxas -v ${codes}
               -I ${PROJECT_SOURCE_DIR}/src -I ${PROJECT_SOURCE_DIR}/include -MD -MF ${object}.d
               -c ${source} -o ${object} 2> ${report} || sh -c "cat '${report}' >&2 && false"
       DEPENDS ${source} DEPFILE ${object}.d COMMENT "Compiling ${name}.cu by nvcc" VERBATIM)

@@ -1,5 +1,5 @@
-// Starts kernels. <<<>>> is not C++ and cudaLaunchKernelEx is, so one source is compiled by nvcc for devices and by a C++
-// compiler for tests without one.
+// Starts kernels. <<<>>> is not C++ and cudaLaunchKernelEx is, so one source is compiled by nvcc for devices and by a
+// C++ compiler for tests without one.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,9 +24,9 @@ void Launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Params
   if (shape.grid.x == 0 || shape.grid.y == 0) return;
   constexpr size_t kSharedWithoutAsking = size_t{48} << 10;
   if (shape.shared_bytes > kSharedWithoutAsking) {
-    CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(shape.shared_bytes)),
-              "cudaFuncSetAttribute");
+    CheckCuda(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes)),
+        "cudaFuncSetAttribute");
   }
   cudaLaunchConfig_t config{};
   config.gridDim = shape.grid;
