@@ -86,7 +86,8 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
   require(!bias.defined() || (IsFloat(bias) && bias.rows == 1 && bias.cols == c.cols), "bias is (1, columns of c)");
 
   const double flops = 2.0 * static_cast<double>(a.outer) * static_cast<double>(b.outer) * static_cast<double>(terms);
-  const bool fp4 = a.quantizer.format == Format::kE2M1 && b.quantizer.format == Format::kE2M1;
+  MathFormat format = HasBlocks(a.quantizer.scaling) ? MathFormat::kMxfp8 : MathFormat::kFp8;
+  if (a.quantizer.format == Format::kE2M1) format = MathFormat::kFp4;
   QuantizedGemmOperands on = {{a.stored(), b.stored(), bias, accumulate ? c : Tensor{}}, {c}, {}};
   if (const DeviceDescription& device = trace.device(); device.cuda()) {
     auto& scratch = on.scratch;
@@ -106,8 +107,7 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
     if (scaled && !(native && !a.scales.defined())) scratch.factors = Scratch(trace, DType::kF32, 1, 2);
     scratch.workspace = ProductWorkspace(trace);
   }
-  trace.Call(kQuantizedGemm, on, {.flops = flops, .format = fp4 ? MathFormat::kFp4 : MathFormat::kFp8},
-             {a.quantizer, b.quantizer, terms, accumulate});
+  trace.Call(kQuantizedGemm, on, {.flops = flops, .format = format}, {a.quantizer, b.quantizer, terms, accumulate});
 }
 
 }  // namespace ridgeline

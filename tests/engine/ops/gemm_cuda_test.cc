@@ -383,6 +383,19 @@ TEST(GemmOnCuda, AsksForTheWorkspaceThatTheDeviceWants) {
   EXPECT_EQ(bytes(CudaDevice(80)), 4 << 20);
 }
 
+// By which a device is asked whether it multiplies them itself.
+TEST(GemmOnCuda, SaysWhichCodesItMultiplies) {
+  const auto format = [](const Quantizer& quantizer) {
+    Trace trace;
+    const QuantizedTensor q = NewQuantized(trace, quantizer, 32, 32, Category::kData);
+    Gemm(trace, q, q, trace.Temporary(DType::kF32, 32, 32, Category::kData));
+    return trace.calls().back().cost.format;
+  };
+  EXPECT_EQ(format(kE4M3), MathFormat::kFp8);
+  EXPECT_EQ(format(kMxfp8), MathFormat::kMxfp8);
+  EXPECT_EQ(format(kNvfp4Weight), MathFormat::kFp4);
+}
+
 TEST(GemmOnCuda, RefusesCodesThatWereRecordedForCpus) {
   Trace trace;
   const QuantizedTensor q = NewQuantized(trace, kE4M3, 16, 16, Category::kData);

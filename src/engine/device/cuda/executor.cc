@@ -162,6 +162,7 @@ bool CudaExecutor::Multiplies(MathFormat format) const {
       return true;
     case MathFormat::kFp8:
       return compute_capability_ >= 89;
+    case MathFormat::kMxfp8:
     case MathFormat::kFp4:
       return compute_capability_ >= 100;
   }

@@ -188,7 +188,7 @@ TEST(CudaExecutor, MultipliesWhatItsGenerationDoes) {
   const Layout layout = PlanLayout(trace);
   const struct {
     int major, minor;
-    bool fp8, fp4;
+    bool fp8, blocks;
   } generations[] = {{8, 0, false, false}, {8, 9, true, false}, {9, 0, true, false}, {10, 0, true, true}};
   for (const auto& generation : generations) {
     cuda_on_cpu::ResetMachine({.major = generation.major, .minor = generation.minor});
@@ -197,7 +197,9 @@ TEST(CudaExecutor, MultipliesWhatItsGenerationDoes) {
       EXPECT_TRUE(executor.Multiplies(format));
     }
     EXPECT_EQ(executor.Multiplies(MathFormat::kFp8), generation.fp8) << generation.major << "." << generation.minor;
-    EXPECT_EQ(executor.Multiplies(MathFormat::kFp4), generation.fp4) << generation.major << "." << generation.minor;
+    for (const MathFormat format : {MathFormat::kMxfp8, MathFormat::kFp4}) {
+      EXPECT_EQ(executor.Multiplies(format), generation.blocks) << generation.major << "." << generation.minor;
+    }
   }
 }
 
