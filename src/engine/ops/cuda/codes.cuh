@@ -26,6 +26,7 @@ constexpr int kThreadCols = 8;
 constexpr int kChunks = kUnit / kThreadCols;  // lanes of a unit's row: neighbours
 constexpr int kQuads = kUnit / kThreadRows;   // lanes of a unit's column: kChunks apart
 
+// CUDA allows 65535 tiles down: 8 million rows.
 inline LaunchShape TilesOf(int64_t rows, int64_t cols) {
   return {dim3(BlocksFor(cols, kTile), BlocksFor(rows, kTile)), dim3(kTileThreads)};
 }
