@@ -85,7 +85,7 @@ void ExpectPlans(const Case& c, int64_t plans, const cuda_on_cpu::CudnnOptions& 
   EXPECT_LT(Distance(got.dk, want.dk), 1e-2);
 }
 
-TEST(AttentionCudnn, ComputesAttention) {
+TEST(CudnnAttentionOnCuda, ComputesAttention) {
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
     ExpectPlans({{1, 1, 1, 1, 8}, dtype}, 2);
     ExpectPlans({{2, 33, 4, 2, 16}, dtype}, 2);
@@ -94,7 +94,7 @@ TEST(AttentionCudnn, ComputesAttention) {
   }
 }
 
-TEST(AttentionCudnn, LeavesWhatItDoesNotTakeToOtherKernels) {
+TEST(CudnnAttentionOnCuda, LeavesWhatItDoesNotTakeToOtherKernels) {
   ExpectPlans({{1, 20, 2, 2, 16}, DType::kF32}, 0);
   ExpectPlans({{1, 20, 2, 1, 20}}, 0);
   ExpectPlans({{1, 20, 2, 1, 264}}, 0);
@@ -103,7 +103,7 @@ TEST(AttentionCudnn, LeavesWhatItDoesNotTakeToOtherKernels) {
   ExpectPlans({{1, 20, 2, 1, 136}, DType::kBF16, 100}, 1);  // forward alone
 }
 
-TEST(AttentionCudnn, TakesTheFirstPlanThatCanBeBuiltAndFits) {
+TEST(CudnnAttentionOnCuda, TakesTheFirstPlanThatCanBeBuiltAndFits) {
   ExpectPlans({{1, 20, 2, 1, 16}}, 0, {.proposals = 0});
   ExpectPlans({{1, 20, 2, 1, 16}}, 0, {.first_fails = true});
   ExpectPlans({{1, 20, 2, 1, 16}}, 2, {.proposals = 2, .first_fails = true});
@@ -113,7 +113,7 @@ TEST(AttentionCudnn, TakesTheFirstPlanThatCanBeBuiltAndFits) {
 }
 
 // Layers are alike: a plan takes seconds to make.
-TEST(AttentionCudnn, MakesAPlanOnceForEqualCalls) {
+TEST(CudnnAttentionOnCuda, MakesAPlanOnceForEqualCalls) {
   const CudaLibraries libraries = {.cudnn = FakeCudnn};
   cuda_on_cpu::ResetMachine();
   cuda_on_cpu::ResetCudnn();
@@ -131,7 +131,7 @@ TEST(AttentionCudnn, MakesAPlanOnceForEqualCalls) {
   EXPECT_EQ(cuda_on_cpu::CudnnPlansRun(), kRuns * 3);
 }
 
-TEST(AttentionCudnn, SaysWhatFailed) {
+TEST(CudnnAttentionOnCuda, SaysWhatFailed) {
   const auto failure = [](const Cudnn& (*cudnn)()) {
     try {
       BothPasses({{1, 8, 1, 1, 8}}, {.cudnn = cudnn});
@@ -158,7 +158,7 @@ TEST(AttentionCudnn, SaysWhatFailed) {
 }
 
 // Without it half-precision attention would be many times slower, and the figures of another program.
-TEST(AttentionCudnn, IsMissedInWords) {
+TEST(CudnnAttentionOnCuda, IsMissedInWords) {
   const CudaLibraries libraries = {
       .cudnn = []() -> const Cudnn& { throw Error(ErrorKind::kInfrastructure, "cuDNN cannot be loaded"); }};
   try {

@@ -108,25 +108,25 @@ std::vector<Heads> PresetsHeads() {
   }
   return all;
 }
-class PlansOfPresets : public Plans, public testing::WithParamInterface<Heads> {};
-INSTANTIATE_TEST_SUITE_P(Presets, PlansOfPresets, testing::ValuesIn(PresetsHeads()), [](const auto& info) {
+class CudnnPresetsOnCuda : public Plans, public testing::WithParamInterface<Heads> {};
+INSTANTIATE_TEST_SUITE_P(Presets, CudnnPresetsOnCuda, testing::ValuesIn(PresetsHeads()), [](const auto& info) {
   const Heads& h = info.param;
   return fmt::format("{}Heads{}KvHeads{}Dim{}", h.device().name, h.heads, h.kv_heads, h.head_dim);
 });
-TEST_P(PlansOfPresets, FitTheTrace) {
+TEST_P(CudnnPresetsOnCuda, FitTheTrace) {
   const auto [device, heads, kv_heads, head_dim] = GetParam();
   Check(device(), {1, 2048, heads, kv_heads, head_dim});
 }
 
-class PlansOfDevices : public Plans, public testing::WithParamInterface<Device (*)()> {};
-INSTANTIATE_TEST_SUITE_P(Devices, PlansOfDevices, testing::Values(H200, B200),
+class CudnnPlansOnCuda : public Plans, public testing::WithParamInterface<Device (*)()> {};
+INSTANTIATE_TEST_SUITE_P(Devices, CudnnPlansOnCuda, testing::Values(H200, B200),
                          [](const auto& info) { return info.param().name; });
-TEST_P(PlansOfDevices, FitTheTraceInFp16) { Check(GetParam()(), {2, 1024, 12, 4, 64}, DType::kF16); }
-TEST_P(PlansOfDevices, FitTheTraceForShortAndLongSequences) {
+TEST_P(CudnnPlansOnCuda, FitTheTraceInFp16) { Check(GetParam()(), {2, 1024, 12, 4, 64}, DType::kF16); }
+TEST_P(CudnnPlansOnCuda, FitTheTraceForShortAndLongSequences) {
   for (const int64_t seq : {7, 100, 128, 129}) Check(GetParam()(), {2, seq, 4, 2, 64});
   for (const int64_t seq : {128, 8192}) Check(GetParam()(), {2, seq, 4, 4, 128});
 }
-TEST_P(PlansOfDevices, FitTheTraceForOtherHeads) {
+TEST_P(CudnnPlansOnCuda, FitTheTraceForOtherHeads) {
   Check(GetParam()(), {1, 512, 4, 2, 8});
   Check(GetParam()(), {1, 512, 4, 2, 48});
   if (GetParam() == H200) Check(GetParam()(), {1, 512, 4, 2, 256});
