@@ -5,7 +5,8 @@
 // It moves each operand once for every tile that needs it, from the second-level cache mostly, and is bound by fp32
 // arithmetic outside of tensor cores (67 TFLOP/s at most on an H200): one sequence of 8192, 32 heads of 128, are 0.55
 // TFLOP forward, 8.2 ms at that rate, and 1.9 TFLOP backward (7 products, two of them again for dq), 29 ms; the bytes
-// of the operands, 168 MB and 369 MB in bf16, would take 39 and 86 us. A third of the rate is expected.
+// of the operands, 168 MB and 336 MB in bf16, would take 39 and 78 us. A third of the rate is expected; no GPU has run
+// it.
 #include <cmath>
 #include <cstdint>
 #include <limits>
