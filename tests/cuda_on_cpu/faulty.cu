@@ -82,7 +82,7 @@ __global__ void BeyondDynamicShared(float* x) {
 __global__ void BeyondMemory(float* x) { x[threadIdx.x + 1] = 0; }
 
 __global__ void Misaligned(float* x) {
-  if (threadIdx.x == 0) x[0] = ridgeline::LoadVec<float, 4>(x + 1).of[0];
+  if (threadIdx.x == 0) ridgeline::StoreVec<float, 4>(x, ridgeline::LoadVec<float, 4>(x + 1));
 }
 
 void Start(void (*kernel)(float*), float* x, size_t shared_bytes = 0) {

@@ -75,18 +75,18 @@ __device__ inline __half FromFloat<__half>(float x) {
   return __float2half_rn(x);
 }
 
-// kCount elements that are loaded and stored at once; their address is a multiple of their bytes.
+// kCount elements that are loaded and stored at once; their address is a multiple of their bytes (which UBSan checks).
 template <typename T, int kCount>
 struct alignas(sizeof(T) * kCount) Vec {
   T of[kCount];
 };
 template <typename T, int kCount>
 __device__ Vec<T, kCount> LoadVec(const T* from) {
-  return *reinterpret_cast<const Vec<T, kCount>*>(from);
+  return *static_cast<const Vec<T, kCount>*>(__builtin_assume_aligned(from, sizeof(T) * kCount));
 }
 template <typename T, int kCount>
 __device__ void StoreVec(T* to, const Vec<T, kCount>& vec) {
-  *reinterpret_cast<Vec<T, kCount>*>(to) = vec;
+  *static_cast<Vec<T, kCount>*>(__builtin_assume_aligned(to, sizeof(T) * kCount)) = vec;
 }
 
 }  // namespace ridgeline
