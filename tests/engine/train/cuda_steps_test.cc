@@ -1,0 +1,144 @@
+// Whole steps of small models on the emulated CUDA machine: what they compute is what the CPU does, in any order of
+// threads, queued call by call or replayed as a graph, whatever is recomputed.
+#ifdef RIDGELINE_CUDA_ON_CPU
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda_on_cpu/machine.h"
+#include "engine/device/cpu/executor.h"
+#include "engine/device/cuda/executor.h"
+#include "engine/ops/cuda/kernels.h"
+#include "engine/step/program.h"
+#include "engine/train/cpu_kernels.h"
+#include "engine/train/model_state.h"
+#include "tests/engine/device/fake_libraries.h"
+#include "tests/engine/train/specs.h"
+
+namespace ridgeline {
+namespace {
+
+const CudaKernelTable& Kernels() {
+  static const CudaKernelTable table = [] {
+    CudaKernelTable t;
+    for (const auto add : {AddAttentionCuda, AddElementwiseCuda, AddEmbeddingCuda, AddGemmCuda, AddLossCuda,
+                           AddNormCuda, AddOptimizerCuda, AddQuantizeCuda}) {
+      add(t);
+    }
+    return t;
+  }();
+  return table;
+}
+
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<std::vector<float>> gradients, weights;  // of every parameter, after the last step
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome ThreeSteps(const StepProgram& program, Executor& executor) {
+  ModelState model(program, executor);
+  model.Initialize();
+  if (program.tensors.ids.defined()) {
+    const auto tokens = static_cast<size_t>(program.tokens_per_step());
+    std::vector<int32_t> ids(tokens), targets(tokens);
+    for (size_t i = 0; i < tokens; ++i) {
+      ids[i] = static_cast<int32_t>(static_cast<int64_t>(i) * 7919 % program.spec.vocab);
+      targets[i] = static_cast<int32_t>(static_cast<int64_t>(i + 1) * 7919 % program.spec.vocab);
+    }
+    executor.Write<int32_t>(program.tensors.ids, 0, ids);
+    executor.Write<int32_t>(program.tensors.targets, 0, targets);
+  }
+  Outcome outcome;
+  for (int64_t step = 1; step <= 3; ++step) {
+    executor.Step({step, step - model.SkippedSteps(), 1e-3, 7});
+    outcome.losses.push_back(model.Loss());
+  }
+  for (size_t p = 0; p < program.shape.parameters.size(); ++p) {
+    for (const ParameterPart& part : program.shape.parameters[p].parts) {
+      outcome.gradients.push_back(model.Gradient(p, part));
+      outcome.weights.push_back(model.Weight(p, part));
+    }
+  }
+  return outcome;
+}
+
+Outcome OnCpu(const RunSpec& spec) {
+  const StepProgram program = BuildStep(spec, true);
+  CpuExecutor executor(program.trace, program.layout, CpuKernels());
+  return ThreeSteps(program, executor);
+}
+
+Outcome OnCuda(const RunSpec& spec, uint64_t seed, bool graph = true) {
+  cuda_on_cpu::ResetMachine({.seed = seed});
+  static const CudaLibraries libraries = FakeLibraries();
+  const StepProgram program = BuildStep(spec, true, 0, CudaDevice(90));
+  CudaExecutor executor(program.trace, program.layout, Kernels(), {.libraries = &libraries, .graph = graph});
+  EXPECT_EQ(executor.slab_bytes(), program.layout.slab_bytes);
+  return ThreeSteps(program, executor);
+}
+
+RunSpec Spec(const std::string& family, const Numbers& numbers, const std::string& policy = "none") {
+  Json values = TinyModel(family);
+  values.update({{"layers", 2}, {"checkpointing", policy}, {"grad_clip", 1.0}});
+  if (family == "gpt") values["dropout"] = 0.1;
+  numbers.AddTo(values);
+  return SpecFrom(values);
+}
+
+// |a - b| / |b| in the Euclidean norm, over all of the gradients together.
+double Distance(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  double difference = 0;
+  double size = 0;
+  for (size_t p = 0; p < b.size(); ++p) {
+    for (size_t i = 0; i < b[p].size(); ++i) {
+      difference += std::pow(double{a[p][i]} - b[p][i], 2);
+      size += std::pow(b[p][i], 2);
+    }
+  }
+  return std::sqrt(difference / size);
+}
+
+class CudaSteps : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Families, CudaSteps, testing::ValuesIn(kFamilies),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(CudaSteps, ComputeWhatTheCpuDoes) {
+  for (const Numbers& numbers : kNumbers) {
+    SCOPED_TRACE(numbers.precision + " state " + numbers.state + " " + numbers.primary);
+    const RunSpec spec = Spec(GetParam(), numbers);
+    const Outcome cpu = OnCpu(spec);
+    const Outcome cuda = OnCuda(spec, 0);
+    // Where numbers are rounded, one that falls to the other side shows in all that follows from it.
+    const bool fp32 = numbers.precision == "fp32";
+    const bool sixteen = numbers.precision == "bf16" || numbers.precision == "fp16";
+    for (size_t i = 0; i < cpu.losses.size(); ++i) {
+      EXPECT_NEAR(cuda.losses[i] / cpu.losses[i], 1, fp32 ? 1e-6 : sixteen ? 1e-4 : 2e-3) << "step " << i + 1;
+    }
+    EXPECT_LT(Distance(cuda.gradients, cpu.gradients), fp32 ? 1e-5 : sixteen ? 2e-2 : 0.4);
+  }
+}
+
+TEST_P(CudaSteps, GiveTheSameBitsInAnyOrderAndAsAGraph) {
+  for (const Numbers& numbers : {Numbers{"fp32", "fp32"}, Numbers{"bf16", "bf16"}, Numbers{"nvfp4", "fp32"}}) {
+    SCOPED_TRACE(numbers.precision);
+    const RunSpec spec = Spec(GetParam(), numbers);
+    const Outcome first = OnCuda(spec, 0, false);
+    for (const uint64_t seed : {0, 1, 2}) EXPECT_TRUE(OnCuda(spec, seed) == first) << "seed " << seed;
+  }
+}
+
+TEST_P(CudaSteps, GiveTheSameBitsWhateverIsRecomputed) {
+  const Outcome none = OnCuda(Spec(GetParam(), {"bf16", "fp32"}), 0);
+  for (const std::string& policy : kPolicies) {
+    EXPECT_TRUE(OnCuda(Spec(GetParam(), {"bf16", "fp32"}, policy), 0) == none) << policy;
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
+#endif
