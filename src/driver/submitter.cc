@@ -79,8 +79,7 @@ void Submitter::ThrowIfDown() const {
   const bool wrong = last_refusal_->kind() != ErrorKind::kInfrastructure;
   if (!wrong && refused_in_a_row_ < kRefusedJobsInARow) return;
   throw Error(ErrorKind::kInfrastructure,  // whatever it is of the job that it does not like: no point has a result
-              fmt::format("the launcher {} takes no jobs: {}", parts_.launcher.name(), last_refusal_->message()),
-              last_refusal_->hint());
+              "no jobs are taken: " + last_refusal_->message(), last_refusal_->hint());
 }
 
 }  // namespace ridgeline

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
+#include <map>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -252,6 +254,27 @@ TEST(Doctor, ChecksEverythingOneLineEach) {
   }
   const bool failed = doctor.out.find("FAIL") != std::string::npos;
   EXPECT_EQ(doctor.status.exit_code, failed ? 3 : 0) << doctor.out;
+}
+
+TEST(Plan, SaysAMemoryWithoutAUnit) {
+  Cli cli;
+  const auto sweep = cli.WriteSweep(1, "ok");
+  for (const auto& [memory, bytes] : std::map<std::string, std::string>{{"16", "16"}, {"64B", "64"}}) {
+    const auto plan = cli.Run({"plan", sweep, "--memory", memory});
+    EXPECT_EQ(plan.status.exit_code, 2);
+    EXPECT_EQ(plan.err, "ridgeline: plan: --memory is " + bytes +
+                            " bytes, in which nothing runs\n  a number needs its unit, such as " + bytes + "GB\n");
+  }
+  EXPECT_EQ(cli.Run({"plan", sweep, "--memory", "16000000000"}).status.exit_code, 0);
+}
+
+TEST(Plan, SaysWhatTheLauncherWouldRefuse) {
+  Cli cli;
+  std::ofstream(cli.dir.path() / "s.yaml") << "name: s\ndefaults: {model: llama-10m, seq_length: 64}\n"
+                                              "launch: {launcher: slurm, slurm: {partitoin: gpu}}\n";
+  const auto output = cli.Run({"plan", "s.yaml"});
+  EXPECT_EQ(output.status.exit_code, 2);
+  EXPECT_THAT(output.err, HasSubstr("there is no setting 'partitoin'"));
 }
 
 }  // namespace

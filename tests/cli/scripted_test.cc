@@ -63,7 +63,7 @@ TEST_P(ScriptedEnd, LeavesPointsWithoutAResultSoItIsThreeAndSaysHowToGoOn) {
 
 INSTANTIATE_TEST_SUITE_P(Ends, ScriptedEnd,
                          ::testing::Values(End{"refuses: no such partition, reason: rights, queue: 10", "", "",
-                                               "the launcher scripted takes no jobs: no such partition",
+                                               "no jobs are taken: launcher scripted: no such partition",
                                                "when that is mended: ridgeline run sweep.yaml\n"},
                                            End{"refuses: the queue is full, not_now: true", "launcher_timeout: 1, ", "",
                                                "the queue is full", "when that is mended: ridgeline run sweep.yaml\n"},

@@ -69,7 +69,7 @@ TEST_F(SubmitterTest, TakesALauncherForDownThatRefusesOneAfterTheOther) {
     FAIL() << "it went on";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-    EXPECT_THAT(e.message(), HasSubstr("takes no jobs: it says no"));
+    EXPECT_THAT(e.message(), HasSubstr("no jobs are taken: it says no"));
     EXPECT_EQ(e.hint(), "ask it");
   }
 }
