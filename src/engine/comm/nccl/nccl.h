@@ -21,7 +21,7 @@ namespace ridgeline {
   FUNCTION(ncclAllReduce)
 
 struct Nccl {
-#define RIDGELINE_MEMBER(name) decltype(&::name) name = nullptr;
+#define RIDGELINE_MEMBER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses): a member
   RIDGELINE_NCCL_FUNCTIONS(RIDGELINE_MEMBER)
 #undef RIDGELINE_MEMBER
 };

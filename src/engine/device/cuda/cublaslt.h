@@ -24,7 +24,7 @@ namespace ridgeline {
   FUNCTION(cublasLtMatmul)
 
 struct CublasLt {
-#define RIDGELINE_MEMBER(name) decltype(&::name) name = nullptr;
+#define RIDGELINE_MEMBER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses): a member
   RIDGELINE_CUBLASLT_FUNCTIONS(RIDGELINE_MEMBER)
 #undef RIDGELINE_MEMBER
 };

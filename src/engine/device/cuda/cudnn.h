@@ -22,7 +22,7 @@ namespace ridgeline {
   FUNCTION(cudnnBackendExecute)
 
 struct Cudnn {
-#define RIDGELINE_MEMBER(name) decltype(&::name) name = nullptr;
+#define RIDGELINE_MEMBER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses): a member
   RIDGELINE_CUDNN_FUNCTIONS(RIDGELINE_MEMBER)
 #undef RIDGELINE_MEMBER
 };
