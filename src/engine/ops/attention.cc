@@ -69,7 +69,7 @@ constexpr int64_t kForwardWorkspaceBytes = 256;
 int64_t BackwardWorkspaceBytes(const DeviceDescription& device, const AttentionShape& s) {
   constexpr int64_t kShort = 128;
   int64_t bytes = 256;
-  if (s.heads > s.kv_heads) bytes += 2 * 2 * s.batch * s.heads * s.seq * s.head_dim;
+  if (s.heads > s.kv_heads) bytes += 4 * s.batch * s.heads * s.seq * s.head_dim;
   if (device.compute_capability >= 100 && s.seq <= kShort) {
     bytes += 4 * s.batch * s.heads * ((s.seq + 7) / 8 * 8) * s.head_dim;
   }
