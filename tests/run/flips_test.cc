@@ -86,7 +86,8 @@ TEST(Flips, OfAJobsFileAreFound) {
   });
 }
 
-// A line is taken as it was, or it is none and counts as broken: what became of its point is then not known.
+// A line is taken as it was, or it is none and counts as broken: what became of its point is then not known. Where it
+// is the last one's end that is another, that line has not come whole yet, as while it is written.
 TEST(Flips, OfLinesOfResultsAreFound) {
   const TempDir dir;
   for (const char* id : {"first", "second", "third"}) {
@@ -106,10 +107,15 @@ TEST(Flips, OfLinesOfResultsAreFound) {
   };
   const std::string whole = ReadFile(ResultsFile(dir.path()));
   const std::string says = read(whole).first;
+  const std::string unended = whole.substr(0, whole.size() - 1) + '\v';
+  EXPECT_THAT(says, ::testing::StartsWith(read(unended).first));
+  EXPECT_EQ(read(unended).first.find("third"), std::string::npos);
   ExpectFlipsFound("results.log", whole, kFlips, [&](const std::string& flipped) {
     const auto [lines, broken] = read(flipped);
     if (lines == says) return lines;
-    EXPECT_GT(broken, 0);
+    if (flipped.ends_with('\n')) {
+      EXPECT_GT(broken, 0);
+    }
     for (size_t at = 0; at < lines.size();) {  // each that is left is one of them
       const size_t end = lines.find('\n', at) + 1;
       EXPECT_THAT(says, HasSubstr(lines.substr(at, end - at)));
