@@ -22,7 +22,7 @@ struct Source {
   size_t result, all_steps, warmup, steps, repeats;
 };
 
-size_t Place(const Report& report, const Table& table, const std::string& name) {
+size_t ColumnIndex(const Report& report, const Table& table, const std::string& name) {
   const auto it = std::find(table.columns.begin(), table.columns.end(), name);
   if (it != table.columns.end()) return static_cast<size_t>(it - table.columns.begin());
   throw Error(ErrorKind::kInvalidInput,
@@ -73,8 +73,9 @@ class Intervals {
  public:
   Intervals(const Report& report, const Table& table)
       : table_(table),
-        source_{Place(report, table, "result"), Place(report, table, "all_steps_ns"),
-                Place(report, table, "warmup_steps"), Place(report, table, "steps"), Place(report, table, "repeats")} {
+        source_{ColumnIndex(report, table, "result"), ColumnIndex(report, table, "all_steps_ns"),
+                ColumnIndex(report, table, "warmup_steps"), ColumnIndex(report, table, "steps"),
+                ColumnIndex(report, table, "repeats")} {
     for (size_t row = 0; row < table.rows.size(); ++row) rows_.emplace(Integer(table.rows[row][source_.result]), row);
   }
 
@@ -172,9 +173,9 @@ void AddIntervals(const Report& report, Table& table) {
   std::vector<std::string> names;
   Intervals intervals(report, table);
   for (const ReportColumn* column : columns) {
-    const size_t value = Place(report, table, column->name);
+    const size_t value = ColumnIndex(report, table, column->name);
     std::vector<size_t> results;
-    for (const std::string& name : column->steps_of) results.push_back(Place(report, table, name));
+    for (const std::string& name : column->steps_of) results.push_back(ColumnIndex(report, table, name));
     for (const ReportColumn& beside : IntervalColumns(*column)) names.push_back(beside.name);
     for (size_t row = 0; row < table.rows.size(); ++row) {
       for (Cell& cell : intervals.Of(*column, row, value, results)) added[row].push_back(std::move(cell));
