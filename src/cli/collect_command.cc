@@ -34,11 +34,6 @@ std::string Count(int64_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-std::string EndsText(const SweepProgress& progress) {
-  return ridgeline::EndsText(progress.ok, progress.failed, progress.out_of_memory,
-                             progress.points - progress.finished(), progress.infrastructure);
-}
-
 // What `ridgeline run` left in its output folder.
 int CollectRun(const fs::path& dir, const std::string& db, const std::string& campaign) {
   const DriverLock lock = DriverLock::Take(db, "collect");
@@ -83,8 +78,7 @@ int CollectRendered(const fs::path& dir, const std::string& db, const std::strin
   Say("{} new result{}\n\n", added, added == 1 ? "" : "s");
   Write(ToText(ResultTable(store, sweep)) + "\n");
   WriteReports(reports, sweep.name, store, dir);
-  const SweepProgress progress = store.Progress(sweep.name);
-  Say("{}\n", EndsText(progress));
+  Say("{}\n", EndsText(store.Progress(sweep.name)));
   return 0;
 }
 

@@ -101,15 +101,16 @@ CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::
   });
 }
 
-std::string EndsText(int64_t ok, int64_t failed, int64_t out_of_memory, int64_t no_result, int64_t infrastructure) {
-  std::string text = fmt::format("{} ok", ok);
-  if (failed > 0) text += fmt::format(", {} failed", failed);
-  if (out_of_memory > 0)
-    text += out_of_memory == failed ? " (out of memory)" : fmt::format(" ({} out of memory)", out_of_memory);
+std::string EndsText(const SweepProgress& progress) {
+  const auto of_those = [](int64_t some, int64_t all, const char* what) {
+    return some == 0 ? "" : some == all ? fmt::format(" ({})", what) : fmt::format(" ({} {})", some, what);
+  };
+  const int64_t no_result = progress.points - progress.finished();
+  std::string text = fmt::format("{} ok", progress.ok);
+  if (progress.failed > 0) text += fmt::format(", {} failed", progress.failed);
+  text += of_those(progress.out_of_memory, progress.failed, "out of memory");
   if (no_result > 0) text += fmt::format(", {} without a result", no_result);
-  if (infrastructure > 0) {
-    text += infrastructure == no_result ? " (infrastructure)" : fmt::format(" ({} infrastructure)", infrastructure);
-  }
+  text += of_those(progress.infrastructure, no_result, "infrastructure");
   return text;
 }
 

@@ -62,7 +62,7 @@ void WriteReports(const std::vector<Report>& reports, const std::string& sweep, 
 CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::string& help);
 
 // "3 ok, 2 failed (1 out of memory), 2 without a result".
-std::string EndsText(int64_t ok, int64_t failed, int64_t out_of_memory, int64_t no_result, int64_t infrastructure);
+std::string EndsText(const SweepProgress& progress);
 
 // `word` as a person types it in a shell.
 std::string ShellWord(const std::string& word);

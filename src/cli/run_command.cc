@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -69,11 +70,6 @@ Facts FactsHere(const Sweep& sweep, bool runs_here) {
   return facts;
 }
 
-std::string EndsText(const RunSummary& summary) {
-  return ridgeline::EndsText(summary.ok, summary.failed, summary.out_of_memory, summary.no_result,
-                             summary.infrastructure);
-}
-
 // What a person types to go on with this run.
 std::string CommandLine(const RunOptions& options) {
   std::string text = "ridgeline run " + ShellWord(options.sweep);
@@ -117,13 +113,35 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_pre
   return 0;
 }
 
+// Of a run that something around it has ended: what stands by now, as far as the database and the disk still do.
+void ShowWhatStands(const Sweep& sweep, Store& store, const std::vector<Report>& reports, const fs::path& output_dir) {
+  try {
+    const SweepProgress progress = store.Progress(sweep.name);
+    Write("\n" + ToText(ResultTable(store, sweep)) + "\n");
+    Say("{}\n", EndsText(progress));
+    const std::vector<JobRecord> live = store.LiveJobs(sweep.name);
+    const auto left = std::count_if(live.begin(), live.end(),
+                                    [](const JobRecord& job) { return job.state != JobRecord::State::kIntent; });
+    if (left > 0) {
+      const bool one = left == 1;
+      Say("{} job{} left as {}; the next run adopts {}\n", left, one ? " is" : "s are", one ? "it is" : "they are",
+          one ? "it" : "them");
+    }
+    WriteReports(reports, sweep.name, store, output_dir);
+  } catch (const Error&) {
+    // What has ended the run is told.
+  }
+}
+
 // What fails around a run leaves points without a result, which the next one measures.
 RunSummary RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, const DriverParts& parts,
-                             const RunOptions& options) {
+                             RunDisplay& display, const std::vector<Report>& reports, const RunOptions& options) {
   try {
     return RunSweep(sweep, driver, parts);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInfrastructure) throw;
+    display.Erase();
+    ShowWhatStands(sweep, parts.store, reports, driver.jobs_dir.parent_path());
     throw Error(
         e.kind(), e.message(),
         fmt::format("{}{}when that is mended: {}", e.hint(), e.hint().empty() ? "" : "\n  ", CommandLine(options)));
@@ -165,28 +183,28 @@ int Run(const RunOptions& options) {
                     "point runs is kept with its figures",
                     100 * others));
   }
-  const RunSummary summary =
-      RunOrSayHowToGoOn(sweep, driver, {store, *launcher, clock, PredictMemory, display, Interrupts::Count}, options);
+  const RunSummary summary = RunOrSayHowToGoOn(
+      sweep, driver, {store, *launcher, clock, PredictMemory, display, Interrupts::Count}, display, reports, options);
   display.Erase();
 
   if (summary.left) {
     const bool one = summary.live_jobs == 1;
-    Say("{}: {}; {} job{} by {}\n", options.detach ? "detached" : "left", EndsText(summary), summary.live_jobs,
-        one ? " goes on" : "s go on", one ? "itself" : "themselves");
+    Say("{}: {}; {} job{} by {}\n", options.detach ? "detached" : "left", EndsText(store.Progress(sweep.name)),
+        summary.live_jobs, one ? " goes on" : "s go on", one ? "itself" : "themselves");
     Say("to follow, collect and run what is left: {}\n", CommandLine(options));
     Say("to look: ridgeline status {0} --db {1} --watch\nto end them: ridgeline cancel {0} --db {1}\n",
         ShellWord(options.sweep), ShellWord(options.db));
     return summary.interrupted ? kInterruptedExit : 0;
   }
   if (summary.interrupted) {
-    Say("interrupted: {}\n", EndsText(summary));
+    Say("interrupted: {}\n", EndsText(store.Progress(sweep.name)));
     if (summary.live_jobs > 0) Say("{} still running; they are adopted when you continue\n", summary.live_jobs);
     Say("to continue: {}\n", CommandLine(options));
     return kInterruptedExit;
   }
   Write("\n" + ToText(ResultTable(store, sweep)) + "\n");
   WriteReports(reports, sweep.name, store, output_dir);
-  Say("{}\n", EndsText(summary));
+  Say("{}\n", EndsText(store.Progress(sweep.name)));
   return ExitCodeOf(summary, options, IsOurTrainer(sweep.launch));
 }
 

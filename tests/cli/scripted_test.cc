@@ -10,6 +10,7 @@
 namespace ridgeline {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -19,11 +20,13 @@ class Scripted : public ::testing::Test {
   ~Scripted() override { ::unsetenv("RIDGELINE_HOME"); }
 
   // A sweep of two points. `launcher` is of the scripted launcher's mapping, `launch` of `launch:` itself.
-  void Write(const std::string& launcher, const std::string& launch = {}, const std::string& trainer = {}) const {
+  void Write(const std::string& launcher, const std::string& launch = {}, const std::string& trainer = {},
+             const std::string& seeds = "1, 2") const {
     WriteFile(cli_.dir / "sweep.yaml",
-              fmt::format("name: test\ndefaults: {{model: llama-10m, seq_length: 64}}\nmatrix: {{seed: [1, 2]}}\n"
+              fmt::format("name: test\ndefaults: {{model: llama-10m, seq_length: 64}}\nmatrix: {{seed: [{}]}}\n"
                           "launch: {{launcher: scripted, trainer: [{}, ok], {}scripted: {{{}}}}}\n",
-                          trainer.empty() ? testing::FakeProgram("fake_trainer").string() : trainer, launch, launcher));
+                          seeds, trainer.empty() ? testing::FakeProgram("fake_trainer").string() : trainer, launch,
+                          launcher));
   }
   int64_t PollsOfEach() {
     int64_t polls = -1;
@@ -48,11 +51,13 @@ struct End {
 };
 class ScriptedEnd : public Scripted, public ::testing::WithParamInterface<End> {};
 
-TEST_P(ScriptedEnd, LeavesPointsWithoutAResultSoItIsThreeAndSaysHowToGoOn) {
+TEST_P(ScriptedEnd, LeavesPointsWithoutAResultSoItIsThreeAndShowsWhatThereIsAndSaysHowToGoOn) {
   const End& end = GetParam();
   Write(end.launcher, end.launch, end.trainer);
   const auto run = cli_.Run({"run", "sweep.yaml"});
   EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("seed +status +tokens/s[^\n]*\n +1 +(infrastructure|no result)"));
+  EXPECT_THAT(run.out, HasSubstr("0 ok, 2 without a result"));
   EXPECT_THAT(run.err, HasSubstr(end.says));
   EXPECT_THAT(run.err, HasSubstr(end.next));
   Write("");
@@ -73,6 +78,29 @@ INSTANTIATE_TEST_SUITE_P(Ends, ScriptedEnd,
                                            End{"script: [ended]", "retry: {start: 0}, give_up_after: 1, ",
                                                "/nowhere/trainer", "it stopped when 1 jobs in a row failed alike",
                                                "run them again with: ridgeline run sweep.yaml\n"}));
+
+TEST_F(Scripted, WhatWasMeasuredIsShownThoughTheLauncherIsLost) {
+  Write("", "", "", "1");
+  ASSERT_EQ(cli_.Run({"run", "sweep.yaml"}).status.exit_code, 0);
+  Write("refuses: the queue is full, not_now: true", "launcher_timeout: 1, ");
+  WriteFile(cli_.dir / "sweep.yaml", ReadFile(cli_.dir / "sweep.yaml") + "report: activation-checkpointing\n");
+  const auto run = cli_.Run({"run", "sweep.yaml", "--reports", RIDGELINE_BINARY_DIR "/bin/reports"});
+  EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("\n +1 +ok +[0-9]"));
+  EXPECT_THAT(run.out, ContainsRegex("\n +2 +no result"));
+  EXPECT_THAT(run.out, HasSubstr("1 ok, 1 without a result\n"));
+  EXPECT_THAT(run.out, HasSubstr("report: "));
+}
+
+TEST_F(Scripted, JobsThatALostLauncherHasAreSaidToGoOn) {
+  Write("script: [queued], queue: 10");
+  ASSERT_EQ(cli_.Run({"run", "sweep.yaml", "--detach"}).status.exit_code, 0);
+  Write("script: [queued], queue: 10, silent: true", "launcher_timeout: 1, ");
+  const auto run = cli_.Run({"run", "sweep.yaml"});
+  EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
+  EXPECT_THAT(run.out, HasSubstr("0 ok, 2 without a result\n2 jobs are left as they are; the next run adopts them\n"));
+  EXPECT_THAT(run.err, HasSubstr("when that is mended: ridgeline run sweep.yaml\n"));
+}
 
 TEST_F(Scripted, WhatIsRefusedForGoodIsOfTheInfrastructure) {
   Write("refuses: no such partition, reason: rights, queue: 10");

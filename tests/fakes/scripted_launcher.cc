@@ -5,6 +5,7 @@
 //                     script with queued, running, queued, running requeues it). `missing` forgets it.
 //   queue: N          it has a queue of its own, of so many jobs, in which they wait for their Priority
 //   refuses: WORDS    it takes no job: one that is wrong, for good, for `reason`; with `not_now` for the moment
+//   silent: true      asked how jobs are, it does not answer
 // Without a script: queued, running, ended. What it knows of a job, with what it was `asked`, is a file in state_dir,
 // as it is for a real scheduler somewhere else: a driver that is killed changes nothing of it.
 #include <spawn.h>
@@ -58,6 +59,7 @@ class ScriptedLauncher final : public plugin::Launcher {
     refuses_ = config.value("refuses", "");
     reason_ = config.value("reason", "");
     not_now_ = config.value("not_now", false);
+    silent_ = config.value("silent", false);
     const Json script = config.value("script", Json{"queued", "running", "ended"});
     if (!script.is_array() || script.empty()) {
       throw Failure(Failure::Kind::kInvalidInput, "script must be a list of states");
@@ -84,6 +86,7 @@ class ScriptedLauncher final : public plugin::Launcher {
   }
 
   plugin::Polled Poll(const std::vector<std::string>& keys) override {
+    if (silent_) throw Failure(Failure::Kind::kInfrastructure, "the scheduler does not answer");
     plugin::Polled polled;
     for (const std::string& key : keys) polled.states.push_back(PollOne(key));
     return polled;
@@ -155,6 +158,7 @@ class ScriptedLauncher final : public plugin::Launcher {
   std::string refuses_;
   std::string reason_;
   bool not_now_ = false;
+  bool silent_ = false;
 };
 
 std::unique_ptr<plugin::Launcher> Open(const Json& config, const fs::path& state_dir) {
