@@ -93,6 +93,9 @@ TEST_F(TrainCommandTest, WhatItComplainsOfIsShownAndNotObeyed) {
 }
 
 TEST_F(TrainCommandTest, ResidentMemoryIsThePlanAndAConstant) {
+#ifdef RIDGELINE_SANITIZED
+  GTEST_SKIP() << "a sanitizer's own memory is larger";
+#endif
   int64_t largest = 0;
   for (const Json& shape : {Json{{"model", "llama-10m"}}, Json{{"model", "llama-10m"}, {"batch_size", 8}},
                             Json{{"model", "gpt-10m"}, {"precision", "fp32"}}, Json{{"model", "llama-25m"}}}) {
@@ -107,9 +110,7 @@ TEST_F(TrainCommandTest, ResidentMemoryIsThePlanAndAConstant) {
     largest = std::max(largest, beside);
   }
   std::cout << "largest beside the plan: " << largest << ", constant " << kProcessBaseBytes << "\n";
-#ifndef RIDGELINE_SANITIZED
   EXPECT_LE(largest, kProcessBaseBytes);
-#endif
 }
 
 TEST_F(TrainCommandTest, MetaPlansWhatTheCpuTakes) {
