@@ -54,5 +54,6 @@ if [ "${2-}" = slurm ]; then
 fi
 in_there /ridgeline/scripts/install-packages.sh "${packages[@]}"
 in_there cmake -S /ridgeline -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DRIDGELINE_TESTS=ON
-in_there cmake --build /build -j "${JOBS:-$(nproc)}" --target "$target"
+# Another compiler's complaints are wanted all at once.
+in_there cmake --build /build -j "${JOBS:-$(nproc)}" --target "$target" -- -k 0
 in_there ctest --test-dir /build --output-on-failure "${tests[@]}"
