@@ -34,12 +34,16 @@ struct ForwardArgs {
   float eps;
 };
 
+// On a multiprocessor, at least. Where none is given, ptxas would rather spill a few bytes than have fewer than it
+// likes.
+constexpr int kBlocks = 1;
+
 constexpr int kForwardThreads = 1024;
-constexpr int kForwardHeld = 4;  // vectors a thread
+constexpr int kForwardHeld = 2;  // vectors a thread
 
 // x is read once and y written once. (8192, 4096) bf16: 134 MB, 31 us.
 template <bool kCenter, typename T, int kVec>
-__global__ void __launch_bounds__(kForwardThreads) Forward(ForwardArgs<T> a) {
+__global__ void __launch_bounds__(kForwardThreads, kBlocks) Forward(ForwardArgs<T> a) {
   using Vector = Vec<T, kVec>;
   __shared__ float scratch[2][kWarp];
   const int64_t row = blockIdx.x;
@@ -182,11 +186,12 @@ __device__ __forceinline__ void Unrolled(const Fn& fn) {
 }
 
 // With n = (x - mean) rstd and g = dy weight: dx = rstd (g - mean(g) - n mean(g n)); dweight = sum of dy n, dbias of
-// dy. A block has the rows of a part, and adds up its part's sums in their order: those of the kHeld vectors in
-// registers, others in the part itself. Rows that are held whole are taken several at a time (kRows), so that enough
-// loads are under way. dy, x and dx are read once and dx is written once. (8192, 4096) bf16: 268 MB, 62 us.
+// dy. A block has the rows of a part, and adds up its part's sums in their order: those of kHeld vectors a thread in
+// registers, others in the part itself. Rows of no more are themselves held, several at a time (kRows) so that enough
+// loads are under way; longer ones are read from the cache again. dy, x and dx are read once and dx is written once.
+// (8192, 4096) bf16: 268 MB, 62 us.
 template <bool kCenter, typename T, int kVec, int kRows, int kHeld>
-__global__ void __launch_bounds__(kBackwardThreads) Backward(BackwardArgs<T> a) {
+__global__ void __launch_bounds__(kBackwardThreads, kBlocks) Backward(BackwardArgs<T> a) {
   using Vector = Vec<T, kVec>;
   constexpr bool kHeldWhole = kRows > 1;
   __shared__ float scratch[2][2 * kRows][kWarp];  // take turns: one barrier for kRows is enough
@@ -196,9 +201,12 @@ __global__ void __launch_bounds__(kBackwardThreads) Backward(BackwardArgs<T> a) 
   const auto scale = 1.0F / static_cast<float>(a.cols);
   float* dweight_part = a.parts + blockIdx.x * a.stride;
   float* dbias_part = a.parts + (gridDim.x + int64_t{blockIdx.x}) * a.stride;
-  // fn(column) for the vectors that are not held.
+  // fn(column) for the vectors that are not held: few rows have them, and unrolled they take registers from all.
   const auto for_others = [&](const auto& fn) {
     if constexpr (!kHeldWhole) {
+#ifdef __CUDACC__
+#pragma unroll 1
+#endif
       for (int64_t v = threadIdx.x + int64_t{kHeld} * blockDim.x; v < vectors; v += blockDim.x) fn(v * kVec);
     }
   };
@@ -206,10 +214,12 @@ __global__ void __launch_bounds__(kBackwardThreads) Backward(BackwardArgs<T> a) 
   Vector weight[kHeld];
   float dweight[kHeld][kVec] = {};
   float dbias[kHeld][kVec] = {};
-  Unrolled<kHeld>([&](auto h) {
-    const auto v = threadIdx.x + h * blockDim.x;
-    weight[h] = v < vectors ? LoadVec<T, kVec>(a.weight + v * kVec) : Vector{};
-  });
+  if constexpr (kHeldWhole) {
+    Unrolled<kHeld>([&](auto h) {
+      const auto v = threadIdx.x + h * blockDim.x;
+      weight[h] = v < vectors ? LoadVec<T, kVec>(a.weight + v * kVec) : Vector{};
+    });
+  }
   for_others([&](int64_t c) {
     for (int i = 0; i < kVec; ++i) {
       dweight_part[c + i] = 0;
@@ -235,6 +245,7 @@ __global__ void __launch_bounds__(kBackwardThreads) Backward(BackwardArgs<T> a) 
         dy[r][h] = there ? LoadVec<T, kVec>(a.dy + at) : Vector{};
         x[r][h] = there ? LoadVec<T, kVec>(a.x + at) : Vector{};
         old[r][h] = there && !a.overwrite_dx ? LoadVec<T, kVec>(a.dx + at) : Vector{};
+        if constexpr (!kHeldWhole) weight[h] = there ? LoadVec<T, kVec>(a.weight + v * kVec) : Vector{};
       });
     });
 
@@ -273,8 +284,14 @@ __global__ void __launch_bounds__(kBackwardThreads) Backward(BackwardArgs<T> a) 
     Unrolled<kRows>([&](auto r) {
       Unrolled<kHeld>([&](auto h) {
         const auto v = threadIdx.x + h * blockDim.x;
-        const Vector dx = gradient(r, dy[r][h], x[r][h], weight[h], old[r][h], dweight[h], dbias[h]);
-        if (row + r < last && v < vectors) StoreVec(a.dx + (row + r) * a.cols + int64_t{v} * kVec, dx);
+        const int64_t at = (row + r) * a.cols + int64_t{v} * kVec;
+        if (row + r >= last || v >= vectors) return;
+        if constexpr (!kHeldWhole) {
+          dy[r][h] = LoadVec<T, kVec>(a.dy + at);
+          x[r][h] = LoadVec<T, kVec>(a.x + at);
+          weight[h] = LoadVec<T, kVec>(a.weight + v * kVec);
+        }
+        StoreVec(a.dx + at, gradient(r, dy[r][h], x[r][h], weight[h], old[r][h], dweight[h], dbias[h]));
       });
     });
     for_others([&](int64_t c) {
