@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/cli/print_budget.h"
 #include "engine/cli/train_flags.h"
 #include "engine/comm/gloo/rank_environment.h"
 #include "engine/train/trainer.h"
@@ -149,6 +150,10 @@ int RunTrainCommand(int argc, const char* const* argv) {
   ListenForLeave();
   RunSpec spec =
       command->spec ? *command->spec : DecodeSpec(ReadJsonFile(command->spec_file), command->spec_file.string());
+  if (command->budget) {
+    PrintBudget(spec);
+    return 0;
+  }
   UseSageMakerCheckpointDir(command->spec ? "" : PointId(spec), spec);
 
   const bool first = IsFirstRank();  // of several, one speaks for all

@@ -118,6 +118,10 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
       "--verify", command.verify_case,
       "run a reference case (CASE.json beside CASE.safetensors) and print the errors; exit 1 outside bounds");
   app.add_flag("--profile", command.profile, "print what each op costs");
+  app.add_flag(
+      "--budget", command.budget,
+      "train nothing: print what a step moves and multiplies, op by op, and the least time that takes on an H200, "
+      "which no run has confirmed");
 
   std::map<std::string_view, std::string> given;
   for (const Field& field : Fields()) {

@@ -18,6 +18,7 @@ struct TrainCommand {
   std::filesystem::path resume;       // --resume
   std::filesystem::path verify_case;  // --verify
   bool profile = false;
+  bool budget = false;          // print that of a step, and train nothing
   bool fsdp = false;            // print fsdp.py's lines
   std::optional<RunSpec> spec;  // from flags; nothing where spec_file or verify_case is given
   std::string verify_precision = "fp32";

@@ -67,6 +67,16 @@ TEST_F(TrainCommandTest, ClosedStandardStreamsHarmNoFile) {
   EXPECT_GT(files, 0U);
 }
 
+TEST_F(TrainCommandTest, PrintsTheBudgetOfAStepAndTrainsNothing) {
+  const Captured run = Trainer({"--model", "llama-8b", "--precision", "fp8", "--seq-length", "8192", "--budget"});
+  ASSERT_TRUE(run.status.ok()) << run.stderr_text;
+  for (const char* said :
+       {"No GPU has run it", "linear products and head", "not in the budget", "\nstep ", "tokens/s;"}) {
+    EXPECT_NE(run.stdout_text.find(said), std::string::npos) << said << " is missing of\n" << run.stdout_text;
+  }
+  EXPECT_EQ(run.stdout_text.find("step 1/"), std::string::npos);
+}
+
 TEST_F(TrainCommandTest, NumbersOnTheCommandLineNeitherWrapNorRound) {
   for (const char* flag : {"--batch-size", "--seed", "--steps", "--seq-length"}) {
     for (const char* value : {"9223372036854775808", "99999999999999999999", "1e300"}) {

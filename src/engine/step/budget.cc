@@ -1,0 +1,131 @@
+#include "engine/step/budget.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/comm/collective.h"
+#include "engine/ops/attention.h"
+#include "engine/ops/elementwise.h"
+#include "engine/ops/embedding.h"
+#include "engine/ops/gemm.h"
+#include "engine/ops/loss.h"
+#include "engine/ops/norm.h"
+#include "engine/ops/optimizer.h"
+#include "engine/ops/quantize.h"
+
+namespace ridgeline {
+namespace {
+
+struct Place {
+  std::string_view part;
+  std::string_view reason;
+};
+
+constexpr Place kProducts = {"linear products and head", ""};
+constexpr Place kAttention = {"attention", ""};
+constexpr Place kUpdates = {"optimizer, one pass", ""};
+constexpr Place kBetween = {"norms, residual, RoPE, activation", ""};
+constexpr Place kLosses = {"loss, gradient in place", ""};
+constexpr Place kRecomputed = {"", "computed again instead of kept, as checkpointing says"};
+constexpr Place kOwnPass = {"", "a pass of its own: what makes the numbers could write their codes"};
+constexpr Place kGradientNorm = {"", "no update may begin before the norm of all gradients is known"};
+constexpr Place kRanks = {"", "between ranks"};
+
+const std::unordered_map<const OpDef*, Place>& Places() {
+  static const std::unordered_map<const OpDef*, Place> places = {
+      {&kGemm, kProducts},
+      {&kQuantizedGemm, kProducts},
+      {&kAttentionForward, kAttention},
+      {&kAttentionBackward, kAttention},
+      {&kAdam, kUpdates},
+      {&kRmsNorm, kBetween},
+      {&kRmsNormBackward, kBetween},
+      {&kLayerNorm, kBetween},
+      {&kLayerNormBackward, kBetween},
+      {&kDropoutAdd, kBetween},
+      {&kRope, kBetween},
+      {&kSwiGlu, kBetween},
+      {&kSwiGluBackward, kBetween},
+      {&kGelu, kBetween},
+      {&kGeluBackward, kBetween},
+      {&kCrossEntropy, kLosses},
+      {&kSumLoss, kLosses},
+      {&kQuantize, kOwnPass},
+      {&kDequantize, kOwnPass},
+      {&kTransposeQuantized, kOwnPass},
+      {&kUpdateDelayedScales, {"", "scales of the next step, from a history of each"}},
+      {&kSquaredSum, kGradientNorm},
+      {&kClipScale, kGradientNorm},
+      {&kLossScale, kGradientNorm},
+      {&kFill, {"", "sets what is added to"}},
+      {&kFillUniform, {"", "the input of a model without an embedding"}},
+      {&kEmbedding, {"", "a row a token"}},
+      {&kEmbeddingBackward, {"", "a row a token, added to the table's gradient"}},
+      {&kColumnSum, {"", "a bias's gradient: a product of the same numbers could add it up"}},
+      {&kDropoutBackward, {"", "the gradient of a branch beside the residual's"}},
+      {&kAllGather, kRanks},
+      {&kReduceScatter, kRanks},
+      {&kAllReduce, kRanks},
+      {&kSumOverRanks, kRanks},
+      {&kMaxOverRanks, kRanks},
+      {&kLand, kRanks},
+  };
+  return places;
+}
+
+Place PlaceOf(const OpCall& call) {
+  if (call.phase == Phase::kRecompute) return kRecomputed;
+  const auto found = Places().find(call.op);
+  return found == Places().end() ? Place{"", "of an op that the budget does not know"} : found->second;
+}
+
+double FlopsOf(const OpCall& call, const DeviceSpeed& speed) {
+  if (call.cost.format == MathFormat::kF32) return speed.fp32_flops;
+  if (call.op == &kAttentionForward) return speed.attention_flops;
+  if (call.op == &kAttentionBackward) return speed.attention_backward_flops;
+  return call.cost.format == MathFormat::kFp8 ? speed.fp8_flops : speed.flops;
+}
+
+// Written and read again. What libraries ask for is bytes to the trace, and nobody knows what they do with it.
+double ScratchBytes(const OpCall& call) {
+  double bytes = 0;
+  for (const Tensor& tensor : call.scratch()) {
+    if (tensor.defined() && tensor.dtype != DType::kU8) bytes += 2 * static_cast<double>(tensor.bytes());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed) {
+  std::map<std::pair<std::string_view, Phase>, BudgetLine> by_op;
+  for (const OpCall& call : trace.calls()) {
+    BudgetLine& line = by_op[{call.op->name, call.phase}];
+    const Place place = PlaceOf(call);
+    line.part = place.part;
+    line.reason = place.reason;
+    line.op = call.op->name;
+    line.phase = call.phase;
+    const double scratch = ScratchBytes(call);
+    line.calls += 1;
+    line.bytes += call.bytes();
+    line.scratch_bytes += scratch;
+    line.flops += call.cost.flops;
+    line.floor_ns += 1e9 * std::max(call.cost.flops / FlopsOf(call, speed), (call.bytes() + scratch) / speed.bytes);
+  }
+  std::map<std::string_view, double> part_ns;
+  std::vector<BudgetLine> lines;
+  for (const auto& [key, line] : by_op) {
+    part_ns[line.part] += line.floor_ns;
+    lines.push_back(line);
+  }
+  std::stable_sort(lines.begin(), lines.end(), [&](const BudgetLine& a, const BudgetLine& b) {
+    if (a.part != b.part) return b.part.empty() || (!a.part.empty() && part_ns[a.part] > part_ns[b.part]);
+    return a.floor_ns > b.floor_ns;
+  });
+  return lines;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,30 @@
+// The budget of a step: what its trace moves and multiplies, op by op, and the least time that this takes on a
+// described device. Passes over memory that a step could do without are named. Nothing is run, and no device is needed.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/device/speed.h"
+#include "engine/device/trace.h"
+
+namespace ridgeline {
+
+// All calls of one op in one phase.
+struct BudgetLine {
+  std::string_view part;    // of the budget; empty where it has none for them
+  std::string_view reason;  // that they are there all the same
+  std::string_view op;
+  Phase phase = Phase::kForward;
+  int64_t calls = 0;
+  double bytes = 0;          // of operands, read and written
+  double scratch_bytes = 0;  // numbers that kernels put there and read again, once each
+  double flops = 0;
+  double floor_ns = 0;  // by its products' rate or by the memory's, whichever takes longer
+};
+
+// Part by part, the longest first; what no part has comes last. What goes to other ranks is not in the times.
+std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed);
+
+}  // namespace ridgeline

@@ -1,0 +1,98 @@
+#include "engine/step/budget.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "engine/step/program.h"
+#include "tests/engine/train/specs.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr DeviceDescription kDevice = CudaDevice(90);
+
+std::map<std::string, double> PartsInMs(const std::vector<BudgetLine>& lines) {
+  std::map<std::string, double> parts;
+  for (const BudgetLine& line : lines) parts[std::string(line.part)] += line.floor_ns / 1e6;
+  return parts;
+}
+std::vector<BudgetLine> BudgetFor(const Json& values) {
+  return Budget(BuildStep(SpecFrom(values), false, 0, kDevice).trace, {});
+}
+
+// By hand, from the model's shape: what the parts must take, and nothing that they need not.
+TEST(Budget, AStepOfALargeModelIsWhatItsShapeAsksFor) {
+  auto parts = PartsInMs(BudgetFor({{"model", "llama-8b"},
+                                    {"precision", "bf16"},
+                                    {"batch_size", 1},
+                                    {"seq_length", 8192},
+                                    {"checkpointing", "none"}}));
+  const DeviceSpeed speed;
+  const double tokens = 8192;
+  const double layers = 32;
+  const double hidden = 4096;
+  const double ffn = 14336;
+  const double vocab = 128256;
+  const double kv = 1024;
+  const double multiplied = layers * (2 * hidden * hidden + 2 * hidden * kv + 3 * hidden * ffn) + hidden * vocab;
+  const double products = 6 * multiplied * tokens / speed.flops * 1e3;
+  EXPECT_NEAR(parts["linear products and head"], products, 0.01 * products);
+  const double scores = layers * hidden * 2 * tokens * tokens;
+  const double attention = scores / speed.attention_flops * 1e3 + 2.5 * scores / speed.attention_backward_flops * 1e3;
+  EXPECT_NEAR(parts["attention"], attention, 0.01 * attention);
+  const double parameters = 8030261248;  // weight, m and v in fp32, both ways; the gradient and the weight in bf16
+  const double updates = 28 * parameters / speed.bytes * 1e3;
+  EXPECT_NEAR(parts["optimizer, one pass"], updates, 0.01 * updates);
+  // Numbers of a token and layer, each read or written once: norms, residual, RoPE and the activation, both ways.
+  const double of_layer = 2 * (2 + 4) * hidden + 2 * 3 * hidden + 2 * 2 * (hidden + kv) + (3 + 5) * ffn;
+  const double between = layers * of_layer + (2 + 3) * hidden;
+  EXPECT_NEAR(parts["norms, residual, RoPE, activation"], 2 * tokens * between / speed.bytes * 1e3, 0.5);
+  EXPECT_NEAR(parts["loss, gradient in place"], 2 * 2 * tokens * vocab / speed.bytes * 1e3, 0.1);
+  EXPECT_LT(parts[""], 0.005 * (products + attention + updates));
+}
+
+TEST(Budget, PassesThatAStepCouldDoWithoutAreNamed) {
+  const Json values = {{"model", "llama-8b"},     {"batch_size", 1},     {"seq_length", 8192},
+                       {"checkpointing", "none"}, {"precision", "bf16"}, {"grad_clip", 0.0}};
+  const auto beyond = [&](const char* field, const Json& value) {
+    Json changed = values;
+    changed[field] = value;
+    return PartsInMs(BudgetFor(changed))[""];
+  };
+  const double none = beyond("precision", "bf16");
+  EXPECT_GT(beyond("checkpointing", "full"), none + 100) << "the forward pass again";
+  EXPECT_GT(beyond("precision", "fp8"), none + 10) << "quantizing";
+  EXPECT_GT(beyond("grad_clip", 1.0), none + 5) << "all gradients read once more";
+}
+
+// Nothing of a trace is left out, and what is in no part has a reason.
+TEST(Budget, HasEveryCallOfEveryTinyStep) {
+  for (const std::string& family : kFamilies) {
+    for (const Numbers& numbers : kNumbers) {
+      for (const std::string& policy : kPolicies) {
+        Json values = TinyModel(family);
+        numbers.AddTo(values);
+        values["checkpointing"] = policy;
+        values["dropout"] = 0.1;
+        SCOPED_TRACE(values.dump());
+        const StepProgram program = BuildStep(SpecFrom(values), false, 0, kDevice);
+        size_t calls = 0;
+        double flops = 0;
+        for (const BudgetLine& line : Budget(program.trace, {})) {
+          calls += static_cast<size_t>(line.calls);
+          flops += line.flops;
+          EXPECT_NE(line.part.empty(), line.reason.empty()) << line.op;
+          EXPECT_NE(line.reason, "of an op that the budget does not know") << line.op;
+          EXPECT_GT(line.floor_ns, 0) << line.op;
+        }
+        EXPECT_EQ(calls, program.trace.calls().size());
+        EXPECT_NEAR(flops, CountFlops(program).executed, 1e-9 * flops);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
