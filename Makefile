@@ -20,13 +20,16 @@ help: ## This list
 packages:
 	@scripts/install-packages.sh
 
+# What nvcc compiles each kernel for, where there is one: all is what is installed and what CI checks, and takes four times
+# as long.
+ARCHITECTURES ?= 90a
 configure: packages
-	@cmake --preset release -DRIDGELINE_TESTS=ON
+	@cmake --preset release -DRIDGELINE_TESTS=ON '-DRIDGELINE_CUDA_ARCHITECTURES=$(ARCHITECTURES)'
 
 # Without the tests, and without what packages.txt lists for them; a build folder that has them keeps them.
 programs:
 	@scripts/install-packages.sh build
-	@cmake --preset release $(if $(wildcard build/CMakeCache.txt),,-DRIDGELINE_TESTS=OFF)
+	@cmake --preset release -URIDGELINE_CUDA_ARCHITECTURES $(if $(wildcard build/CMakeCache.txt),,-DRIDGELINE_TESTS=OFF)
 
 build: configure ## Build everything into build/ (Release)
 	cmake --build build -j $(JOBS)

@@ -70,7 +70,7 @@ target_include_directories(cuda_toolkit SYSTEM INTERFACE
 add_library(cudart INTERFACE)
 target_link_libraries(cudart INTERFACE ${RIDGELINE_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
 
-# What ptxas says of each kernel (registers, spilled bytes, shared memory) lies beside its object, in NAME.ptxas.
+# What ptxas says of each kernel (registers, shared memory) lies beside its object, in NAME.ptxas.
 function(rl_cuda_objects out)
   set(codes "")
   foreach(architecture IN LISTS RIDGELINE_CUDA_ARCHITECTURES)
@@ -84,10 +84,11 @@ function(rl_cuda_objects out)
     set(report ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.ptxas)
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
     add_custom_command(OUTPUT ${object} BYPRODUCTS ${report}
-      COMMAND ${RIDGELINE_NVCC} -std=c++20 -O3 -Xcompiler=-fPIC --Werror all-warnings -Xptxas -v ${codes}
+      COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh ${report}
+              ${RIDGELINE_NVCC} -std=c++20 -O3 -Xcompiler=-fPIC --Werror all-warnings ${codes}
               -I ${PROJECT_SOURCE_DIR}/src -I ${PROJECT_SOURCE_DIR}/include -MD -MF ${object}.d
-              -c ${source} -o ${object} 2> ${report} || sh -c "cat '${report}' >&2 && false"
-      DEPENDS ${source} DEPFILE ${object}.d COMMENT "Compiling ${name}.cu by nvcc" VERBATIM)
+              -c ${source} -o ${object}
+      DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh DEPFILE ${object}.d COMMENT "Compiling ${name}.cu by nvcc" VERBATIM)
     list(APPEND objects ${object})
   endforeach()
   set(${out} ${objects} PARENT_SCOPE)

@@ -12,10 +12,7 @@ __global__ void __launch_bounds__(kTileThreads) Amaxes(Matrix<T> x, bool plain, 
   __shared__ uint32_t scratch[2][kTileThreads / kWarp];
   uint32_t largest = 0;
   uint32_t transformed = 0;
-  for (int k = 0; k < kUnitsOfWarp; ++k) {
-    const Place place = PlaceOf(k);
-    float values[kThreadRows][kThreadCols];
-    x.Load(TileRow() + place.row, TileCol() + place.col, values);
+  ForUnits(x, [&](const Place& /*place*/, int64_t /*row*/, int64_t /*col*/, auto& values) {
     for (const auto& row : values) {
       for (const float value : row) largest = max(largest, Magnitude(value));
     }
@@ -25,7 +22,7 @@ __global__ void __launch_bounds__(kTileThreads) Amaxes(Matrix<T> x, bool plain, 
         for (const float value : row) transformed = max(transformed, Magnitude(value));
       }
     }
-  }
+  });
   if (plain) RaiseAmax(amaxes, largest, scratch[0]);
   if constexpr (kTransformed) RaiseAmax(amaxes + 1, transformed, scratch[1]);
 }

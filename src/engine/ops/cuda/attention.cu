@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <limits>
 #include <numbers>
+#include <type_traits>
 
 #include "engine/device/cuda/block.cuh"
 #include "engine/device/cuda/launch.h"
+#include "engine/device/cuda/registers.cuh"
 #include "engine/device/cuda/types.h"
 #include "engine/ops/attention.h"
 #include "engine/ops/cuda/attention_cudnn.h"
@@ -333,7 +335,7 @@ struct KeySideShared {
 
 // dk and dv of a tile of keys, from all queries of all heads that see it.
 template <typename T, int kCols>
-__global__ void __launch_bounds__(kThreads) KeySide(Call<T> call) {
+__global__ void __launch_bounds__(kThreads, kBlocksAtLeast) KeySide(Call<T> call) {
   auto& shared = *DynamicShared<KeySideShared<kCols>>();
   const AttentionShape& shape = call.shape;
   const Task task = TaskOf<kCols>(shape, shape.kv_heads, false);  // the first keys are seen by the most queries
@@ -428,10 +430,11 @@ typename Call<T>::Heads Operand(const Tensor& t, const CudaRun& run, bool& whole
   return {data, t.row_stride};
 }
 
-template <typename T, int kCols>
-void LaunchForward(const Call<T>& call, cudaStream_t stream) {
-  Launch(stream, {Grid<kCols>(call.shape, call.shape.heads), kThreads, sizeof(ForwardShared<kCols>)}, Forward<T, kCols>,
-         call);
+// Calls fn with the columns of a block's results: those of a head, up to two tiles of them.
+template <typename Fn>
+void WithColumns(int64_t head_dim, const Fn& fn) {
+  if (head_dim <= kTile) return fn(std::integral_constant<int, kTile>());
+  fn(std::integral_constant<int, 2 * kTile>());
 }
 
 void AttentionForwardCuda(const OpCall& op_call, const CudaRun& run, KernelState* state) {
@@ -447,17 +450,11 @@ void AttentionForwardCuda(const OpCall& op_call, const CudaRun& run, KernelState
     call.v = Operand<T>(on.reads.v, run, call.whole_groups);
     call.o = Operand<T>(on.writes.o, run, call.whole_groups);
     call.lse = run.Data<float>(on.writes.lse);
-    call.shape.head_dim <= kTile ? LaunchForward<T, kTile>(call, run.stream)
-                                 : LaunchForward<T, 2 * kTile>(call, run.stream);
+    WithColumns(call.shape.head_dim, [&](auto cols) {
+      Launch(run.stream, {Grid<cols>(call.shape, call.shape.heads), kThreads, sizeof(ForwardShared<cols>)},
+             Forward<T, cols>, call);
+    });
   });
-}
-
-template <typename T, int kCols>
-void LaunchBackward(const Call<T>& call, cudaStream_t stream) {
-  const AttentionShape& s = call.shape;
-  Launch(stream, {{BlocksFor(s.batch * s.heads * s.seq, kThreads / kWarp)}, kThreads}, Delta<T>, call);
-  Launch(stream, {Grid<kCols>(s, s.kv_heads), kThreads, sizeof(KeySideShared<kCols>)}, KeySide<T, kCols>, call);
-  Launch(stream, {Grid<kCols>(s, s.heads), kThreads, sizeof(QuerySideShared<kCols>)}, QuerySide<T, kCols>, call);
 }
 
 // dq is summed in registers: of the scratch, delta alone is used.
@@ -479,8 +476,12 @@ void AttentionBackwardCuda(const OpCall& op_call, const CudaRun& run, KernelStat
     call.dv = Operand<T>(on.writes.dv, run, call.whole_groups);
     call.lse = run.Data<float>(on.reads.lse);
     call.delta = run.Data<float>(on.scratch.delta);
-    call.shape.head_dim <= kTile ? LaunchBackward<T, kTile>(call, run.stream)
-                                 : LaunchBackward<T, 2 * kTile>(call, run.stream);
+    const AttentionShape& s = call.shape;
+    Launch(run.stream, {{BlocksFor(s.batch * s.heads * s.seq, kThreads / kWarp)}, kThreads}, Delta<T>, call);
+    WithColumns(s.head_dim, [&](auto cols) {
+      Launch(run.stream, {Grid<cols>(s, s.kv_heads), kThreads, sizeof(KeySideShared<cols>)}, KeySide<T, cols>, call);
+      Launch(run.stream, {Grid<cols>(s, s.heads), kThreads, sizeof(QuerySideShared<cols>)}, QuerySide<T, cols>, call);
+    });
   });
 }
 

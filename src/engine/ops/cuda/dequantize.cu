@@ -1,7 +1,8 @@
 // dequantize. Bytes: codes, scales and y. (8192, 4096) of 8 bits to bf16: 101 MB, 23 us on an H200.
 #include "engine/ops/cuda/dequantize.h"
 
-#include "engine/ops/cuda/codes.cuh"
+#include "engine/device/cuda/registers.cuh"
+#include "engine/ops/cuda/tiles.cuh"
 
 namespace ridgeline {
 namespace {
@@ -15,7 +16,7 @@ struct Scales {
 
 // y = (code * block scale) * tensor scale.
 template <Format kFormat, int kBlock, typename T>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, kBlocksAtLeast)
     Dequantize(CodeMatrix q, Scales scales, T* y, int64_t cols, int64_t stride, bool vectors) {
   const float factor = scales.tensor != nullptr ? *scales.tensor : 1.0F;
   for (int k = 0; k < kUnitsOfWarp; ++k) {

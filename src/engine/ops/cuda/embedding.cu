@@ -7,6 +7,7 @@
 
 #include "engine/device/cuda/block.cuh"
 #include "engine/device/cuda/launch.h"
+#include "engine/device/cuda/registers.cuh"
 #include "engine/device/cuda/types.h"
 #include "engine/ops/cuda/kernels.h"
 
@@ -171,7 +172,7 @@ struct RowSum {
 // A warp has kWarp * kVec columns of one place of the sorted tokens, and works where an id begins: it adds up the rows
 // of that id, whose tokens its lanes look up together, kWarp at a time.
 template <typename T, typename G, int kVec>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocksAtLeast)
     ScatterTokens(const T* dx, const int32_t* ids, const int32_t* order, int64_t tokens, int64_t cols, G* d_wte) {
   const int64_t place = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (place >= tokens) return;

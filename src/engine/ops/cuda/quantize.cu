@@ -17,12 +17,7 @@ __global__ void __launch_bounds__(kTileThreads)
   SetTensorScale(row, __fdiv_rn(1.0F, scale));
   SetTensorScale(col, __fdiv_rn(1.0F, scale));
   uint32_t largest = 0;
-  for (int k = 0; k < kUnitsOfWarp; ++k) {
-    const Place place = PlaceOf(k);
-    const int64_t first_row = TileRow() + place.row;
-    const int64_t first_col = TileCol() + place.col;
-    float values[kThreadRows][kThreadCols];
-    x.Load(first_row, first_col, values);
+  ForUnits(x, [&](const Place& /*place*/, int64_t first_row, int64_t first_col, auto& values) {
     for (const auto& of_row : values) {
       for (const float value : of_row) largest = max(largest, Magnitude(value));
     }
@@ -35,7 +30,7 @@ __global__ void __launch_bounds__(kTileThreads)
       Turn(codes, turned);
       StoreColumns<kFormat>(col, first_row, first_col, turned);
     }
-  }
+  });
   if (delayed_scale != nullptr) RaiseAmax(amax, largest, scratch);
 }
 
@@ -56,12 +51,7 @@ __global__ void __launch_bounds__(kTileThreads) QuantizeMx(Matrix<T> x, Side row
   constexpr int kBits = kStochastic ? 16 : 0;
   __shared__ ScaleRow<kTile / kUnit> row_scales[kTile];
   __shared__ ScaleRow<kTile / kUnit> col_scales[kTile];
-  for (int k = 0; k < kUnitsOfWarp; ++k) {
-    const Place place = PlaceOf(k);
-    const int64_t first_row = TileRow() + place.row;
-    const int64_t first_col = TileCol() + place.col;
-    float values[kThreadRows][kThreadCols];
-    x.Load(first_row, first_col, values);
+  ForUnits(x, [&](const Place& place, int64_t first_row, int64_t first_col, auto& values) {
     if (row.codes != nullptr) {
       uint32_t amaxes[kThreadRows] = {};
       for (int r = 0; r < kThreadRows; ++r) {
@@ -92,7 +82,7 @@ __global__ void __launch_bounds__(kTileThreads) QuantizeMx(Matrix<T> x, Side row
       EncodeColumns<Format::kE4M3, kBits>(col, random, first_row, first_col, scaled, codes);
       StoreColumns<Format::kE4M3>(col, first_row, first_col, codes);
     }
-  }
+  });
   static_assert(kChunks == kThreadRows && kQuads == kThreadCols);
   StoreScales(row, col, row_scales, col_scales);
 }

@@ -54,9 +54,27 @@ __device__ float Quotient(float x, float divisor, float inverse) {
   return __fmaf_rn(-excess, inverse, near);
 }
 
+// Of kCount blocks, whose largest magnitudes kLanes lanes have parts of: each lane scales its share of them, stores the
+// codes, store(block, code), and tells the others.
+template <int kLanes, int kStride, int kCount, typename Store>
+__device__ __forceinline__ void ShareScales(const Nv& nv, uint32_t (&largest)[kCount], float (&divisors)[kCount],
+                                            float (&inverses)[kCount], const Store& store) {
+  ShareLargest<kLanes, kStride>(largest);
+  constexpr int kOwn = kCount / kLanes;
+  const int first = NumberOfLane<kLanes, kStride>() * kOwn;
+  for (int i = 0; i < kOwn; ++i) {
+    const NvScale own = nv.Scale(largest[i]);
+    store(first + i, own.code);
+    for (int from = 0; from < kLanes; ++from) {
+      divisors[from * kOwn + i] = FromLane<kLanes, kStride>(from, own.divisor);
+      inverses[from * kOwn + i] = FromLane<kLanes, kStride>(from, own.inverse);
+    }
+  }
+}
+
 // With an E4M3 scale for each 16. amaxes: of x as it is, and transformed.
 template <bool kHadamard, bool kStochastic, typename T>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, kBlocksAtLeast)
     QuantizeNv(Matrix<T> x, Side row, Side col, const uint32_t* amaxes, RandomSource random) {
   constexpr int kBits = kStochastic ? 9 : 0;
   __shared__ NvScaleRow row_scales[kTile];
@@ -65,30 +83,16 @@ __global__ void __launch_bounds__(kTileThreads)
   const Nv by_col(amaxes[kHadamard ? 1 : 0]);
   SetTensorScale(row, by_row.tensor_scale());
   SetTensorScale(col, by_col.tensor_scale());
-  for (int k = 0; k < kUnitsOfWarp; ++k) {
-    const Place place = PlaceOf(k);
-    const int64_t first_row = TileRow() + place.row;
-    const int64_t first_col = TileCol() + place.col;
-    float values[kThreadRows][kThreadCols];
-    x.Load(first_row, first_col, values);
+  ForUnits(x, [&](const Place& place, int64_t first_row, int64_t first_col, auto& values) {
     if (row.codes != nullptr) {
       uint32_t largest[kThreadRows] = {};
       for (int r = 0; r < kThreadRows; ++r) {
         for (const float value : values[r]) largest[r] = max(largest[r], Magnitude(value));
       }
-      ShareLargest<kNvChunks, 1>(largest);
-      constexpr int kOwn = kThreadRows / kNvChunks;
-      const int lane = NumberOfLane<kNvChunks, 1>();
       float divisors[kThreadRows];
       float inverses[kThreadRows];
-      for (int i = 0; i < kOwn; ++i) {
-        const NvScale own = by_row.Scale(largest[i]);
-        row_scales[place.row + lane * kOwn + i].of[place.col / kNvSize] = own.code;
-        for (int from = 0; from < kNvChunks; ++from) {
-          divisors[from * kOwn + i] = FromLane<kNvChunks, 1>(from, own.divisor);
-          inverses[from * kOwn + i] = FromLane<kNvChunks, 1>(from, own.inverse);
-        }
-      }
+      ShareScales<kNvChunks, 1>(by_row, largest, divisors, inverses,
+                                [&](int r, uint8_t code) { row_scales[place.row + r].of[place.col / kNvSize] = code; });
       RowCodes codes;
       const auto scaled = [&](int r, int c) { return Quotient(values[r][c], divisors[r], inverses[r]); };
       EncodeRows<Format::kE2M1, kBits>(row, random, first_row, first_col, scaled, codes);
@@ -100,25 +104,17 @@ __global__ void __launch_bounds__(kTileThreads)
       for (const auto& of_row : values) {
         for (int c = 0; c < kThreadCols; ++c) largest[c] = max(largest[c], Magnitude(of_row[c]));
       }
-      ShareLargest<kNvQuads, kChunks>(largest);
-      constexpr int kOwn = kThreadCols / kNvQuads;
-      const int lane = NumberOfLane<kNvQuads, kChunks>();
       float divisors[kThreadCols];
       float inverses[kThreadCols];
-      for (int i = 0; i < kOwn; ++i) {
-        const NvScale own = by_col.Scale(largest[i]);
-        col_scales[place.col + lane * kOwn + i].of[place.row / kNvSize] = own.code;
-        for (int from = 0; from < kNvQuads; ++from) {
-          divisors[from * kOwn + i] = FromLane<kNvQuads, kChunks>(from, own.divisor);
-          inverses[from * kOwn + i] = FromLane<kNvQuads, kChunks>(from, own.inverse);
-        }
-      }
+      ShareScales<kNvQuads, kChunks>(by_col, largest, divisors, inverses, [&](int c, uint8_t code) {
+        col_scales[place.col + c].of[place.row / kNvSize] = code;
+      });
       ColumnCodes codes;
       const auto scaled = [&](int r, int c) { return Quotient(values[r][c], divisors[c], inverses[c]); };
       EncodeColumns<Format::kE2M1, kBits>(col, random, first_row, first_col, scaled, codes);
       StoreColumns<Format::kE2M1>(col, first_row, first_col, codes);
     }
-  }
+  });
   StoreScales(row, col, row_scales, col_scales);
 }
 
@@ -131,12 +127,7 @@ __global__ void __launch_bounds__(kTileThreads)
   const Nv nv(amaxes[0]);
   SetTensorScale(row, nv.tensor_scale());
   SetTensorScale(col, nv.tensor_scale());
-  for (int k = 0; k < kUnitsOfWarp; ++k) {
-    const Place place = PlaceOf(k);
-    const int64_t first_row = TileRow() + place.row;
-    const int64_t first_col = TileCol() + place.col;
-    float values[kThreadRows][kThreadCols];
-    x.Load(first_row, first_col, values);
+  ForUnits(x, [&](const Place& place, int64_t first_row, int64_t first_col, auto& values) {
     uint32_t largest = 0;
     for (const auto& of_row : values) {
       for (const float value : of_row) largest = max(largest, Magnitude(value));
@@ -161,7 +152,7 @@ __global__ void __launch_bounds__(kTileThreads)
       Turn(codes, turned);
       StoreColumns<Format::kE2M1>(col, first_row, first_col, turned);
     }
-  }
+  });
   StoreScales(row, col, row_scales, col_scales);
 }
 

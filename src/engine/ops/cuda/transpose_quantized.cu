@@ -1,5 +1,5 @@
 // Codes turned round. Bytes: all codes and scales, twice. (8192, 4096) of 8 bits: 67 MB, 16 us on an H200.
-#include "engine/ops/cuda/codes.cuh"
+#include "engine/ops/cuda/tiles.cuh"
 
 namespace ridgeline {
 namespace {

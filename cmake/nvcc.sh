@@ -1,0 +1,14 @@
+#!/bin/sh
+# Compiles one source of kernels, and leaves in REPORT what ptxas says of each, and the most threads of a block that each was
+# compiled for, as PTX has it. Spilled registers and stacks, which lie in memory, are errors.
+#   nvcc.sh REPORT NVCC ARGUMENTS…
+report=$1
+shift
+kept=$report.kept
+mkdir -p "$kept" || exit
+if ! "$@" -Xptxas -v,-warn-spills,-warn-lmem-usage,-Werror --keep --keep-dir "$kept" 2>"$report"; then
+  cat "$report" >&2
+  exit 1
+fi
+sed -n 's/.*\(\.entry [A-Za-z0-9_]*\).*/\1/p; /^\.maxntid/p' "$kept"/*.ptx >>"$report"
+rm -r "$kept"

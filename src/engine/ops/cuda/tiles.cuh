@@ -1,0 +1,253 @@
+// What the kernels of 8- and 4-bit codes share: how a matrix is divided, loaded and stored, in both orientations.
+//
+// A block of threads takes a tile of 128 by 128 elements, a warp units of 32 by 32 of it, of which each thread has 4
+// rows of 8 columns. So what shares a scale or is transformed together lies within a warp, in either orientation, and
+// codes need no shared memory: a row's are stored 8 at a time, a column's 4, and a unit's whole sectors of either (half
+// ones of 4-bit codes).
+#pragma once
+
+#include <cstdint>
+
+#include "engine/device/cuda/block.cuh"
+#include "engine/device/cuda/kernel.h"
+#include "engine/device/cuda/launch.h"
+#include "engine/ops/quantize.h"
+
+namespace ridgeline {
+
+constexpr int kTile = 128;
+constexpr int kUnit = 32;
+constexpr int kTileThreads = 256;  // 8 warps, 4 down and 2 across, that take two units each
+constexpr int kThreadRows = 4;
+constexpr int kThreadCols = 8;
+constexpr int kChunks = kUnit / kThreadCols;  // lanes of a unit's row: neighbours
+constexpr int kQuads = kUnit / kThreadRows;   // lanes of a unit's column: kChunks apart
+
+// CUDA allows 65535 tiles down: 8 million rows.
+inline LaunchShape TilesOf(int64_t rows, int64_t cols) {
+  return {dim3(BlocksFor(cols, kTile), BlocksFor(rows, kTile)), dim3(kTileThreads)};
+}
+
+// Where a thread's rows and columns begin in its tile, for its k-th unit.
+struct Place {
+  int row, col;
+};
+constexpr int kUnitsOfWarp = 2;
+__device__ inline Place PlaceOf(int k) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / kWarp;
+  return {warp % 4 * kUnit + thread / kChunks % kQuads * kThreadRows,
+          (warp / 4 + 2 * k) * kUnit + thread % kChunks * kThreadCols};
+}
+__device__ inline int64_t TileRow() { return int64_t{blockIdx.y} * kTile; }
+__device__ inline int64_t TileCol() { return int64_t{blockIdx.x} * kTile; }
+
+// A matrix that is read. What is not there is zeros.
+template <typename T>
+struct Matrix {
+  const T* data;
+  int64_t rows, cols, stride;
+  bool vectors;  // whether 8 elements from a multiple of 8 on may be loaded by 16 bytes
+
+  Matrix(const CudaRun& run, const Tensor& x)
+      : data(run.Data<T>(x)),
+        rows(x.rows),
+        cols(x.cols),
+        stride(x.row_stride),
+        vectors(reinterpret_cast<uintptr_t>(data) % 16 == 0 && stride * static_cast<int64_t>(sizeof(T)) % 16 == 0) {}
+
+  __device__ void Load(int64_t row, int64_t col, float (&values)[kThreadRows][kThreadCols]) const {
+    constexpr int kAtOnce = 16 / sizeof(T);
+    const bool whole = vectors && col + kThreadCols <= cols;
+    for (int r = 0; r < kThreadRows; ++r) {
+      const T* from = data + (row + r) * stride + col;
+      const bool there = row + r < rows;
+      if (there && whole) {
+        for (int c = 0; c < kThreadCols; c += kAtOnce) {
+          const auto vec = LoadVec<T, kAtOnce>(from + c);
+          for (int i = 0; i < kAtOnce; ++i) values[r][c + i] = ToFloat(vec.of[i]);
+        }
+      } else {
+        for (int c = 0; c < kThreadCols; ++c) values[r][c] = there && col + c < cols ? ToFloat(from[c]) : 0.0F;
+      }
+    }
+  }
+};
+
+// fn(place in the tile, row, column, values) for each of this thread's units of x: 4 rows of 8 columns from there on.
+template <typename T, typename Fn>
+__device__ __forceinline__ void ForUnits(const Matrix<T>& x, const Fn& fn) {
+  for (int k = 0; k < kUnitsOfWarp; ++k) {
+    const Place place = PlaceOf(k);
+    const int64_t row = TileRow() + place.row;
+    const int64_t col = TileCol() + place.col;
+    float values[kThreadRows][kThreadCols];
+    x.Load(row, col, values);
+    fn(place, row, col, values);
+  }
+}
+
+// One orientation of a quantized matrix.
+struct Side {
+  uint8_t* codes = nullptr;  // not wanted
+  int64_t outer = 0;
+  int64_t bytes = 0;  // of a row's codes
+  int64_t stride = 0;
+  bool vectors = false;  // whether a thread's codes of a row may be stored at once
+  uint8_t* scales = nullptr;
+  int64_t scale_cols = 0;
+  int64_t scale_stride = 0;
+  float* tensor_scale = nullptr;
+  int64_t draw_cols = 0;  // random numbers of a row
+  bool stochastic = false;
+  ScaleRule scale_rule = ScaleRule::kRoundUp;
+};
+// `codes_of_thread`: that lie side by side in a row.
+inline Side SideOf(const CudaRun& run, const StoredCodes& to, const Quantizer& quantizer, int64_t inner,
+                   int codes_of_thread) {
+  Side side;
+  if (!to.codes.defined()) return side;
+  const int bytes = codes_of_thread / (quantizer.format == Format::kE2M1 ? 2 : 1);
+  side.codes = run.Data<uint8_t>(to.codes);
+  side.outer = to.codes.rows;
+  side.bytes = to.codes.cols;
+  side.stride = to.codes.row_stride;
+  side.vectors = reinterpret_cast<uintptr_t>(side.codes) % bytes == 0 && side.stride % bytes == 0;
+  if (to.scales.defined()) {
+    side.scales = run.Data<uint8_t>(to.scales);
+    side.scale_cols = to.scales.cols;
+    side.scale_stride = to.scales.row_stride;
+  }
+  if (to.tensor_scale.defined()) side.tensor_scale = run.Data<float>(to.tensor_scale);
+  side.draw_cols = quantizer.DrawCols(inner);
+  side.stochastic = quantizer.rounding == Rounding::kStochastic;
+  side.scale_rule = quantizer.scale_rule;
+  return side;
+}
+
+// Of each side, by the grid's first thread.
+__device__ inline void SetTensorScale(const Side& side, float scale) {
+  if (side.tensor_scale != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
+    *side.tensor_scale = scale;
+  }
+}
+
+// Four codes, one in each byte, in 16 bits.
+__device__ inline uint16_t Nibbles(uint32_t codes) {
+  const uint32_t pairs = (codes | codes >> 4) & 0x00ff00ff;
+  return static_cast<uint16_t>(pairs | pairs >> 8);
+}
+
+template <typename Word, int kWords>
+__device__ void StoreBytes(const Side& side, int64_t outer, int64_t byte, const Vec<Word, kWords>& words) {
+  constexpr int kBytes = sizeof(Word) * kWords;
+  uint8_t* to = side.codes + outer * side.stride + byte;
+  if (side.vectors && byte + kBytes <= side.bytes) {
+    StoreVec(reinterpret_cast<Word*>(to), words);
+    return;
+  }
+  for (int i = 0; i < kBytes; ++i) {
+    constexpr int kSize = sizeof(Word);
+    if (byte + i < side.bytes) to[i] = static_cast<uint8_t>(words.of[i / kSize] >> (i % kSize * 8));
+  }
+}
+// Four codes a word, of elements side by side in row `outer`, from `inner` on: what of them the row has.
+template <Format kFormat, int kWords>
+__device__ void StoreCodes(const Side& side, int64_t outer, int64_t inner, const uint32_t (&codes)[kWords]) {
+  if (outer >= side.outer) return;
+  if constexpr (kFormat == Format::kE2M1) {
+    Vec<uint16_t, kWords> words;
+    for (int i = 0; i < kWords; ++i) words.of[i] = Nibbles(codes[i]);
+    StoreBytes(side, outer, inner / 2, words);
+  } else {
+    Vec<uint32_t, kWords> words;
+    for (int i = 0; i < kWords; ++i) words.of[i] = codes[i];
+    StoreBytes(side, outer, inner, words);
+  }
+}
+// A thread's codes of its rows, and of its columns.
+using RowCodes = uint32_t[kThreadRows][kThreadCols / 4];
+using ColumnCodes = uint32_t[kThreadCols][1];
+template <Format kFormat>
+__device__ void StoreRows(const Side& side, int64_t row, int64_t col, const RowCodes& codes) {
+  for (int r = 0; r < kThreadRows; ++r) StoreCodes<kFormat>(side, row + r, col, codes[r]);
+}
+template <Format kFormat>
+__device__ void StoreColumns(const Side& side, int64_t row, int64_t col, const ColumnCodes& codes) {
+  for (int c = 0; c < kThreadCols; ++c) StoreCodes<kFormat>(side, col + c, row, codes[c]);
+}
+// The same codes turned round, four by four.
+__device__ inline void Turn(const RowCodes& rows, ColumnCodes& columns) {
+  for (int half = 0; half < kThreadCols / 4; ++half) {
+    const uint32_t low01 = __byte_perm(rows[0][half], rows[1][half], 0x5140);  // rows 0 and 1 of columns 0 and 1
+    const uint32_t high01 = __byte_perm(rows[0][half], rows[1][half], 0x7362);
+    const uint32_t low23 = __byte_perm(rows[2][half], rows[3][half], 0x5140);
+    const uint32_t high23 = __byte_perm(rows[2][half], rows[3][half], 0x7362);
+    columns[4 * half][0] = __byte_perm(low01, low23, 0x5410);
+    columns[4 * half + 1][0] = __byte_perm(low01, low23, 0x7632);
+    columns[4 * half + 2][0] = __byte_perm(high01, high23, 0x5410);
+    columns[4 * half + 3][0] = __byte_perm(high01, high23, 0x7632);
+  }
+}
+
+// Eight codes of a row of which `there` bytes are left, one in each byte; what is not there is zeros.
+template <Format kFormat>
+__device__ void LoadCodes(const uint8_t* from, int64_t there, bool vectors, uint32_t (&codes)[kThreadCols / 4]) {
+  constexpr bool kPairs = kFormat == Format::kE2M1;
+  constexpr int kWords = kPairs ? 1 : 2;
+  Vec<uint32_t, kWords> words = {};
+  if (vectors && there >= 4 * kWords) {
+    words = LoadVec<uint32_t, kWords>(reinterpret_cast<const uint32_t*>(from));
+  } else {
+    for (int i = 0; i < 4 * kWords; ++i) {
+      if (i < there) words.of[i / 4] |= uint32_t{from[i]} << (i % 4 * 8);
+    }
+  }
+  for (int i = 0; i < kThreadCols / 4; ++i) {
+    if constexpr (kPairs) {
+      const uint32_t four = words.of[0] >> (16 * i) & 0xffff;
+      const uint32_t pairs = (four | four << 8) & 0x00ff00ff;
+      codes[i] = (pairs | pairs << 4) & 0x0f0f0f0f;
+    } else {
+      codes[i] = words.of[i];
+    }
+  }
+}
+// Codes that are read.
+struct CodeMatrix {
+  const uint8_t* data;
+  int64_t rows, bytes, stride;
+  bool vectors;
+
+  CodeMatrix(const CudaRun& run, const Tensor& codes, Format format)
+      : data(run.Data<uint8_t>(codes)), rows(codes.rows), bytes(codes.cols), stride(codes.row_stride) {
+    const int at_once = kThreadCols / (format == Format::kE2M1 ? 2 : 1);
+    vectors = reinterpret_cast<uintptr_t>(data) % at_once == 0 && stride % at_once == 0;
+  }
+
+  template <Format kFormat>
+  __device__ void Load(int64_t row, int64_t col, RowCodes& codes) const {
+    const int64_t byte = kFormat == Format::kE2M1 ? col / 2 : col;
+    for (int r = 0; r < kThreadRows; ++r) {
+      const int64_t there = row + r < rows ? bytes - byte : 0;
+      LoadCodes<kFormat>(data + (row + r) * stride + byte, there, vectors, codes[r]);
+    }
+  }
+};
+
+// quantize_nv.cu's, dequantize.cu's and transpose_quantized.cu's.
+void QuantizeNvCuda(const OpCall& call, const CudaRun& run);
+void AddDequantizeCuda(CudaKernelTable& table);
+void AddTransposeQuantizedCuda(CudaKernelTable& table);
+// The largest magnitudes of x, as bits, into scratch: of x as it is, unless it is not asked for, and transformed along
+// its columns if `transformed`.
+uint32_t* AmaxesOf(const Tensor& x, const Tensor& scratch, bool plain, bool transformed, const CudaRun& run);
+
+// Calls fn(T{}) with the type of x's elements.
+template <typename Fn>
+void WithQuantizedType(const Tensor& x, const Fn& fn) {
+  if (x.dtype == DType::kF32) return fn(float{});
+  fn(__nv_bfloat16{});
+}
+
+}  // namespace ridgeline
