@@ -1,7 +1,9 @@
 // `ridgeline collect`: results of jobs that a person submitted, into the database.
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "collect/collect.h"
 #include "collect/rebuild.h"
 #include "driver/lock.h"
+#include "run/job.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 
@@ -53,6 +56,23 @@ int CollectRun(const fs::path& dir, const std::string& db, const std::string& ca
   return 0;
 }
 
+// As what the points of jobs are measured, as the jobs say it: by a point's id.
+std::map<std::string, std::string> SetupsOfJobs(const fs::path& jobs_dir) {
+  std::map<std::string, std::string> setups;
+  std::error_code ec;
+  for (const auto& folder : fs::directory_iterator(jobs_dir, ec)) {
+    try {
+      const std::optional<Job> job = ReadJobFile(folder.path());
+      if (!job) continue;
+      for (const JobPoint& point : job->points) setups.emplace(point.id, SetupOf(*job));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kInvalidInput) throw;
+      Warn({e.message()});
+    }
+  }
+  return setups;
+}
+
 // What `ridgeline render` wrote, and a person submitted.
 int CollectRendered(const fs::path& dir, const std::string& db, const std::string& campaign,
                     const std::string& own_reports) {
@@ -63,7 +83,12 @@ int CollectRendered(const fs::path& dir, const std::string& db, const std::strin
   const DriverLock lock = DriverLock::Take(db, sweep.name);
   Store store = OpenStore(db, Store::Mode::kReadWrite);
   const MeasurementKey key{campaign.empty() ? store.CurrentCampaign(sweep.name) : campaign, SetupOf(sweep.launch)};
-  const auto setup_of = [&](const Point& point) { return SetupOf(LaunchOf(sweep, point)); };
+  // A point that is in no job, since it cannot fit, is as the sweep has it.
+  const std::map<std::string, std::string> setups = SetupsOfJobs(dir / "jobs");
+  const auto setup_of = [&](const Point& point) {
+    const auto said = setups.find(point.id);
+    return said == setups.end() ? SetupOf(LaunchOf(sweep, point)) : said->second;
+  };
   store.PutSweep({sweep.name, sweep.description, file.string(), sweep.text, SystemClock().UnixNs(), key}, points,
                  setup_of);
   MeasuredAs measured_as;

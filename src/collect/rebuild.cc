@@ -20,6 +20,7 @@
 #include "run/spec.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
+#include "sweep/profile.h"
 
 namespace ridgeline {
 namespace {
@@ -103,19 +104,22 @@ class Rebuild {
     }
   }
 
-  static std::string SetupOfJob(const Job& job) { return SetupOf(job.trainer, job.cpus, job.nodes, job.environment); }
-
-  // The text of a sweep that the store does not know, where it was kept and still is a sweep.
-  std::optional<Sweep> KeptSweepOf(const std::string& name) {
+  // The sweep as it ran on `launcher`, of the text that the store has or that was kept, where it still is a sweep.
+  std::optional<Sweep> SweepAsRun(const std::string& name, const std::string& launcher) {
+    const auto known = known_sweeps_.find(name);
+    if (known != known_sweeps_.end() && known->second.text.empty()) return std::nullopt;
     const fs::path file = KeptSweep(output_dir_, name);
     std::error_code ec;
-    if (!fs::exists(file, ec)) {
+    if (known == known_sweeps_.end() && !fs::exists(file, ec)) {
       rebuilt_.problems.push_back(fmt::format("the text of the sweep {} is not in {}: its points are those of its jobs",
                                               name, (output_dir_ / "sweeps").string()));
       return std::nullopt;
     }
     try {
-      return LoadSweep(file);
+      Sweep sweep = known == known_sweeps_.end() ? LoadSweep(file) : ParseSweep(known->second.text, known->second.file);
+      if (!launcher.empty()) sweep.launch.launcher = launcher;
+      UseProfiles(sweep);
+      return sweep;
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInvalidInput) throw;
       rebuilt_.problems.push_back(
@@ -129,19 +133,18 @@ class Rebuild {
     std::map<std::string, std::string> setups;
     for (const Job* job : jobs) {
       for (const JobPoint& point : job->points) {
-        if (setups.insert_or_assign(point.id, SetupOfJob(*job)).second) of_jobs.push_back({point.id, point.spec});
+        if (setups.insert_or_assign(point.id, SetupOf(*job)).second) of_jobs.push_back({point.id, point.spec});
       }
     }
     SweepRecord record;
     record.name = name;
     record.created_unix_ns = jobs.front()->created_unix_ns;
-    record.measured_as = {jobs.back()->campaign, SetupOfJob(*jobs.back())};
-    std::optional<Sweep> sweep;
+    record.measured_as = {jobs.back()->campaign, SetupOf(*jobs.back())};
+    const std::optional<Sweep> sweep = SweepAsRun(name, jobs.back()->launcher);
     const auto known = known_sweeps_.find(name);
     if (known != known_sweeps_.end()) {
       record = known->second;
-      if (!record.text.empty()) sweep = ParseSweep(record.text, record.file);
-    } else if ((sweep = KeptSweepOf(name))) {
+    } else if (sweep) {
       record.description = sweep->description;
       record.file = sweep->file.string();
       record.text = sweep->text;
@@ -175,7 +178,7 @@ class Rebuild {
     record.launcher = job.launcher;
     record.job_dir = job.job_dir;
     record.created_unix_ns = job.created_unix_ns;
-    record.measured_as = {job.campaign, SetupOfJob(job)};
+    record.measured_as = {job.campaign, SetupOf(job)};
     for (const JobPoint& point : job.points) record.points.push_back({point.id});
     store_.RecordIntents({&record, 1});
     added_.push_back(job.key);
@@ -230,7 +233,7 @@ class Rebuild {
 
   void TakeWhatCame(const Job& job) {
     MeasuredAs points;
-    for (const JobPoint& point : job.points) points.emplace(point.id, MeasurementKey{job.campaign, SetupOfJob(job)});
+    for (const JobPoint& point : job.points) points.emplace(point.id, MeasurementKey{job.campaign, SetupOf(job)});
     FolderCollection found;
     CollectJobFolder(store_, job.job_dir, points, found);
     rebuilt_.results += found.added;

@@ -230,6 +230,7 @@ Job JobFor(const Sweep& sweep, const Point& point, const PlanOptions& options) {
   job.save_time_s = launch.save_time_s;
   job.keep_logs = launch.keep_logs;
   job.environment = launch.environment;
+  job.setup = SetupOf(launch, options.trainer);
   if (launch.config != sweep.launch.config) job.config = launch.config;
   const auto measured = options.repeats.find(point.id);
   const int64_t repeat = measured == options.repeats.end() ? 1 : measured->second + 1;

@@ -9,6 +9,7 @@
 #include "ridgeline/amount.h"
 #include "ridgeline/limits.h"
 #include "ridgeline/sealed_json.h"
+#include "run/measurement.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -34,6 +35,10 @@ fs::path JobFile(const Job& job) { return JobFile(job.job_dir); }
 
 bool IsOurTrainer(const std::vector<std::string>& trainer) {
   return trainer.empty() || fs::path(trainer.front()).filename() == "ridgeline-train";
+}
+
+std::string SetupOf(const Job& job) {
+  return job.setup.empty() ? SetupOf(job.trainer, job.cpus, job.nodes, job.environment) : job.setup;
 }
 
 int64_t MeetLimitS(const Job& job, const JobPoint& point) {
@@ -80,24 +85,27 @@ Json EncodeJob(const Job& job) {
                       {"time_limit_s", point.time_limit_s},
                       {"repeat", point.repeat}});
   }
-  return {{"version", kJobVersion},
-          {"key", job.key},
-          {"sweep", job.sweep},
-          {"campaign", job.campaign},
-          {"launcher", job.launcher},
-          {"created_unix_ns", job.created_unix_ns},
-          {"job_dir", job.job_dir.string()},
-          {"trainer", job.trainer},
-          {"nodes", job.nodes},
-          {"cpus", job.cpus},
-          {"gpus", job.gpus},
-          {"memory_limit_bytes", job.memory_limit_bytes},
-          {"meet_limit_s", job.meet_limit_s},
-          {"save_time_s", job.save_time_s},
-          {"keep_logs", job.keep_logs},
-          {"environment", job.environment},
-          {"config", job.config},
-          {"points", points}};
+  Json document = {{"version", kJobVersion},
+                   {"key", job.key},
+                   {"sweep", job.sweep},
+                   {"campaign", job.campaign},
+                   {"launcher", job.launcher},
+                   {"created_unix_ns", job.created_unix_ns},
+                   {"job_dir", job.job_dir.string()},
+                   {"trainer", job.trainer},
+                   {"nodes", job.nodes},
+                   {"cpus", job.cpus},
+                   {"gpus", job.gpus},
+                   {"memory_limit_bytes", job.memory_limit_bytes},
+                   {"meet_limit_s", job.meet_limit_s},
+                   {"save_time_s", job.save_time_s},
+                   {"keep_logs", job.keep_logs},
+                   {"environment", job.environment},
+                   {"config", job.config},
+                   {"points", points}};
+  // Left out where it is not said, so that an earlier version's file, written again, has the hash that it had.
+  if (!job.setup.empty()) document["setup"] = job.setup;
+  return document;
 }
 
 std::string JobText(const Job& job) { return SealedText(EncodeJob(job)); }
@@ -117,6 +125,10 @@ Job DecodeJob(const Json& document, const std::string& source) {
     job.campaign = document.value("campaign", job.campaign);
     job.launcher = document.value("launcher", job.launcher);
     job.created_unix_ns = document.value("created_unix_ns", job.created_unix_ns);
+    job.setup = document.value("setup", job.setup);
+    if (!job.setup.empty() && !ParseJson(job.setup, source + ": setup").is_object()) {
+      throw Error(ErrorKind::kInvalidInput, source + ": setup is not a setup");
+    }
     job.job_dir = document.at("job_dir").get<std::string>();
     document.at("trainer").get_to(job.trainer);
     if (document.contains("nodes")) job.nodes = WholeOf(document, "nodes", 1, kLargestCount, source);

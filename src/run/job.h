@@ -38,6 +38,7 @@ struct Job {
   std::string campaign;              // what its points are measured for; empty: not said
   std::string launcher;              // empty: a person submits it
   int64_t created_unix_ns = 0;       // 0: not said
+  std::string setup;                 // as what its points are measured; empty: not said
   std::filesystem::path job_dir;     // absolute
   std::vector<std::string> trainer;  // argv, to which --spec and --result are added; empty: the node's ridgeline-train
   int64_t nodes = 1;                 // that run each point together
@@ -54,6 +55,10 @@ struct Job {
 
 // Whether it is ridgeline-train, whose ways are known. `trainer`: argv, as a job or a sweep names it.
 bool IsOurTrainer(const std::vector<std::string>& trainer);
+
+// As what its points are measured (run/measurement.h). Of a job of an earlier version, which says it not: as far as its
+// parts do.
+std::string SetupOf(const Job& job);
 
 // How long the point's ranks may take to meet, from when they are started; its time limit counts from then on. 0: it
 // begins as it is started. That is so of one process, and of ranks of another trainer, which need not say when they

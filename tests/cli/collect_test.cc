@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "run/job.h"
 #include "run/results_file.h"
+#include "run/spec.h"
 #include "tests/cli/cli.h"
 
 namespace ridgeline {
@@ -79,7 +80,7 @@ TEST(Collect, JobsOfAnEarlierVersionSayLess) {
   std::filesystem::remove_all(cli.dir.path() / "ridgeline-out/sweeps");
   const auto job = std::filesystem::directory_iterator(cli.dir.path() / "ridgeline-out/jobs")->path();
   Json document = ReadJsonFile(JobFile(job));
-  for (const char* key : {"campaign", "launcher", "created_unix_ns", "checksum"}) document.erase(key);
+  for (const char* key : {"campaign", "launcher", "created_unix_ns", "setup", "checksum"}) document.erase(key);
   WriteFile(JobFile(job), DumpJson(document));
   const auto collected = cli.Run({"collect", "ridgeline-out", "--db", "new.db"});
   EXPECT_EQ(collected.status.exit_code, 0);
@@ -88,6 +89,30 @@ TEST(Collect, JobsOfAnEarlierVersionSayLess) {
   EXPECT_THAT(collected.out, HasSubstr("test: 1 point: 1 ok"));
   EXPECT_THAT(cli.Run({"collect", "ridgeline-out", "--db", "night.db", "--campaign", "night"}).err,
               Not(HasSubstr("campaign")));
+}
+
+TEST(Collect, WhatWasRenderedIsMeasuredAsItsLauncherRunsIt) {
+  Cli cli;
+  const auto sweep = cli.dir / "sweep.yaml";
+  WriteFile(sweep,
+            "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {seed: [1, 2]}\nlaunch: {trainer: [" +
+                testing::FakeProgram("fake_trainer").string() +
+                ", ok], slurm: {gpus: 1, container: 'a:1', partition: p}}\n");
+  const auto rendered = cli.Run({"render", sweep, "--launcher", "slurm", "--to", "jobs"});
+  ASSERT_EQ(rendered.status.exit_code, 0) << rendered.err;
+  for (const auto& job : std::filesystem::directory_iterator(cli.dir / "jobs/jobs")) {
+    if (!job.is_directory()) continue;
+    const RunSpec spec = ReadJobFile(job.path())->points.at(0).spec;
+    RunResult result;
+    result.point_id = PointId(spec);
+    result.status = RunStatus::kOk;
+    ResultsWriter(job.path()).Append(result);
+  }
+  EXPECT_THAT(cli.Run({"collect", "jobs"}).out, HasSubstr("2 ok"));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE setup ->> '$.slurm.container' = 'a:1' AND "
+                      "setup ->> '$.slurm.gpus' = 1 AND setup ->> '$.slurm.partition' IS NULL"),
+            2);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM sweep_runs"), 2) << "which is how the sweep is measured";
 }
 
 TEST(Collect, RefusesAFolderThatNobodyWrote) {

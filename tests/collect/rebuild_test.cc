@@ -152,6 +152,21 @@ TEST_F(RebuildTest, WhatCannotRunAnyMoreOrIsOfNoSweepIsLost) {
   EXPECT_THAT(store_.LiveJobs(), IsEmpty());
 }
 
+TEST_F(RebuildTest, WhatALauncherWasAskedForComesBackToo) {
+  // On Slurm, though the file says nothing of a launcher: `run --launcher slurm`.
+  sweep_ = ParseSweep(std::string(kSweep) + "launch: {slurm: {gpus: 8, container: 'a:1'}}\n", "s.yaml");
+  KeepSweep(out_, sweep_);
+  sweep_.launch.launcher = "slurm";
+  Job job = Submit("rl-1", points_, "default", "slurm");
+  job.setup = SetupOf(LaunchOf(sweep_, points_[0]));
+  ASSERT_THAT(job.setup, HasSubstr("a:1"));
+  WriteFileAtomic(JobFile(job), JobText(job));
+  for (const Point& point : points_) Measured(job, point);
+  EXPECT_THAT(Rebuild().problems, IsEmpty());
+  EXPECT_EQ(Value(store_, "SELECT group_concat(DISTINCT setup) FROM results"), Cell(job.setup));
+  EXPECT_THAT(store_.FinishedPoints("s"), SizeIs(3)) << "the next run pays for none of them";
+}
+
 TEST_F(RebuildTest, AFolderThatCannotBeReadIsSaidAndTheOthersAreTaken) {
   const Job job = Submit("rl-1", {points_[0]});
   Measured(job, points_[0]);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "run/measurement.h"
 #include "run/spec.h"
 #include "tests/base/temp_dir.h"
 
@@ -25,6 +26,7 @@ Job SomeJob() {
   job.campaign = "night";
   job.launcher = "slurm";
   job.created_unix_ns = 8;
+  job.setup = R"({"cpus":2,"slurm":{"gpus":4},"trainer":["x","--y"]})";
   job.job_dir = "/a/b c";
   job.trainer = {"x", "--y"};
   job.cpus = 2;
@@ -100,6 +102,15 @@ TEST(Job, RanksThatSayWhenTheyHaveMetHaveAMeetLimit) {
   }
 }
 
+TEST(Job, SaysAsWhatItsPointsAreMeasured) {
+  Job job = SomeJob();
+  EXPECT_EQ(SetupOf(job), job.setup);
+  EXPECT_TRUE(EncodeJob(job).contains("setup"));
+  job.setup.clear();
+  EXPECT_EQ(SetupOf(job), SetupOf(job.trainer, job.cpus, job.nodes, job.environment)) << "an earlier version's";
+  EXPECT_FALSE(EncodeJob(job).contains("setup")) << "whose file must not change when it is written again";
+}
+
 TEST(Job, AnOlderFileHasTheUsualTimeToSave) {
   Json document = EncodeJob(SomeJob());
   document.erase("save_time_s");
@@ -164,6 +175,9 @@ TEST(Job, RefusesWhatIsNoJob) {
   document = EncodeJob(SomeJob());
   document["trainer"] = "one string";
   EXPECT_THAT(Refusal(document), HasSubstr("job.json: not a job file"));
+  document = EncodeJob(SomeJob());
+  document["setup"] = "[]";
+  EXPECT_THAT(Refusal(document), HasSubstr("job.json: setup"));
 }
 
 }  // namespace

@@ -201,7 +201,22 @@ TEST(SetupOf, IsOfWhatTheLaunchersOwnSettingsAskForToo) {
   EXPECT_EQ(one, of("launcher: slurm, slurm: {gpus: 1, account: b, time: 1h}")) << "which change no figure";
   EXPECT_NE(of("launcher: kubernetes, kubernetes: {cpu: 4}"), of("launcher: kubernetes, kubernetes: {cpu: 8}"));
   EXPECT_EQ(of("launcher: slurm, kubernetes: {gpus: 8}"), DefaultSetup()) << "another launcher's are not asked";
-  EXPECT_EQ(of("launcher: slurm, slurm: {partition: a}"), DefaultSetup());
+  EXPECT_EQ(of("launcher: slurm, slurm: {partition: a}"), DefaultSetup()) << "which machine it was its result says";
+  EXPECT_EQ(of("launcher: kubernetes, kubernetes: {node_selector: {zone: a}, namespace: b}"), DefaultSetup());
+}
+
+TEST(SetupOf, IsOfTheSoftwareThatThePointRunsIn) {
+  const auto of = [](const std::string& launch) {
+    return SetupOf(Launches(Parse("defaults: {model: llama-10m}\nlaunch: {" + launch + "}\n")).at(0));
+  };
+  EXPECT_EQ(of("launcher: kubernetes, kubernetes: {image: 'a:1'}"),
+            R"({"cpus":0,"kubernetes":{"image":"a:1"},"trainer":["ridgeline-train"]})");
+  EXPECT_NE(of("launcher: kubernetes, kubernetes: {image: 'a:1'}"),
+            of("launcher: kubernetes, kubernetes: {image: 'a:2'}"));
+  EXPECT_NE(of("launcher: slurm, slurm: {container: 'a:1'}"), of("launcher: slurm, slurm: {container: 'a:2'}"));
+  EXPECT_NE(of("launcher: slurm, slurm: {modules: [cuda/12]}"), of("launcher: slurm, slurm: {modules: [cuda/13]}"));
+  EXPECT_NE(of("launcher: kubernetes, kubernetes: {env: {A: b}}"), DefaultSetup());
+  EXPECT_NE(of("launcher: slurm, slurm: {exclusive: true}"), DefaultSetup()) << "nobody disturbs it then";
 }
 
 TEST(Rules, EveryFaultIsSaidAtItsPlace) {
