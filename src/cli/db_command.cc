@@ -29,8 +29,12 @@ int CheckStore(const std::string& file) {
     const Table counts = store.Query(
         "SELECT (SELECT count(*) FROM sweeps), (SELECT count(*) FROM points), (SELECT count(*) FROM jobs), "
         "(SELECT count(*) FROM results)");
-    const auto count = [&](size_t column) { return CellText(counts.rows[0][column]); };
-    Say("{} is sound: {} sweeps, {} points, {} jobs, {} results\n", file, count(0), count(1), count(2), count(3));
+    const auto count = [&](size_t column, const char* noun) {
+      const std::string number = CellText(counts.rows[0][column]);
+      return fmt::format("{} {}{}", number, noun, number == "1" ? "" : "s");
+    };
+    Say("{} is sound: {}, {}, {}, {}\n", file, count(0, "sweep"), count(1, "point"), count(2, "job"),
+        count(3, "result"));
     return 0;
   }
   for (const std::string& problem : problems) Say("{}\n", problem);

@@ -137,9 +137,10 @@ Json JsonOf(Table table) {
 Table EndsTable(Store& store, const std::string& sweep) {
   return store.Query(fmt::format(
       "SELECT r.status || iif(r.reason = '', '', ' (' || r.reason || ')') AS \"latest result\", "
-      "iif(r.reason = '', NULL, r.evidence ->> '$.node') AS node, r.campaign, r.trainer, r.cpus, r.machine, r.version, "
+      "iif(r.reason = '', NULL, r.evidence ->> '$.node') AS node, r.campaign, r.trainer, r.cpus, "
+      "json_remove(r.setup, '$.trainer', '$.cpus') AS setup, r.machine, r.version, "
       "r.device_name AS \"device\", iif(r.emulated, 'yes', 'no') AS emulated, count(*) AS points FROM runs AS r {} "
-      "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 ORDER BY points DESC, 1, 2, 3, 4, 5, 6, 7, 8, 9",
+      "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 ORDER BY points DESC, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10",
       sweep.empty() ? ""
                     : "JOIN sweep_points AS s ON s.point_id = r.point_id JOIN sweeps AS w ON w.name = s.sweep AND "
                       "ifnull(s.setup, w.setup) = r.setup WHERE s.sweep = " +
@@ -198,7 +199,8 @@ std::string TextOf(const Snapshot& seen, int64_t now_unix_ns) {
   if (seen.sweeps.empty()) return "no sweeps yet: ridgeline run SWEEP\n";
   std::string text = ToText(SweepTable(seen.sweeps)) + "\n";
   if (!seen.ends.rows.empty()) {
-    text += ShownText(seen.ends, {"node", "campaign", "trainer", "cpus", "machine", "version", "device", "emulated"}) +
+    text += ShownText(seen.ends,
+                      {"node", "campaign", "trainer", "cpus", "setup", "machine", "version", "device", "emulated"}) +
             "\n";
   }
   if (!seen.jobs.empty()) text += ShownText(JobTable(seen.jobs, now_unix_ns), {"campaign", "setup"}) + "\n";

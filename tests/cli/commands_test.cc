@@ -219,6 +219,17 @@ TEST(Status, TellsApartWhatOtherTrainersAndCoresMeasured) {
   EXPECT_THAT(json.at("latest_results").at(0).at("trainer").get<std::string>(), HasSubstr("fake_trainer"));
 }
 
+TEST(Status, TellsApartWhatSetupsMeasured) {
+  Cli cli;
+  const std::string sweep = ReadFile(cli.WriteSweep(2, "ok"));
+  WriteFile(cli.dir / "sweep.yaml",
+            sweep.substr(0, sweep.rfind('}')) + ", rules: [{when: {seed: 2}, set: {environment: {LIBRARY: b}}}]}\n");
+  ASSERT_EQ(cli.Run({"run", "sweep.yaml"}).status.exit_code, 0);
+  const auto status = cli.Run({"status"});
+  EXPECT_THAT(status.out, HasSubstr("latest result  setup "));
+  EXPECT_THAT(status.out, HasSubstr(R"({"environment":{"LIBRARY":"b"}})"));
+}
+
 TEST(Status, GivesProgramsNumbers) {
   Cli cli;
   const auto sweep = cli.WriteSweep(2, "sleep");

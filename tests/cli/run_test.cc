@@ -53,14 +53,16 @@ TEST(Run, TheTableAndStatusTellWhatDiffersApart) {
   EXPECT_THAT(run.out, ContainsRegex("\n +2 [^\n]* environment.EXAMPLE there\n"));
   EXPECT_THAT(run.out, Not(ContainsRegex("\n +1 [^\n]* environment"))) << "it has none";
   const auto one = cli.Run({"status"});
-  EXPECT_THAT(one.out, ContainsRegex("latest result +points\nok +2\n")) << "nothing differs there";
+  EXPECT_THAT(one.out, ContainsRegex("latest result +setup +points\nok +[^\n]*EXAMPLE[^\n]* 1\nok +\\{\\} +1\n"))
+      << "what else they are is the same";
   WriteFile(sweep,
             "name: more\ndefaults: {model: llama-5m, seq_length: 32, precision: fp8}\n"
             "measure: {warmup_steps: 0, steps: 1}\n");
   ASSERT_EQ(cli.Run({"run", sweep, "--campaign", "night"}).status.exit_code, 0);
   const auto two = cli.Run({"status"});
-  EXPECT_THAT(two.out, ContainsRegex("latest result +campaign +emulated +points\nok +default +no +2\n"
-                                     "ok +night +yes +1\n"));
+  EXPECT_THAT(two.out, ContainsRegex("latest result +campaign +setup +emulated +points\n"
+                                     "ok +default +[^\n]*EXAMPLE[^\n]* no +1\nok +default +\\{\\} +no +1\n"
+                                     "ok +night +\\{\\} +yes +1\n"));
 }
 
 TEST(Run, TheTableHasTheSpreadOfRepeats) {
