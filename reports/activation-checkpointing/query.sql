@@ -33,7 +33,7 @@ named AS MATERIALIZED (
       || CASE WHEN communicator <> 'self' THEN ', ' || communicator || ' communicator' ELSE '' END
       || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
       || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
-      || CASE WHEN cpus > 0 THEN ', ' || cpus || ' cores at most' ELSE '' END AS panel,
+      || CASE WHEN cpus > 0 THEN ', ' || cpus || iif(cpus = 1, ' core', ' cores') || ' at most' ELSE '' END AS panel,
     CASE checkpointing
       WHEN 'none' THEN 'no activation checkpointing'
       WHEN 'selective' THEN 'selective activation checkpointing'

@@ -8,6 +8,7 @@ named AS MATERIALIZED (
     campaign, machine, version, planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes,
     planned_optimizer_bytes, planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message,
     environment, command, status = 'ok' AS ok, all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes,
+    cores_others_share, cores_throttles,
     status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
     -- Of fewer measured steps nothing can be said of how they vary.
     status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
@@ -36,7 +37,7 @@ named AS MATERIALIZED (
       || CASE WHEN communicator <> 'self' THEN ', ' || communicator || ' communicator' ELSE '' END
       || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
       || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
-      || CASE WHEN cpus > 0 THEN ', ' || cpus || ' cores at most' ELSE '' END AS panel,
+      || CASE WHEN cpus > 0 THEN ', ' || cpus || iif(cpus = 1, ' core', ' cores') || ' at most' ELSE '' END AS panel,
     failure,
     CASE WHEN status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
          THEN coalesce(CAST(evidence ->> '$.wanted_bytes' AS INTEGER), planned_peak_bytes) END AS wanted_bytes
@@ -112,6 +113,7 @@ SELECT
   planned_peak_bytes - planned_parameters_bytes - coalesce(planned_gradients_bytes, 0)
     - coalesce(planned_optimizer_bytes, 0) - coalesce(planned_activations_bytes, 0)
     - coalesce(planned_workspace_bytes, 0) - coalesce(planned_logits_bytes, 0) AS other_bytes,
+  cores_others_share, cores_throttles, cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed,
   provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
 FROM figured
 ORDER BY family, size, model, seq_length, panel, batch_size, format_rank, format, point_id

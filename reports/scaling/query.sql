@@ -5,14 +5,15 @@ named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size,
     communicator, provenance, emulated, device_name,
-    -- Runs are compared only where all this is the same. Ranks on one machine share its cores, so the processor is told
-    -- without them.
+    -- Runs are compared only where all this is the same: of a setup what software it is, since cores and nodes grow with
+    -- the ranks. Ranks on one machine share its cores, so the processor is told without them.
     json_array(provenance, emulated,
                CASE WHEN instr(device_name, ' (') > 0 THEN substr(device_name, 1, instr(device_name, ' (') - 1)
-                    ELSE device_name END, campaign, version, seed) AS alike,
+                    ELSE device_name END, campaign, version, seed, setup -> '$.kubernetes.image',
+               setup -> '$.slurm.container', setup -> '$.slurm.modules') AS alike,
     steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
     campaign, machine, version, planned_peak_bytes, rss_peak_bytes, message, environment, command, status = 'ok' AS ok,
-    all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes,
+    all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, cores_others_share, cores_throttles,
     status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
     -- Of fewer measured steps nothing can be said of how they vary.
     status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
@@ -35,7 +36,7 @@ named AS MATERIALIZED (
               THEN ', ' || optimizer ELSE '' END
       || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
       || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
-      || CASE WHEN cpus > 0 THEN ', ' || cpus || ' cores at most' ELSE '' END AS panel,
+      || CASE WHEN cpus > 0 THEN ', ' || cpus || iif(cpus = 1, ' core', ' cores') || ' at most' ELSE '' END AS panel,
     failure
   FROM runs
   WHERE :sweep IS NULL
@@ -70,6 +71,7 @@ SELECT
   steady_tokens_per_s, cold_tokens_per_s, steady_tokens_per_s / ranks AS rank_tokens_per_s, speedup, efficiency_percent,
   step_median_ns, step_cv, planned_peak_bytes, rss_peak_bytes, device_peak_bytes,
   out_of_memory, too_few, max(ok) OVER (PARTITION BY panel) AS any_ok, first_result, all_steps_ns, warmup_steps, steps,
-  repeats, provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
+  repeats, cores_others_share, cores_throttles, cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed,
+  provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
 FROM figured
 ORDER BY family, size, model, precision, seq_length, panel, way_rank, ranks, point_id

@@ -48,7 +48,7 @@ th button::after { position: absolute; padding-left: 2px; font-size: 11px; conte
 th button:hover::after { content: "\2195"; }
 th[aria-sort=ascending] button::after { content: "\2191"; }
 th[aria-sort=descending] button::after { content: "\2193"; }
-.environment th { text-align: left; width: 180px; }
+.environment th { text-align: left; vertical-align: top; width: 180px; }
 .environment td { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 12px;
   overflow-wrap: anywhere; }
 @media (min-width: 1101px), print {
@@ -95,7 +95,7 @@ th[aria-sort=descending] button::after { content: "\2193"; }
   th button { display: contents; }
 }
 )";
-const std::string_view kPageStyleHash = "JfYpKj5ErDz5tV7R4R/M4GB5LgxbqKhPebykUFGhj1w=";
+const std::string_view kPageStyleHash = "EPLFZItgLxmHleBjxBozB2Osskm3a+3fKgGWlcnV0m0=";
 
 // Columns sort on a click. Numbers by their exact value in data-v; a missing value stays last either way.
 const std::string_view kPageScript = R"(

@@ -16,8 +16,6 @@ namespace {
 
 using Facts = std::map<std::string, std::string>;
 
-constexpr std::string_view kEnvironment = "environment.";  // in a setup
-
 void AddFacts(const Json& json, const std::string& prefix, Facts& facts) {
   if (!json.is_object()) return;
   for (const auto& [key, value] : json.items()) {
@@ -29,8 +27,12 @@ void AddFacts(const Json& json, const std::string& prefix, Facts& facts) {
   }
 }
 
-// What is known of each result, by its number.
-std::map<int64_t, Facts> Known(Store& store, const std::vector<std::optional<int64_t>>& results) {
+struct Knowledge {
+  std::map<int64_t, Facts> facts;   // by the result's number
+  std::set<std::string> of_setups;  // those that a setup says
+};
+
+Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results) {
   Json numbers = Json::array();
   for (const auto& result : results) {
     if (result) numbers.push_back(*result);
@@ -40,12 +42,17 @@ std::map<int64_t, Facts> Known(Store& store, const std::vector<std::optional<int
       "JOIN points AS p ON p.id = r.point_id LEFT JOIN environments AS e ON e.id = r.environment_id "
       "WHERE r.number IN (SELECT value FROM json_each(:numbers))",
       {{"numbers", DumpJson(numbers)}});
-  std::map<int64_t, Facts> known;
+  Knowledge known;
   for (const auto& row : table.rows) {
-    Facts& facts = known[std::get<int64_t>(row[0])];
+    Facts& facts = known.facts[std::get<int64_t>(row[0])];
     AddFacts(ParseJson(CellText(row[1]), "a point in the store"), "", facts);
     facts.erase("version");  // of the spec's encoding
-    AddFacts(ParseJson(CellText(row[2]), "a setup in the store"), "", facts);
+    Facts setup;
+    AddFacts(ParseJson(CellText(row[2]), "a setup in the store"), "", setup);
+    for (auto& [key, value] : setup) {
+      known.of_setups.insert(key);
+      facts.insert_or_assign(key, std::move(value));
+    }
     facts["campaign"] = CellText(row[3]);
     if (const std::string machine = CellText(row[4]); !machine.empty()) facts["machine"] = machine;
     if (const std::string version = CellText(row[5]); !version.empty()) facts["version"] = version;
@@ -92,7 +99,7 @@ bool FollowsFromPrecision(const std::string& key, const std::map<int64_t, Facts>
 
 std::vector<std::string> TellApart(Store& store, const std::vector<std::optional<int64_t>>& results,
                                    const std::set<std::string>& told) {
-  const std::map<int64_t, Facts> known = Known(store, results);
+  const auto [known, of_setups] = Known(store, results);
   std::map<std::string, std::set<std::string>> values;
   std::map<std::string, size_t> counts;
   for (const auto& [result, facts] : known) {
@@ -104,10 +111,10 @@ std::vector<std::string> TellApart(Store& store, const std::vector<std::optional
   std::vector<std::string> words(results.size());
   for (const auto& [key, all] : values) {
     const bool everywhere = counts[key] == known.size();
-    const bool of_environment = key.starts_with(kEnvironment);  // to set a variable is to differ from where it is not
-    if (told.contains(key) || (all.size() == 1 && (everywhere || !of_environment))) continue;
+    const bool of_setup = of_setups.contains(key);  // to ask for something is to differ from where it is not asked
+    if (told.contains(key) || (all.size() == 1 && (everywhere || !of_setup))) continue;
     const bool of_origin = key == "machine" || key == "version" || key == "device_name";
-    if (!everywhere && !of_environment && !of_origin && FollowsFromPrecision(key, known)) continue;
+    if (!everywhere && !of_setup && !of_origin && FollowsFromPrecision(key, known)) continue;
     for (size_t i = 0; i < results.size(); ++i) {
       const auto facts = results[i] ? known.find(*results[i]) : known.end();
       if (facts == known.end() || !facts->second.contains(key)) continue;

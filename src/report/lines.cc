@@ -19,6 +19,7 @@ constexpr double kRing = 6.5;
 constexpr double kRight = 16;
 constexpr double kSwatch = 24;  // of the legend
 constexpr double kCross = 4;
+constexpr double kBeside = 5;
 
 std::string Number(double value, std::string_view suffix = {}) {
   const double size = std::abs(value);
@@ -56,6 +57,12 @@ class Renderer {
     y_ticks_ = chart.log ? LogTicks(min_y / unit_.divisor, max_y / unit_.divisor)
                          : LinearTicks(min_y / unit_.divisor, max_y / unit_.divisor);
     for (const double tick : y_ticks_) left_ = std::max(left_, svg::TextWidth(Tick(tick), svg::kSmallFont) + 14);
+    const auto has_interval = [](const LinePoint& point) { return point.low < point.high; };
+    if (!chart.at.empty() && std::any_of(chart.lines.begin(), chart.lines.end(), [&](const Curve& line) {
+          return std::any_of(line.points.begin(), line.points.end(), has_interval);
+        })) {
+      beside_ = std::min(kBeside, 2 * (kInset - kRing) / static_cast<double>(chart.lines.size()));
+    }
     width_ = room.width;
     plot_width_ = width_ - left_ - kRight;
   }
@@ -89,6 +96,10 @@ class Renderer {
     const double span = place(chart_.at.back()) - place(chart_.at.front());
     const double share = span > 0 ? (place(x) - place(chart_.at.front())) / span : 0.5;
     return left_ + kInset + share * (plot_width_ - 2 * kInset);
+  }
+  double X(const Curve& line, double x) const {
+    const auto place = static_cast<double>(&line - chart_.lines.data());
+    return X(x) + beside_ * (place - (static_cast<double>(chart_.lines.size()) - 1) / 2);
   }
   double Y(double y) const { return YOfTick(y / unit_.divisor); }
   double YOfTick(double y) const {
@@ -167,7 +178,7 @@ class Renderer {
       const double top = y_ticks_.back() * unit_.divisor;
       const double from = Y(std::clamp(point.low, bottom, top));
       const double to = Y(std::clamp(point.high, bottom, top));
-      const double x = X(point.x);
+      const double x = X(line, point.x);
       path += fmt::format("M{:.1f} {:.1f}V{:.1f}", x, from, to);
       path += point.low < bottom ? fmt::format("M{:.1f} {:.1f}l4 6l4 -6", x - 4, from - 6)
                                  : fmt::format("M{:.1f} {:.1f}h8", x - 4, from);
@@ -207,7 +218,7 @@ class Renderer {
     ForEachStretch(line, [&](const std::vector<LinePoint>& stretch) {
       std::string path;
       for (const LinePoint& p : stretch) {
-        path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? 'M' : 'L', X(p.x), Y(p.y));
+        path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? 'M' : 'L', X(line, p.x), Y(p.y));
       }
       if (stretch.size() == 1) path += "h0";  // a dot
       body_ += "<path d=\"" + path + "\"/>\n";
@@ -223,12 +234,12 @@ class Renderer {
       if (!Shows(point.y) || !line.failure.empty()) continue;
       body_ += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"><title>{}</title></circle>)"
                            "\n",
-                           X(point.x), Y(point.y), kDot, svg::Colour(line.colour), EscapeHtml(line.title));
+                           X(line, point.x), Y(point.y), kDot, svg::Colour(line.colour), EscapeHtml(line.title));
       if (line.points.size() > 1) continue;
       body_ += fmt::format(
           R"(<circle class="alone" cx="{:.1f}" cy="{:.1f}" r="{}" fill="none" stroke="{}" stroke-width="1.8"/>)"
           "\n",
-          X(point.x), Y(point.y), kRing, svg::Colour(line.colour));
+          X(line, point.x), Y(point.y), kRing, svg::Colour(line.colour));
     }
   }
 
@@ -237,7 +248,7 @@ class Renderer {
     if (line.failure.empty() || line.points.empty()) return;
     const auto last =
         std::find_if(line.points.rbegin(), line.points.rend(), [&](const LinePoint& point) { return Shows(point.y); });
-    const double x = X(last == line.points.rend() ? line.points.front().x : last->x);
+    const double x = X(line, last == line.points.rend() ? line.points.front().x : last->x);
     const double top = bottom_ - room_.plot_height;
     const double y = last == line.points.rend() ? bottom_ : std::clamp(Y(last->y), top, bottom_);
     body_ +=
@@ -256,6 +267,7 @@ class Renderer {
   double width_ = 0;
   double y_ = 0;       // how far down has been drawn
   double bottom_ = 0;  // of the plot
+  double beside_ = 0;  // from each line to the next one, where error bars would hide each other
   std::string body_;
 };
 

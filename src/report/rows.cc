@@ -213,7 +213,8 @@ std::string FormatValue(ValueStyle style, const Cell& cell) {
   // Beyond this a number of nanoseconds or bytes is no longer an int64_t.
   const auto whole = static_cast<int64_t>(std::clamp(value, -9e18, 9e18));
   const auto percent = [](double v, bool sign) {
-    std::string text = fmt::format("{:.1f}\xC2\xA0%", std::abs(v));
+    // Whoever is told of 953 % has no use for its tenths.
+    std::string text = fmt::format("{:.{}f}\xC2\xA0%", std::abs(v), std::abs(v) < 99.95 ? 1 : 0);
     const bool zero = text.starts_with("0.0");
     if (v < 0 && !zero) return "\xE2\x88\x92" + text;
     return sign && !zero ? "+" + text : text;
@@ -237,7 +238,12 @@ std::string FormatValue(ValueStyle style, const Cell& cell) {
       return value == 0 ? "no" : "yes";
     case ValueStyle::kNumber: {
       const double size = std::abs(value);
-      const std::string text = size < 1 ? fmt::format("{:.4f}", size) : fmt::format("{:.4g}", size);
+      // Four digits, and as many places for all of a column that are about as large: 2.990 below 3.001. None for what
+      // is counted.
+      const int places = size < 1 ? 4 : size < 10 ? 3 : size < 100 ? 2 : 1;
+      const bool counted = size == std::floor(size) && size >= 1;
+      const std::string text =
+          size < 1000 && !counted ? fmt::format("{:.{}f}", size, places) : fmt::format("{:.4g}", size);
       return value < 0 && text != "0.0000" ? "\xE2\x88\x92" + text : text;
     }
     case ValueStyle::kText:

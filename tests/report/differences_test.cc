@@ -96,6 +96,15 @@ TEST_F(DifferencesTest, SetupAndMachineAreSaidAsFarAsTheyDiffer) {
   EXPECT_THAT(said, Contains(AllOf(Not(HasSubstr("OMP_PROC_BIND")), HasSubstr("machine 48 GiB"))));
 }
 
+TEST_F(DifferencesTest, WhatOneAsksForAndAnotherDoesNotIsSaid) {
+  Measure(Json::object(), {"default", R"({"cpus":0,"slurm":{"container":"a:1","gpus":8},"trainer":["t"]})"});
+  Measure({{"seed", 7}}, {"default", R"({"cpus":0,"nodes":4,"slurm":{"gpus":8},"trainer":["t"]})"});
+  const std::vector<std::string> said = Differences(Answer(report_));
+  EXPECT_THAT(said, Contains(AllOf(HasSubstr("slurm.container a:1"), Not(HasSubstr("nodes")))));
+  EXPECT_THAT(said, Contains(AllOf(HasSubstr("nodes 4"), Not(HasSubstr("container")))));
+  EXPECT_THAT(said, Not(Contains(HasSubstr("gpus")))) << "both have as many";
+}
+
 TEST_F(DifferencesTest, RunsOfAnotherSetupAreNotCompared) {
   const MeasurementKey one = {"default", SetupOf({}, 0, 1, {{"OMP_NUM_THREADS", "1"}})};
   for (const char* precision : {"bf16", "fp32"}) {

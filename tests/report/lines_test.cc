@@ -275,5 +275,29 @@ TEST(LineChart, OverAColumnEachPointHasAnErrorBarThatTheAxisDoesNotFollow) {
   EXPECT_EQ(with.find("l4 -6l4 6"), with.rfind("l4 -6l4 6"));
 }
 
+TEST(LineChart, ErrorBarsOfSeveralLinesStandBesideEachOther) {
+  const auto bars_of = [](const std::string& svg) {
+    std::vector<std::string> starts;  // "M50.0": where each begins
+    for (size_t at = svg.find("class=\"error\" d=\""); at != std::string::npos;
+         at = svg.find("class=\"error\"", at + 1)) {
+      starts.push_back(svg.substr(at + 17, svg.find(' ', at + 17) - at - 17));
+    }
+    return starts;
+  };
+  LineChart chart = Sample({Through({10, 20}), Through({10, 20})});
+  chart.at = {1, 2};
+  for (Curve& line : chart.lines) {
+    for (LinePoint& point : line.points) {
+      point.low = 8;
+      point.high = 22;
+    }
+  }
+  const std::vector<std::string> two = bars_of(RenderLineChart(chart, svg::kNarrow));
+  ASSERT_THAT(two, SizeIs(2));
+  EXPECT_NE(two[0], two[1]) << "the later would hide the earlier";
+  const std::string both = RenderLineChart(chart, svg::kNarrow);
+  EXPECT_THAT(both, HasSubstr("cx=\"" + two[0].substr(1) + "\"")) << "its dot is on its bar";
+}
+
 }  // namespace
 }  // namespace ridgeline

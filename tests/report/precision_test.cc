@@ -15,6 +15,7 @@ using report_sample::ExpectGolden;
 using report_sample::Runs;
 using report_sample::ShippedReport;
 using report_sample::WithoutIds;
+using testing::Contains;
 using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::Optional;
@@ -117,6 +118,16 @@ TEST_F(PrecisionTest, DevicesAndProvenancesAreNotComparedWithEachOther) {
     EXPECT_EQ(rows.Number(row, "bf16_speedup"), std::nullopt);
     EXPECT_EQ(rows.Number(row, "ranked_tokens_per_s"), std::nullopt);
   }
+}
+
+TEST_F(PrecisionTest, ABusyMachineIsSaidBesideWhatItsTimesSay) {
+  Runs runs(store_);
+  Add(runs, "bf16", 1, 100, 100).cores = {1, 0.6, 0};
+  Add(runs, "fp32", 1, 50, 120).cores = {1, 0.04, 0};
+  runs.Put("s");
+  const Rows rows = Answer();
+  EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
+              Contains("The machine was busy: of the cores' time of bf16 at batch 1, others took 60.0\xC2\xA0%."));
 }
 
 TEST_F(PrecisionTest, AModelIsAPanel) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "report/page.h"
+#include "report/rows.h"
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 
@@ -174,6 +175,24 @@ TEST_F(RenderTest, ACrowdIsCutAndThePageSaysSo) {
   const std::string csv = Rendered(ReportFormat::kCsv);
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + panels + rows);
   EXPECT_EQ(ParseJson(Rendered(ReportFormat::kJson), "json")["rows"].size(), static_cast<size_t>(panels + rows));
+}
+
+TEST(FormatValue, HasAsManyDigitsAsSayAnything) {
+  const auto percent = [](double value) { return FormatValue(ValueStyle::kSignedPercent, Cell(value)); };
+  EXPECT_EQ(percent(7.44), "+7.4\xC2\xA0%");
+  EXPECT_EQ(percent(-99.94),
+            "\xE2\x88\x92"
+            "99.9\xC2\xA0%");
+  EXPECT_EQ(percent(99.96), "+100\xC2\xA0%");
+  EXPECT_EQ(percent(52430.6), "+52431\xC2\xA0%");
+  const auto number = [](double value) { return FormatValue(ValueStyle::kNumber, Cell(value)); };
+  EXPECT_EQ(number(2.99), "2.990") << "as 3.001 beside it";
+  EXPECT_EQ(number(3.0014), "3.001");
+  EXPECT_EQ(number(-12.5),
+            "\xE2\x88\x92"
+            "12.50");
+  EXPECT_EQ(number(0.012), "0.0120");
+  EXPECT_EQ(number(12), "12");
 }
 
 TEST(ReportFormat, HasAName) {

@@ -14,6 +14,7 @@ using report_sample::ExpectGolden;
 using report_sample::Runs;
 using report_sample::ShippedReport;
 using report_sample::WithoutIds;
+using testing::Contains;
 using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::Optional;
@@ -99,6 +100,42 @@ TEST_F(ScalingTest, VersionsOfTheTrainerAndCampaignsAreNotComparedWithEachOther)
   for (const size_t row : {1, 2}) {
     EXPECT_THAT(rows.Number(row, "efficiency_percent"), Optional(DoubleNear(100, 1e-9))) << row;
   }
+}
+
+TEST_F(ScalingTest, ImagesAreNotComparedWithEachOtherButMoreNodesAre) {
+  const auto measure = [&](int ranks, const std::string& image) {
+    std::vector<Problem> problems;
+    const RunSpec spec = BuildSpec({{"model", "llama-10m"}, {"ranks", ranks}}, problems);
+    const Point point = {PointId(spec), spec};
+    const MeasurementKey as = {kDefaultCampaign, DumpJson({{"cpus", 0},
+                                                           {"kubernetes", {{"gpus", 8}, {"image", image}}},
+                                                           {"nodes", ranks},
+                                                           {"trainer", Json::array({"ridgeline-train"})}})};
+    store_.PutSweep({"s", "", "s.yaml", "name: s\n", 1, as}, std::vector<Point>{point});
+    RunResult result;
+    result.point_id = point.id;
+    result.status = RunStatus::kOk;
+    result.device = "Example CPU (8 cores)";
+    result.throughput.steady_tokens_per_s = ranks == 1 ? 1000 : 900 * ranks;
+    store_.AddResults(std::vector<NewResult>{{result, "", 0, as}});
+  };
+  measure(1, "a:1");
+  measure(2, "a:1");
+  measure(4, "a:2");
+  const Rows rows = Answer();
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_THAT(rows.Number(1, "efficiency_percent"), Optional(DoubleNear(90, 1e-9)));
+  EXPECT_THAT(rows.Number(2, "efficiency_percent"), Optional(DoubleNear(100, 1e-9))) << "the first of its image";
+}
+
+TEST_F(ScalingTest, ABusyMachineIsSaidBesideWhatItsTimesSay) {
+  Runs runs(store_);
+  Add(runs, 1, "none", 1000);
+  Add(runs, 2, "none", 1800).cores = {1, 0.6, 0};
+  runs.Put("s");
+  const Rows rows = Answer();
+  EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
+              Contains("The machine was busy: of the cores' time of 2 ranks, replicated, others took 60.0\xC2\xA0%."));
 }
 
 TEST_F(ScalingTest, WhatRanOnOneNumberOfRanksSaysNothing) {
