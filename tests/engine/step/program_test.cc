@@ -10,21 +10,6 @@
 namespace ridgeline {
 namespace {
 
-template <typename Fn>
-void ForEachConfiguration(const Fn& fn) {
-  for (const std::string& family : kFamilies) {
-    for (const Numbers& numbers : kNumbers) {
-      for (const std::string& policy : kPolicies) {
-        Json values = TinyModel(family);
-        numbers.AddTo(values);
-        values["checkpointing"] = policy;
-        SCOPED_TRACE(values.dump());
-        fn(values);
-      }
-    }
-  }
-}
-
 TEST(Program, TheSlabIsTheSameOnMetaAndOnTheCpu) {
   ForEachConfiguration([](Json values) {
     const StepProgram on_cpu = BuildStep(SpecFrom(values));

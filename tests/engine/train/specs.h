@@ -50,4 +50,20 @@ inline const std::vector<Numbers> kNumbers = {{"fp32", "fp32"},
 inline const std::vector<std::string> kFamilies = {"llama", "gpt", "stack"};
 inline const std::vector<std::string> kPolicies = {"none", "selective", "full", "full/2"};
 
+// Calls `fn` with the values of each family in all numbers under every policy.
+template <typename Fn>
+void ForEachConfiguration(const Fn& fn) {
+  for (const std::string& family : kFamilies) {
+    for (const Numbers& numbers : kNumbers) {
+      for (const std::string& policy : kPolicies) {
+        Json values = TinyModel(family);
+        numbers.AddTo(values);
+        values["checkpointing"] = policy;
+        SCOPED_TRACE(values.dump());
+        fn(values);
+      }
+    }
+  }
+}
+
 }  // namespace ridgeline
