@@ -23,6 +23,9 @@ constexpr auto kLook = std::chrono::milliseconds(5);  // how often the watcher l
 constexpr auto kAsk = std::chrono::microseconds(20);  // how often NCCL is asked whether it is ready
 constexpr auto kAnswer = std::chrono::seconds(1);     // for what this rank said of itself to come back
 constexpr auto kGoodbye = std::chrono::seconds(10);   // for NCCL to end what it has queued
+// How long NCCL may stand still, in times that a rank may keep the others waiting: whose rank is missing is the
+// Communicator's to say, which hears of it, looks and tells a few beats (1 in 20 of that time) later.
+constexpr double kStandsStill = 1.5;
 
 class NcclCommunicator final : public DeviceCommunicator {
  public:
@@ -119,7 +122,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     if (failed_) throw Error(*failed_);
     if (result == ncclInProgress) {
       throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("NCCL: {} on rank {} did not end within {:g} s", what, rank(), ranks_.timeout_s()),
+                  fmt::format("NCCL: {} on rank {} did not end within {:g} s", what, rank(), limit_s()),
                   "NCCL_DEBUG=INFO makes NCCL say more; NCCL_SOCKET_IFNAME names the network that it may use");
     }
     CheckNccl(nccl_, result, what);
@@ -131,8 +134,9 @@ class NcclCommunicator final : public DeviceCommunicator {
     return asked == ncclSuccess ? state : asked;
   }
 
+  double limit_s() const { return kStandsStill * ranks_.timeout_s(); }
   Clock::duration Limit() const {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(ranks_.timeout_s()));
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_s()));
   }
 
   void Watch() {
@@ -165,7 +169,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     }
   }
 
-  // What NCCL says, or does not: the other ranks' absence is the Communicator's to see, and it has by then.
+  // What NCCL says, or does not.
   std::optional<Error> TroubleOf(bool stands_still) const {
     const ncclResult_t result = AsyncError();
     try {
@@ -174,10 +178,9 @@ class NcclCommunicator final : public DeviceCommunicator {
       return error;
     }
     if (!stands_still) return std::nullopt;
-    return Error(
-        ErrorKind::kInfrastructure,
-        fmt::format("NCCL: a collective did not end within {:g} s, though every rank is there", ranks_.timeout_s()),
-        "NCCL_DEBUG=INFO makes NCCL say more; RIDGELINE_COMM_TIMEOUT_S sets the limit");
+    return Error(ErrorKind::kInfrastructure,
+                 fmt::format("NCCL: a collective did not end within {:g} s, though every rank is there", limit_s()),
+                 "NCCL_DEBUG=INFO makes NCCL say more; RIDGELINE_COMM_TIMEOUT_S sets the limit");
   }
 
   // Why the run is over, as every rank will say it.

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <set>
+#include <utility>
 
 #include "cuda_on_cpu/task.h"
 #include "engine/comm/collective.h"
@@ -60,6 +61,34 @@ ncclResult_t NeverReady(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, 
 }
 ncclResult_t NoInit(ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*) { return ncclUnhandledCudaError; }
 
+// Says of collectives entered only some time later, as slow beats do.
+class SlowToSay final : public Communicator {
+ public:
+  SlowToSay(Communicator& ranks, std::chrono::milliseconds delay)
+      : Communicator(ranks.rank(), ranks.world()), ranks_(ranks), delay_(delay) {}
+  std::string_view name() const override { return ranks_.name(); }
+  void AllGather(const std::byte* mine, std::byte* full, int64_t bytes) override {
+    ranks_.AllGather(mine, full, bytes);
+  }
+  void ReduceScatterMean(float* full, int64_t elements) override { ranks_.ReduceScatterMean(full, elements); }
+  void Abandon(const Error& why) noexcept override { ranks_.Abandon(why); }
+  double timeout_s() const override { return ranks_.timeout_s(); }
+  void Enter(int64_t collectives) override {
+    if (collectives != 0) entered_at_ = std::chrono::steady_clock::now();
+    entered_ += collectives;
+  }
+  std::optional<Error> Loss() const override {
+    if (std::chrono::steady_clock::now() - entered_at_ >= delay_) ranks_.Enter(std::exchange(entered_, 0));
+    return ranks_.Loss();
+  }
+
+ private:
+  Communicator& ranks_;
+  std::chrono::milliseconds delay_;
+  std::chrono::steady_clock::time_point entered_at_;
+  mutable int64_t entered_ = 0;
+};
+
 class NcclRanks : public ::testing::Test {
  protected:
   NcclRanks() {
@@ -83,12 +112,13 @@ class NcclRanks : public ::testing::Test {
                                const std::function<void(Communicator&, Program&)>& fn) {
     const auto begin = std::chrono::steady_clock::now();
     auto errors = testing::OnDevices(kWorld, kTimeoutS, [&](Communicator& ranks) {
+      SlowToSay slow(ranks, delay_);
       Program program;
       Flights flights(program.trace, kWorld);
       const Tensor part = program.Make(DType::kF32, 1, 3, {1, 2, 3});
       const Tensor full = program.Empty(DType::kF32, 1, 3 * kWorld);
       flights.Land(flights.AllGather(part, full));
-      program.UseDevice(ranks.rank(), testing::Connected(ranks.rank() == 0 ? first : others, ranks));
+      program.UseDevice(ranks.rank(), testing::Connected(ranks.rank() == 0 ? first : others, slow));
       fn(ranks, program);
     });
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));  // before the emulator gives up
@@ -107,6 +137,7 @@ class NcclRanks : public ::testing::Test {
 
   static constexpr int kWorld = 3;
   Nccl nccl_ = testing::EmulatedNccl();
+  std::chrono::milliseconds delay_{0};  // until a rank says that it has entered a collective
 };
 
 TEST_F(NcclRanks, LeaveNothingBehind) {
@@ -147,6 +178,14 @@ TEST_F(NcclRanks, EndWhereOneNeverComesToAReplayedCollective) {
     ranks.Barrier();
     if (ranks.rank() == 1) AwaitLoss(ranks);
     Step(ranks, program);
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 1 on "), HasSubstr(" did not answer within 2 s"))));
+}
+
+TEST_F(NcclRanks, SayWhoseRankIsMissingThoughItIsSeenLate) {
+  delay_ = std::chrono::milliseconds(300);
+  const auto errors = Run(nccl_, nccl_, [](Communicator& ranks, Program& program) {
+    ranks.rank() == 1 ? AwaitLoss(ranks) : Step(ranks, program);
   });
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 1 on "), HasSubstr(" did not answer within 2 s"))));
 }
@@ -202,7 +241,7 @@ TEST_F(NcclRanks, EndWhereACollectiveStandsStillThoughAllCame) {
   standing.ncclAllGather = Stand;
   standing.ncclCommAbort = GiveUp;
   EXPECT_THAT(Run(standing, standing, Step),
-              Each(AllOf(HasSubstr(" on "), HasSubstr("NCCL: a collective did not end within 2 s"))));
+              Each(AllOf(HasSubstr(" on "), HasSubstr("NCCL: a collective did not end within 3 s"))));
 }
 
 TEST(Nccl, SaysErrorsByNameWithWhatItKnowsOfThem) {
