@@ -84,10 +84,12 @@ cudaError_t Finish(Machine& m, Lock& lock, CUstream_st& stream) {
   if (stream.capture != nullptr) return cudaErrorStreamCaptureUnsupported;
   return RunUntil(m, lock, [&] { return stream.queue.empty(); });
 }
+bool Records(const Machine& m) {
+  return std::any_of(m.streams.begin(), m.streams.end(),
+                     [](const auto& s) { return s->device == this_device && s->capture != nullptr; });
+}
 cudaError_t FinishDevice(Machine& m, Lock& lock) {
-  for (const auto& stream : m.streams) {
-    if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;
-  }
+  if (Records(m)) return cudaErrorStreamCaptureUnsupported;
   const auto idle = [&](const auto& stream) { return stream->device != this_device || stream->queue.empty(); };
   return RunUntil(m, lock, [&] {
     return std::all_of(m.streams.begin(), m.streams.end(), idle) &&

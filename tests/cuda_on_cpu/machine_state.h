@@ -84,6 +84,8 @@ bool Advance(Machine& m);
 // Runs whatever can run until `done`. Other threads may have to bring what is waited for.
 cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done);
 cudaError_t Finish(Machine& m, Lock& lock, CUstream_st& stream);
+// Whether a stream of the thread's device is recorded into a graph. What others record is no concern of it.
+bool Records(const Machine& m);
 cudaError_t FinishDevice(Machine& m, Lock& lock);
 // Puts work behind the stream's last, or into the graph that it records.
 cudaError_t Queue(Machine& m, Lock& lock, cudaStream_t where, Begin begin);

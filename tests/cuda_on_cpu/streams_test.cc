@@ -89,6 +89,27 @@ bool SecondIsLast(bool with_event, uint64_t seed) {
   return std::isnan(x.Read()[0]);
 }
 
+// It would be written to later, whosever it is by then.
+TEST(Streams, MemoryIsFreedWhenItsDeviceIsDoneWhateverAnotherRecords) {
+  ResetMachine({.devices = 2});
+  const CudaStream recorded = NewCudaStream();
+  ASSERT_EQ(cudaStreamBeginCapture(recorded.get(), cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  {
+    const CudaStream stream = NewCudaStream();
+    const Numbers x;
+    void* pinned = nullptr;
+    ASSERT_EQ(cudaMallocHost(&pinned, kNumbersBytes), cudaSuccess);
+    ASSERT_EQ(cudaMemcpyAsync(pinned, x.data(), kNumbersBytes, cudaMemcpyDeviceToHost, stream.get()), cudaSuccess);
+    EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+    EXPECT_EQ(cudaStreamQuery(stream.get()), cudaSuccess) << "the copy is done";
+  }
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(recorded.get(), &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
 TEST(Streams, AMissingEventIsSeenInSomeOrder) {
   int with = 0;
   int without = 0;
