@@ -44,8 +44,7 @@ enum class Phase : uint8_t { kForward, kRecompute, kBackward, kOptimizer };
 
 // What changes from step to step; everything else of a call is fixed when it is recorded.
 struct StepInputs {
-  int64_t step = 1;     // counts from 1
-  int64_t updates = 1;  // of the weights, this one included: a step that is skipped makes none
+  int64_t step = 1;  // counts from 1
   double learning_rate = 0;
   uint64_t seed = 0;  // of dropout and of random inputs
 };

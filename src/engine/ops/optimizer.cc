@@ -19,22 +19,30 @@ bool Joins(const Tensor& t, const Tensor& work) { return t.contiguous() && t.ele
 }  // namespace
 
 void Adam(Trace& trace, Tensor work, Tensor master, Tensor m, Tensor v, Tensor grad, Tensor scale,
-          const AdamAttrs& attrs) {
+          const AdamAttrs& attrs, Tensor loss_scale) {
   const bool whole = master.defined() && master.dtype == DType::kF32;
   const bool remainder = master.defined() && master.dtype == DType::kI16;
   Require(
       IsFloat(work) && work.contiguous() && IsF32OrBf16(m) && Joins(m, work) && IsF32OrBf16(v) && v.dtype == m.dtype &&
           Joins(v, work) && IsF32OrBf16(grad) && Joins(grad, work) && (!scale.defined() || IsScalar(scale)) &&
+          (!loss_scale.defined() || Is(loss_scale, DType::kF32, 1, kLossScaleState)) &&
           (!master.defined() || (Joins(master, work) &&
                                  ((whole && work.dtype != DType::kF32) || (remainder && work.dtype == DType::kBF16)))),
       kAdam,
       "work, m, v, grad and master must have as many elements, contiguous; m and v one dtype, fp32 or "
-      "bf16, as grad; master fp32 beside a work of 16 bits, or int16 beside a bf16 one; scale (1, 1) in fp32",
-      {{"work", work}, {"master", master}, {"m", m}, {"v", v}, {"grad", grad}, {"scale", scale}});
+      "bf16, as grad; master fp32 beside a work of 16 bits, or int16 beside a bf16 one; scale (1, 1) and loss_scale "
+      "(1, 3) in fp32",
+      {{"work", work},
+       {"master", master},
+       {"m", m},
+       {"v", v},
+       {"grad", grad},
+       {"scale", scale},
+       {"loss_scale", loss_scale}});
   // Beside a whole master weight, work is read only in the sense that a step which is skipped leaves it.
   const double less = whole ? static_cast<double>(work.bytes()) : 0;
-  trace.Call(kAdam, {{work, master, m, v, grad, scale, trace.Inputs()}, {work, master, m, v}}, {.more_bytes = -less},
-             attrs);
+  trace.Call(kAdam, {{work, master, m, v, grad, scale, loss_scale, trace.Inputs()}, {work, master, m, v}},
+             {.more_bytes = -less}, attrs);
 }
 
 void SplitMaster(float master, uint16_t& work, int16_t& low) {

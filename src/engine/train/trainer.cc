@@ -153,7 +153,7 @@ class Training {
       executor_->Write<int32_t>(program_.tensors.targets, 0, targets_);
     }
     executor_->Step(
-        {step, step - model_.SkippedSteps(), LearningRate(spec_, step, total_), static_cast<uint64_t>(spec_.seed)});
+        {step, LearningRate(spec_, step, total_), static_cast<uint64_t>(spec_.seed)});
     const double loss = MeanOverRanks(model_.Loss(), communicator_);
     const int64_t step_ns = clock_.MonotonicNs() - begin_ns;
     history_.step_ns.push_back(step_ns);

@@ -96,10 +96,10 @@ TEST(Allocation, NothingIsAllocatedInsideAStep) {
       CpuExecutor executor(program.trace, program.layout, CpuKernels());
       ModelState model(program, executor);
       model.Initialize();
-      executor.Step({1, 1, 1e-3, 1});  // OpenMP's threads and thread-local scratch come with the first step
+      executor.Step({1, 1e-3, 1});  // OpenMP's threads and thread-local scratch come with the first step
       ours = onednn = 0;
       in_step = true;
-      executor.Step({2, 2, 1e-3, 1});
+      executor.Step({2, 1e-3, 1});
       in_step = false;
       EXPECT_EQ(ours, 0);
       EXPECT_LE(onednn_largest, 1024 * 1024);

@@ -21,7 +21,7 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kTokens = 40;  // no multiple of 16 or 32
-constexpr StepInputs kInputs = {.step = 2, .updates = 2, .learning_rate = 0, .seed = 99};
+constexpr StepInputs kInputs = {.step = 2, .learning_rate = 0, .seed = 99};
 constexpr uint32_t kFirstRoundingStream = 1U << 30;
 
 // Weights and gradients as they are.

@@ -38,7 +38,7 @@ class CudaOptimizer : public testing::TestWithParam<uint64_t> {
       for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
       if (trace.storages()[s].persistent) executor.Write(whole(s), 0, std::span<const std::byte>(bytes));
     }
-    executor.Step({.updates = 3, .learning_rate = 0.25});
+    executor.Step({.step = 3, .learning_rate = 0.25});
     Ended ended;
     for (size_t s = 0; s < trace.storages().size(); ++s) {
       if (trace.storages()[s].persistent) {

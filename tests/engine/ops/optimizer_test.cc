@@ -80,9 +80,9 @@ void CheckAdam(const OpKernels& table, DType work_dtype, bool split, DType gradi
   for (int step = 1; step <= kSteps; ++step) {
     const double rate = kRate / step;
     if (step == 1) {
-      runner.Run(table, {.updates = step, .learning_rate = rate});
+      runner.Run(table, {.step = step, .learning_rate = rate});
     } else {
-      runner.Continue(table, {.updates = step, .learning_rate = rate});
+      runner.Continue(table, {.step = step, .learning_rate = rate});
     }
     reference.Step(gradient, scale, rate, step);
   }
@@ -128,7 +128,7 @@ TEST_P(Optimizer, AdamWithBf16StateRoundsOnce) {
   const Tensor tv = runner.Make(DType::kBF16, 1, kCount, v);
   const Tensor tg = runner.Make(DType::kBF16, 1, kCount, gradient);
   Adam(runner.trace, tw, {}, tm, tv, tg, {}, attrs);
-  runner.Run(table_, {.updates = 5, .learning_rate = 0.05});
+  runner.Run(table_, {.step = 5, .learning_rate = 0.05});
   AdamReference reference(attrs, Doubles(weight));
   reference.m = Doubles(m);
   reference.v = Doubles(v);
@@ -170,7 +170,7 @@ TEST_P(Optimizer, AdamTakesEveryKindOfState) {
           const Tensor tm = view(moments, m);
           const Tensor tv = view(moments, v);
           Adam(runner.trace, work, master, tm, tv, view(gradients, gradient), {}, {.weight_decay = 0.1});
-          runner.Run(table_, {.updates = 3, .learning_rate = 0.05});
+          runner.Run(table_, {.step = 3, .learning_rate = 0.05});
           AdamReference reference({.weight_decay = 0.1}, Doubles(weight));
           reference.m = Doubles(m);
           reference.v = Doubles(v);
@@ -220,7 +220,7 @@ TEST_P(Optimizer, AdamsVectorsSplitAsSplitMaster) {
   for (const uint32_t b : bits) whole.push_back(std::bit_cast<float>(b));
   const Tensor rounded = runner.Empty(DType::kBF16, 1, n);
   Adam(runner.trace, rounded, runner.Make(DType::kF32, 1, n, whole), m, v, g, {}, {});
-  runner.Run(table_, {.updates = 1, .learning_rate = 0.1});
+  runner.Run(table_, {.step = 1, .learning_rate = 0.1});
   EXPECT_EQ(runner.Bytes(rounded), runner.Bytes(tw)) << "a master in one piece is rounded likewise";
   const auto new_work = runner.Read(tw);
   const auto new_low = runner.Read(tl);
@@ -343,7 +343,7 @@ TEST(OptimizerRecord, RefusesOtherShapes) {
 TEST_P(Optimizer, LossScalingSkipsHalvesAndDoubles) {
   OpRunner runner;
   const Tensor sum = runner.Make(DType::kF32, 1, 1, {0});
-  const Tensor state = runner.Make(DType::kF32, 1, kLossScaleState, {kFirstLossScale, 0, 0});
+  const Tensor state = runner.Make(DType::kF32, 1, kLossScaleState, {kFirstLossScale, 0, 4});
   const Tensor norm = runner.Empty(DType::kF32, 1, 1);
   const Tensor scale = runner.Empty(DType::kF32, 1, 1);
   const Tensor gradient = runner.Make(DType::kF32, 1, 2, {3 * kFirstLossScale, -4 * kFirstLossScale});
@@ -353,12 +353,12 @@ TEST_P(Optimizer, LossScalingSkipsHalvesAndDoubles) {
   const Tensor v = runner.Make(DType::kF32, 1, 2, {0, 0});
   SquaredSum(runner.trace, gradient, sum);
   LossScale(runner.trace, sum, state, norm, scale, 1);
-  Adam(runner.trace, work, master, m, v, gradient, scale, {.beta1 = 0.5, .beta2 = 0.5});
-  runner.Run(table_, {.updates = 1, .learning_rate = 0.25});
+  Adam(runner.trace, work, master, m, v, gradient, scale, {.beta1 = 0.5, .beta2 = 0.5}, state);
+  runner.Run(table_, {.step = 5, .learning_rate = 0.25});
   EXPECT_FLOAT_EQ(runner.Read(norm)[0], 5);
   EXPECT_FLOAT_EQ(runner.Read(scale)[0], 1 / (5 * kFirstLossScale));  // clipped to 1, and the factor taken out
-  EXPECT_EQ(runner.Read(state), (std::vector<float>{kFirstLossScale, 1, 0}));
-  EXPECT_NEAR(runner.Read(master)[0], 0.75, 1e-6);  // Adam's first step is the learning rate
+  EXPECT_EQ(runner.Read(state), (std::vector<float>{kFirstLossScale, 1, 4}));
+  EXPECT_NEAR(runner.Read(master)[0], 0.75, 1e-6);  // Adam's first step, behind four skipped, is the learning rate
   EXPECT_NEAR(runner.Read(work)[1], -1.75, 1e-3);
 
   OpRunner overflow;
@@ -374,7 +374,7 @@ TEST_P(Optimizer, LossScalingSkipsHalvesAndDoubles) {
   const Tensor infinite = overflow.Make(DType::kF32, 1, 1, {inf});
   LossScale(overflow.trace, bad_sum, bad_state, bad_norm, bad_scale, 0);
   Adam(overflow.trace, weight, kept, first, second, infinite, bad_scale, {});
-  overflow.Run(table_, {.updates = 1, .learning_rate = 0.25});
+  overflow.Run(table_, {.step = 1, .learning_rate = 0.25});
   EXPECT_EQ(overflow.Read(bad_state), (std::vector<float>{kFirstLossScale / 2, 0, 3}));
   EXPECT_EQ(overflow.Read(bad_scale)[0], -1);
   for (const auto& [tensor, value] : {std::pair{weight, 1.0F}, {kept, 1.0F}, {first, 0.5F}, {second, 0.25F}}) {

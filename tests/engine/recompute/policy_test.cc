@@ -32,11 +32,11 @@ std::vector<std::vector<uint32_t>> TwoSteps(const RunSpec& spec) {
     std::vector<uint32_t>& bits = numbers.emplace_back();
     for (const float value : values) bits.push_back(std::bit_cast<uint32_t>(value));
   };
-  executor.Step({1, 1, 1e-3, 5});
+  executor.Step({1, 1e-3, 5});
   for (size_t p = 0; p < program.shape.parameters.size(); ++p) {
     for (const ParameterPart& part : program.shape.parameters[p].parts) add(model.Gradient(p, part));
   }
-  executor.Step({2, 2, 1e-3, 5});
+  executor.Step({2, 1e-3, 5});
   for (size_t p = 0; p < program.shape.parameters.size(); ++p) {
     for (const ParameterPart& part : program.shape.parameters[p].parts) add(model.Weight(p, part));
   }

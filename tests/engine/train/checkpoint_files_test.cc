@@ -44,7 +44,7 @@ struct Machine {
         alone(MakeSelfCommunicator()),
         state(program, executor, with == nullptr ? *alone : *with) {
     model.Initialize();
-    for (int64_t step = 1; step <= steps; ++step) executor.Step({step, step, 1e-3, 7});
+    for (int64_t step = 1; step <= steps; ++step) executor.Step({step, 1e-3, 7});
   }
   Manifest At(int64_t step) const {
     Manifest manifest{step, program.spec, {}, {}};

@@ -55,7 +55,7 @@ Outcome ThreeSteps(const StepProgram& program, Executor& executor) {
   }
   Outcome outcome;
   for (int64_t step = 1; step <= 3; ++step) {
-    executor.Step({step, step - model.SkippedSteps(), 1e-3, 7});
+    executor.Step({step, 1e-3, 7});
     outcome.losses.push_back(model.Loss());
   }
   for (size_t p = 0; p < program.shape.parameters.size(); ++p) {

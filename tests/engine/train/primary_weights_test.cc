@@ -98,7 +98,7 @@ TEST(PrimaryWeights, UpdatesBelowAStepOfTheFormatAreNotLost) {
   const auto p = static_cast<size_t>(program.shape.layers[1].up);
   const ParameterPart all{"", 0, program.shape.parameters[p].rows};
   const std::vector<float> before = model.Weight(p, all);
-  executor.Step({1, 1, kRate, 5});
+  executor.Step({1, kRate, 5});
   const std::vector<float> after = model.Weight(p, all);
   const std::vector<float> gradient = model.Gradient(p, all);
   const auto n = static_cast<double>(before.size());

@@ -19,8 +19,8 @@ namespace HWY_NAMESPACE {
 
 // The constants of one step, computed in double as PyTorch does.
 struct AdamStep {
-  AdamStep(const AdamAttrs& attrs, const StepInputs& inputs, float scale) : gradient_scale(scale) {
-    const auto step = static_cast<double>(inputs.updates);
+  AdamStep(const AdamAttrs& attrs, const StepInputs& inputs, float scale, float skipped) : gradient_scale(scale) {
+    const double step = static_cast<double>(inputs.step) - skipped;
     keep = static_cast<float>(attrs.decoupled ? 1 - inputs.learning_rate * attrs.weight_decay : 1);
     decay = static_cast<float>(attrs.decoupled ? 0 : attrs.weight_decay);
     one_minus_beta1 = static_cast<float>(1 - attrs.beta1);
@@ -193,7 +193,9 @@ void AdamCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
   const Tensor& m = on.writes.m;
   const Tensor& grad = on.reads.grad;
   const Tensor& scale = on.reads.scale;
-  const AdamStep step(call.attrs(kAdam), run.Inputs(on.reads.inputs), scale.defined() ? *run.Data<float>(scale) : 1.0F);
+  const Tensor& loss_scale = on.reads.loss_scale;
+  const AdamStep step(call.attrs(kAdam), run.Inputs(on.reads.inputs), scale.defined() ? *run.Data<float>(scale) : 1.0F,
+                      loss_scale.defined() ? run.Data<float>(loss_scale)[2] : 0.0F);
   if (step.gradient_scale < 0) return;
   const auto update = [&](const auto& weights) {
     WithF32OrBf16(m.dtype, [&](auto t) {

@@ -44,6 +44,7 @@ struct AdamLaunch {
   int64_t chunks = 0;
   AdamAttrs attrs;
   const float* scale = nullptr;
+  const float* loss_scale = nullptr;
   const StepInputs* inputs = nullptr;
 };
 static_assert(sizeof(AdamLaunch) <= 4096);
@@ -67,17 +68,20 @@ struct AdamStep {
   float root_correction;  // 1 / sqrt(1 - beta2^t)
   float epsilon;
 };
-__device__ AdamStep StepOf(const AdamAttrs& attrs, const StepInputs& inputs, const float* scale) {
-  const double rate = inputs.learning_rate;
+__device__ AdamStep StepOf(const AdamLaunch& launch) {
+  const AdamAttrs& attrs = launch.attrs;
+  const double rate = launch.inputs->learning_rate;
+  const int64_t skipped = launch.loss_scale == nullptr ? 0 : static_cast<int64_t>(launch.loss_scale[2]);
+  const int64_t updates = launch.inputs->step - skipped;
   AdamStep step;
-  step.gradient_scale = scale == nullptr ? 1.0F : *scale;
+  step.gradient_scale = launch.scale == nullptr ? 1.0F : *launch.scale;
   step.keep = static_cast<float>(attrs.decoupled ? 1 - rate * attrs.weight_decay : 1);
   step.decay = static_cast<float>(attrs.decoupled ? 0 : attrs.weight_decay);
   step.one_minus_beta1 = static_cast<float>(1 - attrs.beta1);
   step.beta2 = static_cast<float>(attrs.beta2);
   step.one_minus_beta2 = static_cast<float>(1 - attrs.beta2);
-  step.minus_step_size = static_cast<float>(-rate / (1 - Power(attrs.beta1, inputs.updates)));
-  step.root_correction = static_cast<float>(1 / sqrt(1 - Power(attrs.beta2, inputs.updates)));
+  step.minus_step_size = static_cast<float>(-rate / (1 - Power(attrs.beta1, updates)));
+  step.root_correction = static_cast<float>(1 / sqrt(1 - Power(attrs.beta2, updates)));
   step.epsilon = static_cast<float>(attrs.epsilon);
   return step;
 }
@@ -200,7 +204,7 @@ __device__ void UpdateAt(const AdamStep& step, const AdamTensor& t, int64_t at) 
 template <typename Weights, typename M, typename G>
 __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor) UpdateTensors(const AdamLaunch launch) {
   __shared__ AdamStep shared_step;
-  if (threadIdx.x == 0) shared_step = StepOf(launch.attrs, *launch.inputs, launch.scale);
+  if (threadIdx.x == 0) shared_step = StepOf(launch);
   __syncthreads();
   const AdamStep step = shared_step;
   if (step.gradient_scale < 0) return;
@@ -248,7 +252,8 @@ bool Joins(const OpCall& a, const OpCall& b) {
   const AdamOperands on_a = a.operands(kAdam);
   const AdamOperands on_b = b.operands(kAdam);
   return KernelFor(on_a) == KernelFor(on_b) && a.attrs(kAdam) == b.attrs(kAdam) &&
-         on_a.reads.scale.storage == on_b.reads.scale.storage && on_a.reads.scale.offset == on_b.reads.scale.offset;
+         on_a.reads.scale.storage == on_b.reads.scale.storage && on_a.reads.scale.offset == on_b.reads.scale.offset &&
+         on_a.reads.loss_scale.storage == on_b.reads.loss_scale.storage;
 }
 
 // Reads weights, m, v and gradient and writes all but the last: a bf16 weight with an fp32 master in two parts, fp32
@@ -263,6 +268,7 @@ void AdamsCuda(std::span<const OpCall> calls, const CudaRun& run) {
     AdamLaunch launch;
     launch.attrs = calls[first].attrs(kAdam);
     launch.scale = on_first.reads.scale.defined() ? run.Data<float>(on_first.reads.scale) : nullptr;
+    launch.loss_scale = on_first.reads.loss_scale.defined() ? run.Data<float>(on_first.reads.loss_scale) : nullptr;
     launch.inputs = run.Inputs(on_first.reads.inputs);
     size_t next = first;
     do {

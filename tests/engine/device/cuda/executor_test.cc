@@ -61,7 +61,7 @@ struct Small {
   }
 };
 StepInputs InputsOf(int64_t step) {
-  return {.step = step, .updates = step, .learning_rate = 0.01 / static_cast<double>(step)};
+  return {.step = step, .learning_rate = 0.01 / static_cast<double>(step)};
 }
 
 // What an Error says, and its kind.
@@ -123,7 +123,7 @@ TEST(CudaExecutor, AReplayedStepReadsItsOwnInputs) {
     small.Begin(executor);
     for (int64_t step = 1; step <= 3; ++step) executor.Step(InputsOf(step));
     const auto before = small.Results(executor).second;
-    executor.Step({.step = 4, .updates = 4, .learning_rate = last_rate});
+    executor.Step({.step = 4, .learning_rate = last_rate});
     return std::pair(before, small.Results(executor).second);
   };
   const auto [still_before, still] = weight_after(0);
