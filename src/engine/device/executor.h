@@ -26,6 +26,14 @@ class Executor {
 
   virtual void Step(const StepInputs& inputs) = 0;
 
+  // How many steps may be queued behind one whose scalars were not taken yet. 0: Step computes before it returns.
+  virtual int64_t steps_ahead() const { return 0; }
+  // Queues a reading of the first element of each, an fp32 (kMostScalars of them at the most), as the steps before
+  // leave it. TakeScalars waits for the oldest reading that was not taken, and for nothing behind it.
+  static constexpr size_t kMostScalars = 4;
+  virtual void QueueScalars(std::span<const Tensor> scalars) = 0;
+  virtual std::vector<float> TakeScalars() = 0;
+
   template <typename T>
   void Write(const Tensor& to, int64_t first, std::span<const T> from) {
     Upload(to, ByteOf<T>(to, first), std::as_bytes(from));

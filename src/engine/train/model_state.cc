@@ -184,8 +184,4 @@ int64_t ModelState::SkippedSteps() const {
   return state.defined() ? static_cast<int64_t>(executor_.Element<float>(state, 2)) : 0;
 }
 
-double ModelState::GradNorm() const {
-  return program_.grad_norm.defined() ? executor_.Element<float>(program_.grad_norm) : NAN;
-}
-
 }  // namespace ridgeline

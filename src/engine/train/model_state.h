@@ -26,7 +26,6 @@ class ModelState {
 
   double Loss() const;
   int64_t SkippedSteps() const;  // so far, by loss scaling
-  double GradNorm() const;       // NaN where the program does not compute it
 
  private:
   std::vector<float> Elements(const Tensor& t, int64_t first, int64_t count) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <memory>
 #include <numbers>
@@ -95,11 +96,14 @@ class Training {
     Continue();
     history_.processes.push_back(
         {history_.steps() + 1, fmt::format("{}, {} threads", result_.device, omp_get_max_threads())});
+    queued_ = history_.steps();
     while (history_.steps() < total_ && result_.status == RunStatus::kOk) {
-      if (ToldToLeave()) {
-        Leave();
+      if (MayQueue()) {
+        Queue();
+      } else if (queued_ > history_.steps()) {
+        Take();
       } else {
-        Step(history_.steps() + 1);
+        Leave();
       }
     }
     result_.loss = history_.loss;
@@ -141,9 +145,24 @@ class Training {
     Note(fmt::format("continuing after step {} of {}, from {}", saved_step_, total_, saved->folder.string()));
   }
 
-  void Step(int64_t step) {
+  bool SavesBehind(int64_t step) const {
+    return files_ && (step % spec_.checkpoint_every_steps == 0 || step == total_);
+  }
+
+  // The host runs ahead of a device that lets it, so that the device never waits for it; but what is saved is the state
+  // behind one step, and nobody begins another once we were told to leave.
+  bool MayQueue() {
+    const int64_t ahead = queued_ - history_.steps();
+    if (queued_ == total_ || leaving_ || ahead > executor_->steps_ahead()) return false;
+    if (ahead > 0 && SavesBehind(queued_)) return false;
+    leaving_ = ToldToLeave();
+    return !leaving_;
+  }
+
+  void Queue() {
+    const int64_t step = ++queued_;
     if (options_.profile && step > spec_.warmup_steps && profiled_steps_++ == 0) executor_->EnableTiming();
-    const int64_t begin_ns = clock_.MonotonicNs();
+    begun_ns_.push_back(clock_.MonotonicNs());
     if (data_) {
       const auto tokens = static_cast<size_t>(program_.tokens_per_step());
       ids_.resize(tokens);
@@ -152,13 +171,25 @@ class Training {
       executor_->Write<int32_t>(program_.tensors.ids, 0, ids_);
       executor_->Write<int32_t>(program_.tensors.targets, 0, targets_);
     }
-    executor_->Step(
-        {step, LearningRate(spec_, step, total_), static_cast<uint64_t>(spec_.seed)});
-    const double loss = MeanOverRanks(model_.Loss(), communicator_);
-    const int64_t step_ns = clock_.MonotonicNs() - begin_ns;
+    executor_->Step({step, LearningRate(spec_, step, total_), static_cast<uint64_t>(spec_.seed)});
+    std::vector<Tensor> scalars = {program_.tensors.loss};
+    if (program_.grad_norm.defined()) scalars.push_back(program_.grad_norm);
+    executor_->QueueScalars(scalars);
+  }
+
+  // Takes the oldest step that is queued. Its time begins where the one before it ended, or where it was begun itself
+  // if that was later.
+  void Take() {
+    const std::vector<float> scalars = executor_->TakeScalars();
+    const int64_t now_ns = clock_.MonotonicNs();
+    const int64_t step_ns = now_ns - std::max(taken_ns_, begun_ns_.front());
+    taken_ns_ = now_ns;
+    begun_ns_.pop_front();
+    const double loss = MeanOverRanks(scalars[0], communicator_);
     history_.step_ns.push_back(step_ns);
     history_.loss.push_back(loss);
-    if (program_.grad_norm.defined()) history_.grad_norm.push_back(model_.GradNorm());
+    if (scalars.size() > 1) history_.grad_norm.push_back(scalars[1]);
+    const int64_t step = history_.steps();
     if (options_.on_step) {
       options_.on_step({step, total_, step_ns, loss,
                         static_cast<double>(result_.tokens_per_step) / (static_cast<double>(step_ns) * 1e-9)});
@@ -168,7 +199,7 @@ class Training {
       result_.message = fmt::format("the loss became {} at step {} of {}", loss, step, total_);
       result_.hint = "lower learning_rate, set grad_clip, or use a wider precision";
       result_.evidence["step"] = std::to_string(step);
-    } else if (files_ && (step % spec_.checkpoint_every_steps == 0 || step == total_)) {
+    } else if (SavesBehind(step)) {
       Save();
     }
   }
@@ -223,7 +254,11 @@ class Training {
   ModelState model_;
   TrainingState state_;
   std::optional<CheckpointDir> files_;
-  History history_;
+  History history_;               // of the steps that were taken
+  int64_t queued_ = 0;            // the last step that was begun
+  std::deque<int64_t> begun_ns_;  // when, of those that were not taken
+  int64_t taken_ns_ = 0;          // when the last one was
+  bool leaving_ = false;
   int64_t saved_step_ = 0;  // of the newest checkpoint files that hold our state; 0: none
   int64_t saves_ = 0;
   int64_t save_ns_ = 0;

@@ -77,6 +77,11 @@ void CpuExecutor::Download(const Tensor& from, int64_t byte, std::span<std::byte
   std::copy_n(slab_.data() + run_.offsets[from.storage] + byte, to.size(), to.begin());
 }
 
+void CpuExecutor::QueueScalars(std::span<const Tensor> scalars) {
+  scalars_.clear();
+  for (const Tensor& scalar : scalars) scalars_.push_back(Element<float>(scalar));
+}
+
 void CpuExecutor::Step(const StepInputs& inputs) {
   if (inputs_.defined()) *run_.Data<StepInputs>(inputs_) = inputs;
   if (call_ns_.empty()) {

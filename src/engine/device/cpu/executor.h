@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/device/cpu/kernel.h"
@@ -39,6 +40,8 @@ class CpuExecutor final : public Executor {
               std::shared_ptr<CollectiveQueue> collectives = nullptr);
 
   void Step(const StepInputs& inputs) override;
+  void QueueScalars(std::span<const Tensor> scalars) override;
+  std::vector<float> TakeScalars() override { return std::move(scalars_); }
   int64_t slab_bytes() const override { return slab_.bytes(); }
   bool Multiplies(MathFormat format) const override {
     return format == MathFormat::kF32 || format == MathFormat::kBF16;
@@ -72,6 +75,7 @@ class CpuExecutor final : public Executor {
   Tensor inputs_;  // Trace::inputs()
   std::vector<Bound> calls_;
   std::vector<int64_t> call_ns_;
+  std::vector<float> scalars_;  // read and not taken
 };
 
 }  // namespace ridgeline

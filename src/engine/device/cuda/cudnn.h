@@ -9,6 +9,7 @@ namespace ridgeline {
 
 // Every function of it that is called here.
 #define RIDGELINE_CUDNN_FUNCTIONS(FUNCTION) \
+  FUNCTION(cudnnGetVersion)                 \
   FUNCTION(cudnnCreate)                     \
   FUNCTION(cudnnDestroy)                    \
   FUNCTION(cudnnSetStream)                  \

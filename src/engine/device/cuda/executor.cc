@@ -45,10 +45,12 @@ DeviceBuffer NewSlab(int64_t bytes) {
 }
 
 // Where a rank is lost, its collectives say so better than what the wait returned.
-void Wait(cudaStream_t stream, CudaCollectives* collectives) {
-  const cudaError_t error = cudaStreamSynchronize(stream);
+void CheckWait(cudaError_t error, const char* what, CudaCollectives* collectives) {
   if (collectives != nullptr) collectives->Check();
-  CheckCuda(error, "cudaStreamSynchronize");
+  CheckCuda(error, what);
+}
+void Wait(cudaStream_t stream, CudaCollectives* collectives) {
+  CheckWait(cudaStreamSynchronize(stream), "cudaStreamSynchronize", collectives);
 }
 
 // How many calls from `first` on are the same op's, and touch no byte that another of them changes. (Storages that live
@@ -118,6 +120,34 @@ void CudaStaging::Download(const std::byte* from, std::span<std::byte> to, cudaS
   }
 }
 
+CudaScalars::CudaScalars()
+    : memory_(NewPinnedBuffer(static_cast<int64_t>(kReadings * Executor::kMostScalars * sizeof(float)))) {
+  for (Reading& reading : readings_) reading.done = NewCudaEvent();
+}
+
+void CudaScalars::Queue(std::span<const std::byte* const> from, cudaStream_t stream) {
+  if (queued_ - taken_ == kReadings || from.size() > Executor::kMostScalars) {
+    throw Error(ErrorKind::kInternal, "more scalars are queued than there is room for");
+  }
+  const size_t slot = queued_ % kReadings;
+  for (size_t i = 0; i < from.size(); ++i) {
+    CheckCuda(cudaMemcpyAsync(Numbers(slot) + i, from[i], sizeof(float), cudaMemcpyDeviceToHost, stream),
+              "cudaMemcpyAsync");
+  }
+  CheckCuda(cudaEventRecord(readings_[slot].done.get(), stream), "cudaEventRecord");
+  readings_[slot].count = from.size();
+  ++queued_;
+}
+
+std::vector<float> CudaScalars::Take(CudaCollectives* collectives) {
+  if (queued_ == taken_) throw Error(ErrorKind::kInternal, "scalars are taken that nobody queued");
+  const size_t slot = taken_ % kReadings;
+  const Reading& reading = readings_[slot];
+  CheckWait(cudaEventSynchronize(reading.done.get()), "cudaEventSynchronize", collectives);
+  ++taken_;
+  return {Numbers(slot), Numbers(slot) + reading.count};
+}
+
 CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaKernelTable& kernels,
                            const CudaOptions& options, std::shared_ptr<CudaCollectives> collectives)
     : kernels_(kernels),
@@ -179,6 +209,12 @@ void CudaExecutor::Upload(const Tensor& to, int64_t byte, std::span<const std::b
 
 void CudaExecutor::Download(const Tensor& from, int64_t byte, std::span<std::byte> to) const {
   staging_->Download(Address(from, byte), to, stream_.get(), run_.collectives);
+}
+
+void CudaExecutor::QueueScalars(std::span<const Tensor> scalars) {
+  std::vector<const std::byte*> from;
+  for (const Tensor& scalar : scalars) from.push_back(Address(scalar, scalar.offset * SizeOf(scalar.dtype)));
+  scalars_.Queue(from, stream_.get());
 }
 
 void CudaExecutor::Step(const StepInputs& inputs) {

@@ -35,6 +35,31 @@ class CudaStaging {
   size_t next_ = 0;
 };
 
+// Single numbers on their way from the device, in pinned memory, for as many steps as are queued at once.
+class CudaScalars {
+ public:
+  static constexpr int64_t kStepsAhead = 1;  // one runs, one waits: the device never does
+
+  CudaScalars();
+  // `from`: device addresses of fp32 numbers.
+  void Queue(std::span<const std::byte* const> from, cudaStream_t stream);
+  std::vector<float> Take(CudaCollectives* collectives);
+
+ private:
+  struct Reading {
+    CudaEvent done;
+    size_t count = 0;
+  };
+  static constexpr size_t kReadings = kStepsAhead + 1;
+  float* Numbers(size_t reading) const {
+    return reinterpret_cast<float*>(memory_.get()) + reading * Executor::kMostScalars;
+  }
+
+  PinnedBuffer memory_;
+  std::array<Reading, kReadings> readings_;
+  size_t queued_ = 0, taken_ = 0;  // since the beginning
+};
+
 struct CudaOptions {
   int device = 0;
   const CudaLibraries* libraries = nullptr;  // which must outlive the executor
@@ -51,6 +76,9 @@ class CudaExecutor final : public Executor {
 
   // Queues the step, and waits only where it is timed: what goes wrong in it may be thrown by what waits later.
   void Step(const StepInputs& inputs) override;
+  int64_t steps_ahead() const override { return CudaScalars::kStepsAhead; }
+  void QueueScalars(std::span<const Tensor> scalars) override;
+  std::vector<float> TakeScalars() override { return scalars_.Take(run_.collectives); }
   int64_t slab_bytes() const override { return slab_bytes_; }
   bool Multiplies(MathFormat format) const override;
   void EnableTiming() override;
@@ -83,6 +111,7 @@ class CudaExecutor final : public Executor {
   DeviceBuffer slab_;
   CudaStream stream_;
   const std::unique_ptr<CudaStaging> staging_;
+  CudaScalars scalars_;
   const std::shared_ptr<CudaCollectives> collectives_;
   CudaRun run_;
   Tensor inputs_;  // Trace::inputs()
