@@ -1,6 +1,6 @@
 # Where things go, so that they find each other (DataDir() in src/base/files.h): in the build tree beside the programs,
 # installed under PREFIX:
-#   bin/ridgeline  bin/ridgeline-train
+#   bin/ridgeline  bin/ridgeline-train  bin/ridgeline-train-cuda (where the CUDA toolkit is)
 #   lib/ridgeline/plugins/  share/ridgeline/{reports,sweeps,profiles,docs}/
 #   share/{bash-completion/completions/ridgeline,zsh/site-functions/_ridgeline,fish/vendor_completions.d/ridgeline.fish}
 #   share/ridgeline/kubernetes/: what a cluster's people apply
@@ -15,7 +15,7 @@ endforeach()
 # A copy of the folder may bring its libraries along, for a system without our packages: a container image does
 # (plugins/kubernetes/deploy/copy-libraries.sh). RPATH, not RUNPATH: it holds for what libraries need in turn, and for plugins.
 # The same in the build tree, where the folder is missing, so that nothing is patched when it is installed.
-foreach(program ridgeline ridgeline-train)
+foreach(program ridgeline ridgeline-train ridgeline-train-cuda)
   if(TARGET ${program})
     set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/ridgeline/libraries"
                           BUILD_WITH_INSTALL_RPATH ON)

@@ -70,6 +70,7 @@ enum class TrainerExit : int {
   kDiverged = 12,
   kPreempted = 13,
   kStorage = 14,  // a file that it needs could not be read, or one that it is to leave not be written
+  kNode = 15,     // the device that it was to run on is not there, is another one, or failed
 };
 
 // One configuration to train and measure. src/run/fields.h has the table that names, documents and checks each field;
@@ -127,9 +128,11 @@ struct RunSpec {
   // Parallelism and device.
   int64_t ranks = 1;           // data-parallel ranks
   std::string shard = "none";  // none | optimizer (ZeRO-1) | full (FSDP)
-  // self (one rank) | gloo (processes) | virtual (rank 0 of `ranks`, moves no bytes); empty: self or gloo, by `ranks`
+  // self (one rank) | gloo (processes) | nccl (processes with a GPU each) | virtual (rank 0 of `ranks`, moves no
+  // bytes); empty: self, gloo or nccl, by `ranks` and `device`
   std::string communicator;
-  std::string device = "cpu";  // cpu | meta (plan only)
+  std::string device = "cpu";  // cpu | cuda | meta (plan only)
+  std::string gpu = "none";    // of cuda, and of meta to plan for one: a100, h200, … (run/gpus.h)
 
   // Measurement.
   int64_t warmup_steps = 2;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,6 +110,18 @@ std::vector<Check> TrainerRunChecks(const fs::path& trainer) {
   for (const auto& [name, value] : result.environment) {
     if (name.find("dnn") != std::string::npos) checks.push_back({CheckState::kOk, "library", name + " " + value, ""});
   }
+  return checks;
+}
+
+// Without a GPU nothing is wrong: what computes on CPUs needs none.
+std::vector<Check> GpuChecks(const fs::path& trainer) {
+  const Captured said = Run({trainer.string(), "--gpus"}, kTrainerPatienceNs);
+  if (!said.status.ok()) {
+    return {{CheckState::kWarn, "gpu", Describe(said.status) + ": " + FirstLine(said.stderr_text), ""}};
+  }
+  std::vector<Check> checks;
+  std::istringstream lines(said.stdout_text);
+  for (std::string line; std::getline(lines, line);) checks.push_back({CheckState::kOk, "gpu", line, ""});
   return checks;
 }
 
@@ -224,7 +237,10 @@ int Doctor(const std::string& sweep, const std::string& format) {
   checks.push_back(DiskCheck(fs::current_path()));
   const fs::path trainer = ProgramDir() / "ridgeline-train";
   checks.push_back(Try("trainer", [&] { return TrainerCheck(trainer); }));
-  if (checks.back().state == CheckState::kOk) Append(checks, "engine", [&] { return TrainerRunChecks(trainer); });
+  if (checks.back().state == CheckState::kOk) {
+    Append(checks, "engine", [&] { return TrainerRunChecks(trainer); });
+    Append(checks, "gpu", [&] { return GpuChecks(trainer); });
+  }
   checks.push_back(Try("sqlite", StoreCheck));
   Append(checks, "launcher", [] { return LauncherChecks(DataDir("plugins")); });
   if (!sweep.empty()) checks.push_back(Try("launcher", [&] { return SweepsLauncherCheck(sweep); }));

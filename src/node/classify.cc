@@ -106,8 +106,9 @@ std::optional<Ending> OfObstacle(const PointEnd& end, const std::string& how, co
                   "free some space, or mount again what is missing"};
   }
   // Of several ranks one says it, and the others that they lost it.
-  if (status.signal == 0 && EndOfExitCode(status.exit_code) == InfrastructureReason::kStorage) {
-    return Ending{InfrastructureReason::kStorage, how + said, kSeeLog};
+  const RunEnd code = EndOfExitCode(status.exit_code);
+  if (status.signal == 0 && (code == InfrastructureReason::kStorage || code == InfrastructureReason::kNode)) {
+    return Ending{code, how + said, kSeeLog};
   }
   if (!end.watched.began && status.signal == 0) {
     return Ending{InfrastructureReason::kStart, fmt::format("{}, and its ranks had not met{}", how, said),

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "predict/memory.h"
 #include "ridgeline/amount.h"
+#include "run/gpus.h"
 #include "run/job.h"
 #include "run/spec.h"
 
@@ -43,6 +44,7 @@ NodeMemory MemoryHere(const std::filesystem::path& root) {
 
 SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemory& node) {
   if (spec.device == "meta") return {};
+  if (const Gpu* gpu = FindGpu(spec.gpu)) return {gpu->memory_bytes, fmt::format("the memory of gpu: {}", gpu->name)};
   NodeMemory least = node;
   const auto consider = [&](int64_t bytes, std::string basis) {
     if (bytes > 0 && (least.bytes == 0 || bytes < least.bytes)) least = {bytes, std::move(basis)};

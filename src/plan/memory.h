@@ -28,7 +28,7 @@ struct SlabLimit {
 // The least of what the node has, what the launcher's own settings ask for (`slurm: {memory: 64GB}`) and the
 // memory_limit, shared by those of the point's ranks that are processes on one node, each of which needs
 // kProcessBaseBytes beside its slab where our trainer runs it. `launch` is what holds for the point (LaunchOf); what
-// its `launcher` is decides whose settings count. A point on the meta device needs none.
+// its `launcher` is decides whose settings count. A point on a GPU has that GPU's; one on the meta device needs none.
 SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemory& node);
 
 // Whether the engine's memory model says what the point's trainer will take: it is our own.

@@ -174,9 +174,9 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     const RunSpec& spec = points[i].spec;
     Job job = JobFor(sweep, points[i], options);
     const Launch launch = LaunchOf(sweep, points[i]);
-    if (std::string idle = IdleRequest(launch);
-        !idle.empty() && std::find(plan.warnings.begin(), plan.warnings.end(), idle) == plan.warnings.end()) {
-      plan.warnings.push_back(std::move(idle));
+    if (std::string odd = OddRequest(spec, launch);
+        !odd.empty() && std::find(plan.warnings.begin(), plan.warnings.end(), odd) == plan.warnings.end()) {
+      plan.warnings.push_back(std::move(odd));
     }
     PlannedPoint planned;
     planned.point = i;

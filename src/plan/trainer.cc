@@ -41,8 +41,9 @@ int64_t GpusOf(const Launch& launch) {
   return gpus == own->end() || !gpus->is_number_integer() ? 0 : gpus->get<int64_t>();
 }
 
-std::string IdleRequest(const Launch& launch) {
+std::string OddRequest(const RunSpec& spec, const Launch& launch) {
   if (!IsOurTrainer(launch)) return {};
+  const bool wanted = spec.device == "cuda";
   std::string asked;
   if (const int64_t gpus = GpusOf(launch); gpus > 0) {
     asked = fmt::format("gpus asks for {} GPU{}", gpus, gpus == 1 ? "" : "s");
@@ -53,9 +54,14 @@ std::string IdleRequest(const Launch& launch) {
     if (text.starts_with("gpu") || text.find(",gpu") != std::string::npos)
       asked = "gres asks for " + PrintableLine(text);
   }
-  if (asked.empty()) return {};
+  if (wanted && asked.empty() && launch.launcher != "local") {
+    return fmt::format("{0}: points have device: cuda, and no GPU is asked for: say how many a node, {0}: {{gpus: 8}}",
+                       launch.launcher);
+  }
+  if (wanted || asked.empty()) return {};
   return fmt::format(
-      "{}: {} a node, and ridgeline-train computes on no GPU: name a `trainer` that does, or leave it out",
+      "{}: {} a node, and ridgeline-train leaves it idle: say device: cuda, name a `trainer` that uses it, or leave it "
+      "out",
       launch.launcher, asked);
 }
 

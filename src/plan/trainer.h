@@ -15,8 +15,8 @@ void RequireTrainer(const Sweep& sweep);
 // The GPUs of a node that the launcher is asked for, in its own mapping; 0: none. `launch` is what holds for a point.
 int64_t GpusOf(const Launch& launch);
 
-// What the launcher is asked for that nothing would use, in a sentence: GPUs, for a trainer that computes on none.
-// Empty where there is nothing of it.
-std::string IdleRequest(const Launch& launch);
+// Where our trainer's point and what the launcher is asked for do not go together, in a sentence: GPUs that it would
+// leave idle, or none for one that needs them. Empty where nothing is odd.
+std::string OddRequest(const RunSpec& spec, const Launch& launch);
 
 }  // namespace ridgeline

@@ -289,6 +289,8 @@ RunEnd EndOfExitCode(int exit_code) {
       return InfrastructureReason::kPreempted;
     case TrainerExit::kStorage:
       return InfrastructureReason::kStorage;
+    case TrainerExit::kNode:
+      return InfrastructureReason::kNode;
     case TrainerExit::kCrashed:
       return RunStatus::kCrashed;
   }
@@ -298,7 +300,7 @@ RunEnd EndOfExitCode(int exit_code) {
 TrainerExit ExitCodeOf(const RunEnd& end) {
   for (const TrainerExit code :
        {TrainerExit::kOk, TrainerExit::kInvalid, TrainerExit::kOomDevice, TrainerExit::kOomHost, TrainerExit::kDiverged,
-        TrainerExit::kPreempted, TrainerExit::kStorage}) {
+        TrainerExit::kPreempted, TrainerExit::kStorage, TrainerExit::kNode}) {
     if (EndOfExitCode(static_cast<int>(code)) == end) return code;
   }
   return TrainerExit::kCrashed;

@@ -266,14 +266,16 @@ void Canonicalize(RunSpec& spec) {
   }
   if (spec.amax_history == 0 && spec.scaling == "delayed") spec.amax_history = 1024;
   if (spec.checkpointing == "full/1") spec.checkpointing = "full";
-  if (spec.communicator.empty()) spec.communicator = spec.ranks > 1 ? "gloo" : "self";
-  if (spec.communicator == "gloo" && spec.ranks == 1) spec.communicator = "self";  // nobody else is there
+  if (spec.communicator.empty()) spec.communicator = spec.gpu == "none" ? "gloo" : "nccl";
+  if (spec.communicator != "virtual" && spec.ranks == 1) spec.communicator = "self";  // nobody else is there
   const Preset* preset = PresetOfShape(spec);
   spec.model =
       preset != nullptr ? std::string(preset->name) : fmt::format("{}-{}x{}", spec.family, spec.layers, spec.hidden);
 }
 
-int64_t ProcessesOf(const RunSpec& spec) { return spec.communicator == "gloo" ? spec.ranks : 1; }
+int64_t ProcessesOf(const RunSpec& spec) {
+  return spec.communicator == "gloo" || spec.communicator == "nccl" ? spec.ranks : 1;
+}
 
 bool HasSeveralProcesses(const RunSpec& spec) { return ProcessesOf(spec) > 1; }
 
@@ -367,8 +369,20 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
         "shard full gathers bf16 weights and quantizes them for use, so primary_weights: quantized would save nothing: "
         "use shard optimizer, or primary_weights high_precision");
   }
+  if (s.device == "cuda" && s.gpu == "none") {
+    add("gpu",
+        "device: cuda needs gpu: which one it is to be, such as h100 (`nvidia-smi -L` names those of a machine)");
+  }
+  if (s.device == "cpu" && s.gpu != "none") {
+    add("gpu", fmt::format("gpu: {} goes with device: cuda, or with device: meta to plan for one", s.gpu));
+  }
+  const std::string_view between = s.gpu == "none" ? "gloo" : "nccl";  // ranks that are processes
   if (s.communicator == "self" && s.ranks != 1 && s.device != "meta") {
-    add("ranks", fmt::format("{} ranks need communicator: gloo or virtual (or device: meta)", s.ranks));
+    add("ranks", fmt::format("{} ranks need communicator: {} or virtual (or device: meta)", s.ranks, between));
+  }
+  if ((s.communicator == "gloo" || s.communicator == "nccl") && s.communicator != between) {
+    add("communicator", fmt::format("ranks on {} reach each other by communicator: {}, not by {}",
+                                    s.gpu == "none" ? "CPUs" : "GPUs", between, s.communicator));
   }
   if (s.communicator == "virtual" && !s.checkpoint_dir.empty()) {
     add("checkpoint.dir",

@@ -21,7 +21,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr size_t kShownBytes = 80;  // of a key that is refused
+constexpr size_t kShownKeyBytes = 80;  // of a key that is refused
 
 // With null for the three words that JSON has not, where they are no text.
 std::string WithoutNonFinite(std::string_view text) {
@@ -65,7 +65,7 @@ const std::vector<std::string>& KnownKeys() {
 
 void CheckKey(const std::string& key, const std::vector<std::string>& known, const std::string& source) {
   if (std::find(known.begin(), known.end(), key) != known.end()) return;
-  const std::string shown = ShortenToBytes(key, kShownBytes);
+  const std::string shown = ShortenToBytes(key, kShownKeyBytes);
   throw Error(ErrorKind::kInvalidInput,
               fmt::format("{}: not a RunResult: unknown key '{}'{}", source, shown, DidYouMean(shown, known)),
               SeeTrainerContract("what is your own goes into evidence or environment; the keys are listed in"));

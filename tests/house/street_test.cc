@@ -208,7 +208,7 @@ std::map<std::string, Library> Libraries() {
     library.room = line[0];
     std::istringstream names(line[1]);
     for (std::string name; std::getline(names, name, ';');) {
-      if (room_of.contains(name)) library.links.insert(room_of.at(name));
+      if (room_of.contains(name) && room_of.at(name) != line[0]) library.links.insert(room_of.at(name));
     }
   }
   return libraries;
@@ -234,7 +234,10 @@ TEST(Street, EveryArrowIsALinkAndEveryLinkAnArrow) {
       if (!reached.insert(next).second) continue;
       ahead.insert(ahead.end(), libraries.at(next).links.begin(), libraries.at(next).links.end());
     }
-    for (const std::string& to : included) EXPECT_TRUE(reached.contains(to)) << room << " includes " << to;
+    for (const std::string& to : included) {
+      if (!libraries.contains(to)) continue;  // built without CUDA
+      EXPECT_TRUE(reached.contains(to)) << room << " includes " << to;
+    }
     for (const std::string& to : library.links) EXPECT_TRUE(included.contains(to)) << room << " links " << to;
   }
 }

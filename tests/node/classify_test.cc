@@ -83,7 +83,7 @@ TEST_F(Classified, OkFromATrainerThatThenFailedIsACrash) {
 
 TEST_F(Classified, WhatATrainerCannotKnowIsNotBelieved) {
   for (const RunEnd end :
-       std::initializer_list<RunEnd>{RunStatus::kTimeout, InfrastructureReason::kNode, RunStatus::kCancelled,
+       std::initializer_list<RunEnd>{RunStatus::kTimeout, InfrastructureReason::kImage, RunStatus::kCancelled,
                                      InfrastructureReason::kLost, RunStatus::kSkippedPredictedOom}) {
     Wrote(end);
     EXPECT_EQ(Result().status, RunStatus::kCrashed);
@@ -103,10 +103,16 @@ TEST_F(Classified, TheResultOfAnotherPointIsNoResult) {
 
 TEST_F(Classified, WithoutAResultTheExitCodeSpeaks) {
   const std::pair<int, RunEnd> cases[] = {
-      {0, RunStatus::kCrashed},    {1, RunStatus::kCrashed},
-      {2, RunStatus::kInvalid},    {3, RunStatus::kCrashed},
-      {10, RunStatus::kOomDevice}, {11, RunStatus::kOomHost},
-      {12, RunStatus::kDiverged},  {13, InfrastructureReason::kPreempted},
+      {0, RunStatus::kCrashed},
+      {1, RunStatus::kCrashed},
+      {2, RunStatus::kInvalid},
+      {3, RunStatus::kCrashed},
+      {10, RunStatus::kOomDevice},
+      {11, RunStatus::kOomHost},
+      {12, RunStatus::kDiverged},
+      {13, InfrastructureReason::kPreempted},
+      {14, InfrastructureReason::kStorage},
+      {15, InfrastructureReason::kNode},
       {127, RunStatus::kCrashed},
   };
   for (const auto& [code, end] : cases) {
@@ -180,6 +186,14 @@ TEST_F(Classified, ARankWhoseStorageFailedIsNotTheCrashThatOthersSawOfIt) {
   end_.watched.status.exit_code = 14;
   EXPECT_EQ(EndOf(Result()), InfrastructureReason::kStorage);
   EXPECT_THAT(Result().message, HasSubstr("rank 1 closed the connection"));
+}
+
+TEST_F(Classified, ARankWhoseGpuFailedIsNotTheCrashThatOthersSawOfIt) {
+  Wrote(RunStatus::kCrashed);
+  end_.own->message = "rank 1 ended: cudaStreamSynchronize: uncorrectable ECC error encountered";
+  end_.watched.status.exit_code = 15;
+  EXPECT_EQ(EndOf(Result()), InfrastructureReason::kNode);
+  EXPECT_THAT(Result().message, HasSubstr("uncorrectable ECC error"));
 }
 
 TEST_F(Classified, RanksThatHadNotMetDidNotCrash) {

@@ -60,6 +60,12 @@ TEST(SlabLimit, WhatAnotherTrainerTakesBesideItsTensorsIsItsOwnAffair) {
   EXPECT_EQ(LimitOf("memory_limit: 8GB, trainer: [/opt/bin/ridgeline-train]").bytes, 8 * kGigabyte - kProcessBaseBytes);
 }
 
+TEST(SlabLimit, OnAGpuItIsTheGpusMemoryWhateverTheNodeHas) {
+  const SlabLimit limit = LimitOf("memory_limit: 8GB", {4 * kGigabyte, "free"}, ", device: cuda, gpu: h200, ranks: 8");
+  EXPECT_EQ(limit.bytes, 141 * kGigabyte);
+  EXPECT_EQ(limit.basis, "the memory of gpu: h200");
+}
+
 TEST(SlabLimit, TheMetaDeviceNeedsNone) {
   EXPECT_EQ(LimitOf("memory_limit: 1MB", {1, "free"}, ", device: meta").bytes, 0);
 }

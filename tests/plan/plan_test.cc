@@ -283,19 +283,25 @@ TEST(Plan, ATrainerThatIsMissingHereIsAnErrorAtItsPlace) {
   EXPECT_EQ(message("/nowhere/train.sh", Options()), "") << "elsewhere, nobody here can tell";
 }
 
-TEST(Plan, GpusThatNothingWouldUseAreAWarning) {
-  const auto warnings = [](const std::string& launch) {
-    return PlanText("defaults: {model: llama-10m}\nmatrix: {seed: [1, 2]}\nlaunch: {launcher: slurm, " + launch + "}")
+TEST(Plan, GpusThatNothingWouldUseOrThatAreMissingAreAWarning) {
+  const auto warnings = [](const std::string& launch, const std::string& device = "cpu") {
+    return PlanText("defaults: {model: llama-10m, device: " + device +
+                    "}\nmatrix: {seed: [1, 2]}\nlaunch: {launcher: slurm, " + launch + "}")
         .plan.warnings;
   };
   EXPECT_THAT(warnings("slurm: {gpus: 8}"),
-              ElementsAre("slurm: gpus asks for 8 GPUs a node, and ridgeline-train computes on no GPU: name a "
-                          "`trainer` that does, or leave it out"));
+              ElementsAre("slurm: gpus asks for 8 GPUs a node, and ridgeline-train leaves it idle: say device: cuda, "
+                          "name a `trainer` that uses it, or leave it out"));
+  EXPECT_THAT(warnings("slurm: {gpus: 8}", "cuda, gpu: h100"), IsEmpty());
+  EXPECT_THAT(warnings("slurm: {gres: \"gpu:8\"}", "cuda, gpu: h100"), IsEmpty());
+  EXPECT_THAT(warnings("cpus: 8", "cuda, gpu: h100"),
+              ElementsAre("slurm: points have device: cuda, and no GPU is asked for: say how many a node, "
+                          "slurm: {gpus: 8}"));
   for (const char* gres : {"gpu:8", "gpu:h100:8", "craynetwork:1,gpu:8"}) {
     EXPECT_THAT(warnings(std::string("slurm: {gres: \"") + gres + "\"}"),
                 ElementsAre(std::string("slurm: gres asks for ") + gres +
-                            " a node, and ridgeline-train computes on no GPU: name a `trainer` that does, or leave it "
-                            "out"));
+                            " a node, and ridgeline-train leaves it idle: say device: cuda, name a `trainer` that "
+                            "uses it, or leave it out"));
   }
   EXPECT_THAT(warnings("slurm: {gres: \"craynetwork:1\"}"), IsEmpty());
   EXPECT_THAT(warnings("slurm: {gpus: 8}, trainer: [python3, t.py]"), IsEmpty());

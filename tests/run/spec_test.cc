@@ -303,6 +303,21 @@ TEST(Spec, SeveralRanksAreProcessesUnlessOtherwiseSaid) {
   EXPECT_EQ(PointId(Good(With(Tiny(), "communicator", "gloo"))), PointId(Good(Tiny())));
 }
 
+TEST(Spec, AGpuIsNamedWhereOneComputesAndNowhereElse) {
+  const Json on_gpu = With(With(Tiny(), "device", "cuda"), "gpu", "h200");
+  EXPECT_EQ(Good(on_gpu).communicator, "self");
+  EXPECT_EQ(Good(With(on_gpu, "ranks", 8)).communicator, "nccl");
+  EXPECT_EQ(ProcessesOf(Good(With(on_gpu, "ranks", 8))), 8);
+  EXPECT_EQ(Good(With(With(Tiny(), "device", "meta"), "gpu", "b200")).gpu, "b200");
+  EXPECT_EQ(Only(With(Tiny(), "device", "cuda")).field, "gpu");
+  EXPECT_EQ(Only(With(Tiny(), "gpu", "h200")).field, "gpu");
+  EXPECT_THAT(Only(With(With(Tiny(), "device", "cuda"), "gpu", "H100")).message, HasSubstr("is not one of none, a100"));
+  EXPECT_EQ(Only(With(With(on_gpu, "ranks", 8), "communicator", "gloo")).field, "communicator");
+  EXPECT_EQ(Only(With(With(Tiny(), "ranks", 8), "communicator", "nccl")).field, "communicator");
+  EXPECT_EQ(Only(With(With(on_gpu, "ranks", 8), "communicator", "self")).field, "ranks");
+  EXPECT_EQ(EncodePoint(Good(Tiny())).find("gpu"), std::string::npos) << "points of before keep their ids";
+}
+
 TEST(Spec, CheckpointingPolicies) {
   for (const char* good : {"none", "selective", "full", "full/1", "full/2"}) Good(With(Tiny(), "checkpointing", good));
   for (const char* bad : {"ful", "full/", "full/0", "full/-1", "full/x", "full/2x", "none/2", "selective/2", "", "FULL",

@@ -5,14 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "engine/step/budget.h"
 #include "engine/step/program.h"
 
 namespace ridgeline {
 namespace {
-
-constexpr int kH200 = 90;  // its compute capability
 
 std::string_view NameOf(Phase phase) {
   switch (phase) {
@@ -46,8 +45,14 @@ void PrintPart(std::string_view part, const std::vector<BudgetLine>& lines) {
 
 }  // namespace
 
-void PrintBudget(const RunSpec& spec) {
-  const StepProgram program = BuildStep(spec, false, 0, CudaDevice(kH200));
+void PrintBudget(RunSpec spec) {
+  if (spec.gpu == "none") spec.gpu = "h200";
+  if (spec.gpu != "h200") {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--budget knows how fast an h200 is described to be, and no {}", spec.gpu),
+                "leave gpu out, or say h200");
+  }
+  const StepProgram program = BuildStep(spec);
   const DeviceSpeed speed;
   const std::vector<BudgetLine> lines = Budget(program.trace, speed);
   fmt::print(

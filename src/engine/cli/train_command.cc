@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,7 @@
 #include "engine/train/trainer.h"
 #include "engine/train/verify.h"
 #include "ridgeline/sealed_json.h"
+#include "ridgeline/standard_streams.h"
 #include "run/result.h"
 #include "run/sagemaker.h"
 #include "run/spec.h"
@@ -130,9 +132,9 @@ void PrintProfile(const std::vector<OpProfile>& profile) {
   }
 }
 
-int RunVerify(const TrainCommand& command) {
-  const VerifyReport report = Verify(command.verify_case, command.verify_precision, command.verify_checkpointing);
-  fmt::print("{} in {}, checkpointing {}\n", report.name, command.verify_precision, command.verify_checkpointing);
+int RunVerify(const TrainCommand& command, const DeviceMaker& open_cuda) {
+  const VerifyReport report = Verify(command.verify_case, command.verify, open_cuda);
+  fmt::print("{} in {}, checkpointing {}\n", report.name, command.verify.precision, command.verify.checkpointing);
   for (const VerifyLine& line : report.lines) {
     fmt::print("  {} {:<62} error {:.2e}  bound {:.0e}\n", line.ok() ? "ok  " : "FAIL", line.what, line.error,
                line.bound);
@@ -141,12 +143,44 @@ int RunVerify(const TrainCommand& command) {
   return report.ok() ? 0 : 1;
 }
 
+// Runs the program for NVIDIA's GPUs in this process's place. Returns where it is missing: what then opens the device
+// says so.
+void BecomeCudaTrainer(char* const* argv) { ::execv((ProgramDir() / "ridgeline-train-cuda").c_str(), argv); }
+
+void Complain(const std::exception& error) { fmt::print(stderr, "ridgeline-train: {}\n", PrintableText(error.what())); }
+
 }  // namespace
 
-int RunTrainCommand(int argc, const char* const* argv) {
+int TrainMain(int argc, char* const* argv, const CudaSupport& cuda) {
+  OpenStandardStreams();
+  try {
+    return RunTrainCommand(argc, argv, cuda);
+  } catch (const Error& error) {
+    Complain(error);
+    switch (error.kind()) {
+      case ErrorKind::kUsage:
+      case ErrorKind::kInvalidInput:
+        return static_cast<int>(TrainerExit::kInvalid);
+      default:
+        return static_cast<int>(TrainerExit::kCrashed);
+    }
+  } catch (const std::exception& error) {
+    Complain(error);
+    return static_cast<int>(TrainerExit::kCrashed);
+  }
+}
+
+int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
   const auto command = ParseTrainCommand(argc, argv);
   if (!command) return 0;
-  if (!command->verify_case.empty()) return RunVerify(*command);
+  const bool verify = !command->verify_case.empty();
+  const bool for_gpus = command->gpus || (verify && command->verify.device == "cuda");
+  if (for_gpus && !cuda.open) BecomeCudaTrainer(argv);
+  if (command->gpus) {
+    fmt::print("{}", cuda.describe ? cuda.describe() : "no GPUs: this trainer was built without the CUDA device\n");
+    return 0;
+  }
+  if (verify) return RunVerify(*command, cuda.open);
   ListenForLeave();
   RunSpec spec =
       command->spec ? *command->spec : DecodeSpec(ReadJsonFile(command->spec_file), command->spec_file.string());
@@ -154,6 +188,7 @@ int RunTrainCommand(int argc, const char* const* argv) {
     PrintBudget(spec);
     return 0;
   }
+  if (spec.device == "cuda" && !cuda.open) BecomeCudaTrainer(argv);
   UseSageMakerCheckpointDir(command->spec ? "" : PointId(spec), spec);
 
   const bool first = IsFirstRank();  // of several, one speaks for all
@@ -162,6 +197,8 @@ int RunTrainCommand(int argc, const char* const* argv) {
   TrainOptions options;
   options.command_line.assign(argv, argv + argc);
   options.profile = command->profile;
+  options.open_cuda = cuda.open;
+  options.device = command->device;
   options.resume = command->resume;
   options.told_to_leave = [] { return told_to_leave != 0; };
   options.on_note = [](const std::string& text) { fmt::print(stderr, "ridgeline-train: {}\n", PrintableText(text)); };

@@ -29,7 +29,7 @@ be the first of eight.
 A flag may also be given as a SageMaker hyperparameter: SM_HP_BATCH_SIZE=4 for --batch-size 4.
 On SIGTERM or SIGUSR1 the step is finished and the state saved in --checkpoint-dir; started again, the run continues.
 Exit codes: 0 done, 2 bad input, 3 crashed, 10/11 out of device/host memory, 12 diverged, 13 preempted,
-14 a folder or a disk failed.)";
+14 a folder or a disk failed, 15 the GPU is not there, or failed.)";
 
 std::string FlagOf(std::string_view field) {
   std::string flag = "--" + std::string(field);
@@ -117,7 +117,11 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   app.add_option(
       "--verify", command.verify_case,
       "run a reference case (CASE.json beside CASE.safetensors) and print the errors; exit 1 outside bounds");
+  app.add_flag("--gpus", command.gpus, "print NVIDIA's GPUs here, and the versions of what computes on them");
   app.add_flag("--profile", command.profile, "print what each op costs");
+  app.add_flag("!--no-graph", command.device.graph,
+               "queue a step on a GPU call by call, rather than replay it as a graph (the same bits, more work for the "
+               "host)");
   app.add_flag(
       "--budget", command.budget,
       "train nothing: print what a step moves and multiplies, op by op, and the least time that takes on an H200, "
@@ -166,11 +170,15 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   }
 
   if (!command.verify_case.empty()) {
-    if (!given["precision"].empty()) command.verify_precision = given["precision"];
-    if (!given["checkpointing"].empty()) command.verify_checkpointing = given["checkpointing"];
+    for (const auto& [name, to] : {std::pair{"precision", &command.verify.precision},
+                                   {"checkpointing", &command.verify.checkpointing},
+                                   {"device", &command.verify.device},
+                                   {"gpu", &command.verify.gpu}}) {
+      if (!given[name].empty()) *to = given[name];
+    }
     return command;
   }
-  if (!command.spec_file.empty()) return command;
+  if (!command.spec_file.empty() || command.gpus) return command;
   CheckHyperParameters(flags);
   const bool shaped = !given["model"].empty() || !given["family"].empty() || !given["layers"].empty();
   command.fsdp = !shaped;

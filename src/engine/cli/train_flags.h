@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/train/device.h"
+#include "engine/train/verify.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {
@@ -18,11 +20,12 @@ struct TrainCommand {
   std::filesystem::path resume;       // --resume
   std::filesystem::path verify_case;  // --verify
   bool profile = false;
+  bool gpus = false;            // print which are here
   bool budget = false;          // print that of a step, and train nothing
   bool fsdp = false;            // print fsdp.py's lines
   std::optional<RunSpec> spec;  // from flags; nothing where spec_file or verify_case is given
-  std::string verify_precision = "fp32";
-  std::string verify_checkpointing = "none";
+  VerifyOptions verify;
+  DeviceOptions device;
 };
 
 // Nothing where help or the version was asked for and printed. Throws Error(kUsage, kInvalidInput).

@@ -30,8 +30,8 @@ extern const Op<AdamOperands, AdamAttrs> kAdam;
 // weight, ties away from zero (4 bytes a weight for both), or fp32, the weight itself, which is rounded to work: to
 // bf16 in the same way. work is then only written. m, v, grad: fp32 or bf16; grad is left as it is. scale:
 // undefined, or (1,1) fp32 that multiplies the gradient; where it is negative nothing is changed. The bias correction
-// counts StepInputs::step, less the steps that loss_scale, a state of LossScale below, has skipped: undefined where none
-// is. All of the same number of elements; contiguous.
+// counts StepInputs::step, less the steps that loss_scale, a state of LossScale below, has skipped: undefined where
+// none is. All of the same number of elements; contiguous.
 void Adam(Trace& trace, Tensor work, Tensor master, Tensor m, Tensor v, Tensor grad, Tensor scale,
           const AdamAttrs& attrs, Tensor loss_scale = {});
 

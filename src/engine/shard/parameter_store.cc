@@ -295,8 +295,7 @@ void ParameterStore::UpdateWeights(Group& group, Tensor scale) {
   if (!group.work.defined()) {
     UpdateCodes(group, scale);
   } else {
-    Adam(trace_, group.work, group.master, group.m, group.v, group.gradient, scale, options_.adam,
-         options_.loss_scale);
+    Adam(trace_, group.work, group.master, group.m, group.v, group.gradient, scale, options_.adam, options_.loss_scale);
     if (group.whole.defined() && group.updated < group.size) {
       returning_.push_back(flights_.AllGather(group.work, group.whole));
     }
@@ -317,8 +316,7 @@ void ParameterStore::UpdateCodes(Group& group, Tensor scale) {
     }
   }
   const Tensor own = OwnPart(group, weights);
-  Adam(trace_, own, group.master, group.m, group.v, group.gradient, scale, options_.adam,
-         options_.loss_scale);
+  Adam(trace_, own, group.master, group.m, group.v, group.gradient, scale, options_.adam, options_.loss_scale);
   updated_ = Update{weights, {}, group_of_[static_cast<size_t>(group.members.front())]};
   if (group.updated < group.size) {
     updated_->gathering = flights_.AllGather(own, weights);

@@ -3,6 +3,7 @@
 #include "engine/ops/elementwise.h"
 #include "engine/ops/optimizer.h"
 #include "engine/recompute/policy.h"
+#include "run/gpus.h"
 
 namespace ridgeline {
 
@@ -23,6 +24,11 @@ void AddCodes(StepProgram& program) {
     add(".columns.codes", state.columns.codes);
     add(".columns.scales", state.columns.scales);
   }
+}
+
+DeviceDescription DeviceOf(const RunSpec& spec) {
+  const Gpu* gpu = FindGpu(spec.gpu);
+  return gpu == nullptr ? DeviceDescription{} : CudaDevice(gpu->compute_capability);
 }
 
 // Records a step; returns in which order it uses weights that are gathered.
@@ -102,12 +108,13 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
 
 }  // namespace
 
-StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank, const DeviceDescription& device) {
+StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
   StepProgram program;
-  program.trace = Trace(device);
+  program.trace = Trace(DeviceOf(spec));
   UseOrder uses;
   if (spec.ranks > 1 && ShardModeOf(spec.shard) == ShardMode::kFull) {  // what comes next is gathered ahead
     StepProgram ahead;
+    ahead.trace = Trace(DeviceOf(spec));
     uses = RecordStep(spec, keep_gradients, rank, {}, ahead);
   }
   RecordStep(spec, keep_gradients, rank, uses, program);

@@ -39,11 +39,10 @@ struct StepProgram {
   int64_t tokens_per_step() const { return tokens_per_micro_step() * spec.grad_accumulation; }  // of one rank
 };
 
-// Traces and plans a rank's step. The spec must be canonical and checked (Error(kInvalidInput) where the engine has no
-// such precision). `keep_gradients`: every parameter's gradient can be read after the step. `device`: the one that will
-// run it. Takes milliseconds and allocates nothing but the record.
-StepProgram BuildStep(const RunSpec& spec, bool keep_gradients = false, int64_t rank = 0,
-                      const DeviceDescription& device = {});
+// Traces and plans a rank's step, for the spec's `gpu` or for CPUs. The spec must be canonical and checked
+// (Error(kInvalidInput) where the engine has no such precision). `keep_gradients`: every parameter's gradient can be
+// read after the step. Takes milliseconds and allocates nothing but the record.
+StepProgram BuildStep(const RunSpec& spec, bool keep_gradients = false, int64_t rank = 0);
 
 // Matrix-product FLOPs of a step and rank. Model FLOPs are 3 x the forward's (Kaplan et al., 2020), embedding lookups
 // free, attention counted causally (s (s + 1) / 2 pairs) and over the whole square; `executed` is the trace's own sum.

@@ -10,11 +10,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "base/version.h"
 #include "engine/comm/gloo/gloo_communicator.h"
 #include "engine/comm/gloo/rank_environment.h"
-#include "engine/train/executors.h"
 #include "run/fields.h"
 
 namespace ridgeline {
@@ -52,19 +50,6 @@ std::unique_ptr<Communicator> ConnectRanks(const RunSpec& spec) {
                 "start as many processes as the spec has ranks");
   }
   return spec.ranks == 1 ? MakeSelfCommunicator() : ConnectGloo(*place, IdentityOf(spec));
-}
-
-void CheckRanksFit(int64_t slab_bytes, Communicator& communicator) {
-  const int64_t ranks = communicator.ranks_here();
-  if (ranks == 1) return;  // the slab looks for itself
-  const int64_t available = AvailableSlabBytes();
-  communicator.Barrier();
-  if (slab_bytes > available / ranks) {
-    throw Error(ErrorKind::kOutOfMemory,
-                fmt::format("{} ranks on this machine need {} each ({} bytes), and {} ({} bytes) are available", ranks,
-                            FormatBytes(slab_bytes), slab_bytes, FormatBytes(available), available),
-                "use fewer ranks a machine, shard: full, activation checkpointing, or a smaller batch_size");
-  }
 }
 
 double MeanOverRanks(double value, Communicator& communicator) {

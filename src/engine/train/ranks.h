@@ -9,14 +9,10 @@
 
 namespace ridgeline {
 
-// The communicator of a spec: for `gloo`, this process's place among the ranks is read from its environment, and the
-// ranks must agree on the spec and the trainer. Throws Error(kInvalidInput) where they do not, or where the environment
-// does not fit the spec; Error(kInfrastructure) where a rank does not come.
+// The communicator of a spec: for `gloo` and `nccl`, this process's place among the ranks is read from its environment,
+// and the ranks must agree on the spec and the trainer. Throws Error(kInvalidInput) where they do not, or where the
+// environment does not fit the spec; Error(kInfrastructure) where a rank does not come.
 std::unique_ptr<Communicator> ConnectRanks(const RunSpec& spec);
-
-// Throws Error(kOutOfMemory) where the slabs of the ranks on this machine do not fit together. Every rank looks before
-// any of them takes its own.
-void CheckRanksFit(int64_t slab_bytes, Communicator& communicator);
 
 double MeanOverRanks(double value, Communicator& communicator);
 

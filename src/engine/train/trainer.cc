@@ -21,7 +21,6 @@
 #include "engine/train/checkpoint_files.h"
 #include "engine/train/data.h"
 #include "engine/train/environment.h"
-#include "engine/train/executors.h"
 #include "engine/train/history.h"
 #include "engine/train/model_state.h"
 #include "engine/train/ranks.h"
@@ -69,9 +68,11 @@ auto OfStorage(const Use& use) {
 // One run, from where its checkpoint files left it to its end.
 class Training {
  public:
-  Training(const StepProgram& program, Communicator& communicator, const TrainOptions& options, TrainOutcome& outcome)
+  Training(const StepProgram& program, Communicator& communicator, TrainingDevice& device, const TrainOptions& options,
+           TrainOutcome& outcome)
       : program_(program),
         communicator_(communicator),
+        device_(device),
         spec_(program.spec),
         options_(options),
         outcome_(outcome),
@@ -79,7 +80,7 @@ class Training {
         total_(spec_.warmup_steps + spec_.steps * spec_.repeats),
         data_(program.tensors.ids.defined() ? OfStorage([&] { return MakeTokenSource(spec_, program.rank); })
                                             : nullptr),
-        executor_(MakeExecutor(program, communicator)),
+        executor_(device.MakeExecutor(program, communicator)),
         model_(program, *executor_),
         state_(program, *executor_, communicator) {
     result_.emulated = std::ranges::any_of(program.trace.calls(), [&](const OpCall& call) {
@@ -111,6 +112,8 @@ class Training {
     result_.skipped_steps = model_.SkippedSteps();
     result_.step_ns.all_ns = history_.step_ns;
     result_.memory.rss_peak_bytes = PeakRssBytes();
+    result_.memory.device_peak_bytes = device_.TakenBytes();
+    device_.Describe(result_.environment);
     GatherRankFigures(communicator_, result_);
     if (result_.status == RunStatus::kDiverged) return;
     // A run that left before its first measured step has none of their figures.
@@ -242,6 +245,7 @@ class Training {
 
   const StepProgram& program_;
   Communicator& communicator_;
+  TrainingDevice& device_;
   const RunSpec& spec_;
   const TrainOptions& options_;
   TrainOutcome& outcome_;
@@ -265,6 +269,12 @@ class Training {
   int64_t profiled_steps_ = 0;
 };
 
+// Whether it was the GPU that failed, or that is not there or not the one asked for; and not a rank that was lost.
+bool IsOfDevice(const Error& error, const RunSpec& spec, const Communicator* communicator) {
+  return spec.device == "cuda" && error.kind() == ErrorKind::kInfrastructure && communicator != nullptr &&
+         !communicator->Loss();
+}
+
 }  // namespace
 
 double LearningRate(const RunSpec& spec, int64_t step, int64_t total) {
@@ -286,7 +296,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
   result.started_unix_ns = clock.UnixNs();
   const int64_t begin_ns = clock.MonotonicNs();
   result.communicator = spec.communicator;
-  result.device = spec.device == "meta" ? "meta" : CpuName();
+  result.device = spec.device == "cpu" ? CpuName() : spec.device;
   result.environment = DescribeEnvironment(options.command_line);
   const auto end = [&](const RunEnd& how, const Error& error) {
     SetEnd(how, result);
@@ -295,6 +305,12 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
   };
   int64_t planned_bytes = 0;
   std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<TrainingDevice> device;
+  const auto end_for_memory = [&](const Error& error, const TrainingDevice& memory) {
+    end(memory.out_of_memory(), error);
+    result.evidence["wanted_bytes"] = std::to_string(planned_bytes);
+    result.evidence["available_bytes"] = std::to_string(memory.AvailableSlabBytes());
+  };
   try {
     communicator = ConnectRanks(spec);
     if (options.on_begin) options.on_begin(spec.warmup_steps + spec.steps * spec.repeats);
@@ -309,8 +325,9 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     if (spec.device == "meta") {
       result.provenance = Provenance::kPredicted;
     } else {
-      CheckRanksFit(program.layout.slab_bytes, *communicator);
-      Training(program, *communicator, options, outcome).Run();
+      device = OpenDevice(spec, options.open_cuda, options.device);
+      result.device = device->name();
+      Training(program, *communicator, *device, options, outcome).Run();
     }
   } catch (const StorageFault& error) {
     if (communicator) communicator->Abandon(error);
@@ -318,9 +335,9 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
   } catch (const Error& error) {
     if (communicator) communicator->Abandon(error);
     if (error.kind() == ErrorKind::kOutOfMemory) {
-      end(RunStatus::kOomHost, error);
-      result.evidence["wanted_bytes"] = std::to_string(planned_bytes);
-      result.evidence["available_bytes"] = std::to_string(AvailableSlabBytes());
+      end_for_memory(error, device ? *device : *MakeCpuDevice());
+    } else if (IsOfDevice(error, spec, communicator.get())) {
+      end(InfrastructureReason::kNode, error);
     } else if (error.kind() == ErrorKind::kInvalidInput || error.kind() == ErrorKind::kUsage) {
       end(RunStatus::kInvalid, error);
     } else {
@@ -329,9 +346,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
   } catch (const std::bad_alloc&) {
     const Error error(ErrorKind::kOutOfMemory, "memory ran out outside the plan");
     if (communicator) communicator->Abandon(error);
-    end(RunStatus::kOomHost, error);
-    result.evidence["wanted_bytes"] = std::to_string(planned_bytes);
-    result.evidence["available_bytes"] = std::to_string(AvailableSlabBytes());
+    end_for_memory(error, *MakeCpuDevice());
   }
   result.ended_unix_ns = result.started_unix_ns + (clock.MonotonicNs() - begin_ns);  // whoever sets the clock meanwhile
   return outcome;

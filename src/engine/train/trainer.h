@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/train/device.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {
@@ -34,6 +35,8 @@ struct TrainOptions {
   // Asked between steps: true once we were told to leave. The state is then saved, and the end is `preempted`.
   std::function<bool()> told_to_leave;
   bool profile = false;
+  DeviceMaker open_cuda;  // empty: this program has no CUDA device
+  DeviceOptions device;
 };
 
 // One op's share of the measured steps, for --profile.

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "engine/step/program.h"
-#include "engine/train/executors.h"
 #include "engine/train/model_state.h"
 #include "engine/train/safetensors.h"
 #include "engine/train/trainer.h"
@@ -49,8 +48,8 @@ double RelativeError(std::span<const float> got, std::span<const float> want) {
   return norm > 0 ? std::sqrt(sum) / norm : std::sqrt(sum);
 }
 
-RunSpec SpecOfCase(const Json& document, const SafetensorsFile& tensors, const std::string& precision,
-                   const std::string& checkpointing, const std::string& source) {
+RunSpec SpecOfCase(const Json& document, const SafetensorsFile& tensors, const VerifyOptions& options,
+                   const std::string& source) {
   const Json& model = document.at("model");
   const Json& optimizer = document.at("optimizer");
   const std::string family = model.at("family");
@@ -66,8 +65,10 @@ RunSpec SpecOfCase(const Json& document, const SafetensorsFile& tensors, const s
                  {"tied_head", !tensors.contains("weight/lm_head.weight")},
                  {"batch_size", model.at("batch")},
                  {"seq_length", model.at("seq")},
-                 {"precision", precision},
-                 {"checkpointing", checkpointing},
+                 {"precision", options.precision},
+                 {"checkpointing", options.checkpointing},
+                 {"device", options.device},
+                 {"gpu", options.gpu},
                  {"optimizer", optimizer.at("name")},
                  {"learning_rate", optimizer.at("lr")},
                  {"beta1", optimizer.at("beta1")},
@@ -117,18 +118,19 @@ bool VerifyReport::ok() const {
   return std::all_of(lines.begin(), lines.end(), [](const VerifyLine& line) { return line.ok(); });
 }
 
-VerifyReport Verify(const std::filesystem::path& case_json, const std::string& precision,
-                    const std::string& checkpointing) {
+VerifyReport Verify(const std::filesystem::path& case_json, const VerifyOptions& options,
+                    const DeviceMaker& open_cuda) {
   const std::string source = case_json.string();
   const Json document = ReadJsonFile(case_json);
   std::filesystem::path tensors_path = case_json;
   const SafetensorsFile tensors(tensors_path.replace_extension(".safetensors"));
-  const Bounds bounds = precision == "fp32" ? kFp32Bounds : kBf16Bounds;
+  const Bounds bounds = options.precision == "fp32" ? kFp32Bounds : kBf16Bounds;
   try {
-    const RunSpec spec = SpecOfCase(document, tensors, precision, checkpointing, source);
+    const RunSpec spec = SpecOfCase(document, tensors, options, source);
     const StepProgram program = BuildStep(spec, true);
     const std::unique_ptr<Communicator> alone = MakeSelfCommunicator();
-    const std::unique_ptr<Executor> executor = MakeExecutor(program, *alone);
+    const std::unique_ptr<TrainingDevice> device = OpenDevice(spec, open_cuda);
+    const std::unique_ptr<Executor> executor = device->MakeExecutor(program, *alone);
     ModelState model(program, *executor);
     model.Initialize();
     ForEachPart(program.shape, [&](size_t p, const ParameterPart& part, int64_t elements) {

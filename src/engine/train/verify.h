@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/train/device.h"
+
 namespace ridgeline {
 
 struct VerifyLine {
@@ -26,9 +28,15 @@ struct VerifyReport {
   bool ok() const;
 };
 
-// `precision`: fp32 or bf16 (with fp32 master weights). `checkpointing`: any policy. Throws Error(kInvalidInput) for a
-// case that can't be read.
-VerifyReport Verify(const std::filesystem::path& case_json, const std::string& precision,
-                    const std::string& checkpointing);
+struct VerifyOptions {
+  std::string precision = "fp32";  // or one of 16 bits, with fp32 master weights
+  std::string checkpointing = "none";
+  std::string device = "cpu";
+  std::string gpu = "none";
+};
+
+// Throws Error(kInvalidInput) for a case that can't be read, and as OpenDevice does.
+VerifyReport Verify(const std::filesystem::path& case_json, const VerifyOptions& options,
+                    const DeviceMaker& open_cuda = {});
 
 }  // namespace ridgeline

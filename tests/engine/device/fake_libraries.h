@@ -5,6 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "engine/comm/nccl/nccl.h"
 #include "engine/device/cuda/libraries.h"
 
 namespace ridgeline {
@@ -24,6 +25,16 @@ inline const Cudnn& FakeCudnn() {
     Cudnn fake;
 #define RIDGELINE_TAKE(name) fake.name = ::name;
     RIDGELINE_CUDNN_FUNCTIONS(RIDGELINE_TAKE)
+#undef RIDGELINE_TAKE
+    return fake;
+  }();
+  return table;
+}
+inline const Nccl& FakeNccl() {
+  static const Nccl table = [] {
+    Nccl fake;
+#define RIDGELINE_TAKE(name) fake.name = ::name;
+    RIDGELINE_NCCL_FUNCTIONS(RIDGELINE_TAKE)
 #undef RIDGELINE_TAKE
     return fake;
   }();

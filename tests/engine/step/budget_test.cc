@@ -11,15 +11,14 @@
 namespace ridgeline {
 namespace {
 
-constexpr DeviceDescription kDevice = CudaDevice(90);
-
 std::map<std::string, double> PartsInMs(const std::vector<BudgetLine>& lines) {
   std::map<std::string, double> parts;
   for (const BudgetLine& line : lines) parts[std::string(line.part)] += line.floor_ns / 1e6;
   return parts;
 }
-std::vector<BudgetLine> BudgetFor(const Json& values) {
-  return Budget(BuildStep(SpecFrom(values), false, 0, kDevice).trace, {});
+std::vector<BudgetLine> BudgetFor(Json values) {
+  values.update({{"device", "meta"}, {"gpu", "h200"}});
+  return Budget(BuildStep(SpecFrom(values)).trace, {});
 }
 
 // By hand, from the model's shape: what the parts must take, and nothing that they need not.
@@ -70,8 +69,8 @@ TEST(Budget, PassesThatAStepCouldDoWithoutAreNamed) {
 // Nothing of a trace is left out, and what is in no part has a reason.
 TEST(Budget, HasEveryCallOfEveryTinyStep) {
   ForEachConfiguration([](Json values) {
-    values["dropout"] = 0.1;
-    const StepProgram program = BuildStep(SpecFrom(values), false, 0, kDevice);
+    values.update({{"dropout", 0.1}, {"device", "meta"}, {"gpu", "h200"}});
+    const StepProgram program = BuildStep(SpecFrom(values));
     size_t calls = 0;
     double flops = 0;
     for (const BudgetLine& line : Budget(program.trace, {})) {

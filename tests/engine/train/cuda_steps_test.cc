@@ -76,7 +76,10 @@ Outcome OnCpu(const RunSpec& spec) {
 Outcome OnCuda(const RunSpec& spec, uint64_t seed, bool graph = true) {
   cuda_on_cpu::ResetMachine({.seed = seed});
   static const CudaLibraries libraries = FakeLibraries();
-  const StepProgram program = BuildStep(spec, true, 0, CudaDevice(90));
+  RunSpec on_cuda = spec;
+  on_cuda.device = "cuda";
+  on_cuda.gpu = "h200";
+  const StepProgram program = BuildStep(on_cuda, true);
   CudaExecutor executor(program.trace, program.layout, Kernels(), {.libraries = &libraries, .graph = graph});
   EXPECT_EQ(executor.slab_bytes(), program.layout.slab_bytes);
   return ThreeSteps(program, executor);

@@ -32,16 +32,16 @@ void ExpectVerified(const VerifyReport& report) {
 TEST(Verify, EveryCaseInFp32UnderEveryPolicy) {
   ASSERT_GE(Cases().size(), 3U);
   for (const fs::path& path : Cases()) {
-    for (const char* policy : {"none", "selective", "full"}) ExpectVerified(Verify(path, "fp32", policy));
+    for (const char* policy : {"none", "selective", "full"}) ExpectVerified(Verify(path, {"fp32", policy}));
   }
 }
 
 TEST(Verify, EveryCaseInBf16) {
-  for (const fs::path& path : Cases()) ExpectVerified(Verify(path, "bf16", "none"));
+  for (const fs::path& path : Cases()) ExpectVerified(Verify(path, {"bf16", "none"}));
 }
 
 TEST(Verify, EveryCaseInFp16) {
-  for (const fs::path& path : Cases()) ExpectVerified(Verify(path, "fp16", "none"));
+  for (const fs::path& path : Cases()) ExpectVerified(Verify(path, {"fp16", "none"}));
 }
 
 TEST(Verify, AWrongLossIsFound) {
@@ -51,14 +51,14 @@ TEST(Verify, AWrongLossIsFound) {
   document["losses"][3] = document["losses"][3].get<double>() * 1.001;
   WriteFileAtomic(dir / "wrong.json", document.dump());
   fs::copy_file(kCases / "llama-tiny.safetensors", dir / "wrong.safetensors");
-  const VerifyReport report = Verify(dir / "wrong.json", "fp32", "none");
+  const VerifyReport report = Verify(dir / "wrong.json", {"fp32", "none"});
   EXPECT_FALSE(report.ok());
 
   fs::resize_file(dir / "wrong.safetensors", 5000);
-  EXPECT_THROW(Verify(dir / "wrong.json", "fp32", "none"), Error);
+  EXPECT_THROW(Verify(dir / "wrong.json", {"fp32", "none"}), Error);
   document.erase("optimizer");
   WriteFileAtomic(dir / "wrong.json", document.dump());
-  EXPECT_THROW(Verify(dir / "wrong.json", "fp32", "none"), Error);
+  EXPECT_THROW(Verify(dir / "wrong.json", {"fp32", "none"}), Error);
   fs::remove_all(dir);
 }
 

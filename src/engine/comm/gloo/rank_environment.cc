@@ -54,6 +54,8 @@ std::optional<RankEnvironment> ReadRankEnvironment() {
   return place;
 }
 
+int64_t LocalRank() { return Text("LOCAL_RANK").empty() ? 0 : Number<int64_t>("LOCAL_RANK", 0, (1 << 16) - 1); }
+
 bool IsFirstRank() {
   const std::string_view rank = Text("RANK");
   return rank.empty() || rank == "0";

@@ -26,6 +26,10 @@ struct RankEnvironment {
 // wrong.
 std::optional<RankEnvironment> ReadRankEnvironment();
 
+// LOCAL_RANK, or 0: which of the ranks on its machine this process is. Throws Error(kInvalidInput) for what is no
+// number.
+int64_t LocalRank();
+
 // RANK, or 0: who may print and write results. Never throws.
 bool IsFirstRank();
 

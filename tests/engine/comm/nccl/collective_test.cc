@@ -103,7 +103,7 @@ TEST_P(Collectives, GiveWhatTheCpusGiveEagerAndCaptured) {
     const auto want = OnCpu(ranks, part);
     Program program;
     const std::vector<Tensor> results = Record(program, part, ranks.rank(), ranks.world());
-    program.UseDevice(ranks.rank(), MakeCudaCollectives(ranks, testing::EmulatedNccl));
+    program.UseDevice(ranks.rank(), MakeCudaCollectives(ranks, FakeNccl));
     program.Step();
     const auto eager = program.Read(results);
     ExpectClose(eager, want, results);

@@ -20,21 +20,10 @@
 #include "engine/device/cuda/runtime.h"
 #include "engine/device/layout.h"
 #include "tests/engine/comm/ranks.h"
+#include "tests/engine/device/fake_libraries.h"
 #include "tests/engine/ops/op_runner.h"
 
 namespace ridgeline::testing {
-
-// The emulator's NCCL.
-inline const Nccl& EmulatedNccl() {
-  static const Nccl nccl = [] {
-    Nccl table;
-#define RIDGELINE_TAKE(name) table.name = &::name;
-    RIDGELINE_NCCL_FUNCTIONS(RIDGELINE_TAKE)
-#undef RIDGELINE_TAKE
-    return table;
-  }();
-  return nccl;
-}
 
 // values *= 2: a program's own work, on any device.
 inline const Op<InPlaceOperands> kDouble{{"double"}};

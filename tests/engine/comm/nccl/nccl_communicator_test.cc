@@ -136,7 +136,7 @@ class NcclRanks : public ::testing::Test {
   }
 
   static constexpr int kWorld = 3;
-  Nccl nccl_ = testing::EmulatedNccl();
+  Nccl nccl_ = FakeNccl();
   std::chrono::milliseconds delay_{0};  // until a rank says that it has entered a collective
 };
 
@@ -245,7 +245,7 @@ TEST_F(NcclRanks, EndWhereACollectiveStandsStillThoughAllCame) {
 }
 
 TEST(Nccl, SaysErrorsByNameWithWhatItKnowsOfThem) {
-  Nccl nccl = testing::EmulatedNccl();
+  Nccl nccl = FakeNccl();
   nccl.ncclGetLastError = [](ncclComm_t) { return "the link is down"; };
   CheckNccl(nccl, ncclSuccess, "ncclAllReduce");
   try {

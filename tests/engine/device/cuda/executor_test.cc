@@ -60,9 +60,7 @@ struct Small {
     return {executor.Read<float>(y, 0, kRows * kCols), executor.Read<float>(weight, 0, kCols)};
   }
 };
-StepInputs InputsOf(int64_t step) {
-  return {.step = step, .learning_rate = 0.01 / static_cast<double>(step)};
-}
+StepInputs InputsOf(int64_t step) { return {.step = step, .learning_rate = 0.01 / static_cast<double>(step)}; }
 
 // What an Error says, and its kind.
 std::pair<ErrorKind, std::string> Refusal(const std::function<void()>& run) {

@@ -1,0 +1,12 @@
+// The trainer with NVIDIA's GPUs: a program of its own, so that the other one stays small, starts at once, and is built
+// without waiting for nvcc.
+#include "engine/cli/train_command.h"
+#include "engine/comm/gloo/rank_environment.h"
+#include "engine/train/cuda_device.h"
+
+int main(int argc, char** argv) {
+  const auto open = [](const ridgeline::RunSpec& spec, const ridgeline::DeviceOptions& options) {
+    return ridgeline::OpenCudaDevice(spec, options, ridgeline::LocalRank());
+  };
+  return ridgeline::TrainMain(argc, argv, {open, [] { return ridgeline::DescribeGpus(); }});
+}

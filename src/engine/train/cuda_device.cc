@@ -1,0 +1,172 @@
+#include "engine/train/cuda_device.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "engine/comm/nccl/collective.h"
+#include "engine/device/cuda/executor.h"
+#include "engine/device/cuda/runtime.h"
+#include "engine/ops/cuda/kernels.h"
+#include "run/gpus.h"
+
+namespace ridgeline {
+namespace {
+
+const CudaKernelTable& CudaKernels() {
+  static const CudaKernelTable table = [] {
+    CudaKernelTable t;
+    AddGemmCuda(t);
+    AddAttentionCuda(t);
+    AddNormCuda(t);
+    AddElementwiseCuda(t);
+    AddEmbeddingCuda(t);
+    AddLossCuda(t);
+    AddOptimizerCuda(t);
+    AddQuantizeCuda(t);
+    AddCollectivesCuda(t);
+    return t;
+  }();
+  return table;
+}
+
+// Of the GPUs that this process sees. Where a scheduler shows each rank its own alone, that is number 0 to all of them.
+int NumberOf(int64_t local_rank, int gpus) {
+  if (gpus == 1) return 0;
+  if (local_rank < gpus) return static_cast<int>(local_rank);
+  throw Error(ErrorKind::kInfrastructure,
+              fmt::format("rank {} of this machine has no GPU: it sees {}", local_rank, gpus),
+              "start as many ranks a machine as it has GPUs (CUDA_VISIBLE_DEVICES chooses among them)");
+}
+
+// CUDA's versions are 1000 x major + 10 x minor.
+std::string VersionText(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+// Their libraries' have two digits for each part behind the first.
+std::string LibraryVersion(size_t version) {
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+std::string CudaVersions() {
+  int driver = 0;
+  int runtime = 0;
+  CheckCuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  CheckCuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  return fmt::format("{}, runtime {}", driver == 0 ? "no driver" : "driver for " + VersionText(driver),
+                     VersionText(runtime));
+}
+
+// What a line says, or why it cannot.
+std::string OrWhyNot(const std::function<std::string()>& line) {
+  try {
+    return line();
+  } catch (const Error& error) {
+    return error.message() + (error.hint().empty() ? "" : "; " + error.hint());
+  }
+}
+
+std::string DescribeGpu(int number) {
+  cudaDeviceProp properties;
+  CheckCuda(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
+  const int capability = 10 * properties.major + properties.minor;
+  const auto known = std::ranges::find_if(
+      Gpus(), [&](const Gpu& gpu) { return IsProduct(properties.name, gpu) && gpu.compute_capability == capability; });
+  return fmt::format("{}, compute capability {}.{}, {}, {}", properties.name, properties.major, properties.minor,
+                     FormatBytes(static_cast<int64_t>(properties.totalGlobalMem)),
+                     known == Gpus().end() ? "which no gpu: names" : fmt::format("gpu: {}", known->name));
+}
+
+class CudaDeviceOfRank final : public TrainingDevice {
+ public:
+  CudaDeviceOfRank(const RunSpec& spec, const DeviceOptions& options, int64_t local_rank,
+                   const CudaLibraries& libraries, const Nccl& (*nccl)())
+      : options_(options), libraries_(libraries), nccl_(nccl) {
+    int gpus = 0;
+    CheckCuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
+    if (gpus == 0) CheckCuda(cudaErrorNoDevice, "cudaGetDeviceCount");
+    number_ = NumberOf(local_rank, gpus);
+    CheckCuda(cudaSetDevice(number_), "cudaSetDevice");
+    cudaDeviceProp properties;
+    CheckCuda(cudaGetDeviceProperties(&properties, number_), "cudaGetDeviceProperties");
+    name_ = properties.name;
+    const Gpu& asked = *FindGpu(spec.gpu);
+    if (!IsProduct(name_, asked) || 10 * properties.major + properties.minor != asked.compute_capability) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("the spec has gpu: {}, and GPU {} here is '{}' of compute capability {}.{}", spec.gpu,
+                              number_, name_, properties.major, properties.minor),
+                  "run it where such a GPU is, or say which one is here");
+    }
+    free_at_first_ = FreeBytes();
+  }
+
+  std::string name() const override { return name_; }
+
+  void Describe(std::map<std::string, std::string>& environment) const override {
+    environment["gpus"] = name_;
+    environment["cuda"] = CudaVersions();
+  }
+
+  std::unique_ptr<Executor> MakeExecutor(const StepProgram& program, Communicator& communicator) override {
+    return std::make_unique<CudaExecutor>(program.trace, program.layout, CudaKernels(),
+                                          CudaOptions{number_, &libraries_, options_.graph},
+                                          MakeCudaCollectives(communicator, nccl_));
+  }
+
+  int64_t AvailableSlabBytes() const override { return FreeBytes(); }
+  RunStatus out_of_memory() const override { return RunStatus::kOomDevice; }
+  int64_t TakenBytes() const override { return std::max<int64_t>(free_at_first_ - FreeBytes(), 0); }
+
+ private:
+  // 0 where the device does not answer any more: what went wrong was said before.
+  static int64_t FreeBytes() {
+    size_t free = 0;
+    size_t total = 0;
+    return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<int64_t>(free) : 0;
+  }
+
+  const DeviceOptions options_;
+  const CudaLibraries libraries_;
+  const Nccl& (*const nccl_)();
+  int number_ = 0;
+  std::string name_;
+  int64_t free_at_first_ = 0;  // with CUDA's context made
+};
+
+}  // namespace
+
+std::unique_ptr<TrainingDevice> OpenCudaDevice(const RunSpec& spec, const DeviceOptions& options, int64_t local_rank,
+                                               const CudaLibraries& libraries, const Nccl& (*nccl)()) {
+  return std::make_unique<CudaDeviceOfRank>(spec, options, local_rank, libraries, nccl);
+}
+
+std::string DescribeGpus(const CudaLibraries& libraries, const Nccl& (*nccl)()) {
+  std::string lines;
+  const auto add = [&](std::string_view what, const std::function<std::string()>& line) {
+    lines += fmt::format("{}: {}\n", what, OrWhyNot(line));
+  };
+  int gpus = 0;
+  try {
+    CheckCuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
+    if (gpus == 0) CheckCuda(cudaErrorNoDevice, "cudaGetDeviceCount");
+  } catch (const Error& error) {
+    lines += fmt::format("no GPUs: {}; {}\n", error.message(), error.hint());
+  }
+  for (int number = 0; number < gpus; ++number) {
+    add(fmt::format("GPU {}", number), [&] { return DescribeGpu(number); });
+  }
+  add("CUDA", CudaVersions);
+  add("cuBLASLt", [&] { return LibraryVersion(libraries.cublaslt().cublasLtGetVersion()); });
+  add("cuDNN", [&] { return LibraryVersion(libraries.cudnn().cudnnGetVersion()); });
+  add("NCCL", [&] {
+    int version = 0;
+    CheckNccl(nccl(), nccl().ncclGetVersion(&version), "ncclGetVersion");
+    return LibraryVersion(static_cast<size_t>(version));
+  });
+  return lines;
+}
+
+}  // namespace ridgeline

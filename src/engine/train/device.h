@@ -1,0 +1,64 @@
+// The devices that a step can run on, as the trainer sees them. cpu_device.cc and cuda_device.cc are the only places of
+// it that know one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "engine/comm/communicator.h"
+#include "engine/device/executor.h"
+#include "engine/step/program.h"
+
+namespace ridgeline {
+
+class TrainingDevice {
+ public:
+  TrainingDevice() = default;
+  TrainingDevice(const TrainingDevice&) = delete;
+  TrainingDevice& operator=(const TrainingDevice&) = delete;
+  virtual ~TrainingDevice() = default;
+
+  // As its vendor calls it: a result's `device`.
+  virtual std::string name() const = 0;
+
+  // What else a result's environment says of it.
+  virtual void Describe(std::map<std::string, std::string>& environment) const = 0;
+
+  // What runs the program. Both must outlive it. Every rank calls it at the same place among its collectives. Throws
+  // Error(kOutOfMemory) where the slab does not fit, and what else making an executor throws.
+  virtual std::unique_ptr<Executor> MakeExecutor(const StepProgram& program, Communicator& communicator) = 0;
+
+  // What a new slab may take now, in bytes.
+  virtual int64_t AvailableSlabBytes() const = 0;
+
+  // How a run ends that asks it for more memory than it has.
+  virtual RunStatus out_of_memory() const = 0;
+
+  // What this process has taken so far of memory that is the device's own, in bytes; 0 where it has none.
+  virtual int64_t TakenBytes() const { return 0; }
+};
+
+// What a person may say of how a device works, and no spec does.
+struct DeviceOptions {
+  bool graph = true;  // of a GPU: a step is replayed as a graph, rather than queued call by call
+};
+
+using DeviceMaker = std::function<std::unique_ptr<TrainingDevice>(const RunSpec& spec, const DeviceOptions& options)>;
+
+// What a program with a CUDA device has of it; empty in one without.
+struct CudaSupport {
+  DeviceMaker open;
+  std::function<std::string()> describe;  // the GPUs here and what they are used by, in lines; never throws
+};
+
+std::unique_ptr<TrainingDevice> MakeCpuDevice();
+
+// The device that the spec names. `open_cuda` is empty in a program that has no CUDA device. Throws
+// Error(kInfrastructure) where it is not there, or is not what the spec asks for.
+std::unique_ptr<TrainingDevice> OpenDevice(const RunSpec& spec, const DeviceMaker& open_cuda,
+                                           const DeviceOptions& options = {});
+
+}  // namespace ridgeline

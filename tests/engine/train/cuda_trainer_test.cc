@@ -1,0 +1,292 @@
+// Whole runs on the emulated CUDA machine: the trainer's loss a step late, what ends a run, and whose doing it is said
+// to be. cuda_steps_test.cc has what steps compute.
+#ifdef RIDGELINE_CUDA_ON_CPU
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cuda_on_cpu/machine.h"
+#include "engine/comm/gloo/rank_environment.h"
+#include "engine/train/cuda_device.h"
+#include "engine/train/trainer.h"
+#include "engine/train/verify.h"
+#include "tests/base/temp_dir.h"
+#include "tests/engine/device/fake_libraries.h"
+#include "tests/engine/train/specs.h"
+
+namespace ridgeline {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::unique_ptr<TrainingDevice> OpenEmulated(const RunSpec& spec, const DeviceOptions& options) {
+  return OpenCudaDevice(spec, options, LocalRank(), FakeLibraries(), FakeNccl);
+}
+
+Json Tiny(const std::string& family = "llama") {
+  Json values = TinyModel(family);
+  values.update({{"layers", 1}, {"warmup_steps", 1}, {"steps", 4}, {"grad_clip", 1.0}, {"precision", "fp32"}});
+  return values;
+}
+
+RunSpec OnCuda(Json values) {
+  values.update({{"device", "cuda"}, {"gpu", "h200"}});
+  return SpecFrom(values);
+}
+
+class CudaTrainer : public ::testing::Test {
+ protected:
+  CudaTrainer() { cuda_on_cpu::ResetMachine(); }
+
+  // Until `leave_after` steps of this run are done, or to its end.
+  static RunResult Run(const RunSpec& spec, TrainOptions options = {}, int64_t leave_after = INT64_MAX) {
+    int64_t steps = 0;
+    options.open_cuda = OpenEmulated;
+    options.on_step = [&](const StepReport&) { ++steps; };
+    options.told_to_leave = [&] { return steps >= leave_after; };
+    return Train(spec, options).result;
+  }
+  // Nothing of a run is left on the machine.
+  static void ExpectNothingLeft() {
+    EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
+    EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(CudaTrainer, TrainsAsTheCpuDoes) {
+  for (const std::string& family : kFamilies) {
+    SCOPED_TRACE(family);
+    const RunSpec spec = OnCuda(Tiny(family));
+    const RunResult cuda = Run(spec);
+    const RunResult cpu = Train(SpecFrom(Tiny(family)), {}).result;
+    ASSERT_EQ(cuda.status, RunStatus::kOk) << cuda.message;
+    ASSERT_EQ(cuda.loss.size(), 5U);
+    for (size_t i = 0; i < cuda.loss.size(); ++i) {
+      EXPECT_NEAR(cuda.loss[i], cpu.loss[i], 1e-5 * cpu.loss[i]) << "step " << i + 1;
+      EXPECT_NEAR(cuda.grad_norm[i], cpu.grad_norm[i], 1e-4 * cpu.grad_norm[i]) << "step " << i + 1;
+    }
+    EXPECT_EQ(cuda.device, "NVIDIA H200");
+    EXPECT_EQ(cuda.environment.at("gpus"), "NVIDIA H200");
+    EXPECT_EQ(cuda.memory.planned_peak_bytes, BuildStep(spec).layout.slab_bytes);
+    EXPECT_GE(cuda.memory.device_peak_bytes, cuda.memory.planned_peak_bytes);
+    EXPECT_LE(cuda.memory.device_peak_bytes, cuda.memory.planned_peak_bytes + 4096) << "beside the slab";
+    EXPECT_EQ(cuda.step_ns.all_ns.size(), 5U);
+    EXPECT_FALSE(cuda.emulated);
+    EXPECT_EQ(cpu.memory.device_peak_bytes, 0);
+    ExpectNothingLeft();
+  }
+}
+
+TEST_F(CudaTrainer, GivesTheSameBitsAsAGraphAndCallByCall) {
+  Json values = Tiny();
+  values["precision"] = "bf16";
+  const RunResult graph = Run(OnCuda(values));
+  TrainOptions eager;
+  eager.device.graph = false;
+  const RunResult calls = Run(OnCuda(values), eager);
+  ASSERT_EQ(graph.status, RunStatus::kOk) << graph.message;
+  EXPECT_EQ(graph.loss, calls.loss);
+  EXPECT_EQ(graph.grad_norm, calls.grad_norm);
+}
+
+// What number an update has depends on the steps skipped before it, which no host knows when it queues the next.
+TEST_F(CudaTrainer, SkipsTheStepsThatTheCpuSkips) {
+  Json values = Tiny("stack");
+  values.update({{"precision", "fp16"}, {"steps", 8}});
+  const RunResult cpu = Train(SpecFrom(values), {}).result;
+  const RunResult cuda = Run(OnCuda(values));
+  ASSERT_EQ(cuda.status, RunStatus::kOk) << cuda.message;
+  EXPECT_GT(cpu.skipped_steps, 0) << "nothing to see here";
+  EXPECT_EQ(cuda.skipped_steps, cpu.skipped_steps);
+  for (size_t i = 0; i < cpu.loss.size(); ++i) EXPECT_NEAR(cuda.loss[i], cpu.loss[i], 1e-2 * cpu.loss[i]) << i;
+}
+
+// The step behind the one that diverged is on its way already: nothing of it is told.
+TEST_F(CudaTrainer, EndsWithTheStepThatDiverged) {
+  Json values = Tiny("gpt");
+  values.update({{"learning_rate", 1e3}, {"steps", 30}, {"grad_clip", 0}});
+  const RunResult cpu = Train(SpecFrom(values), {}).result;
+  const RunResult cuda = Run(OnCuda(values));
+  ASSERT_EQ(cpu.status, RunStatus::kDiverged);
+  EXPECT_EQ(cuda.status, RunStatus::kDiverged);
+  EXPECT_EQ(cuda.evidence.at("step"), std::to_string(cuda.loss.size()));
+  EXPECT_FALSE(std::isfinite(cuda.loss.back()));
+  EXPECT_EQ(cuda.step_ns.all_ns.size(), cuda.loss.size());
+  ExpectNothingLeft();
+}
+
+TEST_F(CudaTrainer, LeavesAndContinuesToTheBit) {
+  for (const char* precision : {"bf16", "fp16"}) {
+    Json values = Tiny();
+    values.update({{"precision", precision}, {"dropout", 0.1}, {"steps", 7}});
+    SCOPED_TRACE(precision);
+    fs::remove_all(dir_ / "ck");
+    const RunResult whole = Run(OnCuda(values));
+    ASSERT_EQ(whole.status, RunStatus::kOk) << whole.message;
+    RunSpec saving = OnCuda(values);
+    saving.checkpoint_dir = dir_ / "ck";
+    saving.checkpoint_every_steps = 3;
+    const RunResult first = Run(saving, {}, 4);
+    EXPECT_EQ(first.reason, InfrastructureReason::kPreempted) << first.message;
+    // One was queued behind the fourth; it is done, and what is saved is what lies behind it.
+    EXPECT_EQ(first.evidence.at("checkpoint_step"), "5");
+    const RunResult second = Run(saving);
+    ASSERT_EQ(second.status, RunStatus::kOk) << second.message;
+    EXPECT_EQ(second.evidence.at("resumed_from_step"), "5");
+    EXPECT_EQ(second.loss, whole.loss);
+  }
+}
+
+TEST_F(CudaTrainer, ContinuesWhatACpuBegan) {
+  Json values = Tiny();
+  values["steps"] = 5;
+  RunSpec on_cpu = SpecFrom(values);
+  on_cpu.checkpoint_dir = dir_ / "ck";
+  int64_t steps = 0;
+  TrainOptions leave;
+  leave.on_step = [&](const StepReport&) { ++steps; };
+  leave.told_to_leave = [&] { return steps == 3; };
+  Train(on_cpu, leave);
+  RunSpec on_cuda = OnCuda(values);
+  on_cuda.checkpoint_dir = dir_ / "ck";
+  const RunResult result = Run(on_cuda);
+  ASSERT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.evidence.at("resumed_from_step"), "3");
+  const RunResult whole = Train(SpecFrom(values), {}).result;
+  for (size_t i = 0; i < whole.loss.size(); ++i) EXPECT_NEAR(result.loss[i], whole.loss[i], 1e-5 * whole.loss[i]);
+}
+
+// Two of them: the emulated machine takes its time.
+TEST_F(CudaTrainer, VerifiesReferenceCases) {
+  for (const char* name : {"llama-tiny", "gpt-odd"}) {
+    const VerifyReport report =
+        Verify(fs::path(RIDGELINE_SOURCE_DIR) / "tests/engine/cases" / (std::string(name) + ".json"),
+               {.precision = "fp32", .checkpointing = "full", .device = "cuda", .gpu = "h200"}, OpenEmulated);
+    for (const VerifyLine& line : report.lines) {
+      EXPECT_TRUE(line.ok()) << name << " " << line.what << " " << line.error << " > " << line.bound;
+    }
+  }
+}
+
+TEST_F(CudaTrainer, ProfilesItsOps) {
+  TrainOptions options;
+  options.open_cuda = OpenEmulated;
+  options.profile = true;
+  const TrainOutcome outcome = Train(OnCuda(Tiny()), options);
+  ASSERT_EQ(outcome.result.status, RunStatus::kOk) << outcome.result.message;
+  ASSERT_FALSE(outcome.profile.empty());
+  EXPECT_GT(outcome.profile.front().calls, 0);
+}
+
+TEST_F(CudaTrainer, SaysWhatTheDeviceHadWhereTheSlabDoesNotFit) {
+  const RunSpec spec = OnCuda(Tiny());
+  const int64_t planned = BuildStep(spec).layout.slab_bytes;
+  cuda_on_cpu::ResetMachine({.device_bytes = static_cast<size_t>(planned - 1)});
+  const RunResult result = Run(spec);
+  EXPECT_EQ(result.status, RunStatus::kOomDevice);
+  EXPECT_THAT(result.message, HasSubstr(std::to_string(planned)));
+  EXPECT_EQ(result.evidence.at("wanted_bytes"), std::to_string(planned));
+  EXPECT_EQ(result.evidence.at("available_bytes"), std::to_string(planned - 1));
+  ExpectNothingLeft();
+}
+
+TEST_F(CudaTrainer, RefusesAnotherGpuThanTheSpecs) {
+  Json values = Tiny();
+  values.update({{"device", "cuda"}, {"gpu", "h100"}});
+  const RunResult result = Run(SpecFrom(values));
+  EXPECT_EQ(result.reason, InfrastructureReason::kNode);
+  EXPECT_THAT(result.message, AllOf(HasSubstr("gpu: h100"), HasSubstr("'NVIDIA H200' of compute capability 9.0")));
+}
+
+TEST_F(CudaTrainer, SaysThatThereIsNoGpu) {
+  cuda_on_cpu::ResetMachine({.devices = 0});
+  const RunResult result = Run(OnCuda(Tiny()));
+  EXPECT_EQ(result.reason, InfrastructureReason::kNode);
+  EXPECT_THAT(result.hint, HasSubstr("nvidia-smi"));
+  const RunResult without = Train(OnCuda(Tiny()), {}).result;
+  EXPECT_EQ(without.reason, InfrastructureReason::kNode);
+  EXPECT_THAT(without.message, HasSubstr("built without the CUDA device"));
+}
+
+TEST_F(CudaTrainer, NamesTheGpusHereAndWhatComputesOnThem) {
+  cuda_on_cpu::ResetMachine({.devices = 2, .device_bytes = size_t{141} << 30});
+  CudaLibraries libraries = FakeLibraries();
+  libraries.cudnn = FakeCudnn;
+  const std::string lines = DescribeGpus(libraries, FakeNccl);
+  EXPECT_THAT(lines, HasSubstr("GPU 1: NVIDIA H200, compute capability 9.0, 151 GB, gpu: h200\n"));
+  for (const char* what : {"CUDA: driver for ", "cuBLASLt: ", "cuDNN: ", "NCCL: "}) EXPECT_THAT(lines, HasSubstr(what));
+  cuda_on_cpu::ResetMachine({.devices = 1, .name = "NVIDIA TITAN"});
+  EXPECT_THAT(DescribeGpus(libraries, FakeNccl), HasSubstr("which no gpu: names"));
+  cuda_on_cpu::ResetMachine({.devices = 0});
+  EXPECT_THAT(DescribeGpus(libraries, FakeNccl), ::testing::StartsWith("no GPUs: "));
+}
+
+TEST_F(CudaTrainer, TakesTheGpuOfItsPlaceAmongTheRanksOfItsMachine) {
+  struct Place {
+    explicit Place(const char* rank) { ::setenv("LOCAL_RANK", rank, 1); }
+    ~Place() { ::unsetenv("LOCAL_RANK"); }
+  };
+  cuda_on_cpu::ResetMachine({.devices = 2});
+  {
+    const Place second("1");
+    EXPECT_EQ(Run(OnCuda(Tiny())).status, RunStatus::kOk);
+  }
+  {
+    const Place third("2");
+    const RunResult result = Run(OnCuda(Tiny()));
+    EXPECT_EQ(result.reason, InfrastructureReason::kNode);
+    EXPECT_THAT(result.message, HasSubstr("rank 2 of this machine has no GPU: it sees 2"));
+  }
+  {
+    const Place wrong("first");
+    EXPECT_EQ(Run(OnCuda(Tiny())).status, RunStatus::kInvalid);
+  }
+  cuda_on_cpu::ResetMachine({.devices = 1});  // as a scheduler shows a rank its own alone
+  const Place third("2");
+  EXPECT_EQ(Run(OnCuda(Tiny())).status, RunStatus::kOk);
+}
+
+TEST_F(CudaTrainer, ARankOfSeveralCanBeAlone) {
+  for (const char* shard : {"none", "optimizer", "full"}) {
+    Json values = Tiny();
+    values.update({{"ranks", 4}, {"shard", shard}, {"communicator", "virtual"}, {"steps", 2}});
+    const RunResult cuda = Run(OnCuda(values));
+    const RunResult cpu = Train(SpecFrom(values), {}).result;
+    ASSERT_EQ(cuda.status, RunStatus::kOk) << shard << ": " << cuda.message;
+    for (size_t i = 0; i < cpu.loss.size(); ++i) EXPECT_NEAR(cuda.loss[i], cpu.loss[i], 1e-4 * cpu.loss[i]) << shard;
+  }
+}
+
+// Any call of the runtime may be the one that finds the device gone: no figure comes of such a run, and nothing is
+// left.
+TEST_F(CudaTrainer, EndsInWordsWhicheverCallFails) {
+  Json values = Tiny();
+  values.update({{"steps", 2}, {"seq_length", 8}, {"batch_size", 1}});
+  const RunSpec spec = OnCuda(values);
+  ASSERT_EQ(Run(spec).status, RunStatus::kOk);
+  const int64_t calls = cuda_on_cpu::CallsMade();
+  // Every seventh: executor_test.cc has each of the executor's.
+  for (int64_t call = 1; call <= calls; call += 7) {
+    cuda_on_cpu::ResetMachine();
+    cuda_on_cpu::FailCall(call, cudaErrorECCUncorrectable);
+    const RunResult result = Run(spec);
+    if (result.status == RunStatus::kOk) continue;  // one that only asks, or gives something back
+    EXPECT_EQ(result.reason, InfrastructureReason::kNode) << "call " << call << ": " << result.message;
+    EXPECT_FALSE(result.message.empty());
+    EXPECT_EQ(result.throughput.steady_tokens_per_s, 0) << call;
+    ExpectNothingLeft();
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
+#endif
