@@ -12,7 +12,7 @@ SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.c
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build programs demo test test-cluster build-sanitized test-sanitized fuzz torture test-trixie test-newest-slurm lint format bench install picture clean
+.PHONY: help packages configure build programs demo test test-cluster build-sanitized test-sanitized fuzz torture test-kubelet test-trixie test-newest-slurm lint format bench install picture clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ demo: programs ## Build what sweeps/demo.yaml takes, and run it on this machine
 	build/bin/ridgeline run sweeps/demo.yaml
 
 test: build ## Build and run every test that needs no cluster
-	ctest --test-dir build --output-on-failure -j 2 -LE 'slurm|k8s'
+	ctest --test-dir build --output-on-failure -j 2 -LE 'slurm|k8s|kubelet'
 
 # They wait more than they work: many at once, however few the cores.
 test-cluster: ## Install real schedulers (packages.txt, "Cluster tests"), and run the launchers' tests on them
@@ -48,6 +48,16 @@ test-cluster: ## Install real schedulers (packages.txt, "Cluster tests"), and ru
 	cmake --build build -j $(JOBS)
 	tests/cluster/kubernetes-build build/kubernetes || [ $$? -eq 77 ]
 	ctest --test-dir build --output-on-failure -j 6 -L 'slurm|k8s'
+
+# One after another, as they share a node. Nothing is installed or built where no kubelet can run.
+test-kubelet: ## The Kubernetes launcher on a real kubelet and containerd, in folders of their own (as root)
+	@tests/cluster/kubelet-node check machine
+	@scripts/install-packages.sh kubelet
+	@tests/cluster/kubelet-node check
+	@cmake --preset release -DRIDGELINE_TESTS=ON
+	cmake --build build -j $(JOBS) --target test_cluster_kubelet
+	tests/cluster/kubernetes-build build/kubernetes kubelet
+	ctest --test-dir build --output-on-failure -L kubelet
 
 build-sanitized: packages ## Build what `make test-sanitized` runs
 	@cmake --preset address
@@ -58,7 +68,7 @@ build-sanitized: packages ## Build what `make test-sanitized` runs
 test-sanitized: build-sanitized ## The tests under AddressSanitizer + UBSan, and under ThreadSanitizer where threads meet
 	ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	  LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leak_sanitizer.supp:print_suppressions=0 \
-	  ctest --test-dir build-address --output-on-failure -j 2 -LE 'slurm|k8s'
+	  ctest --test-dir build-address --output-on-failure -j 2 -LE 'slurm|k8s|kubelet'
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/thread_sanitizer.supp history_size=7" \
 	  ctest --test-dir build-thread --output-on-failure -j 2 -L threads
 

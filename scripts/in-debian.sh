@@ -46,7 +46,7 @@ in_there() { # in_there COMMAND…
 }
 packages=()
 target=all
-tests=(-j 2 -LE 'slurm|k8s' "${@:2}")
+tests=(-j 2 -LE 'slurm|k8s|kubelet' "${@:2}")
 if [ "${2-}" = slurm ]; then
   packages=(cluster)
   target=test_cluster_slurm

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Installs what packages.txt lists and this machine lacks. Says nothing where nothing is missing.
 #   install-packages.sh            all but what stands under "Cluster tests"
-#   install-packages.sh cluster    that too; services among it are not started
+#   install-packages.sh cluster    that too, but not "Kubelet tests"; services among it are not started
+#   install-packages.sh kubelet    all there is; likewise
 #   install-packages.sh build      only what compiling takes: what stands above "Tests and benchmarks"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1-} in
-  cluster) without='' ;;
+  kubelet) without='' ;;
+  cluster) without="/^# Kubelet tests\$/,\$d" ;;
   build) without="/^# Tests and benchmarks\$/,\$d" ;;
   *) without="/^# Cluster tests\$/,\$d" ;;
 esac
@@ -39,7 +41,7 @@ fi
 
 echo "installing ${#missing[@]} packages of packages.txt: ${missing[*]}"
 "${as_root[@]}" apt-get update -q
-if [ "${1-}" = cluster ] && [ ! -e /usr/sbin/policy-rc.d ]; then
+if [[ ${1-} == @(cluster|kubelet) && ! -e /usr/sbin/policy-rc.d ]]; then
   # 101: what is installed may not start.
   "${as_root[@]}" sh -c 'printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d && chmod 755 /usr/sbin/policy-rc.d'
   trap '"${as_root[@]}" rm -f /usr/sbin/policy-rc.d' EXIT

@@ -33,7 +33,8 @@ inline std::string WhyNoKubernetes() {
 // The one that the tests of a run share, or one of a test's own, which is gone with this object.
 class Kubernetes {
  public:
-  static Kubernetes Shared() { return Kubernetes(std::filesystem::path(RIDGELINE_BINARY_DIR) / "k8s"); }
+  static Kubernetes Shared() { return At(std::filesystem::path(RIDGELINE_BINARY_DIR) / "k8s"); }
+  static Kubernetes At(const std::filesystem::path& dir) { return Kubernetes(dir); }
   static Kubernetes Own(const std::vector<std::string>& options = {}) {
     auto folder = std::make_unique<TempDir>();
     Kubernetes own(folder->path() / "cluster");
@@ -63,6 +64,7 @@ class Kubernetes {
     Script("node", arguments);
   }
   void KillNode(const std::string& name) const { Script("node", {name, "kill"}); }
+  void OrphanNode(const std::string& name) const { Script("node", {name, "orphan"}); }
 
   // As its administrator.
   Captured TryKubectl(const std::vector<std::string>& arguments) const {
