@@ -119,9 +119,9 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
       "run a reference case (CASE.json beside CASE.safetensors) and print the errors; exit 1 outside bounds");
   app.add_flag("--gpus", command.gpus, "print NVIDIA's GPUs here, and the versions of what computes on them");
   app.add_flag("--profile", command.profile, "print what each op costs");
-  app.add_flag("!--no-graph", command.device.graph,
-               "queue a step on a GPU call by call, rather than replay it as a graph (the same bits, more work for the "
-               "host)");
+  app.add_flag_callback(
+      "--no-graph", [&] { command.device.graph = false; },
+      "queue a step on a GPU call by call, rather than replay it as a graph: the same bits, more work for the host");
   app.add_flag(
       "--budget", command.budget,
       "train nothing: print what a step moves and multiplies, op by op, and the least time that takes on an H200, "
