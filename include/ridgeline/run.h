@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -182,6 +183,25 @@ struct CoreFigures {
   int64_t throttles = 0;    // how often a core grew too hot for its clock, or the cgroup had used up its share
 };
 
+// How rank 0's GPU fared, as its driver says: of the card, whoever uses it. What the driver does not say, or a run
+// without a GPU, is nothing.
+struct GpuFigures {
+  std::optional<double> power_w;       // drawn, mean over the measured steps
+  std::optional<double> energy_j;      // taken in the measured steps
+  std::optional<double> sm_clock_mhz;  // mean over the measured steps
+  std::optional<double> sm_clock_min_mhz;
+  std::optional<double> memory_clock_mhz;  // mean over the measured steps
+  std::optional<double> temperature_c;     // highest in the measured steps
+  // Of the moments of the measured steps at which it was looked at: at which a limit that costs speed held its clocks
+  // down.
+  std::optional<double> throttled_share;
+  std::map<std::string, int64_t> clock_limits;  // at how many moments each limit held, by nvidia-smi's name for it
+  std::optional<int64_t> ecc_corrected;         // errors of its memory while the run ran
+  std::optional<int64_t> ecc_uncorrected;
+  std::optional<int64_t> others;        // processes of others on it before the run
+  std::optional<int64_t> others_bytes;  // memory of it that was in use before the run
+};
+
 struct FlopFigures {        // floating-point operations an optimizer step and rank; recomputation excluded from model_*
   double model_causal = 0;  // attention counted where the causal mask leaves work
   double model_non_causal = 0;  // attention counted over the full s x s square
@@ -213,6 +233,7 @@ struct RunResult {
   std::vector<RankFigures> ranks;  // in rank order; empty where there is one process
   FlopFigures flops;
   CoreFigures cores;
+  GpuFigures gpu;
   int64_t repeat = 0;  // which of its point's repeats the run was, from 1; 0: it ran all of them
   int64_t started_unix_ns = 0;
   int64_t ended_unix_ns = 0;

@@ -23,6 +23,7 @@ using S = StepTimes;
 using M = MemoryFigures;
 using Flops = FlopFigures;
 using C = CoreFigures;
+using G = GpuFigures;
 
 const Figure kFigures[] = {
     {"emulated", "emulated", At<&R::emulated>, "", "a low precision was computed in a higher one"},
@@ -66,6 +67,29 @@ const Figure kFigures[] = {
      "of that time: in use by others than the run, steal included", 0, 1, "cores_busy_share"},
     {"cores_throttles", "cores.throttles", At<&R::cores, &C::throttles>, "",
      "how often a core grew too hot for its clock, or the cgroup had used up its share", 0, kMost, "cores_busy_share"},
+    {"gpu_power_w", "gpu.power_w", At<&R::gpu, &G::power_w>, "W", "drawn by the GPU, mean over the measured steps", 0,
+     kAny},
+    {"gpu_energy_j", "gpu.energy_j", At<&R::gpu, &G::energy_j>, "J", "taken by the GPU in the measured steps", 0, kAny},
+    {"gpu_sm_clock_mhz", "gpu.sm_clock_mhz", At<&R::gpu, &G::sm_clock_mhz>, "MHz",
+     "of its multiprocessors, mean over the measured steps", 0, kAny},
+    {"gpu_sm_clock_min_mhz", "gpu.sm_clock_min_mhz", At<&R::gpu, &G::sm_clock_min_mhz>, "MHz",
+     "of its multiprocessors, lowest in the measured steps", 0, kAny},
+    {"gpu_memory_clock_mhz", "gpu.memory_clock_mhz", At<&R::gpu, &G::memory_clock_mhz>, "MHz",
+     "of its memory, mean over the measured steps", 0, kAny},
+    {"gpu_temperature_c", "gpu.temperature_c", At<&R::gpu, &G::temperature_c>, "\u00B0C",
+     "of the GPU, highest in the measured steps", 0, kAny},
+    {"gpu_throttled_share", "gpu.throttled_share", At<&R::gpu, &G::throttled_share>, "",
+     "of the samples in the measured steps: with a limit on its clocks that costs speed (power, heat, a slowdown)", 0,
+     1},
+    {"gpu_clock_limits", "gpu.clock_limits", At<&R::gpu, &G::clock_limits>, "samples",
+     "in which each limit on its clocks held, by nvidia-smi's name", 0, kMost, "gpu_throttled_share"},
+    {"gpu_ecc_corrected", "gpu.ecc_corrected", At<&R::gpu, &G::ecc_corrected>, "errors",
+     "of its memory while the run ran, corrected", 0, kMost},
+    {"gpu_ecc_uncorrected", "gpu.ecc_uncorrected", At<&R::gpu, &G::ecc_uncorrected>, "errors",
+     "of its memory while the run ran, not corrected", 0, kMost},
+    {"gpu_others", "gpu.others", At<&R::gpu, &G::others>, "processes", "of others on the GPU before the run", 0, kMost},
+    {"gpu_others_bytes", "gpu.others_bytes", At<&R::gpu, &G::others_bytes>, "bytes",
+     "of its memory, in use by others before the run", 0, kMost},
     {"repeat", "repeat", At<&R::repeat>, "",
      "which of its point's repeats a run was, where each has a run of its own; its times are of all up to it", 0, 1000},
     {"started_unix_ns", "started_unix_ns", At<&R::started_unix_ns>, "ns since 1970", "when the run began", 0, kMost},
@@ -73,15 +97,33 @@ const Figure kFigures[] = {
 };
 
 // By Figure::Member's index.
-constexpr std::array<std::string_view, 7> kTypes = {"integer",  "number",  "true or false", "text",
-                                                    "integers", "numbers", "amounts"};
-constexpr std::array<std::string_view, 7> kSqlTypes = {"INTEGER", "REAL", "INTEGER", "TEXT", "TEXT", "TEXT", "TEXT"};
+constexpr std::array<std::string_view, 9> kTypes = {"integer", "number",  "true or false", "text",  "integers",
+                                                    "numbers", "amounts", "integer",       "number"};
+constexpr std::array<std::string_view, 9> kSqlTypes = {"INTEGER", "REAL", "INTEGER", "TEXT", "TEXT",
+                                                       "TEXT",    "TEXT", "INTEGER", "REAL"};
+
+template <typename T>
+constexpr bool kIsOptional = false;
+template <typename T>
+constexpr bool kIsOptional<std::optional<T>> = true;
+
+// That a figure was taken beside; nullptr where that is none.
+const Figure* OtherOf(const Figure& figure) {
+  if (figure.taken_with.empty()) return nullptr;
+  return &*std::find_if(std::begin(kFigures), std::end(kFigures),
+                        [&](const Figure& f) { return f.name == figure.taken_with; });
+}
 
 }  // namespace
 
 std::string_view Figure::type() const { return kTypes[member.index()]; }
 std::string_view Figure::sql_type() const { return kSqlTypes[member.index()]; }
 bool Figure::is_series() const { return type() == "integers" || type() == "numbers"; }
+
+bool Figure::is_optional() const {
+  if (const Figure* other = OtherOf(*this)) return other->is_optional();
+  return std::visit([]<typename T>(T& (*)(RunResult&)) { return kIsOptional<T>; }, member);
+}
 
 std::span<const Figure> Figures() { return kFigures; }
 
@@ -91,7 +133,8 @@ FigureValue ValueOf(const RunResult& result, const Figure& figure) {
   return std::visit(
       [&](auto at) -> FigureValue {
         auto& value = at(whole);
-        if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_arithmetic_v<T> || kIsOptional<T>) {
           return value;
         } else {
           return &std::as_const(value);
@@ -102,13 +145,11 @@ FigureValue ValueOf(const RunResult& result, const Figure& figure) {
 
 bool WasTaken(const RunResult& result, const Figure& figure) {
   const FigureValue value = ValueOf(result, figure);
-  if (!figure.taken_with.empty()) {
-    const auto other =
-        std::find_if(Figures().begin(), Figures().end(), [&](const Figure& f) { return f.name == figure.taken_with; });
-    return WasTaken(result, *other);
-  }
+  if (const Figure* other = OtherOf(figure)) return WasTaken(result, *other);
   if (const auto* integer = std::get_if<int64_t>(&value)) return *integer != 0;
   if (const auto* number = std::get_if<double>(&value)) return *number != 0;
+  if (const auto* integer = std::get_if<std::optional<int64_t>>(&value)) return integer->has_value();
+  if (const auto* number = std::get_if<std::optional<double>>(&value)) return number->has_value();
   if (const auto* list = std::get_if<const std::vector<int64_t>*>(&value)) return !(*list)->empty();
   if (const auto* list = std::get_if<const std::vector<double>*>(&value)) return !(*list)->empty();
   return true;

@@ -1,12 +1,45 @@
 #include "run/repeats.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "run/step_figures.h"
 
 namespace ridgeline {
+namespace {
+
+// What both say, together; else what one says.
+template <typename T, typename Together>
+void Merge(const std::optional<T>& earlier, std::optional<T>& own, Together together) {
+  if (own && earlier) {
+    own = together(*own, *earlier);
+  } else if (earlier) {
+    own = earlier;
+  }
+}
+
+// `earlier` is of `runs` of equal steps.
+void MergeGpu(const GpuFigures& earlier, double runs, GpuFigures& own) {
+  const auto mean = [&](double a, double b) { return (a + runs * b) / (runs + 1); };
+  const auto sum = [](auto a, auto b) { return a + b; };
+  const auto most = [](auto a, auto b) { return std::max(a, b); };
+  Merge(earlier.power_w, own.power_w, mean);
+  own.energy_j = own.energy_j && earlier.energy_j ? std::optional(*own.energy_j + *earlier.energy_j) : std::nullopt;
+  Merge(earlier.sm_clock_mhz, own.sm_clock_mhz, mean);
+  Merge(earlier.sm_clock_min_mhz, own.sm_clock_min_mhz, [](double a, double b) { return std::min(a, b); });
+  Merge(earlier.memory_clock_mhz, own.memory_clock_mhz, mean);
+  Merge(earlier.temperature_c, own.temperature_c, most);
+  Merge(earlier.throttled_share, own.throttled_share, most);
+  for (const auto& [limit, samples] : earlier.clock_limits) own.clock_limits[limit] += samples;
+  Merge(earlier.ecc_corrected, own.ecc_corrected, sum);
+  Merge(earlier.ecc_uncorrected, own.ecc_uncorrected, sum);
+  Merge(earlier.others, own.others, most);
+  Merge(earlier.others_bytes, own.others_bytes, most);
+}
+
+}  // namespace
 
 void AddEarlierRepeats(const RunResult& earlier, int64_t warmup_steps, RunResult& result) {
   result.repeat = earlier.repeat + 1;
@@ -26,8 +59,9 @@ void AddEarlierRepeats(const RunResult& earlier, int64_t warmup_steps, RunResult
   own = std::move(all);
   const double own_cold = result.throughput.cold_tokens_per_s;
   FillStepFigures({own.begin() + warmup(own), own.end()}, result);
-  // Runs of equal tokens: their times add up.
   const auto runs = static_cast<double>(earlier.repeat);
+  MergeGpu(earlier.gpu, runs, result.gpu);
+  // Runs of equal tokens: their times add up.
   const double before_cold = earlier.throughput.cold_tokens_per_s;
   if (own_cold > 0 && before_cold > 0) {
     result.throughput.cold_tokens_per_s = (runs + 1) / (runs / before_cold + 1 / own_cold);

@@ -161,6 +161,11 @@ void ReadFigure(const Json& value, const Figure& figure, std::string& to) {
   CheckLength(to, kMaxTextBytes, figure.key);
 }
 
+template <typename T>
+void ReadFigure(const Json& value, const Figure& figure, std::optional<T>& to) {
+  ReadNumber(value, figure, to.emplace());
+}
+
 // JSON has no NaN: a loss that is not finite travels as null.
 template <typename T>
 void ReadFigure(const Json& value, const Figure& figure, std::vector<T>& to) {
@@ -205,14 +210,15 @@ void DecodeFigures(const Json& document, RunResult& result) {
 
 void EncodeFigures(const RunResult& result, Json& document) {
   for (const Figure& figure : Figures()) {
+    if (figure.is_optional() && !WasTaken(result, figure)) continue;
     const auto [group, key] = PlaceOf(figure);
     Json& to = group.empty() ? document[key] : document[group][key];
     std::visit(
         [&](const auto& value) {
-          if constexpr (std::is_pointer_v<std::decay_t<decltype(value)>>) {
-            to = *value;
-          } else {
+          if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
             to = value;
+          } else {
+            to = *value;
           }
         },
         ValueOf(result, figure));

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "run/gpu_limits.h"
+
 namespace ridgeline {
 namespace {
 
@@ -113,13 +115,29 @@ std::string OfFlops(const RunResult& r) {
                      r.flops.model_causal, r.flops.model_non_causal);
 }
 
+std::string OfGpu(const RunResult& r) {
+  const GpuFigures& gpu = r.gpu;
+  if (gpu.sm_clock_min_mhz && gpu.sm_clock_mhz && *gpu.sm_clock_min_mhz > *gpu.sm_clock_mhz * (1 + 1e-9)) {
+    return fmt::format("gpu.sm_clock_min_mhz is {:.6g}, and gpu.sm_clock_mhz, their mean, {:.6g}",
+                       *gpu.sm_clock_min_mhz, *gpu.sm_clock_mhz);
+  }
+  if (!gpu.clock_limits.empty() && !gpu.throttled_share) {
+    return "gpu.clock_limits is given, and gpu.throttled_share, what they cost, is not";
+  }
+  if (gpu.throttled_share == 0.0 && !WhatThrottled(gpu).empty()) {
+    return fmt::format("gpu.throttled_share is 0, and by gpu.clock_limits its clocks were held down by {}",
+                       WhatThrottled(gpu));
+  }
+  return {};
+}
+
 }  // namespace
 
 int64_t StepsOf(const RunSpec& spec) { return spec.warmup_steps + spec.steps * spec.repeats; }
 
 std::string Contradiction(const RunSpec& spec, const RunResult& result) {
-  for (const std::string& wrong :
-       {OfSteps(spec, result), OfTimes(result), OfThroughput(result), OfMemory(spec, result), OfFlops(result)}) {
+  for (const std::string& wrong : {OfSteps(spec, result), OfTimes(result), OfThroughput(result), OfMemory(spec, result),
+                                   OfFlops(result), OfGpu(result)}) {
     if (!wrong.empty()) return wrong;
   }
   return {};

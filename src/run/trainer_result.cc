@@ -56,7 +56,10 @@ const std::vector<std::string>& KnownKeys() {
     const Json all = EncodeResult({});
     for (const auto& [key, value] : all.items()) known.push_back(key);
     for (const Figure& figure : Figures()) {
-      if (figure.key.find('.') != std::string_view::npos) known.emplace_back(figure.key);
+      const size_t dot = figure.key.find('.');
+      if (dot == std::string_view::npos) continue;
+      known.emplace_back(figure.key.substr(0, dot));  // a group may be left out of a result
+      known.emplace_back(figure.key);
     }
     return known;
   }();

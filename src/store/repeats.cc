@@ -1,11 +1,16 @@
 #include "store/repeats.h"
 
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/table.h"
+#include "run/figures.h"
 #include "run/repeats.h"
 
 namespace ridgeline {
@@ -16,14 +21,50 @@ std::vector<int64_t> StepTimesOf(const std::string& text) {
   return steps.is_array() ? steps.get<std::vector<int64_t>>() : std::vector<int64_t>();
 }
 
+Amounts AmountsOf(const std::string& text) {
+  const Json amounts = ParseJson(text, "the amounts in the store");
+  return amounts.is_object() ? amounts.get<Amounts>() : Amounts();
+}
+
+constexpr int kFirstOptional = 12;  // of the query's columns
+
+std::string OptionalColumns() {
+  std::string columns;
+  for (const Figure& figure : Figures()) {
+    if (figure.is_optional()) columns += fmt::format(", r.{}", figure.name);
+  }
+  return columns;
+}
+
+void ReadOptional(const Statement& row, RunResult& result) {
+  int column = kFirstOptional;
+  for (const Figure& figure : Figures()) {
+    if (!figure.is_optional()) continue;
+    const bool null = std::holds_alternative<std::monostate>(row.Value(column));
+    std::visit(
+        [&]<typename T>(T& (*at)(RunResult&)) {
+          if constexpr (std::is_same_v<T, std::optional<int64_t>>) {
+            if (!null) at(result) = row.Integer(column);
+          } else if constexpr (std::is_same_v<T, std::optional<double>>) {
+            if (!null) at(result) = row.Number(column);
+          } else if constexpr (std::is_same_v<T, Amounts>) {
+            at(result) = AmountsOf(row.Text(column));
+          }
+        },
+        figure.member);
+    ++column;
+  }
+}
+
 }  // namespace
 
 EarlierRepeats::EarlierRepeats(Database& database)
     : point_(database.Prepare("SELECT repeats, warmup_steps FROM points WHERE id = ?")),
       earlier_(database.Prepare(
           "SELECT r.repeat, r.all_steps_ns, r.cold_tokens_per_s, r.rss_peak_bytes, r.device_peak_bytes, r.device_name, "
-          "r.emulated, e.machine, e.version, r.cores_busy_share, r.cores_others_share, r.cores_throttles FROM results "
-          "AS r LEFT JOIN environments AS e ON e.id = r.environment_id "
+          "r.emulated, e.machine, e.version, r.cores_busy_share, r.cores_others_share, r.cores_throttles" +
+          OptionalColumns() +
+          " FROM results AS r LEFT JOIN environments AS e ON e.id = r.environment_id "
           "WHERE r.point_id = ? AND r.campaign = ? AND r.setup = ? AND r.status = 'ok' AND r.repeat > 0 "
           "ORDER BY r.attempt DESC LIMIT 1")) {}
 
@@ -45,6 +86,7 @@ bool EarlierRepeats::AddTo(RunResult& result, const MeasurementKey& measured_as)
     earlier.memory.rss_peak_bytes = earlier_.Integer(3);
     earlier.memory.device_peak_bytes = earlier_.Integer(4);
     earlier.cores = {earlier_.Number(9), earlier_.Number(10), earlier_.Integer(11)};
+    ReadOptional(earlier_, earlier);
     const bool comparable = earlier_.Text(5) == result.device && (earlier_.Integer(6) != 0) == result.emulated &&
                             earlier_.Text(7) == MachineOf(result.environment) &&
                             earlier_.Text(8) == VersionOf(result.environment);

@@ -57,8 +57,12 @@ class Binder {
             Add(DumpJson(Json(*value)));
           } else if constexpr (std::is_same_v<T, bool>) {
             Add(static_cast<int64_t>(value));
+          } else if (!WasTaken(result, figure)) {
+            AddNull();
+          } else if constexpr (std::is_arithmetic_v<T>) {
+            Add(value);
           } else {
-            WasTaken(result, figure) ? Add(value) : AddNull();
+            Add(*value);
           }
         },
         ValueOf(result, figure));

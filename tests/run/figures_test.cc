@@ -136,6 +136,19 @@ TEST(Figures, AZeroIsAMeasurementOnlyWhereSomethingElseSaysSo) {
   EXPECT_TRUE(WasTaken(result, Named("skipped_steps")));
 }
 
+TEST(Figures, AnOptionalOneSaysItselfWhetherItWasTaken) {
+  RunResult result;
+  EXPECT_TRUE(Named("gpu_others").is_optional());
+  EXPECT_TRUE(Named("gpu_clock_limits").is_optional()) << "it is taken with one";
+  EXPECT_FALSE(Named("skipped_steps").is_optional());
+  EXPECT_FALSE(WasTaken(result, Named("gpu_others")));
+  EXPECT_FALSE(WasTaken(result, Named("gpu_clock_limits")));
+  result.gpu.others = 0;
+  result.gpu.throttled_share = 0;
+  EXPECT_TRUE(WasTaken(result, Named("gpu_others")));
+  EXPECT_TRUE(WasTaken(result, Named("gpu_clock_limits")));
+}
+
 TEST(Figures, WithoutSeriesTheOthersStay) {
   RunResult result;
   result.loss = {1};

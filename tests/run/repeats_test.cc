@@ -46,6 +46,33 @@ TEST(Repeats, AreOneMeasurement) {
   EXPECT_NEAR(third.throughput.cold_tokens_per_s, 9000 / 5215e-6, 1e-3);
 }
 
+TEST(Repeats, AreDisturbedOnAGpuAsTheWorstOfThem) {
+  RunResult first = RunOf({1'000'000, 100'000, 120'000}, 2);  // two of them
+  first.gpu = {400, 10, 1800, 1500, 2600, 70, 0.5, {{"sw_power_cap", 5}}, 1, 2, 3, 4096};
+  RunResult second = RunOf({2'000'000, 200'000, 110'000});
+  second.gpu = {700, 20, 1500, 1600, 2600, 60, 0.25, {{"sw_power_cap", 1}, {"hw_slowdown", 1}}, 1, 0, 0, 0};
+  AddEarlierRepeats(first, kWarmup, second);
+  const GpuFigures& gpu = second.gpu;
+  EXPECT_EQ(gpu.power_w, 500) << "over three runs";
+  EXPECT_EQ(gpu.energy_j, 30);
+  EXPECT_EQ(gpu.sm_clock_mhz, 1700);
+  EXPECT_EQ(gpu.sm_clock_min_mhz, 1500);
+  EXPECT_EQ(gpu.memory_clock_mhz, 2600);
+  EXPECT_EQ(gpu.temperature_c, 70);
+  EXPECT_EQ(gpu.throttled_share, 0.5);
+  EXPECT_THAT(gpu.clock_limits, ElementsAre(std::pair("hw_slowdown", 1), std::pair("sw_power_cap", 6)));
+  EXPECT_EQ(gpu.ecc_corrected, 2);
+  EXPECT_EQ(gpu.ecc_uncorrected, 2);
+  EXPECT_EQ(gpu.others, 3);
+  EXPECT_EQ(gpu.others_bytes, 4096);
+
+  RunResult third = RunOf({2'000'000, 200'000, 110'000});
+  third.gpu.power_w = 400;
+  AddEarlierRepeats(second, kWarmup, third);
+  EXPECT_EQ(third.gpu.energy_j, std::nullopt) << "of some steps alone it would be too little";
+  EXPECT_EQ(third.gpu.others, 3);
+}
+
 TEST(Repeats, WithoutStepTimesARunKeepsItsOwnFigures) {
   RunResult result = RunOf({1'000'000, 100'000, 100'000});
   RunResult earlier;

@@ -34,6 +34,10 @@ RunResult Full() {
   r.memory = {100, {{"parameters", 60}, {"logits", 40}}, 120};
   r.ranks = {{"node1", 100, 110}, {"node2", 100, 120}};
   r.flops = {1e12, 2e12, 3e12};
+  r.gpu.power_w = 512.5;
+  r.gpu.throttled_share = 0;
+  r.gpu.clock_limits = {{"sw_power_cap", 0}};
+  r.gpu.others = 0;
   r.started_unix_ns = 1;
   r.ended_unix_ns = 2;
   r.environment = {{"cpu", "x"}};
@@ -80,6 +84,19 @@ TEST(Result, TheNamesOfTheContractAreThere) {
   EXPECT_EQ(d.at("ranks").at(0).at("host"), "node1");
   EXPECT_EQ(d.at("provenance"), "predicted");
   EXPECT_EQ(d.at("emulated"), true);
+}
+
+// Of a GPU, 0 is a measurement.
+TEST(Result, HasOfAGpuOnlyWhatWasTaken) {
+  const Json gpu = EncodeResult(Full()).at("gpu");
+  EXPECT_EQ(
+      gpu,
+      (Json{{"power_w", 512.5}, {"throttled_share", 0.0}, {"clock_limits", {{"sw_power_cap", 0}}}, {"others", 0}}));
+  const RunResult back = DecodeResult(EncodeResult(Full()), "x");
+  EXPECT_EQ(back.gpu.throttled_share, 0.0);
+  EXPECT_EQ(back.gpu.others, 0);
+  EXPECT_EQ(back.gpu.ecc_uncorrected, std::nullopt);
+  EXPECT_FALSE(EncodeResult(RunResult()).contains("gpu"));
 }
 
 TEST(Result, ALossThatIsNotFiniteTravelsAsNull) {

@@ -40,6 +40,10 @@ RunResult Right() {
   r.memory = {600, {{"parameters", 100}, {"activations", 500}}, 1000};
   r.ranks = {{"node1", 600, 1000}, {"node2", 600, 900}};
   r.flops = {1e9, 1.5e9, 1.25e9};
+  r.gpu.sm_clock_mhz = 1800;
+  r.gpu.sm_clock_min_mhz = 1500;
+  r.gpu.throttled_share = 0.25;
+  r.gpu.clock_limits = {{"sw_power_cap", 5}, {"gpu_idle", 2}};
   r.started_unix_ns = 100;
   r.ended_unix_ns = 200;
   return r;
@@ -97,6 +101,11 @@ TEST(Sense, EachContradictionIsASentenceThatNamesBoth) {
        "memory.rss_peak_bytes is 99, and the parameters alone are planned with 100"},
       {[](RunResult& r) { r.flops.model_causal = 2e9; },
        "flops.model_causal is 2e+09, and flops.model_non_causal, which is more work, 1.5e+09"},
+      {[](RunResult& r) { r.gpu.sm_clock_min_mhz = 1801; },
+       "gpu.sm_clock_min_mhz is 1801, and gpu.sm_clock_mhz, their mean, 1800"},
+      {[](RunResult& r) { r.gpu.throttled_share.reset(); }, "gpu.clock_limits is given, and gpu.throttled_share"},
+      {[](RunResult& r) { r.gpu.throttled_share = 0; },
+       "gpu.throttled_share is 0, and by gpu.clock_limits its clocks were held down by its power limit"},
   };
   for (const auto& [change, says] : cases) EXPECT_THAT(Of(change), HasSubstr(says));
 }
@@ -120,6 +129,13 @@ TEST(Sense, WhatWasNotSaidContradictsNothing) {
         r.ranks = {{"node1", 0, 0}};
       },
       [](RunResult& r) { r.flops.model_non_causal = 0; },
+      [](RunResult& r) { r.gpu.sm_clock_mhz.reset(); },
+      [](RunResult& r) { r.gpu.clock_limits.clear(); },
+      [](RunResult& r) {
+        r.gpu.throttled_share = 0;
+        r.gpu.clock_limits = {{"sw_power_cap", 0}, {"gpu_idle", 2}};
+      },
+      [](RunResult& r) { r.gpu = {}; },
       [](RunResult& r) { r.started_unix_ns = 0; },
       [](RunResult& r) { r.ended_unix_ns = 0; },
       [](RunResult& r) { r = RunResult(); },

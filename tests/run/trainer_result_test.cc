@@ -197,6 +197,13 @@ TEST(TrainerResult, WhoUsedItsCoresNoTrainerSays) {
   EXPECT_EQ(Parse(R"(, "cores": {"busy_share": 0.5, "throttles": 7})").cores.throttles, 0);
 }
 
+TEST(TrainerResult, HowItsGpuFaredTheTrainerSays) {
+  EXPECT_EQ(Parse(R"(, "gpu": {"power_w": 650.5, "others": 0})").gpu.power_w, 650.5);
+  EXPECT_THAT(Refusal(R"(, "gpu": {"power": 650.5})"),
+              HasSubstr("unknown key 'gpu.power', did you mean 'gpu.power_w'?"));
+  EXPECT_THAT(Refusal(R"(, "gpu": {"throttled_share": 1.5})"), HasSubstr("gpu.throttled_share is 1.5"));
+}
+
 TEST(TrainerResult, ItsFileHasALengthThatGrowsWithItsSteps) {
   const TempDir dir;
   const auto refusal = [&](const RunSpec& spec) -> std::string {

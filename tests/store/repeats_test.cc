@@ -65,6 +65,25 @@ TEST_F(RepeatsTest, StandOnceTheLastHasCome) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
+TEST_F(RepeatsTest, AreDisturbedOnAGpuAsTheWorstOfThem) {
+  NewResult first = Next({900, 100, 120});
+  first.result.gpu.power_w = 400;
+  first.result.gpu.throttled_share = 0.5;
+  first.result.gpu.clock_limits = {{"sw_power_cap", 5}};
+  first.result.gpu.others = 2;
+  Add(first);
+  NewResult second = Next({800, 140, 160});
+  second.result.gpu.power_w = 500;
+  second.result.gpu.throttled_share = 0;
+  Add(second);
+  EXPECT_EQ(Shown("gpu_power_w"), Cell(450.0));
+  EXPECT_EQ(Shown("gpu_throttled_share"), Cell(0.5));
+  EXPECT_EQ(Shown("gpu_clock_limits"), Cell(R"({"sw_power_cap":5})"));
+  EXPECT_EQ(Shown("gpu_others"), Cell(int64_t{2}));
+  EXPECT_EQ(Shown("gpu_energy_j"), Cell()) << "nobody took it";
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
 TEST_F(RepeatsTest, ARunThatIsFoundAgainIsNoRepeat) {
   const NewResult first = Next({900, 100, 120});
   EXPECT_EQ(Add(first), 1);

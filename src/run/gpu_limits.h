@@ -1,0 +1,27 @@
+// What may hold a GPU's clocks down, by the names that nvidia-smi has for it (clocks_event_reasons.NAME).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+struct GpuClockLimit {
+  std::string_view name;   // "sw_power_cap"
+  uint64_t nvml_bit;       // in NVML's mask of them
+  std::string_view words;  // "its power limit"
+  bool costs_speed;        // of a GPU that has work: the others hold for one that idles, or was told to be slower
+};
+
+// All that are known.
+std::span<const GpuClockLimit> GpuClockLimits();
+
+// Those that cost speed, of what `gpu` says held, the most frequent first: "its power limit, its heat". Another's name
+// for a limit is not among them. Empty where there is none.
+std::string WhatThrottled(const GpuFigures& gpu);
+
+}  // namespace ridgeline
