@@ -39,7 +39,7 @@ enum class RunStatus {
 // What of the infrastructure it was. Such an end says nothing of the point, which is measured again.
 enum class InfrastructureReason {
   kNone,       // of every other end
-  kNode,       // the node failed under the job, was drained, or refused it
+  kNode,       // the node failed under the job, was drained, refused it, or throttled a GPU where that is refused
   kStart,      // no trainer could be started: a prolog, a container plugin, a missing program, ranks that never met
   kStorage,    // a folder or volume is missing, full, or cannot be written or read
   kImage,      // the container image could not be had or started
@@ -145,6 +145,9 @@ struct RunSpec {
   std::string checkpoint_dir;  // empty: none are written
   int64_t checkpoint_every_steps = 100;
   int64_t checkpoint_keep = 2;  // newest ones; older ones are removed
+
+  // `measure: {refuse_throttled}` in JSON, a setting too: a run whose GPU was throttled is nobody's result.
+  bool refuse_throttled = false;
 };
 
 // Where a figure comes from.

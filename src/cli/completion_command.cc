@@ -123,9 +123,7 @@ CompletedCommand Trainer() {
       {{"--help"}, "print what there is to say", false, {}},
   };
   const auto add = [&](const Field& field) {
-    std::string flag = "--" + std::string(field.name);
-    std::replace_if(
-        flag.begin(), flag.end(), [](char c) { return c == '_' || c == '.'; }, '-');
+    const std::string flag = field.flag();
     Completed value;
     if (!field.choices.empty()) value = Words(Split(std::string(field.choices), '|'));
     if (field.name == "model") value = Words(PresetNames());

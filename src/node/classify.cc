@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/disturbance.h"
+#include "run/gpu_limits.h"
 #include "run/result.h"
 #include "run/spec.h"
 #include "run/trainer_result.h"
@@ -143,6 +145,18 @@ std::optional<Ending> Overruling(const Job& job, const JobPoint& point, const Po
   return stopped ? OfStop(job, point, watched) : OfExit(How(point, end), watched.status, why);
 }
 
+// A figure of a GPU that was held back is one of its cooling or its power supply. It stays as evidence alone.
+void RefuseThrottled(RunResult& result) {
+  const double share = result.gpu.throttled_share.value_or(0);
+  if (result.status != RunStatus::kOk || share <= kThrottledShare) return;
+  const std::string what = WhatThrottled(result.gpu);
+  SetEnd(InfrastructureReason::kNode, result);
+  result.message = fmt::format("its GPU was throttled in {:.0f} % of the measured steps{}", 100 * share,
+                               what.empty() ? "" : fmt::format(", by {}", what));
+  result.hint = "see to its cooling and its power limit, or leave out measure: {refuse_throttled: true}";
+  result.evidence["gpu_throttled_share"] = fmt::format("{:.4g}", share);
+}
+
 }  // namespace
 
 RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
@@ -160,6 +174,7 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
       result.hint = kSeeLog;
     }
   }
+  if (point.spec.refuse_throttled) RefuseThrottled(result);
   result.point_id = point.id;
   // The plan-only device runs no step, so the process's memory says nothing of the point.
   if (result.memory.rss_peak_bytes == 0 && point.spec.device != "meta") {

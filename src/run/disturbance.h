@@ -10,6 +10,10 @@ namespace ridgeline {
 // More of its cores' time than this, taken by others, disturbs a run. Interrupts and the rounding of ticks take less.
 inline constexpr double kDisturbingShare = 0.05;
 
+// A GPU that was throttled in more than this share of a run's measured steps: of twenty steps one or more are slower
+// than it is by itself, and with it the 95th percentile of them. Less moves neither that nor the median.
+inline constexpr double kThrottledShare = 0.05;
+
 // "others took 41 % of its cores' time, throttled 3 times"; empty where nothing is known to have disturbed the run.
 std::string Disturbance(const RunResult& result);
 

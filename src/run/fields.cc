@@ -113,6 +113,10 @@ const Field kSettings[] = {
      F::kSparesMemory | F::kSparesLoss},
     {"checkpoint.keep", &RunSpec::checkpoint_keep, "newest checkpoint files that are kept (default 2)", "", 1, 1e6,
      F::kSparesMemory | F::kSparesLoss},
+    {"measure.refuse_throttled", &RunSpec::refuse_throttled,
+     "whether a run whose GPU was throttled is no measurement: it ends as infrastructure, and is run again (default "
+     "false)",
+     "", 0, 0, F::kSparesMemory | F::kSparesLoss},
 };
 
 const Field* Find(std::span<const Field> table, std::string_view name) {
@@ -126,6 +130,14 @@ const Field* Find(std::span<const Field> table, std::string_view name) {
 std::string_view Field::type() const {
   static constexpr std::string_view kTypes[] = {"integer", "number", "true or false", "text"};
   return kTypes[member.index()];
+}
+
+std::string Field::flag() const {
+  constexpr std::string_view kMeasure = "measure.";
+  std::string text = "--" + std::string(name.starts_with(kMeasure) ? name.substr(kMeasure.size()) : name);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '_' || c == '.'; }, '-');
+  return text;
 }
 
 std::span<const Field> Fields() { return kFields; }

@@ -26,7 +26,7 @@ struct Field {
   };
 
   // A field's is the JSON key, the sweep key and the column. A setting's is GROUP.KEY, its place in the JSON and in a
-  // sweep: "checkpoint.dir" is {"checkpoint": {"dir": …}}. The flag is --name with dashes.
+  // sweep: "checkpoint.dir" is {"checkpoint": {"dir": …}}.
   std::string_view name;
   Member member;
   std::string_view help;     // one line: meaning, unit, default
@@ -39,6 +39,9 @@ struct Field {
   std::string_view unsaid = {};
 
   std::string_view type() const;  // "integer", "number", "true or false", "text"
+  // "--batch-size", "--checkpoint-dir". Of the settings in `measure`, as of the fields there, the key alone:
+  // "--refuse-throttled".
+  std::string flag() const;
   bool Has(Trait trait) const { return (traits & trait) != 0; }
 };
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -136,21 +137,45 @@ std::string SizeProblem(const RunSpec& s) {
 }
 
 constexpr std::string_view kVersionKey = "version";
-constexpr std::string_view kSettingsGroup = "checkpoint";  // the only one
+std::string_view GroupOf(const Field& setting) { return setting.name.substr(0, setting.name.find('.')); }
 
-bool SettingsAreDefaults(const RunSpec& spec) {
+// The settings at the front of `settings` that stand in one group.
+std::span<const Field> FirstGroup(std::span<const Field> settings) {
+  const auto end = std::ranges::find_if(
+      settings, [&](const Field& setting) { return GroupOf(setting) != GroupOf(settings.front()); });
+  return {settings.begin(), end};
+}
+
+bool IsSettingsGroup(std::string_view name) {
+  return std::ranges::any_of(Settings(), [&](const Field& setting) { return GroupOf(setting) == name; });
+}
+
+std::string NotSettings(const std::string& group, const Json& value) {
+  std::vector<std::string> keys;
+  for (const Field& setting : Settings()) {
+    if (GroupOf(setting) == group) keys.emplace_back(setting.name.substr(group.size() + 1));
+  }
+  const std::string last = keys.back();
+  keys.pop_back();
+  const std::string all = keys.empty() ? last : fmt::format("{} and {}", Join(keys, ", "), last);
+  return fmt::format("{} is a mapping of {}, not {}{}", group, all, DumpJson(value),
+                     group == "checkpoint" ? " (activation checkpointing is the field checkpointing)" : "");
+}
+
+bool AreDefaults(const RunSpec& spec, std::span<const Field> settings) {
   static const RunSpec defaults;
-  return std::all_of(Settings().begin(), Settings().end(), [&](const Field& setting) {
+  return std::all_of(settings.begin(), settings.end(), [&](const Field& setting) {
     return std::visit([&](auto member) { return spec.*member == defaults.*member; }, setting.member);
   });
 }
 
 // "checkpoint":{"dir":…}
-void AppendSettings(const RunSpec& spec, std::string& out) {
-  out += fmt::format("\"{}\":", kSettingsGroup);
+void AppendGroup(const RunSpec& spec, std::span<const Field> settings, std::string& out) {
+  const std::string_view group = GroupOf(settings.front());
+  out += fmt::format("\"{}\":", group);
   char separator = '{';
-  for (const Field& setting : Settings()) {
-    out += fmt::format("{}\"{}\":", separator, setting.name.substr(kSettingsGroup.size() + 1));
+  for (const Field& setting : settings) {
+    out += fmt::format("{}\"{}\":", separator, setting.name.substr(group.size() + 1));
     AppendValue(spec, setting, out);
     separator = ',';
   }
@@ -160,12 +185,14 @@ void AppendSettings(const RunSpec& spec, std::string& out) {
 void AppendFields(const RunSpec& spec, bool with_settings, std::string& out) {
   char separator = '{';
   bool version_written = false;
-  bool settings_written = !with_settings || SettingsAreDefaults(spec);
+  std::span<const Field> settings = with_settings ? Settings() : std::span<const Field>();
   for (const Field& field : Fields()) {
-    if (!settings_written && field.name > kSettingsGroup) {
+    while (!settings.empty() && field.name > GroupOf(settings.front())) {
+      const std::span<const Field> group = FirstGroup(settings);
+      settings = settings.subspan(group.size());
+      if (AreDefaults(spec, group)) continue;
       out += separator;
-      AppendSettings(spec, out);
-      settings_written = true;
+      AppendGroup(spec, group, out);
     }
     if (!version_written && field.name > kVersionKey) {
       out += fmt::format("{}\"{}\":{}", separator, kVersionKey, kRunSpecVersion);
@@ -237,12 +264,10 @@ RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
   spec = FamilyDefaults(family);
   if (values.contains("model") && problems.size() == before) set(spec, "model");
   for (const auto& [name, value] : values.items()) {
-    if (name == kSettingsGroup && value.is_object()) {
+    if (IsSettingsGroup(name) && value.is_object()) {
       for (const auto& [key, setting] : value.items()) set_to(spec, fmt::format("{}.{}", name, key), setting);
-    } else if (name == kSettingsGroup) {
-      problems.push_back({name, fmt::format("checkpoint is a mapping of dir, every_steps and keep, not {} (activation "
-                                            "checkpointing is the field checkpointing)",
-                                            DumpJson(value))});
+    } else if (IsSettingsGroup(name)) {
+      problems.push_back({name, NotSettings(name, value)});
     } else if (name != "model" && name != "family") {
       set(spec, name);
     }

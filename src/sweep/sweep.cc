@@ -106,8 +106,10 @@ class SweepReader {
   }
 
   void ReadMeasure(const YamlNode& node) {
-    static const Names kKnown = {"warmup_steps", "steps", "repeats"};
-    for (const auto& [field, value] : FieldEntries(node, "measure", faults, kKnown)) ReadShared(*field, *value);
+    static const Names kKnown = {"warmup_steps", "steps", "repeats", "refuse_throttled"};
+    for (const auto& [field, value] : FieldEntries(node, "measure", faults, kKnown)) {
+      ReadShared(field != nullptr ? *field : *FindField("measure.refuse_throttled"), *value);
+    }
   }
 
   void ReadCheckpoint(const YamlNode& node) {

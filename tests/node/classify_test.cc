@@ -70,6 +70,32 @@ TEST_F(Classified, AResultThatTheDiskDoesNotGiveIsNoWordOfTheTrainers) {
   EXPECT_THAT(result.message, HasSubstr("Input/output error"));
 }
 
+TEST_F(Classified, AThrottledGpuIsTheNodesWhereThePointRefusesThat) {
+  Wrote(RunStatus::kOk);
+  end_.own->gpu.throttled_share = 0.125;
+  end_.own->gpu.clock_limits = {{"sw_thermal_slowdown", 4}, {"gpu_idle", 9}};
+  EXPECT_EQ(EndOf(Result()), RunStatus::kOk) << "it does not say so";
+  job_.points[0].spec.refuse_throttled = true;
+  const RunResult result = Result();
+  EXPECT_EQ(EndOf(result), InfrastructureReason::kNode);
+  EXPECT_EQ(result.message, "its GPU was throttled in 12 % of the measured steps, by its heat");
+  EXPECT_THAT(result.hint, HasSubstr("refuse_throttled"));
+  EXPECT_EQ(result.evidence.at("gpu_throttled_share"), "0.125");
+  EXPECT_EQ(result.evidence.at("log_tail"), "last words");
+  EXPECT_EQ(result.gpu.throttled_share, 0.125);
+
+  end_.own->gpu.clock_limits.clear();
+  EXPECT_EQ(Result().message, "its GPU was throttled in 12 % of the measured steps") << "another trainer's";
+  end_.own->gpu.throttled_share = 0.05;
+  EXPECT_EQ(EndOf(Result()), RunStatus::kOk);
+  end_.own->gpu.throttled_share.reset();
+  EXPECT_EQ(EndOf(Result()), RunStatus::kOk) << "it was not looked at";
+  end_.own->gpu.throttled_share = 1;
+  Wrote(RunStatus::kDiverged);
+  end_.watched.status.exit_code = 12;
+  EXPECT_EQ(EndOf(Result()), RunStatus::kDiverged) << "slow or not";
+}
+
 TEST_F(Classified, OkFromATrainerThatThenFailedIsACrash) {
   Wrote(RunStatus::kOk);
   end_.watched.status.signal = SIGSEGV;

@@ -112,6 +112,19 @@ TEST_F(ExecInfrastructure, PointsThatHaveAResultKeepIt) {
   EXPECT_EQ(Run(first), kExecDone) << "nothing is left to run, so nothing is asked of the node";
 }
 
+// Whichever trainer says how its GPU fared.
+TEST_F(ExecInfrastructure, AThrottledGpuIsTheNodesWhereTheSweepRefusesThat) {
+  const std::string text =
+      R"(writes={"version": 1, "status": "ok", "step_ns": {"median": 5}, "gpu": {"throttled_share": 0.5}})";
+  Job job = MakeJob({text});
+  job.points[0].spec.refuse_throttled = true;
+  EXPECT_EQ(Run(job), 0) << Log();
+  const RunResult result = ResultOf(job);
+  ExpectInfrastructure(result, InfrastructureReason::kNode, "its GPU was throttled in 50 % of the measured steps");
+  EXPECT_EQ(result.evidence.at("gpu_throttled_share"), "0.5");
+  EXPECT_EQ(RunOne(text).status, RunStatus::kOk);
+}
+
 TEST_F(ExecInfrastructure, AClockThatIsWrongIsTheNodes) {
   const Job job = MakeJob({"ok"});
   WriteJob(job);

@@ -37,6 +37,12 @@ TEST(Settings, AreSortedAndStandInAGroup) {
   }
 }
 
+TEST(Settings, InMeasureHaveFlagsLikeTheFieldsThere) {
+  EXPECT_EQ(FindField("warmup_steps")->flag(), "--warmup-steps");
+  EXPECT_EQ(FindField("measure.refuse_throttled")->flag(), "--refuse-throttled");
+  EXPECT_EQ(FindField("checkpoint.every_steps")->flag(), "--checkpoint-every-steps");
+}
+
 TEST(Fields, NameEveryMemberOnce) {
   // A RunSpec of distinct members: if two fields shared one, or one were missing, setting all would leave a default.
   std::set<const void*> members;

@@ -15,8 +15,10 @@
 namespace ridgeline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 RunSpec Good(const Json& values) {
   std::vector<Problem> problems;
@@ -194,6 +196,19 @@ TEST(Spec, SettingsAreEncodedInTheirSortedPlaceAndDecoded) {
   EXPECT_EQ(DecodeSpec(ParseJson(EncodeSpec(no_dir), "spec"), "spec").checkpoint_keep, 9);
 }
 
+TEST(Spec, EachGroupOfSettingsHasItsPlace) {
+  const RunSpec spec = Good({{"model", "llama-10m"}, {"measure", {{"refuse_throttled", true}}}});
+  EXPECT_TRUE(spec.refuse_throttled);
+  EXPECT_EQ(PointId(spec), PointId(Good({{"model", "llama-10m"}})));
+  const std::string text = EncodeSpec(spec);
+  EXPECT_THAT(text, HasSubstr(R"("lr_warmup_steps":0,"measure":{"refuse_throttled":true},"model")"));
+  EXPECT_THAT(text, Not(HasSubstr("\"checkpoint\"")));
+  EXPECT_EQ(EncodeSpec(DecodeSpec(ParseJson(text, "spec"), "spec")), text);
+  const RunSpec both =
+      Good({{"model", "llama-10m"}, {"measure", {{"refuse_throttled", true}}}, {"checkpoint", {{"dir", "ck"}}}});
+  EXPECT_THAT(EncodeSpec(both), AllOf(HasSubstr(R"("measure":{)"), HasSubstr(R"("checkpoint":{"dir":"ck",)")));
+}
+
 TEST(Spec, WrongSettingsAreRefused) {
   const auto refusal = [](const Json& checkpoint, const char* communicator = "self") {
     std::vector<Problem> problems;
@@ -206,6 +221,9 @@ TEST(Spec, WrongSettingsAreRefused) {
   EXPECT_THAT(refusal({{"keep", 0}}), HasSubstr("checkpoint.keep is 0"));
   EXPECT_THAT(refusal({{"dir", 5}}), HasSubstr("checkpoint.dir must be a text"));
   EXPECT_THAT(refusal({{"dir", "x"}}, "virtual"), HasSubstr("virtual rank"));
+  std::vector<Problem> problems;
+  BuildSpec({{"model", "llama-10m"}, {"measure", true}}, problems);
+  EXPECT_EQ(problems.at(0).message, "measure is a mapping of refuse_throttled, not true");
 }
 
 TEST(Spec, DecodesWhatItEncodes) {

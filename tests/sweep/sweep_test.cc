@@ -426,6 +426,17 @@ TEST(Sweep, CheckpointFilesAreSettingsOfEveryPoint) {
   }
 }
 
+TEST(Sweep, ThrottledMeasurementsAreRefusedByASettingOfEveryPoint) {
+  const auto points = Expand(Parse("defaults: {model: llama-10m}\nmeasure: {steps: 3, refuse_throttled: true}"));
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_TRUE(points[0].spec.refuse_throttled);
+  EXPECT_EQ(points[0].spec.steps, 3);
+  EXPECT_EQ(points[0].id, Expand(Parse("defaults: {model: llama-10m}\nmeasure: {steps: 3}")).at(0).id);
+  EXPECT_THAT(Refusal("measure: {refuse_throttled: sometimes}"), HasSubstr("measure.refuse_throttled"));
+  EXPECT_THAT(Refusal("measure: {refuse_throtled: true}"), HasSubstr("did you mean 'refuse_throttled'?"));
+  EXPECT_THAT(Refusal("matrix: {refuse_throttled: [true, false]}"), HasSubstr("unknown field 'refuse_throttled'"));
+}
+
 TEST(Sweep, WrongCheckpointSettingsAreRefusedAtTheirPlace) {
   EXPECT_THAT(Refusal("defaults: {model: llama-10m, checkpoint: full}"),
               AllOf(HasSubstr("s.yaml:2:42: checkpoint is a mapping of dir, every_steps and keep, not"),

@@ -31,13 +31,6 @@ On SIGTERM or SIGUSR1 the step is finished and the state saved in --checkpoint-d
 Exit codes: 0 done, 2 bad input, 3 crashed, 10/11 out of device/host memory, 12 diverged, 13 preempted,
 14 a folder or a disk failed, 15 the GPU is not there, or failed.)";
 
-std::string FlagOf(std::string_view field) {
-  std::string flag = "--" + std::string(field);
-  std::replace_if(
-      flag.begin(), flag.end(), [](char c) { return c == '_' || c == '.'; }, '-');
-  return flag;
-}
-
 template <typename Number>
 bool IsAllOf(const std::string& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -130,10 +123,11 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   std::map<std::string_view, std::string> given;
   for (const Field& field : Fields()) {
     if (field.name == "head_dim") continue;  // shared with fsdp.py, below
-    app.add_option(FlagOf(field.name), given[field.name], std::string(field.help))->group("The run");
+    app.add_option(field.flag(), given[field.name], std::string(field.help))->group("The run");
   }
   for (const Field& setting : Settings()) {
-    app.add_option(FlagOf(setting.name), given[setting.name], std::string(setting.help))->group("Checkpoint files");
+    app.add_option(setting.flag(), given[setting.name], std::string(setting.help))
+        ->group(setting.name.starts_with("checkpoint.") ? "Checkpoint files" : "The run");
   }
   FsdpFlags fsdp;
   const char* group = "NVIDIA's fsdp.py";
