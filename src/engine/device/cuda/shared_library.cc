@@ -22,8 +22,10 @@ SharedLibrary::SharedLibrary(std::string_view name, std::initializer_list<const 
               fmt::format("install {}, or name its folder in LD_LIBRARY_PATH", package_));
 }
 
+void* SharedLibrary::AddressIfThere(const char* symbol) const { return ::dlsym(handle_, symbol); }
+
 void* SharedLibrary::Address(const char* symbol) const {
-  void* address = ::dlsym(handle_, symbol);
+  void* address = AddressIfThere(symbol);
   if (address != nullptr) return address;
   throw Error(ErrorKind::kInfrastructure, fmt::format("{} ({}) has no function {}", name_, file_, symbol),
               fmt::format("it is another version than this trainer was made for: install {}", package_));

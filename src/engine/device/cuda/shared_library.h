@@ -20,9 +20,15 @@ class SharedLibrary {
   void Find(const char* symbol, Function*& function) const {
     function = reinterpret_cast<Function*>(Address(symbol));
   }
+  // The same, and nullptr where it has none.
+  template <typename Function>
+  void FindIfThere(const char* symbol, Function*& function) const {
+    function = reinterpret_cast<Function*>(AddressIfThere(symbol));
+  }
 
  private:
   void* Address(const char* symbol) const;
+  void* AddressIfThere(const char* symbol) const;
 
   void* handle_ = nullptr;
   std::string name_, file_, package_;

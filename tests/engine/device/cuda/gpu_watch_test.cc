@@ -1,0 +1,210 @@
+#include "engine/device/cuda/gpu_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "tests/engine/device/fake_nvml.h"
+
+namespace ridgeline {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr milliseconds kSoon{1};
+
+class GpuWatched : public ::testing::Test {
+ protected:
+  GpuWatched() { ThisCard() = &card_; }
+  ~GpuWatched() override { EXPECT_EQ(card_.sessions, 0) << "every session ends"; }
+
+  template <typename Change>
+  void Now(const Change& change) {
+    const std::lock_guard lock(card_.mutex);
+    change();
+  }
+  // Until it has been looked at so many times more.
+  void WaitForLooks(int count) {
+    const auto looks = [&] {
+      const std::lock_guard lock(card_.mutex);
+      return card_.looks;
+    };
+    for (const int enough = looks() + count; looks() < enough;) std::this_thread::sleep_for(kSoon);
+  }
+  GpuFigures Measured(const Nvml& (*load)() = FakeNvml) {
+    GpuWatch watch(card_.bus_id, load, kSoon);
+    EXPECT_EQ(watch.problem(), "");
+    watch.Begin();
+    if (load == FakeNvml && !card_.says.contains("limits")) WaitForLooks(3);
+    watch.End();
+    return watch.Figures();
+  }
+
+  FakeCard card_;
+};
+
+TEST_F(GpuWatched, SaysHowItFared) {
+  const GpuFigures gpu = Measured();
+  EXPECT_EQ(gpu.power_w, 500);
+  EXPECT_EQ(gpu.energy_j, 25) << "between the first look and the last";
+  EXPECT_EQ(gpu.sm_clock_mhz, 1800);
+  EXPECT_EQ(gpu.sm_clock_min_mhz, 1800);
+  EXPECT_EQ(gpu.memory_clock_mhz, 2600);
+  EXPECT_EQ(gpu.temperature_c, 60);
+  EXPECT_EQ(gpu.throttled_share, 0);
+  EXPECT_TRUE(gpu.clock_limits.empty());
+  EXPECT_EQ(gpu.ecc_corrected, 0) << "the seven are older";
+  EXPECT_EQ(gpu.ecc_uncorrected, 0);
+  EXPECT_EQ(gpu.others, 0);
+  EXPECT_EQ(gpu.others_bytes, 0);
+}
+
+TEST_F(GpuWatched, SaysWhatHeldItBackAndHowLong) {
+  GpuWatch watch(card_.bus_id, FakeNvml, kSoon);
+  Now([&] { card_.limits = 0x1; });  // idle
+  watch.Begin();
+  WaitForLooks(4);
+  Now([&] {
+    card_.limits = 0x4 | 0x40;  // its power limit and its heat
+    card_.sm_mhz = 900;
+    card_.celsius = 90;
+  });
+  WaitForLooks(4);
+  Now([&] { card_.limits = 0, card_.celsius = 70; });
+  watch.End();
+  const GpuFigures gpu = watch.Figures();
+  EXPECT_GT(gpu.throttled_share, 0.0);
+  EXPECT_LT(gpu.throttled_share, 1.0);
+  EXPECT_GE(gpu.clock_limits.at("gpu_idle"), 4);
+  EXPECT_GE(gpu.clock_limits.at("sw_power_cap"), 4);
+  EXPECT_EQ(gpu.clock_limits.at("hw_thermal_slowdown"), gpu.clock_limits.at("sw_power_cap"));
+  EXPECT_EQ(gpu.sm_clock_min_mhz, 900);
+  EXPECT_LT(gpu.sm_clock_mhz, 1800.0);
+  EXPECT_EQ(gpu.temperature_c, 90) << "the highest";
+}
+
+TEST_F(GpuWatched, CountsErrorsOfTheRunAlone) {
+  GpuWatch watch(card_.bus_id, FakeNvml, kSoon);
+  card_.corrected = 9;
+  card_.uncorrected = 1;
+  EXPECT_EQ(watch.Figures().ecc_corrected, 2);
+  EXPECT_EQ(watch.Figures().ecc_uncorrected, 1);
+  card_.corrected = 0;  // somebody set the counter anew
+  EXPECT_EQ(watch.Figures().ecc_corrected, 0);
+}
+
+TEST_F(GpuWatched, SaysWhoWasThereBefore) {
+  card_.others = 2;
+  card_.others_bytes = 5ULL << 30;
+  GpuWatch watch(card_.bus_id, FakeNvml, kSoon);
+  card_.others = 3;  // this process has a context now
+  card_.others_bytes = 70ULL << 30;
+  EXPECT_EQ(watch.Figures().others, 2);
+  EXPECT_EQ(watch.Figures().others_bytes, 5LL << 30);
+}
+
+TEST_F(GpuWatched, WhatADriverLacksIsNotTaken) {
+  const GpuFigures gpu = Measured(OldNvml);
+  EXPECT_EQ(gpu.power_w, std::nullopt);
+  EXPECT_EQ(gpu.energy_j, std::nullopt);
+  EXPECT_EQ(gpu.sm_clock_mhz, std::nullopt);
+  EXPECT_EQ(gpu.sm_clock_min_mhz, std::nullopt);
+  EXPECT_EQ(gpu.memory_clock_mhz, std::nullopt);
+  EXPECT_EQ(gpu.temperature_c, std::nullopt);
+  EXPECT_EQ(gpu.throttled_share, std::nullopt);
+  EXPECT_EQ(gpu.ecc_corrected, std::nullopt);
+  EXPECT_EQ(gpu.ecc_uncorrected, std::nullopt);
+  EXPECT_EQ(gpu.others, std::nullopt);
+  EXPECT_EQ(gpu.others_bytes, std::nullopt);
+}
+
+TEST_F(GpuWatched, WhatACardRefusesIsNotTakenAndTheRestIs) {
+  card_.says = {{"energy", kNvmlNotSupported}, {"ecc", kNvmlNotSupported}, {"processes", kNvmlNoPermission}};
+  GpuFigures gpu = Measured();
+  EXPECT_EQ(gpu.power_w, 500);
+  EXPECT_EQ(gpu.energy_j, std::nullopt);
+  EXPECT_EQ(gpu.ecc_corrected, std::nullopt);
+  EXPECT_EQ(gpu.others, std::nullopt);
+  EXPECT_EQ(gpu.others_bytes, 0);
+  card_.says = {{"limits", kNvmlGpuIsLost}, {"power", kNvmlGpuIsLost}, {"memory", kNvmlGpuIsLost}};
+  gpu = Measured();
+  EXPECT_EQ(gpu.throttled_share, std::nullopt);
+  EXPECT_EQ(gpu.power_w, std::nullopt);
+  EXPECT_EQ(gpu.others_bytes, std::nullopt);
+  EXPECT_EQ(gpu.sm_clock_mhz, 1800);
+}
+
+TEST_F(GpuWatched, OfAnInstanceWhatOthersTakePartInIsNotTaken) {
+  card_.mig = true;
+  card_.others = 6;
+  const GpuFigures gpu = Measured();
+  EXPECT_EQ(gpu.power_w, std::nullopt);
+  EXPECT_EQ(gpu.energy_j, std::nullopt);
+  EXPECT_EQ(gpu.others, std::nullopt);
+  EXPECT_EQ(gpu.others_bytes, std::nullopt);
+  EXPECT_EQ(gpu.sm_clock_mhz, 1800) << "the instances have one clock";
+  EXPECT_EQ(gpu.throttled_share, 0);
+}
+
+TEST_F(GpuWatched, WithoutMeasuredStepsThereIsWhatWasThereBefore) {
+  card_.others = 1;
+  const GpuFigures gpu = GpuWatch(card_.bus_id, FakeNvml).Figures();
+  EXPECT_EQ(gpu.others, 1);
+  EXPECT_EQ(gpu.power_w, std::nullopt);
+  EXPECT_EQ(gpu.throttled_share, std::nullopt);
+}
+
+// A run that fails does not come to the end of its measured steps.
+TEST_F(GpuWatched, StopsWhenItGoesWithoutWaitingForItsNextLook) {
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    GpuWatch watch(card_.bus_id, FakeNvml, std::chrono::hours(1));
+    watch.Begin();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::minutes(10));
+}
+
+TEST_F(GpuWatched, AShortRunIsSeenAtItsEndsAtLeast) {
+  GpuWatch watch(card_.bus_id, FakeNvml, std::chrono::hours(1));
+  watch.Begin();
+  watch.End();
+  EXPECT_GE(card_.looks, 1);
+  EXPECT_EQ(watch.Figures().throttled_share, 0);
+}
+
+TEST_F(GpuWatched, WhatIsMissingIsSaidAndNothingIsTaken) {
+  const auto problem = [&](const std::string& bus_id, const Nvml& (*load)()) {
+    GpuWatch watch(bus_id, load, kSoon);
+    watch.Begin();
+    watch.End();
+    EXPECT_EQ(watch.Figures().power_w, std::nullopt);
+    EXPECT_EQ(watch.Figures().others, std::nullopt);
+    return watch.problem();
+  };
+  EXPECT_EQ(problem(card_.bus_id, NoNvml), "NVML cannot be loaded: libnvidia-ml.so.1: no such file; install it");
+  EXPECT_THAT(problem("0000:FF:00.0", FakeNvml), HasSubstr("the GPU at 0000:FF:00.0: "));
+  card_.begins = kNvmlDriverNotLoaded;
+  EXPECT_THAT(problem(card_.bus_id, FakeNvml), HasSubstr("no NVIDIA driver is loaded"));
+  card_.begins = kNvmlVersionMismatch;
+  EXPECT_THAT(problem(card_.bus_id, FakeNvml), HasSubstr("the driver was updated"));
+  card_.begins = kNvmlNoPermission;
+  EXPECT_THAT(problem(card_.bus_id, FakeNvml), HasSubstr("/dev/nvidia*"));
+}
+
+// On most machines that build this there is no driver; where there is one, it has what must be there.
+TEST(LoadedNvml, IsThereOrSaysWhatToInstall) {
+  try {
+    EXPECT_NE(LoadNvml().nvmlInit_v2, nullptr);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+    EXPECT_THAT(e.message(), HasSubstr("libnvidia-ml.so.1"));
+    EXPECT_THAT(e.hint(), HasSubstr("NVIDIA's driver"));
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
