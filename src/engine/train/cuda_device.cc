@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,8 @@
 #include "base/text.h"
 #include "engine/comm/nccl/collective.h"
 #include "engine/device/cuda/executor.h"
+#include "engine/device/cuda/gpu_cards.h"
+#include "engine/device/cuda/gpu_watch.h"
 #include "engine/device/cuda/runtime.h"
 #include "engine/ops/cuda/kernels.h"
 #include "run/gpus.h"
@@ -80,16 +84,32 @@ std::string DescribeGpu(int number) {
                      known == Gpus().end() ? "which no gpu: names" : fmt::format("gpu: {}", known->name));
 }
 
+// Without a context on it.
+std::string BusIdOf(int number) {
+  char id[32] = "";
+  CheckCuda(cudaDeviceGetPCIBusId(id, sizeof id, number), "cudaDeviceGetPCIBusId");
+  return id;
+}
+
+// What is wrong with a card; empty where nothing is known to be.
+std::string TroubleOf(const GpuCard& card) {
+  std::vector<std::string> words;
+  if (card.ecc_uncorrected.value_or(0) > 0)
+    words.push_back(fmt::format("{} uncorrected ECC errors", *card.ecc_uncorrected));
+  if (card.repair_pending) words.emplace_back("memory to be taken out of use when its driver is loaded again");
+  if (card.repair_failed) words.emplace_back("memory that cannot be taken out of use any more: replace it");
+  return Join(words, ", ");
+}
+
 class CudaDeviceOfRank final : public TrainingDevice {
  public:
   CudaDeviceOfRank(const RunSpec& spec, const DeviceOptions& options, int64_t local_rank,
-                   const CudaLibraries& libraries, const Nccl& (*nccl)())
-      : options_(options), libraries_(libraries), nccl_(nccl) {
+                   const NvidiaLibraries& libraries)
+      : options_(options), libraries_(libraries) {
     int gpus = 0;
     CheckCuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
     if (gpus == 0) CheckCuda(cudaErrorNoDevice, "cudaGetDeviceCount");
     number_ = NumberOf(local_rank, gpus);
-    CheckCuda(cudaSetDevice(number_), "cudaSetDevice");
     cudaDeviceProp properties;
     CheckCuda(cudaGetDeviceProperties(&properties, number_), "cudaGetDeviceProperties");
     name_ = properties.name;
@@ -100,6 +120,8 @@ class CudaDeviceOfRank final : public TrainingDevice {
                               number_, name_, properties.major, properties.minor),
                   "run it where such a GPU is, or say which one is here");
     }
+    watch_.emplace(BusIdOf(number_), libraries_.nvml);
+    CheckCuda(cudaSetDevice(number_), "cudaSetDevice");  // with a context on it, which no watch may see
     free_at_first_ = FreeBytes();
   }
 
@@ -112,12 +134,15 @@ class CudaDeviceOfRank final : public TrainingDevice {
 
   std::unique_ptr<Executor> MakeExecutor(const StepProgram& program, Communicator& communicator) override {
     return std::make_unique<CudaExecutor>(program.trace, program.layout, CudaKernels(),
-                                          CudaOptions{number_, &libraries_, options_.graph},
-                                          MakeCudaCollectives(communicator, nccl_));
+                                          CudaOptions{number_, &libraries_.cuda, options_.graph},
+                                          MakeCudaCollectives(communicator, libraries_.nccl));
   }
 
   int64_t AvailableSlabBytes() const override { return FreeBytes(); }
   RunStatus out_of_memory() const override { return RunStatus::kOomDevice; }
+  void BeginMeasuring() override { watch_->Begin(); }
+  void EndMeasuring() override { watch_->End(); }
+  GpuFigures Figures() const override { return watch_->Figures(); }
   int64_t TakenBytes() const override { return std::max<int64_t>(free_at_first_ - FreeBytes(), 0); }
 
  private:
@@ -129,21 +154,21 @@ class CudaDeviceOfRank final : public TrainingDevice {
   }
 
   const DeviceOptions options_;
-  const CudaLibraries libraries_;
-  const Nccl& (*const nccl_)();
+  const NvidiaLibraries libraries_;
   int number_ = 0;
   std::string name_;
+  std::optional<GpuWatch> watch_;
   int64_t free_at_first_ = 0;  // with CUDA's context made
 };
 
 }  // namespace
 
 std::unique_ptr<TrainingDevice> OpenCudaDevice(const RunSpec& spec, const DeviceOptions& options, int64_t local_rank,
-                                               const CudaLibraries& libraries, const Nccl& (*nccl)()) {
-  return std::make_unique<CudaDeviceOfRank>(spec, options, local_rank, libraries, nccl);
+                                               const NvidiaLibraries& libraries) {
+  return std::make_unique<CudaDeviceOfRank>(spec, options, local_rank, libraries);
 }
 
-std::string DescribeGpus(const CudaLibraries& libraries, const Nccl& (*nccl)()) {
+std::string DescribeGpus(const NvidiaLibraries& libraries) {
   std::string lines;
   const auto add = [&](std::string_view what, const std::function<std::string()>& line) {
     lines += fmt::format("{}: {}\n", what, OrWhyNot(line));
@@ -158,12 +183,19 @@ std::string DescribeGpus(const CudaLibraries& libraries, const Nccl& (*nccl)()) 
   for (int number = 0; number < gpus; ++number) {
     add(fmt::format("GPU {}", number), [&] { return DescribeGpu(number); });
   }
+  const GpuCards cards = FindGpuCards(libraries.nvml);
+  add("driver", [&] { return cards.problem.empty() ? cards.driver : cards.problem + "; " + cards.hint; });
+  for (const GpuCard& card : cards.cards) {
+    if (const std::string trouble = TroubleOf(card); !trouble.empty()) {
+      lines += fmt::format("{} at {}: {}\n", card.name, card.pci_bus_id, trouble);
+    }
+  }
   add("CUDA", CudaVersions);
-  add("cuBLASLt", [&] { return LibraryVersion(libraries.cublaslt().cublasLtGetVersion()); });
-  add("cuDNN", [&] { return LibraryVersion(libraries.cudnn().cudnnGetVersion()); });
+  add("cuBLASLt", [&] { return LibraryVersion(libraries.cuda.cublaslt().cublasLtGetVersion()); });
+  add("cuDNN", [&] { return LibraryVersion(libraries.cuda.cudnn().cudnnGetVersion()); });
   add("NCCL", [&] {
     int version = 0;
-    CheckNccl(nccl(), nccl().ncclGetVersion(&version), "ncclGetVersion");
+    CheckNccl(libraries.nccl(), libraries.nccl().ncclGetVersion(&version), "ncclGetVersion");
     return LibraryVersion(static_cast<size_t>(version));
   });
   return lines;

@@ -37,6 +37,11 @@ class TrainingDevice {
   // How a run ends that asks it for more memory than it has.
   virtual RunStatus out_of_memory() const = 0;
 
+  // The measured steps begin, and have ended; neither need be said. What was seen of a GPU by then.
+  virtual void BeginMeasuring() {}
+  virtual void EndMeasuring() {}
+  virtual GpuFigures Figures() const { return {}; }
+
   // What this process has taken so far of memory that is the device's own, in bytes; 0 where it has none.
   virtual int64_t TakenBytes() const { return 0; }
 };

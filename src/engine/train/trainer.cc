@@ -98,6 +98,7 @@ class Training {
     history_.processes.push_back(
         {history_.steps() + 1, fmt::format("{}, {} threads", result_.device, omp_get_max_threads())});
     queued_ = history_.steps();
+    if (history_.steps() >= spec_.warmup_steps) device_.BeginMeasuring();
     while (history_.steps() < total_ && result_.status == RunStatus::kOk) {
       if (MayQueue()) {
         Queue();
@@ -107,6 +108,7 @@ class Training {
         Leave();
       }
     }
+    device_.EndMeasuring();
     result_.loss = history_.loss;
     result_.grad_norm = history_.grad_norm;
     result_.skipped_steps = model_.SkippedSteps();
@@ -193,6 +195,7 @@ class Training {
     history_.loss.push_back(loss);
     if (scalars.size() > 1) history_.grad_norm.push_back(scalars[1]);
     const int64_t step = history_.steps();
+    if (step == spec_.warmup_steps) device_.BeginMeasuring();
     if (options_.on_step) {
       options_.on_step({step, total_, step_ns, loss,
                         static_cast<double>(result_.tokens_per_step) / (static_cast<double>(step_ns) * 1e-9)});
@@ -348,6 +351,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     if (communicator) communicator->Abandon(error);
     end_for_memory(error, *MakeCpuDevice());
   }
+  if (device) result.gpu = device->Figures();
   result.ended_unix_ns = result.started_unix_ns + (clock.MonotonicNs() - begin_ns);  // whoever sets the clock meanwhile
   return outcome;
 }

@@ -14,6 +14,7 @@
 #include "engine/train/cuda_device.h"
 #include "engine/train/model_state.h"
 #include "tests/engine/comm/nccl/device_ranks.h"
+#include "tests/engine/device/fake_nvml.h"
 #include "tests/engine/train/specs.h"
 
 namespace ridgeline {
@@ -60,10 +61,12 @@ TEST_P(CudaRanks, LearnWhatOneCpuLearnsFromTheWholeBatch) {
     values.update({{"batch_size", 1}, {"ranks", kWorld}, {"shard", GetParam()}, {"device", "cuda"}, {"gpu", "h200"}});
     const RunSpec spec = SpecFrom(values);
     cuda_on_cpu::ResetMachine({.devices = kWorld});
+    FakeCard card;
+    ThisCard() = &card;
     std::mutex mutex;
     std::vector<double> mean(kSteps);
     const auto errors = testing::OnDevices(kWorld, 300, [&](Communicator& ranks) {
-      const auto device = OpenCudaDevice(spec, {}, ranks.rank(), FakeLibraries(), FakeNccl);
+      const auto device = OpenCudaDevice(spec, {}, ranks.rank(), {FakeLibraries(), FakeNccl, FakeNvml});
       const std::vector<double> losses = Losses(spec, *device, ranks);
       const std::lock_guard lock(mutex);
       for (size_t i = 0; i < losses.size(); ++i) mean[i] += losses[i] / kWorld;

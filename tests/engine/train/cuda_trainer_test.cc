@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "engine/train/verify.h"
 #include "tests/base/temp_dir.h"
 #include "tests/engine/device/fake_libraries.h"
+#include "tests/engine/device/fake_nvml.h"
 #include "tests/engine/train/specs.h"
 
 namespace ridgeline {
@@ -26,8 +28,10 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+NvidiaLibraries Emulated() { return {FakeLibraries(), FakeNccl, FakeNvml}; }
+
 std::unique_ptr<TrainingDevice> OpenEmulated(const RunSpec& spec, const DeviceOptions& options) {
-  return OpenCudaDevice(spec, options, LocalRank(), FakeLibraries(), FakeNccl);
+  return OpenCudaDevice(spec, options, LocalRank(), Emulated());
 }
 
 Json Tiny(const std::string& family = "llama") {
@@ -43,7 +47,10 @@ RunSpec OnCuda(Json values) {
 
 class CudaTrainer : public ::testing::Test {
  protected:
-  CudaTrainer() { cuda_on_cpu::ResetMachine(); }
+  CudaTrainer() {
+    cuda_on_cpu::ResetMachine();
+    ThisCard() = &card_;
+  }
 
   // Until `leave_after` steps of this run are done, or to its end.
   static RunResult Run(const RunSpec& spec, TrainOptions options = {}, int64_t leave_after = INT64_MAX) {
@@ -60,6 +67,7 @@ class CudaTrainer : public ::testing::Test {
   }
 
   TempDir dir_;
+  FakeCard card_;
 };
 
 TEST_F(CudaTrainer, TrainsAsTheCpuDoes) {
@@ -217,17 +225,35 @@ TEST_F(CudaTrainer, SaysThatThereIsNoGpu) {
   EXPECT_THAT(without.message, HasSubstr("built without the CUDA device"));
 }
 
+TEST_F(CudaTrainer, SaysHowTheGpuFared) {
+  card_.others = 2;
+  card_.limits = 0x8;  // a slowdown of the hardware
+  const RunResult result = Run(OnCuda(Tiny()));
+  ASSERT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.gpu.others, 2);
+  EXPECT_EQ(result.gpu.power_w, 500);
+  EXPECT_GT(result.gpu.energy_j, 0);
+  EXPECT_EQ(result.gpu.throttled_share, 1);
+  card_.begins = kNvmlDriverNotLoaded;
+  const RunResult without = Run(OnCuda(Tiny()));
+  EXPECT_EQ(without.status, RunStatus::kOk) << "none of it is needed";
+  EXPECT_EQ(without.gpu.power_w, std::nullopt);
+}
+
 TEST_F(CudaTrainer, NamesTheGpusHereAndWhatComputesOnThem) {
   cuda_on_cpu::ResetMachine({.devices = 2, .device_bytes = size_t{141} << 30});
-  CudaLibraries libraries = FakeLibraries();
-  libraries.cudnn = FakeCudnn;
-  const std::string lines = DescribeGpus(libraries, FakeNccl);
+  NvidiaLibraries libraries = Emulated();
+  libraries.cuda.cudnn = FakeCudnn;
+  card_.uncorrected = 3;
+  const std::string lines = DescribeGpus(libraries);
   EXPECT_THAT(lines, HasSubstr("GPU 1: NVIDIA H200, compute capability 9.0, 151 GB, gpu: h200\n"));
-  for (const char* what : {"CUDA: driver for ", "cuBLASLt: ", "cuDNN: ", "NCCL: "}) EXPECT_THAT(lines, HasSubstr(what));
+  EXPECT_THAT(lines, HasSubstr(": 3 uncorrected ECC errors\n"));
+  for (const char* what : {"driver: ", "CUDA: driver for ", "cuBLASLt: ", "cuDNN: ", "NCCL: "})
+    EXPECT_THAT(lines, HasSubstr(what));
   cuda_on_cpu::ResetMachine({.devices = 1, .name = "NVIDIA TITAN"});
-  EXPECT_THAT(DescribeGpus(libraries, FakeNccl), HasSubstr("which no gpu: names"));
+  EXPECT_THAT(DescribeGpus(libraries), HasSubstr("which no gpu: names"));
   cuda_on_cpu::ResetMachine({.devices = 0});
-  EXPECT_THAT(DescribeGpus(libraries, FakeNccl), ::testing::StartsWith("no GPUs: "));
+  EXPECT_THAT(DescribeGpus(libraries), ::testing::StartsWith("no GPUs: "));
 }
 
 TEST_F(CudaTrainer, TakesTheGpuOfItsPlaceAmongTheRanksOfItsMachine) {
