@@ -9,6 +9,7 @@ named AS MATERIALIZED (
     planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes, planned_optimizer_bytes,
     planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message, environment, command,
     all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, cores_others_share, cores_throttles,
+    gpu_throttled_share, gpu_others, gpu_ecc_uncorrected,
     -- Of fewer measured steps nothing can be said of how they vary.
     status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
     -- Runs are compared only where all this is the same.
@@ -120,6 +121,7 @@ SELECT
   planned_peak_bytes, rss_peak_bytes, device_peak_bytes, coalesce(device_peak_bytes, rss_peak_bytes) AS observed_bytes,
   too_few, max(ok) OVER (PARTITION BY panel) AS any_ok,
   cores_others_share, cores_throttles, cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed,
+  gpu_throttled_share, gpu_others, gpu_ecc_uncorrected, gpu_throttled_share > 0.05 AS gpu_throttled, gpu_others > 0 AS gpu_shared,
   planned_parameters_bytes AS parameters_bytes, planned_gradients_bytes AS gradients_bytes,
   planned_optimizer_bytes AS optimizer_bytes, planned_activations_bytes AS activations_bytes,
   planned_workspace_bytes AS workspace_bytes, planned_logits_bytes AS logits_bytes,

@@ -9,6 +9,7 @@ named AS MATERIALIZED (
     planned_optimizer_bytes, planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message,
     environment, command, status = 'ok' AS ok, all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes,
     cores_others_share, cores_throttles,
+    gpu_throttled_share, gpu_others, gpu_ecc_uncorrected,
     status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
     -- Of fewer measured steps nothing can be said of how they vary.
     status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
@@ -114,6 +115,7 @@ SELECT
     - coalesce(planned_optimizer_bytes, 0) - coalesce(planned_activations_bytes, 0)
     - coalesce(planned_workspace_bytes, 0) - coalesce(planned_logits_bytes, 0) AS other_bytes,
   cores_others_share, cores_throttles, cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed,
+  gpu_throttled_share, gpu_others, gpu_ecc_uncorrected, gpu_throttled_share > 0.05 AS gpu_throttled, gpu_others > 0 AS gpu_shared,
   provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
 FROM figured
 ORDER BY family, size, model, seq_length, panel, batch_size, format_rank, format, point_id

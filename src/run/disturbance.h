@@ -1,6 +1,7 @@
 // What speaks against a result's times, in words.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "ridgeline/run.h"
@@ -14,7 +15,12 @@ inline constexpr double kDisturbingShare = 0.05;
 // than it is by itself, and with it the 95th percentile of them. Less moves neither that nor the median.
 inline constexpr double kThrottledShare = 0.05;
 
-// "others took 41 % of its cores' time, throttled 3 times"; empty where nothing is known to have disturbed the run.
+// More of its GPU's memory than this, in use before the run, is another's, also where the driver shows nobody, as in a
+// container: what it keeps for itself is less, and a process with a CUDA context of its own has more.
+inline constexpr int64_t kDisturbingGpuBytes = 256LL << 20;
+
+// "others took 41 % of its cores' time, its GPU was throttled in 12 % of its measured steps (its heat)"; empty where
+// nothing is known to have disturbed the run.
 std::string Disturbance(const RunResult& result);
 
 }  // namespace ridgeline

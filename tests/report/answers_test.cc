@@ -13,6 +13,8 @@ namespace {
 
 using report_sample::Runs;
 using report_sample::ShippedReport;
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -151,6 +153,19 @@ TEST_F(Answers, WhatCannotBeIsADisturbedRun) {
   const std::vector<std::string> said = Of(kCompared[0], 9, 0.6);
   EXPECT_THAT(said.at(0), StartsWith("A disturbed run: full activation checkpointing"));
   EXPECT_THAT(said.at(1), HasSubstr("measure again on a quiet machine"));
+}
+
+TEST_F(Answers, OfADisturbedGpuSaySo) {
+  const auto disturbed = [](RunResult& run) {
+    run.gpu.throttled_share = 0.25;
+    run.gpu.others = 2;
+  };
+  for (const Compared& compared : kCompared) {
+    EXPECT_THAT(Of(compared, 9, 1.3, RunStatus::kOk, Provenance::kMeasured, disturbed),
+                AllOf(Contains(HasSubstr("A GPU was throttled: in 25.0\xC2\xA0% of the measured steps of ")),
+                      Contains(HasSubstr("A GPU was shared: "))))
+        << compared.report;
+  }
 }
 
 TEST_F(Answers, WithoutAnyRunThatEndedWellSaySo) {

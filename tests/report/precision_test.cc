@@ -15,6 +15,7 @@ using report_sample::ExpectGolden;
 using report_sample::Runs;
 using report_sample::ShippedReport;
 using report_sample::WithoutIds;
+using testing::AllOf;
 using testing::Contains;
 using testing::DoubleNear;
 using testing::ElementsAre;
@@ -128,6 +129,19 @@ TEST_F(PrecisionTest, ABusyMachineIsSaidBesideWhatItsTimesSay) {
   const Rows rows = Answer();
   EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
               Contains("The machine was busy: of the cores' time of bf16 at batch 1, others took 60.0\xC2\xA0%."));
+}
+
+TEST_F(PrecisionTest, WhatDisturbedAGpuIsSaidBesideWhatItsTimesSay) {
+  Runs runs(store_);
+  Add(runs, "bf16", 1, 100, 100).gpu.throttled_share = 0.04;
+  RunResult& held = Add(runs, "fp8", 1, 50, 120);
+  held.gpu.throttled_share = 0.25;
+  held.gpu.others = 2;
+  runs.Put("s");
+  const Rows rows = Answer();
+  EXPECT_THAT(Conclude(report_, rows, MakePanels(rows).at(0).rows),
+              AllOf(Contains("A GPU was throttled: in 25.0\xC2\xA0% of the measured steps of fp8 at batch 1."),
+                    Contains("A GPU was shared: fp8 at batch 1 had 2 of others' processes beside it.")));
 }
 
 TEST_F(PrecisionTest, AModelIsAPanel) {
