@@ -1,12 +1,12 @@
 // Where reports lie, and which a name means.
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "base/user_folders.h"
 #include "report/report.h"
 
 namespace ridgeline {
@@ -22,13 +22,7 @@ bool IsReport(const fs::path& folder) {
 }  // namespace
 
 std::vector<fs::path> ReportFolders(std::vector<fs::path> own) {
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  const char* home = std::getenv("HOME");
-  if (config != nullptr && fs::path(config).is_absolute()) {
-    own.push_back(fs::path(config) / "ridgeline/reports");
-  } else if (home != nullptr && fs::path(home).is_absolute()) {
-    own.push_back(fs::path(home) / ".config/ridgeline/reports");
-  }
+  if (const auto config = ConfigFolder()) own.push_back(*config / "reports");
   if (auto installed = FindDataDir("reports")) own.push_back(*std::move(installed));
   return own;
 }
