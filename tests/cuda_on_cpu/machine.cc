@@ -194,6 +194,10 @@ int64_t OpenHandles() {
   const Machine& m = TheMachine();
   return m.handles + static_cast<int64_t>(m.streams.size() + m.pinned.size());
 }
+void PassTime(std::chrono::duration<double, std::milli> time) {
+  Machine& m = TheMachine();
+  m.passed = m.passed.load() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(time);
+}
 int64_t CallsMade() { return TheMachine().calls; }
 void FailCall(int64_t number, cudaError_t error) {
   TheMachine().failing_call = number;

@@ -64,7 +64,8 @@ struct Machine {
   int64_t calls = 0;                 // of the runtime, as MayFail counts them
   int64_t failing_call = 0;          // 0: none
   cudaError_t failing_error = cudaSuccess;
-  std::atomic<int64_t> handles = 0;  // events and graphs that are not destroyed
+  std::atomic<int64_t> handles = 0;                              // events and graphs that are not destroyed
+  std::atomic<std::chrono::steady_clock::duration> passed = {};  // by PassTime
 };
 Machine& TheMachine();
 using Lock = std::unique_lock<std::mutex>;

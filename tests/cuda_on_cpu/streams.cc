@@ -81,7 +81,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t where) {
   const int64_t number = ++event->recorded;
   return Said(Queue(m, lock, where, Once([event, number] {
                       event->completed = number;
-                      event->when = std::chrono::steady_clock::now();
+                      event->when = std::chrono::steady_clock::now() + TheMachine().passed.load();
                       return cudaSuccess;
                     })));
 }
