@@ -202,6 +202,7 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
   options.resume = command->resume;
   options.told_to_leave = [] { return told_to_leave != 0; };
   options.on_note = [](const std::string& text) { fmt::print(stderr, "ridgeline-train: {}\n", PrintableText(text)); };
+  options.device.on_note = options.on_note;
   // Whoever started the ranks learns from it that they have met.
   options.on_begin = [&](int64_t total) {
     if (first) progress.Write({0, total, 0, 0, 0});

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/user_folders.h"
 #include "base/version.h"
 #include "engine/cli/hyperparameters.h"
 #include "run/spec.h"
@@ -84,6 +85,14 @@ Json FsdpValues(const FsdpFlags& flags) {
           {"checkpointing", flags.checkpoint_layer.empty() ? "none" : "full"}};
 }
 
+// The file that --algorithms means; none where nothing is said and nobody has a home.
+std::filesystem::path AlgorithmsOf(const std::string& said) {
+  if (said == "off") return {};
+  if (!said.empty()) return said;
+  const auto cache = CacheFolder();
+  return cache ? *cache / "cublaslt.json" : std::filesystem::path();
+}
+
 RunSpec SpecOf(const Json& values) {
   std::vector<Problem> problems;
   RunSpec spec = BuildSpec(values, problems);
@@ -115,6 +124,10 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   app.add_flag_callback(
       "--no-graph", [&] { command.device.graph = false; },
       "queue a step on a GPU call by call, rather than replay it as a graph: the same bits, more work for the host");
+  std::string algorithms;
+  app.add_option("--algorithms", algorithms,
+                 "of products on a GPU: the file that keeps which algorithms were the fastest (default: "
+                 "~/.cache/ridgeline/cublaslt.json); off: take those that cuBLASLt names first");
   app.add_flag(
       "--budget", command.budget,
       "train nothing: print what a step moves and multiplies, op by op, and the least time that takes on an H200, "
@@ -163,6 +176,7 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
     throw Error(ErrorKind::kUsage, e.what(), "see ridgeline-train --help");
   }
 
+  command.device.algorithms = AlgorithmsOf(algorithms);
   if (!command.verify_case.empty()) {
     for (const auto& [name, to] : {std::pair{"precision", &command.verify.precision},
                                    {"checkpointing", &command.verify.checkpointing},

@@ -1,6 +1,7 @@
 #include "engine/train/cuda_device.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "engine/comm/nccl/collective.h"
+#include "engine/device/algorithm_file.h"
 #include "engine/device/cuda/executor.h"
 #include "engine/device/cuda/gpu_cards.h"
 #include "engine/device/cuda/gpu_watch.h"
@@ -130,11 +132,16 @@ class CudaDeviceOfRank final : public TrainingDevice {
   void Describe(std::map<std::string, std::string>& environment) const override {
     environment["gpus"] = name_;
     environment["cuda"] = CudaVersions();
+    environment["gemm_algorithms"] = !algorithms_ ? "cuBLASLt's first"
+                                     : algorithms_->measures()
+                                         ? "the fastest, kept in " + algorithms_->path().string()
+                                         : "those of " + algorithms_->path().string() + ", else cuBLASLt's first";
   }
 
   std::unique_ptr<Executor> MakeExecutor(const StepProgram& program, Communicator& communicator) override {
+    OpenAlgorithms(communicator);
     return std::make_unique<CudaExecutor>(program.trace, program.layout, CudaKernels(),
-                                          CudaOptions{number_, &libraries_.cuda, options_.graph},
+                                          CudaOptions{number_, &libraries_.cuda, options_.graph, algorithms_.get()},
                                           MakeCudaCollectives(communicator, libraries_.nccl));
   }
 
@@ -146,6 +153,24 @@ class CudaDeviceOfRank final : public TrainingDevice {
   int64_t TakenBytes() const override { return std::max<int64_t>(free_at_first_ - FreeBytes(), 0); }
 
  private:
+  // Ranks that hold the same must compute the same, to the bit, and clocks do not agree to the bit. So several ranks
+  // measure nothing: they take what one rank has kept before, where all of them read the same of it, which ranks on
+  // several machines, or beside somebody who writes, need not; else all take what the library names first.
+  void OpenAlgorithms(Communicator& communicator) {
+    if (!options_.algorithms.empty()) {
+      const std::string machine = fmt::format("{}, {}, cuBLASLt {}", name_, CudaVersions(),
+                                              LibraryVersion(libraries_.cuda.cublaslt().cublasLtGetVersion()));
+      using Use = AlgorithmFile::Use;
+      algorithms_ = std::make_unique<AlgorithmFile>(
+          options_.algorithms, machine, communicator.world() == 1 ? Use::kMeasure : Use::kTakeOnly, options_.on_note);
+    }
+    if (communicator.world() == 1) return;
+    const int64_t digest = algorithms_ ? algorithms_->Digest() : 0;
+    std::array<int64_t, 2> most = {digest, ~digest};  // of which the second is the complement of the least
+    communicator.AllReduce(most, Reduction::kMax);
+    if (most[0] != ~most[1]) algorithms_ = nullptr;
+  }
+
   // 0 where the device does not answer any more: what went wrong was said before.
   static int64_t FreeBytes() {
     size_t free = 0;
@@ -158,7 +183,8 @@ class CudaDeviceOfRank final : public TrainingDevice {
   int number_ = 0;
   std::string name_;
   std::optional<GpuWatch> watch_;
-  int64_t free_at_first_ = 0;  // with CUDA's context made
+  std::unique_ptr<AlgorithmFile> algorithms_;  // null: the library's first
+  int64_t free_at_first_ = 0;                  // with CUDA's context made
 };
 
 }  // namespace

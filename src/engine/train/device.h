@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -49,6 +50,10 @@ class TrainingDevice {
 // What a person may say of how a device works, and no spec does.
 struct DeviceOptions {
   bool graph = true;  // of a GPU: a step is replayed as a graph, rather than queued call by call
+  // Of a GPU: the file of the products' fastest algorithms (engine/device/algorithm_file.h). Empty: of each product the
+  // algorithm that the library names first.
+  std::filesystem::path algorithms;
+  std::function<void(const std::string&)> on_note;  // what of it is worth a line; may be empty
 };
 
 using DeviceMaker = std::function<std::unique_ptr<TrainingDevice>(const RunSpec& spec, const DeviceOptions& options)>;

@@ -1,24 +1,34 @@
 // Whole steps of several ranks, each with an emulated GPU of its own, over the emulator's NCCL: what they learn
 // together is what one CPU learns from the whole batch.
 #ifdef RIDGELINE_CUDA_ON_CPU
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cuda_on_cpu/cublaslt.h"
 #include "engine/step/program.h"
 #include "engine/train/cuda_device.h"
 #include "engine/train/model_state.h"
+#include "tests/base/temp_dir.h"
 #include "tests/engine/comm/nccl/device_ranks.h"
 #include "tests/engine/device/fake_nvml.h"
 #include "tests/engine/train/specs.h"
 
 namespace ridgeline {
 namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
 
 constexpr int64_t kWorld = 4;
 constexpr int64_t kSteps = 3;  // the first queued call by call, the second recorded, the third replayed
@@ -76,6 +86,55 @@ TEST_P(CudaRanks, LearnWhatOneCpuLearnsFromTheWholeBatch) {
     EXPECT_NE(mean.front(), mean.back());
     EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
   }
+}
+
+// Ranks compute alike: none measures, and what is kept is taken where all of them read the same.
+TEST(CudaRanksOfOneRun, TakeTheSameAlgorithms) {
+  Json values = TinyModel("llama");
+  values.update({{"layers", 1}, {"seq_length", 11}, {"precision", "fp32"}, {"device", "cuda"}, {"gpu", "h200"}});
+  cuda_on_cpu::ResetMachine({.devices = kWorld});
+  cuda_on_cpu::ResetCublasLt({{20'000, 10'000}});
+  FakeCard card;
+  ThisCard() = &card;
+  const TempDir dir;
+  const auto file_of = [&](const std::string& name) { return dir / name; };
+  const auto make = [&](const RunSpec& spec, Communicator& ranks, const std::filesystem::path& algorithms) {
+    DeviceOptions options;
+    options.algorithms = algorithms;
+    const auto device = OpenCudaDevice(spec, options, ranks.rank(), {FakeLibraries(), FakeNccl, FakeNvml});
+    const StepProgram program = BuildStep(spec, false, ranks.rank());
+    const int64_t before = cuda_on_cpu::CublasLtProductsRun();
+    device->MakeExecutor(program, ranks);
+    std::map<std::string, std::string> environment;
+    device->Describe(environment);
+    return std::pair(environment.at("gemm_algorithms"), cuda_on_cpu::CublasLtProductsRun() - before);
+  };
+  // One rank alone measures.
+  const auto [alone, measured] = make(SpecFrom(values), *MakeSelfCommunicator(), file_of("kept"));
+  EXPECT_THAT(alone, HasSubstr("the fastest"));
+  EXPECT_GT(measured, 0);
+  ASSERT_TRUE(std::filesystem::exists(file_of("kept")));
+
+  values.update({{"ranks", kWorld}});
+  const RunSpec spec = SpecFrom(values);
+  const auto those_of = [&](const std::function<std::string(int64_t rank)>& name) {
+    std::vector<std::string> took(kWorld);
+    const auto errors = testing::OnDevices(kWorld, 300, [&](Communicator& ranks) {
+      const std::string file = name(ranks.rank());
+      const auto [what, runs] = make(spec, ranks, file.empty() ? "" : file_of(file));
+      EXPECT_EQ(runs, 0);
+      took[static_cast<size_t>(ranks.rank())] = what;
+    });
+    for (const std::string& error : errors) EXPECT_EQ(error, "");
+    return took;
+  };
+  const std::vector<std::string> firsts(kWorld, "cuBLASLt's first");
+  EXPECT_THAT(those_of([](int64_t) { return "kept"; }), Each(HasSubstr("those of")));
+  EXPECT_EQ(those_of([](int64_t rank) { return rank == 2 ? "missing" : "kept"; }), firsts);
+  EXPECT_EQ(those_of([](int64_t rank) { return rank == 0 ? "" : "kept"; }), firsts);
+  EXPECT_EQ(those_of([](int64_t) { return ""; }), firsts);
+  EXPECT_FALSE(std::filesystem::exists(file_of("missing")));
+  cuda_on_cpu::ResetCublasLt();
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
+#include "cuda_on_cpu/cublaslt.h"
 #include "cuda_on_cpu/machine.h"
 #include "engine/comm/gloo/rank_environment.h"
 #include "engine/train/cuda_device.h"
@@ -104,6 +106,46 @@ TEST_F(CudaTrainer, GivesTheSameBitsAsAGraphAndCallByCall) {
   ASSERT_EQ(graph.status, RunStatus::kOk) << graph.message;
   EXPECT_EQ(graph.loss, calls.loss);
   EXPECT_EQ(graph.grad_norm, calls.grad_norm);
+}
+
+// The second run takes what the first one measured.
+TEST_F(CudaTrainer, MeasuresProductsOnceAndGivesTheSameBits) {
+  cuda_on_cpu::ResetCublasLt({{20'000, 10'000, 30'000}});
+  TrainOptions options;
+  options.device.algorithms = dir_ / "cache" / "cublaslt.json";
+  const RunSpec spec = OnCuda(Tiny());
+  const RunResult first = Run(spec, options);
+  ASSERT_EQ(first.status, RunStatus::kOk) << first.message;
+  const int64_t with_measuring = cuda_on_cpu::CublasLtProductsRun();
+  const std::string kept = ReadFile(options.device.algorithms);
+  EXPECT_THAT(kept, HasSubstr("NVIDIA H200, driver for"));
+  cuda_on_cpu::ResetCublasLt({{10'000, 20'000, 30'000}});
+  const RunResult second = Run(spec, options);
+  const int64_t without = cuda_on_cpu::CublasLtProductsRun();
+  EXPECT_GT(with_measuring, without);
+  EXPECT_EQ(ReadFile(options.device.algorithms), kept);
+  EXPECT_EQ(second.loss, first.loss);
+  EXPECT_EQ(second.grad_norm, first.grad_norm);
+  EXPECT_EQ(second.environment.at("gemm_algorithms"),
+            "the fastest, kept in " + (dir_ / "cache/cublaslt.json").string());
+  cuda_on_cpu::ResetCublasLt();
+  const RunResult plain = Run(spec);
+  EXPECT_EQ(cuda_on_cpu::CublasLtProductsRun(), without);
+  EXPECT_EQ(plain.environment.at("gemm_algorithms"), "cuBLASLt's first");
+  EXPECT_NEAR(plain.loss.back(), first.loss.back(), 1e-5 * plain.loss.back());
+  ExpectNothingLeft();
+}
+
+// A file that is not whole is told, and ends nothing.
+TEST_F(CudaTrainer, NotesAFileOfAlgorithmsThatItDoesNotTake) {
+  WriteFile(dir_ / "cublaslt.json", "{");
+  std::vector<std::string> notes;
+  TrainOptions options;
+  options.device.algorithms = dir_ / "cublaslt.json";
+  options.device.on_note = [&](const std::string& note) { notes.push_back(note); };
+  EXPECT_EQ(Run(OnCuda(Tiny()), options).status, RunStatus::kOk);
+  EXPECT_THAT(notes, ::testing::ElementsAre(HasSubstr("cublaslt.json")));
+  EXPECT_EQ(ReadFile(dir_ / "cublaslt.json"), "{");
 }
 
 // What number an update has depends on the steps skipped before it, which no host knows when it queues the next.

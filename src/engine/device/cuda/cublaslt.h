@@ -21,6 +21,7 @@ namespace ridgeline {
   FUNCTION(cublasLtMatmulPreferenceDestroy)      \
   FUNCTION(cublasLtMatmulPreferenceSetAttribute) \
   FUNCTION(cublasLtMatmulAlgoGetHeuristic)       \
+  FUNCTION(cublasLtMatmulAlgoCheck)              \
   FUNCTION(cublasLtMatmul)
 
 struct CublasLt {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/device/algorithm_file.h"
 #include "engine/device/cuda/collectives.h"
 #include "engine/device/cuda/kernel.h"
 #include "engine/device/cuda/runtime.h"
@@ -63,13 +64,15 @@ class CudaScalars {
 struct CudaOptions {
   int device = 0;
   const CudaLibraries* libraries = nullptr;  // which must outlive the executor
-  bool graph = true;  // false: every step's calls are queued one by one, as the first's always are
+  bool graph = true;                    // false: every step's calls are queued one by one, as the first's always are
+  AlgorithmFile* algorithms = nullptr;  // as CudaRun's; must outlive the executor
 };
 
 class CudaExecutor final : public Executor {
  public:
-  // Allocates the slab and prepares every kernel. The trace, the layout and the kernels must outlive it. Programs of
-  // several ranks need the collectives. Throws as Executor says, and as CheckCuda does.
+  // Allocates the slab and prepares every kernel, saves the algorithms that were measured then, and clears the slab.
+  // The trace, the layout and the kernels must outlive it. Programs of several ranks need the collectives. Throws as
+  // Executor says, and as CheckCuda does.
   CudaExecutor(const Trace& trace, const Layout& layout, const CudaKernelTable& kernels,
                const CudaOptions& options = {}, std::shared_ptr<CudaCollectives> collectives = nullptr);
   ~CudaExecutor() override;

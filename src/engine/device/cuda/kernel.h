@@ -14,6 +14,7 @@
 
 namespace ridgeline {
 
+class AlgorithmFile;
 class CudaCollectives;
 struct CudaLibraries;
 
@@ -26,6 +27,7 @@ struct CudaRun {
   int multiprocessors = 0;
   const CudaLibraries* libraries = nullptr;  // cuBLASLt and cuDNN, for the kernels that are theirs
   CudaCollectives* collectives = nullptr;    // where other ranks are reached; needed by programs of several ranks
+  AlgorithmFile* algorithms = nullptr;       // where libraries' algorithms are chosen by time and kept; may be null
 
   // A pointer to device memory.
   template <typename T>
@@ -40,7 +42,8 @@ struct CudaRun {
 struct CudaKernel {
   void (*run)(const OpCall& call, const CudaRun& run, KernelState* state) = nullptr;
   // Optional. Called once per recorded call before the first step, outside of any capture; may share states between
-  // equal calls. Of `run`, it may use everything but what tensors hold.
+  // equal calls. Of `run`, it may use everything but what tensors hold: that is nobody's yet, and may be written over
+  // where algorithms are measured.
   std::shared_ptr<KernelState> (*prepare)(const OpCall& call, const CudaRun& run) = nullptr;
   // Optional. Does what running each of the calls does, to the bit, in fewer launches. None of them touches what
   // another writes.

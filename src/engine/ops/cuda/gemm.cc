@@ -50,9 +50,9 @@ int64_t StrideOf(const Tensor& t) { return std::max(t.row_stride, t.cols); }  //
 // A product into c, or into `sums`, from which a kernel of ours makes c.
 class ProductState : public KernelState {
  public:
-  // `shape` and `vectors` have what is said of the operands.
-  ProductState(const CudaRun& run, ProductShape shape, ProductVectors vectors, const Tensor& c, const Tensor& sums,
-               const Tensor& bias, const Tensor& workspace, bool accumulate)
+  // `shape` and `vectors` have what is said of the operands, and `on` those that a run multiplies.
+  ProductState(const CudaRun& run, ProductShape shape, ProductVectors vectors, ProductOperands on, const Tensor& c,
+               const Tensor& sums, const Tensor& bias, const Tensor& workspace, bool accumulate)
       : c_(c), sums_(sums), bias_(bias), workspace_(workspace), accumulate_(accumulate) {
     const Tensor& to = sums.defined() ? sums : c;
     shape.m = c.rows;
@@ -67,17 +67,23 @@ class ProductState : public KernelState {
       shape.bias = TypeOf(bias.dtype);
       vectors.bias = BytesOf(run, bias);
     }
-    product_ = std::make_unique<CublasLtProduct>(run.libraries->cublaslt(), shape, vectors);
+    product_ = std::make_unique<CublasLtProduct>(run.libraries->cublaslt(), shape, vectors, run.algorithms,
+                                                 WithOutputs(run, on), run.stream);
   }
 
-  bool accumulates_sums() const { return accumulate_ && !sums_.defined(); }
-
-  void Run(const CudaRun& run, const void* a, const void* b, const float* factors = nullptr) const {
-    product_->Run(a, b, BytesOf(run, sums_.defined() ? sums_ : c_), factors, WorkspaceOf(run, workspace_), run.stream);
+  // `on`: a, b and the factors.
+  void Run(const CudaRun& run, const ProductOperands& on) const {
+    product_->Run(WithOutputs(run, on), run.stream);
     if (sums_.defined()) FinishProduct(run, sums_, bias_, accumulate_, c_);
   }
 
  private:
+  ProductOperands WithOutputs(const CudaRun& run, ProductOperands on) const {
+    on.c = BytesOf(run, sums_.defined() ? sums_ : c_);
+    on.workspace = WorkspaceOf(run, workspace_);
+    return on;
+  }
+
   Tensor c_, sums_, bias_, workspace_;
   bool accumulate_;
   std::unique_ptr<CublasLtProduct> product_;
@@ -96,17 +102,30 @@ std::shared_ptr<KernelState> PrepareGemm(const OpCall& call, const CudaRun& run)
   shape.a = shape.b = TypeOf(a.dtype);
   shape.a_alignment = AlignmentOf(BytesOf(run, a));
   shape.b_alignment = AlignmentOf(BytesOf(run, b));
-  return std::make_shared<ProductState>(run, shape, ProductVectors{}, on.writes.c, on.scratch.sums, bias,
-                                        on.scratch.workspace, attrs.accumulate);
+  return std::make_shared<ProductState>(run, shape, ProductVectors{}, ProductOperands{BytesOf(run, a), BytesOf(run, b)},
+                                        on.writes.c, on.scratch.sums, bias, on.scratch.workspace, attrs.accumulate);
 }
 
 void GemmCuda(const OpCall& call, const CudaRun& run, KernelState* state) {
   const auto on = call.operands(kGemm).reads;
-  static_cast<const ProductState*>(state)->Run(run, BytesOf(run, on.a), BytesOf(run, on.b));
+  static_cast<const ProductState*>(state)->Run(run, {BytesOf(run, on.a), BytesOf(run, on.b)});
 }
 
 // Numbers instead of codes, which some scratch has room for.
 bool Emulated(const QuantizedGemmOperands& on) { return on.scratch.a.defined() && on.scratch.a.dtype == DType::kBF16; }
+
+ProductOperands OperandsOf(const CudaRun& run, const QuantizedGemmOperands& on) {
+  const bool numbers = Emulated(on);
+  return {.a = BytesOf(run, numbers ? on.scratch.a : on.reads.a.codes),
+          .b = BytesOf(run, numbers ? on.scratch.b : on.reads.b.codes),
+          .factors = on.scratch.factors.defined() ? run.Data<float>(on.scratch.factors) : nullptr};
+}
+
+void MakeFactors(const CudaRun& run, const QuantizedGemmOperands& on, const QuantizedGemmAttrs& attrs) {
+  if (!on.scratch.factors.defined()) return;
+  const bool accumulates = attrs.accumulate && !on.scratch.sums.defined();
+  ProductFactors(run, on.reads.a.tensor_scale, on.reads.b.tensor_scale, accumulates ? 1 : 0, on.scratch.factors);
+}
 
 std::shared_ptr<KernelState> PrepareQuantizedGemm(const OpCall& call, const CudaRun& run) {
   const QuantizedGemmOperands on = call.operands(kQuantizedGemm);
@@ -137,8 +156,9 @@ std::shared_ptr<KernelState> PrepareQuantizedGemm(const OpCall& call, const Cuda
                    : block == 16 ? ProductScales::kBlock16
                                  : ProductScales::kTensor;
   }
-  return std::make_shared<ProductState>(run, shape, vectors, on.writes.c, on.scratch.sums, bias, on.scratch.workspace,
-                                        attrs.accumulate);
+  if (run.algorithms != nullptr) MakeFactors(run, on, attrs);  // with another beta it might be measured at other work
+  return std::make_shared<ProductState>(run, shape, vectors, OperandsOf(run, on), on.writes.c, on.scratch.sums, bias,
+                                        on.scratch.workspace, attrs.accumulate);
 }
 
 void QuantizedGemmCuda(const OpCall& call, const CudaRun& run, KernelState* state) {
@@ -146,22 +166,15 @@ void QuantizedGemmCuda(const OpCall& call, const CudaRun& run, KernelState* stat
   const auto& [a, b, bias, added] = on.reads;
   const QuantizedGemmAttrs& attrs = call.attrs(kQuantizedGemm);
   const auto& product = *static_cast<const ProductState*>(state);
-  const Tensor& factors = on.scratch.factors;
-  if (factors.defined()) {
-    ProductFactors(run, a.tensor_scale, b.tensor_scale, product.accumulates_sums() ? 1 : 0, factors);
-  }
-  const float* const multiplied = factors.defined() ? run.Data<float>(factors) : nullptr;
+  MakeFactors(run, on, attrs);
   if (Emulated(on)) {
     DequantizeTo(run, attrs.a, {a.codes, a.scales, {}}, on.scratch.a);
     DequantizeTo(run, attrs.b, {b.codes, b.scales, {}}, on.scratch.b);
-    product.Run(run, BytesOf(run, on.scratch.a), BytesOf(run, on.scratch.b), multiplied);
-    return;
-  }
-  if (on.scratch.a.defined()) {
+  } else if (on.scratch.a.defined()) {
     TileScales(run, a.scales, on.scratch.a);
     TileScales(run, b.scales, on.scratch.b);
   }
-  product.Run(run, BytesOf(run, a.codes), BytesOf(run, b.codes), multiplied);
+  product.Run(run, OperandsOf(run, on));
 }
 
 }  // namespace

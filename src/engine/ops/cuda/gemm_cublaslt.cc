@@ -8,15 +8,21 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "engine/device/cuda/fastest.h"
 #include "engine/device/cuda/runtime.h"
 #include "engine/device/kernel_state.h"
 
 namespace ridgeline {
 namespace {
+
+// Of the heuristics' list, whose order is a guess at their speed: so many are measured.
+constexpr int kMostMeasured = 8;
 
 const char* TypeName(cudaDataType_t type) {
   switch (type) {
@@ -52,6 +58,12 @@ std::string ProductShape::Name() const {
                      accumulate ? ", added to it" : "");
 }
 
+std::string ProductShape::Key() const {
+  return fmt::format("{}; strides {} {} {}; aligned to {} {} {}; bias {}, scales {}, factors {}, workspace {}", Name(),
+                     lda, ldb, ldc, a_alignment, b_alignment, c_alignment, has_bias ? TypeName(bias) : "none",
+                     static_cast<int>(scales), factors ? "there" : "here", workspace_bytes);
+}
+
 int AlignmentOf(const void* address) {
   return 1 << std::min(std::countr_zero(reinterpret_cast<uintptr_t>(address)), 8);
 }
@@ -66,7 +78,8 @@ struct CublasLtProduct::Handle {
   Owned<cublasLtContext> handle;
 };
 
-CublasLtProduct::CublasLtProduct(const CublasLt& library, const ProductShape& shape, const ProductVectors& vectors)
+CublasLtProduct::CublasLtProduct(const CublasLt& library, const ProductShape& shape, const ProductVectors& vectors,
+                                 AlgorithmFile* algorithms, const ProductOperands& on, cudaStream_t stream)
     : library_(library),
       shape_(shape),
       product_(nullptr, library.cublasLtMatmulDescDestroy),
@@ -74,12 +87,13 @@ CublasLtProduct::CublasLtProduct(const CublasLt& library, const ProductShape& sh
       b_(MakeLayout(shape.b, shape.trans_b ? shape.n : shape.k, shape.trans_b ? shape.k : shape.n, shape.ldb)),
       c_(MakeLayout(shape.c, shape.m, shape.n, shape.ldc)) {
   static SharedCache<std::pair<const CublasLt*, int>, const Handle> handles;
-  static SharedCache<std::tuple<const CublasLt*, int, ProductShape>, const cublasLtMatmulAlgo_t> algorithms;
+  static SharedCache<std::tuple<const CublasLt*, int, AlgorithmFile*, ProductShape>, const cublasLtMatmulAlgo_t> chosen;
   const int device = CurrentDevice();
   handle_ = handles.Get({&library, device}, [&] { return std::make_shared<Handle>(library); });
   Describe(vectors);
-  algorithm_ = algorithms.Get({&library, device, shape},
-                              [&] { return std::make_shared<cublasLtMatmulAlgo_t>(ChooseAlgorithm()); });
+  algorithm_ = chosen.Get({&library, device, algorithms, shape}, [&] {
+    return std::make_shared<cublasLtMatmulAlgo_t>(ChooseAlgorithm(algorithms, on, stream));
+  });
 }
 
 CublasLtProduct::Layout CublasLtProduct::MakeLayout(cudaDataType_t type, int64_t rows, int64_t cols,
@@ -123,8 +137,8 @@ void CublasLtProduct::Describe(const ProductVectors& vectors) {
   set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, vectors.a_scales);
 }
 
-// What cuBLASLt's heuristics hold for the fastest, with the workspace and the alignments that there are.
-cublasLtMatmulAlgo_t CublasLtProduct::ChooseAlgorithm() const {
+// What cuBLASLt's heuristics hold for the fastest, with the workspace and the alignments that there are: one or more.
+std::vector<cublasLtMatmulAlgo_t> CublasLtProduct::AskHeuristics(int most) const {
   Owned<cublasLtMatmulPreferenceOpaque_t> preference(nullptr, library_.cublasLtMatmulPreferenceDestroy);
   cublasLtMatmulPreference_t created = nullptr;
   CheckCublasLt(library_.cublasLtMatmulPreferenceCreate(&created), "cublasLtMatmulPreferenceCreate");
@@ -139,29 +153,72 @@ cublasLtMatmulAlgo_t CublasLtProduct::ChooseAlgorithm() const {
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(shape_.c_alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(shape_.c_alignment));
 
-  cublasLtMatmulHeuristicResult_t found{};
+  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(most));
   int count = 0;
   const cublasStatus_t status =
       library_.cublasLtMatmulAlgoGetHeuristic(handle_->handle.get(), product_.get(), b_.get(), a_.get(), c_.get(),
-                                              c_.get(), preference.get(), 1, &found, &count);
+                                              c_.get(), preference.get(), most, found.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS) CheckCublasLt(status, "looking for an algorithm of " + shape_.Name());
-  if (count < 1) {
-    throw Error(ErrorKind::kInternal, fmt::format("cuBLASLt has no algorithm for the product {}, in a workspace of {} "
-                                                  "bytes",
-                                                  shape_.Name(), shape_.workspace_bytes));
+  found.resize(static_cast<size_t>(std::clamp(count, 0, most)));
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (const cublasLtMatmulHeuristicResult_t& result : found) {
+    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
   }
-  CheckCublasLt(found.state, "cublasLtMatmulAlgoGetHeuristic");
-  return found.algo;
+  if (!algorithms.empty()) return algorithms;
+  if (!found.empty()) CheckCublasLt(found.front().state, "cublasLtMatmulAlgoGetHeuristic");
+  throw Error(ErrorKind::kInternal,
+              fmt::format("cuBLASLt has no algorithm for the product {}, in a workspace of {} bytes", shape_.Name(),
+                          shape_.workspace_bytes));
 }
 
-void CublasLtProduct::Run(const void* a, const void* b, void* c, const float* factors, void* workspace,
-                          cudaStream_t stream) const {
+// An algorithm that was written down is only bytes.
+bool CublasLtProduct::Fits(const cublasLtMatmulAlgo_t& algorithm) const {
+  cublasLtMatmulHeuristicResult_t result{};
+  const cublasStatus_t status = library_.cublasLtMatmulAlgoCheck(handle_->handle.get(), product_.get(), b_.get(),
+                                                                 a_.get(), c_.get(), c_.get(), &algorithm, &result);
+  return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= static_cast<size_t>(shape_.workspace_bytes);
+}
+
+cublasLtMatmulAlgo_t CublasLtProduct::FastestAlgorithm(const ProductOperands& on, cudaStream_t stream) const {
+  const std::vector<cublasLtMatmulAlgo_t> named = AskHeuristics(kMostMeasured);
+  const auto queue = [&](size_t i) {
+    const cublasStatus_t status = Queue(named[i], on, stream);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;  // named all the same
+    if (status != CUBLAS_STATUS_SUCCESS) CheckCublasLt(status, "measuring the product " + shape_.Name());
+    return true;
+  };
+  const std::optional<size_t> fastest = Fastest(named.size(), queue, stream);
+  if (!fastest) CheckCublasLt(CUBLAS_STATUS_NOT_SUPPORTED, "the product " + shape_.Name());
+  return named[*fastest];
+}
+
+cublasLtMatmulAlgo_t CublasLtProduct::ChooseAlgorithm(AlgorithmFile* algorithms, const ProductOperands& on,
+                                                      cudaStream_t stream) const {
+  if (algorithms == nullptr) return AskHeuristics(1).front();
+  cublasLtMatmulAlgo_t algorithm;
+  const std::optional<std::string> kept = algorithms->Find(shape_.Key());
+  if (kept && kept->size() == sizeof algorithm) {
+    std::memcpy(&algorithm, kept->data(), sizeof algorithm);
+    if (Fits(algorithm)) return algorithm;
+  }
+  if (!algorithms->measures()) return AskHeuristics(1).front();
+  algorithm = FastestAlgorithm(on, stream);
+  algorithms->Keep(shape_.Key(), {reinterpret_cast<const char*>(&algorithm), sizeof algorithm});
+  return algorithm;
+}
+
+cublasStatus_t CublasLtProduct::Queue(const cublasLtMatmulAlgo_t& algorithm, const ProductOperands& on,
+                                      cudaStream_t stream) const {
   const float one = 1;
   const float beta = shape_.accumulate ? 1 : 0;
-  const cublasStatus_t status =
-      library_.cublasLtMatmul(handle_->handle.get(), product_.get(), shape_.factors ? factors : &one, b, b_.get(), a,
-                              a_.get(), shape_.factors ? factors + 1 : &beta, c, c_.get(), c, c_.get(),
-                              algorithm_.get(), workspace, static_cast<size_t>(shape_.workspace_bytes), stream);
+  return library_.cublasLtMatmul(handle_->handle.get(), product_.get(), shape_.factors ? on.factors : &one, on.b,
+                                 b_.get(), on.a, a_.get(), shape_.factors ? on.factors + 1 : &beta, on.c, c_.get(),
+                                 on.c, c_.get(), &algorithm, on.workspace, static_cast<size_t>(shape_.workspace_bytes),
+                                 stream);
+}
+
+void CublasLtProduct::Run(const ProductOperands& on, cudaStream_t stream) const {
+  const cublasStatus_t status = Queue(*algorithm_, on, stream);
   if (status != CUBLAS_STATUS_SUCCESS) CheckCublasLt(status, "the product " + shape_.Name());
 }
 

@@ -1,4 +1,5 @@
-// A matrix product by cuBLASLt: its descriptors and its algorithm, made once.
+// A matrix product by cuBLASLt: its descriptors and its algorithm, made once. The algorithm is the first that the
+// library's heuristics name, or, where there is a file of algorithms, the fastest of the first few.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,7 +9,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "engine/device/algorithm_file.h"
 #include "engine/device/cuda/cublaslt.h"
 
 namespace ridgeline {
@@ -39,6 +42,7 @@ struct ProductShape {
 
   auto operator<=>(const ProductShape&) const = default;
   std::string Name() const;  // for errors
+  std::string Key() const;   // of an algorithm file: other shapes have others
 };
 // The alignment of an address, as ProductShape has it.
 int AlignmentOf(const void* address);
@@ -50,13 +54,24 @@ struct ProductVectors {
   const void* b_scales = nullptr;
 };
 
+// What a run multiplies.
+struct ProductOperands {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const float* factors = nullptr;  // {alpha, beta} on the device, where the shape has them
+  void* workspace = nullptr;       // the shape's bytes of it
+};
+
 class CublasLtProduct {
  public:
-  // For the current device. Throws Error in words where cuBLASLt has no such product. `library` must outlive it.
-  CublasLtProduct(const CublasLt& library, const ProductShape& shape, const ProductVectors& vectors);
+  // For the current device. Where `algorithms` are given and measure, it runs some on the operands, writes over c and
+  // waits for the stream. Throws Error in words where cuBLASLt has no such product. `library` must outlive it.
+  CublasLtProduct(const CublasLt& library, const ProductShape& shape, const ProductVectors& vectors,
+                  AlgorithmFile* algorithms, const ProductOperands& on, cudaStream_t stream);
 
-  // Queues it. factors: {alpha, beta} on the device, where the shape has them. workspace: the shape's bytes of it.
-  void Run(const void* a, const void* b, void* c, const float* factors, void* workspace, cudaStream_t stream) const;
+  // Queues it.
+  void Run(const ProductOperands& on, cudaStream_t stream) const;
 
  private:
   template <typename Opaque>
@@ -66,7 +81,11 @@ class CublasLtProduct {
 
   Layout MakeLayout(cudaDataType_t type, int64_t rows, int64_t cols, int64_t stride) const;
   void Describe(const ProductVectors& vectors);
-  cublasLtMatmulAlgo_t ChooseAlgorithm() const;
+  std::vector<cublasLtMatmulAlgo_t> AskHeuristics(int most) const;
+  bool Fits(const cublasLtMatmulAlgo_t& algorithm) const;
+  cublasLtMatmulAlgo_t FastestAlgorithm(const ProductOperands& on, cudaStream_t stream) const;
+  cublasLtMatmulAlgo_t ChooseAlgorithm(AlgorithmFile* algorithms, const ProductOperands& on, cudaStream_t stream) const;
+  cublasStatus_t Queue(const cublasLtMatmulAlgo_t& algorithm, const ProductOperands& on, cudaStream_t stream) const;
 
   const CublasLt& library_;
   ProductShape shape_;
