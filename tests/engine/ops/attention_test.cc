@@ -234,12 +234,12 @@ TEST(Attention, GivesTheSameBitsAtEveryRunAndForAnyThreadCount) {
   }
 }
 
-#ifdef RIDGELINE_CUDA_ON_CPU
+#ifdef RIDGELINE_CUDA_TESTS
 TEST(AttentionOnCuda, GivesTheSameBitsAtEveryRunAndInAnyOrderOfThreads) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     std::vector<std::vector<std::byte>> first;
     for (const uint64_t seed : {0, 1, 2, 3}) {
-      cuda_on_cpu::ResetMachine({.seed = seed});
+      cuda_machine::ResetMachine({.seed = seed});
       CudaKernelTable table;
       AddAttentionCuda(table);
       Attention a({.shape = {1, 150, 2, 1, 40}, .dtype = dtype});

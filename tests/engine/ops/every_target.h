@@ -1,5 +1,5 @@
 // Tests of the kernels run on every device: on each instruction set that the vectorised ones are compiled for and this
-// CPU has, and on the emulated CUDA machine in several orders of its threads.
+// CPU has, and on a machine with CUDA: the emulated one in several orders of its threads, or a GPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 #include "engine/ops/cpu/kernels.h"
 #include "tests/engine/ops/op_runner.h"
 
-#ifdef RIDGELINE_CUDA_ON_CPU
+#ifdef RIDGELINE_CUDA_TESTS
 #include "engine/ops/cuda/kernels.h"
 #endif
 
@@ -50,8 +50,11 @@ inline std::vector<Target> InstructionSets() {
   return targets;
 }
 inline std::vector<Target> WithCuda(std::vector<Target> targets) {
-#ifdef RIDGELINE_CUDA_ON_CPU
-  for (const uint64_t seed : {0, 1, 2}) targets.push_back({"CudaSeed" + std::to_string(seed), 0, true, seed});
+#ifdef RIDGELINE_CUDA_TESTS
+  // A GPU takes the order that it likes.
+  for (uint64_t seed = 0; seed < (kEmulatedMachine ? 3 : 1); ++seed) {
+    targets.push_back({"CudaSeed" + std::to_string(seed), 0, true, seed});
+  }
 #endif
   return targets;
 }
@@ -59,11 +62,11 @@ inline std::vector<Target> WithCuda(std::vector<Target> targets) {
 // Who registers an op family's kernels on each device.
 struct Family {
   void (*cpu)(CpuKernelTable&);
-#ifdef RIDGELINE_CUDA_ON_CPU
+#ifdef RIDGELINE_CUDA_TESTS
   void (*cuda)(CudaKernelTable&);
 #endif
 };
-#ifdef RIDGELINE_CUDA_ON_CPU
+#ifdef RIDGELINE_CUDA_TESTS
 #define RIDGELINE_FAMILY(Name) \
   Family { Add##Name##Cpu, Add##Name##Cuda }
 #else
@@ -75,11 +78,11 @@ struct Family {
 class EveryTarget : public testing::TestWithParam<Target> {
  protected:
   OpKernels Kernels(std::initializer_list<Family> families) {
-#ifdef RIDGELINE_CUDA_ON_CPU
+#ifdef RIDGELINE_CUDA_TESTS
     if (GetParam().cuda) {
-      cuda_on_cpu::ResetMachine({.seed = GetParam().seed});
-      // An H200 with as much workspace as the fake of cuBLASLt uses: a whole one would be copied with every slab.
-      RecordedFor() = {.compute_capability = 90, .product_workspace_bytes = int64_t{1} << 20};
+      cuda_machine::ResetMachine({.seed = GetParam().seed});
+      // With as much workspace as the fake of cuBLASLt uses: a whole one would be copied with every slab.
+      RecordedFor() = {.compute_capability = CapabilityHere(), .product_workspace_bytes = int64_t{1} << 20};
       CudaKernelTable table;
       for (const Family& family : families) family.cuda(table);
       return table;

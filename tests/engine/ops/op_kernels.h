@@ -11,13 +11,12 @@
 #include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 
-#ifdef RIDGELINE_CUDA_ON_CPU
+#ifdef RIDGELINE_CUDA_TESTS
 #include <cuda_runtime_api.h>
 
-#include "cuda_on_cpu/machine.h"
 #include "engine/device/cuda/kernel.h"
 #include "engine/device/cuda/runtime.h"
-#include "tests/engine/device/fake_libraries.h"
+#include "tests/engine/device/cuda_machine.h"
 #endif
 
 namespace ridgeline {
@@ -46,10 +45,10 @@ struct OpKernels {
           KernelOf(table, call).run(call, on, state);
         }) {}
 
-#ifdef RIDGELINE_CUDA_ON_CPU
-  // On the emulated machine (tests/cuda_on_cpu), which has to outlive these and the states: the slab is copied to its
-  // memory before each call, and back after it.
-  OpKernels(const CudaKernelTable& table, const CudaLibraries& with = FakeLibraries()) {
+#ifdef RIDGELINE_CUDA_TESTS
+  // On a machine with CUDA, which has to outlive these and the states: the slab is copied to its memory before each
+  // call, and back after it. Attention takes our kernels, unless `with` has cuDNN.
+  OpKernels(const CudaKernelTable& table, const CudaLibraries& with = {LibrariesHere().cublaslt, nullptr}) {
     auto memory = std::make_shared<CudaMemory>();
     auto libraries = std::make_shared<const CudaLibraries>(with);
     prepare = [table, libraries, memory](const OpCall& call, const CpuRun& on, std::span<std::byte> slab) {
@@ -62,7 +61,8 @@ struct OpKernels {
       std::byte* const copy = memory->Of(slab.size());
       CheckCuda(cudaMemcpy(copy, slab.data(), slab.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
       CudaRun cuda = Cuda(copy, on.offsets, *libraries);
-      CheckCuda(cudaStreamCreateWithFlags(&cuda.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+      // One that waits for the copy: cudaMemcpy may return while the last of it is on its way.
+      CheckCuda(cudaStreamCreate(&cuda.stream), "cudaStreamCreate");
       KernelOf(table, call).run(call, cuda, state);
       CheckCuda(cudaStreamSynchronize(cuda.stream), "cudaStreamSynchronize");
       CheckCuda(cudaStreamDestroy(cuda.stream), "cudaStreamDestroy");
@@ -92,7 +92,7 @@ struct OpKernels {
     size_t bytes_ = 0;
   };
   static CudaRun Cuda(std::byte* slab, const int64_t* offsets, const CudaLibraries& libraries) {
-    return {slab, offsets, nullptr, cuda_on_cpu::MachineOptions().multiprocessors, &libraries};
+    return {slab, offsets, nullptr, PropertiesHere().multiProcessorCount, &libraries};
   }
 #endif
 };

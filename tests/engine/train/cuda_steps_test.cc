@@ -1,6 +1,6 @@
-// Whole steps of small models on the emulated CUDA machine: what they compute is what the CPU does, in any order of
+// Whole steps of small models on a machine with CUDA: what they compute is what the CPU does, in any order of
 // threads, queued call by call or replayed as a graph, whatever is recomputed.
-#ifdef RIDGELINE_CUDA_ON_CPU
+#ifdef RIDGELINE_CUDA_TESTS
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,14 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "cuda_on_cpu/machine.h"
 #include "engine/device/cpu/executor.h"
 #include "engine/device/cuda/executor.h"
 #include "engine/ops/cuda/kernels.h"
 #include "engine/step/program.h"
 #include "engine/train/cpu_kernels.h"
 #include "engine/train/model_state.h"
-#include "tests/engine/device/fake_libraries.h"
+#include "tests/engine/device/cuda_machine.h"
 #include "tests/engine/train/specs.h"
 
 namespace ridgeline {
@@ -74,11 +73,11 @@ Outcome OnCpu(const RunSpec& spec) {
 }
 
 Outcome OnCuda(const RunSpec& spec, uint64_t seed, bool graph = true) {
-  cuda_on_cpu::ResetMachine({.seed = seed});
-  static const CudaLibraries libraries = FakeLibraries();
+  cuda_machine::ResetMachine({.seed = seed});
+  static const CudaLibraries libraries = LibrariesHere();
   RunSpec on_cuda = spec;
   on_cuda.device = "cuda";
-  on_cuda.gpu = "h200";
+  on_cuda.gpu = GpuHere();
   const StepProgram program = BuildStep(on_cuda, true);
   CudaExecutor executor(program.trace, program.layout, Kernels(), {.libraries = &libraries, .graph = graph});
   EXPECT_EQ(executor.slab_bytes(), program.layout.slab_bytes);

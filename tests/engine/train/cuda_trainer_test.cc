@@ -1,6 +1,6 @@
-// Whole runs on the emulated CUDA machine: the trainer's loss a step late, what ends a run, and whose doing it is said
+// Whole runs on a machine with CUDA: the trainer's loss a step late, what ends a run, and whose doing it is said
 // to be. cuda_steps_test.cc has what steps compute.
-#ifdef RIDGELINE_CUDA_ON_CPU
+#ifdef RIDGELINE_CUDA_TESTS
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,16 +12,18 @@
 #include <vector>
 
 #include "base/files.h"
-#include "cuda_on_cpu/cublaslt.h"
-#include "cuda_on_cpu/machine.h"
 #include "engine/comm/gloo/rank_environment.h"
 #include "engine/train/cuda_device.h"
 #include "engine/train/trainer.h"
 #include "engine/train/verify.h"
 #include "tests/base/temp_dir.h"
-#include "tests/engine/device/fake_libraries.h"
+#include "tests/engine/device/cuda_machine.h"
 #include "tests/engine/device/fake_nvml.h"
 #include "tests/engine/train/specs.h"
+
+#ifdef RIDGELINE_CUDA_ON_CPU
+#include "cuda_on_cpu/cublaslt.h"
+#endif
 
 namespace ridgeline {
 namespace {
@@ -30,10 +32,10 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-NvidiaLibraries Emulated() { return {FakeLibraries(), FakeNccl, FakeNvml}; }
+NvidiaLibraries AllLibrariesHere() { return {LibrariesHere(), NcclHere(), kEmulatedMachine ? FakeNvml : LoadNvml}; }
 
-std::unique_ptr<TrainingDevice> OpenEmulated(const RunSpec& spec, const DeviceOptions& options) {
-  return OpenCudaDevice(spec, options, LocalRank(), Emulated());
+std::unique_ptr<TrainingDevice> OpenHere(const RunSpec& spec, const DeviceOptions& options) {
+  return OpenCudaDevice(spec, options, LocalRank(), AllLibrariesHere());
 }
 
 Json Tiny(const std::string& family = "llama") {
@@ -43,29 +45,29 @@ Json Tiny(const std::string& family = "llama") {
 }
 
 RunSpec OnCuda(Json values) {
-  values.update({{"device", "cuda"}, {"gpu", "h200"}});
+  values.update({{"device", "cuda"}, {"gpu", GpuHere()}});
   return SpecFrom(values);
 }
 
 class CudaTrainer : public ::testing::Test {
  protected:
   CudaTrainer() {
-    cuda_on_cpu::ResetMachine();
+    cuda_machine::ResetMachine();
     ThisCard() = &card_;
   }
 
   // Until `leave_after` steps of this run are done, or to its end.
   static RunResult Run(const RunSpec& spec, TrainOptions options = {}, int64_t leave_after = INT64_MAX) {
     int64_t steps = 0;
-    options.open_cuda = OpenEmulated;
+    options.open_cuda = OpenHere;
     options.on_step = [&](const StepReport&) { ++steps; };
     options.told_to_leave = [&] { return steps >= leave_after; };
     return Train(spec, options).result;
   }
   // Nothing of a run is left on the machine.
   static void ExpectNothingLeft() {
-    EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
-    EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+    EXPECT_EQ(cuda_machine::AllocatedBytes(), 0U);
+    EXPECT_EQ(cuda_machine::OpenHandles(), 0);
   }
 
   TempDir dir_;
@@ -84,11 +86,13 @@ TEST_F(CudaTrainer, TrainsAsTheCpuDoes) {
       EXPECT_NEAR(cuda.loss[i], cpu.loss[i], 1e-5 * cpu.loss[i]) << "step " << i + 1;
       EXPECT_NEAR(cuda.grad_norm[i], cpu.grad_norm[i], 1e-4 * cpu.grad_norm[i]) << "step " << i + 1;
     }
-    EXPECT_EQ(cuda.device, "NVIDIA H200");
-    EXPECT_EQ(cuda.environment.at("gpus"), "NVIDIA H200");
+    EXPECT_EQ(cuda.device, PropertiesHere().name);
+    EXPECT_EQ(cuda.environment.at("gpus"), PropertiesHere().name);
     EXPECT_EQ(cuda.memory.planned_peak_bytes, BuildStep(spec).layout.slab_bytes);
     EXPECT_GE(cuda.memory.device_peak_bytes, cuda.memory.planned_peak_bytes);
-    EXPECT_LE(cuda.memory.device_peak_bytes, cuda.memory.planned_peak_bytes + 4096) << "beside the slab";
+    if (kEmulatedMachine) {
+      EXPECT_LE(cuda.memory.device_peak_bytes, cuda.memory.planned_peak_bytes + 4096) << "beside the slab";
+    }
     EXPECT_EQ(cuda.step_ns.all_ns.size(), 5U);
     EXPECT_FALSE(cuda.emulated);
     EXPECT_EQ(cpu.memory.device_peak_bytes, 0);
@@ -106,34 +110,6 @@ TEST_F(CudaTrainer, GivesTheSameBitsAsAGraphAndCallByCall) {
   ASSERT_EQ(graph.status, RunStatus::kOk) << graph.message;
   EXPECT_EQ(graph.loss, calls.loss);
   EXPECT_EQ(graph.grad_norm, calls.grad_norm);
-}
-
-// The second run takes what the first one measured.
-TEST_F(CudaTrainer, MeasuresProductsOnceAndGivesTheSameBits) {
-  cuda_on_cpu::ResetCublasLt({{20'000, 10'000, 30'000}});
-  TrainOptions options;
-  options.device.algorithms = dir_ / "cache" / "cublaslt.json";
-  const RunSpec spec = OnCuda(Tiny());
-  const RunResult first = Run(spec, options);
-  ASSERT_EQ(first.status, RunStatus::kOk) << first.message;
-  const int64_t with_measuring = cuda_on_cpu::CublasLtProductsRun();
-  const std::string kept = ReadFile(options.device.algorithms);
-  EXPECT_THAT(kept, HasSubstr("NVIDIA H200, driver for"));
-  cuda_on_cpu::ResetCublasLt({{10'000, 20'000, 30'000}});
-  const RunResult second = Run(spec, options);
-  const int64_t without = cuda_on_cpu::CublasLtProductsRun();
-  EXPECT_GT(with_measuring, without);
-  EXPECT_EQ(ReadFile(options.device.algorithms), kept);
-  EXPECT_EQ(second.loss, first.loss);
-  EXPECT_EQ(second.grad_norm, first.grad_norm);
-  EXPECT_EQ(second.environment.at("gemm_algorithms"),
-            "the fastest, kept in " + (dir_ / "cache/cublaslt.json").string());
-  cuda_on_cpu::ResetCublasLt();
-  const RunResult plain = Run(spec);
-  EXPECT_EQ(cuda_on_cpu::CublasLtProductsRun(), without);
-  EXPECT_EQ(plain.environment.at("gemm_algorithms"), "cuBLASLt's first");
-  EXPECT_NEAR(plain.loss.back(), first.loss.back(), 1e-5 * plain.loss.back());
-  ExpectNothingLeft();
 }
 
 // A file that is not whole is told, and ends nothing.
@@ -215,21 +191,9 @@ TEST_F(CudaTrainer, ContinuesWhatACpuBegan) {
   for (size_t i = 0; i < whole.loss.size(); ++i) EXPECT_NEAR(result.loss[i], whole.loss[i], 1e-5 * whole.loss[i]);
 }
 
-// Two of them: the emulated machine takes its time.
-TEST_F(CudaTrainer, VerifiesReferenceCases) {
-  for (const char* name : {"llama-tiny", "gpt-odd"}) {
-    const VerifyReport report =
-        Verify(fs::path(RIDGELINE_SOURCE_DIR) / "tests/engine/cases" / (std::string(name) + ".json"),
-               {.precision = "fp32", .checkpointing = "full", .device = "cuda", .gpu = "h200"}, OpenEmulated);
-    for (const VerifyLine& line : report.lines) {
-      EXPECT_TRUE(line.ok()) << name << " " << line.what << " " << line.error << " > " << line.bound;
-    }
-  }
-}
-
 TEST_F(CudaTrainer, ProfilesItsOps) {
   TrainOptions options;
-  options.open_cuda = OpenEmulated;
+  options.open_cuda = OpenHere;
   options.profile = true;
   const TrainOutcome outcome = Train(OnCuda(Tiny()), options);
   ASSERT_EQ(outcome.result.status, RunStatus::kOk) << outcome.result.message;
@@ -237,10 +201,63 @@ TEST_F(CudaTrainer, ProfilesItsOps) {
   EXPECT_GT(outcome.profile.front().calls, 0);
 }
 
+TEST_F(CudaTrainer, ARankOfSeveralCanBeAlone) {
+  for (const char* shard : {"none", "optimizer", "full"}) {
+    Json values = Tiny();
+    values.update({{"ranks", 4}, {"shard", shard}, {"communicator", "virtual"}, {"steps", 2}});
+    const RunResult cuda = Run(OnCuda(values));
+    const RunResult cpu = Train(SpecFrom(values), {}).result;
+    ASSERT_EQ(cuda.status, RunStatus::kOk) << shard << ": " << cuda.message;
+    for (size_t i = 0; i < cpu.loss.size(); ++i) EXPECT_NEAR(cuda.loss[i], cpu.loss[i], 1e-4 * cpu.loss[i]) << shard;
+  }
+}
+
+#ifdef RIDGELINE_CUDA_ON_CPU
+
+// The second run takes what the first one measured.
+TEST_F(CudaTrainer, MeasuresProductsOnceAndGivesTheSameBits) {
+  cuda_on_cpu::ResetCublasLt({{20'000, 10'000, 30'000}});
+  TrainOptions options;
+  options.device.algorithms = dir_ / "cache" / "cublaslt.json";
+  const RunSpec spec = OnCuda(Tiny());
+  const RunResult first = Run(spec, options);
+  ASSERT_EQ(first.status, RunStatus::kOk) << first.message;
+  const int64_t with_measuring = cuda_on_cpu::CublasLtProductsRun();
+  const std::string kept = ReadFile(options.device.algorithms);
+  EXPECT_THAT(kept, HasSubstr("NVIDIA H200, driver for"));
+  cuda_on_cpu::ResetCublasLt({{10'000, 20'000, 30'000}});
+  const RunResult second = Run(spec, options);
+  const int64_t without = cuda_on_cpu::CublasLtProductsRun();
+  EXPECT_GT(with_measuring, without);
+  EXPECT_EQ(ReadFile(options.device.algorithms), kept);
+  EXPECT_EQ(second.loss, first.loss);
+  EXPECT_EQ(second.grad_norm, first.grad_norm);
+  EXPECT_EQ(second.environment.at("gemm_algorithms"),
+            "the fastest, kept in " + (dir_ / "cache/cublaslt.json").string());
+  cuda_on_cpu::ResetCublasLt();
+  const RunResult plain = Run(spec);
+  EXPECT_EQ(cuda_on_cpu::CublasLtProductsRun(), without);
+  EXPECT_EQ(plain.environment.at("gemm_algorithms"), "cuBLASLt's first");
+  EXPECT_NEAR(plain.loss.back(), first.loss.back(), 1e-5 * plain.loss.back());
+  ExpectNothingLeft();
+}
+
+// Two of them: the emulated machine takes its time.
+TEST_F(CudaTrainer, VerifiesReferenceCases) {
+  for (const char* name : {"llama-tiny", "gpt-odd"}) {
+    const VerifyReport report =
+        Verify(fs::path(RIDGELINE_SOURCE_DIR) / "tests/engine/cases" / (std::string(name) + ".json"),
+               {.precision = "fp32", .checkpointing = "full", .device = "cuda", .gpu = "h200"}, OpenHere);
+    for (const VerifyLine& line : report.lines) {
+      EXPECT_TRUE(line.ok()) << name << " " << line.what << " " << line.error << " > " << line.bound;
+    }
+  }
+}
+
 TEST_F(CudaTrainer, SaysWhatTheDeviceHadWhereTheSlabDoesNotFit) {
   const RunSpec spec = OnCuda(Tiny());
   const int64_t planned = BuildStep(spec).layout.slab_bytes;
-  cuda_on_cpu::ResetMachine({.device_bytes = static_cast<size_t>(planned - 1)});
+  cuda_machine::ResetMachine({.device_bytes = static_cast<size_t>(planned - 1)});
   const RunResult result = Run(spec);
   EXPECT_EQ(result.status, RunStatus::kOomDevice);
   EXPECT_THAT(result.message, HasSubstr(std::to_string(planned)));
@@ -258,7 +275,7 @@ TEST_F(CudaTrainer, RefusesAnotherGpuThanTheSpecs) {
 }
 
 TEST_F(CudaTrainer, SaysThatThereIsNoGpu) {
-  cuda_on_cpu::ResetMachine({.devices = 0});
+  cuda_machine::ResetMachine({.devices = 0});
   const RunResult result = Run(OnCuda(Tiny()));
   EXPECT_EQ(result.reason, InfrastructureReason::kNode);
   EXPECT_THAT(result.hint, HasSubstr("nvidia-smi"));
@@ -283,8 +300,8 @@ TEST_F(CudaTrainer, SaysHowTheGpuFared) {
 }
 
 TEST_F(CudaTrainer, NamesTheGpusHereAndWhatComputesOnThem) {
-  cuda_on_cpu::ResetMachine({.devices = 2, .device_bytes = size_t{141} << 30});
-  NvidiaLibraries libraries = Emulated();
+  cuda_machine::ResetMachine({.devices = 2, .device_bytes = size_t{141} << 30});
+  NvidiaLibraries libraries = AllLibrariesHere();
   libraries.cuda.cudnn = FakeCudnn;
   card_.uncorrected = 3;
   const std::string lines = DescribeGpus(libraries);
@@ -292,9 +309,9 @@ TEST_F(CudaTrainer, NamesTheGpusHereAndWhatComputesOnThem) {
   EXPECT_THAT(lines, HasSubstr(": 3 uncorrected ECC errors\n"));
   for (const char* what : {"driver: ", "CUDA: driver for ", "cuBLASLt: ", "cuDNN: ", "NCCL: "})
     EXPECT_THAT(lines, HasSubstr(what));
-  cuda_on_cpu::ResetMachine({.devices = 1, .name = "NVIDIA TITAN"});
+  cuda_machine::ResetMachine({.devices = 1, .name = "NVIDIA TITAN"});
   EXPECT_THAT(DescribeGpus(libraries), HasSubstr("which no gpu: names"));
-  cuda_on_cpu::ResetMachine({.devices = 0});
+  cuda_machine::ResetMachine({.devices = 0});
   EXPECT_THAT(DescribeGpus(libraries), ::testing::StartsWith("no GPUs: "));
 }
 
@@ -303,7 +320,7 @@ TEST_F(CudaTrainer, TakesTheGpuOfItsPlaceAmongTheRanksOfItsMachine) {
     explicit Place(const char* rank) { ::setenv("LOCAL_RANK", rank, 1); }
     ~Place() { ::unsetenv("LOCAL_RANK"); }
   };
-  cuda_on_cpu::ResetMachine({.devices = 2});
+  cuda_machine::ResetMachine({.devices = 2});
   {
     const Place second("1");
     EXPECT_EQ(Run(OnCuda(Tiny())).status, RunStatus::kOk);
@@ -318,20 +335,9 @@ TEST_F(CudaTrainer, TakesTheGpuOfItsPlaceAmongTheRanksOfItsMachine) {
     const Place wrong("first");
     EXPECT_EQ(Run(OnCuda(Tiny())).status, RunStatus::kInvalid);
   }
-  cuda_on_cpu::ResetMachine({.devices = 1});  // as a scheduler shows a rank its own alone
+  cuda_machine::ResetMachine({.devices = 1});  // as a scheduler shows a rank its own alone
   const Place third("2");
   EXPECT_EQ(Run(OnCuda(Tiny())).status, RunStatus::kOk);
-}
-
-TEST_F(CudaTrainer, ARankOfSeveralCanBeAlone) {
-  for (const char* shard : {"none", "optimizer", "full"}) {
-    Json values = Tiny();
-    values.update({{"ranks", 4}, {"shard", shard}, {"communicator", "virtual"}, {"steps", 2}});
-    const RunResult cuda = Run(OnCuda(values));
-    const RunResult cpu = Train(SpecFrom(values), {}).result;
-    ASSERT_EQ(cuda.status, RunStatus::kOk) << shard << ": " << cuda.message;
-    for (size_t i = 0; i < cpu.loss.size(); ++i) EXPECT_NEAR(cuda.loss[i], cpu.loss[i], 1e-4 * cpu.loss[i]) << shard;
-  }
 }
 
 // Any call of the runtime may be the one that finds the device gone: no figure comes of such a run, and nothing is
@@ -341,11 +347,11 @@ TEST_F(CudaTrainer, EndsInWordsWhicheverCallFails) {
   values.update({{"steps", 2}, {"seq_length", 8}, {"batch_size", 1}});
   const RunSpec spec = OnCuda(values);
   ASSERT_EQ(Run(spec).status, RunStatus::kOk);
-  const int64_t calls = cuda_on_cpu::CallsMade();
+  const int64_t calls = cuda_machine::CallsMade();
   // Every seventh: executor_test.cc has each of the executor's.
   for (int64_t call = 1; call <= calls; call += 7) {
-    cuda_on_cpu::ResetMachine();
-    cuda_on_cpu::FailCall(call, cudaErrorECCUncorrectable);
+    cuda_machine::ResetMachine();
+    cuda_machine::FailCall(call, cudaErrorECCUncorrectable);
     const RunResult result = Run(spec);
     if (result.status == RunStatus::kOk) continue;  // one that only asks, or gives something back
     EXPECT_EQ(result.reason, InfrastructureReason::kNode) << "call " << call << ": " << result.message;
@@ -354,6 +360,8 @@ TEST_F(CudaTrainer, EndsInWordsWhicheverCallFails) {
     ExpectNothingLeft();
   }
 }
+
+#endif
 
 }  // namespace
 }  // namespace ridgeline

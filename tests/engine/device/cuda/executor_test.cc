@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cuda_on_cpu/machine.h"
 #include "engine/ops/cuda/kernels.h"
 #include "engine/ops/norm.h"
 #include "engine/ops/optimizer.h"
+#include "tests/engine/device/cuda_machine.h"
 
 namespace ridgeline {
 namespace {
@@ -74,7 +74,7 @@ std::pair<ErrorKind, std::string> Refusal(const std::function<void()>& run) {
 }
 
 TEST(CudaExecutor, ReadsWhatWasWrittenByTheElement) {
-  cuda_on_cpu::ResetMachine();
+  cuda_machine::ResetMachine();
   Trace trace;
   const Tensor x = trace.Persistent(DType::kF32, 2, 3, Category::kData);
   const Tensor large = trace.Persistent(DType::kF32, 1, 5'000'001, Category::kData);  // more than is staged at once
@@ -98,7 +98,7 @@ TEST(CudaExecutor, AGraphGivesTheBitsOfStepsThatAreQueuedCallByCall) {
   std::vector<std::pair<std::vector<float>, std::vector<float>>> first;
   for (const uint64_t seed : {0, 1, 2}) {
     for (const bool graph : {false, true}) {
-      cuda_on_cpu::ResetMachine({.seed = seed});
+      cuda_machine::ResetMachine({.seed = seed});
       CudaExecutor executor(small.trace, small.layout, kernels, {.graph = graph});
       small.Begin(executor);
       for (int64_t step = 1; step <= 4; ++step) {
@@ -116,7 +116,7 @@ TEST(CudaExecutor, AReplayedStepReadsItsOwnInputs) {
   const Small small;
   const CudaKernelTable kernels = Kernels();
   const auto weight_after = [&](double last_rate) {
-    cuda_on_cpu::ResetMachine();
+    cuda_machine::ResetMachine();
     CudaExecutor executor(small.trace, small.layout, kernels);
     small.Begin(executor);
     for (int64_t step = 1; step <= 3; ++step) executor.Step(InputsOf(step));
@@ -131,37 +131,59 @@ TEST(CudaExecutor, AReplayedStepReadsItsOwnInputs) {
   EXPECT_NE(moved, before);
 }
 
+TEST(CudaExecutor, RefusesAnOpThatItHasNoKernelFor) {
+  cuda_machine::ResetMachine();
+  const Small small;
+  EXPECT_EQ(Refusal([&] { const CudaExecutor executor(small.trace, small.layout, {}); }),
+            std::pair(ErrorKind::kInternal, std::string("the op rms_norm has no CUDA kernel")));
+}
+
+TEST(CudaExecutor, TimesEveryCallWhereAsked) {
+  cuda_machine::ResetMachine();
+  const Small small;
+  const CudaKernelTable kernels = Kernels();
+  CudaExecutor executor(small.trace, small.layout, kernels);
+  EXPECT_TRUE(executor.call_ns().empty());
+  for (int64_t step = 1; step <= 2; ++step) executor.Step(InputsOf(step));
+  executor.EnableTiming();
+  executor.Step(InputsOf(3));
+  ASSERT_EQ(executor.call_ns().size(), 2U);
+  for (const int64_t ns : executor.call_ns()) EXPECT_GT(ns, 0);
+}
+
+#ifdef RIDGELINE_CUDA_ON_CPU
+
 TEST(CudaExecutor, AStepIsQueuedAndNotWaitedFor) {
-  cuda_on_cpu::ResetMachine();
+  cuda_machine::ResetMachine();
   const Small small;
   const CudaKernelTable kernels = Kernels();
   CudaExecutor executor(small.trace, small.layout, kernels);
   small.Begin(executor);
   for (int64_t step = 1; step <= 3; ++step) executor.Step(InputsOf(step));
-  EXPECT_EQ(cuda_on_cpu::GridsRun(), 0);
+  EXPECT_EQ(cuda_machine::GridsRun(), 0);
   small.Results(executor);
-  EXPECT_GE(cuda_on_cpu::GridsRun(), 6);
+  EXPECT_GE(cuda_machine::GridsRun(), 6);
 }
 
 TEST(CudaExecutor, TakesThePlansBytesAndGivesAllBack) {
-  cuda_on_cpu::ResetMachine();
+  cuda_machine::ResetMachine();
   const Small small;
   const CudaKernelTable kernels = Kernels();
   {
     const CudaExecutor executor(small.trace, small.layout, kernels);
     EXPECT_EQ(executor.slab_bytes(), small.layout.slab_bytes);
     const auto slab = static_cast<size_t>(small.layout.slab_bytes);
-    EXPECT_GE(cuda_on_cpu::AllocatedBytes(), slab);
-    EXPECT_LT(cuda_on_cpu::AllocatedBytes(), slab + 512) << "cudaMalloc rounds one allocation";
+    EXPECT_GE(cuda_machine::AllocatedBytes(), slab);
+    EXPECT_LT(cuda_machine::AllocatedBytes(), slab + 512) << "cudaMalloc rounds one allocation";
     const auto beside = executor.Beside(small.trace, small.layout);
-    EXPECT_GE(cuda_on_cpu::AllocatedBytes(), 2 * slab);
+    EXPECT_GE(cuda_machine::AllocatedBytes(), 2 * slab);
   }
-  EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
-  EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+  EXPECT_EQ(cuda_machine::AllocatedBytes(), 0U);
+  EXPECT_EQ(cuda_machine::OpenHandles(), 0);
 }
 
 TEST(CudaExecutor, ASlabThatDoesNotFitIsRefusedWithItsBytes) {
-  cuda_on_cpu::ResetMachine({.device_bytes = 1 << 20});
+  cuda_machine::ResetMachine({.device_bytes = 1 << 20});
   Trace trace;
   trace.Persistent(DType::kF32, 1000, 1000, Category::kData);
   trace.Inputs();
@@ -173,13 +195,6 @@ TEST(CudaExecutor, ASlabThatDoesNotFitIsRefusedWithItsBytes) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
-TEST(CudaExecutor, RefusesAnOpThatItHasNoKernelFor) {
-  cuda_on_cpu::ResetMachine();
-  const Small small;
-  EXPECT_EQ(Refusal([&] { const CudaExecutor executor(small.trace, small.layout, {}); }),
-            std::pair(ErrorKind::kInternal, std::string("the op rms_norm has no CUDA kernel")));
-}
-
 TEST(CudaExecutor, MultipliesWhatItsGenerationDoes) {
   Trace trace;
   trace.Inputs();
@@ -189,7 +204,7 @@ TEST(CudaExecutor, MultipliesWhatItsGenerationDoes) {
     bool fp8, blocks;
   } generations[] = {{8, 0, false, false}, {8, 9, true, false}, {9, 0, true, false}, {10, 0, true, true}};
   for (const auto& generation : generations) {
-    cuda_on_cpu::ResetMachine({.major = generation.major, .minor = generation.minor});
+    cuda_machine::ResetMachine({.major = generation.major, .minor = generation.minor});
     const CudaExecutor executor(trace, layout, {});
     for (const MathFormat format : {MathFormat::kF32, MathFormat::kBF16, MathFormat::kF16}) {
       EXPECT_TRUE(executor.Multiplies(format));
@@ -199,19 +214,6 @@ TEST(CudaExecutor, MultipliesWhatItsGenerationDoes) {
       EXPECT_EQ(executor.Multiplies(format), generation.blocks) << generation.major << "." << generation.minor;
     }
   }
-}
-
-TEST(CudaExecutor, TimesEveryCallWhereAsked) {
-  cuda_on_cpu::ResetMachine();
-  const Small small;
-  const CudaKernelTable kernels = Kernels();
-  CudaExecutor executor(small.trace, small.layout, kernels);
-  EXPECT_TRUE(executor.call_ns().empty());
-  for (int64_t step = 1; step <= 2; ++step) executor.Step(InputsOf(step));
-  executor.EnableTiming();
-  executor.Step(InputsOf(3));
-  ASSERT_EQ(executor.call_ns().size(), 2U);
-  for (const int64_t ns : executor.call_ns()) EXPECT_GT(ns, 0);
 }
 
 // Two ops whose kernels are the tests' own.
@@ -232,10 +234,10 @@ struct Faulty {
 };
 
 TEST(CudaExecutor, WhatGoesWrongOnTheDeviceIsToldByWhoWaits) {
-  cuda_on_cpu::ResetMachine();
+  cuda_machine::ResetMachine();
   const Faulty faulty;
   const CudaKernelTable kernels = {{&kFaulty, {[](const OpCall&, const CudaRun& run, KernelState*) {
-                                      cuda_on_cpu::Enqueue(run.stream, [] { return cudaErrorIllegalAddress; });
+                                      cuda_machine::Enqueue(run.stream, [] { return cudaErrorIllegalAddress; });
                                     }}}};
   {
     CudaExecutor executor(faulty.trace, faulty.layout, kernels);
@@ -244,11 +246,11 @@ TEST(CudaExecutor, WhatGoesWrongOnTheDeviceIsToldByWhoWaits) {
     EXPECT_EQ(kind, ErrorKind::kInternal);
     EXPECT_THAT(words, HasSubstr("(cudaErrorIllegalAddress); the GPU computes nothing more for this process"));
   }
-  EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+  EXPECT_EQ(cuda_machine::OpenHandles(), 0);
 }
 
 TEST(CudaExecutor, AStepThatCannotBeRecordedIsToldAndLeavesNothing) {
-  cuda_on_cpu::ResetMachine();
+  cuda_machine::ResetMachine();
   const Faulty faulty;
   const CudaKernelTable kernels = {{&kFaulty, {[](const OpCall&, const CudaRun& run, KernelState*) {
                                       void* memory = nullptr;  // which a step must not take
@@ -265,8 +267,8 @@ TEST(CudaExecutor, AStepThatCannotBeRecordedIsToldAndLeavesNothing) {
     }
     EXPECT_EQ(executor.Element<float>(faulty.x), 0);
   }
-  EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
-  EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+  EXPECT_EQ(cuda_machine::AllocatedBytes(), 0U);
+  EXPECT_EQ(cuda_machine::OpenHandles(), 0);
 }
 
 // Each call of the runtime fails once, from the first to the last of a run with all of an executor's parts.
@@ -280,23 +282,25 @@ TEST(CudaExecutor, EveryCallThatFailsIsAnErrorAndNothingIsLeft) {
     small.Results(executor);
     executor.EnableTiming();
     executor.Step(InputsOf(3));
-    return cuda_on_cpu::CallsMade();
+    return cuda_machine::CallsMade();
   };
-  cuda_on_cpu::ResetMachine();
+  cuda_machine::ResetMachine();
   const int64_t calls = run();
   EXPECT_GT(calls, 40);
   for (const cudaError_t error : {cudaErrorMemoryAllocation, cudaErrorNotSupported}) {
     for (int64_t call = 1; call <= calls; ++call) {
-      cuda_on_cpu::ResetMachine();
-      cuda_on_cpu::FailCall(call, error);
+      cuda_machine::ResetMachine();
+      cuda_machine::FailCall(call, error);
       SCOPED_TRACE(testing::Message() << "call " << call << " of " << calls);
       EXPECT_EQ(Refusal(run).first,
                 error == cudaErrorMemoryAllocation ? ErrorKind::kOutOfMemory : ErrorKind::kInternal);
-      EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
-      EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+      EXPECT_EQ(cuda_machine::AllocatedBytes(), 0U);
+      EXPECT_EQ(cuda_machine::OpenHandles(), 0);
     }
   }
 }
+
+#endif
 
 }  // namespace
 }  // namespace ridgeline

@@ -1,0 +1,95 @@
+// The machine that CUDA's tests run on, and NVIDIA's libraries there: the emulated one (tests/cuda_on_cpu), or, in the
+// program gpu_tests, a GPU. RIDGELINE_CUDA_TESTS is defined in both, RIDGELINE_CUDA_ON_CPU where it is the emulated
+// one: for tests that fail its calls, count what ran, or choose what it is.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "engine/device/cuda/libraries.h"
+#include "engine/device/cuda/runtime.h"
+#include "run/gpus.h"
+
+#ifdef RIDGELINE_CUDA_ON_CPU
+
+#include "cuda_on_cpu/machine.h"
+#include "tests/engine/device/fake_libraries.h"
+
+namespace ridgeline {
+
+namespace cuda_machine = cuda_on_cpu;
+inline CudaLibraries LibrariesHere() { return FakeLibraries(); }
+inline const Nccl& (*NcclHere())() { return FakeNccl; }
+
+}  // namespace ridgeline
+
+#else
+
+#include "engine/comm/nccl/nccl.h"
+
+// The emulated machine's controls. A GPU has none: it is what it is, and nobody counts what it does.
+namespace ridgeline::cuda_machine {
+
+struct MachineOptions {
+  int devices = 1;
+  int major = 0, minor = 0;
+  int multiprocessors = 0;
+  uint64_t seed = 0;
+};
+inline void ResetMachine(const MachineOptions& /*options*/ = {}) {}
+inline size_t AllocatedBytes() { return 0; }
+inline int64_t OpenHandles() { return 0; }
+inline int64_t GridsRun() { return 0; }
+
+}  // namespace ridgeline::cuda_machine
+
+namespace ridgeline {
+
+inline CudaLibraries LibrariesHere() { return {}; }
+inline const Nccl& (*NcclHere())() { return LoadNccl; }
+
+}  // namespace ridgeline
+
+#endif
+
+namespace ridgeline {
+
+inline constexpr bool kEmulatedMachine =
+#ifdef RIDGELINE_CUDA_ON_CPU
+    true;
+#else
+    false;
+#endif
+
+inline cudaDeviceProp PropertiesHere() {
+  const auto ask = [] {
+    cudaDeviceProp properties;
+    CheckCuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+    return properties;
+  };
+  if constexpr (kEmulatedMachine) return ask();  // it may be another one than before
+  static const cudaDeviceProp properties = ask();
+  return properties;
+}
+// 10 x major + minor.
+inline int CapabilityHere() {
+  const cudaDeviceProp properties = PropertiesHere();
+  return 10 * properties.major + properties.minor;
+}
+// What a spec calls it (what the driver does, where no spec can); of the emulated machine, what it is unless it is told
+// to be another.
+inline std::string GpuHere() {
+  if constexpr (kEmulatedMachine) return "h200";
+  const std::string name = PropertiesHere().name;
+  const auto gpu = std::ranges::find_if(Gpus(), [&](const Gpu& known) { return IsProduct(name, known); });
+  return gpu == Gpus().end() ? name : std::string(gpu->name);
+}
+// Whether what is made for this compute capability can be run: the emulated machine becomes whatever it is told to be.
+inline bool CanBe(int compute_capability) { return kEmulatedMachine || CapabilityHere() == compute_capability; }
+// A GPU's, or the one that the emulated machine is to have.
+inline int CapabilityOr(int emulated) { return kEmulatedMachine ? emulated : CapabilityHere(); }
+
+}  // namespace ridgeline
