@@ -12,14 +12,9 @@ foreach(data reports sweeps profiles docs)
   endif()
 endforeach()
 
-# A copy of the folder may bring its libraries along, for a system without our packages: a container image does
-# (plugins/kubernetes/deploy/copy-libraries.sh). RPATH, not RUNPATH: it holds for what libraries need in turn, and for plugins.
-# The same in the build tree, where the folder is missing, so that nothing is patched when it is installed.
 foreach(program ridgeline ridgeline-train ridgeline-train-cuda)
   if(TARGET ${program})
-    set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/ridgeline/libraries"
-                          BUILD_WITH_INSTALL_RPATH ON)
-    target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+    rl_brings_libraries(${program})
     install(TARGETS ${program} RUNTIME DESTINATION bin)
   endif()
 endforeach()

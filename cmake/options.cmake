@@ -109,6 +109,16 @@ function(rl_test_flags)
   target_precompile_headers(rl_test_headers PRIVATE ${RIDGELINE_TEST_HEADERS})
 endfunction()
 
+# rl_brings_libraries(program): a copy of its folder may bring its libraries along, for a system without our packages: a
+# container image does (plugins/kubernetes/deploy/copy-libraries.sh). RPATH, not RUNPATH: it holds for what libraries need in
+# turn, and for plugins. The same in the build tree, where the folder is missing, so that nothing is patched when it is
+# installed.
+function(rl_brings_libraries program)
+  set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/ridgeline/libraries"
+                        BUILD_WITH_INSTALL_RPATH ON)
+  target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+endfunction()
+
 # rl_test(room LINK…): tests/<room>/*_test.cc as one program, test_<room>, with every case a CTest test; under sanitizers,
 # where a program takes longer to start than most cases to run, with a fourth of its cases each. LABEL threads:
 # also run under ThreadSanitizer, which does not know OpenMP's runtime: only for tests that do without it. TIMEOUT: of a

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# What the first minutes on a machine with an NVIDIA GPU can tell (docs/gpu.md), by the project's own programs.
+#   bench/gpu.sh bundle FILE.tar.gz [BUILD_FOLDER]     makes a bundle where the CUDA toolkit is, so that no minute there
+#                                                      goes into compiling
+#   bench/gpu.sh bundle FILE.tar.gz BUILD --rehearse   the same with the emulated machine in the GPU's place, for
+#                                                      tests/gpu/rehearse
+#   bench/gpu.sh run BUNDLE OUT [--only STAGE,STAGE]   its stages, each with a time limit, going on after one that
+#                                                      fails, and a table. BUNDLE: the file, or the folder it was
+#                                                      unpacked to. Called again with the same OUT it goes on: points
+#                                                      that are measured stay so
+#   bench/gpu.sh stages                                their names, and how many seconds each may take
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+# In the order of their use: whoever cuts the time short misses what is last. No stage takes ten minutes.
+stages='facts 60
+tests 180
+verify 150
+ceilings 60
+profile 60
+bits 240
+aws-1b 300
+llama-1b 480
+llama-8b 500
+llama-3b 500
+memcheck 240
+racecheck 240
+synccheck 120
+report 60'
+
+usage() {
+  sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$here/gpu.sh" >&2
+  exit 2
+}
+
+# bundle FILE BUILD [--rehearse]
+bundle() {
+  local file=$1 build=${2:-build-gpu} trainer=bin/ridgeline-train-cuda tests=tests/gpu_tests
+  local ceilings=tests/gpu_ceilings
+  if [ "${3:-}" = --rehearse ]; then
+    trainer=tests/emulated_train_cuda tests=tests/test_engine_device_cuda ceilings=tests/emulated_ceilings
+  elif [ ! -e "$build/CMakeCache.txt" ]; then
+    cmake -S "$here/.." -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DRIDGELINE_CUDA=ON
+  fi
+  # A rehearsal takes what is built: CTest runs it beside other tests.
+  [ "${3:-}" = --rehearse ] ||
+    cmake --build "$build" --target ridgeline ridgeline-train ridgeline-launcher-local "${trainer#*/}" "${tests#*/}" \
+      "${ceilings#*/}"
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  mkdir -p "$work"/{bin,cases,sweeps,lib/ridgeline/plugins,share/ridgeline}
+  cp "$build"/bin/{ridgeline,ridgeline-train} "$work/bin/"
+  cp "$build/$trainer" "$work/bin/ridgeline-train-cuda"
+  cp "$build/$tests" "$work/bin/gpu_tests"
+  cp "$build/$ceilings" "$work/bin/gpu_ceilings"
+  cp "$build"/bin/plugins/ridgeline-{launcher-local.so,local-keeper} "$work/lib/ridgeline/plugins/"
+  cp -r "$here/../reports" "$work/share/ridgeline/"
+  cp "$here"/../tests/engine/cases/*.{json,safetensors} "$work/cases/"
+  cp "$here"/gpu/*.yaml "$work/sweeps/"
+  cp "$here/gpu.sh" "$here/gpu/stages.sh" "$work/"
+  [ "${3:-}" != --rehearse ] || touch "$work/rehearsal"
+  "$here/../plugins/kubernetes/deploy/copy-libraries.sh" "$work"
+  tar -C "$work" -czf "$file" .
+  echo "$file: $(($(stat -c %s "$file") / 1024 / 1024)) MiB"
+}
+
+# NVIDIA's libraries, where the loader does not look by itself: the toolkit's, and those of Python's wheels.
+library_folders() {
+  local folder
+  for folder in /usr/local/cuda/lib64 \
+    $(python3 -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null | tr ' ' '\n' | sed 's|$|/*/lib|'); do
+    if compgen -G "$folder/lib*.so*" >/dev/null; then printf '%s:' "$folder"; fi
+  done
+}
+
+# run BUNDLE OUT ONLY
+run() {
+  local only=$3 stage limit began ended status
+  BUNDLE=$(realpath "$1")
+  mkdir -p "$2"
+  OUT=$(realpath "$2")
+  if [ -f "$BUNDLE" ]; then
+    unpacked=$(mktemp -d)
+    trap 'rm -rf "$unpacked"' EXIT
+    tar -C "$unpacked" -xzf "$BUNDLE"
+    BUNDLE=$unpacked
+  fi
+  PATH=$BUNDLE/bin:$PATH:/usr/local/cuda/bin
+  LD_LIBRARY_PATH=$(library_folders)${LD_LIBRARY_PATH:-}
+  export BUNDLE OUT PATH LD_LIBRARY_PATH
+  if ! ridgeline-train --version; then
+    echo "the bundle's programs do not start here (glibc 2.36 or later?): build them on this machine" >&2
+    exit 1
+  fi
+  GPU=$(ridgeline-train --gpus | sed -n 's/^GPU 0: .*, gpu: \([a-z0-9-]*\)$/\1/p')
+  export GPU
+  echo "GPU 0: ${GPU:-none that a spec can name}"
+  {
+    printf '%-10s %8s  %s\n' stage seconds ended
+    while read -r stage limit; do
+      [ -z "$only" ] || [[ ",$only," == *",$stage,"* ]] || continue
+      echo "== $stage, at most $limit s" >&2
+      began=$SECONDS status=0
+      # In a process of its own, which `timeout` can end. A sweep that is told to end cancels its points.
+      timeout --kill-after 15 "$limit" bash "$BUNDLE/stages.sh" "$stage" >"$OUT/$stage.log" 2>&1 </dev/null || status=$?
+      case $status in
+        0) ended=ok ;;
+        77) ended="skipped: $(tail -n 1 "$OUT/$stage.log")" ;;
+        124 | 137) ended="time limit" ;;
+        *) ended="FAILED ($status): $(tail -n 1 "$OUT/$stage.log")" ;;
+      esac
+      printf '%-10s %8s  %s\n' "$stage" $((SECONDS - began)) "$ended"
+    done <<<"$stages"
+  } | tee "$OUT/table.txt"
+}
+
+case ${1:-} in
+  bundle)
+    [ $# -ge 2 ] || usage
+    bundle "${@:2}"
+    ;;
+  run)
+    case $#-${4:-} in
+      3-) run "$2" "$3" "" ;;
+      5---only) run "$2" "$3" "$5" ;;
+      *) usage ;;
+    esac
+    ;;
+  stages) echo "$stages" ;;
+  *) usage ;;
+esac

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# A stage of bench/gpu.sh, which sets BUNDLE, OUT and GPU (what a spec calls the card; empty: no spec can): stages.sh NAME.
+# Exits with 77, and says why in its last line, where it has nothing to do here.
+set -euo pipefail
+# Told to end, what runs here is told, too, and may finish: the next stage wants the card for itself.
+trap 'exit 143' TERM
+
+skip() {
+  echo "$1"
+  exit 77
+}
+need_gpu() { [ -n "$GPU" ] || skip "no GPU here that a spec can name"; }
+need() { command -v "$1" || skip "there is no $1 here"; }
+
+# The tests that are quick enough for a tool that watches every access.
+small='*CudaSeed0:CudaExecutor.*'
+chosen=()
+rows=8192
+models=(llama-124m gpt-124m stack-1b)
+verified=("$BUNDLE"/cases/*.json)
+shape=(--seq-length 1024 --batch-size 2 --layers 2)
+large=(--model llama-1b --seq-length 8192 --state-precision bf16)
+shrink=()
+if [ -e "$BUNDLE/rehearsal" ]; then
+  small='CudaExecutor.A*'
+  chosen=("--gtest_filter=$small")
+  rows=64
+  models=(llama-5m stack-1b)
+  verified=("$BUNDLE/cases/llama-one-token.json")
+  shape=(--seq-length 16 --batch-size 1 --layers 1 --hidden 64 --heads 4 --kv-heads 4 --head-dim 16 --ffn 96)
+  large=(--model llama-5m "${shape[@]}")
+  # After a sweep's seq_length, which is the last of its defaults.
+  shrink=(-e 's/^  seq_length: .*/  seq_length: 16\n  layers: 1\n  hidden: 64\n  heads: 4\n  kv_heads: 4\n  head_dim: 16\n  ffn: 96/'
+    -e '/model: llama/s/$/\n  vocab: 128/')
+fi
+
+train() { ridgeline-train "$@" --device cuda --gpu "$GPU"; }
+
+facts() {
+  uname -a
+  getconf GNU_LIBC_VERSION
+  ridgeline-train --gpus
+  ridgeline doctor || true
+  if command -v nvidia-smi; then nvidia-smi -q; else echo "there is no nvidia-smi here"; fi
+}
+
+tests() { gpu_tests --gtest_brief=1 "--gtest_output=json:$OUT/tests.json" "${chosen[@]}"; }
+
+sanitizer() {
+  need compute-sanitizer
+  compute-sanitizer --tool "$1" --error-exitcode 9 gpu_tests --gtest_brief=1 "--gtest_filter=$small"
+}
+
+verify() {
+  need_gpu
+  local case precision policy failed=0 done=0
+  for case in "${verified[@]}"; do
+    for precision in fp32 bf16 fp16; do
+      for policy in none full; do
+        train --verify "$case" --precision "$precision" --checkpointing "$policy" || failed=$((failed + 1))
+        done=$((done + 1))
+      done
+    done
+  done
+  echo "$failed of $done are not verified"
+  [ "$failed" = 0 ]
+}
+
+# series FILE: the losses and the norms of the gradients of a result, of every step.
+series() { grep -oE '"(loss|grad_norm)":\[[^]]+\]' "$1"; }
+figure() { grep -oE "\"$2\":[0-9]+" "$1" | cut -d : -f 2; }
+
+# The same run three times: as a graph, again, and call by call.
+bits() {
+  need_gpu
+  local model precision way name graph failed=0 planned taken
+  mkdir -p "$OUT/bits"
+  for model in "${models[@]}"; do
+    for precision in bf16 fp8; do
+      for way in graph again calls; do
+        name=$OUT/bits/$model-$precision graph=()
+        [ "$way" != calls ] || graph=(--no-graph)
+        train --model "$model" "${shape[@]}" --precision "$precision" --steps 4 --warmup-steps 1 --grad-clip 1 \
+          "${graph[@]}" --result "$name.$way.json" >"$name.$way.log" 2>&1 ||
+          { cat "$name.$way.log" && failed=1 && continue 2; }
+        series "$name.$way.json" >"$name.$way.series"
+      done
+      for way in again calls; do
+        if cmp "$name.graph.series" "$name.$way.series"; then
+          echo "$model $precision: graph and $way have the same bits"
+        else
+          echo "$model $precision: graph and $way DIFFER" && failed=1
+        fi
+      done
+      planned=$(figure "$name.graph.json" planned_peak_bytes)
+      taken=$(figure "$name.graph.json" device_peak_bytes)
+      echo "$model $precision: slab $planned bytes, taken of the device $taken, outside of the slab $((taken - planned))"
+    done
+  done
+  [ "$failed" = 0 ] || { echo "see above" && return 1; }
+}
+
+ceilings() {
+  need_gpu
+  gpu_ceilings "$rows"
+}
+
+profile() {
+  need_gpu
+  local precision
+  for precision in bf16 fp8; do train "${large[@]}" --precision "$precision" --steps 3 --warmup-steps 2 --profile; done
+}
+
+# sweep NAME: what is measured already stays.
+sweep() {
+  need_gpu
+  sed -e "s/^  gpu: .*/  gpu: $GPU/" "${shrink[@]}" "$BUNDLE/sweeps/$1.yaml" >"$OUT/$1.yaml"
+  cd "$OUT"
+  ridgeline run "$1.yaml" --db gpu.db
+}
+
+report() {
+  local name
+  cd "$OUT"
+  [ -e gpu.db ] || skip "no sweep has run"
+  ridgeline db check --db gpu.db
+  ridgeline db export --db gpu.db --to gpu.csv
+  for name in activation-checkpointing precision; do ridgeline report "$name" --db gpu.db --to "$name.html"; done
+  ridgeline query --db gpu.db "SELECT model, precision, checkpointing, batch_size, status, steady_tokens_per_s,
+    planned_peak_bytes, device_peak_bytes, device_peak_bytes - planned_peak_bytes AS outside_bytes
+    FROM runs ORDER BY model, precision, checkpointing, batch_size"
+}
+
+case $1 in
+  memcheck | racecheck | synccheck) sanitizer "$1" ;;
+  facts | tests | verify | bits | ceilings | profile | report) "$1" ;;
+  *) sweep "$1" ;;
+esac
