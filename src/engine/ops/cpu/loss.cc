@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "engine/ops/cpu/simd_targets.h"
+#include "engine/tensor/bf16.h"
 #include "engine/tensor/fp16.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,7 +22,7 @@ namespace ridgeline {
 namespace HWY_NAMESPACE {
 
 inline float ToFloat(float value) { return value; }
-inline float ToFloat(uint16_t bf16) { return hwy::F32FromBF16({bf16}); }
+inline float ToFloat(uint16_t bf16) { return FromBf16(bf16); }
 inline float ToFloat(F16 fp16) { return FromFp16(std::bit_cast<uint16_t>(fp16)); }
 
 // No constant: Highway 1.2 has a union in its float16_t.
