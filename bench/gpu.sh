@@ -48,7 +48,7 @@ bundle() {
       "${ceilings#*/}"
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  mkdir -p "$work"/{bin,cases,sweeps,lib/ridgeline/plugins,share/ridgeline}
+  mkdir -p "$work"/{bin,cases,lib/ridgeline/plugins,share/ridgeline/sweeps}
   cp "$build"/bin/{ridgeline,ridgeline-train} "$work/bin/"
   cp "$build/$trainer" "$work/bin/ridgeline-train-cuda"
   cp "$build/$tests" "$work/bin/gpu_tests"
@@ -56,7 +56,7 @@ bundle() {
   cp "$build"/bin/plugins/ridgeline-{launcher-local.so,local-keeper} "$work/lib/ridgeline/plugins/"
   cp -r "$here/../reports" "$work/share/ridgeline/"
   cp "$here"/../tests/engine/cases/*.{json,safetensors} "$work/cases/"
-  cp "$here"/gpu/*.yaml "$work/sweeps/"
+  cp "$here"/gpu/*.yaml "$work/share/ridgeline/sweeps/"
   cp "$here/gpu.sh" "$here/gpu/stages.sh" "$work/"
   [ "${3:-}" != --rehearse ] || touch "$work/rehearsal"
   "$here/../plugins/kubernetes/deploy/copy-libraries.sh" "$work"

@@ -114,7 +114,7 @@ profile() {
 # sweep NAME: what is measured already stays.
 sweep() {
   need_gpu
-  sed -e "s/^  gpu: .*/  gpu: $GPU/" "${shrink[@]}" "$BUNDLE/sweeps/$1.yaml" >"$OUT/$1.yaml"
+  sed -e "s/^  gpu: .*/  gpu: $GPU/" "${shrink[@]}" "$BUNDLE/share/ridgeline/sweeps/$1.yaml" >"$OUT/$1.yaml"
   cd "$OUT"
   ridgeline run "$1.yaml" --db gpu.db
 }
