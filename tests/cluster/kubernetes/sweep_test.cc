@@ -107,8 +107,9 @@ TEST_F(KubernetesSweeps, WhatATrainerSaysIsInItsPodsLog) {
   KubernetesCli cli(cluster_);
   Child run = cli.Start({"run", cli.Write({.trainer = "sleep", .script = "echo hello from the trainer;"})});
   EXPECT_TRUE(Eventually([&] {
-    return cli.Kubectl({"logs", "--selector=app.kubernetes.io/managed-by=ridgeline"})
-               .find("| hello from the trainer\n") != std::string::npos;
+    const Captured logs = cluster_.TryKubectl(  // which are refused before the container is there
+        {"logs", "--namespace=" + cli.name_space, "--selector=app.kubernetes.io/managed-by=ridgeline"});
+    return logs.stdout_text.find("| hello from the trainer\n") != std::string::npos;
   }));
   run.Signal(SIGINT);
   cli.Finish(run);
