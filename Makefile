@@ -6,8 +6,8 @@ SECONDS ?= 60
 LAUNCHER ?= local
 ROUNDS ?= 20
 SEED ?= $(shell date +%s)
-# Of `make lint`: sources by units, or each by itself.
-LINT ?= units
+# Of `make lint`: sources by units, or each by itself. (make has a LINT of its own.)
+TIDY ?= units
 SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
@@ -95,14 +95,14 @@ test-trixie: ## Build and test on Debian 13, in a folder of its own (as root)
 test-newest-slurm: ## The launcher's tests on Debian testing's Slurm, in a folder of its own (as root)
 	scripts/in-debian.sh testing slurm
 
-lint: packages ## clang-format, clang-tidy and shellcheck, all with warnings as errors; LINT=each: every source by itself
+lint: packages ## clang-format, clang-tidy and shellcheck, all with warnings as errors; TIDY=each: every source by itself
 	clang-format --dry-run -Werror $(SOURCES)
 	shellcheck $(SCRIPTS)
 	@cmake --preset lint
 	cmake --build build-lint --target rl_version
 	@cmake --preset lint-units
 	cmake --build build-lint/units --target rl_version
-	scripts/clang-tidy.sh $(LINT) $(JOBS)
+	scripts/clang-tidy.sh $(TIDY) $(JOBS)
 
 format: ## Lay out every source as .clang-format says
 	clang-format -i $(SOURCES)

@@ -34,4 +34,8 @@ case $1 in
   units) sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build-lint/units/compile_commands.json | grep -v /version.cc | sort -u | run "$2" --unit ;;
   --source) tidy build-lint "$2" ;;
   --unit) unit "$2" ;;
+  *)
+    echo "error: units or each, not '$1'" >&2
+    exit 2
+    ;;
 esac
