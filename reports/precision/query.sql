@@ -36,7 +36,7 @@ named AS MATERIALIZED (
       || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END
       || CASE WHEN shard <> 'none' THEN ', sharded' ELSE '' END
       || CASE WHEN communicator <> 'self' THEN ', ' || communicator || ' communicator' ELSE '' END
-      || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
+      || CASE WHEN device = 'cuda' THEN ', on ' || gpu WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
       || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
       || CASE WHEN cpus > 0 THEN ', ' || cpus || iif(cpus = 1, ' core', ' cores') || ' at most' ELSE '' END AS panel,
     failure,

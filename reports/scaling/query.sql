@@ -35,7 +35,7 @@ named AS MATERIALIZED (
       || CASE WHEN dropout > 0 THEN ', dropout ' || dropout ELSE '' END
       || CASE WHEN optimizer <> CASE family WHEN 'stack' THEN 'adam' ELSE 'adamw' END
               THEN ', ' || optimizer ELSE '' END
-      || CASE WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
+      || CASE WHEN device = 'cuda' THEN ', on ' || gpu WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
       || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
       || CASE WHEN cpus > 0 THEN ', ' || cpus || iif(cpus = 1, ' core', ' cores') || ' at most' ELSE '' END AS panel,
     failure
