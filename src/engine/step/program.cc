@@ -36,6 +36,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
                     StepProgram& program) {
   program.spec = spec;
   program.rank = rank;
+  program.trace = Trace(DeviceOf(spec));
   program.shape = ShapeOf(spec);
   const RunSpec& s = program.spec;
   program.recipe = &RecipeOf(s.precision, s.scaling, s.state_precision);
@@ -110,11 +111,9 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
 
 StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
   StepProgram program;
-  program.trace = Trace(DeviceOf(spec));
   UseOrder uses;
   if (spec.ranks > 1 && ShardModeOf(spec.shard) == ShardMode::kFull) {  // what comes next is gathered ahead
     StepProgram ahead;
-    ahead.trace = Trace(DeviceOf(spec));
     uses = RecordStep(spec, keep_gradients, rank, {}, ahead);
   }
   RecordStep(spec, keep_gradients, rank, uses, program);
