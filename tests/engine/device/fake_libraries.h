@@ -10,36 +10,23 @@
 
 namespace ridgeline {
 
-inline const CublasLt& FakeCublasLt() {
-  static const CublasLt table = [] {
-    CublasLt fake;
+// FakeTABLE(): a table of the fakes' functions.
 #define RIDGELINE_TAKE(name) fake.name = ::name;
-    RIDGELINE_CUBLASLT_FUNCTIONS(RIDGELINE_TAKE)
+#define RIDGELINE_FAKE(TABLE, FUNCTIONS) \
+  inline const TABLE& Fake##TABLE() {    \
+    static const TABLE table = [] {      \
+      TABLE fake;                        \
+      FUNCTIONS(RIDGELINE_TAKE)          \
+      return fake;                       \
+    }();                                 \
+    return table;                        \
+  }
+RIDGELINE_FAKE(CublasLt, RIDGELINE_CUBLASLT_FUNCTIONS)
+RIDGELINE_FAKE(Cudnn, RIDGELINE_CUDNN_FUNCTIONS)
+RIDGELINE_FAKE(Nccl, RIDGELINE_NCCL_FUNCTIONS)
+#undef RIDGELINE_FAKE
 #undef RIDGELINE_TAKE
-    return fake;
-  }();
-  return table;
-}
-inline const Cudnn& FakeCudnn() {
-  static const Cudnn table = [] {
-    Cudnn fake;
-#define RIDGELINE_TAKE(name) fake.name = ::name;
-    RIDGELINE_CUDNN_FUNCTIONS(RIDGELINE_TAKE)
-#undef RIDGELINE_TAKE
-    return fake;
-  }();
-  return table;
-}
-inline const Nccl& FakeNccl() {
-  static const Nccl table = [] {
-    Nccl fake;
-#define RIDGELINE_TAKE(name) fake.name = ::name;
-    RIDGELINE_NCCL_FUNCTIONS(RIDGELINE_TAKE)
-#undef RIDGELINE_TAKE
-    return fake;
-  }();
-  return table;
-}
+
 // Attention takes its own kernels: cuDNN's fake is for small shapes.
 inline CudaLibraries FakeLibraries() { return {.cublaslt = FakeCublasLt, .cudnn = nullptr}; }
 
