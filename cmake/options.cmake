@@ -123,9 +123,10 @@ endfunction()
 # where a program takes longer to start than most cases to run, with a fourth of its cases each. LABEL threads:
 # also run under ThreadSanitizer, which does not know OpenMP's runtime: only for tests that do without it. TIMEOUT: of a
 # case, in seconds. FIXTURE: one of CTest's, that each case requires. OPENMP: compiled with it, so what others precompile
-# is of no use.
+# is of no use. EMULATED: GoogleTest's filter of those cases that run on the emulated machine (tests/cuda_on_cpu), which
+# sanitizers see by themselves (rl_emulated_test).
 function(rl_test room)
-  cmake_parse_arguments(arg "OPENMP" "TIMEOUT;LABEL;FIXTURE" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(arg "OPENMP" "TIMEOUT;LABEL;FIXTURE;EMULATED" "SOURCES;LINK" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -154,7 +155,7 @@ function(rl_test room)
   endif()
   if(RIDGELINE_SANITIZE)
     foreach(shard RANGE 3)
-      add_test(NAME ${target}.${shard} COMMAND ${target})
+      add_test(NAME ${target}.${shard} COMMAND ${target} "--gtest_filter=-${arg_EMULATED}")
       set_tests_properties(${target}.${shard} PROPERTIES ${properties} TIMEOUT 1800 ENVIRONMENT
         "OMP_WAIT_POLICY=passive;GTEST_BRIEF=1;GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${shard}")
     endforeach()
@@ -168,6 +169,16 @@ function(rl_test room)
     cmake_path(ABSOLUTE_PATH source)
     set_property(GLOBAL APPEND PROPERTY RIDGELINE_TEST_SOURCES "${source} $<TARGET_FILE:${target}>\n")
   endforeach()
+endfunction()
+
+# rl_emulated_test(name target filter): under sanitizers, cases of a test program that run on the emulated machine. Its
+# threads are fibers, and to make a fake stack for each takes AddressSanitizer ten times as long as all else.
+function(rl_emulated_test name target filter)
+  if(RIDGELINE_SANITIZE)
+    add_test(NAME ${name} COMMAND ${target} --gtest_brief=1 "--gtest_filter=${filter}")
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1800 ENVIRONMENT
+      "OMP_WAIT_POLICY=passive;ASAN_OPTIONS=detect_stack_use_after_return=0")
+  endif()
 endfunction()
 
 # rl_bench(name LINK…): bench/<name>_bench.cc as one Google Benchmark program, which `make bench` runs.
