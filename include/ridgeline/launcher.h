@@ -41,7 +41,8 @@
 //              where it is infrastructure's, "node" for the names of the nodes it was on, separated by spaces, and
 //              "message" and "hint" for people. Whether a trainer is at fault `exec` alone knows. For `queued`,
 //              "pending" is the scheduler's own word for why it waits, "expected_unix_s" when the scheduler thinks it
-//              will start, in decimal; "waits" and "hint" say why a job waits that somebody should do something about.
+//              will start, in decimal; "waits" and "hint" say why a job waits that somebody should do something about;
+//              "no_node", that no node is there that it may go to, busy or not, in the scheduler's words.
 //              `missing`: the scheduler has never heard of this key, or has forgotten it.
 //   cancel     {"jobs": [{"key", "native_id"}…]} -> {"jobs": [{"key", "cancelled": bool}…]}
 //

@@ -143,8 +143,9 @@ Judgement OfWaiting(const Observation& seen, const PodSummary& pods, const Optio
   const std::optional<std::string> given_up = WhyGivenUp(seen, wait, options);
   if (!given_up) {
     if (!wait) return Make(Phase::kQueued);
-    return Make(Phase::kQueued, 0,
-                {{"waits", fmt::format("Job {}: {}", seen.job.name, wait->message)}, {"hint", wait->hint}});
+    Evidence evidence = {{"waits", fmt::format("Job {}: {}", seen.job.name, wait->message)}, {"hint", wait->hint}};
+    if (wait->no_node) evidence["no_node"] = wait->message;
+    return Make(Phase::kQueued, 0, std::move(evidence));
   }
   Judgement judgement = Make(Phase::kEnded, 0, {{"kubernetes_job", seen.job.name}});
   if (pods.first != nullptr) {

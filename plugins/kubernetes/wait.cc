@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <map>
 #include <string_view>
 
@@ -13,6 +15,10 @@ namespace ridgeline::kubernetes {
 namespace {
 
 constexpr std::array<std::string_view, 2> kNoSuchImage = {"InvalidImageName", "ErrImageNeverPull"};
+// Why a node may not be gone to, whatever room it has, in the words of the releases there are.
+constexpr std::array<std::string_view, 5> kNotThisNode = {"didn't match Pod's node affinity",
+                                                          "didn't match node selector", "had taint {",
+                                                          "had untolerated taint", "were unschedulable"};
 constexpr const char* kStorageHint = "volumes: and output: name what the namespace has: `kubectl get pvc`";
 
 bool Says(const std::string& text, const char* words) { return text.find(words) != std::string::npos; }
@@ -24,6 +30,9 @@ std::optional<Wait> OfNoNode(const PodView& pod) {
   if (Says(pod.unschedulable, "ersistentvolumeclaim") || Says(pod.unschedulable, "ersistentVolumeClaim") ||
       Says(pod.unschedulable, "volume node affinity")) {
     return Wait{"storage", pod.unschedulable, kStorageHint};
+  }
+  if (IsWithoutNode(pod.unschedulable)) {
+    return Wait{"start", pod.unschedulable, "`kubectl get nodes` says which are there, and how they are", false, true};
   }
   return Wait{"start", pod.unschedulable, "it starts when a node has room; where no node is that large, ask for less"};
 }
@@ -82,6 +91,27 @@ Wait WaitOfRefusal(const std::string& event_message) {
   }
   return {"rights", message, "the cluster's rules forbid such a pod; patch: changes what it asks for",
           says("is forbidden") || says("denied the request")};
+}
+
+bool IsWithoutNode(const std::string& message) {
+  const auto number_at = [&](size_t at) {
+    int32_t number = 0;
+    std::from_chars(message.data() + std::min(at, message.size()), message.data() + message.size(), number);
+    return number;
+  };
+  constexpr std::string_view kNone = "0/";
+  constexpr std::string_view kNodes = " node(s) ";
+  if (!message.starts_with(kNone)) return false;
+  const int64_t nodes = number_at(kNone.size());
+  int64_t not_these = 0;
+  const std::string_view text = message;
+  for (size_t at = 0; (at = text.find(kNodes, at)) != std::string_view::npos; at += kNodes.size()) {
+    const std::string_view why = text.substr(at + kNodes.size());
+    const bool counts = std::any_of(kNotThisNode.begin(), kNotThisNode.end(),
+                                    [&](std::string_view words) { return why.starts_with(words); });
+    if (counts) not_these += number_at(text.find_last_not_of("0123456789", at - 1) + 1);
+  }
+  return nodes > 0 && not_these >= nodes;
 }
 
 bool IsBeyondQuota(const std::string& message) {

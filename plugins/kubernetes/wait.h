@@ -13,6 +13,7 @@ struct Wait {
   std::string message;
   std::string hint;
   bool hopeless = false;  // it does not start by itself
+  bool no_node = false;   // there is no node now that it may go to, busy or not
 };
 
 // What an event says of a pod whose container is being made.
@@ -22,6 +23,10 @@ struct PodEvent {
 
 // What a pod waits for; nothing where it need not be said: it starts, and `event`, the last of it, says no other.
 std::optional<Wait> WaitOf(const PodView& pod, const PodEvent& event);
+
+// "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity.": whether none of them may
+// be gone to, so that it is no matter of room.
+bool IsWithoutNode(const std::string& message);
 
 // Why a Job gets no pod, as an event of it says.
 Wait WaitOfRefusal(const std::string& event_message);

@@ -65,6 +65,7 @@ JobState JudgeQueued(const Row& row, const Wait* wait) {
   if (wait == nullptr) return state;
   state.evidence["waits"] = WordsOf(*wait, row);
   state.evidence["hint"] = wait->hint;
+  if (wait->no_node) state.evidence["no_node"] = WordsOf(*wait, row);
   return state;
 }
 

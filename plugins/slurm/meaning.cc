@@ -160,6 +160,12 @@ const Wait* WaitOf(std::string_view reason) {
       Wait{"partitiondown", "its partition is down", "`sinfo -s` lists partitions"},
       Wait{"partitioninactive", "its partition is inactive", "`sinfo -s` lists partitions"},
       Wait{"nodedown", "a node it asks for is down", "`sinfo -R` says why"},
+      // Of a job for which a busy node would do, Slurm says Resources.
+      Wait{"reqnodenotavailunavailablenodes",
+           "every node that it may go to is down or drained",
+           "`sinfo -R` says why",
+           {},
+           /*no_node=*/true},
       Wait{"reqnodenotavail", "a node it asks for is not available", "`sinfo -R` says why"},
       Wait{"nodesrequiredforjobaredown", "nodes it asks for are down, drained or reserved", "`sinfo -R` says why"},
       Wait{"reservationdeleted", "its reservation was deleted", "`scontrol show reservation` lists those there are",

@@ -36,7 +36,8 @@ struct Wait {
   std::string_view reason;  // as squeue prints it, without blanks, lower case; of a family, what they begin with
   std::string_view message;
   std::string_view hint;
-  End end = {};  // as things are it will never start: what that is; empty: it may
+  End end = {};          // as things are it will never start: what that is; empty: it may
+  bool no_node = false;  // there is no node now that it may go to, busy or not
 };
 // nullptr where a job just waits its turn.
 const Wait* WaitOf(std::string_view reason);

@@ -96,6 +96,7 @@ int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_pre
   if (summary.no_result > 0) {
     std::string what = fmt::format("{} of {} points have no result", summary.no_result, points);
     if (!summary.given_up.empty()) what += "; it stopped when " + summary.given_up;
+    if (!summary.set_aside.empty()) what += "; set aside: " + summary.set_aside;
     throw Error(ErrorKind::kInfrastructure, what,
                 fmt::format("`ridgeline status {}` says what failed where; run them again with: {}",
                             ShellWord(options.sweep), CommandLine(options)));

@@ -67,6 +67,7 @@ class Driver {
         break;
       }
       changed = AskAndCollect() || changed;
+      if (!GivenUp()) UseNodesAgain();
       // A round ends with its last job, where there is room for no other.
       if (planner_.HasPointsAgain() && planner_.empty() && live_.size() < room_.jobs) planner_.PlanAgain();
       ShowProgress();
@@ -165,6 +166,22 @@ class Driver {
     Forget(outcome->ended);
     poller_.Pause();
     return new_results > 0 || !outcome->ended.empty();
+  }
+
+  // Jobs for which there has been no node for too long, but those that are set aside: in this run, or in an earlier one
+  // whose jobs these are. One node at a time: the next time is as long as this.
+  void UseNodesAgain() {
+    for (const LiveJob& job : live_) {
+      const bool waits = job.no_node_since_ns > 0 && job.withdrawn.empty() &&
+                         Now() - job.no_node_since_ns >= sweep_.launch.launcher_timeout_s * 1'000'000'000;
+      const bool is_of_an_earlier_run = job.submitted_ns == 0;
+      if (!waits || (faults_.avoid().empty() && !is_of_an_earlier_run)) continue;
+      const FaultWatch::Finding found = faults_.UseAgain(job.no_node);
+      parts_.observer.Note(found.note);
+      WithdrawQueued(live_, parts_, found.withdrawn);
+      for (LiveJob& each : live_) each.no_node_since_ns = 0;
+      return;
+    }
   }
 
   // A point is in one live job at a time. Where that was for another campaign or setup, its turn in ours comes now.
@@ -267,7 +284,8 @@ class Driver {
             .live_jobs = live_left_,
             .interrupted = interrupted_,
             .left = left_,
-            .given_up = faults_.given_up()};
+            .given_up = faults_.given_up(),
+            .set_aside = faults_.SetAside()};
   }
 
   const Sweep& sweep_;

@@ -54,8 +54,9 @@ struct RunSummary {
   int64_t infrastructure = 0;  // of those, what was at fault was the infrastructure
   int64_t live_jobs = 0;       // left running
   bool interrupted = false;
-  bool left = false;     // the jobs were left as they are: they go on by themselves
-  std::string given_up;  // why it stopped handing over jobs; empty: it did not
+  bool left = false;      // the jobs were left as they are: they go on by themselves
+  std::string given_up;   // why it stopped handing over jobs; empty: it did not
+  std::string set_aside;  // nodes that it set aside, with what failed there; empty: none
 };
 
 // Told what happens. Calls come from the driver's thread.

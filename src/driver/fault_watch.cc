@@ -14,6 +14,8 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kFailuresOfANode = 2;
+constexpr size_t kNodesNamed = 3;
+constexpr size_t kWordsOfANode = 160;  // code points: the database has the rest
 
 // What failures that are alike have in common: the reason, and the words that are no names or numbers.
 std::string KindOf(const Collected& result) {
@@ -36,12 +38,13 @@ std::vector<FaultWatch::Finding> FaultWatch::PointEnded(const std::string& job_k
   }
   if (!failed_jobs_.insert(job_key).second) return {};
   std::vector<Finding> findings;
-  if (IsToBeAvoided(result.node)) {
+  if (IsToBeAvoided(result)) {
     avoid_.push_back(result.node);
     const std::string node = PrintableLine(result.node);
-    findings.push_back({fmt::format("{} is set aside: {} jobs failed on it, the last: {}", node, kFailuresOfANode,
-                                    PrintableLine(result.message)),
-                        "withdrawn before it began, to be kept off " + node});
+    findings.push_back(
+        {fmt::format("{} is set aside, as long as others can take jobs: {} jobs failed on it, the last: {}", node,
+                     kFailuresOfANode, PrintableLine(result.message)),
+         "withdrawn before it began, to be kept off " + node});
   }
   if (IsOneTooMany(result)) {
     given_up_ = fmt::format("{} jobs in a row failed alike, {}: {}", alike_, EndName(result.end),
@@ -51,8 +54,39 @@ std::vector<FaultWatch::Finding> FaultWatch::PointEnded(const std::string& job_k
   return findings;
 }
 
-bool FaultWatch::IsToBeAvoided(const std::string& node) {
-  return !node.empty() && node.find(' ') == std::string::npos && ++failures_on_[node] == kFailuresOfANode;
+bool FaultWatch::IsToBeAvoided(const Collected& result) {
+  if (result.node.empty() || result.node.find(' ') != std::string::npos) return false;
+  OfANode& node = failed_on_[result.node];
+  node.last = ShortenToCodePoints(result.message, kWordsOfANode);
+  return ++node.jobs == kFailuresOfANode;
+}
+
+FaultWatch::Finding FaultWatch::UseAgain(const std::string& why) {
+  const std::string words = PrintableLine(why);
+  if (avoid_.empty()) {
+    return {"jobs of an earlier run are handed over anew, as they find no node: " + words,
+            "withdrawn before it began, to be handed over anew"};
+  }
+  const std::string node = PrintableLine(avoid_.back());
+  avoid_.pop_back();
+  return {fmt::format("{} is used again, as no other node can take its jobs: {}", node, words),
+          "withdrawn before it began, to be let on " + node + " again"};
+}
+
+std::string FaultWatch::SetAside() const {
+  std::vector<std::string> nodes;
+  size_t more = 0;
+  for (const auto& [name, node] : failed_on_) {
+    if (node.jobs < kFailuresOfANode) continue;
+    if (nodes.size() == kNodesNamed) {
+      ++more;
+      continue;
+    }
+    nodes.push_back(fmt::format("{}, where {} jobs failed, the last: {}", PrintableLine(name), node.jobs,
+                                PrintableLine(node.last)));
+  }
+  if (more > 0) nodes.push_back(fmt::format("{} more", more));
+  return Join(nodes, "; ");
 }
 
 bool FaultWatch::IsOneTooMany(const Collected& result) {

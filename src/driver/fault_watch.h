@@ -1,5 +1,6 @@
-// What failures of the infrastructure tell together: which nodes to leave out, and when to stop handing over jobs.
-// Pure: ends go in, decisions come out.
+// What failures of the infrastructure tell together: which nodes to leave out, and when to stop handing over jobs. A
+// node is left out for as long as there are others: where there are none, giving up is what ends a run, and nothing
+// else. Pure: ends go in, decisions come out.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,15 @@ class FaultWatch {
   // told to leave is no failure. Of several nodes nobody knows which it was.
   std::vector<Finding> PointEnded(const std::string& job_key, const Collected& result);
 
-  // Nodes on which two jobs failed, in the order in which that was seen.
+  // Nodes on which two jobs failed, in the order in which that was seen, but for those that are used again.
   const std::vector<std::string>& avoid() const { return avoid_; }
+
+  // The node of `avoid` that did well for longest is used again, for good, since no other can take its jobs: `why`, in
+  // the scheduler's words. Where there is none, it is jobs of an earlier run that were kept off nodes.
+  Finding UseAgain(const std::string& why);
+
+  // The nodes that were ever set aside, with what failed there, for people: of many the first. Empty: none was.
+  std::string SetAside() const;
 
   // What so many jobs in a row failed of, where that is reason enough to stop; else empty. Any end that is not the
   // infrastructure's begins a new row; a job that vanished is not of any.
@@ -35,11 +43,16 @@ class FaultWatch {
 
  private:
   bool IsOneTooMany(const Collected& result);
-  bool IsToBeAvoided(const std::string& node);
+  bool IsToBeAvoided(const Collected& result);
+
+  struct OfANode {
+    int64_t jobs = 0;  // that failed on it
+    std::string last;  // what the last of them said
+  };
 
   int64_t give_up_after_;
   std::set<std::string> failed_jobs_;
-  std::map<std::string, int64_t> failures_on_;  // by node
+  std::map<std::string, OfANode> failed_on_;  // by node
   std::vector<std::string> avoid_;
   std::string kind_;  // of the last failure
   int64_t alike_ = 0;

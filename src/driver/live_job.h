@@ -24,9 +24,11 @@ struct LiveJob {
   int64_t submitted_ns = 0;      // monotonic; 0: in an earlier run
   int64_t collected_ns = 0;      // results were last looked for
   int64_t missing_since_ns = 0;  // the launcher has not known it since; 0: it does
+  int64_t no_node_since_ns = 0;  // there has been no node for it since; 0: there may be one
   JobPhase phase = JobPhase::kQueued;
   std::string withdrawn;   // why it was told to end before it began; empty: it was not
   std::string pending;     // the scheduler's word for why it is queued; empty: not said
+  std::string no_node;     // its words for that there is no node for it
   int64_t expected_s = 0;  // when the scheduler thinks that it will start, as Unix time; 0: not said
   JobResults results;      // what was read of them
   size_t current = 0;      // index of the point that runs, as far as its files tell

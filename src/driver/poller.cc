@@ -75,6 +75,7 @@ std::optional<JobRecord::State> Poller::NewState(LiveJob& job, const JobState& a
     job.collected_ns = Now();
   }
   job.phase = answer.phase;
+  NoteNoNode(job, answer);
   if (!answer.native_id.empty() && answer.native_id != job.record.native_id) {
     job.record.native_id = answer.native_id;
     parts_.store.MarkSubmitted(job.record.key, answer.native_id, parts_.clock.UnixNs());
@@ -103,6 +104,16 @@ std::optional<JobRecord::State> Poller::NewState(LiveJob& job, const JobState& a
       return JobRecord::State::kRunning;
   }
   return std::nullopt;
+}
+
+void Poller::NoteNoNode(LiveJob& job, const JobState& answer) const {
+  const auto said = answer.evidence.find("no_node");
+  if (answer.phase != JobPhase::kQueued || said == answer.evidence.end()) {
+    job.no_node_since_ns = 0;
+    return;
+  }
+  if (job.no_node_since_ns == 0) job.no_node_since_ns = Now();
+  job.no_node = said->second;
 }
 
 // For whoever watches, and in the store for whoever looks. A forecast that moves a little is none that is new.

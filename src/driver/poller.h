@@ -37,6 +37,7 @@ class Poller {
   std::vector<JobState> Ask(const std::vector<LiveJob*>& jobs);
   static std::map<std::string, std::string> EvidenceOf(const LiveJob& job, const JobState& answer);
   std::optional<JobRecord::State> NewState(LiveJob& job, const JobState& answer);
+  void NoteNoNode(LiveJob& job, const JobState& answer) const;
   void NoteWaiting(const JobState& answer);
   void NotePending(LiveJob& job, const JobState& answer);
   int64_t Now() const { return parts_.clock.MonotonicNs(); }

@@ -251,63 +251,6 @@ TEST(Driver, ASweepSaysHowOftenAPointIsRunAgain) {
   EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE reason = 'node'"), 1);
 }
 
-void EndOn(const std::string& node, FakeLauncher::Entry& entry) {
-  entry.phase = JobPhase::kEnded;
-  entry.evidence = {{"end", "infrastructure"}, {"reason", "storage"}, {"message", "no folder"}, {"node", node}};
-}
-
-// One of many nodes lacks the shared folder, and takes job after job, as it is always free.
-TEST(Driver, ANodeThatFailsTwiceIsSetAsideAndNamed) {
-  World world(12);
-  world.launcher.max_jobs = 100;
-  int failed = 0;
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-    const auto& avoid = entry.job.avoid;
-    if (std::find(avoid.begin(), avoid.end(), "bad") == avoid.end() && failed < 2) {
-      ++failed;
-      EndOn("bad", entry);
-    } else if (!avoid.empty()) {
-      world.Finish(entry);
-    }
-  };
-  EXPECT_EQ(world.Run().ok, 12);
-  EXPECT_EQ(failed, 2);
-  EXPECT_THAT(world.observer.notes, Contains(HasSubstr("bad is set aside: 2 jobs failed on it, the last: ")));
-  EXPECT_THAT(world.launcher.cancelled, SizeIs(10)) << "what was in the queue would have gone to it, too";
-  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'infrastructure' AND reason = 'storage'"), 2);
-  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE evidence ->> 'node' = 'bad'"), 2);
-  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
-  EXPECT_THAT(world.OpenStore().Check(), ::testing::IsEmpty());
-}
-
-TEST(Driver, FailuresThatAreAlikeStopTheSweepAndNothingIsLost) {
-  World world(50);
-  world.launcher.max_jobs = 20;
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
-    static int jobs = 0;
-    EndOn("n" + std::to_string(++jobs), entry);
-  };
-  const RunSummary summary = world.Run();
-  EXPECT_EQ(summary.no_result, 50);
-  EXPECT_THAT(summary.given_up, HasSubstr("5 jobs in a row failed alike, infrastructure (storage): "));
-  EXPECT_THAT(world.observer.notes, Contains(HasSubstr("no more jobs are handed over")));
-  EXPECT_EQ(world.launcher.jobs.size(), 20) << "it burnt through the sweep";
-  EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry); };
-  EXPECT_EQ(world.Run().ok, 50);
-  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
-}
-
-TEST(Driver, ASweepMaySayThatFailuresNeverStopIt) {
-  World world(9);
-  world.yaml += "launch: {give_up_after: 0, retry: {storage: 0}}\n";
-  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { EndOn("n1 n2", entry); };
-  const RunSummary summary = world.Run();
-  EXPECT_EQ(summary.infrastructure, 9);
-  EXPECT_EQ(summary.given_up, "");
-  EXPECT_EQ(world.launcher.jobs.size(), 9);
-}
-
 TEST(Driver, BundlesByTimeGoByWhatThisLauncherTookBefore) {
   World world(1);
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {

@@ -37,9 +37,37 @@ class FaultWatchTest : public testing::Test {
 TEST_F(FaultWatchTest, ANodeIsLeftOutFromItsSecondFailureOn) {
   EXPECT_THAT(Failed("n1", "no disk"), IsEmpty());
   EXPECT_THAT(Failed("n2", "no image"), IsEmpty());
-  EXPECT_THAT(Failed("n1", "no disk"), ElementsAre("n1 is set aside: 2 jobs failed on it, the last: no disk"));
+  EXPECT_THAT(Failed("n1", "no disk"), ElementsAre("n1 is set aside, as long as others can take jobs: 2 jobs "
+                                                   "failed on it, the last: no disk"));
   EXPECT_THAT(Failed("n1", "no image"), IsEmpty()) << "it is said once";
   EXPECT_THAT(watch_.avoid(), ElementsAre("n1"));
+}
+
+TEST_F(FaultWatchTest, WhereNoOtherIsLeftANodeIsUsedAgainForGoodTheLastOneFirst) {
+  for (const char* node : {"bad", "bad", "n2", "n2"}) Failed(node, "no disk");
+  FaultWatch::Finding found = watch_.UseAgain("none\nthere");
+  EXPECT_EQ(found.note, "n2 is used again, as no other node can take its jobs: none\\nthere");
+  EXPECT_EQ(found.withdrawn, "withdrawn before it began, to be let on n2 again");
+  EXPECT_THAT(watch_.avoid(), ElementsAre("bad"));
+  for (int i = 0; i < 9; ++i) Failed("n2", i % 2 == 0 ? "no disk" : "no image");
+  EXPECT_THAT(watch_.avoid(), ElementsAre("bad"));
+  watch_.UseAgain("none there");
+  EXPECT_THAT(watch_.avoid(), IsEmpty());
+  EXPECT_THAT(watch_.UseAgain("none there").note, HasSubstr("jobs of an earlier run are handed over anew"));
+}
+
+TEST_F(FaultWatchTest, NamesTheNodesThatWereSetAsideWithWhatFailedThere) {
+  EXPECT_EQ(watch_.SetAside(), "");
+  Failed("n0", "once");
+  for (const char* node : {"n2", "n1", "n2", "n1", "n1"}) Failed(node, std::string(300, 'x') + "\x1b[31m");
+  watch_.UseAgain("none there");
+  const std::string words = std::string(159, 'x') + "…";
+  EXPECT_EQ(watch_.SetAside(),
+            "n1, where 3 jobs failed, the last: " + words + "; n2, where 2 jobs failed, the last: " + words);
+  for (const char* node : {"n3", "n4", "n5"}) {
+    for (int i = 0; i < 2; ++i) Failed(node, "no\ndisk");
+  }
+  EXPECT_THAT(watch_.SetAside(), ::testing::EndsWith("n3, where 2 jobs failed, the last: no\\ndisk; 2 more"));
 }
 
 TEST_F(FaultWatchTest, PointsOfOneJobAreOneFailure) {

@@ -414,6 +414,15 @@ TEST(KubernetesJudge, APodMayWaitForItsNodeUntilItsStartLimit) {
   EXPECT_THAT(given_up.evidence.at("message"), AllOf(HasSubstr("0/3 nodes"), HasSubstr("start_limit")));
 }
 
+TEST(KubernetesJudge, WhetherThereIsANodeForAPodIsSaidApart) {
+  const Judgement busy = OfThere(JobObject(), {NoNode("0/1 nodes are available: 1 Insufficient cpu.")});
+  EXPECT_FALSE(busy.evidence.contains("no_node"));
+  const Judgement none = OfThere(JobObject(), {NoNode("0/1 nodes are available: 1 node(s) were unschedulable.")});
+  EXPECT_EQ(none.phase, Phase::kQueued);
+  EXPECT_THAT(none.evidence.at("no_node"), HasSubstr("were unschedulable"));
+  EXPECT_THAT(none.evidence.at("hint"), HasSubstr("kubectl get nodes"));
+}
+
 TEST(KubernetesJudge, HalfAGangIsWaitedForAndDoesNotRun) {
   const std::vector<Json> half = {OfRank(0, PodObject("Running", Running())), OfRank(1, NoNode("0/3 nodes"))};
   const Judgement waits = OfThere(GangJob(), half, seconds(10));
@@ -483,6 +492,28 @@ TEST(KubernetesPods, HowFarAJobIs) {
   EXPECT_EQ(stage(JobObject(), {Waiting("PodInitializing")}), Stage::kStarting);
   EXPECT_EQ(stage(JobObject(), {PodObject("Running", Running())}), Stage::kRunning);
   EXPECT_EQ(stage(JobObject(), {PodObject("Succeeded", Terminated(0, "Completed"))}), Stage::kOver);
+}
+
+TEST(KubernetesWait, KnowsWhereNoNodeIsLeft) {
+  // As releases 1.16, 1.20, 1.24 and later have it.
+  for (const char* none :
+       {"0/2 nodes are available: 2 node(s) didn't match node selector.",
+        "0/3 nodes are available: 1 node(s) had taint {node-role.kubernetes.io/master: }, that the "
+        "pod didn't tolerate, 2 node(s) didn't match Pod's node affinity.",
+        "0/12 nodes are available: 1 node(s) had untolerated taint {a: b}, 1 node(s) were "
+        "unschedulable, 10 node(s) didn't match Pod's node affinity/selector. preemption: 0/12 nodes "
+        "are available: 12 Preemption is not helpful for scheduling."}) {
+    EXPECT_TRUE(IsWithoutNode(none)) << none;
+  }
+  for (const char* room : {"0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity.",
+                           "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
+                           "0/9 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 8 node(s) didn't "
+                           "match Pod's node affinity/selector.",
+                           "0/0 nodes are available: .", "no nodes available to schedule pods", "0/", "", " node(s) ",
+                           "0/99999999999999999999 nodes are available: 1 node(s) were unschedulable",
+                           "node(s) were unschedulable, 9 node(s) were unschedulable"}) {
+    EXPECT_FALSE(IsWithoutNode(room)) << room;
+  }
 }
 
 TEST(KubernetesWait, KnowsAQuotaThatNoWaitingHelps) {

@@ -74,6 +74,15 @@ TEST(SlurmMeaning, TellsWhyAJobWaits) {
   }
 }
 
+TEST(SlurmMeaning, TellsWhereNoNodeIsLeft) {
+  EXPECT_TRUE(WaitOf("ReqNodeNotAvail, UnavailableNodes:n[2-3]")->no_node);
+  for (const char* passes :
+       {"ReqNodeNotAvail", "ReqNodeNotAvail, May be reserved for other job", "NodeDown",
+        "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"}) {
+    EXPECT_FALSE(WaitOf(passes)->no_node) << passes;
+  }
+}
+
 TEST(SlurmMeaning, TellsWhatAJobWaitsForInVain) {
   const std::pair<const char*, const char*> hopeless[] = {{"BadConstraints", "limit"},
                                                           {"PartitionTimeLimit", "limit"},

@@ -4,6 +4,7 @@
 namespace ridgeline {
 namespace {
 
+using ::testing::AllOf;
 using testing::AsNobody;
 using testing::Eventually;
 using ::testing::HasSubstr;
@@ -321,6 +322,46 @@ TEST(SlurmFaults, APrologOfTheSitesThatFailsIsAStart) {
   }
   cli.ExpectOk(cli.Run({"run", sweep}));
   cli.ExpectOneFinalResultEach(1, 1);
+}
+
+// A sweep whose jobs start nowhere as long as there is a file `bad` in its folder.
+std::string UnlessBad(const SlurmCli& cli) {
+  return fmt::format("client: tools, prolog: ['test ! -e {}']", (cli.dir / "bad").string());
+}
+
+TEST(SlurmFaults, WhereEveryNodeIsSetAsideTheRunEndsAndNamesThem) {
+  const Slurm slurm({"--nodes=2"});
+  SlurmCli cli;
+  WriteFileAtomic(cli.dir / "bad", "");
+  const auto sweep =
+      cli.Write({.points = 6, .slurm = "exclusive: true, " + UnlessBad(cli), .launch = "retry: {start: 9}"});
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
+  EXPECT_THAT(run.err,
+              AllOf(HasSubstr("6 of 6 points have no result; it stopped when 5 jobs in a row failed alike"),
+                    HasSubstr("set aside: n1, where "), HasSubstr("n2, where "), HasSubstr("run them again with: ")));
+  cli.ExpectNothingLeft();
+  std::filesystem::remove(cli.dir / "bad");
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectEachRanOnce(6);
+}
+
+TEST(SlurmFaults, ANodeThatWasSetAsideIsUsedAgainWhereTheOthersAreDrained) {
+  const Slurm slurm({"--nodes=2"});
+  SlurmCli cli;
+  WriteFileAtomic(cli.dir / "bad", "");
+  Slurm::Ask({"scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test"});
+  Child run =
+      cli.Start({"run", cli.Write({.points = 4,
+                                   .slurm = UnlessBad(cli),
+                                   .launch = "launcher_timeout: 5s\n  give_up_after: 0\n  retry: {start: 9}"})});
+  ASSERT_TRUE(cli.WaitToRead(run, "n1 is set aside, as long as others can take jobs: 2 jobs failed on it"));
+  std::filesystem::remove(cli.dir / "bad");
+  const auto output = cli.Finish(run);
+  cli.ExpectOk(output);
+  EXPECT_THAT(output.out, AllOf(HasSubstr("waits: every node that it may go to is down or drained"),
+                                HasSubstr("n1 is used again")));
+  cli.ExpectEachRanOnce(4);
 }
 
 TEST(SlurmFaults, WhatKeepsATrainerFromStartingIsNoCrash) {

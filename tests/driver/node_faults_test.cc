@@ -1,0 +1,176 @@
+// A driver and nodes on which jobs fail: which it leaves out, when it uses them again, and when it stops.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "driver/driver.h"
+#include "tests/driver/world.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+void EndOn(const std::string& node, FakeLauncher::Entry& entry) {
+  entry.phase = JobPhase::kEnded;
+  entry.evidence = {{"end", "infrastructure"}, {"reason", "storage"}, {"message", "no folder"}, {"node", node}};
+}
+
+// One of many nodes lacks the shared folder, and takes job after job, as it is always free.
+TEST(NodeFaults, ANodeThatFailsTwiceIsSetAsideAndNamed) {
+  World world(12);
+  world.launcher.max_jobs = 100;
+  int failed = 0;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    const auto& avoid = entry.job.avoid;
+    if (std::find(avoid.begin(), avoid.end(), "bad") == avoid.end() && failed < 2) {
+      ++failed;
+      EndOn("bad", entry);
+    } else if (!avoid.empty()) {
+      world.Finish(entry);
+    }
+  };
+  EXPECT_EQ(world.Run().ok, 12);
+  EXPECT_EQ(failed, 2);
+  EXPECT_THAT(world.observer.notes,
+              Contains(HasSubstr("bad is set aside, as long as others can take jobs: 2 jobs failed ")));
+  EXPECT_THAT(world.launcher.cancelled, SizeIs(10)) << "what was in the queue would have gone to it, too";
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'infrastructure' AND reason = 'storage'"), 2);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE evidence ->> 'node' = 'bad'"), 2);
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+  EXPECT_THAT(world.OpenStore().Check(), ::testing::IsEmpty());
+}
+
+// With what failed on the way.
+void ExpectEveryPointWasMeasuredInTheEnd(World& world, int points) {
+  EXPECT_THAT(world.measured, SizeIs(points));
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'ok'"), points);
+  EXPECT_THAT(world.OpenStore().Check(), ::testing::IsEmpty());
+}
+
+constexpr const char* kNoNode = "0/1 nodes are available: 1 node(s) were unschedulable.";
+
+// A cluster of one node, which fails until it has failed so often.
+void OneNodeThatFails(World& world, int failures) {
+  world.launcher.max_jobs = 100;
+  world.launcher.poll_pause_ns = 1'000'000'000;
+  world.launcher.on_poll = [&world, failures, failed = 0](FakeLauncher::Entry& entry) mutable {
+    if (!entry.job.avoid.empty()) {
+      entry.evidence = {{"no_node", kNoNode}};
+    } else if (failed < failures) {
+      ++failed;
+      EndOn("n1", entry);
+    } else {
+      entry.evidence.clear();
+      world.Finish(entry);
+    }
+  };
+}
+
+TEST(NodeFaults, WhereEveryNodeIsSetAsideTheLastOneIsUsedAgain) {
+  World world(6);
+  OneNodeThatFails(world, 2);
+  const RunSummary summary = world.Run();
+  EXPECT_EQ(summary.ok, 6);
+  EXPECT_THAT(summary.set_aside, HasSubstr("n1, where 2 jobs failed, the last: "));
+  EXPECT_THAT(world.observer.notes,
+              Contains(std::string("n1 is used again, as no other node can take its jobs: ") + kNoNode));
+  ExpectEveryPointWasMeasuredInTheEnd(world, 6);
+}
+
+TEST(NodeFaults, WhereEveryNodeIsSetAsideAndFailsOnTheRunEndsAndNothingIsLost) {
+  World world(6);
+  world.yaml += "launch: {retry: {storage: 9}}\n";
+  OneNodeThatFails(world, 1000);
+  const RunSummary summary = world.Run();
+  EXPECT_EQ(summary.no_result, 6);
+  EXPECT_THAT(summary.given_up, HasSubstr("5 jobs in a row failed alike"));
+  EXPECT_THAT(summary.set_aside, HasSubstr("n1, where 6 jobs failed, the last: "));
+  EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
+  OneNodeThatFails(world, 0);
+  EXPECT_EQ(world.Run().ok, 6);
+  ExpectEveryPointWasMeasuredInTheEnd(world, 6);
+}
+
+// A node may come back, or be made where a cluster grows with what waits.
+TEST(NodeFaults, ANodeThatIsSetAsideStaysSoForAsLongAsALauncherIsBorneWith) {
+  World world(2);
+  world.yaml += "launch: {launcher_timeout: 10m}\n";
+  OneNodeThatFails(world, 2);
+  world.launcher.on_poll = [polls = 0, &world, first = world.launcher.on_poll](FakeLauncher::Entry& entry) mutable {
+    if (entry.job.avoid.empty() || ++polls < 1000) return first(entry);  // at least 500 s for two jobs
+    entry.evidence.clear();
+    world.Finish(entry);
+  };
+  EXPECT_EQ(world.Run().ok, 2);
+  EXPECT_THAT(world.observer.notes, Not(Contains(HasSubstr("is used again"))));
+}
+
+TEST(NodeFaults, WhoWaitsForMoreThanNodesThatFailedIsLetWait) {
+  World world(1);
+  world.launcher.max_jobs = 100;
+  world.launcher.poll_pause_ns = 60'000'000'000;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    entry.evidence = {{"no_node", kNoNode}};
+    if (entry.polls < 100) return;
+    entry.evidence.clear();
+    world.Finish(entry);
+  };
+  EXPECT_EQ(world.Run().ok, 1);
+  EXPECT_THAT(world.launcher.cancelled, ::testing::IsEmpty());
+}
+
+// A run that set a node aside was killed. The next one knows nothing of that, and has its jobs.
+TEST(NodeFaults, JobsOfAnEarlierRunThatFindNoNodeAreHandedOverAnew) {
+  World world(4);
+  OneNodeThatFails(world, 2);
+  world.interrupts = [&] {
+    const auto waits = [](const auto& entry) { return entry.second.evidence.contains("no_node"); };
+    const auto& jobs = world.launcher.jobs;
+    return std::count_if(jobs.begin(), jobs.end(), waits) > 0 ? 2 : 0;  // they are left
+  };
+  EXPECT_TRUE(world.Run().left);
+  world.interrupts = nullptr;
+  EXPECT_EQ(world.Run().ok, 4);
+  EXPECT_THAT(world.observer.notes, Contains(HasSubstr("jobs of an earlier run are handed over anew")));
+  ExpectEveryPointWasMeasuredInTheEnd(world, 4);
+}
+
+TEST(NodeFaults, FailuresThatAreAlikeStopTheSweepAndNothingIsLost) {
+  World world(50);
+  world.launcher.max_jobs = 20;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    static int jobs = 0;
+    EndOn("n" + std::to_string(++jobs), entry);
+  };
+  const RunSummary summary = world.Run();
+  EXPECT_EQ(summary.no_result, 50);
+  EXPECT_THAT(summary.given_up, HasSubstr("5 jobs in a row failed alike, infrastructure (storage): "));
+  EXPECT_THAT(world.observer.notes, Contains(HasSubstr("no more jobs are handed over")));
+  EXPECT_EQ(world.launcher.jobs.size(), 20) << "it burnt through the sweep";
+  EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry); };
+  EXPECT_EQ(world.Run().ok, 50);
+  EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+}
+
+TEST(NodeFaults, ASweepMaySayThatFailuresNeverStopIt) {
+  World world(9);
+  world.yaml += "launch: {give_up_after: 0, retry: {storage: 0}}\n";
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { EndOn("n1 n2", entry); };
+  const RunSummary summary = world.Run();
+  EXPECT_EQ(summary.infrastructure, 9);
+  EXPECT_EQ(summary.given_up, "");
+  EXPECT_EQ(world.launcher.jobs.size(), 9);
+}
+
+}  // namespace
+}  // namespace ridgeline
