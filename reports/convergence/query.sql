@@ -78,20 +78,27 @@ figured AS MATERIALIZED (
   LEFT JOIN pairs AS p ON p.result = n.result
   LEFT JOIN finals AS r ON r.result = p.reference
 ),
--- Sample standard deviations; of a single run there is none.
-formats AS MATERIALIZED (
-  SELECT
-    panel, format, precision, format_rank, emulated, sum(ok) AS ok_runs, count(*) AS all_runs,
-    avg(final_loss) AS format_loss,
-    sqrt(max(0, (sum(final_loss * final_loss) - count(final_loss) * avg(final_loss) * avg(final_loss))
-                / nullif(count(final_loss) - 1, 0))) AS format_loss_sd,
-    avg(final_gap) AS format_gap,
-    sqrt(max(0, (sum(final_gap * final_gap) - count(final_gap) * avg(final_gap) * avg(final_gap))
-                / nullif(count(final_gap) - 1, 0))) AS format_gap_sd,
-    sum(skipped_steps) AS format_skipped_steps,
-    max(max_grad_norm) AS format_max_grad_norm
+means AS MATERIALIZED (
+  SELECT panel, format, emulated, avg(final_loss) AS mean_loss, avg(final_gap) AS mean_gap
   FROM figured
   GROUP BY panel, format, emulated
+),
+-- Sample standard deviations; of a single run there is none. What is summed has nine decimals, more than a loss of fp32 has:
+-- the last digits of a double are the way of summing, in which SQLite's releases differ.
+formats AS MATERIALIZED (
+  SELECT
+    r.panel, r.format, precision, format_rank, r.emulated, sum(ok) AS ok_runs, count(*) AS all_runs,
+    round(mean_loss, 9) AS format_loss,
+    round(sqrt(sum((final_loss - mean_loss) * (final_loss - mean_loss)) / nullif(count(final_loss) - 1, 0)), 9)
+      AS format_loss_sd,
+    round(mean_gap, 9) + 0.0 AS format_gap, -- no -0
+    round(sqrt(sum((final_gap - mean_gap) * (final_gap - mean_gap)) / nullif(count(final_gap) - 1, 0)), 9)
+      AS format_gap_sd,
+    sum(skipped_steps) AS format_skipped_steps,
+    max(max_grad_norm) AS format_max_grad_norm
+  FROM figured AS r
+  JOIN means AS m ON m.panel = r.panel AND m.format = r.format AND m.emulated = r.emulated
+  GROUP BY r.panel, r.format, r.emulated
 ),
 judged AS (
   SELECT f.*, n.format_loss_sd AS noise, f.ok_runs = f.all_runs AND abs(f.format_gap) <= n.format_loss_sd AS within
@@ -126,7 +133,8 @@ panels AS (
 )
 SELECT
   f.result, f.panel, f.format || ', seed ' || f.seed AS run, f.format, f.seed, f.failure,
-  coalesce(f.failure, 'left out: ' || f.left_out, 'ok') AS outcome, f.total_steps, f.final_loss, f.final_gap, f.max_grad_norm, f.skipped_steps,
+  coalesce(f.failure, 'left out: ' || f.left_out, 'ok') AS outcome, f.total_steps,
+  round(f.final_loss, 9) AS final_loss, round(f.final_gap, 9) + 0.0 AS final_gap, f.max_grad_norm, f.skipped_steps,
   CASE WHEN f.left_out IS NULL THEN nullif(f.loss, '[]') END AS loss_by_step, g.gap_by_step,
   CASE WHEN f.left_out IS NULL THEN nullif(f.grad_norm, '[]') END AS grad_norm_by_step,
   CASE WHEN f.left_out IS NULL THEN m.ok_runs || ' of ' || m.all_runs END AS format_runs,
@@ -135,7 +143,7 @@ SELECT
   j.within AS within_noise,
   m.ok_runs, n.noise, ifnull(n.any_fp32, 0) AS any_fp32, n.any_ok,
   max(CASE WHEN f.failure IS NULL THEN f.left_out END) OVER (PARTITION BY f.panel) AS why_left_out,
-  abs(f.final_gap) AS gap_size, CASE WHEN a.many THEN a.within_count ELSE a.within_words END AS within_answer,
+  abs(round(f.final_gap, 9)) AS gap_size, CASE WHEN a.many THEN a.within_count ELSE a.within_words END AS within_answer,
   CASE WHEN a.many THEN a.within_words END AS within_names, a.beyond_words,
   f.provenance, f.emulated, f.device_name, f.campaign, f.version, f.message, f.point_id, f.environment, f.command
 FROM figured AS f

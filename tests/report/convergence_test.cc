@@ -107,6 +107,18 @@ TEST_F(ConvergenceTest, TheGapIsToFp32OfTheSameSeedStepByStep) {
   }
 }
 
+// Of squares of large losses, a double has not enough digits to tell them apart.
+TEST_F(ConvergenceTest, TheSpreadOfLargeLossesIsTheirsAndNoRounding) {
+  Runs runs(store_);
+  for (const int seed : {1, 2, 3}) {
+    RunResult& result = Add(runs, kFp32, seed, 0);
+    result.loss.assign(kSteps, 100'000 + 0.0009765625 * seed);
+  }
+  runs.Put("sample");
+  const Rows rows = Answer();
+  EXPECT_THAT(rows.Number(Find(rows, "fp32, seed 1"), "format_loss_sd"), Optional(DoubleNear(0.0009765625, 1e-9)));
+}
+
 TEST_F(ConvergenceTest, FormatsAreComparedOverSeedsAndWithTheirNoise) {
   FillSample();
   const Rows rows = Answer();
