@@ -65,20 +65,6 @@ TEST(Run, TheTableAndStatusTellWhatDiffersApart) {
                                      "ok +night +\\{\\} +yes +1\n"));
 }
 
-TEST(Run, TheTableHasTheSpreadOfRepeats) {
-  Cli cli;
-  const auto sweep = cli.dir.path() / "sweep.yaml";
-  const auto write = [&](int repeats) {
-    WriteFile(sweep, fmt::format("name: test\ndefaults: {{model: llama-5m, seq_length: 32}}\nmatrix: {{seed: [1]}}\n"
-                                 "measure: {{warmup_steps: 1, steps: 4, repeats: {}}}\n",
-                                 repeats));
-  };
-  write(3);
-  EXPECT_THAT(cli.Run({"run", sweep}).out, ContainsRegex("\n +1  ok +[0-9.]+[KM]? ± [0-9.]+[KM]? "));
-  write(1);
-  EXPECT_THAT(cli.Run({"run", sweep}).out, Not(HasSubstr("±"))) << "of one run nothing is known of how runs differ";
-}
-
 // A report of its own, whose title says where it lies.
 void PutReport(const std::filesystem::path& folder, const std::string& title) {
   std::filesystem::create_directories(folder);
@@ -110,23 +96,6 @@ TEST(Run, WritesReportsThatLieBesideTheSweepOrInAFolderThatIsNamed) {
   EXPECT_THAT(list.out, ContainsRegex("mine +cannot be read: .*'title' is missing"));
   EXPECT_THAT(list.out, HasSubstr("activation-checkpointing"));
   EXPECT_EQ(cli.Run({"report", "mine", "--reports", "nowhere"}).status.exit_code, 2);
-}
-
-TEST(Run, TheTableSaysWhichPointsWereEmulated) {
-  Cli cli;
-  const auto sweep = cli.dir.path() / "sweep.yaml";
-  WriteFile(sweep,
-            "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {precision: [bf16, fp8]}\n"
-            "measure: {warmup_steps: 0, steps: 1}\n");
-  const auto run = cli.Run({"run", sweep});
-  ASSERT_EQ(run.status.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, ContainsRegex("RSS +note\n"));
-  EXPECT_THAT(run.out, ContainsRegex("\nfp8 [^\n]* emulated\n"));
-  EXPECT_THAT(run.out, Not(ContainsRegex("\nbf16 [^\n]* emulated\n")));
-  WriteFile(sweep,
-            "name: other\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {precision: [bf16]}\n"
-            "measure: {warmup_steps: 0, steps: 1}\n");
-  EXPECT_THAT(cli.Run({"run", sweep}).out, Not(HasSubstr("note"))) << "where nothing was emulated, nothing is said";
 }
 
 TEST(Run, FailedPointsAreResultsAndSaidSo) {

@@ -1,0 +1,68 @@
+// The table that `ridgeline run` ends with.
+#include "cli/result_table.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/files.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(ResultTable, HasTheSpreadOfRepeats) {
+  Cli cli;
+  const auto sweep = cli.dir.path() / "sweep.yaml";
+  const auto write = [&](int repeats) {
+    WriteFile(sweep, fmt::format("name: test\ndefaults: {{model: llama-5m, seq_length: 32}}\nmatrix: {{seed: [1]}}\n"
+                                 "measure: {{warmup_steps: 1, steps: 4, repeats: {}}}\n",
+                                 repeats));
+  };
+  write(3);
+  EXPECT_THAT(cli.Run({"run", sweep}).out, ContainsRegex("\n +1  ok +[0-9.]+[KM]? ± [0-9.]+[KM]? "));
+  write(1);
+  EXPECT_THAT(cli.Run({"run", sweep}).out, Not(HasSubstr("±"))) << "of one run nothing is known of how runs differ";
+}
+
+TEST(ResultTable, SaysWhichPointsWereEmulated) {
+  Cli cli;
+  const auto sweep = cli.dir.path() / "sweep.yaml";
+  WriteFile(sweep,
+            "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {precision: [bf16, fp8]}\n"
+            "measure: {warmup_steps: 0, steps: 1}\n");
+  const auto run = cli.Run({"run", sweep});
+  ASSERT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("RSS +note\n"));
+  EXPECT_THAT(run.out, ContainsRegex("\nfp8 [^\n]* emulated\n"));
+  EXPECT_THAT(run.out, Not(ContainsRegex("\nbf16 [^\n]* emulated\n")));
+  WriteFile(sweep,
+            "name: other\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {precision: [bf16]}\n"
+            "measure: {warmup_steps: 0, steps: 1}\n");
+  EXPECT_THAT(cli.Run({"run", sweep}).out, Not(HasSubstr("note"))) << "where nothing was emulated, nothing is said";
+}
+
+TEST(ResultTable, HasWhatWasTakenOfAGpu) {
+  Cli cli;
+  const auto trainer = cli.dir.path() / "trainer.sh";
+  WriteFile(trainer,
+            "echo '{\"version\": 1, \"status\": \"ok\", \"loss\": [2.5], \"step_ns\": {\"all\": [1000000]}, "
+            "\"memory\": {\"device_peak_bytes\": 71300000000}}' > $4\n");
+  const auto sweep = cli.dir.path() / "sweep.yaml";
+  WriteFile(sweep,
+            "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {precision: [bf16]}\n"
+            "measure: {warmup_steps: 0, steps: 1}\nlaunch: {trainer: [sh, " +
+                trainer.string() + "]}\n");
+  const auto run = cli.Run({"run", sweep});
+  ASSERT_EQ(run.status.exit_code, 0) << run.out << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("planned +GPU +RSS\nbf16 +ok .* 71.3 GB"));
+}
+
+}  // namespace
+}  // namespace ridgeline
