@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "engine/comm/gloo/gloo_communicator.h"
 #include "engine/comm/gloo/rank_environment.h"
 #include "run/fields.h"
+#include "run/gpu_limits.h"
 
 namespace ridgeline {
 namespace {
@@ -25,13 +27,54 @@ std::map<std::string, std::string> IdentityOf(const RunSpec& spec) {
   return identity;
 }
 
-// As it travels from rank to rank.
+// Of the ranks' GPUs, the most that any says.
+constexpr std::array kMostOfGpus = {&GpuFigures::ecc_corrected, &GpuFigures::ecc_uncorrected, &GpuFigures::others,
+                                    &GpuFigures::others_bytes};
+constexpr size_t kMostLimits = 16;
+
+// As it travels from rank to rank. Negative: not said.
 struct PackedFigures {
   std::array<char, 64> host{};
   int64_t planned_peak_bytes = 0;
   int64_t rss_peak_bytes = 0;
+  int64_t device_peak_bytes = 0;
   int64_t refused_connections = 0;
+  std::array<int64_t, kMostOfGpus.size()> most_of_gpus{};
+  double throttled_share = -1;
+  std::array<int64_t, kMostLimits> clock_limits{};  // in GpuClockLimits' order
 };
+
+PackedFigures Pack(const RunResult& result, int64_t refused_connections) {
+  PackedFigures packed;
+  const std::string& host = result.environment.at("hostname");
+  std::copy_n(host.begin(), std::min(host.size(), packed.host.size() - 1), packed.host.begin());
+  packed.planned_peak_bytes = result.memory.planned_peak_bytes;
+  packed.rss_peak_bytes = result.memory.rss_peak_bytes;
+  packed.device_peak_bytes = result.memory.device_peak_bytes;
+  packed.refused_connections = refused_connections;
+  for (size_t i = 0; i < kMostOfGpus.size(); ++i) packed.most_of_gpus[i] = (result.gpu.*kMostOfGpus[i]).value_or(-1);
+  packed.throttled_share = result.gpu.throttled_share.value_or(-1);
+  const auto limits = GpuClockLimits().first(std::min(GpuClockLimits().size(), kMostLimits));
+  std::ranges::transform(limits, packed.clock_limits.begin(), [&](const GpuClockLimit& limit) {
+    const auto held = result.gpu.clock_limits.find(std::string(limit.name));
+    return held == result.gpu.clock_limits.end() ? -1 : held->second;
+  });
+  return packed;
+}
+
+// A step waits for the slowest: of a GPU whose clocks were held down, that its limits too.
+void TakeWorse(const PackedFigures& rank, GpuFigures& gpu) {
+  for (size_t i = 0; i < kMostOfGpus.size(); ++i) {
+    std::optional<int64_t>& most = gpu.*kMostOfGpus[i];
+    if (rank.most_of_gpus[i] > most.value_or(-1)) most = rank.most_of_gpus[i];
+  }
+  if (rank.throttled_share <= gpu.throttled_share.value_or(-1)) return;
+  gpu.throttled_share = rank.throttled_share;
+  gpu.clock_limits.clear();
+  for (size_t i = 0; i < std::min(GpuClockLimits().size(), kMostLimits); ++i) {
+    if (rank.clock_limits[i] >= 0) gpu.clock_limits.emplace(GpuClockLimits()[i].name, rank.clock_limits[i]);
+  }
+}
 
 }  // namespace
 
@@ -59,12 +102,7 @@ double MeanOverRanks(double value, Communicator& communicator) {
 
 void GatherRankFigures(Communicator& communicator, RunResult& result) {
   if (communicator.name() != "gloo") return;
-  PackedFigures mine;
-  const std::string& host = result.environment.at("hostname");
-  std::copy_n(host.begin(), std::min(host.size(), mine.host.size() - 1), mine.host.begin());
-  mine.planned_peak_bytes = result.memory.planned_peak_bytes;
-  mine.rss_peak_bytes = result.memory.rss_peak_bytes;
-  mine.refused_connections = communicator.refused_connections();
+  const PackedFigures mine = Pack(result, communicator.refused_connections());
   std::vector<PackedFigures> all(static_cast<size_t>(communicator.world()));
   communicator.AllGather(reinterpret_cast<const std::byte*>(&mine), reinterpret_cast<std::byte*>(all.data()),
                          sizeof mine);
@@ -73,6 +111,8 @@ void GatherRankFigures(Communicator& communicator, RunResult& result) {
     refused += rank.refused_connections;
     result.ranks.push_back({rank.host.data(), rank.planned_peak_bytes, rank.rss_peak_bytes});
     result.memory.rss_peak_bytes = std::max(result.memory.rss_peak_bytes, rank.rss_peak_bytes);
+    result.memory.device_peak_bytes = std::max(result.memory.device_peak_bytes, rank.device_peak_bytes);
+    TakeWorse(rank, result.gpu);
   }
   if (refused > 0) result.evidence["refused_connections"] = std::to_string(refused);
 }

@@ -116,6 +116,7 @@ class Training {
     result_.memory.rss_peak_bytes = PeakRssBytes();
     result_.memory.device_peak_bytes = device_.TakenBytes();
     device_.Describe(result_.environment);
+    result_.gpu = device_.Figures();
     GatherRankFigures(communicator_, result_);
     if (result_.status == RunStatus::kDiverged) return;
     // A run that left before its first measured step has none of their figures.
@@ -307,6 +308,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     result.hint = error.hint();
   };
   int64_t planned_bytes = 0;
+  bool ran = false;
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<TrainingDevice> device;
   const auto end_for_memory = [&](const Error& error, const TrainingDevice& memory) {
@@ -331,6 +333,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
       device = OpenDevice(spec, options.open_cuda, options.device);
       result.device = device->name();
       Training(program, *communicator, *device, options, outcome).Run();
+      ran = true;
     }
   } catch (const StorageFault& error) {
     if (communicator) communicator->Abandon(error);
@@ -351,7 +354,10 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
     if (communicator) communicator->Abandon(error);
     end_for_memory(error, *MakeCpuDevice());
   }
-  if (device) result.gpu = device->Figures();
+  if (device && !ran) result.gpu = device->Figures();
+  if (result.status == RunStatus::kOomDevice && result.gpu.others_bytes) {
+    result.evidence["others_bytes"] = std::to_string(*result.gpu.others_bytes);
+  }
   result.ended_unix_ns = result.started_unix_ns + (clock.MonotonicNs() - begin_ns);  // whoever sets the clock meanwhile
   return outcome;
 }

@@ -258,11 +258,13 @@ TEST_F(CudaTrainer, SaysWhatTheDeviceHadWhereTheSlabDoesNotFit) {
   const RunSpec spec = OnCuda(Tiny());
   const int64_t planned = BuildStep(spec).layout.slab_bytes;
   cuda_machine::ResetMachine({.device_bytes = static_cast<size_t>(planned - 1)});
+  card_.others_bytes = 7'000'000;
   const RunResult result = Run(spec);
   EXPECT_EQ(result.status, RunStatus::kOomDevice);
   EXPECT_THAT(result.message, HasSubstr(std::to_string(planned)));
   EXPECT_EQ(result.evidence.at("wanted_bytes"), std::to_string(planned));
   EXPECT_EQ(result.evidence.at("available_bytes"), std::to_string(planned - 1));
+  EXPECT_EQ(result.evidence.at("others_bytes"), "7000000");
   ExpectNothingLeft();
 }
 

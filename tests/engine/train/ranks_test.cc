@@ -9,10 +9,14 @@
 
 #include <cmath>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <string>
 
 #include "engine/step/program.h"
 #include "engine/train/trainer.h"
 #include "predict/memory.h"
+#include "tests/engine/comm/ranks.h"
 #include "tests/engine/train/rank_processes.h"
 #include "tests/engine/train/specs.h"
 
@@ -102,6 +106,28 @@ INSTANTIATE_TEST_SUITE_P(Every, Ranks,
                                            Sharing{"optimizer", 3}, Sharing{"full", 2}, Sharing{"full", 3},
                                            Sharing{"full", 4}),
                          [](const auto& info) { return info.param.shard + std::to_string(info.param.ranks); });
+
+TEST(RanksFigures, AreTheWorstOfAllGpus) {
+  testing::WithGloo(3, [](Communicator& ranks) {
+    RunResult result;
+    result.environment["hostname"] = "here";
+    result.memory.device_peak_bytes = 100 * (ranks.rank() + 1);
+    if (ranks.rank() > 0) {  // rank 0's says nothing of it
+      result.gpu.throttled_share = 0.1 * static_cast<double>(ranks.rank());
+      result.gpu.clock_limits["sw_thermal_slowdown"] = ranks.rank();
+    }
+    if (ranks.rank() == 1) result.gpu.ecc_uncorrected = 3;
+    result.gpu.power_w = 100.0 * static_cast<double>(ranks.rank());
+    GatherRankFigures(ranks, result);
+    if (ranks.rank() != 0) return;
+    EXPECT_EQ(result.memory.device_peak_bytes, 300);
+    EXPECT_EQ(result.gpu.throttled_share, 0.2);
+    EXPECT_EQ(result.gpu.clock_limits, (std::map<std::string, int64_t>{{"sw_thermal_slowdown", 2}}));
+    EXPECT_EQ(result.gpu.ecc_uncorrected, 3);
+    EXPECT_EQ(result.gpu.others, std::nullopt) << "where no rank says it";
+    EXPECT_EQ(result.gpu.power_w, 0) << "rank 0's own";
+  });
+}
 
 TEST(RankOfOne, HasAllOfItsShardedModel) {
   for (const char* shard : {"optimizer", "full"}) {
