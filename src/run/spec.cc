@@ -258,8 +258,10 @@ RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
   const std::string family = spec.family;
   if (values.contains("family") && values.at("family").is_string() && problems.size() == before &&
       values.at("family") != family) {
-    problems.push_back({"family", fmt::format("family is {}, but the model {} is a {}", DumpJson(values.at("family")),
-                                              DumpJson(values.at("model")), family)});
+    problems.push_back({"family",
+                        fmt::format("family is {}, but the model {} is a {}", DumpJson(values.at("family")),
+                                    DumpJson(values.at("model")), family),
+                        {"model"}});
   }
   spec = FamilyDefaults(family);
   if (values.contains("model") && problems.size() == before) set(spec, "model");
@@ -316,8 +318,9 @@ bool ParseCheckpointing(std::string_view text, std::string& kind, int64_t& every
 
 std::vector<Problem> CheckSpec(const RunSpec& s) {
   std::vector<Problem> problems;
-  const auto add = [&](std::string_view field, std::string message) {
-    problems.push_back({std::string(field), std::move(message)});
+  using Names = std::vector<std::string_view>;
+  const auto add = [&](std::string_view field, std::string message, Names with = {}) {
+    problems.push_back({std::string(field), std::move(message), std::move(with)});
   };
   for (const auto& [name, value] :
        {std::pair{"layers", s.layers}, {"hidden", s.hidden}, {"heads", s.heads}, {"ffn", s.ffn}}) {
@@ -325,38 +328,44 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
       add(name, fmt::format("{} is not given; name a model, or give layers, hidden, heads, ffn and vocab", name));
   }
   if (!problems.empty()) return problems;
-  if (s.head_dim == 0) add("heads", fmt::format("hidden {} is not divisible by heads {}", s.hidden, s.heads));
+  if (s.head_dim == 0)
+    add("heads", fmt::format("hidden {} is not divisible by heads {}", s.hidden, s.heads), {"hidden"});
   if (s.heads % s.kv_heads != 0)
-    add("kv_heads", fmt::format("heads {} is not divisible by kv_heads {}", s.heads, s.kv_heads));
+    add("kv_heads", fmt::format("heads {} is not divisible by kv_heads {}", s.heads, s.kv_heads), {"heads"});
   if (s.family == "llama") {
     if (s.head_dim % 2 != 0)
-      add("head_dim", fmt::format("head_dim {} is odd; rotary embedding turns pairs", s.head_dim));
-    if (s.rope_theta <= 0) add("rope_theta", "rope_theta must be above 0 for llama");
+      add("head_dim", fmt::format("head_dim {} is odd; rotary embedding turns pairs", s.head_dim),
+          {"family", "hidden", "heads"});
+    if (s.rope_theta <= 0) add("rope_theta", "rope_theta must be above 0 for llama", {"family"});
   } else {
     if (s.kv_heads != s.heads)
-      add("kv_heads", fmt::format("{} has no grouped-query attention: kv_heads must equal heads", s.family));
+      add("kv_heads", fmt::format("{} has no grouped-query attention: kv_heads must equal heads", s.family),
+          {"family", "heads"});
     if (s.head_dim != 0 && s.head_dim * s.heads != s.hidden) {
       add("head_dim",
-          fmt::format("{} needs heads x head_dim = hidden, not {} x {} = {}", s.family, s.heads, s.head_dim, s.hidden));
+          fmt::format("{} needs heads x head_dim = hidden, not {} x {} = {}", s.family, s.heads, s.head_dim, s.hidden),
+          {"family", "heads", "hidden"});
     }
-    if (s.rope_theta != 0) add("rope_theta", fmt::format("{} has no rotary embedding", s.family));
+    if (s.rope_theta != 0) add("rope_theta", fmt::format("{} has no rotary embedding", s.family), {"family"});
   }
   if (s.family == "stack") {
-    if (s.vocab != 0) add("vocab", "stack has no embedding and no head: vocab must be 0");
-    if (s.tied_head) add("tied_head", "stack has no head to tie");
-    if (s.data != "synthetic") add("data", "stack trains on random input: data must be synthetic");
+    if (s.vocab != 0) add("vocab", "stack has no embedding and no head: vocab must be 0", {"family"});
+    if (s.tied_head) add("tied_head", "stack has no head to tie", {"family"});
+    if (s.data != "synthetic") add("data", "stack trains on random input: data must be synthetic", {"family"});
   } else {
-    if (s.vocab <= 0) add("vocab", fmt::format("vocab is not given; {} needs one", s.family));
+    if (s.vocab <= 0) add("vocab", fmt::format("vocab is not given; {} needs one", s.family), {"family"});
     if (s.data != "synthetic" && s.vocab > 0 && s.vocab < 256)
-      add("vocab", "text is read as bytes: vocab must be at least 256");
+      add("vocab", "text is read as bytes: vocab must be at least 256", {"family", "data"});
   }
   if (s.family == "gpt") {
-    if (s.positions <= 0) add("positions", "positions is not given; gpt needs the longest sequence it can take");
+    if (s.positions <= 0)
+      add("positions", "positions is not given; gpt needs the longest sequence it can take", {"family"});
     if (s.positions > 0 && s.seq_length > s.positions) {
-      add("seq_length", fmt::format("seq_length {} is beyond this gpt's {} positions", s.seq_length, s.positions));
+      add("seq_length", fmt::format("seq_length {} is beyond this gpt's {} positions", s.seq_length, s.positions),
+          {"family", "positions"});
     }
   } else if (s.positions != 0) {
-    add("positions", fmt::format("{} has no learned positions", s.family));
+    add("positions", fmt::format("{} has no learned positions", s.family), {"family"});
   }
   std::string kind;
   int64_t every = 0;
@@ -364,10 +373,12 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
     add("checkpointing",
         fmt::format("checkpointing '{}' is not one of none, selective, full, full/K", s.checkpointing));
   } else if (every > s.layers) {
-    add("checkpointing", fmt::format("checkpointing {} spans more than the {} layers", s.checkpointing, s.layers));
+    add("checkpointing", fmt::format("checkpointing {} spans more than the {} layers", s.checkpointing, s.layers),
+        {"layers"});
   }
   if ((s.precision == "fp32" || s.precision == "fp16") && s.state_precision != "fp32")
-    add("state_precision", fmt::format("state_precision must be fp32 when precision is {}", s.precision));
+    add("state_precision", fmt::format("state_precision must be fp32 when precision is {}", s.precision),
+        {"precision"});
   const bool block_formats = s.precision == "fp8" || s.precision == "mxfp8" || s.precision == "nvfp4";
   const bool scaling_fits = s.precision == "fp8"     ? s.scaling == "delayed" || s.scaling == "current"
                             : s.precision == "mxfp8" ? s.scaling == "round_up" || s.scaling == "floor"
@@ -375,47 +386,59 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
   if (!scaling_fits) {
     add("scaling",
         fmt::format("precision {} has no scaling '{}': fp8 has delayed and current, mxfp8 round_up and floor",
-                    s.precision, s.scaling));
+                    s.precision, s.scaling),
+        {"precision"});
   }
-  if (s.amax_history != 0 && s.scaling != "delayed") add("amax_history", "only delayed scaling has an amax_history");
+  if (s.amax_history != 0 && s.scaling != "delayed")
+    add("amax_history", "only delayed scaling has an amax_history", {"scaling", "precision"});
   if (s.bf16_first_layers + s.bf16_last_layers > (block_formats ? s.layers : 0)) {
     add("bf16_first_layers",
         block_formats ? fmt::format("bf16_first_layers and bf16_last_layers are more than the {} layers", s.layers)
-                      : fmt::format("precision {} has no layers to keep in bf16", s.precision));
+                      : fmt::format("precision {} has no layers to keep in bf16", s.precision),
+        {"bf16_last_layers", "precision", "layers"});
   }
   if (s.primary_weights == "quantized" && !block_formats) {
     add("primary_weights",
         fmt::format(
             "precision {} quantizes no weights, so primary_weights cannot be quantized: fp8, mxfp8 and nvfp4 do",
-            s.precision));
+            s.precision),
+        {"precision"});
   }
   if (s.primary_weights == "quantized" && s.ranks > 1 && s.shard == "full") {
     add("primary_weights",
         "shard full gathers bf16 weights and quantizes them for use, so primary_weights: quantized would save nothing: "
-        "use shard optimizer, or primary_weights high_precision");
+        "use shard optimizer, or primary_weights high_precision",
+        {"shard", "ranks"});
   }
   if (s.device == "cuda" && s.gpu == "none") {
-    add("gpu",
-        "device: cuda needs gpu: which one it is to be, such as h100 (`nvidia-smi -L` names those of a machine)");
+    add("gpu", "device: cuda needs gpu: which one it is to be, such as h100 (`nvidia-smi -L` names those of a machine)",
+        {"device"});
   }
   if (s.device == "cpu" && s.gpu != "none") {
-    add("gpu", fmt::format("gpu: {} goes with device: cuda, or with device: meta to plan for one", s.gpu));
+    add("gpu", fmt::format("gpu: {} goes with device: cuda, or with device: meta to plan for one", s.gpu), {"device"});
   }
   const std::string_view between = s.gpu == "none" ? "gloo" : "nccl";  // ranks that are processes
   if (s.communicator == "self" && s.ranks != 1 && s.device != "meta") {
-    add("ranks", fmt::format("{} ranks need communicator: {} or virtual (or device: meta)", s.ranks, between));
+    add("ranks", fmt::format("{} ranks need communicator: {} or virtual (or device: meta)", s.ranks, between),
+        {"communicator", "device", "gpu"});
   }
   if ((s.communicator == "gloo" || s.communicator == "nccl") && s.communicator != between) {
-    add("communicator", fmt::format("ranks on {} reach each other by communicator: {}, not by {}",
-                                    s.gpu == "none" ? "CPUs" : "GPUs", between, s.communicator));
+    add("communicator",
+        fmt::format("ranks on {} reach each other by communicator: {}, not by {}", s.gpu == "none" ? "CPUs" : "GPUs",
+                    between, s.communicator),
+        {"gpu", "ranks"});
   }
   if (s.communicator == "virtual" && !s.checkpoint_dir.empty()) {
     add("checkpoint.dir",
         "a virtual rank holds a part of a model that nobody else has the rest of: it has no "
-        "checkpoint files");
+        "checkpoint files",
+        {"communicator"});
   }
-  if (std::string problem = SizeProblem(s); !problem.empty()) add("batch_size", std::move(problem));
-  if (s.learning_rate_min > s.learning_rate) add("learning_rate_min", "learning_rate_min is above learning_rate");
+  if (std::string problem = SizeProblem(s); !problem.empty()) {
+    add("batch_size", std::move(problem), {"seq_length", "grad_accumulation", "ranks", "layers", "hidden", "ffn"});
+  }
+  if (s.learning_rate_min > s.learning_rate)
+    add("learning_rate_min", "learning_rate_min is above learning_rate", {"learning_rate"});
   return problems;
 }
 

@@ -14,6 +14,7 @@ namespace ridgeline {
 struct Problem {
   std::string field;
   std::string message;
+  std::vector<std::string_view> with = {};  // the other fields whose values make it wrong; names of Fields()
 };
 
 // The defaults of a family: stack has NVIDIA's fsdp.py ones (dropout 0.1, Adam at 1e-4, state in the working dtype).

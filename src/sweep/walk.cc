@@ -314,9 +314,10 @@ class Walker {
   void Emit(const Assignments& assignments) {
     std::vector<Problem> problems = CheckSpec(spec_);
     if (base_.family_from != nullptr && std::get<std::string>(base_.family_from->value) != spec_.family) {
-      problems.push_back(
-          {"family", fmt::format("family is {}, but the model {} is a {}", Text(base_.family_from->value),
-                                 Text(base_.model_from->value), spec_.family)});
+      problems.push_back({"family",
+                          fmt::format("family is {}, but the model {} is a {}", Text(base_.family_from->value),
+                                      Text(base_.model_from->value), spec_.family),
+                          {"model"}});
     }
     if (problems.empty()) {
       visit_(spec_, RulesOf(assignments));
@@ -347,22 +348,28 @@ class Walker {
     return rules;
   }
 
-  // Where to point: the field at fault; else, under a model, an assignment that the message speaks of, then the model.
+  // What gives a field its value in the point: what was written for it, or the model that its shape is of; nullptr
+  // where it is a default.
+  const Assignment* Written(const Field* field, const Assignments& assignments) const {
+    if (const Assignment* assignment = Effective(assignments, field)) return assignment;
+    return IsOfShape(field->name) ? base_.model_from : nullptr;
+  }
+
+  // Where to point: at the field at fault, else at another that it comes from. Whether all of them were written.
   std::pair<Place, bool> PlaceOf(const Problem& problem, const Assignments& assignments) const {
-    if (const Assignment* assignment = Effective(assignments, FindField(problem.field))) {
-      return {assignment->place, true};
+    std::vector<std::string_view> names = {problem.field};
+    names.insert(names.end(), problem.with.begin(), problem.with.end());
+    const Assignment* at = nullptr;
+    bool all = true;
+    for (const std::string_view name : names) {
+      const Field* field = FindField(name);
+      const Assignment* written = Written(field, assignments);
+      all = all && written != nullptr;
+      // Of a shape, what was changed in it tells more than the model does.
+      if (at == nullptr || (at == base_.model_from && Effective(assignments, field) != nullptr)) at = written;
     }
-    if (base_.model_from != nullptr) {
-      for (const Assignment* assignment : assignments) {
-        if (problem.message.find(assignment->field->name) != std::string::npos) return {assignment->place, true};
-      }
-      for (const Assignment& assignment : sweep_.defaults) {
-        if (problem.message.find(assignment.field->name) != std::string::npos) return {assignment.place, true};
-      }
-      return {base_.model_from->place, true};
-    }
-    if (base_.family_from != nullptr) return {base_.family_from->place, false};
-    return {sweep_.defaults_place, false};
+    if (at == nullptr) at = base_.model_from != nullptr ? base_.model_from : base_.family_from;
+    return {at != nullptr ? at->place : sweep_.defaults_place, all};
   }
 
   static std::string PointText(const Assignments& assignments) {

@@ -15,7 +15,7 @@ namespace ridgeline {
 // A spec that nothing can run.
 struct Impossible {
   Fault fault;             // at the value at fault
-  bool attributed = true;  // the field at fault was written in the file; else the fault may follow from another one
+  bool attributed = true;  // every value that it comes from was written in the file; else it may follow from another
 };
 
 struct Walked {

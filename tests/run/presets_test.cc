@@ -77,6 +77,23 @@ TEST(Presets, ParametersAreTheSumOfTheTensors) {
   EXPECT_EQ(CountParameters(stack), 41'967'616);
 }
 
+TEST(Presets, AShapeIsWhatAPresetSets) {
+  std::set<std::string_view> set;
+  for (const Preset& preset : Presets()) {
+    RunSpec spec;
+    spec.family = "none";
+    spec.layers = spec.hidden = spec.heads = spec.kv_heads = spec.head_dim = spec.ffn = spec.vocab = spec.positions =
+        -1;
+    spec.tied_head = !preset.tied_head;
+    const RunSpec before = spec;
+    ApplyPreset(preset, spec);
+    for (const Field& field : Fields()) {
+      if (FieldText(spec, field) != FieldText(before, field)) set.insert(field.name);
+    }
+  }
+  for (const Field& field : Fields()) EXPECT_EQ(IsOfShape(field.name), set.contains(field.name)) << field.name;
+}
+
 TEST(Presets, NamesAreUniqueAndSayFamilyAndSize) {
   std::set<std::string_view> names;
   for (const Preset& preset : Presets()) {

@@ -346,6 +346,33 @@ TEST(Sweep, AFaultBringsNoOthersThatOnlyFollowFromIt) {
   EXPECT_EQ(Refusal("defaults: {modle: gpt-10m}"), "s.yaml:2:12: unknown field 'modle', did you mean 'model'?");
   EXPECT_EQ(Refusal("defaults: {model: gpt-11m, batch_size: 2}"),
             "s.yaml:2:19: unknown model 'gpt-11m'; the nearest are gpt-10m, gpt-25m, gpt-124m");
+  const auto only_fault = [](const std::string& text) {
+    const std::string said = Refusal(text);
+    return said.find("\ns.yaml:") == std::string::npos ? said : "more than one fault: " + said;
+  };
+  // A default stands where what was written is refused: a value, a name, an axis, what moves with a refused one.
+  const std::string model = "defaults: {model: llama-10m, ";
+  for (const auto& [text, fault] : std::vector<std::pair<std::string, std::string>>{
+           {"device: cuda, gpu: h10}", "2:49: gpu 'h10'"},
+           {"device: cuda, gpus: h100}", "2:44: unknown field 'gpus'"},
+           {"device: cuda}\nmatrix: {gpu: [h10]}", "3:16: gpu 'h10'"},
+           {"device: cuda}\nzip: {gpu: [h100, h200], batch_size: [1, x]}", "3:42: batch_size must be"},
+           {"device: cuda}\nmatrix: {seed: [1]}\ninclude: [{gpu: h100, batch_size: x}]", "4:35: batch_size must be"},
+           {"gpu: h100, device: cude}", "2:49: device 'cude'"},
+           {"precision: bf61, scaling: delayed}", "2:41: precision 'bf61'"},
+           {"precision: fp61, state_precision: bf16, primary_weights: quantized}", "2:41: precision 'fp61'"},
+           {"ranks: 2, communicator: glo}", "2:54: communicator 'glo'"},
+           {"ranks: 2, gpu: h10, communicator: nccl, device: meta}", "2:45: gpu 'h10'"},
+           {"learning_rate: fast, learning_rate_min: 1e-3}", "2:45: learning_rate must be"},
+           {"seq_length: long, batch_size: 1048576, grad_accumulation: 4096, ranks: 65536, communicator: virtual}",
+            "2:42: seq_length must be"}}) {
+    EXPECT_THAT(only_fault(model + text), StartsWith("s.yaml:" + fault)) << text;
+  }
+  EXPECT_THAT(only_fault("defaults: {family: stak, layers: 2, hidden: 64, heads: 4, ffn: 128, vocab: 0}"),
+              StartsWith("s.yaml:2:20: family 'stak'"));
+  // What follows from no other fault is told beside it.
+  EXPECT_THAT(Refusal(model + "precision: bf61, device: cpu, gpu: h100}"),
+              AllOf(HasSubstr("s.yaml:2:41: precision 'bf61'"), HasSubstr("s.yaml:2:65: gpu: h100 goes with")));
 }
 
 TEST(Sweep, ManyFaultsAreCutShort) {
