@@ -47,11 +47,11 @@ std::string HalfOfInterval(const Cell& tokens_per_s, const std::string& all_step
   return " ± " + FormatCount(*value * (factor - 1 / factor) / 2);
 }
 
-// Takes out a column in which no row says anything.
-void DropIfEmpty(size_t column, Table& table) {
-  const auto says = [&](const std::vector<Cell>& row) { return !CellText(row[column]).empty(); };
-  if (std::ranges::any_of(table.rows, says)) return;
-  const auto at = static_cast<ptrdiff_t>(column);
+// What no row says anything in is no column.
+void DropWhereEmpty(Table& table, size_t column) {
+  const auto says_nothing = [&](const std::vector<Cell>& row) { return CellText(row[column]).empty(); };
+  if (!std::all_of(table.rows.begin(), table.rows.end(), says_nothing)) return;
+  const auto at = static_cast<std::ptrdiff_t>(column);
   table.columns.erase(table.columns.begin() + at);
   for (auto& row : table.rows) row.erase(row.begin() + at);
 }
@@ -65,7 +65,7 @@ Table ResultTable(Store& store, const Sweep& sweep) {
   for (const Field* field : varying) fields += fmt::format("p.{}, ", field->name);
   Table table = store.Query(
       fmt::format("SELECT {}coalesce(r.status, 'no result') AS status, r.steady_tokens_per_s AS \"tokens/s\", "
-                  "r.planned_peak_bytes AS planned, r.device_peak_bytes AS GPU, r.rss_peak_bytes AS RSS, "
+                  "r.planned_peak_bytes AS planned, r.device_peak_bytes AS \"device peak\", r.rss_peak_bytes AS RSS, "
                   "iif(r.emulated, 'emulated', NULL) AS note, "
                   "iif(p.repeats > 1 AND r.status = 'ok', r.all_steps_ns, '') AS steps_of_repeats, p.warmup_steps, "
                   "p.steps, r.number "
@@ -75,7 +75,7 @@ Table ResultTable(Store& store, const Sweep& sweep) {
                   "WHERE s.sweep = {} ORDER BY s.ordinal",
                   fields, SqlText(sweep.name)));
   const size_t first_figure = varying.size() + 1;
-  const size_t first_of_spread = first_figure + 5;
+  const size_t first_of_spread = first_figure + 5;  // after planned, device peak, RSS and note
   std::vector<std::optional<int64_t>> results;
   std::set<std::string> told;
   for (const Field* field : varying) told.emplace(field->name);
@@ -100,8 +100,8 @@ Table ResultTable(Store& store, const Sweep& sweep) {
     const std::string note = CellText(table.rows[i].back());
     table.rows[i].back() = note + (note.empty() ? "" : ", ") + differences[i];
   }
-  DropIfEmpty(first_of_spread - 1, table);  // the note
-  DropIfEmpty(first_figure + 2, table);     // what was taken of a GPU
+  DropWhereEmpty(table, table.columns.size() - 1);
+  DropWhereEmpty(table, first_figure + 2);
   return table;
 }
 

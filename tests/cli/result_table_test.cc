@@ -48,20 +48,24 @@ TEST(ResultTable, SaysWhichPointsWereEmulated) {
   EXPECT_THAT(cli.Run({"run", sweep}).out, Not(HasSubstr("note"))) << "where nothing was emulated, nothing is said";
 }
 
-TEST(ResultTable, HasWhatWasTakenOfAGpu) {
+TEST(ResultTable, SaysWhatPointsTookOfADevice) {
   Cli cli;
-  const auto trainer = cli.dir.path() / "trainer.sh";
-  WriteFile(trainer,
-            "echo '{\"version\": 1, \"status\": \"ok\", \"loss\": [2.5], \"step_ns\": {\"all\": [1000000]}, "
-            "\"memory\": {\"device_peak_bytes\": 71300000000}}' > $4\n");
   const auto sweep = cli.dir.path() / "sweep.yaml";
-  WriteFile(sweep,
-            "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {precision: [bf16]}\n"
-            "measure: {warmup_steps: 0, steps: 1}\nlaunch: {trainer: [sh, " +
-                trainer.string() + "]}\n");
+  const auto write = [&](const std::string& name, const std::string& modes) {
+    WriteFile(sweep, fmt::format("name: {}\ndefaults: {{model: llama-5m, seq_length: 32, device: cuda, gpu: h100}}\n"
+                                 "matrix: {{seed: [0, 1]}}\nmeasure: {{warmup_steps: 0, steps: 1}}\n"
+                                 "launch: {{trainer: [{}, {}]}}\n",
+                                 name, testing::FakeProgram("fake_trainer").string(), modes));
+  };
+  write("taken", "takes=25000000, ok");
   const auto run = cli.Run({"run", sweep});
-  ASSERT_EQ(run.status.exit_code, 0) << run.out << run.err;
-  EXPECT_THAT(run.out, ContainsRegex("planned +GPU +RSS\nbf16 +ok .* 71.3 GB"));
+  ASSERT_EQ(run.status.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("\nseed +status +tokens/s +planned +device peak +RSS\n"));
+  EXPECT_THAT(run.out, ContainsRegex("\n +0 +ok +100 +25.0 MB +[0-9.]+ [kM]B\n"));
+  EXPECT_THAT(run.out, ContainsRegex("\n +1 +ok +100 {20,}[0-9.]+ [kM]B\n")) << "it says nothing of it";
+  write("untold", "ok");
+  EXPECT_THAT(cli.Run({"run", sweep}).out, ContainsRegex("\nseed +status +tokens/s +planned +RSS\n"))
+      << "where no point says it, there is no such column";
 }
 
 }  // namespace

@@ -152,6 +152,11 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     Write(result_file, Text(result));
     return 0;
   }
+  if (mode == "takes") {  // so many bytes of an accelerator
+    result.memory.device_peak_bytes = number();
+    Write(result_file, Text(result));
+    return 0;
+  }
   if (mode == "own") {  // figures of its own, after so long, and patience with a full disk
     SleepMs(number());
     result.loss.assign(2, 1000 + static_cast<double>(spec.seed));
