@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr double kQuietLoad = 0.5;  // processes that want a core, over the last minute
 constexpr int64_t kLookNs = 100'000'000;
-constexpr int64_t kFewestTicks = 100;  // of all cores: of fewer, their rounding says more than the time does
+constexpr int64_t kFewestTicks = 100;  // of all cores: of fewer, their rounding says more than the time does, but
+constexpr int64_t kManyTicks = 10;     // for so many that others took, which no rounding makes
 
 int64_t OwnNs() {
   int64_t ns = 0;
@@ -108,8 +109,8 @@ double OthersShareNow(Clock& clock, const fs::path& root) {
 void SetCoreUse(const CoreUse& before, const CoreUse& after, RunResult& result, double share) {
   const int64_t ticks = after.ticks - before.ticks;
   const int64_t busy = after.busy_ticks - before.busy_ticks;
-  if (ticks < kFewestTicks || busy <= 0) return;
   const double others = OthersShare(before, after, share);
+  if (busy <= 0 || (ticks < kFewestTicks && others * static_cast<double>(ticks) * share < kManyTicks)) return;
   const double own = std::min(OwnTime(before, after), static_cast<double>(busy)) / (static_cast<double>(ticks) * share);
   result.cores.busy_share = std::min(1.0, own + others);
   result.cores.others_share = others;

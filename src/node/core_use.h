@@ -27,8 +27,8 @@ CoreUse ReadCoreUse(std::span<const int> cores, const std::filesystem::path& roo
 double OthersShareNow(Clock& clock, const std::filesystem::path& root = "/");
 
 // Sets the result's figures from the counters before and after the point; leaves them where too little time was
-// counted. `share`: of the cores' time that is the point's. Where that is less than all, others disturb it only as far
-// as they leave it less.
+// counted to tell that others took any. `share`: of the cores' time that is the point's. Where that is less than all,
+// others disturb it only as far as they leave it less.
 void SetCoreUse(const CoreUse& before, const CoreUse& after, RunResult& result, double share = 1);
 
 }  // namespace ridgeline

@@ -73,6 +73,17 @@ TEST_F(CoreUseTest, WhatIsNotOursIsOthers) {
   EXPECT_EQ(result.cores.others_share, 0);
 }
 
+TEST_F(CoreUseTest, OfAMomentItTellsWhatNoRoundingMakes) {
+  const int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
+  const CoreUse before{100, 1000, 0, 0};
+  RunResult result;
+  SetCoreUse(before, {100 + 40, 1000 + 60, 31 * tick_ns, 0}, result);
+  EXPECT_EQ(result.cores.busy_share, 0) << "nine ticks of others may be none";
+  SetCoreUse(before, {100 + 60, 1000 + 60, 30 * tick_ns, 0}, result);
+  EXPECT_DOUBLE_EQ(result.cores.busy_share, 1);
+  EXPECT_DOUBLE_EQ(result.cores.others_share, 0.5);
+}
+
 // As on a node whose cores several jobs share: what the others have beside us takes nothing from us.
 TEST_F(CoreUseTest, OfSharedCoresOthersTakeOnlyWhatIsOurs) {
   const int64_t second = ::sysconf(_SC_CLK_TCK);
