@@ -290,8 +290,8 @@ TEST(Plan, GpusThatNothingWouldUseOrThatAreMissingAreAWarning) {
         .plan.warnings;
   };
   EXPECT_THAT(warnings("slurm: {gpus: 8}"),
-              ElementsAre("slurm: gpus asks for 8 GPUs a node, and ridgeline-train leaves it idle: say device: cuda, "
-                          "name a `trainer` that uses it, or leave it out"));
+              ElementsAre("slurm: gpus asks for 8 GPUs a node, and ridgeline-train uses none: say device: cuda, "
+                          "name a `trainer` that does, or leave it out"));
   EXPECT_THAT(warnings("slurm: {gpus: 8}", "cuda, gpu: h100"), IsEmpty());
   EXPECT_THAT(warnings("slurm: {gres: \"gpu:8\"}", "cuda, gpu: h100"), IsEmpty());
   EXPECT_THAT(warnings("cpus: 8", "cuda, gpu: h100"),
@@ -300,8 +300,8 @@ TEST(Plan, GpusThatNothingWouldUseOrThatAreMissingAreAWarning) {
   for (const char* gres : {"gpu:8", "gpu:h100:8", "craynetwork:1,gpu:8"}) {
     EXPECT_THAT(warnings(std::string("slurm: {gres: \"") + gres + "\"}"),
                 ElementsAre(std::string("slurm: gres asks for ") + gres +
-                            " a node, and ridgeline-train leaves it idle: say device: cuda, name a `trainer` that "
-                            "uses it, or leave it out"));
+                            " a node, and ridgeline-train uses none: say device: cuda, name a `trainer` that "
+                            "does, or leave it out"));
   }
   EXPECT_THAT(warnings("slurm: {gres: \"craynetwork:1\"}"), IsEmpty());
   EXPECT_THAT(warnings("slurm: {gpus: 8}, trainer: [python3, t.py]"), IsEmpty());
