@@ -16,9 +16,9 @@ std::unique_ptr<Communicator> ConnectRanks(const RunSpec& spec);
 
 double MeanOverRanks(double value, Communicator& communicator);
 
-// Fills in result.ranks, makes the largest peaks of memory the result's, and of what the ranks' GPUs suffered (clocks held
-// down, errors of memory, others on it) the worst; says how many connections of strangers the ranks refused, where there
-// were any. What rank 0's GPU drew and how fast it was stays rank 0's.
+// Fills in result.ranks, makes the largest peaks of memory the result's, and of what the ranks' GPUs suffered (clocks
+// held down, errors of memory, others on it) the worst; says how many connections of strangers the ranks refused, where
+// there were any. What rank 0's GPU drew and how fast it was stays rank 0's.
 void GatherRankFigures(Communicator& communicator, RunResult& result);
 
 }  // namespace ridgeline
