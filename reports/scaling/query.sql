@@ -18,8 +18,11 @@ named AS MATERIALIZED (
     status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
     -- Of fewer measured steps nothing can be said of how they vary.
     status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
-    CASE shard WHEN 'none' THEN 'replicated' WHEN 'full' THEN 'sharded' ELSE 'sharded ' || shard END AS way,
-    CASE shard WHEN 'none' THEN 0 WHEN 'optimizer' THEN 1 ELSE 2 END AS way_rank,
+    communicator <> 'virtual' AS real,
+    CASE shard WHEN 'none' THEN 'replicated' WHEN 'full' THEN 'sharded' ELSE 'sharded ' || shard END
+      || CASE communicator WHEN 'virtual' THEN ', virtual' ELSE '' END AS way,
+    CASE shard WHEN 'none' THEN 0 WHEN 'optimizer' THEN 1 ELSE 2 END
+      + CASE communicator WHEN 'virtual' THEN 3 ELSE 0 END AS way_rank,
     -- Everything that changes a rank's work but how parameters are shared; what is usual is left unsaid.
     model
       || CASE WHEN model GLOB family || '-[0-9]*x[0-9]*'
@@ -45,20 +48,22 @@ named AS MATERIALIZED (
                               FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
 ),
 -- What a run is compared with: the fewest ranks of its panel that are alike; where those ran in several ways, the way
--- that shares least. (SQLite takes the columns beside a lone min() from the row that has it.)
+-- that shares least. Of virtual ranks one is there, which moves no bytes: its speed says nothing of how ranks scale.
+-- (SQLite takes the columns beside a lone min() from the row that has it.)
 firsts AS (
   SELECT
     panel, alike, min(printf('%08d %d %s', ranks, way_rank, point_id)) AS rank, result AS first_result,
     ranks AS first_ranks, steady_tokens_per_s AS first_tokens_per_s
   FROM named
-  WHERE ok
+  WHERE ok AND real
   GROUP BY panel, alike
 ),
 figured AS (
   SELECT
     *,
-    CASE WHEN ok THEN steady_tokens_per_s / first_tokens_per_s END AS speedup,
-    CASE WHEN ok THEN 100.0 * (steady_tokens_per_s / ranks) / (first_tokens_per_s / first_ranks) END AS efficiency_percent
+    CASE WHEN ok AND real THEN steady_tokens_per_s / first_tokens_per_s END AS speedup,
+    CASE WHEN ok AND real
+         THEN 100.0 * (steady_tokens_per_s / ranks) / (first_tokens_per_s / first_ranks) END AS efficiency_percent
   FROM named
   LEFT JOIN firsts USING (panel, alike)
   -- A panel of one number of ranks says nothing of scaling.
@@ -66,7 +71,8 @@ figured AS (
 )
 SELECT
   result, panel, model, precision, seq_length, batch_size, ranks, way, communicator,
-  ranks || CASE WHEN ranks = 1 THEN ' rank' ELSE ' ranks, ' || way END AS run,
+  ranks || CASE WHEN ranks = 1 AND real THEN ' rank' WHEN ranks = 1 THEN ' rank, ' || way
+                ELSE ' ranks, ' || way END AS run,
   first_ranks || CASE WHEN first_ranks = 1 THEN ' rank' ELSE ' ranks' END AS first_words,
   failure, coalesce(failure, 'ok') AS outcome, ok, ranks > first_ranks AS is_more,
   steady_tokens_per_s, cold_tokens_per_s, steady_tokens_per_s / ranks AS rank_tokens_per_s, speedup, efficiency_percent,

@@ -102,6 +102,36 @@ TEST_F(ScalingTest, VersionsOfTheTrainerAndCampaignsAreNotComparedWithEachOther)
   }
 }
 
+// Rank 0 alone moves no bytes: its memory is true, and its time says nothing of how ranks scale.
+TEST_F(ScalingTest, VirtualRanksAreALineOfTheirOwnAndTheirThroughputIsComparedWithNone) {
+  Runs runs(store_);
+  const auto add_virtual = [&](int ranks) {
+    RunResult& result =
+        runs.Add({{"model", "llama-10m"}, {"ranks", ranks}, {"shard", "full"}, {"communicator", "virtual"}});
+    result.device = "Example CPU (8 cores)";
+    result.throughput.steady_tokens_per_s = 1100 * ranks;
+    result.memory.planned_peak_bytes = 160'000'000 / ranks;
+  };
+  for (const int ranks : {2, 8}) add_virtual(ranks);
+  runs.Put("s");
+  const auto answers = [&] {
+    const Rows rows = Answer();
+    return Conclude(report_, rows, MakePanels(rows).at(0).rows);
+  };
+  EXPECT_THAT(answers(), ElementsAre("With 8 ranks, sharded, virtual, each takes 20.0 MB of planned memory."));
+  Add(runs, 1, "full", 1000);
+  Add(runs, 2, "full", 1500);
+  runs.Put("s");
+  EXPECT_THAT(answers(),
+              ElementsAre("With 2 ranks, sharded, throughput is 1.50\xC2\xA0\xC3\x97 that of 1 rank: "
+                          "75.0\xC2\xA0% efficient.",
+                          testing::_, "The least memory is that of 8 ranks, sharded, virtual: 20.0 MB a rank."));
+  const Rows rows = Answer();
+  const LineChart lines = MakeLineChart(report_, report_.charts.at(0), rows, MakePanels(rows).at(0).rows, "c");
+  ASSERT_THAT(lines.lines, SizeIs(2));
+  EXPECT_EQ(lines.lines[1].legend, "sharded, virtual");
+}
+
 TEST_F(ScalingTest, ImagesAreNotComparedWithEachOtherButMoreNodesAre) {
   const auto measure = [&](int ranks, const std::string& image) {
     std::vector<Problem> problems;
