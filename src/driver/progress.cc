@@ -30,6 +30,12 @@ std::string Fit(std::string_view text, size_t columns) {
   return out;
 }
 
+size_t Width(std::string_view text) {
+  size_t width = 0;
+  for (; !text.empty(); ++width) NextCodePoint(text);
+  return width;
+}
+
 // Of an estimate, more would be made up.
 int64_t WholeSeconds(int64_t ns) { return (ns + kSecondNs - 1) / kSecondNs * kSecondNs; }
 
@@ -54,20 +60,24 @@ std::optional<PointProgress> ParseProgress(std::string_view text) {
 }
 
 std::string ProgressLine(const RunProgress& p, size_t columns) {
-  std::string line = fmt::format("[{}/{}]", p.done + p.failed, p.total);
-  if (p.failed > 0) line += fmt::format(" {} failed", p.failed);
+  std::string left = p.left_ns > 0 ? "  left " + FormatDuration(WholeSeconds(p.left_ns)) : "";
+  if (columns <= left.size()) left.clear();
+  const size_t room = columns - left.size();
+  std::string line = Fit(fmt::format("[{}/{}]", p.done + p.failed, p.total), room);
+  // A figure is whole or not there: half of one is another.
+  const auto add = [&](const std::string& text) {
+    if (Width(line) + Width(text) <= room) line += text;
+  };
+  if (p.failed > 0) add(fmt::format(" {} failed", p.failed));
   for (const LivePoint& point : p.live) {
-    line += "  " + PrintableLine(point.label);
-    if (point.progress) {
-      line += fmt::format("  step {}/{}", point.progress->step, point.progress->steps);
-      if (point.progress->tokens_per_s > 0) line += "  " + FormatCount(point.progress->tokens_per_s) + " tokens/s";
-    }
+    line += Fit("  " + PrintableLine(point.label), room - Width(line));
+    if (!point.progress) continue;
+    add(fmt::format("  step {}/{}", point.progress->step, point.progress->steps));
+    if (point.progress->tokens_per_s > 0) add("  " + FormatCount(point.progress->tokens_per_s) + " tokens/s");
   }
-  if (p.queued_jobs > 0) line += fmt::format("  {} queued", p.queued_jobs);
-  if (!p.queued_for.empty()) line += fmt::format(" ({})", p.queued_for);
-  const std::string left = p.left_ns > 0 ? "  left " + FormatDuration(WholeSeconds(p.left_ns)) : "";
-  if (columns <= left.size()) return Fit(line, columns);
-  return Fit(line, columns - left.size()) + left;
+  if (p.queued_jobs > 0) add(fmt::format("  {} queued", p.queued_jobs));
+  if (!p.queued_for.empty()) line += Fit(fmt::format(" ({})", p.queued_for), room - Width(line));
+  return line + left;
 }
 
 std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& varying) {

@@ -37,8 +37,8 @@ struct RunProgress {
   int64_t left_ns = 0;  // estimated; 0: unknown
 };
 
-// One line of at most `columns` characters: "[3/8] 1 failed  batch_size=8 checkpointing=full  step 4/17  1.2K tokens/s
-// left 3 min 10 s".
+// One line of at most `columns` characters, without the figures that do not fit: "[3/8] 1 failed  batch_size=8
+// checkpointing=full  step 4/17  1.2K tokens/s left 3 min 10 s".
 std::string ProgressLine(const RunProgress& progress, size_t columns);
 
 // "batch_size=8 checkpointing=full"; the model's name where nothing varies. Control characters are shown as escapes.

@@ -65,6 +65,18 @@ TEST(ProgressLine, NeverTakesMoreColumnsThanThereAre) {
   }
 }
 
+TEST(ProgressLine, ShowsAFigureWholeOrNot) {
+  RunProgress progress;
+  progress.total = 8;
+  progress.live = {{"batch_size=8", PointProgress{14, 170, 1230}}};
+  progress.left_ns = 9'000'000'000;
+  EXPECT_EQ(ProgressLine(progress, 58), "[0/8]  batch_size=8  step 14/170  1.23K tokens/s  left 9 s");
+  EXPECT_EQ(ProgressLine(progress, 57), "[0/8]  batch_size=8  step 14/170  left 9 s");
+  EXPECT_EQ(ProgressLine(progress, 40), "[0/8]  batch_size=8  left 9 s");
+  EXPECT_EQ(ProgressLine(progress, 20), "[0/8]  bat  left 9 s") << "a name is cut";
+  EXPECT_EQ(ProgressLine(progress, 10), "[0/8]  bat") << "where even the time does not fit";
+}
+
 TEST(PointLabel, NamesWhatVaries) {
   const RunSpec spec = Spec({{"model", "llama-10m"}, {"batch_size", 8}, {"checkpointing", "full"}});
   EXPECT_EQ(PointLabel(spec, {}), "llama-10m");
