@@ -317,16 +317,16 @@ HWY_EXPORT(ColumnSumCpu);
 
 void AddElementwiseCpu(CpuKernelTable& table) {
   ChooseTarget();
-  table[&kRope].run = &HWY_DYNAMIC_DISPATCH(RopeCpu);
-  table[&kSwiGlu].run = &HWY_DYNAMIC_DISPATCH(SwiGluCpu);
-  table[&kSwiGluBackward].run = &HWY_DYNAMIC_DISPATCH(SwiGluBackwardCpu);
-  table[&kGelu].run = &HWY_DYNAMIC_DISPATCH(GeluCpu);
-  table[&kGeluBackward].run = &HWY_DYNAMIC_DISPATCH(GeluBackwardCpu);
-  table[&kDropoutAdd].run = &HWY_DYNAMIC_DISPATCH(DropoutAddCpu);
-  table[&kDropoutBackward].run = &HWY_DYNAMIC_DISPATCH(DropoutBackwardCpu);
-  table[&kFill].run = &HWY_DYNAMIC_DISPATCH(FillCpu);
-  table[&kFillUniform].run = &HWY_DYNAMIC_DISPATCH(FillUniformCpu);
-  table[&kColumnSum].run = &HWY_DYNAMIC_DISPATCH(ColumnSumCpu);
+  table[&kRope].run = HWY_DYNAMIC_DISPATCH(RopeCpu);
+  table[&kSwiGlu].run = HWY_DYNAMIC_DISPATCH(SwiGluCpu);
+  table[&kSwiGluBackward].run = HWY_DYNAMIC_DISPATCH(SwiGluBackwardCpu);
+  table[&kGelu].run = HWY_DYNAMIC_DISPATCH(GeluCpu);
+  table[&kGeluBackward].run = HWY_DYNAMIC_DISPATCH(GeluBackwardCpu);
+  table[&kDropoutAdd].run = HWY_DYNAMIC_DISPATCH(DropoutAddCpu);
+  table[&kDropoutBackward].run = HWY_DYNAMIC_DISPATCH(DropoutBackwardCpu);
+  table[&kFill].run = HWY_DYNAMIC_DISPATCH(FillCpu);
+  table[&kFillUniform].run = HWY_DYNAMIC_DISPATCH(FillUniformCpu);
+  table[&kColumnSum].run = HWY_DYNAMIC_DISPATCH(ColumnSumCpu);
 }
 
 }  // namespace ridgeline

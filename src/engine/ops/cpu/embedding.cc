@@ -142,8 +142,8 @@ HWY_EXPORT(EmbeddingBackwardCpu);
 
 void AddEmbeddingCpu(CpuKernelTable& table) {
   ChooseTarget();
-  table[&kEmbedding].run = &HWY_DYNAMIC_DISPATCH(EmbeddingCpu);
-  table[&kEmbeddingBackward].run = &HWY_DYNAMIC_DISPATCH(EmbeddingBackwardCpu);
+  table[&kEmbedding].run = HWY_DYNAMIC_DISPATCH(EmbeddingCpu);
+  table[&kEmbeddingBackward].run = HWY_DYNAMIC_DISPATCH(EmbeddingBackwardCpu);
 }
 
 }  // namespace ridgeline

@@ -137,8 +137,8 @@ HWY_EXPORT(SumLossCpu);
 
 void AddLossCpu(CpuKernelTable& table) {
   ChooseTarget();
-  table[&kCrossEntropy].run = &HWY_DYNAMIC_DISPATCH(CrossEntropyCpu);
-  table[&kSumLoss].run = &HWY_DYNAMIC_DISPATCH(SumLossCpu);
+  table[&kCrossEntropy].run = HWY_DYNAMIC_DISPATCH(CrossEntropyCpu);
+  table[&kSumLoss].run = HWY_DYNAMIC_DISPATCH(SumLossCpu);
 }
 
 }  // namespace ridgeline

@@ -263,10 +263,10 @@ HWY_EXPORT(LayerNormBackwardCpu);
 
 void AddNormCpu(CpuKernelTable& table) {
   ChooseTarget();
-  table[&kRmsNorm].run = &HWY_DYNAMIC_DISPATCH(RmsNormCpu);
-  table[&kRmsNormBackward].run = &HWY_DYNAMIC_DISPATCH(RmsNormBackwardCpu);
-  table[&kLayerNorm].run = &HWY_DYNAMIC_DISPATCH(LayerNormCpu);
-  table[&kLayerNormBackward].run = &HWY_DYNAMIC_DISPATCH(LayerNormBackwardCpu);
+  table[&kRmsNorm].run = HWY_DYNAMIC_DISPATCH(RmsNormCpu);
+  table[&kRmsNormBackward].run = HWY_DYNAMIC_DISPATCH(RmsNormBackwardCpu);
+  table[&kLayerNorm].run = HWY_DYNAMIC_DISPATCH(LayerNormCpu);
+  table[&kLayerNormBackward].run = HWY_DYNAMIC_DISPATCH(LayerNormBackwardCpu);
 }
 
 }  // namespace ridgeline

@@ -275,10 +275,10 @@ HWY_EXPORT(LossScaleCpu);
 
 void AddOptimizerCpu(CpuKernelTable& table) {
   ChooseTarget();
-  table[&kAdam].run = &HWY_DYNAMIC_DISPATCH(AdamCpu);
-  table[&kSquaredSum].run = &HWY_DYNAMIC_DISPATCH(SquaredSumCpu);
-  table[&kClipScale].run = &HWY_DYNAMIC_DISPATCH(ClipScaleCpu);
-  table[&kLossScale].run = &HWY_DYNAMIC_DISPATCH(LossScaleCpu);
+  table[&kAdam].run = HWY_DYNAMIC_DISPATCH(AdamCpu);
+  table[&kSquaredSum].run = HWY_DYNAMIC_DISPATCH(SquaredSumCpu);
+  table[&kClipScale].run = HWY_DYNAMIC_DISPATCH(ClipScaleCpu);
+  table[&kLossScale].run = HWY_DYNAMIC_DISPATCH(LossScaleCpu);
 }
 
 }  // namespace ridgeline

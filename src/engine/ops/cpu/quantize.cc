@@ -117,7 +117,7 @@ HWY_EXPORT(QuantizeCpu);
 
 void AddQuantizeCpu(CpuKernelTable& table) {
   ChooseTarget();
-  table[&kQuantize].run = &HWY_DYNAMIC_DISPATCH(QuantizeCpu);
+  table[&kQuantize].run = HWY_DYNAMIC_DISPATCH(QuantizeCpu);
   table[&kUpdateDelayedScales].run = UpdateDelayedScalesCpu;
   AddDequantizeCpu(table);
   AddTransposeQuantizedCpu(table);

@@ -130,7 +130,7 @@ void DequantizePart(const QuantizedData& q, int64_t outer_begin, int64_t outer_c
 
 void AddDequantizeCpu(CpuKernelTable& table) {
   ChooseTarget();
-  table[&kDequantize].run = &HWY_DYNAMIC_DISPATCH(DequantizeCpu);
+  table[&kDequantize].run = HWY_DYNAMIC_DISPATCH(DequantizeCpu);
 }
 
 }  // namespace ridgeline

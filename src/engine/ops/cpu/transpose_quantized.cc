@@ -112,7 +112,7 @@ HWY_EXPORT(TransposeQuantizedCpu);
 
 void AddTransposeQuantizedCpu(CpuKernelTable& table) {
   ChooseTarget();
-  table[&kTransposeQuantized].run = &HWY_DYNAMIC_DISPATCH(TransposeQuantizedCpu);
+  table[&kTransposeQuantized].run = HWY_DYNAMIC_DISPATCH(TransposeQuantizedCpu);
 }
 
 }  // namespace ridgeline
