@@ -43,8 +43,9 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   return words;
 }
 
-// "3:0" (code:signal) -> a wait status.
+// A wait status; so is "3:0", code:signal, as sacct has it, and squeue of newer releases.
 int ExitStatus(std::string_view text) {
+  if (text.find(':') == std::string_view::npos) return static_cast<int>(Number(text).value_or(0));
   const int64_t code = Number(Take(text, ':')).value_or(0);
   const int64_t signal = Number(text).value_or(0);
   return static_cast<int>(signal > 0 ? signal : code << 8);
@@ -159,7 +160,7 @@ std::vector<Row> ParseSqueue(std::string_view text) {
       if (!row.tasks) continue;
     }
     row.state = words[2];
-    row.exit_status = static_cast<int>(Number(words[3]).value_or(0));
+    row.exit_status = ExitStatus(words[3]);
     row.restarts = Number(words[4]).value_or(0);
     row.submitted_s = Time(words[5]);
     SetStart(Time(words[6]), row);
