@@ -160,13 +160,8 @@ const Wait* WaitOf(std::string_view reason) {
       Wait{"partitiondown", "its partition is down", "`sinfo -s` lists partitions"},
       Wait{"partitioninactive", "its partition is inactive", "`sinfo -s` lists partitions"},
       Wait{"nodedown", "a node it asks for is down", "`sinfo -R` says why"},
-      // Of a job for which a busy node would do, Slurm says Resources.
-      Wait{"reqnodenotavailunavailablenodes",
-           "every node that it may go to is down or drained",
-           "`sinfo -R` says why",
-           {},
-           /*no_node=*/true},
-      Wait{"reqnodenotavail", "a node it asks for is not available", "`sinfo -R` says why"},
+      // Drained, down or reserved. Of a job for which a busy one would do, Slurm says Resources.
+      Wait{"reqnodenotavail", "the nodes it may go to are not available", "`sinfo -R` says why", {}, /*no_node=*/true},
       Wait{"nodesrequiredforjobaredown", "nodes it asks for are down, drained or reserved", "`sinfo -R` says why"},
       Wait{"reservationdeleted", "its reservation was deleted", "`scontrol show reservation` lists those there are",
            Infrastructure("rights")},
@@ -196,7 +191,11 @@ const Wait* WaitOf(std::string_view reason) {
   static constexpr Wait kLimitOfAJob = {"", "it asks for more than its QOS or association gives any job", kTheirLimits,
                                         Infrastructure("limit")};
   static constexpr Wait kLimit = {"", "its QOS or association gives no more at once", kTheirLimits};
+  static constexpr Wait kNotYours = {"", "its partition is not for this user",
+                                     "ask who runs this cluster for leave to submit there; `sinfo -s` lists partitions",
+                                     Infrastructure("rights")};
   const std::string plain = LowerWithoutBlanks(reason);
+  if (Contains(plain, "permittedtousethispartition")) return &kNotYours;
   for (const Wait& wait : kWaits) {
     // Nodes' names and other particulars stand behind some.
     if (plain == wait.reason || (plain.starts_with(wait.reason) && (Contains(wait.reason, "node")))) return &wait;

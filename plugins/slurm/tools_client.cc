@@ -53,7 +53,8 @@ class ToolsClient final : public Client {
   }
 
   std::optional<std::vector<Row>> Jobs() override {
-    return ParseSqueue(Ask({"squeue", "--noheader", "--states=all", fmt::format("--user={}", ::getuid()),
+    // --all: also jobs in partitions that are not for this user, which Slurm may take all the same.
+    return ParseSqueue(Ask({"squeue", "--noheader", "--all", "--states=all", fmt::format("--user={}", ::getuid()),
                             fmt::format("--Format={}", kSqueueFormat)}));
   }
 

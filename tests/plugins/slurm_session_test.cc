@@ -397,7 +397,7 @@ TEST_F(SlurmSession, SaysWhyAndUntilWhenAJobWaits) {
   EXPECT_FALSE(evidence.contains("waits")) << "there is nothing to do about it";
   slurm_.rows.front().reason = "ReqNodeNotAvail, UnavailableNodes:n2";
   EXPECT_EQ(session->Poll(Jobs({"rl-a"}))[0].at("evidence").at("no_node"),
-            "every node that it may go to is down or drained (ReqNodeNotAvail, UnavailableNodes:n2)");
+            "the nodes it may go to are not available (ReqNodeNotAvail, UnavailableNodes:n2)");
 }
 
 // An administrator may lower a limit for a moment, and jobs may have waited for days.
