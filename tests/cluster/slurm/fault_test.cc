@@ -359,8 +359,8 @@ TEST(SlurmFaults, ANodeThatWasSetAsideIsUsedAgainWhereTheOthersAreDrained) {
   std::filesystem::remove(cli.dir / "bad");
   const auto output = cli.Finish(run);
   cli.ExpectOk(output);
-  EXPECT_THAT(output.out, AllOf(HasSubstr("waits: the nodes it may go to are not available"),
-                                HasSubstr("n1 is used again")));
+  EXPECT_THAT(output.out,
+              AllOf(HasSubstr("waits: the nodes it may go to are not available"), HasSubstr("n1 is used again")));
   cli.ExpectEachRanOnce(4);
 }
 
