@@ -33,7 +33,11 @@ launch_in_background() { # launch_in_background DAEMON COMMAND…
 pids() {
   local mark=RIDGELINE_TEST_CLUSTER=$dir
   [ $# -eq 0 ] || mark="RIDGELINE_TEST_DAEMON=$dir $1"
-  { grep -lzxF -- "$mark" /proc/[0-9]*/environ 2>/dev/null || true; } | cut -d / -f 3
+  {
+    grep -lzxF -- "$mark" /proc/[0-9]*/environ || true
+    # Newer releases' slurmstepd has no environment, and its daemon's log.
+    find /proc/[0-9]*/fd -lname "$dir/log/${1-*}.log" || true
+  } 2>/dev/null | cut -d / -f 3 | sort -u
 }
 
 named() { # named PROGRAM <pids: of those, the ones that run it

@@ -34,10 +34,13 @@ inline std::vector<std::string> LinesOf(const std::string& text) {
   return lines;
 }
 
-// What starts a program as an ordinary user; nothing where this one may not.
-inline std::vector<std::string> AsNobody() {
+// One that every system has. Not nobody, whom newer releases of Slurm take for no user.
+inline constexpr const char* kAnotherUser = "daemon:daemon";
+
+// What starts a program as that user; nothing where this one may not.
+inline std::vector<std::string> AsAnotherUser() {
   if (::geteuid() != 0) return {};
-  return {"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"};
+  return {"setpriv", "--reuid=daemon", "--regid=daemon", "--clear-groups"};
 }
 
 // Up when it is made, and all of it gone when this object is, or this process. One at a time: $SLURM_CONF names it.
@@ -46,7 +49,7 @@ class Slurm {
   // `options` as slurm-cluster has them; `prefix` starts it as another user.
   explicit Slurm(const std::vector<std::string>& options = {}, std::vector<std::string> prefix = {})
       : prefix_(std::move(prefix)) {
-    if (!prefix_.empty()) Check(ridgeline::Run({"chown", "nobody:nogroup", dir_.path()}));
+    if (!prefix_.empty()) Check(ridgeline::Run({"chown", kAnotherUser, dir_.path()}));
     std::filesystem::permissions(dir_.path(), std::filesystem::perms(0755));
     std::vector<std::string> argv = {"start", Dir(), fmt::format("--until={}", ::getpid())};
     argv.insert(argv.end(), options.begin(), options.end());
@@ -66,6 +69,12 @@ class Slurm {
 
   // What one of Slurm's tools says.
   static std::string Ask(const std::vector<std::string>& argv) { return Check(ridgeline::Run(argv)).stdout_text; }
+
+  // "slurm-wlm 26.05.5" -> 26.
+  static int Release() {
+    const std::string version = Ask({"sinfo", "--version"});
+    return std::atoi(version.c_str() + version.find(' ') + 1);
+  }
 
   // Of each job and array task: "7_2" -> "RUNNING". Jobs that the controller has forgotten are not among them.
   static std::map<std::string, std::string> Jobs() {

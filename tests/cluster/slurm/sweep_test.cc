@@ -4,8 +4,9 @@
 namespace ridgeline {
 namespace {
 
-using testing::AsNobody;
+using testing::AsAnotherUser;
 using ::testing::HasSubstr;
+using testing::kAnotherUser;
 using testing::Slurm;
 using testing::SlurmAgent;
 using testing::SlurmCli;
@@ -35,7 +36,7 @@ TEST(SlurmSweeps, TheAgentDoesAsTheToolsDo) {
 }
 
 TEST(SlurmSweeps, RanksOfTwoNodesTrainTogether) {
-  const Slurm slurm({"--auth=munge"});
+  const Slurm slurm;
   SlurmCli cli;
   cli.ExpectOk(
       cli.Run({"run", cli.WriteReal("ranks: 2, communicator: gloo, seed: [1, 2]", "nodes: 2, client: tools")}));
@@ -46,7 +47,7 @@ TEST(SlurmSweeps, RanksOfTwoNodesTrainTogether) {
 // One sweep from one rank to four, on nodes of two: each point gets the nodes it needs, and what a rule sets for it.
 // The driver is killed on the way.
 TEST(SlurmSweeps, PointsOfOneSweepGetTheNodesAndSettingsTheyAskFor) {
-  const Slurm slurm({"--auth=munge"});
+  const Slurm slurm;
   SlurmCli cli;
   const auto sweep = cli.WriteText(fmt::format(
       "name: test\n"
@@ -87,7 +88,7 @@ void RunUntilForgottenAndAgain(SlurmCli& cli, const SlurmSweep& points) {
 
 // Nothing of the controller's is left when the driver looks again: what the accounting kept must do.
 TEST(SlurmSweeps, EndsThatOnlyTheAccountingKnowsAreFound) {
-  const Slurm slurm({"--accounting", "--auth=munge", "--min-job-age=2"});
+  const Slurm slurm({"--accounting", "--min-job-age=2"});
   for (const std::string client : {"client: tools", "client: agent"}) {
     if (client == "client: agent" && !std::filesystem::exists(SlurmAgent())) continue;
     SlurmCli cli;
@@ -108,11 +109,11 @@ TEST(SlurmSweeps, ResultsOfJobsThatNobodyKnowsAnyMoreAreCollected) {
 }
 
 TEST(SlurmSweeps, AnOrdinaryUsersClusterNeedsNoRoot) {
-  if (AsNobody().empty()) GTEST_SKIP() << "only root can become another user";
-  const Slurm slurm({"--auth=munge"}, AsNobody());
+  if (AsAnotherUser().empty()) GTEST_SKIP() << "only root can become another user";
+  const Slurm slurm({}, AsAnotherUser());
   SlurmCli cli;
-  cli.prefix = AsNobody();
-  ASSERT_TRUE(ridgeline::Run({"chown", "nobody:nogroup", cli.dir.path()}).status.ok());
+  cli.prefix = AsAnotherUser();
+  ASSERT_TRUE(ridgeline::Run({"chown", kAnotherUser, cli.dir.path()}).status.ok());
   const auto sweep = cli.WriteReal("seed: [1, 2]", "client: tools");
   const auto run = cli.Run({"run", sweep});
   if (run.err.find("Permission denied") != std::string::npos) GTEST_SKIP() << "others may not see this build";
@@ -121,11 +122,11 @@ TEST(SlurmSweeps, AnOrdinaryUsersClusterNeedsNoRoot) {
 }
 
 TEST(SlurmSweeps, AUsersJobsRunOnRootsClusterUnderThatUser) {
-  if (AsNobody().empty()) GTEST_SKIP() << "only root can become another user";
-  const Slurm slurm({"--auth=munge"});
+  if (AsAnotherUser().empty()) GTEST_SKIP() << "only root can become another user";
+  const Slurm slurm;
   SlurmCli cli;
-  cli.prefix = AsNobody();
-  ASSERT_TRUE(ridgeline::Run({"chown", "nobody:nogroup", cli.dir.path()}).status.ok());
+  cli.prefix = AsAnotherUser();
+  ASSERT_TRUE(ridgeline::Run({"chown", kAnotherUser, cli.dir.path()}).status.ok());
   const auto run = cli.Run({"run", cli.Write({.points = 4})});
   if (run.err.find("Permission denied") != std::string::npos) GTEST_SKIP() << "others may not see this build";
   cli.ExpectOk(run);
@@ -148,7 +149,7 @@ TEST(SlurmSweeps, ADetachedRunIsFollowedByTheNext) {
 }
 
 TEST(SlurmSweeps, ClusterByItsNameIsTheClusterInEveryCall) {
-  const Slurm slurm({"--accounting", "--auth=munge"});
+  const Slurm slurm({"--accounting"});
   SlurmCli cli;
   cli.ExpectOk(cli.Run({"run", cli.Write({.points = 2, .slurm = "clusters: testing"})}));
   cli.ExpectOneFinalResultEach(2, 2);
