@@ -140,6 +140,7 @@ class Maker {
     made.name = name_;
     Json job = MakeJob();
     made.hash = JobLineHash(job.dump() + std::string(job_file));
+    KeepOffNodes(job["spec"]["template"]["spec"]);  // which differ from run to run, and are not what it runs
     job["metadata"]["annotations"][kHashAnnotation] = made.hash;
     made.job = std::move(job);
     for (size_t i = 0; i < parts_.size(); ++i) made.others.push_back(ConfigMap(i));
@@ -242,14 +243,19 @@ class Maker {
     if (!options_.patch.is_null()) made = MergeTemplate(made, options_.patch);
     try {
       Place(made["spec"]);
-    } catch (const Json::exception& e) {  // a patch made something else of it
-      throw Failure(Failure::Kind::kInvalidInput,
-                    fmt::format("launch: kubernetes: patch: makes no affinity: {}", e.what()));
+    } catch (const Json::exception& e) {
+      throw NoAffinity(e);
     }
     return made;
   }
 
-  // On which nodes the pods may not be together, or not at all: beside what a patch says of that.
+  // A patch made something else of it.
+  static Failure NoAffinity(const Json::exception& error) {
+    return {Failure::Kind::kInvalidInput,
+            fmt::format("launch: kubernetes: patch: makes no affinity: {}", error.what())};
+  }
+
+  // On which nodes the pods may not be together: beside what a patch says of that.
   void Place(Json& spec) const {
     Json affinity = spec.value("affinity", Json::object());
     const auto pods = [](const char* label, const std::string& value, const std::string& topology) -> Json {
@@ -266,15 +272,23 @@ class Maker {
         affinity["podAffinity"][kRequired].push_back(pods(kJobLabel, name_, options_.same_topology));
       }
     }
-    if (const Json avoid = job_.value("avoid", Json::array()); !avoid.empty()) {
-      Json& terms = affinity["nodeAffinity"][kRequired]["nodeSelectorTerms"];
+    if (!affinity.empty()) spec["affinity"] = std::move(affinity);
+  }
+
+  // On which not at all.
+  void KeepOffNodes(Json& spec) const {
+    const Json avoid = job_.value("avoid", Json::array());
+    if (avoid.empty()) return;
+    try {
+      Json& terms = spec["affinity"]["nodeAffinity"][kRequired]["nodeSelectorTerms"];
       if (terms.empty()) terms = Json::array({Json::object()});
       // A node is taken where one of the terms holds.
       for (Json& term : terms) {
         term["matchExpressions"].push_back({{"key", kHostname}, {"operator", "NotIn"}, {"values", avoid}});
       }
+    } catch (const Json::exception& e) {
+      throw NoAffinity(e);
     }
-    if (!affinity.empty()) spec["affinity"] = std::move(affinity);
   }
 
   Json Container() const {

@@ -19,7 +19,7 @@ inline constexpr const char* kIndexAnnotation = "batch.kubernetes.io/job-complet
 // each other by a headless Service.
 struct Manifests {
   std::string name;
-  std::string hash;                  // of all that it runs; in the Job's annotation kHashAnnotation
+  std::string hash;                  // of all that it runs, wherever; in the Job's annotation kHashAnnotation
   plugin::Json job;                  // batch/v1 Job
   std::vector<plugin::Json> others;  // the ConfigMaps that hold the job file in parts, the Service, the Secret
 };

@@ -523,5 +523,12 @@ TEST(KubernetesManifest, TheHashIsOfAllThatRuns) {
   EXPECT_EQ(Make(Json::object()).job.at("metadata").at("annotations").at(kHashAnnotation), hash);
 }
 
+// A driver that was killed had set a node aside. The next one knows nothing of that, and finds its own Job.
+TEST(KubernetesManifest, TheHashIsTheSameWhateverNodesAreLeftOut) {
+  const Manifests made = Make(Json::object(), Job({{"avoid", {"n1"}}}));
+  EXPECT_EQ(made.hash, Make(Json::object()).hash);
+  EXPECT_THAT(made.job.dump(), HasSubstr("NotIn"));
+}
+
 }  // namespace
 }  // namespace ridgeline::kubernetes
