@@ -168,14 +168,16 @@ class Driver {
     return new_results > 0 || !outcome->ended.empty();
   }
 
-  // Jobs for which there has been no node for too long, but those that are set aside: in this run, or in an earlier one
-  // whose jobs these are. One node at a time: the next time is as long as this.
+  // Jobs for which there has been no node for too long, but those that are set aside; one node at a time: the next time
+  // is as long as this. What an earlier run had set aside is nothing to this one, and jobs of it need not wait for
+  // that.
   void UseNodesAgain() {
     for (const LiveJob& job : live_) {
-      const bool waits = job.no_node_since_ns > 0 && job.withdrawn.empty() &&
-                         Now() - job.no_node_since_ns >= sweep_.launch.launcher_timeout_s * 1'000'000'000;
+      if (job.no_node_since_ns == 0 || !job.withdrawn.empty()) continue;
       const bool is_of_an_earlier_run = job.submitted_ns == 0;
-      if (!waits || (faults_.avoid().empty() && !is_of_an_earlier_run)) continue;
+      const int64_t patience_ns = faults_.avoid().empty() ? 0 : sweep_.launch.launcher_timeout_s * 1'000'000'000;
+      if (faults_.avoid().empty() && !is_of_an_earlier_run) continue;
+      if (Now() - job.no_node_since_ns < patience_ns) continue;
       const FaultWatch::Finding found = faults_.UseAgain(job.no_node);
       parts_.observer.Note(found.note);
       WithdrawQueued(live_, parts_, found.withdrawn);

@@ -26,7 +26,9 @@ TEST_F(KubernetesTorture, OnKubernetes) {
     using enum Blow;
     KubernetesCli cli(cluster);
     constexpr int kPoints = 6;
-    const auto sweep = cli.Write({.points = kPoints, .trainer = "own=300", .launch = "bundle: 2"});
+    // Where both nodes are set aside, what waits for them need not wait for long.
+    const auto sweep =
+        cli.Write({.points = kPoints, .trainer = "own=300", .launch = "bundle: 2\n  launcher_timeout: 20s"});
     return Round({cli,
                   sweep,
                   kPoints,
