@@ -17,12 +17,14 @@ namespace ridgeline {
 struct Field {
   using Member = std::variant<int64_t RunSpec::*, double RunSpec::*, bool RunSpec::*, std::string RunSpec::*>;
 
-  // What a field leaves as it is. A plain one changes both the memory a run takes and what it learns.
+  // What a field leaves as it is, and what it belongs to. A plain one changes both the memory a run takes and what it
+  // learns.
   enum Trait : unsigned {
     kPlain = 0,
     kSparesMemory = 1,   // the same memory, whatever it is
     kMemoryByBeing = 2,  // the same memory, as long as it stays 0 or stays above
     kSparesLoss = 4,     // the same loss series, whatever it is
+    kOfShape = 8,        // part of a model's shape: naming a model sets it
   };
 
   // A field's is the JSON key, the sweep key and the column. A setting's is GROUP.KEY, its place in the JSON and in a

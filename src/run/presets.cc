@@ -114,12 +114,6 @@ void ApplyPreset(const Preset& p, RunSpec& spec) {
   spec.tied_head = p.tied_head;
 }
 
-bool IsOfShape(std::string_view field) {
-  static constexpr std::string_view kShape[] = {"family",   "layers", "hidden", "heads",     "kv_heads",
-                                                "head_dim", "ffn",    "vocab",  "positions", "tied_head"};
-  return std::ranges::find(kShape, field) != std::end(kShape);
-}
-
 const Preset* PresetOfShape(const RunSpec& s) {
   const auto it = std::find_if(std::begin(kPresets), std::end(kPresets), [&](const Preset& p) {
     return p.layers == s.layers && p.hidden == s.hidden && p.heads == s.heads && p.kv_heads == s.kv_heads &&

@@ -31,9 +31,6 @@ std::vector<std::string> PresetsNear(std::string_view name);
 // changing one of them afterwards changes it too.
 void ApplyPreset(const Preset& preset, RunSpec& spec);
 
-// Whether a field of this name is part of a shape.
-bool IsOfShape(std::string_view field);
-
 // The preset whose shape this is, else nullptr. rope_theta, norm_eps and dropout are not part of a shape.
 const Preset* PresetOfShape(const RunSpec& spec);
 

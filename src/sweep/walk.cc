@@ -352,7 +352,7 @@ class Walker {
   // where it is a default.
   const Assignment* Written(const Field* field, const Assignments& assignments) const {
     if (const Assignment* assignment = Effective(assignments, field)) return assignment;
-    return IsOfShape(field->name) ? base_.model_from : nullptr;
+    return field->Has(Field::kOfShape) ? base_.model_from : nullptr;
   }
 
   // Where to point: at the field at fault, else at another that it comes from. Whether all of them were written.

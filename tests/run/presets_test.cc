@@ -91,7 +91,7 @@ TEST(Presets, AShapeIsWhatAPresetSets) {
       if (FieldText(spec, field) != FieldText(before, field)) set.insert(field.name);
     }
   }
-  for (const Field& field : Fields()) EXPECT_EQ(IsOfShape(field.name), set.contains(field.name)) << field.name;
+  for (const Field& field : Fields()) EXPECT_EQ(field.Has(Field::kOfShape), set.contains(field.name)) << field.name;
 }
 
 TEST(Presets, NamesAreUniqueAndSayFamilyAndSize) {
