@@ -11,7 +11,7 @@ namespace ridgeline {
 namespace {
 
 // The bits are NVML's, nvmlClocksEventReason*.
-constexpr GpuClockLimit kLimits[] = {
+constexpr GpuClockLimit kLimits[kGpuClockLimits] = {
     {"gpu_idle", 0x1, "nothing to do", false},
     {"applications_clocks_setting", 0x2, "clocks that were set", false},
     {"sw_power_cap", 0x4, "its power limit", true},
@@ -25,7 +25,7 @@ constexpr GpuClockLimit kLimits[] = {
 
 }  // namespace
 
-std::span<const GpuClockLimit> GpuClockLimits() { return kLimits; }
+std::span<const GpuClockLimit, kGpuClockLimits> GpuClockLimits() { return kLimits; }
 
 std::string WhatThrottled(const GpuFigures& gpu) {
   std::vector<std::pair<int64_t, std::string>> held;

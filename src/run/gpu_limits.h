@@ -1,6 +1,7 @@
 // What may hold a GPU's clocks down, by the names that nvidia-smi has for it (clocks_event_reasons.NAME).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -18,7 +19,8 @@ struct GpuClockLimit {
 };
 
 // All that are known.
-std::span<const GpuClockLimit> GpuClockLimits();
+inline constexpr size_t kGpuClockLimits = 9;
+std::span<const GpuClockLimit, kGpuClockLimits> GpuClockLimits();
 
 // Those that cost speed, of what `gpu` says held, the most frequent first: "its power limit, its heat". Another's name
 // for a limit is not among them. Empty where there is none.

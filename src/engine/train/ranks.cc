@@ -30,7 +30,6 @@ std::map<std::string, std::string> IdentityOf(const RunSpec& spec) {
 // Of the ranks' GPUs, the most that any says.
 constexpr std::array kMostOfGpus = {&GpuFigures::ecc_corrected, &GpuFigures::ecc_uncorrected, &GpuFigures::others,
                                     &GpuFigures::others_bytes};
-constexpr size_t kMostLimits = 16;
 
 // As it travels from rank to rank. Negative: not said.
 struct PackedFigures {
@@ -41,7 +40,7 @@ struct PackedFigures {
   int64_t refused_connections = 0;
   std::array<int64_t, kMostOfGpus.size()> most_of_gpus{};
   double throttled_share = -1;
-  std::array<int64_t, kMostLimits> clock_limits{};  // in GpuClockLimits' order
+  std::array<int64_t, kGpuClockLimits> clock_limits{};  // in GpuClockLimits' order
 };
 
 PackedFigures Pack(const RunResult& result, int64_t refused_connections) {
@@ -54,8 +53,7 @@ PackedFigures Pack(const RunResult& result, int64_t refused_connections) {
   packed.refused_connections = refused_connections;
   for (size_t i = 0; i < kMostOfGpus.size(); ++i) packed.most_of_gpus[i] = (result.gpu.*kMostOfGpus[i]).value_or(-1);
   packed.throttled_share = result.gpu.throttled_share.value_or(-1);
-  const auto limits = GpuClockLimits().first(std::min(GpuClockLimits().size(), kMostLimits));
-  std::ranges::transform(limits, packed.clock_limits.begin(), [&](const GpuClockLimit& limit) {
+  std::ranges::transform(GpuClockLimits(), packed.clock_limits.begin(), [&](const GpuClockLimit& limit) {
     const auto held = result.gpu.clock_limits.find(std::string(limit.name));
     return held == result.gpu.clock_limits.end() ? -1 : held->second;
   });
@@ -71,7 +69,7 @@ void TakeWorse(const PackedFigures& rank, GpuFigures& gpu) {
   if (rank.throttled_share <= gpu.throttled_share.value_or(-1)) return;
   gpu.throttled_share = rank.throttled_share;
   gpu.clock_limits.clear();
-  for (size_t i = 0; i < std::min(GpuClockLimits().size(), kMostLimits); ++i) {
+  for (size_t i = 0; i < kGpuClockLimits; ++i) {
     if (rank.clock_limits[i] >= 0) gpu.clock_limits.emplace(GpuClockLimits()[i].name, rank.clock_limits[i]);
   }
 }
