@@ -63,9 +63,10 @@ JobState JudgeQueued(const Row& row, const Wait* wait) {
   if (!row.reason.empty() && row.reason != "None") state.evidence["pending"] = row.reason;
   if (row.expected_s > 0) state.evidence["expected_unix_s"] = std::to_string(row.expected_s);
   if (wait == nullptr) return state;
-  state.evidence["waits"] = WordsOf(*wait, row);
+  const std::string words = WordsOf(*wait, row);
+  state.evidence["waits"] = words;
   state.evidence["hint"] = wait->hint;
-  if (wait->no_node) state.evidence["no_node"] = WordsOf(*wait, row);
+  if (wait->no_node) state.evidence["no_node"] = words;
   return state;
 }
 

@@ -168,16 +168,17 @@ class Driver {
     return new_results > 0 || !outcome->ended.empty();
   }
 
-  // Jobs for which there has been no node for too long, but those that are set aside; one node at a time: the next time
-  // is as long as this. What an earlier run had set aside is nothing to this one, and jobs of it need not wait for
-  // that.
+  // For jobs for which there has been no node for too long, but those that are set aside: one node at a time, the next
+  // after as long again. What an earlier run had set aside is nothing to this one: where that kept jobs from nodes,
+  // they need not wait.
   void UseNodesAgain() {
     for (const LiveJob& job : live_) {
       if (job.no_node_since_ns == 0 || !job.withdrawn.empty()) continue;
       const bool is_of_an_earlier_run = job.submitted_ns == 0;
-      const int64_t patience_ns = faults_.avoid().empty() ? 0 : sweep_.launch.launcher_timeout_s * 1'000'000'000;
-      if (faults_.avoid().empty() && !is_of_an_earlier_run) continue;
-      if (Now() - job.no_node_since_ns < patience_ns) continue;
+      const int64_t waited_ns = Now() - job.no_node_since_ns;
+      const bool is_due = faults_.avoid().empty() ? is_of_an_earlier_run
+                                                  : waited_ns >= sweep_.launch.launcher_timeout_s * 1'000'000'000;
+      if (!is_due) continue;
       const FaultWatch::Finding found = faults_.UseAgain(job.no_node);
       parts_.observer.Note(found.note);
       WithdrawQueued(live_, parts_, found.withdrawn);

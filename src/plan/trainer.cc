@@ -60,8 +60,7 @@ std::string OddRequest(const RunSpec& spec, const Launch& launch) {
   }
   if (wanted || asked.empty()) return {};
   return fmt::format(
-      "{}: {} a node, and ridgeline-train uses none: say device: cuda, name a `trainer` that does, or leave it "
-      "out",
+      "{}: {} a node, and ridgeline-train uses none: say device: cuda, name a `trainer` that does, or leave it out",
       launch.launcher, asked);
 }
 
