@@ -23,8 +23,9 @@ namespace {
 constexpr int64_t kForeverNs = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMinLookNs = 1'000'000;
 constexpr int64_t kMaxLookNs = 100'000'000;
-constexpr int kShellsKilled = 128 + SIGKILL;  // how a shell, or who does as they do, says that its child was killed
-constexpr int64_t kToldTooNs = 500'000'000;   // after the trainer was
+constexpr int kShellsKilled = 128 + SIGKILL;     // how a shell, or who does as they do, says that its child was killed
+constexpr int64_t kToldTooNs = 500'000'000;      // after the trainer was
+constexpr int64_t kKilledTooNs = 2'000'000'000;  // after a process of the trainer was, on a busy node
 // Faster than page faults of one process fill memory.
 constexpr double kGrowthBytesPerNs = 16;
 
@@ -80,9 +81,8 @@ class Watcher {
       while (running() > 0 && clock_.MonotonicNs() < grace_end_ns) Wait(grace_end_ns - clock_.MonotonicNs(), -1);
     }
     for (size_t i = 0; i < children_.size(); ++i) End(i, /*by_itself=*/false);
-    // A scheduler tells every process of a job, one after another: we may be next.
-    if (failed_ && WasTold(*ended_[*failed_]) && watched_.stopped == StopReason::kNone &&
-        Wait(kToldTooNs, stop_.fd())) {
+    const int64_t next_ns = NextMayBeUsNs();
+    if (next_ns > 0 && watched_.stopped == StopReason::kNone && Wait(next_ns, stop_.fd())) {
       watched_.stopped = stop_.Reason();
     }
     watched_.began = watched_.began || begun_();
@@ -113,6 +113,13 @@ class Watcher {
 
   static bool WasTold(const ExitStatus& status) {
     return status.signal == SIGTERM || status.signal == SIGINT || status.signal == SIGHUP || status.signal == SIGUSR1;
+  }
+
+  // A scheduler tells, or kills, every process of a job, one after another: how long to wait for being the next. Where
+  // we are killed in that time the point has no result, as it should.
+  int64_t NextMayBeUsNs() const {
+    if (killed_) return kKilledTooNs;
+    return failed_ && WasTold(*ended_[*failed_]) ? kToldTooNs : 0;
   }
 
   // The time limit counts from here.

@@ -487,6 +487,21 @@ TEST_F(Exec, KilledAtAnyMomentAndRunAgainEveryPointHasOneResult) {
   }
 }
 
+// As by a node whose controller has forgotten the job: it kills every process of it, one after another.
+TEST_F(Exec, ATrainerThatIsKilledShortlyBeforeExecIsNoResult) {
+  const Job job = MakeJob({"slow=600000"});
+  WriteJob(job);
+  Child exec = Start(job);
+  const auto trainers = [&] { return ProcessesWith((job.job_dir / "points").string()); };
+  ASSERT_TRUE(Eventually([&] { return !trainers().empty(); }));
+  for (const pid_t pid : trainers()) ::kill(pid, SIGKILL);
+  ASSERT_TRUE(Eventually([&] { return trainers().empty(); }));
+  ::usleep(200'000);
+  exec.Signal(SIGKILL);
+  EXPECT_EQ(exec.Wait().signal, SIGKILL);
+  EXPECT_FALSE(FindResult(job));
+}
+
 // A job whose points have checkpoint files, running: its trainer is told by the signals below.
 class Preempted : public Exec {
  protected:
