@@ -403,11 +403,12 @@ TEST_F(KubernetesFaults, WhereEveryNodeIsSetAsideTheRunEndsAndNamesThem) {
   const Kubernetes cluster = Kubernetes::Own();
   for (const char* node : {"n1", "n2"}) cluster.StartNode(node);
   KubernetesCli cli(cluster);
-  const std::string launch = "launcher_timeout: 5s\n  retry: {node: 9}\n  max_parallel: 2";
+  // More than can fail before both are set aside: two jobs on each, and one beside each that had begun by then.
+  const std::string launch = "launcher_timeout: 5s\n  retry: {node: 9}\n  max_parallel: 2\n  give_up_after: 8";
   const auto run =
       cli.Run({"run", cli.Write({.points = 4, .kubernetes = KubernetesCli::Fault("refuse"), .launch = launch})});
   cli.ExpectUnmeasured(run);
-  EXPECT_THAT(run.err, AllOf(HasSubstr("4 of 4 points have no result; it stopped when 5 jobs in a row failed alike"),
+  EXPECT_THAT(run.err, AllOf(HasSubstr("4 of 4 points have no result; it stopped when 8 jobs in a row failed alike"),
                              HasSubstr("set aside: n1, where "), HasSubstr("n2, where "),
                              HasSubstr("refused the pod (OutOfcpu)"), HasSubstr("run them again with: ")));
   EXPECT_THAT(run.out, HasSubstr("is used again, as no other node can take its jobs: 0/2 nodes are available"));
