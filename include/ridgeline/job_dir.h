@@ -100,6 +100,8 @@ inline std::string NameOfNth(const std::string& stem, const std::string& which, 
 inline std::string SpecName(int64_t node) { return NameOfNth("spec", "node", node, ".json"); }
 inline std::string ExecLockName(int64_t node) { return NameOfNth("exec", "node", node, ".lock"); }
 inline std::string ExecCheckName(int64_t node) { return NameOfNth("exec", "node", node, ".check"); }
+// A node's name, as long as it is at the point; of the first there is none.
+inline std::string PartName(int64_t node) { return NameOfNth("part", "node", node, ".txt"); }
 inline std::string LogName(int64_t rank) { return NameOfNth("log", "", rank, ".txt"); }
 inline constexpr const char* kTrainersResultName = "result.json";
 

@@ -107,6 +107,11 @@ std::optional<Ending> OfObstacle(const PointEnd& end, const std::string& how, co
     return Ending{InfrastructureReason::kStorage, fmt::format("{}{}: {}", how, said, end.storage_problem),
                   "free some space, or mount again what is missing"};
   }
+  if (!end.gone_node.empty()) {
+    return Ending{InfrastructureReason::kNode,
+                  fmt::format("{}{}; {} is gone, or hangs: it has not ended its part", how, said, end.gone_node),
+                  "see what became of that node"};
+  }
   // Of several ranks one says it, and the others that they lost it.
   const RunEnd code = EndOfExitCode(status.exit_code);
   if (status.signal == 0 && (code == InfrastructureReason::kStorage || code == InfrastructureReason::kNode)) {
@@ -174,6 +179,7 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
       result.hint = kSeeLog;
     }
   }
+  if (result.reason == InfrastructureReason::kNode && !end.gone_node.empty()) result.evidence["node"] = end.gone_node;
   if (point.spec.refuse_throttled) RefuseThrottled(result);
   result.point_id = point.id;
   // The plan-only device runs no step, so the process's memory says nothing of the point.

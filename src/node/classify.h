@@ -20,6 +20,7 @@ struct PointEnd {
   std::string own_problem;       // why there is no `own`
   std::string own_hint;          // what to do about that; empty: to see the log
   std::string storage_problem;   // why the point's folder could not be written, or its result not read; empty: it could
+  std::string gone_node;         // another one, that was at the point and has not ended its part; empty: there is none
   std::string log_tail;
 };
 
@@ -27,9 +28,10 @@ struct PointEnd {
 // needs exit code 0. When we ended the trainer, our reason is the end, unless it had finished well at that moment, or
 // was told to leave and says how it did. What it takes for a crash, and what a trainer without a result leaves as one,
 // is first looked through: where the kernel killed a process of it for want of memory, it ran out of that; where its
-// folder cannot be written, or its ranks never met, it is infrastructure's. So is an `ok` of a point that refuses
-// throttled measurements whose GPU was throttled (kThrottledShare), whatever trainer says so. Where a rank decided, the
-// evidence says which. It always has exit_code or signal, and for every end but ok the log's tail.
+// folder cannot be written, its ranks never met, or another of its nodes is gone, it is infrastructure's. So is an `ok`
+// of a point that refuses throttled measurements whose GPU was throttled (kThrottledShare), whatever trainer says so.
+// Where a rank decided, the evidence says which. It always has exit_code or signal, and for every end but ok the log's
+// tail.
 RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end);
 
 }  // namespace ridgeline

@@ -25,6 +25,7 @@
 #include "node/core_use.h"
 #include "node/finished.h"
 #include "node/oom_kills.h"
+#include "node/parts.h"
 #include "node/point_cores.h"
 #include "node/preflight.h"
 #include "node/ranks.h"
@@ -48,6 +49,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kLookAgainNs = 100'000'000;
 constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr int64_t kPartEndsNs =
+    10 * kSecondNs;  // on every node of ridgeline-train's, once a rank is lost; more than enough
 
 // A launcher's locks come to us open across exec; a trainer must not carry them on.
 void KeepDescriptorsFromChildren() {
@@ -169,6 +172,7 @@ class JobRunner {
     const fs::path dir = PointDir(job_.job_dir, point.id);
     const bool ok = status == RunStatus::kOk;
     std::vector<fs::path> files = {dir / SpecName(nodes_.rank), dir / ExecCheckName(nodes_.rank)};
+    if (nodes_.rank > 0) files.push_back(dir / PartName(nodes_.rank));
     AddTemporariesOf(dir / SpecName(nodes_.rank), files);
     if (nodes_.rank == 0) AddTemporariesOf(dir / kTrainersResultName, files);
     if (nodes_.rank == 0) files.push_back(ProgressFile(job_.job_dir, point.id));
@@ -222,6 +226,7 @@ class JobRunner {
     }
     fs::path spec = dir / SpecName(nodes_.rank);
     WriteFile(spec, EncodeSpec(SpecHere(point)) + "\n");
+    TakePart(dir, nodes_.rank, NodeName());
     return spec;
   }
 
@@ -237,6 +242,17 @@ class JobRunner {
     const bool saves = !SpecHere(point).checkpoint_dir.empty();
     limits.save_ns = saves ? job_.save_time_s * kSecondNs : options_.grace_ns;
     return limits;
+  }
+
+  // Where a rank is lost, ridgeline-train ends on every node that is left.
+  void LookForGoneNode(const fs::path& dir, PointEnd& end) {
+    Watched& watched = end.watched;
+    if (nodes_.rank > 0 || !IsOurTrainer(job_.trainer) || watched.status.ok() || watched.stopped != StopReason::kNone) {
+      return;
+    }
+    const auto gone = NodeThatIsGone(dir, nodes_.count, options_.grace_ns + kPartEndsNs, [&] { return Told(); });
+    end.gone_node = gone.value_or("");
+    watched.stopped = stop_.Reason();
   }
 
   PointEnd RunTrainer(const JobPoint& point, const fs::path& dir, const fs::path& spec) {
@@ -282,6 +298,7 @@ class JobRunner {
     if (!end.own && end.watched.stopped == StopReason::kNone) {
       if (const auto unfit = CheckFolder(dir, ExecCheckName(nodes_.rank))) end.storage_problem = unfit->message;
     }
+    LookForGoneNode(dir, end);
     end.log_tail = ReadTail(dir / decided.log, kLogTailBytes);
     return end;
   }

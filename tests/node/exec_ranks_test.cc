@@ -311,41 +311,93 @@ TEST_F(ExecRanks, HalfAGangOfRealRanksIsNoCrash) {
   EXPECT_THAT(ResultOf(job).message, HasSubstr("had not met after 1 s"));
 }
 
-// Two execs on one machine stand for two nodes with a shared folder.
-TEST_F(ExecRanks, NodesRunAJobTogether) {
+// Two execs on one machine stand for two nodes.
+class ExecNodes : public ExecRanks {
+ protected:
+  // Of the `node`-th, which its scheduler calls n0 or n1.
+  Child StartNode(const Job& job, int node, std::map<std::string, std::string> more = {}) {
+    more.insert({{"RIDGELINE_NNODES", "2"},
+                 {"RIDGELINE_NODE_RANK", std::to_string(node)},
+                 {"RIDGELINE_NODE", "n" + std::to_string(node)},
+                 {"MASTER_ADDR", "127.0.0.1"},
+                 {"MASTER_PORT", std::to_string(port_.number())}});
+    return Start(job, more, 1'000);
+  }
+  // A point of four ranks on both nodes, training.
+  std::vector<Child> StartBoth(const Job& job) {
+    std::vector<Child> nodes;
+    for (const int node : {0, 1}) nodes.push_back(StartNode(job, node));
+    const auto progress = ProgressFile(job.job_dir, job.points[0].id);
+    EXPECT_TRUE(Eventually([&] {
+      const std::string steps = ReadTail(progress, 64);
+      return !steps.empty() && steps.front() != '0';
+    })) << Log();
+    return nodes;
+  }
+  Job LongJob() { return MakeReal(4, {{"steps", 1'000'000}}); }
+
+  ReservedPort port_;
+};
+
+TEST_F(ExecNodes, RunAJobTogether) {
   const Job job = MakeReal(4, {{"shard", "optimizer"}});
   // Node 1 is first here, and finds what an earlier attempt left.
   WritePrivateFile(SecretFile(job.job_dir), std::string(64, 's'));
-  const ReservedPort port;
   std::vector<Child> nodes;
-  for (const char* rank : {"1", "0"}) {
-    nodes.push_back(Start(job, {{"RIDGELINE_NNODES", "2"},
-                                {"RIDGELINE_NODE_RANK", rank},
-                                {"MASTER_ADDR", "127.0.0.1"},
-                                {"MASTER_PORT", std::to_string(port.number())}}));
-  }
+  for (const int node : {1, 0}) nodes.push_back(StartNode(job, node));
   for (Child& node : nodes) EXPECT_EQ(node.Wait().exit_code, 0) << Log();
   const RunResult result = ResultOf(job);
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_EQ(result.ranks.size(), 4U);
-  EXPECT_TRUE(std::filesystem::exists(PointDir(job.job_dir, job.points[0].id) / "log.3.txt"));
+  const auto dir = PointDir(job.job_dir, job.points[0].id);
+  EXPECT_TRUE(std::filesystem::exists(dir / "log.3.txt"));
+  EXPECT_FALSE(std::filesystem::exists(dir / PartName(1)));
+}
+
+TEST_F(ExecNodes, ANodeThatIsGoneIsTheInfrastructures) {
+  const Job job = LongJob();
+  std::vector<Child> nodes = StartBoth(job);
+  nodes[1].Signal(SIGKILL);  // its ranks die with it
+  EXPECT_EQ(nodes[0].Wait().exit_code, 0) << Log();
+  const RunResult result = ResultOf(job);
+  EXPECT_EQ(EndOf(result), InfrastructureReason::kNode) << result.message;
+  EXPECT_THAT(result.message, AllOf(HasSubstr("closed the connection"), HasSubstr("n1 is gone")));
+  EXPECT_EQ(result.evidence.at("node"), "n1");
+}
+
+TEST_F(ExecNodes, ARankThatDiesOnAnotherNodeIsACrash) {
+  const Job job = LongJob();
+  std::vector<Child> nodes = StartBoth(job);
+  const auto log = PointDir(job.job_dir, job.points[0].id) / "log.3.txt";
+  for (const pid_t pid : ProcessesWith("ridgeline-train")) {
+    std::error_code ec;
+    if (std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/fd/1", ec) == log) ::kill(pid, SIGSEGV);
+  }
+  for (Child& node : nodes) EXPECT_EQ(node.Wait().exit_code, 0) << Log();
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kCrashed) << ResultOf(job).message;
+  EXPECT_THAT(ResultOf(job).message, HasSubstr("rank 3 on "));
+}
+
+TEST_F(ExecNodes, WhoIsToldToLeaveMeanwhileIsPreempted) {
+  const Job job = LongJob();
+  std::vector<Child> nodes = StartBoth(job);
+  nodes[1].Signal(SIGKILL);
+  ASSERT_TRUE(Eventually([&] { return ProcessesWith((job.job_dir / "points").string()).empty(); }));
+  nodes[0].Signal(SIGTERM);
+  nodes[0].Wait();
+  EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kPreempted) << ResultOf(job).message;
 }
 
 // As the pods of a Kubernetes Job are: each with a folder of its own, and a secret that somebody brought.
-TEST_F(ExecRanks, NodesWithoutASharedFolderMeetByASecretThatIsBrought) {
+TEST_F(ExecNodes, WithoutASharedFolderMeetByASecretThatIsBrought) {
   const Job job = MakeReal(2);
   Job elsewhere = job;
   elsewhere.job_dir = dir_.path() / "elsewhere";
   WriteJob(elsewhere);
   WritePrivateFile(dir_ / "secret", std::string(64, 's'));
-  const ReservedPort port;
   std::vector<Child> nodes;
-  for (const char* rank : {"1", "0"}) {
-    nodes.push_back(Start(*rank == '0' ? job : elsewhere, {{"RIDGELINE_NNODES", "2"},
-                                                           {"RIDGELINE_NODE_RANK", rank},
-                                                           {"MASTER_ADDR", "127.0.0.1"},
-                                                           {"MASTER_PORT", std::to_string(port.number())},
-                                                           {"RIDGELINE_SECRET_FILE", dir_ / "secret"}}));
+  for (const int node : {1, 0}) {
+    nodes.push_back(StartNode(node == 0 ? job : elsewhere, node, {{"RIDGELINE_SECRET_FILE", dir_ / "secret"}}));
   }
   for (Child& node : nodes) EXPECT_EQ(node.Wait().exit_code, 0) << Log();
   EXPECT_EQ(ResultOf(job).status, RunStatus::kOk) << ResultOf(job).message;
