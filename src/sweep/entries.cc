@@ -1,20 +1,11 @@
 #include "sweep/entries.h"
 
-#include <algorithm>
-#include <set>
-
 #include <fmt/format.h>
 
-#include "base/text.h"
 #include "sweep/values.h"
 #include "yaml/slips.h"
 
 namespace ridgeline {
-namespace {
-
-constexpr size_t kGuesses = 1000;  // of which names are meant: a file with more faults than that is no sweep
-
-}  // namespace
 
 const Names& FieldNames() {
   static const Names names = [] {
@@ -23,29 +14,6 @@ const Names& FieldNames() {
     return result;
   }();
   return names;
-}
-
-std::vector<Entry> Entries(const YamlNode& map, std::string_view what, const Names& known, std::vector<Fault>& faults) {
-  std::vector<Entry> entries;
-  std::set<std::string> seen;
-  for (const auto& [key, value] : map.entries) {
-    if (!key.scalar.is_string()) {
-      faults.push_back({key.place, fmt::format("the name of a {} must be text, not {}", what, Describe(key))});
-      continue;
-    }
-    auto name = key.scalar.get<std::string>();
-    if (!seen.insert(name).second) {
-      faults.push_back({key.place, fmt::format("'{}' is given twice", name)});
-    } else if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
-      const std::string meant = faults.size() < kGuesses ? DidYouMean(name, known) : "";
-      faults.push_back(
-          {key.place, fmt::format("unknown {} '{}'{}", what, name,
-                                  meant.empty() && known.size() <= 12 ? "; known are " + Join(known, ", ") : meant)});
-    } else {
-      entries.emplace_back(std::move(name), &value);
-    }
-  }
-  return entries;
 }
 
 std::vector<std::pair<const Field*, const YamlNode*>> FieldEntries(const YamlNode& node, std::string_view section,
@@ -57,24 +25,6 @@ std::vector<std::pair<const Field*, const YamlNode*>> FieldEntries(const YamlNod
   }
   for (const auto& [name, value] : Entries(node, "field", known, faults)) fields.emplace_back(FindField(name), value);
   return fields;
-}
-
-std::vector<const YamlNode*> Mappings(const YamlNode& node, std::string_view section, bool lone,
-                                      std::vector<Fault>& faults, std::string_view of) {
-  std::vector<const YamlNode*> maps;
-  if (lone && node.kind == YamlNode::Kind::kMap) return {&node};
-  if (node.kind != YamlNode::Kind::kList) {
-    faults.push_back({node.place, fmt::format("{} is a list of mappings, not {}", section, Describe(node))});
-  }
-  for (const YamlNode& item : node.items) {
-    if (item.kind != YamlNode::Kind::kMap || item.entries.empty()) {
-      faults.push_back({item.place, fmt::format("an entry of {} is a mapping of {}, not {}", section, of,
-                                                item.kind == YamlNode::Kind::kMap ? "an empty one" : Describe(item))});
-    } else {
-      maps.push_back(&item);
-    }
-  }
-  return maps;
 }
 
 std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, ValueCount& count,

@@ -148,7 +148,7 @@ class SweepReader {
   }
 
   void ReadZip(const YamlNode& node) {
-    for (const YamlNode* map : Mappings(node, "zip", /*lone=*/true, faults)) {
+    for (const YamlNode* map : Mappings(node, "zip", /*lone=*/true, faults, "fields")) {
       AxisGroup group;
       const size_t faults_before = faults.size();
       for (const auto& [field, values] : FieldEntries(*map, "a zip group", faults)) {
@@ -168,7 +168,7 @@ class SweepReader {
   }
 
   void ReadExclude(const YamlNode& node) {
-    for (const YamlNode* map : Mappings(node, "exclude", /*lone=*/false, faults)) {
+    for (const YamlNode* map : Mappings(node, "exclude", /*lone=*/false, faults, "fields")) {
       const size_t faults_before = faults.size();
       Exclude exclude{ReadConditions(*map, "exclude", values_, faults), map->place};
       if (faults.size() == faults_before) sweep.exclude.push_back(std::move(exclude));
@@ -176,7 +176,7 @@ class SweepReader {
   }
 
   void ReadInclude(const YamlNode& node) {
-    for (const YamlNode* map : Mappings(node, "include", /*lone=*/false, faults)) {
+    for (const YamlNode* map : Mappings(node, "include", /*lone=*/false, faults, "fields")) {
       const size_t faults_before = faults.size();
       std::vector<Axis> additions;
       std::vector<Condition> conditions;
