@@ -20,7 +20,7 @@ namespace {
 const std::vector<std::vector<std::string>>& Street() {
   static const std::vector<std::vector<std::string>> rows = {
       // The harness.
-      {"base", "run", "stats", "yaml", "sweep", "plan", "launch", "store", "collect", "driver", "report", "cli"},
+      {"base", "run", "stats", "yaml", "trainers", "sweep", "plan", "launch", "store", "collect", "driver", "report", "cli"},
       // What runs beside a trainer, on its node. Of the harness only the command line knows it.
       {"base", "run", "node", "cli"},
       // The engine.
@@ -43,6 +43,7 @@ const std::vector<std::vector<std::string>>& Street() {
 const std::map<std::string, std::set<std::string>>& Wrappers() {
   static const std::map<std::string, std::set<std::string>> wrappers = {
       {"yaml-cpp/", {"yaml"}},
+      {"re2/", {"trainers"}},
       {"SQLiteCpp/", {"store"}},
       {"sqlite3.h", {"store"}},
       {"CLI/", {"cli", "engine/cli"}},

@@ -1,0 +1,283 @@
+#include "trainers/definition.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "run/result.h"
+#include "yaml/entries.h"
+#include "yaml/slips.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kMaxLineBytes = 1024;  // of what is said of a trainer
+
+constexpr std::array<std::pair<std::string_view, Take>, 7> kTakes = {{{"last", Take::kLast},
+                                                                      {"first", Take::kFirst},
+                                                                      {"median", Take::kMedian},
+                                                                      {"max", Take::kMax},
+                                                                      {"min", Take::kMin},
+                                                                      {"sum", Take::kSum},
+                                                                      {"series", Take::kSeries}}};
+
+// What a log can tell of an end; the others are the harness's own.
+constexpr std::array<std::string_view, 6> kEnds = {"oom_device", "oom_host", "diverged",
+                                                   "crashed",    "invalid",  "infrastructure"};
+
+bool IsTrainerName(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  });
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string stem) : stem_(std::move(stem)) {}
+
+  Trainer Read(const YamlNode& root) {
+    if (root.kind != YamlNode::Kind::kMap) {
+      Wrong(root, NotAMapping("a definition is a mapping", root));
+      return {};
+    }
+    static const Names known = {"name", "about", "version", "tested", "result", "metrics", "ends", "exit_codes"};
+    Map map = Known(root, "key", known);
+    Trainer trainer;
+    ReadHead(root, map, trainer);
+    if (const YamlNode* metrics = Required(root, map, "metrics")) {
+      for (const YamlNode* item : List(*metrics, "metrics", "name and regex or json")) ReadMetric(*item, trainer);
+    }
+    if (map.contains("ends")) {
+      for (const YamlNode* item : List(*map["ends"], "ends", "regex and end")) ReadPatternEnd(*item, trainer);
+    }
+    if (map.contains("exit_codes")) ReadExitCodes(*map["exit_codes"], trainer);
+    return trainer;
+  }
+
+  std::vector<Fault> faults;
+
+ private:
+  using Map = std::map<std::string, const YamlNode*>;
+
+  void Wrong(const YamlNode& node, std::string message) { faults.push_back({node.place, std::move(message)}); }
+
+  Map Known(const YamlNode& node, std::string_view what, const Names& known) {
+    Map map;
+    for (const auto& [name, value] : Entries(node, what, known, faults)) map.emplace(name, value);
+    return map;
+  }
+
+  const YamlNode* Required(const YamlNode& of, const Map& map, const std::string& key) {
+    const auto found = map.find(key);
+    if (found != map.end()) return found->second;
+    Wrong(of, fmt::format("'{}' is missing", key));
+    return nullptr;
+  }
+
+  // Text of one line; empty where it is something else, which is said.
+  std::string Text(const YamlNode& node, std::string_view key) {
+    if (!node.scalar.is_string()) {
+      Wrong(node, fmt::format("{} is text, not {}{}", key, Describe(node),
+                              node.kind == YamlNode::Kind::kScalar ? ": put it into quotes" : ""));
+      return {};
+    }
+    auto text = node.scalar.get<std::string>();
+    if (text.empty() || text.size() > kMaxLineBytes || text.find('\n') != std::string::npos) {
+      Wrong(node, fmt::format("{} is one line of at most {} bytes, and not empty", key, kMaxLineBytes));
+      return {};
+    }
+    return text;
+  }
+
+  std::string TextOf(const Map& map, const std::string& key) {
+    return map.contains(key) ? Text(*map.at(key), key) : std::string();
+  }
+
+  // One of these names; empty where it is none, which is said.
+  std::string Choice(const YamlNode& node, std::string_view key, const Names& names) {
+    std::string text = Text(node, key);
+    if (text.empty() || std::find(names.begin(), names.end(), text) != names.end()) return text;
+    Wrong(node, fmt::format("unknown {} '{}'{}; known are {}", key, ShortenToBytes(text, 80), DidYouMean(text, names),
+                            Join(names, ", ")));
+    return {};
+  }
+
+  std::vector<const YamlNode*> List(const YamlNode& node, std::string_view section, std::string_view of) {
+    auto items = Mappings(node, section, /*lone=*/false, faults, of);
+    if (items.size() <= kMostMetrics) return items;
+    Wrong(node, fmt::format("{} has at most {} entries, and here {}", section, kMostMetrics, items.size()));
+    return {};
+  }
+
+  std::optional<Pattern> ReadPattern(const YamlNode& node) {
+    const std::string text = Text(node, "regex");
+    if (text.empty()) return std::nullopt;
+    try {
+      return Pattern(text);
+    } catch (const Error& e) {
+      Wrong(node, e.message());
+      return std::nullopt;
+    }
+  }
+
+  void ReadHead(const YamlNode& root, Map& map, Trainer& trainer) {
+    if (const YamlNode* name = Required(root, map, "name")) {
+      trainer.name = Text(*name, "name");
+      if (!trainer.name.empty() && !IsTrainerName(trainer.name)) {
+        Wrong(*name, "a name has letters, digits, '-', '_' and '.', and at most 64 of them");
+      } else if (!trainer.name.empty() && trainer.name != stem_) {
+        Wrong(*name,
+              fmt::format("the name is '{}', and the file is called '{}': both are the same", trainer.name, stem_));
+      }
+    }
+    if (const YamlNode* about = Required(root, map, "about")) trainer.about = Text(*about, "about");
+    if (const YamlNode* version = Required(root, map, "version")) trainer.version = Text(*version, "version");
+    if (const YamlNode* tested = Required(root, map, "tested")) {
+      trainer.tested = Choice(*tested, "tested", {"log", "source"});
+    }
+    if (const YamlNode* result = Required(root, map, "result")) {
+      trainer.result_file = Choice(*result, "result", {"patterns", "file"}) == "file";
+    }
+  }
+
+  void ReadMetric(const YamlNode& node, Trainer& trainer) {
+    const Map map = Known(node, "key of a metric", {"name", "regex", "json", "unit", "take"});
+    Metric metric;
+    if (const YamlNode* name = Required(node, map, "name")) {
+      metric.figure = FindFigure(Choice(*name, "metric", FigureNames()));
+    }
+    const char* source = trainer.result_file ? "json" : "regex";
+    const char* other = trainer.result_file ? "regex" : "json";
+    if (map.contains(other)) {
+      Wrong(*map.at(other), fmt::format("with result: {} a metric has '{}', not '{}'",
+                                        trainer.result_file ? "file" : "patterns", source, other));
+    }
+    if (const YamlNode* place = Required(node, map, source)) ReadSource(*place, trainer.result_file, metric);
+    if (map.contains("take")) metric.take = TakeOf(*map.at("take"));
+    if (metric.figure == nullptr) return;
+    metric.unit = UnitOf(node, map, *metric.figure);
+    if (metric.figure->dimension == Dimension::kText && metric.take != Take::kLast && metric.take != Take::kFirst) {
+      Wrong(*map.at("take"), fmt::format("{} is text: take the first or the last", metric.figure->name));
+    }
+    trainer.metrics.push_back(std::move(metric));
+  }
+
+  void ReadSource(const YamlNode& node, bool file, Metric& metric) {
+    if (!file) {
+      metric.pattern = ReadPattern(node);
+      const std::string problem = metric.pattern ? metric.pattern->GroupsProblem() : "";
+      if (!problem.empty()) Wrong(node, problem);
+      return;
+    }
+    metric.pointer = Text(node, "json");
+    try {
+      const Json::json_pointer checked(metric.pointer);
+    } catch (const Json::parse_error&) {
+      Wrong(node, "json is a pointer such as /train/loss (RFC 6901)");
+    }
+  }
+
+  Take TakeOf(const YamlNode& node) {
+    Names names;
+    for (const auto& [name, take] : kTakes) names.emplace_back(name);
+    const std::string text = Choice(node, "take", names);
+    const auto* found =
+        std::find_if(kTakes.begin(), kTakes.end(), [&](const auto& entry) { return entry.first == text; });
+    return found == kTakes.end() ? Take::kLast : found->second;
+  }
+
+  const LoggedUnit* UnitOf(const YamlNode& node, const Map& map, const LoggedFigure& figure) {
+    const std::string name = TextOf(map, "unit");
+    const LoggedUnit* unit = FindUnit(figure.dimension, name);
+    if (unit == nullptr) {
+      const Names names = UnitNames(figure.dimension);
+      Wrong(map.contains("unit") ? *map.at("unit") : node,
+            name.empty() ? fmt::format("{} needs a unit: one of {}", figure.name, Join(names, ", "))
+                         : fmt::format("{} has no unit '{}'{}; it is one of {}", figure.name, ShortenToBytes(name, 80),
+                                       DidYouMean(name, names), Join(names, ", ")));
+    }
+    return unit;
+  }
+
+  // `map` has end, and perhaps reason and hint.
+  EndRule ReadEnd(const YamlNode& node, const Map& map) {
+    EndRule rule;
+    rule.hint = TextOf(map, "hint");
+    std::string reason;
+    if (map.contains("reason")) reason = Choice(*map.at("reason"), "reason", ReasonNames());
+    const YamlNode* named = Required(node, map, "end");
+    if (named == nullptr) return rule;
+    const std::string end = Choice(*named, "end", Names(kEnds.begin(), kEnds.end()));
+    if (end.empty()) return rule;
+    if ((end == "infrastructure") == map.contains("reason")) {
+      if (!map.contains("reason") || !reason.empty()) rule.end = EndFromNames(end, reason);
+    } else {
+      Wrong(*named, end == "infrastructure"
+                        ? fmt::format("infrastructure has a reason: one of {}", Join(ReasonNames(), ", "))
+                        : fmt::format("{} has no reason: only infrastructure has", end));
+    }
+    return rule;
+  }
+
+  void ReadPatternEnd(const YamlNode& node, Trainer& trainer) {
+    const Map map = Known(node, "key of an end", {"regex", "end", "reason", "hint"});
+    std::optional<Pattern> pattern;
+    if (const YamlNode* regex = Required(node, map, "regex")) pattern = ReadPattern(*regex);
+    EndRule rule = ReadEnd(node, map);
+    if (pattern) trainer.ends.push_back({*std::move(pattern), std::move(rule)});
+  }
+
+  void ReadExitCodes(const YamlNode& node, Trainer& trainer) {
+    if (node.kind != YamlNode::Kind::kMap) {
+      Wrong(node, NotAMapping("exit_codes is a mapping of exit codes to ends", node));
+      return;
+    }
+    for (const auto& [key, value] : node.entries) {
+      if (!key.scalar.is_number_integer() || key.scalar < 1 || key.scalar > 255) {
+        Wrong(key, fmt::format("an exit code is a whole number between 1 and 255, not {}", Describe(key)));
+        continue;
+      }
+      // `137: oom_host` for short.
+      const Map map = value.kind == YamlNode::Kind::kMap ? Known(value, "key of an end", {"end", "reason", "hint"})
+                                                         : Map{{"end", &value}};
+      if (!trainer.exit_codes.emplace(key.scalar.get<int>(), ReadEnd(value, map)).second) {
+        Wrong(key, fmt::format("exit code {} is given twice", key.scalar.get<int>()));
+      }
+    }
+  }
+
+  std::string stem_;
+};
+
+}  // namespace
+
+std::string_view TakeName(Take take) { return kTakes[static_cast<size_t>(take)].first; }
+
+Trainer ParseTrainer(std::string_view text, const fs::path& file) {
+  Reader reader(file.stem().string());
+  Trainer trainer;
+  try {
+    YamlLimits limits;
+    limits.bytes = kMaxTrainerBytes;
+    trainer = reader.Read(ParseYaml(text, limits));
+  } catch (const Fault& fault) {
+    reader.faults.push_back(fault);
+  }
+  if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), "docs/trainers.md describes definitions");
+  return trainer;
+}
+
+Trainer LoadTrainer(const fs::path& file) {
+  const auto text = ReadFileIfThere(file, kMaxTrainerBytes + 1);
+  if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
+  return ParseTrainer(*text, file);
+}
+
+}  // namespace ridgeline

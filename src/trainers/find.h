@@ -1,0 +1,20 @@
+// Where definitions of trainers lie, and which a name means.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ridgeline {
+
+// Where they are looked for, in order: `own`, trainers/ of the current folder, the user's configuration
+// (base/user_folders.h), what ships.
+std::vector<std::filesystem::path> TrainerFolders(std::vector<std::filesystem::path> own);
+
+// NAME.yaml of each name, the first folder's, sorted by name.
+std::vector<std::filesystem::path> FindTrainers(const std::vector<std::filesystem::path>& folders);
+
+// Throws Error(kUsage) with the nearest name where there is none.
+std::filesystem::path FindTrainer(const std::string& name, const std::vector<std::filesystem::path>& folders);
+
+}  // namespace ridgeline

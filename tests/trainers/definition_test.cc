@@ -1,0 +1,148 @@
+// Definitions of trainers: what is taken, and what is refused with its line.
+#include "trainers/definition.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "run/result.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kHead = "name: mine\nabout: one line\nversion: \"1.0\"\ntested: log\nresult: patterns\n";
+
+Trainer Parse(const std::string& text) { return ParseTrainer(text, "some/mine.yaml"); }
+
+std::string Refusal(const std::string& text) {
+  try {
+    Parse(text);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_EQ(e.hint(), "docs/trainers.md describes definitions");
+    return e.message();
+  }
+  ADD_FAILURE() << "was taken:\n" << text;
+  return {};
+}
+
+// What is wrong with a definition of this metric, or with these lines behind one that is right.
+std::string MetricRefusal(const std::string& metric) {
+  return Refusal(std::string(kHead) + "metrics: [" + metric + "]\n");
+}
+std::string MoreRefusal(const std::string& more) {
+  return Refusal(std::string(kHead) + "metrics: [{name: loss, regex: 'loss (.*)'}]\n" + more);
+}
+
+TEST(Definition, IsReadWhole) {
+  const Trainer trainer = Parse(std::string(kHead) + R"(metrics:
+  - {name: step_time, regex: 'iter (?P<step>\d+): (?P<value>[\d.]+)ms', unit: ms, take: series}
+  - {name: loss, regex: 'loss (\S+)'}
+ends:
+  - {regex: 'no CUDA', end: infrastructure, reason: node, hint: look}
+  - {regex: 'too large', end: oom_device}
+exit_codes: {137: oom_host, 3: {end: infrastructure, reason: storage, hint: full}}
+)");
+  EXPECT_EQ(trainer.name, "mine");
+  EXPECT_EQ(trainer.about, "one line");
+  EXPECT_EQ(trainer.version, "1.0");
+  EXPECT_EQ(trainer.tested, "log");
+  EXPECT_FALSE(trainer.result_file);
+  ASSERT_EQ(trainer.metrics.size(), 2U);
+  EXPECT_EQ(trainer.metrics[0].figure->name, "step_time");
+  EXPECT_EQ(trainer.metrics[0].unit->name, "ms");
+  EXPECT_EQ(trainer.metrics[0].take, Take::kSeries);
+  EXPECT_EQ(trainer.metrics[0].pattern->Find("iter 7: 3.5ms")->step, "7");
+  EXPECT_EQ(trainer.metrics[0].pattern->Find("iter 7: 3.5ms")->value, "3.5");
+  EXPECT_EQ(trainer.metrics[1].take, Take::kLast);
+  ASSERT_EQ(trainer.ends.size(), 2U);
+  EXPECT_EQ(EndName(trainer.ends[0].rule.end), "infrastructure (node)");
+  EXPECT_EQ(trainer.ends[0].rule.hint, "look");
+  EXPECT_EQ(EndName(trainer.exit_codes.at(137).end), "oom_host");
+  EXPECT_EQ(EndName(trainer.exit_codes.at(3).end), "infrastructure (storage)");
+}
+
+TEST(Definition, OfAResultFileHasPointers) {
+  const Trainer trainer = Parse(
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: file\nmetrics: [{name: loss, json: /train/loss}]\n");
+  EXPECT_TRUE(trainer.result_file);
+  EXPECT_EQ(trainer.metrics.at(0).pointer, "/train/loss");
+}
+
+TEST(Definition, NearestKeysAndNamesAreSaid) {
+  EXPECT_THAT(MoreRefusal("ednds: []\n"), HasSubstr("some/mine.yaml:7:1: unknown key 'ednds', did you mean 'ends'?"));
+  EXPECT_THAT(MetricRefusal("{name: los, regex: '(.)'}"), HasSubstr("unknown metric 'los', did you mean 'loss'?"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regexp: '(.)'}"), HasSubstr("'regexp', did you mean 'regex'?"));
+  EXPECT_THAT(MetricRefusal("{name: step_time, regex: '(.)', unit: sms}"), HasSubstr("step_time has no unit 'sms'"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '(.)', take: lst}"),
+              HasSubstr("unknown take 'lst', did you mean 'last'"));
+  EXPECT_THAT(MoreRefusal("ends: [{regex: x, end: oom_devise}]\n"), HasSubstr("did you mean 'oom_device'?"));
+  EXPECT_THAT(MoreRefusal("ends: [{regex: x, end: infrastructure, reason: nod}]\n"), HasSubstr("did you mean 'node'?"));
+  EXPECT_THAT(MoreRefusal("exit_codes: {3: crash}\n"), HasSubstr("did you mean 'crashed'?"));
+  EXPECT_THAT(MoreRefusal("ends: [{regex: x, end: timeout}]\n"), HasSubstr("unknown end 'timeout'"));
+}
+
+TEST(Definition, AllFaultsAreSaidAtOnce) {
+  const std::string message = Refusal("name: other\ntested: never\nmetrics: 3\n");
+  for (const char* fault :
+       {"the name is 'other', and the file is called 'mine'", "'about' is missing", "'version' is missing",
+        "'result' is missing", "unknown tested 'never'", "metrics is a list of mappings"}) {
+    EXPECT_THAT(message, HasSubstr(fault));
+  }
+}
+
+TEST(Definition, WhatIsMissingOrOfAnotherTypeIsRefused) {
+  EXPECT_THAT(Refusal("[]"), HasSubstr("a definition is a mapping"));
+  EXPECT_THAT(Refusal(kHead), HasSubstr("'metrics' is missing"));
+  EXPECT_THAT(Refusal("name: mine\nversion: 1.0\n"), HasSubstr("version is text, not 1.0: put it into quotes"));
+  EXPECT_THAT(Refusal("name: a/b\n"), HasSubstr("a name has letters"));
+  EXPECT_THAT(Refusal("about: \"a\\nb\"\n"), HasSubstr("about is one line"));
+  EXPECT_THAT(Refusal("about: \"" + std::string(2000, 'a') + "\"\n"), HasSubstr("at most 1024 bytes"));
+  EXPECT_THAT(Refusal("name: [\n"), HasSubstr("some/mine.yaml:"));
+  EXPECT_THAT(Refusal(std::string(kMaxTrainerBytes + 1, '#')), HasSubstr("some/mine.yaml"));
+}
+
+TEST(Definition, PatternsAreHeldToWhatTheyMustHave) {
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: loss}"), HasSubstr("no group says what the value is"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '(a)(b)'}"), HasSubstr("2 groups may be the value"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '(?P<step>a)'}"), HasSubstr("no group"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '(?=a)(b)'}"), HasSubstr("RE2 does not take this pattern"));
+  EXPECT_THAT(MetricRefusal(R"({name: loss, regex: '(a)\1'})"), HasSubstr("RE2 does not take"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '((a{1000}){1000})'}"), HasSubstr("RE2 does not take"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '(" + std::string(kMaxPatternBytes, 'a') + ")'}"),
+              HasSubstr("a pattern has at most 1000 bytes"));
+  EXPECT_THAT(MoreRefusal("ends: [{regex: '(', end: crashed}]\n"), HasSubstr("RE2 does not take"));
+}
+
+TEST(Definition, MetricsAreHeldToTheirTables) {
+  EXPECT_THAT(MetricRefusal("{name: step_time, regex: '(.)'}"), HasSubstr("step_time needs a unit"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '(.)', unit: ms}"), HasSubstr("loss has no unit 'ms'"));
+  EXPECT_THAT(MetricRefusal("{name: version, regex: '(.)', take: median}"), HasSubstr("version is text"));
+  EXPECT_THAT(MetricRefusal("{regex: '(.)'}"), HasSubstr("'name' is missing"));
+  EXPECT_THAT(MetricRefusal("{name: loss}"), HasSubstr("'regex' is missing"));
+  EXPECT_THAT(MetricRefusal("{name: loss, json: /loss}"), HasSubstr("with result: patterns a metric has 'regex'"));
+  EXPECT_THAT(Refusal("result: file\nmetrics: [{name: loss, json: loss}]\n"), HasSubstr("json is a pointer"));
+  EXPECT_THAT(Refusal("result: file\nmetrics: [{name: loss, regex: '(.)'}]\n"), HasSubstr("with result: file"));
+  std::string many;
+  for (size_t i = 0; i <= kMostMetrics; ++i) many += "{name: loss, regex: '(.)'},";
+  EXPECT_THAT(MetricRefusal(many), HasSubstr("metrics has at most 256 entries, and here 257"));
+}
+
+TEST(Definition, EndsAreWhatALogCanTell) {
+  EXPECT_THAT(MoreRefusal("ends: [{regex: x}]\n"), HasSubstr("'end' is missing"));
+  EXPECT_THAT(MoreRefusal("ends: [{end: crashed}]\n"), HasSubstr("'regex' is missing"));
+  EXPECT_THAT(MoreRefusal("ends: [{regex: x, end: infrastructure}]\n"), HasSubstr("infrastructure has a reason"));
+  EXPECT_THAT(MoreRefusal("ends: [{regex: x, end: crashed, reason: node}]\n"), HasSubstr("crashed has no reason"));
+  EXPECT_THAT(MoreRefusal("exit_codes: []\n"), HasSubstr("exit_codes is a mapping"));
+  EXPECT_THAT(MoreRefusal("exit_codes: {0: crashed}\n"), HasSubstr("between 1 and 255"));
+  EXPECT_THAT(MoreRefusal("exit_codes: {256: crashed}\n"), HasSubstr("between 1 and 255"));
+  EXPECT_THAT(MoreRefusal("exit_codes: {x: crashed}\n"), HasSubstr("between 1 and 255"));
+  EXPECT_THAT(MoreRefusal("exit_codes: {3: crashed, 3: oom_host}\n"), HasSubstr("exit code 3 is given twice"));
+}
+
+TEST(Definition, AFileThatIsNotThereIsSaid) { EXPECT_THROW(LoadTrainer("/nowhere/mine.yaml"), Error); }
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,63 @@
+// Where definitions are found.
+#include "trainers/find.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class Find : public ::testing::Test {
+ protected:
+  fs::path Make(const std::string& folder, const std::string& file) {
+    fs::create_directories(dir_ / folder);
+    std::ofstream(dir_ / folder / file) << "x";
+    return dir_ / folder / file;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(Find, TheFirstFolderWins) {
+  const auto mine = Make("a", "one.yaml");
+  Make("b", "one.yaml");
+  const auto two = Make("b", "two.yaml");
+  Make("b", "two.log");
+  Make("b", ".hidden.yaml");
+  fs::create_directories(dir_ / "b/folder.yaml");
+  const std::vector<fs::path> folders = {dir_ / "none", dir_ / "a", dir_ / "b"};
+  EXPECT_THAT(FindTrainers(folders), ElementsAre(mine, two));
+  EXPECT_EQ(FindTrainer("one", folders), mine);
+}
+
+TEST_F(Find, ANameThatIsNoneIsSaidWithTheNearest) {
+  Make("a", "nanogpt.yaml");
+  try {
+    FindTrainer("nanogtp", {dir_ / "a"});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+    EXPECT_EQ(e.message(), "there is no trainer 'nanogtp', did you mean 'nanogpt'?");
+    EXPECT_THAT(e.hint(), HasSubstr("they are looked for in " + (dir_ / "a").string()));
+  }
+  EXPECT_THROW(FindTrainer("../a/nanogpt", {dir_ / "a"}), Error);
+}
+
+TEST_F(Find, OwnFoldersComeFirstThenTheCurrentOne) {
+  const auto folders = TrainerFolders({"mine"});
+  ASSERT_GE(folders.size(), 2U);
+  EXPECT_EQ(folders[0], "mine");
+  EXPECT_EQ(folders[1], "trainers");
+}
+
+}  // namespace
+}  // namespace ridgeline
