@@ -29,6 +29,8 @@ constexpr std::array kCommands = {
     Command{"report", "render a report from the results: HTML, CSV, Markdown or JSON", ReportCommand},
     Command{"query", "ask the results a question in SQL", QueryCommand},
     Command{"db", "verify, copy or export the results database, or merge another into it", DbCommand},
+    Command{"trainers", "list, show, try and check what describes trainers that don't keep our contract",
+            TrainersCommand},
     Command{"exec", "run one job file on this node; launchers call this", ExecCommand},
     Command{"doctor", "check what is installed, which launchers load and what this machine is", DoctorCommand},
     Command{"completion", "print a completion script for bash, zsh or fish", CompletionCommand},

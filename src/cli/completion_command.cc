@@ -20,6 +20,7 @@
 #include "report/report.h"
 #include "run/fields.h"
 #include "run/presets.h"
+#include "trainers/find.h"
 
 namespace ridgeline {
 namespace {
@@ -67,6 +68,16 @@ std::vector<std::string> ReportNames() {
   }
 }
 
+std::vector<std::string> TrainerNames() {
+  try {
+    std::vector<std::string> names;
+    for (const fs::path& trainer : FindTrainers(TrainerFolders({}))) names.push_back(trainer.stem().string());
+    return names;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 std::vector<std::string> CommandNames() {
   std::vector<std::string> names;
   for (const Command& command : Commands()) names.emplace_back(command.name);
@@ -85,6 +96,7 @@ Completed ValueOf(const CLI::Option& option) {
   if (type.starts_with("FILE")) return {kFiles, {}};
   if (type.starts_with("DIR")) return {kFolders, {}};
   if (type.starts_with("REPORT")) return Words(ReportNames());
+  if (type.starts_with("TRAINER")) return Words(TrainerNames());
   if (type.starts_with("LAUNCHER")) return Words(LauncherNames());
   if (type.starts_with("COMMAND")) return Words(CommandNames());
   return {};

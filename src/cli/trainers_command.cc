@@ -1,0 +1,295 @@
+// `ridgeline trainers`: the trainers that a definition describes, and what a definition finds in a log.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "ridgeline/limits.h"
+#include "run/result.h"
+#include "trainers/find.h"
+#include "trainers/reading.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::initializer_list<const char*> kListForms = {"text", "md", "csv", "json"};
+constexpr std::initializer_list<const char*> kTryForms = {"text", "json"};
+
+struct TrainersOptions {
+  std::vector<std::string> folders;
+  std::string format = "text";
+  std::string name;
+  std::string log;
+  std::string result;
+  std::vector<std::string> checked;
+  std::optional<int> exit_code;
+  std::optional<int64_t> tokens_per_step;
+};
+
+std::vector<fs::path> Folders(const TrainersOptions& options) {
+  return TrainerFolders({options.folders.begin(), options.folders.end()});
+}
+
+int List(const TrainersOptions& options) {
+  Table table{{"trainer", "tested", "version", "about", "folder"}, {}};
+  for (const fs::path& file : FindTrainers(Folders(options))) {
+    const std::string folder = file.parent_path().string();
+    try {
+      const Trainer trainer = LoadTrainer(file);
+      table.rows.push_back({trainer.name, trainer.tested, trainer.version, trainer.about, folder});
+    } catch (const Error&) {
+      // The others can.
+      table.rows.push_back(
+          {file.stem().string(), {}, {}, "cannot be read: `ridgeline trainers check` says why", folder});
+    }
+  }
+  Write(Format(table, options.format));
+  return 0;
+}
+
+int Show(const TrainersOptions& options) {
+  const fs::path file = FindTrainer(options.name, Folders(options));
+  Write(EscapeControls(ReadFileIfThere(file, kMaxTrainerBytes).value_or(""), "\n\t"));
+  return 0;
+}
+
+// A file where there is one of that path, else a name.
+int Check(const TrainersOptions& options) {
+  std::string faults;
+  for (const std::string& asked : options.checked) {
+    std::error_code ignored;
+    try {
+      const fs::path file = fs::is_regular_file(asked, ignored) || asked.find('/') != std::string::npos
+                                ? fs::path(asked)
+                                : FindTrainer(asked, Folders(options));
+      const Trainer trainer = LoadTrainer(file);
+      Say("{}: {} metrics, {} ends\n", file.string(), trainer.metrics.size(), trainer.ends.size());
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::kInfrastructure) throw;
+      faults += (faults.empty() ? "" : "\n") + e.message();
+    }
+  }
+  if (!faults.empty()) throw Error(ErrorKind::kInvalidInput, faults, "docs/trainers.md describes definitions");
+  return 0;
+}
+
+// The log of this path, or the standard input, in parts.
+void FeedLog(const std::string& path, const std::function<void(std::string_view)>& feed) {
+  const Fd file(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) ThrowErrno("cannot open " + path);
+  std::array<char, size_t{64} << 10> part;
+  while (true) {
+    const ssize_t got = ::read(file.get(), part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) ThrowErrno("cannot read " + path);
+    if (got == 0) return;
+    feed({part.data(), static_cast<size_t>(got)});
+  }
+}
+
+std::optional<Json> ResultOf(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  const auto text = ReadForeignFile(path, kMaxResultBytes);
+  if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", path));
+  return ParseJson(*text, path);
+}
+
+std::string Shown(const FoundMetric& found, double value) {
+  const std::string_view unit = found.metric->unit->kept;
+  if (std::isnan(value)) return "nan";
+  if (unit == "ns") return FormatDuration(static_cast<int64_t>(value));
+  if (unit == "bytes") return FormatBytes(static_cast<int64_t>(value));
+  const bool counts = found.metric->figure->dimension == Dimension::kCount || unit.starts_with("tokens/s");
+  return fmt::format("{}{}{}", counts ? FormatCount(value) : fmt::format("{:.6g}", value), unit.empty() ? "" : " ",
+                     unit);
+}
+
+// "3.86 s"; of a series "6 values, 51.4 s … 3.86 s".
+std::string ValueText(const FoundMetric& found) {
+  if (!found.text.empty()) return found.text;
+  const std::vector<double>& values = found.values;
+  if (found.metric->take != Take::kSeries) return Shown(found, values.front());
+  if (values.size() == 1) return fmt::format("1 value, {}", Shown(found, values.front()));
+  return fmt::format("{} values, {} … {}", values.size(), Shown(found, values.front()), Shown(found, values.back()));
+}
+
+// What a series lacks, and what was no number, behind the table.
+void SayLacking(const FoundMetric& found) {
+  const std::string_view name = found.metric->figure->name;
+  if (found.unread > 0) Say("{}: lines that match and have no number of its unit: {}\n", name, found.unread);
+  if (found.left_out > 0) Say("{}: the last {} values are not kept\n", name, found.left_out);
+}
+
+void SayReading(const Reading& reading) {
+  Table table{{"metric", "take", "value", "lines", "first_line", "last_line"}, {}};
+  for (const FoundMetric& found : reading.found) {
+    const auto line = [&](int64_t number) { return found.first_line == 0 ? Cell() : Cell(number); };
+    table.rows.push_back({std::string(found.metric->figure->name), std::string(TakeName(found.metric->take)),
+                          ValueText(found), line(found.matches), line(found.first_line), line(found.last_line)});
+  }
+  if (!table.rows.empty()) Write(Format(table, "text"));
+  for (const FoundMetric& found : reading.found) SayLacking(found);
+  if (!reading.missing.empty()) Say("not found: {}\n", Join(reading.missing, ", "));
+  for (const std::string& contradiction : reading.contradictions) Say("contradiction: {}\n", contradiction);
+  if (!reading.end) {
+    Say("end: nothing says how it ended\n");
+    return;
+  }
+  Say("end: {}", EndName(reading.end->end));
+  if (reading.end->line > 0) Say(", line {}", reading.end->line);
+  if (!reading.end->message.empty()) Say(": {}", reading.end->message);
+  Say("\n");
+  if (!reading.end->hint.empty()) Say("  {}\n", reading.end->hint);
+}
+
+Json FoundJson(const FoundMetric& found) {
+  Json json = {{"take", TakeName(found.metric->take)}, {"unit", found.metric->unit->kept}};
+  if (!found.text.empty()) {
+    json["value"] = found.text;
+  } else if (found.metric->take == Take::kSeries) {
+    json["value"] = found.values;
+  } else {
+    json["value"] = found.values.front();
+  }
+  if (!found.steps.empty()) json["steps"] = found.steps;
+  if (found.first_line > 0) {
+    json.update({{"lines", found.matches}, {"first_line", found.first_line}, {"last_line", found.last_line}});
+  }
+  if (found.unread > 0) json["unread"] = found.unread;
+  if (found.left_out > 0) json["left_out"] = found.left_out;
+  return json;
+}
+
+Json EndJson(const LogEnd& end) {
+  Json json = {{"end", StatusName(end.end.status)}, {"message", end.message}, {"hint", end.hint}};
+  if (end.end.reason != InfrastructureReason::kNone) json["reason"] = ReasonName(end.end.reason);
+  if (end.line > 0) json["line"] = end.line;
+  return json;
+}
+
+Json ReadingJson(const Trainer& trainer, const Reading& reading) {
+  Json found = Json::object();
+  for (const FoundMetric& metric : reading.found) found[std::string(metric.metric->figure->name)] = FoundJson(metric);
+  return {{"trainer", trainer.name},
+          {"lines", reading.lines},
+          {"found", found},
+          {"missing", reading.missing},
+          {"contradictions", reading.contradictions},
+          {"end", reading.end ? EndJson(*reading.end) : Json()}};
+}
+
+int Try(const TrainersOptions& options) {
+  const Trainer trainer = LoadTrainer(FindTrainer(options.name, Folders(options)));
+  if (!options.result.empty() && !trainer.result_file) {
+    throw Error(ErrorKind::kUsage, fmt::format("the metrics of {} are found in its log", trainer.name),
+                "leave out --result");
+  }
+  const Reading reading = ReadLog(
+      trainer, [&](const auto& feed) { FeedLog(options.log, feed); }, {options.exit_code, options.tokens_per_step},
+      ResultOf(options.result));
+  if (options.format == "json") {
+    Write(ShowJson(ReadingJson(trainer, reading), 1) + "\n");
+  } else {
+    SayReading(reading);
+  }
+  return 0;
+}
+
+void AddFoldersOption(CLI::App& command, const std::shared_ptr<TrainersOptions>& options) {
+  command
+      .add_option("--trainers", options->folders, "a folder with definitions of your own; may be given several times")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory)
+      ->allow_extra_args(false);
+}
+
+CLI::App* AddShow(CLI::App& self, const std::shared_ptr<TrainersOptions>& options) {
+  CLI::App* show = self.add_subcommand("show", "print a definition");
+  show->add_option("name", options->name, "the trainer, as `ridgeline trainers` names it")
+      ->type_name("TRAINER")
+      ->required();
+  AddFoldersOption(*show, options);
+  show->footer("The file as it is: a beginning for one of your own.\n\nExample:\n  ridgeline trainers show nanogpt");
+  return show;
+}
+
+CLI::App* AddTry(CLI::App& self, const std::shared_ptr<TrainersOptions>& options) {
+  CLI::App* tried = self.add_subcommand("try", "show what a definition finds in a log");
+  tried->add_option("name", options->name, "the trainer, as `ridgeline trainers` names it")
+      ->type_name("TRAINER")
+      ->required();
+  tried->add_option("--log", options->log, "what the trainer printed; - is the standard input")
+      ->type_name("FILE")
+      ->required();
+  tried->add_option("--exit-code", options->exit_code, "how it ended, where that is known")->check(CLI::Range(0, 255));
+  tried->add_option("--result", options->result, "the file of JSON that it wrote, where the definition reads that")
+      ->type_name("FILE");
+  tried
+      ->add_option("--tokens-per-step", options->tokens_per_step,
+                   "of all ranks: what its tokens a second are held against")
+      ->check(CLI::PositiveNumber);
+  AddFormatOption(*tried, options->format, kTryForms);
+  AddFoldersOption(*tried, options);
+  tried->footer(
+      "Prints each metric that was found with its lines, those that were not, and the end with the line that shows "
+      "it.\n"
+      "A log may be of any length.\n\n"
+      "Example:\n  ridgeline trainers try nanogpt --log train.log --exit-code 1");
+  return tried;
+}
+
+CLI::App* AddCheck(CLI::App& self, const std::shared_ptr<TrainersOptions>& options) {
+  CLI::App* check = self.add_subcommand("check", "look whether definitions are right");
+  check->add_option("file", options->checked, "files, or names as `ridgeline trainers` has them")
+      ->type_name("FILE")
+      ->required();
+  AddFoldersOption(*check, options);
+  check->footer(
+      "Exit code 0: all are; 2: every fault is printed with its line.\n\n"
+      "Example:\n  ridgeline trainers check trainers/mine.yaml");
+  return check;
+}
+
+}  // namespace
+
+Action TrainersCommand(CLI::App& self) {
+  const auto options = std::make_shared<TrainersOptions>();
+  self.require_subcommand(0, 1);
+  AddFormatOption(self, options->format, kListForms);
+  AddFoldersOption(self, options);
+  const CLI::App* show = AddShow(self, options);
+  const CLI::App* tried = AddTry(self, options);
+  const CLI::App* check = AddCheck(self, options);
+  self.footer(
+      "Without one of these, lists the definitions that there are: files of YAML, looked for in --trainers, in\n"
+      "trainers/ of the current folder, in ~/.config/ridgeline/trainers, and among those that are installed.\n"
+      "docs/trainers.md tells how to write one.\n\n"
+      "Example:\n  ridgeline trainers");
+  return [options, show, tried, check] {
+    if (show->parsed()) return Show(*options);
+    if (tried->parsed()) return Try(*options);
+    if (check->parsed()) return Check(*options);
+    return List(*options);
+  };
+}
+
+}  // namespace ridgeline

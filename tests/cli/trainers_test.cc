@@ -1,0 +1,211 @@
+// `ridgeline trainers`: what ships, held against logs in the trainers' own formats; and how the command is used.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/json.h"
+#include "tests/cli/cli.h"
+#include "trainers/find.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+namespace fs = std::filesystem;
+
+const fs::path& Source() {
+  static const fs::path source = RIDGELINE_SOURCE_DIR;
+  return source;
+}
+
+std::vector<std::string> Shipped() {
+  std::vector<std::string> names;
+  for (const fs::path& file : FindTrainers({Source() / "trainers"})) names.push_back(file.stem().string());
+  return names;
+}
+
+// logs/NAME.json: for each log NAME.LOG.log, the values that are `found` of each metric, the `steps` of the longest
+// series, and the end with its line and message, as far as they are said.
+class ShippedTrainer : public ::testing::TestWithParam<std::string> {
+ protected:
+  Json Try(const std::string& log) {
+    const std::string file = (Source() / "tests/trainers/logs" / (GetParam() + "." + log + ".log")).string();
+    const auto ran = cli_.Run({"trainers", "try", GetParam(), "--log", file, "-o", "json"});
+    EXPECT_EQ(ran.status.exit_code, 0) << ran.err;
+    return ParseJson(ran.out, "what is printed");
+  }
+
+  Cli cli_;
+};
+
+void ExpectValue(const Json& found, const Json& expected, const std::string& name) {
+  if (found.is_number() && expected.is_array()) {
+    ExpectValue(Json::array({found}), expected, name);
+  } else {
+    EXPECT_EQ(found, expected) << name;
+  }
+}
+
+TEST_P(ShippedTrainer, FindsWhatTheLogsSay) {
+  const Json logs = ReadJsonFile(Source() / "tests/trainers/logs" / (GetParam() + ".json"));
+  ASSERT_EQ(logs.size(), 4U) << "ok, oom, nan and crash";
+  for (const auto& [log, expected] : logs.items()) {
+    SCOPED_TRACE(log);
+    const Json reading = Try(log);
+    for (const auto& [metric, value] : expected.at("found").items()) {
+      ASSERT_TRUE(reading.at("found").contains(metric)) << metric << " is not found";
+      ExpectValue(reading.at("found").at(metric).at("value"), value, metric);
+    }
+    if (log == "ok") {
+      EXPECT_EQ(reading.at("found").size(), expected.at("found").size()) << reading.at("found");
+    }
+    if (expected.contains("steps")) {
+      bool said = false;
+      for (const Json& metric : reading.at("found"))
+        said = said || metric.value("steps", Json()) == expected.at("steps");
+      EXPECT_TRUE(said) << reading.at("found");
+    }
+    if (expected.contains("end")) {
+      const Json& end = reading.at("end");
+      EXPECT_EQ(end.is_null() ? Json() : end.at("end"), expected.at("end")) << end;
+      for (const char* part : {"line", "message"}) {
+        if (expected.contains(part)) {
+          EXPECT_EQ(end.value(part, Json()), expected.at(part)) << part;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(ShippedTrainer, IsRightAndSaysWhatItIs) {
+  EXPECT_EQ(cli_.Run({"trainers", "check", GetParam()}).status.exit_code, 0);
+  EXPECT_EQ(cli_.Run({"trainers", "show", GetParam()}).out, ReadFile(Source() / "trainers" / (GetParam() + ".yaml")));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShippedTrainer, ::testing::ValuesIn(Shipped()),
+                         [](const auto& instance) { return instance.param; });
+
+constexpr const char* kMine =
+    "name: mine\nabout: my own\nversion: \"7\"\ntested: log\nresult: patterns\n"
+    "metrics:\n  - {name: loss, regex: 'loss (\\S+)', take: series}\n"
+    "  - {name: step_time, regex: 'took (\\S+) ms', unit: ms}\n  - {name: grad_norm, regex: 'norm (\\S+)'}\n";
+
+class Trainers : public ::testing::Test {
+ protected:
+  void WriteText(const std::string& name, const std::string& text) {
+    fs::create_directories((cli_.dir / name).parent_path());
+    std::ofstream(cli_.dir / name) << text;
+  }
+
+  Cli cli_;
+};
+
+TEST_F(Trainers, AreListedWithThoseOfTheCurrentFolder) {
+  WriteText("trainers/mine.yaml", kMine);
+  WriteText("trainers/broken.yaml", "name: [");
+  const auto listed = cli_.Run({"trainers"});
+  EXPECT_EQ(listed.status.exit_code, 0) << listed.err;
+  for (const char* part : {"mine", "my own", "nanogpt", "torchtitan", "cannot be read"}) {
+    EXPECT_THAT(listed.out, HasSubstr(part));
+  }
+  const Json json = ParseJson(cli_.Run({"trainers", "-o", "json"}).out, "the list");
+  EXPECT_THAT(
+      json,
+      ::testing::Contains(
+          Json{{"trainer", "mine"}, {"tested", "log"}, {"version", "7"}, {"about", "my own"}, {"folder", "trainers"}}));
+}
+
+TEST_F(Trainers, AFolderThatIsNamedComesFirst) {
+  WriteText("trainers/mine.yaml", kMine);
+  WriteText("other/mine.yaml", std::string(kMine) + "# the other\n");
+  EXPECT_EQ(cli_.Run({"trainers", "show", "mine"}).out, kMine);
+  EXPECT_THAT(cli_.Run({"trainers", "show", "mine", "--trainers", "other"}).out, HasSubstr("# the other"));
+  EXPECT_THAT(cli_.Run({"trainers", "show", "mine", "--trainers", "trainers", "--trainers", "other"}).out,
+              ::testing::Not(HasSubstr("# the other")));
+  EXPECT_EQ(cli_.Run({"trainers", "--trainers", "nowhere"}).status.exit_code, 2);
+}
+
+TEST_F(Trainers, ShowNothingThatCommandsATerminal) {
+  WriteText("trainers/mine.yaml", std::string(kMine) + "# \x1b[31mred\n");
+  EXPECT_THAT(cli_.Run({"trainers", "show", "mine"}).out, HasSubstr("# \\x1b[31mred"));
+}
+
+TEST_F(Trainers, TryPrintsATable) {
+  WriteText("trainers/mine.yaml", kMine);
+  WriteText("log", "loss 2.5 took 3 ms\nx\nloss 2.25 took 1500 ms\ntook soon ms\nCUDA out of memory\n");
+  const auto ran = cli_.Run({"trainers", "try", "mine", "--log", "log"});
+  EXPECT_EQ(ran.status.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out,
+            "metric     take    value                 lines  first_line  last_line\n"
+            "loss       series  2 values, 2.5 … 2.25      2           1          3\n"
+            "step_time  last    1.50 s                    2           1          3\n"
+            "step_time: lines that match and have no number of its unit: 1\n"
+            "not found: grad_norm\n"
+            "end: oom_device, line 5: CUDA out of memory\n"
+            "  use a smaller batch or sequence, or more activation checkpointing\n");
+}
+
+TEST_F(Trainers, TryTakesAnExitCodeAndTheStandardInput) {
+  WriteText("trainers/mine.yaml", kMine);
+  WriteText("log", "loss 2.5\n");
+  EXPECT_THAT(cli_.Run({"trainers", "try", "mine", "--log", "log"}).out, HasSubstr("end: nothing says how it ended\n"));
+  EXPECT_THAT(cli_.Run({"trainers", "try", "mine", "--log", "log", "--exit-code", "0"}).out, HasSubstr("end: ok\n"));
+  EXPECT_THAT(cli_.Run({"trainers", "try", "mine", "--log", "log", "--exit-code", "3"}).out,
+              HasSubstr("end: crashed: it ended with exit code 3\n"));
+  cli_.prefix = {"sh", "-c", "printf 'loss 2.5\\nloss nan\\n' | \"$@\"", "sh"};
+  const Json reading = ParseJson(cli_.Run({"trainers", "try", "mine", "--log", "-", "-o", "json"}).out, "");
+  EXPECT_EQ(reading.at("found").at("loss").at("value"), Json::parse("[2.5, null]"));
+  EXPECT_EQ(reading.at("end").at("end"), "diverged");
+  EXPECT_EQ(reading.at("end").at("line"), 2);
+  EXPECT_EQ(reading.at("missing"), Json::parse(R"(["step_time", "grad_norm"])"));
+}
+
+TEST_F(Trainers, TryReadsAResultFile) {
+  WriteText("trainers/mine.yaml",
+            "name: mine\nabout: a\nversion: v\ntested: log\nresult: file\nmetrics: [{name: loss, json: /loss}]\n");
+  WriteText("log", "");
+  WriteText("result.json", "{\"loss\": 2.5}");
+  EXPECT_THAT(cli_.Run({"trainers", "try", "mine", "--log", "log", "--result", "result.json"}).out,
+              HasSubstr("loss    last  2.5"));
+  EXPECT_EQ(cli_.Run({"trainers", "try", "mine", "--log", "log", "--result", "none.json"}).status.exit_code, 2);
+  EXPECT_THAT(cli_.Run({"trainers", "try", "nanogpt", "--log", "log", "--result", "result.json"}).err,
+              HasSubstr("the metrics of nanogpt are found in its log"));
+}
+
+TEST_F(Trainers, TryHoldsTokensAgainstTheStep) {
+  WriteText("trainers/mine.yaml",
+            "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
+            "  - {name: step_time, regex: 'took (\\S+) s', unit: s}\n"
+            "  - {name: tokens_per_s, regex: 'rate (\\S+)', unit: tokens/s}\n");
+  WriteText("log", "took 2 s rate 1000\n");
+  EXPECT_THAT(cli_.Run({"trainers", "try", "mine", "--log", "log", "--tokens-per-step", "1000"}).out,
+              HasSubstr("contradiction: tokens_per_s is 1.00K"));
+}
+
+TEST_F(Trainers, CheckSaysEveryFaultAtItsLine) {
+  WriteText("trainers/mine.yaml", kMine);
+  WriteText("bad.yaml", "name: bad\nabuot: x\n");
+  const auto good = cli_.Run({"trainers", "check", "trainers/mine.yaml", "mine"});
+  EXPECT_EQ(good.status.exit_code, 0) << good.err;
+  EXPECT_EQ(good.out, "trainers/mine.yaml: 3 metrics, 0 ends\ntrainers/mine.yaml: 3 metrics, 0 ends\n");
+  const auto bad = cli_.Run({"trainers", "check", "mine", "bad.yaml", "nanogtp"});
+  EXPECT_EQ(bad.status.exit_code, 2);
+  EXPECT_THAT(bad.err, HasSubstr("bad.yaml:2:1: unknown key 'abuot', did you mean 'about'?"));
+  EXPECT_THAT(bad.err, HasSubstr("there is no trainer 'nanogtp', did you mean 'nanogpt'?"));
+  EXPECT_THAT(bad.err, HasSubstr("docs/trainers.md"));
+}
+
+TEST_F(Trainers, WhatCannotBeReadIsSaid) {
+  WriteText("trainers/mine.yaml", kMine);
+  const auto none = cli_.Run({"trainers", "try", "mine", "--log", "none.log"});
+  EXPECT_EQ(none.status.exit_code, 3);
+  EXPECT_THAT(none.err, StartsWith("ridgeline: cannot open none.log"));
+  EXPECT_EQ(cli_.Run({"trainers", "try", "nanogtp", "--log", "x"}).status.exit_code, 2);
+  EXPECT_EQ(cli_.Run({"trainers", "try", "mine"}).status.exit_code, 2);
+  EXPECT_EQ(cli_.Run({"trainers", "try", "mine", "--log", "x", "--exit-code", "256"}).status.exit_code, 2);
+}
+
+}  // namespace
+}  // namespace ridgeline
