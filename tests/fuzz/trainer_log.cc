@@ -1,0 +1,42 @@
+// What a trainer printed, any bytes at all: read in whatever parts it comes, with the same answer.
+#include "tests/fuzz/fuzz.h"
+
+#include "trainers/reading.h"
+
+namespace ridgeline::fuzz {
+namespace {
+
+const Trainer& Mine() {
+  static const Trainer trainer = ParseTrainer(
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
+      "  - {name: loss, regex: 'step (?P<step>\\S+) loss (?P<value>\\S+)', take: series}\n"
+      "  - {name: step_time, regex: 'time (\\S+) ms', unit: ms, take: median}\n"
+      "  - {name: step_time, regex: '(\\S+) it/s', unit: it/s}\n"
+      "  - {name: device_peak, regex: 'mem (\\S+) GiB', unit: GiB, take: max}\n"
+      "  - {name: parameters, regex: '(\\S+) params', unit: M, take: sum}\n"
+      "  - {name: version, regex: 'v(\\S+)'}\n",
+      "mine.yaml");
+  return trainer;
+}
+
+}  // namespace
+}  // namespace ridgeline::fuzz
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
+  const std::string_view log = fuzz::TextOf(data, size);
+  const Reading whole = ReadLog(fuzz::Mine(), [&](const auto& feed) { feed(log); }, {});
+  const Reading parts = ReadLog(fuzz::Mine(),
+                                [&](const auto& feed) {
+                                  for (size_t at = 0; at < log.size(); at += 3) feed(log.substr(at, 3));
+                                },
+                                {});
+  fuzz::Require(whole.lines == parts.lines && whole.missing == parts.missing &&
+                    whole.found.size() == parts.found.size() && whole.end.has_value() == parts.end.has_value(),
+                "a log's parts make no difference");
+  for (const FoundMetric& found : whole.found) {
+    fuzz::Require(found.first_line <= found.last_line && found.last_line <= whole.lines, "lines are those of the log");
+  }
+  if (whole.end) fuzz::Require(whole.end->line >= 1 && whole.end->line <= whole.lines, "an end has its line");
+  return 0;
+}
