@@ -20,7 +20,8 @@ namespace {
 const std::vector<std::vector<std::string>>& Street() {
   static const std::vector<std::vector<std::string>> rows = {
       // The harness.
-      {"base", "run", "stats", "yaml", "trainers", "sweep", "plan", "launch", "store", "collect", "driver", "report", "cli"},
+      {"base", "run", "stats", "yaml", "trainers", "sweep", "plan", "launch", "store", "collect", "driver", "report",
+       "cli"},
       // What runs beside a trainer, on its node. Of the harness only the command line knows it.
       {"base", "run", "node", "cli"},
       // The engine.
