@@ -1,6 +1,12 @@
 #include "base/user_folders.h"
 
 #include <cstdlib>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/text.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -23,6 +29,21 @@ std::optional<fs::path> ConfigFolder() {
 std::optional<fs::path> CacheFolder() {
   const auto set = FolderIn("XDG_CACHE_HOME", "ridgeline");
   return set ? set : FolderIn("HOME", ".cache/ridgeline");
+}
+
+std::vector<fs::path> FoldersOf(const std::string& kind, std::vector<fs::path> own) {
+  if (const auto config = ConfigFolder()) own.push_back(*config / kind);
+  if (auto installed = FindDataDir(kind)) own.push_back(*std::move(installed));
+  return own;
+}
+
+Error NoneOfName(std::string_view what, const std::string& name, const std::vector<std::string>& names,
+                 const std::vector<fs::path>& folders) {
+  std::vector<std::string> places;
+  for (const fs::path& folder : folders) places.push_back(folder.string());
+  return {ErrorKind::kUsage, fmt::format("there is no {} '{}'{}", what, name, DidYouMean(name, names)),
+          (names.empty() ? "there are none" : fmt::format("the {}s are {}", what, Join(names, ", "))) +
+              "; they are looked for in " + Join(places, ", ")};
 }
 
 }  // namespace ridgeline

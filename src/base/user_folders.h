@@ -4,10 +4,23 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
 
 namespace ridgeline {
 
 std::optional<std::filesystem::path> ConfigFolder();  // $XDG_CONFIG_HOME/ridgeline, else ~/.config/ridgeline
 std::optional<std::filesystem::path> CacheFolder();   // $XDG_CACHE_HOME/ridgeline, else ~/.cache/ridgeline
+
+// Where files of one kind ("reports", "trainers") are looked for, in order: `own`, the person's configuration, what
+// ships.
+std::vector<std::filesystem::path> FoldersOf(const std::string& kind, std::vector<std::filesystem::path> own);
+// That `folders` have none of this name: kUsage, with the nearest of the `names` that there are, all of them, and the
+// folders. `what`: one of them, "report".
+Error NoneOfName(std::string_view what, const std::string& name, const std::vector<std::string>& names,
+                 const std::vector<std::filesystem::path>& folders);
 
 }  // namespace ridgeline

@@ -3,9 +3,6 @@
 #include <set>
 #include <utility>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/text.h"
 #include "base/user_folders.h"
 #include "report/report.h"
 
@@ -21,11 +18,7 @@ bool IsReport(const fs::path& folder) {
 
 }  // namespace
 
-std::vector<fs::path> ReportFolders(std::vector<fs::path> own) {
-  if (const auto config = ConfigFolder()) own.push_back(*config / "reports");
-  if (auto installed = FindDataDir("reports")) own.push_back(*std::move(installed));
-  return own;
-}
+std::vector<fs::path> ReportFolders(std::vector<fs::path> own) { return FoldersOf("reports", std::move(own)); }
 
 std::vector<fs::path> FindReports(const std::vector<fs::path>& folders) {
   std::vector<fs::path> reports;
@@ -51,11 +44,7 @@ Report LoadReport(const std::string& name, const std::vector<fs::path>& folders)
   }
   std::vector<std::string> names;
   for (const fs::path& report : FindReports(folders)) names.push_back(report.filename().string());
-  std::vector<std::string> places;
-  for (const fs::path& folder : folders) places.push_back(folder.string());
-  throw Error(ErrorKind::kUsage, "there is no report '" + name + "'" + DidYouMean(name, names),
-              (names.empty() ? "there are none" : "the reports are " + Join(names, ", ")) +
-                  "; they are looked for in " + Join(places, ", "));
+  throw NoneOfName("report", name, names, folders);
 }
 
 }  // namespace ridgeline

@@ -4,24 +4,14 @@
 #include <set>
 #include <utility>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/text.h"
 #include "base/user_folders.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
-namespace {
-
-constexpr const char* kFolder = "trainers";
-
-}  // namespace
 
 std::vector<fs::path> TrainerFolders(std::vector<fs::path> own) {
-  own.emplace_back(kFolder);
-  if (const auto config = ConfigFolder()) own.push_back(*config / kFolder);
-  if (auto installed = FindDataDir(kFolder)) own.push_back(*std::move(installed));
-  return own;
+  own.emplace_back("trainers");
+  return FoldersOf("trainers", std::move(own));
 }
 
 std::vector<fs::path> FindTrainers(const std::vector<fs::path>& folders) {
@@ -48,11 +38,7 @@ fs::path FindTrainer(const std::string& name, const std::vector<fs::path>& folde
     if (file.stem() == name) return file;
     names.push_back(file.stem().string());
   }
-  std::vector<std::string> places;
-  for (const fs::path& folder : folders) places.push_back(folder.string());
-  throw Error(ErrorKind::kUsage, "there is no trainer '" + name + "'" + DidYouMean(name, names),
-              (names.empty() ? "there are none" : "the trainers are " + Join(names, ", ")) +
-                  "; they are looked for in " + Join(places, ", "));
+  throw NoneOfName("trainer", name, names, folders);
 }
 
 }  // namespace ridgeline
