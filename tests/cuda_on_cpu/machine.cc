@@ -44,6 +44,11 @@ CUstream_st& StreamOf(Machine& m, cudaStream_t stream) {
   return *m.null_streams[static_cast<size_t>(this_device)];
 }
 
+void NoteChange(Machine& m) {
+  ++m.changes;
+  m.changed.notify_all();
+}
+
 bool Advance(Machine& m) {
   std::vector<CUstream_st*> ready;
   for (const auto* streams : {&m.streams, &m.null_streams}) {
@@ -62,7 +67,7 @@ bool Advance(Machine& m) {
     } else if (nodes == m.nodes) {
       continue;
     }
-    m.changed.notify_all();
+    NoteChange(m);
     return true;
   }
   return false;
@@ -71,7 +76,9 @@ bool Advance(Machine& m) {
 cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done) {
   while (!done()) {
     if (Advance(m)) continue;
-    if (m.changed.wait_for(lock, kStandstill) == std::cv_status::timeout) {
+    // Whoever waits may not get to run for longer than that while others go on.
+    const int64_t changes = m.changes;
+    if (m.changed.wait_for(lock, kStandstill) == std::cv_status::timeout && m.changes == changes) {
       m.failure = "streams stand still: they wait for events or ranks that never come";
       std::fprintf(stderr, "cuda_on_cpu: %s\n", m.failure.c_str());
       m.sticky = cudaErrorLaunchTimeout;
@@ -110,7 +117,7 @@ cudaError_t Queue(Machine& m, Lock& lock, cudaStream_t where, Begin begin) {
     if (const cudaError_t error = FinishDevice(m, lock); error != cudaSuccess) return error;
   }
   stream.queue.push_back(std::move(begin));
-  m.changed.notify_all();
+  NoteChange(m);
   return null_stream ? Finish(m, lock, stream) : cudaSuccess;
 }
 
@@ -138,7 +145,7 @@ void Change(const std::function<void()>& change) {
   Machine& m = TheMachine();
   const Lock lock(m.mutex);
   change();
-  m.changed.notify_all();
+  NoteChange(m);
 }
 void WithDeviceMemory(const std::function<void()>& work) {
   const DeviceMemory::Access access(*TheMachine().memory);

@@ -51,6 +51,7 @@ struct Machine {
   MachineOptions options;
   std::mutex mutex;  // of everything here
   std::condition_variable changed;
+  int64_t changes = 0;
   std::unique_ptr<DeviceMemory> memory = std::make_unique<DeviceMemory>(options.device_bytes);
   std::map<const void*, size_t> pinned;
   std::vector<std::unique_ptr<CUstream_st>> streams;
@@ -80,6 +81,8 @@ cudaError_t Said(cudaError_t error);
 cudaError_t MayFail();
 
 CUstream_st& StreamOf(Machine& m, cudaStream_t stream);
+// Tells who waits that something did, or may, go on.
+void NoteChange(Machine& m);
 // Takes one stream on by one step. False: nothing can go on.
 bool Advance(Machine& m);
 // Runs whatever can run until `done`. Other threads may have to bring what is waited for.
