@@ -6,7 +6,8 @@
 
 namespace ridgeline {
 
-// Functions that record calls take scratch by it. CPUs need none beside what calls have on every device.
+// Functions that record calls take scratch by it, and fuse ops. CPUs need no scratch beside what calls have on every
+// device.
 struct DeviceDescription {
   int compute_capability = 0;           // a CUDA device's, 10 x major + minor (an H200's is 90); 0: CPUs
   int64_t product_workspace_bytes = 0;  // for each of cuBLASLt's products, of which one runs at a time

@@ -117,7 +117,8 @@ struct Storage {
 
 class Trace {
  public:
-  // Of a program for this device: scratch is the one thing of a call that may depend on it.
+  // Of a program for this device, which decides a call's scratch, and which ops are made of several others' where it
+  // has kernels for them (ops/fused_quantize.h).
   Trace() = default;
   explicit Trace(const DeviceDescription& device) : device_(device) {}
   const DeviceDescription& device() const { return device_; }

@@ -1,6 +1,7 @@
 #include "engine/model/block.h"
 
 #include "engine/ops/attention.h"
+#include "engine/ops/fused_quantize.h"
 #include "engine/ops/norm.h"
 
 namespace ridgeline {
@@ -33,24 +34,37 @@ Tensor Block::Value(Tensor qkv) const {
   return qkv.Cols((spec_.heads + spec_.kv_heads) * spec_.head_dim, spec_.kv_heads * spec_.head_dim);
 }
 
-Tensor Block::Norm(NormParameters p, Tensor x, Tensor& mean, Tensor& rstd) {
-  const Tensor y = New(x.rows, x.cols);
-  rstd = trace_.Temporary(DType::kF32, 1, x.rows, Category::kActivations);
-  if (p.bias < 0) {
-    RmsNorm(trace_, x, parameters_.Weight(p.weight), y, rstd, spec_.norm_eps);
+LinearInput Block::Norm(LinearLayer of, NormParameters p, Tensor x, Tensor& mean, Tensor& rstd, bool saved) {
+  const bool codes = linears_.TakesCodes();
+  const Tensor weight = parameters_.Weight(p.weight);
+  LinearInput y;
+  if (codes) {
+    y.rows = linears_.NewRows(of, x.rows);
   } else {
-    mean = trace_.Temporary(DType::kF32, 1, x.rows, Category::kActivations);
-    LayerNorm(trace_, x, parameters_.Weight(p.weight), parameters_.Weight(p.bias), y, mean, rstd, spec_.norm_eps);
+    y.x = New(x.rows, x.cols);
   }
+  rstd = trace_.Temporary(DType::kF32, 1, x.rows, Category::kActivations);
+  if (p.bias >= 0) mean = trace_.Temporary(DType::kF32, 1, x.rows, Category::kActivations);
+  if (p.bias < 0 && codes) {
+    RmsNormQuantize(trace_, x, weight, y.rows, rstd, spec_.norm_eps, linears_.InputScale(of));
+  } else if (p.bias < 0) {
+    RmsNorm(trace_, x, weight, y.x, rstd, spec_.norm_eps);
+  } else if (codes) {
+    LayerNormQuantize(trace_, x, weight, parameters_.Weight(p.bias), y.rows, mean, rstd, spec_.norm_eps,
+                      linears_.InputScale(of));
+  } else {
+    LayerNorm(trace_, x, weight, parameters_.Weight(p.bias), y.x, mean, rstd, spec_.norm_eps);
+  }
+  if (codes && saved) y.columns = Transposed(trace_, y.rows, Category::kActivations);
   return y;
 }
 
-void Block::NormAgain(NormParameters p, Tensor x, LinearInput& out) {
+void Block::NormAgain(LinearLayer of, NormParameters p, Tensor x, LinearInput& out) {
   if (out.defined()) return;
   const Phase phase = trace_.phase();
   trace_.SetPhase(Phase::kRecompute);
   Tensor mean, rstd;  // the same values again; the saved ones are read
-  out.x = Norm(p, x, mean, rstd);
+  out = Norm(of, p, x, mean, rstd, true);
   trace_.SetPhase(phase);
 }
 
@@ -67,12 +81,21 @@ void Block::NormBackward(NormParameters p, Tensor dy, Tensor x, Tensor mean, Ten
   parameters_.GradientDone(p.weight);
 }
 
-Tensor Block::Activation(Tensor up) {
-  const Tensor act = New(tokens_, spec_.ffn);
+LinearInput Block::Activation(Tensor up, Wanted wanted) {
+  LinearInput act;
+  if (linears_.TakesCodes()) {
+    if (wanted.output) act.rows = linears_.NewRows(LinearLayer::kDown, tokens_);
+    if (wanted.saved) act.columns = linears_.NewColumns(LinearLayer::kDown, tokens_);
+    const auto quantize = shape_.gated ? SwiGluQuantize : GeluQuantize;
+    quantize(trace_, up, wanted.output ? &act.rows : nullptr, wanted.saved ? &act.columns : nullptr,
+             linears_.InputScale(LinearLayer::kDown));
+    return act;
+  }
+  act.x = New(tokens_, spec_.ffn);
   if (shape_.gated) {
-    SwiGlu(trace_, up, act);
+    SwiGlu(trace_, up, act.x);
   } else {
-    Gelu(trace_, up, act);
+    Gelu(trace_, up, act.x);
   }
   return act;
 }
@@ -81,7 +104,7 @@ Tensor Block::Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& s
   const LayerParameters& p = shape_.layers[static_cast<size_t>(layer)];
   trace_.SetLayer(layer);
   saved.x = x;
-  saved.norm1.x = Norm({p.norm1, p.norm1_bias}, x, saved.norm1_mean, saved.norm1_rstd);
+  saved.norm1 = Norm(LinearLayer::kQkv, {p.norm1, p.norm1_bias}, x, saved.norm1_mean, saved.norm1_rstd, wanted.saved);
   saved.qkv = linears_.Forward(LinearLayer::kQkv, saved.norm1, wanted.saved);
   if (rope_table_.defined()) {
     Rope(trace_, Query(saved.qkv), rope_table_, spec_.seq_length, spec_.head_dim, false);
@@ -91,13 +114,14 @@ Tensor Block::Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& s
   saved.lse = trace_.Temporary(DType::kF32, spec_.batch_size * spec_.heads, spec_.seq_length, Category::kActivations);
   AttentionForward(trace_, Query(saved.qkv), Key(saved.qkv), Value(saved.qkv), saved.attention_out, saved.lse,
                    AttentionOf(spec_));
-  LinearInput attention_out{saved.attention_out, {}};  // kept as it is, for the attention's backward pass
+  LinearInput attention_out{.x = saved.attention_out};  // kept as it is, for the attention's backward pass
   saved.x_mid = linears_.Forward(LinearLayer::kOut, attention_out, false);
   DropoutAdd(trace_, saved.x_mid, x, saved.x_mid, spec_.dropout, DropoutStream(layer, micro_step, 0));
 
-  saved.norm2.x = Norm({p.norm2, p.norm2_bias}, saved.x_mid, saved.norm2_mean, saved.norm2_rstd);
+  saved.norm2 =
+      Norm(LinearLayer::kUp, {p.norm2, p.norm2_bias}, saved.x_mid, saved.norm2_mean, saved.norm2_rstd, wanted.saved);
   saved.up = linears_.Forward(LinearLayer::kUp, saved.norm2, wanted.saved);
-  saved.act.x = Activation(saved.up);
+  saved.act = Activation(saved.up, wanted);
   if (!wanted.output) return {};
   const Tensor y = linears_.Forward(LinearLayer::kDown, saved.act, wanted.saved);
   DropoutAdd(trace_, y, saved.x_mid, y, spec_.dropout, DropoutStream(layer, micro_step, 1));
@@ -117,7 +141,7 @@ void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d)
   if (!s.act.defined()) {
     const Phase phase = trace_.phase();
     trace_.SetPhase(Phase::kRecompute);
-    s.act.x = Activation(s.up);
+    s.act = Activation(s.up, {.output = false});
     trace_.SetPhase(phase);
   }
   const Tensor d_act = linears_.Backward(LinearLayer::kDown, micro_step, dropped(1), s.act);
@@ -128,11 +152,11 @@ void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d)
     d_up = d_act;
     GeluBackward(trace_, d_act, s.up, d_up);
   }
-  NormAgain({p.norm2, p.norm2_bias}, s.x_mid, s.norm2);
+  NormAgain(LinearLayer::kUp, {p.norm2, p.norm2_bias}, s.x_mid, s.norm2);
   const Tensor d_norm2 = linears_.Backward(LinearLayer::kUp, micro_step, d_up, s.norm2);
   NormBackward({p.norm2, p.norm2_bias}, d_norm2, s.x_mid, s.norm2_mean, s.norm2_rstd, d);
 
-  const Tensor d_attention = linears_.Backward(LinearLayer::kOut, micro_step, dropped(0), {s.attention_out, {}});
+  const Tensor d_attention = linears_.Backward(LinearLayer::kOut, micro_step, dropped(0), {.x = s.attention_out});
   const Tensor d_qkv = New(s.qkv.rows, s.qkv.cols);
   AttentionBackward(trace_, d_attention, Query(s.qkv), Key(s.qkv), Value(s.qkv), s.attention_out, s.lse, Query(d_qkv),
                     Key(d_qkv), Value(d_qkv), AttentionOf(spec_));
@@ -140,7 +164,7 @@ void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d)
     Rope(trace_, Query(d_qkv), rope_table_, spec_.seq_length, spec_.head_dim, true);
     Rope(trace_, Key(d_qkv), rope_table_, spec_.seq_length, spec_.head_dim, true);
   }
-  NormAgain({p.norm1, p.norm1_bias}, s.x, s.norm1);
+  NormAgain(LinearLayer::kQkv, {p.norm1, p.norm1_bias}, s.x, s.norm1);
   const Tensor d_norm1 = linears_.Backward(LinearLayer::kQkv, micro_step, d_qkv, s.norm1);
   NormBackward({p.norm1, p.norm1_bias}, d_norm1, s.x, s.norm1_mean, s.norm1_rstd, d);
 }

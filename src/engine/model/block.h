@@ -17,7 +17,7 @@ namespace ridgeline {
 struct SavedLayer {
   Tensor x;                       // (tokens, hidden): the layer's input
   Tensor norm1_mean, norm1_rstd;  // (1, tokens) fp32
-  LinearInput norm1;              // (tokens, hidden): the norm's output
+  LinearInput norm1;              // (tokens, hidden): the norm's output, or its codes
   Tensor qkv;                     // (tokens, (heads + 2 kv_heads) * head_dim), rotated
   Tensor lse;                     // (batch * heads, seq) fp32
   Tensor attention_out;           // (tokens, heads * head_dim)
@@ -50,10 +50,11 @@ class Block {
   struct NormParameters {
     int weight, bias;
   };
-  Tensor Norm(NormParameters p, Tensor x, Tensor& mean, Tensor& rstd);
-  void NormAgain(NormParameters p, Tensor x, LinearInput& out);
+  // `of`: the layer whose input it is; `saved` as Wanted's.
+  LinearInput Norm(LinearLayer of, NormParameters p, Tensor x, Tensor& mean, Tensor& rstd, bool saved);
+  void NormAgain(LinearLayer of, NormParameters p, Tensor x, LinearInput& out);
   void NormBackward(NormParameters p, Tensor dy, Tensor x, Tensor mean, Tensor rstd, Tensor d);
-  Tensor Activation(Tensor up);
+  LinearInput Activation(Tensor up, Wanted wanted);
   Tensor New(int64_t rows, int64_t cols) { return trace_.Temporary(compute_, rows, cols, Category::kActivations); }
   RandomStream DropoutStream(int64_t layer, int64_t micro_step, int64_t which) const;
   Tensor Query(Tensor qkv) const;

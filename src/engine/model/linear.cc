@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/ops/elementwise.h"
+#include "engine/ops/fused_quantize.h"
 #include "engine/ops/gemm.h"
 
 namespace ridgeline {
@@ -82,21 +83,37 @@ QuantizedTensor Linears::WeightOperand(LinearLayer which, const Quantizer& quant
   return q;
 }
 
+bool Linears::TakesCodes() const {
+  return trace_.device().cuda() && Quantizes(spec_, recipe_, trace_.layer()) &&
+         recipe_.linear->x_fprop == kFusedQuantizer && recipe_.linear->x_wgrad == kFusedQuantizer;
+}
+
+QuantizedTensor Linears::NewRows(LinearLayer which, int64_t tokens) {
+  return NewQuantized(trace_, recipe_.linear->x_fprop, tokens, WeightsOf(which).inputs, Category::kActivations);
+}
+
+QuantizedTensor Linears::NewColumns(LinearLayer which, int64_t tokens) {
+  return NewQuantized(trace_, recipe_.linear->x_wgrad, WeightsOf(which).inputs, tokens, Category::kActivations);
+}
+
 Tensor Linears::Forward(LinearLayer which, LinearInput& input, bool keep) {
   const Weights w = WeightsOf(which);
   const Tensor x = input.x;
-  const Tensor y = New(x.rows, w.outputs);
+  const bool has_codes = input.rows.codes.defined();
+  const int64_t tokens = has_codes ? input.rows.outer : x.rows;
+  const Tensor y = New(tokens, w.outputs);
   const Tensor bias = w.bias < 0 ? Tensor{} : parameters_.Weight(w.bias);
   if (!Quantizes(spec_, recipe_, trace_.layer())) {
     const Trans trans = shape_.weights_in_out ? Trans::kNo : Trans::kYes;
     Gemm(trace_, x, Trans::kNo, parameters_.Weight(w.weight), trans, y, false, bias);
     return y;
   }
-  const LinearQuantizers& q = *recipe_.linear;
-  const QuantizedTensor rows = NewQuantized(trace_, q.x_fprop, x.rows, x.cols, Category::kActivations);
-  if (keep) input = {{}, NewQuantized(trace_, q.x_wgrad, x.cols, x.rows, Category::kActivations)};
-  Quantize(trace_, x, &rows, keep ? &input.columns : nullptr, scales_.Input(trace_.layer(), which), {});
-  Gemm(trace_, rows, WeightOperand(which, q.w_fprop, true), y, false, bias);
+  const QuantizedTensor rows = has_codes ? input.rows : NewRows(which, tokens);
+  if (!has_codes) {
+    if (keep) input = {.columns = NewColumns(which, tokens)};
+    Quantize(trace_, x, &rows, keep ? &input.columns : nullptr, InputScale(which), {});
+  }
+  Gemm(trace_, rows, WeightOperand(which, recipe_.linear->w_fprop, true), y, false, bias);
   return y;
 }
 
@@ -120,8 +137,8 @@ Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const
     Gemm(trace_, dy_rows, WeightOperand(which, q.w_dgrad, false), dx);
     QuantizedTensor x_columns = input.columns;
     if (!x_columns.codes.defined()) {
-      x_columns = NewQuantized(trace_, q.x_wgrad, w.inputs, dy.rows, Category::kActivations);
-      Quantize(trace_, input.x, nullptr, &x_columns, scales_.Input(trace_.layer(), which), {});
+      x_columns = NewColumns(which, dy.rows);
+      Quantize(trace_, input.x, nullptr, &x_columns, InputScale(which), {});
     }
     const auto dw = parameters_.NextGradient(w.weight);
     const QuantizedTensor& first = shape_.weights_in_out ? x_columns : dy_columns;

@@ -13,11 +13,12 @@
 
 namespace ridgeline {
 
-// What a linear layer's weight gradient reads: the layer's input, or what became of it when it was quantized for that
-// product, which is smaller.
+// A linear layer's input: as numbers, or where what makes it writes its codes, quantized for the product.
 struct LinearInput {
-  Tensor x;                 // (tokens, inputs)
-  QuantizedTensor columns;  // (inputs, tokens)
+  Tensor x = {};                 // (tokens, inputs)
+  QuantizedTensor rows = {};     // (tokens, inputs): what Forward reads
+  QuantizedTensor columns = {};  // (inputs, tokens): what became of x for the weight gradient, and is smaller
+  // Whether the weight gradient has what it reads.
   bool defined() const { return x.defined() || columns.codes.defined(); }
 };
 
@@ -37,6 +38,14 @@ class Linears {
   // References must outlive it. Calls are made with the trace's layer set to theirs.
   Linears(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, const RunSpec& spec, const Recipe& recipe,
           const DelayedScales& scales);
+
+  // Whether what makes the input of the trace's layer is to write its codes (ops/fused_quantize.h): where the device
+  // has kernels for it and scales are known before.
+  bool TakesCodes() const;
+  // The storages of a layer's rows and columns, and its scale.
+  QuantizedTensor NewRows(LinearLayer which, int64_t tokens);
+  QuantizedTensor NewColumns(LinearLayer which, int64_t tokens);
+  DelayedScale InputScale(LinearLayer which) const { return scales_.Input(trace_.layer(), which); }
 
   // y (tokens, outputs) = x Wᵀ + b. Where the layer is quantized and its input is to be kept, the columns the backward
   // pass reads are made in the same pass over x, and take its place in `input`.

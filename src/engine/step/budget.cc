@@ -9,6 +9,7 @@
 #include "engine/ops/attention.h"
 #include "engine/ops/elementwise.h"
 #include "engine/ops/embedding.h"
+#include "engine/ops/fused_quantize.h"
 #include "engine/ops/gemm.h"
 #include "engine/ops/loss.h"
 #include "engine/ops/norm.h"
@@ -49,6 +50,10 @@ const std::unordered_map<const OpDef*, Place>& Places() {
       {&kSwiGlu, kBetween},
       {&kSwiGluBackward, kBetween},
       {&kGelu, kBetween},
+      {&kRmsNormQuantize, kBetween},
+      {&kLayerNormQuantize, kBetween},
+      {&kSwiGluQuantize, kBetween},
+      {&kGeluQuantize, kBetween},
       {&kGeluBackward, kBetween},
       {&kCrossEntropy, kLosses},
       {&kSumLoss, kLosses},

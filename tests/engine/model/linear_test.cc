@@ -117,7 +117,7 @@ void CheckLinear(const std::string& family, const RecipeCase& c, bool keep) {
   const int64_t outputs = shape.weights_in_out ? parameter.cols : parameter.rows;
   const Tensor x = runner.Normal(DType::kBF16, kTokens, inputs, 100);
   const Tensor dy = runner.Normal(DType::kBF16, kTokens, outputs, 101, 0.01F);
-  LinearInput input{x, {}};
+  LinearInput input{.x = x};
   const Tensor y = linears.Forward(LinearLayer::kUp, input, keep);
   EXPECT_EQ(input.x.defined(), !keep);
   const Tensor dx = linears.Backward(LinearLayer::kUp, 0, dy, input);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "engine/step/program.h"
 #include "tests/engine/train/specs.h"
@@ -64,6 +65,39 @@ TEST(Budget, PassesThatAStepCouldDoWithoutAreNamed) {
   EXPECT_GT(beyond("checkpointing", "full"), none + 100) << "the forward pass again";
   EXPECT_GT(beyond("precision", "fp8"), none + 10) << "quantizing";
   EXPECT_GT(beyond("grad_clip", 1.0), none + 5) << "all gradients read once more";
+}
+
+// With delayed scaling what comes from a norm or an activation is quantized there, in the layers that are quantized.
+TEST(Budget, CodesOfAScaleThatIsKnownAreWrittenByWhatMakesTheNumbers) {
+  const auto calls_of = [](const char* family, const char* gpu, const char* scaling, const char* policy) {
+    Json values = TinyModel(family);
+    values.update({{"precision", "fp8"}, {"scaling", scaling}, {"checkpointing", policy}, {"bf16_first_layers", 1}});
+    if (*gpu != 0) values.update({{"device", "meta"}, {"gpu", gpu}});
+    std::map<std::string, int64_t> calls;
+    const StepProgram program = BuildStep(SpecFrom(values));
+    for (const OpCall& call : program.trace.calls()) ++calls[call.op->name];
+    return calls;
+  };
+  auto calls = calls_of("llama", "h200", "delayed", "none");
+  EXPECT_EQ(calls["rms_norm_quantize"], 2 * 2);
+  EXPECT_EQ(calls["swiglu_quantize"], 2);
+  EXPECT_EQ(calls["rms_norm"], 2 + 1) << "of the first layer, and the last norm";
+  EXPECT_EQ(calls["swiglu"], 1);
+  EXPECT_EQ(calls["transpose_quantized"], 2 * 2) << "norms' columns";
+  // Weights both ways, gradients, and attention's output both ways, which its backward pass reads, too.
+  EXPECT_EQ(calls["quantize"], 2 * (4 + 4 + 4 + 2));
+  calls = calls_of("llama", "h200", "delayed", "selective");
+  EXPECT_EQ(calls["rms_norm_quantize"], 2 * 2 * 2);
+  EXPECT_EQ(calls["swiglu_quantize"], 2 * 2);
+  EXPECT_EQ(calls["quantize"], 2 * (4 + 4 + 4 + 2));
+  calls = calls_of("gpt", "h200", "delayed", "none");
+  EXPECT_EQ(calls["layer_norm_quantize"], 2 * 2);
+  EXPECT_EQ(calls["gelu_quantize"], 2);
+  for (const auto& [gpu, scaling] : {std::pair{"", "delayed"}, {"h200", "current"}}) {
+    calls = calls_of("llama", gpu, scaling, "none");
+    EXPECT_EQ(calls["rms_norm_quantize"] + calls["swiglu_quantize"], 0) << gpu << scaling;
+    EXPECT_EQ(calls["quantize"], 2 * (4 + 4 + 4 + 2 + 3)) << gpu << scaling;
+  }
 }
 
 // Nothing of a trace is left out, and what is in no part has a reason.

@@ -135,9 +135,12 @@ TEST_P(CudaSteps, GiveTheSameBitsInAnyOrderAndAsAGraph) {
 }
 
 TEST_P(CudaSteps, GiveTheSameBitsWhateverIsRecomputed) {
-  const Outcome none = OnCuda(Spec(GetParam(), {"bf16", "fp32"}), 0);
-  for (const std::string& policy : kPolicies) {
-    EXPECT_TRUE(OnCuda(Spec(GetParam(), {"bf16", "fp32"}, policy), 0) == none) << policy;
+  for (const Numbers& numbers : {Numbers{"bf16", "fp32"}, Numbers{"fp8", "fp32"}}) {
+    SCOPED_TRACE(numbers.precision);
+    const Outcome none = OnCuda(Spec(GetParam(), numbers), 0);
+    for (const std::string& policy : kPolicies) {
+      EXPECT_TRUE(OnCuda(Spec(GetParam(), numbers, policy), 0) == none) << policy;
+    }
   }
 }
 

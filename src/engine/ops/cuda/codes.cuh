@@ -42,14 +42,14 @@ __device__ void ShareLargest(uint32_t (&numbers)[kCount]) {
   }
 }
 
-// Raises *amax, the bits of a magnitude, to the largest of the block's; `scratch` is a number for each warp.
-__device__ inline void RaiseAmax(uint32_t* amax, uint32_t largest, uint32_t* scratch) {
-  constexpr int kWarps = kTileThreads / kWarp;
+// Raises *amax, the bits of a magnitude, to the largest of the block's; `scratch` is a number for each of its warps.
+__device__ inline void RaiseAmax(uint32_t* amax, uint32_t largest, uint32_t* scratch,
+                                 int warps = kTileThreads / kWarp) {
   largest = __reduce_max_sync(kAllLanes, largest);
   if (threadIdx.x % kWarp == 0) scratch[threadIdx.x / kWarp] = largest;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  for (int i = 0; i < kWarps; ++i) largest = max(largest, scratch[i]);
+  for (int i = 0; i < warps; ++i) largest = max(largest, scratch[i]);
   atomicMax(amax, largest);
 }
 

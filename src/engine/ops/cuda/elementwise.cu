@@ -5,6 +5,7 @@
 #include "engine/device/cuda/block.cuh"
 #include "engine/device/cuda/launch.h"
 #include "engine/device/cuda/types.h"
+#include "engine/ops/cuda/activation.cuh"
 #include "engine/ops/cuda/add_up_parts.h"
 #include "engine/ops/cuda/floats.cuh"
 #include "engine/ops/cuda/kernels.h"
@@ -38,23 +39,10 @@ void LaunchMap(const CudaRun& run, const Op& op, const Tensor& out, const In&...
   });
 }
 
-// e^-x, never more than 2^125.6: 1 / (1 + it) is the logistic function, and no quotient by it is beyond what
-// __fdividef is exact for. Of NaN it may be anything.
-__device__ float ExpOfMinus(float x) { return expf(fminf(-x, 87.0F)); }
-
-// 2 sqrt(2 / pi) (x + 0.044715 x^3): gelu(x) = x * sigmoid of this, since 1 + tanh(u) = 2 sigmoid(2 u).
-constexpr float kGeluLinear = 1.5957691216057308F;
-constexpr float kGeluCubic = 0.07135481282553514F;
-
 struct GeluOp {
   template <int kVec>
   __device__ Floats<kVec> operator()(int64_t /*i*/, const Floats<kVec>& x) const {
-    return ForEach(
-        [](float v) {
-          const float u = v * fmaf(v * v, kGeluCubic, kGeluLinear);
-          return __fdividef(v, 1.0F + ExpOfMinus(u));
-        },
-        x);
+    return ForEach([](float v) { return GeluOf(v); }, x);
   }
 };
 struct GeluBackwardOp {
@@ -267,8 +255,7 @@ __global__ void __launch_bounds__(kThreads) Gate(const T* gate_up, T* y, int64_t
   const T* ups = gates + ffn;
   T* to = y + blockIdx.x * ffn;
   for (int64_t i = int64_t{threadIdx.x} * kVec; i < ffn; i += int64_t{blockDim.x} * kVec) {
-    Store(ForEach([](float gate, float up) { return __fdividef(gate, 1.0F + ExpOfMinus(gate)) * up; },
-                  Load<kVec>(gates + i), Load<kVec>(ups + i)),
+    Store(ForEach([](float gate, float up) { return SwiGluOf(gate, up); }, Load<kVec>(gates + i), Load<kVec>(ups + i)),
           to + i);
   }
 }

@@ -1,16 +1,44 @@
-// quantize to formats of 8 bits, and delayed scales.
+// quantize to formats of 8 bits, activations that are quantized as they are made, and delayed scales.
 // Bytes: x, and its codes and scales in each orientation. (8192, 4096) bf16 both ways: 134 MB, 31 us on an H200, and
 // 16 us more (amax.cu) where the scale depends on the whole of x.
+#include "engine/ops/cuda/activation.cuh"
 #include "engine/ops/cuda/codes.cuh"
 #include "engine/ops/cuda/kernels.h"
+#include "engine/ops/fused_quantize.h"
 
 namespace ridgeline {
 namespace {
 
+// silu(gate) * up, and gelu(x), rounded as SwiGlu and Gelu store them. What is not there is zeros: of zeros they are 0.
+struct Gated {
+  Matrix<__nv_bfloat16> gates, ups;
+
+  __device__ void Load(int64_t row, int64_t col, float (&values)[kThreadRows][kThreadCols]) const {
+    float factors[kThreadRows][kThreadCols];
+    gates.Load(row, col, values);
+    ups.Load(row, col, factors);
+    for (int r = 0; r < kThreadRows; ++r) {
+      for (int c = 0; c < kThreadCols; ++c) {
+        values[r][c] = ToFloat(FromFloat<__nv_bfloat16>(SwiGluOf(values[r][c], factors[r][c])));
+      }
+    }
+  }
+};
+struct Bent {
+  Matrix<__nv_bfloat16> x;
+
+  __device__ void Load(int64_t row, int64_t col, float (&values)[kThreadRows][kThreadCols]) const {
+    x.Load(row, col, values);
+    for (auto& of_row : values) {
+      for (float& value : of_row) value = ToFloat(FromFloat<__nv_bfloat16>(GeluOf(value)));
+    }
+  }
+};
+
 // With one scale for all: *delayed_scale, and *amax becomes the larger of it and x's; or what *amax asks for.
-template <Format kFormat, bool kStochastic, typename T>
+template <Format kFormat, bool kStochastic, typename Source>
 __global__ void __launch_bounds__(kTileThreads)
-    QuantizeWhole(Matrix<T> x, Side row, Side col, const float* delayed_scale, uint32_t* amax, RandomSource random) {
+    QuantizeWhole(Source x, Side row, Side col, const float* delayed_scale, uint32_t* amax, RandomSource random) {
   __shared__ uint32_t scratch[kTileThreads / kWarp];
   const float scale =
       delayed_scale != nullptr ? *delayed_scale : TensorScale(InfoOf(kFormat).max, FloatOf(*amax), 1.0F);
@@ -113,14 +141,35 @@ void QuantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/
     } else {
       amax = AmaxesOf(x, on.scratch.amaxes, true, false, run);
     }
-    auto kernel = QuantizeWhole<Format::kE4M3, false, T>;
+    auto kernel = QuantizeWhole<Format::kE4M3, false, Matrix<T>>;
     if (any.format == Format::kE5M2) {
-      kernel = QuantizeWhole<Format::kE5M2, false, T>;
+      kernel = QuantizeWhole<Format::kE5M2, false, Matrix<T>>;
     } else if (stochastic) {
-      kernel = QuantizeWhole<Format::kE4M3, true, T>;
+      kernel = QuantizeWhole<Format::kE4M3, true, Matrix<T>>;
     }
     Launch(run.stream, shape, kernel, Matrix<T>(run, x), row, col, delayed_scale, amax, random);
   });
+}
+
+template <typename Source>
+void QuantizeSource(const Op<ActivationQuantizeOperands>& op, const OpCall& call, const CudaRun& run, const Source& x,
+                    int64_t rows, int64_t cols) {
+  const ActivationQuantizeOperands on = call.operands(op);
+  Launch(run.stream, TilesOf(rows, cols), QuantizeWhole<Format::kE4M3, false, Source>, x,
+         SideOf(run, on.writes.row, kFusedQuantizer, cols, kThreadCols),
+         SideOf(run, on.writes.col, kFusedQuantizer, rows, kThreadRows), run.Data<float>(on.reads.delayed_scale),
+         run.Data<uint32_t>(on.writes.delayed_amax), RandomSource{});
+}
+// gate_up is read once, and codes are written once. (8192, 14336) both ways: 705 MB, 164 us.
+void SwiGluQuantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
+  const Tensor x = call.operands(kSwiGluQuantize).reads.x;
+  const int64_t ffn = x.cols / 2;
+  const Gated gated = {{run, x.Cols(0, ffn)}, {run, x.Cols(ffn, ffn)}};
+  QuantizeSource(kSwiGluQuantize, call, run, gated, x.rows, ffn);
+}
+void GeluQuantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
+  const Tensor x = call.operands(kGeluQuantize).reads.x;
+  QuantizeSource(kGeluQuantize, call, run, Bent{{run, x}}, x.rows, x.cols);
 }
 
 constexpr int kSlotThreads = 256;
@@ -160,6 +209,8 @@ void UpdateDelayedScalesCuda(const OpCall& call, const CudaRun& run, KernelState
 
 void AddQuantizeCuda(CudaKernelTable& table) {
   table[&kQuantize].run = QuantizeCuda;
+  table[&kSwiGluQuantize].run = SwiGluQuantizeCuda;
+  table[&kGeluQuantize].run = GeluQuantizeCuda;
   table[&kUpdateDelayedScales].run = UpdateDelayedScalesCuda;
   AddDequantizeCuda(table);
   AddTransposeQuantizedCuda(table);

@@ -75,8 +75,9 @@ struct Matrix {
 };
 
 // fn(place in the tile, row, column, values) for each of this thread's units of x: 4 rows of 8 columns from there on.
-template <typename T, typename Fn>
-__device__ __forceinline__ void ForUnits(const Matrix<T>& x, const Fn& fn) {
+// Source: Matrix, or what has its Load.
+template <typename Source, typename Fn>
+__device__ __forceinline__ void ForUnits(const Source& x, const Fn& fn) {
   for (int k = 0; k < kUnitsOfWarp; ++k) {
     const Place place = PlaceOf(k);
     const int64_t row = TileRow() + place.row;

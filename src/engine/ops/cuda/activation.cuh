@@ -1,0 +1,22 @@
+// Activations of one element, for the kernels that store them and those that quantize them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace ridgeline {
+
+// e^-x, never more than 2^125.6: 1 / (1 + it) is the logistic function, and no quotient by it is beyond what
+// __fdividef is exact for. Of NaN it may be anything.
+__device__ inline float ExpOfMinus(float x) { return expf(fminf(-x, 87.0F)); }
+
+// 2 sqrt(2 / pi) (x + 0.044715 x^3): gelu(x) = x * sigmoid of this, since 1 + tanh(u) = 2 sigmoid(2 u).
+constexpr float kGeluLinear = 1.5957691216057308F;
+constexpr float kGeluCubic = 0.07135481282553514F;
+__device__ inline float GeluOf(float x) {
+  const float u = x * fmaf(x * x, kGeluCubic, kGeluLinear);
+  return __fdividef(x, 1.0F + ExpOfMinus(u));
+}
+
+__device__ inline float SwiGluOf(float gate, float up) { return __fdividef(gate, 1.0F + ExpOfMinus(gate)) * up; }
+
+}  // namespace ridgeline

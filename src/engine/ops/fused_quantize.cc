@@ -1,0 +1,84 @@
+#include "engine/ops/fused_quantize.h"
+
+#include "engine/ops/record.h"
+
+namespace ridgeline {
+
+const Op<ActivationQuantizeOperands> kSwiGluQuantize{{"swiglu_quantize"}};
+const Op<ActivationQuantizeOperands> kGeluQuantize{{"gelu_quantize"}};
+const Op<NormQuantizeOperands, NormAttrs> kRmsNormQuantize{{"rms_norm_quantize"}};
+const Op<NormQuantizeOperands, NormAttrs> kLayerNormQuantize{{"layer_norm_quantize"}};
+
+namespace {
+
+bool AreCodes(const QuantizedTensor& q, int64_t outer, int64_t inner) {
+  return q.quantizer == kFusedQuantizer && q.outer == outer && q.inner == inner &&
+         Is(q.codes, DType::kU8, outer, inner) && q.codes.offset == 0 && IsScalar(q.tensor_scale);
+}
+
+void RequireScale(const OpDef& op, const DelayedScale& delayed) {
+  Require(IsScalar(delayed.scale) && IsScalar(delayed.amax), op, "delayed scaling needs a scale and an amax",
+          {{"scale", delayed.scale}, {"amax", delayed.amax}});
+}
+
+// `numbers_each`: of x, for one of the result.
+void QuantizeActivation(Trace& trace, const Op<ActivationQuantizeOperands>& op, int64_t numbers_each, Tensor x,
+                        const QuantizedTensor* row, const QuantizedTensor* col, const DelayedScale& delayed) {
+  const QuantizedTensor none;
+  const QuantizedTensor& by_row = row != nullptr ? *row : none;
+  const QuantizedTensor& by_col = col != nullptr ? *col : none;
+  const int64_t cols = x.cols / numbers_each;
+  Require(row != nullptr || col != nullptr, op, "at least one orientation must be asked for", {{"x", x}});
+  Require(Is(x, DType::kBF16, x.rows, numbers_each * cols) && (row == nullptr || AreCodes(by_row, x.rows, cols)) &&
+              (col == nullptr || AreCodes(by_col, cols, x.rows)),
+          op, "x must be bf16, and the codes those of delayed scaling in E4M3, of the activation's shape",
+          {{"x", x}, {"row", by_row.codes}, {"col", by_col.codes}});
+  RequireScale(op, delayed);
+  trace.Call(op, {{x, delayed.scale, delayed.amax}, {by_row.stored(), by_col.stored(), delayed.amax}});
+}
+
+void QuantizeNorm(Trace& trace, const Op<NormQuantizeOperands, NormAttrs>& op, bool center,
+                  const NormQuantizeOperands& on, const QuantizedTensor& y, double eps) {
+  const auto& [x, weight, bias, scale, amax] = on.reads;
+  const auto is_of_columns = [cols = x.cols](const Tensor& t) { return Is(t, DType::kBF16, 1, cols); };
+  const auto is_of_rows = [rows = x.rows](const Tensor& t) { return Is(t, DType::kF32, 1, rows); };
+  Require(Is(x, DType::kBF16, x.rows, x.cols) && is_of_columns(weight) && (!center || is_of_columns(bias)) &&
+              (!center || is_of_rows(on.writes.mean)) && is_of_rows(on.writes.rstd) && AreCodes(y, x.rows, x.cols),
+          op,
+          "x must be (tokens, hidden), weight and bias (1, hidden), all bf16, mean and rstd (1, tokens) in fp32, and y "
+          "as x, of delayed scaling in E4M3",
+          {{"x", x},
+           {"weight", weight},
+           {"bias", bias},
+           {"mean", on.writes.mean},
+           {"rstd", on.writes.rstd},
+           {"y", y.codes}});
+  RequireScale(op, {scale, amax});
+  trace.Call(op, on, {}, {eps});
+}
+
+}  // namespace
+
+void SwiGluQuantize(Trace& trace, Tensor gate_up, const QuantizedTensor* row, const QuantizedTensor* col,
+                    DelayedScale delayed) {
+  QuantizeActivation(trace, kSwiGluQuantize, 2, gate_up, row, col, delayed);
+}
+
+void GeluQuantize(Trace& trace, Tensor x, const QuantizedTensor* row, const QuantizedTensor* col,
+                  DelayedScale delayed) {
+  QuantizeActivation(trace, kGeluQuantize, 1, x, row, col, delayed);
+}
+
+void RmsNormQuantize(Trace& trace, Tensor x, Tensor weight, const QuantizedTensor& y, Tensor rstd, double eps,
+                     DelayedScale delayed) {
+  QuantizeNorm(trace, kRmsNormQuantize, false,
+               {{x, weight, {}, delayed.scale, delayed.amax}, {y.stored(), delayed.amax, {}, rstd}}, y, eps);
+}
+
+void LayerNormQuantize(Trace& trace, Tensor x, Tensor weight, Tensor bias, const QuantizedTensor& y, Tensor mean,
+                       Tensor rstd, double eps, DelayedScale delayed) {
+  QuantizeNorm(trace, kLayerNormQuantize, true,
+               {{x, weight, bias, delayed.scale, delayed.amax}, {y.stored(), delayed.amax, mean, rstd}}, y, eps);
+}
+
+}  // namespace ridgeline

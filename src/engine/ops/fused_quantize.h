@@ -1,0 +1,55 @@
+// What makes the inputs of linear layers and writes their codes in the same pass, where the scale is known before:
+// E4M3 with delayed scaling. Each is its op and Quantize in one, to the bit, without the numbers between them in
+// memory. Kernels are there on CUDA devices alone.
+#pragma once
+
+#include "engine/device/trace.h"
+#include "engine/ops/norm.h"
+#include "engine/ops/quantize.h"
+
+namespace ridgeline {
+
+inline constexpr Quantizer kFusedQuantizer = {Format::kE4M3, Scaling::kDelayed};
+
+struct ActivationQuantizeOperands {
+  struct {
+    Tensor x;
+    Tensor delayed_scale, delayed_amax;
+  } reads;
+  struct {
+    StoredCodes row, col;
+    Tensor delayed_amax;
+  } writes;
+};
+extern const Op<ActivationQuantizeOperands> kSwiGluQuantize;
+extern const Op<ActivationQuantizeOperands> kGeluQuantize;
+
+// Quantize of SwiGlu's y, (tokens, ffn), of gate_up (tokens, 2 * ffn) bf16: *row (tokens, ffn) and *col (ffn, tokens),
+// of which either may be nullptr.
+void SwiGluQuantize(Trace& trace, Tensor gate_up, const QuantizedTensor* row, const QuantizedTensor* col,
+                    DelayedScale delayed);
+// The same of Gelu's, x (tokens, ffn) bf16.
+void GeluQuantize(Trace& trace, Tensor x, const QuantizedTensor* row, const QuantizedTensor* col, DelayedScale delayed);
+
+struct NormQuantizeOperands {
+  struct {
+    Tensor x, weight, bias;
+    Tensor delayed_scale, delayed_amax;
+  } reads;
+  struct {
+    StoredCodes y;
+    Tensor delayed_amax;
+    Tensor mean, rstd;
+  } writes;
+};
+extern const Op<NormQuantizeOperands, NormAttrs> kRmsNormQuantize;
+extern const Op<NormQuantizeOperands, NormAttrs> kLayerNormQuantize;
+
+// Quantize of the norms' y (norm.h) along its rows, y (tokens, hidden); x, weight and bias are bf16. Columns are what
+// Transposed makes of them: a row's numbers are known when all of it was read.
+void RmsNormQuantize(Trace& trace, Tensor x, Tensor weight, const QuantizedTensor& y, Tensor rstd, double eps,
+                     DelayedScale delayed);
+void LayerNormQuantize(Trace& trace, Tensor x, Tensor weight, Tensor bias, const QuantizedTensor& y, Tensor mean,
+                       Tensor rstd, double eps, DelayedScale delayed);
+
+}  // namespace ridgeline

@@ -1,0 +1,167 @@
+// Ops that write the codes of what they make, against the same ops and Quantize one after the other, bit by bit.
+#include "engine/ops/fused_quantize.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/engine/ops/every_target.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr double kEps = 1e-5;
+
+// Codes both ways, in storages of their own.
+struct Codes {
+  QuantizedTensor row, col;
+  DelayedScale delayed;
+
+  Codes(OpRunner& runner, int64_t rows, int64_t cols)
+      : row(NewQuantized(runner.trace, kFusedQuantizer, rows, cols, Category::kData, true)),
+        col(NewQuantized(runner.trace, kFusedQuantizer, cols, rows, Category::kData, true)),
+        delayed{runner.Make(DType::kF32, 1, 1, {3.7F}), runner.Make(DType::kF32, 1, 1, {1e-3F})} {}
+};
+
+TEST(FusedQuantizing, RefusesOtherThanDelayedE4m3OfTheirShape) {
+  OpRunner runner;
+  const Tensor x = runner.Empty(DType::kBF16, 4, 16);
+  const Tensor weight = runner.Empty(DType::kBF16, 1, 16);
+  const Tensor stats = runner.Empty(DType::kF32, 1, 4);
+  const Codes whole(runner, 4, 16);
+  const Codes half(runner, 4, 8);
+  QuantizedTensor current = whole.row;
+  current.quantizer.scaling = Scaling::kCurrent;
+  const auto refused = [&](const std::function<void()>& record) {
+    const size_t calls = runner.trace.calls().size();
+    EXPECT_THROW(record(), Error);
+    EXPECT_EQ(runner.trace.calls().size(), calls);
+  };
+  refused([&] { SwiGluQuantize(runner.trace, x, nullptr, nullptr, half.delayed); });
+  refused([&] { SwiGluQuantize(runner.trace, x, &whole.row, nullptr, half.delayed); });
+  refused([&] { SwiGluQuantize(runner.trace, x.Cols(0, 15), &half.row, nullptr, half.delayed); });
+  refused([&] { SwiGluQuantize(runner.trace, x, &half.row, nullptr, {}); });
+  refused([&] { GeluQuantize(runner.trace, x, nullptr, &whole.row, whole.delayed); });
+  refused([&] { GeluQuantize(runner.trace, runner.Empty(DType::kF32, 4, 16), &whole.row, nullptr, whole.delayed); });
+  refused([&] { RmsNormQuantize(runner.trace, x, weight, current, stats, kEps, whole.delayed); });
+  refused([&] { RmsNormQuantize(runner.trace, x, stats, whole.row, stats, kEps, whole.delayed); });
+  refused([&] { RmsNormQuantize(runner.trace, x, weight, whole.row, stats, kEps, {}); });
+  refused([&] { LayerNormQuantize(runner.trace, x, weight, {}, whole.row, stats, stats, kEps, whole.delayed); });
+  refused([&] { LayerNormQuantize(runner.trace, x, weight, weight, whole.row, {}, stats, kEps, whole.delayed); });
+}
+
+#ifdef RIDGELINE_CUDA_TESTS
+
+struct Shape {
+  int64_t rows, cols;
+};
+// Which orientations are asked for.
+struct Sides {
+  bool row = false, col = false;
+};
+
+class FusedQuantizing : public EveryTarget {
+ protected:
+  // What record(runner, codes, fused) leaves in the codes of the sides that are asked for, in the slot and in the
+  // tensors that it returns.
+  using Record = std::function<std::vector<Tensor>(OpRunner& runner, const Codes& codes, bool fused)>;
+
+  void ExpectSameBits(const Shape& shape, const Sides& sides, const Record& record) {
+    SCOPED_TRACE(testing::Message() << shape.rows << " x " << shape.cols << (sides.row ? " row" : "")
+                                    << (sides.col ? " col" : ""));
+    std::vector<std::vector<std::byte>> of[2];
+    for (const bool fused : {false, true}) {
+      OpRunner runner;
+      const Codes codes(runner, shape.rows, shape.cols);
+      std::vector<Tensor> results = record(runner, codes, fused);
+      results.push_back(codes.delayed.amax);
+      if (sides.row) results.insert(results.end(), {codes.row.codes, codes.row.tensor_scale});
+      if (sides.col) results.insert(results.end(), {codes.col.codes, codes.col.tensor_scale});
+      runner.Run(table_);
+      if (HasFatalFailure()) return;
+      for (const Tensor& result : results) of[fused].push_back(runner.Bytes(result));
+    }
+    for (size_t i = 0; i < of[0].size(); ++i) ASSERT_EQ(of[0][i], of[1][i]) << "result " << i;
+  }
+
+  // Of every size, and some that are no numbers.
+  static Tensor Input(OpRunner& runner, int64_t rows, int64_t cols) {
+    std::vector<float> values = NormalFloats(rows * cols, 1, 3);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = Rounded(std::ldexp(values[i], static_cast<int>(i % 7) - 5), DType::kBF16);
+    }
+    if (values.size() > 400) {
+      values[70] = std::nanf("");
+      values[399] = std::numeric_limits<float>::infinity();
+    }
+    return runner.Make(DType::kBF16, rows, cols, std::move(values));
+  }
+
+  OpKernels table_ = Kernels({RIDGELINE_FAMILY(Elementwise), RIDGELINE_FAMILY(Norm), RIDGELINE_FAMILY(Quantize)});
+};
+RIDGELINE_ON_TARGETS(Targets, FusedQuantizing, WithCuda({}));
+
+constexpr Shape kShapes[] = {{1, 1}, {3, 7}, {17, 33}, {40, 104}, {5, 24}, {129, 257}, {200, 40}};
+
+TEST_P(FusedQuantizing, ActivationsAreThoseThatWereStoredBefore) {
+  for (const bool gated : {true, false}) {
+    SCOPED_TRACE(gated ? "swiglu" : "gelu");
+    for (const Shape& shape : kShapes) {
+      for (const Sides& sides : {Sides{true, true}, {true, false}, {false, true}}) {
+        ExpectSameBits(shape, sides, [&](OpRunner& runner, const Codes& codes, bool fused) {
+          const auto& [rows, cols] = shape;
+          const Tensor x = Input(runner, rows, gated ? 2 * cols : cols);
+          const QuantizedTensor* row = sides.row ? &codes.row : nullptr;
+          const QuantizedTensor* col = sides.col ? &codes.col : nullptr;
+          if (fused) {
+            (gated ? SwiGluQuantize : GeluQuantize)(runner.trace, x, row, col, codes.delayed);
+            return std::vector<Tensor>{};
+          }
+          const Tensor y = runner.Empty(DType::kBF16, rows, cols);
+          (gated ? SwiGlu : Gelu)(runner.trace, x, y);
+          Quantize(runner.trace, y, row, col, codes.delayed, {});
+          return std::vector<Tensor>{};
+        });
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(FusedQuantizing, NormsAreThoseThatWereStoredBefore) {
+  for (const bool center : {false, true}) {
+    SCOPED_TRACE(center ? "layer norm" : "rms norm");
+    for (const Shape& shape : {Shape{1, 1}, {3, 7}, {33, 24}, {5, 104}, {4, 257}, {2, 9000}}) {
+      ExpectSameBits(shape, {.row = true}, [&](OpRunner& runner, const Codes& codes, bool fused) {
+        const auto& [rows, cols] = shape;
+        const Tensor x = Input(runner, rows, cols);
+        const Tensor weight = runner.Normal(DType::kBF16, 1, cols, 2);
+        const Tensor bias = runner.Normal(DType::kBF16, 1, cols, 3);
+        const Tensor rstd = runner.Empty(DType::kF32, 1, rows);
+        const Tensor mean = runner.Empty(DType::kF32, 1, rows);
+        const Tensor y = fused ? Tensor{} : runner.Empty(DType::kBF16, rows, cols);
+        if (fused && center) {
+          LayerNormQuantize(runner.trace, x, weight, bias, codes.row, mean, rstd, kEps, codes.delayed);
+        } else if (fused) {
+          RmsNormQuantize(runner.trace, x, weight, codes.row, rstd, kEps, codes.delayed);
+        } else if (center) {
+          LayerNorm(runner.trace, x, weight, bias, y, mean, rstd, kEps);
+        } else {
+          RmsNorm(runner.trace, x, weight, y, rstd, kEps);
+        }
+        if (!fused) Quantize(runner.trace, y, &codes.row, nullptr, codes.delayed, {});
+        return center ? std::vector{mean, rstd} : std::vector{rstd};
+      });
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace ridgeline
