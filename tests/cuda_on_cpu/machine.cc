@@ -50,6 +50,7 @@ void NoteChange(Machine& m) {
 }
 
 bool Advance(Machine& m) {
+  if (m.sticky != cudaSuccess) return false;
   std::vector<CUstream_st*> ready;
   for (const auto* streams : {&m.streams, &m.null_streams}) {
     for (const auto& stream : *streams) {
@@ -74,7 +75,7 @@ bool Advance(Machine& m) {
 }
 
 cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done) {
-  while (!done()) {
+  while (m.sticky == cudaSuccess && !done()) {
     if (Advance(m)) continue;
     // Whoever waits may not get to run for longer than that while others go on.
     const int64_t changes = m.changes;
@@ -82,8 +83,8 @@ cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done) 
       m.failure = "streams stand still: they wait for events or ranks that never come";
       std::fprintf(stderr, "cuda_on_cpu: %s\n", m.failure.c_str());
       m.sticky = cudaErrorLaunchTimeout;
+      NoteChange(m);
     }
-    if (m.sticky != cudaSuccess) break;
   }
   return m.sticky;
 }
@@ -125,7 +126,7 @@ Begin Once(std::function<cudaError_t()> work) {
   return [work = std::move(work)]() -> Step {
     return [&work] {
       Machine& m = TheMachine();
-      if (m.sticky != cudaSuccess) return true;
+      if (m.sticky != cudaSuccess) return true;  // after another of the graph's nodes
       const DeviceMemory::Access access(*m.memory);
       if (const cudaError_t error = work(); error != cudaSuccess) m.sticky = error;
       return true;

@@ -31,11 +31,17 @@ struct CUgraph_st {
 };
 struct CUgraphExec_st : CUgraph_st {};
 struct CUevent_st {
-  int64_t recorded = 0;   // how often cudaEventRecord was called
-  int64_t completed = 0;  // how often that was reached
-  std::chrono::steady_clock::time_point when;
+  // Streams that get there, and those that wait for it, may do so when the event is destroyed.
+  struct Reached {
+    int64_t number = 0;  // of the last call that streams have come to
+    std::chrono::steady_clock::time_point when;
+  };
+  int64_t recorded = 0;  // how often cudaEventRecord was called
+  std::shared_ptr<Reached> reached = std::make_shared<Reached>();
   CUgraph_st* capture = nullptr;  // the graph it was recorded into, and after which nodes
   std::vector<size_t> captured_after;
+
+  bool completed() const { return reached->number >= recorded; }
 };
 struct CUstream_st {
   int device = 0;
@@ -61,7 +67,7 @@ struct Machine {
   int64_t grids = 0;
   int64_t nodes = 0;  // of graphs, that ran
   std::string failure;
-  cudaError_t sticky = cudaSuccess;  // a device that failed does nothing any more
+  cudaError_t sticky = cudaSuccess;  // a machine that failed does nothing any more
   int64_t calls = 0;                 // of the runtime, as MayFail counts them
   int64_t failing_call = 0;          // 0: none
   cudaError_t failing_error = cudaSuccess;
@@ -83,7 +89,8 @@ cudaError_t MayFail();
 CUstream_st& StreamOf(Machine& m, cudaStream_t stream);
 // Tells who waits that something did, or may, go on.
 void NoteChange(Machine& m);
-// Takes one stream on by one step. False: nothing can go on.
+// Takes one stream on by one step. False: nothing can go on, as after an error that stays: what is queued then may be
+// of graphs and memory that are given back.
 bool Advance(Machine& m);
 // Runs whatever can run until `done`. Other threads may have to bring what is waited for.
 cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done);

@@ -62,11 +62,6 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  {
-    Machine& m = TheMachine();
-    Lock lock(m.mutex);
-    RunUntil(m, lock, [&] { return event->completed >= event->recorded; });
-  }
   delete event;
   return --TheMachine().handles, cudaSuccess;
 }
@@ -79,9 +74,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t where) {
   event->captured_after = stream.captured_after;
   if (stream.capture != nullptr) return cudaSuccess;
   const int64_t number = ++event->recorded;
-  return Said(Queue(m, lock, where, Once([event, number] {
-                      event->completed = number;
-                      event->when = std::chrono::steady_clock::now() + TheMachine().passed.load();
+  return Said(Queue(m, lock, where, Once([reached = event->reached, number] {
+                      reached->number = number;
+                      reached->when = std::chrono::steady_clock::now() + TheMachine().passed.load();
                       return cudaSuccess;
                     })));
 }
@@ -97,26 +92,28 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t where, cudaEvent_t event, unsigned 
     return cudaSuccess;
   }
   const int64_t number = event->recorded;
-  return Said(Queue(m, lock, where, [event, number]() -> Step { return [=] { return event->completed >= number; }; }));
+  return Said(Queue(m, lock, where, [reached = event->reached, number]() -> Step {
+    return [=] { return reached->number >= number; };
+  }));
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (const cudaError_t error = MayFail(); error != cudaSuccess) return Said(error);
   Machine& m = TheMachine();
   Lock lock(m.mutex);
-  return Said(RunUntil(m, lock, [&] { return event->completed >= event->recorded; }));
+  return Said(RunUntil(m, lock, [&] { return event->completed(); }));
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   Machine& m = TheMachine();
   const Lock lock(m.mutex);
   Advance(m);
   if (m.sticky != cudaSuccess) return m.sticky;
-  return event->completed >= event->recorded ? cudaSuccess : cudaErrorNotReady;
+  return event->completed() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   if (const cudaError_t error = MayFail(); error != cudaSuccess) return Said(error);
-  if (from->completed == 0 || to->completed == 0) return Said(cudaErrorInvalidResourceHandle);
-  if (from->completed < from->recorded || to->completed < to->recorded) return cudaErrorNotReady;
-  *milliseconds = std::chrono::duration<float, std::milli>(to->when - from->when).count();
+  if (from->reached->number == 0 || to->reached->number == 0) return Said(cudaErrorInvalidResourceHandle);
+  if (!from->completed() || !to->completed()) return cudaErrorNotReady;
+  *milliseconds = std::chrono::duration<float, std::milli>(to->reached->when - from->reached->when).count();
   return cudaSuccess;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cuda_on_cpu/machine.h"
 #include "cuda_on_cpu/numbers.h"
+#include "cuda_on_cpu/task.h"
 #include "engine/device/cuda/runtime.h"
 
 namespace cuda_on_cpu {
@@ -120,6 +121,43 @@ TEST(Streams, AMissingEventIsSeenInSomeOrder) {
   EXPECT_EQ(with, 8);
   EXPECT_GT(without, 0);
   EXPECT_LT(without, 8);
+}
+
+// As CUDA has it: a stream may get there, or wait for it, later.
+TEST(Streams, AnEventMayGoBeforeWhatIsQueuedWithIt) {
+  ResetMachine();
+  const CudaStream recorded = NewCudaStream();
+  const CudaStream waiting = NewCudaStream();
+  const Numbers x;
+  {
+    const CudaEvent event = NewCudaEvent();
+    ASSERT_EQ(cudaEventRecord(event.get(), recorded.get()), cudaSuccess);
+    ASSERT_EQ(cudaStreamWaitEvent(waiting.get(), event.get(), 0), cudaSuccess);
+  }
+  ASSERT_EQ(cudaMemsetAsync(x.data(), 0, kNumbersBytes, waiting.get()), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(waiting.get()), cudaSuccess);
+  EXPECT_EQ(x.Read()[5], 0);
+}
+
+// Each rank gives back what is its own when the machine is lost, while others still wait for theirs.
+TEST(Streams, NothingThatIsQueuedRunsOnceTheMachineIsLost) {
+  ResetMachine({.devices = 2});
+  const CudaStream failing = NewCudaStream();
+  ASSERT_EQ(Enqueue(failing.get(), [] { return cudaErrorLaunchFailure; }), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  const CudaStream other = NewCudaStream();
+  const CudaEvent event = NewCudaEvent();
+  int begun = 0;
+  const auto count = [&begun]() -> Step { return ++begun, [] { return true; }; };
+  ASSERT_EQ(QueueTask(other.get(), count), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event.get(), other.get()), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(failing.get()), cudaErrorLaunchFailure);
+  EXPECT_EQ(cudaStreamQuery(other.get()), cudaErrorLaunchFailure);
+  EXPECT_EQ(cudaEventSynchronize(event.get()), cudaErrorLaunchFailure);
+  EXPECT_EQ(cudaStreamSynchronize(other.get()), cudaErrorLaunchFailure);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+  EXPECT_EQ(QueueTask(other.get(), count), cudaErrorLaunchFailure);
+  EXPECT_EQ(begun, 0);
 }
 
 TEST(Graphs, WhatTwoStreamsRecordedRunsAgainAndAgain) {

@@ -244,6 +244,24 @@ TEST_F(NcclRanks, EndWhereACollectiveStandsStillThoughAllCame) {
               Each(AllOf(HasSubstr(" on "), HasSubstr("NCCL: a collective did not end within 3 s"))));
 }
 
+// What it has queued waits for a rank that comes no more, when it is given back, and others still wait for theirs.
+TEST_F(NcclRanks, EndWhereADeviceFailsInAReplayedStep) {
+  const auto errors = Run(nccl_, nccl_, [](Communicator& ranks, Program& program) {
+    for (int step = 0; step < 3; ++step) program.Step();
+    Wait(program);
+    ranks.Barrier();
+    if (ranks.rank() == 0) AwaitLoss(ranks);
+    program.Step();
+    if (ranks.rank() == 1) {
+      const CudaStream stream = NewCudaStream();
+      CheckCuda(cuda_on_cpu::Enqueue(stream.get(), [] { return cudaErrorECCUncorrectable; }), "a test's work");
+      CheckCuda(cudaStreamSynchronize(stream.get()), "a test's wait");
+    }
+    Wait(program);
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("cudaErrorECCUncorrectable")));
+}
+
 TEST(Nccl, SaysErrorsByNameWithWhatItKnowsOfThem) {
   Nccl nccl = FakeNccl();
   nccl.ncclGetLastError = [](ncclComm_t) { return "the link is down"; };
