@@ -22,7 +22,7 @@ packages:
 
 # What nvcc compiles each kernel for, where there is one: all is what is installed and what CI checks, and takes four times
 # as long.
-ARCHITECTURES ?= 90a
+ARCHITECTURES ?= 90
 configure: packages
 	@cmake --preset release -DRIDGELINE_TESTS=ON '-DRIDGELINE_CUDA_ARCHITECTURES=$(ARCHITECTURES)'
 

@@ -2,7 +2,7 @@
 # What every CUDA kernel of a build takes of a multiprocessor, as ptxas says: the most threads of a block, the registers of
 # each, the bytes of static shared memory, of stack and of what was spilled, and how many of such blocks a multiprocessor
 # holds. (Dynamic shared memory, which attention.cu's kernels take, is not in it.)
-#   cuda-kernels.sh BUILD ARCHITECTURE    prints that of one, such as 90a
+#   cuda-kernels.sh BUILD ARCHITECTURE    prints that of one, such as 90
 #   cuda-kernels.sh BUILD --check         compares that of all which were compiled with tests/golden/cuda/, and shows what is
 #                                         another; exit 77 where there was another nvcc. RIDGELINE_UPDATE_GOLDENS=1 writes them
 set -euo pipefail
@@ -81,4 +81,4 @@ check() { # BUILD
   return $status
 }
 
-if [ "${2:-}" = --check ]; then check "$1"; else table "$1" "${2:-90a}"; fi
+if [ "${2:-}" = --check ]; then check "$1"; else table "$1" "${2:-90}"; fi

@@ -43,7 +43,7 @@ const Field kFields[] = {
     {"family", &RunSpec::family, "model family (default llama)", "llama|gpt|stack", 0, 0, F::kOfShape},
     {"ffn", &RunSpec::ffn, "hidden size of the MLP", "", 1, 1 << 22, F::kOfShape},
     {"gpu", &RunSpec::gpu, "which GPU: of device cuda, and of meta, to plan for one (default none)",
-     "none|a100|b200|gb200|h100|h200|l40s|rtx-4090|rtx-5090", 0, 0, F::kSparesLoss, "none"},
+     "none|a100|b200|b300|gb200|gb300|h100|h200|l40s|rtx-4090|rtx-5090", 0, 0, F::kSparesLoss, "none"},
     {"grad_accumulation", &RunSpec::grad_accumulation, "micro-steps an optimizer step (default 1)", "", 1, 4096,
      F::kSparesLoss},
     {"grad_clip", &RunSpec::grad_clip, "largest global gradient norm; 0: no clipping (default 0)", "", 0, kBig,

@@ -12,9 +12,10 @@ constexpr int64_t kGB = 1'000'000'000;
 // GiB, of which the driver keeps some: what counts here is the smaller number, so that the difference has room for what
 // CUDA takes itself.
 constexpr Gpu kGpus[] = {
-    {"a100", "A100", 80, 80 * kGB},         {"b200", "B200", 100, 180 * kGB},        {"gb200", "GB200", 100, 186 * kGB},
-    {"h100", "H100", 90, 80 * kGB},         {"h200", "H200", 90, 141 * kGB},         {"l40s", "L40S", 89, 48 * kGB},
-    {"rtx-4090", "RTX 4090", 89, 24 * kGB}, {"rtx-5090", "RTX 5090", 120, 32 * kGB},
+    {"a100", "A100", 80, 80 * kGB},          {"b200", "B200", 100, 180 * kGB},   {"b300", "B300", 103, 270 * kGB},
+    {"gb200", "GB200", 100, 186 * kGB},      {"gb300", "GB300", 103, 279 * kGB}, {"h100", "H100", 90, 80 * kGB},
+    {"h200", "H200", 90, 141 * kGB},         {"l40s", "L40S", 89, 48 * kGB},     {"rtx-4090", "RTX 4090", 89, 24 * kGB},
+    {"rtx-5090", "RTX 5090", 120, 32 * kGB},
 };
 
 }  // namespace

@@ -24,6 +24,8 @@ TEST(Gpus, AreKnownByTheDriversName) {
   EXPECT_TRUE(IsProduct("NVIDIA GeForce RTX 4090", *FindGpu("rtx-4090")));
   EXPECT_TRUE(IsProduct("NVIDIA GB200", *FindGpu("gb200")));
   EXPECT_FALSE(IsProduct("NVIDIA GB200", *FindGpu("b200")));
+  EXPECT_TRUE(IsProduct("NVIDIA B300 SXM6 AC", *FindGpu("b300")));
+  EXPECT_FALSE(IsProduct("NVIDIA GB300", *FindGpu("b300")));
   EXPECT_FALSE(IsProduct("NVIDIA H200", *FindGpu("h100")));
   EXPECT_FALSE(IsProduct("NVIDIA A1000", *FindGpu("a100")));
   EXPECT_FALSE(IsProduct("", *FindGpu("a100")));
