@@ -1,5 +1,7 @@
 #include "engine/cli/print_budget.h"
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "base/text.h"
 #include "engine/step/budget.h"
 #include "engine/step/program.h"
+#include "run/gpus.h"
 
 namespace ridgeline {
 namespace {
@@ -43,23 +46,29 @@ void PrintPart(std::string_view part, const std::vector<BudgetLine>& lines) {
   }
 }
 
+DeviceSpeed DescribedSpeed(std::string_view gpu) {
+  const std::optional<DeviceSpeed> speed = SpeedOf(gpu);
+  if (speed) return *speed;
+  std::vector<std::string> known;
+  for (const Gpu& other : Gpus()) {
+    if (SpeedOf(other.name)) known.emplace_back(other.name);
+  }
+  throw Error(ErrorKind::kUsage, fmt::format("--budget does not know how fast gpu: {} is", gpu),
+              "it knows that of " + Join(known, ", "));
+}
+
 }  // namespace
 
 void PrintBudget(RunSpec spec) {
   if (spec.gpu == "none") spec.gpu = "h200";
-  if (spec.gpu != "h200") {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("--budget knows how fast an h200 is described to be, and no {}", spec.gpu),
-                "leave gpu out, or say h200");
-  }
+  const DeviceSpeed speed = DescribedSpeed(spec.gpu);
   const StepProgram program = BuildStep(spec);
-  const DeviceSpeed speed;
   const std::vector<BudgetLine> lines = Budget(program.trace, speed);
   fmt::print(
-      "{} {} batch {} x {}, checkpointing {}: the least time of a step on an H200 as described, {:.1f} TB/s and\n"
+      "{} {} batch {} x {}, checkpointing {}: the least time of a step on one {} as described, {:.1f} TB/s and\n"
       "{:.0f} TFLOP/s of products in 16 bits. No GPU has run it; what goes to other ranks is not in the times.\n",
-      spec.model, spec.precision, spec.batch_size, spec.seq_length, spec.checkpointing, speed.bytes / 1e12,
-      speed.flops / 1e12);
+      spec.model, spec.precision, spec.batch_size, spec.seq_length, spec.checkpointing, FindGpu(spec.gpu)->product,
+      speed.bytes / 1e12, speed.flops / 1e12);
   fmt::print("  {:<21} {:<9} {:>6} {:>9} {:>10} {:>9} {:>9}\n", "op", "phase", "calls", "GB", "scratch GB", "TFLOP",
              "ms");
   double ns = 0;

@@ -128,10 +128,9 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   app.add_option("--algorithms", algorithms,
                  "of products on a GPU: the file that keeps which algorithms were the fastest (default: "
                  "~/.cache/ridgeline/cublaslt.json); off: take those that cuBLASLt names first");
-  app.add_flag(
-      "--budget", command.budget,
-      "train nothing: print what a step moves and multiplies, op by op, and the least time that takes on an H200, "
-      "which no run has confirmed");
+  app.add_flag("--budget", command.budget,
+               "train nothing: print what a step moves and multiplies, op by op, and the least time that takes on the "
+               "gpu that is named, else on an H200, which no run has confirmed");
 
   std::map<std::string_view, std::string> given;
   for (const Field& field : Fields()) {

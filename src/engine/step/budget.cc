@@ -90,7 +90,16 @@ double FlopsOf(const OpCall& call, const DeviceSpeed& speed) {
   if (call.cost.format == MathFormat::kF32) return speed.fp32_flops;
   if (call.op == &kAttentionForward) return speed.attention_flops;
   if (call.op == &kAttentionBackward) return speed.attention_backward_flops;
-  return call.cost.format == MathFormat::kFp8 ? speed.fp8_flops : speed.flops;
+  switch (call.cost.format) {
+    case MathFormat::kFp8:
+      return speed.fp8_flops;
+    case MathFormat::kMxfp8:
+      return speed.mxfp8_flops;
+    case MathFormat::kFp4:
+      return speed.fp4_flops;
+    default:
+      return speed.flops;
+  }
 }
 
 // Written and read again. What libraries ask for is bytes to the trace, and nobody knows what they do with it.

@@ -74,7 +74,15 @@ TEST_F(TrainCommandTest, PrintsTheBudgetOfAStepAndTrainsNothing) {
        {"No GPU has run it", "linear products and head", "not in the budget", "\nstep ", "tokens/s;"}) {
     EXPECT_NE(run.stdout_text.find(said), std::string::npos) << said << " is missing of\n" << run.stdout_text;
   }
+  EXPECT_NE(run.stdout_text.find("on one H200 as described, 4.3 TB/s"), std::string::npos) << run.stdout_text;
   EXPECT_EQ(run.stdout_text.find("step 1/"), std::string::npos);
+  const Captured other = Trainer({"--model", "llama-1b", "--device", "meta", "--gpu", "b200", "--budget"});
+  EXPECT_NE(other.stdout_text.find("on one B200 as described, 7.2 TB/s"), std::string::npos) << other.stdout_text;
+  const Captured unknown = Trainer({"--model", "llama-1b", "--device", "meta", "--gpu", "l40s", "--budget"});
+  EXPECT_EQ(unknown.status.exit_code, 2);
+  EXPECT_NE(unknown.stderr_text.find("--budget does not know how fast gpu: l40s is"), std::string::npos);
+  EXPECT_NE(unknown.stderr_text.find("it knows that of a100, b200, b300, gb200, gb300, h100, h200"), std::string::npos)
+      << unknown.stderr_text;
 }
 
 TEST_F(TrainCommandTest, NumbersOnTheCommandLineNeitherWrapNorRound) {

@@ -19,7 +19,7 @@ std::map<std::string, double> PartsInMs(const std::vector<BudgetLine>& lines) {
 }
 std::vector<BudgetLine> BudgetFor(Json values) {
   values.update({{"device", "meta"}, {"gpu", "h200"}});
-  return Budget(BuildStep(SpecFrom(values)).trace, {});
+  return Budget(BuildStep(SpecFrom(values)).trace, *SpeedOf("h200"));
 }
 
 // By hand, from the model's shape: what the parts must take, and nothing that they need not.
@@ -29,7 +29,7 @@ TEST(Budget, AStepOfALargeModelIsWhatItsShapeAsksFor) {
                                     {"batch_size", 1},
                                     {"seq_length", 8192},
                                     {"checkpointing", "none"}}));
-  const DeviceSpeed speed;
+  const DeviceSpeed speed = *SpeedOf("h200");
   const double tokens = 8192;
   const double layers = 32;
   const double hidden = 4096;
@@ -100,6 +100,26 @@ TEST(Budget, CodesOfAScaleThatIsKnownAreWrittenByWhatMakesTheNumbers) {
   }
 }
 
+TEST(Budget, AGpuIsAsFastAsItsMakerSaysByTheSharesThatAnH200Gets) {
+  const auto products_in_ms = [](const char* gpu, const char* precision) {
+    Json values = {{"model", "llama-1b"}, {"precision", precision}, {"device", "meta"}, {"gpu", gpu}};
+    return PartsInMs(Budget(BuildStep(SpecFrom(values)).trace, *SpeedOf(gpu)))["linear products and head"];
+  };
+  const DeviceSpeed h200 = *SpeedOf("h200");
+  EXPECT_NEAR(h200.bytes, 4.3e12, 1e6);
+  EXPECT_NEAR(h200.flops, 0.93 * 790e12, 1e6);
+  const DeviceSpeed b200 = *SpeedOf("b200");
+  EXPECT_NEAR(b200.bytes / h200.bytes, 8 / 4.8, 1e-9);
+  EXPECT_NEAR(b200.attention_flops / h200.attention_flops, 2250.0 / 989, 1e-9);
+  // Blocks with scales, which an H200 multiplies as bf16.
+  EXPECT_GE(products_in_ms("h200", "mxfp8"), products_in_ms("h200", "bf16"));
+  EXPECT_LT(products_in_ms("b200", "mxfp8"), 0.8 * products_in_ms("b200", "bf16"));
+  EXPECT_LT(products_in_ms("b200", "nvfp4"), 0.9 * products_in_ms("b200", "mxfp8"));
+  EXPECT_LT(products_in_ms("b300", "nvfp4"), products_in_ms("b200", "nvfp4"));
+  EXPECT_FALSE(SpeedOf("l40s"));
+  EXPECT_FALSE(SpeedOf("none"));
+}
+
 // Nothing of a trace is left out, and what is in no part has a reason.
 TEST(Budget, HasEveryCallOfEveryTinyStep) {
   ForEachConfiguration([](Json values) {
@@ -107,7 +127,7 @@ TEST(Budget, HasEveryCallOfEveryTinyStep) {
     const StepProgram program = BuildStep(SpecFrom(values));
     size_t calls = 0;
     double flops = 0;
-    for (const BudgetLine& line : Budget(program.trace, {})) {
+    for (const BudgetLine& line : Budget(program.trace, *SpeedOf("h200"))) {
       calls += static_cast<size_t>(line.calls);
       flops += line.flops;
       EXPECT_NE(line.part.empty(), line.reason.empty()) << line.op;
