@@ -49,7 +49,7 @@ expect "a machine without a program hears it" "skipped:*  programs: */bridge */h
 
 # --- A node and its end
 
-kubectl() { timeout 20 "$bin/kubectl" --kubeconfig="$work/k8s/kubeconfig" "$@"; }
+kubectl() { timeout 120 "$bin/kubectl" --kubeconfig="$work/k8s/kubeconfig" "$@"; }
 
 within() { # within SECONDS COMMAND…: until it succeeds
   local end=$((SECONDS + $1))
@@ -91,18 +91,18 @@ cluster node 127.0.0.3 start --kubelet --image="$work/image=/opt/image" --image-
 group=$("$here/kubelet-node" group "$work/k8s/nodes/127.0.0.3")
 expect "a node's control groups are the folder's own" "*/memory/$group*" "$(traces)"
 run hello 'hello; exit 3'
-expect "a pod runs" ok "$(within 60 ended hello && echo ok)"
+expect "a pod runs" ok "$(within 120 ended hello && echo ok)"
 expect "it ends as it says" 3 "$(kubectl get pod hello --output=jsonpath='{..terminated.exitCode}')"
 expect "its log is heard" 'hello from the image' "$(kubectl logs hello)"
 run ticking 'while :; do echo >>/host/ticks; sleep 0.1; done'
-expect "another runs" ok "$(within 60 ticked_since 0 && echo ok)"
+expect "another runs" ok "$(within 120 ticked_since 0 && echo ok)"
 cluster node 127.0.0.3 orphan
-expect "it runs on without its kubelet" ok "$(within 10 ticked_since "$(ticks)" && echo ok)"
+expect "it runs on without its kubelet" ok "$(within 120 ticked_since "$(ticks)" && echo ok)"
 cluster node 127.0.0.3 kill
 expect "it ends with its node" "$(ticks)" "$(sleep 1 && ticks)"
 cluster node 127.0.0.3 start
 run again 'hello'
-expect "a node comes back" ok "$(within 60 ended again && echo ok)"
+expect "a node comes back" ok "$(within 120 ended again && echo ok)"
 cluster remove
 expect "nothing is left" '' "$(traces)"
 

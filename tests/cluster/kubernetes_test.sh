@@ -21,7 +21,7 @@ clean_up() {
 trap clean_up EXIT
 
 export KUBECONFIG=$work/k8s/kubeconfig HOME=$work
-kubectl() { timeout 20 "$bin/kubectl" "$@"; }
+kubectl() { timeout 120 "$bin/kubectl" "$@"; }
 
 failures=0
 # expect WHAT WANTED GOT: shell patterns are allowed.
@@ -37,7 +37,7 @@ expect() {
 
 # eventually WHAT WANTED COMMAND…: until that is what it prints.
 eventually() {
-  local end=$((SECONDS + 30)) got
+  local end=$((SECONDS + 150)) got
   while
     got=$("${@:3}" 2>&1 || true)
     # shellcheck disable=SC2053 # a pattern

@@ -88,7 +88,7 @@ daemon_ended() { [ -z "$(pids "$1" | named "$2")" ]; }
 
 kill_daemon() { # kill_daemon DAEMON PROGRAM: it alone
   pids "$1" | named "$2" | signal KILL
-  within 10 daemon_ended "$1" "$2"
+  within 120 daemon_ended "$1" "$2"
 }
 
 # --- Ports: a block of 64 below those that the kernel gives away. A cluster's watch has them in its command line, where
@@ -122,7 +122,7 @@ claim_ports() {
   flock 9
   ports=$(free_ports "$1")
   launch_in_background watch "$self" watch "$dir" "$2" --ports="$ports"
-  within 10 claimed "$ports"
+  within 120 claimed "$ports"
   exec 9<&-
 }
 

@@ -18,6 +18,7 @@
 #include "run/result.h"
 #include "run/results_file.h"
 #include "run/spec.h"
+#include "tests/base/eventually.h"  // IWYU pragma: export
 #include "tests/base/temp_dir.h"
 
 namespace ridgeline::testing {
@@ -83,17 +84,6 @@ inline std::vector<pid_t> ProcessesWith(const std::string& text) {
     }
   }
   return found;
-}
-
-// Waits, up to a generous limit, until `condition` holds; false where it never did.
-template <typename Condition>
-bool Eventually(Condition condition) {
-  constexpr int kTries = 3000;
-  for (int i = 0; i < kTries; ++i) {
-    if (condition()) return true;
-    ::usleep(10'000);
-  }
-  return false;
 }
 
 }  // namespace ridgeline::testing

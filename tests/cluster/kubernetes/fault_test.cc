@@ -210,7 +210,7 @@ TEST_F(KubernetesFaults, AJobThatIsDeletedWhileNobodyLooksIsCancelled) {
 
 TEST_F(KubernetesFaults, APodThatSomebodyDeletesIsRunAgain) {
   KubernetesCli cli(cluster_);
-  Child run = cli.Start({"run", cli.Write({.trainer = "slow=2000"})});
+  Child run = cli.Start({"run", cli.Write({.script = KubernetesCli::kFirstHangs})});
   ASSERT_TRUE(cli.WaitForStarts(1));
   cli.Kubectl({"delete", "pods", "--all", "--wait=false"});
   cli.ExpectOk(cli.Finish(run));
@@ -256,10 +256,13 @@ TEST_F(KubernetesFaults, WithoutRightsItSaysWhichAreMissing) {
 
 TEST_F(KubernetesFaults, RightsThatAreLostUnderASweepEndIt) {
   KubernetesCli cli(cluster_);
-  const auto sweep = cli.Write({.points = 2, .trainer = "slow=4000", .launch = "max_parallel: 1"});
+  WriteFileAtomic(cli.dir / "hold", "");
+  const auto sweep =
+      cli.Write({.points = 2, .launch = "max_parallel: 1", .script = "while [ -e /test/hold ]; do sleep 0.1; done;"});
   Child first = cli.Start({"run", sweep});
   ASSERT_TRUE(cli.WaitForStarts(1));
   cli.Kubectl({"delete", "rolebinding", "test"});
+  std::filesystem::remove(cli.dir / "hold");
   const auto lost = cli.Finish(first);
   cli.ExpectUnmeasured(lost);
   EXPECT_THAT(lost.out + lost.err, HasSubstr("cannot create resource \"jobs\""));
@@ -385,9 +388,9 @@ TEST_F(KubernetesFaults, ANodeThatIsLostIsANodeFailureAndThePointIsRunAgain) {
   cluster.StartNode("n1", {"--heartbeat=1"});
   KubernetesCli cli(cluster);
   const auto sweep = cli.Write(
-      {.trainer = "slow=4000",
-       .kubernetes = "tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, "
-                     "tolerationSeconds: 1}], patch: {spec: {terminationGracePeriodSeconds: 1}}"});
+      {.kubernetes = "tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, "
+                     "tolerationSeconds: 1}], patch: {spec: {terminationGracePeriodSeconds: 1}}",
+       .script = KubernetesCli::kFirstHangs});
   Child run = cli.Start({"run", sweep});
   ASSERT_TRUE(cli.WaitForStarts(1));
   cluster.StartNode("n2", {"--heartbeat=1"});

@@ -183,6 +183,9 @@ class KubernetesCli : public ClusterCli {
     return fmt::format("patch: {{metadata: {{annotations: {{ridgeline.test/fault: {}}}}}}}", name);
   }
 
+  // Of a trainer, as `script`: the first hangs, however long it takes a test to end it.
+  static constexpr const char* kFirstHangs = "[ $(wc -l </test/starts) -gt 1 ] || exec sleep infinity;";
+
   bool WaitForStarts(int64_t count) const {
     return Eventually([&] { return Starts() >= count; });
   }

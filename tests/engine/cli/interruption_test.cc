@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/process.h"
 #include "run/result.h"
+#include "tests/base/eventually.h"
 #include "tests/base/temp_dir.h"
 #include "tests/engine/train/specs.h"
 
@@ -55,9 +56,7 @@ class InterruptionTest : public ::testing::Test {
   // Steps the running trainer has reported; 0 before the first.
   int64_t StepsDone() const { return std::atoll(ReadTail(dir_ / "progress", 64).c_str()); }
   void WaitForStep(int64_t step) const {
-    constexpr int kTries = 6000;
-    for (int i = 0; i < kTries && StepsDone() < step; ++i) ::usleep(5'000);
-    ASSERT_GE(StepsDone(), step) << Log();
+    ASSERT_TRUE(testing::Eventually([&] { return StepsDone() >= step; })) << Log();
   }
   std::vector<double> WholeSeries(const Json& values) {
     WriteSpec(values);

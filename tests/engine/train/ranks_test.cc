@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <omp.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -16,6 +15,7 @@
 #include "engine/step/program.h"
 #include "engine/train/trainer.h"
 #include "predict/memory.h"
+#include "tests/base/eventually.h"
 #include "tests/engine/comm/ranks.h"
 #include "tests/engine/train/rank_processes.h"
 #include "tests/engine/train/specs.h"
@@ -147,8 +147,7 @@ RunSpec LongRun(const std::string& shard) {
 
 // Waits until the run has taken a few steps.
 void WaitForSteps(const RankProcesses& ranks) {
-  for (int i = 0; i < 6000 && ranks.Log(0).find("step 3/") == std::string::npos; ++i) ::usleep(10'000);
-  ASSERT_THAT(ranks.Log(0), HasSubstr("step 3/"));
+  ASSERT_TRUE(testing::Eventually([&] { return ranks.Log(0).find("step 3/") != std::string::npos; })) << ranks.Log(0);
 }
 
 TEST(LostRank, ThatIsKilledEndsTheOthersByName) {
