@@ -14,8 +14,9 @@
 //   exec.check           there for a moment before the first point: whether files can be kept here
 //
 // So a job leaves a few files however many points it has: shared file systems run out of files before they run out of
-// room. A point's first line that is final counts, else its last (it was cancelled or preempted, and may run again). A
-// line that was cut by a kill is none, and ends where the next one begins.
+// room. A point's first line that is final counts, else its last (it was cancelled or preempted, and may run again). Of
+// one that crashed on several nodes the job's end says more: a node may have been lost. A line that was cut by a kill
+// is none, and ends where the next one begins.
 //
 // Jobs of earlier versions left results/<point id>.json, one RunResult a file, and are still collected.
 #ifndef RIDGELINE_JOB_DIR_H_

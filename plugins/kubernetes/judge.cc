@@ -84,6 +84,10 @@ Judgement OfEnd(const Observation& seen, const PodSummary& pods, const Options& 
   } else {
     AddInfrastructure(cause->reason, cause->message, cause->hint, judgement.evidence);
   }
+  // Of a gang the one that failed: no fault of the others.
+  if (cause->reason == "node" && decides != nullptr && !decides->node.empty()) {
+    judgement.evidence["node"] = decides->node;
+  }
   return judgement;
 }
 

@@ -7,11 +7,15 @@
 namespace ridgeline::kubernetes {
 namespace {
 
-// Where one pod of several fails, the others are deleted.
-bool DecidesBefore(const PodView& pod, const PodView& other) {
+// Where one pod of several fails, or its node is lost, the others are deleted without a word.
+int RankOf(const PodView& pod) {
   const bool own_end = pod.deleted_unix_s == 0 && (pod.terminated || pod.phase == "Failed");
-  const bool others_own_end = other.deleted_unix_s == 0 && (other.terminated || other.phase == "Failed");
-  return own_end != others_own_end ? own_end : pod.created_unix_s < other.created_unix_s;
+  if (own_end) return 0;
+  const bool said_why = !pod.disruption.empty() || !pod.reason.empty() || pod.node_silent;
+  return said_why ? 1 : 2;
+}
+bool DecidesBefore(const PodView& pod, const PodView& other) {
+  return std::tuple(RankOf(pod), pod.created_unix_s) < std::tuple(RankOf(other), other.created_unix_s);
 }
 
 int64_t IndexOf(const PodView& pod) {
@@ -31,7 +35,9 @@ PodSummary Summarize(const Pods& pods, int64_t now_unix_s) {
     if (pod.HasBegun()) ++summary.begun;
     if (HasSucceeded(pod)) ++summary.succeeded;
     summary.started_unix_s = std::max(summary.started_unix_s, pod.started_unix_s);
-    if (!HasEnded(pod, now_unix_s) || HasSucceeded(pod)) continue;
+    const bool ended = HasEnded(pod, now_unix_s);
+    if (HasSucceeded(pod) || (!ended && pod.deleted_unix_s == 0)) continue;
+    summary.any_failed = summary.any_failed || ended;
     if (summary.decides == nullptr || DecidesBefore(pod, *summary.decides)) summary.decides = &pod;
   }
   return summary;
@@ -50,7 +56,7 @@ Stage StageOf(const JobView& job, const Pods& pods, int64_t now_unix_s) {
   const PodSummary summary = Summarize(pods, now_unix_s);
   if (job.complete || job.failed) return Stage::kOver;
   if (job.suspended) return Stage::kSuspended;
-  if (summary.decides != nullptr || summary.succeeded >= job.pods) return Stage::kOver;
+  if (summary.any_failed || summary.succeeded >= job.pods) return Stage::kOver;
   if (summary.begun >= job.pods) return Stage::kRunning;
   if (pods.empty()) return Stage::kNoPod;
   const bool placed = std::any_of(pods.begin(), pods.end(), [](const auto& pod) { return !pod.second.node.empty(); });

@@ -14,7 +14,8 @@ using Pods = std::map<std::string, PodView>;  // by name
 
 struct PodSummary {
   const PodView* first = nullptr;    // that was created
-  const PodView* decides = nullptr;  // how the Job ended: the first that ended badly
+  const PodView* decides = nullptr;  // how the Job ended, once it has: the first that ended badly, or is taken away
+  bool any_failed = false;           // whether one has ended badly already
   int64_t begun = 0;                 // how many have, or had, their container running
   int64_t succeeded = 0;
   int64_t started_unix_s = 0;  // the last of those that have begun; 0: none has

@@ -110,6 +110,20 @@ void CorrectEnd(const JobToCollect& from, RunResult& result) {
   for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
 }
 
+// What one node saw of a point that ran on several: where the infrastructure took another of them, or a person ended
+// them all, it was that. Such an end is no result, so that it costs a trainer's own crash a second measurement at most.
+void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result) {
+  const bool cancelled = from.state == JobRecord::State::kCancelled;
+  const std::optional<RunEnd> end = cancelled ? RunEnd(RunStatus::kCancelled) : ScheduledEnd(from);
+  if (!end || IsFinal(end->status) || end->reason == InfrastructureReason::kLost) return;
+  const std::string said = Said(from, kMessageKey);
+  result.message = fmt::format("{}; on its first node it was {}: {}", said.empty() ? EndName(*end) : said,
+                               EndName(EndOf(result)), result.message);
+  result.hint = Said(from, kHintKey);
+  SetEnd(*end, result);
+  for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
+}
+
 RunResult DecodeOf(const std::string& point_id, const std::string& text, const std::string& source) {
   RunResult result = DecodeResult(ParseJson(text, source), source);
   if (result.point_id != point_id) {
@@ -202,11 +216,27 @@ class JobReading {
     if (!Wanted().contains(line.point_id)) return;
     try {
       RunResult result = DecodeOf(line.point_id, line.payload, lines_.path().string());
-      if (IsFinal(result.status)) return Keep(std::move(result), found);
+      if (result.status == RunStatus::kOk && RanOnSeveralNodes(result)) KeepWhatAwaitedNodes(found);
+      if (Stands(result)) return Keep(std::move(result), found);
     } catch (const Error&) {
       // Said where the job ends and nothing better has come.
     }
     read_.unfinished[line.point_id] = line.payload;
+  }
+
+  // Whatever becomes of its job.
+  static bool Stands(const RunResult& result) { return IsFinal(result.status) && !MayBeOfALostNode(result); }
+
+  // All nodes of the job are there: what the points before had was their own.
+  void KeepWhatAwaitedNodes(std::vector<NewResult>& found) {
+    for (const auto& [point_id, text] : std::map(read_.unfinished)) {
+      try {
+        RunResult result = DecodeOf(point_id, text, lines_.path().string());
+        if (MayBeOfALostNode(result)) Keep(std::move(result), found);
+      } catch (const Error&) {
+        // Said where the job ends, as of every line that is no result.
+      }
+    }
   }
 
   // While its job lives, `ridgeline exec` may run an interrupted point again: nothing.
@@ -222,8 +252,8 @@ class JobReading {
       }
       if (!text) return live_ ? std::nullopt : std::optional(Missing(point_id));
       RunResult result = DecodeOf(point_id, *text, source.string());
-      if (live_ && !IsFinal(result.status)) return std::nullopt;
-      if (!live_) CorrectEnd(from_, result);
+      if (live_ && !Stands(result)) return std::nullopt;
+      if (!live_) MayBeOfALostNode(result) ? CorrectEndOfSeveral(from_, result) : CorrectEnd(from_, result);
       return result;
     } catch (const Error& e) {
       // A file that is there and cannot be read is the disk's fault, not the point's: that is for the caller.

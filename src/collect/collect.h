@@ -17,7 +17,7 @@ namespace ridgeline {
 struct JobResults {
   int64_t offset = 0;  // of the first line that is not read yet
   int64_t broken = 0;  // lines that were cut or damaged
-  // The last line of each point that has none that is final: it counts where the job ends with it.
+  // The last line of each point that has none that stands: it counts where the job ends with it.
   std::map<std::string, std::string> unfinished;
 };
 
@@ -48,10 +48,12 @@ struct Collected {
 // end of the jobs that ended. `now_unix_ns` is the time of results and ends that nobody else timed. Returns what is
 // new, in the order of the jobs and of the lines that tell of it. Doing it again changes nothing.
 //
-// A result that stands: its own end. Of a job that ended: a line of another version or of another point is
-// infrastructure (storage), with what was wrong as evidence, and stays where it is; no line, one that was cut or
-// damaged, or no regular file of lines, is what the scheduler's `end` says, where that is a scheduler's to say
-// (ScheduledEnd), else `cancelled` for a cancelled job, else infrastructure: by the exit code of `exec` storage or
+// A result that stands: its own end. A crash or a timeout on several nodes stands where a later point of the job did
+// well on them, else where the job ends: if that was the infrastructure's or a person's doing, so was the crash, as a
+// node sees no more of another that is lost (run/result.h). Of a job that ended: a line of another version or of
+// another point is infrastructure (storage), with what was wrong as evidence, and stays where it is; no line, one that
+// was cut or damaged, or no regular file of lines, is what the scheduler's `end` says, where that is a scheduler's to
+// say (ScheduledEnd), else `cancelled` for a cancelled job, else infrastructure: by the exit code of `exec` storage or
 // start, else lost. So is a result that says that the point was told to stop, since a node cannot tell why it is. A
 // point that had not begun is infrastructure, whatever its job ended of: start, or lost where others of its job had
 // begun, or storage where its results are no regular file. These carry the end of the point's log. Throws

@@ -193,6 +193,9 @@ class JobRunner {
     result.environment.try_emplace("command", ShortenToBytes(Join(job_.trainer, " "), kMaxTextBytes));
     for (std::string* text : {&result.message, &result.hint}) *text = ShortenToBytes(*text, kMaxTextBytes);
     if (result.status == RunStatus::kInfrastructure) result.evidence.try_emplace("node", NodeName());
+    if (nodes_.count > 1 && HasSeveralProcesses(point.spec)) {
+      result.evidence[kNodesEvidence] = std::to_string(nodes_.count);
+    }
     return result;
   }
 

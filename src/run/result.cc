@@ -312,6 +312,10 @@ TrainerExit ExitCodeOf(const RunEnd& end) {
   return TrainerExit::kCrashed;
 }
 
+bool MayBeOfALostNode(const RunResult& result) {
+  return RanOnSeveralNodes(result) && (result.status == RunStatus::kCrashed || result.status == RunStatus::kTimeout);
+}
+
 Json EncodeResult(const RunResult& r) {
   Json document = {
       {"version", kRunResultVersion},   {"point_id", r.point_id},

@@ -41,6 +41,13 @@ inline void SetEnd(const RunEnd& end, RunResult& result) {
   result.reason = end.reason;
 }
 
+// The name of the evidence that `ridgeline exec` gives of a point with ranks on several nodes: how many.
+inline constexpr const char* kNodesEvidence = "nodes";
+inline bool RanOnSeveralNodes(const RunResult& result) { return result.evidence.contains(kNodesEvidence); }
+// Whether this is what a node sees where another of them is lost: its ranks crash, or wait for those that are gone
+// until their time is up. How their job ended tells.
+bool MayBeOfALostNode(const RunResult& result);
+
 Json EncodeResult(const RunResult& result);
 
 // Throws Error(kInvalidInput) naming `source` and the field: a result file is outside input.

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <atomic>
-#include <fstream>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -16,8 +15,7 @@
 #include "run/job.h"
 #include "run/result.h"
 #include "run/results_file.h"
-#include "tests/base/temp_dir.h"
-#include "tests/store/samples.h"
+#include "tests/collect/collect_fixture.h"
 
 namespace ridgeline {
 namespace {
@@ -27,58 +25,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 using State = JobRecord::State;
-
-class CollectTest : public testing::Test {
- protected:
-  CollectTest() { store_.PutSweep(samples::Sweep("s"), points_); }
-
-  MeasuredAs MeasuredAsDefault() const {
-    MeasuredAs measured_as;
-    for (const Point& point : points_) measured_as.emplace(point.id, MeasurementKey());
-    return measured_as;
-  }
-
-  // A submitted job with a folder.
-  JobRecord Submit(const std::string& key, const std::vector<Point>& points) {
-    JobRecord job = samples::Job(key, "s", points);
-    job.job_dir = dir_ / key;
-    MakeDirs(job.job_dir);
-    store_.RecordIntents({&job, 1});
-    store_.MarkSubmitted(key, "1", 20);
-    return Live(key);
-  }
-  JobRecord Live(const std::string& key) {
-    for (JobRecord& job : store_.LiveJobs()) {
-      if (job.key == key) return job;
-    }
-    return {};
-  }
-  static void WriteResult(const JobRecord& job, const RunResult& result) { ResultsWriter(job.job_dir).Append(result); }
-  static void WriteLine(const JobRecord& job, const std::string& id, const std::string& payload) {
-    std::ofstream(ResultsFile(job.job_dir), std::ios::app) << FormatJobLine({std::string(kResultLine), id, payload});
-  }
-  // As versions did whose jobs had a file a result.
-  static void WriteFileOf(const JobRecord& job, const std::string& id, const std::string& text) {
-    MakeDirs(ResultsDir(job.job_dir));
-    WriteFileAtomic(ResultFile(job.job_dir, id), text);
-  }
-  static void WriteLog(const JobRecord& job, const std::string& id, const std::string& text) {
-    MakeDirs(PointDir(job.job_dir, id));
-    WriteFileAtomic(PointDir(job.job_dir, id) / "log.txt", text);
-  }
-  std::vector<Collected> End(const JobRecord& job, std::map<std::string, std::string> evidence = {},
-                             State state = State::kEnded) {
-    const JobToCollect from{job, state, std::move(evidence)};
-    return Collect(store_, {&from, 1}, 777);
-  }
-  Cell Of(size_t point, const std::string& column) {
-    return Value(store_, "SELECT " + column + " FROM runs WHERE point_id = '" + points_[point].id + "'");
-  }
-
-  TempDir dir_;
-  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
-  std::vector<Point> points_ = samples::Points(5);
-};
 
 TEST_F(CollectTest, WholeLinesBecomeResultsOnce) {
   const JobRecord job = Submit("rl-1", {points_[0], points_[1]});

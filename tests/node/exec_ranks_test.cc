@@ -376,6 +376,7 @@ TEST_F(ExecNodes, ARankThatDiesOnAnotherNodeIsACrash) {
   for (Child& node : nodes) EXPECT_EQ(node.Wait().exit_code, 0) << Log();
   EXPECT_EQ(ResultOf(job).status, RunStatus::kCrashed) << ResultOf(job).message;
   EXPECT_THAT(ResultOf(job).message, HasSubstr("rank 3 on "));
+  EXPECT_EQ(ResultOf(job).evidence.at(kNodesEvidence), "2");
 }
 
 TEST_F(ExecNodes, WhoIsToldToLeaveMeanwhileIsPreempted) {

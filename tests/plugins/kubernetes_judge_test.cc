@@ -304,6 +304,40 @@ TEST(KubernetesJudge, OfSeveralPodsTheOneThatFailedDecides) {
   EXPECT_EQ(judgement.evidence.at("pod_index"), "1");
 }
 
+// Rank 0 took it for a crash, and its pod is through. Of the other, which is on its node for ever, the Job's controller
+// says the Job failed, and nobody waits until it should have been gone.
+TEST(KubernetesJudge, WhereANodeOfAGangIsLostThatNodeAloneFailed) {
+  const Json deleted = {{"deletionTimestamp", "2026-01-01T01:00:20Z"}};
+  const Json not_ready = {{"conditions", {{{"type", "Ready"}, {"status", "False"}}}}};
+  Json silent = PodObject("Running", Running(), not_ready, deleted);
+  silent["status"]["containerStatuses"][0]["ready"] = true;
+  const std::pair<Json, const char*> lost[] = {
+      {PodObject("Running", Running(), Disrupted("DeletionByTaintManager"), deleted), "went away"},
+      {PodObject("Failed", Running(), Disrupted("DeletionByPodGC")), "went away"},
+      {PodObject("Failed", Terminated(137), Disrupted("DeletionByTaintManager"), deleted), "went away"},
+      {PodObject("Running", Running(), {{"reason", "NodeLost"}}, deleted), "went away"},
+      {silent, "does not answer"},
+  };
+  Json failed = GangJob(FailedJob().at("status"));
+  for (const auto& [pod, words] : lost) {
+    SCOPED_TRACE(pod.dump());
+    const Json through = OfRank(0, PodObject("Succeeded", Terminated(0, "Completed")));
+    // A bundle's, which goes on with its next point: the Job's controller ends it.
+    const Json ended = OfRank(0, PodObject("Failed", Terminated(130), Json::object(), deleted));
+    for (const Json& first : {through, ended}) {
+      const Judgement judgement = OfThere(failed, {first, OfRank(1, pod)});
+      EXPECT_EQ(judgement.phase, Phase::kEnded);
+      EXPECT_EQ(WordsOf(judgement), "node");
+      EXPECT_EQ(judgement.evidence.at("node"), "n1") << "and no fault of n0";
+      EXPECT_THAT(judgement.evidence.at("message"), AllOf(HasSubstr("node n1"), HasSubstr(words)));
+    }
+  }
+  // It may be gone only for a moment: while nobody deletes it, the Job runs.
+  silent["metadata"].erase("deletionTimestamp");
+  EXPECT_EQ(EndOf(GangJob(), {OfRank(0, PodObject("Succeeded", Terminated(0, "Completed"))), OfRank(1, silent)}),
+            "running");
+}
+
 TEST(KubernetesJudge, AnEndOfItsOwnWaitsForWhatThePodsHaveSaid) {
   EXPECT_TRUE(OfThere(FailedJob(), {PodObject("Failed", Terminated(2))}).awaits_logs);
   EXPECT_FALSE(OfThere(JobObject(), {Waiting("InvalidImageName")}).awaits_logs);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "kubernetes/manifest.h"
 #include "ridgeline/job_line.h"
 #include "tests/base/temp_dir.h"
 #include "tests/plugins/answering.h"
@@ -126,6 +127,37 @@ TEST_F(KubernetesSession, MakesTheSecretOfAJobOfSeveralPodsAndLeavesItToTheJob) 
   EXPECT_EQ(world_.Calls("POST /api/v1/namespaces/default/services"), 1);
   EXPECT_EQ(world_.Calls("DELETE /api/v1/namespaces/default/secrets"), 0);
   EXPECT_EQ(world_.others.at("secrets").at("metadata").at("ownerReferences").at(0).at("uid"), "uid-rl-1");
+}
+
+// What the first node said of it comes home, and with the Job's end who collects it knows better.
+TEST_F(KubernetesSession, AGangThatLostANodeEndsOfThatNodeWhateverItsFirstPodSays) {
+  options_.nodes = 2;
+  const auto session = Submitted();
+  const auto rank = [](int index) {
+    return Json{{"name", index == 0 ? "pod" : "other"}, {"annotations", {{kIndexAnnotation, std::to_string(index)}}}};
+  };
+  SetPod("Running", Running(), rank(0));
+  SetPod("Running", Running(), rank(1));
+  EXPECT_EQ(State(*session), "running");
+  SayResult();
+  EndLog();
+  SetPod("Succeeded", Terminated(0, "Completed"), rank(0));
+  EXPECT_EQ(State(*session), "running") << "the other may yet say something";
+  Json lost = PodObject("Running", Running(), Disrupted("DeletionByTaintManager"), rank(1));
+  lost["metadata"].update({{"labels", {{"ridgeline.dev/job", "rl-1"}}}, {"deletionTimestamp", "2001-09-09T01:47:10Z"}});
+  lost["spec"]["nodeName"] = "n2";
+  world_.Put("pods", lost);
+  SetJob("Failed");
+  world_.clock.Later(seconds(5));
+  EXPECT_EQ(State(*session), "running") << "its log may yet come";
+  world_.clock.Later(seconds(10));
+  EXPECT_EQ(State(*session), "running") << "it may yet run";
+  world_.Take("pods", "other");
+  const Json ended = Poll(*session);
+  EXPECT_EQ(ended.at("state"), "ended");
+  EXPECT_EQ(ended.at("evidence").at("reason"), "node");
+  EXPECT_EQ(ended.at("evidence").at("node"), "n2");
+  EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results.log"), FormatJobLine({std::string(kResultLine), "p", "{}"}));
 }
 
 TEST_F(KubernetesSession, WaitsForALogOnlySoLong) {

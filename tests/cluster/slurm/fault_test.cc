@@ -31,6 +31,35 @@ TEST(SlurmFaults, ANodeThatCrashesIsANodeFailureAndThePointIsRunAgain) {
   EXPECT_THAT(cli.Of("hint", "infrastructure"), HasSubstr("sinfo -R"));
 }
 
+// Which is all that a node sees of another that is lost; that one was, Slurm hears later.
+TEST(SlurmFaults, WhereANodeOfTwoCrashesTheOtherTrainersCrashIsTheNodes) {
+  const Slurm slurm;
+  SlurmCli cli;
+  const std::string folder = cli.dir.path();
+  const std::string script = fmt::format(
+      "cd {0}; if [ -e lost ]; then [ $RANK = 0 ] || exit 0; exec {1} ok \"$@\"; fi; "
+      "if [ $RANK = 1 ]; then echo $SLURMD_NODENAME >second; exec sleep infinity; fi; "
+      "until [ -e lost ]; do sleep 0.1; done; echo the other is gone; exit 7",
+      folder, testing::FakeProgram("fake_trainer").string());
+  Child run = cli.Start(
+      {"run", cli.WriteText(fmt::format("name: test\n"
+                                        "defaults: {{model: llama-5m, seq_length: 64, ranks: 2}}\n"
+                                        "launch: {{launcher: slurm, cpus: 1, trainer: [/bin/sh, -c, {}, other], "
+                                        "slurm: {{client: tools, nodes: 2}}}}\n",
+                                        DumpJson(script)))});
+  ASSERT_TRUE(Eventually([&] { return ReadFileIfThere(cli.dir / "second").value_or("").ends_with('\n'); }));
+  const std::string second = ReadFile(cli.dir / "second");
+  slurm.Node(second.substr(0, second.size() - 1), "crash");
+  WriteFileAtomic(cli.dir / "lost", "");
+  cli.ExpectOk(cli.Finish(run));
+  EXPECT_EQ(cli.Statuses(), "infrastructure ok") << cli.NotOk();
+  EXPECT_EQ(cli.Of("reason", "infrastructure"), "node");
+  EXPECT_EQ(cli.Evidence("slurm_state", "infrastructure"), "NODE_FAIL");
+  EXPECT_THAT(cli.Of("message", "infrastructure"),
+              AllOf(HasSubstr("a node of the job failed"), HasSubstr("on its first node it was crashed")));
+  EXPECT_THAT(cli.Evidence("log_tail", "infrastructure"), HasSubstr("the other is gone"));
+}
+
 TEST(SlurmFaults, SlurmItselfMayRequeueTheJobOfANodeThatCrashes) {
   const Slurm slurm;
   SlurmCli cli;
