@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -74,6 +75,9 @@ enum class TrainerExit : int {
   kNode = 15,     // the device that it was to run on is not there, is another one, or failed
 };
 
+// A field's value.
+using FieldValue = std::variant<int64_t, double, bool, std::string>;
+
 // One configuration to train and measure. src/run/fields.h has the table that names, documents and checks each field;
 // the JSON keys are the member names.
 struct RunSpec {
@@ -134,6 +138,11 @@ struct RunSpec {
   std::string communicator;
   std::string device = "cpu";  // cpu | cuda | meta (plan only)
   std::string gpu = "none";    // of cuda, and of meta to plan for one: a100, h200, … (run/gpus.h)
+
+  // Who trains: "ridgeline", and then whoever is started with the spec; else the name of a definition of `trainers/`,
+  // and the values of the fields that are its own, each by its name.
+  std::string trainer = "ridgeline";
+  std::map<std::string, FieldValue> own;
 
   // Measurement.
   int64_t warmup_steps = 2;

@@ -37,11 +37,9 @@ struct Prepared {
 std::unique_ptr<Prepared> Prepare(const std::vector<std::string>& argv, const SpawnOptions& options) {
   auto p = std::make_unique<Prepared>();
   p->argv_text = argv;
-  for (char** e = environ; *e != nullptr; ++e) {
-    const std::string entry(*e);
-    if (!options.environment.contains(entry.substr(0, entry.find('=')))) p->env_text.push_back(entry);
-  }
-  for (const auto& [name, value] : options.environment) p->env_text.push_back(name + "=" + value);
+  std::map<std::string, std::string> environment = OwnEnvironment();
+  for (const auto& [name, value] : options.environment) environment[name] = value;
+  for (const auto& [name, value] : environment) p->env_text.push_back(name + "=" + value);
   for (auto& text : p->argv_text) p->argv.push_back(text.data());
   for (auto& text : p->env_text) p->env.push_back(text.data());
   p->argv.push_back(nullptr);
@@ -214,6 +212,17 @@ Captured Run(const std::vector<std::string>& argv, int64_t timeout_ns,
     close_both();
     throw;
   }
+}
+
+std::map<std::string, std::string> OwnEnvironment() {
+  std::map<std::string, std::string> environment;
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string_view entry(*e);
+    const size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    environment.try_emplace(std::string(entry.substr(0, equals)), entry.substr(equals + 1));  // as getenv has it
+  }
+  return environment;
 }
 
 std::filesystem::path FindProgram(const std::string& name, const std::string& path) {

@@ -65,6 +65,9 @@ struct Captured {
 Captured Run(const std::vector<std::string>& argv, int64_t timeout_ns = 0,
              const std::map<std::string, std::string>& environment = {});
 
+// The variables that a child without others would have.
+std::map<std::string, std::string> OwnEnvironment();
+
 // The program that is started by this name: where it has no slash, along the folders of `path` ("/usr/bin:/bin"). Empty
 // where there is none that may be executed.
 std::filesystem::path FindProgram(const std::string& name, const std::string& path);

@@ -123,7 +123,7 @@ CompletedCommand CommandOf(const CLI::App& app) {
 }
 
 // Its flags are the RunSpec's fields.
-CompletedCommand Trainer() {
+CompletedCommand OurTrainer() {
   using enum Completed::Kind;
   CompletedCommand trainer{"ridgeline-train", "train one configuration", {}, {}, {}};
   trainer.options = {
@@ -135,6 +135,7 @@ CompletedCommand Trainer() {
       {{"--help"}, "print what there is to say", false, {}},
   };
   const auto add = [&](const Field& field) {
+    if (field.name == "trainer") return;  // whom the harness starts
     const std::string flag = field.flag();
     Completed value;
     if (!field.choices.empty()) value = Words(Split(std::string(field.choices), '|'));
@@ -162,7 +163,7 @@ Action CompletionCommand(CLI::App& self) {
       "  source <(ridgeline completion zsh)\n"
       "  ridgeline completion fish | source");
   return [shell, &self] {
-    const CompletedPrograms programs{CommandOf(*self.get_parent()), Trainer()};
+    const CompletedPrograms programs{CommandOf(*self.get_parent()), OurTrainer()};
     Write(*shell == "bash"  ? BashCompletion(programs)
           : *shell == "zsh" ? ZshCompletion(programs)
                             : FishCompletion(programs));

@@ -149,8 +149,8 @@ std::vector<Check> LauncherChecks(const fs::path& plugins) {
 }
 
 // The launcher that a sweep goes to, with all that its points ask for.
-Check SweepsLauncherCheck(const fs::path& file) {
-  const Sweep sweep = LoadSweepFor(file, "");
+Check SweepsLauncherCheck(const fs::path& file, const std::vector<fs::path>& trainers) {
+  const Sweep sweep = LoadSweepFor(file, "", trainers);
   const TemporaryFolder folder;
   const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, folder.path() / "doctor.db");
   CheckRules(sweep, *launcher);
@@ -231,7 +231,7 @@ void PrintJson(const std::vector<Check>& checks) {
 }
 
 // `sweep` empty: of no sweep in particular.
-int Doctor(const std::string& sweep, const std::string& format) {
+int Doctor(const std::string& sweep, const std::vector<fs::path>& trainers, const std::string& format) {
   std::vector<Check> checks = {{CheckState::kOk, "ridgeline", fmt::format("{}, commit {}", kVersion, GitCommit()), ""}};
   Append(checks, "machine", [] { return MachineChecks("/"); });
   checks.push_back(DiskCheck(fs::current_path()));
@@ -243,7 +243,7 @@ int Doctor(const std::string& sweep, const std::string& format) {
   }
   checks.push_back(Try("sqlite", StoreCheck));
   Append(checks, "launcher", [] { return LauncherChecks(DataDir("plugins")); });
-  if (!sweep.empty()) checks.push_back(Try("launcher", [&] { return SweepsLauncherCheck(sweep); }));
+  if (!sweep.empty()) checks.push_back(Try("launcher", [&] { return SweepsLauncherCheck(sweep, trainers); }));
   Append(checks, "reports", ReportChecks);
   Append(checks, "sweeps", SweepChecks);
 
@@ -258,11 +258,13 @@ int Doctor(const std::string& sweep, const std::string& format) {
 Action DoctorCommand(CLI::App& self) {
   struct Options {
     std::string sweep;
+    std::vector<fs::path> trainers;
     std::string format = "text";
   };
   const auto options = std::make_shared<Options>();
   self.add_option("sweep", options->sweep, "a sweep whose launcher is asked too, with what its points ask for")
       ->type_name("SWEEP");
+  AddTrainersOption(self, options->trainers);
   AddFormatOption(self, options->format, {"text", "json"});
   self.footer(
       "One line a check: ok, warn (works, and could be better) or FAIL, with what to do about it. Exit code 3 where\n"
@@ -270,7 +272,7 @@ Action DoctorCommand(CLI::App& self) {
       "  ridgeline doctor\n"
       "  ridgeline doctor sweeps/scaling.yaml\n"
       "  ridgeline doctor -o json");
-  return [options] { return Doctor(options->sweep, options->format); };
+  return [options] { return Doctor(options->sweep, options->trainers, options->format); };
 }
 
 }  // namespace ridgeline

@@ -29,14 +29,23 @@ std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int
 }
 
 std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::string& launcher, const fs::path& db) {
-  Sweep kept = ParseSweep(sweep.text, sweep.file);
+  Sweep kept;
+  kept.file = sweep.file;
+  kept.launch = ParseLaunch(sweep.text, sweep.file);
   kept.launch.launcher = launcher;
   UseProfiles(kept);  // they may say which cluster it is
   return OpenLauncher(launcher, kept.launch.config, 0, db);
 }
 
-Sweep LoadSweepFor(const fs::path& file, const std::string& launcher) {
-  Sweep sweep = LoadSweep(file);
+void AddTrainersOption(CLI::App& command, std::vector<fs::path>& folders) {
+  command.add_option("--trainers", folders, "a folder with definitions of trainers; may be given several times")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory)
+      ->allow_extra_args(false);
+}
+
+Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std::vector<fs::path>& trainers) {
+  Sweep sweep = LoadSweep(file, trainers);
   if (!launcher.empty()) sweep.launch.launcher = launcher;
   UseProfiles(sweep);
   return sweep;

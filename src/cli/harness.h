@@ -34,8 +34,13 @@ std::unique_ptr<Launcher> OpenLauncher(const std::string& name, Json config, int
 std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::string& launcher,
                                          const std::filesystem::path& db);
 
-// Reads a sweep, to go to `launcher` where that is not empty, with what its profiles say.
-Sweep LoadSweepFor(const std::filesystem::path& file, const std::string& launcher);
+// `--trainers DIR`, which must be there; as many as there are.
+void AddTrainersOption(CLI::App& command, std::vector<std::filesystem::path>& folders);
+
+// Reads a sweep, to go to `launcher` where that is not empty, with what its profiles say. `trainers`: folders with
+// definitions.
+Sweep LoadSweepFor(const std::filesystem::path& file, const std::string& launcher,
+                   const std::vector<std::filesystem::path>& trainers);
 
 // Whether the sweep's jobs run on this machine, and what memory a node of its launcher has, as far as that is known.
 bool RunsHere(const Sweep& sweep);

@@ -40,6 +40,7 @@ struct PlanArguments {
   std::string largest;
   std::string db = kDefaultDb;
   std::string reports;
+  std::vector<std::filesystem::path> trainers;
 };
 
 void Flush() {
@@ -133,6 +134,7 @@ Action PlanCommand(CLI::App& self) {
       ->capture_default_str()
       ->type_name("FILE");
   AddReportsOption(self, arguments->reports);
+  AddTrainersOption(self, arguments->trainers);
   self.footer(
       "Expands a sweep into its points, predicts each one's peak memory a rank by tracing the step it would run, and\n"
       "says whether that fits where it would run: `fits` or `out_of_memory`, or `unknown` where nothing says what\n"
@@ -161,7 +163,7 @@ Action PlanCommand(CLI::App& self) {
       throw Error(ErrorKind::kUsage, "plan: no sweep is given",
                   "ridgeline plan SWEEP.yaml, or see ridgeline plan --help");
     }
-    const Sweep sweep = LoadSweepFor(arguments->sweep, arguments->launcher);
+    const Sweep sweep = LoadSweepFor(arguments->sweep, arguments->launcher, arguments->trainers);
     if (!arguments->largest.empty()) return ShowLargest(sweep, *arguments);
     return arguments->expand_only ? ShowPoints(sweep, arguments->format) : ShowPlan(sweep, *arguments);
   };

@@ -34,6 +34,7 @@ struct RenderArguments {
   std::string sweep;
   std::string launcher;
   std::string to;
+  std::vector<fs::path> trainers;
 };
 
 // "sbatch FILE" with the file or the folder in it.
@@ -69,7 +70,7 @@ std::vector<Job> JobsOfAllRepeats(const Sweep& sweep, const std::vector<Point>& 
 }
 
 int RenderSweep(const RenderArguments& options) {
-  const Sweep sweep = LoadSweepFor(options.sweep, options.launcher);
+  const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
   const fs::path dir = fs::absolute(options.to).lexically_normal();
   std::vector<Point> points = Expand(sweep);
   for (Point& point : points) PlaceCheckpointFiles(point, dir, {kDefaultCampaign, SetupOf(LaunchOf(sweep, point))});
@@ -88,6 +89,7 @@ int RenderSweep(const RenderArguments& options) {
   const Rendered rendered = launcher->Render(jobs);
 
   WriteFileAtomic(dir / kRenderedSweep, sweep.text);
+  sweep.trainers.Keep(dir / "trainers");
   // Among them may be a Secret of Kubernetes.
   for (const LaunchFile& file : rendered.files) WritePrivateFile(dir / file.name, file.content);
   const auto count = [](size_t number, const char* noun) {
@@ -118,6 +120,7 @@ Action RenderCommand(CLI::App& self) {
   self.add_option("--launcher", options->launcher, "whose files; default: what the sweep says, else local")
       ->type_name("LAUNCHER");
   AddToOption(self, options->to, "DIR", "the folder for the files, the jobs and their results")->required();
+  AddTrainersOption(self, options->trainers);
   self.footer(
       "Writes what the launcher would submit, for all points of the sweep: sbatch scripts, manifests or a shell\n"
       "script, and the job files they run. Nothing is started, and no database is touched. Submit the files by hand,\n"

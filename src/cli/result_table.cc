@@ -56,13 +56,20 @@ void DropWhereEmpty(Table& table, size_t column) {
   for (auto& row : table.rows) row.erase(row.begin() + at);
 }
 
+// Of a point. What is a trainer's own has no column, and other trainers' points have none of it.
+std::string ColumnSql(const Field& field) {
+  if (!field.is_own()) return fmt::format("p.{}", field.name);
+  const char* as = field.type() == "true or false" ? "->" : "->>";  // true, not 1
+  return fmt::format("p.spec {} '$.own.{}' AS {}", as, field.name, field.name);
+}
+
 }  // namespace
 
 Table ResultTable(Store& store, const Sweep& sweep) {
   std::vector<const Field*> varying = VaryingFields(sweep);
   if (varying.empty()) varying.push_back(FindField("model"));
   std::string fields;
-  for (const Field* field : varying) fields += fmt::format("p.{}, ", field->name);
+  for (const Field* field : varying) fields += ColumnSql(*field) + ", ";
   Table table = store.Query(
       fmt::format("SELECT {}coalesce(r.status, 'no result') AS status, r.steady_tokens_per_s AS \"tokens/s\", "
                   "r.planned_peak_bytes AS planned, r.device_peak_bytes AS \"device peak\", r.rss_peak_bytes AS RSS, "

@@ -42,6 +42,7 @@ struct RunOptions {
   std::string retry;
   std::string to = kDefaultOutputDir;
   std::string reports;
+  std::vector<fs::path> trainers;
   int64_t max_parallel = 0;
   bool again = false;
   bool detach = false;
@@ -63,7 +64,7 @@ std::string CampaignOf(const RunOptions& options, Store& store, const std::strin
 // its own affair.
 Facts FactsHere(const Sweep& sweep, bool runs_here) {
   Facts facts = runs_here ? MachineFacts() : Facts();
-  if (sweep.launch.trainer.empty()) {
+  if (sweep.launch.trainer.empty() && sweep.trainers.all().empty()) {
     facts["version"] = kVersion;
     facts["git_commit"] = GitCommit();
   }
@@ -80,6 +81,7 @@ std::string CommandLine(const RunOptions& options) {
   add("--launcher", options.launcher, "");
   add("--to", options.to, kDefaultOutputDir);
   add("--reports", options.reports, "");
+  for (const fs::path& folder : options.trainers) add("--trainers", folder.string(), "");
   return text;
 }
 
@@ -150,7 +152,7 @@ RunSummary RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, co
 }
 
 int Run(const RunOptions& options) {
-  const Sweep sweep = LoadSweepFor(options.sweep, options.launcher);
+  const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
   const std::vector<Report> reports = ReportsOf(sweep, options.reports);  // a wrong name is told before the sweep runs
   const fs::path output_dir = fs::absolute(options.to);
   MakeDirs(output_dir / "jobs");
@@ -233,6 +235,7 @@ Action RunCommand(CLI::App& self) {
       ->type_name("N");
   AddToOption(self, options->to, "DIR", "the folder for its jobs (specs, logs, results) and reports");
   AddReportsOption(self, options->reports);
+  AddTrainersOption(self, options->trainers);
   self.footer(
       "Points that have a result are skipped, whichever sweep measured them, unless with another trainer, other\n"
       "cores, nodes or GPUs, or another environment. To measure again is to name another campaign, or to say\n"

@@ -21,6 +21,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/harness.h"
 #include "cli/output.h"
 #include "ridgeline/limits.h"
 #include "run/result.h"
@@ -35,7 +36,7 @@ constexpr std::initializer_list<const char*> kListForms = {"text", "md", "csv", 
 constexpr std::initializer_list<const char*> kTryForms = {"text", "json"};
 
 struct TrainersOptions {
-  std::vector<std::string> folders;
+  std::vector<fs::path> folders;
   std::string format = "text";
   std::string name;
   std::string log;
@@ -45,9 +46,7 @@ struct TrainersOptions {
   std::optional<int64_t> tokens_per_step;
 };
 
-std::vector<fs::path> Folders(const TrainersOptions& options) {
-  return TrainerFolders({options.folders.begin(), options.folders.end()});
-}
+std::vector<fs::path> Folders(const TrainersOptions& options) { return TrainerFolders(options.folders); }
 
 int List(const TrainersOptions& options) {
   Table table{{"trainer", "tested", "version", "about", "folder"}, {}};
@@ -82,7 +81,8 @@ int Check(const TrainersOptions& options) {
                                 ? fs::path(asked)
                                 : FindTrainer(asked, Folders(options));
       const Trainer trainer = LoadTrainer(file);
-      Say("{}: {} metrics, {} ends\n", file.string(), trainer.metrics.size(), trainer.ends.size());
+      Say("{}: {} metrics, {} ends{}\n", file.string(), trainer.metrics.size(), trainer.ends.size(),
+          trainer.invocation ? ", and how it is started" : "; no command: logs alone can be read");
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::kInfrastructure) throw;
       faults += (faults.empty() ? "" : "\n") + e.message();
@@ -199,7 +199,7 @@ Json ReadingJson(const Trainer& trainer, const Reading& reading) {
 
 int Try(const TrainersOptions& options) {
   const Trainer trainer = LoadTrainer(FindTrainer(options.name, Folders(options)));
-  if (!options.result.empty() && !trainer.result_file) {
+  if (!options.result.empty() && trainer.result != Trainer::Result::kFile) {
     throw Error(ErrorKind::kUsage, fmt::format("the metrics of {} are found in its log", trainer.name),
                 "leave out --result");
   }
@@ -214,20 +214,12 @@ int Try(const TrainersOptions& options) {
   return 0;
 }
 
-void AddFoldersOption(CLI::App& command, const std::shared_ptr<TrainersOptions>& options) {
-  command
-      .add_option("--trainers", options->folders, "a folder with definitions of your own; may be given several times")
-      ->type_name("DIR")
-      ->check(CLI::ExistingDirectory)
-      ->allow_extra_args(false);
-}
-
 CLI::App* AddShow(CLI::App& self, const std::shared_ptr<TrainersOptions>& options) {
   CLI::App* show = self.add_subcommand("show", "print a definition");
   show->add_option("name", options->name, "the trainer, as `ridgeline trainers` names it")
       ->type_name("TRAINER")
       ->required();
-  AddFoldersOption(*show, options);
+  AddTrainersOption(*show, options->folders);
   show->footer("The file as it is: a beginning for one of your own.\n\nExample:\n  ridgeline trainers show nanogpt");
   return show;
 }
@@ -248,7 +240,7 @@ CLI::App* AddTry(CLI::App& self, const std::shared_ptr<TrainersOptions>& options
                    "of all ranks: what its tokens a second are held against")
       ->check(CLI::PositiveNumber);
   AddFormatOption(*tried, options->format, kTryForms);
-  AddFoldersOption(*tried, options);
+  AddTrainersOption(*tried, options->folders);
   tried->footer(
       "Prints each metric that was found with its lines, those that were not, and the end with the line that shows "
       "it.\n"
@@ -262,7 +254,7 @@ CLI::App* AddCheck(CLI::App& self, const std::shared_ptr<TrainersOptions>& optio
   check->add_option("file", options->checked, "files, or names as `ridgeline trainers` has them")
       ->type_name("FILE")
       ->required();
-  AddFoldersOption(*check, options);
+  AddTrainersOption(*check, options->folders);
   check->footer(
       "Exit code 0: all are; 2: every fault is printed with its line.\n\n"
       "Example:\n  ridgeline trainers check trainers/mine.yaml");
@@ -275,7 +267,7 @@ Action TrainersCommand(CLI::App& self) {
   const auto options = std::make_shared<TrainersOptions>();
   self.require_subcommand(0, 1);
   AddFormatOption(self, options->format, kListForms);
-  AddFoldersOption(self, options);
+  AddTrainersOption(self, options->folders);
   const CLI::App* show = AddShow(self, options);
   const CLI::App* tried = AddTry(self, options);
   const CLI::App* check = AddCheck(self, options);

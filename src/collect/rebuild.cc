@@ -274,6 +274,7 @@ void KeepSweep(const fs::path& output_dir, const Sweep& sweep) {
   const fs::path file = KeptSweep(output_dir, sweep.name);
   MakeDirs(file.parent_path());
   WriteFileAtomic(file, sweep.text);
+  sweep.trainers.Keep(file.parent_path() / "trainers");
 }
 
 Rebuilt RebuildFrom(Store& store, const fs::path& output_dir, const std::string& campaign, int64_t now_unix_ns) {

@@ -84,9 +84,10 @@ std::string PointLabel(const RunSpec& spec, const std::vector<const Field*>& var
   if (varying.empty()) return PrintableLine(spec.model);
   std::string label;
   for (const Field* field : varying) {
+    const std::string text = FieldText(spec, *field);
+    if (field->is_own() && text.empty()) continue;  // another trainer's
     if (!label.empty()) label += ' ';
-    label +=
-        field->name == "model" ? FieldText(spec, *field) : fmt::format("{}={}", field->name, FieldText(spec, *field));
+    label += field->name == "model" ? text : fmt::format("{}={}", field->name, text);
   }
   return PrintableLine(label);
 }

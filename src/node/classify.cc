@@ -41,7 +41,7 @@ Disbelief WhyNotBelieved(const JobPoint& point, const PointEnd& end) {
     return {fmt::format("its result is of point {}", ShortenToBytes(end.own->point_id, 80)), contract()};
   }
   const RunEnd own = EndOf(*end.own);
-  if (EndOfExitCode(static_cast<int>(ExitCodeOf(own))) != own) {
+  if (!end.own_is_read && EndOfExitCode(static_cast<int>(ExitCodeOf(own))) != own) {
     return {fmt::format("its result says '{}', which is not a trainer's to say", EndName(own)), contract()};
   }
   if (own.status == RunStatus::kOk && end.watched.stopped == StopReason::kNone && !end.watched.status.ok()) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "base/text.h"
 #include "node/classify.h"
 #include "node/core_use.h"
+#include "node/defined.h"
 #include "node/finished.h"
 #include "node/oom_kills.h"
 #include "node/parts.h"
@@ -116,18 +118,30 @@ class JobRunner {
         options_(options),
         stop_(CancelFile(job.job_dir)),
         cores_(CoresFor(job.cpus, CoresAllowed(), OwnCoresGiven())),
-        secret_(job.job_dir, nodes.rank == 0) {}
+        secret_(job.job_dir, nodes.rank == 0) {
+    if (!job.definition.empty()) defined_.emplace(job);
+  }
 
   bool Told() { return stop_.Reason() != StopReason::kNone; }
 
   // Whether anything of it runs on this node.
-  bool HasPartIn(const JobPoint& point) const { return nodes_.rank == 0 || HasSeveralProcesses(point.spec); }
+  bool HasPartIn(const JobPoint& point) const {
+    return nodes_.rank == 0 || (HasSeveralProcesses(point.spec) && !(defined_ && defined_->RunsOnFirstNodeAlone()));
+  }
 
   // What keeps this node from running these points.
   std::optional<Unfit> WhyUnfit(const std::vector<const JobPoint*>& points, const fs::path& job_file) const {
     std::vector<RunSpec> runs;
     for (const JobPoint* point : points) runs.push_back(SpecHere(*point));
-    return Preflight(job_, job_file, runs, nodes_.rank, clock_);
+    if (!defined_) return Preflight(job_, job_file, runs, nodes_.rank, clock_);
+    Job started = job_;
+    try {
+      started.trainer = defined_->Argv(runs.front(), nodes_);
+    } catch (const Error& e) {
+      return Unfit{InfrastructureReason::kStart, fmt::format("its trainer cannot be started here: {}", e.message()),
+                   "set such variables under launch: environment, or on the node"};
+    }
+    return Preflight(started, job_file, runs, nodes_.rank, clock_);
   }
 
   RunResult NotRun(const JobPoint& point, const Unfit& why) const {
@@ -182,6 +196,7 @@ class JobRunner {
     }
     std::error_code ignored;
     for (const fs::path& file : files) fs::remove(file, ignored);
+    if (defined_ && nodes_.rank == 0 && ok && !job_.keep_logs) fs::remove_all(dir / kOutputName, ignored);
     ::rmdir(dir.c_str());  // fails where anything is left in it
   }
 
@@ -207,10 +222,14 @@ class JobRunner {
     return here;
   }
 
+  std::vector<RankProcess> ProcessesHere(const RunSpec& spec) const {
+    return defined_ ? defined_->ProcessesHere(spec, nodes_, cores_.ids) : RanksHere(spec, nodes_, cores_.ids);
+  }
+
   std::vector<std::string> LogsHere(const JobPoint& point) const {
     std::vector<std::string> logs;
     try {
-      for (const RankProcess& rank : RanksHere(point.spec, nodes_, cores_.ids)) logs.push_back(rank.log);
+      for (const RankProcess& rank : ProcessesHere(point.spec)) logs.push_back(rank.log);
     } catch (const Error&) {
       // None of its ranks could be started here.
     }
@@ -241,6 +260,7 @@ class JobRunner {
     // Another node does not see when the ranks have met. The first does, and when it ends its ranks, the others end.
     if (point.time_limit_s > 0) limits.time_ns = point.time_limit_s * kSecondNs + (first ? 0 : meet_ns);
     limits.memory_bytes = job_.memory_limit_bytes;
+    limits.of_descendants = defined_.has_value();
     limits.grace_ns = options_.grace_ns;
     const bool saves = !SpecHere(point).checkpoint_dir.empty();
     limits.save_ns = saves ? job_.save_time_s * kSecondNs : options_.grace_ns;
@@ -250,7 +270,7 @@ class JobRunner {
   // Where a rank is lost, ridgeline-train ends on every node that is left.
   void LookForGoneNode(const fs::path& dir, PointEnd& end) {
     Watched& watched = end.watched;
-    if (nodes_.rank > 0 || !IsOurTrainer(job_.trainer) || watched.status.ok() || watched.stopped != StopReason::kNone) {
+    if (nodes_.rank > 0 || !IsOurTrainer(job_) || watched.status.ok() || watched.stopped != StopReason::kNone) {
       return;
     }
     const auto gone = NodeThatIsGone(dir, nodes_.count, options_.grace_ns + kPartEndsNs, [&] { return Told(); });
@@ -259,19 +279,21 @@ class JobRunner {
   }
 
   PointEnd RunTrainer(const JobPoint& point, const fs::path& dir, const fs::path& spec) {
-    std::vector<RankProcess> ranks = RanksHere(point.spec, nodes_, cores_.ids);
-    if (HasSeveralProcesses(point.spec)) {
+    std::vector<RankProcess> ranks = ProcessesHere(point.spec);
+    if (HasSeveralProcesses(point.spec) && !defined_) {
       for (RankProcess& rank : ranks) rank.environment["RIDGELINE_SECRET_FILE"] = secret_.File();
     }
-    std::vector<std::string> argv = job_.trainer;
-    argv.insert(argv.end(), {"--spec", spec, "--result", dir / kTrainersResultName});
-
     const OomWatch oom;
     std::optional<ReservedPort> port;  // ours until the ranks have ended
-    if (nodes_.count == 1 && ranks.size() > 1) port.emplace();
+    if (nodes_.count == 1 && (defined_ || ranks.size() > 1)) port.emplace();  // torchrun needs one for one rank, too
     std::vector<Child> children;
+    Invoked invoked;  // of a defined trainer, the first process of it here
     try {
-      for (const RankProcess& rank : ranks) children.push_back(Start(point, dir, argv, rank, port));
+      for (const RankProcess& rank : ranks) {
+        Invoked one = InvokedFor(point, dir, spec, rank, port);
+        children.push_back(Start(point, dir, one, rank, port));
+        if (children.size() == 1) invoked = std::move(one);
+      }
     } catch (const Error&) {
       EndAllChildren();
       throw;
@@ -282,12 +304,21 @@ class JobRunner {
       std::error_code ec;
       return fs::file_size(ProgressFile(job_.job_dir, point.id), ec) > 0 && !ec;
     };
-    end.watched = Watch(children, LimitsOf(point), stop_, clock_, has_begun);
+    const RunSpec here = SpecHere(point);
+    std::optional<Onlooker> onlooker;
+    if (defined_ && nodes_.rank == 0 && !defined_->KeepsContract()) {
+      onlooker.emplace(defined_->trainer(), here, dir / ranks.front().log, ProgressFile(job_.job_dir, point.id),
+                       clock_);
+    }
+    const std::function<void()> look = onlooker ? std::function<void()>([&] { onlooker->Look(); }) : nullptr;
+    end.watched = Watch(children, LimitsOf(point), stop_, clock_, has_begun, look);
     EndAllChildren();
     end.oom = oom.Since();
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
-    if (nodes_.rank == 0) {
+    if (onlooker) {
+      ReadLogs(point, dir, ranks, invoked, onlooker->peak_bytes(), end);
+    } else if (nodes_.rank == 0) {
       const RunSpec run = SpecOfRun(point);
       ReadOwnResult(dir / kTrainersResultName, run, end);
       // One repeat, run alone, has an id of its own.
@@ -306,7 +337,38 @@ class JobRunner {
     return end;
   }
 
-  Child Start(const JobPoint& point, const fs::path& dir, const std::vector<std::string>& argv, const RankProcess& rank,
+  // A defined trainer's result, which is made here of what it printed.
+  void ReadLogs(const JobPoint& point, const fs::path& dir, const std::vector<RankProcess>& ranks,
+                const Invoked& invoked, int64_t peak_bytes, PointEnd& end) const {
+    std::vector<fs::path> here;
+    for (const RankProcess& rank : ranks) here.push_back(dir / rank.log);
+    std::vector<fs::path> elsewhere;
+    for (int64_t node = 1; node < nodes_.count; ++node) {
+      elsewhere.push_back(dir / LogName(node * (ProcessesOf(point.spec) / nodes_.count)));
+    }
+    end.own = defined_->Result(SpecOfRun(point), here, end.watched.process, elsewhere, end.watched.status, invoked);
+    end.own_is_read = true;
+    if (!end.own) {
+      end.own_problem = "its log says nothing of its end";
+      return;
+    }
+    end.own->point_id = point.id;
+    if (end.own->memory.rss_peak_bytes > 0) return;
+    end.own->memory.rss_peak_bytes = std::max(peak_bytes, end.watched.rank_rss_peak_bytes);
+    end.own->evidence["memory_from"] = "its processes";
+  }
+
+  // What one of its processes is started with.
+  Invoked InvokedFor(const JobPoint& point, const fs::path& dir, const fs::path& spec, const RankProcess& rank,
+                     const std::optional<ReservedPort>& port) const {
+    if (defined_) return defined_->Start(SpecHere(point), rank, nodes_, dir, port ? port->number() : 0);
+    Invoked ours;
+    ours.argv = job_.trainer;
+    ours.argv.insert(ours.argv.end(), {"--spec", spec, "--result", dir / kTrainersResultName});
+    return ours;
+  }
+
+  Child Start(const JobPoint& point, const fs::path& dir, const Invoked& invoked, const RankProcess& rank,
               const std::optional<ReservedPort>& port) const {
     SpawnOptions spawn;
     spawn.stdout_file = spawn.stderr_file = dir / rank.log;
@@ -314,6 +376,7 @@ class JobRunner {
     // How many threads there are is the sweep's to choose; which rank of how many this is, is not.
     if (job_.environment.contains("OMP_NUM_THREADS")) spawn.environment.erase("OMP_NUM_THREADS");
     spawn.environment.insert(job_.environment.begin(), job_.environment.end());
+    spawn.environment.insert(invoked.environment.begin(), invoked.environment.end());
     if (port) spawn.environment.insert({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port->number())}});
     spawn.environment["RIDGELINE_PROGRESS"] = rank.rank == 0 ? ProgressFile(job_.job_dir, point.id).string() : "";
     if (cores_.own) {
@@ -326,7 +389,7 @@ class JobRunner {
     spawn.new_process_group = true;
     spawn.die_with_parent = true;
 
-    Child child = Child::Spawn(argv, spawn);
+    Child child = Child::Spawn(invoked.argv, spawn);
     // Where memory runs out despite every limit, the kernel should choose the trainer.
     std::ofstream("/proc/" + std::to_string(child.pid()) + "/oom_score_adj") << 1000;
     return child;
@@ -339,6 +402,7 @@ class JobRunner {
   StopSignals stop_;
   PointCores cores_;
   RanksSecret secret_;
+  std::optional<DefinedTrainer> defined_;
 };
 
 }  // namespace

@@ -151,7 +151,7 @@ std::optional<Unfit> CheckTrainer(const Job& job) {
     return unfit(fmt::format("there is no program '{}' on this node", PrintableLine(job.trainer.front())),
                  "install it here, or name the trainer by a path that every node has");
   }
-  if (!IsOurTrainer(job.trainer)) {
+  if (!IsOurTrainer(job)) {
     const std::string script = ScriptOf(job.trainer);
     if (script.empty() || ::access(script.c_str(), R_OK) == 0) return std::nullopt;
     return unfit(fmt::format("there is no '{}' to read on this node, which the trainer is", PrintableLine(script)),
@@ -244,7 +244,7 @@ int64_t CheckpointBytes(const RunSpec& spec) {
 
 std::optional<Unfit> Preflight(const Job& job, const fs::path& job_file, std::span<const RunSpec> runs, int64_t node,
                                const Clock& clock, const fs::path& root) {
-  const bool ours = IsOurTrainer(job.trainer);
+  const bool ours = IsOurTrainer(job);
   if (auto unfit = CheckFolder(job.job_dir, ExecCheckName(node))) return unfit;
   if (auto unfit = ours ? CheckRoomForCheckpoints(runs) : std::nullopt) return unfit;
   if (auto unfit = CheckClock(job_file, clock)) return unfit;

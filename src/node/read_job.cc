@@ -55,7 +55,7 @@ std::string ReadParts(const fs::path& path) {
 
 Job ReadJob(const fs::path& job_file, const fs::path& job_dir) {
   Job job = DecodeJob(ParseJson(ReadParts(job_file), job_file.string()), job_file.string());
-  if (job.trainer.empty()) job.trainer = {(ProgramDir() / "ridgeline-train").string()};
+  if (job.trainer.empty() && job.definition.empty()) job.trainer = {(ProgramDir() / "ridgeline-train").string()};
   if (!job_dir.empty()) MoveJob(job, job_dir);
   for (const JobPoint& point : job.points) CheckId(point.id, job_file);
   return job;

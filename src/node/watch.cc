@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "node/process_tree.h"
 
 namespace ridgeline {
 namespace {
@@ -23,20 +24,12 @@ namespace {
 constexpr int64_t kForeverNs = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMinLookNs = 1'000'000;
 constexpr int64_t kMaxLookNs = 100'000'000;
+constexpr int64_t kLookPauseNs = 1'000'000'000;  // of who looks on
 constexpr int kShellsKilled = 128 + SIGKILL;     // how a shell, or who does as they do, says that its child was killed
 constexpr int64_t kToldTooNs = 500'000'000;      // after the trainer was
 constexpr int64_t kKilledTooNs = 2'000'000'000;  // after a process of the trainer was, on a busy node
 // Faster than page faults of one process fill memory.
 constexpr double kGrowthBytesPerNs = 16;
-
-// Resident bytes of one process; 0 where it is gone.
-int64_t ResidentBytes(pid_t pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/statm");
-  int64_t size_pages = 0;
-  int64_t resident_pages = 0;
-  in >> size_pages >> resident_pages;
-  return in ? resident_pages * ::sysconf(_SC_PAGESIZE) : 0;
-}
 
 // A process's end, as something to poll.
 class PidFd {
@@ -53,18 +46,17 @@ class PidFd {
   int fd_;
 };
 
-std::vector<pid_t> Children() {
-  std::vector<pid_t> children;
-  std::ifstream in("/proc/self/task/" + std::to_string(::getpid()) + "/children");
-  for (pid_t pid = 0; in >> pid;) children.push_back(pid);
-  return children;
-}
-
 class Watcher {
  public:
   Watcher(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
-          const std::function<bool()>& begun)
-      : children_(children), limits_(limits), stop_(stop), clock_(clock), begun_(begun), ended_(children.size()) {
+          const std::function<bool()>& begun, const std::function<void()>& look)
+      : children_(children),
+        limits_(limits),
+        stop_(stop),
+        clock_(clock),
+        begun_(begun),
+        look_(look),
+        ended_(children.size()) {
     for (const Child& child : children) pid_fds_.emplace_back(child.pid());
     watched_.began = limits.meet_ns == 0;
     const int64_t limit_ns = watched_.began ? limits.time_ns : limits.meet_ns;
@@ -135,8 +127,7 @@ class Watcher {
     LookWhetherItBegan();
     int64_t wait_ns = end_ns_ == kForeverNs ? kForeverNs : end_ns_ - clock_.MonotonicNs();
     if (limits_.memory_bytes > 0) {
-      int64_t rss_bytes = 0;
-      for (size_t i = 0; i < children_.size(); ++i) rss_bytes += ended_[i] ? 0 : ResidentBytes(children_[i].pid());
+      const int64_t rss_bytes = HeldBytes();
       if (rss_bytes > limits_.memory_bytes) {
         watched_.stopped = StopReason::kMemoryLimit;
         watched_.rss_bytes = rss_bytes;
@@ -145,6 +136,13 @@ class Watcher {
       wait_ns = std::min(wait_ns, NextLookNs((limits_.memory_bytes - rss_bytes) / static_cast<int64_t>(running())));
     }
     if (!watched_.began) wait_ns = std::min(wait_ns, kMaxLookNs);
+    if (look_) {
+      if (clock_.MonotonicNs() >= next_look_ns_) {
+        look_();
+        next_look_ns_ = clock_.MonotonicNs() + kLookPauseNs;
+      }
+      wait_ns = std::min(wait_ns, next_look_ns_ - clock_.MonotonicNs());
+    }
     const StopReason told = Wait(wait_ns, stop_.fd()) ? stop_.Reason() : StopReason::kNone;
     if (told == StopReason::kTold) {
       watched_.stopped = told;
@@ -159,6 +157,13 @@ class Watcher {
       watched_.stopped = watched_.began ? StopReason::kTimeLimit : StopReason::kMeetLimit;
     }
     return true;
+  }
+
+  int64_t HeldBytes() const {
+    if (limits_.of_descendants) return HeldByTree();
+    int64_t bytes = 0;
+    for (size_t i = 0; i < children_.size(); ++i) bytes += ended_[i] ? 0 : ResidentOf(children_[i].pid()).bytes;
+    return bytes;
   }
 
   // At most `wait_ns`, until a process has ended or we are told to stop; says whether we are.
@@ -192,6 +197,8 @@ class Watcher {
   StopWatcher& stop_;
   const Clock& clock_;
   const std::function<bool()>& begun_;
+  const std::function<void()>& look_;
+  int64_t next_look_ns_ = 0;
   std::deque<PidFd> pid_fds_;
   std::vector<std::optional<ExitStatus>> ended_;
   std::optional<size_t> failed_;  // the first
@@ -208,12 +215,13 @@ int64_t NextLookNs(int64_t headroom_bytes) {
 }
 
 Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
-              const std::function<bool()>& begun) {
-  return Watcher(children, limits, stop, clock, begun).Run();
+              const std::function<bool()>& begun, const std::function<void()>& look) {
+  return Watcher(children, limits, stop, clock, begun, look).Run();
 }
 
 void EndAllChildren() {
-  for (std::vector<pid_t> children = Children(); !children.empty(); children = Children()) {
+  const auto own = [] { return ChildrenOf(::getpid()); };
+  for (std::vector<pid_t> children = own(); !children.empty(); children = own()) {
     for (const pid_t pid : children) ::kill(pid, SIGKILL);
     for (const pid_t pid : children) ::waitpid(pid, nullptr, 0);
   }

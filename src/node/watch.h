@@ -21,9 +21,10 @@ enum class StopReason {
 };
 
 struct WatchLimits {
-  int64_t meet_ns = 0;       // until it has begun; 0: it begins as it is started
-  int64_t time_ns = 0;       // from when it has begun; 0: none
-  int64_t memory_bytes = 0;  // resident, of all processes together; 0: none
+  int64_t meet_ns = 0;          // until it has begun; 0: it begins as it is started
+  int64_t time_ns = 0;          // from when it has begun; 0: none
+  int64_t memory_bytes = 0;     // resident, of all processes together; 0: none
+  bool of_descendants = false;  // of what the processes started, too
   int64_t grace_ns = 0;
   int64_t save_ns = 0;
 };
@@ -52,8 +53,9 @@ class StopWatcher {
 // there is a limit for that, says whether they have begun: it is asked every tenth of a second until they have.
 // The memory limit is kept by looking at the resident set, ever more often the
 // nearer it comes: it needs no cgroup and no address-space limit, which would refuse what is reserved but never used.
+// `look`, where there is one, is called now and then, every second or so, while they run.
 Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
-              const std::function<bool()>& begun = {});
+              const std::function<bool()>& begun = {}, const std::function<void()>& look = {});
 
 // How long a process with `headroom_bytes` left cannot pass its limit: at the speed memory can be written, at least
 // 1 ms and at most 100 ms.

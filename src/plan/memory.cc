@@ -62,7 +62,7 @@ SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemor
   return {each, least.basis};
 }
 
-bool IsOurTrainer(const Launch& launch) { return IsOurTrainer(launch.trainer); }
+bool IsOurTrainer(const Launch& launch) { return !launch.definition && IsOurTrainer(launch.trainer); }
 
 int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes) {
   return std::max<int64_t>(1, memory_bytes / processes - kProcessBaseBytes);

@@ -165,6 +165,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
   if (options.runs_here) {
     RequireDataFiles(sweep, points);
     RequireTrainer(sweep);
+    RequirePrograms(sweep, points);
   }
   Plan plan;
   plan.points.reserve(points.size());
@@ -174,6 +175,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     const RunSpec& spec = points[i].spec;
     Job job = JobFor(sweep, points[i], options);
     const Launch launch = LaunchOf(sweep, points[i]);
+    RequireScheduler(sweep, launch);
     if (std::string odd = OddRequest(spec, launch);
         !odd.empty() && std::find(plan.warnings.begin(), plan.warnings.end(), odd) == plan.warnings.end()) {
       plan.warnings.push_back(std::move(odd));
@@ -221,7 +223,11 @@ Job JobFor(const Sweep& sweep, const Point& point, const PlanOptions& options) {
   const Launch launch = LaunchOf(sweep, point);
   Job job;
   job.sweep = sweep.name;
-  job.trainer = launch.trainer.empty() ? options.trainer : launch.trainer;
+  if (launch.definition) {
+    job.definition = launch.definition->text;
+  } else {
+    job.trainer = launch.trainer.empty() ? options.trainer : launch.trainer;
+  }
   job.nodes = launch.nodes;
   job.cpus = launch.cpus;
   job.gpus = GpusOf(launch);

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,8 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "plan/memory.h"
+#include "sweep/launch.h"
+#include "trainers/invocation.h"
 
 namespace ridgeline {
 namespace {
@@ -32,6 +35,45 @@ void RequireTrainer(const Sweep& sweep) {
               FaultText(sweep.file, {sweep.launch.place,
                                      fmt::format("trainer: there is no program '{}' here", PrintableLine(program))}),
               "name it by its whole path, by one from the folder in which you start `ridgeline run`, or one on PATH");
+}
+
+void RequirePrograms(const Sweep& sweep, const std::vector<Point>& points) {
+  std::set<std::string> seen;
+  for (const Point& point : points) {
+    const Launch launch = LaunchOf(sweep, point);
+    if (!launch.definition || !seen.insert(launch.definition->name).second) continue;
+    const std::string& name = launch.definition->name;
+    const auto wrong = [&](const std::string& what, const std::string& hint) {
+      return Error(ErrorKind::kInvalidInput,
+                   FaultText(sweep.file, {sweep.defaults_place, fmt::format("trainer {}: {}", name, what)}), hint);
+    };
+    ProcessPlace place;
+    place.environment = OwnEnvironment();
+    for (const auto& [variable, value] : launch.environment) place.environment[variable] = value;
+    std::string program;
+    try {
+      program = Invoke(*launch.definition->invocation, point.spec, place).argv.front();
+    } catch (const Error& e) {
+      throw wrong(e.message(), "set such variables under launch: environment");
+    }
+    const auto path = place.environment.find("PATH");
+    if (FindProgram(program, path == place.environment.end() ? "" : path->second).empty()) {
+      throw wrong(fmt::format("there is no program '{}' here", PrintableLine(program)),
+                  "install it, or put it on PATH");
+    }
+  }
+}
+
+void RequireScheduler(const Sweep& sweep, const Launch& launch) {
+  if (!launch.definition || launch.definition->invocation->processes != Processes::kSrun ||
+      launch.launcher == "slurm") {
+    return;
+  }
+  throw Error(ErrorKind::kInvalidInput,
+              FaultText(sweep.file, {launch.place, fmt::format("trainer {} has its ranks started by srun, and the "
+                                                               "launcher is {}",
+                                                               launch.definition->name, launch.launcher)}),
+              "use launcher: slurm, or a definition whose processes are ours or torchrun");
 }
 
 int64_t GpusOf(const Launch& launch) {

@@ -27,6 +27,17 @@ void AddFacts(const Json& json, const std::string& prefix, Facts& facts) {
   }
 }
 
+// A trainer's own fields are called like all others.
+void BringOwnFieldsForward(Facts& facts) {
+  constexpr std::string_view kOwn = "own.";
+  Facts own;
+  for (const auto& [key, value] : facts) {
+    if (key.starts_with(kOwn)) own[key.substr(kOwn.size())] = value;
+  }
+  std::erase_if(facts, [&](const auto& fact) { return fact.first.starts_with(kOwn); });
+  facts.merge(own);
+}
+
 struct Knowledge {
   std::map<int64_t, Facts> facts;   // by the result's number
   std::set<std::string> of_setups;  // those that a setup says
@@ -47,8 +58,11 @@ Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results
     Facts& facts = known.facts[std::get<int64_t>(row[0])];
     AddFacts(ParseJson(CellText(row[1]), "a point in the store"), "", facts);
     facts.erase("version");  // of the spec's encoding
+    BringOwnFieldsForward(facts);
+    const auto defined = facts.find("trainer");
     Facts setup;
     AddFacts(ParseJson(CellText(row[2]), "a setup in the store"), "", setup);
+    if (defined != facts.end()) setup["trainer"] = defined->second;  // its definition's hash tells people nothing
     for (auto& [key, value] : setup) {
       known.of_setups.insert(key);
       facts.insert_or_assign(key, std::move(value));

@@ -1,6 +1,7 @@
 #include "run/fields.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -97,6 +98,9 @@ const Field kFields[] = {
     {"steps", &RunSpec::steps, "measured optimizer steps a repeat (default 5)", "", 1, 1e9,
      F::kSparesMemory | F::kSparesLoss},
     {"tied_head", &RunSpec::tied_head, "the head shares the embedding's weights", "", 0, 0, F::kOfShape},
+    {"trainer", &RunSpec::trainer,
+     "who trains: ridgeline, or another, by the name of its definition in trainers/ (default ridgeline)", "", 0, 0, 0,
+     kOurTrainer},
     {"vocab", &RunSpec::vocab, "tokens in the vocabulary (none for stack)", "", 0, 1 << 24, F::kOfShape},
     {"warmup_steps", &RunSpec::warmup_steps, "optimizer steps before the measured ones (default 2)", "", 0, 1e9,
      F::kSparesMemory | F::kSparesLoss},
@@ -130,7 +134,8 @@ const Field* Find(std::span<const Field> table, std::string_view name) {
 
 std::string_view Field::type() const {
   static constexpr std::string_view kTypes[] = {"integer", "number", "true or false", "text"};
-  return kTypes[member.index()];
+  const auto* own = std::get_if<OwnMember>(&member);
+  return kTypes[own != nullptr ? own->standard.index() : member.index()];
 }
 
 std::string Field::flag() const {
@@ -163,15 +168,45 @@ RunSpec Without(const RunSpec& spec, Field::Trait trait) {
   static const RunSpec defaults;
   RunSpec out = spec;
   const auto reset = [&](const Field& field) {
-    if (field.Has(trait)) std::visit([&](auto member) { out.*member = defaults.*member; }, field.member);
+    if (field.Has(trait)) SetValue(out, field, ValueOf(defaults, field));
   };
   std::for_each(Fields().begin(), Fields().end(), reset);
   std::for_each(Settings().begin(), Settings().end(), reset);
   return out;
 }
 
+FieldValue ValueOf(const RunSpec& spec, const Field& field) {
+  return std::visit(
+      [&](const auto& member) -> FieldValue {
+        if constexpr (std::is_same_v<std::decay_t<decltype(member)>, OwnMember>) {
+          const auto it = spec.own.find(std::string(field.name));
+          return it == spec.own.end() ? member.standard : it->second;
+        } else {
+          return spec.*member;
+        }
+      },
+      field.member);
+}
+
+void SetValue(RunSpec& spec, const Field& field, const FieldValue& value) {
+  std::visit(
+      [&](const auto& member) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(member)>, OwnMember>) {
+          spec.own[std::string(field.name)] = value;
+        } else {
+          spec.*member = std::get<std::decay_t<decltype(spec.*member)>>(value);
+        }
+      },
+      field.member);
+}
+
+std::string ValueText(const FieldValue& value) {
+  return std::visit([](const auto& v) { return fmt::format("{}", v); }, value);
+}
+
 std::string FieldText(const RunSpec& spec, const Field& field) {
-  return std::visit([&](auto member) { return fmt::format("{}", spec.*member); }, field.member);
+  if (field.is_own() && !spec.own.contains(std::string(field.name))) return {};
+  return ValueText(ValueOf(spec, field));
 }
 
 }  // namespace ridgeline

@@ -14,8 +14,17 @@
 
 namespace ridgeline {
 
+// A field that a trainer's definition adds (RunSpec::own): a key of that map, and the value where none is given.
+struct OwnMember {
+  FieldValue standard;
+};
+
+// The trainer of the contract (RunSpec::trainer): ridgeline-train, or whichever program `launch:` names in its place.
+inline constexpr std::string_view kOurTrainer = "ridgeline";
+
 struct Field {
-  using Member = std::variant<int64_t RunSpec::*, double RunSpec::*, bool RunSpec::*, std::string RunSpec::*>;
+  using Member =
+      std::variant<int64_t RunSpec::*, double RunSpec::*, bool RunSpec::*, std::string RunSpec::*, OwnMember>;
 
   // What a field leaves as it is, and what it belongs to. A plain one changes both the memory a run takes and what it
   // learns.
@@ -45,9 +54,10 @@ struct Field {
   // "--refuse-throttled".
   std::string flag() const;
   bool Has(Trait trait) const { return (traits & trait) != 0; }
+  bool is_own() const { return std::holds_alternative<OwnMember>(member); }
 };
 
-// All fields, sorted by name: together they are a point.
+// All fields, sorted by name: together they are a point, with what its trainer adds of its own.
 std::span<const Field> Fields();
 
 // All settings, sorted by name.
@@ -63,7 +73,15 @@ const std::vector<std::string>& SettableNames();
 // nothing that matters.
 RunSpec Without(const RunSpec& spec, Field::Trait trait);
 
-// A field's value as text for people and columns: "8", "0.0003", "true", "bf16".
+// What a spec has in a field, of whichever type. A trainer's own is its standard value where the spec has none.
+FieldValue ValueOf(const RunSpec& spec, const Field& field);
+// `value` must be of the field's type.
+void SetValue(RunSpec& spec, const Field& field, const FieldValue& value);
+
+std::string ValueText(const FieldValue& value);
+
+// A field's value as text for people and columns: "8", "0.0003", "true", "bf16"; empty of a trainer's own where the
+// spec has none of it.
 std::string FieldText(const RunSpec& spec, const Field& field);
 
 }  // namespace ridgeline

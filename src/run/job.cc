@@ -44,13 +44,13 @@ std::string SetupOf(const Job& job) {
 int64_t MeetLimitS(const Job& job, const JobPoint& point) {
   if (!HasSeveralProcesses(point.spec)) return 0;
   if (job.meet_limit_s > 0) return job.meet_limit_s;
-  return IsOurTrainer(job.trainer) ? kUsualMeetLimitS : 0;
+  return IsOurTrainer(job) ? kUsualMeetLimitS : 0;
 }
 
 bool AskForTheSame(const Job& a, const Job& b) {
   const auto asked = [](const Job& job) {
-    return std::tie(job.sweep, job.trainer, job.nodes, job.cpus, job.gpus, job.memory_limit_bytes, job.meet_limit_s,
-                    job.save_time_s, job.keep_logs, job.environment, job.config);
+    return std::tie(job.sweep, job.trainer, job.definition, job.nodes, job.cpus, job.gpus, job.memory_limit_bytes,
+                    job.meet_limit_s, job.save_time_s, job.keep_logs, job.environment, job.config);
   };
   return asked(a) == asked(b);
 }
@@ -105,6 +105,7 @@ Json EncodeJob(const Job& job) {
                    {"points", points}};
   // Left out where it is not said, so that an earlier version's file, written again, has the hash that it had.
   if (!job.setup.empty()) document["setup"] = job.setup;
+  if (!job.definition.empty()) document["definition"] = job.definition;
   return document;
 }
 
@@ -126,6 +127,7 @@ Job DecodeJob(const Json& document, const std::string& source) {
     job.launcher = document.value("launcher", job.launcher);
     job.created_unix_ns = document.value("created_unix_ns", job.created_unix_ns);
     job.setup = document.value("setup", job.setup);
+    job.definition = document.value("definition", job.definition);
     if (!job.setup.empty() && !ParseJson(job.setup, source + ": setup").is_object()) {
       throw Error(ErrorKind::kInvalidInput, source + ": setup is not a setup");
     }

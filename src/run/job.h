@@ -41,6 +41,7 @@ struct Job {
   std::string setup;                 // as what its points are measured; empty: not said
   std::filesystem::path job_dir;     // absolute
   std::vector<std::string> trainer;  // argv, to which --spec and --result are added; empty: the node's ridgeline-train
+  std::string definition;            // of another trainer (src/trainers), its text: in place of `trainer`
   int64_t nodes = 1;                 // that run each point together
   int64_t cpus = 0;                  // cores of a node a point may use; 0: all
   int64_t gpus = 0;                  // of a node that were asked for
@@ -55,6 +56,7 @@ struct Job {
 
 // Whether it is ridgeline-train, whose ways are known. `trainer`: argv, as a job or a sweep names it.
 bool IsOurTrainer(const std::vector<std::string>& trainer);
+inline bool IsOurTrainer(const Job& job) { return job.definition.empty() && IsOurTrainer(job.trainer); }
 
 // As what its points are measured (run/measurement.h). Of a job of an earlier version, which says it not: as far as its
 // parts do.

@@ -136,4 +136,20 @@ int64_t CountParameters(const RunSpec& s) {
   return s.vocab * h * (s.tied_head ? 1 : 2) + s.positions * h + s.layers * layer + 2 * h;
 }
 
+FlopFigures ModelFlops(const RunSpec& s) {
+  const auto product = [](int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
+  const int64_t attended = s.heads * s.head_dim;
+  const double layer = product(s.hidden, attended + 2 * s.kv_heads * s.head_dim) + product(attended, s.hidden) +
+                       product(s.hidden, s.ffn) * (s.family == "llama" ? 3 : 2);
+  const double multiplied = static_cast<double>(s.layers) * layer + product(s.vocab, s.hidden);
+  const double tokens = product(s.batch_size, s.seq_length) * static_cast<double>(s.grad_accumulation);
+  // q k^T and p v, 2 FLOPs a multiply-add each.
+  const double per_pair = 4 * product(s.layers, attended);
+  const auto seq = static_cast<double>(s.seq_length);
+  FlopFigures flops;
+  flops.model_causal = 3 * tokens * (2 * multiplied + per_pair * (seq + 1) / 2);
+  flops.model_non_causal = 3 * tokens * (2 * multiplied + per_pair * seq);
+  return flops;
+}
+
 }  // namespace ridgeline

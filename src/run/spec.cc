@@ -97,18 +97,73 @@ void AppendString(std::string_view text, std::string& out) {
   out += '"';
 }
 
+void AppendNumber(int64_t value, std::string& out) {
+  const fmt::format_int text(value);
+  out.append(text.data(), text.size());
+}
+
+void AppendNumber(double value, std::string& out) {
+  char text[32];
+  out.append(text, std::to_chars(text, text + sizeof text, value).ptr);
+}
+
+void AppendBoolean(bool value, std::string& out) { out += value ? "true" : "false"; }
+
+// Straight from its member, as specs by the hundred thousand are encoded. `field` is one of the table's.
 void AppendValue(const RunSpec& spec, const Field& field, std::string& out) {
   if (const auto* i = std::get_if<int64_t RunSpec::*>(&field.member)) {
-    const fmt::format_int text(spec.*(*i));
-    out.append(text.data(), text.size());
+    AppendNumber(spec.*(*i), out);
   } else if (const auto* d = std::get_if<double RunSpec::*>(&field.member)) {
-    char text[32];
-    out.append(text, std::to_chars(text, text + sizeof text, spec.*(*d)).ptr);
+    AppendNumber(spec.*(*d), out);
   } else if (const auto* b = std::get_if<bool RunSpec::*>(&field.member)) {
-    out += spec.*(*b) ? "true" : "false";
+    AppendBoolean(spec.*(*b), out);
   } else {
     AppendString(spec.*std::get<std::string RunSpec::*>(field.member), out);
   }
+}
+
+// Of a trainer's own, whose type stands in the text alone: 2.0 is a number, and 2 an integer.
+void AppendOwnValue(const FieldValue& value, std::string& out) {
+  if (const auto* i = std::get_if<int64_t>(&value)) {
+    AppendNumber(*i, out);
+  } else if (const auto* d = std::get_if<double>(&value)) {
+    const size_t before = out.size();
+    AppendNumber(*d, out);
+    if (out.find_first_of(".e", before) == std::string::npos) out += ".0";
+  } else if (const auto* b = std::get_if<bool>(&value)) {
+    AppendBoolean(*b, out);
+  } else {
+    AppendString(std::get<std::string>(value), out);
+  }
+}
+
+constexpr std::string_view kOwnKey = "own";
+constexpr size_t kMostOwn = 64;
+constexpr size_t kLongestOwn = 4096;  // bytes of a text
+
+std::optional<FieldValue> OwnValueOf(const Json& value) {
+  if (value.is_number_unsigned() && value > INT64_MAX) return std::nullopt;
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_number_float() && std::isfinite(value.get<double>())) return value.get<double>();
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_string() && value.get_ref<const std::string&>().size() <= kLongestOwn) return value.get<std::string>();
+  return std::nullopt;
+}
+
+std::string SetOwn(RunSpec& spec, const Json& values) {
+  if (!values.is_object() || values.size() > kMostOwn) {
+    return fmt::format("own is a mapping of at most {} fields of a trainer's own, not {}", kMostOwn,
+                       ShortenToBytes(DumpJson(values), 80));
+  }
+  for (const auto& [name, value] : values.items()) {
+    const auto own = OwnValueOf(value);
+    if (!own || !IsFieldName(name)) {
+      return fmt::format("own: {} is {}, and must be a number, a truth value or text of at most {} bytes",
+                         ShortenToBytes(name, 80), ShortenToBytes(DumpJson(value), 80), kLongestOwn);
+    }
+    spec.own[name] = *own;
+  }
+  return {};
 }
 
 // Every field may be in its range, and their product beyond what is counted anywhere: tokens and bytes of a step.
@@ -164,9 +219,8 @@ std::string NotSettings(const std::string& group, const Json& value) {
 
 bool AreDefaults(const RunSpec& spec, std::span<const Field> settings) {
   static const RunSpec defaults;
-  return std::all_of(settings.begin(), settings.end(), [&](const Field& setting) {
-    return std::visit([&](auto member) { return spec.*member == defaults.*member; }, setting.member);
-  });
+  return std::all_of(settings.begin(), settings.end(),
+                     [&](const Field& setting) { return ValueOf(spec, setting) == ValueOf(defaults, setting); });
 }
 
 // "checkpoint":{"dir":…}
@@ -185,8 +239,14 @@ void AppendGroup(const RunSpec& spec, std::span<const Field> settings, std::stri
 void AppendFields(const RunSpec& spec, bool with_settings, std::string& out) {
   char separator = '{';
   bool version_written = false;
+  bool own_written = false;
   std::span<const Field> settings = with_settings ? Settings() : std::span<const Field>();
   for (const Field& field : Fields()) {
+    if (!own_written && field.name > kOwnKey) {
+      if (!spec.own.empty()) out += separator;
+      AppendOwn(spec, out);
+      own_written = true;
+    }
     while (!settings.empty() && field.name > GroupOf(settings.front())) {
       const std::span<const Field> group = FirstGroup(settings);
       settings = settings.subspan(group.size());
@@ -228,11 +288,13 @@ RunSpec FamilyDefaults(std::string_view family) {
 
 std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& value) {
   const Field* field = FindField(name);
-  if (field == nullptr) {
-    return {{std::string(name), fmt::format("unknown field '{}'{}", name, DidYouMean(name, SettableNames()))}};
-  }
-  if (name == "model") {
-    if (!value.is_string()) return {{"model", TypeProblem(*field, value)}};
+  if (field != nullptr) return SetField(spec, *field, value);
+  return {{std::string(name), fmt::format("unknown field '{}'{}", name, DidYouMean(name, SettableNames()))}};
+}
+
+std::vector<Problem> SetField(RunSpec& spec, const Field& field, const Json& value) {
+  if (field.name == "model") {
+    if (!value.is_string()) return {{"model", TypeProblem(field, value)}};
     const Preset* preset = FindPreset(value.get<std::string>());
     if (preset == nullptr) {
       return {{"model", UnknownModel(value.get<std::string>())}};
@@ -240,9 +302,11 @@ std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& 
     ApplyPreset(*preset, spec);
     return {};
   }
-  std::string problem = std::visit([&](auto member) { return Assign(spec.*member, *field, value); }, field->member);
+  FieldValue read = ValueOf(spec, field);
+  std::string problem = std::visit([&](auto& to) { return Assign(to, field, value); }, read);
+  SetValue(spec, field, read);
   if (problem.empty()) return {};
-  return {{std::string(name), std::move(problem)}};
+  return {{std::string(field.name), std::move(problem)}};
 }
 
 RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
@@ -266,7 +330,9 @@ RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
   spec = FamilyDefaults(family);
   if (values.contains("model") && problems.size() == before) set(spec, "model");
   for (const auto& [name, value] : values.items()) {
-    if (IsSettingsGroup(name) && value.is_object()) {
+    if (name == kOwnKey) {
+      if (std::string wrong = SetOwn(spec, value); !wrong.empty()) problems.push_back({name, std::move(wrong), {}});
+    } else if (IsSettingsGroup(name) && value.is_object()) {
       for (const auto& [key, setting] : value.items()) set_to(spec, fmt::format("{}.{}", name, key), setting);
     } else if (IsSettingsGroup(name)) {
       problems.push_back({name, NotSettings(name, value)});
@@ -437,9 +503,44 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
   if (std::string problem = SizeProblem(s); !problem.empty()) {
     add("batch_size", std::move(problem), {"seq_length", "grad_accumulation", "ranks", "layers", "hidden", "ffn"});
   }
+  if (s.trainer == kOurTrainer && !s.own.empty()) {
+    add("trainer", fmt::format("{} is another trainer's field, and the trainer is ridgeline", s.own.begin()->first));
+  }
+  if (!IsTrainerName(s.trainer)) {
+    add("trainer", fmt::format("'{}' is no name of a trainer: these have letters, digits, '-', '_' and '.', and at "
+                               "most 64 of them",
+                               ShortenToBytes(s.trainer, 80)));
+  }
   if (s.learning_rate_min > s.learning_rate)
     add("learning_rate_min", "learning_rate_min is above learning_rate", {"learning_rate"});
   return problems;
+}
+
+void AppendOwn(const RunSpec& spec, std::string& out) {
+  if (spec.own.empty()) return;
+  out += fmt::format("\"{}\":", kOwnKey);
+  char separator = '{';
+  for (const auto& [name, value] : spec.own) {
+    out += separator;
+    AppendString(name, out);
+    out += ':';
+    AppendOwnValue(value, out);
+    separator = ',';
+  }
+  out += '}';
+}
+
+bool IsTrainerName(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  });
+}
+
+bool IsFieldName(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && name.front() >= 'a' && name.front() <= 'z' &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
 void AppendSpec(const RunSpec& spec, std::string& out) { AppendFields(spec, true, out); }

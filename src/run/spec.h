@@ -24,6 +24,9 @@ RunSpec FamilyDefaults(std::string_view family);
 // sets the shape.
 std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& value);
 
+// The same of a field in hand, such as a trainer's own.
+std::vector<Problem> SetField(RunSpec& spec, const Field& field, const Json& value);
+
 // A spec from named values (a JSON object): the family's defaults, the preset's shape, then every other value; made
 // canonical and checked. Problems are appended; the spec is meaningful only where none were.
 RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems);
@@ -47,6 +50,14 @@ std::string EncodeSpec(const RunSpec& spec);
 void AppendSpec(const RunSpec& spec, std::string& out);  // the same, appended
 // One field of it, "name":value; nothing, and false, where the value is one that goes unsaid.
 bool AppendField(const RunSpec& spec, const Field& field, std::string& out);
+
+// Of a trainer's own fields, "own":{…}; nothing where there are none.
+void AppendOwn(const RunSpec& spec, std::string& out);
+
+// Letters, digits, '-', '_' and '.', and not this first: it is a file's name, too.
+bool IsTrainerName(std::string_view name);
+// Small letters, digits and '_', a letter first: as all fields are called.
+bool IsFieldName(std::string_view name);
 
 // Throws Error(kInvalidInput) naming `source`, for a wrong version, an unknown key, or any problem.
 RunSpec DecodeSpec(const Json& document, const std::string& source);

@@ -106,23 +106,6 @@ void SayDiverged(RunResult& result) {
   result.evidence["step"] = std::to_string(step);
 }
 
-void CheckSense(const RunSpec& spec, const RunResult& result, const std::string& source) {
-  const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("{} {}", source, why));
-  };
-  for (const auto& [key, texts] :
-       {std::pair("evidence", &result.evidence), std::pair("environment", &result.environment)}) {
-    if (texts->size() > kMaxTexts) {
-      refuse(fmt::format("has {} pieces of {}, and may have {}", texts->size(), key, kMaxTexts));
-    }
-  }
-  if (const std::string wrong = Contradiction(spec, result); !wrong.empty()) refuse("cannot be true: " + wrong);
-  if (result.status != RunStatus::kOk) return;
-  if (const std::string missing = MissingOfOk(spec, result); !missing.empty()) {
-    refuse("says 'ok' without a figure that an ok needs: " + missing);
-  }
-}
-
 // How long a result of the point may be: series of very many steps alone are long.
 size_t MostBytes(const RunSpec& spec) {
   const auto steps = static_cast<size_t>(std::min<int64_t>(StepsOf(spec), kMaxJobLineBytes / kMaxResultBytesAStep));
@@ -139,6 +122,23 @@ std::string SeeTrainerContract(std::string_view text) {
   return fmt::format("{} {}", text, page.string());
 }
 
+void CheckTrainerResult(const RunSpec& spec, const RunResult& result, const std::string& source) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("{} {}", source, why));
+  };
+  for (const auto& [key, texts] :
+       {std::pair("evidence", &result.evidence), std::pair("environment", &result.environment)}) {
+    if (texts->size() > kMaxTexts) {
+      refuse(fmt::format("has {} pieces of {}, and may have {}", texts->size(), key, kMaxTexts));
+    }
+  }
+  if (const std::string wrong = Contradiction(spec, result); !wrong.empty()) refuse("cannot be true: " + wrong);
+  if (result.status != RunStatus::kOk) return;
+  if (const std::string missing = MissingOfOk(spec, result); !missing.empty()) {
+    refuse("says 'ok' without a figure that an ok needs: " + missing);
+  }
+}
+
 RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source) {
   RunResult result;
   try {
@@ -148,7 +148,7 @@ RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const s
     result.cores = {};  // whoever started the trainer knows these
     if (result.status == RunStatus::kOk) SayDiverged(result);
     if (result.status == RunStatus::kOk && !result.step_ns.all_ns.empty()) DeriveStepFigures(spec, result);
-    CheckSense(spec, result, source);
+    CheckTrainerResult(spec, result, source);
   } catch (const Error& e) {
     if (!e.hint().empty()) throw;
     throw Error(e.kind(), e.message(), SeeTrainerContract("what a trainer writes is said in"));

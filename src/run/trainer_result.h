@@ -21,6 +21,9 @@ std::string SeeTrainerContract(std::string_view text);
 // needs. Throws Error(kInvalidInput) naming `source` and the key, with the contract's page as its hint.
 RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source);
 
+// The last of these checks alone, of a result that came about otherwise. Throws the same.
+void CheckTrainerResult(const RunSpec& spec, const RunResult& result, const std::string& source);
+
 // The file a trainer wrote; nothing where there is none. Throws also where it is no regular file or too long, and
 // Error(kInfrastructure) where it cannot be read.
 std::optional<RunResult> ReadTrainerResult(const std::filesystem::path& path, const RunSpec& spec,

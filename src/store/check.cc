@@ -31,14 +31,13 @@ void AddRows(Database& database, const std::string& sql, const std::string& befo
 
 bool ColumnAgrees(const RunSpec& spec, const Field& field, const Cell& cell) {
   return std::visit(
-      [&](auto member) {
-        const auto& value = spec.*member;
+      [&](const auto& value) {
         using T = std::decay_t<decltype(value)>;
         using Stored = std::conditional_t<std::is_same_v<T, bool>, int64_t, T>;
         const auto* stored = std::get_if<Stored>(&cell);
         return stored != nullptr && *stored == static_cast<Stored>(value);
       },
-      field.member);
+      ValueOf(spec, field));
 }
 
 // Empty, or what is wrong with the point whose fields follow `id` and `spec` in the row.

@@ -15,7 +15,7 @@ namespace {
 // Of a sweep as it was when it last ran. A text that is no sweep of today's says nothing of its setup.
 std::string SetupOfText(const std::string& text) {
   try {
-    const Launch launch = ParseSweep(text, "a kept sweep").launch;
+    const Launch launch = ParseLaunch(text, "a kept sweep");
     return SetupOf(launch.trainer, launch.cpus);
   } catch (const Error&) {
     return DefaultSetup();

@@ -122,15 +122,14 @@ void Store::PutSweep(const SweepRecord& sweep, std::span<const Point> points, co
         int index = 3;
         for (const Field& field : Fields()) {
           std::visit(
-              [&](auto member) {
-                const auto& value = point.spec.*member;
+              [&](const auto& value) {
                 if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
                   add.Bind(index, static_cast<int64_t>(value));
                 } else {
                   add.Bind(index, value);
                 }
               },
-              field.member);
+              ValueOf(point.spec, field));
           ++index;
         }
         add.Run();

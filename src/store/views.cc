@@ -94,7 +94,9 @@ constexpr std::string_view kFailure = R"sql(CASE r.status
 // What a measurement says, of r (its result), p (its point) and e (where it ran).
 std::string MeasurementColumns(Database& database) {
   std::string columns = "p.id AS point_id, r.number AS result";
-  for (const Field& field : Fields()) columns += fmt::format(", p.{}", field.name);
+  for (const Field& field : Fields()) {
+    if (field.name != "trainer") columns += fmt::format(", p.{}", field.name);
+  }
   for (const std::string& column : ColumnsOf(database, "results")) {
     if (std::find(kHidden.begin(), kHidden.end(), column) == kHidden.end()) columns += ", r." + column;
   }
@@ -102,7 +104,8 @@ std::string MeasurementColumns(Database& database) {
     columns += fmt::format(", r.planned_bytes_by_category ->> '$.{0}' AS planned_{0}_bytes", category);
   }
   return columns + fmt::format(", {} AS failure", kFailure) +
-         ", (SELECT group_concat(value, ' ') FROM json_each(r.setup, '$.trainer')) AS trainer, "
+         ", iif(p.trainer = 'ridgeline', (SELECT group_concat(value, ' ') FROM json_each(r.setup, '$.trainer')), "
+         "p.trainer) AS trainer, p.spec ->> '$.own' AS own, "
          "r.setup ->> '$.cpus' AS cpus, e.machine, e.version, p.spec, e.environment";
 }
 

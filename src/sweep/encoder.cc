@@ -1,6 +1,8 @@
 #include "sweep/encoder.h"
 
 #include <algorithm>
+#include <type_traits>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -9,9 +11,29 @@
 
 namespace ridgeline {
 
-SpecEncoder::SpecEncoder() : fragments_(Fields().size()) {
-  version_at_ = static_cast<size_t>(
-      std::count_if(Fields().begin(), Fields().end(), [](const Field& field) { return field.name < "version"; }));
+namespace {
+
+size_t FieldsBefore(std::string_view name) {
+  return static_cast<size_t>(std::ranges::count_if(Fields(), [&](const Field& field) { return field.name < name; }));
+}
+
+// Straight, without a copy: a sweep may have a million points. `field` is one of the table's.
+bool Differ(const RunSpec& a, const RunSpec& b, const Field& field) {
+  return std::visit(
+      [&](const auto& member) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(member)>, OwnMember>) {
+          return false;
+        } else {
+          return a.*member != b.*member;
+        }
+      },
+      field.member);
+}
+
+}  // namespace
+
+SpecEncoder::SpecEncoder()
+    : fragments_(Fields().size()), own_at_(FieldsBefore("own")), version_at_(FieldsBefore("version")) {
   version_ = fmt::format(",\"version\":{}", kRunSpecVersion);
 }
 
@@ -19,11 +41,15 @@ std::string_view SpecEncoder::Encode(const RunSpec& spec) {
   const auto fields = Fields();
   out_.clear();
   for (size_t i = 0; i < fields.size(); ++i) {
-    const bool changed = std::visit([&](auto member) { return spec.*member != last_.*member; }, fields[i].member);
+    const bool changed = Differ(spec, last_, fields[i]);
     if (changed || first_) {
       fragments_[i].assign(1, ',');
       if (!AppendField(spec, fields[i], fragments_[i])) fragments_[i].clear();
-      std::visit([&](auto member) { last_.*member = spec.*member; }, fields[i].member);
+      SetValue(last_, fields[i], ValueOf(spec, fields[i]));
+    }
+    if (i == own_at_ && !spec.own.empty()) {
+      out_ += ',';
+      AppendOwn(spec, out_);
     }
     if (i == version_at_) out_ += version_;
     out_ += fragments_[i];

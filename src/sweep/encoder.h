@@ -20,7 +20,8 @@ class SpecEncoder {
   RunSpec last_;
   bool first_ = true;
   std::vector<std::string> fragments_;  // one a field, with the separator before it
-  size_t version_at_ = 0;               // the version's fragment goes before this field's
+  size_t own_at_;                       // what is the trainer's own goes before this field's
+  size_t version_at_;                   // and the version here
   std::string version_;
   std::string out_;
 };

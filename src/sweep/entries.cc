@@ -7,30 +7,28 @@
 
 namespace ridgeline {
 
-const Names& FieldNames() {
-  static const Names names = [] {
-    Names result;
-    for (const Field& field : Fields()) result.emplace_back(field.name);
-    return result;
-  }();
-  return names;
+std::vector<FieldEntry> FieldEntries(const YamlNode& node, std::string_view section, const SweepTrainers& trainers,
+                                     std::vector<Fault>& faults) {
+  return FieldEntries(node, section, trainers, faults, trainers.field_names());
 }
 
-std::vector<std::pair<const Field*, const YamlNode*>> FieldEntries(const YamlNode& node, std::string_view section,
-                                                                   std::vector<Fault>& faults, const Names& known) {
-  std::vector<std::pair<const Field*, const YamlNode*>> fields;
+std::vector<FieldEntry> FieldEntries(const YamlNode& node, std::string_view section, const SweepTrainers& trainers,
+                                     std::vector<Fault>& faults, const Names& known) {
+  std::vector<FieldEntry> fields;
   if (node.kind != YamlNode::Kind::kMap) {
     faults.push_back({node.place, NotAMapping(fmt::format("{} is a mapping of fields", section), node)});
     return fields;
   }
-  for (const auto& [name, value] : Entries(node, "field", known, faults)) fields.emplace_back(FindField(name), value);
+  for (const auto& [name, value] : Entries(node, "field", known, faults)) {
+    fields.emplace_back(trainers.FieldOf(name), value);
+  }
   return fields;
 }
 
-std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, ValueCount& count,
-                                      std::vector<Fault>& faults) {
+std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view section, const SweepTrainers& trainers,
+                                      ValueCount& count, std::vector<Fault>& faults) {
   std::vector<Condition> conditions;
-  for (const auto& [field, value] : FieldEntries(map, section, faults)) {
+  for (const auto& [field, value] : FieldEntries(map, section, trainers, faults)) {
     auto condition = ReadCondition(*field, *value, faults);
     if (!condition) continue;
     count.Add(condition->values.size(), condition->place);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "run/measurement.h"
 #include "run/result.h"
@@ -213,7 +214,7 @@ class LaunchReader {
       if (when == nullptr || set == nullptr) {
         Add(map->place, fmt::format("a rule has when and set; this one has no {}", when == nullptr ? "when" : "set"));
       }
-      if (when != nullptr) rule.when = ReadConditions(*when, "when", values_, faults_);
+      if (when != nullptr) rule.when = ReadConditions(*when, "when", sweep_.trainers, values_, faults_);
       if (when != nullptr && when->kind == YamlNode::Kind::kMap && when->entries.empty()) {
         Add(when->place, "when is empty: what holds for every point is said under launch: itself");
       }
@@ -324,6 +325,7 @@ Launch LaunchOf(const Sweep& sweep, const Point& point) {
       launch.place = rule.place;
     }
   }
+  launch.definition = sweep.trainers.Find(point.spec.trainer);
   const int64_t processes = ProcessesOf(point.spec);
   if (const int64_t own = OwnNodes(launch.config, launch.launcher); own > 0) launch.nodes = own;
   if (launch.nodes == 0) {
@@ -362,8 +364,9 @@ Json SharedConfig(const Sweep& sweep) {
 }
 
 std::string SetupOf(const Launch& launch, const std::vector<std::string>& trainer) {
-  std::string setup =
-      SetupOf(launch.trainer.empty() ? trainer : launch.trainer, launch.cpus, launch.nodes, launch.environment);
+  std::vector<std::string> argv = launch.trainer.empty() ? trainer : launch.trainer;
+  if (launch.definition) argv = {launch.definition->name, "definition " + Hex(Hash(launch.definition->text))};
+  std::string setup = SetupOf(argv, launch.cpus, launch.nodes, launch.environment);
   const auto own = launch.config.find(launch.launcher);
   Json shape = Json::object();
   for (const char* name : kShape) {

@@ -15,6 +15,7 @@
 #include "sweep/launch.h"
 #include "sweep/values.h"
 #include "sweep/walk.h"
+#include "trainers/find.h"
 #include "yaml/slips.h"
 #include "yaml/yaml.h"
 
@@ -27,7 +28,8 @@ class SweepReader {
   Sweep sweep;
   std::vector<Fault> faults;
 
-  void ReadFile(const YamlNode& root) {
+  // `folders` may hold definitions of its trainers.
+  void ReadFile(const YamlNode& root, const std::vector<std::filesystem::path>& folders) {
     static const Names kSections = {"name",    "description", "defaults",   "matrix", "zip",   "include",
                                     "exclude", "measure",     "checkpoint", "launch", "report"};
     if (root.kind != YamlNode::Kind::kMap) {
@@ -40,6 +42,7 @@ class SweepReader {
       return it == sections.end() ? nullptr : it->second;
     };
     sweep.defaults_place = root.place;
+    sweep.trainers = SweepTrainers(root, folders, faults);
     if (const auto* node = section("name")) {
       ReadName(*node);
     } else {
@@ -78,12 +81,9 @@ class SweepReader {
 
   void ReadDefaults(const YamlNode& node) {
     sweep.defaults_place = node.place;
-    static const Names kKnown = [] {
-      Names names = FieldNames();
-      names.emplace_back("checkpoint");
-      return names;
-    }();
-    for (const auto& [field, value] : FieldEntries(node, "defaults", faults, kKnown)) {
+    Names known = sweep.trainers.field_names();
+    known.emplace_back("checkpoint");
+    for (const auto& [field, value] : FieldEntries(node, "defaults", sweep.trainers, faults, known)) {
       if (field == nullptr) {
         ReadCheckpoint(*value);
       } else if (auto assignment = ReadAssignment(*field, *value, faults)) {
@@ -107,7 +107,7 @@ class SweepReader {
 
   void ReadMeasure(const YamlNode& node) {
     static const Names kKnown = {"warmup_steps", "steps", "repeats", "refuse_throttled"};
-    for (const auto& [field, value] : FieldEntries(node, "measure", faults, kKnown)) {
+    for (const auto& [field, value] : FieldEntries(node, "measure", sweep.trainers, faults, kKnown)) {
       ReadShared(field != nullptr ? *field : *FindField("measure.refuse_throttled"), *value);
     }
   }
@@ -141,7 +141,7 @@ class SweepReader {
   }
 
   void ReadMatrix(const YamlNode& node) {
-    for (const auto& [field, values] : FieldEntries(node, "matrix", faults)) {
+    for (const auto& [field, values] : FieldEntries(node, "matrix", sweep.trainers, faults)) {
       Axis axis = TakeAxis(*field, *values);
       if (!axis.empty()) sweep.groups.push_back({std::move(axis)});
     }
@@ -151,7 +151,7 @@ class SweepReader {
     for (const YamlNode* map : Mappings(node, "zip", /*lone=*/true, faults, "fields")) {
       AxisGroup group;
       const size_t faults_before = faults.size();
-      for (const auto& [field, values] : FieldEntries(*map, "a zip group", faults)) {
+      for (const auto& [field, values] : FieldEntries(*map, "a zip group", sweep.trainers, faults)) {
         if (IsAxis(field)) Add(values->place, fmt::format("{} is an axis already", field->name));
         Axis axis = TakeAxis(*field, *values);
         if (!axis.empty()) group.push_back(std::move(axis));
@@ -170,7 +170,7 @@ class SweepReader {
   void ReadExclude(const YamlNode& node) {
     for (const YamlNode* map : Mappings(node, "exclude", /*lone=*/false, faults, "fields")) {
       const size_t faults_before = faults.size();
-      Exclude exclude{ReadConditions(*map, "exclude", values_, faults), map->place};
+      Exclude exclude{ReadConditions(*map, "exclude", sweep.trainers, values_, faults), map->place};
       if (faults.size() == faults_before) sweep.exclude.push_back(std::move(exclude));
     }
   }
@@ -181,7 +181,7 @@ class SweepReader {
       std::vector<Axis> additions;
       std::vector<Condition> conditions;
       size_t values = 0;  // of one entry
-      for (const auto& [field, value] : FieldEntries(*map, "include", faults)) {
+      for (const auto& [field, value] : FieldEntries(*map, "include", sweep.trainers, faults)) {
         if (!IsAxis(field)) {
           values += additions.emplace_back(TakeAxis(*field, *value)).size();
         } else if (auto condition = ReadCondition(*field, *value, faults)) {
@@ -224,18 +224,27 @@ class SweepReader {
   ValueCount values_;
 };
 
-}  // namespace
-
-Sweep LoadSweep(const std::filesystem::path& file) {
-  const std::optional<std::string> text = ReadFileIfThere(file, YamlLimits().bytes + 1);
-  if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
-  return ParseSweep(*text, file);
+std::vector<std::filesystem::path> FoldersFor(const std::filesystem::path& file,
+                                              const std::vector<std::filesystem::path>& trainers) {
+  const std::filesystem::path folder = file.parent_path();
+  std::vector<std::filesystem::path> own = {folder.empty() ? "." : folder, folder / "trainers"};
+  own.insert(own.end(), trainers.begin(), trainers.end());
+  return TrainerFolders(std::move(own));
 }
 
-Sweep ParseSweep(std::string_view text, const std::filesystem::path& file) {
+}  // namespace
+
+Sweep LoadSweep(const std::filesystem::path& file, const std::vector<std::filesystem::path>& trainers) {
+  const std::optional<std::string> text = ReadFileIfThere(file, YamlLimits().bytes + 1);
+  if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
+  return ParseSweep(*text, file, trainers);
+}
+
+Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
+                 const std::vector<std::filesystem::path>& trainers) {
   SweepReader reader;
   try {
-    reader.ReadFile(ParseYaml(text));
+    reader.ReadFile(ParseYaml(text), FoldersFor(file, trainers));
     if (!reader.faults.empty()) {
       // Show what else is wrong, so that one look at the file mends it all. Faults that may only follow from those
       // found already are left out.
@@ -251,6 +260,23 @@ Sweep ParseSweep(std::string_view text, const std::filesystem::path& file) {
   reader.sweep.file = file;
   reader.sweep.text = text;
   return std::move(reader.sweep);
+}
+
+Launch ParseLaunch(std::string_view text, const std::filesystem::path& file) {
+  Sweep sweep;
+  std::vector<Fault> faults;
+  try {
+    YamlNode root = ParseYaml(text);
+    for (auto& [key, launch] : root.entries) {
+      if (key.scalar != "launch") continue;
+      std::erase_if(launch.entries, [](const YamlEntry& entry) { return entry.key.scalar == "rules"; });
+      ReadLaunch(launch, sweep, faults);
+    }
+  } catch (const Fault& fault) {
+    faults.push_back(fault);
+  }
+  if (!faults.empty()) ThrowFaults(file, std::move(faults), kSweepHint);
+  return std::move(sweep.launch);
 }
 
 std::vector<const Field*> VaryingFields(const Sweep& sweep) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -12,11 +13,10 @@
 #include "base/json.h"
 #include "ridgeline/run.h"
 #include "run/fields.h"
+#include "sweep/sweep_trainers.h"
 #include "yaml/yaml.h"
 
 namespace ridgeline {
-
-using FieldValue = std::variant<int64_t, double, bool, std::string>;
 
 // One field's value, and where it was written. `model` holds the name of a preset.
 struct Assignment {
@@ -74,7 +74,8 @@ struct Launch {
   int64_t max_parallel = 0;          // jobs at once; 0: the launcher's choice
   int64_t launcher_timeout_s = 900;  // a launcher may not answer, or take no job
   int64_t give_up_after = 5;         // jobs in a row that failed alike for the infrastructure's sake; 0: never
-  std::vector<std::string> trainer;  // argv; empty: ridgeline-train
+  std::vector<std::string> trainer;  // argv, of points that our own trains; empty: ridgeline-train
+  std::shared_ptr<const Trainer> definition;  // of a point's other trainer; nullptr: our own
   // How often a point is run again, in one run of the driver, that ended as infrastructure for this reason.
   std::map<InfrastructureReason, int64_t> retries = {
       {InfrastructureReason::kNode, 1},  {InfrastructureReason::kStart, 1},     {InfrastructureReason::kStorage, 1},
@@ -96,6 +97,7 @@ struct Sweep {
   std::string description;
   std::filesystem::path file;
   std::string text;                  // what all this was read from: a file may be another by the time it is asked again
+  SweepTrainers trainers;            // that its points name; fields may be of these
   std::vector<Assignment> defaults;  // those of `measure` too
   std::vector<AxisGroup> groups;     // the first changes slowest: the matrix's axes, then the zip groups
   std::vector<Include> include;
@@ -108,10 +110,17 @@ struct Sweep {
 
 // Reads and checks a sweep. Throws one Error(kInvalidInput) with all faults of the file, a line each:
 // "file:line:column: message", or where there is no such file; Error(kInfrastructure) where it cannot be read.
-Sweep LoadSweep(const std::filesystem::path& file);
+// Definitions of its trainers are looked for in its own folder, and `trainers` in it, in `trainers`, and where all are
+// (trainers/find.h).
+Sweep LoadSweep(const std::filesystem::path& file, const std::vector<std::filesystem::path>& trainers = {});
 
 // The same from text; `file` is what faults are reported under.
-Sweep ParseSweep(std::string_view text, const std::filesystem::path& file);
+Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
+                 const std::vector<std::filesystem::path>& trainers = {});
+
+// Of a sweep's text alone how it is launched, but for its rules: what is needed where its points are known already. Its
+// trainers' definitions need not be there any more. Throws as ParseSweep.
+Launch ParseLaunch(std::string_view text, const std::filesystem::path& file);
 
 // The fields a sweep varies, in the order of its file: its axes, then what `include` adds.
 std::vector<const Field*> VaryingFields(const Sweep& sweep);

@@ -97,7 +97,7 @@ std::vector<Json> UnfoldRange(const Field& field, const YamlNode& node) {
 // One value as a FieldValue. Returns what is wrong, or nothing.
 std::string Convert(const Field& field, const Json& value, FieldValue& to) {
   RunSpec scratch;
-  const auto problems = SetField(scratch, field.name, value);
+  const auto problems = SetField(scratch, field, value);
   if (!problems.empty()) return problems.front().message;
   if (field.name == "model") {
     to = value.get<std::string>();
@@ -113,7 +113,7 @@ std::string Convert(const Field& field, const Json& value, FieldValue& to) {
     }
     if (every == 1) scratch.checkpointing = kind;
   }
-  std::visit([&](auto member) { to = scratch.*member; }, field.member);
+  to = ValueOf(scratch, field);
   return {};
 }
 
@@ -254,10 +254,6 @@ bool Condition::Holds(const FieldValue& value) const {
     default:
       return left >= right;
   }
-}
-
-std::string Text(const FieldValue& value) {
-  return std::visit([](const auto& v) { return fmt::format("{}", v); }, value);
 }
 
 }  // namespace ridgeline

@@ -32,7 +32,4 @@ Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faul
 // A comparison, or what ReadAxis reads.
 std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
 
-// As it is written in JSON and shown to people: 8, 0.0003, true, bf16.
-std::string Text(const FieldValue& value);
-
 }  // namespace ridgeline

@@ -20,18 +20,7 @@ constexpr size_t kImpossibleKept = 1000;  // a person mends a few of them at a t
 
 using Assignments = std::vector<const Assignment*>;  // each field at most once
 
-void Apply(const Assignment& assignment, RunSpec& spec) {
-  std::visit(
-      [&](auto member) {
-        using Value = std::remove_reference_t<decltype(spec.*member)>;
-        spec.*member = std::get<Value>(assignment.value);
-      },
-      assignment.field->member);
-}
-
-FieldValue ValueOf(const RunSpec& spec, const Field& field) {
-  return std::visit([&](auto member) { return FieldValue(spec.*member); }, field.member);
-}
+void Apply(const Assignment& assignment, RunSpec& spec) { SetValue(spec, *assignment.field, assignment.value); }
 
 const Assignment* Find(const Assignments& assignments, const Field* field) {
   const auto it =
@@ -302,6 +291,7 @@ class Walker {
       if (assignment->field != kFamily && assignment->field != kModel) Apply(*assignment, spec_);
     }
     Canonicalize(spec_);
+    sweep_.trainers.Canonicalize(spec_);
   }
 
   const Assignment* Effective(const Assignments& assignments, const Field* field) const {
@@ -313,10 +303,11 @@ class Walker {
 
   void Emit(const Assignments& assignments) {
     std::vector<Problem> problems = CheckSpec(spec_);
+    if (problems.empty()) problems = sweep_.trainers.WhyRefused(spec_);
     if (base_.family_from != nullptr && std::get<std::string>(base_.family_from->value) != spec_.family) {
       problems.push_back({"family",
-                          fmt::format("family is {}, but the model {} is a {}", Text(base_.family_from->value),
-                                      Text(base_.model_from->value), spec_.family),
+                          fmt::format("family is {}, but the model {} is a {}", ValueText(base_.family_from->value),
+                                      ValueText(base_.model_from->value), spec_.family),
                           {"model"}});
     }
     if (problems.empty()) {
@@ -362,7 +353,7 @@ class Walker {
     const Assignment* at = nullptr;
     bool all = true;
     for (const std::string_view name : names) {
-      const Field* field = FindField(name);
+      const Field* field = sweep_.trainers.FieldOf(name);
       const Assignment* written = Written(field, assignments);
       all = all && written != nullptr;
       // Of a shape, what was changed in it tells more than the model does.
@@ -375,7 +366,7 @@ class Walker {
   static std::string PointText(const Assignments& assignments) {
     std::vector<std::string> parts;
     for (const Assignment* assignment : assignments)
-      parts.push_back(fmt::format("{}: {}", assignment->field->name, Text(assignment->value)));
+      parts.push_back(fmt::format("{}: {}", assignment->field->name, ValueText(assignment->value)));
     return parts.empty() ? "" : " (in the point " + Join(parts, ", ") + ")";
   }
 

@@ -13,15 +13,11 @@ using enum Dimension;
 __extension__ using Wide = unsigned __int128;
 
 constexpr std::array kFigures = {
-    LoggedFigure{"step_time", kTime},
-    LoggedFigure{"tokens_per_s", kTokenRate},
-    LoggedFigure{"loss", kPlain},
-    LoggedFigure{"grad_norm", kPlain},
-    LoggedFigure{"device_peak", kMemory},
-    LoggedFigure{"host_peak", kMemory},
-    LoggedFigure{"parameters", kCount},
-    LoggedFigure{"flops_per_step", kCount},
-    LoggedFigure{"tflops_per_gpu", kFlopRate},
+    LoggedFigure{"step_time", kTime},         LoggedFigure{"mean_step_time", kTime},
+    LoggedFigure{"tokens_per_s", kTokenRate}, LoggedFigure{"loss", kPlain},
+    LoggedFigure{"grad_norm", kPlain},        LoggedFigure{"device_peak", kMemory},
+    LoggedFigure{"host_peak", kMemory},       LoggedFigure{"parameters", kCount},
+    LoggedFigure{"flops_per_step", kCount},   LoggedFigure{"tflops_per_gpu", kFlopRate},
     LoggedFigure{"version", kText},
 };
 

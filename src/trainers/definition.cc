@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,13 +32,6 @@ constexpr std::array<std::pair<std::string_view, Take>, 7> kTakes = {{{"last", T
 constexpr std::array<std::string_view, 6> kEnds = {"oom_device", "oom_host", "diverged",
                                                    "crashed",    "invalid",  "infrastructure"};
 
-bool IsTrainerName(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.';
-  });
-}
-
 class Reader {
  public:
   explicit Reader(std::string stem) : stem_(std::move(stem)) {}
@@ -47,11 +41,22 @@ class Reader {
       Wrong(root, NotAMapping("a definition is a mapping", root));
       return {};
     }
-    static const Names known = {"name", "about", "version", "tested", "result", "metrics", "ends", "exit_codes"};
+    static const Names known = [] {
+      Names names = {"name", "about", "version", "tested", "result", "metrics", "ends", "exit_codes"};
+      names.insert(names.end(), std::begin(kInvocationKeys), std::end(kInvocationKeys));
+      return names;
+    }();
     Map map = Known(root, "key", known);
     Trainer trainer;
     ReadHead(root, map, trainer);
-    if (const YamlNode* metrics = Required(root, map, "metrics")) {
+    trainer.invocation = ReadInvocation(map, faults);
+    if (trainer.invocation && trainer.invocation->result.has_value() != (trainer.result == Trainer::Result::kFile)) {
+      Wrong(root, "`file` says where the program writes its metrics, with `result: file` and a command, and only then");
+    }
+    if (trainer.result == Trainer::Result::kContract) {
+      if (map.contains("metrics")) Wrong(*map["metrics"], "with result: contract the program says its figures itself");
+      if (!trainer.invocation) Wrong(root, "with result: contract there is a command: nothing is read of a log");
+    } else if (const YamlNode* metrics = Required(root, map, "metrics")) {
       for (const YamlNode* item : List(*metrics, "metrics", "name and regex or json")) ReadMetric(*item, trainer);
     }
     if (map.contains("ends")) {
@@ -143,7 +148,10 @@ class Reader {
       trainer.tested = Choice(*tested, "tested", {"log", "source"});
     }
     if (const YamlNode* result = Required(root, map, "result")) {
-      trainer.result_file = Choice(*result, "result", {"patterns", "file"}) == "file";
+      const std::string kind = Choice(*result, "result", {"patterns", "file", "contract"});
+      trainer.result = kind == "file"       ? Trainer::Result::kFile
+                       : kind == "contract" ? Trainer::Result::kContract
+                                            : Trainer::Result::kPatterns;
     }
   }
 
@@ -153,13 +161,14 @@ class Reader {
     if (const YamlNode* name = Required(node, map, "name")) {
       metric.figure = FindFigure(Choice(*name, "metric", FigureNames()));
     }
-    const char* source = trainer.result_file ? "json" : "regex";
-    const char* other = trainer.result_file ? "regex" : "json";
+    const bool in_file = trainer.result == Trainer::Result::kFile;
+    const char* source = in_file ? "json" : "regex";
+    const char* other = in_file ? "regex" : "json";
     if (map.contains(other)) {
-      Wrong(*map.at(other), fmt::format("with result: {} a metric has '{}', not '{}'",
-                                        trainer.result_file ? "file" : "patterns", source, other));
+      Wrong(*map.at(other),
+            fmt::format("with result: {} a metric has '{}', not '{}'", in_file ? "file" : "patterns", source, other));
     }
-    if (const YamlNode* place = Required(node, map, source)) ReadSource(*place, trainer.result_file, metric);
+    if (const YamlNode* place = Required(node, map, source)) ReadSource(*place, in_file, metric);
     if (map.contains("take")) metric.take = TakeOf(*map.at("take"));
     if (metric.figure == nullptr) return;
     metric.unit = UnitOf(node, map, *metric.figure);
@@ -271,6 +280,7 @@ Trainer ParseTrainer(std::string_view text, const fs::path& file) {
     reader.faults.push_back(fault);
   }
   if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), "docs/trainers.md describes definitions");
+  trainer.text = text;
   return trainer;
 }
 

@@ -12,6 +12,7 @@
 
 #include "ridgeline/run.h"
 #include "trainers/amount.h"
+#include "trainers/invocation.h"
 #include "trainers/patterns.h"
 
 namespace ridgeline {
@@ -46,10 +47,13 @@ struct Trainer {
   std::string about;
   std::string version;  // that the patterns were written after
   std::string tested;   // log: against what the program printed; source: against lines made after its format strings
-  bool result_file = false;     // the metrics are of a file of JSON that it writes, not of its log
-  std::vector<Metric> metrics;  // of one name several: the first that finds something counts
+  enum class Result { kPatterns, kFile, kContract };
+  Result result = Result::kPatterns;  // where the metrics are: in its log, in a file of JSON, in a RunResult
+  std::vector<Metric> metrics;        // of one name several: the first that finds something counts
   std::vector<PatternEnd> ends;
   std::map<int, EndRule> exit_codes;
+  std::optional<Invocation> invocation;  // nothing: it cannot be started, and only its logs be read
+  std::string text;                      // of the file
 };
 
 // Throws Error(kInvalidInput) with every fault at its line. `file` is named in them, and its stem is the trainer's

@@ -108,7 +108,7 @@ class LogReader {
   }
 
   void Line(int64_t number, std::string_view line) {
-    if (!trainer_.result_file) {
+    if (trainer_.result != Trainer::Result::kFile) {
       for (const int at : set_.Matching(line)) TakeMatch(static_cast<size_t>(at), number, line);
     }
     ends_.Line(number, line);

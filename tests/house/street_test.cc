@@ -23,7 +23,7 @@ const std::vector<std::vector<std::string>>& Street() {
       {"base", "run", "stats", "yaml", "trainers", "sweep", "plan", "launch", "store", "collect", "driver", "report",
        "cli"},
       // What runs beside a trainer, on its node. Of the harness only the command line knows it.
-      {"base", "run", "node", "cli"},
+      {"base", "run", "yaml", "trainers", "node", "cli"},
       // The engine.
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "engine/device/cpu",

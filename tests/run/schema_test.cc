@@ -50,6 +50,13 @@ Json SpecSchema() {
     properties[std::string(field.name)] = OfField(field);
     if (field.unsaid.empty()) required.push_back(field.name);
   }
+  properties["own"] = {
+      {"description", "values of the fields that the trainer's definition adds, by their names"},
+      {"type", "object"},
+      {"maxProperties", 64},
+      {"propertyNames", {{"pattern", "^[a-z][a-z0-9_]{0,63}$"}}},
+      {"additionalProperties", {{"type", {"integer", "number", "boolean", "string"}}}},
+  };
   for (const Field& setting : Settings()) {
     const size_t dot = setting.name.find('.');
     Json& group = properties[std::string(setting.name.substr(0, dot))];

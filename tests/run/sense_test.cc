@@ -201,9 +201,11 @@ TEST(Sense, AnOkNeedsToSayHowFastItWas) {
     change(r);
     return MissingOfOk(Spec(), r);
   };
-  EXPECT_EQ(missing([](RunResult&) {}), "step_ns.all, step_ns.median or throughput.steady_tokens_per_s");
+  EXPECT_EQ(missing([](RunResult&) {}),
+            "step_ns.all, step_ns.median, throughput.steady_tokens_per_s or throughput.cold_tokens_per_s");
   EXPECT_NE(missing([](RunResult& r) { r.step_ns.all_ns.assign(5, 0); }), "") << "no step takes no time";
   EXPECT_EQ(missing([](RunResult& r) { r.step_ns.median_ns = 1; }), "");
+  EXPECT_EQ(missing([](RunResult& r) { r.throughput.cold_tokens_per_s = 1; }), "") << "of who knows no more";
   EXPECT_EQ(missing([](RunResult& r) { r.throughput.steady_tokens_per_s = 1; }), "");
 }
 

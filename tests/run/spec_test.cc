@@ -89,18 +89,20 @@ TEST(Spec, EveryFieldChangesTheId) {
   const RunSpec base = Good({{"model", "llama-25m"}});
   for (const Field& field : Fields()) {
     RunSpec changed = base;
+    FieldValue value = ValueOf(changed, field);
     std::visit(
-        [&](auto member) {
-          using Value = std::remove_reference_t<decltype(changed.*member)>;
+        [&](auto& v) {
+          using Value = std::remove_reference_t<decltype(v)>;
           if constexpr (std::is_same_v<Value, std::string>) {
-            changed.*member += "x";
+            v += "x";
           } else if constexpr (std::is_same_v<Value, bool>) {
-            changed.*member = !(changed.*member);
+            v = !v;
           } else {
-            changed.*member += 1;
+            v += 1;
           }
         },
-        field.member);
+        value);
+    SetValue(changed, field, value);
     EXPECT_NE(PointId(changed), PointId(base)) << field.name;
   }
 }

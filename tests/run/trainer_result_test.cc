@@ -157,8 +157,8 @@ TEST(TrainerResult, WhatCannotBeTrueIsRefused) {
 
 TEST(TrainerResult, AnOkWithoutTheFiguresOfOneIsNone) {
   EXPECT_EQ(Refusal(R"(, "step_ns": {}, "loss": [2.5, 2.25])"),
-            "its result says 'ok' without a figure that an ok needs: step_ns.all, step_ns.median or "
-            "throughput.steady_tokens_per_s");
+            "its result says 'ok' without a figure that an ok needs: step_ns.all, step_ns.median, "
+            "throughput.steady_tokens_per_s or throughput.cold_tokens_per_s");
   EXPECT_THAT(Refusal(R"(, "step_ns": {"all": [0, 0, 0, 0, 0]})"), HasSubstr("that an ok needs"));
   EXPECT_EQ(Parse(R"(, "step_ns": {}, "throughput": {"steady_tokens_per_s": 5})").status, RunStatus::kOk);
   // Any other end needs no figures.

@@ -56,15 +56,14 @@ TEST_F(StoreTest, APointsColumnsAreItsFields) {
   for (const Field& field : Fields()) {
     const Cell cell = Value(store_, "SELECT " + std::string(field.name) + " FROM points");
     std::visit(
-        [&](auto member) {
-          const auto& value = spec.*member;
+        [&](const auto& value) {
           if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
             EXPECT_EQ(cell, Cell(static_cast<int64_t>(value))) << field.name;
           } else {
             EXPECT_EQ(cell, Cell(value)) << field.name;
           }
         },
-        field.member);
+        ValueOf(spec, field));
   }
 }
 

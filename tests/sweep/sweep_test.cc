@@ -49,11 +49,7 @@ std::vector<std::string> AxisTexts(const std::string& field, const std::string& 
   std::vector<std::string> texts;
   for (const Assignment& assignment : sweep.groups.at(0).at(0)) {
     RunSpec spec;
-    std::visit(
-        [&](auto member) {
-          spec.*member = std::get<std::remove_reference_t<decltype(spec.*member)>>(assignment.value);
-        },
-        assignment.field->member);
+    SetValue(spec, *assignment.field, assignment.value);
     texts.push_back(FieldText(spec, *assignment.field));
   }
   return texts;

@@ -49,7 +49,7 @@ exit_codes: {137: oom_host, 3: {end: infrastructure, reason: storage, hint: full
   EXPECT_EQ(trainer.about, "one line");
   EXPECT_EQ(trainer.version, "1.0");
   EXPECT_EQ(trainer.tested, "log");
-  EXPECT_FALSE(trainer.result_file);
+  EXPECT_EQ(trainer.result, Trainer::Result::kPatterns);
   ASSERT_EQ(trainer.metrics.size(), 2U);
   EXPECT_EQ(trainer.metrics[0].figure->name, "step_time");
   EXPECT_EQ(trainer.metrics[0].unit->name, "ms");
@@ -67,7 +67,7 @@ exit_codes: {137: oom_host, 3: {end: infrastructure, reason: storage, hint: full
 TEST(Definition, OfAResultFileHasPointers) {
   const Trainer trainer = Parse(
       "name: mine\nabout: a\nversion: v\ntested: log\nresult: file\nmetrics: [{name: loss, json: /train/loss}]\n");
-  EXPECT_TRUE(trainer.result_file);
+  EXPECT_EQ(trainer.result, Trainer::Result::kFile);
   EXPECT_EQ(trainer.metrics.at(0).pointer, "/train/loss");
 }
 

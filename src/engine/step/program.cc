@@ -4,6 +4,7 @@
 #include "engine/ops/optimizer.h"
 #include "engine/recompute/policy.h"
 #include "run/gpus.h"
+#include "run/presets.h"
 
 namespace ridgeline {
 
@@ -122,21 +123,7 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
 }
 
 FlopFigures CountFlops(const StepProgram& program) {
-  const RunSpec& s = program.spec;
-  const auto tokens = static_cast<double>(program.tokens_per_step());
-  double multiplied = 0;  // weights that multiply every token
-  for (const LayerParameters& layer : program.shape.layers) {
-    for (const int p : {layer.qkv, layer.out, layer.up, layer.down}) {
-      multiplied += static_cast<double>(program.shape.parameters[static_cast<size_t>(p)].elements());
-    }
-  }
-  if (program.shape.head >= 0) multiplied += static_cast<double>(s.vocab) * static_cast<double>(s.hidden);
-  // q k^T and p v, 2 FLOPs a multiply-add each.
-  const double per_pair = 4.0 * static_cast<double>(s.layers * s.heads * s.head_dim);
-  const auto seq = static_cast<double>(s.seq_length);
-  FlopFigures flops;
-  flops.model_causal = 3 * tokens * (2 * multiplied + per_pair * (seq + 1) / 2);
-  flops.model_non_causal = 3 * tokens * (2 * multiplied + per_pair * seq);
+  FlopFigures flops = ModelFlops(program.spec);
   for (const OpCall& call : program.trace.calls()) flops.executed += call.cost.flops;
   return flops;
 }

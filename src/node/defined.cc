@@ -1,0 +1,240 @@
+#include "node/defined.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/machine.h"
+#include "base/text.h"
+#include "node/process_tree.h"
+#include "ridgeline/foreign_file.h"
+#include "ridgeline/job_dir.h"
+#include "ridgeline/limits.h"
+#include "run/spec.h"
+#include "trainers/reading.h"
+#include "trainers/run_result.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kReadBytes = size_t{1} << 20;
+constexpr int64_t kReadOnBytes = 16 << 20;        // of a log in one look
+constexpr int64_t kLeastPauseNs = 1'000'000'000;  // between samples of memory
+constexpr int64_t kMostShare = 100;               // of time that these take: one part in so many
+
+Trainer DefinitionOf(const Job& job) {
+  const std::string name = job.points.empty() ? "trainer" : job.points.front().spec.trainer;
+  return ParseTrainer(job.definition, name + ".yaml");
+}
+
+// A log's bytes, handed on in parts; nothing of a file that is no log any more.
+LogSource SourceOf(const fs::path& log) {
+  return [log](const std::function<void(std::string_view)>& feed) {
+    const ForeignFile file(log);
+    std::string part(kReadBytes, '\0');
+    for (int64_t at = 0; file.is_open();) {
+      const ssize_t count = ::pread(file.fd(), part.data(), part.size(), at);
+      if (count <= 0) return;
+      feed(std::string_view(part).substr(0, static_cast<size_t>(count)));
+      at += count;
+    }
+  };
+}
+
+// The file that it writes its metrics into; nothing where there is none that can be read.
+std::optional<Json> ResultFileOf(const fs::path& path) {
+  if (path.empty()) return std::nullopt;
+  try {
+    const auto text = ReadForeignFile(path, kMaxResultBytes);
+    if (text) return ParseJson(*text, path.string());
+  } catch (const Error&) {
+    // Its metrics are missing, and the result says so.
+  }
+  return std::nullopt;
+}
+
+bool IsEmptyFolder(const fs::path& folder) {
+  std::error_code ec;
+  return folder.empty() || fs::is_empty(folder, ec) || ec;
+}
+
+int64_t RanksPerNode(const RunSpec& spec, const Nodes& nodes) {
+  return std::max<int64_t>(ProcessesOf(spec) / nodes.count, 1);
+}
+
+}  // namespace
+
+DefinedTrainer::DefinedTrainer(const Job& job)
+    : job_(job), trainer_(DefinitionOf(job)), environment_(OwnEnvironment()) {
+  if (!trainer_.invocation) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("the definition of trainer {} has no command", trainer_.name));
+  }
+  for (const auto& [name, value] : job.environment) environment_[name] = value;
+}
+
+bool DefinedTrainer::RunsOnFirstNodeAlone() const {
+  return trainer_.invocation->processes == Processes::kOne || trainer_.invocation->processes == Processes::kSrun;
+}
+
+std::vector<RankProcess> DefinedTrainer::ProcessesHere(const RunSpec& spec, const Nodes& nodes,
+                                                       const std::vector<int>& cores) const {
+  std::vector<RankProcess> ranks = RanksHere(spec, nodes, cores);
+  if (trainer_.invocation->processes == Processes::kOurs || ranks.empty()) return ranks;
+  if (RunsOnFirstNodeAlone() && nodes.rank > 0) return {};
+  // One for all of them, which says itself who is who.
+  RankProcess one;
+  one.rank = ranks.front().rank;
+  one.log = ranks.front().log;
+  one.cores = cores;
+  const size_t share = cores.size() / ranks.size();
+  if (share > 0) one.environment["OMP_NUM_THREADS"] = std::to_string(share);
+  return {one};
+}
+
+ProcessPlace DefinedTrainer::PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
+                                     const fs::path& point_dir, int64_t port) const {
+  ProcessPlace place;
+  place.nodes = nodes.count;
+  place.node_rank = nodes.rank;
+  place.ranks_per_node = RanksPerNode(spec, nodes);
+  place.gpus_per_node = job_.gpus > 0 ? job_.gpus : spec.device == "cuda" ? place.ranks_per_node : 0;
+  place.rank = process.rank;
+  place.local_rank = process.rank % place.ranks_per_node;
+  if (nodes.count > 1) place.master_addr = nodes.master_address;
+  place.master_port = std::to_string(nodes.count > 1 ? nodes.master_port : port);
+  place.output_dir = point_dir / kOutputName;
+  place.checkpoint_dir = spec.checkpoint_dir;
+  place.spec_file = point_dir / SpecName(nodes.rank);
+  place.result_file = point_dir / kTrainersResultName;
+  place.environment = environment_;
+  place.resumes = !IsEmptyFolder(spec.checkpoint_dir);
+  return place;
+}
+
+Invoked DefinedTrainer::Start(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
+                              const fs::path& point_dir, int64_t port) const {
+  const ProcessPlace place = PlaceOf(spec, process, nodes, point_dir, port);
+  Invoked invoked = Invoke(*trainer_.invocation, spec, place);
+  MakeDirs(place.output_dir);
+  for (const auto& [name, text] : invoked.files) WriteFileAtomic(fs::path(place.output_dir) / name, text);
+  invoked.argv = WithSrun(std::move(invoked.argv), spec, nodes);
+  return invoked;
+}
+
+std::vector<std::string> DefinedTrainer::Argv(const RunSpec& spec, const Nodes& nodes) const {
+  return WithSrun(Invoke(*trainer_.invocation, spec, PlaceOf(spec, {}, nodes, "point", 1)).argv, spec, nodes);
+}
+
+std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv, const RunSpec& spec,
+                                                  const Nodes& nodes) const {
+  if (trainer_.invocation->processes != Processes::kSrun) return argv;
+  // Within the step that exec is, whose processors the ranks have.
+  std::vector<std::string> whole = {"srun",
+                                    "--overlap",
+                                    "--kill-on-bad-exit=1",
+                                    fmt::format("--nodes={}", nodes.count),
+                                    fmt::format("--ntasks={}", ProcessesOf(spec)),
+                                    fmt::format("--ntasks-per-node={}", RanksPerNode(spec, nodes))};
+  if (job_.cpus > 0) {
+    whole.push_back(fmt::format("--cpus-per-task={}", std::max<int64_t>(job_.cpus / RanksPerNode(spec, nodes), 1)));
+  }
+  whole.insert(whole.end(), std::make_move_iterator(argv.begin()), std::make_move_iterator(argv.end()));
+  return whole;
+}
+
+std::optional<RunResult> DefinedTrainer::Result(const RunSpec& spec, const std::vector<fs::path>& logs, size_t decided,
+                                                const std::vector<fs::path>& elsewhere, const ExitStatus& status,
+                                                const Invoked& invoked) const {
+  ReadingOptions options;
+  if (status.signal == 0) options.exit_code = status.exit_code;
+  options.tokens_per_step = spec.batch_size * spec.seq_length * spec.grad_accumulation * spec.ranks;
+  const std::optional<Json> document = ResultFileOf(invoked.result);
+  const auto read = [&](const fs::path& log) { return ReadLog(trainer_, SourceOf(log), options, document); };
+  Reading reading = read(logs.front());
+  if (decided > 0) reading.end = read(logs[decided]).end;
+  // Some print their figures on the last rank alone.
+  std::vector<fs::path> others(logs.begin() + 1, logs.end());
+  others.insert(others.end(), elsewhere.begin(), elsewhere.end());
+  for (auto log = others.rbegin(); log != others.rend() && reading.found.empty(); ++log) {
+    Reading other = read(*log);
+    reading.found = std::move(other.found);
+    reading.missing = std::move(other.missing);
+    reading.contradictions = std::move(other.contradictions);
+  }
+  if (status.signal != 0 && !reading.end) return std::nullopt;
+  RunResult result = ResultOf(trainer_, reading, spec, status.signal == 0 ? status.exit_code : 128 + status.signal);
+  for (const auto& [fact, value] : MachineFacts()) result.environment.try_emplace(fact, value);
+  result.environment["command"] = ShortenToBytes(Join(invoked.argv, " "), kMaxTextBytes);
+  if (spec.device == "cpu") {
+    const std::string& cores = result.environment["cores"];
+    result.device = fmt::format("{} ({} core{})", result.environment["cpu"], cores, cores == "1" ? "" : "s");
+  }
+  return result;
+}
+
+Onlooker::Onlooker(const Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress, const Clock& clock)
+    : spec_(spec),
+      log_(std::move(log)),
+      progress_(std::move(progress)),
+      clock_(clock),
+      lines_([this](int64_t, std::string_view line) { Line(line); }) {
+  for (const char* name : {"step_time", "loss", "tokens_per_s"}) {
+    const auto it = std::find_if(trainer.metrics.begin(), trainer.metrics.end(), [&](const Metric& metric) {
+      return metric.figure->name == name && metric.pattern && metric.take == Take::kSeries;
+    });
+    if (counted_ == nullptr && it != trainer.metrics.end()) counted_ = &*it;
+  }
+}
+
+void Onlooker::Look() {
+  if (counted_ != nullptr) ReadOn();
+  const int64_t begin_ns = clock_.MonotonicNs();
+  if (begin_ns < next_sample_ns_) return;
+  peak_bytes_ = std::max(peak_bytes_, ProportionalOfTree());
+  const int64_t end_ns = clock_.MonotonicNs();
+  // The kernel counts all pages of a process meanwhile, which then waits for new ones.
+  next_sample_ns_ = end_ns + std::max(kLeastPauseNs, kMostShare * (end_ns - begin_ns));
+}
+
+void Onlooker::ReadOn() {
+  const ForeignFile file(log_);
+  std::string part(kReadBytes, '\0');
+  for (int64_t read = 0; file.is_open() && read < kReadOnBytes;) {
+    const ssize_t count = ::pread(file.fd(), part.data(), part.size(), read_bytes_);
+    if (count <= 0) break;
+    lines_.Feed(std::string_view(part).substr(0, static_cast<size_t>(count)));
+    read += count;
+    read_bytes_ += count;
+  }
+  if (steps_done_ == steps_said_) return;
+  steps_said_ = steps_done_;
+  const int64_t steps = spec_.warmup_steps + spec_.steps * spec_.repeats;
+  try {
+    WriteFileAtomic(progress_, fmt::format("{} {} {:.6g}\n", std::min(steps_done_, steps), steps, tokens_per_s_));
+  } catch (const Error&) {
+    // Where the disk fails, the point's end says so.
+  }
+}
+
+void Onlooker::Line(std::string_view line) {
+  const auto match = counted_->pattern->Find(line);
+  if (!match || !match->has_value) return;
+  int64_t step = 0;
+  const std::string text(match->step.value_or(""));
+  if (!text.empty()) step = std::atoll(text.c_str());
+  steps_done_ = std::max(steps_done_ + (text.empty() ? 1 : 0), step);
+  const auto value = ReadAmount(match->value, *counted_->unit);
+  if (counted_->figure->name != "step_time" || !value || *value <= 0) return;
+  const auto tokens = static_cast<double>(spec_.batch_size * spec_.seq_length * spec_.grad_accumulation * spec_.ranks);
+  tokens_per_s_ = tokens / (*value * 1e-9);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,91 @@
+// A point of a trainer that a definition describes (src/trainers): its processes here, what they are started with, and
+// what their logs come to.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "node/ranks.h"
+#include "node/watch.h"
+#include "ridgeline/run.h"
+#include "run/job.h"
+#include "trainers/definition.h"
+#include "trainers/log_lines.h"
+
+namespace ridgeline {
+
+// Where in a point's folder its trainer may write, and its definition's files lie.
+inline constexpr const char* kOutputName = "output";
+
+class DefinedTrainer {
+ public:
+  // Throws Error(kInvalidInput) where the job's definition is wrong.
+  explicit DefinedTrainer(const Job& job);
+
+  const Trainer& trainer() const { return trainer_; }
+  bool KeepsContract() const { return trainer_.result == Trainer::Result::kContract; }
+  // The program, or Slurm, starts what runs on others.
+  bool RunsOnFirstNodeAlone() const;
+
+  std::vector<RankProcess> ProcessesHere(const RunSpec& spec, const Nodes& nodes, const std::vector<int>& cores) const;
+
+  // What `process` is started with, its files written. `spec`: as the node has it. `port`: where the ranks of one node
+  // meet. Throws Error(kInvalidInput) where the node's environment lacks what the definition names.
+  Invoked Start(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
+                const std::filesystem::path& point_dir, int64_t port) const;
+  // The same, and nothing is written.
+  std::vector<std::string> Argv(const RunSpec& spec, const Nodes& nodes) const;
+
+  // What the run came to; nothing where its end is the signal that ended it, or ours. `logs`: those of the processes
+  // here, in order, `decided` the one whose end is the run's; `elsewhere` may be there of other nodes.
+  std::optional<RunResult> Result(const RunSpec& spec, const std::vector<std::filesystem::path>& logs, size_t decided,
+                                  const std::vector<std::filesystem::path>& elsewhere, const ExitStatus& status,
+                                  const Invoked& invoked) const;
+
+ private:
+  ProcessPlace PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
+                       const std::filesystem::path& point_dir, int64_t port) const;
+  std::vector<std::string> WithSrun(std::vector<std::string> argv, const RunSpec& spec, const Nodes& nodes) const;
+
+  const Job& job_;
+  Trainer trainer_;
+  std::map<std::string, std::string> environment_;  // of a process of it, but for what the definition adds
+};
+
+// Looks on while a defined trainer runs: how far it is, which it says in its log, and what its processes hold.
+class Onlooker {
+ public:
+  // Its steps are counted in `log`, and said in the file `progress`.
+  Onlooker(const Trainer& trainer, const RunSpec& spec, std::filesystem::path log, std::filesystem::path progress,
+           const Clock& clock);
+  Onlooker(const Onlooker&) = delete;
+  Onlooker& operator=(const Onlooker&) = delete;
+
+  void Look();
+  int64_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  void ReadOn();
+  void Line(std::string_view line);
+
+  const Metric* counted_ = nullptr;  // a series of the definition's; nullptr: it has none
+  const RunSpec& spec_;
+  const std::filesystem::path log_;
+  const std::filesystem::path progress_;
+  const Clock& clock_;
+  LogLines lines_;
+  int64_t read_bytes_ = 0;
+  int64_t steps_done_ = 0;
+  int64_t steps_said_ = 0;
+  double tokens_per_s_ = 0;
+  int64_t peak_bytes_ = 0;
+  int64_t next_sample_ns_ = 0;
+};
+
+}  // namespace ridgeline

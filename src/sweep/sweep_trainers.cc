@@ -1,0 +1,111 @@
+#include "sweep/sweep_trainers.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "trainers/find.h"
+
+namespace ridgeline {
+namespace {
+
+// The values of the fields called `trainer` in one of a sweep's sections, wherever they stand in it.
+void CollectNames(const YamlNode& node, std::vector<const YamlNode*>& names) {
+  for (const YamlNode& item : node.items) CollectNames(item, names);
+  for (const auto& [key, value] : node.entries) {
+    if (key.scalar != "trainer") continue;
+    if (value.kind == YamlNode::Kind::kScalar) names.push_back(&value);
+    for (const YamlNode& item : value.items) names.push_back(&item);
+  }
+}
+
+}  // namespace
+
+SweepTrainers::SweepTrainers() {
+  for (const Field& field : Fields()) field_names_.emplace_back(field.name);
+}
+
+SweepTrainers::SweepTrainers(const YamlNode& root, const std::vector<std::filesystem::path>& folders,
+                             std::vector<Fault>& faults)
+    : SweepTrainers() {
+  std::vector<const YamlNode*> names;
+  for (const auto& [section, value] : root.entries) {
+    if (section.scalar == "defaults" || section.scalar == "matrix" || section.scalar == "zip" ||
+        section.scalar == "include") {
+      CollectNames(value, names);
+    }
+  }
+  for (const YamlNode* name : names) {
+    if (name->scalar.is_string() && name->scalar != kOurTrainer && !Find(name->scalar.get<std::string>())) {
+      Add(*name, folders, faults);
+    }
+  }
+}
+
+void SweepTrainers::Add(const YamlNode& node, const std::vector<std::filesystem::path>& folders,
+                        std::vector<Fault>& faults) {
+  const auto name = node.scalar.get<std::string>();
+  std::filesystem::path file;
+  try {
+    file = FindTrainer(name, folders);
+  } catch (const Error& e) {
+    faults.push_back({node.place, e.message()});
+    return;
+  }
+  auto trainer = std::make_shared<const Trainer>(LoadTrainer(file));
+  if (!trainer->invocation) {
+    faults.push_back({node.place, fmt::format("trainer {}: {} has no `command`: it can read logs, and start nothing",
+                                              name, file.string())});
+    return;
+  }
+  for (const auto& own : trainer->invocation->fields) {
+    const Field* known = FieldOf(own->name);
+    if (known == nullptr) {
+      field_names_.push_back(own->name);
+    } else if (known->type() != own->field.type()) {
+      faults.push_back({node.place, fmt::format("{} is {} to trainer {}, and {} to another of this sweep", own->name,
+                                                own->field.type(), name, known->type())});
+    }
+  }
+  trainers_.push_back(std::move(trainer));
+}
+
+std::shared_ptr<const Trainer> SweepTrainers::Find(std::string_view name) const {
+  const auto it =
+      std::find_if(trainers_.begin(), trainers_.end(), [&](const auto& each) { return each->name == name; });
+  return it == trainers_.end() ? nullptr : *it;
+}
+
+void SweepTrainers::Keep(const std::filesystem::path& folder) const {
+  if (!trainers_.empty()) MakeDirs(folder);
+  for (const auto& trainer : trainers_) WriteFileAtomic(folder / (trainer->name + ".yaml"), trainer->text);
+}
+
+const Field* SweepTrainers::FieldOf(std::string_view name) const {
+  if (const Field* field = FindField(name)) return field;
+  for (const auto& trainer : trainers_) {
+    if (const Field* own = trainer->invocation->FindOwn(name)) return own;
+  }
+  return nullptr;
+}
+
+void SweepTrainers::Canonicalize(RunSpec& spec) const {
+  if (const auto trainer = Find(spec.trainer)) {
+    CanonicalizeOwn(*trainer->invocation, spec);
+  } else {
+    spec.own.clear();
+  }
+}
+
+std::vector<Problem> SweepTrainers::WhyRefused(const RunSpec& spec) const {
+  const auto trainer = Find(spec.trainer);
+  if (!trainer) return {};
+  return ridgeline::WhyRefused(trainer->name, *trainer->invocation, spec);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,49 @@
+// The trainers that a sweep names, and the fields that it has by them.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ridgeline/run.h"
+#include "run/fields.h"
+#include "trainers/definition.h"
+#include "yaml/entries.h"
+#include "yaml/yaml.h"
+
+namespace ridgeline {
+
+class SweepTrainers {
+ public:
+  SweepTrainers();
+
+  // Those that the file's `trainer` fields name, but our own, each read from the first of `folders` that has it. What
+  // is wrong with a name is appended to `faults`, at its place. Throws Error(kInvalidInput) for a definition that is
+  // wrong, with its own file and lines.
+  SweepTrainers(const YamlNode& root, const std::vector<std::filesystem::path>& folders, std::vector<Fault>& faults);
+
+  const std::vector<std::shared_ptr<const Trainer>>& all() const { return trainers_; }
+  std::shared_ptr<const Trainer> Find(std::string_view name) const;  // nullptr of our own
+
+  // Writes them into a folder, from which they are read as they are now.
+  void Keep(const std::filesystem::path& folder) const;
+
+  // A field of every point, or of one of the trainers; nullptr where there is none.
+  const Field* FieldOf(std::string_view name) const;
+  const Names& field_names() const { return field_names_; }
+
+  // What the point's trainer adds to it: its own fields, and no others'.
+  void Canonicalize(RunSpec& spec) const;
+  // Why the point's trainer cannot run it; empty where it can.
+  std::vector<Problem> WhyRefused(const RunSpec& spec) const;
+
+ private:
+  void Add(const YamlNode& node, const std::vector<std::filesystem::path>& folders, std::vector<Fault>& faults);
+
+  std::vector<std::shared_ptr<const Trainer>> trainers_;
+  Names field_names_;
+};
+
+}  // namespace ridgeline

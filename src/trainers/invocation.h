@@ -1,0 +1,96 @@
+// How a definition's trainer is started for a point, and which points it can run.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ridgeline/run.h"
+#include "run/fields.h"
+#include "run/spec.h"
+#include "trainers/templates.h"
+#include "yaml/yaml.h"
+
+namespace ridgeline {
+
+// Who starts the ranks of a point that has several.
+enum class Processes {
+  kOurs,      // we do, each with RANK, LOCAL_RANK, WORLD_SIZE, …
+  kTorchrun,  // a launcher of its own, which we start once a node
+  kSrun,      // Slurm: we start the command once, by srun
+  kOne,       // the program itself, which we start once
+};
+
+// A field that the definition adds. `field` views the texts beside it.
+struct OwnField {
+  std::string name;
+  std::string help;
+  std::string choices;
+  Field field;
+};
+
+struct Invocation {
+  std::vector<Template> command;
+  std::map<std::string, Template> environment;
+  std::map<std::string, Template> files;  // by the name of each in the output folder
+  std::vector<Template> resume;           // arguments more, where there are checkpoint files
+  std::optional<Template> result;         // where it writes its metrics, of `result: file`
+  Processes processes = Processes::kOurs;
+  std::vector<std::shared_ptr<const OwnField>> fields;
+  // Our fields that it takes, by what is listed alone; nothing listed: whatever they are.
+  std::map<std::string, std::vector<std::string>> supports;
+
+  const Field* FindOwn(std::string_view name) const;  // nullptr where there is none
+};
+
+// Where and as what one process of a point runs.
+struct ProcessPlace {
+  int64_t nodes = 1;
+  int64_t node_rank = 0;
+  int64_t ranks_per_node = 1;
+  int64_t gpus_per_node = 0;
+  int64_t rank = 0;  // the first of those that it stands for
+  int64_t local_rank = 0;
+  std::string master_addr = "127.0.0.1";
+  std::string master_port = "29500";
+  std::string output_dir;
+  std::string checkpoint_dir;  // empty: it keeps none
+  std::string spec_file;
+  std::string result_file;
+  std::map<std::string, std::string> environment;  // that it will have
+  bool resumes = false;
+};
+
+// What is started.
+struct Invoked {
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> files;
+  std::filesystem::path result;  // empty: it writes none
+};
+
+// The keys of a definition that ReadInvocation reads.
+inline constexpr std::string_view kInvocationKeys[] = {"command", "processes", "env",    "files",
+                                                       "fields",  "supports",  "resume", "file"};
+
+// `entries`: a definition's, by key. Nothing where it has no `command`. Appends what is wrong to `faults`, at its
+// place.
+std::optional<Invocation> ReadInvocation(const std::map<std::string, const YamlNode*>& entries,
+                                         std::vector<Fault>& faults);
+
+// Drops what is no field of the trainer's own, and sets to its standard what is not given.
+void CanonicalizeOwn(const Invocation& invocation, RunSpec& spec);
+
+// Why the trainer called `name` cannot run the point, which is canonical: values that it does not take, fields that it
+// would not heed. Empty where it can.
+std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invocation, const RunSpec& spec);
+
+// Throws Error(kInvalidInput) for a name that has no value here, such as a variable of the environment.
+Invoked Invoke(const Invocation& invocation, const RunSpec& spec, const ProcessPlace& place);
+
+}  // namespace ridgeline

@@ -1,0 +1,307 @@
+#include "trainers/templates.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "run/fields.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr size_t kMostDepth = 16;   // of an `if` in another
+constexpr size_t kShownBytes = 80;  // of what is wrong
+constexpr std::string_view kOpen = "{{";
+constexpr std::string_view kClose = "}}";
+
+[[noreturn]] void Wrong(const std::string& message) { throw Error(ErrorKind::kInvalidInput, message); }
+
+bool IsName(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  });
+}
+
+// The inside of a tag, taken apart from its front on.
+class Tag {
+ public:
+  explicit Tag(std::string_view inside) : rest_(inside), whole_(inside) {}
+
+  bool AtEnd() {
+    rest_ = Trim(rest_);
+    return rest_.empty();
+  }
+
+  bool Take(std::string_view sign) {
+    rest_ = Trim(rest_);
+    if (!rest_.starts_with(sign)) return false;
+    rest_.remove_prefix(sign.size());
+    return true;
+  }
+
+  std::string Name() {
+    rest_ = Trim(rest_);
+    const auto end = std::find_if_not(rest_.begin(), rest_.end(), [](char c) { return IsName({&c, 1}); });
+    std::string name(rest_.begin(), end);
+    if (name.empty()) WrongHere("a name is missing");
+    rest_.remove_prefix(name.size());
+    return name;
+  }
+
+  // "in quotes", with \" and \\ in them, or what stands before any of `ends`.
+  std::string Text(std::string_view ends) {
+    rest_ = Trim(rest_);
+    std::string text;
+    if (!Take("\"")) {
+      text = Trim(rest_.substr(0, rest_.find_first_of(ends)));
+      rest_.remove_prefix(std::min(rest_.find_first_of(ends), rest_.size()));
+      return text;
+    }
+    for (; !rest_.starts_with('"'); rest_.remove_prefix(1)) {
+      if (rest_.starts_with('\\')) rest_.remove_prefix(1);
+      if (rest_.empty()) WrongHere("a quote is not closed");
+      text += rest_.front();
+    }
+    rest_.remove_prefix(1);
+    return text;
+  }
+
+  [[noreturn]] void WrongHere(const std::string& what) const {
+    Wrong(fmt::format("{{{{{}}}}}: {}", ShortenToBytes(std::string(Trim(whole_)), kShownBytes), what));
+  }
+
+ private:
+  std::string_view rest_;
+  std::string_view whole_;
+};
+
+// In double quotes, as TOML, YAML and JSON all read it.
+std::string Escaped(const std::string& text) {
+  const std::string dumped = DumpJson(Json(text));
+  std::string out;
+  for (const char c : std::string_view(dumped).substr(1, dumped.size() - 2)) {
+    if (c == '\x7f') {
+      out += "\\u007f";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+// Where a tag begins that is not in what was quoted, and where it ends: a quote may hold }}.
+size_t EndOfTag(std::string_view text, size_t at) {
+  bool quoted = false;
+  for (; at < text.size(); ++at) {
+    if (quoted && text[at] == '\\') {
+      ++at;
+    } else if (text[at] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && text.substr(at).starts_with(kClose)) {
+      return at;
+    }
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+class Template::Parser {
+ public:
+  Parser(std::string_view text, Quoting quoting) : rest_(text), quoting_(quoting) {}
+
+  std::vector<Part> Whole() {
+    std::vector<Part> parts = Parts(0);
+    if (splits_ && (parts.size() != 1 || !parts.front().value)) {
+      Wrong("`words` makes several arguments of a value that is all of its item");
+    }
+    if (!closed_by_.empty()) Wrong(fmt::format("{{{{{}}}}} without an {{{{if}}}} before it", closed_by_));
+    return parts;
+  }
+
+ private:
+  // Up to the end, or to an `else` or `end`, which closed_by_ then is.
+  std::vector<Part> Parts(size_t depth) {
+    if (depth > kMostDepth) Wrong(fmt::format("more than {} {{{{if}}}} in each other", kMostDepth));
+    std::vector<Part> parts;
+    for (closed_by_.clear(); !rest_.empty();) {
+      const size_t open = rest_.find(kOpen);
+      if (open != 0) {
+        FollowQuotes(rest_.substr(0, open));
+        parts.push_back({std::string(rest_.substr(0, open)), {}, {}});
+      }
+      if (open == std::string_view::npos) return rest_ = {}, parts;
+      const size_t close = EndOfTag(rest_, open + kOpen.size());
+      if (close == std::string_view::npos) Wrong("a {{ is not closed by }}");
+      const std::string_view inside = rest_.substr(open + kOpen.size(), close - open - kOpen.size());
+      rest_.remove_prefix(close + kClose.size());
+      const std::string_view word = Trim(inside);
+      if (word == "end" || word == "else") {
+        closed_by_ = word;
+        return parts;
+      }
+      if (word.starts_with("if ")) {
+        parts.push_back({{}, {}, {If(word.substr(3), depth)}});
+      } else {
+        parts.push_back({{}, ReadValue(inside), {}});
+      }
+    }
+    return parts;
+  }
+
+  Branch If(std::string_view condition, size_t depth) {
+    Branch branch;
+    Tag tag(condition);
+    branch.name = tag.Name();
+    if (!tag.AtEnd()) {
+      branch.compares = true;
+      branch.equal = tag.Take("==");
+      if (!branch.equal && !tag.Take("!=")) tag.WrongHere("a condition is NAME, NAME == VALUE or NAME != VALUE");
+      branch.operand = tag.Text("");
+      if (!tag.AtEnd()) tag.WrongHere("there is more behind the value");
+    }
+    const bool quoted = quoted_;
+    branch.then = Parts(depth + 1);
+    if (closed_by_ == "else") {
+      quoted_ = quoted;
+      branch.otherwise = Parts(depth + 1);
+      if (closed_by_ == "else") Wrong("two {{else}} of one {{if}}");
+    }
+    if (closed_by_ != "end") Wrong(fmt::format("{{{{if {}}}}} without its {{{{end}}}}", Trim(condition)));
+    closed_by_.clear();
+    return branch;
+  }
+
+  Value ReadValue(std::string_view inside) {
+    Tag tag(inside);
+    Value value;
+    value.name = tag.Name();
+    value.in_quotes = quoted_;
+    if (single_quoted_) tag.WrongHere("a value has no place between single quotes: use double ones, or none");
+    while (tag.Take("|")) {
+      const std::string filter = tag.Name();
+      if (filter == "words" && quoting_ == Quoting::kNone) {
+        value.words = splits_ = true;
+      } else if (filter == "default" && tag.Take(":")) {
+        value.standard = tag.Text("|");
+      } else if (filter == "map" && tag.Take(":")) {
+        value.mapped = true;
+        do {
+          std::string from = tag.Text("=");
+          if (!tag.Take("=")) tag.WrongHere("a map has entries such as bf16=--bf16, with commas between them");
+          value.map.push_back({std::move(from), tag.Text(",|")});
+        } while (tag.Take(","));
+      } else {
+        tag.WrongHere(
+            fmt::format("there is no filter '{}' here: filters are `map: A=X, B=Y`, `default: X` and, of "
+                        "arguments, `words`",
+                        filter));
+      }
+    }
+    if (!tag.AtEnd()) tag.WrongHere("there is more behind the name; filters begin with |");
+    return value;
+  }
+
+  // Whether what comes next stands in double quotes; in single ones values have no place: each format escapes in them
+  // in its own way.
+  void FollowQuotes(std::string_view text) {
+    if (quoting_ == Quoting::kNone) return;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '\n') quoted_ = single_quoted_ = false;
+      if (text[i] == '\'' && !quoted_) single_quoted_ = !single_quoted_;
+      if (quoted_ && text[i] == '\\') {
+        ++i;
+      } else if (text[i] == '"' && !single_quoted_) {
+        quoted_ = !quoted_;
+      }
+    }
+  }
+
+  std::string_view rest_;
+  Quoting quoting_;
+  std::string closed_by_;
+  bool quoted_ = false;
+  bool single_quoted_ = false;
+  bool splits_ = false;  // there is a `words`
+};
+
+Template::Template(std::string_view text, Quoting quoting) : parts_(Parser(text, quoting).Whole()), quoting_(quoting) {}
+
+void Template::AddNames(const std::vector<Part>& parts, std::vector<std::string>& names) {
+  for (const Part& part : parts) {
+    if (part.value) names.push_back(part.value->name);
+    for (const Branch& branch : part.branch) {
+      names.push_back(branch.name);
+      AddNames(branch.then, names);
+      AddNames(branch.otherwise, names);
+    }
+  }
+}
+
+std::vector<std::string> Template::Names() const {
+  std::vector<std::string> names;
+  AddNames(parts_, names);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::string Template::ValueOf(const Value& value, const Lookup& lookup) const {
+  std::optional<FieldValue> found = lookup(value.name);
+  const bool is_text = !found || std::holds_alternative<std::string>(*found);
+  std::string text = found ? ValueText(*found) : "";
+  if (text.empty() && value.standard) text = *value.standard;
+  if (!found && !value.standard) Wrong(fmt::format("{} has no value here", value.name));
+  if (value.mapped) {
+    const auto at = std::find_if(value.map.begin(), value.map.end(), [&](const Mapped& m) { return m.from == text; });
+    if (at == value.map.end()) {
+      std::vector<std::string> known;
+      for (const Mapped& m : value.map) known.push_back(m.from);
+      Wrong(fmt::format("{} is {}, and it takes {}", value.name, ShortenToBytes(text, kShownBytes), Join(known, ", ")));
+    }
+    return at->to;  // the definition's own words
+  }
+  if (quoting_ == Quoting::kNone || !is_text) return text;
+  return value.in_quotes ? Escaped(text) : '"' + Escaped(text) + '"';
+}
+
+bool Template::Holds(const Branch& branch, const Lookup& lookup) {
+  const std::optional<FieldValue> found = lookup(branch.name);
+  const std::string text = found ? ValueText(*found) : "";
+  if (!branch.compares) return !text.empty() && text != "false";
+  return (text == branch.operand) == branch.equal;
+}
+
+void Template::Append(const std::vector<Part>& parts, const Lookup& lookup, std::string& out) const {
+  for (const Part& part : parts) {
+    out += part.text;
+    if (part.value) out += ValueOf(*part.value, lookup);
+    for (const Branch& branch : part.branch) {
+      Append(Holds(branch, lookup) ? branch.then : branch.otherwise, lookup, out);
+    }
+  }
+}
+
+std::string Template::Text(const Lookup& lookup) const {
+  std::string out;
+  Append(parts_, lookup, out);
+  return out;
+}
+
+std::vector<std::string> Template::Arguments(const Lookup& lookup) const {
+  const std::string text = Text(lookup);
+  if (text.empty()) return {};
+  const bool words = parts_.size() == 1 && parts_.front().value && parts_.front().value->words;
+  if (!words) return {text};
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+}  // namespace ridgeline

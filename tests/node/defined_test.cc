@@ -1,0 +1,231 @@
+// Trainers that a definition describes, run by exec: started, followed, read, ended.
+#include "node/defined.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include "run/presets.h"
+#include "tests/node/exec_fixture.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::ResultOf;
+
+class Defined : public Exec {
+ protected:
+  // A job of one point, five steps, of a trainer that is a script of the shell.
+  Job MakeDefined(const std::string& script, const std::string& more = "processes: one\n",
+                  const Json& values = Json::object()) {
+    const std::filesystem::path file = dir_.path() / "mine.sh";
+    WriteFile(file, "#!/bin/sh\n" + script);
+    ::chmod(file.c_str(), 0755);
+    Job job = MakeJob({});
+    Json all = {{"model", "llama-10m"}, {"batch_size", 10}, {"seq_length", 100},
+                {"warmup_steps", 1},    {"steps", 4},       {"trainer", "mine"}};
+    all.update(values);
+    std::vector<Problem> problems;
+    const RunSpec spec = BuildSpec(all, problems);
+    for (const Problem& problem : problems) ADD_FAILURE() << problem.message;
+    job.points = {{PointId(spec), spec, 0}};
+    job.trainer.clear();
+    job.definition = fmt::format(R"(name: mine
+about: one line
+version: "1.0"
+tested: log
+result: patterns
+command: [{}, '{{{{total_steps}}}}', '{{{{output_dir}}}}']
+{}metrics:
+  - {{name: step_time, regex: 'step (?P<step>\d+): (?P<value>\S+) ms', unit: ms, take: series}}
+  - {{name: version, regex: 'mine (\S+)'}}
+)",
+                                 file.string(), more);
+    return job;
+  }
+
+  RunResult RunDefined(const Job& job, const std::map<std::string, std::string>& environment = {}) {
+    EXPECT_EQ(Exec::Run(job, 10'000, environment), 0) << Log();
+    return ResultOf(job);
+  }
+};
+
+constexpr const char* kFiveSteps = "echo mine 2.1; for i in 1 2 3 4 5; do echo \"step $i: $((100 - i)) ms\"; done\n";
+
+TEST_F(Defined, ItsLogIsItsResult) {
+  const RunResult result = RunDefined(MakeDefined(kFiveSteps));
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.step_ns.median_ns, 96'500'000);
+  EXPECT_EQ(result.environment.at("version"), "2.1");
+  EXPECT_THAT(result.environment.at("command"), HasSubstr("mine.sh 5 "));
+  EXPECT_FALSE(result.environment.at("cpu").empty());
+  EXPECT_FALSE(result.device.empty());
+  EXPECT_GT(result.memory.rss_peak_bytes, 0);
+  EXPECT_EQ(result.evidence.at("memory_from"), "its processes");
+}
+
+TEST_F(Defined, MemoryIsOfAllThatItStarts) {
+  // The shell holds little, and its child a lot for as long as it is looked at.
+  const RunResult result = RunDefined(MakeDefined(
+      "python3 -c 'import time; x = bytearray(300000000); time.sleep(3)' & wait\n" + std::string(kFiveSteps)));
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_GT(result.memory.rss_peak_bytes, 300'000'000);
+}
+
+TEST_F(Defined, TheMemoryLimitIsOfAllThatItStarts) {
+  Job job = MakeDefined("python3 -c 'import time; x = bytearray(600000000); time.sleep(600)' & wait\n");
+  job.memory_limit_bytes = 300'000'000;
+  const RunResult result = RunDefined(job);
+  EXPECT_EQ(result.status, RunStatus::kOomHost) << result.message;
+  EXPECT_TRUE(NothingIsLeft());
+}
+
+TEST_F(Defined, HowFarItIsStandsInTheProgressFile) {
+  const Job job = MakeDefined("echo 'step 1: 5 ms'; echo 'step 2: 5 ms'; sleep 600\n");
+  testing::WriteJob(job);
+  Child exec = Start(job);
+  const auto progress = ProgressFile(job.job_dir, job.points[0].id);
+  EXPECT_TRUE(testing::Eventually([&] { return ReadFileIfThere(progress).value_or("") == "2 5 200000\n"; }));
+  exec.Signal(SIGINT);
+  exec.Wait();
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kCancelled);
+  EXPECT_TRUE(NothingIsLeft());
+}
+
+TEST_F(Defined, WhatItLeavesRunningIsEnded) {
+  const RunResult result = RunDefined(MakeDefined("setsid sleep 600 & (sleep 600 &)\n" + std::string(kFiveSteps)));
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_TRUE(NothingIsLeft());
+  EXPECT_TRUE(testing::ProcessesWith("sleep 600").empty());
+}
+
+TEST_F(Defined, FilesAreWrittenBeforeItStarts) {
+  const Job job = MakeDefined("cat \"$2/config.toml\" >&2; echo $MODE >&2\n" + std::string(kFiveSteps),
+                              "processes: one\nenv: {MODE: '{{precision}}', OTHER: ours}\nfiles:\n  config.toml: |\n"
+                              "    model = {{model}}\n");
+  Job kept = job;
+  kept.keep_logs = true;
+  kept.environment["OTHER"] = "the sweep's";
+  EXPECT_EQ(RunDefined(kept).status, RunStatus::kOk);
+  EXPECT_THAT(ReadFile(DirOf(kept) / "log.txt"), HasSubstr("model = \"llama-10m\"\nbf16\n"));
+  EXPECT_TRUE(IsThere(DirOf(kept) / "output/config.toml"));
+}
+
+TEST_F(Defined, WhereItEndedWellItsOutputGoesWithItsLog) {
+  const Job job = MakeDefined("echo x >\"$2/weights\"\n" + std::string(kFiveSteps));
+  EXPECT_EQ(RunDefined(job).status, RunStatus::kOk);
+  EXPECT_FALSE(IsThere(DirOf(job)));
+}
+
+TEST_F(Defined, AVariableThatIsMissingIsNoResultOfThePoint) {
+  const Job job = MakeDefined(kFiveSteps, "processes: one\nenv: {A: '{{env.SURELY_NOT_SET}}'}\n");
+  EXPECT_EQ(Exec::Run(job), kExecCannotStart);
+  const RunResult result = ResultOf(job);
+  EXPECT_EQ(EndOf(result), InfrastructureReason::kStart);
+  EXPECT_THAT(result.message, HasSubstr("env.SURELY_NOT_SET has no value here"));
+}
+
+TEST_F(Defined, AProgramThatIsMissingIsNoResultOfThePoint) {
+  Job job = MakeDefined(kFiveSteps);
+  std::filesystem::remove(dir_.path() / "mine.sh");
+  EXPECT_EQ(Exec::Run(job), kExecCannotStart);
+  EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kStart);
+}
+
+TEST_F(Defined, ATracebackIsItsEnd) {
+  const RunResult result = RunDefined(MakeDefined("python3 -c 'def f():\n  raise ValueError(\"a bad shape\")\nf()'\n"));
+  EXPECT_EQ(result.status, RunStatus::kCrashed);
+  EXPECT_EQ(result.message, "ValueError: a bad shape");
+  EXPECT_EQ(result.evidence.at("exit_code"), "1");
+}
+
+TEST_F(Defined, AModuleThatIsMissingIsInfrastructures) {
+  const RunResult result = RunDefined(MakeDefined("python3 -c 'import surely_not_there'\n"));
+  EXPECT_EQ(EndOf(result), InfrastructureReason::kStart) << result.message;
+  EXPECT_THAT(result.message, HasSubstr("No module named 'surely_not_there'"));
+}
+
+TEST_F(Defined, ASignalIsACrash) {
+  const RunResult result = RunDefined(MakeDefined("echo 'step 1: 5 ms'; kill -SEGV $$\n"));
+  EXPECT_EQ(result.status, RunStatus::kCrashed);
+  EXPECT_THAT(result.message, HasSubstr("signal 11"));
+}
+
+TEST_F(Defined, OurMarkersAndBinaryBytesInItsLogAreNothing) {
+  const RunResult result = RunDefined(
+      MakeDefined("echo '{\"status\":\"ok\"}'; printf 'ridgeline\\033]0;x\\007 result \\377\\000\\200 12 ok\\n'; "
+                  "echo '::ridgeline:: result'; head -c 3000000 /dev/urandom; echo\n" +
+                  std::string(kFiveSteps)));
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.step_ns.median_ns, 96'500'000);
+}
+
+TEST_F(Defined, AResultFileIsReadWhereItSaysSo) {
+  Job job = MakeDefined("echo '{\"times\": [0.5, 0.1, 0.1, 0.1, 0.1]}' >\"$2/metrics.json\"\n",
+                        "processes: one\nfile: '{{output_dir}}/metrics.json'\n");
+  const size_t at = job.definition.find("metrics:\n");
+  job.definition.resize(at);
+  job.definition += "metrics: [{name: step_time, json: /times, unit: s, take: series}]\n";
+  job.definition.replace(job.definition.find("result: patterns"), 16, "result: file");
+  const RunResult result = RunDefined(job);
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.step_ns.median_ns, 100'000'000);
+}
+
+TEST_F(Defined, OneThatKeepsTheContractSaysItsResultItself) {
+  Job job = MakeDefined("");
+  job.definition = fmt::format(
+      "name: mine\nabout: x\nversion: \"1\"\ntested: log\nresult: contract\n"
+      "command: [{}, ok, --spec, '{{{{spec_file}}}}', --result, '{{{{result_file}}}}']\nprocesses: one\n",
+      testing::FakeProgram("fake_trainer").string());
+  const RunResult result = RunDefined(job);
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+}
+
+TEST_F(Defined, RanksAreOursOrItsOwn) {
+  const char* say = "echo \"rank ${RANK:-none} of ${WORLD_SIZE:-none}\" >&2\n";
+  Job ours = MakeDefined(say + std::string(kFiveSteps), "processes: ours\n", {{"ranks", 2}});
+  ours.keep_logs = true;
+  EXPECT_EQ(RunDefined(ours).status, RunStatus::kOk) << ResultOf(ours).message;
+  EXPECT_THAT(ReadFile(DirOf(ours) / "log.txt"), HasSubstr("rank 0 of 2"));
+  EXPECT_THAT(ReadFile(DirOf(ours) / "log.1.txt"), HasSubstr("rank 1 of 2"));
+
+  std::filesystem::remove_all(ours.job_dir);
+  Job its = MakeDefined(say + std::string(kFiveSteps), "processes: torchrun\n", {{"ranks", 2}});
+  its.keep_logs = true;
+  EXPECT_EQ(RunDefined(its).status, RunStatus::kOk);
+  EXPECT_THAT(ReadFile(DirOf(its) / "log.txt"), HasSubstr("rank none of none"));
+  EXPECT_FALSE(IsThere(DirOf(its) / "log.1.txt"));
+}
+
+TEST_F(Defined, OfRanksThatWeStartTheOneThatFailsSaysWhy) {
+  const Job job =
+      MakeDefined("if [ $RANK = 1 ]; then echo 'RuntimeError: CUDA out of memory.'; exit 1; fi\nsleep 600\n",
+                  "processes: ours\n", {{"ranks", 2}});
+  testing::WriteJob(job);
+  Start(job, 500).Wait();
+  const RunResult result = ResultOf(job);
+  EXPECT_EQ(result.status, RunStatus::kOomDevice) << result.message;
+  EXPECT_EQ(result.evidence.at("rank"), "1");
+}
+
+TEST_F(Defined, ItContinuesWhereItKeptItsState) {
+  Job job = MakeDefined("echo \"args $*\" >&2\n" + std::string(kFiveSteps),
+                        "processes: one\nresume: ['--resume={{checkpoint_dir}}']\n",
+                        {{"checkpoint", {{"dir", (dir_.path() / "ckpt").string()}}}});
+  job.keep_logs = true;
+  EXPECT_EQ(RunDefined(job).status, RunStatus::kOk);
+  EXPECT_EQ(ReadFile(DirOf(job) / "log.txt").find("--resume"), std::string::npos);
+  MakeDirs(dir_.path() / "ckpt");
+  WriteFile(dir_.path() / "ckpt/state", "x");
+  std::filesystem::remove_all(job.job_dir);
+  EXPECT_EQ(RunDefined(job).status, RunStatus::kOk);
+  EXPECT_THAT(ReadFile(DirOf(job) / "log.txt"), HasSubstr("--resume=" + (dir_.path() / "ckpt").string()));
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,137 @@
+// Sweeps whose points other trainers run: `trainer` as an axis, their own fields, what they cannot run.
+#include "sweep/sweep_trainers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "run/spec.h"
+#include "sweep/expand.h"
+#include "sweep/launch.h"
+#include "sweep/sweep.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kMine = R"(name: mine
+about: one line
+version: "1.0"
+tested: log
+result: patterns
+command: [mine, '{{layers}}', '{{if flash}}--flash{{end}}', '{{buckets}}']
+fields: {flash: {type: boolean, default: true}, buckets: {type: integer, default: 4, min: 1, max: 8}}
+supports: {precision: [fp32, bf16]}
+metrics: [{name: step_time, regex: 'took (.*) ms', unit: ms}]
+)";
+
+class SweepsOfTrainers : public ::testing::Test {
+ protected:
+  SweepsOfTrainers() {
+    MakeDirs(dir_.path() / "trainers");
+    WriteFile(dir_.path() / "trainers/mine.yaml", kMine);
+  }
+
+  Sweep Load(const std::string& more) {
+    const auto file = dir_.path() / "sweep.yaml";
+    WriteFile(file, "name: test\n" + more);
+    return LoadSweep(file);
+  }
+
+  std::string Refusal(const std::string& more) {
+    try {
+      Expand(Load(more));
+    } catch (const Error& e) {
+      return e.message();
+    }
+    ADD_FAILURE() << "was taken:\n" << more;
+    return {};
+  }
+
+  std::vector<std::string> Points(const Sweep& sweep, Expansion* expansion = nullptr) {
+    std::vector<std::string> texts;
+    for (const Point& point : Expand(sweep, expansion)) {
+      std::string text = point.spec.trainer;
+      for (const auto& [name, value] : point.spec.own) text += " " + name + "=" + ValueText(value);
+      texts.push_back(text);
+    }
+    return texts;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(SweepsOfTrainers, OwnFieldsAreAxesOfTheirTrainerAlone) {
+  Expansion expansion;
+  const Sweep sweep =
+      Load("matrix: {trainer: [ridgeline, mine], flash: [true, false]}\ndefaults: {model: llama-10m}\n");
+  EXPECT_THAT(Points(sweep, &expansion),
+              ElementsAre("ridgeline", "mine buckets=4 flash=true", "mine buckets=4 flash=false"));
+  EXPECT_EQ(expansion.duplicates, 1) << "our own has no flash";
+}
+
+TEST_F(SweepsOfTrainers, IdsOfOurOwnAreThoseOfSweepsWithoutTrainers) {
+  const Sweep with = Load("matrix: {trainer: [ridgeline, mine]}\ndefaults: {model: llama-10m}\n");
+  const Sweep without = Load("defaults: {model: llama-10m}\n");
+  EXPECT_EQ(Expand(with).front().id, Expand(without).front().id);
+  EXPECT_NE(Expand(with).back().id, Expand(without).front().id);
+}
+
+TEST_F(SweepsOfTrainers, OwnFieldsTakeRangesAndConditions) {
+  const Sweep sweep = Load(
+      "defaults: {model: llama-10m, trainer: mine}\nmatrix: {buckets: 1..8*2}\nexclude: [{buckets: '>4'}]\n"
+      "include: [{buckets: 2, flash: false}]\nlaunch: {rules: [{when: {buckets: 1}, set: {cpus: 1}}]}\n");
+  EXPECT_THAT(Points(sweep),
+              ElementsAre("mine buckets=1 flash=true", "mine buckets=2 flash=false", "mine buckets=4 flash=true"));
+  EXPECT_EQ(LaunchOf(sweep, Expand(sweep).front()).cpus, 1);
+  ASSERT_EQ(VaryingFields(sweep).size(), 2U);
+  EXPECT_EQ(VaryingFields(sweep).front()->name, "buckets");
+}
+
+TEST_F(SweepsOfTrainers, WhatAnotherTrainerRunsIsMeasuredAsItsDefinition) {
+  const Sweep sweep = Load("matrix: {trainer: [ridgeline, mine]}\ndefaults: {model: llama-10m}\n");
+  const std::vector<Point> points = Expand(sweep);
+  const std::string ours = SetupOf(LaunchOf(sweep, points[0]));
+  const std::string mine = SetupOf(LaunchOf(sweep, points[1]));
+  EXPECT_THAT(ours, HasSubstr(R"("trainer":["ridgeline-train"])"));
+  EXPECT_THAT(mine, HasSubstr(R"("trainer":["mine","definition )"));
+  WriteFile(dir_.path() / "trainers/mine.yaml", std::string(kMine) + "# another\n");
+  const Sweep other = Load("matrix: {trainer: [ridgeline, mine]}\ndefaults: {model: llama-10m}\n");
+  EXPECT_NE(SetupOf(LaunchOf(other, Expand(other)[1])), mine) << "another definition measures something else";
+}
+
+TEST_F(SweepsOfTrainers, MistakesHaveTheirPlace) {
+  EXPECT_THAT(Refusal("defaults: {model: llama-10m, trainer: mime}\n"),
+              HasSubstr("sweep.yaml:2:39: there is no trainer 'mime', did you mean 'mine'?"));
+  EXPECT_THAT(Refusal("defaults: {model: llama-10m, flash: true}\n"), HasSubstr("unknown field 'flash'"));
+  EXPECT_THAT(Refusal("defaults: {model: llama-10m, trainer: mine, buckets: 9}\n"),
+              HasSubstr("buckets is 9, and must be between 1 and 8"));
+  EXPECT_THAT(Refusal("matrix: {trainer: [mine], precision: [fp8]}\ndefaults: {model: llama-10m}\n"),
+              HasSubstr("sweep.yaml:2:39: trainer mine takes precision: fp32, bf16, not fp8"));
+  EXPECT_THAT(Refusal("defaults: {model: llama-10m, trainer: nanogpt-only-logs}\n"), HasSubstr("there is no trainer"));
+  WriteFile(dir_.path() / "trainers/mine.yaml", "name: mine\ncommand: [x]\n");
+  EXPECT_THAT(Refusal("defaults: {model: llama-10m, trainer: mine}\n"), HasSubstr("mine.yaml:1:1: 'about' is missing"));
+}
+
+TEST_F(SweepsOfTrainers, ADefinitionBesideTheSweepComesFirst) {
+  std::string beside = kMine;
+  beside.replace(beside.find("one line"), 8, "the nearest");
+  WriteFile(dir_.path() / "mine.yaml", beside);
+  EXPECT_EQ(Load("defaults: {model: llama-10m, trainer: mine}\n").trainers.all().front()->about, "the nearest");
+}
+
+TEST_F(SweepsOfTrainers, HowItIsLaunchedIsReadWithoutDefinitions) {
+  const Launch launch = ParseLaunch(
+      "name: x\ndefaults: {trainer: gone, odd: 1}\nlaunch: {launcher: slurm, nodes: 2, rules: [{when: {odd: 1}, set: "
+      "{nodes: 3}}]}\n",
+      "sweep.yaml");
+  EXPECT_EQ(launch.launcher, "slurm");
+  EXPECT_EQ(launch.nodes, 2);
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,153 @@
+// How a definition's trainer is started, and which points it says it can run.
+#include "trainers/invocation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "trainers/definition.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+constexpr const char* kHead = R"(name: mine
+about: one line
+version: "1.0"
+tested: log
+result: patterns
+metrics: [{name: step_time, regex: 'took (.*) ms', unit: ms}]
+)";
+
+Trainer Parse(const std::string& more) { return ParseTrainer(kHead + more, "some/mine.yaml"); }
+
+std::string Refusal(const std::string& more) {
+  try {
+    Parse(more);
+  } catch (const Error& e) {
+    return e.message();
+  }
+  ADD_FAILURE() << "was taken:\n" << more;
+  return {};
+}
+
+RunSpec Spec(const Json& values) {
+  std::vector<Problem> problems;
+  RunSpec spec = BuildSpec(values, problems);
+  for (const Problem& problem : problems) ADD_FAILURE() << problem.message;
+  return spec;
+}
+
+std::vector<std::string> WhyNot(const std::string& more, const Json& values) {
+  RunSpec spec = Spec(values);
+  const Trainer trainer = Parse(more);
+  CanonicalizeOwn(*trainer.invocation, spec);
+  std::vector<std::string> messages;
+  for (const Problem& problem : WhyRefused("mine", *trainer.invocation, spec)) messages.push_back(problem.message);
+  return messages;
+}
+
+TEST(Invocation, IsReadWholeAndSaysWhatIsStarted) {
+  const Trainer trainer = Parse(R"(
+command: [torchrun, '--nproc_per_node={{ranks_per_node}}', '--node_rank={{node_rank}}', '{{env.DIR}}/train.py',
+          --lr, '{{learning_rate}}', --iters, '{{total_steps}}', --gbs, '{{global_batch_size}}', 8, '{{if flash}}--flash{{end}}']
+processes: torchrun
+env: {MODE: '{{checkpointing}}'}
+files:
+  config.toml: |
+    steps = {{total_steps}}
+    folder = "{{output_dir}}/logs"
+    name = {{kernel}}
+fields:
+  flash: {type: boolean, default: true, help: whether}
+  kernel: {type: text, choices: [fast, slow], default: fast}
+  buckets: {type: integer, default: 4, min: 1, max: 8}
+  share: {type: number, default: 0.5}
+supports: {model: any}
+resume: ['--resume={{checkpoint_dir}}']
+)");
+  ASSERT_TRUE(trainer.invocation.has_value());
+  RunSpec spec = Spec({{"model", "llama-10m"}, {"batch_size", 4}, {"ranks", 8}});
+  spec.own = {{"flash", false}, {"elsewhere", int64_t{1}}};
+  CanonicalizeOwn(*trainer.invocation, spec);
+  EXPECT_THAT(spec.own, ElementsAre(Pair("buckets", FieldValue(int64_t{4})), Pair("flash", FieldValue(false)),
+                                    Pair("kernel", FieldValue("fast")), Pair("share", FieldValue(0.5))));
+  ProcessPlace place;
+  place.ranks_per_node = 4;
+  place.node_rank = 1;
+  place.output_dir = "/out \"x\"";
+  place.environment = {{"DIR", "/opt"}};
+  Invoked invoked = Invoke(*trainer.invocation, spec, place);
+  EXPECT_THAT(invoked.argv, ElementsAre("torchrun", "--nproc_per_node=4", "--node_rank=1", "/opt/train.py", "--lr",
+                                        "0.0003", "--iters", "7", "--gbs", "32", "8"));
+  EXPECT_THAT(invoked.environment, ElementsAre(Pair("MODE", "none")));
+  EXPECT_EQ(invoked.files.at("config.toml"), "steps = 7\nfolder = \"/out \\\"x\\\"/logs\"\nname = \"fast\"\n");
+  place.resumes = true;
+  place.checkpoint_dir = "/ckpt";
+  EXPECT_EQ(Invoke(*trainer.invocation, spec, place).argv.back(), "--resume=/ckpt");
+  place.environment.clear();
+  EXPECT_THROW(Invoke(*trainer.invocation, spec, place), Error);
+}
+
+TEST(Invocation, OwnFieldsAreEncodedWithTheirTypes) {
+  RunSpec spec = Spec({{"model", "llama-10m"}, {"trainer", "mine"}});
+  spec.own = {{"a", true}, {"b", int64_t{2}}, {"c", 2.0}, {"d", "x\n"}};
+  const std::string text = EncodeSpec(spec);
+  EXPECT_THAT(text, HasSubstr(R"("own":{"a":true,"b":2,"c":2.0,"d":"x\n"})"));
+  const RunSpec back = DecodeSpec(ParseJson(text, "spec"), "spec");
+  EXPECT_EQ(back.own, spec.own);
+  EXPECT_EQ(PointId(back), PointId(spec));
+  RunSpec ours = Spec({{"model", "llama-10m"}});
+  EXPECT_EQ(EncodeSpec(ours).find("own"), std::string::npos);
+  EXPECT_EQ(EncodeSpec(ours).find("trainer"), std::string::npos) << "ids of points that were before are as they were";
+}
+
+TEST(Invocation, MistakesAreSaidAtTheirPlace) {
+  EXPECT_THAT(Refusal("command: [x, '{{layer}}']\n"),
+              HasSubstr("mine.yaml:7:14: there is no 'layer', did you mean 'layers'?"));
+  EXPECT_THAT(Refusal("command: []\n"), HasSubstr("command is a list of 1 to"));
+  EXPECT_THAT(Refusal("command: run it\n"), HasSubstr("command is a list"));
+  EXPECT_THAT(Refusal("command: [x, [y]]\n"), HasSubstr("an argument of command is text"));
+  EXPECT_THAT(Refusal("env: {A: b}\n"), HasSubstr("env goes with a command, and there is none"));
+  EXPECT_THAT(Refusal("command: [x]\nprocesses: mine\n"), HasSubstr("processes is ours, torchrun, srun or one"));
+  EXPECT_THAT(Refusal("command: [x]\nenv: {'A=B': c}\n"), HasSubstr("a variable's name has no '='"));
+  EXPECT_THAT(Refusal("command: [x]\nfiles: {../a.toml: b}\n"), HasSubstr("is no file that can be written here"));
+  EXPECT_THAT(Refusal("command: [x]\nfiles: {a.sh: b}\n"), HasSubstr("by which values are quoted"));
+  EXPECT_THAT(Refusal("command: [x]\nsupports: {precisions: fp32}\n"), HasSubstr("did you mean 'precision'"));
+  EXPECT_THAT(Refusal("command: [x]\nsupports: {precision: fp64}\n"), HasSubstr("fp64"));
+  EXPECT_THAT(Refusal("command: [x]\nfields: {layers: {type: integer, default: 1}}\n"),
+              HasSubstr("has a meaning already"));
+  EXPECT_THAT(Refusal("command: [x]\nfields: {Flash: {default: a}}\n"), HasSubstr("small letters"));
+  EXPECT_THAT(Refusal("command: [x]\nfields: {flash: {type: boolean}}\n"), HasSubstr("flash has no default"));
+  EXPECT_THAT(Refusal("command: [x]\nfields: {flash: {type: boolean, default: 3}}\n"), HasSubstr("flash must be"));
+  EXPECT_THAT(Refusal("command: [x]\nfields: {n: {type: integer, default: 9, max: 8}}\n"),
+              HasSubstr("between 0 and 8"));
+  EXPECT_THAT(Refusal("command: [x]\nfields: {k: {choices: [a, b], default: c}}\n"), HasSubstr("not one of a, b"));
+  EXPECT_THAT(Refusal("command: [x]\nfile: y.json\n"), HasSubstr("with `result: file` and a command"));
+}
+
+TEST(Invocation, APointThatItCannotRunIsRefusedWithTheReason) {
+  const Json plain = {{"model", "gpt-124m"}};
+  const std::string all = "command: [x, '{{layers}}', '{{precision | map: fp32=a, bf16=b}}']\n";
+  EXPECT_THAT(WhyNot(all + "processes: one\n", plain), IsEmpty());
+  EXPECT_THAT(WhyNot(all + "supports: {family: llama}\n", plain),
+              ElementsAre("trainer mine takes family: llama, not gpt"));
+  EXPECT_THAT(WhyNot(all, {{"model", "gpt-124m"}, {"precision", "fp16"}}),
+              ElementsAre("trainer mine: precision is fp16, and it takes fp32, bf16"));
+  EXPECT_THAT(WhyNot(all, {{"model", "gpt-124m"}, {"dropout", 0.25}}),
+              ElementsAre("trainer mine would not heed dropout: 0.25: its definition neither uses nor supports it"));
+  EXPECT_THAT(WhyNot(all + "supports: {dropout: any}\n", {{"model", "gpt-124m"}, {"dropout", 0.25}}), IsEmpty());
+  EXPECT_THAT(WhyNot(all + "processes: one\n", {{"model", "gpt-124m"}, {"ranks", 2}}),
+              ElementsAre("trainer mine would not heed ranks: 2: its definition neither uses nor supports it"));
+  EXPECT_THAT(WhyNot(all, {{"model", "gpt-124m"}, {"ranks", 2}}), IsEmpty()) << "whose ranks we start";
+  EXPECT_THAT(WhyNot("command: [x]\n", plain), ElementsAre(HasSubstr("cannot be told which model")));
+  EXPECT_THAT(WhyNot(all + "supports: {device: cuda}\n", plain),
+              ElementsAre("trainer mine takes device: cuda, not cpu"));
+}
+
+}  // namespace
+}  // namespace ridgeline

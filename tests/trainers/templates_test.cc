@@ -1,0 +1,111 @@
+// The language of templates: what it makes of values, and what it refuses.
+#include "trainers/templates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::optional<FieldValue> Values(std::string_view name) {
+  if (name == "precision") return "fp8";
+  if (name == "layers") return int64_t{12};
+  if (name == "flash") return true;
+  if (name == "compile") return false;
+  if (name == "nothing") return "";
+  if (name == "path") return "a \"b\"\n\\c\x7f";
+  return std::nullopt;
+}
+
+std::vector<std::string> Arguments(const std::string& text) { return Template(text).Arguments(Values); }
+std::string InFile(const std::string& text) { return Template(text, Quoting::kQuoted).Text(Values); }
+
+std::string Refusal(const std::string& text, Quoting quoting = Quoting::kNone) {
+  try {
+    const std::string made = Template(text, quoting).Text(Values);
+    ADD_FAILURE() << "was taken: " << text << " as " << made;
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    return e.message();
+  }
+  return {};
+}
+
+TEST(Templates, AValueStandsWhereItsNameDid) {
+  EXPECT_THAT(Arguments("--layers={{layers}}"), ElementsAre("--layers=12"));
+  EXPECT_THAT(Arguments("{{ flash }}/{{compile}}"), ElementsAre("true/false"));
+  EXPECT_THAT(Arguments("no places {here} }}"), ElementsAre("no places {here} }}"));
+  EXPECT_THAT(Template("{{layers}} {{if flash}}{{env.HOME}}{{end}}").Names(),
+              ElementsAre("env.HOME", "flash", "layers"));
+}
+
+TEST(Templates, AnItemIsOneArgumentWhateverIsInIt) {
+  EXPECT_THAT(Arguments("{{path}} $(touch /x); `y`"), ElementsAre("a \"b\"\n\\c\x7f $(touch /x); `y`"));
+}
+
+TEST(Templates, AnEmptyItemIsNoArgument) {
+  EXPECT_THAT(Arguments("{{nothing}}"), IsEmpty());
+  EXPECT_THAT(Arguments("{{if compile}}--compile{{end}}"), IsEmpty());
+}
+
+TEST(Templates, AMapSaysWhatAValueIsCalledThere) {
+  EXPECT_THAT(Arguments("{{precision | map: bf16=--bf16, fp8=\"--fp8, \\\"hybrid\\\"\"}}"),
+              ElementsAre("--fp8, \"hybrid\""));
+  EXPECT_THAT(Arguments("{{precision | map: bf16=--bf16, fp8=}}"), IsEmpty());
+  EXPECT_EQ(Refusal("{{precision | map: bf16=a, fp32=b}}"), "precision is fp8, and it takes bf16, fp32");
+}
+
+TEST(Templates, WordsAreArgumentsEach) {
+  EXPECT_THAT(Arguments("{{precision | map: fp8=\"--fp8-format  hybrid\" | words}}"),
+              ElementsAre("--fp8-format", "hybrid"));
+  EXPECT_THAT(Refusal("--x={{precision | words}}"), HasSubstr("a value that is all of its item"));
+}
+
+TEST(Templates, ADefaultIsForWhatIsNotThereOrEmpty) {
+  EXPECT_THAT(Arguments("{{env.DIR | default: .}}/train.py"), ElementsAre("./train.py"));
+  EXPECT_THAT(Arguments("{{nothing | default: \"a b\"}}"), ElementsAre("a b"));
+  EXPECT_THAT(Arguments("{{layers | default: 1}}"), ElementsAre("12"));
+  EXPECT_EQ(Refusal("{{env.DIR}}"), "env.DIR has no value here");
+}
+
+TEST(Templates, ConditionsChoose) {
+  EXPECT_THAT(Arguments("{{if precision == fp8}}a{{else}}b{{end}}"), ElementsAre("a"));
+  EXPECT_THAT(Arguments("{{if precision != \"fp8\"}}a{{else}}b{{end}}"), ElementsAre("b"));
+  EXPECT_THAT(Arguments("{{if layers == 12}}{{if compile}}a{{else}}b{{end}}{{end}}"), ElementsAre("b"));
+  EXPECT_THAT(Arguments("{{if unknown}}a{{else}}b{{end}}"), ElementsAre("b"));
+}
+
+TEST(Templates, TextInFilesIsQuotedAsTheyAllReadIt) {
+  EXPECT_EQ(InFile("steps = {{layers}}\nflash: {{flash}}"), "steps = 12\nflash: true");
+  EXPECT_EQ(InFile("name = {{path}}"), "name = \"a \\\"b\\\"\\n\\\\c\\u007f\"");
+  EXPECT_EQ(InFile("name = \"x/{{path}}\"\nnext = {{precision}}"),
+            "name = \"x/a \\\"b\\\"\\n\\\\c\\u007f\"\nnext = \"fp8\"");
+  EXPECT_EQ(InFile("a = {{precision | map: fp8=e4m3}}"), "a = e4m3") << "the definition's own words";
+  EXPECT_THAT(Refusal("a: '{{path}}'", Quoting::kQuoted), HasSubstr("no place between single quotes"));
+  EXPECT_THAT(Refusal("{{path | words}}", Quoting::kQuoted), HasSubstr("no filter 'words' here"));
+}
+
+TEST(Templates, WhatIsNotOfTheLanguageIsRefused) {
+  EXPECT_EQ(Refusal("{{layers"), "a {{ is not closed by }}");
+  EXPECT_THAT(Refusal("{{}}"), HasSubstr("a name is missing"));
+  EXPECT_THAT(Refusal("{{layers + 1}}"), HasSubstr("there is more behind the name"));
+  EXPECT_THAT(Refusal("{{layers | upper}}"), HasSubstr("there is no filter 'upper' here"));
+  EXPECT_THAT(Refusal("{{layers | map: 12}}"), HasSubstr("a map has entries such as"));
+  EXPECT_THAT(Refusal("{{layers | default: \"x}}"), HasSubstr("not closed"));
+  EXPECT_THAT(Refusal("{{if layers}}x"), HasSubstr("{{if layers}} without its {{end}}"));
+  EXPECT_THAT(Refusal("{{if layers > 3}}x{{end}}"), HasSubstr("a condition is NAME"));
+  EXPECT_THAT(Refusal("x{{end}}"), HasSubstr("{{end}} without an {{if}}"));
+  EXPECT_THAT(Refusal("{{if layers}}a{{else}}b{{else}}c{{end}}"), HasSubstr("two {{else}}"));
+  std::string deep;
+  for (int i = 0; i < 1000; ++i) deep += "{{if layers}}";
+  EXPECT_THAT(Refusal(deep), HasSubstr("in each other"));
+}
+
+}  // namespace
+}  // namespace ridgeline
