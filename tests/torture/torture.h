@@ -99,6 +99,7 @@ struct Tortured {
   std::function<std::vector<pid_t>()> processes;  // of its jobs, those of others among them
   FaultyMachine* machine = nullptr;               // of kFailingDisk, kShortWrites and kClockJump
   std::filesystem::path disk = {};                // of kFullDisk: a small one
+  uint64_t most_wait_ms = 350;                    // before a blow: so that some fall where its jobs have begun
 };
 
 class Round {
@@ -109,7 +110,7 @@ class Round {
   std::map<std::string_view, int64_t> Play() {
     for (int i = 0; i < kBlows; ++i) {
       if (!driver_) driver_.emplace(it_.cli.Start({"run", it_.sweep}));
-      if (Waits(random_() % kMostWaitMs)) continue;  // it was quicker
+      if (Waits(random_() % it_.most_wait_ms)) continue;  // it was quicker
       Strike(it_.blows[random_() % it_.blows.size()]);
     }
     if (driver_ && !driver_->WaitFor(kHangsNs)) {
@@ -128,7 +129,6 @@ class Round {
 
  private:
   static constexpr int kBlows = 7;
-  static constexpr uint64_t kMostWaitMs = 350;
   static constexpr int64_t kHangsNs = 120'000'000'000;
   static constexpr int kTries = 6;  // each blow may have cost a point one of its retries
 
@@ -183,7 +183,7 @@ class Round {
   }
 
   void SomeTime() {
-    if (driver_) Waits(random_() % (2 * kMostWaitMs));
+    if (driver_) Waits(random_() % (2 * it_.most_wait_ms));
   }
 
   void KillDriver() {

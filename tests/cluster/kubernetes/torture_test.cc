@@ -29,11 +29,12 @@ TEST_F(KubernetesTorture, OnKubernetes) {
     // Where both nodes are set aside, what waits for them need not wait for long.
     const auto sweep =
         cli.Write({.points = kPoints, .trainer = "own=300", .launch = "bundle: 2\n  launcher_timeout: 20s"});
-    return Round({cli,
-                  sweep,
-                  kPoints,
-                  {kKillDriver, kKillHelper, kKillExec, kKillTrainer, kKillEverything},
-                  [&] { return ProcessesBelow(cluster.dir().string()); }},
+    return Round({.cli = cli,
+                  .sweep = sweep,
+                  .points = kPoints,
+                  .blows = {kKillDriver, kKillHelper, kKillExec, kKillTrainer, kKillEverything},
+                  .processes = [&] { return ProcessesBelow(cluster.dir().string()); },
+                  .most_wait_ms = 2000},
                  seed)
         .Play();
   });
