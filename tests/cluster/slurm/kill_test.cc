@@ -46,7 +46,7 @@ TEST_P(SlurmKills, AControllerKilledInABurstOfSubmitsLosesNoPoint) {
   }
   const auto output = cli.Finish(run);
   const int64_t cancelled = cli.Count("SELECT count(*) FROM latest WHERE status = 'cancelled'");
-  EXPECT_TRUE(cancelled == 0 || slurm.ANodeSaid("already running, do not launch second copy"));
+  EXPECT_TRUE(cancelled == 0 || slurm.ANodeSaid("already running, do not launch second copy")) << cli.NotOk();
   EXPECT_EQ(cli.Count("SELECT count(*) FROM latest WHERE status = 'ok'"), 40 - cancelled);
   EXPECT_EQ(output.status.exit_code, cancelled == 0 ? 0 : 3) << output.out << output.err;
   if (cancelled > 0) cli.ExpectOk(cli.Run({"run", sweep}));

@@ -59,7 +59,7 @@ class Slurm {
   Slurm(const Slurm&) = delete;
   Slurm& operator=(const Slurm&) = delete;
   ~Slurm() {
-    if (::testing::Test::HasFailure()) ADD_FAILURE() << "slurmctld's last words:\n" << Log("slurmctld.log");
+    if (::testing::Test::HasFailure()) ADD_FAILURE() << LastWords();
     Script({"remove", Dir()});
     ::unsetenv("SLURM_CONF");
   }
@@ -101,10 +101,19 @@ class Slurm {
     }
     return false;
   }
-  std::string Log(const std::string& name) const { return ReadTail(std::filesystem::path(Dir()) / "log" / name, 2000); }
 
  private:
   std::string Dir() const { return dir_ / "cluster"; }
+
+  // Of the controller and its nodes.
+  std::string LastWords() const {
+    std::string words;
+    for (const auto& log : std::filesystem::directory_iterator(std::filesystem::path(Dir()) / "log")) {
+      if (log.path().extension() != ".log") continue;
+      words += fmt::format("{}:\n{}\n", log.path().filename().string(), ReadTail(log, 2000));
+    }
+    return words;
+  }
 
   static Captured Check(Captured done) {
     EXPECT_TRUE(done.status.ok()) << done.stdout_text << done.stderr_text;
