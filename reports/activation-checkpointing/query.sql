@@ -5,7 +5,7 @@ named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size, checkpointing,
     provenance, emulated, device_name, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_p95_ns, step_cv,
-    times_measured, steady_min_tokens_per_s, steady_max_tokens_per_s, campaign, machine, version,
+    times_measured, steady_min_tokens_per_s, steady_max_tokens_per_s, campaign, machine, trainer, version,
     planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes, planned_optimizer_bytes,
     planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message, environment, command,
     all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, cores_others_share, cores_throttles,
@@ -128,7 +128,7 @@ SELECT
   planned_peak_bytes - planned_parameters_bytes - coalesce(planned_gradients_bytes, 0)
     - coalesce(planned_optimizer_bytes, 0) - coalesce(planned_activations_bytes, 0)
     - coalesce(planned_workspace_bytes, 0) - coalesce(planned_logits_bytes, 0) AS other_bytes,
-  provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command,
+  provenance, emulated, device_name, message, point_id, campaign, machine, trainer, version, environment, command,
   result, none_result, first_result, all_steps_ns, warmup_steps, steps, repeats
 FROM figured
 ORDER BY family, size, model, precision, seq_length, panel, batch_size, policy_rank, point_id

@@ -4,7 +4,7 @@ WITH
 named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, precision, seed, loss, grad_norm, skipped_steps, provenance,
-    emulated, device_name, campaign, version, message, environment, command,
+    emulated, device_name, campaign, trainer, version, message, environment, command,
     warmup_steps + steps * iif(repeat > 0, 1, repeats) AS total_steps,
     status = 'ok' AND data <> 'synthetic' AND warmup_steps + steps * iif(repeat > 0, 1, repeats) >= 100 AS ok,
     CASE WHEN data = 'synthetic' THEN 'synthetic tokens hold nothing to learn'
@@ -145,7 +145,7 @@ SELECT
   max(CASE WHEN f.failure IS NULL THEN f.left_out END) OVER (PARTITION BY f.panel) AS why_left_out,
   abs(round(f.final_gap, 9)) AS gap_size, CASE WHEN a.many THEN a.within_count ELSE a.within_words END AS within_answer,
   CASE WHEN a.many THEN a.within_words END AS within_names, a.beyond_words,
-  f.provenance, f.emulated, f.device_name, f.campaign, f.version, f.message, f.point_id, f.environment, f.command
+  f.provenance, f.emulated, f.device_name, f.campaign, f.trainer, f.version, f.message, f.point_id, f.environment, f.command
 FROM figured AS f
 LEFT JOIN gaps AS g ON g.result = f.result
 JOIN formats AS m ON m.panel = f.panel AND m.format = f.format AND m.emulated = f.emulated

@@ -5,7 +5,7 @@ named AS MATERIALIZED (
   SELECT
     result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, ranks, batch_size,
     provenance, emulated, device_name, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
-    campaign, machine, version, planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes,
+    campaign, machine, trainer, version, planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes,
     planned_optimizer_bytes, planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message,
     environment, command, status = 'ok' AS ok, all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes,
     cores_others_share, cores_throttles,
@@ -116,6 +116,6 @@ SELECT
     - coalesce(planned_workspace_bytes, 0) - coalesce(planned_logits_bytes, 0) AS other_bytes,
   cores_others_share, cores_throttles, cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed,
   gpu_throttled_share, gpu_others, gpu_ecc_uncorrected, gpu_throttled_share > 0.05 AS gpu_throttled, gpu_others > 0 AS gpu_shared,
-  provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
+  provenance, emulated, device_name, message, point_id, campaign, machine, trainer, version, environment, command
 FROM figured
 ORDER BY family, size, model, seq_length, panel, batch_size, format_rank, format, point_id

@@ -12,7 +12,7 @@ named AS MATERIALIZED (
                     ELSE device_name END, campaign, version, seed, setup -> '$.kubernetes.image',
                setup -> '$.slurm.container', setup -> '$.slurm.modules') AS alike,
     steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
-    campaign, machine, version, planned_peak_bytes, rss_peak_bytes, message, environment, command, status = 'ok' AS ok,
+    campaign, machine, trainer, version, planned_peak_bytes, rss_peak_bytes, message, environment, command, status = 'ok' AS ok,
     all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, cores_others_share, cores_throttles,
     gpu_throttled_share, gpu_others, gpu_ecc_uncorrected,
     status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
@@ -80,6 +80,6 @@ SELECT
   out_of_memory, too_few, max(ok) OVER (PARTITION BY panel) AS any_ok, first_result, all_steps_ns, warmup_steps, steps,
   repeats, cores_others_share, cores_throttles, cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed,
   gpu_throttled_share, gpu_others, gpu_ecc_uncorrected, gpu_throttled_share > 0.05 AS gpu_throttled, gpu_others > 0 AS gpu_shared,
-  provenance, emulated, device_name, message, point_id, campaign, machine, version, environment, command
+  provenance, emulated, device_name, message, point_id, campaign, machine, trainer, version, environment, command
 FROM figured
 ORDER BY family, size, model, precision, seq_length, panel, way_rank, ranks, point_id

@@ -7,11 +7,19 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "report/intervals.h"
 #include "report/page.h"
 
 namespace ridgeline {
 namespace {
+
+// With its version, where the answer has both.
+std::string TrainerOf(const Rows& rows, size_t row) {
+  const std::string trainer = rows.Text(row, report_columns::kTrainer);
+  const std::string version = rows.Text(row, report_columns::kVersion);
+  return trainer.empty() || version.empty() ? trainer : trainer + " " + version;
+}
 
 constexpr size_t kGrey = 7;  // the palette's last: a secondary bar beside a stack
 
@@ -159,9 +167,11 @@ std::string ChoiceSentence(const RenderOptions& options) {
 std::string ProvenanceSentence(const Rows& rows, std::span<const size_t> panel) {
   std::map<std::string, size_t> counts;
   size_t emulated = 0;
+  std::set<std::string> trainers;
   for (const size_t row : panel) {
     if (rows.Failed(row)) continue;
     ++counts[rows.Text(row, report_columns::kProvenance)];
+    if (rows.Text(row, report_columns::kProvenance) == "measured") trainers.insert(TrainerOf(rows, row));
     emulated += rows.Emulated(row) ? 1 : 0;
   }
   std::string text;
@@ -173,6 +183,8 @@ std::string ProvenanceSentence(const Rows& rows, std::span<const size_t> panel) 
     if (fill != Fill::kSolid) text += fill == Fill::kHatched ? " (hatched)" : " (dotted)";
   }
   if (emulated > 0) text += fmt::format("; {} emulated", emulated);
+  trainers.erase("");
+  if (!trainers.empty()) text += "; by " + Join({trainers.begin(), trainers.end()}, ", ");
   return text.empty() ? text : text + ".";
 }
 

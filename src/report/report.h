@@ -132,10 +132,12 @@ struct Report {
 
 // Columns every report's query must give, beside those it names itself.
 namespace report_columns {
-inline constexpr std::string_view kPanel = "panel";              // rows with the same text form a panel
-inline constexpr std::string_view kFailure = "failure";          // how a run failed, in words; NULL where it did not
-inline constexpr std::string_view kProvenance = "provenance";    // measured, predicted or published
-inline constexpr std::string_view kEmulated = "emulated";        // 1 or 0
+inline constexpr std::string_view kPanel = "panel";            // rows with the same text form a panel
+inline constexpr std::string_view kFailure = "failure";        // how a run failed, in words; NULL where it did not
+inline constexpr std::string_view kProvenance = "provenance";  // measured, predicted or published
+inline constexpr std::string_view kEmulated = "emulated";      // 1 or 0
+inline constexpr std::string_view kTrainer = "trainer";        // who measured, and with kVersion which of it; or NULL
+inline constexpr std::string_view kVersion = "version";
 inline constexpr std::string_view kEnvironment = "environment";  // JSON object of texts, or NULL
 inline constexpr std::string_view kCommand = "command";          // what was run, or NULL
 inline constexpr std::string_view kDiffers = "differs";          // not the query's: what AddDifferences found
