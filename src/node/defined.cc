@@ -139,6 +139,7 @@ std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv,
   // Within the step that exec is, whose processors the ranks have.
   std::vector<std::string> whole = {"srun",
                                     "--overlap",
+                                    "--mem=0",  // what the job has
                                     "--kill-on-bad-exit=1",
                                     fmt::format("--nodes={}", nodes.count),
                                     fmt::format("--ntasks={}", ProcessesOf(spec)),

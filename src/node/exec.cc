@@ -284,7 +284,7 @@ class JobRunner {
       for (RankProcess& rank : ranks) rank.environment["RIDGELINE_SECRET_FILE"] = secret_.File();
     }
     const OomWatch oom;
-    std::optional<ReservedPort> port;  // ours until the ranks have ended
+    std::optional<ReservedPort> port;                                         // ours until the ranks have ended
     if (nodes_.count == 1 && (defined_ || ranks.size() > 1)) port.emplace();  // torchrun needs one for one rank, too
     std::vector<Child> children;
     Invoked invoked;  // of a defined trainer, the first process of it here

@@ -27,10 +27,10 @@ constexpr double kMostNumber = 9e15;
 constexpr std::string_view kVariablePrefix = "env.";
 
 // What a template may name beside fields.
-constexpr std::array<std::string_view, 16> kPlaceNames = {
-    "nodes",       "node_rank",   "ranks_per_node",    "gpus_per_node",  "rank",           "local_rank",
-    "world_size",  "master_addr", "master_port",       "output_dir",     "checkpoint_dir", "spec_file",
-    "result_file", "total_steps", "global_batch_size", "tokens_per_step"};
+constexpr std::array<std::string_view, 18> kPlaceNames = {
+    "nodes",       "node_rank",   "ranks_per_node",    "gpus_per_node",   "rank",           "local_rank",
+    "world_size",  "master_addr", "master_port",       "output_dir",      "checkpoint_dir", "spec_file",
+    "result_file", "total_steps", "global_batch_size", "tokens_per_step", "last_step",      "global_micro_batches"};
 
 constexpr std::array<std::pair<std::string_view, Processes>, 4> kProcesses = {{{"ours", Processes::kOurs},
                                                                                {"torchrun", Processes::kTorchrun},
@@ -81,7 +81,10 @@ class InvocationReader {
   std::optional<Template> ReadTemplate(const YamlNode& node, std::string_view what, Quoting quoting, size_t most) {
     const std::optional<std::string> text = ScalarText(node);
     if (!text || text->find('\0') != std::string::npos || text->size() > most) {
-      Wrong(node, fmt::format("{} is text of at most {} bytes, not {}", what, most, text ? "this" : Describe(node)));
+      Wrong(node, fmt::format("{} is text of at most {} bytes, not {}", what, most,
+                              text                                ? "this"
+                              : node.kind == YamlNode::Kind::kMap ? "a mapping: put it into quotes"
+                                                                  : Describe(node)));
       return std::nullopt;
     }
     try {
@@ -303,6 +306,7 @@ std::set<std::string> NamesUsed(const Invocation& invocation) {
     used.insert({"batch_size", "grad_accumulation", "ranks"});
   }
   if (used.contains("tokens_per_step")) used.insert("seq_length");
+  if (used.contains("global_micro_batches")) used.insert({"grad_accumulation", "ranks"});
   if (invocation.processes != Processes::kOne) used.insert("ranks");
   return used;
 }
@@ -336,7 +340,9 @@ FieldValue PlaceValue(std::string_view name, const RunSpec& spec, const ProcessP
   if (name == "spec_file") return place.spec_file;
   if (name == "result_file") return place.result_file;
   if (name == "total_steps") return spec.warmup_steps + spec.steps * spec.repeats;
+  if (name == "last_step") return spec.warmup_steps + spec.steps * spec.repeats - 1;
   if (name == "global_batch_size") return global_batch_size;
+  if (name == "global_micro_batches") return spec.grad_accumulation * spec.ranks;
   if (name == "tokens_per_step") return global_batch_size * spec.seq_length;
   known = false;
   return {};

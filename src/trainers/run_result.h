@@ -15,8 +15,8 @@ namespace ridgeline {
 //
 // Times: a series of a value a step is the result's. Of one with fewer values, logged every few steps, those of the
 // warm-up are left out by their steps' numbers, else as many of the first as are its share, and one at least. A single
-// value is the median. Tokens a second count where there is no time. A mean over all steps, the first included, says how
-// fast it is cold, and nothing of how fast it is steady.
+// value is the median. Tokens a second count where there is no time. A mean over all steps, the first included, says
+// how fast it is cold, and nothing of how fast it is steady.
 RunResult ResultOf(const Trainer& trainer, const Reading& reading, const RunSpec& spec, int exit_code);
 
 // What of a model another count of parameters may be: printed numbers are rounded, vocabularies padded.

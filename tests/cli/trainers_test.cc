@@ -111,10 +111,12 @@ TEST_F(Trainers, AreListedWithThoseOfTheCurrentFolder) {
     EXPECT_THAT(listed.out, HasSubstr(part));
   }
   const Json json = ParseJson(cli_.Run({"trainers", "-o", "json"}).out, "the list");
-  EXPECT_THAT(
-      json,
-      ::testing::Contains(
-          Json{{"trainer", "mine"}, {"tested", "log"}, {"version", "7"}, {"about", "my own"}, {"folder", "trainers"}}));
+  EXPECT_THAT(json, ::testing::Contains(Json{{"trainer", "mine"},
+                                             {"use", "logs"},
+                                             {"tested", "log"},
+                                             {"version", "7"},
+                                             {"about", "my own"},
+                                             {"folder", "trainers"}}));
 }
 
 TEST_F(Trainers, AFolderThatIsNamedComesFirst) {
@@ -189,7 +191,9 @@ TEST_F(Trainers, CheckSaysEveryFaultAtItsLine) {
   WriteText("bad.yaml", "name: bad\nabuot: x\n");
   const auto good = cli_.Run({"trainers", "check", "trainers/mine.yaml", "mine"});
   EXPECT_EQ(good.status.exit_code, 0) << good.err;
-  EXPECT_EQ(good.out, "trainers/mine.yaml: 3 metrics, 0 ends\ntrainers/mine.yaml: 3 metrics, 0 ends\n");
+  EXPECT_EQ(good.out,
+            "trainers/mine.yaml: 3 metrics, 0 ends; no command: logs alone can be read\n"
+            "trainers/mine.yaml: 3 metrics, 0 ends; no command: logs alone can be read\n");
   const auto bad = cli_.Run({"trainers", "check", "mine", "bad.yaml", "nanogtp"});
   EXPECT_EQ(bad.status.exit_code, 2);
   EXPECT_THAT(bad.err, HasSubstr("bad.yaml:2:1: unknown key 'abuot', did you mean 'about'?"));

@@ -149,5 +149,61 @@ TEST(Invocation, APointThatItCannotRunIsRefusedWithTheReason) {
               ElementsAre("trainer mine takes device: cuda, not cpu"));
 }
 
+std::vector<std::string> ArgvOfShipped(const std::string& name, const Json& values, std::string* file = nullptr) {
+  const Trainer trainer = LoadTrainer(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers" / (name + ".yaml"));
+  RunSpec spec = Spec(values);
+  CanonicalizeOwn(*trainer.invocation, spec);
+  for (const Problem& problem : WhyRefused(name, *trainer.invocation, spec)) ADD_FAILURE() << problem.message;
+  ProcessPlace place;
+  place.ranks_per_node = 8;
+  place.output_dir = "/out";
+  place.environment = {{"NANOGPT", "/nanogpt"}};
+  const Invoked invoked = Invoke(*trainer.invocation, spec, place);
+  if (file != nullptr) *file = invoked.files.begin()->second;
+  return invoked.argv;
+}
+
+// What ships has been started by nobody: that it says what its source takes is all that can be held here.
+TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
+  using ::testing::Contains;
+  const Json on_h100 = {{"device", "cuda"}, {"gpu", "h100"}, {"ranks", 8}};
+  const auto with = [&](Json values) {
+    values.update(on_h100);
+    return values;
+  };
+  const auto te = ArgvOfShipped(
+      "transformer_engine_fsdp",
+      with({{"model", "stack-1b"}, {"precision", "mxfp8"}, {"shard", "full"}, {"checkpointing", "full"}}));
+  for (const char* argument :
+       {"--num-heads=16", "--num-layers=24", "--precision=mxfp8", "--checkpoint-layer", "--num-iters=7"}) {
+    EXPECT_THAT(te, Contains(argument));
+  }
+  const auto nano = ArgvOfShipped("nanogpt", with({{"model", "gpt-124m"}, {"batch_size", 12}}));
+  for (const char* argument : {"/nanogpt/train.py", "--n_embd=768", "--gradient_accumulation_steps=8", "--max_iters=6",
+                               "--dtype=bfloat16", "--compile=True", "--decay_lr=False"}) {
+    EXPECT_THAT(nano, Contains(argument));
+  }
+  std::string toml;
+  const auto titan = ArgvOfShipped(
+      "torchtitan", with({{"model", "llama-8b"}, {"precision", "fp8"}, {"shard", "full"}, {"grad_clip", 1}}), &toml);
+  EXPECT_THAT(titan, Contains("/out/torchtitan.toml"));
+  for (const char* line :
+       {"flavor = \"8B\"\n", "converters = [\"float8\"]\n", "mode = \"none\"\n", "data_parallel_shard_degree = -1\n",
+        "dump_folder = \"/out\"\n", "global_batch_size = 8\n"}) {
+    EXPECT_THAT(toml, HasSubstr(line));
+  }
+  const auto megatron = ArgvOfShipped(
+      "megatron_lm",
+      with({{"model", "llama-8b"}, {"precision", "fp8"}, {"shard", "optimizer"}, {"checkpointing", "full"}}));
+  for (const char* argument :
+       {"--num-query-groups=8", "--swiglu", "--bf16", "--fp8-format=hybrid", "--fp8-recipe=delayed",
+        "--untie-embeddings-and-output-weights", "--use-distributed-optimizer", "--recompute-method=uniform",
+        "--max-position-embeddings=512", "--rotary-base=500000"}) {
+    EXPECT_THAT(megatron, Contains(argument));
+  }
+  const auto llm_c = ArgvOfShipped("llm_c", with({{"model", "gpt-124m"}, {"seq_length", 1024}, {"grad_clip", 1}}));
+  for (const char* argument : {"d12", "8192", "1024", "7"}) EXPECT_THAT(llm_c, Contains(argument));
+}
+
 }  // namespace
 }  // namespace ridgeline

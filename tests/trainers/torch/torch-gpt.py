@@ -67,7 +67,7 @@ class GPT(nn.Module):
         for block in self.h:
             x = block(x)
         logits = self.ln_f(x) @ self.wte.weight.T
-        return nn.functional.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+        return nn.functional.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
 
 
 def main():

@@ -1,0 +1,159 @@
+// Sweeps over trainers that definitions describe, PyTorch's among them, from end to end on this machine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kTorch = RIDGELINE_SOURCE_DIR "/tests/trainers/torch";
+
+std::filesystem::path WriteText(const Cli& cli, const std::string& name, const std::string& text) {
+  auto file = cli.dir.path() / name;
+  WriteFile(file, text);
+  return file;
+}
+
+// A definition of a script, in the folder of the sweep.
+void WriteMine(const Cli& cli, const std::string& script, const std::string& more) {
+  WriteText(cli, "mine.sh", script);
+  WriteText(
+      cli, "mine.yaml",
+      fmt::format("name: mine\nabout: a script\nversion: \"1\"\ntested: log\nresult: patterns\n"
+                  "command: [/bin/sh, '{}', '{{{{layers}}}}', '{{{{speed}}}}']\nprocesses: one\n"
+                  "fields: {{speed: {{type: integer, default: 5, min: 1}}}}\n{}"
+                  "metrics:\n"
+                  "  - {{name: step_time, regex: 'step (?P<step>\\d+): (?P<value>\\S+) ms', unit: ms, take: series}}\n"
+                  "  - {{name: version, regex: '^mine (\\S+)'}}\n",
+                  (cli.dir.path() / "mine.sh").string(), more));
+}
+
+constexpr const char* kAnySequence = "supports: {seq_length: any}\n";
+constexpr const char* kSteps = "echo mine 2.1; for i in 1 2 3; do echo \"step $i: $2 ms\"; done\n";
+constexpr const char* kSweep =
+    "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmeasure: {warmup_steps: 0, steps: 3}\n";
+
+TEST(DefinedTrainers, TheirOwnFieldsAreAxesColumnsAndPartOfWhatAPointIs) {
+  Cli cli;
+  WriteMine(cli, kSteps, kAnySequence);
+  const auto sweep =
+      WriteText(cli, "sweep.yaml", std::string(kSweep) + "matrix: {trainer: [ridgeline, mine], speed: [5, 10]}\n");
+  const auto plan = cli.Run({"plan", sweep});
+  EXPECT_EQ(plan.status.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("5.38M                       not_predicted"));
+  EXPECT_THAT(plan.err, HasSubstr("2 of a trainer whose memory is not predicted"));
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 0) << run.out << run.err;
+  EXPECT_THAT(run.out, HasSubstr("trainer=mine speed=10: ok"));
+  EXPECT_THAT(run.out, HasSubstr("version 2.1"));
+  const auto rows =
+      cli.Run({"query", "SELECT trainer, own, step_median_ns FROM runs ORDER BY step_median_ns", "-o", "csv"});
+  EXPECT_THAT(rows.out, HasSubstr("mine,\"{\"\"speed\"\":5}\",5000000\r\nmine,\"{\"\"speed\"\":10}\",10000000\r\n"));
+  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("3 were already measured"));
+  EXPECT_EQ(cli.Run({"db", "check"}).status.exit_code, 0);
+}
+
+TEST(DefinedTrainers, AnotherDefinitionIsAnotherMeasurement) {
+  Cli cli;
+  WriteMine(cli, kSteps, kAnySequence);
+  const auto sweep = WriteText(cli, "sweep.yaml", std::string(kSweep) + "matrix: {trainer: [ridgeline, mine]}\n");
+  EXPECT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  WriteMine(cli, kSteps, kAnySequence + std::string("env: {FASTER: '1'}\n"));
+  const auto again = cli.Run({"run", sweep});
+  EXPECT_THAT(again.out, HasSubstr("1 was already measured")) << again.err;
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), 3);
+}
+
+TEST(DefinedTrainers, APointThatItCannotRunIsRefusedBeforeAnythingStarts) {
+  Cli cli;
+  WriteMine(cli, kSteps, "supports: {precision: [fp32, bf16], seq_length: any}\n");
+  const auto sweep = WriteText(cli, "sweep.yaml",
+                               std::string(kSweep) + "matrix: {trainer: [ridgeline, mine], precision: [bf16, fp8]}\n");
+  for (const char* command : {"plan", "run"}) {
+    const auto refused = cli.Run({command, sweep});
+    EXPECT_EQ(refused.status.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("sweep.yaml:4:56: trainer mine takes precision: fp32, bf16, not fp8"));
+  }
+}
+
+TEST(DefinedTrainers, AProgramOrAVariableThatIsMissingIsToldBeforeAnythingStarts) {
+  Cli cli;
+  WriteMine(cli, kSteps, kAnySequence + std::string("env: {A: '{{env.SURELY_NOT_SET}}'}\n"));
+  const auto sweep = WriteText(cli, "sweep.yaml", std::string(kSweep) + "matrix: {trainer: [mine]}\n");
+  EXPECT_THAT(cli.Run({"run", sweep}).err, HasSubstr("trainer mine: env.SURELY_NOT_SET has no value here"));
+}
+
+TEST(DefinedTrainers, StatusAndCancelNeedNoDefinition) {
+  Cli cli;
+  WriteMine(cli, kSteps, kAnySequence);
+  const auto sweep = WriteText(cli, "sweep.yaml", std::string(kSweep) + "matrix: {trainer: [mine]}\n");
+  EXPECT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  std::filesystem::remove(cli.dir.path() / "mine.yaml");
+  EXPECT_EQ(cli.Run({"status", "test"}).status.exit_code, 0);
+  EXPECT_EQ(cli.Run({"cancel", "test"}).status.exit_code, 0);
+}
+
+TEST(DefinedTrainers, PyTorchIsMeasuredBesideOursInOneReport) {
+  Cli cli;
+  const auto sweep = WriteText(
+      cli, "sweep.yaml",
+      fmt::format(
+          "name: side by side\n"
+          "defaults: {{precision: fp32, seq_length: 32}}\n"
+          "include:\n"
+          "  - {{family: stack, layers: 1, hidden: 64, heads: 2, ffn: 256, trainer: [ridgeline, torch-ddp], ranks: "
+          "2}}\n"
+          "  - {{family: gpt, layers: 1, hidden: 64, heads: 2, ffn: 256, vocab: 256, positions: 64, trainer: "
+          "[ridgeline, torch-gpt]}}\n"
+          "measure: {{warmup_steps: 1, steps: 3}}\n"
+          "launch: {{time_limit: 5m, environment: {{TORCH_TRAINERS: {}}}}}\nreport: [activation-checkpointing]\n",
+          kTorch));
+  const auto run = cli.Run({"run", "--trainers", kTorch, sweep});
+  EXPECT_EQ(run.status.exit_code, 0) << run.out << run.err;
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM runs WHERE status = 'ok'"), 4);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM (SELECT 1 FROM runs GROUP BY family HAVING min(parameters) * 1.01 < "
+                      "max(parameters) OR count(DISTINCT model_causal_flops_per_step) > 1)"),
+            0)
+      << "other models";
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM runs WHERE trainer LIKE 'torch-%' AND rss_peak_bytes > 100000000 AND "
+                      "cold_tokens_per_s > 0"),
+            2);
+  const std::string report = ReadFile(cli.dir.path() / "ridgeline-out/activation-checkpointing.md");
+  for (const char* name : {"; by torch-ddp 1.", "; by torch-gpt 1.", "; by ridgeline-train "})
+    EXPECT_THAT(report, HasSubstr(name));
+}
+
+TEST(DefinedTrainers, PyTorchContinuesFromItsCheckpointFile) {
+  Cli cli;
+  const auto sweep =
+      WriteText(cli, "sweep.yaml",
+                fmt::format("name: goes on\n"
+                            "defaults: {{precision: fp32, seq_length: 32, family: gpt, layers: 1, hidden: 64, heads: "
+                            "2, ffn: 256, vocab: 256, "
+                            "positions: 64, trainer: torch-gpt, pause: 0.2}}\n"
+                            "measure: {{warmup_steps: 0, steps: 40}}\ncheckpoint: {{dir: state, every_steps: 2}}\n"
+                            "launch: {{keep_logs: true, environment: {{TORCH_TRAINERS: {}}}}}\n",
+                            kTorch));
+  Child run = cli.Start({"run", "--trainers", kTorch, sweep});
+  const auto kept = [&] {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(cli.dir.path())) {
+      if (entry.path().filename() == "ckpt.pt") return true;
+    }
+    return false;
+  };
+  ASSERT_TRUE(testing::Eventually(kept));
+  run.Signal(SIGTERM);
+  cli.Finish(run);
+  const auto again = cli.Run({"run", "--trainers", kTorch, sweep});
+  EXPECT_EQ(again.status.exit_code, 0) << again.out << again.err;
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM latest WHERE status = 'ok'"), 1);
+  EXPECT_LT(cli.Count("SELECT CAST(evidence ->> '$.step_times_found' AS INTEGER) FROM latest"), 40) << "it began anew";
+}
+
+}  // namespace
+}  // namespace ridgeline

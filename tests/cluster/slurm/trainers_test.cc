@@ -1,0 +1,67 @@
+// Trainers that definitions describe, on a real Slurm: PyTorch's own launcher on two nodes, and ranks that srun starts.
+#include "tests/cluster/slurm/slurm.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Slurm;
+using testing::SlurmCli;
+
+constexpr const char* kTorch = RIDGELINE_SOURCE_DIR "/tests/trainers/torch";
+
+TEST(SlurmTrainers, PyTorchsRanksOnTwoNodesAreMeasuredBesideOurs) {
+  const Slurm slurm;
+  SlurmCli cli;
+  const auto sweep = cli.WriteText(
+      fmt::format("name: test\n"
+                  "defaults: {{family: stack, layers: 1, hidden: 64, heads: 2, ffn: 256, seq_length: 32, precision: "
+                  "fp32, ranks: 2}}\n"
+                  "matrix: {{trainer: [ridgeline, torch-ddp]}}\n"
+                  "measure: {{warmup_steps: 1, steps: 2}}\n"
+                  "launch: {{launcher: slurm, cpus: 1, nodes: 2, time_limit: 5m, environment: {{TORCH_TRAINERS: {}}}, "
+                  "slurm: {{client: tools}}}}\n",
+                  kTorch));
+  cli.ExpectOk(cli.Run({"run", "--trainers", kTorch, sweep}));
+  cli.ExpectOneFinalResultEach(2, 2);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE evidence ->> '$.node' LIKE 'n% n%'"), 2) << "not on two nodes";
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT parameters) FROM runs"), 1);
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT model_causal_flops_per_step) FROM runs"), 1);
+  EXPECT_EQ(cli.Cell("SELECT version FROM runs WHERE trainer = 'torch-ddp'").substr(0, 2), "1.");
+  EXPECT_EQ(cli.Count("SELECT cold_tokens_per_s > 0 AND steady_tokens_per_s IS NULL FROM runs WHERE trainer = "
+                      "'torch-ddp'"),
+            1)
+      << "it says a mean over all steps";
+}
+
+TEST(SlurmTrainers, SrunStartsTheRanksOfOneThatWantsIt) {
+  const Slurm slurm;
+  SlurmCli cli;
+  WriteFile(cli.dir / "mine.sh",
+            "echo \"rank $SLURM_PROCID of $SLURM_NTASKS on $SLURMD_NODENAME\" >>\"$1/$SLURM_PROCID\"\n"
+            "[ \"$SLURM_PROCID\" = 0 ] || exit 0\n"
+            "for i in 1 2 3; do echo \"step $i: 5 ms\"; done\n");
+  WriteFile(cli.dir / "mine.yaml",
+            fmt::format("name: mine\nabout: ranks by srun\nversion: \"1\"\ntested: log\nresult: patterns\n"
+                        "command: [/bin/sh, '{}', '{}', '{{{{layers}}}}']\nprocesses: srun\n"
+                        "supports: {{seq_length: any}}\n"
+                        "metrics: [{{name: step_time, regex: 'step (?P<step>\\d+): (?P<value>\\S+) ms', unit: ms, "
+                        "take: series}}]\n",
+                        (cli.dir / "mine.sh").string(), cli.dir.path().string()));
+  const auto sweep = cli.WriteText(
+      "name: test\n"
+      "defaults: {model: llama-5m, seq_length: 32, ranks: 2, trainer: mine}\n"
+      "measure: {warmup_steps: 0, steps: 3}\n"
+      "launch: {launcher: slurm, cpus: 1, nodes: 2, time_limit: 5m, slurm: {client: tools}}\n");
+  cli.ExpectOk(cli.Run({"run", sweep}));
+  cli.ExpectOneFinalResultEach(1, 1);
+  EXPECT_THAT(ReadFile(cli.dir / "0"), HasSubstr("rank 0 of 2 on n"));
+  EXPECT_THAT(ReadFile(cli.dir / "1"), HasSubstr("rank 1 of 2 on n"));
+  EXPECT_NE(ReadFile(cli.dir / "0").substr(13), ReadFile(cli.dir / "1").substr(13)) << "each on a node of its own";
+  EXPECT_EQ(cli.Count("SELECT step_median_ns FROM runs"), 5'000'000);
+  const auto here = cli.Run({"plan", sweep, "--launcher", "local"});
+  EXPECT_THAT(here.err, HasSubstr("trainer mine has its ranks started by srun, and the launcher is local"));
+}
+
+}  // namespace
+}  // namespace ridgeline
