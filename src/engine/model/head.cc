@@ -78,6 +78,9 @@ Tensor Ends::LossAndGradient(int64_t micro_step, Tensor x) {
     const Tensor logits = trace_.Temporary(compute_, rows, spec_.vocab, Category::kLogits);
     trace_.SetPhase(Phase::kForward);
     Gemm(trace_, chunk, Trans::kNo, head, Trans::kYes, logits);
+    if (tensors_.logits.defined()) {
+      Gemm(trace_, chunk, Trans::kNo, head, Trans::kYes, tensors_.logits.Rows(micro_step * tokens_ + first, rows));
+    }
     CrossEntropy(trace_, logits, targets.Cols(first, rows), tensors_.loss, scale, tensors_.loss_scale);
     trace_.SetPhase(Phase::kBackward);
     const auto dhead = parameters_.NextGradient(shape_.head);

@@ -20,6 +20,7 @@ struct StepTensors {
   Tensor targets;     // the same
   Tensor loss;        // (1, 1) fp32
   Tensor rope_table;  // (seq, head_dim) fp32; llama only
+  Tensor logits;      // (micro-steps x tokens, vocab), before they become their gradient; only where they are kept
   Tensor loss_scale;  // (1, kLossScaleState) fp32: what multiplies the gradients; fp16 only
 };
 

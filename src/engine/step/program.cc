@@ -67,6 +67,9 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
     tensors.ids = trace.Persistent(DType::kI32, s.grad_accumulation, tokens, Category::kData);
     tensors.targets = trace.Persistent(DType::kI32, s.grad_accumulation, tokens, Category::kData);
   }
+  if (keep_gradients && program.shape.head >= 0) {
+    tensors.logits = trace.Persistent(recipe.compute, program.tokens_per_step(), s.vocab, Category::kLogits);
+  }
   if (program.shape.rotary) {
     tensors.rope_table = trace.Persistent(DType::kF32, s.seq_length, s.head_dim, Category::kData);
   }

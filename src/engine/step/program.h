@@ -40,8 +40,8 @@ struct StepProgram {
 };
 
 // Traces and plans a rank's step, for the spec's `gpu` or for CPUs. The spec must be canonical and checked
-// (Error(kInvalidInput) where the engine has no such precision). `keep_gradients`: every parameter's gradient can be
-// read after the step. Takes milliseconds and allocates nothing but the record.
+// (Error(kInvalidInput) where the engine has no such precision). `keep_gradients`: every parameter's gradient and
+// the logits can be read after the step. Takes milliseconds and allocates nothing but the record.
 StepProgram BuildStep(const RunSpec& spec, bool keep_gradients = false, int64_t rank = 0);
 
 // Matrix-product FLOPs of a step and rank. Model FLOPs are 3 x the forward's (Kaplan et al., 2020), embedding lookups

@@ -177,6 +177,10 @@ std::vector<float> ModelState::Gradient(size_t parameter, const ParameterPart& p
   return values;
 }
 
+std::vector<float> ModelState::Logits() const {
+  return Elements(program_.tensors.logits, 0, program_.tensors.logits.elements());
+}
+
 double ModelState::Loss() const { return executor_.Element<float>(program_.tensors.loss); }
 
 int64_t ModelState::SkippedSteps() const {

@@ -24,6 +24,9 @@ class ModelState {
   // Needs a program built with keep_gradients. Without the factor of loss scaling, where that did not just change.
   std::vector<float> Gradient(size_t parameter, const ParameterPart& part) const;
 
+  // (tokens of a step, vocab). Needs such a program, of a model with a head.
+  std::vector<float> Logits() const;
+
   double Loss() const;
   int64_t SkippedSteps() const;  // so far, by loss scaling
 

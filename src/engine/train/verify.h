@@ -3,8 +3,8 @@
 // A case is CASE.json beside CASE.safetensors. The JSON has `model` (family, layers, hidden, heads, kv_heads, ffn,
 // vocab, seq, batch, norm_eps, and rope_theta or max_seq; head_dim where it is not hidden / heads), `loss`, `optimizer`
 // (name, lr, beta1, beta2, eps, weight_decay) and `losses`, one before each optimizer step. The tensors are tokens and
-// targets (batch, seq), and weight/NAME, grad/NAME and weight_after/NAME for every parameter; a head without
-// lm_head.weight is tied.
+// targets (batch, seq), logits (batch, seq, vocab), and weight/NAME, grad/NAME and weight_after/NAME for every
+// parameter; a head without lm_head.weight is tied.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +24,7 @@ struct VerifyLine {
 
 struct VerifyReport {
   std::string name;
-  std::vector<VerifyLine> lines;  // loss, loss series, then every gradient and weight
+  std::vector<VerifyLine> lines;  // loss, logits, every gradient, loss series, every weight
   bool ok() const;
 };
 

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "engine/train/safetensors.h"
 
 namespace ridgeline {
 namespace {
@@ -59,6 +61,27 @@ TEST(Verify, AWrongLossIsFound) {
   document.erase("optimizer");
   WriteFileAtomic(dir / "wrong.json", document.dump());
   EXPECT_THROW(Verify(dir / "wrong.json", {"fp32", "none"}), Error);
+  fs::remove_all(dir);
+}
+
+TEST(Verify, AWrongLogitIsFound) {
+  const fs::path dir = fs::temp_directory_path() / ("verify-logit." + std::to_string(::getpid()));
+  fs::create_directories(dir);
+  fs::copy_file(kCases / "gpt-tiny.json", dir / "wrong.json");
+  std::string bytes = ReadFile(kCases / "gpt-tiny.safetensors");
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
+  const SafetensorsFile tensors(kCases / "gpt-tiny.safetensors");
+  const size_t last =
+      sizeof header_bytes + header_bytes + static_cast<size_t>(tensors.Find("logits").end) - sizeof(float);
+  float logit = 0;
+  std::memcpy(&logit, bytes.data() + last, sizeof logit);
+  logit += 1e-3F;
+  std::memcpy(bytes.data() + last, &logit, sizeof logit);
+  WriteFileAtomic(dir / "wrong.safetensors", bytes);
+  for (const VerifyLine& line : Verify(dir / "wrong.json", {"fp32", "none"}).lines) {
+    EXPECT_EQ(line.ok(), line.what != "logits") << line.what;
+  }
   fs::remove_all(dir);
 }
 
