@@ -130,6 +130,9 @@ struct RunSpec {
   std::string data = "synthetic";  // synthetic | the path of a file, read as bytes
   int64_t seed = 1234;
 
+  // The first weights.
+  std::string init_from = "seed";  // seed | the path of a folder of weights
+
   // Parallelism and device.
   int64_t ranks = 1;           // data-parallel ranks
   std::string shard = "none";  // none | optimizer (ZeRO-1) | full (FSDP)

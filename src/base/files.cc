@@ -58,8 +58,8 @@ std::optional<std::string> ReadFileIfThere(const fs::path& path, size_t most) {
   }
 }
 
-std::optional<std::string> ReadForeignFile(const fs::path& path, size_t max_bytes) {
-  ForeignFile file(path);
+std::optional<std::string> ReadForeignFile(const fs::path& path, size_t max_bytes, ForeignFile::Links links) {
+  ForeignFile file(path, links);
   if (file.state() == ForeignFile::State::kMissing) return std::nullopt;
   std::optional<std::string> bytes = file.Read(max_bytes);
   if (!bytes) ThrowUnread(file);
@@ -147,8 +147,8 @@ void WriteSynced(const fs::path& path, std::string_view text) {
   file.Sync();
 }
 
-FileReader::FileReader(fs::path path) : path_(std::move(path)) {
-  ForeignFile file(path_);
+FileReader::FileReader(fs::path path, ForeignFile::Links links) : path_(std::move(path)) {
+  ForeignFile file(path_, links);
   if (!file.is_open()) ThrowUnread(file);
   size_ = file.size();
   fd_ = file.Release();

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-namespace ridgeline {
+#include "ridgeline/foreign_file.h"
 
-class ForeignFile;
+namespace ridgeline {
 
 // A file that is a person's, or the system's. Throws Error(kInfrastructure) naming the path.
 std::string ReadFile(const std::filesystem::path& path);
@@ -22,7 +22,8 @@ std::optional<std::string> ReadFileIfThere(const std::filesystem::path& path, si
 
 // A file that a trainer or a job may have made (ridgeline/foreign_file.h); nothing where none is there. Throws
 // Error(kInvalidInput) where it is no regular file or has more bytes, Error(kInfrastructure) where it cannot be read.
-std::optional<std::string> ReadForeignFile(const std::filesystem::path& path, size_t max_bytes);
+std::optional<std::string> ReadForeignFile(const std::filesystem::path& path, size_t max_bytes,
+                                           ForeignFile::Links links = ForeignFile::Links::kRefused);
 // Why it was not read, as such an error.
 [[noreturn]] void ThrowUnread(const ForeignFile& file);
 
@@ -87,7 +88,7 @@ class FileReader {
  public:
   // Throws Error(kInvalidInput) naming the path where it is no regular file, else Error(kInfrastructure); so does
   // ReadAt, also where the file ends before.
-  explicit FileReader(std::filesystem::path path);
+  explicit FileReader(std::filesystem::path path, ForeignFile::Links links = ForeignFile::Links::kRefused);
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
   ~FileReader();

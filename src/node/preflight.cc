@@ -169,16 +169,24 @@ std::optional<Unfit> CheckTrainer(const Job& job) {
   }
 }
 
-std::optional<Unfit> CheckData(std::span<const RunSpec> runs) {
+// What lies at a path that `standard` is not.
+std::optional<Unfit> CheckPaths(std::span<const RunSpec> runs, std::string RunSpec::*path, std::string_view standard,
+                                std::string_view what) {
   std::set<std::string> seen;
   for (const RunSpec& run : runs) {
-    if (run.data == "synthetic" || !seen.insert(run.data).second || ::access(run.data.c_str(), R_OK) == 0) continue;
+    const std::string& there = run.*path;
+    if (there == standard || !seen.insert(there).second || ::access(there.c_str(), R_OK) == 0) continue;
     const int error = errno;
-    return Storage(fmt::format("the data file {} cannot be read on this node: {}", PrintableLine(run.data),
+    return Storage(fmt::format("the {} {} cannot be read on this node: {}", what, PrintableLine(there),
                                std::generic_category().message(error)),
                    "keep it where every node finds it, and mount that");
   }
   return std::nullopt;
+}
+
+std::optional<Unfit> CheckData(std::span<const RunSpec> runs) {
+  if (auto unfit = CheckPaths(runs, &RunSpec::data, "synthetic", "data file")) return unfit;
+  return CheckPaths(runs, &RunSpec::init_from, "seed", "folder of weights");
 }
 
 // How many entries of a folder are called `prefix` and a number.

@@ -115,8 +115,8 @@ std::vector<std::vector<Costed>> Groups(std::vector<Costed> points) {
   return groups;
 }
 
-// Where the sweep says so; its defaults where a model or family does.
-Place PlaceOfData(const Sweep& sweep, const std::string& path) {
+// Where the sweep says that a field is this; its defaults where a model or family does.
+Place PlaceOf(const Sweep& sweep, std::string_view field, const std::string& path) {
   std::vector<Assignment> assignments = sweep.defaults;
   for (const AxisGroup& group : sweep.groups) {
     for (const Axis& axis : group) assignments.insert(assignments.end(), axis.begin(), axis.end());
@@ -125,7 +125,7 @@ Place PlaceOfData(const Sweep& sweep, const std::string& path) {
     for (const Axis& axis : include.additions) assignments.insert(assignments.end(), axis.begin(), axis.end());
   }
   const auto it = std::find_if(assignments.begin(), assignments.end(), [&](const Assignment& assignment) {
-    return assignment.field->name == "data" && assignment.value == FieldValue(path);
+    return assignment.field->name == field && assignment.value == FieldValue(path);
   });
   return it == assignments.end() ? sweep.defaults_place : it->place;
 }
@@ -136,11 +136,25 @@ void RequireDataFiles(const Sweep& sweep, const std::vector<Point>& points) {
     const std::string& path = point.spec.data;
     if (path == "synthetic" || !seen.insert(path).second) continue;
     if (std::filesystem::is_regular_file(path) && std::ifstream(path)) continue;
-    const Place place = PlaceOfData(sweep, path);
+    const Place place = PlaceOf(sweep, "data", path);
     throw Error(ErrorKind::kInvalidInput,
                 fmt::format("{}:{}:{}: the data file '{}' cannot be read here", sweep.file.string(), place.line,
                             place.column, path),
                 "name any text file as `data`, or install the package that has this one");
+  }
+}
+
+void RequireWeights(const Sweep& sweep, const std::vector<Point>& points) {
+  std::set<std::string> seen;
+  for (const Point& point : points) {
+    const std::string& path = point.spec.init_from;
+    std::error_code ec;
+    if (path == "seed" || !seen.insert(path).second || std::filesystem::is_directory(path, ec)) continue;
+    const Place place = PlaceOf(sweep, "init_from", path);
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("{}:{}:{}: there is no folder '{}' of weights here", sweep.file.string(), place.line,
+                            place.column, path),
+                "name a folder that a run left in its checkpoint.dir or that transformers saved, or `seed`");
   }
 }
 
@@ -164,6 +178,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
               const Forecaster& forecaster) {
   if (options.runs_here) {
     RequireDataFiles(sweep, points);
+    RequireWeights(sweep, points);
     RequireTrainer(sweep);
     RequirePrograms(sweep, points);
   }

@@ -52,6 +52,11 @@ const Field kFields[] = {
     {"head_dim", &RunSpec::head_dim, "size of an attention head (default hidden / heads)", "", 0, 4096, F::kOfShape},
     {"heads", &RunSpec::heads, "attention heads", "", 1, 4096, F::kOfShape},
     {"hidden", &RunSpec::hidden, "size of the residual stream", "", 1, 1 << 20, F::kOfShape},
+    {"init_from", &RunSpec::init_from,
+     "llama and gpt: what the first weights come from: seed, or the path of a folder of them, such as a checkpoint's "
+     "or "
+     "one that Hugging Face transformers saved (default seed)",
+     "", 0, 0, F::kSparesMemory, "seed"},
     {"kv_heads", &RunSpec::kv_heads, "key-value heads, for grouped-query attention (default heads)", "", 0, 4096,
      F::kOfShape},
     {"layers", &RunSpec::layers, "transformer layers", "", 1, 4096, F::kOfShape},

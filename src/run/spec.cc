@@ -418,6 +418,7 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
     if (s.vocab != 0) add("vocab", "stack has no embedding and no head: vocab must be 0", {"family"});
     if (s.tied_head) add("tied_head", "stack has no head to tie", {"family"});
     if (s.data != "synthetic") add("data", "stack trains on random input: data must be synthetic", {"family"});
+    if (s.init_from != "seed") add("init_from", "stack's first weights come from the seed alone", {"family"});
   } else {
     if (s.vocab <= 0) add("vocab", fmt::format("vocab is not given; {} needs one", s.family), {"family"});
     if (s.data != "synthetic" && s.vocab > 0 && s.vocab < 256)

@@ -30,8 +30,8 @@ class SweepReader {
 
   // `folders` may hold definitions of its trainers.
   void ReadFile(const YamlNode& root, const std::vector<std::filesystem::path>& folders) {
-    static const Names kSections = {"name",    "description", "defaults",   "matrix", "zip",   "include",
-                                    "exclude", "measure",     "checkpoint", "launch", "report"};
+    static const Names kSections = {"name",    "description", "defaults",   "matrix", "zip",    "include",
+                                    "exclude", "measure",     "checkpoint", "init",   "launch", "report"};
     if (root.kind != YamlNode::Kind::kMap) {
       Add(root.place, NotAMapping("a sweep is a mapping with a name", root));
       return;
@@ -52,6 +52,7 @@ class SweepReader {
     if (const auto* node = section("defaults")) ReadDefaults(*node);
     if (const auto* node = section("measure")) ReadMeasure(*node);
     if (const auto* node = section("checkpoint")) ReadCheckpoint(*node);
+    if (const auto* node = section("init")) ReadInit(*node);
     if (const auto* node = section("matrix")) ReadMatrix(*node);
     if (const auto* node = section("zip")) ReadZip(*node);
     if (const auto* node = section("exclude")) ReadExclude(*node);
@@ -122,6 +123,17 @@ class SweepReader {
     }
     for (const auto& [key, value] : Entries(node, "setting of checkpoint", kKnown, faults)) {
       ReadShared(*FindField("checkpoint." + key), *value);
+    }
+  }
+
+  void ReadInit(const YamlNode& node) {
+    static const Names kKnown = {"from"};
+    if (node.kind != YamlNode::Kind::kMap) {
+      return Add(node.place, fmt::format("init is a mapping: {{from: seed}}, or {{from: a folder of weights}}, not {}",
+                                         Describe(node)));
+    }
+    for (const auto& [key, value] : Entries(node, "key of init", kKnown, faults)) {
+      ReadShared(*FindField("init_from"), *value);
     }
   }
 

@@ -169,6 +169,14 @@ TEST_F(PreflightTest, OurDataMustBeThere) {
   EXPECT_FALSE(Check());
 }
 
+TEST_F(PreflightTest, TheWeightsThatARunStartsFromMustBeThere) {
+  job_.trainer = {Program("ridgeline-train", "exit 0\n")};
+  job_.points[0].spec.init_from = dir_ / "weights";
+  ExpectUnfit(InfrastructureReason::kStorage, "the folder of weights ");
+  MakeDirs(dir_ / "weights");
+  EXPECT_FALSE(Check());
+}
+
 TEST_F(PreflightTest, GpusThatAreAskedForMustShow) {
   job_.gpus = 8;
   ExpectUnfit(InfrastructureReason::kNode, "asks for 8 GPUs, and this node shows none");

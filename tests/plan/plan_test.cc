@@ -127,6 +127,25 @@ TEST(Plan, ADataFileThatIsMissingHereIsAnErrorAtItsPlace) {
   EXPECT_THROW(PlanText("defaults: {model: llama-10m, data: " + dir.path().string() + "}\n", options), Error);
 }
 
+TEST(Plan, AFolderOfWeightsThatIsMissingHereIsAnErrorAtItsPlace) {
+  const TempDir dir;
+  const std::string folder = dir / "weights";
+  const std::string sweep = "defaults: {model: llama-10m}\ninit: {from: " + folder + "}\n";
+  PlanOptions options = Options();
+  EXPECT_THAT(PlanText(sweep, options).plan.jobs, SizeIs(1));  // jobs run elsewhere, where it may be
+  options.runs_here = true;
+  try {
+    PlanText(sweep, options);
+    ADD_FAILURE() << "it was planned";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_EQ(e.message(), "s.yaml:3:14: there is no folder '" + folder + "' of weights here");
+    EXPECT_FALSE(e.hint().empty());
+  }
+  MakeDirs(folder);
+  EXPECT_THAT(PlanText(sweep, options).plan.jobs, SizeIs(1));
+}
+
 TEST(Plan, TheModelsSizeAndTheStepsCountToo) {
   const auto [sweep, points, plan] = PlanText("matrix: {model: [llama-25m, llama-10m], steps: [50, 1]}");
   std::vector<std::string> order;

@@ -449,6 +449,24 @@ TEST(Sweep, CheckpointFilesAreSettingsOfEveryPoint) {
   }
 }
 
+TEST(Sweep, TheFirstWeightsAreAPartOfEveryPoint) {
+  const auto points = Expand(Parse("defaults: {model: llama-10m}\ninit: {from: some/folder}\nmatrix: {seed: [1, 2]}"));
+  ASSERT_EQ(points.size(), 2U);
+  EXPECT_EQ(points[1].spec.init_from, "some/folder");
+  const auto of = [](const std::string& more) {
+    return Expand(Parse("defaults: {model: llama-10m}\n" + more)).at(0).id;
+  };
+  EXPECT_NE(of("init: {from: some/folder}"), of(""));
+  EXPECT_EQ(of("init: {from: seed}"), of(""));
+  EXPECT_EQ(of("matrix: {init_from: [some/folder, seed]}"), of("init: {from: some/folder}"));
+  EXPECT_THAT(Refusal("init: some/folder"),
+              HasSubstr("s.yaml:2:7: init is a mapping: {from: seed}, or {from: a folder of weights}, not"));
+  EXPECT_THAT(Refusal("init: {form: a}"), HasSubstr("did you mean 'from'?"));
+  EXPECT_THAT(Refusal("init: {from: a}\ndefaults: {init_from: b}"), HasSubstr("init_from is given in defaults too"));
+  EXPECT_THAT(Refusal("defaults: {model: stack-1b, init_from: a}"),
+              HasSubstr("stack's first weights come from the seed alone"));
+}
+
 TEST(Sweep, ThrottledMeasurementsAreRefusedByASettingOfEveryPoint) {
   const auto points = Expand(Parse("defaults: {model: llama-10m}\nmeasure: {steps: 3, refuse_throttled: true}"));
   ASSERT_EQ(points.size(), 1U);

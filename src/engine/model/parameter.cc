@@ -118,17 +118,19 @@ void BuildBiased(const RunSpec& s, ModelShape& shape, ShapeBuilder& add) {
   const bool gpt = s.family == "gpt";
   shape.weights_in_out = gpt;
   if (!gpt) shape.init_std = 0.023;
+  // Beside a head of its own transformers' names begin so; without, either way, as GPT-2's own do not.
+  const std::string base = gpt && !s.tied_head ? "transformer." : "";
   if (gpt) {
-    shape.embedding = add.Matrix("wte.weight", s.vocab, s.hidden);
-    shape.positions = add.Matrix("wpe.weight", s.positions, s.hidden);
+    shape.embedding = add.Matrix(base + "wte.weight", s.vocab, s.hidden);
+    shape.positions = add.Matrix(base + "wpe.weight", s.positions, s.hidden);
   }
   for (int64_t i = 0; i < s.layers; ++i) {
-    const std::string prefix = (gpt ? "h." : "layers.") + std::to_string(i) + ".";
+    const std::string prefix = (gpt ? base + "h." : "layers.") + std::to_string(i) + ".";
     shape.layers.push_back(BiasedLayer(s, prefix, gpt ? kGptNames : kStackNames, add));
   }
   if (gpt) {
-    shape.final_norm = add.Vector("ln_f.weight", s.hidden, Init::kOnes);
-    shape.final_norm_bias = add.Vector("ln_f.bias", s.hidden, Init::kZeros);
+    shape.final_norm = add.Vector(base + "ln_f.weight", s.hidden, Init::kOnes);
+    shape.final_norm_bias = add.Vector(base + "ln_f.bias", s.hidden, Init::kZeros);
     shape.head = s.tied_head ? shape.embedding : add.Matrix("lm_head.weight", s.vocab, s.hidden);
   }
 }
@@ -152,6 +154,10 @@ std::vector<std::vector<int>> GroupsOf(const ModelShape& shape) {
 }
 
 }  // namespace
+
+std::vector<int64_t> ShapeOfPart(const Parameter& parameter, const ParameterPart& part) {
+  return parameter.init == Init::kNormal ? std::vector{part.rows, parameter.cols} : std::vector{parameter.cols};
+}
 
 ModelShape ShapeOf(const RunSpec& s) {
   ModelShape shape;

@@ -28,6 +28,9 @@ struct Parameter {
   int64_t elements() const { return rows * cols; }
 };
 
+// A part's, as it is stored: (rows, cols), or (size) of a vector.
+std::vector<int64_t> ShapeOfPart(const Parameter& parameter, const ParameterPart& part);
+
 // Indices into ModelShape::parameters; -1 where the family has none.
 struct LayerParameters {
   int norm1 = -1, norm1_bias = -1;  // (1, hidden)

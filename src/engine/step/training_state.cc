@@ -48,7 +48,7 @@ TrainingState::TrainingState(const StepProgram& program, Executor& executor, Com
     const ParameterState& state = program.states[p];
     for (const ParameterPart& part : parameter.parts) {
       StateTensor any;
-      any.shape = parameter.rows == 1 ? std::vector{parameter.cols} : std::vector{part.rows, parameter.cols};
+      any.shape = ShapeOfPart(parameter, part);
       any.first = state.first;
       any.offset = part.first_row * parameter.cols;
       any.in_parts = in_parts_;

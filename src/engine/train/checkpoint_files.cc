@@ -189,6 +189,7 @@ void CheckpointDir::Save(const TrainingState& state, Manifest manifest) {
 
 void CheckpointDir::Commit(const TrainingState& state, const fs::path& folder, Manifest& manifest) {
   manifest.files.push_back(WriteStateIndex(state, folder));
+  if (manifest.spec.family != "stack") manifest.files.push_back(WriteModelConfig(state, manifest.spec, folder));
   WriteSynced(folder / kManifestName, EncodeManifest(manifest));
   SyncFolder(folder);
 

@@ -3,6 +3,7 @@
 //   DIR/step-00000120/                        the state after step 120
 //     model-00001-of-00002.safetensors          weights, by their Hugging Face names, dealt out by size
 //     model.safetensors.index.json              which weight is in which file
+//     config.json                               what transformers has to know of the weights, of llama and gpt
 //     optimizer-00001-of-00002.safetensors      moments and other state
 //     manifest.json                             written last (manifest.h)
 //   DIR/.step-00000120.tmp-4711/              being written, or was when its writer was killed

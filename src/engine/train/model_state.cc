@@ -83,24 +83,11 @@ void ModelState::SetCompute(const Tensor& tensor, int64_t first, std::span<const
   executor_.Write<uint16_t>(tensor, first, bits);
 }
 
-void ModelState::Initialize() {
+void ModelState::Initialize(const FirstValues& values) {
+  const FirstValues from_seed = [this](size_t p, int64_t first, std::span<float> to) { FromSeed(p, first, to); };
   for (size_t p = 0; p < program_.states.size(); ++p) {
-    const ParameterState& state = program_.states[p];
-    std::optional<FirstCodes> codes;
-    if (state.quantized()) codes.emplace(state, executor_);
-    const int64_t n = program_.shape.parameters[p].elements();
-    std::vector<float> values(static_cast<size_t>(std::min(n, kInitChunk)));
-    for (int64_t first = 0; first < n; first += kInitChunk) {
-      const std::span<float> chunk = std::span(values).first(static_cast<size_t>(std::min(kInitChunk, n - first)));
-      FirstValues(p, first, chunk);
-      SetElements(state, first, chunk);
-      if (!codes) continue;
-      std::vector<uint16_t> bits(chunk.size());
-      std::transform(chunk.begin(), chunk.end(), bits.begin(), [&](float value) { return RoundedToBf16(value); });
-      codes->Write(first, bits);
-    }
-    if (codes) codes->WriteTo(executor_, state);
-    for (const Tensor& moment : {state.m, state.v}) {
+    InitializeWeight(p, values ? values : from_seed);
+    for (const Tensor& moment : {program_.states[p].m, program_.states[p].v}) {
       if (moment.defined()) Zero(moment);
     }
   }
@@ -117,8 +104,28 @@ void ModelState::Initialize() {
   }
 }
 
-// Elements from `first`, a multiple of 4, on of the whole parameter, before the first step.
-void ModelState::FirstValues(size_t parameter, int64_t first, std::span<float> to) const {
+void ModelState::InitializeWeight(size_t parameter, const FirstValues& values) {
+  const ParameterState& state = program_.states[parameter];
+  std::optional<FirstCodes> codes;
+  if (state.quantized()) codes.emplace(state, executor_);
+  const bool needs_all = state.whole.defined() || codes;
+  const int64_t n = program_.shape.parameters[parameter].elements();
+  const int64_t begin = needs_all ? 0 : state.first / 4 * 4;
+  const int64_t end = needs_all ? n : state.m.defined() ? state.first + state.m.elements() : begin;
+  std::vector<float> buffer(static_cast<size_t>(std::min(end - begin, kInitChunk)));
+  for (int64_t first = begin; first < end; first += kInitChunk) {
+    const std::span<float> chunk = std::span(buffer).first(static_cast<size_t>(std::min(kInitChunk, end - first)));
+    values(parameter, first, chunk);
+    SetElements(state, first, chunk);
+    if (!codes) continue;
+    std::vector<uint16_t> bits(chunk.size());
+    std::transform(chunk.begin(), chunk.end(), bits.begin(), [&](float value) { return RoundedToBf16(value); });
+    codes->Write(first, bits);
+  }
+  if (codes) codes->WriteTo(executor_, state);
+}
+
+void ModelState::FromSeed(size_t parameter, int64_t first, std::span<float> to) const {
   const Init init = program_.shape.parameters[parameter].init;
   if (init != Init::kNormal) return std::fill(to.begin(), to.end(), init == Init::kOnes ? 1.0F : 0.0F);
   const auto seed = static_cast<uint64_t>(program_.spec.seed);

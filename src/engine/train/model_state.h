@@ -1,6 +1,7 @@
 // The model's numbers between steps, by name, as floats: written before the first step, read afterwards.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -14,9 +15,12 @@ class ModelState {
   // Both must outlive it.
   ModelState(const StepProgram& program, Executor& executor) : program_(program), executor_(executor) {}
 
-  // Weights from the seed (normal with the family's deviation; norms 1, biases 0), moments 0, the rotary table. A
-  // sharded rank writes its own part of what the unsharded model would hold.
-  void Initialize();
+  // A parameter's elements from `first` on, a multiple of 4, before the first step.
+  using FirstValues = std::function<void(size_t parameter, int64_t first, std::span<float> to)>;
+  // Weights from `values`, or without them from the seed (normal with the family's deviation; norms 1, biases 0),
+  // moments 0, the rotary table. A sharded rank asks for and writes its own part of what the unsharded model would
+  // hold.
+  void Initialize(const FirstValues& values = {});
 
   // A parameter's master weights, or a part's rows of them; unsharded programs only. Codes stay.
   void SetWeight(size_t parameter, const ParameterPart& part, std::span<const float> values);
@@ -35,7 +39,8 @@ class ModelState {
   // Elements of the whole parameter from `first` on, where this rank keeps them.
   void SetElements(const ParameterState& state, int64_t first, std::span<const float> values);
   void SetCompute(const Tensor& tensor, int64_t first, std::span<const float> values);
-  void FirstValues(size_t parameter, int64_t first, std::span<float> to) const;
+  void InitializeWeight(size_t parameter, const FirstValues& values);
+  void FromSeed(size_t parameter, int64_t first, std::span<float> to) const;
   void Zero(const Tensor& tensor);
   // What the optimizer would have made of it.
   uint16_t RoundedToBf16(float value) const;

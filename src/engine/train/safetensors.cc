@@ -1,11 +1,13 @@
 #include "engine/train/safetensors.h"
 
-#include <bit>
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "engine/tensor/bf16.h"
+#include "engine/tensor/fp16.h"
 #include "ridgeline/limits.h"
 
 namespace ridgeline {
@@ -14,7 +16,7 @@ namespace {
 // 0 for a dtype that is not read here.
 int64_t DTypeBytes(const std::string& dtype) {
   if (dtype == "F32" || dtype == "I32") return 4;
-  if (dtype == "BF16" || dtype == "I16") return 2;
+  if (dtype == "BF16" || dtype == "F16" || dtype == "I16") return 2;
   if (dtype == "I64") return 8;
   if (dtype == "U8") return 1;
   return 0;
@@ -28,7 +30,8 @@ int64_t SafetensorsFile::Entry::elements() const {
   return n;
 }
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : source_(path.string()), file_(path) {
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, ForeignFile::Links links)
+    : source_(path.string()), file_(path, links) {
   const auto bad = [&](const std::string& what) -> Error {
     return {ErrorKind::kInvalidInput, source_ + ": not a safetensors file: " + what};
   };
@@ -90,22 +93,23 @@ std::vector<char> SafetensorsFile::AllBytes(const Entry& entry) const {
 }
 
 std::vector<float> SafetensorsFile::Floats(const std::string& name) const {
-  const Entry& entry = Find(name);
-  const std::vector<char> bytes = AllBytes(entry);
-  const char* from = bytes.data();
-  std::vector<float> values(static_cast<size_t>(entry.elements()));
-  if (entry.dtype == "F32") {
-    std::memcpy(values.data(), from, values.size() * sizeof(float));
-  } else if (entry.dtype == "BF16") {
-    for (size_t i = 0; i < values.size(); ++i) {
-      uint16_t bits = 0;
-      std::memcpy(&bits, from + i * sizeof bits, sizeof bits);
-      values[i] = std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-    }
-  } else {
-    throw Error(ErrorKind::kInvalidInput, source_ + ": the tensor '" + name + "' is " + entry.dtype + ", not F32");
-  }
+  std::vector<float> values(static_cast<size_t>(Find(name).elements()));
+  ReadFloats(name, 0, values);
   return values;
+}
+
+void SafetensorsFile::ReadFloats(const std::string& name, int64_t first, std::span<float> to) const {
+  const Entry& entry = Find(name);
+  if (entry.dtype == "F32") {
+    return ReadBytes(entry, first * static_cast<int64_t>(sizeof(float)), std::as_writable_bytes(to));
+  }
+  if (entry.dtype != "BF16" && entry.dtype != "F16") {
+    throw Error(ErrorKind::kInvalidInput,
+                source_ + ": the tensor '" + name + "' is " + entry.dtype + ", not F32, BF16 or F16");
+  }
+  std::vector<uint16_t> bits(to.size());
+  ReadBytes(entry, first * static_cast<int64_t>(sizeof(uint16_t)), std::as_writable_bytes(std::span(bits)));
+  std::transform(bits.begin(), bits.end(), to.begin(), entry.dtype == "F16" ? FromFp16 : FromBf16);
 }
 
 std::vector<int32_t> SafetensorsFile::Integers(const std::string& name) const {

@@ -18,7 +18,7 @@ namespace ridgeline {
 class SafetensorsFile {
  public:
   struct Entry {
-    std::string dtype;           // "F32", "BF16", "I32", "I64"
+    std::string dtype;           // "F32", "BF16", "F16", "I32", "I64", "U8"
     std::vector<int64_t> shape;  // row-major
     int64_t begin = 0;           // bytes, into the data
     int64_t end = 0;
@@ -28,13 +28,15 @@ class SafetensorsFile {
   // Reads the header; a tensor is read when it is asked for. Throws Error(kInvalidInput) naming the file and what is
   // wrong with it (a header that is not JSON, a tensor outside the file or of the wrong length), Error(kInfrastructure)
   // where it cannot be read.
-  explicit SafetensorsFile(const std::filesystem::path& path);
+  explicit SafetensorsFile(const std::filesystem::path& path, ForeignFile::Links links = ForeignFile::Links::kRefused);
 
   const std::map<std::string, Entry>& entries() const { return entries_; }
   bool contains(const std::string& name) const { return entries_.contains(name); }
 
   // The tensor's elements, converted. Throws Error(kInvalidInput) where it is missing or of another dtype.
-  std::vector<float> Floats(const std::string& name) const;      // F32, BF16
+  std::vector<float> Floats(const std::string& name) const;  // F32, BF16, F16
+  // Those from element `first` on, without the others.
+  void ReadFloats(const std::string& name, int64_t first, std::span<float> to) const;
   std::vector<int32_t> Integers(const std::string& name) const;  // I32, I64
   const Entry& Find(const std::string& name) const;
 

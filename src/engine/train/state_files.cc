@@ -7,13 +7,13 @@
 #include <span>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "engine/train/attempts.h"
+#include "engine/train/model_config.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -131,10 +131,23 @@ std::vector<SavedFile> WriteFiles(const TrainingState& state, const fs::path& fo
   return files;
 }
 
+SavedFile WriteText(const fs::path& folder, const std::string& name, const std::string& text) {
+  WriteSynced(folder / name, text);
+  return {name, std::ssize(text), Hex(Hash(text))};
+}
+
+std::vector<std::string> TensorFileNames(std::span<const SavedFile> files) {
+  std::vector<std::string> names;
+  for (const SavedFile& file : files) {
+    if (file.name.ends_with(".safetensors")) names.push_back(file.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 bool IsStateFile(std::string_view name) {
-  return name == kIndexName ||
+  return name == kIndexName || name == kModelConfigName ||
          ((name.starts_with("model-") || name.starts_with("optimizer-")) && name.ends_with(".safetensors"));
 }
 
@@ -159,17 +172,16 @@ SavedFile WriteStateIndex(const TrainingState& state, const fs::path& folder) {
   }
   const std::string text =
       DumpJson({{"metadata", {{"total_size", total_bytes}}}, {"weight_map", weight_map}}, 2) + "\n";
-  WriteSynced(folder / kIndexName, text);
-  return {kIndexName, std::ssize(text), Hex(Hash(text))};
+  return WriteText(folder, kIndexName, text);
 }
 
-StateFiles::StateFiles(const fs::path& folder, std::span<const SavedFile> files) : folder_(folder) {
-  for (const SavedFile& file : files) {
-    if (!file.name.ends_with(".safetensors")) continue;
-    files_.push_back(std::make_unique<SafetensorsFile>(folder / file.name));
-    for (const auto& [name, entry] : files_.back()->entries()) found_[name] = {files_.back().get(), &entry, file.name};
-  }
+SavedFile WriteModelConfig(const TrainingState& state, const RunSpec& spec, const fs::path& folder) {
+  const auto weight = std::ranges::find_if(state.tensors(), [](const StateTensor& tensor) { return tensor.is_weight; });
+  return WriteText(folder, kModelConfigName, EncodeModelConfig(spec, weight->dtype));
 }
+
+StateFiles::StateFiles(const fs::path& folder, std::span<const SavedFile> files)
+    : folder_(folder), files_(folder, TensorFileNames(files)) {}
 
 void StateFiles::CheckShapes(const TrainingState& state) const {
   const auto bad = [&](const std::string& what) {
@@ -177,36 +189,27 @@ void StateFiles::CheckShapes(const TrainingState& state) const {
                  fmt::format("the checkpoint files in {} are of another shape: {}", folder_.string(), what),
                  "give this run another checkpoint.dir, or the model they are of");
   };
-  std::map<std::string, const StateTensor*> wanted;
+  std::vector<TensorFiles::Wanted> wanted;
+  for (const StateTensor& tensor : state.tensors()) wanted.push_back({tensor.name, tensor.shape});
+  if (const std::string difference = files_.Difference(wanted); !difference.empty()) throw bad(difference);
   for (const StateTensor& tensor : state.tensors()) {
-    wanted[tensor.name] = &tensor;
-    const auto it = found_.find(tensor.name);
-    if (it == found_.end()) throw bad(fmt::format("they have no tensor {}, and this run has", tensor.name));
-    const auto& [file, entry, file_name] = it->second;
-    if (entry->shape != tensor.shape) {
-      throw bad(fmt::format("{} is [{}] in {}, and [{}] in this run", tensor.name, fmt::join(entry->shape, ", "),
-                            file_name, fmt::join(tensor.shape, ", ")));
-    }
-    if (entry->dtype != tensor.dtype) {
-      throw bad(fmt::format("{} is {} in {}, and {} in this run", tensor.name, entry->dtype, file_name, tensor.dtype));
-    }
-  }
-  for (const auto& [name, found] : found_) {
-    if (!wanted.contains(name))
-      throw bad(fmt::format("{} has a tensor {}, and this run has not", found.file_name, name));
+    const TensorFiles::Found& found = *files_.Find(tensor.name);
+    if (found.entry().dtype == tensor.dtype) continue;
+    throw bad(fmt::format("{} is {} in {}, and {} in this run", tensor.name, found.entry().dtype, found.file_name,
+                          tensor.dtype));
   }
 }
 
 void StateFiles::ReadInto(TrainingState& state) const {
   std::vector<std::byte> chunk(kChunkBytes);
   for (const StateTensor& tensor : state.tensors()) {
-    const Found& found = found_.at(tensor.name);
+    const TensorFiles::Found& found = *files_.Find(tensor.name);
     const TrainingState::Range held = state.Needed(tensor);
     const int64_t per_chunk = kChunkBytes / tensor.element_bytes();
     for (int64_t at = held.first; at < held.first + held.count; at += per_chunk) {
       const int64_t count = std::min(per_chunk, held.first + held.count - at);
       const auto bytes = std::span(chunk).first(static_cast<size_t>(count * tensor.element_bytes()));
-      found.file->ReadBytes(*found.entry, at * tensor.element_bytes(), bytes);
+      found.file->ReadBytes(found.entry(), at * tensor.element_bytes(), bytes);
       state.Write(tensor, at, bytes);
     }
   }

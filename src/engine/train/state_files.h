@@ -3,8 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,7 +10,7 @@
 
 #include "engine/step/training_state.h"
 #include "engine/train/manifest.h"
-#include "engine/train/safetensors.h"
+#include "engine/train/tensor_files.h"
 
 namespace ridgeline {
 
@@ -28,10 +26,13 @@ std::vector<SavedFile> WriteStateFiles(const TrainingState& state, const std::fi
 // fails.
 SavedFile WriteStateIndex(const TrainingState& state, const std::filesystem::path& folder);
 
+// What Hugging Face transformers has to know of the weights, of a llama or gpt, in the same way.
+SavedFile WriteModelConfig(const TrainingState& state, const RunSpec& spec, const std::filesystem::path& folder);
+
 // What was written, open to be read.
 class StateFiles {
  public:
-  // Throws Error(kInvalidInput) naming a file that is no safetensors file.
+  // Throws as TensorFiles does.
   StateFiles(const std::filesystem::path& folder, std::span<const SavedFile> files);
 
   // Throws Error(kInvalidInput) unless they hold exactly these tensors, naming one and both shapes or dtypes.
@@ -41,14 +42,8 @@ class StateFiles {
   void ReadInto(TrainingState& state) const;
 
  private:
-  struct Found {
-    const SafetensorsFile* file;
-    const SafetensorsFile::Entry* entry;
-    std::string file_name;
-  };
   std::filesystem::path folder_;
-  std::vector<std::unique_ptr<SafetensorsFile>> files_;
-  std::map<std::string, Found> found_;
+  TensorFiles files_;
 };
 
 }  // namespace ridgeline

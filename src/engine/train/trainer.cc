@@ -24,6 +24,7 @@
 #include "engine/train/history.h"
 #include "engine/train/model_state.h"
 #include "engine/train/ranks.h"
+#include "engine/train/weights_folder.h"
 #include "run/result.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
@@ -93,8 +94,13 @@ class Training {
       OfStorage([&] { files_.emplace(spec_.checkpoint_dir, spec_.checkpoint_keep, clock_, communicator_); });
       result_.evidence["checkpoint_dir"] = spec_.checkpoint_dir;
     }
-    model_.Initialize();
-    Continue();
+    std::optional<SavedState> saved = FindSaved();
+    if (saved) {
+      model_.Initialize();
+      Continue(*std::move(saved));
+    } else {
+      Initialize();
+    }
     history_.processes.push_back(
         {history_.steps() + 1, fmt::format("{}, {} threads", result_.device, omp_get_max_threads())});
     queued_ = history_.steps();
@@ -136,19 +142,26 @@ class Training {
     return told != 0;
   }
 
-  void Continue() {
-    std::optional<SavedState> saved;
-    if (!options_.resume.empty()) {
-      saved = OpenSaved(options_.resume);
-    } else if (files_) {
-      saved = files_->Newest([&](const std::string& text) { Note(text); });
-    }
-    if (!saved) return;
-    Load(*saved, spec_, state_);
-    history_ = std::move(saved->manifest.history);
+  std::optional<SavedState> FindSaved() const {
+    if (!options_.resume.empty()) return OpenSaved(options_.resume);
+    if (!files_) return std::nullopt;
+    return files_->Newest([&](const std::string& text) { Note(text); });
+  }
+
+  void Initialize() {
+    if (spec_.init_from == "seed") return model_.Initialize();
+    const auto folder = OfStorage([&] { return WeightsFolder(spec_.init_from, program_); });
+    model_.Initialize(
+        [&](size_t p, int64_t first, std::span<float> to) { OfStorage([&] { folder.Read(p, first, to); }); });
+    Note(fmt::format("starting from the weights in {}", spec_.init_from));
+  }
+
+  void Continue(SavedState saved) {
+    Load(saved, spec_, state_);
+    history_ = std::move(saved.manifest.history);
     saved_step_ = history_.steps();
     result_.evidence["resumed_from_step"] = std::to_string(saved_step_);
-    Note(fmt::format("continuing after step {} of {}, from {}", saved_step_, total_, saved->folder.string()));
+    Note(fmt::format("continuing after step {} of {}, from {}", saved_step_, total_, saved.folder.string()));
   }
 
   bool SavesBehind(int64_t step) const {

@@ -224,7 +224,7 @@ TEST_F(CheckpointFilesTest, SavedByFourRanksLoadedByOneOrTwo) {
     CheckpointDir(dir_ / "ck", 2, clock, communicator).Save(machine.state, machine.At(8));
   });
   const Manifest manifest = OpenSaved(Step(8)).manifest;
-  ASSERT_EQ(manifest.files.size(), 9U);  // two a rank, and the index
+  ASSERT_EQ(manifest.files.size(), 10U);  // two a rank, the index and the model's configuration
   int64_t smallest = INT64_MAX;
   int64_t largest = 0;
   for (const SavedFile& file : manifest.files) {
@@ -407,7 +407,7 @@ TEST_F(CheckpointFilesTest, WhatIsNoFileIsPassedOverOrNamed) {
 TEST_F(CheckpointFilesTest, EveryBitThatIsAnotherIsFound) {
   Save({10});
   for (const char* name : {"manifest.json", "model-00001-of-00001.safetensors", "optimizer-00001-of-00001.safetensors",
-                           "model.safetensors.index.json"}) {
+                           "model.safetensors.index.json", "config.json"}) {
     const fs::path file = Step(10) / name;
     const std::string whole = ReadFile(file);
     testing::ExpectFlipsFound(name, whole, 100, [&](const std::string& flipped) {

@@ -1,0 +1,23 @@
+// What lies beside weights to start from: their model's configuration, and the index of their files. Each is taken or
+// refused; no file of an index lies outside of its folder, where there is none.
+#include "engine/step/program.h"
+#include "engine/train/model_config.h"
+#include "engine/train/weights_folder.h"
+#include "run/spec.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
+  static const fuzz::Folder folder;
+  static const StepProgram program = [] {
+    std::vector<Problem> problems;
+    return BuildStep(BuildSpec({{"model", "llama-5m"}}, problems));
+  }();
+  folder.Write(kModelConfigName, fuzz::TextOf(data, size));
+  fuzz::Takes([&] { CheckModelConfig(folder.path(), program.spec); });
+
+  folder.Write(kModelConfigName, EncodeModelConfig(program.spec, "F32"));
+  folder.Write("model.safetensors.index.json", fuzz::TextOf(data, size));
+  fuzz::Require(!fuzz::Takes([&] { const WeightsFolder weights(folder.path(), program); }), "no weights are there");
+  return 0;
+}
