@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs Debian's newest python3-torch apart from the machine, in a folder of its own, and prints that folder.
+# Installs Debian's newest python3-torch and python3-transformers apart from the machine, in a folder of their own, and
+# prints that folder.
 # Ends well, with a sentence, where this machine cannot: it takes root, debootstrap and a Debian mirror.
 # RIDGELINE_TORCH_ROOT: the folder. RIDGELINE_TORCH_SUITE: the Debian release (sid).
 set -euo pipefail
@@ -8,7 +9,7 @@ suite=${RIDGELINE_TORCH_SUITE:-sid}
 root=${RIDGELINE_TORCH_ROOT:-${XDG_CACHE_HOME:-$HOME/.cache}/ridgeline/torch-$suite}
 # g++ and the headers: torch.compile writes C++. OpenBLAS: PyTorch's fp32 products (Debian's default is the reference
 # BLAS). jemalloc: PyTorch allocates and frees every tensor.
-packages=python3-torch,python3-dev,libtorch-dev,g++,libopenblas0-openmp,libjemalloc2
+packages=python3-torch,python3-transformers,python3-safetensors,python3-dev,libtorch-dev,g++,libopenblas0-openmp,libjemalloc2
 
 skip() {
   echo "skipped: $1" >&2
@@ -31,7 +32,7 @@ trap 'rm -rf --one-file-system "$work"' EXIT
 chmod 755 "$work"
 if ! debootstrap --variant=minbase --include="$packages" "$suite" "$work" "$mirror" >"$work.log" 2>&1; then
   tail -n 3 "$work.log" >&2
-  skip "debootstrap could not install python3-torch of Debian $suite from $mirror; it says more in $work.log"
+  skip "debootstrap could not install PyTorch and transformers of Debian $suite from $mirror; it says more in $work.log"
 fi
 rm -rf "$work.log" "$work"/var/cache/apt/archives/*.deb
 touch "$work/ridgeline-complete"
