@@ -9,7 +9,7 @@ suite=${RIDGELINE_TORCH_SUITE:-sid}
 root=${RIDGELINE_TORCH_ROOT:-${XDG_CACHE_HOME:-$HOME/.cache}/ridgeline/torch-$suite}
 # g++ and the headers: torch.compile writes C++. OpenBLAS: PyTorch's fp32 products (Debian's default is the reference
 # BLAS). jemalloc: PyTorch allocates and frees every tensor.
-packages=python3-torch,python3-transformers,python3-safetensors,python3-dev,libtorch-dev,g++,libopenblas0-openmp,libjemalloc2
+packages=python3-torch,python3-transformers,python3-accelerate,python3-safetensors,python3-dev,libtorch-dev,g++,libopenblas0-openmp,libjemalloc2
 
 skip() {
   echo "skipped: $1" >&2
