@@ -1,8 +1,6 @@
 #include "node/defined.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdlib>
 #include <utility>
 
@@ -181,7 +179,8 @@ std::optional<RunResult> DefinedTrainer::Result(const RunSpec& spec, const std::
   return result;
 }
 
-Onlooker::Onlooker(const Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress, const Clock& clock)
+RunFollower::RunFollower(const Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress,
+                         const Clock& clock)
     : spec_(spec),
       log_(std::move(log)),
       progress_(std::move(progress)),
@@ -195,7 +194,7 @@ Onlooker::Onlooker(const Trainer& trainer, const RunSpec& spec, fs::path log, fs
   }
 }
 
-void Onlooker::Look() {
+void RunFollower::Look() {
   if (counted_ != nullptr) ReadOn();
   const int64_t begin_ns = clock_.MonotonicNs();
   if (begin_ns < next_sample_ns_) return;
@@ -205,7 +204,7 @@ void Onlooker::Look() {
   next_sample_ns_ = end_ns + std::max(kLeastPauseNs, kMostShare * (end_ns - begin_ns));
 }
 
-void Onlooker::ReadOn() {
+void RunFollower::ReadOn() {
   const ForeignFile file(log_);
   std::string part(kReadBytes, '\0');
   for (int64_t read = 0; file.is_open() && read < kReadOnBytes;) {
@@ -225,7 +224,7 @@ void Onlooker::ReadOn() {
   }
 }
 
-void Onlooker::Line(std::string_view line) {
+void RunFollower::Line(std::string_view line) {
   const auto match = counted_->pattern->Find(line);
   if (!match || !match->has_value) return;
   int64_t step = 0;

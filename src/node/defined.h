@@ -59,13 +59,13 @@ class DefinedTrainer {
 };
 
 // Looks on while a defined trainer runs: how far it is, which it says in its log, and what its processes hold.
-class Onlooker {
+class RunFollower {
  public:
   // Its steps are counted in `log`, and said in the file `progress`.
-  Onlooker(const Trainer& trainer, const RunSpec& spec, std::filesystem::path log, std::filesystem::path progress,
-           const Clock& clock);
-  Onlooker(const Onlooker&) = delete;
-  Onlooker& operator=(const Onlooker&) = delete;
+  RunFollower(const Trainer& trainer, const RunSpec& spec, std::filesystem::path log, std::filesystem::path progress,
+              const Clock& clock);
+  RunFollower(const RunFollower&) = delete;
+  RunFollower& operator=(const RunFollower&) = delete;
 
   void Look();
   int64_t peak_bytes() const { return peak_bytes_; }

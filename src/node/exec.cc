@@ -305,19 +305,19 @@ class JobRunner {
       return fs::file_size(ProgressFile(job_.job_dir, point.id), ec) > 0 && !ec;
     };
     const RunSpec here = SpecHere(point);
-    std::optional<Onlooker> onlooker;
+    std::optional<RunFollower> follower;
     if (defined_ && nodes_.rank == 0 && !defined_->KeepsContract()) {
-      onlooker.emplace(defined_->trainer(), here, dir / ranks.front().log, ProgressFile(job_.job_dir, point.id),
+      follower.emplace(defined_->trainer(), here, dir / ranks.front().log, ProgressFile(job_.job_dir, point.id),
                        clock_);
     }
-    const std::function<void()> look = onlooker ? std::function<void()>([&] { onlooker->Look(); }) : nullptr;
+    const std::function<void()> look = follower ? std::function<void()>([&] { follower->Look(); }) : nullptr;
     end.watched = Watch(children, LimitsOf(point), stop_, clock_, has_begun, look);
     EndAllChildren();
     end.oom = oom.Since();
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
-    if (onlooker) {
-      ReadLogs(point, dir, ranks, invoked, onlooker->peak_bytes(), end);
+    if (follower) {
+      ReadLogs(point, dir, ranks, invoked, follower->peak_bytes(), end);
     } else if (nodes_.rank == 0) {
       const RunSpec run = SpecOfRun(point);
       ReadOwnResult(dir / kTrainersResultName, run, end);
