@@ -40,9 +40,9 @@ void RequireTrainer(const Sweep& sweep) {
 void RequirePrograms(const Sweep& sweep, const std::vector<Point>& points) {
   std::set<std::string> seen;
   for (const Point& point : points) {
+    const std::string& name = point.spec.trainer;
+    if (name == kOurTrainer || !seen.insert(name).second) continue;
     const Launch launch = LaunchOf(sweep, point);
-    if (!launch.definition || !seen.insert(launch.definition->name).second) continue;
-    const std::string& name = launch.definition->name;
     const auto wrong = [&](const std::string& what, const std::string& hint) {
       return Error(ErrorKind::kInvalidInput,
                    FaultText(sweep.file, {sweep.defaults_place, fmt::format("trainer {}: {}", name, what)}), hint);
