@@ -15,7 +15,9 @@
 #include "ridgeline/foreign_file.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/limits.h"
+#include "run/sense.h"
 #include "run/spec.h"
+#include "run/step_figures.h"
 #include "trainers/reading.h"
 #include "trainers/run_result.h"
 
@@ -154,7 +156,7 @@ std::optional<RunResult> DefinedTrainer::Result(const RunSpec& spec, const std::
                                                 const Invoked& invoked) const {
   ReadingOptions options;
   if (status.signal == 0) options.exit_code = status.exit_code;
-  options.tokens_per_step = spec.batch_size * spec.seq_length * spec.grad_accumulation * spec.ranks;
+  options.tokens_per_step = TokensAStep(spec);
   const std::optional<Json> document = ResultFileOf(invoked.result);
   const auto read = [&](const fs::path& log) { return ReadLog(trainer_, SourceOf(log), options, document); };
   Reading reading = read(logs.front());
@@ -216,7 +218,7 @@ void RunFollower::ReadOn() {
   }
   if (steps_done_ == steps_said_) return;
   steps_said_ = steps_done_;
-  const int64_t steps = spec_.warmup_steps + spec_.steps * spec_.repeats;
+  const int64_t steps = StepsOf(spec_);
   try {
     WriteFileAtomic(progress_, fmt::format("{} {} {:.6g}\n", std::min(steps_done_, steps), steps, tokens_per_s_));
   } catch (const Error&) {
@@ -233,8 +235,7 @@ void RunFollower::Line(std::string_view line) {
   steps_done_ = std::max(steps_done_ + (text.empty() ? 1 : 0), step);
   const auto value = ReadAmount(match->value, *counted_->unit);
   if (counted_->figure->name != "step_time" || !value || *value <= 0) return;
-  const auto tokens = static_cast<double>(spec_.batch_size * spec_.seq_length * spec_.grad_accumulation * spec_.ranks);
-  tokens_per_s_ = tokens / (*value * 1e-9);
+  tokens_per_s_ = static_cast<double>(TokensAStep(spec_)) / (*value * 1e-9);
 }
 
 }  // namespace ridgeline

@@ -23,6 +23,7 @@
 #include "base/version.h"
 #include "ridgeline/job_dir.h"
 #include "run/presets.h"
+#include "run/sense.h"
 
 namespace ridgeline {
 namespace {
@@ -245,7 +246,7 @@ int64_t CheckpointBytes(const RunSpec& spec) {
   if (spec.checkpoint_dir.empty()) return 0;
   // A weight and two moments.
   const int64_t of_one = CountParameters(spec) * 3 * (spec.state_precision == "fp32" ? 4 : 2);
-  const int64_t steps = spec.warmup_steps + spec.steps * spec.repeats;
+  const int64_t steps = StepsOf(spec);
   const int64_t every = std::max<int64_t>(1, spec.checkpoint_every_steps);
   return of_one * std::min((steps + every - 1) / every, spec.checkpoint_keep + 1);
 }

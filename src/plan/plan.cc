@@ -16,6 +16,7 @@
 #include "plan/trainer.h"
 #include "run/presets.h"
 #include "run/spec.h"
+#include "run/step_figures.h"
 #include "sweep/launch.h"
 
 namespace ridgeline {
@@ -78,8 +79,7 @@ RunResult SkippedResult(const Point& point, const PlannedPoint& planned) {
                      {"available_bytes", std::to_string(planned.limit.bytes)}};
   result.communicator = point.spec.communicator;
   result.parameters = CountParameters(point.spec);
-  result.tokens_per_step =
-      point.spec.batch_size * point.spec.seq_length * point.spec.grad_accumulation * point.spec.ranks;
+  result.tokens_per_step = TokensAStep(point.spec);
   result.memory.planned_peak_bytes = planned.forecast.planned_peak_bytes;
   result.memory.by_category = planned.forecast.by_category;
   return result;

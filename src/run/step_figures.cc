@@ -24,15 +24,6 @@ void FillStepTimes(std::vector<int64_t> times_ns, StepTimes& to) {
   to.cv = mean > 0 ? std::sqrt(variance) / mean : 0;
 }
 
-// What the point asks of a step; as many as there are numbers, where a shape nobody runs asks for more.
-int64_t TokensAStep(const RunSpec& spec) {
-  int64_t tokens = spec.batch_size;
-  for (const int64_t factor : {spec.seq_length, spec.grad_accumulation, spec.ranks}) {
-    if (__builtin_mul_overflow(tokens, factor, &tokens)) return std::numeric_limits<int64_t>::max();
-  }
-  return tokens;
-}
-
 // By the tokens of a step and the times that the result has; 0 of what these do not say.
 Throughput ThroughputOf(const RunResult& result) {
   const auto tokens = static_cast<double>(result.tokens_per_step);
@@ -49,6 +40,14 @@ Throughput ThroughputOf(const RunResult& result) {
 }
 
 }  // namespace
+
+int64_t TokensAStep(const RunSpec& spec) {
+  int64_t tokens = spec.batch_size;
+  for (const int64_t factor : {spec.seq_length, spec.grad_accumulation, spec.ranks}) {
+    if (__builtin_mul_overflow(tokens, factor, &tokens)) return std::numeric_limits<int64_t>::max();
+  }
+  return tokens;
+}
 
 void FillStepFigures(std::vector<int64_t> measured_ns, RunResult& result) {
   if (!measured_ns.empty()) FillStepTimes(std::move(measured_ns), result.step_ns);

@@ -9,6 +9,9 @@
 
 namespace ridgeline {
 
+// What the point asks of a step, of all ranks; as many as there are numbers, where a shape nobody runs asks for more.
+int64_t TokensAStep(const RunSpec& spec);
+
 // Fills step_ns.median_ns, p95_ns and cv from the times of the measured steps (of none they stay as they are), and the
 // throughputs from the median, from all of step_ns.all_ns and from tokens_per_step.
 void FillStepFigures(std::vector<int64_t> measured_ns, RunResult& result);

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <set>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/sense.h"
+#include "run/step_figures.h"
 #include "yaml/entries.h"
 #include "yaml/slips.h"
 
@@ -52,6 +51,30 @@ std::optional<std::string> ScalarText(const YamlNode& node) {
   return DumpJson(node.scalar);
 }
 
+std::vector<const Template*> TemplatesOf(const Invocation& invocation) {
+  std::vector<const Template*> all;
+  for (const Template& each : invocation.command) all.push_back(&each);
+  for (const Template& each : invocation.resume) all.push_back(&each);
+  for (const auto& [name, each] : invocation.environment) all.push_back(&each);
+  for (const auto& [name, each] : invocation.files) all.push_back(&each);
+  if (invocation.result) all.push_back(&*invocation.result);
+  return all;
+}
+
+std::set<std::string> NamesUsed(const Invocation& invocation) {
+  std::set<std::string> used;
+  for (const Template* each : TemplatesOf(invocation)) {
+    for (std::string& name : each->Names()) used.insert(std::move(name));
+  }
+  if (used.contains("global_batch_size") || used.contains("tokens_per_step")) {
+    used.insert({"batch_size", "grad_accumulation", "ranks"});
+  }
+  if (used.contains("tokens_per_step")) used.insert("seq_length");
+  if (used.contains("global_micro_batches")) used.insert({"grad_accumulation", "ranks"});
+  if (invocation.processes != Processes::kOne) used.insert("ranks");
+  return used;
+}
+
 class InvocationReader {
  public:
   explicit InvocationReader(std::vector<Fault>& faults) : faults_(faults) {}
@@ -72,6 +95,7 @@ class InvocationReader {
     if (const YamlNode* node = entry("file")) {
       invocation_.result = ReadTemplate(*node, "file", Quoting::kNone, kMostItemBytes);
     }
+    invocation_.used = NamesUsed(invocation_);
     return std::move(invocation_);
   }
 
@@ -287,30 +311,6 @@ class InvocationReader {
   std::vector<Fault>& faults_;
 };
 
-std::vector<const Template*> TemplatesOf(const Invocation& invocation) {
-  std::vector<const Template*> all;
-  for (const Template& each : invocation.command) all.push_back(&each);
-  for (const Template& each : invocation.resume) all.push_back(&each);
-  for (const auto& [name, each] : invocation.environment) all.push_back(&each);
-  for (const auto& [name, each] : invocation.files) all.push_back(&each);
-  if (invocation.result) all.push_back(&*invocation.result);
-  return all;
-}
-
-std::set<std::string> NamesUsed(const Invocation& invocation) {
-  std::set<std::string> used;
-  for (const Template* each : TemplatesOf(invocation)) {
-    for (std::string& name : each->Names()) used.insert(std::move(name));
-  }
-  if (used.contains("global_batch_size") || used.contains("tokens_per_step")) {
-    used.insert({"batch_size", "grad_accumulation", "ranks"});
-  }
-  if (used.contains("tokens_per_step")) used.insert("seq_length");
-  if (used.contains("global_micro_batches")) used.insert({"grad_accumulation", "ranks"});
-  if (invocation.processes != Processes::kOne) used.insert("ranks");
-  return used;
-}
-
 // What the point would be if nothing had been said of it but its shape and what decides other defaults.
 RunSpec PlainSpec(const RunSpec& spec) {
   RunSpec plain = FamilyDefaults(spec.family);
@@ -339,11 +339,11 @@ FieldValue PlaceValue(std::string_view name, const RunSpec& spec, const ProcessP
   if (name == "checkpoint_dir") return place.checkpoint_dir;
   if (name == "spec_file") return place.spec_file;
   if (name == "result_file") return place.result_file;
-  if (name == "total_steps") return spec.warmup_steps + spec.steps * spec.repeats;
-  if (name == "last_step") return spec.warmup_steps + spec.steps * spec.repeats - 1;
+  if (name == "total_steps") return StepsOf(spec);
+  if (name == "last_step") return StepsOf(spec) - 1;
   if (name == "global_batch_size") return global_batch_size;
   if (name == "global_micro_batches") return spec.grad_accumulation * spec.ranks;
-  if (name == "tokens_per_step") return global_batch_size * spec.seq_length;
+  if (name == "tokens_per_step") return TokensAStep(spec);
   known = false;
   return {};
 }
@@ -406,7 +406,7 @@ void CanonicalizeOwn(const Invocation& invocation, RunSpec& spec) {
 
 std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invocation, const RunSpec& spec) {
   std::vector<Problem> problems;
-  const std::set<std::string> used = NamesUsed(invocation);
+  const std::set<std::string>& used = invocation.used;
   const RunSpec plain = PlainSpec(spec);
   const bool takes_shape = used.contains("model") || invocation.supports.contains("model") ||
                            std::ranges::any_of(Fields(), [&](const Field& field) {

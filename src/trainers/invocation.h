@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,8 @@ struct Invocation {
   std::vector<std::shared_ptr<const OwnField>> fields;
   // Our fields that it takes, by what is listed alone; nothing listed: whatever they are.
   std::map<std::string, std::vector<std::string>> supports;
+
+  std::set<std::string> used;  // every name that its templates have, and what these stand for
 
   const Field* FindOwn(std::string_view name) const;  // nullptr where there is none
 };

@@ -18,13 +18,6 @@ constexpr double kAgreement = 0.05;  // as of a result's own figures (docs/train
 
 bool KeepsAll(Take take) { return take == Take::kMedian || take == Take::kSeries; }
 
-// Of values without NaN; even numbers of them have the mean of the two in the middle.
-double MedianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 std::optional<int64_t> StepOf(std::string_view text) {
   std::string digits(text);
   std::erase(digits, ',');
@@ -202,6 +195,12 @@ class LogReader {
 };
 
 }  // namespace
+
+double MedianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
 
 Reading ReadLog(const Trainer& trainer, const LogSource& log, const ReadingOptions& options,
                 const std::optional<Json>& result) {

@@ -17,18 +17,12 @@
 namespace ridgeline {
 namespace {
 
-double MedianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 class Maker {
  public:
   Maker(const Reading& reading, const RunSpec& spec) : reading_(reading), spec_(spec) {}
 
   RunResult Make(const Trainer& trainer, int exit_code) {
-    result_.tokens_per_step = spec_.batch_size * spec_.seq_length * spec_.grad_accumulation * spec_.ranks;
+    result_.tokens_per_step = TokensAStep(spec_);
     result_.communicator = spec_.communicator;
     TakeTimes();
     TakeSeries("loss", result_.loss);

@@ -192,7 +192,6 @@ class Template::Parser {
       } else if (filter == "default" && tag.Take(":")) {
         value.standard = tag.Text("|");
       } else if (filter == "map" && tag.Take(":")) {
-        value.mapped = true;
         do {
           std::string from = tag.Text("=");
           if (!tag.Take("=")) tag.WrongHere("a map has entries such as bf16=--bf16, with commas between them");
@@ -259,7 +258,7 @@ std::string Template::ValueOf(const Value& value, const Lookup& lookup) const {
   std::string text = found ? ValueText(*found) : "";
   if (text.empty() && value.standard) text = *value.standard;
   if (!found && !value.standard) Wrong(fmt::format("{} has no value here", value.name));
-  if (value.mapped) {
+  if (!value.map.empty()) {
     const auto at = std::find_if(value.map.begin(), value.map.end(), [&](const Mapped& m) { return m.from == text; });
     if (at == value.map.end()) {
       std::vector<std::string> known;

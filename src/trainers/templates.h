@@ -46,9 +46,8 @@ class Template {
   };
   struct Value {
     std::string name;
-    std::vector<Mapped> map;
+    std::vector<Mapped> map;              // empty: none is said
     std::optional<std::string> standard;  // of `default`
-    bool mapped = false;
     bool words = false;
     bool in_quotes = false;  // it stands between double quotes
   };
