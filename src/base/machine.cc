@@ -61,4 +61,10 @@ std::map<std::string, std::string> MachineFacts(const fs::path& root) {
           {"memory", MemoryText(root / "proc/meminfo")}};
 }
 
+std::string CpuName(const std::map<std::string, std::string>& facts) {
+  const std::string& name = facts.at("cpu");
+  const std::string& cores = facts.at("cores");
+  return fmt::format("{} ({} core{})", name.empty() ? "CPU" : name, cores, cores == "1" ? "" : "s");
+}
+
 }  // namespace ridgeline

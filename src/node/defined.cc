@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,17 +36,25 @@ Trainer DefinitionOf(const Job& job) {
   return ParseTrainer(job.definition, name + ".yaml");
 }
 
-// A log's bytes, handed on in parts; nothing of a file that is no log any more.
+// Hands on in parts what a log has from `begin` on, until that is `most_bytes` or a part more; says how much it was.
+// Nothing of a file that is no log any more.
+int64_t FeedLog(const fs::path& log, int64_t begin, int64_t most_bytes,
+                const std::function<void(std::string_view)>& feed) {
+  const ForeignFile file(log);
+  std::string part(kReadBytes, '\0');
+  int64_t read = 0;
+  while (file.is_open() && read < most_bytes) {
+    const ssize_t count = ::pread(file.fd(), part.data(), part.size(), begin + read);
+    if (count <= 0) break;
+    feed(std::string_view(part).substr(0, static_cast<size_t>(count)));
+    read += count;
+  }
+  return read;
+}
+
 LogSource SourceOf(const fs::path& log) {
   return [log](const std::function<void(std::string_view)>& feed) {
-    const ForeignFile file(log);
-    std::string part(kReadBytes, '\0');
-    for (int64_t at = 0; file.is_open();) {
-      const ssize_t count = ::pread(file.fd(), part.data(), part.size(), at);
-      if (count <= 0) return;
-      feed(std::string_view(part).substr(0, static_cast<size_t>(count)));
-      at += count;
-    }
+    FeedLog(log, 0, std::numeric_limits<int64_t>::max(), feed);
   };
 }
 
@@ -174,10 +183,7 @@ std::optional<RunResult> DefinedTrainer::Result(const RunSpec& spec, const std::
   RunResult result = ResultOf(trainer_, reading, spec, status.signal == 0 ? status.exit_code : 128 + status.signal);
   for (const auto& [fact, value] : MachineFacts()) result.environment.try_emplace(fact, value);
   result.environment["command"] = ShortenToBytes(Join(invoked.argv, " "), kMaxTextBytes);
-  if (spec.device == "cpu") {
-    const std::string& cores = result.environment["cores"];
-    result.device = fmt::format("{} ({} core{})", result.environment["cpu"], cores, cores == "1" ? "" : "s");
-  }
+  if (spec.device == "cpu") result.device = CpuName(result.environment);
   return result;
 }
 
@@ -207,15 +213,7 @@ void RunFollower::Look() {
 }
 
 void RunFollower::ReadOn() {
-  const ForeignFile file(log_);
-  std::string part(kReadBytes, '\0');
-  for (int64_t read = 0; file.is_open() && read < kReadOnBytes;) {
-    const ssize_t count = ::pread(file.fd(), part.data(), part.size(), read_bytes_);
-    if (count <= 0) break;
-    lines_.Feed(std::string_view(part).substr(0, static_cast<size_t>(count)));
-    read += count;
-    read_bytes_ += count;
-  }
+  read_bytes_ += FeedLog(log_, read_bytes_, kReadOnBytes, [&](std::string_view bytes) { lines_.Feed(bytes); });
   if (steps_done_ == steps_said_) return;
   steps_said_ = steps_done_;
   const int64_t steps = StepsOf(spec_);

@@ -61,12 +61,7 @@ std::map<std::string, std::string> DescribeEnvironment(const std::vector<std::st
   return environment;
 }
 
-std::string CpuName() {
-  const std::map<std::string, std::string> facts = Facts();
-  const std::string& name = facts.at("cpu");
-  const std::string& cores = facts.at("cores");
-  return fmt::format("{} ({} core{})", name.empty() ? "CPU" : name, cores, cores == "1" ? "" : "s");
-}
+std::string CpuName() { return CpuName(Facts()); }
 
 int64_t PeakRssBytes() {
   std::ifstream in("/proc/self/status");
