@@ -135,7 +135,7 @@ CompletedCommand OurTrainer() {
       {{"--help"}, "print what there is to say", false, {}},
   };
   const auto add = [&](const Field& field) {
-    if (field.name == "trainer") return;  // whom the harness starts
+    if (field.Has(Field::kOfHarness)) return;
     const std::string flag = field.flag();
     Completed value;
     if (!field.choices.empty()) value = Words(Split(std::string(field.choices), '|'));

@@ -34,6 +34,7 @@ struct Field {
     kMemoryByBeing = 2,  // the same memory, as long as it stays 0 or stays above
     kSparesLoss = 4,     // the same loss series, whatever it is
     kOfShape = 8,        // part of a model's shape: naming a model sets it
+    kOfHarness = 16,     // says whom the harness starts: no flag of ridgeline-train
   };
 
   // A field's is the JSON key, the sweep key and the column. A setting's is GROUP.KEY, its place in the JSON and in a

@@ -135,7 +135,7 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   std::map<std::string_view, std::string> given;
   for (const Field& field : Fields()) {
     if (field.name == "head_dim") continue;  // shared with fsdp.py, below
-    if (field.name == "trainer") continue;   // whom the harness starts
+    if (field.Has(Field::kOfHarness)) continue;
     app.add_option(field.flag(), given[field.name], std::string(field.help))->group("The run");
   }
   for (const Field& setting : Settings()) {
