@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "ridgeline/limits.h"
 #include "ridgeline/sealed_json.h"
+#include "run/sense.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -25,7 +26,7 @@ constexpr size_t kShownBytes = 80;  // of a value that is refused
 RunSpec Series(const RunSpec& spec) {
   RunSpec series = Without(spec, Field::kSparesLoss);
   series.batch_size = spec.batch_size * spec.grad_accumulation * spec.ranks;
-  if (spec.schedule == "cosine") series.steps = spec.warmup_steps + spec.steps * spec.repeats;
+  if (spec.schedule == "cosine") series.steps = StepsOf(spec);
   return series;
 }
 
@@ -130,7 +131,7 @@ void CheckContinues(const Manifest& manifest, const RunSpec& spec, const fs::pat
         fmt::format("the checkpoint files in {} are of another run: {}", folder.string(), Join(differences, "; ")),
         "give this run another checkpoint.dir");
   }
-  const int64_t total = spec.warmup_steps + spec.steps * spec.repeats;
+  const int64_t total = StepsOf(spec);
   if (manifest.step > total) {
     throw Error(ErrorKind::kInvalidInput,
                 fmt::format("the checkpoint files in {} are of step {}, and this run has {} steps", folder.string(),

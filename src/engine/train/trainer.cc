@@ -26,6 +26,7 @@
 #include "engine/train/ranks.h"
 #include "engine/train/weights_folder.h"
 #include "run/result.h"
+#include "run/sense.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
 
@@ -78,7 +79,7 @@ class Training {
         options_(options),
         outcome_(outcome),
         result_(outcome.result),
-        total_(spec_.warmup_steps + spec_.steps * spec_.repeats),
+        total_(StepsOf(spec_)),
         data_(program.tensors.ids.defined() ? OfStorage([&] { return MakeTokenSource(spec_, program.rank); })
                                             : nullptr),
         executor_(device.MakeExecutor(program, communicator)),
@@ -331,7 +332,7 @@ TrainOutcome Train(const RunSpec& spec, const TrainOptions& options) {
   };
   try {
     communicator = ConnectRanks(spec);
-    if (options.on_begin) options.on_begin(spec.warmup_steps + spec.steps * spec.repeats);
+    if (options.on_begin) options.on_begin(StepsOf(spec));
     const StepProgram program = BuildStep(spec, false, communicator->rank());
     planned_bytes = program.layout.slab_bytes;
     result.status = RunStatus::kOk;
