@@ -180,7 +180,7 @@ std::optional<RunResult> DefinedTrainer::Result(const RunSpec& spec, const std::
     reading.contradictions = std::move(other.contradictions);
   }
   if (status.signal != 0 && !reading.end) return std::nullopt;
-  RunResult result = ResultOf(trainer_, reading, spec, status.signal == 0 ? status.exit_code : 128 + status.signal);
+  RunResult result = ResultOf(trainer_, reading, spec);
   for (const auto& [fact, value] : MachineFacts()) result.environment.try_emplace(fact, value);
   result.environment["command"] = ShortenToBytes(Join(invoked.argv, " "), kMaxTextBytes);
   if (spec.device == "cpu") result.device = CpuName(result.environment);

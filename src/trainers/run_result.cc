@@ -21,7 +21,7 @@ class Maker {
  public:
   Maker(const Reading& reading, const RunSpec& spec) : reading_(reading), spec_(spec) {}
 
-  RunResult Make(const Trainer& trainer, int exit_code) {
+  RunResult Make(const Trainer& trainer) {
     result_.tokens_per_step = TokensAStep(spec_);
     result_.communicator = spec_.communicator;
     TakeTimes();
@@ -37,7 +37,7 @@ class Maker {
     if (Find("step_time") != nullptr) {
       result_.evidence["step_times_found"] = std::to_string(Find("step_time")->values.size());
     }
-    TakeEnd(trainer, exit_code);
+    TakeEnd(trainer);
     return std::move(result_);
   }
 
@@ -109,10 +109,10 @@ class Maker {
     }
   }
 
-  void TakeEnd(const Trainer& trainer, int exit_code) {
+  void TakeEnd(const Trainer& trainer) {
     const std::string see =
         fmt::format("`ridgeline trainers try {} --log LOG` shows what its definition finds", trainer.name);
-    SetEnd(exit_code == 0 ? RunStatus::kOk : RunStatus::kCrashed, result_);
+    SetEnd(RunStatus::kCrashed, result_);
     if (reading_.end) {
       SetEnd(reading_.end->end, result_);
       if (result_.status != RunStatus::kOk) {
@@ -183,8 +183,8 @@ class Maker {
 
 }  // namespace
 
-RunResult ResultOf(const Trainer& trainer, const Reading& reading, const RunSpec& spec, int exit_code) {
-  return Maker(reading, spec).Make(trainer, exit_code);
+RunResult ResultOf(const Trainer& trainer, const Reading& reading, const RunSpec& spec) {
+  return Maker(reading, spec).Make(trainer);
 }
 
 }  // namespace ridgeline

@@ -8,16 +8,15 @@
 
 namespace ridgeline {
 
-// `reading` is of a run of `spec` that ended with `exit_code`; where its log says nothing of its end, that is `ok` for
-// 0 and `crashed` for others. What was not found stays 0, which is: not taken. Figures that say another model than the
-// spec's are `invalid`; such that cannot all be true, and an ok without a time or a throughput, `crashed`; each in
-// words.
+// `reading` is of a run of `spec` and says its end; what nothing tells of has crashed. What was not found stays 0,
+// which is: not taken. Figures that say another model than the spec's are `invalid`; such that cannot all be true, and
+// an ok without a time or a throughput, `crashed`; each in words.
 //
 // Times: a series of a value a step is the result's. Of one with fewer values, logged every few steps, those of the
 // warm-up are left out by their steps' numbers, else as many of the first as are its share, and one at least. A single
 // value is the median. Tokens a second count where there is no time. A mean over all steps, the first included, says
 // how fast it is cold, and nothing of how fast it is steady.
-RunResult ResultOf(const Trainer& trainer, const Reading& reading, const RunSpec& spec, int exit_code);
+RunResult ResultOf(const Trainer& trainer, const Reading& reading, const RunSpec& spec);
 
 // What of a model another count of parameters may be: printed numbers are rounded, vocabularies padded.
 inline constexpr double kParametersAgree = 0.01;

@@ -52,7 +52,7 @@ RunResult Read(const std::string& log, int exit_code = 0, const RunSpec& spec = 
   options.tokens_per_step = 1000;
   const Reading reading = ReadLog(
       Mine(), [&](const auto& feed) { feed(log); }, options);
-  return ResultOf(Mine(), reading, spec, exit_code);
+  return ResultOf(Mine(), reading, spec);
 }
 
 std::string Steps(int first, int last, int every = 1) {
