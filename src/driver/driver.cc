@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <unordered_map>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/text.h"
 #include "collect/collect.h"
 #include "driver/adopt.h"
+#include "driver/collector.h"
 #include "driver/fault_watch.h"
 #include "driver/job_table.h"
 #include "driver/live_job.h"
@@ -20,7 +17,6 @@
 #include "driver/planner.h"
 #include "driver/poller.h"
 #include "driver/reluctance.h"
-#include "driver/retry_policy.h"
 #include "driver/room.h"
 #include "driver/submitter.h"
 #include "driver/sweep_points.h"
@@ -38,10 +34,10 @@ class Driver {
         options_(options),
         parts_(parts),
         points_(sweep, options.jobs_dir.parent_path(), options.campaign, options.trainer),
-        retries_(sweep.launch.retries),
         planner_(sweep, options, parts, points_, tally_),
         reluctance_(parts, sweep.launch.launcher_timeout_s),
         faults_(sweep.launch.give_up_after),
+        collector_(sweep, parts, points_, room_, live_, planner_, tally_, faults_),
         submitter_(parts, reluctance_, faults_, options.program),
         poller_(parts, reluctance_),
         pace_(parts.clock.MonotonicNs()) {}
@@ -105,7 +101,7 @@ class Driver {
 
   void Adopt() {
     for (LiveJob& job : AdoptJobs(sweep_, parts_, points_, planner_, tally_, live_)) {
-      CollectJobs({{job.record, JobRecord::State::kLost, {{"message", "it was never submitted"}}}}, {&job});
+      collector_.CollectJobs({{job.record, JobRecord::State::kLost, {{"message", "it was never submitted"}}}}, {&job});
     }
     start_.adopted_jobs = live_.size();
     if (live_.empty()) return;
@@ -116,7 +112,7 @@ class Driver {
       to_collect.push_back({job.record, job.record.state, {}, &job.results});
       jobs.push_back(&job);
     }
-    CollectJobs(to_collect, jobs);
+    collector_.CollectJobs(to_collect, jobs);
   }
 
   // Points that have a result, or are in a live job.
@@ -147,9 +143,7 @@ class Driver {
   bool SubmitJobs() {
     const Submitter::Outcome outcome = submitter_.Submit(live_);
     if (!outcome.refused.empty()) {
-      refused_ = true;
-      CollectJobs(outcome.ends, outcome.refused);
-      refused_ = false;
+      collector_.CollectJobs(outcome.ends, outcome.refused, Collector::Why::kRefused);
       Forget(outcome.refused);
       submitter_.ThrowIfDown();
     }
@@ -159,7 +153,8 @@ class Driver {
   bool AskAndCollect() {
     const std::optional<Poller::Outcome> outcome = poller_.Poll(live_);
     if (!outcome) return false;
-    const int64_t new_results = outcome->to_collect.empty() ? 0 : CollectJobs(outcome->to_collect, outcome->looked_at);
+    const int64_t new_results =
+        outcome->to_collect.empty() ? 0 : collector_.CollectJobs(outcome->to_collect, outcome->looked_at);
     for (const LiveJob* job : outcome->ended) {
       if (job->submitted_ns > 0 && !room_.queues) planner_.JobEnded(static_cast<int64_t>(job->record.points.size()));
     }
@@ -202,65 +197,6 @@ class Driver {
     for (const std::string& id : free) planner_.RunAgain(*points_.Find(id), /*counted=*/false);
   }
 
-  int64_t CollectJobs(const std::vector<JobToCollect>& to_collect, const std::vector<LiveJob*>& jobs) {
-    const std::vector<Collected> collected = Collect(parts_.store, to_collect, parts_.clock.UnixNs());
-    std::unordered_map<std::string, LiveJob*> job_of;
-    for (LiveJob* job : jobs) {
-      for (const JobRecord::Point& point : job->record.points) job_of.emplace(point.id, job);
-    }
-    std::unordered_map<LiveJob*, int64_t> counts;
-    for (const Collected& result : collected) ++counts[job_of.at(result.point_id)];
-    for (const Collected& result : collected) {
-      LiveJob& job = *job_of.at(result.point_id);
-      // 0: submitted in an earlier run. 1: so short that the clock did not move.
-      const int64_t spent_ns =
-          job.collected_ns == 0 ? 0 : std::max<int64_t>(1, (Now() - job.collected_ns) / counts[&job]);
-      for (JobRecord::Point& point : job.record.points) {
-        point.has_result = point.has_result || point.id == result.point_id;
-      }
-      PointEnded(result, job.record.measured_as, spent_ns);
-      if (!job.withdrawn.empty() || refused_) continue;
-      for (const FaultWatch::Finding& found : faults_.PointEnded(job.record.key, result)) {
-        parts_.observer.Note(found.note);
-        if (room_.queues) WithdrawQueued(live_, parts_, found.withdrawn);
-      }
-    }
-    for (const auto& entry : counts) {
-      if (entry.first->collected_ns != 0) entry.first->collected_ns = Now();
-    }
-    return static_cast<int64_t>(collected.size());
-  }
-
-  void PointEnded(const Collected& result, const MeasurementKey& measured_as, int64_t spent_ns) {
-    const Point* point = points_.Find(result.point_id);
-    if (point == nullptr) return;  // of another sweep, in a job that holds one of ours too
-    const std::string label = points_.Label(*point);
-    const std::string outcome = OutcomeText(result, point->spec.repeats);
-    if (measured_as != points_.KeyOf(*point)) {
-      parts_.observer.Note(fmt::format("{}: {}; measured for the campaign {}, as {}", label, outcome,
-                                       PrintableLine(measured_as.campaign), PrintableLine(measured_as.setup)));
-      return;
-    }
-    tally_.Ran(point->spec, result, spent_ns);
-    const int64_t runs_left = result.repeat > 0 ? point->spec.repeats - result.repeat : 0;
-    if (result.end.status == RunStatus::kOk && runs_left > 0) {
-      planner_.RunAgain(*point);
-      parts_.observer.Note(fmt::format("{}: {}", label, outcome));
-      return;
-    }
-    const auto pause_ns =
-        GivenUp() ? std::nullopt : retries_.RunAgainAfterNs(result.point_id, result.end, result.began);
-    if (pause_ns) {
-      tally_.Again(point->spec);
-      planner_.RunAgain(*point, /*counted=*/true, Now() + *pause_ns);
-      if (!refused_) parts_.observer.Note(fmt::format("{}: {}; it is run again", label, outcome));
-      return;
-    }
-    tally_.Ended(point->spec, result.end.status, runs_left);
-    if (refused_) return;  // that was said once, for all of them
-    parts_.observer.PointEnded(label, outcome, tally_.counts());
-  }
-
   void ShowProgress() {
     if (!parts_.observer.WantsProgress(Now())) return;
     parts_.observer.Progress(tally_.Now(live_, points_, Now(), room_.queues ? 0 : room_.jobs));
@@ -297,17 +233,16 @@ class Driver {
   SweepPoints points_;
   Tally tally_;
   JobTable live_;
-  PointRetries retries_;
   Planner planner_;
   Reluctance reluctance_;
   FaultWatch faults_;
+  LauncherRoom room_;
+  Collector collector_;
   Submitter submitter_;
   Poller poller_;
   PollPace pace_;
   RunStart start_;
-  LauncherRoom room_;
   int64_t live_left_ = 0;
-  bool refused_ = false;  // what is collected now are jobs that the launcher has refused
   bool interrupted_ = false;
   bool left_ = false;
 };

@@ -16,12 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// Files that are better whole than split, each with its reason.
-const std::set<std::string>& LongFiles() {
-  static const std::set<std::string> files = {};
-  return files;
-}
-
 std::vector<std::string> Sources() {
   std::vector<std::string> files;
   for (const char* folder : {"src", "include", "plugins", "tests", "bench"}) {
@@ -33,8 +27,9 @@ std::vector<std::string> Sources() {
 
 TEST(Sources, AreOneIdeaLong) {
   for (const std::string& file : Sources()) {
-    const size_t lines = Lines(ReadFile(SourceDir() / file)).size();
-    EXPECT_TRUE(lines <= 600 || LongFiles().contains(file)) << file << " has " << lines << " lines";
+    // The driver is a loop that moves jobs from part to part: what makes it longer is a part.
+    const size_t limit = file.starts_with("src/driver/") ? 300 : 600;
+    EXPECT_LE(Lines(ReadFile(SourceDir() / file)).size(), limit) << file;
   }
 }
 
