@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "cuda_on_cpu/block.h"
@@ -75,8 +76,11 @@ bool Advance(Machine& m) {
 }
 
 cudaError_t RunUntil(Machine& m, Lock& lock, const std::function<bool()>& done) {
+  std::optional<DeviceMemory::Access> access;  // one for all that runs before somebody else may have to go on
   while (m.sticky == cudaSuccess && !done()) {
+    if (!access) access.emplace(*m.memory);
     if (Advance(m)) continue;
+    access.reset();
     // Whoever waits may not get to run for longer than that while others go on.
     const int64_t changes = m.changes;
     if (m.changed.wait_for(lock, kStandstill) == std::cv_status::timeout && m.changes == changes) {
