@@ -94,9 +94,9 @@ std::vector<Json> UnfoldRange(const Field& field, const YamlNode& node) {
   return values;
 }
 
-// One value as a FieldValue. Returns what is wrong, or nothing.
-std::string Convert(const Field& field, const Json& value, FieldValue& to) {
-  RunSpec scratch;
+// One value as a FieldValue. Returns what is wrong, or nothing. `scratch`: one for many values, as to make it takes
+// longer than all else.
+std::string Convert(const Field& field, const Json& value, RunSpec& scratch, FieldValue& to) {
   const auto problems = SetField(scratch, field, value);
   if (!problems.empty()) return problems.front().message;
   if (field.name == "model") {
@@ -149,7 +149,8 @@ std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& nod
   } else if (IsRange(field, node)) {
     wrong = fmt::format("{} takes one value here; a range belongs in matrix or zip", field.name);
   } else {
-    wrong = Convert(field, node.scalar, assignment.value);
+    RunSpec scratch;
+    wrong = Convert(field, node.scalar, scratch, assignment.value);
   }
   if (wrong.empty()) return assignment;
   faults.push_back({node.place, wrong});
@@ -164,9 +165,10 @@ Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faul
       return;
     }
     try {
+      RunSpec scratch;
       for (const Json& value : UnfoldRange(field, item)) {
         Assignment assignment{&field, {}, item.place};
-        std::string wrong = Convert(field, value, assignment.value);
+        std::string wrong = Convert(field, value, scratch, assignment.value);
         if (!wrong.empty()) throw Fault{item.place, wrong};
         axis.push_back(std::move(assignment));
       }
@@ -190,6 +192,7 @@ Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faul
 
 std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, std::vector<Fault>& faults) {
   Condition condition{&field, Condition::Op::kOneOf, {}, node.place};
+  RunSpec scratch;
   if (node.kind == YamlNode::Kind::kScalar && node.scalar.is_string()) {
     const auto text = node.scalar.get<std::string>();
     std::string_view operand = text;
@@ -209,7 +212,7 @@ std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node,
       } else if (field.type() == "true or false") {
         if (operand != "true" && operand != "false") return wrong("needs true or false");
         value = operand == "true";
-      } else if (std::string why = Convert(field, Json(std::string(operand)), value); !why.empty()) {
+      } else if (std::string why = Convert(field, Json(std::string(operand)), scratch, value); !why.empty()) {
         return wrong("is wrong: " + why);
       }
       condition.values.push_back(std::move(value));
