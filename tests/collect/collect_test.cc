@@ -386,7 +386,8 @@ TEST_F(CollectTest, ManyJobsComeInOrderAndNoneTwice) {
     const std::vector<Point> part(many.begin() + static_cast<std::ptrdiff_t>(first),
                                   many.begin() + static_cast<std::ptrdiff_t>(first + 100));
     jobs.push_back({Submit("rl-" + std::to_string(first), part), State::kEnded, {}});
-    for (const Point& point : part) WriteResult(jobs.back().job, samples::Result(point.id));
+    ResultsWriter writer(jobs.back().job.job_dir);
+    for (const Point& point : part) writer.Append(samples::Result(point.id));
   }
   const std::vector<Collected> collected = Collect(store_, jobs, 777);
   ASSERT_THAT(collected, SizeIs(kPoints));
