@@ -34,13 +34,13 @@ void WriteMine(const Cli& cli, const std::string& script, const std::string& mor
 }
 
 constexpr const char* kAnySequence = "supports: {seq_length: any}\n";
-constexpr const char* kSteps = "echo mine 2.1; for i in 1 2 3; do echo \"step $i: $2 ms\"; done\n";
+constexpr const char* kThreeSteps = "echo mine 2.1; for i in 1 2 3; do echo \"step $i: $2 ms\"; done\n";
 constexpr const char* kSweep =
     "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmeasure: {warmup_steps: 0, steps: 3}\n";
 
 TEST(DefinedTrainers, TheirOwnFieldsAreAxesColumnsAndPartOfWhatAPointIs) {
   Cli cli;
-  WriteMine(cli, kSteps, kAnySequence);
+  WriteMine(cli, kThreeSteps, kAnySequence);
   const auto sweep =
       WriteText(cli, "sweep.yaml", std::string(kSweep) + "matrix: {trainer: [ridgeline, mine], speed: [5, 10]}\n");
   const auto plan = cli.Run({"plan", sweep});
@@ -60,10 +60,10 @@ TEST(DefinedTrainers, TheirOwnFieldsAreAxesColumnsAndPartOfWhatAPointIs) {
 
 TEST(DefinedTrainers, AnotherDefinitionIsAnotherMeasurement) {
   Cli cli;
-  WriteMine(cli, kSteps, kAnySequence);
+  WriteMine(cli, kThreeSteps, kAnySequence);
   const auto sweep = WriteText(cli, "sweep.yaml", std::string(kSweep) + "matrix: {trainer: [ridgeline, mine]}\n");
   EXPECT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
-  WriteMine(cli, kSteps, kAnySequence + std::string("env: {FASTER: '1'}\n"));
+  WriteMine(cli, kThreeSteps, kAnySequence + std::string("env: {FASTER: '1'}\n"));
   const auto again = cli.Run({"run", sweep});
   EXPECT_THAT(again.out, HasSubstr("1 was already measured")) << again.err;
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), 3);
@@ -71,7 +71,7 @@ TEST(DefinedTrainers, AnotherDefinitionIsAnotherMeasurement) {
 
 TEST(DefinedTrainers, APointThatItCannotRunIsRefusedBeforeAnythingStarts) {
   Cli cli;
-  WriteMine(cli, kSteps, "supports: {precision: [fp32, bf16], seq_length: any}\n");
+  WriteMine(cli, kThreeSteps, "supports: {precision: [fp32, bf16], seq_length: any}\n");
   const auto sweep = WriteText(cli, "sweep.yaml",
                                std::string(kSweep) + "matrix: {trainer: [ridgeline, mine], precision: [bf16, fp8]}\n");
   for (const char* command : {"plan", "run"}) {
@@ -83,14 +83,14 @@ TEST(DefinedTrainers, APointThatItCannotRunIsRefusedBeforeAnythingStarts) {
 
 TEST(DefinedTrainers, AProgramOrAVariableThatIsMissingIsToldBeforeAnythingStarts) {
   Cli cli;
-  WriteMine(cli, kSteps, kAnySequence + std::string("env: {A: '{{env.SURELY_NOT_SET}}'}\n"));
+  WriteMine(cli, kThreeSteps, kAnySequence + std::string("env: {A: '{{env.SURELY_NOT_SET}}'}\n"));
   const auto sweep = WriteText(cli, "sweep.yaml", std::string(kSweep) + "matrix: {trainer: [mine]}\n");
   EXPECT_THAT(cli.Run({"run", sweep}).err, HasSubstr("trainer mine: env.SURELY_NOT_SET has no value here"));
 }
 
 TEST(DefinedTrainers, StatusAndCancelNeedNoDefinition) {
   Cli cli;
-  WriteMine(cli, kSteps, kAnySequence);
+  WriteMine(cli, kThreeSteps, kAnySequence);
   const auto sweep = WriteText(cli, "sweep.yaml", std::string(kSweep) + "matrix: {trainer: [mine]}\n");
   EXPECT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
   std::filesystem::remove(cli.dir.path() / "mine.yaml");

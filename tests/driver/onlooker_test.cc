@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr int64_t kSecond = 1'000'000'000;
 
 // Two jobs that nobody follows, of a launcher that says of both what the test sets.
 class OnlookerTest : public ::testing::Test {
@@ -37,7 +37,7 @@ class OnlookerTest : public ::testing::Test {
     ++opened_;
     auto launcher = std::make_unique<FakeLauncher>();
     launcher->max_jobs = queues_ ? 10 : 0;
-    launcher->poll_pause_ns = 10 * kSecondNs;
+    launcher->poll_pause_ns = 10 * kSecond;
     for (const char* key : {"rl-1", "rl-2", "rl-3"}) launcher->jobs[key].phase = phase_;
     launcher->on_poll = [this](FakeLauncher::Entry& entry) {
       ++asked_;
@@ -73,7 +73,7 @@ TEST_F(OnlookerTest, TellsWhyAndUntilWhenJobsWait) {
 TEST_F(OnlookerTest, LeavesTheLauncherAloneAsLongAsItWishes) {
   std::vector<JobRecord> jobs = Jobs();
   onlooker_.Look(jobs);
-  clock_.SleepNs(10 * kSecondNs - 1);
+  clock_.SleepNs(10 * kSecond - 1);
   jobs = Jobs();
   onlooker_.Look(jobs);
   EXPECT_EQ(opened_, 1);
@@ -88,7 +88,7 @@ TEST_F(OnlookerTest, WhatHasEndedIsSoAndWhatIsMissingMayYetTurnUp) {
   std::vector<JobRecord> jobs = Jobs();
   onlooker_.Look(jobs);
   EXPECT_EQ(jobs[0].state, JobRecord::State::kEnded);
-  clock_.SleepNs(10 * kSecondNs);
+  clock_.SleepNs(10 * kSecond);
   phase_ = JobPhase::kMissing;
   jobs = Jobs();
   jobs[0].key = "unknown";

@@ -22,9 +22,9 @@ const RunSpec& Spec() {
 }
 
 // Points of one kind, in planned jobs of `points` each, on a launcher where one takes `seconds`; 0: none was measured.
-class World {
+class Queue {
  public:
-  World(int jobs, double seconds, int points = 1) {
+  Queue(int jobs, double seconds, int points = 1) {
     times.Took(RelativeCost(Spec()), seconds);
     for (int i = 0; i < jobs; ++i) {
       Job job;
@@ -54,23 +54,23 @@ class World {
 };
 
 TEST(PendingJobs, OnePointAJobWherePointsTakeASecondOrMore) {
-  EXPECT_THAT(World(4, 1).TakeAll(), ElementsAre(1, 1, 1, 1));
-  EXPECT_THAT(World(3, 90).TakeAll(), ElementsAre(1, 1, 1));
+  EXPECT_THAT(Queue(4, 1).TakeAll(), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(Queue(3, 90).TakeAll(), ElementsAre(1, 1, 1));
 }
 
-TEST(PendingJobs, OnePointAJobUntilOneWasMeasured) { EXPECT_THAT(World(3, 0).TakeAll(), ElementsAre(1, 1, 1)); }
+TEST(PendingJobs, OnePointAJobUntilOneWasMeasured) { EXPECT_THAT(Queue(3, 0).TakeAll(), ElementsAre(1, 1, 1)); }
 
 TEST(PendingJobs, DoublesForShortPointsToABound) {
-  EXPECT_THAT(World(511, 0.001).TakeAll(), ElementsAre(1, 2, 4, 8, 16, 32, 64, 128, 128, 128));
+  EXPECT_THAT(Queue(511, 0.001).TakeAll(), ElementsAre(1, 2, 4, 8, 16, 32, 64, 128, 128, 128));
 }
 
 TEST(PendingJobs, AimsAtAboutASecondAJob) {
-  World world(57, 0.1);
+  Queue world(57, 0.1);
   EXPECT_THAT(world.TakeAll(), ElementsAre(1, 2, 4, 8, 10, 10, 10, 10, 2));
 }
 
 TEST(PendingJobs, GoesBackToOneWherePointsBecomeLong) {
-  World world(40, 0.1);
+  Queue world(40, 0.1);
   for (int i = 0; i < 4; ++i)
     world.pending.JobEnded(static_cast<int64_t>(world.pending.Take(world.options).points.size()));
   world.taken = 15;
@@ -79,8 +79,8 @@ TEST(PendingJobs, GoesBackToOneWherePointsBecomeLong) {
 }
 
 TEST(PendingJobs, PlannedBundlesAreNeverCut) {
-  EXPECT_THAT(World(3, 10, 4).TakeAll(), ElementsAre(4, 4, 4));
-  EXPECT_THAT(World(4, 0.001, 4).TakeAll(), ElementsAre(4, 8, 4));
+  EXPECT_THAT(Queue(3, 10, 4).TakeAll(), ElementsAre(4, 4, 4));
+  EXPECT_THAT(Queue(4, 0.001, 4).TakeAll(), ElementsAre(4, 8, 4));
 }
 
 TEST(PendingJobs, ShortPointsThatAskForOtherThingsShareNoJob) {
@@ -100,7 +100,7 @@ TEST(PendingJobs, ShortPointsThatAskForOtherThingsShareNoJob) {
 }
 
 TEST(PendingJobs, JobsStayAsPlannedWhereNoneIsSaidToHaveEnded) {
-  World world(30, 0.001);
+  Queue world(30, 0.001);
   for (int i = 0; i < 30; ++i) EXPECT_EQ(world.pending.Take(world.options).points.size(), 1);
   EXPECT_TRUE(world.pending.empty());
 }

@@ -10,7 +10,7 @@
 namespace ridgeline {
 namespace {
 
-class CoreUseTest : public testing::Test {
+class CoreUseTest : public ::testing::Test {
  protected:
   CoreUseTest() {
     WriteAll("proc/stat",

@@ -13,7 +13,7 @@
 namespace ridgeline {
 namespace {
 
-class OomKillsTest : public testing::Test {
+class OomKillsTest : public ::testing::Test {
  protected:
   void Write(const std::string& name, const std::string& text) {
     MakeDirs((root_ / name).parent_path());

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "predict/memory.h"
+#include "tests/plan/texts.h"
 
 namespace ridgeline {
 namespace {
@@ -16,23 +17,17 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr int64_t kMegabyte = 1'000'000;
-
 // A slab of 1 MB a token of a thousand, and of a third of that with checkpointing.
-MemoryForecast FakeForecast(const RunSpec& spec) {
+MemoryForecast ForecastByTokens(const RunSpec& spec) {
   const int64_t tokens = spec.batch_size * spec.seq_length;
   return {tokens * 1000 / (spec.checkpointing == "full" ? 3 : 1), {}};
 }
-
-NodeMemory NodeWith(int64_t slab_bytes) { return {slab_bytes + kProcessBaseBytes, "--memory"}; }
-
-Sweep ParseText(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
 
 TEST(Largest, IsSearchedForEachCombinationOfTheOtherFields) {
   const Sweep sweep = ParseText(
       "defaults: {model: llama-10m, seq_length: 100}\n"
       "matrix: {batch_size: [1, 2, 4], checkpointing: [none, full]}\n");
-  const auto found = FindLargest(sweep, "batch_size", NodeWith(10 * kMegabyte), FakeForecast);
+  const auto found = FindLargest(sweep, "batch_size", NodeWith(10 * kMegabyte), ForecastByTokens);
   ASSERT_THAT(found, SizeIs(2));
   EXPECT_EQ(found[0].spec.batch_size, 100);
   EXPECT_EQ(found[1].spec.batch_size, 300);
@@ -40,13 +35,13 @@ TEST(Largest, IsSearchedForEachCombinationOfTheOtherFields) {
   const Table table = LargestTable(sweep, "batch_size", found, Audience::kPrograms);
   EXPECT_THAT(table.columns, ElementsAre("checkpointing", "largest_batch_size", "predicted_peak_bytes",
                                          "available_bytes", "limited_by"));
-  EXPECT_EQ(table.rows.at(0), (std::vector<Cell>{"none", int64_t{100}, 10 * kMegabyte, 10 * kMegabyte, "--memory"}));
+  EXPECT_EQ(table.rows.at(0), (std::vector<Cell>{"none", int64_t{100}, 10 * kMegabyte, 10 * kMegabyte, "free here"}));
 }
 
 TEST(Largest, TheValueAfterItDoesNotFit) {
   const Sweep sweep = ParseText("defaults: {model: llama-10m, seq_length: 7}\n");
   for (const int64_t slab : {7'000, 7'001, 13'999, 14'000, 700'000, 705'999, 3'333'333}) {
-    const auto found = FindLargest(sweep, "batch_size", NodeWith(slab), FakeForecast);
+    const auto found = FindLargest(sweep, "batch_size", NodeWith(slab), ForecastByTokens);
     EXPECT_EQ(found.at(0).spec.batch_size, slab / 7000) << slab;
     EXPECT_TRUE(found.at(0).fits);
   }
@@ -54,7 +49,7 @@ TEST(Largest, TheValueAfterItDoesNotFit) {
 
 TEST(Largest, OneMayBeTooMuch) {
   const Sweep sweep = ParseText("defaults: {model: llama-10m, seq_length: 100}\n");
-  const auto found = FindLargest(sweep, "batch_size", NodeWith(1), FakeForecast);
+  const auto found = FindLargest(sweep, "batch_size", NodeWith(1), ForecastByTokens);
   EXPECT_FALSE(found.at(0).fits);
   EXPECT_EQ(found.at(0).forecast.planned_peak_bytes, 100'000);
   EXPECT_EQ(CellText(LargestTable(sweep, "batch_size", found, Audience::kPeople).rows.at(0).at(0)),
@@ -63,7 +58,7 @@ TEST(Largest, OneMayBeTooMuch) {
 
 TEST(Largest, AModelMayTakeNoMoreThanItsPositions) {
   const Sweep sweep = ParseText("defaults: {model: gpt-10m}\n");
-  const auto found = FindLargest(sweep, "seq_length", NodeWith(kMegabyte * 1000), FakeForecast);
+  const auto found = FindLargest(sweep, "seq_length", NodeWith(kMegabyte * 1000), ForecastByTokens);
   EXPECT_EQ(found.at(0).spec.seq_length, 1024);
   EXPECT_FALSE(found.at(0).by_memory);
 }
@@ -71,7 +66,7 @@ TEST(Largest, AModelMayTakeNoMoreThanItsPositions) {
 TEST(Largest, SaysWhatItNeeds) {
   const auto message = [](const std::string& text, const std::string& field, const NodeMemory& node) -> std::string {
     try {
-      FindLargest(ParseText(text), field, node, FakeForecast);
+      FindLargest(ParseText(text), field, node, ForecastByTokens);
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::kUsage);
       return e.what();

@@ -12,6 +12,7 @@
 #include "run/result.h"
 #include "run/spec.h"
 #include "tests/base/temp_dir.h"
+#include "tests/plan/texts.h"
 
 namespace ridgeline {
 namespace {
@@ -21,14 +22,10 @@ using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::SizeIs;
 
-constexpr int64_t kMegabyte = 1'000'000;
-
 // A slab of 1 MB a sequence.
 MemoryForecast FakeForecast(const RunSpec& spec) {
   return {spec.batch_size * kMegabyte, {{"activations", spec.batch_size * kMegabyte}}};
 }
-
-Sweep ParseText(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
 
 PlanOptions Options() {
   PlanOptions options;
@@ -42,9 +39,6 @@ std::vector<std::string> IdsOf(const Job& job) {
   for (const JobPoint& point : job.points) ids.push_back(point.id);
   return ids;
 }
-
-// One that leaves so much to the slab of one process.
-NodeMemory NodeWith(int64_t slab_bytes) { return {slab_bytes + kProcessBaseBytes, "free here"}; }
 
 struct Planned {
   Sweep sweep;

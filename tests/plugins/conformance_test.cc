@@ -4,11 +4,9 @@
 namespace ridgeline::testing {
 namespace {
 
-const std::filesystem::path kPlugins = RIDGELINE_PLUGIN_DIR;
-
 INSTANTIATE_TEST_SUITE_P(
     Launchers, Conformance,
-    ::testing::Values(Candidate{"Local", "local", kPlugins, Json::object(), 1},
+    ::testing::Values(Candidate{"Local", "local", RIDGELINE_PLUGIN_DIR, Json::object(), 1},
                       Candidate{"Scripted", "scripted", FakePluginDir(), Json::object(), 1},
                       Candidate{"ScriptedAtOnce", "scripted", FakePluginDir(), {{"script", {"ended"}}}, 1},
                       Candidate{"ScriptedStalls",

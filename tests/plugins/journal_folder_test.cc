@@ -24,13 +24,13 @@ using plugin::Json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-struct Launcher {
+struct Launching {
   std::string folder;                                             // of entries, in the state folder
   std::function<void(const std::filesystem::path& state)> write;  // an entry rl-1
   std::function<bool(const std::filesystem::path& state)> knows;  // rl-1, and all of it
 };
 
-std::vector<Launcher> Launchers() {
+std::vector<Launching> Launchers() {
   return {{"arrays",
            [](const auto& state) {
              slurm::Journal journal(state);
@@ -64,7 +64,7 @@ std::vector<Launcher> Launchers() {
            }}};
 }
 
-std::string Refusal(const Launcher& launcher, const std::filesystem::path& state) {
+std::string Refusal(const Launching& launcher, const std::filesystem::path& state) {
   try {
     launcher.knows(state);
     return "taken";
@@ -74,7 +74,7 @@ std::string Refusal(const Launcher& launcher, const std::filesystem::path& state
 }
 
 TEST(JournalFolder, KeepsAnEntryAndItsVersion) {
-  for (const Launcher& launcher : Launchers()) {
+  for (const Launching& launcher : Launchers()) {
     const TempDir state;
     launcher.write(state.path());
     EXPECT_TRUE(launcher.knows(state.path())) << launcher.folder;
@@ -84,7 +84,7 @@ TEST(JournalFolder, KeepsAnEntryAndItsVersion) {
 }
 
 TEST(JournalFolder, ReadsWhatWasWrittenBeforeThereWereVersions) {
-  for (const Launcher& launcher : Launchers()) {
+  for (const Launching& launcher : Launchers()) {
     const TempDir state;
     launcher.write(state.path());
     const std::filesystem::path file = state / launcher.folder / "rl-1.json";
@@ -97,7 +97,7 @@ TEST(JournalFolder, ReadsWhatWasWrittenBeforeThereWereVersions) {
 }
 
 TEST(JournalFolder, RefusesANewerVersion) {
-  for (const Launcher& launcher : Launchers()) {
+  for (const Launching& launcher : Launchers()) {
     const TempDir state;
     launcher.write(state.path());
     const std::filesystem::path file = state / launcher.folder / "rl-1.json";
@@ -111,7 +111,7 @@ TEST(JournalFolder, RefusesANewerVersion) {
 }
 
 TEST(JournalFolder, RefusesWhatIsDamaged) {
-  for (const Launcher& launcher : Launchers()) {
+  for (const Launching& launcher : Launchers()) {
     for (const char* text :
          {"", "{\"key\": ", "[]", "3", "{}", R"({"version": "one"})", R"({"version": 1, "keys": 3})"}) {
       const TempDir state;
@@ -131,7 +131,7 @@ TEST(JournalFolder, ReadsWhatWasWrittenBeforeThereWereChecksums) {
       R"({"cancelled":[1],"id":17,"is_array":true,"keys":["rl-1","rl-2"],"name":"rl-1","recorded_unix_s":5,"version":1})",
       R"({"cancelled":true,"created_unix_s":5,"ended":true,"evidence":{"end":"lost"},"hash":"h","job_dir":"/d",)"
       R"("key":"rl-1","points":["p"],"started_unix_s":6,"uid":"u","version":1})"};
-  const std::vector<Launcher> launchers = Launchers();
+  const std::vector<Launching> launchers = Launchers();
   for (size_t i = 0; i < launchers.size(); ++i) {
     const TempDir state;
     std::filesystem::create_directory(state / launchers[i].folder);
@@ -141,7 +141,7 @@ TEST(JournalFolder, ReadsWhatWasWrittenBeforeThereWereChecksums) {
 }
 
 TEST(JournalFolder, RefusesWhatIsNoFile) {
-  for (const Launcher& launcher : Launchers()) {
+  for (const Launching& launcher : Launchers()) {
     const TempDir state;
     launcher.write(state.path());
     const std::filesystem::path file = state / launcher.folder / "rl-1.json";
@@ -153,7 +153,7 @@ TEST(JournalFolder, RefusesWhatIsNoFile) {
 }
 
 TEST(JournalFolder, FindsEveryBitThatIsAnother) {
-  for (const Launcher& launcher : Launchers()) {
+  for (const Launching& launcher : Launchers()) {
     const TempDir state;
     launcher.write(state.path());
     const std::filesystem::path file = state / launcher.folder / "rl-1.json";

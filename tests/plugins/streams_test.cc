@@ -14,7 +14,7 @@
 namespace ridgeline {
 namespace {
 
-const std::filesystem::path kPlugins = RIDGELINE_PLUGIN_DIR;
+const std::filesystem::path kPrograms = RIDGELINE_PLUGIN_DIR;
 
 TEST(Streams, TheKeeperOpensThemForItselfAndItsJob) {
   const TempDir dir;
@@ -22,13 +22,13 @@ TEST(Streams, TheKeeperOpensThemForItselfAndItsJob) {
   const Captured run =
       ridgeline::Run({"/bin/sh", "-c",
                       R"(echo | "$0" "$1" 0 /bin/sh -c "test -e /proc/self/fd/1 && test -e /proc/self/fd/2" >&- 2>&-)",
-                      kPlugins / "ridgeline-local-keeper", dir / "exit"});
+                      kPrograms / "ridgeline-local-keeper", dir / "exit"});
   EXPECT_TRUE(run.status.ok()) << run.stderr_text;
   EXPECT_THAT(ReadFile(dir / "exit"), ::testing::StartsWith("exit_code 0 "));
 }
 
 TEST(Streams, TheSlurmAgentOpensThem) {
-  const std::filesystem::path agent = kPlugins / "ridgeline-slurm-agent";
+  const std::filesystem::path agent = kPrograms / "ridgeline-slurm-agent";
   if (!std::filesystem::exists(agent)) GTEST_SKIP() << "built without libslurm";
   const TempDir dir;
   WriteFile(dir / "slurm.conf", "ClusterName=none\nSlurmctldHost=localhost\n");

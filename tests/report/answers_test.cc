@@ -6,6 +6,7 @@
 
 #include "report/rows.h"
 #include "tests/base/temp_dir.h"
+#include "tests/report/readable.h"
 #include "tests/report/sample.h"
 
 namespace ridgeline {
@@ -20,12 +21,6 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-size_t Words(const std::string& text) {
-  size_t words = 0;
-  for (size_t i = 0; i < text.size(); ++i) words += text[i] != ' ' && (i == 0 || text[i - 1] == ' ') ? 1 : 0;
-  return words;
-}
 
 // A report, and what its runs differ in: a base, and another that it is compared with, whose steps do so much more.
 struct Compared {

@@ -55,4 +55,10 @@ void ExpectReadable(const std::string& svg) {
   }
 }
 
+size_t Words(const std::string& text) {
+  size_t words = 0;
+  for (size_t i = 0; i < text.size(); ++i) words += text[i] != ' ' && (i == 0 || text[i - 1] == ' ') ? 1 : 0;
+  return words;
+}
+
 }  // namespace ridgeline

@@ -1,11 +1,15 @@
-// Charts as a reader sees them.
+// Pages as a reader sees them.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace ridgeline {
 
 // Fails the test where the <svg> is not well-formed, something leaves its frame, or one text covers another.
 void ExpectReadable(const std::string& svg);
+
+// Of a sentence.
+size_t Words(const std::string& text);
 
 }  // namespace ridgeline

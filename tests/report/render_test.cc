@@ -7,6 +7,7 @@
 #include "report/page.h"
 #include "report/rows.h"
 #include "tests/base/temp_dir.h"
+#include "tests/report/readable.h"
 #include "tests/report/sample.h"
 
 namespace ridgeline {
@@ -44,12 +45,6 @@ TEST_F(RenderTest, CountsRunsAndFailures) {
   EXPECT_EQ(rendered.runs, 12);
   EXPECT_EQ(rendered.failed, 4);
   EXPECT_THAT(rendered.bytes, HasSubstr("12 runs in 3 panels: 8 ok, 4 failed."));
-}
-
-size_t Words(const std::string& text) {
-  size_t words = 0;
-  for (size_t i = 0; i < text.size(); ++i) words += text[i] != ' ' && (i == 0 || text[i - 1] == ' ') ? 1 : 0;
-  return words;
 }
 
 TEST_F(RenderTest, APanelBeginsWithItsAnswerInASentenceOverAChart) {

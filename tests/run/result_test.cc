@@ -44,7 +44,7 @@ RunResult Full() {
   return r;
 }
 
-std::string Refusal(const Json& document) {
+std::string RefusalOfResult(const Json& document) {
   try {
     DecodeResult(document, "result.json");
   } catch (const Error& e) {
@@ -116,20 +116,22 @@ TEST(Result, AnotherTrainerMayLeaveFieldsOut) {
 }
 
 TEST(Result, RefusesWhatIsNoResult) {
-  EXPECT_THAT(Refusal(Json::array()), HasSubstr("result.json: a RunResult is a JSON object"));
-  EXPECT_THAT(Refusal(Json::object()), HasSubstr("version null"));
-  EXPECT_THAT(Refusal({{"version", 9}, {"status", "ok"}}), HasSubstr("RunResult version 9"));
-  EXPECT_THAT(Refusal({{"version", 1}}), HasSubstr("status"));
-  EXPECT_THAT(Refusal({{"version", 1}, {"status", "great"}}), HasSubstr("unknown status 'great'"));
-  EXPECT_THAT(Refusal({{"version", 1}, {"status", 3}}), HasSubstr("result.json"));
-  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"provenance", "guessed"}}), HasSubstr("guessed"));
-  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"parameters", "many"}}), HasSubstr("not a RunResult"));
-  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"loss", {1, "x"}}}), HasSubstr("not a RunResult"));
-  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"loss", 5}}), HasSubstr("result.json"));
-  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"evidence", {{"a", 1}}}}), HasSubstr("not a RunResult"));
-  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"ranks", 2}}), HasSubstr("ranks is no list"));
-  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"ranks", {1}}}), HasSubstr("not a RunResult"));
-  EXPECT_THAT(Refusal({{"version", 1}, {"status", "ok"}, {"memory", "lots"}}), HasSubstr("not a RunResult"));
+  EXPECT_THAT(RefusalOfResult(Json::array()), HasSubstr("result.json: a RunResult is a JSON object"));
+  EXPECT_THAT(RefusalOfResult(Json::object()), HasSubstr("version null"));
+  EXPECT_THAT(RefusalOfResult({{"version", 9}, {"status", "ok"}}), HasSubstr("RunResult version 9"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}}), HasSubstr("status"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "great"}}), HasSubstr("unknown status 'great'"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", 3}}), HasSubstr("result.json"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"provenance", "guessed"}}), HasSubstr("guessed"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"parameters", "many"}}),
+              HasSubstr("not a RunResult"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"loss", {1, "x"}}}), HasSubstr("not a RunResult"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"loss", 5}}), HasSubstr("result.json"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"evidence", {{"a", 1}}}}),
+              HasSubstr("not a RunResult"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"ranks", 2}}), HasSubstr("ranks is no list"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"ranks", {1}}}), HasSubstr("not a RunResult"));
+  EXPECT_THAT(RefusalOfResult({{"version", 1}, {"status", "ok"}, {"memory", "lots"}}), HasSubstr("not a RunResult"));
 }
 
 TEST(Result, RanksHaveFiguresToo) {
@@ -139,16 +141,16 @@ TEST(Result, RanksHaveFiguresToo) {
             std::string(bytes) + "}]}",
         "x");
   };
-  EXPECT_EQ(Refusal(ranks("5")), "accepted");
+  EXPECT_EQ(RefusalOfResult(ranks("5")), "accepted");
   for (const char* wrong : {"-1", "1.5", "1e3", "true", "\"1\"", "null", "9223372036854775808"}) {
-    EXPECT_THAT(Refusal(ranks(wrong)), HasSubstr("ranks.rss_peak_bytes is ")) << wrong;
+    EXPECT_THAT(RefusalOfResult(ranks(wrong)), HasSubstr("ranks.rss_peak_bytes is ")) << wrong;
   }
 }
 
 // 64 KiB of a text, 256 bytes of a name: what is longer is no sentence.
 TEST(Result, TextsHaveALength) {
   const auto with = [](const std::string& key, const Json& value) {
-    return Refusal({{"version", 1}, {"status", "crashed"}, {key, value}});
+    return RefusalOfResult({{"version", 1}, {"status", "crashed"}, {key, value}});
   };
   const std::string most(65536, 'x');
   for (const char* key : {"message", "hint", "point_id", "device", "communicator"}) {
@@ -165,8 +167,8 @@ TEST(Result, TextsHaveALength) {
   for (int i = 0; i < 257; ++i) amounts[std::to_string(i)] = i;
   EXPECT_THAT(with("memory", {{"by_category", amounts}}), HasSubstr("has 257 amounts, and may have 256"));
   // What is refused is not quoted at length.
-  EXPECT_LT(Refusal({{"version", 1}, {"status", std::string(100'000, 's')}}).size(), 300U);
-  EXPECT_LT(Refusal({{"version", std::string(100'000, 'v')}}).size(), 300U);
+  EXPECT_LT(RefusalOfResult({{"version", 1}, {"status", std::string(100'000, 's')}}).size(), 300U);
+  EXPECT_LT(RefusalOfResult({{"version", std::string(100'000, 'v')}}).size(), 300U);
   EXPECT_LT(with("provenance", std::string(60'000, 'p')).size(), 300U);
 }
 

@@ -20,8 +20,8 @@
 namespace ridgeline {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 RunResult ResultOf(const std::string& id) {
   RunResult result;

@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-RunSpec Spec() {
+RunSpec FiveSteps() {
   RunSpec spec;
   spec.batch_size = 4;
   spec.seq_length = 250;
@@ -34,10 +34,10 @@ RunSpec Spec() {
 // Of an ok that says how fast it was, one way or the other.
 RunResult Parse(const std::string& members) {
   const std::string times = members.find("step_ns") == std::string::npos ? R"(, "step_ns": {"median": 5})" : "";
-  return ParseTrainerResult(R"({"version": 1, "status": "ok")" + times + members + "}", Spec(), "its result");
+  return ParseTrainerResult(R"({"version": 1, "status": "ok")" + times + members + "}", FiveSteps(), "its result");
 }
 
-std::string Refusal(const std::string& members) {
+std::string RefusalOfMembers(const std::string& members) {
   try {
     Parse(members);
   } catch (const Error& e) {
@@ -48,20 +48,20 @@ std::string Refusal(const std::string& members) {
 }
 
 TEST(TrainerResult, AMisspeltKeyIsRefusedWithTheNearest) {
-  EXPECT_EQ(Refusal(R"(, "througput": {})"),
+  EXPECT_EQ(RefusalOfMembers(R"(, "througput": {})"),
             "its result: not a RunResult: unknown key 'througput', did you mean 'throughput'?");
-  EXPECT_EQ(Refusal(R"(, "step_ns": {"medain": 5})"),
+  EXPECT_EQ(RefusalOfMembers(R"(, "step_ns": {"medain": 5})"),
             "its result: not a RunResult: unknown key 'step_ns.medain', did you mean 'step_ns.median'?");
-  EXPECT_EQ(Refusal(R"(, "memory": {"device_peak_byte": 5})"),
+  EXPECT_EQ(RefusalOfMembers(R"(, "memory": {"device_peak_byte": 5})"),
             "its result: not a RunResult: unknown key 'memory.device_peak_byte', did you mean "
             "'memory.device_peak_bytes'?");
-  EXPECT_EQ(Refusal(R"(, "ranks": [{"hots": "a"}])"),
+  EXPECT_EQ(RefusalOfMembers(R"(, "ranks": [{"hots": "a"}])"),
             "its result: not a RunResult: unknown key 'ranks.hots', did you mean 'ranks.host'?");
-  EXPECT_EQ(Refusal(R"(, "qqqqqqqq": 1)"), "its result: not a RunResult: unknown key 'qqqqqqqq'");
+  EXPECT_EQ(RefusalOfMembers(R"(, "qqqqqqqq": 1)"), "its result: not a RunResult: unknown key 'qqqqqqqq'");
 }
 
 TEST(TrainerResult, ARefusalSaysWhereTheContractLies) {
-  const std::filesystem::path home = std::filesystem::path(testing::TempDir()) / "contract_home";
+  const std::filesystem::path home = std::filesystem::path(::testing::TempDir()) / "contract_home";
   MakeDirs(home / "docs");
   WriteFile(home / "docs/trainer-contract.md", "# A trainer of your own\n");
   const auto hint = [](const std::string& members) {
@@ -100,7 +100,7 @@ TEST(TrainerResult, EveryKeyThatIsEncodedIsKnown) {
   all.ranks = {{"node1", 1, 2}};
   all.step_ns.median_ns = 5;
   for (const std::string& text : {DumpJson(EncodeResult(all)), SealedText(EncodeResult(all))}) {
-    EXPECT_EQ(ParseTrainerResult(text, Spec(), "x").ranks.size(), 1U);
+    EXPECT_EQ(ParseTrainerResult(text, FiveSteps(), "x").ranks.size(), 1U);
   }
 }
 
@@ -114,15 +114,15 @@ TEST(TrainerResult, ALossThatIsNotFiniteHasDivergedInWhateverWordItComes) {
   }
   EXPECT_EQ(Parse(R"(, "grad_norm": [NaN, 1.5])").status, RunStatus::kOk) << "loss scaling may skip a step";
   // A trainer that says itself how it ended knows better.
-  EXPECT_EQ(ParseTrainerResult(R"({"version": 1, "status": "preempted", "loss": [NaN]})", Spec(), "x").reason,
+  EXPECT_EQ(ParseTrainerResult(R"({"version": 1, "status": "preempted", "loss": [NaN]})", FiveSteps(), "x").reason,
             InfrastructureReason::kPreempted);
 }
 
 TEST(TrainerResult, OnlyNumbersAreReadSo) {
   EXPECT_EQ(Parse(R"(, "device": "NaN \"Infinity\" NaN")").device, "NaN \"Infinity\" NaN");
-  EXPECT_EQ(Refusal(R"(, "throughput": {"steady_tokens_per_s": NaN})"),
+  EXPECT_EQ(RefusalOfMembers(R"(, "throughput": {"steady_tokens_per_s": NaN})"),
             "its result: not a RunResult: throughput.steady_tokens_per_s is null, which is no number");
-  EXPECT_THAT(Refusal(R"(, "loss": [nan])"), HasSubstr("its result: not JSON"));
+  EXPECT_THAT(RefusalOfMembers(R"(, "loss": [nan])"), HasSubstr("its result: not JSON"));
 }
 
 TEST(TrainerResult, FiguresOfStepsAreDerivedFromTheirTimes) {
@@ -146,23 +146,23 @@ TEST(TrainerResult, WhatTheTrainerSaysStands) {
 }
 
 TEST(TrainerResult, WhatCannotBeTrueIsRefused) {
-  EXPECT_EQ(Refusal(R"(, "step_ns": {"all": [9, 9, 1, 4]})"),
+  EXPECT_EQ(RefusalOfMembers(R"(, "step_ns": {"all": [9, 9, 1, 4]})"),
             "its result cannot be true: step_ns.all has 4 numbers, and the point has 5 steps, warm-up included");
   // With what follows from its own figures, too.
-  EXPECT_THAT(Refusal(R"(, "step_ns": {"all": [9, 9, 1, 3, 2], "median": 7})"),
+  EXPECT_THAT(RefusalOfMembers(R"(, "step_ns": {"all": [9, 9, 1, 3, 2], "median": 7})"),
               HasSubstr("cannot be true: step_ns.p95 is 3, and step_ns.median 7"));
-  EXPECT_THAT(Refusal(R"(, "step_ns": {"all": [9, 9, 1, 3, 2]}, "throughput": {"steady_tokens_per_s": 5})"),
+  EXPECT_THAT(RefusalOfMembers(R"(, "step_ns": {"all": [9, 9, 1, 3, 2]}, "throughput": {"steady_tokens_per_s": 5})"),
               HasSubstr("throughput.steady_tokens_per_s is 5, and 1000 tokens in 2e-09 s are 5e+11"));
 }
 
 TEST(TrainerResult, AnOkWithoutTheFiguresOfOneIsNone) {
-  EXPECT_EQ(Refusal(R"(, "step_ns": {}, "loss": [2.5, 2.25])"),
+  EXPECT_EQ(RefusalOfMembers(R"(, "step_ns": {}, "loss": [2.5, 2.25])"),
             "its result says 'ok' without a figure that an ok needs: step_ns.all, step_ns.median, "
             "throughput.steady_tokens_per_s or throughput.cold_tokens_per_s");
-  EXPECT_THAT(Refusal(R"(, "step_ns": {"all": [0, 0, 0, 0, 0]})"), HasSubstr("that an ok needs"));
+  EXPECT_THAT(RefusalOfMembers(R"(, "step_ns": {"all": [0, 0, 0, 0, 0]})"), HasSubstr("that an ok needs"));
   EXPECT_EQ(Parse(R"(, "step_ns": {}, "throughput": {"steady_tokens_per_s": 5})").status, RunStatus::kOk);
   // Any other end needs no figures.
-  EXPECT_EQ(ParseTrainerResult(R"({"version": 1, "status": "invalid"})", Spec(), "x").status, RunStatus::kInvalid);
+  EXPECT_EQ(ParseTrainerResult(R"({"version": 1, "status": "invalid"})", FiveSteps(), "x").status, RunStatus::kInvalid);
 }
 
 TEST(TrainerResult, AChecksumIsCheckedWhereThereIsOne) {
@@ -172,7 +172,7 @@ TEST(TrainerResult, AChecksumIsCheckedWhereThereIsOne) {
   std::string text = SealedText(EncodeResult(result));
   text.replace(text.find("\"median\":5"), 10, "\"median\":6");
   try {
-    ParseTrainerResult(text, Spec(), "its result");
+    ParseTrainerResult(text, FiveSteps(), "its result");
     FAIL() << "taken";
   } catch (const Error& e) {
     EXPECT_THAT(e.message(), HasSubstr("its result was changed since it was written"));
@@ -186,11 +186,12 @@ TEST(TrainerResult, ItsOwnWordsAreCounted) {
     return texts;
   };
   for (const char* key : {"evidence", "environment"}) {
-    EXPECT_THAT(Refusal(fmt::format(R"(, "{}": {{{}}})", key, with(257))),
+    EXPECT_THAT(RefusalOfMembers(fmt::format(R"(, "{}": {{{}}})", key, with(257))),
                 HasSubstr(fmt::format("its result has 257 pieces of {}, and may have 256", key)));
     EXPECT_EQ(Parse(fmt::format(R"(, "{}": {{{}}})", key, with(256))).status, RunStatus::kOk);
   }
-  EXPECT_LT(Refusal(", \"" + std::string(1'000'000, 'k') + "\": 1").size(), 300U) << "nor is a key quoted at length";
+  EXPECT_LT(RefusalOfMembers(", \"" + std::string(1'000'000, 'k') + "\": 1").size(), 300U)
+      << "nor is a key quoted at length";
 }
 
 TEST(TrainerResult, WhoUsedItsCoresNoTrainerSays) {
@@ -199,9 +200,9 @@ TEST(TrainerResult, WhoUsedItsCoresNoTrainerSays) {
 
 TEST(TrainerResult, HowItsGpuFaredTheTrainerSays) {
   EXPECT_EQ(Parse(R"(, "gpu": {"power_w": 650.5, "others": 0})").gpu.power_w, 650.5);
-  EXPECT_THAT(Refusal(R"(, "gpu": {"power": 650.5})"),
+  EXPECT_THAT(RefusalOfMembers(R"(, "gpu": {"power": 650.5})"),
               HasSubstr("unknown key 'gpu.power', did you mean 'gpu.power_w'?"));
-  EXPECT_THAT(Refusal(R"(, "gpu": {"throttled_share": 1.5})"), HasSubstr("gpu.throttled_share is 1.5"));
+  EXPECT_THAT(RefusalOfMembers(R"(, "gpu": {"throttled_share": 1.5})"), HasSubstr("gpu.throttled_share is 1.5"));
 }
 
 TEST(TrainerResult, ItsFileHasALengthThatGrowsWithItsSteps) {
@@ -215,13 +216,13 @@ TEST(TrainerResult, ItsFileHasALengthThatGrowsWithItsSteps) {
       return e.message();
     }
   };
-  EXPECT_EQ(refusal(Spec()), "missing");
+  EXPECT_EQ(refusal(FiveSteps()), "missing");
   const std::string text = R"({"version": 1, "status": "crashed", "message": "because"})";
   WriteFile(dir / "result.json", text);
-  EXPECT_EQ(refusal(Spec()), "taken");
+  EXPECT_EQ(refusal(FiveSteps()), "taken");
   WriteFile(dir / "result.json", text + std::string((8 << 20) + 1 - text.size(), ' '));
-  EXPECT_EQ(refusal(Spec()), "its result has 8388609 bytes, and may have 8388608");
-  RunSpec long_run = Spec();
+  EXPECT_EQ(refusal(FiveSteps()), "its result has 8388609 bytes, and may have 8388608");
+  RunSpec long_run = FiveSteps();
   long_run.steps = 1'000'000;  // the series of their times, losses and norms
   EXPECT_EQ(refusal(long_run), "taken");
   long_run.steps = 1'000'000'000;
@@ -239,7 +240,7 @@ TEST(TrainerResult, WithoutTimesNothingIsDerived) {
 TEST(StepFigures, StepsThatAreAllWarmUpHaveAColdFigureAlone) {
   RunResult r;
   r.step_ns.all_ns = {4, 6};
-  DeriveStepFigures(Spec(), r);
+  DeriveStepFigures(FiveSteps(), r);
   EXPECT_EQ(r.step_ns.median_ns, 0);
   EXPECT_EQ(r.throughput.steady_tokens_per_s, 0);
   EXPECT_DOUBLE_EQ(r.throughput.cold_tokens_per_s, 2000 / 10e-9);
@@ -256,7 +257,7 @@ TEST(StepFigures, OfTheLargestNumbersOverflowNothing) {
   RunResult r;
   FillStepFigures({9'000'000'000'000'000'000, 9'000'000'000'000'000'000}, r);
   EXPECT_EQ(r.step_ns.median_ns, 9'000'000'000'000'000'000);
-  RunSpec spec = Spec();
+  RunSpec spec = FiveSteps();
   spec.batch_size = spec.seq_length = spec.grad_accumulation = spec.ranks = 1 << 20;
   r.step_ns.all_ns = {4, 6, 8};
   DeriveStepFigures(spec, r);

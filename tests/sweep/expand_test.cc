@@ -38,7 +38,7 @@ std::vector<std::string> Shown(const std::string& text, const std::vector<std::s
   return shown;
 }
 
-std::string Refusal(const std::string& text) {
+std::string RefusalOfExpansion(const std::string& text) {
   try {
     ExpandText(text);
   } catch (const Error& e) {
@@ -200,7 +200,7 @@ TEST(Expand, IncludeListsAndComparisons) {
   // A list for an axis is one entry a value; a list for another field repeats the point.
   EXPECT_THAT(Shown(grid + "include: [{batch_size: [4, 8], seed: [5, 6]}]", {"batch_size", "seed"}),
               ElementsAre("1 1234", "2 1234", "4 5", "4 6", "8 5", "8 6"));
-  EXPECT_THAT(Refusal(grid + "include: [{batch_size: '>4', seed: 5}]"),
+  EXPECT_THAT(RefusalOfExpansion(grid + "include: [{batch_size: '>4', seed: 5}]"),
               HasSubstr("s.yaml:4:24: no combination has such a batch_size, and a comparison makes no new point"));
 }
 
@@ -211,25 +211,26 @@ TEST(Expand, IncludeWithoutAxesListsPoints) {
 }
 
 TEST(Expand, ImpossiblePointsAreErrorsAtTheValueAtFault) {
-  EXPECT_EQ(Refusal("matrix:\n"
-                    "  model: [llama-10m, gpt-10m]\n"
-                    "  seq_length: [512, 2048]\n"
-                    "  batch_size: [1, 2]\n"),
+  EXPECT_EQ(RefusalOfExpansion("matrix:\n"
+                               "  model: [llama-10m, gpt-10m]\n"
+                               "  seq_length: [512, 2048]\n"
+                               "  batch_size: [1, 2]\n"),
             "s.yaml:4:21: seq_length 2048 is beyond this gpt's 1024 positions "
             "(in the point model: gpt-10m, seq_length: 2048, batch_size: 1)");
-  EXPECT_THAT(Refusal("defaults: {model: llama-10m}\nmatrix: {hidden: [256, 250]}"),
+  EXPECT_THAT(RefusalOfExpansion("defaults: {model: llama-10m}\nmatrix: {hidden: [256, 250]}"),
               HasSubstr("s.yaml:3:24: hidden 250 is not divisible by heads 4"));
-  EXPECT_THAT(Refusal("defaults: {family: llama, layers: 2, hidden: 66, heads: 4, ffn: 8, vocab: 256}"),
+  EXPECT_THAT(RefusalOfExpansion("defaults: {family: llama, layers: 2, hidden: 66, heads: 4, ffn: 8, vocab: 256}"),
               HasSubstr("s.yaml:2:57: hidden 66 is not divisible by heads 4"));
-  EXPECT_THAT(Refusal("defaults: {model: llama-10m}\nmatrix: {checkpointing: [none, full/9]}"),
+  EXPECT_THAT(RefusalOfExpansion("defaults: {model: llama-10m}\nmatrix: {checkpointing: [none, full/9]}"),
               HasSubstr("s.yaml:3:32: checkpointing full/9 spans more than the 8 layers"));
-  EXPECT_THAT(Refusal("defaults: {family: gpt}\nmatrix: {model: [llama-10m]}"),
+  EXPECT_THAT(RefusalOfExpansion("defaults: {family: gpt}\nmatrix: {model: [llama-10m]}"),
               HasSubstr("s.yaml:2:20: family is gpt, but the model llama-10m is a llama"));
-  EXPECT_THAT(Refusal("defaults: {batch_size: 2}"), HasSubstr("s.yaml:2:11: layers is not given; name a model"));
+  EXPECT_THAT(RefusalOfExpansion("defaults: {batch_size: 2}"),
+              HasSubstr("s.yaml:2:11: layers is not given; name a model"));
 }
 
 TEST(Expand, AllImpossiblePointsAreShownAtOnce) {
-  const std::string text = Refusal(
+  const std::string text = RefusalOfExpansion(
       "matrix:\n"
       "  model: [gpt-10m]\n"
       "  seq_length: [2048, 4096, 512]\n"
@@ -240,8 +241,8 @@ TEST(Expand, AllImpossiblePointsAreShownAtOnce) {
 }
 
 TEST(Expand, AGridWithoutEndIsRefused) {
-  EXPECT_THAT(Refusal("defaults: {model: llama-10m}\n"
-                      "matrix: {seed: 1..100000, batch_size: 1..1000}"),
+  EXPECT_THAT(RefusalOfExpansion("defaults: {model: llama-10m}\n"
+                                 "matrix: {seed: 1..100000, batch_size: 1..1000}"),
               HasSubstr("s.yaml:3:39: with this axis the grid has more than 10000000 combinations"));
 }
 
@@ -249,53 +250,53 @@ TEST(Expand, AGridWithoutEndIsRefused) {
 TEST(Expand, WhatIncludeMultipliesIsCounted) {
   const std::string model = "defaults: {model: llama-10m}\n";
   // By additions to a combination, of one entry and of several.
-  EXPECT_THAT(Refusal(model + "matrix: {batch_size: [1, 2]}\ninclude:\n"
-                              "- {seed: 1..100000, steps: 1..1000}\n"),
+  EXPECT_THAT(RefusalOfExpansion(model + "matrix: {batch_size: [1, 2]}\ninclude:\n"
+                                         "- {seed: 1..100000, steps: 1..1000}\n"),
               HasSubstr("s.yaml:5:3: with this entry the sweep has more than 10000000 combinations"));
-  EXPECT_THAT(Refusal(model + "matrix: {batch_size: [1, 2]}\ninclude:\n"
-                              "- {seed: 1..100000}\n- {steps: 1..1000}\n"),
+  EXPECT_THAT(RefusalOfExpansion(model + "matrix: {batch_size: [1, 2]}\ninclude:\n"
+                                         "- {seed: 1..100000}\n- {steps: 1..1000}\n"),
               HasSubstr("s.yaml:6:3: with this entry the sweep has more than 10000000 combinations"));
   // By the same additions to many combinations.
-  EXPECT_THAT(Refusal(model + "matrix: {batch_size: 1..100000}\ninclude:\n- {seed: 1..1000}\n"),
+  EXPECT_THAT(RefusalOfExpansion(model + "matrix: {batch_size: 1..100000}\ninclude:\n- {seed: 1..1000}\n"),
               HasSubstr("s.yaml:5:3: with this entry the sweep has more than 10000000 combinations"));
   // By points beside the grid.
-  EXPECT_THAT(
-      Refusal(model + "matrix: {batch_size: [1]}\ninclude:\n- {batch_size: 2, seed: 1..100000, steps: 1..1000}\n"),
-      HasSubstr("s.yaml:5:3: with this entry the sweep has more than 10000000 combinations"));
-  EXPECT_THAT(Refusal(model + "include:\n- {seed: 1..100000, steps: 1..1000}\n"),
+  EXPECT_THAT(RefusalOfExpansion(
+                  model + "matrix: {batch_size: [1]}\ninclude:\n- {batch_size: 2, seed: 1..100000, steps: 1..1000}\n"),
+              HasSubstr("s.yaml:5:3: with this entry the sweep has more than 10000000 combinations"));
+  EXPECT_THAT(RefusalOfExpansion(model + "include:\n- {seed: 1..100000, steps: 1..1000}\n"),
               HasSubstr("s.yaml:4:3: with this entry the sweep has more than 10000000 combinations"));
   // By entries that stand for one a combination of their values.
-  EXPECT_THAT(Refusal(model + "matrix: {batch_size: [1], seed: [1], steps: [1]}\ninclude:\n"
-                              "- {batch_size: 2..3000, seed: 2..3000, steps: 2..3000}\n"),
+  EXPECT_THAT(RefusalOfExpansion(model + "matrix: {batch_size: [1], seed: [1], steps: [1]}\ninclude:\n"
+                                         "- {batch_size: 2..3000, seed: 2..3000, steps: 2..3000}\n"),
               HasSubstr("have more than 2000000 values"));
 }
 
 TEST(Expand, ValuesAreCountedOverTheWholeFile) {
   std::string text = "include:\n";
   for (int i = 0; i < 3; ++i) text += "- {seed: 1..900000}\n";
-  EXPECT_THAT(Refusal(text),
+  EXPECT_THAT(RefusalOfExpansion(text),
               HasSubstr("s.yaml:5:10: with this the axes and conditions of the file have more than 2000000 values"));
   text = "exclude:\n";
   for (int i = 0; i < 3; ++i) text += "- {seed: 1..900000}\n";
-  EXPECT_THAT(Refusal(text), HasSubstr("s.yaml:5:10: with this the axes and conditions"));
+  EXPECT_THAT(RefusalOfExpansion(text), HasSubstr("s.yaml:5:10: with this the axes and conditions"));
   text = "launch:\n  rules:\n";
   for (int i = 0; i < 3; ++i) text += "  - {when: {seed: 1..900000}, set: {cpus: 1}}\n";
-  EXPECT_THAT(Refusal(text), HasSubstr("s.yaml:6:19: with this the axes and conditions"));
+  EXPECT_THAT(RefusalOfExpansion(text), HasSubstr("s.yaml:6:19: with this the axes and conditions"));
   text = "matrix:\n  seed: [1..900000, 1..900000]\n";
-  EXPECT_THAT(Refusal(text), HasSubstr("s.yaml:3:21: with this seed has more than 1000000 values"));
+  EXPECT_THAT(RefusalOfExpansion(text), HasSubstr("s.yaml:3:21: with this seed has more than 1000000 values"));
   text = "zip:\n";
   for (int i = 0; i < 3; ++i) text += "- {seed: 1..900000}\n";
-  EXPECT_THAT(Refusal(text), HasSubstr("s.yaml:5:10: with this the axes and conditions"));
+  EXPECT_THAT(RefusalOfExpansion(text), HasSubstr("s.yaml:5:10: with this the axes and conditions"));
 }
 
 TEST(Expand, ConditionsThatTakeTooLongAreRefused) {
   std::string text = "defaults: {model: llama-10m}\nmatrix: {seed: 1..500000}\nexclude:\n";
-  EXPECT_THAT(Refusal(text + "- {seed: 1..500000}\n"),
+  EXPECT_THAT(RefusalOfExpansion(text + "- {seed: 1..500000}\n"),
               HasSubstr("s.yaml:5:10: with this, to hold conditions against all combinations takes more than "
                         "2000000000 comparisons"));
   text = "defaults: {model: llama-10m}\nmatrix: {seed: 1..1000000, batch_size: 1..10}\nexclude:\n";
   for (int i = 0; i < 300; ++i) text += "- {batch_size: 11}\n";
-  EXPECT_THAT(Refusal(text), HasSubstr("s.yaml:204:3: with this, to hold conditions"));
+  EXPECT_THAT(RefusalOfExpansion(text), HasSubstr("s.yaml:204:3: with this, to hold conditions"));
 }
 
 TEST(Expand, StreamsTheSamePoints) {

@@ -19,11 +19,11 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-Sweep Parse(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
+Sweep SweepOf(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
 
-std::string Refusal(const std::string& text) {
+std::string RefusalOfLaunch(const std::string& text) {
   try {
-    Parse(text);
+    SweepOf(text);
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
     return e.message();
@@ -48,7 +48,7 @@ std::vector<Member> Each(const Sweep& sweep, Member Launch::*member) {
 constexpr const char* kThreeRanks = "defaults: {model: llama-10m}\nmatrix: {ranks: [1, 8, 16]}\n";
 
 TEST(LaunchOf, WithoutRulesIsWhatTheSweepSays) {
-  const Sweep sweep = Parse(std::string(kThreeRanks) + "launch: {cpus: 2, slurm: {partition: a}}");
+  const Sweep sweep = SweepOf(std::string(kThreeRanks) + "launch: {cpus: 2, slurm: {partition: a}}");
   for (const Launch& launch : Launches(sweep)) {
     EXPECT_EQ(launch.cpus, 2);
     EXPECT_EQ(launch.nodes, 1);
@@ -58,7 +58,7 @@ TEST(LaunchOf, WithoutRulesIsWhatTheSweepSays) {
 }
 
 TEST(LaunchOf, LaterRulesOverrideEarlierOnesKeyByKey) {
-  const Sweep sweep = Parse(std::string(kThreeRanks) + R"(
+  const Sweep sweep = SweepOf(std::string(kThreeRanks) + R"(
 launch:
   time_limit: 10m
   memory_limit: 1GB
@@ -86,7 +86,7 @@ launch:
 }
 
 TEST(LaunchOf, EveryConditionOfARuleMustHold) {
-  const Sweep sweep = Parse(
+  const Sweep sweep = SweepOf(
       "defaults: {model: llama-10m}\nmatrix: {seq_length: [64, 128], batch_size: [1, 2]}\n"
       "launch: {rules: [{when: {seq_length: 128, batch_size: \"!=1\"}, set: {cpus: 3}}]}");
   EXPECT_THAT(Each(sweep, &Launch::cpus), ElementsAre(0, 0, 0, 3));
@@ -96,33 +96,34 @@ TEST(LaunchOf, EveryConditionOfARuleMustHold) {
 TEST(LaunchOf, AConditionOnAnAxisIsComparedWithTheAxisAndAnyOtherWithThePoint) {
   const std::string axis =
       "defaults: {layers: 2}\nmatrix: {model: [llama-10m, llama-25m]}\ninclude: [{model: llama-25m, seed: 9}]\n";
-  EXPECT_THAT(Each(Parse(axis + "launch: {rules: [{when: {model: llama-25m}, set: {cpus: 3}}]}"), &Launch::cpus),
+  EXPECT_THAT(Each(SweepOf(axis + "launch: {rules: [{when: {model: llama-25m}, set: {cpus: 3}}]}"), &Launch::cpus),
               ElementsAre(0, 3));
-  EXPECT_THAT(Each(Parse(axis + "launch: {rules: [{when: {seed: 9}, set: {cpus: 3}}]}"), &Launch::cpus),
+  EXPECT_THAT(Each(SweepOf(axis + "launch: {rules: [{when: {seed: 9}, set: {cpus: 3}}]}"), &Launch::cpus),
               ElementsAre(0, 3));
-  EXPECT_THAT(Each(Parse(axis + "launch: {rules: [{when: {hidden: \">256\"}, set: {cpus: 3}}]}"), &Launch::cpus),
+  EXPECT_THAT(Each(SweepOf(axis + "launch: {rules: [{when: {hidden: \">256\"}, set: {cpus: 3}}]}"), &Launch::cpus),
               ElementsAre(0, 3));
 }
 
 TEST(LaunchOf, NodesFollowFromRanks) {
   const std::string ranks = "defaults: {model: llama-10m, batch_size: 64}\nmatrix: {ranks: 1..64*2}\n";
-  EXPECT_THAT(Each(Parse(ranks + "launch: {ranks_per_node: 8}"), &Launch::nodes), ElementsAre(1, 1, 1, 1, 2, 4, 8));
-  EXPECT_THAT(Each(Parse(ranks), &Launch::nodes), ElementsAre(1, 1, 1, 1, 1, 1, 1));
-  EXPECT_THAT(Each(Parse(ranks + "launch: {ranks_per_node: 8, rules: [{when: {ranks: 64}, set: {ranks_per_node: 4}}]}"),
-                   &Launch::nodes),
-              ElementsAre(1, 1, 1, 1, 2, 4, 16));
+  EXPECT_THAT(Each(SweepOf(ranks + "launch: {ranks_per_node: 8}"), &Launch::nodes), ElementsAre(1, 1, 1, 1, 2, 4, 8));
+  EXPECT_THAT(Each(SweepOf(ranks), &Launch::nodes), ElementsAre(1, 1, 1, 1, 1, 1, 1));
   EXPECT_THAT(
-      Each(Parse(ranks + "launch: {ranks_per_node: 8, rules: [{when: {ranks: 64}, set: {nodes: 2}}]}"), &Launch::nodes),
-      ElementsAre(1, 1, 1, 1, 2, 4, 2));
+      Each(SweepOf(ranks + "launch: {ranks_per_node: 8, rules: [{when: {ranks: 64}, set: {ranks_per_node: 4}}]}"),
+           &Launch::nodes),
+      ElementsAre(1, 1, 1, 1, 2, 4, 16));
+  EXPECT_THAT(Each(SweepOf(ranks + "launch: {ranks_per_node: 8, rules: [{when: {ranks: 64}, set: {nodes: 2}}]}"),
+                   &Launch::nodes),
+              ElementsAre(1, 1, 1, 1, 2, 4, 2));
   const std::string virtual_ranks = "defaults: {model: llama-10m, ranks: 16, communicator: virtual}\n";
-  EXPECT_THAT(Each(Parse(virtual_ranks + "launch: {ranks_per_node: 8}"), &Launch::nodes), ElementsAre(1))
+  EXPECT_THAT(Each(SweepOf(virtual_ranks + "launch: {ranks_per_node: 8}"), &Launch::nodes), ElementsAre(1))
       << "they are one process";
 }
 
 TEST(LaunchOf, NodesThatCannotShareTheRanksAreAnError) {
   const auto refusal = [](const std::string& launch) -> std::string {
     try {
-      Launches(Parse("defaults: {model: llama-10m}\nmatrix: {ranks: [5]}\nlaunch:\n  " + launch));
+      Launches(SweepOf("defaults: {model: llama-10m}\nmatrix: {ranks: [5]}\nlaunch:\n  " + launch));
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
       EXPECT_FALSE(e.hint().empty());
@@ -138,7 +139,7 @@ TEST(LaunchOf, NodesThatCannotShareTheRanksAreAnError) {
 TEST(LaunchOf, FewerRanksThanNodesAreAnErrorHoweverTheNodesAreSaid) {
   const auto refusal = [](const std::string& ranks, const std::string& launch) -> std::string {
     try {
-      Launches(Parse("defaults: {model: llama-10m, ranks: " + ranks + "}\nlaunch:\n  launcher: slurm\n  " + launch));
+      Launches(SweepOf("defaults: {model: llama-10m, ranks: " + ranks + "}\nlaunch:\n  launcher: slurm\n  " + launch));
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
       return e.message();
@@ -158,32 +159,32 @@ TEST(LaunchOf, FewerRanksThanNodesAreAnErrorHoweverTheNodesAreSaid) {
 }
 
 TEST(LaunchOf, NodesOfTheLaunchersOwnMappingAreThePoints) {
-  EXPECT_THAT(Each(Parse("defaults: {model: llama-10m, ranks: 4}\nlaunch: {launcher: slurm, slurm: {nodes: 2}}"),
+  EXPECT_THAT(Each(SweepOf("defaults: {model: llama-10m, ranks: 4}\nlaunch: {launcher: slurm, slurm: {nodes: 2}}"),
                    &Launch::nodes),
               ElementsAre(2));
 }
 
 TEST(LaunchOf, TheFirstPlaceOfADuplicateCounts) {
-  const Sweep sweep = Parse(
+  const Sweep sweep = SweepOf(
       "defaults: {model: llama-10m}\nmatrix: {communicator: [self, gloo]}\n"
       "launch: {rules: [{when: {communicator: gloo}, set: {cpus: 3}}]}");
   EXPECT_THAT(Each(sweep, &Launch::cpus), ElementsAre(0)) << "of one rank both are the same point";
 }
 
 TEST(SharedConfig, HasTheMostThatAJobAsksFor) {
-  const Json shared = SharedConfig(Parse(std::string(kThreeRanks) + R"(
+  const Json shared = SharedConfig(SweepOf(std::string(kThreeRanks) + R"(
 launch: {cpus: 2, max_parallel: 3, ranks_per_node: 8, rules: [{when: {ranks: 8}, set: {cpus: 4, slurm: {qos: a}}}]})"));
   EXPECT_EQ(shared.at("cpus"), 4);
   EXPECT_EQ(shared.at("nodes"), 2);
   EXPECT_EQ(shared.at("max_parallel"), 3);
   EXPECT_FALSE(shared.contains("slurm"));
-  EXPECT_FALSE(SharedConfig(Parse(std::string(kThreeRanks) + "launch: {rules: [{when: {ranks: 8}, set: {cpus: 4}}]}"))
+  EXPECT_FALSE(SharedConfig(SweepOf(std::string(kThreeRanks) + "launch: {rules: [{when: {ranks: 8}, set: {cpus: 4}}]}"))
                    .contains("cpus"))
       << "the others take all there are";
 }
 
 TEST(SetupOf, IsOfWhatThePointItselfAsksFor) {
-  const Sweep sweep = Parse(std::string(kThreeRanks) + R"(
+  const Sweep sweep = SweepOf(std::string(kThreeRanks) + R"(
 launch: {rules: [{when: {ranks: 8}, set: {time_limit: 1h}}, {when: {ranks: 16}, set: {cpus: 4, nodes: 2, environment: {A: b}}}]})");
   const std::vector<Launch> launches = Launches(sweep);
   EXPECT_EQ(SetupOf(launches[0]), DefaultSetup());
@@ -193,7 +194,7 @@ launch: {rules: [{when: {ranks: 8}, set: {time_limit: 1h}}, {when: {ranks: 16}, 
 
 TEST(SetupOf, IsOfWhatTheLaunchersOwnSettingsAskForToo) {
   const auto of = [](const std::string& launch) {
-    return SetupOf(Launches(Parse("defaults: {model: llama-10m}\nlaunch: {" + launch + "}\n")).at(0));
+    return SetupOf(Launches(SweepOf("defaults: {model: llama-10m}\nlaunch: {" + launch + "}\n")).at(0));
   };
   const std::string one = of("launcher: slurm, slurm: {gpus: 1, partition: a}");
   EXPECT_EQ(one, R"({"cpus":0,"slurm":{"gpus":1},"trainer":["ridgeline-train"]})");
@@ -207,7 +208,7 @@ TEST(SetupOf, IsOfWhatTheLaunchersOwnSettingsAskForToo) {
 
 TEST(SetupOf, IsOfTheSoftwareThatThePointRunsIn) {
   const auto of = [](const std::string& launch) {
-    return SetupOf(Launches(Parse("defaults: {model: llama-10m}\nlaunch: {" + launch + "}\n")).at(0));
+    return SetupOf(Launches(SweepOf("defaults: {model: llama-10m}\nlaunch: {" + launch + "}\n")).at(0));
   };
   EXPECT_EQ(of("launcher: kubernetes, kubernetes: {image: 'a:1'}"),
             R"({"cpus":0,"kubernetes":{"image":"a:1"},"trainer":["ridgeline-train"]})");
@@ -220,7 +221,7 @@ TEST(SetupOf, IsOfTheSoftwareThatThePointRunsIn) {
 }
 
 TEST(Rules, EveryFaultIsSaidAtItsPlace) {
-  const std::string refusal = Refusal(R"(
+  const std::string refusal = RefusalOfLaunch(R"(
 launch:
   rules:
     - when: {rnks: 8}
@@ -243,17 +244,20 @@ launch:
         "s.yaml:11:22: set is a mapping of launch settings, not a list"}) {
     EXPECT_THAT(refusal, HasSubstr(part));
   }
-  EXPECT_THAT(Refusal("launch: {rules: [{when: {}, set: {cpus: 1}}]}"), HasSubstr("s.yaml:2:25: when is empty"));
-  EXPECT_THAT(Refusal("launch: {rules: {when: {ranks: 1}}}"), HasSubstr("rules is a list of mappings, not a mapping"));
-  EXPECT_THAT(Refusal("launch: {rules: [{when: {ranks: 1}, set: {slrum: {qos: a}}}], launcher: slurm}"),
+  EXPECT_THAT(RefusalOfLaunch("launch: {rules: [{when: {}, set: {cpus: 1}}]}"),
+              HasSubstr("s.yaml:2:25: when is empty"));
+  EXPECT_THAT(RefusalOfLaunch("launch: {rules: {when: {ranks: 1}}}"),
+              HasSubstr("rules is a list of mappings, not a mapping"));
+  EXPECT_THAT(RefusalOfLaunch("launch: {rules: [{when: {ranks: 1}, set: {slrum: {qos: a}}}], launcher: slurm}"),
               HasSubstr("did you mean 'slurm'?"));
-  EXPECT_THAT(Refusal("launch: {environment: {A: [1]}}"), HasSubstr("the variable A must be text or a whole number"));
+  EXPECT_THAT(RefusalOfLaunch("launch: {environment: {A: [1]}}"),
+              HasSubstr("the variable A must be text or a whole number"));
 }
 
 TEST(Rules, OneThatHoldsOfNoPointIsAWarning) {
-  const Sweep sweep = Parse(std::string(kThreeRanks) +
-                            "launch:\n  rules:\n    - {when: {ranks: 8}, set: {cpus: 1}}\n"
-                            "    - {when: {ranks: 9}, set: {cpus: 1}}\n");
+  const Sweep sweep = SweepOf(std::string(kThreeRanks) +
+                              "launch:\n  rules:\n    - {when: {ranks: 8}, set: {cpus: 1}}\n"
+                              "    - {when: {ranks: 9}, set: {cpus: 1}}\n");
   Expansion expansion;
   Expand(sweep, &expansion);
   EXPECT_THAT(expansion.warnings, ElementsAre("s.yaml:7:7: this rule matches nothing"));

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-constexpr const char* kHead = R"(name: mine
+constexpr const char* kMine = R"(name: mine
 about: one line
 version: "1.0"
 tested: log
@@ -23,11 +23,11 @@ result: patterns
 metrics: [{name: step_time, regex: 'took (.*) ms', unit: ms}]
 )";
 
-Trainer Parse(const std::string& more) { return ParseTrainer(kHead + more, "some/mine.yaml"); }
+Trainer ParseMine(const std::string& more) { return ParseTrainer(kMine + more, "some/mine.yaml"); }
 
-std::string Refusal(const std::string& more) {
+std::string RefusalOfMine(const std::string& more) {
   try {
-    Parse(more);
+    ParseMine(more);
   } catch (const Error& e) {
     return e.message();
   }
@@ -44,7 +44,7 @@ RunSpec Spec(const Json& values) {
 
 std::vector<std::string> WhyNot(const std::string& more, const Json& values) {
   RunSpec spec = Spec(values);
-  const Trainer trainer = Parse(more);
+  const Trainer trainer = ParseMine(more);
   CanonicalizeOwn(*trainer.invocation, spec);
   std::vector<std::string> messages;
   for (const Problem& problem : WhyRefused("mine", *trainer.invocation, spec)) messages.push_back(problem.message);
@@ -52,7 +52,7 @@ std::vector<std::string> WhyNot(const std::string& more, const Json& values) {
 }
 
 TEST(Invocation, IsReadWholeAndSaysWhatIsStarted) {
-  const Trainer trainer = Parse(R"(
+  const Trainer trainer = ParseMine(R"(
 command: [torchrun, '--nproc_per_node={{ranks_per_node}}', '--node_rank={{node_rank}}', '{{env.DIR}}/train.py',
           --lr, '{{learning_rate}}', --iters, '{{total_steps}}', --gbs, '{{global_batch_size}}', 8, '{{if flash}}--flash{{end}}']
 processes: torchrun
@@ -107,27 +107,29 @@ TEST(Invocation, OwnFieldsAreEncodedWithTheirTypes) {
 }
 
 TEST(Invocation, MistakesAreSaidAtTheirPlace) {
-  EXPECT_THAT(Refusal("command: [x, '{{layer}}']\n"),
+  EXPECT_THAT(RefusalOfMine("command: [x, '{{layer}}']\n"),
               HasSubstr("mine.yaml:7:14: there is no 'layer', did you mean 'layers'?"));
-  EXPECT_THAT(Refusal("command: []\n"), HasSubstr("command is a list of 1 to"));
-  EXPECT_THAT(Refusal("command: run it\n"), HasSubstr("command is a list"));
-  EXPECT_THAT(Refusal("command: [x, [y]]\n"), HasSubstr("an argument of command is text"));
-  EXPECT_THAT(Refusal("env: {A: b}\n"), HasSubstr("env goes with a command, and there is none"));
-  EXPECT_THAT(Refusal("command: [x]\nprocesses: mine\n"), HasSubstr("processes is ours, torchrun, srun or one"));
-  EXPECT_THAT(Refusal("command: [x]\nenv: {'A=B': c}\n"), HasSubstr("a variable's name has no '='"));
-  EXPECT_THAT(Refusal("command: [x]\nfiles: {../a.toml: b}\n"), HasSubstr("is no file that can be written here"));
-  EXPECT_THAT(Refusal("command: [x]\nfiles: {a.sh: b}\n"), HasSubstr("by which values are quoted"));
-  EXPECT_THAT(Refusal("command: [x]\nsupports: {precisions: fp32}\n"), HasSubstr("did you mean 'precision'"));
-  EXPECT_THAT(Refusal("command: [x]\nsupports: {precision: fp64}\n"), HasSubstr("fp64"));
-  EXPECT_THAT(Refusal("command: [x]\nfields: {layers: {type: integer, default: 1}}\n"),
+  EXPECT_THAT(RefusalOfMine("command: []\n"), HasSubstr("command is a list of 1 to"));
+  EXPECT_THAT(RefusalOfMine("command: run it\n"), HasSubstr("command is a list"));
+  EXPECT_THAT(RefusalOfMine("command: [x, [y]]\n"), HasSubstr("an argument of command is text"));
+  EXPECT_THAT(RefusalOfMine("env: {A: b}\n"), HasSubstr("env goes with a command, and there is none"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nprocesses: mine\n"), HasSubstr("processes is ours, torchrun, srun or one"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nenv: {'A=B': c}\n"), HasSubstr("a variable's name has no '='"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nfiles: {../a.toml: b}\n"), HasSubstr("is no file that can be written here"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nfiles: {a.sh: b}\n"), HasSubstr("by which values are quoted"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nsupports: {precisions: fp32}\n"), HasSubstr("did you mean 'precision'"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nsupports: {precision: fp64}\n"), HasSubstr("fp64"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {layers: {type: integer, default: 1}}\n"),
               HasSubstr("has a meaning already"));
-  EXPECT_THAT(Refusal("command: [x]\nfields: {Flash: {default: a}}\n"), HasSubstr("small letters"));
-  EXPECT_THAT(Refusal("command: [x]\nfields: {flash: {type: boolean}}\n"), HasSubstr("flash has no default"));
-  EXPECT_THAT(Refusal("command: [x]\nfields: {flash: {type: boolean, default: 3}}\n"), HasSubstr("flash must be"));
-  EXPECT_THAT(Refusal("command: [x]\nfields: {n: {type: integer, default: 9, max: 8}}\n"),
+  EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {Flash: {default: a}}\n"), HasSubstr("small letters"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {flash: {type: boolean}}\n"), HasSubstr("flash has no default"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {flash: {type: boolean, default: 3}}\n"),
+              HasSubstr("flash must be"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {n: {type: integer, default: 9, max: 8}}\n"),
               HasSubstr("between 0 and 8"));
-  EXPECT_THAT(Refusal("command: [x]\nfields: {k: {choices: [a, b], default: c}}\n"), HasSubstr("not one of a, b"));
-  EXPECT_THAT(Refusal("command: [x]\nfile: y.json\n"), HasSubstr("with `result: file` and a command"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {k: {choices: [a, b], default: c}}\n"),
+              HasSubstr("not one of a, b"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\nfile: y.json\n"), HasSubstr("with `result: file` and a command"));
 }
 
 TEST(Invocation, APointThatItCannotRunIsRefusedWithTheReason) {

@@ -26,7 +26,7 @@ std::optional<FieldValue> Values(std::string_view name) {
 std::vector<std::string> Arguments(const std::string& text) { return Template(text).Arguments(Values); }
 std::string InFile(const std::string& text) { return Template(text, Quoting::kQuoted).Text(Values); }
 
-std::string Refusal(const std::string& text, Quoting quoting = Quoting::kNone) {
+std::string RefusalOfTemplate(const std::string& text, Quoting quoting = Quoting::kNone) {
   try {
     const std::string made = Template(text, quoting).Text(Values);
     ADD_FAILURE() << "was taken: " << text << " as " << made;
@@ -58,20 +58,20 @@ TEST(Templates, AMapSaysWhatAValueIsCalledThere) {
   EXPECT_THAT(Arguments("{{precision | map: bf16=--bf16, fp8=\"--fp8, \\\"hybrid\\\"\"}}"),
               ElementsAre("--fp8, \"hybrid\""));
   EXPECT_THAT(Arguments("{{precision | map: bf16=--bf16, fp8=}}"), IsEmpty());
-  EXPECT_EQ(Refusal("{{precision | map: bf16=a, fp32=b}}"), "precision is fp8, and it takes bf16, fp32");
+  EXPECT_EQ(RefusalOfTemplate("{{precision | map: bf16=a, fp32=b}}"), "precision is fp8, and it takes bf16, fp32");
 }
 
 TEST(Templates, WordsAreArgumentsEach) {
   EXPECT_THAT(Arguments("{{precision | map: fp8=\"--fp8-format  hybrid\" | words}}"),
               ElementsAre("--fp8-format", "hybrid"));
-  EXPECT_THAT(Refusal("--x={{precision | words}}"), HasSubstr("a value that is all of its item"));
+  EXPECT_THAT(RefusalOfTemplate("--x={{precision | words}}"), HasSubstr("a value that is all of its item"));
 }
 
 TEST(Templates, ADefaultIsForWhatIsNotThereOrEmpty) {
   EXPECT_THAT(Arguments("{{env.DIR | default: .}}/train.py"), ElementsAre("./train.py"));
   EXPECT_THAT(Arguments("{{nothing | default: \"a b\"}}"), ElementsAre("a b"));
   EXPECT_THAT(Arguments("{{layers | default: 1}}"), ElementsAre("12"));
-  EXPECT_EQ(Refusal("{{env.DIR}}"), "env.DIR has no value here");
+  EXPECT_EQ(RefusalOfTemplate("{{env.DIR}}"), "env.DIR has no value here");
 }
 
 TEST(Templates, ConditionsChoose) {
@@ -87,24 +87,24 @@ TEST(Templates, TextInFilesIsQuotedAsTheyAllReadIt) {
   EXPECT_EQ(InFile("name = \"x/{{path}}\"\nnext = {{precision}}"),
             "name = \"x/a \\\"b\\\"\\n\\\\c\\u007f\"\nnext = \"fp8\"");
   EXPECT_EQ(InFile("a = {{precision | map: fp8=e4m3}}"), "a = e4m3") << "the definition's own words";
-  EXPECT_THAT(Refusal("a: '{{path}}'", Quoting::kQuoted), HasSubstr("no place between single quotes"));
-  EXPECT_THAT(Refusal("{{path | words}}", Quoting::kQuoted), HasSubstr("no filter 'words' here"));
+  EXPECT_THAT(RefusalOfTemplate("a: '{{path}}'", Quoting::kQuoted), HasSubstr("no place between single quotes"));
+  EXPECT_THAT(RefusalOfTemplate("{{path | words}}", Quoting::kQuoted), HasSubstr("no filter 'words' here"));
 }
 
 TEST(Templates, WhatIsNotOfTheLanguageIsRefused) {
-  EXPECT_EQ(Refusal("{{layers"), "a {{ is not closed by }}");
-  EXPECT_THAT(Refusal("{{}}"), HasSubstr("a name is missing"));
-  EXPECT_THAT(Refusal("{{layers + 1}}"), HasSubstr("there is more behind the name"));
-  EXPECT_THAT(Refusal("{{layers | upper}}"), HasSubstr("there is no filter 'upper' here"));
-  EXPECT_THAT(Refusal("{{layers | map: 12}}"), HasSubstr("a map has entries such as"));
-  EXPECT_THAT(Refusal("{{layers | default: \"x}}"), HasSubstr("not closed"));
-  EXPECT_THAT(Refusal("{{if layers}}x"), HasSubstr("{{if layers}} without its {{end}}"));
-  EXPECT_THAT(Refusal("{{if layers > 3}}x{{end}}"), HasSubstr("a condition is NAME"));
-  EXPECT_THAT(Refusal("x{{end}}"), HasSubstr("{{end}} without an {{if}}"));
-  EXPECT_THAT(Refusal("{{if layers}}a{{else}}b{{else}}c{{end}}"), HasSubstr("two {{else}}"));
+  EXPECT_EQ(RefusalOfTemplate("{{layers"), "a {{ is not closed by }}");
+  EXPECT_THAT(RefusalOfTemplate("{{}}"), HasSubstr("a name is missing"));
+  EXPECT_THAT(RefusalOfTemplate("{{layers + 1}}"), HasSubstr("there is more behind the name"));
+  EXPECT_THAT(RefusalOfTemplate("{{layers | upper}}"), HasSubstr("there is no filter 'upper' here"));
+  EXPECT_THAT(RefusalOfTemplate("{{layers | map: 12}}"), HasSubstr("a map has entries such as"));
+  EXPECT_THAT(RefusalOfTemplate("{{layers | default: \"x}}"), HasSubstr("not closed"));
+  EXPECT_THAT(RefusalOfTemplate("{{if layers}}x"), HasSubstr("{{if layers}} without its {{end}}"));
+  EXPECT_THAT(RefusalOfTemplate("{{if layers > 3}}x{{end}}"), HasSubstr("a condition is NAME"));
+  EXPECT_THAT(RefusalOfTemplate("x{{end}}"), HasSubstr("{{end}} without an {{if}}"));
+  EXPECT_THAT(RefusalOfTemplate("{{if layers}}a{{else}}b{{else}}c{{end}}"), HasSubstr("two {{else}}"));
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "{{if layers}}";
-  EXPECT_THAT(Refusal(deep), HasSubstr("in each other"));
+  EXPECT_THAT(RefusalOfTemplate(deep), HasSubstr("in each other"));
 }
 
 }  // namespace

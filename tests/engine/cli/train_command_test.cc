@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class TrainCommandTest : public testing::Test {
+class TrainCommandTest : public ::testing::Test {
  protected:
   void SetUp() override {
     dir_ = fs::temp_directory_path() / ("train." + std::to_string(::getpid()));

@@ -25,7 +25,7 @@ namespace {
 
 [[maybe_unused]] constexpr int64_t kRuns = 2;  // of a call, by OpRunner
 
-struct Case {
+struct CudnnCase {
   AttentionShape shape;
   DType dtype = DType::kBF16;
   int compute_capability = 90;
@@ -36,7 +36,7 @@ struct Case {
 struct Outputs {
   std::vector<float> o, lse, dq, dk, dv;
 };
-Outputs BothPasses(const Case& c, const CudaLibraries& libraries) {
+Outputs BothPasses(const CudnnCase& c, const CudaLibraries& libraries) {
   cuda_machine::ResetMachine();
   const AttentionShape& s = c.shape;
   OpRunner runner;
@@ -72,7 +72,7 @@ double Distance(const std::vector<float>& got, const std::vector<float>& want) {
 }
 
 // That both outputs agree as closely as attention_test.cc asks.
-void ExpectOurs(const Case& c, const Cudnn& (*cudnn)()) {
+void ExpectOurs(const CudnnCase& c, const Cudnn& (*cudnn)()) {
   SCOPED_TRACE(testing::Message() << "seq " << c.shape.seq << " head_dim " << c.shape.head_dim << " "
                                   << DTypeName(c.dtype) << " on " << c.compute_capability);
   const Outputs want = BothPasses(c, {.cudnn = nullptr});
@@ -87,13 +87,13 @@ void ExpectOurs(const Case& c, const Cudnn& (*cudnn)()) {
 
 // The same, and how many plans compute it, where they are counted.
 #ifdef RIDGELINE_CUDA_ON_CPU
-void ExpectPlans(const Case& c, int64_t plans, const cuda_on_cpu::CudnnOptions& options = {}) {
+void ExpectPlans(const CudnnCase& c, int64_t plans, const cuda_on_cpu::CudnnOptions& options = {}) {
   cuda_on_cpu::ResetCudnn(options);
   ExpectOurs(c, FakeCudnn);
   EXPECT_EQ(cuda_on_cpu::CudnnPlansRun(), kRuns * plans);
 }
 #else
-void ExpectPlans(const Case& c, int64_t /*plans*/) {
+void ExpectPlans(const CudnnCase& c, int64_t /*plans*/) {
   if (CanBe(c.compute_capability)) ExpectOurs(c, LoadCudnn);
 }
 #endif

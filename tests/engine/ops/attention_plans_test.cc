@@ -20,7 +20,7 @@
 namespace ridgeline {
 namespace {
 
-struct Device {
+struct DescribedDevice {
   const char* name;
   int compute_capability;
   std::string json;  // cuDNN's description; empty: it is the GPU that is here
@@ -38,10 +38,12 @@ std::string Describe(const char* name, int compute_capability, int multiprocesso
       R"("driverVer":13000,"deviceName":"{}"}})",
       multiprocessors, memory_bytes, clock_khz, memory_clock_khz, cache_bytes, 10 * compute_capability, name);
 }
-[[maybe_unused]] Device H200() {
+[[maybe_unused]] DescribedDevice H200() {
   return {"H200", 90, Describe("NVIDIA H200", 90, 132, 150121545728, 1980000, 3201000, 62914560)};
 }
-Device B200() { return {"B200", 100, Describe("NVIDIA B200", 100, 148, 191500000000, 1965000, 3996000, 132644864)}; }
+DescribedDevice B200() {
+  return {"B200", 100, Describe("NVIDIA B200", 100, 148, 191500000000, 1965000, 3996000, 132644864)};
+}
 
 class Plans : public testing::Test {
  protected:
@@ -58,7 +60,7 @@ class Plans : public testing::Test {
   }
 
   // Both passes have a plan, in the bytes that the trace declares for this device, and leave none of them idle.
-  void Check(Device device, const AttentionShape& s, DType dtype = DType::kBF16) {
+  void Check(DescribedDevice device, const AttentionShape& s, DType dtype = DType::kBF16) {
     if (device.json.empty()) device.compute_capability = CapabilityHere();
     SCOPED_TRACE(fmt::format("batch {} seq {} heads {}/{} head_dim {} {}", s.batch, s.seq, s.heads, s.kv_heads,
                              s.head_dim, DTypeName(dtype)));
@@ -85,7 +87,7 @@ class Plans : public testing::Test {
 
  private:
   template <typename Plan>
-  void ExpectPlan(const Device& device, const OpCall& call, const Plan& plan_attention) {
+  void ExpectPlan(const DescribedDevice& device, const OpCall& call, const Plan& plan_attention) {
     constexpr int64_t kSlabUnit = 256;
     SCOPED_TRACE(call.op->name);
     const CudnnAttention attention(call);
@@ -96,7 +98,7 @@ class Plans : public testing::Test {
     EXPECT_LE(attention.workspace_bytes - plan->workspace_bytes(), kSlabUnit);
   }
 
-  CudnnDevice Of(const Device& device) const {
+  CudnnDevice Of(const DescribedDevice& device) const {
     if (!device.json.empty()) return {*cudnn_, device.json};
     static const cudnnHandle_t handle = [&] {
       cudnnHandle_t created = nullptr;
@@ -110,14 +112,14 @@ class Plans : public testing::Test {
 };
 
 #ifdef RIDGELINE_CUDA_ON_CPU
-constexpr Device (*kDevices[])() = {H200, B200};
+constexpr DescribedDevice (*kDevices[])() = {H200, B200};
 #else
-Device Here() { return {"Here", 0, ""}; }
-constexpr Device (*kDevices[])() = {Here};
+DescribedDevice Here() { return {"Here", 0, ""}; }
+constexpr DescribedDevice (*kDevices[])() = {Here};
 #endif
 
 struct Heads {
-  Device (*device)();
+  DescribedDevice (*device)();
   int64_t heads, kv_heads, head_dim;
 };
 // A plan takes a second or more: every shape is a test of its own.
@@ -140,7 +142,7 @@ TEST_P(CudnnPresetsOnCuda, FitTheTrace) {
   Check(device(), {1, 2048, heads, kv_heads, head_dim});
 }
 
-class CudnnPlansOnCuda : public Plans, public testing::WithParamInterface<Device (*)()> {};
+class CudnnPlansOnCuda : public Plans, public testing::WithParamInterface<DescribedDevice (*)()> {};
 INSTANTIATE_TEST_SUITE_P(Devices, CudnnPlansOnCuda, testing::ValuesIn(kDevices),
                          [](const auto& info) { return info.param().name; });
 TEST_P(CudnnPlansOnCuda, FitTheTraceInFp16) { Check(GetParam()(), {2, 1024, 12, 4, 64}, DType::kF16); }

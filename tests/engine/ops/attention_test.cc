@@ -17,7 +17,7 @@
 namespace ridgeline {
 namespace {
 
-CpuKernelTable Table() {
+CpuKernelTable AttentionTable() {
   CpuKernelTable table;
   AddAttentionCpu(table);
   return table;
@@ -29,10 +29,10 @@ class AttentionOnDevice : public EveryTarget {
 };
 RIDGELINE_ON_EVERY_DEVICE(AttentionOnDevice);
 
-using Matrix = std::vector<double>;  // (tokens, heads * head_dim)
+using HeadValues = std::vector<double>;  // (tokens, heads * head_dim)
 
 struct Reference {
-  Matrix o, lse, dq, dk, dv;
+  HeadValues o, lse, dq, dk, dv;
 };
 
 // Attention by its definition, in double precision, with its gradient.
@@ -43,8 +43,8 @@ Reference Attend(const AttentionShape& s, const std::vector<float>& q, const std
   };
   const auto d = static_cast<size_t>(s.head_dim);
   const double scale = 1 / std::sqrt(static_cast<double>(s.head_dim));
-  Reference out{Matrix(q.size()), Matrix(static_cast<size_t>(s.batch * s.heads * s.seq)), Matrix(q.size()),
-                Matrix(k.size()), Matrix(k.size())};
+  Reference out{HeadValues(q.size()), HeadValues(static_cast<size_t>(s.batch * s.heads * s.seq)), HeadValues(q.size()),
+                HeadValues(k.size()), HeadValues(k.size())};
   for (int64_t batch = 0; batch < s.batch; ++batch) {
     for (int64_t head = 0; head < s.heads; ++head) {
       const int64_t kv_head = head / (s.heads / s.kv_heads);
@@ -85,7 +85,7 @@ Reference Attend(const AttentionShape& s, const std::vector<float>& q, const std
   return out;
 }
 
-struct Case {
+struct AttentionCase {
   AttentionShape shape;
   DType dtype = DType::kF32;
   bool fused = false;  // q, k and v are columns of one matrix, and so are their gradients
@@ -105,7 +105,7 @@ struct Attention {
   OpRunner runner;
   Tensor d_o, q, k, v, o, lse, dq, dk, dv;
 
-  explicit Attention(const Case& c) {
+  explicit Attention(const AttentionCase& c) {
     const AttentionShape& s = c.shape;
     const int64_t tokens = s.batch * s.seq;
     const int64_t wide = s.heads * s.head_dim;
@@ -143,7 +143,7 @@ struct Attention {
 };
 
 // |got - want| / |want|, in the Euclidean norm.
-double Distance(const std::vector<float>& got, const Matrix& want) {
+double Distance(const std::vector<float>& got, const HeadValues& want) {
   EXPECT_EQ(got.size(), want.size());
   double difference = 0;
   double size = 1e-30;
@@ -156,7 +156,7 @@ double Distance(const std::vector<float>& got, const Matrix& want) {
 
 // Outputs and gradients within 1e-5 of their norms in fp32. In bf16, where p, ds and the results are rounded to 8 bits,
 // within 5e-3, gradients through the softmax within 1e-2.
-void Check(const OpKernels& kernels, const Case& c) {
+void Check(const OpKernels& kernels, const AttentionCase& c) {
   SCOPED_TRACE(c.Name());
   Attention a(c);
   a.runner.Run(kernels);
@@ -212,8 +212,8 @@ TEST(Attention, MatchesOnEveryInstructionSet) {
   for (const int64_t target : CompiledTargets()) {
     hwy::GetChosenTarget().Update(target);
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
-      Check(Table(), {.shape = {1, 300, 2, 1, 33}, .dtype = dtype, .fused = true});
-      Check(Table(), {.shape = {2, 77, 4, 2, 64}, .dtype = dtype});
+      Check(AttentionTable(), {.shape = {1, 300, 2, 1, 33}, .dtype = dtype, .fused = true});
+      Check(AttentionTable(), {.shape = {2, 77, 4, 2, 64}, .dtype = dtype});
     }
   }
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -225,10 +225,10 @@ TEST(Attention, GivesTheSameBitsAtEveryRunAndForAnyThreadCount) {
     for (const int count : {1, 2, 2, 3}) {
       const Threads threads(count);
       Attention a({.shape = {2, 530, 4, 2, 40}, .dtype = dtype});
-      a.runner.Run(Table());
+      a.runner.Run(AttentionTable());
       if (first.empty()) first = a.Bits();
       EXPECT_EQ(a.Bits(), first) << count << " threads";
-      a.runner.Continue(Table());
+      a.runner.Continue(AttentionTable());
       EXPECT_EQ(a.Bits(), first) << "the second time";
     }
   }
@@ -256,7 +256,7 @@ TEST(AttentionOnCuda, GivesTheSameBitsAtEveryRunAndInAnyOrderOfThreads) {
 // More threads may be allowed, or fewer, when a call runs than when it was prepared.
 TEST(Attention, RunsWithAnotherThreadCountThanPrepared) {
   Attention a({.shape = {1, 530, 3, 1, 40}});
-  const CpuKernelTable table = Table();
+  const CpuKernelTable table = AttentionTable();
   {
     const Threads two(2);
     a.runner.Run(table);
@@ -392,7 +392,7 @@ TEST(Attention, RefusesShapesThatDoNotFit) {
 TEST(Attention, KeepsScratchIndependentOfTheSequence) {
   const auto scratch = [](int64_t seq) {
     Attention a({.shape = {1, seq, 1, 1, 128}, .dtype = DType::kBF16});
-    a.runner.Run(Table());
+    a.runner.Run(AttentionTable());
     return AttentionScratchBytes();
   };
   const int64_t bytes = scratch(512);

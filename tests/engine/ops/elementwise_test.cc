@@ -12,7 +12,6 @@
 namespace ridgeline {
 namespace {
 
-constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 constexpr int64_t kLengths[] = {1, 3, 16, 31, 32, 33, 64, 100, 1023, 2500};
 
 class Elementwise : public EveryTarget {

@@ -10,8 +10,6 @@
 namespace ridgeline {
 namespace {
 
-constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
-
 class EmbeddingOp : public EveryTarget {
  protected:
   OpKernels table_ = Kernels({RIDGELINE_FAMILY(Embedding)});

@@ -20,7 +20,7 @@
 namespace ridgeline {
 namespace {
 
-CpuKernelTable Table() {
+CpuKernelTable GemmTable() {
   CpuKernelTable table;
   AddGemmCpu(table);
   return table;
@@ -32,7 +32,7 @@ class GemmOnDevice : public EveryTarget {
 };
 RIDGELINE_ON_EVERY_DEVICE(GemmOnDevice);
 
-struct Case {
+struct GemmCase {
   int64_t m = 1, n = 1, k = 1;
   bool trans_a = false, trans_b = false;
   DType in = DType::kF32, out = DType::kF32;
@@ -54,7 +54,7 @@ struct Product {
   Tensor a, b, c, bias, c_storage;
   std::vector<float> a_values, b_values, c_before, bias_values;
 
-  explicit Product(const Case& t) {
+  explicit Product(const GemmCase& t) {
     const auto matrix = [&](DType dtype, int64_t rows, int64_t cols, uint32_t seed, Tensor& view) {
       const int64_t width = cols + t.pad;
       std::vector<float> all = NormalFloats(rows * width, seed);
@@ -84,7 +84,7 @@ struct Product {
 
 // Every element of c (at most some thousands, taken at random) against double precision. An fp32 sum of k products may
 // be off by rounding in every addition; a bf16 result by one rounding, two where a bf16 c is added.
-void Check(const OpKernels& kernels, const Case& t) {
+void Check(const OpKernels& kernels, const GemmCase& t) {
   SCOPED_TRACE(t.Name());
   Product p(t);
   p.runner.Run(kernels);
@@ -121,7 +121,7 @@ void Check(const OpKernels& kernels, const Case& t) {
   }
 }
 
-void CheckForms(const OpKernels& kernels, Case t) {
+void CheckForms(const OpKernels& kernels, GemmCase t) {
   for (const bool trans_a : {false, true}) {
     for (const bool trans_b : {false, true}) {
       for (const bool accumulate : {false, true}) {
@@ -160,7 +160,7 @@ TEST_P(GemmOnDevice, MatchesDoublePrecisionInRandomShapes) {
   std::mt19937 random(7);
   for (int i = 0; i < 60; ++i) {
     const Types types = kTypes[random() % 4];
-    Case t;
+    GemmCase t;
     t.m = 1 + random() % 300;
     t.n = 1 + random() % 300;
     t.k = 1 + random() % 300;
@@ -178,20 +178,20 @@ TEST_P(GemmOnDevice, MatchesDoublePrecisionInRandomShapes) {
 // Large enough that c is cut into tiles, with last tiles of other sizes.
 TEST(Gemm, MatchesDoublePrecisionInTiles) {
   for (const auto& [in, out] : kTypes) {
-    Check(Table(), {.m = 40, .n = 1100, .k = 1030, .in = in, .out = out});
-    Check(Table(), {.m = 40, .n = 1100, .k = 4100, .in = in, .out = out, .bias = true});
-    Check(Table(), {.m = 40, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .accumulate = true});
-    Check(Table(), {.m = 40, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .bias = true});
-    Check(Table(),
+    Check(GemmTable(), {.m = 40, .n = 1100, .k = 1030, .in = in, .out = out});
+    Check(GemmTable(), {.m = 40, .n = 1100, .k = 4100, .in = in, .out = out, .bias = true});
+    Check(GemmTable(), {.m = 40, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .accumulate = true});
+    Check(GemmTable(), {.m = 40, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .bias = true});
+    Check(GemmTable(),
           {.m = 40, .n = 1100, .k = 1030, .trans_b = true, .in = in, .out = out, .accumulate = true, .bias = true});
-    Check(Table(), {.m = 2100, .n = 1024, .k = 1024, .trans_a = true, .in = in, .out = out, .accumulate = true});
-    Check(Table(), {.m = 2100, .n = 70, .k = 40, .in = in, .out = out, .bias = true, .pad = 2});
+    Check(GemmTable(), {.m = 2100, .n = 1024, .k = 1024, .trans_a = true, .in = in, .out = out, .accumulate = true});
+    Check(GemmTable(), {.m = 2100, .n = 70, .k = 40, .in = in, .out = out, .bias = true, .pad = 2});
   }
 }
 
 // A gradient of weights summed over micro-batches: the same bits at every run.
 TEST(Gemm, IsTheSameAtEveryRun) {
-  const OpKernels kernels = Table();
+  const OpKernels kernels = GemmTable();
   for (const auto& [in, out] : kTypes) {
     for (const int64_t n : {200, 1100}) {
       Product p({.m = 260, .n = n, .k = 1500, .trans_a = true, .in = in, .out = out, .accumulate = true});
@@ -209,9 +209,9 @@ TEST(Gemm, IsTheSameAtEveryRun) {
 TEST(Gemm, MatchesOnEveryInstructionSet) {
   for (const int64_t target : CompiledTargets()) {
     hwy::GetChosenTarget().Update(target);
-    CheckForms(Table(), {.m = 33, .n = 65, .k = 20, .in = DType::kBF16, .out = DType::kBF16, .pad = 6});
-    CheckForms(Table(), {.m = 33, .n = 65, .k = 20, .in = DType::kF32, .out = DType::kBF16});
-    CheckForms(Table(), {.m = 33, .n = 65, .k = 20});
+    CheckForms(GemmTable(), {.m = 33, .n = 65, .k = 20, .in = DType::kBF16, .out = DType::kBF16, .pad = 6});
+    CheckForms(GemmTable(), {.m = 33, .n = 65, .k = 20, .in = DType::kF32, .out = DType::kBF16});
+    CheckForms(GemmTable(), {.m = 33, .n = 65, .k = 20});
   }
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
@@ -219,17 +219,17 @@ TEST(Gemm, MatchesOnEveryInstructionSet) {
 TEST(Gemm, MatchesWithOneThread) {
   const Threads one(1);
   for (const auto& [in, out] : kTypes) {
-    Check(Table(), {.m = 90, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .bias = true});
-    Check(Table(), {.m = 90, .n = 110, .k = 103, .trans_b = true, .in = in, .out = out, .bias = true});
+    Check(GemmTable(), {.m = 90, .n = 1100, .k = 1030, .trans_a = true, .in = in, .out = out, .bias = true});
+    Check(GemmTable(), {.m = 90, .n = 110, .k = 103, .trans_b = true, .in = in, .out = out, .bias = true});
   }
 }
 
 // Long sums of few elements most of all: threads could share them.
 TEST(Gemm, GivesTheSameBitsForAnyThreadCount) {
   for (const auto& [in, out] : kTypes) {
-    for (Case t :
-         {Case{.m = 1, .n = 64, .k = 4000}, Case{.m = 33, .n = 65, .k = 5000}, Case{.m = 128, .n = 128, .k = 64},
-          Case{.m = 260, .n = 1100, .k = 1500}, Case{.m = 700, .n = 1600, .k = 300}}) {
+    for (GemmCase t : {GemmCase{.m = 1, .n = 64, .k = 4000}, GemmCase{.m = 33, .n = 65, .k = 5000},
+                       GemmCase{.m = 128, .n = 128, .k = 64}, GemmCase{.m = 260, .n = 1100, .k = 1500},
+                       GemmCase{.m = 700, .n = 1600, .k = 300}}) {
       for (const bool trans : {false, true}) {
         t.trans_a = t.accumulate = trans;
         t.trans_b = t.bias = !trans;
@@ -240,7 +240,7 @@ TEST(Gemm, GivesTheSameBitsForAnyThreadCount) {
         for (const int count : {1, 2, 3, 4}) {
           const Threads threads(count);
           Product p(t);
-          p.runner.Run(Table());
+          p.runner.Run(GemmTable());
           if (first.empty()) first = p.runner.Bytes(p.c);
           ASSERT_EQ(p.runner.Bytes(p.c), first) << count << " threads";
         }
@@ -252,7 +252,7 @@ TEST(Gemm, GivesTheSameBitsForAnyThreadCount) {
 // More threads may be allowed, or fewer, when a call runs than when it was prepared.
 TEST(Gemm, RunsWithAnotherThreadCountThanPrepared) {
   Product p({.m = 500, .n = 1100, .k = 1500, .in = DType::kBF16});
-  const CpuKernelTable table = Table();
+  const CpuKernelTable table = GemmTable();
   {
     const Threads two(2);
     p.runner.Run(table);
@@ -308,7 +308,7 @@ TEST(Gemm, RefusesShapesThatDoNotFit) {
 TEST(Gemm, KeepsBoundedScratchAndGivesItBack) {
   {
     Product p({.m = 70, .n = 1100, .k = 1030, .trans_a = true, .in = DType::kBF16, .out = DType::kBF16, .bias = true});
-    p.runner.Run(Table());
+    p.runner.Run(GemmTable());
     EXPECT_GT(GemmScratchBytes(), 0);
     EXPECT_LE(GemmScratchBytes(), (int64_t{8} << 20) + (int64_t{4} << 20) * omp_get_max_threads());
   }

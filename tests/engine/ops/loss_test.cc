@@ -11,21 +11,19 @@
 namespace ridgeline {
 namespace {
 
-constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
-
 class Loss : public EveryTarget {
  protected:
   OpKernels table_ = Kernels({RIDGELINE_FAMILY(Loss)});
 };
 RIDGELINE_ON_EVERY_TARGET(Loss);
 
-struct Reference {
+struct LossReference {
   double loss = 0;
   std::vector<double> gradient;
 };
-Reference CrossEntropyReference(const std::vector<float>& logits, const std::vector<float>& targets, int64_t vocab,
-                                double scale) {
-  Reference result;
+LossReference CrossEntropyReference(const std::vector<float>& logits, const std::vector<float>& targets, int64_t vocab,
+                                    double scale) {
+  LossReference result;
   for (size_t row = 0; row < targets.size(); ++row) {
     const float* x = logits.data() + row * static_cast<size_t>(vocab);
     const double max = *std::max_element(x, x + vocab);
@@ -49,7 +47,7 @@ TEST_P(Loss, CrossEntropyIsItsFormula) {
         std::vector<float> targets;
         for (int64_t i = 0; i < rows; ++i) targets.push_back(static_cast<float>((i * 7919 + vocab - 1) % vocab));
         const double scale = 0.25;
-        const Reference expected = CrossEntropyReference(logits, targets, vocab, scale);
+        const LossReference expected = CrossEntropyReference(logits, targets, vocab, scale);
         OpRunner runner;
         const Tensor x = runner.Make(dtype, rows, vocab, logits);
         const Tensor t = runner.Make(DType::kI32, 1, rows, targets);
@@ -74,7 +72,7 @@ TEST_P(Loss, CrossEntropyTakesStridedRowsAndAnyOrderOfMagnitudes) {
   }
   logits[3] = all[3] = -std::numeric_limits<float>::infinity();
   const std::vector<float> targets = {8999, 8990};
-  const Reference expected = CrossEntropyReference(logits, targets, kVocab, 1);
+  const LossReference expected = CrossEntropyReference(logits, targets, kVocab, 1);
   OpRunner runner;
   const Tensor whole = runner.Make(DType::kF32, 2, kVocab + kPad, all);
   const Tensor t = runner.Make(DType::kI32, 1, 2, targets);
@@ -97,7 +95,7 @@ TEST_P(Loss, CrossEntropyTakesRowsThatBeginAnywhere) {
         if (i % stride >= first && i % stride < first + vocab) logits.push_back(all[static_cast<size_t>(i)]);
       }
       const std::vector<float> targets = {0, static_cast<float>(vocab / 2), static_cast<float>(vocab - 1)};
-      const Reference expected = CrossEntropyReference(logits, targets, vocab, 0.5);
+      const LossReference expected = CrossEntropyReference(logits, targets, vocab, 0.5);
       OpRunner runner;
       const Tensor whole = runner.Make(dtype, kRows, stride, all);
       const Tensor t = runner.Make(DType::kI32, 1, kRows, targets);
@@ -114,7 +112,7 @@ TEST_P(Loss, CrossEntropyScalesGradientsAlone) {
   constexpr int64_t kRows = 2, kVocab = 37;
   const auto logits = NormalFloats(kRows * kVocab, 1);
   const std::vector<float> targets = {3, 36};
-  const Reference expected = CrossEntropyReference(logits, targets, kVocab, 1);
+  const LossReference expected = CrossEntropyReference(logits, targets, kVocab, 1);
   OpRunner runner;
   const Tensor x = runner.Make(DType::kF32, kRows, kVocab, logits);
   const Tensor t = runner.Make(DType::kI32, 1, kRows, targets);

@@ -8,8 +8,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr double kEps = 1e-5;
-constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
+constexpr double kNormEps = 1e-5;
 
 class Norm : public EveryTarget {
  protected:
@@ -31,17 +30,17 @@ Row NormRow(const std::vector<double>& x, const std::vector<double>& weight, con
   }
   double squares = 0;
   for (const double v : x) squares += (v - row.mean) * (v - row.mean) / n;
-  row.rstd = 1 / std::sqrt(squares + kEps);
+  row.rstd = 1 / std::sqrt(squares + kNormEps);
   for (size_t i = 0; i < x.size(); ++i) {
     row.y.push_back((x[i] - row.mean) * row.rstd * weight[i] + (center ? bias[i] : 0));
   }
   return row;
 }
 
-struct Case {
+struct NormCase {
   int64_t rows, cols;
 };
-constexpr Case kCases[] = {{1, 2}, {3, 5}, {2, 16}, {33, 31}, {5, 64}, {70, 33}, {4, 257}};
+constexpr NormCase kCases[] = {{1, 2}, {3, 5}, {2, 16}, {33, 31}, {5, 64}, {70, 33}, {4, 257}};
 
 std::vector<double> RowOf(const std::vector<float>& m, int64_t row, int64_t cols) {
   return {m.begin() + row * cols, m.begin() + (row + 1) * cols};
@@ -63,9 +62,9 @@ void CheckForward(const OpKernels& table, bool center) {
       const Tensor mean = runner.Empty(DType::kF32, 1, rows);
       const Tensor rstd = runner.Empty(DType::kF32, 1, rows);
       if (center) {
-        LayerNorm(runner.trace, tx, tw, tb, y, mean, rstd, kEps);
+        LayerNorm(runner.trace, tx, tw, tb, y, mean, rstd, kNormEps);
       } else {
-        RmsNorm(runner.trace, tx, tw, y, rstd, kEps);
+        RmsNorm(runner.trace, tx, tw, y, rstd, kNormEps);
       }
       runner.Run(table);
       std::vector<double> expected, means, rstds;
@@ -103,7 +102,7 @@ TEST_P(Norm, LayerNormKeepsItsDigitsFarFromZero) {
 // Against the slopes of the formula in double: L = sum of dy * y.
 void CheckBackward(const OpKernels& table, bool center, DType dtype, DType gradient, bool overwrite_dx,
                    bool accumulate) {
-  for (const Case& shape : kCases) {
+  for (const NormCase& shape : kCases) {
     const int64_t rows = shape.rows;
     const int64_t cols = shape.cols;
     SCOPED_TRACE(testing::Message() << rows << " x " << cols << " " << DTypeName(dtype) << " " << DTypeName(gradient)
@@ -237,10 +236,10 @@ void CheckLong(const OpKernels& table, bool center, DType dtype, const LongCase&
   const Tensor tdw = runner.Empty(DType::kF32, 1, cols);
   const Tensor tdb = runner.Empty(DType::kF32, 1, cols);
   if (center) {
-    LayerNorm(runner.trace, tx, tw, tb, ty, mean, rstd, kEps);
+    LayerNorm(runner.trace, tx, tw, tb, ty, mean, rstd, kNormEps);
     LayerNormBackward(runner.trace, tdy, tx, tw, mean, rstd, tdx, false, tdw, tdb, false);
   } else {
-    RmsNorm(runner.trace, tx, tw, ty, rstd, kEps);
+    RmsNorm(runner.trace, tx, tw, ty, rstd, kNormEps);
     RmsNormBackward(runner.trace, tdy, tx, tw, rstd, tdx, false, tdw, false);
   }
   runner.Run(table);
@@ -272,12 +271,12 @@ TEST_P(Norm, ThreadsChangeNothing) {
     const Tensor dx = runner.Empty(dtype, kRows, kCols);
     const Tensor dweight = runner.Empty(DType::kF32, 1, kCols);
     const Tensor dbias = runner.Empty(DType::kF32, 1, kCols);
-    LayerNorm(runner.trace, x, weight, bias, y, mean, rstd, kEps);
+    LayerNorm(runner.trace, x, weight, bias, y, mean, rstd, kNormEps);
     LayerNormBackward(runner.trace, dy, x, weight, mean, rstd, dx, true, dweight, dbias, false);
     const Tensor y2 = runner.Empty(dtype, kRows, kCols);
     const Tensor rstd2 = runner.Empty(DType::kF32, 1, kRows);
     const Tensor dweight2 = runner.Empty(DType::kF32, 1, kCols);
-    RmsNorm(runner.trace, x, weight, y2, rstd2, kEps);
+    RmsNorm(runner.trace, x, weight, y2, rstd2, kNormEps);
     RmsNormBackward(runner.trace, dy, x, weight, rstd2, dx, false, dweight2, false);
     return {y, mean, rstd, dx, dweight, dbias, y2, rstd2, dweight2};
   });
@@ -292,9 +291,10 @@ TEST_P(Norm, LargeIsAsSmall) {
   const Tensor large = runner.Empty(DType::kBF16, kRows, kCols);
   const Tensor small = runner.Empty(DType::kBF16, kRows, kCols);
   const Tensor rstd = runner.Empty(DType::kF32, 1, kRows);
-  RmsNorm(runner.trace, x, weight, large, rstd, kEps);
+  RmsNorm(runner.trace, x, weight, large, rstd, kNormEps);
   for (int64_t row = 0; row < kRows; row += kRows / 2) {
-    RmsNorm(runner.trace, x.Rows(row, kRows / 2), weight, small.Rows(row, kRows / 2), rstd.Cols(row, kRows / 2), kEps);
+    RmsNorm(runner.trace, x.Rows(row, kRows / 2), weight, small.Rows(row, kRows / 2), rstd.Cols(row, kRows / 2),
+            kNormEps);
   }
   runner.Run(table_);
   EXPECT_EQ(runner.Bytes(large), runner.Bytes(small));
@@ -308,16 +308,16 @@ TEST(NormRecord, RefusesOtherShapes) {
   const Tensor x = make(DType::kBF16, 4, 8);
   const Tensor w = make(DType::kBF16, 1, 8);
   const Tensor rstd = make(DType::kF32, 1, 4);
-  RmsNorm(trace, x, w, x, rstd, kEps);  // fits
-  EXPECT_THROW(RmsNorm(trace, x, make(DType::kBF16, 1, 7), x, rstd, kEps), Error);
-  EXPECT_THROW(RmsNorm(trace, x, make(DType::kF32, 1, 8), x, rstd, kEps), Error);
-  EXPECT_THROW(RmsNorm(trace, x, w, make(DType::kBF16, 4, 7), rstd, kEps), Error);
-  EXPECT_THROW(RmsNorm(trace, x, w, x, make(DType::kBF16, 1, 4), kEps), Error);
-  EXPECT_THROW(RmsNorm(trace, x, Tensor{}, x, rstd, kEps), Error);
-  EXPECT_THROW(LayerNorm(trace, x, w, make(DType::kBF16, 1, 9), x, rstd, rstd, kEps), Error);
+  RmsNorm(trace, x, w, x, rstd, kNormEps);  // fits
+  EXPECT_THROW(RmsNorm(trace, x, make(DType::kBF16, 1, 7), x, rstd, kNormEps), Error);
+  EXPECT_THROW(RmsNorm(trace, x, make(DType::kF32, 1, 8), x, rstd, kNormEps), Error);
+  EXPECT_THROW(RmsNorm(trace, x, w, make(DType::kBF16, 4, 7), rstd, kNormEps), Error);
+  EXPECT_THROW(RmsNorm(trace, x, w, x, make(DType::kBF16, 1, 4), kNormEps), Error);
+  EXPECT_THROW(RmsNorm(trace, x, Tensor{}, x, rstd, kNormEps), Error);
+  EXPECT_THROW(LayerNorm(trace, x, w, make(DType::kBF16, 1, 9), x, rstd, rstd, kNormEps), Error);
   EXPECT_THROW(RmsNormBackward(trace, x, x, w, rstd, x, false, make(DType::kI32, 1, 8), false), Error);
   try {
-    RmsNorm(trace, x, make(DType::kF32, 1, 7), x, rstd, kEps);
+    RmsNorm(trace, x, make(DType::kF32, 1, 7), x, rstd, kNormEps);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInternal);

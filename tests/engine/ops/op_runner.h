@@ -23,6 +23,9 @@
 
 namespace ridgeline {
 
+// What most ops compute with.
+inline constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
+
 // Round to nearest, ties to even; NaN stays NaN.
 inline uint16_t Bf16Bits(float value) {
   uint32_t bits;

@@ -11,7 +11,6 @@
 namespace ridgeline {
 namespace {
 
-constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 constexpr int kSteps = 20;
 
 class Optimizer : public EveryTarget {

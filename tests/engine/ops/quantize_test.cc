@@ -186,13 +186,13 @@ class Quantizing : public EveryTarget {
 };
 RIDGELINE_ON_EVERY_TARGET(Quantizing);
 
-constexpr std::pair<int64_t, int64_t> kShapes[] = {{1, 1},    {3, 7},    {16, 16},   {17, 33},  {32, 32},
-                                                   {40, 100}, {64, 256}, {129, 257}, {200, 40}, {33, 520}};
+constexpr std::pair<int64_t, int64_t> kMatrixShapes[] = {{1, 1},    {3, 7},    {16, 16},   {17, 33},  {32, 32},
+                                                         {40, 100}, {64, 256}, {129, 257}, {200, 40}, {33, 520}};
 
 TEST_P(Quantizing, IsTheReferenceInEveryShape) {
   for (const Orientations& recipe : kRecipes) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
-      for (const auto& [rows, cols] : kShapes) {
+      for (const auto& [rows, cols] : kMatrixShapes) {
         Check(recipe, MakeMatrix(dtype, rows, cols, 1));
         if (HasFatalFailure()) return;
       }
@@ -452,7 +452,7 @@ TEST_P(Quantizing, TransposedCodesAreThoseOfTheColumns) {
   for (const Orientations& recipe : kRecipes) {
     const bool turns = !HasBlocks(recipe.row.scaling) || recipe.row.scaling == Scaling::kBlock16x16;
     if (!turns || recipe.rows_alone) continue;
-    for (const auto& [rows, cols] : kShapes) {
+    for (const auto& [rows, cols] : kMatrixShapes) {
       SCOPED_TRACE(testing::Message() << recipe.name << " " << rows << " " << cols);
       const Matrix m = MakeMatrix(DType::kBF16, rows, cols, 8);
       OpRunner runner;

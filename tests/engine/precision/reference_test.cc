@@ -17,7 +17,7 @@ using testing::ElementsAre;
 constexpr Quantizer kFp8 = {Format::kE4M3, Scaling::kCurrent};
 constexpr Quantizer kMx = {Format::kE4M3, Scaling::kBlock32};
 constexpr Quantizer kNv = {Format::kE2M1, Scaling::kBlock16};
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kInf = std::numeric_limits<float>::infinity();
 
 std::vector<float> Normal(int64_t count, uint32_t seed) {
   std::mt19937 engine(seed);
@@ -47,7 +47,7 @@ TEST(Reference, CurrentScalingBringsTheLargestTo448) {
 }
 
 TEST(Reference, CurrentScaleIsOneWithoutAUsefulAmax) {
-  for (const float value : {0.0F, kInfinity, std::nanf("")}) {
+  for (const float value : {0.0F, kInf, std::nanf("")}) {
     const auto q = QuantizeReference(kFp8, std::vector<float>{value, 3}, 1, 2);
     EXPECT_EQ(q.tensor_scale, value == 0 ? 1 / (448 / 3.0F) : 1) << value;
   }

@@ -105,8 +105,8 @@ double Distance(const std::vector<std::vector<float>>& a, const std::vector<std:
   return std::sqrt(difference / size);
 }
 
-class CudaSteps : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Families, CudaSteps, testing::ValuesIn(kFamilies),
+class CudaSteps : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Families, CudaSteps, ::testing::ValuesIn(kFamilies),
                          [](const auto& info) { return info.param; });
 
 TEST_P(CudaSteps, ComputeWhatTheCpuDoes) {

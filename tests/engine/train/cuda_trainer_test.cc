@@ -38,7 +38,7 @@ std::unique_ptr<TrainingDevice> OpenHere(const RunSpec& spec, const DeviceOption
   return OpenCudaDevice(spec, options, LocalRank(), AllLibrariesHere());
 }
 
-Json Tiny(const std::string& family = "llama") {
+Json TinyOnCuda(const std::string& family = "llama") {
   Json values = TinyModel(family);
   values.update({{"layers", 1}, {"warmup_steps", 1}, {"steps", 4}, {"grad_clip", 1.0}, {"precision", "fp32"}});
   return values;
@@ -77,9 +77,9 @@ class CudaTrainer : public ::testing::Test {
 TEST_F(CudaTrainer, TrainsAsTheCpuDoes) {
   for (const std::string& family : kFamilies) {
     SCOPED_TRACE(family);
-    const RunSpec spec = OnCuda(Tiny(family));
+    const RunSpec spec = OnCuda(TinyOnCuda(family));
     const RunResult cuda = Run(spec);
-    const RunResult cpu = Train(SpecFrom(Tiny(family)), {}).result;
+    const RunResult cpu = Train(SpecFrom(TinyOnCuda(family)), {}).result;
     ASSERT_EQ(cuda.status, RunStatus::kOk) << cuda.message;
     ASSERT_EQ(cuda.loss.size(), 5U);
     for (size_t i = 0; i < cuda.loss.size(); ++i) {
@@ -101,7 +101,7 @@ TEST_F(CudaTrainer, TrainsAsTheCpuDoes) {
 }
 
 TEST_F(CudaTrainer, GivesTheSameBitsAsAGraphAndCallByCall) {
-  Json values = Tiny();
+  Json values = TinyOnCuda();
   values["precision"] = "bf16";
   const RunResult graph = Run(OnCuda(values));
   TrainOptions eager;
@@ -119,14 +119,14 @@ TEST_F(CudaTrainer, NotesAFileOfAlgorithmsThatItDoesNotTake) {
   TrainOptions options;
   options.device.algorithms = dir_ / "cublaslt.json";
   options.device.on_note = [&](const std::string& note) { notes.push_back(note); };
-  EXPECT_EQ(Run(OnCuda(Tiny()), options).status, RunStatus::kOk);
+  EXPECT_EQ(Run(OnCuda(TinyOnCuda()), options).status, RunStatus::kOk);
   EXPECT_THAT(notes, ::testing::ElementsAre(HasSubstr("cublaslt.json")));
   EXPECT_EQ(ReadFile(dir_ / "cublaslt.json"), "{");
 }
 
 // What number an update has depends on the steps skipped before it, which no host knows when it queues the next.
 TEST_F(CudaTrainer, SkipsTheStepsThatTheCpuSkips) {
-  Json values = Tiny("stack");
+  Json values = TinyOnCuda("stack");
   values.update({{"precision", "fp16"}, {"steps", 8}});
   const RunResult cpu = Train(SpecFrom(values), {}).result;
   const RunResult cuda = Run(OnCuda(values));
@@ -138,7 +138,7 @@ TEST_F(CudaTrainer, SkipsTheStepsThatTheCpuSkips) {
 
 // The step behind the one that diverged is on its way already: nothing of it is told.
 TEST_F(CudaTrainer, EndsWithTheStepThatDiverged) {
-  Json values = Tiny("gpt");
+  Json values = TinyOnCuda("gpt");
   values.update({{"learning_rate", 1e3}, {"steps", 30}, {"grad_clip", 0}});
   const RunResult cpu = Train(SpecFrom(values), {}).result;
   const RunResult cuda = Run(OnCuda(values));
@@ -152,7 +152,7 @@ TEST_F(CudaTrainer, EndsWithTheStepThatDiverged) {
 
 TEST_F(CudaTrainer, LeavesAndContinuesToTheBit) {
   for (const char* precision : {"bf16", "fp16"}) {
-    Json values = Tiny();
+    Json values = TinyOnCuda();
     values.update({{"precision", precision}, {"dropout", 0.1}, {"steps", 7}});
     SCOPED_TRACE(precision);
     fs::remove_all(dir_ / "ck");
@@ -173,7 +173,7 @@ TEST_F(CudaTrainer, LeavesAndContinuesToTheBit) {
 }
 
 TEST_F(CudaTrainer, ContinuesWhatACpuBegan) {
-  Json values = Tiny();
+  Json values = TinyOnCuda();
   values["steps"] = 5;
   RunSpec on_cpu = SpecFrom(values);
   on_cpu.checkpoint_dir = dir_ / "ck";
@@ -195,7 +195,7 @@ TEST_F(CudaTrainer, ProfilesItsOps) {
   TrainOptions options;
   options.open_cuda = OpenHere;
   options.profile = true;
-  const TrainOutcome outcome = Train(OnCuda(Tiny()), options);
+  const TrainOutcome outcome = Train(OnCuda(TinyOnCuda()), options);
   ASSERT_EQ(outcome.result.status, RunStatus::kOk) << outcome.result.message;
   ASSERT_FALSE(outcome.profile.empty());
   EXPECT_GT(outcome.profile.front().calls, 0);
@@ -203,7 +203,7 @@ TEST_F(CudaTrainer, ProfilesItsOps) {
 
 TEST_F(CudaTrainer, ARankOfSeveralCanBeAlone) {
   for (const char* shard : {"none", "optimizer", "full"}) {
-    Json values = Tiny();
+    Json values = TinyOnCuda();
     values.update({{"ranks", 4}, {"shard", shard}, {"communicator", "virtual"}, {"steps", 2}});
     const RunResult cuda = Run(OnCuda(values));
     const RunResult cpu = Train(SpecFrom(values), {}).result;
@@ -219,7 +219,7 @@ TEST_F(CudaTrainer, MeasuresProductsOnceAndGivesTheSameBits) {
   cuda_on_cpu::ResetCublasLt({{20'000, 10'000, 30'000}});
   TrainOptions options;
   options.device.algorithms = dir_ / "cache" / "cublaslt.json";
-  const RunSpec spec = OnCuda(Tiny());
+  const RunSpec spec = OnCuda(TinyOnCuda());
   const RunResult first = Run(spec, options);
   ASSERT_EQ(first.status, RunStatus::kOk) << first.message;
   const int64_t with_measuring = cuda_on_cpu::CublasLtProductsRun();
@@ -255,7 +255,7 @@ TEST_F(CudaTrainer, VerifiesReferenceCases) {
 }
 
 TEST_F(CudaTrainer, SaysWhatTheDeviceHadWhereTheSlabDoesNotFit) {
-  const RunSpec spec = OnCuda(Tiny());
+  const RunSpec spec = OnCuda(TinyOnCuda());
   const int64_t planned = BuildStep(spec).layout.slab_bytes;
   cuda_machine::ResetMachine({.device_bytes = static_cast<size_t>(planned - 1)});
   card_.others_bytes = 7'000'000;
@@ -269,7 +269,7 @@ TEST_F(CudaTrainer, SaysWhatTheDeviceHadWhereTheSlabDoesNotFit) {
 }
 
 TEST_F(CudaTrainer, RefusesAnotherGpuThanTheSpecs) {
-  Json values = Tiny();
+  Json values = TinyOnCuda();
   values.update({{"device", "cuda"}, {"gpu", "h100"}});
   const RunResult result = Run(SpecFrom(values));
   EXPECT_EQ(result.reason, InfrastructureReason::kNode);
@@ -278,10 +278,10 @@ TEST_F(CudaTrainer, RefusesAnotherGpuThanTheSpecs) {
 
 TEST_F(CudaTrainer, SaysThatThereIsNoGpu) {
   cuda_machine::ResetMachine({.devices = 0});
-  const RunResult result = Run(OnCuda(Tiny()));
+  const RunResult result = Run(OnCuda(TinyOnCuda()));
   EXPECT_EQ(result.reason, InfrastructureReason::kNode);
   EXPECT_THAT(result.hint, HasSubstr("nvidia-smi"));
-  const RunResult without = Train(OnCuda(Tiny()), {}).result;
+  const RunResult without = Train(OnCuda(TinyOnCuda()), {}).result;
   EXPECT_EQ(without.reason, InfrastructureReason::kNode);
   EXPECT_THAT(without.message, HasSubstr("built without the CUDA device"));
 }
@@ -289,14 +289,14 @@ TEST_F(CudaTrainer, SaysThatThereIsNoGpu) {
 TEST_F(CudaTrainer, SaysHowTheGpuFared) {
   card_.others = 2;
   card_.limits = 0x8;  // a slowdown of the hardware
-  const RunResult result = Run(OnCuda(Tiny()));
+  const RunResult result = Run(OnCuda(TinyOnCuda()));
   ASSERT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_EQ(result.gpu.others, 2);
   EXPECT_EQ(result.gpu.power_w, 500);
   EXPECT_GT(result.gpu.energy_j, 0);
   EXPECT_EQ(result.gpu.throttled_share, 1);
   card_.begins = kNvmlDriverNotLoaded;
-  const RunResult without = Run(OnCuda(Tiny()));
+  const RunResult without = Run(OnCuda(TinyOnCuda()));
   EXPECT_EQ(without.status, RunStatus::kOk) << "none of it is needed";
   EXPECT_EQ(without.gpu.power_w, std::nullopt);
 }
@@ -325,27 +325,27 @@ TEST_F(CudaTrainer, TakesTheGpuOfItsPlaceAmongTheRanksOfItsMachine) {
   cuda_machine::ResetMachine({.devices = 2});
   {
     const Place second("1");
-    EXPECT_EQ(Run(OnCuda(Tiny())).status, RunStatus::kOk);
+    EXPECT_EQ(Run(OnCuda(TinyOnCuda())).status, RunStatus::kOk);
   }
   {
     const Place third("2");
-    const RunResult result = Run(OnCuda(Tiny()));
+    const RunResult result = Run(OnCuda(TinyOnCuda()));
     EXPECT_EQ(result.reason, InfrastructureReason::kNode);
     EXPECT_THAT(result.message, HasSubstr("rank 2 of this machine has no GPU: it sees 2"));
   }
   {
     const Place wrong("first");
-    EXPECT_EQ(Run(OnCuda(Tiny())).status, RunStatus::kInvalid);
+    EXPECT_EQ(Run(OnCuda(TinyOnCuda())).status, RunStatus::kInvalid);
   }
   cuda_machine::ResetMachine({.devices = 1});  // as a scheduler shows a rank its own alone
   const Place third("2");
-  EXPECT_EQ(Run(OnCuda(Tiny())).status, RunStatus::kOk);
+  EXPECT_EQ(Run(OnCuda(TinyOnCuda())).status, RunStatus::kOk);
 }
 
 // Any call of the runtime may be the one that finds the device gone: no figure comes of such a run, and nothing is
 // left.
 TEST_F(CudaTrainer, EndsInWordsWhicheverCallFails) {
-  Json values = Tiny();
+  Json values = TinyOnCuda();
   values.update({{"steps", 2}, {"seq_length", 8}, {"batch_size", 1}});
   const RunSpec spec = OnCuda(values);
   ASSERT_EQ(Run(spec).status, RunStatus::kOk);

@@ -27,14 +27,14 @@ class ThreadLimit {
   int before_;
 };
 
-struct Outcome {
+struct Trained {
   std::vector<double> losses;
   std::vector<std::vector<float>> gradients, weights;  // of every part of every parameter, after the last step
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const Trained&) const = default;
 };
 
 // Three steps, prepared for some threads and run with others from the second step on.
-Outcome Run(const RunSpec& spec, int prepared, int later) {
+Trained Run(const RunSpec& spec, int prepared, int later) {
   ThreadLimit threads(prepared);
   const StepProgram program = BuildStep(spec, true);
   CpuExecutor executor(program.trace, program.layout, CpuKernels());
@@ -45,7 +45,7 @@ Outcome Run(const RunSpec& spec, int prepared, int later) {
     executor.Data<int32_t>(program.tensors.ids)[i] = static_cast<int32_t>(i * 7919 % spec.vocab);
     executor.Data<int32_t>(program.tensors.targets)[i] = static_cast<int32_t>((i + 1) * 7919 % spec.vocab);
   }
-  Outcome outcome;
+  Trained outcome;
   for (int64_t step = 1; step <= 3; ++step) {
     if (step == 2) omp_set_num_threads(later);
     executor.Step({step, 1e-3, 7});
@@ -70,7 +70,7 @@ void ExpectTheSameForAnyThreads(const std::string& family, const Numbers& number
   numbers.AddTo(values);
   SCOPED_TRACE(values.dump());
   const RunSpec spec = SpecFrom(values);
-  const Outcome one = Run(spec, 1, 1);
+  const Trained one = Run(spec, 1, 1);
   EXPECT_LT(one.losses.back(), one.losses.front());
   for (const int count : {2, 3, 4}) EXPECT_TRUE(Run(spec, count, count) == one) << count << " threads";
   EXPECT_TRUE(Run(spec, 2, 4) == one) << "2 threads, then 4";

@@ -1,0 +1,22 @@
+// What tests of plans begin with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "plan/memory.h"
+#include "predict/memory.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+
+inline constexpr int64_t kMegabyte = 1'000'000;
+
+inline Sweep ParseText(const std::string& text) { return ParseSweep("name: test\n" + text, "s.yaml"); }
+
+// One that leaves so much to the slab of one process. `basis`: who says so.
+inline NodeMemory NodeWith(int64_t slab_bytes, const std::string& basis = "free here") {
+  return {slab_bytes + kProcessBaseBytes, basis};
+}
+
+}  // namespace ridgeline
