@@ -188,12 +188,13 @@ std::optional<RunResult> DefinedTrainer::Result(const RunSpec& spec, const std::
 }
 
 RunFollower::RunFollower(const Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress,
-                         const Clock& clock)
+                         const Clock& clock, const Nvml& (*load)())
     : spec_(spec),
       log_(std::move(log)),
       progress_(std::move(progress)),
       clock_(clock),
       lines_([this](int64_t, std::string_view line) { Line(line); }) {
+  if (spec.device == "cuda") device_memory_.emplace(load);
   for (const char* name : {"step_time", "loss", "tokens_per_s"}) {
     const auto it = std::find_if(trainer.metrics.begin(), trainer.metrics.end(), [&](const Metric& metric) {
       return metric.figure->name == name && metric.pattern && metric.take == Take::kSeries;
@@ -207,6 +208,7 @@ void RunFollower::Look() {
   const int64_t begin_ns = clock_.MonotonicNs();
   if (begin_ns < next_sample_ns_) return;
   peak_bytes_ = std::max(peak_bytes_, ProportionalOfTree());
+  if (device_memory_) device_peak_bytes_ = std::max(device_peak_bytes_, device_memory_->MostHeldOfOne());
   const int64_t end_ns = clock_.MonotonicNs();
   // The kernel counts all pages of a process meanwhile, which then waits for new ones.
   next_sample_ns_ = end_ns + std::max(kLeastPauseNs, kMostShare * (end_ns - begin_ns));

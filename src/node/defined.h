@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/nvml.h"
 #include "base/process.h"
+#include "node/device_memory.h"
 #include "node/ranks.h"
 #include "node/watch.h"
 #include "ridgeline/run.h"
@@ -63,12 +65,13 @@ class RunFollower {
  public:
   // Its steps are counted in `log`, and said in the file `progress`.
   RunFollower(const Trainer& trainer, const RunSpec& spec, std::filesystem::path log, std::filesystem::path progress,
-              const Clock& clock);
+              const Clock& clock, const Nvml& (*load)() = LoadNvml);
   RunFollower(const RunFollower&) = delete;
   RunFollower& operator=(const RunFollower&) = delete;
 
   void Look();
   int64_t peak_bytes() const { return peak_bytes_; }
+  int64_t device_peak_bytes() const { return device_peak_bytes_; }  // of one GPU; 0: nobody knows
 
  private:
   void ReadOn();
@@ -85,6 +88,8 @@ class RunFollower {
   int64_t steps_said_ = 0;
   double tokens_per_s_ = 0;
   int64_t peak_bytes_ = 0;
+  int64_t device_peak_bytes_ = 0;
+  std::optional<DeviceMemory> device_memory_;  // of a run that uses GPUs
   int64_t next_sample_ns_ = 0;
 };
 

@@ -317,7 +317,7 @@ class JobRunner {
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
     if (follower) {
-      ReadLogs(point, dir, ranks, invoked, follower->peak_bytes(), end);
+      ReadLogs(point, dir, ranks, invoked, *follower, end);
     } else if (nodes_.rank == 0) {
       const RunSpec run = SpecOfRun(point);
       ReadOwnResult(dir / kTrainersResultName, run, end);
@@ -339,7 +339,7 @@ class JobRunner {
 
   // A defined trainer's result, which is made here of what it printed.
   void ReadLogs(const JobPoint& point, const fs::path& dir, const std::vector<RankProcess>& ranks,
-                const Invoked& invoked, int64_t peak_bytes, PointEnd& end) const {
+                const Invoked& invoked, const RunFollower& seen, PointEnd& end) const {
     std::vector<fs::path> here;
     for (const RankProcess& rank : ranks) here.push_back(dir / rank.log);
     std::vector<fs::path> elsewhere;
@@ -353,9 +353,15 @@ class JobRunner {
       return;
     }
     end.own->point_id = point.id;
-    if (end.own->memory.rss_peak_bytes > 0) return;
-    end.own->memory.rss_peak_bytes = std::max(peak_bytes, end.watched.rank_rss_peak_bytes);
-    end.own->evidence["memory_from"] = "its processes";
+    MemoryFigures& memory = end.own->memory;
+    if (memory.rss_peak_bytes == 0) {
+      memory.rss_peak_bytes = std::max(seen.peak_bytes(), end.watched.rank_rss_peak_bytes);
+      end.own->evidence["memory_from"] = "its processes";
+    }
+    if (memory.device_peak_bytes == 0 && seen.device_peak_bytes() > 0) {
+      memory.device_peak_bytes = seen.device_peak_bytes();
+      end.own->evidence["device_memory_from"] = "its processes, as NVML says";
+    }
   }
 
   // What one of its processes is started with.

@@ -34,6 +34,7 @@ class Maker {
     if (const FoundMetric* version = Find("version")) result_.environment["version"] = version->text;
     result_.environment["trainer"] = trainer.name;
     if (result_.memory.rss_peak_bytes > 0) result_.evidence["memory_from"] = "its own words";
+    if (result_.memory.device_peak_bytes > 0) result_.evidence["device_memory_from"] = "its own words";
     if (Find("step_time") != nullptr) {
       result_.evidence["step_times_found"] = std::to_string(Find("step_time")->values.size());
     }

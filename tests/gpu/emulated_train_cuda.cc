@@ -3,7 +3,7 @@
 #include "engine/comm/gloo/rank_environment.h"
 #include "engine/train/cuda_device.h"
 #include "tests/engine/device/fake_libraries.h"
-#include "tests/engine/device/fake_nvml.h"
+#include "tests/fakes/fake_nvml.h"
 
 namespace ridgeline {
 namespace {

@@ -51,7 +51,7 @@ const std::map<std::string, std::set<std::string>>& Wrappers() {
       {"xxhash.h", {"base"}},
       {"dnnl.hpp", {"engine/ops/cpu", "engine/train"}},
       {"hwy/", {"engine/device/cpu", "engine/ops/cpu"}},
-      {"dlfcn.h", {"launch", "engine/device/cuda"}},
+      {"dlfcn.h", {"launch", "base"}},
       {"gloo/", {"engine/comm/gloo"}},
       {"cuda", {"engine/device/cuda", "engine/ops/cuda", "engine/comm/nccl"}},
       {"cublasLt.h", {"engine/device/cuda", "engine/ops/cuda"}},

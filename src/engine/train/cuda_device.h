@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "base/nvml.h"
 #include "engine/comm/nccl/nccl.h"
 #include "engine/device/cuda/libraries.h"
-#include "engine/device/cuda/nvml.h"
 #include "engine/train/device.h"
 
 namespace ridgeline {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/shared_library.h"
 #include "engine/device/cuda/libraries.h"
-#include "engine/device/cuda/shared_library.h"
 
 namespace ridgeline {
 namespace {

@@ -21,8 +21,8 @@
 #include "engine/train/model_state.h"
 #include "tests/base/temp_dir.h"
 #include "tests/engine/comm/nccl/device_ranks.h"
-#include "tests/engine/device/fake_nvml.h"
 #include "tests/engine/train/specs.h"
+#include "tests/fakes/fake_nvml.h"
 
 namespace ridgeline {
 namespace {

@@ -18,8 +18,8 @@
 #include "engine/train/verify.h"
 #include "tests/base/temp_dir.h"
 #include "tests/engine/device/cuda_machine.h"
-#include "tests/engine/device/fake_nvml.h"
 #include "tests/engine/train/specs.h"
+#include "tests/fakes/fake_nvml.h"
 
 #ifdef RIDGELINE_CUDA_ON_CPU
 #include "cuda_on_cpu/cublaslt.h"

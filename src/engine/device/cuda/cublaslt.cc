@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "engine/device/cuda/shared_library.h"
+#include "base/shared_library.h"
 
 // What a macro stands for, as text.
 #define RIDGELINE_TEXT(macro) RIDGELINE_QUOTED(macro)

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "engine/device/cuda/shared_library.h"
+#include "base/shared_library.h"
 
 namespace ridgeline {
 

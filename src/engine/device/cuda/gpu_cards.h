@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/cuda/nvml.h"
+#include "base/nvml.h"
 
 namespace ridgeline {
 

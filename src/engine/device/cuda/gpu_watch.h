@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/device/cuda/nvml.h"
+#include "base/nvml.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "tests/engine/device/fake_nvml.h"
+#include "tests/fakes/fake_nvml.h"
 
 namespace ridgeline {
 namespace {

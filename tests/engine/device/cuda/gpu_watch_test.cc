@@ -7,7 +7,7 @@
 #include <optional>
 #include <thread>
 
-#include "tests/engine/device/fake_nvml.h"
+#include "tests/fakes/fake_nvml.h"
 
 namespace ridgeline {
 namespace {

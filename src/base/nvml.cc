@@ -1,11 +1,11 @@
-#include "engine/device/cuda/nvml.h"
+#include "base/nvml.h"
 
 #include <fmt/format.h>
 
 #include <string_view>
 
 #include "base/error.h"
-#include "engine/device/cuda/shared_library.h"
+#include "base/shared_library.h"
 
 namespace ridgeline {
 namespace {

@@ -39,6 +39,14 @@ struct NvmlPci {
   char bus_id[32];
 };
 
+// nvmlProcessInfo_t, as of version 2
+struct NvmlProcess {
+  unsigned pid = 0;  // as the driver numbers them: the node's, also in a container
+  unsigned long long used_bytes = 0;
+  unsigned gpu_instance = 0, compute_instance = 0;
+};
+inline constexpr unsigned long long kNvmlValueNotAvailable = ~0ULL;
+
 // Every function of it that is called here, with what it takes. Those that a driver may lack are nullptr then, all but
 // the first four.
 #define RIDGELINE_NVML_FUNCTIONS(NEEDED, IF_THERE)                                                       \
@@ -58,7 +66,7 @@ struct NvmlPci {
   IF_THERE(nvmlDeviceGetTemperature, (NvmlDevice, NvmlTemperatureSensor, unsigned* celsius))             \
   IF_THERE(nvmlDeviceGetCurrentClocksThrottleReasons, (NvmlDevice, unsigned long long* bits))            \
   IF_THERE(nvmlDeviceGetTotalEccErrors, (NvmlDevice, NvmlEccError, NvmlEccCounter, unsigned long long*)) \
-  IF_THERE(nvmlDeviceGetComputeRunningProcesses_v3, (NvmlDevice, unsigned* count, void* list))           \
+  IF_THERE(nvmlDeviceGetComputeRunningProcesses_v3, (NvmlDevice, unsigned* count, NvmlProcess* list))    \
   IF_THERE(nvmlDeviceGetRetiredPagesPendingStatus, (NvmlDevice, int* pending))                           \
   IF_THERE(nvmlDeviceGetRemappedRows,                                                                    \
            (NvmlDevice, unsigned* corrected, unsigned* uncorrected, unsigned* pending, unsigned* failed))

@@ -7,16 +7,18 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
-#include "engine/device/cuda/nvml.h"
+#include "base/nvml.h"
 
 namespace ridgeline {
 
 struct FakeCard {
   NvmlReturn begins = kNvmlSuccess;
   std::string bus_id = "0000:1B:00.0";
-  unsigned others = 0;  // processes on it
+  unsigned others = 0;                 // processes on it
+  std::vector<NvmlProcess> processes;  // those of them that are somebody
   unsigned long long others_bytes = 0;
   bool mig = false;
   unsigned milliwatts = 500'000;
@@ -125,10 +127,14 @@ inline Nvml MakeFakeNvml() {
   fake.nvmlDeviceGetTotalEccErrors = [](NvmlDevice, NvmlEccError kind, NvmlEccCounter, unsigned long long* to) {
     return Call("ecc", [&](FakeCard& card) { *to = kind == kNvmlCorrected ? card.corrected : card.uncorrected; });
   };
-  // As the driver does it: with room for none, it says how many there are.
-  fake.nvmlDeviceGetComputeRunningProcesses_v3 = [](NvmlDevice, unsigned* count, void*) {
-    const NvmlReturn said = Call("processes", [&](FakeCard& card) { *count = card.others; });
-    return said == kNvmlSuccess && *count > 0 ? kNvmlInsufficientSize : said;
+  // As the driver does it: with too little room, it says how many there are.
+  fake.nvmlDeviceGetComputeRunningProcesses_v3 = [](NvmlDevice, unsigned* count, NvmlProcess* list) {
+    const unsigned room = list == nullptr ? 0 : *count;
+    const NvmlReturn said = Call("processes", [&](FakeCard& card) {
+      *count = std::max(card.others, static_cast<unsigned>(card.processes.size()));
+      if (*count <= room) std::copy(card.processes.begin(), card.processes.end(), list);
+    });
+    return said == kNvmlSuccess && *count > room ? kNvmlInsufficientSize : said;
   };
   fake.nvmlDeviceGetRetiredPagesPendingStatus = [](NvmlDevice, int* pending) {
     return Call("pages", [&](FakeCard& card) { *pending = card.repair_pending; });

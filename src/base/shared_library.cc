@@ -1,4 +1,4 @@
-#include "engine/device/cuda/shared_library.h"
+#include "base/shared_library.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -1,0 +1,60 @@
+#include "node/device_memory.h"
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "base/error.h"
+#include "node/process_tree.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr size_t kMostProcesses = 4096;  // of one GPU
+
+// Nothing where the driver doesn't say, or they are more than it said a moment ago.
+std::vector<NvmlProcess> ProcessesOn(const Nvml& nvml, NvmlDevice device) {
+  unsigned count = 0;
+  if (nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, nullptr) != kNvmlInsufficientSize) return {};
+  std::vector<NvmlProcess> found(std::min<size_t>(count + 8, kMostProcesses));  // some may come meanwhile
+  count = static_cast<unsigned>(found.size());
+  if (nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, found.data()) != kNvmlSuccess) return {};
+  found.resize(std::min<size_t>(count, found.size()));
+  return found;
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(const Nvml& (*load)()) {
+  try {
+    session_ = std::make_unique<NvmlSession>(load);
+  } catch (const Error&) {
+    // No card, or no driver of it: the run itself says so where it needs one.
+  }
+}
+
+int64_t DeviceMemory::MostHeldOfOne() const {
+  unsigned cards = 0;
+  if (session_ == nullptr || session_->nvml().nvmlDeviceGetComputeRunningProcesses_v3 == nullptr ||
+      !session_->Said(&Nvml::nvmlDeviceGetCount_v2, &cards)) {
+    return 0;
+  }
+  const std::vector<pid_t> tree = Descendants();
+  const std::set<pid_t> ours(tree.begin(), tree.end());
+  int64_t most = 0;
+  for (unsigned index = 0; index < cards; ++index) {
+    NvmlDevice device = nullptr;
+    if (!session_->Said(&Nvml::nvmlDeviceGetHandleByIndex_v2, index, &device)) continue;
+    int64_t held = 0;
+    for (const NvmlProcess& process : ProcessesOn(session_->nvml(), device)) {
+      const bool is_said = process.used_bytes != kNvmlValueNotAvailable;
+      if (is_said && ours.contains(static_cast<pid_t>(process.pid))) held += static_cast<int64_t>(process.used_bytes);
+    }
+    most = std::max(most, held);
+  }
+  return most;
+}
+
+}  // namespace ridgeline
