@@ -38,8 +38,9 @@ demo: programs ## Build what sweeps/demo.yaml takes, and run it on this machine
 	cmake --build build -j $(JOBS) --target ridgeline ridgeline-train ridgeline-launcher-local
 	build/bin/ridgeline run sweeps/demo.yaml
 
+# Some of the tests wait: one more at once than two cores have to do.
 test: build ## Build and run every test that needs no cluster
-	ctest --test-dir build --output-on-failure -j 2 -LE 'slurm|k8s|kubelet'
+	ctest --test-dir build --output-on-failure -j 3 -LE 'slurm|k8s|kubelet'
 
 # They wait more than they work: many at once, however few the cores.
 test-cluster: ## Install real schedulers (packages.txt, "Cluster tests"), and run the launchers' tests on them
@@ -68,9 +69,9 @@ build-sanitized: packages ## Build what `make test-sanitized` runs
 test-sanitized: build-sanitized ## The tests under AddressSanitizer + UBSan, and under ThreadSanitizer where threads meet
 	ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	  LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leak_sanitizer.supp:print_suppressions=0 \
-	  ctest --test-dir build-address --output-on-failure -j 2 -LE 'slurm|k8s|kubelet'
+	  ctest --test-dir build-address --output-on-failure -j 3 -LE 'slurm|k8s|kubelet'
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/thread_sanitizer.supp history_size=7" \
-	  ctest --test-dir build-thread --output-on-failure -j 2 -L threads
+	  ctest --test-dir build-thread --output-on-failure -j 3 -L threads
 
 fuzz: packages ## Give what reads bytes from outside any bytes at all: SECONDS=60 for each target of tests/fuzz
 	@cmake --preset address
