@@ -49,6 +49,7 @@ class AgentClient final : public Client {
     reply.at("max_array_size").get_to(facts.max_array_size);
     reply.at("max_job_count").get_to(facts.max_job_count);
     reply.at("message_timeout_s").get_to(facts.message_timeout_s);
+    reply.at("min_job_age_s").get_to(facts.min_job_age_s);
     reply.at("accounting").get_to(facts.accounting);
     return facts;
   }

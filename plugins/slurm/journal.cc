@@ -14,7 +14,8 @@ Json Encode(const Array& array) {
           {"id", array.id},
           {"recorded_unix_s", array.recorded_unix_s},
           {"cancelled", array.cancelled},
-          {"job_name", array.job_name}};
+          {"job_name", array.job_name},
+          {"twins", array.twins}};
 }
 
 Array Decode(const Json& document) {
@@ -25,7 +26,8 @@ Array Decode(const Json& document) {
           document.at("id").get<int64_t>(),
           document.at("recorded_unix_s").get<int64_t>(),
           document.value("cancelled", std::set<size_t>()),
-          document.value("job_name", name)};  // of an earlier version: its name alone
+          document.value("job_name", name),  // of an earlier version: its name alone
+          document.value("twins", std::set<int64_t>())};
 }
 
 }  // namespace
@@ -61,6 +63,13 @@ void Journal::SetId(Array& array, int64_t id) {
 void Journal::AddCancelled(Array& array, const std::set<size_t>& tasks) {
   Array changed = array;
   changed.cancelled.insert(tasks.begin(), tasks.end());
+  Replace(array, std::move(changed));
+}
+
+void Journal::AddTwin(Array& array, int64_t id) {
+  if (array.twins.contains(id)) return;
+  Array changed = array;
+  changed.twins.insert(id);
   Replace(array, std::move(changed));
 }
 

@@ -25,6 +25,7 @@ struct Array {
   int64_t recorded_unix_s = 0;      // when it was about to be submitted
   std::set<size_t> cancelled = {};  // tasks told to end: of one that had not begun Slurm keeps no record
   std::string job_name = {};        // as Slurm has it; the name is in it
+  std::set<int64_t> twins = {};     // ids of the same once more, told to end: never the array
 };
 
 class Journal {
@@ -47,6 +48,7 @@ class Journal {
   Array& Record(Array array);
   void SetId(Array& array, int64_t id);
   void AddCancelled(Array& array, const std::set<size_t>& tasks);
+  void AddTwin(Array& array, int64_t id);
   // Slurm does not have it and will not: as if it had never been.
   void Forget(const std::string& name);
 

@@ -38,16 +38,30 @@ void AddEndOf(const End& end, const std::string& message, const std::string& hin
   }
 }
 
-// Nobody but `exec` knows whether a trainer is at fault, so a failure has no end, unless its cause is known.
-void AddFailure(const Row& row, const Meaning& meaning, const std::string& log, Evidence& evidence) {
-  const Cause cause = CauseOf(row.exit_status, row.reason, log);
-  if (cause.reason.empty()) {
-    evidence["message"] = meaning.message;
-    evidence["hint"] = meaning.hint;
-    return;
+// Why Slurm cancelled a task of its own accord; nothing where a person did it, or may have.
+Cause CauseOfCancel(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log) {
+  if (array.cancelled.contains(task) || row.by_its_user) return {};
+  const Wait* wait = row.nodes.empty() ? WaitOf(row.reason) : nullptr;
+  if (wait != nullptr && !wait->end.empty()) {
+    return {std::string(wait->end.reason), WordsOf(*wait, row), std::string(wait->hint)};
   }
-  plugin::AddInfrastructure(cause.reason, cause.message, cause.hint, evidence);
-  if (!cause.node.empty()) evidence["node"] = cause.node;
+  // The accounting has no script's end of whom a person cancels; but the script has then heard of it.
+  const bool told = log && log->find(" CANCELLED AT ") != std::string::npos;
+  if (told || !IsUnasked(array, task, row)) return {};
+  if (Cause cause = CauseOf(row.exit_status, row.reason, log.value_or("")); !cause.reason.empty()) return cause;
+  if (!log) {
+    return {"start", "its node did not begin the job, and Slurm cancelled it",
+            "see slurmd's log on that node; a prolog of the site's that fails is one cause"};
+  }
+  return {"lost", "Slurm cancelled the job without ending its script",
+          "a controller that is restarted does so where it forgot that the job had begun; see slurmctld's log"};
+}
+
+// Nothing where Slurm's state says it all, or nobody but `exec` knows whether a trainer is at fault.
+Cause CauseOfEnd(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log) {
+  if (row.state == "FAILED") return CauseOf(row.exit_status, row.reason, log.value_or(""));
+  if (row.state == "CANCELLED") return CauseOfCancel(array, task, row, log);
+  return {};
 }
 
 }  // namespace
@@ -76,15 +90,24 @@ JobState JudgeHopeless(const Array& array, size_t task, const Row& row, const Wa
   return state;
 }
 
-JobState JudgeEnded(const Array& array, size_t task, const Row& row, const std::string& log) {
+bool IsUnasked(const Array& array, size_t task, const Row& row) {
+  return row.state == "CANCELLED" && !array.cancelled.contains(task) && !row.nodes.empty() &&
+         IsOfNoScript(row.exit_status);
+}
+
+JobState JudgeEnded(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log) {
   const Meaning& meaning = MeaningOf(row.state);
   JobState state{Phase::kEnded, row.started_s, EvidenceOf(array, task, row), {}};
-  plugin::AddLogTail(log, state.evidence);
+  plugin::AddLogTail(log.value_or(""), state.evidence);
   const int code = WIFEXITED(row.exit_status) ? WEXITSTATUS(row.exit_status) : 0;
   plugin::AddExit(code, WIFSIGNALED(row.exit_status) ? WTERMSIG(row.exit_status) : 0, state.evidence);
-  const bool interrupted = code == kExecInterrupted;  // then the results say more
-  if ((row.state == "FAILED" && !interrupted) || (row.state == "CANCELLED" && PrologFailed(log))) {
-    AddFailure(row, meaning, log, state.evidence);
+  if (row.state == "FAILED" && code == kExecInterrupted) return state;  // the results say more
+  if (const Cause cause = CauseOfEnd(array, task, row, log); !cause.reason.empty()) {
+    plugin::AddInfrastructure(cause.reason, cause.message, cause.hint, state.evidence);
+    if (!cause.node.empty()) state.evidence["node"] = cause.node;
+  } else if (row.state == "FAILED") {
+    state.evidence["message"] = meaning.message;
+    state.evidence["hint"] = meaning.hint;
   } else if (!meaning.end.empty()) {
     AddEndOf(meaning.end, std::string(meaning.message), std::string(meaning.hint), state.evidence);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "common/answers.h"
@@ -22,7 +23,13 @@ plugin::JobState JudgeQueued(const Row& row, const Wait* wait);
 // A task that waits for what will not be, and has for long enough: it is to be cancelled, and this is its end.
 plugin::JobState JudgeHopeless(const Array& array, size_t task, const Row& row, const Wait& wait);
 
-// A task that ended; `log` is the end of its log, where it did not end well.
-plugin::JobState JudgeEnded(const Array& array, size_t task, const Row& row, const std::string& log);
+// Whether Slurm cancelled a task that had a node, and no script's end was heard of. Slurm's queue never says who
+// cancels a job, but whom a person ends has no node yet, or a script that ends of it, by a signal or with a code. A
+// node that cannot begin a job has it cancelled where it may not be requeued, and so it has one that the controller,
+// restarted, had forgotten was begun. What this launcher was told to end is no such task.
+bool IsUnasked(const Array& array, size_t task, const Row& row);
+
+// A task that ended; `log` is the end of its log, nothing where there is none: its script never began.
+plugin::JobState JudgeEnded(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log);
 
 }  // namespace ridgeline::slurm

@@ -17,6 +17,11 @@ constexpr std::string_view kTheirLimits =
 constexpr std::string_view kYours = "`sacctmgr show association user=$USER` lists yours";
 constexpr std::string_view kPartitionsLimits = "`scontrol show partition` has the limits";
 
+// slurmd's own numbers, whose lower bits pass for a signal; there is no log then.
+constexpr int kNoOutput = 53;
+constexpr int kPrologFailed = 54;
+int SignalOf(int exit_status) { return exit_status & 0x7f; }
+
 bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 template <typename Phrases>
@@ -124,8 +129,9 @@ const std::vector<Meaning>& Meanings() {
        kEnded,
        {"cancelled"},
        "the job was cancelled in Slurm",
-       "`ridgeline run` with the same sweep runs it again; where nobody did it, slurmd's log on its node says why"},
-      {"REVOKED", kEnded, {"cancelled"}, "another cluster of the federation took the job", ""},
+       "`ridgeline run` with the same sweep runs it again"},
+      {"REVOKED", kEnded, Infrastructure("lost"), "another cluster of the federation took the job",
+       "name one as launch: slurm: clusters"},
       {"TIMEOUT",
        kEnded,
        {"timeout"},
@@ -207,9 +213,7 @@ const Wait* WaitOf(std::string_view reason) {
 }
 
 Cause CauseOf(int exit_status, std::string_view reason, std::string_view log) {
-  // slurmd's own number for it, whose lower bits pass for a signal; there is no log then.
-  constexpr int kNoOutput = 53;
-  if ((exit_status & 0x7f) == kNoOutput) {
+  if (SignalOf(exit_status) == kNoOutput) {
     return {"storage", "Slurm could not write the job's log on its node",
             "the folder that the database is in must be there on every node, and writable"};
   }
@@ -221,16 +225,19 @@ Cause CauseOf(int exit_status, std::string_view reason, std::string_view log) {
   for (const std::string_view line : lines) {
     if (Cause cause = OfSlurm(line); !cause.reason.empty()) return cause;
   }
-  if (PrologFailed(log)) return {"start", "a prolog of the site's failed on the job's node", "see slurmd's log there"};
+  // What comes behind its words is of a later attempt.
+  const bool last_said = !lines.empty() && lines.front().starts_with("Error running slurm prolog");
+  if (last_said || SignalOf(exit_status) == kPrologFailed) {
+    return {"start", "a prolog of the site's failed on the job's node", "see slurmd's log there"};
+  }
   if (LowerWithoutBlanks(reason) == "joblaunchfailure") {
     return {"start", "Slurm could not launch the job on its node", "see slurmd's log there"};
   }
   return {};
 }
 
-bool PrologFailed(std::string_view log) {
-  const std::vector<std::string_view> lines = LinesOf(log);
-  return !lines.empty() && lines.back().starts_with("Error running slurm prolog");
+bool IsOfNoScript(int exit_status) {
+  return exit_status == 0 || SignalOf(exit_status) == kNoOutput || SignalOf(exit_status) == kPrologFailed;
 }
 
 Trouble TroubleOf(int64_t code, std::string_view words) {

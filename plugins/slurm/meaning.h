@@ -42,8 +42,7 @@ struct Wait {
 // nullptr where a job just waits its turn.
 const Wait* WaitOf(std::string_view reason);
 
-// Why a job that Slurm calls FAILED did, as far as this tells: its exit status as wait() has it, Slurm's reason, and
-// its log's end.
+// Why a job failed, as far as this tells: its exit status as wait() has it, Slurm's reason, and its log's end.
 struct Cause {
   std::string reason;  // of the infrastructure's; empty: nothing is known
   std::string message;
@@ -52,9 +51,8 @@ struct Cause {
 };
 Cause CauseOf(int exit_status, std::string_view reason, std::string_view log);
 
-// Whether the last that came into a job's log is that a prolog of the site's failed. A job that Slurm may not requeue
-// is CANCELLED then, as if a person had done it.
-bool PrologFailed(std::string_view log);
+// Whether no script ended so: Slurm heard of none's end (0), or it is slurmd's own number for why there was none.
+bool IsOfNoScript(int exit_status);
 
 // Why something was not done.
 enum class Trouble {

@@ -173,14 +173,14 @@ std::vector<Row> ParseSqueue(std::string_view text) {
   return rows;
 }
 
-const char* const kSacctFormat = "JobID,State,ExitCode,Submit,Start,End,NodeList,JobName";
+const char* const kSacctFormat = "JobID,State,ExitCode,Submit,Start,End,NodeList,UID,JobName";
 
 std::vector<Row> ParseSacct(std::string_view text) {
-  constexpr size_t kColumns = 8;
+  constexpr size_t kColumns = 9;
   std::vector<Row> rows;
   while (!text.empty()) {
     const std::vector<std::string_view> words = Split(Take(text, '\n'), '|');
-    if (words.size() != kColumns || KeyIn(words[7]).empty()) continue;
+    if (words.size() != kColumns || KeyIn(words[8]).empty()) continue;
     std::string_view id = words[0];  // "12", "12_3", "12_[4-9%2]"
     Row row;
     const std::optional<int64_t> number = Number(Take(id, '_'));
@@ -192,12 +192,13 @@ std::vector<Row> ParseSacct(std::string_view text) {
     }
     std::string_view state = words[1];  // "CANCELLED by 1000"
     row.state = Take(state, ' ');
+    row.by_its_user = Take(state, ' ') == "by" && state == words[7] && state != "0";
     row.exit_status = ExitStatus(words[2]);
     row.submitted_s = Time(words[3]);
     row.started_s = Time(words[4]);
     row.ended_s = Time(words[5]);
     if (words[6] != "None assigned") row.nodes = words[6];
-    row.name = KeyIn(words[7]);
+    row.name = KeyIn(words[8]);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -217,6 +218,7 @@ Row RowFromJson(const Json& row) {
   row.at(9).get_to(result.ended_s);
   row.at(10).get_to(result.nodes);
   row.at(11).get_to(result.expected_s);
+  row.at(12).get_to(result.by_its_user);
   return result;
 }
 
@@ -233,6 +235,7 @@ Facts ParseConfig(std::string_view scontrol_show_config) {
     if (name == "MaxArraySize") facts.max_array_size = Number(number).value_or(facts.max_array_size);
     if (name == "MaxJobCount") facts.max_job_count = Number(number).value_or(facts.max_job_count);
     if (name == "MessageTimeout") facts.message_timeout_s = Number(number).value_or(facts.message_timeout_s);
+    if (name == "MinJobAge") facts.min_job_age_s = Number(number).value_or(facts.min_job_age_s);
     if (name == "AccountingStorageType") facts.accounting = value == "accounting_storage/slurmdbd";
   }
   return facts;

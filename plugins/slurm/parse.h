@@ -28,7 +28,8 @@ struct Row {
   int64_t started_s = 0;
   int64_t ended_s = 0;
   std::string nodes;
-  int64_t expected_s = 0;  // of a pending one: when Slurm thinks that it will start
+  int64_t expected_s = 0;    // of a pending one: when Slurm thinks that it will start
+  bool by_its_user = false;  // the accounting says that whose it is cancelled it; not of root's, as nodes are root, too
 };
 
 // "4", "0-3,7", "12-40:2%2", "[1-3]": the tasks' indices. Nothing where it is none of these.
@@ -57,6 +58,7 @@ struct Facts {
   int64_t max_array_size = 1001;
   int64_t max_job_count = 10'000;
   int64_t message_timeout_s = 10;
+  int64_t min_job_age_s = 300;  // for which it knows jobs that have ended; 0: for ever
   bool accounting = false;
 };
 Facts ParseConfig(std::string_view scontrol_show_config);

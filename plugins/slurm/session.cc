@@ -68,10 +68,13 @@ auto Session::Answered(Question question) {
 
 void Session::Ask() {
   const std::optional<std::vector<Row>> rows = Answered([&] { return client_->Jobs(); });
-  if (rows) Adopt(*rows);
+  const Time now = clock_.Now();
+  const auto not_asked_for = now - std::exchange(answered_, now);
+  const bool forgot_none = facts_.min_job_age_s == 0 || not_asked_for < std::chrono::seconds(facts_.min_job_age_s);
+  if (rows) Adopt(*rows, forgot_none);
 }
 
-void Session::Adopt(const std::vector<Row>& rows) {
+void Session::Adopt(const std::vector<Row>& rows, bool forgot_none) {
   last_live_id_ = 0;
   std::vector<Row> ours;
   using Id = std::pair<bool, int64_t>;      // of one that has ended, which may be a refused submission's; of it
@@ -79,7 +82,7 @@ void Session::Adopt(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     const Array* array = journal_.FindArray(row.name);
     if (array == nullptr || array->is_array != row.tasks.has_value()) continue;
-    ids[row.name].insert({!IsLive(row), row.job_id});
+    if (!array->twins.contains(row.job_id)) ids[row.name].insert({!IsLive(row), row.job_id});
   }
   for (const auto& [name, found] : ids) {
     Array& array = *journal_.FindArray(name);
@@ -88,16 +91,18 @@ void Session::Adopt(const std::vector<Row>& rows) {
   }
   std::vector<std::string> to_end;  // an array that was submitted twice runs once
   for (const Row& row : rows) {
-    const Array* array = ids.contains(row.name) ? journal_.FindArray(row.name) : nullptr;
-    if (array == nullptr) continue;
+    Array* array = journal_.FindArray(row.name);
+    if (array == nullptr || (!ids.contains(row.name) && !array->twins.contains(row.job_id))) continue;
     if (row.job_id == array->id) {
       ours.push_back(row);
       if (IsLive(row)) last_live_id_ = std::max(last_live_id_, row.job_id);
     } else if (IsLive(row)) {
+      journal_.AddTwin(*array, row.job_id);
       to_end.push_back(std::to_string(row.job_id));
     }
   }
-  NoteTakenOut(std::exchange(known_, ByTask(ours)));
+  const std::map<std::string, Rows> before = std::exchange(known_, ByTask(ours));
+  if (forgot_none) NoteTakenOut(before);
   for (const auto& [name, tasks] : known_) AddCancelledEarlier(*journal_.FindArray(name), tasks, to_end);
   if (!to_end.empty()) client_->Cancel(to_end);
 }
@@ -115,11 +120,12 @@ void Session::AddCancelledEarlier(const Array& array, const Rows& rows, std::vec
 // Of a task that somebody cancels before it begins Slurm keeps no record.
 void Session::NoteTakenOut(const std::map<std::string, Rows>& before) {
   for (const auto& [name, rows] : before) {
-    const auto now = known_.find(name);
-    if (now == known_.end()) continue;
+    const auto found = known_.find(name);
+    if (found == known_.end()) continue;
     const Array& array = *journal_.FindArray(name);
     for (const auto& [task, row] : rows) {
-      if (MeaningOf(row.state).phase != Phase::kQueued || now->second.contains(task)) continue;
+      const bool queued = row.job_id == array.id && MeaningOf(row.state).phase == Phase::kQueued;
+      if (!queued || found->second.contains(task)) continue;
       taken_out_.insert(array.keys.at(static_cast<size_t>(task)));
     }
   }
@@ -150,7 +156,9 @@ std::map<std::string, Session::Rows> Session::AskAccounting(const std::vector<Pl
     // What the accounting takes for alive, and the controller does not know, is not.
     if (IsLive(row)) continue;
     const Array* array = journal_.FindArray(row.name);
-    if (array != nullptr && array->id > 0 && array->id != row.job_id) continue;  // a submission that was refused
+    // A submission that was refused, or ended as the array was there twice.
+    if (array != nullptr && array->id > 0 && array->id != row.job_id) continue;
+    if (array != nullptr && array->twins.contains(row.job_id)) continue;
     const bool rest = array != nullptr && array->is_array && !row.tasks;
     (rest ? rests : ended).push_back(std::move(row));
   }
@@ -169,7 +177,10 @@ std::vector<JobState> Session::Poll(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) {
     places.push_back(journal_.Find(key));
     const Place& place = places.back();
-    if (place.array != nullptr && RowOf(place) == nullptr) unknown.push_back(place);
+    const Row* row = place.array == nullptr ? nullptr : RowOf(place);
+    // It alone knows who cancelled one.
+    if (place.array != nullptr && (row == nullptr || IsUnasked(*place.array, place.task, *row)))
+      unknown.push_back(place);
   }
   const std::map<std::string, Rows> accounted = AskAccounting(unknown);
   std::vector<JobState> states;
@@ -179,27 +190,36 @@ std::vector<JobState> Session::Poll(const std::vector<std::string>& keys) {
       continue;
     }
     const Row* row = RowOf(place);
-    if (const auto rows = accounted.find(place.array->name); row == nullptr && rows != accounted.end()) {
+    const Row* recorded = nullptr;
+    if (const auto rows = accounted.find(place.array->name); rows != accounted.end()) {
       const auto found = rows->second.find(static_cast<int64_t>(place.task));
-      if (found != rows->second.end()) row = &found->second;
+      if (found != rows->second.end()) recorded = &found->second;
     }
-    states.push_back(row == nullptr ? Absent(place) : StateOf(place, *row));
+    if (row == nullptr) row = recorded;
+    states.push_back(row == nullptr ? Absent(place) : StateOf(place, *row, recorded));
     if (place.array->id > 0) states.back().native_id = IdOf(*place.array, place.task);
   }
   if (const std::vector<std::string> ids = std::exchange(hopeless_, {}); !ids.empty()) client_->Cancel(ids);
   return states;
 }
 
-JobState Session::StateOf(const Place& place, const Row& row) {
-  absent_since_.erase(place.array->keys[place.task]);
+JobState Session::StateOf(const Place& place, const Row& row, const Row* recorded) {
+  const std::string& key = place.array->keys[place.task];
+  const bool unasked = IsUnasked(*place.array, place.task, row);
+  if (unasked && facts_.accounting && recorded == nullptr && !IsAbsentForLong(key)) {
+    return {Phase::kRunning, row.started_s, {}, {}};
+  }
+  absent_since_.erase(key);
   if (place.array->id == 0) journal_.SetId(*place.array, row.job_id);  // only the accounting knew it
+  Row known = row;
+  known.by_its_user = recorded != nullptr && recorded->by_its_user;
   switch (MeaningOf(row.state).phase) {
     case Phase::kQueued:
       return Queued(place, row);
     case Phase::kRunning:
       return {Phase::kRunning, row.started_s, {}, {}};
     case Phase::kEnded:
-      return Ended(place, row);
+      return Ended(place, known);
     case Phase::kMissing:
       break;
   }
@@ -211,17 +231,20 @@ JobState Session::Queued(const Place& place, const Row& row) {
   const Wait* wait = WaitOf(row.reason);
   if (wait == nullptr || wait->end.empty()) {
     hopeless_since_.erase(key);
+    given_up_.erase(key);
     return JudgeQueued(row, wait);
   }
   const Time now = clock_.Now();
   if (now - hopeless_since_.try_emplace(key, now).first->second < kHopelessGrace) return JudgeQueued(row, wait);
   hopeless_.push_back(IdOf(*place.array, place.task));
-  return JudgeHopeless(*place.array, place.task, row, *wait);
+  return given_up_[key] = JudgeHopeless(*place.array, place.task, row, *wait);
 }
 
 JobState Session::Ended(const Place& place, const Row& row) const {
-  const std::string log =
-      row.state == "COMPLETED" ? "" : plugin::ReadTextTail(LogFile(journal_.dir(), place.array->name, place.task));
+  const std::string file = LogFile(journal_.dir(), place.array->name, place.task);
+  std::optional<std::string> log;
+  std::error_code ec;
+  if (row.state != "COMPLETED" && std::filesystem::exists(file, ec)) log = plugin::ReadTextTail(file);
   return JudgeEnded(*place.array, place.task, row, log);
 }
 
@@ -229,13 +252,18 @@ JobState Session::Absent(const Place& place) {
   const Array& array = *place.array;
   const std::string& key = array.keys[place.task];
   if (array.id == 0 && !CertainlyNot(array)) return {Phase::kQueued, 0, {}, {}};
+  const auto given_up = given_up_.find(key);
+  if (given_up != given_up_.end() && !array.cancelled.contains(place.task)) return given_up->second;
   if (array.cancelled.contains(place.task) || taken_out_.contains(key)) {
     return {Phase::kEnded, 0, {{"end", "cancelled"}, {"message", "the job was cancelled"}}, {}};
   }
   if (array.id == 0) return {};
+  return {IsAbsentForLong(key) ? Phase::kMissing : Phase::kQueued, 0, {}, {}};
+}
+
+bool Session::IsAbsentForLong(const std::string& key) {
   const Time now = clock_.Now();
-  const Time since = absent_since_.try_emplace(key, now).first->second;
-  return {now - since < kAbsentGrace ? Phase::kQueued : Phase::kMissing, 0, {}, {}};
+  return now - absent_since_.try_emplace(key, now).first->second >= kAbsentGrace;
 }
 
 bool Session::CertainlyNot(const Array& array) {

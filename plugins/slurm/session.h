@@ -53,16 +53,19 @@ class Session {
   template <typename Question>
   auto Answered(Question question);
   void Ask();
-  void Adopt(const std::vector<Row>& rows);
+  // `forgot_none`: whatever has ended since it was asked before is among the rows.
+  void Adopt(const std::vector<Row>& rows, bool forgot_none);
   void AddCancelledEarlier(const Array& array, const Rows& rows, std::vector<std::string>& to_end);
   void NoteTakenOut(const std::map<std::string, Rows>& before);
   const Row* RowOf(const Place& place) const;
   std::map<std::string, Rows> AskAccounting(const std::vector<Place>& places);
 
-  plugin::JobState StateOf(const Place& place, const Row& row);
+  // `recorded`: what the accounting has of it, nullptr where it was not asked or knows nothing yet.
+  plugin::JobState StateOf(const Place& place, const Row& row, const Row* recorded);
   plugin::JobState Queued(const Place& place, const Row& row);
   plugin::JobState Ended(const Place& place, const Row& row) const;
   plugin::JobState Absent(const Place& place);
+  bool IsAbsentForLong(const std::string& key);
 
   // Of an array without an id that neither the controller nor the accounting has just known: whether it is certain by
   // now that Slurm does not have it.
@@ -81,14 +84,16 @@ class Session {
   int64_t most_tasks_;  // of an array: halved where there was no room for one
 
   std::map<std::string, Rows> known_;                     // what the controller knows, by array name
+  Time answered_ = {};                                    // when it was last asked, and answered
   std::set<std::string> taken_out_;                       // jobs that left an array's queue, while the array is there
   int64_t last_live_id_ = 0;                              // the newest array that has not ended; 0: none
-  std::unordered_map<std::string, Time> absent_since_;    // jobs that the controller has not known since
+  std::unordered_map<std::string, Time> absent_since_;    // jobs of which one that must know knows nothing since
   std::unordered_map<std::string, Time> hopeless_since_;  // jobs that wait since for what will not be, as things are
   std::vector<std::string> hopeless_;                     // of them, those that are to be cancelled
-  std::unordered_map<std::string, Time> answers_since_;   // arrays without an id: the controller answers since
-  std::map<std::string, std::set<size_t>> told_to_end_;   // tasks that this session has told so, by array name
-  std::vector<int64_t> submitted_;                        // by this session
+  std::unordered_map<std::string, plugin::JobState> given_up_;  // and how those ended, of which Slurm keeps no record
+  std::unordered_map<std::string, Time> answers_since_;         // arrays without an id: the controller answers since
+  std::map<std::string, std::set<size_t>> told_to_end_;         // tasks that this session has told so, by array name
+  std::vector<int64_t> submitted_;                              // by this session
   std::optional<BatchJob> last_submitted_;
 };
 

@@ -53,6 +53,7 @@ TEST(SlurmMeaning, WhatFailedUnderAJobIsTheInfrastructures) {
   EXPECT_EQ(MeaningOf("BOOT_FAIL").end, Infrastructure("node"));
   EXPECT_EQ(MeaningOf("LAUNCH_FAILED").end, Infrastructure("start"));
   EXPECT_EQ(MeaningOf("PREEMPTED").end, Infrastructure("preempted"));
+  EXPECT_EQ(MeaningOf("REVOKED").end, Infrastructure("lost"));
 }
 
 // ---- waits
@@ -140,6 +141,7 @@ TEST(SlurmMeaning, FindsTheCauseOfAFailure) {
     EXPECT_FALSE(cause.message.empty());
   }
   EXPECT_EQ(CauseOf(4021, "JobLaunchFailure", "").reason, "storage") << "Slurm could not make the log";
+  EXPECT_EQ(CauseOf(4022, "None", "").reason, "start") << "a prolog failed";
   EXPECT_EQ(CauseOf(4020, "JobLaunchFailure", "").reason, "start");
   for (const char* log : {"", "something went wrong\n", "ridgeline: n2: not started (ok): trust me\n",
                           "my words: ridgeline: n2: not started (start): no\n", "ridgeline: cannot read job.json\n"}) {
@@ -148,11 +150,11 @@ TEST(SlurmMeaning, FindsTheCauseOfAFailure) {
 }
 
 TEST(SlurmMeaning, APrologFailedWhereNothingCameAfterItsWords) {
-  EXPECT_TRUE(PrologFailed("Error running slurm prolog: 1\n"));
-  EXPECT_TRUE(PrologFailed("words\nError running slurm prolog: 256"));
-  EXPECT_FALSE(
-      PrologFailed("Error running slurm prolog: 1\nslurmstepd: error: *** JOB 7 CANCELLED AT 2026-11-24 ***\n"));
-  EXPECT_FALSE(PrologFailed(""));
+  const auto reason = [](const char* log) { return CauseOf(0, "None", log).reason; };
+  EXPECT_EQ(reason("Error running slurm prolog: 1\n"), "start");
+  EXPECT_EQ(reason("words\nError running slurm prolog: 256"), "start");
+  EXPECT_EQ(reason("Error running slurm prolog: 1\nslurmstepd: error: *** JOB 7 CANCELLED AT 2026-11-24 ***\n"), "");
+  EXPECT_EQ(reason(""), "");
 }
 
 // ---- refusals

@@ -413,10 +413,15 @@ TEST(SlurmParse, KnowsTheHostsOfAList) {
 
 TEST(SlurmParse, ReadsTheAccounting) {
   const auto rows = ParseSacct(
-      "5_0|FAILED|3:0|1|2|3|n1|rl-x\n5_[4-5%2]|CANCELLED by 1000|0:15|1|None|3||rl-x\n"
-      "9|COMPLETED|0:0|1|2|3|n1|rl-y\n"
+      "5_0|FAILED|3:0|1|2|3|n1|1000|rl-x\n5_[4-5%2]|CANCELLED by 1000|0:15|1|None|3||1000|rl-x\n"
+      "9|COMPLETED|0:0|1|2|3|n1|1000|rl-y\n"
+      "10|CANCELLED by 0|0:0|1|2|3|n1|1000|rl-z\n11|CANCELLED by 0|0:0|1|2|3|n1|0|rl-z\n"
+      "12|CANCELLED|0:0|1|2|3|n1|1000|rl-z\n"
       "nonsense\n");
-  ASSERT_EQ(rows.size(), 3U);
+  ASSERT_EQ(rows.size(), 6U);
+  std::vector<bool> by_its_user;
+  for (const Row& row : rows) by_its_user.push_back(row.by_its_user);
+  EXPECT_THAT(by_its_user, ElementsAre(false, true, false, false, false, false)) << "root is every node, too";
   EXPECT_EQ(rows[0].exit_status, 3 << 8);
   EXPECT_EQ(rows[1].state, "CANCELLED");
   EXPECT_EQ(rows[1].exit_status, 15);
@@ -428,11 +433,13 @@ TEST(SlurmParse, ReadsTheConfiguration) {
   const Facts facts = ParseConfig(
       "AccountingStorageType   = accounting_storage/slurmdbd\nClusterName             = testc\nMaxArraySize            "
       "= "
-      "10001\nMaxJobCount             = 500\nMessageTimeout          = 15 sec\nSLURM_VERSION           = 22.05.8\n");
+      "10001\nMaxJobCount             = 500\nMessageTimeout          = 15 sec\nMinJobAge               = 60 "
+      "sec\nSLURM_VERSION           = 22.05.8\n");
   EXPECT_EQ(facts.version, "22.05.8");
   EXPECT_EQ(facts.max_array_size, 10001);
   EXPECT_EQ(facts.max_job_count, 500);
   EXPECT_EQ(facts.message_timeout_s, 15);
+  EXPECT_EQ(facts.min_job_age_s, 60);
   EXPECT_TRUE(facts.accounting);
 }
 

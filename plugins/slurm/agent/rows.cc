@@ -24,7 +24,7 @@ std::string Text(const char* text) { return text == nullptr ? std::string() : st
 
 Json Row::ToJson() const {
   return Json::array({name, array_job_id, tasks, state, reason, exit_status, restarts, submit_s, start_s, end_s, nodes,
-                      expected_start_s});
+                      expected_start_s, by_its_user});
 }
 
 Row RowOf(const slurm_job_info_t& job) {
@@ -52,6 +52,7 @@ Row RowOf(const slurmdb_job_rec_t& job) {
   SetTimes(row, job.state & JOB_STATE_BASE, job.submit, job.start, job.end);
   row.nodes = Text(job.nodes);
   if (row.nodes == "None assigned") row.nodes.clear();
+  row.by_its_user = (job.state & JOB_STATE_BASE) == JOB_CANCELLED && job.requid == job.uid && job.uid != 0;
   return row;
 }
 

@@ -1,5 +1,6 @@
 // One job, or one array task, or the tasks of an array that still wait together, as the agent reports it:
-// [name, array job id, tasks, state, reason, exit status, restarts, submit, start, end, nodes, expected start].
+// [name, array job id, tasks, state, reason, exit status, restarts, submit, start, end, nodes, expected start, whether
+// the accounting says that its own user cancelled it].
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct Row {
   int64_t end_s = 0;    // 0: has not ended
   std::string nodes;
   int64_t expected_start_s = 0;  // of a pending one, where slurmctld has worked it out
+  bool by_its_user = false;      // of slurmdbd's; of root's jobs not known, as nodes are root, too
 
   Json ToJson() const;
 };

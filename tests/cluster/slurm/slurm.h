@@ -70,12 +70,6 @@ class Slurm {
   // What one of Slurm's tools says.
   static std::string Ask(const std::vector<std::string>& argv) { return Check(ridgeline::Run(argv)).stdout_text; }
 
-  // "slurm-wlm 26.05.5" -> 26.
-  static int Release() {
-    const std::string version = Ask({"sinfo", "--version"});
-    return std::atoi(version.c_str() + version.find(' ') + 1);
-  }
-
   // Of each job and array task: "7_2" -> "RUNNING". Jobs that the controller has forgotten are not among them.
   static std::map<std::string, std::string> Jobs() {
     std::map<std::string, std::string> jobs;
@@ -92,14 +86,6 @@ class Slurm {
   }
   static std::string NodeOf(const std::string& job) {
     return LinesOf(Ask({"squeue", "--noheader", "--array", "--jobs=" + job, "--format=%N"})).at(0);
-  }
-
-  bool ANodeSaid(const std::string& words) const {
-    for (const auto& log : std::filesystem::directory_iterator(std::filesystem::path(Dir()) / "log")) {
-      const bool of_a_node = log.path().filename().string().starts_with("slurmd-");
-      if (of_a_node && ReadFile(log).find(words) != std::string::npos) return true;
-    }
-    return false;
   }
 
  private:
