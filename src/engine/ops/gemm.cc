@@ -110,4 +110,10 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
   trace.Call(kQuantizedGemm, on, {.flops = flops, .format = format}, {a.quantizer, b.quantizer, terms, accumulate});
 }
 
+bool IsEmulated(const OpCall& call) {
+  if (call.op != &kQuantizedGemm) return false;
+  const Tensor numbers = call.operands(kQuantizedGemm).scratch.a;
+  return numbers.defined() && numbers.dtype == DType::kBF16;
+}
+
 }  // namespace ridgeline

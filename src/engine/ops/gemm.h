@@ -68,4 +68,7 @@ extern const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm;
 void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate = false,
           Tensor bias = {});
 
+// Whether it is a product of codes that was recorded to be emulated on its CUDA device. (On CPUs all are.)
+bool IsEmulated(const OpCall& call);
+
 }  // namespace ridgeline

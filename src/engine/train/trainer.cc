@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "engine/ops/gemm.h"
 #include "engine/step/program.h"
 #include "engine/step/training_state.h"
 #include "engine/train/checkpoint_files.h"
@@ -86,7 +87,7 @@ class Training {
         model_(program, *executor_),
         state_(program, *executor_, communicator) {
     result_.emulated = std::ranges::any_of(program.trace.calls(), [&](const OpCall& call) {
-      return call.cost.flops > 0 && !executor_->Multiplies(call.cost.format);
+      return IsEmulated(call) || (call.cost.flops > 0 && !executor_->Multiplies(call.cost.format));
     });
   }
 

@@ -112,6 +112,18 @@ TEST_F(CudaTrainer, GivesTheSameBitsAsAGraphAndCallByCall) {
   EXPECT_EQ(graph.grad_norm, calls.grad_norm);
 }
 
+// fp8 where tensor cores have it, of 74 tokens, which are no multiple of what they take: bf16 is multiplied instead.
+TEST_F(CudaTrainer, SaysThatProductsOfSizesWhichTensorCoresLackAreEmulated) {
+  Json values = TinyOnCuda();
+  values.update({{"precision", "fp8"}, {"steps", 1}});
+  const RunResult odd = Run(OnCuda(values));
+  ASSERT_EQ(odd.status, RunStatus::kOk) << odd.message;
+  EXPECT_TRUE(odd.emulated);
+  if (CapabilityHere() < 89) return;
+  values.update({{"hidden", 64}, {"ffn", 96}, {"seq_length", 32}});
+  EXPECT_FALSE(Run(OnCuda(values)).emulated);
+}
+
 // A file that is not whole is told, and ends nothing.
 TEST_F(CudaTrainer, NotesAFileOfAlgorithmsThatItDoesNotTake) {
   WriteFile(dir_ / "cublaslt.json", "{");

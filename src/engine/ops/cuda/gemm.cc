@@ -111,11 +111,9 @@ void GemmCuda(const OpCall& call, const CudaRun& run, KernelState* state) {
   static_cast<const ProductState*>(state)->Run(run, {BytesOf(run, on.a), BytesOf(run, on.b)});
 }
 
-// Numbers instead of codes, which some scratch has room for.
-bool Emulated(const QuantizedGemmOperands& on) { return on.scratch.a.defined() && on.scratch.a.dtype == DType::kBF16; }
-
-ProductOperands OperandsOf(const CudaRun& run, const QuantizedGemmOperands& on) {
-  const bool numbers = Emulated(on);
+ProductOperands OperandsOf(const CudaRun& run, const OpCall& call) {
+  const QuantizedGemmOperands on = call.operands(kQuantizedGemm);
+  const bool numbers = IsEmulated(call);
   return {.a = BytesOf(run, numbers ? on.scratch.a : on.reads.a.codes),
           .b = BytesOf(run, numbers ? on.scratch.b : on.reads.b.codes),
           .factors = on.scratch.factors.defined() ? run.Data<float>(on.scratch.factors) : nullptr};
@@ -139,7 +137,7 @@ std::shared_ptr<KernelState> PrepareQuantizedGemm(const OpCall& call, const Cuda
   shape.trans_b = true;
   shape.k = shape.lda = shape.ldb = attrs.terms;
   shape.factors = on.scratch.factors.defined();
-  if (Emulated(on)) {
+  if (IsEmulated(call)) {
     shape.a = shape.b = CUDA_R_16BF;
   } else {
     const auto place = [&](const Quantizer& quantizer, const StoredCodes& q, const Tensor& tiles, cudaDataType_t& type,
@@ -157,7 +155,7 @@ std::shared_ptr<KernelState> PrepareQuantizedGemm(const OpCall& call, const Cuda
                                  : ProductScales::kTensor;
   }
   if (run.algorithms != nullptr) MakeFactors(run, on, attrs);  // with another beta it might be measured at other work
-  return std::make_shared<ProductState>(run, shape, vectors, OperandsOf(run, on), on.writes.c, on.scratch.sums, bias,
+  return std::make_shared<ProductState>(run, shape, vectors, OperandsOf(run, call), on.writes.c, on.scratch.sums, bias,
                                         on.scratch.workspace, attrs.accumulate);
 }
 
@@ -167,14 +165,14 @@ void QuantizedGemmCuda(const OpCall& call, const CudaRun& run, KernelState* stat
   const QuantizedGemmAttrs& attrs = call.attrs(kQuantizedGemm);
   const auto& product = *static_cast<const ProductState*>(state);
   MakeFactors(run, on, attrs);
-  if (Emulated(on)) {
+  if (IsEmulated(call)) {
     DequantizeTo(run, attrs.a, {a.codes, a.scales, {}}, on.scratch.a);
     DequantizeTo(run, attrs.b, {b.codes, b.scales, {}}, on.scratch.b);
   } else if (on.scratch.a.defined()) {
     TileScales(run, a.scales, on.scratch.a);
     TileScales(run, b.scales, on.scratch.b);
   }
-  product.Run(run, OperandsOf(run, on));
+  product.Run(run, OperandsOf(run, call));
 }
 
 }  // namespace
