@@ -77,9 +77,10 @@ void PrintBudget(RunSpec spec) {
     ns += lines[i].floor_ns;
   }
   fmt::print("{:<71} {:>9.3f} ms\n", "step", Ms(ns));
-  fmt::print("{:.0f} tokens/s; {:.1f}% of {:.0f} TFLOP/s (model FLOPs, causal)\n",
+  const Peak peak = PeakOf(program.trace, speed);
+  fmt::print("{:.0f} tokens/s; {:.1f}% of {:.0f} TFLOP/s in {}, as its maker says (model FLOPs, causal)\n",
              static_cast<double>(program.tokens_per_step()) / ns * 1e9,
-             100 * CountFlops(program).model_causal / ns * 1e9 / speed.peak_flops, speed.peak_flops / 1e12);
+             100 * CountFlops(program).model_causal / ns * 1e9 / peak.flops, peak.flops / 1e12, peak.format);
 }
 
 }  // namespace ridgeline

@@ -39,7 +39,7 @@ std::optional<DeviceSpeed> SpeedOf(std::string_view gpu) {
                      .fp32_flops = kTera * sheet->fp32,
                      .attention_flops = kTera * kOfAttention * sheet->bf16,
                      .attention_backward_flops = kTera * kOfAttentionBackward * sheet->bf16,
-                     .peak_flops = kTera * sheet->bf16};
+                     .product_share = kOfProducts};
 }
 
 }  // namespace ridgeline

@@ -16,7 +16,7 @@ struct DeviceSpeed {
   double fp32_flops = 0;
   double attention_flops = 0;
   double attention_backward_flops = 0;
-  double peak_flops = 0;  // in 16 bits, as its maker says
+  double product_share = 0;  // that products get of what its maker says; of fp32 it is all
 };
 
 // Of a GPU, by a spec's name for it; nullopt of those that nothing is written of here. This engine measured none of it.

@@ -31,6 +31,7 @@ constexpr Place kBetween = {"norms, residual, RoPE, activation", ""};
 constexpr Place kLosses = {"loss, gradient in place", ""};
 constexpr Place kRecomputed = {"", "computed again instead of kept, as checkpointing says"};
 constexpr Place kOwnPass = {"", "a pass of its own: what makes the numbers could write their codes"};
+constexpr Place kTwoPasses = {"", "two passes of their own: the scale needs the largest of the numbers first"};
 constexpr Place kGradientNorm = {"", "no update may begin before the norm of all gradients is known"};
 constexpr Place kRanks = {"", "between ranks"};
 
@@ -82,24 +83,54 @@ const std::unordered_map<const OpDef*, Place>& Places() {
 
 Place PlaceOf(const OpCall& call) {
   if (call.phase == Phase::kRecompute) return kRecomputed;
+  if (call.op == &kQuantize && call.cost.more_bytes > 0) return kTwoPasses;
   const auto found = Places().find(call.op);
   return found == Places().end() ? Place{"", "of an op that the budget does not know"} : found->second;
 }
 
-double FlopsOf(const OpCall& call, const DeviceSpeed& speed) {
-  if (call.cost.format == MathFormat::kF32) return speed.fp32_flops;
-  if (call.op == &kAttentionForward) return speed.attention_flops;
-  if (call.op == &kAttentionBackward) return speed.attention_backward_flops;
-  switch (call.cost.format) {
+// What is multiplied in place of a format that the device has not is of 16 bits.
+MathFormat FormatOf(const OpCall& call) { return IsEmulated(call) ? MathFormat::kBF16 : call.cost.format; }
+
+double ProductFlops(MathFormat format, const DeviceSpeed& speed) {
+  switch (format) {
+    case MathFormat::kF32:
+      return speed.fp32_flops;
     case MathFormat::kFp8:
       return speed.fp8_flops;
     case MathFormat::kMxfp8:
       return speed.mxfp8_flops;
     case MathFormat::kFp4:
       return speed.fp4_flops;
-    default:
-      return speed.flops;
+    case MathFormat::kBF16:
+    case MathFormat::kF16:
+      break;
   }
+  return speed.flops;
+}
+
+double FlopsOf(const OpCall& call, const DeviceSpeed& speed) {
+  const MathFormat format = FormatOf(call);
+  if (format != MathFormat::kF32 && call.op == &kAttentionForward) return speed.attention_flops;
+  if (format != MathFormat::kF32 && call.op == &kAttentionBackward) return speed.attention_backward_flops;
+  return ProductFlops(format, speed);
+}
+
+std::string_view NameOf(MathFormat format) {
+  switch (format) {
+    case MathFormat::kF32:
+      return "fp32";
+    case MathFormat::kBF16:
+      return "bf16";
+    case MathFormat::kF16:
+      return "fp16";
+    case MathFormat::kFp8:
+      return "fp8";
+    case MathFormat::kMxfp8:
+      return "mxfp8";
+    case MathFormat::kFp4:
+      return "fp4";
+  }
+  return "";
 }
 
 // Written and read again. What libraries ask for is bytes to the trace, and nobody knows what they do with it.
@@ -112,6 +143,13 @@ double ScratchBytes(const OpCall& call) {
 }
 
 }  // namespace
+
+Peak PeakOf(const Trace& trace, const DeviceSpeed& speed) {
+  std::map<MathFormat, double> flops;
+  for (const OpCall& call : trace.calls()) flops[FormatOf(call)] += call.cost.flops;
+  const MathFormat most = std::ranges::max_element(flops, {}, &std::pair<const MathFormat, double>::second)->first;
+  return {NameOf(most), ProductFlops(most, speed) / (most == MathFormat::kF32 ? 1 : speed.product_share)};
+}
 
 std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed) {
   std::map<std::pair<std::string_view, Phase>, BudgetLine> by_op;

@@ -24,6 +24,13 @@ struct BudgetLine {
   double floor_ns = 0;  // by its products' rate or by the memory's, whichever takes longer
 };
 
+// What its maker says that the device multiplies in a second, in the format that most of the FLOPs are in.
+struct Peak {
+  std::string_view format;
+  double flops = 0;
+};
+Peak PeakOf(const Trace& trace, const DeviceSpeed& speed);
+
 // Part by part, the longest first; what no part has comes last. What goes to other ranks is not in the times.
 std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed);
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -118,6 +120,42 @@ TEST(Budget, AGpuIsAsFastAsItsMakerSaysByTheSharesThatAnH200Gets) {
   EXPECT_LT(products_in_ms("b300", "nvfp4"), products_in_ms("b200", "nvfp4"));
   EXPECT_FALSE(SpeedOf("l40s"));
   EXPECT_FALSE(SpeedOf("none"));
+}
+
+// A scale that depends on all of the numbers costs one more reading of them, which has a name of its own.
+TEST(Budget, NumbersThatAreReadTwiceToBeQuantizedAreNamed) {
+  const auto quantizing = [](const char* gpu, const char* precision, const char* scaling) {
+    Json values = TinyModel("llama");
+    values.update({{"precision", precision}, {"device", "meta"}, {"gpu", gpu}});
+    if (*scaling != 0) values["scaling"] = scaling;
+    std::set<std::string> reasons;
+    for (const BudgetLine& line : Budget(BuildStep(SpecFrom(values)).trace, *SpeedOf(gpu))) {
+      if (line.op == "quantize") reasons.emplace(line.reason);
+    }
+    return reasons;
+  };
+  const std::set<std::string> once = {"a pass of its own: what makes the numbers could write their codes"};
+  const std::set<std::string> twice = {"two passes of their own: the scale needs the largest of the numbers first"};
+  EXPECT_EQ(quantizing("h200", "fp8", "delayed"), once);
+  EXPECT_EQ(quantizing("h200", "fp8", "current"), twice);
+  EXPECT_EQ(quantizing("b200", "mxfp8", ""), once);
+  EXPECT_EQ(quantizing("b200", "nvfp4", ""), twice);
+}
+
+TEST(Budget, AStepsPeakIsThatOfTheFormatThatMostIsMultipliedIn) {
+  const auto peak = [](const char* gpu, const char* precision) {
+    const Json values = {
+        {"model", "llama-1b"}, {"seq_length", 2048}, {"precision", precision}, {"device", "meta"}, {"gpu", gpu}};
+    const auto [format, flops] = PeakOf(BuildStep(SpecFrom(values)).trace, *SpeedOf(gpu));
+    return std::pair(std::string(format), std::llround(flops / 1e9));
+  };
+  EXPECT_EQ(peak("h200", "fp32"), std::pair(std::string("fp32"), 67'000LL));
+  EXPECT_EQ(peak("h200", "bf16"), std::pair(std::string("bf16"), 989'000LL));
+  EXPECT_EQ(peak("h200", "fp16"), std::pair(std::string("fp16"), 989'000LL));
+  EXPECT_EQ(peak("h200", "fp8"), std::pair(std::string("fp8"), 1'978'000LL));
+  EXPECT_EQ(peak("b200", "mxfp8"), std::pair(std::string("mxfp8"), 4'500'000LL));
+  EXPECT_EQ(peak("b200", "nvfp4"), std::pair(std::string("fp4"), 9'000'000LL));
+  EXPECT_EQ(peak("h200", "nvfp4"), std::pair(std::string("bf16"), 989'000LL)) << "emulated";
 }
 
 // Nothing of a trace is left out, and what is in no part has a reason.
