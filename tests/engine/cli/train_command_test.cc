@@ -85,6 +85,23 @@ TEST_F(TrainCommandTest, PrintsTheBudgetOfAStepAndTrainsNothing) {
       << unknown.stderr_text;
 }
 
+// The programs as they are installed, with NVIDIA's libraries or without: whatever is missing for the device is said in
+// words, and is no figure.
+TEST_F(TrainCommandTest, WithoutAGpuADeviceIsMissedInWords) {
+  const Captured cards = Trainer({"--gpus"});
+  ASSERT_TRUE(cards.status.ok()) << cards.stderr_text;
+  if (!cards.stdout_text.starts_with("no GPUs: ")) GTEST_SKIP() << cards.stdout_text;
+  Json values = TinyModel("llama");
+  values.update({{"device", "cuda"}, {"gpu", "h200"}});
+  const Captured run = RunSpecFile(values);
+  EXPECT_EQ(run.status.exit_code, static_cast<int>(TrainerExit::kNode)) << run.stderr_text;
+  const RunResult result = Result();
+  EXPECT_EQ(result.reason, InfrastructureReason::kNode);
+  EXPECT_FALSE(result.message.empty());
+  EXPECT_FALSE(result.hint.empty());
+  EXPECT_EQ(result.throughput.steady_tokens_per_s, 0);
+}
+
 TEST_F(TrainCommandTest, NumbersOnTheCommandLineNeitherWrapNorRound) {
   for (const char* flag : {"--batch-size", "--seed", "--steps", "--seq-length"}) {
     for (const char* value : {"9223372036854775808", "99999999999999999999", "1e300"}) {
