@@ -3,6 +3,7 @@
 #ifdef RIDGELINE_CUDA_TESTS
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -12,9 +13,11 @@
 #include "engine/device/cpu/executor.h"
 #include "engine/device/cuda/executor.h"
 #include "engine/ops/cuda/kernels.h"
+#include "engine/ops/gemm.h"
 #include "engine/step/program.h"
 #include "engine/train/cpu_kernels.h"
 #include "engine/train/model_state.h"
+#include "run/gpus.h"
 #include "tests/engine/device/cuda_machine.h"
 #include "tests/engine/train/specs.h"
 
@@ -72,12 +75,15 @@ Outcome OnCpu(const RunSpec& spec) {
   return ThreeSteps(program, executor);
 }
 
+// On the spec's GPU where it names one, which the emulated machine then is.
 Outcome OnCuda(const RunSpec& spec, uint64_t seed, bool graph = true) {
-  cuda_machine::ResetMachine({.seed = seed});
-  static const CudaLibraries libraries = LibrariesHere();
   RunSpec on_cuda = spec;
   on_cuda.device = "cuda";
-  on_cuda.gpu = GpuHere();
+  if (spec.gpu == "none") on_cuda.gpu = GpuHere();
+  const Gpu* gpu = FindGpu(on_cuda.gpu);
+  const int capability = gpu == nullptr ? 0 : gpu->compute_capability;
+  cuda_machine::ResetMachine({.major = capability / 10, .minor = capability % 10, .seed = seed});
+  static const CudaLibraries libraries = LibrariesHere();
   const StepProgram program = BuildStep(on_cuda, true);
   CudaExecutor executor(program.trace, program.layout, Kernels(), {.libraries = &libraries, .graph = graph});
   EXPECT_EQ(executor.slab_bytes(), program.layout.slab_bytes);
@@ -141,6 +147,31 @@ TEST_P(CudaSteps, GiveTheSameBitsWhateverIsRecomputed) {
     for (const std::string& policy : kPolicies) {
       EXPECT_TRUE(OnCuda(Spec(GetParam(), numbers, policy), 0) == none) << policy;
     }
+  }
+}
+
+// In sizes that tensor cores take, which those above are not.
+TEST(CudaStepsOfCodes, AreMultipliedByTensorCoresAsTheCpuDoes) {
+  const struct {
+    const char* gpu;
+    Numbers numbers;
+    const char* scaling;
+  } cases[] = {{"h200", {"fp8", "fp32"}, "delayed"},
+               {"b200", {"mxfp8", "fp32"}, "round_up"},
+               {"b200", {"nvfp4", "fp32"}, "none"}};
+  for (const auto& [gpu, numbers, scaling] : cases) {
+    SCOPED_TRACE(numbers.precision);
+    if (!CanBe(FindGpu(gpu)->compute_capability)) continue;
+    Json values = TinyModel("llama");
+    values.update({{"layers", 1}, {"hidden", 64}, {"ffn", 96}, {"seq_length", 32}, {"scaling", scaling}});
+    numbers.AddTo(values);
+    const Outcome cpu = OnCpu(SpecFrom(values));
+    values.update({{"device", "cuda"}, {"gpu", kEmulatedMachine ? gpu : GpuHere()}});
+    const RunSpec spec = SpecFrom(values);
+    EXPECT_TRUE(std::ranges::none_of(BuildStep(spec).trace.calls(), IsEmulated));
+    const Outcome cuda = OnCuda(spec, 1);
+    for (size_t i = 0; i < cpu.losses.size(); ++i) EXPECT_NEAR(cuda.losses[i] / cpu.losses[i], 1, 2e-3) << i + 1;
+    EXPECT_LT(Distance(cuda.gradients, cpu.gradients), 0.4);
   }
 }
 
