@@ -30,14 +30,6 @@ class Random {
   uint64_t state_ = 0;
 };
 
-// Reorders the values, of which there is at least one.
-double MedianOf(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 void DrawRuns(Random& random, std::span<const std::vector<double>> runs, std::vector<double>& drawn) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const std::vector<double>& run = runs[random.Below(runs.size())];
@@ -78,6 +70,21 @@ double StudentT(double freedom) {
 }
 
 }  // namespace
+
+double MedianOf(std::span<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+double RobustSigma(std::span<const double> values) {
+  if (values.empty()) return 0;
+  std::vector<double> distances(values.begin(), values.end());
+  const double median = MedianOf(distances);
+  std::transform(values.begin(), values.end(), distances.begin(), [&](double v) { return std::abs(v - median); });
+  return 1.4826 * MedianOf(distances);
+}
 
 std::optional<Estimate> EstimateMedian(std::span<const std::vector<double>> runs) {
   std::vector<double> all;

@@ -17,6 +17,13 @@
 
 namespace ridgeline {
 
+// Of at least one value; reorders them.
+double MedianOf(std::span<double> values);
+
+// The standard deviation of values that are normal but for some far out: 1.4826 times the median distance from their
+// median (Hampel, 1974). 0 of none.
+double RobustSigma(std::span<const double> values);
+
 // A median, or a ratio of two. On the scale of logarithms, where a ratio is a difference.
 struct Estimate {
   double value = 0;           // in the values' unit

@@ -110,6 +110,17 @@ TEST(Median, AnOutlierMovesNoMedian) {
   EXPECT_LT(Factor(estimate), 1.05);
 }
 
+TEST(Median, ARobustSigmaIsThatOfTheMany) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal(5, 2);
+  std::vector<double> values(2000);
+  for (double& value : values) value = normal(random);
+  EXPECT_NEAR(RobustSigma(values), 2, 0.15);
+  for (size_t i = 0; i < 100; ++i) values[i] = 1e9;
+  EXPECT_NEAR(RobustSigma(values), 2, 0.4);
+  EXPECT_EQ(RobustSigma({}), 0);
+}
+
 TEST(Median, MoreRepeatsAreWhatTheyAreSaidToBe) {
   const Estimate estimate{1, 0.02, 4};
   const double now = Factor(estimate);
