@@ -21,7 +21,7 @@ const std::vector<std::vector<std::string>>& Street() {
   static const std::vector<std::vector<std::string>> rows = {
       // The harness.
       {"base", "run", "stats", "yaml", "trainers", "sweep", "plan", "launch", "store", "collect", "driver", "report",
-       "cli"},
+       "regress", "cli"},
       // What runs beside a trainer, on its node. Of the harness only the command line knows it.
       {"base", "run", "yaml", "trainers", "node", "cli"},
       // The engine.
@@ -35,7 +35,7 @@ const std::vector<std::vector<std::string>>& Street() {
       // The bridge: the only way from the harness to the engine, and what may use it. It knows no backend.
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "predict"},
-      {"predict", "plan", "launch", "store", "collect", "driver", "report", "cli"},
+      {"predict", "plan", "launch", "store", "collect", "driver", "report", "regress", "cli"},
   };
   return rows;
 }

@@ -1,0 +1,50 @@
+// The nightly rule: which cells look slower tonight than they were, and so are measured again. Of a run it takes one
+// figure, the natural logarithm of its median steady step's time (stats/steady.h): the run is the unit of inference,
+// never the step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace ridgeline {
+
+// A slowdown that nobody minds, as a share: 1 %. Twice that cannot be told from 3 % where runs differ by 1 %
+// (tests/regress/simulation_test.cc).
+inline constexpr double kTolerance = 0.01;
+
+inline constexpr size_t kHistoryRuns = 20;
+
+// What tonight is compared with: runs of one point on one fingerprint.
+struct Baseline {
+  double log_step_time = 0;  // their median
+  double sigma = 0;          // how runs differ, of the logarithm: its standard deviation
+  size_t runs = 0;
+};
+
+// The last kHistoryRuns of the history, the latest last. Nothing of a shorter one: it says too little of how runs
+// differ.
+std::optional<Baseline> RollingBaseline(std::span<const double> history);
+
+// Runs that were chosen once and stay, such as a release's, which a slow creep moves away from as no rolling baseline
+// does. How runs differ is known from the rolling one. REQUIRES: at least one run.
+Baseline PinnedBaseline(std::span<const double> runs, const Baseline& rolling);
+
+struct Screening {
+  double change = 0;      // of the logarithm: above 0 is slower
+  double threshold = 0;   // suspect above this
+  double detectable = 0;  // a slowdown of this much is suspect in 80 of 100 nights
+  bool suspect = false;
+};
+
+// The change d of tonight's mean from the baseline is suspect where
+//   d > max(ln(1 + tolerance), 3 sigma sqrt(1 / R + 1.57 / H)),
+// for R runs tonight and H of the baseline: 1 / R is the variance of a mean, pi / 2 / H that of a median, in sigma².
+// REQUIRES: at least one run tonight.
+Screening Screen(std::span<const double> tonight, const Baseline& baseline, double tolerance = kTolerance);
+
+// Whether a peak of memory grew by more than noise does: by more than 64 MiB and than 0.5 %.
+bool MemoryGrew(int64_t base_bytes, int64_t head_bytes);
+
+}  // namespace ridgeline

@@ -1,0 +1,81 @@
+#include "regress/nightly.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/regress/simulation.h"
+
+namespace ridgeline {
+namespace {
+
+// Around 0, by ± spread in turns: a median of 0 and a sigma of 1.4826 spread.
+std::vector<double> History(double spread, size_t runs = kHistoryRuns) {
+  std::vector<double> history;
+  for (size_t i = 0; i < runs; ++i) history.push_back(i % 2 == 0 ? spread : -spread);
+  return history;
+}
+
+TEST(Nightly, NoBaselineIsMadeOfAShortHistory) {
+  EXPECT_FALSE(RollingBaseline(History(0.01, kHistoryRuns - 1)));
+  const auto baseline = RollingBaseline(History(0.01));
+  ASSERT_TRUE(baseline);
+  EXPECT_DOUBLE_EQ(baseline->log_step_time, 0);
+  EXPECT_DOUBLE_EQ(baseline->sigma, 0.014826);
+}
+
+TEST(Nightly, ABaselineIsOfTheLastRuns) {
+  std::vector<double> history(50, 1.0);
+  history.insert(history.end(), kHistoryRuns, 2.0);
+  EXPECT_DOUBLE_EQ(RollingBaseline(history)->log_step_time, 2);
+}
+
+TEST(Nightly, OnAQuietMachineTheToleranceIsTheThreshold) {
+  const Baseline quiet{0, 0, kHistoryRuns};
+  EXPECT_FALSE(Screen(std::vector<double>{std::log(1.0099)}, quiet).suspect);
+  EXPECT_TRUE(Screen(std::vector<double>{std::log(1.0101)}, quiet).suspect);
+  EXPECT_FALSE(Screen(std::vector<double>{std::log(1.04)}, quiet, 0.05).suspect);
+}
+
+TEST(Nightly, OnALoudMachineTheNoiseIs) {
+  const Screening screening = Screen(std::vector<double>{0.03, 0.02, 0.04}, {0, 0.01, 20});
+  EXPECT_NEAR(screening.threshold, 0.0193, 1e-4) << "3 sigma sqrt(1 / 3 + 1.57 / 20)";
+  EXPECT_NEAR(screening.detectable, 0.0247, 1e-4);
+  EXPECT_NEAR(screening.change, 0.03, 1e-12);
+  EXPECT_TRUE(screening.suspect);
+  EXPECT_FALSE(Screen(std::vector<double>{-0.5, -0.5}, {0, 0.01, 20}).suspect) << "faster is no suspect";
+}
+
+TEST(Nightly, APinnedBaselineSeesTheCreepThatARollingOneGoesAlongWith) {
+  testing::MachineNoise noise;
+  noise.between_runs = 0.004;
+  testing::MachineSimulation machine(noise, 1);
+  std::vector<double> history;
+  while (history.size() < kHistoryRuns) history.push_back(machine.Run(0));
+  const std::vector<double> release = history;
+  int rolling_suspects = 0;
+  int pinned_suspects = 0;
+  for (int night = 1; night <= 60; ++night) {
+    std::vector<double> tonight;
+    for (int i = 0; i < 3; ++i) tonight.push_back(machine.Run(0.0005 * night));
+    const Baseline rolling = *RollingBaseline(history);
+    rolling_suspects += Screen(tonight, rolling).suspect ? 1 : 0;
+    if (night > 40) pinned_suspects += Screen(tonight, PinnedBaseline(release, rolling)).suspect ? 1 : 0;
+    history.insert(history.end(), tonight.begin(), tonight.end());
+  }
+  EXPECT_LE(rolling_suspects, 2);
+  EXPECT_GE(pinned_suspects, 19) << "of the nights from 2 % on";
+}
+
+TEST(Nightly, MemoryGrowsBeyondNoise) {
+  constexpr int64_t kMiB = 1 << 20;
+  EXPECT_FALSE(MemoryGrew(1000 * kMiB, 1064 * kMiB));
+  EXPECT_TRUE(MemoryGrew(1000 * kMiB, 1064 * kMiB + 1));
+  EXPECT_FALSE(MemoryGrew(80'000 * kMiB, 80'400 * kMiB)) << "0.5 % of much is more";
+  EXPECT_TRUE(MemoryGrew(80'000 * kMiB, 80'400 * kMiB + 1));
+  EXPECT_FALSE(MemoryGrew(80'000 * kMiB, 10 * kMiB));
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,44 @@
+// What the gate's rules are worth on a machine that is not still.
+#include "tests/regress/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace ridgeline {
+namespace {
+
+// Runs differ by this much, wander, are slowed in bursts, and once in a while from end to end.
+testing::MachineNoise Noise(double between_runs) {
+  testing::MachineNoise noise;
+  noise.between_runs = between_runs;
+  noise.drift_of_nights = 0.005;
+  noise.drift_of_session = 0.005;
+  noise.bursts = 0.05;
+  noise.disturbed_runs = 0.003;
+  return noise;
+}
+
+class QuietNights : public ::testing::TestWithParam<double> {};
+
+TEST_P(QuietNights, OfA100CellsAreNotRed) {
+  const testing::NightCounts counts = testing::MachineSimulation(Noise(GetParam()), 1).CountRedNights(300);
+  EXPECT_LE(counts.red, counts.nights / 100) << "1 %";
+  EXPECT_GT(counts.suspects, 0) << "a machine that nobody suspects proves nothing";
+  EXPECT_LT(counts.suspects, 2 * counts.nights) << "measuring again stays cheap: of 100 cells two a night";
+  RecordProperty("suspects", static_cast<int>(counts.suspects));
+  RecordProperty("inconclusive_nights", static_cast<int>(counts.inconclusive));
+}
+
+INSTANTIATE_TEST_SUITE_P(BetweenRuns, QuietNights, ::testing::Values(0.004, 0.01));
+
+TEST(GateSimulation, FindsASlowdownOf3PercentInTheNightItComes) {
+  const double change = std::log(1.03);
+  EXPECT_GE(testing::MachineSimulation(Noise(0.004), 2).CountFound(200, change), 198);
+  const int64_t found = testing::MachineSimulation(Noise(0.01), 1).CountFound(2000, change);
+  EXPECT_GE(found, 1700) << "85 %";
+  RecordProperty("found_of_2000", static_cast<int>(found));
+}
+
+}  // namespace
+}  // namespace ridgeline
