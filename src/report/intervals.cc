@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/text.h"
+#include "report/steps.h"
 #include "stats/median.h"
 
 namespace ridgeline {
@@ -40,33 +40,6 @@ std::optional<double> Number(const Cell& cell) {
   if (const auto* integer = std::get_if<int64_t>(&cell)) return static_cast<double>(*integer);
   const auto* number = std::get_if<double>(&cell);
   return number == nullptr || !std::isfinite(*number) ? std::nullopt : std::optional(*number);
-}
-
-constexpr size_t kFewestRuns = 3;  // that say anything of how runs differ
-
-// The measured steps, of each of a point's repeats: each was a run of its own. Of fewer than say how runs differ, the
-// steps are one series.
-std::vector<std::vector<double>> Runs(std::vector<double> measured, int64_t steps) {
-  const size_t of_a_run = steps > 0 ? static_cast<size_t>(steps) : measured.size();
-  if (of_a_run == 0 || measured.size() % of_a_run != 0 || measured.size() / of_a_run < kFewestRuns) {
-    return {std::move(measured)};
-  }
-  std::vector<std::vector<double>> runs;
-  for (auto at = measured.begin(); at != measured.end(); at += static_cast<std::ptrdiff_t>(of_a_run)) {
-    runs.emplace_back(at, at + static_cast<std::ptrdiff_t>(of_a_run));
-  }
-  return runs;
-}
-
-// In the order they ran, without the warm-up.
-std::vector<double> MeasuredSteps(const std::string& all_steps, int64_t warmup) {
-  const Json json = ParseJson(all_steps, "the step times in the store");
-  std::vector<double> measured;
-  for (size_t i = static_cast<size_t>(std::max<int64_t>(warmup, 0)); json.is_array() && i < json.size(); ++i) {
-    if (!json[i].is_number()) throw Error(ErrorKind::kInvalidInput, "the step times in the store are not all numbers");
-    measured.push_back(json[i].get<double>());
-  }
-  return measured;
 }
 
 class Intervals {
@@ -136,7 +109,12 @@ class Intervals {
 }  // namespace
 
 std::optional<Estimate> MedianOfSteps(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps) {
-  return EstimateMedian(Runs(MeasuredSteps(all_steps_ns, warmup_steps), steps));
+  std::vector<std::vector<double>> runs = StepsOfRuns(all_steps_ns, warmup_steps, steps);
+  if (runs.size() == 2) {  // which say too little of how runs differ: their steps are one series
+    runs[0].insert(runs[0].end(), runs[1].begin(), runs[1].end());
+    runs.pop_back();
+  }
+  return EstimateMedian(runs);
 }
 
 std::vector<ReportColumn> IntervalColumns(const ReportColumn& column) {
