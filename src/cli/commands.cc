@@ -27,6 +27,7 @@ constexpr std::array kCommands = {
     Command{"status", "show sweeps, how their points ended, and what runs now", StatusCommand},
     Command{"cancel", "cancel a sweep's queued and running jobs", CancelCommand},
     Command{"report", "render a report from the results: HTML, CSV, Markdown or JSON", ReportCommand},
+    Command{"compare", "compare two campaigns, commits or databases, point by point", CompareCommand},
     Command{"query", "ask the results a question in SQL", QueryCommand},
     Command{"db", "verify, copy or export the results database, or merge another into it", DbCommand},
     Command{"trainers", "list, show, try and check what describes trainers that don't keep our contract",

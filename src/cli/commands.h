@@ -40,6 +40,7 @@ Action CollectCommand(CLI::App& self);
 Action StatusCommand(CLI::App& self);
 Action CancelCommand(CLI::App& self);
 Action ReportCommand(CLI::App& self);
+Action CompareCommand(CLI::App& self);
 Action QueryCommand(CLI::App& self);
 Action DbCommand(CLI::App& self);
 Action TrainersCommand(CLI::App& self);

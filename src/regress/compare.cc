@@ -1,0 +1,251 @@
+#include "regress/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "regress/nightly.h"
+#include "regress/point_names.h"
+#include "report/steps.h"
+#include "stats/median.h"
+#include "stats/steady.h"
+#include "store/store.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr const char* kMeasurements =
+    "SELECT point_id, spec, setup, ifnull(machine, ''), ifnull(failure, ''), all_steps_ns, warmup_steps, steps, "
+    "step_median_ns, device_peak_bytes, rss_peak_bytes FROM {} "
+    "WHERE status NOT IN ('infrastructure', 'cancelled') AND (:campaign IS NULL OR campaign = :campaign) "
+    "AND (:commit IS NULL OR environment ->> '$.git_commit' = :commit) "
+    "ORDER BY (SELECT rowid FROM points WHERE id = point_id), setup, ifnull(machine, ''), ended_unix_ns, result";
+
+int64_t IntegerOf(const Cell& cell) {
+  const auto* integer = std::get_if<int64_t>(&cell);
+  return integer == nullptr ? 0 : *integer;
+}
+
+// Of one measurement: a figure for each of its runs. A trainer that says no times of steps has one median.
+std::vector<double> LogStepTimes(const std::vector<Cell>& row) {
+  std::vector<double> logs;
+  for (const std::vector<double>& run : StepsOfRuns(CellText(row[5]), IntegerOf(row[6]), IntegerOf(row[7]))) {
+    if (const auto steady = FindSteadySteps(run)) logs.push_back(steady->log_median);
+  }
+  const int64_t median_ns = IntegerOf(row[8]);
+  if (logs.empty() && median_ns > 0) logs.push_back(std::log(static_cast<double>(median_ns)));
+  return logs;
+}
+
+void AddMeasurement(const std::vector<Cell>& row, SideCell& cell) {
+  cell.failure = CellText(row[4]);
+  if (!cell.failure.empty()) return;
+  const std::vector<double> logs = LogStepTimes(row);
+  cell.log_step_times.insert(cell.log_step_times.end(), logs.begin(), logs.end());
+  cell.device_peak_bytes = std::max(cell.device_peak_bytes, IntegerOf(row[9]));
+  cell.rss_peak_bytes = std::max(cell.rss_peak_bytes, IntegerOf(row[10]));
+}
+
+using WhatIsMeasured = std::pair<std::string, std::string>;  // a point's id and its setup
+using ByMachine = std::map<std::string, const SideCell*>;
+
+std::map<WhatIsMeasured, ByMachine> ByWhatIsMeasured(std::span<const SideCell> cells) {
+  std::map<WhatIsMeasured, ByMachine> all;
+  for (const SideCell& cell : cells) all[{cell.point_id, cell.setup}][cell.machine] = &cell;
+  return all;
+}
+
+// Of both sides. What says no machine is on each of the others, where there are any.
+std::set<std::string> MachinesOf(const ByMachine& base, const ByMachine& head) {
+  std::set<std::string> machines;
+  for (const ByMachine* side : {&base, &head}) {
+    for (const auto& [machine, cell] : *side) machines.insert(machine);
+  }
+  if (machines.size() > 1) machines.erase("");
+  return machines;
+}
+
+// What is there on the machine, or says none.
+std::optional<SideCell> On(const std::string& machine, const ByMachine& cells) {
+  for (const std::string& name : {machine, std::string()}) {
+    if (const auto it = cells.find(name); it != cells.end()) return *it->second;
+  }
+  return std::nullopt;
+}
+
+// On the scale of logarithms: a side's mean over its runs, which are at least two.
+Estimate MeanOfRuns(const std::vector<double>& logs) {
+  const auto runs = static_cast<double>(logs.size());
+  const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / runs;
+  double squares = 0;
+  for (const double log : logs) squares += (log - mean) * (log - mean);
+  return {std::exp(mean), logs.size() > 1 ? std::sqrt(squares / (runs - 1) / runs) : 0, std::max(1.0, runs - 1)};
+}
+
+std::string WithoutInterval(const ComparedCell& cell) {
+  const size_t base = cell.base->log_step_times.size();
+  const size_t head = cell.head->log_step_times.size();
+  if (base == 1 && head == 1) return "one run each: no interval";
+  return fmt::format("one run of {}: no interval", base == 1 ? "base" : "head");
+}
+
+std::string StepTimeWords(const ComparedCell& cell, const std::optional<StepRatio>& ratio) {
+  if (!cell.head) return "missing in head";
+  if (!cell.base) return "missing in base";
+  const std::string& before = cell.base->failure;
+  const std::string& now = cell.head->failure;
+  if (!before.empty() && !now.empty()) return "fails in both: " + now;
+  if (!now.empty()) return "fails now: " + now;
+  if (!before.empty()) return "failed in base: " + before;
+  if (!ratio) return "no step times";
+  if (!ratio->low) return WithoutInterval(cell);
+  return *ratio->low > 1 ? "slower" : *ratio->high < 1 ? "faster" : "no difference shown";
+}
+
+// Of the accelerator where both took it, else of the process; zeros where neither did.
+std::pair<int64_t, int64_t> PeaksOf(const ComparedCell& cell) {
+  if (!cell.base || !cell.head) return {};
+  std::pair<int64_t, int64_t> peaks = {cell.base->device_peak_bytes, cell.head->device_peak_bytes};
+  if (peaks.first == 0 || peaks.second == 0) peaks = {cell.base->rss_peak_bytes, cell.head->rss_peak_bytes};
+  return peaks.first == 0 || peaks.second == 0 ? std::pair<int64_t, int64_t>() : peaks;
+}
+
+std::string MemoryWords(const std::pair<int64_t, int64_t>& peaks) {
+  if (peaks.first == 0) return "";
+  return MemoryGrew(peaks.first, peaks.second) ? "more" : MemoryGrew(peaks.second, peaks.first) ? "less" : "the same";
+}
+
+Cell Given(const std::optional<double>& number) { return number ? Cell(*number) : Cell(); }
+
+Cell Taken(int64_t bytes) { return bytes > 0 ? Cell(bytes) : Cell(); }
+
+std::vector<std::string> NamesOf(std::span<const ComparedCell> cells) {
+  std::vector<std::string> specs;
+  for (const ComparedCell& cell : cells) specs.push_back(cell.either().spec);
+  return PointNames(specs);
+}
+
+// A failure that is compared says no machine.
+const std::string& MachineOfCell(const ComparedCell& cell) {
+  return cell.base && !cell.base->machine.empty() ? cell.base->machine
+         : cell.head                              ? cell.head->machine
+                                                  : cell.base->machine;
+}
+
+std::string RatioText(const StepRatio& ratio) {
+  if (!ratio.low) return fmt::format("{:.3f}", ratio.ratio);
+  return fmt::format("{:.3f} ({:.3f} to {:.3f})", ratio.ratio, *ratio.low, *ratio.high);
+}
+
+}  // namespace
+
+std::vector<SideCell> ReadSide(Store& store, const SideChoice& choice) {
+  std::map<std::string, std::string> texts;
+  if (!choice.campaign.empty()) texts["campaign"] = choice.campaign;
+  if (!choice.commit.empty()) texts["commit"] = choice.commit;
+  const Table table = store.Query(fmt::format(kMeasurements, texts.empty() ? "runs" : "measurements"), texts);
+  std::vector<SideCell> cells;
+  for (const std::vector<Cell>& row : table.rows) {
+    SideCell cell;
+    cell.point_id = CellText(row[0]);
+    cell.spec = CellText(row[1]);
+    cell.setup = CellText(row[2]);
+    cell.machine = CellText(row[3]);
+    const bool known = !cells.empty() && cells.back().point_id == cell.point_id && cells.back().setup == cell.setup &&
+                       cells.back().machine == cell.machine;
+    if (!known) cells.push_back(std::move(cell));
+    AddMeasurement(row, cells.back());
+  }
+  return cells;
+}
+
+std::vector<ComparedCell> MatchSides(std::span<const SideCell> base, std::span<const SideCell> head) {
+  auto bases = ByWhatIsMeasured(base);
+  auto heads = ByWhatIsMeasured(head);
+  std::set<WhatIsMeasured> seen;
+  std::vector<ComparedCell> compared;
+  for (const auto& side : {base, head}) {
+    for (const SideCell& cell : side) {
+      const WhatIsMeasured what = {cell.point_id, cell.setup};
+      if (!seen.insert(what).second) continue;
+      for (const std::string& machine : MachinesOf(bases[what], heads[what])) {
+        compared.push_back({On(machine, bases[what]), On(machine, heads[what])});
+      }
+    }
+  }
+  return compared;
+}
+
+std::optional<StepRatio> RatioOf(const ComparedCell& cell) {
+  if (!cell.base || !cell.head || !cell.base->failure.empty() || !cell.head->failure.empty()) return std::nullopt;
+  const std::vector<double>& base_runs = cell.base->log_step_times;
+  const std::vector<double>& head_runs = cell.head->log_step_times;
+  if (base_runs.empty() || head_runs.empty()) return std::nullopt;
+  const Estimate base = MeanOfRuns(base_runs);
+  const Estimate head = MeanOfRuns(head_runs);
+  const Estimate estimate = Ratio(head, base);
+  StepRatio ratio{base.value, head.value, estimate.value, std::nullopt, std::nullopt};
+  if (base_runs.size() > 1 && head_runs.size() > 1) {
+    ratio.low = estimate.value / Factor(estimate);
+    ratio.high = estimate.value * Factor(estimate);
+  }
+  return ratio;
+}
+
+Table ComparisonTable(std::span<const ComparedCell> cells) {
+  Table table{{"point", "step_time", "ratio", "ratio_low", "ratio_high", "base_step_ns", "head_step_ns", "base_runs",
+               "head_runs", "memory", "base_peak_bytes", "head_peak_bytes", "point_id", "setup", "machine"},
+              {}};
+  const std::vector<std::string> names = NamesOf(cells);
+  const auto runs = [](const std::optional<SideCell>& side) {
+    return side ? Cell(std::ssize(side->log_step_times)) : Cell();
+  };
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const ComparedCell& cell = cells[i];
+    const auto ratio = RatioOf(cell);
+    const auto peaks = PeaksOf(cell);
+    const auto figure = [&](double StepRatio::*member) { return ratio ? Cell((*ratio).*member) : Cell(); };
+    table.rows.push_back({names[i], StepTimeWords(cell, ratio), figure(&StepRatio::ratio),
+                          Given(ratio ? ratio->low : std::nullopt), Given(ratio ? ratio->high : std::nullopt),
+                          figure(&StepRatio::base_step_ns), figure(&StepRatio::head_step_ns), runs(cell.base),
+                          runs(cell.head), MemoryWords(peaks), Taken(peaks.first), Taken(peaks.second),
+                          cell.either().point_id, cell.either().setup, MachineOfCell(cell)});
+  }
+  return table;
+}
+
+Table ShortComparisonTable(std::span<const ComparedCell> cells) {
+  Table table{{"point", "base", "head", "head / base", "step time", "base peak", "head peak", "memory"}, {}};
+  const std::vector<std::string> names = NamesOf(cells);
+  std::set<std::string> machines;
+  std::set<std::string> setups;
+  for (const ComparedCell& cell : cells) {
+    machines.insert(MachineOfCell(cell));
+    setups.insert(cell.either().setup);
+  }
+  if (setups.size() > 1) table.columns.emplace_back("setup");
+  if (machines.size() > 1) table.columns.emplace_back("machine");
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const ComparedCell& cell = cells[i];
+    const auto ratio = RatioOf(cell);
+    const auto [base_peak, head_peak] = PeaksOf(cell);
+    const auto duration = [&](double StepRatio::*ns) {
+      return ratio ? FormatDuration(std::llround((*ratio).*ns)) : std::string();
+    };
+    const auto bytes = [](int64_t peak) { return peak > 0 ? FormatBytes(peak) : std::string(); };
+    table.rows.push_back({names[i], duration(&StepRatio::base_step_ns), duration(&StepRatio::head_step_ns),
+                          ratio ? RatioText(*ratio) : "", StepTimeWords(cell, ratio), bytes(base_peak),
+                          bytes(head_peak), MemoryWords({base_peak, head_peak})});
+    if (setups.size() > 1) table.rows.back().emplace_back(cell.either().setup);
+    if (machines.size() > 1) table.rows.back().emplace_back(MachineOfCell(cell));
+  }
+  return table;
+}
+
+}  // namespace ridgeline
