@@ -41,6 +41,34 @@ class QuerySqlTest : public testing::Test {
   Report report_ = ShippedReport();
 };
 
+// Of every report that compares runs, whatever it compares them by: one on another card, or on none, is no neighbour.
+TEST_F(QuerySqlTest, EachGpuHasAPanelOfItsOwn) {
+  for (const auto& [name, other] :
+       std::map<std::string, Json>{{"activation-checkpointing", {{"checkpointing", "full"}}},
+                                   {"precision", {{"precision", "fp32"}}},
+                                   {"scaling", {{"ranks", 2}}}}) {
+    Store store = Store::Open(dir_ / (name + ".db"), Store::Mode::kReadWrite);
+    Runs runs(store);
+    for (const char* gpu : {"none", "h100", "h200"}) {
+      Json spec = {{"model", "llama-25m"}, {"precision", "bf16"}, {"batch_size", 1}};
+      if (std::string_view(gpu) != "none") spec.update({{"device", "cuda"}, {"gpu", gpu}});
+      runs.Add(spec);
+      spec.update(other);
+      runs.Add(spec);
+    }
+    runs.Put("s");
+    const Report report = ShippedReport(name);
+    const Rows rows(report, store.Query(report.sql));
+    std::map<std::string, size_t> of_card;
+    for (const Panel& panel : MakePanels(rows)) {
+      const size_t on = panel.title.find(", on ");
+      of_card[on == std::string::npos ? "none" : panel.title.substr(on + 5)] += panel.rows.size();
+    }
+    EXPECT_EQ(of_card, (std::map<std::string, size_t>{{"none", 2}, {"h100", 2}, {"h200", 2}})) << name;
+    EXPECT_EQ(MakePanels(rows).size(), 3U) << name;
+  }
+}
+
 TEST_F(QuerySqlTest, ComparesWithNoCheckpointingAtTheSameBatch) {
   FillSample(store_);
   const Rows rows = Answer();
