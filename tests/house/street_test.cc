@@ -55,6 +55,7 @@ const std::map<std::string, std::set<std::string>>& Wrappers() {
       {"gloo/", {"engine/comm/gloo"}},
       {"cuda", {"engine/device/cuda", "engine/ops/cuda", "engine/comm/nccl"}},
       {"cublasLt.h", {"engine/device/cuda", "engine/ops/cuda"}},
+      {"nvtx3/", {"engine/device/cuda"}},
       {"cudnn", {"engine/device/cuda", "engine/ops/cuda"}},
       {"nccl.h", {"engine/comm/nccl"}},
       {"sodium.h", {"engine/comm/gloo"}},

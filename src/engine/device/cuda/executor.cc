@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "engine/device/cuda/ranges.h"
 
 namespace ridgeline {
 namespace {
@@ -227,6 +228,7 @@ void CudaExecutor::QueueScalars(std::span<const Tensor> scalars) {
 }
 
 void CudaExecutor::Step(const StepInputs& inputs) {
+  const NvtxRange range("step");
   if (inputs_.defined()) {
     staging_->Upload(Address(inputs_, inputs_.offset * SizeOf(inputs_.dtype)), std::as_bytes(std::span(&inputs, 1)),
                      stream_.get());
@@ -245,6 +247,7 @@ void CudaExecutor::Step(const StepInputs& inputs) {
 void CudaExecutor::RunCalls() const {
   for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
     const Bound& bound = calls_[i];
+    const NvtxRange range(bound.call->op->name);
     if (bound.together > 1) {
       bound.run_together({bound.call, bound.together}, run_);  // the trace's calls lie one behind the other
     } else {
@@ -285,6 +288,7 @@ void CudaExecutor::RunTimed() {
   };
   record(0);
   for (size_t i = 0; i < calls_.size(); ++i) {
+    const NvtxRange range(calls_[i].call->op->name);
     calls_[i].run(*calls_[i].call, run_, calls_[i].state.get());
     record(i + 1);
   }

@@ -35,6 +35,7 @@ Meaning MeaningOf(cudaError_t error) {
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorHardwareStackError:
+    case cudaErrorContained:
     case cudaErrorUnknown:
     case cudaErrorSystemNotReady:
       return {ErrorKind::kInfrastructure, "nvidia-smi -q and the kernel's log (Xid) say what is wrong with the GPU",

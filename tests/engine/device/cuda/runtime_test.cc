@@ -27,8 +27,9 @@ Error ErrorOf(cudaError_t error) {
 TEST(CheckCuda, SaysWhoseMatterAnErrorIs) {
   EXPECT_NO_THROW(CheckCuda(cudaSuccess, "cudaMalloc"));
   EXPECT_EQ(ErrorOf(cudaErrorMemoryAllocation).kind(), ErrorKind::kOutOfMemory);
-  for (const cudaError_t error : {cudaErrorInsufficientDriver, cudaErrorNoDevice, cudaErrorDevicesUnavailable,
-                                  cudaErrorNoKernelImageForDevice, cudaErrorECCUncorrectable, cudaErrorLaunchTimeout}) {
+  for (const cudaError_t error :
+       {cudaErrorInsufficientDriver, cudaErrorNoDevice, cudaErrorDevicesUnavailable, cudaErrorNoKernelImageForDevice,
+        cudaErrorECCUncorrectable, cudaErrorContained, cudaErrorLaunchTimeout}) {
     EXPECT_EQ(ErrorOf(error).kind(), ErrorKind::kInfrastructure) << error;
     EXPECT_FALSE(ErrorOf(error).hint().empty()) << error;
   }
