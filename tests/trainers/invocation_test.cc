@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "trainers/definition.h"
 
 namespace ridgeline {
@@ -159,7 +160,7 @@ std::vector<std::string> ArgvOfShipped(const std::string& name, const Json& valu
   ProcessPlace place;
   place.ranks_per_node = 8;
   place.output_dir = "/out";
-  place.environment = {{"NANOGPT", "/nanogpt"}};
+  place.environment = {{"NANOGPT", "/nanogpt"}, {"TRANSFORMERS", "/transformers"}};
   const Invoked invoked = Invoke(*trainer.invocation, spec, place);
   if (file != nullptr) *file = invoked.files.begin()->second;
   return invoked.argv;
@@ -168,6 +169,7 @@ std::vector<std::string> ArgvOfShipped(const std::string& name, const Json& valu
 // What ships has been started by nobody: that it says what its source takes is all that can be held here.
 TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   using ::testing::Contains;
+  using ::testing::Not;
   const Json on_h100 = {{"device", "cuda"}, {"gpu", "h100"}, {"ranks", 8}};
   const auto with = [&](Json values) {
     values.update(on_h100);
@@ -205,6 +207,22 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   }
   const auto llm_c = ArgvOfShipped("llm_c", with({{"model", "gpt-124m"}, {"seq_length", 1024}, {"grad_clip", 1}}));
   for (const char* argument : {"d12", "8192", "1024", "7"}) EXPECT_THAT(llm_c, Contains(argument));
+  std::string config;
+  const auto hf = ArgvOfShipped("hf_trainer", with({{"model", "llama-1b"}, {"checkpointing", "full"}}), &config);
+  for (const char* argument :
+       {"/transformers/examples/pytorch/language-modeling/run_clm.py", "--config_name=/out", "--max_steps=7", "--bf16",
+        "--gradient_checkpointing", "--lr_scheduler_type=constant_with_warmup", "--ddp_backend=nccl"}) {
+    EXPECT_THAT(hf, Contains(argument));
+  }
+  EXPECT_THAT(hf, Not(Contains("--use_cpu")));
+  const RunSpec llama = Spec({{"model", "llama-1b"}});
+  const Json written = ParseJson(config, "config.json");
+  EXPECT_EQ(written.at("model_type"), "llama");
+  EXPECT_EQ(written.at("num_hidden_layers"), llama.layers);
+  EXPECT_EQ(written.at("intermediate_size"), llama.ffn);
+  ArgvOfShipped("hf_trainer", {{"model", "gpt-124m"}, {"dropout", 0.1}}, &config);
+  EXPECT_EQ(ParseJson(config, "config.json").at("n_embd"), 768);
+  EXPECT_EQ(ParseJson(config, "config.json").at("resid_pdrop"), 0.1);
 }
 
 }  // namespace
