@@ -151,6 +151,11 @@ std::string JsonRows(const Table& table, std::string_view open, std::string_view
 
 }  // namespace
 
+int64_t CellInteger(const Cell& cell) {
+  const auto* integer = std::get_if<int64_t>(&cell);
+  return integer == nullptr ? 0 : *integer;
+}
+
 std::string CellText(const Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* integer = std::get_if<int64_t>(&cell)) return fmt::format("{}", *integer);

@@ -17,6 +17,7 @@ struct Table {
 };
 
 std::string CellText(const Cell& cell);  // as a plain value: no thousands separators, doubles in shortest form
+int64_t CellInteger(const Cell& cell);   // 0 where it is none
 
 // In every format, whatever a terminal or a page would obey is shown as an escape (base/text.h); JSON has its own.
 std::string ToText(const Table& table);      // aligned columns for a terminal

@@ -31,11 +31,6 @@ std::string TextOf(const Cell& cell) {
   return text == nullptr ? "" : *text;
 }
 
-int64_t IntegerOf(const Cell& cell) {
-  const auto* integer = std::get_if<int64_t>(&cell);
-  return integer == nullptr ? 0 : *integer;
-}
-
 // " ± " and half of the interval in which a throughput is, as its steps say; empty where too few do.
 std::string HalfOfInterval(const Cell& tokens_per_s, const std::string& all_steps_ns, int64_t warmup_steps,
                            int64_t steps) {
@@ -90,9 +85,9 @@ Table ResultTable(Store& store, const Sweep& sweep) {
     const auto* number = std::get_if<int64_t>(&row.back());
     results.push_back(number == nullptr ? std::nullopt : std::optional(*number));
     row.pop_back();
-    const int64_t steps = IntegerOf(row[first_of_spread + 2]);
+    const int64_t steps = CellInteger(row[first_of_spread + 2]);
     const std::string spread =
-        HalfOfInterval(row[first_figure], TextOf(row[first_of_spread]), IntegerOf(row[first_of_spread + 1]), steps);
+        HalfOfInterval(row[first_figure], TextOf(row[first_of_spread]), CellInteger(row[first_of_spread + 1]), steps);
     row.resize(first_of_spread);
     row[first_figure] = Styled<double>(row[first_figure], FormatCount);
     if (!spread.empty()) row[first_figure] = CellText(row[first_figure]) + spread;

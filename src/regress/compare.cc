@@ -27,18 +27,13 @@ constexpr const char* kMeasurements =
     "AND (:commit IS NULL OR environment ->> '$.git_commit' = :commit) "
     "ORDER BY (SELECT rowid FROM points WHERE id = point_id), setup, ifnull(machine, ''), ended_unix_ns, result";
 
-int64_t IntegerOf(const Cell& cell) {
-  const auto* integer = std::get_if<int64_t>(&cell);
-  return integer == nullptr ? 0 : *integer;
-}
-
 // Of one measurement: a figure for each of its runs. A trainer that says no times of steps has one median.
 std::vector<double> LogStepTimes(const std::vector<Cell>& row) {
   std::vector<double> logs;
-  for (const std::vector<double>& run : StepsOfRuns(CellText(row[5]), IntegerOf(row[6]), IntegerOf(row[7]))) {
+  for (const std::vector<double>& run : StepsOfRuns(CellText(row[5]), CellInteger(row[6]), CellInteger(row[7]))) {
     if (const auto steady = FindSteadySteps(run)) logs.push_back(steady->log_median);
   }
-  const int64_t median_ns = IntegerOf(row[8]);
+  const int64_t median_ns = CellInteger(row[8]);
   if (logs.empty() && median_ns > 0) logs.push_back(std::log(static_cast<double>(median_ns)));
   return logs;
 }
@@ -48,8 +43,8 @@ void AddMeasurement(const std::vector<Cell>& row, SideCell& cell) {
   if (!cell.failure.empty()) return;
   const std::vector<double> logs = LogStepTimes(row);
   cell.log_step_times.insert(cell.log_step_times.end(), logs.begin(), logs.end());
-  cell.device_peak_bytes = std::max(cell.device_peak_bytes, IntegerOf(row[9]));
-  cell.rss_peak_bytes = std::max(cell.rss_peak_bytes, IntegerOf(row[10]));
+  cell.device_peak_bytes = std::max(cell.device_peak_bytes, CellInteger(row[9]));
+  cell.rss_peak_bytes = std::max(cell.rss_peak_bytes, CellInteger(row[10]));
 }
 
 using WhatIsMeasured = std::pair<std::string, std::string>;  // a point's id and its setup

@@ -31,11 +31,6 @@ size_t ColumnIndex(const Report& report, const Table& table, const std::string& 
               "docs/reports.md lists the columns that intervals need");
 }
 
-int64_t Integer(const Cell& cell) {
-  const auto* integer = std::get_if<int64_t>(&cell);
-  return integer == nullptr ? 0 : *integer;
-}
-
 std::optional<double> Number(const Cell& cell) {
   if (const auto* integer = std::get_if<int64_t>(&cell)) return static_cast<double>(*integer);
   const auto* number = std::get_if<double>(&cell);
@@ -49,7 +44,8 @@ class Intervals {
         source_{ColumnIndex(report, table, "result"), ColumnIndex(report, table, "all_steps_ns"),
                 ColumnIndex(report, table, "warmup_steps"), ColumnIndex(report, table, "steps"),
                 ColumnIndex(report, table, "repeats")} {
-    for (size_t row = 0; row < table.rows.size(); ++row) rows_.emplace(Integer(table.rows[row][source_.result]), row);
+    for (size_t row = 0; row < table.rows.size(); ++row)
+      rows_.emplace(CellInteger(table.rows[row][source_.result]), row);
   }
 
   // The cells of IntervalColumns for this row.
@@ -60,8 +56,8 @@ class Intervals {
     if (!value || column.steps_of.empty()) return cells;
     std::vector<Estimate> medians;
     for (const size_t place : results) {
-      const int64_t result = Integer(table_.rows[row][place]);
-      if (place != results[0] && result == Integer(table_.rows[row][results[0]])) return cells;  // with itself
+      const int64_t result = CellInteger(table_.rows[row][place]);
+      if (place != results[0] && result == CellInteger(table_.rows[row][results[0]])) return cells;  // with itself
       const std::optional<Estimate>& median = Median(result);
       if (!median) return cells;
       medians.push_back(*median);
@@ -80,7 +76,7 @@ class Intervals {
     if (!compares) return cells;
     cells[2] = std::string(low > 1 ? "more" : high < 1 ? "less" : "none");
     cells[3] = 100 * std::max(high - 1, 1 - low);
-    const int64_t repeats = std::max<int64_t>(1, Integer(table_.rows[row][source_.repeats]));
+    const int64_t repeats = std::max<int64_t>(1, CellInteger(table_.rows[row][source_.repeats]));
     const double then = std::sqrt(factor);
     cells[4] = RepeatsFor(estimate, repeats, then) - repeats;
     cells[5] = 100 * (then - 1);
@@ -95,7 +91,7 @@ class Intervals {
     if (!is_new || row == rows_.end()) return it->second;
     const std::vector<Cell>& cells = table_.rows[row->second];
     if (const auto* text = std::get_if<std::string>(&cells[source_.all_steps]); text != nullptr && !text->empty()) {
-      it->second = MedianOfSteps(*text, Integer(cells[source_.warmup]), Integer(cells[source_.steps]));
+      it->second = MedianOfSteps(*text, CellInteger(cells[source_.warmup]), CellInteger(cells[source_.steps]));
     }
     return it->second;
   }
