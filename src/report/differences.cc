@@ -8,35 +8,12 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "report/facts.h"
 #include "report/page.h"
 #include "store/store.h"
 
 namespace ridgeline {
 namespace {
-
-using Facts = std::map<std::string, std::string>;
-
-void AddFacts(const Json& json, const std::string& prefix, Facts& facts) {
-  if (!json.is_object()) return;
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_object()) {
-      AddFacts(value, prefix + key + ".", facts);
-    } else {
-      facts[prefix + key] = value.is_string() ? value.get<std::string>() : DumpJson(value);
-    }
-  }
-}
-
-// A trainer's own fields are called like all others.
-void BringOwnFieldsForward(Facts& facts) {
-  constexpr std::string_view kOwn = "own.";
-  Facts own;
-  for (const auto& [key, value] : facts) {
-    if (key.starts_with(kOwn)) own[key.substr(kOwn.size())] = value;
-  }
-  std::erase_if(facts, [&](const auto& fact) { return fact.first.starts_with(kOwn); });
-  facts.merge(own);
-}
 
 struct Knowledge {
   std::map<int64_t, Facts> facts;   // by the result's number
@@ -56,9 +33,7 @@ Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results
   Knowledge known;
   for (const auto& row : table.rows) {
     Facts& facts = known.facts[std::get<int64_t>(row[0])];
-    AddFacts(ParseJson(CellText(row[1]), "a point in the store"), "", facts);
-    facts.erase("version");  // of the spec's encoding
-    BringOwnFieldsForward(facts);
+    facts = FactsOfPoint(CellText(row[1]));
     const auto defined = facts.find("trainer");
     Facts setup;
     AddFacts(ParseJson(CellText(row[2]), "a setup in the store"), "", setup);

@@ -1,0 +1,39 @@
+#include "report/facts.h"
+
+#include <string_view>
+
+namespace ridgeline {
+namespace {
+
+void BringOwnFieldsForward(Facts& facts) {
+  constexpr std::string_view kOwn = "own.";
+  Facts own;
+  for (const auto& [key, value] : facts) {
+    if (key.starts_with(kOwn)) own[key.substr(kOwn.size())] = value;
+  }
+  std::erase_if(facts, [&](const auto& fact) { return fact.first.starts_with(kOwn); });
+  facts.merge(own);
+}
+
+}  // namespace
+
+void AddFacts(const Json& json, const std::string& prefix, Facts& facts) {
+  if (!json.is_object()) return;
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object()) {
+      AddFacts(value, prefix + key + ".", facts);
+    } else {
+      facts[prefix + key] = value.is_string() ? value.get<std::string>() : DumpJson(value);
+    }
+  }
+}
+
+Facts FactsOfPoint(const std::string& spec) {
+  Facts facts;
+  AddFacts(ParseJson(spec, "a point in the store"), "", facts);
+  facts.erase("version");  // of the encoding
+  BringOwnFieldsForward(facts);
+  return facts;
+}
+
+}  // namespace ridgeline
