@@ -69,6 +69,16 @@ NvmlDevice NvmlSession::Device(const std::string& pci_bus_id) const {
   return device;
 }
 
+std::vector<NvmlDevice> NvmlSession::Devices() const {
+  unsigned count = 0;
+  if (!Said(&Nvml::nvmlDeviceGetCount_v2, &count)) return {};
+  std::vector<NvmlDevice> devices(count);
+  for (unsigned i = 0; i < count; ++i) {
+    if (!Said(&Nvml::nvmlDeviceGetHandleByIndex_v2, i, &devices[i])) devices[i] = nullptr;
+  }
+  return devices;
+}
+
 bool NvmlSession::IsMig(NvmlDevice device) const {
   unsigned current = 0;
   unsigned pending = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace ridgeline {
 
@@ -102,6 +103,8 @@ class NvmlSession {
   // The card, which CUDA_VISIBLE_DEVICES cannot make another: "0000:1B:00.0" as cudaDeviceGetPCIBusId has it. Throws
   // Error(kInfrastructure) where there is none.
   NvmlDevice Device(const std::string& pci_bus_id) const;
+  // All that the driver sees, in its order; nullptr for one that cannot be asked. Empty where it does not say how many.
+  std::vector<NvmlDevice> Devices() const;
   // Of the card: whether it is cut into instances (MIG), which share what is said of it. False where that is not said.
   bool IsMig(NvmlDevice device) const;
 

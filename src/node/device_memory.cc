@@ -36,17 +36,12 @@ DeviceMemory::DeviceMemory(const Nvml& (*load)()) {
 }
 
 int64_t DeviceMemory::MostHeldOfOne() const {
-  unsigned cards = 0;
-  if (session_ == nullptr || session_->nvml().nvmlDeviceGetComputeRunningProcesses_v3 == nullptr ||
-      !session_->Said(&Nvml::nvmlDeviceGetCount_v2, &cards)) {
-    return 0;
-  }
+  if (session_ == nullptr || session_->nvml().nvmlDeviceGetComputeRunningProcesses_v3 == nullptr) return 0;
   const std::vector<pid_t> tree = Descendants();
   const std::set<pid_t> ours(tree.begin(), tree.end());
   int64_t most = 0;
-  for (unsigned index = 0; index < cards; ++index) {
-    NvmlDevice device = nullptr;
-    if (!session_->Said(&Nvml::nvmlDeviceGetHandleByIndex_v2, index, &device)) continue;
+  for (NvmlDevice device : session_->Devices()) {
+    if (device == nullptr) continue;
     int64_t held = 0;
     for (const NvmlProcess& process : ProcessesOn(session_->nvml(), device)) {
       const bool is_said = process.used_bytes != kNvmlValueNotAvailable;

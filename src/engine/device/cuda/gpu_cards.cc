@@ -57,21 +57,14 @@ GpuCards FindGpuCards(const Nvml& (*load)()) {
     const NvmlSession session(load);
     std::array<char, kTextBytes> driver{};
     if (session.Said(&Nvml::nvmlSystemGetDriverVersion, driver.data(), kTextBytes - 1)) found.driver = driver.data();
-    unsigned count = 0;
-    session.Said(&Nvml::nvmlDeviceGetCount_v2, &count);
-    unsigned refused = 0;
-    for (unsigned i = 0; i < count; ++i) {
-      NvmlDevice device = nullptr;
-      if (session.Said(&Nvml::nvmlDeviceGetHandleByIndex_v2, i, &device)) {
-        found.cards.push_back(CardOf(session, device));
-      } else {
-        ++refused;
-      }
+    const std::vector<NvmlDevice> devices = session.Devices();
+    for (NvmlDevice device : devices) {
+      if (device != nullptr) found.cards.push_back(CardOf(session, device));
     }
-    if (refused > 0) {
-      found.problem = fmt::format("{} of {} GPUs cannot be asked", refused, count);
+    if (found.cards.size() < devices.size()) {
+      found.problem = fmt::format("{} of {} GPUs cannot be asked", devices.size() - found.cards.size(), devices.size());
       found.hint = "this user may not open them, or they fell off the bus; dmesg says more (Xid)";
-    } else if (count == 0) {
+    } else if (devices.empty()) {
       found.problem = "the driver sees no GPU";
       found.hint = "the scheduler may have given this job none";
     }
