@@ -16,25 +16,12 @@ named AS MATERIALIZED (
     json_array(provenance, emulated, device_name, campaign, machine, version, setup, seed) AS alike,
     status = 'ok' AS ok,
     -- Everything that changes a step's work but the two axes compared here; what is usual is left unsaid.
-    model
-      || CASE WHEN model GLOB family || '-[0-9]*x[0-9]*'
-              THEN ' (heads ' || heads || '/' || kv_heads || ' of ' || head_dim || ', ffn ' || ffn
-                   || ', vocabulary ' || vocab || ')'
-              ELSE '' END
-      || ', ' || precision
-      || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
-      || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END
+    model_words
+      || ', ' || format
       || ', sequence ' || seq_length
-      || CASE WHEN grad_accumulation > 1 THEN ', accumulation ' || grad_accumulation ELSE '' END
-      || CASE WHEN dropout > 0 THEN ', dropout ' || dropout ELSE '' END
-      || CASE WHEN optimizer <> CASE family WHEN 'stack' THEN 'adam' ELSE 'adamw' END
-              THEN ', ' || optimizer ELSE '' END
-      || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END
-      || CASE WHEN shard <> 'none' THEN ', sharded' ELSE '' END
-      || CASE WHEN communicator <> 'self' THEN ', ' || communicator || ' communicator' ELSE '' END
-      || CASE WHEN device = 'cuda' THEN ', on ' || gpu WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
-      || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
-      || CASE WHEN cpus > 0 THEN ', ' || cpus || iif(cpus = 1, ' core', ' cores') || ' at most' ELSE '' END AS panel,
+      || step_words
+      || ranks_words
+      || place_words AS panel,
     CASE checkpointing
       WHEN 'none' THEN 'no activation checkpointing'
       WHEN 'selective' THEN 'selective activation checkpointing'

@@ -11,17 +11,12 @@ named AS MATERIALIZED (
          WHEN warmup_steps + steps * iif(repeat > 0, 1, repeats) < 100
          THEN (warmup_steps + steps * iif(repeat > 0, 1, repeats)) || ' steps, and convergence takes 100'
     END AS left_out,
-    precision || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
-      || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END AS format,
+    format,
     -- The widest first.
     CASE precision WHEN 'fp32' THEN 0 WHEN 'bf16' THEN 1 WHEN 'fp16' THEN 2 WHEN 'fp8' THEN 3 WHEN 'mxfp8' THEN 4
                    WHEN 'nvfp4' THEN 5 ELSE 6 END AS format_rank,
     -- Everything that changes what is learnt but the format and the seed; what is usual is left unsaid.
-    model
-      || CASE WHEN model GLOB family || '-[0-9]*x[0-9]*'
-              THEN ' (heads ' || heads || '/' || kv_heads || ' of ' || head_dim || ', ffn ' || ffn
-                   || ', vocabulary ' || vocab || ')'
-              ELSE '' END
+    model_words
       || ' on ' || data || ', batch ' || batch_size || ' of ' || seq_length
       || CASE WHEN grad_accumulation > 1 THEN ', accumulation ' || grad_accumulation ELSE '' END
       || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END

@@ -15,30 +15,17 @@ named AS MATERIALIZED (
     status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
     -- Runs are compared only where all this is the same; their plans, whatever of it.
     json_array(provenance, device_name, campaign, machine, version, setup, seed) AS alike,
-    precision
-      || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
-      || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END AS format,
+    format,
     -- The widest first.
     CASE precision WHEN 'fp32' THEN 0 WHEN 'bf16' THEN 1 WHEN 'fp16' THEN 2 WHEN 'fp8' THEN 3 WHEN 'mxfp8' THEN 4
                    WHEN 'nvfp4' THEN 5 ELSE 6 END AS format_rank,
     -- Everything that changes a step's work but the precision and the batch; what is usual is left unsaid.
-    model
-      || CASE WHEN model GLOB family || '-[0-9]*x[0-9]*'
-              THEN ' (heads ' || heads || '/' || kv_heads || ' of ' || head_dim || ', ffn ' || ffn
-                   || ', vocabulary ' || vocab || ')'
-              ELSE '' END
+    model_words
       || ', sequence ' || seq_length
       || CASE checkpointing WHEN 'none' THEN '' ELSE ', checkpointing ' || checkpointing END
-      || CASE WHEN grad_accumulation > 1 THEN ', accumulation ' || grad_accumulation ELSE '' END
-      || CASE WHEN dropout > 0 THEN ', dropout ' || dropout ELSE '' END
-      || CASE WHEN optimizer <> CASE family WHEN 'stack' THEN 'adam' ELSE 'adamw' END
-              THEN ', ' || optimizer ELSE '' END
-      || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END
-      || CASE WHEN shard <> 'none' THEN ', sharded' ELSE '' END
-      || CASE WHEN communicator <> 'self' THEN ', ' || communicator || ' communicator' ELSE '' END
-      || CASE WHEN device = 'cuda' THEN ', on ' || gpu WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
-      || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
-      || CASE WHEN cpus > 0 THEN ', ' || cpus || iif(cpus = 1, ' core', ' cores') || ' at most' ELSE '' END AS panel,
+      || step_words
+      || ranks_words
+      || place_words AS panel,
     failure,
     CASE WHEN status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
          THEN coalesce(CAST(evidence ->> '$.wanted_bytes' AS INTEGER), planned_peak_bytes) END AS wanted_bytes

@@ -24,23 +24,12 @@ named AS MATERIALIZED (
     CASE shard WHEN 'none' THEN 0 WHEN 'optimizer' THEN 1 ELSE 2 END
       + CASE communicator WHEN 'virtual' THEN 3 ELSE 0 END AS way_rank,
     -- Everything that changes a rank's work but how parameters are shared; what is usual is left unsaid.
-    model
-      || CASE WHEN model GLOB family || '-[0-9]*x[0-9]*'
-              THEN ' (heads ' || heads || '/' || kv_heads || ' of ' || head_dim || ', ffn ' || ffn
-                   || ', vocabulary ' || vocab || ')'
-              ELSE '' END
-      || ', ' || precision
-      || CASE WHEN state_precision <> 'fp32' THEN ' with ' || state_precision || ' state' ELSE '' END
-      || CASE WHEN primary_weights = 'quantized' THEN ', weights quantized' ELSE '' END
+    model_words
+      || ', ' || format
       || ', batch ' || batch_size || ' of ' || seq_length || ' a rank'
       || CASE checkpointing WHEN 'none' THEN '' ELSE ', checkpointing ' || checkpointing END
-      || CASE WHEN grad_accumulation > 1 THEN ', accumulation ' || grad_accumulation ELSE '' END
-      || CASE WHEN dropout > 0 THEN ', dropout ' || dropout ELSE '' END
-      || CASE WHEN optimizer <> CASE family WHEN 'stack' THEN 'adam' ELSE 'adamw' END
-              THEN ', ' || optimizer ELSE '' END
-      || CASE WHEN device = 'cuda' THEN ', on ' || gpu WHEN device <> 'cpu' THEN ', on ' || device ELSE '' END
-      || CASE WHEN trainer <> 'ridgeline-train' THEN ', by ' || trainer ELSE '' END
-      || CASE WHEN cpus > 0 THEN ', ' || cpus || iif(cpus = 1, ' core', ' cores') || ' at most' ELSE '' END AS panel,
+      || step_words
+      || place_words AS panel,
     failure
   FROM runs
   WHERE :sweep IS NULL

@@ -91,6 +91,34 @@ constexpr std::string_view kFailure = R"sql(CASE r.status
     ELSE r.reason END || ')'
   ELSE r.status END)sql";
 
+constexpr std::string_view kTrainer =
+    "iif(p.trainer = 'ridgeline', (SELECT group_concat(value, ' ') FROM json_each(r.setup, '$.trainer')), p.trainer)";
+
+// What a step is, in words for people, of r and p: what is usual is left unsaid. The last three begin with a comma, or
+// are empty.
+struct Words {
+  std::string_view column;
+  std::string_view sql;
+};
+constexpr std::array<Words, 5> kWords = {{
+    {"model_words", R"sql(p.model || iif(p.model GLOB p.family || '-[0-9]*x[0-9]*',
+  ' (heads ' || p.heads || '/' || p.kv_heads || ' of ' || p.head_dim || ', ffn ' || p.ffn ||
+  ', vocabulary ' || p.vocab || ')', ''))sql"},
+    {"format", R"sql(p.precision ||
+  iif(p.state_precision <> 'fp32', ' with ' || p.state_precision || ' state', '') ||
+  iif(p.primary_weights = 'quantized', ', weights quantized', ''))sql"},
+    {"step_words", R"sql(iif(p.grad_accumulation > 1, ', accumulation ' || p.grad_accumulation, '') ||
+  iif(p.dropout > 0, ', dropout ' || p.dropout, '') ||
+  iif(p.optimizer <> iif(p.family = 'stack', 'adam', 'adamw'), ', ' || p.optimizer, ''))sql"},
+    {"ranks_words", R"sql(iif(p.ranks > 1, ', ' || p.ranks || ' ranks', '') ||
+  iif(p.shard <> 'none', ', sharded', '') ||
+  iif(p.communicator <> 'self', ', ' || p.communicator || ' communicator', ''))sql"},
+    {"place_words", R"sql(CASE p.device WHEN 'cuda' THEN ', on ' || p.gpu WHEN 'cpu' THEN '' ELSE ', on ' || p.device END ||
+  iif({trainer} <> 'ridgeline-train', ', by ' || {trainer}, '') ||
+  CASE WHEN r.setup ->> '$.cpus' > 0
+       THEN ', ' || (r.setup ->> '$.cpus') || iif(r.setup ->> '$.cpus' = 1, ' core', ' cores') || ' at most' ELSE '' END)sql"},
+}};
+
 // What a measurement says, of r (its result), p (its point) and e (where it ran).
 std::string MeasurementColumns(Database& database) {
   std::string columns = "p.id AS point_id, r.number AS result";
@@ -103,10 +131,12 @@ std::string MeasurementColumns(Database& database) {
   for (const std::string_view category : kCategories) {
     columns += fmt::format(", r.planned_bytes_by_category ->> '$.{0}' AS planned_{0}_bytes", category);
   }
-  return columns + fmt::format(", {} AS failure", kFailure) +
-         ", iif(p.trainer = 'ridgeline', (SELECT group_concat(value, ' ') FROM json_each(r.setup, '$.trainer')), "
-         "p.trainer) AS trainer, p.spec ->> '$.own' AS own, "
-         "r.setup ->> '$.cpus' AS cpus, e.machine, e.version, p.spec, e.environment";
+  for (const Words& words : kWords) {
+    const std::string sql = fmt::format(fmt::runtime(words.sql), fmt::arg("trainer", kTrainer));
+    columns += fmt::format(", {} AS {}", sql, words.column);
+  }
+  return columns + fmt::format(", {} AS failure, {} AS trainer", kFailure, kTrainer) +
+         ", p.spec ->> '$.own' AS own, r.setup ->> '$.cpus' AS cpus, e.machine, e.version, p.spec, e.environment";
 }
 
 // Each reads tables and those before it.
