@@ -65,8 +65,10 @@ std::optional<Cause> OfDisruption(const PodView& pod, int64_t now_unix_s) {
 }
 
 // By somebody who does not say why.
-std::optional<Cause> OfDeletion(const PodView& pod) {
+std::optional<Cause> OfDeletion(const JobView& job, const PodView& pod) {
   if (pod.deleted_unix_s == 0 && pod.phase != kDeletedPhase) return std::nullopt;
+  // In the foreground: the Job goes when its pods have gone.
+  if (job.deleting) return OfDeletedJob();
   return Infrastructure("preempted", "its pod was deleted",
                         "by a drain, the scheduler or a person; `kubectl get events` may say which");
 }
@@ -75,8 +77,20 @@ Cause StartLimit(const std::string& what) {
   return Infrastructure("start", what, "`kubectl describe` of such a Job and of its pods says what they wait for");
 }
 
-std::optional<Cause> OfDeadline(const JobView& job, const PodSummary& pods) {
-  if (!job.failed || job.reason != "DeadlineExceeded") return std::nullopt;
+// A Job's controller that has deleted the pods for the deadline may say so late, or, as it then sees a pod that failed,
+// say something else.
+bool EndedAtDeadline(const JobView& job, const PodView* decides) {
+  if (job.failed && job.reason == "DeadlineExceeded") return true;
+  if (job.deadline_s == 0 || job.started_unix_s == 0) return false;
+  const int64_t deadline_unix_s = job.started_unix_s + job.deadline_s;
+  if (decides != nullptr && decides->deletion_asked_unix_s > 0)
+    return decides->deletion_asked_unix_s >= deadline_unix_s;
+  const bool is_gone = decides == nullptr || decides->phase == kDeletedPhase;
+  return is_gone && job.failed && job.failed_unix_s >= deadline_unix_s;
+}
+
+std::optional<Cause> OfDeadline(const JobView& job, const PodSummary& pods, const PodView* decides) {
+  if (!EndedAtDeadline(job, decides)) return std::nullopt;
   if (pods.begun >= job.pods) {
     return Own("timeout", "ran past the Job's deadline", "raise time_limit, or make the point smaller");
   }
@@ -153,14 +167,18 @@ std::optional<Cause> OfContainer(const PodView& pod, const Options& options) {
 
 }  // namespace
 
+Cause OfDeletedJob() {
+  return Own("cancelled", "somebody deleted the Job", "`ridgeline run` with the same sweep runs its points again");
+}
+
 std::optional<Cause> CauseOf(const JobView& job, const PodSummary& pods, const PodView* decides, const Options& options,
                              int64_t now_unix_s) {
   const bool all_succeeded = pods.succeeded >= job.pods;  // whatever became of the containers beside ours
   const bool taken_away = decides != nullptr && !HasSucceeded(*decides) && decides->terminated_reason != "OOMKilled";
   std::optional<Cause> cause = taken_away ? OfDisruption(*decides, now_unix_s) : std::nullopt;
   // The controller deletes the pods of a Job that is past its deadline.
-  if (!cause && !all_succeeded) cause = OfDeadline(job, pods);
-  if (!cause && taken_away) cause = OfDeletion(*decides);
+  if (!cause && !all_succeeded) cause = OfDeadline(job, pods, decides);
+  if (!cause && taken_away) cause = OfDeletion(job, *decides);
   if (!cause && decides != nullptr) cause = OfContainer(*decides, options);
   const bool interrupted = decides != nullptr && decides->exit_code == kExecInterrupted;
   if (!cause && job.failed && !all_succeeded && !interrupted) {

@@ -17,6 +17,9 @@ struct Cause {
   std::string message, hint;
 };
 
+// Of a Job that somebody deleted who is not the driver.
+Cause OfDeletedJob();
+
 // Of a Job that has ended. `decides`: the pod that says how, nullptr where there never was one. Nothing where the
 // results say enough.
 std::optional<Cause> CauseOf(const JobView& job, const PodSummary& pods, const PodView* decides, const Options& options,

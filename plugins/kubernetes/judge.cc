@@ -189,8 +189,8 @@ Judgement OfGone(const Record& record, const Observation& seen, const Options& o
     AddInfrastructure("lost", "the Job is gone, as finished Jobs are after their TTL", "ttl: keeps them for longer",
                       judgement.evidence);
   } else {
-    AddEnd("cancelled", "somebody deleted the Job", "`ridgeline run` with the same sweep runs its points again",
-           judgement.evidence);
+    const Cause cause = OfDeletedJob();
+    AddEnd(cause.end, cause.message, cause.hint, judgement.evidence);
   }
   return judgement;
 }

@@ -136,25 +136,32 @@ void Observer::TakePods(const std::string& key, Followed& followed) const {
   }
 }
 
-// Of the pods' end one may hear before one hears that their Job was suspended, which ended them.
-void Observer::AskWhetherSuspended(const Record& record, Followed& followed, JobView& job) {
-  if (job.suspended || job.deleting || job.complete || job.failed) return;
+// Of the pods' end one may hear before one hears what became of their Job, which ended them: that it was suspended,
+// past its deadline, or deleted.
+bool Observer::IsStillThere(const Record& record, Followed& followed, JobView& job) {
+  if (job.suspended || job.deleting || job.complete || job.failed) return true;
   bool new_ones = false;
   for (const auto& [name, pod] : followed.pods) {
     if (IsTakenAway(pod)) new_ones = followed.asked_of.insert(name).second || new_ones;
   }
-  if (!new_ones) return;
+  if (!new_ones) return true;
   const Response found = cluster_.Call({"GET", cluster_.JobsPath() + '/' + record.key, {}});
-  if (!found.ok()) return;
+  if (found.code == kNotFound) return false;
+  if (!found.ok()) return true;
   JobView now = ParseJob(found.Document());
-  if (now.uid == record.uid) job = std::move(now);
+  if (now.uid != record.uid) return false;
+  job = std::move(now);
+  return true;
 }
 
 // The pods that its suspension ended: none of its ends. When it is resumed it starts anew, with others.
 void Observer::LeaveBehind(const JobView& job, Followed& followed) {
   std::erase_if(followed.pods, [&](const auto& entry) {
     const auto& [name, pod] = entry;
-    if (!IsTakenAway(pod) || (!job.suspended && pod.created_unix_s >= job.started_unix_s)) return false;
+    // What was deleted since the Job's start was deleted for something else.
+    const bool before_start =
+        pod.created_unix_s < job.started_unix_s && pod.deletion_asked_unix_s <= job.started_unix_s;
+    if (!IsTakenAway(pod) || (!job.suspended && !before_start)) return false;
     followed.left_behind.insert(name);
     return true;
   });
@@ -166,16 +173,18 @@ Observation Observer::Look(const Record& record) {
   seen.runs = Runs(record.key, seen.unix_s);
   if (record.ended || record.uid.empty()) return seen;
   const auto job = jobs_.find(record.key);
-  const bool there = job != jobs_.end() && job->second.uid == record.uid;
+  bool there = job != jobs_.end() && job->second.uid == record.uid;
   seen.presence = there ? Observation::Presence::kThere : AskFor(record);
   if (seen.presence == Observation::Presence::kUnheard) return seen;
-  if (!there && !record.cancelled) seen.no_namespace = WhyNoNamespace();
   Followed& followed = followed_[record.key];
   TakePods(record.key, followed);
-  if (there) {
-    AskWhetherSuspended(record, followed, job->second);
-    seen.job = job->second;
+  if (there && !IsStillThere(record, followed, job->second)) {
+    jobs_.erase(job);
+    there = false;
+    seen.presence = Observation::Presence::kGone;
   }
+  if (there) seen.job = job->second;
+  if (!there && !record.cancelled) seen.no_namespace = WhyNoNamespace();
   LeaveBehind(seen.job, followed);
   if (!seen.job.suspended) seen.pods = followed.pods;
   if (there && !record.cancelled) LookAtStage(record, followed, seen);

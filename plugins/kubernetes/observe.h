@@ -71,7 +71,7 @@ class Observer {
   Observation::Presence AskFor(const Record& record);
   std::string WhyNoNamespace();
   void TakePods(const std::string& key, Followed& followed) const;
-  void AskWhetherSuspended(const Record& record, Followed& followed, JobView& job);
+  bool IsStillThere(const Record& record, Followed& followed, JobView& job);
   static void LeaveBehind(const JobView& job, Followed& followed);
   void LookAtStage(const Record& record, Followed& followed, Observation& seen);
   void AskForRefusals();

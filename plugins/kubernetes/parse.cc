@@ -68,6 +68,7 @@ JobView ParseJob(const Json& object) {
   job.created_unix_s = ParseTime(Text(metadata, "creationTimestamp"));
   job.deleting = metadata.contains("deletionTimestamp");
   job.started_unix_s = ParseTime(Text(object.value("status", Json::object()), "startTime"));
+  job.deadline_s = Number(object, "/spec/activeDeadlineSeconds", 0);
   job.pods = Number(object, "/spec/completions", 1);
   job.suspended = At(object, "/spec/suspend") == true;
   for (const Json& condition : At(object, "/status/conditions")) {
@@ -77,6 +78,7 @@ JobView ParseJob(const Json& object) {
     job.failed = true;
     job.reason = Text(condition, "reason");
     job.message = Text(condition, "message");
+    job.failed_unix_s = ParseTime(Text(condition, "lastTransitionTime"));
   }
   return job;
 }
@@ -91,6 +93,9 @@ PodView ParsePod(const Json& object) {
   pod.index = Text(metadata.value("annotations", Json::object()), kIndexAnnotation);
   pod.created_unix_s = ParseTime(Text(metadata, "creationTimestamp"));
   pod.deleted_unix_s = ParseTime(Text(metadata, "deletionTimestamp"));
+  if (pod.deleted_unix_s > 0) {
+    pod.deletion_asked_unix_s = pod.deleted_unix_s - Number(metadata, "/deletionGracePeriodSeconds", 0);
+  }
   const Json spec = object.value("spec", Json::object());
   pod.node = Text(spec, "nodeName");
   pod.deadline_s = Number(spec, "/activeDeadlineSeconds", 0);

@@ -13,12 +13,14 @@ struct JobView {
   std::string name, uid, hash;
   int64_t created_unix_s = 0;
   int64_t started_unix_s = 0;  // its controller began with it, or, after it was suspended, again; 0: not yet
+  int64_t deadline_s = 0;      // its own activeDeadlineSeconds, from its start on; 0: none
   int64_t pods = 1;            // that run it together
   bool deleting = false;
   bool suspended = false;  // somebody, or a queue, holds it: it has no pods meanwhile
   bool complete = false;
   bool failed = false;
   std::string reason, message;  // of the failure
+  int64_t failed_unix_s = 0;
 };
 
 // A pod's phase of our own: the API server has it no more.
@@ -32,6 +34,7 @@ struct PodView {
   bool memory_limited = false;  // our container
   int64_t created_unix_s = 0;
   int64_t deleted_unix_s = 0;                  // it is, or should by then be, gone; 0: nobody deletes it
+  int64_t deletion_asked_unix_s = 0;           // when somebody asked for that
   std::string reason, message;                 // of its end
   std::string disruption, disruption_message;  // DisruptionTarget: who takes it away
   std::string unschedulable;                   // why it has no node

@@ -238,6 +238,23 @@ TEST(KubernetesJudge, ClassifiesEveryEnd) {
             "preempted");
 }
 
+// The controller deletes the pods of a Job that is past its deadline, and may be heard later than they, or see first
+// that a pod failed. What is deleted before the deadline was deleted by somebody else.
+TEST(KubernetesJudge, WhatIsDeletedAtAJobsDeadlineRanPastIt) {
+  const auto end = [](Json job, const char* asked) {
+    job["spec"]["activeDeadlineSeconds"] = 600;
+    job["status"]["startTime"] = "2026-01-01T00:00:10Z";
+    const Json deleted = {{"deletionTimestamp", asked}, {"deletionGracePeriodSeconds", 30}};
+    return EndOf(job, {PodObject("Failed", Terminated(130), Json::object(), deleted)});
+  };
+  for (const Json& job : {JobObject(), FailedJob("BackoffLimitExceeded"), FailedJob("DeadlineExceeded")}) {
+    EXPECT_EQ(end(job, "2026-01-01T00:10:40Z"), "timeout") << job.dump();
+  }
+  for (const Json& job : {JobObject(), FailedJob("BackoffLimitExceeded")}) {
+    EXPECT_EQ(end(job, "2026-01-01T00:10:39Z"), "preempted") << job.dump();
+  }
+}
+
 // The exit codes of `ridgeline exec` mean the same whoever starts it.
 TEST(KubernetesJudge, WhatExecSaysByItsExitCodeIsTheReason) {
   for (int code = 1; code < 130; ++code) {

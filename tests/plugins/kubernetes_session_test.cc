@@ -300,6 +300,41 @@ TEST_F(KubernetesSession, ASuspendedJobIsNoPreemption) {
   EXPECT_EQ(ended.at("evidence").at("pod"), "second");
 }
 
+// Of its pods' end the driver hears before it hears that the Job was deleted: by somebody, who wants it gone.
+TEST_F(KubernetesSession, ADeletedJobIsNoPreemption) {
+  const auto session = Submitted();
+  SetPod("Running", Running());
+  EXPECT_EQ(State(*session), "running");
+  Say("before");
+  world_.tells = false;
+  world_.Take("jobs", "rl-1");
+  world_.tells = true;
+  SetPod("Failed", Terminated(143), kGone);
+  Poll(*session);
+  world_.Take("pods", "pod");
+  const Json ended = Poll(*session);
+  EXPECT_EQ(ended.at("state"), "ended");
+  EXPECT_EQ(ended.at("evidence").at("end"), "cancelled");
+  EXPECT_THAT(ended.at("evidence").at("message"), HasSubstr("somebody deleted the Job"));
+}
+
+// In the foreground: the Job is there until its pods have gone.
+TEST_F(KubernetesSession, AJobThatIsBeingDeletedIsNoPreemption) {
+  const auto session = Submitted();
+  SetPod("Running", Running());
+  EXPECT_EQ(State(*session), "running");
+  Json job = world_.jobs.at("rl-1");
+  job["metadata"]["deletionTimestamp"] = "2001-09-09T01:47:00Z";
+  world_.Put("jobs", job);
+  SetPod("Failed", Terminated(143), kGone);
+  EndLog();
+  Poll(*session);
+  world_.Take("pods", "pod");
+  const Json ended = Poll(*session);
+  EXPECT_EQ(ended.at("state"), "ended");
+  EXPECT_EQ(ended.at("evidence").at("end"), "cancelled");
+}
+
 TEST_F(KubernetesSession, AnImageThatComesWithinTheLimitRuns) {
   const auto session = Submitted();
   const Json no_image = {{"waiting", {{"reason", "ErrImagePull"}}}};

@@ -153,7 +153,8 @@ TEST_F(KubernetesFaults, AJobPastItsDeadlineIsATimeout) {
       {"patch", cli.Objects("jobs").at(0), "--type=merge", "--patch={\"spec\": {\"activeDeadlineSeconds\": 1}}"});
   cli.ExpectUnanswered(cli.Finish(run));
   EXPECT_EQ(cli.Statuses(), "timeout");
-  EXPECT_EQ(cli.Evidence("job_reason", "timeout"), "DeadlineExceeded");
+  // Its controller says DeadlineExceeded, or, of the pod that it then sees fail, BackoffLimitExceeded.
+  EXPECT_THAT(cli.Of("message", "timeout"), HasSubstr("ran past the Job's deadline"));
   cli.ExpectNothingLeft();
 }
 
@@ -195,6 +196,12 @@ void DeleteAJobUnderASweep(const Kubernetes& cluster, const std::function<void(c
 TEST_F(KubernetesFaults, AJobThatSomebodyDeletesIsCancelled) {
   DeleteAJobUnderASweep(cluster_, [](const KubernetesCli& cli, Child&) {
     cli.Kubectl({"delete", cli.Objects("jobs").at(0)});
+  });
+}
+
+TEST_F(KubernetesFaults, AJobThatSomebodyDeletesInTheForegroundIsCancelled) {
+  DeleteAJobUnderASweep(cluster_, [](const KubernetesCli& cli, Child&) {
+    cli.Kubectl({"delete", cli.Objects("jobs").at(0), "--cascade=foreground"});
   });
 }
 
