@@ -144,7 +144,9 @@ class KubernetesCli : public ClusterCli {
   }
   ~KubernetesCli() {
     if (::testing::Test::HasFailure()) {
-      ADD_FAILURE() << cluster_.TryKubectl({"get", "--namespace=" + name_space, "jobs,pods,events"}).stdout_text;
+      const std::string in = "--namespace=" + name_space;
+      ADD_FAILURE() << cluster_.TryKubectl({"get", in, "jobs,pods,events"}).stdout_text
+                    << cluster_.TryKubectl({"get", in, "jobs,pods", "--output=yaml"}).stdout_text;
     }
     cluster_.TryKubectl({"delete", "namespace", name_space, "--wait=false"});
   }
