@@ -105,6 +105,7 @@ class Driver {
     }
     start_.adopted_jobs = live_.size();
     if (live_.empty()) return;
+    WithdrawAdopted(live_, parts_);
     // What they wrote while nobody looked.
     std::vector<JobToCollect> to_collect;
     std::vector<LiveJob*> jobs;

@@ -41,6 +41,7 @@ LiveJob AdoptJob(JobRecord record, const JobOf& job_of) {
   LiveJob job;
   if (record.state == JobRecord::State::kIntent) job.to_submit = JobOfIntent(record, job_of);
   if (job.to_submit) WriteJob(*job.to_submit);
+  if (const auto why = record.evidence.find(kWithdrawn); why != record.evidence.end()) job.withdrawn = why->second;
   job.record = std::move(record);
   return job;
 }

@@ -16,6 +16,9 @@
 
 namespace ridgeline {
 
+// The evidence of a live job in the store that says why it was withdrawn.
+inline constexpr const char* kWithdrawn = "withdrawn";
+
 struct LiveJob {
   JobRecord record;
   std::optional<Job> to_submit;  // until the launcher has taken it

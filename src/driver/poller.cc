@@ -98,7 +98,9 @@ std::optional<JobRecord::State> Poller::NewState(LiveJob& job, const JobState& a
     case JobPhase::kRunning:
       if (job.record.state != JobRecord::State::kRunning) {
         job.record.state = JobRecord::State::kRunning;
-        parts_.store.SetJobState(job.record.key, JobRecord::State::kRunning, {}, parts_.clock.UnixNs());
+        if (job.withdrawn.empty()) {
+          parts_.store.SetJobState(job.record.key, JobRecord::State::kRunning, {}, parts_.clock.UnixNs());
+        }
       }
       if (job.record.points.size() < 2 || Now() - job.collected_ns < kPartialCollectNs) return std::nullopt;
       return JobRecord::State::kRunning;
@@ -119,6 +121,7 @@ void Poller::NoteNoNode(LiveJob& job, const JobState& answer) const {
 // For whoever watches, and in the store for whoever looks. A forecast that moves a little is none that is new.
 void Poller::NotePending(LiveJob& job, const JobState& answer) {
   constexpr int64_t kLittleS = 60;
+  if (!job.withdrawn.empty()) return;
   const auto said = [&](const char* name) {
     const auto found = answer.evidence.find(name);
     return found == answer.evidence.end() ? std::string() : found->second;

@@ -1,5 +1,6 @@
 #include "driver/withdraw.h"
 
+#include <map>
 #include <vector>
 
 #include <fmt/format.h>
@@ -8,23 +9,49 @@
 #include "base/text.h"
 
 namespace ridgeline {
+namespace {
+
+void Mark(const std::vector<LiveJob*>& jobs, const DriverParts& parts, const std::string& why) {
+  std::map<std::string, std::string> evidence;
+  if (!why.empty()) evidence[kWithdrawn] = why;
+  parts.store.Transact([&] {
+    for (LiveJob* job : jobs) {
+      job->withdrawn = why;
+      parts.store.SetJobState(job->record.key, job->record.state, evidence, parts.clock.UnixNs());
+    }
+  });
+}
+
+void TellToEnd(const std::vector<LiveJob*>& jobs, const DriverParts& parts) {
+  std::vector<JobRef> refs;
+  for (const LiveJob* job : jobs) refs.push_back(job->ref());
+  if (refs.empty()) return;
+  try {
+    parts.launcher.Cancel(refs);
+  } catch (const Error& e) {
+    Mark(jobs, parts, "");
+    parts.observer.Note(fmt::format("{} queued jobs stay where they are: {}", jobs.size(), PrintableLine(e.message())));
+  }
+}
+
+}  // namespace
 
 void WithdrawQueued(JobTable& jobs, const DriverParts& parts, const std::string& why) {
   std::vector<LiveJob*> queued;
-  std::vector<JobRef> refs;
   for (LiveJob* job : jobs.Submitted()) {
-    if (job->phase != JobPhase::kQueued || !job->withdrawn.empty()) continue;
-    queued.push_back(job);
-    refs.push_back(job->ref());
+    if (job->phase == JobPhase::kQueued && job->withdrawn.empty()) queued.push_back(job);
   }
   if (queued.empty()) return;
-  try {
-    parts.launcher.Cancel(refs);
-    for (LiveJob* job : queued) job->withdrawn = why;
-  } catch (const Error& e) {
-    parts.observer.Note(
-        fmt::format("{} queued jobs stay where they are: {}", queued.size(), PrintableLine(e.message())));
+  Mark(queued, parts, why);
+  TellToEnd(queued, parts);
+}
+
+void WithdrawAdopted(JobTable& jobs, const DriverParts& parts) {
+  std::vector<LiveJob*> withdrawn;
+  for (LiveJob* job : jobs.Submitted()) {
+    if (!job->withdrawn.empty()) withdrawn.push_back(job);
   }
+  TellToEnd(withdrawn, parts);
 }
 
 }  // namespace ridgeline

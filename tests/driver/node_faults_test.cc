@@ -48,6 +48,42 @@ TEST(NodeFaults, ANodeThatFailsTwiceIsSetAsideAndNamed) {
   EXPECT_THAT(world.OpenStore().Check(), ::testing::IsEmpty());
 }
 
+// A driver that takes ten jobs back from the queue is killed just before or just after they are told, and another run.
+void TakeJobsBackAndDie(World& world, bool before) {
+  world.launcher.max_jobs = 100;
+  int failed = 0;
+  bool died = false;
+  const auto die = [&] { throw(died = true, Killed()); };
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    if (failed < 2) {
+      ++failed;
+      EndOn("bad", entry);
+    } else if (died && world.launcher.cancelled.size() == 10) {
+      world.Finish(entry);
+    }
+  };
+  world.launcher.on_cancel = [&] {
+    if (before && !died) die();
+  };
+  world.step = [&] {
+    if (!world.launcher.cancelled.empty() && !died) die();
+  };
+  EXPECT_THROW(world.Run(), Killed);
+  EXPECT_EQ(world.launcher.cancelled.size(), before ? 0 : 10);
+  EXPECT_EQ(world.Run().ok, 12);
+  EXPECT_THAT(world.launcher.cancelled, SizeIs(10));
+}
+
+TEST(NodeFaults, WhatADriverTookBackIsNotCancelledToTheNext) {
+  for (const bool before : {true, false}) {
+    World world(12);
+    TakeJobsBackAndDie(world, before);
+    EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'cancelled'"), 0);
+    EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE reason = 'node' AND message LIKE '%: withdrawn%'"), 10);
+    EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
+  }
+}
+
 // With what failed on the way.
 void ExpectEveryPointWasMeasuredInTheEnd(World& world, int points) {
   EXPECT_THAT(world.measured, SizeIs(points));

@@ -30,6 +30,9 @@ class FakeLauncher final : public Launcher {
   // Called by every Submit of a key that is not there yet; throwing Error refuses that job.
   std::function<void(const LaunchJob&)> on_submit = [](const LaunchJob&) {};
 
+  // Called by every Cancel before anything else.
+  std::function<void()> on_cancel = [] {};
+
   std::map<std::string, Entry> jobs;
   std::vector<std::string> cancelled;
   int64_t max_jobs = 0;       // LauncherStatus
@@ -80,6 +83,7 @@ class FakeLauncher final : public Launcher {
   }
 
   std::vector<bool> Cancel(std::span<const JobRef> requested) override {
+    on_cancel();
     std::vector<bool> answers;
     for (const JobRef& ref : requested) {
       const auto it = jobs.find(ref.key);
