@@ -13,6 +13,7 @@
 #include "cli/defaults.h"
 #include "cli/harness.h"
 #include "cli/output.h"
+#include "report/index.h"
 #include "report/report.h"
 #include "store/store.h"
 
@@ -20,6 +21,7 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
+constexpr const char* kAll = "all";
 constexpr std::initializer_list<const char*> kForms = {"md", "html", "csv", "json"};
 
 struct ReportOptions {
@@ -57,7 +59,40 @@ int List(const ReportOptions& options) {
   return 0;
 }
 
+// A page each, and one that lists them. What is wrong with one keeps none of the others.
+int ShowAll(const ReportOptions& options) {
+  if (options.to.empty() || !options.format.empty()) {
+    throw Error(ErrorKind::kUsage, "report: all of them are pages in a folder", "say --to DIR, and no -o");
+  }
+  const fs::path to = options.to;
+  Store store = OpenStore(options.db, Store::Mode::kReadOnly);
+  RenderOptions render{options.sweep.empty() ? "" : SweepName(store, options.sweep), ReportFormat::kHtml, options.all,
+                       options.campaign};
+  MakeDirs(to);
+  std::vector<IndexEntry> entries;
+  int wrong = 0;
+  for (const fs::path& folder : FindReports(Folders(options))) {
+    const std::string name = folder.filename().string();
+    IndexEntry& entry = entries.emplace_back(IndexEntry{"", name, "", "", {}});
+    try {
+      const Report report = LoadReportFolder(folder);
+      const RenderedReport page = Render(report, store, render);
+      WriteFileAtomic(to / (name + ".html"), page.bytes);
+      entry = {name + ".html", report.title, report.description, page.counts, page.answers};
+    } catch (const Error& e) {
+      ++wrong;
+      entry.counts = "There is no page of it: " + e.message();
+      SayAside("{}: {}\n", name, e.message());
+    }
+  }
+  WriteFileAtomic(to / "index.html",
+                  RenderIndex(render.sweep.empty() ? "Reports" : "Reports of " + render.sweep, entries));
+  Say("{}: {} pages\n", (to / "index.html").string(), entries.size() - static_cast<size_t>(wrong));
+  return wrong > 0 ? ExitCode(ErrorKind::kInvalidInput) : 0;
+}
+
 int Show(const ReportOptions& options) {
+  if (options.name == kAll) return ShowAll(options);
   if (options.name.empty()) {
     throw Error(ErrorKind::kUsage, "report: which one?", "ridgeline report --list shows the reports there are");
   }
@@ -83,9 +118,11 @@ int Show(const ReportOptions& options) {
 
 Action ReportCommand(CLI::App& self) {
   const auto options = std::make_shared<ReportOptions>();
-  self.add_option("name", options->name, "the report, as --list names it")->type_name("REPORT");
+  self.add_option("name", options->name, "the report, as --list names it; or all of them, into the folder --to")
+      ->type_name("REPORT");
   AddFormatOption(self, options->format, kForms)->default_str(kForms.begin()[0]);
-  AddToOption(self, options->to, "FILE", "the file to write; without it the report is printed");
+  AddToOption(self, options->to, "FILE",
+              "the file to write, or of all reports the folder; without it the report is printed");
   self.add_option("--sweep", options->sweep, "only this sweep's points: its name, or its file")->type_name("SWEEP");
   CLI::Option* all =
       self.add_flag("--all", options->all, "every measurement; without it, the newest of each point and trainer");
@@ -104,7 +141,8 @@ Action ReportCommand(CLI::App& self) {
       "for in --reports, beside the file that --sweep names, in ~/.config/ridgeline/reports, and among those that are\n"
       "installed.\n\n"
       "  ridgeline report activation-checkpointing\n"
-      "  ridgeline report activation-checkpointing --sweep sweeps/demo.yaml --to report.html");
+      "  ridgeline report activation-checkpointing --sweep sweeps/demo.yaml --to report.html\n"
+      "  ridgeline report all --to pages                      # pages/index.html lists them");
   return [options] { return options->list ? List(*options) : Show(*options); };
 }
 

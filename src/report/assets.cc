@@ -1,5 +1,9 @@
 #include "report/assets.h"
 
+#include <fmt/format.h>
+
+#include "report/escape.h"
+
 namespace ridgeline {
 
 // Neither text holds < or &, so that the page is well-formed XML as it stands.
@@ -40,6 +44,7 @@ th { font-weight: 600; vertical-align: bottom; white-space: nowrap; }
 thead td { border-bottom: 0; }
 .groups th { text-align: left; color: var(--muted); font-weight: 500; border-bottom: 0; padding-bottom: 0; }
 tbody tr:hover { background: var(--soft); }
+pre { white-space: pre-wrap; margin: 6px 0 0; font-size: 11px; }
 tr.failed td { color: var(--failed); }
 th button { all: unset; cursor: pointer; }
 th button:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
@@ -95,7 +100,7 @@ th[aria-sort=descending] button::after { content: "\2193"; }
   th button { display: contents; }
 }
 )";
-const std::string_view kPageStyleHash = "EPLFZItgLxmHleBjxBozB2Osskm3a+3fKgGWlcnV0m0=";
+const std::string_view kPageStyleHash = "n/eFfT58HwE6L2YhJuoReADpYkehZl6NDR/8gWN9RBc=";
 
 // Columns sort on a click. Numbers by their exact value in data-v; a missing value stays last either way.
 const std::string_view kPageScript = R"(
@@ -128,5 +133,16 @@ for (const table of document.querySelectorAll('table[data-sort]')) {
 }
 )";
 const std::string_view kPageScriptHash = "NniZeKAw6W+E3sCE+kzgFyro0YxxzZRBj8YtDuMn0gQ=";
+
+std::string PageHead(const std::string& title) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; script-src "
+      "'sha256-{}'; base-uri 'none'; form-action 'none'\"/>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+      "<meta name=\"color-scheme\" content=\"light dark\"/>\n<meta name=\"generator\" content=\"Ridgeline\"/>\n"
+      "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
+      kPageStyleHash, kPageScriptHash, EscapeHtml(title), kPageStyle);
+}
 
 }  // namespace ridgeline

@@ -2,6 +2,7 @@
 // policy: a test computes them again, and says what they must be after an edit.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace ridgeline {
@@ -10,5 +11,9 @@ extern const std::string_view kPageStyle;
 extern const std::string_view kPageStyleHash;
 extern const std::string_view kPageScript;
 extern const std::string_view kPageScriptHash;
+
+// A page up to the start of its body, with the style and what the page may load: itself, no more. The script is the
+// caller's to add.
+std::string PageHead(const std::string& title);
 
 }  // namespace ridgeline

@@ -18,12 +18,17 @@ namespace {
 constexpr size_t kMaxHeading = 140;
 constexpr size_t kSlotsOfHalfAPage = 8;
 
+std::string Draw(const BarChart& chart, const svg::Room& room) { return RenderBarChart(chart, room); }
+std::string Draw(const LineChart& chart, const svg::Room& room) { return RenderLineChart(chart, room); }
+std::string Draw(const ForestChart& chart, const svg::Room& room) { return RenderForestChart(chart, room); }
+std::string Draw(const HeatMap& map, const svg::Room& room) { return RenderHeatMap(map, room); }
+
 std::string PanelId(size_t panel) { return fmt::format("panel-{}", panel + 1); }
 
 // A chart of a panel, and how wide it is drawn on a large screen.
 struct Figure {
   const ReportChart* from = nullptr;
-  std::variant<BarChart, LineChart> chart;
+  std::variant<BarChart, LineChart, ForestChart, HeatMap> chart;
   std::string note;
   bool full = false;  // the page's width; else half of it
 };
@@ -35,6 +40,16 @@ std::vector<Figure> MakeFigures(const Report& report, const Rows& rows, const Pa
     if (from.lines) {
       LineChart chart = MakeLineChart(report, from, rows, panel.rows, id);
       if (!chart.lines.empty()) figures.push_back({&from, std::move(chart), from.note, false});
+      continue;
+    }
+    if (from.cells) {
+      HeatMap map = MakeHeatMap(report, from, rows, panel.rows, id);
+      if (!map.cells.empty()) figures.push_back({&from, std::move(map), from.note, false});
+      continue;
+    }
+    if (from.intervals) {
+      ForestChart chart = MakeForestChart(report, from, rows, panel.rows, id);
+      if (!chart.rows.empty()) figures.push_back({&from, std::move(chart), from.note, false});
       continue;
     }
     BarChart chart = MakeChart(from, rows, panel.rows, id);
@@ -68,11 +83,7 @@ std::string FigureHtml(const Figure& figure) {
     return std::visit(
         [&](auto chart) {
           chart.id += fmt::format("-{}", name);
-          if constexpr (std::is_same_v<decltype(chart), BarChart>) {
-            return RenderBarChart(chart, room);
-          } else {
-            return RenderLineChart(chart, room);
-          }
+          return Draw(chart, room);
         },
         figure.chart);
   };
@@ -180,16 +191,8 @@ std::string DataJson(const Report& report, const Rows& rows, const std::vector<P
 std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptions& options) {
   const std::vector<Panel> panels = MakePanels(rows);
   const size_t shown = std::min(panels.size(), kMaxPanels);
-  std::string out = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; script-src "
-      "'sha256-{}'; base-uri 'none'; form-action 'none'\"/>\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-      "<meta name=\"color-scheme\" content=\"light dark\"/>\n<meta name=\"generator\" content=\"Ridgeline\"/>\n"
-      "<title>{}</title>\n",
-      kPageStyleHash, kPageScriptHash, EscapeHtml(report.title));
-  out += "<style>" + std::string(kPageStyle) + "</style>\n</head>\n<body>\n<header>\n<h1>" + EscapeHtml(report.title) +
-         "</h1>\n<p class=\"lead\">" + EscapeHtml(report.description) + "</p>\n";
+  std::string out = PageHead(report.title) + "<header>\n<h1>" + EscapeHtml(report.title) + "</h1>\n<p class=\"lead\">" +
+                    EscapeHtml(report.description) + "</p>\n";
   std::string facts = CountsSentence(rows, panels.size());
   facts = ChoiceSentence(options) + facts;
   if (!options.sweep.empty()) facts = "Sweep " + ShortenToCodePoints(options.sweep, kMaxHeading) + ". " + facts;

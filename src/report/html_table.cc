@@ -18,12 +18,16 @@ std::string ClassOf(const ReportColumn& column, bool folds, std::string_view oth
   return names.empty() ? names : fmt::format(R"( class="{}")", names);
 }
 
+bool IsOfNumbers(const ReportColumn& column) {
+  return column.style != ValueStyle::kText && column.style != ValueStyle::kLog;
+}
+
 // What stands in the heading above it, where several share one, is repeated for when that is not shown.
 std::string HeadingCell(const ReportColumn& column, bool folds) {
   std::string text = column.label;
   if (!column.unit.empty() && column.group.empty()) text += ", " + column.unit;
   std::string attributes = R"( scope="col")" + ClassOf(column, folds);
-  attributes += column.style != ValueStyle::kText ? R"( align="right")" : R"( align="left")";
+  attributes += IsOfNumbers(column) ? R"( align="right")" : R"( align="left")";
   if (!column.group.empty()) {
     attributes += fmt::format(R"( data-group="{}")", EscapeHtml(column.group));
     if (!column.unit.empty()) attributes += fmt::format(R"( data-unit="{}")", EscapeHtml(column.unit));
@@ -36,9 +40,17 @@ std::string ValueCell(const ReportColumn& column, bool folds, const Rows& rows, 
   const Cell& cell = rows.At(row, column.name);
   const std::string text = FormatFigure(column, rows, row);
   if (std::holds_alternative<std::monostate>(cell)) {
-    const bool number = column.style != ValueStyle::kText;
-    return fmt::format("<td data-none=\"\"{}{}>{}</td>", ClassOf(column, folds), number ? R"( align="right")" : "",
-                       text);
+    return fmt::format("<td data-none=\"\"{}{}>{}</td>", ClassOf(column, folds),
+                       IsOfNumbers(column) ? R"( align="right")" : "", text);
+  }
+  if (column.style == ValueStyle::kLog) {
+    const std::string all = CellText(cell);
+    const std::string shown = ShortenToCodePoints(text, kMaxCell);
+    if (all != shown) {
+      return fmt::format("<td{}><details><summary>{}</summary><pre>{}</pre></details></td>",
+                         ClassOf(column, folds, "words"), EscapeHtml(shown),
+                         EscapeHtml(ShortenToCodePoints(all, kMaxLog)));
+    }
   }
   if (std::holds_alternative<std::string>(cell)) {
     return Titled("td", ClassOf(column, folds, text.size() > 40 ? "words" : ""), text, kMaxCell);

@@ -11,7 +11,8 @@
 
 namespace ridgeline {
 
-inline constexpr size_t kMaxCell = 80;  // characters of a cell; its title has them all
+inline constexpr size_t kMaxLog = 8000;  // characters of a log that is unfolded
+inline constexpr size_t kMaxCell = 80;   // characters of a cell; its title has them all
 
 // Text that may be cut, with all of it in the title then. `attributes` have a space before them.
 std::string Titled(std::string_view tag, std::string_view attributes, const std::string& text, size_t limit);

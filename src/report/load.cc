@@ -28,6 +28,7 @@ constexpr std::pair<std::string_view, ValueStyle> kStyles[] = {
     {"percent", ValueStyle::kPercent},   {"signed_percent", ValueStyle::kSignedPercent},
     {"factor", ValueStyle::kFactor},     {"flag", ValueStyle::kFlag},
     {"number", ValueStyle::kNumber},     {"series", ValueStyle::kSeries},
+    {"log", ValueStyle::kLog},
 };
 
 constexpr std::pair<std::string_view, ReportColumn::Hide> kHides[] = {
@@ -194,6 +195,23 @@ ChartLines LoadLines(Mapping map) {
   return lines;
 }
 
+ChartIntervals LoadIntervals(Mapping map) {
+  ChartIntervals intervals;
+  intervals.value = map.Text("value", true);
+  if (const Json* at = map.Find("at", false)) {
+    if (!at->is_number()) map.Fail("'at' is a number");
+    intervals.at = at->get<double>();
+  }
+  map.Done();
+  return intervals;
+}
+
+ChartCells LoadCells(Mapping map) {
+  ChartCells cells{map.Text("x", true), map.Text("y", true), map.Text("value", true)};
+  map.Done();
+  return cells;
+}
+
 ReportSummary LoadSummary(Mapping map) {
   ReportSummary summary;
   summary.by = map.Text("by", true);
@@ -217,7 +235,13 @@ ReportChart LoadChart(Mapping map) {
   chart.wanted = map.Text("wanted");
   for (const auto& [json, where] : map.Items("bars")) chart.bars.push_back(LoadBar(Mapping(*json, where)));
   if (const Json* lines = map.Find("lines", false)) chart.lines = LoadLines(Mapping(*lines, map.Where("lines")));
-  if (chart.bars.empty() != chart.lines.has_value()) map.Fail("a chart has 'bars' or 'lines'");
+  if (const Json* item = map.Find("intervals", false)) {
+    chart.intervals = LoadIntervals(Mapping(*item, map.Where("intervals")));
+  }
+  if (const Json* item = map.Find("cells", false)) chart.cells = LoadCells(Mapping(*item, map.Where("cells")));
+  const int kinds =
+      (chart.bars.empty() ? 0 : 1) + (chart.lines ? 1 : 0) + (chart.intervals ? 1 : 0) + (chart.cells ? 1 : 0);
+  if (kinds != 1) map.Fail("a chart has 'bars', 'lines', 'intervals' or 'cells'");
   map.Done();
   return chart;
 }

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "report/chart.h"
+#include "report/forest.h"
+#include "report/heat_map.h"
 #include "report/lines.h"
 #include "report/report.h"
 #include "report/rows.h"
@@ -27,6 +29,15 @@ BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const s
 // The same for a chart of lines; no lines where it has nothing to show.
 LineChart MakeLineChart(const Report& report, const ReportChart& chart, const Rows& rows, std::span<const size_t> panel,
                         const std::string& id);
+
+// The same for a chart of intervals; no rows where it has nothing to show. The first kMaxBars runs.
+ForestChart MakeForestChart(const Report& report, const ReportChart& chart, const Rows& rows,
+                            std::span<const size_t> panel, const std::string& id);
+
+// The same for a chart of cells; none where it has nothing to show. Of runs that share a place the first that ended
+// well has it.
+HeatMap MakeHeatMap(const Report& report, const ReportChart& chart, const Rows& rows, std::span<const size_t> panel,
+                    const std::string& id);
 
 // "predicted, emulated, seed 2": what a run's figures are, where they were not measured here in their own format, and
 // what tells it from its neighbours beside its labels.

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cctype>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -62,6 +65,12 @@ RenderedReport RenderRows(const Report& report, Table table, const RenderOptions
   RenderedReport rendered;
   rendered.runs = static_cast<int64_t>(rows.size());
   for (size_t row = 0; row < rows.size(); ++row) rendered.failed += rows.Failed(row) ? 1 : 0;
+  const std::vector<Panel> panels = MakePanels(rows);
+  rendered.counts = CountsSentence(rows, panels.size());
+  for (const Panel& panel : std::span(panels).first(std::min(panels.size(), kMaxPanels))) {
+    const std::vector<std::string> said = Conclude(report, rows, panel.rows);
+    if (!said.empty()) rendered.answers.push_back(panel.title + ": " + said.front());
+  }
   switch (options.format) {
     case ReportFormat::kHtml:
       rendered.bytes = RenderHtml(report, rows, options);

@@ -30,6 +30,7 @@ enum class ValueStyle {
   kFactor,         // 7.94: "7.94 ×"
   kFlag,           // 0 or 1: "no", "yes"
   kNumber,         // 2.34561: "2.346"; 0.00012: "0.0001"
+  kLog,            // text of many lines: a page shows the last, and unfolds all; a document has the last
   kSeries,         // a JSON array of numbers, one a step: for charts, CSV and JSON; no table has it
 };
 
@@ -75,7 +76,20 @@ struct ChartLines {
   bool log = false;  // y
 };
 
-// Bars, a slot a run, or lines.
+// A row a run: its figure, over its interval.
+struct ChartIntervals {
+  std::string value;         // the column of the figure
+  std::optional<double> at;  // where nothing differs, such as 1 of a ratio: a line across all rows
+};
+
+// A cell for each pair of a column's values and another's.
+struct ChartCells {
+  std::string x;  // columns of numbers, which grow to the right and to the top
+  std::string y;
+  std::string value;
+};
+
+// Bars, a slot a run, or one of the others.
 struct ReportChart {
   std::string id;
   std::string title;
@@ -87,6 +101,8 @@ struct ReportChart {
   std::string wanted;   // the column of what a failed run wanted; may be empty
   std::vector<ChartBar> bars;
   std::optional<ChartLines> lines;
+  std::optional<ChartIntervals> intervals;
+  std::optional<ChartCells> cells;
 };
 
 // A table with one row for each text of a column, above the table of the runs: of columns that are the same in all runs
@@ -169,6 +185,8 @@ struct RenderOptions {
 
 struct RenderedReport {
   std::string bytes;
+  std::string counts;                // in a sentence
+  std::vector<std::string> answers;  // one a panel that a page for people has, where it has one
   int64_t runs = 0;
   int64_t failed = 0;
 };

@@ -29,6 +29,13 @@ void AddWanted(const Sentence& sentence, std::vector<std::string>& wanted) {
   for (const Sentence& other : sentence.otherwise) AddWanted(other, wanted);
 }
 
+std::string_view LastLine(std::string_view text) {
+  const size_t end = text.find_last_not_of(" \t\r\n");
+  if (end == std::string_view::npos) return {};
+  text = text.substr(0, end + 1);
+  return text.substr(text.find_last_of('\n') + 1);  // npos + 1 is 0
+}
+
 }  // namespace
 
 Rows::Rows(const Report& report, Table table) : report_(report), table_(std::move(table)) {
@@ -48,10 +55,13 @@ Rows::Rows(const Report& report, Table table) : report_(report), table_(std::mov
     for (const ChartBar& bar : chart.bars) {
       for (const ChartPart& part : bar.stack) wanted.push_back(part.column);
     }
-    if (!chart.lines) continue;
-    for (const std::string& name : {chart.lines->by, chart.lines->series, chart.lines->x, chart.lines->y}) {
-      if (!name.empty()) wanted.push_back(name);
+    if (chart.lines) {
+      for (const std::string& name : {chart.lines->by, chart.lines->series, chart.lines->x, chart.lines->y}) {
+        if (!name.empty()) wanted.push_back(name);
+      }
     }
+    if (chart.intervals) wanted.push_back(chart.intervals->value);
+    if (chart.cells) wanted.insert(wanted.end(), {chart.cells->x, chart.cells->y, chart.cells->value});
   }
   if (report.summary) wanted.push_back(report.summary->by);
   for (const Sentence& sentence : report.conclusion) AddWanted(sentence, wanted);
@@ -206,6 +216,7 @@ const ReportColumn* FindColumn(const Report& report, std::string_view name) {
 
 std::string FormatValue(ValueStyle style, const Cell& cell) {
   if (std::holds_alternative<std::monostate>(cell)) return "\xE2\x80\x93";
+  if (style == ValueStyle::kLog) return std::string(LastLine(CellText(cell)));
   if (std::holds_alternative<std::string>(cell)) return std::get<std::string>(cell);
   const auto* integer = std::get_if<int64_t>(&cell);
   const double value = integer != nullptr ? static_cast<double>(*integer) : std::get<double>(cell);
@@ -248,6 +259,7 @@ std::string FormatValue(ValueStyle style, const Cell& cell) {
     }
     case ValueStyle::kText:
     case ValueStyle::kInteger:
+    case ValueStyle::kLog:
     case ValueStyle::kSeries:
       break;
   }

@@ -76,6 +76,30 @@ TEST(Commands, ClosedStandardStreamsHarmNoJobEither) {
   EXPECT_TRUE(is_lines_of_results(ReadFile(cli.dir.path() / "summary"))) << ReadFile(cli.dir.path() / "summary");
 }
 
+TEST(Commands, AllReportsAreAFolderOfPages) {
+  Cli cli;
+  const std::string sweep = cli.WriteSweep(2, "ok");
+  ASSERT_EQ(cli.Run({"run", sweep}).status.exit_code, 0);
+  EXPECT_EQ(cli.Run({"report", "all"}).status.exit_code, 2);
+  EXPECT_EQ(cli.Run({"report", "all", "--to", "pages", "-o", "csv"}).status.exit_code, 2);
+  const auto all = cli.Run({"report", "all", "--to", "pages", "--sweep", "test"});
+  EXPECT_EQ(all.status.exit_code, 0) << all.err;
+  const std::string index = ReadFile(cli.dir / "pages/index.html");
+  for (const char* name : {"activation-checkpointing", "failures", "memory-map", "sweep"}) {
+    EXPECT_TRUE(std::filesystem::exists(cli.dir / "pages" / (name + std::string(".html")))) << name;
+    EXPECT_THAT(index, HasSubstr("<a href=\"" + std::string(name) + ".html\">"));
+  }
+  EXPECT_THAT(index, HasSubstr("2 of 2 points are measured and ok."));
+  // One that is wrong keeps none of the others.
+  std::filesystem::create_directories(cli.dir / "own/broken");
+  WriteFile(cli.dir / "own/broken/report.yaml", "title: [");
+  const auto broken = cli.Run({"report", "all", "--to", "more", "--reports", (cli.dir / "own").string()});
+  EXPECT_EQ(broken.status.exit_code, 2);
+  EXPECT_THAT(broken.err, HasSubstr("broken: "));
+  EXPECT_THAT(ReadFile(cli.dir / "more/index.html"), HasSubstr("There is no page of it"));
+  EXPECT_TRUE(std::filesystem::exists(cli.dir / "more/sweep.html"));
+}
+
 // Who may read what a run leaves is the user's to say, before it.
 TEST(Commands, FilesAreAsPrivateAsTheUmaskSays) {
   namespace fs = std::filesystem;

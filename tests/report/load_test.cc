@@ -120,9 +120,12 @@ TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Refusal(head_ + "  - {name: a, label: A, style: byte}\n"),
               HasSubstr("unknown style 'byte', did you mean 'bytes'?"));
   const std::string chart = head_ + "charts:\n  - {id: c, title: C, label: panel, ";
-  EXPECT_THAT(Refusal(chart + "bars: []}\n"), HasSubstr("charts[0]: a chart has 'bars' or 'lines'"));
+  EXPECT_THAT(Refusal(chart + "bars: []}\n"),
+              HasSubstr("charts[0]: a chart has 'bars', 'lines', 'intervals' or 'cells'"));
   EXPECT_THAT(Refusal(chart + "bars: [{label: x, column: y}], lines: {by: a, series: b}}\n"),
-              HasSubstr("charts[0]: a chart has 'bars' or 'lines'"));
+              HasSubstr("charts[0]: a chart has 'bars', 'lines', 'intervals' or 'cells'"));
+  EXPECT_THAT(Refusal(chart + "intervals: {value: a, at: one}}\n"), HasSubstr("'at' is a number"));
+  EXPECT_THAT(Refusal(chart + "cells: {x: a, y: b}}\n"), HasSubstr("'value' is missing"));
   EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, points: 0}}\n"),
               HasSubstr("'points' must be an integer between 1 and 100000"));
   EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, scale: lg}}\n"), HasSubstr("there are linear, log"));

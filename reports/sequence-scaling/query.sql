@@ -1,0 +1,55 @@
+-- One row a run: what its sequence length costs against the shortest one of its policy and batch, and how far it went.
+-- :sweep names the sweep whose points are wanted; NULL: every run in the store.
+WITH
+named AS MATERIALIZED (
+  SELECT
+    result, point_id, family, layers * hidden * hidden AS size, model, precision, seq_length, batch_size, checkpointing,
+    provenance, emulated, device_name, campaign, machine, trainer, version, message, environment, command, failure,
+    steady_tokens_per_s, step_median_ns, step_cv, planned_peak_bytes, planned_activations_bytes, rss_peak_bytes,
+    device_peak_bytes, all_steps_ns, warmup_steps, steps, repeats, cores_others_share, cores_throttles,
+    gpu_throttled_share,
+    -- Runs are compared only where all this is the same.
+    json_array(provenance, emulated, device_name, campaign, machine, version, setup, seed) AS alike,
+    status = 'ok' AS ok,
+    status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
+    -- Of fewer measured steps nothing can be said of how they vary.
+    status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
+    CASE WHEN status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
+         THEN coalesce(CAST(evidence ->> '$.wanted_bytes' AS INTEGER), planned_peak_bytes) END AS wanted_bytes,
+    -- Everything that changes a step's work but its sequence length, its batch and its policy.
+    model_words || ', ' || format || step_words || ranks_words || place_words AS panel,
+    CASE checkpointing WHEN 'none' THEN 'no activation checkpointing'
+                       ELSE 'activation checkpointing ' || checkpointing END AS policy_words,
+    checkpointing || ', batch ' || batch_size AS way,
+    CASE checkpointing WHEN 'none' THEN 0 WHEN 'selective' THEN 1 WHEN 'full' THEN 2
+                       ELSE 2 + CAST(substr(checkpointing, 6) AS INTEGER) END AS policy_rank
+  FROM runs
+  WHERE :sweep IS NULL
+     OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
+                              FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
+),
+-- What a run is compared with: the shortest sequence of its policy and batch.
+-- (SQLite takes the columns beside a lone min() from the row that has it.)
+firsts AS (
+  SELECT
+    panel, way, alike, min(printf('%08d %s', seq_length, point_id)) AS rank, result AS first_result,
+    seq_length AS first_length, steady_tokens_per_s AS first_tokens_per_s
+  FROM named
+  WHERE ok
+  GROUP BY panel, way, alike
+)
+SELECT
+  result, panel, model, precision, checkpointing, batch_size, way, seq_length,
+  'sequence ' || seq_length || ', ' || way AS run, policy_words,
+  failure, coalesce(failure, 'ok') AS outcome, ok, out_of_memory, too_few, max(ok) OVER (PARTITION BY panel) AS any_ok,
+  steady_tokens_per_s, step_median_ns, step_cv, first_length, seq_length > first_length AS is_more, first_tokens_per_s,
+  first_result,
+  CASE WHEN ok THEN steady_tokens_per_s / first_tokens_per_s END AS speedup,
+  CASE WHEN ok THEN step_median_ns / (batch_size * seq_length) END AS token_ns,
+  planned_peak_bytes, planned_activations_bytes AS activations_bytes, rss_peak_bytes, device_peak_bytes, wanted_bytes,
+  cores_others_share, cores_throttles, cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed, gpu_throttled_share,
+  provenance, emulated, device_name, message, point_id, campaign, machine, trainer, version, environment, command,
+  all_steps_ns, warmup_steps, steps, repeats
+FROM named
+LEFT JOIN firsts USING (panel, way, alike)
+ORDER BY family, size, model, precision, panel, policy_rank, batch_size, seq_length, point_id
