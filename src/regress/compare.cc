@@ -10,41 +10,19 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "regress/measurements.h"
 #include "regress/nightly.h"
 #include "regress/point_names.h"
-#include "report/steps.h"
 #include "stats/median.h"
-#include "stats/steady.h"
-#include "store/store.h"
 
 namespace ridgeline {
 namespace {
 
-constexpr const char* kMeasurements =
-    "SELECT point_id, spec, setup, ifnull(machine, ''), ifnull(failure, ''), all_steps_ns, warmup_steps, steps, "
-    "step_median_ns, device_peak_bytes, rss_peak_bytes FROM {} "
-    "WHERE status NOT IN ('infrastructure', 'cancelled') AND (:campaign IS NULL OR campaign = :campaign) "
-    "AND (:commit IS NULL OR environment ->> '$.git_commit' = :commit) "
-    "ORDER BY (SELECT rowid FROM points WHERE id = point_id), setup, ifnull(machine, ''), ended_unix_ns, result";
-
-// Of one measurement: a figure for each of its runs. A trainer that says no times of steps has one median.
-std::vector<double> LogStepTimes(const std::vector<Cell>& row) {
-  std::vector<double> logs;
-  for (const std::vector<double>& run : StepsOfRuns(CellText(row[5]), CellInteger(row[6]), CellInteger(row[7]))) {
-    if (const auto steady = FindSteadySteps(run)) logs.push_back(steady->log_median);
-  }
-  const int64_t median_ns = CellInteger(row[8]);
-  if (logs.empty() && median_ns > 0) logs.push_back(std::log(static_cast<double>(median_ns)));
-  return logs;
-}
-
-void AddMeasurement(const std::vector<Cell>& row, SideCell& cell) {
-  cell.failure = CellText(row[4]);
-  if (!cell.failure.empty()) return;
-  const std::vector<double> logs = LogStepTimes(row);
-  cell.log_step_times.insert(cell.log_step_times.end(), logs.begin(), logs.end());
-  cell.device_peak_bytes = std::max(cell.device_peak_bytes, CellInteger(row[9]));
-  cell.rss_peak_bytes = std::max(cell.rss_peak_bytes, CellInteger(row[10]));
+void AddMeasurement(const MeasuredRuns& runs, SideCell& cell) {
+  cell.failure = runs.failure;
+  cell.log_step_times.insert(cell.log_step_times.end(), runs.log_step_times.begin(), runs.log_step_times.end());
+  cell.device_peak_bytes = std::max(cell.device_peak_bytes, runs.device_peak_bytes);
+  cell.rss_peak_bytes = std::max(cell.rss_peak_bytes, runs.rss_peak_bytes);
 }
 
 using WhatIsMeasured = std::pair<std::string, std::string>;  // a point's id and its setup
@@ -141,21 +119,19 @@ std::string RatioText(const StepRatio& ratio) {
 }  // namespace
 
 std::vector<SideCell> ReadSide(Store& store, const SideChoice& choice) {
-  std::map<std::string, std::string> texts;
-  if (!choice.campaign.empty()) texts["campaign"] = choice.campaign;
-  if (!choice.commit.empty()) texts["commit"] = choice.commit;
-  const Table table = store.Query(fmt::format(kMeasurements, texts.empty() ? "runs" : "measurements"), texts);
+  MeasurementChoice measurements;
+  measurements.campaign = choice.campaign;
+  measurements.commit = choice.commit;
+  measurements.newest = choice.campaign.empty() && choice.commit.empty();
   std::vector<SideCell> cells;
-  for (const std::vector<Cell>& row : table.rows) {
+  for (MeasuredCell& measured : ReadMeasurements(store, measurements)) {
     SideCell cell;
-    cell.point_id = CellText(row[0]);
-    cell.spec = CellText(row[1]);
-    cell.setup = CellText(row[2]);
-    cell.machine = CellText(row[3]);
-    const bool known = !cells.empty() && cells.back().point_id == cell.point_id && cells.back().setup == cell.setup &&
-                       cells.back().machine == cell.machine;
-    if (!known) cells.push_back(std::move(cell));
-    AddMeasurement(row, cells.back());
+    cell.point_id = std::move(measured.point_id);
+    cell.spec = std::move(measured.spec);
+    cell.setup = std::move(measured.setup);
+    cell.machine = std::move(measured.machine);
+    for (const MeasuredRuns& runs : measured.measurements) AddMeasurement(runs, cell);
+    cells.push_back(std::move(cell));
   }
   return cells;
 }

@@ -1,0 +1,93 @@
+#include "regress/measurements.h"
+
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/table.h"
+#include "report/steps.h"
+#include "stats/steady.h"
+#include "store/store.h"
+
+namespace ridgeline {
+namespace {
+
+int64_t NumberIn(const Cell& cell) {
+  const auto* integer = std::get_if<int64_t>(&cell);
+  return integer == nullptr ? 0 : *integer;
+}
+
+// Of one measurement: a figure for each of its runs. A trainer that says no times of steps has one median.
+std::vector<double> LogStepTimes(const std::vector<Cell>& row) {
+  std::vector<double> logs;
+  for (const std::vector<double>& run : StepsOfRuns(CellText(row[5]), NumberIn(row[6]), NumberIn(row[7]))) {
+    if (const auto steady = FindSteadySteps(run)) logs.push_back(steady->log_median);
+  }
+  const int64_t median_ns = NumberIn(row[8]);
+  if (logs.empty() && median_ns > 0) logs.push_back(std::log(static_cast<double>(median_ns)));
+  return logs;
+}
+
+MeasuredRuns RunsOf(const std::vector<Cell>& row) {
+  MeasuredRuns runs;
+  runs.failure = CellText(row[4]);
+  if (runs.failure.empty()) {
+    runs.log_step_times = LogStepTimes(row);
+    runs.device_peak_bytes = NumberIn(row[9]);
+    runs.rss_peak_bytes = NumberIn(row[10]);
+  }
+  runs.campaign = CellText(row[11]);
+  runs.commit = CellText(row[12]);
+  runs.host = CellText(row[13]);
+  runs.ended_unix_ns = NumberIn(row[14]);
+  return runs;
+}
+
+std::string Query(const MeasurementChoice& choice) {
+  const char* view = choice.newest ? "runs" : "measurements";
+  std::string where =
+      "status NOT IN ('infrastructure', 'cancelled') "
+      "AND (:campaign IS NULL OR campaign = :campaign) "
+      "AND (:beginning IS NULL OR substr(campaign, 1, length(:beginning)) = :beginning) "
+      "AND (:commit IS NULL OR environment ->> '$.git_commit' = :commit)";
+  if (choice.before_unix_ns > 0) where += fmt::format(" AND ifnull(ended_unix_ns, 0) < {}", choice.before_unix_ns);
+  if (choice.most > 0) {
+    where = fmt::format(
+        "result IN (SELECT result FROM (SELECT result, row_number() OVER "
+        "(PARTITION BY point_id, setup, ifnull(machine, ''), failure IS NULL "
+        "ORDER BY ifnull(ended_unix_ns, 0) DESC, result DESC) AS place FROM {} WHERE {}) WHERE place <= {})",
+        view, where, choice.most);
+  }
+  return fmt::format(
+      "SELECT point_id, spec, setup, ifnull(machine, ''), ifnull(failure, ''), all_steps_ns, warmup_steps, steps, "
+      "step_median_ns, device_peak_bytes, rss_peak_bytes, campaign, "
+      "coalesce(nullif(environment ->> '$.git_commit', ''), nullif(version, ''), campaign), "
+      "ifnull(environment ->> '$.hostname', ''), ended_unix_ns FROM {} WHERE {} "
+      "ORDER BY (SELECT rowid FROM points WHERE id = point_id), setup, ifnull(machine, ''), ended_unix_ns, result",
+      view, where);
+}
+
+}  // namespace
+
+std::vector<MeasuredCell> ReadMeasurements(Store& store, const MeasurementChoice& choice) {
+  std::map<std::string, std::string> texts;
+  if (choice.campaign.ends_with('*')) {
+    texts["beginning"] = choice.campaign.substr(0, choice.campaign.size() - 1);
+  } else if (!choice.campaign.empty()) {
+    texts["campaign"] = choice.campaign;
+  }
+  if (!choice.commit.empty()) texts["commit"] = choice.commit;
+  std::vector<MeasuredCell> cells;
+  for (const std::vector<Cell>& row : store.Query(Query(choice), texts).rows) {
+    MeasuredCell cell{CellText(row[0]), CellText(row[1]), CellText(row[2]), CellText(row[3]), {}};
+    const bool known = !cells.empty() && cells.back().point_id == cell.point_id && cells.back().setup == cell.setup &&
+                       cells.back().machine == cell.machine;
+    if (!known) cells.push_back(std::move(cell));
+    cells.back().measurements.push_back(RunsOf(row));
+  }
+  return cells;
+}
+
+}  // namespace ridgeline

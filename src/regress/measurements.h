@@ -1,0 +1,44 @@
+// What a store has measured, as comparisons and the gate take it: of each cell (a point with one setup, on machines of
+// one fingerprint) the measurements, and of each of them its runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ridgeline {
+
+class Store;
+
+struct MeasurementChoice {
+  std::string campaign;        // of this one; of all that begin so, where a `*` is its end; empty: of any
+  std::string commit;          // by builds of this commit, as the results say it, whole; empty: by any
+  bool newest = false;         // only the newest of each point and setup
+  int64_t before_unix_ns = 0;  // only what ended before; 0: whenever
+  int64_t most = 0;            // of each cell only the latest that ended well, and as many that did not; 0: all
+};
+
+struct MeasuredRuns {
+  std::string campaign;
+  std::string commit;  // of its build; else that build's version; else its campaign
+  std::string host;    // empty where nothing says it
+  int64_t ended_unix_ns = 0;
+  std::string failure;                 // in words; empty where it went well
+  std::vector<double> log_step_times;  // natural logarithm of each run's median steady step, in nanoseconds
+  int64_t device_peak_bytes = 0;       // the largest of its runs; 0: not taken
+  int64_t rss_peak_bytes = 0;
+};
+
+struct MeasuredCell {
+  std::string point_id;
+  std::string spec;  // canonical JSON
+  std::string setup;
+  std::string machine;                     // the fingerprint; empty where a failure says none
+  std::vector<MeasuredRuns> measurements;  // the oldest first
+};
+
+// In the order in which their points came into the store. What ended for want of infrastructure, or was cancelled, is
+// no measurement. Throws Error(kInvalidInput) where step times in the store are none.
+std::vector<MeasuredCell> ReadMeasurements(Store& store, const MeasurementChoice& choice);
+
+}  // namespace ridgeline
