@@ -28,6 +28,7 @@ constexpr std::array kCommands = {
     Command{"cancel", "cancel a sweep's queued and running jobs", CancelCommand},
     Command{"report", "render a report from the results: HTML, CSV, Markdown or JSON", ReportCommand},
     Command{"compare", "compare two campaigns, commits or databases, point by point", CompareCommand},
+    Command{"gate", "hold a night or a commit to its baseline, for a pipeline to stop at", GateCommand},
     Command{"query", "ask the results a question in SQL", QueryCommand},
     Command{"db", "verify, copy or export the results database, or merge another into it", DbCommand},
     Command{"trainers", "list, show, try and check what describes trainers that don't keep our contract",
@@ -88,8 +89,8 @@ Action ParseCommandLine(int argc, const char* const* argv) {
       "  ridgeline report activation-checkpointing --to report.html\n\n"
       "In every command that has them, -o FORMAT is the form of what it prints or writes, and --to PATH the file or\n"
       "the folder that it writes; without -o, the ending of that file is its form.\n\n"
-      "Exit codes: 0 done, 1 points of a run ended by their own fault, 2 usage or bad input, 3 infrastructure,\n"
-      "130 interrupted. Every command has its own --help.");
+      "Exit codes: 0 done, 1 points of a run ended by their own fault, or a regression, 2 usage or bad input,\n"
+      "3 infrastructure, 4 inconclusive, 130 interrupted. Every command has its own --help.");
   app.require_subcommand(0, 1);
   std::vector<std::pair<CLI::App*, Action>> declared;
   for (const Command& command : kCommands) {

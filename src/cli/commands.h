@@ -41,6 +41,7 @@ Action StatusCommand(CLI::App& self);
 Action CancelCommand(CLI::App& self);
 Action ReportCommand(CLI::App& self);
 Action CompareCommand(CLI::App& self);
+Action GateCommand(CLI::App& self);
 Action QueryCommand(CLI::App& self);
 Action DbCommand(CLI::App& self);
 Action TrainersCommand(CLI::App& self);

@@ -49,4 +49,8 @@ bool MemoryGrew(int64_t base_bytes, int64_t head_bytes) {
   return static_cast<double>(head_bytes) - base > std::max(kMemoryBytes, kMemoryShare * base);
 }
 
+double MemoryTolerance(int64_t base_bytes) {
+  return std::max(kMemoryBytes / static_cast<double>(base_bytes), kMemoryShare);
+}
+
 }  // namespace ridgeline

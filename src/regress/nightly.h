@@ -47,4 +47,7 @@ Screening Screen(std::span<const double> tonight, const Baseline& baseline, doub
 // Whether a peak of memory grew by more than noise does: by more than 64 MiB and than 0.5 %.
 bool MemoryGrew(int64_t base_bytes, int64_t head_bytes);
 
+// The same limit as a share of base. REQUIRES: base_bytes > 0.
+double MemoryTolerance(int64_t base_bytes);
+
 }  // namespace ridgeline

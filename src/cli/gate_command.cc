@@ -1,0 +1,164 @@
+// `ridgeline gate`: whether a night or a commit is worse than its baseline, for a pipeline to stop at.
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/commands.h"
+#include "cli/defaults.h"
+#include "cli/harness.h"
+#include "cli/output.h"
+#include "cli/sides.h"
+#include "regress/gate.h"
+#include "regress/gate_forms.h"
+#include "regress/measurements.h"
+#include "regress/nightly.h"
+#include "store/store.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr std::initializer_list<const char*> kGateForms = {"text", "json"};
+constexpr int64_t kMostPinned = 1000;  // measurements of a cell
+
+struct GateOptions {
+  std::string head;
+  std::string baseline;
+  std::string pinned;
+  std::string db = kDefaultDb;
+  std::string format;
+  std::string to;
+  std::string junit;
+  std::string summary;
+  std::string comment;
+  std::string metrics;
+  bool annotations = false;
+};
+
+std::vector<MeasuredCell> ReadGateSide(const NamedSide& side, int64_t before_unix_ns, int64_t most) {
+  Store store = OpenStore(side.db, Store::Mode::kReadOnly);
+  MeasurementChoice choice;
+  choice.campaign = side.campaign;
+  choice.commit = side.commit;
+  choice.before_unix_ns = before_unix_ns;
+  choice.most = most;
+  return ReadMeasurements(store, choice);
+}
+
+// When the first of them ended; 0: there are none.
+int64_t FirstEnd(const std::vector<MeasuredCell>& cells) {
+  int64_t first = 0;
+  for (const MeasuredCell& cell : cells) {
+    const int64_t ended = cell.measurements.front().ended_unix_ns;
+    if (first == 0 || ended < first) first = ended;
+  }
+  return first;
+}
+
+bool IsOneCampaignOrCommit(const NamedSide& side) {
+  return !side.commit.empty() || (!side.campaign.empty() && !side.campaign.ends_with('*'));
+}
+
+GateSides ReadSides(const GateOptions& options) {
+  const NamedSide head = FindSide(options.head, options.db, "gate");
+  if (!IsOneCampaignOrCommit(head)) {
+    throw Error(ErrorKind::kUsage, fmt::format("gate: '{}' is a database, and no night or commit of it", options.head),
+                fmt::format("say which: {}:CAMPAIGN", options.head));
+  }
+  GateSides sides;
+  sides.head = ReadGateSide(head, 0, 0);
+  {
+    Store store = OpenStore(head.db, Store::Mode::kReadOnly);
+    sides.expected = ReadExpected(store, head.campaign);
+  }
+  const int64_t first_end = FirstEnd(sides.head);
+  NamedSide baseline{options.db, {}, {}};
+  if (!options.baseline.empty()) baseline = FindSide(options.baseline, options.db, "gate", SideNames::kOneOrMany);
+  // What is named by itself is meant whenever it was; of many, those before head.
+  const bool is_one = IsOneCampaignOrCommit(baseline);
+  if (is_one && baseline.db == head.db && baseline.campaign == head.campaign && baseline.commit == head.commit) {
+    throw Error(ErrorKind::kUsage, "gate: head and baseline are the same",
+                "name another baseline, or none: all before");
+  }
+  sides.baseline = ReadGateSide(baseline, is_one ? 0 : first_end, static_cast<int64_t>(kHistoryRuns));
+  if (!options.pinned.empty()) {
+    sides.pinned = ReadGateSide(FindSide(options.pinned, options.db, "gate"), 0, kMostPinned);
+  }
+  return sides;
+}
+
+void WriteForms(const Gate& gate, const GateOptions& options) {
+  const auto write = [](const std::string& file, const std::string& text) {
+    if (!file.empty()) WriteFileAtomic(file, text);
+  };
+  if (!options.junit.empty()) write(options.junit, GateJunit(gate));
+  if (!options.summary.empty()) write(options.summary, GateMarkdown(gate, kMostSummaryBytes));
+  if (!options.comment.empty()) write(options.comment, GateMarkdown(gate, kMostCommentBytes));
+  if (!options.metrics.empty()) write(options.metrics, GateOpenMetrics(gate));
+}
+
+int GateHead(const GateOptions& options) {
+  const std::string form = FormOf(options.format, options.to, kGateForms);
+  if (options.head.empty()) {
+    throw Error(ErrorKind::kUsage, "gate: which campaign or commit?",
+                "name it: the newest there is would be yesterday's where tonight measured nothing");
+  }
+  Gate gate = MakeGate(ReadSides(options));
+  gate.head = options.head;
+  gate.baseline = options.baseline.empty() ? "what was measured before" : options.baseline;
+  gate.pinned = options.pinned;
+  WriteForms(gate, options);
+  const std::string text = form == "json" ? GateJson(gate) : GateText(gate);
+  if (options.to.empty()) {
+    Write(text);
+  } else {
+    WriteFileAtomic(options.to, text);
+    Say("{}: {}\n", options.to, GateConclusion(gate));
+  }
+  if (options.annotations) Write(GateAnnotations(gate));
+  return GateExitCode(gate.answer);
+}
+
+}  // namespace
+
+Action GateCommand(CLI::App& self) {
+  const auto options = std::make_shared<GateOptions>();
+  self.add_option("head", options->head, "what is gated: a campaign, commit:ABC1234, or FILE:CAMPAIGN")
+      ->type_name("HEAD");
+  self.add_option("--baseline", options->baseline,
+                  "the runs before it: night-* (campaigns), a database, or one side; default: all")
+      ->type_name("BASE");
+  self.add_option("--pinned", options->pinned, "a campaign or commit that stays the measure: against slow creep")
+      ->type_name("BASE");
+  self.add_option("--db", options->db, "the database that campaigns and commits are of")
+      ->capture_default_str()
+      ->type_name("FILE");
+  AddFormatOption(self, options->format, kGateForms)->default_str(kGateForms.begin()[0]);
+  AddToOption(self, options->to, "FILE", "the file to write; without it the findings are printed");
+  const auto add_file = [&](const char* name, std::string& file, const char* help) {
+    self.add_option(name, file, help)->type_name("FILE");
+  };
+  add_file("--junit", options->junit, "also write JUnit XML, as Jenkins and others read it");
+  add_file("--summary", options->summary, "also write Markdown for a job's summary on GitHub, 1 MiB at most");
+  add_file("--comment", options->comment, "also write Markdown for a comment, 64 KB at most");
+  add_file("--metrics", options->metrics, "also write OpenMetrics text, such as GitLab's metrics report");
+  self.add_flag("--annotations", options->annotations, "also print GitHub's annotations");
+  self.footer(
+      "Of each point that head has measured: its step time and its peak memory against the last 20 runs on machines\n"
+      "of one fingerprint. What is slower than noise allows is INCONCLUSIVE until it is measured again. Memory that\n"
+      "grew, or a failure where there was a result, has REGRESSED; a result that is MISSING is no pass. Every PASS\n"
+      "says what it would have detected (docs/gate.md).\n"
+      "Exit code 0: pass; 1: regressed; 2: usage; 3: results are missing; 4: inconclusive.\n\n"
+      "  ridgeline gate night-22 --baseline 'night-*' --pinned release-1\n"
+      "  ridgeline gate commit:0123abc --junit gate.xml --summary \"$GITHUB_STEP_SUMMARY\" --annotations");
+  return [options] { return GateHead(*options); };
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,388 @@
+#include "regress/gate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/table.h"
+#include "base/text.h"
+#include "regress/nightly.h"
+#include "regress/point_names.h"
+#include "regress/verdict.h"
+#include "stats/median.h"
+#include "store/store.h"
+
+namespace ridgeline {
+namespace {
+
+using GatedPoint = std::pair<std::string, std::string>;  // a point's id and its setup
+using CellsByPoint = std::map<GatedPoint, std::vector<const MeasuredCell*>>;
+
+CellsByPoint ByPoint(std::span<const MeasuredCell> cells) {
+  CellsByPoint all;
+  for (const MeasuredCell& cell : cells) all[{cell.point_id, cell.setup}].push_back(&cell);
+  return all;
+}
+
+// What was measured of one cell, the oldest first.
+using CellHistory = std::vector<const MeasuredRuns*>;
+
+// On this machine; where that is not said, on any.
+CellHistory HistoryOf(const CellsByPoint& cells, const GatedPoint& point, const std::string& machine) {
+  CellHistory history;
+  const auto found = cells.find(point);
+  if (found == cells.end()) return history;
+  for (const MeasuredCell* cell : found->second) {
+    if (!machine.empty() && cell->machine != machine) continue;
+    for (const MeasuredRuns& runs : cell->measurements) history.push_back(&runs);
+  }
+  std::stable_sort(history.begin(), history.end(),
+                   [](const auto* a, const auto* b) { return a->ended_unix_ns < b->ended_unix_ns; });
+  return history;
+}
+
+std::vector<double> StepTimesOf(const CellHistory& history) {
+  std::vector<double> times;
+  for (const MeasuredRuns* runs : history) {
+    times.insert(times.end(), runs->log_step_times.begin(), runs->log_step_times.end());
+  }
+  return times;
+}
+
+bool HasResult(const CellHistory& history) {
+  return std::any_of(history.begin(), history.end(), [](const auto* runs) { return runs->failure.empty(); });
+}
+
+double MeanOfLogs(const std::vector<double>& logs) {
+  return std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(logs.size());
+}
+
+std::vector<double> PeaksIn(const CellHistory& history, int64_t MeasuredRuns::*peak) {
+  std::vector<double> peaks;
+  for (const MeasuredRuns* runs : history) {
+    if (runs->*peak > 0) peaks.push_back(static_cast<double>(runs->*peak));
+  }
+  return peaks;
+}
+
+std::string Runs(size_t count) { return fmt::format("{} run{}", count, count == 1 ? "" : "s"); }
+
+// The findings of one cell of head.
+class CellGate {
+ public:
+  CellGate(GateFinding cell, CellHistory tonight) : cell_(std::move(cell)), tonight_(std::move(tonight)) {}
+
+  void HoldToBaseline(const CellHistory& history, size_t elsewhere) {
+    const std::vector<double> runs = StepTimesOf(history);
+    GateFinding finding = Of(GateMetric::kStepTime);
+    const std::vector<double> times = StepTimesOf(tonight_);
+    rolling_ = RollingBaseline(runs);
+    if (times.empty()) {
+      finding.answer = GateAnswer::kInconclusive;
+      finding.words = "its trainer says no step times";
+    } else if (!rolling_) {
+      finding.answer = GateAnswer::kInconclusive;
+      finding.head = std::exp(MeanOfLogs(times));
+      finding.head_runs = std::ssize(times);
+      finding.base_runs = std::ssize(runs);
+      finding.further_runs = static_cast<int64_t>(kHistoryRuns - runs.size());
+      finding.words = fmt::format("{} of the {} that a baseline takes", Runs(runs.size()), kHistoryRuns);
+      if (elsewhere > 0) finding.words += fmt::format(", {} on other machines", elsewhere);
+    } else {
+      ScreenStepTimes(times, *rolling_, finding);
+    }
+    findings_.push_back(std::move(finding));
+    HoldMemoryTo(history, GateMetric::kPeakMemory);
+  }
+
+  void HoldToPinned(const CellHistory& history) {
+    const std::vector<double> runs = StepTimesOf(history);
+    const std::vector<double> times = StepTimesOf(tonight_);
+    if (rolling_ && !runs.empty() && !times.empty()) {
+      GateFinding finding = Of(GateMetric::kPinnedStepTime);
+      ScreenStepTimes(times, PinnedBaseline(runs, *rolling_), finding);
+      findings_.push_back(std::move(finding));
+    }
+    HoldMemoryTo(history, GateMetric::kPinnedPeakMemory);
+  }
+
+  void HoldFailure(const std::string& failure, const CellHistory& history) {
+    GateFinding finding = Of(GateMetric::kResult);
+    const bool had_result = HasResult(history);
+    finding.answer = had_result ? GateAnswer::kRegressed : GateAnswer::kFails;
+    finding.words = fmt::format("{}: {}", had_result ? "fails now" : "fails, and the baseline has no result", failure);
+    finding.base_runs = std::ssize(StepTimesOf(history));
+    findings_.push_back(std::move(finding));
+  }
+
+  std::vector<GateFinding>& findings() { return findings_; }
+
+ private:
+  GateFinding Of(GateMetric metric) const {
+    GateFinding finding = cell_;
+    finding.metric = metric;
+    return finding;
+  }
+
+  static void ScreenStepTimes(const std::vector<double>& times, const Baseline& baseline, GateFinding& finding) {
+    const Screening screening = Screen(times, baseline);
+    finding.tolerance = kTolerance;
+    finding.base = std::exp(baseline.log_step_time);
+    finding.head = std::exp(MeanOfLogs(times));
+    finding.base_runs = static_cast<int64_t>(baseline.runs);
+    finding.head_runs = std::ssize(times);
+    finding.change = std::expm1(screening.change);
+    finding.detectable = std::expm1(screening.detectable);
+    finding.suspect = screening.suspect;
+    if (screening.suspect) {
+      finding.answer = GateAnswer::kInconclusive;
+      finding.further_runs = static_cast<int64_t>(4 * kPairsOfRound);  // two rounds of pairs
+      finding.words =
+          fmt::format("a suspect, beyond {:.1f} %: to be measured again", 100 * std::expm1(screening.threshold));
+    } else if (-screening.change > screening.threshold) {
+      finding.words = "faster";
+    }
+  }
+
+  // The largest peak of tonight against the median of those before, of the accelerator where both took it.
+  void HoldMemoryTo(const CellHistory& history, GateMetric metric) {
+    for (const auto peak : {&MeasuredRuns::device_peak_bytes, &MeasuredRuns::rss_peak_bytes}) {
+      std::vector<double> before = PeaksIn(history, peak);
+      const std::vector<double> now = PeaksIn(tonight_, peak);
+      if (before.empty() || now.empty()) continue;
+      if (before.size() > kHistoryRuns) before.erase(before.begin(), before.end() - kHistoryRuns);
+      GateFinding finding = Of(metric);
+      finding.base_runs = std::ssize(before);
+      finding.head_runs = std::ssize(now);
+      finding.base = MedianOf(before);
+      finding.head = *std::max_element(now.begin(), now.end());
+      finding.change = *finding.head / *finding.base - 1;
+      finding.tolerance = MemoryTolerance(static_cast<int64_t>(*finding.base));
+      finding.detectable = finding.tolerance;
+      if (MemoryGrew(static_cast<int64_t>(*finding.base), static_cast<int64_t>(*finding.head))) {
+        finding.answer = GateAnswer::kRegressed;
+        finding.suspect = true;
+        finding.words = "grew beyond 64 MiB and 0.5 %";
+      }
+      findings_.push_back(std::move(finding));
+      return;
+    }
+  }
+
+  GateFinding cell_;
+  CellHistory tonight_;
+  std::optional<Baseline> rolling_;
+  std::vector<GateFinding> findings_;
+};
+
+// What tells cells apart, where their points' names do not: the setup, then the machine.
+void NameCells(std::vector<GateFinding>& cells) {
+  std::vector<std::string> specs;
+  for (const GateFinding& cell : cells) specs.push_back(cell.spec);
+  std::vector<std::string> names = PointNames(specs);
+  for (const auto& [member, word] : {std::pair{&GateFinding::setup, "setup"}, {&GateFinding::machine, "on"}}) {
+    std::map<std::string, std::set<std::string>> values;
+    for (size_t i = 0; i < cells.size(); ++i) values[names[i]].insert(cells[i].*member);
+    std::vector<std::string> longer = names;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const std::string& value = cells[i].*member;
+      if (values[names[i]].size() > 1) longer[i] += fmt::format(", {} {}", word, value.empty() ? "?" : value);
+    }
+    names = std::move(longer);
+  }
+  for (size_t i = 0; i < cells.size(); ++i) cells[i].point = std::move(names[i]);
+}
+
+GateFinding CellOf(const std::string& point_id, const std::string& spec, const std::string& setup,
+                   const std::string& machine) {
+  GateFinding cell;
+  cell.point_id = point_id;
+  cell.spec = spec;
+  cell.setup = setup;
+  cell.machine = machine;
+  return cell;
+}
+
+// A failure that says no machine, of what went well on one later.
+bool IsOvertaken(const MeasuredCell& cell, const std::vector<const MeasuredCell*>& of_point) {
+  const MeasuredRuns& last = cell.measurements.back();
+  return cell.machine.empty() && !last.failure.empty() &&
+         std::any_of(of_point.begin(), of_point.end(), [&](const MeasuredCell* other) {
+           return other != &cell && other->measurements.back().failure.empty() &&
+                  other->measurements.back().ended_unix_ns >= last.ended_unix_ns;
+         });
+}
+
+// What is expected of head and not there. Of a store that does not say it whole: what the baseline has a result of.
+std::vector<ExpectedCell> MissingCells(const GateSides& sides, const CellsByPoint& head) {
+  std::vector<ExpectedCell> expected = sides.expected.cells;
+  if (!sides.expected.is_whole) {
+    for (const MeasuredCell& cell : sides.baseline) {
+      expected.push_back({cell.point_id, cell.spec, cell.setup, "the baseline has it"});
+    }
+  }
+  std::vector<ExpectedCell> missing;
+  std::set<GatedPoint> seen;
+  for (ExpectedCell& cell : expected) {
+    const GatedPoint point = {cell.point_id, cell.setup};
+    if (!head.contains(point) && seen.insert(point).second) missing.push_back(std::move(cell));
+  }
+  return missing;
+}
+
+}  // namespace
+
+std::string_view GateAnswerName(GateAnswer answer) {
+  switch (answer) {
+    case GateAnswer::kPass:
+      return "PASS";
+    case GateAnswer::kFails:
+      return "FAILS";
+    case GateAnswer::kInconclusive:
+      return "INCONCLUSIVE";
+    case GateAnswer::kMissing:
+      return "MISSING";
+    case GateAnswer::kRegressed:
+      return "REGRESSED";
+  }
+  return "";
+}
+
+std::string_view GateMetricName(GateMetric metric) {
+  switch (metric) {
+    case GateMetric::kResult:
+      return "result";
+    case GateMetric::kStepTime:
+      return "step time";
+    case GateMetric::kPinnedStepTime:
+      return "step time since pinned";
+    case GateMetric::kPeakMemory:
+      return "peak memory";
+    case GateMetric::kPinnedPeakMemory:
+      return "peak memory since pinned";
+  }
+  return "";
+}
+
+bool IsMemory(GateMetric metric) {
+  return metric == GateMetric::kPeakMemory || metric == GateMetric::kPinnedPeakMemory;
+}
+
+ExpectedCells ReadExpected(Store& store, const std::string& campaign) {
+  ExpectedCells expected;
+  if (campaign.empty()) return expected;
+  // Why there is no result stands beside a point where the infrastructure is known to have cost it.
+  constexpr const char* kLost =
+      "SELECT point_id, spec, setup, failure FROM measurements WHERE campaign = :campaign AND status IN "
+      "('infrastructure', 'cancelled')";
+  constexpr const char* kOfSweeps =
+      "SELECT p.id, p.spec, ifnull(s.setup, w.setup) FROM sweeps AS w JOIN sweep_points AS s ON s.sweep = w.name "
+      "JOIN points AS p ON p.id = s.point_id WHERE w.campaign = :campaign ORDER BY w.rowid, s.ordinal";
+  const std::map<std::string, std::string> texts = {{"campaign", campaign}};
+  for (const auto& row : store.Query(kLost, texts).rows) {
+    expected.cells.push_back({CellText(row[0]), CellText(row[1]), CellText(row[2]), CellText(row[3])});
+  }
+  for (const auto& row : store.Query(kOfSweeps, texts).rows) {
+    expected.is_whole = true;
+    expected.cells.push_back({CellText(row[0]), CellText(row[1]), CellText(row[2]), "its sweep has it"});
+  }
+  return expected;
+}
+
+Gate MakeGate(const GateSides& sides) {
+  const CellsByPoint head = ByPoint(sides.head);
+  const CellsByPoint baseline = ByPoint(sides.baseline);
+  const CellsByPoint pinned = ByPoint(sides.pinned);
+  std::vector<GateFinding> cells;
+  std::vector<const MeasuredCell*> measured;
+  for (const MeasuredCell& cell : sides.head) {
+    if (IsOvertaken(cell, head.at({cell.point_id, cell.setup}))) continue;
+    cells.push_back(CellOf(cell.point_id, cell.spec, cell.setup, cell.machine));
+    measured.push_back(&cell);
+  }
+  const std::vector<ExpectedCell> missing = MissingCells(sides, head);
+  for (const ExpectedCell& cell : missing) {
+    cells.push_back(CellOf(cell.point_id, cell.spec, cell.setup, {}));
+    cells.back().answer = GateAnswer::kMissing;
+    cells.back().words = "no result in head: " + cell.words;
+  }
+  NameCells(cells);
+
+  Gate gate;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (i >= measured.size()) {
+      gate.findings.push_back(cells[i]);
+      continue;
+    }
+    const MeasuredCell& cell = *measured[i];
+    const GatedPoint point = {cell.point_id, cell.setup};
+    const CellHistory history = HistoryOf(baseline, point, cell.machine);
+    CellGate of_cell(cells[i], HistoryOf(ByPoint({&cell, 1}), point, cell.machine));
+    if (const std::string& failure = cell.measurements.back().failure; !failure.empty()) {
+      of_cell.HoldFailure(failure, history);
+    } else {
+      const size_t everywhere = StepTimesOf(HistoryOf(baseline, point, {})).size();
+      of_cell.HoldToBaseline(history, everywhere - StepTimesOf(history).size());
+      of_cell.HoldToPinned(HistoryOf(pinned, point, cell.machine));
+    }
+    gate.findings.insert(gate.findings.end(), of_cell.findings().begin(), of_cell.findings().end());
+  }
+  const bool nothing_measured = std::all_of(gate.findings.begin(), gate.findings.end(), [](const auto& finding) {
+    return finding.answer == GateAnswer::kMissing || finding.answer == GateAnswer::kFails;
+  });
+  if (nothing_measured) {
+    GateFinding none;
+    none.point = "all";
+    none.answer = GateAnswer::kMissing;
+    none.words = "nothing was measured that a baseline has a result of";
+    gate.findings.push_back(std::move(none));
+  }
+  Conclude(gate);
+  return gate;
+}
+
+void Conclude(Gate& gate) {
+  std::stable_sort(gate.findings.begin(), gate.findings.end(),
+                   [](const GateFinding& a, const GateFinding& b) { return a.answer > b.answer; });
+  gate.answer = gate.findings.empty() ? GateAnswer::kMissing : gate.findings.front().answer;
+  if (gate.answer == GateAnswer::kFails) gate.answer = GateAnswer::kPass;
+}
+
+std::string GateCounts(const Gate& gate) {
+  std::vector<std::string> counts;
+  using enum GateAnswer;
+  for (const auto& [answer, word] :
+       std::initializer_list<std::pair<GateAnswer, const char*>>{{kRegressed, "regressed"},
+                                                                 {kMissing, "missing"},
+                                                                 {kInconclusive, "inconclusive"},
+                                                                 {kFails, "failing as before"},
+                                                                 {kPass, "pass"}}) {
+    const auto count = std::count_if(gate.findings.begin(), gate.findings.end(),
+                                     [&](const GateFinding& finding) { return finding.answer == answer; });
+    if (count > 0) counts.push_back(fmt::format("{} {}", count, word));
+  }
+  return Join(counts, ", ");
+}
+
+int GateExitCode(GateAnswer answer) {
+  switch (answer) {
+    case GateAnswer::kPass:
+    case GateAnswer::kFails:
+      return 0;
+    case GateAnswer::kRegressed:
+      return 1;
+    case GateAnswer::kMissing:
+      return 3;
+    case GateAnswer::kInconclusive:
+      return 4;
+  }
+  return 3;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,105 @@
+// The gate: what of head (a night, a commit) is worse than its baseline, finding by finding. A finding is one metric of
+// one cell; what the gate says in whole, and how `ridgeline gate` ends, follow from all of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "regress/measurements.h"
+
+namespace ridgeline {
+
+class Store;
+
+// From good to bad.
+enum class GateAnswer {
+  kPass,
+  kFails,         // it failed, and has no result in the baseline either: nothing to hold it to
+  kInconclusive,  // nobody can say yet
+  kMissing,       // there should be a result, and there is none: the infrastructure's, and no pass
+  kRegressed,
+};
+std::string_view GateAnswerName(GateAnswer answer);  // "PASS", "FAILS", "INCONCLUSIVE", "MISSING", "REGRESSED"
+
+enum class GateMetric { kResult, kStepTime, kPinnedStepTime, kPeakMemory, kPinnedPeakMemory };
+std::string_view GateMetricName(GateMetric metric);  // "step time", "step time since pinned", …
+bool IsMemory(GateMetric metric);
+
+struct GateFinding {
+  GateMetric metric = GateMetric::kResult;
+  GateAnswer answer = GateAnswer::kPass;
+  std::string point;  // what tells it from the gate's other cells
+  std::string point_id;
+  std::string spec;  // canonical JSON
+  std::string setup;
+  std::string machine;
+  std::string words;  // why it is no pass, and what would decide; or what else is worth a word
+
+  // In ns, or bytes; of memory the runs are measurements.
+  std::optional<double> base;
+  std::optional<double> head;
+  int64_t base_runs = 0;
+  int64_t head_runs = 0;
+  // As shares: 0.03 is 3 % more than base.
+  std::optional<double> change;
+  std::optional<double> low;  // its interval of 95 %, where base and head were measured in turns
+  std::optional<double> high;
+  std::optional<double> detectable;  // the minimum detectable effect: a change of this much is found in 80 of 100 cases
+  double tolerance = 0;              // a change of this much nobody minds
+
+  bool suspect = false;      // to be measured again
+  int64_t further_runs = 0;  // of an inconclusive one: so many would decide
+};
+
+struct Gate {
+  std::string head;  // as they were named
+  std::string baseline;
+  std::string pinned;                 // empty: none
+  std::vector<GateFinding> findings;  // the worst first
+  GateAnswer answer = GateAnswer::kMissing;
+};
+
+// A result that head should have.
+struct ExpectedCell {
+  std::string point_id;
+  std::string spec;
+  std::string setup;
+  std::string words;  // why it has none, as far as the store says it
+};
+
+struct ExpectedCells {
+  bool is_whole = false;  // it is what a sweep has, else only what the infrastructure is known to have cost
+  std::vector<ExpectedCell> cells;
+};
+
+// What the store's sweeps that are at this campaign have, and what of it ended for want of infrastructure.
+ExpectedCells ReadExpected(Store& store, const std::string& campaign);
+
+struct GateSides {
+  std::vector<MeasuredCell> head;
+  std::vector<MeasuredCell> baseline;  // ended before head
+  std::vector<MeasuredCell> pinned;
+  ExpectedCells expected;
+};
+
+// Step times are screened by the nightly rule (regress/nightly.h): a suspect is inconclusive until base and head have
+// been measured in turns (regress/confirm.h). Peak memory that grew, and a failure where the baseline has a result, are
+// regressions. Missing is what is expected of head and has no result: what its sweep has, else what the baseline has.
+// Nothing measured at all is a finding too, of no point.
+Gate MakeGate(const GateSides& sides);
+
+// Puts the worst first, and says the whole's answer. To be called again where findings were changed.
+void Conclude(Gate& gate);
+
+// "1 regressed, 2 inconclusive, 5 pass".
+std::string GateCounts(const Gate& gate);
+
+// 0 pass, 1 regression, 3 infrastructure, 4 inconclusive.
+int GateExitCode(GateAnswer answer);
+
+}  // namespace ridgeline

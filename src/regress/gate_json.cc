@@ -1,0 +1,50 @@
+#include <cmath>
+
+#include "base/json.h"
+#include "regress/gate_forms.h"
+
+namespace ridgeline {
+namespace {
+
+// What was not taken is null; so is what has no end.
+Json NumberOrNull(const std::optional<double>& number) {
+  return number && std::isfinite(*number) ? Json(*number) : Json();
+}
+
+Json FindingJson(const GateFinding& finding) {
+  const bool memory = IsMemory(finding.metric);
+  Json json = {{"metric", GateMetricName(finding.metric)},
+               {"answer", GateAnswerName(finding.answer)},
+               {"point", finding.point},
+               {"point_id", finding.point_id},
+               {"setup", finding.setup},
+               {"machine", finding.machine},
+               {"words", finding.words},
+               {"base_runs", finding.base_runs},
+               {"head_runs", finding.head_runs},
+               {"change", NumberOrNull(finding.change)},
+               {"change_low", NumberOrNull(finding.low)},
+               {"change_high", NumberOrNull(finding.high)},
+               {"detectable_change", NumberOrNull(finding.detectable)},
+               {"further_runs", finding.further_runs}};
+  json[memory ? "base_peak_bytes" : "base_step_ns"] = NumberOrNull(finding.base);
+  json[memory ? "head_peak_bytes" : "head_step_ns"] = NumberOrNull(finding.head);
+  return json;
+}
+
+}  // namespace
+
+std::string GateJson(const Gate& gate) {
+  Json findings = Json::array();
+  for (const GateFinding& finding : gate.findings) findings.push_back(FindingJson(finding));
+  const Json document = {{"version", 1},
+                         {"answer", GateAnswerName(gate.answer)},
+                         {"exit_code", GateExitCode(gate.answer)},
+                         {"head", gate.head},
+                         {"baseline", gate.baseline},
+                         {"pinned", gate.pinned.empty() ? Json() : Json(gate.pinned)},
+                         {"findings", std::move(findings)}};
+  return ShowJson(document, 2) + "\n";
+}
+
+}  // namespace ridgeline

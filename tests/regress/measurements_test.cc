@@ -1,0 +1,89 @@
+#include "regress/measurements.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/regress/nights.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+class Measurements : public ::testing::Test {
+ protected:
+  std::vector<std::string> CampaignsOf(const MeasurementChoice& choice) {
+    std::vector<std::string> campaigns;
+    for (const MeasuredCell& cell : ReadMeasurements(store_, choice)) {
+      for (const MeasuredRuns& runs : cell.measurements) campaigns.push_back(runs.campaign);
+    }
+    return campaigns;
+  }
+
+  TempDir dir_;
+  Store store_ = Store::Open(dir_.path() / "ridgeline.db", Store::Mode::kReadWrite);
+  testing::Nights nights_{store_, 1};
+};
+
+TEST_F(Measurements, AreTheOldestFirst) {
+  nights_.AddSeveral(3);
+  EXPECT_THAT(CampaignsOf({}), ElementsAre("night-1", "night-2", "night-3"));
+  MeasurementChoice newest;
+  newest.newest = true;
+  EXPECT_THAT(CampaignsOf(newest), ElementsAre("night-3"));
+}
+
+TEST_F(Measurements, OfCampaignsThatBeginAlike) {
+  nights_.AddSeveral(2);
+  nights_.Add("change-17", 100);
+  MeasurementChoice choice;
+  choice.campaign = "night-*";
+  EXPECT_THAT(CampaignsOf(choice), ElementsAre("night-1", "night-2"));
+  choice.campaign = "night-1";
+  EXPECT_THAT(CampaignsOf(choice), ElementsAre("night-1"));
+  choice.campaign = "night";
+  EXPECT_THAT(CampaignsOf(choice), ElementsAre());
+}
+
+TEST_F(Measurements, TheLatestThatEndedWellAreNotCrowdedOutByFailures) {
+  nights_.AddSeveral(3);
+  for (const char* night : {"night-4", "night-5"}) {
+    nights_.Add(night, [](const Point& point) {
+      RunResult result = samples::Result(point.id, RunStatus::kCrashed);
+      result.environment = testing::Timed(point, {1}).environment;
+      return result;
+    });
+  }
+  MeasurementChoice choice;
+  choice.most = 2;
+  EXPECT_THAT(CampaignsOf(choice), ElementsAre("night-2", "night-3", "night-4", "night-5"));
+  choice.most = 1;
+  EXPECT_THAT(CampaignsOf(choice), ElementsAre("night-3", "night-5"));
+}
+
+TEST_F(Measurements, BeforeAMomentAreThoseThatHadEnded) {
+  nights_.AddSeveral(3);
+  MeasurementChoice choice;
+  choice.before_unix_ns = ReadMeasurements(store_, {})[0].measurements[2].ended_unix_ns;
+  EXPECT_THAT(CampaignsOf(choice), ElementsAre("night-1", "night-2"));
+}
+
+TEST_F(Measurements, SayTheirBuildAndTheirHost) {
+  nights_.Add("night-1", [](const Point& point) {
+    RunResult result = testing::Timed(point, {100, 101}, std::string(40, 'a'));
+    result.environment["hostname"] = "node-7";
+    result.memory.device_peak_bytes = 5000;
+    return result;
+  });
+  nights_.Add("night-2", 100);
+  const MeasuredCell cell = ReadMeasurements(store_, {}).at(0);
+  EXPECT_EQ(cell.measurements[0].commit, std::string(40, 'a'));
+  EXPECT_EQ(cell.measurements[0].host, "node-7");
+  EXPECT_EQ(cell.measurements[0].device_peak_bytes, 5000);
+  EXPECT_THAT(cell.measurements[0].log_step_times, SizeIs(2));
+  EXPECT_EQ(cell.measurements[1].commit, "night-2") << "of a build that nothing says";
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,70 @@
+// A store with nights of a machine, one after another.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "regress/gate.h"
+#include "regress/measurements.h"
+#include "tests/base/temp_dir.h"
+#include "tests/regress/measured.h"
+
+namespace ridgeline::testing {
+
+// Three runs each take 99.5, 100 and 100.5 % of this.
+inline std::vector<int64_t> ThreeRuns(double ms) {
+  std::vector<int64_t> runs;
+  for (const double share : {0.995, 1.0, 1.005}) runs.push_back(static_cast<int64_t>(ms * share * 1e6));
+  return runs;
+}
+
+class Nights {
+ public:
+  explicit Nights(Store& store, size_t points = 2) : store_(store), points_(FewStepPoints(points)) {}
+
+  const std::vector<Point>& points() const { return points_; }
+
+  // A night in which each point ends so, a second after the one before.
+  void Add(const std::string& campaign, const std::function<RunResult(const Point&)>& end) {
+    Measure(store_, campaign, points_, [&](const Point& point) {
+      RunResult result = end(point);
+      now_ns_ += 1'000'000'000;
+      result.started_unix_ns = now_ns_ - 1000;
+      result.ended_unix_ns = now_ns_;
+      return result;
+    });
+  }
+  void Add(const std::string& campaign, double ms) {
+    Add(campaign, [&](const Point& point) { return Timed(point, ThreeRuns(ms)); });
+  }
+  // night-1 and so on, of three runs each.
+  void AddSeveral(int count, double ms = 100) {
+    for (int i = 1; i <= count; ++i) Add("night-" + std::to_string(i), ms);
+  }
+
+  GateSides Sides(const std::string& head, const std::string& pinned = {}) {
+    GateSides sides;
+    MeasurementChoice choice;
+    choice.campaign = head;
+    sides.head = ReadMeasurements(store_, choice);
+    sides.expected = ReadExpected(store_, head);
+    choice.campaign = "night-*";
+    choice.most = 20;
+    choice.before_unix_ns = sides.head.empty() ? 0 : sides.head.front().measurements.front().ended_unix_ns;
+    sides.baseline = ReadMeasurements(store_, choice);
+    if (!pinned.empty()) {
+      choice = {};
+      choice.campaign = pinned;
+      sides.pinned = ReadMeasurements(store_, choice);
+    }
+    return sides;
+  }
+
+ private:
+  Store& store_;
+  std::vector<Point> points_;
+  int64_t now_ns_ = 1'700'000'000'000'000'000;
+};
+
+}  // namespace ridgeline::testing
