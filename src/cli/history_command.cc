@@ -1,0 +1,85 @@
+// `ridgeline history`: every point over commits, and where it changed.
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/commands.h"
+#include "cli/defaults.h"
+#include "cli/harness.h"
+#include "cli/output.h"
+#include "cli/sides.h"
+#include "regress/history.h"
+#include "regress/measurements.h"
+#include "store/store.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr std::initializer_list<const char*> kHistoryForms = {"text", "md", "csv", "json", "jsonl"};
+// Of a cell: where it changed takes time with the square of them.
+constexpr int64_t kMostMeasurements = 2000;
+
+struct HistoryOptions {
+  std::string side;
+  std::string db = kDefaultDb;
+  std::string format;
+  std::string to;
+  bool changes = false;
+};
+
+int ShowHistory(const HistoryOptions& options) {
+  const std::string form = FormOf(options.format, options.to, kHistoryForms);
+  MeasurementChoice choice;
+  choice.most = kMostMeasurements;
+  std::string db = options.db;
+  if (!options.side.empty()) {
+    const NamedSide side = FindSide(options.side, options.db, "history", SideNames::kOneOrMany);
+    db = side.db;
+    choice.campaign = side.campaign;
+    choice.commit = side.commit;
+  }
+  Store store = OpenStore(db, Store::Mode::kReadOnly);
+  const std::vector<MeasuredCell> cells = ReadMeasurements(store, choice);
+  const bool for_people = form == "text" || form == "md";
+  const Table table = for_people ? ShortHistoryTable(cells, options.changes) : HistoryTable(cells, options.changes);
+  if (table.rows.empty() && !options.changes) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("history: {} has no step time of any point", db),
+                "measure some: ridgeline run SWEEP --campaign night-1");
+  }
+  const std::string text = Format(table, form);
+  if (options.to.empty()) {
+    Write(text);
+    if (table.rows.empty() && form == "text") Say("no change is found in the history of any point\n");
+    return 0;
+  }
+  WriteFileAtomic(options.to, text);
+  Say("{}: {} row{}\n", options.to, table.rows.size(), table.rows.size() == 1 ? "" : "s");
+  return 0;
+}
+
+}  // namespace
+
+Action HistoryCommand(CLI::App& self) {
+  const auto options = std::make_shared<HistoryOptions>();
+  self.add_option("campaigns", options->side, "a campaign, several (night-*) or a database; default: all")
+      ->type_name("CAMPAIGNS");
+  self.add_flag("--changes", options->changes, "only the commits with which a point's step time changed");
+  self.add_option("--db", options->db, "the database that campaigns are of")->capture_default_str()->type_name("FILE");
+  AddFormatOption(self, options->format, kHistoryForms)->default_str(kHistoryForms.begin()[0]);
+  AddToOption(self, options->to, "FILE", "the file to write; without it the table is printed");
+  self.footer(
+      "Of each point, on machines of one fingerprint, the step time of each commit that was measured, the oldest\n"
+      "first. A change of level is dated to the first commit that has it; it shows once some fifteen runs are around\n"
+      "it.\n\n"
+      "  ridgeline history\n"
+      "  ridgeline history 'night-*' --changes\n"
+      "  ridgeline history -o csv --to history.csv");
+  return [options] { return ShowHistory(*options); };
+}
+
+}  // namespace ridgeline
