@@ -14,18 +14,13 @@
 namespace ridgeline {
 namespace {
 
-int64_t NumberIn(const Cell& cell) {
-  const auto* integer = std::get_if<int64_t>(&cell);
-  return integer == nullptr ? 0 : *integer;
-}
-
 // Of one measurement: a figure for each of its runs. A trainer that says no times of steps has one median.
 std::vector<double> LogStepTimes(const std::vector<Cell>& row) {
   std::vector<double> logs;
-  for (const std::vector<double>& run : StepsOfRuns(CellText(row[5]), NumberIn(row[6]), NumberIn(row[7]))) {
+  for (const std::vector<double>& run : StepsOfRuns(CellText(row[5]), CellInteger(row[6]), CellInteger(row[7]))) {
     if (const auto steady = FindSteadySteps(run)) logs.push_back(steady->log_median);
   }
-  const int64_t median_ns = NumberIn(row[8]);
+  const int64_t median_ns = CellInteger(row[8]);
   if (logs.empty() && median_ns > 0) logs.push_back(std::log(static_cast<double>(median_ns)));
   return logs;
 }
@@ -35,13 +30,13 @@ MeasuredRuns RunsOf(const std::vector<Cell>& row) {
   runs.failure = CellText(row[4]);
   if (runs.failure.empty()) {
     runs.log_step_times = LogStepTimes(row);
-    runs.device_peak_bytes = NumberIn(row[9]);
-    runs.rss_peak_bytes = NumberIn(row[10]);
+    runs.device_peak_bytes = CellInteger(row[9]);
+    runs.rss_peak_bytes = CellInteger(row[10]);
   }
   runs.campaign = CellText(row[11]);
   runs.commit = CellText(row[12]);
   runs.host = CellText(row[13]);
-  runs.ended_unix_ns = NumberIn(row[14]);
+  runs.ended_unix_ns = CellInteger(row[14]);
   return runs;
 }
 
