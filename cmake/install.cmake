@@ -12,6 +12,8 @@ foreach(data reports sweeps profiles trainers docs)
   endif()
 endforeach()
 
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/plugins/kubernetes/deploy ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/kubernetes SYMBOLIC)
+
 foreach(program ridgeline ridgeline-train ridgeline-train-cuda)
   if(TARGET ${program})
     rl_brings_libraries(${program})

@@ -30,6 +30,7 @@ constexpr std::array kCommands = {
     Command{"compare", "compare two campaigns, commits or databases, point by point", CompareCommand},
     Command{"gate", "hold a night or a commit to its baseline, for a pipeline to stop at", GateCommand},
     Command{"history", "show every point over commits, and where it changed", HistoryCommand},
+    Command{"nightly", "run a sweep every night, held to the nights before", NightlyCommand},
     Command{"query", "ask the results a question in SQL", QueryCommand},
     Command{"db", "verify, copy or export the results database, or merge another into it", DbCommand},
     Command{"trainers", "list, show, try and check what describes trainers that don't keep our contract",

@@ -43,6 +43,7 @@ Action ReportCommand(CLI::App& self);
 Action CompareCommand(CLI::App& self);
 Action GateCommand(CLI::App& self);
 Action HistoryCommand(CLI::App& self);
+Action NightlyCommand(CLI::App& self);
 Action QueryCommand(CLI::App& self);
 Action DbCommand(CLI::App& self);
 Action TrainersCommand(CLI::App& self);

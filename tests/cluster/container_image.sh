@@ -194,9 +194,11 @@ SCRIPT
 cat >"$work/test/driver.sh" <<'SCRIPT'
 set -eu
 kubectl version --client
-# The nightly's own arguments, in an empty volume: the folder of the night is not there yet.
-ridgeline run /test/sweep.yaml --launcher local --db /ridgeline/night/ridgeline.db --to /ridgeline/night
-[ -s /ridgeline/night/ridgeline.db ]
+# The nightly's own arguments, in an empty volume. A first night has none to be held to.
+ridgeline nightly run /test/sweep.yaml --launcher local --dir /ridgeline/nightly || [ $? -eq 4 ]
+[ -s /ridgeline/nightly/ridgeline.db ]
+[ -s /ridgeline/nightly/pages/index.html ]
+ridgeline nightly status --dir /ridgeline/nightly
 # What `kubectl apply -k` would apply.
 kubectl kustomize /test/deploy >/tmp/applied.yaml
 [ "$(grep -c '^kind: ' /tmp/applied.yaml)" -eq 6 ]

@@ -1,0 +1,308 @@
+// `ridgeline nightly`: a sweep every night, held to the nights before.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/process.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/harness.h"
+#include "cli/nightly_install.h"
+#include "cli/output.h"
+#include "metrics/exposition.h"
+#include "regress/nights.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr int kInfrastructureExit = 3;
+constexpr const char* kDefaultFolder = "nightly";
+
+struct NightlyOptions {
+  std::string sweep;
+  std::string folder = kDefaultFolder;
+  std::string launcher;
+  std::string pinned;
+  std::string alert;
+  std::string at = "1:00";
+  std::string to;
+  bool cron = false;
+  bool systemd = false;
+  bool scrontab = false;
+  bool kubernetes = false;
+};
+
+// What a nightly folder holds.
+struct NightlyPlaces {
+  explicit NightlyPlaces(const fs::path& folder)
+      : db(folder / "ridgeline.db"),
+        runs(folder / "runs"),
+        pages(folder / "pages"),
+        nights(folder / "nights"),
+        metrics(folder / "nightly.prom"),
+        lock(folder / "lock") {}
+  fs::path db, runs, pages, nights, metrics, lock;
+};
+
+std::vector<Night> NightsIn(const NightlyPlaces& places) {
+  std::vector<std::string> problems;
+  std::vector<Night> nights = ReadNights(places.nights, &problems);
+  for (const std::string& problem : problems) SayAside("warning: {}\n", problem);
+  return nights;
+}
+
+// This program again. What it prints goes into the night's log.
+int RunAgain(const std::vector<std::string>& arguments, const fs::path& log) {
+  std::vector<std::string> argv = {ProgramDir() / "ridgeline"};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  SpawnOptions options;
+  options.stdout_file = log;
+  options.stderr_file = log;
+  const ExitStatus status = Child::Spawn(argv, options).Wait();
+  return status.signal != 0 ? 128 + status.signal : status.exit_code;
+}
+
+// The last that a program said in a log; what is indented below it is what to do.
+std::string LastWordOf(const fs::path& log) {
+  constexpr size_t kTail = 4096;
+  std::string last;
+  std::istringstream lines(ReadTail(log, kTail));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.front() != ' ') last = line;
+  }
+  return last;
+}
+
+// The gate's word on it, in forms for people and for other programs.
+int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const std::string& night) {
+  const fs::path folder = places.nights / night;
+  std::vector<std::string> gate = {"gate",       night,
+                                   "--baseline", "night-*",
+                                   "--db",       places.db,
+                                   "--junit",    folder / "gate.xml",
+                                   "--summary",  folder / "gate.md",
+                                   "--metrics",  folder / "gate.prom",
+                                   "--to",       folder / "gate.json"};
+  if (!options.pinned.empty()) gate.insert(gate.end(), {"--pinned", options.pinned});
+  return RunAgain(gate, folder / "gate.log");
+}
+
+// A night that the infrastructure cost is none, whatever was measured in it.
+void Conclude(Night& night, const NightlyOptions& options, const NightlyPlaces& places) {
+  const fs::path folder = places.nights / night.name;
+  if (night.run_exit == ExitCode(ErrorKind::kUsage)) {
+    night.exit_code = night.run_exit;
+    night.words = "the sweep was refused: " + LastWordOf(folder / "run.log");
+    return;
+  }
+  const int gate = GateNight(options, places, night.name);
+  const bool was_a_run = night.run_exit == 0 || night.run_exit == kUnansweredExit;
+  night.exit_code = was_a_run ? gate : kInfrastructureExit;
+  const std::string said = LastWordOf(folder / "gate.log");
+  const std::string prefix = (folder / "gate.json").string() + ": ";
+  night.words = was_a_run ? said.substr(said.starts_with(prefix) ? prefix.size() : 0)
+                          : fmt::format("the run ended with {}: {}", night.run_exit, LastWordOf(folder / "run.log"));
+}
+
+std::string MetricsOf(const std::vector<Night>& nights) {
+  MetricsText text(MetricsFormat::kPrometheus);
+  using enum MetricsText::Kind;
+  const Night& last = nights.back();
+  const std::optional<Night> good = LastGoodNight(nights);
+  const MetricLabels labels = {{"sweep", last.sweep}};
+  const auto gauge = [&](const char* name, const char* unit, const char* help, double value) {
+    text.Begin(kGauge, name, unit, help);
+    text.Add(labels, value);
+  };
+  gauge("ridgeline_nightly_last_start_timestamp_seconds", "seconds", "When the last night began.",
+        static_cast<double>(last.started_unix_s));
+  if (good) {
+    gauge("ridgeline_nightly_last_success_timestamp_seconds", "seconds", "When the last good night ended.",
+          static_cast<double>(good->ended_unix_s));
+  }
+  if (last.is_over()) {
+    gauge("ridgeline_nightly_last_exit_code", "",
+          "Of the last night: 0 pass, 1 regressed, 2 refused, 3 infrastructure, 4 inconclusive.", last.exit_code);
+    gauge("ridgeline_nightly_last_duration_seconds", "seconds", "How long the last night took.",
+          static_cast<double>(last.ended_unix_s - last.started_unix_s));
+  }
+  return text.Finish();
+}
+
+// A program of the user's, which is told which night, what of it, and where its files are.
+void Alert(const NightlyOptions& options, const Night& night, const fs::path& folder) {
+  if (options.alert.empty() || night.exit_code == 0) return;
+  try {
+    const ExitStatus status = Child::Spawn({options.alert, night.name, NightAnswer(night), folder}).Wait();
+    if (!status.ok()) SayAside("nightly: {}: {}\n", options.alert, Describe(status));
+  } catch (const Error& e) {
+    SayAside("nightly: {}\n", e.message());
+  }
+}
+
+int64_t NowUnixS() { return SystemClock().UnixNs() / 1'000'000'000; }
+
+int RunNight(const NightlyOptions& options) {
+  const fs::path root = fs::absolute(options.folder).lexically_normal();
+  const NightlyPlaces places(root);
+  MakeDirs(root);
+  const std::optional<FileLock> lock = FileLock::Try(places.lock);
+  if (!lock) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("nightly: another night is at work in {}", root.string()),
+                "it ends by itself; `ridgeline nightly status` says how far it is");
+  }
+  Night night;
+  night.name = NightAt(NightsIn(places), SystemClock().UnixNs());
+  night.sweep = fs::absolute(options.sweep).lexically_normal();
+  night.started_unix_s = NowUnixS();
+  WriteNight(night, places.nights);
+  const fs::path folder = places.nights / night.name;
+  Say("{}: {} runs; its log is {}\n", night.name, night.sweep, (folder / "run.log").string());
+  std::vector<std::string> run = {"run", night.sweep, "--db", places.db, "--campaign", night.name, "--to", places.runs};
+  if (!options.launcher.empty()) run.insert(run.end(), {"--launcher", options.launcher});
+  night.run_exit = RunAgain(run, folder / "run.log");
+  Conclude(night, options, places);
+  if (fs::exists(places.db)) RunAgain({"report", "all", "--db", places.db, "--to", places.pages}, folder / "run.log");
+  night.ended_unix_s = NowUnixS();
+  WriteNight(night, places.nights);
+  WriteFileAtomic(places.metrics, MetricsOf(NightsIn(places)));
+  Say("{}: {}: {}\n", night.name, NightAnswer(night), night.words);
+  Alert(options, night, folder);
+  return night.exit_code;
+}
+
+int ShowNights(const NightlyOptions& options) {
+  const NightlyPlaces places(options.folder);
+  const std::vector<Night> nights = NightsIn(places);
+  if (nights.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("nightly: there was no night in {} yet", options.folder),
+                "`ridgeline nightly run SWEEP --dir DIR` is one; `ridgeline nightly install` has one every night");
+  }
+  Table table{{"night", "began", "took", "answer", "what came of it"}, {}};
+  for (const Night& night : nights) {
+    const std::string took =
+        night.is_over()
+            ? FormatDuration(1'000'000'000 * std::max<int64_t>(1, night.ended_unix_s - night.started_unix_s))
+            : "";
+    table.rows.push_back(
+        {night.name, FormatUnixTime(1'000'000'000 * night.started_unix_s), took, NightAnswer(night), night.words});
+  }
+  Write(ToText(table) + "\n");
+  const std::optional<Night> good = LastGoodNight(nights);
+  if (!good) {
+    Say("There was no good night yet.\n");
+  } else {
+    Say("The last good night was {}, {} ago.\n", good->name,
+        FormatDuration(1'000'000'000 * std::max<int64_t>(1, NowUnixS() - good->ended_unix_s)));
+  }
+  return 0;
+}
+
+int Install(const NightlyOptions& options) {
+  if (options.cron + options.systemd + options.scrontab + options.kubernetes != 1) {
+    throw Error(ErrorKind::kUsage, "nightly: install for what?", "say --cron, --systemd, --scrontab or --kubernetes");
+  }
+  const fs::path file = fs::absolute(options.sweep).lexically_normal();
+  NightlySchedule schedule;
+  SetTimeOfDay(options.at, schedule);
+  schedule.name = LoadSweepFor(file, options.launcher, {}).name;
+  schedule.sweep_text = ReadFile(file);
+  schedule.command = {
+      ProgramDir() / "ridgeline", "nightly", "run", file, "--dir", fs::absolute(options.folder).lexically_normal()};
+  if (!options.launcher.empty()) schedule.command.insert(schedule.command.end(), {"--launcher", options.launcher});
+  if (!options.pinned.empty()) schedule.command.insert(schedule.command.end(), {"--pinned", options.pinned});
+  if (!options.alert.empty()) schedule.command.insert(schedule.command.end(), {"--alert", options.alert});
+  if (options.systemd) {
+    const SystemdUnits units = SystemdText(schedule);
+    if (options.to.empty()) {
+      Write(units.service + "\n" + units.timer);
+      return 0;
+    }
+    MakeDirs(options.to);
+    WriteFileAtomic(fs::path(options.to) / "ridgeline-nightly.service", units.service);
+    WriteFileAtomic(fs::path(options.to) / "ridgeline-nightly.timer", units.timer);
+    Say("{}: ridgeline-nightly.service, ridgeline-nightly.timer\n", options.to);
+    return 0;
+  }
+  const std::string text = options.cron ? CronText(schedule)
+                           : options.scrontab
+                               ? ScrontabText(schedule)
+                               : KubernetesText(schedule, ReadFile(DataDir("kubernetes") / "nightly.yaml"));
+  if (options.to.empty()) {
+    Write(text);
+    return 0;
+  }
+  WriteFileAtomic(options.to, text);
+  Say("{}: a night of {} every day at {}\n", options.to, schedule.name, options.at);
+  return 0;
+}
+
+void AddFolderOption(CLI::App& command, NightlyOptions& options) {
+  command.add_option("--dir", options.folder, "the folder that keeps the database, the nights and the pages")
+      ->capture_default_str()
+      ->type_name("DIR");
+}
+
+void AddNightOptions(CLI::App& command, NightlyOptions& options) {
+  command.add_option("sweep", options.sweep, "the sweep's file")->required()->type_name("SWEEP");
+  AddFolderOption(command, options);
+  command.add_option("--launcher", options.launcher, "run it by this launcher; default: the sweep's")
+      ->type_name("NAME");
+  command.add_option("--pinned", options.pinned, "a campaign or commit that stays the measure: against slow creep")
+      ->type_name("BASE");
+  command
+      .add_option("--alert", options.alert,
+                  "a program to start when a night is not good, with its name, its answer and its folder")
+      ->type_name("PROGRAM");
+}
+
+}  // namespace
+
+Action NightlyCommand(CLI::App& self) {
+  const auto options = std::make_shared<NightlyOptions>();
+  self.require_subcommand(1);
+  CLI::App* run = self.add_subcommand("run", "run a sweep as tonight's, gate it, and render the reports");
+  AddNightOptions(*run, *options);
+  run->footer(
+      "Runs the sweep for a campaign of its own, night-DATE, holds it to the nights before, and renders every report\n"
+      "into DIR/pages. DIR/nights/NAME has its logs and the gate's forms, DIR/nightly.prom its metrics. A night that\n"
+      "was cut short, or that the infrastructure cost, is gone on with when it is run again that day.\n"
+      "Exit code 0: pass; 1: regressed; 2: the sweep was refused; 3: infrastructure; 4: inconclusive.\n\n"
+      "Example:\n  ridgeline nightly run sweeps/nightly.yaml --dir /srv/nightly --alert /usr/local/bin/page-me");
+  CLI::App* status = self.add_subcommand("status", "show the nights, and when the last good one was");
+  AddFolderOption(*status, *options);
+  status->footer("Example:\n  ridgeline nightly status --dir /srv/nightly");
+  CLI::App* install = self.add_subcommand("install", "print what has a scheduler run it every night");
+  AddNightOptions(*install, *options);
+  install->add_flag("--cron", options->cron, "for crontab");
+  install->add_flag("--systemd", options->systemd, "a user's service and timer");
+  install->add_flag("--scrontab", options->scrontab, "for Slurm's scrontab");
+  install->add_flag("--kubernetes", options->kubernetes, "a CronJob with what it needs");
+  install->add_option("--at", options->at, "the time of day; of systemd and Kubernetes in UTC")
+      ->capture_default_str()
+      ->type_name("H:MM");
+  AddToOption(*install, options->to, "FILE", "the file to write, of --systemd the folder; without it, it is printed");
+  install->footer(
+      "Changes nothing by itself: it writes what you look at and install.\n\n"
+      "Example:\n  ridgeline nightly install sweeps/nightly.yaml --dir /srv/nightly --cron");
+  self.footer("Example:\n  ridgeline nightly run sweeps/nightly.yaml");
+  return [options, run, status] {
+    if (run->parsed()) return RunNight(*options);
+    return status->parsed() ? ShowNights(*options) : Install(*options);
+  };
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,37 @@
+// What has a scheduler of a machine or a cluster run `ridgeline nightly run` every night.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ridgeline {
+
+struct NightlySchedule {
+  std::vector<std::string> command;  // absolute paths: schedulers start it in another folder, with other variables
+  std::string name;                  // of the sweep; letters, digits, dashes
+  std::string sweep_text;            // the sweep's YAML
+  int hour = 1;                      // UTC where the scheduler knows it, else its own time
+  int minute = 0;
+};
+
+// "1:05", "23:59". Throws Error(kUsage).
+void SetTimeOfDay(const std::string& text, NightlySchedule& schedule);
+
+// Lines for `crontab -e`. Throws Error(kUsage) for a path that a crontab cannot have.
+std::string CronText(const NightlySchedule& schedule);
+
+// The same for Slurm's `scrontab -e`.
+std::string ScrontabText(const NightlySchedule& schedule);
+
+// A service and its timer, for ~/.config/systemd/user.
+struct SystemdUnits {
+  std::string service;
+  std::string timer;
+};
+SystemdUnits SystemdText(const NightlySchedule& schedule);
+
+// The CronJob that ships, with this sweep: `shipped` is the text of nightly.yaml. Throws Error(kInvalidInput) where
+// that has another form.
+std::string KubernetesText(const NightlySchedule& schedule, const std::string& shipped);
+
+}  // namespace ridgeline

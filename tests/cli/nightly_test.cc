@@ -1,0 +1,144 @@
+// Nights, as a scheduler runs them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/error.h"
+#include "cli/nightly_install.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kAlert = "#!/bin/sh\nprintf '%s|%s|%s\\n' \"$1\" \"$2\" \"$3\" >>\"$(dirname \"$0\")/alerts\"\n";
+
+class Nightly : public ::testing::Test {
+ protected:
+  Nightly() {
+    WriteFile(cli_.dir / "alert", kAlert);
+    std::filesystem::permissions(cli_.dir / "alert", std::filesystem::perms::owner_all);
+  }
+  Cli::Output RunNight(const std::string& sweep) {
+    return cli_.Run({"nightly", "run", sweep, "--dir", "nights of mine", "--alert", (cli_.dir / "alert").string()});
+  }
+  std::string Status() { return cli_.Run({"nightly", "status", "--dir", "nights of mine"}).out; }
+
+  Cli cli_;
+};
+
+TEST_F(Nightly, ANightIsACampaignWithItsGateAndItsPages) {
+  const std::string sweep = cli_.WriteSweep(2, "ok");
+  EXPECT_EQ(cli_.Run({"nightly", "status"}).status.exit_code, 2);
+  const auto first = RunNight(sweep);
+  EXPECT_EQ(first.status.exit_code, 4) << first.out << first.err;  // nothing to be held to yet
+  const auto second = RunNight(sweep);
+  EXPECT_EQ(second.status.exit_code, 4) << second.out << second.err;
+  Store store = Store::Open(cli_.dir / "nights of mine/ridgeline.db", Store::Mode::kReadOnly);
+  EXPECT_EQ(std::get<int64_t>(store.Query("SELECT count(DISTINCT campaign) FROM results").rows.at(0).at(0)), 2);
+  EXPECT_THAT(Status(), AllOf(HasSubstr("INCONCLUSIVE"), HasSubstr("There was no good night yet.")));
+  const auto alerts = ReadFile(cli_.dir / "alerts");
+  EXPECT_THAT(alerts, AllOf(HasSubstr("|INCONCLUSIVE|"), HasSubstr("/nights of mine/nights/night-")));
+  for (const char* file : {"pages/index.html", "pages/sweep.html", "nightly.prom"}) {
+    EXPECT_TRUE(std::filesystem::exists(cli_.dir / "nights of mine" / file)) << file;
+  }
+  EXPECT_THAT(ReadFile(cli_.dir / "nights of mine/nightly.prom"),
+              AllOf(HasSubstr("ridgeline_nightly_last_exit_code{"), HasSubstr("} 4\n"),
+                    Not(HasSubstr("ridgeline_nightly_last_success"))));
+  for (const auto& night : std::filesystem::directory_iterator(cli_.dir / "nights of mine/nights")) {
+    for (const char* file : {"night.json", "run.log", "gate.log", "gate.json", "gate.xml", "gate.md", "gate.prom"}) {
+      EXPECT_TRUE(std::filesystem::exists(night.path() / file)) << night.path() << file;
+    }
+  }
+}
+
+TEST_F(Nightly, ASweepThatIsWrongIsRefusedAndToldOf) {
+  WriteFile(cli_.dir / "wrong.yaml", "name: [\n");
+  const auto night = RunNight((cli_.dir / "wrong.yaml").string());
+  EXPECT_EQ(night.status.exit_code, 2);
+  EXPECT_THAT(Status(), AllOf(HasSubstr("REFUSED"), HasSubstr("wrong.yaml:")));
+  EXPECT_THAT(ReadFile(cli_.dir / "alerts"), HasSubstr("|REFUSED|"));
+}
+
+// A cluster that is down costs a night, which is no night: it is gone on with that day.
+TEST_F(Nightly, WhatTheInfrastructureCostsIsNoNightAndIsGoneOnWith) {
+  const std::string sweep = cli_.WriteSweep(2, "ok");
+  MakeDirs(cli_.dir / "nights of mine");
+  WriteFile(cli_.dir / "nights of mine/runs", "where the jobs' folders should be");
+  EXPECT_EQ(RunNight(sweep).status.exit_code, 3);
+  EXPECT_THAT(Status(), AllOf(HasSubstr("FAILED"), HasSubstr("the run ended with 3")));
+  EXPECT_THAT(ReadFile(cli_.dir / "alerts"), HasSubstr("|FAILED|"));
+  std::filesystem::remove(cli_.dir / "nights of mine/runs");
+  EXPECT_EQ(RunNight(sweep).status.exit_code, 4);
+  const std::string status = Status();
+  EXPECT_THAT(status, Not(HasSubstr("FAILED")));
+  EXPECT_THAT(status, Not(HasSubstr("-2 "))) << "the same night";
+}
+
+TEST_F(Nightly, OneAtATime) {
+  const std::string sweep = cli_.WriteSweep(1, "ok");
+  MakeDirs(cli_.dir / "nights of mine");
+  const auto lock = FileLock::Try(cli_.dir / "nights of mine/lock");
+  ASSERT_TRUE(lock);
+  const auto night = RunNight(sweep);
+  EXPECT_EQ(night.status.exit_code, 3);
+  EXPECT_THAT(night.err, HasSubstr("another night is at work"));
+  EXPECT_FALSE(std::filesystem::exists(cli_.dir / "nights of mine/nights"));
+}
+
+TEST_F(Nightly, InstallPrintsWhatASchedulerTakes) {
+  const std::string sweep = cli_.WriteSweep(1, "ok");
+  const auto cron = cli_.Run({"nightly", "install", sweep, "--cron", "--at", "23:05", "--dir", "a b"});
+  EXPECT_EQ(cron.status.exit_code, 0) << cron.err;
+  EXPECT_THAT(cron.out, AllOf(HasSubstr("\n5 23 * * * "), HasSubstr("/a b'")));
+  EXPECT_THAT(cli_.Run({"nightly", "install", sweep, "--scrontab"}).out, HasSubstr("#SCRON "));
+  const auto kubernetes = cli_.Run({"nightly", "install", sweep, "--kubernetes", "--at", "2:00"});
+  EXPECT_THAT(kubernetes.out, AllOf(HasSubstr("  schedule: \"0 2 * * *\"\n"), HasSubstr("\n    name: test\n"),
+                                    HasSubstr("kind: CronJob"), Not(HasSubstr("name: nightly\n    description"))));
+  EXPECT_EQ(cli_.Run({"nightly", "install", sweep, "--systemd", "--to", "units"}).status.exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(cli_.dir / "units/ridgeline-nightly.timer"));
+  EXPECT_EQ(cli_.Run({"nightly", "install", sweep}).status.exit_code, 2);
+  EXPECT_EQ(cli_.Run({"nightly", "install", sweep, "--cron", "--systemd"}).status.exit_code, 2);
+  for (const char* at : {"24:00", "1:5", "1:60", "1", "", "-1:00", "1:00x"}) {
+    EXPECT_EQ(cli_.Run({"nightly", "install", sweep, "--cron", "--at", at}).status.exit_code, 2) << at;
+  }
+}
+
+TEST(NightlyInstall, WordsAreQuotedAsEachSchedulerHasIt) {
+  NightlySchedule schedule;
+  schedule.name = "s";
+  schedule.command = {"/opt/ridge line/ridgeline", "it's", "$HOME", "\"q\"", "a\\b"};
+  EXPECT_THAT(CronText(schedule), HasSubstr(R"('/opt/ridge line/ridgeline' 'it'\''s' '$HOME' '"q"' 'a\b')"));
+  EXPECT_THAT(SystemdText(schedule).service,
+              HasSubstr(R"(ExecStart="/opt/ridge line/ridgeline" "it's" "$$HOME" "\"q\"" "a\\b")"));
+  schedule.command.emplace_back("50%");
+  EXPECT_THROW(CronText(schedule), Error);
+  EXPECT_THROW(ScrontabText(schedule), Error);
+  EXPECT_THAT(SystemdText(schedule).service, HasSubstr("\"50%%\""));
+  schedule.command.back() = "a\nb";
+  EXPECT_THROW(CronText(schedule), Error);
+  EXPECT_THAT(SystemdText(schedule).service, HasSubstr("\"a\\nb\""));
+}
+
+// Nothing in a sweep's text ends the block that it stands in.
+TEST(NightlyInstall, ASweepStaysWithinItsBlock) {
+  NightlySchedule schedule;
+  schedule.sweep_text = "  name: x\r\n\n---\nkind: Secret\n";
+  const std::string shipped = "data:\n  sweep.yaml: |\n    name: old\n---\nspec:\n  schedule: \"0 1 * * *\"\nend: 1\n";
+  EXPECT_EQ(
+      KubernetesText(schedule, shipped),
+      "data:\n  sweep.yaml: |2\n      name: x\n\n    ---\n    kind: Secret\n---\nspec:\n  schedule: \"0 1 * * *\"\n"
+      "end: 1\n");
+  schedule.sweep_text = "name: \x01\n";
+  EXPECT_THROW(KubernetesText(schedule, shipped), Error);
+  schedule.sweep_text = "name: x\n";
+  EXPECT_THROW(KubernetesText(schedule, "kind: CronJob\n"), Error);
+}
+
+}  // namespace
+}  // namespace ridgeline
