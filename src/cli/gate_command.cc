@@ -13,6 +13,8 @@
 #include "base/files.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
+#include "cli/gate_calibrate.h"
+#include "cli/gate_confirm.h"
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/sides.h"
@@ -40,6 +42,8 @@ struct GateOptions {
   std::string comment;
   std::string metrics;
   bool annotations = false;
+  ConfirmOptions confirm;
+  CalibrateOptions calibrate;
 };
 
 std::vector<MeasuredCell> ReadGateSide(const NamedSide& side, int64_t before_unix_ns, int64_t most) {
@@ -114,6 +118,10 @@ int GateHead(const GateOptions& options) {
   gate.head = options.head;
   gate.baseline = options.baseline.empty() ? "what was measured before" : options.baseline;
   gate.pinned = options.pinned;
+  if (!options.confirm.sweep.empty() && !ConfirmSuspects(options.confirm, gate)) {
+    SayAside("interrupted; the same command goes on\n");
+    return kInterruptedExit;
+  }
   WriteForms(gate, options);
   const std::string text = form == "json" ? GateJson(gate) : GateText(gate);
   if (options.to.empty()) {
@@ -130,8 +138,9 @@ int GateHead(const GateOptions& options) {
 
 Action GateCommand(CLI::App& self) {
   const auto options = std::make_shared<GateOptions>();
-  self.add_option("head", options->head, "what is gated: a campaign, commit:ABC1234, or FILE:CAMPAIGN")
-      ->type_name("HEAD");
+  CLI::Option* head =
+      self.add_option("head", options->head, "what is gated: a campaign, commit:ABC1234, or FILE:CAMPAIGN")
+          ->type_name("HEAD");
   self.add_option("--baseline", options->baseline,
                   "the runs before it: night-* (campaigns), a database, or one side; default: all")
       ->type_name("BASE");
@@ -149,16 +158,45 @@ Action GateCommand(CLI::App& self) {
   add_file("--summary", options->summary, "also write Markdown for a job's summary on GitHub, 1 MiB at most");
   add_file("--comment", options->comment, "also write Markdown for a comment, 64 KB at most");
   add_file("--metrics", options->metrics, "also write OpenMetrics text, such as GitLab's metrics report");
+  CLI::Option* base_build = self.add_option("--base-build", options->confirm.base_build,
+                                            "with --confirm: the folder of the older programs, ridgeline-train's")
+                                ->type_name("DIR")
+                                ->check(CLI::ExistingDirectory);
+  self.add_option("--confirm", options->confirm.sweep,
+                  "measure suspects of this sweep again, base and head in turns, and decide")
+      ->type_name("SWEEP")
+      ->check(CLI::ExistingFile)
+      ->needs(base_build);
+  self.add_option("--head-build", options->confirm.head_build,
+                  "the same of HEAD's; default: the trainer that the sweep has")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory);
+  CLI::Option* calibrate =
+      self.add_option("--calibrate", options->calibrate.sweep,
+                      "instead: run this sweep again and again, and say how often the gate would be wrong here")
+          ->type_name("SWEEP")
+          ->check(CLI::ExistingFile)
+          ->excludes(head);
+  self.add_option("--nights", options->calibrate.nights, "of --calibrate: 20 runs of each point, and 3 a night")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{10'000}))
+      ->type_name("N")
+      ->needs(calibrate);
   self.add_flag("--annotations", options->annotations, "also print GitHub's annotations");
   self.footer(
       "Of each point that head has measured: its step time and its peak memory against the last 20 runs on machines\n"
-      "of one fingerprint. What is slower than noise allows is INCONCLUSIVE until it is measured again. Memory that\n"
-      "grew, or a failure where there was a result, has REGRESSED; a result that is MISSING is no pass. Every PASS\n"
-      "says what it would have detected (docs/gate.md).\n"
+      "of one fingerprint. What is slower than noise allows is INCONCLUSIVE until --confirm measures it again, base "
+      "and\n"
+      "head in turns. Memory that grew, or a failure where there was a result, has REGRESSED; a result that is "
+      "MISSING\n"
+      "is no pass. Every PASS says what it would have detected (docs/gate.md).\n"
       "Exit code 0: pass; 1: regressed; 2: usage; 3: results are missing; 4: inconclusive.\n\n"
       "  ridgeline gate night-22 --baseline 'night-*' --pinned release-1\n"
+      "  ridgeline gate night-22 --confirm sweep.yaml --base-build /opt/yesterday/bin\n"
+      "  ridgeline gate --calibrate sweep.yaml\n"
       "  ridgeline gate commit:0123abc --junit gate.xml --summary \"$GITHUB_STEP_SUMMARY\" --annotations");
-  return [options] { return GateHead(*options); };
+  return
+      [options] { return options->calibrate.sweep.empty() ? GateHead(*options) : CalibrateGate(options->calibrate); };
 }
 
 }  // namespace ridgeline

@@ -33,12 +33,12 @@ std::string Family(std::string_view name, std::string_view unit, std::string_vie
   return text + fmt::format("# HELP ridgeline_gate_{} {}\n{}", name, help, samples);
 }
 
-using Value = std::optional<double> (*)(const GateFinding&);
+using FigureOf = std::optional<double> (*)(const GateFinding&);
 
 // A sample for each finding of this metric that has the value, and for those since the pinned baseline, unless that is
 // said not to matter.
 std::string Samples(const Gate& gate, std::string_view name, GateMetric metric, std::optional<GateMetric> pinned,
-                    Value value) {
+                    FigureOf value) {
   std::string samples;
   for (const GateFinding& finding : gate.findings) {
     if (finding.metric != metric && (!pinned || finding.metric != *pinned)) continue;
@@ -68,16 +68,17 @@ std::string CountSamples(const Gate& gate) {
 
 std::string GateOpenMetrics(const Gate& gate) {
   using enum GateMetric;
-  const Value head_seconds = [](const GateFinding& finding) {
+  const FigureOf head_seconds = [](const GateFinding& finding) {
     return finding.head ? std::optional(*finding.head / 1e9) : std::nullopt;
   };
-  const Value head = [](const GateFinding& finding) { return finding.head; };
-  const Value change = [](const GateFinding& finding) { return finding.change; };
-  const Value detectable = [](const GateFinding& finding) { return finding.detectable; };
+  const FigureOf head = [](const GateFinding& finding) { return finding.head; };
+  const FigureOf change = [](const GateFinding& finding) { return finding.change; };
+  const FigureOf detectable = [](const GateFinding& finding) { return finding.detectable; };
   std::string text;
   const auto add = [&](std::string_view name, std::string_view unit, std::string_view help, GateMetric metric,
-                       std::optional<GateMetric> pinned,
-                       Value value) { text += Family(name, unit, help, Samples(gate, name, metric, pinned, value)); };
+                       std::optional<GateMetric> pinned, FigureOf value) {
+    text += Family(name, unit, help, Samples(gate, name, metric, pinned, value));
+  };
   add("step_time_seconds", "seconds", "Geometric mean over runs of the median steady step.", kStepTime, std::nullopt,
       head_seconds);
   add("step_time_change_ratio", "ratio", "Change of the step time since the baseline.", kStepTime, kPinnedStepTime,

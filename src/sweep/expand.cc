@@ -63,8 +63,10 @@ Expansion ForEachPoint(const Sweep& sweep, const std::function<void(const PointV
         ++expansion.duplicates;
         return;
       }
+      const std::string id = Hex(hash);
+      if (!sweep.only.empty() && !sweep.only.contains(id)) return;
       ++expansion.points;
-      visit({Hex(hash), encoded, spec, rules});
+      visit({id, encoded, spec, rules});
     });
   } catch (const Fault& fault) {
     ThrowFaults(sweep.file, {fault}, kSweepHint);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -106,6 +107,7 @@ struct Sweep {
   std::vector<LaunchRule> rules;     // of `launch`
   std::vector<std::string> reports;  // names of letters, digits, - and _
   Place defaults_place;              // where a missing field is reported
+  std::set<std::string> only;        // of its points, by their ids; empty: all
 };
 
 // Reads and checks a sweep. Throws one Error(kInvalidInput) with all faults of the file, a line each:

@@ -102,5 +102,93 @@ TEST_F(GateProgram, ANightThatMeasuredNothingIsInfrastructures) {
   EXPECT_THAT(ReadFile(cli_.dir.path() / "gate.xml"), Not(HasSubstr("errors=\"0\"")));
 }
 
+// Nights of a sweep, measured for real by a trainer whose speed is its build's.
+class GateConfirms : public ::testing::Test {
+ protected:
+  // A folder with a trainer of so many tokens a second.
+  std::string Build(const std::string& name, int tokens_per_s) {
+    const auto folder = cli_.dir.path() / name;
+    std::filesystem::create_directories(folder);
+    const auto program = folder / "fake_trainer";
+    std::ofstream(program) << "#!/bin/sh\nshift\nexec " << testing::FakeProgram("fake_trainer").string()
+                           << " speed=" << tokens_per_s << " \"$@\"\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    return folder.string();
+  }
+  // Seven nights of the base build, as if they had been, and `tonight` of head.
+  void MeasureNights(const std::string& head) {
+    const auto sweep = cli_.WriteSweep(2, "ok", "measure: {repeats: 3, warmup_steps: 1, steps: 2}\n");
+    for (int night = 1; night <= 7; ++night) {
+      const auto run = cli_.Run({"run", sweep.string(), "--campaign", "night-" + std::to_string(night)});
+      ASSERT_TRUE(run.status.ok()) << run.err;
+    }
+    const std::string text = ReadFile(sweep);
+    const std::string usual = testing::FakeProgram("fake_trainer").string();
+    std::string of_head = text;
+    of_head.replace(of_head.find(usual), usual.size(), head + "/fake_trainer");
+    WriteFileAtomic(sweep, of_head);
+    const auto tonight = cli_.Run({"run", sweep.string(), "--campaign", "tonight"});
+    ASSERT_TRUE(tonight.status.ok()) << tonight.err;
+    WriteFileAtomic(sweep, text);
+  }
+
+  Cli cli_;
+};
+
+TEST_F(GateConfirms, ASlowdownOfTheBuild) {
+  const std::string base = Build("base", 100);
+  const std::string head = Build("head", 90);
+  MeasureNights(head);
+  EXPECT_EQ(cli_.Run({"gate", "tonight"}).status.exit_code, 4);
+  const std::vector<std::string> confirm = {"gate",         "tonight", "--confirm",    "sweep.yaml",
+                                            "--base-build", base,      "--head-build", head};
+  const auto shown = cli_.Run(confirm);
+  EXPECT_EQ(shown.status.exit_code, 1) << shown.err << shown.out;
+  EXPECT_THAT(shown.out, HasSubstr("measured again in turns: slower in two rounds"));
+  EXPECT_THAT(shown.err, HasSubstr("round-1-pair-1 of 2 points, base first"));
+  EXPECT_THAT(shown.err, HasSubstr("round-2-pair-6 of 2 points, head first"));
+  EXPECT_THAT(shown.err, Not(HasSubstr("round-3")));
+  EXPECT_EQ(cli_.Count("SELECT count(*) FROM measurements"), 16) << "the turns are no part of the history";
+  std::filesystem::remove_all(base);
+  std::filesystem::create_directory(base);
+  std::filesystem::copy(head + "/fake_trainer", base + "/fake_trainer");
+  EXPECT_EQ(cli_.Run(confirm).status.exit_code, 1) << "what was measured is not measured again";
+}
+
+TEST_F(GateConfirms, AFalseAlarmIsNone) {
+  const std::string base = Build("base", 90);  // the machine is slower tonight, for both
+  MeasureNights(base);
+  const auto shown =
+      cli_.Run({"gate", "tonight", "--confirm", "sweep.yaml", "--base-build", base, "--head-build", base});
+  EXPECT_EQ(shown.status.exit_code, 0) << shown.err << shown.out;
+  EXPECT_THAT(shown.out, HasSubstr("measured again in turns: no slower"));
+  EXPECT_THAT(shown.err, HasSubstr("are one build"));
+}
+
+TEST_F(GateConfirms, OnlyPointsOfTheSweepByProgramsThatAreThere) {
+  const std::string head = Build("head", 90);
+  MeasureNights(head);
+  EXPECT_THAT(cli_.Run({"gate", "tonight", "--confirm", "sweep.yaml"}).err, HasSubstr("--base-build"));
+  const auto no_program = cli_.Run(
+      {"gate", "tonight", "--confirm", "sweep.yaml", "--base-build", "head", "--head-build", cli_.dir.path().string()});
+  EXPECT_EQ(no_program.status.exit_code, 2) << no_program.err;
+  EXPECT_THAT(no_program.err, HasSubstr("there is no program"));
+  cli_.WriteSweep(1, "ok", "measure: {repeats: 3, warmup_steps: 1, steps: 2}\n");
+  const auto other = cli_.Run({"gate", "tonight", "--confirm", "sweep.yaml", "--base-build", "head"});
+  EXPECT_EQ(other.status.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("the suspect seed=2 is no point of sweep.yaml"));
+}
+
+TEST_F(GateConfirms, HowOftenItIsWrongIsMeasuredBySameAgainstSame) {
+  const auto sweep = cli_.WriteSweep(2, "ok", "measure: {repeats: 3, warmup_steps: 1, steps: 2}\n");
+  const auto shown = cli_.Run({"gate", "--calibrate", sweep.string(), "--nights", "2"});
+  EXPECT_EQ(shown.status.exit_code, 0) << shown.err << shown.out;
+  EXPECT_THAT(shown.err, HasSubstr("run 26 of 26, of 2 points"));
+  EXPECT_THAT(shown.out, HasSubstr("0 of 4 nights of a point were suspects"));
+  EXPECT_THAT(shown.out, HasSubstr("0 of 2 verdicts"));
+  EXPECT_EQ(cli_.Run({"gate", "tonight", "--calibrate", sweep.string()}).status.exit_code, 2);
+  EXPECT_EQ(cli_.Run({"gate", "tonight", "--nights", "2"}).status.exit_code, 2);
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -52,17 +52,16 @@ Invocation Read(int argc, char** argv) {
   return call;
 }
 
-// Of a run at 100 tokens a second.
-RunResult OkResult(const RunSpec& spec) {
-  constexpr int64_t kNsAToken = 10'000'000;
+RunResult OkResult(const RunSpec& spec, int64_t tokens_per_s = 100) {
+  const int64_t ns_a_token = 1'000'000'000 / tokens_per_s;
   RunResult result;
   result.point_id = PointId(spec);
   result.status = RunStatus::kOk;
   result.device = "fake";
   result.tokens_per_step = spec.batch_size * spec.seq_length * spec.grad_accumulation * spec.ranks;
-  const int64_t step_ns = result.tokens_per_step * kNsAToken;
+  const int64_t step_ns = result.tokens_per_step * ns_a_token;
   const auto steps = static_cast<size_t>(StepsOf(spec));
-  result.throughput = {100, 100};
+  result.throughput = {1e9 / static_cast<double>(ns_a_token), 1e9 / static_cast<double>(ns_a_token)};
   result.step_ns = {std::vector<int64_t>(steps, step_ns), step_ns, step_ns, 0};
   result.loss.assign(steps, 2.5);
   result.loss.back() = 2.25;
@@ -147,6 +146,12 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     return 0;
   }
   if (mode == "exit") return static_cast<int>(number());
+  if (mode == "speed") {  // in tokens a second, which is its version
+    result = OkResult(spec, number());
+    result.environment["version"] = value;
+    Write(result_file, Text(result));
+    return 0;
+  }
   if (mode == "slow") {
     SleepMs(number());
     Write(result_file, Text(result));

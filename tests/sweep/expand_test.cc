@@ -56,6 +56,16 @@ TEST(Expand, DefaultsAloneAreOnePoint) {
   EXPECT_EQ(points[0].id, PointId(points[0].spec));
 }
 
+TEST(Expand, OfSomePointsAlone) {
+  Sweep sweep = ParseSweep("name: test\ndefaults: {model: llama-10m}\nmatrix: {seed: [1, 2, 3]}", "s.yaml");
+  const std::vector<Point> all = Expand(sweep);
+  ASSERT_THAT(all, SizeIs(3));
+  sweep.only = {all[1].id, "another"};
+  const std::vector<Point> some = Expand(sweep);
+  ASSERT_THAT(some, SizeIs(1));
+  EXPECT_EQ(some[0].id, all[1].id);
+}
+
 TEST(Expand, TheMatrixIsACrossProductTheLastAxisFastest) {
   EXPECT_THAT(Shown("defaults: {model: llama-10m}\n"
                     "matrix: {batch_size: [1, 8], checkpointing: [none, full]}",

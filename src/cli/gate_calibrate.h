@@ -1,0 +1,18 @@
+// `ridgeline gate --calibrate`: how often the gate is wrong here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ridgeline {
+
+struct CalibrateOptions {
+  std::string sweep;  // its file; empty: nothing is calibrated
+  int64_t nights = 20;
+};
+
+// Measures the sweep's points by the same programs, again and again, and says what the gate would have made of it.
+// Returns the exit code.
+int CalibrateGate(const CalibrateOptions& options);
+
+}  // namespace ridgeline

@@ -1,0 +1,106 @@
+#include "cli/gate_confirm.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cli/interrupts.h"
+#include "cli/output.h"
+#include "cli/turns.h"
+#include "regress/confirm.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+class TurnsOfBuilds {
+ public:
+  TurnsOfBuilds(Turns& turns, fs::path base, fs::path head)
+      : turns_(turns), base_(std::move(base)), head_(std::move(head)) {}
+
+  std::optional<std::vector<RunsInTurn>> Pair(size_t round, size_t pair, bool base_first,
+                                              std::span<SuspectCell* const> cells) {
+    std::set<std::string> ids;
+    for (const SuspectCell* cell : cells) ids.insert(IdOfOneRun(cell->spec));
+    const std::string name = fmt::format("round-{}-pair-{}", round, pair);
+    SayAside("{} of {} points, {} first\n", name, ids.size(), base_first ? "base" : "head");
+    for (const bool is_base : {base_first, !base_first}) {
+      if (!turns_.Take(name + Side(is_base), is_base ? base_ : head_, ids)) return std::nullopt;
+    }
+    const ByPoint base = Read(name + Side(true));
+    const ByPoint head = Read(name + Side(false));
+    std::vector<RunsInTurn> runs;
+    for (const SuspectCell* cell : cells) {
+      const std::string id = IdOfOneRun(cell->spec);
+      runs.emplace_back(RunsIn(base, id), RunsIn(head, id));
+      RememberBuilds(runs.back());
+    }
+    return runs;
+  }
+
+ private:
+  using ByPoint = std::map<std::string, MeasuredRuns>;
+
+  static const char* Side(bool is_base) { return is_base ? "-base" : "-head"; }
+
+  ByPoint Read(const std::string& turn) {
+    ByPoint runs;
+    for (MeasuredCell& cell : turns_.Read(turn)) runs[cell.point_id] = std::move(cell.measurements.back());
+    return runs;
+  }
+
+  static std::optional<MeasuredRuns> RunsIn(const ByPoint& runs, const std::string& id) {
+    const auto found = runs.find(id);
+    return found == runs.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  // A folder that was named wrongly would pass everything.
+  void RememberBuilds(const RunsInTurn& runs) {
+    if (said_ || !runs.first || !runs.second || runs.first->commit != runs.second->commit) return;
+    said_ = true;
+    SayAside("base and head say that they are one build, {}: is --base-build the folder of the older programs?\n",
+             runs.first->commit);
+  }
+
+  Turns& turns_;
+  const fs::path base_;
+  const fs::path head_;
+  bool said_ = false;
+};
+
+}  // namespace
+
+bool ConfirmSuspects(const ConfirmOptions& options, Gate& gate) {
+  std::vector<SuspectCell> cells = SuspectsOf(gate);
+  if (cells.empty()) return true;
+  const fs::path base = options.base_build;
+  const fs::path head = options.head_build;
+  const fs::path folder = FolderOfTurns(gate.head, {gate.head, fs::absolute(base).string(), options.head_build});
+  Turns turns(options.sweep, folder);
+  const auto& known = turns.point_ids();
+  for (const GateFinding& finding : gate.findings) {
+    if (!finding.suspect || std::find(known.begin(), known.end(), IdOfOneRun(finding.spec)) != known.end()) continue;
+    throw Error(ErrorKind::kUsage, fmt::format("gate: the suspect {} is no point of {}", finding.point, options.sweep),
+                "--confirm takes the sweep that HEAD was measured with");
+  }
+  const Interrupts interrupts;
+  SayAside("{} suspect{} measured again in turns, in {}\n", cells.size(), cells.size() == 1 ? " is" : "s are",
+           folder.string());
+  TurnsOfBuilds builds(turns, base, head);
+  const bool is_done =
+      MeasureInTurns(gate, cells, [&](size_t round, size_t pair, bool base_first, std::span<SuspectCell* const> open) {
+        return builds.Pair(round, pair, base_first, open);
+      });
+  if (is_done) Confirm(gate, cells);
+  return is_done;
+}
+
+}  // namespace ridgeline

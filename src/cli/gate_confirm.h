@@ -1,0 +1,20 @@
+// `ridgeline gate --confirm`: suspects, and only they, are measured again.
+#pragma once
+
+#include <string>
+
+#include "regress/gate.h"
+
+namespace ridgeline {
+
+struct ConfirmOptions {
+  std::string sweep;       // its file; empty: nothing is measured again
+  std::string base_build;  // the folder with the older programs
+  std::string head_build;  // and with those that were gated; empty: the trainer that the sweep has
+};
+
+// Measures the gate's suspects again, base and head in turns, and has the gate decide by that. What was measured for
+// this head and these builds before is not measured again. False where it was interrupted: the next goes on.
+bool ConfirmSuspects(const ConfirmOptions& options, Gate& gate);
+
+}  // namespace ridgeline

@@ -1,0 +1,124 @@
+#include "cli/turns.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/defaults.h"
+#include "cli/harness.h"
+#include "cli/interrupts.h"
+#include "cli/output.h"
+#include "driver/driver.h"
+#include "driver/lock.h"
+#include "launch/check_rules.h"
+#include "predict/memory.h"
+#include "run/spec.h"
+#include "sweep/expand.h"
+#include "sweep/launch.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr const char* kTrainerName = "ridgeline-train";
+constexpr size_t kShownHash = 8;  // letters of it in a folder's name
+
+// Says only what went wrong: a turn is one of dozens.
+class TurnObserver final : public RunObserver {
+ public:
+  void Started(const RunStart&) override {}
+  void PointEnded(const std::string&, const std::string&, const RunProgress&) override {}
+  void Note(const std::string& text) override { SayAside("{}\n", text); }
+  bool WantsProgress(int64_t) override { return false; }
+  void Progress(const RunProgress&) override {}
+};
+
+// Every point of the sweep has one run.
+void LetPointsRunOnce(Sweep& sweep) {
+  const Field* repeats = FindField("repeats");
+  const auto said = std::find_if(sweep.defaults.begin(), sweep.defaults.end(),
+                                 [&](const Assignment& assignment) { return assignment.field == repeats; });
+  if (said != sweep.defaults.end()) {
+    said->value = int64_t{1};
+  } else {
+    sweep.defaults.push_back({repeats, int64_t{1}, sweep.defaults_place});
+  }
+}
+
+}  // namespace
+
+std::string IdOfOneRun(const std::string& spec) {
+  RunSpec once = DecodeSpec(ParseJson(spec, "a point in the store"), "a point in the store");
+  once.repeats = 1;
+  return PointId(once);
+}
+
+Turns::Turns(const fs::path& file, fs::path folder) : sweep_(LoadSweepFor(file, {}, {})), folder_(std::move(folder)) {
+  if (!sweep_.trainers.all().empty()) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("gate: {} has points of another trainer, whose programs are in no build of ours", file.string()),
+        "measure both again as campaigns, and see `ridgeline compare`");
+  }
+  LetPointsRunOnce(sweep_);
+  for (const Point& point : Expand(sweep_)) point_ids_.push_back(point.id);
+}
+
+bool Turns::Take(const std::string& turn, const fs::path& build, const std::set<std::string>& point_ids) {
+  Sweep sweep = sweep_;
+  sweep.only = point_ids;
+  if (!build.empty()) {
+    std::vector<std::string>& trainer = sweep.launch.trainer;
+    if (trainer.empty()) trainer = {kTrainerName};
+    trainer.front() = (fs::absolute(build) / fs::path(trainer.front()).filename()).string();
+    if (RunsHere(sweep) && !fs::is_regular_file(trainer.front())) {
+      throw Error(ErrorKind::kUsage, fmt::format("gate: there is no program {}", trainer.front()),
+                  "name the folder that holds the build's programs, such as --base-build /opt/ridgeline-1.0/bin");
+    }
+  }
+  MakeDirs(folder_ / "jobs");
+  const DriverLock lock = DriverLock::Take(Database(), sweep.name);
+  Store store = OpenStore(Database(), Store::Mode::kReadWrite);
+  const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, Database());
+  CheckRules(sweep, *launcher);
+  DriverOptions driver;
+  driver.program = ProgramDir() / "ridgeline";
+  driver.jobs_dir = folder_ / "jobs";
+  driver.max_parallel = std::max<int64_t>(sweep.launch.max_parallel, 1);
+  driver.runs_here = RunsHere(sweep);
+  driver.node = NodeMemoryOf(sweep);
+  driver.campaign = turn;
+  SystemClock clock;
+  TurnObserver observer;
+  const RunSummary summary =
+      RunSweep(sweep, driver, {store, *launcher, clock, PredictMemory, observer, Interrupts::Count});
+  if (!summary.given_up.empty()) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("gate: {} stopped when {}", turn, summary.given_up),
+                "when that is mended, gate again: it goes on where it was");
+  }
+  return !summary.interrupted;
+}
+
+std::vector<MeasuredCell> Turns::Read(const std::string& turn) {
+  Store store = OpenStore(Database(), Store::Mode::kReadOnly);
+  MeasurementChoice choice;
+  choice.campaign = turn;
+  return ReadMeasurements(store, choice);
+}
+
+fs::path FolderOfTurns(const std::string& name, const std::vector<std::string>& purpose) {
+  std::string plain;
+  for (const char c : name) plain += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
+  const std::string hash = Hex(Hash(Join(purpose, "\n"))).substr(0, kShownHash);
+  return fs::absolute(kDefaultOutputDir) / "turns" / fmt::format("{}-{}", plain, hash);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,47 @@
+// Runs taken in turns: a sweep's points once more and once more, each run a process of its own, by this build or by
+// that.
+#pragma once
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "regress/measurements.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+
+// The point of this spec (canonical JSON) with one run where it had several.
+std::string IdOfOneRun(const std::string& spec);
+
+class Turns {
+ public:
+  // Of the sweep at `file`, which may name another launcher; its points with one run each. A database of the turns
+  // and their jobs lie in `folder`: it is none of the sweep's own, so that no history has them. Throws Error for a
+  // sweep that is wrong.
+  Turns(const std::filesystem::path& file, std::filesystem::path folder);
+
+  const std::vector<std::string>& point_ids() const { return point_ids_; }
+
+  // Measures these points once, by the programs of `build`, as the turn of this name; one that was taken before stays
+  // as it was, so that who was stopped goes on. What fails for want of infrastructure has no measurement. Throws
+  // Error(kUsage) where the build has no such program, Error(kInfrastructure) where the launcher is down.
+  // False where it was interrupted.
+  bool Take(const std::string& turn, const std::filesystem::path& build, const std::set<std::string>& point_ids);
+
+  // What the turn came to.
+  std::vector<MeasuredCell> Read(const std::string& turn);
+
+ private:
+  std::filesystem::path Database() const { return folder_ / "ridgeline.db"; }
+
+  Sweep sweep_;
+  std::filesystem::path folder_;
+  std::vector<std::string> point_ids_;
+};
+
+// A folder of its own for turns that are of this purpose, in ridgeline-out.
+std::filesystem::path FolderOfTurns(const std::string& name, const std::vector<std::string>& purpose);
+
+}  // namespace ridgeline
