@@ -119,10 +119,11 @@ ProcessPlace DefinedTrainer::PlaceOf(const RunSpec& spec, const RankProcess& pro
   place.local_rank = process.rank % place.ranks_per_node;
   if (nodes.count > 1) place.master_addr = nodes.master_address;
   place.master_port = std::to_string(nodes.count > 1 ? nodes.master_port : port);
-  place.output_dir = point_dir / kOutputName;
+  const fs::path whole_dir = fs::absolute(point_dir);  // it may run in another folder
+  place.output_dir = whole_dir / kOutputName;
   place.checkpoint_dir = spec.checkpoint_dir;
-  place.spec_file = point_dir / SpecName(nodes.rank);
-  place.result_file = point_dir / kTrainersResultName;
+  place.spec_file = whole_dir / SpecName(nodes.rank);
+  place.result_file = whole_dir / kTrainersResultName;
   place.environment = environment_;
   place.resumes = !IsEmptyFolder(spec.checkpoint_dir);
   return place;
@@ -138,8 +139,10 @@ Invoked DefinedTrainer::Start(const RunSpec& spec, const RankProcess& process, c
   return invoked;
 }
 
-std::vector<std::string> DefinedTrainer::Argv(const RunSpec& spec, const Nodes& nodes) const {
-  return WithSrun(Invoke(*trainer_.invocation, spec, PlaceOf(spec, {}, nodes, "point", 1)).argv, spec, nodes);
+Invoked DefinedTrainer::WouldStart(const RunSpec& spec, const Nodes& nodes) const {
+  Invoked invoked = Invoke(*trainer_.invocation, spec, PlaceOf(spec, {}, nodes, "point", 1));
+  invoked.argv = WithSrun(std::move(invoked.argv), spec, nodes);
+  return invoked;
 }
 
 std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv, const RunSpec& spec,

@@ -41,8 +41,8 @@ class DefinedTrainer {
   // meet. Throws Error(kInvalidInput) where the node's environment lacks what the definition names.
   Invoked Start(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
                 const std::filesystem::path& point_dir, int64_t port) const;
-  // The same, and nothing is written.
-  std::vector<std::string> Argv(const RunSpec& spec, const Nodes& nodes) const;
+  // The same of any process, and nothing is written.
+  Invoked WouldStart(const RunSpec& spec, const Nodes& nodes) const;
 
   // What the run came to; nothing where its end is the signal that ended it, or ours. `logs`: those of the processes
   // here, in order, `decided` the one whose end is the run's; `elsewhere` may be there of other nodes.

@@ -135,13 +135,15 @@ class JobRunner {
     for (const JobPoint* point : points) runs.push_back(SpecHere(*point));
     if (!defined_) return Preflight(job_, job_file, runs, nodes_.rank, clock_);
     Job started = job_;
+    Invoked invoked;
     try {
-      started.trainer = defined_->Argv(runs.front(), nodes_);
+      invoked = defined_->WouldStart(runs.front(), nodes_);
+      started.trainer = invoked.argv;
     } catch (const Error& e) {
       return Unfit{InfrastructureReason::kStart, fmt::format("its trainer cannot be started here: {}", e.message()),
                    "set such variables under launch: environment, or on the node"};
     }
-    return Preflight(started, job_file, runs, nodes_.rank, clock_);
+    return Preflight(started, job_file, runs, nodes_.rank, clock_, invoked.directory);
   }
 
   RunResult NotRun(const JobPoint& point, const Unfit& why) const {
@@ -377,7 +379,8 @@ class JobRunner {
   Child Start(const JobPoint& point, const fs::path& dir, const Invoked& invoked, const RankProcess& rank,
               const std::optional<ReservedPort>& port) const {
     SpawnOptions spawn;
-    spawn.stdout_file = spawn.stderr_file = dir / rank.log;
+    spawn.stdout_file = spawn.stderr_file = fs::absolute(dir / rank.log);
+    spawn.work_dir = invoked.directory;
     spawn.environment = rank.environment;
     // How many threads there are is the sweep's to choose; which rank of how many this is, is not.
     if (job_.environment.contains("OMP_NUM_THREADS")) spawn.environment.erase("OMP_NUM_THREADS");

@@ -139,22 +139,30 @@ std::string ScriptOf(const std::vector<std::string>& trainer) {
   return {};
 }
 
-std::optional<Unfit> CheckTrainer(const Job& job) {
+std::optional<Unfit> CheckTrainer(const Job& job, const fs::path& directory) {
   const auto unfit = [](std::string message, std::string hint) {
     return Unfit{InfrastructureReason::kStart, std::move(message), std::move(hint)};
   };
+  std::error_code ec;
+  if (!directory.empty() && !fs::is_directory(directory, ec)) {
+    return unfit(fmt::format("there is no folder '{}' on this node, in which the trainer is to run",
+                             PrintableLine(directory.string())),
+                 "name it by a path that every node has");
+  }
   const auto own_path = job.environment.find("PATH");
   const char* path = std::getenv("PATH");
-  const fs::path program = FindProgram(job.trainer.front(), own_path != job.environment.end() ? own_path->second
-                                                            : path == nullptr                 ? ""
-                                                                                              : path);
+  const bool is_path = job.trainer.front().find('/') != std::string::npos;
+  const fs::path program = FindProgram(is_path ? directory / job.trainer.front() : fs::path(job.trainer.front()),
+                                       own_path != job.environment.end() ? own_path->second
+                                       : path == nullptr                 ? ""
+                                                                         : path);
   if (program.empty()) {
     return unfit(fmt::format("there is no program '{}' on this node", PrintableLine(job.trainer.front())),
                  "install it here, or name the trainer by a path that every node has");
   }
   if (!IsOurTrainer(job)) {
     const std::string script = ScriptOf(job.trainer);
-    if (script.empty() || ::access(script.c_str(), R_OK) == 0) return std::nullopt;
+    if (script.empty() || ::access((directory / script).c_str(), R_OK) == 0) return std::nullopt;
     return unfit(fmt::format("there is no '{}' to read on this node, which the trainer is", PrintableLine(script)),
                  "name it by a path that every node has");
   }
@@ -252,12 +260,12 @@ int64_t CheckpointBytes(const RunSpec& spec) {
 }
 
 std::optional<Unfit> Preflight(const Job& job, const fs::path& job_file, std::span<const RunSpec> runs, int64_t node,
-                               const Clock& clock, const fs::path& root) {
+                               const Clock& clock, const fs::path& directory, const fs::path& root) {
   const bool ours = IsOurTrainer(job);
   if (auto unfit = CheckFolder(job.job_dir, ExecCheckName(node))) return unfit;
   if (auto unfit = ours ? CheckRoomForCheckpoints(runs) : std::nullopt) return unfit;
   if (auto unfit = CheckClock(job_file, clock)) return unfit;
-  if (auto unfit = CheckTrainer(job)) return unfit;
+  if (auto unfit = CheckTrainer(job, directory)) return unfit;
   if (auto unfit = ours ? CheckData(runs) : std::nullopt) return unfit;
   return CheckDevices(job, root);
 }

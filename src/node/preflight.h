@@ -33,9 +33,10 @@ int64_t CheckpointBytes(const RunSpec& spec);
 
 // What keeps this node, the job's `node`-th, from running it: the first fault that is found. Asked are the job's folder
 // and the room in it, and that for the checkpoint files of `runs`, which are what trainers will be given; the clock;
-// the trainer, which is started once where it is ours (another need know no flag of ours); the data; and the devices.
-// `root` is "/" but in tests.
+// the trainer, which is started once where it is ours (another need know no flag of ours) and in `directory`, unless
+// that is empty; the data; and the devices. `root` is "/" but in tests.
 std::optional<Unfit> Preflight(const Job& job, const std::filesystem::path& job_file, std::span<const RunSpec> runs,
-                               int64_t node, const Clock& clock, const std::filesystem::path& root = "/");
+                               int64_t node, const Clock& clock, const std::filesystem::path& directory = {},
+                               const std::filesystem::path& root = "/");
 
 }  // namespace ridgeline

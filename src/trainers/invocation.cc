@@ -57,6 +57,7 @@ std::vector<const Template*> TemplatesOf(const Invocation& invocation) {
   for (const Template& each : invocation.resume) all.push_back(&each);
   for (const auto& [name, each] : invocation.environment) all.push_back(&each);
   for (const auto& [name, each] : invocation.files) all.push_back(&each);
+  if (invocation.directory) all.push_back(&*invocation.directory);
   if (invocation.result) all.push_back(&*invocation.result);
   return all;
 }
@@ -87,6 +88,9 @@ class InvocationReader {
     // First, so that the templates may name them.
     if (const YamlNode* node = entry("fields")) ReadFields(*node);
     invocation_.command = ReadArguments(*entry("command"), "command");
+    if (const YamlNode* node = entry("directory")) {
+      invocation_.directory = ReadTemplate(*node, "directory", Quoting::kNone, kMostItemBytes);
+    }
     if (const YamlNode* node = entry("processes")) ReadProcesses(*node);
     if (const YamlNode* node = entry("env")) ReadEnvironment(*node);
     if (const YamlNode* node = entry("files")) ReadFiles(*node);
@@ -375,6 +379,7 @@ Invoked InvokeWith(const Invocation& invocation, const ProcessPlace& place, cons
   if (place.resumes) add(invocation.resume);
   for (const auto& [name, value] : invocation.environment) invoked.environment[name] = value.Text(lookup);
   for (const auto& [name, text] : invocation.files) invoked.files[name] = text.Text(lookup);
+  if (invocation.directory) invoked.directory = invocation.directory->Text(lookup);
   if (invocation.result) invoked.result = invocation.result->Text(lookup);
   if (invoked.argv.empty()) throw Error(ErrorKind::kInvalidInput, "its command is empty here");
   return invoked;

@@ -40,6 +40,7 @@ struct Invocation {
   std::map<std::string, Template> environment;
   std::map<std::string, Template> files;  // by the name of each in the output folder
   std::vector<Template> resume;           // arguments more, where there are checkpoint files
+  std::optional<Template> directory;      // that it runs in
   std::optional<Template> result;         // where it writes its metrics, of `result: file`
   Processes processes = Processes::kOurs;
   std::vector<std::shared_ptr<const OwnField>> fields;
@@ -74,12 +75,13 @@ struct Invoked {
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;
   std::map<std::string, std::string> files;
-  std::filesystem::path result;  // empty: it writes none
+  std::filesystem::path directory;  // that it runs in; empty: where we do
+  std::filesystem::path result;     // empty: it writes none
 };
 
 // The keys of a definition that ReadInvocation reads.
-inline constexpr std::string_view kInvocationKeys[] = {"command", "processes", "env",    "files",
-                                                       "fields",  "supports",  "resume", "file"};
+inline constexpr std::string_view kInvocationKeys[] = {"command", "directory", "processes", "env", "files",
+                                                       "fields",  "supports",  "resume",    "file"};
 
 // `entries`: a definition's, by key. Nothing where it has no `command`. Appends what is wrong to `faults`, at its
 // place.

@@ -29,6 +29,11 @@ bool IsName(std::string_view name) {
   });
 }
 
+bool IsWholeNumber(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 // The inside of a tag, taken apart from its front on.
 class Tag {
  public:
@@ -189,6 +194,8 @@ class Template::Parser {
       const std::string filter = tag.Name();
       if (filter == "words" && quoting_ == Quoting::kNone) {
         value.words = splits_ = true;
+      } else if (filter == "float") {
+        value.with_point = true;
       } else if (filter == "default" && tag.Take(":")) {
         value.standard = tag.Text("|");
       } else if (filter == "map" && tag.Take(":")) {
@@ -199,7 +206,7 @@ class Template::Parser {
         } while (tag.Take(","));
       } else {
         tag.WrongHere(
-            fmt::format("there is no filter '{}' here: filters are `map: A=X, B=Y`, `default: X` and, of "
+            fmt::format("there is no filter '{}' here: filters are `map: A=X, B=Y`, `default: X`, `float` and, of "
                         "arguments, `words`",
                         filter));
       }
@@ -267,6 +274,7 @@ std::string Template::ValueOf(const Value& value, const Lookup& lookup) const {
     }
     return at->to;  // the definition's own words
   }
+  if (value.with_point && IsWholeNumber(text)) text += ".0";
   if (quoting_ == Quoting::kNone || !is_text) return text;
   return value.in_quotes ? Escaped(text) : '"' + Escaped(text) + '"';
 }

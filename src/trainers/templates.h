@@ -49,7 +49,8 @@ class Template {
     std::vector<Mapped> map;              // empty: none is said
     std::optional<std::string> standard;  // of `default`
     bool words = false;
-    bool in_quotes = false;  // it stands between double quotes
+    bool with_point = false;  // of `float`: a whole number is written as one that is not: 1.0
+    bool in_quotes = false;   // it stands between double quotes
   };
   struct Branch;
   struct Part {

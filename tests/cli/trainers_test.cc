@@ -27,7 +27,8 @@ std::vector<std::string> Shipped() {
 }
 
 // logs/NAME.json: for each log NAME.LOG.log, the values that are `found` of each metric, the `steps` of the longest
-// series, and the end with its line and message, as far as they are said.
+// series, and the end with its line and message, as far as they are said. Beside ok, oom, nan and crash there may be
+// logs of other releases and programs, ok… where they ended well.
 class ShippedTrainer : public ::testing::TestWithParam<std::string> {
  protected:
   Json Try(const std::string& log) {
@@ -50,7 +51,7 @@ void ExpectValue(const Json& found, const Json& expected, const std::string& nam
 
 TEST_P(ShippedTrainer, FindsWhatTheLogsSay) {
   const Json logs = ReadJsonFile(Source() / "tests/trainers/logs" / (GetParam() + ".json"));
-  ASSERT_EQ(logs.size(), 4U) << "ok, oom, nan and crash";
+  for (const char* log : {"ok", "oom", "nan", "crash"}) ASSERT_TRUE(logs.contains(log)) << log;
   for (const auto& [log, expected] : logs.items()) {
     SCOPED_TRACE(log);
     const Json reading = Try(log);
@@ -58,7 +59,7 @@ TEST_P(ShippedTrainer, FindsWhatTheLogsSay) {
       ASSERT_TRUE(reading.at("found").contains(metric)) << metric << " is not found";
       ExpectValue(reading.at("found").at(metric).at("value"), value, metric);
     }
-    if (log == "ok") {
+    if (log.starts_with("ok")) {
       EXPECT_EQ(reading.at("found").size(), expected.at("found").size()) << reading.at("found");
     }
     if (expected.contains("steps")) {

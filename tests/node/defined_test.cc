@@ -115,6 +115,29 @@ TEST_F(Defined, FilesAreWrittenBeforeItStarts) {
   EXPECT_TRUE(IsThere(DirOf(kept) / "output/config.toml"));
 }
 
+TEST_F(Defined, ItRunsInTheFolderThatItsDefinitionNames) {
+  MakeDirs(dir_.path() / "src");
+  WriteFile(dir_.path() / "src/times", "step 1: 5 ms\nstep 2: 5 ms\nstep 3: 5 ms\nstep 4: 5 ms\nstep 5: 5 ms\n");
+  const std::string directory = "processes: one\ndirectory: '" + dir_.path().string() + "/{{env.PART}}'\n";
+  Job job = MakeDefined("cat times; echo x >\"$2/made\"\n", directory);
+  job.environment["PART"] = "src";
+  job.keep_logs = true;
+  EXPECT_EQ(RunDefined(job).step_ns.median_ns, 5'000'000);
+  EXPECT_TRUE(IsThere(DirOf(job) / "output/made"));
+
+  // A program, too, is looked for there.
+  WriteFile(dir_.path() / "src/mine.sh", "#!/bin/sh\ncat times\n");
+  ::chmod((dir_.path() / "src/mine.sh").c_str(), 0755);
+  std::filesystem::remove_all(job.job_dir);
+  job.definition.replace(job.definition.find(dir_.path().string()), dir_.path().string().size(), ".");
+  EXPECT_EQ(RunDefined(job).status, RunStatus::kOk);
+
+  std::filesystem::remove_all(job.job_dir);
+  job.environment["PART"] = "elsewhere";
+  EXPECT_EQ(Exec::Run(job), kExecCannotStart);
+  EXPECT_THAT(ResultOf(job).message, HasSubstr("elsewhere' on this node, in which the trainer is to run"));
+}
+
 TEST_F(Defined, WhereItEndedWellItsOutputGoesWithItsLog) {
   const Job job = MakeDefined("echo x >\"$2/weights\"\n" + std::string(kFiveSteps));
   EXPECT_EQ(RunDefined(job).status, RunStatus::kOk);

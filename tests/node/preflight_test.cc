@@ -38,7 +38,7 @@ class PreflightTest : public ::testing::Test {
   std::optional<Unfit> Check() {
     std::vector<RunSpec> runs;
     for (const JobPoint& point : job_.points) runs.push_back(point.spec);
-    return Preflight(job_, JobFile(job_), runs, 0, clock_, root_.path());
+    return Preflight(job_, JobFile(job_), runs, 0, clock_, directory_, root_.path());
   }
   void ExpectUnfit(InfrastructureReason reason, const std::string& words) {
     const std::optional<Unfit> unfit = Check();
@@ -57,6 +57,7 @@ class PreflightTest : public ::testing::Test {
 
   TempDir dir_;
   TempDir root_;
+  fs::path directory_;
   Now clock_;
   Job job_ = TestJob(dir_ / "rl-test", {"ok"});
 };

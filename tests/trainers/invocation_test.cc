@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "trainers/definition.h"
+#include "yaml/yaml.h"
 
 namespace ridgeline {
 namespace {
@@ -90,8 +91,18 @@ resume: ['--resume={{checkpoint_dir}}']
   place.resumes = true;
   place.checkpoint_dir = "/ckpt";
   EXPECT_EQ(Invoke(*trainer.invocation, spec, place).argv.back(), "--resume=/ckpt");
+  EXPECT_EQ(Invoke(*trainer.invocation, spec, place).directory, "");
   place.environment.clear();
   EXPECT_THROW(Invoke(*trainer.invocation, spec, place), Error);
+}
+
+TEST(Invocation, ItMayRunInAFolderOfItsOwn) {
+  const Trainer trainer = ParseMine("command: [x, '{{layers}}']\ndirectory: '{{env.DIR}}/src'\n");
+  ProcessPlace place;
+  place.environment = {{"DIR", "/opt"}};
+  EXPECT_EQ(Invoke(*trainer.invocation, Spec({{"model", "llama-10m"}}), place).directory, "/opt/src");
+  EXPECT_THAT(RefusalOfMine("directory: x\n"), HasSubstr("directory goes with a command, and there is none"));
+  EXPECT_THAT(RefusalOfMine("command: [x]\ndirectory: '{{dir}}'\n"), HasSubstr("mine.yaml:8:12: there is no 'dir'"));
 }
 
 TEST(Invocation, OwnFieldsAreEncodedWithTheirTypes) {
@@ -160,13 +171,14 @@ std::vector<std::string> ArgvOfShipped(const std::string& name, const Json& valu
   ProcessPlace place;
   place.ranks_per_node = 8;
   place.output_dir = "/out";
-  place.environment = {{"NANOGPT", "/nanogpt"}, {"TRANSFORMERS", "/transformers"}};
+  place.environment = {{"NANOGPT", "/nanogpt"},     {"TRANSFORMERS", "/transformers"}, {"MEGATRON_BRIDGE", "/bridge"},
+                       {"LLM_FOUNDRY", "/foundry"}, {"MEGATRON_DEEPSPEED", "/ds"},     {"LLM_C", "/llm.c"}};
   const Invoked invoked = Invoke(*trainer.invocation, spec, place);
   if (file != nullptr) *file = invoked.files.begin()->second;
   return invoked.argv;
 }
 
-// What ships has been started by nobody: that it says what its source takes is all that can be held here.
+// Few of what ships can be started here: that it says what its source takes is all that can be held of the others.
 TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   using ::testing::Contains;
   using ::testing::Not;
@@ -183,8 +195,9 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
     EXPECT_THAT(te, Contains(argument));
   }
   const auto nano = ArgvOfShipped("nanogpt", with({{"model", "gpt-124m"}, {"batch_size", 12}}));
-  for (const char* argument : {"/nanogpt/train.py", "--n_embd=768", "--gradient_accumulation_steps=8", "--max_iters=6",
-                               "--dtype=bfloat16", "--compile=True", "--decay_lr=False"}) {
+  for (const char* argument :
+       {"torchrun", "train.py", "--n_embd=768", "--gradient_accumulation_steps=8", "--max_iters=6", "--dtype=bfloat16",
+        "--compile=True", "--decay_lr=False", "--dropout=0.0", "--grad_clip=0.0"}) {
     EXPECT_THAT(nano, Contains(argument));
   }
   std::string toml;
@@ -206,7 +219,7 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
     EXPECT_THAT(megatron, Contains(argument));
   }
   const auto llm_c = ArgvOfShipped("llm_c", with({{"model", "gpt-124m"}, {"seq_length", 1024}, {"grad_clip", 1}}));
-  for (const char* argument : {"d12", "8192", "1024", "7"}) EXPECT_THAT(llm_c, Contains(argument));
+  for (const char* argument : {"./train_gpt2cu", "d12", "8192", "1024", "7"}) EXPECT_THAT(llm_c, Contains(argument));
   std::string config;
   const auto hf = ArgvOfShipped("hf_trainer", with({{"model", "llama-1b"}, {"checkpointing", "full"}}), &config);
   for (const char* argument :
@@ -223,6 +236,102 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   ArgvOfShipped("hf_trainer", {{"model", "gpt-124m"}, {"dropout", 0.1}}, &config);
   EXPECT_EQ(ParseJson(config, "config.json").at("n_embd"), 768);
   EXPECT_EQ(ParseJson(config, "config.json").at("resid_pdrop"), 0.1);
+}
+
+std::vector<std::string> WhyNotShipped(const std::string& name, const Json& values) {
+  const Trainer trainer = LoadTrainer(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers" / (name + ".yaml"));
+  RunSpec spec = Spec(values);
+  CanonicalizeOwn(*trainer.invocation, spec);
+  std::vector<std::string> messages;
+  for (const Problem& problem : WhyRefused(name, *trainer.invocation, spec)) messages.push_back(problem.message);
+  return messages;
+}
+
+// Both were started from here: what they would do otherwise than a point says is refused.
+TEST(Invocation, OfNanoGptAndLlmCWhatTheyWouldNotDoIsRefused) {
+  const auto nanogpt = [](const Json& more) {
+    Json values = {{"model", "gpt-10m"}, {"precision", "fp32"}};
+    values.update(more);
+    return WhyNotShipped("nanogpt", values);
+  };
+  EXPECT_THAT(nanogpt(Json::object()), IsEmpty());
+  EXPECT_THAT(nanogpt({{"ranks", 2}}), ElementsAre(HasSubstr("ranks is 2, and it takes 1"))) << "without GPUs";
+  EXPECT_THAT(nanogpt({{"precision", "bf16"}}), ElementsAre(HasSubstr("precision is bf16, and it takes fp32")));
+  EXPECT_THAT(nanogpt({{"lr_warmup_steps", 3}}), ElementsAre(HasSubstr("lr_warmup_steps is 3, and it takes 0")));
+  EXPECT_THAT(nanogpt({{"lr_warmup_steps", 3}, {"schedule", "cosine"}}), IsEmpty());
+
+  const auto llm_c = [](const Json& more) {
+    Json values = {{"model", "gpt-10m"}, {"precision", "fp32"},     {"batch_size", 4},
+                   {"seq_length", 64},   {"learning_rate", 0.0001}, {"beta2", 0.999},
+                   {"weight_decay", 0},  {"warmup_steps", 5},       {"steps", 36}};
+    values.update(more);
+    return WhyNotShipped("llm_c_cpu", values);
+  };
+  EXPECT_THAT(llm_c(Json::object()), IsEmpty());
+  EXPECT_THAT(llm_c({{"steps", 37}}), ElementsAre(HasSubstr("total_steps is 42, and it takes 41")));
+  EXPECT_THAT(llm_c({{"batch_size", 8}}), ElementsAre(HasSubstr("takes batch_size: 4, not 8")));
+  EXPECT_THAT(llm_c({{"grad_clip", 1}}), ElementsAre(HasSubstr("takes grad_clip: 0, not 1")));
+  EXPECT_THAT(llm_c({{"ranks", 2}}), ElementsAre(HasSubstr("would not heed ranks: 2")));
+}
+
+TEST(Invocation, OfWhatShipsAndIsConfiguredByFilesTheyAreWhole) {
+  using ::testing::Contains;
+  using ::testing::Not;
+  const auto with = [&](Json values) {
+    values.update({{"device", "cuda"}, {"gpu", "h100"}, {"ranks", 8}});
+    return values;
+  };
+  const auto nemo = ArgvOfShipped("nemo", with({{"model", "llama-8b"},
+                                                {"seq_length", 8192},
+                                                {"precision", "fp8"},
+                                                {"shard", "optimizer"},
+                                                {"checkpointing", "full"}}));
+  for (const char* argument : {"scripts/training/run_recipe.py", "llama3_8b_pretrain_config", "model.num_layers=32",
+                               "model.num_query_groups=8", "train.train_iters=7", "train.global_batch_size=8",
+                               "mixed_precision=bf16_with_fp8_delayed_scaling_mixed", "model.recompute_method=uniform",
+                               "ddp.use_distributed_optimizer=true", "dataset.seq_length=8192"}) {
+    EXPECT_THAT(nemo, Contains(argument));
+  }
+  EXPECT_THAT(ArgvOfShipped("nemo", with({{"model", "llama-8b"}})), Not(Contains("model.recompute_method=uniform")));
+
+  std::string file;
+  const auto foundry = ArgvOfShipped("llm_foundry",
+                                     with({{"model", "gpt-124m"},
+                                           {"batch_size", 4},
+                                           {"weight_decay", 0},
+                                           {"grad_clip", 1},
+                                           {"shard", "full"},
+                                           {"checkpointing", "full"}}),
+                                     &file);
+  EXPECT_THAT(foundry, Contains("/out/train.yaml"));
+  EXPECT_EQ(ParseYaml(file).kind, YamlNode::Kind::kMap);
+  for (const char* line :
+       {"  d_model: 768\n", "max_duration: 7ba\n", "precision: amp_bf16\n", "  lr: 0.0003\n",
+        "global_train_batch_size: 32\n", "device_train_microbatch_size: 4\n", "  sharding_strategy: FULL_SHARD\n",
+        "  activation_checkpointing: true\n", "    clipping_threshold: 1.0\n", "  name: \"gpt2\"\n"}) {
+    EXPECT_THAT(file, HasSubstr(line));
+  }
+  ArgvOfShipped("llm_foundry", with({{"model", "gpt-124m"}, {"weight_decay", 0}}), &file);
+  EXPECT_EQ(ParseYaml(file).kind, YamlNode::Kind::kMap);
+  EXPECT_EQ(file.find("FULL_SHARD"), std::string::npos);
+  EXPECT_EQ(file.find("gradient_clipping"), std::string::npos);
+
+  const auto deepspeed = ArgvOfShipped(
+      "deepspeed",
+      with({{"model", "llama-8b"}, {"batch_size", 2}, {"grad_accumulation", 4}, {"shard", "full"}, {"grad_clip", 1}}),
+      &file);
+  for (const char* argument : {"pretrain_gpt.py", "--deepspeed_config=/out/deepspeed.json", "--zero-stage=3",
+                               "--num-key-value-heads=8", "--swiglu", "--train-iters=7", "--bf16",
+                               "--rotary-position-embeddings-theta=500000", "--data-path=my-gpt2_text_document"}) {
+    EXPECT_THAT(deepspeed, Contains(argument));
+  }
+  const Json config = ParseJson(file, "deepspeed.json");
+  EXPECT_EQ(config.at("train_batch_size"), 64);
+  EXPECT_EQ(config.at("train_micro_batch_size_per_gpu"), 2);
+  EXPECT_EQ(config.at("gradient_accumulation_steps"), 4);
+  EXPECT_EQ(config.at("zero_optimization").at("stage"), 3);
+  EXPECT_EQ(config.at("bf16").at("enabled"), true);
+  EXPECT_EQ(config.at("gradient_clipping"), 1.0);
 }
 
 }  // namespace

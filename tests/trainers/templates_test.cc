@@ -19,6 +19,8 @@ std::optional<FieldValue> Values(std::string_view name) {
   if (name == "flash") return true;
   if (name == "compile") return false;
   if (name == "nothing") return "";
+  if (name == "clip") return 1.0;
+  if (name == "rate") return 6e-5;
   if (name == "path") return "a \"b\"\n\\c\x7f";
   return std::nullopt;
 }
@@ -43,6 +45,16 @@ TEST(Templates, AValueStandsWhereItsNameDid) {
   EXPECT_THAT(Arguments("no places {here} }}"), ElementsAre("no places {here} }}"));
   EXPECT_THAT(Template("{{layers}} {{if flash}}{{env.HOME}}{{end}}").Names(),
               ElementsAre("env.HOME", "flash", "layers"));
+}
+
+TEST(Templates, AWholeNumberHasAPointWhereAProgramWantsOne) {
+  EXPECT_THAT(Arguments("--clip={{clip}}"), ElementsAre("--clip=1"));
+  EXPECT_THAT(Arguments("--clip={{clip | float}}"), ElementsAre("--clip=1.0"));
+  EXPECT_THAT(Arguments("{{layers | float}}"), ElementsAre("12.0"));
+  EXPECT_THAT(Arguments("{{rate | float}}"), ElementsAre("6e-05"));
+  EXPECT_THAT(Arguments("{{none | default: 0 | float}}"), ElementsAre("0.0"));
+  EXPECT_THAT(Arguments("{{precision | float}}"), ElementsAre("fp8"));
+  EXPECT_EQ(InFile("clip = {{clip | float}}"), "clip = 1.0");
 }
 
 TEST(Templates, AnItemIsOneArgumentWhateverIsInIt) {

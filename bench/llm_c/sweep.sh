@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Trains the same model with karpathy's llm.c on processors and with ridgeline-train, as one sweep, and prints both.
+# bench/llm_c/sweep.sh LLM_C [BUILD]: LLM_C is a folder of llm.c in which `make train_gpt2` was run; BUILD the build folder
+# (build/). What train_gpt2 reads is made by inputs.py in a folder of its own, which is removed, and so are the results.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+program=${1:?which folder of llm.c? sweep.sh LLM_C [BUILD]}/train_gpt2
+build=$(cd "${2:-$here/../../build}" && pwd)
+[ -x "$program" ] || {
+  echo "there is no $program: run make train_gpt2 there" >&2
+  exit 2
+}
+program=$(realpath "$program")
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python3 "$here/inputs.py" "$work/inputs"
+ln -s "$program" "$work/inputs/train_gpt2"
+cd "$work"
+LLM_C=$work/inputs "$build/bin/ridgeline" run "$here/sweep.yaml" --trainers "$here/../../trainers"
