@@ -22,6 +22,7 @@
 #include "base/files.h"
 #include "base/port.h"
 #include "base/text.h"
+#include "node/cgroup_peak.h"
 #include "node/classify.h"
 #include "node/core_use.h"
 #include "node/defined.h"
@@ -286,6 +287,8 @@ class JobRunner {
       for (RankProcess& rank : ranks) rank.environment["RIDGELINE_SECRET_FILE"] = secret_.File();
     }
     const OomWatch oom;
+    std::optional<CgroupPeak> cgroup_peak;
+    if (defined_) cgroup_peak.emplace();
     std::optional<ReservedPort> port;                                         // ours until the ranks have ended
     if (nodes_.count == 1 && (defined_ || ranks.size() > 1)) port.emplace();  // torchrun needs one for one rank, too
     std::vector<Child> children;
@@ -316,10 +319,11 @@ class JobRunner {
     end.watched = Watch(children, LimitsOf(point), stop_, clock_, has_begun, look);
     EndAllChildren();
     end.oom = oom.Since();
+    const int64_t cgroup_peak_bytes = cgroup_peak ? cgroup_peak->Bytes() : 0;
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
     if (follower) {
-      ReadLogs(point, dir, ranks, invoked, *follower, end);
+      ReadLogs(point, dir, ranks, invoked, *follower, cgroup_peak_bytes, end);
     } else if (nodes_.rank == 0) {
       const RunSpec run = SpecOfRun(point);
       ReadOwnResult(dir / kTrainersResultName, run, end);
@@ -341,7 +345,7 @@ class JobRunner {
 
   // A defined trainer's result, which is made here of what it printed.
   void ReadLogs(const JobPoint& point, const fs::path& dir, const std::vector<RankProcess>& ranks,
-                const Invoked& invoked, const RunFollower& seen, PointEnd& end) const {
+                const Invoked& invoked, const RunFollower& seen, int64_t cgroup_peak_bytes, PointEnd& end) const {
     std::vector<fs::path> here;
     for (const RankProcess& rank : ranks) here.push_back(dir / rank.log);
     std::vector<fs::path> elsewhere;
@@ -359,6 +363,10 @@ class JobRunner {
     if (memory.rss_peak_bytes == 0) {
       memory.rss_peak_bytes = std::max(seen.peak_bytes(), end.watched.rank_rss_peak_bytes);
       end.own->evidence["memory_from"] = "its processes";
+    }
+    if (cgroup_peak_bytes > 0) {
+      end.own->evidence["memory_at_most"] = std::to_string(cgroup_peak_bytes);
+      end.own->evidence["memory_at_most_from"] = "its cgroup's peak, with its page cache";
     }
     if (memory.device_peak_bytes == 0 && seen.device_peak_bytes() > 0) {
       memory.device_peak_bytes = seen.device_peak_bytes();

@@ -1,15 +1,13 @@
 #include "node/oom_kills.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "base/cgroup.h"
+#include "node/own_cgroup.h"
 
 namespace ridgeline {
 namespace {
@@ -23,28 +21,6 @@ std::optional<int64_t> KillsIn(const fs::path& file) {
     if (key == "oom_kill") return value;
   }
   return std::nullopt;
-}
-
-pid_t ParentOf(pid_t pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
-  std::string stat;
-  std::getline(in, stat);
-  // "PID (NAME) STATE PARENT …", and a name may hold anything.
-  const size_t name_end = stat.rfind(')');
-  return name_end == std::string::npos || stat.size() < name_end + 4 ? 0 : std::atoi(stat.c_str() + name_end + 4);
-}
-
-// Whether nobody is in the cgroup but this process and those that started it.
-bool OnlyWeAreIn(const fs::path& cgroup) {
-  std::set<pid_t> ours;
-  for (pid_t pid = ::getpid(); pid > 0 && ours.insert(pid).second; pid = ParentOf(pid)) {
-  }
-  std::ifstream in(cgroup / "cgroup.procs");
-  bool any = false;
-  for (pid_t pid = 0; in >> pid; any = true) {
-    if (!ours.contains(pid)) return false;
-  }
-  return any;
 }
 
 }  // namespace
