@@ -187,6 +187,21 @@ TEST_F(Trainers, TryHoldsTokensAgainstTheStep) {
               HasSubstr("contradiction: tokens_per_s is 1.00K"));
 }
 
+// All but its ends is a hole, and a line to who reads it.
+TEST_F(Trainers, ALogOfAGigabyteIsReadInLittleMemory) {
+  WriteText("trainers/mine.yaml", kMine);
+  {
+    std::ofstream log(cli_.dir / "log");
+    log << "loss 2.5 took 3 ms\n";
+    log.seekp(int64_t{1} << 30);
+    log << "\nloss 2.25 took 4 ms\n";
+  }
+  const auto ran = cli_.Run({"trainers", "try", "mine", "--log", "log", "-o", "json"});
+  EXPECT_EQ(ran.status.exit_code, 0) << ran.err;
+  EXPECT_EQ(ParseJson(ran.out, "").at("found").at("loss").at("value"), Json::parse("[2.5, 2.25]"));
+  EXPECT_LT(ran.status.rss_peak_bytes, int64_t{512} << 20);
+}
+
 TEST_F(Trainers, CheckSaysEveryFaultAtItsLine) {
   WriteText("trainers/mine.yaml", kMine);
   WriteText("bad.yaml", "name: bad\nabuot: x\n");

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "run/result.h"
+#include "trainers/log_lines.h"
 
 namespace ridgeline {
 namespace {
@@ -114,6 +115,18 @@ TEST(Reading, KeepsSoManyValuesAndCountsTheOthers) {
   EXPECT_EQ(reading.found.at(0).values.size(), static_cast<size_t>(kMostValues));
   EXPECT_EQ(reading.found[0].left_out, 3);
   EXPECT_EQ(reading.found[0].matches, kMostValues + 3);
+}
+
+// An engine that goes back and tries again takes longer than anybody waits, for any of these.
+TEST(Reading, NoPatternTakesLongerThanItsLineIs) {
+  const std::string as(kMaxLogLineBytes - 1, 'a');
+  for (const char* regex : {"(?:a+)+(b)", "(?:a|aa)*(b)", "(?:(?:a*)*)*(b)", "a*a*a*a*a*a*a*a*(b)"}) {
+    const Trainer trainer = Mine("  - {name: loss, regex: '" + std::string(regex) + "'}\n",
+                                 "ends: [{regex: '^(?:a?){500}a{500}c$', end: crashed}]\n");
+    const Reading reading = Read(trainer, as + "\n" + as + "b\n");
+    EXPECT_EQ(reading.found.size(), 0U) << regex;  // b is no number
+    EXPECT_FALSE(reading.end) << regex;
+  }
 }
 
 TEST(Reading, AResultFileIsReadByPointers) {
