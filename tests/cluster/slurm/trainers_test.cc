@@ -34,6 +34,25 @@ TEST(SlurmTrainers, PyTorchsRanksOnTwoNodesAreMeasuredBesideOurs) {
       << "it says a mean over all steps";
 }
 
+TEST(SlurmTrainers, AGptOfPyTorchIsMeasuredBesideOurs) {
+  const Slurm slurm;
+  SlurmCli cli;
+  const auto sweep = cli.WriteText(
+      fmt::format("name: test\n"
+                  "defaults: {{family: gpt, layers: 1, hidden: 64, heads: 2, ffn: 256, vocab: 256, positions: 64, "
+                  "seq_length: 32, precision: fp32}}\n"
+                  "matrix: {{trainer: [ridgeline, torch-gpt]}}\n"
+                  "measure: {{warmup_steps: 1, steps: 3}}\n"
+                  "launch: {{launcher: slurm, cpus: 1, time_limit: 5m, environment: {{TORCH_TRAINERS: {}}}, "
+                  "slurm: {{client: tools}}}}\n",
+                  kTorch));
+  cli.ExpectOk(cli.Run({"run", "--trainers", kTorch, sweep}));
+  cli.ExpectOneFinalResultEach(2, 2);
+  EXPECT_EQ(cli.Count("SELECT count(DISTINCT model_causal_flops_per_step) FROM runs"), 1);
+  EXPECT_EQ(cli.Cell("SELECT version FROM runs WHERE trainer = 'torch-gpt'").substr(0, 2), "1.");
+  EXPECT_EQ(cli.Count("SELECT json_array_length(all_steps_ns) FROM runs WHERE trainer = 'torch-gpt'"), 4);
+}
+
 TEST(SlurmTrainers, SrunStartsTheRanksOfOneThatWantsIt) {
   const Slurm slurm;
   SlurmCli cli;
