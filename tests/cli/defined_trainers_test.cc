@@ -81,6 +81,17 @@ TEST(DefinedTrainers, APointThatItCannotRunIsRefusedBeforeAnythingStarts) {
   }
 }
 
+TEST(DefinedTrainers, AFieldOrATrainerThatIsNoneIsSaidWithTheNearest) {
+  Cli cli;
+  WriteMine(cli, kThreeSteps, kAnySequence);
+  const auto field = WriteText(cli, "field.yaml", std::string(kSweep) + "matrix: {trainer: [mine], spead: [5]}\n");
+  EXPECT_THAT(cli.Run({"plan", field}).err, HasSubstr("field.yaml:4:27: unknown field 'spead', did you mean 'speed'?"));
+  const auto trainer = WriteText(cli, "trainer.yaml", std::string(kSweep) + "matrix: {trainer: [mime]}\n");
+  const auto refused = cli.Run({"plan", trainer});
+  EXPECT_EQ(refused.status.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("trainer.yaml:4:20: there is no trainer 'mime', did you mean 'mine'?"));
+}
+
 TEST(DefinedTrainers, AProgramOrAVariableThatIsMissingIsToldBeforeAnythingStarts) {
   Cli cli;
   WriteMine(cli, kThreeSteps, kAnySequence + std::string("env: {A: '{{env.SURELY_NOT_SET}}'}\n"));

@@ -187,6 +187,17 @@ TEST_F(Defined, OurMarkersAndBinaryBytesInItsLogAreNothing) {
   EXPECT_EQ(result.step_ns.median_ns, 96'500'000);
 }
 
+// Nearly all of it is a hole, in a line that nobody reads to its end.
+TEST_F(Defined, ALogOfAGigabyteIsReadInLittleMemory) {
+  const Job job = MakeDefined("truncate -s 1G /proc/self/fd/1; echo\n" + std::string(kFiveSteps));
+  testing::WriteJob(job);
+  const ExitStatus status = Start(job).Wait();
+  EXPECT_TRUE(status.ok()) << Log();
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kOk) << ResultOf(job).message;
+  EXPECT_EQ(ResultOf(job).step_ns.median_ns, 96'500'000);
+  EXPECT_LT(status.rss_peak_bytes, int64_t{512} << 20);
+}
+
 TEST_F(Defined, AResultFileIsReadWhereItSaysSo) {
   Job job = MakeDefined("echo '{\"times\": [0.5, 0.1, 0.1, 0.1, 0.1]}' >\"$2/metrics.json\"\n",
                         "processes: one\nfile: '{{output_dir}}/metrics.json'\n");
