@@ -159,6 +159,14 @@ TEST_F(GpuWatched, WithoutMeasuredStepsThereIsWhatWasThereBefore) {
 }
 
 // A run that fails does not come to the end of its measured steps.
+TEST_F(GpuWatched, SaysWhatItHasSeenWhileItLooks) {
+  GpuWatch watch(card_.bus_id, FakeNvml, kSoon);
+  watch.Begin();
+  WaitForLooks(3);
+  EXPECT_EQ(watch.Figures().power_w, 500);
+  EXPECT_EQ(watch.Figures().throttled_share, 0);
+}
+
 TEST_F(GpuWatched, StopsWhenItGoesWithoutWaitingForItsNextLook) {
   const auto begin = std::chrono::steady_clock::now();
   {
