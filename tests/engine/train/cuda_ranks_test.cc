@@ -56,6 +56,30 @@ std::vector<double> Losses(const RunSpec& spec, TrainingDevice& device, Communic
   return losses;
 }
 
+// The ranks' losses together are within this share of those of one CPU that has the rows of all.
+void ExpectWhatOneCpuLearns(Json values, const char* shard, double closeness) {
+  values["batch_size"] = kWorld;
+  const std::vector<double> whole = Losses(SpecFrom(values), *MakeCpuDevice(), *MakeSelfCommunicator());
+
+  values.update({{"batch_size", 1}, {"ranks", kWorld}, {"shard", shard}, {"device", "cuda"}, {"gpu", "h200"}});
+  const RunSpec spec = SpecFrom(values);
+  cuda_on_cpu::ResetMachine({.devices = kWorld});
+  FakeCard card;
+  ThisCard() = &card;
+  std::mutex mutex;
+  std::vector<double> mean(kSteps);
+  const auto errors = testing::OnDevices(kWorld, 300, [&](Communicator& ranks) {
+    const auto device = OpenCudaDevice(spec, {}, ranks.rank(), {FakeLibraries(), FakeNccl, FakeNvml});
+    const std::vector<double> losses = Losses(spec, *device, ranks);
+    const std::lock_guard lock(mutex);
+    for (size_t i = 0; i < losses.size(); ++i) mean[i] += losses[i] / kWorld;
+  });
+  for (const std::string& error : errors) ASSERT_EQ(error, "");
+  for (size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(mean[i] / whole[i], 1, closeness) << "step " << i + 1;
+  EXPECT_NE(mean.front(), mean.back());
+  EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
+}
+
 class CudaRanks : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Shards, CudaRanks, ::testing::Values("none", "optimizer", "full"),
                          [](const auto& info) { return info.param; });
@@ -65,26 +89,20 @@ TEST_P(CudaRanks, LearnWhatOneCpuLearnsFromTheWholeBatch) {
     SCOPED_TRACE(family);
     Json values = TinyModel(family);
     values.update({{"layers", 2}, {"seq_length", 11}, {"precision", "fp32"}, {"grad_clip", 1.0}});
-    values["batch_size"] = kWorld;
-    const std::vector<double> whole = Losses(SpecFrom(values), *MakeCpuDevice(), *MakeSelfCommunicator());
+    ExpectWhatOneCpuLearns(values, GetParam(), 1e-5);
+  }
+}
 
-    values.update({{"batch_size", 1}, {"ranks", kWorld}, {"shard", GetParam()}, {"device", "cuda"}, {"gpu", "h200"}});
-    const RunSpec spec = SpecFrom(values);
-    cuda_on_cpu::ResetMachine({.devices = kWorld});
-    FakeCard card;
-    ThisCard() = &card;
-    std::mutex mutex;
-    std::vector<double> mean(kSteps);
-    const auto errors = testing::OnDevices(kWorld, 300, [&](Communicator& ranks) {
-      const auto device = OpenCudaDevice(spec, {}, ranks.rank(), {FakeLibraries(), FakeNccl, FakeNvml});
-      const std::vector<double> losses = Losses(spec, *device, ranks);
-      const std::lock_guard lock(mutex);
-      for (size_t i = 0; i < losses.size(); ++i) mean[i] += losses[i] / kWorld;
-    });
-    for (const std::string& error : errors) ASSERT_EQ(error, "");
-    for (size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(mean[i], whole[i], 1e-5 * whole[i]) << "step " << i + 1;
-    EXPECT_NE(mean.front(), mean.back());
-    EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
+// The same of fewer bits: what a rank rounds is another number than what one rounds of all ranks' rows together, and
+// delayed scales are of the largest over all of them. In sizes of which tensor cores take codes.
+TEST_P(CudaRanks, LearnInFewerBitsWhatOneCpuLearnsFromTheWholeBatch) {
+  for (const auto& [numbers, closeness] :
+       {std::pair{Numbers{"bf16", "fp32"}, 1e-3}, {Numbers{"fp8", "bf16"}, 5e-3}, {Numbers{"nvfp4", "fp32"}, 2e-2}}) {
+    SCOPED_TRACE(numbers.precision + " " + numbers.state);
+    Json values = TinyModel("llama");
+    values.update({{"layers", 1}, {"hidden", 64}, {"ffn", 96}, {"seq_length", 32}, {"grad_clip", 1.0}});
+    numbers.AddTo(values);
+    ExpectWhatOneCpuLearns(values, GetParam(), closeness);
   }
 }
 
