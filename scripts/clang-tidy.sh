@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs clang-tidy over every source of src/ and plugins/, and fails where any has a finding (.clang-tidy makes every
-# warning an error).
+# warning an error). CUDA's kernels are among them where the toolkit is.
 #   clang-tidy.sh units JOBS   eight sources at a time (preset lint-units), JOBS times at once: a third of the work
 #   clang-tidy.sh each JOBS    each by itself (preset lint), which also finds an include that a neighbour had
 set -euo pipefail
@@ -10,10 +10,25 @@ tidy() { # BUILD OPTION…
   clang-tidy --quiet -p "$1" --extra-arg=-Wno-unknown-warning-option "${@:2}"
 }
 
+# CUDA's kernels, as the C++ as which the tests' emulated machine runs them, all in one. That an index is multiplied in
+# 32 bits before it becomes an address of 64 is meant: a thread's are small, and registers are few. They take what they
+# are launched with by value, and to look into that takes longer than all else together.
+kernels() {
+  local toolkit
+  toolkit=$(sed -n 's/^RIDGELINE_CUDA_INCLUDE:PATH=//p' build-lint/CMakeCache.txt)
+  [ -d "$toolkit" ] || return 0
+  find src -name '*.cu' | sort | sed "s|.*|#include \"$PWD/&\"|" >build-lint/kernels.cc
+  local off=-bugprone-suspicious-include,-bugprone-implicit-widening-of-multiplication-result
+  clang-tidy --quiet --checks=$off,-performance-unnecessary-value-param build-lint/kernels.cc -- -x c++ -std=c++20 \
+    -DRIDGELINE_CUDA_ON_CPU -include cuda_on_cpu/kernel.h -Isrc -Iinclude -Itests -isystem "$toolkit"
+}
+
 # A unit of sources that have names of their own in common does not compile: each by itself then.
 unit() {
   local output
-  if [[ $1 != */Unity/* ]]; then
+  if [ "$1" = kernels ]; then
+    kernels
+  elif [[ $1 != */Unity/* ]]; then
     tidy build-lint "$1"
   elif ! output=$(tidy build-lint/units --checks=-bugprone-suspicious-include "$1" 2>&1); then
     if [[ $output != *'[clang-diagnostic-error]'* ]]; then
@@ -30,9 +45,12 @@ run() { # JOBS, and names on standard input, a line each
 }
 
 case $1 in
-  each) find src plugins -name '*.cc' | sort | run "$2" --source ;;
-  units) sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build-lint/units/compile_commands.json | grep -v /version.cc | sort -u | run "$2" --unit ;;
-  --source) tidy build-lint "$2" ;;
+  each) { echo kernels && find src plugins -name '*.cc' | sort; } | run "$2" --source ;;
+  units)
+    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build-lint/units/compile_commands.json | grep -v /version.cc | sort -u |
+      sed '1i kernels' | run "$2" --unit
+    ;;
+  --source) if [ "$2" = kernels ]; then kernels; else tidy build-lint "$2"; fi ;;
   --unit) unit "$2" ;;
   *)
     echo "error: units or each, not '$1'" >&2

@@ -9,7 +9,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kCollectiveThreads = 256;
 
 // What the host's threads read while the device writes it.
 __device__ void StoreForHost(uint64_t* to, uint64_t value) {
@@ -29,7 +29,7 @@ __global__ void Count(uint64_t* count) { StoreForHost(count, *count + 1); }
 // MB, 51 us.
 template <typename T, int width>
 __global__ void TakeMean(const float* mean, T* to, int64_t vectors, bool accumulate) {
-  const int64_t vector = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t vector = static_cast<int64_t>(blockIdx.x) * kCollectiveThreads + threadIdx.x;
   if (vector >= vectors) return;
   const auto from = LoadVec<float, width>(mean + vector * width);
   Vec<T, width> result;
@@ -44,12 +44,12 @@ template <typename T, int width>
 void LaunchTakeMean(const float* mean, T* to, int64_t elements, bool accumulate, cudaStream_t stream) {
   if (elements < width) return;
   const int64_t vectors = elements / width;
-  Launch(stream, {dim3(BlocksFor(vectors, kThreads)), dim3(kThreads)}, TakeMean<T, width>, mean, to, vectors,
-         accumulate);
+  Launch(stream, {dim3(BlocksFor(vectors, kCollectiveThreads)), dim3(kCollectiveThreads)}, TakeMean<T, width>, mean, to,
+         vectors, accumulate);
 }
 
 __global__ void SumOfEquals(float* values, int64_t count, int64_t equals) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kCollectiveThreads + threadIdx.x;
   if (i >= count) return;
   const float value = values[i];
   float sum = value;
@@ -76,7 +76,8 @@ void TakeMeanCuda(const float* mean, DType dtype, void* to, int64_t elements, bo
 
 void SumOfEqualsCuda(float* values, int64_t count, int64_t equals, cudaStream_t stream) {
   if (count == 0) return;
-  Launch(stream, {dim3(BlocksFor(count, kThreads)), dim3(kThreads)}, SumOfEquals, values, count, equals);
+  Launch(stream, {dim3(BlocksFor(count, kCollectiveThreads)), dim3(kCollectiveThreads)}, SumOfEquals, values, count,
+         equals);
 }
 
 }  // namespace ridgeline

@@ -24,13 +24,13 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kTile = 64;    // queries of a tile, and keys
-constexpr int kDepth = 32;   // columns or rows of an operand that lie in shared memory at a time
-constexpr int kGroup = 4;    // numbers that are loaded and stored at once
-constexpr int kAcross = 16;  // threads across a tile and down it, each with a group of groups
-constexpr int kThreads = kAcross * kAcross;
+constexpr int kAttentionTile = 64;  // queries of a tile, and keys
+constexpr int kDepth = 32;          // columns or rows of an operand that lie in shared memory at a time
+constexpr int kGroup = 4;           // numbers that are loaded and stored at once
+constexpr int kAcross = 16;         // threads across a tile and down it, each with a group of groups
+constexpr int kAttentionThreads = kAcross * kAcross;
 constexpr float kLog2E = std::numbers::log2e_v<float>;
-static_assert(kTile == kAcross * kGroup);
+static_assert(kAttentionTile == kAcross * kGroup);
 
 using Group = Vec<float, kGroup>;
 using Scores = float[kGroup][kGroup];  // of a thread: its rows, its columns
@@ -93,8 +93,8 @@ struct Call {
   __device__ float Scale() const { return 1 / sqrtf(static_cast<float>(shape.head_dim)); }
 };
 
-// kRows rows of kTile numbers in shared memory. Each four rows have their groups in another order, so that neither
-// the writers, which go down the rows, nor the readers, which go along one, meet in a bank.
+// kRows rows of kAttentionTile numbers in shared memory. Each four rows have their groups in another order, so that
+// neither the writers, which go down the rows, nor the readers, which go along one, meet in a bank.
 template <int kRows>
 struct Tile {
   Group groups[kRows][kAcross];
@@ -105,7 +105,7 @@ struct Tile {
   template <typename T>
   __device__ void LoadTurned(const Head<T>& head, int64_t first, int col) {
     constexpr int kGroups = kRows / kGroup;
-    for (int i = static_cast<int>(threadIdx.x); i < kTile * kGroups; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < kAttentionTile * kGroups; i += kAttentionThreads) {
       const int row = i / kGroups;
       const int at = i % kGroups * kGroup;
       const Group x = head.Load(first + row, col + at);
@@ -128,7 +128,7 @@ struct Rows {
   template <typename T>
   __device__ void Load(const Head<T>& head, int64_t first, int col) {
     constexpr int kGroups = kCols / kGroup;
-    for (int i = static_cast<int>(threadIdx.x); i < kDepth * kGroups; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < kDepth * kGroups; i += kAttentionThreads) {
       groups[i / kGroups][i % kGroups] = head.Load(first + i / kGroups, col + i % kGroups * kGroup);
     }
   }
@@ -167,17 +167,18 @@ __device__ void Multiply(const Head<T>& a, int64_t row, const Head<T>& b, int64_
   }
 }
 
-// A thread's part of kTile rows of results: groups of columns, kAcross of them apart.
+// A thread's part of kAttentionTile rows of results: groups of columns, kAcross of them apart.
 template <int kCols>
 struct Results {
-  static constexpr int kGroups = kCols / kTile;
+  static constexpr int kGroups = kCols / kAttentionTile;
   float of[kGroup][kGroups][kGroup] = {};
 
   // += tile^T times the head's rows from `first` on and its columns from `col` on. The tile was stored since the
   // block's last barrier.
   template <typename T>
-  __device__ void Add(Tile<kTile>& tile, const Head<T>& head, int64_t first, int col, Operands<kCols>& operands) {
-    for (int part = 0; part < kTile; part += kDepth) {
+  __device__ void Add(Tile<kAttentionTile>& tile, const Head<T>& head, int64_t first, int col,
+                      Operands<kCols>& operands) {
+    for (int part = 0; part < kAttentionTile; part += kDepth) {
       __syncthreads();
       operands.rows.Load(head, first + part, col);
       __syncthreads();
@@ -221,28 +222,28 @@ struct Task {
 template <int kCols>
 __device__ Task TaskOf(const AttentionShape& shape, int64_t heads, bool last_first) {
   const int64_t parts = (shape.head_dim + kCols - 1) / kCols;
-  const int64_t tiles = (shape.seq + kTile - 1) / kTile;
+  const int64_t tiles = (shape.seq + kAttentionTile - 1) / kAttentionTile;
   int64_t block = blockIdx.x;
   const auto col = static_cast<int>(block % parts * kCols);
   block /= parts;
   const int64_t batch_head = block % (shape.batch * heads);
   const int64_t tile = block / (shape.batch * heads);
-  return {batch_head / heads, batch_head % heads, (last_first ? tiles - 1 - tile : tile) * kTile, col};
+  return {batch_head / heads, batch_head % heads, (last_first ? tiles - 1 - tile : tile) * kAttentionTile, col};
 }
 template <int kCols>
 dim3 Grid(const AttentionShape& shape, int64_t heads) {
-  return {BlocksFor(shape.head_dim, kCols) * BlocksFor(shape.seq, kTile) * BlocksFor(shape.batch * heads, 1)};
+  return {BlocksFor(shape.head_dim, kCols) * BlocksFor(shape.seq, kAttentionTile) * BlocksFor(shape.batch * heads, 1)};
 }
 
 template <int kCols>
 struct ForwardShared {
   Operands<kCols> operands;
-  Tile<kTile> p;  // a row a key
+  Tile<kAttentionTile> p;  // a row a key
 };
 
 // A tile of queries against all keys that it sees.
 template <typename T, int kCols>
-__global__ void __launch_bounds__(kThreads) Forward(Call<T> call) {
+__global__ void __launch_bounds__(kAttentionThreads) Forward(Call<T> call) {
   auto& shared = *DynamicShared<ForwardShared<kCols>>();
   const AttentionShape& shape = call.shape;
   const Task task = TaskOf<kCols>(shape, shape.heads, true);  // the last queries see the most keys
@@ -256,7 +257,7 @@ __global__ void __launch_bounds__(kThreads) Forward(Call<T> call) {
   float row_max[kGroup];
   float row_sum[kGroup] = {};  // of the thread's own columns
   for (float& x : row_max) x = -INFINITY;
-  for (int64_t first = 0; first <= task.first; first += kTile) {
+  for (int64_t first = 0; first <= task.first; first += kAttentionTile) {
     Scores scores;
     Multiply(q, task.first, k, first, shared.operands, scores);
     const int64_t key = first + Across() * kGroup;
@@ -293,9 +294,9 @@ __global__ void __launch_bounds__(kThreads) Forward(Call<T> call) {
 
 // delta = the sums of o * d_o over a head, a warp each.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) Delta(Call<T> call) {
+__global__ void __launch_bounds__(kAttentionThreads) Delta(Call<T> call) {
   const AttentionShape& shape = call.shape;
-  const int64_t at = int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp;
+  const int64_t at = int64_t{blockIdx.x} * (kAttentionThreads / kWarp) + threadIdx.x / kWarp;
   if (at >= shape.batch * shape.heads * shape.seq) return;
   const int64_t row = at % shape.seq;
   const int64_t batch_head = at / shape.seq;
@@ -330,12 +331,12 @@ struct ScoreGradient {
 template <int kCols>
 struct KeySideShared {
   Operands<kCols> operands;
-  Tile<kTile> p, ds;  // a row a query
+  Tile<kAttentionTile> p, ds;  // a row a query
 };
 
 // dk and dv of a tile of keys, from all queries of all heads that see it.
 template <typename T, int kCols>
-__global__ void __launch_bounds__(kThreads, kBlocksAtLeast) KeySide(Call<T> call) {
+__global__ void __launch_bounds__(kAttentionThreads, kBlocksAtLeast) KeySide(Call<T> call) {
   auto& shared = *DynamicShared<KeySideShared<kCols>>();
   const AttentionShape& shape = call.shape;
   const Task task = TaskOf<kCols>(shape, shape.kv_heads, false);  // the first keys are seen by the most queries
@@ -351,7 +352,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtLeast) KeySide(Call<T> call
     const Head<T> q = call.Of(call.q, task.batch, head);
     const Head<T> d_o = call.Of(call.d_o, task.batch, head);
     const int64_t sums = (task.batch * shape.heads + head) * shape.seq;
-    for (int64_t first = task.first; first < shape.seq; first += kTile) {
+    for (int64_t first = task.first; first < shape.seq; first += kAttentionTile) {
       Scores p;
       Scores ds;
       Multiply(k, task.first, q, first, shared.operands, p);
@@ -380,12 +381,12 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtLeast) KeySide(Call<T> call
 template <int kCols>
 struct QuerySideShared {
   Operands<kCols> operands;
-  Tile<kTile> ds;  // a row a key
+  Tile<kAttentionTile> ds;  // a row a key
 };
 
 // dq of a tile of queries, from all keys that it sees.
 template <typename T, int kCols>
-__global__ void __launch_bounds__(kThreads) QuerySide(Call<T> call) {
+__global__ void __launch_bounds__(kAttentionThreads) QuerySide(Call<T> call) {
   auto& shared = *DynamicShared<QuerySideShared<kCols>>();
   const AttentionShape& shape = call.shape;
   const Task task = TaskOf<kCols>(shape, shape.heads, true);
@@ -404,7 +405,7 @@ __global__ void __launch_bounds__(kThreads) QuerySide(Call<T> call) {
   }
 
   Results<kCols> dq;
-  for (int64_t first = 0; first <= task.first; first += kTile) {
+  for (int64_t first = 0; first <= task.first; first += kAttentionTile) {
     Scores products;
     Scores ds;
     Multiply(q, task.first, k, first, shared.operands, products);
@@ -433,8 +434,8 @@ typename Call<T>::Heads Operand(const Tensor& t, const CudaRun& run, bool& whole
 // Calls fn with the columns of a block's results: those of a head, up to two tiles of them.
 template <typename Fn>
 void WithColumns(int64_t head_dim, const Fn& fn) {
-  if (head_dim <= kTile) return fn(std::integral_constant<int, kTile>());
-  fn(std::integral_constant<int, 2 * kTile>());
+  if (head_dim <= kAttentionTile) return fn(std::integral_constant<int, kAttentionTile>());
+  fn(std::integral_constant<int, 2 * kAttentionTile>());
 }
 
 void AttentionForwardCuda(const OpCall& op_call, const CudaRun& run, KernelState* state) {
@@ -451,7 +452,7 @@ void AttentionForwardCuda(const OpCall& op_call, const CudaRun& run, KernelState
     call.o = Operand<T>(on.writes.o, run, call.whole_groups);
     call.lse = run.Data<float>(on.writes.lse);
     WithColumns(call.shape.head_dim, [&](auto cols) {
-      Launch(run.stream, {Grid<cols>(call.shape, call.shape.heads), kThreads, sizeof(ForwardShared<cols>)},
+      Launch(run.stream, {Grid<cols>(call.shape, call.shape.heads), kAttentionThreads, sizeof(ForwardShared<cols>)},
              Forward<T, cols>, call);
     });
   });
@@ -477,10 +478,13 @@ void AttentionBackwardCuda(const OpCall& op_call, const CudaRun& run, KernelStat
     call.lse = run.Data<float>(on.reads.lse);
     call.delta = run.Data<float>(on.scratch.delta);
     const AttentionShape& s = call.shape;
-    Launch(run.stream, {{BlocksFor(s.batch * s.heads * s.seq, kThreads / kWarp)}, kThreads}, Delta<T>, call);
+    Launch(run.stream, {{BlocksFor(s.batch * s.heads * s.seq, kAttentionThreads / kWarp)}, kAttentionThreads}, Delta<T>,
+           call);
     WithColumns(s.head_dim, [&](auto cols) {
-      Launch(run.stream, {Grid<cols>(s, s.kv_heads), kThreads, sizeof(KeySideShared<cols>)}, KeySide<T, cols>, call);
-      Launch(run.stream, {Grid<cols>(s, s.heads), kThreads, sizeof(QuerySideShared<cols>)}, QuerySide<T, cols>, call);
+      Launch(run.stream, {Grid<cols>(s, s.kv_heads), kAttentionThreads, sizeof(KeySideShared<cols>)}, KeySide<T, cols>,
+             call);
+      Launch(run.stream, {Grid<cols>(s, s.heads), kAttentionThreads, sizeof(QuerySideShared<cols>)}, QuerySide<T, cols>,
+             call);
     });
   });
 }

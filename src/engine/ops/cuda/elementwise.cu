@@ -15,13 +15,13 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kMapThreads = 256;
 
 // out[i] = op(i, in[i]…) for n elements, a vector a thread. Every operand is read or written once. (8192, 4096) bf16:
 // 67 MB, 16 us, an operand.
 template <typename Op, int kVec, typename T, typename... In>
-__global__ void __launch_bounds__(kThreads) Map(Op op, int64_t n, T* out, const In*... in) {
-  const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kVec;
+__global__ void __launch_bounds__(kMapThreads) Map(Op op, int64_t n, T* out, const In*... in) {
+  const int64_t i = (int64_t{blockIdx.x} * kMapThreads + threadIdx.x) * kVec;
   if (i < n) StoreFirst(op.template operator()<kVec>(i, LoadFirst<kVec>(in + i, n - i)...), out + i, n - i);
 }
 
@@ -34,8 +34,8 @@ void LaunchMap(const CudaRun& run, const Op& op, const Tensor& out, const In&...
   const int64_t n = out.elements();
   WithVector<T>(AreWholeVectors(0, {out, in...}), [&](auto vec) {
     constexpr int kVec = decltype(vec)::value;
-    Launch(run.stream, {{BlocksFor(n, int64_t{kThreads} * kVec)}, {kThreads}}, Map<Op, kVec, T, Always<T, In>...>, op,
-           n, run.Data<T>(out), run.Data<T>(in)...);
+    Launch(run.stream, {{BlocksFor(n, int64_t{kMapThreads} * kVec)}, {kMapThreads}}, Map<Op, kVec, T, Always<T, In>...>,
+           op, n, run.Data<T>(out), run.Data<T>(in)...);
   });
 }
 
@@ -205,7 +205,7 @@ void FillUniformCuda(const OpCall& call, const CudaRun& run, KernelState* /*stat
 // half a head, threadIdx.y heads. x is read and written once; the table stays in the L2 cache. Queries of (8192, 4096)
 // bf16: 134 MB, 31 us.
 template <typename T, int kVec>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMapThreads)
     Turn(T* x, int64_t row_stride, int heads, int half, const float* cos_sin, unsigned seq, float sign) {
   const float* cosines = cos_sin + int64_t{blockIdx.x % seq} * 2 * half;
   T* row = x + blockIdx.x * row_stride;
@@ -239,8 +239,8 @@ void RopeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
     using T = decltype(t);
     WithVector<T>(AreWholeVectors(half, {x, on.reads.cos_sin}), [&](auto vec) {
       constexpr int kVec = decltype(vec)::value;
-      const int64_t lanes = std::min<int64_t>((half + kVec - 1) / kVec, kThreads);
-      const int64_t heads_at_once = std::min(heads, kThreads / lanes);
+      const int64_t lanes = std::min<int64_t>((half + kVec - 1) / kVec, kMapThreads);
+      const int64_t heads_at_once = std::min(heads, kMapThreads / lanes);
       Launch(run.stream, {{BlocksFor(x.rows, 1)}, {static_cast<unsigned>(lanes), static_cast<unsigned>(heads_at_once)}},
              Turn<T, kVec>, run.Data<T>(x), x.row_stride, heads, half, run.Data<float>(on.reads.cos_sin), attrs.seq,
              attrs.inverse ? -1.0F : 1.0F);
@@ -250,7 +250,7 @@ void RopeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
 
 // A block a token. gate_up is read once and y written once. (8192, 14336) bf16: 705 MB, 164 us.
 template <typename T, int kVec>
-__global__ void __launch_bounds__(kThreads) Gate(const T* gate_up, T* y, int64_t ffn) {
+__global__ void __launch_bounds__(kMapThreads) Gate(const T* gate_up, T* y, int64_t ffn) {
   const T* gates = gate_up + blockIdx.x * 2 * ffn;
   const T* ups = gates + ffn;
   T* to = y + blockIdx.x * ffn;
@@ -265,7 +265,7 @@ void SwiGluCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) 
   WithCudaType(y.dtype, [&](auto t) {
     using T = decltype(t);
     WithVector<T>(AreWholeVectors(y.cols, {on.reads.gate_up, y}), [&](auto vec) {
-      Launch(run.stream, {{BlocksFor(y.rows, 1)}, {kThreads}}, Gate<T, decltype(vec)::value>,
+      Launch(run.stream, {{BlocksFor(y.rows, 1)}, {kMapThreads}}, Gate<T, decltype(vec)::value>,
              run.Data<T>(on.reads.gate_up), run.Data<T>(y), y.cols);
     });
   });
@@ -274,7 +274,7 @@ void SwiGluCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) 
 // A block a token. dy and gate_up are read once and d_gate_up, which may be gate_up, is written once. (8192, 14336)
 // bf16: 1.17 GB, 273 us.
 template <typename T, int kVec>
-__global__ void __launch_bounds__(kThreads) GateBackward(const T* dy, const T* gate_up, T* d_gate_up, int64_t ffn) {
+__global__ void __launch_bounds__(kMapThreads) GateBackward(const T* dy, const T* gate_up, T* d_gate_up, int64_t ffn) {
   const int64_t row = blockIdx.x * 2 * ffn;
   for (int64_t i = int64_t{threadIdx.x} * kVec; i < ffn; i += int64_t{blockDim.x} * kVec) {
     const auto d = Load<kVec>(dy + blockIdx.x * ffn + i);
@@ -299,26 +299,26 @@ void SwiGluBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* /*s
   WithCudaType(dy.dtype, [&](auto t) {
     using T = decltype(t);
     WithVector<T>(AreWholeVectors(dy.cols, {dy, on.reads.gate_up, on.writes.d_gate_up}), [&](auto vec) {
-      Launch(run.stream, {{BlocksFor(dy.rows, 1)}, {kThreads}}, GateBackward<T, decltype(vec)::value>, run.Data<T>(dy),
-             run.Data<T>(on.reads.gate_up), run.Data<T>(on.writes.d_gate_up), dy.cols);
+      Launch(run.stream, {{BlocksFor(dy.rows, 1)}, {kMapThreads}}, GateBackward<T, decltype(vec)::value>,
+             run.Data<T>(dy), run.Data<T>(on.reads.gate_up), run.Data<T>(on.writes.d_gate_up), dy.cols);
     });
   });
 }
 
-// A block sums a warp's vectors of columns over the rows of a part: warp w has rows w, w + kWarps, …, and the warps'
+// A block sums a warp's vectors of columns over the rows of a part: warp w has rows w, w + kMapWarps, …, and the warps'
 // sums are added in order. x is read once. (8192, 4096) bf16: 67 MB, 16 us.
-constexpr int kWarps = kThreads / kWarp;
+constexpr int kMapWarps = kMapThreads / kWarp;
 template <typename T, int kVec>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMapThreads)
     SumRows(const T* x, int64_t row_stride, int64_t rows, int64_t cols, float* parts, int64_t stride) {
-  __shared__ Floats<kVec> sums[kWarps][kWarp];
+  __shared__ Floats<kVec> sums[kMapWarps][kWarp];
   const auto lane = threadIdx.x;
   const auto warp = threadIdx.y;
   const int64_t c = (int64_t{blockIdx.x} * kWarp + lane) * kVec;
   const int64_t last = rows * (blockIdx.y + int64_t{1}) / gridDim.y;
   Floats<kVec> sum{};
   if (c < cols) {
-    for (int64_t row = rows * blockIdx.y / gridDim.y + warp; row < last; row += kWarps) {
+    for (int64_t row = rows * blockIdx.y / gridDim.y + warp; row < last; row += kMapWarps) {
       const auto values = Load<kVec>(x + row * row_stride + c);
       for (int j = 0; j < kVec; ++j) sum.of[j] += values.of[j];
     }
@@ -326,7 +326,7 @@ __global__ void __launch_bounds__(kThreads)
   sums[warp][lane] = sum;
   __syncthreads();
   if (warp != 0 || c >= cols) return;
-  for (int w = 1; w < kWarps; ++w) {
+  for (int w = 1; w < kMapWarps; ++w) {
     for (int j = 0; j < kVec; ++j) sum.of[j] += sums[w][lane].of[j];
   }
   for (int j = 0; j < kVec; ++j) parts[blockIdx.y * stride + c + j] = sum.of[j];
@@ -340,7 +340,7 @@ void ColumnSumCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*
     using T = decltype(t);
     WithVector<T>(AreWholeVectors(x.cols, {x}), [&](auto vec) {
       constexpr int kVec = decltype(vec)::value;
-      Launch(run.stream, {{BlocksFor(x.cols, int64_t{kWarp} * kVec), BlocksFor(parts.rows, 1)}, {kWarp, kWarps}},
+      Launch(run.stream, {{BlocksFor(x.cols, int64_t{kWarp} * kVec), BlocksFor(parts.rows, 1)}, {kWarp, kMapWarps}},
              SumRows<T, kVec>, run.Data<T>(x), x.row_stride, x.rows, x.cols, part, parts.cols);
     });
   });

@@ -14,8 +14,8 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / kWarp;
+constexpr int kRowThreads = 256;
+constexpr int kRowWarps = kRowThreads / kWarp;
 
 // Calls fn with how many elements of `bytes` a kernel takes at once: 16 bytes of the widest, or one where a row does
 // not begin at a multiple of that.
@@ -35,9 +35,9 @@ bool Aligned(const T* data, int64_t cols, int vector) {
 
 // A warp has a row.
 template <typename T, int kVec>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kRowThreads)
     Lookup(const int32_t* ids, const T* wte, const T* wpe, T* x, int64_t rows, int64_t cols, int64_t seq) {
-  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
+  const int64_t row = int64_t{blockIdx.x} * kRowWarps + threadIdx.x / kWarp;
   if (row >= rows) return;
   const T* token = wte + ids[row] * cols;
   const T* position = wpe == nullptr ? nullptr : wpe + row % seq * cols;
@@ -65,28 +65,28 @@ void EmbeddingCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*
     const bool aligned =
         Aligned(wte, x.cols, kVector) && Aligned(wpe, x.cols, kVector) && Aligned(out, x.cols, kVector);
     WithVectors<sizeof(T)>(aligned, [&](auto vec) {
-      Launch(run.stream, {{BlocksFor(x.rows, kWarps)}, {kThreads}}, Lookup<T, vec>, run.Data<int32_t>(on.reads.ids),
-             wte, wpe, out, x.rows, x.cols, call.attrs(kEmbedding).seq);
+      Launch(run.stream, {{BlocksFor(x.rows, kRowWarps)}, {kRowThreads}}, Lookup<T, vec>,
+             run.Data<int32_t>(on.reads.ids), wte, wpe, out, x.rows, x.cols, call.attrs(kEmbedding).seq);
     });
   });
 }
 
 // Sorting tokens by their ids: tiles of them in shared memory, then by merging sorted runs, which needs no memory but
 // the two rows of `order`, whatever the range of ids.
-constexpr int kTile = 2048;
-constexpr int kSortThreads = kTile / 2;
+constexpr int kSortTile = 2048;
+constexpr int kSortThreads = kSortTile / 2;
 
 // order[tile) = the tile's tokens by id, equal ids in their order (a bitonic sort: Batcher, 1968).
 __global__ void __launch_bounds__(kSortThreads) SortTiles(const int32_t* ids, int64_t tokens, int32_t* order) {
-  __shared__ uint64_t keys[kTile];  // id, then token: no two are equal
-  const int64_t first = int64_t{blockIdx.x} * kTile;
-  const auto count = static_cast<int>(min(tokens - first, int64_t{kTile}));
+  __shared__ uint64_t keys[kSortTile];  // id, then token: no two are equal
+  const int64_t first = int64_t{blockIdx.x} * kSortTile;
+  const auto count = static_cast<int>(min(tokens - first, int64_t{kSortTile}));
   const auto thread = static_cast<int>(threadIdx.x);
-  for (int i = thread; i < kTile; i += kSortThreads) {
+  for (int i = thread; i < kSortTile; i += kSortThreads) {
     keys[i] = i < count ? static_cast<uint64_t>(static_cast<uint32_t>(ids[first + i])) << 32 | static_cast<uint32_t>(i)
                         : ~uint64_t{0};
   }
-  for (int size = 2; size <= kTile; size *= 2) {
+  for (int size = 2; size <= kSortTile; size *= 2) {
     for (int distance = size / 2; distance > 0; distance /= 2) {
       __syncthreads();
       const int low = thread / distance * 2 * distance + thread % distance;
@@ -106,9 +106,9 @@ __global__ void __launch_bounds__(kSortThreads) SortTiles(const int32_t* ids, in
 
 // Merges sorted runs of `width` tokens, the second of each pair into the first. Each token finds how many of the other
 // run stand before it; of equal ids, those of the first run do.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kRowThreads)
     MergeRuns(const int32_t* ids, const int32_t* from, int32_t* to, int64_t tokens, int64_t width) {
-  const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t at = int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
   if (at >= tokens) return;
   const int64_t run = at / width;
   const bool is_first = run % 2 == 0;
@@ -131,9 +131,9 @@ __global__ void __launch_bounds__(kThreads)
 const int32_t* SortTokens(const CudaRun& run, const int32_t* ids, int64_t tokens, int32_t* order) {
   int32_t* from = order;
   int32_t* to = order + tokens;
-  Launch(run.stream, {{BlocksFor(tokens, kTile)}, {kSortThreads}}, SortTiles, ids, tokens, from);
-  for (int64_t width = kTile; width < tokens; width *= 2) {
-    Launch(run.stream, {{BlocksFor(tokens, kThreads)}, {kThreads}}, MergeRuns, ids, from, to, tokens, width);
+  Launch(run.stream, {{BlocksFor(tokens, kSortTile)}, {kSortThreads}}, SortTiles, ids, tokens, from);
+  for (int64_t width = kSortTile; width < tokens; width *= 2) {
+    Launch(run.stream, {{BlocksFor(tokens, kRowThreads)}, {kRowThreads}}, MergeRuns, ids, from, to, tokens, width);
     std::swap(from, to);
   }
   return from;
@@ -172,9 +172,9 @@ struct RowSum {
 // A warp has kWarp * kVec columns of one place of the sorted tokens, and works where an id begins: it adds up the rows
 // of that id, whose tokens its lanes look up together, kWarp at a time.
 template <typename T, typename G, int kVec>
-__global__ void __launch_bounds__(kThreads, kBlocksAtLeast)
+__global__ void __launch_bounds__(kRowThreads, kBlocksAtLeast)
     ScatterTokens(const T* dx, const int32_t* ids, const int32_t* order, int64_t tokens, int64_t cols, G* d_wte) {
-  const int64_t place = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
+  const int64_t place = int64_t{blockIdx.x} * kRowWarps + threadIdx.x / kWarp;
   if (place >= tokens) return;
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
   const int32_t id = ids[order[place]];
@@ -195,9 +195,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtLeast)
 
 // A warp has kWarp * kVec columns of one position.
 template <typename T, typename G, int kVec>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kRowThreads)
     SumPositions(const T* dx, int64_t seq, int64_t sequences, int64_t cols, G* d_wpe) {
-  const int64_t position = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
+  const int64_t position = int64_t{blockIdx.x} * kRowWarps + threadIdx.x / kWarp;
   const int64_t c = (int64_t{blockIdx.y} * kWarp + threadIdx.x % kWarp) * kVec;
   if (position >= seq || c >= cols) return;
   const T* from = dx + position * cols + c;
@@ -230,10 +230,10 @@ void EmbeddingBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* 
           Aligned(from, dx.cols, kVector) && Aligned(tokens, dx.cols, kVector) && Aligned(positions, dx.cols, kVector);
       WithVectors<kWidest>(aligned, [&](auto vec) {
         const unsigned columns = BlocksFor(dx.cols, kWarp * vec);
-        Launch(run.stream, {{BlocksFor(dx.rows, kWarps), columns}, {kThreads}}, ScatterTokens<T, G, vec>, from, ids,
-               order, dx.rows, dx.cols, tokens);
+        Launch(run.stream, {{BlocksFor(dx.rows, kRowWarps), columns}, {kRowThreads}}, ScatterTokens<T, G, vec>, from,
+               ids, order, dx.rows, dx.cols, tokens);
         if (positions == nullptr) return;
-        Launch(run.stream, {{BlocksFor(seq, kWarps), columns}, {kThreads}}, SumPositions<T, G, vec>, from, seq,
+        Launch(run.stream, {{BlocksFor(seq, kRowWarps), columns}, {kRowThreads}}, SumPositions<T, G, vec>, from, seq,
                dx.rows / seq, dx.cols, positions);
       });
     });

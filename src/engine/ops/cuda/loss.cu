@@ -14,8 +14,8 @@ namespace {
 
 // A block takes a multiprocessor to itself: the rows that are worked on at a time (34 MB of 128256 bf16 on an H200)
 // then stay in its L2 cache between the two times that they are read.
-constexpr int kThreads = 1024;
-constexpr int kBatch = 2;  // vectors of a thread that are on their way from memory: 32 KB of a multiprocessor
+constexpr int kLossThreads = 1024;
+constexpr int kLossBatch = 2;  // vectors of a thread that are on their way from memory: 32 KB of a multiprocessor
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 // The sum of e^(x - max) of what was seen, by one thread (Milakov & Gimelshein, 2018). NaN is seen by the sum alone.
@@ -55,16 +55,16 @@ struct RowParts {
     }
   }
 
-  // fn(vector, where it lies) of this thread's vectors, of which kBatch are on their way from memory at a time.
+  // fn(vector, where it lies) of this thread's vectors, of which kLossBatch are on their way from memory at a time.
   template <typename Fn>
   __device__ void ForVectors(const Fn& fn) const {
-    for (int64_t first = threadIdx.x; first < count; first += kBatch * kThreads) {
-      Vec<T, kVec> batch[kBatch];
-      for (int b = 0; b < kBatch; ++b) {
-        if (first + b * kThreads < count) batch[b] = LoadVec<T, kVec>(vectors + (first + b * kThreads) * kVec);
+    for (int64_t first = threadIdx.x; first < count; first += kLossBatch * kLossThreads) {
+      Vec<T, kVec> batch[kLossBatch];
+      for (int b = 0; b < kLossBatch; ++b) {
+        if (first + b * kLossThreads < count) batch[b] = LoadVec<T, kVec>(vectors + (first + b * kLossThreads) * kVec);
       }
-      for (int b = 0; b < kBatch; ++b) {
-        if (first + b * kThreads < count) fn(batch[b], vectors + (first + b * kThreads) * kVec);
+      for (int b = 0; b < kLossBatch; ++b) {
+        if (first + b * kLossThreads < count) fn(batch[b], vectors + (first + b * kLossThreads) * kVec);
       }
     }
   }
@@ -76,7 +76,7 @@ struct RowParts {
 
 // A block has a row. losses[row] = its loss; logits become (softmax - onehot) * scale.
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kLossThreads)
     CrossEntropyRow(T* logits, const int32_t* targets, const float* factor, int64_t cols, int64_t row_stride,
                     double scale, float* losses) {
   __shared__ float max_scratch[kWarp];
@@ -122,7 +122,7 @@ void CrossEntropyCuda(const OpCall& call, const CudaRun& run, KernelState* /*sta
   auto* losses = run.Data<float>(on.scratch.row_losses);
   WithCudaType(logits.dtype, [&](auto t) {
     using T = decltype(t);
-    Launch(run.stream, {{static_cast<unsigned>(logits.rows)}, {kThreads}}, CrossEntropyRow<T>, run.Data<T>(logits),
+    Launch(run.stream, {{static_cast<unsigned>(logits.rows)}, {kLossThreads}}, CrossEntropyRow<T>, run.Data<T>(logits),
            run.Data<int32_t>(on.reads.targets), factor.defined() ? run.Data<float>(factor) : nullptr, logits.cols,
            logits.row_stride, scale, losses);
   });

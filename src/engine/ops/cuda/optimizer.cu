@@ -15,9 +15,9 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kUpdateThreads = 256;
 constexpr int kVec = 8;  // elements of a thread: 128 bytes of a bf16 weight with fp32 state
-constexpr int64_t kChunk = kThreads * kVec;
+constexpr int64_t kChunk = kUpdateThreads * kVec;
 constexpr int kBlocksPerMultiprocessor = 3;
 
 // The parameters that one launch updates: what the kernel is given by value.
@@ -202,7 +202,7 @@ __device__ void UpdateAt(const AdamStep& step, const AdamTensor& t, int64_t at) 
 
 // As many blocks as there is room for take chunks in turns, so that few compute the step's constants.
 template <typename Weights, typename M, typename G>
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor) UpdateTensors(const AdamLaunch launch) {
+__global__ void __launch_bounds__(kUpdateThreads, kBlocksPerMultiprocessor) UpdateTensors(const AdamLaunch launch) {
   __shared__ AdamStep shared_step;
   if (threadIdx.x == 0) shared_step = StepOf(launch);
   __syncthreads();
@@ -282,7 +282,7 @@ void AdamsCuda(std::span<const OpCall> calls, const CudaRun& run) {
       ++next;
     } while (next < calls.size() && launch.count < kMostTensors && Joins(calls[first], calls[next]));
     const int64_t blocks = std::min<int64_t>(launch.chunks, int64_t{run.multiprocessors} * kBlocksPerMultiprocessor);
-    Launch(run.stream, {{static_cast<unsigned>(blocks)}, {kThreads}}, KernelFor(on_first), launch);
+    Launch(run.stream, {{static_cast<unsigned>(blocks)}, {kUpdateThreads}}, KernelFor(on_first), launch);
     first = next;
   }
 }

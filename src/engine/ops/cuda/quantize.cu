@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kTileThreads)
     if (row.codes != nullptr) StoreRows<kFormat>(row, first_row, first_col, codes);
     if (col.codes != nullptr) {
       ColumnCodes turned;
-      Turn(codes, turned);
+      TurnCodes(codes, turned);
       StoreColumns<kFormat>(col, first_row, first_col, turned);
     }
   });

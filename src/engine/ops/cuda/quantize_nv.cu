@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kTileThreads)
     if (row.codes != nullptr) StoreRows<Format::kE2M1>(row, first_row, first_col, codes);
     if (col.codes != nullptr) {
       ColumnCodes turned;
-      Turn(codes, turned);
+      TurnCodes(codes, turned);
       StoreColumns<Format::kE2M1>(col, first_row, first_col, turned);
     }
   });

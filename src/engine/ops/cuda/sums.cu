@@ -9,8 +9,8 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kThreads = 1024;
-constexpr int kBatch = 4;  // vectors of a thread that are on their way from memory
+constexpr int kSumThreads = 1024;
+constexpr int kSumBatch = 4;  // vectors of a thread that are on their way from memory
 
 template <bool kSquared>
 __device__ float Term(float x) {
@@ -19,21 +19,21 @@ __device__ float Term(float x) {
 
 // parts[p] = the sum of part p, `size` elements. Each thread adds a few in fp32, and those sums in double.
 template <bool kSquared, typename T, int kVec>
-__global__ void __launch_bounds__(kThreads) SumPart(const T* x, int64_t elements, int64_t size, float* parts) {
+__global__ void __launch_bounds__(kSumThreads) SumPart(const T* x, int64_t elements, int64_t size, float* parts) {
   __shared__ double scratch[kWarp];
   const int64_t begin = min(elements, int64_t{blockIdx.x} * size);
   const int64_t end = min(elements, begin + size);
   const int64_t vectors = (end - begin) / kVec;
   double total = 0;
-  for (int64_t first = threadIdx.x; first < vectors; first += kBatch * kThreads) {
-    Vec<T, kVec> batch[kBatch];
-    for (int b = 0; b < kBatch; ++b) {
-      const int64_t at = first + b * kThreads;
+  for (int64_t first = threadIdx.x; first < vectors; first += kSumBatch * kSumThreads) {
+    Vec<T, kVec> batch[kSumBatch];
+    for (int b = 0; b < kSumBatch; ++b) {
+      const int64_t at = first + b * kSumThreads;
       batch[b] = at < vectors ? LoadVec<T, kVec>(x + begin + at * kVec) : Vec<T, kVec>{};
     }
     float sum = 0;
-    for (int b = 0; b < kBatch; ++b) {
-      for (int i = 0; i < kVec; ++i) sum += Term<kSquared>(ToFloat(batch[b].of[i]));
+    for (const Vec<T, kVec>& vector : batch) {
+      for (int i = 0; i < kVec; ++i) sum += Term<kSquared>(ToFloat(vector.of[i]));
     }
     total += static_cast<double>(sum);
   }
@@ -43,10 +43,10 @@ __global__ void __launch_bounds__(kThreads) SumPart(const T* x, int64_t elements
   if (threadIdx.x == 0) parts[blockIdx.x] = static_cast<float>(total);
 }
 
-__global__ void __launch_bounds__(kThreads) AddUp(const float* values, int64_t count, double scale, float* to) {
+__global__ void __launch_bounds__(kSumThreads) AddUpSums(const float* values, int64_t count, double scale, float* to) {
   __shared__ double scratch[kWarp];
   double total = 0;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads) total += static_cast<double>(values[i]);
+  for (int64_t i = threadIdx.x; i < count; i += kSumThreads) total += static_cast<double>(values[i]);
   total = BlockSum(total, scratch);
   if (threadIdx.x == 0) *to = static_cast<float>(static_cast<double>(*to) + total * scale);
 }
@@ -55,7 +55,7 @@ template <bool kSquared>
 void SumParts(const CudaRun& run, const Tensor& x, const Tensor& parts) {
   constexpr int64_t kUnit = 1024;  // parts begin at whole vectors
   const int64_t size = ((x.elements() + parts.cols - 1) / parts.cols + kUnit - 1) / kUnit * kUnit;
-  const LaunchShape shape = {{static_cast<unsigned>(parts.cols)}, {kThreads}};
+  const LaunchShape shape = {{static_cast<unsigned>(parts.cols)}, {kSumThreads}};
   WithCudaType(x.dtype, [&](auto t) {
     using T = decltype(t);
     constexpr int kVec = 16 / sizeof(T);
@@ -69,7 +69,7 @@ void SumParts(const CudaRun& run, const Tensor& x, const Tensor& parts) {
 }  // namespace
 
 void AddSumCuda(const CudaRun& run, const float* values, int64_t count, double scale, float* to) {
-  Launch(run.stream, {{1}, {kThreads}}, AddUp, values, count, scale, to);
+  Launch(run.stream, {{1}, {kSumThreads}}, AddUpSums, values, count, scale, to);
 }
 
 // Reads x once: 2^28 bf16: 537 MB, 125 us on an H200, and some 3 us for the parts.

@@ -178,7 +178,7 @@ __device__ void StoreColumns(const Side& side, int64_t row, int64_t col, const C
   for (int c = 0; c < kThreadCols; ++c) StoreCodes<kFormat>(side, col + c, row, codes[c]);
 }
 // The same codes turned round, four by four.
-__device__ inline void Turn(const RowCodes& rows, ColumnCodes& columns) {
+__device__ inline void TurnCodes(const RowCodes& rows, ColumnCodes& columns) {
   for (int half = 0; half < kThreadCols / 4; ++half) {
     const uint32_t low01 = __byte_perm(rows[0][half], rows[1][half], 0x5140);  // rows 0 and 1 of columns 0 and 1
     const uint32_t high01 = __byte_perm(rows[0][half], rows[1][half], 0x7362);

@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(kTileThreads) Transpose(CodeMatrix codes, Side
     RowCodes rows;
     codes.Load<kFormat>(row, col, rows);
     ColumnCodes columns;
-    Turn(rows, columns);
+    TurnCodes(rows, columns);
     StoreColumns<kFormat>(turned, row, col, columns);
   }
 }
