@@ -30,16 +30,26 @@ RIDGELINE_FAKE(Nccl, RIDGELINE_NCCL_FUNCTIONS)
 // Attention takes its own kernels: cuDNN's fake is for small shapes.
 inline CudaLibraries FakeLibraries() { return {.cublaslt = FakeCublasLt, .cudnn = nullptr}; }
 
-// What was called of the table below, by one thread.
-struct CublasLtWatch {
-  int fails_at = 0;         // the call that fails, counted from 1; 0: none
-  int calls = 0;            // of functions that can fail
-  int alive = 0;            // what was made and is not destroyed
-  std::string failed = {};  // the function that did
+// What was called of the tables below, by one thread at a time.
+struct LibraryWatch {
+  int fails_at = 0;           // the call that fails, counted from 1; 0: none
+  bool wants_memory = false;  // and says that it found none, instead of another failure
+  int calls = 0;              // of functions that can fail
+  int alive = 0;              // what was made and is not destroyed
+  std::string failed = {};    // the function that did
 };
-inline CublasLtWatch& ThisWatch() {
-  static CublasLtWatch watch;
+inline LibraryWatch& ThisWatch() {
+  static LibraryWatch watch;
   return watch;
+}
+
+inline void FailOf(cublasStatus_t& status) {
+  status = ThisWatch().wants_memory ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+inline void FailOf(ncclResult_t& result) { result = ncclSystemError; }
+inline void FailOf(cudnnStatus_t& status) {
+  status = ThisWatch().wants_memory ? CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
+                                    : CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER;
 }
 
 template <auto kFunction>
@@ -48,30 +58,39 @@ template <typename Result, typename... Args, Result (*kFunction)(Args...)>
 struct Watched<kFunction> {
   static inline std::string_view name;
   static Result Call(Args... args) {
-    CublasLtWatch& watch = ThisWatch();
-    if constexpr (std::is_same_v<Result, cublasStatus_t>) {
-      if (name.ends_with("Destroy")) {
+    LibraryWatch& watch = ThisWatch();
+    if constexpr (requires(Result & result) { FailOf(result); }) {
+      if (name.find("Destroy") != name.npos) {
         --watch.alive;
       } else if (++watch.calls == watch.fails_at) {
         watch.failed = name;
-        return CUBLAS_STATUS_EXECUTION_FAILED;
+        Result failure;
+        FailOf(failure);
+        return failure;
       }
-      if (name.ends_with("Create")) ++watch.alive;
+      if (name.find("Create") != name.npos) ++watch.alive;
     }
     return kFunction(args...);
   }
 };
-inline const CublasLt& WatchedCublasLt() {
-  static const CublasLt table = [] {
-    CublasLt watched;
+
+// WatchedTABLE(): the fakes' functions, each call of which may fail.
 #define RIDGELINE_WATCH(function)          \
   Watched<& ::function>::name = #function; \
   watched.function = Watched<&::function>::Call;
-    RIDGELINE_CUBLASLT_FUNCTIONS(RIDGELINE_WATCH)
+#define RIDGELINE_WATCHED(TABLE, FUNCTIONS) \
+  inline const TABLE& Watched##TABLE() {    \
+    static const TABLE table = [] {         \
+      TABLE watched;                        \
+      FUNCTIONS(RIDGELINE_WATCH)            \
+      return watched;                       \
+    }();                                    \
+    return table;                           \
+  }
+RIDGELINE_WATCHED(CublasLt, RIDGELINE_CUBLASLT_FUNCTIONS)
+RIDGELINE_WATCHED(Cudnn, RIDGELINE_CUDNN_FUNCTIONS)
+RIDGELINE_WATCHED(Nccl, RIDGELINE_NCCL_FUNCTIONS)
+#undef RIDGELINE_WATCHED
 #undef RIDGELINE_WATCH
-    return watched;
-  }();
-  return table;
-}
 
 }  // namespace ridgeline

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -170,6 +171,32 @@ TEST(CudnnAttentionOnCuda, SaysWhatFailed) {
                 return table;
               }),
               testing::StartsWith("cuDNN: starting a plan failed: "));
+}
+
+// Both passes, with each call of cuDNN failing once: none is answered by slower kernels.
+TEST(CudnnAttentionOnCuda, EveryCallThatFailsIsAnErrorAndNothingIsLeft) {
+  LibraryWatch& watch = ThisWatch();
+  std::map<std::string, int> failures;
+  for (const bool wants_memory : {false, true}) {
+    for (int call = 1;; ++call) {
+      cuda_on_cpu::ResetCudnn();
+      watch = {.fails_at = call, .wants_memory = wants_memory};
+      ErrorKind kind = ErrorKind::kInternal;
+      try {
+        BothPasses({{1, 8, 2, 1, 8}}, {.cudnn = WatchedCudnn});
+      } catch (const Error& error) {
+        kind = error.kind();
+        EXPECT_THAT(error.message(), testing::StartsWith("cuDNN: "));
+      }
+      EXPECT_EQ(watch.alive, 0) << watch.failed;
+      EXPECT_EQ(cuda_machine::AllocatedBytes(), 0U);
+      if (watch.failed.empty()) break;
+      EXPECT_EQ(kind, wants_memory ? ErrorKind::kOutOfMemory : ErrorKind::kInfrastructure) << watch.failed;
+      ++failures[watch.failed];
+    }
+  }
+  for (const auto& [function, count] : failures) EXPECT_GE(count, 2) << function;
+  EXPECT_EQ(failures.size(), 7U);  // all that can fail, and give nothing back
 }
 
 // Without it half-precision attention would be many times slower, and the figures of another program.

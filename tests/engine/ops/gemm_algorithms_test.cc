@@ -220,7 +220,7 @@ TEST_F(GemmAlgorithmsOnCuda, MultiplyCodesAlike) {
 
 TEST_F(GemmAlgorithmsOnCuda, SayWhichCallFailedAndGiveEverythingBack) {
   Algorithms({10'000, 20'000});
-  CublasLtWatch& watch = ThisWatch();
+  LibraryWatch& watch = ThisWatch();
   for (const bool kept : {false, true}) {
     std::map<std::string, int> failures;
     for (int call = 1;; ++call) {

@@ -300,7 +300,7 @@ void RecordOfEachKind(Device& device) {
 }
 
 TEST(GemmOnCuda, SaysWhichCallFailedAndGivesEverythingBack) {
-  CublasLtWatch& watch = ThisWatch();
+  LibraryWatch& watch = ThisWatch();
   std::map<std::string, int> failures;
   for (int call = 1;; ++call) {
     watch = {.fails_at = call};
@@ -331,7 +331,7 @@ TEST(GemmOnCuda, SaysWhichCallFailedAndGivesEverythingBack) {
 }
 
 TEST(GemmOnCuda, GivesEverythingBackWhereTheRuntimeFails) {
-  CublasLtWatch& watch = ThisWatch();
+  LibraryWatch& watch = ThisWatch();
   watch = {};
   int64_t call = 1;
   for (bool failed = true; failed; ++call) {

@@ -30,15 +30,34 @@ std::string CudnnWords(const Cudnn& cudnn, cudnnStatus_t status) {
   return fmt::format("{}{}{}", cudnn.cudnnGetErrorString(status), words.empty() ? "" : ": ", words);
 }
 
+namespace {
+
+bool IsOfMemory(cudnnStatus_t status) {
+  return status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ||
+         status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+}
+
+}  // namespace
+
+bool IsOfMachine(cudnnStatus_t status) {
+  constexpr auto kClass = [](cudnnStatus_t of) { return of / 1000; };
+  switch (status) {
+    case CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER:
+    case CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDART:
+    case CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING:
+    case CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE:
+      return true;
+    default:
+      return IsOfMemory(status) || kClass(status) == kClass(CUDNN_STATUS_NOT_INITIALIZED) ||
+             kClass(status) == kClass(CUDNN_STATUS_EXECUTION_FAILED);
+  }
+}
+
 void CheckCudnn(const Cudnn& cudnn, cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  // A device that is gone, or has no memory left for the library, is not a fault of the program.
-  constexpr auto kClass = [](cudnnStatus_t of) { return of / 1000; };
-  const ErrorKind kind = status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ? ErrorKind::kOutOfMemory
-                         : kClass(status) == kClass(CUDNN_STATUS_NOT_INITIALIZED) ||
-                                 kClass(status) == kClass(CUDNN_STATUS_EXECUTION_FAILED)
-                             ? ErrorKind::kInfrastructure
-                             : ErrorKind::kInternal;
+  const ErrorKind kind = IsOfMemory(status)    ? ErrorKind::kOutOfMemory
+                         : IsOfMachine(status) ? ErrorKind::kInfrastructure
+                                               : ErrorKind::kInternal;
   throw Error(kind, fmt::format("cuDNN: {} failed: {}", what, CudnnWords(cudnn, status)));
 }
 

@@ -33,6 +33,9 @@ const Cudnn& LoadCudnn();
 
 // A status in cuDNN's words, with what it last said in this thread.
 std::string CudnnWords(const Cudnn& cudnn, cudnnStatus_t status);
+// Whether the status says nothing of what was asked, and would be another on a machine in order: memory ran out, a
+// library that cuDNN itself loads is missing, the device is gone.
+bool IsOfMachine(cudnnStatus_t status);
 // Throws Error in words unless `status` is success; `what` says what was tried.
 void CheckCudnn(const Cudnn& cudnn, cudnnStatus_t status, const char* what);
 

@@ -213,7 +213,9 @@ std::optional<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDev
                                          int64_t most_workspace_bytes, std::string& why) {
   constexpr int64_t kMostProposals = 16;  // it makes at most four of attention
   const Cudnn& cudnn = graph.cudnn();
+  cudnnStatus_t machines = CUDNN_STATUS_SUCCESS;
   const auto refused = [&](cudnnStatus_t status) {
+    if (IsOfMachine(status)) machines = status;
     why += fmt::format("{}{}", why.empty() ? "" : "; ", CudnnWords(cudnn, status));
   };
   why.clear();
@@ -229,6 +231,7 @@ std::optional<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDev
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     refused(status);
+    CheckCudnn(cudnn, machines, "making a plan");
     return std::nullopt;
   }
 
@@ -250,6 +253,7 @@ std::optional<CudnnPlan> CudnnPlan::Make(const CudnnGraph& graph, const CudnnDev
     why += fmt::format("{}a plan wants {} bytes and may have {}", why.empty() ? "" : "; ", plan.workspace_bytes(),
                        most_workspace_bytes);
   }
+  CheckCudnn(cudnn, machines, "building a plan");
   if (why.empty()) why = "cuDNN proposes nothing";
   return std::nullopt;
 }

@@ -119,7 +119,9 @@ class CudnnDevice {
 class CudnnPlan {
  public:
   // The first of cuDNN's proposals that can be built and wants at most `most_workspace_bytes`. Nothing where cuDNN has
-  // none; `why` says in its words what became of each. Takes seconds where kernels are compiled.
+  // none; `why` says in its words what became of each. Takes seconds where kernels are compiled. Throws as CheckCudnn
+  // where there is none because the machine fails, and not because cuDNN refuses the graph: other kernels in the plan's
+  // place would be slower, and nobody would know why.
   static std::optional<CudnnPlan> Make(const CudnnGraph& graph, const CudnnDevice& device, int64_t most_workspace_bytes,
                                        std::string& why);
 
