@@ -30,10 +30,12 @@ cudaError_t Said(cudaError_t error) {
   return error;
 }
 
-cudaError_t MayFail() {
+cudaError_t MayFail(bool takes) {
   Machine& m = TheMachine();
   const Lock lock(m.mutex);
-  return ++m.calls == m.failing_call ? m.failing_error : cudaSuccess;
+  const bool takes_too_much = takes && ++m.allocations == m.failing_allocation;
+  if (++m.calls == m.failing_call) return m.failing_error;
+  return takes_too_much ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
 CUstream_st& StreamOf(Machine& m, cudaStream_t stream) {
@@ -197,6 +199,7 @@ void ResetMachine(const MachineOptions& options) {
   m.failure.clear();
   m.sticky = cudaSuccess;
   m.calls = m.failing_call = 0;
+  m.allocations = m.failing_allocation = 0;
   last_error = cudaSuccess;
   this_device = 0;
 }
@@ -215,6 +218,8 @@ void FailCall(int64_t number, cudaError_t error) {
   TheMachine().failing_call = number;
   TheMachine().failing_error = error;
 }
+int64_t AllocationsMade() { return TheMachine().allocations; }
+void FailAllocation(int64_t number) { TheMachine().failing_allocation = number; }
 int64_t GridsRun() { return TheMachine().grids; }
 
 }  // namespace cuda_on_cpu

@@ -71,6 +71,7 @@ struct Machine {
   int64_t calls = 0;                 // of the runtime, as MayFail counts them
   int64_t failing_call = 0;          // 0: none
   cudaError_t failing_error = cudaSuccess;
+  int64_t allocations = 0, failing_allocation = 0;  // the same of calls that take memory
   std::atomic<int64_t> handles = 0;                              // events and graphs that are not destroyed
   std::atomic<std::chrono::steady_clock::duration> passed = {};  // by PassTime
 };
@@ -83,8 +84,10 @@ extern thread_local cudaError_t last_error;
 
 // Notes an error for cudaGetLastError, and returns it.
 cudaError_t Said(cudaError_t error);
-// What FailCall asks this call to return: to be asked once in each function of the runtime that may fail.
-cudaError_t MayFail();
+// What FailCall and FailAllocation ask this call to return: to be asked once in each function of the runtime that may
+// fail. `takes`: whether it takes memory, or makes something that does.
+cudaError_t MayFail(bool takes = false);
+constexpr bool kTakes = true;
 
 CUstream_st& StreamOf(Machine& m, cudaStream_t stream);
 // Tells who waits that something did, or may, go on.

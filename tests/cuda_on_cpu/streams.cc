@@ -16,7 +16,7 @@ extern "C" {
 
 // Streams.
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
-  if (const cudaError_t error = MayFail(); error != cudaSuccess) return Said(error);
+  if (const cudaError_t error = MayFail(kTakes); error != cudaSuccess) return Said(error);
   Machine& m = TheMachine();
   const Lock lock(m.mutex);
   m.streams.push_back(std::make_unique<CUstream_st>());
@@ -56,7 +56,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 // Events.
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
-  if (const cudaError_t error = MayFail(); error != cudaSuccess) return Said(error);
+  if (const cudaError_t error = MayFail(kTakes); error != cudaSuccess) return Said(error);
   *event = new CUevent_st;
   return ++TheMachine().handles, cudaSuccess;
 }
@@ -119,7 +119,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 
 // Graphs.
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
-  if (const cudaError_t error = MayFail(); error != cudaSuccess) return Said(error);
+  if (const cudaError_t error = MayFail(kTakes); error != cudaSuccess) return Said(error);
   const Lock lock(TheMachine().mutex);
   if (stream == nullptr || stream->capture != nullptr) return Said(cudaErrorStreamCaptureUnsupported);
   stream->capture = new CUgraph_st;
@@ -161,7 +161,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   return *status = capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone, cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long /*flags*/) {
-  if (const cudaError_t error = MayFail(); error != cudaSuccess) return Said(error);
+  if (const cudaError_t error = MayFail(kTakes); error != cudaSuccess) return Said(error);
   *exec = new CUgraphExec_st{*graph};
   return ++TheMachine().handles, cudaSuccess;
 }

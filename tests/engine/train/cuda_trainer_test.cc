@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "engine/train/cuda_device.h"
 #include "engine/train/trainer.h"
 #include "engine/train/verify.h"
+#include "run/gpu_limits.h"
 #include "tests/base/temp_dir.h"
 #include "tests/engine/device/cuda_machine.h"
 #include "tests/engine/train/specs.h"
@@ -59,7 +61,7 @@ class CudaTrainer : public ::testing::Test {
   // Until `leave_after` steps of this run are done, or to its end.
   static RunResult Run(const RunSpec& spec, TrainOptions options = {}, int64_t leave_after = INT64_MAX) {
     int64_t steps = 0;
-    options.open_cuda = OpenHere;
+    if (!options.open_cuda) options.open_cuda = OpenHere;
     options.on_step = [&](const StepReport&) { ++steps; };
     options.told_to_leave = [&] { return steps >= leave_after; };
     return Train(spec, options).result;
@@ -300,15 +302,26 @@ TEST_F(CudaTrainer, SaysThatThereIsNoGpu) {
 
 TEST_F(CudaTrainer, SaysHowTheGpuFared) {
   card_.others = 2;
-  card_.limits = 0x8;  // a slowdown of the hardware
-  const RunResult result = Run(OnCuda(TinyOnCuda()));
+  Json values = TinyOnCuda();
+  values.update({{"steps", 1}, {"seq_length", 8}, {"batch_size", 1}});
+  const RunSpec spec = OnCuda(values);
+  RunResult result = Run(spec);
   ASSERT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_EQ(result.gpu.others, 2);
   EXPECT_EQ(result.gpu.power_w, 500);
   EXPECT_GT(result.gpu.energy_j, 0);
-  EXPECT_EQ(result.gpu.throttled_share, 1);
+  EXPECT_EQ(result.gpu.throttled_share, 0);
+  // Its power limit is a limit like the others.
+  for (const GpuClockLimit& limit : GpuClockLimits()) {
+    card_.limits = limit.nvml_bit;
+    result = Run(spec);
+    ASSERT_EQ(result.gpu.clock_limits.size(), 1U) << limit.name;
+    EXPECT_GT(result.gpu.clock_limits[std::string(limit.name)], 0);
+    EXPECT_EQ(result.gpu.throttled_share, limit.costs_speed ? 1 : 0) << limit.name;
+    EXPECT_EQ(WhatThrottled(result.gpu), limit.costs_speed ? limit.words : "");
+  }
   card_.begins = kNvmlDriverNotLoaded;
-  const RunResult without = Run(OnCuda(TinyOnCuda()));
+  const RunResult without = Run(spec);
   EXPECT_EQ(without.status, RunStatus::kOk) << "none of it is needed";
   EXPECT_EQ(without.gpu.power_w, std::nullopt);
 }
@@ -372,6 +385,59 @@ TEST_F(CudaTrainer, EndsInWordsWhicheverCallFails) {
     EXPECT_FALSE(result.message.empty());
     EXPECT_EQ(result.throughput.steady_tokens_per_s, 0) << call;
     ExpectNothingLeft();
+  }
+}
+
+// Memory of the device, pinned memory, streams, events and the graph: each may be what there is no room for.
+TEST_F(CudaTrainer, EndsForWantOfMemoryWhateverIsNotToBeHad) {
+  Json values = TinyOnCuda();
+  values.update({{"steps", 2}, {"seq_length", 8}, {"batch_size", 1}});
+  const RunSpec spec = OnCuda(values);
+  ASSERT_EQ(Run(spec).status, RunStatus::kOk);
+  const int64_t allocations = cuda_machine::AllocationsMade();
+  EXPECT_GT(allocations, 10);
+  for (int64_t allocation = 1; allocation <= allocations; ++allocation) {
+    cuda_machine::ResetMachine();
+    cuda_machine::FailAllocation(allocation);
+    SCOPED_TRACE(allocation);
+    const RunResult result = Run(spec);
+    EXPECT_EQ(result.status, RunStatus::kOomDevice) << result.message;
+    EXPECT_FALSE(result.message.empty());
+    EXPECT_EQ(result.evidence.at("wanted_bytes"), std::to_string(BuildStep(spec).layout.slab_bytes));
+    EXPECT_EQ(result.throughput.steady_tokens_per_s, 0);
+    ExpectNothingLeft();
+  }
+}
+
+// The same of what cuBLASLt and cuDNN make.
+TEST_F(CudaTrainer, EndsForWantOfMemoryWhicheverCallOfALibraryFindsNone) {
+  Json values = TinyOnCuda();
+  values.update({{"steps", 2}, {"seq_length", 8}, {"batch_size", 1}, {"hidden", 32}, {"precision", "bf16"}});
+  const RunSpec spec = OnCuda(values);
+  TrainOptions options;
+  options.open_cuda = [](const RunSpec& of, const DeviceOptions& with) {
+    return OpenCudaDevice(of, with, LocalRank(), {{WatchedCublasLt, WatchedCudnn}, FakeNccl, FakeNvml});
+  };
+  LibraryWatch& watch = ThisWatch();
+  std::map<std::string, int> failures;
+  const auto run = [&](int call) {
+    cuda_machine::ResetMachine();
+    watch = {.fails_at = call, .wants_memory = true};
+    const RunResult result = Run(spec, options);
+    EXPECT_EQ(watch.alive, 0) << watch.failed;
+    ExpectNothingLeft();
+    if (!watch.failed.empty()) ++failures[watch.failed];
+    return result;
+  };
+  ASSERT_EQ(run(0).status, RunStatus::kOk);
+  // Every third: their own tests have each call of a product and of attention.
+  for (int call = 1, calls = watch.calls; call <= calls; call += 3) {
+    const RunResult result = run(call);
+    EXPECT_EQ(result.status, RunStatus::kOomDevice) << watch.failed << ": " << result.message;
+    EXPECT_THAT(result.message, ::testing::AnyOf(HasSubstr("cuBLASLt: "), HasSubstr("cuDNN: ")));
+  }
+  for (const char* function : {"cublasLtMatmul", "cublasLtMatrixLayoutCreate", "cudnnBackendExecute"}) {
+    EXPECT_GT(failures[function], 0) << function;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "cuda_on_cpu/task.h"
@@ -221,6 +222,40 @@ TEST_F(NcclRanks, EndWhereACollectiveFails) {
   const auto errors = Run(failing, nccl_, Step);
   EXPECT_THAT(errors[0], HasSubstr("NCCL: ncclAllGather failed: ncclSystemError"));
   EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0 on "), HasSubstr("NCCL: ncclAllGather failed: ncclSystemError")));
+}
+
+// Every call that a rank makes of NCCL by itself, in a step with each of its collectives.
+TEST_F(NcclRanks, EndWhicheverCallOfOneFails) {
+  LibraryWatch& watch = ThisWatch();
+  Nccl watched = WatchedNccl();
+  watched.ncclCommInitRankConfig = nccl_.ncclCommInitRankConfig;  // which has a test of its own, and is counted
+  watched.ncclCommGetAsyncError = nccl_.ncclCommGetAsyncError;    // asked by another thread, as often as it comes to it
+  watched.ncclCommDestroy = nccl_.ncclCommDestroy;
+  watched.ncclCommAbort = nccl_.ncclCommAbort;
+  std::set<std::string> failed;
+  for (int call = 1;; ++call) {
+    watch = {.fails_at = call};
+    const auto errors = testing::OnDevices(kWorld, kTimeoutS, [&](Communicator& ranks) {
+      Program program;
+      Flights flights(program.trace, kWorld);
+      const Tensor part = program.Make(DType::kF32, 1, 3, {1, 2, 3});
+      const Tensor full = program.Empty(DType::kF32, 1, 3 * kWorld);
+      flights.Land(flights.AllGather(part, full));
+      flights.Land(flights.AllReduce(full));
+      flights.Land(flights.ReduceScatter(full, part, false));
+      program.UseDevice(ranks.rank(), testing::Connected(ranks.rank() == 0 ? watched : nccl_, ranks));
+      Step(ranks, program);
+    });
+    EXPECT_EQ(made, gone);
+    EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
+    EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+    if (watch.failed.empty()) break;
+    failed.insert(watch.failed);
+    if (watch.failed == "ncclCommFinalize") continue;  // all is done then
+    EXPECT_THAT(errors, Each(HasSubstr("NCCL: " + watch.failed + " failed: ncclSystemError")));
+  }
+  EXPECT_THAT(failed, ::testing::IsSupersetOf({"ncclGetUniqueId", "ncclAllGather", "ncclAllReduce", "ncclReduceScatter",
+                                               "ncclCommFinalize"}));
 }
 
 TEST_F(NcclRanks, EndWhereACollectiveFailsOnItsWay) {
