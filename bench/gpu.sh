@@ -19,6 +19,7 @@ verify 150
 ceilings 60
 profile 60
 bits 240
+products 240
 aws-1b 300
 llama-1b 480
 llama-8b 500
@@ -36,23 +37,23 @@ usage() {
 # bundle FILE BUILD [--rehearse]
 bundle() {
   local file=$1 build=${2:-build-gpu} trainer=bin/ridgeline-train-cuda tests=tests/gpu_tests
-  local ceilings=tests/gpu_ceilings
+  local measure=tests/gpu_measure
   if [ "${3:-}" = --rehearse ]; then
-    trainer=tests/emulated_train_cuda tests=tests/test_engine_device_cuda ceilings=tests/emulated_ceilings
+    trainer=tests/emulated_train_cuda tests=tests/test_engine_device_cuda measure=tests/emulated_measure
   elif [ ! -e "$build/CMakeCache.txt" ]; then
     cmake -S "$here/.." -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DRIDGELINE_CUDA=ON
   fi
   # A rehearsal takes what is built: CTest runs it beside other tests.
   [ "${3:-}" = --rehearse ] ||
     cmake --build "$build" --target ridgeline ridgeline-train ridgeline-launcher-local "${trainer#*/}" "${tests#*/}" \
-      "${ceilings#*/}"
+      "${measure#*/}"
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   mkdir -p "$work"/{bin,cases,lib/ridgeline/plugins,share/ridgeline/sweeps}
   cp "$build"/bin/{ridgeline,ridgeline-train} "$work/bin/"
   cp "$build/$trainer" "$work/bin/ridgeline-train-cuda"
   cp "$build/$tests" "$work/bin/gpu_tests"
-  cp "$build/$ceilings" "$work/bin/gpu_ceilings"
+  cp "$build/$measure" "$work/bin/gpu_measure"
   cp "$build"/bin/plugins/ridgeline-{launcher-local.so,local-keeper} "$work/lib/ridgeline/plugins/"
   cp -r "$here/../reports" "$work/share/ridgeline/"
   cp "$here"/../tests/engine/cases/*.{json,safetensors} "$work/cases/"

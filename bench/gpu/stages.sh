@@ -16,6 +16,7 @@ need() { command -v "$1" || skip "there is no $1 here"; }
 small='*CudaSeed0:CudaExecutor.*'
 chosen=()
 rows=8192
+products=(8192)
 models=(llama-124m gpt-124m stack-1b)
 verified=("$BUNDLE"/cases/*.json)
 shape=(--seq-length 1024 --batch-size 2 --layers 2)
@@ -25,6 +26,7 @@ if [ -e "$BUNDLE/rehearsal" ]; then
   small='CudaExecutor.A*'
   chosen=("--gtest_filter=$small")
   rows=64
+  products=(16 llama-5m gpt-10m)
   models=(llama-5m stack-1b)
   verified=("$BUNDLE/cases/llama-one-token.json")
   shape=(--seq-length 16 --batch-size 1 --layers 1 --hidden 64 --heads 4 --kv-heads 4 --head-dim 16 --ffn 96)
@@ -42,6 +44,7 @@ facts() {
   ridgeline-train --gpus
   ridgeline doctor || true
   if command -v nvidia-smi; then nvidia-smi -q; else echo "there is no nvidia-smi here"; fi
+  [ -z "$GPU" ] || gpu_measure device | tee "$OUT/device.json"
 }
 
 tests() { gpu_tests --gtest_brief=1 "--gtest_output=json:$OUT/tests.json" "${chosen[@]}"; }
@@ -102,7 +105,12 @@ bits() {
 
 ceilings() {
   need_gpu
-  gpu_ceilings "$rows"
+  gpu_measure ceilings "$rows"
+}
+
+products() {
+  need_gpu
+  gpu_measure products "${products[@]}"
 }
 
 profile() {
@@ -133,6 +141,6 @@ report() {
 
 case $1 in
   memcheck | racecheck | synccheck) sanitizer "$1" ;;
-  facts | tests | verify | bits | ceilings | profile | report) "$1" ;;
+  facts | tests | verify | bits | ceilings | profile | products | report) "$1" ;;
   *) sweep "$1" ;;
 esac

@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <cuda_bf16.h>
@@ -332,6 +333,15 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64 && room == 1) {
     *count = 1;
     *static_cast<int64_t*>(values) = options.workspace_bytes;
+    return CUDNN_STATUS_SUCCESS;
+  }
+  if (name == CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION && type == CUDNN_TYPE_CHAR) {
+    cudaDeviceProp properties;
+    cudaGetDeviceProperties(&properties, 0);
+    const std::string json = std::string("{\"deviceName\":\"") + properties.name +
+                             "\",\"multiProcessorCount\":" + std::to_string(properties.multiProcessorCount) + "}";
+    *count = static_cast<int64_t>(json.size());
+    if (room > 0) std::memcpy(values, json.data(), std::min(json.size(), static_cast<size_t>(room)));
     return CUDNN_STATUS_SUCCESS;
   }
   return CUDNN_STATUS_NOT_SUPPORTED;

@@ -22,6 +22,7 @@ namespace ridgeline {
 
 namespace cuda_machine = cuda_on_cpu;
 inline CudaLibraries LibrariesHere() { return FakeLibraries(); }
+inline const Cudnn& (*CudnnHere())() { return FakeCudnn; }
 inline const Nccl& (*NcclHere())() { return FakeNccl; }
 
 }  // namespace ridgeline
@@ -49,6 +50,7 @@ inline int64_t GridsRun() { return 0; }
 namespace ridgeline {
 
 inline CudaLibraries LibrariesHere() { return {}; }
+inline const Cudnn& (*CudnnHere())() { return LoadCudnn; }
 inline const Nccl& (*NcclHere())() { return LoadNccl; }
 
 }  // namespace ridgeline

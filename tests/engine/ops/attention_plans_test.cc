@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -58,6 +59,8 @@ class Plans : public testing::Test {
       GTEST_SKIP() << error.message();
     }
   }
+
+  std::string DescriptionOf(const DescribedDevice& device) const { return Of(device).Describe(*cudnn_); }
 
   // Both passes have a plan, in the bytes that the trace declares for this device, and leave none of them idle.
   void Check(DescribedDevice device, const AttentionShape& s, DType dtype = DType::kBF16) {
@@ -145,6 +148,14 @@ TEST_P(CudnnPresetsOnCuda, FitTheTrace) {
 class CudnnPlansOnCuda : public Plans, public testing::WithParamInterface<DescribedDevice (*)()> {};
 INSTANTIATE_TEST_SUITE_P(Devices, CudnnPlansOnCuda, testing::ValuesIn(kDevices),
                          [](const auto& info) { return info.param().name; });
+// What bench/gpu.sh brings back from a card is what plans are made from elsewhere.
+TEST_P(CudnnPlansOnCuda, AreOfADeviceThatCudnnDescribes) {
+  DescribedDevice device = GetParam()();
+  device.json = DescriptionOf(device);
+  EXPECT_THAT(device.json, testing::HasSubstr("\"multiProcessorCount\":"));
+  if (device.compute_capability == 0) device.compute_capability = CapabilityHere();
+  Check(device, {2, 256, 4, 2, 64});
+}
 TEST_P(CudnnPlansOnCuda, FitTheTraceInFp16) { Check(GetParam()(), {2, 1024, 12, 4, 64}, DType::kF16); }
 TEST_P(CudnnPlansOnCuda, FitTheTraceForShortAndLongSequences) {
   for (const int64_t seq : {7, 100, 128, 129}) Check(GetParam()(), {2, seq, 4, 2, 64});

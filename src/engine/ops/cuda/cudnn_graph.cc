@@ -70,6 +70,21 @@ int64_t CudnnDescriptor::Int(cudnnBackendAttributeName_t name) const {
              "reading an attribute");
   return value;
 }
+std::string CudnnDescriptor::Text(cudnnBackendAttributeName_t name) const {
+  std::string text;
+  int64_t length = 0;
+  const auto read = [&](char* to) {
+    CheckCudnn(*cudnn_,
+               cudnn_->cudnnBackendGetAttribute(raw_.get(), name, CUDNN_TYPE_CHAR, static_cast<int64_t>(text.size()),
+                                                &length, to),
+               "reading a text");
+  };
+  read(nullptr);  // without room for it, it says how long it is
+  text.resize(static_cast<size_t>(length));
+  read(text.data());
+  if (const size_t end = text.find('\0'); end != text.npos) text.resize(end);
+  return text;
+}
 std::vector<CudnnDescriptor> CudnnDescriptor::Descriptors(cudnnBackendAttributeName_t name,
                                                           cudnnBackendDescriptorType_t type, int64_t most) const {
   std::vector<CudnnDescriptor> descriptors;
@@ -205,6 +220,14 @@ CudnnDevice::CudnnDevice(const Cudnn& cudnn, std::string_view json)
     : described_(CudnnDescriptor(cudnn, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR)
                      .Set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, json)
                      .Finalize()) {}
+
+std::string CudnnDevice::Describe(const Cudnn& cudnn) const {
+  CudnnDescriptor device = described_ ? *described_
+                                      : CudnnDescriptor(cudnn, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR)
+                                            .Set(CUDNN_ATTR_DEVICEPROP_HANDLE, handle_)
+                                            .Finalize();
+  return device.Text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+}
 
 CudnnPlan::CudnnPlan(CudnnDescriptor plan)
     : plan_(std::move(plan)), workspace_bytes_(plan_.Int(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) {}

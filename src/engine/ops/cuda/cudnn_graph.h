@@ -37,6 +37,7 @@ class CudnnDescriptor {
   cudnnStatus_t TryToFinalize();
 
   int64_t Int(cudnnBackendAttributeName_t name) const;
+  std::string Text(cudnnBackendAttributeName_t name) const;
   // At most `most` of them, all of one type.
   std::vector<CudnnDescriptor> Descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                            int64_t most) const;
@@ -109,6 +110,9 @@ class CudnnDevice {
  public:
   explicit CudnnDevice(cudnnHandle_t handle) : handle_(handle) {}
   CudnnDevice(const Cudnn& cudnn, std::string_view json);
+
+  // In cuDNN's JSON.
+  std::string Describe(const Cudnn& cudnn) const;
 
  private:
   friend class CudnnPlan;
