@@ -1,6 +1,8 @@
 #include "base/user_folders.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,6 +37,33 @@ std::vector<fs::path> FoldersOf(const std::string& kind, std::vector<fs::path> o
   if (const auto config = ConfigFolder()) own.push_back(*config / kind);
   if (auto installed = FindDataDir(kind)) own.push_back(*std::move(installed));
   return own;
+}
+
+std::vector<fs::path> NamedFiles(const std::vector<fs::path>& folders) {
+  std::vector<fs::path> files;
+  std::set<std::string> names;
+  for (const fs::path& folder : folders) {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder, none)) {
+      const fs::path& file = entry.path();
+      std::error_code ignored;
+      if (file.extension() == ".yaml" && file.filename().string().front() != '.' && entry.is_regular_file(ignored) &&
+          names.insert(file.stem().string()).second) {
+        files.push_back(file);
+      }
+    }
+  }
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.stem() < b.stem(); });
+  return files;
+}
+
+fs::path FindNamedFile(std::string_view what, const std::string& name, const std::vector<fs::path>& folders) {
+  std::vector<std::string> names;
+  for (const fs::path& file : NamedFiles(folders)) {
+    if (file.stem() == name) return file;
+    names.push_back(file.stem().string());
+  }
+  throw NoneOfName(what, name, names, folders);
 }
 
 Error NoneOfName(std::string_view what, const std::string& name, const std::vector<std::string>& names,

@@ -18,6 +18,12 @@ std::optional<std::filesystem::path> CacheFolder();   // $XDG_CACHE_HOME/ridgeli
 // Where files of one kind ("reports", "trainers") are looked for, in order: `own`, the person's configuration, what
 // ships.
 std::vector<std::filesystem::path> FoldersOf(const std::string& kind, std::vector<std::filesystem::path> own);
+// NAME.yaml of each name that is not hidden, the first folder's, sorted by name.
+std::vector<std::filesystem::path> NamedFiles(const std::vector<std::filesystem::path>& folders);
+// The one of this name. Throws NoneOfName where there is none.
+std::filesystem::path FindNamedFile(std::string_view what, const std::string& name,
+                                    const std::vector<std::filesystem::path>& folders);
+
 // That `folders` have none of this name: kUsage, with the nearest of the `names` that there are, all of them, and the
 // folders. `what`: one of them, "report".
 Error NoneOfName(std::string_view what, const std::string& name, const std::vector<std::string>& names,

@@ -35,6 +35,8 @@ constexpr std::array kCommands = {
     Command{"db", "verify, copy or export the results database, or merge another into it", DbCommand},
     Command{"trainers", "list, show, try and check what describes trainers that don't keep our contract",
             TrainersCommand},
+    Command{"devices", "list the GPUs and machines that points can be predicted for, or show one with its sources",
+            DevicesCommand},
     Command{"exec", "run one job file on this node; launchers call this", ExecCommand},
     Command{"doctor", "check what is installed, which launchers load and what this machine is", DoctorCommand},
     Command{"completion", "print a completion script for bash, zsh or fish", CompletionCommand},

@@ -1,7 +1,7 @@
 // The commands of `ridgeline`, one file each: <name>_command.cc declares its options and returns what to run.
 //
 // Options say what they take through type_name(), which help shows and shell completion obeys: SWEEP (a sweep file),
-// REPORT (a report's name), TRAINER (a definition's), LAUNCHER, COMMAND, FILE, DIR, JOB (a job file); the choices of a
+// REPORT (a report's name), TRAINER (a definition's), DEVICE (an entry's), LAUNCHER, COMMAND, FILE, DIR, JOB (a job file); the choices of a
 // CLI::IsMember are found by themselves.
 #pragma once
 
@@ -47,6 +47,7 @@ Action NightlyCommand(CLI::App& self);
 Action QueryCommand(CLI::App& self);
 Action DbCommand(CLI::App& self);
 Action TrainersCommand(CLI::App& self);
+Action DevicesCommand(CLI::App& self);
 Action ExecCommand(CLI::App& self);
 Action DoctorCommand(CLI::App& self);
 Action CompletionCommand(CLI::App& self);

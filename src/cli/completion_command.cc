@@ -13,10 +13,12 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "base/user_folders.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/output.h"
 #include "launch/launcher.h"
+#include "predict/device.h"
 #include "report/report.h"
 #include "run/fields.h"
 #include "run/presets.h"
@@ -78,6 +80,16 @@ std::vector<std::string> TrainerNames() {
   }
 }
 
+std::vector<std::string> DeviceNames() {
+  try {
+    std::vector<std::string> names;
+    for (const fs::path& device : NamedFiles(DeviceFolders({}))) names.push_back(device.stem().string());
+    return names;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 std::vector<std::string> CommandNames() {
   std::vector<std::string> names;
   for (const Command& command : Commands()) names.emplace_back(command.name);
@@ -97,6 +109,7 @@ Completed ValueOf(const CLI::Option& option) {
   if (type.starts_with("DIR")) return {kFolders, {}};
   if (type.starts_with("REPORT")) return Words(ReportNames());
   if (type.starts_with("TRAINER")) return Words(TrainerNames());
+  if (type.starts_with("DEVICE")) return Words(DeviceNames());
   if (type.starts_with("LAUNCHER")) return Words(LauncherNames());
   if (type.starts_with("COMMAND")) return Words(CommandNames());
   return {};

@@ -44,6 +44,13 @@ void AddTrainersOption(CLI::App& command, std::vector<fs::path>& folders) {
       ->allow_extra_args(false);
 }
 
+void AddDevicesOption(CLI::App& command, std::vector<fs::path>& folders) {
+  command.add_option("--devices", folders, "a folder with descriptions of devices; may be given several times")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory)
+      ->allow_extra_args(false);
+}
+
 Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std::vector<fs::path>& trainers) {
   Sweep sweep = LoadSweep(file, trainers);
   if (!launcher.empty()) sweep.launch.launcher = launcher;

@@ -37,6 +37,9 @@ std::unique_ptr<Launcher> OpenLauncherOf(const SweepRecord& sweep, const std::st
 // `--trainers DIR`, which must be there; as many as there are.
 void AddTrainersOption(CLI::App& command, std::vector<std::filesystem::path>& folders);
 
+// `--devices DIR`, which must be there; as many as there are.
+void AddDevicesOption(CLI::App& command, std::vector<std::filesystem::path>& folders);
+
 // Reads a sweep, to go to `launcher` where that is not empty, with what its profiles say. `trainers`: folders with
 // definitions.
 Sweep LoadSweepFor(const std::filesystem::path& file, const std::string& launcher,

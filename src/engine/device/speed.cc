@@ -6,7 +6,8 @@ namespace ridgeline {
 namespace {
 
 // TB/s and TFLOP/s without sparsity, as NVIDIA's data sheets say them of one GPU: A100 80 GB SXM, H100 SXM, H200 SXM,
-// HGX B200 and B300, GB200 and GB300 NVL72.
+// HGX B200 and B300, GB200 and GB300 NVL72. The trainer is a program without YAML, so they stand here;
+// tests/predict/device_test.cc holds them to the catalogue's, `devices/`.
 struct DataSheet {
   std::string_view gpu;
   double memory;

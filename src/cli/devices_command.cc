@@ -1,0 +1,101 @@
+// `ridgeline devices`: the GPUs and machines that are described, and what each description says.
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "base/user_folders.h"
+#include "cli/commands.h"
+#include "cli/harness.h"
+#include "cli/output.h"
+#include "predict/device.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::initializer_list<const char*> kForms = {"text", "md", "csv", "json"};
+
+struct DevicesOptions {
+  std::vector<fs::path> folders;
+  std::string format = "text";
+  std::string name;
+};
+
+std::string Shown(const Device& device, std::string_view figure) {
+  for (const DeviceFigureKind& kind : DeviceFigureKinds()) {
+    const auto found = device.figures.find(std::string(figure));
+    if (kind.name == figure && found != device.figures.end()) return ShowFigure(kind, found->second.value);
+  }
+  return {};
+}
+
+int ListDevices(const DevicesOptions& options) {
+  Table table{{"device", "gpu", "gpus", "bf16", "memory", "bandwidth", "network", "about", "folder"}, {}};
+  const std::vector<fs::path> folders = DeviceFolders(options.folders);
+  for (const fs::path& file : NamedFiles(folders)) {
+    const std::string folder = file.parent_path().string();
+    try {
+      const Device device = LoadDevice(file, folders);
+      table.rows.push_back({device.name, device.gpu, device.gpus(), Shown(device, "peaks.bf16"),
+                            Shown(device, "memory.size"), Shown(device, "memory.bandwidth"),
+                            Shown(device, "network.bandwidth"), device.about, folder});
+    } catch (const Error&) {
+      // The others can.
+      table.rows.push_back(
+          {file.stem().string(), {}, {}, {}, {}, {}, {}, "cannot be read: `ridgeline devices NAME` says why", folder});
+    }
+  }
+  Write(Format(table, options.format));
+  return 0;
+}
+
+int ShowDevice(const DevicesOptions& options) {
+  const Device device = FindDevice(options.name, DeviceFolders(options.folders));
+  const bool for_people = options.format == "text" || options.format == "md";
+  Table table{{"figure", "value", "meaning", "source", "date", "note"}, {}};
+  if (!for_people) table.columns = {"figure", "value", "unit", "meaning", "source", "date", "note"};
+  for (const DeviceFigureKind& kind : DeviceFigureKinds()) {
+    const auto found = device.figures.find(std::string(kind.name));
+    if (found == device.figures.end()) continue;
+    const DeviceFigure& figure = found->second;
+    std::vector<Cell> row = {std::string(kind.name)};
+    if (for_people) {
+      row.emplace_back(ShowFigure(kind, figure.value));
+    } else {
+      row.emplace_back(figure.value / kind.units.back().factor);
+      row.emplace_back(std::string(kind.units.back().name));
+    }
+    row.insert(row.end(), {std::string(kind.meaning), figure.source, figure.date, figure.note});
+    table.rows.push_back(std::move(row));
+  }
+  if (options.format == "text")
+    Say("{}: {} (gpu: {})\n{}\n", device.name, device.about, device.gpu, device.file.string());
+  Write(Format(table, options.format));
+  return 0;
+}
+
+}  // namespace
+
+Action DevicesCommand(CLI::App& self) {
+  const auto options = std::make_shared<DevicesOptions>();
+  self.add_option("name", options->name, "one of them, to be shown with the source of each figure")
+      ->type_name("DEVICE");
+  AddFormatOption(self, options->format, kForms);
+  AddDevicesOption(self, options->folders);
+  self.footer(
+      "Without a name, lists what is described: files of YAML, looked for in --devices, in devices/ of the current\n"
+      "folder, in ~/.config/ridgeline/devices, and among those that are installed. A device may be a GPU by itself\n"
+      "or a machine of several with its network and price. Nothing here was measured by Ridgeline unless its source\n"
+      "says so; docs/prediction.md tells how to write an entry and what is made of it.\n\n"
+      "Examples:\n  ridgeline devices\n  ridgeline devices p5\n  ridgeline devices p6-b200 -o csv");
+  return [options] { return options->name.empty() ? ListDevices(*options) : ShowDevice(*options); };
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,354 @@
+#include "predict/device.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "base/user_folders.h"
+#include "run/gpus.h"
+#include "yaml/entries.h"
+#include "yaml/slips.h"
+#include "yaml/yaml.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr Unit kFlopRates[] = {{"GFLOP/s", 1e9}, {"PFLOP/s", 1e15}, {"TFLOP/s", 1e12}};
+constexpr Unit kMemoryRates[] = {{"GB/s", 1e9}, {"TB/s", 1e12}};
+constexpr Unit kLinkRates[] = {{"TB/s", 1e12}, {"Gbit/s", 1e9 / 8}, {"GB/s", 1e9}};
+constexpr Unit kNetworkRates[] = {{"GB/s", 1e9}, {"TB/s", 1e12}, {"Gbit/s", 1e9 / 8}};
+constexpr Unit kLatencies[] = {{"ns", 1e-9}, {"ms", 1e-3}, {"us", 1e-6}};
+constexpr Unit kSeconds[] = {{"ms", 1e-3}, {"s", 1}};
+constexpr Unit kSizes[] = {{"GiB", 0x1p30}, {"MB", 1e6}, {"GB", 1e9}};
+constexpr Unit kPowers[] = {{"kW", 1e3}, {"W", 1}};
+constexpr Unit kPrices[] = {{"USD/h", 1}};
+constexpr Unit kCounts[] = {{"", 1}};
+
+constexpr DeviceFigureKind kKinds[] = {
+    {"peaks.fp32", kFlopRates, true, 0, "products of fp32, without TF32"},
+    {"peaks.tf32", kFlopRates, false, 0, "products of TF32"},
+    {"peaks.bf16", kFlopRates, true, 0, "dense products of bf16"},
+    {"peaks.fp16", kFlopRates, true, 0, "dense products of fp16"},
+    {"peaks.fp8", kFlopRates, false, 0, "dense products of fp8, a scale a tensor"},
+    {"peaks.mxfp8", kFlopRates, false, 0, "dense products of fp8 in blocks of 32"},
+    {"peaks.fp4", kFlopRates, false, 0, "dense products of fp4 in blocks of 16"},
+    {"ceilings.bf16", kFlopRates, false, 0, "the fastest product of bf16 that was seen, of any shape"},
+    {"ceilings.fp8", kFlopRates, false, 0, "the fastest product of fp8 that was seen, of any shape"},
+    {"memory.size", kSizes, true, 0, "usable memory of a GPU"},
+    {"memory.bandwidth", kMemoryRates, true, 0, "of its memory"},
+    {"chip.multiprocessors", kCounts, true, 4096, "streaming multiprocessors of a GPU"},
+    {"chip.launch", kLatencies, true, 0, "what a kernel takes beside its work, in a recorded graph"},
+    {"chip.power", kPowers, true, 0, "a GPU's limit"},
+    {"chip.rated_power", kPowers, false, 0, "the limit at which peaks and ceilings were stated, where it is another"},
+    {"link.bandwidth", kLinkRates, false, 0, "of a GPU to those of its domain, one way"},
+    {"link.latency", kLatencies, false, 0, "of one hop inside the domain"},
+    {"link.gpus", kCounts, false, 1 << 20, "GPUs of a domain"},
+    {"machine.gpus", kCounts, false, 1 << 20, "GPUs of a machine"},
+    {"network.bandwidth", kNetworkRates, false, 0, "of a machine to others, one way"},
+    {"network.latency", kLatencies, false, 0, "of one hop between machines"},
+    {"price.on_demand", kPrices, false, 0, "of a machine"},
+    {"price.capacity_block", kPrices, false, 0, "of a machine, reserved"},
+    {"cold.first_iteration", kSeconds, false, 0, "what the first iteration takes more than the others"},
+    {"efficiency.products", kCounts, false, 1, "of the ceiling, by products of 16 bits of a good shape"},
+    {"efficiency.products_fp8", kCounts, false, 1, "the same, of 8 bits"},
+    {"efficiency.products_fp4", kCounts, false, 1, "the same, of 4 bits"},
+    {"efficiency.attention", kCounts, false, 1, "of the ceiling of 16 bits, by attention"},
+    {"efficiency.memory", kCounts, false, 1, "of the memory's bandwidth, by passes over it"},
+    {"efficiency.link", kCounts, false, 1, "of the link's bandwidth, by collectives"},
+    {"efficiency.network", kCounts, false, 1, "of the network's bandwidth, by collectives"},
+};
+
+const DeviceFigureKind* FindKind(std::string_view name) {
+  const auto* found = std::ranges::find(kKinds, name, &DeviceFigureKind::name);
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
+std::string_view SectionOf(std::string_view kind) { return kind.substr(0, kind.find('.')); }
+std::string_view KeyOf(std::string_view kind) { return kind.substr(kind.find('.') + 1); }
+
+Names SectionNames() {
+  Names names;
+  for (const DeviceFigureKind& kind : kKinds) {
+    if (names.empty() || names.back() != SectionOf(kind.name)) names.emplace_back(SectionOf(kind.name));
+  }
+  return names;
+}
+
+Names KeysOf(std::string_view section) {
+  Names names;
+  for (const DeviceFigureKind& kind : kKinds) {
+    if (SectionOf(kind.name) == section) names.emplace_back(KeyOf(kind.name));
+  }
+  return names;
+}
+
+constexpr size_t kLongestLine = 1024;
+constexpr int kLongestChain = 4;  // of files that name another `device`
+
+class DeviceReader {
+ public:
+  DeviceReader(const fs::path& file, const std::vector<fs::path>& folders, int depth)
+      : file_(file), folders_(folders), depth_(depth) {}
+
+  Device Read(const YamlNode& root) {
+    Device device;
+    if (root.kind != YamlNode::Kind::kMap) {
+      Wrong(root, NotAMapping("a device is a mapping", root));
+      return device;
+    }
+    Names known = {"name", "about", "gpu", "device", "sources"};
+    for (const std::string& section : SectionNames()) known.push_back(section);
+    std::map<std::string, const YamlNode*> map;
+    for (const auto& [key, value] : Entries(root, "key", known, faults)) map.emplace(key, value);
+    if (map.contains("device")) ReadParent(*map["device"], device);
+    device.file = file_;
+    device.name = file_.stem().string();
+    if (!map.contains("name")) {
+      Wrong(root, "'name' is missing");
+    } else if (const std::string name = Text(*map["name"], "name"); !name.empty() && name != device.name) {
+      Wrong(*map["name"],
+            fmt::format("the name is '{}', and the file is called '{}': both are the same", name, device.name));
+    }
+    if (!map.contains("about")) {
+      Wrong(root, "'about' is missing");
+    } else {
+      device.about = Text(*map["about"], "about");
+    }
+    if (map.contains("gpu")) device.gpu = GpuOf(*map["gpu"]);
+    if (map.contains("sources")) ReadSources(*map["sources"]);
+    for (const std::string& section : SectionNames()) {
+      if (map.contains(section)) ReadSection(*map[section], section, device);
+    }
+    if (faults.empty()) RequireFigures(root, map, device);
+    return device;
+  }
+
+  static std::string ReadText(const fs::path& file) {
+    if (auto text = ReadFileIfThere(file, kMaxDeviceBytes + 1)) return *std::move(text);
+    throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
+  }
+
+  static Device ParseAt(std::string_view text, const fs::path& file, const std::vector<fs::path>& folders, int depth) {
+    constexpr const char* kHint = "docs/prediction.md describes devices";
+    DeviceReader reader(file, folders, depth);
+    Device device;
+    try {
+      device = reader.Read(ParseYaml(text, {.bytes = kMaxDeviceBytes}));
+    } catch (const Fault& fault) {
+      ThrowFaults(file, {fault}, kHint);
+    }
+    if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), kHint);
+    return device;
+  }
+
+  std::vector<Fault> faults;
+
+ private:
+  void Wrong(const YamlNode& node, std::string message) { faults.push_back({node.place, std::move(message)}); }
+
+  // Text of one line; empty where it is something else, which is said.
+  std::string Text(const YamlNode& node, std::string_view key) {
+    if (!node.scalar.is_string()) {
+      Wrong(node, fmt::format("{} is text, not {}", key, Describe(node)));
+      return {};
+    }
+    auto text = node.scalar.get<std::string>();
+    if (text.empty() || text.size() > kLongestLine || text.find('\n') != std::string::npos) {
+      Wrong(node, fmt::format("{} is one line of at most {} bytes, and not empty", key, kLongestLine));
+      return {};
+    }
+    return text;
+  }
+
+  void ReadParent(const YamlNode& node, Device& device) {
+    const std::string name = Text(node, "device");
+    if (name.empty()) return;
+    if (depth_ == kLongestChain) {
+      Wrong(node, fmt::format("device: {}: more than {} files name each other", ShortenToBytes(name, 80), depth_));
+      return;
+    }
+    try {
+      const fs::path file = FindNamedFile("device", name, folders_);
+      device = ParseAt(ReadText(file), file, folders_, depth_ + 1);
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::kInfrastructure) throw;
+      Wrong(node, e.message());
+    }
+  }
+
+  std::string GpuOf(const YamlNode& node) {
+    const std::string name = Text(node, "gpu");
+    Names known;
+    for (const Gpu& gpu : Gpus()) known.emplace_back(gpu.name);
+    if (name.empty() || FindGpu(name) != nullptr) return name;
+    Wrong(node, fmt::format("unknown gpu '{}'{}; known are {}", ShortenToBytes(name, 80), DidYouMean(name, known),
+                            Join(known, ", ")));
+    return {};
+  }
+
+  void ReadSources(const YamlNode& node) {
+    if (node.kind != YamlNode::Kind::kMap) {
+      Wrong(node, fmt::format("sources is a mapping of names to words, not {}", Describe(node)));
+      return;
+    }
+    for (const auto& [key, value] : Entries(node, "source", {}, faults)) {
+      sources_[key] = Text(*value, "a source");
+      source_names_.push_back(key);
+    }
+  }
+
+  void ReadSection(const YamlNode& node, const std::string& section, Device& device) {
+    if (node.kind != YamlNode::Kind::kMap) {
+      Wrong(node, fmt::format("{} is a mapping of figures, not {}", section, Describe(node)));
+      return;
+    }
+    const bool formats = section == "peaks" || section == "ceilings";
+    for (const auto& [key, value] :
+         Entries(node, formats ? "format" : "figure of " + section, KeysOf(section), faults)) {
+      const std::string name = section + "." + key;
+      if (const auto figure = ReadFigure(*value, *FindKind(name))) device.figures[name] = *figure;
+    }
+  }
+
+  std::optional<DeviceFigure> ReadFigure(const YamlNode& node, const DeviceFigureKind& kind) {
+    if (node.kind != YamlNode::Kind::kMap) {
+      Wrong(node, fmt::format("{} is a mapping of value and source, such as {{value: {}, source: …}}, not {}",
+                              kind.name, Example(kind), Describe(node)));
+      return std::nullopt;
+    }
+    const bool price = SectionOf(kind.name) == "price";
+    std::map<std::string, const YamlNode*> map;
+    const Names keys = price ? Names{"value", "source", "date", "note"} : Names{"value", "source", "note"};
+    for (const auto& [key, value] : Entries(node, "key of a figure", keys, faults)) map.emplace(key, value);
+    DeviceFigure figure;
+    for (const char* needed : {"value", "source", "date"}) {
+      if (!map.contains(needed) && (price || needed != std::string_view("date"))) {
+        Wrong(node, fmt::format("{} has no '{}'", kind.name, needed));
+      }
+    }
+    if (map.contains("value")) figure.value = ValueOf(*map["value"], kind);
+    if (map.contains("source")) figure.source = SourceOf(*map["source"]);
+    if (map.contains("note")) figure.note = Text(*map["note"], "note");
+    if (map.contains("date")) figure.date = Text(*map["date"], "date");
+    return figure;
+  }
+
+  static std::string Example(const DeviceFigureKind& kind) {
+    return kind.units.back().name.empty() ? "1" : fmt::format("1 {}", kind.units.back().name);
+  }
+
+  double ValueOf(const YamlNode& node, const DeviceFigureKind& kind) {
+    std::string text;
+    if (node.scalar.is_string()) text = node.scalar.get<std::string>();
+    if (node.scalar.is_number()) text = fmt::format("{}", node.scalar.get<double>());
+    if (Trim(text).starts_with('-')) {
+      Wrong(node, fmt::format("{} is negative, which it cannot be", kind.name));
+      return 0;
+    }
+    const auto value = ParseAmount(text, kind.units);
+    if (!value) {
+      Names units;
+      for (const Unit& unit : kind.units) units.emplace_back(unit.name);
+      Wrong(node, fmt::format("{} is {}, such as {}, not {}", kind.name,
+                              units.back().empty() ? "a number" : "a number of " + Join(units, ", "), Example(kind),
+                              Describe(node)));
+      return 0;
+    }
+    if (*value <= 0 || (kind.most > 0 && *value > kind.most)) {
+      Wrong(node, kind.most > 0 ? fmt::format("{} is more than 0 and at most {}", kind.name, kind.most)
+                                : fmt::format("{} is more than 0", kind.name));
+    }
+    return *value;
+  }
+
+  std::string SourceOf(const YamlNode& node) {
+    const std::string name = Text(node, "source");
+    const auto found = sources_.find(name);
+    if (found != sources_.end()) return found->second;
+    if (!name.empty()) {
+      Wrong(node, fmt::format("no source '{}' stands under sources{}", ShortenToBytes(name, 80),
+                              DidYouMean(name, source_names_)));
+    }
+    return {};
+  }
+
+  // Of what this file and those that it names say together.
+  void RequireFigures(const YamlNode& root, const std::map<std::string, const YamlNode*>& map, const Device& device) {
+    const auto missing = [&](std::string_view kind, std::string_view why) {
+      const auto section = map.find(std::string(SectionOf(kind)));
+      Wrong(section == map.end() ? root : *section->second, fmt::format("{} is missing{}", kind, why));
+    };
+    if (device.gpu.empty()) Wrong(root, "'gpu' is missing: which of the GPUs that a step can be planned for it has");
+    for (const DeviceFigureKind& kind : kKinds) {
+      if (kind.required && !device.Has(std::string(kind.name))) missing(kind.name, "");
+    }
+    const Gpu* gpu = FindGpu(device.gpu);
+    if (gpu != nullptr) {
+      const std::string why = fmt::format(": {} multiplies that", gpu->product);
+      if (gpu->compute_capability >= 89 && !device.Has("peaks.fp8")) missing("peaks.fp8", why);
+      for (const char* blocks : {"peaks.mxfp8", "peaks.fp4"}) {
+        if (gpu->compute_capability >= 100 && !device.Has(blocks)) missing(blocks, why);
+      }
+    }
+    for (const auto& [has, needs] : {std::pair{"link.bandwidth", "link.latency"},
+                                     {"link.bandwidth", "link.gpus"},
+                                     {"link.gpus", "link.bandwidth"},
+                                     {"network.bandwidth", "network.latency"},
+                                     {"network.bandwidth", "machine.gpus"},
+                                     {"price.on_demand", "machine.gpus"}}) {
+      if (device.Has(has) && !device.Has(needs)) missing(needs, fmt::format(": there is {}", has));
+    }
+  }
+
+  const fs::path file_;
+  const std::vector<fs::path>& folders_;
+  const int depth_;
+  std::map<std::string, std::string> sources_;
+  Names source_names_;
+};
+
+}  // namespace
+
+std::span<const DeviceFigureKind> DeviceFigureKinds() { return kKinds; }
+
+double Device::At(const std::string& figure) const {
+  if (const auto found = figures.find(figure); found != figures.end()) return found->second.value;
+  throw Error(ErrorKind::kInvalidInput, fmt::format("{} says nothing of {}, which this needs", file.string(), figure),
+              "add it, in a file of your own that names this `device` (docs/prediction.md)");
+}
+
+double Device::Or(const std::string& figure, double otherwise) const {
+  const auto found = figures.find(figure);
+  return found == figures.end() ? otherwise : found->second.value;
+}
+
+std::vector<fs::path> DeviceFolders(std::vector<fs::path> own) {
+  own.emplace_back("devices");
+  return FoldersOf("devices", std::move(own));
+}
+
+Device ParseDevice(std::string_view text, const fs::path& file, const std::vector<fs::path>& folders) {
+  return DeviceReader::ParseAt(text, file, folders, 0);
+}
+
+Device LoadDevice(const fs::path& file, const std::vector<fs::path>& folders) {
+  return DeviceReader::ParseAt(DeviceReader::ReadText(file), file, folders, 0);
+}
+
+Device FindDevice(const std::string& name, const std::vector<fs::path>& folders) {
+  return LoadDevice(FindNamedFile("device", name, folders), folders);
+}
+
+std::string ShowFigure(const DeviceFigureKind& kind, double value) {
+  const Unit& unit = kind.units.back();
+  return unit.name.empty() ? fmt::format("{:.6g}", value / unit.factor)
+                           : fmt::format("{:.6g} {}", value / unit.factor, unit.name);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,66 @@
+// `ridgeline devices`: what ships, folders of one's own, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/json.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+TEST(DevicesCommand, ListsWhatShips) {
+  Cli cli;
+  const auto list = cli.Run({"devices", "-o", "json"});
+  ASSERT_TRUE(list.status.ok()) << list.err;
+  const Json rows = ParseJson(list.out, "ridgeline devices");
+  EXPECT_GE(rows.size(), 21U);
+  for (const Json& row : rows) EXPECT_FALSE(row.at("bf16").is_null()) << row;
+}
+
+TEST(DevicesCommand, ShowsEachFigureWithItsSource) {
+  Cli cli;
+  const auto shown = cli.Run({"devices", "p6-b200", "-o", "json"});
+  ASSERT_TRUE(shown.status.ok()) << shown.err;
+  bool price = false;
+  for (const Json& row : ParseJson(shown.out, "ridgeline devices")) {
+    EXPECT_NE(row.at("source"), "") << row;
+    if (row.at("figure") != "price.on_demand") continue;
+    price = true;
+    EXPECT_EQ(row.at("value"), 113.9328);
+    EXPECT_EQ(row.at("unit"), "USD/h");
+    EXPECT_EQ(row.at("date"), "2025-11-30");
+  }
+  EXPECT_TRUE(price);
+}
+
+TEST(DevicesCommand, FindsOnesOwnFirst) {
+  Cli cli;
+  fs::create_directories(cli.dir / "mine");
+  std::ofstream(cli.dir / "mine/p5.yaml") << "name: p5\nabout: \"ours\\e[31m\"\ndevice: h100\n";
+  const auto shown = cli.Run({"devices", "--devices", "mine", "p5"});
+  EXPECT_TRUE(shown.status.ok()) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("p5: ours\\x1b[31m (gpu: h100)")) << "no terminal obeys it";
+  EXPECT_THAT(cli.Run({"devices", "p5"}).out, HasSubstr("AWS p5.48xlarge"));
+}
+
+TEST(DevicesCommand, RefusesWhatIsWrongAndWhatIsNotThere) {
+  Cli cli;
+  fs::create_directories(cli.dir / "devices");
+  std::ofstream(cli.dir / "devices/wrong.yaml")
+      << "name: wrong\nabout: a\ndevice: h100\nsources: {s: x}\nmemory: {bandwidth: {value: -1 TB/s, source: s}}\n";
+  const auto wrong = cli.Run({"devices", "wrong"});
+  EXPECT_EQ(wrong.status.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("devices/wrong.yaml:5:29: memory.bandwidth is negative"));
+  EXPECT_THAT(cli.Run({"devices"}).out, HasSubstr("cannot be read: `ridgeline devices NAME` says why"));
+  const auto none = cli.Run({"devices", "h1000"});
+  EXPECT_EQ(none.status.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("there is no device 'h1000', did you mean 'h100'?"));
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,16 @@
+// A device's description is read whole or refused with the place of each mistake.
+#include "tests/fuzz/fuzz.h"
+
+#include "predict/device.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
+  fuzz::Takes([&] {
+    const Device device = ParseDevice(fuzz::TextOf(data, size), "mine.yaml", {});
+    fuzz::Require(device.name == "mine", "a device has its file's name");
+    for (const DeviceFigureKind& kind : DeviceFigureKinds()) {
+      if (kind.required) fuzz::Require(device.At(std::string(kind.name)) > 0, "what a GPU must have is there");
+    }
+  });
+  return 0;
+}
