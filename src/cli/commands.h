@@ -34,6 +34,7 @@ std::span<const Command> Commands();
 Action ParseCommandLine(int argc, const char* const* argv);
 
 Action PlanCommand(CLI::App& self);
+Action PredictCommand(CLI::App& self);
 Action RunCommand(CLI::App& self);
 Action RenderCommand(CLI::App& self);
 Action CollectCommand(CLI::App& self);

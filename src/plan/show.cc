@@ -16,22 +16,6 @@ constexpr size_t kShortId = 8;
 constexpr size_t kWriteBytes = 1 << 18;
 constexpr size_t kShownBases = 3;
 
-Table PointColumns(const std::vector<const Field*>& fields) {
-  Table table;
-  table.columns.emplace_back("point");
-  for (const Field* field : fields) table.columns.emplace_back(field->name);
-  return table;
-}
-
-std::vector<Cell> PointCells(std::string_view id, const RunSpec& spec, const std::vector<const Field*>& fields,
-                             Audience audience) {
-  std::vector<Cell> row;
-  row.reserve(fields.size() + 4);
-  row.emplace_back(std::string(audience == Audience::kPeople ? id.substr(0, kShortId) : id));
-  for (const Field* field : fields) row.push_back(FieldCell(spec, *field));
-  return row;
-}
-
 std::string Plural(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
@@ -86,6 +70,22 @@ Expansion WriteSpecs(const Sweep& sweep, bool array, const std::function<void(st
 }
 
 }  // namespace
+
+Table PointColumns(const std::vector<const Field*>& fields) {
+  Table table;
+  table.columns.emplace_back("point");
+  for (const Field* field : fields) table.columns.emplace_back(field->name);
+  return table;
+}
+
+std::vector<Cell> PointCells(std::string_view id, const RunSpec& spec, const std::vector<const Field*>& fields,
+                             Audience audience) {
+  std::vector<Cell> row;
+  row.reserve(fields.size() + 4);
+  row.emplace_back(std::string(audience == Audience::kPeople ? id.substr(0, kShortId) : id));
+  for (const Field* field : fields) row.push_back(FieldCell(spec, *field));
+  return row;
+}
 
 Cell FieldCell(const RunSpec& spec, const Field& field) {
   if (const auto* i = std::get_if<int64_t RunSpec::*>(&field.member)) return spec.*(*i);

@@ -19,6 +19,11 @@ enum class Audience { kPeople, kPrograms };
 // A field's value, as a table has it.
 Cell FieldCell(const RunSpec& spec, const Field& field);
 
+// A table with the columns of the point's id and of these fields, and a row's cells of them.
+Table PointColumns(const std::vector<const Field*>& fields);
+std::vector<Cell> PointCells(std::string_view id, const RunSpec& spec, const std::vector<const Field*>& fields,
+                             Audience audience);
+
 // One row a point: id, the fields the sweep varies, its parameters, the predicted peak of one rank, the verdict, and
 // what of memory that was compared with; why it is so much, for people where it is not the same for all.
 Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan, Audience audience);

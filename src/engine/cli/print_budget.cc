@@ -16,20 +16,6 @@
 namespace ridgeline {
 namespace {
 
-std::string_view NameOf(Phase phase) {
-  switch (phase) {
-    case Phase::kForward:
-      return "forward";
-    case Phase::kRecompute:
-      return "recompute";
-    case Phase::kBackward:
-      return "backward";
-    case Phase::kOptimizer:
-      return "optimizer";
-  }
-  return "";
-}
-
 double Ms(double ns) { return ns / 1e6; }
 
 void PrintPart(std::string_view part, const std::vector<BudgetLine>& lines) {
@@ -40,7 +26,7 @@ void PrintPart(std::string_view part, const std::vector<BudgetLine>& lines) {
   fmt::print("{:<71} {:>9.3f} ms\n", part.empty() ? "not in the budget" : part, Ms(ns));
   for (const BudgetLine& line : lines) {
     if (line.part != part) continue;
-    fmt::print("  {:<21} {:<9} {:>6} {:>9.3f} {:>10.3f} {:>9.3f} {:>9.3f}   {}\n", line.op, NameOf(line.phase),
+    fmt::print("  {:<21} {:<9} {:>6} {:>9.3f} {:>10.3f} {:>9.3f} {:>9.3f}   {}\n", line.op, PhaseName(line.phase),
                line.calls, line.bytes / 1e9, line.scratch_bytes / 1e9, line.flops / 1e12, Ms(line.floor_ns),
                line.reason);
   }

@@ -110,6 +110,19 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
   trace.Call(kQuantizedGemm, on, {.flops = flops, .format = format}, {a.quantizer, b.quantizer, terms, accumulate});
 }
 
+ProductSize ProductSizeOf(const OpCall& call) {
+  if (call.op == &kGemm) {
+    const Tensor a = call.operands(kGemm).reads.a;
+    const Tensor c = call.operands(kGemm).writes.c;
+    return {c.rows, c.cols, call.attrs(kGemm).trans_a == Trans::kYes ? a.rows : a.cols};
+  }
+  if (call.op == &kQuantizedGemm) {
+    const Tensor c = call.operands(kQuantizedGemm).writes.c;
+    return {c.rows, c.cols, call.attrs(kQuantizedGemm).terms};
+  }
+  return {};
+}
+
 bool IsEmulated(const OpCall& call) {
   if (call.op != &kQuantizedGemm) return false;
   const Tensor numbers = call.operands(kQuantizedGemm).scratch.a;

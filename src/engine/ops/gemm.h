@@ -71,4 +71,12 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
 // Whether it is a product of codes that was recorded to be emulated on its CUDA device. (On CPUs all are.)
 bool IsEmulated(const OpCall& call);
 
+// Of a product, of whichever of the two ops: c is (m, n), and k terms are summed. All 0 for a call of another op.
+struct ProductSize {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+};
+ProductSize ProductSizeOf(const OpCall& call);
+
 }  // namespace ridgeline

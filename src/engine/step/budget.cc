@@ -88,9 +88,6 @@ Place PlaceOf(const OpCall& call) {
   return found == Places().end() ? Place{"", "of an op that the budget does not know"} : found->second;
 }
 
-// What is multiplied in place of a format that the device has not is of 16 bits.
-MathFormat FormatOf(const OpCall& call) { return IsEmulated(call) ? MathFormat::kBF16 : call.cost.format; }
-
 double ProductFlops(MathFormat format, const DeviceSpeed& speed) {
   switch (format) {
     case MathFormat::kF32:
@@ -109,13 +106,17 @@ double ProductFlops(MathFormat format, const DeviceSpeed& speed) {
 }
 
 double FlopsOf(const OpCall& call, const DeviceSpeed& speed) {
-  const MathFormat format = FormatOf(call);
+  const MathFormat format = MultipliedFormat(call);
   if (format != MathFormat::kF32 && call.op == &kAttentionForward) return speed.attention_flops;
   if (format != MathFormat::kF32 && call.op == &kAttentionBackward) return speed.attention_backward_flops;
   return ProductFlops(format, speed);
 }
 
-std::string_view NameOf(MathFormat format) {
+}  // namespace
+
+MathFormat MultipliedFormat(const OpCall& call) { return IsEmulated(call) ? MathFormat::kBF16 : call.cost.format; }
+
+std::string_view MathFormatName(MathFormat format) {
   switch (format) {
     case MathFormat::kF32:
       return "fp32";
@@ -133,7 +134,20 @@ std::string_view NameOf(MathFormat format) {
   return "";
 }
 
-// Written and read again. What libraries ask for is bytes to the trace, and nobody knows what they do with it.
+std::string_view PhaseName(Phase phase) {
+  switch (phase) {
+    case Phase::kForward:
+      return "forward";
+    case Phase::kRecompute:
+      return "recompute";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kOptimizer:
+      return "optimizer";
+  }
+  return "";
+}
+
 double ScratchBytes(const OpCall& call) {
   double bytes = 0;
   for (const Tensor& tensor : call.scratch()) {
@@ -142,13 +156,11 @@ double ScratchBytes(const OpCall& call) {
   return bytes;
 }
 
-}  // namespace
-
 Peak PeakOf(const Trace& trace, const DeviceSpeed& speed) {
   std::map<MathFormat, double> flops;
-  for (const OpCall& call : trace.calls()) flops[FormatOf(call)] += call.cost.flops;
+  for (const OpCall& call : trace.calls()) flops[MultipliedFormat(call)] += call.cost.flops;
   const MathFormat most = std::ranges::max_element(flops, {}, &std::pair<const MathFormat, double>::second)->first;
-  return {NameOf(most), ProductFlops(most, speed) / (most == MathFormat::kF32 ? 1 : speed.product_share)};
+  return {MathFormatName(most), ProductFlops(most, speed) / (most == MathFormat::kF32 ? 1 : speed.product_share)};
 }
 
 std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed) {

@@ -31,6 +31,14 @@ struct Peak {
 };
 Peak PeakOf(const Trace& trace, const DeviceSpeed& speed);
 
+// What a call multiplies: in place of a format that its device has not, numbers of 16 bits.
+MathFormat MultipliedFormat(const OpCall& call);
+std::string_view MathFormatName(MathFormat format);  // "bf16"
+std::string_view PhaseName(Phase phase);             // "forward"
+// Of the numbers that a call's kernels put into its scratch and read again. What libraries ask for is bytes to the
+// trace, and nobody knows what they do with it.
+double ScratchBytes(const OpCall& call);
+
 // Part by part, the longest first; what no part has comes last. What goes to other ranks is not in the times.
 std::vector<BudgetLine> Budget(const Trace& trace, const DeviceSpeed& speed);
 

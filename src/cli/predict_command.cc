@@ -1,0 +1,96 @@
+// `ridgeline predict`: how long a sweep's steps would take on a device that is described.
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/harness.h"
+#include "cli/output.h"
+#include "plan/forecast.h"
+#include "predict/device.h"
+#include "sweep/expand.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+struct PredictArguments {
+  std::string sweep;
+  std::string device;
+  std::string point;
+  std::string format = "text";
+  std::vector<fs::path> devices;
+  std::vector<fs::path> trainers;
+};
+
+// Of --devices, then those beside the sweep.
+std::vector<fs::path> FoldersFor(const PredictArguments& arguments) {
+  std::vector<fs::path> own = arguments.devices;
+  const fs::path beside = fs::absolute(arguments.sweep).parent_path();
+  own.push_back(beside);
+  own.push_back(beside / "devices");
+  return DeviceFolders(std::move(own));
+}
+
+// The one whose id begins so.
+std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
+  if (id.empty()) return points;
+  std::vector<Point> chosen;
+  for (Point& point : points) {
+    if (point.id.starts_with(id)) chosen.push_back(std::move(point));
+  }
+  if (chosen.size() == 1) return chosen;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("predict: the ids of {} points of the sweep begin with '{}'", chosen.size(), id),
+              "`ridgeline plan SWEEP --expand-only` lists them");
+}
+
+int Predict(const PredictArguments& arguments) {
+  const Device device = FindDevice(arguments.device, FoldersFor(arguments));
+  const Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers);
+  const std::vector<Point> points = Chosen(Expand(sweep), arguments.point);
+  const std::vector<PointForecast> forecasts = ForecastPoints(sweep, points, device);
+  const bool for_people = arguments.format == "text" || arguments.format == "md";
+  const Audience audience = for_people ? Audience::kPeople : Audience::kPrograms;
+  if (arguments.point.empty() || for_people) {
+    Write(Format(ForecastTable(sweep, points, forecasts, device, audience), arguments.format));
+  }
+  if (!arguments.point.empty()) Write(Format(ForecastOps(forecasts.front().step, audience), arguments.format));
+  SayAside("{}\n", ForecastSummary(forecasts, device));
+  return 0;
+}
+
+}  // namespace
+
+Action PredictCommand(CLI::App& self) {
+  const auto arguments = std::make_shared<PredictArguments>();
+  self.add_option("sweep", arguments->sweep, "the sweep file")->type_name("SWEEP.yaml")->required();
+  self.add_option("--device", arguments->device, "what it would run on, as `ridgeline devices` names it")
+      ->type_name("DEVICE")
+      ->required();
+  self.add_option("--point", arguments->point, "one point, by the beginning of its id: where its time goes, op by op")
+      ->type_name("ID");
+  AddFormatOption(self, arguments->format, {"text", "md", "csv", "json", "jsonl"});
+  AddDevicesOption(self, arguments->devices);
+  AddTrainersOption(self, arguments->trainers);
+  self.footer(
+      "Prices every point of a sweep on a device that need not be there: memory of a GPU, the time of a step with an\n"
+      "interval, tokens a second of all ranks, what the step is made of (products, passes over memory, waiting for\n"
+      "other ranks, launches) and which of them bounds it, what the first iteration takes more, and dollars where\n"
+      "the device has a price. A point's ranks are GPUs of the device, whatever the sweep's own `device` and `gpu`.\n"
+      "All of it is predicted: docs/prediction.md derives each term, and says how far off it was of figures that\n"
+      "others published. Nothing is trained, submitted or stored.\n\n"
+      "Examples:\n"
+      "  ridgeline predict sweeps/demo.yaml --device h100\n"
+      "  ridgeline predict sweeps/scaling.yaml --device p6-b200 -o csv\n"
+      "  ridgeline predict sweeps/demo.yaml --device p5 --point 3f2a");
+  return [arguments] { return Predict(*arguments); };
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,39 @@
+// A sweep's points on a described device: what `ridgeline predict` prints. Nothing of it was run.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/table.h"
+#include "plan/plan.h"
+#include "plan/show.h"
+#include "predict/clock.h"
+#include "predict/device.h"
+
+namespace ridgeline {
+
+struct PointForecast {
+  Verdict verdict = Verdict::kFits;
+  int64_t peak_bytes = 0;  // of a GPU
+  StepForecast step;
+};
+
+// One a point, in their order, on as many of the device's GPUs as a point has ranks; its own `device` and `gpu` do not
+// count. Points of another trainer than ours are not predicted. Specs that differ in nothing that changes memory share
+// one. Throws Error with the point's id where a device does not say what it needs.
+std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device);
+
+// One row a point: its fields, memory and verdict, the step with its interval, tokens a second of all ranks, the shares
+// that make up the step and the largest of them, what the first iteration takes more, and where the device has a price,
+// what a billion tokens cost.
+Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
+                    const Device& device, Audience audience);
+
+// One row an op and phase, the longest first.
+Table ForecastOps(const StepForecast& step, Audience audience);
+
+// Whose figures these are and how far they can be trusted, in a sentence.
+std::string ForecastSummary(const std::vector<PointForecast>& forecasts, const Device& device);
+
+}  // namespace ridgeline

@@ -1,0 +1,322 @@
+#include "predict/clock.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "engine/comm/collective.h"
+#include "engine/ops/attention.h"
+#include "engine/ops/gemm.h"
+#include "engine/step/budget.h"
+#include "engine/step/program.h"
+#include "run/step_figures.h"
+
+namespace ridgeline {
+namespace {
+
+// Within this factor are 90 of 100 figures that others published of the framework that is predicted worst by what the
+// others' set (docs/prediction.md). This engine is one that has set nothing.
+constexpr double kSpreadExtrapolated = 1.35;
+constexpr double kSpreadCalibrated = 1.15;
+
+// Terms over which a tile's first loads and last stores are spread.
+constexpr double kTileOverhead = 192;
+constexpr double kBackwardOfAttention =
+    0.75;                                 // of the rate of the forward pass (Shah et al., "FlashAttention-3", 2024)
+constexpr double kUnknownCeiling = 0.75;  // of the peak, where nobody measured one: about what others have
+// NCCL's protocols of a ring, by its own tables (src/graph/tuning.cc): what a collective takes to begin, what a hop
+// takes of the simple protocol's, and the share of the bandwidth that is data. It takes the one that it finds the
+// quickest.
+struct Protocol {
+  double start_s, link_hop, network_hop, data;
+};
+constexpr Protocol kProtocols[] = {{8.4e-6, 1, 1, 1}, {14.0e-6, 0.56, 0.29, 0.92}, {6.6e-6, 0.18, 0.19, 0.5}};
+
+CallCost::Kind KindOf(const OpCall& call) {
+  using enum CallCost::Kind;
+  if (call.op == &kGemm || call.op == &kQuantizedGemm) return kProduct;
+  if (call.op == &kAttentionForward) return kForwardAttention;
+  if (call.op == &kAttentionBackward) return kBackwardAttention;
+  if (call.op == &kAllGather || call.op == &kReduceScatter || call.op == &kAllReduce) return kTakeOff;
+  if (call.op == &kSumOverRanks || call.op == &kMaxOverRanks) return kAtOnce;
+  return call.op == &kLand ? kLanding : kPass;
+}
+
+// What is known of a device, as rates. Everything that may be missing is asked for here, before the first call.
+class Rates {
+ public:
+  Rates(const StepCosts& costs, const Device& device, const Efficiency& efficiency, const Framework& framework)
+      : device_(device), framework_(framework) {
+    const auto own = [&](const char* figure, double otherwise) {
+      calibrated_ = calibrated_ && device.Has(std::string("efficiency.") + figure);
+      return device.Or(std::string("efficiency.") + figure, otherwise);
+    };
+    launch_s_ = device.At("chip.launch");
+    bytes_per_s_ = device.At("memory.bandwidth") * own("memory", efficiency.memory);
+    const double held = device.At("chip.power") / device.Or("chip.rated_power", device.At("chip.power"));
+    const double power = std::min(1.0, std::pow(held, efficiency.power));
+    const double bf16 = CeilingOf(MathFormat::kBF16) * power;
+    for (const CallCost& call : costs.calls) {
+      if (call.flops == 0 || per_s_.contains(call.format)) continue;
+      double share = 1;
+      switch (call.format) {
+        case MathFormat::kF32:
+          break;
+        case MathFormat::kBF16:
+        case MathFormat::kF16:
+          share = own("products", efficiency.products);
+          break;
+        case MathFormat::kFp8:
+        case MathFormat::kMxfp8:
+          share = own("products_fp8", efficiency.products_fp8);
+          break;
+        case MathFormat::kFp4:
+          share = own("products_fp4", efficiency.products_fp4);
+          break;
+      }
+      per_s_[call.format] = CeilingOf(call.format) * power * share;
+    }
+    attention_per_s_ = bf16 * own("attention", efficiency.attention);
+    efficiency_ = efficiency;
+    efficiency_.link = costs.spec.ranks > 1 ? own("link", efficiency.link) : efficiency.link;
+    efficiency_.network = costs.spec.ranks > device.domain() ? own("network", efficiency.network) : efficiency.network;
+  }
+
+  bool calibrated() const { return calibrated_; }
+  double launch_s() const { return launch_s_; }
+
+  double ComputeSeconds(const CallCost& call) const {
+    if (call.flops == 0) return 0;
+    using enum CallCost::Kind;
+    const double again = call.phase != Phase::kRecompute ? 1
+                         : call.kind == kProduct         ? framework_.recomputed_products
+                                                         : framework_.recomputed_attention;
+    const double rate = per_s_.at(call.format);
+    if (call.kind == kProduct) return again * call.flops / (rate * call.tiles);
+    const double attention = call.format == MathFormat::kF32 ? rate : attention_per_s_;
+    return again * call.flops / (attention * (call.kind == kBackwardAttention ? kBackwardOfAttention : 1));
+  }
+
+  double MemorySeconds(const CallCost& call) const {
+    using enum CallCost::Kind;
+    double bytes = call.bytes;
+    if (call.kind == kPass) bytes *= framework_.passes;
+    if (call.phase == Phase::kRecompute) {
+      bytes *= call.kind == kProduct ? framework_.recomputed_products
+               : call.kind == kPass  ? framework_.recomputed_passes
+                                     : framework_.recomputed_attention;
+    }
+    return bytes / bytes_per_s_;
+  }
+
+  double WireSeconds(const CallCost& call, int64_t ranks) const {
+    const bool twice = call.op == &kAllReduce || call.kind == CallCost::Kind::kAtOnce;
+    return CollectiveSeconds(call.wire_bytes, twice, ranks, device_, efficiency_);
+  }
+
+ private:
+  // What the fastest product gets. A product in blocks is taken to get the same share of its peak as one of fp8.
+  double CeilingOf(MathFormat format) const {
+    const std::string peak = fmt::format("peaks.{}", MathFormatName(format));
+    if (format == MathFormat::kF32) return device_.At(peak);
+    const char* seen = format == MathFormat::kBF16 || format == MathFormat::kF16 ? "bf16" : "fp8";
+    const std::string ceiling = fmt::format("ceilings.{}", seen);
+    if (!device_.Has(ceiling)) return device_.At(peak) * kUnknownCeiling;
+    return device_.At(peak) * device_.At(ceiling) / device_.At(fmt::format("peaks.{}", seen));
+  }
+
+  const Device& device_;
+  const Framework& framework_;
+  Efficiency efficiency_;
+  bool calibrated_ = true;
+  double launch_s_ = 0;
+  double bytes_per_s_ = 0;
+  double attention_per_s_ = 0;
+  std::map<MathFormat, double> per_s_;
+};
+
+// Two streams, as the engine has them: calls go one after another, and so do collectives, each from where it begins or
+// the one before it has ended. Where a flight lands, calls wait for it.
+class Streams {
+ public:
+  double now() const { return now_; }
+  double exposed() const { return exposed_; }
+  double communication() const { return communication_; }
+
+  void Call(double seconds) { now_ += seconds; }
+  void Begin(int32_t flight, double seconds) {
+    wire_ = std::max(wire_, now_) + seconds;
+    communication_ += seconds;
+    landing_[flight] = wire_;
+  }
+  void Land(int32_t flight) {
+    const double landed = landing_[flight];
+    if (landed <= now_) return;
+    exposed_ += landed - now_;
+    now_ = landed;
+  }
+
+ private:
+  double now_ = 0;
+  double wire_ = 0;
+  double exposed_ = 0;
+  double communication_ = 0;
+  std::unordered_map<int32_t, double> landing_;
+};
+
+std::string_view LargestOf(const StepForecast& forecast) {
+  const std::pair<double, std::string_view> parts[] = {{forecast.compute_ns, "compute"},
+                                                       {forecast.memory_ns, "memory"},
+                                                       {forecast.exposed_ns, "communication"},
+                                                       {forecast.launch_ns, "launches"}};
+  return std::ranges::max_element(parts, {}, &std::pair<double, std::string_view>::first)->second;
+}
+
+}  // namespace
+
+double StepForecast::tokens_per_s(const RunSpec& spec) const {
+  return step_ns == 0 ? 0 : static_cast<double>(TokensAStep(spec)) * 1e9 / step_ns;
+}
+
+StepCosts CostsOf(RunSpec spec, const Device& device) {
+  spec.device = "meta";
+  spec.gpu = device.gpu;
+  const StepProgram program = BuildStep(spec);
+  StepCosts costs{spec, {}, program.layout.slab_bytes, program.layout.by_category};
+  const auto multiprocessors = static_cast<int64_t>(device.At("chip.multiprocessors"));
+  costs.calls.reserve(program.trace.calls().size());
+  for (const OpCall& call : program.trace.calls()) {
+    CallCost cost{.op = call.op,
+                  .phase = call.phase,
+                  .format = MultipliedFormat(call),
+                  .flops = call.cost.flops,
+                  .bytes = call.bytes() + ScratchBytes(call),
+                  .wire_bytes = call.cost.wire_bytes,
+                  .kind = KindOf(call)};
+    using enum CallCost::Kind;
+    if (cost.kind == kProduct) {
+      const ProductSize shape = ProductSizeOf(call);
+      cost.tiles = TileShare(shape.m, shape.n, shape.k, multiprocessors);
+    }
+    if (cost.kind == kTakeOff || cost.kind == kAtOnce || cost.kind == kLanding) {
+      cost.flight = CollectiveAttrsOf(call).flight;
+    }
+    costs.calls.push_back(cost);
+  }
+  return costs;
+}
+
+double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
+  struct Tile {
+    int64_t m, n;
+    double share;  // that a multiprocessor gets of its rate with such tiles: small ones wait for their operands
+  };
+  static constexpr Tile kTiles[] = {{256, 128, 1},   {128, 256, 1},   {128, 128, 0.95},
+                                    {128, 64, 0.80}, {64, 128, 0.80}, {64, 64, 0.60}};
+  double best = 0;
+  for (const Tile& tile : kTiles) {
+    const int64_t rows = (m + tile.m - 1) / tile.m;
+    const int64_t columns = (n + tile.n - 1) / tile.n;
+    const double wanted =
+        static_cast<double>(m) * static_cast<double>(n) / static_cast<double>(rows * tile.m * columns * tile.n);
+    for (int64_t parts = 1; parts <= 8; parts *= 2) {  // of the sum, added up afterwards
+      const int64_t tiles = rows * columns * parts;
+      const int64_t waves = (tiles + multiprocessors - 1) / multiprocessors;
+      const double full = static_cast<double>(tiles) / static_cast<double>(waves * multiprocessors);
+      const double terms = static_cast<double>(k) / static_cast<double>(parts);
+      best = std::max(best, tile.share * wanted * full * terms / (terms + kTileOverhead));
+    }
+  }
+  return best;
+}
+
+double CollectiveSeconds(double wire_bytes, bool all_reduce, int64_t ranks, const Device& device,
+                         const Efficiency& efficiency) {
+  if (ranks <= 1) return 0;
+  if (!device.Has("link.bandwidth")) {
+    throw Error(
+        ErrorKind::kInvalidInput,
+        fmt::format("{} says nothing of a link between its GPUs, and there are {} ranks", device.file.string(), ranks),
+        "add `link`, or name a machine that has one: `ridgeline devices` lists them");
+  }
+  const int64_t domain = std::min(ranks, device.domain());
+  const int64_t domains = (ranks + domain - 1) / domain;
+  const double times = all_reduce ? 2 : 1;
+  const double link_hops_s = times * static_cast<double>(ranks - domains) * device.At("link.latency");
+  double network_hops_s = 0;
+  double wire_s = wire_bytes / (device.At("link.bandwidth") * efficiency.link);
+  if (domains > 1) {
+    if (!device.Has("network.bandwidth")) {
+      throw Error(ErrorKind::kInvalidInput,
+                  fmt::format("{} says nothing of a network, and {} ranks are on {} of its domains of {} GPUs",
+                              device.file.string(), ranks, domains, domain),
+                  "name a machine that has one, such as p5 or dgx-h100: `ridgeline devices` lists them");
+    }
+    // Every machine receives what its GPUs have not, over its network; the GPUs pass it on over their links meanwhile.
+    const double machine_bytes_per_s = device.At("network.bandwidth") * efficiency.network;
+    const double domain_bytes_per_s =
+        machine_bytes_per_s * static_cast<double>(domain) / static_cast<double>(device.gpus());
+    // Of the whole, which is wire_bytes n / (n - 1), all but this domain's part.
+    const double entering = wire_bytes * static_cast<double>(ranks - domain) / static_cast<double>(ranks - 1);
+    wire_s = std::max(wire_s, entering / domain_bytes_per_s);
+    network_hops_s = times * static_cast<double>(domains - 1) * device.At("network.latency");
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (const Protocol& p : kProtocols) {
+    least = std::min(least, p.start_s + link_hops_s * p.link_hop + network_hops_s * p.network_hop + wire_s / p.data);
+  }
+  return least;
+}
+
+StepForecast Forecast(const StepCosts& costs, const Device& device, const Efficiency& efficiency,
+                      const Framework& framework) {
+  const Rates rates(costs, device, efficiency, framework);
+  Streams streams;
+  StepForecast forecast;
+  std::map<std::pair<const OpDef*, Phase>, ForecastLine> by_op;
+  for (const CallCost& call : costs.calls) {
+    ForecastLine& line = by_op[{call.op, call.phase}];
+    line.op = call.op->name;
+    line.phase = PhaseName(call.phase);
+    ++line.calls;
+    const double before = streams.now();
+    using enum CallCost::Kind;
+    if (call.kind == kTakeOff || call.kind == kAtOnce) {
+      streams.Begin(call.flight, rates.WireSeconds(call, costs.spec.ranks));
+      if (call.kind == kAtOnce) streams.Land(call.flight);
+    } else if (call.kind == kLanding) {
+      streams.Land(call.flight);
+    } else {
+      const double compute_s = rates.ComputeSeconds(call);
+      const double memory_s = rates.MemorySeconds(call);
+      const double work_s = std::max(compute_s, memory_s);
+      const double launch_s = work_s > 0 ? rates.launch_s() : 0;  // what a framework keeps is not launched
+      streams.Call(work_s + launch_s);
+      forecast.launch_ns += 1e9 * launch_s;
+      (compute_s > memory_s ? forecast.compute_ns : forecast.memory_ns) += 1e9 * work_s;
+      if (compute_s > memory_s) line.compute_ns += 1e9 * work_s;
+    }
+    line.ns += 1e9 * (streams.now() - before);
+  }
+  forecast.step_ns = 1e9 * streams.now();
+  forecast.exposed_ns = 1e9 * streams.exposed();
+  forecast.communication_ns = 1e9 * streams.communication();
+  forecast.first_ns = 1e9 * device.Or("cold.first_iteration", framework.first_iteration_s);
+  forecast.calibrated = rates.calibrated();
+  const double spread = forecast.calibrated ? kSpreadCalibrated : kSpreadExtrapolated;
+  forecast.low_ns = forecast.step_ns / spread;
+  forecast.high_ns = forecast.step_ns * spread;
+  forecast.bound = LargestOf(forecast);
+  for (auto& [key, line] : by_op) forecast.lines.push_back(line);
+  std::stable_sort(forecast.lines.begin(), forecast.lines.end(), [](const ForecastLine& a, const ForecastLine& b) {
+    return a.ns != b.ns ? a.ns > b.ns : std::pair(a.op, a.phase) < std::pair(b.op, b.phase);
+  });
+  return forecast;
+}
+
+}  // namespace ridgeline

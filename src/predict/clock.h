@@ -1,0 +1,117 @@
+// How long a step takes on a described device, by the step's own program: every call that it records takes the longer
+// of what its products and its bytes take, in the order of the program, with collectives on a stream of their own. The
+// terms and where they are from: docs/prediction.md. Nothing is run, and no device is needed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/device/trace.h"
+#include "predict/device.h"
+#include "ridgeline/run.h"
+
+namespace ridgeline {
+
+// What steps get of what a device has: shares of its ceilings and bandwidths. A description may say its own
+// (`efficiency`); these are for those that don't. Half of the published figures set four of them
+// (tests/predict/published_test.cc); of the others those figures tell nothing, for communication and passes over memory
+// are next to nothing of their steps.
+struct Efficiency {
+  double products = 0.80;      // of the ceiling of their format, by products of a good shape, of 16 bits: set
+  double products_fp8 = 0.83;  // of 8: set
+  double products_fp4 = 0.60;  // of 4: assumed
+  double attention = 0.44;     // of the ceiling of 16 bits; the backward pass gets three quarters of that: set
+  double memory = 0.90;        // of the bandwidth: H200s were seen to copy 4.3 of 4.8 TB/s
+  double link = 0.80;          // assumed
+  double network = 0.80;       // assumed
+  double power = 0.79;         // exponent: what a GPU held to a share of its rated power keeps of its ceilings: set
+};
+
+// How another program goes about the same step.
+struct Framework {
+  std::string_view name = "ridgeline";
+  // How often it moves what passes over memory (all but products and attention) move here.
+  double passes = 1;
+  // Shares of what is computed again with `checkpointing: full`, where it keeps some of that.
+  double recomputed_products = 1;
+  double recomputed_attention = 1;
+  double recomputed_passes = 1;
+  double first_iteration_s = 6.5;  // what the first one takes more, where the device does not say
+};
+
+// One call of a step, as far as its time goes.
+struct CallCost {
+  const OpDef* op = nullptr;
+  Phase phase = Phase::kForward;
+  MathFormat format = MathFormat::kF32;
+  double flops = 0;
+  double bytes = 0;       // to and from memory, scratch too
+  double wire_bytes = 0;  // to other ranks
+  double tiles = 1;       // TileShare of a product
+  int32_t flight = -1;    // of a collective and of its landing
+  enum class Kind : uint8_t {
+    kPass,
+    kProduct,
+    kForwardAttention,
+    kBackwardAttention,
+    kTakeOff,  // of a collective that flies
+    kAtOnce,   // a collective that is waited for
+    kLanding
+  };
+  Kind kind = Kind::kPass;
+};
+
+struct StepCosts {
+  RunSpec spec;
+  std::vector<CallCost> calls;  // in the order of the program
+  int64_t slab_bytes = 0;
+  std::map<std::string, int64_t> by_category;
+};
+
+// Of a rank's step on the device's GPU; the spec's own `device` and `gpu` do not count. The spec must be canonical and
+// checked. Takes milliseconds.
+StepCosts CostsOf(RunSpec spec, const Device& device);
+
+// All calls of one op in one phase.
+struct ForecastLine {
+  std::string_view op;
+  std::string_view phase;  // "forward", "recompute", "backward" or "optimizer"
+  int64_t calls = 0;
+  double ns = 0;
+  double compute_ns = 0;  // of those calls that products bound
+};
+
+struct StepForecast {
+  double step_ns = 0;  // the sum of the next four
+  double compute_ns = 0;
+  double memory_ns = 0;
+  double exposed_ns = 0;  // waiting for other ranks
+  double launch_ns = 0;
+  double communication_ns = 0;      // on its own stream, hidden or not
+  double first_ns = 0;              // what the first iteration takes more
+  double low_ns = 0, high_ns = 0;   // the step, in 90 of 100 cases as far as published figures tell
+  bool calibrated = false;          // all efficiencies that count were measured on the device; else extrapolated
+  std::string_view bound;           // "compute", "memory", "communication" or "launches": the largest of the four
+  std::vector<ForecastLine> lines;  // the longest first
+
+  double tokens_per_s(const RunSpec& spec) const;  // of all ranks
+};
+
+// Throws Error(kInvalidInput) where the device says nothing of what the step needs: the peak of a format that it
+// multiplies, the network between machines.
+StepForecast Forecast(const StepCosts& costs, const Device& device, const Efficiency& efficiency = {},
+                      const Framework& framework = {});
+
+// What a product of this shape gets of its ceiling, for its tiles: the last wave of them is not full, those at its
+// edges compute what nobody wants, and each begins and ends. Of the best of several tiles, as libraries choose one.
+double TileShare(int64_t m, int64_t n, int64_t k, int64_t multiprocessors);
+
+// Seconds of a collective that sends `wire_bytes` a rank (ring: (n - 1) / n of the whole, of an all-reduce twice),
+// between `ranks` of such GPUs.
+double CollectiveSeconds(double wire_bytes, bool all_reduce, int64_t ranks, const Device& device,
+                         const Efficiency& efficiency);
+
+}  // namespace ridgeline

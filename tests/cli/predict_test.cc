@@ -1,0 +1,92 @@
+// `ridgeline predict`: what it says of a sweep on a device, and what it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/json.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class PredictCommandTest : public ::testing::Test {
+ protected:
+  PredictCommandTest() {
+    std::ofstream(cli_.dir / "s.yaml") << "name: s\ndefaults: {model: llama-1b, seq_length: 2048, batch_size: 4}\n"
+                                          "matrix: {ranks: [1, 16], checkpointing: [none, full]}\n"
+                                          "exclude: [{ranks: 1, checkpointing: full}]\n";
+  }
+
+  Cli cli_;
+};
+
+TEST_F(PredictCommandTest, PricesEveryPoint) {
+  const auto output = cli_.Run({"predict", "s.yaml", "--device", "p5", "-o", "json"});
+  ASSERT_TRUE(output.status.ok()) << output.err;
+  const Json rows = ParseJson(output.out, "ridgeline predict");
+  ASSERT_EQ(rows.size(), 3U);
+  for (const Json& row : rows) {
+    EXPECT_EQ(row.at("basis"), "predicted, extrapolated") << row;
+    EXPECT_EQ(row.at("verdict"), "fits");
+    EXPECT_LT(row.at("step_low_ns"), row.at("step_ns"));
+    EXPECT_GT(row.at("step_high_ns"), row.at("step_ns"));
+    EXPECT_GT(row.at("usd_per_billion_tokens"), 0);
+    EXPECT_GT(row.at("first_ns"), 0);
+    EXPECT_EQ(row.at("ranks") == 1, row.at("communication_ns") == 0) << row;
+  }
+  EXPECT_THAT(output.err,
+              AllOf(HasSubstr("3 of 3 points predicted on p5 (AWS p5.48xlarge"), HasSubstr("no GPU has run these")));
+}
+
+TEST_F(PredictCommandTest, ShowsWhereTheTimeOfOnePointGoes) {
+  const Json plan = ParseJson(cli_.Run({"predict", "s.yaml", "--device", "p5", "-o", "json"}).out, "ridgeline predict");
+  const auto id = plan.at(0).at("point").get<std::string>();
+  const auto output = cli_.Run({"predict", "s.yaml", "--device", "p5", "--point", id.substr(0, 10), "-o", "json"});
+  ASSERT_TRUE(output.status.ok()) << output.err;
+  double ns = 0;
+  for (const Json& row : ParseJson(output.out, "ridgeline predict")) ns += row.at("ns").get<double>();
+  EXPECT_NEAR(ns / plan.at(0).at("step_ns").get<double>(), 1, 1e-3) << "its ops are the step";
+  const auto none = cli_.Run({"predict", "s.yaml", "--device", "p5", "--point", "zz"});
+  EXPECT_EQ(none.status.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("the ids of 0 points of the sweep begin with 'zz'"));
+}
+
+TEST_F(PredictCommandTest, SaysWhatDoesNotFit) {
+  std::ofstream(cli_.dir / "large.yaml") << "name: s\ndefaults: {model: llama-64b}\n";
+  const auto output = cli_.Run({"predict", "large.yaml", "--device", "b200"});
+  EXPECT_TRUE(output.status.ok()) << output.err;
+  EXPECT_THAT(output.out, HasSubstr("out_of_memory"));
+  EXPECT_THAT(output.err, HasSubstr("1 out of its 180 GB"));
+}
+
+TEST_F(PredictCommandTest, NothingTakesTheUnknownsPlace) {
+  const auto unknown = cli_.Run({"predict", "s.yaml", "--device", "p6-b20"});
+  EXPECT_EQ(unknown.status.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("there is no device 'p6-b20', did you mean 'p6-b200'?"));
+  const auto alone = cli_.Run({"predict", "s.yaml", "--device", "h100"});
+  EXPECT_EQ(alone.status.exit_code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("says nothing of a network, and 16 ranks are on 2 of its domains of 8 GPUs"));
+}
+
+TEST_F(PredictCommandTest, FindsADeviceBesideTheSweep) {
+  std::ofstream(cli_.dir / "ours.yaml") << "name: ours\nabout: our machine\ndevice: p5\n";
+  const auto output = cli_.Run({"predict", "s.yaml", "--device", "ours"});
+  EXPECT_TRUE(output.status.ok()) << output.err;
+  EXPECT_THAT(output.err, HasSubstr("our machine"));
+}
+
+TEST_F(PredictCommandTest, AnotherTrainersPointsAreNotPredicted) {
+  std::ofstream(cli_.dir / "other.yaml")
+      << "name: s\ndefaults: {model: llama-1b}\nlaunch: {trainer: [python3, mine.py]}\n";
+  const auto output = cli_.Run({"predict", "other.yaml", "--device", "p5"});
+  EXPECT_TRUE(output.status.ok()) << output.err;
+  EXPECT_THAT(output.out, HasSubstr("not_predicted"));
+  EXPECT_THAT(output.err, HasSubstr("0 of 1 points predicted"));
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,161 @@
+// The clock on small devices whose figures are round, so that each term can be computed by hand.
+#include "predict/clock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "sweep/expand.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+Device Shipped(const std::string& name) { return FindDevice(name, {fs::path(RIDGELINE_SOURCE_DIR) / "devices"}); }
+
+RunSpec SpecOf(const std::string& fields) {
+  return Expand(ParseSweep("name: test\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
+}
+
+StepForecast ForecastOf(const std::string& fields, const std::string& device) {
+  const Device on = Shipped(device);
+  return Forecast(CostsOf(SpecOf(fields), on), on);
+}
+
+TEST(TileShare, IsWhatWavesAndEdgesLeave) {
+  constexpr int64_t kProcessors = 100;
+  const double deep = TileShare(256 * 10, 128 * 10, 1 << 20, kProcessors);
+  EXPECT_NEAR(deep, 1, 1e-3) << "one full wave, and so many terms that a tile's ends are nothing";
+  EXPECT_LT(TileShare(256 * 10, 128 * 10 + 1, 1 << 20, kProcessors), 0.96) << "a wave that is nearly empty";
+  EXPECT_LT(TileShare(256 * 10, 128 * 10, 64, kProcessors), 0.5) << "few terms";
+  EXPECT_GT(TileShare(256 * 100, 128 * 100, 1 << 20, kProcessors), 0.99);
+  EXPECT_GT(TileShare(128, 128, 1 << 20, kProcessors), 2.5 / 100) << "sums are cut into parts";
+  EXPECT_LT(TileShare(1, 4096, 4096, kProcessors), 0.02);
+}
+
+TEST(CollectiveSeconds, AreLatencyAndTheSlowerOfTheHierarchy) {
+  const Device p5 = Shipped("p5");
+  const Efficiency all = {.link = 1, .network = 1};
+  EXPECT_EQ(CollectiveSeconds(1e9, false, 1, p5, all), 0);
+  // Eight in one domain: seven hops of 3.4 us, and 1 GB over 450 GB/s.
+  EXPECT_NEAR(CollectiveSeconds(1e9, false, 8, p5, all), 8.4e-6 + 7 * 3.4e-6 + 1e9 / 450e9, 1e-9);
+  // Of next to nothing the protocol that begins and hops the quickest.
+  EXPECT_NEAR(CollectiveSeconds(0, true, 8, p5, all), 6.6e-6 + 14 * 0.18 * 3.4e-6, 1e-9) << "there and back";
+  // Two machines: 8 of 15 parts come over 400 GB/s, which takes longer than all of them over a link at 450.
+  const double two = CollectiveSeconds(15e9, false, 16, p5, all);
+  EXPECT_NEAR(two, 8.4e-6 + 14 * 3.4e-6 + 14e-6 + std::max(8e9 / 400e9, 15e9 / 450e9), 1e-9);
+  const double many = CollectiveSeconds(127e9, false, 128, p5, all);
+  EXPECT_NEAR(many, 8.4e-6 + 112 * 3.4e-6 + 15 * 14e-6 + 120e9 / 400e9, 1e-9) << "the network is the slower";
+  EXPECT_LT(CollectiveSeconds(15e9, false, 16, Shipped("p6e-gb200"), all), two) << "one domain of 72";
+}
+
+TEST(CollectiveSeconds, AskForALinkAndANetwork) {
+  try {
+    CollectiveSeconds(1, false, 16, Shipped("h100"), {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_THAT(e.message(), HasSubstr("says nothing of a network, and 16 ranks are on 2 of its domains of 8 GPUs"));
+  }
+  Device alone = Shipped("h100");
+  std::erase_if(alone.figures, [](const auto& figure) { return figure.first.starts_with("link."); });
+  EXPECT_THROW(CollectiveSeconds(1, false, 2, alone, {}), Error);
+}
+
+constexpr const char* kModel = "model: llama-1b, seq_length: 2048, batch_size: 4";
+
+TEST(Forecast, SharesSumToTheStep) {
+  for (const char* fields :
+       {"precision: bf16", "precision: fp8, checkpointing: full", "precision: bf16, ranks: 16, shard: full",
+        "precision: mxfp8, ranks: 8, shard: optimizer", "precision: fp32, ranks: 8, shard: none, grad_clip: 1"}) {
+    for (const char* device : {"p5", "p6-b200", "p4de"}) {
+      const StepForecast forecast = ForecastOf(std::string(kModel) + ", " + fields, device);
+      EXPECT_NEAR(
+          (forecast.compute_ns + forecast.memory_ns + forecast.exposed_ns + forecast.launch_ns) / forecast.step_ns, 1,
+          1e-9)
+          << fields << " on " << device;
+      double lines_ns = 0;
+      for (const ForecastLine& line : forecast.lines) lines_ns += line.ns;
+      EXPECT_NEAR(lines_ns / forecast.step_ns, 1, 1e-9);
+      EXPECT_LT(forecast.low_ns, forecast.step_ns);
+      EXPECT_GT(forecast.high_ns, forecast.step_ns);
+      EXPECT_LE(forecast.exposed_ns, forecast.communication_ns + 1);
+      EXPECT_FALSE(forecast.calibrated);
+    }
+  }
+}
+
+TEST(Forecast, CountsWhatIsComputedAgain) {
+  const StepForecast none = ForecastOf(kModel, "h100");
+  const StepForecast full = ForecastOf(std::string(kModel) + ", checkpointing: full", "h100");
+  EXPECT_GT(full.step_ns, 1.15 * none.step_ns) << "a third of the forward and backward pass, less what is no layer";
+  EXPECT_LT(full.step_ns, 1.40 * none.step_ns);
+}
+
+TEST(Forecast, EmulatedFormatsCostWhatEmulationCosts) {
+  const auto step = [](const char* precision, const char* device) {
+    return ForecastOf(fmt::format("{}, precision: {}", kModel, precision), device).step_ns;
+  };
+  EXPECT_GT(step("mxfp8", "h100"), step("bf16", "h100")) << "decoded, and multiplied in 16 bits";
+  EXPECT_LT(step("fp8", "h100"), step("bf16", "h100"));
+  EXPECT_GT(step("fp8", "a100"), step("bf16", "a100"));
+  EXPECT_LT(step("mxfp8", "b200"), step("bf16", "b200"));
+}
+
+TEST(Forecast, CommunicationHidesBehindWhatIsComputed) {
+  const std::string large = "model: llama-8b, seq_length: 8192, batch_size: 2, precision: bf16, shard: full, ranks: ";
+  const StepForecast hidden = ForecastOf(large + "8", "p5");
+  EXPECT_GT(hidden.communication_ns, 0);
+  EXPECT_LT(hidden.exposed_ns, 0.2 * hidden.communication_ns);
+  const StepForecast exposed =
+      ForecastOf("model: llama-8b, seq_length: 128, batch_size: 1, precision: bf16, shard: full, ranks: 64", "p4de");
+  EXPECT_EQ(exposed.bound, "communication") << "nothing to hide behind, and 400 Gbit/s";
+  EXPECT_EQ(ForecastOf(kModel, "p5").communication_ns, 0);
+}
+
+TEST(Forecast, SaysWhatBoundsIt) {
+  EXPECT_EQ(ForecastOf("model: llama-8b, seq_length: 8192, batch_size: 1", "h100").bound, "compute");
+  EXPECT_EQ(ForecastOf("model: llama-124m, seq_length: 16, batch_size: 1, steps: 1", "b200").bound, "launches");
+}
+
+TEST(Forecast, OfACalibratedDeviceSaysSo) {
+  Device device = Shipped("h100");
+  for (const char* figure : {"products", "products_fp8", "attention", "memory"}) {
+    device.figures[std::string("efficiency.") + figure] = {0.5, "measured", "", ""};
+  }
+  const RunSpec spec = SpecOf(kModel);
+  const StepForecast forecast = Forecast(CostsOf(spec, device), device);
+  EXPECT_TRUE(forecast.calibrated);
+  EXPECT_GT(forecast.step_ns, ForecastOf(kModel, "h100").step_ns);
+  const RunSpec ranks = SpecOf(std::string(kModel) + ", ranks: 8, shard: full");
+  EXPECT_FALSE(Forecast(CostsOf(ranks, device), device).calibrated) << "its link was not";
+}
+
+TEST(Forecast, PowerHoldsClocksDown) {
+  const StepForecast full = ForecastOf(kModel, "h100");
+  const StepForecast held = ForecastOf(kModel, "h100-hbm2e");
+  EXPECT_GT(held.compute_ns, 1.05 * full.compute_ns);
+}
+
+TEST(Forecast, OfAFormatWithoutAPeakIsAnError) {
+  Device device = Shipped("h100");
+  device.figures.erase("peaks.fp8");
+  const RunSpec spec = SpecOf(std::string(kModel) + ", precision: fp8");
+  try {
+    Forecast(CostsOf(spec, device), device);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.message(), HasSubstr("h100.yaml says nothing of peaks.fp8"));
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
