@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "plan/forecast.h"
 #include "predict/device.h"
+#include "predict/framework.h"
 #include "sweep/expand.h"
 
 namespace ridgeline {
@@ -24,6 +25,7 @@ struct PredictArguments {
   std::string sweep;
   std::string device;
   std::string point;
+  std::string framework = "ridgeline";
   std::string format = "text";
   std::vector<fs::path> devices;
   std::vector<fs::path> trainers;
@@ -52,17 +54,18 @@ std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
 }
 
 int Predict(const PredictArguments& arguments) {
+  const Framework& framework = FindFramework(arguments.framework);
   const Device device = FindDevice(arguments.device, FoldersFor(arguments));
   const Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers);
   const std::vector<Point> points = Chosen(Expand(sweep), arguments.point);
-  const std::vector<PointForecast> forecasts = ForecastPoints(sweep, points, device);
+  const std::vector<PointForecast> forecasts = ForecastPoints(sweep, points, device, framework);
   const bool for_people = arguments.format == "text" || arguments.format == "md";
   const Audience audience = for_people ? Audience::kPeople : Audience::kPrograms;
   if (arguments.point.empty() || for_people) {
     Write(Format(ForecastTable(sweep, points, forecasts, device, audience), arguments.format));
   }
   if (!arguments.point.empty()) Write(Format(ForecastOps(forecasts.front().step, audience), arguments.format));
-  SayAside("{}\n", ForecastSummary(forecasts, device));
+  SayAside("{}\n", ForecastSummary(forecasts, device, framework));
   return 0;
 }
 
@@ -76,12 +79,16 @@ Action PredictCommand(CLI::App& self) {
       ->required();
   self.add_option("--point", arguments->point, "one point, by the beginning of its id: where its time goes, op by op")
       ->type_name("ID");
+  self.add_option("--framework", arguments->framework, "as whom: ridgeline, or te-fsdp for NVIDIA's fsdp.py")
+      ->capture_default_str()
+      ->type_name("NAME");
   AddFormatOption(self, arguments->format, {"text", "md", "csv", "json", "jsonl"});
   AddDevicesOption(self, arguments->devices);
   AddTrainersOption(self, arguments->trainers);
   self.footer(
       "Prices every point of a sweep on a device that need not be there: memory of a GPU, the time of a step with an\n"
-      "interval, tokens a second of all ranks, what the step is made of (products, passes over memory, waiting for\n"
+      "interval, tokens a second of all ranks (steady: of a step; cold: of all of a\n"
+      "run's steps, the first one included), what the step is made of (products, passes over memory, waiting for\n"
       "other ranks, launches) and which of them bounds it, what the first iteration takes more, and dollars where\n"
       "the device has a price. A point's ranks are GPUs of the device, whatever the sweep's own `device` and `gpu`.\n"
       "All of it is predicted: docs/prediction.md derives each term, and says how far off it was of figures that\n"

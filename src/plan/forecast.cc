@@ -16,11 +16,12 @@
 namespace ridgeline {
 namespace {
 
-PointForecast ForecastOf(const Point& point, const Device& device) {
+PointForecast ForecastOf(const Point& point, const Device& device, const Framework& framework) {
   try {
     const StepCosts costs = CostsOf(point.spec, device);
-    const bool fits = static_cast<double>(costs.slab_bytes) <= device.At("memory.size");
-    return {fits ? Verdict::kFits : Verdict::kOutOfMemory, costs.slab_bytes, Forecast(costs, device)};
+    const int64_t peak_bytes = framework.peak_bytes == nullptr ? costs.slab_bytes : framework.peak_bytes(point.spec);
+    const bool fits = static_cast<double>(peak_bytes) <= device.At("memory.size");
+    return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, Forecast(costs, device, {}, framework)};
   } catch (const Error& e) {
     throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
   }
@@ -36,12 +37,13 @@ std::optional<double> PriceOf(const Device& device) {
 
 double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, const Device& device, double price) {
   const double machines = std::ceil(static_cast<double>(spec.ranks) / static_cast<double>(device.gpus()));
-  return price * machines / 3600 * 1e9 / step.tokens_per_s(spec);
+  return price * machines / 3600 * 1e9 / step.steady_tokens_per_s(spec);
 }
 
 }  // namespace
 
-std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device) {
+std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
+                                          const Framework& framework) {
   std::unordered_map<std::string, PointForecast> known;
   std::vector<PointForecast> forecasts;
   for (const Point& point : points) {
@@ -50,7 +52,7 @@ std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<
       continue;
     }
     const auto [it, is_new] = known.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
-    if (is_new) it->second = ForecastOf(point, device);
+    if (is_new) it->second = ForecastOf(point, device, framework);
     forecasts.push_back(it->second);
   }
   return forecasts;
@@ -63,12 +65,13 @@ Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const 
   const bool for_people = audience == Audience::kPeople;
   Table table = PointColumns(fields);
   const std::vector<std::string> columns =
-      for_people
-          ? std::vector<std::string>{"memory",       "verdict", "predicted_step", "90%_interval", "tokens/s", "compute",
-                                     "memory_bound", "exposed", "launches",       "bound",        "first"}
-          : std::vector<std::string>{"peak_bytes",       "verdict",    "step_ns",   "step_low_ns", "step_high_ns",
-                                     "tokens_per_s",     "compute_ns", "memory_ns", "exposed_ns",  "launch_ns",
-                                     "communication_ns", "bound",      "first_ns",  "basis"};
+      for_people ? std::vector<std::string>{"memory",          "verdict",       "predicted_step", "90%_interval",
+                                            "steady_tokens/s", "cold_tokens/s", "compute",        "memory_bound",
+                                            "exposed",         "launches",      "bound",          "first"}
+                 : std::vector<std::string>{
+                       "peak_bytes",          "verdict",           "step_ns",    "step_low_ns", "step_high_ns",
+                       "steady_tokens_per_s", "cold_tokens_per_s", "compute_ns", "memory_ns",   "exposed_ns",
+                       "launch_ns",           "communication_ns",  "bound",      "first_ns",    "basis"};
   table.columns.insert(table.columns.end(), columns.begin(), columns.end());
   if (price) table.columns.emplace_back(for_people ? "USD/1B tokens" : "usd_per_billion_tokens");
   for (size_t i = 0; i < points.size(); ++i) {
@@ -85,18 +88,18 @@ Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const 
     const auto time = [](double ns) { return FormatDuration(std::llround(ns)); };
     const auto share = [&](double ns) { return fmt::format("{:.0f}%", 100 * ns / step.step_ns); };
     if (for_people) {
-      row.insert(row.end(),
-                 {FormatBytes(peak_bytes), std::string(VerdictName(verdict)), time(step.step_ns),
-                  fmt::format("{} … {}", time(step.low_ns), time(step.high_ns)), FormatCount(step.tokens_per_s(spec)),
-                  share(step.compute_ns), share(step.memory_ns), share(step.exposed_ns), share(step.launch_ns),
-                  std::string(step.bound), "+" + time(step.first_ns)});
+      row.insert(row.end(), {FormatBytes(peak_bytes), std::string(VerdictName(verdict)), time(step.step_ns),
+                             fmt::format("{} … {}", time(step.low_ns), time(step.high_ns)),
+                             FormatCount(step.steady_tokens_per_s(spec)), FormatCount(step.cold_tokens_per_s(spec)),
+                             share(step.compute_ns), share(step.memory_ns), share(step.exposed_ns),
+                             share(step.launch_ns), std::string(step.bound), "+" + time(step.first_ns)});
     } else {
-      row.insert(row.end(),
-                 {peak_bytes, std::string(VerdictName(verdict)), std::round(step.step_ns), std::round(step.low_ns),
-                  std::round(step.high_ns), step.tokens_per_s(spec), std::round(step.compute_ns),
-                  std::round(step.memory_ns), std::round(step.exposed_ns), std::round(step.launch_ns),
-                  std::round(step.communication_ns), std::string(step.bound), std::round(step.first_ns),
-                  std::string(step.calibrated ? "predicted, calibrated" : "predicted, extrapolated")});
+      row.insert(row.end(), {peak_bytes, std::string(VerdictName(verdict)), std::round(step.step_ns),
+                             std::round(step.low_ns), std::round(step.high_ns), step.steady_tokens_per_s(spec),
+                             step.cold_tokens_per_s(spec), std::round(step.compute_ns), std::round(step.memory_ns),
+                             std::round(step.exposed_ns), std::round(step.launch_ns), std::round(step.communication_ns),
+                             std::string(step.bound), std::round(step.first_ns),
+                             std::string(step.calibrated ? "predicted, calibrated" : "predicted, extrapolated")});
     }
     if (price) {
       const double dollars = DollarsABillionTokens(spec, step, device, *price);
@@ -122,7 +125,8 @@ Table ForecastOps(const StepForecast& step, Audience audience) {
   return table;
 }
 
-std::string ForecastSummary(const std::vector<PointForecast>& forecasts, const Device& device) {
+std::string ForecastSummary(const std::vector<PointForecast>& forecasts, const Device& device,
+                            const Framework& framework) {
   const auto calibrated = std::ranges::count_if(forecasts, [](const PointForecast& f) { return f.step.calibrated; });
   const auto predicted =
       std::ranges::count_if(forecasts, [](const PointForecast& f) { return f.verdict != Verdict::kNotPredicted; });
@@ -130,6 +134,7 @@ std::string ForecastSummary(const std::vector<PointForecast>& forecasts, const D
       std::ranges::count_if(forecasts, [](const PointForecast& f) { return f.verdict == Verdict::kOutOfMemory; });
   std::string text = fmt::format("{} of {} points predicted on {} ({})", predicted, std::ssize(forecasts), device.name,
                                  PrintableLine(device.about));
+  if (framework.peak_bytes != nullptr) text += fmt::format(" as {} ({})", framework.name, framework.about);
   if (large > 0) text += fmt::format(", {} out of its {}", large, FormatBytes(std::llround(device.At("memory.size"))));
   if (calibrated < predicted) {
     text +=

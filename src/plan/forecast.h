@@ -22,11 +22,12 @@ struct PointForecast {
 // One a point, in their order, on as many of the device's GPUs as a point has ranks; its own `device` and `gpu` do not
 // count. Points of another trainer than ours are not predicted. Specs that differ in nothing that changes memory share
 // one. Throws Error with the point's id where a device does not say what it needs.
-std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device);
+std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
+                                          const Framework& framework);
 
-// One row a point: its fields, memory and verdict, the step with its interval, tokens a second of all ranks, the shares
-// that make up the step and the largest of them, what the first iteration takes more, and where the device has a price,
-// what a billion tokens cost.
+// One row a point: its fields, memory and verdict, the step with its interval, tokens a second of all ranks (steady: of
+// a step; cold: of all the steps that the spec has, the first included), the shares that make up the step and the
+// largest of them, what the first iteration takes more, and where the device has a price, what a billion tokens cost.
 Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
                     const Device& device, Audience audience);
 
@@ -34,6 +35,7 @@ Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const 
 Table ForecastOps(const StepForecast& step, Audience audience);
 
 // Whose figures these are and how far they can be trusted, in a sentence.
-std::string ForecastSummary(const std::vector<PointForecast>& forecasts, const Device& device);
+std::string ForecastSummary(const std::vector<PointForecast>& forecasts, const Device& device,
+                            const Framework& framework);
 
 }  // namespace ridgeline

@@ -179,8 +179,14 @@ std::string_view LargestOf(const StepForecast& forecast) {
 
 }  // namespace
 
-double StepForecast::tokens_per_s(const RunSpec& spec) const {
+double StepForecast::steady_tokens_per_s(const RunSpec& spec) const {
   return step_ns == 0 ? 0 : static_cast<double>(TokensAStep(spec)) * 1e9 / step_ns;
+}
+
+double StepForecast::cold_tokens_per_s(const RunSpec& spec) const {
+  const auto steps = static_cast<double>(spec.warmup_steps + spec.steps);
+  const double ns = first_ns + steps * step_ns;
+  return ns == 0 ? 0 : static_cast<double>(TokensAStep(spec)) * steps * 1e9 / ns;
 }
 
 StepCosts CostsOf(RunSpec spec, const Device& device) {

@@ -11,6 +11,7 @@
 
 #include "engine/device/trace.h"
 #include "predict/device.h"
+#include "predict/framework.h"
 #include "ridgeline/run.h"
 
 namespace ridgeline {
@@ -28,18 +29,6 @@ struct Efficiency {
   double link = 0.80;          // assumed
   double network = 0.80;       // assumed
   double power = 0.79;         // exponent: what a GPU held to a share of its rated power keeps of its ceilings: set
-};
-
-// How another program goes about the same step.
-struct Framework {
-  std::string_view name = "ridgeline";
-  // How often it moves what passes over memory (all but products and attention) move here.
-  double passes = 1;
-  // Shares of what is computed again with `checkpointing: full`, where it keeps some of that.
-  double recomputed_products = 1;
-  double recomputed_attention = 1;
-  double recomputed_passes = 1;
-  double first_iteration_s = 6.5;  // what the first one takes more, where the device does not say
 };
 
 // One call of a step, as far as its time goes.
@@ -97,7 +86,9 @@ struct StepForecast {
   std::string_view bound;           // "compute", "memory", "communication" or "launches": the largest of the four
   std::vector<ForecastLine> lines;  // the longest first
 
-  double tokens_per_s(const RunSpec& spec) const;  // of all ranks
+  // Of all ranks: of a step, and of all that the spec has, warm-up and the first one included.
+  double steady_tokens_per_s(const RunSpec& spec) const;
+  double cold_tokens_per_s(const RunSpec& spec) const;
 };
 
 // Throws Error(kInvalidInput) where the device says nothing of what the step needs: the peak of a format that it

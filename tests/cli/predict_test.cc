@@ -72,6 +72,20 @@ TEST_F(PredictCommandTest, NothingTakesTheUnknownsPlace) {
   EXPECT_THAT(alone.err, HasSubstr("says nothing of a network, and 16 ranks are on 2 of its domains of 8 GPUs"));
 }
 
+TEST_F(PredictCommandTest, PredictsAnotherProgramsStep) {
+  const std::string sweep = std::string(RIDGELINE_SOURCE_DIR) + "/sweeps/aws-blackwell.yaml";
+  const auto output = cli_.Run({"predict", sweep, "--device", "p6-b200", "--framework", "te-fsdp", "-o", "json"});
+  ASSERT_TRUE(output.status.ok()) << output.err;
+  for (const Json& row : ParseJson(output.out, "ridgeline predict")) {
+    EXPECT_LT(row.at("cold_tokens_per_s"), row.at("steady_tokens_per_s")) << row;
+    EXPECT_EQ(row.at("verdict") == "fits", row.at("peak_bytes") < 180e9) << row;
+  }
+  EXPECT_THAT(output.err, HasSubstr("as te-fsdp (NVIDIA's fsdp.py"));
+  const auto unknown = cli_.Run({"predict", "s.yaml", "--device", "p5", "--framework", "te"});
+  EXPECT_EQ(unknown.status.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("there is no framework 'te'"));
+}
+
 TEST_F(PredictCommandTest, FindsADeviceBesideTheSweep) {
   std::ofstream(cli_.dir / "ours.yaml") << "name: ours\nabout: our machine\ndevice: p5\n";
   const auto output = cli_.Run({"predict", "s.yaml", "--device", "ours"});

@@ -197,7 +197,7 @@ Efficiency FittedTo(const std::vector<const PublishedStep*>& steps) {
 
 double PublishedStep::Ratio(const Efficiency& efficiency) const {
   const StepForecast forecast = Forecast(costs, device, efficiency, framework);
-  return forecast.tokens_per_s(costs.spec) / static_cast<double>(row.gpus) / row.tokens_per_s;
+  return forecast.steady_tokens_per_s(costs.spec) / static_cast<double>(row.gpus) / row.tokens_per_s;
 }
 
 }  // namespace ridgeline
