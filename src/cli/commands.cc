@@ -34,7 +34,7 @@ constexpr std::array kCommands = {
     Command{"history", "show every point over commits, and where it changed", HistoryCommand},
     Command{"nightly", "run a sweep every night, held to the nights before", NightlyCommand},
     Command{"query", "ask the results a question in SQL", QueryCommand},
-    Command{"db", "verify, copy or export the results database, or merge another into it", DbCommand},
+    Command{"db", "verify, copy, export or prune the results database, or merge another into it", DbCommand},
     Command{"trainers", "list, show, try and check what describes trainers that don't keep our contract",
             TrainersCommand},
     Command{"devices", "list the GPUs and machines that points can be predicted for, or show one with its sources",

@@ -1,4 +1,8 @@
 // `ridgeline db`: looking after the results database.
+#include <time.h>
+
+#include <filesystem>
+#include <fstream>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -10,6 +14,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
@@ -20,7 +25,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr std::initializer_list<const char*> kExportForms = {"csv", "json", "jsonl"};
+constexpr std::initializer_list<const char*> kExportForms = {"csv", "json", "jsonl", "sql"};
 
 int CheckStore(const std::string& file) {
   Store store = OpenStore(file, Store::Mode::kReadOnly);
@@ -59,8 +64,58 @@ int Backup(const std::string& file, const std::string& to) {
   return 0;
 }
 
+// "2026-01-31": when that day began, in UTC.
+int64_t UnixNsOf(const std::string& date) {
+  tm parts{};
+  const char* end = ::strptime(date.c_str(), "%Y-%m-%d", &parts);
+  if (end == nullptr || *end != '\0') {
+    throw Error(ErrorKind::kUsage, fmt::format("db: '{}' is no date", PrintableLine(date)), "say it as 2026-01-31");
+  }
+  return int64_t{::timegm(&parts)} * 1'000'000'000;
+}
+
+int Prune(const std::string& file, const std::string& before) {
+  const int64_t before_unix_ns = UnixNsOf(before);
+  const DriverLock lock = DriverLock::Take(file, "db prune");
+  Store store = OpenStore(file, Store::Mode::kReadWrite);
+  const Pruned pruned = store.Prune(before_unix_ns);
+  Say("{}: {} measurement{} before {} and {} job{} are gone; `ridgeline db vacuum` gives their room back\n", file,
+      pruned.results, pruned.results == 1 ? "" : "s", before, pruned.jobs, pruned.jobs == 1 ? "" : "s");
+  return 0;
+}
+
+int Vacuum(const std::string& file) {
+  const DriverLock lock = DriverLock::Take(file, "db vacuum");
+  const auto before = static_cast<int64_t>(std::filesystem::file_size(file));
+  OpenStore(file, Store::Mode::kReadWrite).Vacuum();
+  Say("{}: {}, and {} before\n", file, FormatBytes(static_cast<int64_t>(std::filesystem::file_size(file))),
+      FormatBytes(before));
+  return 0;
+}
+
+// A store may be larger than memory: it is written as it is read.
+int ExportSql(const std::string& file, const std::string& to) {
+  Store store = OpenStore(file, Store::Mode::kReadOnly);
+  if (to.empty()) {
+    store.WriteSql([](const std::string& text) { Write(text); });
+    return 0;
+  }
+  const std::string part = to + ".part";
+  std::ofstream out(part, std::ios::binary);
+  store.WriteSql([&](const std::string& text) { out << text; });
+  out.close();
+  if (!out) {
+    std::filesystem::remove(part);
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{} cannot be written", to), "has its folder room?");
+  }
+  std::filesystem::rename(part, to);
+  Say("{}: all of {}\n", to, file);
+  return 0;
+}
+
 int Export(const std::string& file, const std::string& format, const std::string& to) {
   const std::string form = FormOf(format, to, kExportForms);
+  if (form == "sql") return ExportSql(file, to);
   Store store = OpenStore(file, Store::Mode::kReadOnly);
   const Table measurements = store.Query("SELECT * FROM measurements ORDER BY result");
   const std::string text = Format(measurements, form);
@@ -81,6 +136,7 @@ Action DbCommand(CLI::App& self) {
     std::string other;
     std::string format;
     std::string to;
+    std::string before;
   };
   const auto options = std::make_shared<Options>();
   self.require_subcommand(1);
@@ -112,10 +168,25 @@ Action DbCommand(CLI::App& self) {
   exported->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
   exported->footer(
       "A row each, with the point's fields, its figures, its campaign, trainer, machine and version\n"
-      "(docs/store.md). `ridgeline query` asks for less.\n\n"
+      "(docs/store.md). `ridgeline query` asks for less. As sql it is the whole database, which `sqlite3 FILE` makes\n"
+      "again.\n\n"
       "Example:\n  ridgeline db export --to measurements.csv");
+  CLI::App* prune = self.add_subcommand("prune", "let old measurements go");
+  prune->add_option("--before", options->before, "those that ended before this day began, in UTC")
+      ->required()
+      ->type_name("DATE");
+  prune->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
+  prune->footer(
+      "The latest measurement of each point and setup stays, however old: no report loses a point. What is gone is\n"
+      "gone from histories and baselines: `ridgeline db backup` first.\n\n"
+      "Example:\n  ridgeline db prune --before 2026-01-31");
+  CLI::App* vacuum = self.add_subcommand("vacuum", "give the room back that what is gone has left in the file");
+  vacuum->add_option("--db", options->file, "the results database")->type_name("FILE")->capture_default_str();
+  vacuum->footer("Needs as much room again beside the file meanwhile.\n\nExample:\n  ridgeline db vacuum");
   self.footer("Example:\n  ridgeline db check");
-  return [options, merge, backup, exported] {
+  return [options, merge, backup, exported, prune, vacuum] {
+    if (prune->parsed()) return Prune(options->file, options->before);
+    if (vacuum->parsed()) return Vacuum(options->file);
     if (merge->parsed()) return Merge(options->file, options->other);
     if (backup->parsed()) return Backup(options->file, options->to);
     if (exported->parsed()) return Export(options->file, options->format, options->to);

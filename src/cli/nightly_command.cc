@@ -36,6 +36,7 @@ struct NightlyOptions {
   std::string folder = kDefaultFolder;
   std::string launcher;
   std::string pinned;
+  std::string base_build;
   std::string alert;
   std::string at = "1:00";
   std::string to;
@@ -64,11 +65,12 @@ std::vector<Night> NightsIn(const NightlyPlaces& places) {
   return nights;
 }
 
-// This program again. What it prints goes into the night's log.
+// This program again, in the log's folder. What it prints goes into the log.
 int RunAgain(const std::vector<std::string>& arguments, const fs::path& log) {
   std::vector<std::string> argv = {ProgramDir() / "ridgeline"};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   SpawnOptions options;
+  options.work_dir = log.parent_path();
   options.stdout_file = log;
   options.stderr_file = log;
   const ExitStatus status = Child::Spawn(argv, options).Wait();
@@ -87,16 +89,16 @@ std::string LastWordOf(const fs::path& log) {
 }
 
 // The gate's word on it, in forms for people and for other programs.
-int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const std::string& night) {
-  const fs::path folder = places.nights / night;
-  std::vector<std::string> gate = {"gate",       night,
-                                   "--baseline", "night-*",
-                                   "--db",       places.db,
-                                   "--junit",    folder / "gate.xml",
-                                   "--summary",  folder / "gate.md",
-                                   "--metrics",  folder / "gate.prom",
-                                   "--to",       folder / "gate.json"};
+int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const Night& night) {
+  const fs::path folder = places.nights / night.name;
+  std::vector<std::string> gate = {"gate",      night.name,          "--baseline", "night-*",
+                                   "--db",      places.db,           "--junit",    folder / "gate.xml",
+                                   "--summary", folder / "gate.md",  "--metrics",  folder / "gate.prom",
+                                   "--to",      folder / "gate.json"};
   if (!options.pinned.empty()) gate.insert(gate.end(), {"--pinned", options.pinned});
+  if (!options.base_build.empty()) {
+    gate.insert(gate.end(), {"--confirm", night.sweep, "--base-build", fs::absolute(options.base_build)});
+  }
   return RunAgain(gate, folder / "gate.log");
 }
 
@@ -108,7 +110,7 @@ void Conclude(Night& night, const NightlyOptions& options, const NightlyPlaces& 
     night.words = "the sweep was refused: " + LastWordOf(folder / "run.log");
     return;
   }
-  const int gate = GateNight(options, places, night.name);
+  const int gate = GateNight(options, places, night);
   const bool was_a_run = night.run_exit == 0 || night.run_exit == kUnansweredExit;
   night.exit_code = was_a_run ? gate : kInfrastructureExit;
   const std::string said = LastWordOf(folder / "gate.log");
@@ -224,6 +226,9 @@ int Install(const NightlyOptions& options) {
       ProgramDir() / "ridgeline", "nightly", "run", file, "--dir", fs::absolute(options.folder).lexically_normal()};
   if (!options.launcher.empty()) schedule.command.insert(schedule.command.end(), {"--launcher", options.launcher});
   if (!options.pinned.empty()) schedule.command.insert(schedule.command.end(), {"--pinned", options.pinned});
+  if (!options.base_build.empty()) {
+    schedule.command.insert(schedule.command.end(), {"--base-build", fs::absolute(options.base_build)});
+  }
   if (!options.alert.empty()) schedule.command.insert(schedule.command.end(), {"--alert", options.alert});
   if (options.systemd) {
     const SystemdUnits units = SystemdText(schedule);
@@ -263,6 +268,10 @@ void AddNightOptions(CLI::App& command, NightlyOptions& options) {
       ->type_name("NAME");
   command.add_option("--pinned", options.pinned, "a campaign or commit that stays the measure: against slow creep")
       ->type_name("BASE");
+  command
+      .add_option("--base-build", options.base_build,
+                  "the folder of older programs: what looks slower is measured again in turns with them")
+      ->type_name("DIR");
   command
       .add_option("--alert", options.alert,
                   "a program to start when a night is not good, with its name, its answer and its folder")

@@ -115,6 +115,12 @@ struct MergeSummary {
   int64_t known_results = 0;  // that were here already
 };
 
+// What was let go.
+struct Pruned {
+  int64_t results = 0;
+  int64_t jobs = 0;
+};
+
 class Store {
  public:
   enum class Mode {
@@ -197,6 +203,16 @@ class Store {
   // Copies the store to a new file, as it is at one moment, whoever writes it meanwhile. The copy is whole, or is not
   // there. Throws Error(kUsage) where a file of that name is there.
   void Backup(const std::filesystem::path& to);
+
+  // Lets measurements go that ended before this time, but the latest of each point and setup and the last attempt at
+  // each point; and jobs of which nothing is left.
+  Pruned Prune(int64_t before_unix_ns);
+
+  // Gives the file's unused room back. Needs as much again beside it meanwhile; throws Error(kInfrastructure).
+  void Vacuum();
+
+  // The whole store as SQL that makes it again, as it is at one moment, in pieces.
+  void WriteSql(const std::function<void(const std::string& text)>& write);
 
   // What the view `runs` is for this Store's queries from now on; in the file, and to every other, it stays as it is.
   void ChooseRuns(const RunsChoice& choice);

@@ -104,7 +104,7 @@ TEST_F(HostileTest, NothingInTheDatabaseReachesATerminal) {
       commands.push_back({"query", "SELECT * FROM " + table, "-o", form});
     }
   }
-  for (const char* form : {"csv", "json", "jsonl"}) commands.push_back({"db", "export", "-o", form});
+  for (const char* form : {"csv", "json", "jsonl", "sql"}) commands.push_back({"db", "export", "-o", form});
   for (const char* report : {"activation-checkpointing", "convergence", "precision", "scaling"}) {
     for (const char* form : {"md", "html", "csv", "json"}) commands.push_back({"report", report, "-o", form, "--all"});
   }

@@ -494,6 +494,13 @@ TEST(Db, ExportWritesEveryMeasurement) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
   EXPECT_THAT(text, HasSubstr("\"campaign\""));
   EXPECT_EQ(cli.Run({"db", "export", "--to", "all.txt"}).status.exit_code, 2);
+  EXPECT_EQ(cli.Run({"db", "export", "--to", "all.sql"}).out, "all.sql: all of ridgeline.db\n");
+  EXPECT_FALSE(std::filesystem::exists(cli.dir / "all.sql.part"));
+  EXPECT_THAT(cli.Run({"db", "prune", "--before", "2020-01-01"}).out, HasSubstr(": 0 measurements before 2020-01-01"));
+  EXPECT_THAT(cli.Run({"db", "vacuum"}).out, HasSubstr(", and "));
+  for (const char* date : {"", "yesterday", "2020-13-01", "2020-01-01x"}) {
+    EXPECT_EQ(cli.Run({"db", "prune", "--before", date}).status.exit_code, 2) << date;
+  }
 }
 
 TEST(Db, MergeBringsTwoDatabasesTogether) {

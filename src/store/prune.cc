@@ -1,0 +1,70 @@
+// What a store lets go, and the room that this leaves.
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "store/impl.h"
+#include "store/store.h"
+#include "store/views.h"
+
+namespace ridgeline {
+
+Pruned Store::Prune(int64_t before_unix_ns) {
+  Pruned pruned;
+  Database& database = impl_->database;
+  Transact([&] {
+    // The last attempt stays whatever it is: the next is numbered after it.
+    Statement results = database.Prepare(
+        "DELETE FROM results WHERE ended_unix_ns < ? AND number NOT IN (SELECT number FROM latest) "
+        "AND attempt < (SELECT max(n.attempt) FROM results AS n WHERE n.point_id = results.point_id) "
+        "AND attempt < (SELECT max(j.attempt) FROM job_points AS j WHERE j.point_id = results.point_id)");
+    results.Bind(1, before_unix_ns);
+    results.Run();
+    pruned.results = database.Changes();
+    // Of jobs that are over: their places in it, and whole jobs.
+    database.Execute(
+        "DELETE FROM job_points WHERE job_key IN (SELECT key FROM jobs WHERE state NOT IN "
+        "('intent', 'submitted', 'running')) AND NOT EXISTS (SELECT 1 FROM results AS r WHERE "
+        "r.point_id = job_points.point_id AND r.attempt = job_points.attempt) AND attempt < "
+        "(SELECT max(n.attempt) FROM job_points AS n WHERE n.point_id = job_points.point_id)");
+    database.Execute("DELETE FROM jobs WHERE NOT EXISTS (SELECT 1 FROM job_points AS p WHERE p.job_key = jobs.key)");
+    pruned.jobs = database.Changes();
+    database.Execute("DELETE FROM environments WHERE id NOT IN (SELECT environment_id FROM results)");
+  });
+  return pruned;
+}
+
+void Store::Vacuum() { impl_->database.Execute("VACUUM"); }
+
+void Store::WriteSql(const std::function<void(const std::string& text)>& write) {
+  Database& database = impl_->database;
+  Transact([&] {  // as it is at one moment
+    write("PRAGMA foreign_keys = OFF;\nBEGIN;\n");
+    for (const char* pragma : {"application_id", "user_version"}) {
+      write(fmt::format("PRAGMA {} = {};\n", pragma, database.Integer(fmt::format("PRAGMA {}", pragma))));
+    }
+    const auto objects = [&](const std::string& where) {
+      std::vector<std::pair<std::string, std::string>> all;  // name, what makes it
+      Statement each = database.Prepare("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND " +
+                                        where + " ORDER BY rowid");
+      while (each.Step()) all.emplace_back(each.Text(0), each.Text(1));
+      return all;
+    };
+    for (const auto& [table, sql] : objects("type = 'table'")) {
+      write(sql + ";\n");
+      std::string values;
+      for (const std::string& column : ColumnsOf(database, table)) {
+        values += fmt::format("{}quote(\"{}\")", values.empty() ? "" : " || ',' || ", column);
+      }
+      Statement rows = database.Prepare(fmt::format("SELECT {} FROM \"{}\"", values, table));
+      while (rows.Step()) write(fmt::format("INSERT INTO \"{}\" VALUES ({});\n", table, rows.Text(0)));
+    }
+    for (const auto& [name, sql] : objects("type <> 'table' AND sql IS NOT NULL")) write(sql + ";\n");
+    write("COMMIT;\n");
+  });
+}
+
+}  // namespace ridgeline
