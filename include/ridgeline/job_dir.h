@@ -88,7 +88,7 @@ inline std::filesystem::path PointDir(const std::filesystem::path& job_dir, cons
 }
 
 // The trainer overwrites this file (its name is in $RIDGELINE_PROGRESS) after every step with one line:
-// "<steps done> <steps in all> <tokens per second>\n".
+// "<steps done> <steps in all> <tokens per second>\n", with the step's loss behind these where it has one.
 inline std::filesystem::path ProgressFile(const std::filesystem::path& job_dir, const std::string& point_id) {
   return PointDir(job_dir, point_id) / "progress";
 }

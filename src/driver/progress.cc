@@ -51,8 +51,10 @@ std::optional<PointProgress> ParseProgress(std::string_view text) {
     return error == std::errc() && (text.empty() || text.front() == ' ');
   };
   PointProgress progress;
-  if (!take(progress.step) || !take(progress.steps) || !take(progress.tokens_per_s) || !text.empty()) {
-    return std::nullopt;
+  if (!take(progress.step) || !take(progress.steps) || !take(progress.tokens_per_s)) return std::nullopt;
+  if (double loss = 0; !text.empty()) {
+    if (!take(loss) || !text.empty()) return std::nullopt;
+    if (std::isfinite(loss)) progress.loss = loss;
   }
   const bool sane = progress.step >= 0 && progress.steps > 0 && progress.step <= progress.steps &&
                     progress.tokens_per_s >= 0 && std::isfinite(progress.tokens_per_s);

@@ -18,6 +18,7 @@ struct PointProgress {
   int64_t step = 0;
   int64_t steps = 0;
   double tokens_per_s = 0;
+  std::optional<double> loss = std::nullopt;  // of the last step; nothing where the trainer does not say, or not finite
 };
 // Nothing where the text is not one whole line of it.
 std::optional<PointProgress> ParseProgress(std::string_view text);

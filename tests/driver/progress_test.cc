@@ -21,11 +21,21 @@ TEST(ParseProgress, ReadsOneWholeLine) {
   EXPECT_EQ(progress->step, 4);
   EXPECT_EQ(progress->steps, 17);
   EXPECT_EQ(progress->tokens_per_s, 1234.5);
+  EXPECT_FALSE(progress->loss);
+}
+
+TEST(ParseProgress, ReadsALossWhereThereIsOne) {
+  const auto progress = ParseProgress("4 17 1234.5 2.75      \n");
+  ASSERT_TRUE(progress);
+  EXPECT_EQ(progress->loss, 2.75);
+  const auto diverged = ParseProgress("4 17 1234.5 nan\n");
+  ASSERT_TRUE(diverged) << "the steps are told all the same";
+  EXPECT_FALSE(diverged->loss);
 }
 
 TEST(ParseProgress, TakesNothingElse) {
   for (const char* text : {"", "\n", "4 17", "4 17 12", "4 17 x\n", "x\n", "18 17 1\n", "-1 17 1\n", "4 0 1\n",
-                           "4 17 nan\n", "4 17 1 extra\n", "4 17 -1\n", "99999999999999999999 1 1\n"}) {
+                           "4 17 nan\n", "4 17 1 extra\n", "4 17 1 2 3\n", "4 17 -1\n", "99999999999999999999 1 1\n"}) {
     EXPECT_FALSE(ParseProgress(text)) << text;
   }
 }

@@ -46,8 +46,9 @@ class ProgressLine {
   void Write(const StepReport& report) const {
     if (fd_ < 0) return;
     // A fixed width, so that a shorter line leaves nothing of a longer one.
-    const std::string line =
-        fmt::format("{:<63}\n", fmt::format("{} {} {:.1f}", report.step, report.total, report.tokens_per_s));
+    std::string said = fmt::format("{} {} {:.1f}", report.step, report.total, report.tokens_per_s);
+    if (report.step > 0) said += fmt::format(" {:.6g}", report.loss);
+    const std::string line = fmt::format("{:<79}\n", said);
     [[maybe_unused]] const auto n = ::pwrite(fd_, line.data(), line.size(), 0);
   }
 
