@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "driver/driver.h"
 #include "driver/lock.h"
 #include "launch/check_rules.h"
+#include "metrics/metrics_file.h"
 #include "node/core_use.h"
 #include "predict/memory.h"
 #include "sweep/launch.h"
@@ -47,6 +49,7 @@ struct RunOptions {
   bool again = false;
   bool detach = false;
   std::string campaign;
+  std::string metrics_file;
 };
 
 // What is measured now is of the campaign that is named, else of a new one where it is asked for once more, else of
@@ -81,6 +84,7 @@ std::string CommandLine(const RunOptions& options) {
   add("--launcher", options.launcher, "");
   add("--to", options.to, kDefaultOutputDir);
   add("--reports", options.reports, "");
+  add("--metrics-file", options.metrics_file, "");
   for (const fs::path& folder : options.trainers) add("--trainers", folder.string(), "");
   return text;
 }
@@ -186,8 +190,12 @@ int Run(const RunOptions& options) {
                     "point runs is kept with its figures",
                     100 * others));
   }
+  std::optional<MetricsFile> metrics;
+  if (!options.metrics_file.empty()) metrics.emplace(options.metrics_file, options.db, store, clock, display);
+  RunObserver& observer = metrics ? static_cast<RunObserver&>(*metrics) : display;
   const RunSummary summary = RunOrSayHowToGoOn(
-      sweep, driver, {store, *launcher, clock, PredictMemory, display, Interrupts::Count}, display, reports, options);
+      sweep, driver, {store, *launcher, clock, PredictMemory, observer, Interrupts::Count}, display, reports, options);
+  metrics.reset();
   display.Erase();
 
   if (summary.left) {
@@ -233,6 +241,12 @@ Action RunCommand(CLI::App& self) {
                   "jobs at once; default: what the sweep says, else 1, so that none disturbs another")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
       ->type_name("N");
+  self.add_option("--metrics-file", options->metrics_file,
+                  "a file ending in .prom, kept up to date for Prometheus' textfile collector")
+      ->type_name("FILE")
+      ->check([](const std::string& file) {
+        return fs::path(file).extension() == ".prom" ? "" : file + " must end in .prom: the collector reads no other";
+      });
   AddToOption(self, options->to, "DIR", "the folder for its jobs (specs, logs, results) and reports");
   AddReportsOption(self, options->reports);
   AddTrainersOption(self, options->trainers);

@@ -27,7 +27,6 @@
 #include "driver/lock.h"
 #include "driver/onlooker.h"
 #include "driver/progress.h"
-#include "run/results_file.h"
 
 namespace ridgeline {
 namespace {
@@ -57,17 +56,6 @@ Table SweepTable(const std::vector<SweepProgress>& sweeps) {
                           p.points - p.finished() - p.live});
   }
   return table;
-}
-
-// What its files have of it that nobody has collected yet.
-void TakeResults(JobRecord& job) {
-  std::set<std::string> ids;
-  try {
-    ResultsReader(job.job_dir).ReadNew([&](const JobLine& line) { return ids.insert(line.point_id), true; });
-  } catch (const Error&) {
-    return;  // for who collects it
-  }
-  for (JobRecord::Point& point : job.points) point.has_result = point.has_result || ids.contains(point.id);
 }
 
 std::string Said(const JobRecord& job, const char* name) {

@@ -1,9 +1,11 @@
 #include "driver/live_job.h"
 
+#include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "run/results_file.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -74,6 +76,16 @@ std::optional<Job> JobOfIntent(const JobRecord& record, const JobOf& job_of) {
   made->job_dir = record.job_dir;
   SayWhichItIs(record, *made);
   return made;
+}
+
+void TakeResults(JobRecord& job) {
+  std::set<std::string> ids;
+  try {
+    ResultsReader(job.job_dir).ReadNew([&](const JobLine& line) { return ids.insert(line.point_id), true; });
+  } catch (const Error&) {
+    return;  // for who collects it
+  }
+  for (JobRecord::Point& point : job.points) point.has_result = point.has_result || ids.contains(point.id);
 }
 
 std::string CurrentProgress(LiveJob& job) {

@@ -57,6 +57,9 @@ LiveJob AdoptJob(JobRecord record, const JobOf& job_of);
 // the jobs of its points. Nothing where neither is possible: then it was never submitted.
 std::optional<Job> JobOfIntent(const JobRecord& record, const JobOf& job_of);
 
+// Marks the points that the job's files have a result of which nobody has collected yet.
+void TakeResults(JobRecord& job);
+
 // Moves `current` to the first point without a result and reads its progress file's text.
 std::string CurrentProgress(LiveJob& job);
 

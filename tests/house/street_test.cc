@@ -21,7 +21,7 @@ const std::vector<std::vector<std::string>>& Street() {
   static const std::vector<std::vector<std::string>> rows = {
       // The harness.
       {"base", "run", "stats", "yaml", "trainers", "sweep", "plan", "launch", "store", "collect", "driver", "report",
-       "regress", "cli"},
+       "regress", "metrics", "serve", "cli"},
       // What runs beside a trainer, on its node. Of the harness only the command line knows it.
       {"base", "run", "yaml", "trainers", "node", "cli"},
       // The engine.
@@ -37,7 +37,7 @@ const std::vector<std::vector<std::string>>& Street() {
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "predict"},
       // What it reads beside: descriptions of devices.
       {"base", "run", "yaml", "predict"},
-      {"predict", "plan", "launch", "store", "collect", "driver", "report", "regress", "cli"},
+      {"predict", "plan", "launch", "store", "collect", "driver", "report", "regress", "metrics", "serve", "cli"},
   };
   return rows;
 }
@@ -47,6 +47,7 @@ const std::map<std::string, std::set<std::string>>& Wrappers() {
   static const std::map<std::string, std::set<std::string>> wrappers = {
       {"yaml-cpp/", {"yaml"}},
       {"re2/", {"trainers"}},
+      {"httplib.h", {"serve"}},
       {"SQLiteCpp/", {"store"}},
       {"sqlite3.h", {"store"}},
       {"CLI/", {"cli", "engine/cli"}},

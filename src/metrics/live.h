@@ -1,0 +1,48 @@
+// What runs now, for who only looks at it: each sweep's counts, its jobs, the steps of its running points, the time
+// left.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "driver/lock.h"
+#include "driver/progress.h"
+#include "store/store.h"
+
+namespace ridgeline {
+
+struct RunningPoint {
+  std::string point_id;
+  std::string job_key;
+  std::optional<PointProgress> progress;  // nothing where its trainer has not said any yet, or its job is elsewhere
+};
+
+// A sweep as it is at one moment.
+struct SweepNow {
+  SweepProgress progress;
+  int64_t running_jobs = 0;
+  int64_t queued_jobs = 0;            // handed over, or about to be, and not begun
+  int64_t queued_since_unix_ns = 0;   // when the first of these was handed over; 0: none was
+  std::string queued_for;             // why that one waits, as far as its scheduler says
+  std::vector<RunningPoint> running;  // of running jobs, in order; kMostRunning at most
+  int64_t running_points = 0;         // all of them
+  int64_t left_ns = 0;                // estimated; 0: not known
+  bool is_live() const { return running_jobs + queued_jobs > 0; }
+};
+
+struct StoreNow {
+  static constexpr size_t kMostRunning = 64;
+
+  int64_t unix_ns = 0;
+  std::optional<DriverIdentity> driver;  // at work on the database
+  std::vector<SweepNow> sweeps;          // newest first
+};
+
+// `db` is the store's file. Reads the store and the jobs' folders, and asks no launcher.
+StoreNow LookNow(Store& store, const std::filesystem::path& db, const Clock& clock);
+
+}  // namespace ridgeline

@@ -1,0 +1,48 @@
+// The metrics of a run, in a file for node_exporter's textfile collector.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "base/clock.h"
+#include "driver/driver.h"
+#include "store/store.h"
+
+namespace ridgeline {
+
+// Hands all that happens on to another observer, and brings the file up to date every few seconds. The file is always a
+// whole one: a temporary one is written, synced and renamed.
+class MetricsFile final : public RunObserver {
+ public:
+  // Writes the file; throws Error(kInfrastructure) where it cannot be. `db` is the store's. The others must outlive it.
+  MetricsFile(std::filesystem::path file, std::filesystem::path db, Store& store, const Clock& clock,
+              RunObserver& shown);
+  // Writes it once more: nobody is at work then.
+  ~MetricsFile() override;
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+
+  void Started(const RunStart& start) override { shown_.Started(start); }
+  void PointEnded(const std::string& label, const std::string& outcome, const RunProgress& progress) override {
+    shown_.PointEnded(label, outcome, progress);
+  }
+  void Note(const std::string& text) override { shown_.Note(text); }
+  // Also where it is time to write, and nothing else is shown.
+  bool WantsProgress(int64_t monotonic_ns) override;
+  void Progress(const RunProgress& progress) override;
+
+ private:
+  void Write(bool at_work);
+
+  std::filesystem::path file_;
+  std::filesystem::path db_;
+  Store& store_;
+  const Clock& clock_;
+  RunObserver& shown_;
+  int64_t next_ns_ = 0;  // not before
+  bool is_shown_ = false;
+  std::string last_trouble_;
+};
+
+}  // namespace ridgeline
