@@ -27,6 +27,7 @@ constexpr std::array kCommands = {
     Command{"collect", "take the results of jobs that were submitted by hand, or make a lost database again",
             CollectCommand},
     Command{"status", "show sweeps, how their points ended, and what runs now", StatusCommand},
+    Command{"serve", "show what runs, results and reports in a browser, and metrics to Prometheus", ServeCommand},
     Command{"cancel", "cancel a sweep's queued and running jobs", CancelCommand},
     Command{"report", "render a report from the results: HTML, CSV, Markdown or JSON", ReportCommand},
     Command{"compare", "compare two campaigns, commits or databases, point by point", CompareCommand},

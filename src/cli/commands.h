@@ -39,6 +39,7 @@ Action RunCommand(CLI::App& self);
 Action RenderCommand(CLI::App& self);
 Action CollectCommand(CLI::App& self);
 Action StatusCommand(CLI::App& self);
+Action ServeCommand(CLI::App& self);
 Action CancelCommand(CLI::App& self);
 Action ReportCommand(CLI::App& self);
 Action CompareCommand(CLI::App& self);

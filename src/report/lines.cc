@@ -51,7 +51,7 @@ class Renderer {
       }
     }
     if (min_y > max_y) min_y = max_y = 1;
-    if (!chart.at.empty() && !chart.log) min_y = std::min(min_y, 0.0);
+    if (!chart.at.empty() && chart.from_zero && !chart.log) min_y = std::min(min_y, 0.0);
     unit_ = PickUnit(chart.scale, std::max(max_y, -min_y), chart.y_axis);
     x_ticks_ = chart.at.empty() ? LinearTicks(0, chart.x_max) : chart.at;
     y_ticks_ = chart.log ? LogTicks(min_y / unit_.divisor, max_y / unit_.divisor)
@@ -141,9 +141,10 @@ class Renderer {
       body_ += svg::Text(left_ - 6, y + 4, "end", svg::kSmallFont, Tick(tick), kFaint);
     }
     double end = 0;  // of the label before
-    for (const double tick : x_ticks_) {
+    for (const double& tick : x_ticks_) {
       if (chart_.at.empty() && tick > chart_.x_max) continue;
-      const std::string label = Number(tick);
+      const auto place = static_cast<size_t>(&tick - x_ticks_.data());
+      const std::string label = chart_.at_labels.empty() ? Number(tick) : chart_.at_labels[place];
       const double half = svg::TextWidth(label, svg::kSmallFont) / 2;
       body_ += svg::Line(X(tick), bottom_, X(tick), bottom_ + 4, 0.6);
       if (X(tick) - half < end + 4 || X(tick) + half > width_) continue;

@@ -42,7 +42,9 @@ struct LineChart {
   // Where points stand: the figures of single runs, each drawn as a dot, over an axis with a tick at each of these, and
   // a y axis that begins at zero. Ascending; empty for curves of many steps.
   std::vector<double> at;
-  bool log_x = false;  // REQUIRES: every `at` is positive
+  std::vector<std::string> at_labels = {};  // below the ticks instead of their numbers; as many as `at`, or none
+  bool from_zero = true;                    // false: the y axis of such points begins where they do
+  bool log_x = false;                       // REQUIRES: every `at` is positive
   std::vector<Curve> lines;
 };
 

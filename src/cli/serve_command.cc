@@ -1,0 +1,91 @@
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/defaults.h"
+#include "cli/harness.h"
+#include "cli/interrupts.h"
+#include "cli/output.h"
+#include "serve/access.h"
+#include "serve/server.h"
+#include "serve/site.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+struct ServeCommandOptions {
+  std::string db = kDefaultDb;
+  std::string listen = "127.0.0.1:8320";
+  std::string token_file;
+  std::vector<std::string> names;
+  std::string reports;
+};
+
+std::string AddressShown(const std::string& host, int port) {
+  const std::string shown = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  return fmt::format("http://{}:{}/", shown, port);
+}
+
+int Serve(const ServeCommandOptions& options) {
+  ServerOptions server;
+  server.listen = ParseListenAddress(options.listen);
+  server.names = options.names;
+  if (!options.token_file.empty()) server.token = ReadTokenFile(options.token_file);
+  if (server.token.empty() && !IsLoopback(server.listen.host)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("serve: others reach {}, and everybody could read what is measured", options.listen),
+                "give a token (--token-file FILE, made by `openssl rand -hex 32`), or listen on 127.0.0.1 and reach "
+                "it by `ssh -L`");
+  }
+  if (!fs::exists(options.db)) {
+    SayAside("ridgeline: there is no database {} yet: pages say so until `ridgeline run` makes it\n", options.db);
+  }
+  SystemClock clock;
+  Site site(options.db, ReportFoldersFor(options.reports, ""), clock);
+  const Interrupts interrupts;
+  SiteServer listening(site, server);
+  Say("{} shows {}; Ctrl-C ends it\n", AddressShown(server.listen.host, listening.port()), options.db);
+  listening.Run([] { return Interrupts::Count() > 0; });
+  return 0;
+}
+
+}  // namespace
+
+Action ServeCommand(CLI::App& self) {
+  const auto options = std::make_shared<ServeCommandOptions>();
+  self.add_option("--listen", options->listen, "an IP address and a port; port 0 is any that is free")
+      ->capture_default_str()
+      ->type_name("ADDRESS:PORT");
+  self.add_option("--db", options->db, "the database that results are kept in")
+      ->capture_default_str()
+      ->type_name("FILE");
+  self.add_option("--token-file", options->token_file,
+                  "a file, readable to you alone, with the token that is asked of everybody")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+  self.add_option("--name", options->names,
+                  "a name by which it is reached, beside localhost; may be given several times")
+      ->type_name("HOST")
+      ->allow_extra_args(false);
+  AddReportsOption(self, options->reports);
+  self.footer(
+      "Pages of what runs now, every run with its log and evidence, histories over commits, comparisons and reports,\n"
+      "and /metrics for Prometheus. Nothing can be changed through it, and the database is opened read-only for each\n"
+      "request, while runs are at work too. It listens to this machine alone unless --listen says otherwise, which\n"
+      "takes a token: Prometheus sends it as a bearer token, a browser asks for it as the password of any user. It\n"
+      "speaks plain HTTP: across a network, go through `ssh -L` or a proxy with TLS.\n\n"
+      "  ridgeline serve\n"
+      "  ridgeline serve --db /data/ridgeline.db --listen 127.0.0.1:9000\n"
+      "  ridgeline serve --listen 0.0.0.0:8320 --token-file ~/.config/ridgeline/token --name bench.example.org");
+  return [options] { return Serve(*options); };
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,198 @@
+// Runs side by side, and two campaigns point by point.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "regress/compare.h"
+#include "report/escape.h"
+#include "report/rows.h"
+#include "run/fields.h"
+#include "run/spec.h"
+#include "serve/answer.h"
+#include "serve/names.h"
+#include "serve/pages.h"
+#include "serve/series.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr size_t kMostCompared = 4;
+
+struct ComparedFigure {
+  const char* column;
+  const char* label;
+  ValueStyle style;
+};
+constexpr ComparedFigure kCompared[] = {
+    {"steady_tokens_per_s", "steady tokens/s", ValueStyle::kCount},
+    {"cold_tokens_per_s", "cold tokens/s", ValueStyle::kCount},
+    {"step_median_ns", "median step", ValueStyle::kDuration},
+    {"step_p95_ns", "95 % of steps within", ValueStyle::kDuration},
+    {"planned_peak_bytes", "planned peak memory", ValueStyle::kBytes},
+    {"rss_peak_bytes", "peak memory of the process", ValueStyle::kBytes},
+    {"device_peak_bytes", "peak memory of the GPU", ValueStyle::kBytes},
+    {"gpu_power_w", "power, W", ValueStyle::kNumber},
+};
+
+std::optional<double> NumberIn(const Cell& cell) {
+  if (const auto* integer = std::get_if<int64_t>(&cell)) return static_cast<double>(*integer);
+  if (const auto* number = std::get_if<double>(&cell)) return *number;
+  return std::nullopt;
+}
+
+// Of the chosen runs, in the order in which they were chosen.
+std::vector<int64_t> ChosenRuns(const PageRequest& request) {
+  std::vector<int64_t> chosen;
+  for (const std::string& text : request.Values("run")) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      throw Error(ErrorKind::kUsage, fmt::format("'{}' is no run's number", PrintableLine(text)),
+                  "choose runs in the table of runs");
+    }
+    if (std::find(chosen.begin(), chosen.end(), number) == chosen.end()) chosen.push_back(number);
+  }
+  if (chosen.size() == 1 || chosen.size() > kMostCompared) {
+    throw Error(ErrorKind::kUsage, fmt::format("{} run{} chosen", chosen.size(), chosen.size() == 1 ? " is" : "s are"),
+                fmt::format("two to {} can be compared", kMostCompared));
+  }
+  return chosen;
+}
+
+PageAnswer RunsSideBySide(Store& store, const std::vector<int64_t>& numbers) {
+  std::vector<QueryAnswer> runs;
+  for (const int64_t number : numbers) {
+    runs.emplace_back(store.Query(fmt::format("SELECT * FROM measurements WHERE result = {}", number)));
+    if (runs.back().size() == 0) {
+      throw Error(ErrorKind::kUsage, fmt::format("there is no run {} in this database", number),
+                  "a run that was repeated has another number; the table of runs has all of them");
+    }
+  }
+  List list{"compared", {{""}}, {}, {}, /*sorts=*/false};
+  ListRow links{{{"configuration"}}};
+  ListRow ends{{{"end"}}};
+  std::vector<RunSpec> specs;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    list.columns.push_back({fmt::format("run {}", numbers[i])});
+    links.cells.push_back({NameOfPoint(runs[i].Text(0, "spec")), AddressOf({"runs", fmt::format("{}", numbers[i])})});
+    ends.cells.push_back({runs[i].Has(0, "failure") ? runs[i].Text(0, "failure") : "ok"});
+    specs.push_back(DecodeSpec(ParseJson(runs[i].Text(0, "spec"), "a point in the store"), "a point in the store"));
+  }
+  list.rows = {links, ends};
+  for (const ComparedFigure& figure : kCompared) {
+    ListRow row{{{figure.label}}};
+    const std::optional<double> first = NumberIn(runs[0].At(0, figure.column));
+    bool any = false;
+    for (const QueryAnswer& run : runs) {
+      const Cell& value = run.At(0, figure.column);
+      const std::optional<double> number = NumberIn(value);
+      any = any || number.has_value();
+      std::string text = FormatValue(figure.style, value);
+      if (&run != runs.data() && first && number && *first > 0) {
+        text += " (" + FormatValue(ValueStyle::kSignedPercent, Cell(100 * (*number / *first - 1))) + ")";
+      }
+      row.cells.push_back({"", "", EscapeHtml(text)});
+    }
+    if (any) list.rows.push_back(std::move(row));
+  }
+  const auto add_where_it_differs = [&](const std::string& label, const auto& text_of) {
+    ListRow row{{{label}}};
+    bool differs = false;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      row.cells.push_back({text_of(i)});
+      differs = differs || CellText(row.cells.back().value) != CellText(row.cells[1].value);
+    }
+    if (differs) list.rows.push_back(std::move(row));
+  };
+  for (const Field& field : Fields()) {
+    add_where_it_differs(std::string(field.name), [&](size_t i) { return FieldText(specs[i], field); });
+  }
+  for (const char* column : {"campaign", "setup", "machine", "version", "device_name"}) {
+    add_where_it_differs(column, [&](size_t i) { return runs[i].Text(0, column); });
+  }
+  std::vector<std::pair<std::string, std::string>> steps;
+  std::vector<std::pair<std::string, std::string>> losses;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    steps.emplace_back(fmt::format("run {}", numbers[i]), runs[i].Text(0, "all_steps_ns"));
+    losses.emplace_back(fmt::format("run {}", numbers[i]), runs[i].Text(0, "loss"));
+  }
+  const std::string main = ListHtml(list) + ChartOfSeries({"steps", "Step times", "seconds", 1e9}, steps) +
+                           ChartOfSeries({"loss", "Loss", "loss", 1}, losses);
+  return Framed(
+      {"Compare runs", fmt::format("{} runs; changes are against the first", runs.size()), main, "/compare/runs", ""});
+}
+
+std::string CampaignsForm(const std::vector<std::string>& campaigns, const std::string& base, const std::string& head) {
+  std::string out = "<form class=\"filters\" action=\"/compare\" method=\"get\">\n";
+  for (const auto& [name, label, chosen] :
+       {std::tuple{"base", "Base: what it was before", base}, {"head", "Head: what is asked about", head}}) {
+    out += fmt::format("<label>{}<select name=\"{}\">", label, name);
+    for (const std::string& campaign : campaigns) {
+      out += fmt::format("<option value=\"{0}\"{1}>{0}</option>", EscapeHtml(campaign),
+                         campaign == chosen ? " selected=\"selected\"" : "");
+    }
+    out += "</select></label>\n";
+  }
+  return out + "<button class=\"do\" type=\"submit\">Compare</button>\n</form>\n";
+}
+
+std::string CampaignsHtml(Store& store, const std::string& base, const std::string& head) {
+  for (const std::string& name : {base, head}) {
+    if (!store.HasCampaign(name)) {
+      throw Error(ErrorKind::kUsage, fmt::format("nothing was measured for the campaign '{}'", PrintableLine(name)),
+                  "choose one of those that are listed");
+    }
+  }
+  const std::vector<ComparedCell> cells = MatchSides(ReadSide(store, {base, {}}), ReadSide(store, {head, {}}));
+  const Table table = ShortComparisonTable(cells);
+  List list{"cells", {}, {}, {}};
+  for (const std::string& column : table.columns) {
+    const bool key = column == "point" || column == "head / base" || column == "step time";
+    list.columns.push_back({column, ValueStyle::kText, key});
+  }
+  constexpr size_t kMostCells = 500;
+  for (size_t i = 0; i < std::min(table.rows.size(), kMostCells); ++i) {
+    ListRow row;
+    for (const Cell& cell : table.rows[i]) row.cells.push_back({cell});
+    row.cells.front().link = AddressOf({"history", cells[i].either().point_id});
+    list.rows.push_back(std::move(row));
+  }
+  if (table.rows.size() > kMostCells) {
+    list.caption = fmt::format("The first {} of {}; ridgeline compare prints all.", kMostCells, table.rows.size());
+  }
+  return ListHtml(list);
+}
+
+}  // namespace
+
+PageAnswer ComparePage(Store& store, const PageRequest& request) {
+  if (const std::vector<int64_t> chosen = ChosenRuns(request); !chosen.empty()) return RunsSideBySide(store, chosen);
+  std::vector<std::string> campaigns;
+  for (const auto& row :
+       store.Query("SELECT campaign, max(number) FROM results GROUP BY campaign ORDER BY 2 DESC LIMIT 500").rows) {
+    campaigns.push_back(CellText(row[0]));
+  }
+  std::string base = request.Value("base");
+  std::string head = request.Value("head");
+  std::string main;
+  if (campaigns.size() < 2) {
+    main =
+        "<p class=\"empty\">Two campaigns can be compared: ridgeline run --campaign NAME or --again measures for "
+        "another. "
+        "Runs can be compared from the table of runs.</p>\n";
+  } else if (base.empty() || head.empty()) {
+    main = CampaignsForm(campaigns, campaigns[1], campaigns[0]) +
+           "<p class=\"note\">Runs can be compared from the table of runs.</p>\n";
+  } else {
+    main = CampaignsForm(campaigns, base, head) + CampaignsHtml(store, base, head);
+  }
+  return Framed({"Compare", "Two campaigns, point by point", main, "/compare", ""});
+}
+
+}  // namespace ridgeline

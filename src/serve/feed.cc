@@ -1,0 +1,44 @@
+#include "serve/feed.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "base/error.h"
+#include "serve/names.h"
+#include "store/store.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kLookEveryNs = 1'000'000'000;
+constexpr int64_t kRestForEach = 9;
+
+}  // namespace
+
+LiveNow LiveFeed::Look() const {
+  LiveNow live;
+  try {
+    Store store = Store::Open(db_, Store::Mode::kReadOnly);
+    live.now = LookNow(store, db_, clock_);
+    for (const SweepNow& sweep : live.now.sweeps) {
+      std::vector<std::string> ids;
+      for (const RunningPoint& point : sweep.running) ids.push_back(point.point_id);
+      live.names.merge(NamesInSweep(store, sweep.progress.sweep.name, ids));
+    }
+  } catch (const Error& e) {
+    live.trouble = e.message() + (e.hint().empty() ? "" : ": " + e.hint());
+  }
+  return live;
+}
+
+std::shared_ptr<const LiveNow> LiveFeed::Latest() {
+  const std::lock_guard lock(mutex_);
+  const int64_t begin_ns = clock_.MonotonicNs();
+  if (latest_ != nullptr && begin_ns < next_ns_) return latest_;
+  latest_ = std::make_shared<const LiveNow>(Look());
+  const int64_t end_ns = clock_.MonotonicNs();
+  next_ns_ = end_ns + std::max(kLookEveryNs, kRestForEach * (end_ns - begin_ns));
+  return latest_;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,185 @@
+// One measurement: how it ended and why, its steps, figures, configuration, log and environment.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "report/escape.h"
+#include "report/rows.h"
+#include "ridgeline/job_dir.h"
+#include "run/fields.h"
+#include "run/figures.h"
+#include "run/spec.h"
+#include "serve/answer.h"
+#include "serve/names.h"
+#include "serve/pages.h"
+#include "serve/series.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr size_t kShownLogBytes = 64 << 10;
+
+using FactList = std::vector<std::pair<std::string, std::string>>;
+
+std::string WithUnit(const Figure& figure, const Cell& value) {
+  if (std::holds_alternative<std::monostate>(value)) return {};
+  if (figure.type() == "true or false") return FormatValue(ValueStyle::kFlag, value);
+  if (figure.unit == "bytes") return FormatValue(ValueStyle::kBytes, value);
+  if (figure.unit == "ns") return FormatValue(ValueStyle::kDuration, value);
+  if (figure.unit == "tokens/s" || figure.unit == "FLOP") {
+    return FormatValue(ValueStyle::kCount, value) + " " + std::string(figure.unit);
+  }
+  std::string text = FormatValue(ValueStyle::kNumber, value);
+  if (!figure.unit.empty() && !text.empty()) text += " " + std::string(figure.unit);
+  return text;
+}
+
+// "activations 1.20 GB, parameters 100 MB" of a JSON object of amounts.
+std::string AmountsText(const Figure& figure, const std::string& json) {
+  std::vector<std::string> parts;
+  const Json amounts = ParseJson(json, "amounts in the store");
+  for (const auto& [name, amount] : amounts.items()) {
+    if (!amount.is_number_integer()) continue;
+    const auto value = amount.get<int64_t>();
+    parts.push_back(name + " " + (figure.unit == "bytes" ? FormatBytes(value) : fmt::format("{}", value)));
+  }
+  return Join(parts, ", ");
+}
+
+std::string FiguresHtml(const QueryAnswer& run) {
+  List list{"figures", {{"figure"}, {"value"}, {"what it is", ValueStyle::kText, false}}, {}, {}, /*sorts=*/false};
+  for (const Figure& figure : Figures()) {
+    if (figure.is_series() || figure.unit == "ns since 1970") continue;
+    const Cell& value = run.At(0, figure.name);
+    const std::string text =
+        figure.type() == "amounts" ? AmountsText(figure, CellText(value)) : WithUnit(figure, value);
+    if (text.empty()) continue;
+    list.rows.push_back({{{std::string(figure.name)}, {"", "", EscapeHtml(text)}, {"", "", EscapeHtml(figure.help)}}});
+  }
+  return ListHtml(list);
+}
+
+std::string ConfigurationHtml(const RunSpec& spec) {
+  FactList facts;
+  for (const Field& field : Fields()) {
+    const std::string text = FieldText(spec, field);
+    if (!text.empty()) facts.emplace_back(field.name, text);
+  }
+  for (const auto& [name, value] : spec.own) {
+    facts.emplace_back(name, std::visit([](const auto& v) { return fmt::format("{}", v); }, value));
+  }
+  return FactsHtml(facts);
+}
+
+FactList TextsOf(const std::string& json, const std::string& source) {
+  FactList facts;
+  const Json texts = ParseJson(json, source);
+  for (const auto& [name, value] : texts.items()) {
+    facts.emplace_back(name, value.is_string() ? value.get<std::string>() : DumpJson(value));
+  }
+  return facts;
+}
+
+// Of the log that is there while the point runs and where it did not end well; nothing of a job whose folder is
+// elsewhere.
+std::string LogHtml(const std::string& job_dir, const std::string& point_id) {
+  if (job_dir.empty()) return {};
+  const std::filesystem::path log = PointDir(job_dir, point_id) / LogName(0);
+  std::string tail = ReadTail(log, kShownLogBytes);
+  if (tail.empty()) return {};
+  if (tail.size() == kShownLogBytes) tail = tail.substr(std::min(tail.find('\n') + 1, tail.size()));
+  return "<h2>The end of its log</h2>\n<p class=\"note\">" + EscapeHtml(log.string()) + "</p>\n" + PreHtml(tail);
+}
+
+std::string ChartsHtml(const QueryAnswer& run) {
+  std::string out;
+  const SeriesChart steps = {"steps", "Step times", "seconds", /*divisor=*/1e9};
+  const SeriesChart loss = {"loss", "Loss", "loss", 1};
+  out += ChartOfSeries(steps, {{"", run.Text(0, "all_steps_ns")}});
+  return out + ChartOfSeries(loss, {{"", run.Text(0, "loss")}});
+}
+
+}  // namespace
+
+PageAnswer RunPage(Store& store, const std::string& number) {
+  int64_t result = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), result);
+  const bool is_number = error == std::errc() && end == number.data() + number.size();
+  const QueryAnswer run(store.Query(fmt::format(
+      "SELECT m.*, j.job_dir, j.native_id, j.launcher, j.submitted_unix_ns, j.started_unix_ns AS job_started "
+      "FROM measurements AS m LEFT JOIN jobs AS j ON j.key = m.job_key WHERE m.result = {}",
+      is_number ? result : -1)));
+  if (run.size() == 0) {
+    throw Error(ErrorKind::kUsage, fmt::format("there is no run '{}' in this database", PrintableLine(number)),
+                "a run that was repeated has another number; the table of runs has all of them");
+  }
+  const std::string point_id = run.Text(0, "point_id");
+  const std::string status = run.Text(0, "status");
+  const RunSpec spec = DecodeSpec(ParseJson(run.Text(0, "spec"), "a point in the store"), "a point in the store");
+  std::string answer = status == "ok" ? "ok" : run.Text(0, "failure");
+  if (run.Has(0, "steady_tokens_per_s") && status == "ok") {
+    answer = FormatValue(ValueStyle::kCount, run.At(0, "steady_tokens_per_s")) + " tokens/s";
+  }
+  std::string main = "<p class=\"answer\">" + EscapeHtml(answer) + "</p>\n";
+  for (const char* words : {"message", "hint"}) {
+    if (const std::string text = run.Text(0, words); !text.empty())
+      main += "<p>" + EscapeHtml(PrintableText(text)) + "</p>\n";
+  }
+  main +=
+      "<p class=\"tools\">" + LinkHtml(AddressOf({"history", point_id}), "History of this configuration") + "</p>\n";
+  main += ChartsHtml(run);
+
+  FactList about = {{"run", number}, {"point", point_id}, {"attempt", run.Text(0, "attempt")}, {"status", status}};
+  const auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) about.emplace_back(name, text);
+  };
+  const auto add_time = [&](const char* name, const char* column) {
+    if (const int64_t ns = run.Integer(0, column); ns > 0) add(name, FormatUnixTime(ns));
+  };
+  add("reason", run.Text(0, "reason"));
+  add("provenance", run.Text(0, "provenance"));
+  add("campaign", run.Text(0, "campaign"));
+  add("setup", run.Text(0, "setup"));
+  add("machine", run.Text(0, "machine"));
+  add("build", run.Text(0, "version"));
+  add("job", run.Text(0, "job_key"));
+  add("launcher", run.Text(0, "launcher"));
+  add("the scheduler's name", run.Text(0, "native_id"));
+  add_time("submitted", "submitted_unix_ns");
+  add_time("job began", "job_started");
+  add_time("began", "started_unix_ns");
+  add_time("ended", "ended_unix_ns");
+  main += "<h2>The run</h2>\n" + FactsHtml(about) + "<h2>Figures</h2>\n" + FiguresHtml(run);
+  if (const FactList evidence = TextsOf(run.Text(0, "evidence"), "evidence in the store"); !evidence.empty()) {
+    main += "<h2>Evidence</h2>\n";
+    FactList short_ones;
+    std::string long_ones;
+    for (const auto& [name, text] : evidence) {
+      if (text.find('\n') == std::string::npos) {
+        short_ones.emplace_back(name, text);
+      } else {
+        long_ones += "<h3>" + EscapeHtml(name) + "</h3>\n" + PreHtml(text);
+      }
+    }
+    if (!short_ones.empty()) main += FactsHtml(short_ones);
+    main += long_ones;
+  }
+  main += LogHtml(run.Text(0, "job_dir"), point_id);
+  main += FoldedHtml("Configuration", ConfigurationHtml(spec));
+  FactList environment =
+      TextsOf(run.Text(0, "environment").empty() ? "{}" : run.Text(0, "environment"), "an environment");
+  if (const std::string command = run.Text(0, "command"); !command.empty())
+    environment.emplace_back("command", command);
+  main += FoldedHtml("Environment", FactsHtml(environment));
+  const std::string title = NameOfPoint(run.Text(0, "spec"));
+  return Framed({fmt::format("Run {}", number), EscapeHtml(title), main, "/runs/one", ""});
+}
+
+}  // namespace ridgeline

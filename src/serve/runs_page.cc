@@ -1,0 +1,178 @@
+// The table of runs, with its filters in the address.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "regress/point_names.h"
+#include "report/escape.h"
+#include "run/result.h"
+#include "serve/answer.h"
+#include "serve/pages.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kRunsAPage = 100;
+constexpr int64_t kMostPages = 10'000;
+constexpr const char* kNotOk = "not ok";  // of the filter `status`: any that failed
+
+// What an address may choose by. `condition` is true of rows of `measurements` where :NAME is chosen.
+struct RunFilter {
+  const char* name;
+  const char* label;
+  const char* condition;
+  const char* choices;  // a query of them
+};
+constexpr std::array<RunFilter, 7> kFilters = {
+    {{"sweep", "Sweep", "point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep)",
+      "SELECT name FROM sweeps ORDER BY created_unix_ns DESC LIMIT 200"},
+     {"campaign", "Campaign", "campaign = :campaign", "SELECT DISTINCT campaign FROM results LIMIT 200"},
+     {"status", "Status", "(status = :status OR (:status = 'not ok' AND status <> 'ok'))", ""},
+     {"model", "Model", "model = :model", "SELECT DISTINCT model FROM points ORDER BY 1 LIMIT 200"},
+     {"precision", "Precision", "precision = :precision", "SELECT DISTINCT precision FROM points ORDER BY 1 LIMIT 200"},
+     {"checkpointing", "Checkpointing", "checkpointing = :checkpointing",
+      "SELECT DISTINCT checkpointing FROM points ORDER BY 1 LIMIT 200"},
+     {"trainer", "Trainer", "point_id IN (SELECT id FROM points WHERE trainer = :trainer)",
+      "SELECT DISTINCT trainer FROM points ORDER BY 1 LIMIT 200"}}};
+
+std::vector<std::string> ChoicesOf(Store& store, const RunFilter& filter) {
+  if (std::string_view(filter.choices).empty()) {
+    std::vector<std::string> statuses = StatusNames();
+    statuses.insert(statuses.begin(), kNotOk);
+    return statuses;
+  }
+  std::vector<std::string> choices;
+  for (const auto& row : store.Query(filter.choices).rows) choices.push_back(CellText(row[0]));
+  return choices;
+}
+
+std::string FormHtml(Store& store, const PageRequest& request) {
+  std::string out = "<form class=\"filters\" action=\"/runs\" method=\"get\">\n";
+  for (const RunFilter& filter : kFilters) {
+    const std::string chosen = request.Value(filter.name);
+    std::vector<std::string> choices = ChoicesOf(store, filter);
+    if (choices.size() < 2 && chosen.empty()) continue;
+    if (!chosen.empty() && std::find(choices.begin(), choices.end(), chosen) == choices.end())
+      choices.push_back(chosen);
+    out += fmt::format("<label>{}<select name=\"{}\"><option value=\"\">all</option>", filter.label, filter.name);
+    for (const std::string& choice : choices) {
+      out += fmt::format("<option value=\"{}\"{}>{}</option>", EscapeHtml(choice),
+                         choice == chosen ? " selected=\"selected\"" : "", EscapeHtml(ShortenToCodePoints(choice, 60)));
+    }
+    out += "</select></label>\n";
+  }
+  return out + "<button class=\"do\" type=\"submit\">Show</button>\n</form>\n";
+}
+
+int64_t PageOf(const PageRequest& request) {
+  const std::string text = request.Value("page");
+  int64_t page = 1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), page);
+  return !text.empty() && error == std::errc() && end == text.data() + text.size()
+             ? std::clamp<int64_t>(page, 1, kMostPages)
+             : 1;
+}
+
+}  // namespace
+
+RunsShown RunsTable(Store& store, const QueryValues& filters, int64_t offset, int64_t most) {
+  std::map<std::string, std::string> texts;
+  std::string conditions;
+  for (const auto& [name, value] : filters) {
+    const auto filter =
+        std::find_if(kFilters.begin(), kFilters.end(), [&](const RunFilter& f) { return name == f.name; });
+    if (filter == kFilters.end() || value.empty() || !texts.emplace(name, value).second) continue;
+    conditions += fmt::format(" AND {}", filter->condition);
+  }
+  Table table = store.Query(
+      fmt::format("SELECT result, point_id, spec, status, failure, steady_tokens_per_s, step_median_ns, "
+                  "ifnull(device_peak_bytes, rss_peak_bytes) AS peak_bytes, campaign, "
+                  "environment ->> '$.git_commit' AS git_commit, ended_unix_ns, provenance, emulated, trainer "
+                  "FROM measurements WHERE true{} ORDER BY result DESC LIMIT {} OFFSET {}",
+                  conditions, most + 1, offset),
+      texts);
+  RunsShown shown;
+  shown.more = std::ssize(table.rows) > most;
+  if (shown.more) table.rows.pop_back();
+  shown.count = std::ssize(table.rows);
+  if (table.rows.empty()) {
+    shown.html = "<p class=\"empty\">No runs.</p>\n";
+    return shown;
+  }
+  const QueryAnswer runs(std::move(table));
+  std::vector<std::string> specs;
+  for (size_t row = 0; row < runs.size(); ++row) specs.push_back(runs.Text(row, "spec"));
+  const std::vector<std::string> names = PointNames(specs);
+  List list{"runs",
+            {{"compare", ValueStyle::kText, false, "choose two to four, and compare them below"},
+             {"run"},
+             {"configuration", ValueStyle::kText, true, "what differs among the runs shown"},
+             {"end"},
+             {"tokens/s", ValueStyle::kCount},
+             {"step", ValueStyle::kDuration, false, "median of the measured steps"},
+             {"peak memory", ValueStyle::kBytes, false, "of the GPU where there is one, else of the process"},
+             {"campaign", ValueStyle::kText, false},
+             {"commit", ValueStyle::kText, false},
+             {"ended", ValueStyle::kText, false}},
+            {},
+            {}};
+  for (size_t row = 0; row < runs.size(); ++row) {
+    const std::string number = runs.Text(row, "result");
+    std::string end = runs.Has(row, "failure") ? runs.Text(row, "failure") : "ok";
+    if (runs.Text(row, "provenance") != "measured" && end == "ok") end = runs.Text(row, "provenance");
+    if (runs.Integer(row, "emulated") != 0) end += ", emulated";
+    ListRow shown_row;
+    shown_row.failed = runs.Has(row, "failure");
+    shown_row.cells = {
+        {"", "",
+         fmt::format(R"(<input type="checkbox" name="run" value="{0}" aria-label="compare run {0}"/>)", number)},
+        {runs.At(row, "result"), AddressOf({"runs", number})},
+        {names[row], AddressOf({"runs", number})},
+        {end},
+        {runs.At(row, "steady_tokens_per_s")},
+        {runs.At(row, "step_median_ns")},
+        {runs.At(row, "peak_bytes")},
+        {runs.At(row, "campaign")},
+        {runs.Text(row, "git_commit").substr(0, 12)},
+        {runs.Integer(row, "ended_unix_ns") > 0 ? FormatUnixTime(runs.Integer(row, "ended_unix_ns")) : ""}};
+    list.rows.push_back(std::move(shown_row));
+  }
+  shown.html =
+      "<form action=\"/compare\" method=\"get\">\n" + ListHtml(list) +
+      "<p class=\"tools\"><button class=\"do\" type=\"submit\">Compare the chosen runs</button></p>\n</form>\n";
+  return shown;
+}
+
+PageAnswer RunsPage(Store& store, const PageRequest& request) {
+  const int64_t page = PageOf(request);
+  const RunsShown shown = RunsTable(store, request.query, (page - 1) * kRunsAPage, kRunsAPage);
+  QueryValues kept;
+  for (const RunFilter& filter : kFilters) kept.emplace_back(filter.name, request.Value(filter.name));
+  const auto page_link = [&](int64_t to, const char* words) {
+    QueryValues values = kept;
+    values.emplace_back("page", fmt::format("{}", to));
+    return LinkHtml(AddressOf({"runs"}, values), words);
+  };
+  std::string main = FormHtml(store, request) + shown.html;
+  if (page > 1 || shown.more) {
+    main += "<p class=\"pages\">";
+    if (page > 1) main += page_link(page - 1, "Newer runs");
+    if (shown.more) main += page_link(page + 1, "Older runs");
+    main += "</p>\n";
+  }
+  std::vector<std::string> chosen;
+  for (const auto& [name, value] : kept) {
+    if (!value.empty()) chosen.push_back(name + " " + value);
+  }
+  std::string facts = fmt::format("{} run{}, the newest first", shown.count, shown.count == 1 ? "" : "s");
+  if (page > 1) facts += fmt::format(", page {}", page);
+  if (!chosen.empty()) facts += ": " + Join(chosen, ", ");
+  return Framed({"Runs", EscapeHtml(facts), main, "/runs", ""});
+}
+
+}  // namespace ridgeline

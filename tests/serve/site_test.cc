@@ -1,0 +1,314 @@
+// The pages themselves: well-formed, escaped, and what they say of a store whose figures are known.
+#include "serve/site.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "report/assets.h"
+#include "ridgeline/job_dir.h"
+#include "serve/markup.h"
+#include "store/store.h"
+#include "tests/base/temp_dir.h"
+#include "tests/report/sample.h"
+#include "tests/report/xml.h"
+#include "tests/store/samples.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SiteTest : public ::testing::Test {
+ protected:
+  std::filesystem::path Db() const { return dir_ / "ridgeline.db"; }
+  Store Open() { return Store::Open(Db(), Store::Mode::kReadWrite); }
+  void FillSample() {
+    Store store = Open();
+    report_sample::FillSample(store);
+  }
+
+  PageAnswer Get(const std::string& path, const QueryValues& query = {}, const std::string& accept = {}) {
+    return site_.Answer({path, query, accept});
+  }
+  // A page that is there, and well-formed.
+  std::string Page(const std::string& path, const QueryValues& query = {}) {
+    const PageAnswer answer = Get(path, query);
+    EXPECT_EQ(answer.status, 200) << path << answer.body;
+    const Elements elements = ParseXml(answer.body);
+    const std::set<std::string> ids(elements.ids.begin(), elements.ids.end());
+    EXPECT_EQ(ids.size(), elements.ids.size()) << path << " has an id twice";
+    EXPECT_EQ(answer.policy, PagePolicy());
+    return answer.body;
+  }
+  int64_t NumberOf(const std::string& sql) {
+    Store store = Open();
+    return std::get<int64_t>(store.Query(sql).rows.at(0).at(0));
+  }
+
+  TempDir dir_;
+  FakeClock clock_;
+  Site site_{Db(), {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "reports"}, clock_};
+};
+
+TEST_F(SiteTest, SaysThatThereIsNothingYet) {
+  EXPECT_THAT(Page("/"), HasSubstr("there is no database"));
+  EXPECT_EQ(Get("/runs").status, 404);
+  EXPECT_THAT(Get("/metrics").body, HasSubstr("ridgeline_build_info"));
+  Open();
+  clock_.SleepNs(2'000'000'000);
+  EXPECT_THAT(Page("/"), AllOf(HasSubstr("Nothing runs now."), HasSubstr("No sweeps yet")));
+  for (const char* path : {"/runs", "/history", "/compare", "/reports"}) Page(path);
+}
+
+TEST_F(SiteTest, ShowsEverySweepAndWhatRuns) {
+  FillSample();
+  const std::vector<Point> points = samples::Points(3);
+  {
+    Store store = Open();
+    store.PutSweep(samples::Sweep("running"), points);
+    JobRecord job = samples::Job("job-1", "running", points);
+    job.job_dir = dir_ / "job-1";
+    job.measured_as = store.Progress("running").sweep.measured_as;
+    store.RecordIntents({&job, 1});
+    store.MarkSubmitted("job-1", "native", 1);
+    store.SetJobState("job-1", JobRecord::State::kRunning, {}, 0);
+    const auto progress = ProgressFile(dir_ / "job-1", points[0].id);
+    MakeDirs(progress.parent_path());
+    WriteFile(progress, "4 17 1234.5 2.75\n");
+  }
+  const std::string page = Page("/");
+  EXPECT_THAT(page, HasSubstr("<a href=\"/sweeps/sample\">sample</a>"));
+  EXPECT_THAT(page, HasSubstr("0 of 3 points; nobody follows its jobs"));
+  EXPECT_THAT(page, HasSubstr("seed=0</a>")) << "what tells it from the sweep's others";
+  EXPECT_THAT(page, AllOf(HasSubstr("<progress max=\"17\" value=\"4\">"), HasSubstr("1.23K"), HasSubstr("2.750")));
+  const std::string sweep = Page("/sweeps/running");
+  EXPECT_THAT(sweep, AllOf(HasSubstr("data-events=\"/events?sweep=running\""), HasSubstr("No runs."),
+                           HasSubstr("/reports/scaling?sweep=running")));
+  EXPECT_EQ(site_.Live("running").find("<h2>Sweeps"), std::string::npos);
+  EXPECT_EQ(Get("/sweeps/none").status, 404);
+}
+
+TEST_F(SiteTest, FiltersRunsByTheAddress) {
+  FillSample();
+  EXPECT_THAT(Page("/runs"), HasSubstr("12 runs, the newest first"));
+  EXPECT_THAT(Page("/runs", {{"precision", "fp32"}}), HasSubstr("4 runs, the newest first: precision fp32"));
+  EXPECT_THAT(Page("/runs", {{"precision", "fp32"}, {"status", "ok"}}), HasSubstr("1 run, the newest first"));
+  EXPECT_THAT(Page("/runs", {{"status", "not ok"}}), HasSubstr("4 runs"));
+  const std::string crashed = Page("/runs", {{"status", "crashed"}, {"nonsense", "x"}, {"page", "x"}});
+  EXPECT_THAT(crashed, AllOf(HasSubstr("1 run,"), HasSubstr("<option value=\"crashed\" selected=\"selected\">"),
+                             HasSubstr("<tr class=\"failed\">")));
+  EXPECT_THAT(Page("/runs", {{"model", "x' OR 1=1 --"}}), HasSubstr("No runs."));
+  EXPECT_THAT(Page("/runs", {{"page", "9999999999"}}), HasSubstr("No runs."));
+}
+
+TEST_F(SiteTest, PagesThroughManyRunsAndKeepsTheFilters) {
+  {
+    Store store = Open();
+    report_sample::Runs runs(store);
+    for (int i = 1; i <= 130; ++i) runs.Add({{"model", "llama-10m"}, {"seed", i}});
+    runs.Put("many");
+  }
+  const std::string first = Page("/runs", {{"sweep", "many"}});
+  EXPECT_THAT(first, AllOf(HasSubstr("100 runs"), HasSubstr("<a href=\"/runs?sweep=many&amp;page=2\">Older runs</a>"),
+                           Not(HasSubstr("Newer runs"))));
+  const std::string second = Page("/runs", {{"sweep", "many"}, {"page", "2"}});
+  EXPECT_THAT(second, AllOf(HasSubstr("30 runs"), HasSubstr("page=1\">Newer runs"), Not(HasSubstr("Older runs"))));
+}
+
+TEST_F(SiteTest, TellsWhatBecameOfARunAndItsEvidence) {
+  FillSample();
+  const auto killed = NumberOf("SELECT number FROM results WHERE status = 'oom_host'");
+  const std::string page = Page(fmt::format("/runs/{}", killed));
+  EXPECT_THAT(page, AllOf(HasSubstr("out of memory"), HasSubstr("the kernel ended it: out of memory"),
+                          HasSubstr("wanted_bytes"), HasSubstr("1800000000"), HasSubstr("/history/")));
+  const auto ok = NumberOf("SELECT min(number) FROM results WHERE status = 'ok'");
+  const std::string good = Page(fmt::format("/runs/{}", ok));
+  EXPECT_THAT(good, AllOf(HasSubstr("tokens/s</p>"), HasSubstr("Step times"), HasSubstr("planned_peak_bytes"),
+                          HasSubstr("Example CPU"), HasSubstr("<th scope=\"row\" align=\"left\">batch_size</th>")));
+  for (const char* none : {"/runs/0", "/runs/999999", "/runs/x", "/runs/-1", "/runs/1%00"}) {
+    EXPECT_EQ(Get(none).status, 404) << none;
+  }
+}
+
+TEST_F(SiteTest, ShowsTheEndOfALogThatIsThereAndNoneThroughALink) {
+  const std::vector<Point> points = samples::Points(1);
+  const auto job_dir = dir_ / "job-1";
+  {
+    Store store = Open();
+    store.PutSweep(samples::Sweep("test"), points);
+    JobRecord job = samples::Job("job-1", "test", points);
+    job.job_dir = job_dir;
+    job.measured_as = store.Progress("test").sweep.measured_as;
+    store.RecordIntents({&job, 1});
+    RunResult result = samples::Result(points[0].id, RunStatus::kCrashed);
+    result.evidence["log_tail"] = "first\n<b>second</b>\x1b[2J";
+    const NewResult added{result, "job-1", 1};
+    store.AddResults({&added, 1});
+  }
+  MakeDirs(PointDir(job_dir, points[0].id));
+  const auto log = PointDir(job_dir, points[0].id) / LogName(0);
+  WriteFile(log, "the <last> words\n");
+  const auto number = NumberOf("SELECT max(number) FROM results");
+  const std::string page = Page(fmt::format("/runs/{}", number));
+  EXPECT_THAT(page, AllOf(HasSubstr("the &lt;last&gt; words"), HasSubstr("&lt;b&gt;second&lt;/b&gt;\\x1b[2J")));
+  WriteFile(dir_ / "secret", "a secret");
+  std::filesystem::remove(log);
+  std::filesystem::create_symlink(dir_ / "secret", log);
+  EXPECT_THAT(Page(fmt::format("/runs/{}", number)), Not(HasSubstr("a secret")));
+}
+
+TEST_F(SiteTest, ComparesRunsAndCampaigns) {
+  {
+    Store store = Open();
+    for (const char* campaign : {"monday", "tuesday"}) {
+      report_sample::Runs runs(store);
+      for (const int batch : {1, 2}) runs.Add({{"model", "llama-10m"}, {"batch_size", batch}});
+      runs.Put("nights", campaign);
+    }
+  }
+  const auto first = NumberOf("SELECT min(number) FROM results");
+  const auto run = [&](int64_t n) { return std::pair<std::string, std::string>{"run", fmt::format("{}", first + n)}; };
+  const std::string runs = Page("/compare", {run(0), run(1)});
+  EXPECT_THAT(runs, AllOf(HasSubstr(fmt::format("run {}", first)), HasSubstr("batch_size"), HasSubstr("+33.3"),
+                          HasSubstr("Step times")));
+  EXPECT_THAT(Page("/compare"), HasSubstr("<option value=\"monday\" selected=\"selected\">"));
+  const std::string campaigns = Page("/compare", {{"base", "monday"}, {"head", "tuesday"}});
+  EXPECT_THAT(campaigns, AllOf(HasSubstr("batch_size=2"), HasSubstr("head / base")));
+  EXPECT_EQ(Get("/compare", {{"base", "monday"}, {"head", "friday"}}).status, 404);
+  for (const QueryValues& wrong : {QueryValues{run(0)}, QueryValues{{"run", "x"}, run(0)}, QueryValues{run(0), run(99)},
+                                   QueryValues{run(0), run(1), run(2), run(3), {"run", "99"}}}) {
+    EXPECT_EQ(Get("/compare", wrong).status, 404);
+  }
+}
+
+TEST_F(SiteTest, DrawsAHistoryOverCommitsAndFindsWhereItChanged) {
+  std::string point;
+  {
+    Store store = Open();
+    for (int night = 0; night < 40; ++night) {
+      report_sample::Runs runs(store);
+      RunResult& result = runs.Add({{"model", "llama-10m"}});
+      const double slower = (night < 20 ? 1.0 : 1.1) * (1 + 0.002 * (night * 7 % 5));
+      result.step_ns.median_ns = static_cast<int64_t>(1e8 * slower);
+      result.throughput.steady_tokens_per_s = 5120 / slower;
+      result.environment["git_commit"] = fmt::format("{:09d}", 100000000 + night);
+      result.ended_unix_ns = 1'700'000'000'000'000'000 + night * 86'400'000'000'000;
+      result.started_unix_ns = result.ended_unix_ns - 1'000'000'000;
+      point = result.point_id;
+      runs.Put("nightly", fmt::format("night-{}", night));
+    }
+  }
+  EXPECT_THAT(Page("/history"), AllOf(HasSubstr("/history/" + point), HasSubstr("data-v=\"40\"")));
+  const std::string page = Page("/history/" + point);
+  EXPECT_THAT(page, AllOf(HasSubstr("slower from commit 100000020 on"), HasSubstr("<svg"), HasSubstr("night-39")));
+  EXPECT_EQ(Get("/history/none").status, 404);
+}
+
+TEST_F(SiteTest, RendersReportsInEveryForm) {
+  FillSample();
+  EXPECT_THAT(Page("/reports"),
+              AllOf(HasSubstr("/reports/scaling"), HasSubstr("/reports/activation-checkpointing?sweep=sample")));
+  const PageAnswer html = Get("/reports/activation-checkpointing", {{"sweep", "sample"}});
+  EXPECT_EQ(html.status, 200);
+  EXPECT_EQ(html.policy, ReportPolicy());
+  Store store = Open();
+  const std::string expected = Render(report_sample::ShippedReport(), store, {"sample", ReportFormat::kHtml}).bytes;
+  EXPECT_EQ(html.body, expected) << "the same page that ridgeline report writes";
+  EXPECT_EQ(Get("/reports/activation-checkpointing.csv").type, "text/csv; charset=utf-8");
+  EXPECT_EQ(Get("/reports/activation-checkpointing.csv").file_name, "activation-checkpointing.csv");
+  EXPECT_EQ(Get("/reports/activation-checkpointing.json").type, "application/json");
+  EXPECT_EQ(Get("/reports/activation-checkpointing.md").status, 200);
+  for (const char* none : {"/reports/none", "/reports/..", "/reports/.", "/reports/%2e%2e%2fx"}) {
+    EXPECT_EQ(Get(none).status, 404) << none;
+  }
+  EXPECT_EQ(Get("/reports/scaling", {{"sweep", "none"}}).status, 404);
+}
+
+TEST_F(SiteTest, EscapesWhatASweepItsPointsAndItsResultsSay) {
+  const std::string evil = "\"><script>alert(1)</script>'&";
+  std::string point;
+  int64_t number = 0;
+  {
+    Store store = Open();
+    report_sample::Runs runs(store);
+    RunResult& result = runs.Add({{"model", "llama-10m"}, {"data", "/x/" + evil}}, RunStatus::kCrashed);
+    result.message = evil;
+    result.hint = evil;
+    result.device = evil;
+    result.evidence = {{evil, evil}, {"log_tail", evil + "\n" + evil}};
+    result.environment = {{evil, evil}, {"git_commit", evil}, {"command", evil}, {"version", evil}};
+    point = result.point_id;
+    runs.Add({{"model", "llama-10m"}, {"seed", 7}}).environment["git_commit"] = evil;
+    runs.Put(evil, evil);
+    number = std::get<int64_t>(store.Query("SELECT max(number) FROM results").rows.at(0).at(0));
+  }
+  for (const auto& [path, query] : std::vector<std::pair<std::string, QueryValues>>{
+           {"/", {}},
+           {"/runs", {}},
+           {"/runs", {{"sweep", evil}, {"campaign", evil}}},
+           {"/runs", {{"model", evil}}},
+           {fmt::format("/runs/{}", number - 1), {}},
+           {fmt::format("/runs/{}", number), {}},
+           {"/sweeps/" + evil, {}},
+           {"/history", {}},
+           {"/history/" + point, {}},
+           {"/compare", {{"run", fmt::format("{}", number)}, {"run", fmt::format("{}", number - 1)}}},
+           {"/compare", {{"base", evil}, {"head", evil}}},
+           {"/reports", {}}}) {
+    const std::string page = Page(path, query);
+    EXPECT_EQ(page.find("<script>alert"), std::string::npos) << path;
+  }
+  for (const PageAnswer& wrong : {Get("/" + evil), Get("/runs/" + evil), Get("/sweeps/x" + evil)}) {
+    EXPECT_EQ(wrong.status, 404);
+    ParseXml(wrong.body);
+    EXPECT_EQ(wrong.body.find("<script>alert"), std::string::npos);
+  }
+}
+
+TEST_F(SiteTest, GivesMetricsAsTheyAreAskedFor) {
+  FillSample();
+  EXPECT_THAT(Get("/metrics").type, HasSubstr("text/plain; version=0.0.4"));
+  const PageAnswer open = Get("/metrics", {}, "application/openmetrics-text;version=1.0.0,text/plain;q=0.5");
+  EXPECT_THAT(open.type, HasSubstr("application/openmetrics-text; version=1.0.0"));
+  EXPECT_THAT(open.body, ::testing::EndsWith("# EOF\n"));
+}
+
+std::string InBase64(const std::string& bytes) {
+  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    for (size_t j = 0; j < 3; ++j) {
+      group = group << 8U | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    }
+    for (size_t j = 0; j < 4; ++j) out += i + j > bytes.size() ? '=' : kDigits[group >> (18 - 6 * j) & 0x3FU];
+  }
+  return out;
+}
+
+// After an edit of serve/assets.cc: the hashes it must carry are in the failure.
+TEST_F(SiteTest, CarriesTheHashesOfItsStyleAndScript) {
+  const auto hash = [&](std::string_view text) {
+    WriteFileAtomic(dir_ / "text", text);
+    const std::string hex = ridgeline::Run({"sha256sum", (dir_ / "text").string()}).stdout_text.substr(0, 64);
+    std::string bytes;
+    for (size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+    return InBase64(bytes);
+  };
+  EXPECT_EQ(kSiteStyleHash, hash(kSiteStyle));
+  EXPECT_EQ(kSiteScriptHash, hash(kSiteScript));
+  EXPECT_EQ(std::string(kSiteStyle).find_first_of("<&"), std::string::npos);
+  EXPECT_EQ(std::string(kSiteScript).find_first_of("<&"), std::string::npos);
+  EXPECT_THAT(PagePolicy(), AllOf(HasSubstr("default-src 'none'"), Not(HasSubstr("unsafe"))));
+}
+
+}  // namespace
+}  // namespace ridgeline

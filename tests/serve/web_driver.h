@@ -1,0 +1,111 @@
+// A browser, driven over WebDriver (W3C): Debian's Chromium by its chromedriver.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/port.h"
+#include "base/process.h"
+#include "tests/base/eventually.h"
+#include "tests/base/temp_dir.h"
+
+namespace ridgeline::testing {
+
+class WebDriver {
+ public:
+  WebDriver() {
+    SpawnOptions options;
+    options.stdout_file = dir_ / "chromedriver";
+    options.stderr_file = dir_ / "chromedriver";
+    options.new_process_group = true;
+    options.die_with_parent = true;
+    driver_ = Child::Spawn({"chromedriver", "--port=" + std::to_string(port_.number())}, options);
+    EXPECT_TRUE(Eventually([&] {
+      const auto status = Client().Get("/status");
+      return status && status->body.find("\"ready\":true") != std::string::npos;
+    })) << ReadFile(dir_ / "chromedriver");
+    const Json chrome = {{"args",
+                          {"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+                           "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                           "--disable-dev-shm-usage", "--user-data-dir=" + (dir_ / "profile").string()}}};
+    const Json session = Post("/session", {{"capabilities",
+                                            {{"alwaysMatch",
+                                              {{"browserName", "chrome"},
+                                               {"goog:chromeOptions", chrome},
+                                               {"goog:loggingPrefs", {{"browser", "ALL"}}}}}}}});
+    session_ = "/session/" + session.value("sessionId", "");
+    EXPECT_NE(session_, "/session/") << session.dump();
+  }
+  ~WebDriver() {
+    Client().Delete(session_);
+    driver_->Signal(SIGTERM);
+    driver_->Wait();
+  }
+  WebDriver(const WebDriver&) = delete;
+  WebDriver& operator=(const WebDriver&) = delete;
+
+  void Go(const std::string& address) { Post(session_ + "/url", {{"url", address}}); }
+  std::string Address() { return Get(session_ + "/url"); }
+  std::string Title() { return Get(session_ + "/title"); }
+  void Back() { Post(session_ + "/back", Json::object()); }
+  void Resize(int width, int height) { Post(session_ + "/window/rect", {{"width", width}, {"height", height}}); }
+
+  // What a script returns, run by the driver and not by the page, whose policy does not hold for it.
+  Json Script(const std::string& script) {
+    return Post(session_ + "/execute/sync", {{"script", script}, {"args", Json::array()}});
+  }
+  // The text that is shown of the first element for the selector; nothing where there is none.
+  std::optional<std::string> Text(const std::string& selector) {
+    const Json text =
+        Script("const e = document.querySelector(" + Json(selector).dump() + "); return e ? e.innerText : null");
+    return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
+  }
+  bool Shows(const std::string& words) {
+    const auto text = Text("body");
+    return text && text->find(words) != std::string::npos;
+  }
+  // Clicks as a person does: what cannot be seen cannot be clicked.
+  void Click(const std::string& selector) { ClickFound("css selector", selector); }
+  void ClickLink(const std::string& words) { ClickFound("link text", words); }
+
+  // What the page said to its console, such as what its policy forbade.
+  std::string Console() { return Post(session_ + "/se/log", {{"type", "browser"}}).dump(); }
+
+ private:
+  void ClickFound(const std::string& by, const std::string& what) {
+    const Json element = Post(session_ + "/element", {{"using", by}, {"value", what}});
+    ASSERT_TRUE(element.is_object() && !element.empty() && element.begin()->is_string()) << "no " << what;
+    Post(session_ + "/element/" + element.begin()->get<std::string>() + "/click", Json::object());
+  }
+
+  httplib::Client Client() const {
+    httplib::Client client("127.0.0.1", static_cast<int>(port_.number()));
+    client.set_read_timeout(120);
+    return client;
+  }
+  Json Post(const std::string& path, const Json& body) {
+    const auto answer = Client().Post(path, body.dump(), "application/json");
+    EXPECT_TRUE(answer) << path;
+    if (!answer) return {};
+    EXPECT_EQ(answer->status, 200) << path << answer->body;
+    return ParseJson(answer->body, "chromedriver").value("value", Json());
+  }
+  std::string Get(const std::string& path) {
+    const auto answer = Client().Get(path);
+    EXPECT_TRUE(answer && answer->status == 200) << path;
+    return answer ? ParseJson(answer->body, "chromedriver").value("value", "") : "";
+  }
+
+  TempDir dir_;
+  ReservedPort port_;
+  std::optional<Child> driver_;
+  std::string session_;
+};
+
+}  // namespace ridgeline::testing
