@@ -70,10 +70,11 @@ TEST_F(Install, PutsEverythingInItsPlace) {
   for (const char* path :
        {"bin/ridgeline", "bin/ridgeline-train", "lib/ridgeline/plugins/ridgeline-launcher-local.so",
         "share/ridgeline/sweeps/demo.yaml", "share/ridgeline/reports/activation-checkpointing/query.sql",
-        "share/ridgeline/trainers/nanogpt.yaml", "share/ridgeline/devices/p5.yaml", "share/ridgeline/docs/trainer-contract.md",
-        "share/ridgeline/kubernetes/driver-role.yaml", "share/ridgeline/kubernetes/nightly.yaml",
-        "share/bash-completion/completions/ridgeline", "share/zsh/site-functions/_ridgeline",
-        "share/fish/vendor_completions.d/ridgeline.fish"}) {
+        "share/ridgeline/trainers/nanogpt.yaml", "share/ridgeline/devices/p5.yaml",
+        "share/ridgeline/metrics/grafana.json", "share/ridgeline/metrics/alerts.yaml",
+        "share/ridgeline/docs/trainer-contract.md", "share/ridgeline/kubernetes/driver-role.yaml",
+        "share/ridgeline/kubernetes/nightly.yaml", "share/bash-completion/completions/ridgeline",
+        "share/zsh/site-functions/_ridgeline", "share/fish/vendor_completions.d/ridgeline.fish"}) {
     EXPECT_TRUE(fs::is_regular_file(Prefix() / path)) << path;
   }
 }

@@ -1,0 +1,180 @@
+// A real Prometheus scrapes a running sweep, and answers every query of the dashboard that ships; promtool takes the
+// rules.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <regex>
+#include <set>
+
+#include "base/json.h"
+#include "store/store.h"
+#include "tests/serve/watched_sweep.h"
+#include "tests/store/samples.h"
+
+namespace ridgeline {
+namespace {
+
+using testing::Eventually;
+using testing::HasProgram;
+using ::testing::HasSubstr;
+using testing::WatchedSweep;
+
+std::filesystem::path Shipped(const std::string& name) {
+  return std::filesystem::path(RIDGELINE_SOURCE_DIR) / "metrics" / name;
+}
+
+// What the dashboard asks, with its variables as Grafana fills them in.
+std::vector<std::string> DashboardQueries() {
+  std::vector<std::string> queries;
+  const std::function<void(const Json&)> walk = [&](const Json& json) {
+    if (json.is_object() && json.contains("expr")) queries.push_back(json["expr"]);
+    if (!json.is_structured()) return;
+    for (const Json& each : json) walk(each);
+  };
+  walk(ReadJsonFile(Shipped("grafana.json")));
+  for (std::string& query : queries) {
+    query = std::regex_replace(query, std::regex(R"(\$sweep)"), ".*");
+    query = std::regex_replace(query, std::regex(R"(\$__rate_interval)"), "1m");
+    EXPECT_EQ(query.find('$'), std::string::npos) << query;
+  }
+  return queries;
+}
+
+class PrometheusApi {
+ public:
+  explicit PrometheusApi(int port) : client_("127.0.0.1", port) { client_.set_read_timeout(30); }
+
+  Json Ask(const std::string& path, const httplib::Params& parameters) {
+    const auto answer = client_.Get(path, parameters, httplib::Headers{});
+    return answer && answer->status != 503 ? ParseJson(answer->body, "Prometheus") : Json();  // it starts
+  }
+  // The result of an instant query, as it answers; an error is a test's failure.
+  Json Query(const std::string& query) {
+    const Json answer = Ask("/api/v1/query", {{"query", query}});
+    if (!answer.is_object()) return Json::array();
+    EXPECT_EQ(answer.value("status", ""), "success") << query << "\n" << answer.dump();
+    return answer.contains("data") ? answer["data"]["result"] : Json::array();
+  }
+
+ private:
+  httplib::Client client_;
+};
+
+// A point as a GPU would have measured it, beside the sweep that runs here: figures that a processor has not.
+void AddGpuPoint(const std::filesystem::path& db) {
+  Store store = Store::Open(db, Store::Mode::kReadWrite);
+  RunSpec spec = FamilyDefaults("llama");
+  ApplyPreset(*FindPreset("llama-10m"), spec);
+  spec.device = "cuda";
+  spec.gpu = "h200";
+  Canonicalize(spec);
+  const Point point{PointId(spec), spec};
+  store.PutSweep(samples::Sweep("of-a-gpu"), {&point, 1});
+  RunResult result = samples::Result(point.id);
+  result.step_ns.median_ns = 10'000'000;
+  result.memory.device_peak_bytes = 700;
+  const NewResult added{result, "", 0, store.Progress("of-a-gpu").sweep.measured_as};
+  store.AddResults({&added, 1});
+}
+
+TEST(Prometheus, ScrapesARunningSweepAndAnswersEveryQueryOfTheDashboard) {
+  if (!HasProgram("prometheus")) GTEST_SKIP() << "prometheus is not installed; packages.txt has it";
+  WatchedSweep watched(3);
+  AddGpuPoint(watched / "ridgeline.db");
+  watched.StartServer();
+  const ReservedPort port;
+  const std::string target = "127.0.0.1:" + std::to_string(watched.port());
+  WriteFile(watched / "prometheus.yml",
+            "global: {scrape_interval: 1s}\nrule_files: ['" + Shipped("alerts.yaml").string() +
+                "']\nscrape_configs:\n  - job_name: ridgeline\n    static_configs: [{targets: ['" + target + "']}]\n");
+  watched.StartBeside({"prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb",
+                       "--web.listen-address=127.0.0.1:" + std::to_string(port.number()), "--log.level=error"},
+                      "prometheus");
+  PrometheusApi prometheus(static_cast<int>(port.number()));
+  watched.StartRun();
+  watched.Tell(1, WatchedSweep::kSteps);  // the first ends, and the second stays at its third step
+  watched.Tell(2, 3);
+  const auto value_of = [&](const std::string& query) {
+    const Json result = prometheus.Query(query);
+    return result.size() == 1 ? std::stod(result[0]["value"][1].get<std::string>()) : -1;
+  };
+  ASSERT_TRUE(Eventually([&] { return value_of("up{job=\"ridgeline\"}") == 1; })) << ReadFile(watched / "prometheus");
+  ASSERT_TRUE(Eventually([&] { return value_of("ridgeline_running_step{sweep=\"watched\"}") == 3; }));
+  ASSERT_TRUE(Eventually([&] { return value_of("ridgeline_points{sweep=\"watched\",state=\"ok\"}") == 1; }));
+  EXPECT_EQ(value_of("ridgeline_driver_running"), 1);
+  EXPECT_EQ(value_of("ridgeline_running_throughput_tokens_per_second"), 1000);
+  EXPECT_EQ(value_of("ridgeline_running_loss"), 2.5);
+  const std::vector<std::string> queries = DashboardQueries();
+  EXPECT_GT(queries.size(), 25U);
+  for (const std::string& query : queries) {
+    EXPECT_TRUE(Eventually([&] { return !prometheus.Query(query).empty(); })) << query << " has no answer";
+  }
+  const Json variable = prometheus.Ask("/api/v1/label/sweep/values", {{"match[]", "ridgeline_points"}});
+  EXPECT_THAT(variable.dump(), HasSubstr("\"watched\""));
+  const Json metadata = prometheus.Ask("/api/v1/metadata", {{"metric", "ridgeline_step_time_median_seconds"}});
+  EXPECT_THAT(metadata.dump(), HasSubstr("\"unit\":\"seconds\"")) << "it was scraped as OpenMetrics";
+  watched.Tell(2, WatchedSweep::kSteps);
+  watched.Tell(3, WatchedSweep::kSteps);
+  ASSERT_TRUE(watched.RunEnds()) << ReadFile(watched / "run");
+  EXPECT_TRUE(Eventually([&] { return value_of("ridgeline_points{sweep=\"watched\",state=\"ok\"}") == 3; }));
+  EXPECT_TRUE(Eventually([&] { return value_of("ridgeline_driver_running") == 0; }));
+  // 64 tokens in each of 6 steps of three points.
+  EXPECT_EQ(value_of("ridgeline_tokens_total{sweep=\"watched\"}"), 3 * 6 * 64);
+}
+
+TEST(Prometheus, ARunsMetricsFileIsOnePromtoolTakes) {
+  if (!HasProgram("promtool")) GTEST_SKIP() << "promtool is not installed; packages.txt has it (prometheus)";
+  WatchedSweep watched(2);
+  watched.StartRun({"--metrics-file", "ridgeline.prom"});
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(watched / "ridgeline.prom"); }));
+  EXPECT_THAT(ReadFile(watched / "ridgeline.prom"), HasSubstr("\nridgeline_driver_running 1\n"));
+  watched.Tell(1, WatchedSweep::kSteps);
+  watched.Tell(2, WatchedSweep::kSteps);
+  ASSERT_TRUE(watched.RunEnds()) << ReadFile(watched / "run");
+  const std::string text = ReadFile(watched / "ridgeline.prom");
+  EXPECT_THAT(text, HasSubstr("\nridgeline_driver_running 0\n"));
+  EXPECT_THAT(text, HasSubstr("\nridgeline_points{sweep=\"watched\",state=\"ok\"} 2\n"));
+  // It reads its standard input, which only a shell redirects.
+  const Captured checked =
+      ridgeline::Run({"bash", "-c", "promtool check metrics < \"$0\"", (watched / "ridgeline.prom").string()});
+  EXPECT_EQ(checked.status.exit_code, 0) << checked.stderr_text;
+  EXPECT_EQ(checked.stderr_text, "") << "what it advises against";
+}
+
+TEST(Prometheus, TakesTheRulesAndTheyDoWhatTheySay) {
+  if (!HasProgram("promtool")) GTEST_SKIP() << "promtool is not installed; packages.txt has it (prometheus)";
+  const Captured rules = ridgeline::Run({"promtool", "check", "rules", Shipped("alerts.yaml").string()});
+  EXPECT_EQ(rules.status.exit_code, 0) << rules.stdout_text << rules.stderr_text;
+  const Captured config = ridgeline::Run({"promtool", "check", "config", Shipped("prometheus.yaml").string()});
+  EXPECT_EQ(config.status.exit_code, 0) << config.stdout_text << config.stderr_text;
+  TempDir dir;  // the test names its rules by a path from where it lies
+  WriteFile(dir / "alerts.yaml", ReadFile(Shipped("alerts.yaml")));
+  WriteFile(dir / "test.yaml", ReadFile(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/serve/alerts_test.yaml"));
+  const Captured tested = ridgeline::Run({"promtool", "test", "rules", (dir / "test.yaml").string()});
+  EXPECT_EQ(tested.status.exit_code, 0) << tested.stdout_text << tested.stderr_text;
+}
+
+// What the rules, the dashboard and the page of the metrics speak of is there.
+TEST(Prometheus, EveryMetricThatIsSpokenOfIsOneAndIsDescribed) {
+  std::string said;
+  for (const char* file : {"src/metrics/metrics.cc"}) {
+    said += ReadFile(std::filesystem::path(RIDGELINE_SOURCE_DIR) / file);
+  }
+  std::set<std::string> there;
+  const std::regex name("\"(ridgeline_[a-z0-9_]+)\"");
+  for (std::sregex_iterator at(said.begin(), said.end(), name), end; at != end; ++at) there.insert((*at)[1]);
+  EXPECT_GT(there.size(), 20U);
+  const std::string page = ReadFile(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "docs/metrics.md");
+  for (const std::string& metric : there) EXPECT_THAT(page, HasSubstr("`" + metric)) << "docs/metrics.md";
+  const std::regex word("ridgeline_[a-z0-9_]+");
+  const std::regex suffix("_(total|info|bucket|count|sum)$");
+  for (const std::string& text : {ReadFile(Shipped("alerts.yaml")), ReadFile(Shipped("grafana.json")), page}) {
+    for (std::sregex_iterator at(text.begin(), text.end(), word), end; at != end; ++at) {
+      EXPECT_TRUE(there.contains(std::regex_replace(at->str(), suffix, "")) || there.contains(at->str())) << at->str();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline
