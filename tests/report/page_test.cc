@@ -167,6 +167,26 @@ TEST_F(PageTest, AllowsItsOwnStyleAndScriptByHashAndNothingElse) {
   EXPECT_EQ(std::string(kPageScript).find_first_of("<&"), std::string::npos);
 }
 
+// On a large screen and on a phone, as it looked when somebody last looked at it.
+TEST_F(PageTest, LooksAsItDid) {
+  if (!OnPath("chromium")) GTEST_SKIP() << "chromium is not installed; packages.txt has it";
+  const std::string program = RIDGELINE_SOURCE_DIR "/tests/report/pictures.py";
+  for (const auto& [name, size] : {std::pair{"wide", "1400,1800"}, {"phone", "390,1800"}}) {
+    const std::string seen = dir_ / (name + std::string(".png"));
+    const std::string kept = fmt::format(RIDGELINE_SOURCE_DIR "/tests/golden/report/sample-{}.png", name);
+    const std::vector<std::string> options = {"--hide-scrollbars", "--force-device-scale-factor=1",
+                                              fmt::format("--window-size={}", size), "--screenshot=" + seen};
+    Browse(html_, options);
+    if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) ridgeline::Run({program, "keep", seen, kept});
+    const Captured compared = ridgeline::Run({program, "compare", seen, kept});
+    EXPECT_TRUE(compared.status.ok()) << compared.stdout_text << compared.stderr_text
+                                      << "RIDGELINE_UPDATE_GOLDENS=1 keeps it as it is now: look at it";
+    // A page whose style is lost looks otherwise.
+    Browse(Replaced(html_, "<style>", "<style media=\"speech\">"), options);
+    EXPECT_FALSE(ridgeline::Run({program, "compare", seen, kept}).status.ok());
+  }
+}
+
 TEST_F(PageTest, LivesInABrowserUnderItsOwnPolicy) {
   if (!OnPath("chromium")) GTEST_SKIP() << "chromium is not installed; packages.txt has it";
   std::string complaints;

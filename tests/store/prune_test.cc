@@ -42,7 +42,7 @@ class PruneTest : public ::testing::Test {
     return values;
   }
 
-  testing::TempDir dir_;
+  TempDir dir_;
   Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
   std::vector<Point> points_ = samples::Points(2);
 };
@@ -94,7 +94,7 @@ TEST_F(PruneTest, AsSqlItIsTheWholeStore) {
   std::string sql;
   store_.WriteSql([&](const std::string& text) { sql += text; });
   WriteFile(dir_ / "all.sql", sql);
-  const Captured made = Run({"sqlite3", (dir_ / "again.db").string(), ".read " + (dir_ / "all.sql").string()});
+  const Captured made = ridgeline::Run({"sqlite3", (dir_ / "again.db").string(), ".read " + (dir_ / "all.sql").string()});
   ASSERT_TRUE(made.status.ok()) << made.stderr_text;
   Store again = Store::Open(dir_ / "again.db", Store::Mode::kReadWrite);
   EXPECT_THAT(again.Check(), IsEmpty());
