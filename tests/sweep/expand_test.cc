@@ -375,6 +375,7 @@ TEST(SpecEncoder, IsEncodeSpecInWhateverOrder) {
 TEST(ShippedSweeps, AllExpandWithoutAWarning) {
   const std::map<std::string, size_t> points = {{"activation-checkpointing.yaml", 5},
                                                 {"aws-blackwell-1b.yaml", 3},
+                                                {"aws-blackwell.yaml", 16},
                                                 {"convergence.yaml", 18},
                                                 {"demo.yaml", 8},
                                                 {"nightly.yaml", 18},
