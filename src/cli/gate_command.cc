@@ -41,6 +41,7 @@ struct GateOptions {
   std::string summary;
   std::string comment;
   std::string metrics;
+  double detect = 0;  // percent; 0: whatever
   bool annotations = false;
   ConfirmOptions confirm;
   CalibrateOptions calibrate;
@@ -115,6 +116,7 @@ int GateHead(const GateOptions& options) {
                 "name it: the newest there is would be yesterday's where tonight measured nothing");
   }
   Gate gate = MakeGate(ReadSides(options));
+  if (options.detect > 0) DemandDetection(gate, options.detect / 100);
   gate.head = options.head;
   gate.baseline = options.baseline.empty() ? "what was measured before" : options.baseline;
   gate.pinned = options.pinned;
@@ -146,6 +148,10 @@ Action GateCommand(CLI::App& self) {
       ->type_name("BASE");
   self.add_option("--pinned", options->pinned, "a campaign or commit that stays the measure: against slow creep")
       ->type_name("BASE");
+  self.add_option("--detect", options->detect,
+                  "a pass must see a slowdown of so many percent; what cannot is inconclusive")
+      ->check(CLI::Range(0.1, 1000.0))
+      ->type_name("PERCENT");
   self.add_option("--db", options->db, "the database that campaigns and commits are of")
       ->capture_default_str()
       ->type_name("FILE");

@@ -93,7 +93,8 @@ std::vector<SuspectCell> SuspectsOf(const Gate& gate) {
 
 void AddPair(const RunsInTurn& runs, SuspectCell& cell) {
   ++cell.pairs;
-  const auto& [base, head] = runs;
+  const std::optional<MeasuredRuns>& base = runs.first;
+  const std::optional<MeasuredRuns>& head = runs.second;
   if (!base || !head || !base->failure.empty() || !head->failure.empty()) return;
   if (!base->host.empty() && !head->host.empty() && base->host != head->host) return;
   if (!base->log_step_times.empty() && !head->log_step_times.empty()) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <map>
 #include <numeric>
 #include <set>
@@ -347,6 +346,17 @@ Gate MakeGate(const GateSides& sides) {
   return gate;
 }
 
+void DemandDetection(Gate& gate, double share) {
+  for (GateFinding& finding : gate.findings) {
+    if (finding.answer != GateAnswer::kPass || IsMemory(finding.metric) || finding.detectable.value_or(0) <= share) {
+      continue;
+    }
+    finding.answer = GateAnswer::kInconclusive;
+    finding.words = fmt::format("runs differ too much to see {:.1f} %", 100 * share);
+  }
+  Conclude(gate);
+}
+
 void Conclude(Gate& gate) {
   std::stable_sort(gate.findings.begin(), gate.findings.end(),
                    [](const GateFinding& a, const GateFinding& b) { return a.answer > b.answer; });
@@ -356,17 +366,16 @@ void Conclude(Gate& gate) {
 
 std::string GateCounts(const Gate& gate) {
   std::vector<std::string> counts;
-  using enum GateAnswer;
-  for (const auto& [answer, word] :
-       std::initializer_list<std::pair<GateAnswer, const char*>>{{kRegressed, "regressed"},
-                                                                 {kMissing, "missing"},
-                                                                 {kInconclusive, "inconclusive"},
-                                                                 {kFails, "failing as before"},
-                                                                 {kPass, "pass"}}) {
+  const auto add = [&](GateAnswer answer, const char* word) {
     const auto count = std::count_if(gate.findings.begin(), gate.findings.end(),
                                      [&](const GateFinding& finding) { return finding.answer == answer; });
     if (count > 0) counts.push_back(fmt::format("{} {}", count, word));
-  }
+  };
+  add(GateAnswer::kRegressed, "regressed");
+  add(GateAnswer::kMissing, "missing");
+  add(GateAnswer::kInconclusive, "inconclusive");
+  add(GateAnswer::kFails, "failing as before");
+  add(GateAnswer::kPass, "pass");
   return Join(counts, ", ");
 }
 

@@ -93,6 +93,10 @@ struct GateSides {
 // Nothing measured at all is a finding too, of no point.
 Gate MakeGate(const GateSides& sides);
 
+// What passes without seeing a slowdown of this share is inconclusive instead. To be called before suspects are
+// measured again.
+void DemandDetection(Gate& gate, double share);
+
 // Puts the worst first, and says the whole's answer. To be called again where findings were changed.
 void Conclude(Gate& gate);
 

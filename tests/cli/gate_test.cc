@@ -33,6 +33,9 @@ TEST_F(GateProgram, PassesANightLikeTheOthers) {
   EXPECT_THAT(shown.out, HasSubstr("PASS: 4 pass; of what passes, a slowdown of"));
   EXPECT_EQ(cli_.Run({"gate", "tonight", "--baseline", "night-*", "--pinned", "night-1"}).status.exit_code, 0);
   EXPECT_THAT(cli_.Run({"gate", "tonight", "--pinned", "night-1"}).out, HasSubstr("step time since pinned"));
+  const auto blind = cli_.Run({"gate", "tonight", "--detect", "0.5"});
+  EXPECT_EQ(blind.status.exit_code, 4);
+  EXPECT_THAT(blind.out, HasSubstr("runs differ too much to see 0.5 %"));
 }
 
 TEST_F(GateProgram, EndsInconclusiveWithASuspect) {

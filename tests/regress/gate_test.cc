@@ -240,6 +240,19 @@ TEST_F(Gated, WithoutStepTimesNothingIsPassed) {
   EXPECT_EQ(step->answer, kInconclusive);
 }
 
+TEST_F(Gated, APassThatSeesTooLittleIsNone) {
+  nights_.AddSeveral(kEnoughNights);
+  nights_.Add("tonight", 100);
+  Gate gate = GateOf("tonight");
+  const double detectable = *Find(gate, "seed=0", kStepTime)->detectable;
+  DemandDetection(gate, detectable + 0.001);
+  EXPECT_EQ(gate.answer, kPass);
+  DemandDetection(gate, detectable - 0.001);
+  EXPECT_EQ(gate.answer, kInconclusive);
+  EXPECT_FALSE(gate.findings[0].suspect);
+  EXPECT_EQ(GateCounts(gate), "2 inconclusive, 2 pass") << "memory sees what it sees";
+}
+
 TEST_F(Gated, CellsOfOneNameAreToldApart) {
   GateSides sides;
   for (const char* machine : {"one", "another"}) {
