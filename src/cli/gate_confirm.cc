@@ -31,7 +31,8 @@ class TurnsOfBuilds {
     std::set<std::string> ids;
     for (const SuspectCell* cell : cells) ids.insert(IdOfOneRun(cell->spec));
     const std::string name = fmt::format("round-{}-pair-{}", round, pair);
-    SayAside("{} of {} points, {} first\n", name, ids.size(), base_first ? "base" : "head");
+    SayAside("{} of {} point{}, {} first\n", name, ids.size(), ids.size() == 1 ? "" : "s",
+             base_first ? "base" : "head");
     for (const bool is_base : {base_first, !base_first}) {
       if (!turns_.Take(name + Side(is_base), is_base ? base_ : head_, ids)) return std::nullopt;
     }

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "regress/gate_forms.h"
+#include "regress/verdict.h"
 
 namespace ridgeline {
 namespace {
@@ -24,8 +25,11 @@ std::string ChangeText(const GateFinding& finding) {
 
 std::string NoteOf(const GateFinding& finding) {
   if (finding.further_runs == 0) return finding.words;
-  return fmt::format("{}; {} more run{} would decide", finding.words, finding.further_runs,
-                     finding.further_runs == 1 ? "" : "s");
+  const bool is_most = finding.further_runs >= kMostRuns;
+  return fmt::format("{}; {} more {} would decide", finding.words, finding.further_runs,
+                     is_most                     ? "runs, or yet more,"
+                     : finding.further_runs == 1 ? "run"
+                                                 : "runs");
 }
 
 }  // namespace

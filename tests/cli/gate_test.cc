@@ -182,6 +182,25 @@ TEST_F(GateConfirms, OnlyPointsOfTheSweepByProgramsThatAreThere) {
   EXPECT_THAT(other.err, HasSubstr("the suspect seed=2 is no point of sweep.yaml"));
 }
 
+TEST_F(GateConfirms, WhoInterruptsItGoesOnWithTheSameCommand) {
+  const std::string head = Build("head", 90);
+  MeasureNights(head);
+  const auto base = cli_.dir.path() / "base";
+  std::filesystem::create_directory(base);
+  std::filesystem::create_symlink(testing::FakeProgram("fake_trainer"), base / "fake_trainer");
+  const auto sweep = cli_.WriteSweep(2, "sleep", "measure: {repeats: 3, warmup_steps: 1, steps: 2}\n");
+  const std::vector<std::string> confirm = {"gate",         "tonight",      "--baseline",  "night-*",      "--confirm",
+                                            sweep.string(), "--base-build", base.string(), "--head-build", head};
+  Child child = cli_.Start(confirm);
+  ASSERT_TRUE(testing::Eventually([&] { return cli_.Processes().size() > 1; }));
+  ASSERT_TRUE(testing::Eventually(
+      [&] { return ReadFile(cli_.dir.path() / "err").find("round-1-pair-1") != std::string::npos; }));
+  child.Signal(SIGINT);
+  const auto stopped = cli_.Finish(child);
+  EXPECT_EQ(stopped.status.exit_code, 130) << stopped.err;
+  EXPECT_THAT(stopped.err, HasSubstr("the same command goes on"));
+}
+
 TEST_F(GateConfirms, HowOftenItIsWrongIsMeasuredBySameAgainstSame) {
   const auto sweep = cli_.WriteSweep(2, "ok", "measure: {repeats: 3, warmup_steps: 1, steps: 2}\n");
   const auto shown = cli_.Run({"gate", "--calibrate", sweep.string(), "--nights", "2"});

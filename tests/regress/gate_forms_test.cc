@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/process.h"
+#include "regress/verdict.h"
 #include "tests/base/temp_dir.h"
 
 namespace ridgeline {
@@ -82,6 +83,9 @@ TEST(GateText, SaysWhatIsWorstAndWhatAPassWouldHaveSeen) {
   EXPECT_THAT(text, HasSubstr("\nREGRESSED: 1 regressed, 1 missing, 1 inconclusive, 2 pass; of what passes, a slowdown "
                               "of 2.5 % would have been seen everywhere, in 80 of 100 cases\n"));
   EXPECT_THAT(GateText(ExampleGate(kHostile)), Not(HasSubstr("\x1b")));
+  Gate gate = ExampleGate();
+  gate.findings[2].further_runs = kMostRuns;
+  EXPECT_THAT(GateText(gate), HasSubstr("a suspect; 1000 more runs, or yet more, would decide"));
 }
 
 TEST(GateJson, HasEveryFigure) {
