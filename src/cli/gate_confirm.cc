@@ -35,6 +35,7 @@ class TurnsOfBuilds {
              base_first ? "base" : "head");
     for (const bool is_base : {base_first, !base_first}) {
       if (!turns_.Take(name + Side(is_base), is_base ? base_ : head_, ids)) return std::nullopt;
+      KeepToNodeOf(Read(name + Side(is_base)));
     }
     const ByPoint base = Read(name + Side(true));
     const ByPoint head = Read(name + Side(false));
@@ -63,6 +64,15 @@ class TurnsOfBuilds {
     return found == runs.end() ? std::nullopt : std::optional(found->second);
   }
 
+  // Where the first run was, the others are: a scheduler that chose anew would have two nodes compared.
+  void KeepToNodeOf(const ByPoint& runs) {
+    for (const auto& [id, measured] : runs) {
+      if (kept_ || measured.host.empty()) continue;
+      kept_ = true;
+      turns_.KeepTo(measured.host);
+    }
+  }
+
   // A folder that was named wrongly would pass everything.
   void RememberBuilds(const RunsInTurn& runs) {
     if (said_ || !runs.first || !runs.second || runs.first->commit != runs.second->commit) return;
@@ -75,6 +85,7 @@ class TurnsOfBuilds {
   const fs::path base_;
   const fs::path head_;
   bool said_ = false;
+  bool kept_ = false;  // to a node
 };
 
 }  // namespace

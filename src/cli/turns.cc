@@ -29,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTrainerName = "ridgeline-train";
+constexpr const char* kHostLabel = "kubernetes.io/hostname";
 constexpr size_t kShownHash = 8;  // letters of it in a folder's name
 
 // Says only what went wrong: a turn is one of dozens.
@@ -107,11 +108,28 @@ bool Turns::Take(const std::string& turn, const fs::path& build, const std::set<
   return !summary.interrupted;
 }
 
+void Turns::KeepTo(const std::string& node) { KeepToNode(sweep_.launch, node); }
+
 std::vector<MeasuredCell> Turns::Read(const std::string& turn) {
   Store store = OpenStore(Database(), Store::Mode::kReadOnly);
   MeasurementChoice choice;
   choice.campaign = turn;
   return ReadMeasurements(store, choice);
+}
+
+void KeepToNode(Launch& launch, const std::string& node) {
+  const bool is_several = node.find(' ') != std::string::npos;
+  if (node.empty() || is_several || (launch.launcher != "slurm" && launch.launcher != "kubernetes")) return;
+  Json& own = launch.config[launch.launcher];
+  if (own.is_null()) own = Json::object();
+  if (!own.is_object()) return;
+  if (launch.launcher == "slurm") {
+    if (!own.contains("nodelist")) own["nodelist"] = node;
+    return;
+  }
+  Json& selector = own["node_selector"];
+  if (selector.is_null()) selector = Json::object();
+  if (selector.is_object() && !selector.contains(kHostLabel)) selector[kHostLabel] = node;
 }
 
 fs::path FolderOfTurns(const std::string& name, const std::vector<std::string>& purpose) {

@@ -30,6 +30,9 @@ class Turns {
   // False where it was interrupted.
   bool Take(const std::string& turn, const std::filesystem::path& build, const std::set<std::string>& point_ids);
 
+  // What is taken from now on is taken there.
+  void KeepTo(const std::string& node);
+
   // What the turn came to.
   std::vector<MeasuredCell> Read(const std::string& turn);
 
@@ -40,6 +43,9 @@ class Turns {
   std::filesystem::path folder_;
   std::vector<std::string> point_ids_;
 };
+
+// Has the launcher put every point on this node, unless the sweep says a node itself, or there is but one.
+void KeepToNode(Launch& launch, const std::string& node);
 
 // A folder of its own for turns that are of this purpose, in ridgeline-out.
 std::filesystem::path FolderOfTurns(const std::string& name, const std::vector<std::string>& purpose);

@@ -59,7 +59,8 @@ std::string Query(const MeasurementChoice& choice) {
       "SELECT point_id, spec, setup, ifnull(machine, ''), ifnull(failure, ''), all_steps_ns, warmup_steps, steps, "
       "step_median_ns, device_peak_bytes, rss_peak_bytes, campaign, "
       "coalesce(nullif(environment ->> '$.git_commit', ''), nullif(version, ''), campaign), "
-      "ifnull(environment ->> '$.hostname', ''), ended_unix_ns FROM {} WHERE {} "
+      "coalesce((SELECT nullif(evidence ->> '$.node', '') FROM jobs WHERE key = job_key), "
+      "environment ->> '$.hostname', ''), ended_unix_ns FROM {} WHERE {} "
       "ORDER BY (SELECT rowid FROM points WHERE id = point_id), setup, ifnull(machine, ''), ended_unix_ns, result",
       view, where);
 }

@@ -21,7 +21,7 @@ struct MeasurementChoice {
 struct MeasuredRuns {
   std::string campaign;
   std::string commit;  // of its build; else that build's version; else its campaign
-  std::string host;    // empty where nothing says it
+  std::string host;    // the node, as its scheduler calls it, else as itself; empty where neither says it
   int64_t ended_unix_ns = 0;
   std::string failure;                 // in words; empty where it went well
   std::vector<double> log_step_times;  // natural logarithm of each run's median steady step, in nanoseconds

@@ -85,5 +85,15 @@ TEST_F(Measurements, SayTheirBuildAndTheirHost) {
   EXPECT_EQ(cell.measurements[1].commit, "night-2") << "of a build that nothing says";
 }
 
+TEST_F(Measurements, AreWhereTheSchedulerSaysTheyWere) {
+  nights_.Add("night-1", [](const Point& point) {
+    RunResult result = testing::Timed(point, {100});
+    result.environment["hostname"] = "a-pod";
+    return result;
+  });
+  store_.SetJobState("job-night-1", JobRecord::State::kEnded, {{"node", "node-7"}}, 40);
+  EXPECT_EQ(ReadMeasurements(store_, {}).at(0).measurements.at(0).host, "node-7");
+}
+
 }  // namespace
 }  // namespace ridgeline
