@@ -18,6 +18,7 @@ namespace ridgeline {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using testing::Program;
@@ -256,6 +257,43 @@ TEST_F(NcclRanks, EndWhicheverCallOfOneFails) {
   }
   EXPECT_THAT(failed, ::testing::IsSupersetOf({"ncclGetUniqueId", "ncclAllGather", "ncclAllReduce", "ncclReduceScatter",
                                                "ncclCommFinalize"}));
+}
+
+// Whichever rank it is that finds none for its slab, its pinned memory, its streams and events, or its graph.
+TEST_F(NcclRanks, EndWhereOneFindsNoMemory) {
+  const auto steps = [](Communicator& ranks, Program& program) {
+    for (int step = 0; step < 3; ++step) Step(ranks, program);
+  };
+  EXPECT_THAT(Run(nccl_, nccl_, steps), Each(""));
+  const int64_t allocations = cuda_on_cpu::AllocationsMade();
+  EXPECT_GT(allocations, 10 * kWorld);
+  for (int64_t allocation = 1; allocation <= allocations; allocation += 2) {
+    SCOPED_TRACE(allocation);
+    cuda_on_cpu::ResetMachine({.devices = kWorld, .seed = 1});
+    cuda_on_cpu::FailAllocation(allocation);
+    EXPECT_THAT(Run(nccl_, nccl_, steps),
+                Each(AnyOf(HasSubstr("cudaErrorMemoryAllocation"), HasSubstr("the plan needs "))));
+    EXPECT_EQ(made, gone);
+    EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
+    EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+  }
+}
+
+// The same of any call of the runtime that finds its device gone.
+TEST_F(NcclRanks, EndWhereTheDeviceOfOneIsGone) {
+  EXPECT_THAT(Run(nccl_, nccl_, Step), Each(""));
+  const int64_t calls = cuda_on_cpu::CallsMade();
+  // From where the ranks have met: before that each has chosen its device, in one call.
+  for (int64_t call = kWorld + 1; call <= calls; call += 11) {
+    SCOPED_TRACE(call);
+    cuda_on_cpu::ResetMachine({.devices = kWorld, .seed = 1});
+    cuda_on_cpu::FailCall(call, cudaErrorECCUncorrectable);
+    // Behind the last collective a rank fails alone, and one that only asks fails unheard.
+    EXPECT_THAT(Run(nccl_, nccl_, Step), Each(AnyOf("", HasSubstr("cudaErrorECCUncorrectable"))));
+    EXPECT_EQ(made, gone);
+    EXPECT_EQ(cuda_on_cpu::AllocatedBytes(), 0U);
+    EXPECT_EQ(cuda_on_cpu::OpenHandles(), 0);
+  }
 }
 
 TEST_F(NcclRanks, EndWhereACollectiveFailsOnItsWay) {
