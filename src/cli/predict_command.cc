@@ -65,7 +65,7 @@ int Predict(const PredictArguments& arguments) {
     Write(Format(ForecastTable(sweep, points, forecasts, device, audience), arguments.format));
   }
   if (!arguments.point.empty()) Write(Format(ForecastOps(forecasts.front().step, audience), arguments.format));
-  SayAside("{}\n", ForecastSummary(forecasts, device, framework));
+  SayAside("{}\n", ForecastSummary(points, forecasts, device, framework));
   return 0;
 }
 

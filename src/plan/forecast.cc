@@ -18,10 +18,12 @@ namespace {
 
 PointForecast ForecastOf(const Point& point, const Device& device, const Framework& framework) {
   try {
-    const StepCosts costs = CostsOf(point.spec, device);
-    const int64_t peak_bytes = framework.peak_bytes == nullptr ? costs.slab_bytes : framework.peak_bytes(point.spec);
+    RunSpec spec = point.spec;
+    spec.gpu = device.gpu;
+    const int64_t peak_bytes =
+        framework.peak_bytes == nullptr ? PredictMemory(spec).planned_peak_bytes : framework.peak_bytes(spec);
     const bool fits = static_cast<double>(peak_bytes) <= device.At("memory.size");
-    return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, Forecast(costs, device, {}, framework)};
+    return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, PredictStep(spec, device, {}, framework)};
   } catch (const Error& e) {
     throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
   }
@@ -35,9 +37,81 @@ std::optional<double> PriceOf(const Device& device) {
   return std::nullopt;
 }
 
-double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, const Device& device, double price) {
+// What the runs of a point come to.
+struct RunCost {
+  double seconds = 0;
+  double machine_hours = 0;
+  double kilowatt_hours = 0;  // of its GPUs at their limit
+  double dollars = 0;         // 0: the device has no price
+};
+
+RunCost CostOf(const RunSpec& spec, const StepForecast& step, const Device& device) {
+  RunCost cost;
+  const auto steps = static_cast<double>(spec.warmup_steps + spec.steps);
+  const auto ranks = static_cast<double>(spec.ranks);
+  cost.seconds = static_cast<double>(spec.repeats) * (step.first_ns + steps * step.step_ns) / 1e9;
+  cost.machine_hours = cost.seconds / 3600 * std::ceil(ranks / static_cast<double>(device.gpus()));
+  cost.kilowatt_hours = cost.seconds / 3600 * ranks * device.At("chip.power") / 1000;
+  cost.dollars = cost.machine_hours * PriceOf(device).value_or(0);
+  return cost;
+}
+
+double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, const Device& device) {
   const double machines = std::ceil(static_cast<double>(spec.ranks) / static_cast<double>(device.gpus()));
-  return price * machines / 3600 * 1e9 / step.steady_tokens_per_s(spec);
+  return PriceOf(device).value_or(0) * machines / 3600 * 1e9 / step.steady_tokens_per_s(spec);
+}
+
+using Column = std::pair<std::string, Cell>;
+
+std::string TimeText(double ns) { return FormatDuration(std::llround(ns)); }
+
+std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& forecast, const Device& device) {
+  const StepForecast& step = forecast.step;
+  const auto share = [&](double ns) { return fmt::format("{:.0f}%", 100 * ns / step.step_ns); };
+  std::vector<Column> columns = {{"memory", FormatBytes(forecast.peak_bytes)},
+                                 {"verdict", std::string(VerdictName(forecast.verdict))},
+                                 {"predicted_step", TimeText(step.step_ns)},
+                                 {"90%_interval", TimeText(step.low_ns) + " … " + TimeText(step.high_ns)},
+                                 {"steady_tokens/s", FormatCount(step.steady_tokens_per_s(spec))},
+                                 {"cold_tokens/s", FormatCount(step.cold_tokens_per_s(spec))},
+                                 {"compute", share(step.compute_ns)},
+                                 {"memory_bound", share(step.memory_ns)},
+                                 {"exposed", share(step.exposed_ns)},
+                                 {"launches", share(step.launch_ns)},
+                                 {"bound", std::string(step.bound)},
+                                 {"first", "+" + TimeText(step.first_ns)}};
+  if (PriceOf(device)) {
+    columns.emplace_back("USD/1B tokens", fmt::format("{:.2f}", DollarsABillionTokens(spec, step, device)));
+  }
+  return columns;
+}
+
+std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast& forecast, const Device& device) {
+  const StepForecast& step = forecast.step;
+  const RunCost run = CostOf(spec, step, device);
+  std::vector<Column> columns = {{"peak_bytes", forecast.peak_bytes},
+                                 {"verdict", std::string(VerdictName(forecast.verdict))},
+                                 {"step_ns", std::round(step.step_ns)},
+                                 {"step_low_ns", std::round(step.low_ns)},
+                                 {"step_high_ns", std::round(step.high_ns)},
+                                 {"steady_tokens_per_s", step.steady_tokens_per_s(spec)},
+                                 {"cold_tokens_per_s", step.cold_tokens_per_s(spec)},
+                                 {"compute_ns", std::round(step.compute_ns)},
+                                 {"memory_ns", std::round(step.memory_ns)},
+                                 {"exposed_ns", std::round(step.exposed_ns)},
+                                 {"launch_ns", std::round(step.launch_ns)},
+                                 {"communication_ns", std::round(step.communication_ns)},
+                                 {"bound", std::string(step.bound)},
+                                 {"first_ns", std::round(step.first_ns)},
+                                 {"run_s", run.seconds},
+                                 {"machine_hours", run.machine_hours},
+                                 {"kilowatt_hours", run.kilowatt_hours}};
+  if (PriceOf(device)) {
+    columns.emplace_back("usd", run.dollars);
+    columns.emplace_back("usd_per_billion_tokens", DollarsABillionTokens(spec, step, device));
+  }
+  columns.emplace_back("basis", std::string(step.calibrated ? "predicted, calibrated" : "predicted, extrapolated"));
+  return columns;
 }
 
 }  // namespace
@@ -61,49 +135,14 @@ std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<
 Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
                     const Device& device, Audience audience) {
   const auto fields = VaryingFields(sweep);
-  const std::optional<double> price = PriceOf(device);
-  const bool for_people = audience == Audience::kPeople;
+  const auto columns_of = audience == Audience::kPeople ? ColumnsForPeople : ColumnsForPrograms;
   Table table = PointColumns(fields);
-  const std::vector<std::string> columns =
-      for_people ? std::vector<std::string>{"memory",          "verdict",       "predicted_step", "90%_interval",
-                                            "steady_tokens/s", "cold_tokens/s", "compute",        "memory_bound",
-                                            "exposed",         "launches",      "bound",          "first"}
-                 : std::vector<std::string>{
-                       "peak_bytes",          "verdict",           "step_ns",    "step_low_ns", "step_high_ns",
-                       "steady_tokens_per_s", "cold_tokens_per_s", "compute_ns", "memory_ns",   "exposed_ns",
-                       "launch_ns",           "communication_ns",  "bound",      "first_ns",    "basis"};
-  table.columns.insert(table.columns.end(), columns.begin(), columns.end());
-  if (price) table.columns.emplace_back(for_people ? "USD/1B tokens" : "usd_per_billion_tokens");
+  for (const Column& column : columns_of({}, {}, device)) table.columns.push_back(column.first);
   for (size_t i = 0; i < points.size(); ++i) {
-    const RunSpec& spec = points[i].spec;
-    const auto& [verdict, peak_bytes, step] = forecasts[i];
-    auto row = PointCells(points[i].id, spec, fields, audience);
-    if (verdict == Verdict::kNotPredicted) {
-      row.emplace_back();
-      row.emplace_back(std::string(VerdictName(verdict)));
-      row.resize(table.columns.size());
-      table.rows.push_back(std::move(row));
-      continue;
-    }
-    const auto time = [](double ns) { return FormatDuration(std::llround(ns)); };
-    const auto share = [&](double ns) { return fmt::format("{:.0f}%", 100 * ns / step.step_ns); };
-    if (for_people) {
-      row.insert(row.end(), {FormatBytes(peak_bytes), std::string(VerdictName(verdict)), time(step.step_ns),
-                             fmt::format("{} … {}", time(step.low_ns), time(step.high_ns)),
-                             FormatCount(step.steady_tokens_per_s(spec)), FormatCount(step.cold_tokens_per_s(spec)),
-                             share(step.compute_ns), share(step.memory_ns), share(step.exposed_ns),
-                             share(step.launch_ns), std::string(step.bound), "+" + time(step.first_ns)});
-    } else {
-      row.insert(row.end(), {peak_bytes, std::string(VerdictName(verdict)), std::round(step.step_ns),
-                             std::round(step.low_ns), std::round(step.high_ns), step.steady_tokens_per_s(spec),
-                             step.cold_tokens_per_s(spec), std::round(step.compute_ns), std::round(step.memory_ns),
-                             std::round(step.exposed_ns), std::round(step.launch_ns), std::round(step.communication_ns),
-                             std::string(step.bound), std::round(step.first_ns),
-                             std::string(step.calibrated ? "predicted, calibrated" : "predicted, extrapolated")});
-    }
-    if (price) {
-      const double dollars = DollarsABillionTokens(spec, step, device, *price);
-      row.emplace_back(for_people ? Cell(fmt::format("{:.2f}", dollars)) : Cell(dollars));
+    auto row = PointCells(points[i].id, points[i].spec, fields, audience);
+    const bool predicted = forecasts[i].verdict != Verdict::kNotPredicted;
+    for (auto& [name, cell] : columns_of(points[i].spec, forecasts[i], device)) {
+      row.push_back(predicted || name == "verdict" ? std::move(cell) : Cell());
     }
     table.rows.push_back(std::move(row));
   }
@@ -125,17 +164,36 @@ Table ForecastOps(const StepForecast& step, Audience audience) {
   return table;
 }
 
-std::string ForecastSummary(const std::vector<PointForecast>& forecasts, const Device& device,
-                            const Framework& framework) {
-  const auto calibrated = std::ranges::count_if(forecasts, [](const PointForecast& f) { return f.step.calibrated; });
-  const auto predicted =
-      std::ranges::count_if(forecasts, [](const PointForecast& f) { return f.verdict != Verdict::kNotPredicted; });
-  const auto large =
-      std::ranges::count_if(forecasts, [](const PointForecast& f) { return f.verdict == Verdict::kOutOfMemory; });
-  std::string text = fmt::format("{} of {} points predicted on {} ({})", predicted, std::ssize(forecasts), device.name,
+std::string ForecastSummary(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
+                            const Device& device, const Framework& framework) {
+  int64_t predicted = 0;
+  int64_t calibrated = 0;
+  int64_t large = 0;
+  RunCost all;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const PointForecast& forecast = forecasts[i];
+    if (forecast.verdict == Verdict::kNotPredicted) continue;
+    ++predicted;
+    if (forecast.step.calibrated) ++calibrated;
+    if (forecast.verdict == Verdict::kOutOfMemory) {
+      ++large;
+      continue;
+    }
+    const RunCost run = CostOf(points[i].spec, forecast.step, device);
+    all.seconds += run.seconds;
+    all.machine_hours += run.machine_hours;
+    all.kilowatt_hours += run.kilowatt_hours;
+    all.dollars += run.dollars;
+  }
+  std::string text = fmt::format("{} of {} points predicted on {} ({})", predicted, std::ssize(points), device.name,
                                  PrintableLine(device.about));
   if (framework.peak_bytes != nullptr) text += fmt::format(" as {} ({})", framework.name, framework.about);
   if (large > 0) text += fmt::format(", {} out of its {}", large, FormatBytes(std::llround(device.At("memory.size"))));
+  if (predicted > large) {
+    text += fmt::format("; to run those that fit takes {} one after another, {:.2f} machine-hours, at most {:.1f} kWh",
+                        TimeText(1e9 * all.seconds), all.machine_hours, all.kilowatt_hours);
+    if (all.dollars > 0) text += fmt::format(", {:.2f} USD", all.dollars);
+  }
   if (calibrated < predicted) {
     text +=
         "; extrapolated: what steps get of the device is taken from published figures of other programs, and no "

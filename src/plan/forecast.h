@@ -28,14 +28,15 @@ std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<
 // One row a point: its fields, memory and verdict, the step with its interval, tokens a second of all ranks (steady: of
 // a step; cold: of all the steps that the spec has, the first included), the shares that make up the step and the
 // largest of them, what the first iteration takes more, and where the device has a price, what a billion tokens cost.
+// For programs what the point's runs take, too.
 Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
                     const Device& device, Audience audience);
 
 // One row an op and phase, the longest first.
 Table ForecastOps(const StepForecast& step, Audience audience);
 
-// Whose figures these are and how far they can be trusted, in a sentence.
-std::string ForecastSummary(const std::vector<PointForecast>& forecasts, const Device& device,
-                            const Framework& framework);
+// What the points that fit would take in all, and how far these figures can be trusted, in a sentence.
+std::string ForecastSummary(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
+                            const Device& device, const Framework& framework);
 
 }  // namespace ridgeline

@@ -12,6 +12,7 @@
 #include "engine/comm/collective.h"
 #include "engine/ops/attention.h"
 #include "engine/ops/gemm.h"
+#include "engine/recompute/policy.h"
 #include "engine/step/budget.h"
 #include "engine/step/program.h"
 #include "run/step_figures.h"
@@ -177,6 +178,37 @@ std::string_view LargestOf(const StepForecast& forecast) {
   return std::ranges::max_element(parts, {}, &std::pair<double, std::string_view>::first)->second;
 }
 
+// What follows from the sums.
+void Finish(StepForecast& forecast) {
+  const double spread = forecast.calibrated ? kSpreadCalibrated : kSpreadExtrapolated;
+  forecast.low_ns = forecast.step_ns / spread;
+  forecast.high_ns = forecast.step_ns * spread;
+  forecast.bound = LargestOf(forecast);
+  std::sort(forecast.lines.begin(), forecast.lines.end(), [](const ForecastLine& a, const ForecastLine& b) {
+    return a.ns != b.ns ? a.ns > b.ns : std::pair(a.op, a.phase) < std::pair(b.op, b.phase);
+  });
+}
+
+// `less`, and `times` what `more` has beyond it.
+StepForecast Extrapolated(const StepForecast& less, const StepForecast& more, double times) {
+  StepForecast all = more;
+  for (double StepForecast::*const sum :
+       {&StepForecast::step_ns, &StepForecast::compute_ns, &StepForecast::memory_ns, &StepForecast::exposed_ns,
+        &StepForecast::launch_ns, &StepForecast::communication_ns}) {
+    all.*sum = less.*sum + times * (more.*sum - less.*sum);
+  }
+  for (ForecastLine& line : all.lines) {
+    const auto before = std::ranges::find_if(
+        less.lines, [&](const ForecastLine& other) { return other.op == line.op && other.phase == line.phase; });
+    const ForecastLine from = before == less.lines.end() ? ForecastLine{} : *before;
+    line.calls = from.calls + std::llround(times * static_cast<double>(line.calls - from.calls));
+    line.ns = from.ns + times * (line.ns - from.ns);
+    line.compute_ns = from.compute_ns + times * (line.compute_ns - from.compute_ns);
+  }
+  Finish(all);
+  return all;
+}
+
 }  // namespace
 
 double StepForecast::steady_tokens_per_s(const RunSpec& spec) const {
@@ -192,8 +224,8 @@ double StepForecast::cold_tokens_per_s(const RunSpec& spec) const {
 StepCosts CostsOf(RunSpec spec, const Device& device) {
   spec.device = "meta";
   spec.gpu = device.gpu;
-  const StepProgram program = BuildStep(spec);
-  StepCosts costs{spec, {}, program.layout.slab_bytes, program.layout.by_category};
+  const StepProgram program = TraceStep(spec);
+  StepCosts costs{spec, {}};
   const auto multiprocessors = static_cast<int64_t>(device.At("chip.multiprocessors"));
   costs.calls.reserve(program.trace.calls().size());
   for (const OpCall& call : program.trace.calls()) {
@@ -314,15 +346,33 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Effici
   forecast.communication_ns = 1e9 * streams.communication();
   forecast.first_ns = 1e9 * device.Or("cold.first_iteration", framework.first_iteration_s);
   forecast.calibrated = rates.calibrated();
-  const double spread = forecast.calibrated ? kSpreadCalibrated : kSpreadExtrapolated;
-  forecast.low_ns = forecast.step_ns / spread;
-  forecast.high_ns = forecast.step_ns * spread;
-  forecast.bound = LargestOf(forecast);
   for (auto& [key, line] : by_op) forecast.lines.push_back(line);
-  std::stable_sort(forecast.lines.begin(), forecast.lines.end(), [](const ForecastLine& a, const ForecastLine& b) {
-    return a.ns != b.ns ? a.ns > b.ns : std::pair(a.op, a.phase) < std::pair(b.op, b.phase);
-  });
+  Finish(forecast);
   return forecast;
+}
+
+StepForecast PredictStep(const RunSpec& spec, const Device& device, const Efficiency& efficiency,
+                         const Framework& framework) {
+  // Micro-steps but the first, which begins sums, and the last, which reduces them, are alike.
+  constexpr int64_t kMicroSteps = 2;
+  const int64_t cycle = std::max<int64_t>(1, RecomputePolicy::Parse(spec.checkpointing).layers_per_group);
+  // Few enough, and as far from full groups as all are.
+  int64_t layers = spec.bf16_first_layers + spec.bf16_last_layers + std::max<int64_t>(3, 2 * cycle);
+  if (layers < spec.layers) layers += (spec.layers - layers) % cycle;
+  const auto at = [&](int64_t of_layers, int64_t of_micro_steps) {
+    RunSpec some = spec;
+    some.layers = of_layers;
+    some.grad_accumulation = of_micro_steps;
+    return Forecast(CostsOf(std::move(some), device), device, efficiency, framework);
+  };
+  const auto of_layers = [&](int64_t micro_steps) {
+    if (spec.layers <= layers + cycle) return at(spec.layers, micro_steps);
+    return Extrapolated(at(layers, micro_steps), at(layers + cycle, micro_steps),
+                        static_cast<double>(spec.layers - layers) / static_cast<double>(cycle));
+  };
+  if (spec.grad_accumulation <= kMicroSteps + 1) return of_layers(spec.grad_accumulation);
+  return Extrapolated(of_layers(kMicroSteps), of_layers(kMicroSteps + 1),
+                      static_cast<double>(spec.grad_accumulation - kMicroSteps));
 }
 
 }  // namespace ridgeline

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,12 +55,10 @@ struct CallCost {
 struct StepCosts {
   RunSpec spec;
   std::vector<CallCost> calls;  // in the order of the program
-  int64_t slab_bytes = 0;
-  std::map<std::string, int64_t> by_category;
 };
 
 // Of a rank's step on the device's GPU; the spec's own `device` and `gpu` do not count. The spec must be canonical and
-// checked. Takes milliseconds.
+// checked.
 StepCosts CostsOf(RunSpec spec, const Device& device);
 
 // All calls of one op in one phase.
@@ -91,8 +88,14 @@ struct StepForecast {
   double cold_tokens_per_s(const RunSpec& spec) const;
 };
 
-// Throws Error(kInvalidInput) where the device says nothing of what the step needs: the peak of a format that it
-// multiplies, the network between machines.
+// Of a step on the device, without tracing all of it: its layers repeat, and so do its micro-steps, so that some of
+// each are priced and one more of each, and what that adds counts as often as there are more. Half a millisecond for
+// any model. The spec must be canonical and checked. Throws Error(kInvalidInput) where the device says nothing of what
+// the step needs: the peak of a format that it multiplies, the network between machines.
+StepForecast PredictStep(const RunSpec& spec, const Device& device, const Efficiency& efficiency = {},
+                         const Framework& framework = {});
+
+// The same of all of its calls.
 StepForecast Forecast(const StepCosts& costs, const Device& device, const Efficiency& efficiency = {},
                       const Framework& framework = {});
 

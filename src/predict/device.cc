@@ -183,7 +183,7 @@ class DeviceReader {
   }
 
   std::string GpuOf(const YamlNode& node) {
-    const std::string name = Text(node, "gpu");
+    std::string name = Text(node, "gpu");
     Names known;
     for (const Gpu& gpu : Gpus()) known.emplace_back(gpu.name);
     if (name.empty() || FindGpu(name) != nullptr) return name;

@@ -36,6 +36,10 @@ TEST_F(PredictCommandTest, PricesEveryPoint) {
     EXPECT_GT(row.at("step_high_ns"), row.at("step_ns"));
     EXPECT_GT(row.at("usd_per_billion_tokens"), 0);
     EXPECT_GT(row.at("first_ns"), 0);
+    const double machines = row.at("ranks") == 16 ? 2 : 1;
+    EXPECT_NEAR(row.at("machine_hours").get<double>(), machines * row.at("run_s").get<double>() / 3600, 1e-9);
+    EXPECT_NEAR(row.at("usd").get<double>(), 55.04 * row.at("machine_hours").get<double>(), 1e-9);
+    EXPECT_NEAR(row.at("run_s").get<double>(), 6.5 + 7 * row.at("step_ns").get<double>() / 1e9, 1e-3);
     EXPECT_EQ(row.at("ranks") == 1, row.at("communication_ns") == 0) << row;
   }
   EXPECT_THAT(output.err,

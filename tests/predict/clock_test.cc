@@ -145,6 +145,34 @@ TEST(Forecast, PowerHoldsClocksDown) {
   EXPECT_GT(held.compute_ns, 1.05 * full.compute_ns);
 }
 
+TEST(PredictStep, OfSomeLayersIsThatOfAll) {
+  for (const char* fields :
+       {"model: llama-8b, precision: bf16",
+        "model: llama-8b, precision: fp8, ranks: 8, shard: full, checkpointing: full",
+        "model: llama-8b, precision: fp8, scaling: delayed, ranks: 16, shard: optimizer, grad_accumulation: 7",
+        "model: stack-3b, precision: mxfp8, ranks: 32, shard: full, checkpointing: full/3, batch_size: 2",
+        "model: gpt-3b, precision: bf16, ranks: 64, shard: full, seq_length: 128, grad_clip: 1",
+        "model: llama-3b, precision: nvfp4, bf16_first_layers: 2, bf16_last_layers: 3, checkpointing: selective",
+        "model: llama-10m, ranks: 8, shard: none, grad_accumulation: 5"}) {
+    for (const char* name : {"p5", "p6-b200", "p4de"}) {
+      const RunSpec spec = SpecOf(fields);
+      const Device device = Shipped(name);
+      const StepForecast whole = Forecast(CostsOf(spec, device), device);
+      const StepForecast folded = PredictStep(spec, device);
+      const std::string what = fmt::format("{} on {}", fields, name);
+      EXPECT_NEAR(folded.step_ns / whole.step_ns, 1, 0.005) << what;
+      EXPECT_NEAR(folded.compute_ns / whole.step_ns, whole.compute_ns / whole.step_ns, 0.005) << what;
+      EXPECT_NEAR(folded.memory_ns / whole.step_ns, whole.memory_ns / whole.step_ns, 0.005) << what;
+      EXPECT_NEAR(folded.exposed_ns / whole.step_ns, whole.exposed_ns / whole.step_ns, 0.005) << what;
+      EXPECT_EQ(folded.lines.size(), whole.lines.size()) << what;
+      int64_t calls = 0;
+      for (const ForecastLine& line : whole.lines) calls += line.calls;
+      for (const ForecastLine& line : folded.lines) calls -= line.calls;
+      EXPECT_EQ(calls, 0) << what;
+    }
+  }
+}
+
 TEST(Forecast, OfAFormatWithoutAPeakIsAnError) {
   Device device = Shipped("h100");
   device.figures.erase("peaks.fp8");

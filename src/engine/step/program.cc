@@ -114,6 +114,12 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
 }  // namespace
 
 StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
+  StepProgram program = TraceStep(spec, keep_gradients, rank);
+  program.layout = PlanLayout(program.trace);
+  return program;
+}
+
+StepProgram TraceStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
   StepProgram program;
   UseOrder uses;
   if (spec.ranks > 1 && ShardModeOf(spec.shard) == ShardMode::kFull) {  // what comes next is gathered ahead
@@ -121,7 +127,6 @@ StepProgram BuildStep(const RunSpec& spec, bool keep_gradients, int64_t rank) {
     uses = RecordStep(spec, keep_gradients, rank, {}, ahead);
   }
   RecordStep(spec, keep_gradients, rank, uses, program);
-  program.layout = PlanLayout(program.trace);
   return program;
 }
 

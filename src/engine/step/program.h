@@ -44,6 +44,9 @@ struct StepProgram {
 // the logits can be read after the step. Takes milliseconds and allocates nothing but the record.
 StepProgram BuildStep(const RunSpec& spec, bool keep_gradients = false, int64_t rank = 0);
 
+// The same without its plan, which takes most of the time: the layout is empty.
+StepProgram TraceStep(const RunSpec& spec, bool keep_gradients = false, int64_t rank = 0);
+
 // Matrix-product FLOPs of a step and rank. Model FLOPs are 3 x the forward's (Kaplan et al., 2020), embedding lookups
 // free, attention counted causally (s (s + 1) / 2 pairs) and over the whole square; `executed` is the trace's own sum.
 FlopFigures CountFlops(const StepProgram& program);
