@@ -21,10 +21,23 @@ constexpr double kSwatch = 24;  // of the legend
 constexpr double kCross = 4;
 constexpr double kBeside = 5;
 
-std::string Number(double value, std::string_view suffix = {}) {
+constexpr int kShort = 3;  // digits
+constexpr int kLongest = 7;
+
+std::string Number(double value, std::string_view suffix = {}, int digits = kShort) {
   const double size = std::abs(value);
-  return ((value < 0 ? "\xE2\x88\x92" : "") + (size < 1e7 ? ShortNumber(size) : fmt::format("{:.2g}", size)))
-      .append(value == 0 ? std::string_view() : suffix);
+  const std::string text = size >= 1e7        ? fmt::format("{:.2g}", size)
+                           : digits == kShort ? ShortNumber(size)
+                                              : fmt::format("{:.{}g}", size, digits);
+  return ((value < 0 ? "\xE2\x88\x92" : "") + text).append(value == 0 ? std::string_view() : suffix);
+}
+
+// As many digits as tell neighbouring ticks apart.
+int DigitsOf(const std::vector<double>& ticks) {
+  int digits = kShort;
+  const auto same = [&](double a, double b) { return Number(a, {}, digits) == Number(b, {}, digits); };
+  while (digits < kLongest && std::adjacent_find(ticks.begin(), ticks.end(), same) != ticks.end()) ++digits;
+  return digits;
 }
 
 std::string_view Dashes(Stroke stroke) {
@@ -56,6 +69,7 @@ class Renderer {
     x_ticks_ = chart.at.empty() ? LinearTicks(0, chart.x_max) : chart.at;
     y_ticks_ = chart.log ? LogTicks(min_y / unit_.divisor, max_y / unit_.divisor)
                          : LinearTicks(min_y / unit_.divisor, max_y / unit_.divisor);
+    digits_ = DigitsOf(y_ticks_);
     for (const double tick : y_ticks_) left_ = std::max(left_, svg::TextWidth(Tick(tick), svg::kSmallFont) + 14);
     const auto has_interval = [](const LinePoint& point) { return point.low < point.high; };
     if (!chart.at.empty() && std::any_of(chart.lines.begin(), chart.lines.end(), [&](const Curve& line) {
@@ -88,7 +102,7 @@ class Renderer {
  private:
   bool Shows(double y) const { return std::isfinite(y) && (!chart_.log || y > 0); }
 
-  std::string Tick(double tick) const { return Number(tick, unit_.suffix); }
+  std::string Tick(double tick) const { return Number(tick, unit_.suffix, digits_); }
 
   double X(double x) const {
     if (chart_.at.empty()) return left_ + x / chart_.x_max * plot_width_;
@@ -263,6 +277,7 @@ class Renderer {
   AxisUnit unit_;
   std::vector<double> x_ticks_;
   std::vector<double> y_ticks_;  // in the unit
+  int digits_ = kShort;          // of their labels
   double plot_width_ = 0;
   double left_ = 0;  // where the plot begins
   double width_ = 0;

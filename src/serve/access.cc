@@ -95,7 +95,9 @@ bool IsLoopback(const std::string& host) {
 
 bool IsKnownHost(std::string_view host_header, std::span<const std::string> names) {
   if (host_header.empty()) return false;
-  const auto [host, rest] = SplitHost(host_header);
+  const auto parts = SplitHost(host_header);
+  const std::string& host = parts.first;
+  const std::string_view rest = parts.second;
   const bool only_a_port =
       rest.empty() || (rest.front() == ':' && rest.find_first_not_of("0123456789", 1) == rest.npos);
   if (!only_a_port) return false;
@@ -123,7 +125,7 @@ std::string ReadTokenFile(const std::string& path) {
                 fmt::format("chmod 600 {}", path));
   }
   const std::string text = ReadFile(path);
-  const std::string token(Trim(std::string_view(text).substr(0, text.find_last_not_of("\r\n") + 1)));
+  std::string token(Trim(std::string_view(text).substr(0, text.find_last_not_of("\r\n") + 1)));
   const bool plain = std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < '\x7f'; });
   if (!plain || token.size() < kShortestToken) {
     throw Error(

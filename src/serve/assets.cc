@@ -33,7 +33,7 @@ details { margin: 14px 0; }
 summary { cursor: pointer; font-weight: 600; }
 .pages { display: flex; gap: 18px; margin: 14px 0; }
 .empty { font-size: 17px; color: var(--muted); }
-.tools { display: flex; flex-wrap: wrap; gap: 10px 18px; margin: 12px 0; font-size: 14px; align-items: center; }
+.tools { display: flex; max-width: none; flex-wrap: wrap; gap: 10px 18px; margin: 12px 0; font-size: 14px; align-items: center; }
 @media screen and (max-width: 560px) {
   .sweep { padding: 10px 12px 6px; }
   progress { width: 4.5em; margin-right: 5px; }
@@ -42,7 +42,7 @@ summary { cursor: pointer; font-weight: 600; }
 }
 @media print { nav.site, form, .tools, .pages { display: none; } }
 )";
-const std::string_view kSiteStyleHash = "RscsfyUN0r3m4MeWZZcKr/E6BYV+7uf2MFp8vh5t9II=";
+const std::string_view kSiteStyleHash = "ScOyUMDvh//8qLWO2OTcay+IyQA20f7e6SLWfipk+Bw=";
 
 // What is live is replaced as it comes. A page without this is loaded anew by itself.
 const std::string_view kSiteScript = R"(

@@ -116,14 +116,13 @@ PageAnswer RunsSideBySide(Store& store, const std::vector<int64_t>& numbers) {
   for (const char* column : {"campaign", "setup", "machine", "version", "device_name"}) {
     add_where_it_differs(column, [&](size_t i) { return runs[i].Text(0, column); });
   }
-  std::vector<std::pair<std::string, std::string>> steps;
-  std::vector<std::pair<std::string, std::string>> losses;
+  NamedSeries steps;
+  NamedSeries losses;
   for (size_t i = 0; i < runs.size(); ++i) {
     steps.emplace_back(fmt::format("run {}", numbers[i]), runs[i].Text(0, "all_steps_ns"));
     losses.emplace_back(fmt::format("run {}", numbers[i]), runs[i].Text(0, "loss"));
   }
-  const std::string main = ListHtml(list) + ChartOfSeries({"steps", "Step times", "seconds", 1e9}, steps) +
-                           ChartOfSeries({"loss", "Loss", "loss", 1}, losses);
+  const std::string main = ListHtml(list) + StepCharts(steps, losses);
   return Framed(
       {"Compare runs", fmt::format("{} runs; changes are against the first", runs.size()), main, "/compare/runs", ""});
 }

@@ -59,7 +59,7 @@ std::optional<std::string> PlainHead(std::string_view head) {
     const std::string_view line = head.substr(0, end);
     head.remove_prefix(end + 2);
     if (line.empty()) break;
-    if (line.find('\0') != std::string_view::npos || line.find('\n') != std::string_view::npos) return std::nullopt;
+    if (line.find_first_of(std::string_view("\0\r\n", 3)) != std::string_view::npos) return std::nullopt;
     if (kept.empty()) {
       const size_t target = line.find(' ');
       const size_t version = line.rfind(' ');

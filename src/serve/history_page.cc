@@ -47,8 +47,7 @@ std::string ChartOfHistory(const QueryAnswer& runs, const std::vector<size_t>& r
   if (line.points.empty()) return {};
   chart.description = fmt::format("{} measurements, the oldest first.", line.points.size());
   chart.lines.push_back(std::move(line));
-  return "<div class=\"charts\">\n" + ChartHtml(chart, "The oldest first. The axis does not begin at zero.") +
-         "</div>\n";
+  return ChartsHtml({{std::move(chart), "The oldest first. The axis does not begin at zero."}});
 }
 
 std::string ChangesHtml(const QueryAnswer& runs, const std::vector<size_t>& rows) {
@@ -97,6 +96,18 @@ List MeasurementList(const QueryAnswer& runs, const std::vector<size_t>& rows, s
   return list;
 }
 
+// What a job says of it that has not ended, and its log.
+std::string RunningHtml(Store& store, const std::string& point_id) {
+  const QueryAnswer job(store.Query(
+      "SELECT j.key, j.job_dir, j.state, j.launcher FROM jobs AS j JOIN job_points AS p ON p.job_key = j.key "
+      "WHERE p.point_id = :id AND j.state IN ('intent', 'submitted', 'running')",
+      {{"id", point_id}}));
+  if (job.size() == 0) return {};
+  return fmt::format("<p>In job {} of the launcher {}, which is {}.</p>\n", EscapeHtml(job.Text(0, "key")),
+                     EscapeHtml(job.Text(0, "launcher")), EscapeHtml(job.Text(0, "state"))) +
+         LogHtml(job.Text(0, "job_dir"), point_id);
+}
+
 }  // namespace
 
 PageAnswer HistoriesPage(Store& store) {
@@ -139,15 +150,17 @@ PageAnswer HistoryPage(Store& store, const std::string& point_id) {
                   "ORDER BY ended_unix_ns, result",
                   kMostMeasurements),
       {{"id", point_id}}));
-  if (runs.size() == 0) {
-    throw Error(ErrorKind::kUsage, fmt::format("no measurement of a point '{}' is there", PrintableLine(point_id)),
-                "it may run for the first time; /history lists what was measured");
+  const QueryAnswer point(store.Query("SELECT spec FROM points WHERE id = :id", {{"id", point_id}}));
+  if (point.size() == 0) {
+    throw Error(ErrorKind::kUsage, fmt::format("there is no point '{}' in this database", PrintableLine(point_id)),
+                "/history lists what was measured");
   }
   std::map<std::pair<std::string, std::string>, std::vector<size_t>> groups;
   for (size_t row = 0; row < runs.size(); ++row) {
     groups[{runs.Text(row, "machine"), runs.Text(row, "setup")}].push_back(row);
   }
-  std::string main;
+  std::string main = RunningHtml(store, point_id);
+  if (runs.size() == 0) main += "<p class=\"empty\">It was not measured yet.</p>\n";
   size_t number = 0;
   for (const auto& [of, rows] : groups) {
     ++number;
@@ -159,7 +172,7 @@ PageAnswer HistoryPage(Store& store, const std::string& point_id) {
     main +=
         ChangesHtml(runs, rows) + ChartOfHistory(runs, rows, number) + ListHtml(MeasurementList(runs, rows, number));
   }
-  return Framed({NameOfPoint(runs.Text(0, "spec")), EscapeHtml("point " + point_id), main, "/history/one", ""});
+  return Framed({NameOfPoint(point.Text(0, "spec")), EscapeHtml("point " + point_id), main, "/history/one", ""});
 }
 
 }  // namespace ridgeline

@@ -55,9 +55,10 @@ List RunningList(const SweepNow& sweep, const LiveNow& live) {
     row.cells.push_back(
         {name == live.names.end() ? point.point_id : name->second, AddressOf({"history", point.point_id})});
     if (point.progress) {
-      row.cells.push_back({"", "",
-                           fmt::format("<progress max=\"{0}\" value=\"{1}\">{1}</progress>{1}/{0}",
-                                       point.progress->steps, point.progress->step)});
+      row.cells.push_back(
+          {"", "",
+           fmt::format("<progress aria-label=\"steps done\" max=\"{0}\" value=\"{1}\">{1}</progress>{1}/{0}",
+                       point.progress->steps, point.progress->step)});
       row.cells.push_back({point.progress->tokens_per_s > 0 ? Cell(point.progress->tokens_per_s) : Cell()});
       row.cells.push_back({point.progress->loss ? Cell(*point.progress->loss) : Cell()});
     } else {
@@ -77,7 +78,7 @@ std::string About(int64_t ns) { return FormatDuration((ns + kSecondNs - 1) / kSe
 std::string SweepHtml(const SweepNow& sweep, const LiveNow& live, bool linked) {
   const SweepProgress& p = sweep.progress;
   const bool followed = live.now.driver && live.now.driver->sweep == p.sweep.name;
-  std::string said = fmt::format("{} of {} points", p.finished(), p.points);
+  std::string said = fmt::format("{} of {} points are done", p.finished(), p.points);
   if (sweep.left_ns > 0) said += fmt::format(", about {} left", About(sweep.left_ns));
   if (followed) said += fmt::format("; process {} is at work", live.now.driver->pid);
   if (!followed && sweep.is_live()) said += "; nobody follows its jobs: ridgeline run goes on with them";

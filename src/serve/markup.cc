@@ -91,18 +91,23 @@ std::string PreHtml(std::string_view text) {
   return fmt::format("<pre tabindex=\"0\">{}</pre>\n", EscapeHtml(PrintableText(text)));
 }
 
-std::string ChartHtml(const LineChart& chart, std::string_view note) {
-  const auto drawn = [&](const svg::Room& room, std::string_view name) {
-    LineChart copy = chart;
-    copy.id += fmt::format("-{}", name);
-    return RenderLineChart(copy, room);
-  };
-  std::string out =
-      fmt::format("<figure class=\"full\"><figcaption><strong>{}</strong> <small>{}</small></figcaption>\n",
-                  EscapeHtml(chart.title), EscapeHtml(note));
-  out += "<div class=\"wide\" hidden=\"\">\n" + drawn(svg::kWide, "wide") + "</div>\n";
-  out += "<div class=\"medium\">\n" + drawn(svg::kMedium, "medium") + "</div>\n";
-  return out + "<div class=\"narrow\" hidden=\"\">\n" + drawn(svg::kNarrow, "narrow") + "</div>\n</figure>\n";
+std::string ChartsHtml(const std::vector<NotedChart>& charts) {
+  if (charts.empty()) return {};
+  const bool alone = charts.size() == 1;
+  std::string out = "<div class=\"charts\">\n";
+  for (const NotedChart& each : charts) {
+    const auto drawn = [&](const svg::Room& room, std::string_view name) {
+      LineChart copy = each.chart;
+      copy.id += fmt::format("-{}", name);
+      return RenderLineChart(copy, room);
+    };
+    out += fmt::format("<figure{}><figcaption><strong>{}</strong> <small>{}</small></figcaption>\n",
+                       alone ? " class=\"full\"" : "", EscapeHtml(each.chart.title), EscapeHtml(each.note));
+    if (alone) out += "<div class=\"wide\" hidden=\"\">\n" + drawn(svg::kWide, "wide") + "</div>\n";
+    out += "<div class=\"medium\">\n" + drawn(svg::kMedium, "medium") + "</div>\n";
+    out += "<div class=\"narrow\" hidden=\"\">\n" + drawn(svg::kNarrow, "narrow") + "</div>\n</figure>\n";
+  }
+  return out + "</div>\n";
 }
 
 std::string ShareBarHtml(const std::string& words, const std::vector<BarShare>& shares) {

@@ -51,8 +51,12 @@ std::string FoldedHtml(std::string_view title, const std::string& html);
 // Words of several lines as they are: a log, a file.
 std::string PreHtml(std::string_view text);
 
-// The chart as it fits a large screen, half of one, and a phone.
-std::string ChartHtml(const LineChart& chart, std::string_view note);
+// Charts as they fit a large screen, half of one, and a phone: one alone over all of the page, several two by two.
+struct NotedChart {
+  LineChart chart;
+  std::string note;
+};
+std::string ChartsHtml(const std::vector<NotedChart>& charts);
 
 // A share of a whole for each part, as one bar.
 struct BarShare {

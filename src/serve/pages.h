@@ -24,17 +24,22 @@ PageAnswer FirstPage(const LiveNow& live, const std::string& db);
 PageAnswer SweepPage(Store& store, const LiveNow& live, const std::string& name,
                      const std::vector<std::string>& reports);
 
-// Runs that `filters` let through, the newest first: of an address, those that are known names.
+// Runs that `filters` let through, the newest first: of an address, those that are known names. `before`: only those
+// with a smaller number; 0: all.
 struct RunsShown {
   std::string html;
   int64_t count = 0;
-  bool more = false;
+  int64_t older = 0;  // `before` for those that follow; 0: there are none
 };
-RunsShown RunsTable(Store& store, const QueryValues& filters, int64_t offset, int64_t most);
+RunsShown RunsTable(Store& store, const QueryValues& filters, int64_t before, int64_t most);
 PageAnswer RunsPage(Store& store, const PageRequest& request);
 
 // A measurement by its number in the store. Throws Error(kUsage) for one that is not there.
 PageAnswer RunPage(Store& store, const std::string& number);
+
+// The end of a point's log, from the folder of its job where that is on this machine: there while the point runs, and
+// where it did not end well. Empty where there is none.
+std::string LogHtml(const std::string& job_dir, const std::string& point_id);
 
 PageAnswer HistoriesPage(Store& store);
 PageAnswer HistoryPage(Store& store, const std::string& point_id);

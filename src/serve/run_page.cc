@@ -36,7 +36,8 @@ std::string WithUnit(const Figure& figure, const Cell& value) {
   if (figure.unit == "tokens/s" || figure.unit == "FLOP") {
     return FormatValue(ValueStyle::kCount, value) + " " + std::string(figure.unit);
   }
-  std::string text = FormatValue(ValueStyle::kNumber, value);
+  const bool whole = std::holds_alternative<int64_t>(value);
+  std::string text = FormatValue(whole ? ValueStyle::kCount : ValueStyle::kNumber, value);
   if (!figure.unit.empty() && !text.empty()) text += " " + std::string(figure.unit);
   return text;
 }
@@ -87,8 +88,8 @@ FactList TextsOf(const std::string& json, const std::string& source) {
   return facts;
 }
 
-// Of the log that is there while the point runs and where it did not end well; nothing of a job whose folder is
-// elsewhere.
+}  // namespace
+
 std::string LogHtml(const std::string& job_dir, const std::string& point_id) {
   if (job_dir.empty()) return {};
   const std::filesystem::path log = PointDir(job_dir, point_id) / LogName(0);
@@ -97,16 +98,6 @@ std::string LogHtml(const std::string& job_dir, const std::string& point_id) {
   if (tail.size() == kShownLogBytes) tail = tail.substr(std::min(tail.find('\n') + 1, tail.size()));
   return "<h2>The end of its log</h2>\n<p class=\"note\">" + EscapeHtml(log.string()) + "</p>\n" + PreHtml(tail);
 }
-
-std::string ChartsHtml(const QueryAnswer& run) {
-  std::string out;
-  const SeriesChart steps = {"steps", "Step times", "seconds", /*divisor=*/1e9};
-  const SeriesChart loss = {"loss", "Loss", "loss", 1};
-  out += ChartOfSeries(steps, {{"", run.Text(0, "all_steps_ns")}});
-  return out + ChartOfSeries(loss, {{"", run.Text(0, "loss")}});
-}
-
-}  // namespace
 
 PageAnswer RunPage(Store& store, const std::string& number) {
   int64_t result = 0;
@@ -134,7 +125,7 @@ PageAnswer RunPage(Store& store, const std::string& number) {
   }
   main +=
       "<p class=\"tools\">" + LinkHtml(AddressOf({"history", point_id}), "History of this configuration") + "</p>\n";
-  main += ChartsHtml(run);
+  main += StepCharts({{"", run.Text(0, "all_steps_ns")}}, {{"", run.Text(0, "loss")}});
 
   FactList about = {{"run", number}, {"point", point_id}, {"attempt", run.Text(0, "attempt")}, {"status", status}};
   const auto add = [&](const char* name, const std::string& text) {
@@ -151,7 +142,7 @@ PageAnswer RunPage(Store& store, const std::string& number) {
   add("build", run.Text(0, "version"));
   add("job", run.Text(0, "job_key"));
   add("launcher", run.Text(0, "launcher"));
-  add("the scheduler's name", run.Text(0, "native_id"));
+  if (run.Text(0, "native_id") != run.Text(0, "job_key")) add("the scheduler's name", run.Text(0, "native_id"));
   add_time("submitted", "submitted_unix_ns");
   add_time("job began", "job_started");
   add_time("began", "started_unix_ns");

@@ -18,7 +18,6 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kRunsAPage = 100;
-constexpr int64_t kMostPages = 10'000;
 constexpr const char* kNotOk = "not ok";  // of the filter `status`: any that failed
 
 // What an address may choose by. `condition` is true of rows of `measurements` where :NAME is chosen.
@@ -69,42 +68,45 @@ std::string FormHtml(Store& store, const PageRequest& request) {
   return out + "<button class=\"do\" type=\"submit\">Show</button>\n</form>\n";
 }
 
-int64_t PageOf(const PageRequest& request) {
-  const std::string text = request.Value("page");
-  int64_t page = 1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), page);
-  return !text.empty() && error == std::errc() && end == text.data() + text.size()
-             ? std::clamp<int64_t>(page, 1, kMostPages)
-             : 1;
+// The number of a run; 0 where the address has none.
+int64_t BeforeOf(const PageRequest& request) {
+  const std::string text = request.Value("before");
+  int64_t before = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), before);
+  return error == std::errc() && end == text.data() + text.size() ? std::max<int64_t>(before, 0) : 0;
 }
 
 }  // namespace
 
-RunsShown RunsTable(Store& store, const QueryValues& filters, int64_t offset, int64_t most) {
+RunsShown RunsTable(Store& store, const QueryValues& filters, int64_t before, int64_t most) {
   std::map<std::string, std::string> texts;
   std::string conditions;
-  for (const auto& [name, value] : filters) {
+  for (const auto& chosen : filters) {
+    const std::string& name = chosen.first;
+    const std::string& value = chosen.second;
     const auto filter =
         std::find_if(kFilters.begin(), kFilters.end(), [&](const RunFilter& f) { return name == f.name; });
     if (filter == kFilters.end() || value.empty() || !texts.emplace(name, value).second) continue;
     conditions += fmt::format(" AND {}", filter->condition);
   }
+  if (before > 0) conditions += fmt::format(" AND result < {}", before);
   Table table = store.Query(
       fmt::format("SELECT result, point_id, spec, status, failure, steady_tokens_per_s, step_median_ns, "
                   "ifnull(device_peak_bytes, rss_peak_bytes) AS peak_bytes, campaign, "
                   "environment ->> '$.git_commit' AS git_commit, ended_unix_ns, provenance, emulated, trainer "
-                  "FROM measurements WHERE true{} ORDER BY result DESC LIMIT {} OFFSET {}",
-                  conditions, most + 1, offset),
+                  "FROM measurements WHERE true{} ORDER BY result DESC LIMIT {}",
+                  conditions, most + 1),
       texts);
   RunsShown shown;
-  shown.more = std::ssize(table.rows) > most;
-  if (shown.more) table.rows.pop_back();
+  const bool more = std::ssize(table.rows) > most;
+  if (more) table.rows.pop_back();
   shown.count = std::ssize(table.rows);
   if (table.rows.empty()) {
     shown.html = "<p class=\"empty\">No runs.</p>\n";
     return shown;
   }
   const QueryAnswer runs(std::move(table));
+  if (more) shown.older = runs.Integer(runs.size() - 1, "result");
   std::vector<std::string> specs;
   for (size_t row = 0; row < runs.size(); ++row) specs.push_back(runs.Text(row, "spec"));
   const std::vector<std::string> names = PointNames(specs);
@@ -149,28 +151,26 @@ RunsShown RunsTable(Store& store, const QueryValues& filters, int64_t offset, in
 }
 
 PageAnswer RunsPage(Store& store, const PageRequest& request) {
-  const int64_t page = PageOf(request);
-  const RunsShown shown = RunsTable(store, request.query, (page - 1) * kRunsAPage, kRunsAPage);
+  const int64_t before = BeforeOf(request);
+  const RunsShown shown = RunsTable(store, request.query, before, kRunsAPage);
   QueryValues kept;
-  for (const RunFilter& filter : kFilters) kept.emplace_back(filter.name, request.Value(filter.name));
-  const auto page_link = [&](int64_t to, const char* words) {
-    QueryValues values = kept;
-    values.emplace_back("page", fmt::format("{}", to));
-    return LinkHtml(AddressOf({"runs"}, values), words);
-  };
+  std::vector<std::string> chosen;
+  for (const RunFilter& filter : kFilters) {
+    kept.emplace_back(filter.name, request.Value(filter.name));
+    if (!kept.back().second.empty()) chosen.push_back(kept.back().first + " " + kept.back().second);
+  }
   std::string main = FormHtml(store, request) + shown.html;
-  if (page > 1 || shown.more) {
+  if (before > 0 || shown.older > 0) {
     main += "<p class=\"pages\">";
-    if (page > 1) main += page_link(page - 1, "Newer runs");
-    if (shown.more) main += page_link(page + 1, "Older runs");
+    if (before > 0) main += LinkHtml(AddressOf({"runs"}, kept), "Newest runs");
+    if (shown.older > 0) {
+      kept.emplace_back("before", fmt::format("{}", shown.older));
+      main += LinkHtml(AddressOf({"runs"}, kept), "Older runs");
+    }
     main += "</p>\n";
   }
-  std::vector<std::string> chosen;
-  for (const auto& [name, value] : kept) {
-    if (!value.empty()) chosen.push_back(name + " " + value);
-  }
   std::string facts = fmt::format("{} run{}, the newest first", shown.count, shown.count == 1 ? "" : "s");
-  if (page > 1) facts += fmt::format(", page {}", page);
+  if (before > 0) facts += fmt::format(", before run {}", before);
   if (!chosen.empty()) facts += ": " + Join(chosen, ", ");
   return Framed({"Runs", EscapeHtml(facts), main, "/runs", ""});
 }

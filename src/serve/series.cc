@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/json.h"
 #include "report/lines.h"
-#include "serve/markup.h"
 
 namespace ridgeline {
 namespace {
@@ -34,42 +34,56 @@ std::vector<LinePoint> PointsOf(const std::vector<double>& values) {
   return points;
 }
 
-std::vector<double> NumbersOf(const std::string& json, double divisor) {
+std::vector<double> NumbersOf(const std::string& json) {
   std::vector<double> values;
   const Json series = ParseJson(json.empty() ? "[]" : json, "a series in the store");
-  for (const Json& value : series) {
-    values.push_back(value.is_number() ? value.get<double>() / divisor : std::nan(""));
-  }
+  for (const Json& value : series) values.push_back(value.is_number() ? value.get<double>() : std::nan(""));
   return values;
+}
+
+void AddChart(const std::string& id, const std::string& title, const std::string& axis, const NamedSeries& series,
+              std::vector<NotedChart>& charts) {
+  LineChart chart;
+  chart.id = id;
+  chart.title = title;
+  chart.x_axis = "step";
+  chart.y_axis = axis;
+  size_t longest = 0;
+  double largest = 0;
+  for (const auto& [name, json] : series) {
+    const std::vector<double> values = NumbersOf(json);
+    if (std::count_if(values.begin(), values.end(), [](double v) { return std::isfinite(v); }) < 2) continue;
+    longest = std::max(longest, values.size());
+    for (const double value : values) largest = std::isfinite(value) ? std::max(largest, value) : largest;
+    Curve curve;
+    curve.points = PointsOf(values);
+    curve.colour = chart.lines.size();
+    curve.title = name.empty() ? title : name;
+    curve.legend = name;
+    chart.lines.push_back(std::move(curve));
+  }
+  if (chart.lines.empty()) return;
+  if (axis.empty()) {  // nanoseconds
+    const double unit = largest >= 1e9 ? 1e9 : largest >= 1e6 ? 1e6 : 1e3;
+    chart.y_axis = unit == 1e9 ? "seconds" : unit == 1e6 ? "milliseconds" : "microseconds";
+    for (Curve& curve : chart.lines) {
+      for (LinePoint& point : curve.points) point = {point.x, point.y / unit, point.low / unit, point.high / unit};
+    }
+  }
+  chart.x_max = static_cast<double>(longest);
+  chart.description = fmt::format("{} over {} steps.", title, longest);
+  charts.push_back({std::move(chart), longest > kMostDrawn
+                                          ? "Each point is the mean of neighbours, in the band that they span."
+                                          : "Every step, warm-up included."});
 }
 
 }  // namespace
 
-std::string ChartOfSeries(const SeriesChart& from, const std::vector<std::pair<std::string, std::string>>& series) {
-  LineChart chart;
-  chart.id = from.id;
-  chart.title = from.title;
-  chart.x_axis = "step";
-  chart.y_axis = from.axis;
-  size_t longest = 0;
-  for (const auto& [name, json] : series) {
-    const std::vector<double> values = NumbersOf(json, from.divisor);
-    if (std::count_if(values.begin(), values.end(), [](double v) { return std::isfinite(v); }) < 2) continue;
-    longest = std::max(longest, values.size());
-    Curve curve;
-    curve.points = PointsOf(values);
-    curve.colour = chart.lines.size();
-    curve.title = name.empty() ? from.title : name;
-    curve.legend = name;
-    chart.lines.push_back(std::move(curve));
-  }
-  if (chart.lines.empty()) return {};
-  chart.x_max = static_cast<double>(longest);
-  chart.description = fmt::format("{} over {} steps.", from.title, longest);
-  return "<div class=\"charts\">\n" +
-         ChartHtml(chart, longest > kMostDrawn ? "Each point is the mean of neighbours, in the band that they span."
-                                               : "Every step, warm-up included.") +
-         "</div>\n";
+std::string StepCharts(const NamedSeries& step_ns, const NamedSeries& losses) {
+  std::vector<NotedChart> charts;
+  AddChart("steps", "Step times", "", step_ns, charts);
+  AddChart("loss", "Loss", "loss", losses, charts);
+  return ChartsHtml(charts);
 }
 
 }  // namespace ridgeline

@@ -5,17 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "serve/markup.h"
+
 namespace ridgeline {
 
-struct SeriesChart {
-  std::string id;
-  std::string title;
-  std::string axis;
-  double divisor = 1;  // of a value for one of the axis
-};
+// A name for each, empty where there is one alone, and its JSON array of numbers.
+using NamedSeries = std::vector<std::pair<std::string, std::string>>;
 
-// `series`: a name for each, empty where there is one alone, and its JSON array of numbers. Empty where none has two
-// values that can be drawn.
-std::string ChartOfSeries(const SeriesChart& chart, const std::vector<std::pair<std::string, std::string>>& series);
+// Their step times, of nanoseconds, and their losses; without a chart of which none has two values that can be drawn.
+std::string StepCharts(const NamedSeries& step_ns, const NamedSeries& losses);
 
 }  // namespace ridgeline

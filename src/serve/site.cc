@@ -68,8 +68,8 @@ PageAnswer Framed(const PageFrame& frame) {
   return answer;
 }
 
-Site::Site(fs::path db, std::vector<fs::path> report_folders, const Clock& clock)
-    : db_(fs::absolute(std::move(db))), report_folders_(std::move(report_folders)), feed_(db_, clock) {}
+Site::Site(const fs::path& db, std::vector<fs::path> report_folders, const Clock& clock)
+    : db_(fs::absolute(db)), report_folders_(std::move(report_folders)), feed_(db_, clock) {}
 
 PageAnswer Site::Answer(const PageRequest& request) {
   try {

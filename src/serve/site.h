@@ -16,7 +16,7 @@ namespace ridgeline {
 class Site {
  public:
   // `report_folders` as ReportFolders has them. `clock` must outlive it.
-  Site(std::filesystem::path db, std::vector<std::filesystem::path> report_folders, const Clock& clock);
+  Site(const std::filesystem::path& db, std::vector<std::filesystem::path> report_folders, const Clock& clock);
 
   // The answer, whatever was asked: what is wrong is one, too.
   PageAnswer Answer(const PageRequest& request);

@@ -194,6 +194,22 @@ TEST(LineChart, AnAxisOverAColumnHasATickAtEachPlaceAndBeginsAtZero) {
   }
 }
 
+TEST(LineChart, AnAxisOverPlacesMayHaveTheirNamesAndBeginWhereTheirFiguresDo) {
+  LineChart chart = Sample({Through({1000, 1010, 990})});
+  chart.at = {1, 2, 3};
+  chart.at_labels = {"0123abc", "4567def", "89abcde"};
+  chart.from_zero = false;
+  const std::string svg = RenderLineChart(chart, svg::kWide);
+  for (const char* label : {">0123abc<", ">4567def<", ">89abcde<", ">1005<", ">990<"})
+    EXPECT_THAT(svg, HasSubstr(label));
+  EXPECT_THAT(svg, Not(HasSubstr(">0<"))) << "a change of one in a hundred is seen";
+}
+
+TEST(LineChart, TicksThatAreNearHaveAsManyDigitsAsTellThemApart) {
+  const std::string svg = RenderLineChart(Sample({Through({5.541, 5.559})}), svg::kWide);
+  for (const char* label : {">5.54<", ">5.545<", ">5.55<"}) EXPECT_THAT(svg, HasSubstr(label));
+}
+
 TEST(LineChart, ARunWithoutAValueHasItsCrossAtTheBottom) {
   LineChart chart = Over({1, 2});
   Curve failed;

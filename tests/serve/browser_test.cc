@@ -30,7 +30,7 @@ TEST(Browser, WatchesASweepFromStartToEndFiltersOpensAndCompares) {
   browser.Script("window.stays = true");
   watched.StartRun();
   const auto shows = [&](const std::string& words) { return Eventually([&] { return browser.Shows(words); }); };
-  ASSERT_TRUE(shows("0 of 3 points")) << browser.Text("body").value_or("");
+  ASSERT_TRUE(shows("0 of 3 points are done")) << browser.Text("body").value_or("");
   ASSERT_TRUE(shows("0/6"));
   watched.Tell(1, 3);
   ASSERT_TRUE(shows("3/6"));
@@ -39,7 +39,7 @@ TEST(Browser, WatchesASweepFromStartToEndFiltersOpensAndCompares) {
   EXPECT_TRUE(browser.Shows("2.5"));
   EXPECT_TRUE(browser.Shows("is at work"));
   watched.Tell(1, 6);
-  ASSERT_TRUE(shows("1 of 3 points"));
+  ASSERT_TRUE(shows("1 of 3 points are done"));
   watched.Tell(2, 6);
   watched.Tell(3, 6);
   ASSERT_TRUE(shows("Nothing runs now."));

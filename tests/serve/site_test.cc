@@ -86,12 +86,15 @@ TEST_F(SiteTest, ShowsEverySweepAndWhatRuns) {
   }
   const std::string page = Page("/");
   EXPECT_THAT(page, HasSubstr("<a href=\"/sweeps/sample\">sample</a>"));
-  EXPECT_THAT(page, HasSubstr("0 of 3 points; nobody follows its jobs"));
+  EXPECT_THAT(page, HasSubstr("0 of 3 points are done; nobody follows its jobs"));
   EXPECT_THAT(page, HasSubstr("seed=0</a>")) << "what tells it from the sweep's others";
-  EXPECT_THAT(page, AllOf(HasSubstr("<progress max=\"17\" value=\"4\">"), HasSubstr("1.23K"), HasSubstr("2.750")));
+  EXPECT_THAT(page, AllOf(HasSubstr("max=\"17\" value=\"4\">"), HasSubstr("1.23K"), HasSubstr("2.750")));
   const std::string sweep = Page("/sweeps/running");
   EXPECT_THAT(sweep, AllOf(HasSubstr("data-events=\"/events?sweep=running\""), HasSubstr("No runs."),
                            HasSubstr("/reports/scaling?sweep=running")));
+  WriteFile(PointDir(dir_ / "job-1", points[0].id) / LogName(0), "step 4/17\n");
+  EXPECT_THAT(Page("/history/" + points[0].id), AllOf(HasSubstr("In job job-1 of the launcher local, which is running"),
+                                                      HasSubstr("step 4/17"), HasSubstr("It was not measured yet")));
   EXPECT_EQ(site_.Live("running").find("<h2>Sweeps"), std::string::npos);
   EXPECT_EQ(Get("/sweeps/none").status, 404);
 }
@@ -102,11 +105,11 @@ TEST_F(SiteTest, FiltersRunsByTheAddress) {
   EXPECT_THAT(Page("/runs", {{"precision", "fp32"}}), HasSubstr("4 runs, the newest first: precision fp32"));
   EXPECT_THAT(Page("/runs", {{"precision", "fp32"}, {"status", "ok"}}), HasSubstr("1 run, the newest first"));
   EXPECT_THAT(Page("/runs", {{"status", "not ok"}}), HasSubstr("4 runs"));
-  const std::string crashed = Page("/runs", {{"status", "crashed"}, {"nonsense", "x"}, {"page", "x"}});
+  const std::string crashed = Page("/runs", {{"status", "crashed"}, {"nonsense", "x"}, {"before", "x"}});
   EXPECT_THAT(crashed, AllOf(HasSubstr("1 run,"), HasSubstr("<option value=\"crashed\" selected=\"selected\">"),
                              HasSubstr("<tr class=\"failed\">")));
   EXPECT_THAT(Page("/runs", {{"model", "x' OR 1=1 --"}}), HasSubstr("No runs."));
-  EXPECT_THAT(Page("/runs", {{"page", "9999999999"}}), HasSubstr("No runs."));
+  EXPECT_THAT(Page("/runs", {{"before", "1"}}), HasSubstr("No runs."));
 }
 
 TEST_F(SiteTest, PagesThroughManyRunsAndKeepsTheFilters) {
@@ -117,10 +120,12 @@ TEST_F(SiteTest, PagesThroughManyRunsAndKeepsTheFilters) {
     runs.Put("many");
   }
   const std::string first = Page("/runs", {{"sweep", "many"}});
-  EXPECT_THAT(first, AllOf(HasSubstr("100 runs"), HasSubstr("<a href=\"/runs?sweep=many&amp;page=2\">Older runs</a>"),
-                           Not(HasSubstr("Newer runs"))));
-  const std::string second = Page("/runs", {{"sweep", "many"}, {"page", "2"}});
-  EXPECT_THAT(second, AllOf(HasSubstr("30 runs"), HasSubstr("page=1\">Newer runs"), Not(HasSubstr("Older runs"))));
+  EXPECT_THAT(first,
+              AllOf(HasSubstr("100 runs"), HasSubstr("<a href=\"/runs?sweep=many&amp;before=31\">Older runs</a>"),
+                    Not(HasSubstr("Newest runs"))));
+  const std::string second = Page("/runs", {{"sweep", "many"}, {"before", "31"}});
+  EXPECT_THAT(second, AllOf(HasSubstr("30 runs"), HasSubstr("<a href=\"/runs?sweep=many\">Newest runs</a>"),
+                            Not(HasSubstr("Older runs"))));
 }
 
 TEST_F(SiteTest, TellsWhatBecameOfARunAndItsEvidence) {
