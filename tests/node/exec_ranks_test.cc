@@ -329,7 +329,7 @@ class ExecNodes : public ExecRanks {
     for (const int node : {0, 1}) nodes.push_back(StartNode(job, node));
     const auto progress = ProgressFile(job.job_dir, job.points[0].id);
     EXPECT_TRUE(Eventually([&] {
-      const std::string steps = ReadTail(progress, 64);
+      const std::string steps = ReadTail(progress, 80);
       return !steps.empty() && steps.front() != '0';
     })) << Log();
     return nodes;

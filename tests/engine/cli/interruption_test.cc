@@ -54,7 +54,7 @@ class InterruptionTest : public ::testing::Test {
   std::string Log() const { return ReadTail(dir_ / "log.txt", 1 << 20); }
   RunResult Result() const { return DecodeResult(ReadJsonFile(dir_ / "result.json"), "result"); }
   // Steps the running trainer has reported; 0 before the first.
-  int64_t StepsDone() const { return std::atoll(ReadTail(dir_ / "progress", 64).c_str()); }
+  int64_t StepsDone() const { return std::atoll(ReadTail(dir_ / "progress", 80).c_str()); }
   void WaitForStep(int64_t step) const {
     ASSERT_TRUE(testing::Eventually([&] { return StepsDone() >= step; })) << Log();
   }
