@@ -224,7 +224,8 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   const auto hf = ArgvOfShipped("hf_trainer", with({{"model", "llama-1b"}, {"checkpointing", "full"}}), &config);
   for (const char* argument :
        {"/transformers/examples/pytorch/language-modeling/run_clm.py", "--config_name=/out", "--max_steps=7", "--bf16",
-        "--gradient_checkpointing", "--lr_scheduler_type=constant_with_warmup", "--ddp_backend=nccl"}) {
+        "--gradient_checkpointing", "--lr_scheduler_type=constant_with_warmup", "--ddp_backend=nccl",
+        "--dataset_name=wikitext", "--dataset_config_name=wikitext-103-raw-v1"}) {
     EXPECT_THAT(hf, Contains(argument));
   }
   EXPECT_THAT(hf, Not(Contains("--use_cpu")));
