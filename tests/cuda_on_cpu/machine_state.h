@@ -71,7 +71,7 @@ struct Machine {
   int64_t calls = 0;                 // of the runtime, as MayFail counts them
   int64_t failing_call = 0;          // 0: none
   cudaError_t failing_error = cudaSuccess;
-  int64_t allocations = 0, failing_allocation = 0;  // the same of calls that take memory
+  int64_t allocations = 0, failing_allocation = 0;               // the same of calls that take memory
   std::atomic<int64_t> handles = 0;                              // events and graphs that are not destroyed
   std::atomic<std::chrono::steady_clock::duration> passed = {};  // by PassTime
 };

@@ -43,13 +43,20 @@ inline LibraryWatch& ThisWatch() {
   return watch;
 }
 
-inline void FailOf(cublasStatus_t& status) {
-  status = ThisWatch().wants_memory ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_EXECUTION_FAILED;
-}
-inline void FailOf(ncclResult_t& result) { result = ncclSystemError; }
-inline void FailOf(cudnnStatus_t& status) {
-  status = ThisWatch().wants_memory ? CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
-                                    : CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER;
+// What a library's functions return that can fail, and the failure that the watch wants of them.
+template <typename Result>
+constexpr bool kIsStatus = std::is_same_v<Result, cublasStatus_t> || std::is_same_v<Result, cudnnStatus_t> ||
+                           std::is_same_v<Result, ncclResult_t>;
+template <typename Status>
+Status FailureOf(const LibraryWatch& watch) {
+  if constexpr (std::is_same_v<Status, cublasStatus_t>) {
+    return watch.wants_memory ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_EXECUTION_FAILED;
+  } else if constexpr (std::is_same_v<Status, cudnnStatus_t>) {
+    return watch.wants_memory ? CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
+                              : CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER;
+  } else {
+    return ncclSystemError;
+  }
 }
 
 template <auto kFunction>
@@ -58,15 +65,13 @@ template <typename Result, typename... Args, Result (*kFunction)(Args...)>
 struct Watched<kFunction> {
   static inline std::string_view name;
   static Result Call(Args... args) {
-    LibraryWatch& watch = ThisWatch();
-    if constexpr (requires(Result & result) { FailOf(result); }) {
+    if constexpr (kIsStatus<Result>) {
+      LibraryWatch& watch = ThisWatch();
       if (name.find("Destroy") != name.npos) {
         --watch.alive;
       } else if (++watch.calls == watch.fails_at) {
         watch.failed = name;
-        Result failure;
-        FailOf(failure);
-        return failure;
+        return FailureOf<Result>(watch);
       }
       if (name.find("Create") != name.npos) ++watch.alive;
     }
