@@ -22,6 +22,7 @@ constexpr std::array kCommands = {
     Command{"plan", "show every point of a sweep, its predicted memory and verdict; submits nothing", PlanCommand},
     Command{"predict", "predict how long a sweep's steps take on a device that is described, and what bounds them",
             PredictCommand},
+    Command{"advise", "say what to run of a model on a device that is described, with the numbers", AdviseCommand},
     Command{"run", "run a sweep's points that have no result yet, then report", RunCommand},
     Command{"render", "write what a launcher would submit, to be submitted by hand", RenderCommand},
     Command{"collect", "take the results of jobs that were submitted by hand, or make a lost database again",

@@ -35,6 +35,7 @@ Action ParseCommandLine(int argc, const char* const* argv);
 
 Action PlanCommand(CLI::App& self);
 Action PredictCommand(CLI::App& self);
+Action AdviseCommand(CLI::App& self);
 Action RunCommand(CLI::App& self);
 Action RenderCommand(CLI::App& self);
 Action CollectCommand(CLI::App& self);

@@ -106,5 +106,20 @@ TEST_F(PredictCommandTest, AnotherTrainersPointsAreNotPredicted) {
   EXPECT_THAT(output.err, HasSubstr("0 of 1 points predicted"));
 }
 
+TEST(AdviseCommandTest, SaysWhatToRun) {
+  Cli cli;
+  const auto said = cli.Run({"advise", "llama-350m", "--device", "h100", "--seq-length", "1024"});
+  ASSERT_TRUE(said.status.ok()) << said.err;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("llama-350m (350M parameters) at sequence 1024, on one GPU of h100"),
+                              HasSubstr("- It fits without activation checkpointing"),
+                              HasSubstr("(predicted, extrapolated)"), HasSubstr("To measure it: {model: llama-350m")));
+  const Json rows = ParseJson(cli.Run({"advise", "gpt-10m", "--device", "h100", "-o", "json"}).out, "ridgeline advise");
+  EXPECT_EQ(rows.at(0).at("topic"), "fit") << "at the 1024 positions that it has";
+  const auto model = cli.Run({"advise", "lama-8b", "--device", "h100"});
+  EXPECT_EQ(model.status.exit_code, 2);
+  EXPECT_THAT(model.err, HasSubstr("there is no model 'lama-8b', did you mean 'llama-8b'?"));
+  EXPECT_EQ(cli.Run({"advise", "llama-8b", "--device", "h10"}).status.exit_code, 2);
+}
+
 }  // namespace
 }  // namespace ridgeline
