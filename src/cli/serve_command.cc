@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -53,6 +54,7 @@ int Serve(const ServeCommandOptions& options) {
   const Interrupts interrupts;
   SiteServer listening(site, server);
   Say("{} shows {}; Ctrl-C ends it\n", AddressShown(server.listen.host, listening.port()), options.db);
+  std::fflush(stdout);  // who has started it may wait for that
   listening.Run([] { return Interrupts::Count() > 0; });
   return 0;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -78,8 +79,7 @@ List MeasurementList(const QueryAnswer& runs, const std::vector<size_t>& rows, s
              {"ended", ValueStyle::kText, false}},
             {},
             {}};
-  for (auto at = rows.rbegin(); at != rows.rend(); ++at) {
-    const size_t row = *at;
+  for (const size_t row : std::vector<size_t>(rows.rbegin(), rows.rend())) {
     ListRow shown;
     shown.failed = runs.Has(row, "failure");
     shown.cells = {{runs.At(row, "result"), AddressOf({"runs", runs.Text(row, "result")})},
