@@ -29,6 +29,9 @@ select:focus-visible, button.do:focus-visible, summary:focus-visible, a:focus-vi
 .environment th, .environment td { font-size: 13px; }
 pre { font: 12px/1.5 ui-monospace, Menlo, Consolas, monospace; background: var(--soft); border: 1px solid var(--line);
   border-radius: 6px; padding: 10px 12px; overflow: auto; max-height: 480px; white-space: pre-wrap; }
+.log { display: flex; flex-direction: column-reverse; max-height: 480px; overflow: auto; background: var(--soft);
+  border: 1px solid var(--line); border-radius: 6px; margin: 10px 0; }
+.log pre { max-height: none; border: 0; margin: 0; }
 details { margin: 14px 0; }
 summary { cursor: pointer; font-weight: 600; }
 .pages { display: flex; gap: 18px; margin: 14px 0; }
@@ -42,7 +45,7 @@ summary { cursor: pointer; font-weight: 600; }
 }
 @media print { nav.site, form, .tools, .pages { display: none; } }
 )";
-const std::string_view kSiteStyleHash = "ScOyUMDvh//8qLWO2OTcay+IyQA20f7e6SLWfipk+Bw=";
+const std::string_view kSiteStyleHash = "8j1zYwony3yUQUKOJEngvCdp6yhTqrCcSq8TdOSKN6o=";
 
 // What is live is replaced as it comes. A page without this is loaded anew by itself.
 const std::string_view kSiteScript = R"(

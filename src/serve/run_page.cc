@@ -96,7 +96,8 @@ std::string LogHtml(const std::string& job_dir, const std::string& point_id) {
   std::string tail = ReadTail(log, kShownLogBytes);
   if (tail.empty()) return {};
   if (tail.size() == kShownLogBytes) tail = tail.substr(std::min(tail.find('\n') + 1, tail.size()));
-  return "<h2>The end of its log</h2>\n<p class=\"note\">" + EscapeHtml(log.string()) + "</p>\n" + PreHtml(tail);
+  return "<h2>The end of its log</h2>\n<p class=\"note\">" + EscapeHtml(log.string()) + "</p>\n<div class=\"log\">\n" +
+         PreHtml(tail) + "</div>\n";
 }
 
 PageAnswer RunPage(Store& store, const std::string& number) {
