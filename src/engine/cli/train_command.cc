@@ -48,7 +48,7 @@ class ProgressLine {
     // A fixed width, so that a shorter line leaves nothing of a longer one.
     std::string said = fmt::format("{} {} {:.1f}", report.step, report.total, report.tokens_per_s);
     if (report.step > 0) said += fmt::format(" {:.6g}", report.loss);
-    const std::string line = fmt::format("{:<79}\n", said);
+    const std::string line = fmt::format("{:<63}\n", said);
     [[maybe_unused]] const auto n = ::pwrite(fd_, line.data(), line.size(), 0);
   }
 
