@@ -2,15 +2,36 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/table.h"
+#include "base/text.h"
 #include "store/impl.h"
 #include "store/store.h"
 #include "store/views.h"
 
 namespace ridgeline {
+namespace {
+
+// What a terminal would obey, and what is no UTF-8, is written as its bytes.
+std::string SqlValue(const Cell& cell) {
+  if (std::holds_alternative<std::monostate>(cell)) return "NULL";
+  const auto* text = std::get_if<std::string>(&cell);
+  if (text == nullptr) return CellText(cell);
+  if (EscapeControls(*text, "\n\t") != *text) {
+    std::string hex;
+    for (const char byte : *text) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    return "CAST(X'" + hex + "' AS TEXT)";
+  }
+  std::string quoted = "'";
+  for (const char c : *text) quoted += c == '\'' ? std::string("''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
 
 Pruned Store::Prune(int64_t before_unix_ns) {
   Pruned pruned;
@@ -55,12 +76,15 @@ void Store::WriteSql(const std::function<void(const std::string& text)>& write) 
     };
     for (const auto& [table, sql] : objects("type = 'table'")) {
       write(sql + ";\n");
-      std::string values;
-      for (const std::string& column : ColumnsOf(database, table)) {
-        values += fmt::format("{}quote(\"{}\")", values.empty() ? "" : " || ',' || ", column);
+      const auto columns = static_cast<int>(ColumnsOf(database, table).size());
+      Statement rows = database.Prepare(fmt::format("SELECT * FROM \"{}\"", table));
+      while (rows.Step()) {
+        std::string values;
+        for (int column = 0; column < columns; ++column) {
+          values += (column > 0 ? "," : "") + SqlValue(rows.Value(column));
+        }
+        write(fmt::format("INSERT INTO \"{}\" VALUES ({});\n", table, values));
       }
-      Statement rows = database.Prepare(fmt::format("SELECT {} FROM \"{}\"", values, table));
-      while (rows.Step()) write(fmt::format("INSERT INTO \"{}\" VALUES ({});\n", table, rows.Text(0)));
     }
     for (const auto& [name, sql] : objects("type <> 'table' AND sql IS NOT NULL")) write(sql + ";\n");
     write("COMMIT;\n");

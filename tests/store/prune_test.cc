@@ -27,7 +27,8 @@ class PruneTest : public ::testing::Test {
     job.measured_as = {campaign, store_.Progress("s").sweep.measured_as.setup};
     store_.RecordIntents({&job, 1});
     std::vector<NewResult> results;
-    for (const JobRecord::Point& point : store_.LiveJobs().at(0).points) {
+    const JobRecord live = store_.LiveJobs().at(0);
+    for (const JobRecord::Point& point : live.points) {
       RunResult result = samples::Result(point.id, end);
       result.ended_unix_ns = ended_unix_ns;
       result.environment["night"] = campaign;
@@ -90,11 +91,13 @@ TEST_F(PruneTest, WhatIsAtWorkIsLeftAlone) {
 // The sqlite3 program reads what was written, and has the same store.
 TEST_F(PruneTest, AsSqlItIsTheWholeStore) {
   Measure("rl-1", points_, 1'000, "night; DROP TABLE results; --");
-  Measure("rl-2", {points_[1]}, 2'000, "it's \"one\"\nof many", RunStatus::kCrashed);
+  Measure("rl-2", {points_[1]}, 2'000, "it's \"one\"\nof many\x1b[2J \xE2\x80\xAE", RunStatus::kCrashed);
   std::string sql;
   store_.WriteSql([&](const std::string& text) { sql += text; });
+  EXPECT_EQ(sql.find('\x1b'), std::string::npos);
   WriteFile(dir_ / "all.sql", sql);
-  const Captured made = ridgeline::Run({"sqlite3", (dir_ / "again.db").string(), ".read " + (dir_ / "all.sql").string()});
+  const Captured made =
+      ridgeline::Run({"sqlite3", (dir_ / "again.db").string(), ".read " + (dir_ / "all.sql").string()});
   ASSERT_TRUE(made.status.ok()) << made.stderr_text;
   Store again = Store::Open(dir_ / "again.db", Store::Mode::kReadWrite);
   EXPECT_THAT(again.Check(), IsEmpty());
