@@ -106,7 +106,8 @@ HeatMap MakeHeatMap(const Report& report, const ReportChart& chart, const Rows& 
     if (!is_new && rows.Failed(held->second) && !rows.Failed(row)) held->second = row;
   }
   for (const double x : xs) out.columns.push_back(ShortNumber(x));
-  for (auto y = ys.rbegin(); y != ys.rend(); ++y) out.rows.push_back(ShortNumber(*y));
+  for (const double y : ys) out.rows.push_back(ShortNumber(y));
+  std::reverse(out.rows.begin(), out.rows.end());
   for (const auto& [place, row] : places) {
     HeatCell cell;
     cell.row = place.first;
