@@ -28,7 +28,6 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr int kInfrastructureExit = 3;
 constexpr const char* kDefaultFolder = "nightly";
 
 struct NightlyOptions {
@@ -112,7 +111,7 @@ void Conclude(Night& night, const NightlyOptions& options, const NightlyPlaces& 
   }
   const int gate = GateNight(options, places, night);
   const bool was_a_run = night.run_exit == 0 || night.run_exit == kUnansweredExit;
-  night.exit_code = was_a_run ? gate : kInfrastructureExit;
+  night.exit_code = was_a_run ? gate : ExitCode(ErrorKind::kInfrastructure);
   const std::string said = LastWordOf(folder / "gate.log");
   const std::string prefix = (folder / "gate.json").string() + ": ";
   night.words = was_a_run ? said.substr(said.starts_with(prefix) ? prefix.size() : 0)

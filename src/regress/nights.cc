@@ -16,7 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRecord = "night.json";
 constexpr int kNightVersion = 1;
-constexpr int kInfrastructureExit = 3;
 
 Night ParseNight(const Json& json) {
   if (json.at("version").get<int>() != kNightVersion) {
@@ -75,7 +74,8 @@ std::string NightAt(const std::vector<Night>& nights, int64_t unix_ns) {
   for (int i = 2;; ++i) {
     const auto same =
         std::find_if(nights.begin(), nights.end(), [&](const Night& night) { return night.name == name; });
-    if (same == nights.end() || !same->is_over() || same->exit_code == kInfrastructureExit) return name;
+    if (same == nights.end() || !same->is_over() || same->exit_code == ExitCode(ErrorKind::kInfrastructure))
+      return name;
     name = fmt::format("{}-{}", first, i);
   }
 }
