@@ -1,8 +1,8 @@
 // The commands of `ridgeline`, one file each: <name>_command.cc declares its options and returns what to run.
 //
 // Options say what they take through type_name(), which help shows and shell completion obeys: SWEEP (a sweep file),
-// REPORT (a report's name), TRAINER (a definition's), DEVICE (an entry's), LAUNCHER, COMMAND, FILE, DIR, JOB (a job file); the choices of a
-// CLI::IsMember are found by themselves.
+// REPORT (a report's name), TRAINER (a definition's), DEVICE (an entry's), LAUNCHER, COMMAND, FILE, DIR, JOB (a job
+// file); the choices of a CLI::IsMember are found by themselves.
 #pragma once
 
 #include <functional>

@@ -113,7 +113,8 @@ constexpr std::array<Words, 5> kWords = {{
     {"ranks_words", R"sql(iif(p.ranks > 1, ', ' || p.ranks || ' ranks', '') ||
   iif(p.shard <> 'none', ', sharded', '') ||
   iif(p.communicator <> 'self', ', ' || p.communicator || ' communicator', ''))sql"},
-    {"place_words", R"sql(CASE p.device WHEN 'cuda' THEN ', on ' || p.gpu WHEN 'cpu' THEN '' ELSE ', on ' || p.device END ||
+    {"place_words",
+     R"sql(CASE p.device WHEN 'cuda' THEN ', on ' || p.gpu WHEN 'cpu' THEN '' ELSE ', on ' || p.device END ||
   iif({trainer} <> 'ridgeline-train', ', by ' || {trainer}, '') ||
   CASE WHEN r.setup ->> '$.cpus' > 0
        THEN ', ' || (r.setup ->> '$.cpus') || iif(r.setup ->> '$.cpus' = 1, ' core', ' cores') || ' at most' ELSE '' END)sql"},

@@ -126,7 +126,8 @@ TEST_P(Completion, KnowsWhatOptionsTake) {
 }
 
 TEST_P(Completion, KnowsTheCommandsOfACommand) {
-  EXPECT_THAT(Complete({"ridgeline", "db", ""}), UnorderedElementsAre("check", "merge", "backup", "export", "prune", "vacuum"));
+  EXPECT_THAT(Complete({"ridgeline", "db", ""}),
+              UnorderedElementsAre("check", "merge", "backup", "export", "prune", "vacuum"));
   EXPECT_THAT(Complete({"ridgeline", "db", "export", "-o", ""}), UnorderedElementsAre("csv", "json", "jsonl", "sql"));
   EXPECT_THAT(Complete({"ridgeline", "db", "backup", "--"}), UnorderedElementsAre("--to", "--db", "--help"));
 }

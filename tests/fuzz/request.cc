@@ -1,5 +1,5 @@
-// A request's line and headers, as anybody sends them to `ridgeline serve`: what is kept of them is a request of ours, no
-// longer than it was, and kept again is the same.
+// A request's line and headers, as anybody sends them to `ridgeline serve`: what is kept of them is a request of ours,
+// no longer than it was, and kept again is the same.
 #include <string>
 
 #include "serve/access.h"
