@@ -11,6 +11,10 @@ using testing::SlurmCli;
 constexpr const char* kTorch = RIDGELINE_SOURCE_DIR "/tests/trainers/torch";
 
 TEST(SlurmTrainers, PyTorchsRanksOnTwoNodesAreMeasuredBesideOurs) {
+  // Ranks of torchrun meet in such a store. Debian's PyTorch from 2 on lacks the library that it takes for granted.
+  const auto meets =
+      ridgeline::Run({"python3", "-c", "import torch.distributed as d; d.TCPStore('127.0.0.1', 0, 1, True)"});
+  if (meets.stderr_text.find("built without libuv") != std::string::npos) GTEST_SKIP() << meets.stderr_text;
   const Slurm slurm;
   SlurmCli cli;
   const auto sweep = cli.WriteText(
@@ -27,7 +31,7 @@ TEST(SlurmTrainers, PyTorchsRanksOnTwoNodesAreMeasuredBesideOurs) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs WHERE evidence ->> '$.node' LIKE 'n% n%'"), 2) << "not on two nodes";
   EXPECT_EQ(cli.Count("SELECT count(DISTINCT parameters) FROM runs"), 1);
   EXPECT_EQ(cli.Count("SELECT count(DISTINCT model_causal_flops_per_step) FROM runs"), 1);
-  EXPECT_EQ(cli.Cell("SELECT version FROM runs WHERE trainer = 'torch-ddp'").substr(0, 2), "1.");
+  EXPECT_EQ(cli.Count("SELECT version GLOB '[1-9]*.[0-9]*' FROM runs WHERE trainer = 'torch-ddp'"), 1);
   EXPECT_EQ(cli.Count("SELECT cold_tokens_per_s > 0 AND steady_tokens_per_s IS NULL FROM runs WHERE trainer = "
                       "'torch-ddp'"),
             1)
@@ -49,7 +53,7 @@ TEST(SlurmTrainers, AGptOfPyTorchIsMeasuredBesideOurs) {
   cli.ExpectOk(cli.Run({"run", "--trainers", kTorch, sweep}));
   cli.ExpectOneFinalResultEach(2, 2);
   EXPECT_EQ(cli.Count("SELECT count(DISTINCT model_causal_flops_per_step) FROM runs"), 1);
-  EXPECT_EQ(cli.Cell("SELECT version FROM runs WHERE trainer = 'torch-gpt'").substr(0, 2), "1.");
+  EXPECT_EQ(cli.Count("SELECT version GLOB '[1-9]*.[0-9]*' FROM runs WHERE trainer = 'torch-gpt'"), 1);
   EXPECT_EQ(cli.Count("SELECT json_array_length(all_steps_ns) FROM runs WHERE trainer = 'torch-gpt'"), 4);
 }
 
