@@ -34,7 +34,9 @@ Tensor Block::Value(Tensor qkv) const {
   return qkv.Cols((spec_.heads + spec_.kv_heads) * spec_.head_dim, spec_.kv_heads * spec_.head_dim);
 }
 
-LinearInput Block::Norm(LinearLayer of, NormParameters p, Tensor x, Tensor& mean, Tensor& rstd, bool saved) {
+LinearInput Block::Norm(LinearLayer of, NormParameters p, const ResidualStream& in, Tensor& mean, Tensor& rstd,
+                        bool saved) {
+  const auto& [x, sum] = in;
   const bool codes = linears_.TakesCodes();
   const Tensor weight = parameters_.Weight(p.weight);
   LinearInput y;
@@ -46,14 +48,14 @@ LinearInput Block::Norm(LinearLayer of, NormParameters p, Tensor x, Tensor& mean
   rstd = trace_.Temporary(DType::kF32, 1, x.rows, Category::kActivations);
   if (p.bias >= 0) mean = trace_.Temporary(DType::kF32, 1, x.rows, Category::kActivations);
   if (p.bias < 0 && codes) {
-    RmsNormQuantize(trace_, x, weight, y.rows, rstd, spec_.norm_eps, linears_.InputScale(of));
+    RmsNormQuantize(trace_, x, weight, y.rows, rstd, spec_.norm_eps, linears_.InputScale(of), sum);
   } else if (p.bias < 0) {
-    RmsNorm(trace_, x, weight, y.x, rstd, spec_.norm_eps);
+    RmsNorm(trace_, x, weight, y.x, rstd, spec_.norm_eps, sum);
   } else if (codes) {
     LayerNormQuantize(trace_, x, weight, parameters_.Weight(p.bias), y.rows, mean, rstd, spec_.norm_eps,
-                      linears_.InputScale(of));
+                      linears_.InputScale(of), sum);
   } else {
-    LayerNorm(trace_, x, weight, parameters_.Weight(p.bias), y.x, mean, rstd, spec_.norm_eps);
+    LayerNorm(trace_, x, weight, parameters_.Weight(p.bias), y.x, mean, rstd, spec_.norm_eps, sum);
   }
   if (codes && saved) y.columns = Transposed(trace_, y.rows, Category::kActivations);
   return y;
@@ -64,7 +66,7 @@ void Block::NormAgain(LinearLayer of, NormParameters p, Tensor x, LinearInput& o
   const Phase phase = trace_.phase();
   trace_.SetPhase(Phase::kRecompute);
   Tensor mean, rstd;  // the same values again; the saved ones are read
-  out = Norm(of, p, x, mean, rstd, true);
+  out = Norm(of, p, {x}, mean, rstd, true);
   trace_.SetPhase(phase);
 }
 
@@ -100,11 +102,12 @@ LinearInput Block::Activation(Tensor up, Wanted wanted) {
   return act;
 }
 
-Tensor Block::Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& saved, Wanted wanted) {
+ResidualStream Block::Forward(int64_t layer, int64_t micro_step, const ResidualStream& in, SavedLayer& saved,
+                              Wanted wanted) {
   const LayerParameters& p = shape_.layers[static_cast<size_t>(layer)];
   trace_.SetLayer(layer);
-  saved.x = x;
-  saved.norm1 = Norm(LinearLayer::kQkv, {p.norm1, p.norm1_bias}, x, saved.norm1_mean, saved.norm1_rstd, wanted.saved);
+  saved.x = in.x;
+  saved.norm1 = Norm(LinearLayer::kQkv, {p.norm1, p.norm1_bias}, in, saved.norm1_mean, saved.norm1_rstd, wanted.saved);
   saved.qkv = linears_.Forward(LinearLayer::kQkv, saved.norm1, wanted.saved);
   if (rope_table_.defined()) {
     Rope(trace_, Query(saved.qkv), rope_table_, spec_.seq_length, spec_.head_dim, false);
@@ -116,16 +119,13 @@ Tensor Block::Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& s
                    AttentionOf(spec_));
   LinearInput attention_out{.x = saved.attention_out};  // kept as it is, for the attention's backward pass
   saved.x_mid = linears_.Forward(LinearLayer::kOut, attention_out, false);
-  DropoutAdd(trace_, saved.x_mid, x, saved.x_mid, spec_.dropout, DropoutStream(layer, micro_step, 0));
-
-  saved.norm2 =
-      Norm(LinearLayer::kUp, {p.norm2, p.norm2_bias}, saved.x_mid, saved.norm2_mean, saved.norm2_rstd, wanted.saved);
+  const ResidualStream mid = Add(saved.x_mid, in.x, DropoutStream(layer, micro_step, 0));
+  saved.norm2 = Norm(LinearLayer::kUp, {p.norm2, p.norm2_bias}, mid, saved.norm2_mean, saved.norm2_rstd, wanted.saved);
   saved.up = linears_.Forward(LinearLayer::kUp, saved.norm2, wanted.saved);
   saved.act = Activation(saved.up, wanted);
   if (!wanted.output) return {};
   const Tensor y = linears_.Forward(LinearLayer::kDown, saved.act, wanted.saved);
-  DropoutAdd(trace_, y, saved.x_mid, y, spec_.dropout, DropoutStream(layer, micro_step, 1));
-  return y;
+  return Add(y, saved.x_mid, DropoutStream(layer, micro_step, 1));
 }
 
 void Block::Backward(int64_t layer, int64_t micro_step, SavedLayer& s, Tensor d) {

@@ -6,6 +6,7 @@
 #include "engine/model/linear.h"
 #include "engine/model/parameter.h"
 #include "engine/model/parameter_access.h"
+#include "engine/model/residual.h"
 #include "engine/ops/elementwise.h"
 #include "engine/precision/recipe.h"
 #include "ridgeline/run.h"
@@ -39,9 +40,9 @@ class Block {
     bool output = true;
     bool saved = true;  // quantized layers: `saved` in the form the backward pass reads
   };
-  // x (tokens, hidden) -> the layer's output, or nothing where it is not wanted (a recomputation). `micro_step` names
-  // the dropout masks.
-  Tensor Forward(int64_t layer, int64_t micro_step, Tensor x, SavedLayer& saved, Wanted wanted);
+  // `in` -> the layer's output, or nothing where it is not wanted (a recomputation). `micro_step` names the dropout
+  // masks.
+  ResidualStream Forward(int64_t layer, int64_t micro_step, const ResidualStream& in, SavedLayer& saved, Wanted wanted);
 
   // d (tokens, hidden) holds the gradient of the layer's output, and afterwards that of its input.
   void Backward(int64_t layer, int64_t micro_step, SavedLayer& saved, Tensor d);
@@ -51,12 +52,16 @@ class Block {
     int weight, bias;
   };
   // `of`: the layer whose input it is; `saved` as Wanted's.
-  LinearInput Norm(LinearLayer of, NormParameters p, Tensor x, Tensor& mean, Tensor& rstd, bool saved);
+  LinearInput Norm(LinearLayer of, NormParameters p, const ResidualStream& in, Tensor& mean, Tensor& rstd, bool saved);
   void NormAgain(LinearLayer of, NormParameters p, Tensor x, LinearInput& out);
   void NormBackward(NormParameters p, Tensor dy, Tensor x, Tensor mean, Tensor rstd, Tensor d);
   LinearInput Activation(Tensor up, Wanted wanted);
   Tensor New(int64_t rows, int64_t cols) { return trace_.Temporary(compute_, rows, cols, Category::kActivations); }
   RandomStream DropoutStream(int64_t layer, int64_t micro_step, int64_t which) const;
+  // residual + dropout(branch), in the branch's place.
+  ResidualStream Add(Tensor branch, Tensor residual, RandomStream stream) const {
+    return {branch, {branch, residual, spec_.dropout, stream}};
+  }
   Tensor Query(Tensor qkv) const;
   Tensor Key(Tensor qkv) const;
   Tensor Value(Tensor qkv) const;

@@ -44,12 +44,14 @@ Tensor Ends::Input(int64_t micro_step) {
   return x;
 }
 
-Tensor Ends::LossAndGradient(int64_t micro_step, Tensor x) {
+Tensor Ends::LossAndGradient(int64_t micro_step, const ResidualStream& in) {
+  const auto& [x, sum] = in;
   trace_.SetLayer(-1);
   trace_.SetPhase(Phase::kForward);
   const Tensor d = trace_.Temporary(compute_, tokens_, spec_.hidden, Category::kActivations);
   if (shape_.head < 0) {
     const double scale = static_cast<double>(spec_.ranks) / static_cast<double>(spec_.grad_accumulation);
+    if (sum.defined()) DropoutAdd(trace_, sum.branch, sum.residual, x, sum.p, sum.stream);
     SumLoss(trace_, x, tensors_.loss, scale);
     Fill(trace_, d, scale, tensors_.loss_scale);
     return d;
@@ -60,10 +62,10 @@ Tensor Ends::LossAndGradient(int64_t micro_step, Tensor x) {
   Tensor mean;
   const Tensor weight = parameters_.Weight(shape_.final_norm);
   if (shape_.final_norm_bias < 0) {
-    RmsNorm(trace_, x, weight, normed, rstd, spec_.norm_eps);
+    RmsNorm(trace_, x, weight, normed, rstd, spec_.norm_eps, sum);
   } else {
     mean = trace_.Temporary(DType::kF32, 1, tokens_, Category::kActivations);
-    LayerNorm(trace_, x, weight, parameters_.Weight(shape_.final_norm_bias), normed, mean, rstd, spec_.norm_eps);
+    LayerNorm(trace_, x, weight, parameters_.Weight(shape_.final_norm_bias), normed, mean, rstd, spec_.norm_eps, sum);
   }
 
   // A chunk's logits become their own gradient, then the weight's, then that of the chunk's input, which takes its

@@ -4,6 +4,7 @@
 #include "engine/device/trace.h"
 #include "engine/model/parameter.h"
 #include "engine/model/parameter_access.h"
+#include "engine/model/residual.h"
 #include "engine/precision/recipe.h"
 #include "ridgeline/run.h"
 
@@ -34,7 +35,7 @@ class Ends {
 
   // From the last layer's output: adds to the loss and returns the gradient of x, (tokens, hidden). The mean over the
   // ranks of both is that of the whole batch: stack's loss, a sum, counts as often as there are ranks.
-  Tensor LossAndGradient(int64_t micro_step, Tensor x);
+  Tensor LossAndGradient(int64_t micro_step, const ResidualStream& in);
 
   // From the gradient of Input's result: the embeddings' gradients.
   void InputBackward(int64_t micro_step, Tensor d);

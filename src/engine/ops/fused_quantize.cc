@@ -8,6 +8,8 @@ const Op<ActivationQuantizeOperands> kSwiGluQuantize{{"swiglu_quantize"}};
 const Op<ActivationQuantizeOperands> kGeluQuantize{{"gelu_quantize"}};
 const Op<NormQuantizeOperands, NormAttrs> kRmsNormQuantize{{"rms_norm_quantize"}};
 const Op<NormQuantizeOperands, NormAttrs> kLayerNormQuantize{{"layer_norm_quantize"}};
+const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualRmsNormQuantize{{"residual_rms_norm_quantize"}};
+const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualLayerNormQuantize{{"residual_layer_norm_quantize"}};
 
 namespace {
 
@@ -37,8 +39,9 @@ void QuantizeActivation(Trace& trace, const Op<ActivationQuantizeOperands>& op, 
   trace.Call(op, {{x, delayed.scale, delayed.amax}, {by_row.stored(), by_col.stored(), delayed.amax}});
 }
 
-void QuantizeNorm(Trace& trace, const Op<NormQuantizeOperands, NormAttrs>& op, bool center,
-                  const NormQuantizeOperands& on, const QuantizedTensor& y, double eps) {
+void QuantizeNorm(Trace& trace, bool center, const NormQuantizeOperands& on, const QuantizedTensor& y, double eps,
+                  const ResidualSum& sum) {
+  const auto& op = center ? kLayerNormQuantize : kRmsNormQuantize;
   const auto& [x, weight, bias, scale, amax] = on.reads;
   const auto is_of_columns = [cols = x.cols](const Tensor& t) { return Is(t, DType::kBF16, 1, cols); };
   const auto is_of_rows = [rows = x.rows](const Tensor& t) { return Is(t, DType::kF32, 1, rows); };
@@ -54,7 +57,13 @@ void QuantizeNorm(Trace& trace, const Op<NormQuantizeOperands, NormAttrs>& op, b
            {"rstd", on.writes.rstd},
            {"y", y.codes}});
   RequireScale(op, {scale, amax});
-  trace.Call(op, on, {}, {eps});
+  if (!sum.defined()) return trace.Call(op, on, {}, {eps});
+  const auto& summed = center ? kResidualLayerNormQuantize : kResidualRmsNormQuantize;
+  const Tensor inputs = InputsOf(trace, summed, sum, x);
+  trace.Call(summed,
+             {{sum.branch, sum.residual, inputs, weight, bias, scale, amax},
+              {x, on.writes.y, on.writes.delayed_amax, on.writes.mean, on.writes.rstd}},
+             {}, {eps, sum.attrs()});
 }
 
 }  // namespace
@@ -70,15 +79,15 @@ void GeluQuantize(Trace& trace, Tensor x, const QuantizedTensor* row, const Quan
 }
 
 void RmsNormQuantize(Trace& trace, Tensor x, Tensor weight, const QuantizedTensor& y, Tensor rstd, double eps,
-                     DelayedScale delayed) {
-  QuantizeNorm(trace, kRmsNormQuantize, false,
-               {{x, weight, {}, delayed.scale, delayed.amax}, {y.stored(), delayed.amax, {}, rstd}}, y, eps);
+                     DelayedScale delayed, const ResidualSum& sum) {
+  QuantizeNorm(trace, false, {{x, weight, {}, delayed.scale, delayed.amax}, {y.stored(), delayed.amax, {}, rstd}}, y,
+               eps, sum);
 }
 
 void LayerNormQuantize(Trace& trace, Tensor x, Tensor weight, Tensor bias, const QuantizedTensor& y, Tensor mean,
-                       Tensor rstd, double eps, DelayedScale delayed) {
-  QuantizeNorm(trace, kLayerNormQuantize, true,
-               {{x, weight, bias, delayed.scale, delayed.amax}, {y.stored(), delayed.amax, mean, rstd}}, y, eps);
+                       Tensor rstd, double eps, DelayedScale delayed, const ResidualSum& sum) {
+  QuantizeNorm(trace, true, {{x, weight, bias, delayed.scale, delayed.amax}, {y.stored(), delayed.amax, mean, rstd}}, y,
+               eps, sum);
 }
 
 }  // namespace ridgeline

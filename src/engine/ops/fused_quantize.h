@@ -44,12 +44,26 @@ struct NormQuantizeOperands {
 };
 extern const Op<NormQuantizeOperands, NormAttrs> kRmsNormQuantize;
 extern const Op<NormQuantizeOperands, NormAttrs> kLayerNormQuantize;
+struct ResidualNormQuantizeOperands {
+  struct {
+    Tensor branch, residual, inputs, weight, bias;
+    Tensor delayed_scale, delayed_amax;
+  } reads;
+  struct {
+    Tensor x;
+    StoredCodes y;
+    Tensor delayed_amax;
+    Tensor mean, rstd;
+  } writes;
+};
+extern const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualRmsNormQuantize;
+extern const Op<ResidualNormQuantizeOperands, ResidualNormAttrs> kResidualLayerNormQuantize;
 
 // Quantize of the norms' y (norm.h) along its rows, y (tokens, hidden); x, weight and bias are bf16. Columns are what
-// Transposed makes of them: a row's numbers are known when all of it was read.
+// Transposed makes of them: a row's numbers are known when all of it was read. `sum` as the norms'.
 void RmsNormQuantize(Trace& trace, Tensor x, Tensor weight, const QuantizedTensor& y, Tensor rstd, double eps,
-                     DelayedScale delayed);
+                     DelayedScale delayed, const ResidualSum& sum = {});
 void LayerNormQuantize(Trace& trace, Tensor x, Tensor weight, Tensor bias, const QuantizedTensor& y, Tensor mean,
-                       Tensor rstd, double eps, DelayedScale delayed);
+                       Tensor rstd, double eps, DelayedScale delayed, const ResidualSum& sum = {});
 
 }  // namespace ridgeline

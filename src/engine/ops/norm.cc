@@ -4,17 +4,29 @@
 
 namespace ridgeline {
 
+const Op<ResidualNormOperands, ResidualNormAttrs> kResidualRmsNorm{{"residual_rms_norm"}};
+const Op<ResidualNormOperands, ResidualNormAttrs> kResidualLayerNorm{{"residual_layer_norm"}};
 const Op<RmsNormOperands, NormAttrs> kRmsNorm{{"rms_norm"}};
 const Op<RmsNormBackwardOperands, NormBackwardAttrs> kRmsNormBackward{{"rms_norm_backward"}};
 const Op<LayerNormOperands, NormAttrs> kLayerNorm{{"layer_norm"}};
 const Op<LayerNormBackwardOperands, NormBackwardAttrs> kLayerNormBackward{{"layer_norm_backward"}};
 
-void RmsNorm(Trace& trace, Tensor x, Tensor weight, Tensor y, Tensor rstd, double eps) {
+Tensor InputsOf(Trace& trace, const OpDef& op, const ResidualSum& sum, const Tensor& x) {
+  Require(IsLike(sum.branch, x) && IsLike(sum.residual, x) && sum.p >= 0 && sum.p < 1, op,
+          "branch and residual must be as x, and p in [0, 1)",
+          {{"branch", sum.branch}, {"residual", sum.residual}, {"x", x}});
+  return sum.p > 0 ? trace.Inputs() : Tensor{};
+}
+
+void RmsNorm(Trace& trace, Tensor x, Tensor weight, Tensor y, Tensor rstd, double eps, const ResidualSum& sum) {
   Require(IsFloat(x) && x.contiguous() && IsLike(y, x) && Is(weight, x.dtype, 1, x.cols) &&
               Is(rstd, DType::kF32, 1, x.rows),
           kRmsNorm, "y must be as x (tokens, hidden), weight (1, hidden) of its dtype, rstd (1, tokens) in fp32",
           {{"x", x}, {"weight", weight}, {"y", y}, {"rstd", rstd}});
-  trace.Call(kRmsNorm, {{x, weight}, {y, rstd}}, {}, {eps});
+  if (!sum.defined()) return trace.Call(kRmsNorm, {{x, weight}, {y, rstd}}, {}, {eps});
+  const Tensor inputs = InputsOf(trace, kResidualRmsNorm, sum, x);
+  trace.Call(kResidualRmsNorm, {{sum.branch, sum.residual, inputs, weight, {}}, {x, y, {}, rstd}}, {},
+             {eps, sum.attrs()});
 }
 
 void RmsNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor rstd, Tensor dx, bool overwrite_dx,
@@ -32,14 +44,18 @@ void RmsNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor rs
              {overwrite_dx, accumulate});
 }
 
-void LayerNorm(Trace& trace, Tensor x, Tensor weight, Tensor bias, Tensor y, Tensor mean, Tensor rstd, double eps) {
+void LayerNorm(Trace& trace, Tensor x, Tensor weight, Tensor bias, Tensor y, Tensor mean, Tensor rstd, double eps,
+               const ResidualSum& sum) {
   Require(
       IsFloat(x) && x.contiguous() && IsLike(y, x) && Is(weight, x.dtype, 1, x.cols) && Is(bias, x.dtype, 1, x.cols) &&
           Is(mean, DType::kF32, 1, x.rows) && Is(rstd, DType::kF32, 1, x.rows),
       kLayerNorm,
       "y must be as x (tokens, hidden), weight and bias (1, hidden) of its dtype, mean and rstd (1, tokens) in fp32",
       {{"x", x}, {"weight", weight}, {"bias", bias}, {"y", y}, {"mean", mean}, {"rstd", rstd}});
-  trace.Call(kLayerNorm, {{x, weight, bias}, {y, mean, rstd}}, {}, {eps});
+  if (!sum.defined()) return trace.Call(kLayerNorm, {{x, weight, bias}, {y, mean, rstd}}, {}, {eps});
+  const Tensor inputs = InputsOf(trace, kResidualLayerNorm, sum, x);
+  trace.Call(kResidualLayerNorm, {{sum.branch, sum.residual, inputs, weight, bias}, {x, y, mean, rstd}}, {},
+             {eps, sum.attrs()});
 }
 
 void LayerNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor mean, Tensor rstd, Tensor dx,

@@ -1,12 +1,31 @@
-// RMSNorm and LayerNorm. Statistics and sums are fp32 whatever the dtype.
+// RMSNorm and LayerNorm, each alone or in one pass with the residual's sum before it. Statistics and sums are fp32
+// whatever the dtype.
 #pragma once
 
 #include "engine/device/trace.h"
+#include "engine/ops/elementwise.h"
 
 namespace ridgeline {
 
+// What becomes a norm's x in the norm's own pass, to the bit as DropoutAdd (elementwise.h) would make it of these.
+struct ResidualSum {
+  Tensor branch = {};
+  Tensor residual = {};
+  double p = 0;
+  RandomStream stream = {};
+  bool defined() const { return residual.defined(); }
+  DropoutAttrs attrs() const { return {p, stream.id, stream.first}; }
+};
+// The step inputs that a call of `op` reads for it; undefined without dropout. Throws as recording does where it is not
+// one that becomes x.
+Tensor InputsOf(Trace& trace, const OpDef& op, const ResidualSum& sum, const Tensor& x);
+
 struct NormAttrs {
   double eps = 0;
+};
+struct ResidualNormAttrs {
+  double eps = 0;
+  DropoutAttrs dropout;
 };
 struct NormBackwardAttrs {
   bool overwrite_dx = false;
@@ -61,10 +80,22 @@ struct LayerNormBackwardOperands {
 };
 extern const Op<LayerNormBackwardOperands, NormBackwardAttrs> kLayerNormBackward;
 
+struct ResidualNormOperands {
+  struct {
+    Tensor branch, residual, inputs, weight, bias;
+  } reads;
+  struct {
+    Tensor x, y, mean, rstd;
+  } writes;
+};
+extern const Op<ResidualNormOperands, ResidualNormAttrs> kResidualRmsNorm;
+extern const Op<ResidualNormOperands, ResidualNormAttrs> kResidualLayerNorm;
+
 // y = x * rstd * weight, rstd = 1 / sqrt(mean(x^2) + eps) (Zhang & Sennrich, 2019).
 // x, y (tokens, hidden); weight (1, hidden); rstd (1, tokens) fp32, an output. x, y, weight of one
-// floating dtype.
-void RmsNorm(Trace& trace, Tensor x, Tensor weight, Tensor y, Tensor rstd, double eps);
+// floating dtype. Where there is a `sum`, of x's shape and dtype, x is what it becomes, and may be its branch or its
+// residual.
+void RmsNorm(Trace& trace, Tensor x, Tensor weight, Tensor y, Tensor rstd, double eps, const ResidualSum& sum = {});
 
 // dx += the gradient through the norm (dx holds the residual stream's gradient); with `overwrite_dx` dx = instead.
 // dweight (1, hidden), floating, overwritten, or added to where `accumulate`. Deterministic for any thread count.
@@ -72,8 +103,9 @@ void RmsNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor rs
                      Tensor dweight, bool accumulate);
 
 // y = (x - mean) * rstd * weight + bias (Ba et al., 2016). mean, rstd (1, tokens) fp32, outputs. x, y, weight and
-// bias of one floating dtype.
-void LayerNorm(Trace& trace, Tensor x, Tensor weight, Tensor bias, Tensor y, Tensor mean, Tensor rstd, double eps);
+// bias of one floating dtype. `sum` as RmsNorm's.
+void LayerNorm(Trace& trace, Tensor x, Tensor weight, Tensor bias, Tensor y, Tensor mean, Tensor rstd, double eps,
+               const ResidualSum& sum = {});
 
 // As RmsNormBackward; dbias as dweight.
 void LayerNormBackward(Trace& trace, Tensor dy, Tensor x, Tensor weight, Tensor mean, Tensor rstd, Tensor dx,

@@ -15,12 +15,13 @@ RecomputePolicy RecomputePolicy::Parse(std::string_view text) {
   return policy;
 }
 
-Tensor LayerRunner::Forward(int64_t micro_step, Tensor x) {
+ResidualStream LayerRunner::Forward(int64_t micro_step, Tensor x) {
+  ResidualStream stream = {x};
   trace_.SetPhase(Phase::kForward);
   saved_.assign(static_cast<size_t>(layers_), {});
   for (int64_t layer = 0; layer < layers_; ++layer) {
     SavedLayer& saved = saved_[static_cast<size_t>(layer)];
-    x = block_.Forward(layer, micro_step, x, saved, {.saved = policy_.kind == RecomputePolicy::Kind::kNone});
+    stream = block_.Forward(layer, micro_step, stream, saved, {.saved = policy_.kind == RecomputePolicy::Kind::kNone});
     if (policy_.kind == RecomputePolicy::Kind::kSelective) {
       saved.norm1 = saved.norm2 = saved.act = {};
     } else if (policy_.kind == RecomputePolicy::Kind::kFull) {
@@ -30,7 +31,7 @@ Tensor LayerRunner::Forward(int64_t micro_step, Tensor x) {
     }
     parameters_.EndUse();
   }
-  return x;
+  return stream;
 }
 
 void LayerRunner::Backward(int64_t micro_step, Tensor d) {
@@ -44,9 +45,9 @@ void LayerRunner::Backward(int64_t micro_step, Tensor d) {
 void LayerRunner::BackwardGroup(int64_t micro_step, int64_t first, int64_t last, Tensor d) {
   if (policy_.kind == RecomputePolicy::Kind::kFull) {
     trace_.SetPhase(Phase::kRecompute);
-    Tensor x = saved_[static_cast<size_t>(first)].x;
+    ResidualStream stream = {saved_[static_cast<size_t>(first)].x};
     for (int64_t layer = first; layer <= last; ++layer) {
-      x = block_.Forward(layer, micro_step, x, saved_[static_cast<size_t>(layer)], {.output = layer < last});
+      stream = block_.Forward(layer, micro_step, stream, saved_[static_cast<size_t>(layer)], {.output = layer < last});
       if (layer < last) parameters_.EndUse();
     }
   }

@@ -30,7 +30,7 @@ class LayerRunner {
   LayerRunner(Trace& trace, ParameterAccess& parameters, Block& block, int64_t layers, RecomputePolicy policy)
       : trace_(trace), parameters_(parameters), block_(block), layers_(layers), policy_(policy) {}
 
-  Tensor Forward(int64_t micro_step, Tensor x);
+  ResidualStream Forward(int64_t micro_step, Tensor x);
 
   // d: the gradient of Forward's result; afterwards that of its argument.
   void Backward(int64_t micro_step, Tensor d);

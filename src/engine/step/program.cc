@@ -89,7 +89,7 @@ UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, cons
     trace.SetPhase(Phase::kForward);
     const Tensor x = ends.Input(micro_step);
     parameters.EndUse();
-    const Tensor y = layers.Forward(micro_step, x);
+    const ResidualStream y = layers.Forward(micro_step, x);
     const Tensor d = ends.LossAndGradient(micro_step, y);
     parameters.EndUse();
     layers.Backward(micro_step, d);

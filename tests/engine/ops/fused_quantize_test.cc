@@ -52,6 +52,7 @@ TEST(FusedQuantizing, RefusesOtherThanDelayedE4m3OfTheirShape) {
   refused([&] { RmsNormQuantize(runner.trace, x, weight, whole.row, stats, kEps, {}); });
   refused([&] { LayerNormQuantize(runner.trace, x, weight, {}, whole.row, stats, stats, kEps, whole.delayed); });
   refused([&] { LayerNormQuantize(runner.trace, x, weight, weight, whole.row, {}, stats, kEps, whole.delayed); });
+  refused([&] { RmsNormQuantize(runner.trace, x, weight, whole.row, stats, kEps, whole.delayed, {weight, x}); });
 }
 
 #ifdef RIDGELINE_CUDA_TESTS
@@ -81,7 +82,7 @@ class FusedQuantizing : public EveryTarget {
       results.push_back(codes.delayed.amax);
       if (sides.row) results.insert(results.end(), {codes.row.codes, codes.row.tensor_scale});
       if (sides.col) results.insert(results.end(), {codes.col.codes, codes.col.tensor_scale});
-      runner.Run(table_);
+      runner.Run(table_, {.step = 2, .learning_rate = 0, .seed = 5});
       if (HasFatalFailure()) return;
       for (const Tensor& result : results) of[fused].push_back(runner.Bytes(result));
     }
@@ -132,29 +133,41 @@ TEST_P(FusedQuantizing, ActivationsAreThoseThatWereStoredBefore) {
   }
 }
 
+// A norm, whose input is there before it or is a sum that it makes, with dropout or without.
+struct NormCaseOfCodes {
+  bool center = false;
+  bool summed = false;
+  double p = 0;
+};
+
 TEST_P(FusedQuantizing, NormsAreThoseThatWereStoredBefore) {
-  for (const bool center : {false, true}) {
-    SCOPED_TRACE(center ? "layer norm" : "rms norm");
+  for (const NormCaseOfCodes& of :
+       {NormCaseOfCodes{}, {.center = true}, {.summed = true}, {.center = true, .summed = true, .p = 0.3}}) {
+    const bool center = of.center;
+    SCOPED_TRACE(testing::Message() << (center ? "layer norm" : "rms norm") << (of.summed ? " of a sum" : ""));
     for (const Shape& shape : {Shape{1, 1}, {3, 7}, {33, 24}, {5, 104}, {4, 257}, {2, 9000}}) {
       ExpectSameBits(shape, {.row = true}, [&](OpRunner& runner, const Codes& codes, bool fused) {
         const auto& [rows, cols] = shape;
         const Tensor x = Input(runner, rows, cols);
+        const ResidualSum made = {x, runner.Normal(DType::kBF16, rows, cols, 4), of.p, {6}};
+        const ResidualSum sum = fused && of.summed ? made : ResidualSum{};
+        if (!fused && of.summed) DropoutAdd(runner.trace, made.branch, made.residual, x, made.p, made.stream);
         const Tensor weight = runner.Normal(DType::kBF16, 1, cols, 2);
         const Tensor bias = runner.Normal(DType::kBF16, 1, cols, 3);
         const Tensor rstd = runner.Empty(DType::kF32, 1, rows);
         const Tensor mean = runner.Empty(DType::kF32, 1, rows);
         const Tensor y = fused ? Tensor{} : runner.Empty(DType::kBF16, rows, cols);
         if (fused && center) {
-          LayerNormQuantize(runner.trace, x, weight, bias, codes.row, mean, rstd, kEps, codes.delayed);
+          LayerNormQuantize(runner.trace, x, weight, bias, codes.row, mean, rstd, kEps, codes.delayed, sum);
         } else if (fused) {
-          RmsNormQuantize(runner.trace, x, weight, codes.row, rstd, kEps, codes.delayed);
+          RmsNormQuantize(runner.trace, x, weight, codes.row, rstd, kEps, codes.delayed, sum);
         } else if (center) {
           LayerNorm(runner.trace, x, weight, bias, y, mean, rstd, kEps);
         } else {
           RmsNorm(runner.trace, x, weight, y, rstd, kEps);
         }
         if (!fused) Quantize(runner.trace, y, &codes.row, nullptr, codes.delayed, {});
-        return center ? std::vector{mean, rstd} : std::vector{rstd};
+        return center ? std::vector{x, mean, rstd} : std::vector{x, rstd};
       });
       if (HasFatalFailure()) return;
     }

@@ -12,7 +12,7 @@ constexpr double kNormEps = 1e-5;
 
 class Norm : public EveryTarget {
  protected:
-  OpKernels table_ = Kernels({RIDGELINE_FAMILY(Norm)});
+  OpKernels table_ = Kernels({RIDGELINE_FAMILY(Elementwise), RIDGELINE_FAMILY(Norm)});
 };
 RIDGELINE_ON_EVERY_TARGET(Norm);
 
@@ -257,6 +257,63 @@ TEST_P(Norm, RowsOfAnyLengthAndAddress) {
   }
 }
 
+// One pass over a residual's sum gives what the sum gives, and then the norm: to the bit, wherever the sum goes.
+enum class SumGoes : uint8_t { kElsewhere, kOverTheBranch, kOverTheResidual };
+
+void CheckSum(const OpKernels& table, bool center, DType dtype, const LongCase& shape, double p, SumGoes where) {
+  const int64_t rows = shape.rows;
+  const int64_t cols = shape.cols;
+  const int64_t begin = shape.begin;
+  SCOPED_TRACE(testing::Message() << rows << " x " << cols << " from " << begin << " " << DTypeName(dtype)
+                                  << (center ? " layer norm" : " rms norm") << ", dropout " << p << ", way "
+                                  << static_cast<int>(where));
+  std::vector<std::vector<std::byte>> of[2];
+  for (const bool one_pass : {false, true}) {
+    OpRunner runner;
+    const auto make = [&](int64_t of_rows, uint32_t seed) {
+      return runner.Normal(dtype, 1, begin + of_rows * cols, seed, 2)
+          .Cols(begin, of_rows * cols)
+          .Reshape(of_rows, cols);
+    };
+    const Tensor branch = make(rows, 1);
+    const Tensor residual = make(rows, 2);
+    const Tensor weight = make(1, 3);
+    const Tensor bias = make(1, 4);
+    Tensor x = where == SumGoes::kOverTheBranch ? branch : residual;
+    if (where == SumGoes::kElsewhere) x = make(rows, 5);
+    const Tensor y = make(rows, 6);
+    const Tensor mean = runner.Empty(DType::kF32, 1, rows);
+    const Tensor rstd = runner.Empty(DType::kF32, 1, rows);
+    const RandomStream stream = {7, 4 * (cols % 2) + cols % 3};
+    const ResidualSum sum = one_pass ? ResidualSum{branch, residual, p, stream} : ResidualSum{};
+    if (!one_pass) DropoutAdd(runner.trace, branch, residual, x, p, stream);
+    if (center) {
+      LayerNorm(runner.trace, x, weight, bias, y, mean, rstd, kNormEps, sum);
+    } else {
+      RmsNorm(runner.trace, x, weight, y, rstd, kNormEps, sum);
+    }
+    EXPECT_EQ(runner.trace.calls().size(), one_pass ? 1U : 2U);
+    runner.Run(table, {.step = 3, .learning_rate = 0, .seed = 11});
+    for (const Tensor& result : {x, y, rstd}) of[one_pass].push_back(runner.Bytes(result));
+    if (center) of[one_pass].push_back(runner.Bytes(mean));
+  }
+  EXPECT_EQ(of[0], of[1]);
+}
+TEST_P(Norm, OfASumIsToTheBitThatOfASumMadeBefore) {
+  for (const bool center : {false, true}) {
+    for (const DType dtype : kFloats) {
+      for (const LongCase& shape : kLongCases) CheckSum(table_, center, dtype, shape, 0, SumGoes::kOverTheBranch);
+      for (const LongCase& shape : {LongCase{1, 2, 0}, {3, 5, 0}, {33, 31, 0}, {5, 64, 0}, {5, 64, 8}, {7, 104, 1}}) {
+        for (const double p : {0.0, 0.3}) {
+          for (const SumGoes where : {SumGoes::kElsewhere, SumGoes::kOverTheBranch, SumGoes::kOverTheResidual}) {
+            CheckSum(table_, center, dtype, shape, p, where);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(Norm, ThreadsChangeNothing) {
   ExpectSameForAnyThreads(table_, [](OpRunner& runner) -> std::vector<Tensor> {
     constexpr int64_t kRows = 233, kCols = 517;
@@ -278,7 +335,11 @@ TEST_P(Norm, ThreadsChangeNothing) {
     const Tensor dweight2 = runner.Empty(DType::kF32, 1, kCols);
     RmsNorm(runner.trace, x, weight, y2, rstd2, kNormEps);
     RmsNormBackward(runner.trace, dy, x, weight, rstd2, dx, false, dweight2, false);
-    return {y, mean, rstd, dx, dweight, dbias, y2, rstd2, dweight2};
+    const Tensor y3 = runner.Empty(dtype, kRows, kCols);
+    const Tensor x3 = runner.Empty(dtype, kRows, kCols);
+    const Tensor rstd3 = runner.Empty(DType::kF32, 1, kRows);
+    RmsNorm(runner.trace, x3, weight, y3, rstd3, kNormEps, {x, dy, 0.2, {9}});
+    return {y, mean, rstd, dx, dweight, dbias, y2, rstd2, dweight2, x3, y3, rstd3};
   });
 }
 
@@ -316,6 +377,11 @@ TEST(NormRecord, RefusesOtherShapes) {
   EXPECT_THROW(RmsNorm(trace, x, Tensor{}, x, rstd, kNormEps), Error);
   EXPECT_THROW(LayerNorm(trace, x, w, make(DType::kBF16, 1, 9), x, rstd, rstd, kNormEps), Error);
   EXPECT_THROW(RmsNormBackward(trace, x, x, w, rstd, x, false, make(DType::kI32, 1, 8), false), Error);
+  RmsNorm(trace, x, w, x, rstd, kNormEps, {x, x, 0.5});  // fits
+  EXPECT_THROW(RmsNorm(trace, x, w, x, rstd, kNormEps, {x, make(DType::kBF16, 4, 7)}), Error);
+  EXPECT_THROW(RmsNorm(trace, x, w, x, rstd, kNormEps, {make(DType::kF32, 4, 8), x}), Error);
+  EXPECT_THROW(LayerNorm(trace, x, w, w, x, rstd, rstd, kNormEps, {{}, x}), Error);
+  EXPECT_THROW(LayerNorm(trace, x, w, w, x, rstd, rstd, kNormEps, {x, x, 1.0}), Error);
   try {
     RmsNorm(trace, x, make(DType::kF32, 1, 7), x, rstd, kNormEps);
     FAIL();

@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "engine/ops/cpu/elementwise.cc"
 #include <hwy/foreach_target.h>
 // clang-format off: after foreach_target.h
+#include "engine/ops/cpu/dropout-inl.h"
 #include "engine/ops/cpu/philox-inl.h"
 #include "engine/ops/cpu/simd-inl.h"
 // clang-format on
@@ -64,29 +65,9 @@ struct GeluBackwardOp {
     return Times(dy, {GeluSlope(x.a), GeluSlope(x.b)});
   }
 };
-struct AddOp {
-  HWY_INLINE Pair operator()(int64_t /*i*/, Pair a, Pair b) const { return Plus(a, b); }
-};
 struct FillOp {
   float value;
   HWY_INLINE Pair operator()(int64_t /*i*/) const { return SplatPair(value); }
-};
-
-template <bool kSplit>
-struct DropoutOp {
-  RandomBlocks random;
-  uint32_t threshold;
-  float scale;
-
-  HWY_INLINE Pair operator()(int64_t i, Pair x) const {
-    const auto bits = random.Block<kSplit>(i);
-    return {Keep(bits.a, x.a), Keep(bits.b, x.b)};
-  }
-  HWY_INLINE Pair operator()(int64_t i, Pair x, Pair residual) const { return Plus((*this)(i, x), residual); }
-  HWY_INLINE VF Keep(VU bits, VF x) const {
-    const auto drop = hn::RebindMask(DF(), hn::Lt(bits, hn::Set(DU(), threshold)));
-    return hn::IfThenZeroElse(drop, hn::Mul(x, Splat(scale)));
-  }
 };
 
 template <typename T>
@@ -102,11 +83,6 @@ struct UniformOp {
     return {hn::Mul(hn::ConvertTo(DF(), a), scale), hn::Mul(hn::ConvertTo(DF(), b), scale)};
   }
 };
-
-template <typename T>
-DropoutOp<kAnySplit<T>> MakeDropout(const StepInputs& inputs, const DropoutAttrs& attrs) {
-  return {{inputs, attrs.stream, attrs.first}, DropoutThreshold(attrs.p), static_cast<float>(1 / (1 - attrs.p))};
-}
 
 void GeluCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
   const GeluOperands on = call.operands(kGelu);

@@ -9,12 +9,46 @@
 #define HWY_TARGET_INCLUDE "engine/ops/cpu/norm.cc"
 #include <hwy/foreach_target.h>
 // clang-format off: after foreach_target.h
+#include "engine/ops/cpu/dropout-inl.h"
 #include "engine/ops/cpu/simd-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace ridgeline {
 namespace HWY_NAMESPACE {
+
+// Of a norm that makes its x first, row by row; of one that finds it there, `x` is nullptr.
+template <typename T>
+struct ResidualRows {
+  const T* branch = nullptr;
+  const T* residual = nullptr;
+  T* x = nullptr;
+  DropoutAttrs dropout = {};
+  StepInputs inputs = {};
+};
+template <typename T, typename Op>
+HWY_INLINE void AddRow(const ResidualRows<T>& rows, int64_t first, int64_t cols, const Op& op) {
+  constexpr bool kSplit = kAnySplit<T>;
+  const T* branch = rows.branch + first;
+  const T* residual = rows.residual + first;
+  ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
+    FetchAhead(residual + i);
+    Store<kSplit>(op(i, Load<kSplit>(branch + i, count), Load<kSplit>(residual + i, count)), rows.x + first + i, count);
+  });
+}
+template <typename T>
+HWY_NOINLINE void MakeRow(const ResidualRows<T>& rows, int64_t row, int64_t cols) {
+  const int64_t first = row * cols;
+  if (rows.dropout.p == 0) return AddRow(rows, first, cols, AddOp());
+  AddRow(rows, first, cols, MakeDropout<T>(rows.inputs, rows.dropout, first));
+}
+template <typename T>
+ResidualRows<T> ResidualRowsOf(const OpCall& call, const CpuRun& run,
+                               const Op<ResidualNormOperands, ResidualNormAttrs>& op) {
+  const ResidualNormOperands on = call.operands(op);
+  return {run.Data<T>(on.reads.branch), run.Data<T>(on.reads.residual), run.Data<T>(on.writes.x),
+          call.attrs(op).dropout, run.Inputs(on.reads.inputs)};
+}
 
 // Rows are read more than once: the first time from memory, then from the cache. While the last pass over a row
 // computes, the next row is fetched.
@@ -27,6 +61,7 @@ struct RmsRows {
   int64_t cols;
   float eps;
   bool stream;
+  ResidualRows<T> sums = {};
 };
 template <typename T>
 HWY_NOINLINE void RmsNormRange(const RmsRows<T>& rows, int64_t begin, int64_t end) {
@@ -36,6 +71,7 @@ HWY_NOINLINE void RmsNormRange(const RmsRows<T>& rows, int64_t begin, int64_t en
   for (int64_t row = begin; row < end; ++row) {
     const T* x = rows.x + row * cols;
     T* y = rows.y + row * cols;
+    if (rows.sums.x != nullptr) MakeRow(rows.sums, row, cols);
     Pair squares = SplatPair(0);
     ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR {
       const Pair v = Load<kSplit>(x + i, count);
@@ -51,19 +87,32 @@ HWY_NOINLINE void RmsNormRange(const RmsRows<T>& rows, int64_t begin, int64_t en
   }
   if (rows.stream) hwy::FlushStream();
 }
+// As the call's operands name them; x is read, or written first where there are `sums`.
+template <typename T, typename Reads, typename Writes>
+void RmsNormRows(const CpuRun& run, const Tensor& x, const Reads& reads, const Writes& writes, double eps,
+                 const ResidualRows<T>& sums) {
+  const RmsRows<T> rows = {run.Data<T>(x),
+                           run.Data<T>(reads.weight),
+                           run.Data<T>(writes.y),
+                           run.Data<float>(writes.rstd),
+                           x.cols,
+                           static_cast<float>(eps),
+                           x.storage != writes.y.storage && Streams(run, writes.y),
+                           sums};
+  ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) { RmsNormRange(rows, begin, end); });
+}
 void RmsNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const RmsNormOperands on = call.operands(kRmsNorm);
-  const Tensor& x = on.reads.x;
-  WithType(x.dtype, [&](auto t) {
+  const auto on = call.operands(kRmsNorm);
+  WithType(on.reads.x.dtype, [&](auto t) {
+    RmsNormRows<decltype(t)>(run, on.reads.x, on.reads, on.writes, call.attrs(kRmsNorm).eps, {});
+  });
+}
+void ResidualRmsNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  const auto on = call.operands(kResidualRmsNorm);
+  WithType(on.writes.x.dtype, [&](auto t) {
     using T = decltype(t);
-    const RmsRows<T> rows = {run.Data<T>(x),
-                             run.Data<T>(on.reads.weight),
-                             run.Data<T>(on.writes.y),
-                             run.Data<float>(on.writes.rstd),
-                             x.cols,
-                             static_cast<float>(call.attrs(kRmsNorm).eps),
-                             x.storage != on.writes.y.storage && Streams(run, on.writes.y)};
-    ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) { RmsNormRange(rows, begin, end); });
+    RmsNormRows<T>(run, on.writes.x, on.reads, on.writes, call.attrs(kResidualRmsNorm).eps,
+                   ResidualRowsOf<T>(call, run, kResidualRmsNorm));
   });
 }
 
@@ -78,6 +127,7 @@ struct LayerRows {
   int64_t cols;
   float eps;
   bool stream;
+  ResidualRows<T> sums = {};
 };
 template <typename T>
 HWY_NOINLINE void LayerNormRange(const LayerRows<T>& rows, int64_t begin, int64_t end) {
@@ -88,6 +138,7 @@ HWY_NOINLINE void LayerNormRange(const LayerRows<T>& rows, int64_t begin, int64_
   for (int64_t row = begin; row < end; ++row) {
     const T* x = rows.x + row * cols;
     T* y = rows.y + row * cols;
+    if (rows.sums.x != nullptr) MakeRow(rows.sums, row, cols);
     Pair sums = SplatPair(0);
     ForBlocks(cols, [&](int64_t i, auto count) HWY_ATTR { sums = Plus(sums, Load<kSplit>(x + i, count)); });
     const float mean = Sum(sums) * scale;
@@ -109,21 +160,33 @@ HWY_NOINLINE void LayerNormRange(const LayerRows<T>& rows, int64_t begin, int64_
   }
   if (rows.stream) hwy::FlushStream();
 }
+template <typename T, typename Reads, typename Writes>
+void LayerNormRows(const CpuRun& run, const Tensor& x, const Reads& reads, const Writes& writes, double eps,
+                   const ResidualRows<T>& sums) {
+  const LayerRows<T> rows = {run.Data<T>(x),
+                             run.Data<T>(reads.weight),
+                             run.Data<T>(reads.bias),
+                             run.Data<T>(writes.y),
+                             run.Data<float>(writes.mean),
+                             run.Data<float>(writes.rstd),
+                             x.cols,
+                             static_cast<float>(eps),
+                             x.storage != writes.y.storage && Streams(run, writes.y),
+                             sums};
+  ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) { LayerNormRange(rows, begin, end); });
+}
 void LayerNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
-  const LayerNormOperands on = call.operands(kLayerNorm);
-  const Tensor& x = on.reads.x;
-  WithType(x.dtype, [&](auto t) {
+  const auto on = call.operands(kLayerNorm);
+  WithType(on.reads.x.dtype, [&](auto t) {
+    LayerNormRows<decltype(t)>(run, on.reads.x, on.reads, on.writes, call.attrs(kLayerNorm).eps, {});
+  });
+}
+void ResidualLayerNormCpu(const OpCall& call, const CpuRun& run, KernelState* /*state*/) {
+  const auto on = call.operands(kResidualLayerNorm);
+  WithType(on.writes.x.dtype, [&](auto t) {
     using T = decltype(t);
-    const LayerRows<T> rows = {run.Data<T>(x),
-                               run.Data<T>(on.reads.weight),
-                               run.Data<T>(on.reads.bias),
-                               run.Data<T>(on.writes.y),
-                               run.Data<float>(on.writes.mean),
-                               run.Data<float>(on.writes.rstd),
-                               x.cols,
-                               static_cast<float>(call.attrs(kLayerNorm).eps),
-                               x.storage != on.writes.y.storage && Streams(run, on.writes.y)};
-    ParallelRows(x.rows, x.cols, [&](int64_t begin, int64_t end) { LayerNormRange(rows, begin, end); });
+    LayerNormRows<T>(run, on.writes.x, on.reads, on.writes, call.attrs(kResidualLayerNorm).eps,
+                     ResidualRowsOf<T>(call, run, kResidualLayerNorm));
   });
 }
 
@@ -257,6 +320,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ridgeline {
 HWY_EXPORT(RmsNormCpu);
+HWY_EXPORT(ResidualRmsNormCpu);
+HWY_EXPORT(ResidualLayerNormCpu);
 HWY_EXPORT(RmsNormBackwardCpu);
 HWY_EXPORT(LayerNormCpu);
 HWY_EXPORT(LayerNormBackwardCpu);
@@ -264,6 +329,8 @@ HWY_EXPORT(LayerNormBackwardCpu);
 void AddNormCpu(CpuKernelTable& table) {
   ChooseTarget();
   table[&kRmsNorm].run = HWY_DYNAMIC_DISPATCH(RmsNormCpu);
+  table[&kResidualRmsNorm].run = HWY_DYNAMIC_DISPATCH(ResidualRmsNormCpu);
+  table[&kResidualLayerNorm].run = HWY_DYNAMIC_DISPATCH(ResidualLayerNormCpu);
   table[&kRmsNormBackward].run = HWY_DYNAMIC_DISPATCH(RmsNormBackwardCpu);
   table[&kLayerNorm].run = HWY_DYNAMIC_DISPATCH(LayerNormCpu);
   table[&kLayerNormBackward].run = HWY_DYNAMIC_DISPATCH(LayerNormBackwardCpu);

@@ -8,6 +8,8 @@
 #include "engine/device/cuda/types.h"
 #include "engine/ops/cuda/add_up_parts.h"
 #include "engine/ops/cuda/codes.cuh"
+#include "engine/ops/cuda/dropout.cuh"
+#include "engine/ops/cuda/floats.cuh"
 #include "engine/ops/cuda/kernels.h"
 #include "engine/ops/cuda/vectors.h"
 #include "engine/ops/fused_quantize.h"
@@ -26,20 +28,50 @@ unsigned WholeWarps(int64_t threads, int64_t most) {
 
 template <typename T>
 struct ForwardArgs {
-  const T* x;
-  const T* weight;
-  const T* bias;
-  T* y;
-  float* mean;
-  float* rstd;
-  int64_t cols;
-  float eps;
+  const T* x = nullptr;
+  const T* weight = nullptr;
+  const T* bias = nullptr;
+  T* y = nullptr;
+  float* mean = nullptr;
+  float* rstd = nullptr;
+  int64_t cols = 0;
+  float eps = 0;
   // Of those that write codes in place of y.
   uint8_t* codes = nullptr;
   float* tensor_scale = nullptr;
   const float* scale = nullptr;
   uint32_t* amax = nullptr;
+  // Of those that make x first.
+  const T* branch = nullptr;
+  const T* residual = nullptr;
+  T* sum = nullptr;  // x
+  DropoutOp dropout = {};
 };
+
+// A vector of x from element `at` on, made and stored: a few elements at a time, since dropout takes many registers.
+template <int kVec>
+constexpr int kMadeAtOnce = std::min(kVec, 4);
+template <typename T, int kVec>
+__device__ __forceinline__ Vec<T, kVec> MakeVec(const ForwardArgs<T>& a, int64_t at) {
+  constexpr int kEach = kMadeAtOnce<kVec>;
+  const auto branch = LoadVec<T, kVec>(a.branch + at);
+  const auto residual = LoadVec<T, kVec>(a.residual + at);
+  Vec<T, kVec> x;
+  Unrolled<kVec / kEach>([&](auto part) {
+    constexpr int kFirst = decltype(part)() * kEach;
+    Floats<kEach> added;
+    Floats<kEach> to;
+    for (int i = 0; i < kEach; ++i) {
+      added.of[i] = ToFloat(branch.of[kFirst + i]);
+      to.of[i] = ToFloat(residual.of[kFirst + i]);
+    }
+    const bool drops = a.dropout.random.inputs != nullptr;
+    const Floats<kEach> sum = drops ? a.dropout(at + kFirst, added, to) : AddOp()(at, added, to);
+    for (int i = 0; i < kEach; ++i) x.of[kFirst + i] = FromFloat<T>(sum.of[i]);
+  });
+  StoreVec(a.sum + at, x);
+  return x;
+}
 
 // The codes of a vector's numbers, side by side.
 template <typename T, int kVec>
@@ -58,8 +90,10 @@ __device__ __forceinline__ void StoreVecCodes(const Vec<T, kVec>& vector, float 
 constexpr int kForwardThreads = 1024;
 constexpr int kForwardHeld = 2;  // vectors a thread
 
-// x is read once and y written once. (8192, 4096) bf16: 134 MB, 31 us; codes in place of y: 101 MB, 23 us.
-template <bool kCenter, bool kCodes, typename T, int kVec>
+// x is read once and y written once. (8192, 4096) bf16: 134 MB, 31 us; codes in place of y: 101 MB, 23 us. Where x is
+// made first (kSum), its branch and its residual are read once and it is written once: 134 MB, 31 us more than where
+// it is read, in place of the 201 MB that the sum takes alone.
+template <bool kCenter, bool kSum, bool kCodes, typename T, int kVec>
 __global__ void __launch_bounds__(kForwardThreads, kBlocksAtLeast) Forward(ForwardArgs<T> a) {
   using Vector = Vec<T, kVec>;
   __shared__ float scratch[2][kWarp];
@@ -69,9 +103,20 @@ __global__ void __launch_bounds__(kForwardThreads, kBlocksAtLeast) Forward(Forwa
   T* y = nullptr;
   if constexpr (!kCodes) y = a.y + row * a.cols;
   Vector held[kForwardHeld];
-  for (int i = 0; i < kForwardHeld; ++i) {
-    const auto v = threadIdx.x + i * blockDim.x;
-    if (v < vectors) held[i] = LoadVec<T, kVec>(x + v * kVec);
+  if constexpr (kSum) {
+    const int64_t first = row * a.cols;
+    Unrolled<kForwardHeld>([&](auto i) {
+      const auto v = threadIdx.x + i * blockDim.x;
+      if (v < vectors) held[i] = MakeVec<T, kVec>(a, first + int64_t{v} * kVec);
+    });
+    for (int64_t v = threadIdx.x + int64_t{kForwardHeld} * blockDim.x; v < vectors; v += blockDim.x) {
+      MakeVec<T, kVec>(a, first + v * kVec);
+    }
+  } else {
+    for (int i = 0; i < kForwardHeld; ++i) {
+      const auto v = threadIdx.x + i * blockDim.x;
+      if (v < vectors) held[i] = LoadVec<T, kVec>(x + v * kVec);
+    }
   }
   // fn(column, vector) for each of this thread's.
   const auto for_each = [&](const auto& fn) {
@@ -135,77 +180,63 @@ __global__ void __launch_bounds__(kForwardThreads, kBlocksAtLeast) Forward(Forwa
   }
 }
 
-template <bool kCenter, bool kCodes = false, typename T>
-void LaunchForward(const CudaRun& run, const ForwardArgs<T>& args, int64_t rows, bool whole) {
-  WithVector<T>(whole, [&](auto vec) {
-    constexpr int kVec = decltype(vec)::value;
-    constexpr int64_t kEach = int64_t{kVec} * kForwardHeld;
-    const unsigned threads = WholeWarps((args.cols + kEach - 1) / kEach, kForwardThreads);
-    Launch(run.stream, {{BlocksFor(rows, 1)}, {threads}}, Forward<kCenter, kCodes, T, kVec>, args);
-  });
-}
-
-void RmsNormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto on = call.operands(kRmsNorm);
-  const bool whole = AreWholeVectors(on.reads.x.cols, {on.reads.x, on.reads.weight, on.writes.y});
-  WithCudaType(on.reads.x.dtype, [&](auto t) {
+// Any of the norms forward: which, and what it does beside, its operands say.
+template <const auto& kOp, bool kCenter>
+void NormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
+  const auto on = call.operands(kOp);
+  constexpr bool kSum = requires { on.reads.residual; };
+  constexpr bool kCodes = requires { on.writes.y.codes; };
+  Tensor x;
+  if constexpr (kSum) {
+    x = on.writes.x;
+  } else {
+    x = on.reads.x;
+  }
+  // Sums are in the order of vectors, which are the same whatever is done beside: codes begin a storage, as do a branch
+  // and a residual.
+  bool whole = AreWholeVectors(x.cols, {x, on.reads.weight});
+  if constexpr (kCenter) whole = whole && AreWholeVectors(x.cols, {on.reads.bias});
+  if constexpr (kSum) whole = whole && AreWholeVectors(x.cols, {on.reads.branch, on.reads.residual});
+  if constexpr (!kCodes) whole = whole && AreWholeVectors(x.cols, {on.writes.y});
+  const auto launch = [&](auto t) {
     using T = decltype(t);
-    const ForwardArgs<T> args = {run.Data<T>(on.reads.x),
-                                 run.Data<T>(on.reads.weight),
-                                 nullptr,
-                                 run.Data<T>(on.writes.y),
-                                 nullptr,
-                                 run.Data<float>(on.writes.rstd),
-                                 on.reads.x.cols,
-                                 static_cast<float>(call.attrs(kRmsNorm).eps)};
-    LaunchForward<false>(run, args, on.reads.x.rows, whole);
-  });
-}
-
-void LayerNormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  const auto on = call.operands(kLayerNorm);
-  const bool whole = AreWholeVectors(on.reads.x.cols, {on.reads.x, on.reads.weight, on.reads.bias, on.writes.y});
-  WithCudaType(on.reads.x.dtype, [&](auto t) {
-    using T = decltype(t);
-    const ForwardArgs<T> args = {run.Data<T>(on.reads.x),
-                                 run.Data<T>(on.reads.weight),
-                                 run.Data<T>(on.reads.bias),
-                                 run.Data<T>(on.writes.y),
-                                 run.Data<float>(on.writes.mean),
-                                 run.Data<float>(on.writes.rstd),
-                                 on.reads.x.cols,
-                                 static_cast<float>(call.attrs(kLayerNorm).eps)};
-    LaunchForward<true>(run, args, on.reads.x.rows, whole);
-  });
-}
-
-template <bool kCenter>
-void NormQuantizeCuda(const Op<NormQuantizeOperands, NormAttrs>& op, const OpCall& call, const CudaRun& run) {
-  using T = __nv_bfloat16;
-  const auto on = call.operands(op);
-  const auto& [x, weight, bias, scale, amax] = on.reads;
-  const StoredCodes& y = on.writes.y;
-  const ForwardArgs<T> args = {run.Data<T>(x),
-                               run.Data<T>(weight),
-                               kCenter ? run.Data<T>(bias) : nullptr,
-                               nullptr,
-                               kCenter ? run.Data<float>(on.writes.mean) : nullptr,
-                               run.Data<float>(on.writes.rstd),
-                               x.cols,
-                               static_cast<float>(call.attrs(op).eps),
-                               run.Data<uint8_t>(y.codes),
-                               run.Data<float>(y.tensor_scale),
-                               run.Data<float>(scale),
-                               run.Data<uint32_t>(on.writes.delayed_amax)};
-  // As the norm alone, whose sums are in the order of its vectors; codes begin a storage.
-  const bool whole = AreWholeVectors(x.cols, {x, weight}) && (!kCenter || AreWholeVectors(x.cols, {bias}));
-  LaunchForward<kCenter, true>(run, args, x.rows, whole);
-}
-void RmsNormQuantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  NormQuantizeCuda<false>(kRmsNormQuantize, call, run);
-}
-void LayerNormQuantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
-  NormQuantizeCuda<true>(kLayerNormQuantize, call, run);
+    ForwardArgs<T> args;
+    args.x = run.Data<T>(x);
+    args.weight = run.Data<T>(on.reads.weight);
+    args.rstd = run.Data<float>(on.writes.rstd);
+    args.cols = x.cols;
+    args.eps = static_cast<float>(call.attrs(kOp).eps);
+    if constexpr (kCenter) {
+      args.bias = run.Data<T>(on.reads.bias);
+      args.mean = run.Data<float>(on.writes.mean);
+    }
+    if constexpr (kCodes) {
+      args.codes = run.Data<uint8_t>(on.writes.y.codes);
+      args.tensor_scale = run.Data<float>(on.writes.y.tensor_scale);
+      args.scale = run.Data<float>(on.reads.delayed_scale);
+      args.amax = run.Data<uint32_t>(on.writes.delayed_amax);
+    } else {
+      args.y = run.Data<T>(on.writes.y);
+    }
+    if constexpr (kSum) {
+      const DropoutAttrs& dropout = call.attrs(kOp).dropout;
+      args.branch = run.Data<T>(on.reads.branch);
+      args.residual = run.Data<T>(on.reads.residual);
+      args.sum = run.Data<T>(x);
+      if (dropout.p > 0) args.dropout = MakeDropout(run.Inputs(on.reads.inputs), dropout);
+    }
+    WithVector<T>(whole, [&](auto vec) {
+      constexpr int kVec = decltype(vec)::value;
+      constexpr int64_t kEach = int64_t{kVec} * kForwardHeld;
+      const unsigned threads = WholeWarps((x.cols + kEach - 1) / kEach, kForwardThreads);
+      Launch(run.stream, {{BlocksFor(x.rows, 1)}, {threads}}, Forward<kCenter, kSum, kCodes, T, kVec>, args);
+    });
+  };
+  if constexpr (kCodes) {
+    launch(__nv_bfloat16{});
+  } else {
+    WithCudaType(x.dtype, launch);
+  }
 }
 
 template <typename T>
@@ -437,11 +468,15 @@ void LayerNormBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* 
 }  // namespace
 
 void AddNormCuda(CudaKernelTable& table) {
-  table[&kRmsNorm].run = &RmsNormCuda;
-  table[&kRmsNormQuantize].run = &RmsNormQuantizeCuda;
-  table[&kLayerNormQuantize].run = &LayerNormQuantizeCuda;
+  table[&kRmsNorm].run = &NormCuda<kRmsNorm, false>;
+  table[&kRmsNormQuantize].run = &NormCuda<kRmsNormQuantize, false>;
+  table[&kResidualRmsNorm].run = &NormCuda<kResidualRmsNorm, false>;
+  table[&kResidualRmsNormQuantize].run = &NormCuda<kResidualRmsNormQuantize, false>;
+  table[&kLayerNorm].run = &NormCuda<kLayerNorm, true>;
+  table[&kLayerNormQuantize].run = &NormCuda<kLayerNormQuantize, true>;
+  table[&kResidualLayerNorm].run = &NormCuda<kResidualLayerNorm, true>;
+  table[&kResidualLayerNormQuantize].run = &NormCuda<kResidualLayerNormQuantize, true>;
   table[&kRmsNormBackward].run = &RmsNormBackwardCuda;
-  table[&kLayerNorm].run = &LayerNormCuda;
   table[&kLayerNormBackward].run = &LayerNormBackwardCuda;
 }
 
