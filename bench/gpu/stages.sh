@@ -71,6 +71,7 @@ verify() {
 
 # series FILE: the losses and the norms of the gradients of a result, of every step.
 series() { grep -oE '"(loss|grad_norm)":\[[^]]+\]' "$1"; }
+said() { grep -oE "\"$2\":\"[^\"]*\"" "$1" | cut -d '"' -f 4; }
 figure() { grep -oE "\"$2\":[0-9]+" "$1" | cut -d : -f 2; }
 
 # The same run three times: as a graph, again, and call by call.
@@ -97,6 +98,7 @@ bits() {
       done
       planned=$(figure "$name.graph.json" planned_peak_bytes)
       taken=$(figure "$name.graph.json" device_peak_bytes)
+      echo "$model $precision: algorithms of products: $(said "$name.graph.json" gemm_algorithms)"
       echo "$model $precision: slab $planned bytes, taken of the device $taken, outside of the slab $((taken - planned))"
     done
   done

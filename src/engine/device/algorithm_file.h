@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,9 @@ class AlgorithmFile {
 
   std::optional<std::string> Find(const std::string& work) const;
   void Keep(const std::string& work, std::string algorithm);
+  // The names of ops that libraries do in other ops' calls since it was opened, for who tells of it.
+  void Took(const std::string& op) { taken_.insert(op); }
+  const std::set<std::string>& taken() const { return taken_; }
   // Writes what was kept since the last time, beside what others have written meanwhile. Who reads finds the old file
   // or the new one; of two who write at once the last one's is there. A file that would have more than kMostBytes is
   // begun anew.
@@ -58,6 +62,7 @@ class AlgorithmFile {
   bool refused_ = false;  // what lies there is not ours to write over
   KeptAlgorithms kept_;
   KeptAlgorithms unsaved_;
+  std::set<std::string> taken_;
 };
 
 }  // namespace ridgeline

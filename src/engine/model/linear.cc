@@ -120,9 +120,17 @@ Tensor Linears::Forward(LinearLayer which, LinearInput& input, bool keep) {
 Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const LinearInput& input) {
   const Weights w = WeightsOf(which);
   const Tensor dx = New(dy.rows, w.inputs);
+  ParameterAccess::Gradient db;
+  // Right before the weight's gradient, which is of the same numbers: a library may do both at once.
+  const auto sum_bias = [&] {
+    if (w.bias < 0) return;
+    db = parameters_.NextGradient(w.bias);
+    ColumnSum(trace_, dy, db.tensor, db.accumulate);
+  };
   if (!Quantizes(spec_, recipe_, trace_.layer())) {
     const Trans trans = shape_.weights_in_out ? Trans::kYes : Trans::kNo;
     Gemm(trace_, dy, Trans::kNo, parameters_.Weight(w.weight), trans, dx);
+    sum_bias();
     const auto dw = parameters_.NextGradient(w.weight);
     const Tensor& first = shape_.weights_in_out ? input.x : dy;
     const Tensor& second = shape_.weights_in_out ? dy : input.x;
@@ -140,6 +148,7 @@ Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const
       x_columns = NewColumns(which, dy.rows);
       Quantize(trace_, input.x, nullptr, &x_columns, InputScale(which), {});
     }
+    sum_bias();
     const auto dw = parameters_.NextGradient(w.weight);
     const QuantizedTensor& first = shape_.weights_in_out ? x_columns : dy_columns;
     const QuantizedTensor& second = shape_.weights_in_out ? dy_columns : x_columns;
@@ -147,8 +156,6 @@ Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const
   }
   parameters_.GradientDone(w.weight);
   if (w.bias >= 0) {
-    const auto db = parameters_.NextGradient(w.bias);
-    ColumnSum(trace_, dy, db.tensor, db.accumulate);
     // A key bias adds the same to every score of a row, which softmax does not see: without rotation its gradient is
     // zero, and what rounding makes of it would be as large as any to Adam, which divides by its size.
     if (which == LinearLayer::kQkv && !shape_.rotary) {

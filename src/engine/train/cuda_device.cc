@@ -4,6 +4,8 @@
 #include <array>
 #include <functional>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "engine/device/cuda/gpu_cards.h"
 #include "engine/device/cuda/gpu_watch.h"
 #include "engine/device/cuda/runtime.h"
+#include "engine/ops/cuda/gemm_epilogue.h"
 #include "engine/ops/cuda/kernels.h"
 #include "run/gpus.h"
 
@@ -132,17 +135,21 @@ class CudaDeviceOfRank final : public TrainingDevice {
   void Describe(std::map<std::string, std::string>& environment) const override {
     environment["gpus"] = name_;
     environment["cuda"] = CudaVersions();
-    environment["gemm_algorithms"] = !algorithms_ ? "cuBLASLt's first"
-                                     : algorithms_->measures()
-                                         ? "the fastest, kept in " + algorithms_->path().string()
-                                         : "those of " + algorithms_->path().string() + ", else cuBLASLt's first";
+    std::string& algorithms = environment["gemm_algorithms"];
+    algorithms = "cuBLASLt's first";
+    if (!algorithms_) return;
+    const std::string file = algorithms_->path().string();
+    algorithms = algorithms_->measures() ? "the fastest, kept in " + file : "those of " + file + ", else " + algorithms;
+    const std::set<std::string>& taken = algorithms_->taken();
+    if (!taken.empty()) algorithms += "; products do " + Join({taken.begin(), taken.end()}, " and ");
   }
 
   std::unique_ptr<Executor> MakeExecutor(const StepProgram& program, Communicator& communicator) override {
     OpenAlgorithms(communicator);
-    return std::make_unique<CudaExecutor>(program.trace, program.layout, CudaKernels(),
-                                          CudaOptions{number_, &libraries_.cuda, options_.graph, algorithms_.get()},
-                                          MakeCudaCollectives(communicator, libraries_.nccl));
+    return std::make_unique<CudaExecutor>(
+        program.trace, program.layout, CudaKernels(),
+        CudaOptions{number_, &libraries_.cuda, options_.graph, algorithms_.get(), GemmEpilogue},
+        MakeCudaCollectives(communicator, libraries_.nccl));
   }
 
   int64_t AvailableSlabBytes() const override { return FreeBytes(); }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -15,7 +16,9 @@
 
 #include "base/error.h"
 #include "engine/device/cuda/runtime.h"
+#include "engine/ops/cuda/gemm_epilogue.h"
 #include "engine/ops/cuda/kernels.h"
+#include "engine/ops/elementwise.h"
 #include "engine/ops/gemm.h"
 #include "engine/ops/quantize.h"
 #include "engine/precision/reference.h"
@@ -71,9 +74,11 @@ class Device {
   }
 
   void UseLibraries(const CublasLt& (*cublaslt)()) { libraries_.cublaslt = cublaslt; }
-  void Run() {
+  // Returns how many calls products did, of which that was asked where the library has it.
+  int Run(bool with_epilogues = false) {
     CudaKernelTable table;
     AddGemmCuda(table);
+    AddElementwiseCuda(table);
     int64_t bytes = 0;
     for (const Storage& storage : trace.storages()) {
       offsets_.push_back(bytes);
@@ -88,12 +93,27 @@ class Device {
                 "cudaMemcpy");
     }
     const CudaRun run = {slab_, offsets_.data(), stream_, 132, &libraries_};
+    const std::vector<OpCall>& calls = trace.calls();
     std::vector<std::shared_ptr<KernelState>> states;
-    for (const OpCall& call : trace.calls()) states.push_back(table.at(call.op).prepare(call, run));
+    for (const OpCall& call : calls) {
+      const CudaKernel& kernel = table.at(call.op);
+      states.push_back(kernel.prepare == nullptr ? nullptr : kernel.prepare(call, run));
+    }
+    std::vector<bool> is_done(calls.size());
+    for (size_t i = 0; with_epilogues && i < calls.size(); ++i) {
+      for (size_t other = 0; other < calls.size(); ++other) {
+        const CudaEpilogue epilogue = GemmEpilogue(calls[i], calls[other], run);
+        std::shared_ptr<KernelState> both = epilogue.work.empty() ? nullptr : epilogue.prepare();
+        if (both == nullptr) continue;
+        states[i] = std::move(both);
+        is_done[other] = true;
+      }
+    }
     for (size_t i = 0; i < states.size(); ++i) {
-      table.at(trace.calls()[i].op).run(trace.calls()[i], run, states[i].get());
+      if (!is_done[i]) table.at(calls[i].op).run(calls[i], run, states[i].get());
     }
     CheckCuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    return static_cast<int>(std::ranges::count(is_done, true));
   }
   std::vector<std::byte> Bytes(const Tensor& tensor) const {
     std::vector<std::byte> bytes(static_cast<size_t>(trace.storages()[static_cast<size_t>(tensor.storage)].bytes));
@@ -281,6 +301,48 @@ TEST(GemmOnCuda, MultipliesEveryCombinationOfDTypes) {
             EXPECT_NEAR(device.Read(c, row, col), sum, 1e-4 + (out == DType::kF32 ? 0 : std::abs(sum) / 128));
           }
         }
+      }
+    }
+  }
+}
+
+// On a GPU this is what says whether its library means the same by GELU's gradient and the sums of an operand.
+TEST(GemmOnCuda, EpiloguesAreThePassesInWhosePlaceTheyAre) {
+  constexpr int64_t kTokens = 64, kIn = 48, kOut = 32;
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    for (const bool in_out : {false, true}) {
+      SCOPED_TRACE(std::string(DTypeName(dtype)) + (in_out ? " (in, out)" : " (out, in)"));
+      std::vector<float> numbers[2];
+      for (const bool with_epilogues : {false, true}) {
+        Device device(CapabilityOr(90));
+        const auto make = [&](DType of, int64_t rows, int64_t cols, uint32_t seed) {
+          return device.Make(of, rows, cols, NormalFloats(rows * cols, seed));
+        };
+        const Tensor dy = make(dtype, kTokens, kOut, 1), x = make(dtype, kTokens, kIn, 2);
+        const Tensor before = make(dtype, kTokens, kIn, 3), dx = make(dtype, kTokens, kIn, 4);
+        const Tensor weight = in_out ? make(dtype, kIn, kOut, 5) : make(dtype, kOut, kIn, 5);
+        const Tensor dweight = in_out ? make(dtype, kIn, kOut, 6) : make(dtype, kOut, kIn, 6);
+        const Tensor dbias = make(dtype, 1, kOut, 7);
+        Gemm(device.trace, dy, Trans::kNo, weight, in_out ? Trans::kYes : Trans::kNo, dx);
+        GeluBackward(device.trace, dx, before, dx);
+        ColumnSum(device.trace, dy, dbias, false);
+        Gemm(device.trace, in_out ? x : dy, Trans::kYes, in_out ? dy : x, Trans::kNo, dweight);
+        const int done = device.Run(with_epilogues);
+        EXPECT_LE(done, with_epilogues ? 2 : 0);
+        if (kEmulatedMachine) {
+          EXPECT_EQ(done, with_epilogues ? 2 : 0);
+        }
+        for (const Tensor& t : {dx, dweight, dbias}) {
+          for (int64_t row = 0; row < t.rows; row += 5) {
+            for (int64_t col = 0; col < t.cols; col += 3) {
+              numbers[with_epilogues].push_back(device.Read(t, row, col));
+            }
+          }
+        }
+      }
+      const double rounding = dtype == DType::kF32 ? 1e-4 : 1.0 / 64;
+      for (size_t i = 0; i < numbers[0].size(); ++i) {
+        ASSERT_NEAR(numbers[1][i], numbers[0][i], rounding * (1 + std::abs(numbers[0][i]))) << i;
       }
     }
   }

@@ -256,6 +256,28 @@ TEST_F(CudaTrainer, MeasuresProductsOnceAndGivesTheSameBits) {
   ExpectNothingLeft();
 }
 
+// What products do beside is named, and is the same whatever is kept for the backward pass.
+TEST_F(CudaTrainer, NamesThePassesThatProductsDo) {
+  TrainOptions options;
+  options.device.algorithms = dir_ / "cublaslt.json";
+  Json values = TinyOnCuda("gpt");
+  const RunResult plain = Run(OnCuda(values));
+  cuda_on_cpu::ResetCublasLt({.algorithm_ms = {20'000}, .epilogue_ms = -5'000});
+  std::vector<double> losses;
+  for (const char* policy : {"none", "selective"}) {
+    values["checkpointing"] = policy;
+    const RunResult result = Run(OnCuda(values), options);
+    ASSERT_EQ(result.status, RunStatus::kOk) << result.message;
+    EXPECT_EQ(result.environment.at("gemm_algorithms"), "the fastest, kept in " + options.device.algorithms.string() +
+                                                            "; products do column_sum and gelu_backward");
+    if (losses.empty()) losses = result.loss;
+    EXPECT_EQ(result.loss, losses) << policy;
+  }
+  for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], plain.loss[i], 1e-5 * plain.loss[i]);
+  cuda_on_cpu::ResetCublasLt();
+  ExpectNothingLeft();
+}
+
 // Two of them: the emulated machine takes its time.
 TEST_F(CudaTrainer, VerifiesReferenceCases) {
   for (const char* name : {"llama-tiny", "gpt-odd"}) {

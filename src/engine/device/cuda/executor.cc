@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "engine/device/cuda/fastest.h"
+#include "engine/device/cuda/order.h"
 #include "engine/device/cuda/ranges.h"
 
 namespace ridgeline {
@@ -52,41 +57,6 @@ void CheckWait(cudaError_t error, const char* what, CudaCollectives* collectives
 }
 void Wait(cudaStream_t stream, CudaCollectives* collectives) {
   CheckWait(cudaStreamSynchronize(stream), "cudaStreamSynchronize", collectives);
-}
-
-// How many calls from `first` on are the same op's, and touch no byte that another of them changes. (Storages that live
-// one after the other may share their bytes.)
-size_t CountTogether(const Trace& trace, const Layout& layout, size_t first) {
-  struct Range {
-    int64_t begin, end;
-  };
-  const auto ranges = [&](std::span<const Tensor> tensors) {
-    std::vector<Range> result;
-    for (const Tensor& tensor : tensors) {
-      if (!tensor.defined()) continue;
-      const auto storage = static_cast<size_t>(tensor.storage);
-      const int64_t begin = layout.offsets[storage];
-      result.push_back({begin, begin + trace.storages()[storage].bytes});
-    }
-    return result;
-  };
-  const auto overlap = [](const std::vector<Range>& a, const std::vector<Range>& b) {
-    return std::ranges::any_of(a, [&](const Range& x) {
-      return std::ranges::any_of(b, [&](const Range& y) { return x.begin < y.end && y.begin < x.end; });
-    });
-  };
-  std::vector<Range> touched;
-  std::vector<Range> changed;
-  const std::vector<OpCall>& calls = trace.calls();
-  size_t next = first;
-  for (; next < calls.size() && calls[next].op == calls[first].op; ++next) {
-    const auto touches = ranges(calls[next].tensors());
-    const auto changes = ranges(calls[next].tensors().subspan(calls[next].reads().size()));
-    if (overlap(touches, changed) || overlap(changes, touched)) break;
-    touched.insert(touched.end(), touches.begin(), touches.end());
-    changed.insert(changed.end(), changes.begin(), changes.end());
-  }
-  return next - first;
 }
 
 }  // namespace
@@ -184,11 +154,56 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
     const CudaKernel& k = kernel->second;
     calls_.push_back({&call, k.run, k.prepare == nullptr ? nullptr : k.prepare(call, run_), k.run_together, 1});
   }
-  if (options_.algorithms != nullptr) options_.algorithms->Save();
+  if (options_.algorithms != nullptr) {
+    if (options_.epilogue != nullptr) ChooseEpilogues(trace);
+    options_.algorithms->Save();
+  }
   fill(0);  // as the CPU's slab: what nothing has written yet reads as zeros
   for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
     if (calls_[i].run_together != nullptr) calls_[i].together = CountTogether(trace, layout, i);
   }
+}
+
+// A call that makes what a product reads stands right before it, or one that changes what a product made a few calls
+// behind it, where the gradient of a weight has been computed between.
+void CudaExecutor::ChooseEpilogues(const Trace& trace) {
+  constexpr size_t kBehind = 8;
+  const TraceOrder order(trace);
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    for (size_t other = i == 0 ? 0 : i - 1; other < std::min(i + kBehind, calls_.size()); ++other) {
+      if (other == i || calls_[other].run == nullptr) continue;
+      const CudaEpilogue epilogue = options_.epilogue(*calls_[i].call, *calls_[other].call, run_);
+      if (epilogue.work.empty() || !order.MayMove(other, i)) continue;
+      std::shared_ptr<KernelState> state = TakeEpilogue(calls_[i], calls_[other], epilogue);
+      if (state == nullptr) continue;
+      calls_[i].state = std::move(state);
+      calls_[other].run = nullptr;
+      options_.algorithms->Took(calls_[other].call->op->name);
+      break;
+    }
+  }
+}
+
+// Where it is faster than both calls one after the other, or a file says that it is.
+std::shared_ptr<KernelState> CudaExecutor::TakeEpilogue(const Bound& call, const Bound& other,
+                                                        const CudaEpilogue& epilogue) {
+  constexpr std::string_view kTwoCalls = "two calls";
+  constexpr std::string_view kOneCall = "one call";
+  AlgorithmFile& algorithms = *options_.algorithms;
+  const std::optional<std::string> kept = algorithms.Find(epilogue.work);
+  if (kept == kOneCall) return epilogue.prepare();
+  if (kept == kTwoCalls || !algorithms.measures()) return nullptr;
+  std::shared_ptr<KernelState> state = epilogue.prepare();
+  if (state != nullptr) {
+    const auto queue = [&](size_t way) {
+      call.run(*call.call, run_, way == 0 ? call.state.get() : state.get());
+      if (way == 0) other.run(*other.call, run_, other.state.get());
+      return true;
+    };
+    if (Fastest(2, queue, stream_.get()) != 1U) state = nullptr;
+  }
+  algorithms.Keep(epilogue.work, std::string(state == nullptr ? kTwoCalls : kOneCall));
+  return state;
 }
 
 // What is queued works on memory that goes now.
@@ -247,6 +262,7 @@ void CudaExecutor::Step(const StepInputs& inputs) {
 void CudaExecutor::RunCalls() const {
   for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
     const Bound& bound = calls_[i];
+    if (bound.run == nullptr) continue;
     const NvtxRange range(bound.call->op->name);
     if (bound.together > 1) {
       bound.run_together({bound.call, bound.together}, run_);  // the trace's calls lie one behind the other
@@ -289,7 +305,7 @@ void CudaExecutor::RunTimed() {
   record(0);
   for (size_t i = 0; i < calls_.size(); ++i) {
     const NvtxRange range(calls_[i].call->op->name);
-    calls_[i].run(*calls_[i].call, run_, calls_[i].state.get());
+    if (calls_[i].run != nullptr) calls_[i].run(*calls_[i].call, run_, calls_[i].state.get());
     record(i + 1);
   }
   Wait(stream_.get(), run_.collectives);

@@ -10,6 +10,7 @@
 
 #include "engine/device/algorithm_file.h"
 #include "engine/device/cuda/collectives.h"
+#include "engine/device/cuda/epilogue.h"
 #include "engine/device/cuda/kernel.h"
 #include "engine/device/cuda/runtime.h"
 #include "engine/device/executor.h"
@@ -66,6 +67,7 @@ struct CudaOptions {
   const CudaLibraries* libraries = nullptr;  // which must outlive the executor
   bool graph = true;                    // false: every step's calls are queued one by one, as the first's always are
   AlgorithmFile* algorithms = nullptr;  // as CudaRun's; must outlive the executor
+  FindEpilogue epilogue = nullptr;      // of which those are taken that are the faster, as the algorithms say
 };
 
 class CudaExecutor final : public Executor {
@@ -95,11 +97,13 @@ class CudaExecutor final : public Executor {
  private:
   struct Bound {
     const OpCall* call;
-    void (*run)(const OpCall&, const CudaRun&, KernelState*);
+    void (*run)(const OpCall&, const CudaRun&, KernelState*);  // nullptr: another call's epilogue does it
     std::shared_ptr<KernelState> state;
     void (*run_together)(std::span<const OpCall>, const CudaRun&);
     size_t together;  // calls from this one on that run_together runs at once; 1: it runs alone
   };
+  void ChooseEpilogues(const Trace& trace);
+  std::shared_ptr<KernelState> TakeEpilogue(const Bound& call, const Bound& other, const CudaEpilogue& epilogue);
   void RunCalls() const;
   void RunTimed();
   void Capture();

@@ -10,8 +10,11 @@
 #include "engine/device/cuda/libraries.h"
 #include "engine/ops/cuda/dequantize.h"
 #include "engine/ops/cuda/gemm_cublaslt.h"
+#include "engine/ops/cuda/gemm_epilogue.h"
 #include "engine/ops/cuda/gemm_operands.h"
 #include "engine/ops/cuda/kernels.h"
+#include "engine/ops/elementwise.h"
+#include "engine/ops/record.h"
 
 namespace ridgeline {
 namespace {
@@ -47,13 +50,13 @@ cudaDataType_t TypeOf(Format format) {
 }
 int64_t StrideOf(const Tensor& t) { return std::max(t.row_stride, t.cols); }  // one row may have any
 
-// A product into c, or into `sums`, from which a kernel of ours makes c.
-class ProductState : public KernelState {
- public:
-  // `shape` and `vectors` have what is said of the operands, and `on` those that a run multiplies.
-  ProductState(const CudaRun& run, ProductShape shape, ProductVectors vectors, ProductOperands on, const Tensor& c,
-               const Tensor& sums, const Tensor& bias, const Tensor& workspace, bool accumulate)
-      : c_(c), sums_(sums), bias_(bias), workspace_(workspace), accumulate_(accumulate) {
+struct Product {
+  ProductShape shape;
+  ProductVectors vectors;
+
+  // Adds what c, or `sums` in its place, and what is beside it say to what the operands have said.
+  void Complete(const CudaRun& run, const Tensor& c, const Tensor& sums, const Tensor& bias, const Tensor& workspace,
+                bool accumulate) {
     const Tensor& to = sums.defined() ? sums : c;
     shape.m = c.rows;
     shape.n = c.cols;
@@ -67,8 +70,17 @@ class ProductState : public KernelState {
       shape.bias = TypeOf(bias.dtype);
       vectors.bias = BytesOf(run, bias);
     }
-    product_ = std::make_unique<CublasLtProduct>(run.libraries->cublaslt(), shape, vectors, run.algorithms,
-                                                 WithOutputs(run, on), run.stream);
+  }
+};
+
+// A product into c, or into `sums`, from which a kernel of ours makes c.
+class ProductState : public KernelState {
+ public:
+  ProductState(const CudaRun& run, const Product& product, const ProductOperands& on, const Tensor& c,
+               const Tensor& sums, const Tensor& bias, const Tensor& workspace, bool accumulate)
+      : c_(c), sums_(sums), bias_(bias), workspace_(workspace), accumulate_(accumulate) {
+    product_ = std::make_unique<CublasLtProduct>(run.libraries->cublaslt(), product.shape, product.vectors,
+                                                 run.algorithms, WithOutputs(run, on), run.stream);
   }
 
   // `on`: a, b and the factors.
@@ -89,11 +101,17 @@ class ProductState : public KernelState {
   std::unique_ptr<CublasLtProduct> product_;
 };
 
-std::shared_ptr<KernelState> PrepareGemm(const OpCall& call, const CudaRun& run) {
+struct Epilogue {
+  ProductEpilogue what = ProductEpilogue::kNone;
+  Tensor on = {};  // x, or where sums go
+};
+
+Product ProductOf(const OpCall& call, const CudaRun& run, const Epilogue& epilogue) {
   const GemmOperands on = call.operands(kGemm);
   const auto& [a, b, bias, added] = on.reads;
   const GemmAttrs& attrs = call.attrs(kGemm);
-  ProductShape shape;
+  Product product;
+  ProductShape& shape = product.shape;
   shape.trans_a = attrs.trans_a == Trans::kYes;
   shape.trans_b = attrs.trans_b == Trans::kYes;
   shape.k = shape.trans_a ? a.rows : a.cols;
@@ -102,8 +120,51 @@ std::shared_ptr<KernelState> PrepareGemm(const OpCall& call, const CudaRun& run)
   shape.a = shape.b = TypeOf(a.dtype);
   shape.a_alignment = AlignmentOf(BytesOf(run, a));
   shape.b_alignment = AlignmentOf(BytesOf(run, b));
-  return std::make_shared<ProductState>(run, shape, ProductVectors{}, ProductOperands{BytesOf(run, a), BytesOf(run, b)},
-                                        on.writes.c, on.scratch.sums, bias, on.scratch.workspace, attrs.accumulate);
+  if (epilogue.what != ProductEpilogue::kNone) {
+    product.vectors.epilogue = BytesOf(run, epilogue.on);
+    shape.epilogue = epilogue.what;
+    shape.epilogue_ld = StrideOf(epilogue.on);
+    shape.epilogue_alignment = AlignmentOf(product.vectors.epilogue);
+  }
+  product.Complete(run, on.writes.c, on.scratch.sums, bias, on.scratch.workspace, attrs.accumulate);
+  return product;
+}
+
+std::shared_ptr<KernelState> PrepareProduct(const OpCall& call, const CudaRun& run, const Product& product) {
+  const GemmOperands on = call.operands(kGemm);
+  return std::make_shared<ProductState>(
+      run, product, ProductOperands{BytesOf(run, on.reads.a), BytesOf(run, on.reads.b)}, on.writes.c, on.scratch.sums,
+      on.reads.bias, on.scratch.workspace, call.attrs(kGemm).accumulate);
+}
+std::shared_ptr<KernelState> PrepareGemm(const OpCall& call, const CudaRun& run) {
+  return PrepareProduct(call, run, ProductOf(call, run, {}));
+}
+
+bool IsSame(const Tensor& a, const Tensor& b) { return SamePlace(a, b) && IsLike(a, b); }
+
+// GELU's gradient, where it changes what the product makes; the sums of the columns of an operand that the product sums
+// over, where nothing is there that they are added to. Into c's dtype, for that is what the library stores.
+Epilogue EpilogueOf(const OpCall& product, const OpCall& other) {
+  if (product.op != &kGemm) return {};
+  const auto [a, b, bias, added] = product.operands(kGemm).reads;
+  const Tensor c = product.operands(kGemm).writes.c;
+  if (product.operands(kGemm).scratch.sums.defined() || bias.defined()) return {};
+  if (other.op == &kGeluBackward && !added.defined()) {
+    const auto on = other.operands(kGeluBackward);
+    constexpr int64_t kUnit = 8;  // elements
+    const bool in_place = IsSame(on.reads.dy, c) && IsSame(on.writes.dx, c);
+    if (in_place && c.cols % kUnit == 0 && on.reads.x.offset % kUnit == 0) {
+      return {ProductEpilogue::kGeluGradient, on.reads.x};
+    }
+  }
+  if (other.op == &kColumnSum && !other.attrs(kColumnSum).accumulate) {
+    const auto on = other.operands(kColumnSum);
+    const GemmAttrs& attrs = product.attrs(kGemm);
+    if (on.writes.sum.dtype != c.dtype) return {};
+    if (attrs.trans_a == Trans::kYes && IsSame(on.reads.x, a)) return {ProductEpilogue::kSumOfA, on.writes.sum};
+    if (attrs.trans_b == Trans::kNo && IsSame(on.reads.x, b)) return {ProductEpilogue::kSumOfB, on.writes.sum};
+  }
+  return {};
 }
 
 void GemmCuda(const OpCall& call, const CudaRun& run, KernelState* state) {
@@ -132,8 +193,8 @@ std::shared_ptr<KernelState> PrepareQuantizedGemm(const OpCall& call, const Cuda
   if (!on.scratch.workspace.defined()) {
     throw Error(ErrorKind::kInternal, "a product of codes was recorded for a device without CUDA");
   }
-  ProductShape shape;
-  ProductVectors vectors;
+  Product product;
+  auto& [shape, vectors] = product;
   shape.trans_b = true;
   shape.k = shape.lda = shape.ldb = attrs.terms;
   shape.factors = on.scratch.factors.defined();
@@ -155,7 +216,8 @@ std::shared_ptr<KernelState> PrepareQuantizedGemm(const OpCall& call, const Cuda
                                  : ProductScales::kTensor;
   }
   if (run.algorithms != nullptr) MakeFactors(run, on, attrs);  // with another beta it might be measured at other work
-  return std::make_shared<ProductState>(run, shape, vectors, OperandsOf(run, call), on.writes.c, on.scratch.sums, bias,
+  product.Complete(run, on.writes.c, on.scratch.sums, bias, on.scratch.workspace, attrs.accumulate);
+  return std::make_shared<ProductState>(run, product, OperandsOf(run, call), on.writes.c, on.scratch.sums, bias,
                                         on.scratch.workspace, attrs.accumulate);
 }
 
@@ -176,6 +238,21 @@ void QuantizedGemmCuda(const OpCall& call, const CudaRun& run, KernelState* stat
 }
 
 }  // namespace
+
+CudaEpilogue GemmEpilogue(const OpCall& call, const OpCall& other, const CudaRun& run) {
+  const Epilogue epilogue = EpilogueOf(call, other);
+  if (epilogue.what == ProductEpilogue::kNone) return {};
+  const Product product = ProductOf(call, run, epilogue);
+  const auto prepare = [&call, run, product]() -> std::shared_ptr<KernelState> {
+    try {
+      return PrepareProduct(call, run, product);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kInternal) throw;
+      return nullptr;  // cuBLASLt has no such product
+    }
+  };
+  return {"instead of two calls, " + product.shape.Key(), prepare};
+}
 
 void AddGemmCuda(CudaKernelTable& table) {
   table[&kGemm] = {GemmCuda, PrepareGemm};

@@ -43,6 +43,21 @@ const char* TypeName(cudaDataType_t type) {
   }
 }
 
+// "", " and …": what is behind the product.
+const char* EpilogueName(ProductEpilogue epilogue) {
+  switch (epilogue) {
+    case ProductEpilogue::kNone:
+      return "";
+    case ProductEpilogue::kGeluGradient:
+      return ", by the slope of GELU";
+    case ProductEpilogue::kSumOfA:
+      return ", and the sums of the first";
+    case ProductEpilogue::kSumOfB:
+      return ", and the sums of the second";
+  }
+  return "";
+}
+
 int CurrentDevice() {
   int device = 0;
   CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
@@ -52,16 +67,19 @@ int CurrentDevice() {
 }  // namespace
 
 std::string ProductShape::Name() const {
-  return fmt::format("{} ({}, {}){} by {} ({}, {}){} into {}{}{}", TypeName(a), trans_a ? k : m, trans_a ? m : k,
+  return fmt::format("{} ({}, {}){} by {} ({}, {}){} into {}{}{}{}", TypeName(a), trans_a ? k : m, trans_a ? m : k,
                      trans_a ? " transposed" : "", TypeName(b), trans_b ? n : k, trans_b ? k : n,
                      trans_b ? " transposed" : "", TypeName(c), has_bias ? " with a bias" : "",
-                     accumulate ? ", added to it" : "");
+                     accumulate ? ", added to it" : "", EpilogueName(epilogue));
 }
 
 std::string ProductShape::Key() const {
-  return fmt::format("{}; strides {} {} {}; aligned to {} {} {}; bias {}, scales {}, factors {}, workspace {}", Name(),
-                     lda, ldb, ldc, a_alignment, b_alignment, c_alignment, has_bias ? TypeName(bias) : "none",
-                     static_cast<int>(scales), factors ? "there" : "here", workspace_bytes);
+  std::string product =
+      fmt::format("{}; strides {} {} {}; aligned to {} {} {}; bias {}, scales {}, factors {}, workspace {}", Name(),
+                  lda, ldb, ldc, a_alignment, b_alignment, c_alignment, has_bias ? TypeName(bias) : "none",
+                  static_cast<int>(scales), factors ? "there" : "here", workspace_bytes);
+  if (epilogue == ProductEpilogue::kNone) return product;
+  return fmt::format("{}; epilogue with stride {}, aligned to {}", product, epilogue_ld, epilogue_alignment);
 }
 
 int AlignmentOf(const void* address) {
@@ -126,6 +144,16 @@ void CublasLtProduct::Describe(const ProductVectors& vectors) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vectors.bias);
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, shape_.bias);
+  }
+  // Its A is our b: see above.
+  if (shape_.epilogue == ProductEpilogue::kGeluGradient) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DGELU);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, vectors.epilogue);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape_.epilogue_ld);
+  } else if (shape_.epilogue != ProductEpilogue::kNone) {
+    const bool of_a = shape_.epilogue == ProductEpilogue::kSumOfA;
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, of_a ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_BGRADA);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vectors.epilogue);
   }
   if (shape_.scales == ProductScales::kNone) return;
   cublasLtMatmulMatrixScale_t mode = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;

@@ -24,6 +24,14 @@ enum class ProductScales : uint8_t {
   kBlock16,  // E4M3, a number for 16 codes of 4 bits, in tiles
 };
 
+// What becomes of a product's sums before they are stored as c, or is made of an operand beside them.
+enum class ProductEpilogue : uint8_t {
+  kNone,
+  kGeluGradient,  // c = gelu'(x) of them, x (m, n) of c's dtype, its rows multiples of 8 elements
+  kSumOfA,        // (1, m) of c's dtype: the sums of a over the terms; a is transposed
+  kSumOfB,        // (1, n) of c's dtype: the sums of b over the terms
+};
+
 // c (m, n) = alpha · op(a) (m, k) · op(b) (k, n) [+ bias (1, n)] [+ beta · c], all stored row after row; op as Gemm's.
 // lda, ldb, ldc: elements between stored rows. Products of one shape have one algorithm.
 struct ProductShape {
@@ -36,6 +44,9 @@ struct ProductShape {
   ProductScales scales = ProductScales::kNone;
   bool factors = false;  // alpha and beta are read on the device; else they are 1, and 0 or 1
   bool accumulate = false;
+  ProductEpilogue epilogue = ProductEpilogue::kNone;  // beside one there is no bias
+  int64_t epilogue_ld = 0;                            // of x: elements between rows
+  int epilogue_alignment = 256;
   // In bytes, at most 256: what all data of an operand are aligned to.
   int a_alignment = 256, b_alignment = 256, c_alignment = 256;
   int64_t workspace_bytes = 0;
@@ -52,6 +63,7 @@ struct ProductVectors {
   const void* bias = nullptr;
   const void* a_scales = nullptr;
   const void* b_scales = nullptr;
+  const void* epilogue = nullptr;  // x, or where sums go
 };
 
 // What a run multiplies.

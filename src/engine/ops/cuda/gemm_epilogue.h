@@ -1,0 +1,11 @@
+// What cuBLASLt can do beside a product: GELU's gradient of what it makes, the sums over an operand's rows.
+#pragma once
+
+#include "engine/device/cuda/epilogue.h"
+
+namespace ridgeline {
+
+// For CudaOptions.
+CudaEpilogue GemmEpilogue(const OpCall& call, const OpCall& other, const CudaRun& run);
+
+}  // namespace ridgeline
