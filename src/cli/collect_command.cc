@@ -21,6 +21,8 @@
 #include "collect/collect.h"
 #include "collect/rebuild.h"
 #include "driver/lock.h"
+#include "plan/largest.h"
+#include "predict/memory.h"
 #include "run/job.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
@@ -77,7 +79,8 @@ std::map<std::string, std::string> SetupsOfJobs(const fs::path& jobs_dir) {
 int CollectRendered(const fs::path& dir, const std::string& db, const std::string& campaign,
                     const std::string& own_reports) {
   const fs::path file = dir / kRenderedSweep;
-  const Sweep sweep = LoadSweep(file);
+  Sweep sweep = LoadSweep(file);
+  UseLargestBatches(sweep, {}, PredictMemory);
   const std::vector<Report> reports = ReportsOf(sweep, own_reports);
   const std::vector<Point> points = Expand(sweep);
   const DriverLock lock = DriverLock::Take(db, sweep.name);

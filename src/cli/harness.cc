@@ -12,6 +12,8 @@
 #include "cli/defaults.h"
 #include "cli/output.h"
 #include "driver/places.h"
+#include "plan/largest.h"
+#include "predict/memory.h"
 #include "run/measurement.h"
 #include "sweep/profile.h"
 
@@ -55,6 +57,7 @@ Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std:
   Sweep sweep = LoadSweep(file, trainers);
   if (!launcher.empty()) sweep.launch.launcher = launcher;
   UseProfiles(sweep);
+  UseLargestBatches(sweep, {}, PredictMemory);
   return sweep;
 }
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,18 +18,24 @@
 #include "cli/defaults.h"
 #include "cli/harness.h"
 #include "cli/output.h"
+#include "cli/rounds.h"
 #include "launch/check_rules.h"
 #include "plan/largest.h"
 #include "plan/plan.h"
 #include "plan/show.h"
 #include "predict/memory.h"
 #include "ridgeline/amount.h"
+#include "search/show.h"
+#include "search/space.h"
+#include "store/store.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 #include "sweep/sweep.h"
 
 namespace ridgeline {
 namespace {
+
+constexpr int64_t kShownFirst = 5;  // of what a search would try
 
 struct PlanArguments {
   std::string sweep;
@@ -81,7 +88,8 @@ NodeMemory NodeMemoryFrom(const std::string& text) {
   return {*bytes, "--memory " + text};
 }
 
-int ShowLargest(const Sweep& sweep, const PlanArguments& arguments) {
+int ShowLargest(Sweep sweep, const PlanArguments& arguments) {
+  sweep.largest.reset();  // what it says of the field itself is not asked
   const NodeMemory node = arguments.memory.empty() ? NodeMemoryOf(sweep) : NodeMemoryFrom(arguments.memory);
   const std::vector<Largest> largest = FindLargest(sweep, arguments.largest, node, PredictMemory);
   const bool for_people = arguments.format == "text" || arguments.format == "md";
@@ -91,12 +99,41 @@ int ShowLargest(const Sweep& sweep, const PlanArguments& arguments) {
   return 0;
 }
 
-int ShowPlan(const Sweep& sweep, const PlanArguments& arguments) {
+// The database, where there is one that this version reads: what was measured decides what comes next.
+std::optional<Store> StoreIfThere(const std::string& db) {
+  std::error_code ec;
+  if (!std::filesystem::exists(db, ec)) return std::nullopt;
+  try {
+    return Store::Open(db, Store::Mode::kReadOnly);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// What a search would run first, and what it knows already.
+void ShowSearch(const Sweep& sweep, const NodeMemory& node, Store* store) {
+  const std::vector<SearchSpace> spaces = SpaceMaker(node, PredictMemory, DeviceFoldersFor(sweep)).Make(sweep);
+  Trials trials;
+  if (store != nullptr) trials = ReadTrials(*store, sweep, spaces, store->CurrentCampaign(sweep.name), {});
+  SayAside("{}\n", SearchWords(sweep, spaces));
+  for (const SearchSpace& space : spaces) {
+    const SearchDecision decision = Decide(space, *sweep.search, trials, kShownFirst);
+    for (const std::string& line : FirstLines(space, *sweep.search, decision, kShownFirst)) SayAside("{}\n", line);
+  }
+}
+
+int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   ReportsOf(sweep, arguments.reports);  // a wrong name is told now, not when it has run
+  const NodeMemory said = arguments.memory.empty() ? NodeMemory() : NodeMemoryFrom(arguments.memory);
+  std::optional<Store> store;
+  if (sweep.search || HasLargestBatch(sweep)) store = StoreIfThere(arguments.db);
+  const auto batches = UseLargestBatches(
+      sweep, said, PredictMemory,
+      store ? EndedForMemoryIn(*store, store->CurrentCampaign(sweep.name), {}) : BatchesThatFit::EndedForMemory());
   Expansion expansion;
   const std::vector<Point> points = Expand(sweep, &expansion);
   PlanOptions options;
-  options.node = arguments.memory.empty() ? NodeMemoryOf(sweep) : NodeMemoryFrom(arguments.memory);
+  options.node = arguments.memory.empty() ? NodeMemoryOf(sweep) : said;
   options.runs_here = RunsHere(sweep);
   options.jobs_dir = std::filesystem::absolute(kDefaultOutputDir) / "jobs";
   const Plan plan = MakePlan(sweep, points, options, PredictMemory);
@@ -108,6 +145,11 @@ int ShowPlan(const Sweep& sweep, const PlanArguments& arguments) {
   Warn(expansion.warnings);
   Warn(plan.warnings);
   SayAside("{}\n", PlanSummary(points, plan));
+  for (const std::string& line : LargestBatchLines(sweep, *batches)) SayAside("{}\n", line);
+  if (sweep.search) {
+    ShowSearch(sweep, options.node, store ? &*store : nullptr);
+    return 0;
+  }
   for (const std::string& line : JobLines(sweep, plan)) SayAside("{}\n", line);
   return 0;
 }
@@ -140,7 +182,9 @@ Action PlanCommand(CLI::App& self) {
       "says whether that fits where it would run: `fits` or `out_of_memory`, or `unknown` where nothing says what\n"
       "memory it will have; and what its jobs would ask for. A point may have the least of what its launcher asks\n"
       "for, its memory_limit and what a node has; `run` and `render` go by\n"
-      "the same. Of another `trainer` than ridgeline-train nothing is predicted. Nothing is trained, submitted or\n"
+      "the same. Of another `trainer` than ridgeline-train nothing is predicted. Of a sweep with `search:` it says "
+      "what\n"
+      "would be tried first, and of `batch_size: max` which it is. Nothing is trained, submitted or\n"
       "stored. Faults in the sweep are shown all at once, each with its line and column.\n\n"
       "A sweep in short (docs/sweeps.md has the whole language):\n"
       "  name: activation-checkpointing\n"

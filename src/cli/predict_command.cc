@@ -56,7 +56,8 @@ std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
 int Predict(const PredictArguments& arguments) {
   const Framework& framework = FindFramework(arguments.framework);
   const Device device = FindDevice(arguments.device, FoldersFor(arguments));
-  const Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers);
+  Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers);
+  sweep.largest = LargestBatchOn(device, framework);
   const std::vector<Point> points = Chosen(Expand(sweep), arguments.point);
   const std::vector<PointForecast> forecasts = ForecastPoints(sweep, points, device, framework);
   const bool for_people = arguments.format == "text" || arguments.format == "md";

@@ -71,6 +71,11 @@ std::vector<Job> JobsOfAllRepeats(const Sweep& sweep, const std::vector<Point>& 
 
 int RenderSweep(const RenderArguments& options) {
   const Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
+  if (sweep.search) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("render: {} has a search, which goes by what was measured before", sweep.file.string()),
+                "`ridgeline run` runs it; without `search:` all of its points are rendered");
+  }
   const fs::path dir = fs::absolute(options.to).lexically_normal();
   std::vector<Point> points = Expand(sweep);
   for (Point& point : points) PlaceCheckpointFiles(point, dir, {kDefaultCampaign, SetupOf(LaunchOf(sweep, point))});

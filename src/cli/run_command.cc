@@ -21,6 +21,7 @@
 #include "cli/interrupts.h"
 #include "cli/output.h"
 #include "cli/result_table.h"
+#include "cli/rounds.h"
 #include "collect/rebuild.h"
 #include "driver/display.h"
 #include "driver/driver.h"
@@ -141,10 +142,11 @@ void ShowWhatStands(const Sweep& sweep, Store& store, const std::vector<Report>&
 }
 
 // What fails around a run leaves points without a result, which the next one measures.
-RunSummary RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, const DriverParts& parts,
-                             RunDisplay& display, const std::vector<Report>& reports, const RunOptions& options) {
+RoundsResult RunOrSayHowToGoOn(const Sweep& sweep, const DriverOptions& driver, const DriverParts& parts,
+                               RunDisplay& display, const std::vector<Report>& reports, const RunOptions& options) {
   try {
-    return RunSweep(sweep, driver, parts);
+    const int64_t said = options.max_parallel > 0 ? options.max_parallel : sweep.launch.max_parallel;
+    return RunInRounds(sweep, driver, parts, SearchedAtOnce(parts.launcher, said));
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInfrastructure) throw;
     display.Erase();
@@ -193,7 +195,7 @@ int Run(const RunOptions& options) {
   std::optional<MetricsFile> metrics;
   if (!options.metrics_file.empty()) metrics.emplace(options.metrics_file, options.db, store, clock, display);
   RunObserver& observer = metrics ? static_cast<RunObserver&>(*metrics) : display;
-  const RunSummary summary = RunOrSayHowToGoOn(
+  const auto [summary, answer] = RunOrSayHowToGoOn(
       sweep, driver, {store, *launcher, clock, PredictMemory, observer, Interrupts::Count}, display, reports, options);
   metrics.reset();
   display.Erase();
@@ -216,6 +218,7 @@ int Run(const RunOptions& options) {
   Write("\n" + ToText(ResultTable(store, sweep)) + "\n");
   WriteReports(reports, sweep.name, store, output_dir);
   Say("{}\n", EndsText(store.Progress(sweep.name)));
+  for (const std::string& line : answer) Say("{}\n", line);
   return ExitCodeOf(summary, options, IsOurTrainer(sweep.launch));
 }
 
@@ -259,6 +262,10 @@ Action RunCommand(CLI::App& self) {
       "terminal that is closed (SIGHUP) leaves them running. At the end the sweep's reports are written into the\n"
       "output folder; a report is looked for in --reports, beside the sweep's file, in ~/.config/ridgeline/reports,\n"
       "and among those that are installed.\n\n"
+      "Of a sweep with `search:` the points are run that could be the best, as far as is predicted and was measured "
+      "by\n"
+      "then: each is told with the reason, and at the end the best with its interval and what was not tried. Where\n"
+      "`batch_size: max` runs out of memory, smaller ones take its place (docs/sweeps.md).\n\n"
       "  ridgeline run sweeps/demo.yaml\n"
       "  ridgeline run sweeps/demo.yaml --retry failed --to /data/demo\n"
       "  ridgeline run sweeps/demo.yaml --again\n\n"

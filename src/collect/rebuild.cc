@@ -154,7 +154,8 @@ class Rebuild {
     store_.PutSweep(record, of_jobs);
     const auto setup_of_job = [&](const Point& point) { return setups.at(point.id); };
     const auto setup_of_sweep = [&](const Point& point) { return SetupOf(LaunchOf(*sweep, point)); };
-    if (sweep) {
+    // What a search chose, and what `batch_size: max` came to, its jobs say.
+    if (sweep && !sweep->search && !HasLargestBatch(*sweep)) {
       store_.PutSweep(record, Expand(*sweep), setup_of_sweep);
     } else {
       store_.PutSweep(record, of_jobs, setup_of_job);

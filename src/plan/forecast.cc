@@ -10,18 +10,43 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "plan/largest.h"
 #include "run/spec.h"
 #include "sweep/launch.h"
 
 namespace ridgeline {
 namespace {
 
+int64_t PeakOf(RunSpec spec, const Device& device, const Framework& framework) {
+  spec.gpu = device.gpu;
+  return framework.peak_bytes == nullptr ? PredictMemory(spec).planned_peak_bytes : framework.peak_bytes(spec);
+}
+
+class LargestOnDevice final : public LargestBatch {
+ public:
+  LargestOnDevice(const Device& device, const Framework& framework) : device_(device), framework_(framework) {}
+
+  std::vector<int64_t> Of(const Sweep&, const Point& point, const Place&) const override {
+    const auto [at, is_new] = known_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
+    if (is_new) {
+      const SlabLimit limit{static_cast<int64_t>(device_.At("memory.size")), "the memory of " + device_.name};
+      const auto peak = [&](const RunSpec& spec) { return MemoryForecast{PeakOf(spec, device_, framework_), {}}; };
+      at->second = LargestBatchWithin(point.spec, limit, peak).spec.batch_size;
+    }
+    return {at->second};
+  }
+
+ private:
+  const Device& device_;
+  const Framework& framework_;
+  mutable std::unordered_map<std::string, int64_t> known_;
+};
+
 PointForecast ForecastOf(const Point& point, const Device& device, const Framework& framework) {
   try {
     RunSpec spec = point.spec;
     spec.gpu = device.gpu;
-    const int64_t peak_bytes =
-        framework.peak_bytes == nullptr ? PredictMemory(spec).planned_peak_bytes : framework.peak_bytes(spec);
+    const int64_t peak_bytes = PeakOf(spec, device, framework);
     const bool fits = static_cast<double>(peak_bytes) <= device.At("memory.size");
     return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, PredictStep(spec, device, {}, framework)};
   } catch (const Error& e) {
@@ -130,6 +155,10 @@ std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<
     forecasts.push_back(it->second);
   }
   return forecasts;
+}
+
+std::shared_ptr<const LargestBatch> LargestBatchOn(const Device& device, const Framework& framework) {
+  return std::make_shared<const LargestOnDevice>(device, framework);
 }
 
 Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,

@@ -1,6 +1,7 @@
 // A sweep's points on a described device: what `ridgeline predict` prints. Nothing of it was run.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,10 @@ struct PointForecast {
 // one. Throws Error with the point's id where a device does not say what it needs.
 std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
                                           const Framework& framework);
+
+// What `batch_size: max` stands for there: the largest whose peak the memory of one of the device's GPUs holds. What is
+// given must outlive it.
+std::shared_ptr<const LargestBatch> LargestBatchOn(const Device& device, const Framework& framework);
 
 // One row a point: its fields, memory and verdict, the step with its interval, tokens a second of all ranks (steady: of
 // a step; cold: of all the steps that the spec has, the first included), the shares that make up the step and the

@@ -1,5 +1,6 @@
 #include "plan/largest.h"
 
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -15,9 +16,9 @@
 namespace ridgeline {
 namespace {
 
-class Search {
+class LargestSearch {
  public:
-  Search(const Field& field, RunSpec spec, SlabLimit limit, const Forecaster& forecaster)
+  LargestSearch(const Field& field, RunSpec spec, SlabLimit limit, const Forecaster& forecaster)
       : member_(std::get<int64_t RunSpec::*>(field.member)),
         most_(static_cast<int64_t>(field.max)),
         forecaster_(forecaster) {
@@ -65,6 +66,19 @@ class Search {
   Largest found_;
 };
 
+// What is tried of a batch size that should fit, the largest first: seven eighths of it are what is left where a tenth
+// of the memory is somebody else's, and half is what fits where nearly half is.
+std::vector<int64_t> LowerAndLower(int64_t batch_size) {
+  std::vector<int64_t> sizes = {batch_size};
+  for (const int64_t eighths : {7, 6, 4}) {
+    const int64_t lower = batch_size / 8 * eighths + batch_size % 8 * eighths / 8;
+    if (lower >= 1 && lower < sizes.back()) sizes.push_back(lower);
+  }
+  return sizes;
+}
+
+constexpr size_t kShownAnswers = 12;
+
 const Field& Searched(const std::string& name) {
   if (name != "batch_size" && name != "seq_length") {
     throw Error(ErrorKind::kUsage, fmt::format("plan: the largest '{}' cannot be searched for", name),
@@ -101,9 +115,13 @@ std::vector<Largest> FindLargest(const Sweep& sweep, const std::string& field, c
                   spec.device == "meta" ? "the meta device has no memory: say `device: cpu`"
                                         : "say what a node has: --memory 64GB");
     }
-    found.push_back(Search(searched, std::move(spec), std::move(limit), forecaster).Run());
+    found.push_back(LargestSearch(searched, std::move(spec), std::move(limit), forecaster).Run());
   }
   return found;
+}
+
+Largest LargestBatchWithin(RunSpec spec, SlabLimit limit, const Forecaster& forecaster) {
+  return LargestSearch(Searched("batch_size"), std::move(spec), std::move(limit), forecaster).Run();
 }
 
 Table LargestTable(const Sweep& sweep, const std::string& field, const std::vector<Largest>& largest,
@@ -129,6 +147,81 @@ Table LargestTable(const Sweep& sweep, const std::string& field, const std::vect
     table.rows.push_back(std::move(cells));
   }
   return table;
+}
+
+std::vector<int64_t> BatchesThatFit::Of(const Sweep& sweep, const Point& point, const Place& place) const {
+  const auto wrong = [&](const char* what, const char* hint) {
+    return Error(ErrorKind::kInvalidInput, FaultText(sweep.file, {place, what}), hint);
+  };
+  const Launch launch = LaunchOf(sweep, point);
+  if (!IsOurTrainer(launch)) {
+    throw wrong("batch_size: max goes by the memory of ridgeline-train, and this point has another trainer",
+                "name batch sizes for it");
+  }
+  const SlabLimit limit = SlabLimitOf(point.spec, launch, node_);
+  if (limit.bytes == 0) {
+    throw wrong("batch_size: max is the largest that fits, and nothing says what memory the point has",
+                point.spec.device == "meta"
+                    ? "the meta device has no memory: say `device: cpu`"
+                    : "say it under launch:, such as memory_limit: 16GB, or name the `gpu`; what "
+                      "is free at the moment would make it another point every time");
+  }
+  std::string key = EncodePoint(point.spec);
+  const auto [known, is_new] =
+      known_.try_emplace(fmt::format("{} {}", limit.bytes, EncodeSpec(MemoryRelevant(point.spec))));
+  if (is_new) known->second = LargestBatchWithin(point.spec, limit, forecaster_);
+  Largest largest = known->second;
+  const int64_t batch_size = largest.spec.batch_size;
+  largest.spec = point.spec;
+  largest.spec.batch_size = batch_size;
+  std::vector<int64_t> sizes;
+  for (const int64_t size : LowerAndLower(batch_size)) {
+    sizes.push_back(size);
+    Point tried = point;
+    tried.spec.batch_size = size;
+    tried.id = PointId(tried.spec);
+    if (!ended_ || !ended_(sweep, tried)) break;
+  }
+  const auto [at, is_first] = answer_of_.try_emplace(std::move(key), answers_.size());
+  if (is_first) answers_.emplace_back();
+  answers_[at->second] = {std::move(largest), sizes};
+  return sizes;
+}
+
+std::shared_ptr<const BatchesThatFit> UseLargestBatches(Sweep& sweep, const NodeMemory& node,
+                                                        const Forecaster& forecaster,
+                                                        BatchesThatFit::EndedForMemory ended) {
+  const auto batches = std::make_shared<const BatchesThatFit>(node, forecaster, std::move(ended));
+  sweep.largest = batches;
+  return batches;
+}
+
+std::vector<std::string> LargestBatchLines(const Sweep& sweep, const BatchesThatFit& batches) {
+  const std::vector<const Field*> others = Others(sweep, "batch_size");
+  std::vector<std::string> lines;
+  for (const BatchesThatFit::Answer& answer : batches.answers()) {
+    if (lines.size() == kShownAnswers) {
+      lines.push_back(fmt::format("batch_size: max of {} more points", batches.answers().size() - kShownAnswers));
+      break;
+    }
+    const Largest& largest = answer.largest;
+    std::vector<std::string> where;
+    for (const Field* field : others)
+      where.push_back(fmt::format("{}={}", field->name, FieldText(largest.spec, *field)));
+    std::string line = fmt::format("batch_size: max is {}", answer.batch_sizes.back());
+    if (!where.empty()) line += fmt::format(" ({})", PrintableLine(Join(where, " ")));
+    if (answer.batch_sizes.size() > 1) {
+      std::vector<std::string> tried;
+      for (size_t i = 0; i + 1 < answer.batch_sizes.size(); ++i) tried.push_back(std::to_string(answer.batch_sizes[i]));
+      line += fmt::format(", as {} ran out of memory", Join(tried, " and "));
+    }
+    line += fmt::format(": {}{} of {} a rank ({})", FormatBytes(largest.forecast.planned_peak_bytes),
+                        answer.batch_sizes.size() > 1 ? fmt::format(" for {}", answer.batch_sizes.front()) : "",
+                        FormatBytes(largest.limit.bytes),
+                        largest.by_memory ? largest.limit.basis : "the model takes no more");
+    lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
 }  // namespace ridgeline

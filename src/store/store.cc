@@ -220,6 +220,27 @@ bool Store::HasCampaign(const std::string& name) {
   return any.Integer(0) != 0;
 }
 
+std::vector<StandingResult> Store::StandingResults(const std::string& campaign,
+                                                   std::span<const std::string> point_ids) {
+  Statement each = impl_->database.Prepare(
+      fmt::format("SELECT r.setup, r.status, ifnull(r.steady_tokens_per_s, 0), r.all_steps_ns, ifnull(j.sweep, '') "
+                  "FROM results AS r "
+                  "LEFT JOIN jobs AS j ON j.key = r.job_key WHERE r.point_id = ?1 AND r.campaign = ?2 AND {} AND "
+                  "r.attempt = (SELECT max(attempt) FROM results WHERE point_id = r.point_id AND setup = r.setup AND "
+                  "campaign = r.campaign)",
+                  StandsSql()));
+  std::vector<StandingResult> results;
+  for (const std::string& id : point_ids) {
+    each.Bind(1, id);
+    each.Bind(2, campaign);
+    while (each.Step()) {
+      results.push_back({id, each.Text(0), StatusFromName(each.Text(1)), each.Number(2), each.Text(3), each.Text(4)});
+    }
+    each.Reset();
+  }
+  return results;
+}
+
 std::map<std::string, int64_t> Store::Attempts(const std::string& sweep) {
   Statement each = impl_->database.Prepare(
       "SELECT * FROM (SELECT s.point_id, max("

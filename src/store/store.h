@@ -100,6 +100,16 @@ struct MeasuredPoint {
   int64_t duration_ns = 0;
 };
 
+// How a point ended that was measured, with which setup.
+struct StandingResult {
+  std::string point_id;
+  std::string setup;
+  RunStatus status = RunStatus::kOk;
+  double steady_tokens_per_s = 0;
+  std::string all_steps_ns;  // JSON, of all its repeats
+  std::string sweep;         // whose job measured it; empty: none did, it was predicted not to fit
+};
+
 // Which measurements the view `runs` has.
 struct RunsChoice {
   bool all = false;      // every one; else the newest of each point and setup
@@ -190,6 +200,10 @@ class Store {
   // one without a job for a point that is finished. One of a point's repeats is kept with the figures of those before
   // it, and does not stand before the last of them has come. Returns which were new, as indices into `results`.
   std::vector<size_t> AddResults(std::span<const NewResult> results);
+
+  // The latest result of each of these points, by setup, measured for this campaign by whichever sweep, where it
+  // stands.
+  std::vector<StandingResult> StandingResults(const std::string& campaign, std::span<const std::string> point_ids);
 
   // What the latest points took that ended ok on this launcher, of any sweep: `most` of them at most, the oldest first.
   std::vector<MeasuredPoint> MeasuredPoints(const std::string& launcher, int64_t most);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "sweep/entries.h"
 #include "sweep/launch.h"
+#include "sweep/read_search.h"
 #include "sweep/values.h"
 #include "sweep/walk.h"
 #include "trainers/find.h"
@@ -30,8 +31,8 @@ class SweepReader {
 
   // `folders` may hold definitions of its trainers.
   void ReadFile(const YamlNode& root, const std::vector<std::filesystem::path>& folders) {
-    static const Names kSections = {"name",    "description", "defaults",   "matrix", "zip",    "include",
-                                    "exclude", "measure",     "checkpoint", "init",   "launch", "report"};
+    static const Names kSections = {"name",    "description", "defaults", "matrix", "zip",    "include", "exclude",
+                                    "measure", "checkpoint",  "init",     "launch", "report", "search"};
     if (root.kind != YamlNode::Kind::kMap) {
       Add(root.place, NotAMapping("a sweep is a mapping with a name", root));
       return;
@@ -59,6 +60,8 @@ class SweepReader {
     if (const auto* node = section("include")) ReadInclude(*node);
     if (const auto* node = section("launch")) ReadLaunch(*node, sweep, faults);
     if (const auto* node = section("report")) ReadReports(*node);
+    RefuseToCompareLargest();
+    if (const auto* node = section("search")) ReadSearch(*node, sweep, faults);
   }
 
  private:
@@ -220,6 +223,20 @@ class SweepReader {
     }
   }
 
+  // A batch size that follows from memory, which may follow from rules, is nothing that they can go by.
+  void RefuseToCompareLargest() {
+    if (!HasLargestBatch(sweep)) return;
+    const auto refuse = [&](const std::vector<Condition>& conditions) {
+      for (const Condition& condition : conditions) {
+        if (condition.field->name != "batch_size" || condition.field->is_own()) continue;
+        Add(condition.place, "the sweep has batch_size: max, which stands for what fits: no condition can go by it");
+      }
+    };
+    for (const Exclude& exclude : sweep.exclude) refuse(exclude.conditions);
+    for (const Include& include : sweep.include) refuse(include.conditions);
+    for (const LaunchRule& rule : sweep.rules) refuse(rule.when);
+  }
+
   void ReadReports(const YamlNode& node) {
     std::vector<YamlNode> alone;
     if (node.kind == YamlNode::Kind::kScalar) alone.push_back(node);
@@ -304,7 +321,20 @@ std::vector<const Field*> VaryingFields(const Sweep& sweep) {
       if (!axis.empty()) add(axis.front().field);
     }
   }
+  for (const Assignment& assignment : sweep.defaults) {
+    if (assignment.largest) add(assignment.field);
+  }
   return fields;
+}
+
+bool HasLargestBatch(const Sweep& sweep) {
+  const auto has = [](const std::vector<Assignment>& assignments) {
+    return std::any_of(assignments.begin(), assignments.end(), [](const Assignment& each) { return each.largest; });
+  };
+  const auto any = [&](const std::vector<Axis>& axes) { return std::any_of(axes.begin(), axes.end(), has); };
+  return has(sweep.defaults) || std::any_of(sweep.groups.begin(), sweep.groups.end(), any) ||
+         std::any_of(sweep.include.begin(), sweep.include.end(),
+                     [&](const Include& include) { return any(include.additions); });
 }
 
 }  // namespace ridgeline

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@ struct Assignment {
   const Field* field = nullptr;
   FieldValue value;
   Place place;
+  bool largest = false;  // of batch_size: `max`, for which `value` is 1 (Sweep::largest)
 };
 
 // Axes that move together, each with as many values; a matrix axis is a group of one.
@@ -93,6 +95,21 @@ struct LaunchRule {
   Place place;  // of the rule
 };
 
+// What is said under `search:`: not all points are measured, but those that what was measured says to (src/search).
+struct SweepSearch {
+  enum class Objective { kTokensPerS, kCost, kFit };
+  Objective maximize = Objective::kTokensPerS;
+  std::vector<const Field*>
+      over;            // axes, and those that move with one; for each combination of the others it begins anew
+  int64_t budget = 0;  // runs that each may take
+  std::string device;  // the description that times are predicted by; empty: what follows from the points
+  double price = 0;    // USD of an hour of a node; 0: the device's
+  Place place;
+};
+
+class LargestBatch;
+struct Point;
+
 struct Sweep {
   std::string name;  // one line of free text: never a path, never markup
   std::string description;
@@ -106,9 +123,24 @@ struct Sweep {
   Launch launch;
   std::vector<LaunchRule> rules;     // of `launch`
   std::vector<std::string> reports;  // names of letters, digits, - and _
-  Place defaults_place;              // where a missing field is reported
-  std::set<std::string> only;        // of its points, by their ids; empty: all
+  std::optional<SweepSearch> search;
+  Place defaults_place;        // where a missing field is reported
+  std::set<std::string> only;  // of its points, by their ids; empty: all
+  // What `batch_size: max` stands for, which whoever reads a sweep does not know; nullptr: such points have 1.
+  std::shared_ptr<const LargestBatch> largest;
 };
+
+// Answers what `batch_size: max` of a point stands for (plan/largest.h).
+class LargestBatch {
+ public:
+  virtual ~LargestBatch() = default;
+  // The batch sizes that are measured in its place, the largest first. `point` has 1 and no id yet; `place` is where it
+  // is written. Throws Error.
+  virtual std::vector<int64_t> Of(const Sweep& sweep, const Point& point, const Place& place) const = 0;
+};
+
+// Whether a point of the sweep may have `batch_size: max`.
+bool HasLargestBatch(const Sweep& sweep);
 
 // Reads and checks a sweep. Throws one Error(kInvalidInput) with all faults of the file, a line each:
 // "file:line:column: message", or where there is no such file; Error(kInfrastructure) where it cannot be read.

@@ -148,6 +148,9 @@ std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& nod
     wrong = fmt::format("{} takes one value here, not {}", field.name, Describe(node));
   } else if (IsRange(field, node)) {
     wrong = fmt::format("{} takes one value here; a range belongs in matrix or zip", field.name);
+  } else if (field.name == "batch_size" && !field.is_own() && node.scalar == "max") {
+    assignment.value = int64_t{1};
+    assignment.largest = true;
   } else {
     RunSpec scratch;
     wrong = Convert(field, node.scalar, scratch, assignment.value);
@@ -226,7 +229,12 @@ std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node,
     }
   }
   const size_t faults_before = faults.size();
-  for (Assignment& assignment : ReadAxis(field, node, faults)) condition.values.push_back(std::move(assignment.value));
+  for (Assignment& assignment : ReadAxis(field, node, faults)) {
+    if (assignment.largest) {
+      faults.push_back({assignment.place, "batch_size: max stands for what fits, and nothing can be compared with it"});
+    }
+    condition.values.push_back(std::move(assignment.value));
+  }
   if (faults.size() != faults_before) return std::nullopt;
   return condition;
 }

@@ -311,7 +311,7 @@ class Walker {
                           {"model"}});
     }
     if (problems.empty()) {
-      visit_(spec_, RulesOf(assignments));
+      Visit(assignments);
       return;
     }
     ++walked_.impossible_points;
@@ -321,6 +321,18 @@ class Walker {
       if (!seen_.emplace(place.line, place.column, problem.message).second) continue;
       walked_.impossible.push_back({{place, problem.message + PointText(assignments)}, attributed});
     }
+  }
+
+  // The point in hand; of one with `batch_size: max`, those that stand for it.
+  void Visit(const Assignments& assignments) {
+    const std::vector<size_t> rules = RulesOf(assignments);
+    const Assignment* batch = sweep_.largest == nullptr ? nullptr : Effective(assignments, kBatchSize);
+    if (batch == nullptr || !batch->largest) return visit_(spec_, rules);
+    for (const int64_t size : sweep_.largest->Of(sweep_, {"", spec_, rules}, batch->place)) {
+      spec_.batch_size = size;
+      visit_(spec_, rules);
+    }
+    spec_.batch_size = 1;
   }
 
   // Of the point in hand. As for `exclude`, what was written for it goes before what it became.
@@ -379,6 +391,7 @@ class Walker {
 
   const Field* const kFamily = FindField("family");
   const Field* const kModel = FindField("model");
+  const Field* const kBatchSize = FindField("batch_size");
   const Sweep& sweep_;
   const VisitSpec& visit_;
   Budget budget_;

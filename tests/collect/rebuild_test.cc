@@ -96,6 +96,17 @@ TEST_F(RebuildTest, JobsWithAllTheirResultsHaveEnded) {
   EXPECT_EQ(Ends(), "0 ok 1, 1 diverged 1");
 }
 
+// What a search would have chosen next nobody knows before the next run.
+TEST_F(RebuildTest, OfASearchThePointsAreThoseThatItRan) {
+  KeepSweep(out_, ParseSweep(std::string(kSweep) + "search: {maximize: fit, budget: 2}\n", "s.yaml"));
+  const Job job = Submit("rl-1", {points_[0], points_[2]});
+  Measured(job, points_[0]);
+  Measured(job, points_[2]);
+  EXPECT_THAT(Rebuild().problems, IsEmpty());
+  EXPECT_EQ(store_.Progress("s").points, 2);
+  EXPECT_EQ(store_.Progress("s").ok, 2);
+}
+
 TEST_F(RebuildTest, AJobThatMayStillRunIsAnIntentOfTheNextRun) {
   const Job job = Submit("rl-1", {points_[0], points_[1]}, "night", "slurm");
   Measured(job, points_[0]);

@@ -20,8 +20,8 @@ namespace {
 const std::vector<std::vector<std::string>>& Street() {
   static const std::vector<std::vector<std::string>> rows = {
       // The harness.
-      {"base", "run", "stats", "yaml", "trainers", "sweep", "plan", "launch", "store", "collect", "driver", "report",
-       "regress", "metrics", "serve", "cli"},
+      {"base", "run", "stats", "yaml", "trainers", "sweep", "plan", "search", "launch", "store", "collect", "driver",
+       "report", "regress", "metrics", "serve", "cli"},
       // What runs beside a trainer, on its node. Of the harness only the command line knows it.
       {"base", "run", "yaml", "trainers", "node", "cli"},
       // The engine.
@@ -37,7 +37,8 @@ const std::vector<std::vector<std::string>>& Street() {
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "predict"},
       // What it reads beside: descriptions of devices.
       {"base", "run", "yaml", "predict"},
-      {"predict", "plan", "launch", "store", "collect", "driver", "report", "regress", "metrics", "serve", "cli"},
+      {"predict", "plan", "search", "launch", "store", "collect", "driver", "report", "regress", "metrics", "serve",
+       "cli"},
   };
   return rows;
 }

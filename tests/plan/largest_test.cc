@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "predict/memory.h"
+#include "run/spec.h"
+#include "sweep/expand.h"
 #include "tests/plan/texts.h"
 
 namespace ridgeline {
@@ -77,6 +80,72 @@ TEST(Largest, SaysWhatItNeeds) {
   EXPECT_THAT(message(model, "seed", NodeWith(1)), HasSubstr("--largest takes batch_size or seq_length"));
   EXPECT_THAT(message(model, "batch_size", {}), HasSubstr("--memory 64GB"));
   EXPECT_THAT(message(model + "launch: {trainer: [t.py]}\n", "batch_size", NodeWith(1)), HasSubstr("`trainer`"));
+}
+
+std::vector<int64_t> BatchSizesOf(const Sweep& sweep) {
+  std::vector<int64_t> sizes;
+  for (const Point& point : Expand(sweep)) sizes.push_back(point.spec.batch_size);
+  return sizes;
+}
+
+TEST(BatchesThatFit, IsTheLargestOfEachCombinationWithinItsLimit) {
+  Sweep sweep = ParseText(
+      "defaults: {model: llama-10m, seq_length: 100, batch_size: max}\n"
+      "matrix: {checkpointing: [none, full]}\nlaunch: {memory_limit: 106MB}\n");
+  const auto batches = UseLargestBatches(sweep, {}, ForecastByTokens);
+  EXPECT_THAT(BatchSizesOf(sweep), ElementsAre(100, 300));
+  EXPECT_THAT(
+      LargestBatchLines(sweep, *batches),
+      ElementsAre("batch_size: max is 100 (checkpointing=none): 10.0 MB of 10.0 MB a rank (memory_limit 106 MB)",
+                  "batch_size: max is 300 (checkpointing=full): 10.0 MB of 10.0 MB a rank (memory_limit 106 MB)"));
+  BatchSizesOf(sweep);
+  EXPECT_THAT(batches->answers(), SizeIs(2)) << "asked again it is the same answer";
+}
+
+TEST(BatchesThatFit, WhatRanOutOfMemoryTeachesIt) {
+  Sweep sweep =
+      ParseText("defaults: {model: llama-10m, seq_length: 100, batch_size: max}\nlaunch: {memory_limit: 106MB}\n");
+  std::set<int64_t> ended;
+  const auto batches = UseLargestBatches(sweep, {}, ForecastByTokens, [&](const Sweep&, const Point& point) {
+    EXPECT_EQ(point.id, PointId(point.spec));
+    return ended.contains(point.spec.batch_size);
+  });
+  EXPECT_THAT(BatchSizesOf(sweep), ElementsAre(100));
+  ended = {100};
+  EXPECT_THAT(BatchSizesOf(sweep), ElementsAre(100, 87)) << "what ran out of memory stays a point: it is an answer";
+  ended = {100, 87};
+  EXPECT_THAT(BatchSizesOf(sweep), ElementsAre(100, 87, 75));
+  EXPECT_THAT(LargestBatchLines(sweep, *batches),
+              ElementsAre("batch_size: max is 75, as 100 and 87 ran out of memory: 10.0 MB for 100 of 10.0 MB a rank "
+                          "(memory_limit 106 MB)"));
+  ended = {100, 87, 75, 50};
+  EXPECT_THAT(BatchSizesOf(sweep), ElementsAre(100, 87, 75, 50)) << "and no further";
+}
+
+TEST(BatchesThatFit, OneStaysWhereNotEvenThatFits) {
+  Sweep sweep =
+      ParseText("defaults: {model: llama-10m, seq_length: 20000, batch_size: max}\nlaunch: {memory_limit: 106MB}\n");
+  UseLargestBatches(sweep, {}, ForecastByTokens, [](const Sweep&, const Point&) { return true; });
+  EXPECT_THAT(BatchSizesOf(sweep), ElementsAre(1));
+}
+
+TEST(BatchesThatFit, NeedsToKnowWhatMemoryThereIs) {
+  const auto wrong = [](const std::string& text) -> std::string {
+    Sweep sweep = ParseText(text);
+    UseLargestBatches(sweep, {}, ForecastByTokens);
+    try {
+      Expand(sweep);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+      return e.what();
+    }
+    return "";
+  };
+  const std::string max = "defaults: {model: llama-10m, batch_size: max}\n";
+  EXPECT_THAT(wrong(max),
+              HasSubstr("s.yaml:2:42: batch_size: max is the largest that fits, and nothing says what memory "
+                        "the point has\n  say it under launch:, such as memory_limit: 16GB"));
+  EXPECT_THAT(wrong(max + "launch: {trainer: [t.py], memory_limit: 16GB}\n"), HasSubstr("another trainer"));
 }
 
 }  // namespace

@@ -244,6 +244,27 @@ TEST_F(StoreTest, AResultIsKeptOnceHoweverOftenItIsAdded) {
   EXPECT_EQ(Value(store_, "SELECT count(*) FROM runs WHERE status = 'ok'"), Cell(int64_t{4}));
 }
 
+TEST_F(StoreTest, SaysHowPointsEndedThatAnySweepMeasured) {
+  store_.PutSweep(samples::Sweep("s"), points_);
+  samples::RunJob(store_, "rl-1", "s", {points_[0]}, RunStatus::kCrashed);
+  store_.RetryFailed("s");
+  samples::RunJob(store_, "rl-2", "s", {points_[0]}, RunStatus::kOk);
+  samples::RunJob(store_, "rl-3", "s", {points_[1]}, RunStatus::kOomHost);
+  samples::RunJob(store_, "rl-4", "s", {points_[2]}, InfrastructureReason::kNode);
+  std::vector<std::string> ids;
+  for (const Point& point : points_) ids.push_back(point.id);
+  const std::vector<StandingResult> results = store_.StandingResults(kDefaultCampaign, ids);
+  ASSERT_THAT(results, SizeIs(2)) << "what was the infrastructure's does not stand, and one was never run";
+  EXPECT_EQ(results[0].point_id, points_[0].id);
+  EXPECT_EQ(results[0].status, RunStatus::kOk) << "the latest counts";
+  EXPECT_EQ(results[0].steady_tokens_per_s, 1000.5);
+  EXPECT_EQ(results[0].all_steps_ns, "[900,500,510]");
+  EXPECT_EQ(results[0].setup, DefaultSetup());
+  EXPECT_EQ(results[0].sweep, "s");
+  EXPECT_EQ(results[1].status, RunStatus::kOomHost);
+  EXPECT_THAT(store_.StandingResults("another", ids), IsEmpty());
+}
+
 TEST_F(StoreTest, AResultWithoutAJobCountsAsAnAttempt) {
   store_.PutSweep(samples::Sweep("s"), points_);
   const NewResult skipped{samples::Result(points_[0].id, RunStatus::kSkippedPredictedOom), "", 0};

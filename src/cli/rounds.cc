@@ -1,0 +1,253 @@
+#include "cli/rounds.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "plan/largest.h"
+#include "predict/device.h"
+#include "report/intervals.h"
+#include "search/show.h"
+#include "sweep/expand.h"
+#include "sweep/launch.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr int64_t kUsuallyAtOnce = 8;  // of a launcher with a queue, where nobody says how many
+
+// Of rounds but the first what is told of a run's start was told, and what a launcher says of itself.
+class RoundObserver final : public RunObserver {
+ public:
+  explicit RoundObserver(RunObserver& inner) : inner_(inner) {}
+
+  void Started(const RunStart& start) override {
+    if (start.adopted_jobs == 0) return;
+    inner_.Note(
+        fmt::format("{} job{} of an earlier run adopted", start.adopted_jobs, start.adopted_jobs == 1 ? "" : "s"));
+  }
+  void PointEnded(const std::string& label, const std::string& outcome, const RunProgress& progress) override {
+    inner_.PointEnded(label, outcome, progress);
+  }
+  void Note(const std::string& text) override {
+    if (told_.insert(text).second) inner_.Note(text);
+  }
+  bool WantsProgress(int64_t monotonic_ns) override { return inner_.WantsProgress(monotonic_ns); }
+  void Progress(const RunProgress& progress) override { inner_.Progress(progress); }
+
+ private:
+  RunObserver& inner_;
+  std::set<std::string> told_;
+};
+
+bool Stopped(const RunSummary& summary) {
+  return summary.interrupted || summary.left || !summary.given_up.empty() || summary.no_result > 0;
+}
+
+class Rounds {
+ public:
+  Rounds(Sweep sweep, DriverOptions driver, const DriverParts& parts, int64_t at_once)
+      : sweep_(std::move(sweep)),
+        driver_(std::move(driver)),
+        parts_(parts),
+        at_once_(at_once),
+        observer_(parts.observer),
+        maker_(driver_.node, parts.forecaster, DeviceFoldersFor(sweep_)) {
+    batches_ = UseLargestBatches(sweep_, {}, parts_.forecaster,
+                                 EndedForMemoryIn(parts_.store, driver_.campaign, driver_.trainer));
+  }
+
+  RunSummary RunAll() {
+    if (!HasLargestBatch(sweep_)) return RunSweep(sweep_, driver_, parts_);
+    std::set<std::string> points = Ids();
+    TellOfLargest();
+    RunSummary summary = RunSweep(sweep_, driver_, parts_);
+    while (!Stopped(summary)) {
+      std::set<std::string> learnt = Ids();
+      if (learnt == points) break;
+      points = std::move(learnt);
+      TellOfLargest();
+      summary = RunRound();
+    }
+    return summary;
+  }
+
+  RoundsResult Search() {
+    RoundsResult result;
+    for (bool is_first = true;; is_first = false) {
+      Look();
+      if (is_first) observer_.Note(SearchWords(sweep_, spaces_));
+      TellOfLargest();
+      std::set<std::string> next;
+      if (is_first) next = LeftToDo();
+      if (next.empty()) next = Choose();
+      if (next.empty()) {
+        // So that the store has the sweep as it is now.
+        if (is_first) result.summary = RunPoints(trials_.empty() ? Smallest() : std::set<std::string>());
+        break;
+      }
+      result.summary = RunPoints(std::move(next));
+      if (Stopped(result.summary)) break;
+    }
+    Look();
+    for (size_t i = 0; i < spaces_.size(); ++i) {
+      for (std::string& line : AnswerLines(spaces_[i], *sweep_.search, decisions_[i])) {
+        result.answer.push_back(std::move(line));
+      }
+    }
+    return result;
+  }
+
+ private:
+  std::set<std::string> Ids() const {
+    std::set<std::string> ids;
+    ForEachPoint(sweep_, [&](const PointView& point) { ids.emplace(point.id); });
+    return ids;
+  }
+
+  void TellOfLargest() {
+    for (const std::string& line : LargestBatchLines(sweep_, *batches_)) observer_.Note(line);
+  }
+
+  // What there is to choose from, what is known of it, and what follows.
+  void Look() {
+    sweep_.only.clear();
+    spaces_ = maker_.Make(sweep_);
+    trials_ = ReadTrials(parts_.store, sweep_, spaces_, driver_.campaign, driver_.trainer);
+    decisions_.clear();
+    for (const SearchSpace& space : spaces_) decisions_.push_back(Decide(space, *sweep_.search, trials_, at_once_));
+  }
+
+  // Points that an earlier run has handed over, and what a person wants to be run again: they come first, as they would
+  // have if nobody had stopped it.
+  std::set<std::string> LeftToDo() {
+    std::set<std::string> handed_over;
+    for (const JobRecord& job : parts_.store.LiveJobs(sweep_.name)) {
+      for (const JobRecord::Point& point : job.points) handed_over.insert(point.id);
+    }
+    std::set<std::string> left;
+    for (const SearchSpace& space : spaces_) {
+      for (const SearchPoint& point : space.points) {
+        const std::string& id = point.point.id;
+        const auto trial = trials_.find(id);
+        if (handed_over.contains(id)) left.insert(id);
+        if (driver_.retry_failed && trial != trials_.end() && trial->second.status != RunStatus::kOk) left.insert(id);
+      }
+    }
+    return left;
+  }
+
+  std::set<std::string> Choose() {
+    std::set<std::string> next;
+    for (size_t i = 0; i < spaces_.size(); ++i) {
+      int64_t run = decisions_[i].paid;
+      for (const Expected& chosen : decisions_[i].run) {
+        observer_.Note(ChoiceWords(spaces_[i], *sweep_.search, decisions_[i], chosen, ++run));
+        next.insert(spaces_[i].points[chosen.point].point.id);
+      }
+    }
+    return next;
+  }
+
+  // Of each space the point that needs least: where not even that fits, it is the sweep's answer.
+  std::set<std::string> Smallest() const {
+    std::set<std::string> smallest;
+    for (const SearchSpace& space : spaces_) {
+      const auto least = std::min_element(space.points.begin(), space.points.end(),
+                                          [](const auto& a, const auto& b) { return a.share < b.share; });
+      smallest.insert(least->point.id);
+    }
+    return smallest;
+  }
+
+  // These, beside those of which something is known: the sweep's points by now.
+  RunSummary RunPoints(std::set<std::string> next) {
+    sweep_.only = std::move(next);
+    for (const auto& [id, trial] : trials_) sweep_.only.insert(id);
+    return RunRound();
+  }
+
+  RunSummary RunRound() {
+    const RunSummary summary =
+        RunSweep(sweep_, driver_,
+                 {parts_.store, parts_.launcher, parts_.clock, parts_.forecaster, observer_, parts_.interrupts});
+    driver_.retry_failed = false;
+    return summary;
+  }
+
+  Sweep sweep_;
+  DriverOptions driver_;
+  const DriverParts& parts_;
+  const int64_t at_once_;
+  RoundObserver observer_;
+  SpaceMaker maker_;
+  std::shared_ptr<const BatchesThatFit> batches_;
+  std::vector<SearchSpace> spaces_;
+  Trials trials_;
+  std::vector<SearchDecision> decisions_;
+};
+
+}  // namespace
+
+RoundsResult RunInRounds(Sweep sweep, DriverOptions driver, const DriverParts& parts, int64_t at_once) {
+  const bool is_search = sweep.search.has_value();
+  if (is_search && driver.detach) {
+    throw Error(ErrorKind::kUsage, "a search goes by what was measured, and cannot be detached",
+                "leave --detach out; `nohup ridgeline run SWEEP &` runs on without a terminal");
+  }
+  Rounds rounds(std::move(sweep), std::move(driver), parts, at_once);
+  if (is_search) return rounds.Search();
+  return {rounds.RunAll(), {}};
+}
+
+int64_t SearchedAtOnce(const Launcher& launcher, int64_t max_parallel) {
+  return max_parallel > 0 ? max_parallel : launcher.can().queue ? kUsuallyAtOnce : 1;
+}
+
+std::function<bool(const Sweep& sweep, const Point& point)> EndedForMemoryIn(Store& store, const std::string& campaign,
+                                                                             const std::vector<std::string>& trainer) {
+  return [&store, campaign, trainer](const Sweep& sweep, const Point& point) {
+    const std::vector<StandingResult> results = store.StandingResults(campaign, {&point.id, 1});
+    return std::any_of(results.begin(), results.end(), [&](const StandingResult& result) {
+      return EndedForMemory(result.status) && result.setup == SetupOf(LaunchOf(sweep, point), trainer);
+    });
+  };
+}
+
+Trials ReadTrials(Store& store, const Sweep& sweep, const std::vector<SearchSpace>& spaces, const std::string& campaign,
+                  const std::vector<std::string>& trainer) {
+  std::vector<std::string> ids;
+  std::map<std::string, const Point*> points;
+  for (const SearchSpace& space : spaces) {
+    for (const SearchPoint& point : space.points) {
+      ids.push_back(point.point.id);
+      points.emplace(point.point.id, &point.point);
+    }
+  }
+  Trials trials;
+  for (const StandingResult& result : store.StandingResults(campaign, ids)) {
+    const Point& point = *points.at(result.point_id);
+    if (result.setup != SetupOf(LaunchOf(sweep, point), trainer)) continue;
+    Trial& trial = trials[result.point_id];
+    trial = {result.status, result.steady_tokens_per_s, 0, result.sweep == sweep.name};
+    if (result.status != RunStatus::kOk) continue;
+    const std::optional<Estimate> step = MedianOfSteps(result.all_steps_ns, point.spec.warmup_steps, point.spec.steps);
+    if (step) trial.standard_error = step->standard_error;
+  }
+  return trials;
+}
+
+std::vector<fs::path> DeviceFoldersFor(const Sweep& sweep) {
+  const fs::path beside = fs::absolute(sweep.file).parent_path();
+  return DeviceFolders({beside, beside / "devices"});
+}
+
+}  // namespace ridgeline

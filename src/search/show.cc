@@ -1,0 +1,171 @@
+#include "search/show.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "run/presets.h"
+
+namespace ridgeline {
+namespace {
+
+using Objective = SweepSearch::Objective;
+
+constexpr double kTwoSided95 = 1.96;
+constexpr double kWide = 10;  // an interval of more says nothing
+
+std::string Count(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string Named(const SearchSpace& space) {
+  return space.label.empty() ? "search" : fmt::format("search of {}", space.label);
+}
+
+std::string_view ObjectiveWords(Objective objective) {
+  switch (objective) {
+    case Objective::kTokensPerS:
+      return "the most tokens/s";
+    case Objective::kCost:
+      return "the cheapest tokens";
+    case Objective::kFit:
+      return "the largest step that fits";
+  }
+  return "";
+}
+
+// What is expected of a point, with its interval where that says anything.
+std::string ExpectedWords(const SearchSpace& space, const SweepSearch& search, const Expected& expected) {
+  std::string value = ValueWords(space, search, expected.point, expected.value);
+  if (search.maximize == Objective::kFit) return value;
+  if (expected.high > kWide * expected.low) return value + " predicted, which tells points apart and no more";
+  const bool is_cost = search.maximize == Objective::kCost;
+  return fmt::format("{} predicted ({} … {})", value,
+                     ValueWords(space, search, expected.point, is_cost ? expected.high : expected.low),
+                     ValueWords(space, search, expected.point, is_cost ? expected.low : expected.high));
+}
+
+std::string LeftWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision) {
+  std::vector<std::string> parts;
+  if (decision.too_large > 0) parts.push_back(fmt::format("{} predicted not to fit", decision.too_large));
+  if (decision.as_large > 0) {
+    parts.push_back(fmt::format("{} that would need as much as one that ran out of memory", decision.as_large));
+  }
+  const auto left = std::ssize(decision.left);
+  const int64_t worse = left - decision.promising;
+  if (worse > 0) {
+    parts.push_back(search.maximize == Objective::kFit ? fmt::format("{} smaller", worse)
+                                                       : fmt::format("{} that can hardly be 2 % better", worse));
+  }
+  if (decision.promising > 0) {
+    parts.push_back(fmt::format("{} that could be better, first {}: {}", decision.promising,
+                                space.points[decision.left.front().point].label,
+                                ExpectedWords(space, search, decision.left.front())));
+  }
+  const int64_t all = left + decision.too_large + decision.as_large;
+  return all == 0 ? "no point was left out" : fmt::format("{} not tried: {}", Count(all, "point"), Join(parts, ", "));
+}
+
+std::string EndWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision) {
+  switch (decision.end) {
+    case SearchDecision::End::kBudget:
+      return fmt::format("it ended as its budget of {} is spent", Count(search.budget, "run"));
+    case SearchDecision::End::kNothingBetter:
+      return search.maximize == Objective::kFit
+                 ? std::string("it ended as nothing larger is left that could fit")
+                 : fmt::format("it ended as no point is left that could well be 2 % better; the best of them: {}, {}",
+                               space.points[decision.left.front().point].label,
+                               ExpectedWords(space, search, decision.left.front()));
+    case SearchDecision::End::kNothingLeft:
+      return "it ended as no point is left";
+    case SearchDecision::End::kNone:
+      return "it has not ended: the next `ridgeline run` goes on";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string ValueWords(const SearchSpace& space, const SweepSearch& search, size_t point, double value) {
+  switch (search.maximize) {
+    case Objective::kTokensPerS:
+      return FormatCount(value) + " tokens/s";
+    case Objective::kCost:
+      return fmt::format("{:.2f} USD a billion tokens", 1e9 / value);
+    case Objective::kFit: {
+      const RunSpec& spec = space.points[point].point.spec;
+      return fmt::format("{} parameters x {} tokens", FormatCount(static_cast<double>(CountParameters(spec))),
+                         FormatCount(static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length)));
+    }
+  }
+  return "";
+}
+
+std::string SearchWords(const Sweep& sweep, const std::vector<SearchSpace>& spaces) {
+  const SweepSearch& search = *sweep.search;
+  std::vector<std::string> over;
+  for (const Field* field : search.over) over.emplace_back(field->name);
+  size_t points = 0;
+  for (const SearchSpace& space : spaces) points += space.points.size();
+  std::string text = fmt::format("search: {} over {}; {}", ObjectiveWords(search.maximize), Join(over, ", "),
+                                 Count(static_cast<int64_t>(points), "point"));
+  text += spaces.size() == 1
+              ? fmt::format(", at most {}", Count(search.budget, "run"))
+              : fmt::format(" in {} searches, at most {} each", spaces.size(), Count(search.budget, "run"));
+  if (search.maximize == Objective::kFit) return text + "; memory is planned";
+  return text + "; times are predicted by " + spaces.front().basis;
+}
+
+std::string ChoiceWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision,
+                        const Expected& chosen, int64_t run) {
+  std::string text = fmt::format("{}: run {} of at most {}: {}: {}", Named(space), run, search.budget,
+                                 space.points[chosen.point].label, ExpectedWords(space, search, chosen));
+  if (decision.best) {
+    text += fmt::format("; the best so far is {}, {}", space.points[*decision.best].label,
+                        ValueWords(space, search, *decision.best, decision.best_value));
+  }
+  return text;
+}
+
+std::vector<std::string> AnswerLines(const SearchSpace& space, const SweepSearch& search,
+                                     const SearchDecision& decision) {
+  std::vector<std::string> lines;
+  const std::string tried = fmt::format("{} tried, {} by this search", Count(decision.tried, "point"), decision.paid);
+  if (decision.best) {
+    std::string value = ValueWords(space, search, *decision.best, decision.best_value);
+    if (decision.best_error > 0) {
+      const double factor = std::exp(kTwoSided95 * decision.best_error);
+      value += fmt::format(" ({} … {})", ValueWords(space, search, *decision.best, decision.best_value / factor),
+                           ValueWords(space, search, *decision.best, decision.best_value * factor));
+    }
+    lines.push_back(fmt::format("{}: the best measured is {}: {}; {}", Named(space), space.points[*decision.best].label,
+                                value, tried));
+  } else {
+    lines.push_back(fmt::format("{}: nothing was measured; {}", Named(space), tried));
+  }
+  lines.push_back("  " + EndWords(space, search, decision));
+  lines.push_back("  " + LeftWords(space, search, decision));
+  return lines;
+}
+
+std::vector<std::string> FirstLines(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision,
+                                    size_t most) {
+  std::vector<std::string> lines;
+  if (decision.run.empty()) return AnswerLines(space, search, decision);
+  lines.push_back(fmt::format("{}: {} of {} points may be tried{}; first", Named(space), decision.left.size(),
+                              space.points.size(),
+                              decision.too_large > 0 ? fmt::format(" ({} do not fit)", decision.too_large) : ""));
+  for (size_t i = 0; i < std::min(most, decision.run.size()); ++i) {
+    const std::string& label = space.points[decision.run[i].point].label;
+    const bool says_how_much = space.knows_level || decision.best;
+    lines.push_back(says_how_much ? fmt::format("  {}: {}", label, ExpectedWords(space, search, decision.run[i]))
+                                  : "  " + label);
+  }
+  return lines;
+}
+
+}  // namespace ridgeline

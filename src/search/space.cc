@@ -1,0 +1,226 @@
+#include "search/space.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "predict/clock.h"
+#include "run/fields.h"
+#include "run/presets.h"
+#include "run/spec.h"
+#include "run/step_figures.h"
+#include "sweep/expand.h"
+#include "sweep/launch.h"
+
+namespace ridgeline {
+namespace {
+
+using Objective = SweepSearch::Objective;
+
+constexpr double kOf90 = 1.645;            // standard deviations on each side hold 90 of 100
+constexpr double kSpreadOfNoDevice = 3.0;  // the same as a factor, where nobody has described the processor
+
+// A processor of which nothing is known but that it multiplies ten times for each byte that it moves. What is predicted
+// by it tells points apart, and says nothing of seconds.
+const Device& SomeProcessor() {
+  static const Device device = [] {
+    Device made;
+    made.name = "a processor that nobody described";
+    made.gpu = "none";
+    const auto set = [&](const char* figure, double value) { made.figures[figure] = {value, "assumed", "", ""}; };
+    for (const char* peak :
+         {"peaks.fp32", "peaks.tf32", "peaks.bf16", "peaks.fp16", "peaks.fp8", "peaks.mxfp8", "peaks.fp4"}) {
+      set(peak, 100e9);
+    }
+    set("memory.bandwidth", 10e9);
+    set("memory.size", 1e15);
+    set("chip.multiprocessors", 1);
+    set("chip.launch", 3e-6);
+    set("chip.power", 100);
+    set("link.bandwidth", 4e9);
+    set("link.latency", 2e-5);
+    set("link.gpus", 1 << 20);
+    set("cold.first_iteration", 0);
+    return made;
+  }();
+  return device;
+}
+
+Error Wrong(const Sweep& sweep, const std::string& what, const std::string& hint) {
+  return {ErrorKind::kInvalidInput, FaultText(sweep.file, {sweep.search->place, "search: " + what}), hint};
+}
+
+std::string Label(const RunSpec& spec, const std::vector<const Field*>& fields) {
+  std::vector<std::string> parts;
+  for (const Field* field : fields) {
+    if (const std::string text = FieldText(spec, *field); !text.empty()) {
+      parts.push_back(fmt::format("{}={}", field->name, text));
+    }
+  }
+  return PrintableLine(Join(parts, " "));
+}
+
+// The axes whose combinations are searched each by itself.
+std::vector<const Field*> OtherAxes(const Sweep& sweep) {
+  std::vector<const Field*> fields = VaryingFields(sweep);
+  const auto& over = sweep.search->over;
+  std::erase_if(fields, [&](const Field* field) { return std::find(over.begin(), over.end(), field) != over.end(); });
+  return fields;
+}
+
+// What an hour of the machines costs that the point runs on; 0: nobody says.
+double DollarsAnHour(const Sweep& sweep, const RunSpec& spec, const Launch& launch, const Device* device) {
+  int64_t machines = launch.nodes;
+  double price = sweep.search->price;
+  if (device != nullptr) {
+    if (price == 0) price = device->Or("price.on_demand", device->Or("price.capacity_block", 0));
+    machines = std::max(machines, (spec.ranks + device->gpus() - 1) / device->gpus());
+  }
+  return price * static_cast<double>(machines);
+}
+
+// How large the step is that one rank holds: parameters x tokens of a micro-step.
+double SizeOf(const RunSpec& spec) {
+  return static_cast<double>(CountParameters(spec)) * static_cast<double>(spec.batch_size) *
+         static_cast<double>(spec.seq_length);
+}
+
+double NumberOf(const FieldValue& value) {
+  if (const auto* whole = std::get_if<int64_t>(&value)) return static_cast<double>(*whole);
+  const auto* number = std::get_if<double>(&value);
+  return number == nullptr ? 0 : *number;
+}
+
+void SetLevels(const std::vector<const Field*>& over, SearchSpace& space) {
+  for (const Field* field : over) {
+    std::set<FieldValue> values;
+    for (const SearchPoint& point : space.points) values.insert(ValueOf(point.point.spec, *field));
+    if (values.size() < 2) continue;
+    const std::string_view type = field->type();
+    const bool is_of_numbers = type == "integer" || type == "number";
+    const bool is_in_doublings = is_of_numbers && NumberOf(*values.begin()) > 0;
+    space.ordered.push_back(is_of_numbers);
+    for (SearchPoint& point : space.points) {
+      const FieldValue value = ValueOf(point.point.spec, *field);
+      point.levels.push_back(is_in_doublings ? std::log2(NumberOf(value))
+                                             : static_cast<double>(std::distance(values.begin(), values.find(value))));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<SearchSpace> SpaceMaker::Make(const Sweep& sweep) {
+  Expansion expansion;
+  const std::vector<Point> points = Expand(sweep, &expansion);
+  if (points.empty()) {
+    throw Wrong(sweep, "the space is empty: every combination is excluded", "leave a combination in");
+  }
+  if (std::ssize(points) > kMostSearched) {
+    throw Wrong(sweep, fmt::format("there are {} points, and a search takes up to {}", points.size(), kMostSearched),
+                "let the axes have fewer values");
+  }
+  const std::vector<const Field*> others = OtherAxes(sweep);
+  std::vector<SearchSpace> spaces;
+  std::map<std::string, size_t> by_label;
+  for (const Point& point : points) {
+    const std::string label = Label(point.spec, others);
+    const auto [at, is_new] = by_label.try_emplace(label, spaces.size());
+    if (is_new) spaces.emplace_back().label = label;
+    SearchSpace& space = spaces[at->second];
+    space.points.push_back(PointOf(sweep, point, space));
+  }
+  for (SearchSpace& space : spaces) SetLevels(sweep.search->over, space);
+  return spaces;
+}
+
+SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSpace& space) {
+  const Launch launch = LaunchOf(sweep, point);
+  const RunSpec& spec = point.spec;
+  SearchPoint made;
+  made.point = point;
+  made.label = Label(spec, sweep.search->over);
+  const int64_t bytes = MemoryOf(point).planned_peak_bytes;
+  const SlabLimit limit = SlabLimitOf(spec, launch, node_);
+  if (limit.bytes > 0) {
+    made.share = static_cast<double>(bytes) / static_cast<double>(limit.bytes);
+    made.fits = !IsOurTrainer(launch) || bytes <= limit.bytes;
+  } else {
+    made.share =
+        static_cast<double>(bytes) * static_cast<double>(ProcessesOf(spec)) / static_cast<double>(launch.nodes);
+  }
+  if (sweep.search->maximize == Objective::kFit) {
+    made.worth = SizeOf(spec);
+    space.knows_level = true;
+    space.basis = "planned memory";
+    return made;
+  }
+  const Device* device = DeviceOf(sweep, spec);
+  if (sweep.search->maximize == Objective::kCost) {
+    const double dollars = DollarsAnHour(sweep, spec, launch, device);
+    if (dollars == 0) {
+      throw Wrong(sweep, "cost needs a price, and nothing says one",
+                  "say what an hour of a node costs, price: 31.50 USD/h, or name a `device` that has a price");
+    }
+    made.worth = 3600 / dollars;
+  }
+  const Prediction prediction = PredictionOf(sweep, point, launch, device);
+  made.tokens_per_s = static_cast<double>(TokensAStep(spec)) * 1e9 / prediction.step_ns;
+  space.spread = std::max(space.spread, prediction.spread);
+  space.knows_level = device != nullptr;
+  space.basis = device == nullptr
+                    ? "the work of a step, on a processor that nobody described"
+                    : fmt::format("{}, {}", device->name, prediction.calibrated ? "calibrated" : "extrapolated");
+  if (!IsOurTrainer(launch)) space.basis += "; as our own trainer would take it";
+  return made;
+}
+
+const MemoryForecast& SpaceMaker::MemoryOf(const Point& point) {
+  const auto [at, is_new] = known_memory_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
+  if (is_new) at->second = forecaster_(point.spec);
+  return at->second;
+}
+
+// The one that the search names, else the GPU's of the point's `gpu`; nullptr of a processor that nobody described.
+const Device* SpaceMaker::DeviceOf(const Sweep& sweep, const RunSpec& spec) {
+  std::string name = sweep.search->device;
+  if (name.empty() && spec.gpu != "none") name = spec.gpu;
+  if (name.empty()) return nullptr;
+  const auto known = known_devices_.find(name);
+  if (known != known_devices_.end()) return &known->second;
+  try {
+    return &known_devices_.emplace(name, FindDevice(name, devices_)).first->second;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kUsage) throw;
+    throw Wrong(sweep, e.message(), e.hint());
+  }
+}
+
+SpaceMaker::Prediction SpaceMaker::PredictionOf(const Sweep& sweep, const Point& point, const Launch& launch,
+                                                const Device* device) {
+  RunSpec spec = point.spec;
+  const Device& on = device != nullptr ? *device : SomeProcessor();
+  spec.gpu = on.gpu;
+  const int64_t on_a_node = std::max<int64_t>(1, ProcessesOf(spec) / launch.nodes);
+  const auto [at, is_new] =
+      known_steps_.try_emplace(fmt::format("{} {} {}", on.name, on_a_node, EncodeSpec(MemoryRelevant(spec))));
+  if (!is_new) return at->second;
+  try {
+    const StepForecast step = PredictStep(spec, on);
+    at->second.step_ns = step.step_ns;
+    at->second.calibrated = step.calibrated;
+    at->second.spread = std::log(device != nullptr ? step.high_ns / step.step_ns : kSpreadOfNoDevice) / kOf90;
+    // The ranks of a node share its processor.
+    if (device == nullptr) at->second.step_ns *= static_cast<double>(on_a_node);
+  } catch (const Error& e) {
+    throw Wrong(sweep, fmt::format("the point {}: {}", Label(point.spec, VaryingFields(sweep)), e.message()), e.hint());
+  }
+  return at->second;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,154 @@
+#include "sweep/read_search.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "ridgeline/amount.h"
+#include "sweep/entries.h"
+#include "yaml/entries.h"
+#include "yaml/slips.h"
+
+namespace ridgeline {
+namespace {
+
+using Objective = SweepSearch::Objective;
+
+constexpr std::array<std::pair<std::string_view, Objective>, 3> kObjectives = {
+    {{"tokens_per_s", Objective::kTokensPerS}, {"cost", Objective::kCost}, {"fit", Objective::kFit}}};
+constexpr Unit kHourlyPrice[] = {{"USD/h", 1}};
+constexpr int64_t kMostRuns = 500;  // beyond that, a sweep is what is meant
+constexpr double kMostDollars = 1e9;
+constexpr size_t kLongestName = 200;
+
+class SearchReader {
+ public:
+  SearchReader(Sweep& sweep, std::vector<Fault>& faults)
+      : sweep_(sweep), faults_(faults), axes_are_sound_(faults.empty()) {}
+
+  void Read(const YamlNode& node) {
+    static const Names kKnown = {"maximize", "over", "budget", "device", "price"};
+    if (node.kind != YamlNode::Kind::kMap) {
+      return Add(node.place, NotAMapping("search is a mapping of maximize, over and budget", node));
+    }
+    search_.place = node.place;
+    for (const Field* field : VaryingFields(sweep_)) axes_.emplace_back(field->name);
+    bool has_objective = false;
+    bool has_budget = false;
+    bool has_axes = false;
+    for (const auto& [key, value] : Entries(node, "key of search", kKnown, faults_)) {
+      if (key == "maximize") {
+        has_objective = true;
+        ReadObjective(*value);
+      } else if (key == "over") {
+        has_axes = true;
+        ReadAxes(*value);
+      } else if (key == "budget") {
+        has_budget = true;
+        ReadWhole(*value, "budget", 1, kMostRuns, search_.budget, faults_);
+      } else if (key == "device") {
+        ReadDevice(*value);
+      } else {
+        ReadPrice(*value);
+      }
+    }
+    if (!has_objective) Add(node.place, "search does not say what it maximizes: tokens_per_s, cost or fit");
+    if (!has_budget) Add(node.place, "search has no budget: say how many runs it may take, such as budget: 12");
+    if (!has_axes) search_.over = VaryingFields(sweep_);
+    if (axes_are_sound_ && axes_.empty()) {
+      Add(node.place, "there is nothing to search: the sweep has no axis (matrix, zip)");
+    }
+    sweep_.search = std::move(search_);
+  }
+
+ private:
+  void Add(const Place& place, std::string message) { faults_.push_back({place, std::move(message)}); }
+
+  void ReadObjective(const YamlNode& node) {
+    const std::string name = node.scalar.is_string() ? node.scalar.get<std::string>() : "";
+    const auto* known = std::ranges::find(kObjectives, name, &std::pair<std::string_view, Objective>::first);
+    if (known != kObjectives.end()) {
+      search_.maximize = known->second;
+    } else {
+      static const Names kNames = {"tokens_per_s", "cost", "fit"};
+      Add(node.place, fmt::format("search maximizes tokens_per_s, cost or fit, not {}{}", Describe(node),
+                                  DidYouMean(name, kNames)));
+    }
+  }
+
+  void ReadAxes(const YamlNode& node) {
+    std::vector<YamlNode> alone;
+    if (node.kind == YamlNode::Kind::kScalar) alone.push_back(node);
+    const std::vector<YamlNode>& items = node.kind == YamlNode::Kind::kList ? node.items : alone;
+    if (items.empty()) Add(node.place, "over is a list of axes, such as [batch_size, checkpointing]");
+    for (const YamlNode& item : items) ReadAxis(item);
+  }
+
+  void ReadAxis(const YamlNode& item) {
+    const std::string name = item.scalar.is_string() ? item.scalar.get<std::string>() : "";
+    const Field* field = sweep_.trainers.FieldOf(name);
+    if (name.empty() || field == nullptr) {
+      return Add(item.place, fmt::format("over names axes of the sweep, and {} is no field{}", Describe(item),
+                                         DidYouMean(name, sweep_.trainers.field_names())));
+    }
+    if (std::find(axes_.begin(), axes_.end(), name) == axes_.end()) {
+      if (!axes_are_sound_ || axes_.empty()) return;  // that is told
+      return Add(item.place,
+                 fmt::format("{} is no axis of this sweep, whose axes are {}: give it values in matrix or zip", name,
+                             Join(axes_, ", ")));
+    }
+    if (Contains(field)) return Add(item.place, fmt::format("over has {} twice, or a field that moves with it", name));
+    search_.over.push_back(field);
+    // What moves with it is searched with it.
+    for (const AxisGroup& group : sweep_.groups) {
+      const auto has = [&](const Axis& axis) { return axis.front().field == field; };
+      if (std::none_of(group.begin(), group.end(), has)) continue;
+      for (const Axis& axis : group) {
+        if (!Contains(axis.front().field)) search_.over.push_back(axis.front().field);
+      }
+    }
+  }
+
+  bool Contains(const Field* field) const {
+    return std::find(search_.over.begin(), search_.over.end(), field) != search_.over.end();
+  }
+
+  void ReadDevice(const YamlNode& node) {
+    const std::string name = node.scalar.is_string() ? node.scalar.get<std::string>() : "";
+    if (name.empty() || name.size() > kLongestName || PrintableLine(name) != name) {
+      return Add(node.place,
+                 fmt::format("device is the name of one that `ridgeline devices` lists, not {}", Describe(node)));
+    }
+    search_.device = name;
+  }
+
+  void ReadPrice(const YamlNode& node) {
+    const std::optional<double> price =
+        node.scalar.is_string() ? ParseAmount(node.scalar.get<std::string>(), kHourlyPrice) : std::nullopt;
+    if (!price || !(*price > 0) || *price > kMostDollars) {
+      return Add(node.place,
+                 fmt::format("price is what an hour of a node costs, such as 31.50 USD/h, not {}", Describe(node)));
+    }
+    search_.price = *price;
+  }
+
+  Sweep& sweep_;
+  std::vector<Fault>& faults_;
+  const bool axes_are_sound_;
+  Names axes_;
+  SweepSearch search_;
+};
+
+}  // namespace
+
+void ReadSearch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults) {
+  SearchReader(sweep, faults).Read(node);
+}
+
+}  // namespace ridgeline

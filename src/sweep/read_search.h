@@ -1,0 +1,15 @@
+// The section `search:` of a sweep file.
+#pragma once
+
+#include <vector>
+
+#include "sweep/sweep.h"
+#include "yaml/yaml.h"
+
+namespace ridgeline {
+
+// Reads the section into `sweep.search`. To be called when the sweep's axes are read. Appends what is wrong to
+// `faults`, at its place.
+void ReadSearch(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults);
+
+}  // namespace ridgeline

@@ -1,0 +1,279 @@
+// Searches, and `batch_size: max` that runs out of memory, with a launcher in this process: what is run, in which
+// order, and what a stop in the middle costs.
+#include "cli/rounds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "sweep/expand.h"
+#include "tests/driver/world.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class SearchWorld : public World {
+ public:
+  SearchWorld() {
+    launcher.on_poll = [this](FakeLauncher::Entry& entry) {
+      for (const JobPoint& point : DecodeJob(ReadJsonFile(entry.job.job_file), entry.job.job_file.string()).points) {
+        RunResult result = run(point.spec);
+        result.point_id = point.id;
+        result.repeat = point.repeat;
+        if (result.status != RunStatus::kOk) result.message = "because";
+        MakeDirs(entry.job.job_dir);
+        ResultsWriter(entry.job.job_dir).Append(result);
+        ++measured[point.id];
+        ran.push_back(point.spec);
+      }
+      entry.phase = JobPhase::kEnded;
+    };
+  }
+
+  RoundsResult Search(int64_t at_once = 1) {
+    observer = RecordingObserver();
+    Store store = OpenStore();
+    KillableClock clock(step);
+    return RunInRounds(
+        ParseSweep("name: " + name + "\ndefaults: {model: llama-5m, seq_length: 64}\n" + yaml, "test.yaml"), options,
+        {store, launcher, clock,
+         [this](const RunSpec& spec) {
+           return MemoryForecast{forecast ? forecast(spec) : 1000, {}};
+         },
+         observer, [] { return 0; }},
+        at_once);
+  }
+
+  std::vector<int64_t> BatchSizesRun() const {
+    std::vector<int64_t> sizes;
+    for (const RunSpec& spec : ran) sizes.push_back(spec.batch_size);
+    return sizes;
+  }
+
+  std::string name = "test";
+  std::function<RunResult(const RunSpec&)> run;
+  std::vector<RunSpec> ran;
+};
+
+RunResult Giving(double tokens_per_s) {
+  RunResult result;
+  result.status = RunStatus::kOk;
+  result.throughput.steady_tokens_per_s = tokens_per_s;
+  return result;
+}
+
+RunResult Ending(RunStatus status) {
+  RunResult result;
+  result.status = status;
+  return result;
+}
+
+// The processor's time that a step of this engine took, of each of 60 points: measured once, and kept.
+class MeasuredGrid {
+ public:
+  MeasuredGrid() {
+    std::istringstream lines(ReadFile(RIDGELINE_SOURCE_DIR "/tests/search/measured_grid.csv"));
+    std::string line;
+    std::getline(lines, line);
+    while (std::getline(lines, line)) {
+      std::istringstream cells(line);
+      std::string batch_size, checkpointing, precision, seconds;
+      std::getline(cells, batch_size, ',');
+      std::getline(cells, checkpointing, ',');
+      std::getline(cells, precision, ',');
+      std::getline(cells, seconds, ',');
+      const double tokens_per_s = std::stod(batch_size) * 64 / std::stod(seconds);
+      tokens_per_s_[{std::stoll(batch_size), checkpointing, precision}] = tokens_per_s;
+      best_ = std::max(best_, tokens_per_s);
+    }
+  }
+
+  size_t size() const { return tokens_per_s_.size(); }
+  double best() const { return best_; }
+  double At(const RunSpec& spec) const {
+    return tokens_per_s_.at({spec.batch_size, spec.checkpointing, spec.precision});
+  }
+
+ private:
+  std::map<std::tuple<int64_t, std::string, std::string>, double> tokens_per_s_;
+  double best_ = 0;
+};
+
+constexpr char kGrid[] =
+    "matrix: {batch_size: 1..16*2, checkpointing: [none, selective, full], precision: [fp32, bf16, fp8, mxfp8]}\n"
+    "measure: {warmup_steps: 1, steps: 2}\n"
+    "search: {maximize: tokens_per_s, over: [batch_size, checkpointing, precision], budget: 15}\n";
+
+// Within half a percent of the truth, the same at each call for the same point.
+RunResult Noisy(const MeasuredGrid& grid, const RunSpec& spec, uint64_t seed) {
+  const uint64_t mixed = (static_cast<uint64_t>(grid.At(spec) * 1000) + seed) * 0x9E3779B97F4A7C15U;
+  const double noise = static_cast<double>(mixed >> 40) / static_cast<double>(1 << 24) - 0.5;
+  return Giving(grid.At(spec) * (1 + 0.01 * noise));
+}
+
+double BestTried(const MeasuredGrid& grid, const std::vector<RunSpec>& ran) {
+  double best = 0;
+  for (const RunSpec& spec : ran) best = std::max(best, grid.At(spec));
+  return best;
+}
+
+TEST(Rounds, ASearchEndsNearTheBestOfAMeasuredGridAfterAQuarterOfItsRuns) {
+  const MeasuredGrid grid;
+  ASSERT_EQ(grid.size(), 60U);
+  for (const uint64_t seed : {1, 2, 3}) {
+    SearchWorld world;
+    world.yaml = kGrid;
+    world.run = [&](const RunSpec& spec) { return Noisy(grid, spec, seed); };
+    const RoundsResult result = world.Search();
+    EXPECT_GE(BestTried(grid, world.ran), 0.98 * grid.best());
+    EXPECT_LE(world.ran.size(), 15U);
+    EXPECT_EQ(result.summary.ok, static_cast<int64_t>(world.ran.size())) << "the sweep's points are those it ran";
+    EXPECT_THAT(result.answer.at(0), HasSubstr("search: the best measured is batch_size="));
+    EXPECT_THAT(world.observer.notes.at(0), HasSubstr("60 points, at most 15 runs; times are predicted by the work"));
+    EXPECT_THAT(world.observer.notes, Contains(HasSubstr("search: run 2 of at most 15: ")));
+    const size_t runs = world.ran.size();
+    RecordProperty("runs_" + std::to_string(seed), static_cast<int>(runs));
+    world.Search();
+    EXPECT_EQ(world.ran.size(), runs) << "run again it has its answer";
+  }
+}
+
+// Killed at whatever moment, the next run goes on: nothing is measured twice, and what it finds is the same.
+TEST(Rounds, AKilledSearchGoesOnWhereItWas) {
+  const MeasuredGrid grid;
+  SearchWorld whole;
+  whole.yaml = kGrid;
+  whole.run = [&](const RunSpec& spec) { return Noisy(grid, spec, 1); };
+  int64_t moments = 0;
+  whole.step = [&] { ++moments; };
+  const RoundsResult expected = whole.Search();
+  ASSERT_GT(moments, 40);
+  for (const int64_t part : {1, 3, 5, 7}) {
+    SearchWorld world;
+    world.yaml = kGrid;
+    world.run = whole.run;
+    int64_t left = moments * part / 8;
+    world.step = [&] {
+      if (left-- == 0) throw Killed();
+    };
+    EXPECT_THROW(world.Search(), Killed);
+    world.step = nullptr;
+    const RoundsResult result = world.Search();
+    EXPECT_EQ(result.answer, expected.answer) << "killed after " << part << " eighths";
+    for (const auto& [id, times] : world.measured) EXPECT_EQ(times, 1) << id;
+    EXPECT_EQ(world.ran.size(), whole.ran.size());
+    EXPECT_EQ(world.Count("SELECT count(*) FROM results"), static_cast<int64_t>(whole.ran.size()));
+  }
+}
+
+constexpr char kBatches[] =
+    "matrix: {batch_size: 1..32*2}\nmeasure: {warmup_steps: 1, steps: 2}\n"
+    "search: {maximize: fit, over: [batch_size], budget: 6}\n";
+
+TEST(Rounds, APointThatRunsOutOfMemoryTeaches) {
+  SearchWorld world;
+  world.yaml = std::string(kBatches) + "launch: {memory_limit: 120MB}\n";
+  world.forecast = [](const RunSpec& spec) { return spec.batch_size * 1'000'000; };
+  world.run = [](const RunSpec& spec) { return spec.batch_size > 4 ? Ending(RunStatus::kOomHost) : Giving(100); };
+  const RoundsResult result = world.Search();
+  EXPECT_THAT(world.BatchSizesRun(), ElementsAre(16, 8, 4)) << "32 is predicted not to fit";
+  EXPECT_THAT(result.answer.at(0), HasSubstr("the best measured is batch_size=4"));
+  EXPECT_THAT(result.answer.at(2), HasSubstr("1 predicted not to fit"));
+  EXPECT_EQ(result.summary.out_of_memory, 2);
+}
+
+TEST(Rounds, WhereNothingFitsThatIsTheAnswer) {
+  SearchWorld world;
+  world.yaml = std::string(kBatches) + "launch: {memory_limit: 97MB}\n";
+  world.forecast = [](const RunSpec& spec) { return spec.batch_size * 2'000'000; };
+  world.run = [](const RunSpec&) { return Giving(100); };
+  const RoundsResult result = world.Search();
+  EXPECT_THAT(world.ran, SizeIs(0));
+  EXPECT_THAT(result.answer.at(0), HasSubstr("nothing was measured"));
+  EXPECT_EQ(result.summary.out_of_memory, 1) << "the smallest says so";
+}
+
+TEST(Rounds, WhatWasMeasuredBeforeCostsNothing) {
+  SearchWorld world;
+  world.run = [](const RunSpec& spec) { return Giving(static_cast<double>(spec.batch_size)); };
+  world.name = "another";
+  world.yaml = "matrix: {batch_size: [1, 2, 32]}\nmeasure: {warmup_steps: 1, steps: 2}\n";
+  world.Search();
+  ASSERT_THAT(world.ran, SizeIs(3));
+  world.name = "test";
+  world.yaml = kBatches;
+  const RoundsResult result = world.Search();
+  EXPECT_THAT(world.ran, SizeIs(3)) << "the largest is measured";
+  EXPECT_THAT(result.answer.at(0), HasSubstr("batch_size=32"));
+  EXPECT_THAT(result.answer.at(0), HasSubstr("3 points tried, 0 by this search"));
+}
+
+TEST(Rounds, OfAClusterSeveralRunTogether) {
+  const MeasuredGrid grid;
+  SearchWorld world;
+  world.yaml = kGrid;
+  world.launcher.max_jobs = 100;
+  world.run = [&](const RunSpec& spec) { return Noisy(grid, spec, 1); };
+  const int64_t at_once = SearchedAtOnce(world.launcher, 5);
+  EXPECT_EQ(at_once, 5);
+  EXPECT_EQ(SearchedAtOnce(world.launcher, 0), 8);
+  EXPECT_EQ(SearchedAtOnce(FakeLauncher(), 0), 1);
+  world.Search(at_once);
+  EXPECT_LE(world.ran.size(), 15U);
+  EXPECT_LE(world.launcher.submit_calls, 3);
+  EXPECT_GE(BestTried(grid, world.ran), 0.98 * grid.best());
+}
+
+TEST(Rounds, ASearchIsNotDetached) {
+  SearchWorld world;
+  world.yaml = kBatches;
+  world.options.detach = true;
+  EXPECT_THROW(world.Search(), Error);
+}
+
+TEST(Rounds, ALargestBatchThatRunsOutOfMemoryIsLowered) {
+  SearchWorld world;
+  world.yaml =
+      "matrix: {batch_size: max, checkpointing: [none, full]}\nmeasure: {warmup_steps: 1, steps: 2}\n"
+      "launch: {memory_limit: 196MB}\n";
+  world.forecast = [](const RunSpec& spec) {
+    return spec.batch_size * (spec.checkpointing == "full" ? 1 : 2) * 1'000'000;
+  };
+  world.run = [](const RunSpec& spec) { return spec.batch_size > 80 ? Ending(RunStatus::kOomHost) : Giving(100); };
+  const RoundsResult result = world.Search();
+  EXPECT_THAT(world.BatchSizesRun(), ElementsAre(50, 100, 87, 75));
+  EXPECT_EQ(result.summary.ok, 2);
+  EXPECT_EQ(result.summary.out_of_memory, 2);
+  EXPECT_THAT(world.observer.notes,
+              Contains(HasSubstr("batch_size: max is 75 (checkpointing=full), as 100 and 87 ran out of memory")));
+  world.Search();
+  EXPECT_THAT(world.ran, SizeIs(4)) << "the next run knows it";
+  world.yaml = "matrix: {batch_size: [50, 75]}\nmeasure: {warmup_steps: 1, steps: 2}\n";
+  world.Search();
+  EXPECT_THAT(world.ran, SizeIs(5)) << "50 is a point that was measured";
+  const int64_t most = 4;
+  world.yaml = "matrix: {batch_size: max}\nmeasure: {warmup_steps: 2, steps: 2}\nlaunch: {memory_limit: 196MB}\n";
+  world.run = [](const RunSpec&) { return Ending(RunStatus::kOomHost); };
+  world.Search();
+  EXPECT_THAT(world.ran, SizeIs(5 + most)) << "and no further";
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,58 @@
+// Spaces to search in, without a sweep.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "run/fields.h"
+#include "search/decide.h"
+#include "search/space.h"
+
+namespace ridgeline {
+
+// A point for each combination of the levels of so many axes, the first axis of numbers and the others of words; what
+// is predicted of it says `predicted`, in tokens a second. Its id is its number.
+template <typename Predicted>
+SearchSpace GridOf(const std::vector<int32_t>& sizes, double spread, const Predicted& predicted) {
+  SearchSpace space;
+  space.spread = spread;
+  space.knows_level = true;
+  space.basis = "a test";
+  for (size_t axis = 0; axis < sizes.size(); ++axis) space.ordered.push_back(axis == 0);
+  std::vector<int32_t> levels(sizes.size(), 0);
+  for (;;) {
+    SearchPoint point;
+    point.point.id = std::to_string(space.points.size());
+    point.label = "point " + point.point.id;
+    point.levels.assign(levels.begin(), levels.end());
+    point.tokens_per_s = predicted(levels);
+    point.share = 0.1;
+    space.points.push_back(point);
+    size_t axis = sizes.size();
+    while (axis > 0 && ++levels[axis - 1] == sizes[axis - 1]) levels[--axis] = 0;
+    if (axis == 0) return space;
+  }
+}
+
+inline SweepSearch SearchFor(SweepSearch::Objective objective, int64_t budget) {
+  SweepSearch search;
+  search.maximize = objective;
+  search.over = {FindField("batch_size")};
+  search.budget = budget;
+  return search;
+}
+
+// Runs a search to its end against what `measure` says of a point, an index; returns how it ended, and what it tried.
+template <typename Measure>
+SearchDecision RunSearch(const SearchSpace& space, const SweepSearch& search, Measure&& measure, Trials& trials,
+                         int64_t at_once = 1) {
+  for (;;) {
+    SearchDecision decision = Decide(space, search, trials, at_once);
+    if (decision.run.empty()) return decision;
+    for (const Expected& chosen : decision.run) trials[space.points[chosen.point].point.id] = measure(chosen.point);
+  }
+}
+
+}  // namespace ridgeline
