@@ -35,6 +35,9 @@ runs=$(ask searched.db "SELECT count(*) FROM results")
 found=$(ask searched.db "SELECT point_id FROM runs WHERE status = 'ok' ORDER BY steady_tokens_per_s DESC LIMIT 1")
 best=$(ask grid.db "SELECT max(steady_tokens_per_s) FROM runs")
 of_found=$(ask grid.db "SELECT steady_tokens_per_s FROM runs WHERE point_id = '$found'")
+if disturbed=$(cat grid.log searched.log | grep -c 'disturbed: '); then
+  echo "$disturbed runs were disturbed by others on this machine: what follows says little" >&2
+fi
 awk -v runs="$runs" -v best="$best" -v found="$of_found" 'BEGIN {
   printf "%d of 60 runs; the grid measured %.0f tokens/s of what was found, %.1f %% of its best, %.0f\n",
          runs, found, 100 * found / best, best
