@@ -89,4 +89,20 @@ std::string ShortNumber(double value) {
   return text;
 }
 
+std::string TickText(double value, std::string_view suffix, int digits) {
+  const double size = std::abs(value);
+  const std::string text = size >= 1e7             ? fmt::format("{:.2g}", size)
+                           : digits == kTickDigits ? ShortNumber(size)
+                                                   : fmt::format("{:.{}g}", size, digits);
+  return ((value < 0 ? "\xE2\x88\x92" : "") + text).append(value == 0 ? std::string_view() : suffix);
+}
+
+int DigitsOfTicks(const std::vector<double>& ticks) {
+  constexpr int kLongest = 7;
+  int digits = kTickDigits;
+  const auto same = [&](double a, double b) { return TickText(a, {}, digits) == TickText(b, {}, digits); };
+  while (digits < kLongest && std::adjacent_find(ticks.begin(), ticks.end(), same) != ticks.end()) ++digits;
+  return digits;
+}
+
 }  // namespace ridgeline

@@ -32,4 +32,11 @@ std::vector<double> LogTicks(double min, double max);
 // Three significant digits: "0.123", "15.5", "1234".
 std::string ShortNumber(double value);
 
+// A number beside a tick: with a minus sign, and its suffix, which zero has none of. So many significant digits.
+inline constexpr int kTickDigits = 3;
+std::string TickText(double value, std::string_view suffix = {}, int digits = kTickDigits);
+
+// As many digits as tell neighbouring ticks apart.
+int DigitsOfTicks(const std::vector<double>& ticks);
+
 }  // namespace ridgeline

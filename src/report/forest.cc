@@ -18,11 +18,6 @@ constexpr double kForestSide = 16;
 constexpr double kTwoLinesBelow = 500;  // a room's width: labels have a line of their own in one that is narrower
 constexpr std::string_view kForestFaint = R"( fill-opacity="0.75")";
 
-std::string TickText(double value, std::string_view suffix) {
-  return ((value < 0 ? "\xE2\x88\x92" : "") + ShortNumber(std::abs(value)))
-      .append(value == 0 ? std::string_view() : suffix);
-}
-
 class ForestRenderer {
  public:
   ForestRenderer(const ForestChart& chart, const svg::Room& room)
@@ -119,11 +114,7 @@ class ForestRenderer {
     if (row.low < row.high) {
       const double from = X(std::clamp(row.low, first, last));
       const double to = X(std::clamp(row.high, first, last));
-      std::string path = fmt::format("M{:.1f} {:.1f}H{:.1f}", from, y, to);
-      path += row.low < first ? fmt::format("M{:.1f} {:.1f}l-6 4l6 4", from + 6, y - 4)
-                              : fmt::format("M{:.1f} {:.1f}v8", from, y - 4);
-      path += row.high > last ? fmt::format("M{:.1f} {:.1f}l6 4l-6 4", to - 6, y - 4)
-                              : fmt::format("M{:.1f} {:.1f}v8", to, y - 4);
+      const std::string path = svg::LyingInterval(y, from, to, row.low<first, row.high> last);
       body_ += fmt::format(R"(<path class="error" d="{}" fill="none" stroke="{}" stroke-width="1.6"/>)"
                            "\n",
                            path, svg::Colour(0));

@@ -22,13 +22,14 @@ std::string Draw(const BarChart& chart, const svg::Room& room) { return RenderBa
 std::string Draw(const LineChart& chart, const svg::Room& room) { return RenderLineChart(chart, room); }
 std::string Draw(const ForestChart& chart, const svg::Room& room) { return RenderForestChart(chart, room); }
 std::string Draw(const HeatMap& map, const svg::Room& room) { return RenderHeatMap(map, room); }
+std::string Draw(const ScatterChart& chart, const svg::Room& room) { return RenderScatterChart(chart, room); }
 
 std::string PanelId(size_t panel) { return fmt::format("panel-{}", panel + 1); }
 
 // A chart of a panel, and how wide it is drawn on a large screen.
 struct Figure {
   const ReportChart* from = nullptr;
-  std::variant<BarChart, LineChart, ForestChart, HeatMap> chart;
+  std::variant<BarChart, LineChart, ForestChart, HeatMap, ScatterChart> chart;
   std::string note;
   bool full = false;  // the page's width; else half of it
 };
@@ -50,6 +51,14 @@ std::vector<Figure> MakeFigures(const Report& report, const Rows& rows, const Pa
     if (from.intervals) {
       ForestChart chart = MakeForestChart(report, from, rows, panel.rows, id);
       if (!chart.rows.empty()) figures.push_back({&from, std::move(chart), from.note, false});
+      continue;
+    }
+    if (from.scatter) {
+      ScatterChart chart = MakeScatterChart(report, from, rows, panel.rows, id);
+      if (chart.groups.empty()) continue;
+      std::string note = from.note;
+      if (panel.rows.size() > kMaxMarks) note += fmt::format(" At most {} runs are drawn.", kMaxMarks);
+      figures.push_back({&from, std::move(chart), std::move(note), false});
       continue;
     }
     BarChart chart = MakeChart(from, rows, panel.rows, id);

@@ -21,25 +21,6 @@ constexpr double kSwatch = 24;  // of the legend
 constexpr double kCross = 4;
 constexpr double kBeside = 5;
 
-constexpr int kShort = 3;  // digits
-constexpr int kLongest = 7;
-
-std::string Number(double value, std::string_view suffix = {}, int digits = kShort) {
-  const double size = std::abs(value);
-  const std::string text = size >= 1e7        ? fmt::format("{:.2g}", size)
-                           : digits == kShort ? ShortNumber(size)
-                                              : fmt::format("{:.{}g}", size, digits);
-  return ((value < 0 ? "\xE2\x88\x92" : "") + text).append(value == 0 ? std::string_view() : suffix);
-}
-
-// As many digits as tell neighbouring ticks apart.
-int DigitsOf(const std::vector<double>& ticks) {
-  int digits = kShort;
-  const auto same = [&](double a, double b) { return Number(a, {}, digits) == Number(b, {}, digits); };
-  while (digits < kLongest && std::adjacent_find(ticks.begin(), ticks.end(), same) != ticks.end()) ++digits;
-  return digits;
-}
-
 std::string_view Dashes(Stroke stroke) {
   if (stroke == Stroke::kDashed) return R"( stroke-dasharray="6 3")";
   return stroke == Stroke::kDotted ? R"( stroke-dasharray="1.5 3")" : "";
@@ -69,7 +50,7 @@ class Renderer {
     x_ticks_ = chart.at.empty() ? LinearTicks(0, chart.x_max) : chart.at;
     y_ticks_ = chart.log ? LogTicks(min_y / unit_.divisor, max_y / unit_.divisor)
                          : LinearTicks(min_y / unit_.divisor, max_y / unit_.divisor);
-    digits_ = DigitsOf(y_ticks_);
+    digits_ = DigitsOfTicks(y_ticks_);
     for (const double tick : y_ticks_) left_ = std::max(left_, svg::TextWidth(Tick(tick), svg::kSmallFont) + 14);
     const auto has_interval = [](const LinePoint& point) { return point.low < point.high; };
     if (!chart.at.empty() && std::any_of(chart.lines.begin(), chart.lines.end(), [&](const Curve& line) {
@@ -102,7 +83,7 @@ class Renderer {
  private:
   bool Shows(double y) const { return std::isfinite(y) && (!chart_.log || y > 0); }
 
-  std::string Tick(double tick) const { return Number(tick, unit_.suffix, digits_); }
+  std::string Tick(double tick) const { return TickText(tick, unit_.suffix, digits_); }
 
   double X(double x) const {
     if (chart_.at.empty()) return left_ + x / chart_.x_max * plot_width_;
@@ -158,7 +139,7 @@ class Renderer {
     for (const double& tick : x_ticks_) {
       if (chart_.at.empty() && tick > chart_.x_max) continue;
       const auto place = static_cast<size_t>(&tick - x_ticks_.data());
-      const std::string label = chart_.at_labels.empty() ? Number(tick) : chart_.at_labels[place];
+      const std::string label = chart_.at_labels.empty() ? TickText(tick) : chart_.at_labels[place];
       const double half = svg::TextWidth(label, svg::kSmallFont) / 2;
       body_ += svg::Line(X(tick), bottom_, X(tick), bottom_ + 4, 0.6);
       if (X(tick) - half < end + 4 || X(tick) + half > width_) continue;
@@ -193,12 +174,7 @@ class Renderer {
       const double top = y_ticks_.back() * unit_.divisor;
       const double from = Y(std::clamp(point.low, bottom, top));
       const double to = Y(std::clamp(point.high, bottom, top));
-      const double x = X(line, point.x);
-      path += fmt::format("M{:.1f} {:.1f}V{:.1f}", x, from, to);
-      path += point.low < bottom ? fmt::format("M{:.1f} {:.1f}l4 6l4 -6", x - 4, from - 6)
-                                 : fmt::format("M{:.1f} {:.1f}h8", x - 4, from);
-      path += point.high > top ? fmt::format("M{:.1f} {:.1f}l4 -6l4 6", x - 4, to + 6)
-                               : fmt::format("M{:.1f} {:.1f}h8", x - 4, to);
+      path += svg::UprightInterval(X(line, point.x), from, to, point.low<bottom, point.high> top);
     }
     if (path.empty()) return;
     body_ += fmt::format(R"(<path class="error" d="{}" fill="none" stroke="{}"/>)"
@@ -277,7 +253,7 @@ class Renderer {
   AxisUnit unit_;
   std::vector<double> x_ticks_;
   std::vector<double> y_ticks_;  // in the unit
-  int digits_ = kShort;          // of their labels
+  int digits_ = kTickDigits;     // of their labels
   double plot_width_ = 0;
   double left_ = 0;  // where the plot begins
   double width_ = 0;

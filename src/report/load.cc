@@ -212,6 +212,14 @@ ChartCells LoadCells(Mapping map) {
   return cells;
 }
 
+ChartScatter LoadScatter(Mapping map) {
+  ChartScatter scatter{map.Text("by", true), map.Text("x", true), map.Text("y", true), map.Text("through")};
+  scatter.log_x = map.Choice("x_scale", kScales, false);
+  scatter.log = map.Choice("scale", kScales, false);
+  map.Done();
+  return scatter;
+}
+
 ReportSummary LoadSummary(Mapping map) {
   ReportSummary summary;
   summary.by = map.Text("by", true);
@@ -239,9 +247,10 @@ ReportChart LoadChart(Mapping map) {
     chart.intervals = LoadIntervals(Mapping(*item, map.Where("intervals")));
   }
   if (const Json* item = map.Find("cells", false)) chart.cells = LoadCells(Mapping(*item, map.Where("cells")));
-  const int kinds =
-      (chart.bars.empty() ? 0 : 1) + (chart.lines ? 1 : 0) + (chart.intervals ? 1 : 0) + (chart.cells ? 1 : 0);
-  if (kinds != 1) map.Fail("a chart has 'bars', 'lines', 'intervals' or 'cells'");
+  if (const Json* item = map.Find("scatter", false)) chart.scatter = LoadScatter(Mapping(*item, map.Where("scatter")));
+  const int kinds = (chart.bars.empty() ? 0 : 1) + (chart.lines ? 1 : 0) + (chart.intervals ? 1 : 0) +
+                    (chart.cells ? 1 : 0) + (chart.scatter ? 1 : 0);
+  if (kinds != 1) map.Fail("a chart has 'bars', 'lines', 'intervals', 'cells' or 'scatter'");
   map.Done();
   return chart;
 }

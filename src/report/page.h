@@ -10,6 +10,7 @@
 #include "report/lines.h"
 #include "report/report.h"
 #include "report/rows.h"
+#include "report/scatter.h"
 
 namespace ridgeline {
 
@@ -17,6 +18,7 @@ namespace ridgeline {
 inline constexpr size_t kMaxPanels = 24;
 inline constexpr size_t kMaxTableRows = 100;
 inline constexpr size_t kMaxBars = 40;
+inline constexpr size_t kMaxMarks = 100;  // of a scatter plot
 inline constexpr size_t kMaxEnvironments = 12;
 
 std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptions& options);
@@ -38,6 +40,11 @@ ForestChart MakeForestChart(const Report& report, const ReportChart& chart, cons
 // well has it.
 HeatMap MakeHeatMap(const Report& report, const ReportChart& chart, const Rows& rows, std::span<const size_t> panel,
                     const std::string& id);
+
+// The same for a scatter plot; no groups where no run has both figures. The first kMaxMarks runs, those before the
+// others that its line goes through.
+ScatterChart MakeScatterChart(const Report& report, const ReportChart& chart, const Rows& rows,
+                              std::span<const size_t> panel, const std::string& id);
 
 // "predicted, emulated, seed 2": what a run's figures are, where they were not measured here in their own format, and
 // what tells it from its neighbours beside its labels.

@@ -1,4 +1,4 @@
-// A panel's rows -> the forest plots and heat maps a page shows of them.
+// A panel's rows -> the forest plots, heat maps and scatter plots a page shows of them.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -43,6 +43,19 @@ std::vector<double> ValuesOf(const Rows& rows, std::span<const size_t> panel, co
     }
   }
   return {values.begin(), values.end()};
+}
+
+// With its group and its unit: "Peak memory: planned".
+std::string AxisName(const Report& report, const std::string& column) {
+  const ReportColumn* found = FindColumn(report, column);
+  if (found == nullptr) return column;
+  const std::string name = found->group.empty() ? found->label : found->group + ": " + found->label;
+  return found->unit.empty() ? name : name + ", " + found->unit;
+}
+
+ScatterFigure FigureOf(const Rows& rows, size_t row, const std::string& column, double value) {
+  return {value, rows.Number(row, LowColumn(column)).value_or(value),
+          rows.Number(row, HighColumn(column)).value_or(value)};
 }
 
 size_t PlaceOf(const std::vector<double>& values, double value) {
@@ -126,6 +139,71 @@ HeatMap MakeHeatMap(const Report& report, const ReportChart& chart, const Rows& 
     Say(cell.title, out.description);
     out.cells.push_back(std::move(cell));
   }
+  return out;
+}
+
+ScatterChart MakeScatterChart(const Report& report, const ReportChart& chart, const Rows& rows,
+                              std::span<const size_t> panel, const std::string& id) {
+  const ChartScatter& from = *chart.scatter;
+  ScatterChart out;
+  out.id = id;
+  out.title = Title(chart, rows, panel);
+  const ReportColumn* x_column = FindColumn(report, from.x);
+  out.x = {AxisName(report, from.x), x_column == nullptr ? AxisScale::kPlain : ScaleOf(x_column->style), from.log_x};
+  out.y = {chart.axis, ScaleOf(chart.style), from.log};
+  const auto figure = [&](size_t row, const std::string& column, bool log) {
+    const std::optional<double> value = rows.Number(row, column);
+    return value && log && *value <= 0 ? std::nullopt : value;
+  };
+  const auto is_on_line = [&](size_t row) {
+    return !from.through.empty() && rows.Number(row, from.through).value_or(0) != 0;
+  };
+  std::vector<size_t> order(panel.begin(), panel.end());
+  std::stable_partition(order.begin(), order.end(), is_on_line);
+  std::vector<std::string> texts;  // of `by`, in the panel's order
+  for (const size_t row : panel) {
+    const std::string text = rows.Text(row, from.by);
+    if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+  }
+  const auto group_of = [&](size_t row, bool failed) -> ScatterGroup& {
+    const std::string text = rows.Text(row, from.by);
+    std::string mark = rows.Text(row, report_columns::kProvenance);
+    if (mark == "measured" || failed) mark.clear();
+    if (rows.Emulated(row) && !failed) mark += mark.empty() ? "emulated" : ", emulated";
+    const std::string legend = failed ? text + ", failed" : mark.empty() ? text : text + ", " + mark;
+    auto group = std::find_if(out.groups.begin(), out.groups.end(),
+                              [&](const ScatterGroup& other) { return other.legend == legend; });
+    if (group == out.groups.end()) {
+      const auto colour = std::find(texts.begin(), texts.end(), text) - texts.begin();
+      group = out.groups.insert(group, {legend, static_cast<size_t>(colour), !mark.empty(), {}});
+    }
+    return *group;
+  };
+  size_t drawn = 0;
+  bool any = false;
+  for (const size_t row : order) {
+    const bool failed = rows.Failed(row);
+    const std::optional<double> x = figure(row, from.x, from.log_x);
+    const std::optional<double> y = failed ? std::nullopt : figure(row, from.y, from.log);
+    if (!x || (!y && !failed) || drawn == kMaxMarks) continue;
+    ++drawn;
+    any = any || !failed;
+    ScatterPoint point;
+    point.label = rows.Text(row, chart.label);
+    const std::string differs = rows.Text(row, report_columns::kDiffers);
+    if (!differs.empty()) point.label += ", " + differs;
+    const std::string note = NoteOf(rows, row);
+    const std::string x_text = FigureText(report, rows, row, from.x);
+    point.failure = rows.Text(row, report_columns::kFailure);
+    point.title = fmt::format("{}{}: {} at {}", rows.Text(row, chart.label), note.empty() ? "" : " (" + note + ")",
+                              failed ? point.failure : FigureText(report, rows, row, from.y), x_text);
+    point.x = FigureOf(rows, row, from.x, *x);
+    if (y) point.y = FigureOf(rows, row, from.y, *y);
+    point.on_line = is_on_line(row) && !failed;
+    if (drawn <= kMaxBars) Say(point.title, out.description);
+    group_of(row, failed).points.push_back(std::move(point));
+  }
+  if (!any) out.groups.clear();
   return out;
 }
 

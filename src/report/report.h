@@ -89,6 +89,16 @@ struct ChartCells {
   std::string value;
 };
 
+// A mark a run, where two of its figures meet.
+struct ChartScatter {
+  std::string by;  // runs with the same text look alike
+  std::string x;   // the figures' columns; each has its interval where NAME_low and NAME_high are in the answer
+  std::string y;
+  std::string through;  // the column of a flag: a line goes through the runs that have it; may be empty
+  bool log_x = false;
+  bool log = false;  // y
+};
+
 // Bars, a slot a run, or one of the others.
 struct ReportChart {
   std::string id;
@@ -103,6 +113,7 @@ struct ReportChart {
   std::optional<ChartLines> lines;
   std::optional<ChartIntervals> intervals;
   std::optional<ChartCells> cells;
+  std::optional<ChartScatter> scatter;
 };
 
 // A table with one row for each text of a column, above the table of the runs: of columns that are the same in all runs

@@ -61,6 +61,10 @@ Rows::Rows(const Report& report, Table table) : report_(report), table_(std::mov
       }
     }
     if (chart.intervals) wanted.push_back(chart.intervals->value);
+    if (chart.scatter) {
+      wanted.insert(wanted.end(), {chart.scatter->by, chart.scatter->x, chart.scatter->y});
+      if (!chart.scatter->through.empty()) wanted.push_back(chart.scatter->through);
+    }
     if (chart.cells) wanted.insert(wanted.end(), {chart.cells->x, chart.cells->y, chart.cells->value});
   }
   if (report.summary) wanted.push_back(report.summary->by);

@@ -43,6 +43,24 @@ std::string Line(double x1, double y1, double x2, double y2, double opacity) {
       x1, y1, x2, y2, opacity);
 }
 
+std::string UprightInterval(double x, double low, double high, bool low_is_cut, bool high_is_cut) {
+  std::string path = fmt::format("M{:.1f} {:.1f}V{:.1f}", x, low, high);
+  path +=
+      low_is_cut ? fmt::format("M{:.1f} {:.1f}l4 6l4 -6", x - 4, low - 6) : fmt::format("M{:.1f} {:.1f}h8", x - 4, low);
+  path += high_is_cut ? fmt::format("M{:.1f} {:.1f}l4 -6l4 6", x - 4, high + 6)
+                      : fmt::format("M{:.1f} {:.1f}h8", x - 4, high);
+  return path;
+}
+
+std::string LyingInterval(double y, double low, double high, bool low_is_cut, bool high_is_cut) {
+  std::string path = fmt::format("M{:.1f} {:.1f}H{:.1f}", low, y, high);
+  path +=
+      low_is_cut ? fmt::format("M{:.1f} {:.1f}l-6 4l6 4", low + 6, y - 4) : fmt::format("M{:.1f} {:.1f}v8", low, y - 4);
+  path += high_is_cut ? fmt::format("M{:.1f} {:.1f}l6 4l-6 4", high - 6, y - 4)
+                      : fmt::format("M{:.1f} {:.1f}v8", high, y - 4);
+  return path;
+}
+
 std::string Document(std::string_view id, std::string_view title, std::string_view description, double width,
                      double height, std::string_view body) {
   return fmt::format(

@@ -34,6 +34,11 @@ std::string Text(double x, double y, std::string_view anchor, double font, std::
                  std::string_view extra = {});
 std::string Line(double x1, double y1, double x2, double y2, double opacity);
 
+// The path of an interval's line, in pixels: with an end across it where the interval ends, and the head of an arrow
+// where it goes on beyond the axis.
+std::string UprightInterval(double x, double low, double high, bool low_is_cut, bool high_is_cut);
+std::string LyingInterval(double y, double low, double high, bool low_is_cut, bool high_is_cut);
+
 // The whole <svg>, named and described for a screen reader. Text takes the page's colour.
 std::string Document(std::string_view id, std::string_view title, std::string_view description, double width,
                      double height, std::string_view body);

@@ -1,0 +1,55 @@
+// Scatter plots as SVG: a mark where two figures of a run meet, with the interval of each. Knows marks and labels, not
+// what they measure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/axis.h"
+#include "report/svg.h"
+
+namespace ridgeline {
+
+// A figure and the ends of its interval; equal: none.
+struct ScatterFigure {
+  double value = 0;  // REQUIRES: finite
+  double low = 0;
+  double high = 0;
+};
+
+struct ScatterPoint {
+  ScatterFigure x;
+  ScatterFigure y;
+  std::string label;     // beside the mark, where there is room
+  std::string title;     // what a pointer over it, or a screen reader, tells
+  bool on_line = false;  // a line goes through all such points, from left to right
+  std::string failure;   // in words: a cross at the bottom, for there is no y
+};
+
+struct ScatterGroup {
+  std::string legend;   // empty: it has no entry of its own
+  size_t colour = 0;    // index into the palette, and the form of the marks: taken modulo how many there are
+  bool hollow = false;  // not measured: outlines
+  std::vector<ScatterPoint> points;
+};
+
+struct ScatterAxis {
+  std::string name;  // what the values are: "tokens/s"; bytes have their unit behind it
+  AxisScale scale = AxisScale::kPlain;
+  bool log = false;  // REQUIRES: every value is positive
+};
+
+struct ScatterChart {
+  std::string id;           // unique in the page; letters, digits and dashes
+  std::string title;        // <title>
+  std::string description;  // <desc>: the chart in words
+  ScatterAxis x;
+  ScatterAxis y;
+  std::vector<ScatterGroup> groups;
+};
+
+// One <svg>, presentation attributes only, as RenderBarChart's. An interval that is much longer than the figures are
+// apart is cut at the axis, with the head of an arrow.
+std::string RenderScatterChart(const ScatterChart& chart, const svg::Room& room);
+
+}  // namespace ridgeline
