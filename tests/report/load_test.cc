@@ -121,9 +121,9 @@ TEST_F(LoadTest, SaysWhatIsWrongAndWhere) {
               HasSubstr("unknown style 'byte', did you mean 'bytes'?"));
   const std::string chart = head_ + "charts:\n  - {id: c, title: C, label: panel, ";
   EXPECT_THAT(Refusal(chart + "bars: []}\n"),
-              HasSubstr("charts[0]: a chart has 'bars', 'lines', 'intervals' or 'cells'"));
+              HasSubstr("charts[0]: a chart has 'bars', 'lines', 'intervals', 'cells' or 'scatter'"));
   EXPECT_THAT(Refusal(chart + "bars: [{label: x, column: y}], lines: {by: a, series: b}}\n"),
-              HasSubstr("charts[0]: a chart has 'bars', 'lines', 'intervals' or 'cells'"));
+              HasSubstr("charts[0]: a chart has 'bars', 'lines', 'intervals', 'cells' or 'scatter'"));
   EXPECT_THAT(Refusal(chart + "intervals: {value: a, at: one}}\n"), HasSubstr("'at' is a number"));
   EXPECT_THAT(Refusal(chart + "cells: {x: a, y: b}}\n"), HasSubstr("'value' is missing"));
   EXPECT_THAT(Refusal(chart + "lines: {by: a, series: b, points: 0}}\n"),

@@ -113,7 +113,9 @@ class Parser {
       Note(attribute, value);
       shape.attributes.emplace_back(attribute, value);
     }
-    if (name == "text" || name == "rect" || name == "path") elements_.shapes.push_back(std::move(shape));
+    if (name == "text" || name == "rect" || name == "path" || name == "circle") {
+      elements_.shapes.push_back(std::move(shape));
+    }
     if (text_.substr(at_, 2) == "/>") {
       at_ += 2;
       return;
