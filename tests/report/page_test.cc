@@ -14,6 +14,7 @@
 #include "report/assets.h"
 #include "report/escape.h"
 #include "report/svg.h"
+#include "tests/base/policy_hash.h"
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 #include "tests/report/xml.h"
@@ -35,21 +36,6 @@ bool OnPath(const std::string& program) {
     rest.erase(0, colon + 1);
   }
   return false;
-}
-
-std::string Base64(const std::string& bytes) {
-  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) {
-      group = group << 8U | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    }
-    for (size_t j = 0; j < 4; ++j) {
-      out += i + j > bytes.size() ? '=' : kDigits[group >> (18 - 6 * j) & 0x3FU];
-    }
-  }
-  return out;
 }
 
 size_t CountOf(const std::string& text, const std::string& part) {
@@ -149,15 +135,8 @@ TEST_F(PageTest, FetchesNothing) {
 
 // After an edit of assets.cc: the hashes it must carry are in the failure.
 TEST_F(PageTest, AllowsItsOwnStyleAndScriptByHashAndNothingElse) {
-  const auto hash = [&](std::string_view text) {
-    WriteFileAtomic(dir_ / "text", text);
-    const std::string hex = ridgeline::Run({"sha256sum", (dir_ / "text").string()}).stdout_text.substr(0, 64);
-    std::string bytes;
-    for (size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-    return Base64(bytes);
-  };
-  EXPECT_EQ(kPageStyleHash, hash(kPageStyle));
-  EXPECT_EQ(kPageScriptHash, hash(kPageScript));
+  EXPECT_EQ(kPageStyleHash, PolicyHash(kPageStyle));
+  EXPECT_EQ(kPageScriptHash, PolicyHash(kPageScript));
   EXPECT_THAT(html_, HasSubstr("content=\"default-src 'none'; style-src 'sha256-" + std::string(kPageStyleHash) +
                                "'; script-src 'sha256-" + std::string(kPageScriptHash) +
                                "'; base-uri 'none'; form-action 'none'\""));

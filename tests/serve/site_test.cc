@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
-#include "base/process.h"
 #include "report/assets.h"
 #include "ridgeline/job_dir.h"
 #include "serve/markup.h"
 #include "store/store.h"
+#include "tests/base/policy_hash.h"
 #include "tests/base/temp_dir.h"
 #include "tests/report/sample.h"
 #include "tests/report/xml.h"
@@ -286,30 +286,10 @@ TEST_F(SiteTest, GivesMetricsAsTheyAreAskedFor) {
   EXPECT_THAT(open.body, ::testing::EndsWith("# EOF\n"));
 }
 
-std::string InBase64(const std::string& bytes) {
-  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) {
-      group = group << 8U | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    }
-    for (size_t j = 0; j < 4; ++j) out += i + j > bytes.size() ? '=' : kDigits[group >> (18 - 6 * j) & 0x3FU];
-  }
-  return out;
-}
-
 // After an edit of serve/assets.cc: the hashes it must carry are in the failure.
 TEST_F(SiteTest, CarriesTheHashesOfItsStyleAndScript) {
-  const auto hash = [&](std::string_view text) {
-    WriteFileAtomic(dir_ / "text", text);
-    const std::string hex = ridgeline::Run({"sha256sum", (dir_ / "text").string()}).stdout_text.substr(0, 64);
-    std::string bytes;
-    for (size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-    return InBase64(bytes);
-  };
-  EXPECT_EQ(kSiteStyleHash, hash(kSiteStyle));
-  EXPECT_EQ(kSiteScriptHash, hash(kSiteScript));
+  EXPECT_EQ(kSiteStyleHash, PolicyHash(kSiteStyle));
+  EXPECT_EQ(kSiteScriptHash, PolicyHash(kSiteScript));
   EXPECT_EQ(std::string(kSiteStyle).find_first_of("<&"), std::string::npos);
   EXPECT_EQ(std::string(kSiteScript).find_first_of("<&"), std::string::npos);
   EXPECT_THAT(PagePolicy(), AllOf(HasSubstr("default-src 'none'"), Not(HasSubstr("unsafe"))));
