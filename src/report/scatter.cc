@@ -263,17 +263,18 @@ class ScatterRenderer {
     const double x = X(point.x.value);
     const double y = Y(point);
     struct Place {
-      double left, base;
+      double left, base, x;
+      const char* anchor;
     };
     const double beside = kMark + 4;
-    for (const Place& place : std::array<Place, 4>{{{x + beside, y + 4},
-                                                    {x - beside - wide, y + 4},
-                                                    {x - wide / 2, y - beside - 1},
-                                                    {x - wide / 2, y + beside + 9}}}) {
+    for (const Place& place : std::array<Place, 4>{{{x + beside, y + 4, x + beside, "start"},
+                                                    {x - beside - wide, y + 4, x - beside, "end"},
+                                                    {x - wide / 2, y - beside - 1, x, "middle"},
+                                                    {x - wide / 2, y + beside + 9, x, "middle"}}}) {
       const PlotBox box{place.left, place.base - svg::kSmallFont, place.left + wide, place.base + 2};
       if (box.left < left_ || box.right > width_ || box.top < top_ - 8 || box.bottom > bottom_) continue;
       if (std::any_of(taken_.begin(), taken_.end(), [&](const PlotBox& other) { return box.Meets(other); })) continue;
-      body_ += svg::Text(place.left, place.base, "start", svg::kSmallFont, label);
+      body_ += svg::Text(place.x, place.base, place.anchor, svg::kSmallFont, label);
       taken_.push_back(box);
       return;
     }
