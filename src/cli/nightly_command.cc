@@ -176,7 +176,11 @@ int RunNight(const NightlyOptions& options) {
   if (!options.launcher.empty()) run.insert(run.end(), {"--launcher", options.launcher});
   night.run_exit = RunAgain(run, folder / "run.log");
   Conclude(night, options, places);
-  if (fs::exists(places.db)) RunAgain({"report", "all", "--db", places.db, "--to", places.pages}, folder / "run.log");
+  if (fs::exists(places.db)) {
+    std::vector<std::string> report = {"report", "all", "--db", places.db, "--to", places.pages};
+    if (fs::exists(folder / "gate.json")) report.insert(report.end(), {"--input", folder / "gate.json"});
+    RunAgain(report, folder / "run.log");
+  }
   night.ended_unix_s = NowUnixS();
   WriteNight(night, places.nights);
   WriteFileAtomic(places.metrics, MetricsOf(NightsIn(places)));

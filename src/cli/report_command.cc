@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
@@ -32,6 +33,7 @@ struct ReportOptions {
   std::string to;
   std::string campaign;
   std::string reports;
+  std::string input;
   bool all = false;
   bool list = false;
 };
@@ -39,6 +41,14 @@ struct ReportOptions {
 // Beside a sweep's file, where it was named by that.
 std::vector<fs::path> Folders(const ReportOptions& options) {
   return ReportFoldersFor(options.reports, fs::path(fs::is_regular_file(options.sweep) ? options.sweep : ""));
+}
+
+// The document that was given, checked to be one; empty where none was.
+std::string InputOf(const ReportOptions& options) {
+  if (options.input.empty()) return {};
+  std::string text = ReadFile(options.input);
+  ParseJson(text, options.input);
+  return text;
 }
 
 int List(const ReportOptions& options) {
@@ -67,7 +77,7 @@ int ShowAll(const ReportOptions& options) {
   const fs::path to = options.to;
   Store store = OpenStore(options.db, Store::Mode::kReadOnly);
   RenderOptions render{options.sweep.empty() ? "" : SweepName(store, options.sweep), ReportFormat::kHtml, options.all,
-                       options.campaign};
+                       options.campaign, InputOf(options)};
   MakeDirs(to);
   std::vector<IndexEntry> entries;
   int wrong = 0;
@@ -101,6 +111,7 @@ int Show(const ReportOptions& options) {
   render.format = ReportFormatNamed(FormOf(options.format, options.to, kForms));
   render.campaign = options.campaign;
   render.all_measurements = options.all;
+  render.input = InputOf(options);
   const Report report = LoadReport(options.name, Folders(options));
   Store store = OpenStore(options.db, Store::Mode::kReadOnly);
   if (!options.sweep.empty()) render.sweep = SweepName(store, options.sweep);
@@ -110,7 +121,7 @@ int Show(const ReportOptions& options) {
     return 0;
   }
   WriteFileAtomic(options.to, rendered.bytes);
-  Say("{}: {} run{}, {} failed\n", options.to, rendered.runs, rendered.runs == 1 ? "" : "s", rendered.failed);
+  Say("{}: {}\n", options.to, rendered.counts);
   return 0;
 }
 
@@ -133,6 +144,10 @@ Action ReportCommand(CLI::App& self) {
       ->capture_default_str()
       ->type_name("FILE");
   AddReportsOption(self, options->reports);
+  self.add_option("--input", options->input,
+                  "a JSON document that the report reads beside the database, such as the gate's answer for regression")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
   self.add_flag("--list", options->list, "list the reports that there are, and where they lie");
   self.footer(
       "Renders results while a run is at work, too. The HTML is one file that needs nothing else: open it, mail it,\n"
@@ -142,7 +157,8 @@ Action ReportCommand(CLI::App& self) {
       "installed.\n\n"
       "  ridgeline report activation-checkpointing\n"
       "  ridgeline report activation-checkpointing --sweep sweeps/demo.yaml --to report.html\n"
-      "  ridgeline report all --to pages                      # pages/index.html lists them");
+      "  ridgeline report all --to pages                      # pages/index.html lists them\n"
+      "  ridgeline report regression --input gate.json --to gate.html");
   return [options] { return options->list ? List(*options) : Show(*options); };
 }
 

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "regress/change_points.h"
 #include "regress/point_names.h"
+#include "stats/change_points.h"
 
 namespace ridgeline {
 namespace {

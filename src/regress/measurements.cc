@@ -1,6 +1,5 @@
 #include "regress/measurements.h"
 
-#include <cmath>
 #include <map>
 #include <utility>
 
@@ -8,28 +7,16 @@
 
 #include "base/table.h"
 #include "report/steps.h"
-#include "stats/steady.h"
 #include "store/store.h"
 
 namespace ridgeline {
 namespace {
 
-// Of one measurement: a figure for each of its runs. A trainer that says no times of steps has one median.
-std::vector<double> LogStepTimes(const std::vector<Cell>& row) {
-  std::vector<double> logs;
-  for (const std::vector<double>& run : StepsOfRuns(CellText(row[5]), CellInteger(row[6]), CellInteger(row[7]))) {
-    if (const auto steady = FindSteadySteps(run)) logs.push_back(steady->log_median);
-  }
-  const int64_t median_ns = CellInteger(row[8]);
-  if (logs.empty() && median_ns > 0) logs.push_back(std::log(static_cast<double>(median_ns)));
-  return logs;
-}
-
 MeasuredRuns RunsOf(const std::vector<Cell>& row) {
   MeasuredRuns runs;
   runs.failure = CellText(row[4]);
   if (runs.failure.empty()) {
-    runs.log_step_times = LogStepTimes(row);
+    runs.log_step_times = LogStepTimes(CellText(row[5]), CellInteger(row[6]), CellInteger(row[7]), CellInteger(row[8]));
     runs.device_peak_bytes = CellInteger(row[9]);
     runs.rss_peak_bytes = CellInteger(row[10]);
   }

@@ -47,7 +47,8 @@ LinePoint MeanPoint(double x, const std::vector<double>& values) {
 }
 
 // The mean of several runs' buckets and what they span; a bucket that a run lacks is the others'.
-std::vector<LinePoint> MeanLine(const std::vector<std::vector<double>>& runs, size_t bucket) {
+// The first is called `first`.
+std::vector<LinePoint> MeanLine(const std::vector<std::vector<double>>& runs, size_t bucket, double first) {
   size_t length = 0;
   for (const auto& run : runs) length = std::max(length, run.size());
   std::vector<LinePoint> points;
@@ -56,7 +57,8 @@ std::vector<LinePoint> MeanLine(const std::vector<std::vector<double>>& runs, si
     for (const auto& run : runs) {
       if (b < run.size() && std::isfinite(run[b])) values.push_back(run[b]);
     }
-    points.push_back(MeanPoint(static_cast<double>(b * bucket) + (static_cast<double>(bucket) + 1) / 2, values));
+    points.push_back(
+        MeanPoint(static_cast<double>(b * bucket) + (static_cast<double>(bucket) - 1) / 2 + first, values));
   }
   return points;
 }
@@ -137,8 +139,12 @@ void AddSeries(const ReportChart& chart, const Rows& rows, std::span<const size_
   }
   const auto points = static_cast<size_t>(chart.lines->points);
   const size_t bucket = std::max<size_t>(1, (longest + points - 1) / points);
-  out.x_axis = bucket == 1 ? "step" : fmt::format("step (each point is the mean of {})", bucket);
-  out.x_max = static_cast<double>(std::max<size_t>(longest, 1));
+  const std::string along = chart.lines->along.empty() ? "step" : chart.lines->along;
+  const double first = chart.lines->along.empty() ? 1 : 0;  // steps are counted from 1
+  out.x_axis = bucket == 1 ? along : fmt::format("{} (each point is the mean of {})", along, bucket);
+  out.x_max = std::max(static_cast<double>(longest) - 1 + first, 1.0);
+  // What is counted and few has a dot each.
+  for (size_t i = 0; first == 0 && longest <= kMaxBars && i < longest; ++i) out.at.push_back(static_cast<double>(i));
   LineAdder lines(rows, out);
   for (const Group& group : MakeGroups(chart, rows, panel, [&](size_t row) { return !series[row].empty(); })) {
     std::vector<std::vector<double>> whole;
@@ -153,7 +159,7 @@ void AddSeries(const ReportChart& chart, const Rows& rows, std::span<const size_
     std::string legend = group.label;
     if (!whole.empty()) {
       Curve line;
-      line.points = MeanLine(whole, bucket);
+      line.points = MeanLine(whole, bucket, first);
       line.legend = std::exchange(legend, "");
       lines.Add(
           group, line,
@@ -161,7 +167,7 @@ void AddSeries(const ReportChart& chart, const Rows& rows, std::span<const size_
     }
     for (const size_t row : failed) {
       Curve line;
-      line.points = MeanLine({BucketMeans(series[row], bucket)}, bucket);
+      line.points = MeanLine({BucketMeans(series[row], bucket)}, bucket, first);
       line.legend = std::exchange(legend, "");
       const std::string failure = rows.Text(row, report_columns::kFailure);
       line.failure = fmt::format("{}: {}", rows.Text(row, chart.label), failure);
@@ -183,7 +189,22 @@ void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size
     if (stands(row)) at.insert(*x(row));
   }
   out.x_axis = x_label;
+  out.from_zero = chart.lines->from_zero;
   out.at.assign(at.begin(), at.end());
+  std::map<double, std::string> labels;
+  std::map<double, std::string> marks;
+  for (const size_t row : panel) {
+    if (!stands(row)) continue;
+    if (!chart.lines->x_label.empty()) labels.emplace(*x(row), rows.Text(row, chart.lines->x_label));
+    if (chart.lines->marks.empty()) continue;
+    if (std::string text = rows.Text(row, chart.lines->marks); !text.empty()) marks.emplace(*x(row), std::move(text));
+  }
+  for (const auto& [place, label] : labels) out.at_labels.push_back(label);
+  for (const auto& [place, text] : marks) out.marks.push_back({place, text});
+  const auto named_place = [&](double place) {
+    const auto label = labels.find(place);
+    return label == labels.end() ? x_label + " " + ShortNumber(place) : label->second;
+  };
   LineAdder lines(rows, out);
   std::set<size_t> named;  // colours that the legend has
   const auto ended_well = [&](size_t row) { return stands(row) && !rows.Failed(row); };
@@ -199,10 +220,12 @@ void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size
     for (const auto& [place, several] : values) {
       line.points.push_back(MeanPoint(place, several));
       if (several.size() == 1) SetInterval(rows, row_at[place], chart.lines->y, line.points.back());
-      words += fmt::format("{}{} at {} {}", words.empty() ? "" : ", ", FormatValue(chart.style, line.points.back().y),
-                           x_label, ShortNumber(place));
-      if (several.size() > 1) words += fmt::format(" (the mean of {})", Runs(several.size()));
+      std::string figure = FormatValue(chart.style, line.points.back().y) + " at " + named_place(place);
+      if (several.size() > 1) figure += fmt::format(" (the mean of {})", Runs(several.size()));
+      line.points.back().title = group.label + ": " + figure;
+      if (values.size() <= kMaxBars) words += (words.empty() ? "" : ", ") + figure;
     }
+    if (words.empty()) words = fmt::format("{} figures, {}", values.size(), FirstAndLast(chart, line.points));
     line.legend = group.label;
     named.insert(group.colour);
     lines.Add(group, line, fmt::format("{}: {}", group.label, words));
@@ -214,8 +237,7 @@ void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size
       Curve line;
       line.points = {MeanPoint(*x(row), {})};
       if (named.insert(group.colour).second) line.legend = text;
-      line.failure =
-          fmt::format("{}, {} {}: {}", text, x_label, ShortNumber(*x(row)), rows.Text(row, report_columns::kFailure));
+      line.failure = fmt::format("{}, {}: {}", text, named_place(*x(row)), rows.Text(row, report_columns::kFailure));
       const std::string words = line.failure;
       lines.Add(group, std::move(line), words);
     }

@@ -150,11 +150,27 @@ BarChart MakeChart(const ReportChart& chart, const Rows& rows, std::span<const s
 }
 
 std::string CountsSentence(const Rows& rows, size_t panels) {
-  if (rows.size() == 0) return "There are no runs to show yet.";
+  const Report& report = rows.report();
+  if (rows.size() == 0) return report.empty.empty() ? "There are no runs to show yet." : report.empty;
+  std::string text = fmt::format("{} in {} panel{}: ", rows.Counted(rows.size()), panels, panels == 1 ? "" : "s");
+  if (!report.rows.by.empty()) {
+    std::vector<std::pair<std::string, size_t>> counts;  // in the order of the rows
+    for (size_t row = 0; row < rows.size(); ++row) {
+      const std::string of = rows.Text(row, report.rows.by);
+      const auto count = std::find_if(counts.begin(), counts.end(), [&](const auto& each) { return each.first == of; });
+      if (count == counts.end()) {
+        counts.emplace_back(of, 1);
+      } else {
+        ++count->second;
+      }
+    }
+    std::vector<std::string> words;
+    for (const auto& [of, count] : counts) words.push_back(fmt::format("{} {}", count, of));
+    return text + Join(words, ", ") + ".";
+  }
   size_t failed = 0;
   for (size_t row = 0; row < rows.size(); ++row) failed += rows.Failed(row) ? 1 : 0;
-  std::string text = fmt::format("{} run{} in {} panel{}: {} ok", rows.size(), rows.size() == 1 ? "" : "s", panels,
-                                 panels == 1 ? "" : "s", rows.size() - failed);
+  text += fmt::format("{} ok", rows.size() - failed);
   if (failed > 0) text += fmt::format(", {} failed", failed);
   return text + ".";
 }

@@ -109,6 +109,7 @@ class ForestRenderer {
   }
 
   void DrawFigure(const ForestRow& row, double y) {
+    const std::string_view colour = row.bad ? svg::kFailureColour : svg::Colour(0);
     const double first = ticks_.front() * unit_.divisor;
     const double last = ticks_.back() * unit_.divisor;
     if (row.low < row.high) {
@@ -117,11 +118,11 @@ class ForestRenderer {
       const std::string path = svg::LyingInterval(y, from, to, row.low<first, row.high> last);
       body_ += fmt::format(R"(<path class="error" d="{}" fill="none" stroke="{}" stroke-width="1.6"/>)"
                            "\n",
-                           path, svg::Colour(0));
+                           path, colour);
     }
     body_ += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"/>)"
                          "\n",
-                         X(row.value), y, kForestDot, svg::Colour(0));
+                         X(row.value), y, kForestDot, colour);
   }
 
   const ForestChart& chart_;

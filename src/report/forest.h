@@ -19,6 +19,7 @@ struct ForestRow {
   double high = 0;
   std::string failure;  // in words, where there is no figure
   std::string title;    // what a pointer over it, or a screen reader, tells
+  bool bad = false;     // drawn as failures are
 };
 
 struct ForestChart {

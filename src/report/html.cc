@@ -57,7 +57,7 @@ std::vector<Figure> MakeFigures(const Report& report, const Rows& rows, const Pa
       ScatterChart chart = MakeScatterChart(report, from, rows, panel.rows, id);
       if (chart.groups.empty()) continue;
       std::string note = from.note;
-      if (panel.rows.size() > kMaxMarks) note += fmt::format(" At most {} runs are drawn.", kMaxMarks);
+      if (panel.rows.size() > kMaxMarks) note += fmt::format(" At most {} are drawn.", rows.Counted(kMaxMarks));
       figures.push_back({&from, std::move(chart), std::move(note), false});
       continue;
     }
@@ -66,7 +66,7 @@ std::vector<Figure> MakeFigures(const Report& report, const Rows& rows, const Pa
     if (slots == 0) continue;
     std::string note = from.note;
     if (slots < panel.rows.size()) {
-      note += fmt::format(" The first {} of {} runs are drawn.", slots, panel.rows.size());
+      note += fmt::format(" The first {} of {} are drawn.", slots, rows.Counted(panel.rows.size()));
     }
     const std::string provenance = ProvenanceSentence(rows, std::span(panel.rows).first(slots));
     if (!provenance.empty()) note += " " + provenance;
@@ -162,14 +162,14 @@ std::string EnvironmentsHtml(const Rows& rows) {
   return out;
 }
 
-std::string LeftOut(const std::vector<Panel>& panels) {
+std::string LeftOut(const Rows& rows, const std::vector<Panel>& panels) {
   if (panels.size() <= kMaxPanels) return {};
   size_t runs = 0;
   for (size_t p = kMaxPanels; p < panels.size(); ++p) runs += panels[p].rows.size();
   return fmt::format(
-      "<p class=\"note\" id=\"left-out\">This page shows the first {} of {} panels; {} runs are left out. The CSV and "
+      "<p class=\"note\" id=\"left-out\">This page shows the first {} of {} panels; {} are left out. The CSV and "
       "the JSON of this report hold all of them.</p>\n",
-      kMaxPanels, panels.size(), runs);
+      kMaxPanels, panels.size(), rows.Counted(runs));
 }
 
 std::string DataJson(const Report& report, const Rows& rows, const std::vector<Panel>& panels, size_t shown) {
@@ -178,7 +178,8 @@ std::string DataJson(const Report& report, const Rows& rows, const std::vector<P
     for (const size_t row : std::span(panels[p].rows).first(std::min(panels[p].rows.size(), kMaxTableRows))) {
       Json object = Json::object();
       for (const ReportColumn& column : report.columns) {
-        if (column.style == ValueStyle::kSeries) continue;  // the CSV and the JSON have them
+        // The CSV and the JSON have the one, and nobody the other.
+        if (column.style == ValueStyle::kSeries || column.hide == ReportColumn::Hide::kEverywhere) continue;
         std::visit(
             [&](const auto& value) {
               if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
@@ -205,7 +206,7 @@ std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptio
   std::string facts = CountsSentence(rows, panels.size());
   facts = ChoiceSentence(options) + facts;
   if (!options.sweep.empty()) facts = "Sweep " + ShortenToCodePoints(options.sweep, kMaxHeading) + ". " + facts;
-  out += "<p class=\"facts\">" + EscapeHtml(facts) + "</p>\n" + LeftOut(panels) + "</header>\n";
+  out += "<p class=\"facts\">" + EscapeHtml(facts) + "</p>\n" + LeftOut(rows, panels) + "</header>\n";
   if (shown > 1) {
     out += "<nav aria-label=\"Panels\"><ul>\n";
     for (size_t p = 0; p < shown; ++p) {

@@ -101,8 +101,8 @@ std::string TableHtml(const Rows& rows, const std::vector<const ReportColumn*>& 
   out += R"(<div class="scroll"><table data-sort="" border="1" cellpadding="5" cellspacing="0">)"
          "\n";
   if (shown < all_rows.size()) {
-    caption += fmt::format(" The first {} of {} runs; the CSV and the JSON of this report hold all of them.", shown,
-                           all_rows.size());
+    caption += fmt::format(" The first {} of {}; the CSV and the JSON of this report hold all of them.", shown,
+                           rows.Counted(all_rows.size()));
   }
   out += "<caption>" + EscapeHtml(caption) + "</caption>\n<thead>\n" + GroupRow(columns) + "<tr>";
   for (const ReportColumn* column : columns) out += HeadingCell(*column, folds);

@@ -20,6 +20,8 @@ constexpr double kRight = 16;
 constexpr double kSwatch = 24;  // of the legend
 constexpr double kCross = 4;
 constexpr double kBeside = 5;
+constexpr size_t kMostDots = 100;
+constexpr double kLongestTick = 140;
 
 std::string_view Dashes(Stroke stroke) {
   if (stroke == Stroke::kDashed) return R"( stroke-dasharray="6 3")";
@@ -52,7 +54,8 @@ class Renderer {
                          : LinearTicks(min_y / unit_.divisor, max_y / unit_.divisor);
     digits_ = DigitsOfTicks(y_ticks_);
     for (const double tick : y_ticks_) left_ = std::max(left_, svg::TextWidth(Tick(tick), svg::kSmallFont) + 14);
-    const auto has_interval = [](const LinePoint& point) { return point.low < point.high; };
+    dense_ = chart.at.size() > kMostDots;
+    const auto has_interval = [&](const LinePoint& point) { return !dense_ && point.low < point.high; };
     if (!chart.at.empty() && std::any_of(chart.lines.begin(), chart.lines.end(), [&](const Curve& line) {
           return std::any_of(line.points.begin(), line.points.end(), has_interval);
         })) {
@@ -77,6 +80,7 @@ class Renderer {
     body_ += "</g>\n";
     for (const Curve& line : chart_.lines) DrawDots(line);
     for (const Curve& line : chart_.lines) DrawCross(line);
+    DrawMarks();
     return svg::Document(chart_.id, chart_.title, chart_.description, width_, bottom_ + 2 * svg::kLine + 10, body_);
   }
 
@@ -128,23 +132,28 @@ class Renderer {
   void DrawAxes() {
     constexpr std::string_view kFaint = R"( fill-opacity="0.75")";
     body_ += svg::Text(0, y_ + 12, "start", svg::kSmallFont, svg::Fit(unit_.name, width_, svg::kSmallFont), kFaint);
-    bottom_ = y_ + 26 + room_.plot_height;
+    bottom_ = y_ + 26 + (chart_.marks.empty() ? 0 : svg::kLine) + room_.plot_height;
     for (const double tick : y_ticks_) {
       const bool base = tick == 0 || (!chart_.log && tick == y_ticks_.front());
       const double y = YOfTick(tick);
       body_ += svg::Line(left_, y, left_ + plot_width_, y, base ? 0.6 : 0.14);
       body_ += svg::Text(left_ - 6, y + 4, "end", svg::kSmallFont, Tick(tick), kFaint);
     }
-    double end = 0;  // of the label before
+    double end = -4;  // of the label before
     for (const double& tick : x_ticks_) {
       if (chart_.at.empty() && tick > chart_.x_max) continue;
       const auto place = static_cast<size_t>(&tick - x_ticks_.data());
-      const std::string label = chart_.at_labels.empty() ? TickText(tick) : chart_.at_labels[place];
+      const std::string label =
+          chart_.at_labels.empty() ? TickText(tick) : svg::Fit(chart_.at_labels[place], kLongestTick, svg::kSmallFont);
       const double half = svg::TextWidth(label, svg::kSmallFont) / 2;
-      body_ += svg::Line(X(tick), bottom_, X(tick), bottom_ + 4, 0.6);
-      if (X(tick) - half < end + 4 || X(tick) + half > width_) continue;
-      body_ += svg::Text(X(tick), bottom_ + 16, "middle", svg::kSmallFont, label, kFaint);
-      end = X(tick) + half;
+      const auto draw = [&] { body_ += svg::Line(X(tick), bottom_, X(tick), bottom_ + 4, 0.6); };
+      if (!dense_) draw();
+      // Words at the ends are moved inside.
+      const double middle = chart_.at_labels.empty() ? X(tick) : std::clamp(X(tick), half, width_ - half);
+      if (middle - half < end + 4 || middle + half > width_) continue;
+      if (dense_) draw();
+      body_ += svg::Text(middle, bottom_ + 16, "middle", svg::kSmallFont, label, kFaint);
+      end = middle + half;
     }
     body_ += svg::Text(left_ + plot_width_ / 2, bottom_ + 16 + svg::kLine, "middle", svg::kSmallFont,
                        svg::Fit(chart_.x_axis, plot_width_, svg::kSmallFont), kFaint);
@@ -183,6 +192,7 @@ class Renderer {
   }
 
   void DrawBand(const Curve& line) {
+    if (dense_) return;
     if (!chart_.at.empty()) return DrawErrorBars(line);
     ForEachStretch(line, [&](const std::vector<LinePoint>& stretch) {
       if (std::none_of(stretch.begin(), stretch.end(), [](const LinePoint& p) { return p.low < p.high; })) return;
@@ -220,17 +230,37 @@ class Renderer {
   // What a line goes over a column through; whole at the edges of the plot, too. A point without a line has a ring, so
   // that it is seen behind another's.
   void DrawDots(const Curve& line) {
-    if (chart_.at.empty()) return;
+    if (chart_.at.empty() || dense_ || !line.failure.empty()) return;
     for (const LinePoint& point : line.points) {
-      if (!Shows(point.y) || !line.failure.empty()) continue;
+      if (!Shows(point.y)) continue;
       body_ += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"><title>{}</title></circle>)"
                            "\n",
-                           X(line, point.x), Y(point.y), kDot, svg::Colour(line.colour), EscapeHtml(line.title));
+                           X(line, point.x), Y(point.y), kDot, svg::Colour(line.colour),
+                           EscapeHtml(point.title.empty() ? line.title : point.title));
       if (line.points.size() > 1) continue;
       body_ += fmt::format(
           R"(<circle class="alone" cx="{:.1f}" cy="{:.1f}" r="{}" fill="none" stroke="{}" stroke-width="1.8"/>)"
           "\n",
           X(line, point.x), Y(point.y), kRing, svg::Colour(line.colour));
+    }
+  }
+
+  // Words that would lie over those before are left to a pointer.
+  void DrawMarks() {
+    const double top = bottom_ - room_.plot_height;
+    double end = 0;
+    for (const LineMark& mark : chart_.marks) {
+      const double x = X(mark.x);
+      body_ += fmt::format(R"(<path class="mark" d="M{:.1f} {:.1f}V{:.1f}" stroke="currentColor" )"
+                           R"(stroke-dasharray="4 3"><title>{}</title></path>)"
+                           "\n",
+                           x, top - 4, bottom_, EscapeHtml(mark.text));
+      const std::string text = svg::Fit(mark.text, width_ - left_, svg::kSmallFont);
+      const double wide = svg::TextWidth(text, svg::kSmallFont);
+      const double from = std::min(x - 3, width_ - wide);
+      if (from < end + 8) continue;
+      body_ += svg::Text(from, top - 8, "start", svg::kSmallFont, text);
+      end = from + wide;
     }
   }
 
@@ -257,9 +287,10 @@ class Renderer {
   double plot_width_ = 0;
   double left_ = 0;  // where the plot begins
   double width_ = 0;
-  double y_ = 0;       // how far down has been drawn
-  double bottom_ = 0;  // of the plot
-  double beside_ = 0;  // from each line to the next one, where error bars would hide each other
+  double y_ = 0;        // how far down has been drawn
+  double bottom_ = 0;   // of the plot
+  bool dense_ = false;  // more places than dots can be told apart at
+  double beside_ = 0;   // from each line to the next one, where error bars would hide each other
   std::string body_;
 };
 

@@ -16,6 +16,13 @@ struct LinePoint {
   double y = 0;    // not finite: the line has a gap here
   double low = 0;  // the band; equal to high: none
   double high = 0;
+  std::string title = {};  // of a dot: what a pointer over it tells; empty: its line's
+};
+
+// Words over a line upright at x.
+struct LineMark {
+  double x = 0;
+  std::string text;
 };
 
 struct Curve {
@@ -45,10 +52,12 @@ struct LineChart {
   std::vector<std::string> at_labels = {};  // below the ticks instead of their numbers; as many as `at`, or none
   bool from_zero = true;                    // false: the y axis of such points begins where they do
   bool log_x = false;                       // REQUIRES: every `at` is positive
+  std::vector<LineMark> marks = {};         // REQUIRES: each x is one of `at`; ascending
   std::vector<Curve> lines;
 };
 
-// One <svg>, presentation attributes only, as RenderBarChart's.
+// One <svg>, presentation attributes only, as RenderBarChart's. Over more than 100 places lines have no dots and
+// no intervals: they would stand too close.
 std::string RenderLineChart(const LineChart& chart, const svg::Room& room);
 
 }  // namespace ridgeline

@@ -59,9 +59,9 @@ class Mapping {
     return value->get<std::string>();
   }
 
-  bool Flag(const char* key) {
+  bool Flag(const char* key, bool otherwise = false) {
     const Json* value = Find(key, false);
-    if (value == nullptr) return false;
+    if (value == nullptr) return otherwise;
     if (!value->is_boolean()) Fail(fmt::format("'{}' must be true or false", key));
     return value->get<bool>();
   }
@@ -188,6 +188,14 @@ ChartLines LoadLines(Mapping map) {
   lines.y = map.Text("y");
   lines.log_x = map.Choice("x_scale", kScales, false);
   lines.log = map.Choice("scale", kScales, false);
+  lines.along = map.Text("along");
+  if (lines.series.empty() && !lines.along.empty()) map.Fail("'along' belongs to a 'series'");
+  lines.x_label = map.Text("x_label");
+  lines.marks = map.Text("marks");
+  lines.from_zero = map.Flag("from_zero", true);
+  if (lines.x.empty() && !(lines.x_label + lines.marks).empty()) {
+    map.Fail("'x_label' and 'marks' belong to lines over a column 'x'");
+  }
   if (lines.x.empty() != lines.y.empty() || lines.series.empty() == lines.x.empty()) {
     map.Fail("lines have a 'series', over steps, or a column 'x' and a column 'y'");
   }
@@ -218,6 +226,18 @@ ChartScatter LoadScatter(Mapping map) {
   scatter.log = map.Choice("scale", kScales, false);
   map.Done();
   return scatter;
+}
+
+ReportChanges LoadChanges(Mapping map) {
+  ReportChanges changes{map.Text("of", true), map.Text("order", true), map.Text("at", true)};
+  map.Done();
+  return changes;
+}
+
+ReportRows LoadRows(Mapping map) {
+  ReportRows rows{map.Text("called", true), map.Text("by")};
+  map.Done();
+  return rows;
 }
 
 ReportSummary LoadSummary(Mapping map) {
@@ -323,6 +343,8 @@ Report LoadReportFolder(const fs::path& folder) {
   report.name = folder.filename().string();
   report.title = map.Text("title", true);
   report.description = map.Text("description");
+  report.empty = map.Text("empty");
+  if (const Json* item = map.Find("rows", false)) report.rows = LoadRows(Mapping(*item, map.Where("rows")));
   for (const auto& [note, where] : map.Items("notes")) {
     if (!note->is_string()) map.Fail("'notes' must be a list of texts");
     report.notes.push_back(note->get<std::string>());
@@ -351,6 +373,7 @@ Report LoadReportFolder(const fs::path& folder) {
       if (FindColumn(report, name) == nullptr) summary.Fail("there is no column '" + name + "'");
     }
   }
+  if (const Json* item = map.Find("changes", false)) report.changes = LoadChanges(Mapping(*item, map.Where("changes")));
   for (const auto& [field, where] : map.Items("tells")) {
     if (!field->is_string()) map.Fail("'tells' must be a list of fields' names");
     report.tells.push_back(field->get<std::string>());

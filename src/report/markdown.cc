@@ -54,8 +54,8 @@ std::string RenderMarkdown(const Report& report, const Rows& rows, const RenderO
     if (!summary.rows.empty()) out += "\n" + ToMarkdown(MakeTable(rows, summary.columns, summary.rows));
     out += "\n" + ToMarkdown(MakeTable(rows, TableColumns(report, rows, panel.rows), panel.rows));
     if (panel.rows.size() > kMaxTableRows) {
-      out += fmt::format("\nThe first {} of {} runs; the CSV and the JSON of this report hold all of them.\n",
-                         kMaxTableRows, panel.rows.size());
+      out += fmt::format("\nThe first {} of {}; the CSV and the JSON of this report hold all of them.\n", kMaxTableRows,
+                         rows.Counted(panel.rows.size()));
     }
   }
   if (shown < panels.size()) {

@@ -79,8 +79,10 @@ ForestChart MakeForestChart(const Report& report, const ReportChart& chart, cons
     ForestRow one;
     one.label = rows.Text(row, chart.label);
     if (const std::string note = NoteOf(rows, row); !note.empty()) one.label += ", " + note;
-    one.failure = rows.Text(row, report_columns::kFailure);
     const std::optional<double> value = rows.Number(row, column);
+    // What a run that failed has a figure of is a comparison, which is what failed.
+    one.bad = rows.Failed(row);
+    if (!value) one.failure = rows.Text(row, report_columns::kFailure);
     if (one.failure.empty() && (!value || !std::isfinite(*value))) continue;  // it is what others are compared with
     if (one.failure.empty()) {
       any = true;

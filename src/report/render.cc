@@ -98,6 +98,7 @@ RenderedReport Render(const Report& report, Store& store, const RenderOptions& o
     throw Error(ErrorKind::kUsage, fmt::format("nothing was measured for the campaign '{}'", options.campaign),
                 "`ridgeline query \"SELECT DISTINCT campaign FROM measurements\"` lists them");
   }
+  if (!options.input.empty()) parameters["input"] = options.input;
   store.ChooseRuns({options.all_measurements, options.campaign});
   Table rows = store.Query(report.sql, parameters);
   const bool for_people = options.format == ReportFormat::kHtml || options.format == ReportFormat::kMarkdown;

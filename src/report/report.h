@@ -68,12 +68,30 @@ struct ChartBar {
 // with a cross where a run failed; runs that share a place are their mean and what they span.
 struct ChartLines {
   std::string by;
-  std::string series;  // over steps; else empty
-  int64_t points = 0;  // of a series, at most, each the mean of neighbouring steps
-  std::string x;       // the column of numbers that the lines go over; empty: steps
-  std::string y;       // and the figure's
+  std::string series;   // over steps; else empty
+  int64_t points = 0;   // of a series, at most, each the mean of neighbouring steps
+  std::string along;    // what a series goes along in place of steps, counted from 0: "rank"; may be empty
+  std::string x;        // the column of numbers that the lines go over; empty: steps
+  std::string y;        // and the figure's
+  std::string x_label;  // the column of what stands below x's ticks in place of its numbers; may be empty
+  std::string marks;    // the column of words over a line upright at x, where a row has some; may be empty
   bool log_x = false;
-  bool log = false;  // y
+  bool log = false;       // y
+  bool from_zero = true;  // over a column: y
+};
+
+// What rows of one text are a history, the oldest first by `order`, and what of it tells builds apart: where the level
+// of step times changed is added (report/changes.h).
+struct ReportChanges {
+  std::string of;
+  std::string order;
+  std::string at;
+};
+
+// What a row is, where it is no run, and what the rows are counted by: "8 findings in 2 panels: 5 PASS, 3 REGRESSED."
+struct ReportRows {
+  std::string called = "run";
+  std::string by;  // a column; empty: by how many are ok, and how many failed
 };
 
 // A row a run: its figure, over its interval.
@@ -148,10 +166,13 @@ struct Report {
   std::string name;
   std::string title;
   std::string description;
+  std::string empty;  // said where there are no rows; empty: that there are no runs yet
+  ReportRows rows;
   std::vector<std::string> notes;  // how to read it, a paragraph each
   std::vector<ReportColumn> columns;
   std::vector<ReportChart> charts;
   std::optional<ReportSummary> summary;
+  std::optional<ReportChanges> changes;
   std::vector<Sentence> conclusion;
   std::vector<std::string> tells;  // what of a run its labels say, by the names of fields: see AddDifferences
   std::string sql;
@@ -192,6 +213,7 @@ struct RenderOptions {
   ReportFormat format = ReportFormat::kMarkdown;
   bool all_measurements = false;  // each of them; else the newest of each point and setup
   std::string campaign = {};      // only what was measured for this one; empty: for any
+  std::string input = {};         // a JSON document that the query reads as :input; empty: none
 };
 
 struct RenderedReport {

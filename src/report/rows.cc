@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "report/changes.h"
 #include "report/intervals.h"
 
 namespace ridgeline {
@@ -40,6 +41,7 @@ std::string_view LastLine(std::string_view text) {
 
 Rows::Rows(const Report& report, Table table) : report_(report), table_(std::move(table)) {
   AddIntervals(report_, table_);
+  AddChanges(report_, table_);
   for (size_t c = 0; c < table_.columns.size(); ++c) index_.emplace(table_.columns[c], c);
   std::vector<std::string> wanted;
   for (const std::string_view name :
@@ -56,7 +58,8 @@ Rows::Rows(const Report& report, Table table) : report_(report), table_(std::mov
       for (const ChartPart& part : bar.stack) wanted.push_back(part.column);
     }
     if (chart.lines) {
-      for (const std::string& name : {chart.lines->by, chart.lines->series, chart.lines->x, chart.lines->y}) {
+      for (const std::string& name : {chart.lines->by, chart.lines->series, chart.lines->x, chart.lines->y,
+                                      chart.lines->x_label, chart.lines->marks}) {
         if (!name.empty()) wanted.push_back(name);
       }
     }
@@ -68,6 +71,7 @@ Rows::Rows(const Report& report, Table table) : report_(report), table_(std::mov
     if (chart.cells) wanted.insert(wanted.end(), {chart.cells->x, chart.cells->y, chart.cells->value});
   }
   if (report.summary) wanted.push_back(report.summary->by);
+  if (!report.rows.by.empty()) wanted.push_back(report.rows.by);
   for (const Sentence& sentence : report.conclusion) AddWanted(sentence, wanted);
   for (const std::string& name : wanted) {
     if (index_.contains(name)) continue;
@@ -111,6 +115,10 @@ std::vector<double> Rows::Series(size_t row, std::string_view column) const {
     series.push_back(value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
   }
   return series;
+}
+
+std::string Rows::Counted(size_t count) const {
+  return fmt::format("{} {}{}", count, report_.rows.called, count == 1 ? "" : "s");
 }
 
 Table Rows::Shown() const {
@@ -272,7 +280,6 @@ std::string FormatValue(ValueStyle style, const Cell& cell) {
 
 std::string FormatFigure(const ReportColumn& column, const Rows& rows, size_t row) {
   std::string text = FormatValue(column.style, rows.At(row, column.name));
-  if (column.steps_of.empty()) return text;
   const std::optional<double> low = rows.Number(row, LowColumn(column.name));
   const std::optional<double> high = rows.Number(row, HighColumn(column.name));
   if (!low || !high) return text;

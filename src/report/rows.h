@@ -38,6 +38,10 @@ class Rows {
   bool Failed(size_t row) const { return !Text(row, report_columns::kFailure).empty(); }
   bool Emulated(size_t row) const { return Number(row, report_columns::kEmulated).value_or(0) != 0; }
 
+  // "3 runs", or what else the report calls its rows.
+  std::string Counted(size_t count) const;
+  const Report& report() const { return report_; }
+
   // The columns the report shows, in its order: what CSV and JSON hold.
   Table Shown() const;
 
@@ -75,7 +79,7 @@ const ReportColumn* FindColumn(const Report& report, std::string_view name);
 // A value for people; an en dash where there is none.
 std::string FormatValue(ValueStyle style, const Cell& cell);
 
-// A row's value of a column, with half of its interval where it has one: "2.47 × ± 0.31".
+// A row's value of a column, with half of its interval where NAME_low and NAME_high say one: "2.47 × ± 0.31".
 std::string FormatFigure(const ReportColumn& column, const Rows& rows, size_t row);
 
 // The value inside a sentence: with its unit.

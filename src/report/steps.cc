@@ -1,9 +1,11 @@
 #include "report/steps.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "stats/steady.h"
 
 namespace ridgeline {
 namespace {
@@ -31,6 +33,16 @@ std::vector<std::vector<double>> StepsOfRuns(const std::string& all_steps_ns, in
     runs.emplace_back(at, at + static_cast<std::ptrdiff_t>(of_a_run));
   }
   return runs;
+}
+
+std::vector<double> LogStepTimes(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps,
+                                 int64_t step_median_ns) {
+  std::vector<double> logs;
+  for (const std::vector<double>& run : StepsOfRuns(all_steps_ns, warmup_steps, steps)) {
+    if (const auto steady = FindSteadySteps(run)) logs.push_back(steady->log_median);
+  }
+  if (logs.empty() && step_median_ns > 0) logs.push_back(std::log(static_cast<double>(step_median_ns)));
+  return logs;
 }
 
 }  // namespace ridgeline

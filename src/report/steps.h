@@ -12,4 +12,9 @@ namespace ridgeline {
 // where no steps are left. Throws Error(kInvalidInput) where step times are none.
 std::vector<std::vector<double>> StepsOfRuns(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps);
 
+// The natural logarithm of each run's median steady step, in nanoseconds (stats/steady.h). A trainer that says no times
+// of steps has one median, or 0.
+std::vector<double> LogStepTimes(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps,
+                                 int64_t step_median_ns);
+
 }  // namespace ridgeline

@@ -26,7 +26,8 @@ double TextWidth(std::string_view text, double font) {
 }
 
 std::string Fit(std::string_view text, double width, double font) {
-  return ShortenToCodePoints(PrintableLine(text), static_cast<size_t>(std::max(2.0, width / (0.62 * font))));
+  // What was given the width of its own text is not cut for a rounding error.
+  return ShortenToCodePoints(PrintableLine(text), static_cast<size_t>(std::max(2.0, width / (0.62 * font) + 1e-6)));
 }
 
 std::string Text(double x, double y, std::string_view anchor, double font, std::string_view text,

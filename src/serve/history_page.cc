@@ -8,12 +8,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "regress/change_points.h"
 #include "report/escape.h"
 #include "report/rows.h"
 #include "serve/answer.h"
 #include "serve/names.h"
 #include "serve/pages.h"
+#include "stats/change_points.h"
 
 namespace ridgeline {
 namespace {

@@ -47,6 +47,7 @@ TEST_F(Nightly, ANightIsACampaignWithItsGateAndItsPages) {
   for (const char* file : {"pages/index.html", "pages/sweep.html", "nightly.prom"}) {
     EXPECT_TRUE(std::filesystem::exists(cli_.dir / "nights of mine" / file)) << file;
   }
+  EXPECT_THAT(ReadFile(cli_.dir / "nights of mine/pages/regression.html"), HasSubstr("INCONCLUSIVE"));
   EXPECT_THAT(ReadFile(cli_.dir / "nights of mine/nightly.prom"),
               AllOf(HasSubstr("ridgeline_nightly_last_exit_code{"), HasSubstr("} 4\n"),
                     Not(HasSubstr("ridgeline_nightly_last_success"))));

@@ -64,11 +64,18 @@ TEST(Output, AReportAndAnExportArePrintedOrWritten) {
   EXPECT_THAT(cli.Run({"report", "activation-checkpointing"}).out, StartsWith("# "));
   EXPECT_THAT(cli.Run({"report", "activation-checkpointing", "-o", "html"}).out, StartsWith("<!DOCTYPE html>"));
   EXPECT_EQ(cli.Run({"report", "activation-checkpointing", "--to", "page.txt", "-o", "html"}).out,
-            "page.txt: 1 run, 0 failed\n");
+            "page.txt: 1 run in 1 panel: 1 ok.\n");
   EXPECT_THAT(ReadFile(cli.dir.path() / "page.txt"), StartsWith("<!DOCTYPE html>"));
   EXPECT_EQ(cli.Run({"report", "activation-checkpointing", "--to", "page.txt"}).err,
             "ridgeline: the ending of 'page.txt' does not say in which form it is to be written\n"
             "  say it with -o: md, html, csv, json; or end the name so\n");
+  WriteFile(cli.dir.path() / "gate.json", R"({"head": "h", "findings": [{"metric": "result", "answer": "MISSING"}]})");
+  EXPECT_THAT(cli.Run({"report", "regression", "--input", "gate.json"}).out,
+              HasSubstr("1 finding in 1 panel: 1 MISSING."));
+  WriteFile(cli.dir.path() / "gate.json", "{");
+  const auto refused = cli.Run({"report", "regression", "--input", "gate.json"});
+  EXPECT_EQ(refused.status.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("gate.json"));
   EXPECT_THAT(cli.Run({"report", "--list"}).out, StartsWith("report "));
   EXPECT_THAT(cli.Run({"report", "--list", "-o", "csv"}).out, StartsWith("report,title,folder\r\nactivation-"));
   EXPECT_EQ(ParseJson(cli.Run({"report", "--list", "-o", "json"}).out, "").at(0).at("report"),

@@ -1,4 +1,4 @@
-#include "regress/change_points.h"
+#include "stats/change_points.h"
 
 #include <gtest/gtest.h>
 

@@ -315,5 +315,37 @@ TEST(LineChart, ErrorBarsOfSeveralLinesStandBesideEachOther) {
   EXPECT_THAT(both, HasSubstr("cx=\"" + two[0].substr(1) + "\"")) << "its dot is on its bar";
 }
 
+LineChart OverNights(size_t nights) {
+  LineChart chart = Sample({Curve{}});
+  for (size_t i = 1; i <= nights; ++i) {
+    const auto x = static_cast<double>(i);
+    chart.at.push_back(x);
+    chart.at_labels.push_back("night-2026-11-26-" + std::to_string(i));
+    chart.lines[0].points.push_back({x, 100 + x, 99 + x, 101 + x, "night " + std::to_string(i)});
+  }
+  chart.from_zero = false;
+  chart.marks = {{5, "3.1 % slower"}, {6, "2.0 % faster"}};
+  return chart;
+}
+
+TEST(LineChart, SaysBelowItsTicksAndOverUprightLinesWhatItIsTold) {
+  for (const svg::Room& room : {svg::kWide, svg::kMedium, svg::kNarrow}) {
+    ExpectReadable(RenderLineChart(OverNights(40), room));
+    ExpectReadable(RenderLineChart(OverNights(400), room));
+  }
+  const std::string svg = RenderLineChart(OverNights(40), svg::kWide);
+  EXPECT_THAT(svg, HasSubstr(">night-2026-11-26-1</text>"));
+  EXPECT_THAT(svg, HasSubstr(">3.1 % slower</text>"));
+  EXPECT_THAT(svg, HasSubstr("<title>2.0 % faster</title>")) << "there is no room for it beside its neighbour";
+  EXPECT_THAT(svg, HasSubstr("<title>night 7</title></circle>")) << "a dot says what it is of";
+}
+
+TEST(LineChart, OverManyPlacesTheLineAloneIsDrawn) {
+  EXPECT_THAT(RenderLineChart(OverNights(100), svg::kWide), HasSubstr("<circle"));
+  const std::string many = RenderLineChart(OverNights(101), svg::kWide);
+  EXPECT_THAT(many, Not(HasSubstr("<circle")));
+  EXPECT_THAT(many, Not(HasSubstr("class=\"error\"")));
+}
+
 }  // namespace
 }  // namespace ridgeline
