@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -211,6 +212,35 @@ TEST_F(ShippedPages, ATimelineNamesTheSlowestStep) {
   const LineChart chart = MakeLineChart(report, report.charts.at(0), rows, MakePanels(rows).at(0).rows, "c");
   ASSERT_THAT(chart.lines, SizeIs(1));
   EXPECT_THAT(chart.lines[0].points, SizeIs(7));
+}
+
+TEST_F(ShippedPages, ATimelineNamesTheStragglerAmongRanksAndKeepsTheQueueApart) {
+  Runs runs(store_);
+  RunResult& result = runs.Add({{"model", "llama-25m"}, {"ranks", 3}});
+  result.evidence["rank_step_ns"] = "[100000000,101000000,100000000]";
+  result.evidence["rank_wait_ns"] = "[40000000,2000000,40000000]";
+  RunResult& other = runs.Add({{"model", "llama-25m"}, {"ranks", 2}});
+  other.evidence["rank_step_ns"] = "no JSON";
+  other.evidence["rank_wait_ns"] = R"({"a": ["b"]})";
+  runs.Put("s");
+  const Report report = ShippedReport("timeline");
+  const Rows rows = Answer(report);
+  const std::vector<Panel> panels = MakePanels(rows);
+  const auto panel = std::find_if(panels.begin(), panels.end(),
+                                  [&](const Panel& p) { return !rows.Text(p.rows.front(), "straggler").empty(); });
+  ASSERT_NE(panel, panels.end());
+  const size_t row = panel->rows.front();
+  EXPECT_EQ(rows.Text(row, "straggler"), "1");
+  EXPECT_THAT(rows.Number(row, "straggler_ns"), Optional(99e6));
+  EXPECT_THAT(rows.Number(row, "straggler_factor"), Optional(DoubleNear(99 / 73.0, 1e-9)));
+  EXPECT_THAT(Conclude(report, rows, panel->rows),
+              Contains(HasSubstr("rank 1 is the slowest: 1.36\xC2\xA0\xC3\x97 the mean of all")));
+  const LineChart chart = MakeLineChart(report, report.charts.at(1), rows, panel->rows, "r");
+  EXPECT_EQ(chart.x_axis, "rank");
+  EXPECT_THAT(chart.at, ElementsAre(0, 1, 2));
+  ASSERT_THAT(chart.lines, SizeIs(1));
+  EXPECT_EQ(chart.lines[0].points.at(1).y, 99);
+  EXPECT_EQ(report.charts.at(2).title, "Queue wait");
 }
 
 TEST_F(ShippedPages, SidesOfTheSameWorkAreComparedWithTheFirst) {

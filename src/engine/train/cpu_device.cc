@@ -1,3 +1,7 @@
+#include <memory>
+#include <optional>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -33,11 +37,19 @@ class CpuDevice final : public TrainingDevice {
   void Describe(std::map<std::string, std::string>& /*environment*/) const override {}  // every run's says it
   std::unique_ptr<Executor> MakeExecutor(const StepProgram& program, Communicator& communicator) override {
     CheckRanksFit(program.layout.slab_bytes, communicator);
-    return std::make_unique<CpuExecutor>(program.trace, program.layout, CpuKernels(),
-                                         std::make_shared<CollectiveQueue>(communicator));
+    auto collectives = std::make_shared<CollectiveQueue>(communicator);
+    collectives_ = collectives;
+    return std::make_unique<CpuExecutor>(program.trace, program.layout, CpuKernels(), std::move(collectives));
   }
   int64_t AvailableSlabBytes() const override { return AvailableBytes(); }
   RunStatus out_of_memory() const override { return RunStatus::kOomHost; }
+  std::optional<int64_t> WaitedNs() const override {
+    const std::shared_ptr<CollectiveQueue> collectives = collectives_.lock();
+    return collectives == nullptr ? std::nullopt : std::optional(collectives->waited_ns());
+  }
+
+ private:
+  std::weak_ptr<CollectiveQueue> collectives_;  // the executor's
 };
 
 }  // namespace

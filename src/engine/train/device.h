@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/comm/communicator.h"
@@ -42,6 +43,9 @@ class TrainingDevice {
   virtual void BeginMeasuring() {}
   virtual void EndMeasuring() {}
   virtual GpuFigures Figures() const { return {}; }
+
+  // How long steps have waited so far for other ranks and for what they send; nothing where the device does not know.
+  virtual std::optional<int64_t> WaitedNs() const { return std::nullopt; }
 
   // What this process has taken so far of memory that is the device's own, in bytes; 0 where it has none.
   virtual int64_t TakenBytes() const { return 0; }

@@ -6,14 +6,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/version.h"
 #include "engine/comm/gloo/gloo_communicator.h"
 #include "engine/comm/gloo/rank_environment.h"
+#include "ridgeline/limits.h"
 #include "run/fields.h"
 #include "run/gpu_limits.h"
 
@@ -38,12 +41,15 @@ struct PackedFigures {
   int64_t rss_peak_bytes = 0;
   int64_t device_peak_bytes = 0;
   int64_t refused_connections = 0;
+  int64_t step_ns = 0;
+  int64_t p95_ns = 0;
+  int64_t wait_ns = -1;
   std::array<int64_t, kMostOfGpus.size()> most_of_gpus{};
   double throttled_share = -1;
   std::array<int64_t, kGpuClockLimits> clock_limits{};  // in GpuClockLimits' order
 };
 
-PackedFigures Pack(const RunResult& result, int64_t refused_connections) {
+PackedFigures Pack(const RunResult& result, int64_t refused_connections, std::optional<int64_t> waited_ns) {
   PackedFigures packed;
   const std::string& host = result.environment.at("hostname");
   std::copy_n(host.begin(), std::min(host.size(), packed.host.size() - 1), packed.host.begin());
@@ -51,6 +57,9 @@ PackedFigures Pack(const RunResult& result, int64_t refused_connections) {
   packed.rss_peak_bytes = result.memory.rss_peak_bytes;
   packed.device_peak_bytes = result.memory.device_peak_bytes;
   packed.refused_connections = refused_connections;
+  packed.step_ns = result.step_ns.median_ns;
+  packed.p95_ns = result.step_ns.p95_ns;
+  packed.wait_ns = waited_ns.value_or(-1);
   for (size_t i = 0; i < kMostOfGpus.size(); ++i) packed.most_of_gpus[i] = (result.gpu.*kMostOfGpus[i]).value_or(-1);
   packed.throttled_share = result.gpu.throttled_share.value_or(-1);
   std::ranges::transform(GpuClockLimits(), packed.clock_limits.begin(), [&](const GpuClockLimit& limit) {
@@ -72,6 +81,18 @@ void TakeWorse(const PackedFigures& rank, GpuFigures& gpu) {
   for (size_t i = 0; i < kGpuClockLimits; ++i) {
     if (rank.clock_limits[i] >= 0) gpu.clock_limits.emplace(GpuClockLimits()[i].name, rank.clock_limits[i]);
   }
+}
+
+// Unless one of them is smaller than `least`: a run that left before its first measured step has no times, and not
+// every device knows what waiting is. So many ranks that it would be no evidence any more are not said.
+void SayOfRanks(const char* name, const std::vector<PackedFigures>& all, int64_t PackedFigures::*figure, int64_t least,
+                RunResult& result) {
+  Json list = Json::array();
+  for (const PackedFigures& rank : all) {
+    if (rank.*figure < least) return;
+    list.push_back(rank.*figure);
+  }
+  if (std::string text = DumpJson(list); text.size() <= kMaxTextBytes) result.evidence[name] = std::move(text);
 }
 
 }  // namespace
@@ -98,9 +119,9 @@ double MeanOverRanks(double value, Communicator& communicator) {
   return value / static_cast<double>(communicator.world());
 }
 
-void GatherRankFigures(Communicator& communicator, RunResult& result) {
+void GatherRankFigures(Communicator& communicator, std::optional<int64_t> waited_ns, RunResult& result) {
   if (communicator.name() != "gloo") return;
-  const PackedFigures mine = Pack(result, communicator.refused_connections());
+  const PackedFigures mine = Pack(result, communicator.refused_connections(), waited_ns);
   std::vector<PackedFigures> all(static_cast<size_t>(communicator.world()));
   communicator.AllGather(reinterpret_cast<const std::byte*>(&mine), reinterpret_cast<std::byte*>(all.data()),
                          sizeof mine);
@@ -112,6 +133,9 @@ void GatherRankFigures(Communicator& communicator, RunResult& result) {
     result.memory.device_peak_bytes = std::max(result.memory.device_peak_bytes, rank.device_peak_bytes);
     TakeWorse(rank, result.gpu);
   }
+  SayOfRanks("rank_step_ns", all, &PackedFigures::step_ns, 1, result);
+  SayOfRanks("rank_p95_ns", all, &PackedFigures::p95_ns, 1, result);
+  SayOfRanks("rank_wait_ns", all, &PackedFigures::wait_ns, 0, result);
   if (refused > 0) result.evidence["refused_connections"] = std::to_string(refused);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "engine/comm/communicator.h"
 #include "ridgeline/run.h"
@@ -19,6 +20,10 @@ double MeanOverRanks(double value, Communicator& communicator);
 // Fills in result.ranks, makes the largest peaks of memory the result's, and of what the ranks' GPUs suffered (clocks
 // held down, errors of memory, others on it) the worst; says how many connections of strangers the ranks refused, where
 // there were any. What rank 0's GPU drew and how fast it was stays rank 0's.
-void GatherRankFigures(Communicator& communicator, RunResult& result);
+//
+// As evidence each rank's own steps, which tell a straggler: `rank_step_ns` and `rank_p95_ns` (of the measured ones),
+// and, where the ranks know it, `rank_wait_ns`, how much of one was waiting for the others: JSON lists in the order of
+// the ranks. `waited_ns` is this rank's, a measured step.
+void GatherRankFigures(Communicator& communicator, std::optional<int64_t> waited_ns, RunResult& result);
 
 }  // namespace ridgeline

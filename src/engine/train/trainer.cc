@@ -106,7 +106,7 @@ class Training {
     history_.processes.push_back(
         {history_.steps() + 1, fmt::format("{}, {} threads", result_.device, omp_get_max_threads())});
     queued_ = history_.steps();
-    if (history_.steps() >= spec_.warmup_steps) device_.BeginMeasuring();
+    if (history_.steps() >= spec_.warmup_steps) BeginMeasuring();
     while (history_.steps() < total_ && result_.status == RunStatus::kOk) {
       if (MayQueue()) {
         Queue();
@@ -117,6 +117,7 @@ class Training {
       }
     }
     device_.EndMeasuring();
+    const std::optional<int64_t> waited_ns = WaitedAStep();
     result_.loss = history_.loss;
     result_.grad_norm = history_.grad_norm;
     result_.skipped_steps = model_.SkippedSteps();
@@ -125,14 +126,30 @@ class Training {
     result_.memory.device_peak_bytes = device_.TakenBytes();
     device_.Describe(result_.environment);
     result_.gpu = device_.Figures();
-    GatherRankFigures(communicator_, result_);
-    if (result_.status == RunStatus::kDiverged) return;
     // A run that left before its first measured step has none of their figures.
-    if (auto measured = SteadySteps(spec_, history_); !measured.empty()) FillStepFigures(std::move(measured), result_);
+    if (auto measured = SteadySteps(spec_, history_); !measured.empty() && result_.status != RunStatus::kDiverged) {
+      FillStepFigures(std::move(measured), result_);
+    }
+    GatherRankFigures(communicator_, waited_ns, result_);
+    if (result_.status == RunStatus::kDiverged) return;
     if (profiled_steps_ > 0) outcome_.profile = Profile(program_.trace, executor_->call_ns(), profiled_steps_);
   }
 
  private:
+  void BeginMeasuring() {
+    device_.BeginMeasuring();
+    measured_from_ = history_.steps();
+    waited_before_ns_ = device_.WaitedNs();
+  }
+
+  // For other ranks, a measured step of this process.
+  std::optional<int64_t> WaitedAStep() const {
+    const std::optional<int64_t> waited_ns = device_.WaitedNs();
+    const int64_t steps = history_.steps() - measured_from_;
+    if (!waited_ns || !waited_before_ns_ || steps == 0) return std::nullopt;
+    return (*waited_ns - *waited_before_ns_) / steps;
+  }
+
   void Note(const std::string& text) const {
     if (options_.on_note) options_.on_note(text);
   }
@@ -211,7 +228,7 @@ class Training {
     history_.loss.push_back(loss);
     if (scalars.size() > 1) history_.grad_norm.push_back(scalars[1]);
     const int64_t step = history_.steps();
-    if (step == spec_.warmup_steps) device_.BeginMeasuring();
+    if (step == spec_.warmup_steps) BeginMeasuring();
     if (options_.on_step) {
       options_.on_step({step, total_, step_ns, loss,
                         static_cast<double>(result_.tokens_per_step) / (static_cast<double>(step_ns) * 1e-9)});
@@ -282,7 +299,9 @@ class Training {
   std::deque<int64_t> begun_ns_;  // when, of those that were not taken
   int64_t taken_ns_ = 0;          // when the last one was
   bool leaving_ = false;
-  int64_t saved_step_ = 0;  // of the newest checkpoint files that hold our state; 0: none
+  int64_t measured_from_ = 0;                // the steps before the measured ones
+  std::optional<int64_t> waited_before_ns_;  // in them, for other ranks; nothing before they begin
+  int64_t saved_step_ = 0;                   // of the newest checkpoint files that hold our state; 0: none
   int64_t saves_ = 0;
   int64_t save_ns_ = 0;
   int64_t profiled_steps_ = 0;

@@ -69,6 +69,9 @@ class Ranks : public ::testing::TestWithParam<Sharing> {
     EXPECT_EQ(got.communicator, "gloo");
 
     ASSERT_EQ(got.ranks.size(), ends.size());
+    for (const char* list : {"rank_step_ns", "rank_p95_ns", "rank_wait_ns"}) {
+      EXPECT_EQ(Json::parse(got.evidence.at(list)).size(), ends.size()) << list;
+    }
     for (int64_t rank = 0; rank < spec.ranks; ++rank) {
       const RankFigures& figures = got.ranks[static_cast<size_t>(rank)];
       EXPECT_EQ(figures.planned_peak_bytes, BuildStep(spec, false, rank).layout.slab_bytes);
@@ -118,14 +121,36 @@ TEST(RanksFigures, AreTheWorstOfAllGpus) {
     }
     if (ranks.rank() == 1) result.gpu.ecc_uncorrected = 3;
     result.gpu.power_w = 100.0 * static_cast<double>(ranks.rank());
-    GatherRankFigures(ranks, result);
+    GatherRankFigures(ranks, std::nullopt, result);
     if (ranks.rank() != 0) return;
+    EXPECT_FALSE(result.evidence.contains("rank_step_ns")) << "no step was measured";
     EXPECT_EQ(result.memory.device_peak_bytes, 300);
     EXPECT_EQ(result.gpu.throttled_share, 0.2);
     EXPECT_EQ(result.gpu.clock_limits, (std::map<std::string, int64_t>{{"sw_thermal_slowdown", 2}}));
     EXPECT_EQ(result.gpu.ecc_uncorrected, 3);
     EXPECT_EQ(result.gpu.others, std::nullopt) << "where no rank says it";
     EXPECT_EQ(result.gpu.power_w, 0) << "rank 0's own";
+  });
+}
+
+TEST(RanksFigures, SayOfEachRankHowLongItsStepsTookAndHowLongTheyWaited) {
+  testing::WithGloo(3, [](Communicator& ranks) {
+    RunResult result;
+    result.environment["hostname"] = "here";
+    result.step_ns.median_ns = 100 + ranks.rank();
+    result.step_ns.p95_ns = 200;
+    GatherRankFigures(ranks, ranks.rank() == 1 ? 0 : 30, result);
+    EXPECT_EQ(result.evidence.at("rank_step_ns"), "[100,101,102]");
+    EXPECT_EQ(result.evidence.at("rank_p95_ns"), "[200,200,200]");
+    EXPECT_EQ(result.evidence.at("rank_wait_ns"), "[30,0,30]") << "the second was late";
+  });
+  testing::WithGloo(2, [](Communicator& ranks) {
+    RunResult result;
+    result.environment["hostname"] = "here";
+    result.step_ns.median_ns = result.step_ns.p95_ns = 100;
+    GatherRankFigures(ranks, ranks.rank() == 0 ? std::optional<int64_t>(1) : std::nullopt, result);
+    EXPECT_TRUE(result.evidence.contains("rank_step_ns"));
+    EXPECT_FALSE(result.evidence.contains("rank_wait_ns")) << "one of them does not know";
   });
 }
 

@@ -1,5 +1,7 @@
 #include "engine/comm/gloo/collective_queue.h"
 
+#include "base/clock.h"
+
 namespace ridgeline {
 
 CollectiveQueue::CollectiveQueue(Communicator& communicator)
@@ -14,9 +16,17 @@ CollectiveQueue::~CollectiveQueue() {
   thread_.join();
 }
 
+template <typename Condition>
+void CollectiveQueue::WaitUntil(std::unique_lock<std::mutex>& lock, const Condition& condition) {
+  if (condition()) return;  // no clock is read where nothing is waited for
+  const int64_t begin_ns = SystemClock().MonotonicNs();
+  changed_.wait(lock, condition);
+  waited_ns_ += SystemClock().MonotonicNs() - begin_ns;
+}
+
 void CollectiveQueue::Begin(int32_t flight, Work work, const OpCall& call, const CpuRun& run) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return begun_ - landed_ < static_cast<int64_t>(jobs_.size()) || failed_; });
+  WaitUntil(lock, [&] { return begun_ - landed_ < static_cast<int64_t>(jobs_.size()) || failed_; });
   if (failed_) std::rethrow_exception(failed_);
   const auto id = static_cast<size_t>(flight);
   if (id >= number_of_.size()) number_of_.resize(id + 1);  // in the first step only
@@ -28,7 +38,7 @@ void CollectiveQueue::Begin(int32_t flight, Work work, const OpCall& call, const
 void CollectiveQueue::Wait(int32_t flight) {
   std::unique_lock lock(mutex_);
   const int64_t number = number_of_[static_cast<size_t>(flight)];
-  changed_.wait(lock, [&] { return landed_ >= number || failed_; });
+  WaitUntil(lock, [&] { return landed_ >= number || failed_; });
   if (failed_) std::rethrow_exception(failed_);
 }
 

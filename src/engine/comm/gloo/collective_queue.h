@@ -30,6 +30,9 @@ class CollectiveQueue {
   void Begin(int32_t flight, Work work, const OpCall& call, const CpuRun& run);
   // Until the flight has landed. Throws what a collective threw.
   void Wait(int32_t flight);
+  // How long Begin and Wait have held up the program so far: for ranks that were later, and for bytes on their way. For
+  // the program's thread.
+  int64_t waited_ns() const { return waited_ns_; }
 
  private:
   struct Job {
@@ -38,6 +41,8 @@ class CollectiveQueue {
     CpuRun run;
   };
   void Fly();
+  template <typename Condition>
+  void WaitUntil(std::unique_lock<std::mutex>& lock, const Condition& condition);
 
   Communicator& communicator_;
   std::mutex mutex_;
@@ -48,6 +53,7 @@ class CollectiveQueue {
   std::vector<int64_t> number_of_;  // of a flight
   std::exception_ptr failed_;
   bool ending_ = false;
+  int64_t waited_ns_ = 0;
   std::thread thread_;
 };
 
