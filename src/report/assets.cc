@@ -95,12 +95,14 @@ th[aria-sort=descending] button::after { content: "\2193"; }
   thead { display: table-header-group; }
   .scroll { overflow: visible; }
   table { font-size: 8.5px; }
-  th, td, td[align] { padding: 3px 4px; white-space: normal; }
+  th, td, td[align] { padding: 3px; white-space: normal; }
   td.words { min-width: 0; }
+  td:not([align]) { overflow-wrap: anywhere; }
   th button { display: contents; }
+  details::details-content { content-visibility: visible; height: auto; }
 }
 )";
-const std::string_view kPageStyleHash = "n/eFfT58HwE6L2YhJuoReADpYkehZl6NDR/8gWN9RBc=";
+const std::string_view kPageStyleHash = "AkPpHghIcZSrEILjyuVZmTbfVS8tbif9zjwHrtEC+OQ=";
 
 // Columns sort on a click. Numbers by their exact value in data-v; a missing value stays last either way.
 const std::string_view kPageScript = R"(

@@ -43,9 +43,12 @@ summary { cursor: pointer; font-weight: 600; }
   form.filters label { flex: 1 1 40%; }
   form.filters select { max-width: 100%; }
 }
-@media print { nav.site, form, .tools, .pages { display: none; } }
+@media print {
+  nav.site, form.filters, .tools, .pages, button.do { display: none; }
+  pre, .log { max-height: none; overflow: visible; }
+}
 )";
-const std::string_view kSiteStyleHash = "8j1zYwony3yUQUKOJEngvCdp6yhTqrCcSq8TdOSKN6o=";
+const std::string_view kSiteStyleHash = "plfFOV9lxgAcNjTC9kTlYv/ZhKCBKq+gr687PhrHFcs=";
 
 // What is live is replaced as it comes. A page without this is loaded anew by itself.
 const std::string_view kSiteScript = R"(

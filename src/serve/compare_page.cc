@@ -74,7 +74,7 @@ PageAnswer RunsSideBySide(Store& store, const std::vector<int64_t>& numbers) {
                   "a run that was repeated has another number; the table of runs has all of them");
     }
   }
-  List list{"compared", {{""}}, {}, {}, /*sorts=*/false};
+  List list{"compared", {{"figure"}}, {}, {}, /*sorts=*/false};
   ListRow links{{{"configuration"}}};
   ListRow ends{{{"end"}}};
   std::vector<RunSpec> specs;

@@ -30,10 +30,11 @@ class WebDriver {
       const auto status = Client().Get("/status");
       return status && status->body.find("\"ready\":true") != std::string::npos;
     })) << ReadFile(dir_ / "chromedriver");
-    const Json chrome = {{"args",
-                          {"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-                           "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                           "--disable-dev-shm-usage", "--user-data-dir=" + (dir_ / "profile").string()}}};
+    const Json chrome = {
+        {"args",
+         {"--headless=new", "--hide-scrollbars", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+          "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+          "--user-data-dir=" + (dir_ / "profile").string()}}};
     const Json session = Post("/session", {{"capabilities",
                                             {{"alwaysMatch",
                                               {{"browserName", "chrome"},
@@ -57,8 +58,15 @@ class WebDriver {
   void Resize(int width, int height) { Post(session_ + "/window/rect", {{"width", width}, {"height", height}}); }
 
   // What a script returns, run by the driver and not by the page, whose policy does not hold for it.
-  Json Script(const std::string& script) {
-    return Post(session_ + "/execute/sync", {{"script", script}, {"args", Json::array()}});
+  Json Script(const std::string& script, const Json& arguments = Json::array()) {
+    return Post(session_ + "/execute/sync", {{"script", script}, {"args", arguments}});
+  }
+  // The page as it is in a window so wide, or on paper; in either colour scheme, which "light" and "dark" name.
+  void Look(int width, const std::string& scheme, const std::string& media = "screen") {
+    DevTools("Emulation.setDeviceMetricsOverride",
+             {{"width", width}, {"height", 900}, {"deviceScaleFactor", 1}, {"mobile", false}});
+    DevTools("Emulation.setEmulatedMedia",
+             {{"media", media}, {"features", {{{"name", "prefers-color-scheme"}, {"value", scheme}}}}});
   }
   // The text that is shown of the first element for the selector; nothing where there is none.
   std::optional<std::string> Text(const std::string& selector) {
@@ -82,6 +90,10 @@ class WebDriver {
     const Json element = Post(session_ + "/element", {{"using", by}, {"value", what}});
     ASSERT_TRUE(element.is_object() && !element.empty() && element.begin()->is_string()) << "no " << what;
     Post(session_ + "/element/" + element.begin()->get<std::string>() + "/click", Json::object());
+  }
+
+  void DevTools(const std::string& command, const Json& parameters) {
+    Post(session_ + "/goog/cdp/execute", {{"cmd", command}, {"params", parameters}});
   }
 
   httplib::Client Client() const {
