@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "plan/forecast.h"
 #include "predict/device.h"
+#include "predict/export_step.h"
 #include "predict/framework.h"
 #include "sweep/expand.h"
 
@@ -27,6 +28,7 @@ struct PredictArguments {
   std::string point;
   std::string framework = "ridgeline";
   std::string format = "text";
+  fs::path export_trace;
   std::vector<fs::path> devices;
   std::vector<fs::path> trainers;
 };
@@ -54,11 +56,16 @@ std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
 }
 
 int Predict(const PredictArguments& arguments) {
+  if (!arguments.export_trace.empty()) RequireExportName(arguments.export_trace);
   const Framework& framework = FindFramework(arguments.framework);
   const Device device = FindDevice(arguments.device, FoldersFor(arguments));
   Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers);
   sweep.largest = LargestBatchOn(device, framework);
   const std::vector<Point> points = Chosen(Expand(sweep), arguments.point);
+  if (!arguments.export_trace.empty() && points.size() != 1) {
+    throw Error(ErrorKind::kUsage, fmt::format("predict: a trace is of one point, and the sweep has {}", points.size()),
+                "--point ID chooses one");
+  }
   const std::vector<PointForecast> forecasts = ForecastPoints(sweep, points, device, framework);
   const bool for_people = arguments.format == "text" || arguments.format == "md";
   const Audience audience = for_people ? Audience::kPeople : Audience::kPrograms;
@@ -66,6 +73,14 @@ int Predict(const PredictArguments& arguments) {
     Write(Format(ForecastTable(sweep, points, forecasts, device, audience), arguments.format));
   }
   if (!arguments.point.empty()) Write(Format(ForecastOps(forecasts.front().step, audience), arguments.format));
+  if (!arguments.export_trace.empty()) {
+    if (forecasts.front().verdict == Verdict::kNotPredicted) {
+      throw Error(ErrorKind::kInvalidInput,
+                  fmt::format("predict: point {} is of another trainer, whose steps nobody here knows", points[0].id),
+                  "--export-trace is of points that ridgeline-train runs");
+    }
+    ExportStep(points.front().spec, device, framework, arguments.export_trace);
+  }
   SayAside("{}\n", ForecastSummary(points, forecasts, device, framework));
   return 0;
 }
@@ -80,6 +95,10 @@ Action PredictCommand(CLI::App& self) {
       ->required();
   self.add_option("--point", arguments->point, "one point, by the beginning of its id: where its time goes, op by op")
       ->type_name("ID");
+  self.add_option("--export-trace", arguments->export_trace,
+                  "write the point's predicted step, call by call: X.json for Perfetto, X.et (MLCommons Chakra) for "
+                  "ASTRA-sim")
+      ->type_name("FILE");
   self.add_option("--framework", arguments->framework, "as whom: ridgeline, or te-fsdp for NVIDIA's fsdp.py")
       ->capture_default_str()
       ->type_name("NAME");
@@ -97,7 +116,7 @@ Action PredictCommand(CLI::App& self) {
       "Examples:\n"
       "  ridgeline predict sweeps/demo.yaml --device h100\n"
       "  ridgeline predict sweeps/scaling.yaml --device p6-b200 -o csv\n"
-      "  ridgeline predict sweeps/demo.yaml --device p5 --point 3f2a");
+      "  ridgeline predict sweeps/demo.yaml --device p5 --point 3f2a --export-trace step.json");
   return [arguments] { return Predict(*arguments); };
 }
 

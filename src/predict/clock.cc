@@ -141,6 +141,18 @@ class Rates {
   std::map<MathFormat, double> per_s_;
 };
 
+TimelineSpan SpanOf(const CallCost& call, double begin_s, double end_s) {
+  const bool communicates = call.collective != Collective::kNone;
+  return {call.op->name,
+          call.phase,
+          call.layer,
+          1e9 * begin_s,
+          1e9 * end_s,
+          call.flops,
+          communicates ? call.collective_bytes : call.bytes,
+          call.collective};
+}
+
 // Two streams, as the engine has them: calls go one after another, and so do collectives, each from where it begins or
 // the one before it has ended. Where a flight lands, calls wait for it.
 class Streams {
@@ -148,6 +160,7 @@ class Streams {
   double now() const { return now_; }
   double exposed() const { return exposed_; }
   double communication() const { return communication_; }
+  double wire() const { return wire_; }  // when the last collective that was begun will have ended
 
   void Call(double seconds) { now_ += seconds; }
   void Begin(int32_t flight, double seconds) {
@@ -243,7 +256,10 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
     }
     if (cost.kind == kTakeOff || cost.kind == kAtOnce || cost.kind == kLanding) {
       cost.flight = CollectiveAttrsOf(call).flight;
+      cost.collective = CollectiveOf(call);
+      cost.collective_bytes = static_cast<double>(call.reads().front().bytes());
     }
+    cost.layer = call.layer;
     costs.calls.push_back(cost);
   }
   return costs;
@@ -312,7 +328,7 @@ double CollectiveSeconds(double wire_bytes, bool all_reduce, int64_t ranks, cons
 }
 
 StepForecast Forecast(const StepCosts& costs, const Device& device, const Efficiency& efficiency,
-                      const Framework& framework) {
+                      const Framework& framework, Timeline* timeline) {
   const Rates rates(costs, device, efficiency, framework);
   Streams streams;
   StepForecast forecast;
@@ -325,16 +341,23 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Effici
     const double before = streams.now();
     using enum CallCost::Kind;
     if (call.kind == kTakeOff || call.kind == kAtOnce) {
-      streams.Begin(call.flight, rates.WireSeconds(call, costs.spec.ranks));
-      if (call.kind == kAtOnce) streams.Land(call.flight);
+      const double wire_s = rates.WireSeconds(call, costs.spec.ranks);
+      streams.Begin(call.flight, wire_s);
+      if (timeline != nullptr) timeline->TakeOff(call.flight, SpanOf(call, streams.wire() - wire_s, streams.wire()));
+      if (call.kind == kAtOnce) {
+        streams.Land(call.flight);
+        if (timeline != nullptr) timeline->Land(call.flight);
+      }
     } else if (call.kind == kLanding) {
       streams.Land(call.flight);
+      if (timeline != nullptr) timeline->Land(call.flight);
     } else {
       const double compute_s = rates.ComputeSeconds(call);
       const double memory_s = rates.MemorySeconds(call);
       const double work_s = std::max(compute_s, memory_s);
       const double launch_s = work_s > 0 ? rates.launch_s() : 0;  // what a framework keeps is not launched
       streams.Call(work_s + launch_s);
+      if (timeline != nullptr && work_s > 0) timeline->Compute(SpanOf(call, before, streams.now()));
       forecast.launch_ns += 1e9 * launch_s;
       (compute_s > memory_s ? forecast.compute_ns : forecast.memory_ns) += 1e9 * work_s;
       if (compute_s > memory_s) line.compute_ns += 1e9 * work_s;

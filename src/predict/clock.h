@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/device/trace.h"
+#include "engine/step/timeline.h"
 #include "predict/device.h"
 #include "predict/framework.h"
 #include "ridgeline/run.h"
@@ -40,6 +41,9 @@ struct CallCost {
   double wire_bytes = 0;  // to other ranks
   double tiles = 1;       // TileShare of a product
   int32_t flight = -1;    // of a collective and of its landing
+  int32_t layer = -1;     // -1: outside the layers
+  Collective collective = Collective::kNone;
+  double collective_bytes = 0;  // that a rank puts into a collective
   enum class Kind : uint8_t {
     kPass,
     kProduct,
@@ -95,9 +99,9 @@ struct StepForecast {
 StepForecast PredictStep(const RunSpec& spec, const Device& device, const Efficiency& efficiency = {},
                          const Framework& framework = {});
 
-// The same of all of its calls.
+// The same of all of its calls, which `timeline` gets, too, where one is given.
 StepForecast Forecast(const StepCosts& costs, const Device& device, const Efficiency& efficiency = {},
-                      const Framework& framework = {});
+                      const Framework& framework = {}, Timeline* timeline = nullptr);
 
 // What a product of this shape gets of its ceiling, for its tiles: the last wave of them is not full, those at its
 // edges compute what nobody wants, and each begins and ends. Of the best of several tiles, as libraries choose one.

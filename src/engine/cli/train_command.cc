@@ -19,6 +19,7 @@
 #include "engine/cli/print_budget.h"
 #include "engine/cli/train_flags.h"
 #include "engine/comm/gloo/rank_environment.h"
+#include "engine/step/trace_file.h"
 #include "engine/train/trainer.h"
 #include "engine/train/verify.h"
 #include "ridgeline/sealed_json.h"
@@ -133,6 +134,30 @@ void PrintProfile(const std::vector<OpProfile>& profile) {
   }
 }
 
+void Complain(const std::exception& error) { fmt::print(stderr, "ridgeline-train: {}\n", PrintableText(error.what())); }
+
+// Of the mean of the measured steps. False where the file cannot be written.
+bool ExportTrace(const std::filesystem::path& file, const RunSpec& spec, const TrainOutcome& outcome) {
+  if (outcome.timeline.spans().empty()) {
+    fmt::print(stderr, "ridgeline-train: no step was measured here, so {} was not written\n",
+               PrintableText(file.string()));
+    return true;
+  }
+  const TraceAbout about{TraceTitle(spec),
+                         "measured",
+                         {{"device", outcome.result.device},
+                          {"point", PointId(spec)},
+                          {"rank", "0"},
+                          {"ranks", std::to_string(spec.ranks)}}};
+  try {
+    WriteTraceFile(file, outcome.timeline, about);
+    return true;
+  } catch (const Error& error) {
+    Complain(error);
+    return false;
+  }
+}
+
 int RunVerify(const TrainCommand& command, const DeviceMaker& open_cuda) {
   const VerifyReport report = Verify(command.verify_case, command.verify, open_cuda);
   fmt::print("{} in {}, checkpointing {}\n", report.name, command.verify.precision, command.verify.checkpointing);
@@ -147,8 +172,6 @@ int RunVerify(const TrainCommand& command, const DeviceMaker& open_cuda) {
 // Runs the program for NVIDIA's GPUs in this process's place. Returns where it is missing: what then opens the device
 // says so.
 void BecomeCudaTrainer(char* const* argv) { ::execv((ProgramDir() / "ridgeline-train-cuda").c_str(), argv); }
-
-void Complain(const std::exception& error) { fmt::print(stderr, "ridgeline-train: {}\n", PrintableText(error.what())); }
 
 }  // namespace
 
@@ -189,6 +212,10 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
     PrintBudget(spec);
     return 0;
   }
+  if (!command->export_trace.empty() && spec.device == "meta") {
+    throw Error(ErrorKind::kUsage, "--export-trace writes a measured step, and on device: meta nothing is run",
+                "`ridgeline predict SWEEP --device NAME --export-trace FILE` writes a predicted one");
+  }
   if (spec.device == "cuda" && !cuda.open) BecomeCudaTrainer(argv);
   UseSageMakerCheckpointDir(command->spec ? "" : PointId(spec), spec);
 
@@ -197,7 +224,7 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
   const ProgressLine progress;
   TrainOptions options;
   options.command_line.assign(argv, argv + argc);
-  options.profile = command->profile;
+  options.profile = command->profile || !command->export_trace.empty();
   options.open_cuda = cuda.open;
   options.device = command->device;
   options.resume = command->resume;
@@ -239,6 +266,9 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
     PrintResult(spec, result);
   }
   if (command->profile) PrintProfile(outcome.profile);
+  if (!command->export_trace.empty() && !ExportTrace(command->export_trace, spec, outcome)) {
+    return static_cast<int>(TrainerExit::kStorage);
+  }
   return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "base/user_folders.h"
 #include "base/version.h"
 #include "engine/cli/hyperparameters.h"
+#include "engine/step/trace_file.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -121,6 +122,9 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
       "run a reference case (CASE.json beside CASE.safetensors) and print the errors; exit 1 outside bounds");
   app.add_flag("--gpus", command.gpus, "print NVIDIA's GPUs here, and the versions of what computes on them");
   app.add_flag("--profile", command.profile, "print what each op costs");
+  app.add_option("--export-trace", command.export_trace,
+                 "write the measured step of rank 0, call by call: X.json for Perfetto, X.et (MLCommons Chakra) for "
+                 "ASTRA-sim");
   app.add_flag_callback(
       "--no-graph", [&] { command.device.graph = false; },
       "queue a step on a GPU call by call, rather than replay it as a graph: the same bits, more work for the host");
@@ -177,6 +181,7 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   }
 
   command.device.algorithms = AlgorithmsOf(algorithms);
+  if (!command.export_trace.empty()) RequireTraceName(command.export_trace);
   if (!command.verify_case.empty()) {
     for (const auto& [name, to] : {std::pair{"precision", &command.verify.precision},
                                    {"checkpointing", &command.verify.checkpointing},

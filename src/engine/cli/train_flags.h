@@ -20,10 +20,11 @@ struct TrainCommand {
   std::filesystem::path resume;       // --resume
   std::filesystem::path verify_case;  // --verify
   bool profile = false;
-  bool gpus = false;            // print which are here
-  bool budget = false;          // print that of a step, and train nothing
-  bool fsdp = false;            // print fsdp.py's lines
-  std::optional<RunSpec> spec;  // from flags; nothing where spec_file or verify_case is given
+  std::filesystem::path export_trace;  // --export-trace; empty: none
+  bool gpus = false;                   // print which are here
+  bool budget = false;                 // print that of a step, and train nothing
+  bool fsdp = false;                   // print fsdp.py's lines
+  std::optional<RunSpec> spec;         // from flags; nothing where spec_file or verify_case is given
   VerifyOptions verify;
   DeviceOptions device;
 };

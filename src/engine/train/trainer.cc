@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "engine/ops/gemm.h"
 #include "engine/step/program.h"
+#include "engine/step/timeline.h"
 #include "engine/step/training_state.h"
 #include "engine/train/checkpoint_files.h"
 #include "engine/train/data.h"
@@ -131,8 +132,13 @@ class Training {
       FillStepFigures(std::move(measured), result_);
     }
     GatherRankFigures(communicator_, waited_ns, result_);
-    if (result_.status == RunStatus::kDiverged) return;
-    if (profiled_steps_ > 0) outcome_.profile = Profile(program_.trace, executor_->call_ns(), profiled_steps_);
+    if (result_.status == RunStatus::kDiverged || profiled_steps_ == 0) return;
+    outcome_.profile = Profile(program_.trace, executor_->call_ns(), profiled_steps_);
+    std::vector<double> call_ns;
+    for (const int64_t ns : executor_->call_ns()) {
+      call_ns.push_back(static_cast<double>(ns) / static_cast<double>(profiled_steps_));
+    }
+    outcome_.timeline = MeasuredTimeline(program_.trace, call_ns);
   }
 
  private:

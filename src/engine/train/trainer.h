@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/step/timeline.h"
 #include "engine/train/device.h"
 #include "ridgeline/run.h"
 
@@ -51,6 +52,7 @@ struct OpProfile {
 struct TrainOutcome {
   RunResult result;
   std::vector<OpProfile> profile;  // sorted by time; empty unless asked for
+  Timeline timeline;               // of a measured step, the mean of them; empty unless the profile was asked for
 };
 
 // Trains and measures, as the rank that the environment says this process is; every rank returns the same loss series,

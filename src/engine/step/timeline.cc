@@ -1,0 +1,95 @@
+#include "engine/step/timeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/comm/collective.h"
+
+namespace ridgeline {
+namespace {
+
+bool IsAtOnce(const OpCall& call) { return call.op == &kSumOverRanks || call.op == &kMaxOverRanks; }
+
+}  // namespace
+
+Collective CollectiveOf(const OpCall& call) {
+  if (call.op == &kAllReduce || IsAtOnce(call)) return Collective::kAllReduce;
+  if (call.op == &kAllGather) return Collective::kAllGather;
+  return call.op == &kReduceScatter ? Collective::kReduceScatter : Collective::kNone;
+}
+
+uint32_t Timeline::Add(TimelineSpan span, int64_t& last_of_row) {
+  if (last_of_row >= 0) span.after.push_back(static_cast<uint32_t>(last_of_row));
+  std::sort(span.after.begin(), span.after.end());
+  span.after.erase(std::unique(span.after.begin(), span.after.end()), span.after.end());
+  const auto index = static_cast<uint32_t>(spans_.size());
+  spans_.push_back(std::move(span));
+  last_of_row = index;
+  return index;
+}
+
+void Timeline::Compute(TimelineSpan span) {
+  span.after = std::exchange(landed_, {});
+  Add(std::move(span), last_compute_);
+}
+
+void Timeline::TakeOff(int32_t flight, TimelineSpan span) {
+  // What has landed and nothing has computed since stays a reason for the next that computes to wait, too.
+  span.after = landed_;
+  if (last_compute_ >= 0) span.after.push_back(static_cast<uint32_t>(last_compute_));
+  flying_[flight] = Add(std::move(span), last_collective_);
+}
+
+void Timeline::Land(int32_t flight) {
+  const auto found = flying_.find(flight);
+  if (found == flying_.end()) return;
+  landed_.push_back(found->second);
+  flying_.erase(found);
+}
+
+Timeline MeasuredTimeline(const Trace& trace, std::span<const double> call_ns) {
+  const std::vector<OpCall>& calls = trace.calls();
+  if (call_ns.size() != calls.size()) throw Error(ErrorKind::kInternal, "a timeline needs the time of each call");
+  // Collectives are done in the order in which they were begun, so one had ended where a later one has landed.
+  std::vector<double> ends_ns;
+  std::unordered_map<int32_t, size_t> places;
+  double now_ns = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    now_ns += call_ns[i];
+    if (CollectiveOf(calls[i]) != Collective::kNone) {
+      places[CollectiveAttrsOf(calls[i]).flight] = ends_ns.size();
+      ends_ns.push_back(now_ns);
+    } else if (calls[i].op == &kLand) {
+      if (const auto place = places.find(CollectiveAttrsOf(calls[i]).flight); place != places.end()) {
+        ends_ns[place->second] = now_ns;
+      }
+    }
+  }
+  for (size_t i = ends_ns.size(); i-- > 1;) ends_ns[i - 1] = std::min(ends_ns[i - 1], ends_ns[i]);
+  Timeline timeline;
+  double wire_ns = 0;  // until when the row of collectives is taken
+  now_ns = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const OpCall& call = calls[i];
+    TimelineSpan span{call.op->name, call.phase, call.layer, now_ns, now_ns + call_ns[i], call.cost.flops};
+    span.collective = CollectiveOf(call);
+    if (call.op == &kLand) {
+      timeline.Land(CollectiveAttrsOf(call).flight);
+    } else if (span.collective == Collective::kNone) {
+      span.bytes = call.bytes();
+      timeline.Compute(std::move(span));
+    } else {
+      const int32_t flight = CollectiveAttrsOf(call).flight;
+      span.bytes = static_cast<double>(call.reads().front().bytes());
+      span.begin_ns = std::max(span.begin_ns, wire_ns);
+      span.end_ns = wire_ns = ends_ns[places.at(flight)];
+      timeline.TakeOff(flight, std::move(span));
+      if (IsAtOnce(call)) timeline.Land(flight);
+    }
+    now_ns += call_ns[i];
+  }
+  return timeline;
+}
+
+}  // namespace ridgeline

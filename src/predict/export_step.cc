@@ -1,0 +1,27 @@
+#include "predict/export_step.h"
+
+#include <string>
+
+#include "engine/step/trace_file.h"
+#include "predict/clock.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+
+void RequireExportName(const std::filesystem::path& file) { RequireTraceName(file); }
+
+void ExportStep(const RunSpec& spec, const Device& device, const Framework& framework,
+                const std::filesystem::path& file) {
+  Timeline timeline;
+  const StepForecast step = Forecast(CostsOf(spec, device), device, {}, framework, &timeline);
+  WriteTraceFile(file, timeline,
+                 {TraceTitle(spec),
+                  step.calibrated ? "predicted, calibrated" : "predicted, extrapolated",
+                  {{"device", device.name},
+                   {"framework", std::string(framework.name)},
+                   {"point", PointId(spec)},
+                   {"rank", "0"},
+                   {"ranks", std::to_string(spec.ranks)}}});
+}
+
+}  // namespace ridgeline
