@@ -1,5 +1,6 @@
 #include "cli/harness.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -13,8 +14,10 @@
 #include "cli/output.h"
 #include "driver/places.h"
 #include "plan/largest.h"
+#include "plan/price.h"
 #include "predict/memory.h"
 #include "run/measurement.h"
+#include "sweep/expand.h"
 #include "sweep/profile.h"
 
 namespace ridgeline {
@@ -51,6 +54,30 @@ void AddDevicesOption(CLI::App& command, std::vector<fs::path>& folders) {
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory)
       ->allow_extra_args(false);
+}
+
+std::optional<Device> DeviceFor(const Sweep& sweep, const std::string& named, std::vector<fs::path> folders) {
+  if (named.empty() && sweep.price.device.empty()) return std::nullopt;
+  const fs::path beside = fs::absolute(sweep.file).parent_path();
+  folders.push_back(beside);
+  folders.push_back(beside / "devices");
+  folders = DeviceFolders(std::move(folders));
+  if (!named.empty()) return FindDevice(named, folders);
+  try {
+    return FindDevice(sweep.price.device, folders);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kUsage) throw;
+    throw Error(ErrorKind::kInvalidInput, FaultText(sweep.file, {sweep.price.device_place, "price: " + e.message()}),
+                e.hint());
+  }
+}
+
+TimeModel AssumedTimesOf(const Sweep& sweep) {
+  const bool follows = sweep.launch.bundle_s > 0 || sweep.launch.time_limit_auto ||
+                       std::any_of(sweep.rules.begin(), sweep.rules.end(),
+                                   [](const LaunchRule& rule) { return rule.set.time_limit_auto; });
+  const std::optional<Device> device = DeviceFor(sweep, "", {});  // a wrong one is told, even where nothing follows
+  return device && follows ? AssumedTimes(sweep, Expand(sweep), *device) : TimeModel();
 }
 
 Sweep LoadSweepFor(const fs::path& file, const std::string& launcher, const std::vector<fs::path>& trainers) {

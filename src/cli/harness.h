@@ -3,11 +3,14 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "launch/launcher.h"
 #include "plan/memory.h"
+#include "predict/device.h"
+#include "predict/time_model.h"
 #include "report/report.h"
 #include "store/store.h"
 #include "sweep/sweep.h"
@@ -39,6 +42,16 @@ void AddTrainersOption(CLI::App& command, std::vector<std::filesystem::path>& fo
 
 // `--devices DIR`, which must be there; as many as there are.
 void AddDevicesOption(CLI::App& command, std::vector<std::filesystem::path>& folders);
+
+// The device that is named on a command line, else the one that the sweep's `price` names; nothing where neither does.
+// Looked for in `folders`, beside the sweep's file, then where all are. Throws Error with the place in the sweep where
+// that names one that is not there.
+std::optional<Device> DeviceFor(const Sweep& sweep, const std::string& named,
+                                std::vector<std::filesystem::path> folders);
+
+// Where bundles or time limits of the sweep follow from how long points take, and its `price` names a device: what the
+// clock says of them, which counts until one is measured. Knows nothing elsewhere.
+TimeModel AssumedTimesOf(const Sweep& sweep);
 
 // Reads a sweep, to go to `launcher` where that is not empty, with what its profiles say. `trainers`: folders with
 // definitions.

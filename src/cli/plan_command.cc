@@ -22,8 +22,10 @@
 #include "launch/check_rules.h"
 #include "plan/largest.h"
 #include "plan/plan.h"
+#include "plan/price.h"
 #include "plan/show.h"
 #include "predict/memory.h"
+#include "predict/time_model.h"
 #include "ridgeline/amount.h"
 #include "search/show.h"
 #include "search/space.h"
@@ -47,6 +49,8 @@ struct PlanArguments {
   std::string largest;
   std::string db = kDefaultDb;
   std::string reports;
+  std::string device;
+  std::vector<std::filesystem::path> devices;
   std::vector<std::filesystem::path> trainers;
 };
 
@@ -122,6 +126,24 @@ void ShowSearch(const Sweep& sweep, const NodeMemory& node, Store* store) {
   }
 }
 
+// What the database knows of how long points of the sweep's launcher take, and which points have their result. One that
+// cannot be read costs the price, and not the plan.
+void AddMeasured(const Sweep& sweep, const std::string& db, PriceParts& parts, TimeModel& times) {
+  if (!std::filesystem::exists(db)) return;
+  try {
+    Store store = OpenStore(db, Store::Mode::kReadOnly);
+    constexpr auto kMost = static_cast<int64_t>(TimeModel::kRemembered);
+    for (const MeasuredPoint& point : store.MeasuredPoints(sweep.launch.launcher, kMost)) {
+      const double seconds = static_cast<double>(point.duration_ns) / 1e9;
+      parts.times.Took(point.spec, seconds);
+      times.Took(RelativeCost(point.spec), seconds);
+    }
+    for (std::string& id : store.FinishedPoints(sweep.name)) parts.finished.insert(std::move(id));
+  } catch (const Error& e) {
+    SayAside("warning: no times from {}: {}\n", db, e.message());
+  }
+}
+
 int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   ReportsOf(sweep, arguments.reports);  // a wrong name is told now, not when it has run
   const NodeMemory said = arguments.memory.empty() ? NodeMemory() : NodeMemoryFrom(arguments.memory);
@@ -136,11 +158,19 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   options.node = arguments.memory.empty() ? NodeMemoryOf(sweep) : said;
   options.runs_here = RunsHere(sweep);
   options.jobs_dir = std::filesystem::absolute(kDefaultOutputDir) / "jobs";
+  PriceParts parts;
+  parts.device = DeviceFor(sweep, arguments.device, arguments.devices);
+  options.times = AssumedTimesOf(sweep);
+  AddMeasured(sweep, arguments.db, parts, options.times);
   const Plan plan = MakePlan(sweep, points, options, PredictMemory);
+  const std::vector<PointPrice> prices = PricePoints(sweep, points, plan, parts);
   RequireRenderable(sweep, plan, arguments.db);
   const std::string& format = arguments.format;
   const bool for_people = format == "text" || format == "md";
-  Write(Format(PlanTable(sweep, points, plan, for_people ? Audience::kPeople : Audience::kPrograms), format));
+  const Audience audience = for_people ? Audience::kPeople : Audience::kPrograms;
+  Table table = PlanTable(sweep, points, plan, audience);
+  AddPrices(prices, audience, table);
+  Write(Format(table, format));
   Flush();
   Warn(expansion.warnings);
   Warn(plan.warnings);
@@ -151,6 +181,7 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
     return 0;
   }
   for (const std::string& line : JobLines(sweep, plan)) SayAside("{}\n", line);
+  if (const std::string price = PriceSummary(sweep, prices, parts); !price.empty()) SayAside("{}\n", price);
   return 0;
 }
 
@@ -175,6 +206,12 @@ Action PlanCommand(CLI::App& self) {
   self.add_option("--db", arguments->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
+  self.add_option(
+          "--device", arguments->device,
+          "what it is priced on, as `ridgeline devices` names it; default: what the sweep's `price` names, else "
+          "where its launcher's points were measured")
+      ->type_name("DEVICE");
+  AddDevicesOption(self, arguments->devices);
   AddReportsOption(self, arguments->reports);
   AddTrainersOption(self, arguments->trainers);
   self.footer(
@@ -185,7 +222,10 @@ Action PlanCommand(CLI::App& self) {
       "the same. Of another `trainer` than ridgeline-train nothing is predicted. Of a sweep with `search:` it says "
       "what\n"
       "would be tried first, and of `batch_size: max` which it is. Nothing is trained, submitted or\n"
-      "stored. Faults in the sweep are shown all at once, each with its line and column.\n\n"
+      "stored. Faults in the sweep are shown all at once, each with its line and column.\n"
+      "It prices the sweep, too, a point and in sum: time with an interval, node-hours, energy and dollars, as such\n"
+      "points were measured to take, or as docs/prediction.md's clock says of a described device. Points that have\n"
+      "their result, or cannot fit, are in no sum.\n\n"
       "A sweep in short (docs/sweeps.md has the whole language):\n"
       "  name: activation-checkpointing\n"
       "  defaults: {model: llama-25m, precision: bf16, seq_length: 512}\n"
@@ -194,6 +234,7 @@ Action PlanCommand(CLI::App& self) {
       "  ridgeline plan sweeps/demo.yaml\n"
       "  ridgeline plan sweeps/demo.yaml -o csv > plan.csv\n"
       "  ridgeline plan sweeps/demo.yaml --launcher slurm --memory 64GB\n"
+      "  ridgeline plan sweeps/scaling.yaml --device p5\n"
       "  ridgeline plan sweeps/demo.yaml --largest batch_size --memory 16GB\n"
       "  ridgeline plan sweeps/demo.yaml --expand-only -o jsonl | head -1\n"
       "  ridgeline plan --fields -o md");

@@ -1,6 +1,7 @@
 // `ridgeline predict`: how long a sweep's steps would take on a device that is described.
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,15 +34,6 @@ struct PredictArguments {
   std::vector<fs::path> trainers;
 };
 
-// Of --devices, then those beside the sweep.
-std::vector<fs::path> FoldersFor(const PredictArguments& arguments) {
-  std::vector<fs::path> own = arguments.devices;
-  const fs::path beside = fs::absolute(arguments.sweep).parent_path();
-  own.push_back(beside);
-  own.push_back(beside / "devices");
-  return DeviceFolders(std::move(own));
-}
-
 // The one whose id begins so.
 std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
   if (id.empty()) return points;
@@ -58,8 +50,13 @@ std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
 int Predict(const PredictArguments& arguments) {
   if (!arguments.export_trace.empty()) RequireExportName(arguments.export_trace);
   const Framework& framework = FindFramework(arguments.framework);
-  const Device device = FindDevice(arguments.device, FoldersFor(arguments));
   Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers);
+  const std::optional<Device> described = DeviceFor(sweep, arguments.device, arguments.devices);
+  if (!described) {
+    throw Error(ErrorKind::kUsage, "predict: no device is named, neither by --device nor by the sweep's `price`",
+                "`ridgeline devices` lists them");
+  }
+  const Device& device = *described;
   sweep.largest = LargestBatchOn(device, framework);
   const std::vector<Point> points = Chosen(Expand(sweep), arguments.point);
   if (!arguments.export_trace.empty() && points.size() != 1) {
@@ -90,9 +87,9 @@ int Predict(const PredictArguments& arguments) {
 Action PredictCommand(CLI::App& self) {
   const auto arguments = std::make_shared<PredictArguments>();
   self.add_option("sweep", arguments->sweep, "the sweep file")->type_name("SWEEP.yaml")->required();
-  self.add_option("--device", arguments->device, "what it would run on, as `ridgeline devices` names it")
-      ->type_name("DEVICE")
-      ->required();
+  self.add_option("--device", arguments->device,
+                  "what it would run on, as `ridgeline devices` names it; default: what the sweep's `price` names")
+      ->type_name("DEVICE");
   self.add_option("--point", arguments->point, "one point, by the beginning of its id: where its time goes, op by op")
       ->type_name("ID");
   self.add_option("--export-trace", arguments->export_trace,

@@ -31,6 +31,7 @@ struct DriverOptions {
   int64_t max_parallel = 1;                 // jobs at once, where the launcher does not queue them itself
   NodeMemory node;                          // what each node has (plan/memory.h)
   bool runs_here = false;                   // jobs run on this machine (plan/plan.h)
+  TimeModel times;                          // what is assumed of how long points take, until some were measured
   bool retry_failed = false;                // run points again that ended badly
   bool detach = false;                      // hand over what there is to do, and leave it to the launcher's queue
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -17,9 +17,10 @@
 namespace ridgeline {
 namespace {
 
-int64_t PeakOf(RunSpec spec, const Device& device, const Framework& framework) {
+MemoryForecast MemoryOn(RunSpec spec, const Device& device, const Framework& framework) {
   spec.gpu = device.gpu;
-  return framework.peak_bytes == nullptr ? PredictMemory(spec).planned_peak_bytes : framework.peak_bytes(spec);
+  if (framework.peak_bytes == nullptr) return PredictMemory(spec);
+  return {.planned_peak_bytes = framework.peak_bytes(spec), .by_category = {}};
 }
 
 class LargestOnDevice final : public LargestBatch {
@@ -30,7 +31,7 @@ class LargestOnDevice final : public LargestBatch {
     const auto [at, is_new] = known_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
     if (is_new) {
       const SlabLimit limit{static_cast<int64_t>(device_.At("memory.size")), "the memory of " + device_.name};
-      const auto peak = [&](const RunSpec& spec) { return MemoryForecast{PeakOf(spec, device_, framework_), {}}; };
+      const auto peak = [&](const RunSpec& spec) { return MemoryOn(spec, device_, framework_); };
       at->second = LargestBatchWithin(point.spec, limit, peak).spec.batch_size;
     }
     return {at->second};
@@ -46,44 +47,20 @@ PointForecast ForecastOf(const Point& point, const Device& device, const Framewo
   try {
     RunSpec spec = point.spec;
     spec.gpu = device.gpu;
-    const int64_t peak_bytes = PeakOf(spec, device, framework);
+    MemoryForecast memory = MemoryOn(spec, device, framework);
+    const int64_t peak_bytes = memory.planned_peak_bytes;
     const bool fits = static_cast<double>(peak_bytes) <= device.At("memory.size");
-    return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, PredictStep(spec, device, {}, framework)};
+    return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, PredictStep(spec, device, {}, framework),
+            std::move(memory.by_category)};
   } catch (const Error& e) {
     throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
   }
 }
 
-// What an hour of a machine costs: on demand, else reserved.
-std::optional<double> PriceOf(const Device& device) {
-  for (const char* price : {"price.on_demand", "price.capacity_block"}) {
-    if (device.Has(price)) return device.At(price);
-  }
-  return std::nullopt;
-}
-
-// What the runs of a point come to.
-struct RunCost {
-  double seconds = 0;
-  double machine_hours = 0;
-  double kilowatt_hours = 0;  // of its GPUs at their limit
-  double dollars = 0;         // 0: the device has no price
-};
-
-RunCost CostOf(const RunSpec& spec, const StepForecast& step, const Device& device) {
-  RunCost cost;
-  const auto steps = static_cast<double>(spec.warmup_steps + spec.steps);
-  const auto ranks = static_cast<double>(spec.ranks);
-  cost.seconds = static_cast<double>(spec.repeats) * (step.first_ns + steps * step.step_ns) / 1e9;
-  cost.machine_hours = cost.seconds / 3600 * std::ceil(ranks / static_cast<double>(device.gpus()));
-  cost.kilowatt_hours = cost.seconds / 3600 * ranks * device.At("chip.power") / 1000;
-  cost.dollars = cost.machine_hours * PriceOf(device).value_or(0);
-  return cost;
-}
-
 double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, const Device& device) {
   const double machines = std::ceil(static_cast<double>(spec.ranks) / static_cast<double>(device.gpus()));
-  return PriceOf(device).value_or(0) * machines / 3600 * 1e9 / step.steady_tokens_per_s(spec);
+  const DeviceFigure* price = PriceOf(device);
+  return (price == nullptr ? 0 : price->value) * machines / 3600 * 1e9 / step.steady_tokens_per_s(spec);
 }
 
 using Column = std::pair<std::string, Cell>;
@@ -105,7 +82,7 @@ std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& f
                                  {"launches", share(step.launch_ns)},
                                  {"bound", std::string(step.bound)},
                                  {"first", "+" + TimeText(step.first_ns)}};
-  if (PriceOf(device)) {
+  if (PriceOf(device) != nullptr) {
     columns.emplace_back("USD/1B tokens", fmt::format("{:.2f}", DollarsABillionTokens(spec, step, device)));
   }
   return columns;
@@ -113,7 +90,7 @@ std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& f
 
 std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast& forecast, const Device& device) {
   const StepForecast& step = forecast.step;
-  const RunCost run = CostOf(spec, step, device);
+  const RunCost run = CostOfRuns(spec, step.step_ns, step.first_ns, device);
   std::vector<Column> columns = {{"peak_bytes", forecast.peak_bytes},
                                  {"verdict", std::string(VerdictName(forecast.verdict))},
                                  {"step_ns", std::round(step.step_ns)},
@@ -131,7 +108,7 @@ std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast&
                                  {"run_s", run.seconds},
                                  {"machine_hours", run.machine_hours},
                                  {"kilowatt_hours", run.kilowatt_hours}};
-  if (PriceOf(device)) {
+  if (PriceOf(device) != nullptr) {
     columns.emplace_back("usd", run.dollars);
     columns.emplace_back("usd_per_billion_tokens", DollarsABillionTokens(spec, step, device));
   }
@@ -140,6 +117,25 @@ std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast&
 }
 
 }  // namespace
+
+const DeviceFigure* PriceOf(const Device& device) {
+  for (const char* price : {"price.on_demand", "price.capacity_block"}) {
+    if (const auto found = device.figures.find(price); found != device.figures.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+RunCost CostOfRuns(const RunSpec& spec, double step_ns, double first_ns, const Device& device) {
+  RunCost cost;
+  const auto steps = static_cast<double>(spec.warmup_steps + spec.steps);
+  const auto ranks = static_cast<double>(spec.ranks);
+  const DeviceFigure* price = PriceOf(device);
+  cost.seconds = static_cast<double>(spec.repeats) * (first_ns + steps * step_ns) / 1e9;
+  cost.machine_hours = cost.seconds / 3600 * std::ceil(ranks / static_cast<double>(device.gpus()));
+  cost.kilowatt_hours = cost.seconds / 3600 * ranks * device.At("chip.power") / 1000;
+  cost.dollars = price == nullptr ? 0 : cost.machine_hours * price->value;
+  return cost;
+}
 
 std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
                                           const Framework& framework) {
@@ -208,7 +204,7 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
       ++large;
       continue;
     }
-    const RunCost run = CostOf(points[i].spec, forecast.step, device);
+    const RunCost run = CostOfRuns(points[i].spec, forecast.step.step_ns, forecast.step.first_ns, device);
     all.seconds += run.seconds;
     all.machine_hours += run.machine_hours;
     all.kilowatt_hours += run.kilowatt_hours;

@@ -1,6 +1,7 @@
 // A sweep's points on a described device: what `ridgeline predict` prints. Nothing of it was run.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,7 +19,22 @@ struct PointForecast {
   Verdict verdict = Verdict::kFits;
   int64_t peak_bytes = 0;  // of a GPU
   StepForecast step;
+  std::map<std::string, int64_t> by_category = {};  // of the peak; empty where the framework's model says none
 };
+
+// What the runs of a point come to, its first iteration and warm-up included.
+struct RunCost {
+  double seconds = 0;
+  double machine_hours = 0;
+  double kilowatt_hours = 0;  // of its GPUs at their limit
+  double dollars = 0;         // 0: the device has no price
+};
+
+// Of all of a spec's repeats, where a step takes so long.
+RunCost CostOfRuns(const RunSpec& spec, double step_ns, double first_ns, const Device& device);
+
+// What an hour of a machine costs: on demand, else reserved; nothing where the device says neither.
+const DeviceFigure* PriceOf(const Device& device);
 
 // One a point, in their order, on as many of the device's GPUs as a point has ranks; its own `device` and `gpu` do not
 // count. Points of another trainer than ours are not predicted. Specs that differ in nothing that changes memory share

@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -14,6 +15,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "plan/trainer.h"
+#include "ridgeline/amount.h"
 #include "run/presets.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
@@ -90,9 +92,11 @@ size_t BundleSize(std::span<const double> costs, const Launch& launch, int64_t t
   if (launch.bundle_s == 0) return std::min(costs.size(), static_cast<size_t>(std::max<int64_t>(1, launch.bundle)));
   const auto limit_s = static_cast<double>(time_limit_s);
   if (times.Seconds(costs.front(), limit_s) == 0) {
-    throw Error(ErrorKind::kInvalidInput,
-                "launch: bundle is a time, and nothing says how long a point takes: none was measured yet",
-                "set time_limit, which is then taken for a point's time, or bundle a number of points");
+    throw Error(
+        ErrorKind::kInvalidInput,
+        "launch: bundle is a time, and nothing says how long a point takes: none was measured yet",
+        "set time_limit, which is then taken for a point's time, name what it runs on (`price: {device: …}`), or "
+        "bundle a number of points");
   }
   return times.FitWithin(static_cast<double>(launch.bundle_s), costs, limit_s);
 }
@@ -191,6 +195,13 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     Job job = JobFor(sweep, points[i], options);
     const Launch launch = LaunchOf(sweep, points[i]);
     RequireScheduler(sweep, launch);
+    if (launch.time_limit_auto && job.points.front().time_limit_s == 0) {
+      throw Error(ErrorKind::kInvalidInput,
+                  FaultText(sweep.file, {launch.place,
+                                         "time_limit is auto, and nothing says how long a point takes: "
+                                         "none was measured yet, and `price` names no device"}),
+                  "set time_limit, or name what it runs on: `price: {device: …}` (docs/prediction.md)");
+    }
     if (std::string odd = OddRequest(spec, launch);
         !odd.empty() && std::find(plan.warnings.begin(), plan.warnings.end(), odd) == plan.warnings.end()) {
       plan.warnings.push_back(std::move(odd));
@@ -234,6 +245,17 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
   return plan;
 }
 
+int64_t AutoTimeLimitS(const TimeModel& times, double cost) {
+  constexpr double kMargin = 2;
+  constexpr int64_t kStepS = 300;
+  constexpr int64_t kLeastS = 600;
+  const double seconds = times.Seconds(cost);
+  if (seconds == 0) return 0;
+  const double slow_s = kMargin * times.Spread() * seconds;
+  if (slow_s > static_cast<double>(kMostSeconds - kStepS)) return kMostSeconds;
+  return std::max(kLeastS, kStepS * static_cast<int64_t>(std::ceil(slow_s / static_cast<double>(kStepS))));
+}
+
 Job JobFor(const Sweep& sweep, const Point& point, const PlanOptions& options) {
   const Launch launch = LaunchOf(sweep, point);
   Job job;
@@ -255,7 +277,9 @@ Job JobFor(const Sweep& sweep, const Point& point, const PlanOptions& options) {
   if (launch.config != sweep.launch.config) job.config = launch.config;
   const auto measured = options.repeats.find(point.id);
   const int64_t repeat = measured == options.repeats.end() ? 1 : measured->second + 1;
-  job.points = {{point.id, point.spec, launch.time_limit_s, repeat}};
+  const int64_t time_limit_s =
+      launch.time_limit_auto ? AutoTimeLimitS(options.times, RelativeCost(point.spec)) : launch.time_limit_s;
+  job.points = {{point.id, point.spec, time_limit_s, repeat}};
   return job;
 }
 

@@ -38,7 +38,7 @@ struct PlanOptions {
   std::map<std::string, int64_t> repeats;   // point id -> its repeats that are measured; none: 0
   std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
   std::vector<std::string> trainer;         // argv, where the sweep names none; empty: ridgeline-train
-  TimeModel times;                          // how long points take, for bundles that are a time
+  TimeModel times;  // how long points take, for bundles that are a time and for time limits that follow from it
 };
 
 struct PlannedPoint {
@@ -55,6 +55,10 @@ struct Plan {
   std::vector<std::string> warnings;  // what jobs ask for that nothing would use, each once
   std::vector<RunResult> skipped;     // skipped_predicted_oom: wanted_bytes and available_bytes are in the evidence
 };
+
+// `time_limit: auto` of a point of this cost: twice what the slowest of nine in ten such points would take, in steps of
+// five minutes, and ten at least. 0: nothing says how long it takes.
+int64_t AutoTimeLimitS(const TimeModel& times, double cost);
 
 // Jobs for `points`, which are those of the sweep that have no result and are not in flight. Those of one job ask for
 // the same (LaunchOf). A point's memory is the slab of one rank, limited as SlabLimitOf has it; a point of another

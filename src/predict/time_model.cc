@@ -15,21 +15,43 @@ double RelativeCost(const RunSpec& spec) {
   return static_cast<double>(CountParameters(spec)) * tokens * steps;
 }
 
-void TimeModel::Took(double cost, double seconds) {
+void TimeModel::Add(std::vector<Sample>& to, double cost, double seconds) {
   if (!(cost > 0) || !(seconds > 0) || !std::isfinite(cost) || !std::isfinite(seconds)) return;
   const Sample sample{cost, seconds / cost};
-  if (samples_.size() < kRemembered) {
-    samples_.push_back(sample);
+  if (to.size() < kRemembered) {
+    to.push_back(sample);
   } else {
-    samples_[oldest_] = sample;
+    to[oldest_] = sample;
     oldest_ = (oldest_ + 1) % kRemembered;
   }
   seconds_per_cost_.reset();
 }
 
+void TimeModel::Assume(double cost, double seconds) {
+  if (!measured()) Add(assumed_, cost, seconds);
+}
+
+void TimeModel::Took(double cost, double seconds) {
+  if (!measured()) oldest_ = 0;
+  Add(samples_, cost, seconds);
+}
+
+double TimeModel::Spread() const {
+  const double middle = SecondsPerCost();
+  if (middle == 0) return 1;
+  std::vector<double> factors;
+  for (const Sample& sample : known()) {
+    factors.push_back(std::max(sample.seconds_per_cost / middle, middle / sample.seconds_per_cost));
+  }
+  std::sort(factors.begin(), factors.end());
+  const size_t beyond = factors.size() / 10;  // one of ten may be
+  const double spread = factors[factors.size() - 1 - beyond];
+  return factors.size() < kFew ? std::max(spread, kFewSpread) : spread;
+}
+
 double TimeModel::SecondsPerCost() const {
   if (!seconds_per_cost_) {
-    std::vector<Sample> sorted = samples_;
+    std::vector<Sample> sorted = known();
     std::sort(sorted.begin(), sorted.end(),
               [](const Sample& a, const Sample& b) { return a.seconds_per_cost < b.seconds_per_cost; });
     double all = 0;

@@ -120,7 +120,7 @@ class LaunchReader {
     } else if (name == "memory_limit") {
       ReadMemoryLimit(value, to);
     } else if (name == "time_limit") {
-      ReadDuration(name, "90s, 10m or 2h", value, to.time_limit_s);
+      ReadTimeLimit(value, to);
     } else if (name == "meet_limit") {
       ReadDuration(name, "90s or 10m", value, to.meet_limit_s);
     } else if (name == "save_time") {
@@ -145,6 +145,11 @@ class LaunchReader {
                       Describe(node)));
     }
     to.memory_limit_bytes = bytes.value_or(0);
+  }
+
+  void ReadTimeLimit(const YamlNode& value, Launch& to) {
+    to.time_limit_auto = value.scalar == "auto";
+    if (!to.time_limit_auto) ReadDuration("time_limit", "90s, 10m or 2h, or auto", value, to.time_limit_s);
   }
 
   void ReadDuration(const std::string& name, const char* examples, const YamlNode& value, int64_t& to) {
@@ -309,6 +314,7 @@ Launch WithRule(Launch launch, const LaunchRule& rule) {
   for (const auto& [name, member] : kNumbers) {
     if (said.contains(std::string(name))) launch.*member = rule.set.*member;
   }
+  if (said.contains("time_limit")) launch.time_limit_auto = rule.set.time_limit_auto;
   if (said.contains("keep_logs")) launch.keep_logs = rule.set.keep_logs;
   for (const auto& [name, value] : rule.set.environment) launch.environment[name] = value;
   launch.config.merge_patch(said);

@@ -69,6 +69,7 @@ struct Launch {
   int64_t cpus = 0;                  // cores of a node a point may use; 0: all
   int64_t memory_limit_bytes = 0;    // a point may use; 0: no limit
   int64_t time_limit_s = 0;          // of a point; 0: none
+  bool time_limit_auto = false;      // instead: what follows from how long such points take
   int64_t meet_limit_s = 0;          // until a point's ranks have met; 0: the usual
   int64_t save_time_s = 120;         // a trainer has to save its state when the node is taken away
   bool keep_logs = false;            // of points that end well, too
@@ -93,6 +94,15 @@ struct LaunchRule {
   std::vector<Condition> when;
   Launch set;   // what of it is set, its `config` names
   Place place;  // of the rule
+};
+
+// What is said under `price:`. A node's price and power stand for what the device's description says of a machine.
+struct SweepPrice {
+  std::string device;            // a description's name (predict/device.h); empty: none is said
+  double node_usd_per_hour = 0;  // 0: not said
+  std::string date;              // of that price
+  double node_watts = 0;         // 0: not said
+  Place device_place;
 };
 
 // What is said under `search:`: not all points are measured, but those that what was measured says to (src/search).
@@ -121,7 +131,8 @@ struct Sweep {
   std::vector<Include> include;
   std::vector<Exclude> exclude;
   Launch launch;
-  std::vector<LaunchRule> rules;     // of `launch`
+  std::vector<LaunchRule> rules;  // of `launch`
+  SweepPrice price;
   std::vector<std::string> reports;  // names of letters, digits, - and _
   std::optional<SweepSearch> search;
   Place defaults_place;        // where a missing field is reported

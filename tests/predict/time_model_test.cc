@@ -36,6 +36,34 @@ TEST(TimeModel, KnowsNothingAtFirst) {
   EXPECT_EQ(times.LeftNs(5, 0, 1), 0);
 }
 
+TEST(TimeModel, WhatIsAssumedCountsUntilSomethingIsMeasured) {
+  TimeModel times;
+  times.Assume(1, 10);
+  times.Assume(1, 30);
+  times.Assume(1, 30);
+  EXPECT_EQ(times.Seconds(2), 60);
+  EXPECT_FALSE(times.measured());
+  times.Took(1, 5);
+  EXPECT_TRUE(times.measured());
+  EXPECT_EQ(times.Seconds(2), 10);
+  times.Assume(1, 1000);
+  EXPECT_EQ(times.Seconds(2), 10);
+}
+
+TEST(TimeModel, SaysHowFarItsPointsAreSpread) {
+  TimeModel times;
+  EXPECT_EQ(times.Spread(), 1);
+  times.Took(1, 10);
+  EXPECT_EQ(times.Spread(), TimeModel::kFewSpread) << "of one nobody can tell";
+  for (int i = 0; i < 8; ++i) times.Took(1, 10);
+  times.Took(1, 50);
+  EXPECT_EQ(times.Spread(), TimeModel::kFewSpread) << "one of ten may be beyond";
+  times.Took(1, 50);
+  EXPECT_EQ(times.Spread(), 5);
+  for (int i = 0; i < 100; ++i) times.Took(1, 10);
+  EXPECT_EQ(times.Spread(), 1) << "two of more than a hundred";
+}
+
 TEST(TimeModel, TimeGoesAsTheCostUpToTheLimit) {
   TimeModel times;
   times.Took(10, 5);

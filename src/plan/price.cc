@@ -1,0 +1,227 @@
+#include "plan/price.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "plan/forecast.h"
+#include "predict/clock.h"
+#include "run/spec.h"
+#include "sweep/launch.h"
+
+namespace ridgeline {
+namespace {
+
+// Steps of specs that differ in nothing that changes memory take the same time.
+class StepTimesOn {
+ public:
+  explicit StepTimesOn(const Device& device) : device_(device) {}
+
+  const StepForecast& Of(const Point& point) {
+    const auto [it, is_new] = known_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
+    if (is_new) {
+      try {
+        it->second = PredictStep(point.spec, device_);
+      } catch (const Error& e) {
+        throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
+      }
+    }
+    return it->second;
+  }
+
+ private:
+  const Device& device_;
+  std::unordered_map<std::string, StepForecast> known_;
+};
+
+bool RunsOn(const RunSpec& spec, const Device& device) { return spec.device == "cuda" && spec.gpu == device.gpu; }
+
+std::string Interval(double low_s, double high_s) {
+  const auto text = [](double seconds) { return FormatDuration(std::llround(1e9 * seconds)); };
+  return text(low_s) + " … " + text(high_s);
+}
+
+std::string Short(double value) { return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value); }
+
+double HoursOf(const PointPrice& price, double seconds) { return seconds / 3600 * price.nodes; }
+double KilowattHoursOf(const PointPrice& price, double seconds) { return seconds / 3600 * price.watts / 1000; }
+double DollarsOf(const PointPrice& price, double seconds) { return seconds / 3600 * price.usd_per_hour; }
+
+struct Total {
+  double seconds = 0, low_s = 0, high_s = 0;
+  double node_hours = 0;
+  double kilowatt_hours = 0;
+  double usd = 0, low_usd = 0, high_usd = 0;
+};
+
+}  // namespace
+
+void MeasuredTimes::Took(const RunSpec& spec, double seconds) {
+  models_[{spec.device, spec.gpu, spec.trainer}].Took(RelativeCost(spec), seconds);
+}
+
+const TimeModel* MeasuredTimes::Of(const RunSpec& spec) const {
+  const auto found = models_.find({spec.device, spec.gpu, spec.trainer});
+  return found == models_.end() || !found->second.measured() ? nullptr : &found->second;
+}
+
+std::string_view BasisName(PointPrice::Basis basis) {
+  switch (basis) {
+    case PointPrice::Basis::kUnknown:
+      return "";
+    case PointPrice::Basis::kMeasurements:
+      return "from measurements";
+    case PointPrice::Basis::kCalibrated:
+      return "predicted, calibrated";
+    case PointPrice::Basis::kExtrapolated:
+      return "predicted, extrapolated";
+  }
+  return "";
+}
+
+std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan,
+                                    const PriceParts& parts) {
+  using enum PointPrice::Basis;
+  std::optional<StepTimesOn> steps;
+  if (parts.device) steps.emplace(*parts.device);
+  std::vector<PointPrice> prices;
+  for (const PlannedPoint& planned : plan.points) {
+    const Point& point = points[planned.point];
+    const RunSpec& spec = point.spec;
+    const Launch launch = LaunchOf(sweep, point);
+    PointPrice& price = prices.emplace_back();
+    price.runs = planned.verdict != Verdict::kOutOfMemory && !parts.finished.contains(point.id);
+    price.nodes = static_cast<double>(launch.nodes);
+    if (parts.device) {
+      const double machines = std::ceil(static_cast<double>(spec.ranks) / static_cast<double>(parts.device->gpus()));
+      price.nodes = std::max(price.nodes, machines);
+      if (const DeviceFigure* usd = PriceOf(*parts.device)) price.usd_per_hour = price.nodes * usd->value;
+      price.watts = static_cast<double>(spec.ranks) * parts.device->At("chip.power");
+    }
+    if (sweep.price.node_usd_per_hour > 0) price.usd_per_hour = price.nodes * sweep.price.node_usd_per_hour;
+    if (sweep.price.node_watts > 0) price.watts = price.nodes * sweep.price.node_watts;
+    const TimeModel* times = parts.device && !RunsOn(spec, *parts.device) ? nullptr : parts.times.Of(spec);
+    const auto limit_s = static_cast<double>(launch.time_limit_s);
+    const auto within = [&](double seconds) { return limit_s > 0 ? std::min(seconds, limit_s) : seconds; };
+    const auto repeats = static_cast<double>(spec.repeats);
+    if (times != nullptr) {
+      const double each_s = times->Seconds(RelativeCost(spec));
+      price.basis = kMeasurements;
+      price.seconds = repeats * within(each_s);
+      price.low_s = repeats * within(each_s / times->Spread());
+      price.high_s = repeats * within(each_s * times->Spread());
+    } else if (steps && IsOurTrainer(launch)) {
+      const StepForecast& step = steps->Of(point);
+      const auto seconds = [&](double step_ns, double first_ns) {
+        return repeats * within(CostOfRuns(spec, step_ns, first_ns, *parts.device).seconds / repeats);
+      };
+      // What the first iteration takes of a device that does not say it is assumed: it may be nothing, or twice that.
+      const double unsure = parts.device->Has("cold.first_iteration") ? 0 : 1;
+      price.basis = step.calibrated ? kCalibrated : kExtrapolated;
+      price.seconds = seconds(step.step_ns, step.first_ns);
+      price.low_s = seconds(step.low_ns, (1 - unsure) * step.first_ns);
+      price.high_s = seconds(step.high_ns, (1 + unsure) * step.first_ns);
+    }
+  }
+  return prices;
+}
+
+void AddPrices(const std::vector<PointPrice>& prices, Audience audience, Table& table) {
+  using Value = Cell (*)(const PointPrice&);
+  struct Column {
+    const char* name;
+    bool (*known)(const PointPrice&);
+    Value value;
+  };
+  static constexpr auto kTimed = [](const PointPrice& p) { return p.basis != PointPrice::Basis::kUnknown; };
+  static constexpr auto kPowered = [](const PointPrice& p) { return kTimed(p) && p.watts > 0; };
+  static constexpr auto kPriced = [](const PointPrice& p) { return kTimed(p) && p.usd_per_hour > 0; };
+  static constexpr Column kForPeople[] = {
+      {"takes", kTimed, [](const PointPrice& p) { return Cell(FormatDuration(std::llround(1e9 * p.seconds))); }},
+      {"90%_interval", kTimed, [](const PointPrice& p) { return Cell(Interval(p.low_s, p.high_s)); }},
+      {"node_hours", kTimed, [](const PointPrice& p) { return Cell(Short(HoursOf(p, p.seconds))); }},
+      {"kWh", kPowered, [](const PointPrice& p) { return Cell(Short(KilowattHoursOf(p, p.seconds))); }},
+      {"USD", kPriced, [](const PointPrice& p) { return Cell(fmt::format("{:.2f}", DollarsOf(p, p.seconds))); }},
+      {"price", kTimed, [](const PointPrice& p) { return Cell(std::string(BasisName(p.basis))); }}};
+  static constexpr Column kForPrograms[] = {
+      {"run_s", kTimed, [](const PointPrice& p) { return Cell(p.seconds); }},
+      {"run_low_s", kTimed, [](const PointPrice& p) { return Cell(p.low_s); }},
+      {"run_high_s", kTimed, [](const PointPrice& p) { return Cell(p.high_s); }},
+      {"nodes", kTimed, [](const PointPrice& p) { return Cell(static_cast<int64_t>(p.nodes)); }},
+      {"node_hours", kTimed, [](const PointPrice& p) { return Cell(HoursOf(p, p.seconds)); }},
+      {"kilowatt_hours", kPowered, [](const PointPrice& p) { return Cell(KilowattHoursOf(p, p.seconds)); }},
+      {"usd", kPriced, [](const PointPrice& p) { return Cell(DollarsOf(p, p.seconds)); }},
+      {"usd_low", kPriced, [](const PointPrice& p) { return Cell(DollarsOf(p, p.low_s)); }},
+      {"usd_high", kPriced, [](const PointPrice& p) { return Cell(DollarsOf(p, p.high_s)); }},
+      {"price_basis", kTimed, [](const PointPrice& p) { return Cell(std::string(BasisName(p.basis))); }},
+      {"to_run", kTimed, [](const PointPrice& p) { return Cell(static_cast<int64_t>(p.runs)); }}};
+  const std::span<const Column> columns =
+      audience == Audience::kPeople ? std::span<const Column>(kForPeople) : std::span<const Column>(kForPrograms);
+  for (const Column& column : columns) {
+    if (std::none_of(prices.begin(), prices.end(), column.known)) continue;
+    table.columns.emplace_back(column.name);
+    for (size_t i = 0; i < prices.size(); ++i) {
+      table.rows[i].push_back(column.known(prices[i]) ? column.value(prices[i]) : Cell());
+    }
+  }
+}
+
+std::string PriceSummary(const Sweep& sweep, const std::vector<PointPrice>& prices, const PriceParts& parts) {
+  Total total;
+  int64_t to_run = 0;
+  int64_t priced = 0;
+  std::set<std::string_view> bases;
+  for (const PointPrice& price : prices) {
+    if (!price.runs) continue;
+    ++to_run;
+    if (price.basis == PointPrice::Basis::kUnknown) continue;
+    ++priced;
+    bases.insert(BasisName(price.basis));
+    total.seconds += price.seconds;
+    total.low_s += price.low_s;
+    total.high_s += price.high_s;
+    total.node_hours += HoursOf(price, price.seconds);
+    total.kilowatt_hours += KilowattHoursOf(price, price.seconds);
+    total.usd += DollarsOf(price, price.seconds);
+    total.low_usd += DollarsOf(price, price.low_s);
+    total.high_usd += DollarsOf(price, price.high_s);
+  }
+  if (priced == 0) return {};
+  std::string text = fmt::format(
+      "to run {}{} takes {} ({}) one after another, {} node-hours",
+      priced < to_run ? fmt::format("{} of ", priced) : "", to_run == 1 ? "1 point" : fmt::format("{} points", to_run),
+      FormatDuration(std::llround(1e9 * total.seconds)), Interval(total.low_s, total.high_s), Short(total.node_hours));
+  if (total.kilowatt_hours > 0) text += fmt::format(", at most {} kWh", Short(total.kilowatt_hours));
+  if (total.usd > 0) {
+    text += fmt::format(", {:.2f} USD ({:.2f} … {:.2f})", total.usd, total.low_usd, total.high_usd);
+    if (sweep.price.node_usd_per_hour > 0) {
+      text += fmt::format(" at {:.2f} USD an hour and node ({}, as the sweep says)", sweep.price.node_usd_per_hour,
+                          sweep.price.date);
+    } else if (const DeviceFigure* price = parts.device ? PriceOf(*parts.device) : nullptr) {
+      text += fmt::format(" at {:.2f} USD an hour and node ({}, {})", price->value, parts.device->name,
+                          PrintableLine(price->date));
+    }
+  }
+  text += "; " + Join(std::vector<std::string>(bases.begin(), bases.end()), " and ");
+  return text;
+}
+
+TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, const Device& device) {
+  TimeModel times;
+  StepTimesOn steps(device);
+  for (const Point& point : points) {
+    if (!IsOurTrainer(LaunchOf(sweep, point))) continue;
+    const StepForecast& step = steps.Of(point);
+    const double repeats = static_cast<double>(point.spec.repeats);
+    times.Assume(RelativeCost(point.spec),
+                 CostOfRuns(point.spec, step.step_ns, step.first_ns, device).seconds / repeats);
+  }
+  return times;
+}
+
+}  // namespace ridgeline

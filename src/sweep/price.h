@@ -1,0 +1,14 @@
+// What `price:` says: the device that the sweep is meant for, and what a node of it costs and draws.
+#pragma once
+
+#include <vector>
+
+#include "sweep/sweep.h"
+#include "yaml/yaml.h"
+
+namespace ridgeline {
+
+// Reads the section into `sweep.price`. Appends what is wrong to `faults`, at its place.
+void ReadPrice(const YamlNode& node, Sweep& sweep, std::vector<Fault>& faults);
+
+}  // namespace ridgeline

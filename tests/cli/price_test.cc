@@ -1,0 +1,93 @@
+// A sweep's price before it runs, and what it is asked for wrongly.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/json.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class PriceTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& more) const {
+    std::ofstream(cli_.dir / "s.yaml") << "name: s\ndefaults: {model: llama-124m, shard: full, ranks: 8}\n"
+                                          "matrix: {batch_size: [1, 2]}\n"
+                                       << more;
+  }
+
+  Cli cli_;
+};
+
+TEST_F(PriceTest, APlanIsPricedOnTheDeviceThatIsNamed) {
+  Write("");
+  const auto plan = cli_.Run({"plan", "s.yaml", "--device", "p5", "--memory", "64GB", "-o", "json"});
+  ASSERT_TRUE(plan.status.ok()) << plan.err;
+  const Json rows = ParseJson(plan.out, "plan");
+  const Json predicted = ParseJson(cli_.Run({"predict", "s.yaml", "--device", "p5", "-o", "json"}).out, "predict");
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_NEAR(rows.at(i).at("run_s").get<double>(), predicted.at(i).at("run_s").get<double>(), 1e-9);
+    EXPECT_NEAR(rows.at(i).at("usd").get<double>(), predicted.at(i).at("usd").get<double>(), 1e-9);
+    EXPECT_EQ(rows.at(i).at("price_basis"), "predicted, extrapolated");
+    EXPECT_LT(rows.at(i).at("run_low_s"), rows.at(i).at("run_s"));
+  }
+  EXPECT_THAT(plan.err, AllOf(HasSubstr("to run 2 points takes"), HasSubstr("at 55.04 USD an hour and node (p5, ")));
+  const auto unpriced = cli_.Run({"plan", "s.yaml", "--memory", "64GB"});
+  EXPECT_THAT(unpriced.err, Not(HasSubstr("to run"))) << "nothing is known";
+}
+
+TEST_F(PriceTest, TheSweepNamesItsDeviceAndAWrongOneIsToldAtItsPlace) {
+  Write("price: {device: p5, node: 10 USD/h, date: 2026-03}\n");
+  const auto plan = cli_.Run({"plan", "s.yaml", "--memory", "64GB"});
+  ASSERT_TRUE(plan.status.ok()) << plan.err;
+  EXPECT_THAT(plan.err, HasSubstr("at 10.00 USD an hour and node (2026-03, as the sweep says)"));
+  EXPECT_TRUE(cli_.Run({"predict", "s.yaml"}).status.ok()) << "`predict` takes it, too";
+  Write("price: {device: p55}\n");
+  const auto wrong = cli_.Run({"plan", "s.yaml"});
+  EXPECT_EQ(wrong.status.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("s.yaml:4:17: price: there is no device 'p55', did you mean 'p5'?"));
+  Write("price: {node: -1 USD/h, date: 2026-03}\n");
+  const auto negative = cli_.Run({"run", "s.yaml"});
+  EXPECT_EQ(negative.status.exit_code, 2);
+  EXPECT_THAT(negative.err, HasSubstr("s.yaml:4:15: node of price is negative"));
+  EXPECT_FALSE(std::filesystem::exists(cli_.dir / "ridgeline.db")) << "nothing was submitted";
+  Write("");
+  EXPECT_THAT(cli_.Run({"predict", "s.yaml"}).err, HasSubstr("no device is named"));
+}
+
+TEST_F(PriceTest, WhatWasMeasuredPricesWhatIsLeft) {
+  cli_.WriteSweep(1, "ok");
+  ASSERT_TRUE(cli_.Run({"run", "sweep.yaml"}).status.ok());
+  cli_.WriteSweep(3, "ok");
+  const auto plan = cli_.Run({"plan", "sweep.yaml", "-o", "json"});
+  ASSERT_TRUE(plan.status.ok()) << plan.err;
+  const Json rows = ParseJson(plan.out, "plan");
+  EXPECT_EQ(rows.at(2).at("price_basis"), "from measurements");
+  EXPECT_GT(rows.at(2).at("run_high_s"), rows.at(2).at("run_s"));
+  EXPECT_EQ(rows.at(0).at("to_run"), 0);
+  EXPECT_EQ(rows.at(1).at("to_run"), 1);
+  EXPECT_THAT(plan.err, AllOf(HasSubstr("to run 2 points takes"), HasSubstr("; from measurements")));
+}
+
+TEST_F(PriceTest, ATimeLimitThatFollowsNeedsSomethingToFollowFrom) {
+  cli_.WriteSweep(1, "ok", "price: {device: h100}\n");
+  std::ofstream(cli_.dir / "auto.yaml") << "name: auto\ndefaults: {model: llama-10m, seq_length: 64}\n"
+                                           "launch: {time_limit: auto, launcher: slurm}\n";
+  const auto none = cli_.Run({"render", "auto.yaml", "--to", "out"});
+  EXPECT_EQ(none.status.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("auto.yaml:3:9: time_limit is auto, and nothing says how long a point takes"));
+  std::ofstream(cli_.dir / "auto.yaml", std::ios::app) << "price: {device: h100}\n";
+  const auto rendered = cli_.Run({"render", "auto.yaml", "--to", "out"});
+  ASSERT_TRUE(rendered.status.ok()) << rendered.err;
+  const auto plan = cli_.Run({"plan", "auto.yaml", "--memory", "64GB"});
+  EXPECT_THAT(plan.err, HasSubstr("at most 10 min a point"));
+}
+
+}  // namespace
+}  // namespace ridgeline

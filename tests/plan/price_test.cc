@@ -1,0 +1,203 @@
+// What a sweep takes before it runs, from measurements and from the clock, with figures that can be computed by hand.
+#include "plan/price.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/error.h"
+#include "plan/forecast.h"
+#include "sweep/expand.h"
+#include "tests/plan/texts.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using enum PointPrice::Basis;
+
+Device DeviceOfCatalogue(const std::string& name) {
+  return FindDevice(name, {fs::path(RIDGELINE_SOURCE_DIR) / "devices"});
+}
+
+struct Priced {
+  Sweep sweep;
+  std::vector<Point> points;
+  Plan plan;
+  PriceParts parts;
+  std::vector<PointPrice> prices;
+
+  std::string Summary() const { return PriceSummary(sweep, prices, parts); }
+};
+
+Priced Price(const std::string& text, PriceParts parts = {}, int64_t slab_bytes = 0) {
+  Priced priced{ParseText(text), {}, {}, std::move(parts), {}};
+  priced.points = Expand(priced.sweep);
+  PlanOptions options;
+  options.jobs_dir = "/jobs";
+  if (slab_bytes > 0) options.node = NodeWith(slab_bytes);
+  const auto forecast = [](const RunSpec& spec) { return MemoryForecast{spec.batch_size * kMegabyte, {}}; };
+  priced.plan = MakePlan(priced.sweep, priced.points, options, forecast);
+  priced.prices = PricePoints(priced.sweep, priced.points, priced.plan, priced.parts);
+  return priced;
+}
+
+// Twenty points of batch 1 that took ten seconds each.
+PriceParts Measured(const std::string& more = {}) {
+  const RunSpec spec = Expand(ParseText("defaults: {model: llama-10m, batch_size: 1" + more + "}"))[0].spec;
+  PriceParts parts;
+  for (int i = 0; i < 20; ++i) parts.times.Took(spec, 10);
+  return parts;
+}
+
+constexpr const char* kTwo = "defaults: {model: llama-10m}\nmatrix: {batch_size: [1, 4]}\n";
+
+TEST(PricePoints, OfWhatNobodyMeasuredNothingIsKnown) {
+  const Priced priced = Price(kTwo);
+  EXPECT_EQ(priced.prices[0].basis, kUnknown);
+  EXPECT_THAT(priced.Summary(), IsEmpty());
+  Table table = PlanTable(priced.sweep, priced.points, priced.plan, Audience::kPrograms);
+  const size_t columns = table.columns.size();
+  AddPrices(priced.prices, Audience::kPrograms, table);
+  EXPECT_EQ(table.columns.size(), columns) << "no column has a value";
+}
+
+TEST(PricePoints, MeasurementsScaleWithTheCost) {
+  const Priced priced = Price(
+      std::string(kTwo) + "measure: {repeats: 3}\nprice: {node: 36 USD/h, date: 2026-03, power: 720 W}\n", Measured());
+  EXPECT_EQ(priced.prices[0].basis, kMeasurements);
+  EXPECT_DOUBLE_EQ(priced.prices[0].seconds, 30) << "three repeats";
+  EXPECT_DOUBLE_EQ(priced.prices[1].seconds, 120) << "of four times the tokens";
+  EXPECT_DOUBLE_EQ(priced.prices[1].low_s, 120) << "all of twenty took the same";
+  EXPECT_EQ(priced.Summary(),
+            "to run 2 points takes 2 min 30 s (2 min 30 s … 2 min 30 s) one after another, 0.0417 node-hours, at most "
+            "0.03 kWh, 1.50 USD (1.50 … 1.50) at 36.00 USD an hour and node (2026-03, as the sweep says); from "
+            "measurements");
+}
+
+TEST(PricePoints, OfFewMeasurementsTheIntervalIsWide) {
+  PriceParts parts;
+  parts.times.Took(Expand(ParseText("defaults: {model: llama-10m}"))[0].spec, 10);
+  const Priced priced = Price("defaults: {model: llama-10m}", parts);
+  EXPECT_DOUBLE_EQ(priced.prices[0].low_s, 5);
+  EXPECT_DOUBLE_EQ(priced.prices[0].high_s, 20);
+}
+
+TEST(PricePoints, WhatAProcessorTookSaysNothingOfAGpu) {
+  EXPECT_EQ(Price("defaults: {model: llama-10m, device: cuda, gpu: h100}", Measured()).prices[0].basis, kUnknown);
+  const Priced on_gpu =
+      Price("defaults: {model: llama-10m, device: cuda, gpu: h100}", Measured(", device: cuda, gpu: h100"));
+  EXPECT_EQ(on_gpu.prices[0].basis, kMeasurements);
+}
+
+TEST(PricePoints, ATimeLimitIsTheMostThatAPointTakes) {
+  const Priced priced = Price(std::string(kTwo) + "launch: {time_limit: 25s}", Measured());
+  EXPECT_DOUBLE_EQ(priced.prices[0].seconds, 10);
+  EXPECT_DOUBLE_EQ(priced.prices[1].seconds, 25);
+}
+
+TEST(PricePoints, WhatIsFinishedOrCannotFitIsInNoSum) {
+  PriceParts parts = Measured();
+  const Priced all = Price(kTwo, parts, 2 * kMegabyte);
+  EXPECT_TRUE(all.prices[0].runs);
+  EXPECT_FALSE(all.prices[1].runs) << "4 MB";
+  EXPECT_THAT(all.Summary(), HasSubstr("to run 1 point takes 10 s"));
+  parts.finished.insert(all.points[0].id);
+  EXPECT_THAT(Price(kTwo, parts, 2 * kMegabyte).Summary(), IsEmpty()) << "nothing is left to run";
+}
+
+TEST(PricePoints, OnADeviceTheClockSaysIt) {
+  PriceParts parts = Measured();
+  parts.device = DeviceOfCatalogue("p5");
+  const Priced priced = Price("defaults: {model: llama-1b, ranks: 16, shard: full}\nmeasure: {repeats: 2}\n", parts);
+  const PointPrice& price = priced.prices[0];
+  EXPECT_EQ(price.basis, kExtrapolated) << "what a processor took counts for nothing there";
+  EXPECT_EQ(price.nodes, 2) << "machines of eight";
+  EXPECT_DOUBLE_EQ(price.usd_per_hour, 2 * 55.04);
+  EXPECT_DOUBLE_EQ(price.watts, 16 * 700.0);
+  const PointForecast forecast =
+      ForecastPoints(priced.sweep, priced.points, *parts.device, FindFramework("ridgeline"))[0];
+  const RunCost cost = CostOfRuns(priced.points[0].spec, forecast.step.step_ns, forecast.step.first_ns, *parts.device);
+  EXPECT_NEAR(price.seconds, cost.seconds, 1e-9) << "as `ridgeline predict` has it";
+  EXPECT_NEAR(price.seconds * price.usd_per_hour / 3600, cost.dollars, 1e-9);
+  EXPECT_LT(price.low_s, price.seconds - 2 * 6.4) << "nobody knows what the first iteration takes";
+  EXPECT_GT(price.high_s, price.seconds + 2 * 6.4);
+  EXPECT_THAT(priced.Summary(),
+              AllOf(HasSubstr("USD an hour and node (p5, 20"), HasSubstr("; predicted, extrapolated")));
+}
+
+TEST(PricePoints, OnADeviceItsOwnMeasurementsCountBeforeTheClock) {
+  PriceParts parts = Measured(", device: cuda, gpu: h100");
+  parts.device = DeviceOfCatalogue("p5");
+  EXPECT_EQ(Price("defaults: {model: llama-10m, device: cuda, gpu: h100}", parts).prices[0].basis, kMeasurements);
+  EXPECT_EQ(Price("defaults: {model: llama-10m}", parts).prices[0].basis, kExtrapolated);
+}
+
+TEST(PricePoints, NodesThatTheLaunchAsksForAreCounted) {
+  PriceParts parts;
+  parts.device = DeviceOfCatalogue("p5");
+  const Priced priced =
+      Price("defaults: {model: llama-10m, ranks: 16}\nlaunch: {launcher: slurm, ranks_per_node: 4}", parts);
+  EXPECT_EQ(priced.prices[0].nodes, 4);
+}
+
+TEST(AddPrices, EachRowHasItsPrice) {
+  const Priced priced = Price(std::string(kTwo) + "price: {node: 36 USD/h, date: 2026-03}\n", Measured());
+  Table table = PlanTable(priced.sweep, priced.points, priced.plan, Audience::kPrograms);
+  AddPrices(priced.prices, Audience::kPrograms, table);
+  EXPECT_THAT(table.columns, AllOf(Contains("run_low_s"), Contains("usd"), Contains("price_basis")));
+  EXPECT_THAT(table.columns, Not(Contains("kilowatt_hours"))) << "no power is known";
+  for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
+  const Json rows = ParseJson(ToJson(table), "table");
+  EXPECT_EQ(rows.at(1).at("price_basis"), "from measurements");
+  EXPECT_NEAR(rows.at(1).at("usd").get<double>(), 0.4, 1e-9);
+}
+
+TEST(AssumedTimes, CountUntilOnePointIsMeasured) {
+  const Sweep sweep = ParseText("defaults: {model: llama-1b}\nmatrix: {batch_size: [1, 2]}\n");
+  const std::vector<Point> points = Expand(sweep);
+  TimeModel times = AssumedTimes(sweep, points, DeviceOfCatalogue("h100"));
+  EXPECT_GT(times.Seconds(RelativeCost(points[0].spec)), 0);
+  EXPECT_FALSE(times.measured());
+  times.Took(RelativeCost(points[0].spec), 1234);
+  EXPECT_DOUBLE_EQ(times.Seconds(RelativeCost(points[0].spec)), 1234);
+}
+
+TEST(AutoTimeLimit, FollowsFromWhatPointsTake) {
+  TimeModel times;
+  EXPECT_EQ(AutoTimeLimitS(times, 1), 0) << "nothing is known";
+  for (int i = 0; i < 20; ++i) times.Took(1, 100);
+  EXPECT_EQ(AutoTimeLimitS(times, 1), 600) << "never less";
+  EXPECT_EQ(AutoTimeLimitS(times, 10), 2100) << "twice 1000 s, in steps of 300";
+}
+
+TEST(AutoTimeLimit, IsEachPointsOwnInAPlan) {
+  const Sweep sweep = ParseText(std::string(kTwo) + "launch: {time_limit: auto}");
+  const std::vector<Point> points = Expand(sweep);
+  PlanOptions options;
+  options.jobs_dir = "/jobs";
+  const auto forecast = [](const RunSpec&) { return MemoryForecast{kMegabyte, {}}; };
+  for (int i = 0; i < 20; ++i) options.times.Took(RelativeCost(points[0].spec), 400);
+  const Plan plan = MakePlan(sweep, points, options, forecast);
+  EXPECT_EQ(plan.jobs.at(0).points.at(0).time_limit_s, 900);
+  EXPECT_EQ(plan.jobs.at(1).points.at(0).time_limit_s, 3300) << "four times as long, in steps of 300";
+  options.times = {};
+  try {
+    MakePlan(sweep, points, options, forecast);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    EXPECT_THAT(e.message(), HasSubstr("s.yaml:4:9: time_limit is auto, and nothing says how long a point takes"));
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,60 @@
+// What `price:` may say, and what is told where it says something else.
+#include "sweep/price.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "sweep/sweep.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Sweep SweepWith(const std::string& section) {
+  return ParseSweep("name: test\ndefaults: {model: llama-10m}\n" + section, "s.yaml");
+}
+
+std::string RefusalOfSection(const std::string& section) {
+  try {
+    SweepWith(section);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
+    return e.message();
+  }
+  return "accepted";
+}
+
+TEST(ReadPrice, OfADeviceOrOfANode) {
+  EXPECT_EQ(SweepWith("price: {device: p5}").price.device, "p5");
+  const SweepPrice price = SweepWith("price: {node: 31.50 USD/h, date: 2026-03, power: 5.6 kW}").price;
+  EXPECT_DOUBLE_EQ(price.node_usd_per_hour, 31.5);
+  EXPECT_EQ(price.date, "2026-03");
+  EXPECT_DOUBLE_EQ(price.node_watts, 5600);
+  EXPECT_EQ(SweepWith("price: {node: 2 USD/h, date: 2026}").price.date, "2026");
+  EXPECT_EQ(SweepWith("").price.node_usd_per_hour, 0);
+}
+
+TEST(ReadPrice, WhatIsNoPriceIsToldAtItsPlace) {
+  EXPECT_THAT(RefusalOfSection("price: 31.50"), HasSubstr("s.yaml:3:8: price is a mapping such as"));
+  EXPECT_THAT(RefusalOfSection("price: {node: -3 USD/h, date: x}"),
+              HasSubstr("s.yaml:3:15: node of price is negative, which it cannot be"));
+  EXPECT_THAT(RefusalOfSection("price: {node: 31.50, date: x}"),
+              AllOf(HasSubstr("s.yaml:3:15: node of price is an amount such as 31.50 USD/h"), HasSubstr("not 31.5")));
+  EXPECT_THAT(RefusalOfSection("price: {node: 31.50 EUR/h, date: x}"), HasSubstr("s.yaml:3:15: node of price is an"));
+  EXPECT_THAT(RefusalOfSection("price: {node: 0 USD/h, date: x}"), HasSubstr("more than 0 and at most 1000000 USD/h"));
+  EXPECT_THAT(RefusalOfSection("price: {node: 1e9 USD/h, date: x}"), HasSubstr("at most 1000000 USD/h"));
+  EXPECT_THAT(RefusalOfSection("price: {node: 3 USD/h}"),
+              HasSubstr("s.yaml:3:8: price has a node's price and no date"));
+  EXPECT_THAT(RefusalOfSection("price: {date: 2026-03}"), HasSubstr("price has a date and no price of a node"));
+  EXPECT_THAT(RefusalOfSection("price: {power: 700}"), HasSubstr("s.yaml:3:16: power of price is an amount such as"));
+  EXPECT_THAT(RefusalOfSection("price: {device: [p5]}"), HasSubstr("s.yaml:3:17: device of price is text such as p5"));
+  EXPECT_THAT(RefusalOfSection("price: {devices: p5}"), HasSubstr("'devices'"));
+}
+
+}  // namespace
+}  // namespace ridgeline
