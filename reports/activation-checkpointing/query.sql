@@ -112,7 +112,7 @@ SELECT
   planned_parameters_bytes AS parameters_bytes, planned_gradients_bytes AS gradients_bytes,
   planned_optimizer_bytes AS optimizer_bytes, planned_activations_bytes AS activations_bytes,
   planned_workspace_bytes AS workspace_bytes, planned_logits_bytes AS logits_bytes,
-  planned_peak_bytes - planned_parameters_bytes - coalesce(planned_gradients_bytes, 0)
+  planned_peak_bytes - coalesce(planned_parameters_bytes, 0) - coalesce(planned_gradients_bytes, 0)
     - coalesce(planned_optimizer_bytes, 0) - coalesce(planned_activations_bytes, 0)
     - coalesce(planned_workspace_bytes, 0) - coalesce(planned_logits_bytes, 0) AS other_bytes,
   provenance, emulated, device_name, message, point_id, campaign, machine, trainer, version, environment, command,

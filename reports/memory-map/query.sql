@@ -23,6 +23,8 @@ named AS (
   WHERE :sweep IS NULL
      OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
                               FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
+     -- What is predicted of its points, on whichever device.
+     OR (setup ->> '$.predicted_on' IS NOT NULL AND point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep))
 )
 SELECT
   result, panel, model, format, checkpointing, batch_size, seq_length, batch_size * seq_length AS tokens,

@@ -19,6 +19,10 @@ named AS MATERIALIZED (
     -- Of fewer measured steps nothing can be said of how they vary.
     status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
     communicator <> 'virtual' AS real,
+    CAST(evidence ->> '$.exposed_ns' AS REAL) AS exposed_ns, CAST(evidence ->> '$.communication_ns' AS REAL) AS communication_ns,
+    CAST(evidence ->> '$.step_low_ns' AS REAL) AS step_least_ns, CAST(evidence ->> '$.step_high_ns' AS REAL) AS step_most_ns,
+    CAST(evidence ->> '$.usd_per_billion_tokens' AS REAL) AS usd_per_billion_tokens,
+    evidence ->> '$.basis' AS basis,
     CASE shard WHEN 'none' THEN 'replicated' WHEN 'full' THEN 'sharded' ELSE 'sharded ' || shard END
       || CASE communicator WHEN 'virtual' THEN ', virtual' ELSE '' END AS way,
     CASE shard WHEN 'none' THEN 0 WHEN 'optimizer' THEN 1 ELSE 2 END
@@ -35,6 +39,8 @@ named AS MATERIALIZED (
   WHERE :sweep IS NULL
      OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
                               FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
+     -- What is predicted of its points, on whichever device.
+     OR (setup ->> '$.predicted_on' IS NOT NULL AND point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep))
 ),
 -- What a run is compared with: the fewest ranks of its panel that are alike; where those ran in several ways, the way
 -- that shares least. Of virtual ranks one is there, which moves no bytes: its speed says nothing of how ranks scale.
@@ -65,7 +71,8 @@ SELECT
   first_ranks || CASE WHEN first_ranks = 1 THEN ' rank' ELSE ' ranks' END AS first_words,
   failure, coalesce(failure, 'ok') AS outcome, ok, ranks > first_ranks AS is_more,
   steady_tokens_per_s, cold_tokens_per_s, steady_tokens_per_s / ranks AS rank_tokens_per_s, speedup, efficiency_percent,
-  step_median_ns, step_cv, planned_peak_bytes, rss_peak_bytes, device_peak_bytes,
+  step_median_ns, step_median_ns / 1e6 AS step_ms, step_cv, step_least_ns, step_most_ns, exposed_ns, 100.0 * exposed_ns / step_median_ns AS exposed_percent,
+  communication_ns, usd_per_billion_tokens, basis, provenance = 'predicted' AND ok AS is_predicted, planned_peak_bytes, rss_peak_bytes, device_peak_bytes,
   out_of_memory, too_few, max(ok) OVER (PARTITION BY panel) AS any_ok, first_result, all_steps_ns, warmup_steps, steps,
   repeats, cores_others_share, cores_throttles, cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed,
   gpu_throttled_share, gpu_others, gpu_ecc_uncorrected, gpu_throttled_share > 0.05 AS gpu_throttled, gpu_others > 0 AS gpu_shared,

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/table.h"
 #include "cli/commands.h"
@@ -17,6 +18,7 @@
 #include "predict/device.h"
 #include "predict/export_step.h"
 #include "predict/framework.h"
+#include "store/store.h"
 #include "sweep/expand.h"
 
 namespace ridgeline {
@@ -30,6 +32,7 @@ struct PredictArguments {
   std::string framework = "ridgeline";
   std::string format = "text";
   fs::path export_trace;
+  fs::path db;
   std::vector<fs::path> devices;
   std::vector<fs::path> trainers;
 };
@@ -78,6 +81,17 @@ int Predict(const PredictArguments& arguments) {
     }
     ExportStep(points.front().spec, device, framework, arguments.export_trace);
   }
+  if (!arguments.db.empty()) {
+    const Predictions predictions = PredictionsOf(points, forecasts, device, framework, SystemClock().UnixNs());
+    const Predictions published = PublishedOf(sweep, points, device, framework, SystemClock().UnixNs());
+    Store store = OpenStore(arguments.db, Store::Mode::kReadWrite);
+    for (const Predictions* each : {&predictions, &published}) {
+      store.PutPredictions(each->points, each->results, each->predicted_as);
+    }
+    SayAside("{} predictions{} in {}: reports show them beside what was measured\n", predictions.results.size(),
+             published.results.empty() ? "" : fmt::format(" and {} published results", published.results.size()),
+             arguments.db.string());
+  }
   SayAside("{}\n", ForecastSummary(points, forecasts, device, framework));
   return 0;
 }
@@ -96,6 +110,7 @@ Action PredictCommand(CLI::App& self) {
                   "write the point's predicted step, call by call: X.json for Perfetto, X.et (MLCommons Chakra) for "
                   "ASTRA-sim")
       ->type_name("FILE");
+  self.add_option("--db", arguments->db, "keep the predictions in this database, for reports")->type_name("FILE");
   self.add_option("--framework", arguments->framework, "as whom: ridgeline, or te-fsdp for NVIDIA's fsdp.py")
       ->capture_default_str()
       ->type_name("NAME");
@@ -109,10 +124,11 @@ Action PredictCommand(CLI::App& self) {
       "other ranks, launches) and which of them bounds it, what the first iteration takes more, and dollars where\n"
       "the device has a price. A point's ranks are GPUs of the device, whatever the sweep's own `device` and `gpu`.\n"
       "All of it is predicted: docs/prediction.md derives each term, and says how far off it was of figures that\n"
-      "others published. Nothing is trained, submitted or stored.\n\n"
+      "others published. Nothing is trained or submitted.\n\n"
       "Examples:\n"
       "  ridgeline predict sweeps/demo.yaml --device h100\n"
       "  ridgeline predict sweeps/scaling.yaml --device p6-b200 -o csv\n"
+      "  ridgeline predict sweeps/scaling.yaml --device p5 --db ridgeline.db && ridgeline report scaling\n"
       "  ridgeline predict sweeps/demo.yaml --device p5 --point 3f2a --export-trace step.json");
   return [arguments] { return Predict(*arguments); };
 }

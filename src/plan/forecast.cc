@@ -9,9 +9,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "plan/largest.h"
+#include "run/presets.h"
 #include "run/spec.h"
+#include "run/step_figures.h"
 #include "sweep/launch.h"
 
 namespace ridgeline {
@@ -116,6 +119,70 @@ std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast&
   return columns;
 }
 
+// The point as GPUs of the device would run it.
+Point OnGpuOf(const Device& device, const Point& of_sweep) {
+  Point point = of_sweep;
+  point.spec.device = "cuda";
+  point.spec.gpu = device.gpu;
+  point.spec.communicator.clear();
+  Canonicalize(point.spec);
+  if (const std::vector<Problem> problems = CheckSpec(point.spec); !problems.empty()) {
+    throw Error(ErrorKind::kInvalidInput,
+                fmt::format("point {} cannot be one of gpu {}: {}", of_sweep.id, device.gpu, problems.front().message),
+                "exclude it from the sweep, or predict it without --db");
+  }
+  point.id = PointId(point.spec);
+  return point;
+}
+
+std::string SetupOn(const Device& device, const Framework& framework) {
+  const std::string trainer = framework.peak_bytes == nullptr ? "ridgeline-train" : std::string(framework.name);
+  Json setup = ParseJson(SetupOf({trainer}, 0), "a setup");
+  setup["predicted_on"] = device.name;
+  return DumpJson(setup);
+}
+
+RunResult ResultOf(const Point& point, const PointForecast& forecast, const Device& device, int64_t unix_ns) {
+  const StepForecast& step = forecast.step;
+  const auto whole = [](double value) { return std::to_string(std::llround(value)); };
+  RunResult result;
+  result.point_id = point.id;
+  result.provenance = Provenance::kPredicted;
+  result.device = device.name;
+  result.communicator = point.spec.communicator;
+  result.parameters = CountParameters(point.spec);
+  result.tokens_per_step = TokensAStep(point.spec);
+  result.memory.planned_peak_bytes = forecast.peak_bytes;
+  result.memory.by_category = forecast.by_category;
+  result.started_unix_ns = result.ended_unix_ns = unix_ns;
+  if (forecast.verdict == Verdict::kOutOfMemory) {
+    result.status = RunStatus::kSkippedPredictedOom;
+    result.message = fmt::format("predicted to need {}, and a GPU of {} has {}", FormatBytes(forecast.peak_bytes),
+                                 device.name, FormatBytes(std::llround(device.At("memory.size"))));
+    result.evidence = {{"wanted_bytes", std::to_string(forecast.peak_bytes)},
+                       {"available_bytes", whole(device.At("memory.size"))}};
+    return result;
+  }
+  result.status = RunStatus::kOk;
+  result.throughput = {step.steady_tokens_per_s(point.spec), step.cold_tokens_per_s(point.spec)};
+  result.step_ns.median_ns = std::llround(step.step_ns);
+  result.step_ns.cv = std::numeric_limits<double>::quiet_NaN();  // which the store keeps as no value
+  result.evidence = {{"basis", step.calibrated ? "predicted, calibrated" : "predicted, extrapolated"},
+                     {"bound", std::string(step.bound)},
+                     {"communication_ns", whole(step.communication_ns)},
+                     {"compute_ns", whole(step.compute_ns)},
+                     {"exposed_ns", whole(step.exposed_ns)},
+                     {"first_ns", whole(step.first_ns)},
+                     {"launch_ns", whole(step.launch_ns)},
+                     {"memory_ns", whole(step.memory_ns)},
+                     {"step_high_ns", whole(step.high_ns)},
+                     {"step_low_ns", whole(step.low_ns)}};
+  if (PriceOf(device) != nullptr) {
+    result.evidence["usd_per_billion_tokens"] = fmt::format("{:.6g}", DollarsABillionTokens(point.spec, step, device));
+  }
+  return result;
+}
+
 }  // namespace
 
 const DeviceFigure* PriceOf(const Device& device) {
@@ -172,6 +239,52 @@ Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const 
     table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+Predictions PredictionsOf(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
+                          const Device& device, const Framework& framework, int64_t unix_ns) {
+  Predictions predictions;
+  predictions.predicted_as = {kPredictedCampaign, SetupOn(device, framework)};
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (forecasts[i].verdict == Verdict::kNotPredicted) continue;
+    Point point = OnGpuOf(device, points[i]);
+    predictions.results.push_back(ResultOf(point, forecasts[i], device, unix_ns));
+    predictions.points.push_back(std::move(point));
+  }
+  return predictions;
+}
+
+Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
+                        const Framework& framework, int64_t unix_ns) {
+  Predictions published;
+  // Beside what is predicted of the same points, and not in its place.
+  Json setup = ParseJson(SetupOn(device, framework), "a setup");
+  setup["published"] = true;
+  published.predicted_as = {kPublishedCampaign, DumpJson(setup)};
+  for (const Point& of_sweep : points) {
+    const auto figures = std::find_if(sweep.published.begin(), sweep.published.end(), [&](const Published& each) {
+      return std::all_of(each.when.begin(), each.when.end(), [&](const Condition& condition) {
+        return condition.Holds(ValueOf(of_sweep.spec, *condition.field));
+      });
+    });
+    if (figures == sweep.published.end()) continue;
+    Point point = OnGpuOf(device, of_sweep);
+    RunResult result;
+    result.point_id = point.id;
+    result.status = RunStatus::kOk;
+    result.provenance = Provenance::kPublished;
+    result.device = device.name;
+    result.communicator = point.spec.communicator;
+    result.parameters = CountParameters(point.spec);
+    result.tokens_per_step = TokensAStep(point.spec);
+    result.throughput = {figures->steady_tokens_per_s, figures->cold_tokens_per_s};
+    result.memory.device_peak_bytes = figures->peak_bytes;
+    result.evidence = {{"source", figures->source}};
+    result.started_unix_ns = result.ended_unix_ns = unix_ns;
+    published.results.push_back(std::move(result));
+    published.points.push_back(std::move(point));
+  }
+  return published;
 }
 
 Table ForecastOps(const StepForecast& step, Audience audience) {

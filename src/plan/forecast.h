@@ -12,6 +12,7 @@
 #include "plan/show.h"
 #include "predict/clock.h"
 #include "predict/device.h"
+#include "run/measurement.h"
 
 namespace ridgeline {
 
@@ -52,6 +53,22 @@ std::shared_ptr<const LargestBatch> LargestBatchOn(const Device& device, const F
 // For programs what the point's runs take, too.
 Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
                     const Device& device, Audience audience);
+
+// Forecasts as results, which reports show beside measured ones: of each point as the device's GPUs would run it, for
+// the campaign kPredictedCampaign and a setup that names the device. Points that are not predicted are left out. Throws
+// Error(kInvalidInput) where a point cannot be one of that GPU.
+struct Predictions {
+  std::vector<Point> points;
+  std::vector<RunResult> results;  // provenance: predicted; what is no figure of a run stands in its evidence
+  MeasurementKey predicted_as;
+};
+// What the sweep says that others published of the same points, as results of provenance published.
+Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
+                        const Framework& framework, int64_t unix_ns);
+inline constexpr const char* kPublishedCampaign = "published";
+inline constexpr const char* kPredictedCampaign = "predicted";
+Predictions PredictionsOf(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
+                          const Device& device, const Framework& framework, int64_t unix_ns);
 
 // One row an op and phase, the longest first.
 Table ForecastOps(const StepForecast& step, Audience audience);

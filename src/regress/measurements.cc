@@ -30,7 +30,7 @@ MeasuredRuns RunsOf(const std::vector<Cell>& row) {
 std::string Query(const MeasurementChoice& choice) {
   const char* view = choice.newest ? "runs" : "measurements";
   std::string where =
-      "status NOT IN ('infrastructure', 'cancelled') "
+      "status NOT IN ('infrastructure', 'cancelled') AND setup ->> '$.predicted_on' IS NULL "
       "AND (:campaign IS NULL OR campaign = :campaign) "
       "AND (:beginning IS NULL OR substr(campaign, 1, length(:beginning)) = :beginning) "
       "AND (:commit IS NULL OR environment ->> '$.git_commit' = :commit)";

@@ -184,6 +184,12 @@ void AddFigures(const ReportChart& chart, const Rows& rows, std::span<const size
   const auto y = [&](size_t row) { return rows.Failed(row) ? std::nullopt : rows.Number(row, chart.lines->y); };
   out.log_x = chart.lines->log_x;
   const auto stands = [&](size_t row) { return x(row) && (!out.log_x || *x(row) > 0) && (y(row) || rows.Failed(row)); };
+  // Runs that ended well and have no such figure say nothing of it, and neither do crosses beside them.
+  const auto is_well = [&](size_t row) { return !rows.Failed(row); };
+  if (std::any_of(panel.begin(), panel.end(), is_well) &&
+      std::none_of(panel.begin(), panel.end(), [&](size_t row) { return y(row).has_value(); })) {
+    return;
+  }
   std::set<double> at;
   for (const size_t row : panel) {
     if (stands(row)) at.insert(*x(row));

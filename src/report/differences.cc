@@ -38,11 +38,14 @@ Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results
     Facts setup;
     AddFacts(ParseJson(CellText(row[2]), "a setup in the store"), "", setup);
     if (defined != facts.end()) setup["trainer"] = defined->second;  // its definition's hash tells people nothing
+    // What nobody ran says so by itself, and on which device.
+    const bool was_run = setup.erase("predicted_on") == 0;
+    setup.erase("published");
     for (auto& [key, value] : setup) {
       known.of_setups.insert(key);
       facts.insert_or_assign(key, std::move(value));
     }
-    facts["campaign"] = CellText(row[3]);
+    if (was_run) facts["campaign"] = CellText(row[3]);
     if (const std::string machine = CellText(row[4]); !machine.empty()) facts["machine"] = machine;
     if (const std::string version = CellText(row[5]); !version.empty()) facts["version"] = version;
     if (const std::string device = CellText(row[6]); !device.empty()) facts["device_name"] = device;

@@ -233,10 +233,14 @@ class Renderer {
     if (chart_.at.empty() || dense_ || !line.failure.empty()) return;
     for (const LinePoint& point : line.points) {
       if (!Shows(point.y)) continue;
-      body_ += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"><title>{}</title></circle>)"
-                           "\n",
-                           X(line, point.x), Y(point.y), kDot, svg::Colour(line.colour),
-                           EscapeHtml(point.title.empty() ? line.title : point.title));
+      // What was not measured is an outline.
+      const bool hollow = line.stroke == Stroke::kDotted;
+      body_ +=
+          fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" {}="{}"{}><title>{}</title></circle>)"
+                      "\n",
+                      X(line, point.x), Y(point.y), kDot, hollow ? R"(fill="none" stroke-width="1.5" stroke)" : "fill",
+                      svg::Colour(line.colour), hollow ? R"( class="hollow")" : "",
+                      EscapeHtml(point.title.empty() ? line.title : point.title));
       if (line.points.size() > 1) continue;
       body_ += fmt::format(
           R"(<circle class="alone" cx="{:.1f}" cy="{:.1f}" r="{}" fill="none" stroke="{}" stroke-width="1.8"/>)"

@@ -107,12 +107,16 @@ class ScatterRenderer {
       left_ = std::max(left_, svg::TextWidth(y_.Label(tick), svg::kSmallFont) + 14);
     }
     right_ = width_ - kScatterRight;
+    for (const ScatterGroup& group : chart.groups) {
+      for (const ScatterPoint& point : group.points) has_line_ = has_line_ || point.on_line;
+    }
   }
 
   std::string Render() {
     DrawLegend();
     DrawAxes();
-    DrawThrough();
+    DrawThrough(false);
+    DrawThrough(true);
     for (const ScatterGroup& group : chart_.groups) {
       for (const ScatterPoint& point : group.points) DrawIntervals(group, point);
     }
@@ -199,9 +203,11 @@ class ScatterRenderer {
                        svg::Fit(x_.name(), right_ - left_, svg::kSmallFont), kScatterFaint);
   }
 
-  void DrawThrough() {
+  // What was measured has a line, and what was not another: they are not compared.
+  void DrawThrough(bool hollow) {
     std::vector<std::pair<double, double>> places;
     for (const ScatterGroup& group : chart_.groups) {
+      if (group.hollow != hollow) continue;
       for (const ScatterPoint& point : group.points) {
         if (point.on_line && point.failure.empty()) places.emplace_back(X(point.x.value), Y(point.y.value));
       }
@@ -210,9 +216,9 @@ class ScatterRenderer {
     std::sort(places.begin(), places.end());
     std::string path;
     for (const auto& [x, y] : places) path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? 'M' : 'L', x, y);
-    body_ += fmt::format(R"(<path class="through" d="{}" fill="none" stroke="currentColor" stroke-opacity="0.5"/>)"
+    body_ += fmt::format(R"(<path class="through" d="{}" fill="none" stroke="currentColor" stroke-opacity="0.5"{}/>)"
                          "\n",
-                         path);
+                         path, hollow ? R"( stroke-dasharray="1.5 3")" : "");
   }
 
   void DrawIntervals(const ScatterGroup& group, const ScatterPoint& point) {
@@ -239,6 +245,7 @@ class ScatterRenderer {
       const double y = Y(point);
       taken_.push_back({x - kMark - 1, y - kMark - 1, x + kMark + 1, y + kMark + 1});
       body_ += point.failure.empty() ? Mark(group, x, y) : Cross(x, y);
+      if (has_line_ && !point.on_line && point.failure.empty()) body_ += R"( opacity="0.35")";
       body_ += fmt::format("><title>{}</title>{}", EscapeHtml(point.title),
                            point.failure.empty() && group.colour % 4 == 0 ? "</circle>\n" : "</path>\n");
     }
@@ -290,6 +297,7 @@ class ScatterRenderer {
   double top_ = 0;
   double bottom_ = 0;
   double y_now_ = 0;            // how far down has been drawn
+  bool has_line_ = false;       // what it does not go through is pale
   std::vector<PlotBox> taken_;  // where no label goes
   std::string body_;
 };

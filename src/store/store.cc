@@ -15,6 +15,7 @@
 #include "run/spec.h"
 #include "store/check.h"
 #include "store/impl.h"
+#include "store/points.h"
 #include "store/repeats.h"
 #include "store/results.h"
 #include "store/schema.h"
@@ -98,14 +99,7 @@ void Store::PutSweep(const SweepRecord& sweep, std::span<const Point> points, co
     put.Bind(7, sweep.measured_as.setup);
     put.Run();
 
-    std::string columns;
-    std::string values;
-    for (const Field& field : Fields()) {
-      columns += fmt::format(", {}", field.name);
-      values += ", ?";
-    }
-    Statement known = database.Prepare("SELECT 1 FROM points WHERE id = ?");
-    Statement add = database.Prepare(fmt::format("INSERT INTO points (id, spec{}) VALUES (?, ?{})", columns, values));
+    PointWriter add_point(database);
     Statement clear = database.Prepare("DELETE FROM sweep_points WHERE sweep = ?");
     Statement link = database.Prepare("INSERT INTO sweep_points (sweep, ordinal, point_id, setup) VALUES (?, ?, ?, ?)");
     clear.Bind(1, sweep.name);
@@ -113,27 +107,7 @@ void Store::PutSweep(const SweepRecord& sweep, std::span<const Point> points, co
     link.Bind(1, sweep.name);
     int64_t ordinal = 0;
     for (const Point& point : points) {
-      known.Bind(1, point.id);
-      const bool is_known = known.Step();
-      known.Reset();
-      if (!is_known) {
-        add.Bind(1, point.id);
-        add.Bind(2, EncodePoint(point.spec));
-        int index = 3;
-        for (const Field& field : Fields()) {
-          std::visit(
-              [&](const auto& value) {
-                if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
-                  add.Bind(index, static_cast<int64_t>(value));
-                } else {
-                  add.Bind(index, value);
-                }
-              },
-              ValueOf(point.spec, field));
-          ++index;
-        }
-        add.Run();
-      }
+      add_point.Write(point);
       link.Bind(2, ordinal++);
       link.Bind(3, point.id);
       const std::string setup = setup_of ? setup_of(point) : sweep.measured_as.setup;

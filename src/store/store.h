@@ -204,6 +204,10 @@ class Store {
   // The latest result of each of these points, by setup, measured for this campaign by whichever sweep, where it
   // stands.
   std::vector<StandingResult> StandingResults(const std::string& campaign, std::span<const std::string> point_ids);
+  // Keeps results that nobody ran, predicted or published, of these points, which need be no sweep's. An earlier one of
+  // the same point, provenance and `predicted_as` goes: a prediction that is made again is another.
+  void PutPredictions(std::span<const Point> points, std::span<const RunResult> results,
+                      const MeasurementKey& predicted_as);
 
   // What the latest points took that ended ok on this launcher, of any sweep: `most` of them at most, the oldest first.
   std::vector<MeasuredPoint> MeasuredPoints(const std::string& launcher, int64_t most);

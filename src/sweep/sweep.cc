@@ -14,6 +14,7 @@
 #include "sweep/entries.h"
 #include "sweep/launch.h"
 #include "sweep/price.h"
+#include "sweep/published.h"
 #include "sweep/read_search.h"
 #include "sweep/values.h"
 #include "sweep/walk.h"
@@ -32,8 +33,9 @@ class SweepReader {
 
   // `folders` may hold definitions of its trainers.
   void ReadFile(const YamlNode& root, const std::vector<std::filesystem::path>& folders) {
-    static const Names kSections = {"name",    "description", "defaults", "matrix", "zip",   "include", "exclude",
-                                    "measure", "checkpoint",  "init",     "launch", "price", "report",  "search"};
+    static const Names kSections = {"name",    "description", "defaults",  "matrix",     "zip",
+                                    "include", "exclude",     "measure",   "checkpoint", "init",
+                                    "launch",  "price",       "published", "report",     "search"};
     if (root.kind != YamlNode::Kind::kMap) {
       Add(root.place, NotAMapping("a sweep is a mapping with a name", root));
       return;
@@ -61,6 +63,7 @@ class SweepReader {
     if (const auto* node = section("include")) ReadInclude(*node);
     if (const auto* node = section("launch")) ReadLaunch(*node, sweep, faults);
     if (const auto* node = section("price")) ReadPrice(*node, sweep, faults);
+    if (const auto* node = section("published")) ReadPublished(*node, sweep, values_, faults);
     if (const auto* node = section("report")) ReadReports(*node);
     RefuseToCompareLargest();
     if (const auto* node = section("search")) ReadSearch(*node, sweep, faults);

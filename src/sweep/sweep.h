@@ -105,6 +105,15 @@ struct SweepPrice {
   Place device_place;
 };
 
+// Figures that others measured and published of the points on which all conditions hold; of all ranks. 0: not said.
+struct Published {
+  std::vector<Condition> when;
+  std::string source;
+  double cold_tokens_per_s = 0;
+  double steady_tokens_per_s = 0;
+  int64_t peak_bytes = 0;  // of a GPU's memory
+};
+
 // What is said under `search:`: not all points are measured, but those that what was measured says to (src/search).
 struct SweepSearch {
   enum class Objective { kTokensPerS, kCost, kFit };
@@ -133,6 +142,7 @@ struct Sweep {
   Launch launch;
   std::vector<LaunchRule> rules;  // of `launch`
   SweepPrice price;
+  std::vector<Published> published;
   std::vector<std::string> reports;  // names of letters, digits, - and _
   std::optional<SweepSearch> search;
   Place defaults_place;        // where a missing field is reported

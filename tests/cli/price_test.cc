@@ -1,4 +1,4 @@
-// A sweep's price before it runs, and what it is asked for wrongly.
+// A sweep's price before it runs, predictions in a database, and what they are asked for wrongly.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,6 +87,23 @@ TEST_F(PriceTest, ATimeLimitThatFollowsNeedsSomethingToFollowFrom) {
   ASSERT_TRUE(rendered.status.ok()) << rendered.err;
   const auto plan = cli_.Run({"plan", "auto.yaml", "--memory", "64GB"});
   EXPECT_THAT(plan.err, HasSubstr("at most 10 min a point"));
+}
+
+TEST_F(PriceTest, PredictionsAreKeptForReports) {
+  Write("published:\n  - {source: a page, when: {batch_size: 1}, steady_tokens_per_s: 5}\n");
+  for (int i = 0; i < 2; ++i) {
+    const auto kept = cli_.Run({"predict", "s.yaml", "--device", "p5", "--db", "ridgeline.db"});
+    ASSERT_TRUE(kept.status.ok()) << kept.err;
+    EXPECT_THAT(kept.err, HasSubstr("2 predictions and 1 published results in ridgeline.db"));
+  }
+  EXPECT_EQ(cli_.Count("SELECT count(*) FROM results WHERE provenance = 'predicted'"), 2);
+  EXPECT_EQ(cli_.Count("SELECT count(*) FROM results WHERE provenance = 'published'"), 1);
+  EXPECT_THAT(cli_.Run({"db", "check"}).out, HasSubstr("is sound"));
+  const auto report = cli_.Run({"report", "pareto", "-o", "md"});
+  EXPECT_TRUE(report.status.ok()) << report.err;
+  EXPECT_THAT(report.out, HasSubstr("predicted"));
+  const auto history = cli_.Run({"history"});
+  EXPECT_THAT(history.out, Not(HasSubstr("llama-124m"))) << "nobody measured it";
 }
 
 }  // namespace

@@ -199,5 +199,37 @@ TEST(AutoTimeLimit, IsEachPointsOwnInAPlan) {
   }
 }
 
+TEST(Predictions, AreResultsOfTheDevicesGpu) {
+  const Sweep sweep = ParseText(R"(
+defaults: {model: llama-1b, shard: full, ranks: 16}
+matrix: {batch_size: [1, 512]}
+published:
+  - {source: "a page", when: {batch_size: 1}, cold_tokens_per_s: 1000, peak_memory: 20GB}
+)");
+  const std::vector<Point> points = Expand(sweep);
+  const Device device = DeviceOfCatalogue("p5");
+  const Framework& framework = FindFramework("ridgeline");
+  const auto forecasts = ForecastPoints(sweep, points, device, framework);
+  const Predictions predictions = PredictionsOf(points, forecasts, device, framework, 7);
+  ASSERT_EQ(predictions.results.size(), 2U);
+  EXPECT_EQ(predictions.points[0].spec.gpu, "h100");
+  EXPECT_EQ(predictions.points[0].spec.communicator, "nccl");
+  EXPECT_EQ(predictions.results[0].point_id, predictions.points[0].id);
+  EXPECT_NE(predictions.points[0].id, points[0].id);
+  EXPECT_EQ(predictions.results[0].provenance, Provenance::kPredicted);
+  EXPECT_EQ(predictions.results[0].step_ns.median_ns, std::llround(forecasts[0].step.step_ns));
+  EXPECT_EQ(predictions.results[0].evidence.at("exposed_ns"),
+            std::to_string(std::llround(forecasts[0].step.exposed_ns)));
+  EXPECT_EQ(predictions.results[1].status, RunStatus::kSkippedPredictedOom) << "batch 512";
+  EXPECT_THAT(predictions.predicted_as.setup, HasSubstr(R"("predicted_on":"p5")"));
+  const Predictions published = PublishedOf(sweep, points, device, framework, 7);
+  ASSERT_EQ(published.results.size(), 1U);
+  EXPECT_EQ(published.points[0].id, predictions.points[0].id);
+  EXPECT_EQ(published.results[0].provenance, Provenance::kPublished);
+  EXPECT_EQ(published.results[0].memory.device_peak_bytes, 20'000'000'000);
+  EXPECT_EQ(published.results[0].throughput.steady_tokens_per_s, 0);
+  EXPECT_NE(published.predicted_as.setup, predictions.predicted_as.setup) << "each is shown";
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// What `price:` may say, and what is told where it says something else.
+// What `price:` and `published:` may say, and what is told where they say something else.
 #include "sweep/price.h"
 
 #include <gmock/gmock.h>
@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 Sweep SweepWith(const std::string& section) {
   return ParseSweep("name: test\ndefaults: {model: llama-10m}\n" + section, "s.yaml");
@@ -54,6 +55,34 @@ TEST(ReadPrice, WhatIsNoPriceIsToldAtItsPlace) {
   EXPECT_THAT(RefusalOfSection("price: {power: 700}"), HasSubstr("s.yaml:3:16: power of price is an amount such as"));
   EXPECT_THAT(RefusalOfSection("price: {device: [p5]}"), HasSubstr("s.yaml:3:17: device of price is text such as p5"));
   EXPECT_THAT(RefusalOfSection("price: {devices: p5}"), HasSubstr("'devices'"));
+}
+
+TEST(ReadPublished, IsOfThePointsThatItNames) {
+  const Sweep sweep = SweepWith(R"(
+published:
+  - {source: "a page, 2026", when: {batch_size: [1, 2], checkpointing: none}, steady_tokens_per_s: 6000, peak_memory: 15.5GB}
+  - {source: "the same", when: {batch_size: 16}, cold_tokens_per_s: 48000}
+)");
+  ASSERT_THAT(sweep.published, SizeIs(2));
+  EXPECT_EQ(sweep.published[0].source, "a page, 2026");
+  EXPECT_THAT(sweep.published[0].when, SizeIs(2));
+  EXPECT_EQ(sweep.published[0].peak_bytes, 15'500'000'000);
+  EXPECT_DOUBLE_EQ(sweep.published[0].steady_tokens_per_s, 6000);
+  EXPECT_DOUBLE_EQ(sweep.published[1].cold_tokens_per_s, 48000);
+}
+
+TEST(ReadPublished, WhatLacksItsSourceOrItsPointsIsToldAtItsPlace) {
+  const auto one = [](const std::string& figures) { return RefusalOfSection("published: [" + figures + "]"); };
+  EXPECT_THAT(one("{when: {batch_size: 1}, peak_memory: 1GB}"),
+              HasSubstr("s.yaml:3:13: published figures have no source"));
+  EXPECT_THAT(one("{source: x, peak_memory: 1GB}"), HasSubstr("have no `when`"));
+  EXPECT_THAT(one("{source: x, when: {batch_size: 1}}"), HasSubstr("have none of cold_tokens_per_s"));
+  EXPECT_THAT(one("{source: x, when: {batch_size: 1}, cold_tokens_per_s: -1}"),
+              HasSubstr("cold_tokens_per_s is a number of tokens a second, of all ranks, not -1"));
+  EXPECT_THAT(one("{source: x, when: {batch_size: 1}, peak_memory: lots}"), HasSubstr("peak_memory is a size such as"));
+  EXPECT_THAT(one("{source: \"\", when: {batch_size: 1}, peak_memory: 1GB}"), HasSubstr("source is one line"));
+  EXPECT_THAT(one("{source: x, when: {batchsize: 1}, peak_memory: 1GB}"), HasSubstr("batchsize"));
+  EXPECT_THAT(RefusalOfSection("published: 3"), HasSubstr("s.yaml:3:12"));
 }
 
 }  // namespace

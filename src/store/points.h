@@ -1,0 +1,21 @@
+// Specs -> rows of `points`.
+#pragma once
+
+#include "run/point.h"
+#include "store/sqlite.h"
+
+namespace ridgeline {
+
+class PointWriter {
+ public:
+  explicit PointWriter(Database& database);
+
+  // Adds the point, unless it is there.
+  void Write(const Point& point);
+
+ private:
+  Statement known_;
+  Statement add_;
+};
+
+}  // namespace ridgeline

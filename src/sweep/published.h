@@ -1,0 +1,16 @@
+// What `published:` says: figures that others measured and published of the sweep's points.
+#pragma once
+
+#include <vector>
+
+#include "sweep/sweep.h"
+#include "sweep/values.h"
+#include "yaml/yaml.h"
+
+namespace ridgeline {
+
+// Reads the section into `sweep.published`. Appends what is wrong to `faults`, at its place. Throws Fault as
+// ReadConditions.
+void ReadPublished(const YamlNode& node, Sweep& sweep, ValueCount& count, std::vector<Fault>& faults);
+
+}  // namespace ridgeline

@@ -1,0 +1,176 @@
+// What nobody ran, beside what was measured: the Pareto front, and scaling to thousands of ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/lines.h"
+#include "report/page.h"
+#include "report/scatter.h"
+#include "run/result.h"
+#include "run/spec.h"
+#include "tests/base/temp_dir.h"
+#include "tests/report/sample.h"
+
+namespace ridgeline {
+namespace {
+
+using report_sample::Runs;
+using report_sample::ShippedReport;
+using testing::Contains;
+using testing::DoubleNear;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Optional;
+using testing::SizeIs;
+
+class PredictedPages : public testing::Test {
+ protected:
+  RunResult& Measure(Runs& runs, int batch, const char* policy, double tokens_per_s, int64_t peak_bytes) {
+    RunResult& result = runs.Add({{"model", "llama-10m"}, {"batch_size", batch}, {"checkpointing", policy}});
+    result.throughput.steady_tokens_per_s = tokens_per_s;
+    result.memory.planned_peak_bytes = peak_bytes;
+    return result;
+  }
+
+  // On 8 GPUs a machine.
+  void Predict(const Json& values, double tokens_per_s, int64_t peak_bytes, double exposed_ns = 0) {
+    std::vector<Problem> problems;
+    const RunSpec spec = BuildSpec(values, problems);
+    ASSERT_THAT(problems, IsEmpty());
+    RunResult result;
+    result.point_id = PointId(spec);
+    result.status = RunStatus::kOk;
+    result.provenance = Provenance::kPredicted;
+    result.device = "p5";
+    result.throughput.steady_tokens_per_s = tokens_per_s;
+    result.step_ns.median_ns = 200'000'000;
+    result.memory.planned_peak_bytes = peak_bytes;
+    result.evidence = {{"exposed_ns", std::to_string(static_cast<int64_t>(exposed_ns))},
+                       {"communication_ns", "90000000"},
+                       {"step_low_ns", "150000000"},
+                       {"step_high_ns", "270000000"},
+                       {"usd_per_billion_tokens", "12.5"},
+                       {"basis", "predicted, extrapolated"}};
+    store_.PutPredictions(std::vector<Point>{{PointId(spec), spec}}, std::vector<RunResult>{result},
+                          {"predicted", R"({"cpus":0,"nodes":1,"predicted_on":"p5","trainer":["ridgeline-train"]})"});
+  }
+
+  Rows Answer(const Report& report, const std::map<std::string, std::string>& texts = {}) {
+    return {report, store_.Query(report.sql, texts)};
+  }
+
+  TempDir dir_;
+  Store store_ = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
+};
+
+TEST_F(PredictedPages, TheFrontIsWhatNoOtherBeatsInBoth) {
+  Runs runs(store_);
+  Measure(runs, 1, "none", 1000, 100'000'000);
+  Measure(runs, 2, "none", 1800, 200'000'000);
+  Measure(runs, 1, "full", 900, 150'000'000);
+  Measure(runs, 2, "full", 1700, 120'000'000);
+  runs.Add({{"model", "llama-10m"}, {"batch_size", 64}}, RunStatus::kOomHost).evidence = {
+      {"wanted_bytes", "900000000"}};
+  runs.Put("s");
+  const Report report = ShippedReport("pareto");
+  const Rows rows = Answer(report);
+  ASSERT_EQ(rows.size(), 5U);
+  const auto front = [&](size_t row) { return rows.Text(row, "is_front"); };
+  EXPECT_EQ(rows.Text(0, "run"), "batch 1, bf16");
+  EXPECT_EQ(front(0), "1");
+  EXPECT_EQ(front(1), "1");
+  EXPECT_EQ(front(2), "") << "it failed";
+  EXPECT_EQ(rows.Text(3, "policy_words"), "activation checkpointing full");
+  EXPECT_EQ(front(3), "0") << "batch 2 is quicker in less";
+  EXPECT_EQ(front(4), "1");
+  const std::vector<size_t> panel = MakePanels(rows).at(0).rows;
+  EXPECT_THAT(
+      Conclude(report, rows, panel),
+      ElementsAre("The quickest is batch 2 in bf16, no activation checkpointing: 1.80K tokens/s in 200 MB. Dominated, "
+                  "as another is as quick in no more memory: 1.",
+                  "The least memory is that of batch 1 in bf16, no activation checkpointing: 100 MB, at 1.00K "
+                  "tokens/s."));
+  const ScatterChart chart = MakeScatterChart(report, report.charts.at(0), rows, panel, "c");
+  const std::string svg = RenderScatterChart(chart, svg::kWide);
+  EXPECT_THAT(svg, HasSubstr("class=\"through\""));
+  size_t pale = 0;
+  for (size_t at = svg.find("opacity=\"0.35\""); at != std::string::npos; at = svg.find("opacity=\"0.35\"", at + 1))
+    ++pale;
+  EXPECT_EQ(pale, 1U) << "of the one that is dominated";
+}
+
+TEST_F(PredictedPages, WhatIsPredictedHasAFrontOfItsOwnAndOutlines) {
+  Runs runs(store_);
+  Measure(runs, 1, "none", 1000, 100'000'000);
+  Measure(runs, 2, "none", 1800, 200'000'000);
+  runs.Put("s");
+  Predict({{"model", "llama-10m"}, {"batch_size", 1}}, 1e6, 50'000'000);
+  Predict({{"model", "llama-10m"}, {"batch_size", 2}}, 2e6, 90'000'000);
+  const Report report = ShippedReport("pareto");
+  for (const std::map<std::string, std::string>& texts : {std::map<std::string, std::string>{}, {{"sweep", "s"}}}) {
+    const Rows rows = Answer(report, texts);
+    ASSERT_EQ(rows.size(), 4U) << "a sweep's page has what is predicted of its points";
+    for (size_t row = 0; row < 4; ++row) EXPECT_EQ(rows.Text(row, "is_front"), "1") << row;
+    const ScatterChart chart = MakeScatterChart(report, report.charts.at(0), rows, MakePanels(rows).at(0).rows, "c");
+    ASSERT_THAT(chart.groups, SizeIs(2));
+    EXPECT_FALSE(chart.groups[0].hollow);
+    EXPECT_TRUE(chart.groups[1].hollow);
+    const std::string svg = RenderScatterChart(chart, svg::kWide);
+    size_t lines = 0;
+    for (size_t at = svg.find("\"through\""); at != std::string::npos; at = svg.find("\"through\"", at + 1)) ++lines;
+    EXPECT_EQ(lines, 2U) << "they are not compared with each other";
+  }
+}
+
+TEST_F(PredictedPages, ScalingShowsPredictedRanksHollowBesideMeasuredOnes) {
+  Runs runs(store_);
+  for (const int ranks : {1, 2}) {
+    runs.Add({{"model", "llama-10m"}, {"ranks", ranks}, {"shard", "full"}}).throughput.steady_tokens_per_s =
+        900 * ranks;
+  }
+  runs.Put("s");
+  const Report report = ShippedReport("scaling");
+  const auto chart_of = [&](const char* id, const Rows& rows) {
+    for (const ReportChart& chart : report.charts) {
+      if (chart.id == id) return MakeLineChart(report, chart, rows, MakePanels(rows).at(0).rows, "c");
+    }
+    ADD_FAILURE() << id;
+    return LineChart();
+  };
+  const Rows measured = Answer(report);
+  EXPECT_THAT(chart_of("exposed", measured).lines, IsEmpty()) << "of measured steps nobody says it";
+  EXPECT_THAT(chart_of("step", measured).lines, SizeIs(1));
+  for (int ranks = 1; ranks <= 4096; ranks *= 8) {
+    Predict({{"model", "llama-10m"}, {"ranks", ranks}, {"shard", "full"}}, 1000.0 * ranks, 1'000'000, 1e7);
+  }
+  const Rows rows = Answer(report);
+  const LineChart step = chart_of("step", rows);
+  ASSERT_THAT(step.lines, SizeIs(2));
+  EXPECT_EQ(step.lines[1].stroke, Stroke::kDotted);
+  EXPECT_THAT(step.at, Contains(4096));
+  const std::string svg = RenderLineChart(step, svg::kWide);
+  EXPECT_THAT(svg, HasSubstr("class=\"hollow\""));
+  const LineChart exposed = chart_of("exposed", rows);
+  ASSERT_THAT(exposed.lines, SizeIs(1));
+  EXPECT_THAT(exposed.lines[0].points, SizeIs(5));
+  EXPECT_DOUBLE_EQ(exposed.lines[0].points[0].y, 5);
+  EXPECT_THAT(chart_of("cost", rows).lines, SizeIs(1));
+}
+
+TEST_F(PredictedPages, ScalingThatIsOnlyPredictedSaysSo) {
+  for (const int ranks : {8, 4096}) {
+    Predict({{"model", "llama-10m"}, {"ranks", ranks}, {"shard", "full"}}, ranks == 8 ? 8000 : 2'048'000, 1'000'000,
+            1e7);
+  }
+  const Report report = ShippedReport("scaling");
+  const Rows rows = Answer(report);
+  EXPECT_THAT(Conclude(report, rows, MakePanels(rows).at(0).rows),
+              Contains(HasSubstr(
+                  "With 4096 ranks, sharded, throughput is 256.00\xC2\xA0\xC3\x97 that of 8 ranks: 50.0\xC2\xA0% "
+                  "efficient, and 5.0\xC2\xA0% of a step waits for other ranks (predicted")));
+}
+
+}  // namespace
+}  // namespace ridgeline
