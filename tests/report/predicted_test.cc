@@ -16,13 +16,9 @@ namespace {
 using report_sample::Runs;
 using report_sample::ShippedReport;
 using testing::Contains;
-using testing::DoubleNear;
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
-using testing::Optional;
 using testing::SizeIs;
 
 class PredictedPages : public testing::Test {
