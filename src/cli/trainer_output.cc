@@ -14,8 +14,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kMostShownBytes =
-    8 << 10;  // at once: every few seconds, a log that a node rotates at 10 MiB lasts hours
+constexpr int64_t kMostShown = 8 << 10;  // at once: every few seconds, a log that a node rotates at 10 MiB lasts hours
 constexpr size_t kMostLineBytes = 1000;
 
 std::string LineOf(std::string_view said) {
@@ -40,7 +39,7 @@ std::string TrainerOutput::Next(bool ended) {
   struct stat info {};
   if (fd_.get() < 0 || ::fstat(fd_.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
   const int64_t size = info.st_size;
-  const int64_t from = std::max(std::min(offset_, size), size - kMostShownBytes);
+  const int64_t from = std::max(std::min(offset_, size), size - kMostShown);
   std::string text(static_cast<size_t>(size - from), '\0');
   const ssize_t got = ::pread(fd_.get(), text.data(), text.size(), from);
   text.resize(got > 0 ? static_cast<size_t>(got) : 0);
