@@ -135,7 +135,8 @@ class Writer {
     std::map<std::string, int64_t> last_success;
     const Table results = store_.Query(
         "SELECT s.sweep, r.status, count(*), max(r.ended_unix_ns) FROM results AS r "
-        "JOIN sweep_points AS s ON s.point_id = r.point_id GROUP BY s.sweep, r.status");
+        "JOIN sweep_points AS s ON s.point_id = r.point_id "
+        "WHERE r.setup ->> '$.predicted_on' IS NULL GROUP BY s.sweep, r.status");
     for (const auto& row : results.rows) {
       const std::string sweep = CellText(row[0]);
       const std::string status = CellText(row[1]);
@@ -166,7 +167,8 @@ class Writer {
     const Table trained = store_.Query(
         "SELECT s.sweep, sum(1.0 * p.batch_size * p.seq_length * p.grad_accumulation * p.ranks * "
         "(p.warmup_steps + p.steps)) FROM results AS r JOIN sweep_points AS s ON s.point_id = r.point_id "
-        "JOIN points AS p ON p.id = r.point_id WHERE r.status = 'ok' GROUP BY s.sweep");
+        "JOIN points AS p ON p.id = r.point_id WHERE r.status = 'ok' AND r.setup ->> '$.predicted_on' IS NULL "
+        "GROUP BY s.sweep");
     for (const auto& row : trained.rows) tokens[CellText(row[0])] = NumberOf(row[1]);
     for (const std::string& sweep : names_) text_.Add({{"sweep", sweep}}, tokens[sweep]);
   }

@@ -158,7 +158,9 @@ std::array<std::string, kViews.size()> ViewsSql(Database& database) {
                   "WHERE r.point_id = m.point_id AND r.setup = m.setup AND {} "
                   "ORDER BY {} DESC, ifnull(r.ended_unix_ns, 0) DESC, r.attempt DESC LIMIT 1)",
                   SpeaksSql("r"), StandsSql("r")),
-      fmt::format("SELECT * FROM results AS m WHERE {} OR {}", StandsSql("m"), SpeaksSql("m")),
+      // What nobody ran is no measurement.
+      fmt::format("SELECT * FROM results AS m WHERE ({} OR {}) AND m.setup ->> '$.predicted_on' IS NULL",
+                  StandsSql("m"), SpeaksSql("m")),
       rows_of("latest"),
       rows_of("measured"),
       "SELECT s.sweep, s.ordinal, runs.* FROM sweep_points AS s "

@@ -54,6 +54,7 @@ TEST_F(PredictionsTest, StandBesideWhatIsMeasured) {
   ASSERT_THAT(Runs(), SizeIs(2));
   EXPECT_EQ(CellText(Runs()[0][1]), "measured");
   EXPECT_EQ(CellText(Runs()[1][1]), "predicted");
+  EXPECT_THAT(store_.Query("SELECT provenance FROM measurements").rows, SizeIs(1)) << "the other is none";
   EXPECT_THAT(store_.FinishedPoints("s"), SizeIs(1));
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
