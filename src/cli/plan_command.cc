@@ -163,7 +163,8 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   options.times = AssumedTimesOf(sweep);
   AddMeasured(sweep, arguments.db, parts, options.times);
   const Plan plan = MakePlan(sweep, points, options, PredictMemory);
-  const std::vector<PointPrice> prices = PricePoints(sweep, points, plan, parts);
+  std::vector<PointPrice> prices(plan.points.size());  // of which nothing is known
+  if (parts.device || options.times.measured()) prices = PricePoints(sweep, points, plan, parts);
   RequireRenderable(sweep, plan, arguments.db);
   const std::string& format = arguments.format;
   const bool for_people = format == "text" || format == "md";
