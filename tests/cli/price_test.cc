@@ -79,11 +79,11 @@ TEST_F(PriceTest, ATimeLimitThatFollowsNeedsSomethingToFollowFrom) {
   cli_.WriteSweep(1, "ok", "price: {device: h100}\n");
   std::ofstream(cli_.dir / "auto.yaml") << "name: auto\ndefaults: {model: llama-10m, seq_length: 64}\n"
                                            "launch: {time_limit: auto, launcher: slurm}\n";
-  const auto none = cli_.Run({"render", "auto.yaml", "--to", "out"});
+  const auto none = cli_.Run({"render", "auto.yaml", "--to", "rendered"});
   EXPECT_EQ(none.status.exit_code, 2);
   EXPECT_THAT(none.err, HasSubstr("auto.yaml:3:9: time_limit is auto, and nothing says how long a point takes"));
   std::ofstream(cli_.dir / "auto.yaml", std::ios::app) << "price: {device: h100}\n";
-  const auto rendered = cli_.Run({"render", "auto.yaml", "--to", "out"});
+  const auto rendered = cli_.Run({"render", "auto.yaml", "--to", "rendered"});
   ASSERT_TRUE(rendered.status.ok()) << rendered.err;
   const auto plan = cli_.Run({"plan", "auto.yaml", "--memory", "64GB"});
   EXPECT_THAT(plan.err, HasSubstr("at most 10 min a point"));
