@@ -86,7 +86,7 @@ TEST_F(PriceTest, ATimeLimitThatFollowsNeedsSomethingToFollowFrom) {
   const auto rendered = cli_.Run({"render", "auto.yaml", "--to", "rendered"});
   ASSERT_TRUE(rendered.status.ok()) << rendered.err;
   const auto plan = cli_.Run({"plan", "auto.yaml", "--memory", "64GB"});
-  EXPECT_THAT(plan.err, HasSubstr("at most 10 min a point"));
+  EXPECT_THAT(plan.err, HasSubstr("at most 10 min 00 s a point"));
 }
 
 TEST_F(PriceTest, PredictionsAreKeptForReports) {
