@@ -126,6 +126,13 @@ class CellGate {
   GateFinding Of(GateMetric metric) const {
     GateFinding finding = cell_;
     finding.metric = metric;
+    if (IsMemory(metric) || metric == GateMetric::kResult) return finding;
+    for (const MeasuredRuns* runs : tonight_) {
+      finding.warm_up_steps = std::max(finding.warm_up_steps, runs->warm_up_steps);
+      if (runs->effective_steps <= 0) continue;
+      finding.effective_steps =
+          std::min(finding.effective_steps.value_or(runs->effective_steps), runs->effective_steps);
+    }
     return finding;
   }
 

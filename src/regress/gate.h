@@ -51,6 +51,10 @@ struct GateFinding {
   std::optional<double> high;
   std::optional<double> detectable;  // the minimum detectable effect: a change of this much is found in 80 of 100 cases
   double tolerance = 0;              // a change of this much nobody minds
+  // Of head's runs, as they were measured first: how many steps of the shortest tell as much as independent ones would,
+  // and the warm-up that was found beyond the sweep's.
+  std::optional<double> effective_steps;
+  int64_t warm_up_steps = 0;
 
   bool suspect = false;      // to be measured again
   int64_t further_runs = 0;  // of an inconclusive one: so many would decide

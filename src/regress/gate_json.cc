@@ -22,6 +22,8 @@ Json FindingJson(const GateFinding& finding) {
                {"words", finding.words},
                {"base_runs", finding.base_runs},
                {"head_runs", finding.head_runs},
+               {"head_effective_steps", NumberOrNull(finding.effective_steps)},
+               {"head_warmup_steps_found", finding.warm_up_steps},
                {"change", NumberOrNull(finding.change)},
                {"change_low", NumberOrNull(finding.low)},
                {"change_high", NumberOrNull(finding.high)},

@@ -1,5 +1,6 @@
 #include "regress/measurements.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -12,11 +13,22 @@
 namespace ridgeline {
 namespace {
 
+// Of one measurement: what each of its runs says.
+void AddStepTimes(const std::vector<Cell>& row, MeasuredRuns& runs) {
+  for (const SteadySteps& run :
+       SteadyRuns(CellText(row[5]), CellInteger(row[6]), CellInteger(row[7]), CellInteger(row[8]))) {
+    const bool is_first = runs.log_step_times.empty();
+    runs.log_step_times.push_back(run.log_median);
+    runs.warm_up_steps = std::max(runs.warm_up_steps, static_cast<int64_t>(run.warm_up));
+    runs.effective_steps = is_first ? run.effective_size : std::min(runs.effective_steps, run.effective_size);
+  }
+}
+
 MeasuredRuns RunsOf(const std::vector<Cell>& row) {
   MeasuredRuns runs;
   runs.failure = CellText(row[4]);
   if (runs.failure.empty()) {
-    runs.log_step_times = LogStepTimes(CellText(row[5]), CellInteger(row[6]), CellInteger(row[7]), CellInteger(row[8]));
+    AddStepTimes(row, runs);
     runs.device_peak_bytes = CellInteger(row[9]);
     runs.rss_peak_bytes = CellInteger(row[10]);
   }

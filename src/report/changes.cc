@@ -53,9 +53,9 @@ void AddChanges(const Report& report, Table& table) {
     std::vector<size_t> row_of;  // each run's
     for (const size_t row : rows) {
       const std::vector<Cell>& cells = table.rows[row];
-      for (const double log : LogStepTimes(CellText(cells[all_steps]), CellInteger(cells[warmup]),
-                                           CellInteger(cells[steps]), CellInteger(cells[median]))) {
-        runs.push_back({CellText(cells[at]), log});
+      for (const SteadySteps& run : SteadyRuns(CellText(cells[all_steps]), CellInteger(cells[warmup]),
+                                               CellInteger(cells[steps]), CellInteger(cells[median]))) {
+        runs.push_back({CellText(cells[at]), run.log_median});
         row_of.push_back(row);
       }
     }

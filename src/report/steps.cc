@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "stats/steady.h"
 
 namespace ridgeline {
 namespace {
@@ -35,14 +34,19 @@ std::vector<std::vector<double>> StepsOfRuns(const std::string& all_steps_ns, in
   return runs;
 }
 
-std::vector<double> LogStepTimes(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps,
-                                 int64_t step_median_ns) {
-  std::vector<double> logs;
+std::vector<SteadySteps> SteadyRuns(const std::string& all_steps_ns, int64_t warmup_steps, int64_t steps,
+                                    int64_t step_median_ns) {
+  std::vector<SteadySteps> runs;
   for (const std::vector<double>& run : StepsOfRuns(all_steps_ns, warmup_steps, steps)) {
-    if (const auto steady = FindSteadySteps(run)) logs.push_back(steady->log_median);
+    if (const auto steady = FindSteadySteps(run)) runs.push_back(*steady);
   }
-  if (logs.empty() && step_median_ns > 0) logs.push_back(std::log(static_cast<double>(step_median_ns)));
-  return logs;
+  if (runs.empty() && step_median_ns > 0) {
+    runs.push_back({.log_median = std::log(static_cast<double>(step_median_ns)),
+                    .warm_up = 0,
+                    .correlation_time = 1,
+                    .effective_size = 0});
+  }
+  return runs;
 }
 
 }  // namespace ridgeline

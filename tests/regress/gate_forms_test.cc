@@ -72,6 +72,26 @@ Gate ExampleGate(const std::string& point = "batch_size=1") {
   return gate;
 }
 
+// 10,000 cells, with names that no form takes as they are.
+Gate HugeGate() {
+  Gate gate;
+  gate.head = "night-22";
+  gate.baseline = "night-*";
+  constexpr int kCells = 10'000;
+  for (int i = 0; i < kCells; ++i) {
+    const std::string point = "batch_size=" + std::to_string(i) + ", " + kHostile;
+    const GateAnswer answer = i % 100 == 0   ? kRegressed
+                              : i % 100 == 1 ? kInconclusive
+                              : i % 100 == 2 ? kMissing
+                                             : kPass;
+    gate.findings.push_back(FindingOf(answer, kStepTime, point));
+    gate.findings.back().words = answer == kPass ? "" : std::string(500, 'w');
+    gate.findings.push_back(FindingOf(kPass, kPeakMemory, point));
+  }
+  Conclude(gate);
+  return gate;
+}
+
 TEST(GateText, SaysWhatIsWorstAndWhatAPassWouldHaveSeen) {
   const std::string text = GateText(ExampleGate());
   EXPECT_THAT(text, StartsWith("answer "));
@@ -91,6 +111,8 @@ TEST(GateText, SaysWhatIsWorstAndWhatAPassWouldHaveSeen) {
 TEST(GateJson, HasEveryFigure) {
   Gate gate = ExampleGate(kHostile);
   gate.findings[0].high = std::numeric_limits<double>::infinity();
+  gate.findings[0].effective_steps = 12.5;
+  gate.findings[0].warm_up_steps = 4;
   const Json json = ParseJson(GateJson(gate), "the gate");
   EXPECT_EQ(json.at("answer"), "REGRESSED");
   EXPECT_EQ(json.at("exit_code"), 1);
@@ -102,6 +124,9 @@ TEST(GateJson, HasEveryFigure) {
   EXPECT_DOUBLE_EQ(first.at("change").get<double>(), 0.031);
   EXPECT_DOUBLE_EQ(first.at("change_low").get<double>(), 0.028);
   EXPECT_TRUE(first.at("change_high").is_null());
+  EXPECT_DOUBLE_EQ(first.at("head_effective_steps").get<double>(), 12.5);
+  EXPECT_EQ(first.at("head_warmup_steps_found"), 4);
+  EXPECT_TRUE(json.at("findings")[3].at("head_effective_steps").is_null());
   EXPECT_DOUBLE_EQ(json.at("findings")[3].at("head_peak_bytes").get<double>(), 1.031e9);
 }
 
@@ -122,6 +147,7 @@ TEST(GateJunit, IsWhatJenkinsTakes) {
     const Captured checked = check(GateJunit(gate));
     EXPECT_TRUE(checked.status.ok()) << checked.stderr_text;
   }
+  EXPECT_TRUE(check(GateJunit(HugeGate())).status.ok());
   EXPECT_FALSE(check("<testsuites><testsuite name=\"no counts\"/></testsuites>").status.ok());
 }
 
@@ -195,6 +221,31 @@ TEST(GateAnnotations, AreNoMoreThanGitHubShows) {
   const std::vector<std::string> lines = LinesOfForm(GateAnnotations(gate));
   ASSERT_EQ(lines.size(), 10U);
   EXPECT_THAT(lines.back(), StartsWith("::error title=ridgeline gate::16 more: "));
+}
+
+TEST(GateForms, OfAHugeGateAreNoLargerThanWhoReadsThemTakes) {
+  const Gate gate = HugeGate();
+  const std::string summary = GateMarkdown(gate, kMostSummaryBytes);
+  EXPECT_LE(summary.size(), size_t{1024} * 1024) << "GitHub refuses the summary of a step that is larger";
+  EXPECT_GT(summary.size(), size_t{1000} * 1024) << "there was room";
+  EXPECT_THAT(summary, HasSubstr("100 regressed, 100 missing, 100 inconclusive, 19700 pass"));
+  const std::string comment = GateMarkdown(gate, kMostCommentBytes);
+  EXPECT_LE(comment.size(), size_t{65'536}) << "GitHub refuses a comment that is longer";
+  EXPECT_THAT(comment, HasSubstr("There is no room here for"));
+
+  const std::vector<std::string> lines = LinesOfForm(GateAnnotations(gate));
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](const auto& line) { return line.starts_with("::error "); }),
+            10);
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](const auto& line) { return line.starts_with("::warning "); }),
+            10);
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 4096U) << "GitHub cuts a message that is longer";
+
+  const std::vector<std::string> metrics = LinesOfForm(GateOpenMetrics(gate));
+  EXPECT_EQ(std::count_if(metrics.begin(), metrics.end(),
+                          [](const auto& line) { return line.starts_with("ridgeline_gate_step_time_seconds{"); }),
+            10'000)
+      << "GitLab's metrics report has no limit but that of an artifact";
+  EXPECT_EQ(ParseJson(GateJson(gate), "the gate").at("findings").size(), 20'000U);
 }
 
 // A sample as GitLab reads it: what is behind a # is a comment, then words as a shell has them; the first is the name.

@@ -95,5 +95,27 @@ TEST_F(Measurements, AreWhereTheSchedulerSaysTheyWere) {
   EXPECT_EQ(ReadMeasurements(store_, {}).at(0).measurements.at(0).host, "node-7");
 }
 
+// How far a run's steps take after each other, and how long it takes to run steadily.
+TEST_F(Measurements, HaveTheirWarmUpAndWhatTheirStepsAreWorth) {
+  const auto slow_to_start = [](const Point& point) {
+    RunResult result = samples::Result(point.id);
+    result.step_ns.all_ns = {900'000'000};
+    // After 10 that are slower, a level that changes every 5 steps.
+    for (int64_t step = 0; step < 60; ++step) {
+      result.step_ns.all_ns.push_back(step < 10 ? 200'000'000 : 100'000'000 + (step / 5 % 2) * 1'000'000);
+    }
+    return result;
+  };
+  std::vector<Point> points = testing::FewStepPoints(1);
+  points[0].spec.steps = 60;
+  points[0].id = PointId(points[0].spec);
+  testing::Measure(store_, "night-1", points, slow_to_start);
+  const MeasuredRuns runs = ReadMeasurements(store_, {}).at(0).measurements.at(0);
+  EXPECT_GE(runs.warm_up_steps, 10);
+  EXPECT_LT(runs.warm_up_steps, 20);
+  EXPECT_GT(runs.effective_steps, 1);
+  EXPECT_LT(runs.effective_steps, 40) << "of 50 that take after each other";
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -26,6 +26,7 @@ TEST_P(QuietNights, OfA100CellsAreNotRed) {
   EXPECT_LE(counts.red, counts.nights / 100) << "1 %";
   EXPECT_GT(counts.suspects, 0) << "a machine that nobody suspects proves nothing";
   EXPECT_LT(counts.suspects, 2 * counts.nights) << "measuring again stays cheap: of 100 cells two a night";
+  RecordProperty("red_nights", static_cast<int>(counts.red));
   RecordProperty("suspects", static_cast<int>(counts.suspects));
   RecordProperty("inconclusive_nights", static_cast<int>(counts.inconclusive));
 }
@@ -34,7 +35,9 @@ INSTANTIATE_TEST_SUITE_P(BetweenRuns, QuietNights, ::testing::Values(0.004, 0.01
 
 TEST(GateSimulation, FindsASlowdownOf3PercentInTheNightItComes) {
   const double change = std::log(1.03);
-  EXPECT_GE(testing::MachineSimulation(Noise(0.004), 2).CountFound(200, change), 198);
+  const int64_t quiet = testing::MachineSimulation(Noise(0.004), 2).CountFound(200, change);
+  EXPECT_GE(quiet, 198);
+  RecordProperty("found_of_200_where_runs_differ_less", static_cast<int>(quiet));
   const int64_t found = testing::MachineSimulation(Noise(0.01), 1).CountFound(2000, change);
   EXPECT_GE(found, 1700) << "85 %";
   RecordProperty("found_of_2000", static_cast<int>(found));
