@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,13 +19,15 @@
 namespace ridgeline {
 
 int CalibrateGate(const CalibrateOptions& options) {
-  const std::filesystem::path folder = FolderOfTurns("calibrate", {ReadFile(options.sweep), ProgramDir().string()});
-  Turns turns(options.sweep, folder);
+  Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
+  std::vector<std::string> purpose = {sweep.text, ProgramDir().string(), sweep.launch.launcher};
+  for (const auto& trainer : sweep.trainers.all()) purpose.push_back(trainer->text);
+  const std::filesystem::path folder = FolderOfTurns("calibrate", purpose);
+  Turns turns(std::move(sweep), folder);
   const Interrupts interrupts;
   const size_t runs = RunsOfNights(static_cast<size_t>(options.nights));
   for (size_t run = 1; run <= runs; ++run) {
-    SayAside("run {} of {}, of {} point{}\n", run, runs, turns.point_ids().size(),
-             turns.point_ids().size() == 1 ? "" : "s");
+    SayAside("run {} of {}, of {} point{}\n", run, runs, turns.points(), turns.points() == 1 ? "" : "s");
     if (!turns.Take(fmt::format("run-{:04}", run), {}, {})) {
       SayAside("interrupted; the same command goes on\n");
       return kInterruptedExit;

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <vector>
 
 namespace ridgeline {
 
 struct CalibrateOptions {
-  std::string sweep;  // its file; empty: nothing is calibrated
+  std::string sweep;                            // its file; empty: nothing is calibrated
+  std::string launcher;                         // by which; empty: the sweep's
+  std::vector<std::filesystem::path> trainers;  // folders with definitions
   int64_t nights = 20;
 };
 

@@ -1,6 +1,7 @@
 // `ridgeline gate`: whether a night or a commit is worse than its baseline, for a pipeline to stop at.
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -43,6 +44,8 @@ struct GateOptions {
   std::string metrics;
   double detect = 0;  // percent; 0: whatever
   bool annotations = false;
+  std::string launcher;
+  std::vector<std::filesystem::path> trainers;
   ConfirmOptions confirm;
   CalibrateOptions calibrate;
 };
@@ -164,10 +167,11 @@ Action GateCommand(CLI::App& self) {
   add_file("--summary", options->summary, "also write Markdown for a job's summary on GitHub, 1 MiB at most");
   add_file("--comment", options->comment, "also write Markdown for a comment, 64 KB at most");
   add_file("--metrics", options->metrics, "also write OpenMetrics text, such as GitLab's metrics report");
-  CLI::Option* base_build = self.add_option("--base-build", options->confirm.base_build,
-                                            "with --confirm: the folder of the older programs, ridgeline-train's")
-                                ->type_name("DIR")
-                                ->check(CLI::ExistingDirectory);
+  CLI::Option* base_build =
+      self.add_option("--base-build", options->confirm.base_build,
+                      "with --confirm: the folder of the older programs, ridgeline-train's or a definition's")
+          ->type_name("DIR")
+          ->check(CLI::ExistingDirectory);
   self.add_option("--confirm", options->confirm.sweep,
                   "measure suspects of this sweep again, base and head in turns, and decide")
       ->type_name("SWEEP")
@@ -188,6 +192,9 @@ Action GateCommand(CLI::App& self) {
       ->check(CLI::Range(int64_t{1}, int64_t{10'000}))
       ->type_name("N")
       ->needs(calibrate);
+  self.add_option("--launcher", options->launcher, "of --confirm and --calibrate: by this one; default: the sweep's")
+      ->type_name("NAME");
+  AddTrainersOption(self, options->trainers);
   self.add_flag("--annotations", options->annotations, "also print GitHub's annotations");
   self.footer(
       "Of each point that head has measured: its step time and its peak memory against the last 20 runs on machines\n"
@@ -201,8 +208,11 @@ Action GateCommand(CLI::App& self) {
       "  ridgeline gate night-22 --confirm sweep.yaml --base-build /opt/yesterday/bin\n"
       "  ridgeline gate --calibrate sweep.yaml\n"
       "  ridgeline gate commit:0123abc --junit gate.xml --summary \"$GITHUB_STEP_SUMMARY\" --annotations");
-  return
-      [options] { return options->calibrate.sweep.empty() ? GateHead(*options) : CalibrateGate(options->calibrate); };
+  return [options] {
+    options->confirm.launcher = options->calibrate.launcher = options->launcher;
+    options->confirm.trainers = options->calibrate.trainers = options->trainers;
+    return options->calibrate.sweep.empty() ? GateHead(*options) : CalibrateGate(options->calibrate);
+  };
 }
 
 }  // namespace ridgeline

@@ -1,6 +1,5 @@
 #include "cli/gate_confirm.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cli/harness.h"
 #include "cli/interrupts.h"
 #include "cli/output.h"
 #include "cli/turns.h"
@@ -96,10 +96,9 @@ bool ConfirmSuspects(const ConfirmOptions& options, Gate& gate) {
   const fs::path base = options.base_build;
   const fs::path head = options.head_build;
   const fs::path folder = FolderOfTurns(gate.head, {gate.head, fs::absolute(base).string(), options.head_build});
-  Turns turns(options.sweep, folder);
-  const auto& known = turns.point_ids();
+  Turns turns(LoadSweepFor(options.sweep, options.launcher, options.trainers), folder);
   for (const GateFinding& finding : gate.findings) {
-    if (!finding.suspect || std::find(known.begin(), known.end(), IdOfOneRun(finding.spec)) != known.end()) continue;
+    if (!finding.suspect || turns.Has(IdOfOneRun(finding.spec))) continue;
     throw Error(ErrorKind::kUsage, fmt::format("gate: the suspect {} is no point of {}", finding.point, options.sweep),
                 "--confirm takes the sweep that HEAD was measured with");
   }

@@ -34,6 +34,7 @@ struct NightlyOptions {
   std::string sweep;
   std::string folder = kDefaultFolder;
   std::string launcher;
+  std::vector<fs::path> trainers;
   std::string pinned;
   std::string base_build;
   std::string alert;
@@ -87,6 +88,21 @@ std::string LastWordOf(const fs::path& log) {
   return last;
 }
 
+// Folders with definitions, for a program that runs elsewhere: it would look into another `trainers`.
+std::vector<std::string> TrainersArguments(const NightlyOptions& options) {
+  std::vector<fs::path> folders = options.trainers;
+  if (fs::is_directory("trainers")) folders.emplace_back("trainers");
+  std::vector<std::string> arguments;
+  for (const fs::path& folder : folders) {
+    arguments.insert(arguments.end(), {"--trainers", fs::absolute(folder).lexically_normal()});
+  }
+  return arguments;
+}
+
+void AddWords(const std::vector<std::string>& more, std::vector<std::string>& arguments) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+}
+
 // The gate's word on it, in forms for people and for other programs.
 int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const Night& night) {
   const fs::path folder = places.nights / night.name;
@@ -94,9 +110,11 @@ int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const 
                                    "--db",      places.db,           "--junit",    folder / "gate.xml",
                                    "--summary", folder / "gate.md",  "--metrics",  folder / "gate.prom",
                                    "--to",      folder / "gate.json"};
-  if (!options.pinned.empty()) gate.insert(gate.end(), {"--pinned", options.pinned});
+  if (!options.pinned.empty()) AddWords({"--pinned", options.pinned}, gate);
   if (!options.base_build.empty()) {
-    gate.insert(gate.end(), {"--confirm", night.sweep, "--base-build", fs::absolute(options.base_build)});
+    AddWords({"--confirm", night.sweep, "--base-build", fs::absolute(options.base_build)}, gate);
+    if (!options.launcher.empty()) AddWords({"--launcher", options.launcher}, gate);
+    AddWords(TrainersArguments(options), gate);
   }
   return RunAgain(gate, folder / "gate.log");
 }
@@ -173,7 +191,8 @@ int RunNight(const NightlyOptions& options) {
   const fs::path folder = places.nights / night.name;
   Say("{}: {} runs; its log is {}\n", night.name, night.sweep, (folder / "run.log").string());
   std::vector<std::string> run = {"run", night.sweep, "--db", places.db, "--campaign", night.name, "--to", places.runs};
-  if (!options.launcher.empty()) run.insert(run.end(), {"--launcher", options.launcher});
+  if (!options.launcher.empty()) AddWords({"--launcher", options.launcher}, run);
+  AddWords(TrainersArguments(options), run);
   night.run_exit = RunAgain(run, folder / "run.log");
   Conclude(night, options, places);
   if (fs::exists(places.db)) {
@@ -223,16 +242,20 @@ int Install(const NightlyOptions& options) {
   const fs::path file = fs::absolute(options.sweep).lexically_normal();
   NightlySchedule schedule;
   SetTimeOfDay(options.at, schedule);
-  schedule.name = LoadSweepFor(file, options.launcher, {}).name;
+  schedule.name = LoadSweepFor(file, options.launcher, options.trainers).name;
   schedule.sweep_text = ReadFile(file);
   schedule.command = {
       ProgramDir() / "ridgeline", "nightly", "run", file, "--dir", fs::absolute(options.folder).lexically_normal()};
-  if (!options.launcher.empty()) schedule.command.insert(schedule.command.end(), {"--launcher", options.launcher});
-  if (!options.pinned.empty()) schedule.command.insert(schedule.command.end(), {"--pinned", options.pinned});
-  if (!options.base_build.empty()) {
-    schedule.command.insert(schedule.command.end(), {"--base-build", fs::absolute(options.base_build)});
+  if (!options.launcher.empty()) AddWords({"--launcher", options.launcher}, schedule.command);
+  AddWords(TrainersArguments(options), schedule.command);
+  if (!options.pinned.empty()) AddWords({"--pinned", options.pinned}, schedule.command);
+  if (!options.base_build.empty()) AddWords({"--base-build", fs::absolute(options.base_build)}, schedule.command);
+  if (!options.alert.empty()) {
+    // One without a folder is looked for along PATH.
+    const bool is_path = options.alert.find('/') != std::string::npos;
+    AddWords({"--alert", is_path ? fs::absolute(options.alert).lexically_normal().string() : options.alert},
+             schedule.command);
   }
-  if (!options.alert.empty()) schedule.command.insert(schedule.command.end(), {"--alert", options.alert});
   if (options.systemd) {
     const SystemdUnits units = SystemdText(schedule);
     if (options.to.empty()) {
@@ -269,6 +292,7 @@ void AddNightOptions(CLI::App& command, NightlyOptions& options) {
   AddFolderOption(command, options);
   command.add_option("--launcher", options.launcher, "run it by this launcher; default: the sweep's")
       ->type_name("NAME");
+  AddTrainersOption(command, options.trainers);
   command.add_option("--pinned", options.pinned, "a campaign or commit that stays the measure: against slow creep")
       ->type_name("BASE");
   command

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -62,29 +63,33 @@ std::string IdOfOneRun(const std::string& spec) {
   return PointId(once);
 }
 
-Turns::Turns(const fs::path& file, fs::path folder) : sweep_(LoadSweepFor(file, {}, {})), folder_(std::move(folder)) {
-  if (!sweep_.trainers.all().empty()) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("gate: {} has points of another trainer, whose programs are in no build of ours", file.string()),
-        "measure both again as campaigns, and see `ridgeline compare`");
-  }
+Turns::Turns(Sweep sweep, fs::path folder) : sweep_(std::move(sweep)), folder_(std::move(folder)) {
   LetPointsRunOnce(sweep_);
-  for (const Point& point : Expand(sweep_)) point_ids_.push_back(point.id);
+  for (const Point& point : Expand(sweep_)) trainers_[point.id] = point.spec.trainer;
+}
+
+void Turns::UseBuild(const fs::path& build, Sweep& sweep) const {
+  std::set<std::string, std::less<>> names;
+  for (const auto& [id, name] : trainers_) {
+    if (sweep.only.empty() || sweep.only.contains(id)) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    if (name != kOurTrainer) sweep.trainers.TakeFrom(build, name);
+  }
+  if (!names.contains(kOurTrainer)) return;
+  std::vector<std::string>& trainer = sweep.launch.trainer;
+  if (trainer.empty()) trainer = {kTrainerName};
+  trainer.front() = (fs::absolute(build) / fs::path(trainer.front()).filename()).string();
+  if (RunsHere(sweep) && !fs::is_regular_file(trainer.front())) {
+    throw Error(ErrorKind::kUsage, fmt::format("gate: there is no program {}", trainer.front()),
+                "name the folder that holds the build's programs, such as --base-build /opt/ridgeline-1.0/bin");
+  }
 }
 
 bool Turns::Take(const std::string& turn, const fs::path& build, const std::set<std::string>& point_ids) {
   Sweep sweep = sweep_;
   sweep.only = point_ids;
-  if (!build.empty()) {
-    std::vector<std::string>& trainer = sweep.launch.trainer;
-    if (trainer.empty()) trainer = {kTrainerName};
-    trainer.front() = (fs::absolute(build) / fs::path(trainer.front()).filename()).string();
-    if (RunsHere(sweep) && !fs::is_regular_file(trainer.front())) {
-      throw Error(ErrorKind::kUsage, fmt::format("gate: there is no program {}", trainer.front()),
-                  "name the folder that holds the build's programs, such as --base-build /opt/ridgeline-1.0/bin");
-    }
-  }
+  if (!build.empty()) UseBuild(build, sweep);
   MakeDirs(folder_ / "jobs");
   const DriverLock lock = DriverLock::Take(Database(), sweep.name);
   Store store = OpenStore(Database(), Store::Mode::kReadWrite);

@@ -2,7 +2,9 @@
 // that.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,17 +19,18 @@ std::string IdOfOneRun(const std::string& spec);
 
 class Turns {
  public:
-  // Of the sweep at `file`, which may name another launcher; its points with one run each. A database of the turns
-  // and their jobs lie in `folder`: it is none of the sweep's own, so that no history has them. Throws Error for a
-  // sweep that is wrong.
-  Turns(const std::filesystem::path& file, std::filesystem::path folder);
+  // Of the sweep, its points with one run each. A database of the turns and their jobs lie in `folder`: it is none of
+  // the sweep's own, so that no history has them. Throws Error for a sweep that is wrong.
+  Turns(Sweep sweep, std::filesystem::path folder);
 
-  const std::vector<std::string>& point_ids() const { return point_ids_; }
+  size_t points() const { return trainers_.size(); }
+  bool Has(const std::string& point_id) const { return trainers_.contains(point_id); }
 
-  // Measures these points once, by the programs of `build`, as the turn of this name; one that was taken before stays
-  // as it was, so that who was stopped goes on. What fails for want of infrastructure has no measurement. Throws
-  // Error(kUsage) where the build has no such program, Error(kInfrastructure) where the launcher is down.
-  // False where it was interrupted.
+  // Measures these points once (none named: all), by the programs of `build`, of a definition's trainer what it starts
+  // from there (trainers/build.h); without a build, by what the sweep names. It is the turn of this name; one that was
+  // taken before stays as it was, so that who was stopped goes on. What fails for want of infrastructure has no
+  // measurement. Throws Error(kUsage) where the build has no such program, Error(kInfrastructure) where the launcher is
+  // down. False where it was interrupted.
   bool Take(const std::string& turn, const std::filesystem::path& build, const std::set<std::string>& point_ids);
 
   // What is taken from now on is taken there.
@@ -37,11 +40,13 @@ class Turns {
   std::vector<MeasuredCell> Read(const std::string& turn);
 
  private:
+  // The sweep with its trainers as this build has them.
+  void UseBuild(const std::filesystem::path& build, Sweep& sweep) const;
   std::filesystem::path Database() const { return folder_ / "ridgeline.db"; }
 
   Sweep sweep_;
   std::filesystem::path folder_;
-  std::vector<std::string> point_ids_;
+  std::map<std::string, std::string> trainers_;  // by the ids of the points
 };
 
 // Has the launcher put every point on this node, unless the sweep says a node itself, or there is but one.

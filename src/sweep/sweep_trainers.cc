@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "trainers/build.h"
 #include "trainers/find.h"
 
 namespace ridgeline {
@@ -79,6 +80,12 @@ std::shared_ptr<const Trainer> SweepTrainers::Find(std::string_view name) const 
   const auto it =
       std::find_if(trainers_.begin(), trainers_.end(), [&](const auto& each) { return each->name == name; });
   return it == trainers_.end() ? nullptr : *it;
+}
+
+void SweepTrainers::TakeFrom(const std::filesystem::path& folder, std::string_view name) {
+  for (auto& trainer : trainers_) {
+    if (trainer->name == name) trainer = std::make_shared<const Trainer>(FromFolder(*trainer, folder));
+  }
 }
 
 void SweepTrainers::Keep(const std::filesystem::path& folder) const {

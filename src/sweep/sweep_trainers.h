@@ -27,6 +27,9 @@ class SweepTrainers {
   const std::vector<std::shared_ptr<const Trainer>>& all() const { return trainers_; }
   std::shared_ptr<const Trainer> Find(std::string_view name) const;  // nullptr of our own
 
+  // The trainer of this name as `folder` has it (trainers/build.h). Throws Error(kUsage) where it has nothing of it.
+  void TakeFrom(const std::filesystem::path& folder, std::string_view name);
+
   // Writes them into a folder, from which they are read as they are now.
   void Keep(const std::filesystem::path& folder) const;
 

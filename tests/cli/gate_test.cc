@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "base/json.h"
 #include "tests/cli/cli.h"
 #include "tests/regress/nights.h"
@@ -166,6 +168,41 @@ TEST_F(GateConfirms, AFalseAlarmIsNone) {
   EXPECT_EQ(shown.status.exit_code, 0) << shown.err << shown.out;
   EXPECT_THAT(shown.out, HasSubstr("measured again in turns: no slower"));
   EXPECT_THAT(shown.err, HasSubstr("are one build"));
+}
+
+// A definition's trainer, whose speed is its script's.
+TEST_F(GateConfirms, ASlowdownOfADefinedTrainer) {
+  const auto write = [&](const std::string& folder, int ms) {
+    std::filesystem::create_directory(cli_.dir / folder);
+    WriteFile(cli_.dir / folder / "mine.sh", fmt::format("for i in 1 2 3; do echo \"step $i: {} ms\"; done\n", ms));
+  };
+  write("today", 100);
+  write("yesterday", 100);
+  WriteFile(cli_.dir / "mine.yaml",
+            "name: mine\nabout: a script\nversion: \"1\"\ntested: log\nresult: patterns\n"
+            "command: [/bin/sh, '{{env.MINE}}/mine.sh', '{{layers}}', '{{speed}}']\nprocesses: one\n"
+            "fields: {speed: {type: integer, default: 5, min: 1}}\nsupports: {seq_length: any}\n"
+            "metrics: [{name: step_time, regex: 'step (?P<step>\\d+): (?P<value>\\S+) ms', unit: ms, take: series}]\n"
+            "exit_codes: {137: oom_host}\n");
+  WriteFile(cli_.dir / "sweep.yaml",
+            fmt::format("name: test\ndefaults: {{model: llama-5m, seq_length: 32, trainer: mine, speed: 7}}\n"
+                        "measure: {{warmup_steps: 0, steps: 3, repeats: 3}}\nlaunch: {{environment: {{MINE: {}}}}}\n",
+                        (cli_.dir / "today").string()));
+  for (int night = 1; night <= 8; ++night) {
+    if (night == 8) write("today", 110);
+    const auto run = cli_.Run({"run", "sweep.yaml", "--campaign", fmt::format("night-{}", night)});
+    ASSERT_TRUE(run.status.ok()) << run.err;
+  }
+  const auto confirm = [&](const std::string& base) {
+    return cli_.Run({"gate", "night-8", "--confirm", "sweep.yaml", "--base-build", base});
+  };
+  const auto shown = confirm("yesterday");
+  EXPECT_EQ(shown.status.exit_code, 1) << shown.err << shown.out;
+  EXPECT_THAT(shown.out, HasSubstr("measured again in turns: slower in two rounds"));
+  std::filesystem::create_directory(cli_.dir / "empty");
+  const auto nothing = confirm("empty");
+  EXPECT_EQ(nothing.status.exit_code, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("/empty has nothing of what trainer mine starts: no sh, no mine.sh"));
 }
 
 TEST_F(GateConfirms, OnlyPointsOfTheSweepByProgramsThatAreThere) {

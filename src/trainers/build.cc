@@ -1,0 +1,126 @@
+#include "trainers/build.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "yaml/yaml.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kBegin = "{{";
+constexpr std::string_view kEnd = "}}";
+constexpr std::string_view kStandard = "| default: ";
+
+// The tree as YAML again, in the form that is nearly JSON: keys that are no text stay none.
+std::string YamlText(const YamlNode& node) {
+  std::string text;
+  switch (node.kind) {
+    case YamlNode::Kind::kScalar:
+      return DumpJson(node.scalar);
+    case YamlNode::Kind::kList:
+      for (const YamlNode& item : node.items) text += (text.empty() ? "" : ", ") + YamlText(item);
+      return '[' + text + ']';
+    case YamlNode::Kind::kMap:
+      for (const auto& [key, value] : node.entries) {
+        text += (text.empty() ? "" : ", ") + YamlText(key) + ": " + YamlText(value);
+      }
+      return '{' + text + '}';
+  }
+  return text;
+}
+
+YamlNode* EntryOf(YamlNode& root, std::string_view key) {
+  for (auto& [name, value] : root.entries) {
+    if (name.scalar == key) return &value;
+  }
+  return nullptr;
+}
+
+bool IsTemplate(std::string_view text) { return text.find(kBegin) != std::string_view::npos; }
+
+// The path of a file that an item of a command names: of {{env.HOME}}/bin/x, whose folder is a value, bin/x; of a value
+// its standard. Nothing where it is no path, or has values in it.
+std::optional<fs::path> PathIn(const YamlNode& item) {
+  if (!item.scalar.is_string()) return std::nullopt;
+  auto text = item.scalar.get<std::string>();
+  if (text.starts_with(kBegin)) {
+    const size_t end = text.find(kEnd);
+    const size_t standard = text.find(kStandard);
+    if (end != std::string::npos && text.find('/', end) == end + kEnd.size()) {
+      text.erase(0, end + kEnd.size() + 1);
+    } else if (end + kEnd.size() == text.size() && standard < end) {
+      text = text.substr(standard + kStandard.size(), end - standard - kStandard.size());
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (text.empty() || text.starts_with('-') || IsTemplate(text)) return std::nullopt;
+  return fs::path(text).lexically_normal();
+}
+
+bool IsFile(const fs::path& path) {
+  std::error_code ec;
+  return fs::is_regular_file(path, ec);
+}
+
+}  // namespace
+
+Trainer FromFolder(const Trainer& trainer, const fs::path& folder) {
+  YamlNode root = ParseYaml(trainer.text);
+  YamlNode* directory = EntryOf(root, "directory");
+  YamlNode* command = EntryOf(root, "command");
+  const std::string there = fs::absolute(folder).lexically_normal().string();
+  const auto put = [](YamlNode& node, std::string text) {
+    node.kind = YamlNode::Kind::kScalar;
+    node.scalar = std::move(text);
+  };
+  std::vector<std::string> names;
+  bool found = IsTemplate(there) || command == nullptr;
+  for (size_t i = 0; !found && i < command->items.size(); ++i) {
+    YamlNode& item = command->items[i];
+    const std::optional<fs::path> path = PathIn(item);
+    if (!path) continue;
+    names.push_back(path->filename().string());
+    const fs::path inside = path->is_absolute() ? path->filename() : *path;
+    const std::optional<fs::path> file = IsFile(there / inside)             ? std::optional(there / inside)
+                                         : IsFile(there / path->filename()) ? std::optional(there / path->filename())
+                                                                            : std::nullopt;
+    if (!file) continue;
+    found = true;
+    // A program without a folder is looked for along PATH, wherever it runs.
+    const auto text = item.scalar.get<std::string>();
+    const bool is_of_directory = directory != nullptr && !IsTemplate(text) && path->is_relative() &&
+                                 (i > 0 || text.find('/') != std::string::npos) && *file == there / inside;
+    if (is_of_directory) {
+      put(*directory, there);
+    } else {
+      put(item, file->string());
+    }
+  }
+  if (!found && directory != nullptr && directory->scalar.is_string() &&
+      IsTemplate(directory->scalar.get<std::string>())) {
+    put(*directory, there);
+    found = true;
+  }
+  if (!found || IsTemplate(there)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} has nothing of what trainer {} starts: no {}", PrintableLine(there), trainer.name,
+                            names.empty() ? "file that its command names" : Join(names, ", no ")),
+                "name the folder of its programs or of its sources, as the other version has them");
+  }
+  Trainer other = ParseTrainer(YamlText(root), trainer.name + ".yaml");
+  // What a sweep says of its own fields, it says of these.
+  if (other.invocation && trainer.invocation) other.invocation->fields = trainer.invocation->fields;
+  return other;
+}
+
+}  // namespace ridgeline
