@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@
 #include "regress/gate_forms.h"
 #include "regress/measurements.h"
 #include "regress/nightly.h"
+#include "regress/nights.h"
 #include "store/store.h"
 
 namespace ridgeline {
@@ -35,6 +37,7 @@ struct GateOptions {
   std::string head;
   std::string baseline;
   std::string pinned;
+  std::string records;
   std::string db = kDefaultDb;
   std::string format;
   std::string to;
@@ -50,13 +53,24 @@ struct GateOptions {
   CalibrateOptions calibrate;
 };
 
-std::vector<MeasuredCell> ReadGateSide(const NamedSide& side, int64_t before_unix_ns, int64_t most) {
+// What no baseline has of the nights that are recorded in a folder.
+std::vector<LeftOutMeasurements> LeftOutIn(const std::string& folder) {
+  if (folder.empty()) return {};
+  std::vector<std::string> problems;
+  const std::vector<LeftOutMeasurements> left_out = LeftOutOf(ReadNights(folder, &problems));
+  for (const std::string& problem : problems) SayAside("warning: {}\n", problem);
+  return left_out;
+}
+
+std::vector<MeasuredCell> ReadGateSide(const NamedSide& side, int64_t before_unix_ns, int64_t most,
+                                       std::vector<LeftOutMeasurements> left_out = {}) {
   Store store = OpenStore(side.db, Store::Mode::kReadOnly);
   MeasurementChoice choice;
   choice.campaign = side.campaign;
   choice.commit = side.commit;
   choice.before_unix_ns = before_unix_ns;
   choice.most = most;
+  choice.left_out = std::move(left_out);
   return ReadMeasurements(store, choice);
 }
 
@@ -95,7 +109,8 @@ GateSides ReadSides(const GateOptions& options) {
     throw Error(ErrorKind::kUsage, "gate: head and baseline are the same",
                 "name another baseline, or none: all before");
   }
-  sides.baseline = ReadGateSide(baseline, is_one ? 0 : first_end, static_cast<int64_t>(kHistoryRuns));
+  sides.baseline =
+      ReadGateSide(baseline, is_one ? 0 : first_end, static_cast<int64_t>(kHistoryRuns), LeftOutIn(options.records));
   if (!options.pinned.empty()) {
     sides.pinned = ReadGateSide(FindSide(options.pinned, options.db, "gate"), 0, kMostPinned);
   }
@@ -151,6 +166,11 @@ Action GateCommand(CLI::App& self) {
       ->type_name("BASE");
   self.add_option("--pinned", options->pinned, "a campaign or commit that stays the measure: against slow creep")
       ->type_name("BASE");
+  self.add_option(
+          "--records", options->records,
+          "`nightly`'s records: of nights that failed, and of what nights found worse, the baseline has nothing")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory);
   self.add_option("--detect", options->detect,
                   "a pass must see a slowdown of so many percent; what cannot is inconclusive")
       ->check(CLI::Range(0.1, 1000.0))

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/process.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -21,6 +22,8 @@
 #include "cli/nightly_install.h"
 #include "cli/output.h"
 #include "metrics/exposition.h"
+#include "regress/gate.h"
+#include "regress/nightly.h"
 #include "regress/nights.h"
 #include "sweep/sweep.h"
 
@@ -40,6 +43,7 @@ struct NightlyOptions {
   std::string alert;
   std::string at = "1:00";
   std::string to;
+  std::string night;  // that is accepted
   bool cron = false;
   bool systemd = false;
   bool scrontab = false;
@@ -106,10 +110,10 @@ void AddWords(const std::vector<std::string>& more, std::vector<std::string>& ar
 // The gate's word on it, in forms for people and for other programs.
 int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const Night& night) {
   const fs::path folder = places.nights / night.name;
-  std::vector<std::string> gate = {"gate",      night.name,          "--baseline", "night-*",
-                                   "--db",      places.db,           "--junit",    folder / "gate.xml",
-                                   "--summary", folder / "gate.md",  "--metrics",  folder / "gate.prom",
-                                   "--to",      folder / "gate.json"};
+  std::vector<std::string> gate = {
+      "gate",    night.name,           "--baseline", "night-*",          "--db",      places.db,
+      "--junit", folder / "gate.xml",  "--summary",  folder / "gate.md", "--metrics", folder / "gate.prom",
+      "--to",    folder / "gate.json", "--records",  places.nights};
   if (!options.pinned.empty()) AddWords({"--pinned", options.pinned}, gate);
   if (!options.base_build.empty()) {
     AddWords({"--confirm", night.sweep, "--base-build", fs::absolute(options.base_build)}, gate);
@@ -134,6 +138,10 @@ void Conclude(Night& night, const NightlyOptions& options, const NightlyPlaces& 
   const std::string prefix = (folder / "gate.json").string() + ": ";
   night.words = was_a_run ? said.substr(said.starts_with(prefix) ? prefix.size() : 0)
                           : fmt::format("the run ended with {}: {}", night.run_exit, LastWordOf(folder / "run.log"));
+  const fs::path findings = folder / "gate.json";
+  const bool was_gated =
+      gate == 0 || gate == GateExitCode(GateAnswer::kRegressed) || gate == GateExitCode(GateAnswer::kInconclusive);
+  if (was_a_run && was_gated) night.worse = WorseCells(ReadJsonFile(findings));
 }
 
 std::string MetricsOf(const std::vector<Night>& nights) {
@@ -203,7 +211,7 @@ int RunNight(const NightlyOptions& options) {
   night.ended_unix_s = NowUnixS();
   WriteNight(night, places.nights);
   WriteFileAtomic(places.metrics, MetricsOf(NightsIn(places)));
-  Say("{}: {}: {}\n", night.name, NightAnswer(night), night.words);
+  Say("{}: {}: {}\n", night.name, NightAnswer(night), NightWords(night));
   Alert(options, night, folder);
   return night.exit_code;
 }
@@ -221,8 +229,8 @@ int ShowNights(const NightlyOptions& options) {
         night.is_over()
             ? FormatDuration(1'000'000'000 * std::max<int64_t>(1, night.ended_unix_s - night.started_unix_s))
             : "";
-    table.rows.push_back(
-        {night.name, FormatUnixTime(1'000'000'000 * night.started_unix_s), took, NightAnswer(night), night.words});
+    table.rows.push_back({night.name, FormatUnixTime(1'000'000'000 * night.started_unix_s), took, NightAnswer(night),
+                          NightWords(night) + (night.accepted ? "; accepted" : "")});
   }
   Write(ToText(table) + "\n");
   const std::optional<Night> good = LastGoodNight(nights);
@@ -232,6 +240,31 @@ int ShowNights(const NightlyOptions& options) {
     Say("The last good night was {}, {} ago.\n", good->name,
         FormatDuration(1'000'000'000 * std::max<int64_t>(1, NowUnixS() - good->ended_unix_s)));
   }
+  return 0;
+}
+
+// What the night found worse is as it should be: its baseline begins anew.
+int Accept(const NightlyOptions& options) {
+  const NightlyPlaces places(options.folder);
+  std::vector<Night> nights = NightsIn(places);
+  const auto night =
+      std::find_if(nights.begin(), nights.end(), [&](const Night& each) { return each.name == options.night; });
+  if (night == nights.end()) {
+    std::vector<std::string> names;
+    for (const Night& each : nights) names.push_back(each.name);
+    throw Error(ErrorKind::kUsage,
+                fmt::format("nightly: there is no '{}' in {}{}", PrintableLine(options.night), options.folder,
+                            DidYouMean(options.night, names)),
+                "`ridgeline nightly status` lists the nights");
+  }
+  if (night->worse.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("nightly: {} found nothing worse than its baseline", night->name),
+                "accept the night that did; what is worse than --pinned is accepted by naming a newer one");
+  }
+  night->accepted = true;
+  WriteNight(*night, places.nights);
+  Say("{}: {} point{} accepted; with fewer than {} runs, a baseline that begins anew is INCONCLUSIVE for some nights\n",
+      night->name, night->worse.size(), night->worse.size() == 1 ? " is" : "s are", kHistoryRuns);
   return 0;
 }
 
@@ -321,6 +354,15 @@ Action NightlyCommand(CLI::App& self) {
   CLI::App* status = self.add_subcommand("status", "show the nights, and when the last good one was");
   AddFolderOption(*status, *options);
   status->footer("Example:\n  ridgeline nightly status --dir /srv/nightly");
+  CLI::App* accept = self.add_subcommand("accept", "say that what a night found worse is as it should be");
+  accept->add_option("night", options->night, "the night, as `nightly status` names it")
+      ->required()
+      ->type_name("NIGHT");
+  AddFolderOption(*accept, *options);
+  accept->footer(
+      "What a night found worse stands in no baseline, and stays worse every night until it is mended. Accepted, its\n"
+      "baseline begins anew, with the first of the nights one after another that found it worse.\n\n"
+      "Example:\n  ridgeline nightly accept night-2026-02-01 --dir /srv/nightly");
   CLI::App* install = self.add_subcommand("install", "print what has a scheduler run it every night");
   AddNightOptions(*install, *options);
   install->add_flag("--cron", options->cron, "for crontab");
@@ -335,8 +377,9 @@ Action NightlyCommand(CLI::App& self) {
       "Changes nothing by itself: it writes what you look at and install.\n\n"
       "Example:\n  ridgeline nightly install sweeps/nightly.yaml --dir /srv/nightly --cron");
   self.footer("Example:\n  ridgeline nightly run sweeps/nightly.yaml");
-  return [options, run, status] {
+  return [options, run, status, accept] {
     if (run->parsed()) return RunNight(*options);
+    if (accept->parsed()) return Accept(*options);
     return status->parsed() ? ShowNights(*options) : Install(*options);
   };
 }

@@ -20,6 +20,7 @@ Json FindingJson(const GateFinding& finding) {
                {"setup", finding.setup},
                {"machine", finding.machine},
                {"words", finding.words},
+               {"suspect", finding.suspect},
                {"base_runs", finding.base_runs},
                {"head_runs", finding.head_runs},
                {"head_effective_steps", NumberOrNull(finding.effective_steps)},

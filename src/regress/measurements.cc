@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/table.h"
 #include "report/steps.h"
 #include "store/store.h"
@@ -47,6 +48,12 @@ std::string Query(const MeasurementChoice& choice) {
       "AND (:beginning IS NULL OR substr(campaign, 1, length(:beginning)) = :beginning) "
       "AND (:commit IS NULL OR environment ->> '$.git_commit' = :commit)";
   if (choice.before_unix_ns > 0) where += fmt::format(" AND ifnull(ended_unix_ns, 0) < {}", choice.before_unix_ns);
+  if (!choice.left_out.empty()) {
+    where +=
+        " AND campaign NOT IN (SELECT value ->> 0 FROM json_each(:left_out) WHERE value ->> 1 = '') "
+        "AND (campaign, point_id, setup) NOT IN "
+        "(SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:left_out))";
+  }
   if (choice.most > 0) {
     where = fmt::format(
         "result IN (SELECT result FROM (SELECT result, row_number() OVER "
@@ -74,6 +81,12 @@ std::vector<MeasuredCell> ReadMeasurements(Store& store, const MeasurementChoice
     texts["campaign"] = choice.campaign;
   }
   if (!choice.commit.empty()) texts["commit"] = choice.commit;
+  if (!choice.left_out.empty()) {
+    Json left_out = Json::array();
+    for (const LeftOutMeasurements& each : choice.left_out)
+      left_out.push_back(Json::array({each.campaign, each.point_id, each.setup}));
+    texts["left_out"] = DumpJson(left_out);
+  }
   std::vector<MeasuredCell> cells;
   for (const std::vector<Cell>& row : store.Query(Query(choice), texts).rows) {
     MeasuredCell cell{CellText(row[0]), CellText(row[1]), CellText(row[2]), CellText(row[3]), {}};

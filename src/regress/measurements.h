@@ -10,12 +10,20 @@ namespace ridgeline {
 
 class Store;
 
+// Measurements that are left out: all of a campaign, or those of one cell of it.
+struct LeftOutMeasurements {
+  std::string campaign;
+  std::string point_id;  // empty: all
+  std::string setup;
+};
+
 struct MeasurementChoice {
   std::string campaign;        // of this one; of all that begin so, where a `*` is its end; empty: of any
   std::string commit;          // by builds of this commit, as the results say it, whole; empty: by any
   bool newest = false;         // only the newest of each point and setup
   int64_t before_unix_ns = 0;  // only what ended before; 0: whenever
-  int64_t most = 0;            // of each cell only the latest that ended well, and as many that did not; 0: all
+  std::vector<LeftOutMeasurements> left_out;
+  int64_t most = 0;  // of each cell only the latest that ended well, and as many that did not; 0: all
 };
 
 struct MeasuredRuns {

@@ -1,7 +1,10 @@
 #include "regress/nights.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,6 +12,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "regress/gate.h"
 
 namespace ridgeline {
 namespace {
@@ -30,7 +34,46 @@ Night ParseNight(const Json& json) {
   night.run_exit = json.at("run_exit").get<int>();
   night.exit_code = json.at("exit_code").get<int>();
   night.words = json.at("words").get<std::string>();
+  for (const Json& cell : json.value("worse", Json::array())) {
+    night.worse.push_back({cell.at(0).get<std::string>(), cell.at(1).get<std::string>()});
+  }
+  night.accepted = json.value("accepted", false);
   return night;
+}
+
+// Whether what was measured in it was measured on a machine that was up, and was held to a baseline.
+bool LendsToBaselines(const Night& night) {
+  return night.is_over() && night.exit_code != ExitCode(ErrorKind::kUsage) && NightAnswer(night) != "FAILED";
+}
+
+bool FoundWorse(const Night& night, const NightCell& cell) {
+  return std::find(night.worse.begin(), night.worse.end(), cell) != night.worse.end();
+}
+
+// The places of the nights with which the baseline of an accepted cell begins, and in which it was accepted last.
+struct Acceptance {
+  size_t begin = 0;
+  size_t accepted = 0;
+};
+
+std::map<NightCell, Acceptance> AcceptancesOf(const std::vector<Night>& nights) {
+  std::map<NightCell, Acceptance> acceptances;
+  for (size_t i = nights.size(); i-- > 0;) {
+    if (!nights[i].accepted) continue;
+    for (const NightCell& cell : nights[i].worse) {
+      if (acceptances.contains(cell)) continue;
+      size_t begin = i;
+      for (size_t before = i; before-- > 0;) {
+        if (FoundWorse(nights[before], cell)) {
+          begin = before;
+        } else if (LendsToBaselines(nights[before])) {
+          break;
+        }
+      }
+      acceptances[cell] = {begin, i};
+    }
+  }
+  return acceptances;
 }
 
 }  // namespace
@@ -56,6 +99,8 @@ std::vector<Night> ReadNights(const fs::path& folder, std::vector<std::string>* 
 }
 
 void WriteNight(const Night& night, const fs::path& folder) {
+  Json worse = Json::array();
+  for (const NightCell& cell : night.worse) worse.push_back(Json::array({cell.point_id, cell.setup}));
   const Json json = {{"version", kNightVersion},
                      {"night", night.name},
                      {"sweep", night.sweep},
@@ -63,7 +108,9 @@ void WriteNight(const Night& night, const fs::path& folder) {
                      {"ended_unix_s", night.ended_unix_s},
                      {"run_exit", night.run_exit},
                      {"exit_code", night.exit_code},
-                     {"words", night.words}};
+                     {"words", night.words},
+                     {"worse", std::move(worse)},
+                     {"accepted", night.accepted}};
   MakeDirs(folder / night.name);
   WriteFileAtomic(folder / night.name / kRecord, DumpJson(json) + "\n");
 }
@@ -99,6 +146,53 @@ std::string NightAnswer(const Night& night) {
     default:
       return "FAILED";
   }
+}
+
+std::string NightWords(const Night& night) {
+  const std::string answer = NightAnswer(night) + ": ";
+  return night.words.starts_with(answer) ? night.words.substr(answer.size()) : night.words;
+}
+
+std::vector<NightCell> WorseCells(const Json& gate) {
+  std::set<NightCell> worse;
+  try {
+    for (const Json& finding : gate.at("findings")) {
+      const auto metric = finding.at("metric").get<std::string>();
+      if (metric == GateMetricName(GateMetric::kPinnedStepTime) ||
+          metric == GateMetricName(GateMetric::kPinnedPeakMemory)) {
+        continue;
+      }
+      const auto answer = finding.at("answer").get<std::string>();
+      const bool is_open = answer == GateAnswerName(GateAnswer::kInconclusive) && finding.at("suspect").get<bool>();
+      if (answer != GateAnswerName(GateAnswer::kRegressed) && !is_open) continue;
+      worse.insert({finding.at("point_id").get<std::string>(), finding.at("setup").get<std::string>()});
+    }
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("it is no gate: {}", e.what()));
+  }
+  return {worse.begin(), worse.end()};
+}
+
+std::vector<LeftOutMeasurements> LeftOutOf(const std::vector<Night>& nights) {
+  const std::map<NightCell, Acceptance> acceptances = AcceptancesOf(nights);
+  std::vector<LeftOutMeasurements> left_out;
+  for (size_t i = 0; i < nights.size(); ++i) {
+    const std::string& name = nights[i].name;
+    if (!LendsToBaselines(nights[i])) {
+      left_out.push_back({name, {}, {}});
+      continue;
+    }
+    for (const auto& [cell, acceptance] : acceptances) {
+      if (i < acceptance.begin) left_out.push_back({name, cell.point_id, cell.setup});
+    }
+    for (const NightCell& cell : nights[i].worse) {
+      const auto found = acceptances.find(cell);
+      if (found == acceptances.end() || i > found->second.accepted) {
+        left_out.push_back({name, cell.point_id, cell.setup});
+      }
+    }
+  }
+  return left_out;
 }
 
 }  // namespace ridgeline

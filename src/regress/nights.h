@@ -2,26 +2,49 @@
 // is a folder, NAME/night.json with what came of it.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+#include "regress/measurements.h"
+
 namespace ridgeline {
+
+// A point with one setup, on any machine.
+struct NightCell {
+  std::string point_id;
+  std::string setup;
+
+  auto operator<=>(const NightCell&) const = default;
+};
 
 struct Night {
   std::string name;   // its campaign's, too: "night-2026-02-01"
   std::string sweep;  // the file
   int64_t started_unix_s = 0;
-  int64_t ended_unix_s = 0;  // 0: it is at work, or was cut short
-  int run_exit = 0;          // of `ridgeline run`
-  int exit_code = 0;         // of the whole: that of the gate, unless the run could not be one
-  std::string words;         // what the gate concluded, or why there was none
+  int64_t ended_unix_s = 0;      // 0: it is at work, or was cut short
+  int run_exit = 0;              // of `ridgeline run`
+  int exit_code = 0;             // of the whole: that of the gate, unless the run could not be one
+  std::string words;             // what the gate concluded, or why there was none
+  std::vector<NightCell> worse;  // than their baseline, or suspects that nobody measured again
+  bool accepted = false;         // a person said that what was worse is as it should be
 
   bool is_over() const { return ended_unix_s > 0; }
   bool is_good() const { return is_over() && exit_code == 0; }
 };
+
+// What of a gate (GateJson) was worse than its rolling baseline. What is held to a pinned one is between those two.
+// Throws Error(kInvalidInput) for what is no gate.
+std::vector<NightCell> WorseCells(const Json& gate);
+
+// What no baseline has of these nights, which are in the order of their starts: all of one that was cut short, FAILED
+// or was REFUSED; and of any other what it found worse, so that a regression stays one however long it lasts. Where
+// that was accepted, the cells' baseline begins with the first of the nights that found them worse one after another.
+std::vector<LeftOutMeasurements> LeftOutOf(const std::vector<Night>& nights);
 
 // The nights in a folder, in the order of their starts. A record that is damaged is left out, and named in `problems`.
 // None where there is no such folder.
@@ -39,5 +62,8 @@ std::optional<Night> LastGoodNight(const std::vector<Night>& nights);
 
 // "PASS", "REGRESSED", "INCONCLUSIVE", "FAILED" (the infrastructure's), "REFUSED" (the sweep is wrong), "CUT SHORT".
 std::string NightAnswer(const Night& night);
+
+// Its words beside its answer, with which a gate's begin, too.
+std::string NightWords(const Night& night);
 
 }  // namespace ridgeline

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "regress/nights.h"
 #include "tests/cli/cli.h"
 #include "tests/regress/nights.h"
 
@@ -105,6 +106,61 @@ TEST_F(GateProgram, ANightThatMeasuredNothingIsInfrastructures) {
   EXPECT_EQ(shown.status.exit_code, 3);
   EXPECT_THAT(shown.out, HasSubstr("its node failed"));
   EXPECT_THAT(ReadFile(cli_.dir.path() / "gate.xml"), Not(HasSubstr("errors=\"0\"")));
+}
+
+// A slowdown that stays would be the usual when half of the baseline's runs have it.
+TEST_F(GateProgram, ARegressionStaysOneUntilItIsAccepted) {
+  Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
+  testing::Nights nights(store);
+  int count = 0;
+  const auto gate = [&](double ms) {
+    Night night;
+    night.name = fmt::format("night-{}", ++count);
+    nights.Add(night.name, ms);
+    night.started_unix_s = count;
+    WriteNight(night, cli_.dir / "nights");
+    const std::string json = cli_.dir / "nights" / night.name / "gate.json";
+    const auto shown = cli_.Run({"gate", night.name, "--baseline", "night-*", "--records", "nights", "--to", json});
+    night.ended_unix_s = count;
+    night.exit_code = shown.status.exit_code;
+    night.worse = WorseCells(ReadJsonFile(json));
+    WriteNight(night, cli_.dir / "nights");
+    return night.exit_code;
+  };
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(gate(100), 4) << "too few runs";
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(gate(110), 4) << "a suspect, " << i << " nights later";
+  EXPECT_EQ(cli_.Run({"gate", "night-15", "--baseline", "night-*"}).status.exit_code, 0) << "forgotten";
+
+  EXPECT_EQ(cli_.Run({"nightly", "accept", "night-16", "--dir", "."}).status.exit_code, 2);
+  EXPECT_THAT(cli_.Run({"nightly", "accept", "night-7", "--dir", "."}).err, HasSubstr("found nothing worse"));
+  const auto accepted = cli_.Run({"nightly", "accept", "night-15", "--dir", "."});
+  EXPECT_THAT(accepted.out, HasSubstr("night-15: 2 points are accepted")) << accepted.err;
+  EXPECT_THAT(cli_.Run({"nightly", "status", "--dir", "."}).out, HasSubstr("; accepted\n"));
+  EXPECT_EQ(gate(110), 0) << "its baseline has begun with the first that was slower";
+  EXPECT_EQ(gate(121), 4) << "slower again";
+  EXPECT_EQ(gate(100), 0) << "mended";
+}
+
+// Nothing that was measured while the infrastructure failed is a baseline.
+TEST_F(GateProgram, ANightThatFailedMovesNoBaseline) {
+  {
+    Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
+    testing::Nights nights(store);
+    nights.AddSeveral(6);
+    nights.Add("night-7", 110);
+    nights.Add("tonight", 100);
+  }
+  Night night;
+  night.name = "night-7";
+  night.started_unix_s = night.ended_unix_s = 1;
+  night.exit_code = 3;
+  WriteNight(night, cli_.dir / "nights");
+  const std::vector<std::string> gate = {"gate", "tonight", "--baseline", "night-*", "--records", "nights"};
+  EXPECT_THAT(cli_.Run(gate).out, HasSubstr("18 runs of the 20 that a baseline takes; 2 more runs would decide"));
+  night.exit_code = 0;  // it was gone on with
+  WriteNight(night, cli_.dir / "nights");
+  EXPECT_EQ(cli_.Run(gate).status.exit_code, 0);
+  EXPECT_EQ(cli_.Run({"gate", "tonight", "--records", "none"}).status.exit_code, 2);
 }
 
 // Nights of a sweep, measured for real by a trainer whose speed is its build's.

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <regex>
 #include <string>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "base/process.h"
 #include "cli/nightly_install.h"
 #include "tests/cli/cli.h"
 
@@ -37,8 +40,17 @@ TEST_F(Nightly, ANightIsACampaignWithItsGateAndItsPages) {
   EXPECT_EQ(cli_.Run({"nightly", "status"}).status.exit_code, 2);
   const auto first = RunNight(sweep);
   EXPECT_EQ(first.status.exit_code, 4) << first.out << first.err;  // nothing to be held to yet
+  EXPECT_THAT(first.out, HasSubstr(": INCONCLUSIVE: 2 inconclusive\n")) << "the answer once";
+  // Had it failed, none of it would be a baseline: a record that says so is what the next goes by.
+  const auto folder = std::filesystem::directory_iterator(cli_.dir / "nights of mine/nights")->path();
+  const std::filesystem::path record = folder / "night.json";
+  const std::string said = ReadFile(record);
+  WriteFile(record, std::regex_replace(said, std::regex("\"exit_code\": ?4"), "\"exit_code\": 2"));
   const auto second = RunNight(sweep);
   EXPECT_EQ(second.status.exit_code, 4) << second.out << second.err;
+  WriteFile(record, said);
+  const Json findings = ReadJsonFile(folder.string() + "-2/gate.json").at("findings");
+  EXPECT_EQ(findings.at(0).at("base_runs"), 0) << "the first night's runs are a baseline";
   Store store = Store::Open(cli_.dir / "nights of mine/ridgeline.db", Store::Mode::kReadOnly);
   EXPECT_EQ(std::get<int64_t>(store.Query("SELECT count(DISTINCT campaign) FROM results").rows.at(0).at(0)), 2);
   EXPECT_THAT(Status(), AllOf(HasSubstr("INCONCLUSIVE"), HasSubstr("There was no good night yet.")));
@@ -97,6 +109,11 @@ TEST_F(Nightly, InstallPrintsWhatASchedulerTakes) {
   const auto cron = cli_.Run({"nightly", "install", sweep, "--cron", "--at", "23:05", "--dir", "a b"});
   EXPECT_EQ(cron.status.exit_code, 0) << cron.err;
   EXPECT_THAT(cron.out, AllOf(HasSubstr("\n5 23 * * * "), HasSubstr("/a b'")));
+  // Paths are whole: a scheduler starts it elsewhere.
+  MakeDirs(cli_.dir / "definitions");
+  EXPECT_THAT(cli_.Run({"nightly", "install", sweep, "--cron", "--trainers", "definitions", "--alert", "./page"}).out,
+              AllOf(HasSubstr(" --trainers " + (cli_.dir / "definitions").string()),
+                    HasSubstr(" --alert " + (cli_.dir / "page").string())));
   EXPECT_THAT(cli_.Run({"nightly", "install", sweep, "--scrontab"}).out, HasSubstr("#SCRON "));
   const auto kubernetes = cli_.Run({"nightly", "install", sweep, "--kubernetes", "--at", "2:00"});
   EXPECT_THAT(kubernetes.out, AllOf(HasSubstr("  schedule: \"0 2 * * *\"\n"), HasSubstr("\n    name: test\n"),
@@ -108,6 +125,29 @@ TEST_F(Nightly, InstallPrintsWhatASchedulerTakes) {
   for (const char* at : {"24:00", "1:5", "1:60", "1", "", "-1:00", "1:00x"}) {
     EXPECT_EQ(cli_.Run({"nightly", "install", sweep, "--cron", "--at", at}).status.exit_code, 2) << at;
   }
+}
+
+// systemd itself takes the units, and says when the next night would be.
+TEST_F(Nightly, SystemdTakesItsUnits) {
+  const char* path = std::getenv("PATH");
+  if (FindProgram("systemd-analyze", path == nullptr ? "" : path).empty()) {
+    GTEST_SKIP() << "systemd-analyze is not installed (systemd)";
+  }
+  const std::string sweep = cli_.WriteSweep(1, "ok");
+  const auto install = cli_.Run(
+      {"nightly", "install", sweep, "--systemd", "--at", "2:05", "--dir", "50% of $HOME; \"it's\"", "--to", "units"});
+  ASSERT_EQ(install.status.exit_code, 0) << install.err;
+  const std::string units = cli_.dir / "units";
+  const Captured checked = ridgeline::Run({"systemd-analyze", "verify", "--man=no", "--recursive-errors=no",
+                                           units + "/ridgeline-nightly.service", units + "/ridgeline-nightly.timer"});
+  EXPECT_TRUE(checked.status.ok()) << checked.stderr_text;
+  EXPECT_EQ(checked.stderr_text, "") << "what it warns of";
+  const std::string timer = ReadFile(units + "/ridgeline-nightly.timer");
+  std::smatch when;
+  ASSERT_TRUE(std::regex_search(timer, when, std::regex("\nOnCalendar=(.*)\n")));
+  const Captured next = ridgeline::Run({"systemd-analyze", "calendar", "--base-time=2026-02-01 03:00:00 UTC", when[1]});
+  EXPECT_TRUE(next.status.ok()) << next.stderr_text;
+  EXPECT_THAT(next.stdout_text, HasSubstr("2026-02-02 02:05:00 UTC"));
 }
 
 TEST(NightlyInstall, WordsAreQuotedAsEachSchedulerHasIt) {

@@ -46,6 +46,15 @@ TEST_F(Measurements, OfCampaignsThatBeginAlike) {
   EXPECT_THAT(CampaignsOf(choice), ElementsAre());
 }
 
+TEST_F(Measurements, WhatIsLeftOutTakesNobodysPlace) {
+  nights_.AddSeveral(4);
+  const MeasuredCell cell = ReadMeasurements(store_, {}).at(0);
+  MeasurementChoice choice;
+  choice.most = 2;
+  choice.left_out = {{"night-4", {}, {}}, {"night-2", cell.point_id, cell.setup}, {"night-1", "another", cell.setup}};
+  EXPECT_THAT(CampaignsOf(choice), ElementsAre("night-1", "night-3"));
+}
+
 TEST_F(Measurements, TheLatestThatEndedWellAreNotCrowdedOutByFailures) {
   nights_.AddSeveral(3);
   for (const char* night : {"night-4", "night-5"}) {

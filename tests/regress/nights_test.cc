@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "base/files.h"
+#include "regress/gate.h"
+#include "regress/gate_forms.h"
 #include "tests/base/temp_dir.h"
 
 namespace ridgeline {
@@ -28,9 +31,27 @@ Night NightOf(const std::string& name, int exit_code, int64_t started_unix_s, in
   return night;
 }
 
+Night NightThatFoundWorse(const std::string& name, const std::vector<NightCell>& worse) {
+  Night night = NightOf(name, worse.empty() ? 0 : 1, 1, 2);
+  night.worse = worse;
+  return night;
+}
+
+// "night-1" of a whole night, "night-1 point" of a cell.
+std::vector<std::string> LeftOutNames(const std::vector<Night>& nights) {
+  std::vector<std::string> names;
+  for (const LeftOutMeasurements& each : LeftOutOf(nights)) {
+    names.push_back(each.campaign + (each.point_id.empty() ? "" : " " + each.point_id));
+  }
+  return names;
+}
+
 TEST(Nights, AreReadAsTheyWereWrittenInTheOrderOfTheirStarts) {
   const TempDir dir;
-  WriteNight(NightOf("night-b", 0, 10, 20), dir.path());
+  Night written = NightOf("night-b", 0, 10, 20);
+  written.worse = {{"point", "{\"setup\": 1}"}, {"other", ""}};
+  written.accepted = true;
+  WriteNight(written, dir.path());
   WriteNight(NightOf("night-a", 3, 30, 0), dir.path());
   std::vector<std::string> problems;
   const std::vector<Night> nights = ReadNights(dir.path(), &problems);
@@ -39,6 +60,9 @@ TEST(Nights, AreReadAsTheyWereWrittenInTheOrderOfTheirStarts) {
   EXPECT_EQ(nights[0].name, "night-b");
   EXPECT_EQ(nights[0].sweep, "/sweeps/it's \"one\".yaml");
   EXPECT_EQ(nights[0].words, "2 pass\n");
+  EXPECT_EQ(nights[0].worse, written.worse);
+  EXPECT_TRUE(nights[0].accepted);
+  EXPECT_FALSE(nights[1].accepted);
   EXPECT_TRUE(nights[0].is_good());
   EXPECT_FALSE(nights[1].is_over());
 }
@@ -55,6 +79,70 @@ TEST(Nights, ADamagedRecordIsNamedAndHidesNoOther) {
   }
   std::vector<std::string> problems;
   EXPECT_THAT(ReadNights(dir.path() / "nothing", &problems), IsEmpty());
+}
+
+TEST(Nights, ARecordOfAnEarlierVersionIsRead) {
+  const TempDir dir;
+  MakeDirs(dir.path() / "night-a");
+  WriteFile(dir.path() / "night-a/night.json",
+            R"({"version": 1, "night": "night-a", "sweep": "/s.yaml", "started_unix_s": 1, "ended_unix_s": 2,
+                "run_exit": 0, "exit_code": 1, "words": "REGRESSED: 1 regressed"})");
+  std::vector<std::string> problems;
+  const std::vector<Night> nights = ReadNights(dir.path(), &problems);
+  EXPECT_THAT(problems, IsEmpty());
+  ASSERT_THAT(nights, SizeIs(1));
+  EXPECT_THAT(nights[0].worse, IsEmpty());
+  EXPECT_EQ(NightWords(nights[0]), "1 regressed") << "its answer is said beside it";
+}
+
+TEST(Nights, WhatWasNoNightIsInNoBaseline) {
+  EXPECT_THAT(LeftOutNames({NightOf("passed", 0, 1, 2), NightOf("regressed", 1, 1, 2), NightOf("refused", 2, 1, 2),
+                            NightOf("failed", 3, 1, 2), NightOf("inconclusive", 4, 1, 2), NightOf("stopped", 130, 1, 2),
+                            NightOf("cut short", 0, 1, 0)}),
+              ElementsAre("refused", "failed", "stopped", "cut short"));
+}
+
+TEST(Nights, WhatANightFoundWorseIsInNoBaselineUntilItIsAccepted) {
+  const NightCell a{"a", ""};
+  const NightCell b{"b", ""};
+  std::vector<Night> nights = {
+      NightThatFoundWorse("1", {}),     NightThatFoundWorse("2", {a}), NightThatFoundWorse("3", {}),
+      NightThatFoundWorse("4", {a, b}), NightOf("5", 3, 1, 2),         NightThatFoundWorse("6", {a}),
+      NightThatFoundWorse("7", {a, b}), NightThatFoundWorse("8", {})};
+  EXPECT_THAT(LeftOutNames(nights), ElementsAre("2 a", "4 a", "4 b", "5", "6 a", "7 a", "7 b"));
+  nights[5].accepted = true;  // of a alone, which is worse since 4: nights that failed say nothing
+  EXPECT_THAT(LeftOutNames(nights), ElementsAre("1 a", "2 a", "3 a", "4 b", "5", "7 a", "7 b"))
+      << "what is worse after it is worse than what was accepted";
+  nights[6].accepted = true;
+  EXPECT_THAT(LeftOutNames(nights), ElementsAre("1 a", "1 b", "2 a", "2 b", "3 a", "3 b", "4 b", "5", "6 b"));
+}
+
+TEST(Nights, WhatIsWorseIsWhatTheRollingBaselineFoundAndNobodyCleared) {
+  Gate gate;
+  const auto add = [&](GateAnswer answer, GateMetric metric, bool suspect, const std::string& point) {
+    GateFinding& finding = gate.findings.emplace_back();
+    finding.answer = answer;
+    finding.metric = metric;
+    finding.suspect = suspect;
+    finding.point_id = point;
+    finding.setup = "setup";
+  };
+  using enum GateAnswer;
+  using enum GateMetric;
+  add(kRegressed, kPeakMemory, true, "more memory");
+  add(kRegressed, kResult, false, "fails");
+  add(kInconclusive, kStepTime, true, "suspect");
+  add(kRegressed, kStepTime, true, "more memory");
+  add(kInconclusive, kStepTime, false, "too few runs");
+  add(kPass, kStepTime, true, "cleared");
+  add(kRegressed, kPinnedStepTime, true, "crept");
+  add(kMissing, kResult, false, "missing");
+  EXPECT_THAT(
+      WorseCells(ParseJson(GateJson(gate), "the gate")),
+      ElementsAre(NightCell{"fails", "setup"}, NightCell{"more memory", "setup"}, NightCell{"suspect", "setup"}));
+  for (const char* text : {"[]", "{}", R"({"findings": [1]})", R"({"findings": [{"metric": 1}]})"}) {
+    EXPECT_THROW(WorseCells(ParseJson(text, "a test")), Error) << text;
+  }
 }
 
 TEST(Nights, OneThatIsNotOverOrThatTheInfrastructureCostIsGoneOnWithThatDay) {
