@@ -86,17 +86,32 @@ class BoundedQueue final : public httplib::TaskQueue {
   bool ended_ = false;
 };
 
+// What versions of the library ask a stream beside what all of them do: is_writable until 0.18, the others later. So
+// none of it says that it overrides.
+template <typename Stream>
+class AnyStream : public Stream {
+ public:
+  // NOLINTBEGIN(modernize-use-override)
+  virtual bool is_writable() const { return HasReader(); }
+  virtual bool wait_readable() const { return this->is_readable(); }
+  virtual bool wait_writable() const { return HasReader(); }
+  virtual time_t duration() const { return 0; }
+  // NOLINTEND(modernize-use-override)
+
+ private:
+  // Whether something can be written, and somebody is there yet: who has closed is readable, at an end.
+  bool HasReader() const {
+    pollfd one{this->socket(), POLLOUT | POLLRDHUP, 0};
+    return ::poll(&one, 1, 0) > 0 && (one.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0;
+  }
+};
+
 // A request that is read already, and a socket that is written to.
-class HeadStream final : public httplib::Stream {
+class HeadStream final : public AnyStream<httplib::Stream> {
  public:
   HeadStream(std::string head, int socket) : head_(std::move(head)), socket_(socket) {}
 
   bool is_readable() const override { return at_ < head_.size(); }
-  // Also whether somebody is there yet: who has closed is readable, at an end.
-  bool is_writable() const override {
-    pollfd one{socket_, POLLOUT | POLLRDHUP, 0};
-    return ::poll(&one, 1, 0) > 0 && (one.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0;
-  }
   ssize_t read(char* to, size_t size) override {
     const size_t n = std::min(size, head_.size() - at_);
     std::copy_n(head_.data() + at_, n, to);
@@ -109,11 +124,6 @@ class HeadStream final : public httplib::Stream {
   void get_remote_ip_and_port(std::string& ip, int& port) const override { NoAddress(ip, port); }
   void get_local_ip_and_port(std::string& ip, int& port) const override { NoAddress(ip, port); }
   socket_t socket() const override { return socket_; }
-
-  // Of later versions of the library.
-  bool wait_readable() const { return is_readable(); }
-  bool wait_writable() const { return is_writable(); }
-  time_t duration() const { return 0; }
 
  private:
   static void NoAddress(std::string& ip, int& port) {
