@@ -6,6 +6,8 @@
 #include <functional>
 #include <regex>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "base/json.h"
 #include "store/store.h"
@@ -153,6 +155,65 @@ TEST(Prometheus, TakesTheRulesAndTheyDoWhatTheySay) {
   WriteFile(dir / "test.yaml", ReadFile(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/serve/alerts_test.yaml"));
   const Captured tested = ridgeline::Run({"promtool", "test", "rules", (dir / "test.yaml").string()});
   EXPECT_EQ(tested.status.exit_code, 0) << tested.stdout_text << tested.stderr_text;
+}
+
+// Grafana is in no Debian: what it asks of a dashboard's JSON (its "JSON model") is looked at here.
+TEST(Dashboard, IsOneThatGrafanaCanImport) {
+  const Json dashboard = ReadJsonFile(Shipped("grafana.json"));
+  EXPECT_FALSE(dashboard.at("title").get<std::string>().empty());
+  const auto uid = dashboard.at("uid").get<std::string>();
+  EXPECT_TRUE(std::regex_match(uid, std::regex("[a-zA-Z0-9_-]{1,40}"))) << uid;
+  EXPECT_TRUE(!dashboard.contains("id") || dashboard["id"].is_null()) << "an id is the database's that it came from";
+  EXPECT_GE(dashboard.at("schemaVersion").get<int>(), 36) << "from which a data source is an object";
+  EXPECT_TRUE(dashboard.at("version").is_number_integer());
+  EXPECT_TRUE(dashboard.at("tags").is_array());
+  EXPECT_TRUE(dashboard.at("time").at("from").is_string() && dashboard["time"].at("to").is_string());
+  for (const char* list : {"annotations", "templating"}) EXPECT_TRUE(dashboard.at(list).at("list").is_array()) << list;
+
+  std::set<std::string> variables;
+  for (const Json& variable : dashboard["templating"]["list"]) {
+    EXPECT_TRUE(variables.insert(variable.at("name").get<std::string>()).second) << variable;
+    EXPECT_TRUE(variable.at("type") == "datasource" || variable.at("datasource").at("uid") == "${datasource}");
+  }
+  ASSERT_TRUE(variables.contains("datasource")) << "nobody's data source is called as ours is";
+  EXPECT_EQ(dashboard["templating"]["list"][0].at("type"), "datasource") << "before what asks it";
+  EXPECT_EQ(dashboard["templating"]["list"][0].at("query"), "prometheus");
+
+  constexpr int kColumns = 24;
+  const std::set<std::string> types = {"bargauge", "gauge", "heatmap", "row", "stat", "table", "text", "timeseries"};
+  std::set<int> ids;
+  std::set<std::pair<int, int>> cells;
+  const std::regex variable_of("\\$\\{?([A-Za-z_]+)");
+  for (const Json& panel : dashboard.at("panels")) {
+    const auto title = panel.at("title").get<std::string>();
+    EXPECT_TRUE(ids.insert(panel.at("id").get<int>()).second) << title << " has another's id";
+    EXPECT_TRUE(types.contains(panel.at("type").get<std::string>())) << title << ": no panel of Grafana's own";
+    const Json& grid = panel.at("gridPos");
+    const int x = grid.at("x");
+    const int y = grid.at("y");
+    const int w = grid.at("w");
+    const int h = grid.at("h");
+    EXPECT_TRUE(x >= 0 && w > 0 && x + w <= kColumns && y >= 0 && h > 0) << title;
+    for (int row = y; row < y + h; ++row) {
+      for (int column = x; column < x + w; ++column) {
+        EXPECT_TRUE(cells.emplace(row, column).second) << title << " lies on another, at " << column << ", " << row;
+      }
+    }
+    EXPECT_EQ(panel.at("datasource").at("uid"), "${datasource}") << title;
+    EXPECT_TRUE(panel.at("fieldConfig").at("defaults").is_object() && panel["fieldConfig"].at("overrides").is_array());
+    EXPECT_TRUE(panel.at("options").is_object()) << title;
+    std::set<std::string> targets;
+    for (const Json& target : panel.at("targets")) {
+      EXPECT_TRUE(targets.insert(target.at("refId").get<std::string>()).second) << title << " has one refId twice";
+      EXPECT_EQ(target.at("datasource").at("type"), "prometheus") << title;
+      const auto query = target.at("expr").get<std::string>();
+      for (std::sregex_iterator at(query.begin(), query.end(), variable_of), end; at != end; ++at) {
+        const std::string name = (*at)[1];
+        EXPECT_TRUE(name == "__rate_interval" || variables.contains(name)) << title << ": " << name;
+      }
+    }
+    EXPECT_FALSE(targets.empty()) << title;
+  }
 }
 
 // What the rules, the dashboard and the page of the metrics speak of is there.
