@@ -10,8 +10,7 @@ named AS MATERIALIZED (
     planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message, environment, command,
     all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, cores_others_share, cores_throttles,
     gpu_throttled_share, gpu_others, gpu_ecc_uncorrected,
-    -- Of fewer measured steps nothing can be said of how they vary.
-    status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
+    too_few,
     -- Runs are compared only where all this is the same.
     json_array(provenance, emulated, device_name, campaign, machine, version, setup, seed) AS alike,
     status = 'ok' AS ok,
@@ -28,18 +27,13 @@ named AS MATERIALIZED (
       WHEN 'full' THEN 'full activation checkpointing'
       ELSE 'activation checkpointing ' || checkpointing
     END AS policy_words,
-    -- From the policy that recomputes least; full/K by its K.
-    CASE checkpointing WHEN 'none' THEN 0 WHEN 'selective' THEN 1 WHEN 'full' THEN 2
-                       ELSE 2 + CAST(substr(checkpointing, 6) AS INTEGER) END AS policy_rank,
+    policy_rank,
     failure,
-    status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
-    CAST(evidence ->> '$.wanted_bytes' AS INTEGER) AS evidence_wanted_bytes,
-    CAST(evidence ->> '$.available_bytes' AS INTEGER) AS evidence_available_bytes
+    out_of_memory, wanted_bytes, available_bytes
   FROM runs
   LEFT JOIN spreads USING (point_id, setup, device_name, provenance, emulated)
   WHERE :sweep IS NULL
-     OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
-                              FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
+     OR (point_id, setup) IN (SELECT point_id, setup FROM sweep_cells WHERE sweep = :sweep)
 ),
 -- What a run is compared with: no activation checkpointing at the same batch; …
 -- (SQLite takes the columns beside a lone min() from the row that has it.)
@@ -53,7 +47,7 @@ no_checkpointing AS (
 ),
 -- … that one's plan, the same whether it was run, predicted, or did not fit; …
 plans AS (
-  SELECT panel, batch_size, min(coalesce(planned_peak_bytes, evidence_wanted_bytes)) AS none_peak_bytes
+  SELECT panel, batch_size, min(coalesce(planned_peak_bytes, wanted_bytes)) AS none_peak_bytes
   FROM named
   WHERE checkpointing = 'none' AND provenance <> 'published'
   GROUP BY panel, batch_size
@@ -73,8 +67,6 @@ figured AS (
   SELECT
     *,
     batch_size = first_batch AS is_first,
-    CASE WHEN out_of_memory THEN coalesce(evidence_wanted_bytes, planned_peak_bytes) END AS wanted_bytes,
-    CASE WHEN out_of_memory THEN evidence_available_bytes END AS available_bytes,
     CASE WHEN ok AND checkpointing <> 'none'
          THEN 100.0 * (step_median_ns - none_step_ns) / none_step_ns END AS recompute_overhead_percent,
     -- Of a trainer that plans nothing, what was measured.

@@ -17,8 +17,7 @@ named AS MATERIALIZED (
   FROM runs AS r
   LEFT JOIN jobs AS j ON j.key = r.job_key
   WHERE :sweep IS NULL
-     OR (r.point_id, r.setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
-                                  FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
+     OR (r.point_id, r.setup) IN (SELECT point_id, setup FROM sweep_cells WHERE sweep = :sweep)
 ),
 sides AS (
   SELECT

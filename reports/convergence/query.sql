@@ -35,8 +35,7 @@ named AS MATERIALIZED (
   -- What is left out is a row that says why. Of a whole store that would be every measurement of speed.
   WHERE (data <> 'synthetic' OR :sweep IS NOT NULL)
     AND (:sweep IS NULL
-         OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
-                                  FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep))
+         OR (point_id, setup) IN (SELECT point_id, setup FROM sweep_cells WHERE sweep = :sweep))
 ),
 losses AS MATERIALIZED (
   SELECT result, key + 1 AS step, value AS loss FROM named, json_each(named.loss)

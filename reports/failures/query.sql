@@ -15,9 +15,7 @@ ended AS (
   LEFT JOIN jobs AS j ON j.key = r.job_key
   WHERE r.status <> 'ok'
     AND (:sweep IS NULL
-         OR (r.point_id, r.setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
-                                      FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep
-                                      WHERE s.sweep = :sweep))
+         OR (r.point_id, r.setup) IN (SELECT point_id, setup FROM sweep_cells WHERE sweep = :sweep))
 )
 SELECT
   number AS result,

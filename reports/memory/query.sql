@@ -12,21 +12,15 @@ named AS MATERIALIZED (
     planned_gradients_bytes, planned_optimizer_bytes, planned_activations_bytes, planned_workspace_bytes,
     planned_logits_bytes,
     status = 'ok' AS ok,
-    status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
-    CASE WHEN status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
-         THEN coalesce(CAST(evidence ->> '$.wanted_bytes' AS INTEGER), planned_peak_bytes) END AS wanted_bytes,
-    CASE WHEN status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
-         THEN CAST(evidence ->> '$.available_bytes' AS INTEGER) END AS available_bytes,
+    out_of_memory, wanted_bytes, available_bytes,
     model_words || ', ' || format || ', batch ' || batch_size
       || CASE checkpointing WHEN 'none' THEN '' ELSE ', checkpointing ' || checkpointing END AS run,
     -- What models are compared at: the same sequence, ranks and place.
     'Sequence ' || seq_length || step_words || ranks_words || place_words AS panel,
-    CASE checkpointing WHEN 'none' THEN 0 WHEN 'selective' THEN 1 WHEN 'full' THEN 2
-                       ELSE 2 + CAST(substr(checkpointing, 6) AS INTEGER) END AS policy_rank
+    policy_rank
   FROM runs
   WHERE :sweep IS NULL
-     OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
-                              FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
+     OR (point_id, setup) IN (SELECT point_id, setup FROM sweep_cells WHERE sweep = :sweep)
 )
 SELECT
   result, panel, model, format, checkpointing, batch_size, seq_length, ranks, run,

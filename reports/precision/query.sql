@@ -10,9 +10,7 @@ named AS MATERIALIZED (
     environment, command, status = 'ok' AS ok, all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes,
     cores_others_share, cores_throttles,
     gpu_throttled_share, gpu_others, gpu_ecc_uncorrected,
-    status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
-    -- Of fewer measured steps nothing can be said of how they vary.
-    status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
+    out_of_memory, too_few,
     -- Runs are compared only where all this is the same; their plans, whatever of it.
     json_array(provenance, device_name, campaign, machine, version, setup, seed) AS alike,
     format,
@@ -27,12 +25,10 @@ named AS MATERIALIZED (
       || ranks_words
       || place_words AS panel,
     failure,
-    CASE WHEN status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
-         THEN coalesce(CAST(evidence ->> '$.wanted_bytes' AS INTEGER), planned_peak_bytes) END AS wanted_bytes
+    wanted_bytes
   FROM runs
   WHERE :sweep IS NULL
-     OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
-                              FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
+     OR (point_id, setup) IN (SELECT point_id, setup FROM sweep_cells WHERE sweep = :sweep)
 ),
 -- What a run is compared with: bf16 at the same batch. Its speed only where neither is emulated: an emulated run's says
 -- nothing about its format. (SQLite takes the columns beside a lone min() from the row that has it.)

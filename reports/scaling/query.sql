@@ -15,9 +15,7 @@ named AS MATERIALIZED (
     campaign, machine, trainer, version, planned_peak_bytes, rss_peak_bytes, message, environment, command, status = 'ok' AS ok,
     all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, cores_others_share, cores_throttles,
     gpu_throttled_share, gpu_others, gpu_ecc_uncorrected,
-    status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
-    -- Of fewer measured steps nothing can be said of how they vary.
-    status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
+    out_of_memory, too_few,
     communicator <> 'virtual' AS real,
     CAST(evidence ->> '$.exposed_ns' AS REAL) AS exposed_ns, CAST(evidence ->> '$.communication_ns' AS REAL) AS communication_ns,
     CAST(evidence ->> '$.step_low_ns' AS REAL) AS step_least_ns, CAST(evidence ->> '$.step_high_ns' AS REAL) AS step_most_ns,
@@ -37,8 +35,7 @@ named AS MATERIALIZED (
     failure
   FROM runs
   WHERE :sweep IS NULL
-     OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
-                              FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
+     OR (point_id, setup) IN (SELECT point_id, setup FROM sweep_cells WHERE sweep = :sweep)
      -- What is predicted of its points, on whichever device.
      OR (setup ->> '$.predicted_on' IS NOT NULL AND point_id IN (SELECT point_id FROM sweep_points WHERE sweep = :sweep))
 ),

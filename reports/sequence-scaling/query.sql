@@ -11,22 +11,16 @@ named AS MATERIALIZED (
     -- Runs are compared only where all this is the same.
     json_array(provenance, emulated, device_name, campaign, machine, version, setup, seed) AS alike,
     status = 'ok' AS ok,
-    status IN ('oom_device', 'oom_host', 'skipped_predicted_oom') AS out_of_memory,
-    -- Of fewer measured steps nothing can be said of how they vary.
-    status = 'ok' AND provenance = 'measured' AND json_array_length(all_steps_ns) - warmup_steps < 4 AS too_few,
-    CASE WHEN status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
-         THEN coalesce(CAST(evidence ->> '$.wanted_bytes' AS INTEGER), planned_peak_bytes) END AS wanted_bytes,
+    out_of_memory, too_few, wanted_bytes,
     -- Everything that changes a step's work but its sequence length, its batch and its policy.
     model_words || ', ' || format || step_words || ranks_words || place_words AS panel,
     CASE checkpointing WHEN 'none' THEN 'no activation checkpointing'
                        ELSE 'activation checkpointing ' || checkpointing END AS policy_words,
     checkpointing || ', batch ' || batch_size AS way,
-    CASE checkpointing WHEN 'none' THEN 0 WHEN 'selective' THEN 1 WHEN 'full' THEN 2
-                       ELSE 2 + CAST(substr(checkpointing, 6) AS INTEGER) END AS policy_rank
+    policy_rank
   FROM runs
   WHERE :sweep IS NULL
-     OR (point_id, setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
-                              FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep)
+     OR (point_id, setup) IN (SELECT point_id, setup FROM sweep_cells WHERE sweep = :sweep)
 ),
 -- What a run is compared with: the shortest sequence of its policy and batch.
 -- (SQLite takes the columns beside a lone min() from the row that has it.)

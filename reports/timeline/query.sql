@@ -17,9 +17,7 @@ named AS (
   LEFT JOIN jobs AS j ON j.key = r.job_key
   WHERE r.status <> 'skipped_predicted_oom'
     AND (:sweep IS NULL
-         OR (r.point_id, r.setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
-                                      FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep
-                                      WHERE s.sweep = :sweep))
+         OR (r.point_id, r.setup) IN (SELECT point_id, setup FROM sweep_cells WHERE sweep = :sweep))
 ),
 -- What each rank of a run took for a step without waiting for the others, where it says so: the most is the straggler's.
 ranks AS MATERIALIZED (

@@ -120,6 +120,21 @@ constexpr std::array<Words, 5> kWords = {{
        THEN ', ' || (r.setup ->> '$.cpus') || iif(r.setup ->> '$.cpus' = 1, ' core', ' cores') || ' at most' ELSE '' END)sql"},
 }};
 
+// What reports have in common, of r and p.
+constexpr std::array<Words, 5> kShared = {{
+    {"out_of_memory", "r.status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')"},
+    {"wanted_bytes", R"sql(CASE WHEN r.status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
+  THEN coalesce(CAST(r.evidence ->> '$.wanted_bytes' AS INTEGER), r.planned_peak_bytes) END)sql"},
+    {"available_bytes", R"sql(CASE WHEN r.status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
+  THEN CAST(r.evidence ->> '$.available_bytes' AS INTEGER) END)sql"},
+    // Of fewer measured steps nothing can be said of how they vary.
+    {"too_few", R"sql(r.status = 'ok' AND r.provenance = 'measured' AND
+  json_array_length(r.all_steps_ns) - p.warmup_steps < 4)sql"},
+    // From the policy that recomputes least; full/K by its K.
+    {"policy_rank", R"sql(CASE p.checkpointing WHEN 'none' THEN 0 WHEN 'selective' THEN 1 WHEN 'full' THEN 2
+  ELSE 2 + CAST(substr(p.checkpointing, 6) AS INTEGER) END)sql"},
+}};
+
 // What a measurement says, of r (its result), p (its point) and e (where it ran).
 std::string MeasurementColumns(Database& database) {
   std::string columns = "p.id AS point_id, r.number AS result";
@@ -136,13 +151,14 @@ std::string MeasurementColumns(Database& database) {
     const std::string sql = fmt::format(fmt::runtime(words.sql), fmt::arg("trainer", kTrainer));
     columns += fmt::format(", {} AS {}", sql, words.column);
   }
+  for (const Words& shared : kShared) columns += fmt::format(", {} AS {}", shared.sql, shared.column);
   return columns + fmt::format(", {} AS failure, {} AS trainer", kFailure, kTrainer) +
          ", p.spec ->> '$.own' AS own, r.setup ->> '$.cpus' AS cpus, e.machine, e.version, p.spec, e.environment";
 }
 
 // Each reads tables and those before it.
-constexpr std::array<std::string_view, 7> kViews = {"latest",     "measured", "runs",   "measurements",
-                                                    "sweep_runs", "series",   "spreads"};
+constexpr std::array<std::string_view, 8> kViews = {"latest",      "measured",   "runs",   "measurements",
+                                                    "sweep_cells", "sweep_runs", "series", "spreads"};
 
 // The statements that make them.
 std::array<std::string, kViews.size()> ViewsSql(Database& database) {
@@ -163,9 +179,9 @@ std::array<std::string, kViews.size()> ViewsSql(Database& database) {
                   StandsSql("m"), SpeaksSql("m")),
       rows_of("latest"),
       rows_of("measured"),
-      "SELECT s.sweep, s.ordinal, runs.* FROM sweep_points AS s "
-      "JOIN sweeps AS w ON w.name = s.sweep JOIN runs ON runs.point_id = s.point_id AND "
-      "runs.setup = ifnull(s.setup, w.setup)",
+      "SELECT s.sweep, s.ordinal, s.point_id, ifnull(s.setup, w.setup) AS setup "
+      "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep",
+      "SELECT s.sweep, s.ordinal, runs.* FROM sweep_cells AS s JOIN runs USING (point_id, setup)",
       SeriesSql(),
       // The points that have more than one result are found in an index: nearly always there are few.
       "SELECT point_id, setup, device_name, provenance, emulated, count(*) AS times_measured, "

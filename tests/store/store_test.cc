@@ -107,6 +107,28 @@ TEST_F(StoreTest, EachPointsProgressIsThatOfItsOwnSetup) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
+// What reports ask of every run, said once.
+TEST_F(StoreTest, ARunSaysWhatReportsAskOfIt) {
+  store_.PutSweep(samples::Sweep("s"), std::span(points_).first(2));
+  RunResult full = samples::Result(points_[0].id, RunStatus::kOomHost);
+  full.evidence = {{"wanted_bytes", "900"}, {"available_bytes", "700"}};
+  const std::vector<NewResult> results = {{full, ""}, {samples::Result(points_[1].id), ""}};
+  store_.AddResults(results);
+  const Table runs = store_.Query(
+      "SELECT out_of_memory, wanted_bytes, available_bytes, too_few, policy_rank FROM runs "
+      "WHERE (point_id, setup) IN (SELECT point_id, setup FROM sweep_cells WHERE sweep = 's') ORDER BY status DESC");
+  ASSERT_EQ(runs.rows.size(), 2U);
+  EXPECT_EQ(runs.rows[0][0], Cell(int64_t{1}));
+  EXPECT_EQ(runs.rows[0][1], Cell(int64_t{900}));
+  EXPECT_EQ(runs.rows[0][2], Cell(int64_t{700}));
+  EXPECT_EQ(runs.rows[0][3], Cell(int64_t{0}));
+  EXPECT_EQ(runs.rows[1][0], Cell(int64_t{0}));
+  EXPECT_EQ(runs.rows[1][1], Cell());
+  EXPECT_EQ(runs.rows[1][2], Cell());
+  EXPECT_EQ(runs.rows[1][3], Cell(int64_t{1})) << "of three measured steps";
+  EXPECT_EQ(runs.rows[1][4], Cell(int64_t{0})) << "nothing is computed again";
+}
+
 TEST_F(StoreTest, APointOfTwoSweepsIsPaidForOnce) {
   store_.PutSweep(samples::Sweep("a"), std::span(points_).first(3));
   store_.PutSweep(samples::Sweep("b"), std::span(points_).last(3));
