@@ -49,6 +49,7 @@ struct RunOptions {
   int64_t max_parallel = 0;
   bool again = false;
   bool detach = false;
+  bool include_oom = false;
   std::string campaign;
   std::string metrics_file;
 };
@@ -86,6 +87,7 @@ std::string CommandLine(const RunOptions& options) {
   add("--to", options.to, kDefaultOutputDir);
   add("--reports", options.reports, "");
   add("--metrics-file", options.metrics_file, "");
+  if (options.include_oom) text += " --include-oom";
   for (const fs::path& folder : options.trainers) add("--trainers", folder.string(), "");
   return text;
 }
@@ -180,6 +182,7 @@ int Run(const RunOptions& options) {
   driver.runs_here = RunsHere(sweep);
   driver.node = NodeMemoryOf(sweep);
   driver.retry_failed = !options.retry.empty();
+  driver.include_oom = options.include_oom;
   driver.detach = options.detach;
   driver.campaign = CampaignOf(options, store, sweep.name);
   driver.here = FactsHere(sweep, driver.runs_here);
@@ -241,6 +244,8 @@ Action RunCommand(CLI::App& self) {
       ->excludes(again);
   self.add_flag("--detach", options->detach,
                 "hand the jobs to the launcher's queue and end; the next run follows them");
+  self.add_flag("--include-oom", options->include_oom,
+                "run points, too, that are predicted not to fit in memory; those skipped before, with --retry failed");
   self.add_option("--max-parallel", options->max_parallel,
                   "jobs at once; default: what the sweep says, else 1, so that none disturbs another")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
@@ -258,7 +263,8 @@ Action RunCommand(CLI::App& self) {
       "Points that have a result are skipped, whichever sweep measured them, unless with another trainer, other\n"
       "cores, nodes or GPUs, or another environment. To measure again is to name another campaign, or to say\n"
       "--again; what a campaign has is not measured again, and a run that was stopped goes on with the campaign it\n"
-      "had, without either. Points that cannot fit in memory are recorded as such and not started. Interrupt\n"
+      "had, without either. Points that cannot fit in memory are recorded as such and not started (but with "
+      "--include-oom). Interrupt\n"
       "(Ctrl-C) and run again as you like: a run that was stopped, or killed, is continued. Ctrl-C ends the jobs; a\n"
       "terminal that is closed (SIGHUP) leaves them running. At the end the sweep's reports are written into the\n"
       "output folder; a report is looked for in --reports, beside the sweep's file, in ~/.config/ridgeline/reports,\n"

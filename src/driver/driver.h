@@ -33,6 +33,7 @@ struct DriverOptions {
   bool runs_here = false;                   // jobs run on this machine (plan/plan.h)
   TimeModel times;                          // what is assumed of how long points take, until some were measured
   bool retry_failed = false;                // run points again that ended badly
+  bool include_oom = false;                 // run points, too, that are predicted not to fit
   bool detach = false;                      // hand over what there is to do, and leave it to the launcher's queue
 };
 

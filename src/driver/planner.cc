@@ -17,6 +17,7 @@ Planner::Planner(const Sweep& sweep, const DriverOptions& options, const DriverP
   options_.runs_here = options.runs_here;
   options_.jobs_dir = options.jobs_dir;
   options_.trainer = options.trainer;
+  options_.include_oom = options.include_oom;
   tally_.times() = options.times;
 }
 

@@ -217,6 +217,8 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
     }
     if (planned.verdict == Verdict::kOutOfMemory) {
       planned.fits_sharded = FitsSharded(points[i], planned.limit, forecasts);
+    }
+    if (planned.verdict == Verdict::kOutOfMemory && !options.include_oom) {
       plan.skipped.push_back(SkippedResult(points[i], planned));
     } else {
       to_run.push_back({RelativeCost(spec), std::move(job)});

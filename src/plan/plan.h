@@ -38,6 +38,7 @@ struct PlanOptions {
   std::map<std::string, int64_t> repeats;   // point id -> its repeats that are measured; none: 0
   std::filesystem::path jobs_dir;           // absolute; a job's folder is jobs_dir / key
   std::vector<std::string> trainer;         // argv, where the sweep names none; empty: ridgeline-train
+  bool include_oom = false;                 // points that are predicted not to fit are jobs like the others
   TimeModel times;  // how long points take, for bundles that are a time and for time limits that follow from it
 };
 

@@ -123,6 +123,19 @@ TEST(Driver, APointPredictedNotToFitBecomesARow) {
   EXPECT_EQ(world.measured.size(), 2);
 }
 
+TEST(Driver, APointPredictedNotToFitRunsWhereThatIsAskedFor) {
+  World world;
+  world.yaml = "name: test\ndefaults: {model: llama-10m, seq_length: 64}\nmatrix: {batch_size: [1, 2, 4]}\n";
+  world.options.node = {5000 + kProcessBaseBytes, "free here"};
+  world.forecast = [](const RunSpec& spec) { return spec.batch_size == 4 ? 6000 : 1000; };
+  EXPECT_EQ(world.Run().ok, 2);
+  world.options.include_oom = true;
+  EXPECT_EQ(world.Run().ok, 2) << "that it was skipped is its result";
+  world.options.retry_failed = true;
+  EXPECT_EQ(world.Run().ok, 3);
+  EXPECT_EQ(world.measured.size(), 3);
+}
+
 TEST(Driver, FailedPointsAreResultsUntilARetryIsAskedFor) {
   World world(2);
   world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry, RunStatus::kCrashed); };

@@ -198,6 +198,16 @@ TEST(Plan, WhatCannotFitIsSkippedWithItsBytes) {
   EXPECT_NO_THROW(DecodeResult(EncodeResult(skipped), "x"));
 }
 
+TEST(Plan, WhatCannotFitIsAJobWhereThatIsAskedFor) {
+  PlanOptions options = Options();
+  options.node = NodeWith(4 * kMegabyte);
+  options.include_oom = true;
+  const auto [sweep, points, plan] = PlanText(kFour, options);
+  EXPECT_EQ(plan.points[0].verdict, Verdict::kOutOfMemory);
+  EXPECT_THAT(plan.jobs, SizeIs(4));
+  EXPECT_THAT(plan.skipped, SizeIs(0));
+}
+
 // Of a cluster's nodes nothing is known but what the sweep says: this machine's memory says nothing of theirs.
 TEST(Plan, WithoutKnowledgeOfItsMemoryAPointHasNoVerdict) {
   const auto verdict = [](const std::string& launch) {
