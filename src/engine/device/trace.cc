@@ -5,6 +5,30 @@
 #include "base/error.h"
 
 namespace ridgeline {
+namespace {
+
+constexpr size_t kMostSpareCalls = 4096;  // more room than that is given back
+
+struct SpareCalls {
+  ~SpareCalls() { is_gone = true; }
+  std::vector<OpCall> calls;  // none, and room for some
+  static thread_local bool is_gone;
+};
+thread_local bool SpareCalls::is_gone = false;
+thread_local SpareCalls spare_calls;
+
+}  // namespace
+
+void CallList::TakeRoom() {
+  if (!SpareCalls::is_gone) calls.swap(spare_calls.calls);
+}
+
+CallList::~CallList() {
+  if (SpareCalls::is_gone || calls.capacity() <= spare_calls.calls.capacity() || calls.capacity() > kMostSpareCalls)
+    return;
+  calls.clear();
+  calls.swap(spare_calls.calls);
+}
 
 double OpCall::bytes() const {
   double bytes = cost.more_bytes;

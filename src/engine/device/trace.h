@@ -115,6 +115,29 @@ struct Storage {
   bool persistent = false;  // lives before, through and after the step
 };
 
+// The calls of a trace. A thread keeps the room of one that is gone for the next: who traces one step after another
+// would else fault in a megabyte of fresh pages for each.
+class CallList {
+ public:
+  CallList() = default;
+  CallList(CallList&& other) noexcept = default;
+  CallList& operator=(CallList&& other) noexcept = default;
+  CallList(const CallList& other) = default;
+  CallList& operator=(const CallList& other) = default;
+  ~CallList();
+
+  template <typename... Parts>
+  OpCall& Add(const Parts&... parts) {
+    if (calls.capacity() == 0) TakeRoom();
+    return calls.emplace_back(parts...);
+  }
+
+  std::vector<OpCall> calls;
+
+ private:
+  void TakeRoom();
+};
+
 class Trace {
  public:
   // Of a program for this device, which decides a call's scratch, and which ops are made of several others' where it
@@ -140,7 +163,7 @@ class Trace {
   template <typename Operands, typename Attrs>
   void Call(const Op<Operands, Attrs>& op, const std::type_identity_t<Operands>& operands, const Cost& cost = {},
             const std::type_identity_t<Attrs>& attrs = {}) {
-    OpCall& call = calls_.emplace_back(op, operands, attrs, cost);
+    OpCall& call = list_.Add(op, operands, attrs, cost);
     call.layer = layer_;
     call.phase = phase_;
   }
@@ -152,14 +175,14 @@ class Trace {
   int64_t layer() const { return layer_; }
 
   const std::vector<Storage>& storages() const { return storages_; }
-  const std::vector<OpCall>& calls() const { return calls_; }
+  const std::vector<OpCall>& calls() const { return list_.calls; }
 
  private:
   Tensor Add(DType dtype, int64_t rows, int64_t cols, Category category, bool persistent);
 
   DeviceDescription device_;
   std::vector<Storage> storages_;
-  std::vector<OpCall> calls_;
+  CallList list_;
   Tensor inputs_;
   int32_t layer_ = -1;
   Phase phase_ = Phase::kForward;
