@@ -41,6 +41,7 @@ constexpr std::array kCommands = {
             TrainersCommand},
     Command{"devices", "list the GPUs and machines that points can be predicted for, or show one with its sources",
             DevicesCommand},
+    Command{"calibrate", "measure what steps take on this machine, for `predict` to go by", CalibrateCommand},
     Command{"exec", "run one job file on this node; launchers call this", ExecCommand},
     Command{"doctor", "check what is installed, which launchers load and what this machine is", DoctorCommand},
     Command{"completion", "print a completion script for bash, zsh or fish", CompletionCommand},

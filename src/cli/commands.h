@@ -51,6 +51,7 @@ Action QueryCommand(CLI::App& self);
 Action DbCommand(CLI::App& self);
 Action TrainersCommand(CLI::App& self);
 Action DevicesCommand(CLI::App& self);
+Action CalibrateCommand(CLI::App& self);
 Action ExecCommand(CLI::App& self);
 Action DoctorCommand(CLI::App& self);
 Action CompletionCommand(CLI::App& self);

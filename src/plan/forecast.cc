@@ -52,7 +52,9 @@ PointForecast ForecastOf(const Point& point, const Device& device, const Framewo
     spec.gpu = device.gpu;
     MemoryForecast memory = MemoryOn(spec, device, framework);
     const int64_t peak_bytes = memory.planned_peak_bytes;
-    const bool fits = static_cast<double>(peak_bytes) <= device.At("memory.size");
+    // Processes share a machine's memory; a GPU's is a rank's own.
+    const auto sharing = static_cast<double>(device.is_cpu() ? ProcessesOf(spec) : 1);
+    const bool fits = sharing * static_cast<double>(peak_bytes) <= device.At("memory.size");
     return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, PredictStep(spec, device, {}, framework),
             std::move(memory.by_category)};
   } catch (const Error& e) {
@@ -328,11 +330,15 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
   if (framework.peak_bytes != nullptr) text += fmt::format(" as {} ({})", framework.name, framework.about);
   if (large > 0) text += fmt::format(", {} out of its {}", large, FormatBytes(std::llround(device.At("memory.size"))));
   if (predicted > large) {
-    text += fmt::format("; to run those that fit takes {} one after another, {:.2f} machine-hours, at most {:.1f} kWh",
-                        TimeText(1e9 * all.seconds), all.machine_hours, all.kilowatt_hours);
+    text += fmt::format("; to run those that fit takes {} one after another, {:.2f} machine-hours",
+                        TimeText(1e9 * all.seconds), all.machine_hours);
+    if (all.kilowatt_hours > 0) text += fmt::format(", at most {:.1f} kWh", all.kilowatt_hours);
     if (all.dollars > 0) text += fmt::format(", {:.2f} USD", all.dollars);
   }
-  if (calibrated < predicted) {
+  if (calibrated < predicted && !device.measured.empty()) {
+    text += fmt::format("; {} of them reach beyond what was measured of it: extrapolated (docs/prediction.md)",
+                        predicted - calibrated);
+  } else if (calibrated < predicted) {
     text +=
         "; extrapolated: what steps get of the device is taken from published figures of other programs, and no "
         "GPU has run these (docs/prediction.md)";

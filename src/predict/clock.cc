@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -15,6 +17,7 @@
 #include "engine/recompute/policy.h"
 #include "engine/step/budget.h"
 #include "engine/step/program.h"
+#include "predict/measured_rates.h"
 #include "run/step_figures.h"
 
 namespace ridgeline {
@@ -24,6 +27,13 @@ namespace {
 // others' set (docs/prediction.md). This engine is one that has set nothing.
 constexpr double kSpreadExtrapolated = 1.35;
 constexpr double kSpreadCalibrated = 1.15;
+// Of a device whose calls were measured: 90 of 100 cases lie within so many standard deviations of the logarithm; what
+// calls add to it that lie e times beyond what was measured, and those of which none was; and up to which share of a
+// step such calls leave it interpolated.
+constexpr double kDeviations = 1.645;
+constexpr double kErrorBeyond = 0.25;
+constexpr double kErrorUnknown = 0.5;
+constexpr double kFewExtrapolated = 0.1;
 
 // Terms over which a tile's first loads and last stores are spread.
 constexpr double kTileOverhead = 192;
@@ -59,9 +69,10 @@ class Rates {
     };
     launch_s_ = device.At("chip.launch");
     bytes_per_s_ = device.At("memory.bandwidth") * own("memory", efficiency.memory);
-    const double held = device.At("chip.power") / device.Or("chip.rated_power", device.At("chip.power"));
-    const double power = std::min(1.0, std::pow(held, efficiency.power));
-    const double bf16 = CeilingOf(MathFormat::kBF16) * power;
+    const double limit = device.is_cpu() ? 1 : device.At("chip.power");
+    const double power = std::min(1.0, std::pow(limit / device.Or("chip.rated_power", limit), efficiency.power));
+    // Of processors fp32 is what attention multiplies in.
+    const double bf16 = CeilingOf(device.is_cpu() ? MathFormat::kF32 : MathFormat::kBF16) * power;
     for (const CallCost& call : costs.calls) {
       if (call.flops == 0 || per_s_.contains(call.format)) continue;
       double share = 1;
@@ -163,8 +174,12 @@ class Streams {
   double wire() const { return wire_; }  // when the last collective that was begun will have ended
 
   void Call(double seconds) { now_ += seconds; }
-  void Begin(int32_t flight, double seconds) {
-    wire_ = std::max(wire_, now_) + seconds;
+  // `overlap`: the part of it in which calls go on; the rest they wait at once.
+  void Begin(int32_t flight, double seconds, double overlap) {
+    const double waited = (1 - overlap) * seconds;
+    now_ += waited;
+    exposed_ += waited;
+    wire_ = std::max(wire_, now_) + overlap * seconds;
     communication_ += seconds;
     landing_[flight] = wire_;
   }
@@ -183,6 +198,83 @@ class Streams {
   std::unordered_map<int32_t, double> landing_;
 };
 
+// Calls by what was measured of such calls on the device, as far as it was; else by its rates.
+class Times {
+ public:
+  Times(const StepCosts& costs, const Device& device, const Rates& rates) : ranks_(costs.spec.ranks), rates_(rates) {
+    if (!device.measured.empty()) measured_.emplace(device, costs.spec.ranks);
+  }
+
+  struct Call {
+    double compute_s = 0;  // what its products take; the longer of the two counts
+    double memory_s = 0;
+    double launch_s = 0;  // beside them
+  };
+  Call Of(const CallCost& call) {
+    Call time{rates_.ComputeSeconds(call), rates_.MemorySeconds(call), 0};
+    const double work_s = std::max(time.compute_s, time.memory_s);
+    if (work_s == 0) return time;  // what a framework keeps is not launched
+    time.launch_s = rates_.launch_s();
+    if (!measured_) return time;
+    const std::optional<double> seen_s = Seen(call, work_s + time.launch_s);
+    if (!seen_s) return time;
+    time.launch_s = std::min(time.launch_s, *seen_s);
+    const double rest_s = *seen_s - time.launch_s;
+    return time.compute_s > time.memory_s ? Call{rest_s, 0, time.launch_s} : Call{0, rest_s, time.launch_s};
+  }
+  double Wire(const CallCost& call) {
+    if (measured_) {
+      if (const auto time = measured_->Of(call.shape)) return Counted(*time);
+    }
+    return rates_.WireSeconds(call, ranks_);
+  }
+  // Of a collective's time, what calls do not notice.
+  double overlap() const { return measured_ ? measured_->overlap() : 1; }
+
+  // Of a step of so many seconds by its calls. Where nothing was measured, leaves it as it is.
+  void Weigh(double step_s, StepForecast& forecast) const {
+    if (!measured_) {
+      forecast.calibrated = rates_.calibrated();
+      forecast.spread = forecast.calibrated ? kSpreadCalibrated : kSpreadExtrapolated;
+      return;
+    }
+    forecast.extrapolated = step_s > 0 ? extrapolated_s_ / step_s : 0;
+    forecast.calibrated = forecast.extrapolated <= kFewExtrapolated;
+    forecast.spread = std::exp(kDeviations * std::hypot(measured_->error(), step_s > 0 ? error_s_ / step_s : 0));
+    for (double StepForecast::*const sum :
+         {&StepForecast::step_ns, &StepForecast::compute_ns, &StepForecast::memory_ns, &StepForecast::exposed_ns,
+          &StepForecast::launch_ns, &StepForecast::communication_ns}) {
+      forecast.*sum *= measured_->bias();
+    }
+    for (ForecastLine& line : forecast.lines) {
+      line.ns *= measured_->bias();
+      line.compute_ns *= measured_->bias();
+    }
+  }
+
+ private:
+  // What was seen of such a call; nothing where none was, which counts as `otherwise_s` seconds of ignorance.
+  std::optional<double> Seen(const CallCost& call, double otherwise_s) {
+    if (const auto time = measured_->Of(call.shape)) return Counted(*time);
+    extrapolated_s_ += otherwise_s;
+    error_s_ += kErrorUnknown * otherwise_s;
+    return std::nullopt;
+  }
+  double Counted(const MeasuredRates::Time& time) {
+    if (time.beyond > 0) {
+      extrapolated_s_ += time.s;
+      error_s_ += kErrorBeyond * time.beyond * time.s;
+    }
+    return time.s;
+  }
+
+  const int64_t ranks_;
+  const Rates& rates_;
+  std::optional<MeasuredRates> measured_;
+  double extrapolated_s_ = 0;
+  double error_s_ = 0;
+};
+
 std::string_view LargestOf(const StepForecast& forecast) {
   const std::pair<double, std::string_view> parts[] = {{forecast.compute_ns, "compute"},
                                                        {forecast.memory_ns, "memory"},
@@ -191,11 +283,46 @@ std::string_view LargestOf(const StepForecast& forecast) {
   return std::ranges::max_element(parts, {}, &std::pair<double, std::string_view>::first)->second;
 }
 
+// The step without some of its calls, as if it had fewer layers or micro-steps. What was to land among those and began
+// before them lands where what began among them would have: the next one's weights are gathered in its place.
+template <typename Dropped>
+StepCosts Without(const StepCosts& costs, const Dropped& dropped) {
+  struct Took {
+    const OpDef* op = nullptr;
+    bool kept = false;
+  };
+  std::unordered_map<int32_t, Took> took_off;
+  std::unordered_map<const OpDef*, std::deque<int32_t>> astray;  // began before, and landed among them
+  StepCosts left{costs.spec, {}};
+  left.calls.reserve(costs.calls.size());
+  for (const CallCost& call : costs.calls) {
+    const bool kept = !dropped(call);
+    if (call.kind == CallCost::Kind::kTakeOff) took_off[call.flight] = {call.op, kept};
+    if (call.kind != CallCost::Kind::kLanding) {
+      if (kept) left.calls.push_back(call);
+      continue;
+    }
+    const Took took = took_off[call.flight];
+    std::deque<int32_t>& waiting = astray[took.op];
+    if (took.kept && !kept) {
+      waiting.push_back(call.flight);
+    } else if (kept) {
+      CallCost landing = call;
+      if (!took.kept) {
+        if (waiting.empty()) continue;  // what began among them is gone, and nothing took its place
+        landing.flight = waiting.front();
+        waiting.pop_front();
+      }
+      left.calls.push_back(landing);
+    }
+  }
+  return left;
+}
+
 // What follows from the sums.
 void Finish(StepForecast& forecast) {
-  const double spread = forecast.calibrated ? kSpreadCalibrated : kSpreadExtrapolated;
-  forecast.low_ns = forecast.step_ns / spread;
-  forecast.high_ns = forecast.step_ns * spread;
+  forecast.low_ns = forecast.step_ns / forecast.spread;
+  forecast.high_ns = forecast.step_ns * forecast.spread;
   forecast.bound = LargestOf(forecast);
   std::sort(forecast.lines.begin(), forecast.lines.end(), [](const ForecastLine& a, const ForecastLine& b) {
     return a.ns != b.ns ? a.ns > b.ns : std::pair(a.op, a.phase) < std::pair(b.op, b.phase);
@@ -241,13 +368,19 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
   StepCosts costs{spec, {}};
   const auto multiprocessors = static_cast<int64_t>(device.At("chip.multiprocessors"));
   costs.calls.reserve(program.trace.calls().size());
+  int32_t micro_step = 0;
+  bool went_back = false;  // through a layer
   for (const OpCall& call : program.trace.calls()) {
+    if (call.phase == Phase::kBackward && call.layer >= 0) went_back = true;
+    if (call.phase == Phase::kForward && std::exchange(went_back, false)) ++micro_step;
     CallCost cost{.op = call.op,
                   .phase = call.phase,
                   .format = MultipliedFormat(call),
                   .flops = call.cost.flops,
                   .bytes = call.bytes() + ScratchBytes(call),
                   .wire_bytes = call.cost.wire_bytes,
+                  .layer = call.layer,
+                  .micro_step = micro_step,
                   .kind = KindOf(call)};
     using enum CallCost::Kind;
     if (cost.kind == kProduct) {
@@ -259,7 +392,7 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
       cost.collective = CollectiveOf(call);
       cost.collective_bytes = static_cast<double>(call.reads().front().bytes());
     }
-    cost.layer = call.layer;
+    if (!device.measured.empty()) cost.shape = CallShapeOf(call);
     costs.calls.push_back(cost);
   }
   return costs;
@@ -330,19 +463,21 @@ double CollectiveSeconds(double wire_bytes, bool all_reduce, int64_t ranks, cons
 StepForecast Forecast(const StepCosts& costs, const Device& device, const Efficiency& efficiency,
                       const Framework& framework, Timeline* timeline) {
   const Rates rates(costs, device, efficiency, framework);
+  Times times(costs, device, rates);
   Streams streams;
   StepForecast forecast;
-  std::map<std::pair<const OpDef*, Phase>, ForecastLine> by_op;
+  std::vector<std::pair<std::pair<const OpDef*, Phase>, ForecastLine>> by_op;  // few enough to be looked through
   for (const CallCost& call : costs.calls) {
-    ForecastLine& line = by_op[{call.op, call.phase}];
-    line.op = call.op->name;
-    line.phase = PhaseName(call.phase);
+    const std::pair key(call.op, call.phase);
+    auto entry = std::ranges::find(by_op, key, [](const auto& other) { return other.first; });
+    if (entry == by_op.end()) entry = by_op.insert(entry, {key, {call.op->name, PhaseName(call.phase)}});
+    ForecastLine& line = entry->second;
     ++line.calls;
     const double before = streams.now();
     using enum CallCost::Kind;
     if (call.kind == kTakeOff || call.kind == kAtOnce) {
-      const double wire_s = rates.WireSeconds(call, costs.spec.ranks);
-      streams.Begin(call.flight, wire_s);
+      const double wire_s = times.Wire(call);
+      streams.Begin(call.flight, wire_s, times.overlap());
       if (timeline != nullptr) timeline->TakeOff(call.flight, SpanOf(call, streams.wire() - wire_s, streams.wire()));
       if (call.kind == kAtOnce) {
         streams.Land(call.flight);
@@ -352,10 +487,8 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Effici
       streams.Land(call.flight);
       if (timeline != nullptr) timeline->Land(call.flight);
     } else {
-      const double compute_s = rates.ComputeSeconds(call);
-      const double memory_s = rates.MemorySeconds(call);
+      const auto [compute_s, memory_s, launch_s] = times.Of(call);
       const double work_s = std::max(compute_s, memory_s);
-      const double launch_s = work_s > 0 ? rates.launch_s() : 0;  // what a framework keeps is not launched
       streams.Call(work_s + launch_s);
       if (timeline != nullptr && work_s > 0) timeline->Compute(SpanOf(call, before, streams.now()));
       forecast.launch_ns += 1e9 * launch_s;
@@ -368,8 +501,8 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Effici
   forecast.exposed_ns = 1e9 * streams.exposed();
   forecast.communication_ns = 1e9 * streams.communication();
   forecast.first_ns = 1e9 * device.Or("cold.first_iteration", framework.first_iteration_s);
-  forecast.calibrated = rates.calibrated();
   for (auto& [key, line] : by_op) forecast.lines.push_back(line);
+  times.Weigh(streams.now(), forecast);
   Finish(forecast);
   return forecast;
 }
@@ -377,25 +510,35 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Effici
 StepForecast PredictStep(const RunSpec& spec, const Device& device, const Efficiency& efficiency,
                          const Framework& framework) {
   // Micro-steps but the first, which begins sums, and the last, which reduces them, are alike.
-  constexpr int64_t kMicroSteps = 2;
+  constexpr int64_t kMicroSteps = 3;
+  constexpr int32_t kMiddle = 1;
   const int64_t cycle = std::max<int64_t>(1, RecomputePolicy::Parse(spec.checkpointing).layers_per_group);
-  // Few enough, and as far from full groups as all are.
+  // Few enough, as far from full groups as all are, and one group more, between others.
   int64_t layers = spec.bf16_first_layers + spec.bf16_last_layers + std::max<int64_t>(3, 2 * cycle);
   if (layers < spec.layers) layers += (spec.layers - layers) % cycle;
-  const auto at = [&](int64_t of_layers, int64_t of_micro_steps) {
-    RunSpec some = spec;
-    some.layers = of_layers;
-    some.grad_accumulation = of_micro_steps;
-    return Forecast(CostsOf(std::move(some), device), device, efficiency, framework);
+  const bool fewer_layers = spec.layers > layers + cycle;
+  const int64_t first = (spec.bf16_first_layers / cycle + 1) * cycle;
+  const bool fewer_micro_steps = spec.grad_accumulation > kMicroSteps;
+  RunSpec some = spec;
+  if (fewer_layers) some.layers = layers + cycle;
+  if (fewer_micro_steps) some.grad_accumulation = kMicroSteps;
+  const StepCosts costs = CostsOf(std::move(some), device);
+  const auto in_group = [&](const CallCost& call) { return call.layer >= first && call.layer < first + cycle; };
+  const auto price = [&](bool with_group, bool with_middle) {
+    if (with_group && with_middle) return Forecast(costs, device, efficiency, framework);
+    return Forecast(Without(costs,
+                            [&](const CallCost& call) {
+                              return (!with_group && in_group(call)) || (!with_middle && call.micro_step == kMiddle);
+                            }),
+                    device, efficiency, framework);
   };
-  const auto of_layers = [&](int64_t micro_steps) {
-    if (spec.layers <= layers + cycle) return at(spec.layers, micro_steps);
-    return Extrapolated(at(layers, micro_steps), at(layers + cycle, micro_steps),
+  const auto of_layers = [&](bool with_middle) {
+    if (!fewer_layers) return price(true, with_middle);
+    return Extrapolated(price(false, with_middle), price(true, with_middle),
                         static_cast<double>(spec.layers - layers) / static_cast<double>(cycle));
   };
-  if (spec.grad_accumulation <= kMicroSteps + 1) return of_layers(spec.grad_accumulation);
-  return Extrapolated(of_layers(kMicroSteps), of_layers(kMicroSteps + 1),
-                      static_cast<double>(spec.grad_accumulation - kMicroSteps));
+  if (!fewer_micro_steps) return of_layers(true);
+  return Extrapolated(of_layers(false), of_layers(true), static_cast<double>(spec.grad_accumulation - kMicroSteps + 1));
 }
 
 }  // namespace ridgeline

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/device/trace.h"
+#include "engine/step/call_shape.h"
 #include "engine/step/timeline.h"
 #include "predict/device.h"
 #include "predict/framework.h"
@@ -44,6 +45,7 @@ struct CallCost {
   int32_t layer = -1;     // -1: outside the layers
   Collective collective = Collective::kNone;
   double collective_bytes = 0;  // that a rank puts into a collective
+  int32_t micro_step = 0;
   enum class Kind : uint8_t {
     kPass,
     kProduct,
@@ -54,6 +56,7 @@ struct CallCost {
     kLanding
   };
   Kind kind = Kind::kPass;
+  CallShape shape = {};  // where the device has calls that were measured
 };
 
 struct StepCosts {
@@ -82,8 +85,10 @@ struct StepForecast {
   double launch_ns = 0;
   double communication_ns = 0;      // on its own stream, hidden or not
   double first_ns = 0;              // what the first iteration takes more
-  double low_ns = 0, high_ns = 0;   // the step, in 90 of 100 cases as far as published figures tell
-  bool calibrated = false;          // all efficiencies that count were measured on the device; else extrapolated
+  double low_ns = 0, high_ns = 0;   // the step, in 90 of 100 cases as far as published figures tell, or measured ones
+  double spread = 1;                // by which, and times which, the step is the two before
+  bool calibrated = false;          // all that counts was measured on the device, of such shapes; else extrapolated
+  double extrapolated = 0;          // of a device whose calls were measured: the step's share in calls beyond them
   std::string_view bound;           // "compute", "memory", "communication" or "launches": the largest of the four
   std::vector<ForecastLine> lines;  // the longest first
 
@@ -93,9 +98,10 @@ struct StepForecast {
 };
 
 // Of a step on the device, without tracing all of it: its layers repeat, and so do its micro-steps, so that some of
-// each are priced and one more of each, and what that adds counts as often as there are more. Half a millisecond for
-// any model. The spec must be canonical and checked. Throws Error(kInvalidInput) where the device says nothing of what
-// the step needs: the peak of a format that it multiplies, the network between machines.
+// each are traced, and priced with and without one of each; what that one adds counts as often as there are more. A
+// fraction of a millisecond for any model. The spec must be canonical and checked. Throws Error(kInvalidInput) where
+// the device says nothing of what the step needs: the peak of a format that it multiplies, the network between
+// machines.
 StepForecast PredictStep(const RunSpec& spec, const Device& device, const Efficiency& efficiency = {},
                          const Framework& framework = {});
 

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "base/user_folders.h"
+#include "predict/measured_section.h"
 #include "run/gpus.h"
 #include "yaml/entries.h"
 #include "yaml/slips.h"
@@ -31,7 +32,7 @@ constexpr Unit kPrices[] = {{"USD/h", 1}};
 constexpr Unit kCounts[] = {{"", 1}};
 
 constexpr DeviceFigureKind kKinds[] = {
-    {"peaks.fp32", kFlopRates, true, 0, "products of fp32, without TF32"},
+    {"peaks.fp32", kFlopRates, true, 0, "products of fp32, without TF32", true},
     {"peaks.tf32", kFlopRates, false, 0, "products of TF32"},
     {"peaks.bf16", kFlopRates, true, 0, "dense products of bf16"},
     {"peaks.fp16", kFlopRates, true, 0, "dense products of fp16"},
@@ -40,10 +41,10 @@ constexpr DeviceFigureKind kKinds[] = {
     {"peaks.fp4", kFlopRates, false, 0, "dense products of fp4 in blocks of 16"},
     {"ceilings.bf16", kFlopRates, false, 0, "the fastest product of bf16 that was seen, of any shape"},
     {"ceilings.fp8", kFlopRates, false, 0, "the fastest product of fp8 that was seen, of any shape"},
-    {"memory.size", kSizes, true, 0, "usable memory of a GPU"},
-    {"memory.bandwidth", kMemoryRates, true, 0, "of its memory"},
-    {"chip.multiprocessors", kCounts, true, 4096, "streaming multiprocessors of a GPU"},
-    {"chip.launch", kLatencies, true, 0, "what a kernel takes beside its work, in a recorded graph"},
+    {"memory.size", kSizes, true, 0, "usable memory of a GPU", true},
+    {"memory.bandwidth", kMemoryRates, true, 0, "of its memory", true},
+    {"chip.multiprocessors", kCounts, true, 4096, "streaming multiprocessors of a GPU; cores of processors", true},
+    {"chip.launch", kLatencies, true, 0, "what a kernel takes beside its work, in a recorded graph", true},
     {"chip.power", kPowers, true, 0, "a GPU's limit"},
     {"chip.rated_power", kPowers, false, 0, "the limit at which peaks and ceilings were stated, where it is another"},
     {"link.bandwidth", kLinkRates, false, 0, "of a GPU to those of its domain, one way"},
@@ -102,7 +103,7 @@ class DeviceReader {
       Wrong(root, NotAMapping("a device is a mapping", root));
       return device;
     }
-    Names known = {"name", "about", "gpu", "device", "sources"};
+    Names known = {"name", "about", "gpu", "device", "sources", "measured"};
     for (const std::string& section : SectionNames()) known.push_back(section);
     std::map<std::string, const YamlNode*> map;
     for (const auto& [key, value] : Entries(root, "key", known, faults)) map.emplace(key, value);
@@ -125,6 +126,7 @@ class DeviceReader {
     for (const std::string& section : SectionNames()) {
       if (map.contains(section)) ReadSection(*map[section], section, device);
     }
+    if (map.contains("measured")) device.measured = ReadMeasured(*map["measured"], source_names_, faults);
     if (faults.empty()) RequireFigures(root, map, device);
     return device;
   }
@@ -186,7 +188,8 @@ class DeviceReader {
     std::string name = Text(node, "gpu");
     Names known;
     for (const Gpu& gpu : Gpus()) known.emplace_back(gpu.name);
-    if (name.empty() || FindGpu(name) != nullptr) return name;
+    known.emplace_back("none");
+    if (name.empty() || name == "none" || FindGpu(name) != nullptr) return name;
     Wrong(node, fmt::format("unknown gpu '{}'{}; known are {}", ShortenToBytes(name, 80), DidYouMean(name, known),
                             Join(known, ", ")));
     return {};
@@ -286,7 +289,8 @@ class DeviceReader {
     };
     if (device.gpu.empty()) Wrong(root, "'gpu' is missing: which of the GPUs that a step can be planned for it has");
     for (const DeviceFigureKind& kind : kKinds) {
-      if (kind.required && !device.Has(std::string(kind.name))) missing(kind.name, "");
+      const bool required = kind.required && (!device.is_cpu() || kind.of_cpus);
+      if (required && !device.Has(std::string(kind.name))) missing(kind.name, "");
     }
     const Gpu* gpu = FindGpu(device.gpu);
     if (gpu != nullptr) {

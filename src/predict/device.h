@@ -5,16 +5,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "predict/measured.h"
 #include "ridgeline/amount.h"
 
 namespace ridgeline {
 
-inline constexpr size_t kMaxDeviceBytes = size_t{256} << 10;  // of a file
+inline constexpr size_t kMaxDeviceBytes = size_t{1} << 20;  // of a file
 
 // A figure that a device may have. What is kept of it is in FLOPs, bytes, seconds, watts and dollars.
 struct DeviceFigureKind {
@@ -23,6 +25,7 @@ struct DeviceFigureKind {
   bool required = false;        // of every GPU; what else one must have depends on what it multiplies
   double most = 0;              // 0: any
   std::string_view meaning;
+  bool of_cpus = false;  // required of processors, too
 };
 std::span<const DeviceFigureKind> DeviceFigureKinds();
 
@@ -36,10 +39,14 @@ struct DeviceFigure {
 struct Device {
   std::string name;
   std::string about;  // one line
-  std::string gpu;    // the spec's name for its GPU (run/gpus.h): what a step is planned for
+  std::string gpu;    // the spec's name for its GPU (run/gpus.h), or none, of processors: what a step is planned for
   std::filesystem::path file;
   std::map<std::string, DeviceFigure> figures;  // by their kinds' names
+  // What calls took there, where somebody measured them: each of another number of ranks, the fewest first.
+  std::vector<std::shared_ptr<const MeasuredCalls>> measured;
 
+  // Its ranks are a machine's processes, which share its cores; else each has a GPU.
+  bool is_cpu() const { return gpu == "none"; }
   bool Has(const std::string& figure) const { return figures.contains(figure); }
   // Throws Error(kInvalidInput) with the file where it says nothing of it.
   double At(const std::string& figure) const;

@@ -20,6 +20,7 @@
 #include "engine/cli/train_flags.h"
 #include "engine/comm/gloo/rank_environment.h"
 #include "engine/step/trace_file.h"
+#include "engine/train/calibrate.h"
 #include "engine/train/trainer.h"
 #include "engine/train/verify.h"
 #include "ridgeline/sealed_json.h"
@@ -169,6 +170,27 @@ int RunVerify(const TrainCommand& command, const DeviceMaker& open_cuda) {
   return report.ok() ? 0 : 1;
 }
 
+// What was seen goes to the result's file, of rank 0 alone, and how far it has come to whoever follows.
+int RunCalibration(const TrainCommand& command, const DeviceMaker& open_cuda, const ProgressLine& progress) {
+  const bool first = IsFirstRank();
+  DeviceCalibrationOptions options;
+  options.budget_s = command.calibrate_s;
+  options.open_cuda = open_cuda;
+  options.device = command.device;
+  options.on_progress = [&](int64_t done, int64_t total) {
+    if (!first) return;
+    progress.Write({done, total, 0, 0, 0});
+  };
+  const Json seen = CalibrateDevice(*command.spec, options);
+  if (!first) return 0;
+  if (!command.result_file.empty()) {
+    WriteFileAtomic(command.result_file, DumpJson(seen) + "\n");
+    return 0;
+  }
+  fmt::print("{}\n", DumpJson(seen));
+  return 0;
+}
+
 // Runs the program for NVIDIA's GPUs in this process's place. Returns where it is missing: what then opens the device
 // says so.
 void BecomeCudaTrainer(char* const* argv) { ::execv((ProgramDir() / "ridgeline-train-cuda").c_str(), argv); }
@@ -217,6 +239,7 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
                 "`ridgeline predict SWEEP --device NAME --export-trace FILE` writes a predicted one");
   }
   if (spec.device == "cuda" && !cuda.open) BecomeCudaTrainer(argv);
+  if (command->calibrate_s > 0) return RunCalibration(*command, cuda.open, ProgressLine());
   UseSageMakerCheckpointDir(command->spec ? "" : PointId(spec), spec);
 
   const bool first = IsFirstRank();  // of several, one speaks for all

@@ -105,6 +105,20 @@ RunSpec SpecOf(const Json& values) {
   return spec;
 }
 
+// What is calibrated: a device, and by how many ranks. Which steps is not for a person to say.
+RunSpec CalibrationBase(const std::map<std::string_view, std::string>& given) {
+  Json values = {{"model", "llama-25m"}};
+  for (const auto& [name, text] : given) {
+    if (text.empty()) continue;
+    if (name != "device" && name != "gpu" && name != "ranks" && name != "communicator") {
+      throw Error(ErrorKind::kUsage, fmt::format("--calibrate times steps of its own, and takes no {}", name),
+                  "--device, --gpu and --ranks say what is calibrated");
+    }
+    values[std::string(name)] = ValueOf(*FindField(name), text);
+  }
+  return SpecOf(values);
+}
+
 }  // namespace
 
 std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv) {
@@ -135,6 +149,11 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   app.add_flag("--budget", command.budget,
                "train nothing: print what a step moves and multiplies, op by op, and the least time that takes on the "
                "gpu that is named, else on an H200, which no run has confirmed");
+  app.add_option("--calibrate", command.calibrate_s,
+                 "train nothing: for about so many seconds time steps of small models on this --device and --gpu, call "
+                 "by call, and write what was seen to --result, as `ridgeline calibrate` reads it")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 3600.0));
 
   std::map<std::string_view, std::string> given;
   for (const Field& field : Fields()) {
@@ -193,6 +212,10 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
   }
   if (!command.spec_file.empty() || command.gpus) return command;
   CheckHyperParameters(flags);
+  if (command.calibrate_s > 0) {
+    command.spec = CalibrationBase(given);
+    return command;
+  }
   const bool shaped = !given["model"].empty() || !given["family"].empty() || !given["layers"].empty();
   command.fsdp = !shaped;
   if (shaped && std::any_of(fsdp_options.begin(), fsdp_options.end(), [](auto* o) { return o->count() > 0; })) {

@@ -23,6 +23,7 @@ struct TrainCommand {
   std::filesystem::path export_trace;  // --export-trace; empty: none
   bool gpus = false;                   // print which are here
   bool budget = false;                 // print that of a step, and train nothing
+  double calibrate_s = 0;              // --calibrate: time this device for so long, and train nothing; 0: train
   bool fsdp = false;                   // print fsdp.py's lines
   std::optional<RunSpec> spec;         // from flags; nothing where spec_file or verify_case is given
   VerifyOptions verify;

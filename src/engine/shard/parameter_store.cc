@@ -228,7 +228,7 @@ void ParameterStore::Reduce(Group& group) {
   if (!sharded()) {
     if (!last_micro_step_) return;
     group.gradient = group.sum;
-    return Reduced(group);
+    return Reduced(group, trace_.layer());
   }
   Reduction reduction{{}, group_of_[static_cast<size_t>(group.members.front())], last_micro_step_, trace_.layer()};
   if (options_.shard == ShardMode::kNone) {
@@ -251,15 +251,15 @@ void ParameterStore::Reduce(Group& group) {
 void ParameterStore::LandReductions() {
   for (const Reduction& reduction : reducing_) {
     flights_.Land(reduction.flight);
-    if (reduction.final) Reduced(groups_[static_cast<size_t>(reduction.group)]);
+    if (reduction.final) Reduced(groups_[static_cast<size_t>(reduction.group)], reduction.layer);
   }
   reducing_.clear();
 }
 
-void ParameterStore::Reduced(Group& group) {
+void ParameterStore::Reduced(Group& group, int64_t layer) {
   if (waits()) {
     SquaredSum(trace_, group.gradient, squared_sum_);
-    waiting_.push_back(group_of_[static_cast<size_t>(group.members.front())]);
+    waiting_.push_back({group_of_[static_cast<size_t>(group.members.front())], layer});
   } else {
     UpdateWeights(group, {});
   }
@@ -277,7 +277,11 @@ void ParameterStore::FinishStep() {
     } else {
       ClipScale(trace_, squared_sum_, grad_norm_, scale, options_.grad_clip);
     }
-    for (const int id : waiting_) UpdateWeights(groups_[static_cast<size_t>(id)], scale);
+    for (const Waiting& waiting : waiting_) {
+      trace_.SetLayer(waiting.layer);
+      UpdateWeights(groups_[static_cast<size_t>(waiting.group)], scale);
+    }
+    trace_.SetLayer(-1);
     waiting_.clear();
   }
   QuantizeUpdated();

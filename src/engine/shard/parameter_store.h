@@ -118,6 +118,10 @@ class ParameterStore final : public ParameterAccess {
     bool final = false;  // of the last micro-step
     int64_t layer = -1;
   };
+  struct Waiting {
+    int group = 0;
+    int64_t layer = -1;  // whose they are
+  };
   // Weights of a quantized group that were updated, (1, size), and are perhaps on their way.
   struct Update {
     Tensor weights;
@@ -154,7 +158,7 @@ class ParameterStore final : public ParameterAccess {
   void FillPadding(const Group& group, Tensor flat);
   void Reduce(Group& group);
   void LandReductions();
-  void Reduced(Group& group);
+  void Reduced(Group& group, int64_t layer);
   void UpdateWeights(Group& group, Tensor scale);
   void UpdateCodes(Group& group, Tensor scale);
   void QuantizeUpdated();
@@ -175,7 +179,7 @@ class ParameterStore final : public ParameterAccess {
   std::vector<Reduction> reducing_;  // of one layer
   std::optional<Update> updated_;    // quantized weights that are numbers yet
   std::vector<Flight> returning_;    // optimizer: updated weights on their way back
-  std::vector<int> waiting_;         // groups that are done, to be updated at the end of the step
+  std::vector<Waiting> waiting_;     // groups that are done, to be updated at the end of the step
   Tensor grad_norm_;
   Tensor squared_sum_;
   bool last_micro_step_ = true;

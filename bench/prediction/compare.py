@@ -1,0 +1,47 @@
+"""Predicted against measured: what `ridgeline predict` and `ridgeline query` said of the same points, both in JSON.
+
+Prints the mean absolute error, its 90th percentile, Kendall's tau of throughput, how many of the 90 % intervals hold,
+and the bias by what the points differ in.
+"""
+import json
+import math
+import sys
+
+
+def kendall(pairs):
+    concordant = discordant = 0
+    for i, (a, b) in enumerate(pairs):
+        for c, d in pairs[:i]:
+            sign = (a - c) * (b - d)
+            concordant += sign > 0
+            discordant += sign < 0
+    return (concordant - discordant) / max(concordant + discordant, 1)
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        predicted = {row["point"]: row for row in json.load(file)}
+    with open(sys.argv[2], encoding="utf-8") as file:
+        measured = json.load(file)
+    points = [(predicted[row["point_id"]], row) for row in measured if row["point_id"] in predicted]
+    if not points:
+        sys.exit("no point was both predicted and measured")
+    errors = sorted(abs(p["step_ns"] / m["step_ns"] - 1) for p, m in points)
+    held = sum(p["step_low_ns"] <= m["step_ns"] <= p["step_high_ns"] for p, m in points)
+    print(f"points                  {len(points)}")
+    print(f"mean absolute error     {100 * sum(errors) / len(errors):.1f} %   (<= 8)")
+    print(f"90th percentile         {100 * errors[math.ceil(0.9 * len(errors)) - 1]:.1f} %   (<= 15)")
+    print(f"worst                   {100 * errors[-1]:.1f} %")
+    tau = kendall([(p["steady_tokens_per_s"], m["steady_tokens_per_s"]) for p, m in points])
+    print(f"Kendall's tau           {tau:.3f}   (>= 0.9)")
+    print(f"90 % intervals that hold {100 * held / len(points):.0f} %   (>= 85)")
+    print("predicted / measured, the middle of each:")
+    for field in ("family", "precision", "checkpointing", "ranks", "shard"):
+        by = {}
+        for p, m in points:
+            by.setdefault(m[field], []).append(p["step_ns"] / m["step_ns"])
+        print(f"  {field:13} " + "  ".join(f"{k} {sorted(v)[len(v) // 2]:.3f} ({len(v)})" for k, v in sorted(by.items())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,332 @@
+// `ridgeline calibrate`: what steps take on this machine, measured, as an entry of devices/.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/clock.h"
+#include "base/cores.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/port.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "base/user_folders.h"
+#include "cli/commands.h"
+#include "cli/harness.h"
+#include "cli/interrupts.h"
+#include "cli/output.h"
+#include "node/core_use.h"
+#include "node/point_cores.h"
+#include "node/ranks.h"
+#include "predict/calibration.h"
+#include "run/gpus.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr double kBusyShare = 0.1;      // of the cores' time: more that others take is told
+constexpr double kShareOfAlone = 0.65;  // of the seconds: of what one rank measures
+constexpr int64_t kLookEveryNs = 500'000'000;
+constexpr int64_t kTellEveryNs = 10'000'000'000;
+constexpr int64_t kOverdueNs = 120'000'000'000;  // beyond the seconds that it has: what hangs is ended
+
+struct CalibrateArguments {
+  std::string to;
+  std::string name;
+  std::string gpu;
+  int64_t ranks = 0;
+  double seconds = 150;
+  bool busy = false;
+  std::vector<fs::path> devices;
+};
+
+// The machine's own, as a file may be called.
+std::string NameHere() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) return "here";
+  std::string name;
+  for (const char c : std::string_view(host.data())) {
+    if (c == '.') break;
+    const auto letter = static_cast<unsigned char>(c);
+    name += std::isalnum(letter) != 0 ? static_cast<char>(std::tolower(letter)) : '-';
+  }
+  while (name.starts_with('-')) name.erase(0, 1);
+  return name.empty() ? "here" : name;
+}
+
+RunSpec BaseOf(const CalibrateArguments& arguments, int64_t ranks) {
+  Json values = {{"model", "llama-25m"}, {"ranks", ranks}};
+  if (!arguments.gpu.empty()) {
+    values["device"] = "cuda";
+    values["gpu"] = arguments.gpu;
+  }
+  std::vector<Problem> problems;
+  RunSpec spec = BuildSpec(values, problems);
+  if (!problems.empty()) throw Error(ErrorKind::kUsage, "calibrate: " + problems.front().message);
+  return spec;
+}
+
+// The ranks of one measurement; those that still run when this goes away are ended.
+class CalibratingRanks {
+ public:
+  CalibratingRanks(const RunSpec& base, double seconds, const fs::path& folder, const PointCores& cores)
+      : folder_(folder), ranks_(base.ranks) {
+    for (const RankProcess& rank : RanksHere(base, {}, cores.ids)) {
+      SpawnOptions options;
+      options.environment = rank.environment;
+      options.environment["MASTER_ADDR"] = "127.0.0.1";
+      options.environment["MASTER_PORT"] = std::to_string(port_.number());
+      options.environment["RIDGELINE_PROGRESS"] = ProgressFile().string();
+      if (cores.own) options.cpus = rank.cores;
+      // As `ridgeline exec` starts a point's, or what is measured here is no run's.
+      if (std::getenv("OMP_WAIT_POLICY") == nullptr) options.environment["OMP_WAIT_POLICY"] = "passive";
+      options.stdout_file = options.stderr_file = Log(rank.rank);
+      options.die_with_parent = true;
+      std::vector<std::string> argv = {ProgramDir() / "ridgeline-train",
+                                       "--calibrate",
+                                       fmt::format("{}", seconds),
+                                       "--ranks",
+                                       std::to_string(base.ranks),
+                                       "--result",
+                                       ResultFile().string(),
+                                       "--device",
+                                       base.device,
+                                       "--gpu",
+                                       base.gpu};
+      children_.push_back(Child::Spawn(argv, options));
+    }
+  }
+  CalibratingRanks(const CalibratingRanks&) = delete;
+  CalibratingRanks& operator=(const CalibratingRanks&) = delete;
+  ~CalibratingRanks() {
+    for (Child& child : children_) {
+      if (child.Poll()) continue;
+      child.Signal(SIGKILL);
+      child.Wait();
+    }
+  }
+
+  // False where it was interrupted. Throws Error(kInfrastructure) where a rank fails, or they are not done in time.
+  bool Wait(double seconds) {
+    SystemClock clock;
+    const int64_t begin_ns = clock.MonotonicNs();
+    const int64_t latest_ns = begin_ns + static_cast<int64_t>(2e9 * seconds) + kOverdueNs;
+    int64_t told_ns = begin_ns;
+    while (true) {
+      bool all_ended = true;
+      for (size_t i = 0; i < children_.size(); ++i) {
+        const auto ended = children_[i].Poll();
+        if (ended && !ended->ok()) Fail(i, *ended);
+        all_ended = all_ended && ended.has_value();
+      }
+      if (all_ended) return true;
+      if (Interrupts::Count() > 0) return false;
+      const int64_t now_ns = clock.MonotonicNs();
+      if (now_ns > latest_ns) {
+        throw Error(ErrorKind::kInfrastructure,
+                    fmt::format("calibrate: not done after {}", FormatDuration(now_ns - begin_ns)),
+                    "the machine may be busy, or a rank may hang");
+      }
+      if (now_ns - told_ns >= kTellEveryNs) {
+        told_ns = now_ns;
+        Tell(now_ns - begin_ns);
+      }
+      clock.SleepNs(kLookEveryNs);
+    }
+  }
+
+  CalibrationRun Result() const {
+    const auto text = ReadForeignFile(ResultFile(), size_t{256} << 20);
+    if (!text) throw Error(ErrorKind::kInfrastructure, "calibrate: the trainer has left no result");
+    return DecodeCalibration(ParseJson(*text, "the trainer's result"), "the trainer's result");
+  }
+
+ private:
+  fs::path ResultFile() const { return folder_ / fmt::format("seen-{}.json", ranks_); }
+  fs::path ProgressFile() const { return folder_ / fmt::format("progress-{}", ranks_); }
+  fs::path Log(int64_t rank) const { return folder_ / fmt::format("log-{}-{}.txt", ranks_, rank); }
+
+  [[noreturn]] void Fail(size_t rank, const ExitStatus& ended) const {
+    const std::string said = ReadTail(Log(static_cast<int64_t>(rank)), 2000);
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("calibrate: the trainer ended with {}: {}", Describe(ended), PrintableText(Trim(said))));
+  }
+
+  // The trainer's line of progress: what is done, and of how much.
+  void Tell(int64_t elapsed_ns) const {
+    const std::string line = ReadTail(ProgressFile(), 64);
+    int64_t done = 0;
+    int64_t total = 0;
+    const char* const end = line.data() + line.size();
+    const auto first = std::from_chars(line.data(), end, done);
+    if (first.ec != std::errc() || first.ptr == end) return;
+    if (std::from_chars(first.ptr + 1, end, total).ec != std::errc() || total <= 0) return;
+    SayAside("calibrating {} rank{}: {} of {} turns, after {}\n", ranks_, ranks_ == 1 ? "" : "s", done, total,
+             FormatDuration(elapsed_ns));
+  }
+
+  const fs::path folder_;
+  const int64_t ranks_;
+  ReservedPort port_;
+  std::vector<Child> children_;
+};
+
+// A folder of its own, which goes away with it.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (fs::temp_directory_path() / "ridgeline-calibrate-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw Error(ErrorKind::kInfrastructure,
+                  "calibrate: cannot make a folder in " + fs::temp_directory_path().string());
+    }
+    path_ = name;
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+fs::path FileFor(const CalibrateArguments& arguments, const std::string& name) {
+  if (!arguments.to.empty()) return arguments.to;
+  const auto config = ConfigFolder();
+  if (!config) {
+    throw Error(ErrorKind::kUsage, "calibrate: nobody has a home here, so that it is not known where to write",
+                "name a file with --to");
+  }
+  return *config / "devices" / (name + ".yaml");
+}
+
+// An entry that says the rest of this GPU: one of a GPU by itself, called as the spec calls it.
+std::string EntryOf(const std::string& gpu, const std::vector<fs::path>& folders) {
+  if (gpu.empty()) return {};
+  const Device device = FindDevice(gpu, folders);
+  if (device.gpu == gpu) return device.name;
+  throw Error(ErrorKind::kInvalidInput, fmt::format("{} is no description of gpu: {}", device.file.string(), gpu));
+}
+
+void RefuseBusy(const CalibrateArguments& arguments) {
+  SystemClock clock;
+  const double others = OthersShareNow(clock);
+  if (arguments.busy || others <= kBusyShare) return;
+  throw Error(ErrorKind::kInfrastructure,
+              fmt::format("calibrate: this machine is busy: others take {:.0f} % of its cores' time now", 100 * others),
+              "try again when it is quiet, or take it as it is with --busy, which the entry then says");
+}
+
+std::string Today() { return FormatUnixTime(SystemClock().UnixNs()).substr(0, 10); }
+
+int Calibrate(const CalibrateArguments& arguments) {
+  const std::string name = !arguments.name.empty() ? arguments.name
+                           : !arguments.to.empty() ? fs::path(arguments.to).stem().string()
+                                                   : NameHere();
+  const fs::path file = FileFor(arguments, name);
+  if (file.extension() != ".yaml" || file.stem() != name) {
+    throw Error(ErrorKind::kUsage, fmt::format("calibrate: {} has to be called {}.yaml", file.string(), name),
+                "an entry and its file have one name");
+  }
+  const std::vector<fs::path> folders = DeviceFolders(arguments.devices);
+  const std::string base_entry = EntryOf(arguments.gpu, folders);
+  RefuseBusy(arguments);
+  const PointCores cores = CoresFor(0, CoresAllowed(), OwnCoresGiven());
+  const auto most = static_cast<int64_t>(std::max<size_t>(cores.ids.size(), 1));
+  const int64_t ranks = arguments.ranks > 0 ? arguments.ranks : arguments.gpu.empty() ? std::min<int64_t>(2, most) : 1;
+
+  const Interrupts interrupts;
+  const ScratchFolder scratch;
+  std::vector<CalibrationRun> runs;
+  const CoreUse before = ReadCoreUse(cores.ids);
+  for (const int64_t of : {int64_t{1}, ranks}) {
+    if (of == 1 && !runs.empty()) break;
+    const double share = ranks == 1 ? 1 : of == 1 ? kShareOfAlone : 1 - kShareOfAlone;
+    const double seconds = share * arguments.seconds;
+    SayAside("calibrating {} rank{}, for about {}\n", of, of == 1 ? "" : "s",
+             FormatDuration(std::llround(1e9 * seconds)));
+    CalibratingRanks processes(BaseOf(arguments, of), seconds, scratch.path(), cores);
+    if (!processes.Wait(seconds)) return kInterruptedExit;
+    runs.push_back(processes.Result());
+  }
+  RunResult seen;
+  SetCoreUse(before, ReadCoreUse(cores.ids), seen, cores.share());
+  const double others = seen.cores.others_share;
+
+  CalibrationEntry entry{.name = name,
+                         .about = runs.front().device,
+                         .date = Today(),
+                         .device = base_entry,
+                         .others_share = others > kBusyShare ? others : 0};
+  const CalibratedDevice made = MakeDevice(entry, runs, folders);
+  if (file.has_parent_path()) MakeDirs(file.parent_path());
+  WriteFileAtomic(file, made.text);
+  for (const CalibrationCheck& check : made.checks) {
+    Say("{} rank{}: {} steps predicted from the others: mean error {:.1f} %, 90th percentile {:.1f} %\n", check.ranks,
+        check.ranks == 1 ? "" : "s", check.programs, 100 * check.mean_error, 100 * check.p90_error);
+  }
+  int64_t left_out = 0;
+  for (const CalibrationRun& run : runs) left_out += run.left_out;
+  if (left_out > 0) Say("{} programs were left out for want of time: --seconds gives more\n", left_out);
+  if (entry.others_share > 0) {
+    Say("others took {:.0f} % of the cores' time meanwhile, which the entry says: it is less to be trusted\n",
+        100 * others);
+  }
+  Say("written to {}\nto use it: ridgeline predict SWEEP --device {}\n", file.string(),
+      arguments.to.empty() ? name : fmt::format("{} --devices {}", name, ShellWord(fs::absolute(file).parent_path())));
+  return 0;
+}
+
+}  // namespace
+
+Action CalibrateCommand(CLI::App& self) {
+  const auto arguments = std::make_shared<CalibrateArguments>();
+  AddToOption(self, arguments->to, "FILE",
+              "the entry's file, NAME.yaml (default: the machine's name, in ~/.config/ridgeline/devices)");
+  self.add_option("--name", arguments->name, "the entry's name (default: the file's, else the machine's)")
+      ->type_name("NAME")
+      ->check([](const std::string& name) {
+        return IsTrainerName(name) ? std::string() : "a name has letters, digits, '-', '_' and '.'";
+      });
+  self.add_option("--gpu", arguments->gpu, "this NVIDIA GPU, as `gpu:` names it (default: the processors)")
+      ->type_name("GPU");
+  self.add_option("--ranks", arguments->ranks,
+                  "as many that share this machine, beside one alone (default: 2 on processors, 1 on a GPU)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  self.add_option("--seconds", arguments->seconds, "about how long to measure")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(1.0, 3600.0));
+  self.add_flag("--busy", arguments->busy, "measure although others use the machine, and say so in the entry");
+  AddDevicesOption(self, arguments->devices);
+  self.footer(
+      "Times steps of small models on this machine, call by call: products over shapes and formats, attention, passes\n"
+      "over memory, what a call takes beside its work, and between several ranks collectives. Writes an entry that\n"
+      "`ridgeline predict`, `plan` and `advise` take as --device, with the error of predicting each of these steps\n"
+      "from the others. docs/prediction.md says what is made of it.\n\n"
+      "Examples:\n"
+      "  ridgeline calibrate\n"
+      "  ridgeline calibrate --to devices/laptop.yaml --ranks 2\n"
+      "  ridgeline calibrate --gpu h100 --name our-h100");
+  return [arguments] { return Calibrate(*arguments); };
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,188 @@
+#include "engine/train/calibration_programs.h"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "engine/comm/collective.h"
+#include "engine/ops/elementwise.h"
+#include "run/gpus.h"
+#include "run/spec.h"
+
+namespace ridgeline {
+namespace {
+
+struct Shape {
+  int64_t hidden, heads, kv_heads, ffn, vocab, batch, seq;
+};
+// For CPUs. In an order in which those that follow each other are far apart.
+constexpr Shape kShapes[] = {
+    {64, 4, 4, 256, 256, 1, 64},      {256, 8, 4, 640, 2048, 1, 256},   {96, 6, 2, 256, 1024, 2, 256},
+    {384, 6, 2, 1024, 1024, 1, 128},  {128, 4, 4, 512, 256, 4, 128},    {512, 8, 8, 1408, 512, 4, 128},
+    {64, 2, 2, 128, 512, 8, 128},     {768, 12, 4, 2048, 512, 1, 128},  {128, 2, 1, 384, 4096, 1, 512},
+    {192, 6, 6, 768, 512, 2, 64},     {256, 4, 4, 1024, 256, 8, 64},    {64, 1, 1, 192, 8192, 1, 1024},
+    {1024, 16, 16, 2816, 256, 1, 64}, {384, 12, 12, 1536, 4096, 2, 128}};
+// How much larger, but for the batch, they are for GPUs.
+constexpr int64_t kLargerForGpus = 8;
+
+constexpr std::string_view kPrecisions[] = {"bf16", "fp32", "fp8", "mxfp8", "nvfp4", "fp16"};
+constexpr std::string_view kFamilies[] = {"llama", "gpt", "stack"};
+
+RunSpec SpecOf(const Json& values) {
+  std::vector<Problem> problems;
+  RunSpec spec = BuildSpec(values, problems);
+  if (problems.empty()) return spec;
+  throw Error(ErrorKind::kInternal, fmt::format("a step to calibrate by cannot be: {}", problems.front().message));
+}
+
+Json StepOf(const RunSpec& base, size_t shape_number, std::string_view family, std::string_view precision) {
+  const Shape& shape = kShapes[shape_number % std::size(kShapes)];
+  const int64_t larger = base.device == "cuda" ? kLargerForGpus : 1;
+  // Heads become fewer and larger there, as they are in models.
+  const int64_t heads = larger == 1 ? shape.heads : shape.heads * larger / 2;
+  const int64_t kv_heads = larger == 1 ? shape.kv_heads : shape.kv_heads * larger / 2;
+  Json values = {{"family", family},
+                 {"layers", 2},
+                 {"hidden", shape.hidden * larger},
+                 {"heads", heads},
+                 {"ffn", shape.ffn * larger},
+                 {"precision", precision},
+                 {"batch_size", shape.batch},
+                 {"seq_length", shape.seq * larger},
+                 {"device", base.device},
+                 {"gpu", base.gpu}};
+  if (family == "llama") values["kv_heads"] = kv_heads;
+  if (family != "stack") values["vocab"] = shape.vocab * larger;
+  if (family == "gpt") values["positions"] = shape.seq * larger;
+  return values;
+}
+
+StepProgram EmptyProgram(const RunSpec& spec) {
+  StepProgram program;
+  program.spec = spec;
+  const Gpu* gpu = FindGpu(spec.gpu);
+  program.trace = gpu == nullptr ? Trace() : Trace(CudaDevice(gpu->compute_capability));
+  return program;
+}
+
+void RecordCopies(const RunSpec& spec, Trace& trace) {
+  const int64_t rows = spec.device == "cuda" ? 1 << 16 : 1 << 12;
+  constexpr int64_t kColumns = 4096;
+  const auto tensor = [&] { return trace.Persistent(DType::kF32, rows, kColumns, Category::kWorkspace); };
+  const Tensor a = tensor();
+  const Tensor b = tensor();
+  const Tensor c = tensor();
+  // Pages that nobody wrote are all one page.
+  for (const Tensor& t : {a, b, c}) Fill(trace, t, 1);
+  DropoutAdd(trace, a, b, c, 0, {});
+  DropoutAdd(trace, b, c, a, 0, {});
+}
+
+void RecordLaunches(Trace& trace) {
+  const Tensor x = trace.Persistent(DType::kF32, 1, 16, Category::kWorkspace);
+  for (int i = 0; i < 200; ++i) Fill(trace, x, 0);
+}
+
+void RecordCollectives(const RunSpec& spec, Trace& trace) {
+  const int64_t most = spec.device == "cuda" ? int64_t{256} << 20 : int64_t{16} << 20;
+  Flights flights(trace, spec.ranks);
+  for (int64_t bytes = int64_t{1} << 12; bytes <= most; bytes *= 4) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      const int64_t part = bytes / SizeOf(dtype) / spec.ranks;
+      const Tensor full = trace.Temporary(dtype, 1, part * spec.ranks, Category::kWorkspace);
+      const Tensor mine = trace.Temporary(dtype, 1, part, Category::kWorkspace);
+      Fill(trace, full, 0);
+      Fill(trace, mine, 0);
+      flights.Land(flights.AllGather(mine, full));
+      const Tensor sum = trace.Temporary(DType::kF32, 1, part * spec.ranks, Category::kWorkspace);
+      for (const bool accumulate : {false, true}) {
+        Fill(trace, sum, 0);
+        flights.Land(flights.ReduceScatter(sum, mine, accumulate));
+      }
+      if (dtype != DType::kF32) continue;
+      Fill(trace, sum, 0);
+      flights.Land(flights.AllReduce(sum));
+    }
+  }
+  for (const int64_t elements : {1, 64, 1024}) {
+    const Tensor values = trace.Temporary(DType::kF32, 1, elements, Category::kWorkspace);
+    Fill(trace, values, 0);
+    if (elements == 1) flights.SumOverRanks(values);
+    flights.MaxOverRanks(values);
+  }
+}
+
+}  // namespace
+
+std::vector<RunSpec> CalibrationSteps(const RunSpec& base) {
+  std::vector<RunSpec> specs;
+  for (size_t shape = 0; shape < std::size(kShapes); ++shape) {
+    for (size_t p = 0; p < std::size(kPrecisions); ++p) {
+      std::string_view family = kFamilies[(shape + p) % std::size(kFamilies)];
+      // A step that overflows updates nothing, which is quick: the stack does so at first, whose loss has no head.
+      if (kPrecisions[p] == "fp16" && family == "stack") family = "llama";
+      Json values = StepOf(base, shape, family, kPrecisions[p]);
+      const size_t turn = shape + p / 2;
+      if (turn % 3 == 1) values["grad_clip"] = 1;
+      if (turn % 4 == 2) values["grad_accumulation"] = 2;
+      const bool either_state = kPrecisions[p] != "fp16" && kPrecisions[p] != "fp32";
+      if (turn % 4 == 3 && either_state) values["state_precision"] = family == "stack" ? "fp32" : "bf16";
+      if (turn % 5 == 4 && family != "stack") values["tied_head"] = true;
+      if (turn % 5 == 2 && family != "stack") values["dropout"] = 0.1;
+      specs.push_back(SpecOf(values));
+    }
+  }
+  return specs;
+}
+
+std::vector<RunSpec> CalibrationRankSteps(const RunSpec& base) {
+  constexpr std::pair<size_t, std::string_view> kOf[] = {
+      {0, "bf16"}, {4, "fp32"}, {2, "bf16"}, {9, "fp8"}, {1, "bf16"}};
+  constexpr std::string_view kShards[] = {"full", "optimizer", "none"};
+  std::vector<RunSpec> specs;
+  for (size_t i = 0; i < std::size(kOf); ++i) {
+    for (size_t s = 0; s < std::size(kShards); ++s) {
+      Json values = StepOf(base, kOf[i].first, kFamilies[i % 2], kOf[i].second);
+      values["layers"] = 3;
+      values["ranks"] = base.ranks;
+      values["shard"] = kShards[s];
+      if ((i + s) % 3 == 1) values["grad_clip"] = 1;
+      specs.push_back(SpecOf(values));
+    }
+  }
+  return specs;
+}
+
+std::string_view ProbeName(Probe probe) {
+  switch (probe) {
+    case Probe::kCopy:
+      return "copy";
+    case Probe::kLaunch:
+      return "launch";
+    case Probe::kCollectives:
+      return "collectives";
+  }
+  return "";
+}
+
+StepProgram ProbeProgram(Probe probe, const RunSpec& spec) {
+  StepProgram program = EmptyProgram(spec);
+  switch (probe) {
+    case Probe::kCopy:
+      RecordCopies(spec, program.trace);
+      break;
+    case Probe::kLaunch:
+      RecordLaunches(program.trace);
+      break;
+    case Probe::kCollectives:
+      RecordCollectives(spec, program.trace);
+      break;
+  }
+  program.layout = PlanLayout(program.trace);
+  return program;
+}
+
+}  // namespace ridgeline

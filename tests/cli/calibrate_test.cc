@@ -1,0 +1,49 @@
+// `ridgeline calibrate`: the machine measured, for as short as it lets itself be, and steps predicted by that.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/json.h"
+#include "tests/cli/cli.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(CalibrateCommand, WritesAnEntryThatPredicts) {
+  Cli cli;
+  std::ofstream(cli.dir / "s.yaml") << "name: s\ndefaults: {model: llama-5m, seq_length: 32, precision: bf16}\n"
+                                       "matrix: {ranks: [1, 2]}\n";
+  const auto made = cli.Run({"calibrate", "--to", "here.yaml", "--seconds", "1", "--ranks", "2", "--busy"});
+  ASSERT_TRUE(made.status.ok()) << made.out << made.err;
+  EXPECT_THAT(made.out,
+              AllOf(HasSubstr("1 rank: "), HasSubstr("2 ranks: "), HasSubstr("steps predicted from the others"),
+                    HasSubstr("programs were left out for want of time")));
+  const auto shown = cli.Run({"devices", "here", "--devices", "."});
+  ASSERT_TRUE(shown.status.ok()) << shown.err;
+  EXPECT_THAT(shown.out, AllOf(HasSubstr("measured on 20"), HasSubstr("peaks.bf16"), HasSubstr("memory.bandwidth")));
+  const auto predicted = cli.Run({"predict", "s.yaml", "--device", "here", "--devices", ".", "-o", "json"});
+  ASSERT_TRUE(predicted.status.ok()) << predicted.err;
+  for (const Json& row : ParseJson(predicted.out, "ridgeline predict")) {
+    EXPECT_GT(row.at("step_ns").get<double>(), 0);
+    EXPECT_LT(row.at("step_low_ns"), row.at("step_ns"));
+    EXPECT_EQ(row.at("ranks") == 1, row.at("communication_ns") == 0) << row;
+  }
+}
+
+TEST(CalibrateCommand, RefusesNamesThatCannotBe) {
+  Cli cli;
+  const auto other = cli.Run({"calibrate", "--to", "here.yaml", "--name", "there"});
+  EXPECT_EQ(other.status.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("here.yaml has to be called there.yaml"));
+  EXPECT_EQ(cli.Run({"calibrate", "--name", "../x"}).status.exit_code, 2);
+  const auto gpu = cli.Run({"calibrate", "--to", "here.yaml", "--gpu", "h10"});
+  EXPECT_EQ(gpu.status.exit_code, 2);
+  EXPECT_THAT(gpu.err, HasSubstr("did you mean 'h100'"));
+}
+
+}  // namespace
+}  // namespace ridgeline
