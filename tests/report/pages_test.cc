@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -279,6 +280,37 @@ TEST_F(ShippedPages, AMemoryMapSaysWhatFitsAndWhatDoesNot) {
   EXPECT_THAT(map.columns, ElementsAre("1", "4"));
   EXPECT_THAT(map.rows, ElementsAre("256", "128"));
   EXPECT_THAT(map.cells, SizeIs(3));
+}
+
+TEST_F(ShippedPages, APredictionAuditSaysHowFarOffTheyAre) {
+  Runs runs(store_);
+  std::vector<NewResult> predicted;
+  const MeasurementKey as = {"predicted", R"({"predicted_on":"here"})"};
+  const double ratios[] = {0.9, 1.05, 1.2, 1};
+  for (int i = 0; i < 4; ++i) {
+    RunResult result = runs.Add(Spec(1 << i));
+    const auto step_ns = static_cast<double>(result.step_ns.median_ns);
+    result.provenance = Provenance::kPredicted;
+    result.step_ns.median_ns = std::llround(ratios[i] * step_ns);
+    result.throughput.steady_tokens_per_s /= ratios[i];
+    const auto bound = [&](double factor) { return std::to_string(std::llround(factor * ratios[i] * step_ns)); };
+    result.evidence = {{"step_low_ns", bound(0.9)}, {"step_high_ns", bound(1.1)}};
+    predicted.push_back({result, "", 0, as});
+  }
+  runs.Add(Spec(64));  // of which nothing was predicted
+  runs.Put("s");
+  store_.AddResults(predicted);
+  const Report report = ShippedReport("prediction-audit");
+  const Rows rows = Answer(report);
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_THAT(rows.Number(0, "error_percent"), Optional(DoubleNear(-10, 0.01)));
+  EXPECT_THAT(rows.Number(0, "mean_off_percent"), Optional(DoubleNear(8.75, 0.01)));
+  EXPECT_THAT(rows.Number(0, "bias_percent"), Optional(DoubleNear(3.75, 0.01)));
+  EXPECT_THAT(rows.Number(0, "held_percent"), Optional(50));
+  const std::vector<std::string> said = Said(report);
+  EXPECT_THAT(said.at(0), HasSubstr("4 steps are off by 8.8"));
+  EXPECT_THAT(said, Contains(HasSubstr("Kendall's tau of throughput is 1")));
+  EXPECT_THAT(Render(report, store_, {"", ReportFormat::kHtml}).bytes, HasSubstr("Predicted on here"));
 }
 
 }  // namespace

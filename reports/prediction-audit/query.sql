@@ -1,0 +1,65 @@
+-- One row a measured run of which there is a prediction: how far off that was.
+-- :sweep names the sweep whose points are wanted; NULL: every run in the store.
+WITH
+predicted AS (
+  SELECT
+    point_id, setup ->> '$.predicted_on' AS predicted_on, step_median_ns AS step_ns, steady_tokens_per_s,
+    planned_peak_bytes, CAST(evidence ->> '$.step_low_ns' AS REAL) AS low_ns,
+    CAST(evidence ->> '$.step_high_ns' AS REAL) AS high_ns
+  FROM runs
+  WHERE provenance = 'predicted' AND status = 'ok' AND step_median_ns > 0
+),
+audited AS MATERIALIZED (
+  SELECT
+    m.result, m.point_id, m.model, m.family, m.format, m.precision, m.checkpointing, m.batch_size, m.seq_length, m.ranks,
+    m.shard, m.provenance, m.emulated, m.device_name, m.campaign, m.machine, m.trainer, m.version, m.environment,
+    m.command, m.step_median_ns, m.all_steps_ns, m.warmup_steps, m.steps, m.repeats, m.steady_tokens_per_s,
+    m.cores_others_share, m.planned_peak_bytes,
+    p.predicted_on, p.step_ns AS predicted_ns, p.low_ns AS predicted_ns_low, p.high_ns AS predicted_ns_high,
+    p.steady_tokens_per_s AS predicted_tokens_per_s, p.planned_peak_bytes AS predicted_peak_bytes,
+    100 * (1.0 * p.step_ns / m.step_median_ns - 1) AS error_percent,
+    100 * abs(1.0 * p.step_ns / m.step_median_ns - 1) AS off_percent,
+    m.step_median_ns BETWEEN p.low_ns AND p.high_ns AS held,
+    'Predicted on ' || ifnull(p.predicted_on, 'an unknown device') AS panel
+  FROM runs AS m JOIN predicted AS p USING (point_id)
+  WHERE m.provenance = 'measured' AND m.status = 'ok' AND m.step_median_ns > 0
+    AND (:sweep IS NULL
+         OR (m.point_id, m.setup) IN (SELECT s.point_id, ifnull(s.setup, w.setup)
+                                      FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep WHERE s.sweep = :sweep))
+),
+-- In order of what was off, so that the ninth of ten is a row.
+placed AS (
+  SELECT
+    *, count(*) OVER (PARTITION BY panel) AS points,
+    row_number() OVER (PARTITION BY panel ORDER BY off_percent, result) AS place,
+    avg(off_percent) OVER (PARTITION BY panel) AS mean_off_percent,
+    avg(error_percent) OVER (PARTITION BY panel) AS bias_percent,
+    100.0 * avg(held) OVER (PARTITION BY panel) AS held_percent,
+    avg(error_percent) OVER (PARTITION BY panel, format) AS format_bias_percent,
+    avg(off_percent) OVER (PARTITION BY panel, format) AS format_off_percent
+  FROM audited
+),
+-- Kendall's tau of throughput, of panels that are few enough to hold every pair against each other.
+ranked AS (
+  SELECT a.panel,
+    sum(CASE WHEN (a.steady_tokens_per_s - b.steady_tokens_per_s) * (a.predicted_tokens_per_s - b.predicted_tokens_per_s) > 0
+             THEN 1.0
+             WHEN (a.steady_tokens_per_s - b.steady_tokens_per_s) * (a.predicted_tokens_per_s - b.predicted_tokens_per_s) < 0
+             THEN -1.0 ELSE 0 END) / count(*) AS tau
+  FROM placed AS a JOIN placed AS b ON a.panel = b.panel AND a.place < b.place
+  WHERE a.points <= 1000
+  GROUP BY a.panel
+)
+SELECT
+  result, panel, point_id, model, family, format, precision, checkpointing, batch_size, seq_length, ranks, shard,
+  model || ', batch ' || batch_size || ' x ' || seq_length || ', ' || format
+    || CASE checkpointing WHEN 'none' THEN '' ELSE ', checkpointing ' || checkpointing END
+    || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks, shard ' || shard ELSE '' END AS run,
+  CASE checkpointing WHEN 'none' THEN 'none' ELSE checkpointing END AS policy,
+  step_median_ns, predicted_ns, predicted_ns_low, predicted_ns_high, error_percent, off_percent, held,
+  steady_tokens_per_s, predicted_tokens_per_s, planned_peak_bytes, predicted_peak_bytes, points,
+  place = (9 * points + 9) / 10 AS is_p90, place = points AS is_worst, mean_off_percent, bias_percent, held_percent,
+  format_bias_percent, format_off_percent, tau, all_steps_ns, warmup_steps, steps, repeats, cores_others_share,
+  NULL AS failure, provenance, emulated, device_name, campaign, machine, trainer, version, environment, command
+FROM placed LEFT JOIN ranked USING (panel)
+ORDER BY panel, family, model, format, checkpointing, ranks, shard, batch_size, seq_length, result
