@@ -76,7 +76,7 @@ std::vector<const Field*> OtherAxes(const Sweep& sweep) {
 // What an hour of the machines costs that the point runs on; 0: nobody says.
 double DollarsAnHour(const Sweep& sweep, const RunSpec& spec, const Launch& launch, const Device* device) {
   int64_t machines = launch.nodes;
-  double price = sweep.search->price;
+  double price = sweep.price.node_usd_per_hour;
   if (device != nullptr) {
     if (price == 0) price = device->Or("price.on_demand", device->Or("price.capacity_block", 0));
     machines = std::max(machines, (spec.ranks + device->gpus() - 1) / device->gpus());
@@ -164,8 +164,10 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
   if (sweep.search->maximize == Objective::kCost) {
     const double dollars = DollarsAnHour(sweep, spec, launch, device);
     if (dollars == 0) {
-      throw Wrong(sweep, "cost needs a price, and nothing says one",
-                  "say what an hour of a node costs, price: 31.50 USD/h, or name a `device` that has a price");
+      throw Wrong(
+          sweep, "cost needs a price, and nothing says one",
+          "say what an hour of a node costs, `price: {node: 31.50 USD/h, date: 2026-03}`, or name a device that has a "
+          "price, `price: {device: p5}`");
     }
     made.worth = 3600 / dollars;
   }
@@ -186,9 +188,10 @@ const MemoryForecast& SpaceMaker::MemoryOf(const Point& point) {
   return at->second;
 }
 
-// The one that the search names, else the GPU's of the point's `gpu`; nullptr of a processor that nobody described.
+// The one that the sweep's `price` names, else the GPU's of the point's `gpu`; nullptr of a processor that nobody
+// described.
 const Device* SpaceMaker::DeviceOf(const Sweep& sweep, const RunSpec& spec) {
-  std::string name = sweep.search->device;
+  std::string name = sweep.price.device;
   if (name.empty() && spec.gpu != "none") name = spec.gpu;
   if (name.empty()) return nullptr;
   const auto known = known_devices_.find(name);
@@ -196,8 +199,9 @@ const Device* SpaceMaker::DeviceOf(const Sweep& sweep, const RunSpec& spec) {
   try {
     return &known_devices_.emplace(name, FindDevice(name, devices_)).first->second;
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kUsage) throw;
-    throw Wrong(sweep, e.message(), e.hint());
+    if (e.kind() != ErrorKind::kUsage || sweep.price.device.empty()) throw;
+    throw Error(ErrorKind::kInvalidInput, FaultText(sweep.file, {sweep.price.device_place, "price: " + e.message()}),
+                e.hint());
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "ridgeline/amount.h"
 #include "sweep/entries.h"
 #include "yaml/entries.h"
 #include "yaml/slips.h"
@@ -22,10 +20,7 @@ using Objective = SweepSearch::Objective;
 
 constexpr std::array<std::pair<std::string_view, Objective>, 3> kObjectives = {
     {{"tokens_per_s", Objective::kTokensPerS}, {"cost", Objective::kCost}, {"fit", Objective::kFit}}};
-constexpr Unit kHourlyPrice[] = {{"USD/h", 1}};
 constexpr int64_t kMostRuns = 500;  // beyond that, a sweep is what is meant
-constexpr double kMostDollars = 1e9;
-constexpr size_t kLongestName = 200;
 
 class SearchReader {
  public:
@@ -33,7 +28,7 @@ class SearchReader {
       : sweep_(sweep), faults_(faults), axes_are_sound_(faults.empty()) {}
 
   void Read(const YamlNode& node) {
-    static const Names kKnown = {"maximize", "over", "budget", "device", "price"};
+    static const Names kKnown = {"maximize", "over", "budget"};
     if (node.kind != YamlNode::Kind::kMap) {
       return Add(node.place, NotAMapping("search is a mapping of maximize, over and budget", node));
     }
@@ -49,13 +44,9 @@ class SearchReader {
       } else if (key == "over") {
         has_axes = true;
         ReadAxes(*value);
-      } else if (key == "budget") {
+      } else {
         has_budget = true;
         ReadWhole(*value, "budget", 1, kMostRuns, search_.budget, faults_);
-      } else if (key == "device") {
-        ReadDevice(*value);
-      } else {
-        ReadPrice(*value);
       }
     }
     if (!has_objective) Add(node.place, "search does not say what it maximizes: tokens_per_s, cost or fit");
@@ -117,25 +108,6 @@ class SearchReader {
 
   bool Contains(const Field* field) const {
     return std::find(search_.over.begin(), search_.over.end(), field) != search_.over.end();
-  }
-
-  void ReadDevice(const YamlNode& node) {
-    const std::string name = node.scalar.is_string() ? node.scalar.get<std::string>() : "";
-    if (name.empty() || name.size() > kLongestName || PrintableLine(name) != name) {
-      return Add(node.place,
-                 fmt::format("device is the name of one that `ridgeline devices` lists, not {}", Describe(node)));
-    }
-    search_.device = name;
-  }
-
-  void ReadPrice(const YamlNode& node) {
-    const std::optional<double> price =
-        node.scalar.is_string() ? ParseAmount(node.scalar.get<std::string>(), kHourlyPrice) : std::nullopt;
-    if (!price || !(*price > 0) || *price > kMostDollars) {
-      return Add(node.place,
-                 fmt::format("price is what an hour of a node costs, such as 31.50 USD/h, not {}", Describe(node)));
-    }
-    search_.price = *price;
   }
 
   Sweep& sweep_;

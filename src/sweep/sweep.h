@@ -115,14 +115,13 @@ struct Published {
 };
 
 // What is said under `search:`: not all points are measured, but those that what was measured says to (src/search).
+// Times and costs are predicted by what `price` says.
 struct SweepSearch {
   enum class Objective { kTokensPerS, kCost, kFit };
   Objective maximize = Objective::kTokensPerS;
-  std::vector<const Field*>
-      over;            // axes, and those that move with one; for each combination of the others it begins anew
+  // Axes, and those that move with one; for each combination of the others it begins anew.
+  std::vector<const Field*> over;
   int64_t budget = 0;  // runs that each may take
-  std::string device;  // the description that times are predicted by; empty: what follows from the points
-  double price = 0;    // USD of an hour of a node; 0: the device's
   Place place;
 };
 

@@ -78,15 +78,16 @@ TEST(SearchSpace, TimesAreOfTheGpuThatThePointsName) {
 }
 
 TEST(SearchSpace, CostIsByThePriceOfTheDeviceOrOfTheSweep) {
-  const auto worth = [](const std::string& more) {
-    return SpacesOf("matrix: {ranks: [1, 16], shard: [full]}\nsearch: {maximize: cost, over: [ranks], budget: 3, " +
-                    more + "}\n")[0];
+  const auto worth = [](const std::string& price) {
+    return SpacesOf("matrix: {ranks: [1, 16], shard: [full]}\nprice: {" + price +
+                    "}\nsearch: {maximize: cost, over: [ranks], budget: 3}\n")[0];
   };
   const SearchSpace by_device = worth("device: p5");
   EXPECT_DOUBLE_EQ(by_device.points[0].worth, 3600 / 55.04);
   EXPECT_DOUBLE_EQ(by_device.points[1].worth, 3600 / (2 * 55.04)) << "16 GPUs are two machines";
-  EXPECT_DOUBLE_EQ(worth("device: p5, price: 10 USD/h").points[1].worth, 3600 / 20.0);
-  EXPECT_DOUBLE_EQ(worth("price: 10 USD/h").points[1].worth, 3600 / 10.0) << "all its ranks are on one node";
+  EXPECT_DOUBLE_EQ(worth("device: p5, node: 10 USD/h, date: 2026-03").points[1].worth, 3600 / 20.0);
+  EXPECT_DOUBLE_EQ(worth("node: 10 USD/h, date: 2026-03").points[1].worth, 3600 / 10.0)
+      << "all its ranks are on one node";
 }
 
 TEST(SearchSpace, EverySlipIsSaidWithItsPlace) {
@@ -95,8 +96,8 @@ TEST(SearchSpace, EverySlipIsSaidWithItsPlace) {
               HasSubstr("s.yaml:5:9: search: the space is empty: every combination is excluded"));
   EXPECT_THAT(WrongSpace(axes + "search: {maximize: cost, budget: 3}\n"),
               HasSubstr("s.yaml:4:9: search: cost needs a price, and nothing says one"));
-  EXPECT_THAT(WrongSpace(axes + "search: {maximize: tokens_per_s, budget: 3, device: h10}\n"),
-              HasSubstr("s.yaml:4:9: search: there is no device 'h10', did you mean 'h100'?"));
+  EXPECT_THAT(WrongSpace(axes + "search: {maximize: tokens_per_s, budget: 3}\nprice: {device: h10}\n"),
+              HasSubstr("s.yaml:5:17: price: there is no device 'h10', did you mean 'h100'?"));
   EXPECT_THAT(WrongSpace("matrix: {batch_size: [1, 2], seed: 1..20000}\nsearch: {maximize: fit, budget: 3}\n"),
               HasSubstr("s.yaml:4:9: search: there are 40000 points, and a search takes up to 20000"));
 }
