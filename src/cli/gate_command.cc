@@ -45,7 +45,7 @@ struct GateOptions {
   std::string summary;
   std::string comment;
   std::string metrics;
-  double detect = 0;  // percent; 0: whatever
+  double detect = 100;  // percent
   bool annotations = false;
   std::string launcher;
   std::vector<std::filesystem::path> trainers;
@@ -134,7 +134,7 @@ int GateHead(const GateOptions& options) {
                 "name it: the newest there is would be yesterday's where tonight measured nothing");
   }
   Gate gate = MakeGate(ReadSides(options));
-  if (options.detect > 0) DemandDetection(gate, options.detect / 100);
+  DemandDetection(gate, options.detect / 100);
   gate.head = options.head;
   gate.baseline = options.baseline.empty() ? "what was measured before" : options.baseline;
   gate.pinned = options.pinned;
@@ -173,6 +173,7 @@ Action GateCommand(CLI::App& self) {
       ->check(CLI::ExistingDirectory);
   self.add_option("--detect", options->detect,
                   "a pass must see a slowdown of so many percent; what cannot is inconclusive")
+      ->capture_default_str()
       ->check(CLI::Range(0.1, 1000.0))
       ->type_name("PERCENT");
   self.add_option("--db", options->db, "the database that campaigns and commits are of")

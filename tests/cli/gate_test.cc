@@ -41,6 +41,19 @@ TEST_F(GateProgram, PassesANightLikeTheOthers) {
   EXPECT_THAT(blind.out, HasSubstr("runs differ too much to see 0.5 %"));
 }
 
+TEST_F(GateProgram, PassesNoNightThatWouldNotSeeADoubling) {
+  {
+    Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
+    testing::Nights nights(store);
+    for (int night = 1; night <= 7; ++night) nights.Add(fmt::format("night-{}", night), night % 2 == 0 ? 70 : 200);
+    nights.Add("tonight", 100);
+  }
+  const auto shown = cli_.Run({"gate", "tonight"});
+  EXPECT_EQ(shown.status.exit_code, 4) << shown.out;
+  EXPECT_THAT(shown.out, HasSubstr("runs differ too much to see 100.0 %"));
+  EXPECT_EQ(cli_.Run({"gate", "tonight", "--detect", "1000"}).status.exit_code, 0);
+}
+
 TEST_F(GateProgram, EndsInconclusiveWithASuspect) {
   MeasureNights(110);
   const auto shown = cli_.Run({"gate", "tonight", "--annotations"});
