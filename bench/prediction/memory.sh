@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Whether what the planner says of memory is what steps take: runs the 200 points of memory.yaml, one step each, and the
 # points of memory-oom.yaml, which are predicted not to fit or just to fit into a limit, with --include-oom. Takes about
-# 10 minutes on two cores.
+# 2 minutes on two cores.
 #   bench/prediction/memory.sh [BUILD_FOLDER] [FOLDER]
 # FOLDER keeps the database, and what is there already is not measured again.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How well the clock predicts steps on this machine: calibrates it, measures the 90 points of time.yaml, none of which
-# was calibrated by, predicts them, and holds one against the other. Takes about 8 minutes on two cores; others' load
+# was calibrated by, predicts them, and holds one against the other. Takes about 4 minutes on two cores; others' load
 # makes it worse, and it says how much there was.
 #   bench/prediction/time.sh [BUILD_FOLDER] [FOLDER]
 # FOLDER keeps the entry, the database and both tables, and what is there already is not measured again.
