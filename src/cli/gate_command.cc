@@ -166,9 +166,8 @@ Action GateCommand(CLI::App& self) {
       ->type_name("BASE");
   self.add_option("--pinned", options->pinned, "a campaign or commit that stays the measure: against slow creep")
       ->type_name("BASE");
-  self.add_option(
-          "--records", options->records,
-          "`nightly`'s records: of nights that failed, and of what nights found worse, the baseline has nothing")
+  self.add_option("--records", options->records,
+                  "where `nightly` keeps its nights: what failed or got worse in them is no baseline")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory);
   self.add_option("--detect", options->detect,
