@@ -46,12 +46,12 @@ TEST(Browser, WatchesASweepFromStartToEndFiltersOpensAndCompares) {
   ASSERT_TRUE(watched.RunEnds());
   EXPECT_EQ(browser.Script("return window.stays === true"), true);
 
-  browser.ClickLink("watched");
+  browser.FollowLink("watched");
   EXPECT_THAT(browser.Text("h1").value_or(""), "watched");
-  browser.ClickLink("All its runs");
+  browser.FollowLink("All its runs");
   EXPECT_THAT(browser.Address(), HasSubstr("/runs?sweep=watched"));
   browser.Click("select[name=status] option[value=crashed]");
-  browser.Click("form.filters button");
+  browser.Follow("form.filters button");
   EXPECT_THAT(browser.Address(), AllOf(HasSubstr("sweep=watched"), HasSubstr("status=crashed")));
   EXPECT_TRUE(browser.Shows("No runs."));
   browser.Back();
@@ -59,19 +59,19 @@ TEST(Browser, WatchesASweepFromStartToEndFiltersOpensAndCompares) {
 
   browser.Click("tbody tr:nth-child(1) input[name=run]");
   browser.Click("tbody tr:nth-child(3) input[name=run]");
-  browser.Click("form[action='/compare'] button.do");
+  browser.Follow("form[action='/compare'] button.do");
   ASSERT_TRUE(shows("2 runs; changes are against the first"));
   EXPECT_THAT(browser.Text("table").value_or(""), AllOf(HasSubstr("median step"), HasSubstr("seed")));
   EXPECT_EQ(browser.Script("return document.querySelectorAll('figure').length > 0"), true);
 
   browser.Go(watched.Address() + "/runs");
-  browser.Click("tbody tr:nth-child(1) a");
+  browser.Follow("tbody tr:nth-child(1) a");
   EXPECT_THAT(browser.Title(), HasSubstr("Run "));
   ASSERT_TRUE(shows("steady_tokens_per_s"));
-  browser.ClickLink("History of this configuration");
+  browser.FollowLink("History of this configuration");
   EXPECT_THAT(browser.Address(), HasSubstr("/history/"));
-  browser.ClickLink("Reports");
-  browser.Click("tbody tr:nth-child(1) a");
+  browser.FollowLink("Reports");
+  browser.Follow("tbody tr:nth-child(1) a");
   EXPECT_THAT(browser.Address(), HasSubstr("/reports/"));
   EXPECT_THAT(browser.Console(), Not(HasSubstr("Content Security Policy"))) << "a page needs what its policy forbids";
 }
@@ -90,7 +90,7 @@ TEST(Browser, PagesFitAPhone) {
   WebDriver browser;
   browser.Resize(390, 844);
   browser.Go(watched.Address() + "/history");
-  browser.Click("tbody tr:nth-child(1) a");
+  browser.Follow("tbody tr:nth-child(1) a");
   const std::string history = browser.Address();
   for (const std::string& address :
        {watched.Address() + "/", watched.Address() + "/runs", watched.Address() + "/runs/1",

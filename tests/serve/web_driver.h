@@ -80,12 +80,22 @@ class WebDriver {
   }
   // Clicks as a person does: what cannot be seen cannot be clicked.
   void Click(const std::string& selector) { ClickFound("css selector", selector); }
-  void ClickLink(const std::string& words) { ClickFound("link text", words); }
+  // The same of what leads to another page, and waits for that: a form's may come after the click is answered.
+  void Follow(const std::string& selector) { FollowFound("css selector", selector); }
+  void FollowLink(const std::string& words) { FollowFound("link text", words); }
 
   // What the page said to its console, such as what its policy forbade.
   std::string Console() { return Post(session_ + "/se/log", {{"type", "browser"}}).dump(); }
 
  private:
+  void FollowFound(const std::string& by, const std::string& what) {
+    Script("window.left = false");
+    ClickFound(by, what);
+    EXPECT_TRUE(Eventually([&] {
+      return Script("return window.left === undefined && document.readyState === 'complete'") == true;
+    })) << what
+        << " leads nowhere";
+  }
   void ClickFound(const std::string& by, const std::string& what) {
     const Json element = Post(session_ + "/element", {{"using", by}, {"value", what}});
     ASSERT_TRUE(element.is_object() && !element.empty() && element.begin()->is_string()) << "no " << what;
