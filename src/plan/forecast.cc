@@ -112,7 +112,7 @@ std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast&
                                  {"first_ns", std::round(step.first_ns)},
                                  {"run_s", run.seconds},
                                  {"machine_hours", run.machine_hours},
-                                 {"kilowatt_hours", run.kilowatt_hours}};
+                                 {"kilowatt_hours", run.kilowatt_hours > 0 ? Cell(run.kilowatt_hours) : Cell()}};
   if (PriceOf(device) != nullptr) {
     columns.emplace_back("usd", run.dollars);
     columns.emplace_back("usd_per_billion_tokens", DollarsABillionTokens(spec, step, device));
@@ -201,7 +201,7 @@ RunCost CostOfRuns(const RunSpec& spec, double step_ns, double first_ns, const D
   const DeviceFigure* price = PriceOf(device);
   cost.seconds = static_cast<double>(spec.repeats) * (first_ns + steps * step_ns) / 1e9;
   cost.machine_hours = cost.seconds / 3600 * std::ceil(ranks / static_cast<double>(device.gpus()));
-  cost.kilowatt_hours = cost.seconds / 3600 * ranks * device.At("chip.power") / 1000;
+  cost.kilowatt_hours = cost.seconds / 3600 * ranks * device.Or("chip.power", 0) / 1000;
   cost.dollars = price == nullptr ? 0 : cost.machine_hours * price->value;
   return cost;
 }

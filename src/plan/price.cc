@@ -101,7 +101,7 @@ std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>
       const double machines = std::ceil(static_cast<double>(spec.ranks) / static_cast<double>(parts.device->gpus()));
       price.nodes = std::max(price.nodes, machines);
       if (const DeviceFigure* usd = PriceOf(*parts.device)) price.usd_per_hour = price.nodes * usd->value;
-      price.watts = static_cast<double>(spec.ranks) * parts.device->At("chip.power");
+      price.watts = static_cast<double>(spec.ranks) * parts.device->Or("chip.power", 0);
     }
     if (sweep.price.node_usd_per_hour > 0) price.usd_per_hour = price.nodes * sweep.price.node_usd_per_hour;
     if (sweep.price.node_watts > 0) price.watts = price.nodes * sweep.price.node_watts;
