@@ -207,10 +207,8 @@ Action PlanCommand(CLI::App& self) {
   self.add_option("--db", arguments->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
-  self.add_option(
-          "--device", arguments->device,
-          "what it is priced on, as `ridgeline devices` names it; default: what the sweep's `price` names, else "
-          "where its launcher's points were measured")
+  self.add_option("--device", arguments->device,
+                  "what it is priced on (`ridgeline devices`); default: what the sweep's `price` names")
       ->type_name("DEVICE");
   AddDevicesOption(self, arguments->devices);
   AddReportsOption(self, arguments->reports);

@@ -102,13 +102,12 @@ Action PredictCommand(CLI::App& self) {
   const auto arguments = std::make_shared<PredictArguments>();
   self.add_option("sweep", arguments->sweep, "the sweep file")->type_name("SWEEP.yaml")->required();
   self.add_option("--device", arguments->device,
-                  "what it would run on, as `ridgeline devices` names it; default: what the sweep's `price` names")
+                  "what it would run on (`ridgeline devices`); default: what the sweep's `price` names")
       ->type_name("DEVICE");
   self.add_option("--point", arguments->point, "one point, by the beginning of its id: where its time goes, op by op")
       ->type_name("ID");
   self.add_option("--export-trace", arguments->export_trace,
-                  "write the point's predicted step, call by call: X.json for Perfetto, X.et (MLCommons Chakra) for "
-                  "ASTRA-sim")
+                  "write the point's predicted step: X.json for Perfetto, X.et (Chakra) for ASTRA-sim")
       ->type_name("FILE");
   self.add_option("--db", arguments->db, "keep the predictions in this database, for reports")->type_name("FILE");
   self.add_option("--framework", arguments->framework, "as whom: ridgeline, or te-fsdp for NVIDIA's fsdp.py")

@@ -145,7 +145,7 @@ Action ReportCommand(CLI::App& self) {
       ->type_name("FILE");
   AddReportsOption(self, options->reports);
   self.add_option("--input", options->input,
-                  "a JSON document that the report reads beside the database, such as the gate's answer for regression")
+                  "a JSON document that the report reads, too, as `regression` a gate's answer")
       ->type_name("FILE")
       ->check(CLI::ExistingFile);
   self.add_flag("--list", options->list, "list the reports that there are, and where they lie");

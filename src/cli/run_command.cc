@@ -245,7 +245,7 @@ Action RunCommand(CLI::App& self) {
   self.add_flag("--detach", options->detach,
                 "hand the jobs to the launcher's queue and end; the next run follows them");
   self.add_flag("--include-oom", options->include_oom,
-                "run points, too, that are predicted not to fit in memory; those skipped before, with --retry failed");
+                "run points, too, that are predicted not to fit; those skipped before, with --retry failed");
   self.add_option("--max-parallel", options->max_parallel,
                   "jobs at once; default: what the sweep says, else 1, so that none disturbs another")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
@@ -263,15 +263,15 @@ Action RunCommand(CLI::App& self) {
       "Points that have a result are skipped, whichever sweep measured them, unless with another trainer, other\n"
       "cores, nodes or GPUs, or another environment. To measure again is to name another campaign, or to say\n"
       "--again; what a campaign has is not measured again, and a run that was stopped goes on with the campaign it\n"
-      "had, without either. Points that cannot fit in memory are recorded as such and not started (but with "
-      "--include-oom). Interrupt\n"
-      "(Ctrl-C) and run again as you like: a run that was stopped, or killed, is continued. Ctrl-C ends the jobs; a\n"
+      "had, without either. Points that cannot fit in memory are recorded as such and not started, without\n"
+      "--include-oom.\n"
+      "Interrupt (Ctrl-C) and run again as you like: a run that was stopped, or killed, is continued. Ctrl-C ends the "
+      "jobs; a\n"
       "terminal that is closed (SIGHUP) leaves them running. At the end the sweep's reports are written into the\n"
       "output folder; a report is looked for in --reports, beside the sweep's file, in ~/.config/ridgeline/reports,\n"
       "and among those that are installed.\n\n"
-      "Of a sweep with `search:` the points are run that could be the best, as far as is predicted and was measured "
-      "by\n"
-      "then: each is told with the reason, and at the end the best with its interval and what was not tried. Where\n"
+      "Of a sweep with `search:` the points are run that could be the best, as far as is predicted and was measured\n"
+      "by then: each is told with the reason, and at the end the best with its interval and what was not tried. Where\n"
       "`batch_size: max` runs out of memory, smaller ones take its place (docs/sweeps.md).\n\n"
       "  ridgeline run sweeps/demo.yaml\n"
       "  ridgeline run sweeps/demo.yaml --retry failed --to /data/demo\n"
