@@ -45,8 +45,9 @@ TEST_F(GateProgram, PassesNoNightThatWouldNotSeeADoubling) {
   {
     Store store = Store::Open(cli_.dir.path() / "ridgeline.db", Store::Mode::kReadWrite);
     testing::Nights nights(store);
-    for (int night = 1; night <= 7; ++night) nights.Add(fmt::format("night-{}", night), night % 2 == 0 ? 70 : 200);
-    nights.Add("tonight", 100);
+    int night = 0;
+    for (const double ms : {144, 83, 206, 100, 172, 70, 120}) nights.Add(fmt::format("night-{}", ++night), ms);
+    nights.Add("tonight", 120);
   }
   const auto shown = cli_.Run({"gate", "tonight"});
   EXPECT_EQ(shown.status.exit_code, 4) << shown.out;
