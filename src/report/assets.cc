@@ -95,14 +95,14 @@ th[aria-sort=descending] button::after { content: "\2193"; }
   thead { display: table-header-group; }
   .scroll { overflow: visible; }
   table { font-size: 8.5px; }
-  th, td, td[align] { padding: 3px; white-space: normal; }
+  th, td, td[align] { padding: 3px 2px; white-space: normal; }
   td.words { min-width: 0; }
   td:not([align]) { overflow-wrap: anywhere; }
   th button { display: contents; }
   details::details-content { content-visibility: visible; height: auto; }
 }
 )";
-const std::string_view kPageStyleHash = "AkPpHghIcZSrEILjyuVZmTbfVS8tbif9zjwHrtEC+OQ=";
+const std::string_view kPageStyleHash = "USrJwi/RyN6ixGL0GTjRktGU/5Pgj54LZPcOmQDjEf4=";
 
 // Columns sort on a click. Numbers by their exact value in data-v; a missing value stays last either way.
 const std::string_view kPageScript = R"(
