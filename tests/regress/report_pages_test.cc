@@ -71,6 +71,16 @@ TEST_F(ReportPages, AHistoryHasTheChangesThatHistoryFinds) {
   EXPECT_THAT(html, HasSubstr("40 measurements in 2 panels: 40 ok."));
 }
 
+TEST_F(ReportPages, AHistoryOfOneCommitDatesAChangeToItsNight) {
+  for (int i = 1; i <= 16; ++i) nights_.Add("night-" + std::to_string(i), i >= 9 ? 130 : 100);
+  std::vector<std::string> changed;
+  const Json history = RowsOf("history");
+  for (const Json& row : history.at("rows")) {
+    if (!row.at("step_change").is_null()) changed.push_back(row.at("campaign"));
+  }
+  EXPECT_THAT(changed, ElementsAre("night-9", "night-9")) << "a machine changes, too";
+}
+
 TEST_F(ReportPages, AHistoryBeginsWithTheSecondMeasurement) {
   AddNights(1, 9);
   EXPECT_EQ(RowsOf("history").at("rows").size(), 0U);
