@@ -57,7 +57,7 @@ struct GateOptions {
 std::vector<LeftOutMeasurements> LeftOutIn(const std::string& folder) {
   if (folder.empty()) return {};
   std::vector<std::string> problems;
-  const std::vector<LeftOutMeasurements> left_out = LeftOutOf(ReadNights(folder, &problems));
+  std::vector<LeftOutMeasurements> left_out = LeftOutOf(ReadNights(folder, &problems));
   for (const std::string& problem : problems) SayAside("warning: {}\n", problem);
   return left_out;
 }

@@ -176,7 +176,7 @@ class Rounds {
   }
 
   RunSummary RunRound() {
-    const RunSummary summary =
+    RunSummary summary =
         RunSweep(sweep_, driver_,
                  {parts_.store, parts_.launcher, parts_.clock, parts_.forecaster, observer_, parts_.interrupts});
     driver_.retry_failed = false;
