@@ -191,7 +191,7 @@ std::vector<int64_t> BatchesThatFit::Of(const Sweep& sweep, const Point& point, 
 std::shared_ptr<const BatchesThatFit> UseLargestBatches(Sweep& sweep, const NodeMemory& node,
                                                         const Forecaster& forecaster,
                                                         BatchesThatFit::EndedForMemory ended) {
-  const auto batches = std::make_shared<const BatchesThatFit>(node, forecaster, std::move(ended));
+  auto batches = std::make_shared<const BatchesThatFit>(node, forecaster, std::move(ended));
   sweep.largest = batches;
   return batches;
 }
