@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "plan/forecast.h"
 #include "predict/memory.h"
 #include "run/spec.h"
 
@@ -236,16 +237,12 @@ class Adviser {
   }
 
   void SayCost() {
-    for (const char* price : {"price.on_demand", "price.capacity_block"}) {
-      if (!device_.Has(price)) continue;
-      const double machines = std::ceil(static_cast<double>(about_.ranks) / static_cast<double>(device_.gpus()));
-      const double dollars = device_.At(price) * machines / 3600 * 1e9 / best().step.steady_tokens_per_s(best().spec);
-      Predicted("cost",
-                fmt::format("A billion tokens cost {:.2f} USD at {:.2f} USD an hour and machine ({})", dollars,
-                            device_.At(price), device_.figures.at(price).date),
-                best());
-      return;
-    }
+    const DeviceFigure* price = PriceOf(device_);
+    if (price == nullptr) return;
+    Predicted("cost",
+              fmt::format("A billion tokens cost {:.2f} USD at {:.2f} USD an hour and machine ({})",
+                          DollarsABillionTokens(best().spec, best().step, device_), price->value, price->date),
+              best());
   }
 
   static std::string Time(double ns) { return FormatDuration(std::llround(ns)); }

@@ -62,12 +62,6 @@ PointForecast ForecastOf(const Point& point, const Device& device, const Framewo
   }
 }
 
-double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, const Device& device) {
-  const double machines = std::ceil(static_cast<double>(spec.ranks) / static_cast<double>(device.gpus()));
-  const DeviceFigure* price = PriceOf(device);
-  return (price == nullptr ? 0 : price->value) * machines / 3600 * 1e9 / step.steady_tokens_per_s(spec);
-}
-
 using Column = std::pair<std::string, Cell>;
 
 std::string TimeText(double ns) { return FormatDuration(std::llround(ns)); }
@@ -194,13 +188,19 @@ const DeviceFigure* PriceOf(const Device& device) {
   return nullptr;
 }
 
+double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, const Device& device) {
+  const DeviceFigure* price = PriceOf(device);
+  const auto machines = static_cast<double>(device.machines(spec.ranks));
+  return (price == nullptr ? 0 : price->value) * machines / 3600 * 1e9 / step.steady_tokens_per_s(spec);
+}
+
 RunCost CostOfRuns(const RunSpec& spec, double step_ns, double first_ns, const Device& device) {
   RunCost cost;
   const auto steps = static_cast<double>(spec.warmup_steps + spec.steps);
   const auto ranks = static_cast<double>(spec.ranks);
   const DeviceFigure* price = PriceOf(device);
   cost.seconds = static_cast<double>(spec.repeats) * (first_ns + steps * step_ns) / 1e9;
-  cost.machine_hours = cost.seconds / 3600 * std::ceil(ranks / static_cast<double>(device.gpus()));
+  cost.machine_hours = cost.seconds / 3600 * static_cast<double>(device.machines(spec.ranks));
   cost.kilowatt_hours = cost.seconds / 3600 * ranks * device.Or("chip.power", 0) / 1000;
   cost.dollars = price == nullptr ? 0 : cost.machine_hours * price->value;
   return cost;

@@ -37,6 +37,9 @@ RunCost CostOfRuns(const RunSpec& spec, double step_ns, double first_ns, const D
 // What an hour of a machine costs: on demand, else reserved; nothing where the device says neither.
 const DeviceFigure* PriceOf(const Device& device);
 
+// USD, of the machines that the spec's ranks take; 0: the device has no price.
+double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, const Device& device);
+
 // One a point, in their order, on as many of the device's GPUs as a point has ranks; its own `device` and `gpu` do not
 // count. Points of another trainer than ours are not predicted. Specs that differ in nothing that changes memory share
 // one. Throws Error with the point's id where a device does not say what it needs.

@@ -96,14 +96,10 @@ std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>
     const Launch launch = LaunchOf(sweep, point);
     PointPrice& price = prices.emplace_back();
     price.runs = planned.verdict != Verdict::kOutOfMemory && !parts.finished.contains(point.id);
-    price.nodes = static_cast<double>(launch.nodes);
-    if (parts.device) {
-      const double machines = std::ceil(static_cast<double>(spec.ranks) / static_cast<double>(parts.device->gpus()));
-      price.nodes = std::max(price.nodes, machines);
-      if (const DeviceFigure* usd = PriceOf(*parts.device)) price.usd_per_hour = price.nodes * usd->value;
-      price.watts = static_cast<double>(spec.ranks) * parts.device->Or("chip.power", 0);
-    }
-    if (sweep.price.node_usd_per_hour > 0) price.usd_per_hour = price.nodes * sweep.price.node_usd_per_hour;
+    const Device* device = parts.device ? &*parts.device : nullptr;
+    price.nodes = NodesOf(spec, launch, device);
+    price.usd_per_hour = DollarsAnHour(sweep, price.nodes, device);
+    if (device != nullptr) price.watts = static_cast<double>(spec.ranks) * device->Or("chip.power", 0);
     if (sweep.price.node_watts > 0) price.watts = price.nodes * sweep.price.node_watts;
     const TimeModel* times = parts.device && !RunsOn(spec, *parts.device) ? nullptr : parts.times.Of(spec);
     const auto limit_s = static_cast<double>(launch.time_limit_s);
@@ -209,6 +205,16 @@ std::string PriceSummary(const Sweep& sweep, const std::vector<PointPrice>& pric
   }
   text += "; " + Join(std::vector<std::string>(bases.begin(), bases.end()), " and ");
   return text;
+}
+
+double NodesOf(const RunSpec& spec, const Launch& launch, const Device* device) {
+  return static_cast<double>(std::max(launch.nodes, device == nullptr ? 1 : device->machines(spec.ranks)));
+}
+
+double DollarsAnHour(const Sweep& sweep, double nodes, const Device* device) {
+  if (sweep.price.node_usd_per_hour > 0) return nodes * sweep.price.node_usd_per_hour;
+  const DeviceFigure* price = device == nullptr ? nullptr : PriceOf(*device);
+  return price == nullptr ? 0 : nodes * price->value;
 }
 
 TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, const Device& device) {

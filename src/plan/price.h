@@ -70,6 +70,13 @@ void AddPrices(const std::vector<PointPrice>& prices, Audience audience, Table& 
 // of any.
 std::string PriceSummary(const Sweep& sweep, const std::vector<PointPrice>& prices, const PriceParts& parts);
 
+// Nodes that the point runs on: those that its launch asks for, and no fewer than the device's machines that its ranks
+// take; nullptr: no device is described.
+double NodesOf(const RunSpec& spec, const Launch& launch, const Device* device);
+
+// What an hour of these nodes costs, by the sweep's price of a node, else by the device's; 0: nobody says.
+double DollarsAnHour(const Sweep& sweep, double nodes, const Device* device);
+
 // What the clock says of the points, for bundles and time limits before any is measured.
 TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, const Device& device);
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "plan/price.h"
 #include "predict/clock.h"
 #include "run/fields.h"
 #include "run/presets.h"
@@ -71,17 +72,6 @@ std::vector<const Field*> OtherAxes(const Sweep& sweep) {
   const auto& over = sweep.search->over;
   std::erase_if(fields, [&](const Field* field) { return std::find(over.begin(), over.end(), field) != over.end(); });
   return fields;
-}
-
-// What an hour of the machines costs that the point runs on; 0: nobody says.
-double DollarsAnHour(const Sweep& sweep, const RunSpec& spec, const Launch& launch, const Device* device) {
-  int64_t machines = launch.nodes;
-  double price = sweep.price.node_usd_per_hour;
-  if (device != nullptr) {
-    if (price == 0) price = device->Or("price.on_demand", device->Or("price.capacity_block", 0));
-    machines = std::max(machines, (spec.ranks + device->gpus() - 1) / device->gpus());
-  }
-  return price * static_cast<double>(machines);
 }
 
 // How large the step is that one rank holds: parameters x tokens of a micro-step.
@@ -162,7 +152,7 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
   }
   const Device* device = DeviceOf(sweep, spec);
   if (sweep.search->maximize == Objective::kCost) {
-    const double dollars = DollarsAnHour(sweep, spec, launch, device);
+    const double dollars = DollarsAnHour(sweep, NodesOf(spec, launch, device), device);
     if (dollars == 0) {
       throw Wrong(
           sweep, "cost needs a price, and nothing says one",
