@@ -111,7 +111,7 @@ std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast&
     columns.emplace_back("usd", run.dollars);
     columns.emplace_back("usd_per_billion_tokens", DollarsABillionTokens(spec, step, device));
   }
-  columns.emplace_back("basis", std::string(step.calibrated ? "predicted, calibrated" : "predicted, extrapolated"));
+  columns.emplace_back("basis", std::string(ClockBasis(step.calibrated)));
   return columns;
 }
 
@@ -163,7 +163,7 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
   result.throughput = {step.steady_tokens_per_s(point.spec), step.cold_tokens_per_s(point.spec)};
   result.step_ns.median_ns = std::llround(step.step_ns);
   result.step_ns.cv = std::numeric_limits<double>::quiet_NaN();  // which the store keeps as no value
-  result.evidence = {{"basis", step.calibrated ? "predicted, calibrated" : "predicted, extrapolated"},
+  result.evidence = {{"basis", std::string(ClockBasis(step.calibrated))},
                      {"bound", std::string(step.bound)},
                      {"communication_ns", whole(step.communication_ns)},
                      {"compute_ns", whole(step.compute_ns)},

@@ -77,9 +77,9 @@ std::string_view BasisName(PointPrice::Basis basis) {
     case PointPrice::Basis::kMeasurements:
       return "from measurements";
     case PointPrice::Basis::kCalibrated:
-      return "predicted, calibrated";
+      return ClockBasis(true);
     case PointPrice::Basis::kExtrapolated:
-      return "predicted, extrapolated";
+      return ClockBasis(false);
   }
   return "";
 }

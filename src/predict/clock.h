@@ -77,6 +77,11 @@ struct ForecastLine {
   double compute_ns = 0;  // of those calls that products bound
 };
 
+// How far a time of the clock can be trusted, in words.
+constexpr std::string_view ClockBasis(bool calibrated) {
+  return calibrated ? "predicted, calibrated" : "predicted, extrapolated";
+}
+
 struct StepForecast {
   double step_ns = 0;  // the sum of the next four
   double compute_ns = 0;
