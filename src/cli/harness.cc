@@ -56,20 +56,17 @@ void AddDevicesOption(CLI::App& command, std::vector<fs::path>& folders) {
       ->allow_extra_args(false);
 }
 
+std::vector<fs::path> DeviceFoldersFor(const Sweep& sweep, std::vector<fs::path> own) {
+  const fs::path beside = fs::absolute(sweep.file).parent_path();
+  own.push_back(beside);
+  own.push_back(beside / "devices");
+  return DeviceFolders(std::move(own));
+}
+
 std::optional<Device> DeviceFor(const Sweep& sweep, const std::string& named, std::vector<fs::path> folders) {
   if (named.empty() && sweep.price.device.empty()) return std::nullopt;
-  const fs::path beside = fs::absolute(sweep.file).parent_path();
-  folders.push_back(beside);
-  folders.push_back(beside / "devices");
-  folders = DeviceFolders(std::move(folders));
-  if (!named.empty()) return FindDevice(named, folders);
-  try {
-    return FindDevice(sweep.price.device, folders);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kUsage) throw;
-    throw Error(ErrorKind::kInvalidInput, FaultText(sweep.file, {sweep.price.device_place, "price: " + e.message()}),
-                e.hint());
-  }
+  folders = DeviceFoldersFor(sweep, std::move(folders));
+  return named.empty() ? PricedDevice(sweep, folders) : FindDevice(named, folders);
 }
 
 TimeModel AssumedTimesOf(const Sweep& sweep) {

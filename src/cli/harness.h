@@ -43,8 +43,11 @@ void AddTrainersOption(CLI::App& command, std::vector<std::filesystem::path>& fo
 // `--devices DIR`, which must be there; as many as there are.
 void AddDevicesOption(CLI::App& command, std::vector<std::filesystem::path>& folders);
 
+// Where descriptions of devices are looked for that a sweep names: in `own`, beside its file, then where all are.
+std::vector<std::filesystem::path> DeviceFoldersFor(const Sweep& sweep, std::vector<std::filesystem::path> own = {});
+
 // The device that is named on a command line, else the one that the sweep's `price` names; nothing where neither does.
-// Looked for in `folders`, beside the sweep's file, then where all are. Throws Error with the place in the sweep where
+// Looked for in DeviceFoldersFor(sweep, folders). Throws Error with the place in the sweep where
 // that names one that is not there.
 std::optional<Device> DeviceFor(const Sweep& sweep, const std::string& named,
                                 std::vector<std::filesystem::path> folders);

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/harness.h"
 #include "plan/largest.h"
-#include "predict/device.h"
 #include "report/intervals.h"
 #include "search/show.h"
 #include "sweep/expand.h"
@@ -243,11 +243,6 @@ Trials ReadTrials(Store& store, const Sweep& sweep, const std::vector<SearchSpac
     if (step) trial.standard_error = step->standard_error;
   }
   return trials;
-}
-
-std::vector<fs::path> DeviceFoldersFor(const Sweep& sweep) {
-  const fs::path beside = fs::absolute(sweep.file).parent_path();
-  return DeviceFolders({beside, beside / "devices"});
 }
 
 }  // namespace ridgeline

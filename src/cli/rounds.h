@@ -39,7 +39,4 @@ std::function<bool(const Sweep& sweep, const Point& point)> EndedForMemoryIn(Sto
 Trials ReadTrials(Store& store, const Sweep& sweep, const std::vector<SearchSpace>& spaces, const std::string& campaign,
                   const std::vector<std::string>& trainer);
 
-// Where descriptions of devices are looked for that a sweep names.
-std::vector<std::filesystem::path> DeviceFoldersFor(const Sweep& sweep);
-
 }  // namespace ridgeline

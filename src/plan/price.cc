@@ -207,6 +207,16 @@ std::string PriceSummary(const Sweep& sweep, const std::vector<PointPrice>& pric
   return text;
 }
 
+Device PricedDevice(const Sweep& sweep, const std::vector<std::filesystem::path>& folders) {
+  try {
+    return FindDevice(sweep.price.device, folders);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kUsage) throw;
+    throw Error(ErrorKind::kInvalidInput, FaultText(sweep.file, {sweep.price.device_place, "price: " + e.message()}),
+                e.hint());
+  }
+}
+
 double NodesOf(const RunSpec& spec, const Launch& launch, const Device* device) {
   return static_cast<double>(std::max(launch.nodes, device == nullptr ? 1 : device->machines(spec.ranks)));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -69,6 +70,10 @@ void AddPrices(const std::vector<PointPrice>& prices, Audience audience, Table& 
 // "to run 6 of 8 points takes 3 min 20 s (2 min 28 s … 4 min 30 s) one after another, …"; empty where nothing is known
 // of any.
 std::string PriceSummary(const Sweep& sweep, const std::vector<PointPrice>& prices, const PriceParts& parts);
+
+// The device that the sweep's `price` names. Throws Error(kInvalidInput) with its place in the sweep where there is
+// none.
+Device PricedDevice(const Sweep& sweep, const std::vector<std::filesystem::path>& folders);
 
 // Nodes that the point runs on: those that its launch asks for, and no fewer than the device's machines that its ranks
 // take; nullptr: no device is described.

@@ -181,18 +181,14 @@ const MemoryForecast& SpaceMaker::MemoryOf(const Point& point) {
 // The one that the sweep's `price` names, else the GPU's of the point's `gpu`; nullptr of a processor that nobody
 // described.
 const Device* SpaceMaker::DeviceOf(const Sweep& sweep, const RunSpec& spec) {
-  std::string name = sweep.price.device;
-  if (name.empty() && spec.gpu != "none") name = spec.gpu;
-  if (name.empty()) return nullptr;
-  const auto known = known_devices_.find(name);
-  if (known != known_devices_.end()) return &known->second;
-  try {
-    return &known_devices_.emplace(name, FindDevice(name, devices_)).first->second;
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kUsage || sweep.price.device.empty()) throw;
-    throw Error(ErrorKind::kInvalidInput, FaultText(sweep.file, {sweep.price.device_place, "price: " + e.message()}),
-                e.hint());
+  const bool is_priced = !sweep.price.device.empty();
+  if (!is_priced && spec.gpu == "none") return nullptr;
+  const std::string& name = is_priced ? sweep.price.device : spec.gpu;
+  auto known = known_devices_.find(name);
+  if (known == known_devices_.end()) {
+    known = known_devices_.emplace(name, is_priced ? PricedDevice(sweep, devices_) : FindDevice(name, devices_)).first;
   }
+  return &known->second;
 }
 
 SpaceMaker::Prediction SpaceMaker::PredictionOf(const Sweep& sweep, const Point& point, const Launch& launch,
