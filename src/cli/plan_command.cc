@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -103,13 +104,17 @@ int ShowLargest(Sweep sweep, const PlanArguments& arguments) {
   return 0;
 }
 
-// The database, where there is one that this version reads: what was measured decides what comes next.
+// What cannot be read costs what it says, and not the plan.
+void WarnOf(const std::string& db, const Error& e) { SayAside("warning: no times from {}: {}\n", db, e.message()); }
+
+// The database, where there is one that this version reads.
 std::optional<Store> StoreIfThere(const std::string& db) {
   std::error_code ec;
   if (!std::filesystem::exists(db, ec)) return std::nullopt;
   try {
-    return Store::Open(db, Store::Mode::kReadOnly);
-  } catch (const Error&) {
+    return OpenStore(db, Store::Mode::kReadOnly);
+  } catch (const Error& e) {
+    WarnOf(db, e);
     return std::nullopt;
   }
 }
@@ -126,12 +131,9 @@ void ShowSearch(const Sweep& sweep, const NodeMemory& node, Store* store) {
   }
 }
 
-// What the database knows of how long points of the sweep's launcher take, and which points have their result. One that
-// cannot be read costs the price, and not the plan.
-void AddMeasured(const Sweep& sweep, const std::string& db, PriceParts& parts, TimeModel& times) {
-  if (!std::filesystem::exists(db)) return;
+// What the database knows of how long points of the sweep's launcher take, and which points have their result.
+void AddMeasured(const Sweep& sweep, Store& store, const std::string& db, PriceParts& parts, TimeModel& times) {
   try {
-    Store store = OpenStore(db, Store::Mode::kReadOnly);
     constexpr auto kMost = static_cast<int64_t>(TimeModel::kRemembered);
     for (const MeasuredPoint& point : store.MeasuredPoints(sweep.launch.launcher, kMost)) {
       const double seconds = static_cast<double>(point.duration_ns) / 1e9;
@@ -140,18 +142,17 @@ void AddMeasured(const Sweep& sweep, const std::string& db, PriceParts& parts, T
     }
     for (std::string& id : store.FinishedPoints(sweep.name)) parts.finished.insert(std::move(id));
   } catch (const Error& e) {
-    SayAside("warning: no times from {}: {}\n", db, e.message());
+    WarnOf(db, e);
   }
 }
 
 int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   ReportsOf(sweep, arguments.reports);  // a wrong name is told now, not when it has run
   const NodeMemory said = arguments.memory.empty() ? NodeMemory() : NodeMemoryFrom(arguments.memory);
-  std::optional<Store> store;
-  if (sweep.search || HasLargestBatch(sweep)) store = StoreIfThere(arguments.db);
-  const auto batches = UseLargestBatches(
-      sweep, said, PredictMemory,
-      store ? EndedForMemoryIn(*store, store->CurrentCampaign(sweep.name), {}) : BatchesThatFit::EndedForMemory());
+  std::optional<Store> store = StoreIfThere(arguments.db);
+  BatchesThatFit::EndedForMemory ended;
+  if (store && HasLargestBatch(sweep)) ended = EndedForMemoryIn(*store, store->CurrentCampaign(sweep.name), {});
+  const auto batches = UseLargestBatches(sweep, said, PredictMemory, std::move(ended));
   Expansion expansion;
   const std::vector<Point> points = Expand(sweep, &expansion);
   PlanOptions options;
@@ -161,7 +162,7 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   PriceParts parts;
   parts.device = DeviceFor(sweep, arguments.device, arguments.devices);
   options.times = AssumedTimesOf(sweep);
-  AddMeasured(sweep, arguments.db, parts, options.times);
+  if (store) AddMeasured(sweep, *store, arguments.db, parts, options.times);
   const Plan plan = MakePlan(sweep, points, options, PredictMemory);
   std::vector<PointPrice> prices(plan.points.size());  // of which nothing is known
   if (parts.device || options.times.measured()) prices = PricePoints(sweep, points, plan, parts);
