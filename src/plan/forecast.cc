@@ -138,19 +138,26 @@ std::string SetupOn(const Device& device, const Framework& framework) {
   return DumpJson(setup);
 }
 
-RunResult ResultOf(const Point& point, const PointForecast& forecast, const Device& device, int64_t unix_ns) {
-  const StepForecast& step = forecast.step;
-  const auto whole = [](double value) { return std::to_string(std::llround(value)); };
+// What is known of a result that nobody here ran before its figures are.
+RunResult ResultOfNoRun(const Point& point, Provenance provenance, const Device& device, int64_t unix_ns) {
   RunResult result;
   result.point_id = point.id;
-  result.provenance = Provenance::kPredicted;
+  result.status = RunStatus::kOk;
+  result.provenance = provenance;
   result.device = device.name;
   result.communicator = point.spec.communicator;
   result.parameters = CountParameters(point.spec);
   result.tokens_per_step = TokensAStep(point.spec);
+  result.started_unix_ns = result.ended_unix_ns = unix_ns;
+  return result;
+}
+
+RunResult ResultOf(const Point& point, const PointForecast& forecast, const Device& device, int64_t unix_ns) {
+  const StepForecast& step = forecast.step;
+  const auto whole = [](double value) { return std::to_string(std::llround(value)); };
+  RunResult result = ResultOfNoRun(point, Provenance::kPredicted, device, unix_ns);
   result.memory.planned_peak_bytes = forecast.peak_bytes;
   result.memory.by_category = forecast.by_category;
-  result.started_unix_ns = result.ended_unix_ns = unix_ns;
   if (forecast.verdict == Verdict::kOutOfMemory) {
     result.status = RunStatus::kSkippedPredictedOom;
     result.message = fmt::format("predicted to need {}, and a GPU of {} has {}", FormatBytes(forecast.peak_bytes),
@@ -159,7 +166,6 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
                        {"available_bytes", whole(device.At("memory.size"))}};
     return result;
   }
-  result.status = RunStatus::kOk;
   result.throughput = {step.steady_tokens_per_s(point.spec), step.cold_tokens_per_s(point.spec)};
   result.step_ns.median_ns = std::llround(step.step_ns);
   result.step_ns.cv = std::numeric_limits<double>::quiet_NaN();  // which the store keeps as no value
@@ -271,18 +277,10 @@ Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, co
     });
     if (figures == sweep.published.end()) continue;
     Point point = OnGpuOf(device, of_sweep);
-    RunResult result;
-    result.point_id = point.id;
-    result.status = RunStatus::kOk;
-    result.provenance = Provenance::kPublished;
-    result.device = device.name;
-    result.communicator = point.spec.communicator;
-    result.parameters = CountParameters(point.spec);
-    result.tokens_per_step = TokensAStep(point.spec);
+    RunResult result = ResultOfNoRun(point, Provenance::kPublished, device, unix_ns);
     result.throughput = {figures->steady_tokens_per_s, figures->cold_tokens_per_s};
     result.memory.device_peak_bytes = figures->peak_bytes;
     result.evidence = {{"source", figures->source}};
-    result.started_unix_ns = result.ended_unix_ns = unix_ns;
     published.results.push_back(std::move(result));
     published.points.push_back(std::move(point));
   }
