@@ -14,6 +14,7 @@
 #include "predict/clock.h"
 #include "predict/measured_section.h"
 #include "run/spec.h"
+#include "stats/median.h"
 
 namespace ridgeline {
 namespace {
@@ -122,14 +123,12 @@ double MeanOf(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-double MedianOf(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.empty() ? 0 : (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
+// 0 of none.
+double MiddleOf(std::vector<double> values) { return values.empty() ? 0 : MedianOf(values); }
 
 // About the middle.
 double DeviationOf(const std::vector<double>& values) {
-  const double middle = MedianOf(values);
+  const double middle = MiddleOf(values);
   double sum = 0;
   for (const double value : values) sum += (value - middle) * (value - middle);
   return values.size() < 2 ? 0 : std::sqrt(sum / static_cast<double>(values.size() - 1));
@@ -152,7 +151,7 @@ CalibrationCheck Check(const CalibrationRun& run, const Device& device, Measured
     errors = std::move(with);
   }
   measured.overlap = best_overlap;
-  measured.bias = std::exp(MedianOf(errors));
+  measured.bias = std::exp(MiddleOf(errors));
   measured.error = std::hypot(kDrift, DeviationOf(errors));
   measured.programs = std::ssize(errors);
   CalibrationCheck check{.ranks = run.ranks, .programs = std::ssize(errors)};

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "stats/cholesky.h"
+
 namespace ridgeline {
 namespace {
 
@@ -26,27 +28,6 @@ double Distance(const std::array<double, 3>& a, const std::array<double, 3>& b) 
   const double y = a[1] - b[1];
   const double z = a[2] - b[2];
   return std::sqrt(x * x + y * y + z * z);
-}
-
-// Solves A x = b for a symmetric positive definite A (n x n, in place) by Cholesky's decomposition.
-std::vector<double> Solve(std::vector<double>& a, std::vector<double> b) {
-  const size_t n = b.size();
-  for (size_t j = 0; j < n; ++j) {
-    for (size_t i = j; i < n; ++i) {
-      double sum = a[i * n + j];
-      for (size_t k = 0; k < j; ++k) sum -= a[i * n + k] * a[j * n + k];
-      a[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / a[j * n + j];
-    }
-  }
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t k = 0; k < i; ++k) b[i] -= a[i * n + k] * b[k];
-    b[i] /= a[i * n + i];
-  }
-  for (size_t i = n; i-- > 0;) {
-    for (size_t k = i + 1; k < n; ++k) b[i] -= a[k * n + i] * b[k];
-    b[i] /= a[i * n + i];
-  }
-  return b;
 }
 
 }  // namespace
@@ -126,7 +107,10 @@ void CallModel::FitResiduals() {
     for (size_t j = 0; j < n; ++j) covariance[i * n + j] = Kernel(Distance(features_[i], features_[j]));
     covariance[i * n + i] += kNoise;
   }
-  weights_ = Solve(covariance, std::move(residuals));
+  const Cholesky cholesky(std::move(covariance), n);
+  cholesky.SolveLower(residuals);
+  cholesky.SolveUpper(residuals);
+  weights_ = std::move(residuals);
 }
 
 CallModel::Time CallModel::At(const CallDims& dims) const {

@@ -6,21 +6,31 @@
 
 namespace ridgeline {
 
-Kriging::Kriging(std::vector<Known> known, size_t judged, Covariance covariance)
-    : known_(std::move(known)), covariance_(std::move(covariance)), lower_(known_.size() * known_.size()) {
-  const size_t n = known_.size();
-  const auto at = [&](size_t row, size_t column) -> double& { return lower_[row * n + column]; };
+namespace {
+
+// Of the known values, row by row, with the noise of each; above the diagonal nothing.
+std::vector<double> CovariancesOf(const std::vector<Kriging::Known>& known, const Kriging::Covariance& covariance) {
+  const size_t n = known.size();
+  std::vector<double> covariances(n * n);
   for (size_t row = 0; row < n; ++row) {
     for (size_t column = 0; column <= row; ++column) {
-      double sum = covariance_(known_[row].place, known_[column].place);
-      if (row == column) sum += known_[row].noise * known_[row].noise;
-      for (size_t k = 0; k < column; ++k) sum -= at(row, k) * at(column, k);
-      at(row, column) = row == column ? std::sqrt(std::max(sum, 1e-12)) : sum / at(column, column);
+      covariances[row * n + column] = covariance(known[row].place, known[column].place);
     }
+    covariances[row * n + row] += known[row].noise * known[row].noise;
   }
+  return covariances;
+}
+
+}  // namespace
+
+Kriging::Kriging(std::vector<Known> known, size_t judged, Covariance covariance)
+    : known_(std::move(known)),
+      covariance_(std::move(covariance)),
+      cholesky_(CovariancesOf(known_, covariance_), known_.size()) {
+  const size_t n = known_.size();
   solved_.reserve(n);
   for (const Known& one : known_) solved_.push_back(one.value);
-  SolveLower(solved_);
+  cholesky_.SolveLower(solved_);
   // |L⁻¹ v|² is what the values are expected to come to, n, times the factor. The first rows of L are those of the
   // first values alone.
   judged = std::min(judged, n);
@@ -29,19 +39,11 @@ Kriging::Kriging(std::vector<Known> known, size_t judged, Covariance covariance)
   widening_ = std::sqrt((kFactorWeight + square) / (kFactorWeight + static_cast<double>(judged)));
 }
 
-void Kriging::SolveLower(std::span<double> b) const {
-  const size_t n = known_.size();
-  for (size_t row = 0; row < n; ++row) {
-    for (size_t k = 0; k < row; ++k) b[row] -= lower_[row * n + k] * b[k];
-    b[row] /= lower_[row * n + row];
-  }
-}
-
 Kriging::Guess Kriging::At(size_t place) const {
   std::vector<double> shared;
   shared.reserve(known_.size());
   for (const Known& one : known_) shared.push_back(covariance_(place, one.place));
-  SolveLower(shared);
+  cholesky_.SolveLower(shared);
   Guess guess;
   double explained = 0;
   for (size_t i = 0; i < shared.size(); ++i) {

@@ -8,8 +8,9 @@
 
 #include <cstddef>
 #include <functional>
-#include <span>
 #include <vector>
+
+#include "stats/cholesky.h"
 
 namespace ridgeline {
 
@@ -42,12 +43,9 @@ class Kriging {
   double widening() const { return widening_; }
 
  private:
-  // Solves L x = b in place.
-  void SolveLower(std::span<double> b) const;
-
   std::vector<Known> known_;
   Covariance covariance_;
-  std::vector<double> lower_;   // Cholesky's factor of the known values' covariance, row by row
+  Cholesky cholesky_;           // of the known values' covariances
   std::vector<double> solved_;  // of the values
   double widening_ = 1;
 };

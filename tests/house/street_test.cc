@@ -35,8 +35,8 @@ const std::vector<std::vector<std::string>>& Street() {
       // The bridge: the only way from the harness to the engine, and what may use it. It knows no backend.
       {"base", "run", "engine/tensor", "engine/memory", "engine/device", "engine/precision", "engine/ops",
        "engine/model", "engine/recompute", "engine/comm", "engine/shard", "engine/step", "predict"},
-      // What it reads beside: descriptions of devices.
-      {"base", "run", "yaml", "predict"},
+      // What it reads beside: descriptions of devices, and how numbers are carried over.
+      {"base", "run", "stats", "yaml", "predict"},
       {"predict", "plan", "search", "launch", "store", "collect", "driver", "report", "regress", "metrics", "serve",
        "cli"},
   };
