@@ -1,6 +1,9 @@
 #include "base/machine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <fstream>
@@ -59,6 +62,11 @@ std::map<std::string, std::string> MachineFacts(const fs::path& root) {
           {"cpu_flags", MathFlags(cpuinfo)},
           {"cores", std::to_string(std::max<int64_t>(1, CoresAllowed(root).count()))},
           {"memory", MemoryText(root / "proc/meminfo")}};
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
 }
 
 std::string CpuName(const std::map<std::string, std::string>& facts) {

@@ -11,6 +11,9 @@ namespace ridgeline {
 // memory (in whole GiB). `root` is "/" but in tests.
 std::map<std::string, std::string> MachineFacts(const std::filesystem::path& root = "/");
 
+// What it is called; "?": it does not say.
+std::string HostName();
+
 // "AMD EPYC (2 cores)", of these facts: what a processor says of itself as a device.
 std::string CpuName(const std::map<std::string, std::string>& facts);
 

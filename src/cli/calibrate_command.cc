@@ -1,8 +1,5 @@
 // `ridgeline calibrate`: what steps take on this machine, measured, as an entry of devices/.
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
@@ -18,6 +15,7 @@
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/port.h"
 #include "base/process.h"
 #include "base/text.h"
@@ -26,6 +24,7 @@
 #include "cli/harness.h"
 #include "cli/interrupts.h"
 #include "cli/output.h"
+#include "cli/temporary_folder.h"
 #include "node/core_use.h"
 #include "node/point_cores.h"
 #include "node/ranks.h"
@@ -55,10 +54,8 @@ struct CalibrateArguments {
 
 // The machine's own, as a file may be called.
 std::string NameHere() {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) return "here";
   std::string name;
-  for (const char c : std::string_view(host.data())) {
+  for (const char c : HostName()) {
     if (c == '.') break;
     const auto letter = static_cast<unsigned char>(c);
     name += std::isalnum(letter) != 0 ? static_cast<char>(std::tolower(letter)) : '-';
@@ -184,29 +181,6 @@ class CalibratingRanks {
   std::vector<Child> children_;
 };
 
-// A folder of its own, which goes away with it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "ridgeline-calibrate-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw Error(ErrorKind::kInfrastructure,
-                  "calibrate: cannot make a folder in " + fs::temp_directory_path().string());
-    }
-    path_ = name;
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 fs::path FileFor(const CalibrateArguments& arguments, const std::string& name) {
   if (!arguments.to.empty()) return arguments.to;
   const auto config = ConfigFolder();
@@ -253,7 +227,7 @@ int Calibrate(const CalibrateArguments& arguments) {
   const int64_t ranks = arguments.ranks > 0 ? arguments.ranks : arguments.gpu.empty() ? std::min<int64_t>(2, most) : 1;
 
   const Interrupts interrupts;
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch("ridgeline-calibrate");
   std::vector<CalibrationRun> runs;
   const CoreUse before = ReadCoreUse(cores.ids);
   for (const int64_t of : {int64_t{1}, ranks}) {

@@ -1,6 +1,3 @@
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -24,6 +21,7 @@
 #include "cli/harness.h"
 #include "cli/machine_checks.h"
 #include "cli/output.h"
+#include "cli/temporary_folder.h"
 #include "launch/check_rules.h"
 #include "launch/launcher.h"
 #include "report/report.h"
@@ -39,27 +37,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kTrainerPatienceNs = 60'000'000'000;
-
-// A folder that goes with its owner.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "ridgeline-doctor.XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr)
-      ThrowErrno("cannot make a folder in " + fs::temp_directory_path().string());
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ec;
-    fs::remove_all(path_, ec);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // What a check throws is its finding.
 Check Try(const std::string& name, const std::function<Check()>& check) {
@@ -90,7 +67,7 @@ Check TrainerCheck(const fs::path& trainer) {
 
 // A real spec through the real contract, on the device that computes nothing.
 std::vector<Check> TrainerRunChecks(const fs::path& trainer) {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("ridgeline-doctor");
   std::vector<Problem> problems;
   const RunSpec spec = BuildSpec({{"model", "llama-10m"}, {"seq_length", 128}, {"device", "meta"}}, problems);
   const fs::path spec_file = folder.path() / "spec.json";
@@ -126,14 +103,14 @@ std::vector<Check> GpuChecks(const fs::path& trainer) {
 }
 
 Check StoreCheck() {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("ridgeline-doctor");
   Store store = OpenStore(folder.path() / "doctor.db", Store::Mode::kReadWrite);
   return {CheckState::kOk, "sqlite", CellText(store.Query("SELECT sqlite_version()").rows.at(0).at(0)), ""};
 }
 
 std::vector<Check> LauncherChecks(const fs::path& plugins) {
   std::vector<Check> checks;
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("ridgeline-doctor");
   for (const std::string& name : AvailableLaunchers(plugins)) {
     checks.push_back(Try("launcher", [&]() -> Check {
       const auto launcher = LoadLauncher(name, Json{{"launcher", name}}, folder.path() / name, plugins);
@@ -151,7 +128,7 @@ std::vector<Check> LauncherChecks(const fs::path& plugins) {
 // The launcher that a sweep goes to, with all that its points ask for.
 Check SweepsLauncherCheck(const fs::path& file, const std::vector<fs::path>& trainers) {
   const Sweep sweep = LoadSweepFor(file, "", trainers);
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("ridgeline-doctor");
   const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, folder.path() / "doctor.db");
   CheckRules(sweep, *launcher);
   const LauncherStatus status = launcher->Probe();

@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "engine/comm/gloo/rendezvous.h"
 #include "tests/base/temp_dir.h"
 #include "tests/engine/comm/ranks.h"

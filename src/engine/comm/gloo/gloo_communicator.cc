@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "engine/comm/gloo/rendezvous.h"
 #include "engine/comm/gloo/ring_context.h"

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/machine.h"
 
 namespace ridgeline {
 namespace {
@@ -57,11 +58,6 @@ void CheckMayMeetAt(const std::string& address, const RankEnvironment& place) {
 }
 
 }  // namespace
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
-}
 
 Rendezvous::Rendezvous(const RankEnvironment& place, std::function<void()> on_lost)
     : place_(place), on_lost_(std::move(on_lost)) {

@@ -82,6 +82,4 @@ class Rendezvous {
   std::thread thread_;
 };
 
-std::string HostName();
-
 }  // namespace ridgeline
