@@ -16,7 +16,7 @@ void ExportStep(const RunSpec& spec, const Device& device, const Framework& fram
   const StepForecast step = Forecast(CostsOf(spec, device), device, {}, framework, &timeline);
   WriteTraceFile(file, timeline,
                  {TraceTitle(spec),
-                  step.calibrated ? "predicted, calibrated" : "predicted, extrapolated",
+                  std::string(ClockBasis(step.calibrated)),
                   {{"device", device.name},
                    {"framework", std::string(framework.name)},
                    {"point", PointId(spec)},

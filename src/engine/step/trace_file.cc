@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "engine/step/budget.h"
 
 namespace ridgeline {
@@ -84,9 +85,6 @@ void AppendDelimited(const std::string& message, std::string& file) {
   file += message;
 }
 
-// UTF-8 that is none would be refused by who reads a string of protobuf.
-std::string Utf8(const std::string& text) { return Json::parse(DumpJson(Json(text))).get<std::string>(); }
-
 uint64_t Micros(double ns) { return static_cast<uint64_t>(std::llround(std::max(ns, 0.0) / 1e3)); }
 uint64_t Whole(double value) { return static_cast<uint64_t>(std::llround(std::max(value, 0.0))); }
 
@@ -137,9 +135,10 @@ std::string ChakraTrace(const Timeline& timeline, const TraceAbout& about) {
     protozero::pbf_writer metadata(message);
     metadata.add_string(chakra::kMetadataVersion, chakra::kVersion);
     Attributes attributes(metadata, chakra::kMetadataAttr);
-    attributes.AddString("title", Utf8(about.title));
-    attributes.AddString("provenance", Utf8(about.provenance));
-    for (const auto& [name, value] : about.facts) attributes.AddString(name, Utf8(value));
+    // What is no UTF-8 would be refused by who reads a string of protobuf.
+    attributes.AddString("title", ValidUtf8(about.title));
+    attributes.AddString("provenance", ValidUtf8(about.provenance));
+    for (const auto& [name, value] : about.facts) attributes.AddString(name, ValidUtf8(value));
   }
   AppendDelimited(message, file);
   uint64_t id = 0;
