@@ -26,6 +26,11 @@ MemoryForecast MemoryOn(RunSpec spec, const Device& device, const Framework& fra
   return {.planned_peak_bytes = framework.peak_bytes(spec), .by_category = {}};
 }
 
+// What a rank may have: processes share a machine's memory, and a GPU's is a rank's own.
+double MemoryOfARank(const RunSpec& spec, const Device& device) {
+  return device.At("memory.size") / static_cast<double>(device.is_cpu() ? ProcessesOf(spec) : 1);
+}
+
 class LargestOnDevice final : public LargestBatch {
  public:
   LargestOnDevice(const Device& device, const Framework& framework) : device_(device), framework_(framework) {}
@@ -33,7 +38,7 @@ class LargestOnDevice final : public LargestBatch {
   std::vector<int64_t> Of(const Sweep&, const Point& point, const Place&) const override {
     const auto [at, is_new] = known_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
     if (is_new) {
-      const SlabLimit limit{static_cast<int64_t>(device_.At("memory.size")), "the memory of " + device_.name};
+      const SlabLimit limit{static_cast<int64_t>(MemoryOfARank(point.spec, device_)), "the memory of " + device_.name};
       const auto peak = [&](const RunSpec& spec) { return MemoryOn(spec, device_, framework_); };
       at->second = LargestBatchWithin(point.spec, limit, peak).spec.batch_size;
     }
@@ -52,9 +57,7 @@ PointForecast ForecastOf(const Point& point, const Device& device, const Framewo
     spec.gpu = device.gpu;
     MemoryForecast memory = MemoryOn(spec, device, framework);
     const int64_t peak_bytes = memory.planned_peak_bytes;
-    // Processes share a machine's memory; a GPU's is a rank's own.
-    const auto sharing = static_cast<double>(device.is_cpu() ? ProcessesOf(spec) : 1);
-    const bool fits = sharing * static_cast<double>(peak_bytes) <= device.At("memory.size");
+    const bool fits = static_cast<double>(peak_bytes) <= MemoryOfARank(spec, device);
     return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, PredictStep(spec, device, {}, framework),
             std::move(memory.by_category)};
   } catch (const Error& e) {
@@ -115,16 +118,17 @@ std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast&
   return columns;
 }
 
-// The point as GPUs of the device would run it.
-Point OnGpuOf(const Device& device, const Point& of_sweep) {
+// The point as the device's GPUs, or its processors, would run it.
+Point OnDevice(const Device& device, const Point& of_sweep) {
   Point point = of_sweep;
-  point.spec.device = "cuda";
+  point.spec.device = device.is_cpu() ? "cpu" : "cuda";
   point.spec.gpu = device.gpu;
   point.spec.communicator.clear();
   Canonicalize(point.spec);
   if (const std::vector<Problem> problems = CheckSpec(point.spec); !problems.empty()) {
     throw Error(ErrorKind::kInvalidInput,
-                fmt::format("point {} cannot be one of gpu {}: {}", of_sweep.id, device.gpu, problems.front().message),
+                fmt::format("point {} cannot be one of {}: {}", of_sweep.id,
+                            device.is_cpu() ? "a processor" : "gpu " + device.gpu, problems.front().message),
                 "exclude it from the sweep, or predict it without --db");
   }
   point.id = PointId(point.spec);
@@ -159,11 +163,12 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
   result.memory.planned_peak_bytes = forecast.peak_bytes;
   result.memory.by_category = forecast.by_category;
   if (forecast.verdict == Verdict::kOutOfMemory) {
+    const int64_t available = std::llround(MemoryOfARank(point.spec, device));
     result.status = RunStatus::kSkippedPredictedOom;
-    result.message = fmt::format("predicted to need {}, and a GPU of {} has {}", FormatBytes(forecast.peak_bytes),
-                                 device.name, FormatBytes(std::llround(device.At("memory.size"))));
+    result.message = fmt::format("predicted to need {}, and {} {} has {}", FormatBytes(forecast.peak_bytes),
+                                 device.is_cpu() ? "a rank on" : "a GPU of", device.name, FormatBytes(available));
     result.evidence = {{"wanted_bytes", std::to_string(forecast.peak_bytes)},
-                       {"available_bytes", whole(device.At("memory.size"))}};
+                       {"available_bytes", std::to_string(available)}};
     return result;
   }
   result.throughput = {step.steady_tokens_per_s(point.spec), step.cold_tokens_per_s(point.spec)};
@@ -255,7 +260,7 @@ Predictions PredictionsOf(const std::vector<Point>& points, const std::vector<Po
   predictions.predicted_as = {kPredictedCampaign, SetupOn(device, framework)};
   for (size_t i = 0; i < points.size(); ++i) {
     if (forecasts[i].verdict == Verdict::kNotPredicted) continue;
-    Point point = OnGpuOf(device, points[i]);
+    Point point = OnDevice(device, points[i]);
     predictions.results.push_back(ResultOf(point, forecasts[i], device, unix_ns));
     predictions.points.push_back(std::move(point));
   }
@@ -276,7 +281,7 @@ Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, co
       });
     });
     if (figures == sweep.published.end()) continue;
-    Point point = OnGpuOf(device, of_sweep);
+    Point point = OnDevice(device, of_sweep);
     RunResult result = ResultOfNoRun(point, Provenance::kPublished, device, unix_ns);
     result.throughput = {figures->steady_tokens_per_s, figures->cold_tokens_per_s};
     result.memory.device_peak_bytes = figures->peak_bytes;

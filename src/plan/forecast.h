@@ -57,9 +57,9 @@ std::shared_ptr<const LargestBatch> LargestBatchOn(const Device& device, const F
 Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
                     const Device& device, Audience audience);
 
-// Forecasts as results, which reports show beside measured ones: of each point as the device's GPUs would run it, for
-// the campaign kPredictedCampaign and a setup that names the device. Points that are not predicted are left out. Throws
-// Error(kInvalidInput) where a point cannot be one of that GPU.
+// Forecasts as results, which reports show beside measured ones: of each point as the device's GPUs, or its processors,
+// would run it, for the campaign kPredictedCampaign and a setup that names the device. Points that are not predicted are
+// left out. Throws Error(kInvalidInput) where a point cannot run there.
 struct Predictions {
   std::vector<Point> points;
   std::vector<RunResult> results;  // provenance: predicted; what is no figure of a run stands in its evidence

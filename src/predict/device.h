@@ -55,8 +55,8 @@ struct Device {
   // GPUs whose links reach each other; those of a machine, which the network joins. A lone GPU is a machine of one.
   int64_t domain() const { return static_cast<int64_t>(Or("link.gpus", 1)); }
   int64_t gpus() const { return static_cast<int64_t>(Or("machine.gpus", 1)); }
-  // On which so many ranks run.
-  int64_t machines(int64_t ranks) const { return (ranks + gpus() - 1) / gpus(); }
+  // On which so many ranks run: those of a processor share it.
+  int64_t machines(int64_t ranks) const { return is_cpu() ? 1 : (ranks + gpus() - 1) / gpus(); }
 };
 
 // Where they are looked for, in order: `own`, devices/ of the current folder, the user's configuration

@@ -31,7 +31,15 @@ TEST(CalibrateCommand, WritesAnEntryThatPredicts) {
     EXPECT_GT(row.at("step_ns").get<double>(), 0);
     EXPECT_LT(row.at("step_low_ns"), row.at("step_ns"));
     EXPECT_EQ(row.at("ranks") == 1, row.at("communication_ns") == 0) << row;
+    EXPECT_NEAR(row.at("machine_hours").get<double>(), row.at("run_s").get<double>() / 3600, 1e-9) << "one machine";
   }
+  const auto kept = cli.Run({"predict", "s.yaml", "--device", "here", "--devices", ".", "--db", "ridgeline.db"});
+  ASSERT_TRUE(kept.status.ok()) << kept.err;
+  const auto run = cli.Run({"run", "s.yaml"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
+  const auto audit = cli.Run({"report", "prediction-audit", "-o", "json"});
+  ASSERT_TRUE(audit.status.ok()) << audit.err;
+  EXPECT_EQ(ParseJson(audit.out, "the audit").at("rows").size(), 2U) << "what is measured stands beside what was said";
 }
 
 TEST(CalibrateCommand, RefusesNamesThatCannotBe) {

@@ -6,10 +6,14 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "plan/forecast.h"
 #include "sweep/expand.h"
+#include "sweep/launch.h"
 #include "tests/plan/texts.h"
 
 namespace ridgeline {
@@ -228,6 +232,57 @@ published:
   EXPECT_EQ(published.results[0].memory.device_peak_bytes, 20'000'000'000);
   EXPECT_EQ(published.results[0].throughput.steady_tokens_per_s, 0);
   EXPECT_NE(published.predicted_as.setup, predictions.predicted_as.setup) << "each is shown";
+}
+
+// Two cores, and a gigabyte for all that run on them.
+Device Processors() {
+  return ParseDevice(R"(name: here
+about: two cores
+gpu: none
+sources: {me: measured}
+peaks: {fp32: {value: 100 GFLOP/s, source: me}, bf16: {value: 200 GFLOP/s, source: me}}
+memory: {size: {value: 1 GB, source: me}, bandwidth: {value: 20 GB/s, source: me}}
+chip: {multiprocessors: {value: 2, source: me}, launch: {value: 1 us, source: me}}
+link: {bandwidth: {value: 4 GB/s, source: me}, latency: {value: 20 us, source: me}, gpus: {value: 4, source: me}}
+)",
+                     "here.yaml", {});
+}
+
+TEST(Predictions, OfProcessorsAreOfThePointsThemselves) {
+  const Sweep sweep = ParseText("defaults: {model: llama-10m}\nmatrix: {ranks: [1, 4], batch_size: [1, 4096]}\n");
+  const std::vector<Point> points = Expand(sweep);
+  const Device device = Processors();
+  const Framework& framework = FindFramework("ridgeline");
+  const auto forecasts = ForecastPoints(sweep, points, device, framework);
+  const Predictions predictions = PredictionsOf(points, forecasts, device, framework, 7);
+  ASSERT_EQ(predictions.results.size(), 4U);
+  for (size_t i = 0; i < points.size(); ++i) {
+    EXPECT_EQ(predictions.points[i].id, points[i].id) << "so that what was measured of it stands beside it";
+    EXPECT_EQ(predictions.points[i].spec.device, "cpu");
+  }
+  EXPECT_EQ(predictions.results[0].status, RunStatus::kOk);
+  EXPECT_EQ(predictions.results[3].status, RunStatus::kSkippedPredictedOom);
+  EXPECT_EQ(predictions.results[3].evidence.at("available_bytes"), "250000000") << "four ranks share it";
+}
+
+TEST(Processors, AreOneMachineWhoseMemoryTheRanksShare) {
+  const Device device = Processors();
+  const Framework& framework = FindFramework("ridgeline");
+  const auto largest = LargestBatchOn(device, framework);
+  const Sweep sweep = ParseText("defaults: {model: llama-10m}\nmatrix: {ranks: [1, 4]}\n");
+  std::vector<int64_t> batches;
+  for (const Point& point : Expand(sweep)) {
+    EXPECT_EQ(NodesOf(point.spec, LaunchOf(sweep, point), &device), 1);
+    batches.push_back(largest->Of(sweep, point, {}).at(0));
+    const std::string fields =
+        fmt::format("defaults: {{model: llama-10m, ranks: {}}}\nmatrix: {{batch_size: [{}, {}]}}\n", point.spec.ranks,
+                    batches.back(), batches.back() + 1);
+    const Sweep around = ParseText(fields);
+    const auto forecasts = ForecastPoints(around, Expand(around), device, framework);
+    EXPECT_EQ(forecasts.at(0).verdict, Verdict::kFits) << point.spec.ranks;
+    EXPECT_EQ(forecasts.at(1).verdict, Verdict::kOutOfMemory) << point.spec.ranks;
+  }
+  EXPECT_LT(batches.at(1), batches.at(0));
 }
 
 }  // namespace
