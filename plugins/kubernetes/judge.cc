@@ -169,7 +169,6 @@ Judgement OfCancelled(const Observation& seen, const PodSummary& pods, const Opt
     return Make(pods.begun > 0 ? Phase::kRunning : Phase::kQueued, pods.started_unix_s);
   }
   Judgement judgement = OfEnd(seen, pods, options);
-  judgement.awaits_logs = false;
   judgement.evidence.erase("reason");
   AddEnd("cancelled", "the job was cancelled", "", judgement.evidence);
   return judgement;
@@ -178,6 +177,7 @@ Judgement OfCancelled(const Observation& seen, const PodSummary& pods, const Opt
 // Of a Job that was there and is not.
 Judgement OfGone(const Record& record, const Observation& seen, const Options& options) {
   Judgement judgement = Make(Phase::kEnded, 0, {{"kubernetes_job", record.key}});
+  judgement.awaits_logs = !seen.pods.empty();
   if (const PodView* first = Summarize(seen.pods, seen.unix_s).first) AddPods(seen.pods, *first, judgement.evidence);
   if (record.cancelled) {
     AddEnd("cancelled", "the job was cancelled", "", judgement.evidence);

@@ -306,6 +306,7 @@ TEST_F(KubernetesSession, ADeletedJobIsNoPreemption) {
   SetPod("Running", Running());
   EXPECT_EQ(State(*session), "running");
   Say("before");
+  EndLog();
   world_.tells = false;
   world_.Take("jobs", "rl-1");
   world_.tells = true;
@@ -414,9 +415,31 @@ TEST_F(KubernetesSession, AJobThatSomebodyDeletesIsCancelledWithWhatItSaid) {
   EXPECT_EQ(State(*session), "running");
   world_.Take("pods", "pod");
   world_.Take("jobs", "rl-1");
+  EXPECT_EQ(State(*session), "running") << "more of what it said may be on its way";
+  EndLog();
   const Json ended = Poll(*session);
   EXPECT_EQ(ended.at("evidence").at("end"), "cancelled");
   EXPECT_THAT(ended.at("evidence").at("message"), HasSubstr("somebody deleted"));
+  EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results.log"), FormatJobLine({std::string(kResultLine), "p", "{}"}));
+}
+
+// As one that began while it was taken back from the queue: its last words hold less than its log.
+TEST_F(KubernetesSession, TheLogOfACancelledJobIsReadToItsEndBeforeItsLastWordsAre) {
+  const auto session = Submitted();
+  SetPod("Running", Running());
+  EXPECT_EQ(State(*session), "running");
+  session->Cancel(Json::array({{{"key", "rl-1"}}}));
+  Json job = world_.jobs.at("rl-1");
+  job["metadata"]["deletionTimestamp"] = "2001-09-09T01:47:00Z";
+  world_.Put("jobs", job);
+  const std::string last_words = FormatJobLine({std::string(kResultLine), "p", R"({"headline": 1})"});
+  SetPod("Failed", Terminated(143, "Error", last_words), kGone);
+  world_.while_awaited = [&, times = 0]() mutable {
+    if (++times != 3) return;
+    SayResult();
+    EndLog();
+  };
+  EXPECT_EQ(Poll(*session).at("evidence").at("end"), "cancelled");
   EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results.log"), FormatJobLine({std::string(kResultLine), "p", "{}"}));
 }
 
@@ -427,6 +450,7 @@ TEST_F(KubernetesSession, AJobThatGoesWithItsNamespaceIsCancelledByNobody) {
   world_.dry_runs["ConfigMap"] = "unable to create new content in namespace default because it is being terminated";
   world_.Take("pods", "pod");
   world_.Take("jobs", "rl-1");
+  EndLog();
   const Json ended = Poll(*session);
   EXPECT_EQ(ended.at("evidence").at("reason"), "rights");
   EXPECT_THAT(ended.at("evidence").at("message"), HasSubstr("being terminated"));
@@ -463,6 +487,7 @@ TEST_F(KubernetesSession, ACancelledJobEndsWhenItsPodHasGone) {
   job["metadata"].update(kGone);
   world_.Put("jobs", job);
   EXPECT_EQ(State(*session), "running");
+  EndLog();
   SetPod("Failed", Terminated(130), kGone);
   const Json ended = Poll(*session);
   EXPECT_EQ(ended.at("state"), "ended");
