@@ -38,7 +38,7 @@ std::optional<pid_t> ExecAtStep(const Cli& cli, int64_t steps) {
   testing::Eventually([&] {
     exec.reset();
     for (const pid_t pid : cli.Processes()) {
-      std::string command = ReadFileIfThere("/proc/" + std::to_string(pid) + "/cmdline").value_or("");
+      std::string command = testing::CommandLineOf(pid);
       std::replace(command.begin(), command.end(), '\0', ' ');
       if (command.starts_with(Program().string() + " exec ")) exec = pid;
     }

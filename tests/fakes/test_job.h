@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -71,17 +73,20 @@ inline RunResult ResultOf(const Job& job, size_t point = 0) {
   return *std::move(found);
 }
 
+// What a process was started with, each argument ended by a zero byte; "" of one that has ended, as one may between
+// opening and reading, too.
+inline std::string CommandLineOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // Processes, zombies aside, with `text` in their command line: how a test finds what was left behind.
 inline std::vector<pid_t> ProcessesWith(const std::string& text) {
   std::vector<pid_t> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const pid_t pid = std::atoi(entry.path().filename().c_str());
     if (pid <= 0 || pid == ::getpid()) continue;
-    try {
-      if (ReadFile(entry.path() / "cmdline").find(text) != std::string::npos) found.push_back(pid);
-    } catch (const Error&) {
-      continue;  // it ended meanwhile
-    }
+    if (CommandLineOf(pid).find(text) != std::string::npos) found.push_back(pid);
   }
   return found;
 }
