@@ -82,9 +82,11 @@ fuzz: packages ## Give what reads bytes from outside any bytes at all: SECONDS=6
 torture_local = test_torture
 torture_slurm = test_cluster_slurm
 torture_kubernetes = test_cluster_kubernetes
+# What it skips its rounds without; the cluster is gone with the shell that starts both.
+torture_kubernetes_before = tests/cluster/kubernetes-build build/kubernetes && tests/cluster/kubernetes-shared up build &&
 
 torture: build ## Strike sweeps at random moments: ROUNDS=20, SEED=… to see one again, LAUNCHER=local, slurm or kubernetes
-	RIDGELINE_TORTURE_ROUNDS=$(ROUNDS) RIDGELINE_TORTURE_SEED=$(SEED) \
+	$(torture_$(LAUNCHER)_before) RIDGELINE_TORTURE_ROUNDS=$(ROUNDS) RIDGELINE_TORTURE_SEED=$(SEED) \
 	  build/tests/$(torture_$(LAUNCHER)) --gtest_filter='*Torture*'
 
 test-mutations: build ## Put faults into the CUDA kernels, one at a time, and ask that the test named for each fails
