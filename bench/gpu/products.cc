@@ -40,8 +40,9 @@ std::string Describe(const OpCall& call) {
   if (call.op == &kGemm) {
     const auto [a, b, bias, added] = call.operands(kGemm).reads;
     const GemmAttrs& attrs = call.attrs(kGemm);
-    return fmt::format("{}{} by {}{} into {}{}{}", Describe(a), attrs.trans_a == Trans::kYes ? " transposed" : "",
-                       Describe(b), attrs.trans_b == Trans::kYes ? " transposed" : "",
+    const std::string_view type = attrs.tf32 ? "tf32" : DTypeName(a.dtype);
+    return fmt::format("{}{} by {}{} into {}{}{}", Describe(type, a), attrs.trans_a == Trans::kYes ? " transposed" : "",
+                       Describe(type, b), attrs.trans_b == Trans::kYes ? " transposed" : "",
                        Describe(call.operands(kGemm).writes.c), bias.defined() ? " with a bias" : "",
                        attrs.accumulate ? ", added to it" : "");
   }
@@ -95,7 +96,7 @@ bool Measure(const DeviceDescription& device, const OpCall& call, const std::str
 }
 
 std::vector<std::string_view> PrecisionsHere() {
-  std::vector<std::string_view> precisions = {"bf16"};
+  std::vector<std::string_view> precisions = {"tf32", "bf16"};
   if (CapabilityHere() >= 89) precisions.push_back("fp8");
   if (CapabilityHere() >= 100) precisions.insert(precisions.end(), {"mxfp8", "nvfp4"});
   return precisions;

@@ -58,7 +58,7 @@ verify() {
   need_gpu
   local case precision policy failed=0 done=0
   for case in "${verified[@]}"; do
-    for precision in fp32 bf16 fp16; do
+    for precision in fp32 tf32 bf16 fp16; do
       for policy in none full; do
         train --verify "$case" --precision "$precision" --checkpointing "$policy" || failed=$((failed + 1))
         done=$((done + 1))

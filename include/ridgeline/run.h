@@ -99,7 +99,7 @@ struct RunSpec {
   double dropout = 0;
 
   // Numbers.
-  std::string precision = "bf16";  // fp32 | bf16 | fp16 | fp8 | mxfp8 | nvfp4: what the linear layers multiply
+  std::string precision = "bf16";  // fp32 | tf32 | bf16 | fp16 | fp8 | mxfp8 | nvfp4: what the linear layers multiply
   std::string scaling;             // fp8: delayed | current; mxfp8: round_up | floor; none elsewhere
   int64_t amax_history = 0;        // fp8 with delayed scaling: steps it looks back; 0 elsewhere
   int64_t bf16_first_layers = 0;   // layers at the beginning, and at the end, whose products stay bf16

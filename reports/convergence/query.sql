@@ -13,8 +13,8 @@ named AS MATERIALIZED (
     END AS left_out,
     format,
     -- The widest first.
-    CASE precision WHEN 'fp32' THEN 0 WHEN 'bf16' THEN 1 WHEN 'fp16' THEN 2 WHEN 'fp8' THEN 3 WHEN 'mxfp8' THEN 4
-                   WHEN 'nvfp4' THEN 5 ELSE 6 END AS format_rank,
+    CASE precision WHEN 'fp32' THEN 0 WHEN 'tf32' THEN 1 WHEN 'bf16' THEN 2 WHEN 'fp16' THEN 3 WHEN 'fp8' THEN 4
+                   WHEN 'mxfp8' THEN 5 WHEN 'nvfp4' THEN 6 ELSE 7 END AS format_rank,
     -- Everything that changes what is learnt but the format and the seed; what is usual is left unsaid.
     model_words
       || ' on ' || data || ', batch ' || batch_size || ' of ' || seq_length

@@ -232,7 +232,7 @@ class EntryWriter {
       }
     }
     std::vector<std::pair<std::string, std::string>> peaks;
-    for (const char* format : {"fp32", "bf16", "fp16", "fp8", "mxfp8", "fp4"}) {
+    for (const char* format : {"fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "fp4"}) {
       if (best[format] > 0) peaks.emplace_back(format, fmt::format("{:.4g} GFLOP/s", best[format]));
     }
     return peaks;

@@ -79,6 +79,7 @@ class Rates {
       switch (call.format) {
         case MathFormat::kF32:
           break;
+        case MathFormat::kTF32:
         case MathFormat::kBF16:
         case MathFormat::kF16:
           share = own("products", efficiency.products);
@@ -132,11 +133,13 @@ class Rates {
   }
 
  private:
-  // What the fastest product gets. A product in blocks is taken to get the same share of its peak as one of fp8.
+  // What the fastest product gets. A product in blocks is taken to get the same share of its peak as one of fp8, and
+  // one of TF32 that of bf16.
   double CeilingOf(MathFormat format) const {
     const std::string peak = fmt::format("peaks.{}", MathFormatName(format));
     if (format == MathFormat::kF32) return device_.At(peak);
-    const char* seen = format == MathFormat::kBF16 || format == MathFormat::kF16 ? "bf16" : "fp8";
+    const bool narrow = format == MathFormat::kFp8 || format == MathFormat::kMxfp8 || format == MathFormat::kFp4;
+    const char* seen = narrow ? "fp8" : "bf16";
     const std::string ceiling = fmt::format("ceilings.{}", seen);
     if (!device_.Has(ceiling)) return device_.At(peak) * kUnknownCeiling;
     return device_.At(peak) * device_.At(ceiling) / device_.At(fmt::format("peaks.{}", seen));

@@ -14,13 +14,15 @@
 namespace ridgeline {
 namespace {
 
+double BytesOfNumber(const RunSpec& spec) { return spec.precision == "fp32" || spec.precision == "tf32" ? 4 : 2; }
+
 // Bytes an element of what a product of quantized weights keeps of an operand: its rows' codes and its columns', with
 // their scales. Else the numbers themselves, once.
 double KeptOfOperand(const RunSpec& spec) {
   if (spec.precision == "fp8") return 2;
   if (spec.precision == "mxfp8") return 2 * (1 + 1.0 / 32);
   if (spec.precision == "nvfp4") return 2 * (0.5 + 1.0 / 16);
-  return spec.precision == "fp32" ? 4 : 2;
+  return BytesOfNumber(spec);
 }
 
 // NVIDIA's fsdp.py: a stack of TransformerEngine's layers under PyTorch's FSDP1, counted tensor by tensor
@@ -34,7 +36,7 @@ int64_t PeakOfTeFsdp(const RunSpec& s) {
                     s.family, s.shard, s.checkpointing),
         "without --framework the engine's own step is predicted");
   }
-  const double number = s.precision == "fp32" ? 4 : 2;
+  const double number = BytesOfNumber(s);
   const double kept = KeptOfOperand(s);
   const auto parameters = static_cast<double>(CountParameters(s));
   const auto hidden = static_cast<double>(s.hidden);

@@ -72,8 +72,10 @@ const Field kFields[] = {
     {"optimizer", &RunSpec::optimizer, "adamw (decoupled weight decay) or adam (default adamw; stack adam)",
      "adam|adamw", 0, 0},
     {"positions", &RunSpec::positions, "gpt: learned positions, the longest sequence", "", 0, 1 << 26, F::kOfShape},
-    {"precision", &RunSpec::precision, "what the linear layers multiply (default bf16)",
-     "fp32|bf16|fp16|fp8|mxfp8|nvfp4", 0, 0},
+    {"precision", &RunSpec::precision,
+     "what the linear layers multiply; tf32: fp32 numbers, rounded to 10 bits of mantissa as they are multiplied "
+     "(default bf16)",
+     "fp32|tf32|bf16|fp16|fp8|mxfp8|nvfp4", 0, 0},
     {"primary_weights", &RunSpec::primary_weights,
      "fp8, mxfp8, nvfp4: what is kept of quantized layers' weights: bf16 (high_precision), or codes and scales alone "
      "(quantized, TransformerEngine's quantized_model_init) (default high_precision)",

@@ -269,6 +269,10 @@ void AppendFields(const RunSpec& spec, bool with_settings, std::string& out) {
   out += '}';
 }
 
+bool KeepsFp32State(const RunSpec& spec) {
+  return spec.precision == "fp32" || spec.precision == "tf32" || spec.precision == "fp16";
+}
+
 }  // namespace
 
 RunSpec FamilyDefaults(std::string_view family) {
@@ -350,10 +354,8 @@ RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
 void Canonicalize(RunSpec& spec) {
   if (spec.kv_heads == 0) spec.kv_heads = spec.heads;
   if (spec.head_dim == 0 && spec.heads > 0 && spec.hidden % spec.heads == 0) spec.head_dim = spec.hidden / spec.heads;
-  if (spec.state_precision.empty()) {
-    spec.state_precision =
-        spec.family == "stack" && spec.precision != "fp32" && spec.precision != "fp16" ? "bf16" : "fp32";
-  }
+  if (spec.state_precision.empty())
+    spec.state_precision = spec.family == "stack" && !KeepsFp32State(spec) ? "bf16" : "fp32";
   if (spec.scaling.empty()) {
     spec.scaling = spec.precision == "fp8" ? "delayed" : spec.precision == "mxfp8" ? "round_up" : "none";
   }
@@ -443,7 +445,7 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
     add("checkpointing", fmt::format("checkpointing {} spans more than the {} layers", s.checkpointing, s.layers),
         {"layers"});
   }
-  if ((s.precision == "fp32" || s.precision == "fp16") && s.state_precision != "fp32")
+  if (KeepsFp32State(s) && s.state_precision != "fp32")
     add("state_precision", fmt::format("state_precision must be fp32 when precision is {}", s.precision),
         {"precision"});
   const bool block_formats = s.precision == "fp8" || s.precision == "mxfp8" || s.precision == "nvfp4";

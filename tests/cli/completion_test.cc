@@ -149,7 +149,7 @@ TEST_P(Completion, KnowsTheTrainersFlags) {
   EXPECT_THAT(Complete({"ridgeline-train", "--"}), IsSupersetOf({"--spec", "--batch-size", "--seq-length"}));
   EXPECT_THAT(Complete({"ridgeline-train", "--model", "llama-1"}),
               IsSupersetOf({"llama-10m", "llama-124m", "llama-1b"}));
-  EXPECT_THAT(Complete({"ridgeline-train", "--precision", ""}), IsSupersetOf({"fp32", "bf16", "nvfp4"}));
+  EXPECT_THAT(Complete({"ridgeline-train", "--precision", ""}), IsSupersetOf({"fp32", "tf32", "bf16", "nvfp4"}));
 }
 
 TEST_P(Completion, OffersNothingAfterAnUnknownCommand) {

@@ -132,6 +132,7 @@ TEST_F(MetricsTest, AreOfTheGpuWhereThereIsOne) {
   const std::string text = Text();
   const std::string of = "{sweep=\"test\",point=\"" + point.id + "\"} ";
   EXPECT_NEAR(*PeakFlops("h200", "bf16"), 989e12, 1e6);
+  EXPECT_NEAR(*PeakFlops("h200", "tf32"), 494.5e12, 1e6);
   EXPECT_THAT(text, HasSubstr("ridgeline_mfu_ratio" + of + "0.5\n")) << text;
   EXPECT_THAT(text, HasSubstr("ridgeline_observed_peak_bytes" + of + "1250\n"));
   EXPECT_THAT(text, HasSubstr("ridgeline_prediction_error_ratio" + of + "0.25\n"));

@@ -146,7 +146,7 @@ TEST(Show, EveryFieldIsListed) {
     }
     return std::string();
   };
-  EXPECT_EQ(row("precision"), "text; fp32 bf16 fp16 fp8 mxfp8 nvfp4");
+  EXPECT_EQ(row("precision"), "text; fp32 tf32 bf16 fp16 fp8 mxfp8 nvfp4");
   EXPECT_EQ(row("batch_size"), "integer; 1 to 1048576");
   EXPECT_EQ(row("tied_head"), "true or false; true false");
   EXPECT_EQ(row("model"), "text; ");

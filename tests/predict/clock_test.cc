@@ -108,6 +108,10 @@ TEST(Forecast, EmulatedFormatsCostWhatEmulationCosts) {
   EXPECT_LT(step("fp8", "h100"), step("bf16", "h100"));
   EXPECT_GT(step("fp8", "a100"), step("bf16", "a100"));
   EXPECT_LT(step("mxfp8", "b200"), step("bf16", "b200"));
+  for (const char* device : {"a100", "h100", "b200"}) {
+    EXPECT_LT(step("tf32", device), step("fp32", device)) << device << " has tensor cores for it";
+    EXPECT_GT(step("tf32", device), step("bf16", device)) << device;
+  }
 }
 
 TEST(Forecast, CommunicationHidesBehindWhatIsComputed) {
@@ -174,14 +178,16 @@ TEST(PredictStep, OfSomeLayersIsThatOfAll) {
 }
 
 TEST(Forecast, OfAFormatWithoutAPeakIsAnError) {
-  Device device = Shipped("h100");
-  device.figures.erase("peaks.fp8");
-  const RunSpec spec = SpecOf(std::string(kModel) + ", precision: fp8");
-  try {
-    Forecast(CostsOf(spec, device), device);
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_THAT(e.message(), HasSubstr("h100.yaml says nothing of peaks.fp8"));
+  for (const std::string format : {"fp8", "tf32"}) {
+    Device device = Shipped("h100");
+    device.figures.erase("peaks." + format);
+    const RunSpec spec = SpecOf(std::string(kModel) + ", precision: " + format);
+    try {
+      Forecast(CostsOf(spec, device), device);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_THAT(e.message(), HasSubstr("h100.yaml says nothing of peaks." + format));
+    }
   }
 }
 

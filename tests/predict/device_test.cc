@@ -172,6 +172,7 @@ TEST(ShippedDevices, SayWhatTheTrainersBudgetSays) {
     };
     near(speed->flops / speed->product_share, device.At("peaks.bf16"));
     near(speed->fp32_flops, device.At("peaks.fp32"));
+    near(speed->tf32_flops / speed->product_share, device.At("peaks.tf32"));
     near(speed->bytes / (4.3 / 4.8), device.At("memory.bandwidth"));
     if (device.Has("peaks.fp8")) near(speed->fp8_flops / speed->product_share, device.At("peaks.fp8"));
     if (device.Has("peaks.mxfp8")) near(speed->mxfp8_flops / speed->product_share, device.At("peaks.mxfp8"));

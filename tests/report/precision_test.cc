@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "report/report.h"
 #include "report/rows.h"
 #include "run/result.h"
@@ -88,6 +91,16 @@ TEST_F(PrecisionTest, WhatIsEmulatedHasMemoryButNoSpeedAndNoRank) {
                   "That is 0.48\xC2\xA0\xC3\x97 to 0.52\xC2\xA0\xC3\x97: 2.56K tokens/s, in 120 MB.",
                   "The most tokens a second were measured with bf16 at batch 1: 5.12K tokens/s.",
                   "Computed in a higher precision on this device, and so not ranked: fp8 (emulated)."));
+}
+
+TEST_F(PrecisionTest, FormatsComeTheWidestFirst) {
+  Runs runs(store_);
+  for (const char* format : {"nvfp4", "tf32", "fp8", "bf16", "fp32", "mxfp8", "fp16"}) Add(runs, format, 1, 100, 100);
+  runs.Put("s");
+  const Rows rows = Answer();
+  std::vector<std::string> formats;
+  for (size_t row = 0; row < rows.size(); ++row) formats.emplace_back(rows.Text(row, "format"));
+  EXPECT_THAT(formats, ElementsAre("fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"));
 }
 
 TEST_F(PrecisionTest, NothingIsTheFastestOfOne) {

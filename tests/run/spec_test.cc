@@ -66,6 +66,7 @@ TEST(Spec, FamiliesHaveTheirOwnDefaults) {
   EXPECT_EQ(stack.state_precision, "bf16");
   EXPECT_EQ(Good({{"model", "stack-1b"}, {"dropout", 0}}).dropout, 0);
   EXPECT_EQ(Good({{"model", "stack-1b"}, {"precision", "fp32"}}).state_precision, "fp32");
+  EXPECT_EQ(Good({{"model", "stack-1b"}, {"precision", "tf32"}}).state_precision, "fp32");
   EXPECT_TRUE(Good({{"model", "gpt-10m"}}).tied_head);
 }
 
@@ -276,7 +277,7 @@ TEST(Spec, TypesAndRangesAreChecked) {
   EXPECT_EQ(Only(With(Tiny(), "tied_head", "yes")).message, "tied_head must be a true or false, not \"yes\"");
   EXPECT_EQ(Only(With(Tiny(), "precision", 16)).field, "precision");
   EXPECT_EQ(Only(With(Tiny(), "precision", "bf15")).message,
-            "precision 'bf15' is not one of fp32, bf16, fp16, fp8, mxfp8, nvfp4, did you mean 'bf16'?");
+            "precision 'bf15' is not one of fp32, tf32, bf16, fp16, fp8, mxfp8, nvfp4, did you mean 'bf16'?");
   EXPECT_EQ(Good(With(Tiny(), "batch_size", 8.0)).batch_size, 8);
   EXPECT_EQ(EncodeSpec(Good(With(Tiny(), "weight_decay", -0.0))), EncodeSpec(Good(With(Tiny(), "weight_decay", 0))));
 }
@@ -310,6 +311,8 @@ TEST(Spec, CombinationsThatNothingCanRunAreFound) {
   EXPECT_EQ(Good(With(With(Tiny(), "ranks", 8), "communicator", "virtual")).ranks, 8);
   EXPECT_EQ(Good(With(With(Tiny(), "ranks", 8), "device", "meta")).ranks, 8);
   EXPECT_EQ(Only(With(With(Tiny(), "precision", "fp32"), "state_precision", "bf16")).field, "state_precision");
+  EXPECT_EQ(Only(With(With(Tiny(), "precision", "tf32"), "state_precision", "bf16")).message,
+            "state_precision must be fp32 when precision is tf32");
   EXPECT_EQ(Only(With(Tiny(), "learning_rate_min", 1)).field, "learning_rate_min");
   EXPECT_EQ(Only({{"model", "llama-10m"}, {"family", "gpt"}}).field, "family");
   EXPECT_EQ(Only({{"model", "llama-11m"}}).message,

@@ -11,13 +11,13 @@ namespace {
 struct DataSheet {
   std::string_view gpu;
   double memory;
-  double bf16, fp8, mxfp8, fp4, fp32;
+  double bf16, fp8, mxfp8, fp4, fp32, tf32;
 };
 constexpr DataSheet kDataSheets[] = {
-    {"a100", 2.04, 312, 312, 312, 312, 19.5},    {"b200", 8.0, 2250, 4500, 4500, 9000, 75},
-    {"b300", 8.0, 2250, 4500, 4500, 13500, 75},  {"gb200", 8.0, 2500, 5000, 5000, 10000, 80},
-    {"gb300", 8.0, 2500, 5000, 5000, 15000, 80}, {"h100", 3.35, 989, 1978, 989, 989, 67},
-    {"h200", 4.8, 989, 1978, 989, 989, 67},
+    {"a100", 2.04, 312, 312, 312, 312, 19.5, 156},     {"b200", 8.0, 2250, 4500, 4500, 9000, 75, 1125},
+    {"b300", 8.0, 2250, 4500, 4500, 13500, 75, 1125},  {"gb200", 8.0, 2500, 5000, 5000, 10000, 80, 1250},
+    {"gb300", 8.0, 2500, 5000, 5000, 15000, 80, 1250}, {"h100", 3.35, 989, 1978, 989, 989, 67, 494.5},
+    {"h200", 4.8, 989, 1978, 989, 989, 67, 494.5},
 };
 
 // Of what an H200's says.
@@ -38,6 +38,7 @@ std::optional<DeviceSpeed> SpeedOf(std::string_view gpu) {
                      .mxfp8_flops = kTera * kOfProducts * sheet->mxfp8,
                      .fp4_flops = kTera * kOfProducts * sheet->fp4,
                      .fp32_flops = kTera * sheet->fp32,
+                     .tf32_flops = kTera * kOfProducts * sheet->tf32,
                      .attention_flops = kTera * kOfAttention * sheet->bf16,
                      .attention_backward_flops = kTera * kOfAttentionBackward * sheet->bf16,
                      .product_share = kOfProducts};

@@ -14,6 +14,7 @@ struct DeviceSpeed {
   double mxfp8_flops = 0;
   double fp4_flops = 0;
   double fp32_flops = 0;
+  double tf32_flops = 0;
   double attention_flops = 0;
   double attention_backward_flops = 0;
   double product_share = 0;  // that products get of what its maker says; of fp32 it is all

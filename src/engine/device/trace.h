@@ -28,8 +28,9 @@ struct NoAttrs {};
 template <typename OperandsT, typename AttrsT = NoAttrs>
 struct Op : OpDef {};
 
-// What a product multiplies. Hardware has a rate for each. kMxfp8 and kFp4: in blocks, with a scale for each.
-enum class MathFormat : uint8_t { kF32, kBF16, kF16, kFp8, kMxfp8, kFp4 };
+// What a product multiplies. Hardware has a rate for each. kMxfp8 and kFp4: in blocks, with a scale for each. kTF32:
+// numbers of fp32, rounded (precision/tf32.h).
+enum class MathFormat : uint8_t { kF32, kBF16, kF16, kFp8, kMxfp8, kFp4, kTF32 };
 
 // What a call costs, from its shapes alone, beside the bytes of its operands.
 struct Cost {

@@ -26,6 +26,7 @@ Ends::Ends(Trace& trace, ParameterAccess& parameters, const ModelShape& shape, c
       shape_(shape),
       spec_(spec),
       compute_(recipe.compute),
+      tf32_(recipe.tf32),
       tensors_(tensors),
       tokens_(spec.batch_size * spec.seq_length),
       rank_(rank) {}
@@ -79,15 +80,16 @@ Tensor Ends::LossAndGradient(int64_t micro_step, const ResidualStream& in) {
     const Tensor chunk = normed.Rows(first, rows);
     const Tensor logits = trace_.Temporary(compute_, rows, spec_.vocab, Category::kLogits);
     trace_.SetPhase(Phase::kForward);
-    Gemm(trace_, chunk, Trans::kNo, head, Trans::kYes, logits);
+    Gemm(trace_, chunk, Trans::kNo, head, Trans::kYes, logits, false, {}, tf32_);
     if (tensors_.logits.defined()) {
-      Gemm(trace_, chunk, Trans::kNo, head, Trans::kYes, tensors_.logits.Rows(micro_step * tokens_ + first, rows));
+      const Tensor kept = tensors_.logits.Rows(micro_step * tokens_ + first, rows);
+      Gemm(trace_, chunk, Trans::kNo, head, Trans::kYes, kept, false, {}, tf32_);
     }
     CrossEntropy(trace_, logits, targets.Cols(first, rows), tensors_.loss, scale, tensors_.loss_scale);
     trace_.SetPhase(Phase::kBackward);
     const auto dhead = parameters_.NextGradient(shape_.head);
-    Gemm(trace_, logits, Trans::kYes, chunk, Trans::kNo, dhead.tensor, dhead.accumulate);
-    Gemm(trace_, logits, Trans::kNo, head, Trans::kNo, chunk);
+    Gemm(trace_, logits, Trans::kYes, chunk, Trans::kNo, dhead.tensor, dhead.accumulate, {}, tf32_);
+    Gemm(trace_, logits, Trans::kNo, head, Trans::kNo, chunk, false, {}, tf32_);
   }
   if (shape_.head != shape_.embedding) parameters_.GradientDone(shape_.head);
 

@@ -46,6 +46,7 @@ class Ends {
   const ModelShape& shape_;
   const RunSpec& spec_;
   DType compute_;
+  bool tf32_;  // of products
   const StepTensors& tensors_;
   int64_t tokens_;
   int64_t rank_;

@@ -105,7 +105,7 @@ Tensor Linears::Forward(LinearLayer which, LinearInput& input, bool keep) {
   const Tensor bias = w.bias < 0 ? Tensor{} : parameters_.Weight(w.bias);
   if (!Quantizes(spec_, recipe_, trace_.layer())) {
     const Trans trans = shape_.weights_in_out ? Trans::kNo : Trans::kYes;
-    Gemm(trace_, x, Trans::kNo, parameters_.Weight(w.weight), trans, y, false, bias);
+    Gemm(trace_, x, Trans::kNo, parameters_.Weight(w.weight), trans, y, false, bias, recipe_.tf32);
     return y;
   }
   const QuantizedTensor rows = has_codes ? input.rows : NewRows(which, tokens);
@@ -129,12 +129,12 @@ Tensor Linears::Backward(LinearLayer which, int64_t micro_step, Tensor dy, const
   };
   if (!Quantizes(spec_, recipe_, trace_.layer())) {
     const Trans trans = shape_.weights_in_out ? Trans::kYes : Trans::kNo;
-    Gemm(trace_, dy, Trans::kNo, parameters_.Weight(w.weight), trans, dx);
+    Gemm(trace_, dy, Trans::kNo, parameters_.Weight(w.weight), trans, dx, false, {}, recipe_.tf32);
     sum_bias();
     const auto dw = parameters_.NextGradient(w.weight);
     const Tensor& first = shape_.weights_in_out ? input.x : dy;
     const Tensor& second = shape_.weights_in_out ? dy : input.x;
-    Gemm(trace_, first, Trans::kYes, second, Trans::kNo, dw.tensor, dw.accumulate);
+    Gemm(trace_, first, Trans::kYes, second, Trans::kNo, dw.tensor, dw.accumulate, {}, recipe_.tf32);
   } else {
     const LinearQuantizers& q = *recipe_.linear;
     const QuantizedTensor dy_rows = NewQuantized(trace_, q.dy_dgrad, dy.rows, dy.cols, Category::kActivations);

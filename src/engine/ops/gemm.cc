@@ -52,12 +52,14 @@ Tensor TiledScales(Trace& trace, const Tensor& scales) {
 
 }  // namespace
 
-void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor c, bool accumulate, Tensor bias) {
+void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor c, bool accumulate, Tensor bias,
+          bool tf32) {
   const auto require = [&](bool ok, const char* rule) {
     Require(ok, kGemm, rule, {{"a", a}, {"b", b}, {"c", c}, {"bias", bias}});
   };
   require(IsFloat(a) && IsFloat(b) && IsFloat(c) && a.dtype == b.dtype,
           "a and b have one floating dtype, and c is floating");
+  require(!tf32 || a.dtype == DType::kF32, "TF32 is multiplied of fp32");
   const int64_t m = trans_a == Trans::kYes ? a.cols : a.rows;
   const int64_t k = trans_a == Trans::kYes ? a.rows : a.cols;
   const int64_t n = trans_b == Trans::kYes ? b.rows : b.cols;
@@ -70,7 +72,8 @@ void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   GemmOperands on = {{a, b, bias, accumulate ? c : Tensor{}}, {c}, {}};
   if (trace.device().cuda()) on.scratch = {Sums(trace, a.dtype, c, bias), ProductWorkspace(trace)};
-  trace.Call(kGemm, on, {.flops = flops, .format = MathFormatOf(a.dtype)}, {trans_a, trans_b, accumulate});
+  trace.Call(kGemm, on, {.flops = flops, .format = tf32 ? MathFormat::kTF32 : MathFormatOf(a.dtype)},
+             {trans_a, trans_b, accumulate, tf32});
 }
 
 void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate, Tensor bias) {

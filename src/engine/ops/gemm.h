@@ -25,15 +25,18 @@ struct GemmAttrs {
   Trans trans_a = Trans::kNo;
   Trans trans_b = Trans::kNo;
   bool accumulate = false;
+  bool tf32 = false;
 };
 extern const Op<GemmOperands, GemmAttrs> kGemm;
 
 // c (M, N) = op(a) (M, K) · op(b) (K, N) [+ bias (1, N), broadcast over rows] [+ c where `accumulate`].
 // a and b have one floating dtype, sums are fp32, c is floating. All may be strided (row_stride >= cols).
 // op(x) is x, or its transpose: a is stored (K, M) where trans_a, b is stored (N, K) where trans_b.
+// tf32: a and b are fp32, and rounded to TF32 as they are multiplied, by tensor cores; where there are none it is
+// emulated (precision/tf32.h). Neither c nor the bias is rounded.
 // FLOPs: 2 M N K.
 void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor c, bool accumulate = false,
-          Tensor bias = {});
+          Tensor bias = {}, bool tf32 = false);
 
 struct QuantizedGemmOperands {
   struct {

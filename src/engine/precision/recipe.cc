@@ -41,6 +41,7 @@ constexpr Recipe WithBf16State(std::string_view precision, std::string_view scal
 
 constexpr Recipe kRecipes[] = {
     {"fp32", "none", "fp32", DType::kF32, Master::kNone, DType::kF32, DType::kF32},
+    {.precision = "tf32", .scaling = "none", .state_precision = "fp32", .tf32 = true},
     WithFp32State("bf16", "none", nullptr),
     WithBf16State("bf16", "none", nullptr),
     {"fp16", "none", "fp32", DType::kF16, Master::kWhole, DType::kF32, DType::kF32},

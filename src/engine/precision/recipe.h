@@ -1,5 +1,5 @@
-// What a precision means, as data: the dtype of each role, and how the operands of linear layers are quantized. Adding
-// one is adding a row.
+// What a precision means, as data: the dtype of each role, and how the operands of linear layers are quantized. One of
+// dtypes and formats that are there is a row; CONTRIBUTING.md says what else a new format takes.
 #pragma once
 
 #include <string_view>
@@ -33,6 +33,7 @@ struct Recipe {
   DType moments = DType::kF32;               // Adam's m and v
   DType gradients = DType::kF32;             // of parameters
   const LinearQuantizers* linear = nullptr;  // nullptr: linear layers multiply `compute`
+  bool tf32 = false;                         // linear layers and the head round it to TF32 as they multiply
 
   // Whether gradients carry a factor that keeps small ones from vanishing.
   bool loss_scaled() const { return compute == DType::kF16; }

@@ -96,6 +96,8 @@ double ProductFlops(MathFormat format, const DeviceSpeed& speed) {
   switch (format) {
     case MathFormat::kF32:
       return speed.fp32_flops;
+    case MathFormat::kTF32:
+      return speed.tf32_flops;
     case MathFormat::kFp8:
       return speed.fp8_flops;
     case MathFormat::kMxfp8:
@@ -124,6 +126,8 @@ std::string_view MathFormatName(MathFormat format) {
   switch (format) {
     case MathFormat::kF32:
       return "fp32";
+    case MathFormat::kTF32:
+      return "tf32";
     case MathFormat::kBF16:
       return "bf16";
     case MathFormat::kF16:

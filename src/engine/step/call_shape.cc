@@ -42,7 +42,8 @@ std::string NameOfBits(uint32_t bits) {
 uint32_t VariantOf(const OpCall& call) {
   if (call.op == &kGemm) {
     const GemmAttrs& attrs = call.attrs(kGemm);
-    return static_cast<uint32_t>(attrs.trans_a) | static_cast<uint32_t>(attrs.trans_b) << 1U;
+    return static_cast<uint32_t>(attrs.trans_a) | static_cast<uint32_t>(attrs.trans_b) << 1U |
+           static_cast<uint32_t>(attrs.tf32) << 2U;
   }
   if (call.op == &kQuantizedGemm) {
     const QuantizedGemmAttrs& attrs = call.attrs(kQuantizedGemm);
@@ -62,8 +63,10 @@ uint32_t VariantOf(const OpCall& call) {
 
 std::string NameOfVariant(const CallClass& of) {
   constexpr uint32_t kOne = (1U << kQuantizerBits) - 1;
-  if (of.op == &kGemm)
-    return fmt::format(" {}{}", (of.variant & 1U) != 0 ? 't' : 'n', of.variant >> 1U != 0 ? 't' : 'n');
+  if (of.op == &kGemm) {
+    return fmt::format(" {}{}{}", (of.variant & 1U) != 0 ? 't' : 'n', (of.variant >> 1U & 1U) != 0 ? 't' : 'n',
+                       of.variant >> 2U != 0 ? " tf32" : "");
+  }
   if (of.op == &kQuantizedGemm || of.op == &kQuantize) {
     return fmt::format(" {} {}", NameOfBits(of.variant & kOne), NameOfBits(of.variant >> kQuantizerBits));
   }

@@ -28,7 +28,7 @@ constexpr Shape kShapes[] = {
 // How much larger, but for the batch, they are for GPUs.
 constexpr int64_t kLargerForGpus = 8;
 
-constexpr std::string_view kPrecisions[] = {"bf16", "fp32", "fp8", "mxfp8", "nvfp4", "fp16"};
+constexpr std::string_view kPrecisions[] = {"bf16", "fp32", "fp8", "mxfp8", "nvfp4", "fp16", "tf32"};
 constexpr std::string_view kFamilies[] = {"llama", "gpt", "stack"};
 
 RunSpec SpecOf(const Json& values) {
@@ -128,7 +128,7 @@ std::vector<RunSpec> CalibrationSteps(const RunSpec& base) {
       const size_t turn = shape + p / 2;
       if (turn % 3 == 1) values["grad_clip"] = 1;
       if (turn % 4 == 2) values["grad_accumulation"] = 2;
-      const bool either_state = kPrecisions[p] != "fp16" && kPrecisions[p] != "fp32";
+      const bool either_state = kPrecisions[p] != "fp16" && kPrecisions[p] != "fp32" && kPrecisions[p] != "tf32";
       if (turn % 4 == 3 && either_state) values["state_precision"] = family == "stack" ? "fp32" : "bf16";
       if (turn % 5 == 4 && family != "stack") values["tied_head"] = true;
       if (turn % 5 == 2 && family != "stack") values["dropout"] = 0.1;

@@ -29,7 +29,7 @@ struct VerifyReport {
 };
 
 struct VerifyOptions {
-  std::string precision = "fp32";  // or one of 16 bits, with fp32 master weights
+  std::string precision = "fp32";  // or tf32, or one of 16 bits, with fp32 master weights
   std::string checkpointing = "none";
   std::string device = "cpu";
   std::string gpu = "none";

@@ -80,6 +80,7 @@ TEST(CpuExecutor, MultipliesFp32AndBf16ItselfAndEmulatesTheRest) {
   const CpuExecutor executor(trace, layout, CpuKernels());
   EXPECT_TRUE(executor.Multiplies(MathFormat::kF32));
   EXPECT_TRUE(executor.Multiplies(MathFormat::kBF16));
+  EXPECT_FALSE(executor.Multiplies(MathFormat::kTF32));
   EXPECT_FALSE(executor.Multiplies(MathFormat::kF16));
   EXPECT_FALSE(executor.Multiplies(MathFormat::kFp8));
   EXPECT_FALSE(executor.Multiplies(MathFormat::kFp4));

@@ -350,6 +350,21 @@ TEST(GemmOnCuda, EpiloguesAreThePassesInWhosePlaceTheyAre) {
 
 #ifdef RIDGELINE_CUDA_ON_CPU
 
+// A bias's gradient is the sum of fp32 numbers, whatever of them is multiplied.
+TEST(GemmOnCuda, DoesNotAddUpWhatItRoundsToTf32) {
+  constexpr int64_t kRows = 32, kColumns = 16;
+  for (const bool tf32 : {false, true}) {
+    Device device(90);
+    const auto make = [&](int64_t rows, uint32_t seed) {
+      return device.Make(DType::kF32, rows, kColumns, NormalFloats(rows * kColumns, seed));
+    };
+    const Tensor dy = make(kRows, 1);
+    ColumnSum(device.trace, dy, make(1, 2), false);
+    Gemm(device.trace, dy, Trans::kYes, make(kRows, 3), Trans::kNo, make(kColumns, 4), false, {}, tf32);
+    EXPECT_EQ(device.Run(true), tf32 ? 0 : 1);
+  }
+}
+
 // A product with a bias, and one whose codes and scales are brought into other forms.
 void RecordOfEachKind(Device& device) {
   const Tensor x = device.Make(DType::kBF16, 16, 32, NormalFloats(16 * 32, 1));
@@ -463,6 +478,12 @@ TEST(GemmOnCuda, SaysWhichCodesItMultiplies) {
   EXPECT_EQ(format(kE4M3), MathFormat::kFp8);
   EXPECT_EQ(format(kMxfp8), MathFormat::kMxfp8);
   EXPECT_EQ(format(kNvfp4Weight), MathFormat::kFp4);
+  Trace trace;
+  const Tensor x = trace.Temporary(DType::kF32, 32, 32, Category::kData);
+  for (const bool tf32 : {false, true}) {
+    Gemm(trace, x, Trans::kNo, x, Trans::kYes, trace.Temporary(DType::kF32, 32, 32, Category::kData), false, {}, tf32);
+    EXPECT_EQ(trace.calls().back().cost.format, tf32 ? MathFormat::kTF32 : MathFormat::kF32);
+  }
 }
 
 TEST(GemmOnCuda, RefusesCodesThatWereRecordedForCpus) {

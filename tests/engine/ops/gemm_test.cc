@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "engine/ops/quantize.h"
 #include "engine/precision/reference.h"
+#include "engine/precision/tf32.h"
 #include "tests/engine/ops/every_target.h"
 #include "tests/engine/ops/op_runner.h"
 
@@ -39,12 +40,13 @@ struct GemmCase {
   bool accumulate = false;
   bool bias = false;
   int64_t pad = 0;  // columns beside every operand in its storage
+  bool tf32 = false;
 
   std::string Name() const {
     return "m " + std::to_string(m) + " n " + std::to_string(n) + " k " + std::to_string(k) + " trans " +
            std::to_string(trans_a) + std::to_string(trans_b) + " " + std::string(DTypeName(in)) + " to " +
            std::string(DTypeName(out)) + (accumulate ? " accumulate" : "") + (bias ? " bias" : "") + " pad " +
-           std::to_string(pad);
+           std::to_string(pad) + (tf32 ? " tf32" : "");
   }
 };
 
@@ -78,12 +80,24 @@ struct Product {
     }
     c_before = matrix(t.out, t.m, t.n, 4, c);
     Gemm(runner.trace, a, t.trans_a ? Trans::kYes : Trans::kNo, b, t.trans_b ? Trans::kYes : Trans::kNo, c,
-         t.accumulate, bias);
+         t.accumulate, bias, t.tf32);
+    for (std::vector<float>* values : {&a_values, &b_values}) {
+      for (float& value : *values) value = t.tf32 ? RoundToTf32(value) : value;
+    }
   }
 };
 
+// Of a GPU's product: NVIDIA does not say which way its library rounds to TF32, nor that it does, so either operand may
+// be off by a step.
+#if defined(RIDGELINE_CUDA_TESTS) && !defined(RIDGELINE_CUDA_ON_CPU)
+constexpr double kTf32Error = 2e-3;
+#else
+constexpr double kTf32Error = 0;
+#endif
+
 // Every element of c (at most some thousands, taken at random) against double precision. An fp32 sum of k products may
-// be off by rounding in every addition; a bf16 result by one rounding, two where a bf16 c is added.
+// be off by rounding in every addition; a bf16 result by one rounding, two where a bf16 c is added. With TF32 the
+// operands are those that it leaves.
 void Check(const OpKernels& kernels, const GemmCase& t) {
   SCOPED_TRACE(t.Name());
   Product p(t);
@@ -106,7 +120,8 @@ void Check(const OpKernels& kernels, const GemmCase& t) {
       sum += term;
       size += std::abs(term);
     }
-    const double bound = (t.out != DType::kF32 ? std::abs(sum) / 256 : 0) + 2e-6 * size + 1e-6;
+    const double bound =
+        (t.out != DType::kF32 ? std::abs(sum) / 256 : 0) + 2e-6 * size + 1e-6 + (t.tf32 ? kTf32Error * size : 0);
     ASSERT_NEAR(c[static_cast<size_t>(at)], sum, bound) << "row " << row << " col " << col;
   }
   if (t.pad > 0) {  // what lies beside c is as it was
@@ -155,6 +170,37 @@ void CheckSmallShapes(const OpKernels& kernels) {
 }
 
 TEST_P(GemmOnDevice, MatchesDoublePrecisionInEveryForm) { CheckSmallShapes(kernels_); }
+
+TEST_P(GemmOnDevice, MultipliesWhatTf32LeavesOfFp32InEveryForm) {
+  for (const DType out : {DType::kF32, DType::kBF16}) {
+    Check(kernels_, {.m = 1, .n = 1, .k = 1, .out = out, .tf32 = true});
+    CheckForms(kernels_, {.m = 33, .n = 65, .k = 129, .out = out, .pad = 6, .tf32 = true});
+    CheckForms(kernels_, {.m = 16, .n = 32, .k = 48, .out = out, .tf32 = true});
+  }
+}
+
+// Of one term a product of two TF32 numbers is exact in fp32, so that their rounding shows to the bit.
+TEST_P(GemmOnDevice, RoundsToTf32AsItIsDefined) {
+  const auto multiply = [&](const GemmCase& t) {
+    Product p(t);
+    p.runner.Run(kernels_);
+    return std::pair(p.runner.Read(p.c), std::move(p));
+  };
+  const GemmCase outer = {.m = 19, .n = 23, .k = 1, .tf32 = true};
+  const auto [c, p] = multiply(outer);
+  for (int64_t row = 0; row < outer.m; ++row) {
+    for (int64_t col = 0; col < outer.n; ++col) {
+      const float exact = p.a_values[static_cast<size_t>(row)] * p.b_values[static_cast<size_t>(col)];
+      const float got = c[static_cast<size_t>(row * outer.n + col)];
+      ASSERT_NEAR(got, exact, kTf32Error * std::abs(exact)) << row << " " << col;
+    }
+  }
+  GemmCase unrounded = outer;
+  unrounded.tf32 = false;
+  if (kTf32Error == 0) {
+    EXPECT_NE(multiply(unrounded).first, c);
+  }
+}
 
 TEST_P(GemmOnDevice, MatchesDoublePrecisionInRandomShapes) {
   std::mt19937 random(7);
@@ -297,6 +343,8 @@ TEST(Gemm, RefusesShapesThatDoNotFit) {
   const Tensor b = tensor(DType::kF32, 7, 5);
   const Tensor c = tensor(DType::kF32, 3, 7);
   EXPECT_EQ(message(a, b, c), "accepted");
+  const Tensor narrow = tensor(DType::kBF16, 7, 7);
+  EXPECT_THROW(Gemm(trace, narrow, Trans::kNo, narrow, Trans::kYes, narrow, false, {}, true), Error) << "TF32 of bf16";
   EXPECT_THAT(message(a, tensor(DType::kF32, 7, 6), c), testing::HasSubstr("b fp32 (7, 6)"));
   EXPECT_THAT(message(a, b, tensor(DType::kF32, 7, 3)), testing::HasSubstr("c fp32 (7, 3)"));
   EXPECT_THAT(message(a, tensor(DType::kBF16, 7, 5), c), testing::HasSubstr("b bf16 (7, 5)"));

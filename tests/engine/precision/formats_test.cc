@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <random>
 
+#include "engine/precision/tf32.h"
 #include "tests/engine/precision/casts.h"
 
 namespace ridgeline {
@@ -157,6 +161,47 @@ TEST(Formats, E8M0OfTheEnds) {
   }
   EXPECT_EQ(EncodeE8M0(1e-40F, ScaleRule::kRoundUp), 1);  // subnormal: bits of the mantissa, none of the exponent
   EXPECT_EQ(EncodeE8M0(1e-40F, ScaleRule::kFloor), 0);
+}
+
+// Against the two neighbours that numbers of 11 significant bits have, in double precision.
+TEST(Tf32, IsTheNearestAndFromTheMiddleTheLarger) {
+  const float step = std::ldexp(1.0F, -10);
+  EXPECT_EQ(RoundToTf32(1 + step), 1 + step);
+  EXPECT_EQ(RoundToTf32(1 + step / 2), 1 + step);
+  EXPECT_EQ(RoundToTf32(-1 - step / 2), -1 - step);
+  EXPECT_EQ(RoundToTf32(1 + 1.5F * step), 1 + 2 * step);
+  EXPECT_EQ(RoundToTf32(std::nextafter(1 + step / 2, 0.0F)), 1);
+  EXPECT_EQ(RoundToTf32(std::nextafter(2.0F, 0.0F)), 2) << "into the next exponent";
+  std::mt19937 random(3);
+  int differ = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const auto x = std::bit_cast<float>(static_cast<uint32_t>(random()));
+    int exponent = 0;
+    std::frexp(x, &exponent);
+    const double unit = std::ldexp(1.0, std::max(exponent, -125) - 11);
+    const double units = std::abs(double{x}) / unit;
+    const double nearest = (units - std::floor(units) < 0.5 ? std::floor(units) : std::ceil(units)) * unit;
+    if (!std::isfinite(x) || nearest > double{std::numeric_limits<float>::max()}) continue;
+    ASSERT_EQ(double{RoundToTf32(x)}, std::copysign(nearest, double{x})) << x;
+    differ += RoundToTf32(x) != x ? 1 : 0;
+  }
+  EXPECT_GT(differ, 90'000);
+}
+
+TEST(Tf32, HasTheRangeOfFp32) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  constexpr float kLeast = std::numeric_limits<float>::denorm_min();
+  EXPECT_EQ(RoundToTf32(std::ldexp(2047.0F, 117)), std::ldexp(2047.0F, 117)) << "the largest";
+  EXPECT_EQ(RoundToTf32(kLargest), kInfinity);
+  EXPECT_EQ(RoundToTf32(-kLargest), -kInfinity);
+  EXPECT_EQ(RoundToTf32(kInfinity), kInfinity);
+  EXPECT_EQ(RoundToTf32(-kInfinity), -kInfinity);
+  for (const uint32_t nan : {0x7f800001U, 0x7fc00000U, 0x7fffffffU, 0xffffffffU}) {
+    EXPECT_TRUE(std::isnan(RoundToTf32(std::bit_cast<float>(nan)))) << nan;
+  }
+  EXPECT_EQ(RoundToTf32(4096 * kLeast), 8192 * kLeast);
+  EXPECT_EQ(RoundToTf32(4095 * kLeast), 0);
+  EXPECT_TRUE(std::signbit(RoundToTf32(-kLeast)));
 }
 
 }  // namespace

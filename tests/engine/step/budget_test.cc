@@ -155,6 +155,7 @@ TEST(Budget, AStepsPeakIsThatOfTheFormatThatMostIsMultipliedIn) {
     return std::pair(std::string(format), std::llround(flops / 1e9));
   };
   EXPECT_EQ(peak("h200", "fp32"), std::pair(std::string("fp32"), 67'000LL));
+  EXPECT_EQ(peak("h200", "tf32"), std::pair(std::string("tf32"), 494'500LL));
   EXPECT_EQ(peak("h200", "bf16"), std::pair(std::string("bf16"), 989'000LL));
   EXPECT_EQ(peak("h200", "fp16"), std::pair(std::string("fp16"), 989'000LL));
   EXPECT_EQ(peak("h200", "fp8"), std::pair(std::string("fp8"), 1'978'000LL));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/device/cpu/executor.h"
+#include "engine/ops/gemm.h"
 #include "engine/train/cpu_kernels.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/train/specs.h"
@@ -34,6 +35,26 @@ TEST(Program, TheSlabIsWithinThreePercentOfTheLargestLiveSum) {
   });
   for (const char* model : {"llama-25m", "gpt-124m", "stack-1b", "llama-8b", "llama-64b"}) {
     for (const std::string& policy : kPolicies) check({{"model", model}, {"checkpointing", policy}});
+  }
+}
+
+TEST(Program, OfTf32IsThatOfFp32ButForWhatProductsMultiply) {
+  for (const char* gpu : {"none", "a100", "b200"}) {
+    for (const std::string& family : kFamilies) {
+      Json values = TinyModel(family);
+      values.update({{"device", "meta"}, {"gpu", gpu}, {"precision", "fp32"}});
+      const StepProgram fp32 = BuildStep(SpecFrom(values));
+      values["precision"] = "tf32";
+      const StepProgram tf32 = BuildStep(SpecFrom(values));
+      EXPECT_EQ(tf32.layout.slab_bytes, fp32.layout.slab_bytes);
+      EXPECT_EQ(tf32.layout.by_category, fp32.layout.by_category);
+      ASSERT_EQ(tf32.trace.calls().size(), fp32.trace.calls().size());
+      for (size_t i = 0; i < tf32.trace.calls().size(); ++i) {
+        const OpCall& call = tf32.trace.calls()[i];
+        EXPECT_EQ(call.op, fp32.trace.calls()[i].op);
+        EXPECT_EQ(call.cost.format == MathFormat::kTF32, call.op == &kGemm) << call.op->name;
+      }
+    }
   }
 }
 

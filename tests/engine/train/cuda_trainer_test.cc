@@ -114,6 +114,14 @@ TEST_F(CudaTrainer, GivesTheSameBitsAsAGraphAndCallByCall) {
   EXPECT_EQ(graph.grad_norm, calls.grad_norm);
 }
 
+TEST_F(CudaTrainer, MultipliesTf32Itself) {
+  Json values = TinyOnCuda();
+  values.update({{"precision", "tf32"}, {"steps", 1}});
+  const RunResult result = Run(OnCuda(values));
+  ASSERT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_FALSE(result.emulated);
+}
+
 // fp8 where tensor cores have it, of 74 tokens, which are no multiple of what they take: bf16 is multiplied instead.
 TEST_F(CudaTrainer, SaysThatProductsOfSizesWhichTensorCoresLackAreEmulated) {
   Json values = TinyOnCuda();

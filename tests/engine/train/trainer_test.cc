@@ -19,6 +19,19 @@ Json Tiny(const std::string& family = "llama") {
   return values;
 }
 
+TEST(Trainer, ComputesTf32AsOneThatIsEmulated) {
+  Json values = Tiny();
+  values["precision"] = "fp32";
+  const RunResult fp32 = Train(SpecFrom(values), {}).result;
+  values["precision"] = "tf32";
+  const RunResult tf32 = Train(SpecFrom(values), {}).result;
+  ASSERT_EQ(tf32.status, RunStatus::kOk) << tf32.message;
+  EXPECT_TRUE(tf32.emulated);
+  EXPECT_NE(tf32.loss, fp32.loss);
+  EXPECT_EQ(tf32.memory.planned_peak_bytes, fp32.memory.planned_peak_bytes);
+  for (size_t i = 0; i < fp32.loss.size(); ++i) EXPECT_NEAR(tf32.loss[i], fp32.loss[i], 1e-3 * fp32.loss[i]);
+}
+
 TEST(Trainer, FillsInEveryFigure) {
   Json values = Tiny();
   values["repeats"] = 2;

@@ -38,6 +38,10 @@ TEST(Verify, EveryCaseInFp32UnderEveryPolicy) {
   }
 }
 
+TEST(Verify, EveryCaseInTf32) {
+  for (const fs::path& path : Cases()) ExpectVerified(Verify(path, {"tf32", "none"}));
+}
+
 TEST(Verify, EveryCaseInBf16) {
   for (const fs::path& path : Cases()) ExpectVerified(Verify(path, {"bf16", "none"}));
 }

@@ -212,9 +212,10 @@ CudaExecutor::~CudaExecutor() { cudaStreamSynchronize(stream_.get()); }
 bool CudaExecutor::Multiplies(MathFormat format) const {
   switch (format) {
     case MathFormat::kF32:
+    case MathFormat::kTF32:
     case MathFormat::kBF16:
     case MathFormat::kF16:
-      return true;
+      return true;  // from compute capability 8.0 on, and no other is taken
     case MathFormat::kFp8:
       return compute_capability_ >= 89;
     case MathFormat::kMxfp8:

@@ -1,4 +1,5 @@
-// Products by our own loops (gemm_packed.h): of operands as they lie, widened to fp32, or of codes and scales.
+// Products by our own loops (gemm_packed.h): of operands as they lie, widened to fp32 or rounded to TF32,
+// or of codes and scales.
 #include <omp.h>
 
 #include <array>
@@ -73,12 +74,12 @@ class GemmState : public KernelState {
     const bool b_terms = attrs.trans_b == Trans::kYes;
     const std::byte* a_data = BytesOf(run, a);
     const std::byte* b_data = BytesOf(run, b);
-    if (a.dtype == shape_.in) {
+    if (a.dtype == shape_.in && !attrs.tf32) {
       Multiply(run, StoredOperand(a_data, a.row_stride, a_terms, a.dtype),
                StoredOperand(b_data, b.row_stride, b_terms, b.dtype), c, bias, 1);
     } else {
-      Multiply(run, WidenedOperand(a_data, a.row_stride, a_terms, a.dtype),
-               WidenedOperand(b_data, b.row_stride, b_terms, b.dtype), c, bias, 1);
+      Multiply(run, ConvertedOperand(a_data, a.row_stride, a_terms, a.dtype, attrs.tf32),
+               ConvertedOperand(b_data, b.row_stride, b_terms, b.dtype, attrs.tf32), c, bias, 1);
     }
   }
 

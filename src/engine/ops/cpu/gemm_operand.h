@@ -46,17 +46,21 @@ class StoredOperand final : public ProductOperand {
   int64_t size_;
 };
 
-// An operand of fewer bits, multiplied as fp32.
-class WidenedOperand final : public ProductOperand {
+// An operand that becomes other numbers of fp32: one of fewer bits is widened, and with `tf32` one of fp32 is rounded
+// to TF32.
+class ConvertedOperand final : public ProductOperand {
  public:
-  WidenedOperand(const std::byte* data, int64_t stride, bool terms_contiguous, DType dtype)
-      : ProductOperand(terms_contiguous), stored_(data, stride, terms_contiguous, dtype), dtype_(dtype) {}
+  ConvertedOperand(const std::byte* data, int64_t stride, bool terms_contiguous, DType dtype, bool tf32)
+      : ProductOperand(terms_contiguous),
+        stored_(data, stride, terms_contiguous, dtype),
+        dtype_(dtype),
+        convert_(tf32 ? RoundRowToTf32 : WidenRow) {}
   Block Read(int64_t i, int64_t count, int64_t k, int64_t terms, std::byte* room) const override {
     const Block from = stored_.Read(i, count, k, terms, nullptr);
     const int64_t rows = terms_contiguous() ? count : terms;
     const int64_t cols = terms_contiguous() ? terms : count;
     for (int64_t row = 0; row < rows; ++row) {
-      WidenRow(from.data + row * from.stride * SizeOf(dtype_), dtype_, reinterpret_cast<float*>(room) + row * cols,
+      convert_(from.data + row * from.stride * SizeOf(dtype_), dtype_, reinterpret_cast<float*>(room) + row * cols,
                cols);
     }
     return {room, cols};
@@ -65,6 +69,7 @@ class WidenedOperand final : public ProductOperand {
  private:
   StoredOperand stored_;
   DType dtype_;
+  void (*convert_)(const void* in, DType dtype, float* out, int64_t n);
 };
 
 // A quantized operand, multiplied as bf16 or fp32 without its tensor scale.

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "engine/precision/tf32.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/ops/cpu/gemm_rows.cc"
 #include "engine/ops/cpu/simd_targets.h"  // before Highway
@@ -65,6 +67,11 @@ void WidenRow(const void* in, DType dtype, float* out, int64_t n) {
   } else {
     HWY_DYNAMIC_DISPATCH(WidenFp16Row)(static_cast<const hwy::float16_t*>(in), out, n);
   }
+}
+
+void RoundRowToTf32(const void* in, DType /*dtype*/, float* out, int64_t n) {
+  const auto* numbers = static_cast<const float*>(in);
+  for (int64_t i = 0; i < n; ++i) out[i] = RoundToTf32(numbers[i]);
 }
 
 void FinishRow(const float* in, float scale, const float* bias, void* c, DType dtype, bool accumulate, int64_t n) {

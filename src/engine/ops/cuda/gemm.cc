@@ -118,6 +118,7 @@ Product ProductOf(const OpCall& call, const CudaRun& run, const Epilogue& epilog
   shape.lda = StrideOf(a);
   shape.ldb = StrideOf(b);
   shape.a = shape.b = TypeOf(a.dtype);
+  shape.tf32 = attrs.tf32;
   shape.a_alignment = AlignmentOf(BytesOf(run, a));
   shape.b_alignment = AlignmentOf(BytesOf(run, b));
   if (epilogue.what != ProductEpilogue::kNone) {
@@ -143,7 +144,8 @@ std::shared_ptr<KernelState> PrepareGemm(const OpCall& call, const CudaRun& run)
 bool IsSame(const Tensor& a, const Tensor& b) { return SamePlace(a, b) && IsLike(a, b); }
 
 // GELU's gradient, where it changes what the product makes; the sums of the columns of an operand that the product sums
-// over, where nothing is there that they are added to. Into c's dtype, for that is what the library stores.
+// over, where nothing is there that they are added to. Into c's dtype, for that is what the library stores. Of TF32
+// they would be sums of rounded numbers, where the pass adds up those of fp32.
 Epilogue EpilogueOf(const OpCall& product, const OpCall& other) {
   if (product.op != &kGemm) return {};
   const auto [a, b, bias, added] = product.operands(kGemm).reads;
@@ -160,7 +162,7 @@ Epilogue EpilogueOf(const OpCall& product, const OpCall& other) {
   if (other.op == &kColumnSum && !other.attrs(kColumnSum).accumulate) {
     const auto on = other.operands(kColumnSum);
     const GemmAttrs& attrs = product.attrs(kGemm);
-    if (on.writes.sum.dtype != c.dtype) return {};
+    if (on.writes.sum.dtype != c.dtype || attrs.tf32) return {};
     if (attrs.trans_a == Trans::kYes && IsSame(on.reads.x, a)) return {ProductEpilogue::kSumOfA, on.writes.sum};
     if (attrs.trans_b == Trans::kNo && IsSame(on.reads.x, b)) return {ProductEpilogue::kSumOfB, on.writes.sum};
   }

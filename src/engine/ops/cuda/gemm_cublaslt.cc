@@ -67,8 +67,9 @@ int CurrentDevice() {
 }  // namespace
 
 std::string ProductShape::Name() const {
-  return fmt::format("{} ({}, {}){} by {} ({}, {}){} into {}{}{}{}", TypeName(a), trans_a ? k : m, trans_a ? m : k,
-                     trans_a ? " transposed" : "", TypeName(b), trans_b ? n : k, trans_b ? k : n,
+  const auto name = [&](cudaDataType_t type) { return tf32 ? "tf32" : TypeName(type); };
+  return fmt::format("{} ({}, {}){} by {} ({}, {}){} into {}{}{}{}", name(a), trans_a ? k : m, trans_a ? m : k,
+                     trans_a ? " transposed" : "", name(b), trans_b ? n : k, trans_b ? k : n,
                      trans_b ? " transposed" : "", TypeName(c), has_bias ? " with a bias" : "",
                      accumulate ? ", added to it" : "", EpilogueName(epilogue));
 }
@@ -124,10 +125,11 @@ CublasLtProduct::Layout CublasLtProduct::MakeLayout(cudaDataType_t type, int64_t
 }
 
 void CublasLtProduct::Describe(const ProductVectors& vectors) {
-  // fp32 is multiplied as fp32, not as TF32; of fewer bits the products are exact. All sums are fp32.
+  // fp32 is multiplied as fp32, and as TF32 only where it is asked for; of fewer bits the products are exact. All sums
+  // are fp32.
+  const cublasComputeType_t compute = shape_.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   cublasLtMatmulDesc_t product = nullptr;
-  CheckCublasLt(library_.cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-                "cublasLtMatmulDescCreate");
+  CheckCublasLt(library_.cublasLtMatmulDescCreate(&product, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
   product_.reset(product);
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
     const cublasStatus_t status =

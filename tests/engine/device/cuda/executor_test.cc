@@ -206,7 +206,7 @@ TEST(CudaExecutor, MultipliesWhatItsGenerationDoes) {
   for (const auto& generation : generations) {
     cuda_machine::ResetMachine({.major = generation.major, .minor = generation.minor});
     const CudaExecutor executor(trace, layout, {});
-    for (const MathFormat format : {MathFormat::kF32, MathFormat::kBF16, MathFormat::kF16}) {
+    for (const MathFormat format : {MathFormat::kF32, MathFormat::kTF32, MathFormat::kBF16, MathFormat::kF16}) {
       EXPECT_TRUE(executor.Multiplies(format));
     }
     EXPECT_EQ(executor.Multiplies(MathFormat::kFp8), generation.fp8) << generation.major << "." << generation.minor;
