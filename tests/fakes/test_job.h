@@ -6,8 +6,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,8 +74,11 @@ inline RunResult ResultOf(const Job& job, size_t point = 0) {
 // What a process was started with, each argument ended by a zero byte; "" of one that has ended, as one may between
 // opening and reading, too.
 inline std::string CommandLineOf(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
-  return {std::istreambuf_iterator<char>(file), {}};
+  try {
+    return ReadFile("/proc/" + std::to_string(pid) + "/cmdline");
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 // Processes, zombies aside, with `text` in their command line: how a test finds what was left behind.
