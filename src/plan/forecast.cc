@@ -156,6 +156,17 @@ RunResult ResultOfNoRun(const Point& point, Provenance provenance, const Device&
   return result;
 }
 
+// Nanoseconds of a step by op, as a trainer that was asked for its profile says them: a JSON object.
+std::string OpTimes(const StepForecast& step) {
+  std::map<std::string_view, double> by_op;
+  for (const ForecastLine& line : step.lines) by_op[line.op] += line.ns;
+  Json times = Json::object();
+  for (const auto& [op, ns] : by_op) {
+    if (ns > 0) times[std::string(op)] = std::llround(ns);
+  }
+  return DumpJson(times);
+}
+
 RunResult ResultOf(const Point& point, const PointForecast& forecast, const Device& device, int64_t unix_ns) {
   const StepForecast& step = forecast.step;
   const auto whole = [](double value) { return std::to_string(std::llround(value)); };
@@ -182,6 +193,7 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
                      {"first_ns", whole(step.first_ns)},
                      {"launch_ns", whole(step.launch_ns)},
                      {"memory_ns", whole(step.memory_ns)},
+                     {"op_ns", OpTimes(step)},
                      {"step_high_ns", whole(step.high_ns)},
                      {"step_low_ns", whole(step.low_ns)}};
   if (PriceOf(device) != nullptr) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
+#include <string>
 
 #include "base/json.h"
 #include "tests/cli/cli.h"
@@ -16,7 +18,9 @@ using ::testing::HasSubstr;
 TEST(CalibrateCommand, WritesAnEntryThatPredicts) {
   Cli cli;
   std::ofstream(cli.dir / "s.yaml") << "name: s\ndefaults: {model: llama-5m, seq_length: 32, precision: bf16}\n"
-                                       "matrix: {ranks: [1, 2]}\n";
+                                       "matrix: {ranks: [1, 2]}\n"
+                                       "launch: {trainer: ["
+                                    << (Program().parent_path() / "ridgeline-train").string() << ", --profile]}\n";
   const auto made = cli.Run({"calibrate", "--to", "here.yaml", "--seconds", "1", "--ranks", "2", "--busy"});
   ASSERT_TRUE(made.status.ok()) << made.out << made.err;
   EXPECT_THAT(made.out,
@@ -39,7 +43,21 @@ TEST(CalibrateCommand, WritesAnEntryThatPredicts) {
   ASSERT_TRUE(run.status.ok()) << run.err;
   const auto audit = cli.Run({"report", "prediction-audit", "-o", "json"});
   ASSERT_TRUE(audit.status.ok()) << audit.err;
-  EXPECT_EQ(ParseJson(audit.out, "the audit").at("rows").size(), 2U) << "what is measured stands beside what was said";
+  size_t steps = 0;
+  std::set<std::string> ops;
+  const Json page = ParseJson(audit.out, "the audit");
+  for (const Json& row : page.at("rows")) {
+    if (row.at("op_share_percent").is_null()) {
+      ++steps;
+      continue;
+    }
+    ops.insert(row.at("run").get<std::string>());
+    EXPECT_GT(row.at("step_median_ns").get<double>(), 0) << row;
+    EXPECT_GT(row.at("predicted_ns").get<double>(), 0) << row;
+  }
+  EXPECT_EQ(steps, 2U) << "what is measured stands beside what was said";
+  EXPECT_THAT(ops, ::testing::IsSupersetOf({"gemm", "attention_forward", "adam"}))
+      << "and by op, where the trainer profiles";
 }
 
 TEST(CalibrateCommand, RefusesNamesThatCannotBe) {

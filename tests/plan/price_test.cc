@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "plan/forecast.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
@@ -223,6 +224,10 @@ published:
   EXPECT_EQ(predictions.results[0].step_ns.median_ns, std::llround(forecasts[0].step.step_ns));
   EXPECT_EQ(predictions.results[0].evidence.at("exposed_ns"),
             std::to_string(std::llround(forecasts[0].step.exposed_ns)));
+  double ops_ns = 0;
+  const Json ops = ParseJson(predictions.results[0].evidence.at("op_ns"), "op_ns");
+  for (const auto& [op, ns] : ops.items()) ops_ns += ns.get<double>();
+  EXPECT_NEAR(ops_ns, forecasts[0].step.step_ns, 0.01 * forecasts[0].step.step_ns) << "a step is its ops";
   EXPECT_EQ(predictions.results[1].status, RunStatus::kSkippedPredictedOom) << "batch 512";
   EXPECT_THAT(predictions.predicted_as.setup, HasSubstr(R"("predicted_on":"p5")"));
   const Predictions published = PublishedOf(sweep, points, device, framework, 7);

@@ -43,9 +43,9 @@ class ShippedPages : public testing::Test {
   }
   Rows Answer(const Report& report) { return {report, store_.Query(report.sql)}; }
   // Of its first panel.
-  std::vector<std::string> Said(const Report& report) {
+  std::vector<std::string> Said(const Report& report, size_t panel = 0) {
     const Rows rows = Answer(report);
-    return Conclude(report, rows, MakePanels(rows).at(0).rows);
+    return Conclude(report, rows, MakePanels(rows).at(panel).rows);
   }
 
   TempDir dir_;
@@ -311,6 +311,37 @@ TEST_F(ShippedPages, APredictionAuditSaysHowFarOffTheyAre) {
   EXPECT_THAT(said.at(0), HasSubstr("4 steps are off by 8.8"));
   EXPECT_THAT(said, Contains(HasSubstr("Kendall's tau of throughput is 1")));
   EXPECT_THAT(Render(report, store_, {"", ReportFormat::kHtml}).bytes, HasSubstr("Predicted on here"));
+}
+
+TEST_F(ShippedPages, APredictionAuditSaysTheErrorByOp) {
+  Runs runs(store_);
+  std::vector<NewResult> predicted;
+  const MeasurementKey as = {"predicted", R"({"predicted_on":"here"})"};
+  const char* const measured_ops[] = {R"({"gemm":60000,"adamw":20000,"land":1})", R"({"gemm":100000,"adamw":30000})",
+                                      "no object", "[1, 2]"};
+  for (int i = 0; i < 4; ++i) {
+    RunResult& measured = runs.Add(Spec(1 << i));
+    RunResult result = measured;
+    measured.evidence["op_ns"] = measured_ops[i];
+    result.provenance = Provenance::kPredicted;
+    result.evidence = {{"op_ns", R"({"gemm":40000,"adamw":50000,"dropout":7})"}};
+    predicted.push_back({result, "", 0, as});
+  }
+  runs.Put("s");
+  store_.AddResults(predicted);
+  const Report report = ShippedReport("prediction-audit");
+  const Rows rows = Answer(report);
+  ASSERT_EQ(rows.size(), 6U) << "four steps, and the two ops of which both are known";
+  EXPECT_EQ(rows.Text(4, "run"), "gemm") << "what errs most stands first";
+  EXPECT_THAT(rows.Number(4, "step_median_ns"), Optional(80000));
+  EXPECT_THAT(rows.Number(4, "predicted_ns"), Optional(40000));
+  EXPECT_THAT(rows.Number(4, "error_percent"), Optional(-50));
+  EXPECT_THAT(rows.Number(4, "points"), Optional(2));
+  EXPECT_EQ(rows.Text(5, "run"), "adamw");
+  EXPECT_THAT(rows.Number(5, "error_percent"), Optional(100));
+  EXPECT_THAT(rows.Number(5, "format_off_percent"), Optional(DoubleNear(100.0 * 130 / 210, 0.01))) << "of all ops";
+  EXPECT_THAT(Said(report, 1).at(0), HasSubstr("emm errs most: 40.0"));
+  EXPECT_THAT(Render(report, store_, {"", ReportFormat::kHtml}).bytes, HasSubstr("Predicted on here, by op"));
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
       "--verify", command.verify_case,
       "run a reference case (CASE.json beside CASE.safetensors) and print the errors; exit 1 outside bounds");
   app.add_flag("--gpus", command.gpus, "print NVIDIA's GPUs here, and the versions of what computes on them");
-  app.add_flag("--profile", command.profile, "print what each op costs");
+  app.add_flag("--profile", command.profile, "print what each op costs, and keep it with the result (evidence.op_ns)");
   app.add_option("--export-trace", command.export_trace,
                  "write the measured step of rank 0, call by call: X.json for Perfetto, X.et (MLCommons Chakra) for "
                  "ASTRA-sim");

@@ -134,6 +134,9 @@ class Training {
     GatherRankFigures(communicator_, waited_ns, result_);
     if (result_.status == RunStatus::kDiverged || profiled_steps_ == 0) return;
     outcome_.profile = Profile(program_.trace, executor_->call_ns(), profiled_steps_);
+    Json op_ns = Json::object();
+    for (const OpProfile& op : outcome_.profile) op_ns[op.name] = op.ns;
+    result_.evidence["op_ns"] = DumpJson(op_ns);
     std::vector<double> call_ns;
     for (const int64_t ns : executor_->call_ns()) {
       call_ns.push_back(static_cast<double>(ns) / static_cast<double>(profiled_steps_));
