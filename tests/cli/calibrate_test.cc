@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "tests/cli/cli.h"
@@ -59,6 +61,53 @@ TEST(CalibrateCommand, WritesAnEntryThatPredicts) {
   EXPECT_THAT(ops, ::testing::IsSupersetOf({"gemm", "attention_forward", "adam"}))
       << "and by op, where the trainer profiles";
 }
+
+#ifdef RIDGELINE_EMULATED_TRAINER
+// On the emulated machine, by a trainer that stands where the CUDA one does.
+TEST(CalibrateCommand, CalibratesAGpu) {
+  Cli cli;
+  const std::filesystem::path bin = cli.dir / "bin";
+  std::filesystem::create_directory(bin);
+  std::filesystem::copy_file(Program(), bin / "ridgeline");
+  std::filesystem::create_symlink(RIDGELINE_EMULATED_TRAINER, bin / "ridgeline-train");
+  std::filesystem::create_directory_symlink(Program().parent_path() / "devices", bin / "devices");
+  const auto run = [&](std::vector<std::string> arguments) {
+    for (const char* file : {"out", "err"}) std::filesystem::remove(cli.dir / file);
+    arguments.insert(arguments.begin(), {(bin / "ridgeline").string()});
+    SpawnOptions options;
+    options.work_dir = cli.dir.path();
+    options.stdout_file = cli.dir / "out";
+    options.stderr_file = cli.dir / "err";
+    Child child = Child::Spawn(arguments, options);
+    return cli.Finish(child);
+  };
+  const auto made = run({"calibrate", "--gpu", "h200", "--to", "here.yaml", "--seconds", "1", "--busy"});
+  ASSERT_TRUE(made.status.ok()) << made.out << made.err;
+  EXPECT_THAT(made.out, HasSubstr("1 rank: "));
+  const auto shown = run({"devices", "here", "--devices", "."});
+  ASSERT_TRUE(shown.status.ok()) << shown.err;
+  EXPECT_THAT(shown.out,
+              AllOf(HasSubstr("gpu: h200"), HasSubstr("peaks.fp8"), HasSubstr("measured on 20"), HasSubstr("NVIDIA")))
+      << "what was measured, on top of what the catalogue says";
+  // A step that was calibrated by, and one that was not.
+  std::ofstream(cli.dir / "s.yaml")
+      << "name: s\ndefaults: {family: llama, layers: 2, hidden: 32, heads: 2, kv_heads: 2, ffn: 64, vocab: 64,\n"
+         "  seq_length: 16, precision: bf16, device: cuda, gpu: h200}\nmatrix: {batch_size: [1, 2]}\n";
+  std::vector<Json> steps;
+  for (const std::string device : {"here", "h200"}) {
+    const auto predicted = run({"predict", "s.yaml", "--device", device, "--devices", ".", "-o", "json"});
+    ASSERT_TRUE(predicted.status.ok()) << predicted.err;
+    steps.push_back(ParseJson(predicted.out, "ridgeline predict"));
+    ASSERT_EQ(steps.back().size(), 2U);
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_GT(steps[0][i].at("step_ns").get<double>(), 10 * steps[1][i].at("step_ns").get<double>())
+        << "threads one by one are no H200's";
+    EXPECT_THAT(steps[1][i].at("basis").get<std::string>(), HasSubstr("extrapolated"));
+  }
+  EXPECT_THAT(steps[0][0].at("basis").get<std::string>(), HasSubstr("calibrated")) << "all of its calls were measured";
+}
+#endif
 
 TEST(CalibrateCommand, RefusesNamesThatCannotBe) {
   Cli cli;

@@ -22,5 +22,5 @@ std::string DescribeEmulated() {
 int main(int argc, char** argv) {
   ridgeline::FakeCard card;
   ridgeline::ThisCard() = &card;
-  return ridgeline::TrainMain(argc, argv, {ridgeline::OpenEmulated, ridgeline::DescribeEmulated});
+  return ridgeline::TrainMain(argc, argv, {ridgeline::OpenEmulated, ridgeline::DescribeEmulated, true});
 }

@@ -171,11 +171,12 @@ int RunVerify(const TrainCommand& command, const DeviceMaker& open_cuda) {
 }
 
 // What was seen goes to the result's file, of rank 0 alone, and how far it has come to whoever follows.
-int RunCalibration(const TrainCommand& command, const DeviceMaker& open_cuda, const ProgressLine& progress) {
+int RunCalibration(const TrainCommand& command, const CudaSupport& cuda, const ProgressLine& progress) {
   const bool first = IsFirstRank();
   DeviceCalibrationOptions options;
   options.budget_s = command.calibrate_s;
-  options.open_cuda = open_cuda;
+  options.small = cuda.emulated;
+  options.open_cuda = cuda.open;
   options.device = command.device;
   options.on_progress = [&](int64_t done, int64_t total) {
     if (!first) return;
@@ -239,7 +240,7 @@ int RunTrainCommand(int argc, char* const* argv, const CudaSupport& cuda) {
                 "`ridgeline predict SWEEP --device NAME --export-trace FILE` writes a predicted one");
   }
   if (spec.device == "cuda" && !cuda.open) BecomeCudaTrainer(argv);
-  if (command->calibrate_s > 0) return RunCalibration(*command, cuda.open, ProgressLine());
+  if (command->calibrate_s > 0) return RunCalibration(*command, cuda, ProgressLine());
   UseSageMakerCheckpointDir(command->spec ? "" : PointId(spec), spec);
 
   const bool first = IsFirstRank();  // of several, one speaks for all

@@ -30,7 +30,7 @@ namespace {
 
 constexpr int64_t kFewestSteps = 3;  // of a round, the first one of an executor not counted
 constexpr int64_t kMostSteps = 7;
-constexpr int64_t kFewestPrograms = 10;  // that have a turn however little time there is
+constexpr int64_t kFewestPrograms = 8;  // that have a turn however little time there is
 
 int64_t MedianOf(std::vector<int64_t> values) {
   if (values.empty()) return 0;
@@ -92,14 +92,15 @@ class Calibration {
     // GPUs are a rank's alone, so that one of them tells of all; the cores of a machine are shared.
     const bool own = alone || base_.device == "cpu";
     if (!alone) {
-      Add(ProbeName(Probe::kCollectives), ProbeProgram(Probe::kCollectives, base_));
-      for (const RunSpec& spec : CalibrationRankSteps(base_)) {
+      Add(ProbeName(Probe::kCollectives), ProbeProgram(Probe::kCollectives, base_, options_.small));
+      for (const RunSpec& spec : CalibrationRankSteps(base_, options_.small)) {
         Add("step", BuildStep(spec, false, communicator_->rank()));
       }
     }
     if (!own) return;
-    for (const Probe probe : {Probe::kCopy, Probe::kLaunch}) Add(ProbeName(probe), ProbeProgram(probe, base_));
-    for (const RunSpec& spec : CalibrationSteps(base_)) Add("step", BuildStep(spec));
+    for (const Probe probe : {Probe::kCopy, Probe::kLaunch})
+      Add(ProbeName(probe), ProbeProgram(probe, base_, options_.small));
+    for (const RunSpec& spec : CalibrationSteps(base_, options_.small)) Add("step", BuildStep(spec));
   }
 
   // A turn of so many seconds.

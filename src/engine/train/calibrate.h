@@ -16,6 +16,7 @@ inline constexpr int64_t kCalibrationVersion = 1;
 struct DeviceCalibrationOptions {
   double budget_s = 80;  // what comes after that is left out; shorter: fewer steps of each program, then fewer programs
   int64_t rounds = 3;    // in which every program has its turn, so that what disturbs one for a while does not make it
+  bool small = false;    // what is measured is as small as can be, for a device that is emulated
   std::function<void(int64_t done, int64_t total)> on_progress;  // may be empty
   DeviceMaker open_cuda;                                         // empty: this program has no CUDA device
   DeviceOptions device;

@@ -1,5 +1,6 @@
 #include "engine/train/calibration_programs.h"
 
+#include <span>
 #include <string>
 #include <utility>
 
@@ -27,6 +28,22 @@ constexpr Shape kShapes[] = {
     {1024, 16, 16, 2816, 256, 1, 64}, {384, 12, 12, 1536, 4096, 2, 128}};
 // How much larger, but for the batch, they are for GPUs.
 constexpr int64_t kLargerForGpus = 8;
+// For a device that is emulated, thread by thread.
+constexpr Shape kSmallShapes[] = {{32, 2, 2, 64, 64, 1, 16}, {64, 2, 1, 96, 96, 1, 16}, {32, 1, 1, 96, 128, 2, 16}};
+
+// What is measured on a device.
+struct Sizes {
+  std::span<const Shape> shapes = kShapes;
+  int64_t larger = 1;  // than the shapes say, but for the batch
+  int64_t copy_rows = 1 << 12;
+  int64_t collective_bytes = int64_t{16} << 20;  // the most
+};
+
+Sizes SizesFor(const RunSpec& base, bool small) {
+  if (small) return {kSmallShapes, 1, 1, 1 << 14};
+  if (base.device == "cuda") return {kShapes, kLargerForGpus, 1 << 16, int64_t{256} << 20};
+  return {};
+}
 
 constexpr std::string_view kPrecisions[] = {"bf16", "fp32", "fp8", "mxfp8", "nvfp4", "fp16", "tf32"};
 constexpr std::string_view kFamilies[] = {"llama", "gpt", "stack"};
@@ -38,9 +55,10 @@ RunSpec SpecOf(const Json& values) {
   throw Error(ErrorKind::kInternal, fmt::format("a step to calibrate by cannot be: {}", problems.front().message));
 }
 
-Json StepOf(const RunSpec& base, size_t shape_number, std::string_view family, std::string_view precision) {
-  const Shape& shape = kShapes[shape_number % std::size(kShapes)];
-  const int64_t larger = base.device == "cuda" ? kLargerForGpus : 1;
+Json StepOf(const RunSpec& base, const Sizes& sizes, size_t shape_number, std::string_view family,
+            std::string_view precision) {
+  const Shape& shape = sizes.shapes[shape_number % sizes.shapes.size()];
+  const int64_t larger = sizes.larger;
   // Heads become fewer and larger there, as they are in models.
   const int64_t heads = larger == 1 ? shape.heads : shape.heads * larger / 2;
   const int64_t kv_heads = larger == 1 ? shape.kv_heads : shape.kv_heads * larger / 2;
@@ -68,10 +86,9 @@ StepProgram EmptyProgram(const RunSpec& spec) {
   return program;
 }
 
-void RecordCopies(const RunSpec& spec, Trace& trace) {
-  const int64_t rows = spec.device == "cuda" ? 1 << 16 : 1 << 12;
+void RecordCopies(const Sizes& sizes, Trace& trace) {
   constexpr int64_t kColumns = 4096;
-  const auto tensor = [&] { return trace.Persistent(DType::kF32, rows, kColumns, Category::kWorkspace); };
+  const auto tensor = [&] { return trace.Persistent(DType::kF32, sizes.copy_rows, kColumns, Category::kWorkspace); };
   const Tensor a = tensor();
   const Tensor b = tensor();
   const Tensor c = tensor();
@@ -86,10 +103,9 @@ void RecordLaunches(Trace& trace) {
   for (int i = 0; i < 200; ++i) Fill(trace, x, 0);
 }
 
-void RecordCollectives(const RunSpec& spec, Trace& trace) {
-  const int64_t most = spec.device == "cuda" ? int64_t{256} << 20 : int64_t{16} << 20;
+void RecordCollectives(const RunSpec& spec, const Sizes& sizes, Trace& trace) {
   Flights flights(trace, spec.ranks);
-  for (int64_t bytes = int64_t{1} << 12; bytes <= most; bytes *= 4) {
+  for (int64_t bytes = int64_t{1} << 12; bytes <= sizes.collective_bytes; bytes *= 4) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       const int64_t part = bytes / SizeOf(dtype) / spec.ranks;
       const Tensor full = trace.Temporary(dtype, 1, part * spec.ranks, Category::kWorkspace);
@@ -117,14 +133,15 @@ void RecordCollectives(const RunSpec& spec, Trace& trace) {
 
 }  // namespace
 
-std::vector<RunSpec> CalibrationSteps(const RunSpec& base) {
+std::vector<RunSpec> CalibrationSteps(const RunSpec& base, bool small) {
+  const Sizes sizes = SizesFor(base, small);
   std::vector<RunSpec> specs;
-  for (size_t shape = 0; shape < std::size(kShapes); ++shape) {
+  for (size_t shape = 0; shape < sizes.shapes.size(); ++shape) {
     for (size_t p = 0; p < std::size(kPrecisions); ++p) {
       std::string_view family = kFamilies[(shape + p) % std::size(kFamilies)];
       // A step that overflows updates nothing, which is quick: the stack does so at first, whose loss has no head.
       if (kPrecisions[p] == "fp16" && family == "stack") family = "llama";
-      Json values = StepOf(base, shape, family, kPrecisions[p]);
+      Json values = StepOf(base, sizes, shape, family, kPrecisions[p]);
       const size_t turn = shape + p / 2;
       if (turn % 3 == 1) values["grad_clip"] = 1;
       if (turn % 4 == 2) values["grad_accumulation"] = 2;
@@ -138,14 +155,15 @@ std::vector<RunSpec> CalibrationSteps(const RunSpec& base) {
   return specs;
 }
 
-std::vector<RunSpec> CalibrationRankSteps(const RunSpec& base) {
+std::vector<RunSpec> CalibrationRankSteps(const RunSpec& base, bool small) {
+  const Sizes sizes = SizesFor(base, small);
   constexpr std::pair<size_t, std::string_view> kOf[] = {
       {0, "bf16"}, {4, "fp32"}, {2, "bf16"}, {9, "fp8"}, {1, "bf16"}};
   constexpr std::string_view kShards[] = {"full", "optimizer", "none"};
   std::vector<RunSpec> specs;
   for (size_t i = 0; i < std::size(kOf); ++i) {
     for (size_t s = 0; s < std::size(kShards); ++s) {
-      Json values = StepOf(base, kOf[i].first, kFamilies[i % 2], kOf[i].second);
+      Json values = StepOf(base, sizes, kOf[i].first, kFamilies[i % 2], kOf[i].second);
       values["layers"] = 3;
       values["ranks"] = base.ranks;
       values["shard"] = kShards[s];
@@ -168,17 +186,18 @@ std::string_view ProbeName(Probe probe) {
   return "";
 }
 
-StepProgram ProbeProgram(Probe probe, const RunSpec& spec) {
+StepProgram ProbeProgram(Probe probe, const RunSpec& spec, bool small) {
+  const Sizes sizes = SizesFor(spec, small);
   StepProgram program = EmptyProgram(spec);
   switch (probe) {
     case Probe::kCopy:
-      RecordCopies(spec, program.trace);
+      RecordCopies(sizes, program.trace);
       break;
     case Probe::kLaunch:
       RecordLaunches(program.trace);
       break;
     case Probe::kCollectives:
-      RecordCollectives(spec, program.trace);
+      RecordCollectives(spec, sizes, program.trace);
       break;
   }
   program.layout = PlanLayout(program.trace);

@@ -66,6 +66,7 @@ using DeviceMaker = std::function<std::unique_ptr<TrainingDevice>(const RunSpec&
 struct CudaSupport {
   DeviceMaker open;
   std::function<std::string()> describe;  // the GPUs here and what they are used by, in lines; never throws
+  bool emulated = false;                  // on processors, for tests: what is calibrated by is small
 };
 
 std::unique_ptr<TrainingDevice> MakeCpuDevice();
