@@ -16,6 +16,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/counting_line.h"
 #include "cli/defaults.h"
 #include "cli/harness.h"
 #include "cli/output.h"
@@ -73,11 +74,12 @@ int ShowPoints(const Sweep& sweep, const std::string& format) {
 
 // What the launcher would refuse is told now, not when the jobs are to run.
 void RequireRenderable(const Sweep& sweep, const Plan& plan, const std::string& db) {
-  std::vector<LaunchJob> jobs;
-  for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
   const auto launcher = OpenLauncher(sweep.launch.launcher, SharedConfig(sweep), 0, db);
   CheckRules(sweep, *launcher);
-  if (launcher->can().render) launcher->Render(jobs);
+  if (!launcher->can().render) return;
+  std::vector<LaunchJob> jobs;
+  for (const Job& job : plan.jobs) jobs.push_back(ToLaunchJob(job, ProgramDir() / "ridgeline"));
+  launcher->Render(jobs);
 }
 
 NodeMemory NodeMemoryFrom(const std::string& text) {
@@ -146,6 +148,12 @@ void AddMeasured(const Sweep& sweep, Store& store, const std::string& db, PriceP
   }
 }
 
+Plan PlanOf(const Sweep& sweep, const std::vector<Point>& points, PlanOptions options) {
+  CountingLine line("planning");
+  options.on_point = [&](size_t done, size_t of) { line.At(done, of); };
+  return MakePlan(sweep, points, options, PredictMemory);
+}
+
 int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   ReportsOf(sweep, arguments.reports);  // a wrong name is told now, not when it has run
   const NodeMemory said = arguments.memory.empty() ? NodeMemory() : NodeMemoryFrom(arguments.memory);
@@ -163,9 +171,12 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   parts.device = DeviceFor(sweep, arguments.device, arguments.devices);
   options.times = AssumedTimesOf(sweep);
   if (store) AddMeasured(sweep, *store, arguments.db, parts, options.times);
-  const Plan plan = MakePlan(sweep, points, options, PredictMemory);
+  const Plan plan = PlanOf(sweep, points, options);
   std::vector<PointPrice> prices(plan.points.size());  // of which nothing is known
-  if (parts.device || options.times.measured()) prices = PricePoints(sweep, points, plan, parts);
+  if (parts.device || options.times.measured()) {
+    CountingLine line("pricing");
+    prices = PricePoints(sweep, points, plan, parts, [&](size_t done, size_t of) { line.At(done, of); });
+  }
   RequireRenderable(sweep, plan, arguments.db);
   const std::string& format = arguments.format;
   const bool for_people = format == "text" || format == "md";

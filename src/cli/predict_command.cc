@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/table.h"
 #include "cli/commands.h"
+#include "cli/counting_line.h"
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "plan/forecast.h"
@@ -66,7 +67,10 @@ int Predict(const PredictArguments& arguments) {
     throw Error(ErrorKind::kUsage, fmt::format("predict: a trace is of one point, and the sweep has {}", points.size()),
                 "--point ID chooses one");
   }
-  const std::vector<PointForecast> forecasts = ForecastPoints(sweep, points, device, framework);
+  const std::vector<PointForecast> forecasts = [&] {
+    CountingLine line("predicting");
+    return ForecastPoints(sweep, points, device, framework, [&](size_t done, size_t of) { line.At(done, of); });
+  }();
   const bool for_people = arguments.format == "text" || arguments.format == "md";
   const Audience audience = for_people ? Audience::kPeople : Audience::kPrograms;
   if (arguments.point.empty() || for_people) {

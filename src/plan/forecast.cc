@@ -230,10 +230,11 @@ RunCost CostOfRuns(const RunSpec& spec, double step_ns, double first_ns, const D
 }
 
 std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
-                                          const Framework& framework) {
+                                          const Framework& framework, const OnPoint& on_point) {
   std::unordered_map<std::string, PointForecast> known;
   std::vector<PointForecast> forecasts;
   for (const Point& point : points) {
+    if (on_point) on_point(forecasts.size(), points.size());
     if (!IsOurTrainer(LaunchOf(sweep, point))) {
       forecasts.push_back({Verdict::kNotPredicted, 0, {}});
       continue;

@@ -44,7 +44,7 @@ double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, cons
 // count. Points of another trainer than ours are not predicted. Specs that differ in nothing that changes memory share
 // one. Throws Error with the point's id where a device does not say what it needs.
 std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
-                                          const Framework& framework);
+                                          const Framework& framework, const OnPoint& on_point = {});
 
 // What `batch_size: max` stands for there: the largest whose peak the memory of one of the device's GPUs holds. What is
 // given must outlive it.
@@ -58,8 +58,8 @@ Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const 
                     const Device& device, Audience audience);
 
 // Forecasts as results, which reports show beside measured ones: of each point as the device's GPUs, or its processors,
-// would run it, for the campaign kPredictedCampaign and a setup that names the device. Points that are not predicted are
-// left out. Throws Error(kInvalidInput) where a point cannot run there.
+// would run it, for the campaign kPredictedCampaign and a setup that names the device. Points that are not predicted
+// are left out. Throws Error(kInvalidInput) where a point cannot run there.
 struct Predictions {
   std::vector<Point> points;
   std::vector<RunResult> results;  // provenance: predicted; what is no figure of a run stands in its evidence

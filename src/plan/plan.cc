@@ -224,6 +224,7 @@ Plan MakePlan(const Sweep& sweep, const std::vector<Point>& points, const PlanOp
       to_run.push_back({RelativeCost(spec), std::move(job)});
     }
     plan.points.push_back(std::move(planned));
+    if (options.on_point) options.on_point(i + 1, points.size());
   }
   const auto cheaper = [](const Costed& a, const Costed& b) { return a.cost < b.cost; };
   std::stable_sort(to_run.begin(), to_run.end(), cheaper);

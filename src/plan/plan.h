@@ -30,6 +30,9 @@ std::string_view VerdictName(Verdict verdict);  // "fits", "out_of_memory", "unk
 
 using Forecaster = std::function<MemoryForecast(const RunSpec&)>;
 
+// Told after each of `points`, for who waits; may be empty.
+using OnPoint = std::function<void(size_t done, size_t points)>;
+
 struct PlanOptions {
   NodeMemory node;                          // what each node has
   bool runs_here = false;                   // on this machine: what `data` names must be a file here
@@ -40,6 +43,7 @@ struct PlanOptions {
   std::vector<std::string> trainer;         // argv, where the sweep names none; empty: ridgeline-train
   bool include_oom = false;                 // points that are predicted not to fit are jobs like the others
   TimeModel times;  // how long points take, for bundles that are a time and for time limits that follow from it
+  OnPoint on_point;
 };
 
 struct PlannedPoint {

@@ -85,7 +85,7 @@ std::string_view BasisName(PointPrice::Basis basis) {
 }
 
 std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan,
-                                    const PriceParts& parts) {
+                                    const PriceParts& parts, const OnPoint& on_point) {
   using enum PointPrice::Basis;
   std::optional<StepTimesOn> steps;
   if (parts.device) steps.emplace(*parts.device);
@@ -123,6 +123,7 @@ std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>
       price.low_s = seconds(step.low_ns, (1 - unsure) * step.first_ns);
       price.high_s = seconds(step.high_ns, (1 + unsure) * step.first_ns);
     }
+    if (on_point) on_point(prices.size(), plan.points.size());
   }
   return prices;
 }

@@ -62,7 +62,7 @@ struct PriceParts {
 // sweep's own price and power of a node go before the device's. Throws Error with the point's id where a device does
 // not say what a step needs.
 std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>& points, const Plan& plan,
-                                    const PriceParts& parts);
+                                    const PriceParts& parts, const OnPoint& on_point = {});
 
 // Puts the columns of a price into the plan's table; those of which no point has a value are left out.
 void AddPrices(const std::vector<PointPrice>& prices, Audience audience, Table& table);

@@ -413,11 +413,18 @@ TEST(Plan, EqualMemoryIsForecastOnce) {
       "matrix: {batch_size: [1, 2], learning_rate: [1e-4, 1e-3], seed: [1, 2], steps: [3, 4], grad_clip: [1, 2]}");
   const auto points = Expand(sweep);
   int asked = 0;
-  const Plan plan = MakePlan(sweep, points, Options(), [&](const RunSpec& spec) {
+  PlanOptions options = Options();
+  size_t told = 0;
+  options.on_point = [&](size_t done, size_t of) {
+    EXPECT_EQ(done, ++told);
+    EXPECT_EQ(of, 32U);
+  };
+  const Plan plan = MakePlan(sweep, points, options, [&](const RunSpec& spec) {
     ++asked;
     return FakeForecast(spec);
   });
   EXPECT_EQ(asked, 2);
+  EXPECT_EQ(told, 32U) << "who waits is told after each";
   EXPECT_THAT(plan.points, SizeIs(32));
   for (const PlannedPoint& point : plan.points) {
     EXPECT_EQ(point.forecast.planned_peak_bytes, points[point.point].spec.batch_size * kMegabyte);

@@ -50,7 +50,10 @@ Priced Price(const std::string& text, PriceParts parts = {}, int64_t slab_bytes 
   if (slab_bytes > 0) options.node = NodeWith(slab_bytes);
   const auto forecast = [](const RunSpec& spec) { return MemoryForecast{spec.batch_size * kMegabyte, {}}; };
   priced.plan = MakePlan(priced.sweep, priced.points, options, forecast);
-  priced.prices = PricePoints(priced.sweep, priced.points, priced.plan, priced.parts);
+  size_t told = 0;
+  priced.prices = PricePoints(priced.sweep, priced.points, priced.plan, priced.parts,
+                              [&](size_t done, size_t) { EXPECT_EQ(done, ++told); });
+  EXPECT_EQ(told, priced.points.size());
   return priced;
 }
 
