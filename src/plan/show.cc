@@ -141,6 +141,7 @@ Table FieldsTable() {
 }
 
 std::string PlanSummary(const std::vector<Point>& points, const Plan& plan) {
+  if (plan.points.empty()) return "0 points";
   int64_t fit = 0;
   int64_t unknown = 0;
   int64_t too_large = 0;

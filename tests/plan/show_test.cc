@@ -83,6 +83,7 @@ TEST(Show, Summaries) {
   EXPECT_EQ(PlanSummary(points, PlanOf(points)),
             "2 points: 1 fits (the largest needs 1.00 MB), 1 out of memory; available 5.00 MB (free here)");
   PlanOptions options;
+  EXPECT_EQ(PlanSummary({}, Plan()), "0 points");
   const Plan unknown = MakePlan(TheSweep(), points, options, [](const RunSpec&) {
     return MemoryForecast{1'000'000, {}};
   });
