@@ -103,6 +103,25 @@ Framework FrameworkOf(const PublishedRow& row) {
   return framework;
 }
 
+// Of the efficiencies those that count for a step: that of products of a format where it has some, and the exponent of
+// power where the GPU is held to less than its own.
+std::array<double, 8> Counting(const PublishedStep& step, const Efficiency& efficiency) {
+  const auto multiplies = [&](MathFormat first, MathFormat second) {
+    return std::ranges::any_of(step.costs.calls, [&](const CallCost& call) {
+      return call.flops != 0 && (call.format == first || call.format == second);
+    });
+  };
+  const double power = step.device.At("chip.power");
+  return {multiplies(MathFormat::kBF16, MathFormat::kF16) ? efficiency.products : 0,
+          multiplies(MathFormat::kFp8, MathFormat::kMxfp8) ? efficiency.products_fp8 : 0,
+          efficiency.products_fp4,
+          efficiency.attention,
+          efficiency.memory,
+          efficiency.link,
+          efficiency.network,
+          step.device.Or("chip.rated_power", power) == power ? 0 : efficiency.power};
+}
+
 }  // namespace
 
 std::vector<PublishedRow> PublishedRows() {
@@ -196,8 +215,12 @@ Efficiency FittedTo(const std::vector<const PublishedStep*>& steps) {
 }
 
 double PublishedStep::Ratio(const Efficiency& efficiency) const {
-  const StepForecast forecast = Forecast(costs, device, efficiency, framework);
-  return forecast.steady_tokens_per_s(costs.spec) / static_cast<double>(row.gpus) / row.tokens_per_s;
+  const auto [known, is_new] = ratios.try_emplace(Counting(*this, efficiency));
+  if (is_new) {
+    const StepForecast forecast = Forecast(costs, device, efficiency, framework);
+    known->second = forecast.steady_tokens_per_s(costs.spec) / static_cast<double>(row.gpus) / row.tokens_per_s;
+  }
+  return known->second;
 }
 
 }  // namespace ridgeline

@@ -1,7 +1,9 @@
 // Published figures of other frameworks (published.csv, each with its source), as steps that the clock can price.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,10 @@ struct PublishedStep {
 
   // Tokens a second and GPU, predicted / published.
   double Ratio(const Efficiency& efficiency) const;
+
+  // Those that were asked for, by what of the efficiencies counts for this step: each fit asks for many that the others
+  // did.
+  mutable std::map<std::array<double, 8>, double> ratios = {};
 };
 
 PublishedStep StepOf(const PublishedRow& row);
