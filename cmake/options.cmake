@@ -171,13 +171,16 @@ function(rl_test room)
   endforeach()
 endfunction()
 
-# rl_emulated_test(name target filter): under sanitizers, cases of a test program that run on the emulated machine. Its
-# threads are fibers, and to make a fake stack for each takes AddressSanitizer ten times as long as all else.
+# rl_emulated_test(name target filter): under sanitizers, cases of a test program that run on the emulated machine, half of
+# them in NAME.0 and half in NAME.1, since they have one thread and take the longest. The machine's threads are fibers, and to
+# make a fake stack for each takes AddressSanitizer ten times as long as all else.
 function(rl_emulated_test name target filter)
   if(RIDGELINE_SANITIZE)
-    add_test(NAME ${name} COMMAND ${target} --gtest_brief=1 "--gtest_filter=${filter}")
-    set_tests_properties(${name} PROPERTIES TIMEOUT 1800 ENVIRONMENT
-      "OMP_WAIT_POLICY=passive;ASAN_OPTIONS=detect_stack_use_after_return=0")
+    foreach(half RANGE 1)
+      add_test(NAME ${name}.${half} COMMAND ${target} --gtest_brief=1 "--gtest_filter=${filter}")
+      set_tests_properties(${name}.${half} PROPERTIES TIMEOUT 1800 ENVIRONMENT
+        "OMP_WAIT_POLICY=passive;ASAN_OPTIONS=detect_stack_use_after_return=0;GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${half}")
+    endforeach()
   endif()
 endfunction()
 
