@@ -1,13 +1,31 @@
 #!/usr/bin/env bash
 # Runs clang-tidy over every source of src/ and plugins/, and fails where any has a finding (.clang-tidy makes every
 # warning an error). CUDA's kernels are among them where the toolkit is.
-#   clang-tidy.sh units JOBS   eight sources at a time (preset lint-units), JOBS times at once: a third of the work
+#   clang-tidy.sh units JOBS   eight sources at a time (preset lint-units), JOBS times at once: a fifth of the work
 #   clang-tidy.sh each JOBS    each by itself (preset lint), which also finds an include that a neighbour had
+# First it asks for faults that are there on purpose, tests/lint/faults.cc, and fails where one is not found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tidy() { # BUILD OPTION…
-  clang-tidy --quiet -p "$1" --extra-arg=-Wno-unknown-warning-option "${@:2}"
+  clang-tidy --load=build-lint/own_code.so --quiet -p "$1" --extra-arg=-Wno-unknown-warning-option "${@:2}"
+}
+
+# Has clang-tidy look at our code alone.
+plugin() {
+  [ build-lint/own_code.so -nt tests/lint/own_code.cc ] ||
+    c++ -std=c++17 -fno-rtti -fPIC -shared -isystem "$(llvm-config --includedir)" tests/lint/own_code.cc \
+      -o build-lint/own_code.so
+}
+
+# What stands in the comments at the ends of lines has to be found, in a header too, and nothing else.
+faults() {
+  local places='s/.*\(faults[.a-z]*:[0-9]*\):.*'
+  diff <(grep -HnE '// [a-z]+-[a-z-]+$' tests/lint/faults.cc tests/lint/include/faults.h |
+    sed "$places"'\/\/ \([a-z-]*\)$/\1 \2/' | sort) \
+    <(tidy . tests/lint/faults.cc -- -std=c++20 -I. 2>/dev/null |
+      sed -n "$places"' \[\([a-z-]*\),.*$/\1 \2/p' | sort -u) ||
+    { echo 'error: clang-tidy does not find what it has to (<: tests/lint), or something else (>)' >&2 && return 1; }
 }
 
 # CUDA's kernels, as the C++ as which the tests' emulated machine runs them, all in one. That an index is multiplied in
@@ -19,8 +37,9 @@ kernels() {
   [ -d "$toolkit" ] || return 0
   find src -name '*.cu' | sort | sed "s|.*|#include \"$PWD/&\"|" >build-lint/kernels.cc
   local off=-bugprone-suspicious-include,-bugprone-implicit-widening-of-multiplication-result
-  clang-tidy --quiet --checks=$off,-performance-unnecessary-value-param build-lint/kernels.cc -- -x c++ -std=c++20 \
-    -DRIDGELINE_CUDA_ON_CPU -include cuda_on_cpu/kernel.h -Isrc -Iinclude -Itests -isystem "$toolkit"
+  clang-tidy --load=build-lint/own_code.so --quiet --checks=$off,-performance-unnecessary-value-param \
+    build-lint/kernels.cc -- -x c++ -std=c++20 -DRIDGELINE_CUDA_ON_CPU -include cuda_on_cpu/kernel.h -Isrc -Iinclude \
+    -Itests -isystem "$toolkit"
 }
 
 # A unit of sources that have names of their own in common does not compile: each by itself then.
@@ -44,6 +63,10 @@ run() { # JOBS, and names on standard input, a line each
   tr '\n' '\0' | xargs -0 -P "$1" -n 1 scripts/clang-tidy.sh "$2" 2> >(grep -v ' generated\.$' >&2)
 }
 
+if [[ $1 != --* ]]; then
+  plugin
+  faults
+fi
 case $1 in
   each) { echo kernels && find src plugins -name '*.cc' | sort; } | run "$2" --source ;;
   units)
