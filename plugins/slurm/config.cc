@@ -110,7 +110,7 @@ std::string Mail(const Option& option) {
   return option.Text();
 }
 
-ClientKind Client(const Option& option) {
+ClientKind KindOfClient(const Option& option) {
   const Json& value = option.value();
   if (value == "auto") return ClientKind::kAuto;
   if (value == "agent") return ClientKind::kAgent;
@@ -150,7 +150,7 @@ const plugin::Settings<Options>& Own() {
       {"container_runtime", Into(&Options::container_runtime, Runtime)},
       {"sbatch", Into(&Options::sbatch, PassedOn)},
       {"srun", Into(&Options::srun, PassedOn)},
-      {"client", Into(&Options::client, Client)},
+      {"client", Into(&Options::client, KindOfClient)},
       {"max_queued", Into(&Options::max_queued, Count)},
       {"poll_interval", Into(&Options::poll_interval_s, PollInterval)},
   };

@@ -31,7 +31,7 @@ namespace ridgeline {
 namespace {
 namespace fs = std::filesystem;
 
-void Warn(const std::vector<std::string>& problems) {
+void WarnOfProblems(const std::vector<std::string>& problems) {
   for (const std::string& problem : problems) SayAside("warning: {}\n", problem);
 }
 
@@ -44,7 +44,7 @@ int CollectRun(const fs::path& dir, const std::string& db, const std::string& ca
   const DriverLock lock = DriverLock::Take(db, "collect");
   Store store = OpenStore(db, Store::Mode::kReadWrite);
   const Rebuilt rebuilt = RebuildFrom(store, dir, campaign, SystemClock().UnixNs());
-  Warn(rebuilt.problems);
+  WarnOfProblems(rebuilt.problems);
   Say("{}: {} and {} that {} did not have\n", dir.string(), Count(rebuilt.jobs, "job"),
       Count(rebuilt.results, "result"), db);
   if (rebuilt.live > 0) {
@@ -69,7 +69,7 @@ std::map<std::string, std::string> SetupsOfJobs(const fs::path& jobs_dir) {
       for (const JobPoint& point : job->points) setups.emplace(point.id, SetupOf(*job));
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInvalidInput) throw;
-      Warn({e.message()});
+      WarnOfProblems({e.message()});
     }
   }
   return setups;
@@ -100,7 +100,7 @@ int CollectRendered(const fs::path& dir, const std::string& db, const std::strin
   int64_t added = 0;
   for (const FolderCollection& found :
        {CollectJobFolders(store, dir / "jobs", measured_as), CollectLogs(store, dir, measured_as)}) {
-    Warn(found.problems);
+    WarnOfProblems(found.problems);
     added += found.added;
   }
   Say("{} new result{}\n\n", added, added == 1 ? "" : "s");

@@ -13,7 +13,7 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kMostProcesses = 65'536;  // of a fork bomb no more are counted
+constexpr size_t kMostDescendants = 65'536;  // of a fork bomb no more are counted
 
 std::string ProcOf(pid_t pid) { return "/proc/" + std::to_string(pid); }
 
@@ -31,7 +31,7 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
 
 std::vector<pid_t> Descendants() {
   std::vector<pid_t> found = ChildrenOf(::getpid());
-  for (size_t i = 0; i < found.size() && found.size() < kMostProcesses; ++i) {
+  for (size_t i = 0; i < found.size() && found.size() < kMostDescendants; ++i) {
     const std::vector<pid_t> children = ChildrenOf(found[i]);
     found.insert(found.end(), children.begin(), children.end());
   }

@@ -29,7 +29,7 @@ namespace ridgeline {
 namespace tcp = ::gloo::transport::tcp;
 namespace {
 
-constexpr int64_t kRetryNs = 10'000'000;
+constexpr int64_t kCallAgainNs = 10'000'000;
 constexpr int kComesMs = 10'000;
 
 // An address of the loopback network, whose addresses all are this machine: 127.0.0.0/8. Of two pairs Gloo lets the one
@@ -66,7 +66,7 @@ int OtherEndHere(const Socket& connection) {
 // The end of a connection that proved that it knows the secret; nothing where `gives_up` says so before.
 Socket Call(const std::string& address, int64_t port, const Terms& terms, const std::function<bool()>& gives_up) {
   SystemClock clock;
-  for (; !gives_up(); clock.SleepNs(kRetryNs)) {
+  for (; !gives_up(); clock.SleepNs(kCallAgainNs)) {
     std::optional<Socket> socket = TryConnect(address, port);
     if (socket && Prove(*socket, terms) == Proof::kTaken) return *std::move(socket);
   }
