@@ -70,11 +70,16 @@ target_include_directories(cuda_toolkit SYSTEM INTERFACE
 add_library(cudart INTERFACE)
 target_link_libraries(cudart INTERFACE ${RIDGELINE_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
 
-# What ptxas says of each kernel (registers, shared memory) lies beside its object, in NAME.ptxas.
+# What ptxas says of each kernel (registers, shared memory) lies beside its object, in NAME.ptxas. Nothing here asks whether it
+# is compiled for sm_100 or sm_120, so that both have the same PTX, and it is made once.
 function(rl_cuda_objects out)
   set(codes "")
   foreach(architecture IN LISTS RIDGELINE_CUDA_ARCHITECTURES)
-    list(APPEND codes -gencode arch=compute_${architecture},code=sm_${architecture})
+    set(ptx ${architecture})
+    if(architecture EQUAL 120 AND 100 IN_LIST RIDGELINE_CUDA_ARCHITECTURES)
+      set(ptx 100)
+    endif()
+    list(APPEND codes -gencode arch=compute_${ptx},code=sm_${architecture})
   endforeach()
   set(objects "")
   foreach(source IN LISTS ARGN)
