@@ -62,6 +62,11 @@ std::string SpeaksSql(std::string_view row) {
       row);
 }
 
+// By which the measurements of a point with one setup are ordered, the newest last.
+std::string OrderSql(std::string_view row) {
+  return fmt::format("({0}, ifnull({1}.ended_unix_ns, 0), {1}.attempt)", StandsSql(row), row);
+}
+
 // A row for each step of each figure that has one a step. The figure is called as in a result's JSON.
 std::string SeriesSql() {
   std::string sql;
@@ -170,10 +175,13 @@ std::array<std::string, kViews.size()> ViewsSql(Database& database) {
         columns, results);
   };
   std::array<std::string, kViews.size()> rows = {
-      fmt::format("SELECT * FROM results AS m WHERE number = (SELECT r.number FROM results AS r "
-                  "WHERE r.point_id = m.point_id AND r.setup = m.setup AND {} "
-                  "ORDER BY {} DESC, ifnull(r.ended_unix_ns, 0) DESC, r.attempt DESC LIMIT 1)",
-                  SpeaksSql("r"), StandsSql("r")),
+      // It ends its look at a measurement with the first that is newer, and begins with the campaigns of the last
+      // names, as
+      // nights are named by their dates: of 500 nights each point has 500.
+      fmt::format("SELECT * FROM results AS m WHERE {} AND (SELECT 1 FROM results AS r "
+                  "WHERE r.point_id = m.point_id AND r.setup = m.setup AND {} > {} AND {} "
+                  "ORDER BY r.campaign DESC LIMIT 1) IS NULL",
+                  SpeaksSql("m"), OrderSql("r"), OrderSql("m"), SpeaksSql("r")),
       // What nobody ran is no measurement.
       fmt::format("SELECT * FROM results AS m WHERE ({} OR {}) AND m.setup ->> '$.predicted_on' IS NULL",
                   StandsSql("m"), SpeaksSql("m")),
