@@ -44,6 +44,7 @@ struct NightlyOptions {
   std::string at = "1:00";
   std::string to;
   std::string night;  // that is accepted
+  bool undo = false;  // it is no longer
   bool cron = false;
   bool systemd = false;
   bool scrontab = false;
@@ -243,7 +244,7 @@ int ShowNights(const NightlyOptions& options) {
   return 0;
 }
 
-// What the night found worse is as it should be: its baseline begins anew.
+// What the night found worse is as it should be, and its baseline begins anew; or that is taken back.
 int Accept(const NightlyOptions& options) {
   const NightlyPlaces places(options.folder);
   std::vector<Night> nights = NightsIn(places);
@@ -261,10 +262,19 @@ int Accept(const NightlyOptions& options) {
     throw Error(ErrorKind::kUsage, fmt::format("nightly: {} found nothing worse than its baseline", night->name),
                 "accept the night that did; what is worse than --pinned is accepted by naming a newer one");
   }
-  night->accepted = true;
+  if (options.undo && !night->accepted) {
+    throw Error(ErrorKind::kUsage, fmt::format("nightly: {} is not accepted", night->name),
+                "`ridgeline nightly status` says which nights are");
+  }
+  night->accepted = !options.undo;
   WriteNight(*night, places.nights);
-  Say("{}: {} point{} accepted; with fewer than {} runs, a baseline that begins anew is INCONCLUSIVE for some nights\n",
-      night->name, night->worse.size(), night->worse.size() == 1 ? " is" : "s are", kHistoryRuns);
+  const std::string points = fmt::format("{} point{}", night->worse.size(), night->worse.size() == 1 ? " is" : "s are");
+  if (options.undo) {
+    Say("{}: {} no longer accepted, and in no baseline from this night\n", night->name, points);
+  } else {
+    Say("{}: {} accepted; with fewer than {} runs, a baseline that begins anew is INCONCLUSIVE for some nights\n",
+        night->name, points, kHistoryRuns);
+  }
   return 0;
 }
 
@@ -358,10 +368,13 @@ Action NightlyCommand(CLI::App& self) {
   accept->add_option("night", options->night, "the night, as `nightly status` names it")
       ->required()
       ->type_name("NIGHT");
+  accept->add_flag("--undo", options->undo, "take it back: it is worse as before");
   AddFolderOption(*accept, *options);
   accept->footer(
       "What a night found worse stands in no baseline, and stays worse every night until it is mended. Accepted, its\n"
-      "baseline begins anew, with the first of the nights one after another that found it worse.\n\n"
+      "baseline begins anew, with the first of the nights one after another that found it worse. --undo holds the "
+      "nights\n"
+      "to come to what they were held to without it; the answers of nights that were stay as they are.\n\n"
       "Example:\n  ridgeline nightly accept night-2026-02-01 --dir /srv/nightly");
   CLI::App* install = self.add_subcommand("install", "print what has a scheduler run it every night");
   AddNightOptions(*install, *options);

@@ -153,6 +153,14 @@ TEST_F(GateProgram, ARegressionStaysOneUntilItIsAccepted) {
   EXPECT_EQ(gate(110), 0) << "its baseline has begun with the first that was slower";
   EXPECT_EQ(gate(121), 4) << "slower again";
   EXPECT_EQ(gate(100), 0) << "mended";
+
+  const auto undone = cli_.Run({"nightly", "accept", "night-15", "--undo", "--dir", "."});
+  EXPECT_THAT(undone.out, HasSubstr("night-15: 2 points are no longer accepted")) << undone.err;
+  EXPECT_THAT(cli_.Run({"nightly", "status", "--dir", "."}).out, Not(HasSubstr("; accepted")));
+  EXPECT_EQ(gate(110), 4) << "slower than before it was accepted";
+  const auto again = cli_.Run({"nightly", "accept", "night-15", "--undo", "--dir", "."});
+  EXPECT_EQ(again.status.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("night-15 is not accepted"));
 }
 
 // Nothing that was measured while the infrastructure failed is a baseline.
