@@ -58,9 +58,10 @@ struct NightlyPlaces {
         runs(folder / "runs"),
         pages(folder / "pages"),
         nights(folder / "nights"),
+        last(folder / "last"),
         metrics(folder / "nightly.prom"),
         lock(folder / "lock") {}
-  fs::path db, runs, pages, nights, metrics, lock;
+  fs::path db, runs, pages, nights, last, metrics, lock;
 };
 
 std::vector<Night> NightsIn(const NightlyPlaces& places) {
@@ -181,6 +182,20 @@ void Alert(const NightlyOptions& options, const Night& night, const fs::path& fo
   }
 }
 
+// A link to the folder of the night that began last, for who takes its files without knowing its name.
+void LinkLast(const Night& night, const NightlyPlaces& places) {
+  const fs::path made = places.last.string() + ".part";
+  std::error_code ec;
+  fs::remove(made, ec);
+  fs::create_directory_symlink(places.nights.filename() / night.name, made, ec);
+  if (!ec) fs::rename(made, places.last, ec);
+  if (ec) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("nightly: {} cannot be made a link to the night: {}", places.last.string(), ec.message()),
+                "remove what is there, or choose a folder whose file system has links");
+  }
+}
+
 int64_t NowUnixS() { return SystemClock().UnixNs() / 1'000'000'000; }
 
 int RunNight(const NightlyOptions& options) {
@@ -197,6 +212,7 @@ int RunNight(const NightlyOptions& options) {
   night.sweep = fs::absolute(options.sweep).lexically_normal();
   night.started_unix_s = NowUnixS();
   WriteNight(night, places.nights);
+  LinkLast(night, places);
   const fs::path folder = places.nights / night.name;
   Say("{}: {} runs; its log is {}\n", night.name, night.sweep, (folder / "run.log").string());
   std::vector<std::string> run = {"run", night.sweep, "--db", places.db, "--campaign", night.name, "--to", places.runs};

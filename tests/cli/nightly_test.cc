@@ -56,7 +56,8 @@ TEST_F(Nightly, ANightIsACampaignWithItsGateAndItsPages) {
   EXPECT_THAT(Status(), AllOf(HasSubstr("INCONCLUSIVE"), HasSubstr("There was no good night yet.")));
   const auto alerts = ReadFile(cli_.dir / "alerts");
   EXPECT_THAT(alerts, AllOf(HasSubstr("|INCONCLUSIVE|"), HasSubstr("/nights of mine/nights/night-")));
-  for (const char* file : {"pages/index.html", "pages/sweep.html", "nightly.prom"}) {
+  EXPECT_TRUE(std::filesystem::equivalent(cli_.dir / "nights of mine/last", folder.string() + "-2"));
+  for (const char* file : {"pages/index.html", "pages/sweep.html", "nightly.prom", "last/gate.md"}) {
     EXPECT_TRUE(std::filesystem::exists(cli_.dir / "nights of mine" / file)) << file;
   }
   EXPECT_THAT(ReadFile(cli_.dir / "nights of mine/pages/regression.html"), HasSubstr("INCONCLUSIVE"));
