@@ -182,18 +182,15 @@ void Alert(const NightlyOptions& options, const Night& night, const fs::path& fo
   }
 }
 
-// A link to the folder of the night that began last, for who takes its files without knowing its name.
+// A link to the folder of the night that began last, for who takes its files without knowing its name. A
+// night that has none, on a file system without links, is a night all the same.
 void LinkLast(const Night& night, const NightlyPlaces& places) {
   const fs::path made = places.last.string() + ".part";
   std::error_code ec;
   fs::remove(made, ec);
   fs::create_directory_symlink(places.nights.filename() / night.name, made, ec);
   if (!ec) fs::rename(made, places.last, ec);
-  if (ec) {
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("nightly: {} cannot be made a link to the night: {}", places.last.string(), ec.message()),
-                "remove what is there, or choose a folder whose file system has links");
-  }
+  if (ec) SayAside("warning: {} cannot be made a link to the night: {}\n", places.last.string(), ec.message());
 }
 
 int64_t NowUnixS() { return SystemClock().UnixNs() / 1'000'000'000; }

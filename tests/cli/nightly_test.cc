@@ -82,7 +82,7 @@ TEST_F(Nightly, ASweepThatIsWrongIsRefusedAndToldOf) {
 // A cluster that is down costs a night, which is no night: it is gone on with that day.
 TEST_F(Nightly, WhatTheInfrastructureCostsIsNoNightAndIsGoneOnWith) {
   const std::string sweep = cli_.WriteSweep(2, "ok");
-  MakeDirs(cli_.dir / "nights of mine");
+  MakeDirs(cli_.dir / "nights of mine/last");  // where the link would be: no reason to lose a night
   WriteFile(cli_.dir / "nights of mine/runs", "where the jobs' folders should be");
   EXPECT_EQ(RunNight(sweep).status.exit_code, 3);
   EXPECT_THAT(Status(), AllOf(HasSubstr("FAILED"), HasSubstr("the run ended with 3")));
