@@ -36,16 +36,21 @@ struct Figure {
 
 std::vector<Figure> MakeFigures(const Report& report, const Rows& rows, const Panel& panel, size_t number) {
   std::vector<Figure> figures;
+  const auto first = [&](size_t most) { return std::span(panel.rows).first(std::min(panel.rows.size(), most)); };
+  const auto note_of = [&](const ReportChart& from, size_t drawn) {
+    if (drawn >= panel.rows.size()) return from.note;
+    return from.note + fmt::format(" The first {} of {} are drawn.", drawn, rows.Counted(panel.rows.size()));
+  };
   for (const ReportChart& from : report.charts) {
     const std::string id = fmt::format("{}-{}", from.id, number + 1);
     if (from.lines) {
-      LineChart chart = MakeLineChart(report, from, rows, panel.rows, id);
-      if (!chart.lines.empty()) figures.push_back({&from, std::move(chart), from.note, false});
+      LineChart chart = MakeLineChart(report, from, rows, first(kMaxLineRuns), id);
+      if (!chart.lines.empty()) figures.push_back({&from, std::move(chart), note_of(from, kMaxLineRuns), false});
       continue;
     }
     if (from.cells) {
-      HeatMap map = MakeHeatMap(report, from, rows, panel.rows, id);
-      if (!map.cells.empty()) figures.push_back({&from, std::move(map), from.note, false});
+      HeatMap map = MakeHeatMap(report, from, rows, first(kMaxCellRuns), id);
+      if (!map.cells.empty()) figures.push_back({&from, std::move(map), note_of(from, kMaxCellRuns), false});
       continue;
     }
     if (from.intervals) {
@@ -64,10 +69,7 @@ std::vector<Figure> MakeFigures(const Report& report, const Rows& rows, const Pa
     BarChart chart = MakeChart(from, rows, panel.rows, id);
     const size_t slots = chart.slots.size();
     if (slots == 0) continue;
-    std::string note = from.note;
-    if (slots < panel.rows.size()) {
-      note += fmt::format(" The first {} of {} are drawn.", slots, rows.Counted(panel.rows.size()));
-    }
+    std::string note = note_of(from, slots);
     const std::string provenance = ProvenanceSentence(rows, std::span(panel.rows).first(slots));
     if (!provenance.empty()) note += " " + provenance;
     figures.push_back({&from, std::move(chart), std::move(note), slots > kSlotsOfHalfAPage});
@@ -162,14 +164,14 @@ std::string EnvironmentsHtml(const Rows& rows) {
   return out;
 }
 
-std::string LeftOut(const Rows& rows, const std::vector<Panel>& panels) {
-  if (panels.size() <= kMaxPanels) return {};
+std::string LeftOut(const Rows& rows, const std::vector<Panel>& panels, size_t shown) {
+  if (panels.size() <= shown) return {};
   size_t runs = 0;
-  for (size_t p = kMaxPanels; p < panels.size(); ++p) runs += panels[p].rows.size();
+  for (size_t p = shown; p < panels.size(); ++p) runs += panels[p].rows.size();
   return fmt::format(
       "<p class=\"note\" id=\"left-out\">This page shows the first {} of {} panels; {} are left out. The CSV and "
       "the JSON of this report hold all of them.</p>\n",
-      kMaxPanels, panels.size(), rows.Counted(runs));
+      shown, panels.size(), rows.Counted(runs));
 }
 
 std::string DataJson(const Report& report, const Rows& rows, const std::vector<Panel>& panels, size_t shown) {
@@ -200,13 +202,17 @@ std::string DataJson(const Report& report, const Rows& rows, const std::vector<P
 
 std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptions& options) {
   const std::vector<Panel> panels = MakePanels(rows);
-  const size_t shown = std::min(panels.size(), kMaxPanels);
+  std::string drawn;
+  size_t shown = 0;
+  for (; shown < std::min(panels.size(), kMaxPanels) && drawn.size() < kMaxPanelBytes; ++shown) {
+    drawn += PanelHtml(report, rows, panels[shown], shown);
+  }
   std::string out = PageHead(report.title) + "<header>\n<h1>" + EscapeHtml(report.title) + "</h1>\n<p class=\"lead\">" +
                     EscapeHtml(report.description) + "</p>\n";
   std::string facts = CountsSentence(rows, panels.size());
   facts = ChoiceSentence(options) + facts;
   if (!options.sweep.empty()) facts = "Sweep " + ShortenToCodePoints(options.sweep, kMaxHeading) + ". " + facts;
-  out += "<p class=\"facts\">" + EscapeHtml(facts) + "</p>\n" + LeftOut(rows, panels) + "</header>\n";
+  out += "<p class=\"facts\">" + EscapeHtml(facts) + "</p>\n" + LeftOut(rows, panels, shown) + "</header>\n";
   if (shown > 1) {
     out += "<nav aria-label=\"Panels\"><ul>\n";
     for (size_t p = 0; p < shown; ++p) {
@@ -217,8 +223,7 @@ std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptio
     }
     out += "</ul></nav>\n";
   }
-  out += "<main>\n";
-  for (size_t p = 0; p < shown; ++p) out += PanelHtml(report, rows, panels[p], p);
+  out += "<main>\n" + drawn;
   if (!report.notes.empty()) {
     out += "<h2 id=\"notes\">How to read this</h2>\n";
     for (const std::string& note : report.notes) out += "<p>" + EscapeHtml(note) + "</p>\n";

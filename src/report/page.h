@@ -16,9 +16,12 @@ namespace ridgeline {
 
 // What a page for people holds at most; CSV and JSON always hold every run.
 inline constexpr size_t kMaxPanels = 24;
+inline constexpr size_t kMaxPanelBytes = 3'000'000;  // of the panels of a page, but for the last one's
 inline constexpr size_t kMaxTableRows = 100;
 inline constexpr size_t kMaxBars = 40;
-inline constexpr size_t kMaxMarks = 100;  // of a scatter plot
+inline constexpr size_t kMaxMarks = 100;      // of a scatter plot
+inline constexpr size_t kMaxCellRuns = 1000;  // of a heat map
+inline constexpr size_t kMaxLineRuns = 4000;  // of a chart of lines
 inline constexpr size_t kMaxEnvironments = 12;
 
 std::string RenderHtml(const Report& report, const Rows& rows, const RenderOptions& options);

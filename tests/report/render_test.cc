@@ -18,6 +18,7 @@ using report_sample::FillSample;
 using report_sample::Runs;
 using report_sample::ShippedReport;
 using report_sample::WithoutIds;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -170,6 +171,25 @@ TEST_F(RenderTest, ACrowdIsCutAndThePageSaysSo) {
   const std::string csv = Rendered(ReportFormat::kCsv);
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + panels + rows);
   EXPECT_EQ(ParseJson(Rendered(ReportFormat::kJson), "json")["rows"].size(), static_cast<size_t>(panels + rows));
+}
+
+// Panels of that many cells are large: as many are shown as a browser opens at once.
+TEST_F(RenderTest, APageOfGreatMapsIsStillSmall) {
+  Runs runs(store_);
+  const std::vector<std::string> formats = {"fp32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"};
+  for (const std::string& format : formats) {
+    for (int run = 0; run < 1050; ++run) {
+      runs.Add({{"model", "gpt-10m"},
+                {"precision", format},
+                {"batch_size", 1 + run % 42},
+                {"seq_length", 32 * (1 + run / 42)}});
+    }
+  }
+  runs.Put("maps");
+  const std::string html = Render(ShippedReport("memory-map"), store_, {"maps", ReportFormat::kHtml}).bytes;
+  EXPECT_THAT(html, HasSubstr("The first 1000 of 1050 runs are drawn."));
+  EXPECT_THAT(html, ContainsRegex("This page shows the first [2-5] of 6 panels; [0-9]* runs are left out."));
+  EXPECT_LE(html.size(), 5'000'000U);
 }
 
 TEST(FormatValue, HasAsManyDigitsAsSayAnything) {
