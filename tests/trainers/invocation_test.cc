@@ -260,6 +260,14 @@ TEST(Invocation, OfNanoGptAndLlmCWhatTheyWouldNotDoIsRefused) {
   EXPECT_THAT(nanogpt({{"precision", "bf16"}}), ElementsAre(HasSubstr("precision is bf16, and it takes fp32")));
   EXPECT_THAT(nanogpt({{"lr_warmup_steps", 3}}), ElementsAre(HasSubstr("lr_warmup_steps is 3, and it takes 0")));
   EXPECT_THAT(nanogpt({{"lr_warmup_steps", 3}, {"schedule", "cosine"}}), IsEmpty());
+  const Json gpu = {{"device", "cuda"}, {"gpu", "a100"}};
+  const auto on_gpu = [&](const std::string& precision) {
+    Json values = gpu;
+    values["precision"] = precision;
+    return nanogpt(values);
+  };
+  EXPECT_THAT(on_gpu("fp32"), ElementsAre(HasSubstr("precision is fp32, and it takes tf32, bf16, fp16")));
+  EXPECT_THAT(on_gpu("tf32"), IsEmpty());
 
   const auto llm_c = [](const Json& more) {
     Json values = {{"model", "gpt-10m"}, {"precision", "fp32"},     {"batch_size", 4},
