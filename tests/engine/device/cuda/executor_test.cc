@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-CudaKernelTable Kernels() {
+CudaKernelTable ExecutorKernels() {
   CudaKernelTable table;
   AddNormCuda(table);
   AddOptimizerCuda(table);
@@ -94,7 +94,7 @@ TEST(CudaExecutor, ReadsWhatWasWrittenByTheElement) {
 
 TEST(CudaExecutor, AGraphGivesTheBitsOfStepsThatAreQueuedCallByCall) {
   const Small small;
-  const CudaKernelTable kernels = Kernels();
+  const CudaKernelTable kernels = ExecutorKernels();
   std::vector<std::pair<std::vector<float>, std::vector<float>>> first;
   for (const uint64_t seed : {0, 1, 2}) {
     for (const bool graph : {false, true}) {
@@ -114,7 +114,7 @@ TEST(CudaExecutor, AGraphGivesTheBitsOfStepsThatAreQueuedCallByCall) {
 
 TEST(CudaExecutor, AReplayedStepReadsItsOwnInputs) {
   const Small small;
-  const CudaKernelTable kernels = Kernels();
+  const CudaKernelTable kernels = ExecutorKernels();
   const auto weight_after = [&](double last_rate) {
     cuda_machine::ResetMachine();
     CudaExecutor executor(small.trace, small.layout, kernels);
@@ -141,7 +141,7 @@ TEST(CudaExecutor, RefusesAnOpThatItHasNoKernelFor) {
 TEST(CudaExecutor, TimesEveryCallWhereAsked) {
   cuda_machine::ResetMachine();
   const Small small;
-  const CudaKernelTable kernels = Kernels();
+  const CudaKernelTable kernels = ExecutorKernels();
   CudaExecutor executor(small.trace, small.layout, kernels);
   EXPECT_TRUE(executor.call_ns().empty());
   for (int64_t step = 1; step <= 2; ++step) executor.Step(InputsOf(step));
@@ -156,7 +156,7 @@ TEST(CudaExecutor, TimesEveryCallWhereAsked) {
 TEST(CudaExecutor, AStepIsQueuedAndNotWaitedFor) {
   cuda_machine::ResetMachine();
   const Small small;
-  const CudaKernelTable kernels = Kernels();
+  const CudaKernelTable kernels = ExecutorKernels();
   CudaExecutor executor(small.trace, small.layout, kernels);
   small.Begin(executor);
   for (int64_t step = 1; step <= 3; ++step) executor.Step(InputsOf(step));
@@ -168,7 +168,7 @@ TEST(CudaExecutor, AStepIsQueuedAndNotWaitedFor) {
 TEST(CudaExecutor, TakesThePlansBytesAndGivesAllBack) {
   cuda_machine::ResetMachine();
   const Small small;
-  const CudaKernelTable kernels = Kernels();
+  const CudaKernelTable kernels = ExecutorKernels();
   {
     const CudaExecutor executor(small.trace, small.layout, kernels);
     EXPECT_EQ(executor.slab_bytes(), small.layout.slab_bytes);
@@ -274,7 +274,7 @@ TEST(CudaExecutor, AStepThatCannotBeRecordedIsToldAndLeavesNothing) {
 // Each call of the runtime fails once, from the first to the last of a run with all of an executor's parts.
 TEST(CudaExecutor, EveryCallThatFailsIsAnErrorAndNothingIsLeft) {
   const Small small;
-  const CudaKernelTable kernels = Kernels();
+  const CudaKernelTable kernels = ExecutorKernels();
   const auto run = [&] {
     CudaExecutor executor(small.trace, small.layout, kernels);
     small.Begin(executor);
