@@ -1,27 +1,20 @@
 #include "cli/counting_line.h"
 
-#include <unistd.h>
-
 #include <cmath>
-#include <cstdlib>
+#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "cli/output.h"
+#include "driver/display.h"
 
 namespace ridgeline {
 namespace {
 
 constexpr int64_t kQuietNs = 1'000'000'000;
 constexpr int64_t kEveryNs = 250'000'000;
-constexpr std::string_view kErase = "\r\x1b[K";
-
-bool IsLiveTerminal() {
-  const char* term = std::getenv("TERM");
-  return ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
-}
 
 }  // namespace
 
@@ -31,13 +24,13 @@ const Clock& CountingLine::TheClock() {
 }
 
 CountingLine::CountingLine(std::string doing)
-    : CountingLine(std::move(doing), TheClock(), IsLiveTerminal(), WriteAside) {}
+    : CountingLine(std::move(doing), TheClock(), CanRedraw(stderr), WriteAside) {}
 
 CountingLine::CountingLine(std::string doing, const Clock& clock, bool live, Writer write)
     : doing_(std::move(doing)), clock_(clock), live_(live), write_(std::move(write)), begin_ns_(clock.MonotonicNs()) {}
 
 CountingLine::~CountingLine() {
-  if (written_ns_ != 0) write_(kErase);
+  if (written_ns_ != 0) write_(kEraseLine);
 }
 
 void CountingLine::At(size_t done, size_t points) {
@@ -48,7 +41,7 @@ void CountingLine::At(size_t done, size_t points) {
   written_ns_ = now_ns;
   const double share = static_cast<double>(done) / static_cast<double>(points);
   const int64_t left_ns = std::llround(static_cast<double>(elapsed_ns) * (1 - share) / share);
-  write_(fmt::format("{}{} {} of {} points, about {} left", kErase, doing_, done, points, FormatDuration(left_ns)));
+  write_(fmt::format("{}{} {} of {} points, about {} left", kEraseLine, doing_, done, points, FormatDuration(left_ns)));
 }
 
 }  // namespace ridgeline

@@ -17,7 +17,6 @@ namespace {
 
 constexpr int64_t kRedrawNs = 100'000'000;
 constexpr unsigned kFewestColumns = 20;
-constexpr std::string_view kEraseLine = "\r\x1b[K";
 
 std::string Count(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
@@ -90,11 +89,15 @@ void RunDisplay::Line(const std::string& text) {
   std::fflush(out_);
 }
 
+bool CanRedraw(std::FILE* out) {
+  const char* term = std::getenv("TERM");
+  return ::isatty(::fileno(out)) == 1 && term != nullptr && std::string_view(term) != "dumb";
+}
+
 RunDisplay::Options DisplayOptions(std::FILE* out, const std::string& sweep) {
   RunDisplay::Options options;
   options.sweep = sweep;
-  const char* term = std::getenv("TERM");
-  options.live = ::isatty(::fileno(out)) == 1 && term != nullptr && std::string_view(term) != "dumb";
+  options.live = CanRedraw(out);
   const char* no_colour = std::getenv("NO_COLOR");
   options.colour = options.live && (no_colour == nullptr || *no_colour == '\0');
   return options;

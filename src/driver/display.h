@@ -4,10 +4,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "driver/driver.h"
 
 namespace ridgeline {
+
+// Takes away the line that the cursor is in.
+inline constexpr std::string_view kEraseLine = "\r\x1b[K";
+
+// Whether it is a terminal that can redraw a line: TERM is not "dumb".
+bool CanRedraw(std::FILE* out);
 
 class RunDisplay final : public RunObserver {
  public:
@@ -43,8 +50,7 @@ class RunDisplay final : public RunObserver {
   int64_t next_ns_ = 0;
 };
 
-// Options for a stream: live where it is a terminal that can redraw a line (TERM is not "dumb"), and then in colour
-// unless NO_COLOR is set (no-color.org).
+// Options for a stream: live where it can redraw a line, and then in colour unless NO_COLOR is set (no-color.org).
 RunDisplay::Options DisplayOptions(std::FILE* out, const std::string& sweep);
 
 }  // namespace ridgeline

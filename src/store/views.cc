@@ -176,8 +176,7 @@ std::array<std::string, kViews.size()> ViewsSql(Database& database) {
   };
   std::array<std::string, kViews.size()> rows = {
       // It ends its look at a measurement with the first that is newer, and begins with the campaigns of the last
-      // names, as
-      // nights are named by their dates: of 500 nights each point has 500.
+      // names, as nights are named by their dates: of 500 nights each point has 500.
       fmt::format("SELECT * FROM results AS m WHERE {} AND (SELECT 1 FROM results AS r "
                   "WHERE r.point_id = m.point_id AND r.setup = m.setup AND {} > {} AND {} "
                   "ORDER BY r.campaign DESC LIMIT 1) IS NULL",
