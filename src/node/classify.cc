@@ -158,7 +158,7 @@ void RefuseThrottled(RunResult& result) {
   SetEnd(InfrastructureReason::kNode, result);
   result.message = fmt::format("its GPU was throttled in {:.0f} % of the measured steps{}", 100 * share,
                                what.empty() ? "" : fmt::format(", by {}", what));
-  result.hint = "see to its cooling and its power limit, or leave out measure: {refuse_throttled: true}";
+  result.hint = "see to its cooling and its power supply, or leave out measure: {refuse_throttled: true}";
   result.evidence["gpu_throttled_share"] = fmt::format("{:.4g}", share);
 }
 

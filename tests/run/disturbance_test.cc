@@ -31,7 +31,7 @@ TEST(Disturbance, SaysWhatDisturbedItsGpu) {
   result.gpu.throttled_share = 0.125;
   EXPECT_EQ(Disturbance(result), "its GPU was throttled in 12 % of its measured steps");
   result.gpu.clock_limits = {{"sw_thermal_slowdown", 5}, {"sw_power_cap", 2}, {"gpu_idle", 50}};
-  EXPECT_EQ(Disturbance(result), "its GPU was throttled in 12 % of its measured steps (its heat, its power limit)");
+  EXPECT_EQ(Disturbance(result), "its GPU was throttled in 12 % of its measured steps (its heat)");
   result.gpu = {};
   result.gpu.others = 1;
   EXPECT_EQ(Disturbance(result), "1 other process on its GPU");

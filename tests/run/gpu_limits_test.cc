@@ -20,11 +20,11 @@ TEST(GpuLimits, HaveABitAndANameEach) {
 TEST(GpuLimits, ThatThrottleAreSaidMostFrequentFirst) {
   GpuFigures gpu;
   EXPECT_EQ(WhatThrottled(gpu), "");
-  gpu.clock_limits = {{"gpu_idle", 90}, {"sync_boost", 5}, {"hw_slowdown", 0}, {"of_another", 7}};
+  gpu.clock_limits = {{"gpu_idle", 90}, {"sync_boost", 5}, {"sw_power_cap", 9}, {"hw_slowdown", 0}, {"of_another", 7}};
   EXPECT_EQ(WhatThrottled(gpu), "") << "none of these costs speed, as far as we know";
-  gpu.clock_limits["sw_power_cap"] = 3;
+  gpu.clock_limits["hw_power_brake_slowdown"] = 3;
   gpu.clock_limits["sw_thermal_slowdown"] = 8;
-  EXPECT_EQ(WhatThrottled(gpu), "its heat, its power limit");
+  EXPECT_EQ(WhatThrottled(gpu), "its heat, the power supply's brake");
 }
 
 }  // namespace

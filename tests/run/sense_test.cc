@@ -43,7 +43,7 @@ RunResult Right() {
   r.gpu.sm_clock_mhz = 1800;
   r.gpu.sm_clock_min_mhz = 1500;
   r.gpu.throttled_share = 0.25;
-  r.gpu.clock_limits = {{"sw_power_cap", 5}, {"gpu_idle", 2}};
+  r.gpu.clock_limits = {{"hw_slowdown", 5}, {"gpu_idle", 2}};
   r.started_unix_ns = 100;
   r.ended_unix_ns = 200;
   return r;
@@ -105,7 +105,7 @@ TEST(Sense, EachContradictionIsASentenceThatNamesBoth) {
        "gpu.sm_clock_min_mhz is 1801, and gpu.sm_clock_mhz, their mean, 1800"},
       {[](RunResult& r) { r.gpu.throttled_share.reset(); }, "gpu.clock_limits is given, and gpu.throttled_share"},
       {[](RunResult& r) { r.gpu.throttled_share = 0; },
-       "gpu.throttled_share is 0, and by gpu.clock_limits its clocks were held down by its power limit"},
+       "gpu.throttled_share is 0, and by gpu.clock_limits its clocks were held down by a slowdown of the hardware"},
   };
   for (const auto& [change, says] : cases) EXPECT_THAT(Of(change), HasSubstr(says));
 }
@@ -133,7 +133,7 @@ TEST(Sense, WhatWasNotSaidContradictsNothing) {
       [](RunResult& r) { r.gpu.clock_limits.clear(); },
       [](RunResult& r) {
         r.gpu.throttled_share = 0;
-        r.gpu.clock_limits = {{"sw_power_cap", 0}, {"gpu_idle", 2}};
+        r.gpu.clock_limits = {{"hw_slowdown", 0}, {"sw_power_cap", 5}, {"gpu_idle", 2}};
       },
       [](RunResult& r) { r.gpu = {}; },
       [](RunResult& r) { r.started_unix_ns = 0; },
