@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -32,12 +33,20 @@ class Executor {
   // leave it. TakeScalars waits for the oldest reading that was not taken, and for nothing behind it.
   static constexpr size_t kMostScalars = 4;
   virtual void QueueScalars(std::span<const Tensor> scalars) = 0;
-  virtual std::vector<float> TakeScalars() = 0;
+  struct Scalars {
+    std::vector<float> values;
+    // Between the reading before this one and this one, as the device saw it: by the host's clock either may be late.
+    // Nothing where there was none before, or Step computes before it returns.
+    std::optional<int64_t> since_last_ns;
+  };
+  virtual Scalars TakeScalars() = 0;
 
   template <typename T>
   void Write(const Tensor& to, int64_t first, std::span<const T> from) {
     Upload(to, ByteOf<T>(to, first), std::as_bytes(from));
   }
+  // A contiguous tensor.
+  virtual void Zero(const Tensor& tensor) = 0;
   template <typename T>
   void Read(const Tensor& from, int64_t first, std::span<T> to) const {
     Download(from, ByteOf<T>(from, first), std::as_writable_bytes(to));

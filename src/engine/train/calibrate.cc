@@ -154,7 +154,7 @@ class Calibration {
     executor.Step({step, program.spec.learning_rate, static_cast<uint64_t>(program.spec.seed)});
     const Tensor& awaited = program.tensors.loss.defined() ? program.tensors.loss : Anything(program.trace);
     executor.QueueScalars(std::span(&awaited, 1));
-    const std::vector<float> scalars = executor.TakeScalars();
+    const std::vector<float> scalars = executor.TakeScalars().values;
     if (program.spec.ranks > 1) MeanOverRanks(scalars[0], *communicator_);
   }
 

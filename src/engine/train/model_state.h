@@ -41,7 +41,6 @@ class ModelState {
   void SetCompute(const Tensor& tensor, int64_t first, std::span<const float> values);
   void InitializeWeight(size_t parameter, const FirstValues& values);
   void FromSeed(size_t parameter, int64_t first, std::span<float> to) const;
-  void Zero(const Tensor& tensor);
   // What the optimizer would have made of it.
   uint16_t RoundedToBf16(float value) const;
 

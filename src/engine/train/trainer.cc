@@ -225,11 +225,14 @@ class Training {
   }
 
   // Takes the oldest step that is queued. Its time begins where the one before it ended, or where it was begun itself
-  // if that was later.
+  // if that was later. The device says when one ended, of steps that were queued behind each other: the host sees it
+  // when it has time to.
   void Take() {
-    const std::vector<float> scalars = executor_->TakeScalars();
+    const auto [scalars, since_last_ns] = executor_->TakeScalars();
     const int64_t now_ns = clock_.MonotonicNs();
-    const int64_t step_ns = now_ns - std::max(taken_ns_, begun_ns_.front());
+    const int64_t begun_ns = begun_ns_.front();
+    const int64_t step_ns =
+        since_last_ns && begun_ns < taken_ns_ ? *since_last_ns : now_ns - std::max(taken_ns_, begun_ns);
     taken_ns_ = now_ns;
     begun_ns_.pop_front();
     const double loss = MeanOverRanks(scalars[0], communicator_);

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "base/text.h"
 
 namespace ridgeline {
@@ -67,6 +69,13 @@ CpuExecutor::CpuExecutor(const Trace& trace, const Layout& layout, const CpuKern
     calls_.push_back(
         {&call, kernel->second.run, kernel->second.prepare == nullptr ? nullptr : kernel->second.prepare(call)});
   }
+}
+
+void CpuExecutor::Zero(const Tensor& tensor) {
+  constexpr int64_t kGrain = int64_t{1} << 20;
+  std::byte* data = slab_.data() + run_.offsets[tensor.storage] + tensor.offset * SizeOf(tensor.dtype);
+  ParallelFor(tensor.bytes(), kGrain,
+              [&](int64_t begin, int64_t end) { std::memset(data + begin, 0, static_cast<size_t>(end - begin)); });
 }
 
 void CpuExecutor::Upload(const Tensor& to, int64_t byte, std::span<const std::byte> from) {

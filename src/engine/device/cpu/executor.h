@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -41,7 +42,8 @@ class CpuExecutor final : public Executor {
 
   void Step(const StepInputs& inputs) override;
   void QueueScalars(std::span<const Tensor> scalars) override;
-  std::vector<float> TakeScalars() override { return std::move(scalars_); }
+  Scalars TakeScalars() override { return {std::move(scalars_), std::nullopt}; }
+  void Zero(const Tensor& tensor) override;
   int64_t slab_bytes() const override { return slab_.bytes(); }
   bool Multiplies(MathFormat format) const override {
     return format == MathFormat::kF32 || format == MathFormat::kBF16;

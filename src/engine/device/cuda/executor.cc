@@ -93,11 +93,11 @@ void CudaStaging::Download(const std::byte* from, std::span<std::byte> to, cudaS
 
 CudaScalars::CudaScalars()
     : memory_(NewPinnedBuffer(static_cast<int64_t>(kReadings * Executor::kMostScalars * sizeof(float)))) {
-  for (Reading& reading : readings_) reading.done = NewCudaEvent();
+  for (Reading& reading : readings_) reading.done = NewCudaEvent(true);
 }
 
 void CudaScalars::Queue(std::span<const std::byte* const> from, cudaStream_t stream) {
-  if (queued_ - taken_ == kReadings || from.size() > Executor::kMostScalars) {
+  if (queued_ - taken_ == kReadings - 1 || from.size() > Executor::kMostScalars) {
     throw Error(ErrorKind::kInternal, "more scalars are queued than there is room for");
   }
   const size_t slot = queued_ % kReadings;
@@ -110,13 +110,20 @@ void CudaScalars::Queue(std::span<const std::byte* const> from, cudaStream_t str
   ++queued_;
 }
 
-std::vector<float> CudaScalars::Take(CudaCollectives* collectives) {
+Executor::Scalars CudaScalars::Take(CudaCollectives* collectives) {
   if (queued_ == taken_) throw Error(ErrorKind::kInternal, "scalars are taken that nobody queued");
   const size_t slot = taken_ % kReadings;
   const Reading& reading = readings_[slot];
   CheckWait(cudaEventSynchronize(reading.done.get()), "cudaEventSynchronize", collectives);
+  Executor::Scalars scalars{{Numbers(slot), Numbers(slot) + reading.count}, std::nullopt};
+  if (taken_ > 0) {
+    const Reading& last = readings_[(taken_ - 1) % kReadings];
+    float ms = 0;
+    CheckCuda(cudaEventElapsedTime(&ms, last.done.get(), reading.done.get()), "cudaEventElapsedTime");
+    scalars.since_last_ns = std::llround(double{ms} * 1e6);
+  }
   ++taken_;
-  return {Numbers(slot), Numbers(slot) + reading.count};
+  return scalars;
 }
 
 CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaKernelTable& kernels,
@@ -227,6 +234,12 @@ bool CudaExecutor::Multiplies(MathFormat format) const {
 
 std::unique_ptr<Executor> CudaExecutor::Beside(const Trace& trace, const Layout& layout) const {
   return std::make_unique<CudaExecutor>(trace, layout, kernels_, options_);
+}
+
+void CudaExecutor::Zero(const Tensor& tensor) {
+  CheckCuda(cudaMemsetAsync(Address(tensor, tensor.offset * SizeOf(tensor.dtype)), 0,
+                            static_cast<size_t>(tensor.bytes()), stream_.get()),
+            "cudaMemsetAsync");
 }
 
 void CudaExecutor::Upload(const Tensor& to, int64_t byte, std::span<const std::byte> from) {

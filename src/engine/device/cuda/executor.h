@@ -45,14 +45,14 @@ class CudaScalars {
   CudaScalars();
   // `from`: device addresses of fp32 numbers.
   void Queue(std::span<const std::byte* const> from, cudaStream_t stream);
-  std::vector<float> Take(CudaCollectives* collectives);
+  Executor::Scalars Take(CudaCollectives* collectives);
 
  private:
   struct Reading {
     CudaEvent done;
     size_t count = 0;
   };
-  static constexpr size_t kReadings = kStepsAhead + 1;
+  static constexpr size_t kReadings = kStepsAhead + 2;  // of steps that were not taken, and of the one taken last
   float* Numbers(size_t reading) const {
     return reinterpret_cast<float*>(memory_.get()) + reading * Executor::kMostScalars;
   }
@@ -83,7 +83,8 @@ class CudaExecutor final : public Executor {
   void Step(const StepInputs& inputs) override;
   int64_t steps_ahead() const override { return CudaScalars::kStepsAhead; }
   void QueueScalars(std::span<const Tensor> scalars) override;
-  std::vector<float> TakeScalars() override { return scalars_.Take(run_.collectives); }
+  Scalars TakeScalars() override { return scalars_.Take(run_.collectives); }
+  void Zero(const Tensor& tensor) override;
   int64_t slab_bytes() const override { return slab_bytes_; }
   bool Multiplies(MathFormat format) const override;
   void EnableTiming() override;
