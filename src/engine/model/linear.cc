@@ -113,7 +113,7 @@ Tensor Linears::Forward(LinearLayer which, LinearInput& input, bool keep) {
     if (keep) input = {.columns = NewColumns(which, tokens)};
     Quantize(trace_, x, &rows, keep ? &input.columns : nullptr, InputScale(which), {});
   }
-  Gemm(trace_, rows, WeightOperand(which, recipe_.linear->w_fprop, true), y, false, bias);
+  Gemm(trace_, rows, WeightOperand(which, recipe_.linear->w_fprop, true), y, false, bias, true);
   return y;
 }
 

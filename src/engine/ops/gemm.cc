@@ -76,7 +76,8 @@ void Gemm(Trace& trace, Tensor a, Trans trans_a, Tensor b, Trans trans_b, Tensor
              {trans_a, trans_b, accumulate, tf32});
 }
 
-void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate, Tensor bias) {
+void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate, Tensor bias,
+          bool fast_sums) {
   const auto require = [&](bool ok, const char* rule) {
     Require(ok, kQuantizedGemm, rule, {{"a", a.codes}, {"b", b.codes}, {"c", c}, {"bias", bias}});
   };
@@ -110,7 +111,8 @@ void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tens
     if (scaled && !(native && !a.scales.defined())) scratch.factors = Scratch(trace, DType::kF32, 1, 2);
     scratch.workspace = ProductWorkspace(trace);
   }
-  trace.Call(kQuantizedGemm, on, {.flops = flops, .format = format}, {a.quantizer, b.quantizer, terms, accumulate});
+  trace.Call(kQuantizedGemm, on, {.flops = flops, .format = format},
+             {a.quantizer, b.quantizer, terms, accumulate, fast_sums});
 }
 
 ProductSize ProductSizeOf(const OpCall& call) {

