@@ -12,21 +12,23 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-# In the order of their use: whoever cuts the time short misses what is last. No stage takes ten minutes.
+# In the order of their use: whoever cuts the time short misses what is last. No stage takes ten minutes. Those that
+# measure nothing run beside each other.
 stages='facts 60
-tests 180
-verify 150
+tests 180 beside
+verify 150 beside
+bits 240 beside
+memcheck 240 beside
+racecheck 240 beside
+synccheck 120 beside
 ceilings 60
-profile 60
-bits 240
+profile 90
 products 240
+against-pytorch 560
 aws-1b 300
 llama-1b 480
 llama-8b 500
 llama-3b 500
-memcheck 240
-racecheck 240
-synccheck 120
 report 60'
 
 usage() {
@@ -49,16 +51,19 @@ bundle() {
       "${measure#*/}"
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  mkdir -p "$work"/{bin,cases,lib/ridgeline/plugins,share/ridgeline/sweeps}
+  mkdir -p "$work"/{bin,lib/ridgeline/plugins,share/ridgeline/sweeps}
   cp "$build"/bin/{ridgeline,ridgeline-train} "$work/bin/"
   cp "$build/$trainer" "$work/bin/ridgeline-train-cuda"
   cp "$build/$tests" "$work/bin/gpu_tests"
   cp "$build/$measure" "$work/bin/gpu_measure"
   cp "$build"/bin/plugins/ridgeline-{launcher-local.so,local-keeper} "$work/lib/ridgeline/plugins/"
   cp -r "$here/../reports" "$work/share/ridgeline/"
-  cp "$here"/../tests/engine/cases/*.{json,safetensors} "$work/cases/"
+  for folder in tests/engine/{cases,precision}; do
+    mkdir -p "$work/sources/$folder"
+    cp "$here/../$folder"/*.{json,safetensors,csv} "$work/sources/$folder/" 2>/dev/null || true
+  done
   cp "$here"/gpu/*.yaml "$work/share/ridgeline/sweeps/"
-  cp "$here/gpu.sh" "$here/gpu/stages.sh" "$work/"
+  cp -r "$here/gpu.sh" "$here/gpu/stages.sh" "$here/gpu/pytorch" "$work/"
   [ "${3:-}" != --rehearse ] || touch "$work/rehearsal"
   "$here/../plugins/kubernetes/deploy/copy-libraries.sh" "$work"
   tar -C "$work" -czf "$file" .
@@ -74,9 +79,24 @@ library_folders() {
   done
 }
 
+# stage NAME LIMIT: runs it, and prints its row of the table.
+stage() {
+  local began=$SECONDS status=0 ended
+  echo "== $1, at most $2 s" >&2
+  # In a process of its own, which `timeout` can end. A sweep that is told to end cancels its points.
+  timeout --kill-after 15 "$2" bash "$BUNDLE/stages.sh" "$1" >"$OUT/$1.log" 2>&1 </dev/null || status=$?
+  case $status in
+    0) ended=ok ;;
+    77) ended="skipped: $(tail -n 1 "$OUT/$1.log")" ;;
+    124 | 137) ended="time limit" ;;
+    *) ended="FAILED ($status): $(tail -n 1 "$OUT/$1.log")" ;;
+  esac
+  printf '%-10s %8s  %s\n' "$1" $((SECONDS - began)) "$ended"
+}
+
 # run BUNDLE OUT ONLY
 run() {
-  local only=$3 stage limit began ended status
+  local only=$3 name limit how
   BUNDLE=$(realpath "$1")
   mkdir -p "$2"
   OUT=$(realpath "$2")
@@ -98,20 +118,16 @@ run() {
   echo "GPU 0: ${GPU:-none that a spec can name}"
   {
     printf '%-10s %8s  %s\n' stage seconds ended
-    while read -r stage limit; do
-      [ -z "$only" ] || [[ ",$only," == *",$stage,"* ]] || continue
-      echo "== $stage, at most $limit s" >&2
-      began=$SECONDS status=0
-      # In a process of its own, which `timeout` can end. A sweep that is told to end cancels its points.
-      timeout --kill-after 15 "$limit" bash "$BUNDLE/stages.sh" "$stage" >"$OUT/$stage.log" 2>&1 </dev/null || status=$?
-      case $status in
-        0) ended=ok ;;
-        77) ended="skipped: $(tail -n 1 "$OUT/$stage.log")" ;;
-        124 | 137) ended="time limit" ;;
-        *) ended="FAILED ($status): $(tail -n 1 "$OUT/$stage.log")" ;;
-      esac
-      printf '%-10s %8s  %s\n' "$stage" $((SECONDS - began)) "$ended"
+    while read -r name limit how; do
+      [ -z "$only" ] || [[ ",$only," == *",$name,"* ]] || continue
+      if [ "$how" = beside ]; then
+        stage "$name" "$limit" &
+      else
+        wait
+        stage "$name" "$limit"
+      fi
     done <<<"$stages"
+    wait
   } | tee "$OUT/table.txt"
 }
 

@@ -5,6 +5,8 @@ set -euo pipefail
 # Told to end, what runs here is told, too, and may finish: the next stage wants the card for itself.
 trap 'exit 143' TERM
 
+export RIDGELINE_SOURCES=$BUNDLE/sources
+
 skip() {
   echo "$1"
   exit 77
@@ -18,7 +20,7 @@ chosen=()
 rows=8192
 products=(8192)
 models=(llama-124m gpt-124m stack-1b)
-verified=("$BUNDLE"/cases/*.json)
+verified=("$BUNDLE"/sources/tests/engine/cases/*.json)
 shape=(--seq-length 1024 --batch-size 2 --layers 2)
 large=(--model llama-1b --seq-length 8192 --state-precision bf16)
 shrink=()
@@ -28,7 +30,7 @@ if [ -e "$BUNDLE/rehearsal" ]; then
   rows=64
   products=(16 llama-5m gpt-10m)
   models=(llama-5m stack-1b)
-  verified=("$BUNDLE/cases/llama-one-token.json")
+  verified=("$BUNDLE/sources/tests/engine/cases/llama-one-token.json")
   shape=(--seq-length 16 --batch-size 1 --layers 1 --hidden 64 --heads 4 --kv-heads 4 --head-dim 16 --ffn 96)
   large=(--model llama-5m "${shape[@]}")
   # After a sweep's seq_length, which is the last of its defaults.
@@ -47,61 +49,79 @@ facts() {
   [ -z "$GPU" ] || gpu_measure device | tee "$OUT/device.json"
 }
 
-tests() { gpu_tests --gtest_brief=1 "--gtest_output=json:$OUT/tests.json" "${chosen[@]}"; }
+# A part of them on each core: what they compare with is computed there.
+tests() {
+  local parts part failed=0 running=()
+  parts=$(nproc)
+  for ((part = 0; part < parts; ++part)); do
+    GTEST_TOTAL_SHARDS=$parts GTEST_SHARD_INDEX=$part gpu_tests --gtest_brief=1 \
+      "--gtest_output=json:$OUT/tests.$part.json" "${chosen[@]}" &
+    running+=($!)
+  done
+  for part in "${running[@]}"; do wait "$part" || failed=1; done
+  echo "$(cat "$OUT"/tests.*.json | grep -c '"failure":') failures"
+  [ "$failed" = 0 ]
+}
 
 sanitizer() {
   need compute-sanitizer
   compute-sanitizer --tool "$1" --error-exitcode 9 gpu_tests --gtest_brief=1 "--gtest_filter=$small"
 }
 
+# Each of them is short, and so is the GPU's part in it: some at a time.
 verify() {
   need_gpu
-  local case precision policy failed=0 done=0
+  local case precision policy
   for case in "${verified[@]}"; do
     for precision in fp32 tf32 bf16 fp16; do
-      for policy in none full; do
-        train --verify "$case" --precision "$precision" --checkpointing "$policy" || failed=$((failed + 1))
-        done=$((done + 1))
-      done
+      for policy in none full; do printf '%s\0' "$case" "$precision" "$policy"; done
     done
-  done
-  echo "$failed of $done are not verified"
-  [ "$failed" = 0 ]
+  done >"$OUT/verify.cases"
+  # shellcheck disable=SC2016 # the inner shell's
+  xargs -0 -n 3 -P "$(nproc)" bash -c '
+    said=$(ridgeline-train --verify "$0" --precision "$1" --checkpointing "$2" --device cuda --gpu "$GPU" 2>&1) ||
+      said="NOT VERIFIED $0 $1 $2: $said"
+    echo "$said"' <"$OUT/verify.cases" | tee "$OUT/verify.said"
+  echo "$(grep -c '^NOT VERIFIED' "$OUT/verify.said") of $(($(tr -cd '\0' <"$OUT/verify.cases" | wc -c) / 3)) are not verified"
+  ! grep -q '^NOT VERIFIED' "$OUT/verify.said"
 }
 
 # series FILE: the losses and the norms of the gradients of a result, of every step.
 series() { grep -oE '"(loss|grad_norm)":\[[^]]+\]' "$1"; }
 said() { grep -oE "\"$2\":\"[^\"]*\"" "$1" | cut -d '"' -f 4; }
-figure() { grep -oE "\"$2\":[0-9]+" "$1" | cut -d : -f 2; }
 
 # The same run three times: as a graph, again, and call by call.
+bits_of() {
+  local model=$1 precision=$2 name=$OUT/bits/$1-$2 way graph failed=0
+  for way in graph again calls; do
+    graph=()
+    [ "$way" != calls ] || graph=(--no-graph)
+    train --model "$model" "${shape[@]}" --precision "$precision" --steps 4 --warmup-steps 1 --grad-clip 1 \
+      --algorithms "$name.algorithms" "${graph[@]}" --result "$name.$way.json" >"$name.$way.log" 2>&1 ||
+      { cat "$name.$way.log" && return 1; }
+    series "$name.$way.json" >"$name.$way.series"
+  done
+  for way in again calls; do
+    if cmp "$name.graph.series" "$name.$way.series"; then
+      echo "$model $precision: graph and $way have the same bits"
+    else
+      echo "$model $precision: graph and $way DIFFER" && failed=1
+    fi
+  done
+  echo "$model $precision: algorithms of products: $(said "$name.graph.json" gemm_algorithms)"
+  return "$failed"
+}
 bits() {
   need_gpu
-  local model precision way name graph failed=0 planned taken
+  local model precision one failed=0 running=()
   mkdir -p "$OUT/bits"
   for model in "${models[@]}"; do
     for precision in bf16 fp8; do
-      for way in graph again calls; do
-        name=$OUT/bits/$model-$precision graph=()
-        [ "$way" != calls ] || graph=(--no-graph)
-        train --model "$model" "${shape[@]}" --precision "$precision" --steps 4 --warmup-steps 1 --grad-clip 1 \
-          "${graph[@]}" --result "$name.$way.json" >"$name.$way.log" 2>&1 ||
-          { cat "$name.$way.log" && failed=1 && continue 2; }
-        series "$name.$way.json" >"$name.$way.series"
-      done
-      for way in again calls; do
-        if cmp "$name.graph.series" "$name.$way.series"; then
-          echo "$model $precision: graph and $way have the same bits"
-        else
-          echo "$model $precision: graph and $way DIFFER" && failed=1
-        fi
-      done
-      planned=$(figure "$name.graph.json" planned_peak_bytes)
-      taken=$(figure "$name.graph.json" device_peak_bytes)
-      echo "$model $precision: algorithms of products: $(said "$name.graph.json" gemm_algorithms)"
-      echo "$model $precision: slab $planned bytes, taken of the device $taken, outside of the slab $((taken - planned))"
+      bits_of "$model" "$precision" &
+      running+=($!)
     done
   done
+  for one in "${running[@]}"; do wait "$one" || failed=1; done
   [ "$failed" = 0 ] || { echo "see above" && return 1; }
 }
 
@@ -124,9 +144,10 @@ profile() {
 # sweep NAME: what is measured already stays.
 sweep() {
   need_gpu
-  sed -e "s/^  gpu: .*/  gpu: $GPU/" "${shrink[@]}" "$BUNDLE/share/ridgeline/sweeps/$1.yaml" >"$OUT/$1.yaml"
+  sed -e "s/^  gpu: .*/  gpu: $GPU/" -e "s|GPU_PYTORCH: .|GPU_PYTORCH: $BUNDLE/pytorch|" "${shrink[@]}" \
+    "$BUNDLE/share/ridgeline/sweeps/$1.yaml" >"$OUT/$1.yaml"
   cd "$OUT"
-  ridgeline run "$1.yaml" --db gpu.db
+  ridgeline run "$1.yaml" --db gpu.db --trainers "$BUNDLE/pytorch"
 }
 
 report() {
@@ -141,8 +162,14 @@ report() {
     FROM runs ORDER BY model, precision, checkpointing, batch_size"
 }
 
+against_pytorch() {
+  python3 -c 'import torch; torch.zeros(1, device="cuda")' || skip "no PyTorch here that sees a GPU"
+  sweep against-pytorch
+}
+
 case $1 in
   memcheck | racecheck | synccheck) sanitizer "$1" ;;
   facts | tests | verify | bits | ceilings | profile | products | report) "$1" ;;
+  against-pytorch) against_pytorch ;;
   *) sweep "$1" ;;
 esac

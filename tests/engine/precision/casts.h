@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "engine/precision/formats.h"
+#include "tests/source_dir.h"
 
 namespace ridgeline {
 
@@ -20,7 +23,9 @@ struct Cast {
 
 inline std::vector<std::string> RowsOf(Format format, const char* table) {
   const std::string name = format == Format::kE4M3 ? "e4m3" : "e5m2";
-  std::ifstream file(std::string(RIDGELINE_SOURCE_DIR) + "/tests/engine/precision/" + name + "_" + table + ".csv");
+  const std::string path = SourceDir() + "/tests/engine/precision/" + name + "_" + table + ".csv";
+  std::ifstream file(path);
+  EXPECT_TRUE(file.is_open()) << path;
   std::vector<std::string> rows;
   std::string line;
   std::getline(file, line);  // the header

