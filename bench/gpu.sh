@@ -23,12 +23,14 @@ racecheck 240 beside
 synccheck 120 beside
 ceilings 60
 profile 90
-products 240
 against-pytorch 560
+counters 90
+products 240
 aws-1b 300
 llama-1b 480
 llama-8b 500
 llama-3b 500
+virtual 300
 report 60'
 
 usage() {

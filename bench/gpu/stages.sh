@@ -53,6 +53,7 @@ facts() {
 tests() {
   local parts part failed=0 running=()
   parts=$(nproc)
+  export OMP_WAIT_POLICY=passive  # more threads wait for each other than there are cores
   for ((part = 0; part < parts; ++part)); do
     GTEST_TOTAL_SHARDS=$parts GTEST_SHARD_INDEX=$part gpu_tests --gtest_brief=1 \
       "--gtest_output=json:$OUT/tests.$part.json" "${chosen[@]}" &
@@ -162,6 +163,20 @@ report() {
     FROM runs ORDER BY model, precision, checkpointing, batch_size"
 }
 
+# What holds each of our kernels back, by Nsight Compute, in a step of one layer.
+counters() {
+  need_gpu
+  need ncu
+  local precision
+  for precision in bf16 fp8; do
+    ncu --clock-control none --csv --kernel-name-base mangled --kernel-name regex:ridgeline --section SpeedOfLight \
+      --section Occupancy --section WarpStateStats --section LaunchStats ridgeline-train-cuda "${large[@]}" --layers 1 \
+      --precision "$precision" --steps 1 --warmup-steps 0 --no-graph --algorithms off --device cuda --gpu "$GPU" \
+      >"$OUT/counters-$precision.csv"
+    tail -n 1 "$OUT/counters-$precision.csv"
+  done
+}
+
 against_pytorch() {
   python3 -c 'import torch; torch.zeros(1, device="cuda")' || skip "no PyTorch here that sees a GPU"
   sweep against-pytorch
@@ -169,7 +184,7 @@ against_pytorch() {
 
 case $1 in
   memcheck | racecheck | synccheck) sanitizer "$1" ;;
-  facts | tests | verify | bits | ceilings | profile | products | report) "$1" ;;
+  facts | tests | verify | bits | ceilings | profile | counters | products | report) "$1" ;;
   against-pytorch) against_pytorch ;;
   *) sweep "$1" ;;
 esac
