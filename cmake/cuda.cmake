@@ -72,6 +72,8 @@ target_link_libraries(cudart INTERFACE ${RIDGELINE_CUDART} Threads::Threads ${CM
 
 # What ptxas says of each kernel (registers, shared memory) lies beside its object, in NAME.ptxas. Nothing here asks whether it
 # is compiled for sm_100 or sm_120, so that both have the same PTX, and it is made once.
+# What a kernel computes does not hang on which products and sums nvcc contracts, which differs between forms of one kernel:
+# it fuses those that are written fmaf, as every other compiler of these sources does.
 function(rl_cuda_objects out)
   set(codes "")
   foreach(architecture IN LISTS RIDGELINE_CUDA_ARCHITECTURES)
@@ -90,7 +92,7 @@ function(rl_cuda_objects out)
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
     add_custom_command(OUTPUT ${object} BYPRODUCTS ${report}
       COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh ${report}
-              ${RIDGELINE_NVCC} -std=c++20 -O3 -Xcompiler=-fPIC --Werror all-warnings ${codes}
+              ${RIDGELINE_NVCC} -std=c++20 -O3 --fmad=false -Xcompiler=-fPIC --Werror all-warnings ${codes}
               -I ${PROJECT_SOURCE_DIR}/src -I ${PROJECT_SOURCE_DIR}/include -MD -MF ${object}.d
               -c ${source} -o ${object}
       DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh DEPFILE ${object}.d COMMENT "Compiling ${name}.cu by nvcc" VERBATIM)

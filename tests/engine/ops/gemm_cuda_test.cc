@@ -90,7 +90,7 @@ class Device {
                            cudaMemcpyHostToDevice),
                 "cudaMemcpy");
     }
-    const CudaRun run = {slab_, offsets_.data(), stream_, 132, &libraries_};
+    const CudaRun run = {slab_, offsets_.data(), stream_, 132, 0, &libraries_};
     const std::vector<OpCall>& calls = trace.calls();
     std::vector<std::shared_ptr<KernelState>> states;
     for (const OpCall& call : calls) {

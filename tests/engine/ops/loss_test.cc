@@ -87,8 +87,11 @@ TEST_P(Loss, CrossEntropyTakesStridedRowsAndAnyOrderOfMagnitudes) {
 TEST_P(Loss, CrossEntropyTakesRowsThatBeginAnywhere) {
   constexpr int64_t kRows = 3;
   for (const DType dtype : kFloats) {
-    for (const auto& [vocab, first, stride] :
-         {std::tuple<int64_t, int64_t, int64_t>{1, 1, 2}, {5, 3, 9}, {13, 5, 19}, {40001, 7, 40011}}) {
+    for (const auto& [vocab, first, stride] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 2},
+                                               {5, 3, 9},
+                                               {13, 5, 19},
+                                               {40001, 7, 40011},
+                                               {120007, 7, 120019}}) {
       const auto all = RepresentableNormal(dtype, kRows * stride, 1, 3);
       std::vector<float> logits;
       for (int64_t i = 0; i < kRows * stride; ++i) {

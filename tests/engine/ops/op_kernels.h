@@ -92,7 +92,12 @@ struct OpKernels {
     size_t bytes_ = 0;
   };
   static CudaRun Cuda(std::byte* slab, const int64_t* offsets, const CudaLibraries& libraries) {
-    return {slab, offsets, nullptr, PropertiesHere().multiProcessorCount, &libraries};
+    const cudaDeviceProp properties = PropertiesHere();
+    return {.slab = slab,
+            .offsets = offsets,
+            .multiprocessors = properties.multiProcessorCount,
+            .shared_bytes = static_cast<int64_t>(properties.sharedMemPerBlockOptin),
+            .libraries = &libraries};
   }
 #endif
 };

@@ -141,6 +141,7 @@ CudaExecutor::CudaExecutor(const Trace& trace, const Layout& layout, const CudaK
   run_.offsets = layout.offsets.data();
   run_.stream = stream_.get();
   run_.multiprocessors = Attribute(cudaDevAttrMultiProcessorCount, options_.device);
+  run_.shared_bytes = Attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, options_.device);
   run_.libraries = options_.libraries;
   run_.collectives = collectives_.get();
   run_.algorithms = options_.algorithms;

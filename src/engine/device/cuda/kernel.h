@@ -25,6 +25,7 @@ struct CudaRun {
   const int64_t* offsets = nullptr;  // of each storage in the slab, in bytes
   cudaStream_t stream = nullptr;
   int multiprocessors = 0;
+  int64_t shared_bytes = 0;                  // of a multiprocessor, that one block may take
   const CudaLibraries* libraries = nullptr;  // cuBLASLt and cuDNN, for the kernels that are theirs
   CudaCollectives* collectives = nullptr;    // where other ranks are reached; needed by programs of several ranks
   AlgorithmFile* algorithms = nullptr;       // where libraries' algorithms are chosen by time and kept; may be null

@@ -161,7 +161,7 @@ __device__ void Multiply(const Head<T>& a, int64_t row, const Head<T>& b, int64_
       const Group x = as.At(k, Down());
       const Group y = bs.At(k, Across());
       for (int i = 0; i < kGroup; ++i) {
-        for (int j = 0; j < kGroup; ++j) scores[i][j] += x.of[i] * y.of[j];
+        for (int j = 0; j < kGroup; ++j) scores[i][j] = fmaf(x.of[i], y.of[j], scores[i][j]);
       }
     }
   }
@@ -187,7 +187,7 @@ struct Results {
         for (int g = 0; g < kGroups; ++g) {
           const Group y = operands.rows.groups[k][Across() + g * kAcross];
           for (int i = 0; i < kGroup; ++i) {
-            for (int j = 0; j < kGroup; ++j) of[i][g][j] += x.of[i] * y.of[j];
+            for (int j = 0; j < kGroup; ++j) of[i][g][j] = fmaf(x.of[i], y.of[j], of[i][g][j]);
           }
         }
       }

@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kForwardThreads, kBlocksAtLeast) Forward(Forwa
   for_each([&](int64_t, const Vector& vector) {
     for (int i = 0; i < kVec; ++i) {
       const float off = ToFloat(vector.of[i]) - mean;
-      squares += off * off;
+      squares = fmaf(off, off, squares);
     }
   });
   const float rstd = 1.0F / sqrtf(BlockSum(squares, scratch[1]) / static_cast<float>(a.cols) + a.eps);
@@ -342,7 +342,7 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocksAtLeast) Backward(Bac
     const auto add = [&](auto r, const Vector& d, const Vector& from, const Vector& w) {
       for (int i = 0; i < kVec; ++i) {
         const float g = ToFloat(d.of[i]) * ToFloat(w.of[i]);
-        sums[r] += g * ((ToFloat(from.of[i]) - mean[r]) * rstd[r]);
+        sums[r] = fmaf(g, (ToFloat(from.of[i]) - mean[r]) * rstd[r], sums[r]);
         if constexpr (kCenter) sums[kRows + r] += g;
       }
     };
@@ -363,9 +363,9 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocksAtLeast) Backward(Bac
       for (int i = 0; i < kVec; ++i) {
         const float dyi = ToFloat(d.of[i]);
         const float n = (ToFloat(from.of[i]) - mean[r]) * rstd[r];
-        weight_sums[i] += dyi * n;
+        weight_sums[i] = fmaf(dyi, n, weight_sums[i]);
         if constexpr (kCenter) bias_sums[i] += dyi;
-        const float dxi = rstd[r] * (dyi * ToFloat(w.of[i]) - g_mean - n * gn_mean);
+        const float dxi = rstd[r] * fmaf(-n, gn_mean, fmaf(dyi, ToFloat(w.of[i]), -g_mean));
         out.of[i] = FromFloat<T>(a.overwrite_dx ? dxi : ToFloat(add_to.of[i]) + dxi);
       }
       return out;

@@ -18,7 +18,7 @@ namespace {
 constexpr int kUpdateThreads = 256;
 constexpr int kVec = 8;  // elements of a thread: 128 bytes of a bf16 weight with fp32 state
 constexpr int64_t kChunk = kUpdateThreads * kVec;
-constexpr int kBlocksPerMultiprocessor = 3;
+constexpr int kBlocksPerMultiprocessor = 4;  // with three, an H200 moved 84% of what it copies
 
 // The parameters that one launch updates: what the kernel is given by value.
 struct AdamTensor {
