@@ -145,7 +145,7 @@ TEST_P(FusedQuantizing, NormsAreThoseThatWereStoredBefore) {
        {NormCaseOfCodes{}, {.center = true}, {.summed = true}, {.center = true, .summed = true, .p = 0.3}}) {
     const bool center = of.center;
     SCOPED_TRACE(testing::Message() << (center ? "layer norm" : "rms norm") << (of.summed ? " of a sum" : ""));
-    for (const Shape& shape : {Shape{1, 1}, {3, 7}, {33, 24}, {5, 104}, {4, 257}, {2, 9000}}) {
+    for (const Shape& shape : {Shape{1, 1}, {3, 7}, {33, 24}, {5, 104}, {4, 257}, {2, 9000}, {2200, 24}}) {
       ExpectSameBits(shape, {.row = true}, [&](OpRunner& runner, const Codes& codes, bool fused) {
         const auto& [rows, cols] = shape;
         const Tensor x = Input(runner, rows, cols);

@@ -180,12 +180,13 @@ void CheckBackwards(const OpKernels& table, bool center) {
 TEST_P(Norm, RmsNormBackwardIsTheSlope) { CheckBackwards(table_, false); }
 TEST_P(Norm, LayerNormBackwardIsTheSlope) { CheckBackwards(table_, true); }
 
-// Rows longer than what a block of a GPU holds in its registers, parts that are no multiple of the rows taken at once,
-// and rows that begin where no vector does.
+// Rows longer than what a block of a GPU holds, and rows that begin where no vector does.
 struct LongCase {
   int64_t rows, cols, begin;
 };
 constexpr LongCase kLongCases[] = {{3, 4099, 0}, {2, 4104, 0}, {2, 33024, 0}, {100, 72, 0}, {100, 72, 1}};
+// So many rows that a block of a GPU has several, and not each as many.
+constexpr LongCase kManyRows = {2200, 24, 0};
 
 void CheckLong(const OpKernels& table, bool center, DType dtype, const LongCase& shape) {
   const int64_t rows = shape.rows;
@@ -256,6 +257,9 @@ TEST_P(Norm, RowsOfAnyLengthAndAddress) {
     }
   }
 }
+TEST_P(Norm, ManyRows) {
+  for (const bool center : {false, true}) CheckLong(table_, center, DType::kBF16, kManyRows);
+}
 
 // One pass over a residual's sum gives what the sum gives, and then the norm: to the bit, wherever the sum goes.
 enum class SumGoes : uint8_t { kElsewhere, kOverTheBranch, kOverTheResidual };
@@ -301,6 +305,7 @@ void CheckSum(const OpKernels& table, bool center, DType dtype, const LongCase& 
 }
 TEST_P(Norm, OfASumIsToTheBitThatOfASumMadeBefore) {
   for (const bool center : {false, true}) {
+    CheckSum(table_, center, DType::kBF16, kManyRows, 0.3, SumGoes::kOverTheBranch);
     for (const DType dtype : kFloats) {
       for (const LongCase& shape : kLongCases) CheckSum(table_, center, dtype, shape, 0, SumGoes::kOverTheBranch);
       for (const LongCase& shape : {LongCase{1, 2, 0}, {3, 5, 0}, {33, 31, 0}, {5, 64, 0}, {5, 64, 8}, {7, 104, 1}}) {

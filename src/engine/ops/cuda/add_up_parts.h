@@ -7,8 +7,8 @@
 namespace ridgeline {
 
 // out (1, cols), of any floating dtype, = the sums over `count` rows of `stride` floats, in a fixed order [+ out where
-// `accumulate`]. `parts` is device memory.
+// `accumulate`]; `next`, where there is one, is as `out`, of as many rows after these. `parts` is device memory.
 void AddUpParts(const CudaRun& run, const float* parts, int64_t count, int64_t stride, const Tensor& out,
-                bool accumulate);
+                bool accumulate, const Tensor& next = {});
 
 }  // namespace ridgeline

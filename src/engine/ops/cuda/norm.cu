@@ -11,6 +11,7 @@
 #include "engine/ops/cuda/dropout.cuh"
 #include "engine/ops/cuda/floats.cuh"
 #include "engine/ops/cuda/kernels.h"
+#include "engine/ops/cuda/rows_ahead.cuh"
 #include "engine/ops/cuda/vectors.h"
 #include "engine/ops/fused_quantize.h"
 
@@ -19,8 +20,9 @@ namespace {
 
 // Both norms: kCenter is what LayerNorm has more, the mean and the bias.
 //
-// A block has a row, and each of its threads the vectors threadIdx.x, + blockDim.x, … of it. The first few stay in
-// registers between the passes over the row; what is beyond them, in very long rows, is read from the cache again.
+// A block has some rows, one after another, and each of its threads the vectors threadIdx.x, + blockDim.x, … of them.
+// The first few are copied while the rows before are worked on (RowsAhead), and held; what is beyond them, in very long
+// rows, is read from the cache in every pass.
 
 unsigned WholeWarps(int64_t threads, int64_t most) {
   return static_cast<unsigned>(std::min((threads + kWarp - 1) / kWarp * kWarp, most));
@@ -28,12 +30,14 @@ unsigned WholeWarps(int64_t threads, int64_t most) {
 
 template <typename T>
 struct ForwardArgs {
-  const T* x = nullptr;
+  const T* from[2] = {};  // x, or the branch and the residual of which x is made first
+  T* x = nullptr;
   const T* weight = nullptr;
   const T* bias = nullptr;
   T* y = nullptr;
   float* mean = nullptr;
   float* rstd = nullptr;
+  int64_t rows = 0;
   int64_t cols = 0;
   float eps = 0;
   // Of those that write codes in place of y.
@@ -41,10 +45,7 @@ struct ForwardArgs {
   float* tensor_scale = nullptr;
   const float* scale = nullptr;
   uint32_t* amax = nullptr;
-  // Of those that make x first.
-  const T* branch = nullptr;
-  const T* residual = nullptr;
-  T* sum = nullptr;  // x
+  // Of those that make x.
   DropoutOp dropout = {};
 };
 
@@ -52,10 +53,9 @@ struct ForwardArgs {
 template <int kVec>
 constexpr int kMadeAtOnce = std::min(kVec, 4);
 template <typename T, int kVec>
-__device__ __forceinline__ Vec<T, kVec> MakeVec(const ForwardArgs<T>& a, int64_t at) {
+__device__ __forceinline__ Vec<T, kVec> MakeVec(const ForwardArgs<T>& a, int64_t at, const Vec<T, kVec>& branch,
+                                                const Vec<T, kVec>& residual) {
   constexpr int kEach = kMadeAtOnce<kVec>;
-  const auto branch = LoadVec<T, kVec>(a.branch + at);
-  const auto residual = LoadVec<T, kVec>(a.residual + at);
   Vec<T, kVec> x;
   Unrolled<kVec / kEach>([&](auto part) {
     constexpr int kFirst = decltype(part)() * kEach;
@@ -69,7 +69,7 @@ __device__ __forceinline__ Vec<T, kVec> MakeVec(const ForwardArgs<T>& a, int64_t
     const Floats<kEach> sum = drops ? a.dropout(at + kFirst, added, to) : AddOp()(at, added, to);
     for (int i = 0; i < kEach; ++i) x.of[kFirst + i] = FromFloat<T>(sum.of[i]);
   });
-  StoreVec(a.sum + at, x);
+  StoreVec(a.x + at, x);
   return x;
 }
 
@@ -87,95 +87,101 @@ __device__ __forceinline__ void StoreVecCodes(const Vec<T, kVec>& vector, float 
   }
 }
 
-constexpr int kForwardThreads = 1024;
-constexpr int kForwardHeld = 2;  // vectors a thread
+constexpr int kForwardThreads = 768;
+constexpr int kForwardBound = 1024;  // leaves a thread 64 registers, so that a multiprocessor has 1024 threads
+constexpr int kForwardHeld = 2;      // vectors a thread
+// 8 for each of an H200's 132 multiprocessors, which has as many at once where rows are of 2048 elements. There a block
+// for each row, which loads nothing while it adds up and stores, took 38.6 us for (8192, 2048) in bf16 where it makes
+// x, 82 % of a copy's speed, and with codes, where each raises the amax, it had 69 %.
+constexpr int64_t kForwardBlocks = 1056;
 
 // x is read once and y written once. (8192, 4096) bf16: 134 MB, 31 us; codes in place of y: 101 MB, 23 us. Where x is
 // made first (kSum), its branch and its residual are read once and it is written once: 134 MB, 31 us more than where
 // it is read, in place of the 201 MB that the sum takes alone.
 template <bool kCenter, bool kSum, bool kCodes, typename T, int kVec>
-__global__ void __launch_bounds__(kForwardThreads, kBlocksAtLeast) Forward(ForwardArgs<T> a) {
+__global__ void __launch_bounds__(kForwardBound, kBlocksAtLeast) Forward(ForwardArgs<T> a) {
   using Vector = Vec<T, kVec>;
-  __shared__ float scratch[2][kWarp];
-  const int64_t row = blockIdx.x;
+  __shared__ float scratch[2][kWarp];  // take turns: one barrier for a sum is enough
+  const int64_t last = a.rows * (blockIdx.x + int64_t{1}) / gridDim.x;
   const int64_t vectors = a.cols / kVec;
-  const T* x = a.x + row * a.cols;
-  T* y = nullptr;
-  if constexpr (!kCodes) y = a.y + row * a.cols;
-  Vector held[kForwardHeld];
-  if constexpr (kSum) {
-    const int64_t first = row * a.cols;
-    Unrolled<kForwardHeld>([&](auto i) {
-      const auto v = threadIdx.x + i * blockDim.x;
-      if (v < vectors) held[i] = MakeVec<T, kVec>(a, first + int64_t{v} * kVec);
-    });
-    for (int64_t v = threadIdx.x + int64_t{kForwardHeld} * blockDim.x; v < vectors; v += blockDim.x) {
-      MakeVec<T, kVec>(a, first + v * kVec);
-    }
-  } else {
-    for (int i = 0; i < kForwardHeld; ++i) {
-      const auto v = threadIdx.x + i * blockDim.x;
-      if (v < vectors) held[i] = LoadVec<T, kVec>(x + v * kVec);
-    }
-  }
-  // fn(column, vector) for each of this thread's.
-  const auto for_each = [&](const auto& fn) {
-    const auto of_held = [&](auto i) {
-      const auto v = threadIdx.x + i * blockDim.x;
-      if (v < vectors) fn(int64_t{v} * kVec, held[i]);
-    };
-    if constexpr (kCodes) {
-      Unrolled<kForwardHeld>(of_held);  // which nvcc leaves a loop where codes make it long; others so would spill
-    } else {
-      for (int i = 0; i < kForwardHeld; ++i) of_held(i);
-    }
-    for (int64_t v = threadIdx.x + int64_t{kForwardHeld} * blockDim.x; v < vectors; v += blockDim.x) {
-      fn(v * kVec, LoadVec<T, kVec>(x + v * kVec));
-    }
-  };
-
-  float mean = 0;
-  if constexpr (kCenter) {
-    float sum = 0;
-    for_each([&](int64_t, const Vector& vector) {
-      for (int i = 0; i < kVec; ++i) sum += ToFloat(vector.of[i]);
-    });
-    mean = BlockSum(sum, scratch[0]) / static_cast<float>(a.cols);
-  }
-  float squares = 0;
-  for_each([&](int64_t, const Vector& vector) {
-    for (int i = 0; i < kVec; ++i) {
-      const float off = ToFloat(vector.of[i]) - mean;
-      squares = fmaf(off, off, squares);
-    }
-  });
-  const float rstd = 1.0F / sqrtf(BlockSum(squares, scratch[1]) / static_cast<float>(a.cols) + a.eps);
-  if (threadIdx.x == 0) {
-    if constexpr (kCenter) a.mean[row] = mean;
-    a.rstd[row] = rstd;
-  }
+  int64_t row = a.rows * blockIdx.x / gridDim.x;
+  constexpr int kTensors = kSum ? 2 : 1;
+  RowsAhead<T, kVec, kTensors, kForwardHeld> ahead(a.from, a.cols, row, last);
   uint32_t largest = 0;
   float scale = 0;
   if constexpr (kCodes) scale = *a.scale;
-  for_each([&](int64_t c, const Vector& vector) {
-    const auto weight = LoadVec<T, kVec>(a.weight + c);
-    Vector bias{};
-    if constexpr (kCenter) bias = LoadVec<T, kVec>(a.bias + c);
-    Vector out;
-    for (int i = 0; i < kVec; ++i) {
-      const float scaled = (ToFloat(vector.of[i]) - mean) * rstd * ToFloat(weight.of[i]);
-      out.of[i] = FromFloat<T>(kCenter ? scaled + ToFloat(bias.of[i]) : scaled);
+  for (int turn = 0; row < last; ++row, turn ^= 1) {
+    const int64_t first = row * a.cols;
+    Vector held[kForwardHeld];
+    ahead.Await();
+    Unrolled<kForwardHeld>([&](auto h) {
+      const auto v = threadIdx.x + h * blockDim.x;
+      if (v >= vectors) return;
+      if constexpr (kSum) {
+        held[h] = MakeVec<T, kVec>(a, first + int64_t{v} * kVec, ahead.Of(0, h), ahead.Of(1, h));
+      } else {
+        held[h] = ahead.Of(0, h);
+      }
+    });
+    ahead.Start();
+    if constexpr (kSum) {
+      for (int64_t v = threadIdx.x + int64_t{kForwardHeld} * blockDim.x; v < vectors; v += blockDim.x) {
+        const int64_t at = first + v * kVec;
+        MakeVec<T, kVec>(a, at, LoadVec<T, kVec>(a.from[0] + at), LoadVec<T, kVec>(a.from[1] + at));
+      }
     }
-    if constexpr (kCodes) {
-      for (int i = 0; i < kVec; ++i) largest = max(largest, Magnitude(ToFloat(out.of[i])));
-      StoreVecCodes(out, scale, a.codes + row * a.cols + c);
-    } else {
-      StoreVec(y + c, out);
+    // fn(column, vector) for each of this thread's.
+    const auto for_each = [&](const auto& fn) {
+      Unrolled<kForwardHeld>([&](auto h) {
+        const auto v = threadIdx.x + h * blockDim.x;
+        if (v < vectors) fn(int64_t{v} * kVec, held[h]);
+      });
+      for (int64_t v = threadIdx.x + int64_t{kForwardHeld} * blockDim.x; v < vectors; v += blockDim.x) {
+        fn(v * kVec, LoadVec<T, kVec>(a.x + first + v * kVec));
+      }
+    };
+
+    float mean = 0;
+    if constexpr (kCenter) {
+      float sum = 0;
+      for_each([&](int64_t, const Vector& vector) {
+        for (int i = 0; i < kVec; ++i) sum += ToFloat(vector.of[i]);
+      });
+      mean = BlockSum(sum, scratch[0]) / static_cast<float>(a.cols);
     }
-  });
+    float squares = 0;
+    for_each([&](int64_t, const Vector& vector) {
+      for (int i = 0; i < kVec; ++i) {
+        const float off = ToFloat(vector.of[i]) - mean;
+        squares = fmaf(off, off, squares);
+      }
+    });
+    squares = BlockSum(squares, scratch[kCenter ? 1 : turn]);
+    const float rstd = 1.0F / sqrtf(squares / static_cast<float>(a.cols) + a.eps);
+    if (threadIdx.x == 0) {
+      if constexpr (kCenter) a.mean[row] = mean;
+      a.rstd[row] = rstd;
+    }
+    for_each([&](int64_t c, const Vector& vector) {
+      const auto weight = LoadVec<T, kVec>(a.weight + c);
+      Vector bias{};
+      if constexpr (kCenter) bias = LoadVec<T, kVec>(a.bias + c);
+      Vector out;
+      for (int i = 0; i < kVec; ++i) {
+        const float scaled = (ToFloat(vector.of[i]) - mean) * rstd * ToFloat(weight.of[i]);
+        out.of[i] = FromFloat<T>(kCenter ? scaled + ToFloat(bias.of[i]) : scaled);
+      }
+      if constexpr (kCodes) {
+        for (int i = 0; i < kVec; ++i) largest = max(largest, Magnitude(ToFloat(out.of[i])));
+        StoreVecCodes(out, scale, a.codes + first + c);
+      } else {
+        StoreVec(a.y + first + c, out);
+      }
+    });
+  }
   if constexpr (kCodes) {
     __shared__ uint32_t amaxes[kWarp];
-    if (row == 0 && threadIdx.x == 0) *a.tensor_scale = __fdiv_rn(1.0F, scale);
+    if (blockIdx.x == 0 && threadIdx.x == 0) *a.tensor_scale = __fdiv_rn(1.0F, scale);
     RaiseAmax(a.amax, largest, amaxes, static_cast<int>(blockDim.x) / kWarp);
   }
 }
@@ -201,9 +207,10 @@ void NormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
   const auto launch = [&](auto t) {
     using T = decltype(t);
     ForwardArgs<T> args;
-    args.x = run.Data<T>(x);
+    args.from[0] = args.x = run.Data<T>(x);
     args.weight = run.Data<T>(on.reads.weight);
     args.rstd = run.Data<float>(on.writes.rstd);
+    args.rows = x.rows;
     args.cols = x.cols;
     args.eps = static_cast<float>(call.attrs(kOp).eps);
     if constexpr (kCenter) {
@@ -220,16 +227,20 @@ void NormCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {
     }
     if constexpr (kSum) {
       const DropoutAttrs& dropout = call.attrs(kOp).dropout;
-      args.branch = run.Data<T>(on.reads.branch);
-      args.residual = run.Data<T>(on.reads.residual);
-      args.sum = run.Data<T>(x);
+      args.from[0] = run.Data<T>(on.reads.branch);
+      args.from[1] = run.Data<T>(on.reads.residual);
       if (dropout.p > 0) args.dropout = MakeDropout(run.Inputs(on.reads.inputs), dropout);
     }
     WithVector<T>(whole, [&](auto vec) {
       constexpr int kVec = decltype(vec)::value;
       constexpr int64_t kEach = int64_t{kVec} * kForwardHeld;
+      constexpr int kTensors = kSum ? 2 : 1;
+      using Ahead = RowsAhead<T, kVec, kTensors, kForwardHeld>;
+      static_assert(kForwardThreads <= Ahead::kMostThreads);
       const unsigned threads = WholeWarps((x.cols + kEach - 1) / kEach, kForwardThreads);
-      Launch(run.stream, {{BlocksFor(x.rows, 1)}, {threads}}, Forward<kCenter, kSum, kCodes, T, kVec>, args);
+      const unsigned blocks = BlocksFor(std::min(x.rows, kForwardBlocks), 1);
+      Launch(run.stream, {{blocks}, {threads}, Ahead::SharedBytes(threads)}, Forward<kCenter, kSum, kCodes, T, kVec>,
+             args);
     });
   };
   if constexpr (kCodes) {
@@ -272,27 +283,30 @@ __device__ void BlockSums(float (&values)[kCount], float (*scratch)[kWarp]) {
 
 // With n = (x - mean) rstd and g = dy weight: dx = rstd (g - mean(g) - n mean(g n)); dweight = sum of dy n, dbias of
 // dy. A block has the rows of a part, and adds up its part's sums in their order: those of kHeld vectors a thread in
-// registers, others in the part itself. Rows of no more are themselves held, several at a time (kRows) so that enough
-// loads are under way; longer ones are read from the cache again. dy, x and dx are read once and dx is written once.
-// (8192, 4096) bf16: 268 MB, 62 us.
-//
-// There are 64 parts at most (RowParts), so that every device adds up rows in one order and plans one scratch: fewer
-// than an H200 has multiprocessors, 132. Of that shape each has 73 KB on their way, 4.7 MB in all, where 4.3 TB/s
-// take 2.6 MB if memory answers in 600 ns; whether 64 reach that, no GPU has shown.
-template <bool kCenter, typename T, int kVec, int kRows, int kHeld>
-__global__ void __launch_bounds__(kBackwardThreads, kBlocksAtLeast) Backward(BackwardArgs<T> a) {
+// registers, others, where a row is so long (kLong), in the part itself. dy, x and dx are read once and dx is written
+// once; the parts, of a few MB, still lie in the L2 cache when they are added up. (8192, 4096) bf16: 268 MB, 62 us.
+template <bool kCenter, bool kLong, typename T, int kVec, int kHeld>
+__global__ void __launch_bounds__(kBackwardThreads, kHeld == 1 ? 2 : kBlocksAtLeast) Backward(BackwardArgs<T> a) {
   using Vector = Vec<T, kVec>;
-  constexpr bool kHeldWhole = kRows > 1;
-  __shared__ float scratch[2][2 * kRows][kWarp];  // take turns: one barrier for kRows is enough
-  const int64_t first = a.rows * blockIdx.x / gridDim.x;
+  __shared__ float scratch[2][2][kWarp];  // take turns: one barrier a row is enough
   const int64_t last = a.rows * (blockIdx.x + int64_t{1}) / gridDim.x;
   const int64_t vectors = a.cols / kVec;
   const auto scale = 1.0F / static_cast<float>(a.cols);
+  int64_t row = a.rows * blockIdx.x / gridDim.x;
   float* dweight_part = a.parts + blockIdx.x * a.stride;
   float* dbias_part = a.parts + (gridDim.x + int64_t{blockIdx.x}) * a.stride;
-  // fn(column) for the vectors that are not held: few rows have them, and unrolled they take registers from all.
+  const T* const from[] = {a.dy, a.x, a.overwrite_dx ? nullptr : a.dx};
+  RowsAhead<T, kVec, 3, kHeld> ahead(from, a.cols, row, last);
+  // fn(h, column) for the vectors that are held, and fn(column) for those that are not: few rows have them, and
+  // unrolled they take registers from all.
+  const auto for_held = [&](const auto& fn) {
+    Unrolled<kHeld>([&](auto h) {
+      const auto v = threadIdx.x + h * blockDim.x;
+      if (v < vectors) fn(h, int64_t{v} * kVec);
+    });
+  };
   const auto for_others = [&](const auto& fn) {
-    if constexpr (!kHeldWhole) {
+    if constexpr (kLong) {
 #ifdef __CUDACC__
 #pragma unroll 1
 #endif
@@ -301,14 +315,9 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocksAtLeast) Backward(Bac
   };
 
   Vector weight[kHeld];
-  float dweight[kHeld][kVec] = {};
-  float dbias[kHeld][kVec] = {};
-  if constexpr (kHeldWhole) {
-    Unrolled<kHeld>([&](auto h) {
-      const auto v = threadIdx.x + h * blockDim.x;
-      weight[h] = v < vectors ? LoadVec<T, kVec>(a.weight + v * kVec) : Vector{};
-    });
-  }
+  Vec<float, kVec> dweight[kHeld] = {};
+  Vec<float, kVec> dbias[kHeld] = {};
+  for_held([&](auto h, int64_t c) { weight[h] = LoadVec<T, kVec>(a.weight + c); });
   for_others([&](int64_t c) {
     for (int i = 0; i < kVec; ++i) {
       dweight_part[c + i] = 0;
@@ -316,87 +325,67 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocksAtLeast) Backward(Bac
     }
   });
 
-  int turn = 0;
-  for (int64_t row = first; row < last; row += kRows, turn ^= 1) {
-    float mean[kRows];
-    float rstd[kRows];
-    Vector dy[kRows][kHeld];
-    Vector x[kRows][kHeld];
-    Vector old[kRows][kHeld];
-    Unrolled<kRows>([&](auto r) {
-      const bool inside = row + r < last;  // the sums of rows beyond are of zeros
-      mean[r] = kCenter && inside ? a.mean[row + r] : 0.0F;
-      rstd[r] = inside ? a.rstd[row + r] : 0.0F;
-      Unrolled<kHeld>([&](auto h) {
-        const auto v = threadIdx.x + h * blockDim.x;
-        const int64_t at = (row + r) * a.cols + int64_t{v} * kVec;
-        const bool there = inside && v < vectors;
-        dy[r][h] = there ? LoadVec<T, kVec>(a.dy + at) : Vector{};
-        x[r][h] = there ? LoadVec<T, kVec>(a.x + at) : Vector{};
-        old[r][h] = there && !a.overwrite_dx ? LoadVec<T, kVec>(a.dx + at) : Vector{};
-        if constexpr (!kHeldWhole) weight[h] = there ? LoadVec<T, kVec>(a.weight + v * kVec) : Vector{};
-      });
-    });
-
-    float sums[kCenter ? 2 * kRows : kRows] = {};  // of g n, then of g
-    const auto add = [&](auto r, const Vector& d, const Vector& from, const Vector& w) {
+  float next_mean = 0;
+  float next_rstd = 0;
+  const auto read_next = [&](int64_t next) {
+    if (next >= last) return;
+    if constexpr (kCenter) next_mean = a.mean[next];
+    next_rstd = a.rstd[next];
+  };
+  read_next(row);
+  for (int turn = 0; row < last; ++row, turn ^= 1) {
+    const int64_t first = row * a.cols;
+    const float mean = next_mean;
+    const float rstd = next_rstd;
+    read_next(row + 1);
+    ahead.Await();
+    float sums[kCenter ? 2 : 1] = {};  // of g n, and of g
+    const auto add = [&](const Vector& d, const Vector& at, const Vector& w) {
       for (int i = 0; i < kVec; ++i) {
         const float g = ToFloat(d.of[i]) * ToFloat(w.of[i]);
-        sums[r] = fmaf(g, (ToFloat(from.of[i]) - mean[r]) * rstd[r], sums[r]);
-        if constexpr (kCenter) sums[kRows + r] += g;
+        sums[0] = fmaf(g, (ToFloat(at.of[i]) - mean) * rstd, sums[0]);
+        if constexpr (kCenter) sums[1] += g;
       }
     };
-    Unrolled<kRows>([&](auto r) { Unrolled<kHeld>([&](auto h) { add(r, dy[r][h], x[r][h], weight[h]); }); });
+    for_held([&](auto h, int64_t) { add(ahead.Of(0, h), ahead.Of(1, h), weight[h]); });
     for_others([&](int64_t c) {
-      const int64_t at = row * a.cols + c;
-      add(Constant<0>{}, LoadVec<T, kVec>(a.dy + at), LoadVec<T, kVec>(a.x + at), LoadVec<T, kVec>(a.weight + c));
+      add(LoadVec<T, kVec>(a.dy + first + c), LoadVec<T, kVec>(a.x + first + c), LoadVec<T, kVec>(a.weight + c));
     });
     BlockSums(sums, scratch[turn]);
+    const float gn_mean = sums[0] * scale;
+    float g_mean = 0;
+    if constexpr (kCenter) g_mean = sums[1] * scale;
 
     // Adds to the sums over rows, and gives dx.
-    const auto gradient = [&](auto r, const Vector& d, const Vector& from, const Vector& w, const Vector& add_to,
+    const auto gradient = [&](const Vector& d, const Vector& at, const Vector& w, const Vector& add_to,
                               float* weight_sums, float* bias_sums) {
-      const float gn_mean = sums[r] * scale;
-      float g_mean = 0;
-      if constexpr (kCenter) g_mean = sums[kRows + r] * scale;
       Vector out;
       for (int i = 0; i < kVec; ++i) {
         const float dyi = ToFloat(d.of[i]);
-        const float n = (ToFloat(from.of[i]) - mean[r]) * rstd[r];
+        const float n = (ToFloat(at.of[i]) - mean) * rstd;
         weight_sums[i] = fmaf(dyi, n, weight_sums[i]);
         if constexpr (kCenter) bias_sums[i] += dyi;
-        const float dxi = rstd[r] * fmaf(-n, gn_mean, fmaf(dyi, ToFloat(w.of[i]), -g_mean));
+        const float dxi = rstd * fmaf(-n, gn_mean, fmaf(dyi, ToFloat(w.of[i]), -g_mean));
         out.of[i] = FromFloat<T>(a.overwrite_dx ? dxi : ToFloat(add_to.of[i]) + dxi);
       }
       return out;
     };
-    Unrolled<kRows>([&](auto r) {
-      Unrolled<kHeld>([&](auto h) {
-        const auto v = threadIdx.x + h * blockDim.x;
-        const int64_t at = (row + r) * a.cols + int64_t{v} * kVec;
-        if (row + r >= last || v >= vectors) return;
-        if constexpr (!kHeldWhole) {
-          dy[r][h] = LoadVec<T, kVec>(a.dy + at);
-          x[r][h] = LoadVec<T, kVec>(a.x + at);
-          weight[h] = LoadVec<T, kVec>(a.weight + v * kVec);
-        }
-        StoreVec(a.dx + at, gradient(r, dy[r][h], x[r][h], weight[h], old[r][h], dweight[h], dbias[h]));
-      });
+    for_held([&](auto h, int64_t c) {
+      const Vector add_to = a.overwrite_dx ? Vector{} : ahead.Of(2, h);
+      StoreVec(a.dx + first + c,
+               gradient(ahead.Of(0, h), ahead.Of(1, h), weight[h], add_to, dweight[h].of, dbias[h].of));
     });
+    ahead.Start();
     for_others([&](int64_t c) {
-      const int64_t at = row * a.cols + c;
+      const int64_t at = first + c;
       const Vector add_to = a.overwrite_dx ? Vector{} : LoadVec<T, kVec>(a.dx + at);
-      StoreVec(a.dx + at, gradient(Constant<0>{}, LoadVec<T, kVec>(a.dy + at), LoadVec<T, kVec>(a.x + at),
+      StoreVec(a.dx + at, gradient(LoadVec<T, kVec>(a.dy + at), LoadVec<T, kVec>(a.x + at),
                                    LoadVec<T, kVec>(a.weight + c), add_to, dweight_part + c, dbias_part + c));
     });
   }
-  Unrolled<kHeld>([&](auto h) {
-    const auto v = threadIdx.x + h * blockDim.x;
-    if (v >= vectors) return;
-    for (int i = 0; i < kVec; ++i) {
-      dweight_part[v * kVec + i] = dweight[h][i];
-      if constexpr (kCenter) dbias_part[v * kVec + i] = dbias[h][i];
-    }
+  for_held([&](auto h, int64_t c) {
+    StoreVec(dweight_part + c, dweight[h]);
+    if constexpr (kCenter) StoreVec(dbias_part + c, dbias[h]);
   });
 }
 
@@ -405,11 +394,20 @@ void LaunchBackward(const CudaRun& run, const BackwardArgs<T>& args, int64_t par
   WithVector<T>(whole, [&](auto vec) {
     constexpr int kVec = decltype(vec)::value;
     const int64_t vectors = args.cols / kVec;
-    const LaunchShape shape = {{BlocksFor(parts, 1)}, {WholeWarps(vectors, kBackwardThreads)}};
+    const auto launch = [&](auto held, auto is_long) {
+      constexpr int kHeld = held;
+      using Ahead = RowsAhead<T, kVec, 3, kHeld>;
+      static_assert(kBackwardThreads <= Ahead::kMostThreads);
+      const unsigned threads = WholeWarps((vectors + kHeld - 1) / kHeld, kBackwardThreads);
+      Launch(run.stream, {{BlocksFor(parts, 1)}, {threads}, Ahead::SharedBytes(threads)},
+             Backward<kCenter, is_long, T, kVec, kHeld>, args);
+    };
     if (vectors <= kBackwardThreads) {
-      Launch(run.stream, shape, Backward<kCenter, T, kVec, 3, 1>, args);
+      launch(Constant<1>{}, Constant<false>{});
+    } else if (vectors <= 2 * kBackwardThreads) {
+      launch(Constant<2>{}, Constant<false>{});
     } else {
-      Launch(run.stream, shape, Backward<kCenter, T, kVec, 1, 2>, args);
+      launch(Constant<2>{}, Constant<true>{});
     }
   });
 }
@@ -461,8 +459,7 @@ void LayerNormBackwardCuda(const OpCall& call, const CudaRun& run, KernelState* 
                                   attrs.overwrite_dx};
     LaunchBackward<true>(run, args, part_count, whole);
   });
-  AddUpParts(run, parts, part_count, stride, on.writes.dweight, attrs.accumulate);
-  AddUpParts(run, parts + part_count * stride, part_count, stride, on.writes.dbias, attrs.accumulate);
+  AddUpParts(run, parts, part_count, stride, on.writes.dweight, attrs.accumulate, on.writes.dbias);
 }
 
 }  // namespace
