@@ -6,25 +6,30 @@
 namespace ridgeline {
 namespace {
 
-// Raises amaxes[0] to that of x, if `plain`, and amaxes[1] to that of x transformed.
-template <bool kTransformed, typename T>
-__global__ void __launch_bounds__(kTileThreads) Amaxes(Matrix<T> x, bool plain, uint32_t* amaxes) {
+// Raises *amax to that of x.
+template <bool kWhole, typename T>
+__global__ void __launch_bounds__(kPatchThreads) Amax(Matrix<T> x, uint32_t* amax) {
+  __shared__ uint32_t scratch[kPatchThreads / kWarp];
+  const Place place = PlaceOfPatch();
+  typename Matrix<T>::Words words;
+  x.template Load<kWhole>(TileRow() + place.row, TileCol() + place.col, words);
+  float values[kThreadRows][kThreadCols];
+  x.ToFloats(words, values);
+  RaiseAmax(amax, LargestOf(values), scratch, kPatchThreads / kWarp);
+}
+
+// The same, if `plain`, and raises amaxes[1] to that of x transformed.
+__global__ void __launch_bounds__(kTileThreads) Amaxes(Matrix<__nv_bfloat16> x, bool plain, uint32_t* amaxes) {
   __shared__ uint32_t scratch[2][kTileThreads / kWarp];
   uint32_t largest = 0;
   uint32_t transformed = 0;
   ForUnits(x, [&](const Place& /*place*/, int64_t /*row*/, int64_t /*col*/, auto& values) {
-    for (const auto& row : values) {
-      for (const float value : row) largest = max(largest, Magnitude(value));
-    }
-    if constexpr (kTransformed) {
-      Transform(values);
-      for (const auto& row : values) {
-        for (const float value : row) transformed = max(transformed, Magnitude(value));
-      }
-    }
+    largest = max(largest, LargestOf(values));
+    Transform(values);
+    transformed = max(transformed, LargestOf(values));
   });
   if (plain) RaiseAmax(amaxes, largest, scratch[0]);
-  if constexpr (kTransformed) RaiseAmax(amaxes + 1, transformed, scratch[1]);
+  RaiseAmax(amaxes + 1, transformed, scratch[1]);
 }
 
 }  // namespace
@@ -32,14 +37,15 @@ __global__ void __launch_bounds__(kTileThreads) Amaxes(Matrix<T> x, bool plain, 
 uint32_t* AmaxesOf(const Tensor& x, const Tensor& scratch, bool plain, bool transformed, const CudaRun& run) {
   auto* amaxes = run.Data<uint32_t>(scratch);
   CheckCuda(cudaMemsetAsync(amaxes, 0, 2 * sizeof(uint32_t), run.stream), "cudaMemsetAsync");
-  const LaunchShape shape = TilesOf(x.rows, x.cols);
   if (transformed) {
-    Launch(run.stream, shape, Amaxes<true, __nv_bfloat16>, Matrix<__nv_bfloat16>(run, x), plain, amaxes);
+    Launch(run.stream, TilesOf(x.rows, x.cols), Amaxes, Matrix<__nv_bfloat16>(run, x), plain, amaxes);
     return amaxes;
   }
   WithQuantizedType(x, [&](auto t) {
     using T = decltype(t);
-    Launch(run.stream, shape, Amaxes<false, T>, Matrix<T>(run, x), true, amaxes);
+    const Matrix<T> from(run, x);
+    Launch(run.stream, TilesOf(x.rows, x.cols, kPatchThreads),
+           WholePatches(x.rows, x.cols, from.vectors, {}, {}) ? Amax<true, T> : Amax<false, T>, from, amaxes);
   });
   return amaxes;
 }

@@ -14,6 +14,15 @@ namespace ridgeline {
 // The magnitude's bits: compared as integers, a NaN is larger than all numbers.
 __device__ inline uint32_t Magnitude(float value) { return BitsOf(value) & kMagnitudeBits; }
 
+// The largest of a patch's.
+__device__ inline uint32_t LargestOf(const float (&values)[kThreadRows][kThreadCols]) {
+  uint32_t largest = 0;
+  for (const auto& of_row : values) {
+    for (const float value : of_row) largest = max(largest, Magnitude(value));
+  }
+  return largest;
+}
+
 // The number of this lane among kLanes that lie kStride apart, and what the `number`-th of them has.
 template <int kLanes, int kStride>
 __device__ int NumberOfLane() {
@@ -110,26 +119,29 @@ struct RoundingWords {
     }
   }
 };
+// Of as few rows at once as there can be, for their registers' sake.
 template <int kBits>
-using RowWords = RoundingWords<kBits, kThreadCols, kThreadRows, 1>;
+using RowWords = RoundingWords<kBits, kThreadCols, kBits == 9 ? 2 : 1, 1>;
 template <int kBits>
 using ColumnWords = RoundingWords<kBits, kThreadRows, kThreadCols, kChunks>;
 
 // The codes of value(0 … 3), rounded to nearest. Devices have an instruction for two codes of 8 bits, which is
-// formats.h's Encode but of NaN.
+// formats.h's Encode but of NaN: this becomes some code beyond the largest number's.
 template <Format kFormat, typename Value>
 __device__ uint32_t NearestCodes(const Value& value) {
-  const float v[4] = {value(0), value(1), value(2), value(3)};
-  if constexpr (kFormat != Format::kE2M1) {
-    if (v[0] == v[0] && v[1] == v[1] && v[2] == v[2] && v[3] == v[3]) {
-      constexpr auto kInto = kFormat == Format::kE4M3 ? __NV_E4M3 : __NV_E5M2;
-      const uint32_t low = __nv_cvt_float2_to_fp8x2(make_float2(v[0], v[1]), __NV_SATFINITE, kInto);
-      const uint32_t high = __nv_cvt_float2_to_fp8x2(make_float2(v[2], v[3]), __NV_SATFINITE, kInto);
-      return low | high << 16;
-    }
-  }
   uint32_t codes = 0;
-  for (int i = 0; i < 4; ++i) codes |= uint32_t{Encode(kFormat, v[i])} << (8 * i);
+  if constexpr (kFormat == Format::kE2M1) {
+    for (int i = 0; i < 4; ++i) codes |= uint32_t{Encode(kFormat, value(i))} << (8 * i);
+  } else {
+    constexpr FormatInfo kInfo = InfoOf(kFormat);
+    static_assert(kInfo.nan_code == 0x7f && kInfo.sign_code == 0x80);
+    constexpr auto kInto = kFormat == Format::kE4M3 ? __NV_E4M3 : __NV_E5M2;
+    const uint32_t low = __nv_cvt_float2_to_fp8x2(make_float2(value(0), value(1)), __NV_SATFINITE, kInto);
+    const uint32_t high = __nv_cvt_float2_to_fp8x2(make_float2(value(2), value(3)), __NV_SATFINITE, kInto);
+    codes = low | high << 16;
+    const uint32_t nans = ((codes & 0x7f7f7f7f) + (0x7fU - kInfo.max_code) * 0x01010101) & 0x80808080;
+    codes = (codes & ~nans) | (nans - (nans >> 7));
+  }
   return codes;
 }
 // Rounded by draw(0 … 3), kBits random bits each.
@@ -147,13 +159,18 @@ __device__ void EncodeRows(const Side& side, const RandomSource& random, int64_t
                            RowCodes& codes) {
   if constexpr (kBits != 0) {
     if (side.stochastic) {
-      const RowWords<kBits> words(random, row * side.draw_cols + col, side.draw_cols);
-      for (int r = 0; r < kThreadRows; ++r) {
-        for (int c = 0; c < kThreadCols; c += 4) {
-          codes[r][c / 4] = DrawnCodes<kFormat, kBits>([&](int i) { return value(r, c + i); },
-                                                       [&](int i) { return words.Draw(r, c + i); });
-        }
-      }
+      constexpr int kLines = RowWords<kBits>::kShare;
+      Unrolled<kThreadRows / kLines>([&](auto part) {
+        const int64_t first = row + part * kLines;
+        const RowWords<kBits> words(random, first * side.draw_cols + col, side.draw_cols);
+        Unrolled<kLines>([&](auto line) {
+          Unrolled<kThreadCols / 4>([&](auto word) {
+            const int r = part * kLines + line;
+            codes[r][word] = DrawnCodes<kFormat, kBits>([&](int i) { return value(r, 4 * word + i); },
+                                                        [&](int i) { return words.Draw(line, 4 * word + i); });
+          });
+        });
+      });
       return;
     }
   }

@@ -9,57 +9,100 @@
 namespace ridgeline {
 namespace {
 
+// Two by two, for which there is a faster instruction than for one.
+__device__ void RoundToBf16(float (&values)[kThreadCols]) {
+  for (int c = 0; c < kThreadCols; c += 2) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(values[c], values[c + 1]);
+    values[c] = ToFloat(pair.x);
+    values[c + 1] = ToFloat(pair.y);
+  }
+}
+
 // silu(gate) * up, and gelu(x), rounded as SwiGlu and Gelu store them. What is not there is zeros: of zeros they are 0.
 struct Gated {
   Matrix<__nv_bfloat16> gates, ups;
+  bool vectors = gates.vectors && ups.vectors;
 
-  __device__ void Load(int64_t row, int64_t col, float (&values)[kThreadRows][kThreadCols]) const {
+  struct Words {
+    Matrix<__nv_bfloat16>::Words gates, ups;
+  };
+  template <bool kWhole>
+  __device__ void Load(int64_t row, int64_t col, Words& words) const {
+    gates.Load<kWhole>(row, col, words.gates);
+    ups.Load<kWhole>(row, col, words.ups);
+  }
+  __device__ static void ToFloats(const Words& words, float (&values)[kThreadRows][kThreadCols]) {
     float factors[kThreadRows][kThreadCols];
-    gates.Load(row, col, values);
-    ups.Load(row, col, factors);
-    for (int r = 0; r < kThreadRows; ++r) {
-      for (int c = 0; c < kThreadCols; ++c) {
-        values[r][c] = ToFloat(FromFloat<__nv_bfloat16>(SwiGluOf(values[r][c], factors[r][c])));
-      }
-    }
+    Matrix<__nv_bfloat16>::ToFloats(words.gates, values);
+    Matrix<__nv_bfloat16>::ToFloats(words.ups, factors);
+    Unrolled<kThreadRows>([&](auto r) {
+      for (int c = 0; c < kThreadCols; ++c) values[r][c] = SwiGluOf(values[r][c], factors[r][c]);
+      RoundToBf16(values[r]);
+    });
   }
 };
-struct Bent {
-  Matrix<__nv_bfloat16> x;
+struct Bent : Matrix<__nv_bfloat16> {
+  __device__ static void ToFloats(const Words& words, float (&values)[kThreadRows][kThreadCols]) {
+    Matrix<__nv_bfloat16>::ToFloats(words, values);
+    Unrolled<kThreadRows>([&](auto r) {
+      for (float& value : values[r]) value = GeluOf(value);
+      RoundToBf16(values[r]);
+    });
+  }
+};
 
-  __device__ void Load(int64_t row, int64_t col, float (&values)[kThreadRows][kThreadCols]) const {
-    x.Load(row, col, values);
-    for (auto& of_row : values) {
-      for (float& value : of_row) value = ToFloat(FromFloat<__nv_bfloat16>(GeluOf(value)));
-    }
-  }
-};
+// On a multiprocessor, at least. Left to itself, ptxas makes do with few registers where there are no random bits: an
+// H200 then holds 3 blocks of bf16, and 2 with an activation.
+template <bool kWhole, bool kStochastic>
+constexpr int kBlocksOfWhole = kWhole ? 2 * int{kStochastic} : kBlocksAtLeast;
+
+// ptxas puts off loads to where their numbers are computed with, but not beyond a branch, such as that of tensor
+// scales. Where little is computed, it puts off none, and a branch would have registers hold all numbers at once.
+template <typename Source>
+constexpr bool kIsMatrix = false;
+template <typename T>
+constexpr bool kIsMatrix<Matrix<T>> = true;
 
 // With one scale for all: *delayed_scale, and *amax becomes the larger of it and x's; or what *amax asks for.
-template <Format kFormat, bool kStochastic, typename Source>
-__global__ void __launch_bounds__(kTileThreads)
+// Source: Matrix, or what has its Words.
+template <bool kWhole, Format kFormat, bool kStochastic, typename Source>
+__global__ void __launch_bounds__(kPatchThreads, kBlocksOfWhole<kWhole, kStochastic>)
     QuantizeWhole(Source x, Side row, Side col, const float* delayed_scale, uint32_t* amax, RandomSource random) {
-  __shared__ uint32_t scratch[kTileThreads / kWarp];
+  __shared__ TurnedTile tile;
+  __shared__ uint32_t scratch[kPatchThreads / kWarp];
   const float scale =
       delayed_scale != nullptr ? *delayed_scale : TensorScale(InfoOf(kFormat).max, FloatOf(*amax), 1.0F);
-  SetTensorScale(row, __fdiv_rn(1.0F, scale));
-  SetTensorScale(col, __fdiv_rn(1.0F, scale));
-  uint32_t largest = 0;
-  ForUnits(x, [&](const Place& /*place*/, int64_t first_row, int64_t first_col, auto& values) {
-    for (const auto& of_row : values) {
-      for (const float value : of_row) largest = max(largest, Magnitude(value));
-    }
-    const auto scaled = [&](int r, int c) { return __fmul_rn(values[r][c], scale); };
-    RowCodes codes;
-    EncodeRows<kFormat, kStochastic ? 16 : 0>(row, random, first_row, first_col, scaled, codes);
-    if (row.codes != nullptr) StoreRows<kFormat>(row, first_row, first_col, codes);
-    if (col.codes != nullptr) {
-      ColumnCodes turned;
-      TurnCodes(codes, turned);
-      StoreColumns<kFormat>(col, first_row, first_col, turned);
-    }
-  });
-  if (delayed_scale != nullptr) RaiseAmax(amax, largest, scratch);
+  const Place place = PlaceOfPatch();
+  const int64_t first_row = TileRow() + place.row;
+  const int64_t first_col = TileCol() + place.col;
+  typename Source::Words words;
+  x.template Load<kWhole>(first_row, first_col, words);
+  const auto set_tensor_scales = [&] {
+    SetTensorScale(row, __fdiv_rn(1.0F, scale));
+    SetTensorScale(col, __fdiv_rn(1.0F, scale));
+  };
+  if constexpr (!kIsMatrix<Source>) set_tensor_scales();
+  float values[kThreadRows][kThreadCols];
+  Source::ToFloats(words, values);
+  const uint32_t largest = LargestOf(values);
+  const auto scaled = [&](int r, int c) { return __fmul_rn(values[r][c], scale); };
+  RowCodes codes;
+  EncodeRows<kFormat, kStochastic ? 16 : 0>(row, random, first_row, first_col, scaled, codes);
+  if (row.codes != nullptr) StoreCodes<kFormat, kWhole>(row, first_row, first_col, codes);
+  if (col.codes != nullptr) {
+    RowCodes turned;
+    TurnTile(codes, tile, turned);
+    StoreCodes<kFormat, kWhole>(col, TileCol() + place.row, TileRow() + place.col, turned);
+  }
+  if constexpr (kIsMatrix<Source>) set_tensor_scales();
+  if (delayed_scale != nullptr) RaiseAmax(amax, largest, scratch, kPatchThreads / kWarp);
+}
+template <Format kFormat, bool kStochastic, typename Source, typename... Args>
+void LaunchWhole(const CudaRun& run, const Source& x, int64_t rows, int64_t cols, const Side& row, const Side& col,
+                 const Args&... args) {
+  auto kernel = QuantizeWhole<false, kFormat, kStochastic, Source>;
+  if (WholePatches(rows, cols, x.vectors, row, col)) kernel = QuantizeWhole<true, kFormat, kStochastic, Source>;
+  Launch(run.stream, TilesOf(rows, cols, kPatchThreads), kernel, x, row, col, args...);
 }
 
 struct MxScale {
@@ -75,7 +118,8 @@ __device__ MxScale MxScaleOf(uint32_t amax, ScaleRule rule) {
 
 // With an E8M0 scale for each 32: a unit's row, or its column.
 template <bool kStochastic, typename T>
-__global__ void __launch_bounds__(kTileThreads) QuantizeMx(Matrix<T> x, Side row, Side col, RandomSource random) {
+__global__ void __launch_bounds__(kTileThreads, kStochastic ? 2 : 3)
+    QuantizeMx(Matrix<T> x, Side row, Side col, RandomSource random) {
   constexpr int kBits = kStochastic ? 16 : 0;
   __shared__ ScaleRow<kTile / kUnit> row_scales[kTile];
   __shared__ ScaleRow<kTile / kUnit> col_scales[kTile];
@@ -93,7 +137,7 @@ __global__ void __launch_bounds__(kTileThreads) QuantizeMx(Matrix<T> x, Side row
       RowCodes codes;
       const auto scaled = [&](int r, int c) { return __fmul_rn(values[r][c], factors[r]); };
       EncodeRows<Format::kE4M3, kBits>(row, random, first_row, first_col, scaled, codes);
-      StoreRows<Format::kE4M3>(row, first_row, first_col, codes);
+      StoreCodes<Format::kE4M3>(row, first_row, first_col, codes);
     }
     if (col.codes != nullptr) {
       uint32_t amaxes[kThreadCols] = {};
@@ -108,7 +152,7 @@ __global__ void __launch_bounds__(kTileThreads) QuantizeMx(Matrix<T> x, Side row
       ColumnCodes codes;
       const auto scaled = [&](int r, int c) { return __fmul_rn(values[r][c], factors[c]); };
       EncodeColumns<Format::kE4M3, kBits>(col, random, first_row, first_col, scaled, codes);
-      StoreColumns<Format::kE4M3>(col, first_row, first_col, codes);
+      StoreCodes<Format::kE4M3>(col, first_col, first_row, codes);
     }
   });
   static_assert(kChunks == kThreadRows && kQuads == kThreadCols);
@@ -122,15 +166,16 @@ void QuantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/
   if (any.format == Format::kE2M1) return QuantizeNvCuda(call, run);
   const Tensor& x = on.reads.x;
   const Side row = SideOf(run, on.writes.row, attrs.row, x.cols, kThreadCols);
-  const Side col = SideOf(run, on.writes.col, attrs.col, x.rows, kThreadRows);
+  const bool blocks = any.scaling == Scaling::kBlock32;
+  const Side col = SideOf(run, on.writes.col, attrs.col, x.rows, blocks ? kThreadRows : kThreadCols);
   const RandomSource random = {run.Inputs(on.reads.inputs), attrs.stream};
   const bool stochastic = row.stochastic || col.stochastic;
-  const LaunchShape shape = TilesOf(x.rows, x.cols);
   WithQuantizedType(x, [&](auto t) {
     using T = decltype(t);
-    if (any.scaling == Scaling::kBlock32) {
+    const Matrix<T> from(run, x);
+    if (blocks) {
       const auto kernel = stochastic ? QuantizeMx<true, T> : QuantizeMx<false, T>;
-      Launch(run.stream, shape, kernel, Matrix<T>(run, x), row, col, random);
+      Launch(run.stream, TilesOf(x.rows, x.cols), kernel, from, row, col, random);
       return;
     }
     const float* delayed_scale = nullptr;
@@ -141,13 +186,12 @@ void QuantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/
     } else {
       amax = AmaxesOf(x, on.scratch.amaxes, true, false, run);
     }
-    auto kernel = QuantizeWhole<Format::kE4M3, false, Matrix<T>>;
-    if (any.format == Format::kE5M2) {
-      kernel = QuantizeWhole<Format::kE5M2, false, Matrix<T>>;
-    } else if (stochastic) {
-      kernel = QuantizeWhole<Format::kE4M3, true, Matrix<T>>;
-    }
-    Launch(run.stream, shape, kernel, Matrix<T>(run, x), row, col, delayed_scale, amax, random);
+    const auto launch = [&]<Format kFormat, bool kStochastic>() {
+      LaunchWhole<kFormat, kStochastic>(run, from, x.rows, x.cols, row, col, delayed_scale, amax, random);
+    };
+    if (any.format == Format::kE5M2) return launch.template operator()<Format::kE5M2, false>();
+    if (stochastic) return launch.template operator()<Format::kE4M3, true>();
+    launch.template operator()<Format::kE4M3, false>();
   });
 }
 
@@ -155,10 +199,10 @@ template <typename Source>
 void QuantizeSource(const Op<ActivationQuantizeOperands>& op, const OpCall& call, const CudaRun& run, const Source& x,
                     int64_t rows, int64_t cols) {
   const ActivationQuantizeOperands on = call.operands(op);
-  Launch(run.stream, TilesOf(rows, cols), QuantizeWhole<Format::kE4M3, false, Source>, x,
-         SideOf(run, on.writes.row, kFusedQuantizer, cols, kThreadCols),
-         SideOf(run, on.writes.col, kFusedQuantizer, rows, kThreadRows), run.Data<float>(on.reads.delayed_scale),
-         run.Data<uint32_t>(on.writes.delayed_amax), RandomSource{});
+  LaunchWhole<Format::kE4M3, false>(run, x, rows, cols, SideOf(run, on.writes.row, kFusedQuantizer, cols, kThreadCols),
+                                    SideOf(run, on.writes.col, kFusedQuantizer, rows, kThreadCols),
+                                    run.Data<float>(on.reads.delayed_scale), run.Data<uint32_t>(on.writes.delayed_amax),
+                                    RandomSource{});
 }
 // gate_up is read once, and codes are written once. (8192, 14336) both ways: 705 MB, 164 us.
 void SwiGluQuantizeCuda(const OpCall& call, const CudaRun& run, KernelState* /*state*/) {

@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksAtLeast)
       RowCodes codes;
       const auto scaled = [&](int r, int c) { return Quotient(values[r][c], divisors[r], inverses[r]); };
       EncodeRows<Format::kE2M1, kBits>(row, random, first_row, first_col, scaled, codes);
-      StoreRows<Format::kE2M1>(row, first_row, first_col, codes);
+      StoreCodes<Format::kE2M1>(row, first_row, first_col, codes);
     }
     if (col.codes != nullptr) {
       if constexpr (kHadamard) Transform(values);
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksAtLeast)
       ColumnCodes codes;
       const auto scaled = [&](int r, int c) { return Quotient(values[r][c], divisors[c], inverses[c]); };
       EncodeColumns<Format::kE2M1, kBits>(col, random, first_row, first_col, scaled, codes);
-      StoreColumns<Format::kE2M1>(col, first_row, first_col, codes);
+      StoreCodes<Format::kE2M1>(col, first_col, first_row, codes);
     }
   });
   StoreScales(row, col, row_scales, col_scales);
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksAtLeast)
 
 // With an E4M3 scale for each 16 by 16: the codes of the rows are those of the columns.
 template <bool kStochastic, typename T>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, kBlocksAtLeast)
     QuantizeSquares(Matrix<T> x, Side row, Side col, const uint32_t* amaxes, RandomSource random) {
   __shared__ NvScaleRow row_scales[kTile];
   __shared__ NvScaleRow col_scales[kTile];
@@ -146,11 +146,11 @@ __global__ void __launch_bounds__(kTileThreads)
     RowCodes codes;
     const auto scaled = [&](int r, int c) { return Quotient(values[r][c], scale.divisor, scale.inverse); };
     EncodeRows<Format::kE2M1, kStochastic ? 16 : 0>(row, random, first_row, first_col, scaled, codes);
-    if (row.codes != nullptr) StoreRows<Format::kE2M1>(row, first_row, first_col, codes);
+    if (row.codes != nullptr) StoreCodes<Format::kE2M1>(row, first_row, first_col, codes);
     if (col.codes != nullptr) {
       ColumnCodes turned;
       TurnCodes(codes, turned);
-      StoreColumns<Format::kE2M1>(col, first_row, first_col, turned);
+      StoreCodes<Format::kE2M1>(col, first_col, first_row, turned);
     }
   });
   StoreScales(row, col, row_scales, col_scales);

@@ -1,12 +1,19 @@
 // What the kernels of 8- and 4-bit codes share: how a matrix is divided, loaded and stored, in both orientations.
 //
-// A block of threads takes a tile of 128 by 128 elements, a warp units of 32 by 32 of it, of which each thread has 4
-// rows of 8 columns. So what shares a scale or is transformed together lies within a warp, in either orientation, and
-// codes need no shared memory: a row's are stored 8 at a time, a column's 4, and a unit's whole sectors of either (half
-// ones of 4-bit codes).
+// A block of threads takes a tile of 128 by 128 elements, of which a thread has patches of 4 rows of 8 columns.
+//
+// Where elements share scales or are transformed together, a warp takes units of 32 by 32. What does so then lies
+// within a warp, in either orientation, and codes need no shared memory: a row's are stored 8 at a time, a column's 4,
+// and a unit's whole sectors of either (half ones of 4-bit codes).
+//
+// Elsewhere a thread takes one patch, and a warp 8 whole rows of the tile, so that it loads and stores whole lines.
+// Columns are turned to rows in shared memory and leave alike. Where `whole` patches are all there is, kernels are
+// compiled for these alone: a thread's loads are then under way together. (Taken in units, each load in a branch of its
+// own, an H200 moved half of what it copies.)
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/device/cuda/block.cuh"
 #include "engine/device/cuda/kernel.h"
@@ -23,12 +30,15 @@ constexpr int kThreadCols = 8;
 constexpr int kChunks = kUnit / kThreadCols;  // lanes of a unit's row: neighbours
 constexpr int kQuads = kUnit / kThreadRows;   // lanes of a unit's column: kChunks apart
 
+constexpr int kRowPatches = kTile / kThreadCols;                          // patches of a tile's row: neighbours
+constexpr int kPatchThreads = kTile * kTile / kThreadRows / kThreadCols;  // of one patch each
+
 // CUDA allows 65535 tiles down: 8 million rows.
-inline LaunchShape TilesOf(int64_t rows, int64_t cols) {
-  return {dim3(BlocksFor(cols, kTile), BlocksFor(rows, kTile)), dim3(kTileThreads)};
+inline LaunchShape TilesOf(int64_t rows, int64_t cols, int threads = kTileThreads) {
+  return {dim3(BlocksFor(cols, kTile), BlocksFor(rows, kTile)), dim3(threads)};
 }
 
-// Where a thread's rows and columns begin in its tile, for its k-th unit.
+// Where a thread's rows and columns begin in its tile: those of its k-th unit, or of its one patch.
 struct Place {
   int row, col;
 };
@@ -38,6 +48,10 @@ __device__ inline Place PlaceOf(int k) {
   const int warp = thread / kWarp;
   return {warp % 4 * kUnit + thread / kChunks % kQuads * kThreadRows,
           (warp / 4 + 2 * k) * kUnit + thread % kChunks * kThreadCols};
+}
+__device__ inline Place PlaceOfPatch() {
+  const int thread = static_cast<int>(threadIdx.x);
+  return {thread / kRowPatches * kThreadRows, thread % kRowPatches * kThreadCols};
 }
 __device__ inline int64_t TileRow() { return int64_t{blockIdx.y} * kTile; }
 __device__ inline int64_t TileCol() { return int64_t{blockIdx.x} * kTile; }
@@ -55,6 +69,43 @@ struct Matrix {
         cols(x.cols),
         stride(x.row_stride),
         vectors(reinterpret_cast<uintptr_t>(data) % 16 == 0 && stride * static_cast<int64_t>(sizeof(T)) % 16 == 0) {}
+
+  // A patch as it lies in memory, which takes fewer registers than its numbers.
+  static constexpr int kOfWord = 4 / sizeof(T);
+  struct Words {
+    uint32_t of[kThreadRows][kThreadCols / kOfWord];
+  };
+  // kWhole: in place of a patch that is not there, the first one, which raises no largest magnitude.
+  template <bool kWhole>
+  __device__ void Load(int64_t row, int64_t col, Words& words) const {
+    if constexpr (kWhole) {
+      const T* from = data + (row < rows && col < cols ? row * stride + col : 0);
+      for (int r = 0; r < kThreadRows; ++r) {
+        for (int w = 0; w < kThreadCols / kOfWord; w += 4) {
+          const auto vec = LoadVec<uint32_t, 4>(reinterpret_cast<const uint32_t*>(from + r * stride) + w);
+          for (int i = 0; i < 4; ++i) words.of[r][w + i] = vec.of[i];
+        }
+      }
+    } else {
+      for (int r = 0; r < kThreadRows; ++r) {
+        for (int c = 0; c < kThreadCols; c += kOfWord) {
+          Vec<T, kOfWord> elements = {};
+          for (int i = 0; i < kOfWord; ++i) {
+            if (row + r < rows && col + c + i < cols) elements.of[i] = data[(row + r) * stride + col + c + i];
+          }
+          words.of[r][c / kOfWord] = __builtin_bit_cast(uint32_t, elements);
+        }
+      }
+    }
+  }
+  __device__ static void ToFloats(const Words& words, float (&values)[kThreadRows][kThreadCols]) {
+    for (int r = 0; r < kThreadRows; ++r) {
+      for (int c = 0; c < kThreadCols; c += kOfWord) {
+        const auto elements = __builtin_bit_cast(Vec<T, kOfWord>, words.of[r][c / kOfWord]);
+        for (int i = 0; i < kOfWord; ++i) values[r][c + i] = ToFloat(elements.of[i]);
+      }
+    }
+  }
 
   __device__ void Load(int64_t row, int64_t col, float (&values)[kThreadRows][kThreadCols]) const {
     constexpr int kAtOnce = 16 / sizeof(T);
@@ -75,9 +126,8 @@ struct Matrix {
 };
 
 // fn(place in the tile, row, column, values) for each of this thread's units of x: 4 rows of 8 columns from there on.
-// Source: Matrix, or what has its Load.
-template <typename Source, typename Fn>
-__device__ __forceinline__ void ForUnits(const Source& x, const Fn& fn) {
+template <typename T, typename Fn>
+__device__ __forceinline__ void ForUnits(const Matrix<T>& x, const Fn& fn) {
   for (int k = 0; k < kUnitsOfWarp; ++k) {
     const Place place = PlaceOf(k);
     const int64_t row = TileRow() + place.row;
@@ -126,6 +176,12 @@ inline Side SideOf(const CudaRun& run, const StoredCodes& to, const Quantizer& q
   return side;
 }
 
+// Whether a patch of a matrix, and of what is made of it, is there as a whole or not at all, and moves by vectors.
+inline bool WholePatches(int64_t rows, int64_t cols, bool vectors, const Side& row, const Side& col) {
+  return rows % kThreadCols == 0 && cols % kThreadCols == 0 && vectors && (row.codes == nullptr || row.vectors) &&
+         (col.codes == nullptr || col.vectors);
+}
+
 // Of each side, by the grid's first thread.
 __device__ inline void SetTensorScale(const Side& side, float scale) {
   if (side.tensor_scale != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
@@ -139,43 +195,32 @@ __device__ inline uint16_t Nibbles(uint32_t codes) {
   return static_cast<uint16_t>(pairs | pairs >> 8);
 }
 
-template <typename Word, int kWords>
-__device__ void StoreBytes(const Side& side, int64_t outer, int64_t byte, const Vec<Word, kWords>& words) {
-  constexpr int kBytes = sizeof(Word) * kWords;
-  uint8_t* to = side.codes + outer * side.stride + byte;
-  if (side.vectors && byte + kBytes <= side.bytes) {
-    StoreVec(reinterpret_cast<Word*>(to), words);
-    return;
-  }
-  for (int i = 0; i < kBytes; ++i) {
-    constexpr int kSize = sizeof(Word);
-    if (byte + i < side.bytes) to[i] = static_cast<uint8_t>(words.of[i / kSize] >> (i % kSize * 8));
-  }
-}
-// Four codes a word, of elements side by side in row `outer`, from `inner` on: what of them the row has.
-template <Format kFormat, int kWords>
-__device__ void StoreCodes(const Side& side, int64_t outer, int64_t inner, const uint32_t (&codes)[kWords]) {
-  if (outer >= side.outer) return;
-  if constexpr (kFormat == Format::kE2M1) {
-    Vec<uint16_t, kWords> words;
-    for (int i = 0; i < kWords; ++i) words.of[i] = Nibbles(codes[i]);
-    StoreBytes(side, outer, inner / 2, words);
-  } else {
-    Vec<uint32_t, kWords> words;
-    for (int i = 0; i < kWords; ++i) words.of[i] = codes[i];
-    StoreBytes(side, outer, inner, words);
-  }
-}
-// A thread's codes of its rows, and of its columns.
+// A thread's codes of its rows, and of its columns: four a word, one in each byte.
 using RowCodes = uint32_t[kThreadRows][kThreadCols / 4];
 using ColumnCodes = uint32_t[kThreadCols][1];
-template <Format kFormat>
-__device__ void StoreRows(const Side& side, int64_t row, int64_t col, const RowCodes& codes) {
-  for (int r = 0; r < kThreadRows; ++r) StoreCodes<kFormat>(side, row + r, col, codes[r]);
-}
-template <Format kFormat>
-__device__ void StoreColumns(const Side& side, int64_t row, int64_t col, const ColumnCodes& codes) {
-  for (int c = 0; c < kThreadCols; ++c) StoreCodes<kFormat>(side, col + c, row, codes[c]);
+
+// Codes of kLines rows from `outer` on, side by side from `inner` on: what of them is there.
+template <Format kFormat, bool kWhole = false, int kLines, int kWords>
+__device__ void StoreCodes(const Side& side, int64_t outer, int64_t inner, const uint32_t (&codes)[kLines][kWords]) {
+  constexpr bool kPairs = kFormat == Format::kE2M1;
+  using Word = std::conditional_t<kPairs, uint16_t, uint32_t>;
+  constexpr int kSize = sizeof(Word);
+  constexpr int kBytes = kSize * kWords;
+  const int64_t byte = kPairs ? inner / 2 : inner;
+  if (kWhole && (outer >= side.outer || byte >= side.bytes)) return;
+  for (int line = 0; line < kLines; ++line) {
+    if (!kWhole && outer + line >= side.outer) return;
+    uint8_t* to = side.codes + (outer + line) * side.stride + byte;
+    Vec<Word, kWords> words;
+    for (int i = 0; i < kWords; ++i) words.of[i] = kPairs ? Nibbles(codes[line][i]) : codes[line][i];
+    if (kWhole || (side.vectors && byte + kBytes <= side.bytes)) {
+      StoreVec(reinterpret_cast<Word*>(to), words);
+    } else {
+      for (int i = 0; i < kBytes; ++i) {
+        if (byte + i < side.bytes) to[i] = static_cast<uint8_t>(words.of[i / kSize] >> (i % kSize * 8));
+      }
+    }
+  }
 }
 // The same codes turned round, four by four.
 __device__ inline void TurnCodes(const RowCodes& rows, ColumnCodes& columns) {
@@ -191,15 +236,34 @@ __device__ inline void TurnCodes(const RowCodes& rows, ColumnCodes& columns) {
   }
 }
 
+// What lies on the way of a tile's codes from one orientation to the other: its columns, 8 rows at once.
+using TurnedTile = Vec<uint32_t, 2>[kTile][kRowPatches];
+// From a thread's codes of its patch to those that it has, at the same place, of the tile turned round. By all of
+// kPatchThreads, once for a `tile`.
+__device__ inline void TurnTile(const RowCodes& codes, TurnedTile& tile, RowCodes& turned) {
+  ColumnCodes columns;
+  TurnCodes(codes, columns);
+  const auto down = threadIdx.x / kRowPatches;
+  const auto across = threadIdx.x % kRowPatches;
+  const auto at = across ^ down / 2;  // so that what a warp writes at once, and reads, lies in different banks
+  for (int c = 0; c < kThreadCols; ++c) tile[across * kThreadCols + c][at].of[down % 2] = columns[c][0];
+  __syncthreads();
+  for (int r = 0; r < kThreadRows; ++r) {
+    const Vec<uint32_t, 2> line = tile[down * kThreadRows + r][at];
+    turned[r][0] = line.of[0];
+    turned[r][1] = line.of[1];
+  }
+}
+
 // Eight codes of a row of which `there` bytes are left, one in each byte; what is not there is zeros.
-template <Format kFormat>
+template <Format kFormat, bool kWhole>
 __device__ void LoadCodes(const uint8_t* from, int64_t there, bool vectors, uint32_t (&codes)[kThreadCols / 4]) {
   constexpr bool kPairs = kFormat == Format::kE2M1;
   constexpr int kWords = kPairs ? 1 : 2;
   Vec<uint32_t, kWords> words = {};
-  if (vectors && there >= 4 * kWords) {
+  if (kWhole ? there > 0 : vectors && there >= 4 * kWords) {
     words = LoadVec<uint32_t, kWords>(reinterpret_cast<const uint32_t*>(from));
-  } else {
+  } else if (!kWhole) {
     for (int i = 0; i < 4 * kWords; ++i) {
       if (i < there) words.of[i / 4] |= uint32_t{from[i]} << (i % 4 * 8);
     }
@@ -226,12 +290,12 @@ struct CodeMatrix {
     vectors = reinterpret_cast<uintptr_t>(data) % at_once == 0 && stride % at_once == 0;
   }
 
-  template <Format kFormat>
+  template <Format kFormat, bool kWhole = false>
   __device__ void Load(int64_t row, int64_t col, RowCodes& codes) const {
     const int64_t byte = kFormat == Format::kE2M1 ? col / 2 : col;
     for (int r = 0; r < kThreadRows; ++r) {
-      const int64_t there = row + r < rows ? bytes - byte : 0;
-      LoadCodes<kFormat>(data + (row + r) * stride + byte, there, vectors, codes[r]);
+      const int64_t there = row + (kWhole ? 0 : r) < rows ? bytes - byte : 0;
+      LoadCodes<kFormat, kWhole>(data + (row + r) * stride + byte, there, vectors, codes[r]);
     }
   }
 };

@@ -4,18 +4,15 @@
 namespace ridgeline {
 namespace {
 
-template <Format kFormat>
-__global__ void __launch_bounds__(kTileThreads) Transpose(CodeMatrix codes, Side turned) {
-  for (int k = 0; k < kUnitsOfWarp; ++k) {
-    const Place place = PlaceOf(k);
-    const int64_t row = TileRow() + place.row;
-    const int64_t col = TileCol() + place.col;
-    RowCodes rows;
-    codes.Load<kFormat>(row, col, rows);
-    ColumnCodes columns;
-    TurnCodes(rows, columns);
-    StoreColumns<kFormat>(turned, row, col, columns);
-  }
+template <bool kWhole, Format kFormat>
+__global__ void __launch_bounds__(kPatchThreads) Transpose(CodeMatrix codes, Side turned) {
+  __shared__ TurnedTile tile;
+  const Place place = PlaceOfPatch();
+  RowCodes rows;
+  codes.Load<kFormat, kWhole>(TileRow() + place.row, TileCol() + place.col, rows);
+  RowCodes columns;
+  TurnTile(rows, tile, columns);
+  StoreCodes<kFormat, kWhole>(turned, TileCol() + place.row, TileRow() + place.col, columns);
 }
 
 constexpr int kScaleThreads = 256;
@@ -34,10 +31,14 @@ void TransposeQuantizedCuda(const OpCall& call, const CudaRun& run, KernelState*
   const TransposeQuantizedOperands on = call.operands(kTransposeQuantized);
   const Quantizer& quantizer = call.attrs(kTransposeQuantized);
   const Tensor& codes = on.reads.codes;
-  const Side turned = SideOf(run, {on.writes.codes, {}, {}}, quantizer, codes.rows, kThreadRows);
-  const bool pairs = quantizer.format == Format::kE2M1;
-  Launch(run.stream, TilesOf(codes.rows, turned.outer), pairs ? Transpose<Format::kE2M1> : Transpose<Format::kE4M3>,
-         CodeMatrix(run, codes, quantizer.format), turned);
+  const Side turned = SideOf(run, {on.writes.codes, {}, {}}, quantizer, codes.rows, kThreadCols);
+  const CodeMatrix rows(run, codes, quantizer.format);
+  const bool whole = WholePatches(codes.rows, turned.outer, rows.vectors, {}, turned);
+  auto kernel = whole ? Transpose<true, Format::kE4M3> : Transpose<false, Format::kE4M3>;
+  if (quantizer.format == Format::kE2M1) {
+    kernel = whole ? Transpose<true, Format::kE2M1> : Transpose<false, Format::kE2M1>;
+  }
+  Launch(run.stream, TilesOf(codes.rows, turned.outer, kPatchThreads), kernel, rows, turned);
   if (!on.reads.scales.defined()) return;
   const Tensor& scales = on.writes.scales;
   Launch(run.stream, {dim3(BlocksFor(scales.elements(), kScaleThreads)), dim3(kScaleThreads)}, TransposeScales,
