@@ -15,19 +15,22 @@ namespace {
 
 constexpr int kTimes = 20;  // of which the fastest counts
 
-// Bytes read and written a nanosecond.
-double CopySpeed(int64_t bytes) {
-  const DeviceBuffer from = NewDeviceBuffer(bytes);
-  const DeviceBuffer to = NewDeviceBuffer(bytes);
+// Bytes read and written a nanosecond, by copies of `bytes` from one end of `region` bytes to the other: what lies in a
+// cache of the copy before is not what the next one reads.
+double CopySpeed(int64_t bytes, int64_t region) {
+  const DeviceBuffer from = NewDeviceBuffer(region);
+  const DeviceBuffer to = NewDeviceBuffer(region);
   const CudaStream stream = NewCudaStream();
   const CudaEvent begin = NewCudaEvent(true);
   const CudaEvent end = NewCudaEvent(true);
-  const auto size = static_cast<size_t>(bytes);
-  CheckCuda(cudaMemsetAsync(from.get(), 1, size, stream.get()), "cudaMemsetAsync");
+  CheckCuda(cudaMemsetAsync(from.get(), 1, static_cast<size_t>(region), stream.get()), "cudaMemsetAsync");
   float least_ms = 0;
   for (int i = 0; i < kTimes; ++i) {
+    const int64_t at = i % (region / bytes) * bytes;
     CheckCuda(cudaEventRecord(begin.get(), stream.get()), "cudaEventRecord");
-    CheckCuda(cudaMemcpyAsync(to.get(), from.get(), size, cudaMemcpyDeviceToDevice, stream.get()), "cudaMemcpyAsync");
+    CheckCuda(cudaMemcpyAsync(to.get() + at, from.get() + at, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
+                              stream.get()),
+              "cudaMemcpyAsync");
     CheckCuda(cudaEventRecord(end.get(), stream.get()), "cudaEventRecord");
     CheckCuda(cudaEventSynchronize(end.get()), "cudaEventSynchronize");
     float ms = 0;
@@ -53,8 +56,11 @@ double ProductSpeed(int64_t rows) {
 }  // namespace
 
 void PrintCeilings(int64_t rows) {
-  const int64_t bytes = 16 * rows * rows;
-  fmt::print("copy {} bytes: {:.1f} GB/s\n", bytes, CopySpeed(bytes));
+  // As large as what a step's kernels read and write, which short ones do not reach the speed of long ones by.
+  const int64_t region = 16 * rows * rows;
+  for (const int64_t part : {1, 4, 8, 16, 32}) {
+    fmt::print("copy {} bytes: {:.1f} GB/s\n", region / part, CopySpeed(region / part, region));
+  }
   fmt::print("multiply {0} x {0} by {0} x {0}, bf16: {1:.1f} TFLOP/s\n", rows, ProductSpeed(rows) / 1e3);
 }
 

@@ -170,8 +170,10 @@ cudaError_t Launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
   }
   {
     Lock lock(m.mutex);
+    // What a kernel has beside counts, too, and is not seen here: it may be so much.
+    constexpr size_t kWithoutAsking = (48 - 16) * 1024;
     const auto limit = m.dynamic_shared_limits.find(kernel);
-    if (grid.dynamic_shared_bytes > (limit == m.dynamic_shared_limits.end() ? 48 * 1024 : limit->second)) {
+    if (grid.dynamic_shared_bytes > (limit == m.dynamic_shared_limits.end() ? kWithoutAsking : limit->second)) {
       return Said(cudaErrorInvalidValue);
     }
   }

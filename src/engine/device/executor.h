@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/device/layout.h"
+#include "engine/device/normal_numbers.h"
 #include "engine/device/trace.h"
 
 namespace ridgeline {
@@ -45,8 +46,11 @@ class Executor {
   void Write(const Tensor& to, int64_t first, std::span<const T> from) {
     Upload(to, ByteOf<T>(to, first), std::as_bytes(from));
   }
-  // A contiguous tensor.
+  // Of a contiguous tensor.
   virtual void Zero(const Tensor& tensor) = 0;
+  // Has the device write the numbers from the `first` on to a contiguous tensor. False where it leaves that to the
+  // host.
+  virtual bool WriteNormal(const Tensor& to, int64_t first, const NormalNumbers& numbers) = 0;
   template <typename T>
   void Read(const Tensor& from, int64_t first, std::span<T> to) const {
     Download(from, ByteOf<T>(from, first), std::as_writable_bytes(to));

@@ -19,6 +19,7 @@
 #include "engine/device/cuda/gpu_cards.h"
 #include "engine/device/cuda/gpu_watch.h"
 #include "engine/device/cuda/runtime.h"
+#include "engine/ops/cuda/first_weights.h"
 #include "engine/ops/cuda/gemm_epilogue.h"
 #include "engine/ops/cuda/kernels.h"
 #include "run/gpus.h"
@@ -148,7 +149,7 @@ class CudaDeviceOfRank final : public TrainingDevice {
     OpenAlgorithms(communicator);
     return std::make_unique<CudaExecutor>(
         program.trace, program.layout, CudaKernels(),
-        CudaOptions{number_, &libraries_.cuda, options_.graph, algorithms_.get(), GemmEpilogue},
+        CudaOptions{number_, &libraries_.cuda, options_.graph, algorithms_.get(), GemmEpilogue, WriteNormalCuda},
         MakeCudaCollectives(communicator, libraries_.nccl));
   }
 

@@ -4,13 +4,12 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <numbers>
 #include <optional>
 
 #include "base/parallel.h"
 #include "engine/ops/elementwise.h"
+#include "engine/ops/first_weights.h"
 #include "engine/ops/optimizer.h"
-#include "engine/ops/philox.h"
 #include "engine/step/quantized_weights.h"
 #include "engine/tensor/bf16.h"
 #include "engine/tensor/fp16.h"
@@ -19,21 +18,7 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kInitChunk = int64_t{1} << 20;  // elements made at once, a multiple of 4
-constexpr uint32_t kInitStream = 0x1417'0000;     // + the parameter's index; step 0, which training never uses
-
-// Four normal numbers from one draw (Box & Muller, 1958).
-std::array<float, 4> Normals(uint64_t seed, uint32_t stream, int64_t quad) {
-  const auto draw = RandomGroup(seed, 0, stream, static_cast<uint64_t>(quad));
-  std::array<float, 4> normals{};
-  for (size_t pair = 0; pair < 2; ++pair) {
-    const float u = (static_cast<float>(draw[2 * pair] >> 8) + 1.0F) * 0x1p-24F;  // (0, 1]
-    const float angle = static_cast<float>(draw[2 * pair + 1] >> 8) * 0x1p-24F * 2 * std::numbers::pi_v<float>;
-    const float radius = std::sqrt(-2 * std::log(u));
-    normals[2 * pair] = radius * std::cos(angle);
-    normals[2 * pair + 1] = radius * std::sin(angle);
-  }
-  return normals;
-}
+constexpr uint32_t kInitStream = 0x1417'0000;     // + the parameter's index
 
 // fn(i) for each element, on all cores: a model of 8 billion parameters is converted between two steps of a GPU.
 template <typename Fn>
@@ -95,7 +80,11 @@ void ModelState::SetCompute(const Tensor& tensor, int64_t first, std::span<const
 void ModelState::Initialize(const FirstValues& values) {
   const FirstValues from_seed = [this](size_t p, int64_t first, std::span<float> to) { FromSeed(p, first, to); };
   for (size_t p = 0; p < program_.states.size(); ++p) {
-    InitializeWeight(p, values ? values : from_seed);
+    if (values) {
+      InitializeWeight(p, values);
+    } else if (!DeviceMakes(p)) {
+      InitializeWeight(p, from_seed);
+    }
     for (const Tensor& moment : {program_.states[p].m, program_.states[p].v}) {
       if (moment.defined()) executor_.Zero(moment);
     }
@@ -134,21 +123,36 @@ void ModelState::InitializeWeight(size_t parameter, const FirstValues& values) {
   if (codes) codes->WriteTo(executor_, state);
 }
 
+NormalNumbers ModelState::NumbersOf(size_t parameter) const {
+  return {static_cast<uint64_t>(program_.spec.seed), kInitStream + static_cast<uint32_t>(parameter),
+          static_cast<float>(program_.shape.init_std)};
+}
+
 void ModelState::FromSeed(size_t parameter, int64_t first, std::span<float> to) const {
   const Init init = program_.shape.parameters[parameter].init;
   if (init != Init::kNormal) return std::fill(to.begin(), to.end(), init == Init::kOnes ? 1.0F : 0.0F);
-  const auto seed = static_cast<uint64_t>(program_.spec.seed);
-  const auto std_dev = static_cast<float>(program_.shape.init_std);
-  const uint32_t stream = kInitStream + static_cast<uint32_t>(parameter);
+  const NormalNumbers numbers = NumbersOf(parameter);
   const auto n = static_cast<int64_t>(to.size());
   ParallelFor((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
     for (int64_t quad = begin; quad < end; ++quad) {
-      const std::array<float, 4> normals = Normals(seed, stream, first / 4 + quad);
-      for (int64_t i = 0; i < 4 && 4 * quad + i < n; ++i) {
-        to[static_cast<size_t>(4 * quad + i)] = std_dev * normals[static_cast<size_t>(i)];
-      }
+      const FourNumbers normals = NormalQuad(numbers, first / 4 + quad);
+      for (int64_t i = 0; i < 4 && 4 * quad + i < n; ++i) to[static_cast<size_t>(4 * quad + i)] = normals.of[i];
     }
   });
+}
+
+// Where the device can, and what is kept of a weight is what is computed with.
+bool ModelState::DeviceMakes(size_t parameter) {
+  const ParameterState& state = program_.states[parameter];
+  if (program_.shape.parameters[parameter].init != Init::kNormal || state.quantized() ||
+      program_.recipe->master != Master::kNone) {
+    return false;
+  }
+  const NormalNumbers numbers = NumbersOf(parameter);
+  bool made = true;
+  if (state.whole.defined()) made = executor_.WriteNormal(state.whole, 0, numbers);
+  if (state.work.defined()) made = made && executor_.WriteNormal(state.work, state.first, numbers);
+  return made;
 }
 
 void ModelState::SetWeight(size_t parameter, const ParameterPart& part, std::span<const float> values) {

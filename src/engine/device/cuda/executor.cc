@@ -243,6 +243,13 @@ void CudaExecutor::Zero(const Tensor& tensor) {
             "cudaMemsetAsync");
 }
 
+bool CudaExecutor::WriteNormal(const Tensor& to, int64_t first, const NormalNumbers& numbers) {
+  if (options_.write_normal == nullptr) return false;
+  std::byte* address = Address(to, to.offset * SizeOf(to.dtype));
+  options_.write_normal(stream_.get(), to.dtype, address, first, to.elements(), numbers);
+  return true;
+}
+
 void CudaExecutor::Upload(const Tensor& to, int64_t byte, std::span<const std::byte> from) {
   staging_->Upload(Address(to, byte), from, stream_.get());
 }
@@ -275,15 +282,17 @@ void CudaExecutor::Step(const StepInputs& inputs) {
 }
 
 void CudaExecutor::RunCalls() const {
-  for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
-    const Bound& bound = calls_[i];
-    if (bound.run == nullptr) continue;
-    const NvtxRange range(bound.call->op->name);
-    if (bound.together > 1) {
-      bound.run_together({bound.call, bound.together}, run_);  // the trace's calls lie one behind the other
-    } else {
-      bound.run(*bound.call, run_, bound.state.get());
-    }
+  for (size_t i = 0; i < calls_.size(); i += calls_[i].together) Run(calls_[i]);
+}
+
+// The call, with those that run together with it.
+void CudaExecutor::Run(const Bound& bound) const {
+  if (bound.run == nullptr) return;
+  const NvtxRange range(bound.call->op->name);
+  if (bound.together > 1) {
+    bound.run_together({bound.call, bound.together}, run_);  // the trace's calls lie one behind the other
+  } else {
+    bound.run(*bound.call, run_, bound.state.get());
   }
 }
 
@@ -318,17 +327,20 @@ void CudaExecutor::RunTimed() {
     CheckCuda(cudaEventRecord(between_calls_[i].get(), stream_.get()), "cudaEventRecord");
   };
   record(0);
-  for (size_t i = 0; i < calls_.size(); ++i) {
-    const NvtxRange range(calls_[i].call->op->name);
-    if (calls_[i].run != nullptr) calls_[i].run(*calls_[i].call, run_, calls_[i].state.get());
-    record(i + 1);
+  for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
+    Run(calls_[i]);
+    record(i + calls_[i].together);
   }
   Wait(stream_.get(), run_.collectives);
-  for (size_t i = 0; i < calls_.size(); ++i) {
+  for (size_t i = 0; i < calls_.size(); i += calls_[i].together) {
+    const size_t together = calls_[i].together;
     float milliseconds = 0;
-    CheckCuda(cudaEventElapsedTime(&milliseconds, between_calls_[i].get(), between_calls_[i + 1].get()),
+    CheckCuda(cudaEventElapsedTime(&milliseconds, between_calls_[i].get(), between_calls_[i + together].get()),
               "cudaEventElapsedTime");
-    call_ns_[i] += std::llround(double{milliseconds} * 1e6);
+    // What runs at once shares the time.
+    for (size_t j = 0; j < together; ++j) {
+      call_ns_[i + j] += std::llround(double{milliseconds} * 1e6 / static_cast<double>(together));
+    }
   }
 }
 

@@ -68,6 +68,8 @@ struct CudaOptions {
   bool graph = true;                    // false: every step's calls are queued one by one, as the first's always are
   AlgorithmFile* algorithms = nullptr;  // as CudaRun's; must outlive the executor
   FindEpilogue epilogue = nullptr;      // of which those are taken that are the faster, as the algorithms say
+  void (*write_normal)(cudaStream_t stream, DType dtype, std::byte* to, int64_t first, int64_t count,
+                       const NormalNumbers& numbers) = nullptr;  // WriteNormalCuda; null: the host makes first weights
 };
 
 class CudaExecutor final : public Executor {
@@ -85,6 +87,7 @@ class CudaExecutor final : public Executor {
   void QueueScalars(std::span<const Tensor> scalars) override;
   Scalars TakeScalars() override { return scalars_.Take(run_.collectives); }
   void Zero(const Tensor& tensor) override;
+  bool WriteNormal(const Tensor& to, int64_t first, const NormalNumbers& numbers) override;
   int64_t slab_bytes() const override { return slab_bytes_; }
   bool Multiplies(MathFormat format) const override;
   void EnableTiming() override;
@@ -106,6 +109,7 @@ class CudaExecutor final : public Executor {
   void ChooseEpilogues(const Trace& trace);
   std::shared_ptr<KernelState> TakeEpilogue(const Bound& call, const Bound& other, const CudaEpilogue& epilogue);
   void RunCalls() const;
+  void Run(const Bound& bound) const;
   void RunTimed();
   void Capture();
   std::byte* Address(const Tensor& tensor, int64_t byte) const {
