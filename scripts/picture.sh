@@ -1,14 +1,25 @@
 #!/usr/bin/env bash
-# Draws docs/report.png: the demo's report as Chromium shows it, without a window.
+# Draws the README's pictures as Chromium shows them, without a window: docs/report.png, the demo's report, and
+# docs/h200.png, what one H200 did (bench/results/h200).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-build/bin/ridgeline report activation-checkpointing --to "$work/report.html"
-chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
-  --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$work/profile" \
-  --default-tile-width=2048 --default-tile-height=2048 --window-size=1280,1700 --screenshot="$work/report.png" "file://$work/report.html"
-mv "$work/report.png" docs/report.png
-echo "docs/report.png"
+# draw DATABASE PICTURE HEIGHT
+draw() {
+  build/bin/ridgeline report activation-checkpointing --db "$1" --to "$work/report.html"
+  chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+    --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$work/profile" \
+    --default-tile-width=2048 --default-tile-height=2048 --window-size="1280,$3" --screenshot="$work/report.png" \
+    "file://$work/report.html"
+  mv "$work/report.png" "docs/$2"
+  echo "docs/$2"
+}
+
+[ ! -e ridgeline.db ] || draw ridgeline.db report.png 1700
+cp bench/results/h200/gpu.db "$work/h200.db"
+sqlite3 "$work/h200.db" "DELETE FROM results WHERE status <> 'ok' OR point_id NOT IN (SELECT point_id FROM runs
+  WHERE model = 'llama-8b' AND precision = 'bf16' AND trainer = 'ridgeline-train')"
+draw "$work/h200.db" h200.png 1520

@@ -148,7 +148,7 @@ std::optional<TrainCommand> ParseTrainCommand(int argc, const char* const* argv)
                  "~/.cache/ridgeline/cublaslt.json); off: take those that cuBLASLt names first");
   app.add_flag("--budget", command.budget,
                "train nothing: print what a step moves and multiplies, op by op, and the least time that takes on the "
-               "gpu that is named, else on an H200, which no run has confirmed");
+               "gpu that is named, else on an H200");
   app.add_option("--calibrate", command.calibrate_s,
                  "train nothing: for about so many seconds time steps of small models on this --device and --gpu, call "
                  "by call, and write what was seen to --result, as `ridgeline calibrate` reads it")

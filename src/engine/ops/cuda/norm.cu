@@ -108,8 +108,6 @@ __global__ void __launch_bounds__(kForwardBound, kBlocksAtLeast) Forward(Forward
   constexpr int kTensors = kSum ? 2 : 1;
   RowsAhead<T, kVec, kTensors, kForwardHeld> ahead(a.from, a.cols, row, last);
   uint32_t largest = 0;
-  float scale = 0;
-  if constexpr (kCodes) scale = *a.scale;
   for (int turn = 0; row < last; ++row, turn ^= 1) {
     const int64_t first = row * a.cols;
     Vector held[kForwardHeld];
@@ -162,6 +160,8 @@ __global__ void __launch_bounds__(kForwardBound, kBlocksAtLeast) Forward(Forward
       if constexpr (kCenter) a.mean[row] = mean;
       a.rstd[row] = rstd;
     }
+    float scale = 0;
+    if constexpr (kCodes) scale = *a.scale;  // a row at a time: one more register over all of it would be one too many
     for_each([&](int64_t c, const Vector& vector) {
       const auto weight = LoadVec<T, kVec>(a.weight + c);
       Vector bias{};
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kForwardBound, kBlocksAtLeast) Forward(Forward
   }
   if constexpr (kCodes) {
     __shared__ uint32_t amaxes[kWarp];
-    if (blockIdx.x == 0 && threadIdx.x == 0) *a.tensor_scale = __fdiv_rn(1.0F, scale);
+    if (blockIdx.x == 0 && threadIdx.x == 0) *a.tensor_scale = __fdiv_rn(1.0F, *a.scale);
     RaiseAmax(a.amax, largest, amaxes, static_cast<int>(blockDim.x) / kWarp);
   }
 }
