@@ -97,7 +97,7 @@ std::string SweepName(Store& store, const std::string& name_or_file) {
   }
   std::string name = name_or_file;
   if (fs::is_regular_file(name_or_file)) {
-    name = LoadSweep(name_or_file).name;
+    name = LoadSweepName(name_or_file);
     for (const std::string& known : names) {
       if (known == name) return name;
     }

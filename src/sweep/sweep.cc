@@ -266,12 +266,28 @@ std::vector<std::filesystem::path> FoldersFor(const std::filesystem::path& file,
   return TrainerFolders(std::move(own));
 }
 
+std::string ReadSweepFile(const std::filesystem::path& file) {
+  std::optional<std::string> text = ReadFileIfThere(file, YamlLimits().bytes + 1);
+  if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
+  return std::move(*text);
+}
+
 }  // namespace
 
 Sweep LoadSweep(const std::filesystem::path& file, const std::vector<std::filesystem::path>& trainers) {
-  const std::optional<std::string> text = ReadFileIfThere(file, YamlLimits().bytes + 1);
-  if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
-  return ParseSweep(*text, file, trainers);
+  return ParseSweep(ReadSweepFile(file), file, trainers);
+}
+
+std::string LoadSweepName(const std::filesystem::path& file) {
+  const std::string text = ReadSweepFile(file);
+  try {
+    for (const auto& [key, value] : ParseYaml(text).entries) {
+      if (key.scalar == "name" && value.scalar.is_string()) return value.scalar.get<std::string>();
+    }
+  } catch (const Fault& fault) {
+    ThrowFaults(file, {fault}, kSweepHint);
+  }
+  return ParseSweep(text, file).name;  // which says what is wrong
 }
 
 Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,

@@ -168,7 +168,11 @@ bool HasLargestBatch(const Sweep& sweep);
 // (trainers/find.h).
 Sweep LoadSweep(const std::filesystem::path& file, const std::vector<std::filesystem::path>& trainers = {});
 
-// The same from text; `file` is what faults are reported under.
+// The name of a sweep, of whose file nothing else is looked at: neither its trainers' definitions nor what was changed
+// in it since it ran has to be right. Throws as LoadSweep where it has none.
+std::string LoadSweepName(const std::filesystem::path& file);
+
+// LoadSweep, from text; `file` is what faults are reported under.
 Sweep ParseSweep(std::string_view text, const std::filesystem::path& file,
                  const std::vector<std::filesystem::path>& trainers = {});
 

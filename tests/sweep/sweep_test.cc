@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "sweep/expand.h"
+#include "tests/base/temp_dir.h"
 
 namespace ridgeline {
 namespace {
@@ -101,6 +103,24 @@ report: [activation-checkpointing, other_1]
   std::vector<std::string_view> varying;
   for (const Field* field : VaryingFields(sweep)) varying.push_back(field->name);
   EXPECT_THAT(varying, ElementsAre("batch_size", "seq_length", "seed"));
+}
+
+// `cancel` and `status` ask for no more, of a file whose trainers they are not told of.
+TEST(Sweep, HasANameWhateverElseIsWrongInItsFile) {
+  const TempDir dir;
+  const auto file = dir.path() / "sweep.yaml";
+  const auto name_of = [&](const std::string& text) {
+    WriteFile(file, text);
+    try {
+      return LoadSweepName(file);
+    } catch (const Error& error) {
+      return error.message();
+    }
+  };
+  EXPECT_EQ(name_of("name: mine\ndefaults: {trainer: of-elsewhere, model: none}\nmatrix: 3\n"), "mine");
+  EXPECT_THAT(name_of("matrix: {batch_size: [1]}\n"), HasSubstr("name is not given"));
+  EXPECT_THAT(name_of("name: [\n"), HasSubstr("sweep.yaml:"));
+  EXPECT_THAT(name_of("name: 3\n"), HasSubstr("name must be text"));
 }
 
 TEST(Sweep, LaunchHasDefaults) {
