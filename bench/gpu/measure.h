@@ -28,7 +28,8 @@ class OneProduct {
   std::unique_ptr<CudaExecutor> executor_;
 };
 
-// The speed of copies of several sizes within the device's memory, and of a product of bf16 matrices of so many rows and columns.
+// The speed of copies of several sizes within the device's memory, and of a product of bf16 matrices of so many rows
+// and columns.
 void PrintCeilings(int64_t rows);
 // The device as cuDNN describes it, in JSON: plans can be made for it where it is not.
 void PrintDevice();

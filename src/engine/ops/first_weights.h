@@ -20,7 +20,7 @@ RIDGELINE_HOST_DEVICE inline FourNumbers NormalQuad(const NormalNumbers& numbers
   FourNumbers normals{};
   for (int pair = 0; pair < 2; ++pair) {
     const float u = (static_cast<float>(draw.of[2 * pair] >> 8) + 1.0F) * 0x1p-24F;  // (0, 1]
-    const float turn = static_cast<float>(draw.of[2 * pair + 1] >> 8) * 0x1p-24F;  // [0, 1)
+    const float turn = static_cast<float>(draw.of[2 * pair + 1] >> 8) * 0x1p-24F;    // [0, 1)
     const float radius = sqrtf(-2 * logf(u));
     float sine = 0;
     float cosine = 0;
