@@ -58,7 +58,7 @@ PointForecast ForecastOf(const Point& point, const Device& device, const Framewo
     MemoryForecast memory = MemoryOn(spec, device, framework);
     const int64_t peak_bytes = memory.planned_peak_bytes;
     const bool fits = static_cast<double>(peak_bytes) <= MemoryOfARank(spec, device);
-    return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, PredictStep(spec, device, {}, framework),
+    return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, PredictStep(spec, device, framework),
             std::move(memory.by_category)};
   } catch (const Error& e) {
     throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
@@ -92,7 +92,7 @@ std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& f
 
 std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast& forecast, const Device& device) {
   const StepForecast& step = forecast.step;
-  const RunCost run = CostOfRuns(spec, step.step_ns, step.first_ns, device);
+  const RunCost run = CostOfRuns(spec, step.step_ns, step.start_ns + step.first_ns, device);
   std::vector<Column> columns = {{"peak_bytes", forecast.peak_bytes},
                                  {"verdict", std::string(VerdictName(forecast.verdict))},
                                  {"step_ns", std::round(step.step_ns)},
@@ -217,12 +217,12 @@ double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, cons
   return (price == nullptr ? 0 : price->value) * machines / 3600 * 1e9 / step.steady_tokens_per_s(spec);
 }
 
-RunCost CostOfRuns(const RunSpec& spec, double step_ns, double first_ns, const Device& device) {
+RunCost CostOfRuns(const RunSpec& spec, double step_ns, double cold_ns, const Device& device) {
   RunCost cost;
   const auto steps = static_cast<double>(spec.warmup_steps + spec.steps);
   const auto ranks = static_cast<double>(spec.ranks);
   const DeviceFigure* price = PriceOf(device);
-  cost.seconds = static_cast<double>(spec.repeats) * (first_ns + steps * step_ns) / 1e9;
+  cost.seconds = static_cast<double>(spec.repeats) * (cold_ns + steps * step_ns) / 1e9;
   cost.machine_hours = cost.seconds / 3600 * static_cast<double>(device.machines(spec.ranks));
   cost.kilowatt_hours = cost.seconds / 3600 * ranks * device.Or("chip.power", 0) / 1000;
   cost.dollars = price == nullptr ? 0 : cost.machine_hours * price->value;
@@ -335,7 +335,8 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
       ++large;
       continue;
     }
-    const RunCost run = CostOfRuns(points[i].spec, forecast.step.step_ns, forecast.step.first_ns, device);
+    const RunCost run =
+        CostOfRuns(points[i].spec, forecast.step.step_ns, forecast.step.start_ns + forecast.step.first_ns, device);
     all.seconds += run.seconds;
     all.machine_hours += run.machine_hours;
     all.kilowatt_hours += run.kilowatt_hours;
@@ -356,8 +357,10 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
                         predicted - calibrated);
   } else if (calibrated < predicted) {
     text +=
-        "; extrapolated: what steps get of the device is taken from published figures of other programs, and no "
-        "GPU has run these (docs/prediction.md)";
+        framework.peak_bytes == nullptr
+            ? "; extrapolated: what steps get of the device is what they got of an H200 (docs/prediction.md)"
+            : "; extrapolated: what steps get of the device is taken from published figures of other programs, and no "
+              "GPU has run these (docs/prediction.md)";
   }
   return text;
 }

@@ -31,8 +31,8 @@ struct RunCost {
   double dollars = 0;         // 0: the device has no price
 };
 
-// Of all of a spec's repeats, where a step takes so long.
-RunCost CostOfRuns(const RunSpec& spec, double step_ns, double first_ns, const Device& device);
+// Of all of a spec's repeats, where a step takes so long, and starting and the first step so much more.
+RunCost CostOfRuns(const RunSpec& spec, double step_ns, double cold_ns, const Device& device);
 
 // What an hour of a machine costs: on demand, else reserved; nothing where the device says neither.
 const DeviceFigure* PriceOf(const Device& device);

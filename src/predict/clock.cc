@@ -61,8 +61,10 @@ CallCost::Kind KindOf(const OpCall& call) {
 // What is known of a device, as rates. Everything that may be missing is asked for here, before the first call.
 class Rates {
  public:
-  Rates(const StepCosts& costs, const Device& device, const Efficiency& efficiency, const Framework& framework)
+  Rates(const StepCosts& costs, const Device& device, const Framework& framework)
       : device_(device), framework_(framework) {
+    static constexpr Efficiency kOfProcessors;
+    const Efficiency& efficiency = device.is_cpu() ? kOfProcessors : framework.efficiency;
     const auto own = [&](const char* figure, double otherwise) {
       calibrated_ = calibrated_ && device.Has(std::string("efficiency.") + figure);
       return device.Or(std::string("efficiency.") + figure, otherwise);
@@ -463,9 +465,8 @@ double CollectiveSeconds(double wire_bytes, bool all_reduce, int64_t ranks, cons
   return least;
 }
 
-StepForecast Forecast(const StepCosts& costs, const Device& device, const Efficiency& efficiency,
-                      const Framework& framework, Timeline* timeline) {
-  const Rates rates(costs, device, efficiency, framework);
+StepForecast Forecast(const StepCosts& costs, const Device& device, const Framework& framework, Timeline* timeline) {
+  const Rates rates(costs, device, framework);
   Times times(costs, device, rates);
   Streams streams;
   StepForecast forecast;
@@ -504,14 +505,14 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Effici
   forecast.exposed_ns = 1e9 * streams.exposed();
   forecast.communication_ns = 1e9 * streams.communication();
   forecast.first_ns = 1e9 * device.Or("cold.first_iteration", framework.first_iteration_s);
+  forecast.start_ns = device.is_cpu() ? 0 : 1e9 * framework.start_s;
   for (auto& [key, line] : by_op) forecast.lines.push_back(line);
   times.Weigh(streams.now(), forecast);
   Finish(forecast);
   return forecast;
 }
 
-StepForecast PredictStep(const RunSpec& spec, const Device& device, const Efficiency& efficiency,
-                         const Framework& framework) {
+StepForecast PredictStep(const RunSpec& spec, const Device& device, const Framework& framework) {
   // Micro-steps but the first, which begins sums, and the last, which reduces them, are alike.
   constexpr int64_t kMicroSteps = 3;
   constexpr int32_t kMiddle = 1;
@@ -528,12 +529,12 @@ StepForecast PredictStep(const RunSpec& spec, const Device& device, const Effici
   const StepCosts costs = CostsOf(std::move(some), device);
   const auto in_group = [&](const CallCost& call) { return call.layer >= first && call.layer < first + cycle; };
   const auto price = [&](bool with_group, bool with_middle) {
-    if (with_group && with_middle) return Forecast(costs, device, efficiency, framework);
+    if (with_group && with_middle) return Forecast(costs, device, framework);
     return Forecast(Without(costs,
                             [&](const CallCost& call) {
                               return (!with_group && in_group(call)) || (!with_middle && call.micro_step == kMiddle);
                             }),
-                    device, efficiency, framework);
+                    device, framework);
   };
   const auto of_layers = [&](bool with_middle) {
     if (!fewer_layers) return price(true, with_middle);

@@ -17,21 +17,6 @@
 
 namespace ridgeline {
 
-// What steps get of what a device has: shares of its ceilings and bandwidths. A description may say its own
-// (`efficiency`); these are for those that don't. Half of the published figures set four of them
-// (tests/predict/published_test.cc); of the others those figures tell nothing, for communication and passes over memory
-// are next to nothing of their steps.
-struct Efficiency {
-  double products = 0.80;      // of the ceiling of their format, by products of a good shape, of 16 bits: set
-  double products_fp8 = 0.83;  // of 8: set
-  double products_fp4 = 0.60;  // of 4: assumed
-  double attention = 0.44;     // of the ceiling of 16 bits; the backward pass gets three quarters of that: set
-  double memory = 0.90;        // of the bandwidth: H200s were seen to copy 4.3 of 4.8 TB/s
-  double link = 0.80;          // assumed
-  double network = 0.80;       // assumed
-  double power = 0.79;         // exponent: what a GPU held to a share of its rated power keeps of its ceilings: set
-};
-
 // One call of a step, as far as its time goes.
 struct CallCost {
   const OpDef* op = nullptr;
@@ -90,6 +75,7 @@ struct StepForecast {
   double launch_ns = 0;
   double communication_ns = 0;      // on its own stream, hidden or not
   double first_ns = 0;              // what the first iteration takes more
+  double start_ns = 0;              // and what a process takes before it, with a GPU: libraries, first weights
   double low_ns = 0, high_ns = 0;   // the step, in 90 of 100 cases as far as published figures tell, or measured ones
   double spread = 1;                // by which, and times which, the step is the two before
   bool calibrated = false;          // all that counts was measured on the device, of such shapes; else extrapolated
@@ -107,12 +93,11 @@ struct StepForecast {
 // fraction of a millisecond for any model. The spec must be canonical and checked. Throws Error(kInvalidInput) where
 // the device says nothing of what the step needs: the peak of a format that it multiplies, the network between
 // machines.
-StepForecast PredictStep(const RunSpec& spec, const Device& device, const Efficiency& efficiency = {},
-                         const Framework& framework = {});
+StepForecast PredictStep(const RunSpec& spec, const Device& device, const Framework& framework = {});
 
 // The same of all of its calls, which `timeline` gets, too, where one is given.
-StepForecast Forecast(const StepCosts& costs, const Device& device, const Efficiency& efficiency = {},
-                      const Framework& framework = {}, Timeline* timeline = nullptr);
+StepForecast Forecast(const StepCosts& costs, const Device& device, const Framework& framework = {},
+                      Timeline* timeline = nullptr);
 
 // What a product of this shape gets of its ceiling, for its tiles: the last wave of them is not full, those at its
 // edges compute what nobody wants, and each begins and ends. Of the best of several tiles, as libraries choose one.

@@ -13,7 +13,7 @@ void RequireExportName(const std::filesystem::path& file) { RequireTraceName(fil
 void ExportStep(const RunSpec& spec, const Device& device, const Framework& framework,
                 const std::filesystem::path& file) {
   Timeline timeline;
-  const StepForecast step = Forecast(CostsOf(spec, device), device, {}, framework, &timeline);
+  const StepForecast step = Forecast(CostsOf(spec, device), device, framework, &timeline);
   WriteTraceFile(file, timeline,
                  {TraceTitle(spec),
                   std::string(ClockBasis(step.calibrated)),

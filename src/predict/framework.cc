@@ -63,6 +63,9 @@ const Framework kFrameworks[] = {
     {},
     {.name = "te-fsdp",
      .about = "NVIDIA's fsdp.py: TransformerEngine's layers under PyTorch's FSDP1",
+     .efficiency = {},
+     .first_iteration_s = 6.5,
+     .start_s = 0,
      .peak_bytes = PeakOfTeFsdp},
 };
 

@@ -39,11 +39,11 @@ TEST_F(PredictCommandTest, PricesEveryPoint) {
     const double machines = row.at("ranks") == 16 ? 2 : 1;
     EXPECT_NEAR(row.at("machine_hours").get<double>(), machines * row.at("run_s").get<double>() / 3600, 1e-9);
     EXPECT_NEAR(row.at("usd").get<double>(), 55.04 * row.at("machine_hours").get<double>(), 1e-9);
-    EXPECT_NEAR(row.at("run_s").get<double>(), 6.5 + 7 * row.at("step_ns").get<double>() / 1e9, 1e-3);
+    EXPECT_NEAR(row.at("run_s").get<double>(), 2.2 + 7 * row.at("step_ns").get<double>() / 1e9, 1e-3);
     EXPECT_EQ(row.at("ranks") == 1, row.at("communication_ns") == 0) << row;
   }
   EXPECT_THAT(output.err,
-              AllOf(HasSubstr("3 of 3 points predicted on p5 (AWS p5.48xlarge"), HasSubstr("no GPU has run these")));
+              AllOf(HasSubstr("3 of 3 points predicted on p5 (AWS p5.48xlarge"), HasSubstr("what they got of an H200")));
 }
 
 TEST_F(PredictCommandTest, ShowsWhereTheTimeOfOnePointGoes) {

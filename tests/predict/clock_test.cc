@@ -127,7 +127,7 @@ TEST(Forecast, CommunicationHidesBehindWhatIsComputed) {
 
 TEST(Forecast, SaysWhatBoundsIt) {
   EXPECT_EQ(ForecastOf("model: llama-8b, seq_length: 8192, batch_size: 1", "h100").bound, "compute");
-  EXPECT_EQ(ForecastOf("model: llama-124m, seq_length: 16, batch_size: 1, steps: 1", "b200").bound, "launches");
+  EXPECT_EQ(ForecastOf("model: llama-10m, seq_length: 16, batch_size: 1, steps: 1", "b200").bound, "launches");
 }
 
 TEST(Forecast, OfACalibratedDeviceSaysSo) {

@@ -31,7 +31,7 @@ RunSpec AwsSpec(const std::string& model, int64_t batch, const std::string& chec
 
 StepForecast AwsForecast(const RunSpec& spec) {
   const Device device = FindDevice("p6-b200", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "devices"});
-  return Forecast(CostsOf(spec, device), device, {}, FindFramework("te-fsdp"));
+  return Forecast(CostsOf(spec, device), device, FindFramework("te-fsdp"));
 }
 
 TEST(TeFsdp, HasThePeaksThatAwsPublished) {

@@ -80,7 +80,7 @@ bool IsSharded(const PublishedRow& row) {
 // Megatron-Bridge's of fp8 on H100 recomputes 5 of 32 layers, its others move activations to the host's memory instead;
 // MaxText's keeps what attention makes, and not the MLP (the most that fits beside such a model's state).
 Framework FrameworkOf(const PublishedRow& row) {
-  Framework framework;
+  Framework framework = {.efficiency = {}};
   framework.name = row.framework;
   const auto recompute = [&](double products, double attention, double passes) {
     framework.recomputed_products = products;
@@ -217,7 +217,9 @@ Efficiency FittedTo(const std::vector<const PublishedStep*>& steps) {
 double PublishedStep::Ratio(const Efficiency& efficiency) const {
   const auto [known, is_new] = ratios.try_emplace(Counting(*this, efficiency));
   if (is_new) {
-    const StepForecast forecast = Forecast(costs, device, efficiency, framework);
+    Framework with = framework;
+    with.efficiency = efficiency;
+    const StepForecast forecast = Forecast(costs, device, with);
     known->second = forecast.steady_tokens_per_s(costs.spec) / static_cast<double>(row.gpus) / row.tokens_per_s;
   }
   return known->second;

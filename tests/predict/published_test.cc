@@ -93,7 +93,7 @@ TEST(Published, TheOtherHalfStatesTheError) {
 
   // The interval that every forecast has.
   const auto within = std::ranges::count_if(held_out, [](const PublishedStep* step) {
-    const StepForecast forecast = Forecast(step->costs, step->device, {}, step->framework);
+    const StepForecast forecast = Forecast(step->costs, step->device, step->framework);
     const double published_ns = forecast.step_ns * step->Ratio({});
     return published_ns >= forecast.low_ns && published_ns <= forecast.high_ns;
   });
