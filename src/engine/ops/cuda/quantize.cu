@@ -54,7 +54,7 @@ struct Bent : Matrix<__nv_bfloat16> {
 // On a multiprocessor, at least. Left to itself, ptxas makes do with few registers where there are no random bits: an
 // H200 then holds 3 blocks of bf16, and 2 with an activation.
 template <bool kWhole, bool kStochastic>
-constexpr int kBlocksOfWhole = kWhole ? 2 * int{kStochastic} : kBlocksAtLeast;
+[[maybe_unused]] constexpr int kBlocksOfWhole = kWhole ? 2 * int{kStochastic} : kBlocksAtLeast;
 
 // ptxas puts off loads to where their numbers are computed with, but not beyond a branch, such as that of tensor
 // scales. Where little is computed, it puts off none, and a branch would have registers hold all numbers at once.
