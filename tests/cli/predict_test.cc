@@ -42,8 +42,8 @@ TEST_F(PredictCommandTest, PricesEveryPoint) {
     EXPECT_NEAR(row.at("run_s").get<double>(), 2.2 + 7 * row.at("step_ns").get<double>() / 1e9, 1e-3);
     EXPECT_EQ(row.at("ranks") == 1, row.at("communication_ns") == 0) << row;
   }
-  EXPECT_THAT(output.err,
-              AllOf(HasSubstr("3 of 3 points predicted on p5 (AWS p5.48xlarge"), HasSubstr("what they got of an H200")));
+  EXPECT_THAT(output.err, AllOf(HasSubstr("3 of 3 points predicted on p5 (AWS p5.48xlarge"),
+                                HasSubstr("what they got of an H200")));
 }
 
 TEST_F(PredictCommandTest, ShowsWhereTheTimeOfOnePointGoes) {
