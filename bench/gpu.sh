@@ -53,7 +53,7 @@ bundle() {
       "${measure#*/}"
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  mkdir -p "$work"/{bin,lib/ridgeline/plugins,share/ridgeline/sweeps}
+  mkdir -p "$work"/{bin,lib/ridgeline/plugins,share/ridgeline/{sweeps,trainers}}
   cp "$build"/bin/{ridgeline,ridgeline-train} "$work/bin/"
   cp "$build/$trainer" "$work/bin/ridgeline-train-cuda"
   cp "$build/$tests" "$work/bin/gpu_tests"
@@ -65,6 +65,7 @@ bundle() {
     cp "$here/../$folder"/*.{json,safetensors,csv} "$work/sources/$folder/" 2>/dev/null || true
   done
   cp "$here"/gpu/*.yaml "$work/share/ridgeline/sweeps/"
+  cp "$here/gpu/pytorch/pytorch.yaml" "$work/share/ridgeline/trainers/"
   cp -r "$here/gpu.sh" "$here/gpu/stages.sh" "$here/gpu/pytorch" "$work/"
   [ "${3:-}" != --rehearse ] || touch "$work/rehearsal"
   "$here/../plugins/kubernetes/deploy/copy-libraries.sh" "$work"

@@ -148,7 +148,7 @@ sweep() {
   sed -e "s/^  gpu: .*/  gpu: $GPU/" -e "s|GPU_PYTORCH: .|GPU_PYTORCH: $BUNDLE/pytorch|" "${shrink[@]}" \
     "$BUNDLE/share/ridgeline/sweeps/$1.yaml" >"$OUT/$1.yaml"
   cd "$OUT"
-  ridgeline run "$1.yaml" --db gpu.db --trainers "$BUNDLE/pytorch"
+  ridgeline run "$1.yaml" --db gpu.db
 }
 
 report() {
