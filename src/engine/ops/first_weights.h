@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <numbers>
 
@@ -18,7 +19,7 @@ struct FourNumbers {
 RIDGELINE_HOST_DEVICE inline FourNumbers NormalQuad(const NormalNumbers& numbers, int64_t quad) {
   const PhiloxWords draw = RandomGroup(numbers.seed, 0, numbers.stream, static_cast<uint64_t>(quad));
   FourNumbers normals{};
-  for (int pair = 0; pair < 2; ++pair) {
+  for (size_t pair = 0; pair < 2; ++pair) {
     const float u = (static_cast<float>(draw.of[2 * pair] >> 8) + 1.0F) * 0x1p-24F;  // (0, 1]
     const float turn = static_cast<float>(draw.of[2 * pair + 1] >> 8) * 0x1p-24F;    // [0, 1)
     const float radius = sqrtf(-2 * logf(u));
