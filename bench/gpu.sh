@@ -53,17 +53,14 @@ bundle() {
       "${measure#*/}"
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  mkdir -p "$work"/{bin,lib/ridgeline/plugins,share/ridgeline/{sweeps,trainers}}
+  mkdir -p "$work"/{bin,sources,lib/ridgeline/plugins,share/ridgeline/{sweeps,trainers}}
   cp "$build"/bin/{ridgeline,ridgeline-train} "$work/bin/"
   cp "$build/$trainer" "$work/bin/ridgeline-train-cuda"
   cp "$build/$tests" "$work/bin/gpu_tests"
   cp "$build/$measure" "$work/bin/gpu_measure"
   cp "$build"/bin/plugins/ridgeline-{launcher-local.so,local-keeper} "$work/lib/ridgeline/plugins/"
   cp -r "$here/../reports" "$work/share/ridgeline/"
-  for folder in tests/engine/{cases,precision}; do
-    mkdir -p "$work/sources/$folder"
-    cp "$here/../$folder"/*.{json,safetensors,csv} "$work/sources/$folder/" 2>/dev/null || true
-  done
+  (cd "$here/.." && cp --parents tests/engine/cases/*.{json,safetensors} tests/engine/precision/*.csv "$work/sources/")
   cp "$here"/gpu/*.yaml "$work/share/ridgeline/sweeps/"
   cp "$here/gpu/pytorch/pytorch.yaml" "$work/share/ridgeline/trainers/"
   cp -r "$here/gpu.sh" "$here/gpu/stages.sh" "$here/gpu/pytorch" "$work/"
