@@ -92,7 +92,7 @@ std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& f
 
 std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast& forecast, const Device& device) {
   const StepForecast& step = forecast.step;
-  const RunCost run = CostOfRuns(spec, step.step_ns, step.start_ns + step.first_ns, device);
+  const RunCost run = CostOfRuns(spec, step.step_ns, step.cold_ns(), device);
   std::vector<Column> columns = {{"peak_bytes", forecast.peak_bytes},
                                  {"verdict", std::string(VerdictName(forecast.verdict))},
                                  {"step_ns", std::round(step.step_ns)},
@@ -335,8 +335,7 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
       ++large;
       continue;
     }
-    const RunCost run =
-        CostOfRuns(points[i].spec, forecast.step.step_ns, forecast.step.start_ns + forecast.step.first_ns, device);
+    const RunCost run = CostOfRuns(points[i].spec, forecast.step.step_ns, forecast.step.cold_ns(), device);
     all.seconds += run.seconds;
     all.machine_hours += run.machine_hours;
     all.kilowatt_hours += run.kilowatt_hours;
@@ -356,11 +355,8 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
     text += fmt::format("; {} of them reach beyond what was measured of it: extrapolated (docs/prediction.md)",
                         predicted - calibrated);
   } else if (calibrated < predicted) {
-    text +=
-        framework.peak_bytes == nullptr
-            ? "; extrapolated: what steps get of the device is what they got of an H200 (docs/prediction.md)"
-            : "; extrapolated: what steps get of the device is taken from published figures of other programs, and no "
-              "GPU has run these (docs/prediction.md)";
+    text += fmt::format("; extrapolated: what steps get of the device is {} (docs/prediction.md)",
+                        framework.efficiency_from);
   }
   return text;
 }

@@ -119,10 +119,9 @@ std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>
       // What the first iteration takes of a device that does not say it is assumed: it may be nothing, or twice that.
       const double unsure = parts.device->Has("cold.first_iteration") ? 0 : 1;
       price.basis = step.calibrated ? kCalibrated : kExtrapolated;
-      const double cold_ns = step.start_ns + step.first_ns;
-      price.seconds = seconds(step.step_ns, cold_ns);
-      price.low_s = seconds(step.low_ns, (1 - unsure) * cold_ns);
-      price.high_s = seconds(step.high_ns, (1 + unsure) * cold_ns);
+      price.seconds = seconds(step.step_ns, step.cold_ns());
+      price.low_s = seconds(step.low_ns, (1 - unsure) * step.cold_ns());
+      price.high_s = seconds(step.high_ns, (1 + unsure) * step.cold_ns());
     }
     if (on_point) on_point(prices.size(), plan.points.size());
   }
@@ -237,7 +236,7 @@ TimeModel AssumedTimes(const Sweep& sweep, const std::vector<Point>& points, con
     const StepForecast& step = steps.Of(point);
     const double repeats = static_cast<double>(point.spec.repeats);
     times.Assume(RelativeCost(point.spec),
-                 CostOfRuns(point.spec, step.step_ns, step.start_ns + step.first_ns, device).seconds / repeats);
+                 CostOfRuns(point.spec, step.step_ns, step.cold_ns(), device).seconds / repeats);
   }
   return times;
 }

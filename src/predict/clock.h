@@ -83,6 +83,9 @@ struct StepForecast {
   std::string_view bound;           // "compute", "memory", "communication" or "launches": the largest of the four
   std::vector<ForecastLine> lines;  // the longest first
 
+  // What a run takes beside its steps.
+  double cold_ns() const { return start_ns + first_ns; }
+
   // Of all ranks: of a step, and of all that the spec has, warm-up and the first one included.
   double steady_tokens_per_s(const RunSpec& spec) const;
   double cold_tokens_per_s(const RunSpec& spec) const;

@@ -32,6 +32,7 @@ struct Framework {
   std::string_view name = "ridgeline";
   std::string_view about = "this engine";
   Efficiency efficiency = kEfficiencyHere;
+  std::string_view efficiency_from = "what they got of an H200";  // what steps get of a device, in words
   // How often it moves what passes over memory (all but products and attention) move here.
   double passes = 1;
   // Shares of what is computed again with `checkpointing: full`, where it keeps some of that.

@@ -132,8 +132,7 @@ TEST(PricePoints, OnADeviceTheClockSaysIt) {
   EXPECT_DOUBLE_EQ(price.watts, 16 * 700.0);
   const PointForecast forecast =
       ForecastPoints(priced.sweep, priced.points, *parts.device, FindFramework("ridgeline"))[0];
-  const RunCost cost = CostOfRuns(priced.points[0].spec, forecast.step.step_ns,
-                                  forecast.step.start_ns + forecast.step.first_ns, *parts.device);
+  const RunCost cost = CostOfRuns(priced.points[0].spec, forecast.step.step_ns, forecast.step.cold_ns(), *parts.device);
   EXPECT_NEAR(price.seconds, cost.seconds, 1e-9) << "as `ridgeline predict` has it";
   EXPECT_NEAR(price.seconds * price.usd_per_hour / 3600, cost.dollars, 1e-9);
   EXPECT_LT(price.low_s, price.seconds - 2 * 2.1) << "nobody knows what starting and the first iteration take";
