@@ -19,7 +19,6 @@
 #include "engine/device/cuda/gpu_cards.h"
 #include "engine/device/cuda/gpu_watch.h"
 #include "engine/device/cuda/runtime.h"
-#include "engine/ops/cuda/first_weights.h"
 #include "engine/ops/cuda/gemm_epilogue.h"
 #include "engine/ops/cuda/kernels.h"
 #include "run/gpus.h"

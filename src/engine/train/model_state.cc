@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kInitChunk = int64_t{1} << 20;  // elements made at once, a multiple of 4
 constexpr uint32_t kInitStream = 0x1417'0000;     // + the parameter's index
 
-// fn(i) for each element, on all cores: a model of 8 billion parameters is converted between two steps of a GPU.
+// fn(i) for each element, on all cores: weights come by the billion.
 template <typename Fn>
 void ForElements(size_t elements, const Fn& fn) {
   constexpr int64_t kGrain = int64_t{1} << 14;
@@ -82,7 +82,7 @@ void ModelState::Initialize(const FirstValues& values) {
   for (size_t p = 0; p < program_.states.size(); ++p) {
     if (values) {
       InitializeWeight(p, values);
-    } else if (!DeviceMakes(p)) {
+    } else if (!MadeOnDevice(p)) {
       InitializeWeight(p, from_seed);
     }
     for (const Tensor& moment : {program_.states[p].m, program_.states[p].v}) {
@@ -142,7 +142,7 @@ void ModelState::FromSeed(size_t parameter, int64_t first, std::span<float> to) 
 }
 
 // Where the device can, and what is kept of a weight is what is computed with.
-bool ModelState::DeviceMakes(size_t parameter) {
+bool ModelState::MadeOnDevice(size_t parameter) {
   const ParameterState& state = program_.states[parameter];
   if (program_.shape.parameters[parameter].init != Init::kNormal || state.quantized() ||
       program_.recipe->master != Master::kNone) {

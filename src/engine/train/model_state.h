@@ -42,7 +42,7 @@ class ModelState {
   void InitializeWeight(size_t parameter, const FirstValues& values);
   NormalNumbers NumbersOf(size_t parameter) const;
   void FromSeed(size_t parameter, int64_t first, std::span<float> to) const;
-  bool DeviceMakes(size_t parameter);
+  bool MadeOnDevice(size_t parameter);
   // What the optimizer would have made of it.
   uint16_t RoundedToBf16(float value) const;
 

@@ -3,7 +3,7 @@
 #include "engine/device/cuda/block.cuh"
 #include "engine/device/cuda/launch.h"
 #include "engine/device/cuda/types.h"
-#include "engine/ops/cuda/first_weights.h"
+#include "engine/ops/cuda/kernels.h"
 
 namespace ridgeline {
 namespace {
