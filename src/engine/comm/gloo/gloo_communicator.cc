@@ -86,8 +86,9 @@ class GlooCommunicator final : public Communicator {
         timeout_s_(place.timeout_s),
         received_(static_cast<size_t>(kSegmentsAhead * kSegmentBytes / kFloatBytes)),
         context_(static_cast<int>(place.rank), static_cast<int>(place.world),
-                 std::chrono::milliseconds(static_cast<int64_t>(place.timeout_s * 1e3))),
-        rendezvous_(place, [this] { AbortWaits(); }) {
+                 std::chrono::milliseconds(static_cast<int64_t>(place.timeout_s * 1e3)),
+                 [this](const std::string& why) { AbortWaits(why); }),
+        rendezvous_(place, [this] { AbortWaits({}); }) {
     try {
       Meet(identity);
     } catch (const Error& why) {
@@ -161,17 +162,16 @@ class GlooCommunicator final : public Communicator {
     const auto held_at = [](int64_t segment) { return segment % kSegmentsAhead * kSegmentBytes; };
     const auto ask = [&](int64_t segment) {
       if (segment >= total) return;
-      receiver.recv(context_.before(), static_cast<uint64_t>(first_slot_ + segment),
-                    static_cast<size_t>(add == nullptr ? belongs_at(segment) : held_at(segment)),
-                    static_cast<size_t>(size(segment)));
+      context_.thread().Receive({&receiver, context_.before(), first_slot_ + segment,
+                                 add == nullptr ? belongs_at(segment) : held_at(segment), size(segment)});
     };
     Guarded(context_.before(), [&] {
       for (int64_t segment = 0; segment < kSegmentsAhead; ++segment) ask(segment);
       int64_t sent = 0;
       for (int64_t got = 0; got < total; ++got) {
         for (; sent < std::min(total, got + std::min(segments, kSegmentsAhead)); ++sent) {
-          transfer.whole->send(context_.after(), static_cast<uint64_t>(first_slot_ + sent),
-                               static_cast<size_t>(sent_from(sent)), static_cast<size_t>(size(sent)));
+          context_.thread().Send(
+              {transfer.whole.get(), context_.after(), first_slot_ + sent, sent_from(sent), size(sent)});
         }
         if (!receiver.waitRecv()) return false;
         if (add != nullptr) {
@@ -197,6 +197,8 @@ class GlooCommunicator final : public Communicator {
     std::string what;
     try {
       if (wait()) return;
+      const std::lock_guard lock(waiting_mutex_);
+      what = failure_;
     } catch (const ::gloo::Exception& e) {
       what = e.what();
     }
@@ -213,7 +215,10 @@ class GlooCommunicator final : public Communicator {
     }
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
-    ~Transfer() { owner_.SetWaiting(nullptr, nullptr); }
+    ~Transfer() {
+      owner_.context_.thread().Settle();
+      owner_.SetWaiting(nullptr, nullptr);
+    }
 
     GlooCommunicator& owner_;
     std::unique_ptr<Buffer> whole;
@@ -225,10 +230,11 @@ class GlooCommunicator final : public Communicator {
     waiting_ = {whole, received};
     if (lost_) AbortLocked();
   }
-  // On the rendezvous' thread.
-  void AbortWaits() {
+  // On the rendezvous' thread, or on Gloo's.
+  void AbortWaits(const std::string& failure) {
     const std::lock_guard lock(waiting_mutex_);
     lost_ = true;
+    if (failure_.empty()) failure_ = failure;
     AbortLocked();
   }
   void AbortLocked() {
@@ -246,6 +252,7 @@ class GlooCommunicator final : public Communicator {
   std::mutex waiting_mutex_;
   std::array<Buffer*, 2> waiting_{};
   bool lost_ = false;
+  std::string failure_;  // of Gloo, at beginning to send or to receive
   RingContext context_;
   Rendezvous rendezvous_;  // leaves before the connections close
 };

@@ -75,7 +75,9 @@ Socket Call(const std::string& address, int64_t port, const Terms& terms, const 
 
 }  // namespace
 
-RingContext::RingContext(int rank, int world, std::chrono::milliseconds timeout) : ::gloo::Context(rank, world) {
+RingContext::RingContext(int rank, int world, std::chrono::milliseconds timeout,
+                         std::function<void(const std::string&)> failed)
+    : ::gloo::Context(rank, world), failed_(std::move(failed)) {
   setTimeout(timeout);
 }
 
@@ -119,6 +121,7 @@ void RingContext::Connect(Rendezvous& rendezvous, const std::string& address) {
     refused_ = door->refused();
   }
   if (rank != 0 && calls) call();
+  thread_.emplace(std::dynamic_pointer_cast<tcp::Device>(device_), failed_);
 }
 
 void RingContext::Pair(int peer, const Socket& connection) {

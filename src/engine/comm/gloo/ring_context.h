@@ -16,15 +16,19 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
+#include "engine/comm/gloo/gloo_thread.h"
 #include "engine/comm/gloo/rendezvous.h"
 
 namespace ridgeline {
 
 class RingContext final : public ::gloo::Context {
  public:
-  RingContext(int rank, int world, std::chrono::milliseconds timeout);
+  // `failed` is told, on Gloo's thread, why nothing can be sent or received any more.
+  RingContext(int rank, int world, std::chrono::milliseconds timeout, std::function<void(const std::string&)> failed);
 
   int before() const { return (rank + size - 1) % size; }
   int after() const { return (rank + 1) % size; }
@@ -32,6 +36,8 @@ class RingContext final : public ::gloo::Context {
   // Called by every rank; returns when this one is connected. `address`: where others reach this rank, and where it
   // listens for the one before it meanwhile. Throws what ThrowLoss throws, and what Gloo throws.
   void Connect(Rendezvous& rendezvous, const std::string& address);
+  // Of a context that is connected.
+  GlooThread& thread() { return *thread_; }
 
   // Connections that were refused here.
   int64_t refused_connections() const { return refused_; }
@@ -41,6 +47,8 @@ class RingContext final : public ::gloo::Context {
   void Pair(int peer, const Socket& connection);
 
   int64_t refused_ = 0;
+  const std::function<void(const std::string&)> failed_;
+  std::optional<GlooThread> thread_;
 };
 
 }  // namespace ridgeline
