@@ -87,9 +87,9 @@ class CalibratingRanks {
       options.environment["MASTER_ADDR"] = "127.0.0.1";
       options.environment["MASTER_PORT"] = std::to_string(port_.number());
       options.environment["RIDGELINE_PROGRESS"] = ProgressFile().string();
-      if (cores.own) options.cpus = rank.cores;
-      // As `ridgeline exec` starts a point's, or what is measured here is no run's.
-      if (std::getenv("OMP_WAIT_POLICY") == nullptr) options.environment["OMP_WAIT_POLICY"] = "passive";
+      // As the local launcher and `ridgeline exec` start a point's, or what is measured here is no run's.
+      options.cpus = rank.cores;
+      options.environment.merge(WaitingOfThreads(true, options.environment));
       options.stdout_file = options.stderr_file = Log(rank.rank);
       options.die_with_parent = true;
       std::vector<std::string> argv = {ProgramDir() / "ridgeline-train",

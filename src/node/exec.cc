@@ -401,8 +401,7 @@ class JobRunner {
     } else if (!rank.cores.empty()) {
       spawn.environment["RIDGELINE_CORES"] = std::to_string(rank.cores.size());
     }
-    // Threads that spin between parallel regions would take the cores of other jobs.
-    if (std::getenv("OMP_WAIT_POLICY") == nullptr) spawn.environment.try_emplace("OMP_WAIT_POLICY", "passive");
+    spawn.environment.merge(WaitingOfThreads(cores_.own, spawn.environment));
     spawn.new_process_group = true;
     spawn.die_with_parent = true;
 

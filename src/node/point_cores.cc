@@ -30,4 +30,13 @@ std::string OwnCoresGiven() {
   return given == nullptr ? "" : given;
 }
 
+std::map<std::string, std::string> WaitingOfThreads(bool own, const std::map<std::string, std::string>& given) {
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
+    if (given.contains(name) || std::getenv(name) != nullptr) return {};
+  }
+  // About 0.3 ms; libgomp's own 300,000 keep cores busy that ranks' messages wait for.
+  if (own) return {{"GOMP_SPINCOUNT", "10000"}};
+  return {{"OMP_WAIT_POLICY", "passive"}};
+}
+
 }  // namespace ridgeline

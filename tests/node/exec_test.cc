@@ -170,13 +170,15 @@ TEST_F(Exec, TellsTheTrainerItsProgressFileAndItsCores) {
 
 // Two jobs of a node that see the same cores, as pods do, would both be on the first of them.
 TEST_F(Exec, PinsPointsOnlyToCoresThatAreTheJobsOwn) {
+  ::unsetenv("OMP_WAIT_POLICY");  // these tests' own
   const std::vector<int> ours = CoresAllowed().ids;
   Job job = MakeJob({"environment"});
   job.cpus = 1;
   job.keep_logs = true;
+  std::string log;
   const auto cores_of = [&](const std::string& given) {
     EXPECT_EQ(Run(job, 10'000, {{kOwnCoresVariable, given}}), 0) << Log();
-    const std::string log = ReadFile(PointDir(job.job_dir, job.points[0].id) / "log.txt");
+    log = ReadFile(PointDir(job.job_dir, job.points[0].id) / "log.txt");
     EXPECT_THAT(log, HasSubstr("OMP_NUM_THREADS=1\n"));
     std::filesystem::remove(ResultsFile(job.job_dir));
     std::istringstream lines(log);
@@ -187,9 +189,11 @@ TEST_F(Exec, PinsPointsOnlyToCoresThatAreTheJobsOwn) {
     return cores;
   };
   EXPECT_EQ(cores_of(""), ours);
+  EXPECT_THAT(log, HasSubstr("OMP_WAIT_POLICY=passive\nGOMP_SPINCOUNT=\n")) << "what they would spin on is another's";
   std::string list;
   for (const int core : ours) list += (list.empty() ? "" : ",") + std::to_string(core);
   EXPECT_EQ(cores_of(list), std::vector<int>{ours.front()});
+  EXPECT_THAT(log, HasSubstr("OMP_WAIT_POLICY=\nGOMP_SPINCOUNT=10000\n"));
 }
 
 TEST_F(Exec, GivesTheTrainerTheJobsEnvironment) {
@@ -200,7 +204,7 @@ TEST_F(Exec, GivesTheTrainerTheJobsEnvironment) {
   ASSERT_EQ(Run(job), 0) << Log();
   const std::string log = ReadFile(PointDir(job.job_dir, job.points[0].id) / "log.txt");
   EXPECT_THAT(log, HasSubstr("OMP_NUM_THREADS=3\n"));
-  EXPECT_THAT(log, HasSubstr("OMP_WAIT_POLICY=active\n"));
+  EXPECT_THAT(log, HasSubstr("OMP_WAIT_POLICY=active\nGOMP_SPINCOUNT=\n"));
   EXPECT_THAT(log, HasSubstr("RIDGELINE_PROGRESS=" + job.job_dir.string())) << "what a run needs is ours to say";
 }
 
