@@ -111,6 +111,8 @@ class Calibration {
     std::unique_ptr<TokenSource> data;
     if (trains) {
       ModelState(program, *executor).Initialize();
+      // As it is when fp16 has found its scale: a step that overflows updates nothing, which is quick.
+      if (program.tensors.loss_scale.defined()) executor->Write<float>(program.tensors.loss_scale, 0, {{1.0F}});
       if (program.tensors.ids.defined()) data = MakeTokenSource(program.spec, program.rank);
     }
     int64_t step = 0;

@@ -32,7 +32,7 @@ TEST(CalibrationPrograms, AreOfAllFamiliesAndPrecisions) {
       EXPECT_GT(TraceStep(spec).trace.calls().size(), 20U);
     }
     EXPECT_EQ(families.size(), 3U);
-    EXPECT_EQ(precisions.size(), 20U) << "each family in each, but for the stack in fp16";
+    EXPECT_EQ(precisions.size(), 21U) << "each family in each";
     EXPECT_GE(points.size(), 70U) << "none twice";
   }
   std::set<std::string> shards;
