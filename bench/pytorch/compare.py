@@ -20,11 +20,12 @@ HOST = pathlib.Path("/host")
 HERE = pathlib.Path(__file__).resolve().parent
 # What PyTorch may try, the first of each first. See train.py for what they mean.
 ATTENTION = {"attention": ["plain", "sdpa"]}
-REST = {"chunk": ["0", "512"], "compile": [False, True]}
+REST = {"chunk": ["0", "512"], "compile": [False, True], "waiting": ["asleep", "awake"]}
 WAYS = {"fp32": ATTENTION | REST | {"numbers": ["fp32"]},
         "bf16": ATTENTION | REST | {"numbers": ["pure", "autocast"]}}
-TORCH_ENVIRONMENT = {"OMP_WAIT_POLICY": "passive",  # its threads are in each other's way where they spin
-                     "LD_PRELOAD": "libjemalloc.so.2",  # as PyTorch's tuning guide has it
+# Whether its threads sleep while they wait for each other, or look for a while first.
+WAITING = {"asleep": {"OMP_WAIT_POLICY": "passive"}, "awake": {"GOMP_SPINCOUNT": "10000"}}
+TORCH_ENVIRONMENT = {"LD_PRELOAD": "libjemalloc.so.2",  # as PyTorch's tuning guide has it
                      "MALLOC_CONF": "oversize_threshold:1,background_thread:true,metadata_thp:auto,"
                                     "dirty_decay_ms:-1,muzzy_decay_ms:-1"}
 
@@ -90,14 +91,14 @@ def computable(precisions):
 
 
 def torch_train(spec_file, way, cache):
-    flags = [f"--{name}={value}" for name, value in way.items() if not isinstance(value, bool)]
+    flags = [f"--{name}={value}" for name, value in way.items() if not isinstance(value, bool) and name != "waiting"]
     flags += [f"--{name}" for name, value in way.items() if value is True]
     return json.loads(run([sys.executable, str(HERE / "train.py"), f"--spec={HOST / spec_file.relative_to('/')}",
-                           *flags], TORCHINDUCTOR_CACHE_DIR=str(cache), **TORCH_ENVIRONMENT))
+                           *flags], TORCHINDUCTOR_CACHE_DIR=str(cache), **TORCH_ENVIRONMENT, **WAITING[way["waiting"]]))
 
 
 def torch_gemm_gflops(precisions):
-    return json.loads(run([sys.executable, str(HERE / "gemm.py"), *precisions], **TORCH_ENVIRONMENT))
+    return json.loads(run([sys.executable, str(HERE / "gemm.py"), *precisions], **TORCH_ENVIRONMENT, **WAITING["asleep"]))
 
 
 def choose_blas_core():
@@ -118,7 +119,7 @@ def words(way):
     """bf16 pure, plain attention, logits whole, eager"""
     return ", ".join([way["numbers"], f"{way['attention']} attention",
                       f"loss by {way['chunk']}" if way["chunk"] != "0" else "whole loss",
-                      "compiled" if way["compile"] else "eager"])
+                      "compiled" if way["compile"] else "eager", f"threads {way['waiting']}"])
 
 
 class Way:
