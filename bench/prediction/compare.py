@@ -1,7 +1,8 @@
 """Predicted against measured: what `ridgeline predict` and `ridgeline query` said of the same points, both in JSON.
 
-Prints the mean absolute error, its 90th percentile, Kendall's tau of throughput, how many of the 90 % intervals hold,
-and the bias by what the points differ in.
+Of a point that was measured several times the middle counts. Prints the mean absolute error, its 90th percentile,
+Kendall's tau of throughput, how many of the 90 % intervals hold (and how many of all single measurements lie in theirs),
+by how much the measurements differ from their own middle, and the bias by what the points differ in.
 """
 import json
 import math
@@ -22,19 +23,27 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         predicted = {row["point"]: row for row in json.load(file)}
     with open(sys.argv[2], encoding="utf-8") as file:
-        measured = json.load(file)
-    points = [(predicted[row["point_id"]], row) for row in measured if row["point_id"] in predicted]
+        runs = [row for row in json.load(file) if row["point_id"] in predicted]
+    rounds = {}
+    for row in sorted(runs, key=lambda row: row["step_ns"]):
+        rounds.setdefault(row["point_id"], []).append(row)
+    points = [(predicted[point], rows[len(rows) // 2]) for point, rows in rounds.items()]
     if not points:
         sys.exit("no point was both predicted and measured")
     errors = sorted(abs(p["step_ns"] / m["step_ns"] - 1) for p, m in points)
-    held = sum(p["step_low_ns"] <= m["step_ns"] <= p["step_high_ns"] for p, m in points)
-    print(f"points                  {len(points)}")
+    holds = lambda m: predicted[m["point_id"]]["step_low_ns"] <= m["step_ns"] <= predicted[m["point_id"]]["step_high_ns"]
+    held = sum(holds(m) for _, m in points)
+    apart = sorted(abs(row["step_ns"] / rows[len(rows) // 2]["step_ns"] - 1) for rows in rounds.values() for row in rows if len(rows) > 1)
+    print(f"points                  {len(points)}, measured {len(runs)} times")
     print(f"mean absolute error     {100 * sum(errors) / len(errors):.1f} %   (<= 8)")
     print(f"90th percentile         {100 * errors[math.ceil(0.9 * len(errors)) - 1]:.1f} %   (<= 15)")
     print(f"worst                   {100 * errors[-1]:.1f} %")
     tau = kendall([(p["steady_tokens_per_s"], m["steady_tokens_per_s"]) for p, m in points])
     print(f"Kendall's tau           {tau:.3f}   (>= 0.9)")
     print(f"90 % intervals that hold {100 * held / len(points):.0f} %   (>= 85)")
+    print(f"  of single measurements {100 * sum(map(holds, runs)) / len(runs):.0f} %")
+    if apart:
+        print(f"measurements from their middle  {100 * sum(apart) / len(apart):.1f} %, 90th percentile {100 * apart[len(apart) * 9 // 10]:.1f} %")
     print("predicted / measured, the middle of each:")
     for field in ("family", "precision", "checkpointing", "ranks", "shard"):
         by = {}
