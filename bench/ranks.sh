@@ -10,7 +10,7 @@ rounds=${2:-5}
 trainer=$build/bin/ridgeline-train
 batch=2
 flags=(--model llama-25m --warmup-steps 1 --steps 5)
-export OMP_WAIT_POLICY=passive MASTER_ADDR=127.0.0.1
+export GOMP_SPINCOUNT=10000 MASTER_ADDR=127.0.0.1
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 

@@ -31,10 +31,10 @@ PointCores CoresFor(int64_t wanted, const AllowedCores& allowed, const std::stri
 // $RIDGELINE_OWN_CORES (ridgeline/job_dir.h).
 std::string OwnCoresGiven();
 
-// How OpenMP's threads wait for each other, as variables for the environment of who has such cores; nothing where `given`,
-// or our own environment, says it. To wake a thread that sleeps takes 0.05 to 0.1 ms, and small steps have hundreds of
-// parallel regions that take less. So on cores that are ours they look for a while first; elsewhere they would take them
-// from other jobs.
+// How OpenMP's threads wait for each other, as variables for the environment of who has such cores; nothing where
+// `given`, or our own environment, says it. To wake a thread that sleeps takes 0.05 to 0.1 ms, and small steps have
+// hundreds of parallel regions that take less. So on cores that are ours they look for a while first; elsewhere they
+// would take them from other jobs.
 std::map<std::string, std::string> WaitingOfThreads(bool own, const std::map<std::string, std::string>& given);
 
 }  // namespace ridgeline
