@@ -1,7 +1,8 @@
 // Every page of `ridgeline report all` and of `ridgeline serve`, looked at as who cannot see it well or has a phone, a
-// keyboard or paper does: on a small, a usual and a large screen, light and dark, and printed. What is looked for
-// stands in audit.js. That is a script of ours, with rules that WCAG 2.2 and axe-core have too, and it is not axe-core,
-// which Debian 12 does not have; nobody's page passes a person's judgement by it.
+// keyboard or paper does: on a small, a usual and a large screen, light and dark, and printed. By axe-core, which is in
+// the developer tools of Debian's Chromium (axe_core.py), with all rules that it has by default, and by a script of
+// ours (audit.js) for what that does not look for, such as words that are cut, paper and focus. Nobody's page passes a
+// person's judgement by them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -101,7 +102,14 @@ class Audit : public ::testing::Test {
       GTEST_SKIP() << "chromium or chromedriver is not installed; packages.txt has them (chromium-driver)";
     }
     browser_.emplace();
+#ifndef RIDGELINE_SANITIZED  // pages are the same there, and this is the browser's time
+    const Captured literal = ridgeline::Run({SourceOf("tests/serve/axe_core.py"), "/usr/lib/chromium/resources.pak"});
+    ASSERT_TRUE(literal.status.ok())
+        << "no axe-core in Chromium's developer tools, or no python3-brotli (packages.txt): " << literal.stderr_text;
+    axe_core_ = browser_->Script("return " + literal.stdout_text).get<std::string>();
+#endif
   }
+  static std::string SourceOf(const char* file) { return std::filesystem::path(RIDGELINE_SOURCE_DIR) / file; }
 
   // What is wrong with the page, with the looks in which it is.
   std::vector<std::string> Wrong(const std::string& address) {
@@ -115,13 +123,18 @@ class Audit : public ::testing::Test {
     static constexpr Seen kLooks[] = {{"1280 px", 1280, "light", "screen"}, {"1280 px, dark", 1280, "dark", "screen"},
                                       {"320 px", 320, "light", "screen"},   {"320 px, dark", 320, "dark", "screen"},
                                       {"3840 px", 3840, "light", "screen"}, {"paper", 1032, "dark", "print"}};
-    static const std::string kScript = ReadFile(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "tests/serve/audit.js");
+    static const std::string kScript = ReadFile(SourceOf("tests/serve/audit.js"));
     browser_->Look(1280, "light");
     browser_->Go(address);
+    if (!axe_core_.empty()) browser_->Script(axe_core_);
     std::map<std::string, std::string> looks;  // in which it is wrong
     for (const Seen& look : kLooks) {
       browser_->Look(look.width, look.scheme, look.media);
-      for (const Json& fault : browser_->Script(kScript, {look.media, &look == kLooks})) {
+      Json faults = browser_->Script(kScript, {look.media, &look == kLooks});
+      if (!axe_core_.empty()) {
+        for (Json& fault : browser_->ScriptThatAnswers(kAxe)) faults.push_back(std::move(fault));
+      }
+      for (const Json& fault : faults) {
         std::string& words = looks[fault.get<std::string>()];
         words += (words.empty() ? "" : "; ") + std::string(look.words);
       }
@@ -131,8 +144,16 @@ class Audit : public ::testing::Test {
     return wrong;
   }
 
+  // What axe-core finds, a line each.
+  static constexpr const char* kAxe = R"(const answer = arguments[arguments.length - 1];
+    axe.run({resultTypes: ['violations']}).then(
+      (found) => answer(found.violations.flatMap((rule) => rule.nodes.map(
+          (node) => `axe-core's ${rule.id}: ${rule.help}: ${node.target.join(' ')}`))),
+      (error) => answer([`axe-core: ${error}`]));)";
+
   TempDir dir_;
   std::optional<WebDriver> browser_;
+  std::string axe_core_;  // its source; empty where it is left out
 };
 
 // Of every second report, or of the others.
@@ -240,6 +261,11 @@ TEST_F(Audit, FindsWhatIsWrong) {
                             "\"b\" is not on paper",
                             "<div> \"linelineline\" is cut (paper)"}) {
     EXPECT_THAT(wrong, Contains(HasSubstr(fault)));
+  }
+  for (const char* rule :
+       {"document-title", "html-has-lang", "button-name", "color-contrast", "heading-order", "label"}) {
+    if (axe_core_.empty()) break;
+    EXPECT_THAT(wrong, Contains(HasSubstr("axe-core's " + std::string(rule) + ": ")));
   }
 }
 

@@ -61,6 +61,10 @@ class WebDriver {
   Json Script(const std::string& script, const Json& arguments = Json::array()) {
     return Post(session_ + "/execute/sync", {{"script", script}, {"args", arguments}});
   }
+  // The same of a script that hands what it returns to its last argument, a function.
+  Json ScriptThatAnswers(const std::string& script) {
+    return Post(session_ + "/execute/async", {{"script", script}, {"args", Json::array()}});
+  }
   // The page as it is in a window so wide, or on paper; in either colour scheme, which "light" and "dark" name.
   void Look(int width, const std::string& scheme, const std::string& media = "screen") {
     DevTools("Emulation.setDeviceMetricsOverride",
