@@ -70,7 +70,6 @@ class ForestRenderer {
       body_ +=
           svg::Text(XOfTick(tick), bottom + 16, "middle", svg::kSmallFont, TickText(tick, unit_.suffix), kForestFaint);
     }
-    if (chart_.at) body_ += svg::Line(X(*chart_.at), top, X(*chart_.at), bottom, 0.6);
     double y = top;
     for (const ForestRow& row : chart_.rows) {
       DrawRow(row, y);
@@ -109,6 +108,8 @@ class ForestRenderer {
   }
 
   void DrawFigure(const ForestRow& row, double y) {
+    // Beside figures alone: it would cross words.
+    if (chart_.at) body_ += svg::Line(X(*chart_.at), y - kForestRow / 2, X(*chart_.at), y + kForestRow / 2, 0.6);
     const std::string_view colour = row.bad ? svg::kFailureColour : svg::Colour(0);
     const double first = ticks_.front() * unit_.divisor;
     const double last = ticks_.back() * unit_.divisor;
