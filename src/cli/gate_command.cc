@@ -45,8 +45,8 @@ struct GateOptions {
   std::string summary;
   std::string comment;
   std::string metrics;
-  double detect = 100;  // percent
-  bool annotations = false;
+  double detect = 100;      // percent
+  std::string annotations;  // "-": printed
   std::string launcher;
   std::vector<std::filesystem::path> trainers;
   ConfirmOptions confirm;
@@ -125,6 +125,7 @@ void WriteForms(const Gate& gate, const GateOptions& options) {
   if (!options.summary.empty()) write(options.summary, GateMarkdown(gate, kMostSummaryBytes));
   if (!options.comment.empty()) write(options.comment, GateMarkdown(gate, kMostCommentBytes));
   if (!options.metrics.empty()) write(options.metrics, GateOpenMetrics(gate));
+  if (options.annotations != "-") write(options.annotations, GateAnnotations(gate));
 }
 
 int GateHead(const GateOptions& options) {
@@ -150,7 +151,7 @@ int GateHead(const GateOptions& options) {
     WriteFileAtomic(options.to, text);
     Say("{}: {}\n", options.to, GateConclusion(gate));
   }
-  if (options.annotations) Write(GateAnnotations(gate));
+  if (options.annotations == "-") Write(GateAnnotations(gate));
   return GateExitCode(gate.answer);
 }
 
@@ -215,7 +216,8 @@ Action GateCommand(CLI::App& self) {
   self.add_option("--launcher", options->launcher, "of --confirm and --calibrate: by this one; default: the sweep's")
       ->type_name("NAME");
   AddTrainersOption(self, options->trainers);
-  self.add_flag("--annotations", options->annotations, "also print GitHub's annotations");
+  self.add_flag("--annotations{-}", options->annotations,
+                "also print GitHub's annotations; --annotations=FILE: into that file");
   self.footer(
       "Of each point that head has measured: its step time and its peak memory against the last 20 runs on machines\n"
       "of one fingerprint. What is slower than noise allows is INCONCLUSIVE until --confirm measures it again, base "

@@ -116,6 +116,7 @@ int GateNight(const NightlyOptions& options, const NightlyPlaces& places, const 
       "gate",    night.name,           "--baseline", "night-*",          "--db",      places.db,
       "--junit", folder / "gate.xml",  "--summary",  folder / "gate.md", "--metrics", folder / "gate.prom",
       "--to",    folder / "gate.json", "--records",  places.nights};
+  gate.push_back("--annotations=" + (folder / "gate.annotations").string());
   if (!options.pinned.empty()) AddWords({"--pinned", options.pinned}, gate);
   if (!options.base_build.empty()) {
     AddWords({"--confirm", night.sweep, "--base-build", fs::absolute(options.base_build)}, gate);

@@ -32,7 +32,7 @@ def run(steps, folder, environment):
         done = subprocess.run(["bash", "-e", "-c", script], cwd=folder, env=environment, text=True, check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         print(f"{name}: {done.returncode}\n{done.stdout}")
-        yield name, done.returncode
+        yield name, done.returncode, done.stdout
 
 
 def check(condition, words):
@@ -48,8 +48,11 @@ def github(path, folder, environment):
     summary = folder / "summary.md"
     summary.write_text("")
     environment |= {"GITHUB_STEP_SUMMARY": str(summary)}
-    for name, code in run(steps, folder, environment):
+    said = ""
+    for name, code, output in run(steps, folder, environment):
         check(code == 0, f"GitHub: {name} ended with {code}")
+        said += output
+    check("\n::warning title=INCONCLUSIVE" in said, "no annotations")
     check("INCONCLUSIVE" in summary.read_text(), "no summary")
     paths = next(step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
     for path in paths.splitlines():
@@ -59,7 +62,7 @@ def github(path, folder, environment):
 def gitlab(path, folder, environment):
     job = yaml.safe_load(path.read_text())["nightly"]
     allowed = job["allow_failure"]["exit_codes"]
-    for name, code in run([(line, line) for line in job["script"] + job["after_script"]], folder, environment):
+    for name, code, _ in run([(line, line) for line in job["script"] + job["after_script"]], folder, environment):
         check(code in (0, allowed), f"GitLab: {name} ended with {code}")
     for kind, file in job["artifacts"]["reports"].items():
         check((folder / file).stat().st_size > 0, f"no {kind} report")

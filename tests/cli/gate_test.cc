@@ -65,16 +65,18 @@ TEST_F(GateProgram, EndsInconclusiveWithASuspect) {
 
 TEST_F(GateProgram, WritesEveryForm) {
   MeasureNights(110);
-  const auto shown =
-      cli_.Run({"gate", "tonight", "--baseline", "night-*", "--junit", "gate.xml", "--summary", "summary.md",
-                "--comment", "comment.md", "--metrics", "metrics.txt", "--to", "gate.json"});
+  const auto shown = cli_.Run({"gate", "tonight", "--baseline", "night-*", "--junit", "gate.xml", "--summary",
+                               "summary.md", "--comment", "comment.md", "--metrics", "metrics.txt", "--to", "gate.json",
+                               "--annotations=annotations.txt"});
   EXPECT_EQ(shown.status.exit_code, 4) << shown.err;
   EXPECT_THAT(shown.out, StartsWith("gate.json: INCONCLUSIVE"));
+  EXPECT_THAT(shown.out, Not(HasSubstr("::warning")));
   const auto text = [&](const char* name) { return ReadFile(cli_.dir.path() / name); };
   EXPECT_EQ(ParseJson(text("gate.json"), "the gate").at("baseline"), "night-*");
   EXPECT_THAT(text("gate.xml"), HasSubstr("<testsuite name=\"ridgeline gate\" tests=\"4\""));
   EXPECT_THAT(text("summary.md"), StartsWith("### Ridgeline gate: INCONCLUSIVE"));
   EXPECT_EQ(text("summary.md"), text("comment.md"));
+  EXPECT_THAT(text("annotations.txt"), StartsWith("::warning title=INCONCLUSIVE"));
   EXPECT_THAT(text("metrics.txt"), HasSubstr("ridgeline_gate_findings{answer=\"inconclusive\"} 2\n"));
 }
 
