@@ -33,7 +33,7 @@ void GlooThread::Settle() {
   settled_.wait(lock, [&] { return asked_.empty() && !begins_; });
 }
 
-void GlooThread::handleEvents(int) {
+void GlooThread::BeginAll() {
   uint64_t times = 0;
   [[maybe_unused]] const ssize_t read = ::read(event_.fd(), &times, sizeof times);
   std::unique_lock lock(mutex_);
