@@ -344,8 +344,9 @@ int Do(const std::string& mode, const std::string& value, const RunSpec& spec, c
     return 0;
   }
   if (mode == "environment") {
-    for (const char* name : {"RIDGELINE_PROGRESS", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "RANK", "LOCAL_RANK",
-                             "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RIDGELINE_SECRET_FILE"}) {
+    for (const char* name :
+         {"RIDGELINE_PROGRESS", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "RANK", "LOCAL_RANK",
+          "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RIDGELINE_SECRET_FILE"}) {
       const char* there = std::getenv(name);
       std::printf("%s=%s\n", name, there == nullptr ? "" : there);
     }

@@ -5,8 +5,9 @@
 
 namespace ridgeline {
 
-// From when it is made until it goes, on this thread. Where nobody looks on, each costs two checks of a pointer and one of
-// whether NVTX is ready: left to its own first call, it writes pointers that other threads' first calls already read.
+// From when it is made until it goes, on this thread. Where nobody looks on, each costs two checks of a pointer and one
+// of whether NVTX is ready: left to its own first call, it writes pointers that other threads' first calls already
+// read.
 class NvtxRange {
  public:
   explicit NvtxRange(const char* name) {
