@@ -28,7 +28,7 @@ class GlooThread final : private ::gloo::transport::tcp::Handler {
  public:
   // Where one cannot be begun, `failed` is told why, on that thread, and nothing is begun any more.
   GlooThread(std::shared_ptr<::gloo::transport::tcp::Device> device, std::function<void(const std::string&)> failed);
-  ~GlooThread();
+  ~GlooThread();  // NOLINT(*-use-override), for the sake of what follows
   GlooThread(const GlooThread&) = delete;
   GlooThread& operator=(const GlooThread&) = delete;
 
