@@ -19,6 +19,10 @@ def kendall(pairs):
     return (concordant - discordant) / max(concordant + discordant, 1)
 
 
+def holds(p, m):
+    return p["step_low_ns"] <= m["step_ns"] <= p["step_high_ns"]
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         predicted = {row["point"]: row for row in json.load(file)}
@@ -31,9 +35,10 @@ def main():
     if not points:
         sys.exit("no point was both predicted and measured")
     errors = sorted(abs(p["step_ns"] / m["step_ns"] - 1) for p, m in points)
-    holds = lambda m: predicted[m["point_id"]]["step_low_ns"] <= m["step_ns"] <= predicted[m["point_id"]]["step_high_ns"]
-    held = sum(holds(m) for _, m in points)
-    apart = sorted(abs(row["step_ns"] / rows[len(rows) // 2]["step_ns"] - 1) for rows in rounds.values() for row in rows if len(rows) > 1)
+    held = sum(holds(p, m) for p, m in points)
+    held_of_runs = sum(holds(predicted[row["point_id"]], row) for row in runs)
+    apart = sorted(abs(row["step_ns"] / rows[len(rows) // 2]["step_ns"] - 1)
+                   for rows in rounds.values() if len(rows) > 1 for row in rows)
     print(f"points                  {len(points)}, measured {len(runs)} times")
     print(f"mean absolute error     {100 * sum(errors) / len(errors):.1f} %   (<= 8)")
     print(f"90th percentile         {100 * errors[math.ceil(0.9 * len(errors)) - 1]:.1f} %   (<= 15)")
@@ -41,9 +46,10 @@ def main():
     tau = kendall([(p["steady_tokens_per_s"], m["steady_tokens_per_s"]) for p, m in points])
     print(f"Kendall's tau           {tau:.3f}   (>= 0.9)")
     print(f"90 % intervals that hold {100 * held / len(points):.0f} %   (>= 85)")
-    print(f"  of single measurements {100 * sum(map(holds, runs)) / len(runs):.0f} %")
+    print(f"  of single measurements {100 * held_of_runs / len(runs):.0f} %")
     if apart:
-        print(f"measurements from their middle  {100 * sum(apart) / len(apart):.1f} %, 90th percentile {100 * apart[len(apart) * 9 // 10]:.1f} %")
+        print(f"measurements from their middle  {100 * sum(apart) / len(apart):.1f} %, "
+              f"90th percentile {100 * apart[len(apart) * 9 // 10]:.1f} %")
     print("predicted / measured, the middle of each:")
     for field in ("family", "precision", "checkpointing", "ranks", "shard"):
         by = {}

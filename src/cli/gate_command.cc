@@ -125,7 +125,7 @@ void WriteForms(const Gate& gate, const GateOptions& options) {
   if (!options.summary.empty()) write(options.summary, GateMarkdown(gate, kMostSummaryBytes));
   if (!options.comment.empty()) write(options.comment, GateMarkdown(gate, kMostCommentBytes));
   if (!options.metrics.empty()) write(options.metrics, GateOpenMetrics(gate));
-  if (options.annotations != "-") write(options.annotations, GateAnnotations(gate));
+  if (!options.annotations.empty() && options.annotations != "-") write(options.annotations, GateAnnotations(gate));
 }
 
 int GateHead(const GateOptions& options) {

@@ -264,9 +264,9 @@ TEST_F(Audit, FindsWhatIsWrong) {
                             "<div> \"linelineline\" is cut (paper)"}) {
     EXPECT_THAT(wrong, Contains(HasSubstr(fault)));
   }
+  if (axe_core_.empty()) return;
   for (const char* rule :
        {"document-title", "html-has-lang", "button-name", "color-contrast", "heading-order", "label"}) {
-    if (axe_core_.empty()) break;
     EXPECT_THAT(wrong, Contains(HasSubstr("axe-core's " + std::string(rule) + ": ")));
   }
 }

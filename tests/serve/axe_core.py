@@ -2,7 +2,7 @@
 """Prints axe-core as Chromium has it: in the Lighthouse of its developer tools, as a template literal of JavaScript.
 
 axe_core.py RESOURCES, which is Chromium's resources.pak: a table of numbers and offsets, and what is behind them, part
-of it compressed with Brotli behind a header of 8 bytes. Ends with 77 where there is no axe-core in it.
+of it compressed with Brotli behind a header of 8 bytes. An error where there is no axe-core in it.
 """
 import struct
 import sys
@@ -42,7 +42,7 @@ def main():
         if begin >= 0:
             sys.stdout.buffer.write(literal(script, begin))
             return
-    sys.exit(77)
+    sys.exit(f"axe_core.py: no axe-core in {sys.argv[1]}")
 
 
 if __name__ == "__main__":

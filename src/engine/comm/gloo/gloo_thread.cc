@@ -52,13 +52,15 @@ void GlooThread::BeginAll() {
 void GlooThread::Begin(const Asked& asked) {
   if (gave_up_) return;
   const Transfer& t = asked.transfer;
-  const auto begin =
-      asked.sends
-          ? &::gloo::transport::UnboundBuffer::send
-          : static_cast<decltype(&::gloo::transport::UnboundBuffer::send)>(&::gloo::transport::UnboundBuffer::recv);
+  const auto slot = static_cast<uint64_t>(t.slot);
+  const auto offset = static_cast<size_t>(t.offset);
+  const auto bytes = static_cast<size_t>(t.bytes);
   try {
-    (t.buffer->*begin)(t.peer, static_cast<uint64_t>(t.slot), static_cast<size_t>(t.offset),
-                       static_cast<size_t>(t.bytes));
+    if (asked.sends) {
+      t.buffer->send(t.peer, slot, offset, bytes);
+    } else {
+      t.buffer->recv(t.peer, slot, offset, bytes);
+    }
   } catch (const std::exception& e) {
     gave_up_ = true;
     failed_(e.what());

@@ -3,8 +3,8 @@
 //
 // Gloo's thread does not sleep while another has a connection's lock: it asks epoll again and again until it gets it.
 // Where both share a core, bytes that come while some are written make it take the core from who has the lock, and keep
-// it for what is left of its turn: up to a tick of the scheduler (4 ms) each time, a third of a small step of two
-// ranks.
+// it for what is left of its turn: up to a tick of the scheduler (4 ms) each time, which was two thirds of a small
+// step of two ranks.
 #pragma once
 
 #include <gloo/transport/tcp/device.h>
