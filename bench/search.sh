@@ -4,9 +4,10 @@
 #
 #   search.sh BIN [BUDGET]
 #
-# BIN: the folder with ridgeline and ridgeline-train. All 60 points of the grid are measured (minutes), then the search
-# measures at most BUDGET (15) of them anew, in a database of its own. What counts is what the grid's own runs say of the
-# point that the search ends with, beside the best of them. Everything is kept in ./search.
+# BIN: the folder with ridgeline and ridgeline-train. All 60 points of the grid are measured, five times over, and in
+# between the search measures at most BUDGET (15) of them anew, in a database of its own (minutes). What counts is what
+# the grid's own runs say of the point that the search ends with, beside the best of them; of its five runs each point
+# counts by the middle one. Everything is kept in ./search.
 set -euo pipefail
 
 bin=$(realpath "${1:?the folder of the programs}")
@@ -26,19 +27,31 @@ grid grid >grid.yaml
 grid searched >searched.yaml
 echo "search: {maximize: tokens_per_s, over: [batch_size, checkpointing, precision], budget: $budget}" >>searched.yaml
 
-"$bin/ridgeline" run grid.yaml --db grid.db --to grid >grid.log
+measure_grid() { "$bin/ridgeline" run grid.yaml --campaign "$1" --db grid.db --to grid >>grid.log; }
+for round in 1 2; do measure_grid "$round"; done
 "$bin/ridgeline" run searched.yaml --db searched.db --to searched >searched.log
-grep '^search' searched.log
+for round in 3 4 5; do measure_grid "$round"; done
+sed -n '/^search: the best measured/,$p' searched.log
 
 ask() { "$bin/ridgeline" query --db "$1" -o csv "$2" | tail -n +2 | tr -d '\r'; }
 runs=$(ask searched.db "SELECT count(*) FROM results")
-found=$(ask searched.db "SELECT point_id FROM runs WHERE status = 'ok' ORDER BY steady_tokens_per_s DESC LIMIT 1")
-best=$(ask grid.db "SELECT max(steady_tokens_per_s) FROM runs")
-of_found=$(ask grid.db "SELECT steady_tokens_per_s FROM runs WHERE point_id = '$found'")
+of_points="SELECT batch_size, checkpointing, precision, steady_tokens_per_s FROM measurements WHERE status = 'ok'"
+# batch_size=8 checkpointing=none precision=bf16 -> 8,none,bf16
+found=$(sed -n 's/^search: the best measured is \([^:]*\):.*/\1/p' searched.log | sed 's/[a-z_]*=//g; s/ /,/g')
 if disturbed=$(cat grid.log searched.log | grep -c 'disturbed: '); then
   echo "$disturbed runs were disturbed by others on this machine: what follows says little" >&2
 fi
-awk -v runs="$runs" -v best="$best" -v found="$of_found" 'BEGIN {
-  printf "%d of 60 runs; the grid measured %.0f tokens/s of what was found, %.1f %% of its best, %.0f\n",
-         runs, found, 100 * found / best, best
-}'
+ask grid.db "$of_points ORDER BY 1, 2, 3, 4" | awk -F , -v runs="$runs" -v found="$found" '
+  { point = $1 "," $2 "," $3; values[point, ++count[point]] = $4 }
+  END {
+    for (point in count) {
+      middle = values[point, int((count[point] + 1) / 2)]
+      if (middle > best) best = middle
+      if (point == found) of_found = middle
+      if (count[point] == 5) spread[++points] = values[point, 5] / values[point, 1]
+    }
+    for (i in spread) if (spread[i] > widest) widest = spread[i]
+    printf "%d of 60 runs; the grid measured %.0f tokens/s of what was found, %.1f %% of its best, %.0f\n",
+           runs, of_found, 100 * of_found / best, best
+    printf "runs of one point of the grid differ by up to %.0f %%\n", 100 * (widest - 1)
+  }'

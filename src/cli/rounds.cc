@@ -48,8 +48,26 @@ class RoundObserver final : public RunObserver {
   std::set<std::string> told_;
 };
 
+std::string CampaignOfTurn(const std::string& campaign, int64_t turn) {
+  return fmt::format("{}+{}", campaign, turn + 1);
+}
+
 bool Stopped(const RunSummary& summary) {
   return summary.interrupted || summary.left || !summary.given_up.empty() || summary.no_result > 0;
+}
+
+// Adds what was measured again in turns, of points with a first result.
+void ReadTurns(Store& store, const Sweep& sweep, const std::map<std::string, const Point*>& points,
+               const std::string& campaign, const std::vector<std::string>& trainer, Trials& trials) {
+  std::vector<std::string> ids;
+  for (const auto& [id, trial] : trials) ids.push_back(id);
+  for (int64_t turn = 1; turn <= kMostTurns; ++turn) {
+    for (const StandingResult& result : store.StandingResults(CampaignOfTurn(campaign, turn), ids)) {
+      if (result.setup != SetupOf(LaunchOf(sweep, *points.at(result.point_id)), trainer)) continue;
+      Trial& trial = trials.at(result.point_id);
+      trial.turns.push_back(result.status == RunStatus::kOk ? result.steady_tokens_per_s : 0);
+    }
+  }
 }
 
 class Rounds {
@@ -82,21 +100,29 @@ class Rounds {
 
   RoundsResult Search() {
     RoundsResult result;
-    for (bool is_first = true;; is_first = false) {
+    std::optional<RunSummary> stopped;
+    bool has_run = false;
+    for (bool is_first = true; !stopped; is_first = false) {
       Look();
       if (is_first) observer_.Note(SearchWords(sweep_, spaces_));
       TellOfLargest();
-      std::set<std::string> next;
-      if (is_first) next = LeftToDo();
-      if (next.empty()) next = Choose();
-      if (next.empty()) {
-        // So that the store has the sweep as it is now.
-        if (is_first) result.summary = RunPoints(trials_.empty() ? Smallest() : std::set<std::string>());
-        break;
+      Choice next;
+      if (is_first) next.points = LeftToDo();
+      if (next.points.empty()) next = Choose();
+      if (next.points.empty() && next.turns.empty()) break;
+      if (!next.points.empty()) {
+        result.summary = RunPoints(std::move(next.points));
+        has_run = true;
+        if (Stopped(result.summary)) break;
       }
-      result.summary = RunPoints(std::move(next));
-      if (Stopped(result.summary)) break;
+      for (auto turn = next.turns.begin(); turn != next.turns.end() && !stopped; ++turn) {
+        const RunSummary summary = RunTurn(turn->first, std::move(turn->second));
+        if (Stopped(summary)) stopped = summary;
+      }
     }
+    // So that the store has the sweep as it is now.
+    if (!has_run && !stopped) result.summary = RunPoints(trials_.empty() ? Smallest() : std::set<std::string>());
+    if (stopped) result.summary = *stopped;
     Look();
     for (size_t i = 0; i < spaces_.size(); ++i) {
       for (std::string& line : AnswerLines(spaces_[i], *sweep_.search, decisions_[i])) {
@@ -145,13 +171,20 @@ class Rounds {
     return left;
   }
 
-  std::set<std::string> Choose() {
-    std::set<std::string> next;
+  // What is measured next, by ids: for the first time, and again in which turn.
+  struct Choice {
+    std::set<std::string> points;
+    std::map<int64_t, std::set<std::string>> turns;
+  };
+
+  Choice Choose() {
+    Choice next;
     for (size_t i = 0; i < spaces_.size(); ++i) {
+      const int64_t turn = decisions_[i].finals.next_turn;
       int64_t run = decisions_[i].paid;
       for (const Expected& chosen : decisions_[i].run) {
         observer_.Note(ChoiceWords(spaces_[i], *sweep_.search, decisions_[i], chosen, ++run));
-        next.insert(spaces_[i].points[chosen.point].point.id);
+        (turn > 0 ? next.turns[turn] : next.points).insert(spaces_[i].points[chosen.point].point.id);
       }
     }
     return next;
@@ -175,12 +208,23 @@ class Rounds {
     return RunRound();
   }
 
+  RunSummary RunTurn(int64_t turn, std::set<std::string> points) {
+    Sweep sweep = SweepOfTurns(sweep_);
+    sweep.only = std::move(points);
+    DriverOptions driver = driver_;
+    driver.campaign = CampaignOfTurn(driver_.campaign, turn);
+    return Drive(sweep, driver);
+  }
+
   RunSummary RunRound() {
-    RunSummary summary =
-        RunSweep(sweep_, driver_,
-                 {parts_.store, parts_.launcher, parts_.clock, parts_.forecaster, observer_, parts_.interrupts});
+    RunSummary summary = Drive(sweep_, driver_);
     driver_.retry_failed = false;
     return summary;
+  }
+
+  RunSummary Drive(const Sweep& sweep, const DriverOptions& driver) {
+    return RunSweep(sweep, driver,
+                    {parts_.store, parts_.launcher, parts_.clock, parts_.forecaster, observer_, parts_.interrupts});
   }
 
   Sweep sweep_;
@@ -206,6 +250,11 @@ RoundsResult RunInRounds(Sweep sweep, DriverOptions driver, const DriverParts& p
   Rounds rounds(std::move(sweep), std::move(driver), parts, at_once);
   if (is_search) return rounds.Search();
   return {rounds.RunAll(), {}};
+}
+
+Sweep SweepOfTurns(Sweep sweep) {
+  sweep.name += " (in turns)";
+  return sweep;
 }
 
 int64_t SearchedAtOnce(const Launcher& launcher, int64_t max_parallel) {
@@ -242,6 +291,7 @@ Trials ReadTrials(Store& store, const Sweep& sweep, const std::vector<SearchSpac
     const std::optional<Estimate> step = MedianOfSteps(result.all_steps_ns, point.spec.warmup_steps, point.spec.steps);
     if (step) trial.standard_error = step->standard_error;
   }
+  ReadTurns(store, sweep, points, campaign, trainer, trials);
   return trials;
 }
 

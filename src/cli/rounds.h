@@ -27,6 +27,10 @@ struct RoundsResult {
 // REQUIRES and throws as RunSweep; Error(kUsage) for a search that is to be detached.
 RoundsResult RunInRounds(Sweep sweep, DriverOptions driver, const DriverParts& parts, int64_t at_once);
 
+// What a search measures again in turns is of a sweep of its own, since the sweep has one measurement of each point:
+// the same text under this name. Its campaigns are the search's with + and the number of the measurement.
+Sweep SweepOfTurns(Sweep sweep);
+
 // How many points are measured together by this launcher; `max_parallel` 0: not said.
 int64_t SearchedAtOnce(const Launcher& launcher, int64_t max_parallel);
 
@@ -35,7 +39,7 @@ int64_t SearchedAtOnce(const Launcher& launcher, int64_t max_parallel);
 std::function<bool(const Sweep& sweep, const Point& point)> EndedForMemoryIn(Store& store, const std::string& campaign,
                                                                              const std::vector<std::string>& trainer);
 
-// What the store knows of the points.
+// What the store knows of the points. `campaign`: the search's.
 Trials ReadTrials(Store& store, const Sweep& sweep, const std::vector<SearchSpace>& spaces, const std::string& campaign,
                   const std::vector<std::string>& trainer);
 

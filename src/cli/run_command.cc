@@ -165,6 +165,7 @@ int Run(const RunOptions& options) {
   const fs::path output_dir = fs::absolute(options.to);
   MakeDirs(output_dir / "jobs");
   KeepSweep(output_dir, sweep);
+  if (sweep.search) KeepSweep(output_dir, SweepOfTurns(sweep));
 
   const Interrupts interrupts;
   const DriverLock lock = DriverLock::Take(options.db, sweep.name);

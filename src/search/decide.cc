@@ -58,7 +58,7 @@ class Decider {
     TakeTrials();
     SortOutTheUntried();
     Predict();
-    const int64_t runs = std::min(at_once, search_.budget - decision_.paid);
+    const int64_t runs = std::min({at_once, RunsToLookBy() - looked_, search_.budget - decision_.paid});
     if (decision_.left.empty()) {
       decision_.end = SearchDecision::End::kNothingLeft;
     } else if (decision_.best && decision_.promising == 0) {
@@ -68,6 +68,7 @@ class Decider {
     } else {
       Choose(runs);
     }
+    if (decision_.end != SearchDecision::End::kNone) HoldFinals();
     return std::move(decision_);
   }
 
@@ -78,10 +79,12 @@ class Decider {
       const auto trial = trials_.find(point.point.id);
       if (trial == trials_.end()) continue;
       ++decision_.tried;
-      if (trial->second.paid) ++decision_.paid;
+      if (trial->second.paid) ++looked_;
+      decision_.paid += std::ssize(trial->second.turns);
       if (EndedForMemory(trial->second.status)) too_much_ = std::min(too_much_, point.share);
       if (trial->second.status == RunStatus::kOk) TakeMeasured(i, trial->second);
     }
+    decision_.paid += looked_;
     // Where more is known than can be learnt from, the best of it tells most.
     std::stable_sort(known_.begin(), known_.end(),
                      [](const Measured& a, const Measured& b) { return a.value > b.value; });
@@ -92,12 +95,20 @@ class Decider {
     const SearchPoint& point = space_.points[index];
     const double value = is_known_ ? point.worth : trial.tokens_per_s * point.worth;
     if (!(value > 0)) return;
-    if (!decision_.best || value > decision_.best_value) {
+    const bool has_failed = std::ranges::count(trial.turns, 0) > 0;
+    if (!has_failed && (!decision_.best || value > decision_.best_value)) {
       decision_.best = index;
       decision_.best_value = value;
-      decision_.best_error = is_known_ ? 0 : trial.standard_error;
+      decision_.best_interval = is_known_ ? 1 : std::exp(kTwoSided * trial.standard_error);
     }
     if (is_known_) return;
+    if (has_failed) {
+      ++decision_.failed_again;
+      failed_turns_ += std::ssize(trial.turns);
+    } else {
+      Contender& contender = contenders_.emplace_back(Contender{index, {value}});
+      for (const double turn : trial.turns) contender.values.push_back(turn * point.worth);
+    }
     known_.push_back(
         {{index, std::log(trial.tokens_per_s / point.tokens_per_s), std::hypot(kRunToRun, trial.standard_error)},
          value});
@@ -164,6 +175,24 @@ class Decider {
     }
   }
 
+  // Without the runs that are kept for the finals, where there are some to hold.
+  int64_t RunsToLookBy() const { return search_.budget - (HasFinals(contenders_) ? RunsForFinals(search_.budget) : 0); }
+
+  void HoldFinals() {
+    decision_.finals = JudgeFinals(contenders_, search_.budget - looked_ - failed_turns_);
+    if (!decision_.finals.finalists.empty()) {
+      const Finalist& first = decision_.finals.finalists.front();
+      decision_.best = first.point;
+      decision_.best_value = first.value;
+      if (decision_.finals.turns > 0) decision_.best_interval = decision_.finals.interval;
+    }
+    for (const size_t point : decision_.finals.run) {
+      const auto is_it = [&](const Finalist& each) { return each.point == point; };
+      const double value = std::ranges::find_if(decision_.finals.finalists, is_it)->value;
+      decision_.run.push_back({point, value, value, value});
+    }
+  }
+
   struct Measured {
     Kriging::Known known;
     double value;
@@ -174,6 +203,9 @@ class Decider {
   const Trials& trials_;
   const bool is_known_;  // of each point what it gives, and not whether it fits
   std::vector<Measured> known_;
+  std::vector<Contender> contenders_;
+  int64_t looked_ = 0;        // runs of this search that looked at a point for the first time
+  int64_t failed_turns_ = 0;  // runs of what failed when it was measured again
   double too_much_ = std::numeric_limits<double>::infinity();  // a share that ran out of memory
   SearchDecision decision_;
 };

@@ -16,20 +16,19 @@
 #include <vector>
 
 #include "ridgeline/run.h"
+#include "search/finals.h"
 #include "search/space.h"
 #include "sweep/sweep.h"
 
 namespace ridgeline {
 
-// Within so much of the best nothing is looked for.
-inline constexpr double kWorthLooking = 1.02;
-
 // What became of a point.
 struct Trial {
   RunStatus status = RunStatus::kOk;
   double tokens_per_s = 0;
-  double standard_error = 0;  // of its logarithm; 0: not known
-  bool paid = false;          // this search ran it; else it was known before, and costs nothing of the budget
+  double standard_error = 0;       // of its logarithm; 0: not known
+  bool paid = false;               // this search ran it; else it was known before, and costs nothing of the budget
+  std::vector<double> turns = {};  // tokens/s when it was measured again, by this search, in turns; 0: it failed
 };
 using Trials = std::map<std::string, Trial>;  // by the point's id
 
@@ -46,13 +45,15 @@ struct Expected {
 
 struct SearchDecision {
   enum class End { kNone, kBudget, kNothingBetter, kNothingLeft };
-  std::vector<Expected> run;  // next, together; empty where it has ended
-  End end = End::kNone;
+  std::vector<Expected> run;   // next, together; empty where it has ended
+  End end = End::kNone;        // of its looking for points; what looked best may still be measured again
+  Finals finals;               // nothing before that end
   std::optional<size_t> best;  // of the points that were measured
   double best_value = 0;
-  double best_error = 0;       // standard, of its logarithm
+  double best_interval = 1;    // the true value is within this factor of it, 95 times in 100; 1: not known
   int64_t tried = 0;           // points of which something is known
-  int64_t paid = 0;            // of those, by this search
+  int64_t paid = 0;            // runs of this search
+  int64_t failed_again = 0;    // points that failed when they were measured again, and so are not the best
   int64_t too_large = 0;       // not tried: predicted not to fit
   int64_t as_large = 0;        // not tried: they need as much as one that ran out of memory
   std::vector<Expected> left;  // not tried otherwise, those first that could be best

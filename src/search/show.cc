@@ -15,7 +15,6 @@ namespace {
 
 using Objective = SweepSearch::Objective;
 
-constexpr double kTwoSided95 = 1.96;
 constexpr double kWide = 10;  // an interval of more says nothing
 
 std::string Count(int64_t count, std::string_view noun) {
@@ -71,9 +70,13 @@ std::string LeftWords(const SearchSpace& space, const SweepSearch& search, const
 }
 
 std::string EndWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision) {
+  if (decision.finals.next_turn > 0) {
+    return "those near the best are still to be measured again: the next `ridgeline run` goes on";
+  }
   switch (decision.end) {
     case SearchDecision::End::kBudget:
-      return fmt::format("it ended as its budget of {} is spent", Count(search.budget, "run"));
+      return fmt::format("it ended as its budget of {} {}", Count(search.budget, "run"),
+                         decision.paid < search.budget ? "leaves none to look at another point by" : "is spent");
     case SearchDecision::End::kNothingBetter:
       return search.maximize == Objective::kFit
                  ? std::string("it ended as nothing larger is left that could fit")
@@ -86,6 +89,22 @@ std::string EndWords(const SearchSpace& space, const SweepSearch& search, const 
       return "it has not ended: the next `ridgeline run` goes on";
   }
   return "";
+}
+
+// What those near the best came to when they were measured again.
+std::string FinalsWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision) {
+  std::vector<std::string> each;
+  int64_t open = -1;  // without the first
+  for (const Finalist& finalist : decision.finals.finalists) {
+    open += finalist.could_be_best ? 1 : 0;
+    each.push_back(fmt::format("{}: {}{}", space.points[finalist.point].label,
+                               ValueWords(space, search, finalist.point, finalist.value),
+                               finalist.could_be_best && !each.empty() ? " (could well be 2 % better)" : ""));
+  }
+  return fmt::format("{} near the best, measured {} more in turns: {}; {}", Count(std::ssize(each), "point"),
+                     Count(decision.finals.turns, "time"), Join(each, ", "),
+                     open == 0 ? "none of the others could well be 2 % better than the first"
+                               : "which of them is best these runs do not say for sure");
 }
 
 }  // namespace
@@ -122,8 +141,13 @@ std::string SearchWords(const Sweep& sweep, const std::vector<SearchSpace>& spac
 
 std::string ChoiceWords(const SearchSpace& space, const SweepSearch& search, const SearchDecision& decision,
                         const Expected& chosen, int64_t run) {
-  std::string text = fmt::format("{}: run {} of at most {}: {}: {}", Named(space), run, search.budget,
-                                 space.points[chosen.point].label, ExpectedWords(space, search, chosen));
+  std::string text =
+      fmt::format("{}: run {} of at most {}: {}: ", Named(space), run, search.budget, space.points[chosen.point].label);
+  if (decision.finals.next_turn > 0) {
+    return text + fmt::format("measured again in turn {} with the others near the best; so far {}",
+                              decision.finals.next_turn, ValueWords(space, search, chosen.point, chosen.value));
+  }
+  text += ExpectedWords(space, search, chosen);
   if (decision.best) {
     text += fmt::format("; the best so far is {}, {}", space.points[*decision.best].label,
                         ValueWords(space, search, *decision.best, decision.best_value));
@@ -134,11 +158,11 @@ std::string ChoiceWords(const SearchSpace& space, const SweepSearch& search, con
 std::vector<std::string> AnswerLines(const SearchSpace& space, const SweepSearch& search,
                                      const SearchDecision& decision) {
   std::vector<std::string> lines;
-  const std::string tried = fmt::format("{} tried, {} by this search", Count(decision.tried, "point"), decision.paid);
+  const std::string tried =
+      fmt::format("{} tried, {} by this search", Count(decision.tried, "point"), Count(decision.paid, "run"));
   if (decision.best) {
     std::string value = ValueWords(space, search, *decision.best, decision.best_value);
-    if (decision.best_error > 0) {
-      const double factor = std::exp(kTwoSided95 * decision.best_error);
+    if (const double factor = decision.best_interval; factor > 1) {
       value += fmt::format(" ({} … {})", ValueWords(space, search, *decision.best, decision.best_value / factor),
                            ValueWords(space, search, *decision.best, decision.best_value * factor));
     }
@@ -146,6 +170,11 @@ std::vector<std::string> AnswerLines(const SearchSpace& space, const SweepSearch
                                 value, tried));
   } else {
     lines.push_back(fmt::format("{}: nothing was measured; {}", Named(space), tried));
+  }
+  if (decision.finals.turns > 0) lines.push_back("  " + FinalsWords(space, search, decision));
+  if (decision.failed_again > 0) {
+    lines.push_back(fmt::format("  {} failed when measured again, and so cannot be the best",
+                                Count(decision.failed_again, "point")));
   }
   lines.push_back("  " + EndWords(space, search, decision));
   lines.push_back("  " + LeftWords(space, search, decision));

@@ -57,7 +57,7 @@ class SearchWorld : public World {
          [this](const RunSpec& spec) {
            return MemoryForecast{forecast ? forecast(spec) : 1000, {}};
          },
-         observer, [] { return 0; }},
+         observer, [this] { return interrupts ? interrupts() : 0; }},
         at_once);
   }
 
@@ -144,7 +144,8 @@ TEST(Rounds, ASearchEndsNearTheBestOfAMeasuredGridAfterAQuarterOfItsRuns) {
     const RoundsResult result = world.Search();
     EXPECT_GE(BestTried(grid, world.ran), 0.98 * grid.best());
     EXPECT_LE(world.ran.size(), 15U);
-    EXPECT_EQ(result.summary.ok, static_cast<int64_t>(world.ran.size())) << "the sweep's points are those it ran";
+    EXPECT_EQ(result.summary.ok, world.Count("SELECT count(DISTINCT point_id) FROM results"))
+        << "the sweep's points are those it ran";
     EXPECT_THAT(result.answer.at(0), HasSubstr("search: the best measured is batch_size="));
     EXPECT_THAT(world.observer.notes.at(0), HasSubstr("60 points, at most 15 runs; times are predicted by the work"));
     EXPECT_THAT(world.observer.notes, Contains(HasSubstr("search: run 2 of at most 15: ")));
@@ -165,6 +166,7 @@ TEST(Rounds, AKilledSearchGoesOnWhereItWas) {
   whole.step = [&] { ++moments; };
   const RoundsResult expected = whole.Search();
   ASSERT_GT(moments, 40);
+  ASSERT_THAT(expected.answer, Contains(HasSubstr("more in turns"))) << "and its end, too, is killed";
   for (const int64_t part : {1, 3, 5, 7}) {
     SearchWorld world;
     world.yaml = kGrid;
@@ -177,10 +179,56 @@ TEST(Rounds, AKilledSearchGoesOnWhereItWas) {
     world.step = nullptr;
     const RoundsResult result = world.Search();
     EXPECT_EQ(result.answer, expected.answer) << "killed after " << part << " eighths";
-    for (const auto& [id, times] : world.measured) EXPECT_EQ(times, 1) << id;
-    EXPECT_EQ(world.ran.size(), whole.ran.size());
+    EXPECT_EQ(world.measured, whole.measured);
     EXPECT_EQ(world.Count("SELECT count(*) FROM results"), static_cast<int64_t>(whole.ran.size()));
   }
+}
+
+constexpr char kThreeThatAreAlike[] =
+    "matrix: {batch_size: [1, 2, 4]}\nmeasure: {warmup_steps: 1, steps: 2}\n"
+    "search: {maximize: tokens_per_s, budget: 12}\n";
+
+// The best few are measured again for campaigns of their own, by a sweep of their own: the sweep itself has each point
+// once, and stays at the campaign that it was run for.
+TEST(Rounds, WhatIsMeasuredAgainIsKeptBesideTheFirst) {
+  SearchWorld world;
+  world.yaml = kThreeThatAreAlike;
+  std::map<int64_t, int64_t> runs;
+  world.run = [&](const RunSpec& spec) { return Giving(spec.batch_size == 4 && runs[4]++ == 0 ? 108 : 100); };
+  const RoundsResult result = world.Search();
+  EXPECT_EQ(result.summary.ok, 3);
+  EXPECT_THAT(world.ran, SizeIs(12));
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results"), 12);
+  for (const char* campaign : {"default", "default+2", "default+3", "default+4"}) {
+    EXPECT_EQ(world.Count(fmt::format("SELECT count(*) FROM results WHERE campaign = '{}'", campaign)), 3) << campaign;
+  }
+  EXPECT_EQ(world.Count("SELECT count(*) FROM sweep_points WHERE sweep = 'test'"), 3);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM sweep_points WHERE sweep = 'test (in turns)'"), 3);
+  EXPECT_EQ(world.OpenStore().CurrentCampaign("test"), kDefaultCampaign);
+  EXPECT_THAT(world.observer.notes, Contains(HasSubstr("search: run 4 of at most 12: batch_size=4: measured again in "
+                                                       "turn 1 with the others near the best; so far 108 tokens/s")));
+}
+
+TEST(Rounds, AStopWhileTheBestAreMeasuredAgainIsGoneOnFrom) {
+  SearchWorld world;
+  world.yaml = kThreeThatAreAlike;
+  std::map<int64_t, int64_t> runs;
+  world.run = [&](const RunSpec& spec) { return Giving(spec.batch_size == 4 && runs[4]++ == 0 ? 108 : 100); };
+  world.options.campaign = "tonight";
+  world.interrupts = [&] { return world.ran.size() >= 7 ? 1 : 0; };
+  const RoundsResult stopped = world.Search();
+  EXPECT_TRUE(stopped.summary.interrupted);
+  EXPECT_LT(world.ran.size(), 12U);
+  EXPECT_THAT(stopped.answer, Contains(HasSubstr("near the best are still to be measured again")));
+  EXPECT_EQ(world.OpenStore().CurrentCampaign("test"), "tonight");
+  world.interrupts = nullptr;
+  const RoundsResult result = world.Search();
+  EXPECT_EQ(result.summary.ok, 3);
+  EXPECT_THAT(result.answer, Contains(HasSubstr("measured 3 times more in turns")));
+  EXPECT_EQ(world.Count("SELECT count(*) FROM results WHERE status = 'ok'"), 12);
+  EXPECT_EQ(world.Count("SELECT count(*) FROM (SELECT 1 FROM results WHERE status = 'ok' GROUP BY point_id, campaign "
+                        "HAVING count(*) > 1)"),
+            0);
 }
 
 constexpr char kBatches[] =
@@ -222,7 +270,7 @@ TEST(Rounds, WhatWasMeasuredBeforeCostsNothing) {
   const RoundsResult result = world.Search();
   EXPECT_THAT(world.ran, SizeIs(3)) << "the largest is measured";
   EXPECT_THAT(result.answer.at(0), HasSubstr("batch_size=32"));
-  EXPECT_THAT(result.answer.at(0), HasSubstr("3 points tried, 0 by this search"));
+  EXPECT_THAT(result.answer.at(0), HasSubstr("3 points tried, 0 runs by this search"));
 }
 
 TEST(Rounds, OfAClusterSeveralRunTogether) {

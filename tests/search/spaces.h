@@ -51,7 +51,15 @@ SearchDecision RunSearch(const SearchSpace& space, const SweepSearch& search, Me
   for (;;) {
     SearchDecision decision = Decide(space, search, trials, at_once);
     if (decision.run.empty()) return decision;
-    for (const Expected& chosen : decision.run) trials[space.points[chosen.point].point.id] = measure(chosen.point);
+    for (const Expected& chosen : decision.run) {
+      const Trial measured = measure(chosen.point);
+      Trial& trial = trials[space.points[chosen.point].point.id];
+      if (decision.finals.next_turn > 0) {
+        trial.turns.push_back(measured.tokens_per_s);
+      } else {
+        trial = measured;
+      }
+    }
   }
 }
 
