@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -20,6 +19,7 @@
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/port.h"
 #include "base/text.h"
 #include "node/cgroup_peak.h"
@@ -84,8 +84,7 @@ std::string NodeName() {
   for (const char* variable : {kNodeVariable, "SLURMD_NODENAME"}) {
     if (const char* name = std::getenv(variable); name != nullptr && *name != '\0') return name;
   }
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+  return HostName();
 }
 
 // The trainer's own result of the point, or why there is none to be believed.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "stats/median.h"
 #include "trainers/log_lines.h"
 
 namespace ridgeline {
@@ -56,7 +57,7 @@ class Gathered {
     if (found_.metric->take == Take::kSeries) {
       if (found_.steps.size() != found_.values.size()) found_.steps.clear();
     } else if (found_.metric->take == Take::kMedian && !found_.values.empty()) {
-      found_.values = {MedianOf(std::move(found_.values))};
+      found_.values = {MedianOf(found_.values)};
     } else if (reduced_) {
       found_.values = {*reduced_};
     }
@@ -171,7 +172,9 @@ class LogReader {
   void AddContradiction(Reading& reading) const {
     const auto median = [&](std::string_view name, std::string_view unit) -> std::optional<double> {
       for (const FoundMetric& found : reading.found) {
-        if (found.metric->figure->name == name && found.metric->unit->kept == unit) return MedianOf(found.values);
+        if (found.metric->figure->name != name || found.metric->unit->kept != unit) continue;
+        std::vector<double> values = found.values;
+        return MedianOf(values);
       }
       return std::nullopt;
     };
@@ -195,12 +198,6 @@ class LogReader {
 };
 
 }  // namespace
-
-double MedianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 Reading ReadLog(const Trainer& trainer, const LogSource& log, const ReadingOptions& options,
                 const std::optional<Json>& result) {

@@ -45,9 +45,6 @@ struct ReadingOptions {
   std::optional<int64_t> tokens_per_step;  // of all ranks: tokens/s are held against the step's time
 };
 
-// Of values without NaN; even numbers of them have the mean of the two in the middle.
-double MedianOf(std::vector<double> values);
-
 // Gives a log's bytes to the function it is handed, in parts of any size.
 using LogSource = std::function<void(const std::function<void(std::string_view)>& feed)>;
 

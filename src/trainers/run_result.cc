@@ -13,6 +13,7 @@
 #include "run/sense.h"
 #include "run/step_figures.h"
 #include "run/trainer_result.h"
+#include "stats/median.h"
 
 namespace ridgeline {
 namespace {
@@ -77,6 +78,11 @@ class Maker {
     return measured.empty() ? values : measured;
   }
 
+  double MeasuredMedian(const FoundMetric& found) const {
+    std::vector<double> values = Measured(found);
+    return MedianOf(values);
+  }
+
   void TakeTimes() {
     if (const std::optional<double> mean_ns = Single("mean_step_time"); mean_ns && *mean_ns > 0) {
       result_.throughput.cold_tokens_per_s = static_cast<double>(result_.tokens_per_step) / (*mean_ns * 1e-9);
@@ -96,9 +102,9 @@ class Maker {
       return;
     }
     if (const FoundMetric* rate = Find("tokens_per_s", "tokens/s")) {
-      result_.throughput.steady_tokens_per_s = MedianOf(Measured(*rate));
+      result_.throughput.steady_tokens_per_s = MeasuredMedian(*rate);
     } else if (const FoundMetric* of_one = Find("tokens_per_s", "tokens/s/GPU")) {
-      result_.throughput.steady_tokens_per_s = MedianOf(Measured(*of_one)) * static_cast<double>(spec_.ranks);
+      result_.throughput.steady_tokens_per_s = MeasuredMedian(*of_one) * static_cast<double>(spec_.ranks);
     }
   }
 
