@@ -29,10 +29,14 @@ class ForecastCache {
   explicit ForecastCache(const Forecaster& forecaster) : forecaster_(forecaster) {}
 
   const MemoryForecast& Get(const Point& point) {
-    const auto [it, is_new] = known_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
+    const RunSpec key = MemoryRelevant(point.spec);
+    const auto [it, is_new] = known_.try_emplace(EncodeSpec(key));
     if (is_new) {
       try {
-        it->second = forecaster_(point.spec);
+        const auto [few, is_first] = with_few_micro_steps_.try_emplace(EncodeSpec(WithFewMicroSteps(key)));
+        if (is_first) few->second = forecaster_(WithFewMicroSteps(point.spec));
+        const std::optional<MemoryForecast> all = WithAllMicroSteps(few->second, point.spec);
+        it->second = all ? *all : forecaster_(point.spec);
       } catch (const Error& e) {
         throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
       }
@@ -43,6 +47,7 @@ class ForecastCache {
  private:
   const Forecaster& forecaster_;
   std::unordered_map<std::string, MemoryForecast> known_;
+  std::unordered_map<std::string, MemoryForecast> with_few_micro_steps_;
 };
 
 bool Fits(const MemoryForecast& forecast, const SlabLimit& limit) {

@@ -1,0 +1,49 @@
+// Memory of a step with many micro-steps, predicted from one with few: held to the plan of the step itself.
+#include "predict/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "engine/step/program.h"
+#include "run/spec.h"
+#include "sweep/expand.h"
+
+namespace ridgeline {
+namespace {
+
+// Of all families, precisions, policies and ways to share, each beside several of the others: 120 steps. 40 tokens a
+// micro-step, so that what they take is no multiple of what storages are aligned to.
+constexpr char kSteps[] = R"(
+name: steps
+zip:
+  - family: [llama, gpt, stack]
+    vocab: [96, 96, 0]
+    positions: [0, 64, 0]
+  - precision: [fp32, bf16, fp16, fp8, mxfp8, nvfp4, bf16, fp8, bf16, mxfp8]
+    checkpointing: [none, selective, full, full/2, none, full, full, selective, none, full/2]
+    ranks: [1, 1, 2, 4, 1, 2, 4, 3, 1, 4]
+    shard: [none, none, optimizer, full, none, none, full, full, none, optimizer]
+    state_precision: [fp32, fp32, fp32, fp32, fp32, fp32, fp32, fp32, bf16, fp32]
+matrix: {batch_size: [1, 3], gpu: [none, h100]}
+defaults: {device: meta, layers: 3, hidden: 64, heads: 2, ffn: 96, seq_length: 40}
+)";
+
+TEST(PredictMemory, OfManyMicroStepsIsThatOfTheStepItself) {
+  int steps = 0;
+  for (const Point& point : Expand(ParseSweep(kSteps, "steps.yaml"))) {
+    for (const int64_t micro_steps : {1, 2, 3, 4, 5, 11}) {
+      RunSpec spec = point.spec;
+      spec.grad_accumulation = micro_steps;
+      const Layout layout = BuildStep(spec).layout;
+      const MemoryForecast forecast = PredictMemory(spec);
+      EXPECT_EQ(forecast.planned_peak_bytes, layout.slab_bytes) << EncodeSpec(spec);
+      EXPECT_EQ(forecast.by_category, layout.by_category) << EncodeSpec(spec);
+      ++steps;
+    }
+  }
+  EXPECT_EQ(steps, 6 * 120);
+}
+
+}  // namespace
+}  // namespace ridgeline
