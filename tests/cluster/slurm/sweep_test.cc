@@ -87,6 +87,31 @@ void RunUntilForgottenAndAgain(SlurmCli& cli, const SlurmSweep& points) {
 }
 
 // Nothing of the controller's is left when the driver looks again: what the accounting kept must do.
+// Several points of it run together, the best of them once more; its driver is killed on the way.
+TEST(SlurmSweeps, ASearchIsGoneOnWith) {
+  const Slurm slurm;
+  SlurmCli cli;
+  const auto sweep = cli.WriteText(
+      "name: test\n"
+      "defaults: {family: llama, layers: 2, hidden: 32, heads: 2, ffn: 64, vocab: 256, seq_length: 32}\n"
+      "matrix: {batch_size: 1..16*2, checkpointing: [none, full]}\n"
+      "measure: {warmup_steps: 1, steps: 20}\n"
+      "search: {maximize: tokens_per_s, budget: 9}\n"
+      "launch: {launcher: slurm, cpus: 1, time_limit: 5m, slurm: {client: tools}}\n");
+  Child first = cli.Start({"run", sweep});
+  ASSERT_TRUE(cli.WaitToRead(first, "[1/"));
+  first.Signal(SIGKILL);
+  first.Wait();
+  const auto run = cli.Run({"run", sweep});
+  cli.ExpectOk(run);
+  EXPECT_THAT(run.out, HasSubstr("search: the best measured is batch_size="));
+  EXPECT_LE(cli.Count("SELECT count(*) FROM results"), 9);
+  EXPECT_GE(cli.Count("SELECT count(*) FROM results WHERE campaign = 'default'"), 4);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM (SELECT 1 FROM results GROUP BY point_id, campaign HAVING count(*) > 1)"),
+            0);
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status <> 'ok'"), 0);
+}
+
 TEST(SlurmSweeps, EndsThatOnlyTheAccountingKnowsAreFound) {
   const Slurm slurm({"--accounting", "--min-job-age=2"});
   for (const std::string client : {"client: tools", "client: agent"}) {
