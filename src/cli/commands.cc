@@ -49,13 +49,6 @@ constexpr std::array kCommands = {
     Command{"version", "print the version", VersionCommand},
 };
 
-std::vector<std::string> CommandNames() {
-  std::vector<std::string> names;
-  names.reserve(kCommands.size());
-  for (const Command& command : kCommands) names.emplace_back(command.name);
-  return names;
-}
-
 std::vector<std::string> OptionNames(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -80,6 +73,13 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
 }
 
 }  // namespace
+
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  names.reserve(kCommands.size());
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  return names;
+}
 
 std::span<const Command> Commands() { return kCommands; }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -28,6 +29,7 @@ struct Command {
 
 // The one table, in the order `ridgeline --help` lists them.
 std::span<const Command> Commands();
+std::vector<std::string> CommandNames();
 
 // What a command line asks for: the command's action, or printing the help or version asked for. Throws Error(kUsage)
 // naming the nearest command or option where one is unknown.

@@ -35,7 +35,7 @@ bool IsPlainName(const std::string& name) {
 }
 
 // Names that could mean something to a shell are left out.
-Completed Words(const std::vector<std::string>& names) {
+Completed PlainWords(const std::vector<std::string>& names) {
   Completed words{Completed::Kind::kWords, {}};
   std::copy_if(names.begin(), names.end(), std::back_inserter(words.words), IsPlainName);
   return words;
@@ -90,28 +90,22 @@ std::vector<std::string> DeviceNames() {
   }
 }
 
-std::vector<std::string> CommandNames() {
-  std::vector<std::string> names;
-  for (const Command& command : Commands()) names.emplace_back(command.name);
-  return names;
-}
-
 // By what commands.h says of type names.
 Completed ValueOf(const CLI::Option& option) {
   using enum Completed::Kind;
   const std::string type = option.get_type_name();
   if (const auto open = type.find('{'), close = type.find('}'); open != std::string::npos && close > open) {
-    return Words(Split(type.substr(open + 1, close - open - 1), ','));
+    return PlainWords(Split(type.substr(open + 1, close - open - 1), ','));
   }
   if (type.starts_with("SWEEP")) return {kFiles, {"yaml", "yml"}};
   if (type.starts_with("JOB")) return {kFiles, {"json"}};
   if (type.starts_with("FILE")) return {kFiles, {}};
   if (type.starts_with("DIR")) return {kFolders, {}};
-  if (type.starts_with("REPORT")) return Words(ReportNames());
-  if (type.starts_with("TRAINER")) return Words(TrainerNames());
-  if (type.starts_with("DEVICE")) return Words(DeviceNames());
-  if (type.starts_with("LAUNCHER")) return Words(LauncherNames());
-  if (type.starts_with("COMMAND")) return Words(CommandNames());
+  if (type.starts_with("REPORT")) return PlainWords(ReportNames());
+  if (type.starts_with("TRAINER")) return PlainWords(TrainerNames());
+  if (type.starts_with("DEVICE")) return PlainWords(DeviceNames());
+  if (type.starts_with("LAUNCHER")) return PlainWords(LauncherNames());
+  if (type.starts_with("COMMAND")) return PlainWords(CommandNames());
   return {};
 }
 
@@ -151,9 +145,9 @@ CompletedCommand OurTrainer() {
     if (field.Has(Field::kOfHarness)) return;
     const std::string flag = field.flag();
     Completed value;
-    if (!field.choices.empty()) value = Words(Split(std::string(field.choices), '|'));
-    if (field.name == "model") value = Words(PresetNames());
-    if (field.name == "checkpointing") value = Words({"none", "selective", "full"});
+    if (!field.choices.empty()) value = PlainWords(Split(std::string(field.choices), '|'));
+    if (field.name == "model") value = PlainWords(PresetNames());
+    if (field.name == "checkpointing") value = PlainWords({"none", "selective", "full"});
     if (flag == "--checkpoint-dir") value = {kFolders, {}};
     trainer.options.push_back({{flag}, InShort(std::string(field.help)), true, value});
   };

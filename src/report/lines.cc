@@ -16,7 +16,7 @@ namespace {
 constexpr double kInset = 22;  // from the plot's sides to the first and the last point, where points are dots
 constexpr double kDot = 3.2;
 constexpr double kRing = 6.5;
-constexpr double kRight = 16;
+constexpr double kRightOfPlot = 16;
 constexpr double kSwatch = 24;  // of the legend
 constexpr double kCross = 4;
 constexpr double kBeside = 5;
@@ -28,9 +28,9 @@ std::string_view Dashes(Stroke stroke) {
   return stroke == Stroke::kDotted ? R"( stroke-dasharray="1.5 3")" : "";
 }
 
-class Renderer {
+class LinesRenderer {
  public:
-  Renderer(const LineChart& chart, const svg::Room& room) : chart_(chart), room_(room) {
+  LinesRenderer(const LineChart& chart, const svg::Room& room) : chart_(chart), room_(room) {
     double min_y = std::numeric_limits<double>::infinity();
     double max_y = -min_y;
     const bool any_whole =
@@ -62,7 +62,7 @@ class Renderer {
       beside_ = std::min(kBeside, 2 * (kInset - kRing) / static_cast<double>(chart.lines.size()));
     }
     width_ = room.width;
-    plot_width_ = width_ - left_ - kRight;
+    plot_width_ = width_ - left_ - kRightOfPlot;
   }
 
   std::string Render() {
@@ -300,6 +300,8 @@ class Renderer {
 
 }  // namespace
 
-std::string RenderLineChart(const LineChart& chart, const svg::Room& room) { return Renderer(chart, room).Render(); }
+std::string RenderLineChart(const LineChart& chart, const svg::Room& room) {
+  return LinesRenderer(chart, room).Render();
+}
 
 }  // namespace ridgeline

@@ -19,7 +19,7 @@ namespace ridgeline {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr StepInputs kInputs = {.step = 3, .learning_rate = 0, .seed = 0x1234567890};
+constexpr StepInputs kStepInputs = {.step = 3, .learning_rate = 0, .seed = 0x1234567890};
 constexpr RandomStream kStream = {5};
 
 constexpr Quantizer kNv = {Format::kE2M1, Scaling::kBlock16};
@@ -164,9 +164,9 @@ class Quantizing : public EveryTarget {
       delayed = {runner.Make(DType::kF32, 1, 1, {kDelayedScale}), runner.Make(DType::kF32, 1, 1, {1e-3F})};
     }
     Quantize(runner.trace, x, by_row ? &row : nullptr, by_col ? &col : nullptr, delayed, kStream);
-    runner.Run(table_, kInputs);
+    runner.Run(table_, kStepInputs);
     const auto draw = [&](int64_t element) {
-      return RoundingBits(kInputs.seed, kInputs.step, kStream.id, element, recipe.row.draw_bits());
+      return RoundingBits(kStepInputs.seed, kStepInputs.step, kStream.id, element, recipe.row.draw_bits());
     };
     const auto by_rows = QuantizeReference(recipe.row, m.values, m.rows, m.cols, kDelayedScale, draw);
     if (by_row) ExpectIs(runner, row, by_rows);
@@ -306,7 +306,7 @@ TEST_P(Quantizing, WritesPastTheCaches) {
     if (alone) Quantize(runner.trace, x, nullptr, &cols.back().whole, {}, kStream);
     Quantize(runner.trace, x.Rows(0, kPeriod), &rows.back().period, &cols.back().period, {}, kStream);
   }
-  runner.Run(table_, kInputs);
+  runner.Run(table_, kStepInputs);
   const auto expect_repeats = [&](const Pair& pair) {
     const auto whole = runner.Bytes(pair.whole.codes);
     const auto period = runner.Bytes(pair.period.codes);
@@ -375,7 +375,7 @@ TEST_P(Quantizing, StochasticRoundingIsUnbiased) {
     back.push_back(runner.Empty(DType::kF32, kCount, 16));
     Dequantize(runner.trace, q, back.back());
   }
-  runner.Run(table_, kInputs);
+  runner.Run(table_, kStepInputs);
   EXPECT_NE(runner.Bytes(row.codes), runner.Bytes(col.codes));  // the same numbers in the same places: other draws
   for (const Tensor& y : back) {
     const auto decoded = runner.Read(y);
@@ -421,7 +421,7 @@ TEST_P(Quantizing, StochasticRoundingOfWeightsIsUnbiased) {
     Quantize(runner.trace, x, &q, nullptr, delayed, kStream);
     const Tensor back = runner.Empty(DType::kF32, kCount, 32);
     Dequantize(runner.trace, q, back);
-    runner.Run(table_, kInputs);
+    runner.Run(table_, kStepInputs);
     const std::vector<float> decoded = runner.Read(back);
     for (size_t col = 0; col < 32; ++col) {
       const double value = levels[col % 16];
@@ -463,7 +463,7 @@ TEST_P(Quantizing, TransposedCodesAreThoseOfTheColumns) {
       Quantize(runner.trace, x, &row, &col, delayed, kStream);
       const QuantizedTensor turned = Transposed(runner.trace, row, Category::kData);
       EXPECT_EQ(turned.tensor_scale.storage, row.tensor_scale.storage);
-      runner.Run(table_, kInputs);
+      runner.Run(table_, kStepInputs);
       ASSERT_EQ(runner.Bytes(turned.codes), runner.Bytes(col.codes));
       if (turned.scales.defined()) {
         ASSERT_EQ(runner.Bytes(turned.scales), runner.Bytes(col.scales));
@@ -486,9 +486,9 @@ TEST_P(Quantizing, DequantizesAsTheReference) {
       const Tensor bf16 = runner.Empty(DType::kBF16, rows, cols + 3).Cols(1, cols);
       Dequantize(runner.trace, q, f32);
       Dequantize(runner.trace, q, bf16);
-      runner.Run(table_, kInputs);
+      runner.Run(table_, kStepInputs);
       const auto draw = [&](int64_t element) {
-        return RoundingBits(kInputs.seed, kInputs.step, kStream.id, element, recipe.row.draw_bits());
+        return RoundingBits(kStepInputs.seed, kStepInputs.step, kStream.id, element, recipe.row.draw_bits());
       };
       const auto expected = DequantizeReference(QuantizeReference(recipe.row, m.values, rows, cols, 2, draw));
       const int64_t padded = recipe.row.PaddedInner(cols);
