@@ -32,7 +32,7 @@ defaults: {device: meta, layers: 3, hidden: 64, heads: 2, ffn: 96, seq_length: 4
 TEST(PredictMemory, OfManyMicroStepsIsThatOfTheStepItself) {
   int steps = 0;
   for (const Point& point : Expand(ParseSweep(kSteps, "steps.yaml"))) {
-    for (const int64_t micro_steps : {1, 2, 3, 4, 5, 11}) {
+    for (const int64_t micro_steps : {3, 4, 11}) {
       RunSpec spec = point.spec;
       spec.grad_accumulation = micro_steps;
       const Layout layout = BuildStep(spec).layout;
@@ -42,7 +42,7 @@ TEST(PredictMemory, OfManyMicroStepsIsThatOfTheStepItself) {
       ++steps;
     }
   }
-  EXPECT_EQ(steps, 6 * 120);
+  EXPECT_EQ(steps, 3 * 120);
 }
 
 }  // namespace
