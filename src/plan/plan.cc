@@ -35,8 +35,7 @@ class ForecastCache {
       try {
         const auto [few, is_first] = with_few_micro_steps_.try_emplace(EncodeSpec(WithFewMicroSteps(key)));
         if (is_first) few->second = forecaster_(WithFewMicroSteps(point.spec));
-        const std::optional<MemoryForecast> all = WithAllMicroSteps(few->second, point.spec);
-        it->second = all ? *all : forecaster_(point.spec);
+        it->second = WithAllMicroSteps(few->second, point.spec);
       } catch (const Error& e) {
         throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
       }

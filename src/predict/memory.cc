@@ -20,27 +20,21 @@ int64_t BytesOfTokens(const RunSpec& spec) {
 
 RunSpec WithFewMicroSteps(const RunSpec& spec) {
   RunSpec few = spec;
-  few.grad_accumulation = std::min(spec.grad_accumulation, kFewMicroSteps);
+  if (spec.ranks == 1) few.grad_accumulation = std::min(spec.grad_accumulation, kFewMicroSteps);
   return few;
 }
 
-std::optional<MemoryForecast> WithAllMicroSteps(const MemoryForecast& few, const RunSpec& spec) {
-  if (spec.grad_accumulation <= kFewMicroSteps) return few;
-  if (spec.ranks > 1) return std::nullopt;
+MemoryForecast WithAllMicroSteps(MemoryForecast few, const RunSpec& spec) {
   const int64_t more = BytesOfTokens(spec) - BytesOfTokens(WithFewMicroSteps(spec));
-  MemoryForecast all = few;
-  all.planned_peak_bytes += more;
-  all.by_category[std::string(CategoryName(Category::kData))] += more;
-  return all;
+  if (more == 0) return few;
+  few.planned_peak_bytes += more;
+  few.by_category[std::string(CategoryName(Category::kData))] += more;
+  return few;
 }
 
 MemoryForecast PredictMemory(const RunSpec& spec) {
-  const auto forecast_of = [](const RunSpec& traced) -> MemoryForecast {
-    const StepProgram program = BuildStep(traced);
-    return {program.layout.slab_bytes, program.layout.by_category};
-  };
-  const std::optional<MemoryForecast> all = WithAllMicroSteps(forecast_of(WithFewMicroSteps(spec)), spec);
-  return all ? *all : forecast_of(spec);
+  const StepProgram program = BuildStep(WithFewMicroSteps(spec));
+  return WithAllMicroSteps({program.layout.slab_bytes, program.layout.by_category}, spec);
 }
 
 }  // namespace ridgeline

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "ridgeline/run.h"
@@ -20,11 +19,11 @@ MemoryForecast PredictMemory(const RunSpec& spec);
 
 // Micro-steps repeat: after the first few each needs nothing that those before it have not left, but its tokens, which
 // a step is given together. So the plan of a step with few says that of a step with many, to the byte: a test holds it
-// to both. For who has many points that differ in their number.
+// to both. For who has many points that differ in their number. Of several ranks it is the spec itself: they gather
+// weights ahead, from one micro-step into the next, and the gaps between such storages are others where there are more.
 RunSpec WithFewMicroSteps(const RunSpec& spec);
-// `few`: what is predicted of WithFewMicroSteps(spec). Nothing where ranks gather weights ahead, from one micro-step
-// into the next: the gaps between such storages are others where there are more.
-std::optional<MemoryForecast> WithAllMicroSteps(const MemoryForecast& few, const RunSpec& spec);
+// `few`: what is predicted of WithFewMicroSteps(spec).
+MemoryForecast WithAllMicroSteps(MemoryForecast few, const RunSpec& spec);
 
 // What a process needs beside the slab: its image, libraries, thread stacks and scratch. docs/engine.md has what was
 // measured, and a test holds runs to it.
