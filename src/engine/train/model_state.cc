@@ -17,7 +17,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kInitChunk = int64_t{1} << 20;  // elements made at once, a multiple of 4
+constexpr int64_t kInitChunk = int64_t{1} << 16;  // elements made at once, a multiple of 4
 constexpr uint32_t kInitStream = 0x1417'0000;     // + the parameter's index
 
 // fn(i) for each element, on all cores: weights come by the billion.

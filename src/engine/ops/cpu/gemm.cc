@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "base/parallel.h"
 #include "engine/device/kernel_state.h"
 #include "engine/ops/cpu/gemm_operand.h"
 #include "engine/ops/cpu/gemm_packed.h"
@@ -62,7 +63,7 @@ std::byte* BytesOf(const CpuRun& run, Tensor t) {
 class GemmState : public KernelState {
  public:
   explicit GemmState(const PackedShape& shape) : shape_(shape), product_(shape), scratch_(SharedScratch()) {
-    scratch_->Reserve(product_.scratch_bytes());
+    if (scratch_->bytes() < product_.scratch_bytes()) TouchPages(scratch_->Reserve(product_.scratch_bytes()));
   }
 
   void Run(const OpCall& call, const CpuRun& run) const {
@@ -95,6 +96,15 @@ class GemmState : public KernelState {
   }
 
  private:
+  // All of them now, however few a product would use: so what a process takes beside its slab does not depend on its
+  // products' shapes, and none of it comes while a step is measured. By the threads that will use them.
+  void TouchPages(std::byte* scratch) const {
+    constexpr int64_t kPage = 4096;
+    ParallelFor((product_.scratch_bytes() + kPage - 1) / kPage, 64, [&](int64_t begin, int64_t end) {
+      for (int64_t page = begin; page < end; ++page) scratch[page * kPage] = std::byte{0};
+    });
+  }
+
   void Multiply(const CpuRun& run, const ProductOperand& a, const ProductOperand& b, const Tensor& c,
                 const Tensor& bias, float scale) const {
     product_.Run(a, b, BytesOf(run, c), bias.defined() ? BytesOf(run, bias) : nullptr, scale, scratch_->data());
