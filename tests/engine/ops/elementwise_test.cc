@@ -4,6 +4,7 @@
 
 #include <iterator>
 #include <limits>
+#include <random>
 
 #include "base/error.h"
 #include "engine/ops/philox.h"

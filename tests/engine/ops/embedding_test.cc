@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 
 #include "base/error.h"
 #include "tests/engine/ops/every_target.h"

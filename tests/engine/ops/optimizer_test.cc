@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <limits>
+#include <random>
 
 #include "base/error.h"
 #include "tests/engine/ops/every_target.h"
