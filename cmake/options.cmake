@@ -51,6 +51,8 @@ function(rl_precompile target)
     endif()
     # Of std::string's operator+ again, which GCC forgets to lie in a system header once that is precompiled.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow -Wno-array-bounds>)
+    # And GCC's garbage collector marks all of it again and again: a tenth of the compiler's time, for 0.3 of a gigabyte.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000>)
   endif()
 endfunction()
 
@@ -178,8 +180,9 @@ function(rl_emulated_test name target filter)
   if(RIDGELINE_SANITIZE)
     foreach(half RANGE 1)
       add_test(NAME ${name}.${half} COMMAND ${target} --gtest_brief=1 "--gtest_filter=${filter}")
-      set_tests_properties(${name}.${half} PROPERTIES TIMEOUT 1800 ENVIRONMENT
-        "OMP_WAIT_POLICY=passive;ASAN_OPTIONS=detect_stack_use_after_return=0;GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${half}")
+      set_tests_properties(${name}.${half} PROPERTIES TIMEOUT 1800
+        ENVIRONMENT "OMP_WAIT_POLICY=passive;GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${half}"
+        ENVIRONMENT_MODIFICATION ASAN_OPTIONS=string_append::detect_stack_use_after_return=0)
     endforeach()
   endif()
 endfunction()
