@@ -23,7 +23,7 @@ packages:
 # What nvcc compiles each kernel for, where there is one: all is what is installed and what CI checks, and takes four times
 # as long.
 ARCHITECTURES ?= 90
-# Sources that are compiled at once: 16 take an eighth less than 8 where all is built, as in CI, and longer after a change.
+# Sources that are compiled at once: 32 take an eighth less than 8 where all is built, as in CI, and longer after a change.
 UNITY ?= 8
 configure: packages
 	@cmake --preset release -DRIDGELINE_TESTS=ON '-DRIDGELINE_CUDA_ARCHITECTURES=$(ARCHITECTURES)' \
