@@ -46,7 +46,8 @@ def main():
         ends[predicted][run["status"]] = ends[predicted].get(run["status"], 0) + 1
     for predicted, end in ends.items():
         print(f"predicted {predicted}, and ended: {end}")
-    if same < len(ok) or within < len(ok) or len(ok) < len(runs) or set(ends["to fit"]) - {"ok"} or set(ends["not to fit"]) - {"oom_host"}:
+    as_planned = same == within == len(ok) == len(runs)
+    if not as_planned or set(ends["to fit"]) - {"ok"} or set(ends["not to fit"]) - {"oom_host"}:
         sys.exit("memory is not as it was planned")
 
 

@@ -86,7 +86,6 @@ void RunUntilForgottenAndAgain(SlurmCli& cli, const SlurmSweep& points) {
   cli.ExpectUnanswered(cli.Run({"run", sweep}));
 }
 
-// Nothing of the controller's is left when the driver looks again: what the accounting kept must do.
 // Several points of it run together, the best of them once more; its driver is killed on the way.
 TEST(SlurmSweeps, ASearchIsGoneOnWith) {
   const Slurm slurm;
@@ -112,6 +111,7 @@ TEST(SlurmSweeps, ASearchIsGoneOnWith) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status <> 'ok'"), 0);
 }
 
+// Nothing of the controller's is left when the driver looks again: what the accounting kept must do.
 TEST(SlurmSweeps, EndsThatOnlyTheAccountingKnowsAreFound) {
   const Slurm slurm({"--accounting", "--min-job-age=2"});
   for (const std::string client : {"client: tools", "client: agent"}) {
