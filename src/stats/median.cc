@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/split_mix.h"
+
 namespace ridgeline {
 namespace {
 
@@ -14,20 +16,12 @@ constexpr size_t kFewestDraws = 100;
 constexpr size_t kMostDrawn = 2'000'000;  // values, over all draws
 constexpr int64_t kMostRepeats = 1'000'000;
 
-// SplitMix64: the same numbers everywhere, which std::uniform_int_distribution does not promise.
 class Random {
  public:
-  size_t Below(size_t bound) { return static_cast<size_t>(Next() % bound); }
+  size_t Below(size_t bound) { return static_cast<size_t>(numbers_.Next() % bound); }
 
  private:
-  uint64_t Next() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-
-  uint64_t state_ = 0;
+  SplitMix64 numbers_{0};
 };
 
 void DrawRuns(Random& random, std::span<const std::vector<double>> runs, std::vector<double>& drawn) {

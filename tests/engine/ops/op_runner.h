@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/split_mix.h"
 #include "engine/device/cpu/kernel.h"
 #include "engine/device/trace.h"
 #include "engine/memory/planner.h"
@@ -44,18 +45,15 @@ inline float Rounded(float value, DType dtype) {
   return dtype == DType::kBF16 ? Bf16Value(Bf16Bits(value)) : value;
 }
 
-// Nearly normal, up to 3.46 standard deviations: sums of four numbers of 16 bits, of SplitMix64 (Steele, Lea & Flood,
-// 2014). The standard library's take a logarithm each, and under sanitizers were most of what tests of products took.
+// Nearly normal, up to 3.46 standard deviations: sums of four numbers of 16 bits. The standard library's take a
+// logarithm each, and under sanitizers were most of what tests of products took.
 inline std::vector<float> NormalFloats(int64_t count, uint32_t seed, float scale = 1) {
   constexpr float kMean = 2 * 65535.0F;
   constexpr float kDeviation = 37837.2F;  // 65536 / √3
-  uint64_t state = seed;
+  SplitMix64 numbers(seed);
   std::vector<float> values(static_cast<size_t>(count));
   for (float& value : values) {
-    state += 0x9E3779B97F4A7C15;
-    uint64_t z = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-    z ^= z >> 31;
+    const uint64_t z = numbers.Next();
     const uint64_t sum = (z & 0xFFFF) + ((z >> 16) & 0xFFFF) + ((z >> 32) & 0xFFFF) + (z >> 48);
     value = (static_cast<float>(sum) - kMean) / kDeviation * scale;
   }
