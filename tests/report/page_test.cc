@@ -232,7 +232,7 @@ TEST_F(PageTest, TablesAreNoWiderThanTheirPage) {
         "Example CPU of a long name (" + std::to_string(64 / ranks) + " cores)";
   }
   runs.Put("ranks");
-  std::string page = "<!DOCTYPE html><body>";
+  std::string page = "<!DOCTYPE html><meta charset=\"utf-8\"><body>";
   for (const char* report : {"activation-checkpointing", "precision", "scaling"}) {
     const std::string html = Render(report_sample::ShippedReport(report), store, {"", ReportFormat::kHtml}).bytes;
     for (const int width : {1400, 390}) {
