@@ -69,10 +69,11 @@ build-sanitized: packages ## Build what `make test-sanitized` runs
 	@cmake --preset thread
 	cmake --build --preset thread -j $(JOBS)
 
-# AddressSanitizer keeps the last 16 MB that were freed, not 256: with more a program that forks or ends pays for each page.
+# AddressSanitizer keeps the last 16 MB that were freed, not 256, and the last 64 KB of each size of frames, not 1 MB: a
+# program that starts, forks or ends pays for each page.
 test-sanitized: build-sanitized ## The tests under AddressSanitizer + UBSan, and under ThreadSanitizer where threads meet
-	ASAN_OPTIONS=detect_stack_use_after_return=1:quarantine_size_mb=16:malloc_context_size=10 UBSAN_OPTIONS=print_stacktrace=1 \
-	  LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leak_sanitizer.supp:print_suppressions=0 \
+	ASAN_OPTIONS=detect_stack_use_after_return=1:quarantine_size_mb=16:malloc_context_size=10:max_uar_stack_size_log=16 \
+	  UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leak_sanitizer.supp:print_suppressions=0 \
 	  ctest --test-dir build-address --output-on-failure -j 4 -LE 'slurm|k8s|kubelet'
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/thread_sanitizer.supp history_size=7" \
 	  ctest --test-dir build-thread --output-on-failure -j 4 -L threads
