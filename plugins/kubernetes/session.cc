@@ -1,5 +1,6 @@
 #include "kubernetes/session.h"
 
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@ using plugin::Json;
 
 constexpr const char* kForeground = "Foreground";  // the Job goes when its pods have gone
 constexpr const char* kBackground = "Background";
+// What a submitter that was killed has sent is there by then, or never: a server drops what nobody waits for.
+constexpr std::chrono::seconds kUnnotedPatience{5};
 
 // A pod that a controller started in place of the one that was taken away ends with its Job, and shares a volume with
 // whatever is run next: a job has ended when it has, too.
@@ -30,6 +33,7 @@ Session::Session(const std::filesystem::path& state_dir, Options options, std::u
     : options_(std::move(options)),
       journal_(state_dir),
       cluster_(std::move(cluster)),
+      clock_(clock),
       submitter_(*cluster_, journal_, clock, options_),
       observer_(*cluster_, clock, journal_.store()),
       collector_(*cluster_, journal_, clock, options_.output_path) {}
@@ -40,7 +44,24 @@ Request Session::DeleteRequest(const std::string& name, const std::string& uid, 
   return {"DELETE", cluster_->JobsPath() + '/' + name, std::move(options)};
 }
 
+// The record of a job that is to end, whoever submitted it: killed, or left without an answer, he could not note that
+// the cluster has it.
+Record& Session::Noted(Record& record, const JobView& job) {
+  if (!record.uid.empty() || record.hash != job.hash) return record;
+  Record noted = record;
+  noted.uid = job.uid;
+  return journal_.Write(std::move(noted));
+}
+
+bool Session::MayCome(const Record& record) {
+  const plugin::Clock::Time now = clock_.Now();
+  return now - unnoted_since_.try_emplace(record.key, now).first->second < kUnnotedPatience;
+}
+
 plugin::JobState Session::Follow(Record& record) {
+  if (record.cancelled && record.uid.empty()) {
+    return {MayCome(record) ? plugin::Phase::kQueued : plugin::Phase::kMissing, 0, {}, {}};
+  }
   const Observation seen = observer_.Look(record);
   plugin::JobState state = collector_.Collect(record, seen, Judge(record, seen, options_));
   if (record.ended) observer_.SetEnded(record.key);
@@ -77,7 +98,8 @@ void Session::DeleteEnded() {
   std::vector<Request> requests;
   std::vector<const JobView*> of;
   for (const auto& [name, job] : observer_.jobs()) {
-    const Record* record = deleted_.contains(job.uid) ? nullptr : journal_.Find(name);
+    Record* record = deleted_.contains(job.uid) ? nullptr : journal_.Find(name);
+    if (record != nullptr && record->cancelled) record = &Noted(*record, job);
     if (record == nullptr || record->uid != job.uid) continue;
     if (!record->ended && (!record->cancelled || job.deleting)) continue;
     requests.push_back(DeleteRequest(name, job.uid, kBackground));
@@ -100,16 +122,18 @@ std::vector<plugin::Cancellation> Session::Cancel(const std::vector<std::string>
   for (const std::string& key : keys) {
     Record* record = journal_.Find(key);
     const auto job = observer_.jobs().find(key);
-    const bool there =
-        record != nullptr && !record->ended && job != observer_.jobs().end() && job->second.uid == record->uid;
-    const bool live = there && !record->cancelled && !job->second.complete && !job->second.failed;
-    if (live) {
+    const bool seen = record != nullptr && job != observer_.jobs().end();
+    if (seen) record = &Noted(*record, job->second);
+    const bool untold = record != nullptr && !record->ended && !record->cancelled;
+    const bool live = untold && seen && job->second.uid == record->uid && !job->second.complete && !job->second.failed;
+    const bool may_come = untold && record->uid.empty();
+    if (live || may_come) {
       Record told = *record;
       told.cancelled = true;
-      requests.push_back(DeleteRequest(key, told.uid, kForeground));
+      if (live) requests.push_back(DeleteRequest(key, told.uid, kForeground));
       journal_.Write(std::move(told));
     }
-    answers.push_back({live});
+    answers.push_back({live || may_come});
   }
   for (const Response& response : cluster_->CallAll(requests)) {
     if (!response.ok() && response.code != kNotFound) throw cluster_->ToFailure(response, "delete a Job");

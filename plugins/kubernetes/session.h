@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -42,16 +43,20 @@ class Session {
 
  private:
   Request DeleteRequest(const std::string& name, const std::string& uid, const char* propagation) const;
+  Record& Noted(Record& record, const JobView& job);
+  bool MayCome(const Record& record);
   plugin::JobState Follow(Record& record);
   void DeleteEnded();
 
   const Options options_;
   Journal journal_;
   const std::unique_ptr<Cluster> cluster_;
+  const plugin::Clock& clock_;
   Submitter submitter_;
   Observer observer_;
   Collector collector_;
-  std::set<std::string> deleted_;  // uids of Jobs that we have deleted
+  std::set<std::string> deleted_;                             // uids of Jobs that we have deleted
+  std::map<std::string, plugin::Clock::Time> unnoted_since_;  // of keys: for how long no Job has been seen
 };
 
 }  // namespace ridgeline::kubernetes

@@ -1,7 +1,5 @@
 // The Kubernetes launcher's session, on an API server that a test scripts: for what a real one cannot be made to do on
 // demand, or not without waiting.
-#include "kubernetes/session.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,13 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "base/files.h"
 #include "kubernetes/manifest.h"
-#include "ridgeline/job_line.h"
-#include "tests/base/temp_dir.h"
-#include "tests/plugins/answering.h"
-#include "tests/plugins/kubernetes_objects.h"
-#include "tests/plugins/scripted_cluster.h"
+#include "tests/plugins/kubernetes_session.h"
 
 namespace ridgeline::kubernetes {
 namespace {
@@ -25,62 +18,6 @@ namespace {
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-const Json kGone = {{"deletionTimestamp", "2001-09-09T01:46:40Z"}};  // the clock's first second
-
-using Asked = testing::Answering<Session>;
-
-class KubernetesSession : public ::testing::Test {
- protected:
-  // Each is a new driver that knows only the folder.
-  std::unique_ptr<Asked> Open() {
-    return std::make_unique<Asked>(
-        std::make_unique<Session>(dir_ / "state", options_, std::make_unique<ScriptedCluster>(world_), world_.clock));
-  }
-
-  // A job of one point, "p".
-  Json Job() {
-    const std::filesystem::path job_dir = dir_ / "jobs/rl-1";
-    std::filesystem::create_directories(job_dir);
-    WriteFileAtomic(job_dir / "job.json", R"({"points": [{"id": "p"}]})");
-    const std::string file = job_dir / "job.json";
-    return {{"key", "rl-1"},
-            {"sweep", "s"},
-            {"job_file", file},
-            {"job_dir", job_dir.string()},
-            {"exec", {"ridgeline", "exec", file}}};
-  }
-  std::unique_ptr<Asked> Submitted() {
-    auto session = Open();
-    EXPECT_EQ(session->Submit(Json::array({Job()}))[0].at("native_id"), "uid-rl-1");
-    return session;
-  }
-  static Json Poll(Asked& session) { return session.Poll(Json::array({{{"key", "rl-1"}}})).at(0); }
-  static std::string State(Asked& session) { return Poll(session).at("state").get<std::string>(); }
-
-  // The Job and a pod of it as they now are.
-  void SetJob(const char* condition) {
-    Json job = world_.jobs.at("rl-1");
-    job["status"] = {{"conditions", {{{"type", condition}, {"status", "True"}, {"reason", "r"}, {"message", "m"}}}}};
-    world_.Put("jobs", job);
-  }
-  void SetPod(const std::string& phase, const Json& container, Json metadata = Json::object()) {
-    if (!metadata.contains("name")) metadata["name"] = "pod";
-    metadata["labels"] = {{"ridgeline.dev/job", "rl-1"}};
-    world_.Put("pods", PodObject(phase, container, Json::object(), metadata));
-  }
-  void Say(const std::string& line) { world_.LogOf("pod")->lines.push_back(line); }
-  void SayResult() {
-    std::string line = FormatJobLine({std::string(kResultLine), "p", "{}"});
-    line.pop_back();
-    Say(line);
-  }
-  void EndLog() { world_.LogOf("pod")->ended = true; }
-
-  TempDir dir_;
-  ClusterWorld world_;
-  Options options_ = ReadOptions({{"kubernetes", {{"image", "registry.example/ridgeline:1.0"}}}});
-};
 
 TEST_F(KubernetesSession, FollowsAJobAndBringsItsResultHomeBeforeItDeletesIt) {
   const auto session = Submitted();
@@ -250,7 +187,7 @@ TEST_F(KubernetesSession, APodThatReplacesOneThatWasTakenAwayKeepsTheJobRunning)
   SetPod("Running", Running());
   EXPECT_EQ(State(*session), "running");
   EndLog();
-  SetPod("Failed", Terminated(143), kGone);
+  SetPod("Failed", Terminated(143), kDeletion);
   SetPod("Running", Running(), {{"name", "replacement"}});
   EXPECT_EQ(State(*session), "running");
   EXPECT_EQ(State(*session), "running");  // a log without a result is read once more
@@ -273,7 +210,7 @@ TEST_F(KubernetesSession, ASuspendedJobIsNoPreemption) {
   job["spec"]["suspend"] = true;
   world_.Put("jobs", job);
   world_.tells = true;
-  Json gone = kGone;
+  Json gone = kDeletion;
   gone["creationTimestamp"] = "2001-09-09T01:46:41Z";
   SetPod("Failed", Terminated(143), gone);
   const Json waits = Poll(*session);
@@ -310,7 +247,7 @@ TEST_F(KubernetesSession, ADeletedJobIsNoPreemption) {
   world_.tells = false;
   world_.Take("jobs", "rl-1");
   world_.tells = true;
-  SetPod("Failed", Terminated(143), kGone);
+  SetPod("Failed", Terminated(143), kDeletion);
   Poll(*session);
   world_.Take("pods", "pod");
   const Json ended = Poll(*session);
@@ -327,7 +264,7 @@ TEST_F(KubernetesSession, AJobThatIsBeingDeletedIsNoPreemption) {
   Json job = world_.jobs.at("rl-1");
   job["metadata"]["deletionTimestamp"] = "2001-09-09T01:47:00Z";
   world_.Put("jobs", job);
-  SetPod("Failed", Terminated(143), kGone);
+  SetPod("Failed", Terminated(143), kDeletion);
   EndLog();
   Poll(*session);
   world_.Take("pods", "pod");
@@ -408,55 +345,6 @@ TEST_F(KubernetesSession, WhoMayNotReadEventsWaitsOn) {
   EXPECT_EQ(world_.Calls("/events"), 1);
 }
 
-TEST_F(KubernetesSession, AJobThatSomebodyDeletesIsCancelledWithWhatItSaid) {
-  const auto session = Submitted();
-  SetPod("Running", Running());
-  SayResult();
-  EXPECT_EQ(State(*session), "running");
-  world_.Take("pods", "pod");
-  world_.Take("jobs", "rl-1");
-  EXPECT_EQ(State(*session), "running") << "more of what it said may be on its way";
-  EndLog();
-  const Json ended = Poll(*session);
-  EXPECT_EQ(ended.at("evidence").at("end"), "cancelled");
-  EXPECT_THAT(ended.at("evidence").at("message"), HasSubstr("somebody deleted"));
-  EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results.log"), FormatJobLine({std::string(kResultLine), "p", "{}"}));
-}
-
-// As one that began while it was taken back from the queue: its last words hold less than its log.
-TEST_F(KubernetesSession, TheLogOfACancelledJobIsReadToItsEndBeforeItsLastWordsAre) {
-  const auto session = Submitted();
-  SetPod("Running", Running());
-  EXPECT_EQ(State(*session), "running");
-  session->Cancel(Json::array({{{"key", "rl-1"}}}));
-  Json job = world_.jobs.at("rl-1");
-  job["metadata"]["deletionTimestamp"] = "2001-09-09T01:47:00Z";
-  world_.Put("jobs", job);
-  const std::string last_words = FormatJobLine({std::string(kResultLine), "p", R"({"headline": 1})"});
-  SetPod("Failed", Terminated(143, "Error", last_words), kGone);
-  world_.while_awaited = [&, times = 0]() mutable {
-    if (++times != 3) return;
-    SayResult();
-    EndLog();
-  };
-  EXPECT_EQ(Poll(*session).at("evidence").at("end"), "cancelled");
-  EXPECT_EQ(ReadFile(dir_ / "jobs/rl-1/results.log"), FormatJobLine({std::string(kResultLine), "p", "{}"}));
-}
-
-TEST_F(KubernetesSession, AJobThatGoesWithItsNamespaceIsCancelledByNobody) {
-  const auto session = Submitted();
-  SetPod("Running", Running());
-  EXPECT_EQ(State(*session), "running");
-  world_.dry_runs["ConfigMap"] = "unable to create new content in namespace default because it is being terminated";
-  world_.Take("pods", "pod");
-  world_.Take("jobs", "rl-1");
-  EndLog();
-  const Json ended = Poll(*session);
-  EXPECT_EQ(ended.at("evidence").at("reason"), "rights");
-  EXPECT_THAT(ended.at("evidence").at("message"), HasSubstr("being terminated"));
-  EXPECT_EQ(ended.at("evidence").at("node"), "n1");
-}
-
 TEST_F(KubernetesSession, AJobThatIsNotHeardOfYetIsNotGone) {
   const auto session = Open();
   State(*session);
@@ -474,25 +362,6 @@ TEST_F(KubernetesSession, AnotherJobOfTheNameIsNotOurs) {
   world_.Put("jobs", theirs);
   EXPECT_EQ(Poll(*session).at("evidence").at("end"), "cancelled");
   EXPECT_TRUE(world_.jobs.contains("rl-1"));
-}
-
-TEST_F(KubernetesSession, ACancelledJobEndsWhenItsPodHasGone) {
-  const auto session = Submitted();
-  SetPod("Running", Running());
-  EXPECT_EQ(State(*session), "running");
-  const Json one = Json::array({{{"key", "rl-1"}}});
-  EXPECT_EQ(session->Cancel(one).at(0).at("cancelled"), true);
-  EXPECT_EQ(session->Cancel(one).at(0).at("cancelled"), false);
-  Json job = world_.jobs.at("rl-1");
-  job["metadata"].update(kGone);
-  world_.Put("jobs", job);
-  EXPECT_EQ(State(*session), "running");
-  EndLog();
-  SetPod("Failed", Terminated(130), kGone);
-  const Json ended = Poll(*session);
-  EXPECT_EQ(ended.at("state"), "ended");
-  EXPECT_EQ(ended.at("evidence").at("end"), "cancelled");
-  EXPECT_EQ(session->Cancel(one).at(0).at("cancelled"), false);
 }
 
 TEST_F(KubernetesSession, AKeyIsCreatedOnceWhoeverAsks) {

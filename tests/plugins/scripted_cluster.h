@@ -33,6 +33,7 @@ struct ClusterWorld {
   Json events = Json::array();
   int64_t events_code = 200;
   int64_t create_code = 201;
+  bool create_unheard = false;  // a Job is created, and who asked for it has no answer
   int64_t log_code = 200;
   Json version = {{"gitVersion", "v1.31.0"}, {"major", "1"}, {"minor", "31"}};
   std::set<std::string> forbidden;                                   // "create pods": what this user may not
@@ -166,6 +167,7 @@ class ScriptedCluster final : public Cluster {
     if (world_.jobs.contains(name)) return No(kConflict);
     job["metadata"]["uid"] = "uid-" + name;
     world_.Put("jobs", job);
+    if (world_.create_unheard) return {0, {}, "the connection was closed"};
     return Ok(job, 201);
   }
 
