@@ -100,7 +100,7 @@ class Rounds {
 
   RoundsResult Search() {
     RoundsResult result;
-    std::optional<RunSummary> stopped;
+    bool stopped = false;
     bool has_run = false;
     for (bool is_first = true; !stopped; is_first = false) {
       Look();
@@ -116,13 +116,13 @@ class Rounds {
         if (Stopped(result.summary)) break;
       }
       for (auto turn = next.turns.begin(); turn != next.turns.end() && !stopped; ++turn) {
-        const RunSummary summary = RunTurn(turn->first, std::move(turn->second));
-        if (Stopped(summary)) stopped = summary;
+        RunSummary summary = RunTurn(turn->first, std::move(turn->second));
+        stopped = Stopped(summary);
+        if (stopped) result.summary = std::move(summary);
       }
     }
     // So that the store has the sweep as it is now.
     if (!has_run && !stopped) result.summary = RunPoints(trials_.empty() ? Smallest() : std::set<std::string>());
-    if (stopped) result.summary = *stopped;
     Look();
     for (size_t i = 0; i < spaces_.size(); ++i) {
       for (std::string& line : AnswerLines(spaces_[i], *sweep_.search, decisions_[i])) {
