@@ -17,6 +17,8 @@ using std::chrono::seconds;
 
 constexpr seconds kPodlessPatience{3};  // a Job has its pod by then, or something is wrong
 constexpr seconds kUnmadePatience{10};  // a pod its container, or it takes its time
+// What a submitter that was killed has sent is there by then, or never: a server drops what nobody waits for.
+constexpr seconds kUnnotedPatience{5};
 constexpr seconds kEventsPause{5};      // of all Jobs
 constexpr seconds kPodEventsPause{30};  // of one
 
@@ -98,6 +100,12 @@ bool Observer::Runs(const std::string& key, int64_t now_unix_s) const {
                                             [&](const auto& pod) { return !HasEnded(pod.second, now_unix_s); });
 }
 
+// A Job that was told to end before anybody noted that the cluster has it.
+bool Observer::MayCome(const std::string& key) {
+  const plugin::Clock::Time now = clock_.Now();
+  return now - unnoted_since_.try_emplace(key, now).first->second < kUnnotedPatience;
+}
+
 Observation::Presence Observer::AskFor(const Record& record) {
   const Response found = cluster_.Call({"GET", cluster_.JobsPath() + '/' + record.key, {}});
   if (found.code != kNotFound && !found.ok()) throw cluster_.ToFailure(found, "look at Job " + record.key);
@@ -171,6 +179,7 @@ Observation Observer::Look(const Record& record) {
   Observation seen;
   seen.unix_s = clock_.UnixS();
   seen.runs = Runs(record.key, seen.unix_s);
+  if (record.cancelled && record.uid.empty() && MayCome(record.key)) seen.presence = Observation::Presence::kUnheard;
   if (record.ended || record.uid.empty()) return seen;
   const auto job = jobs_.find(record.key);
   bool there = job != jobs_.end() && job->second.uid == record.uid;

@@ -21,7 +21,7 @@ namespace ridgeline::kubernetes {
 struct Observation {
   enum class Presence {
     kUnasked,  // it was never created, or its end is written down: nothing but `runs` is looked at
-    kUnheard,  // the server has it, and has not told us of it yet
+    kUnheard,  // the server has it, or may have it, and has not told us of it yet
     kThere,
     kGone,  // the server has no Job of this uid
   };
@@ -68,6 +68,7 @@ class Observer {
 
   void Keep(PodView pod);
   bool Runs(const std::string& key, int64_t now_unix_s) const;
+  bool MayCome(const std::string& key);
   Observation::Presence AskFor(const Record& record);
   std::string WhyNoNamespace();
   void TakePods(const std::string& key, Followed& followed) const;
@@ -85,7 +86,8 @@ class Observer {
   std::map<std::string, Pods> pods_;          // by Job
   std::map<std::string, Followed> followed_;  // by key
   std::set<std::string> ended_;
-  std::map<std::string, std::string> refusals_;  // uid of a Job -> why it gets no pod
+  std::map<std::string, plugin::Clock::Time> unnoted_since_;  // of keys whose Jobs may come
+  std::map<std::string, std::string> refusals_;               // uid of a Job -> why it gets no pod
   bool may_read_events_ = true;
   plugin::Clock::Time refusals_asked_;
 };

@@ -1,6 +1,5 @@
 #include "kubernetes/session.h"
 
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -15,8 +14,6 @@ using plugin::Json;
 
 constexpr const char* kForeground = "Foreground";  // the Job goes when its pods have gone
 constexpr const char* kBackground = "Background";
-// What a submitter that was killed has sent is there by then, or never: a server drops what nobody waits for.
-constexpr std::chrono::seconds kUnnotedPatience{5};
 
 // A pod that a controller started in place of the one that was taken away ends with its Job, and shares a volume with
 // whatever is run next: a job has ended when it has, too.
@@ -33,7 +30,6 @@ Session::Session(const std::filesystem::path& state_dir, Options options, std::u
     : options_(std::move(options)),
       journal_(state_dir),
       cluster_(std::move(cluster)),
-      clock_(clock),
       submitter_(*cluster_, journal_, clock, options_),
       observer_(*cluster_, clock, journal_.store()),
       collector_(*cluster_, journal_, clock, options_.output_path) {}
@@ -53,15 +49,7 @@ Record& Session::Noted(Record& record, const JobView& job) {
   return journal_.Write(std::move(noted));
 }
 
-bool Session::MayCome(const Record& record) {
-  const plugin::Clock::Time now = clock_.Now();
-  return now - unnoted_since_.try_emplace(record.key, now).first->second < kUnnotedPatience;
-}
-
 plugin::JobState Session::Follow(Record& record) {
-  if (record.cancelled && record.uid.empty()) {
-    return {MayCome(record) ? plugin::Phase::kQueued : plugin::Phase::kMissing, 0, {}, {}};
-  }
   const Observation seen = observer_.Look(record);
   plugin::JobState state = collector_.Collect(record, seen, Judge(record, seen, options_));
   if (record.ended) observer_.SetEnded(record.key);

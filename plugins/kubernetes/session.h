@@ -5,7 +5,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -44,19 +43,16 @@ class Session {
  private:
   Request DeleteRequest(const std::string& name, const std::string& uid, const char* propagation) const;
   Record& Noted(Record& record, const JobView& job);
-  bool MayCome(const Record& record);
   plugin::JobState Follow(Record& record);
   void DeleteEnded();
 
   const Options options_;
   Journal journal_;
   const std::unique_ptr<Cluster> cluster_;
-  const plugin::Clock& clock_;
   Submitter submitter_;
   Observer observer_;
   Collector collector_;
-  std::set<std::string> deleted_;                             // uids of Jobs that we have deleted
-  std::map<std::string, plugin::Clock::Time> unnoted_since_;  // of keys: for how long no Job has been seen
+  std::set<std::string> deleted_;  // uids of Jobs that we have deleted
 };
 
 }  // namespace ridgeline::kubernetes
