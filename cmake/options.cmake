@@ -136,10 +136,12 @@ endfunction()
 # where a program takes longer to start than most cases to run, with a fourth of its cases each. LABEL threads:
 # also run under ThreadSanitizer, which does not know OpenMP's runtime: only for tests that do without it. TIMEOUT: of a
 # case, in seconds. FIXTURE: one of CTest's, that each case requires. OPENMP: compiled with it, so what others precompile
-# is of no use. EMULATED: GoogleTest's filter of those cases that run on the emulated machine (tests/cuda_on_cpu), which
-# sanitizers see by themselves (rl_emulated_test).
+# is of no use. CUDA: only a build with the CUDA toolkit has this program, and CTest labels its cases cuda. EMULATED:
+# GoogleTest's filter of those cases of a program that only such a build has, since they run on the emulated machine
+# (tests/cuda_on_cpu). They are labelled likewise; sanitizers see them by themselves (rl_emulated_test).
+# `make test-cuda` runs what is labelled cuda.
 function(rl_test room)
-  cmake_parse_arguments(arg "OPENMP" "TIMEOUT;LABEL;FIXTURE;EMULATED" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(arg "OPENMP;CUDA" "TIMEOUT;LABEL;FIXTURE;EMULATED" "SOURCES;LINK" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -173,7 +175,15 @@ function(rl_test room)
         "OMP_WAIT_POLICY=passive;GTEST_BRIEF=1;GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${shard}")
     endforeach()
   else()
-    gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 PROPERTIES ${properties})
+    set(discovery DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 PROPERTIES ${properties})
+    if(arg_CUDA)
+      gtest_discover_tests(${target} ${discovery} LABELS cuda)
+    elseif(arg_EMULATED AND TARGET cuda_on_cpu)
+      gtest_discover_tests(${target} TEST_FILTER "-${arg_EMULATED}" ${discovery})
+      gtest_discover_tests(${target} TEST_FILTER "${arg_EMULATED}" ${discovery} LABELS cuda)
+    else()
+      gtest_discover_tests(${target} ${discovery})
+    endif()
   endif()
   if(arg_LABEL STREQUAL "threads")
     add_dependencies(thread_tests ${target})

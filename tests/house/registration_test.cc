@@ -1,8 +1,12 @@
 // Every test that is written is run: each case of each tests/**/*_test.cc is a test of CTest's.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <map>
+#include <ostream>
 #include <regex>
 #include <set>
 #include <string>
@@ -48,15 +52,67 @@ std::map<std::string, std::string> Registered() {
   return programs;
 }
 
-// What a build without the CUDA toolkit leaves out: by its folder, or by what the source asks for.
-bool IsLeftOut(const std::string& file, const std::map<std::string, std::string>& registered) {
-  if (registered.contains((SourceDir() / "tests/cuda_on_cpu/faults_test.cc").string())) return false;
-  for (const char* folder : {"tests/cuda_on_cpu/", "tests/engine/device/cuda/", "tests/engine/comm/nccl/"}) {
-    if (file.starts_with(folder)) return true;
+// Case -> how many tests CTest has of it; with a label, how many of those with that label.
+std::map<std::string, int> TestsOfCTest(const std::string& label = "") {
+  std::vector<std::string> command{"ctest", "--test-dir", RIDGELINE_BINARY_DIR, "-N"};
+  if (!label.empty()) command.insert(command.end(), {"-L", "^" + label + "$"});
+  const Captured listed = ridgeline::Run(command);
+  EXPECT_TRUE(listed.status.ok()) << listed.stderr_text;
+  static const std::regex pattern(R"(\s*Test\s+#\d+: (.*?)(?: \(Disabled\))?)");
+  std::map<std::string, int> tests;
+  for (const std::string& line : Lines(listed.stdout_text)) {
+    std::smatch match;
+    if (std::regex_match(line, match, pattern)) ++tests[CaseOf(match[1])];
   }
-  const std::string text = ReadFile(SourceDir() / file);
-  return text.find("#ifdef RIDGELINE_CUDA_TESTS\n") != std::string::npos ||
-         text.find("#ifdef RIDGELINE_CUDA_ON_CPU\n") != std::string::npos;
+  return tests;
+}
+
+// A case of which a build with the CUDA toolkit has tests that a build without it lacks.
+struct AddedCase {
+  int tests = 0;
+  bool new_case = true;  // false: a build without the toolkit has the case, too, on other targets
+  bool operator==(const AddedCase&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const AddedCase& added) {
+  return out << added.tests << (added.new_case ? " of a new case" : " of a case that every build has");
+}
+using AddedCases = std::map<std::string, AddedCase>;
+
+std::filesystem::path AddedFile() { return SourceDir() / "tests/golden/cuda/tests.tsv"; }
+
+AddedCases ReadAdded() {
+  AddedCases cases;
+  for (const std::string& line : Lines(ReadFile(AddedFile()))) {
+    if (line.starts_with("#")) continue;
+    const size_t tab = line.find('\t');
+    cases[line.substr(0, tab)] = {std::stoi(line.substr(tab + 1)), line.ends_with("new")};
+  }
+  return cases;
+}
+
+std::string WrittenAdded(const AddedCases& cases) {
+  int tests = 0;
+  std::string rows;
+  for (const auto& [name, added] : cases) {
+    tests += added.tests;
+    rows += fmt::format("{}\t{}\t{}\n", name, added.tests, added.new_case ? "new" : "more");
+  }
+  return fmt::format(
+             "# {} tests need the CUDA toolkit. Columns: case, tests, and new where other builds lack the case, more "
+             "where\n"
+             "# they have fewer tests of it. To write this file: RIDGELINE_UPDATE_GOLDENS=1 build/tests/test_house\n",
+             tests) +
+         rows;
+}
+
+bool HasEmulatedMachine(const std::map<std::string, std::string>& registered) {
+  return registered.contains((SourceDir() / "tests/cuda_on_cpu/faults_test.cc").string());
+}
+
+// Whether a build without the toolkit has the case.
+bool IsOfEveryBuild(const AddedCases& added, const std::string& name) {
+  const auto found = added.find(name);
+  return found == added.end() || !found->second.new_case;
 }
 
 TEST(Registration, CasesAreFoundInSources) {
@@ -75,12 +131,17 @@ TEST(Registration, CasesAreFoundInCTestsNames) {
 
 TEST(Registration, EveryTestSourceIsBuilt) {
   const auto registered = Registered();
+  const AddedCases added = ReadAdded();
   const auto files = FilesBelow("tests", {"_test.cc"});
   EXPECT_GT(files.size(), 10U);
   for (const std::string& file : files) {
-    if (IsLeftOut(file, registered)) continue;
-    EXPECT_TRUE(registered.contains((SourceDir() / file).string()))
+    if (registered.contains((SourceDir() / file).string())) continue;
+    EXPECT_FALSE(HasEmulatedMachine(registered))
         << file << " is built into no test program: see rl_test in cmake/options.cmake";
+    for (const std::string& name : CasesIn(ReadFile(SourceDir() / file))) {
+      EXPECT_FALSE(IsOfEveryBuild(added, name))
+          << file << " is built into no test program, and " << name << " is not in " << AddedFile();
+    }
   }
 }
 
@@ -88,21 +149,43 @@ TEST(Registration, EveryTestIsRunByCTest) {
 #ifdef RIDGELINE_SANITIZED
   GTEST_SKIP() << "under sanitizers CTest runs programs, not cases";
 #endif
-  const Captured listed = ridgeline::Run({"ctest", "--test-dir", RIDGELINE_BINARY_DIR, "-N"});
-  ASSERT_TRUE(listed.status.ok()) << listed.stderr_text;
-  std::set<std::string> known;
-  static const std::regex pattern(R"(\s*Test\s+#\d+: (.*?)(?: \(Disabled\))?)");
-  for (const std::string& line : Lines(listed.stdout_text)) {
-    std::smatch match;
-    if (std::regex_match(line, match, pattern)) known.insert(CaseOf(match[1]));
-  }
+  const auto known = TestsOfCTest();
   const auto registered = Registered();
+  const AddedCases added = ReadAdded();
   for (const auto& [source, program] : registered) {
-    if (IsLeftOut(std::filesystem::path(source).lexically_relative(SourceDir()).string(), registered)) continue;
     if (!std::filesystem::exists(program)) continue;  // CTest itself fails for it: <program>_NOT_BUILT
     for (const std::string& name : CasesIn(ReadFile(source))) {
+      if (!HasEmulatedMachine(registered) && !IsOfEveryBuild(added, name)) continue;
       EXPECT_TRUE(known.contains(name)) << source << ": " << name << " is not one of CTest's tests";
     }
+  }
+}
+
+TEST(Registration, WhatTheToolkitAddsIsNamedAndCounted) {
+#ifdef RIDGELINE_SANITIZED
+  GTEST_SKIP() << "under sanitizers CTest runs programs, not cases";
+#endif
+  const auto registered = Registered();
+  const auto known = TestsOfCTest();
+  for (const auto& [name, tests] : known) {
+    ASSERT_FALSE(name.ends_with("_NOT_BUILT")) << name << ": build all tests first";
+  }
+  const auto labelled = TestsOfCTest("cuda");
+  AddedCases found;
+  for (const auto& [name, tests] : labelled) found[name] = {tests, tests == known.at(name)};
+  if (HasEmulatedMachine(registered)) {
+    if (std::getenv("RIDGELINE_UPDATE_GOLDENS") != nullptr) WriteFileAtomic(AddedFile(), WrittenAdded(found));
+    EXPECT_EQ(found, ReadAdded()) << "of what CTest labels cuda and of " << AddedFile()
+                                  << ", whose first lines say more";
+    EXPECT_EQ(ReadFile(AddedFile()), WrittenAdded(found)) << "its count, too";
+    return;
+  }
+  EXPECT_EQ(std::getenv("RIDGELINE_UPDATE_GOLDENS"), nullptr) << "a build without the toolkit cannot write its tests";
+  // Where the toolkit is but no emulated machine, on another processor than x86_64, some are there.
+  for (const auto& [name, added] : ReadAdded()) {
+    EXPECT_EQ(known.contains(name), labelled.contains(name) || !added.new_case)
+        << name << ": " << AddedFile() << " says that a build without the toolkit "
+        << (added.new_case ? "lacks" : "has") << " this case";
   }
 }
 
