@@ -12,7 +12,7 @@ SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.c
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build programs demo test test-cluster build-sanitized test-sanitized fuzz torture test-mutations test-kubelet test-trixie test-newest-slurm lint format bench install picture clean
+.PHONY: help packages configure build programs demo test test-cluster build-sanitized test-sanitized fuzz torture test-mutations test-kubelet test-bare test-trixie test-newest-slurm lint format bench install picture clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ torture: build ## Strike sweeps at random moments: ROUNDS=20, SEED=… to see on
 
 test-mutations: build ## Put faults into the CUDA kernels, one at a time, and ask that the test named for each fails
 	tests/cuda_on_cpu/mutations build
+
+test-bare: ## README.md's first commands on a fresh Debian 12 with git and make only, in a folder of its own (as root)
+	scripts/in-debian.sh bookworm bare
 
 test-trixie: ## Build and test on Debian 13, in a folder of its own (as root)
 	scripts/in-debian.sh trixie

@@ -1,15 +1,23 @@
 #!/usr/bin/env bash
-# Builds and tests Ridgeline on another Debian release than this machine's, in a folder of its own: as root, by
-# debootstrap, with the packages that packages.txt lists. Nothing of it is left mounted or running.
-#   in-debian.sh SUITE [CTEST-OPTION…]         what needs no cluster, such as: in-debian.sh trixie -R Gemm
+# Builds and tests Ridgeline on another Debian release than this machine's, or on a fresh one, in a folder of its own: as
+# root, by debootstrap. Nothing of it is left mounted or running.
+#   in-debian.sh SUITE [CTEST-OPTION…]         the tests that need no cluster, such as: in-debian.sh trixie -R Gemm
 #   in-debian.sh SUITE slurm [CTEST-OPTION…]   the launcher's tests on that release's Slurm
-# JOBS: of the build, at once (all cores). RIDGELINE_DEBIAN_ROOT: where the releases are kept (~/.cache/ridgeline); what
-# was built there is built on.
+#   in-debian.sh SUITE bare                    README.md's first commands, on a new system that has git, make and a clone of
+#                                              the last commit
+# JOBS: how many compilers run at once (default: all cores). RIDGELINE_DEBIAN_ROOT: where the systems are kept
+# (~/.cache/ridgeline). What was built there is built on, except by `bare`.
 set -euo pipefail
 
 suite=$1
+kind=${2-}
 sources=$(cd "$(dirname "$0")/.." && pwd)
-root=${RIDGELINE_DEBIAN_ROOT:-${XDG_CACHE_HOME:-$HOME/.cache}/ridgeline}/debian-$suite
+root=$(realpath -m "${RIDGELINE_DEBIAN_ROOT:-${XDG_CACHE_HOME:-$HOME/.cache}/ridgeline}/debian-$suite")
+included=()
+if [ "$kind" = bare ]; then
+  root=$root-bare
+  included=("--include=git,make")
+fi
 
 fail() {
   echo "error: $1" >&2
@@ -17,45 +25,78 @@ fail() {
   exit 1
 }
 
-[ "$(id -u)" -eq 0 ] || fail "another Debian release takes root" "debootstrap unpacks it, and it is mounted for a while"
-command -v debootstrap >/dev/null || fail "debootstrap is missing" "scripts/install-packages.sh installs it"
+# Outside: mounts and processes are the inner run's own, and end with it. They end with this one, too, however it is ended.
+if [ -z "${RIDGELINE_IN_DEBIAN-}" ]; then
+  [ "$(id -u)" -eq 0 ] || fail "another Debian system needs root" "debootstrap unpacks it, and it is mounted for a while"
+  command -v debootstrap >/dev/null || fail "debootstrap is missing" "scripts/install-packages.sh installs it"
+  mkdir -p "$(dirname "$root")"
+  exec 9>"$root.lock"
+  flock --nonblock 9 || fail "another run uses $root" "wait for its end, or name another folder in RIDGELINE_DEBIAN_ROOT"
+  # What an interrupted debootstrap left is no system.
+  if [ "$kind" = bare ] || [ ! -e "$root/ridgeline-complete" ]; then rm -rf --one-file-system "$root"; fi
+  RIDGELINE_IN_DEBIAN=1 setsid env --default-signal=INT,QUIT setpriv --pdeathsig KILL \
+    unshare --mount --propagation=private --pid --fork --kill-child "$0" "$@" </dev/null &
+  trap 'kill -KILL "$!" 2>/dev/null || true' EXIT
+  status=0
+  wait "$!" || status=$?
+  trap - EXIT
+  if [ "$kind" = bare ]; then
+    [ "$status" -eq 0 ] || fail "this failed on a bare Debian $suite" "what is left of it, until the next run: $root"
+    rm -rf --one-file-system "$root"
+  fi
+  exit "$status"
+fi
 
+mount -t proc proc /proc # of the processes in here
 if [ ! -e "$root/ridgeline-complete" ]; then
   mirror=$("$(dirname "$0")/debian-mirror.sh" 2>&1) || fail "$mirror" "name one in /etc/apt/sources.list"
   mkdir -p "$root"
   chmod 755 "$root"
-  debootstrap --variant=minbase "$suite" "$root" "$mirror"
+  debootstrap --variant=minbase "${included[@]}" "$suite" "$root" "$mirror"
   touch "$root/ridgeline-complete"
 fi
-mkdir -p "$root/ridgeline" "$root/build"
 
-# Mounts of our own, which end with us.
-if [ -z "${RIDGELINE_IN_DEBIAN-}" ]; then
-  RIDGELINE_IN_DEBIAN=1 exec unshare --mount --propagation=private "$0" "$@"
-fi
-mount --bind "$sources" "$root/ridgeline"
-mount -o remount,bind,ro "$root/ridgeline"
+mount --bind "$root" "$root" # its root is a mount, so that what runs there can mount, too
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 cp /etc/hosts /etc/resolv.conf "$root/etc/"
-
-in_there() { # in_there COMMAND…
-  chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM=dumb PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-    OMP_WAIT_POLICY=passive DEBIAN_FRONTEND=noninteractive "$@"
-}
 # A mirror may be weeks behind, which a release that changes daily forbids; what is signed it still has to be.
 echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/ridgeline"
+
+in_there() { # in_there VARIABLE=… COMMAND…
+  chroot "$root" /usr/bin/env -i HOME=/root TERM=dumb PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
+
+if [ "$kind" = bare ]; then
+  git -c safe.directory="$sources" -C "$sources" bundle create --quiet "$root/root/ridgeline.bundle" HEAD
+  in_there git clone --quiet /root/ridgeline.bundle /root/ridgeline
+  for command in demo test; do
+    echo "==> make $command, on a bare Debian $suite"
+    in_there ${JOBS:+JOBS="$JOBS"} make -C /root/ridgeline "$command"
+  done
+  # Tests are skipped where a program is missing, and say so in these words.
+  if grep 'packages.txt has' "$root/root/ridgeline/build/Testing/Temporary/LastTest.log"; then
+    fail "tests were skipped for want of these programs" "list the packages that bring them in packages.txt"
+  fi
+  echo "==> passed on a bare Debian $suite: make demo, make test ($SECONDS s)"
+  exit
+fi
+
+mkdir -p "$root/ridgeline" "$root/build"
+mount --bind "$sources" "$root/ridgeline"
+mount -o remount,bind,ro "$root/ridgeline"
+environment=(LANG=C.UTF-8 OMP_WAIT_POLICY=passive DEBIAN_FRONTEND=noninteractive)
 packages=()
 target=all
 tests=(-j 2 -LE 'slurm|k8s|kubelet' "${@:2}")
-if [ "${2-}" = slurm ]; then
+if [ "$kind" = slurm ]; then
   packages=(cluster)
   target=test_cluster_slurm
   tests=(-j 6 -L slurm "${@:3}")
 fi
-in_there /ridgeline/scripts/install-packages.sh "${packages[@]}"
-in_there cmake -S /ridgeline -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DRIDGELINE_TESTS=ON
+in_there "${environment[@]}" /ridgeline/scripts/install-packages.sh "${packages[@]}"
+in_there "${environment[@]}" cmake -S /ridgeline -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DRIDGELINE_TESTS=ON
 # Another compiler's complaints are wanted all at once.
-in_there cmake --build /build -j "${JOBS:-$(nproc)}" --target "$target" -- -k 0
-in_there ctest --test-dir /build --output-on-failure "${tests[@]}"
+in_there "${environment[@]}" cmake --build /build -j "${JOBS:-$(nproc)}" --target "$target" -- -k 0
+in_there "${environment[@]}" ctest --test-dir /build --output-on-failure "${tests[@]}"
