@@ -12,7 +12,7 @@ SOURCES = $(shell find src include plugins tests bench -name '*.h' -o -name '*.c
 SCRIPTS = $(shell grep -rlE '^.!/(usr/bin/env bash|bin/(ba)?sh)' scripts .ci plugins tests bench 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build programs demo test test-cluster build-sanitized test-sanitized fuzz torture test-mutations test-kubelet test-bare test-trixie test-newest-slurm lint format bench install picture clean
+.PHONY: help packages configure build programs demo test test-cuda test-cluster build-sanitized test-sanitized fuzz torture test-mutations test-kubelet test-bare test-trixie test-newest-slurm lint format bench install picture clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,19 +20,22 @@ help: ## This list
 packages:
 	@scripts/install-packages.sh
 
+# AUTO, ON or OFF: build the CUDA device where the toolkit is, always or never.
+CUDA = AUTO
+PRESET = cmake --preset release -DRIDGELINE_CUDA=$(CUDA)
 # What nvcc compiles each kernel for, where there is one: all is what is installed and what CI checks, and takes four times
 # as long.
 ARCHITECTURES ?= 90
 # Sources that are compiled at once: 32 take an eighth less than 8 where all is built, as in CI, and longer after a change.
 UNITY ?= 8
 configure: packages
-	@cmake --preset release -DRIDGELINE_TESTS=ON '-DRIDGELINE_CUDA_ARCHITECTURES=$(ARCHITECTURES)' \
+	@$(PRESET) -DRIDGELINE_TESTS=ON '-DRIDGELINE_CUDA_ARCHITECTURES=$(ARCHITECTURES)' \
 	  -DCMAKE_UNITY_BUILD_BATCH_SIZE=$(UNITY)
 
 # Without the tests, and without what packages.txt lists for them; a build folder that has them keeps them.
 programs:
 	@scripts/install-packages.sh build
-	@cmake --preset release -URIDGELINE_CUDA_ARCHITECTURES $(if $(wildcard build/CMakeCache.txt),,-DRIDGELINE_TESTS=OFF)
+	@$(PRESET) -URIDGELINE_CUDA_ARCHITECTURES $(if $(wildcard build/CMakeCache.txt),,-DRIDGELINE_TESTS=OFF)
 
 build: configure ## Build everything into build/ (Release)
 	cmake --build build -j $(JOBS)
@@ -43,12 +46,18 @@ demo: programs ## Build what sweeps/demo.yaml takes, and run it on this machine
 
 # Some of the tests wait: twice as many at once as two cores have to do.
 test: build ## Build and run every test that needs no cluster
-	ctest --test-dir build --output-on-failure -j 4 -LE 'slurm|k8s|kubelet'
+	ctest --test-dir build --output-on-failure --no-tests=error -j 4 -LE 'slurm|k8s|kubelet'
+
+# Every build has the tests of the second line, and what they look at is not the same with the toolkit.
+test-cuda: override CUDA = ON
+test-cuda: build ## Build with the CUDA toolkit, and run the tests that it adds to make test; they need no GPU
+	ctest --test-dir build --output-on-failure --no-tests=error -j 4 -L cuda
+	ctest --test-dir build --output-on-failure --no-tests=error -j 4 -R '^(Registration|Street|Install|TrainCommandTest)\.|^first_hour\.gpu'
 
 # They wait more than they work: many at once, however few the cores.
 test-cluster: ## Install real schedulers (packages.txt, "Cluster tests"), and run the launchers' tests on them
 	@scripts/install-packages.sh cluster
-	@cmake --preset release -DRIDGELINE_TESTS=ON
+	@$(PRESET) -DRIDGELINE_TESTS=ON
 	cmake --build build -j $(JOBS)
 	tests/cluster/kubernetes-build build/kubernetes || [ $$? -eq 77 ]
 	ctest --test-dir build --output-on-failure -j 6 -L 'slurm|k8s'
@@ -58,7 +67,7 @@ test-kubelet: ## The Kubernetes launcher on a real kubelet and containerd, in fo
 	@tests/cluster/kubelet-node check machine
 	@scripts/install-packages.sh kubelet
 	@tests/cluster/kubelet-node check
-	@cmake --preset release -DRIDGELINE_TESTS=ON
+	@$(PRESET) -DRIDGELINE_TESTS=ON
 	cmake --build build -j $(JOBS) --target test_cluster_kubelet
 	tests/cluster/kubernetes-build build/kubernetes kubelet
 	ctest --test-dir build --output-on-failure -L kubelet
@@ -97,7 +106,7 @@ torture: build ## Strike sweeps at random moments: ROUNDS=20, SEED=… to see on
 test-mutations: build ## Put faults into the CUDA kernels, one at a time, and ask that the test named for each fails
 	tests/cuda_on_cpu/mutations build
 
-test-bare: ## README.md's first commands on a fresh Debian 12 with git and make only, in a folder of its own (as root)
+test-bare: ## make demo and make test on a fresh Debian 12 with git and make, in a folder of its own (as root)
 	scripts/in-debian.sh bookworm bare
 
 test-trixie: ## Build and test on Debian 13, in a folder of its own (as root)
@@ -119,7 +128,7 @@ format: ## Lay out every source as .clang-format says
 	clang-format -i $(SOURCES)
 
 bench: packages ## Build and run the benchmarks of bench/
-	@cmake --preset release -DRIDGELINE_BENCH=ON
+	@$(PRESET) -DRIDGELINE_BENCH=ON
 	cmake --build build -j $(JOBS)
 	@set -e; for bench in build/bench/bench_*; do echo "== $$bench"; $$bench; done
 	bench/ranks.sh build
