@@ -102,6 +102,7 @@ if (once) {
   }
 
   // Where the focus is. One of each kind is looked at.
+  if (!document.hasFocus()) wrong.add('the window is not active, so no focus shows');
   const kinds = new Set();
   for (const element of all(kActive)) {
     const kind = `${element.tagName} ${element.className} ${element.type} ${element.parentElement.tagName} ${element.parentElement.className}`;

@@ -42,6 +42,8 @@ class WebDriver {
                                                {"goog:loggingPrefs", {{"browser", "ALL"}}}}}}}});
     session_ = "/session/" + session.value("sessionId", "");
     EXPECT_NE(session_, "/session/") << session.dump();
+    // Only an active window shows the focus, and Chromium's releases differ in whether a headless one is active.
+    DevTools("Emulation.setFocusEmulationEnabled", {{"enabled", true}});
   }
   ~WebDriver() {
     Client().Delete(session_);
