@@ -49,7 +49,7 @@ TEST(Collect, MakesALostDatabaseAgain) {
 
 TEST(Collect, AJobThatWasAtWorkWhenTheDatabaseWasLostIsGoneOnWith) {
   Cli cli;
-  const auto sweep = cli.WriteSweep(2, "slow=1500");
+  const auto sweep = cli.WriteSweep(2, "slow=5000");
   Child driver = cli.Start({"run", sweep});
   ASSERT_TRUE(
       testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));
