@@ -49,7 +49,8 @@ TEST(Collect, MakesALostDatabaseAgain) {
 
 TEST(Collect, AJobThatWasAtWorkWhenTheDatabaseWasLostIsGoneOnWith) {
   Cli cli;
-  const auto sweep = cli.WriteSweep(2, "slow=5000");
+  const auto told = cli.dir.path() / "told";
+  const auto sweep = cli.WriteSweep(2, "steps-as-told=" + told.string());  // at work until it is told
   Child driver = cli.Start({"run", sweep});
   ASSERT_TRUE(
       testing::Eventually([&] { return !testing::ProcessesWith(cli.dir.path().string() + "/ridgeline-out").empty(); }));
@@ -64,6 +65,7 @@ TEST(Collect, AJobThatWasAtWorkWhenTheDatabaseWasLostIsGoneOnWith) {
                                        "`ridgeline cancel` ends it\n"));
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), 0);
   EXPECT_THAT(cli.Run({"status"}).out, HasSubstr("nobody is at work on these jobs"));
+  for (const char* seed : {".1", ".2"}) WriteFile(told.string() + seed, std::string(100, '.'));
   const auto run = cli.Run({"run", sweep});
   EXPECT_EQ(run.status.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("1 job of an earlier run adopted"));
