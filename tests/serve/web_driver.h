@@ -35,13 +35,14 @@ class WebDriver {
          {"--headless=new", "--hide-scrollbars", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
           "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
           "--user-data-dir=" + (dir_ / "profile").string()}}};
-    const Json session = Post(
-        "/session", {{"capabilities",
-                      {{"alwaysMatch",
-                        {{"browserName", "chrome"},
-                         {"timeouts", {{"script", 110'000}}},  // ms; a busy machine looks through a long page slowly
-                         {"goog:chromeOptions", chrome},
-                         {"goog:loggingPrefs", {{"browser", "ALL"}}}}}}}});
+    const Json session =
+        Post("/session",
+             {{"capabilities",
+               {{"alwaysMatch",
+                 {{"browserName", "chrome"},
+                  {"timeouts", {{"script", 110'000}}},  // ms: on a busy machine the audit of a long page takes so long
+                  {"goog:chromeOptions", chrome},
+                  {"goog:loggingPrefs", {{"browser", "ALL"}}}}}}}});
     session_ = "/session/" + session.value("sessionId", "");
     EXPECT_NE(session_, "/session/") << session.dump();
     // Only an active window shows the focus, and Chromium's releases differ in whether a headless one is active.

@@ -20,6 +20,7 @@ namespace ridgeline {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -191,13 +192,13 @@ TEST(Rendezvous, WithoutASecretRanksMeetOnTheLoopbackInterfaceAlone) {
   EXPECT_THAT(errors[0], HasSubstr("the ranks' secret /there is none is not there"));
 }
 
-// Asks the socket, and no other address: the same port there may be another program's.
+// Asks the socket for its address. A call to another address may reach a program that has the same port there.
 TEST(Rendezvous, ListensAtNoOtherAddressThanIsNamed) {
   const Socket second = Listen("127.0.0.2", 0);
   EXPECT_EQ(LocalAddress(second), "127.0.0.2");
   EXPECT_TRUE(TryConnect("127.0.0.2", LocalPort(second)));
   const Socket local = Listen("localhost", 0);
-  EXPECT_TRUE(IsLoopback(LocalAddress(local))) << LocalAddress(local);
+  EXPECT_THAT(LocalAddress(local), AnyOf("127.0.0.1", "::1"));
   EXPECT_TRUE(TryConnect("localhost", LocalPort(local)));
 }
 
