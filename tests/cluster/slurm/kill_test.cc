@@ -75,18 +75,22 @@ TEST_P(SlurmKills, AControllerThatIsRestartedIsAskedAgain) {
 
 // The controller comes back knowing no job, and ends what it finds on its nodes.
 TEST_P(SlurmKills, JobsOfAControllerThatForgotEverythingAreRunAgain) {
+  constexpr int kPoints = 80;
   const Slurm slurm;
   SlurmCli cli;
-  Child run = cli.Start(
-      {"run",
-       cli.Write(
-           {.points = 80, .trainer = "slow=4000", .slurm = client_, .launch = "retry: {lost: 3, node: 5, start: 3}"})});
+  const std::string told = (cli.dir.path() / "told").string();
+  Child run = cli.Start({"run", cli.Write({.points = kPoints,
+                                           .trainer = "steps-as-told=" + told,  // at work until it is told
+                                           .slurm = client_,
+                                           .launch = "retry: {lost: 3, node: 5, start: 3}"})});
   ASSERT_TRUE(cli.WaitForTrainers(10));
   slurm.Controller("wipe");
   slurm.Controller("start");
+  const auto lost = [&] { return cli.Count("SELECT count(*) FROM results WHERE reason = 'lost'"); };
+  EXPECT_TRUE(Eventually([&] { return lost() > 0; }));
+  for (int seed = 0; seed < kPoints; ++seed) WriteFile(fmt::format("{}.{}", told, seed), std::string(100, '.'));
   cli.ExpectOk(cli.Finish(run));
-  cli.ExpectOneFinalResultEach(80, 80);
-  EXPECT_GT(cli.Count("SELECT count(*) FROM results WHERE reason = 'lost'"), 0);
+  cli.ExpectOneFinalResultEach(kPoints, kPoints);
 }
 
 INSTANTIATE_TEST_SUITE_P(Through, SlurmKills, ::testing::Values("tools", "agent"),
