@@ -46,11 +46,16 @@ if [[ ${1-} == @(cluster|kubelet) && ! -e /usr/sbin/policy-rc.d ]]; then
   "${as_root[@]}" sh -c 'printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d && chmod 755 /usr/sbin/policy-rc.d'
   trap '"${as_root[@]}" rm -f /usr/sbin/policy-rc.d' EXIT
 fi
-apt_get() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@" -q -y --no-install-recommends; }
+as_root+=(env DEBIAN_FRONTEND=noninteractive)
+install=("${as_root[@]}" apt-get install -q -y --no-install-recommends)
 # apt-get installs nothing after an installation that was interrupted, until that one is ended.
-if [ -n "$(find /var/lib/dpkg/updates -type f)" ] || [ -n "$(dpkg --audit)" ]; then
+unfinished=$(
+  find /var/lib/dpkg/updates -type f
+  dpkg-query -W -f='${db:Status-Status}\n' | grep -E '^(half-|unpacked|triggers-)' || true
+)
+if [ -n "$unfinished" ]; then
   echo "an earlier installation was interrupted: ending it first"
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive dpkg --configure -a || true # what is left of it is apt-get's
-  apt_get install --fix-broken
+  "${as_root[@]}" dpkg --configure -a || true # apt-get does the rest of it
+  "${install[@]}" --fix-broken --no-remove
 fi
-apt_get install "${missing[@]}"
+"${install[@]}" "${missing[@]}"

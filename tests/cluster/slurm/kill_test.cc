@@ -86,8 +86,7 @@ TEST_P(SlurmKills, JobsOfAControllerThatForgotEverythingAreRunAgain) {
   ASSERT_TRUE(cli.WaitForTrainers(10));
   slurm.Controller("wipe");
   slurm.Controller("start");
-  const auto lost = [&] { return cli.Count("SELECT count(*) FROM results WHERE reason = 'lost'"); };
-  EXPECT_TRUE(Eventually([&] { return lost() > 0; }));
+  EXPECT_TRUE(Eventually([&] { return cli.Count("SELECT count(*) FROM results WHERE reason = 'lost'") > 0; }));
   for (int seed = 0; seed < kPoints; ++seed) WriteFile(fmt::format("{}.{}", told, seed), std::string(100, '.'));
   cli.ExpectOk(cli.Finish(run));
   cli.ExpectOneFinalResultEach(kPoints, kPoints);
