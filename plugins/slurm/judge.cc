@@ -39,28 +39,33 @@ void AddEndOf(const End& end, const std::string& message, const std::string& hin
 }
 
 // Why Slurm cancelled a task of its own accord; nothing where a person did it, or may have.
-Cause CauseOfCancel(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log) {
+Cause CauseOfCancel(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log,
+                    const Around& around) {
   if (array.cancelled.contains(task) || row.by_its_user) return {};
   const Wait* wait = row.nodes.empty() ? WaitOf(row.reason) : nullptr;
   if (wait != nullptr && !wait->end.empty()) {
     return {std::string(wait->end.reason), WordsOf(*wait, row), std::string(wait->hint)};
   }
   // The accounting has no script's end of whom a person cancels; but the script has then heard of it.
-  const bool told = log && log->find(" CANCELLED AT ") != std::string::npos;
-  if (told || !IsUnasked(array, task, row)) return {};
+  if ((WasTold(log) && !around.array_was_refused) || !IsUnasked(array, task, row, around)) return {};
   if (Cause cause = CauseOf(row.exit_status, row.reason, log.value_or("")); !cause.reason.empty()) return cause;
   if (!log) {
     return {"start", "its node did not begin the job, and Slurm cancelled it",
             "see slurmd's log on that node; a prolog of the site's that fails is one cause"};
+  }
+  if (around.array_was_refused) {
+    return {"lost", "Slurm cancelled the job's whole array, as a node did not begin the last job of it",
+            "see slurmd's log on the node of that job"};
   }
   return {"lost", "Slurm cancelled the job without ending its script",
           "a controller that is restarted does so where it forgot that the job had begun; see slurmctld's log"};
 }
 
 // Nothing where Slurm's state says it all, or nobody but `exec` knows whether a trainer is at fault.
-Cause CauseOfEnd(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log) {
+Cause CauseOfEnd(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log,
+                 const Around& around) {
   if (row.state == "FAILED") return CauseOf(row.exit_status, row.reason, log.value_or(""));
-  if (row.state == "CANCELLED") return CauseOfCancel(array, task, row, log);
+  if (row.state == "CANCELLED") return CauseOfCancel(array, task, row, log, around);
   return {};
 }
 
@@ -90,19 +95,24 @@ JobState JudgeHopeless(const Array& array, size_t task, const Row& row, const Wa
   return state;
 }
 
-bool IsUnasked(const Array& array, size_t task, const Row& row) {
-  return row.state == "CANCELLED" && !array.cancelled.contains(task) && !row.nodes.empty() &&
-         IsOfNoScript(row.exit_status);
+bool IsUnasked(const Array& array, size_t task, const Row& row, const Around& around) {
+  // A task that is queued again has no node.
+  const bool had_node = !row.nodes.empty() || (row.restarts > 0 && !around.may_be_requeued);
+  return row.state == "CANCELLED" && !array.cancelled.contains(task) && had_node &&
+         (around.array_was_refused || IsOfNoScript(row.exit_status));
 }
 
-JobState JudgeEnded(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log) {
+bool WasTold(const std::optional<std::string>& log) { return log && log->find(" CANCELLED AT ") != std::string::npos; }
+
+JobState JudgeEnded(const Array& array, size_t task, const Row& row, const std::optional<std::string>& log,
+                    const Around& around) {
   const Meaning& meaning = MeaningOf(row.state);
   JobState state{Phase::kEnded, row.started_s, EvidenceOf(array, task, row), {}};
   plugin::AddLogTail(log.value_or(""), state.evidence);
   const int code = WIFEXITED(row.exit_status) ? WEXITSTATUS(row.exit_status) : 0;
   plugin::AddExit(code, WIFSIGNALED(row.exit_status) ? WTERMSIG(row.exit_status) : 0, state.evidence);
   if (row.state == "FAILED" && code == kExecInterrupted) return state;  // the results say more
-  if (const Cause cause = CauseOfEnd(array, task, row, log); !cause.reason.empty()) {
+  if (const Cause cause = CauseOfEnd(array, task, row, log, around); !cause.reason.empty()) {
     plugin::AddInfrastructure(cause.reason, cause.message, cause.hint, state.evidence);
     if (!cause.node.empty()) state.evidence["node"] = cause.node;
   } else if (row.state == "FAILED") {

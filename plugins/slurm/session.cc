@@ -131,11 +131,26 @@ void Session::NoteTakenOut(const std::map<std::string, Rows>& before) {
   }
 }
 
-const Row* Session::RowOf(const Place& place) const {
-  const auto rows = known_.find(place.array->name);
+const Row* Session::RowOf(const Array& array, size_t task) const {
+  const auto rows = known_.find(array.name);
   if (rows == known_.end()) return nullptr;
-  const auto row = rows->second.find(static_cast<int64_t>(place.task));
+  const auto row = rows->second.find(static_cast<int64_t>(task));
   return row == rows->second.end() ? nullptr : &row->second;
+}
+
+Around Session::AroundOf(const Array& array) const {
+  Around around;
+  around.may_be_requeued = options_.requeue;
+  const size_t last = array.keys.size() - 1;
+  const Row* row = array.is_array ? RowOf(array, last) : nullptr;
+  around.array_was_refused = row != nullptr && IsUnasked(array, last, *row, around) && !WasTold(LogOf(array, last));
+  return around;
+}
+
+std::optional<std::string> Session::LogOf(const Array& array, size_t task) const {
+  const std::string file = LogFile(journal_.dir(), array.name, task);
+  std::error_code ec;
+  return std::filesystem::exists(file, ec) ? std::optional(plugin::ReadTextTail(file)) : std::nullopt;
 }
 
 std::map<std::string, Session::Rows> Session::AskAccounting(const std::vector<Place>& places) {
@@ -177,10 +192,10 @@ std::vector<JobState> Session::Poll(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) {
     places.push_back(journal_.Find(key));
     const Place& place = places.back();
-    const Row* row = place.array == nullptr ? nullptr : RowOf(place);
+    const Row* row = place.array == nullptr ? nullptr : RowOf(*place.array, place.task);
     // It alone knows who cancelled one.
-    if (place.array != nullptr && (row == nullptr || IsUnasked(*place.array, place.task, *row)))
-      unknown.push_back(place);
+    if (place.array == nullptr) continue;
+    if (row == nullptr || IsUnasked(*place.array, place.task, *row, AroundOf(*place.array))) unknown.push_back(place);
   }
   const std::map<std::string, Rows> accounted = AskAccounting(unknown);
   std::vector<JobState> states;
@@ -189,7 +204,7 @@ std::vector<JobState> Session::Poll(const std::vector<std::string>& keys) {
       states.emplace_back();
       continue;
     }
-    const Row* row = RowOf(place);
+    const Row* row = RowOf(*place.array, place.task);
     const Row* recorded = nullptr;
     if (const auto rows = accounted.find(place.array->name); rows != accounted.end()) {
       const auto found = rows->second.find(static_cast<int64_t>(place.task));
@@ -205,7 +220,7 @@ std::vector<JobState> Session::Poll(const std::vector<std::string>& keys) {
 
 JobState Session::StateOf(const Place& place, const Row& row, const Row* recorded) {
   const std::string& key = place.array->keys[place.task];
-  const bool unasked = IsUnasked(*place.array, place.task, row);
+  const bool unasked = IsUnasked(*place.array, place.task, row, AroundOf(*place.array));
   if (unasked && facts_.accounting && recorded == nullptr && !IsAbsentForLong(key)) {
     return {Phase::kRunning, row.started_s, {}, {}};
   }
@@ -241,11 +256,9 @@ JobState Session::Queued(const Place& place, const Row& row) {
 }
 
 JobState Session::Ended(const Place& place, const Row& row) const {
-  const std::string file = LogFile(journal_.dir(), place.array->name, place.task);
-  std::optional<std::string> log;
-  std::error_code ec;
-  if (row.state != "COMPLETED" && std::filesystem::exists(file, ec)) log = plugin::ReadTextTail(file);
-  return JudgeEnded(*place.array, place.task, row, log);
+  const Array& array = *place.array;
+  const std::optional<std::string> log = row.state == "COMPLETED" ? std::nullopt : LogOf(array, place.task);
+  return JudgeEnded(array, place.task, row, log, AroundOf(array));
 }
 
 JobState Session::Absent(const Place& place) {
@@ -388,7 +401,7 @@ std::vector<plugin::Cancellation> Session::Cancel(const std::vector<std::string>
   std::vector<plugin::Cancellation> answers;
   for (const std::string& key : keys) {
     const Place place = journal_.Find(key);
-    const Row* row = place.array == nullptr ? nullptr : RowOf(place);
+    const Row* row = place.array == nullptr ? nullptr : RowOf(*place.array, place.task);
     const bool lives = row != nullptr && IsLive(*row);
     const bool may_come = place.array != nullptr && place.array->id == 0;
     if (lives) live[place.array].push_back(static_cast<int64_t>(place.task));

@@ -23,6 +23,7 @@
 #include "slurm/client.h"
 #include "slurm/config.h"
 #include "slurm/journal.h"
+#include "slurm/judge.h"
 #include "slurm/render.h"
 
 namespace ridgeline::slurm {
@@ -57,7 +58,10 @@ class Session {
   void Adopt(const std::vector<Row>& rows, bool forgot_none);
   void AddCancelledEarlier(const Array& array, const Rows& rows, std::vector<std::string>& to_end);
   void NoteTakenOut(const std::map<std::string, Rows>& before);
-  const Row* RowOf(const Place& place) const;
+  const Row* RowOf(const Array& array, size_t task) const;
+  Around AroundOf(const Array& array) const;
+  // The end of a task's log; nothing where there is none.
+  std::optional<std::string> LogOf(const Array& array, size_t task) const;
   std::map<std::string, Rows> AskAccounting(const std::vector<Place>& places);
 
   // `recorded`: what the accounting has of it, nullptr where it was not asked or knows nothing yet.

@@ -61,6 +61,34 @@ TEST_F(SlurmCancelled, CancelledIsOnlyWhatAPersonDid) {
   }
 }
 
+// A node that has the array's own id at work, from before its controller forgot it, has that id cancelled: all of it.
+TEST_F(SlurmCancelled, AnArrayWhoseLastTaskANodeRefusedNobodyCancelled) {
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a", "rl-b", "rl-c"}));
+  const auto row = [](int64_t task, int exit_status) {
+    return Row{"rl-a", 100, std::vector<int64_t>{task}, "CANCELLED", "None", exit_status, 0, 10, 15, 20, "n1"};
+  };
+  slurm_.rows = {row(0, 130 << 8), row(1, SIGTERM), row(2, 0)};
+  for (const size_t task : {size_t{0}, size_t{1}}) {
+    std::ofstream(LogFile(dir_ / "arrays", "rl-a", task)) << "JOB 7 ON n1 CANCELLED AT 2026";
+  }
+  const auto reasons = [&] {
+    std::vector<std::string> found;
+    for (const Json& state : session->Poll(Jobs({"rl-a", "rl-b", "rl-c"}))) {
+      found.push_back(state.at("evidence").value("reason", "cancelled"));
+    }
+    return found;
+  };
+  EXPECT_EQ(reasons(), (std::vector<std::string>{"lost", "lost", "start"}));
+  slurm_.rows[2].nodes = "";
+  slurm_.rows[2].restarts = 1;
+  EXPECT_EQ(reasons(), (std::vector<std::string>{"lost", "lost", "start"})) << "it had been queued again";
+  std::ofstream(LogFile(dir_ / "arrays", "rl-a", 2)) << "1 run\n";
+  EXPECT_EQ(reasons(), (std::vector<std::string>{"lost", "lost", "lost"})) << "it had run already, and was forgotten";
+  std::ofstream(LogFile(dir_ / "arrays", "rl-a", 2)) << "JOB 7 ON n1 CANCELLED AT 2026";
+  EXPECT_EQ(reasons(), (std::vector<std::string>{"cancelled", "cancelled", "cancelled"})) << "its script had begun";
+}
+
 TEST_F(SlurmCancelled, WhatWeWereToldToCancelAPersonDidHoweverSlurmEndsIt) {
   const auto session = Open();
   session->Submit(Jobs({"rl-a", "rl-b"}));
