@@ -273,7 +273,7 @@ TEST_P(SlurmRefuses, AHeldJobIsSaidToBeHeldAndRunsWhenReleased) {
 }
 
 TEST_P(SlurmRefuses, ANodeThatIsDownIsSaidAndWaitedFor) {
-  const Slurm slurm;
+  const Slurm slurm({"--config=ReturnToService=0"});  // it stays down when it answers
   SlurmCli cli;
   Slurm::Ask({"scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test"});
   Child run = cli.Start({"run", cli.Write({.slurm = With("nodelist: n2")})});
