@@ -18,7 +18,7 @@ TEST(SlurmFaults, ANodeThatCrashesIsANodeFailureAndThePointIsRunAgain) {
   const Slurm slurm;
   SlurmCli cli;
   Child run =
-      cli.Start({"run", cli.Write({.points = 2, .trainer = "slow=3000", .slurm = "exclusive: true, client: tools"})});
+      cli.Start({"run", cli.Write({.points = 2, .trainer = "slow=10000", .slurm = "exclusive: true, client: tools"})});
   ASSERT_TRUE(cli.WaitForTrainers(2));
   slurm.Node(Slurm::NodeOf(OnlyJob()), "crash");
   cli.ExpectOk(cli.Finish(run));
@@ -63,7 +63,7 @@ TEST(SlurmFaults, WhereANodeOfTwoCrashesTheOtherTrainersCrashIsTheNodes) {
 TEST(SlurmFaults, SlurmItselfMayRequeueTheJobOfANodeThatCrashes) {
   const Slurm slurm;
   SlurmCli cli;
-  Child run = cli.Start({"run", cli.Write({.trainer = "slow=3000", .slurm = "requeue: true, client: tools"})});
+  Child run = cli.Start({"run", cli.Write({.trainer = "slow=10000", .slurm = "requeue: true, client: tools"})});
   ASSERT_TRUE(cli.WaitForTrainers(1));
   slurm.Node(Slurm::NodeOf(OnlyJob()), "crash");
   cli.ExpectOk(cli.Finish(run));
@@ -136,7 +136,7 @@ TEST(SlurmFaults, MoreMemoryThanTheCgroupAllowsIsOutOfMemory) {
 TEST(SlurmFaults, AJobCancelledByHandIsCancelledAndRunAgainOnlyWhenAsked) {
   const Slurm slurm;
   SlurmCli cli;
-  const auto sweep = cli.Write({.points = 4, .trainer = "slow=2500"});
+  const auto sweep = cli.Write({.points = 4, .trainer = "slow=8000"});
   Child run = cli.Start({"run", sweep});
   ASSERT_TRUE(cli.WaitForTrainers(4));
   const std::string task = OnlyJob();
@@ -190,7 +190,7 @@ std::vector<std::string> PreemptingPartitions(const std::string& mode) {
 TEST(SlurmFaults, APreemptedJobThatIsCancelledIsRunAgainByTheDriver) {
   const Slurm slurm(PreemptingPartitions("CANCEL"));
   SlurmCli cli;
-  Child run = cli.Start({"run", cli.Write({.trainer = "slow=3000",
+  Child run = cli.Start({"run", cli.Write({.trainer = "slow=10000",
                                            .slurm = "partition: low, client: tools",
                                            .launch = "retry: {preempted: 3}"})});
   ASSERT_TRUE(cli.WaitForTrainers(1));
@@ -206,7 +206,7 @@ TEST(SlurmFaults, APreemptedJobThatIsRequeuedGoesOnUnderItsId) {
   const Slurm slurm(PreemptingPartitions("REQUEUE"));
   SlurmCli cli;
   Child run =
-      cli.Start({"run", cli.Write({.trainer = "slow=3000", .slurm = "partition: low, requeue: true, client: tools"})});
+      cli.Start({"run", cli.Write({.trainer = "slow=10000", .slurm = "partition: low, requeue: true, client: tools"})});
   ASSERT_TRUE(cli.WaitForTrainers(1));
   Slurm::Ask({"sbatch", "--partition=high", "--exclusive", "--output=/dev/null", "--wrap=sleep 1"});
   cli.ExpectOk(cli.Finish(run));
@@ -423,7 +423,7 @@ TEST(SlurmFaults, WhatKeepsATrainerFromStartingIsNoCrash) {
 TEST(SlurmFaults, ASecondCtrlCOrAClosedTerminalLeavesTheJobs) {
   const Slurm slurm;
   SlurmCli cli;
-  const auto sweep = cli.Write({.points = 4, .trainer = "slow=3000"});
+  const auto sweep = cli.Write({.points = 4, .trainer = "slow=8000"});
   Child run = cli.Start({"run", sweep});
   ASSERT_TRUE(cli.WaitForTrainers(4));
   run.Signal(SIGHUP);
