@@ -147,6 +147,11 @@ Around Session::AroundOf(const Array& array) const {
   return around;
 }
 
+// What is around a task is looked at only where it is cancelled: of most rows nobody asks.
+bool Session::MayBeUnasked(const Place& place, const Row& row) const {
+  return row.state == "CANCELLED" && IsUnasked(*place.array, place.task, row, AroundOf(*place.array));
+}
+
 std::optional<std::string> Session::LogOf(const Array& array, size_t task) const {
   const std::string file = LogFile(journal_.dir(), array.name, task);
   std::error_code ec;
@@ -192,10 +197,10 @@ std::vector<JobState> Session::Poll(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) {
     places.push_back(journal_.Find(key));
     const Place& place = places.back();
-    const Row* row = place.array == nullptr ? nullptr : RowOf(*place.array, place.task);
-    // It alone knows who cancelled one.
     if (place.array == nullptr) continue;
-    if (row == nullptr || IsUnasked(*place.array, place.task, *row, AroundOf(*place.array))) unknown.push_back(place);
+    const Row* row = RowOf(*place.array, place.task);
+    // It alone knows who cancelled one.
+    if (row == nullptr || MayBeUnasked(place, *row)) unknown.push_back(place);
   }
   const std::map<std::string, Rows> accounted = AskAccounting(unknown);
   std::vector<JobState> states;
@@ -220,8 +225,7 @@ std::vector<JobState> Session::Poll(const std::vector<std::string>& keys) {
 
 JobState Session::StateOf(const Place& place, const Row& row, const Row* recorded) {
   const std::string& key = place.array->keys[place.task];
-  const bool unasked = IsUnasked(*place.array, place.task, row, AroundOf(*place.array));
-  if (unasked && facts_.accounting && recorded == nullptr && !IsAbsentForLong(key)) {
+  if (MayBeUnasked(place, row) && facts_.accounting && recorded == nullptr && !IsAbsentForLong(key)) {
     return {Phase::kRunning, row.started_s, {}, {}};
   }
   absent_since_.erase(key);

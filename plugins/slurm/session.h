@@ -60,6 +60,7 @@ class Session {
   void NoteTakenOut(const std::map<std::string, Rows>& before);
   const Row* RowOf(const Array& array, size_t task) const;
   Around AroundOf(const Array& array) const;
+  bool MayBeUnasked(const Place& place, const Row& row) const;
   // The end of a task's log; nothing where there is none.
   std::optional<std::string> LogOf(const Array& array, size_t task) const;
   std::map<std::string, Rows> AskAccounting(const std::vector<Place>& places);
