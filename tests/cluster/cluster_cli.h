@@ -116,7 +116,7 @@ class ClusterCli : public Cli {
   // Every point is `ok`, and its trainer was started once.
   void ExpectEachRanOnce(int64_t points) {
     ExpectOneFinalResultEach(points, points);
-    EXPECT_EQ(Starts(), points) << "a point ran twice";
+    EXPECT_EQ(Starts(), points) << "a point ran twice\n" << NotOk();
   }
   void ExpectNothingLeft() {
     EXPECT_EQ(Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
