@@ -1,11 +1,14 @@
 // How ranks find each other, and what each learns where one of them fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <latch>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "base/files.h"
@@ -173,6 +176,34 @@ TEST(Rendezvous, ARankWithAnotherSecretIsToldSoAndCounted) {
     EXPECT_THAT(errors[0], HasSubstr(" did not know the job's secret"));
     EXPECT_THAT(errors[1], AllOf(HasSubstr("who answered at 127.0.0.1:"), HasSubstr(" has another secret than ")));
   }
+}
+
+TEST(Rendezvous, WhoHasAnotherSecretIsNamedAlthoughItHasLeft) {
+  const Socket listener = Listen("127.0.0.1", 0);
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    bool answered = false;
+    while (!done) {
+      pollfd fd{listener.fd(), POLLIN, 0};
+      if (::poll(&fd, 1, 20) <= 0) continue;
+      const Socket caller = Accept(listener);
+      if (answered) continue;  // and hangs up
+      testing::Hear(caller, testing::kCallBytes);
+      testing::Say(caller, testing::RandomBytes(testing::kAnswerBytes));
+      answered = true;
+    }
+  });
+  RankEnvironment place = PlaceOf(1, 2, ReservedPort(), 1);
+  place.master_port = LocalPort(listener);
+  std::string error;
+  try {
+    Rendezvous(place, [] {});
+  } catch (const Error& e) {
+    error = e.message();
+  }
+  done = true;
+  other.join();
+  EXPECT_THAT(error, HasSubstr(" has another secret than none"));
 }
 
 TEST(Rendezvous, WithoutASecretRanksMeetOnTheLoopbackInterfaceAlone) {

@@ -29,7 +29,7 @@ std::optional<Secret> SecretOf(const RankEnvironment& place) {
   return place.secret_file.empty() ? Secret() : Secret::Read(place.secret_file);
 }
 
-[[noreturn]] void ThrowNobodyThere(const RankEnvironment& place, bool has_secret, Proof proof) {
+[[noreturn]] void ThrowNobodyThere(const RankEnvironment& place, bool has_secret, bool other_answered) {
   const std::string limit = LimitText(place.timeout_s);
   const std::string there = fmt::format("{}:{}", place.master_address, place.master_port);
   const std::string file = place.secret_file.string();
@@ -37,10 +37,10 @@ std::optional<Secret> SecretOf(const RankEnvironment& place) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("the ranks' secret {} did not come within {}", file, limit),
                 "node 0 puts it into the job's folder, which every node must see");
   }
-  if (proof == Proof::kWrong) {
+  if (other_answered) {
     throw Error(ErrorKind::kInfrastructure,
-                fmt::format("who answered at {} for {} has another secret than {}", there, limit,
-                            file.empty() ? "none, and RIDGELINE_SECRET_FILE is not set here" : file),
+                fmt::format("who answered at {} has another secret than {}, and within {} nobody came who has it",
+                            there, file.empty() ? "none, as RIDGELINE_SECRET_FILE is not set here" : file, limit),
                 "give every rank the same RIDGELINE_SECRET_FILE, and MASTER_PORT to no other program");
   }
   throw Error(ErrorKind::kInfrastructure, fmt::format("rank 0 did not answer at {} within {}", there, limit),
@@ -86,20 +86,21 @@ Rendezvous::Rendezvous(const RankEnvironment& place, std::function<void()> on_lo
 void Rendezvous::Join() {
   SystemClock clock;
   const int64_t end_ns = clock.MonotonicNs() + Limit(place_).count();
-  Proof proof = Proof::kNoAnswer;  // when last there was anybody
+  bool other_answered = false;  // somebody who does not know the secret; rank 0 may leave before the last call
   for (;;) {
     const std::optional<Secret> secret = SecretOf(place_);
     if (auto socket = secret ? TryConnect(place_.master_address, place_.master_port) : std::nullopt) {
       CheckMayMeetAt(PeerAddress(*socket), place_);
-      proof = Prove(*socket, {*secret, MeetingPlace::kPurpose});
+      const Proof proof = Prove(*socket, {*secret, MeetingPlace::kPurpose});
+      other_answered = other_answered || proof == Proof::kWrong;
       if (proof == Proof::kTaken) {
         secret_ = *secret;
         socket_ = *std::move(socket);
         return;
       }
     }
-    if (clock.MonotonicNs() >= end_ns) ThrowNobodyThere(place_, secret.has_value(), proof);
-    clock.SleepNs(proof == Proof::kWrong ? kRetryOtherNs : kRetryNs);
+    if (clock.MonotonicNs() >= end_ns) ThrowNobodyThere(place_, secret.has_value(), other_answered);
+    clock.SleepNs(other_answered ? kRetryOtherNs : kRetryNs);
   }
 }
 
