@@ -52,8 +52,8 @@ TEST_P(SlurmKills, AControllerKilledInABurstOfSubmitsLosesNoPoint) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM results WHERE status = 'cancelled'"), 0) << cli.NotOk();
 }
 
-// A controller that hangs misses its nodes' answers, too. When it goes on it starts a job again that its node has
-// already, and its node has that job cancelled. Such a job ran for nothing, and its point has a result for it.
+// A controller that hangs misses its nodes' answers, too. When it goes on, it may start a job again that its node has
+// already; the node then has that job cancelled. The point has a result for that job, and runs again.
 TEST_P(SlurmKills, AControllerThatHangsInASubmitGetsNoJobTwice) {
   const Slurm slurm({"--max-array=3", "--message-timeout=3"});
   SlurmCli cli;

@@ -193,11 +193,9 @@ TEST(Rendezvous, WhoHasAnotherSecretIsNamedAlthoughItHasLeft) {
       answered = true;
     }
   });
-  RankEnvironment place = PlaceOf(1, 2, ReservedPort(), 1);
-  place.master_port = LocalPort(listener);
   std::string error;
   try {
-    Rendezvous(place, [] {});
+    Rendezvous({1, 2, "127.0.0.1", LocalPort(listener), 1.0}, [] {});
   } catch (const Error& e) {
     error = e.message();
   }

@@ -38,10 +38,11 @@ std::optional<Secret> SecretOf(const RankEnvironment& place) {
                 "node 0 puts it into the job's folder, which every node must see");
   }
   if (other_answered) {
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("who answered at {} has another secret than {}, and within {} nobody came who has it",
-                            there, file.empty() ? "none, as RIDGELINE_SECRET_FILE is not set here" : file, limit),
-                "give every rank the same RIDGELINE_SECRET_FILE, and MASTER_PORT to no other program");
+    throw Error(
+        ErrorKind::kInfrastructure,
+        fmt::format("who answered at {} has another secret than {}, and nobody with the right one answered within {}",
+                    there, file.empty() ? "none, as RIDGELINE_SECRET_FILE is not set here" : file, limit),
+        "give every rank the same RIDGELINE_SECRET_FILE, and MASTER_PORT to no other program");
   }
   throw Error(ErrorKind::kInfrastructure, fmt::format("rank 0 did not answer at {} within {}", there, limit),
               "was it started, and are MASTER_ADDR and MASTER_PORT its own?");
@@ -86,7 +87,7 @@ Rendezvous::Rendezvous(const RankEnvironment& place, std::function<void()> on_lo
 void Rendezvous::Join() {
   SystemClock clock;
   const int64_t end_ns = clock.MonotonicNs() + Limit(place_).count();
-  bool other_answered = false;  // somebody who does not know the secret; rank 0 may leave before the last call
+  bool other_answered = false;  // who does not know the secret, in this call or an earlier one
   for (;;) {
     const std::optional<Secret> secret = SecretOf(place_);
     if (auto socket = secret ? TryConnect(place_.master_address, place_.master_port) : std::nullopt) {
