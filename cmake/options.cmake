@@ -16,6 +16,8 @@ if(RIDGELINE_SANITIZE)
     target_compile_options(rl_flags INTERFACE -march=skylake)
   endif()
 endif()
+# Precompiled headers without their date are the same each time, so ccache knows what is compiled with them (.ci/run).
+target_compile_options(rl_flags INTERFACE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 # RIDGELINE_QUICK_TO_COMPILE, a property of targets: they compute little, and are compiled longer than they run.
 if(RIDGELINE_SANITIZE STREQUAL "address")
   # A pointer that is used where it is null or past its end is AddressSanitizer's to find, and no object here is taken for
