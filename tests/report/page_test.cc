@@ -38,6 +38,16 @@ bool OnPath(const std::string& program) {
   return false;
 }
 
+// Why no browser is shown a page; empty: one is. A sanitized build writes the same pages, and most of the tests' time
+// would be the browser's.
+std::string NoBrowser() {
+#ifdef RIDGELINE_SANITIZED
+  return "a browser sees these pages in a build without sanitizers";
+#else
+  return OnPath("chromium") ? "" : "chromium is not installed; packages.txt has it";
+#endif
+}
+
 size_t CountOf(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
@@ -148,7 +158,7 @@ TEST_F(PageTest, AllowsItsOwnStyleAndScriptByHashAndNothingElse) {
 
 // On a large screen and on a phone, as it looked when somebody last looked at it.
 TEST_F(PageTest, LooksAsItDid) {
-  if (!OnPath("chromium")) GTEST_SKIP() << "chromium is not installed; packages.txt has it";
+  if (const std::string why = NoBrowser(); !why.empty()) GTEST_SKIP() << why;
   const std::string program = RIDGELINE_SOURCE_DIR "/tests/report/pictures.py";
   for (const auto& [name, size] : {std::pair{"wide", "1400,1800"}, {"phone", "390,1800"}}) {
     const std::string seen = dir_ / (name + std::string(".png"));
@@ -167,7 +177,7 @@ TEST_F(PageTest, LooksAsItDid) {
 }
 
 TEST_F(PageTest, LivesInABrowserUnderItsOwnPolicy) {
-  if (!OnPath("chromium")) GTEST_SKIP() << "chromium is not installed; packages.txt has it";
+  if (const std::string why = NoBrowser(); !why.empty()) GTEST_SKIP() << why;
   std::string complaints;
   const std::string page = Loaded(html_, &complaints);
   EXPECT_THAT(complaints, Not(HasSubstr("Refused to")));
@@ -194,7 +204,7 @@ TEST_F(PageTest, LivesInABrowserUnderItsOwnPolicy) {
 }
 
 TEST_F(PageTest, LosesOnlyLooksUnderTheStrictestPolicy) {
-  if (!OnPath("chromium")) GTEST_SKIP() << "chromium is not installed; packages.txt has it";
+  if (const std::string why = NoBrowser(); !why.empty()) GTEST_SKIP() << why;
   const std::string strict = Replaced(html_, "<head>",
                                       "<head><meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
                                       "'none'\"/>");
@@ -205,9 +215,8 @@ TEST_F(PageTest, LosesOnlyLooksUnderTheStrictestPolicy) {
 }
 
 TEST_F(PageTest, ATableThatGoesOnOnAnotherSheetHasItsHeadingsThere) {
-  if (!OnPath("chromium") || !OnPath("pdftotext")) {
-    GTEST_SKIP() << "chromium or pdftotext is not installed; packages.txt has them (poppler-utils)";
-  }
+  if (const std::string why = NoBrowser(); !why.empty()) GTEST_SKIP() << why;
+  if (!OnPath("pdftotext")) GTEST_SKIP() << "pdftotext is not installed; packages.txt has it (poppler-utils)";
   Store store = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
   report_sample::Runs runs(store);
   for (int batch = 1; batch <= 60; ++batch) runs.Add({{"model", "llama-10m"}, {"batch_size", batch}});
@@ -224,7 +233,7 @@ TEST_F(PageTest, ATableThatGoesOnOnAnotherSheetHasItsHeadingsThere) {
 
 // In frames as wide as a page and as a phone.
 TEST_F(PageTest, TablesAreNoWiderThanTheirPage) {
-  if (!OnPath("chromium")) GTEST_SKIP() << "chromium is not installed; packages.txt has it";
+  if (const std::string why = NoBrowser(); !why.empty()) GTEST_SKIP() << why;
   Store store = Store::Open(dir_ / "ridgeline.db", Store::Mode::kReadWrite);
   report_sample::Runs runs(store);
   for (const int ranks : {1, 2, 4}) {
