@@ -94,7 +94,15 @@ struct RunSpec {
   int64_t vocab = 0;      // 0 for stack
   int64_t positions = 0;  // gpt: learned positions; 0 elsewhere
   bool tied_head = false;
-  double rope_theta = 0;  // llama; 0 elsewhere
+  // Mixture of experts, which trainers other than ours have; 0 of a dense model.
+  int64_t experts = 0;            // a layer, those that every token takes left out
+  int64_t experts_per_token = 0;  // of these
+  int64_t expert_ffn = 0;         // hidden size of one
+  // Of a model whose shape does not say it; 0: it follows from the shape, or nobody knows.
+  int64_t parameters = 0;
+  int64_t active_parameters = 0;  // that a token takes
+  double flops_per_token = 0;     // of training, backward included
+  double rope_theta = 0;          // llama; 0 elsewhere
   double norm_eps = 1e-5;
   double dropout = 0;
 
@@ -134,8 +142,14 @@ struct RunSpec {
   std::string init_from = "seed";  // seed | the path of a folder of weights
 
   // Parallelism and device.
-  int64_t ranks = 1;           // data-parallel ranks
-  std::string shard = "none";  // none | optimizer (ZeRO-1) | full (FSDP)
+  int64_t ranks = 1;               // data-parallel ranks x tensor_parallel x pipeline_parallel x context_parallel
+  int64_t tensor_parallel = 1;     // ranks that share each layer's products
+  int64_t pipeline_parallel = 1;   // ranks that have the layers one after another
+  int64_t context_parallel = 1;    // ranks that share each sequence
+  int64_t expert_parallel = 1;     // ranks that share a layer's experts; they are taken from the others
+  int64_t virtual_pipeline = 1;    // stages that a rank of the pipeline has
+  bool sequence_parallel = false;  // tensor-parallel ranks share the norms' sequences; with them, unless it is said
+  std::string shard = "none";      // none | optimizer (ZeRO-1) | full (FSDP)
   // self (one rank) | gloo (processes) | nccl (processes with a GPU each) | virtual (rank 0 of `ranks`, moves no
   // bytes); empty: self, gloo or nccl, by `ranks` and `device`
   std::string communicator;
@@ -182,6 +196,7 @@ struct MemoryFigures {
   std::map<std::string, int64_t> by_category;  // planned peak by category; sums to planned_peak_bytes
   int64_t rss_peak_bytes = 0;                  // peak resident set of the process; 0 where nothing was run
   int64_t device_peak_bytes = 0;               // most of the accelerator's memory that was taken; 0 where there is none
+  int64_t device_reserved_bytes = 0;           // most that its allocator had reserved, tensors in it or not
 };
 
 // What one of several ranks took.
@@ -217,6 +232,18 @@ struct GpuFigures {
   std::optional<int64_t> others_bytes;  // memory of it that was in use before the run
 };
 
+// What the trainer itself printed of its efficiency, by its own convention.
+struct PrintedFigures {
+  std::optional<double> mfu;  // a share: 0.41
+  std::optional<double> tflops_per_gpu;
+};
+
+// A figure that only one trainer's definition knows.
+struct OwnFigure {
+  double value = 0;
+  std::string unit;
+};
+
 struct FlopFigures {        // floating-point operations an optimizer step and rank; recomputation excluded from model_*
   double model_causal = 0;  // attention counted where the causal mask leaves work
   double model_non_causal = 0;  // attention counted over the full s x s square
@@ -243,10 +270,13 @@ struct RunResult {
   StepTimes step_ns;
   std::vector<double> loss;        // one an optimizer step
   std::vector<double> grad_norm;   // the same; empty where it was not computed
+  int64_t measured_steps = 0;      // whose times the steady figures are of; 0: nobody says
   int64_t skipped_steps = 0;       // optimizer steps that dynamic loss scaling left out
   MemoryFigures memory;            // of rank 0; rss_peak_bytes is the largest of all ranks
   std::vector<RankFigures> ranks;  // in rank order; empty where there is one process
   FlopFigures flops;
+  PrintedFigures printed;
+  std::map<std::string, OwnFigure> metrics;  // of a definition, by name
   CoreFigures cores;
   GpuFigures gpu;
   int64_t repeat = 0;  // which of its point's repeats the run was, from 1; 0: it ran all of them
