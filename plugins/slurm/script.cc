@@ -44,6 +44,23 @@ not_started() {
 }
 )";
 
+// Where it is submitted from a step of another job, that step's variables come along, and would pin the ranks to its
+// cores. What an option of the sweep's sets stays.
+std::string ForgetStepLines(const Options& options) {
+  const auto sets = [&](std::string_view option) {
+    return std::any_of(options.sbatch.begin(), options.sbatch.end(),
+                       [&](const std::string& given) { return given.starts_with(option); });
+  };
+  std::string names = "\"${!SRUN_@}\" \"${!SLURM_CPU_BIND@}\"";
+  if (!sets("--mem-bind=")) names += " \"${!SLURM_MEM_BIND@}\"";
+  if (!sets("--distribution=")) names += " SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE";
+  if (!sets("--hint=")) names += " SLURM_HINT";
+  return fmt::format(
+      "# Of a step that this was submitted from: they would pin the ranks to its cores.\n"
+      "for name in {}; do unset \"$name\"; done\n",
+      names);
+}
+
 // Lmod and environment-modules, of whatever release.
 constexpr const char* kModules =
     R"(# What `module` returns differs from release to release, so what it has loaded is looked at.
@@ -223,7 +240,7 @@ bool StartedBySrun(int64_t nodes, const Options& options) {
 }
 
 std::string Script(const std::vector<const Json*>& jobs, const BatchJob& batch) {
-  std::string text = kBegin;
+  std::string text = kBegin + ForgetStepLines(batch.options);
   // Slurm would replace a folder that is missing on the node by /tmp.
   text += fmt::format("cd {} || not_started storage {}\n", ShellQuote(batch.work_dir), NotThere(batch.work_dir));
   text += ModuleLines(batch.options.modules) + PrologLines(batch.options.prolog);

@@ -138,7 +138,7 @@ class ToolsClient final : public Client {
 
 std::vector<std::string> SubmitEnvironment() {
   std::vector<std::string> environment =
-      plugin::EnvironmentWithout({"SBATCH_", "SLURM_", "SQUEUE_", "SACCT_", "SCANCEL_"});
+      plugin::EnvironmentWithout({"SBATCH_", "SRUN_", "SLURM_", "SQUEUE_", "SACCT_", "SCANCEL_"});
   for (const char* name : {"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_CLUSTERS"}) {
     if (const char* value = std::getenv(name)) environment.push_back(fmt::format("{}={}", name, value));
   }

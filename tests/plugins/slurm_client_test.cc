@@ -148,13 +148,14 @@ TEST_F(SlurmClient, WhatSaysWhereTheClusterIsAndWhoWeArePasses) {
   const Variable clusters("SLURM_CLUSTERS", "alps");
   const Variable job("SLURM_JOB_ID", "99");
   const Variable partition("SBATCH_PARTITION", "debug");
+  const Variable cores("SRUN_CPUS_PER_TASK", "1");
   const Variable format("SQUEUE_FORMAT", "%i");
   Program("sbatch", "env > " + (dir_ / "env").string() + "; echo 12");
   MakeToolsClient()->Submit(Batch());
   EXPECT_THAT(ReadFile(dir_ / "env"),
               AllOf(HasSubstr("SLURM_CONF=/etc/here.conf\n"), HasSubstr("SLURM_CONF_SERVER=ctl:6817\n"),
                     HasSubstr("SLURM_JWT=a.b.c\n"), HasSubstr("SLURM_CLUSTERS=alps\n"), Not(HasSubstr("SLURM_JOB_ID")),
-                    Not(HasSubstr("SBATCH_PARTITION")), Not(HasSubstr("SQUEUE_FORMAT"))));
+                    Not(HasSubstr("SBATCH_PARTITION")), Not(HasSubstr("SRUN_")), Not(HasSubstr("SQUEUE_FORMAT"))));
 }
 
 TEST_F(SlurmClient, AnotherClusterIsNamedInEveryCall) {

@@ -135,6 +135,19 @@ TEST_F(SlurmScript, WhatWasForSbatchIsNotForTheJob) {
                                             Not(HasSubstr("secret")), Not(HasSubstr("alps")), Not(HasSubstr("there"))));
 }
 
+TEST_F(SlurmScript, WhatPinnedTheSubmittersStepPinsNoRank) {
+  const Json job = JobHere({{"exec", {"/bin/sh", "-c", "env > ran"}}});
+  const std::map<std::string, std::string> set = {
+      {"SLURM_CPU_BIND", "quiet,mask_cpu:0x1"}, {"SLURM_CPU_BIND_TYPE", "mask_cpu:"}, {"SLURM_MEM_BIND", "quiet,local"},
+      {"SLURM_DISTRIBUTION", "cyclic"},         {"SLURM_HINT", "nomultithread"},      {"SRUN_CPUS_PER_TASK", "1"}};
+  ASSERT_TRUE(RunScript(ScriptOf(Json::object(), job), set).ok()) << Log();
+  for (const char* name : {"SLURM_CPU_BIND", "SLURM_MEM_BIND", "SLURM_DISTRIBUTION", "SLURM_HINT", "SRUN_"}) {
+    EXPECT_THAT(ReadFile(dir_ / "ran"), Not(HasSubstr(name)));
+  }
+  ASSERT_TRUE(RunScript(ScriptOf({{"sbatch", {{"distribution", "cyclic"}}}}, job), set).ok()) << Log();
+  EXPECT_THAT(ReadFile(dir_ / "ran"), AllOf(HasSubstr("SLURM_DISTRIBUTION=cyclic"), Not(HasSubstr("SLURM_HINT"))));
+}
+
 // ---- prolog
 
 TEST_F(SlurmScript, ALineOfThePrologThatFailsKeepsTheJobFromStarting) {

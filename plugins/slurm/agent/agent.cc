@@ -190,7 +190,8 @@ void ForgetAmbientSettings() {
     const std::string_view text = *entry;
     const std::string_view name = text.substr(0, text.find('='));
     const bool kept = std::find(std::begin(kKept), std::end(kKept), name) != std::end(kKept);
-    if (!kept && (name.starts_with("SLURM_") || name.starts_with("SBATCH_"))) forgotten.emplace_back(name);
+    const bool ambient = name.starts_with("SLURM_") || name.starts_with("SBATCH_") || name.starts_with("SRUN_");
+    if (ambient && !kept) forgotten.emplace_back(name);
   }
   for (const std::string& name : forgotten) ::unsetenv(name.c_str());
   ::setenv("SLURM_BITSTR_LEN", "0", 1);  // array tasks in full, not their first 64 characters
