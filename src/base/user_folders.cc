@@ -39,7 +39,7 @@ std::vector<fs::path> FoldersOf(const std::string& kind, std::vector<fs::path> o
   return own;
 }
 
-std::vector<fs::path> NamedFiles(const std::vector<fs::path>& folders) {
+std::vector<fs::path> NamedFiles(const std::vector<fs::path>& folders, const IsOfKind& is_of_kind) {
   std::vector<fs::path> files;
   std::set<std::string> names;
   for (const fs::path& folder : folders) {
@@ -48,7 +48,7 @@ std::vector<fs::path> NamedFiles(const std::vector<fs::path>& folders) {
       const fs::path& file = entry.path();
       std::error_code ignored;
       if (file.extension() == ".yaml" && file.filename().string().front() != '.' && entry.is_regular_file(ignored) &&
-          names.insert(file.stem().string()).second) {
+          (!is_of_kind || is_of_kind(file)) && names.insert(file.stem().string()).second) {
         files.push_back(file);
       }
     }
@@ -57,9 +57,12 @@ std::vector<fs::path> NamedFiles(const std::vector<fs::path>& folders) {
   return files;
 }
 
-fs::path FindNamedFile(std::string_view what, const std::string& name, const std::vector<fs::path>& folders) {
+fs::path FindNamedFile(std::string_view what, const std::string& name, const std::vector<fs::path>& folders,
+                       const IsOfKind& is_of_kind) {
   std::vector<std::string> names;
-  for (const fs::path& file : NamedFiles(folders)) {
+  // Files of other names are not read.
+  const auto may_be = [&](const fs::path& file) { return file.stem() != name || !is_of_kind || is_of_kind(file); };
+  for (const fs::path& file : NamedFiles(folders, may_be)) {
     if (file.stem() == name) return file;
     names.push_back(file.stem().string());
   }

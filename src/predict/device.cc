@@ -81,6 +81,16 @@ Names SectionNames() {
   return names;
 }
 
+// A sweep of an h100 may be called h100.yaml, too.
+bool MayBeDevice(const fs::path& file) {
+  static const Names keys = [] {
+    Names all = SectionNames();
+    all.insert(all.end(), {"name", "about", "gpu", "device", "sources", "measured"});
+    return all;
+  }();
+  return !IsOfAnotherKind(file, keys);
+}
+
 Names KeysOf(std::string_view section) {
   Names names;
   for (const DeviceFigureKind& kind : kKinds) {
@@ -176,7 +186,7 @@ class DeviceReader {
       return;
     }
     try {
-      const fs::path file = FindNamedFile("device", name, folders_);
+      const fs::path file = FindNamedFile("device", name, folders_, MayBeDevice);
       device = ParseAt(ReadText(file), file, folders_, depth_ + 1);
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::kInfrastructure) throw;
@@ -346,7 +356,7 @@ Device LoadDevice(const fs::path& file, const std::vector<fs::path>& folders) {
 }
 
 Device FindDevice(const std::string& name, const std::vector<fs::path>& folders) {
-  return LoadDevice(FindNamedFile("device", name, folders), folders);
+  return LoadDevice(FindNamedFile("device", name, folders, MayBeDevice), folders);
 }
 
 std::string ShowFigure(const DeviceFigureKind& kind, double value) {

@@ -11,7 +11,8 @@ namespace ridgeline {
 // (base/user_folders.h), what ships.
 std::vector<std::filesystem::path> TrainerFolders(std::vector<std::filesystem::path> own);
 
-// NAME.yaml of each name, the first folder's, sorted by name.
+// NAME.yaml of each name, the first folder's that has one, sorted by name. A file that is plainly no definition, such
+// as a sweep with the same name, is not taken for one.
 std::vector<std::filesystem::path> FindTrainers(const std::vector<std::filesystem::path>& folders);
 
 // Throws Error(kUsage) with the nearest name where there is none.

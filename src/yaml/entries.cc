@@ -1,10 +1,15 @@
 #include "yaml/entries.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 
 namespace ridgeline {
@@ -53,6 +58,23 @@ std::vector<const YamlNode*> Mappings(const YamlNode& node, std::string_view sec
     }
   }
   return maps;
+}
+
+bool IsOfAnotherKind(const std::filesystem::path& file, const Names& keys) {
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  try {
+    const std::optional<std::string> text = ReadFileIfThere(file, kMostBytes + 1);
+    if (!text) return false;
+    const YamlNode root = ParseYaml(*text, {.bytes = kMostBytes});
+    const auto known = std::count_if(root.entries.begin(), root.entries.end(), [&](const YamlEntry& entry) {
+      return std::find(keys.begin(), keys.end(), entry.key.scalar) != keys.end();
+    });
+    return known < std::min<int64_t>(2, std::ssize(root.entries));
+  } catch (const Fault&) {
+    return false;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace ridgeline

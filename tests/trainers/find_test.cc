@@ -39,6 +39,24 @@ TEST_F(Find, TheFirstFolderWins) {
   EXPECT_EQ(FindTrainer("one", folders), mine);
 }
 
+TEST_F(Find, AFileOfAnotherKindIsNoDefinition) {
+  const auto write = [&](const std::string& file, const std::string& text) {
+    const fs::path path = Make(fs::path(file).parent_path(), fs::path(file).filename());
+    std::ofstream(path) << text;
+    return path;
+  };
+  write("sweeps/torchtitan.yaml", "name: torchtitan\nmatrix: {trainer: torchtitan}\n");
+  write("sweeps/nemo.yaml", "trainer: {devices: 8}\nmodel: {name: llama}\n");
+  const auto broken = write("sweeps/mine.yaml", "name: mine\ncommand: [x\n");
+  const auto near = write("sweeps/near.yaml", "name: near\ntested: log\nmetric: []\n");
+  const auto shipped = write("ships/torchtitan.yaml", "name: torchtitan\nabout: x\ntested: log\n");
+  const std::vector<fs::path> folders = {dir_ / "sweeps", dir_ / "ships"};
+  EXPECT_EQ(FindTrainer("torchtitan", folders), shipped);
+  EXPECT_EQ(FindTrainer("mine", folders), broken) << "its faults are said";
+  EXPECT_EQ(FindTrainer("near", folders), near);
+  EXPECT_THROW(FindTrainer("nemo", folders), Error);
+}
+
 TEST_F(Find, ANameThatIsNoneIsSaidWithTheNearest) {
   Make("a", "nanogpt.yaml");
   try {
