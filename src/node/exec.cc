@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/command_words.h"
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -379,6 +380,8 @@ class JobRunner {
     if (defined_) return defined_->Start(SpecHere(point), rank, nodes_, dir, port ? port->number() : 0);
     Invoked ours;
     ours.argv = job_.trainer;
+    // Behind its text, a shell takes the first word for its own name.
+    if (WordsOf(ours.argv).shell_text == ours.argv.size() - 1) ours.argv.push_back(ours.argv.front());
     ours.argv.insert(ours.argv.end(), {"--spec", spec, "--result", dir / kTrainersResultName});
     return ours;
   }

@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "base/command_words.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/process.h"
@@ -123,22 +124,6 @@ std::optional<Unfit> CheckClock(const fs::path& job_file, const Clock& clock) {
   return std::nullopt;
 }
 
-// The script that an interpreter is to run; empty where the words do not say, as of a module.
-std::string ScriptOf(const std::vector<std::string>& trainer) {
-  static const std::set<std::string, std::less<>> kInterpreters = {
-      "python", "pypy", "sh", "bash", "dash", "zsh", "perl", "ruby", "node", "lua", "julia", "Rscript"};
-  std::string name = fs::path(trainer.front()).filename();
-  name.erase(name.find_last_not_of("0123456789.") + 1);  // of "python3.11"
-  if (!kInterpreters.contains(name)) return {};
-  for (size_t i = 1; i < trainer.size(); ++i) {
-    const std::string& word = trainer[i];
-    if (word == "-m" || word == "-c" || word == "-e") return {};
-    if (word.starts_with('-')) continue;
-    return word.find('/') != std::string::npos || fs::path(word).has_extension() ? word : "";
-  }
-  return {};
-}
-
 std::optional<Unfit> CheckTrainer(const Job& job, const fs::path& directory) {
   const auto unfit = [](std::string message, std::string hint) {
     return Unfit{InfrastructureReason::kStart, std::move(message), std::move(hint)};
@@ -161,8 +146,10 @@ std::optional<Unfit> CheckTrainer(const Job& job, const fs::path& directory) {
                  "install it here, or name the trainer by a path that every node has");
   }
   if (!IsOurTrainer(job)) {
-    const std::string script = ScriptOf(job.trainer);
-    if (script.empty() || ::access((directory / script).c_str(), R_OK) == 0) return std::nullopt;
+    const std::optional<size_t> place = WordsOf(job.trainer).script;
+    if (!place) return std::nullopt;
+    const std::string& script = job.trainer[*place];
+    if (::access((directory / script).c_str(), R_OK) == 0) return std::nullopt;
     return unfit(fmt::format("there is no '{}' to read on this node, which the trainer is", PrintableLine(script)),
                  "name it by a path that every node has");
   }

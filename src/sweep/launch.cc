@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/command_words.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -259,6 +260,11 @@ class LaunchReader {
     if (node.kind == YamlNode::Kind::kMap || (node.kind == YamlNode::Kind::kList && node.items.empty()) ||
         (!argv.empty() && argv.front().empty())) {
       Add(node.place, "trainer is a list: a program, then its arguments");
+    } else if (const std::string_view word = ShellWordOf(argv); !word.empty()) {
+      Add(node.place, NotForAShell(word));
+    } else if (const auto text = WordsOf(argv).shell_text; text && argv[*text].find("$@") == std::string::npos) {
+      // Where the spec lies and the result goes is said in arguments.
+      Add(node.place, "the shell's text does not pass its arguments on: end it with the program and \"$@\"");
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/command_words.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "run/sense.h"
@@ -88,6 +89,7 @@ class InvocationReader {
     // First, so that the templates may name them.
     if (const YamlNode* node = entry("fields")) ReadFields(*node);
     invocation_.command = ReadArguments(*entry("command"), "command");
+    RefuseShellWords(*entry("command"));
     if (const YamlNode* node = entry("directory")) {
       invocation_.directory = ReadTemplate(*node, "directory", Quoting::kNone, kMostItemBytes);
     }
@@ -157,6 +159,12 @@ class InvocationReader {
       if (read) arguments.push_back(*std::move(read));
     }
     return arguments;
+  }
+
+  void RefuseShellWords(const YamlNode& command) {
+    std::vector<std::string> words;
+    for (const YamlNode& item : command.items) words.push_back(ScalarText(item).value_or(""));
+    if (const std::string_view word = ShellWordOf(words); !word.empty()) Wrong(command, NotForAShell(word));
   }
 
   void ReadProcesses(const YamlNode& node) {
@@ -370,13 +378,30 @@ Lookup LookupOf(const Invocation& invocation, const RunSpec& spec, const Process
 
 Invoked InvokeWith(const Invocation& invocation, const ProcessPlace& place, const Lookup& lookup) {
   Invoked invoked;
+  std::vector<std::string> values;  // of each argument: one that a shell would not take as it is
   const auto add = [&](const std::vector<Template>& arguments) {
     for (const Template& each : arguments) {
-      for (std::string& argument : each.Arguments(lookup)) invoked.argv.push_back(std::move(argument));
+      std::string odd;
+      const Lookup noting = [&](std::string_view name) {
+        std::optional<FieldValue> value = lookup(name);
+        if (value && odd.empty() && !IsPlainShellText(ValueText(*value))) {
+          odd = fmt::format("{} is '{}'", name, PrintableLine(ValueText(*value)));
+        }
+        return value;
+      };
+      for (std::string& argument : each.Arguments(noting)) invoked.argv.push_back(std::move(argument));
+      values.resize(invoked.argv.size(), odd);
     }
   };
   add(invocation.command);
   if (place.resumes) add(invocation.resume);
+  if (const auto text = WordsOf(invoked.argv).shell_text; text && !values[*text].empty()) {
+    throw Error(
+        ErrorKind::kInvalidInput,
+        fmt::format("{}, which a shell would not take as it is: leave it out of the shell's text, pass it as an "
+                    "argument behind that, and write \"$1\" in the text",
+                    values[*text]));
+  }
   for (const auto& [name, value] : invocation.environment) invoked.environment[name] = value.Text(lookup);
   for (const auto& [name, text] : invocation.files) invoked.files[name] = text.Text(lookup);
   if (invocation.directory) invoked.directory = invocation.directory->Text(lookup);

@@ -143,7 +143,7 @@ TEST_F(PreflightTest, AnInterpretersScriptMustBeThere) {
   job_.trainer = {"sh", "-x", script};
   EXPECT_FALSE(Check());
   for (const std::vector<std::string>& trainer : {std::vector<std::string>{"sh", "-c", "./train.py"},
-                                                  {"sh", "-m", "pkg.train"},
+                                                  {"sh", "-lc", "source env.sh && exec ./train.py"},
                                                   {"sh", "-W", "ignore", "nowhere.py"},
                                                   {FakeProgram("fake_trainer"), "nowhere.py"}}) {
     job_.trainer = trainer;

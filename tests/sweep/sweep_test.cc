@@ -210,6 +210,8 @@ TEST(Sweep, WrongTypesAreErrors) {
   EXPECT_THAT(Refusal("launch: {memory_limit: -5}"), HasSubstr("memory_limit is a size"));
   EXPECT_THAT(Refusal("launch: {time_limit: soon}"), HasSubstr("time_limit is a duration such as 90s"));
   EXPECT_THAT(Refusal("launch: {trainer: []}"), HasSubstr("trainer is a list: a program, then its arguments"));
+  EXPECT_THAT(Refusal("launch: {trainer: [cd, /x, '&&', ./t]}"), HasSubstr("'cd' is a shell's word"));
+  EXPECT_THAT(Refusal("launch: {trainer: [bash, -lc, 'source e && ./t']}"), HasSubstr("end it with the program and"));
   EXPECT_THAT(Refusal("launch: {trainer: [a, 3]}"), HasSubstr("an argument of trainer must be text, not 3"));
   EXPECT_THAT(Refusal("report: {a: 1}"), HasSubstr("report is a list of names"));
   EXPECT_THAT(Refusal("report: [../../etc/passwd]"), HasSubstr("a report's name is of letters"));

@@ -144,6 +144,17 @@ TEST(Invocation, MistakesAreSaidAtTheirPlace) {
   EXPECT_THAT(RefusalOfMine("command: [x]\nfile: y.json\n"), HasSubstr("with `result: file` and a command"));
 }
 
+TEST(Invocation, AShellsTextTakesPlainValuesAlone) {
+  const std::string text = "command: [bash, -lc, 'source env.sh && exec ./train --d={{data}} --n={{layers}}']\n";
+  EXPECT_THAT(WhyNot(text, {{"model", "gpt-124m"}, {"data", "/data/a-1.txt"}}), IsEmpty());
+  EXPECT_THAT(WhyNot(text, {{"model", "gpt-124m"}, {"data", "/data/$(touch x)"}}),
+              ElementsAre(HasSubstr("data is '/data/$(touch x)', which a shell would not take as it is")));
+  const std::string argument = "command: [conda, run, bash, -ec, './train $1 --n={{layers}}', x, '{{data}}']\n";
+  EXPECT_THAT(WhyNot(argument, {{"model", "gpt-124m"}, {"data", "/data/$(touch x)"}}), IsEmpty());
+  EXPECT_THAT(RefusalOfMine("command: [source, env.sh, '&&', ./train, '{{layers}}']\n"),
+              HasSubstr("'source' is a shell's word: write [bash, -lc, TEXT]"));
+}
+
 TEST(Invocation, APointThatItCannotRunIsRefusedWithTheReason) {
   const Json plain = {{"model", "gpt-124m"}};
   const std::string all = "command: [x, '{{layers}}', '{{precision | map: fp32=a, bf16=b}}']\n";
