@@ -45,18 +45,18 @@ not_started() {
 )";
 
 // Where it is submitted from a step of another job, that step's variables come along, and would pin the ranks to its
-// cores. What an option of the sweep's sets stays.
+// cores. With SLURM_EXPORT_ENV=NONE, srun would find no program. What an option of the sweep's sets stays.
 std::string ForgetStepLines(const Options& options) {
   const auto sets = [&](std::string_view option) {
     return std::any_of(options.sbatch.begin(), options.sbatch.end(),
                        [&](const std::string& given) { return given.starts_with(option); });
   };
-  std::string names = "\"${!SRUN_@}\" \"${!SLURM_CPU_BIND@}\"";
+  std::string names = "\"${!SRUN_@}\" \"${!SLURM_CPU_BIND@}\" SLURM_EXPORT_ENV";
   if (!sets("--mem-bind=")) names += " \"${!SLURM_MEM_BIND@}\"";
   if (!sets("--distribution=")) names += " SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE";
   if (!sets("--hint=")) names += " SLURM_HINT";
   return fmt::format(
-      "# Of a step that this was submitted from: they would pin the ranks to its cores.\n"
+      "# Of a step that this was submitted from: they would pin the ranks to its cores, or take their environment.\n"
       "for name in {}; do unset \"$name\"; done\n",
       names);
 }
@@ -119,7 +119,8 @@ std::string CheckLines(const std::vector<const Json*>& jobs, const Options& opti
   return fmt::format(
       "check() {{\n{}}}\nexport -f not_started check\n"
       "# shellcheck disable=SC2016 # each node's own shell expands it\n"
-      "srun --nodes={} --ntasks={} --ntasks-per-node=1 --wait=0 --kill-on-bad-exit=1 bash -c 'check \"$@\"' check "
+      "srun --nodes={} --ntasks={} --ntasks-per-node=1 --mpi=none --wait=0 --kill-on-bad-exit=1 bash -c 'check \"$@\"' "
+      "check "
       "\"$@\" "
       "|| exit\n",
       checks, options.nodes, options.nodes);
@@ -207,6 +208,9 @@ std::vector<std::string> Srun(const Options& options) {
                                    "--ntasks-per-node=1",
                                    "--wait=0",
                                    "--kill-on-bad-exit=0"};
+  // exec speaks no MPI, and a site's default of it may be broken.
+  const auto is_mpi = [](const std::string& given) { return given.starts_with("--mpi="); };
+  if (std::none_of(options.srun.begin(), options.srun.end(), is_mpi)) srun.emplace_back("--mpi=none");
   if (options.cpus > 0) srun.push_back(fmt::format("--cpus-per-task={}", options.cpus));
   srun.insert(srun.end(), options.srun.begin(), options.srun.end());
   return srun;

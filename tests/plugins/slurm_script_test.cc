@@ -137,11 +137,17 @@ TEST_F(SlurmScript, WhatWasForSbatchIsNotForTheJob) {
 
 TEST_F(SlurmScript, WhatPinnedTheSubmittersStepPinsNoRank) {
   const Json job = JobHere({{"exec", {"/bin/sh", "-c", "env > ran"}}});
-  const std::map<std::string, std::string> set = {
-      {"SLURM_CPU_BIND", "quiet,mask_cpu:0x1"}, {"SLURM_CPU_BIND_TYPE", "mask_cpu:"}, {"SLURM_MEM_BIND", "quiet,local"},
-      {"SLURM_DISTRIBUTION", "cyclic"},         {"SLURM_HINT", "nomultithread"},      {"SRUN_CPUS_PER_TASK", "1"}};
+  const std::map<std::string, std::string> set = {{"SLURM_CPU_BIND", "quiet,mask_cpu:0x1"},
+                                                  {"SLURM_CPU_BIND_TYPE", "mask_cpu:"},
+                                                  {"SLURM_MEM_BIND", "quiet,local"},
+                                                  {"SLURM_DISTRIBUTION", "cyclic"},
+                                                  {"SLURM_HINT", "nomultithread"},
+                                                  {"SRUN_CPUS_PER_TASK", "1"},
+                                                  {"SRUN_EXPORT_ENV", "NONE"},
+                                                  {"SLURM_EXPORT_ENV", "NONE"}};
   ASSERT_TRUE(RunScript(ScriptOf(Json::object(), job), set).ok()) << Log();
-  for (const char* name : {"SLURM_CPU_BIND", "SLURM_MEM_BIND", "SLURM_DISTRIBUTION", "SLURM_HINT", "SRUN_"}) {
+  for (const char* name :
+       {"SLURM_CPU_BIND", "SLURM_MEM_BIND", "SLURM_DISTRIBUTION", "SLURM_HINT", "SRUN_", "SLURM_EXPORT_ENV"}) {
     EXPECT_THAT(ReadFile(dir_ / "ran"), Not(HasSubstr(name)));
   }
   ASSERT_TRUE(RunScript(ScriptOf({{"sbatch", {{"distribution", "cyclic"}}}}, job), set).ok()) << Log();
