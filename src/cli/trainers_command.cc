@@ -204,9 +204,11 @@ int Try(const TrainersOptions& options) {
     throw Error(ErrorKind::kUsage, fmt::format("the metrics of {} are found in its log", trainer.name),
                 "leave out --result");
   }
+  ReadingOptions reading_options;
+  reading_options.exit_code = options.exit_code;
+  reading_options.tokens_per_step = options.tokens_per_step;
   const Reading reading = ReadLog(
-      trainer, [&](const auto& feed) { FeedLog(options.log, feed); }, {options.exit_code, options.tokens_per_step},
-      ResultOf(options.result));
+      trainer, [&](const auto& feed) { FeedLog(options.log, feed); }, reading_options, ResultOf(options.result));
   if (options.format == "json") {
     Write(ShowJson(ReadingJson(trainer, reading), 1) + "\n");
   } else {

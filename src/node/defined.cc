@@ -133,6 +133,8 @@ Invoked DefinedTrainer::Start(const RunSpec& spec, const RankProcess& process, c
                               const fs::path& point_dir, int64_t port) const {
   const ProcessPlace place = PlaceOf(spec, process, nodes, point_dir, port);
   Invoked invoked = Invoke(*trainer_.invocation, spec, place);
+  // Python keeps back what it prints into a file, and a line's time would be that of its buffer.
+  if (TimesArrivals(trainer_)) invoked.environment.try_emplace("PYTHONUNBUFFERED", "1");
   MakeDirs(place.output_dir);
   for (const auto& [name, text] : invoked.files) WriteFileAtomic(fs::path(place.output_dir) / name, text);
   invoked.argv = WithSrun(std::move(invoked.argv), spec, nodes);
@@ -165,12 +167,14 @@ std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv,
 
 std::optional<RunResult> DefinedTrainer::Result(const RunSpec& spec, const std::vector<fs::path>& logs, size_t decided,
                                                 const std::vector<fs::path>& elsewhere, const ExitStatus& status,
-                                                const Invoked& invoked) const {
-  ReadingOptions options;
+                                                const Invoked& invoked, const Arrivals* arrivals) const {
+  ReadingOptions options = OptionsFor(trainer_, spec);
   if (status.signal == 0) options.exit_code = status.exit_code;
-  options.tokens_per_step = TokensAStep(spec);
   const std::optional<Json> document = ResultFileOf(invoked.result);
-  const auto read = [&](const fs::path& log) { return ReadLog(trainer_, SourceOf(log), options, document); };
+  const auto read = [&](const fs::path& log) {
+    options.arrivals = log == logs.front() ? arrivals : nullptr;
+    return ReadLog(trainer_, SourceOf(log), options, document);
+  };
   Reading reading = read(logs.front());
   if (decided > 0) reading.end = read(logs[decided]).end;
   // Some print their figures on the last rank alone.
@@ -200,11 +204,14 @@ RunFollower::RunFollower(const Trainer& trainer, const RunSpec& spec, fs::path l
   if (spec.device == "cuda") device_memory_.emplace(load);
   for (const char* name : {"step_time", "loss", "tokens_per_s"}) {
     const auto it = std::find_if(trainer.metrics.begin(), trainer.metrics.end(), [&](const Metric& metric) {
-      return metric.figure->name == name && metric.pattern && metric.take == Take::kSeries;
+      return metric.figure->name == name && metric.pattern && IsSeries(metric.take);
     });
     if (counted_ == nullptr && it != trainer.metrics.end()) counted_ = &*it;
   }
+  if (TimesArrivals(trainer)) growth_.emplace(log_, clock);
 }
+
+const Arrivals* RunFollower::FinishArrivals() { return growth_ ? &growth_->Finish() : nullptr; }
 
 void RunFollower::Look() {
   if (counted_ != nullptr) ReadOn();

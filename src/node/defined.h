@@ -13,6 +13,7 @@
 #include "base/nvml.h"
 #include "base/process.h"
 #include "node/device_memory.h"
+#include "node/log_growth.h"
 #include "node/ranks.h"
 #include "node/watch.h"
 #include "ridgeline/run.h"
@@ -45,10 +46,11 @@ class DefinedTrainer {
   Invoked WouldStart(const RunSpec& spec, const Nodes& nodes) const;
 
   // What the run came to; nothing where its end is the signal that ended it, or ours. `logs`: those of the processes
-  // here, in order, `decided` the one whose end is the run's; `elsewhere` may be there of other nodes.
+  // here, in order, `decided` the one whose end is the run's; `elsewhere` may be there of other nodes. `arrivals`: how
+  // the first of `logs` grew; null: nobody saw it.
   std::optional<RunResult> Result(const RunSpec& spec, const std::vector<std::filesystem::path>& logs, size_t decided,
                                   const std::vector<std::filesystem::path>& elsewhere, const ExitStatus& status,
-                                  const Invoked& invoked) const;
+                                  const Invoked& invoked, const Arrivals* arrivals) const;
 
  private:
   ProcessPlace PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
@@ -70,6 +72,8 @@ class RunFollower {
   RunFollower& operator=(const RunFollower&) = delete;
 
   void Look();
+  // Of a definition that times lines as they arrive: how the log grew. It has ended. Null of any other.
+  const Arrivals* FinishArrivals();
   int64_t peak_bytes() const { return peak_bytes_; }
   int64_t device_peak_bytes() const { return device_peak_bytes_; }  // of one GPU; 0: nobody knows
 
@@ -90,6 +94,7 @@ class RunFollower {
   int64_t peak_bytes_ = 0;
   int64_t device_peak_bytes_ = 0;
   std::optional<DeviceMemory> device_memory_;  // of a run that uses GPUs
+  std::optional<LogGrowth> growth_;            // of a definition that times lines as they arrive
   int64_t next_sample_ns_ = 0;
 };
 

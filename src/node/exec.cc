@@ -345,14 +345,15 @@ class JobRunner {
 
   // A defined trainer's result, which is made here of what it printed.
   void ReadLogs(const JobPoint& point, const fs::path& dir, const std::vector<RankProcess>& ranks,
-                const Invoked& invoked, const RunFollower& seen, int64_t cgroup_peak_bytes, PointEnd& end) const {
+                const Invoked& invoked, RunFollower& seen, int64_t cgroup_peak_bytes, PointEnd& end) const {
     std::vector<fs::path> here;
     for (const RankProcess& rank : ranks) here.push_back(dir / rank.log);
     std::vector<fs::path> elsewhere;
     for (int64_t node = 1; node < nodes_.count; ++node) {
       elsewhere.push_back(dir / LogName(node * (ProcessesOf(point.spec) / nodes_.count)));
     }
-    end.own = defined_->Result(SpecOfRun(point), here, end.watched.process, elsewhere, end.watched.status, invoked);
+    end.own = defined_->Result(SpecOfRun(point), here, end.watched.process, elsewhere, end.watched.status, invoked,
+                                seen.FinishArrivals());
     end.own_is_read = true;
     if (!end.own) {
       end.own_problem = "its log says nothing of its end";

@@ -13,24 +13,36 @@ using enum Dimension;
 __extension__ using Wide = unsigned __int128;
 
 constexpr std::array kFigures = {
-    LoggedFigure{"step_time", kTime},         LoggedFigure{"mean_step_time", kTime},
-    LoggedFigure{"tokens_per_s", kTokenRate}, LoggedFigure{"loss", kPlain},
-    LoggedFigure{"grad_norm", kPlain},        LoggedFigure{"device_peak", kMemory},
-    LoggedFigure{"host_peak", kMemory},       LoggedFigure{"parameters", kCount},
-    LoggedFigure{"flops_per_step", kCount},   LoggedFigure{"tflops_per_gpu", kFlopRate},
+    LoggedFigure{"step_time", kTime, OfRanks::kLargest},
+    LoggedFigure{"mean_step_time", kTime, OfRanks::kLargest},
+    LoggedFigure{"tokens_per_s", kTokenRate, OfRanks::kSmallest},
+    LoggedFigure{"loss", kPlain},
+    LoggedFigure{"grad_norm", kPlain},
+    LoggedFigure{"device_peak", kMemory, OfRanks::kLargest},
+    LoggedFigure{"device_reserved", kMemory, OfRanks::kLargest},
+    LoggedFigure{"host_peak", kMemory, OfRanks::kLargest},
+    LoggedFigure{"parameters", kCount},
+    LoggedFigure{"flops_per_step", kCount},
+    LoggedFigure{"tflops_per_gpu", kFlopRate, OfRanks::kSmallest},
+    LoggedFigure{"mfu", kShare, OfRanks::kSmallest},
     LoggedFigure{"version", kText},
 };
 
 constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kTera = 1'000'000'000'000;
+
+using Form = LoggedUnit::Form;
 
 constexpr std::array kUnits = {
     LoggedUnit{"ns", kTime, "ns", 1},
     LoggedUnit{"us", kTime, "ns", 1'000},
     LoggedUnit{"ms", kTime, "ns", 1'000'000},
     LoggedUnit{"s", kTime, "ns", kSecond},
+    LoggedUnit{"min", kTime, "ns", 60 * kSecond},
     LoggedUnit{"ms/iter", kTime, "ns", 1'000'000},
     LoggedUnit{"s/it", kTime, "ns", kSecond},
-    LoggedUnit{"it/s", kTime, "ns", kSecond, true},
+    LoggedUnit{"it/s", kTime, "ns", kSecond, Form::kInverse},
+    LoggedUnit{"tqdm", kTime, "ns", kSecond, Form::kTqdm},
     LoggedUnit{"bytes", kMemory, "bytes", 1},
     LoggedUnit{"KiB", kMemory, "bytes", int64_t{1} << 10},
     LoggedUnit{"MiB", kMemory, "bytes", int64_t{1} << 20},
@@ -39,9 +51,15 @@ constexpr std::array kUnits = {
     LoggedUnit{"kB", kMemory, "bytes", 1'000},
     LoggedUnit{"MB", kMemory, "bytes", 1'000'000},
     LoggedUnit{"GB", kMemory, "bytes", 1'000'000'000},
+    LoggedUnit{"TB", kMemory, "bytes", kTera},
     LoggedUnit{"tokens/s", kTokenRate, "tokens/s", 1},
     LoggedUnit{"tokens/s/GPU", kTokenRate, "tokens/s/GPU", 1},
+    LoggedUnit{"samples/s", kTokenRate, "tokens/s", 1, Form::kSamples},
+    LoggedUnit{"samples/s/GPU", kTokenRate, "tokens/s/GPU", 1, Form::kSamples},
     LoggedUnit{"TFLOP/s/GPU", kFlopRate, "TFLOP/s/GPU", 1},
+    LoggedUnit{"FLOP/s/GPU", kFlopRate, "TFLOP/s/GPU", 1, Form::kPlain, kTera},
+    LoggedUnit{"%", kShare, "share", 1, Form::kPlain, 100},
+    LoggedUnit{"share", kShare, "share", 1},
     LoggedUnit{"none", kCount, "", 1},
     LoggedUnit{"K", kCount, "", 1'000},
     LoggedUnit{"M", kCount, "", 1'000'000},
@@ -49,6 +67,35 @@ constexpr std::array kUnits = {
     LoggedUnit{"none", kPlain, "", 1},
     LoggedUnit{"none", kText, "", 1},
 };
+
+// What lines call a unit, beside its name.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kOtherWords = {{
+    {"sec", "s"},
+    {"secs", "s"},
+    {"second", "s"},
+    {"seconds", "s"},
+    {"msec", "ms"},
+    {"msecs", "ms"},
+    {"millisecond", "ms"},
+    {"milliseconds", "ms"},
+    {"usec", "us"},
+    {"µs", "us"},
+    {"μs", "us"},
+    {"microseconds", "us"},
+    {"minutes", "min"},
+    {"ms/it", "ms/iter"},
+    {"s/iter", "s/it"},
+    {"iter/s", "it/s"},
+    {"byte", "bytes"},
+    {"B", "bytes"},
+    {"KB", "kB"},
+    {"tok/s", "tokens/s"},
+    {"tokens/sec", "tokens/s"},
+    {"samples/sec", "samples/s"},
+}};
+
+constexpr std::array<std::pair<std::string_view, double>, 6> kMultiples = {
+    {{"K", 1e3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"B", 1e9}, {"T", 1e12}}};
 
 constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -134,7 +181,7 @@ std::optional<double> Whole(const Decimal& decimal, const LoggedUnit& unit) {
   const Wide factor = static_cast<Wide>(unit.factor);
   const int64_t down = std::max<int64_t>(-decimal.exponent, 0);
   const int64_t up = std::max<int64_t>(decimal.exponent, 0);
-  if (unit.inverse) {
+  if (unit.form == Form::kInverse) {
     const auto top = Raised(factor, down);
     const auto bottom = Raised(decimal.digits, up);
     if (decimal.digits == 0 || !top) return std::nullopt;
@@ -147,6 +194,64 @@ std::optional<double> Whole(const Decimal& decimal, const LoggedUnit& unit) {
 }
 
 bool IsWhole(Dimension dimension) { return dimension == kTime || dimension == kMemory; }
+
+// How much of the text is a number, or looks like one: digits, points and commas with a sign, then perhaps an exponent.
+size_t NumberLength(std::string_view text) {
+  size_t at = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
+  while (at < text.size() && (IsDigit(text[at]) || text[at] == '.' || text[at] == ',')) ++at;
+  if (at + 1 < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+    size_t behind = at + 1;
+    if (text[behind] == '-' || text[behind] == '+') ++behind;
+    const size_t digits = behind;
+    while (behind < text.size() && IsDigit(text[behind])) ++behind;
+    if (behind > digits) at = behind;
+  }
+  return at;
+}
+
+// The number alone in this unit.
+std::optional<double> ReadNumber(std::string_view text, const LoggedUnit& unit, double multiple) {
+  const auto plain = WithoutCommas(text);
+  if (!plain || plain->empty()) return std::nullopt;
+  std::string_view number = *plain;
+  const bool negative = number.starts_with('-');
+  if (number.starts_with('+')) number.remove_prefix(1);
+  const char* const end = number.data() + number.size();
+  double value = 0;
+  const auto [stopped, error] = std::from_chars(number.data(), end, value);
+  if (stopped != end || number.empty() || !(IsDigit(number[negative ? 1 : 0]) || number[negative ? 1 : 0] == '.')) {
+    return std::nullopt;
+  }
+  if (negative && unit.dimension != kPlain && unit.dimension != kOwn) return std::nullopt;
+  // What is too small for a double is nothing, or a whole number all the same: 1e-400.
+  if (IsWhole(unit.dimension)) return Whole(DecimalOf(number), unit);
+  if (error != std::errc()) return std::nullopt;
+  if (unit.dimension == kCount) {
+    LoggedUnit counted = unit;
+    if (multiple > 1) counted.factor = static_cast<int64_t>(multiple);
+    // What counts operations is larger than any whole number that a double holds.
+    if (const auto whole = Whole(DecimalOf(number), counted)) return whole;
+    value *= static_cast<double>(counted.factor);
+  } else {
+    value = value * multiple * static_cast<double>(unit.factor) / static_cast<double>(unit.divisor);
+  }
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+// What a bar of tqdm's names behind its number: s/it, or it/s, whatever it calls an iteration.
+const LoggedUnit* TqdmUnit(std::string_view word) {
+  if (word.size() > 2 && word.starts_with("s/")) return FindUnit(kTime, "s/it");
+  if (word.size() > 3 && word.starts_with("ms/")) return FindUnit(kTime, "ms/iter");
+  if (word.size() > 2 && word.ends_with("/s")) return FindUnit(kTime, "it/s");
+  return nullptr;
+}
+
+double MultipleOf(Dimension dimension, std::string_view word) {
+  if (dimension == kTime || dimension == kMemory || dimension == kShare || dimension == kPlain) return 0;
+  const auto* found =
+      std::find_if(kMultiples.begin(), kMultiples.end(), [&](const auto& m) { return m.first == word; });
+  return found == kMultiples.end() ? 0 : found->second;
+}
 
 }  // namespace
 
@@ -178,30 +283,30 @@ std::vector<std::string> UnitNames(Dimension dimension) {
   return names;
 }
 
+const LoggedUnit* FindPrintedUnit(Dimension dimension, std::string_view word) {
+  const auto* other =
+      std::find_if(kOtherWords.begin(), kOtherWords.end(), [&](const auto& entry) { return entry.first == word; });
+  if (dimension == kPlain || dimension == kText || dimension == kOwn || word.empty()) return nullptr;
+  return FindUnit(dimension, other == kOtherWords.end() ? word : other->second);
+}
+
 std::optional<double> ReadAmount(std::string_view text, const LoggedUnit& unit) {
   if (IsNotFinite(text)) return std::numeric_limits<double>::quiet_NaN();
-  const auto plain = WithoutCommas(text);
-  if (!plain || plain->empty()) return std::nullopt;
-  std::string_view number = *plain;
-  const bool negative = number.starts_with('-');
-  if (number.starts_with('+')) number.remove_prefix(1);
-  const char* const end = number.data() + number.size();
-  double value = 0;
-  const auto [stopped, error] = std::from_chars(number.data(), end, value);
-  if (stopped != end || number.empty() || !(IsDigit(number[negative ? 1 : 0]) || number[negative ? 1 : 0] == '.')) {
-    return std::nullopt;
+  const size_t length = NumberLength(text);
+  const std::string_view number = text.substr(0, length);
+  std::string_view word = text.substr(length);
+  if (word.size() > 1 && word.starts_with(' ')) word.remove_prefix(1);
+  if (unit.form == Form::kTqdm) {
+    const LoggedUnit* said = TqdmUnit(word);
+    return said == nullptr ? std::nullopt : ReadNumber(number, *said, 1);
   }
-  if (negative && unit.dimension != kPlain) return std::nullopt;
-  // What is too small for a double is nothing, or a whole number all the same: 1e-400.
-  if (IsWhole(unit.dimension)) return Whole(DecimalOf(number), unit);
-  if (error != std::errc()) return std::nullopt;
-  if (unit.dimension == kCount) {
-    // What counts operations is larger than any whole number that a double holds.
-    if (const auto whole = Whole(DecimalOf(number), unit)) return whole;
-    value *= static_cast<double>(unit.factor);
-    return std::isfinite(value) ? std::optional(value) : std::nullopt;
+  if (word.empty()) return ReadNumber(number, unit, 1);
+  if (const double multiple = MultipleOf(unit.dimension, word); multiple > 0) {
+    return ReadNumber(number, unit, multiple);
   }
-  return value;
+  const LoggedUnit* said = FindPrintedUnit(unit.dimension, word);
+  const bool same = said == nullptr ? word == unit.name : said->factor == unit.factor && said->form == unit.form;
+  return same ? ReadNumber(number, unit, 1) : std::nullopt;
 }
 
 }  // namespace ridgeline

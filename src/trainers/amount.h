@@ -9,21 +9,32 @@
 
 namespace ridgeline {
 
-// What a unit measures.
-enum class Dimension { kTime, kMemory, kTokenRate, kFlopRate, kCount, kPlain, kText };
+// What a unit measures. kOwn: of a metric that only one definition knows.
+enum class Dimension { kTime, kMemory, kTokenRate, kFlopRate, kShare, kCount, kPlain, kText, kOwn };
 
 struct LoggedUnit {
+  enum class Form {
+    kPlain,
+    kInverse,  // it/s is a time: the inverse of the number
+    kTqdm,     // the number says itself whether it is s/it or it/s
+    kSamples,  // times a sample's tokens, of whoever knows them
+  };
   std::string_view name;  // as a definition says it
   Dimension dimension;
   std::string_view kept;  // the unit of what is kept
   int64_t factor;         // from the one to the other; of an inverse unit, of what one is per unit
-  bool inverse = false;   // it/s is a time: the inverse of the number
+  Form form = Form::kPlain;
+  int64_t divisor = 1;  // of units smaller than what is kept
 };
+
+// What several ranks' values of one moment come to.
+enum class OfRanks { kFirst, kLargest, kSmallest };
 
 // A figure that a definition may take from a log.
 struct LoggedFigure {
   std::string_view name;
   Dimension dimension;
+  OfRanks ranks = OfRanks::kFirst;
 };
 
 const LoggedFigure* FindFigure(std::string_view name);  // nullptr where there is none
@@ -33,11 +44,15 @@ std::vector<std::string> FigureNames();
 // memory and rates don't have. nullptr where there is none.
 const LoggedUnit* FindUnit(Dimension dimension, std::string_view name);
 std::vector<std::string> UnitNames(Dimension dimension);
+// The same for a unit as a line names it, which may be another word for it: sec, msec, KB. It is none of those that a
+// number is multiplied by elsewhere.
+const LoggedUnit* FindPrintedUnit(Dimension dimension, std::string_view word);
 
 // A decimal number as programs print one, with or without commas between groups of three digits ("1,234.5", "1e-3",
-// "-0.5"), in `unit`, as an amount of the unit that is kept. Times, memory and counts are whole: computed exactly, and
-// rounded half up. "nan" and "inf", in any case and of any sign, are NaN. Nothing where it is no number, is negative
-// where the figure cannot be, or has no exact place in a double (2^53 for what is whole).
+// "-0.5"), in `unit`, as an amount of the unit that is kept. Behind it may stand the unit ("512ms"), and behind rates,
+// counts and figures of a definition's own K, M, G, B or T ("11.5K"). Times, memory and counts are whole: computed
+// exactly, and rounded half up. "nan" and "inf", in any case and of any sign, are NaN. Nothing where it is no number,
+// has another unit, is negative where the figure cannot be, or has no exact place in a double (2^53 for what is whole).
 std::optional<double> ReadAmount(std::string_view text, const LoggedUnit& unit);
 
 }  // namespace ridgeline

@@ -20,13 +20,15 @@ namespace {
 
 constexpr size_t kMaxLineBytes = 1024;  // of what is said of a trainer
 
-constexpr std::array<std::pair<std::string_view, Take>, 7> kTakes = {{{"last", Take::kLast},
+constexpr std::array<std::pair<std::string_view, Take>, 9> kTakes = {{{"last", Take::kLast},
                                                                       {"first", Take::kFirst},
                                                                       {"median", Take::kMedian},
                                                                       {"max", Take::kMax},
                                                                       {"min", Take::kMin},
                                                                       {"sum", Take::kSum},
-                                                                      {"series", Take::kSeries}}};
+                                                                      {"series", Take::kSeries},
+                                                                      {"arrival", Take::kArrival},
+                                                                      {"stamp", Take::kStamp}}};
 
 // What a log can tell of an end; the others are the harness's own.
 constexpr std::array<std::string_view, 6> kEnds = {"oom_device", "oom_host", "diverged",

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,15 +22,35 @@ inline constexpr size_t kMaxTrainerBytes = size_t{256} << 10;  // of a file
 inline constexpr size_t kMostMetrics = 256;                    // and as many ends
 
 // What is taken of all values that were found.
-enum class Take { kLast, kFirst, kMedian, kMax, kMin, kSum, kSeries };
+enum class Take { kLast, kFirst, kMedian, kMax, kMin, kSum, kSeries, kArrival, kStamp };
 std::string_view TakeName(Take take);
+// A value a step, or of each few.
+constexpr bool IsSeries(Take take) { return take == Take::kSeries || take == Take::kArrival || take == Take::kStamp; }
+
+// A metric that no table has: its name and its unit are the definition's. `figure` and `unit` view the texts beside
+// them.
+struct OwnMetric {
+  std::string name;
+  std::string unit_text;
+  LoggedFigure figure;
+  LoggedUnit unit;
+};
 
 struct Metric {
   const LoggedFigure* figure = nullptr;
-  const LoggedUnit* unit = nullptr;
+  const LoggedUnit* unit = nullptr;      // never null in a trainer that was read
+  std::vector<const LoggedUnit*> units;  // that a line may name in its group `unit`; empty: it names none
+  std::shared_ptr<const OwnMetric> own;  // null: it is of the table of figures
   Take take = Take::kLast;
   std::optional<Pattern> pattern;  // of a line of the log
-  std::string pointer;             // where there is none: RFC 6901, into the result's file
+  // Where there is none: RFC 6901, into a line that is a JSON object, or into the result's file; and where beside it
+  // the step and the rank stand, which may be empty.
+  std::string pointer;
+  std::string step_pointer;
+  std::string rank_pointer;
+  std::string format;                // of a stamp (trainers/stamp.h)
+  std::vector<std::string> factors;  // numbers, and fields of the point, that a value is multiplied by
+  std::string every = "1";           // how many steps there are from line to line, where lines have no number
 };
 
 struct EndRule {

@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/fields.h"
+#include "run/sense.h"
+#include "run/step_figures.h"
 #include "stats/median.h"
 #include "trainers/log_lines.h"
+#include "trainers/merge.h"
 
 namespace ridgeline {
 namespace {
@@ -31,7 +36,10 @@ std::optional<int64_t> StepOf(std::string_view text) {
 // The values of one metric as they come.
 class Gathered {
  public:
-  explicit Gathered(const Metric& metric) { found_.metric = &metric; }
+  explicit Gathered(const Metric& metric) {
+    found_.metric = &metric;
+    found_.unit = metric.unit->kept;
+  }
 
   // True where it is a loss that is not finite. `room`: what may still be kept.
   bool Take(std::string_view text, std::optional<std::string_view> step, int64_t line, int64_t& room) {
@@ -94,6 +102,51 @@ class Gathered {
   std::optional<double> reduced_;
 };
 
+// A number among the point's fields, or among what follows from them; nothing where there is none of that name.
+std::optional<double> PointNumber(const Trainer& trainer, const RunSpec& spec, std::string_view name) {
+  const int64_t length = std::max<int64_t>(spec.seq_length, 1);
+  if (name == "tokens_per_step") return static_cast<double>(TokensAStep(spec));
+  if (name == "global_batch_size") return static_cast<double>(TokensAStep(spec) / length);
+  if (name == "world_size") return static_cast<double>(spec.ranks);
+  const Field* field = trainer.invocation ? trainer.invocation->FindOwn(name) : nullptr;
+  if (field == nullptr) field = FindField(name);
+  if (field == nullptr) return std::nullopt;
+  const FieldValue value = ValueOf(spec, *field);
+  if (const auto* whole = std::get_if<int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  return std::nullopt;
+}
+
+// What is missing, and what contradicts itself, of what was found.
+void Conclude(const Trainer& trainer, const ReadingOptions& options, Reading& reading) {
+  reading.missing.clear();
+  for (const Metric& metric : trainer.metrics) {
+    const std::string name(metric.figure->name);
+    const bool known = std::find(reading.missing.begin(), reading.missing.end(), name) != reading.missing.end() ||
+                       std::any_of(reading.found.begin(), reading.found.end(),
+                                   [&](const FoundMetric& found) { return found.metric->figure->name == name; });
+    if (!known) reading.missing.push_back(name);
+  }
+  // Tokens a second against those of the step over its time, medians both.
+  reading.contradictions.clear();
+  const auto median = [&](std::string_view name, std::string_view unit) -> std::optional<double> {
+    for (const FoundMetric& found : reading.found) {
+      if (found.metric->figure->name != name || found.unit != unit) continue;
+      std::vector<double> values = found.values;
+      return MedianOf(values);
+    }
+    return std::nullopt;
+  };
+  const auto step_ns = median("step_time", "ns");
+  const auto rate = median("tokens_per_s", "tokens/s");
+  if (!options.tokens_per_step || !step_ns || !rate || *step_ns <= 0) return;
+  const double follows = static_cast<double>(*options.tokens_per_step) * 1e9 / *step_ns;
+  if (std::abs(*rate - follows) <= kAgreement * follows) return;
+  reading.contradictions.push_back(fmt::format("tokens_per_s is {}, but {} tokens in a step of {} are {}",
+                                               FormatCount(*rate), *options.tokens_per_step,
+                                               FormatDuration(static_cast<int64_t>(*step_ns)), FormatCount(follows)));
+}
+
 class LogReader {
  public:
   LogReader(const Trainer& trainer, const ReadingOptions& options)
@@ -126,9 +179,8 @@ class LogReader {
         reading.found.push_back(std::move(found));
       }
     }
-    AddMissing(reading);
     reading.end = ends_.Decide(options_.exit_code);
-    AddContradiction(reading);
+    Conclude(trainer_, options_, reading);
     return reading;
   }
 
@@ -158,36 +210,6 @@ class LogReader {
     }
   }
 
-  void AddMissing(Reading& reading) const {
-    for (const Metric& metric : trainer_.metrics) {
-      const std::string name(metric.figure->name);
-      const bool known = std::find(reading.missing.begin(), reading.missing.end(), name) != reading.missing.end() ||
-                         std::any_of(reading.found.begin(), reading.found.end(),
-                                     [&](const FoundMetric& found) { return found.metric->figure == metric.figure; });
-      if (!known) reading.missing.push_back(name);
-    }
-  }
-
-  // Tokens a second against those of the step over its time, medians both.
-  void AddContradiction(Reading& reading) const {
-    const auto median = [&](std::string_view name, std::string_view unit) -> std::optional<double> {
-      for (const FoundMetric& found : reading.found) {
-        if (found.metric->figure->name != name || found.metric->unit->kept != unit) continue;
-        std::vector<double> values = found.values;
-        return MedianOf(values);
-      }
-      return std::nullopt;
-    };
-    const auto step_ns = median("step_time", "ns");
-    const auto rate = median("tokens_per_s", "tokens/s");
-    if (!options_.tokens_per_step || !step_ns || !rate || *step_ns <= 0) return;
-    const double follows = static_cast<double>(*options_.tokens_per_step) * 1e9 / *step_ns;
-    if (std::abs(*rate - follows) <= kAgreement * follows) return;
-    reading.contradictions.push_back(fmt::format("tokens_per_s is {}, but {} tokens in a step of {} are {}",
-                                                 FormatCount(*rate), *options_.tokens_per_step,
-                                                 FormatDuration(static_cast<int64_t>(*step_ns)), FormatCount(follows)));
-  }
-
   const Trainer& trainer_;
   const ReadingOptions& options_;
   std::vector<const Pattern*> patterns_;  // of each metric, or none at all
@@ -197,7 +219,66 @@ class LogReader {
   int64_t room_ = kMostValues;
 };
 
+bool Grows(const std::vector<int64_t>& steps) {
+  return std::adjacent_find(steps.begin(), steps.end(), std::greater_equal<>()) == steps.end();
+}
+
+// The same metric of two logs. Where a run began anew, its values have no places but their own.
+void MergeValues(const FoundMetric& other, FoundMetric& into) {
+  const OfRanks how = into.metric->figure->ranks;
+  const bool again = !Grows(into.steps) || !Grows(other.steps);
+  if (again && into.steps != other.steps) {
+    if (other.values.size() <= into.values.size()) return;
+    into.values = other.values;
+    into.steps = other.steps;
+    into.covers = other.covers;
+    return;
+  }
+  StepValues merged = again ? MergeRanks({into.values, {}}, {other.values, {}}, how)
+                            : MergeRanks({into.values, into.steps}, {other.values, other.steps}, how);
+  if (!again) into.steps = std::move(merged.steps);
+  into.values = std::move(merged.values);
+  if (into.covers.size() != into.values.size()) {
+    into.covers = other.covers.size() == into.values.size() ? other.covers : std::vector<int64_t>();
+  }
+}
+
+void MergeMetric(const FoundMetric& other, FoundMetric& into) {
+  const Take take = into.metric->take;
+  if (take == Take::kSum && into.values.size() == 1 && other.values.size() == 1) {
+    if (into.by_rank.empty() || other.by_rank.empty()) {
+      into.values[0] += other.values[0];
+    } else {
+      into.by_rank.insert(other.by_rank.begin(), other.by_rank.end());
+      into.values[0] = 0;
+      for (const auto& [rank, value] : into.by_rank) into.values[0] += value;
+    }
+  } else if (take == Take::kMax || take == Take::kMin) {
+    into.values[0] =
+        Merged(into.values[0], other.values[0], take == Take::kMax ? OfRanks::kLargest : OfRanks::kSmallest);
+  } else if (into.text.empty()) {
+    MergeValues(other, into);
+  }
+  into.matches += other.matches;
+  into.unread += other.unread;
+  into.left_out += other.left_out;
+}
+
 }  // namespace
+
+ReadingOptions OptionsFor(const Trainer& trainer, const RunSpec& spec) {
+  ReadingOptions options;
+  options.tokens_per_step = TokensAStep(spec);
+  options.ranks = spec.ranks;
+  options.steps = StepsOf(spec);
+  options.field = [&](std::string_view name) { return PointNumber(trainer, spec, name); };
+  return options;
+}
+
+bool TimesArrivals(const Trainer& trainer) {
+  return std::any_of(trainer.metrics.begin(), trainer.metrics.end(),
+                     [](const Metric& metric) { return metric.take == Take::kArrival; });
+}
 
 Reading ReadLog(const Trainer& trainer, const LogSource& log, const ReadingOptions& options,
                 const std::optional<Json>& result) {
@@ -207,6 +288,29 @@ Reading ReadLog(const Trainer& trainer, const LogSource& log, const ReadingOptio
   lines.End();
   if (result) reader.Result(*result);
   return reader.Finish(lines.lines());
+}
+
+Reading MergeReadings(const Trainer& trainer, Reading first, const Reading& other, const ReadingOptions& options) {
+  for (const FoundMetric& found : other.found) {
+    const auto same = std::find_if(first.found.begin(), first.found.end(), [&](const FoundMetric& mine) {
+      return mine.metric->figure->name == found.metric->figure->name;
+    });
+    if (same == first.found.end()) {
+      first.found.push_back(found);
+    } else if (same->metric == found.metric && same->unit == found.unit) {
+      MergeMetric(found, *same);
+    } else if (found.metric < same->metric) {
+      *same = found;  // of one name, the first of the definition's counts
+    }
+  }
+  std::sort(first.found.begin(), first.found.end(),
+            [](const FoundMetric& a, const FoundMetric& b) { return a.metric < b.metric; });
+  for (const std::string& note : other.notes) {
+    if (std::find(first.notes.begin(), first.notes.end(), note) == first.notes.end()) first.notes.push_back(note);
+  }
+  first.lines += other.lines;
+  Conclude(trainer, options, first);
+  return first;
 }
 
 }  // namespace ridgeline

@@ -1,0 +1,116 @@
+// Readings of several logs of one run, as one, and as JSON.
+#include "trainers/merge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "run/result.h"
+#include "trainers/reading.h"
+
+namespace ridgeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const Trainer& Mine() {
+  static const Trainer trainer = ParseTrainer(
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
+      "  - {name: step_time, regex: 'step (?P<step>\\d+) took (?P<value>\\S+) ms', unit: ms, take: series}\n"
+      "  - {name: step_time, regex: 'mean (\\S+) ms', unit: ms}\n"
+      "  - {name: loss, regex: 'step (?P<step>\\d+) .*loss (?P<value>\\S+)', take: series}\n"
+      "  - {name: tokens_per_s, regex: 'rate (\\S+)', unit: tokens/s, take: series}\n"
+      "  - {name: device_peak, regex: 'mem (\\S+) MB', unit: MB, take: max}\n"
+      "  - {name: parameters, regex: '(\\d+) parameters', take: sum}\n"
+      "  - {name: version, regex: 'v(\\S+)'}\n",
+      "mine.yaml");
+  return trainer;
+}
+
+Reading Read(const std::string& log) {
+  return ReadLog(Mine(), [&](const auto& feed) { feed(log); }, {});
+}
+
+Reading Merge(const std::string& first, const std::string& other, const ReadingOptions& options = {}) {
+  return MergeReadings(Mine(), Read(first), Read(other), options);
+}
+
+const FoundMetric& Of(const Reading& reading, std::string_view name) {
+  for (const FoundMetric& found : reading.found) {
+    if (found.metric->figure->name == name) return found;
+  }
+  throw std::string(name) + " is not found";
+}
+
+TEST(MergeReadings, WhatOneLogLacksIsTheOthers) {
+  const Reading reading = Merge("v1.2\nmem 5 MB\n", "step 1 took 5 ms loss 2\nstep 2 took 4 ms loss 1\n");
+  EXPECT_THAT(Of(reading, "step_time").values, ElementsAre(5e6, 4e6));
+  EXPECT_THAT(Of(reading, "device_peak").values, ElementsAre(5e6));
+  EXPECT_EQ(Of(reading, "version").text, "1.2");
+  EXPECT_THAT(reading.missing, ElementsAre("tokens_per_s", "parameters"));
+  EXPECT_EQ(reading.lines, 4);
+}
+
+TEST(MergeReadings, OfEachStepTheSlowestTimeTheLowestRateAndTheFirstLossCount) {
+  const Reading reading = Merge("step 1 took 5 ms loss 2\nstep 2 took 4 ms loss 1\nrate 7\nrate 9\nmem 1 MB\n",
+                                "step 2 took 6 ms loss 8\nstep 3 took 3 ms loss 7\nrate 8\nrate 8\nmem 2 MB\n");
+  EXPECT_THAT(Of(reading, "step_time").steps, ElementsAre(1, 2, 3));
+  EXPECT_THAT(Of(reading, "step_time").values, ElementsAre(5e6, 6e6, 3e6));
+  EXPECT_THAT(Of(reading, "loss").values, ElementsAre(2, 1, 7));
+  EXPECT_THAT(Of(reading, "tokens_per_s").values, ElementsAre(7, 8));
+  EXPECT_THAT(Of(reading, "device_peak").values, ElementsAre(2e6));
+}
+
+TEST(MergeReadings, SumsAreAdded) {
+  EXPECT_THAT(Of(Merge("5 parameters\n", "5 parameters\n7 parameters\n"), "parameters").values, ElementsAre(17));
+}
+
+TEST(MergeReadings, OfOneNameTheFirstOfTheDefinitionCounts) {
+  const Reading reading = Merge("mean 9 ms\n", "step 1 took 5 ms\n");
+  EXPECT_EQ(Of(reading, "step_time").metric, Mine().metrics.data());
+  EXPECT_EQ(Of(Merge("step 1 took 5 ms\n", "mean 9 ms\n"), "step_time").metric, Mine().metrics.data());
+}
+
+TEST(MergeReadings, ContradictionsAreOfAllLogs) {
+  ReadingOptions options;
+  options.tokens_per_step = 1000;
+  EXPECT_THAT(Merge("step 1 took 2000 ms\n", "rate 1000\n", options).contradictions,
+              ElementsAre(HasSubstr("tokens_per_s is 1.00K")));
+}
+
+TEST(Reading, GoesThroughJsonUnchanged) {
+  const Reading reading =
+      Read("v1\nstep 1 took 5 ms loss 2\nstep 2 took 4 ms loss nan\nmem 3 MB\nCUDA out of memory\n");
+  const std::string text = DumpJson(EncodeReading(Mine(), reading));
+  const Reading back = DecodeReading(Mine(), ParseJson(text, "it"));
+  EXPECT_EQ(DumpJson(EncodeReading(Mine(), back)), text);
+  EXPECT_TRUE(std::isnan(Of(back, "loss").values.at(1)));
+  EXPECT_EQ(back.end.value().end, reading.end.value().end);
+  EXPECT_EQ(back.missing, reading.missing);
+}
+
+TEST(Reading, OfJsonThatIsNoneIsRefused) {
+  const Json good = EncodeReading(Mine(), Read("step 1 took 5 ms\n"));
+  EXPECT_NO_THROW(DecodeReading(Mine(), good));
+  const auto refused = [&](const char* pointer, const Json& value) {
+    Json bad = good;
+    bad[Json::json_pointer(pointer)] = value;
+    EXPECT_THROW(DecodeReading(Mine(), bad), Error) << pointer;
+  };
+  refused("/found/0/metric", 99);
+  refused("/found/0/metric", -1);
+  refused("/found/0/values", Json::array());
+  refused("/found/0/values", {"x"});
+  refused("/found/0/steps", {1, 2});
+  refused("/found", 3);
+  refused("/end", {{"end", "never"}});
+  refused("/lines", "many");
+  EXPECT_THROW(DecodeReading(Mine(), Json()), Error);
+}
+
+}  // namespace
+}  // namespace ridgeline
