@@ -1,127 +1,277 @@
 #include "trainers/ends.h"
 
+#include <signal.h>
+
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/process.h"
 #include "base/text.h"
 
 namespace ridgeline {
 namespace {
 
-constexpr size_t kEvidenceBytes = 1024;
+using enum EndWeight;
 
-// Those of one cause beside each other, in the order in which they decide; the last waits for a cause of its own.
-const std::vector<PatternEnd>& BuiltIn() {
-  static const std::vector<PatternEnd> ends = {
-      {Pattern(R"(torch\.(?:cuda\.)?OutOfMemoryError|CUDA out of memory(?:[^ ]|$)|CUDA error: out of memory)"),
-       {RunStatus::kOomDevice, "use a smaller batch or sequence, or more activation checkpointing"}},
-      {Pattern(R"(DefaultCPUAllocator: can't allocate memory|(?:^|[^A-Za-z])MemoryError(?::|$)|std::bad_alloc)"),
-       {RunStatus::kOomHost, "give it more of the host's memory, or let it keep less there"}},
-      {Pattern("No space left on device"),
-       {InfrastructureReason::kStorage, "free some space, or let it write elsewhere"}},
-      {Pattern(R"(\bXid\b|uncorrectable ECC error|GPU has fallen off the bus|)"
-               R"(CUDA-capable device\(s\) is/are busy or unavailable)"),
-       {InfrastructureReason::kNode, "look at the node's GPUs: nvidia-smi, and the kernel's log"}},
-      {Pattern(R"(can't open file .*\[Errno 2\] No such file or directory)"),
-       {InfrastructureReason::kStart, "is the program's path right on the node?"}},
-      {Pattern(R"(Watchdog caught collective operation timeout|NCCL operations have failed or timed out|)"
-               R"(ncclSystemError|ncclRemoteError|NCCL communicator was aborted)"),
-       {InfrastructureReason::kNode, "look at the other ranks' logs, and at the network between the nodes"}},
-  };
-  return ends;
-}
+constexpr size_t kEvidenceBytes = 1024;
+// One more may come from a rank that had done its step before.
+constexpr int64_t kStepsThatGoOn = 2;
+constexpr int kShellsSignal = 128;  // an exit code above it is a signal's
+constexpr const char* kSeeItsLog = "see its log";
+constexpr const char* kInstall = "install what is missing where it runs";
+constexpr const char* kKilledHint =
+    "something killed it, as the kernel does where memory runs out: give it more of the host's memory. The kernel's "
+    "log says whether it was that";
 
 std::vector<const Pattern*> PatternsOf(const Trainer& trainer) {
   std::vector<const Pattern*> patterns;
   for (const PatternEnd& end : trainer.ends) patterns.push_back(&end.pattern);
-  for (const PatternEnd& end : BuiltIn()) patterns.push_back(&end.pattern);
   return patterns;
 }
 
-LogEnd Seen(const EndRule& rule, int64_t number, std::string_view line) {
-  return {rule.end, ShortenToBytes(line, kEvidenceBytes), rule.hint, number};
+LogEnd Seen(const EndRule& rule, EndWeight weight, int64_t number, std::string_view line) {
+  return {rule.end, ShortenToBytes(line, kEvidenceBytes), rule.hint, number, weight};
 }
-
-constexpr std::string_view kTraceback = "Traceback (most recent call last)";
 
 bool IsImportError(std::string_view message) {
   return message.starts_with("ModuleNotFoundError:") || message.starts_with("ImportError:");
 }
 
+// Who failed first, as torchrun's table has it: "rank 3 (local rank 1) on node-1".
+std::string WhoFailed(const FirstFailure& failure) {
+  std::string who = "rank " + failure.rank;
+  if (!failure.local_rank.empty()) who += fmt::format(" (local rank {})", failure.local_rank);
+  if (!failure.host.empty()) who += " on " + failure.host;
+  return who;
+}
+
+std::string HowFailed(const FirstFailure& failure) {
+  if (failure.exit_code >= 0) return fmt::format("exit code {}", failure.exit_code);
+  return Describe({0, -failure.exit_code, 0});
+}
+
+// Of an exit code of which the definition knows nothing.
+LogEnd OfCode(int exit_code) {
+  LogEnd end{RunStatus::kCrashed, fmt::format("it ended with exit code {}", exit_code), kSeeItsLog, 0, kCodeAlone};
+  if (exit_code == 0) return {RunStatus::kOk, "", "", 0, kCodeAlone};
+  if (exit_code <= kShellsSignal || exit_code > kShellsSignal + SIGRTMAX) return end;
+  const int signal = exit_code - kShellsSignal;
+  end.message += ", which is " + Describe({0, signal, 0});
+  if (const auto told = EndOfSignal(signal)) {
+    end.end = told->end;
+    end.hint = told->hint;
+  } else if (signal == SIGKILL) {
+    end.message += ", and nothing says who sent that";
+    end.hint = "the kernel's log says whether memory ran out, and its scheduler's whether the job was ended";
+  }
+  return end;
+}
+
 }  // namespace
 
+std::optional<LogEnd> FirstCause(std::span<const std::optional<LogEnd>> ends) {
+  const std::optional<LogEnd>* first = nullptr;
+  for (const auto& end : ends) {
+    if (end && (first == nullptr || end->weight < (*first)->weight)) first = &end;
+  }
+  return first == nullptr ? std::nullopt : *first;
+}
+
+std::optional<LogEnd> EndOfSignal(int signal) {
+  const std::string how = "it ended with " + Describe({0, signal, 0});
+  if (signal == SIGTERM) {
+    return LogEnd{InfrastructureReason::kPreempted, how + ", which was not sent from here",
+                  "somebody told it to leave: its scheduler, or whoever drains the node", 0, kCodeAlone};
+  }
+  if (signal == SIGBUS) {
+    return LogEnd{InfrastructureReason::kNode, how + ", as where shared memory is full",
+                  "give it more shared memory: /dev/shm, or the container's setting for it", 0, kCodeAlone};
+  }
+  return std::nullopt;
+}
+
 LogEnds::LogEnds(const Trainer& trainer)
-    : trainer_(trainer), patterns_(PatternsOf(trainer)), set_(patterns_), first_(patterns_.size()) {}
+    : trainer_(trainer),
+      own_set_(PatternsOf(trainer)),
+      own_(trainer.ends.size()),
+      marks_(static_cast<size_t>(kCodeAlone) + 1) {}
+
+bool LogEnds::WentOn(const Mark& mark) const { return steps_ - mark.steps >= kStepsThatGoOn; }
+
+// The first of its weight counts. Where the run went on behind it, it had been overcome.
+void LogEnds::Set(Slot& slot, Mark mark) {
+  const bool is_own = mark.end.weight < kTold;
+  for (Slot& other : marks_) {
+    if (other && WentOn(*other) && (is_own || !other->is_raised)) other.reset();
+  }
+  if (is_own && slot && slot->is_import && !mark.is_import) slot.reset();
+  if (!slot) slot = std::move(mark);
+}
 
 void LogEnds::Line(int64_t number, std::string_view line) {
-  for (const int place : set_.Matching(line)) {
-    const auto at = static_cast<size_t>(place);
-    const size_t own = trainer_.ends.size();
-    // The set may name more than those that match.
-    if (first_[at] || !patterns_[at]->Find(line)) continue;
-    first_[at] = Seen(at < own ? trainer_.ends[at].rule : BuiltIn()[at - own].rule, number, line);
+  if (failure_.Take(number, line)) {
+    if (failure_.is_whole()) TakeFailure(number);
+    return;
   }
-  FollowTraceback(number, line);
+  const Tracebacks::Place place = tracebacks_.Take(number, line);
+  if (place.kind == Tracebacks::Kind::kFrame) return;
+  const bool is_known = TakeWords(number, line, place.kind == Tracebacks::Kind::kNone ? nullptr : place.traceback);
+  if (place.kind == Tracebacks::Kind::kMessage && !is_known) TakeRaised(*place.traceback, number, place.text);
+}
+
+// Nothing of words that are quoted.
+std::optional<EndWeight> LogEnds::WeightOf(const EndWords& words, std::string_view line, std::string_view match) const {
+  if (words.weight >= kTold || words.weight == kKilled) return words.weight;
+  const auto begin = static_cast<size_t>(match.data() - line.data());
+  if (!IsQuoted(line, begin, begin + match.size())) return words.weight;
+  // A warning of a GPU says as much as a rank that heard of it.
+  return words.rule.end == InfrastructureReason::kNode ? std::optional(kTold) : std::nullopt;
+}
+
+// Whether the line has words that are none of the definition's.
+bool LogEnds::TakeWords(int64_t number, std::string_view line, const Traceback* traceback) {
+  const bool is_raised = traceback != nullptr;
+  // A set may name more than those that match.
+  for (const int place : own_set_.Matching(line)) {
+    const auto at = static_cast<size_t>(place);
+    if (own_[at] || !trainer_.ends[at].pattern.Find(line)) continue;
+    own_[at] = {Seen(trainer_.ends[at].rule, kDefinition, number, line), steps_, is_raised, false};
+  }
+  for (const int place : BuiltInEndSet().Matching(line)) {
+    const EndWords& words = BuiltInEndWords()[static_cast<size_t>(place)];
+    const auto match = words.pattern.Find(line);
+    const std::optional<EndWeight> weight = match ? WeightOf(words, line, match->whole) : std::nullopt;
+    if (!weight) continue;
+    // What a message says on its second line counts in place of its first.
+    Slot& crash = SlotOf(kCrash);
+    const bool is_more = is_raised && crash && crash->end.line == traceback->message_line;
+    if (is_more && *weight >= kKilled && *weight <= kTold) crash.reset();
+    if (match->whole.find("ChildFailedError") != std::string_view::npos) failure_.Expect();
+    if (is_draining_ && (*weight == kCrash || *weight == kKilled)) return true;
+    Mark mark{Seen(words.rule, *weight, number, line), steps_, is_raised, false};
+    if (is_raised) mark.who = traceback->who;
+    Set(SlotOf(*weight), std::move(mark));
+    is_draining_ = is_draining_ || words.is_last;
+    return true;
+  }
+  return false;
+}
+
+void LogEnds::TakeRaised(const Traceback& traceback, int64_t number, std::string_view message) {
+  const bool import = IsImportError(message);
+  const EndRule rule{import ? RunEnd(InfrastructureReason::kStart) : RunEnd(RunStatus::kCrashed),
+                     import ? kInstall : kSeeItsLog};
+  Slot& crash = SlotOf(kCrash);
+  Mark mark{Seen(rule, kCrash, number, message), steps_, true, import, traceback.who};
+  if (traceback.chained_to != 0) {
+    // Of a chain the last is what ended the program; where its first was told of another's end, so was it.
+    if (crash && crash->end.line == traceback.chained_to) crash = std::move(mark);
+    return;
+  }
+  if (!is_draining_ && !SlotOf(kToLeave)) Set(crash, std::move(mark));
+}
+
+void LogEnds::TakeFailure(int64_t number) {
+  const FirstFailure& failure = *failure_.first();
+  if (failure.exit_code == 0) return;
+  if (!failure.words.empty() && failure.exit_code > 0 && !TakeWords(number, failure.words, nullptr)) {
+    Traceback raised;
+    TakeRaised(raised, number, failure.words);
+  }
+  const std::string said = failure.words.empty() ? "" : ": " + failure.words;
+  const std::string message = WhoFailed(failure) + " ended with " + HowFailed(failure) + said;
+  EndRule rule{RunStatus::kCrashed, kSeeItsLog};
+  EndWeight weight = kLauncher;
+  const auto code = trainer_.exit_codes.find(failure.exit_code);
+  if (code != trainer_.exit_codes.end()) {
+    rule = code->second;
+    weight = kExitCode;
+  } else if (failure.exit_code == -SIGKILL) {
+    rule = {RunStatus::kOomHost, kKilledHint};
+    weight = kKilled;
+  } else if (const auto end = failure.exit_code < 0 ? EndOfSignal(-failure.exit_code) : std::nullopt) {
+    rule = {end->end, end->hint};
+    weight = failure.exit_code == -SIGTERM ? kToLeave : kKilled;
+  }
+  if (is_draining_ && weight == kKilled) return;
+  Slot& slot = SlotOf(weight);
+  if (slot && weight != kExitCode) slot.reset();  // it says more than a launcher's line before it
+  Set(slot, {Seen(rule, weight, failure.line, message), steps_, true, false});
 }
 
 void LogEnds::LossIsNotFinite(int64_t number, std::string_view line) {
-  if (!diverged_) diverged_ = Seen({RunStatus::kDiverged, "its loss is no finite number"}, number, line);
-}
-
-void LogEnds::FollowTraceback(int64_t number, std::string_view line) {
-  using enum Traceback::State;
-  Traceback& traceback = traceback_;
-  const size_t begins = line.find(kTraceback);
-  if (traceback.state == kNone && begins != std::string_view::npos) {
-    traceback.prefix = ShortenToBytes(line.substr(0, begins), kEvidenceBytes);
-    traceback.state = kFrames;
-    return;
-  }
-  if (traceback.state == kNone || !line.starts_with(traceback.prefix)) return;
-  const std::string_view said = line.substr(traceback.prefix.size());
-  if (said.empty()) return;
-  if (traceback.state == kFrames && said.front() != ' ' && said.front() != '\t') {
-    const bool import = IsImportError(said);
-    traceback.end = Seen({import ? RunEnd(InfrastructureReason::kStart) : RunEnd(RunStatus::kCrashed),
-                          import ? "install what is missing where it runs" : "see its log"},
-                         number, said);
-    traceback.state = kSaid;
-  } else if (traceback.state == kSaid && (said.starts_with("During handling of the above exception") ||
-                                          said.starts_with("The above exception was the direct cause"))) {
-    traceback.state = kChained;
-  } else if (traceback.state == kChained && said.starts_with(kTraceback)) {
-    traceback.state = kFrames;
-  }
+  if (!diverged_) diverged_ = Seen({RunStatus::kDiverged, "its loss is no finite number"}, kDiverged, number, line);
 }
 
 std::optional<LogEnd> LogEnds::OwnEnd() const {
-  const auto end = first_.begin() + static_cast<std::ptrdiff_t>(trainer_.ends.size());
-  const auto found = std::find_if(first_.begin(), end, [](const auto& seen) { return seen.has_value(); });
-  return found == end ? std::nullopt : *found;
+  const auto found = std::find_if(own_.begin(), own_.end(), [](const Slot& slot) { return slot.has_value(); });
+  return found == own_.end() ? std::nullopt : std::optional((*found)->end);
 }
 
-std::optional<LogEnd> LogEnds::BuiltInEnd() const {
-  const auto own = first_.begin() + static_cast<std::ptrdiff_t>(trainer_.ends.size());
-  const auto nccl = first_.end() - 1;
-  const auto found = std::find_if(own, nccl, [](const auto& seen) { return seen.has_value(); });
-  if (found != nccl) return *found;
-  if (*nccl && (!SaidMessage() || (*nccl)->line <= traceback_.end.line)) return *nccl;
-  if (SaidMessage() && traceback_.end.end == InfrastructureReason::kStart) return traceback_.end;
+// Which rank it was, where torchrun says that of the one that failed first.
+void LogEnds::NameWhoFailed(const Mark& mark, LogEnd& end) const {
+  const auto& failure = failure_.first();
+  if (!failure_.is_whole() || !failure || failure->rank.empty() || failure->exit_code <= 0) return;
+  if (end.weight != kCause && end.weight != kCrash) return;
+  if (mark.who.find("rank") != std::string::npos && mark.who.find("rank" + failure->rank + "]") == std::string::npos) {
+    return;
+  }
+  if (!failure->words.empty() && end.message.find(failure->words) == std::string::npos) return;
+  const std::string who = fmt::format("; {}, {}", WhoFailed(*failure), HowFailed(*failure));
+  end.message = ShortenToBytes(end.message, kEvidenceBytes - std::min(who.size(), kEvidenceBytes / 2)) + who;
+}
+
+// What words say, the weightiest; nothing where the run went on behind what was no more than a line.
+std::optional<LogEnd> LogEnds::OfWords() const {
+  for (const Slot& slot : marks_) {
+    if (!slot) continue;
+    const EndWeight weight = slot->end.weight;
+    const bool is_void = WentOn(*slot) && !slot->is_raised && weight != kKilled && weight != kToLeave;
+    if (is_void) continue;
+    LogEnd end = slot->end;
+    NameWhoFailed(*slot, end);
+    return end;
+  }
   return std::nullopt;
 }
 
 std::optional<LogEnd> LogEnds::Decide(std::optional<int> exit_code) const {
-  const bool caught = exit_code == 0;
   if (auto own = OwnEnd()) return own;
-  if (auto built_in = caught ? std::nullopt : BuiltInEnd()) return built_in;
-  if (diverged_) return diverged_;
+  if (exit_code == 0) {
+    if (diverged_) return diverged_;
+    const Slot& diverged = SlotOf(kDiverged);
+    if (diverged && !WentOn(*diverged)) return diverged->end;
+  }
+  std::vector<std::optional<LogEnd>> ends;
+  if (exit_code != 0) ends.push_back(OfWords());
+  ends.push_back(diverged_);
   const auto code = exit_code ? trainer_.exit_codes.find(*exit_code) : trainer_.exit_codes.end();
-  const auto said = [&] { return fmt::format("it ended with exit code {}", *exit_code); };
-  if (code != trainer_.exit_codes.end()) return LogEnd{code->second.end, said(), code->second.hint, 0};
-  if (caught) return LogEnd{RunStatus::kOk, "", "", 0};
-  if (SaidMessage()) return traceback_.end;
-  if (exit_code) return LogEnd{RunStatus::kCrashed, said(), "see its log", 0};
+  if (code != trainer_.exit_codes.end()) {
+    ends.push_back(LogEnd{code->second.end, fmt::format("it ended with exit code {}", *exit_code), code->second.hint, 0,
+                          kExitCode});
+  } else if (exit_code) {
+    ends.push_back(OfCode(*exit_code));
+  }
+  if (const Traceback* unsaid = tracebacks_.Unsaid(); unsaid != nullptr && exit_code != 0) {
+    const EndRule rule{RunStatus::kCrashed, kSeeItsLog};
+    ends.push_back(Seen(rule, kLauncher, unsaid->first_stray_line, unsaid->first_stray));
+  }
+  return FirstCause(ends);
+}
+
+std::optional<LogEnd> LogEnds::Pending() const {
+  const auto is_pending = [&](const Slot& slot) {
+    return slot && !WentOn(*slot) && slot->end.end.status != RunStatus::kDiverged &&
+           (slot->is_raised || slot->end.end == RunStatus::kOomDevice || slot->end.end == RunStatus::kOomHost);
+  };
+  for (const Slot& slot : own_) {
+    if (is_pending(slot)) return slot->end;
+  }
+  for (const EndWeight weight : {kCause, kCrash}) {
+    if (is_pending(SlotOf(weight))) return SlotOf(weight)->end;
+  }
   return std::nullopt;
 }
 

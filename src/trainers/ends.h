@@ -1,14 +1,16 @@
 // How a run ended, by what it printed.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainers/definition.h"
+#include "trainers/end_words.h"
+#include "trainers/tracebacks.h"
 
 namespace ridgeline {
 
@@ -18,50 +20,68 @@ struct LogEnd {
   std::string message;  // the evidence: the line itself, in at most 1 KiB
   std::string hint;
   int64_t line = 0;  // 0: of none, but of the exit code
+  EndWeight weight = EndWeight::kCodeAlone;
 };
 
-// Looks for ends in a log's lines. Where several lines tell of one, the first of these that there is decides:
-//   1. what the definition's own `ends` say, in their order;
-//   2. what is most specific and the cause of others: the device's memory, the host's, a full disk, a failed GPU, a
-//      script that is not there. So an OOM beats the time-out of NCCL that the other ranks run into for want of the
-//      one;
-//   3. a time-out of NCCL, unless a traceback came before it: one rank crashed, and the others waited for it. A
-//      traceback for a module that cannot be imported is a start that failed;
-//   4. a loss that is NaN, which is mostly why a trainer then stops itself;
-//   5. the definition's exit codes;
-//   6. a traceback: crashed, with its last line. Of several the first, and of those "during handling of" which others
-//      came, the last;
-//   7. an exit code that is not 0: crashed.
-// A run that ended with exit code 0 did not end by what stands in 2, 3 and 6: somebody caught it. Without an exit code
-// and any of these nothing is known.
+// Of the ends that the logs of one run tell, its first cause: what a rank says of itself goes before what it was told
+// of another, and words go before an exit code. Of equals the first. Each log is read with the exit code of its own
+// process, as far as that is known. Nothing where none tells of an end.
+std::optional<LogEnd> FirstCause(std::span<const std::optional<LogEnd>> ends);
+
+// What a signal says that ended a process, and that nobody here sent: SIGTERM, that it was told to leave; SIGBUS, that
+// it lacked shared memory. Nothing where it says no more than that there was a crash.
+std::optional<LogEnd> EndOfSignal(int signal);
+
+// Looks for ends in a log's lines. The weight of their words decides (EndWeight), and of equals the first line. What an
+// earlier line says is void where the run went on: two steps came after it, and then other words, or where nobody
+// raised it. A hint that quotes an end is none. What comes after a drain or a time-out of ranks that waited is its
+// consequence.
+//
+// A run that ended with exit code 0 ended by what the definition's own `ends` say, by a loss that is not finite, or
+// well: somebody caught the rest. Without an exit code and any words nothing is known.
 class LogEnds {
  public:
   explicit LogEnds(const Trainer& trainer);
   void Line(int64_t number, std::string_view line);
   void LossIsNotFinite(int64_t number, std::string_view line);
+  void Step() { ++steps_; }  // the last line was one of a step that is done
   std::optional<LogEnd> Decide(std::optional<int> exit_code) const;
 
- private:
-  // Python's traceback: its frames are indented, and what follows them is its message. Each line has what stands before
-  // "Traceback", such as a rank.
-  struct Traceback {
-    enum class State { kNone, kFrames, kSaid, kChained };
-    State state = State::kNone;
-    std::string prefix;
-    LogEnd end;
-  };
+  // What a run that has not ended yet has said of its end, if it was raised: want of memory, or a crash. Nothing of
+  // what it has overcome.
+  std::optional<LogEnd> Pending() const;
 
-  void FollowTraceback(int64_t number, std::string_view line);
+ private:
+  struct Mark {
+    LogEnd end;
+    int64_t steps = 0;       // before it
+    bool is_raised = false;  // of a traceback, and not only a line
+    bool is_import = false;  // of a traceback for a module that is missing
+    std::string who = {};    // whose traceback it is
+  };
+  using Slot = std::optional<Mark>;
+
+  bool TakeWords(int64_t number, std::string_view line, const Traceback* traceback);
+  std::optional<EndWeight> WeightOf(const EndWords& words, std::string_view line, std::string_view match) const;
+  void TakeRaised(const Traceback& traceback, int64_t number, std::string_view message);
+  void TakeFailure(int64_t number);
+  void Set(Slot& slot, Mark mark);
+  Slot& SlotOf(EndWeight weight) { return marks_[static_cast<size_t>(weight)]; }
+  const Slot& SlotOf(EndWeight weight) const { return marks_[static_cast<size_t>(weight)]; }
+  bool WentOn(const Mark& mark) const;
   std::optional<LogEnd> OwnEnd() const;
-  std::optional<LogEnd> BuiltInEnd() const;
-  bool SaidMessage() const { return !traceback_.end.message.empty(); }
+  std::optional<LogEnd> OfWords() const;
+  void NameWhoFailed(const Mark& mark, LogEnd& end) const;
 
   const Trainer& trainer_;
-  std::vector<const Pattern*> patterns_;  // the definition's, then those built in
-  PatternSet set_;
-  std::vector<std::optional<LogEnd>> first_;  // of each pattern
+  PatternSet own_set_;
+  std::vector<Slot> own_;    // of each of the definition's
+  std::vector<Slot> marks_;  // by weight, the first of each
   std::optional<LogEnd> diverged_;
-  Traceback traceback_;
+  Tracebacks tracebacks_;
+  FailureTable failure_;
+  int64_t steps_ = 0;
+  bool is_draining_ = false;  // a drain or a time-out came: the rest is its consequence
 };
 
 }  // namespace ridgeline

@@ -64,6 +64,7 @@ std::optional<PatternMatch> Pattern::Find(std::string_view line) const {
   if (!compiled_->Match(Piece(line), 0, line.size(), re2::RE2::UNANCHORED, found.data(), groups)) return std::nullopt;
   const auto group = [&](int number) { return found[static_cast<size_t>(number)]; };
   PatternMatch match;
+  match.whole = View(found[0]);
   match.has_value = value_group_ != 0 && group(value_group_).data() != nullptr;
   if (match.has_value) match.value = View(group(value_group_));
   if (step_group_ != 0 && group(step_group_).data() != nullptr) match.step = View(group(step_group_));

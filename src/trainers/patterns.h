@@ -21,6 +21,7 @@ struct PatternMatch {
   std::string_view value;  // of the group `value`, else of the only one; empty where it has none
   std::optional<std::string_view> step;
   bool has_value = false;  // a group that took no part in the match has none
+  std::string_view whole;  // all that the pattern matched
 };
 
 class Pattern {

@@ -158,6 +158,7 @@ class LogReader {
     if (trainer_.result != Trainer::Result::kFile) {
       for (const int at : set_.Matching(line)) TakeMatch(static_cast<size_t>(at), number, line);
     }
+    if (step_line_ == number) ends_.Step();
     ends_.Line(number, line);
   }
 
@@ -196,6 +197,7 @@ class LogReader {
   void TakeMatch(size_t at, int64_t number, std::string_view line) {
     const auto match = patterns_[at]->Find(line);
     if (!match || !match->has_value) return;
+    if (trainer_.metrics[at].take == Take::kSeries) step_line_ = number;
     if (gathered_[at].Take(match->value, match->step, number, room_)) ends_.LossIsNotFinite(number, line);
   }
 
@@ -217,6 +219,7 @@ class LogReader {
   std::vector<Gathered> gathered_;
   LogEnds ends_;
   int64_t room_ = kMostValues;
+  int64_t step_line_ = 0;  // the last one of a step
 };
 
 bool Grows(const std::vector<int64_t>& steps) {

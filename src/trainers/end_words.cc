@@ -1,0 +1,181 @@
+#include "trainers/end_words.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace ridgeline {
+namespace {
+
+using enum EndWeight;
+using Reason = InfrastructureReason;
+
+constexpr const char* kSmaller = "use a smaller batch or sequence, or more activation checkpointing";
+constexpr const char* kMoreHostMemory = "give it more of the host's memory, or let it keep less there";
+constexpr const char* kLookAtGpus = "look at the node's GPUs: nvidia-smi, and the kernel's log";
+constexpr const char* kLookAtOthers = "look at the other ranks' logs, and at the network between the nodes";
+constexpr const char* kFreeSpace = "free some space, or let it write elsewhere";
+constexpr const char* kMoreShm =
+    "give it more shared memory: /dev/shm, or the container's setting for it (--shm-size, a volume of medium Memory)";
+constexpr const char* kSeeLog = "see its log";
+
+std::vector<EndWords> MakeEndWords() {
+  std::vector<EndWords> all;
+  const auto add = [&](const EndRule& rule, EndWeight weight, std::initializer_list<const char*> patterns,
+                       bool is_last = false) {
+    for (const char* pattern : patterns) all.push_back({Pattern(pattern), rule, weight, is_last});
+  };
+
+  // What reads like want of memory, and is something else.
+  add({Reason::kNode, "let processes lock memory: ulimit -l unlimited"}, kCause,
+      {R"(ibv_reg_mr\S* .*Cannot allocate memory)"});
+  add({Reason::kNode, kMoreShm}, kCause,
+      {R"((?:/dev/shm|/torch_\d+|shared memory|\bshm\b).*No space left on device)",
+       R"(No space left on device.*(?:/dev/shm|/torch_\d+))", R"(Error while creating shared memory segment)",
+       R"((?i)\bbus error\b|insufficient shared memory|out of shared memory\. Please|unable to open shared memory object)",
+       R"((?:unable to|could not) (?:mmap|resize|write to|allocate) \S* ?(?:bytes from )?(?:file|shared memory).*torch_\d+)"});
+
+  // The host's memory. Before the device's: a line may name both.
+  add({RunStatus::kOomHost, kMoreHostMemory}, kCause,
+      {R"(DefaultCPUAllocator: (?:can't allocate|not enough) memory)",
+       R"((?:^|[^A-Za-z_])MemoryError(?::|$)|ArrayMemoryError: Unable to allocate|Unable to allocate \S+ [KMGT]iB for an array)",
+       R"(OOM when allocating tensor with shape.* by allocator (?:cpu|mklcpu))", R"(on host: CUDA_ERROR_OUT_OF_MEMORY)",
+       R"(\[Errno 12\] Cannot allocate memory|: Cannot allocate memory$)",
+       R"(oom[-_ ]kill(?:er)? event|task[s]? \S+: Out Of Memory|\bOOMKilled\b)",
+       R"(Out of memory: Kill(?:ed)? process|Memory cgroup out of memory: Kill)",
+       R"(DataLoader worker \(pid[^)]*\) is killed by signal: Killed)",
+       R"(Task was killed due to the node running low on memory)",
+       R"(\b[1-9]\d* Workers \(tasks / actors\) killed due to memory pressure)"});
+
+  // The device's.
+  add({RunStatus::kOomDevice, kSmaller}, kCause,
+      {R"(torch\.(?:cuda\.)?OutOfMemoryError(?::|\(|$)|cupy\.\S*OutOfMemoryError)",
+       R"(\b(?:CUDA|HIP|XPU|NPU|MPS(?: backend)?) out of memory(?:[^ \w]|$))",
+       R"((?i)\b(?:CUDA|HIP)(?: (?:driver|runtime))? error(?: \(2\))?(?: in \S+)?\s?: '?out of memory\b)",
+       R"((?i)Cuda failure (?:2 )?'out of memory'|Triton Error \[(?:CUDA|HIP)\]: out of memory)",
+       R"(CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|HIPBLAS_STATUS_ALLOC_FAILED|MIOPEN_STATUS_ALLOC_FAILED)",
+       R"(CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED|cudaErrorMemoryAllocation|hipErrorOutOfMemory)",
+       R"((?i)out_of_memory: (?:CUDA|HIP) error)", R"(cudaMalloc\w* (?:failed|error): out of memory)",
+       R"((?:RESOURCE_EXHAUSTED|[Rr]esource exhausted): .*(?i:out of memory|ran out of|allocat|reserv))",
+       R"(OOM when allocating tensor with shape)", R"(No executable batch size found, reached zero)"});
+  add({RunStatus::kOomHost, kMoreHostMemory}, kCause, {R"(std::bad_alloc)"});
+
+  // What it stands on.
+  add({Reason::kStorage, kFreeSpace}, kCause, {R"(No space left on device|Disk quota exceeded|\bEDQUOT\b|\bENOSPC\b)"});
+  add({Reason::kStorage, "look at the file system and at what it is mounted from"}, kCause,
+      {R"(Stale (?:NFS )?file handle|\bESTALE\b|Input/output error|\[Errno 5\]|Read-only file system)",
+       R"(Transport endpoint is not connected|Remote I/O error)"});
+  add({Reason::kNode, kLookAtGpus}, kCause,
+      {R"(\bXid\b|(?i:uncorrectable (?:ECC|NVLink) error|double[- ]bit ECC|has fallen off the bus|NVLink (?:error|failure)))",
+       R"((?i)nvlink\b[^.]{0,60}\bfail(?:ed|ure)|CUDA-capable device\(s\) is/are busy or unavailable)",
+       R"(system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady)",
+       R"(Unable to determine the device handle for GPU|GPU is lost|CUDA_ERROR_(?:ECC_UNCORRECTABLE|DEVICE_UNAVAILABLE))"});
+  add({Reason::kNode, "install the GPUs' driver, one that is new enough for the program, and let the node show them"},
+      kCause,
+      {R"(Found no NVIDIA driver|(?i:driver version is insufficient)|NVIDIA driver on your system is too old)",
+       R"(No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|No HIP GPUs are available)",
+       R"(Driver/library version mismatch|CUDA driver initialization failed|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)",
+       R"(the provided PTX was compiled with an unsupported toolchain)"});
+  add({Reason::kStart, "is the program's path right on the node?"}, kCause,
+      {R"(can't open file .*\[Errno 2\] No such file or directory)"});
+  add({Reason::kStart, "another program has the port where its ranks meet: let them meet at {{master_port}}"}, kCause,
+      {R"(EADDRINUSE|failed to listen on any local network address|(?:Error|ERROR|error|E\d{4})\b.*(?i:address already in use))"});
+  add({Reason::kStart,
+       "was it started on all of its nodes, and do they reach each other? The logs say whom it waited for"},
+      kCause,
+      {R"(RendezvousTimeoutError|Timed out after \d+ seconds waiting for (?:clients|workers))",
+       R"(Timed out initializing process group in store based barrier|DEADLINE_EXCEEDED.*(?i:barrier|RegisterTask|initializ|connect))",
+       R"(There are not enough slots available in the system)"});
+  add({Reason::kStart, "what it fetches could not be had: fetch it once, beforehand, and let runs read that"}, kCause,
+      {R"((?:Error|Exception|TooManyRequests|SlowDown)\w*: .*(?:\b429\b.*(?:Too Many Requests|[Cc]lient [Ee]rror|rate)|Too Many Requests|\b50[0234] Server Error))",
+       R"(HTTP Error 429: |HTTP Error 50[0234]: )",
+       R"((?:Error|Exception)\w*: .*(?:Max retries exceeded with url|couldn't connect to 'https?://|Couldn't reach .* on the Hub|Temporary failure in name resolution|Name or service not known))",
+       R"(\bLocalEntryNotFoundError: |OfflineModeIsEnabled: |Cannot send a request, as the client has been closed)"});
+  add({Reason::kNode, "its scheduler says what became of the node"}, kCause, {R"(DUE TO NODE FAILURE)"});
+
+  // What it was asked to do.
+  add({RunStatus::kInvalid, "let its definition and the sweep give it only what it takes"}, kCause,
+      {R"(: error: (?:unrecognized arguments|argument \S+.*: |the following arguments are required|ambiguous option|one of the arguments |Parser key|Validation failed|Unrecognized arguments))",
+       R"(^error: (?:Parser key|Validation failed|Unrecognized arguments|unrecognized arguments))",
+       R"(^Error: (?:No such option|Invalid value for|Missing (?:option|argument|parameter)|Got unexpected extra argument))",
+       R"(Some specified arguments are not used by the HfArgumentParser|FATAL Flags parsing error|Unknown command line flag ')",
+       R"(ConfigCompositionException|Could not override '[^']+'|Unrecognized options?: --)"});
+
+  // Numbers.
+  add({RunStatus::kDiverged, "its loss is no finite number"}, kDiverged,
+      {R"((?i)\bfound (?:NaN|Inf)\b in local|(?:loss scale|scaler?) (?:is )?already at minimum|minimum loss scale reached|loss scale (?:has )?reached (?:its |the )?minimum)",
+       R"((?i)\bloss (?:is|became|becomes|contains an?|returned in `\w+` is|has become) (?:nan|inf)\b|\bNaN loss\b|invalid value \(nan\) encountered)"});
+
+  // What the program failed of, without a traceback.
+  add({RunStatus::kCrashed, kSeeLog}, kCrash, {R"(^(?:SyntaxError|IndentationError|TabError): )"});
+
+  // Told to leave.
+  add({Reason::kPreempted, "run again, it continues from its newest checkpoint files, where it has some"}, kToLeave,
+      {R"(Received (?:15|Signals\.SIGTERM) death signal|SignalException: .*(?:signal:? (?:15|SIGTERM)|SIGTERM))",
+       R"(CANCELLED AT .*DUE TO PREEMPTION)"},
+      /*is_last=*/true);
+  add({RunStatus::kTimeout, "raise the job's time limit, or make the point smaller"}, kToLeave,
+      {R"(CANCELLED AT .*DUE TO TIME LIMIT)"}, /*is_last=*/true);
+  add({Reason::kPreempted, "run again, it continues from its newest checkpoint files, where it has some"}, kToLeave,
+      {R"((?i)\b(?:received|receiving|caught|got|handling)\b[^.]{0,30}\b(?:SIGTERM|SIGUSR[12]|signal:? ?15)\b|\bSIGTERM(?: signal)? (?:was )?(?:received|caught)|SIGTERMException|killed by signal: Terminated)"});
+
+  // Of a launcher, of the first of its processes that ended.
+  add({RunStatus::kOomHost,
+       "something killed it, as the kernel does where memory runs out: give it more of the host's memory. The kernel's "
+       "log says whether it was that"},
+      kKilled,
+      {R"(failed \(exitcode: -9\)|return code = -9\b|(?:exit(?:ed)? (?:with )?|exit )code -9\b|Signals\.SIGKILL)",
+       R"(exited on signal 9 \(Killed\)|terminated with signal SIGKILL)"});
+  add({Reason::kNode, kMoreShm}, kKilled,
+      {R"(failed \(exitcode: -7\)|return code = -7\b|(?:exit(?:ed)? (?:with )?|exit )code -7\b|Signals\.SIGBUS|terminated with signal SIGBUS)"});
+
+  // Told of another's end, after so long that all that follows is its consequence.
+  add({Reason::kNode, kLookAtOthers}, kTold,
+      {R"(Watchdog caught collective operation timeout|NCCL operations have failed or timed out|Timeout at NCCL work)",
+       R"(heartbeat monitor timed out|Heartbeat monitor timed out)"},
+      /*is_last=*/true);
+  add({Reason::kNode, kLookAtOthers}, kTold,
+      {R"(ncclSystemError|ncclRemoteError|NCCL communicator (?:was|is) aborted|NCCL error.*(?:unhandled system error|remote process exited))",
+       R"((?i)connection (?:was )?(?:reset|aborted|refused|closed by (?:the )?(?:remote )?peer)\b|\bbroken pipe\b|socket closed\b)",
+       R"(gloo/transport|Application timeout caused pair closure|Gloo connectFullMesh failed)",
+       R"(DistStoreError: |DistNetworkError: |RendezvousClosedError|RendezvousConnectionError|wait timeout after \d+ms|Socket Timeout)",
+       R"(heartbeat timeout|(?i:error|failed|unavailable)\b.*coordination service|coordination service.*(?i:error|unavailable)|JAX distributed service detected fatal errors|UNAVAILABLE: )",
+       R"(DataLoader worker \(pid[^)]*\) exited unexpectedly|\bEOFError$|\bRendezvousGracefulExitError)",
+       R"(The actor (?:died|is dead)|ActorDiedError|ActorUnavailableError)"});
+
+  // That something failed, and not what.
+  add({RunStatus::kCrashed, kSeeLog}, kLauncher,
+      {R"(errors\.ChildFailedError|CalledProcessError: |ProcessRaisedException|ProcessExitedException|RayTaskError)",
+       R"(^(?:\S+ )?(?:SystemExit|KeyboardInterrupt)(?::|$))",
+       R"(failed \(exitcode: -?\d+\)|exits with return code = -?[1-9]|[Rr]ank \d+ (?:\(PID \d+\) exited|crashed) with (?:exit )?code -?[1-9])",
+       R"(exited on signal \d+|terminated with signal SIG|died with <Signals\.|srun: error: .*: task)",
+       R"(^\s*what\(\): |Segmentation fault|Fatal Python error|\bAborted \(core dumped\)|Check failed: )"});
+  return all;
+}
+
+}  // namespace
+
+const std::vector<EndWords>& BuiltInEndWords() {
+  static const std::vector<EndWords> words = MakeEndWords();
+  return words;
+}
+
+const PatternSet& BuiltInEndSet() {
+  static const PatternSet set([] {
+    std::vector<const Pattern*> patterns;
+    for (const EndWords& words : BuiltInEndWords()) patterns.push_back(&words.pattern);
+    return patterns;
+  }());
+  return set;
+}
+
+bool IsQuoted(std::string_view line, size_t at, size_t end) {
+  static const Pattern advises(
+      R"((?i)\b(?:if|in case|can|may|might|could|avoid\w*|prevent\w*|consider|likely|possibl[ey]|potential\w*|catch\w*|caught|recover\w*|retry\w*|skip\w*|ignor\w+|e\.g|such as|usually|often|typically|suggests?|indicates?|risk|registering|installing|best cudnn \w+ algorithm)\b|\b(?:hint|tip|note)s?:|warning\b)");
+  static const Pattern overcomes(
+      R"((?i)\b(?:retry(?:ing)?|retries|skip(?:s|ping|ped)?|recover(?:ing|ed)?|fall(?:s|ing)? back|reducing (?:the )?(?:micro)?-?batch|decreas(?:ed|ing)|tr(?:ying|ies) again|not a failure|caught|ignor(?:ed|ing))\b)");
+  const size_t from = std::min(at, line.size());
+  return advises.Find(line.substr(0, from)).has_value() ||
+         overcomes.Find(line.substr(std::min(end, line.size()))).has_value();
+}
+
+}  // namespace ridgeline
