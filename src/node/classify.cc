@@ -64,6 +64,10 @@ Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
               fmt::format("held {} of memory, and its limit is {}", FormatBytes(watched.rss_bytes),
                           FormatBytes(job.memory_limit_bytes)),
               "raise the memory limit, use more activation checkpointing, or a smaller batch"};
+    case StopReason::kSaidEnd:
+      return {RunStatus::kCrashed, "its log told of an end, and it had to be ended", kSeeLog};
+    case StopReason::kStepsDone:
+      return {RunStatus::kCrashed, "its steps were done, and it had to be ended", kSeeLog};
     case StopReason::kPreempted:
       return {kPreempted, fmt::format("told to leave; the trainer ended with {}", Describe(watched.status)),
               "run again it continues from its newest checkpoint files, where it has some"};
@@ -136,13 +140,15 @@ std::optional<Ending> Overruling(const Job& job, const JobPoint& point, const Po
   const Watched& watched = end.watched;
   const Disbelief why = WhyNotBelieved(point, end);
   const bool stopped = watched.stopped != StopReason::kNone;
+  const bool hung = watched.stopped == StopReason::kSaidEnd || watched.stopped == StopReason::kStepsDone;
   const auto agrees = [&](const RunEnd& own) {
-    return !stopped || own == RunStatus::kOk || (watched.stopped == StopReason::kPreempted && own == kPreempted);
+    return !stopped || hung || own == RunStatus::kOk ||
+           (watched.stopped == StopReason::kPreempted && own == kPreempted);
   };
   const bool believed = why.problem.empty() && agrees(EndOf(*end.own));
   // What hangs may do so for want of what was killed.
-  const bool hung = watched.stopped == StopReason::kTimeLimit && !believed;
-  if (WasKilledForMemory(end) && (hung || !SaysMoreThanCrashed(end, believed))) return OfKillForMemory(point, end);
+  const bool waited = watched.stopped == StopReason::kTimeLimit && !believed;
+  if (WasKilledForMemory(end) && (waited || !SaysMoreThanCrashed(end, believed))) return OfKillForMemory(point, end);
   if (!SaysMoreThanCrashed(end, believed)) {
     if (auto obstacle = OfObstacle(end, How(point, end), believed ? end.own->message : why.problem)) return obstacle;
   }
@@ -178,6 +184,11 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
       result.message = fmt::format("the trainer says '{}', and not why", EndName(EndOf(result)));
       result.hint = kSeeLog;
     }
+  }
+  if (watched.stopped == StopReason::kStepsDone) {
+    result.evidence["hung"] = "its steps were done, and it did not end: it was ended";
+  } else if (watched.stopped == StopReason::kSaidEnd) {
+    result.evidence["hung"] = "its log said so, and it went no further: it was ended";
   }
   if (result.reason == InfrastructureReason::kNode && !end.gone_node.empty()) result.evidence["node"] = end.gone_node;
   if (point.spec.refuse_throttled) RefuseThrottled(result);

@@ -26,13 +26,13 @@ struct PointEnd {
 };
 
 // The trainer's result is believed where it is of this point and says one of the ends a trainer can have; `ok` also
-// needs exit code 0. When we ended the trainer, our reason is the end, unless it had finished well at that moment, or
-// was told to leave and says how it did. What it takes for a crash, and what a trainer without a result leaves as one,
-// is first looked through: where the kernel killed a process of it for want of memory, it ran out of that; where its
-// folder cannot be written, its ranks never met, or another of its nodes is gone, it is infrastructure's. So is an `ok`
-// of a point that refuses throttled measurements whose GPU was throttled (kThrottledShare), whatever trainer says so.
-// Where a rank decided, the evidence says which. It always has exit_code or signal, and for every end but ok the log's
-// tail.
+// needs exit code 0. When we ended the trainer, our reason is the end, unless it had finished well at that moment, was
+// told to leave and says how it did, or hung: then its log decides, and the evidence says `hung`. What it takes for a
+// crash, and what a trainer without a result leaves as one, is first looked through: where the kernel killed a process
+// of it for want of memory, it ran out of that; where its folder cannot be written, its ranks never met, or another of
+// its nodes is gone, it is infrastructure's. So is an `ok` of a point that refuses throttled measurements whose GPU was
+// throttled (kThrottledShare), whatever trainer says so. Where a rank decided, the evidence says which. It always has
+// exit_code or signal, and for every end but ok the log's tail.
 RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end);
 
 }  // namespace ridgeline

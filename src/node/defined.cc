@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/machine.h"
 #include "base/text.h"
+#include "node/feed_log.h"
 #include "node/process_tree.h"
 #include "ridgeline/foreign_file.h"
 #include "ridgeline/job_dir.h"
@@ -26,7 +27,6 @@ namespace ridgeline {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kReadBytes = size_t{1} << 20;
 constexpr int64_t kReadOnBytes = 16 << 20;        // of a log in one look
 constexpr int64_t kLeastPauseNs = 1'000'000'000;  // between samples of memory
 constexpr int64_t kMostShare = 100;               // of time that these take: one part in so many
@@ -34,22 +34,6 @@ constexpr int64_t kMostShare = 100;               // of time that these take: on
 Trainer DefinitionOf(const Job& job) {
   const std::string name = job.points.empty() ? "trainer" : job.points.front().spec.trainer;
   return ParseTrainer(job.definition, name + ".yaml");
-}
-
-// Hands on in parts what a log has from `begin` on, until that is `most_bytes` or a part more; says how much it was.
-// Nothing of a file that is no log any more.
-int64_t FeedLog(const fs::path& log, int64_t begin, int64_t most_bytes,
-                const std::function<void(std::string_view)>& feed) {
-  const ForeignFile file(log);
-  std::string part(kReadBytes, '\0');
-  int64_t read = 0;
-  while (file.is_open() && read < most_bytes) {
-    const ssize_t count = ::pread(file.fd(), part.data(), part.size(), begin + read);
-    if (count <= 0) break;
-    feed(std::string_view(part).substr(0, static_cast<size_t>(count)));
-    read += count;
-  }
-  return read;
 }
 
 LogSource SourceOf(const fs::path& log) {
@@ -68,6 +52,14 @@ std::optional<Json> ResultFileOf(const fs::path& path) {
     // Its metrics are missing, and the result says so.
   }
   return std::nullopt;
+}
+
+// As far as it is the trainer's own. One that had done its steps would have ended well; one that we ended for what its
+// log says had not ended by itself.
+std::optional<int> ExitCodeOf(const Watched& watched) {
+  if (watched.stopped == StopReason::kStepsDone) return 0;
+  if (watched.stopped == StopReason::kSaidEnd || watched.status.signal != 0) return std::nullopt;
+  return watched.status.exit_code;
 }
 
 bool IsEmptyFolder(const fs::path& folder) {
@@ -165,18 +157,22 @@ std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv,
   return whole;
 }
 
-std::optional<RunResult> DefinedTrainer::Result(const RunSpec& spec, const std::vector<fs::path>& logs, size_t decided,
-                                                const std::vector<fs::path>& elsewhere, const ExitStatus& status,
+std::optional<RunResult> DefinedTrainer::Result(const RunSpec& spec, const std::vector<fs::path>& logs,
+                                                const std::vector<fs::path>& elsewhere, const Watched& watched,
                                                 const Invoked& invoked, const Arrivals* arrivals) const {
   ReadingOptions options = OptionsFor(trainer_, spec);
-  if (status.signal == 0) options.exit_code = status.exit_code;
+  options.exit_code = ExitCodeOf(watched);
   const std::optional<Json> document = ResultFileOf(invoked.result);
   const auto read = [&](const fs::path& log) {
     options.arrivals = log == logs.front() ? arrivals : nullptr;
     return ReadLog(trainer_, SourceOf(log), options, document);
   };
   Reading reading = read(logs.front());
-  if (decided > 0) reading.end = read(logs[decided]).end;
+  if (watched.process > 0) reading.end = read(logs[watched.process]).end;
+  if (options.exit_code != 0) reading.end = FirstCauseOf(std::move(reading.end), logs, elsewhere, watched.process);
+  if (!reading.end && watched.status.signal != 0 && watched.stopped == StopReason::kNone) {
+    reading.end = EndOfSignal(watched.status.signal);
+  }
   // Some print their figures on the last rank alone.
   std::vector<fs::path> others(logs.begin() + 1, logs.end());
   others.insert(others.end(), elsewhere.begin(), elsewhere.end());
@@ -186,12 +182,25 @@ std::optional<RunResult> DefinedTrainer::Result(const RunSpec& spec, const std::
     reading.missing = std::move(other.missing);
     reading.contradictions = std::move(other.contradictions);
   }
-  if (status.signal != 0 && !reading.end) return std::nullopt;
+  if (watched.status.signal != 0 && !reading.end) return std::nullopt;
   RunResult result = ResultOf(trainer_, reading, spec);
   for (const auto& [fact, value] : MachineFacts()) result.environment.try_emplace(fact, value);
   result.environment["command"] = ShortenToBytes(Join(invoked.argv, " "), kMaxTextBytes);
   if (spec.device == "cpu") result.device = CpuName(result.environment);
   return result;
+}
+
+// The end that the logs of all ranks tell, `end` being that of the process that decided.
+std::optional<LogEnd> DefinedTrainer::FirstCauseOf(std::optional<LogEnd> end, const std::vector<fs::path>& logs,
+                                                   const std::vector<fs::path>& elsewhere, size_t decided) const {
+  std::vector<std::optional<LogEnd>> ends = {std::move(end)};
+  for (const auto* paths : {&logs, &elsewhere}) {
+    for (const fs::path& log : *paths) {
+      if (ends.front() && ends.front()->weight <= EndWeight::kCause) return ends.front();
+      if (log != logs[decided]) ends.push_back(ReadLog(trainer_, SourceOf(log), {}).end);
+    }
+  }
+  return FirstCause(ends);
 }
 
 RunFollower::RunFollower(const Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress,

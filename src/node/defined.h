@@ -19,6 +19,7 @@
 #include "ridgeline/run.h"
 #include "run/job.h"
 #include "trainers/definition.h"
+#include "trainers/ends.h"
 #include "trainers/log_lines.h"
 
 namespace ridgeline {
@@ -46,13 +47,15 @@ class DefinedTrainer {
   Invoked WouldStart(const RunSpec& spec, const Nodes& nodes) const;
 
   // What the run came to; nothing where its end is the signal that ended it, or ours. `logs`: those of the processes
-  // here, in order, `decided` the one whose end is the run's; `elsewhere` may be there of other nodes. `arrivals`: how
+  // here, in order; `elsewhere` may be there of other nodes. `arrivals`: how
   // the first of `logs` grew; null: nobody saw it.
-  std::optional<RunResult> Result(const RunSpec& spec, const std::vector<std::filesystem::path>& logs, size_t decided,
-                                  const std::vector<std::filesystem::path>& elsewhere, const ExitStatus& status,
+  std::optional<RunResult> Result(const RunSpec& spec, const std::vector<std::filesystem::path>& logs,
+                                  const std::vector<std::filesystem::path>& elsewhere, const Watched& watched,
                                   const Invoked& invoked, const Arrivals* arrivals) const;
 
  private:
+  std::optional<LogEnd> FirstCauseOf(std::optional<LogEnd> end, const std::vector<std::filesystem::path>& logs,
+                                     const std::vector<std::filesystem::path>& elsewhere, size_t decided) const;
   ProcessPlace PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
                        const std::filesystem::path& point_dir, int64_t port) const;
   std::vector<std::string> WithSrun(std::vector<std::string> argv, const RunSpec& spec, const Nodes& nodes) const;

@@ -315,8 +315,17 @@ class JobRunner {
       follower.emplace(defined_->trainer(), here, dir / ranks.front().log, ProgressFile(job_.job_dir, point.id),
                        clock_);
     }
-    const std::function<void()> look = follower ? std::function<void()>([&] { follower->Look(); }) : nullptr;
-    end.watched = Watch(children, LimitsOf(point), stop_, clock_, has_begun, look);
+    std::optional<HangWatch> hang;
+    if (defined_ && !defined_->KeepsContract()) {
+      hang.emplace(defined_->trainer(), here, PathsOf(dir, ranks), LogsElsewhere(point, dir), options_.hang_ns, clock_);
+    }
+    const auto look = [&] {
+      if (follower) follower->Look();
+      return hang ? hang->Look() : StopReason::kNone;
+    };
+    end.watched =
+        Watch(children, LimitsOf(point), stop_, clock_, has_begun, hang ? std::function<StopReason()>(look) : nullptr);
+    if (hang && end.watched.stopped == StopReason::kTimeLimit) end.watched.stopped = hang->AtTimeLimit();
     EndAllChildren();
     end.oom = oom.Since();
     const int64_t cgroup_peak_bytes = cgroup_peak ? cgroup_peak->Bytes() : 0;
@@ -343,17 +352,28 @@ class JobRunner {
     return end;
   }
 
+  static std::vector<fs::path> PathsOf(const fs::path& dir, const std::vector<RankProcess>& ranks) {
+    std::vector<fs::path> paths;
+    for (const RankProcess& rank : ranks) paths.push_back(dir / rank.log);
+    return paths;
+  }
+
+  // Of a defined trainer's processes on other nodes, where these share the folder.
+  std::vector<fs::path> LogsElsewhere(const JobPoint& point, const fs::path& dir) const {
+    std::vector<fs::path> paths;
+    Nodes other = nodes_;
+    for (other.rank = 0; other.rank < nodes_.count; ++other.rank) {
+      if (other.rank == nodes_.rank) continue;
+      for (const fs::path& path : PathsOf(dir, defined_->ProcessesHere(point.spec, other, {}))) paths.push_back(path);
+    }
+    return paths;
+  }
+
   // A defined trainer's result, which is made here of what it printed.
   void ReadLogs(const JobPoint& point, const fs::path& dir, const std::vector<RankProcess>& ranks,
                 const Invoked& invoked, RunFollower& seen, int64_t cgroup_peak_bytes, PointEnd& end) const {
-    std::vector<fs::path> here;
-    for (const RankProcess& rank : ranks) here.push_back(dir / rank.log);
-    std::vector<fs::path> elsewhere;
-    for (int64_t node = 1; node < nodes_.count; ++node) {
-      elsewhere.push_back(dir / LogName(node * (ProcessesOf(point.spec) / nodes_.count)));
-    }
-    end.own = defined_->Result(SpecOfRun(point), here, end.watched.process, elsewhere, end.watched.status, invoked,
-                                seen.FinishArrivals());
+    end.own = defined_->Result(SpecOfRun(point), PathsOf(dir, ranks), LogsElsewhere(point, dir), end.watched, invoked,
+                               seen.FinishArrivals());
     end.own_is_read = true;
     if (!end.own) {
       end.own_problem = "its log says nothing of its end";

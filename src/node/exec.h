@@ -26,6 +26,9 @@
 // A point's time limit counts from when its trainer has begun: as it is started, and of ranks from when they have met.
 // Until then the job's meet limit holds.
 //
+// A defined trainer whose log tells how it ends, or that its steps are done, and that hangs, is ended before its time
+// limit (node/hang_watch.h).
+//
 // SIGTERM, SIGUSR1 and SIGHUP mean that the node is taken away: the trainer gets SIGTERM and, where it saves its state,
 // the job's save_time_s, else the grace time, and the point ends as infrastructure's (preempted). SIGINT, and any of
 // them while the job's cancel file is there, mean that a person wants it to end now: the trainer gets SIGINT and the
@@ -38,6 +41,7 @@
 #include <optional>
 #include <string>
 
+#include "node/hang_watch.h"
 #include "node/preflight.h"
 #include "ridgeline/run.h"
 
@@ -45,6 +49,7 @@ namespace ridgeline {
 
 struct ExecOptions {
   int64_t grace_ns = 10'000'000'000;  // between SIGINT or SIGTERM and SIGKILL
+  int64_t hang_ns = kHangNs;          // how long a defined trainer may hang (node/hang_watch.h)
   std::filesystem::path job_dir;      // the job's folder, where it is not what its file says
   // Of a point. The log is of the first of its ranks here.
   std::function<void(const std::string& point_id, const std::filesystem::path& progress_file,

@@ -75,4 +75,17 @@ int64_t ProportionalOfTree() {
   return kib * 1024;
 }
 
+int64_t WrittenByTree() {
+  int64_t bytes = 0;
+  for (const pid_t pid : Descendants()) {
+    std::ifstream in(ProcOf(pid) + "/io");
+    std::string word;
+    int64_t value = 0;
+    while (in >> word >> value) {
+      if (word == "wchar:") bytes += value;
+    }
+  }
+  return bytes;
+}
+
 }  // namespace ridgeline

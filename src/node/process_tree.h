@@ -28,4 +28,7 @@ int64_t HeldByTree();
 // processes share counts a n-th in each. 0 where the kernel does not say. Takes the longer the more they hold.
 int64_t ProportionalOfTree();
 
+// Bytes that they have written by now, wherever to; fewer once one of them has ended.
+int64_t WrittenByTree();
+
 }  // namespace ridgeline

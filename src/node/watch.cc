@@ -49,7 +49,7 @@ class PidFd {
 class Watcher {
  public:
   Watcher(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
-          const std::function<bool()>& begun, const std::function<void()>& look)
+          const std::function<bool()>& begun, const std::function<StopReason()>& look)
       : children_(children),
         limits_(limits),
         stop_(stop),
@@ -66,8 +66,9 @@ class Watcher {
   Watched Run() {
     while (running() > 0 && (watched_.stopped == StopReason::kNone || saving()) && Look()) {
     }
-    if (watched_.stopped == StopReason::kMeetLimit || watched_.stopped == StopReason::kTimeLimit ||
-        watched_.stopped == StopReason::kTold) {
+    const bool has_ended = watched_.stopped == StopReason::kNone || watched_.stopped == StopReason::kMemoryLimit ||
+                           watched_.stopped == StopReason::kPreempted;
+    if (!has_ended) {
       SignalAll(watched_.stopped == StopReason::kTold ? SIGINT : SIGTERM);
       const int64_t grace_end_ns = clock_.MonotonicNs() + limits_.grace_ns;
       while (running() > 0 && clock_.MonotonicNs() < grace_end_ns) Wait(grace_end_ns - clock_.MonotonicNs(), -1);
@@ -138,8 +139,12 @@ class Watcher {
     if (!watched_.began) wait_ns = std::min(wait_ns, kMaxLookNs);
     if (look_) {
       if (clock_.MonotonicNs() >= next_look_ns_) {
-        look_();
+        const StopReason said = look_();
         next_look_ns_ = clock_.MonotonicNs() + kLookPauseNs;
+        if (said != StopReason::kNone && !failed_ && !saving()) {
+          watched_.stopped = said;
+          return false;
+        }
       }
       wait_ns = std::min(wait_ns, next_look_ns_ - clock_.MonotonicNs());
     }
@@ -197,7 +202,7 @@ class Watcher {
   StopWatcher& stop_;
   const Clock& clock_;
   const std::function<bool()>& begun_;
-  const std::function<void()>& look_;
+  const std::function<StopReason()>& look_;
   int64_t next_look_ns_ = 0;
   std::deque<PidFd> pid_fds_;
   std::vector<std::optional<ExitStatus>> ended_;
@@ -215,7 +220,7 @@ int64_t NextLookNs(int64_t headroom_bytes) {
 }
 
 Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
-              const std::function<bool()>& begun, const std::function<void()>& look) {
+              const std::function<bool()>& begun, const std::function<StopReason()>& look) {
   return Watcher(children, limits, stop, clock, begun, look).Run();
 }
 

@@ -18,6 +18,8 @@ enum class StopReason {
   kMemoryLimit,  // SIGKILL at once: it is still growing
   kTold,         // a person wants it to end: SIGINT, and SIGKILL after the grace time
   kPreempted,    // the node is taken away: SIGTERM, and SIGKILL after the time to save
+  kSaidEnd,      // its log tells how it ends, and it hangs: as the time limit
+  kStepsDone,    // it has done its steps, and hangs: as the time limit
 };
 
 struct WatchLimits {
@@ -53,9 +55,10 @@ class StopWatcher {
 // there is a limit for that, says whether they have begun: it is asked every tenth of a second until they have.
 // The memory limit is kept by looking at the resident set, ever more often the
 // nearer it comes: it needs no cgroup and no address-space limit, which would refuse what is reserved but never used.
-// `look`, where there is one, is called now and then, every second or so, while they run.
+// `look`, where there is one, is called now and then, every second or so, while they run; what it says but kNone ends
+// them.
 Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
-              const std::function<bool()>& begun = {}, const std::function<void()>& look = {});
+              const std::function<bool()>& begun = {}, const std::function<StopReason()>& look = {});
 
 // How long a process with `headroom_bytes` left cannot pass its limit: at the speed memory can be written, at least
 // 1 ms and at most 100 ms.

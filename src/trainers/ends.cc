@@ -110,6 +110,11 @@ void LogEnds::Set(Slot& slot, Mark mark) {
   if (!slot) slot = std::move(mark);
 }
 
+void LogEnds::Step(std::string_view number) {
+  if (number.empty() || number != last_step_) ++steps_;
+  last_step_ = number.substr(0, kEvidenceBytes);
+}
+
 void LogEnds::Line(int64_t number, std::string_view line) {
   if (failure_.Take(number, line)) {
     if (failure_.is_whole()) TakeFailure(number);

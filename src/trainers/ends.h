@@ -44,7 +44,8 @@ class LogEnds {
   explicit LogEnds(const Trainer& trainer);
   void Line(int64_t number, std::string_view line);
   void LossIsNotFinite(int64_t number, std::string_view line);
-  void Step() { ++steps_; }  // the last line was one of a step that is done
+  // The next line is one of a step that is done. `number`: its own, or empty; ranks may each print one of it.
+  void Step(std::string_view number = {});
   std::optional<LogEnd> Decide(std::optional<int> exit_code) const;
 
   // What a run that has not ended yet has said of its end, if it was raised: want of memory, or a crash. Nothing of
@@ -81,6 +82,7 @@ class LogEnds {
   Tracebacks tracebacks_;
   FailureTable failure_;
   int64_t steps_ = 0;
+  std::string last_step_;     // its number
   bool is_draining_ = false;  // a drain or a time-out came: the rest is its consequence
 };
 

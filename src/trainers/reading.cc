@@ -155,10 +155,10 @@ class LogReader {
   }
 
   void Line(int64_t number, std::string_view line) {
+    has_step_ = false;
     if (trainer_.result != Trainer::Result::kFile) {
       for (const int at : set_.Matching(line)) TakeMatch(static_cast<size_t>(at), number, line);
     }
-    if (step_line_ == number) ends_.Step();
     ends_.Line(number, line);
   }
 
@@ -197,8 +197,13 @@ class LogReader {
   void TakeMatch(size_t at, int64_t number, std::string_view line) {
     const auto match = patterns_[at]->Find(line);
     if (!match || !match->has_value) return;
-    if (trainer_.metrics[at].take == Take::kSeries) step_line_ = number;
+    if (trainer_.metrics[at].take == Take::kSeries) TakeStep(match->step.value_or(""));
     if (gathered_[at].Take(match->value, match->step, number, room_)) ends_.LossIsNotFinite(number, line);
+  }
+
+  // Several metrics may tell of one step, on one line.
+  void TakeStep(std::string_view step) {
+    if (!std::exchange(has_step_, true)) ends_.Step(step);
   }
 
   // A number, a text, or a list of these.
@@ -219,7 +224,7 @@ class LogReader {
   std::vector<Gathered> gathered_;
   LogEnds ends_;
   int64_t room_ = kMostValues;
-  int64_t step_line_ = 0;  // the last one of a step
+  bool has_step_ = false;  // the line is one of a step
 };
 
 bool Grows(const std::vector<int64_t>& steps) {

@@ -1,0 +1,163 @@
+#include "node/hang_watch.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "node/feed_log.h"
+#include "run/sense.h"
+#include "trainers/patterns.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int64_t kMostInOneLook = 16 << 20;  // bytes of a log
+constexpr int64_t kStepsOvercome = 2;         // as LogEnds has it, over all logs
+constexpr int64_t kLongestSteps = 3;
+constexpr int64_t kElsewhereShare = 6;  // of the patience, between looks at other nodes' files
+constexpr size_t kMostElsewhere = 256;
+constexpr int64_t kLittleWritten = int64_t{1} << 20;  // a log's lines, and less than any checkpoint file
+constexpr size_t kMostLastLine = 4096;
+constexpr std::chrono::seconds kClocksDiffer(60);
+
+// What says that something goes on behind the last step.
+bool IsBusy(std::string_view line) {
+  static const Pattern busy(
+      R"((?i)\b(?:saving|writing|uploading|pushing|exporting|converting|merging|consolidating|gathering|evaluating|)"
+      R"(validating|testing|compressing|generating|finalizing|flushing|running (?:the )?(?:final )?(?:eval|valid|test))\b|)"
+      R"(\bwaiting for (?:the )?(?:\w+ )?(?:checkpoint|upload|save))");
+  return busy.Find(line).has_value();
+}
+
+int64_t NumberOf(std::string_view text) {
+  std::string digits(text);
+  std::erase(digits, ',');
+  return std::atoll(digits.c_str());
+}
+
+}  // namespace
+
+HangWatch::HangWatch(const Trainer& trainer, const RunSpec& spec, const std::vector<fs::path>& here,
+                     const std::vector<fs::path>& elsewhere, int64_t hang_ns, const Clock& clock,
+                     std::function<int64_t()> written)
+    : steps_(StepsOf(spec)), hang_ns_(hang_ns), clock_(clock), written_(std::move(written)) {
+  for (const Metric& metric : trainer.metrics) {
+    if (metric.pattern && metric.take == Take::kSeries) counts_.push_back({&metric});
+  }
+  const auto follow = [&](const fs::path& path, bool is_here) {
+    const size_t at = logs_.size();
+    logs_.emplace_back(trainer, path, is_here,
+                       [this, at](int64_t number, std::string_view line) { Line(logs_[at], number, line); });
+  };
+  for (const fs::path& path : here) follow(path, true);
+  for (size_t i = 0; i < std::min(elsewhere.size(), kMostElsewhere); ++i) follow(elsewhere[i], false);
+  std::error_code ec;
+  since_ = here.empty() ? fs::file_time_type::clock::now() : fs::last_write_time(here.front(), ec);
+  last_output_ns_ = last_written_ns_ = clock_.MonotonicNs();
+}
+
+void HangWatch::Line(Log& log, int64_t number, std::string_view line) {
+  std::optional<std::string_view> step;
+  for (Count& count : counts_) {
+    const auto match = count.metric->pattern->Find(line);
+    if (!match || !match->has_value) continue;
+    const std::string_view text = match->step.value_or("");
+    if (!step) step = text;
+    if (count.values++ == 0) count.from_zero = text == "0";
+    if (!text.empty()) count.last = std::max(count.last, NumberOf(text));
+  }
+  if (step) {
+    log.ends.Step(*step);
+    if (step->empty() || *step != last_step_) {
+      ++seen_steps_;
+      const int64_t now_ns = clock_.MonotonicNs();
+      if (last_step_ns_ != 0) longest_step_ns_ = std::max(longest_step_ns_, now_ns - last_step_ns_);
+      last_step_ns_ = now_ns;
+    }
+    last_step_ = step->substr(0, kMostLastLine);
+  }
+  log.ends.Line(number, line);
+  if (!line.empty()) last_line_ = line.substr(0, kMostLastLine);
+}
+
+void HangWatch::Read(bool all) {
+  const int64_t now_ns = clock_.MonotonicNs();
+  const bool elsewhere = all || now_ns >= next_elsewhere_ns_;
+  if (elsewhere) next_elsewhere_ns_ = now_ns + hang_ns_ / kElsewhereShare;
+  for (Log& log : logs_) {
+    if (!log.is_here) {
+      std::error_code ec;
+      if (!elsewhere) continue;
+      if (const auto time = fs::last_write_time(log.path, ec); ec || time + kClocksDiffer < since_) continue;
+    }
+    int64_t read = 0;
+    do {
+      read = FeedLog(log.path, log.read_bytes, kMostInOneLook, [&](std::string_view bytes) { log.lines.Feed(bytes); });
+      log.read_bytes += read;
+      if (read > 0) last_output_ns_ = now_ns;
+    } while (all && read > 0);
+  }
+}
+
+bool HangWatch::IsDone() const {
+  return std::any_of(counts_.begin(), counts_.end(), [&](const Count& count) {
+    return count.last < 0 ? count.values >= steps_ : count.last >= steps_ - (count.from_zero ? 1 : 0);
+  });
+}
+
+int64_t HangWatch::Patience() const { return std::max(hang_ns_, kLongestSteps * longest_step_ns_); }
+
+// The first cause that nothing went on behind, with when it was seen.
+std::optional<LogEnd> HangWatch::Pending() {
+  std::vector<std::optional<LogEnd>> ends;
+  const int64_t now_ns = clock_.MonotonicNs();
+  for (Log& log : logs_) {
+    std::optional<LogEnd> end = log.ends.Pending();
+    if (!end || end->line == log.overcome_line) continue;
+    if (end->line != log.pending_line) {
+      log.pending_line = end->line;
+      log.pending_since_ns = now_ns;
+      log.steps_before = seen_steps_;
+    }
+    if (seen_steps_ - log.steps_before >= kStepsOvercome) {
+      log.overcome_line = end->line;
+      continue;
+    }
+    const bool is_memory = end->end == RunStatus::kOomDevice || end->end == RunStatus::kOomHost;
+    int64_t since_ns = std::max(log.pending_since_ns, last_step_ns_);
+    if (!is_memory) since_ns = std::max(since_ns, last_output_ns_);
+    // A program that has done no step may have raised something, and go on.
+    if ((is_memory || seen_steps_ > 0) && now_ns - since_ns >= Patience()) ends.push_back(std::move(end));
+  }
+  return FirstCause(ends);
+}
+
+StopReason HangWatch::Look() {
+  Read(/*all=*/false);
+  if (Pending()) return StopReason::kSaidEnd;
+  if (!IsDone()) return StopReason::kNone;
+  const int64_t now_ns = clock_.MonotonicNs();
+  const int64_t written_bytes = written_();
+  if (std::abs(written_bytes - written_bytes_) >= kLittleWritten) {
+    written_bytes_ = written_bytes;
+    last_written_ns_ = now_ns;
+  }
+  const int64_t quiet_ns = now_ns - std::max(last_output_ns_, last_written_ns_);
+  return quiet_ns >= Patience() && !IsBusy(last_line_) ? StopReason::kStepsDone : StopReason::kNone;
+}
+
+StopReason HangWatch::AtTimeLimit() {
+  Read(/*all=*/true);
+  if (IsDone()) return StopReason::kStepsDone;
+  for (Log& log : logs_) {
+    const std::optional<LogEnd> end = log.ends.Pending();
+    if (!end || end->line == log.overcome_line) continue;
+    const bool is_memory = end->end == RunStatus::kOomDevice || end->end == RunStatus::kOomHost;
+    if (is_memory || seen_steps_ > 0) return StopReason::kSaidEnd;
+  }
+  return StopReason::kTimeLimit;
+}
+
+}  // namespace ridgeline
