@@ -4,8 +4,12 @@
 // A job owns a folder and writes nothing outside it:
 //   job.json             the job, written by the driver before it submits
 //   results.log          what became of its points: one line a result (job_line.h), appended and synced by exec
+//   parts.log            what pods that share no folder said of their parts in points: `part` lines, by a launcher
 //   points/<point id>/   a point's own while it runs: spec.json and result.json (what the trainer reads and writes),
-//                        log.txt (what it said; of rank N log.N.txt), progress. Node N of several has spec.nodeN.json.
+//                        log.txt (what it said; of rank N log.N.txt), progress. Node N of several has spec.nodeN.json,
+//                        and part.nodeN.txt (the first: part.txt): its name while it is at the point, then the line
+//                        that says how its ranks ended and what their logs held. The first node removes them, with the
+//                        logs of all, when it has written the result.
 //                        Afterwards its logs stay where it did not end well or the job keeps logs, and its checkpoint
 //                        files where the spec's checkpoint.dir is relative; else the folder is removed
 //   cancelled            there while a person wants the job to end
@@ -70,6 +74,9 @@ inline std::filesystem::path JobFile(const std::filesystem::path& job_dir) { ret
 
 inline std::filesystem::path ResultsFile(const std::filesystem::path& job_dir) { return job_dir / "results.log"; }
 
+// Of pods, by a launcher.
+inline std::filesystem::path PartsFile(const std::filesystem::path& job_dir) { return job_dir / "parts.log"; }
+
 // Of earlier versions.
 inline std::filesystem::path ResultsDir(const std::filesystem::path& job_dir) { return job_dir / "results"; }
 inline std::filesystem::path ResultFile(const std::filesystem::path& job_dir, const std::string& point_id) {
@@ -101,7 +108,7 @@ inline std::string NameOfNth(const std::string& stem, const std::string& which, 
 inline std::string SpecName(int64_t node) { return NameOfNth("spec", "node", node, ".json"); }
 inline std::string ExecLockName(int64_t node) { return NameOfNth("exec", "node", node, ".lock"); }
 inline std::string ExecCheckName(int64_t node) { return NameOfNth("exec", "node", node, ".check"); }
-// A node's name, as long as it is at the point; of the first there is none.
+// In a point's folder. In the job's: of a node that can run none of its points, and why.
 inline std::string PartName(int64_t node) { return NameOfNth("part", "node", node, ".txt"); }
 inline std::string LogName(int64_t rank) { return NameOfNth("log", "", rank, ".txt"); }
 inline constexpr const char* kTrainersResultName = "result.json";

@@ -3,10 +3,13 @@
 //
 //   ridgeline: KIND POINT BYTES CHECKSUM PAYLOAD
 //
-// KIND is `progress` (PAYLOAD: the progress file's text, empty when the point begins) or `result` (a RunResult as JSON
-// on one line). BYTES is the payload's length and CHECKSUM that of all the other words (checksum.h): a line that was
-// cut, or written into by somebody else, or has another bit anywhere, is not taken for one. Lines of earlier versions
-// have the payload's FNV-1a 64 in its place, 16 digits for 32.
+// KIND is `progress` (PAYLOAD: the progress file's text, empty when the point begins), `result` (a RunResult as JSON on
+// one line) or `part` (of a point on several nodes: the node's number, and as JSON how its ranks ended there and what
+// their logs held; src/trainers/node_part.h). A result whose evidence has `awaits_nodes` was made without the parts of
+// other nodes, as the nodes share no folder: with all of them, or with those that came when the job is over, whoever
+// collects makes the point's one result. BYTES is the payload's length and CHECKSUM that of all the other words
+// (checksum.h): a line that was cut, or written into by somebody else, or has another bit anywhere, is not taken for
+// one. Lines of earlier versions have the payload's FNV-1a 64 in its place, 16 digits for 32.
 #ifndef RIDGELINE_JOB_LINE_H_
 #define RIDGELINE_JOB_LINE_H_
 
@@ -30,6 +33,7 @@ struct JobLine {
 
 inline constexpr std::string_view kProgressLine = "progress";
 inline constexpr std::string_view kResultLine = "result";
+inline constexpr std::string_view kPartLine = "part";
 inline constexpr std::string_view kJobLineMark = "ridgeline: ";
 // What Kubernetes keeps of a container's last words.
 inline constexpr size_t kSummaryBytes = 4096;

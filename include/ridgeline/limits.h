@@ -28,6 +28,10 @@ inline constexpr size_t kMaxProgressBytes = 256;
 inline constexpr size_t kMaxJobLineBytes = size_t{128} << 20;
 // The file of such lines.
 inline constexpr size_t kMaxResultsFileBytes = size_t{4} << 30;
+// What a node says of its part in a point, in a line of its pod's log: a node rotates such logs at 10 MiB. And the file
+// of all pods' such lines.
+inline constexpr size_t kMaxPartBytes = size_t{4} << 20;
+inline constexpr size_t kMaxPartsFileBytes = size_t{1} << 30;
 
 // A job's job.json.
 inline constexpr size_t kMaxJobFileBytes = size_t{128} << 20;

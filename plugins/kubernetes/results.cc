@@ -35,6 +35,9 @@ ResultFolder::ResultFolder(const Record& record)
   ReadResults(job_dir_, [&](const JobLine& line) {
     if (points_.contains(line.point_id)) have_[line.point_id] = JobLineHash(line.payload);
   });
+  plugin::ReadLines(PartsFile(job_dir_), [&](std::string_view text) {
+    if (const auto line = ParseJobLine(text)) parts_.insert(line->point_id + ' ' + JobLineHash(line->payload));
+  });
 }
 
 void ResultFolder::Keep(const std::string& point_id, const std::string& result) {
@@ -49,6 +52,17 @@ void ResultFolder::Keep(const std::string& point_id, const std::string& result) 
   fs::remove(PointDir(job_dir_, point_id), ignored);
 }
 
+// Pods may say what they like, as often as they like: the file has an end.
+void ResultFolder::KeepPart(const std::string& point_id, const std::string& part) {
+  const fs::path file = PartsFile(job_dir_);
+  std::error_code ec;
+  const auto size = fs::file_size(file, ec);
+  if (part.size() > kMaxPartBytes || (!ec && size > kMaxPartsFileBytes)) return;
+  if (!parts_.insert(point_id + ' ' + JobLineHash(part)).second) return;
+  plugin::MakeDirs(job_dir_);
+  plugin::AppendLineSynced(file, FormatJobLine({std::string(kPartLine), point_id, part}));
+}
+
 void ResultFolder::TakeLine(const std::string& line) {
   const std::optional<JobLine> told = ParseJobLine(line);
   if (!told) {
@@ -58,6 +72,7 @@ void ResultFolder::TakeLine(const std::string& line) {
   }
   if (!points_.contains(told->point_id)) return;
   if (told->kind == kResultLine) Keep(told->point_id, told->payload);
+  if (told->kind == kPartLine) KeepPart(told->point_id, told->payload);
   if (told->kind != kProgressLine || have_.contains(told->point_id)) return;
   plugin::MakeDirs(PointDir(job_dir_, told->point_id));
   const std::string& progress = told->payload;

@@ -16,7 +16,7 @@
 
 namespace ridgeline::kubernetes {
 
-// The results file and the points/ of one job's folder.
+// The files of results and parts, and the points/ of one job's folder.
 class ResultFolder {
  public:
   explicit ResultFolder(const Record& record);
@@ -41,10 +41,12 @@ class ResultFolder {
 
  private:
   void Keep(const std::string& point_id, const std::string& result);
+  void KeepPart(const std::string& point_id, const std::string& part);
 
   std::filesystem::path job_dir_;
   std::set<std::string> points_;
   std::map<std::string, std::string> have_;  // the last result's hash
+  std::set<std::string> parts_;              // the hashes of what pods said of theirs
   std::string log_tail_;                     // what was said besides
 };
 

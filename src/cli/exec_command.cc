@@ -83,13 +83,17 @@ class Teller {
 
   void Ended(const RunResult& result) {
     const std::lock_guard lock(mutex_);
-    point_id_.clear();
-    if (output_) Write(output_->Next(/*ended=*/true));
-    output_.reset();
+    EndOutput();
     PrintResult(result);
     if (arguments_.print_results) PrintLine({std::string(kResultLine), result.point_id, EncodeLine(result)});
     std::fflush(stdout);
     AddToSummary(result);
+  }
+
+  void Told(const std::string& point_id, const std::string& part) {
+    const std::lock_guard lock(mutex_);
+    EndOutput();
+    PrintLine({std::string(kPartLine), point_id, part});
   }
 
   void Had(const RunResult& result) {
@@ -100,6 +104,12 @@ class Teller {
   static void PrintLine(const JobLine& line) {
     Write(FormatJobLine(line));
     std::fflush(stdout);
+  }
+
+  void EndOutput() {
+    point_id_.clear();
+    if (output_) Write(output_->Next(/*ended=*/true));
+    output_.reset();
   }
 
   void PrintProgress(const std::stop_token& stop) {
@@ -149,6 +159,9 @@ int RunJob(const ExecArguments& arguments) {
   options.on_begin = [&](const std::string& id, const fs::path& progress, const fs::path& log) {
     tell().Began(id, progress, log);
   };
+  if (arguments.print_results) {
+    options.on_part = [&](const std::string& id, const std::string& part) { tell().Told(id, part); };
+  }
   options.on_result = [&](const RunResult& result) { tell().Ended(result); };
   options.on_skipped = [&](const RunResult& result) { tell().Had(result); };
   options.on_wait = [] {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <iterator>
 #include <map>
@@ -24,12 +25,14 @@
 #include "run/job.h"
 #include "run/result.h"
 #include "run/results_file.h"
+#include "trainers/node_part.h"
 
 namespace ridgeline {
 namespace {
 
 constexpr size_t kChunk = 128;  // points read before they are written
 constexpr size_t kReaders = 4;  // groups being read while one is written
+constexpr size_t kMostPartsBytes = size_t{64} << 20;
 // launcher.h: what the scheduler says the end was, and its words for people.
 constexpr char kEndKey[] = "end";
 constexpr char kReasonKey[] = "reason";
@@ -196,6 +199,7 @@ class JobReading {
         TakeLine(line, found);
         return found.size() < most;
       });
+      if (lines_done_) TakeAwaiting(found);
     } catch (const Error& e) {
       // Somebody put something else in its place: that is no other job's trouble.
       if (e.kind() != ErrorKind::kInvalidInput) throw;
@@ -208,6 +212,7 @@ class JobReading {
     const auto point = Wanted().extract(result.point_id).mapped();
     --wanted_count_;
     read_.unfinished.erase(point->id);
+    read_.parts.Forget(point->id);
     found.push_back({std::move(result), from_.job.key, point->attempt});
   }
 
@@ -225,14 +230,49 @@ class JobReading {
   }
 
   // Whatever becomes of its job.
-  static bool Stands(const RunResult& result) { return IsFinal(result.status) && !MayBeOfALostNode(result); }
+  static bool Stands(const RunResult& result) {
+    return IsFinal(result.status) && !MayBeOfALostNode(result) && !AwaitsNodes(result);
+  }
+
+  // Of points whose nodes share no folder: those of which each has told its part by now.
+  void TakeAwaiting(std::vector<NewResult>& found) {
+    bool looked = false;
+    for (const auto& [point_id, text] : std::map(read_.unfinished)) {
+      if (text.find(kAwaitsNodesEvidence) == std::string::npos || !Wanted().contains(point_id)) continue;
+      try {
+        const RunResult first = DecodeOf(point_id, text, lines_.path().string());
+        if (!AwaitsNodes(first)) continue;
+        if (!std::exchange(looked, true)) LookForParts();
+        std::optional<RunResult> whole = CompleteResult(first, read_.parts.Of(point_id), /*last=*/false);
+        if (!whole) continue;
+        if (Stands(*whole)) {
+          Keep(*std::move(whole), found);
+        } else {
+          read_.unfinished[point_id] = DumpJson(EncodeResult(*whole));
+        }
+      } catch (const Error&) {
+        // Said where the job ends, as of every line that is no result.
+      }
+    }
+  }
+
+  // Parts of points that have a result are of no use.
+  void LookForParts() {
+    try {
+      ReadPartLines(from_.job.job_dir, read_.parts.offset, [&](JobLine line) {
+        if (Wanted().contains(line.point_id)) read_.parts.Take(std::move(line));
+      });
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kInvalidInput) throw;  // else they are missing
+    }
+  }
 
   // All nodes of the job are there: what the points before had was their own.
   void KeepWhatAwaitedNodes(std::vector<NewResult>& found) {
     for (const auto& [point_id, text] : std::map(read_.unfinished)) {
       try {
         RunResult result = DecodeOf(point_id, text, lines_.path().string());
-        if (MayBeOfALostNode(result)) Keep(std::move(result), found);
+        if (MayBeOfALostNode(result) && !AwaitsNodes(result)) Keep(std::move(result), found);
       } catch (const Error&) {
         // Said where the job ends, as of every line that is no result.
       }
@@ -253,6 +293,10 @@ class JobReading {
       if (!text) return live_ ? std::nullopt : std::optional(Missing(point_id));
       RunResult result = DecodeOf(point_id, *text, source.string());
       if (live_ && !Stands(result)) return std::nullopt;
+      if (AwaitsNodes(result)) {
+        LookForParts();
+        result = *CompleteResult(result, read_.parts.Of(point_id), /*last=*/true);
+      }
       if (!live_) MayBeOfALostNode(result) ? CorrectEndOfSeveral(from_, result) : CorrectEnd(from_, result);
       return result;
     } catch (const Error& e) {
@@ -334,10 +378,16 @@ void OrProblem(FolderCollection& found, Act act) {
 }
 
 // A result that nobody asked a launcher for. Its job may still run, so only what is final counts.
+// `parts`: what other nodes said of such points; `last`: no more of that will come.
 void AddFound(Store& store, const std::string& point_id, const std::string& text, const std::string& source,
-              const MeasurementKey& measured_as, FolderCollection& found) {
+              const MeasurementKey& measured_as, const PartsTold& parts, bool last, FolderCollection& found) {
   OrProblem(found, [&] {
     RunResult result = DecodeOf(point_id, text, source);
+    if (AwaitsNodes(result)) {
+      std::optional<RunResult> whole = CompleteResult(result, parts.Of(point_id), last);
+      if (!whole) return;
+      result = *std::move(whole);
+    }
     if (!IsFinal(result.status)) return;
     const NewResult fresh{std::move(result), "", 0, measured_as};
     found.added += std::ssize(store.AddResults({&fresh, 1}));
@@ -408,14 +458,41 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
   return collected;
 }
 
+void PartsTold::Take(JobLine line) {
+  const std::optional<int64_t> node = NodeOfPart(line.payload);
+  if (!node || line.payload.size() > kMostPartsBytes - bytes_) return;
+  bytes_ += line.payload.size();
+  std::string& payload = payloads_[line.point_id][*node];
+  bytes_ -= payload.size();
+  payload = std::move(line.payload);
+}
+
+std::vector<std::string> PartsTold::Of(const std::string& point_id) const {
+  std::vector<std::string> all;
+  const auto point = payloads_.find(point_id);
+  if (point == payloads_.end()) return all;
+  for (const auto& [node, payload] : point->second) all.push_back(payload);
+  return all;
+}
+
+void PartsTold::Forget(const std::string& point_id) {
+  for (const std::string& payload : Of(point_id)) bytes_ -= payload.size();
+  payloads_.erase(point_id);
+}
+
 void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const MeasuredAs& points,
                       FolderCollection& found) {
   std::error_code ec;
   ResultsReader results(job_dir);
+  PartsTold parts;
   OrProblem(found, [&] {
+    ReadPartLines(job_dir, parts.offset, [&](JobLine line) {
+      if (points.contains(line.point_id)) parts.Take(std::move(line));
+    });
     results.ReadNew([&](const JobLine& line) {
       if (const auto point = points.find(line.point_id); point != points.end()) {
-        AddFound(store, point->first, line.payload, results.path().string(), point->second, found);
+        AddFound(store, point->first, line.payload, results.path().string(), point->second, parts, /*last=*/false,
+                 found);
       }
       return true;
     });
@@ -428,7 +505,9 @@ void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const 
     if (file.path().extension() != ".json" || point == points.end()) continue;
     OrProblem(found, [&] {
       const auto text = ReadForeignFile(file.path(), kMaxJobLineBytes);
-      if (text) AddFound(store, point->first, *text, file.path().string(), point->second, found);
+      if (text) {
+        AddFound(store, point->first, *text, file.path().string(), point->second, parts, /*last=*/false, found);
+      }
     });
   }
 }
@@ -447,17 +526,26 @@ FolderCollection CollectJobFolders(Store& store, const std::filesystem::path& jo
 FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, const MeasuredAs& points) {
   FolderCollection found;
   std::error_code ec;
-  store.Transact([&] {
+  const auto each_line = [&](const std::function<void(const std::string& log, JobLine line)>& take) {
     for (const auto& file : std::filesystem::directory_iterator(dir, ec)) {
       if (file.path().extension() != ".log" || !file.is_regular_file(ec)) continue;
       OrProblem(found, [&] {
-        ReadPrintedResults(file.path(), [&](const JobLine& line) {
-          if (const auto point = points.find(line.point_id); point != points.end()) {
-            AddFound(store, point->first, line.payload, file.path().string(), point->second, found);
-          }
+        ReadPrintedLines(file.path(), [&](JobLine line) {
+          if (points.contains(line.point_id)) take(file.path().string(), std::move(line));
         });
       });
     }
+  };
+  store.Transact([&] {
+    PartsTold parts;
+    each_line([&](const std::string&, JobLine line) {
+      if (line.kind == kPartLine) parts.Take(std::move(line));
+    });
+    found.problems.clear();  // they are told once
+    each_line([&](const std::string& log, const JobLine& line) {
+      if (line.kind != kResultLine) return;
+      AddFound(store, line.point_id, line.payload, log, points.at(line.point_id), parts, /*last=*/true, found);
+    });
   });
   return found;
 }

@@ -9,9 +9,24 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ridgeline/job_line.h"
 #include "store/store.h"
 
 namespace ridgeline {
+
+// What pods that share no folder said of their parts in points (ridgeline/job_line.h), as far as it is needed yet: of
+// each point, by its nodes, the last payloads. Of hostile pods no more than so much is kept.
+class PartsTold {
+ public:
+  void Take(JobLine line);
+  std::vector<std::string> Of(const std::string& point_id) const;
+  void Forget(const std::string& point_id);
+  int64_t offset = 0;  // in the file of them, of the first line that is not read yet
+
+ private:
+  std::map<std::string, std::map<int64_t, std::string>> payloads_;
+  size_t bytes_ = 0;
+};
 
 // What was read of a job's results file so far, so that a file that grows is read once.
 struct JobResults {
@@ -19,6 +34,7 @@ struct JobResults {
   int64_t broken = 0;  // lines that were cut or damaged
   // The last line of each point that has none that stands: it counts where the job ends with it.
   std::map<std::string, std::string> unfinished;
+  PartsTold parts;
 };
 
 // A job to look at, and what its launcher says of it now.
@@ -47,6 +63,9 @@ struct Collected {
 // Reads the results of the jobs' points that have none yet, and keeps them, all in one transaction together with the
 // end of the jobs that ended. `now_unix_ns` is the time of results and ends that nobody else timed. Returns what is
 // new, in the order of the jobs and of the lines that tell of it. Doing it again changes nothing.
+//
+// Of a point whose nodes share no folder, node 0's result awaits what the other nodes' pods say: all together are one
+// result (trainers/node_part.h), when each has told its part, or the job ended without, which the result says.
 //
 // A result that stands: its own end. A crash or a timeout on several nodes stands where a later point of the job did
 // well on them, else where the job ends: if that was the infrastructure's or a person's doing, so was the crash, as a

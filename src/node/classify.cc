@@ -66,6 +66,8 @@ Ending OfStop(const Job& job, const JobPoint& point, const Watched& watched) {
               "raise the memory limit, use more activation checkpointing, or a smaller batch"};
     case StopReason::kSaidEnd:
       return {RunStatus::kCrashed, "its log told of an end, and it had to be ended", kSeeLog};
+    case StopReason::kElsewhere:
+      return {RunStatus::kCrashed, "it was ended, as the point had failed on another node", kSeeLog};
     case StopReason::kStepsDone:
       return {RunStatus::kCrashed, "its steps were done, and it had to be ended", kSeeLog};
     case StopReason::kPreempted:
@@ -140,7 +142,8 @@ std::optional<Ending> Overruling(const Job& job, const JobPoint& point, const Po
   const Watched& watched = end.watched;
   const Disbelief why = WhyNotBelieved(point, end);
   const bool stopped = watched.stopped != StopReason::kNone;
-  const bool hung = watched.stopped == StopReason::kSaidEnd || watched.stopped == StopReason::kStepsDone;
+  const bool hung = watched.stopped == StopReason::kSaidEnd || watched.stopped == StopReason::kStepsDone ||
+                    watched.stopped == StopReason::kElsewhere;
   const auto agrees = [&](const RunEnd& own) {
     return !stopped || hung || own == RunStatus::kOk ||
            (watched.stopped == StopReason::kPreempted && own == kPreempted);

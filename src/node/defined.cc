@@ -21,7 +21,6 @@
 #include "run/spec.h"
 #include "run/step_figures.h"
 #include "trainers/reading.h"
-#include "trainers/run_result.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -58,7 +57,8 @@ std::optional<Json> ResultFileOf(const fs::path& path) {
 // log says had not ended by itself.
 std::optional<int> ExitCodeOf(const Watched& watched) {
   if (watched.stopped == StopReason::kStepsDone) return 0;
-  if (watched.stopped == StopReason::kSaidEnd || watched.status.signal != 0) return std::nullopt;
+  const bool ended = watched.stopped == StopReason::kSaidEnd || watched.stopped == StopReason::kElsewhere;
+  if (ended || watched.status.signal != 0) return std::nullopt;
   return watched.status.exit_code;
 }
 
@@ -157,57 +157,44 @@ std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv,
   return whole;
 }
 
-std::optional<RunResult> DefinedTrainer::Result(const RunSpec& spec, const std::vector<fs::path>& logs,
-                                                const std::vector<fs::path>& elsewhere, const Watched& watched,
-                                                const Invoked& invoked, const Arrivals* arrivals) const {
+Reading DefinedTrainer::Read(const RunSpec& spec, const std::vector<fs::path>& logs, const Watched& watched,
+                             const Invoked& invoked, const Arrivals* arrivals) const {
+  const std::optional<int> exit_code = ExitCodeOf(watched);
   ReadingOptions options = OptionsFor(trainer_, spec);
-  options.exit_code = ExitCodeOf(watched);
-  const std::optional<Json> document = ResultFileOf(invoked.result);
-  const auto read = [&](const fs::path& log) {
-    options.arrivals = log == logs.front() ? arrivals : nullptr;
-    return ReadLog(trainer_, SourceOf(log), options, document);
-  };
-  Reading reading = read(logs.front());
-  if (watched.process > 0) reading.end = read(logs[watched.process]).end;
-  if (options.exit_code != 0) reading.end = FirstCauseOf(std::move(reading.end), logs, elsewhere, watched.process);
-  if (!reading.end && watched.status.signal != 0 && watched.stopped == StopReason::kNone) {
-    reading.end = EndOfSignal(watched.status.signal);
+  std::optional<Json> document = ResultFileOf(invoked.result);  // of all of them: read once
+  Reading all;
+  std::vector<std::optional<LogEnd>> ends(1);  // that of the process that decided, then the others'
+  for (size_t i = 0; i < logs.size(); ++i) {
+    const bool decided = i == watched.process;
+    options.arrivals = i == 0 ? arrivals : nullptr;
+    options.exit_code = decided ? exit_code : std::nullopt;
+    Reading reading = ReadLog(trainer_, SourceOf(logs[i]), options, std::exchange(document, std::nullopt));
+    if (decided) {
+      ends.front() = reading.end;
+    } else {
+      ends.push_back(reading.end);
+    }
+    all = i == 0 ? std::move(reading) : MergeReadings(trainer_, std::move(all), reading, options);
   }
-  // Some print their figures on the last rank alone.
-  std::vector<fs::path> others(logs.begin() + 1, logs.end());
-  others.insert(others.end(), elsewhere.begin(), elsewhere.end());
-  for (auto log = others.rbegin(); log != others.rend() && reading.found.empty(); ++log) {
-    Reading other = read(*log);
-    reading.found = std::move(other.found);
-    reading.missing = std::move(other.missing);
-    reading.contradictions = std::move(other.contradictions);
+  all.end = exit_code == 0 ? ends.front() : FirstCause(ends);
+  if (!all.end && watched.status.signal != 0 && watched.stopped == StopReason::kNone) {
+    all.end = EndOfSignal(watched.status.signal);
   }
-  if (watched.status.signal != 0 && !reading.end) return std::nullopt;
-  RunResult result = ResultOf(trainer_, reading, spec);
+  return all;
+}
+
+void DefinedTrainer::AddFacts(const RunSpec& spec, const Invoked& invoked, RunResult& result) {
   for (const auto& [fact, value] : MachineFacts()) result.environment.try_emplace(fact, value);
   result.environment["command"] = ShortenToBytes(Join(invoked.argv, " "), kMaxTextBytes);
   if (spec.device == "cpu") result.device = CpuName(result.environment);
-  return result;
 }
 
-// The end that the logs of all ranks tell, `end` being that of the process that decided.
-std::optional<LogEnd> DefinedTrainer::FirstCauseOf(std::optional<LogEnd> end, const std::vector<fs::path>& logs,
-                                                   const std::vector<fs::path>& elsewhere, size_t decided) const {
-  std::vector<std::optional<LogEnd>> ends = {std::move(end)};
-  for (const auto* paths : {&logs, &elsewhere}) {
-    for (const fs::path& log : *paths) {
-      if (ends.front() && ends.front()->weight <= EndWeight::kCause) return ends.front();
-      if (log != logs[decided]) ends.push_back(ReadLog(trainer_, SourceOf(log), {}).end);
-    }
-  }
-  return FirstCause(ends);
-}
-
-RunFollower::RunFollower(const Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress,
+RunFollower::RunFollower(const Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress, bool first,
                          const Clock& clock, const Nvml& (*load)())
     : spec_(spec),
       log_(std::move(log)),
       progress_(std::move(progress)),
+      says_steps_(first),
       clock_(clock),
       lines_([this](int64_t, std::string_view line) { Line(line); }) {
   if (spec.device == "cuda") device_memory_.emplace(load);
@@ -236,6 +223,8 @@ void RunFollower::Look() {
 void RunFollower::ReadOn() {
   read_bytes_ += FeedLog(log_, read_bytes_, kReadOnBytes, [&](std::string_view bytes) { lines_.Feed(bytes); });
   if (steps_done_ == steps_said_) return;
+  says_steps_ = says_steps_ || ForeignFile(progress_).state() == ForeignFile::State::kMissing;
+  if (!says_steps_) return;
   steps_said_ = steps_done_;
   const int64_t steps = StepsOf(spec_);
   try {

@@ -21,6 +21,7 @@
 #include "trainers/definition.h"
 #include "trainers/ends.h"
 #include "trainers/log_lines.h"
+#include "trainers/reading.h"
 
 namespace ridgeline {
 
@@ -46,16 +47,14 @@ class DefinedTrainer {
   // The same of any process, and nothing is written.
   Invoked WouldStart(const RunSpec& spec, const Nodes& nodes) const;
 
-  // What the run came to; nothing where its end is the signal that ended it, or ours. `logs`: those of the processes
-  // here, in order; `elsewhere` may be there of other nodes. `arrivals`: how
-  // the first of `logs` grew; null: nobody saw it.
-  std::optional<RunResult> Result(const RunSpec& spec, const std::vector<std::filesystem::path>& logs,
-                                  const std::vector<std::filesystem::path>& elsewhere, const Watched& watched,
-                                  const Invoked& invoked, const Arrivals* arrivals) const;
+  // What the run said here. `logs`: those of the processes here, in order. `arrivals`: how the first of `logs` grew;
+  // null: nobody saw it.
+  Reading Read(const RunSpec& spec, const std::vector<std::filesystem::path>& logs, const Watched& watched,
+               const Invoked& invoked, const Arrivals* arrivals) const;
+  // What is known of the run beside what it said.
+  static void AddFacts(const RunSpec& spec, const Invoked& invoked, RunResult& result);
 
  private:
-  std::optional<LogEnd> FirstCauseOf(std::optional<LogEnd> end, const std::vector<std::filesystem::path>& logs,
-                                     const std::vector<std::filesystem::path>& elsewhere, size_t decided) const;
   ProcessPlace PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
                        const std::filesystem::path& point_dir, int64_t port) const;
   std::vector<std::string> WithSrun(std::vector<std::string> argv, const RunSpec& spec, const Nodes& nodes) const;
@@ -68,9 +67,10 @@ class DefinedTrainer {
 // Looks on while a defined trainer runs: how far it is, which it says in its log, and what its processes hold.
 class RunFollower {
  public:
-  // Its steps are counted in `log`, and said in the file `progress`.
+  // Its steps are counted in `log`, and said in the file `progress`. Where others look on, too, it says them there
+  // unless another does; `first` does in any case.
   RunFollower(const Trainer& trainer, const RunSpec& spec, std::filesystem::path log, std::filesystem::path progress,
-              const Clock& clock, const Nvml& (*load)() = LoadNvml);
+              bool first, const Clock& clock, const Nvml& (*load)() = LoadNvml);
   RunFollower(const RunFollower&) = delete;
   RunFollower& operator=(const RunFollower&) = delete;
 
@@ -88,6 +88,7 @@ class RunFollower {
   const RunSpec& spec_;
   const std::filesystem::path log_;
   const std::filesystem::path progress_;
+  bool says_steps_;
   const Clock& clock_;
   LogLines lines_;
   int64_t read_bytes_ = 0;

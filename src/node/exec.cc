@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -46,6 +47,8 @@
 #include "run/sagemaker.h"
 #include "run/spec.h"
 #include "run/trainer_result.h"
+#include "trainers/node_part.h"
+#include "trainers/run_result.h"
 
 namespace ridgeline {
 namespace {
@@ -53,8 +56,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kLookAgainNs = 100'000'000;
 constexpr int64_t kSecondNs = 1'000'000'000;
-constexpr int64_t kPartEndsNs =
-    10 * kSecondNs;  // on every node of ridgeline-train's, once a rank is lost; more than enough
+constexpr int64_t kPartEndsNs = 10 * kSecondNs;    // to say how its ranks ended; more than enough
+constexpr int64_t kEndsAfterNs = 600 * kSecondNs;  // a node that no limit ends, after the first has ended well
 
 // A launcher's locks come to us open across exec; a trainer must not carry them on.
 void KeepDescriptorsFromChildren() {
@@ -125,10 +128,12 @@ class JobRunner {
 
   bool Told() { return stop_.Reason() != StopReason::kNone; }
 
-  // Whether anything of it runs on this node.
-  bool HasPartIn(const JobPoint& point) const {
-    return nodes_.rank == 0 || (HasSeveralProcesses(point.spec) && !(defined_ && defined_->RunsOnFirstNodeAlone()));
+  bool IsOnSeveralNodes(const JobPoint& point) const {
+    return nodes_.count > 1 && HasSeveralProcesses(point.spec) && !(defined_ && defined_->RunsOnFirstNodeAlone());
   }
+  // Whether anything of it runs on this node.
+  bool HasPartIn(const JobPoint& point) const { return nodes_.rank == 0 || IsOnSeveralNodes(point); }
+  bool IsFirst() const { return nodes_.rank == 0; }
 
   // What keeps this node from running these points.
   std::optional<Unfit> WhyUnfit(const std::vector<const JobPoint*>& points, const fs::path& job_file) const {
@@ -167,43 +172,186 @@ class JobRunner {
                         dir / (logs.empty() ? LogName(0) : logs.front()));
     }
 
-    const int64_t started_unix_ns = clock_.UnixNs();
-    const int64_t begin_ns = clock_.MonotonicNs();
-    const CoreUse before = ReadCoreUse(cores_.among);
-    RunResult result;
+    Begin begin{clock_.UnixNs(), clock_.MonotonicNs(), ReadCoreUse(cores_.among)};
+    NodePart part{nodes_.rank, NodeName(), {}, weight::kCause, {}, /*ran=*/true};
+    std::optional<Ran> ran;
     try {
-      result = Classify(job_, point, RunTrainer(point, dir, spec));
-      SetCoreUse(before, ReadCoreUse(cores_.among), result, cores_.share());
+      ran = RunTrainer(point, dir, spec, begin);
+      part.end = EndSoFar(point, ran->end, begin);
+      part.weight = WeightOf(*ran, part.end);
+      part.reading = std::move(ran->reading);
     } catch (const Error& e) {
-      result = NotRun(point, {InfrastructureReason::kStart, e.message(), e.hint()});
+      part.end = NotRun(point, {InfrastructureReason::kStart, e.message(), e.hint()});
+      SetTimes(begin, part.end);
     }
-    result.started_unix_ns = started_unix_ns;
-    result = Complete(point, std::move(result));
-    result.ended_unix_ns = started_unix_ns + (clock_.MonotonicNs() - begin_ns);  // whoever sets the clock meanwhile
-    return result;
+    if (!IsOnSeveralNodes(point)) return part.end;
+    TellPart(PointDir(job_.job_dir, point.id), point, part);
+    return IsFirst() ? WithOthers(point, std::move(part), ran, begin) : part.end;
+  }
+
+  // Of a node that can run none of the points that are left.
+  void TellUnfit(const JobPoint& point, const RunResult& result) {
+    if (IsOnSeveralNodes(point) && !IsFirst()) {
+      TellPart(job_.job_dir, point, {nodes_.rank, NodeName(), result, weight::kCause, {}, /*ran=*/false});
+    }
+  }
+  // What an earlier attempt said of this node.
+  void BeFit() const {
+    std::error_code ignored;
+    if (nodes_.count > 1) fs::remove(job_.job_dir / PartName(nodes_.rank), ignored);
   }
 
   // Removes what the point needed while it ran, now that its result is on the disk. What it said stays where it did not
-  // end well, or where the job keeps logs. What cannot be removed does no harm.
+  // end well, or where the job keeps logs. What cannot be removed does no harm. The first node does it for those that
+  // have ended their part, too; who ends it later does so itself.
   void TidyUp(const JobPoint& point, RunStatus status) const {
     const fs::path dir = PointDir(job_.job_dir, point.id);
     const bool ok = status == RunStatus::kOk;
-    std::vector<fs::path> files = {dir / SpecName(nodes_.rank), dir / ExecCheckName(nodes_.rank)};
-    if (nodes_.rank > 0) files.push_back(dir / PartName(nodes_.rank));
-    AddTemporariesOf(dir / SpecName(nodes_.rank), files);
-    if (nodes_.rank == 0) AddTemporariesOf(dir / kTrainersResultName, files);
-    if (nodes_.rank == 0) files.push_back(ProgressFile(job_.job_dir, point.id));
-    if (nodes_.rank == 0 && ok) files.push_back(dir / kTrainersResultName);
-    if (ok && !job_.keep_logs) {
-      for (const std::string& log : LogsHere(point)) files.push_back(dir / log);
+    std::vector<fs::path> files;
+    AddFilesOf(point, nodes_, ok, files);
+    if (IsFirst() && IsOnSeveralNodes(point)) {
+      for (Nodes other = nodes_; ++other.rank < nodes_.count;) {
+        if (HasEndedPart(dir, other.rank)) AddFilesOf(point, other, ok, files);
+      }
+    }
+    files.push_back(ProgressFile(job_.job_dir, point.id));
+    if (IsFirst()) {
+      AddTemporariesOf(dir / kTrainersResultName, files);
+      if (ok) files.push_back(dir / kTrainersResultName);
     }
     std::error_code ignored;
     for (const fs::path& file : files) fs::remove(file, ignored);
-    if (defined_ && nodes_.rank == 0 && ok && !job_.keep_logs) fs::remove_all(dir / kOutputName, ignored);
+    if (defined_ && IsFirst() && ok && !job_.keep_logs) fs::remove_all(dir / kOutputName, ignored);
     ::rmdir(dir.c_str());  // fails where anything is left in it
   }
 
  private:
+  struct Begin {
+    int64_t unix_ns = 0;
+    int64_t monotonic_ns = 0;
+    CoreUse cores;
+  };
+  // How a point ended on this node.
+  struct Ran {
+    PointEnd end;
+    std::optional<Reading> reading;  // of a trainer whose logs are read, on several nodes
+  };
+
+  void AddFilesOf(const JobPoint& point, const Nodes& node, bool ok, std::vector<fs::path>& files) const {
+    const fs::path dir = PointDir(job_.job_dir, point.id);
+    files.insert(files.end(), {dir / SpecName(node.rank), dir / ExecCheckName(node.rank), dir / PartName(node.rank)});
+    AddTemporariesOf(dir / SpecName(node.rank), files);
+    AddTemporariesOf(dir / PartName(node.rank), files);
+    if (!ok || job_.keep_logs) return;
+    for (const std::string& log : LogsOf(point, node)) files.push_back(dir / log);
+  }
+
+  // It sets the figures that are the node's own.
+  RunResult EndSoFar(const JobPoint& point, const PointEnd& end, const Begin& begin) const {
+    RunResult result = Classify(job_, point, end);
+    SetCoreUse(begin.cores, ReadCoreUse(cores_.among), result, cores_.share());
+    result = Complete(point, std::move(result));
+    SetTimes(begin, result);
+    return result;
+  }
+
+  void SetTimes(const Begin& begin, RunResult& result) const {
+    result.started_unix_ns = begin.unix_ns;
+    result.ended_unix_ns = begin.unix_ns + (clock_.MonotonicNs() - begin.monotonic_ns);  // whoever sets the clock
+  }
+
+  // Whether the trainer's logs are read for its figures.
+  const Trainer* ReadTrainer() const { return defined_ && !defined_->KeepsContract() ? &defined_->trainer() : nullptr; }
+  PartsOf PartsOfPoint(const JobPoint& point) const { return {job_.job_dir, point.id, nodes_.count, ReadTrainer()}; }
+
+  static int WeightOf(const Ran& ran, const RunResult& result) {
+    const PointEnd& end = ran.end;
+    const StopReason stopped = end.watched.stopped;
+    if (ran.reading && ran.reading->end && result.message == ran.reading->end->message) {
+      return static_cast<int>(ran.reading->end->weight);
+    }
+    if (stopped == StopReason::kElsewhere || stopped == StopReason::kSaidEnd) return weight::kEnded;
+    if (stopped == StopReason::kTold || stopped == StopReason::kPreempted) return weight::kStopped;
+    if (stopped == StopReason::kTimeLimit || stopped == StopReason::kMeetLimit) return weight::kHung;
+    if (result.status != RunStatus::kCrashed) return weight::kCause;
+    if (end.own && end.own->message == result.message) return weight::kCrash;
+    return end.watched.killed || end.watched.status.signal != 0 ? weight::kKilled : weight::kCodeAlone;
+  }
+
+  // To the other nodes that share the folder, and, where nobody does, to whoever sees what we print.
+  void TellPart(const fs::path& dir, const JobPoint& point, const NodePart& part) const {
+    try {
+      EndPart(dir, point.id, nodes_.rank, EncodePart(ReadTrainer(), part, kMaxJobLineBytes / 2));
+    } catch (const Error&) {
+      // Where the disk fails, the first node says that this part is missing.
+    }
+    if (!IsFirst() && options_.on_part) options_.on_part(point.id, EncodePart(ReadTrainer(), part));
+  }
+
+  // What the point came to on all nodes, of which this is the first.
+  RunResult WithOthers(const JobPoint& point, NodePart part, std::optional<Ran>& ran, const Begin& begin) {
+    const bool ok = part.end.status == RunStatus::kOk;
+    const bool is_read = part.reading.has_value();
+    if (!ran) return part.end;
+    // What rank 0 says of itself and others is as much as there is to know.
+    const bool ours = IsOurTrainer(job_);
+    const bool knows = ok || (ours ? ran->end.watched.stopped != StopReason::kNone || ran->end.watched.status.ok()
+                                   : part.weight < weight::kCodeAlone);
+    if (!is_read && knows) return part.end;
+    // Where a rank is lost, those of ridgeline-train that are left end, and others are ended.
+    const int64_t soon_ns = (ours ? options_.grace_ns : EndsOthersNs(options_.grace_ns)) + kPartEndsNs;
+    const int64_t limit_ns = LimitNs(point);
+    const int64_t since_ns = clock_.MonotonicNs() - begin.monotonic_ns;
+    PartsWait wait{soon_ns, soon_ns, [&] { return Told(); }};
+    if (ok) wait.at_it_ns = limit_ns > 0 ? std::max(limit_ns - since_ns, int64_t{0}) + soon_ns : kEndsAfterNs;
+    OtherParts others = WaitForParts(PartsOfPoint(point), part.end, wait);
+    if (!others.at_it.empty() && Told() && ok) return EndedWhileOthersRan(part.end);
+    if (!ok && ran->end.watched.stopped == StopReason::kNone) {
+      ran->end.watched.stopped = stop_.Reason();
+      const bool told = ran->end.watched.stopped != StopReason::kNone;
+      if (!others.at_it.empty() && !told) ran->end.gone_node = others.at_it.front();
+      if (!others.at_it.empty() || told) {
+        RunResult again = EndSoFar(point, ran->end, begin);
+        again.ended_unix_ns = part.end.ended_unix_ns;
+        part.end = std::move(again);
+        part.weight = weight::kCause;
+      }
+    }
+    std::vector<NodePart> parts = {std::move(part)};
+    for (NodePart& other : others.ended) parts.push_back(std::move(other));
+    if (ok && !others.at_it.empty()) return Hung(parts.front().end, others.at_it.front());
+    if (ours) return parts.front().end;
+    RunResult result = ResultOfNodes(ReadTrainer(), SpecOfRun(point), nodes_.count, parts);
+    const bool all = std::ssize(parts) == nodes_.count;
+    if (!all && options_.on_part) {
+      result.evidence[kAwaitsNodesEvidence] = "yes";
+      const RunSpec spec = SpecOfRun(point);
+      options_.on_part(point.id, EncodePart(ReadTrainer(), parts.front(), kMaxPartBytes, &spec, job_.definition));
+    }
+    return result;
+  }
+
+  // Within which all nodes must have ended; 0: there is no limit.
+  int64_t LimitNs(const JobPoint& point) const {
+    return point.time_limit_s > 0 ? (point.time_limit_s + MeetLimitS(job_, point)) * kSecondNs : 0;
+  }
+
+  RunResult EndedWhileOthersRan(RunResult result) {
+    const bool cancelled = stop_.Reason() == StopReason::kTold;
+    SetEnd(cancelled ? RunEnd(RunStatus::kCancelled) : RunEnd(InfrastructureReason::kPreempted), result);
+    result.message = "told to leave while other nodes were still at the point";
+    return result;
+  }
+
+  static RunResult Hung(RunResult result, const std::string& node) {
+    SetEnd(InfrastructureReason::kNode, result);
+    result.message =
+        fmt::format("the first node has ended well; {} is gone, or hangs: it has not ended its part", node);
+    result.hint = "see what became of that node";
+    result.evidence["node"] = node;
+    return result;
+  }
+
   // What is the same whatever became of the point.
   RunResult Complete(const JobPoint& point, RunResult result) const {
     result.repeat = point.repeat;
@@ -225,14 +373,15 @@ class JobRunner {
     return here;
   }
 
-  std::vector<RankProcess> ProcessesHere(const RunSpec& spec) const {
-    return defined_ ? defined_->ProcessesHere(spec, nodes_, cores_.ids) : RanksHere(spec, nodes_, cores_.ids);
+  std::vector<RankProcess> ProcessesOn(const Nodes& node, const RunSpec& spec) const {
+    return defined_ ? defined_->ProcessesHere(spec, node, cores_.ids) : RanksHere(spec, node, cores_.ids);
   }
 
-  std::vector<std::string> LogsHere(const JobPoint& point) const {
+  std::vector<std::string> LogsHere(const JobPoint& point) const { return LogsOf(point, nodes_); }
+  std::vector<std::string> LogsOf(const JobPoint& point, const Nodes& node) const {
     std::vector<std::string> logs;
     try {
-      for (const RankProcess& rank : ProcessesHere(point.spec)) logs.push_back(rank.log);
+      for (const RankProcess& rank : ProcessesOn(node, point.spec)) logs.push_back(rank.log);
     } catch (const Error&) {
       // None of its ranks could be started here.
     }
@@ -251,7 +400,7 @@ class JobRunner {
     }
     fs::path spec = dir / SpecName(nodes_.rank);
     WriteFile(spec, EncodeSpec(SpecHere(point)) + "\n");
-    TakePart(dir, nodes_.rank, NodeName());
+    if (IsOnSeveralNodes(point)) TakePart(dir, nodes_.rank, NodeName());
     return spec;
   }
 
@@ -270,19 +419,8 @@ class JobRunner {
     return limits;
   }
 
-  // Where a rank is lost, ridgeline-train ends on every node that is left.
-  void LookForGoneNode(const fs::path& dir, PointEnd& end) {
-    Watched& watched = end.watched;
-    if (nodes_.rank > 0 || !IsOurTrainer(job_) || watched.status.ok() || watched.stopped != StopReason::kNone) {
-      return;
-    }
-    const auto gone = NodeThatIsGone(dir, nodes_.count, options_.grace_ns + kPartEndsNs, [&] { return Told(); });
-    end.gone_node = gone.value_or("");
-    watched.stopped = stop_.Reason();
-  }
-
-  PointEnd RunTrainer(const JobPoint& point, const fs::path& dir, const fs::path& spec) {
-    std::vector<RankProcess> ranks = ProcessesHere(point.spec);
+  Ran RunTrainer(const JobPoint& point, const fs::path& dir, const fs::path& spec, const Begin& begin) {
+    std::vector<RankProcess> ranks = ProcessesOn(nodes_, point.spec);
     if (HasSeveralProcesses(point.spec) && !defined_) {
       for (RankProcess& rank : ranks) rank.environment["RIDGELINE_SECRET_FILE"] = secret_.File();
     }
@@ -303,7 +441,8 @@ class JobRunner {
       EndAllChildren();
       throw;
     }
-    PointEnd end;
+    Ran ran;
+    PointEnd& end = ran.end;
     // Rank 0 of ridgeline-train says how far it is as soon as the ranks have met.
     const auto has_begun = [&] {
       std::error_code ec;
@@ -311,20 +450,27 @@ class JobRunner {
     };
     const RunSpec here = SpecHere(point);
     std::optional<RunFollower> follower;
-    if (defined_ && nodes_.rank == 0 && !defined_->KeepsContract()) {
-      follower.emplace(defined_->trainer(), here, dir / ranks.front().log, ProgressFile(job_.job_dir, point.id),
+    if (const Trainer* trainer = ReadTrainer()) {
+      follower.emplace(*trainer, here, dir / ranks.front().log, ProgressFile(job_.job_dir, point.id), IsFirst(),
                        clock_);
     }
     std::optional<HangWatch> hang;
-    if (defined_ && !defined_->KeepsContract()) {
-      hang.emplace(defined_->trainer(), here, PathsOf(dir, ranks), LogsElsewhere(point, dir), options_.hang_ns, clock_);
+    if (const Trainer* trainer = ReadTrainer()) {
+      hang.emplace(*trainer, here, PathsOf(dir, ranks), LogsElsewhere(point, dir), options_.hang_ns, clock_);
     }
-    const auto look = [&] {
-      if (follower) follower->Look();
-      return hang ? hang->Look() : StopReason::kNone;
-    };
-    end.watched =
-        Watch(children, LimitsOf(point), stop_, clock_, has_begun, hang ? std::function<StopReason()>(look) : nullptr);
+    std::optional<OthersWatch> others;
+    if (IsOnSeveralNodes(point)) {
+      others.emplace(PartsOfPoint(point), nodes_.rank, begin.unix_ns, options_.grace_ns, clock_);
+    }
+    std::function<StopReason()> look;
+    if (hang || others) {
+      look = [&] {
+        if (follower) follower->Look();
+        const StopReason hangs = hang ? hang->Look() : StopReason::kNone;
+        return hangs != StopReason::kNone || !others ? hangs : others->Look();
+      };
+    }
+    end.watched = Watch(children, LimitsOf(point), stop_, clock_, has_begun, look);
     if (hang && end.watched.stopped == StopReason::kTimeLimit) end.watched.stopped = hang->AtTimeLimit();
     EndAllChildren();
     end.oom = oom.Since();
@@ -332,7 +478,7 @@ class JobRunner {
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
     if (follower) {
-      ReadLogs(point, dir, ranks, invoked, *follower, cgroup_peak_bytes, end);
+      ReadLogs(point, dir, ranks, invoked, *follower, cgroup_peak_bytes, ran);
     } else if (nodes_.rank == 0) {
       const RunSpec run = SpecOfRun(point);
       ReadOwnResult(dir / kTrainersResultName, run, end);
@@ -347,9 +493,8 @@ class JobRunner {
     if (!end.own && end.watched.stopped == StopReason::kNone) {
       if (const auto unfit = CheckFolder(dir, ExecCheckName(nodes_.rank))) end.storage_problem = unfit->message;
     }
-    LookForGoneNode(dir, end);
     end.log_tail = ReadTail(dir / decided.log, kLogTailBytes);
-    return end;
+    return ran;
   }
 
   static std::vector<fs::path> PathsOf(const fs::path& dir, const std::vector<RankProcess>& ranks) {
@@ -369,12 +514,19 @@ class JobRunner {
     return paths;
   }
 
-  // A defined trainer's result, which is made here of what it printed.
+  // A defined trainer's result, which is made of what it printed: of a point on several nodes, its end here alone.
   void ReadLogs(const JobPoint& point, const fs::path& dir, const std::vector<RankProcess>& ranks,
-                const Invoked& invoked, RunFollower& seen, int64_t cgroup_peak_bytes, PointEnd& end) const {
-    end.own = defined_->Result(SpecOfRun(point), PathsOf(dir, ranks), LogsElsewhere(point, dir), end.watched, invoked,
-                               seen.FinishArrivals());
+                const Invoked& invoked, RunFollower& seen, int64_t cgroup_peak_bytes, Ran& ran) const {
+    PointEnd& end = ran.end;
+    const RunSpec run = SpecOfRun(point);
+    Reading reading = defined_->Read(run, PathsOf(dir, ranks), end.watched, invoked, seen.FinishArrivals());
     end.own_is_read = true;
+    const bool ended_by_itself = end.watched.status.signal == 0 && end.watched.stopped == StopReason::kNone;
+    if (reading.end || ended_by_itself) {
+      end.own = IsOnSeveralNodes(point) ? EndAlone(reading) : ResultOf(defined_->trainer(), reading, run);
+      DefinedTrainer::AddFacts(run, invoked, *end.own);
+    }
+    if (IsOnSeveralNodes(point)) ran.reading = std::move(reading);
     if (!end.own) {
       end.own_problem = "its log says nothing of its end";
       return;
@@ -470,6 +622,7 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
 
   ExecSummary summary;
   JobRunner runner(job, nodes, options);
+  runner.BeFit();
   bool checked = false;
   Finished finished(job.job_dir);
   const auto had = [&](const RunResult& result) {
@@ -485,6 +638,20 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   }
   const auto is_left = [&](const JobPoint& point) {
     return !finished.End(point.id) && !finished.IsOver(point.id) && runner.HasPartIn(point);
+  };
+  // Points that another node than the first is through with, and how they ended here: what they left is the first's to
+  // read, until their result is there.
+  std::vector<std::pair<const JobPoint*, RunStatus>> left_there;
+  const auto tidy_up_left = [&](bool at_end) {
+    const bool shares_folder = ForeignFile(ResultsFile(job.job_dir)).state() == ForeignFile::State::kOpen;
+    if (!left_there.empty() && shares_folder) finished.Look([](const RunResult&) {});
+    std::erase_if(left_there, [&](const auto& left) {
+      const auto& [point, status] = left;
+      const std::optional<RunStatus> end = finished.LastEnd(point->id);
+      if (shares_folder && !end) return at_end;
+      runner.TidyUp(*point, end.value_or(status));
+      return true;
+    });
   };
   for (const JobPoint& point : job.points) {
     if (nodes.rank != 0) finished.Look(had);  // node 0 may be through with it
@@ -502,11 +669,18 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
       summary.unfit = runner.WhyUnfit(left, job_file);
     }
     const RunResult result = summary.unfit ? runner.NotRun(point, *summary.unfit) : runner.RunPoint(point);
+    if (summary.unfit) runner.TellUnfit(point, result);
     if (!summary.unfit) ++summary.ran;
-    if (results) results->Append(result);  // other nodes' say nothing: node 0 knows what became of it
+    if (!results) {  // node 0 knows what became of it
+      left_there.emplace_back(&point, result.status);
+      tidy_up_left(false);
+      continue;
+    }
+    results->Append(result);
     runner.TidyUp(point, result.status);
-    if (results && options.on_result) options.on_result(result);
+    if (options.on_result) options.on_result(result);
   }
+  tidy_up_left(true);
   summary.stopped = runner.Told();
   return summary;
 }

@@ -9,7 +9,11 @@
 // not say whose rank it is. What it leaves running is ended with it.
 //
 // Several nodes run a job together where exec is started on each of them with the variables of node/ranks.h: they run
-// the same points in step, each with its share of the ranks, and node 0, which has rank 0, writes the results.
+// the same points in step, each with its share of the ranks, and node 0, which has rank 0, writes the results. Every
+// node says how a point ended for its ranks and what their logs held (trainers/node_part.h). Where they share the job's
+// folder, node 0 waits for that, and the first cause of all and the figures of all logs are the point's result; a point
+// that has failed on one node is ended on the others. Where they share none, what each says is on_part's, and the
+// result of node 0 says that it awaits the others' (kAwaitsNodesEvidence).
 //
 // The job file may be a folder that holds it in parts, joined in the order of their names.
 //
@@ -55,6 +59,9 @@ struct ExecOptions {
   std::function<void(const std::string& point_id, const std::filesystem::path& progress_file,
                      const std::filesystem::path& log_file)>
       on_begin;
+  // Of a point on several nodes: what this one says of its part, a line's payload (ridgeline/job_line.h). On node 0
+  // before its result, and only where that awaits the others'.
+  std::function<void(const std::string& point_id, const std::string& payload)> on_part;
   std::function<void(const RunResult& result)> on_result;   // after each point's result is written
   std::function<void(const RunResult& result)> on_skipped;  // a point that had this result
   std::function<void()> on_wait;  // another process runs this job: when it has ended, it is ours

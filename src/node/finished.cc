@@ -11,9 +11,10 @@ namespace ridgeline {
 
 void Finished::Look(const std::function<void(const RunResult&)>& found) {
   results_.ReadNew([&](const JobLine& line) {
-    if (has_looked_) over_.insert(line.point_id);
+    if (has_looked_) over_.insert_or_assign(line.point_id, RunStatus::kCrashed);
     try {
       const RunResult result = DecodeResult(ParseJson(line.payload, "a result"), "a result");
+      if (has_looked_) over_.insert_or_assign(line.point_id, result.status);
       if (Stands(result, line.point_id) && ends_.emplace(line.point_id, result.status).second) found(result);
     } catch (const Error&) {
       // Of another version: the point is run again.
@@ -37,6 +38,11 @@ void Finished::LookForFile(const std::string& point_id, const std::function<void
 std::optional<RunStatus> Finished::End(const std::string& point_id) const {
   const auto it = ends_.find(point_id);
   return it == ends_.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::optional<RunStatus> Finished::LastEnd(const std::string& point_id) const {
+  const auto it = over_.find(point_id);
+  return it == over_.end() ? End(point_id) : std::optional(it->second);
 }
 
 bool Finished::Stands(const RunResult& result, const std::string& point_id) {

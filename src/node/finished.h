@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "ridgeline/run.h"
@@ -26,6 +25,8 @@ class Finished {
   std::optional<RunStatus> End(const std::string& point_id) const;
   // Whether the point has ended since Look was called first, however it did: for a node whose first runs it, too.
   bool IsOver(const std::string& point_id) const { return over_.contains(point_id); }
+  // How it ended at last, for such a node; nothing where it has not.
+  std::optional<RunStatus> LastEnd(const std::string& point_id) const;
 
  private:
   static bool Stands(const RunResult& result, const std::string& point_id);
@@ -34,7 +35,7 @@ class Finished {
   ResultsReader results_;
   std::map<std::string, RunStatus> ends_;
   bool has_looked_ = false;
-  std::set<std::string> over_;
+  std::map<std::string, RunStatus> over_;
 };
 
 }  // namespace ridgeline

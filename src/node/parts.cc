@@ -1,11 +1,16 @@
 #include "node/parts.h"
 
-#include "base/clock.h"
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "ridgeline/foreign_file.h"
 #include "ridgeline/job_dir.h"
+#include "ridgeline/job_line.h"
 #include "ridgeline/limits.h"
 
 namespace ridgeline {
@@ -15,35 +20,134 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kLookForPartsNs = 100'000'000;
+constexpr int64_t kMostPauseNs = 5'000'000'000;  // while they run: many nodes would disturb a file system
+
+struct Said {
+  bool is_there = false;         // at the point, or was
+  std::string name;              // while it is
+  std::optional<NodePart> part;  // when it has ended
+};
 
 // It is opened, not looked for: over a network, whether a file is there may be told as it was some time ago.
-std::optional<std::string> PartOfAnother(const fs::path& point_dir, int64_t nodes) {
-  for (int64_t node = 1; node < nodes; ++node) {
-    try {
-      if (const auto name = ReadForeignFile(point_dir / PartName(node), kMaxNameBytes)) return PrintableLine(*name);
-    } catch (const Error&) {
-      // It is no file of ours: nothing is known of that node.
-    }
+std::optional<std::string> TextOf(const fs::path& file) {
+  try {
+    return ReadForeignFile(file, kMaxJobLineBytes);
+  } catch (const Error&) {
+    return std::nullopt;  // it is no file of ours: nothing is known of that node
+  }
+}
+
+std::optional<NodePart> PartIn(const std::string& text, const PartsOf& parts, int64_t node) {
+  std::string_view line = text;
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  const auto told = ParseJobLine(line);
+  if (!told || told->kind != kPartLine) return std::nullopt;
+  try {
+    NodePart part = DecodePart(parts.trainer, told->payload);
+    if (part.node == node) return part;
+  } catch (const Error&) {
+    // Of another version.
   }
   return std::nullopt;
+}
+
+// `attempt`: what it was at the same time as, or it is of an earlier one.
+Said WhatItSaid(const PartsOf& parts, int64_t node, const RunResult& attempt) {
+  Said said;
+  const fs::path file = PointDir(parts.job_dir, parts.point_id) / PartName(node);
+  if (const auto text = TextOf(file)) {
+    said.part = PartIn(*text, parts, node);
+    if (said.part && !IsOfAttempt(*said.part, attempt)) {
+      said.part.reset();
+    } else {
+      said.is_there = true;
+      if (!said.part) said.name = PrintableLine(ShortenToBytes(*text, kMaxNameBytes));
+    }
+  }
+  if (said.is_there) return said;
+  if (const auto text = TextOf(parts.job_dir / PartName(node))) said.part = PartIn(*text, parts, node);
+  return said;
+}
+
+int64_t PauseOf(int64_t grace_ns) { return std::min(kMostPauseNs, grace_ns / 2); }
+
+bool SharesFolder(const PartsOf& parts, int64_t node) {
+  return ForeignFile(parts.job_dir / ExecLockName(node)).state() == ForeignFile::State::kOpen;
 }
 
 }  // namespace
 
 void TakePart(const fs::path& point_dir, int64_t node, const std::string& name) {
-  if (node > 0) WriteFile(point_dir / PartName(node), name);
+  WriteFile(point_dir / PartName(node), name);
 }
 
-std::optional<std::string> NodeThatIsGone(const fs::path& point_dir, int64_t nodes, int64_t wait_ns,
-                                          const std::function<bool()>& give_up) {
+void EndPart(const fs::path& dir, const std::string& point_id, int64_t node, const std::string& payload) {
+  WriteFile(dir / PartName(node), FormatJobLine({std::string(kPartLine), point_id, payload}));
+}
+
+OtherParts WaitForParts(const PartsOf& parts, const RunResult& own, const PartsWait& wait) {
   SystemClock clock;
-  const int64_t end_ns = clock.MonotonicNs() + wait_ns;
+  const int64_t begin_ns = clock.MonotonicNs();
+  std::map<int64_t, NodePart> ended;
   for (;;) {
-    std::optional<std::string> name = PartOfAnother(point_dir, nodes);
-    if (!name || give_up()) return std::nullopt;
-    if (clock.MonotonicNs() >= end_ns) return name;
+    OtherParts others;
+    bool absent = false;
+    for (int64_t node = 1; node < parts.nodes; ++node) {
+      if (ended.contains(node)) continue;
+      Said said = WhatItSaid(parts, node, own);
+      if (said.part) {
+        ended.emplace(node, *std::move(said.part));
+      } else if (said.is_there) {
+        others.at_it.push_back(std::move(said.name));
+      } else {
+        absent = absent || SharesFolder(parts, node);
+      }
+    }
+    const int64_t waited_ns = clock.MonotonicNs() - begin_ns;
+    const bool awaits = (!others.at_it.empty() && waited_ns < wait.at_it_ns) || (absent && waited_ns < wait.absent_ns);
+    if (!awaits || wait.give_up()) {
+      for (auto& [node, part] : ended) others.ended.push_back(std::move(part));
+      return others;
+    }
     clock.SleepNs(kLookForPartsNs);
   }
+}
+
+bool HasEndedPart(const fs::path& point_dir, int64_t node) {
+  const auto text = TextOf(point_dir / PartName(node));
+  return text && text->starts_with(kJobLineMark);
+}
+
+int64_t EndsOthersNs(int64_t grace_ns) { return PauseOf(grace_ns) + 2 * grace_ns; }
+
+int64_t OthersWatch::PauseNs() const { return PauseOf(grace_ns_); }
+
+OthersWatch::OthersWatch(PartsOf parts, int64_t node, int64_t begin_unix_ns, int64_t grace_ns, const Clock& clock)
+    : parts_(std::move(parts)), node_(node), begin_unix_ns_(begin_unix_ns), grace_ns_(grace_ns), clock_(clock) {
+  next_look_ns_ = clock.MonotonicNs() + PauseNs();
+}
+
+StopReason OthersWatch::Look() {
+  const int64_t now_ns = clock_.MonotonicNs();
+  if (!failed_ns_ && now_ns >= next_look_ns_) {
+    next_look_ns_ = now_ns + PauseNs();
+    if (AnotherFailed()) failed_ns_ = now_ns;
+  }
+  return failed_ns_ && now_ns >= *failed_ns_ + grace_ns_ ? StopReason::kElsewhere : StopReason::kNone;
+}
+
+// The first node looks at all, and the others at the first, which ends when any of them has failed.
+bool OthersWatch::AnotherFailed() const {
+  RunResult attempt;
+  attempt.started_unix_ns = begin_unix_ns_;
+  attempt.ended_unix_ns = clock_.UnixNs();
+  const int64_t begin = node_ == 0 ? 1 : 0;
+  const int64_t end = node_ == 0 ? parts_.nodes : 1;
+  for (int64_t node = begin; node < end; ++node) {
+    const Said said = WhatItSaid(parts_, node, attempt);
+    if (said.part && said.part->end.status != RunStatus::kOk) return true;
+  }
+  return false;
 }
 
 }  // namespace ridgeline

@@ -20,6 +20,7 @@ enum class StopReason {
   kPreempted,    // the node is taken away: SIGTERM, and SIGKILL after the time to save
   kSaidEnd,      // its log tells how it ends, and it hangs: as the time limit
   kStepsDone,    // it has done its steps, and hangs: as the time limit
+  kElsewhere,    // its point has failed on another node: as the time limit
 };
 
 struct WatchLimits {

@@ -83,12 +83,21 @@ bool ResultsReader::ReadNew(const std::function<bool(JobLine line)>& take) {
   return all;
 }
 
-void ReadPrintedResults(const fs::path& log, const std::function<void(JobLine line)>& take) {
+void ReadPartLines(const fs::path& job_dir, int64_t& offset, const std::function<void(JobLine line)>& take) {
+  ReadLines(PartsFile(job_dir), ForeignFile::Links::kRefused, offset, [&](std::string_view text) {
+    if (auto line = ParseJobLine(text); line && line->kind == kPartLine) take(*std::move(line));
+    return true;
+  });
+}
+
+void ReadPrintedLines(const fs::path& log, const std::function<void(JobLine line)>& take) {
   int64_t offset = 0;
   // A person saved it where they like.
   ReadLines(log, ForeignFile::Links::kFollowed, offset, [&](std::string_view text) {
     const size_t begin = std::min(text.find(kJobLineMark), text.size());
-    if (auto line = ParseJobLine(text.substr(begin)); line && line->kind == kResultLine) take(*std::move(line));
+    if (auto line = ParseJobLine(text.substr(begin)); line && (line->kind == kResultLine || line->kind == kPartLine)) {
+      take(*std::move(line));
+    }
     return true;
   });
 }

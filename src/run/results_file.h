@@ -52,8 +52,14 @@ class ResultsReader {
   int64_t broken_ = 0;
 };
 
-// Hands over the result lines of what `ridgeline exec --print-results` printed, among whatever else a log holds.
-// `kubectl logs --prefix` says before each line whose it is. None where there is no file; throws as ReadNew does.
-void ReadPrintedResults(const std::filesystem::path& log, const std::function<void(JobLine line)>& take);
+// Hands over the `part` lines that pods told (ridgeline/job_dir.h), from byte `offset` on, which moves along. None
+// where there is no file; throws as ReadNew does.
+void ReadPartLines(const std::filesystem::path& job_dir, int64_t& offset,
+                   const std::function<void(JobLine line)>& take);
+
+// Hands over the result and part lines of what `ridgeline exec --print-results` printed, among whatever else a log
+// holds. `kubectl logs --prefix` says before each line whose it is. None where there is no file; throws as ReadNew
+// does.
+void ReadPrintedLines(const std::filesystem::path& log, const std::function<void(JobLine line)>& take);
 
 }  // namespace ridgeline

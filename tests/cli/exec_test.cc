@@ -127,7 +127,7 @@ TEST_F(ExecCommand, TellsWhatTrainersSayAndNothingThatTheyForge) {
     EXPECT_EQ(run.out.find("| hello\n") != std::string::npos, std::string(mode) == "prints") << run.out;
     WriteFile(cli_.dir / "pod.log", run.out);
     std::vector<JobLine> results;
-    ReadPrintedResults(cli_.dir / "pod.log", [&](JobLine told) { results.push_back(std::move(told)); });
+    ReadPrintedLines(cli_.dir / "pod.log", [&](JobLine told) { results.push_back(std::move(told)); });
     ASSERT_THAT(results, SizeIs(1)) << mode;
     EXPECT_EQ(DecodeResult(ParseJson(results[0].payload, "a line"), "a line").status, RunStatus::kCrashed);
   }

@@ -76,7 +76,7 @@ TEST_F(DeviceMemoryOf, OfARunIsTheMostThatWasSeen) {
   RunSpec spec;
   spec.device = "cuda";
   FakeClock clock;
-  RunFollower follower(trainer, spec, "log", "progress", clock, Load);
+  RunFollower follower(trainer, spec, "log", "progress", true, clock, Load);
   for (const int64_t held : {3, 6, 2}) {
     card_.processes = {Holds(held * kGiB, children_[0].pid())};
     clock.SleepNs(60'000'000'000);
@@ -86,7 +86,7 @@ TEST_F(DeviceMemoryOf, OfARunIsTheMostThatWasSeen) {
   EXPECT_EQ(card_.sessions, 1);  // for all of them
 
   spec.device = "cpu";
-  RunFollower other(trainer, spec, "log", "progress", clock, Load);
+  RunFollower other(trainer, spec, "log", "progress", true, clock, Load);
   other.Look();
   EXPECT_EQ(other.device_peak_bytes(), 0);
   EXPECT_EQ(card_.sessions, 1);

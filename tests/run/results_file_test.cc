@@ -157,8 +157,8 @@ TEST(PrintedResults, AreFoundAmongOtherLines) {
                                         FormatJobLine({std::string(kProgressLine), "b", "1 2 3"}) + ResultLine("c"));
   std::vector<std::string> ids;
   const auto take = [&](const JobLine& line) { ids.push_back(line.point_id); };
-  ReadPrintedResults(dir / "pods.log", take);
-  ReadPrintedResults(dir / "none.log", take);
+  ReadPrintedLines(dir / "pods.log", take);
+  ReadPrintedLines(dir / "none.log", take);
   EXPECT_THAT(ids, ElementsAre("a", "c"));
 }
 

@@ -1,0 +1,74 @@
+// What each of several nodes says of its part in a run, how its ranks ended there and what their logs held, and what
+// the parts of all nodes come to. Nodes that share the job's folder leave them there for the first; of pods that share
+// none, lines in their logs carry them to whoever collects (ridgeline/job_line.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ridgeline/limits.h"
+#include "ridgeline/run.h"
+#include "trainers/end_words.h"
+#include "trainers/reading.h"
+
+namespace ridgeline {
+
+// How much a node knows of why it ended. Of those that did not end well the lowest decides, and of equals the first
+// node. Of what its log says it is that of the words (EndWeight).
+namespace weight {
+inline constexpr int kStopped = -1;  // a person or a scheduler ended it
+inline constexpr int kCause = static_cast<int>(EndWeight::kCause);
+inline constexpr int kCrash = static_cast<int>(EndWeight::kCrash);
+inline constexpr int kKilled = static_cast<int>(EndWeight::kKilled);
+inline constexpr int kCodeAlone = static_cast<int>(EndWeight::kCodeAlone);
+inline constexpr int kHung = kCodeAlone + 1;   // it was over its limit: it may have waited for another
+inline constexpr int kEnded = kCodeAlone + 2;  // we ended it, because another node had failed
+}  // namespace weight
+
+struct NodePart {
+  int64_t node = 0;
+  std::string name;  // as its scheduler calls it
+  // How its ranks ended there, when they ran, and what was seen of them. Of a trainer whose logs are read without the
+  // figures that these hold.
+  RunResult end;
+  int weight = weight::kCodeAlone;
+  std::optional<Reading> reading;  // of a trainer whose logs are read
+  bool ran = true;                 // false: the node can run none of its job's points
+};
+
+// The end that a log tells of, as a result without figures; crashed where it tells of none.
+RunResult EndAlone(const Reading& reading);
+
+// What all nodes' parts come to: `parts` are of a run of `spec` on so many nodes, sorted, the first of them node 0's.
+// The first cause of all decides how the run ended. The figures are of all logs together, metric by metric. Where a
+// part is missing, the result says so, and what was only there is missing; where that is all that says how fast the run
+// was, the run is lost. `trainer`: whose logs are read; null: the result is node 0's own.
+RunResult ResultOfNodes(const Trainer* trainer, const RunSpec& spec, int64_t nodes, std::vector<NodePart> parts);
+
+// The payload of a part's line. Where it would be longer than `most` bytes it lacks series, the longest first, whole,
+// and says so. Node 0 says with its own what all of them are of: `spec`, and of a trainer whose logs are read its
+// `definition`.
+std::string EncodePart(const Trainer* trainer, const NodePart& part, size_t most = kMaxPartBytes,
+                       const RunSpec* spec = nullptr, std::string_view definition = {});
+// Of a trainer's whose logs are read, null: of another's. Throws Error(kInvalidInput) where it is none.
+NodePart DecodePart(const Trainer* trainer, std::string_view payload);
+// The node that a payload is of; nothing where it is none.
+std::optional<int64_t> NodeOfPart(std::string_view payload);
+// Whether a node was at the point while another was, as that says: else it is of an earlier attempt, which was cut off.
+bool IsOfAttempt(const NodePart& part, const RunResult& other);
+
+// The name of the evidence of a result that node 0 gave without the parts of other nodes.
+inline constexpr const char* kAwaitsNodesEvidence = "awaits_nodes";
+inline bool AwaitsNodes(const RunResult& result) { return result.evidence.contains(kAwaitsNodesEvidence); }
+// The name of the evidence, a sentence, of a result that lacks nodes' parts.
+inline constexpr const char* kMissingPartsEvidence = "missing_parts";
+
+// What such a result comes to with the payloads of its point's parts. What is no part of it counts as missing. Nothing
+// where one is missing, unless `last`: no more will come.
+std::optional<RunResult> CompleteResult(const RunResult& first, const std::vector<std::string>& payloads, bool last);
+
+}  // namespace ridgeline
