@@ -87,6 +87,14 @@ class Tag {
   std::string_view whole_;
 };
 
+// A number's text as TOML, YAML and JSON all read it as a number: YAML 1.1, PyYAML's, takes 1e-08 for text, which has
+// no point.
+std::string ForFiles(std::string number) {
+  const size_t exponent = number.find('e');
+  if (exponent != std::string::npos && number.find('.') == std::string::npos) number.insert(exponent, ".0");
+  return number;
+}
+
 // In double quotes, as TOML, YAML and JSON all read it.
 std::string Escaped(const std::string& text) {
   const std::string dumped = DumpJson(Json(text));
@@ -259,12 +267,21 @@ std::vector<std::string> Template::Names() const {
   return names;
 }
 
-std::string Template::ValueOf(const Value& value, const Lookup& lookup) const {
+std::string Template::Quoted(const std::string& text, bool in_quotes) const {
+  if (quoting_ == Quoting::kNone) return text;
+  return in_quotes ? Escaped(text) : '"' + Escaped(text) + '"';
+}
+
+std::string Template::ValueOf(const Value& value, const Lookup& lookup, const Lookup& stand_in) const {
   std::optional<FieldValue> found = lookup(value.name);
   const bool is_text = !found || std::holds_alternative<std::string>(*found);
   std::string text = found ? ValueText(*found) : "";
   if (text.empty() && value.standard) text = *value.standard;
-  if (!found && !value.standard) Wrong(fmt::format("{} has no value here", value.name));
+  if (!found && !value.standard) {
+    const std::optional<FieldValue> instead = stand_in ? stand_in(value.name) : std::nullopt;
+    if (!instead) Wrong(fmt::format("{} has no value here", value.name));
+    return Quoted(ValueText(*instead), value.in_quotes);
+  }
   if (!value.map.empty()) {
     const auto at = std::find_if(value.map.begin(), value.map.end(), [&](const Mapped& m) { return m.from == text; });
     if (at == value.map.end()) {
@@ -275,8 +292,8 @@ std::string Template::ValueOf(const Value& value, const Lookup& lookup) const {
     return at->to;  // the definition's own words
   }
   if (value.with_point && IsWholeNumber(text)) text += ".0";
-  if (quoting_ == Quoting::kNone || !is_text) return text;
-  return value.in_quotes ? Escaped(text) : '"' + Escaped(text) + '"';
+  if (is_text) return Quoted(text, value.in_quotes);
+  return quoting_ == Quoting::kQuoted && std::holds_alternative<double>(*found) ? ForFiles(std::move(text)) : text;
 }
 
 bool Template::Holds(const Branch& branch, const Lookup& lookup) {
@@ -286,24 +303,25 @@ bool Template::Holds(const Branch& branch, const Lookup& lookup) {
   return (text == branch.operand) == branch.equal;
 }
 
-void Template::Append(const std::vector<Part>& parts, const Lookup& lookup, std::string& out) const {
+void Template::Append(const std::vector<Part>& parts, const Lookup& lookup, const Lookup& stand_in,
+                      std::string& out) const {
   for (const Part& part : parts) {
     out += part.text;
-    if (part.value) out += ValueOf(*part.value, lookup);
+    if (part.value) out += ValueOf(*part.value, lookup, stand_in);
     for (const Branch& branch : part.branch) {
-      Append(Holds(branch, lookup) ? branch.then : branch.otherwise, lookup, out);
+      Append(Holds(branch, lookup) ? branch.then : branch.otherwise, lookup, stand_in, out);
     }
   }
 }
 
-std::string Template::Text(const Lookup& lookup) const {
+std::string Template::Text(const Lookup& lookup, const Lookup& stand_in) const {
   std::string out;
-  Append(parts_, lookup, out);
+  Append(parts_, lookup, stand_in, out);
   return out;
 }
 
-std::vector<std::string> Template::Arguments(const Lookup& lookup) const {
-  const std::string text = Text(lookup);
+std::vector<std::string> Template::Arguments(const Lookup& lookup, const Lookup& stand_in) const {
+  const std::string text = Text(lookup, stand_in);
   if (text.empty()) return {};
   const bool words = parts_.size() == 1 && parts_.front().value && parts_.front().value->words;
   if (!words) return {text};

@@ -23,7 +23,8 @@ using Lookup = std::function<std::optional<FieldValue>(std::string_view name)>;
 // How a value is written into text of this kind.
 enum class Quoting {
   kNone,    // as it is: an argument, a variable's value
-  kQuoted,  // TOML, YAML, JSON: text in double quotes, unless it stands in them, escaped as all three read it
+  kQuoted,  // TOML, YAML, JSON: text in double quotes, unless it stands in them, escaped as all three read it; a number
+            // as all three, and YAML 1.1, read it as one
 };
 
 class Template {
@@ -34,10 +35,11 @@ class Template {
   // Every name in it, once, sorted.
   std::vector<std::string> Names() const;
 
-  // Throws Error(kInvalidInput) for a name without a value, and a value that a map lacks.
-  std::string Text(const Lookup& lookup) const;
+  // Throws Error(kInvalidInput) for a name without a value, and a value that a map lacks. `stand_in` is asked for what
+  // stands in place of a value that is not there, whatever a map says; nothing: none may be missing.
+  std::string Text(const Lookup& lookup, const Lookup& stand_in = nullptr) const;
   // An argument; none where the text is empty, several where `words` says so.
-  std::vector<std::string> Arguments(const Lookup& lookup) const;
+  std::vector<std::string> Arguments(const Lookup& lookup, const Lookup& stand_in = nullptr) const;
 
  private:
   struct Mapped {
@@ -68,9 +70,10 @@ class Template {
   };
   class Parser;
 
-  std::string ValueOf(const Value& value, const Lookup& lookup) const;
+  std::string ValueOf(const Value& value, const Lookup& lookup, const Lookup& stand_in) const;
+  std::string Quoted(const std::string& text, bool in_quotes) const;
   static bool Holds(const Branch& branch, const Lookup& lookup);
-  void Append(const std::vector<Part>& parts, const Lookup& lookup, std::string& out) const;
+  void Append(const std::vector<Part>& parts, const Lookup& lookup, const Lookup& stand_in, std::string& out) const;
   static void AddNames(const std::vector<Part>& parts, std::vector<std::string>& names);
 
   std::vector<Part> parts_;

@@ -201,8 +201,8 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   const auto te = ArgvOfShipped(
       "transformer_engine_fsdp",
       with({{"model", "stack-1b"}, {"precision", "mxfp8"}, {"shard", "full"}, {"checkpointing", "full"}}));
-  for (const char* argument :
-       {"--num-heads=16", "--num-layers=24", "--precision=mxfp8", "--checkpoint-layer", "--num-iters=7"}) {
+  for (const char* argument : {"--num-heads=16", "--num-layers=24", "--precision=mxfp8",
+                               "--checkpoint-layer=transformerlayer", "--num-iters=7"}) {
     EXPECT_THAT(te, Contains(argument));
   }
   const auto nano = ArgvOfShipped("nanogpt", with({{"model", "gpt-124m"}, {"batch_size", 12}}));

@@ -4,7 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "base/error.h"
+#include "base/json.h"
+#include "base/process.h"
+#include "yaml/yaml.h"
 
 namespace ridgeline {
 namespace {
@@ -86,6 +91,16 @@ TEST(Templates, ADefaultIsForWhatIsNotThereOrEmpty) {
   EXPECT_EQ(RefusalOfTemplate("{{env.DIR}}"), "env.DIR has no value here");
 }
 
+TEST(Templates, AStandInIsForWhatIsMissingAlone) {
+  const Lookup stand_in = [](std::string_view name) { return FieldValue("<" + std::string(name) + ">"); };
+  const auto shown = [&](const std::string& text) { return Template(text).Text(Values, stand_in); };
+  EXPECT_EQ(shown("{{env.DIR}}/{{layers}}"), "<env.DIR>/12");
+  EXPECT_EQ(shown("{{env.DIR | default: .}}{{if env.DIR}}x{{end}}"), ".");
+  EXPECT_EQ(shown("{{env.DIR | map: a=b}}"), "<env.DIR>");
+  EXPECT_EQ(Template("{{env.DIR}} \"{{env.DIR}}\"", Quoting::kQuoted).Text(Values, stand_in),
+            "\"<env.DIR>\" \"<env.DIR>\"");
+}
+
 TEST(Templates, ConditionsChoose) {
   EXPECT_THAT(Arguments("{{if precision == fp8}}a{{else}}b{{end}}"), ElementsAre("a"));
   EXPECT_THAT(Arguments("{{if precision != \"fp8\"}}a{{else}}b{{end}}"), ElementsAre("b"));
@@ -101,6 +116,36 @@ TEST(Templates, TextInFilesIsQuotedAsTheyAllReadIt) {
   EXPECT_EQ(InFile("a = {{precision | map: fp8=e4m3}}"), "a = e4m3") << "the definition's own words";
   EXPECT_THAT(RefusalOfTemplate("a: '{{path}}'", Quoting::kQuoted), HasSubstr("no place between single quotes"));
   EXPECT_THAT(RefusalOfTemplate("{{path | words}}", Quoting::kQuoted), HasSubstr("no filter 'words' here"));
+}
+
+// PyYAML reads YAML 1.1, to which 1e-08 is text; TOML and JSON have rules of their own.
+TEST(Templates, NumbersInFilesAreNumbersToWhoeverReadsThem) {
+  const std::vector<double> numbers = {0,      1,      -1,    0.1,  3e-4,   1e-5,     1e-8,      1e5,    1e15,
+                                       1e16,   1.5e-8, -1e-9, 1e22, 1e-300, 1.75e300, 123456789, 0.0001, 1.0 / 3,
+                                       5e-324, 1e100,  2e-7,  6e-5, 0.95,   0.999,    500000.0,  1e17,   -2.5e-10};
+  std::string list;
+  Json expected = Json::array();
+  for (const double number : numbers) {
+    const Lookup one = [&](std::string_view) { return FieldValue(number); };
+    for (const char* text : {"{{x}}", "{{x | float}}"}) {
+      list += (list.empty() ? "[" : ", ") + Template(text, Quoting::kQuoted).Text(one);
+      expected.push_back(number);
+    }
+  }
+  list += "]";
+  const YamlNode ours = ParseYaml(list);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(ours.items.at(i).scalar, expected.at(i)) << list;
+  const Captured said =
+      ridgeline::Run({"python3", "-c",
+                      "import json, sys, tomllib, yaml\n"
+                      "text = sys.argv[1]\n"
+                      "for values in yaml.safe_load(text), tomllib.loads('x = ' + text)['x'], json.loads(text):\n"
+                      "    assert all(type(v) in (int, float) for v in values), values\n"
+                      "    print(json.dumps([float(v) for v in values]))\n",
+                      list});
+  ASSERT_TRUE(said.status.ok()) << said.stderr_text << list;
+  std::istringstream lines(said.stdout_text);
+  for (std::string line; std::getline(lines, line);) EXPECT_EQ(ParseJson(line, "a reader"), expected) << list;
 }
 
 TEST(Templates, WhatIsNotOfTheLanguageIsRefused) {
