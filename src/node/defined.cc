@@ -30,9 +30,9 @@ constexpr int64_t kReadOnBytes = 16 << 20;        // of a log in one look
 constexpr int64_t kLeastPauseNs = 1'000'000'000;  // between samples of memory
 constexpr int64_t kMostShare = 100;               // of time that these take: one part in so many
 
-Trainer DefinitionOf(const Job& job) {
+std::shared_ptr<const Trainer> DefinitionOf(const Job& job) {
   const std::string name = job.points.empty() ? "trainer" : job.points.front().spec.trainer;
-  return ParseTrainer(job.definition, name + ".yaml");
+  return std::make_shared<const Trainer>(ParseTrainer(job.definition, name + ".yaml"));
 }
 
 LogSource SourceOf(const fs::path& log) {
@@ -73,22 +73,24 @@ int64_t RanksPerNode(const RunSpec& spec, const Nodes& nodes) {
 
 }  // namespace
 
-DefinedTrainer::DefinedTrainer(const Job& job)
-    : job_(job), trainer_(DefinitionOf(job)), environment_(OwnEnvironment()) {
-  if (!trainer_.invocation) {
-    throw Error(ErrorKind::kInvalidInput, fmt::format("the definition of trainer {} has no command", trainer_.name));
+DefinedTrainer::DefinedTrainer(const Job& job) : DefinedTrainer(job, DefinitionOf(job)) {}
+
+DefinedTrainer::DefinedTrainer(const Job& job, std::shared_ptr<const Trainer> trainer)
+    : job_(job), trainer_(std::move(trainer)), environment_(OwnEnvironment()) {
+  if (!trainer_->invocation) {
+    throw Error(ErrorKind::kInvalidInput, fmt::format("the definition of trainer {} has no command", trainer_->name));
   }
   for (const auto& [name, value] : job.environment) environment_[name] = value;
 }
 
 bool DefinedTrainer::RunsOnFirstNodeAlone() const {
-  return trainer_.invocation->processes == Processes::kOne || trainer_.invocation->processes == Processes::kSrun;
+  return trainer_->invocation->processes == Processes::kOne || trainer_->invocation->processes == Processes::kSrun;
 }
 
 std::vector<RankProcess> DefinedTrainer::ProcessesHere(const RunSpec& spec, const Nodes& nodes,
                                                        const std::vector<int>& cores) const {
   std::vector<RankProcess> ranks = RanksHere(spec, nodes, cores);
-  if (trainer_.invocation->processes == Processes::kOurs || ranks.empty()) return ranks;
+  if (trainer_->invocation->processes == Processes::kOurs || ranks.empty()) return ranks;
   if (RunsOnFirstNodeAlone() && nodes.rank > 0) return {};
   // One for all of them, which says itself who is who.
   RankProcess one;
@@ -101,7 +103,7 @@ std::vector<RankProcess> DefinedTrainer::ProcessesHere(const RunSpec& spec, cons
 }
 
 ProcessPlace DefinedTrainer::PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
-                                     const fs::path& point_dir, int64_t port) const {
+                                     const PointPlace& point) const {
   ProcessPlace place;
   place.nodes = nodes.count;
   place.node_rank = nodes.rank;
@@ -109,39 +111,28 @@ ProcessPlace DefinedTrainer::PlaceOf(const RunSpec& spec, const RankProcess& pro
   place.gpus_per_node = job_.gpus > 0 ? job_.gpus : spec.device == "cuda" ? place.ranks_per_node : 0;
   place.rank = process.rank;
   place.local_rank = process.rank % place.ranks_per_node;
-  if (nodes.count > 1) place.master_addr = nodes.master_address;
-  place.master_port = std::to_string(nodes.count > 1 ? nodes.master_port : port);
-  const fs::path whole_dir = fs::absolute(point_dir);  // it may run in another folder
-  place.output_dir = whole_dir / kOutputName;
+  place.master_addr = point.master_addr;
+  place.master_port = point.master_port;
+  place.output_dir = point.output_dir;
   place.checkpoint_dir = spec.checkpoint_dir;
-  place.spec_file = whole_dir / SpecName(nodes.rank);
-  place.result_file = whole_dir / kTrainersResultName;
+  place.spec_file = point.spec_file;
+  place.result_file = point.result_file;
   place.environment = environment_;
-  place.resumes = !IsEmptyFolder(spec.checkpoint_dir);
+  place.is_shown = point.is_shown;
+  place.resumes = point.is_shown ? point.resumes : !IsEmptyFolder(spec.checkpoint_dir);
   return place;
 }
 
-Invoked DefinedTrainer::Start(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
-                              const fs::path& point_dir, int64_t port) const {
-  const ProcessPlace place = PlaceOf(spec, process, nodes, point_dir, port);
-  Invoked invoked = Invoke(*trainer_.invocation, spec, place);
-  // Python keeps back what it prints into a file, and a line's time would be that of its buffer.
-  if (TimesArrivals(trainer_)) invoked.environment.try_emplace("PYTHONUNBUFFERED", "1");
-  MakeDirs(place.output_dir);
-  for (const auto& [name, text] : invoked.files) WriteFileAtomic(fs::path(place.output_dir) / name, text);
-  invoked.argv = WithSrun(std::move(invoked.argv), spec, nodes);
-  return invoked;
-}
-
-Invoked DefinedTrainer::WouldStart(const RunSpec& spec, const Nodes& nodes) const {
-  Invoked invoked = Invoke(*trainer_.invocation, spec, PlaceOf(spec, {}, nodes, "point", 1));
+Invoked DefinedTrainer::InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
+                                   const PointPlace& place) const {
+  Invoked invoked = Invoke(*trainer_->invocation, spec, PlaceOf(spec, process, nodes, place));
   invoked.argv = WithSrun(std::move(invoked.argv), spec, nodes);
   return invoked;
 }
 
 std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv, const RunSpec& spec,
                                                   const Nodes& nodes) const {
-  if (trainer_.invocation->processes != Processes::kSrun) return argv;
+  if (trainer_->invocation->processes != Processes::kSrun) return argv;
   // Within the step that exec is, whose processors the ranks have.
   std::vector<std::string> whole = {"srun",
                                     "--overlap",
@@ -160,7 +151,7 @@ std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv,
 Reading DefinedTrainer::Read(const RunSpec& spec, const std::vector<fs::path>& logs, const Watched& watched,
                              const Invoked& invoked, const Arrivals* arrivals) const {
   const std::optional<int> exit_code = ExitCodeOf(watched);
-  ReadingOptions options = OptionsFor(trainer_, spec);
+  ReadingOptions options = OptionsFor(*trainer_, spec);
   std::optional<Json> document = ResultFileOf(invoked.result);  // of all of them: read once
   Reading all;
   std::vector<std::optional<LogEnd>> ends(1);  // that of the process that decided, then the others'
@@ -168,13 +159,13 @@ Reading DefinedTrainer::Read(const RunSpec& spec, const std::vector<fs::path>& l
     const bool decided = i == watched.process;
     options.arrivals = i == 0 ? arrivals : nullptr;
     options.exit_code = decided ? exit_code : std::nullopt;
-    Reading reading = ReadLog(trainer_, SourceOf(logs[i]), options, std::exchange(document, std::nullopt));
+    Reading reading = ReadLog(*trainer_, SourceOf(logs[i]), options, std::exchange(document, std::nullopt));
     if (decided) {
       ends.front() = reading.end;
     } else {
       ends.push_back(reading.end);
     }
-    all = i == 0 ? std::move(reading) : MergeReadings(trainer_, std::move(all), reading, options);
+    all = i == 0 ? std::move(reading) : MergeReadings(*trainer_, std::move(all), reading, options);
   }
   all.end = exit_code == 0 ? ends.front() : FirstCause(ends);
   if (!all.end && watched.status.signal != 0 && watched.stopped == StopReason::kNone) {

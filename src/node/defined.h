@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "node/device_memory.h"
 #include "node/log_growth.h"
 #include "node/ranks.h"
+#include "node/starting.h"
 #include "node/watch.h"
 #include "ridgeline/run.h"
 #include "run/job.h"
@@ -25,27 +27,24 @@
 
 namespace ridgeline {
 
-// Where in a point's folder its trainer may write, and its definition's files lie.
-inline constexpr const char* kOutputName = "output";
-
 class DefinedTrainer {
  public:
   // Throws Error(kInvalidInput) where the job's definition is wrong.
   explicit DefinedTrainer(const Job& job);
+  // The same, where the job's definition is read already.
+  DefinedTrainer(const Job& job, std::shared_ptr<const Trainer> trainer);
 
-  const Trainer& trainer() const { return trainer_; }
-  bool KeepsContract() const { return trainer_.result == Trainer::Result::kContract; }
+  const Trainer& trainer() const { return *trainer_; }
+  bool KeepsContract() const { return trainer_->result == Trainer::Result::kContract; }
   // The program, or Slurm, starts what runs on others.
   bool RunsOnFirstNodeAlone() const;
 
   std::vector<RankProcess> ProcessesHere(const RunSpec& spec, const Nodes& nodes, const std::vector<int>& cores) const;
 
-  // What `process` is started with, its files written. `spec`: as the node has it. `port`: where the ranks of one node
-  // meet. Throws Error(kInvalidInput) where the node's environment lacks what the definition names.
-  Invoked Start(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
-                const std::filesystem::path& point_dir, int64_t port) const;
-  // The same of any process, and nothing is written.
-  Invoked WouldStart(const RunSpec& spec, const Nodes& nodes) const;
+  // What `process` is started with. `spec`: as the node has it. Throws Error(kInvalidInput) where the node's
+  // environment lacks what the definition names.
+  Invoked InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
+                     const PointPlace& place) const;
 
   // What the run said here. `logs`: those of the processes here, in order. `arrivals`: how the first of `logs` grew;
   // null: nobody saw it.
@@ -56,11 +55,11 @@ class DefinedTrainer {
 
  private:
   ProcessPlace PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
-                       const std::filesystem::path& point_dir, int64_t port) const;
+                       const PointPlace& place) const;
   std::vector<std::string> WithSrun(std::vector<std::string> argv, const RunSpec& spec, const Nodes& nodes) const;
 
   const Job& job_;
-  Trainer trainer_;
+  const std::shared_ptr<const Trainer> trainer_;
   std::map<std::string, std::string> environment_;  // of a process of it, but for what the definition adds
 };
 

@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "base/command_words.h"
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -36,6 +35,7 @@
 #include "node/ranks.h"
 #include "node/read_job.h"
 #include "node/secret.h"
+#include "node/starting.h"
 #include "node/stop_signals.h"
 #include "node/watch.h"
 #include "ridgeline/foreign_file.h"
@@ -143,7 +143,7 @@ class JobRunner {
     Job started = job_;
     Invoked invoked;
     try {
-      invoked = defined_->WouldStart(runs.front(), nodes_);
+      invoked = StartOf(job_, &*defined_, runs.front(), {}, nodes_, PlaceIn("point", nodes_, 1));
       started.trainer = invoked.argv;
     } catch (const Error& e) {
       return Unfit{InfrastructureReason::kStart, fmt::format("its trainer cannot be started here: {}", e.message()),
@@ -165,7 +165,7 @@ class JobRunner {
   RunResult RunPoint(const JobPoint& point) {
     const fs::path dir = PointDir(job_.job_dir, point.id);
     MakeDirs(dir);
-    const fs::path spec = Prepare(point, dir);
+    Prepare(point, dir);
     if (options_.on_begin) {
       const std::vector<std::string> logs = LogsHere(point);
       options_.on_begin(point.id, ProgressFile(job_.job_dir, point.id),
@@ -176,7 +176,7 @@ class JobRunner {
     NodePart part{nodes_.rank, NodeName(), {}, weight::kCause, {}, /*ran=*/true};
     std::optional<Ran> ran;
     try {
-      ran = RunTrainer(point, dir, spec, begin);
+      ran = RunTrainer(point, dir, begin);
       part.end = EndSoFar(point, ran->end, begin);
       part.weight = WeightOf(*ran, part.end);
       part.reading = std::move(ran->reading);
@@ -389,7 +389,7 @@ class JobRunner {
   }
 
   // What an earlier attempt left must not be taken for this one's. Other nodes may share the folder.
-  fs::path Prepare(const JobPoint& point, const fs::path& dir) {
+  void Prepare(const JobPoint& point, const fs::path& dir) {
     if (nodes_.rank == 0) {
       for (const fs::path& stale : {dir / kTrainersResultName, ProgressFile(job_.job_dir, point.id)}) Remove(stale);
     }
@@ -398,10 +398,8 @@ class JobRunner {
       Remove(dir / log);
       FileWriter made(dir / log);
     }
-    fs::path spec = dir / SpecName(nodes_.rank);
-    WriteFile(spec, EncodeSpec(SpecHere(point)) + "\n");
+    WriteFile(dir / SpecName(nodes_.rank), EncodeSpec(SpecHere(point)) + "\n");
     if (IsOnSeveralNodes(point)) TakePart(dir, nodes_.rank, NodeName());
-    return spec;
   }
 
   WatchLimits LimitsOf(const JobPoint& point) const {
@@ -419,11 +417,8 @@ class JobRunner {
     return limits;
   }
 
-  Ran RunTrainer(const JobPoint& point, const fs::path& dir, const fs::path& spec, const Begin& begin) {
-    std::vector<RankProcess> ranks = ProcessesOn(nodes_, point.spec);
-    if (HasSeveralProcesses(point.spec) && !defined_) {
-      for (RankProcess& rank : ranks) rank.environment["RIDGELINE_SECRET_FILE"] = secret_.File();
-    }
+  Ran RunTrainer(const JobPoint& point, const fs::path& dir, const Begin& begin) {
+    const std::vector<RankProcess> ranks = ProcessesOn(nodes_, point.spec);
     const OomWatch oom;
     std::optional<CgroupPeak> cgroup_peak;
     if (defined_) cgroup_peak.emplace();
@@ -433,8 +428,8 @@ class JobRunner {
     Invoked invoked;  // of a defined trainer, the first process of it here
     try {
       for (const RankProcess& rank : ranks) {
-        Invoked one = InvokedFor(point, dir, spec, rank, port);
-        children.push_back(Start(point, dir, one, rank, port));
+        Invoked one = InvokedFor(point, dir, rank, port);
+        children.push_back(Start(dir, one, rank));
         if (children.size() == 1) invoked = std::move(one);
       }
     } catch (const Error&) {
@@ -547,30 +542,23 @@ class JobRunner {
     }
   }
 
-  // What one of its processes is started with.
-  Invoked InvokedFor(const JobPoint& point, const fs::path& dir, const fs::path& spec, const RankProcess& rank,
-                     const std::optional<ReservedPort>& port) const {
-    if (defined_) return defined_->Start(SpecHere(point), rank, nodes_, dir, port ? port->number() : 0);
-    Invoked ours;
-    ours.argv = job_.trainer;
-    // Behind its text, a shell takes the first word for its own name.
-    if (WordsOf(ours.argv).shell_text == ours.argv.size() - 1) ours.argv.push_back(ours.argv.front());
-    ours.argv.insert(ours.argv.end(), {"--spec", spec, "--result", dir / kTrainersResultName});
-    return ours;
+  // What one of its processes is started with, its files written.
+  Invoked InvokedFor(const JobPoint& point, const fs::path& dir, const RankProcess& rank,
+                     const std::optional<ReservedPort>& port) {
+    PointPlace place = PlaceIn(dir, nodes_, port ? port->number() : 0);
+    place.progress_file = ProgressFile(job_.job_dir, point.id);
+    if (HasSeveralProcesses(point.spec) && !defined_) place.secret_file = secret_.File();
+    Invoked invoked = StartOf(job_, defined_ ? &*defined_ : nullptr, SpecHere(point), rank, nodes_, place);
+    if (defined_) MakeDirs(place.output_dir);
+    for (const auto& [name, text] : invoked.files) WriteFileAtomic(fs::path(place.output_dir) / name, text);
+    return invoked;
   }
 
-  Child Start(const JobPoint& point, const fs::path& dir, const Invoked& invoked, const RankProcess& rank,
-              const std::optional<ReservedPort>& port) const {
+  Child Start(const fs::path& dir, const Invoked& invoked, const RankProcess& rank) const {
     SpawnOptions spawn;
     spawn.stdout_file = spawn.stderr_file = fs::absolute(dir / rank.log);
     spawn.work_dir = invoked.directory;
-    spawn.environment = rank.environment;
-    // How many threads there are is the sweep's to choose; which rank of how many this is, is not.
-    if (job_.environment.contains("OMP_NUM_THREADS")) spawn.environment.erase("OMP_NUM_THREADS");
-    spawn.environment.insert(job_.environment.begin(), job_.environment.end());
-    spawn.environment.insert(invoked.environment.begin(), invoked.environment.end());
-    if (port) spawn.environment.insert({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port->number())}});
-    spawn.environment["RIDGELINE_PROGRESS"] = rank.rank == 0 ? ProgressFile(job_.job_dir, point.id).string() : "";
+    spawn.environment = invoked.environment;
     if (cores_.own) {
       spawn.cpus = rank.cores;
     } else if (!rank.cores.empty()) {

@@ -377,6 +377,10 @@ Lookup LookupOf(const Invocation& invocation, const RunSpec& spec, const Process
 }
 
 Invoked InvokeWith(const Invocation& invocation, const ProcessPlace& place, const Lookup& lookup) {
+  const Lookup stand_in = [&](std::string_view name) {
+    return place.is_shown ? std::optional<FieldValue>(Placeholder(name)) : std::nullopt;
+  };
+  const auto is_placeholder = [&](const std::string& text) { return place.is_shown && text.starts_with('<'); };
   Invoked invoked;
   std::vector<std::string> values;  // of each argument: one that a shell would not take as it is
   const auto add = [&](const std::vector<Template>& arguments) {
@@ -384,12 +388,12 @@ Invoked InvokeWith(const Invocation& invocation, const ProcessPlace& place, cons
       std::string odd;
       const Lookup noting = [&](std::string_view name) {
         std::optional<FieldValue> value = lookup(name);
-        if (value && odd.empty() && !IsPlainShellText(ValueText(*value))) {
+        if (value && odd.empty() && !IsPlainShellText(ValueText(*value)) && !is_placeholder(ValueText(*value))) {
           odd = fmt::format("{} is '{}'", name, PrintableLine(ValueText(*value)));
         }
         return value;
       };
-      for (std::string& argument : each.Arguments(noting)) invoked.argv.push_back(std::move(argument));
+      for (std::string& argument : each.Arguments(noting, stand_in)) invoked.argv.push_back(std::move(argument));
       values.resize(invoked.argv.size(), odd);
     }
   };
@@ -402,15 +406,26 @@ Invoked InvokeWith(const Invocation& invocation, const ProcessPlace& place, cons
                     "argument behind that, and write \"$1\" in the text",
                     values[*text]));
   }
-  for (const auto& [name, value] : invocation.environment) invoked.environment[name] = value.Text(lookup);
-  for (const auto& [name, text] : invocation.files) invoked.files[name] = text.Text(lookup);
-  if (invocation.directory) invoked.directory = invocation.directory->Text(lookup);
-  if (invocation.result) invoked.result = invocation.result->Text(lookup);
+  for (const auto& [name, value] : invocation.environment) {
+    std::string text = value.Text(lookup, stand_in);
+    // What is written as empty is meant so; what only comes out so is left out, as an argument is.
+    if (!text.empty() || value.Names().empty()) invoked.environment[name] = std::move(text);
+  }
+  for (const auto& [name, text] : invocation.files) invoked.files[name] = text.Text(lookup, stand_in);
+  if (invocation.directory) invoked.directory = invocation.directory->Text(lookup, stand_in);
+  if (invocation.result) invoked.result = invocation.result->Text(lookup, stand_in);
   if (invoked.argv.empty()) throw Error(ErrorKind::kInvalidInput, "its command is empty here");
   return invoked;
 }
 
 }  // namespace
+
+std::string Placeholder(std::string_view name) {
+  if (name.starts_with(kVariablePrefix)) name.remove_prefix(kVariablePrefix.size());
+  std::string text = "<";
+  for (const char c : name) text += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return text + ">";
+}
 
 const Field* Invocation::FindOwn(std::string_view name) const {
   const auto it = std::find_if(fields.begin(), fields.end(), [&](const auto& own) { return own->name == name; });

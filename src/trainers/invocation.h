@@ -68,12 +68,18 @@ struct ProcessPlace {
   std::string result_file;
   std::map<std::string, std::string> environment;  // that it will have
   bool resumes = false;
+  // Nothing is started: what is not known stands as a Placeholder here, and in what is made of a variable that is not
+  // in the environment.
+  bool is_shown = false;
 };
+
+// What stands for a name's value that only the node knows: "<MASTER_ADDR>" of master_addr, "<DATA>" of env.DATA.
+std::string Placeholder(std::string_view name);
 
 // What is started.
 struct Invoked {
   std::vector<std::string> argv;
-  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> environment;  // added to what the node has
   std::map<std::string, std::string> files;
   std::filesystem::path directory;  // that it runs in; empty: where we do
   std::filesystem::path result;     // empty: it writes none

@@ -144,6 +144,23 @@ TEST(Invocation, MistakesAreSaidAtTheirPlace) {
   EXPECT_THAT(RefusalOfMine("command: [x]\nfile: y.json\n"), HasSubstr("with `result: file` and a command"));
 }
 
+TEST(Invocation, AVariableThatComesOutEmptyIsLeftOut) {
+  const Trainer trainer = ParseMine("command: [x]\nenv: {A: '{{if layers == 3}}1{{end}}', B: '', C: '{{layers}}'}\n");
+  const Invoked invoked = Invoke(*trainer.invocation, Spec({{"model", "gpt-124m"}}), {});
+  EXPECT_EQ(invoked.environment, (std::map<std::string, std::string>{{"B", ""}, {"C", "12"}}));
+}
+
+TEST(Invocation, WhatOnlyTheNodeKnowsStandsAsAPlaceholderInWhatIsShown) {
+  const Trainer trainer = ParseMine("command: [bash, -c, 'x {{env.SURELY_NOT_SET}} {{output_dir}} {{layers}}']\n");
+  ProcessPlace place;
+  place.output_dir = Placeholder("output_dir");
+  place.is_shown = true;
+  const RunSpec spec = Spec({{"model", "gpt-124m"}});
+  EXPECT_EQ(Invoke(*trainer.invocation, spec, place).argv.back(), "x <SURELY_NOT_SET> <OUTPUT_DIR> 12");
+  place.is_shown = false;
+  EXPECT_THROW(Invoke(*trainer.invocation, spec, place), Error);
+}
+
 TEST(Invocation, AShellsTextTakesPlainValuesAlone) {
   const std::string text = "command: [bash, -lc, 'source env.sh && exec ./train --d={{data}} --n={{layers}}']\n";
   EXPECT_THAT(WhyNot(text, {{"model", "gpt-124m"}, {"data", "/data/a-1.txt"}}), IsEmpty());

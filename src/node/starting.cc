@@ -1,0 +1,66 @@
+#include "node/starting.h"
+
+#include <map>
+
+#include "base/command_words.h"
+#include "node/defined.h"
+#include "ridgeline/job_dir.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+
+PointPlace PlaceIn(const fs::path& point_dir, const Nodes& nodes, int64_t port) {
+  const fs::path whole = fs::absolute(point_dir);  // it may run in another folder
+  PointPlace place;
+  if (nodes.count > 1) {
+    place.master_addr = nodes.master_address;
+    place.master_port = std::to_string(nodes.master_port);
+  } else if (port > 0) {
+    place.master_port = std::to_string(port);
+  }
+  place.output_dir = whole / kOutputName;
+  place.spec_file = whole / SpecName(nodes.rank);
+  place.result_file = whole / kTrainersResultName;
+  return place;
+}
+
+PointPlace UnknownPlace(const Nodes& nodes) {
+  PointPlace place;
+  if (nodes.count > 1) place.master_addr = Placeholder("master_addr");
+  place.master_port = Placeholder("master_port");
+  place.output_dir = Placeholder("output_dir");
+  place.spec_file = Placeholder("spec_file");
+  place.result_file = Placeholder("result_file");
+  place.progress_file = Placeholder("progress_file");
+  place.is_shown = true;
+  return place;
+}
+
+Invoked StartOf(const Job& job, const DefinedTrainer* defined, const RunSpec& spec, const RankProcess& process,
+                const Nodes& nodes, const PointPlace& place) {
+  Invoked start;
+  if (defined != nullptr) {
+    start = defined->InvokedFor(spec, process, nodes, place);
+  } else {
+    start.argv = job.trainer;
+    // Behind its text, a shell takes the first word for its own name.
+    if (WordsOf(start.argv).shell_text == start.argv.size() - 1) start.argv.push_back(start.argv.front());
+    start.argv.insert(start.argv.end(), {"--spec", place.spec_file, "--result", place.result_file});
+  }
+  // Which rank of how many this is, nobody else says; how many threads it has, the sweep and the definition may.
+  std::map<std::string, std::string> all = process.environment;
+  if (!place.master_port.empty()) all.insert({{"MASTER_ADDR", place.master_addr}, {"MASTER_PORT", place.master_port}});
+  if (!place.secret_file.empty()) all["RIDGELINE_SECRET_FILE"] = place.secret_file;
+  constexpr const char* kThreads = "OMP_NUM_THREADS";
+  if (job.environment.contains(kThreads) || start.environment.contains(kThreads)) all.erase(kThreads);
+  // The sweep's go before the definition's.
+  all.insert(job.environment.begin(), job.environment.end());
+  all.insert(start.environment.begin(), start.environment.end());
+  // Python keeps back what it prints where that is no terminal: nobody could follow the run, and a crash would lose it.
+  if (!IsOurTrainer(job)) all.emplace("PYTHONUNBUFFERED", "1");
+  all["RIDGELINE_PROGRESS"] = process.rank == 0 ? place.progress_file : "";
+  start.environment = std::move(all);
+  return start;
+}
+
+}  // namespace ridgeline
