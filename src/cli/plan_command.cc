@@ -21,6 +21,7 @@
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/rounds.h"
+#include "cli/show_commands.h"
 #include "launch/check_rules.h"
 #include "plan/largest.h"
 #include "plan/plan.h"
@@ -46,6 +47,8 @@ struct PlanArguments {
   std::string format = "text";
   bool expand_only = false;
   bool fields = false;
+  bool commands = false;
+  std::string point;
   std::string launcher;
   std::string memory;
   std::string largest;
@@ -161,6 +164,11 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   BatchesThatFit::EndedForMemory ended;
   if (store && HasLargestBatch(sweep)) ended = EndedForMemoryIn(*store, store->CurrentCampaign(sweep.name), {});
   const auto batches = UseLargestBatches(sweep, said, PredictMemory, std::move(ended));
+  if (arguments.commands) {
+    ShowCommands(sweep, {arguments.point, "", arguments.format});
+    Flush();
+    return 0;
+  }
   Expansion expansion;
   const std::vector<Point> points = Expand(sweep, &expansion);
   PlanOptions options;
@@ -198,6 +206,21 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   return 0;
 }
 
+// What does not go with --commands.
+void RefuseOthersOfCommands(const PlanArguments& arguments) {
+  if (!arguments.commands) return;
+  if (arguments.format == "md" || arguments.format == "csv") {
+    throw Error(ErrorKind::kUsage, fmt::format("plan: commands are no table, and -o {} is one", arguments.format),
+                "use -o text, json or jsonl");
+  }
+  if (arguments.expand_only || !arguments.largest.empty()) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("plan: --commands does not go with {}", arguments.expand_only ? "--expand-only" : "--largest"),
+        "leave one of them out");
+  }
+}
+
 }  // namespace
 
 Action PlanCommand(CLI::App& self) {
@@ -207,6 +230,11 @@ Action PlanCommand(CLI::App& self) {
   self.add_flag("--expand-only", arguments->expand_only,
                 "list the points and predict nothing; jsonl and json hold each point's whole RunSpec");
   self.add_flag("--fields", arguments->fields, "list every field a sweep may set, with its values and meaning");
+  CLI::Option* commands = self.add_flag("--commands", arguments->commands,
+                                        "print what would be started for each point, in text, json or jsonl");
+  self.add_option("--point", arguments->point, "with --commands: of this point alone, named by the beginning of its id")
+      ->type_name("ID")
+      ->needs(commands);
   self.add_option("--largest", arguments->largest,
                   "the largest value of this that fits, searched for each combination of the other fields")
       ->type_name("FIELD")
@@ -247,6 +275,7 @@ Action PlanCommand(CLI::App& self) {
       "  ridgeline plan sweeps/demo.yaml --launcher slurm --memory 64GB\n"
       "  ridgeline plan sweeps/scaling.yaml --device p5\n"
       "  ridgeline plan sweeps/demo.yaml --largest batch_size --memory 16GB\n"
+      "  ridgeline plan sweeps/demo.yaml --commands | less\n"
       "  ridgeline plan sweeps/demo.yaml --expand-only -o jsonl | head -1\n"
       "  ridgeline plan --fields -o md");
   return [arguments] {
@@ -259,6 +288,7 @@ Action PlanCommand(CLI::App& self) {
       throw Error(ErrorKind::kUsage, "plan: no sweep is given",
                   "ridgeline plan SWEEP.yaml, or see ridgeline plan --help");
     }
+    RefuseOthersOfCommands(*arguments);
     const Sweep sweep = LoadSweepFor(arguments->sweep, arguments->launcher, arguments->trainers);
     if (!arguments->largest.empty()) return ShowLargest(sweep, *arguments);
     return arguments->expand_only ? ShowPoints(sweep, arguments->format) : ShowPlan(sweep, *arguments);

@@ -23,6 +23,7 @@
 #include "cli/commands.h"
 #include "cli/harness.h"
 #include "cli/output.h"
+#include "cli/show_commands.h"
 #include "ridgeline/limits.h"
 #include "run/result.h"
 #include "trainers/find.h"
@@ -39,6 +40,7 @@ struct TrainersOptions {
   std::vector<fs::path> folders;
   std::string format = "text";
   std::string name;
+  std::string point;
   std::string log;
   std::string result;
   std::vector<std::string> checked;
@@ -66,7 +68,20 @@ int List(const TrainersOptions& options) {
   return 0;
 }
 
+// SWEEP:ID, whose file may have a colon in its name.
+int ShowOfPoint(const TrainersOptions& options) {
+  const size_t colon = options.point.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == options.point.size()) {
+    throw Error(ErrorKind::kUsage, fmt::format("--point is SWEEP.yaml:ID, not '{}'", options.point),
+                "`ridgeline plan SWEEP.yaml` shows the points with their ids");
+  }
+  const Sweep sweep = LoadSweepFor(options.point.substr(0, colon), "", options.folders);
+  ShowCommands(sweep, {options.point.substr(colon + 1), options.name});
+  return 0;
+}
+
 int Show(const TrainersOptions& options) {
+  if (!options.point.empty()) return ShowOfPoint(options);
   const fs::path file = FindTrainer(options.name, Folders(options));
   Write(EscapeControls(ReadFileIfThere(file, kMaxTrainerBytes).value_or(""), "\n\t"));
   return 0;
@@ -218,12 +233,19 @@ int Try(const TrainersOptions& options) {
 }
 
 CLI::App* AddShow(CLI::App& self, const std::shared_ptr<TrainersOptions>& options) {
-  CLI::App* show = self.add_subcommand("show", "print a definition");
+  CLI::App* show = self.add_subcommand("show", "print a definition, or what it starts for a point");
   show->add_option("name", options->name, "the trainer, as `ridgeline trainers` names it")
       ->type_name("TRAINER")
       ->required();
+  show->add_option("--point", options->point,
+                   "instead: what it would be started with for this point, named by the beginning of its id")
+      ->type_name("SWEEP.yaml:ID");
   AddTrainersOption(*show, options->folders);
-  show->footer("The file as it is: a beginning for one of your own.\n\nExample:\n  ridgeline trainers show nanogpt");
+  show->footer(
+      "The file as it is: a beginning for one of your own. With --point, what `ridgeline plan SWEEP --commands` says "
+      "of "
+      "one\npoint.\n\n"
+      "Examples:\n  ridgeline trainers show nanogpt\n  ridgeline trainers show nanogpt --point sweep.yaml:3f09ac12");
   return show;
 }
 

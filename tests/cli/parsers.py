@@ -1,0 +1,253 @@
+#!/usr/bin/python3
+"""Gives what `ridgeline plan --commands` says of definitions that ship to stand-ins of the programs' own parsers.
+
+  parsers.py RIDGELINE TRAINERS
+
+RIDGELINE: the program; TRAINERS: the folder with the definitions. The options, their types and their choices are facts
+of the sources that the definitions name.
+"""
+
+import argparse
+import ast
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+SWEEPS = {
+    "transformer_engine_fsdp": """
+defaults: {model: stack-1b, shard: full, device: cuda, gpu: b200, ranks: 8, seq_length: 2048}
+matrix:
+  precision: [bf16, tf32, fp16, fp8, mxfp8, nvfp4]
+  checkpointing: [none, full]
+""",
+    "nanogpt": """
+defaults: {model: gpt-124m}
+matrix:
+  learning_rate: [6e-5, 1, 3e-4]
+  schedule: [constant, cosine]
+zip:
+  - {device: [cpu, cuda], gpu: [none, a100], precision: [fp32, bf16]}
+""",
+    "hf_trainer": """
+defaults: {batch_size: 2, ranks: 2, learning_rate: 1e-5}
+matrix:
+  model: [llama-1b, gpt-124m]
+  checkpointing: [none, full]
+  train_file: ['', a b.txt]
+  compile: [false, true]
+zip:
+  - {device: [cpu, cuda], gpu: [none, h100], precision: [fp32, bf16]}
+""",
+    "llm_foundry": """
+defaults: {model: gpt-124m, device: cuda, gpu: h100, ranks: 8, weight_decay: 0}
+matrix:
+  epsilon: [1e-8, 1e-5]
+  grad_clip: [0, 1]
+  schedule: [constant, cosine]
+zip:
+  - {shard: [none, full, full], checkpointing: [none, none, full]}
+""",
+}
+
+
+def refuse(message):
+    raise ValueError(message)
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises where argparse would end the program."""
+
+    def error(self, message):
+        refuse(message)
+
+
+def torchrun(argv):
+    """The options of torchrun that definitions use; gives the script and what is behind it."""
+    parser = Parser(prog="torchrun", allow_abbrev=True)
+    parser.add_argument("--nnodes", type=str, default="1:1")
+    parser.add_argument("--nproc-per-node", "--nproc_per_node", type=str, default="1")
+    parser.add_argument("--node-rank", "--node_rank", type=int, default=0)
+    parser.add_argument("--master-addr", "--master_addr", default="127.0.0.1", type=str)
+    parser.add_argument("--master-port", "--master_port", default=29500, type=int)
+    parser.add_argument("-m", "--module", action="store_true")
+    parser.add_argument("training_script", type=str)
+    parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
+    found = parser.parse_args([word.replace("<MASTER_PORT>", "29500") for word in argv])
+    return found.training_script, found.training_script_args
+
+
+def one_of(names):
+    """A type that raises for a name that it does not know."""
+    return lambda text: text.lower() if text.lower() in names.split() else refuse(f"{text} is none of {names}")
+
+
+def transformer_engine_fsdp(command):
+    layer = one_of("linear layernorm rmsnorm layernormlinear layernormmlp multiheadattention transformerlayer")
+    parser = Parser()
+    parser.add_argument("-v", "--verbose", action="store_true")
+    for name in "-b --batch-size", "-s --seq-length", "-n --num-heads", "-d --head-dim", "-i --num-iters":
+        parser.add_argument(*name.split(), type=int)
+    parser.add_argument("-k", "--num-layers", type=int)
+    parser.add_argument("--layer-type", type=layer, default="transformerlayer")
+    parser.add_argument("--seed", type=int, default=1234)
+    parser.add_argument("--profile-memory", action="store_true")
+    parser.add_argument("--profile-name", type=str)
+    parser.add_argument("--checkpoint-layer", type=layer)
+    parser.add_argument("--no-fp8", action="store_true")
+    parser.add_argument("--no-defer-init", action="store_true")
+    parser.add_argument("--no-te-fsdp", action="store_true")
+    parser.add_argument("--dtype", type=one_of("fp32 float32 fp16 float16 bf16 bfloat16"))
+    parser.add_argument("--precision", type=one_of("fp32 fp16 fp8 mxfp8 nvfp4"))
+    script, words = torchrun(command["argv"][1:])
+    found = parser.parse_args(words)
+    assert script.endswith("fsdp.py"), script
+    assert not (found.no_fp8 and found.precision in ("fp8", "mxfp8", "nvfp4")), "it refuses both"
+    assert (found.checkpoint_layer is not None) == (command["fields"]["checkpointing"] == "full")
+    assert found.num_iters == 7 and found.num_layers == 24
+
+
+NANOGPT = {
+    "out_dir": "out", "eval_interval": 2000, "log_interval": 1, "eval_iters": 200, "eval_only": False,
+    "always_save_checkpoint": True, "init_from": "scratch", "wandb_log": False, "wandb_project": "owt",
+    "wandb_run_name": "gpt2", "dataset": "openwebtext", "gradient_accumulation_steps": 40, "batch_size": 12,
+    "block_size": 1024, "n_layer": 12, "n_head": 12, "n_embd": 768, "dropout": 0.0, "bias": False,
+    "learning_rate": 6e-4, "max_iters": 600000, "weight_decay": 1e-1, "beta1": 0.9, "beta2": 0.95, "grad_clip": 1.0,
+    "decay_lr": True,
+    "warmup_iters": 2000, "lr_decay_iters": 600000, "min_lr": 6e-5, "backend": "nccl", "device": "cuda",
+    "dtype": "bfloat16", "compile": True,
+}  # fmt: skip
+
+
+def nanogpt(command):
+    """configurator.py: a value is a literal where it can be one, and must be of the type of what train.py has."""
+    argv = command["argv"]
+    script, words = (argv[1], argv[2:]) if argv[0] == "python3" else torchrun(argv[1:])
+    assert script == "train.py", script
+    for word in words:
+        key, value = word.split("=", 1)
+        assert key.startswith("--") and key[2:] in NANOGPT, f"Unknown config key: {key}"
+        try:
+            attempt = ast.literal_eval(value)
+        except (SyntaxError, ValueError):
+            attempt = value
+        assert type(attempt) is type(NANOGPT[key[2:]]), f"{word} is of another type than {NANOGPT[key[2:]]}"
+
+
+# run_clm.py's, as HfArgumentParser makes options of its dataclasses and of TrainingArguments: `bool` takes a value or
+# none.
+HF = {
+    str: "config_name tokenizer_name train_file dataset_name dataset_config_name output_dir",
+    int: "block_size max_steps per_device_train_batch_size gradient_accumulation_steps seed",
+    float: "learning_rate weight_decay adam_beta1 adam_beta2 adam_epsilon max_grad_norm logging_steps warmup_steps",
+    bool: "do_train bf16 fp16 gradient_checkpointing use_cpu torch_compile disable_tqdm",
+}
+HF_CHOICES = {
+    "lr_scheduler_type": "linear cosine cosine_with_restarts polynomial constant constant_with_warmup inverse_sqrt",
+    "optim": "adamw_torch adamw_torch_fused adafactor sgd adagrad",
+    "ddp_backend": "nccl gloo mpi ccl hccl cncl mccl",
+    "log_level": "debug info warning error critical passive detail",
+    "save_strategy": "no steps epoch best",
+    "report_to": "none all tensorboard wandb",
+}
+
+
+def hf_bool(text):
+    if text.lower() in ("yes", "true", "t", "y", "1"):
+        return True
+    return False if text.lower() in ("no", "false", "f", "n", "0") else refuse(f"{text} is no truth value")
+
+
+def hf_trainer(command):
+    parser = Parser(allow_abbrev=False)
+    for kind, names in HF.items():
+        for name in names.split():
+            if kind is bool:
+                parser.add_argument("--" + name, type=hf_bool, nargs="?", const=True, default=False)
+            else:
+                parser.add_argument("--" + name, type=kind, required=name == "output_dir")
+    for name, choices in HF_CHOICES.items():
+        parser.add_argument("--" + name, type=str, choices=choices.split())
+    script, words = torchrun(command["argv"][1:])
+    found = parser.parse_args(words)
+    assert script.endswith("run_clm.py"), script
+    assert (found.train_file is None) != (found.dataset_name is None), "one of them must be there"
+    assert found.train_file is None or found.train_file.rsplit(".", 1)[-1] in ("csv", "json", "txt")
+    assert not (found.bf16 and found.fp16)
+    config = json.loads(command["files"]["<OUTPUT_DIR>/config.json"])
+    assert config["model_type"] in ("llama", "gpt2")
+    assert command["environment"]["TOKENIZERS_PARALLELISM"] == "false"
+
+
+FOUNDRY_MUST = set(
+    "model tokenizer optimizer scheduler train_loader max_duration eval_interval max_seq_len seed "
+    "global_train_batch_size device_train_microbatch_size".split()
+)
+FOUNDRY_MAY = set(
+    "precision fsdp_config progress_bar log_to_console console_log_interval callbacks algorithms run_name variables "
+    "loggers save_folder compile_config eval_loader".split()
+)
+
+
+def llm_foundry(command):
+    """train.py: a key of the configuration that it does not know is an error, as is a number that is text."""
+    config = yaml.safe_load(command["files"]["<OUTPUT_DIR>/train.yaml"])
+    assert FOUNDRY_MUST <= config.keys(), FOUNDRY_MUST - config.keys()
+    assert config.keys() <= FOUNDRY_MUST | FOUNDRY_MAY, f"Unused parameter {config.keys() - FOUNDRY_MUST - FOUNDRY_MAY}"
+    assert config["variables"]["global_seed"] == config["seed"] == 1234
+    assert type(config["optimizer"]["eps"]) is float and config["optimizer"]["eps"] == command["fields"]["epsilon"]
+    assert type(config["optimizer"]["lr"]) is float
+    assert all(type(beta) is float for beta in config["optimizer"]["betas"])
+
+
+def numbers_that_are_text(value, where=""):
+    """Where a file of YAML has a number that its reader takes for text."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from numbers_that_are_text(inner, f"{where}.{key}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from numbers_that_are_text(inner, where)
+    elif isinstance(value, str):
+        try:
+            float(value)
+            yield f"{where}: {value!r}"
+        except ValueError:
+            pass
+
+
+def commands(ridgeline, trainers, name, folder):
+    sweep = pathlib.Path(folder, f"{name}-sweep.yaml")
+    sweep.write_text(f"name: x\n{SWEEPS[name].replace('defaults: {', f'defaults: {{trainer: {name}, ')}")
+    run = [ridgeline, "plan", sweep, "--trainers", trainers]
+    said = subprocess.run([*run, "--commands", "-o", "json"], check=True, stdout=subprocess.PIPE, cwd=folder)
+    specs = subprocess.run([*run, "--expand-only", "-o", "json"], check=True, stdout=subprocess.PIPE, cwd=folder)
+    fields = {point["id"]: point["spec"] for point in json.loads(specs.stdout)}
+    for command in json.loads(said.stdout):
+        command["fields"] = fields[command["point"]]
+        command["fields"].update(command["fields"].get("own", {}))
+        yield command
+
+
+def main():
+    ridgeline, trainers = (str(pathlib.Path(given).resolve()) for given in sys.argv[1:])
+    with tempfile.TemporaryDirectory() as folder:
+        for name in SWEEPS:
+            count = 0
+            for command in commands(ridgeline, trainers, name, folder):
+                count += 1
+                try:
+                    globals()[name](command)
+                    assert command["environment"]["PYTHONUNBUFFERED"] == "1"
+                    for path, text in command["files"].items():
+                        if path.endswith((".yaml", ".yml")):
+                            assert not (odd := list(numbers_that_are_text(yaml.safe_load(text)))), odd
+                except (AssertionError, ValueError) as wrong:
+                    raise SystemExit(f"{name}: {wrong!r}\n{json.dumps(command, indent=1)}")
+            print(f"{name}: {count} points")
+
+
+main()
