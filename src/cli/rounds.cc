@@ -87,7 +87,9 @@ class Rounds {
     if (!HasLargestBatch(sweep_)) return RunSweep(sweep_, driver_, parts_);
     std::set<std::string> points = Ids();
     TellOfLargest();
-    RunSummary summary = RunSweep(sweep_, driver_, parts_);
+    DriverParts parts = parts_;
+    parts.trainer_faults = &trainer_faults_;
+    RunSummary summary = RunSweep(sweep_, driver_, parts);
     while (!Stopped(summary)) {
       std::set<std::string> learnt = Ids();
       if (learnt == points) break;
@@ -224,7 +226,8 @@ class Rounds {
 
   RunSummary Drive(const Sweep& sweep, const DriverOptions& driver) {
     return RunSweep(sweep, driver,
-                    {parts_.store, parts_.launcher, parts_.clock, parts_.forecaster, observer_, parts_.interrupts});
+                    {parts_.store, parts_.launcher, parts_.clock, parts_.forecaster, observer_, parts_.interrupts,
+                     &trainer_faults_});
   }
 
   Sweep sweep_;
@@ -232,6 +235,7 @@ class Rounds {
   const DriverParts& parts_;
   const int64_t at_once_;
   RoundObserver observer_;
+  TrainerFaults trainer_faults_;
   SpaceMaker maker_;
   std::shared_ptr<const BatchesThatFit> batches_;
   std::vector<SearchSpace> spaces_;

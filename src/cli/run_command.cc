@@ -102,6 +102,15 @@ int Unanswered(const std::string& what, const std::string& hint) {
 // takes. Throws Error(kInfrastructure) where points have no result.
 int ExitCodeOf(const RunSummary& summary, const RunOptions& options, bool is_predicted) {
   const int64_t points = summary.ok + summary.failed + summary.no_result;
+  if (summary.trainers_fault) {
+    const std::string left =
+        summary.no_result == 0 ? "" : fmt::format("{} of {} points have no result; ", summary.no_result, points);
+    return Unanswered(
+        fmt::format("{}it stopped when {}", left, summary.given_up),
+        fmt::format("when that is mended: {} --retry failed. With give_up_after: 0 under launch, all points "
+                    "are tried",
+                    CommandLine(options)));
+  }
   if (summary.no_result > 0) {
     std::string what = fmt::format("{} of {} points have no result", summary.no_result, points);
     if (!summary.given_up.empty()) what += "; it stopped when " + summary.given_up;

@@ -104,8 +104,11 @@ bool Turns::Take(const std::string& turn, const fs::path& build, const std::set<
   driver.campaign = turn;
   SystemClock clock;
   TurnObserver observer;
+  // A build that crashes everywhere is what the gate is to find.
+  TrainerFaults faults;
+  faults.has_worked = true;
   const RunSummary summary =
-      RunSweep(sweep, driver, {store, *launcher, clock, PredictMemory, observer, Interrupts::Count});
+      RunSweep(sweep, driver, {store, *launcher, clock, PredictMemory, observer, Interrupts::Count, &faults});
   if (!summary.given_up.empty()) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("gate: {} stopped when {}", turn, summary.given_up),
                 "when that is mended, gate again: it goes on where it was");

@@ -36,7 +36,7 @@ class Driver {
         points_(sweep, options.jobs_dir.parent_path(), options.campaign, options.trainer),
         planner_(sweep, options, parts, points_, tally_),
         reluctance_(parts, sweep.launch.launcher_timeout_s),
-        faults_(sweep.launch.give_up_after),
+        faults_(sweep.launch.give_up_after, trainer_faults()),
         collector_(sweep, parts, points_, room_, live_, planner_, tally_, faults_),
         submitter_(parts, reluctance_, faults_, options.program),
         poller_(parts, reluctance_),
@@ -78,6 +78,9 @@ class Driver {
 
  private:
   int64_t Now() const { return parts_.clock.MonotonicNs(); }
+  TrainerFaults& trainer_faults() {
+    return parts_.trainer_faults != nullptr ? *parts_.trainer_faults : own_trainer_faults_;
+  }
   bool GivenUp() const { return !faults_.given_up().empty(); }
 
   // Who has given up waits for what the launcher has, and hands over nothing more.
@@ -94,6 +97,7 @@ class Driver {
     const SweepProgress had = parts_.store.Progress(sweep_.name);
     tally_.Begin(start_.points, had.ok, had.failed);
     start_.finished = had.finished();
+    trainer_faults().has_worked = trainer_faults().has_worked || had.ok > 0;
     for (const PointOrigins& origins : parts_.store.OriginsOfFinished(sweep_.name)) {
       if (!AgreeOnOrigin(origins.environment, options_.here)) start_.elsewhere += origins.points;
     }
@@ -225,6 +229,7 @@ class Driver {
             .interrupted = interrupted_,
             .left = left_,
             .given_up = faults_.given_up(),
+            .trainers_fault = faults_.is_trainers_fault(),
             .set_aside = faults_.SetAside()};
   }
 
@@ -236,6 +241,7 @@ class Driver {
   JobTable live_;
   Planner planner_;
   Reluctance reluctance_;
+  TrainerFaults own_trainer_faults_;
   FaultWatch faults_;
   LauncherRoom room_;
   Collector collector_;

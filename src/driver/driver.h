@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "driver/progress.h"
+#include "driver/trainer_faults.h"
 #include "launch/launcher.h"
 #include "plan/plan.h"
 #include "store/store.h"
@@ -56,9 +57,10 @@ struct RunSummary {
   int64_t infrastructure = 0;  // of those, what was at fault was the infrastructure
   int64_t live_jobs = 0;       // left running
   bool interrupted = false;
-  bool left = false;      // the jobs were left as they are: they go on by themselves
-  std::string given_up;   // why it stopped handing over jobs; empty: it did not
-  std::string set_aside;  // nodes that it set aside, with what failed there; empty: none
+  bool left = false;            // the jobs were left as they are: they go on by themselves
+  std::string given_up;         // why it stopped handing over jobs; empty: it did not
+  bool trainers_fault = false;  // and whether that is the trainer's
+  std::string set_aside;        // nodes that it set aside, with what failed there; empty: none
 };
 
 // Told what happens. Calls come from the driver's thread.
@@ -81,6 +83,8 @@ struct DriverParts {
   RunObserver& observer;
   // How often a stop was asked for. Once: live jobs are cancelled and collected. More: they are left as they are.
   std::function<int()> interrupts;
+  // Of all runs that belong together; nullptr: this is one by itself.
+  TrainerFaults* trainer_faults = nullptr;
 };
 
 // REQUIRES: the caller holds the database's DriverLock. Throws Error where the store, the disk or the launcher fails

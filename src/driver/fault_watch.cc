@@ -17,9 +17,9 @@ constexpr int64_t kFailuresOfANode = 2;
 constexpr size_t kNodesNamed = 3;
 constexpr size_t kWordsOfANode = 160;  // code points: the database has the rest
 
-// What failures that are alike have in common: the reason, and the words that are no names or numbers.
+// What failures that are alike have in common: the end, and the words that are no names or numbers.
 std::string KindOf(const Collected& result) {
-  std::string kind(ReasonName(result.end.reason));
+  std::string kind = EndName(result.end);
   std::istringstream words(result.message);
   for (std::string word; words >> word;) {
     if (std::none_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
@@ -34,7 +34,7 @@ std::vector<FaultWatch::Finding> FaultWatch::PointEnded(const std::string& job_k
   if (result.end.status == RunStatus::kCancelled || result.end.reason == InfrastructureReason::kPreempted) return {};
   if (result.end.status != RunStatus::kInfrastructure) {
     alike_ = 0;
-    return {};
+    return OwnFault(result);
   }
   if (!failed_jobs_.insert(job_key).second) return {};
   std::vector<Finding> findings;
@@ -47,11 +47,30 @@ std::vector<FaultWatch::Finding> FaultWatch::PointEnded(const std::string& job_k
          "withdrawn before it began, to be kept off " + node});
   }
   if (IsOneTooMany(result)) {
-    given_up_ = fmt::format("{} jobs in a row failed alike, {}: {}", alike_, EndName(result.end),
-                            PrintableLine(result.message));
-    findings.push_back({"no more jobs are handed over: " + given_up_, "withdrawn before it began: " + given_up_});
+    findings.push_back(GiveUp(fmt::format("{} jobs in a row failed alike, {}: {}", alike_, EndName(result.end),
+                                          PrintableLine(result.message))));
   }
   return findings;
+}
+
+FaultWatch::Finding FaultWatch::GiveUp(std::string why) {
+  given_up_ = std::move(why);
+  return {"no more jobs are handed over: " + given_up_, "withdrawn before it began: " + given_up_};
+}
+
+// A point that ran out of memory, diverged or took too long has a result: the trainer works.
+std::vector<FaultWatch::Finding> FaultWatch::OwnFault(const Collected& result) {
+  const bool failed = result.end == RunStatus::kCrashed || result.end == RunStatus::kInvalid;
+  std::string kind = KindOf(result);
+  if (trainer_.points.empty()) trainer_.kind = kind;
+  trainer_.has_worked = trainer_.has_worked || !failed || kind != trainer_.kind;
+  if (trainer_.has_worked) return {};
+  trainer_.points.insert(result.point_id);
+  const auto points = static_cast<int64_t>(trainer_.points.size());
+  if (give_up_after_ == 0 || points < give_up_after_ || !given_up_.empty()) return {};
+  is_trainers_fault_ = true;
+  return {GiveUp(fmt::format("each of the first {} points ended alike, {}: {}", points, EndName(result.end),
+                             PrintableLine(result.message)))};
 }
 
 bool FaultWatch::IsToBeAvoided(const Collected& result) {

@@ -1,6 +1,6 @@
-// What failures of the infrastructure tell together: which nodes to leave out, and when to stop handing over jobs. A
-// node is left out for as long as there are others: where there are none, giving up is what ends a run, and nothing
-// else. Pure: ends go in, decisions come out.
+// What failures tell together: which nodes to leave out, and when to stop handing over jobs, for the infrastructure's
+// sake or as the trainer fails on every point. A node is left out for as long as there are others: where there are
+// none, giving up is what ends a run, and nothing else. Pure: ends go in, decisions come out.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "collect/collect.h"
+#include "driver/trainer_faults.h"
 
 namespace ridgeline {
 
 class FaultWatch {
  public:
-  // give_up_after: as Launch has it.
-  explicit FaultWatch(int64_t give_up_after) : give_up_after_(give_up_after) {}
+  // give_up_after: as Launch has it. `trainer`: what all points came to so far; it must outlive this.
+  FaultWatch(int64_t give_up_after, TrainerFaults& trainer) : give_up_after_(give_up_after), trainer_(trainer) {}
 
   struct Finding {
     std::string note;       // for people
@@ -38,11 +39,16 @@ class FaultWatch {
   std::string SetAside() const;
 
   // What so many jobs in a row failed of, where that is reason enough to stop; else empty. Any end that is not the
-  // infrastructure's begins a new row; a job that vanished is not of any.
+  // infrastructure's begins a new row; a job that vanished is not of any. And what each of the first so many points
+  // crashed of or was refused for, all alike.
   const std::string& given_up() const { return given_up_; }
+  // Whether that is the trainer's own fault.
+  bool is_trainers_fault() const { return is_trainers_fault_; }
 
  private:
   bool IsOneTooMany(const Collected& result);
+  std::vector<Finding> OwnFault(const Collected& result);
+  Finding GiveUp(std::string why);
   bool IsToBeAvoided(const Collected& result);
 
   struct OfANode {
@@ -51,12 +57,14 @@ class FaultWatch {
   };
 
   int64_t give_up_after_;
+  TrainerFaults& trainer_;
   std::set<std::string> failed_jobs_;
   std::map<std::string, OfANode> failed_on_;  // by node
   std::vector<std::string> avoid_;
   std::string kind_;  // of the last failure
   int64_t alike_ = 0;
   std::string given_up_;
+  bool is_trainers_fault_ = false;
 };
 
 }  // namespace ridgeline

@@ -31,15 +31,17 @@ std::vector<EndWords> MakeEndWords() {
   add({Reason::kNode, kMoreShm}, kCause,
       {R"((?:/dev/shm|/torch_\d+|shared memory|\bshm\b).*No space left on device)",
        R"(No space left on device.*(?:/dev/shm|/torch_\d+))", R"(Error while creating shared memory segment)",
-       R"((?i)\bbus error\b|insufficient shared memory|out of shared memory\. Please|unable to open shared memory object)",
-       R"((?:unable to|could not) (?:mmap|resize|write to|allocate) \S* ?(?:bytes from )?(?:file|shared memory).*torch_\d+)"});
+       R"((?i)\bbus error\b|insufficient shared memory|out of shared memory\. Please)",
+       R"((?i)unable to open shared memory object)",
+       R"((?:unable to|could not) (?:mmap|resize|write to|allocate) .*torch_\d+)"});
 
   // The host's memory. Before the device's: a line may name both.
   add({RunStatus::kOomHost, kMoreHostMemory}, kCause,
       {R"(DefaultCPUAllocator: (?:can't allocate|not enough) memory)",
-       R"((?:^|[^A-Za-z_])MemoryError(?::|$)|ArrayMemoryError: Unable to allocate|Unable to allocate \S+ [KMGT]iB for an array)",
+       R"((?:^|[^A-Za-z_])MemoryError(?::|$)|ArrayMemoryError: Unable to allocate)",
+       R"(Unable to allocate \S+ [KMGT]iB for an array)",
        R"(OOM when allocating tensor with shape.* by allocator (?:cpu|mklcpu))", R"(on host: CUDA_ERROR_OUT_OF_MEMORY)",
-       R"(\[Errno 12\] Cannot allocate memory|: Cannot allocate memory$)",
+       R"(\[Errno 12\] Cannot allocate memory|: Cannot allocate memory(?: \(12\))?$)",
        R"(oom[-_ ]kill(?:er)? event|task[s]? \S+: Out Of Memory|\bOOMKilled\b)",
        R"(Out of memory: Kill(?:ed)? process|Memory cgroup out of memory: Kill)",
        R"(DataLoader worker \(pid[^)]*\) is killed by signal: Killed)",
@@ -49,12 +51,14 @@ std::vector<EndWords> MakeEndWords() {
   // The device's.
   add({RunStatus::kOomDevice, kSmaller}, kCause,
       {R"(torch\.(?:cuda\.)?OutOfMemoryError(?::|\(|$)|cupy\.\S*OutOfMemoryError)",
-       R"(\b(?:CUDA|HIP|XPU|NPU|MPS(?: backend)?) out of memory(?:[^ \w]|$))",
+       R"(\b(?:CUDA|HIP|XPU|NPU|MPS(?: backend)?) out of memory(?: \(|[^ \w]|$))",
        R"((?i)\b(?:CUDA|HIP)(?: (?:driver|runtime))? error(?: \(2\))?(?: in \S+)?\s?: '?out of memory\b)",
        R"((?i)Cuda failure (?:2 )?'out of memory'|Triton Error \[(?:CUDA|HIP)\]: out of memory)",
        R"(CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|HIPBLAS_STATUS_ALLOC_FAILED|MIOPEN_STATUS_ALLOC_FAILED)",
        R"(CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED|cudaErrorMemoryAllocation|hipErrorOutOfMemory)",
-       R"((?i)out_of_memory: (?:CUDA|HIP) error)", R"(cudaMalloc\w* (?:failed|error): out of memory)",
+       R"((?i)out_of_memory: (?:CUDA|HIP) error)",
+       R"(cudaMalloc\w* (?:failed|error): out of memory|Error\b.*CUDA_ERROR_OUT_OF_MEMORY)",
+       R"(HSA_STATUS_ERROR_OUT_OF_RESOURCES)",
        R"((?:RESOURCE_EXHAUSTED|[Rr]esource exhausted): .*(?i:out of memory|ran out of|allocat|reserv))",
        R"(OOM when allocating tensor with shape)", R"(No executable batch size found, reached zero)"});
   add({RunStatus::kOomHost, kMoreHostMemory}, kCause, {R"(std::bad_alloc)"});
@@ -65,58 +69,73 @@ std::vector<EndWords> MakeEndWords() {
       {R"(Stale (?:NFS )?file handle|\bESTALE\b|Input/output error|\[Errno 5\]|Read-only file system)",
        R"(Transport endpoint is not connected|Remote I/O error)"});
   add({Reason::kNode, kLookAtGpus}, kCause,
-      {R"(\bXid\b|(?i:uncorrectable (?:ECC|NVLink) error|double[- ]bit ECC|has fallen off the bus|NVLink (?:error|failure)))",
+      {R"(\bXid\b)", R"((?i)uncorrectable (?:ECC|NVLink) error|double[- ]bit ECC|has fallen off the bus)",
+       R"((?i)NVLink:? (?:fatal )?(?:error|failure))",
        R"((?i)nvlink\b[^.]{0,60}\bfail(?:ed|ure)|CUDA-capable device\(s\) is/are busy or unavailable)",
        R"(system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady)",
-       R"(Unable to determine the device handle for GPU|GPU is lost|CUDA_ERROR_(?:ECC_UNCORRECTABLE|DEVICE_UNAVAILABLE))"});
+       R"(Unable to determine the device handle for GPU|GPU is lost)",
+       R"(CUDA_ERROR_(?:ECC_UNCORRECTABLE|DEVICE_UNAVAILABLE))"});
   add({Reason::kNode, "install the GPUs' driver, one that is new enough for the program, and let the node show them"},
       kCause,
       {R"(Found no NVIDIA driver|(?i:driver version is insufficient)|NVIDIA driver on your system is too old)",
-       R"(No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|No HIP GPUs are available)",
+       R"(No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE)",
+       R"(No HIP GPUs are available)",
        R"(Driver/library version mismatch|CUDA driver initialization failed|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)",
+       R"(CUDA unknown error|Error: Unable to initialize backend '(?:cuda|gpu|rocm)')",
+       R"(no supported devices found for platform CUDA)",
        R"(the provided PTX was compiled with an unsupported toolchain)"});
   add({Reason::kStart, "is the program's path right on the node?"}, kCause,
       {R"(can't open file .*\[Errno 2\] No such file or directory)"});
   add({Reason::kStart, "another program has the port where its ranks meet: let them meet at {{master_port}}"}, kCause,
-      {R"(EADDRINUSE|failed to listen on any local network address|(?:Error|ERROR|error|E\d{4})\b.*(?i:address already in use))"});
+      {R"(EADDRINUSE|failed to listen on any local network address)",
+       R"((?:Error|ERROR|error|E\d{4})\b.*(?i:address already in use))"});
   add({Reason::kStart,
        "was it started on all of its nodes, and do they reach each other? The logs say whom it waited for"},
       kCause,
       {R"(RendezvousTimeoutError|Timed out after \d+ seconds waiting for (?:clients|workers))",
-       R"(Timed out initializing process group in store based barrier|DEADLINE_EXCEEDED.*(?i:barrier|RegisterTask|initializ|connect))",
+       R"(Timed out initializing process group in store based barrier)",
+       R"(DEADLINE_EXCEEDED.*(?i:barrier|RegisterTask|initializ|connect))",
        R"(There are not enough slots available in the system)"});
   add({Reason::kStart, "what it fetches could not be had: fetch it once, beforehand, and let runs read that"}, kCause,
-      {R"((?:Error|Exception|TooManyRequests|SlowDown)\w*: .*(?:\b429\b.*(?:Too Many Requests|[Cc]lient [Ee]rror|rate)|Too Many Requests|\b50[0234] Server Error))",
-       R"(HTTP Error 429: |HTTP Error 50[0234]: )",
-       R"((?:Error|Exception)\w*: .*(?:Max retries exceeded with url|couldn't connect to 'https?://|Couldn't reach .* on the Hub|Temporary failure in name resolution|Name or service not known))",
+      {R"((?:Error|Exception|SlowDown)\w*: .*(?:\b429\b.*(?:[Cc]lient [Ee]rror|rate)|\b50[0234] Server Error))",
+       R"((?:Error|Exception|TooManyRequests)\w*: .*Too Many Requests)",
+       R"(HTTP Error 429: |HTTP Error 50[0234]: |\b429 Client Error: |: 429 Too Many Requests)",
+       R"(HTTPS?ConnectionPool\(.*[Tt]imed out|(?:Read|Connect)Timeout: )",
+       R"((?:Error|Exception)\w*: .*(?:Max retries exceeded with url|couldn't connect to 'https?://))",
+       R"((?:Error|Exception)\w*: .*(?:Couldn't reach .* on the Hub|name resolution|Name or service not known))",
        R"(\bLocalEntryNotFoundError: |OfflineModeIsEnabled: |Cannot send a request, as the client has been closed)"});
   add({Reason::kNode, "its scheduler says what became of the node"}, kCause, {R"(DUE TO NODE FAILURE)"});
 
   // What it was asked to do.
   add({RunStatus::kInvalid, "let its definition and the sweep give it only what it takes"}, kCause,
-      {R"(: error: (?:unrecognized arguments|argument \S+.*: |the following arguments are required|ambiguous option|one of the arguments |Parser key|Validation failed|Unrecognized arguments))",
+      {R"(: error: (?:[Uu]nrecognized arguments|argument \S+.*: |the following arguments are required))",
+       R"(: error: ambiguous option)", R"(: error: (?:one of the arguments |Parser key|Validation failed))",
        R"(^error: (?:Parser key|Validation failed|Unrecognized arguments|unrecognized arguments))",
-       R"(^Error: (?:No such option|Invalid value for|Missing (?:option|argument|parameter)|Got unexpected extra argument))",
-       R"(Some specified arguments are not used by the HfArgumentParser|FATAL Flags parsing error|Unknown command line flag ')",
+       R"(^Error: (?:No such option|Invalid value for|Missing (?:option|argument|parameter)|Got unexpected extra))",
+       R"(Some specified arguments are not used by the HfArgumentParser|FATAL Flags parsing error)",
+       R"(Unknown command line flag ')",
        R"(ConfigCompositionException|Could not override '[^']+'|Unrecognized options?: --)"});
 
   // Numbers.
   add({RunStatus::kDiverged, "its loss is no finite number"}, kDiverged,
-      {R"((?i)\bfound (?:NaN|Inf)\b in local|(?:loss scale|scaler?) (?:is )?already at minimum|minimum loss scale reached|loss scale (?:has )?reached (?:its |the )?minimum)",
-       R"((?i)\bloss (?:is|became|becomes|contains an?|returned in `\w+` is|has become) (?:nan|inf)\b|\bNaN loss\b|invalid value \(nan\) encountered)"});
+      {R"((?i)\bfound (?:NaN|Inf)\b in local|(?:loss scale|scaler?) (?:is )?already at minimum)",
+       R"((?i)minimum loss scale reached|loss scale (?:has )?reached (?:its |the )?minimum)",
+       R"((?i)\bloss (?:is|became|becomes|contains an?|returned in `\w+` is|has become) (?:nan|inf)\b|\bNaN loss\b)",
+       R"((?i)invalid value \(nan\) encountered)"});
 
   // What the program failed of, without a traceback.
   add({RunStatus::kCrashed, kSeeLog}, kCrash, {R"(^(?:SyntaxError|IndentationError|TabError): )"});
 
   // Told to leave.
   add({Reason::kPreempted, "run again, it continues from its newest checkpoint files, where it has some"}, kToLeave,
-      {R"(Received (?:15|Signals\.SIGTERM) death signal|SignalException: .*(?:signal:? (?:15|SIGTERM)|SIGTERM))",
-       R"(CANCELLED AT .*DUE TO PREEMPTION)"},
+      {R"(Received (?:1|15|Signals\.SIG(?:TERM|HUP)) death signal)",
+       R"(SignalException: .*(?:signal:? (?:1|15)\b|SIGTERM|SIGHUP))", R"(CANCELLED AT .*DUE TO PREEMPTION)"},
       /*is_last=*/true);
   add({RunStatus::kTimeout, "raise the job's time limit, or make the point smaller"}, kToLeave,
       {R"(CANCELLED AT .*DUE TO TIME LIMIT)"}, /*is_last=*/true);
   add({Reason::kPreempted, "run again, it continues from its newest checkpoint files, where it has some"}, kToLeave,
-      {R"((?i)\b(?:received|receiving|caught|got|handling)\b[^.]{0,30}\b(?:SIGTERM|SIGUSR[12]|signal:? ?15)\b|\bSIGTERM(?: signal)? (?:was )?(?:received|caught)|SIGTERMException|killed by signal: Terminated)"});
+      {R"((?i)\b(?:received|receiving|caught|got|handling)\b[^.]{0,30}\b(?:SIGTERM|SIGUSR[12]|signal:? ?15)\b)",
+       R"((?i)\bSIGTERM(?: signal)? (?:was )?(?:received|caught)|SIGTERMException|killed by signal: Terminated)"});
 
   // Of a launcher, of the first of its processes that ended.
   add({RunStatus::kOomHost,
@@ -126,19 +145,26 @@ std::vector<EndWords> MakeEndWords() {
       {R"(failed \(exitcode: -9\)|return code = -9\b|(?:exit(?:ed)? (?:with )?|exit )code -9\b|Signals\.SIGKILL)",
        R"(exited on signal 9 \(Killed\)|terminated with signal SIGKILL)"});
   add({Reason::kNode, kMoreShm}, kKilled,
-      {R"(failed \(exitcode: -7\)|return code = -7\b|(?:exit(?:ed)? (?:with )?|exit )code -7\b|Signals\.SIGBUS|terminated with signal SIGBUS)"});
+      {R"(failed \(exitcode: -7\)|return code = -7\b|(?:exit(?:ed)? (?:with )?|exit )code -7\b|Signals\.SIGBUS)",
+       R"(terminated with signal SIGBUS)"});
 
   // Told of another's end, after so long that all that follows is its consequence.
   add({Reason::kNode, kLookAtOthers}, kTold,
       {R"(Watchdog caught collective operation timeout|NCCL operations have failed or timed out|Timeout at NCCL work)",
-       R"(heartbeat monitor timed out|Heartbeat monitor timed out)"},
+       R"(watchdog thread terminated with exception|failure detected by watchdog|Received a dump signal)",
+       R"(monitoredBarrier)", R"(heartbeat monitor timed out|Heartbeat monitor timed out)"},
       /*is_last=*/true);
   add({Reason::kNode, kLookAtOthers}, kTold,
-      {R"(ncclSystemError|ncclRemoteError|NCCL communicator (?:was|is) aborted|NCCL error.*(?:unhandled system error|remote process exited))",
-       R"((?i)connection (?:was )?(?:reset|aborted|refused|closed by (?:the )?(?:remote )?peer)\b|\bbroken pipe\b|socket closed\b)",
+      {R"(ncclSystemError|ncclRemoteError|NCCL communicator (?:was|is) aborted)",
+       R"(NCCL error.*(?:unhandled system error|remote process exited))",
+       R"((?i)connection (?:was )?(?:reset|aborted|refused|closed by (?:the )?(?:remote )?peer)\b|\bbroken pipe\b)",
+       R"((?i)socket closed\b)",
        R"(gloo/transport|Application timeout caused pair closure|Gloo connectFullMesh failed)",
-       R"(DistStoreError: |DistNetworkError: |RendezvousClosedError|RendezvousConnectionError|wait timeout after \d+ms|Socket Timeout)",
-       R"(heartbeat timeout|(?i:error|failed|unavailable)\b.*coordination service|coordination service.*(?i:error|unavailable)|JAX distributed service detected fatal errors|UNAVAILABLE: )",
+       R"(DistStoreError: |DistNetworkError: |RendezvousClosedError|RendezvousConnectionError)",
+       R"(wait timeout after \d+ms|Socket Timeout)",
+       R"(heartbeat timeout|(?i:error|failed|unavailable)\b.*coordination service)",
+       R"(coordination service.*(?i:error|unavailable)|JAX distributed service detected fatal errors)",
+       R"(UNAVAILABLE: )",
        R"(DataLoader worker \(pid[^)]*\) exited unexpectedly|\bEOFError$|\bRendezvousGracefulExitError)",
        R"(The actor (?:died|is dead)|ActorDiedError|ActorUnavailableError)"});
 
@@ -146,7 +172,8 @@ std::vector<EndWords> MakeEndWords() {
   add({RunStatus::kCrashed, kSeeLog}, kLauncher,
       {R"(errors\.ChildFailedError|CalledProcessError: |ProcessRaisedException|ProcessExitedException|RayTaskError)",
        R"(^(?:\S+ )?(?:SystemExit|KeyboardInterrupt)(?::|$))",
-       R"(failed \(exitcode: -?\d+\)|exits with return code = -?[1-9]|[Rr]ank \d+ (?:\(PID \d+\) exited|crashed) with (?:exit )?code -?[1-9])",
+       R"(failed \(exitcode: -?\d+\)|exits with return code = -?[1-9])",
+       R"([Rr]ank \d+ (?:\(PID \d+\) exited|crashed) with (?:exit )?code -?[1-9])",
        R"(exited on signal \d+|terminated with signal SIG|died with <Signals\.|srun: error: .*: task)",
        R"(^\s*what\(\): |Segmentation fault|Fatal Python error|\bAborted \(core dumped\)|Check failed: )"});
   return all;
@@ -170,9 +197,12 @@ const PatternSet& BuiltInEndSet() {
 
 bool IsQuoted(std::string_view line, size_t at, size_t end) {
   static const Pattern advises(
-      R"((?i)\b(?:if|in case|can|may|might|could|avoid\w*|prevent\w*|consider|likely|possibl[ey]|potential\w*|catch\w*|caught|recover\w*|retry\w*|skip\w*|ignor\w+|e\.g|such as|usually|often|typically|suggests?|indicates?|risk|registering|installing|best cudnn \w+ algorithm)\b|\b(?:hint|tip|note)s?:|warning\b)");
+      R"((?i)\b(?:if|in case|can|may|might|could|avoid\w*|prevent\w*|consider|likely|possibl[ey]|potential\w*|)"
+      R"(catch\w*|caught|recover\w*|retry\w*|skip\w*|ignor\w+|e\.g|such as|usually|often|typically|suggests?|)"
+      R"(indicates?|risk|registering|installing|best cudnn \w+ algorithm)\b|\b(?:hint|tip|note)s?:|warning\b)");
   static const Pattern overcomes(
-      R"((?i)\b(?:retry(?:ing)?|retries|skip(?:s|ping|ped)?|recover(?:ing|ed)?|fall(?:s|ing)? back|reducing (?:the )?(?:micro)?-?batch|decreas(?:ed|ing)|tr(?:ying|ies) again|not a failure|caught|ignor(?:ed|ing))\b)");
+      R"((?i)\b(?:retry(?:ing)?|retries|skip(?:s|ping|ped)?|recover(?:ing|ed)?|fall(?:s|ing)? back|decreas(?:ed|ing)|)"
+      R"(reducing (?:the )?(?:micro)?-?batch|tr(?:ying|ies) again|not a failure|caught|ignor(?:ed|ing))\b)");
   const size_t from = std::min(at, line.size());
   return advises.Find(line.substr(0, from)).has_value() ||
          overcomes.Find(line.substr(std::min(end, line.size()))).has_value();

@@ -250,18 +250,18 @@ std::optional<LogEnd> LogEnds::Decide(std::optional<int> exit_code) const {
     if (diverged && !WentOn(*diverged)) return diverged->end;
   }
   std::vector<std::optional<LogEnd>> ends;
-  if (exit_code != 0) ends.push_back(OfWords());
-  ends.push_back(diverged_);
+  if (exit_code != 0) ends.emplace_back(OfWords());
+  ends.emplace_back(diverged_);
   const auto code = exit_code ? trainer_.exit_codes.find(*exit_code) : trainer_.exit_codes.end();
   if (code != trainer_.exit_codes.end()) {
-    ends.push_back(LogEnd{code->second.end, fmt::format("it ended with exit code {}", *exit_code), code->second.hint, 0,
+    ends.emplace_back(LogEnd{code->second.end, fmt::format("it ended with exit code {}", *exit_code), code->second.hint, 0,
                           kExitCode});
   } else if (exit_code) {
-    ends.push_back(OfCode(*exit_code));
+    ends.emplace_back(OfCode(*exit_code));
   }
   if (const Traceback* unsaid = tracebacks_.Unsaid(); unsaid != nullptr && exit_code != 0) {
     const EndRule rule{RunStatus::kCrashed, kSeeItsLog};
-    ends.push_back(Seen(rule, kLauncher, unsaid->first_stray_line, unsaid->first_stray));
+    ends.emplace_back(Seen(rule, kLauncher, unsaid->first_stray_line, unsaid->first_stray));
   }
   return FirstCause(ends);
 }

@@ -38,6 +38,26 @@ constexpr const char* kThreeSteps = "echo mine 2.1; for i in 1 2 3; do echo \"st
 constexpr const char* kSweep =
     "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmeasure: {warmup_steps: 0, steps: 3}\n";
 
+TEST(DefinedTrainers, OneThatFailsOnEveryPointStopsTheSweepAndOneThatDoesNotGoesOn) {
+  Cli cli;
+  WriteMine(cli, "echo \"Traceback (most recent call last):\n  File \\\"t.py\\\"\nKeyError: 'lr'\"; exit 1\n",
+            kAnySequence);
+  const auto sweep = WriteText(cli, "sweep.yaml",
+                               std::string(kSweep) +
+                                   "matrix: {trainer: [mine], speed: [1, 2, 3, 4, 5, 6, 7, 8]}\n"
+                                   "launch: {max_parallel: 1}\n");
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 1);
+  EXPECT_THAT(run.err,
+              HasSubstr("3 of 8 points have no result; it stopped when each of the first 5 points ended alike, "
+                        "crashed: KeyError: 'lr'"));
+  EXPECT_THAT(run.err, HasSubstr("--retry failed"));
+  WriteMine(cli, "[ $2 = 1 ] && exit 1\n" + std::string(kThreeSteps), kAnySequence);
+  const auto mended = cli.Run({"run", sweep, "--retry", "failed"});
+  EXPECT_EQ(mended.status.exit_code, 1);
+  EXPECT_THAT(mended.out, HasSubstr("7 ok"));
+}
+
 TEST(DefinedTrainers, TheirOwnFieldsAreAxesColumnsAndPartOfWhatAPointIs) {
   Cli cli;
   WriteMine(cli, kThreeSteps, kAnySequence);

@@ -72,6 +72,21 @@ TEST(SearchCommand, WhatIsWrongIsSaidBeforeAnythingRuns) {
   EXPECT_EQ(cli.Count("SELECT count(*) FROM jobs"), 0);
 }
 
+TEST(SearchCommand, ATrainerThatFailsOnEveryPointEndsIt) {
+  Cli cli;
+  const auto sweep = WriteSearch(cli,
+                                 "matrix: {batch_size: 1..128*2}\nmeasure: {warmup_steps: 1, steps: 2}\n"
+                                 "search: {maximize: tokens_per_s, budget: 8}\n"
+                                 "launch: {give_up_after: 3, trainer: [" +
+                                     testing::FakeProgram("fake_trainer").string() + ", exit=3]}\n");
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 1);
+  EXPECT_THAT(run.err,
+              HasSubstr("it stopped when each of the first 3 points ended alike, crashed: the trainer ended with "
+                        "exit code 3"));
+  EXPECT_EQ(cli.Count("SELECT count(*) FROM results"), 3);
+}
+
 TEST(SearchCommand, AKilledOneGoesOnAndMeasuresNothingTwice) {
   Cli cli;
   const auto sweep = WriteSearch(cli,

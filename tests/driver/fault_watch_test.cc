@@ -30,7 +30,17 @@ class FaultWatchTest : public testing::Test {
     return notes;
   }
 
-  FaultWatch watch_{3};
+  // Of a point of its own each.
+  std::vector<std::string> PointEnded(const RunEnd& end, const std::string& message) {
+    Collected result = Ended(end, "", message);
+    result.point_id = "p" + std::to_string(++jobs_);
+    std::vector<std::string> notes;
+    for (const auto& found : watch_.PointEnded("rl-" + result.point_id, result)) notes.push_back(found.note);
+    return notes;
+  }
+
+  TrainerFaults trainer_;
+  FaultWatch watch_{3, trainer_};
   int jobs_ = 0;
 };
 
@@ -119,6 +129,46 @@ TEST_F(FaultWatchTest, WhoIsToldToLeaveHasNotFailed) {
   }
   EXPECT_THAT(watch_.avoid(), IsEmpty());
   EXPECT_EQ(watch_.given_up(), "");
+}
+
+TEST_F(FaultWatchTest, GivesUpWhereEachOfTheFirstPointsCrashesAlike) {
+  EXPECT_THAT(PointEnded(RunStatus::kCrashed, "KeyError: 'lr' at point 17"), IsEmpty());
+  Failed("n1");  // is measured again
+  EXPECT_THAT(PointEnded(RunStatus::kCrashed, "KeyError: 'lr' at point 18"), IsEmpty());
+  EXPECT_THAT(PointEnded(RunStatus::kCrashed, "KeyError: 'lr' at point 19"),
+              ElementsAre(HasSubstr("no more jobs are handed over: each of the first 3 points ended alike, crashed: "
+                                    "KeyError: 'lr' at point 19")));
+  EXPECT_TRUE(watch_.is_trainers_fault());
+  EXPECT_THAT(PointEnded(RunStatus::kCrashed, "KeyError: 'lr' at point 20"), IsEmpty()) << "it is said once";
+}
+
+TEST_F(FaultWatchTest, ATrainerThatIsRefusedEverywhereIsGivenUpTooOverAllRounds) {
+  PointEnded(RunStatus::kInvalid, "error: --x");
+  PointEnded(RunStatus::kInvalid, "error: --x");
+  FaultWatch next(3, trainer_);
+  Collected result = Ended(RunStatus::kInvalid, "", "error: --x");
+  result.point_id = "another";
+  EXPECT_EQ(next.PointEnded("rl", result).size(), 1U);
+}
+
+TEST_F(FaultWatchTest, ATrainerThatDoesAnythingElseIsNotGivenUp) {
+  for (const RunEnd end : {RunEnd(RunStatus::kOk), RunEnd(RunStatus::kOomDevice), RunEnd(RunStatus::kTimeout),
+                           RunEnd(RunStatus::kDiverged), RunEnd(RunStatus::kInvalid)}) {
+    trainer_ = {};
+    PointEnded(RunStatus::kCrashed, "KeyError");
+    PointEnded(end, "something else");
+    for (int i = 0; i < 9; ++i) EXPECT_THAT(PointEnded(RunStatus::kCrashed, "KeyError"), IsEmpty());
+  }
+  trainer_ = {};
+  for (int i = 0; i < 9; ++i) EXPECT_THAT(PointEnded(RunStatus::kOomDevice, "CUDA out of memory"), IsEmpty());
+  trainer_ = {};
+  for (int i = 0; i < 9; ++i) EXPECT_THAT(PointEnded(RunStatus::kCrashed, i % 2 == 0 ? "a" : "b"), IsEmpty());
+  EXPECT_EQ(watch_.given_up(), "");
+}
+
+TEST_F(FaultWatchTest, OnePointThatCrashesAgainCountsOnce) {
+  Collected result = Ended(RunStatus::kCrashed, "", "KeyError");
+  for (int i = 0; i < 9; ++i) EXPECT_THAT(watch_.PointEnded("rl-" + std::to_string(i), result), IsEmpty());
 }
 
 }  // namespace

@@ -201,6 +201,28 @@ TEST(NodeFaults, FailuresThatAreAlikeStopTheSweepAndNothingIsLost) {
   EXPECT_THAT(world.measured, Each(Pair(::testing::_, 1)));
 }
 
+TEST(NodeFaults, ATrainerThatCrashesOnEveryPointStopsIt) {
+  World world(12);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry, RunStatus::kCrashed); };
+  const RunSummary summary = world.Run();
+  EXPECT_EQ(summary.failed, 5);
+  EXPECT_EQ(summary.no_result, 7);
+  EXPECT_TRUE(summary.trainers_fault);
+  EXPECT_THAT(summary.given_up, HasSubstr("each of the first 5 points ended alike, crashed: because"));
+  // Mended, it measures what is left, and then crashes stop nothing any more.
+  int run = 0;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    world.Finish(entry, ++run == 1 ? RunStatus::kOk : RunStatus::kCrashed);
+  };
+  EXPECT_EQ(world.Run().failed, 11);
+}
+
+TEST(NodeFaults, ASweepOfPointsThatAreOutOfMemoryGoesOn) {
+  World world(9);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry, RunStatus::kOomDevice); };
+  EXPECT_EQ(world.Run().out_of_memory, 9);
+}
+
 TEST(NodeFaults, ASweepMaySayThatFailuresNeverStopIt) {
   World world(9);
   world.yaml += "launch: {give_up_after: 0, retry: {storage: 0}}\n";
@@ -209,6 +231,8 @@ TEST(NodeFaults, ASweepMaySayThatFailuresNeverStopIt) {
   EXPECT_EQ(summary.infrastructure, 9);
   EXPECT_EQ(summary.given_up, "");
   EXPECT_EQ(world.launcher.jobs.size(), 9);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) { world.Finish(entry, RunStatus::kCrashed); };
+  EXPECT_EQ(world.Run().failed, 9);
 }
 
 }  // namespace

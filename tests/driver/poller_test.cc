@@ -17,7 +17,8 @@ using ::testing::SizeIs;
 class PollerTest : public JobsTest {
  protected:
   PollerTest() {
-    const FaultWatch none(0);
+    TrainerFaults faults;
+    const FaultWatch none(0, faults);
     Submitter(parts_, reluctance_, none, "/bin/false").Submit(jobs_);
     world_.launcher.on_poll = [this](FakeLauncher::Entry& entry) {
       if (fails_) throw Error(ErrorKind::kInfrastructure, "no controller");

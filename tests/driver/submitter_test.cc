@@ -20,7 +20,8 @@ class SubmitterTest : public JobsTest {
   }
 
   Reluctance reluctance_{parts_, sweep_.launch.launcher_timeout_s};
-  FaultWatch faults_{0};
+  TrainerFaults trainer_;
+  FaultWatch faults_{0, trainer_};
   Submitter submitter_{parts_, reluctance_, faults_, "/bin/false"};
 };
 

@@ -109,6 +109,10 @@ TEST(EndsOfTrainers, OfTheDevicesMemory) {
       {"cuDNN", Raised("RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), 1, "oom_device", "CUDNN"},
       {"ROCm", Raised("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 8.00 GiB"), 1, "oom_device", "HIP"},
       {"ROCm's older", Raised("RuntimeError: HIP out of memory. Tried to allocate 8.00 GiB"), 1, "oom_device", "HIP"},
+      {"MPS", Raised("RuntimeError: MPS backend out of memory (MPS allocated: 8.83 GB, max allowed: 9.07 GB)."), 1,
+       "oom_device", "MPS"},
+      {"an older JAX", Raised("RuntimeError: Internal: Failed to load: CUDA_ERROR_OUT_OF_MEMORY: out of memory"), 1,
+       "oom_device", "CUDA_ERROR"},
       {"Triton", Raised("RuntimeError: Triton Error [CUDA]: out of memory"), 1, "oom_device", "Triton"},
       {"Transformer Engine", Raised("RuntimeError: /te/common/util.cu:20 in function f: CUDA Error: out of memory"), 1,
        "oom_device", "util.cu"},
@@ -357,6 +361,24 @@ TEST(EndsOfTrainers, OfWhatTheyStandOn) {
        "infrastructure (node)", "Rank 2"},
       {"NVLink", "[0] NCCL WARN Cuda failure 'uncorrectable NVLink error detected during the execution'\n", 1,
        "infrastructure (node)", "NVLink"},
+      {"a link that the kernel tells of", "NVRM: Xid (PCI:0000:1b:00): 74, NVLink: fatal error detected on link 3\n", 1,
+       "infrastructure (node)", "74"},
+      {"a driver that JAX lacks",
+       Raised("RuntimeError: Unable to initialize backend 'cuda': no supported devices found for "
+              "platform CUDA"),
+       1, "infrastructure (node)", "backend"},
+      {"a hub that is slow",
+       Raised("requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='cdn-lfs.huggingface.co', "
+              "port=443): Read timed out."),
+       1, "infrastructure (start)", "timed out"},
+      {"a watchdog of a newer PyTorch",
+       "[rank5]:[E1 ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0(default_pg) Rank 5] Process group watchdog thread "
+       "terminated "
+       "with exception: NCCL error: remote process exited or there was a network error\n" +
+           Elastic(5, 5, "-6", "Signal 6 (SIGABRT) received by PID 4187"),
+       1, "infrastructure (node)", "watchdog"},
+      {"a barrier", Raised("RuntimeError: [Rank 0]: Rank 3 failed to pass monitoredBarrier in 1800000 ms"), 1,
+       "infrastructure (node)", "Rank 3"},
       {"NVSwitch",
        Raised("RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"), 1,
        "infrastructure (node)", "802"},
