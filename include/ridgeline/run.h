@@ -117,7 +117,7 @@ struct RunSpec {
   std::string primary_weights = "high_precision";
 
   // Workload.
-  int64_t batch_size = 1;              // sequences a rank and micro-step
+  int64_t batch_size = 1;              // sequences a data-parallel rank and micro-step
   int64_t seq_length = 512;            // tokens
   int64_t grad_accumulation = 1;       // micro-steps an optimizer step
   std::string checkpointing = "none";  // none | selective | full | full/K
@@ -142,14 +142,16 @@ struct RunSpec {
   std::string init_from = "seed";  // seed | the path of a folder of weights
 
   // Parallelism and device.
-  int64_t ranks = 1;               // data-parallel ranks x tensor_parallel x pipeline_parallel x context_parallel
-  int64_t tensor_parallel = 1;     // ranks that share each layer's products
-  int64_t pipeline_parallel = 1;   // ranks that have the layers one after another
-  int64_t context_parallel = 1;    // ranks that share each sequence
-  int64_t expert_parallel = 1;     // ranks that share a layer's experts; they are taken from the others
-  int64_t virtual_pipeline = 1;    // stages that a rank of the pipeline has
-  bool sequence_parallel = false;  // tensor-parallel ranks share the norms' sequences; with them, unless it is said
-  std::string shard = "none";      // none | optimizer (ZeRO-1) | full (FSDP)
+  int64_t ranks = 1;              // data-parallel ranks x tensor_parallel x pipeline_parallel x context_parallel
+  int64_t tensor_parallel = 1;    // ranks that share each layer's products
+  int64_t pipeline_parallel = 1;  // ranks that have the layers one after another
+  int64_t context_parallel = 1;   // ranks that share each sequence
+  int64_t expert_parallel = 1;    // ranks that share a layer's experts; they are taken from the others
+  int64_t virtual_pipeline = 1;   // stages that a rank of the pipeline has
+  // Whether tensor-parallel ranks share the sequences of norms. Nothing where there are no such ranks; where there are,
+  // nothing becomes true when the spec is made canonical.
+  std::optional<bool> sequence_parallel;
+  std::string shard = "none";  // none | optimizer (ZeRO-1) | full (FSDP)
   // self (one rank) | gloo (processes) | nccl (processes with a GPU each) | virtual (rank 0 of `ranks`, moves no
   // bytes); empty: self, gloo or nccl, by `ranks` and `device`
   std::string communicator;
@@ -244,8 +246,8 @@ struct OwnFigure {
   std::string unit;
 };
 
-struct FlopFigures {        // floating-point operations an optimizer step and rank; recomputation excluded from model_*
-  double model_causal = 0;  // attention counted where the causal mask leaves work
+struct FlopFigures {            // floating-point operations of a rank in an optimizer step; model_*: no recomputation
+  double model_causal = 0;      // attention counted where the causal mask leaves work
   double model_non_causal = 0;  // attention counted over the full s x s square
   double executed = 0;          // what was really run, recomputation included
 };

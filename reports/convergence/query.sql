@@ -19,7 +19,7 @@ named AS MATERIALIZED (
     model_words
       || ' on ' || data || ', batch ' || batch_size || ' of ' || seq_length
       || CASE WHEN grad_accumulation > 1 THEN ', accumulation ' || grad_accumulation ELSE '' END
-      || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END
+      || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END || parallel_words
       || ', ' || (warmup_steps + steps * iif(repeat > 0, 1, repeats)) || ' steps'
       || CASE WHEN optimizer <> 'adamw' THEN ', ' || optimizer ELSE '' END
       || ', learning rate ' || printf('%g', learning_rate)

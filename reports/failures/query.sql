@@ -3,7 +3,8 @@
 WITH
 ended AS (
   SELECT
-    r.*, p.model, p.precision, p.seq_length, p.checkpointing, p.batch_size, p.ranks, e.environment, e.machine,
+    r.*, p.model, p.precision, p.seq_length, p.checkpointing, p.batch_size, p.ranks, p.tensor_parallel,
+    p.sequence_parallel, p.pipeline_parallel, p.context_parallel, p.expert_parallel, p.virtual_pipeline, e.environment, e.machine,
     e.version, j.launcher, j.native_id,
     iif(p.trainer = 'ridgeline', (SELECT group_concat(value, ' ') FROM json_each(r.setup, '$.trainer')), p.trainer)
       AS trainer,
@@ -32,7 +33,12 @@ SELECT
     ELSE status END AS panel,
   model || ', ' || precision || ', batch ' || batch_size || ' of ' || seq_length
     || CASE checkpointing WHEN 'none' THEN '' ELSE ', checkpointing ' || checkpointing END
-    || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END AS point,
+    || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END
+    || iif(tensor_parallel > 1, ', TP ' || tensor_parallel || iif(sequence_parallel, '', ', no SP'), '')
+    || iif(pipeline_parallel > 1, ', PP ' || pipeline_parallel, '')
+    || iif(context_parallel > 1, ', CP ' || context_parallel, '')
+    || iif(expert_parallel > 1, ', EP ' || expert_parallel, '')
+    || iif(virtual_pipeline > 1, ', VP ' || virtual_pipeline, '') AS point,
   model, precision, seq_length, batch_size, checkpointing, ranks,
   end AS failure, status, reason, attempt, message, hint,
   CASE WHEN latest = 'ok' THEN 'measured since' WHEN latest = status THEN 'stands' ELSE latest END AS since,

@@ -13,7 +13,7 @@ named AS MATERIALIZED (
     coalesce(device_peak_bytes, planned_peak_bytes, rss_peak_bytes,
              CAST(evidence ->> '$.wanted_bytes' AS INTEGER)) AS peak_bytes,
     -- What is trained, and on what; how is what is chosen among.
-    model_words || ', sequence ' || seq_length || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END
+    model_words || ', sequence ' || seq_length || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END || parallel_words
       || place_words AS panel,
     CASE checkpointing WHEN 'none' THEN 'no activation checkpointing'
                        ELSE 'activation checkpointing ' || checkpointing END AS policy_words,

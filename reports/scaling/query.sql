@@ -30,6 +30,7 @@ named AS MATERIALIZED (
       || ', ' || format
       || ', batch ' || batch_size || ' of ' || seq_length || ' a rank'
       || CASE checkpointing WHEN 'none' THEN '' ELSE ', checkpointing ' || checkpointing END
+      || parallel_words
       || step_words
       || place_words AS panel,
     failure

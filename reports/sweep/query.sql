@@ -12,7 +12,12 @@ SELECT
   p.model, p.precision, p.seq_length, p.batch_size, p.checkpointing, p.ranks,
   p.model || ', ' || p.precision || ', batch ' || p.batch_size || ' of ' || p.seq_length
     || CASE p.checkpointing WHEN 'none' THEN '' ELSE ', checkpointing ' || p.checkpointing END
-    || CASE WHEN p.ranks > 1 THEN ', ' || p.ranks || ' ranks' ELSE '' END AS point,
+    || CASE WHEN p.ranks > 1 THEN ', ' || p.ranks || ' ranks' ELSE '' END
+    || iif(p.tensor_parallel > 1, ', TP ' || p.tensor_parallel || iif(p.sequence_parallel, '', ', no SP'), '')
+    || iif(p.pipeline_parallel > 1, ', PP ' || p.pipeline_parallel, '')
+    || iif(p.context_parallel > 1, ', CP ' || p.context_parallel, '')
+    || iif(p.expert_parallel > 1, ', EP ' || p.expert_parallel, '')
+    || iif(p.virtual_pipeline > 1, ', VP ' || p.virtual_pipeline, '') AS point,
   coalesce(r.failure, iif(r.result IS NULL, 'not measured yet', NULL)) AS failure,
   coalesce(r.failure, iif(r.result IS NULL, 'not measured yet', 'ok')) AS outcome,
   r.status = 'ok' AS ok,

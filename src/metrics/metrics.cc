@@ -30,6 +30,10 @@ constexpr std::array<std::string_view, 11> kPointLabels = {
     "model", "precision", "batch_size", "seq_length", "checkpointing", "grad_accumulation",
     "ranks", "shard",     "device",     "gpu",        "trainer"};
 
+// And how its ranks share the model, where they do.
+constexpr std::array<std::string_view, 5> kParallelLabels = {"tensor_parallel", "pipeline_parallel", "context_parallel",
+                                                             "expert_parallel", "virtual_pipeline"};
+
 // Upper bounds of the queue's histogram, in seconds: a second to a day.
 const std::vector<double>& QueueBounds() {
   static const std::vector<double> bounds = {1, 5, 15, 60, 300, 900, 3600, 14400, 86400};
@@ -165,8 +169,8 @@ class Writer {
     text_.Begin(Kind::kCounter, "ridgeline_tokens", "", "Tokens trained on by runs that ended ok.");
     std::map<std::string, double> tokens;
     const Table trained = store_.Query(
-        "SELECT s.sweep, sum(1.0 * p.batch_size * p.seq_length * p.grad_accumulation * p.ranks * "
-        "(p.warmup_steps + p.steps)) FROM results AS r JOIN sweep_points AS s ON s.point_id = r.point_id "
+        "SELECT s.sweep, sum(1.0 * r.tokens_per_step * (p.warmup_steps + p.steps)) FROM results AS r JOIN sweep_points "
+        "AS s ON s.point_id = r.point_id "
         "JOIN points AS p ON p.id = r.point_id WHERE r.status = 'ok' AND r.setup ->> '$.predicted_on' IS NULL "
         "GROUP BY s.sweep");
     for (const auto& row : trained.rows) tokens[CellText(row[0])] = NumberOf(row[1]);
@@ -307,6 +311,7 @@ class Writer {
     for (const auto& [sweep, id] : shown_) ids.insert(id);
     std::string columns;
     for (const std::string_view label : kPointLabels) columns += fmt::format(", {}", label);
+    for (const std::string_view label : kParallelLabels) columns += fmt::format(", {}", label);
     const Table points =
         store_.Query(fmt::format("SELECT id{} FROM points WHERE id IN (SELECT value FROM json_each(:ids))", columns),
                      {{"ids", JsonList(ids)}});
@@ -314,6 +319,10 @@ class Writer {
     for (const auto& row : points.rows) {
       MetricLabels& of = labels[CellText(row[0])];
       for (size_t i = 0; i < kPointLabels.size(); ++i) of.emplace_back(kPointLabels[i], CellText(row[i + 1]));
+      for (size_t i = 0; i < kParallelLabels.size(); ++i) {
+        const std::string ranks = CellText(row[i + 1 + kPointLabels.size()]);
+        if (ranks != "1") of.emplace_back(kParallelLabels[i], ranks);
+      }
     }
     text_.Begin(Kind::kInfo, "ridgeline_point", "", "What a point is, for its labels to be joined to its figures.");
     for (const auto& [sweep, id] : shown_) {

@@ -183,6 +183,7 @@ void DefinedTrainer::AddFacts(const RunSpec& spec, const Invoked& invoked, RunRe
 RunFollower::RunFollower(const Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress, bool first,
                          const Clock& clock, const Nvml& (*load)())
     : spec_(spec),
+      tokens_per_step_(static_cast<double>(TokensAStep(trainer, spec))),
       log_(std::move(log)),
       progress_(std::move(progress)),
       says_steps_(first),
@@ -234,7 +235,7 @@ void RunFollower::Line(std::string_view line) {
   steps_done_ = std::max(steps_done_ + (text.empty() ? 1 : 0), step);
   const auto value = ReadAmount(match->value, *counted_->unit);
   if (counted_->figure->name != "step_time" || !value || *value <= 0) return;
-  tokens_per_s_ = static_cast<double>(TokensAStep(spec_)) / (*value * 1e-9);
+  tokens_per_s_ = tokens_per_step_ / (*value * 1e-9);
 }
 
 }  // namespace ridgeline

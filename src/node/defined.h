@@ -85,6 +85,7 @@ class RunFollower {
 
   const Metric* counted_ = nullptr;  // a series of the definition's; nullptr: it has none
   const RunSpec& spec_;
+  const double tokens_per_step_;
   const std::filesystem::path log_;
   const std::filesystem::path progress_;
   bool says_steps_;

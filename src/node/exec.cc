@@ -92,9 +92,9 @@ std::string NodeName() {
 }
 
 // The trainer's own result of the point, or why there is none to be believed.
-void ReadOwnResult(const fs::path& path, const RunSpec& spec, PointEnd& end) {
+void ReadOwnResult(const fs::path& path, const RunSpec& spec, int64_t tokens_per_step, PointEnd& end) {
   try {
-    end.own = ReadTrainerResult(path, spec, "its result");
+    end.own = ReadTrainerResult(path, spec, "its result", tokens_per_step);
     if (end.own) return;
     end.own_problem = "it wrote no result";
     if (end.watched.status.ok()) end.own_hint = SeeTrainerContract("what a trainer writes, and where, is said in");
@@ -476,7 +476,7 @@ class JobRunner {
       ReadLogs(point, dir, ranks, invoked, *follower, cgroup_peak_bytes, ran);
     } else if (nodes_.rank == 0) {
       const RunSpec run = SpecOfRun(point);
-      ReadOwnResult(dir / kTrainersResultName, run, end);
+      ReadOwnResult(dir / kTrainersResultName, run, defined_ ? TokensAStep(defined_->trainer(), run) : 0, end);
       // One repeat, run alone, has an id of its own.
       if (end.own && end.own->point_id == PointId(run)) end.own->point_id = point.id;
     } else if (end.watched.status.ok()) {

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/parallelism.h"
 #include "run/presets.h"
+#include "trainers/definition.h"
 
 namespace ridgeline {
 namespace {
@@ -45,6 +47,15 @@ std::set<std::string> Bases(const Plan& plan) {
 
 bool HaveRanks(const std::vector<Point>& points) {
   return std::any_of(points.begin(), points.end(), [](const Point& point) { return point.spec.ranks > 1; });
+}
+
+// "DP 4, TP 2, PP 2"; empty where all ranks are data-parallel, and each has a whole model.
+std::string SplitText(const Sweep& sweep, const RunSpec& spec) {
+  const auto trainer = sweep.trainers.Find(spec.trainer);
+  const int64_t data_parallel = trainer ? DataParallelRanks(*trainer, spec) : DataParallelRanks(spec);
+  const std::string words = ParallelWords(spec);
+  if (words.empty() && data_parallel == spec.ranks) return {};
+  return fmt::format("DP {}{}{}", data_parallel, words.empty() ? "" : ", ", words);
 }
 
 // {"id":…,"spec":{…}} one a line, or as a JSON array.
@@ -99,6 +110,11 @@ Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan
   const bool for_people = audience == Audience::kPeople;
   const bool say_basis = !for_people || Bases(plan).size() > 1;
   const std::string_view each = for_people && HaveRanks(points) ? "_per_rank" : "";
+  std::vector<std::string> splits;
+  for (const PlannedPoint& planned : plan.points) splits.push_back(SplitText(sweep, points[planned.point].spec));
+  const bool say_split =
+      std::any_of(splits.begin(), splits.end(), [](const std::string& text) { return !text.empty(); });
+  if (say_split) table.columns.emplace_back("split");
   table.columns.emplace_back("parameters");
   table.columns.push_back(for_people ? fmt::format("predicted_peak{}", each) : "predicted_peak_bytes");
   table.columns.emplace_back("verdict");
@@ -107,6 +123,7 @@ Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan
   for (const PlannedPoint& planned : plan.points) {
     const Point& point = points[planned.point];
     auto row = PointCells(point.id, point.spec, fields, audience);
+    if (say_split) row.emplace_back(splits[table.rows.size()]);
     const int64_t parameters = CountParameters(point.spec);
     row.push_back(for_people ? Cell(FormatCount(static_cast<double>(parameters))) : Cell(parameters));
     const auto bytes = [&](int64_t value) {

@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "run/parallelism.h"
 #include "run/presets.h"
 #include "run/spec.h"
 
 namespace ridgeline {
 
 double RelativeCost(const RunSpec& spec) {
+  const int64_t data_parallel = HasSeveralProcesses(spec) ? DataParallelRanks(spec) : 1;
   const auto tokens = static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length) *
-                      static_cast<double>(spec.grad_accumulation) * static_cast<double>(ProcessesOf(spec));
+                      static_cast<double>(spec.grad_accumulation) * static_cast<double>(data_parallel);
   const auto steps = static_cast<double>(spec.warmup_steps) + static_cast<double>(spec.steps);
   return static_cast<double>(CountParameters(spec)) * tokens * steps;
 }

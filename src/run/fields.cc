@@ -16,7 +16,8 @@ constexpr double kBig = 1e15;
 const Field kFields[] = {
     {"amax_history", &RunSpec::amax_history, "fp8 with delayed scaling: steps whose amaxes it remembers (default 1024)",
      "", 0, 1 << 20, 0, "0"},
-    {"batch_size", &RunSpec::batch_size, "sequences a rank processes in one micro-step (default 1)", "", 1, 1 << 20},
+    {"batch_size", &RunSpec::batch_size, "sequences a data-parallel rank processes in one micro-step (default 1)", "",
+     1, 1 << 20},
     {"beta1", &RunSpec::beta1, "decay of Adam's first moment (default 0.9)", "", 0, 0.999999, F::kSparesMemory},
     {"beta2", &RunSpec::beta2, "decay of Adam's second moment (default 0.95; stack 0.999)", "", 0, 0.9999999,
      F::kSparesMemory},
@@ -32,6 +33,8 @@ const Field kFields[] = {
      "self (one rank), gloo (ranks are processes), nccl (processes with a GPU each) or virtual (be rank 0 of `ranks`, "
      "move no bytes) (default self for one rank, else gloo, or nccl on device cuda)",
      "self|gloo|nccl|virtual", 0, 0, F::kSparesLoss},
+    {"context_parallel", &RunSpec::context_parallel, "ranks that share each sequence (default 1)", "", 1, 1 << 16,
+     F::kSparesLoss, "1"},
     {"data", &RunSpec::data, "synthetic, or the path of a text file that is read as bytes (default synthetic)", "", 0,
      0, F::kSparesMemory},
     {"device", &RunSpec::device,
@@ -41,6 +44,9 @@ const Field kFields[] = {
     {"dropout", &RunSpec::dropout, "probability of dropping a hidden value (default 0; stack 0.1)", "", 0, 0.99,
      F::kMemoryByBeing},
     {"epsilon", &RunSpec::epsilon, "Adam's epsilon (default 1e-8)", "", 0, 1, F::kSparesMemory},
+    {"expert_parallel", &RunSpec::expert_parallel,
+     "ranks that share the experts of a layer; they are taken from the others, so ranks are no more (default 1)", "", 1,
+     1 << 16, F::kSparesLoss, "1"},
     {"family", &RunSpec::family, "model family (default llama)", "llama|gpt|stack", 0, 0, F::kOfShape},
     {"ffn", &RunSpec::ffn, "hidden size of the MLP", "", 1, 1 << 22, F::kOfShape},
     {"gpu", &RunSpec::gpu, "which GPU: of device cuda, and of meta, to plan for one (default none)",
@@ -71,6 +77,9 @@ const Field kFields[] = {
     {"norm_eps", &RunSpec::norm_eps, "epsilon of the norms (default 1e-5)", "", 0, 1, F::kSparesMemory},
     {"optimizer", &RunSpec::optimizer, "adamw (decoupled weight decay) or adam (default adamw; stack adam)",
      "adam|adamw", 0, 0},
+    {"pipeline_parallel", &RunSpec::pipeline_parallel,
+     "ranks that have the layers one after another; micro-steps are its micro-batches (default 1)", "", 1, 1 << 16,
+     F::kSparesLoss, "1"},
     {"positions", &RunSpec::positions, "gpt: learned positions, the longest sequence", "", 0, 1 << 26, F::kOfShape},
     {"precision", &RunSpec::precision,
      "what the linear layers multiply; tf32: fp32 numbers, rounded to 10 bits of mantissa as they are multiplied "
@@ -80,7 +89,9 @@ const Field kFields[] = {
      "fp8, mxfp8, nvfp4: what is kept of quantized layers' weights: bf16 (high_precision), or codes and scales alone "
      "(quantized, TransformerEngine's quantized_model_init) (default high_precision)",
      "high_precision|quantized", 0, 0, 0, "high_precision"},
-    {"ranks", &RunSpec::ranks, "data-parallel ranks (default 1)", "", 1, 1 << 16, F::kSparesLoss},
+    {"ranks", &RunSpec::ranks,
+     "all ranks, a GPU each: data-parallel ones x tensor_parallel x pipeline_parallel x context_parallel (default 1)",
+     "", 1, 1 << 16, F::kSparesLoss},
     {"repeats", &RunSpec::repeats,
      "blocks of `steps` steps; a sweep runs each by itself, in turn with other points (default 1)", "", 1, 1000,
      F::kSparesMemory | F::kSparesLoss},
@@ -95,6 +106,9 @@ const Field kFields[] = {
      F::kSparesMemory},
     {"seed", &RunSpec::seed, "seed of weights, data and dropout (default 1234)", "", 0, kBig, F::kSparesMemory},
     {"seq_length", &RunSpec::seq_length, "tokens a sequence (default 512)", "", 1, 1 << 26},
+    {"sequence_parallel", &RunSpec::sequence_parallel,
+     "whether tensor-parallel ranks share the sequences of norms too (default true with tensor_parallel above 1)", "",
+     0, 0, F::kSparesLoss, "false"},
     {"shard", &RunSpec::shard,
      "what is split over the ranks: none, optimizer (moments and master weights: ZeRO-1) or full (weights and "
      "gradients "
@@ -104,10 +118,14 @@ const Field kFields[] = {
      "master weights, gradients and moments (default fp32; stack: as precision)", "fp32|bf16", 0, 0},
     {"steps", &RunSpec::steps, "measured optimizer steps a repeat (default 5)", "", 1, 1e9,
      F::kSparesMemory | F::kSparesLoss},
+    {"tensor_parallel", &RunSpec::tensor_parallel, "ranks that share the products of each layer (default 1)", "", 1,
+     1 << 16, F::kSparesLoss, "1"},
     {"tied_head", &RunSpec::tied_head, "the head shares the embedding's weights", "", 0, 0, F::kOfShape},
     {"trainer", &RunSpec::trainer,
      "who trains: ridgeline, or another, by the name of its definition in trainers/ (default ridgeline)", "", 0, 0,
      F::kOfHarness, kOurTrainer},
+    {"virtual_pipeline", &RunSpec::virtual_pipeline, "stages that a rank of the pipeline has (default 1)", "", 1, 4096,
+     F::kSparesLoss, "1"},
     {"vocab", &RunSpec::vocab, "tokens in the vocabulary (none for stack)", "", 0, 1 << 24, F::kOfShape},
     {"warmup_steps", &RunSpec::warmup_steps, "optimizer steps before the measured ones (default 2)", "", 0, 1e9,
      F::kSparesMemory | F::kSparesLoss},
@@ -140,7 +158,7 @@ const Field* Find(std::span<const Field> table, std::string_view name) {
 }  // namespace
 
 std::string_view Field::type() const {
-  static constexpr std::string_view kTypes[] = {"integer", "number", "true or false", "text"};
+  static constexpr std::string_view kTypes[] = {"integer", "number", "true or false", "text", "", "true or false"};
   const auto* own = std::get_if<OwnMember>(&member);
   return kTypes[own != nullptr ? own->standard.index() : member.index()];
 }
@@ -188,6 +206,8 @@ FieldValue ValueOf(const RunSpec& spec, const Field& field) {
         if constexpr (std::is_same_v<std::decay_t<decltype(member)>, OwnMember>) {
           const auto it = spec.own.find(std::string(field.name));
           return it == spec.own.end() ? member.standard : it->second;
+        } else if constexpr (std::is_same_v<std::decay_t<decltype(member)>, std::optional<bool> RunSpec::*>) {
+          return (spec.*member).value_or(false);
         } else {
           return spec.*member;
         }
@@ -200,6 +220,8 @@ void SetValue(RunSpec& spec, const Field& field, const FieldValue& value) {
       [&](const auto& member) {
         if constexpr (std::is_same_v<std::decay_t<decltype(member)>, OwnMember>) {
           spec.own[std::string(field.name)] = value;
+        } else if constexpr (std::is_same_v<std::decay_t<decltype(member)>, std::optional<bool> RunSpec::*>) {
+          spec.*member = std::get<bool>(value);
         } else {
           spec.*member = std::get<std::decay_t<decltype(spec.*member)>>(value);
         }

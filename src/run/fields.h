@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,8 +24,9 @@ struct OwnMember {
 inline constexpr std::string_view kOurTrainer = "ridgeline";
 
 struct Field {
-  using Member =
-      std::variant<int64_t RunSpec::*, double RunSpec::*, bool RunSpec::*, std::string RunSpec::*, OwnMember>;
+  // The last is false where a spec says nothing of it, and then no encoding mentions it.
+  using Member = std::variant<int64_t RunSpec::*, double RunSpec::*, bool RunSpec::*, std::string RunSpec::*, OwnMember,
+                              std::optional<bool> RunSpec::*>;
 
   // What a field leaves as it is, and what it belongs to. A plain one changes both the memory a run takes and what it
   // learns.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "run/parallelism.h"
 
 namespace ridgeline {
 namespace {
@@ -136,13 +137,16 @@ int64_t CountParameters(const RunSpec& s) {
   return s.vocab * h * (s.tied_head ? 1 : 2) + s.positions * h + s.layers * layer + 2 * h;
 }
 
-FlopFigures ModelFlops(const RunSpec& s) {
+FlopFigures ModelFlops(const RunSpec& s) { return ModelFlops(s, DataParallelRanks(s)); }
+
+FlopFigures ModelFlops(const RunSpec& s, int64_t data_parallel) {
   const auto product = [](int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
   const int64_t attended = s.heads * s.head_dim;
   const double layer = product(s.hidden, attended + 2 * s.kv_heads * s.head_dim) + product(attended, s.hidden) +
                        product(s.hidden, s.ffn) * (s.family == "llama" ? 3 : 2);
   const double multiplied = static_cast<double>(s.layers) * layer + product(s.vocab, s.hidden);
-  const double tokens = product(s.batch_size, s.seq_length) * static_cast<double>(s.grad_accumulation);
+  const double share = static_cast<double>(data_parallel) / static_cast<double>(s.ranks);
+  const double tokens = product(s.batch_size, s.seq_length) * static_cast<double>(s.grad_accumulation) * share;
   // q k^T and p v, 2 FLOPs a multiply-add each.
   const double per_pair = 4 * product(s.layers, attended);
   const auto seq = static_cast<double>(s.seq_length);

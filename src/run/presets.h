@@ -37,9 +37,12 @@ const Preset* PresetOfShape(const RunSpec& spec);
 // Parameters of any canonical shape, tied weights counted once.
 int64_t CountParameters(const RunSpec& spec);
 
-// What an optimizer step of a canonical spec computes on each rank, as the model needs it, backward included:
-// 6 FLOPs a token for each weight that multiplies it, and the attention's two products over the pairs that the causal
-// mask leaves, or over all. `executed` is left 0: it depends on who computes.
+// What an optimizer step of a canonical spec computes on each rank, as the model needs it, backward included. Ranks
+// that share a model share its work, evenly: a rank's is that of the step over all of them. 6 FLOPs a token for each
+// weight that multiplies it, and the attention's two products over the pairs that the causal mask leaves, or over all.
+// `executed` is left 0: it depends on who computes. `data_parallel`: where a trainer splits its ranks otherwise
+// (parallelism.h).
 FlopFigures ModelFlops(const RunSpec& spec);
+FlopFigures ModelFlops(const RunSpec& spec, int64_t data_parallel);
 
 }  // namespace ridgeline

@@ -11,7 +11,9 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "run/parallelism.h"
 #include "run/presets.h"
+#include "run/step_figures.h"
 
 namespace ridgeline {
 namespace {
@@ -117,6 +119,8 @@ void AppendValue(const RunSpec& spec, const Field& field, std::string& out) {
     AppendNumber(spec.*(*d), out);
   } else if (const auto* b = std::get_if<bool RunSpec::*>(&field.member)) {
     AppendBoolean(spec.*(*b), out);
+  } else if (const auto* said = std::get_if<std::optional<bool> RunSpec::*>(&field.member)) {
+    AppendBoolean((spec.*(*said)).value_or(false), out);
   } else {
     AppendString(spec.*std::get<std::string RunSpec::*>(field.member), out);
   }
@@ -162,31 +166,6 @@ std::string SetOwn(RunSpec& spec, const Json& values) {
                          ShortenToBytes(name, 80), ShortenToBytes(DumpJson(value), 80), kLongestOwn);
     }
     spec.own[name] = *own;
-  }
-  return {};
-}
-
-// Every field may be in its range, and their product beyond what is counted anywhere: tokens and bytes of a step.
-std::string SizeProblem(const RunSpec& s) {
-  const auto factor = [](int64_t value) { return static_cast<double>(value); };
-  const double tokens = factor(s.batch_size) * factor(s.seq_length);
-  const double of_a_step = tokens * factor(s.grad_accumulation) * factor(s.ranks);
-  constexpr double kMostTokens = 1e15;
-  if (of_a_step > kMostTokens) {
-    return fmt::format(
-        "batch_size {} x seq_length {} x grad_accumulation {} x ranks {} are {:.2g} tokens a step, of which "
-        "{:.0g} are the most",
-        s.batch_size, s.seq_length, s.grad_accumulation, s.ranks, of_a_step, kMostTokens);
-  }
-  // More than any layer keeps, in any format; and of logits, of which a part is held at a time.
-  const double width = factor(s.hidden) + factor(s.ffn) + factor(s.heads) * factor(s.head_dim);
-  const double bytes = tokens * (64 * width * factor(s.layers) + factor(s.vocab) / 128);
-  constexpr double kMostBytes = 4e18;
-  if (bytes > kMostBytes) {
-    return fmt::format(
-        "batch_size {} x seq_length {} tokens through {} layers as wide as these take exabytes, which no "
-        "machine has",
-        s.batch_size, s.seq_length, s.layers);
   }
   return {};
 }
@@ -363,6 +342,7 @@ void Canonicalize(RunSpec& spec) {
   if (spec.checkpointing == "full/1") spec.checkpointing = "full";
   if (spec.communicator.empty()) spec.communicator = spec.gpu == "none" ? "gloo" : "nccl";
   if (spec.communicator != "virtual" && spec.ranks == 1) spec.communicator = "self";  // nobody else is there
+  CanonicalizeParallelism(spec);
   const Preset* preset = PresetOfShape(spec);
   spec.model =
       preset != nullptr ? std::string(preset->name) : fmt::format("{}-{}x{}", spec.family, spec.layers, spec.hidden);
@@ -503,6 +483,7 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
         "checkpoint files",
         {"communicator"});
   }
+  CheckParallelism(s, problems);
   if (std::string problem = SizeProblem(s); !problem.empty()) {
     add("batch_size", std::move(problem), {"seq_length", "grad_accumulation", "ranks", "layers", "hidden", "ffn"});
   }
@@ -549,7 +530,11 @@ bool IsFieldName(std::string_view name) {
 void AppendSpec(const RunSpec& spec, std::string& out) { AppendFields(spec, true, out); }
 
 bool AppendField(const RunSpec& spec, const Field& field, std::string& out) {
-  if (!field.unsaid.empty() && FieldText(spec, field) == field.unsaid) return false;
+  if (const auto* said = std::get_if<std::optional<bool> RunSpec::*>(&field.member)) {
+    if (!(spec.*(*said)).has_value()) return false;
+  } else if (!field.unsaid.empty() && FieldText(spec, field) == field.unsaid) {
+    return false;
+  }
   out += '"';
   out += field.name;
   out += "\":";

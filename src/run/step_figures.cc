@@ -6,6 +6,10 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "run/parallelism.h"
+
 namespace ridgeline {
 namespace {
 
@@ -41,12 +45,40 @@ Throughput ThroughputOf(const RunResult& result) {
 
 }  // namespace
 
-int64_t TokensAStep(const RunSpec& spec) {
+int64_t TokensAStep(const RunSpec& spec, int64_t data_parallel) {
   int64_t tokens = spec.batch_size;
-  for (const int64_t factor : {spec.seq_length, spec.grad_accumulation, spec.ranks}) {
+  for (const int64_t factor : {spec.seq_length, spec.grad_accumulation, data_parallel}) {
     if (__builtin_mul_overflow(tokens, factor, &tokens)) return std::numeric_limits<int64_t>::max();
   }
   return tokens;
+}
+
+int64_t TokensAStep(const RunSpec& spec) { return TokensAStep(spec, DataParallelRanks(spec)); }
+
+std::string SizeProblem(const RunSpec& s) {
+  const auto factor = [](int64_t value) { return static_cast<double>(value); };
+  const double tokens = factor(s.batch_size) * factor(s.seq_length);
+  const int64_t data_parallel = DataParallelRanks(s);
+  const double of_a_step = tokens * factor(s.grad_accumulation) * factor(data_parallel);
+  constexpr double kMostTokens = 1e15;
+  if (of_a_step > kMostTokens) {
+    return fmt::format(
+        "batch_size {} x seq_length {} x grad_accumulation {} x {} {} are {:.2g} tokens a step, of which "
+        "{:.0g} are the most",
+        s.batch_size, s.seq_length, s.grad_accumulation, data_parallel == s.ranks ? "ranks" : "data-parallel ranks",
+        data_parallel, of_a_step, kMostTokens);
+  }
+  // More than any layer keeps, in any format; and of logits, of which a part is held at a time.
+  const double width = factor(s.hidden) + factor(s.ffn) + factor(s.heads) * factor(s.head_dim);
+  const double bytes = tokens * (64 * width * factor(s.layers) + factor(s.vocab) / 128);
+  constexpr double kMostBytes = 4e18;
+  if (bytes > kMostBytes) {
+    return fmt::format(
+        "batch_size {} x seq_length {} tokens through {} layers as wide as these take exabytes, which no "
+        "machine has",
+        s.batch_size, s.seq_length, s.layers);
+  }
+  return {};
 }
 
 void FillStepFigures(std::vector<int64_t> measured_ns, RunResult& result) {

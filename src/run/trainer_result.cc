@@ -139,7 +139,8 @@ void CheckTrainerResult(const RunSpec& spec, const RunResult& result, const std:
   }
 }
 
-RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source) {
+RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source,
+                             int64_t tokens_per_step) {
   RunResult result;
   try {
     const Json document = ParseJson(WithoutNonFinite(text), source);
@@ -147,6 +148,7 @@ RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const s
     result = DecodeResult(document, source);
     result.cores = {};  // whoever started the trainer knows these
     if (result.status == RunStatus::kOk) SayDiverged(result);
+    if (result.tokens_per_step == 0) result.tokens_per_step = tokens_per_step;
     if (result.status == RunStatus::kOk && !result.step_ns.all_ns.empty()) DeriveStepFigures(spec, result);
     CheckTrainerResult(spec, result, source);
   } catch (const Error& e) {
@@ -157,7 +159,7 @@ RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const s
 }
 
 std::optional<RunResult> ReadTrainerResult(const std::filesystem::path& path, const RunSpec& spec,
-                                           const std::string& source) {
+                                           const std::string& source, int64_t tokens_per_step) {
   ForeignFile file(path);
   if (file.state() == ForeignFile::State::kMissing) return std::nullopt;
   const std::optional<std::string> text = file.Read(MostBytes(spec));
@@ -166,7 +168,7 @@ std::optional<RunResult> ReadTrainerResult(const std::filesystem::path& path, co
                 fmt::format("{} {}", source, file.problem()),
                 SeeTrainerContract("what a trainer writes, and where, is said in"));
   }
-  return ParseTrainerResult(*text, spec, source);
+  return ParseTrainerResult(*text, spec, source, tokens_per_step);
 }
 
 }  // namespace ridgeline

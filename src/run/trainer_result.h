@@ -2,6 +2,7 @@
 // what follows from it filled in. docs/trainer-contract.md says all of it to those who write trainers.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -19,7 +20,9 @@ std::string SeeTrainerContract(std::string_view text);
 // diverged. A key that no RunResult has is refused. Figures of steps that are not given are derived from
 // step_ns.all. Figures that contradict each other or the point (sense.h) are refused, and an `ok` without those that it
 // needs. Throws Error(kInvalidInput) naming `source` and the key, with the contract's page as its hint.
-RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source);
+// `tokens_per_step`, of the point, counts where the result says none; 0: as run/step_figures.h has it.
+RunResult ParseTrainerResult(std::string_view text, const RunSpec& spec, const std::string& source,
+                             int64_t tokens_per_step = 0);
 
 // The last of these checks alone, of a result that came about otherwise. Throws the same.
 void CheckTrainerResult(const RunSpec& spec, const RunResult& result, const std::string& source);
@@ -27,6 +30,6 @@ void CheckTrainerResult(const RunSpec& spec, const RunResult& result, const std:
 // The file a trainer wrote; nothing where there is none. Throws also where it is no regular file or too long, and
 // Error(kInfrastructure) where it cannot be read.
 std::optional<RunResult> ReadTrainerResult(const std::filesystem::path& path, const RunSpec& spec,
-                                           const std::string& source);
+                                           const std::string& source, int64_t tokens_per_step = 0);
 
 }  // namespace ridgeline

@@ -12,6 +12,7 @@
 #include "plan/price.h"
 #include "predict/clock.h"
 #include "run/fields.h"
+#include "run/parallelism.h"
 #include "run/presets.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
@@ -103,6 +104,20 @@ void SetLevels(const std::vector<const Field*>& over, SearchSpace& space) {
   }
 }
 
+// The point as it is predicted, by what our own trainer takes, which shares no model: as many ranks as have whole ones.
+// Those that share one are taken to share its memory and its work evenly.
+Point OfWholeModels(const Point& point) {
+  Point whole = point;
+  RunSpec& spec = whole.spec;
+  if (ParallelWords(spec).empty()) return whole;
+  spec.ranks = DataParallelRanks(spec);
+  spec.tensor_parallel = spec.pipeline_parallel = spec.context_parallel = 1;
+  spec.expert_parallel = spec.virtual_pipeline = 1;
+  spec.sequence_parallel.reset();
+  Canonicalize(spec);
+  return whole;
+}
+
 }  // namespace
 
 std::vector<SearchSpace> SpaceMaker::Make(const Sweep& sweep) {
@@ -135,7 +150,9 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
   SearchPoint made;
   made.point = point;
   made.label = Label(spec, sweep.search->over);
-  const int64_t bytes = MemoryOf(point).planned_peak_bytes;
+  const Point whole = OfWholeModels(point);
+  const int64_t shared_by = spec.ranks / whole.spec.ranks;
+  const int64_t bytes = MemoryOf(whole).planned_peak_bytes / shared_by;
   const SlabLimit limit = SlabLimitOf(spec, launch, node_);
   if (limit.bytes > 0) {
     made.share = static_cast<double>(bytes) / static_cast<double>(limit.bytes);
@@ -161,8 +178,9 @@ SearchPoint SpaceMaker::PointOf(const Sweep& sweep, const Point& point, SearchSp
     }
     made.worth = 3600 / dollars;
   }
-  const Prediction prediction = PredictionOf(sweep, point, launch, device);
-  made.tokens_per_s = static_cast<double>(TokensAStep(spec)) * 1e9 / prediction.step_ns;
+  const Prediction prediction = PredictionOf(sweep, whole, launch, device);
+  made.tokens_per_s =
+      static_cast<double>(TokensAStep(spec)) * 1e9 / prediction.step_ns * static_cast<double>(shared_by);
   space.spread = std::max(space.spread, prediction.spread);
   space.knows_level = device != nullptr;
   space.basis = device == nullptr

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "regress/point_names.h"
+#include "run/parallelism.h"
 #include "run/spec.h"
 
 namespace ridgeline {
@@ -31,6 +32,7 @@ std::string NameOfPoint(const std::string& text) {
   name += fmt::format(", sequence {}", spec.seq_length);
   if (spec.checkpointing != "none") name += ", checkpointing " + spec.checkpointing;
   if (spec.ranks > 1) name += fmt::format(", {} ranks", spec.ranks);
+  if (const std::string words = ParallelWords(spec); !words.empty()) name += ", " + words;
   if (spec.shard != "none") name += ", shard " + spec.shard;
   if (spec.gpu != "none") name += ", " + spec.gpu;
   if (spec.trainer != "ridgeline") name += ", " + spec.trainer;

@@ -42,15 +42,17 @@ void AddFieldColumns(Database& database) {
   const std::vector<std::string> present = ColumnsOf(database, "points");
   for (const Field& field : Fields()) {
     if (Contains(present, field.name)) continue;
-    static constexpr std::string_view kTypes[] = {"INTEGER", "REAL", "INTEGER", "TEXT"};  // by Field::Member's index
+    const std::string_view type = field.type() == "number" ? "REAL" : field.type() == "text" ? "TEXT" : "INTEGER";
     database.Execute(
         fmt::format("ALTER TABLE points ADD COLUMN {0} {1};"
                     "UPDATE points SET {0} = spec ->> '$.{0}'",
-                    field.name, kTypes[field.member.index()]));
+                    field.name, type));
   }
   for (const Field& field : Fields()) {
     if (field.unsaid.empty()) continue;
-    database.Execute(fmt::format("UPDATE points SET {0} = '{1}' WHERE {0} IS NULL", field.name, field.unsaid));
+    const std::string unsaid = field.type() == "true or false" ? std::string(field.unsaid == "true" ? "1" : "0")
+                                                               : fmt::format("'{}'", field.unsaid);
+    database.Execute(fmt::format("UPDATE points SET {0} = {1} WHERE {0} IS NULL", field.name, unsaid));
   }
 }
 
@@ -99,13 +101,21 @@ constexpr std::string_view kFailure = R"sql(CASE r.status
 constexpr std::string_view kTrainer =
     "iif(p.trainer = 'ridgeline', (SELECT group_concat(value, ' ') FROM json_each(r.setup, '$.trainer')), p.trainer)";
 
-// What a step is, in words for people, of r and p: what is usual is left unsaid. The last three begin with a comma, or
+// As ParallelWords of run/parallelism.h has it.
+constexpr std::string_view kParallel = R"sql(iif(p.tensor_parallel > 1,
+    ', TP ' || p.tensor_parallel || iif(p.sequence_parallel, '', ', no SP'), '') ||
+  iif(p.pipeline_parallel > 1, ', PP ' || p.pipeline_parallel, '') ||
+  iif(p.context_parallel > 1, ', CP ' || p.context_parallel, '') ||
+  iif(p.expert_parallel > 1, ', EP ' || p.expert_parallel, '') ||
+  iif(p.virtual_pipeline > 1, ', VP ' || p.virtual_pipeline, ''))sql";
+
+// What a step is, in words for people, of r and p: what is usual is left unsaid. The last four begin with a comma, or
 // are empty.
 struct Words {
   std::string_view column;
   std::string_view sql;
 };
-constexpr std::array<Words, 5> kWords = {{
+constexpr std::array<Words, 6> kWords = {{
     {"model_words", R"sql(p.model || iif(p.model GLOB p.family || '-[0-9]*x[0-9]*',
   ' (heads ' || p.heads || '/' || p.kv_heads || ' of ' || p.head_dim || ', ffn ' || p.ffn ||
   ', vocabulary ' || p.vocab || ')', ''))sql"},
@@ -115,7 +125,8 @@ constexpr std::array<Words, 5> kWords = {{
     {"step_words", R"sql(iif(p.grad_accumulation > 1, ', accumulation ' || p.grad_accumulation, '') ||
   iif(p.dropout > 0, ', dropout ' || p.dropout, '') ||
   iif(p.optimizer <> iif(p.family = 'stack', 'adam', 'adamw'), ', ' || p.optimizer, ''))sql"},
-    {"ranks_words", R"sql(iif(p.ranks > 1, ', ' || p.ranks || ' ranks', '') ||
+    {"parallel_words", "{parallel}"},
+    {"ranks_words", R"sql(iif(p.ranks > 1, ', ' || p.ranks || ' ranks', '') || {parallel} ||
   iif(p.shard <> 'none', ', sharded', '') ||
   iif(p.communicator <> 'self', ', ' || p.communicator || ' communicator', ''))sql"},
     {"place_words",
@@ -153,7 +164,8 @@ std::string MeasurementColumns(Database& database) {
     columns += fmt::format(", r.planned_bytes_by_category ->> '$.{0}' AS planned_{0}_bytes", category);
   }
   for (const Words& words : kWords) {
-    const std::string sql = fmt::format(fmt::runtime(words.sql), fmt::arg("trainer", kTrainer));
+    const std::string sql =
+        fmt::format(fmt::runtime(words.sql), fmt::arg("trainer", kTrainer), fmt::arg("parallel", kParallel));
     columns += fmt::format(", {} AS {}", sql, words.column);
   }
   for (const Words& shared : kShared) columns += fmt::format(", {} AS {}", shared.sql, shared.column);

@@ -30,6 +30,15 @@ bool Differ(const RunSpec& a, const RunSpec& b, const Field& field) {
       field.member);
 }
 
+// Not by values, of which one may stand for nothing said as well.
+void Copy(const RunSpec& from, RunSpec& to, const Field& field) {
+  std::visit(
+      [&](const auto& member) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(member)>, OwnMember>) to.*member = from.*member;
+      },
+      field.member);
+}
+
 }  // namespace
 
 SpecEncoder::SpecEncoder()
@@ -45,7 +54,7 @@ std::string_view SpecEncoder::Encode(const RunSpec& spec) {
     if (changed || first_) {
       fragments_[i].assign(1, ',');
       if (!AppendField(spec, fields[i], fragments_[i])) fragments_[i].clear();
-      SetValue(last_, fields[i], ValueOf(spec, fields[i]));
+      Copy(spec, last_, fields[i]);
     }
     if (i == own_at_ && !spec.own.empty()) {
       out_ += ',';

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/job.h"
+#include "run/parallelism.h"
 #include "run/presets.h"
 #include "run/spec.h"
 #include "sweep/expand.h"
@@ -304,6 +306,7 @@ class Walker {
   void Emit(const Assignments& assignments) {
     std::vector<Problem> problems = CheckSpec(spec_);
     if (problems.empty()) problems = sweep_.trainers.WhyRefused(spec_);
+    if (problems.empty() && is_ours_ && spec_.trainer == kOurTrainer) problems = BeyondTheEngine(spec_);
     if (base_.family_from != nullptr && std::get<std::string>(base_.family_from->value) != spec_.family) {
       problems.push_back({"family",
                           fmt::format("family is {}, but the model {} is a {}", ValueText(base_.family_from->value),
@@ -393,6 +396,7 @@ class Walker {
   const Field* const kModel = FindField("model");
   const Field* const kBatchSize = FindField("batch_size");
   const Sweep& sweep_;
+  const bool is_ours_ = IsOurTrainer(sweep_.launch.trainer);  // that keeps our contract
   const VisitSpec& visit_;
   Budget budget_;
   std::vector<const Axis*> additions_;

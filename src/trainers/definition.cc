@@ -10,7 +10,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "run/parallelism.h"
 #include "run/result.h"
+#include "run/step_figures.h"
+#include "trainers/requirements.h"
 #include "yaml/entries.h"
 #include "yaml/slips.h"
 
@@ -270,6 +273,14 @@ class Reader {
 }  // namespace
 
 std::string_view TakeName(Take take) { return kTakes[static_cast<size_t>(take)].first; }
+
+int64_t DataParallelRanks(const Trainer& trainer, const RunSpec& spec) {
+  return trainer.invocation ? DataParallelRanks(*trainer.invocation, spec) : DataParallelRanks(spec);
+}
+
+int64_t TokensAStep(const Trainer& trainer, const RunSpec& spec) {
+  return TokensAStep(spec, DataParallelRanks(trainer, spec));
+}
 
 Trainer ParseTrainer(std::string_view text, const fs::path& file) {
   Reader reader(file.stem().string());

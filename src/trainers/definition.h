@@ -77,6 +77,10 @@ struct Trainer {
   std::string text;                      // of the file
 };
 
+// Those of a step with this trainer (requirements.h), as run/step_figures.h has them of any.
+int64_t DataParallelRanks(const Trainer& trainer, const RunSpec& spec);
+int64_t TokensAStep(const Trainer& trainer, const RunSpec& spec);
+
 // Throws Error(kInvalidInput) with every fault at its line. `file` is named in them, and its stem is the trainer's
 // name.
 Trainer ParseTrainer(std::string_view text, const std::filesystem::path& file);

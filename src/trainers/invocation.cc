@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "run/sense.h"
 #include "run/step_figures.h"
+#include "trainers/requirements.h"
 #include "yaml/entries.h"
 #include "yaml/slips.h"
 
@@ -22,15 +23,18 @@ constexpr size_t kMostItems = 1024;
 constexpr size_t kMostItemBytes = 4096;
 constexpr size_t kMostFileBytes = size_t{64} << 10;
 constexpr size_t kMostFields = 64;
+constexpr size_t kMostRequired = 64;
+constexpr size_t kMostOtherwiseBytes = 256;
 constexpr double kMostNumber = 9e15;
 
 constexpr std::string_view kVariablePrefix = "env.";
 
 // What a template may name beside fields.
-constexpr std::array<std::string_view, 18> kPlaceNames = {
-    "nodes",       "node_rank",   "ranks_per_node",    "gpus_per_node",   "rank",           "local_rank",
-    "world_size",  "master_addr", "master_port",       "output_dir",      "checkpoint_dir", "spec_file",
-    "result_file", "total_steps", "global_batch_size", "tokens_per_step", "last_step",      "global_micro_batches"};
+constexpr std::array<std::string_view, 20> kPlaceNames = {
+    "nodes",           "node_rank",  "ranks_per_node",       "gpus_per_node", "rank",
+    "local_rank",      "world_size", "master_addr",          "master_port",   "output_dir",
+    "checkpoint_dir",  "spec_file",  "result_file",          "total_steps",   "global_batch_size",
+    "tokens_per_step", "last_step",  "global_micro_batches", "data_parallel", "local_batch_size"};
 
 constexpr std::array<std::pair<std::string_view, Processes>, 4> kProcesses = {{{"ours", Processes::kOurs},
                                                                                {"torchrun", Processes::kTorchrun},
@@ -73,6 +77,8 @@ std::set<std::string> NamesUsed(const Invocation& invocation) {
   }
   if (used.contains("tokens_per_step")) used.insert("seq_length");
   if (used.contains("global_micro_batches")) used.insert({"grad_accumulation", "ranks"});
+  if (used.contains("local_batch_size")) used.insert({"batch_size", "grad_accumulation"});
+  if (used.contains("data_parallel")) used.insert("ranks");
   if (invocation.processes != Processes::kOne) used.insert("ranks");
   return used;
 }
@@ -97,6 +103,8 @@ class InvocationReader {
     if (const YamlNode* node = entry("env")) ReadEnvironment(*node);
     if (const YamlNode* node = entry("files")) ReadFiles(*node);
     if (const YamlNode* node = entry("supports")) ReadSupports(*node);
+    if (const YamlNode* node = entry("data_parallel")) ReadDataParallel(*node);
+    if (const YamlNode* node = entry("require")) ReadRequire(*node);
     if (const YamlNode* node = entry("resume")) invocation_.resume = ReadArguments(*node, "resume");
     if (const YamlNode* node = entry("file")) {
       invocation_.result = ReadTemplate(*node, "file", Quoting::kNone, kMostItemBytes);
@@ -229,6 +237,67 @@ class InvocationReader {
     }
   }
 
+  std::optional<Expression> ReadExpression(const YamlNode& node, std::string_view what, bool is_condition) {
+    const std::optional<std::string> text = ScalarText(node);
+    if (!text) {
+      Wrong(node, fmt::format("{} is text, not {}", what,
+                              node.kind == YamlNode::Kind::kMap ? "a mapping: put it into quotes" : Describe(node)));
+      return std::nullopt;
+    }
+    try {
+      Expression read(*text);
+      for (const std::string& name : read.names()) {
+        const bool known = invocation_.FindOwn(name) != nullptr || Contains(FieldNamesOfPoints(), name) ||
+                           (is_condition && name == "data_parallel");
+        if (known) continue;
+        Names names = FieldNamesOfPoints();
+        for (const auto& own : invocation_.fields) names.push_back(own->name);
+        const std::string shown = ShortenToBytes(name, 80);
+        Wrong(node, fmt::format("there is no field '{}'{}", shown, DidYouMean(shown, names)));
+      }
+      if (read.is_condition() == is_condition) return read;
+      Wrong(node, is_condition
+                      ? fmt::format("{} is a condition, such as \"{{{{heads}}}} % {{{{tensor_parallel}}}} == 0\"", what)
+                      : fmt::format("{} is a number, such as \"{{{{ranks}}}} / {{{{tensor_parallel}}}}\"", what));
+    } catch (const Error& e) {
+      Wrong(node, fmt::format("{}: {}", what, e.message()));
+    }
+    return std::nullopt;
+  }
+
+  void ReadDataParallel(const YamlNode& node) {
+    invocation_.data_parallel = ReadExpression(node, "data_parallel", /*is_condition=*/false);
+  }
+
+  // Each a condition, or {if: CONDITION, else: what is wrong where it does not hold}.
+  void ReadRequire(const YamlNode& node) {
+    static const Names kKnown = {"if", "else"};
+    if (node.kind != YamlNode::Kind::kList || node.items.empty() || node.items.size() > kMostRequired) {
+      return Wrong(node, fmt::format("require is a list of 1 to {} conditions, not {}", kMostRequired, Describe(node)));
+    }
+    for (const YamlNode& item : node.items) {
+      const YamlNode* condition = &item;
+      std::string otherwise;
+      if (item.kind == YamlNode::Kind::kMap) {
+        condition = nullptr;
+        for (const auto& [key, value] : Entries(item, "part of a requirement", kKnown, faults_)) {
+          if (key == "if") condition = value;
+          if (key == "else") otherwise = ScalarText(*value).value_or("");
+        }
+        if (condition == nullptr) {
+          Wrong(item, "a requirement has an if, and what is wrong where it does not hold as its else");
+          continue;
+        }
+        if (otherwise.size() > kMostOtherwiseBytes || otherwise.find('\n') != std::string::npos) {
+          Wrong(item, fmt::format("else is one line of at most {} bytes", kMostOtherwiseBytes));
+        }
+      }
+      if (auto read = ReadExpression(*condition, "a requirement", /*is_condition=*/true)) {
+        invocation_.require.push_back({*std::move(read), otherwise});
+      }
+    }
+  }
+
   std::optional<std::string> ReadSupported(const Field& field, const YamlNode& node) {
     if (field.name == "model") return ScalarText(node);
     RunSpec scratch;
@@ -332,12 +401,13 @@ RunSpec PlainSpec(const RunSpec& spec) {
     if (decides) SetValue(plain, field, ValueOf(spec, field));
   }
   Canonicalize(plain);
+  if (spec.tensor_parallel > 1) plain.sequence_parallel = true;
   return plain;
 }
 
-FieldValue PlaceValue(std::string_view name, const RunSpec& spec, const ProcessPlace& place, bool& known) {
+FieldValue PlaceValue(std::string_view name, const Invocation& invocation, const RunSpec& spec,
+                      const ProcessPlace& place, bool& known) {
   known = true;
-  const int64_t global_batch_size = spec.batch_size * spec.grad_accumulation * spec.ranks;
   if (name == "nodes") return place.nodes;
   if (name == "node_rank") return place.node_rank;
   if (name == "ranks_per_node") return place.ranks_per_node;
@@ -353,9 +423,13 @@ FieldValue PlaceValue(std::string_view name, const RunSpec& spec, const ProcessP
   if (name == "result_file") return place.result_file;
   if (name == "total_steps") return StepsOf(spec);
   if (name == "last_step") return StepsOf(spec) - 1;
-  if (name == "global_batch_size") return global_batch_size;
-  if (name == "global_micro_batches") return spec.grad_accumulation * spec.ranks;
-  if (name == "tokens_per_step") return TokensAStep(spec);
+  if (name == "local_batch_size") return spec.batch_size * spec.grad_accumulation;
+  if (name == "data_parallel") return DataParallelRanks(invocation, spec);
+  if (name == "global_batch_size") {
+    return spec.batch_size * spec.grad_accumulation * DataParallelRanks(invocation, spec);
+  }
+  if (name == "global_micro_batches") return spec.grad_accumulation * DataParallelRanks(invocation, spec);
+  if (name == "tokens_per_step") return TokensAStep(spec, DataParallelRanks(invocation, spec));
   known = false;
   return {};
 }
@@ -364,15 +438,13 @@ FieldValue PlaceValue(std::string_view name, const RunSpec& spec, const ProcessP
 Lookup LookupOf(const Invocation& invocation, const RunSpec& spec, const ProcessPlace& place, bool any_variable) {
   return [&, any_variable](std::string_view name) -> std::optional<FieldValue> {
     bool known = false;
-    if (FieldValue value = PlaceValue(name, spec, place, known); known) return value;
+    if (FieldValue value = PlaceValue(name, invocation, spec, place, known); known) return value;
     if (name.starts_with(kVariablePrefix)) {
       const auto it = place.environment.find(std::string(name.substr(kVariablePrefix.size())));
       if (it != place.environment.end()) return it->second;
       return any_variable ? std::optional<FieldValue>("x") : std::nullopt;
     }
-    if (const Field* own = invocation.FindOwn(name)) return ValueOf(spec, *own);
-    const Field* field = FindField(name);
-    return field == nullptr ? std::nullopt : std::optional(ValueOf(spec, *field));
+    return ValueOfField(invocation, spec, name);
   };
 }
 
@@ -483,6 +555,7 @@ std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invoc
         SetField(scratch, own->field, std::visit([](const auto& v) { return Json(v); }, ValueOf(spec, own->field)));
     for (const Problem& problem : wrong) problems.push_back({own->name, problem.message, {"trainer"}});
   }
+  if (problems.empty()) problems = WhyUnmet(name, invocation, spec, plain);
   if (!problems.empty()) return problems;
   try {
     ProcessPlace place;

@@ -14,6 +14,7 @@
 #include "ridgeline/run.h"
 #include "run/fields.h"
 #include "run/spec.h"
+#include "trainers/expression.h"
 #include "trainers/templates.h"
 #include "yaml/yaml.h"
 
@@ -35,6 +36,12 @@ struct OwnField {
   Field field;
 };
 
+// What the trainer needs of a point.
+struct Requirement {
+  Expression condition;
+  std::string otherwise;  // what is wrong where it does not hold; empty: the condition says it
+};
+
 struct Invocation {
   std::vector<Template> command;
   std::map<std::string, Template> environment;
@@ -46,6 +53,9 @@ struct Invocation {
   std::vector<std::shared_ptr<const OwnField>> fields;
   // Our fields that it takes, by what is listed alone; nothing listed: whatever they are.
   std::map<std::string, std::vector<std::string>> supports;
+
+  std::optional<Expression> data_parallel;  // how many ranks are; nothing: all over those that share a model
+  std::vector<Requirement> require;
 
   std::set<std::string> used;  // every name that its templates have, and what these stand for
 
@@ -86,8 +96,9 @@ struct Invoked {
 };
 
 // The keys of a definition that ReadInvocation reads.
-inline constexpr std::string_view kInvocationKeys[] = {"command", "directory", "processes", "env", "files",
-                                                       "fields",  "supports",  "resume",    "file"};
+inline constexpr std::string_view kInvocationKeys[] = {"command", "directory",     "processes", "env",
+                                                       "files",   "fields",        "supports",  "resume",
+                                                       "file",    "data_parallel", "require"};
 
 // `entries`: a definition's, by key. Nothing where it has no `command`. Appends what is wrong to `faults`, at its
 // place.

@@ -105,8 +105,8 @@ class Gathered {
 // A number among the point's fields, or among what follows from them; nothing where there is none of that name.
 std::optional<double> PointNumber(const Trainer& trainer, const RunSpec& spec, std::string_view name) {
   const int64_t length = std::max<int64_t>(spec.seq_length, 1);
-  if (name == "tokens_per_step") return static_cast<double>(TokensAStep(spec));
-  if (name == "global_batch_size") return static_cast<double>(TokensAStep(spec) / length);
+  if (name == "tokens_per_step") return static_cast<double>(TokensAStep(trainer, spec));
+  if (name == "global_batch_size") return static_cast<double>(TokensAStep(trainer, spec) / length);
   if (name == "world_size") return static_cast<double>(spec.ranks);
   const Field* field = trainer.invocation ? trainer.invocation->FindOwn(name) : nullptr;
   if (field == nullptr) field = FindField(name);
@@ -276,7 +276,7 @@ void MergeMetric(const FoundMetric& other, FoundMetric& into) {
 
 ReadingOptions OptionsFor(const Trainer& trainer, const RunSpec& spec) {
   ReadingOptions options;
-  options.tokens_per_step = TokensAStep(spec);
+  options.tokens_per_step = TokensAStep(trainer, spec);
   options.ranks = spec.ranks;
   options.steps = StepsOf(spec);
   options.field = [&](std::string_view name) { return PointNumber(trainer, spec, name); };

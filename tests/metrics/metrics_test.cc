@@ -90,6 +90,19 @@ TEST_F(MetricsTest, SayHowPointsStandAndWhatTheyTook) {
   ExpectPromtoolTakes(text);
 }
 
+TEST_F(MetricsTest, LabelHowRanksShareAModelWhereTheyDo) {
+  std::vector<Point> points = samples::Points(2);
+  points[1].spec.ranks = 8;
+  points[1].spec.tensor_parallel = 4;
+  points[1].id = PointId(points[1].spec);
+  store_.PutSweep(samples::Sweep("test"), points);
+  samples::RunJob(store_, "job-1", "test", points, RunStatus::kOk);
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("trainer=\"ridgeline\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("trainer=\"ridgeline\",tensor_parallel=\"4\"} 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("pipeline_parallel")));
+}
+
 TEST_F(MetricsTest, SayWhatRunsAndHowLongItWaited) {
   const std::vector<Point> points = samples::Points(3);
   store_.PutSweep(samples::Sweep("test"), points);

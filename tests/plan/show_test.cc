@@ -52,6 +52,20 @@ TEST(Show, ThePlanForPrograms) {
                                               "out_of_memory", int64_t{5'000'000}, "free here"}));
 }
 
+TEST(Show, HowRanksAreSplitIsAColumnWhereTheyShareAModel) {
+  const Sweep sweep = ParseSweep(
+      "name: s\ndefaults: {model: llama-8b, ranks: 16}\nmatrix: {tensor_parallel: [1, 4]}\n"
+      "launch: {trainer: [./mine]}\n",
+      "s.yaml");
+  const auto points = Expand(sweep);
+  const Plan plan = MakePlan(sweep, points, {}, [](const RunSpec&) { return MemoryForecast{1, {}}; });
+  const Table table = PlanTable(sweep, points, plan, Audience::kPrograms);
+  ASSERT_THAT(table.columns, SizeIs(8));
+  EXPECT_EQ(table.columns[2], "split");
+  EXPECT_EQ(table.rows[0][2], Cell(""));
+  EXPECT_EQ(table.rows[1][2], Cell("DP 4, TP 4"));
+}
+
 std::vector<std::string> JobLinesOf(const std::string& launch) {
   const Sweep sweep = ParseSweep(
       "name: s\ndefaults: {model: llama-10m}\nmatrix: {ranks: [1, 2, 8]}\nlaunch: {" + launch + "}", "s.yaml");

@@ -11,6 +11,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "run/parallelism.h"
+#include "run/presets.h"
+#include "run/step_figures.h"
 
 namespace ridgeline {
 namespace {
@@ -160,6 +163,92 @@ TEST(Spec, PrimaryWeightsAreUnsaidUntilTheyAreQuantized) {
   const RunSpec quantized = Good(With(fp8, "primary_weights", "quantized"));
   EXPECT_NE(PointId(quantized), PointId(Good(fp8)));
   EXPECT_EQ(DecodeSpec(ParseJson(EncodeSpec(quantized), "spec"), "spec").primary_weights, "quantized");
+}
+
+Json OnRanks(int64_t ranks, const Json& more) {
+  Json values = Tiny();
+  values["ranks"] = ranks;
+  values.update(more);
+  return values;
+}
+
+TEST(Spec, HowRanksShareAModelIsUnsaidUntilTheyDo) {
+  const RunSpec plain = Good(OnRanks(8, Json::object()));
+  EXPECT_EQ(PointId(Good(OnRanks(8, {{"tensor_parallel", 1},
+                                     {"pipeline_parallel", 1},
+                                     {"context_parallel", 1},
+                                     {"expert_parallel", 1},
+                                     {"virtual_pipeline", 1},
+                                     {"sequence_parallel", false}}))),
+            PointId(plain));
+  EXPECT_EQ(EncodeSpec(plain).find("parallel"), std::string::npos);
+  EXPECT_EQ(plain.sequence_parallel, std::nullopt);
+}
+
+TEST(Spec, SequenceParallelGoesWithTensorParallelUnlessItIsSaid) {
+  const auto back = [](const RunSpec& spec) { return DecodeSpec(ParseJson(EncodeSpec(spec), "spec"), "spec"); };
+  const RunSpec standard = Good(OnRanks(8, {{"tensor_parallel", 2}}));
+  const RunSpec with = Good(OnRanks(8, {{"tensor_parallel", 2}, {"sequence_parallel", true}}));
+  const RunSpec without = Good(OnRanks(8, {{"tensor_parallel", 2}, {"sequence_parallel", false}}));
+  EXPECT_EQ(standard.sequence_parallel, true);
+  EXPECT_EQ(PointId(standard), PointId(with));
+  EXPECT_NE(PointId(without), PointId(with));
+  for (const RunSpec& spec : {standard, without}) {
+    EXPECT_EQ(back(spec).sequence_parallel, spec.sequence_parallel);
+    EXPECT_EQ(PointId(back(spec)), PointId(spec));
+  }
+  EXPECT_EQ(FieldText(without, *FindField("sequence_parallel")), "false");
+  EXPECT_EQ(ParallelWords(standard), "TP 2");
+  EXPECT_EQ(ParallelWords(without), "TP 2, no SP");
+  EXPECT_EQ(
+      ParallelWords(Good(OnRanks(
+          32, {{"pipeline_parallel", 4}, {"context_parallel", 2}, {"expert_parallel", 8}, {"virtual_pipeline", 2}}))),
+      "PP 4, CP 2, EP 8, VP 2");
+  EXPECT_EQ(ParallelWords(Good(OnRanks(8, Json::object()))), "");
+}
+
+TEST(Spec, RanksThatCannotBeSplitAreRefusedAtWhatDoesNotDivideThem) {
+  const auto at = [](int64_t ranks, const Json& more) { return Only(OnRanks(ranks, more)); };
+  const Problem third = at(64, {{"tensor_parallel", 4}, {"context_parallel", 3}});
+  EXPECT_EQ(third.field, "context_parallel");
+  EXPECT_EQ(third.message, "context_parallel: 3 does not divide ranks: 64");
+  EXPECT_EQ(at(8, {{"tensor_parallel", 4}, {"pipeline_parallel", 4}}).message,
+            "tensor_parallel 4 x pipeline_parallel 4 x context_parallel 1 do not divide ranks: 8");
+  EXPECT_EQ(at(1, {{"tensor_parallel", 2}}).field, "tensor_parallel");
+  EXPECT_EQ(at(8, {{"tensor_parallel", 4}, {"pipeline_parallel", 4}}).field, "pipeline_parallel");
+  EXPECT_EQ(at(16, {{"pipeline_parallel", 4}, {"expert_parallel", 8}}).field, "expert_parallel");
+  EXPECT_THAT(at(8, {{"virtual_pipeline", 2}}).message, HasSubstr("needs a pipeline"));
+  EXPECT_THAT(at(8, {{"sequence_parallel", true}}).message, HasSubstr("tensor_parallel above 1"));
+  EXPECT_THAT(at(8, {{"tensor_parallel", 0}}).message, HasSubstr("between 1 and"));
+}
+
+TEST(Spec, TheEngineSaysWhatItCannotDoYet) {
+  EXPECT_THAT(BeyondTheEngine(Good(OnRanks(8, Json::object()))), IsEmpty());
+  const auto beyond = BeyondTheEngine(Good(OnRanks(8, {{"tensor_parallel", 2}, {"pipeline_parallel", 2}})));
+  ASSERT_EQ(beyond.size(), 2U);
+  EXPECT_EQ(beyond[0].field, "tensor_parallel");
+  EXPECT_EQ(beyond[0].message,
+            "ridgeline-train shares no model among ranks yet, so tensor_parallel must be 1, not 2: name another "
+            "trainer");
+}
+
+TEST(Spec, AStepsTokensAreThoseOfDataParallelRanks) {
+  const Json more = {{"batch_size", 4}, {"seq_length", 128}, {"grad_accumulation", 2}, {"vocab", 256}};
+  const auto split = [&](const Json& ways) {
+    Json values = more;
+    values.update(ways);
+    return Good(OnRanks(64, values));
+  };
+  const RunSpec whole = split(Json::object());
+  EXPECT_EQ(DataParallelRanks(whole), 64);
+  EXPECT_EQ(TokensAStep(whole), 4 * 128 * 2 * 64);
+  const RunSpec shared = split({{"tensor_parallel", 4}, {"pipeline_parallel", 2}, {"context_parallel", 2}});
+  EXPECT_EQ(DataParallelRanks(shared), 4);
+  EXPECT_EQ(TokensAStep(shared), 4 * 128 * 2 * 4);
+  EXPECT_EQ(DataParallelRanks(split({{"expert_parallel", 8}})), 64) << "experts take no ranks";
+  // A rank's part of a step's work, whose sum over all ranks is that of its tokens.
+  EXPECT_DOUBLE_EQ(ModelFlops(shared).model_causal * 64 / 4, ModelFlops(whole).model_causal);
+  EXPECT_DOUBLE_EQ(ModelFlops(shared, 8).model_causal, ModelFlops(shared).model_causal * 2);
 }
 
 TEST(Spec, PrimaryWeightsThatCannotBeQuantizedAreRefused) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "run/parallelism.h"
 #include "store/store.h"
 #include "store/views.h"
 #include "tests/base/temp_dir.h"
@@ -71,6 +72,35 @@ TEST_F(SchemaTest, EveryFieldIsAColumnOfItsType) {
         Cell(type))
         << field.name;
   }
+}
+
+TEST_F(SchemaTest, HowRanksShareAModelIsInColumnsAndInWords) {
+  Store store = Store::Open(file_, Store::Mode::kReadWrite);
+  std::vector<Point> points = samples::Points(3);
+  for (RunSpec* spec : {&points[1].spec, &points[2].spec}) {
+    spec->ranks = 32;
+    spec->communicator = "gloo";
+    spec->tensor_parallel = 2;
+    spec->pipeline_parallel = 4;
+    spec->expert_parallel = 8;
+  }
+  points[1].spec.sequence_parallel = false;
+  for (Point& point : points) {
+    Canonicalize(point.spec);
+    point.id = PointId(point.spec);
+  }
+  store.PutSweep(samples::Sweep("s"), points);
+  samples::RunJob(store, "job-1", "s", points, RunStatus::kOk);
+  for (const Point& point : points) {
+    const std::string words = ParallelWords(point.spec);
+    const auto of = [&](const std::string& column) {
+      return Value(store, "SELECT " + column + " FROM runs WHERE point_id = '" + point.id + "'");
+    };
+    EXPECT_EQ(of("parallel_words"), Cell(words.empty() ? "" : ", " + words));
+    EXPECT_EQ(of("sequence_parallel"), Cell(int64_t{point.spec.sequence_parallel.value_or(false)}));
+    EXPECT_EQ(of("context_parallel"), Cell(int64_t{1}));
+  }
+  EXPECT_THAT(store.Check(), testing::IsEmpty());
 }
 
 TEST_F(SchemaTest, OpeningAgainChangesNothing) {

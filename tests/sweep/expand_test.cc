@@ -356,6 +356,17 @@ TEST(Expand, BuildsWhatBuildSpecBuilds) {
   }
 }
 
+// Whether ranks share sequences is said with some points alone.
+TEST(SpecEncoder, TellsNothingSaidFromFalse) {
+  SpecEncoder encoder;
+  RunSpec spec;
+  for (const std::optional<bool> said : {std::optional<bool>(), std::optional(false), std::optional<bool>(),
+                                         std::optional(true), std::optional(false)}) {
+    spec.sequence_parallel = said;
+    EXPECT_EQ(encoder.Encode(spec), EncodePoint(spec));
+  }
+}
+
 TEST(SpecEncoder, IsEncodeSpecInWhateverOrder) {
   SpecEncoder encoder;
   std::vector<RunSpec> specs;

@@ -15,8 +15,10 @@
 namespace ridgeline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kMine = R"(name: mine
 about: one line
@@ -115,6 +117,54 @@ TEST_F(SweepsOfTrainers, MistakesHaveTheirPlace) {
   EXPECT_THAT(Refusal("defaults: {model: llama-10m, trainer: nanogpt-only-logs}\n"), HasSubstr("there is no trainer"));
   WriteFile(dir_.path() / "trainers/mine.yaml", "name: mine\ncommand: [x]\n");
   EXPECT_THAT(Refusal("defaults: {model: llama-10m, trainer: mine}\n"), HasSubstr("mine.yaml:1:1: 'about' is missing"));
+}
+
+constexpr const char* kSplit = R"(name: split
+about: one line
+version: "1.0"
+tested: log
+result: patterns
+command: [split, '{{layers}}', '{{tp}}', '{{cp}}', '{{data_parallel}}']
+processes: torchrun
+fields: {tp: {type: integer, default: 1, min: 1}, cp: {type: integer, default: 1, min: 1}}
+data_parallel: '{{ranks}} / ({{tp}} * {{cp}})'
+require:
+  - {if: '{{heads}} % {{tp}} == 0', else: tp must divide heads}
+  - '{{tp}} == 1 or {{shard}} != full'
+supports: {shard: any}
+metrics: [{name: step_time, regex: 'took (.*) ms', unit: ms}]
+)";
+
+TEST_F(SweepsOfTrainers, HowRanksAreSplitIsHeldAgainstEachPointAtItsValue) {
+  WriteFile(dir_.path() / "trainers/split.yaml", kSplit);
+  const std::string of = "defaults: {model: llama-8b, trainer: split, ranks: 64}\n";
+  EXPECT_THAT(
+      Refusal(of + "matrix: {tp: [1, 2], cp: [1, 3]}\n"),
+      AllOf(HasSubstr("sweep.yaml:3:30: trainer split: it has no whole number of data-parallel ranks: 64 / 3 is "
+                      "no whole number (ranks is 64, tp is 1, cp is 3)"),
+            Not(HasSubstr("sweep.yaml:3:14"))));
+  EXPECT_THAT(Refusal(of + "matrix: {cp: [1, 128]}\n"), HasSubstr("sweep.yaml:3:18: trainer split: it has no whole"));
+  EXPECT_THAT(Refusal(of + "matrix: {tp: [1, 64]}\nexclude: [{tp: 1}]\n"),
+              HasSubstr("sweep.yaml:3:18: trainer split: tp must divide heads (heads is 32, tp is 64)"));
+  EXPECT_THAT(Refusal(of + "matrix: {tp: [1, 2], shard: [none, full]}\n"),
+              HasSubstr("trainer split needs tp == 1 or shard != full, and tp is 2, shard is full"));
+  EXPECT_EQ(Expand(Load(of + "matrix: {tp: [1, 2, 4], cp: [1, 2]}\n")).size(), 6U);
+}
+
+TEST_F(SweepsOfTrainers, OurOwnSharesNoModelYet) {
+  EXPECT_THAT(
+      Refusal("defaults: {model: llama-10m, ranks: 8}\nmatrix: {tensor_parallel: [1, 2]}\n"),
+      HasSubstr("sweep.yaml:3:31: ridgeline-train shares no model among ranks yet, so tensor_parallel must be 1"));
+  // Another program that keeps our contract may.
+  EXPECT_EQ(Expand(Load("defaults: {model: llama-10m, ranks: 8}\nmatrix: {tensor_parallel: [1, 2]}\n"
+                        "launch: {trainer: [./mine]}\n"))
+                .size(),
+            2U);
+  EXPECT_THAT(
+      Refusal("defaults: {model: llama-10m, trainer: mine}\nmatrix: {ranks: [1, 8], tensor_parallel: [1, 2]}\n"),
+      HasSubstr("sweep.yaml:3:46: tensor_parallel: 2 does not divide ranks: 1"));
+  EXPECT_THAT(Refusal("defaults: {model: llama-10m, trainer: mine, ranks: 8}\nmatrix: {tensor_parallel: [1, 2]}\n"),
+              HasSubstr("sweep.yaml:3:31: trainer mine would not heed tensor_parallel: 2"));
 }
 
 TEST_F(SweepsOfTrainers, ADefinitionBesideTheSweepComesFirst) {

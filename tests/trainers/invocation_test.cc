@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "trainers/definition.h"
@@ -170,6 +172,65 @@ TEST(Invocation, AShellsTextTakesPlainValuesAlone) {
   EXPECT_THAT(WhyNot(argument, {{"model", "gpt-124m"}, {"data", "/data/$(touch x)"}}), IsEmpty());
   EXPECT_THAT(RefusalOfMine("command: [source, env.sh, '&&', ./train, '{{layers}}']\n"),
               HasSubstr("'source' is a shell's word: write [bash, -lc, TEXT]"));
+}
+
+TEST(Invocation, MistakesInHowRanksAreSplitAreSaidAtTheirPlace) {
+  const auto refused = [](const std::string& more) { return RefusalOfMine("command: [x]\n" + more); };
+  EXPECT_THAT(refused("data_parallel: '{{rank}} / 2'\n"),
+              HasSubstr("mine.yaml:8:16: there is no field 'rank', did you mean 'ranks'?"));
+  EXPECT_THAT(refused("data_parallel: '{{nodes}}'\n"), HasSubstr("there is no field 'nodes'"));
+  EXPECT_THAT(refused("data_parallel: '{{ranks}} / '\n"), HasSubstr("data_parallel: it ends where a value is missing"));
+  EXPECT_THAT(refused("data_parallel: '{{ranks}} == 1'\n"), HasSubstr("data_parallel is a number, such as"));
+  EXPECT_THAT(refused("data_parallel: {{ranks}}\n"), HasSubstr("mapping"));
+  EXPECT_THAT(refused("require: '{{ranks}} == 1'\n"), HasSubstr("require is a list of 1 to"));
+  EXPECT_THAT(refused("require: ['{{ranks}}']\n"), HasSubstr("a requirement is a condition, such as"));
+  EXPECT_THAT(refused("require: [{else: x}]\n"), HasSubstr("a requirement has an if"));
+  EXPECT_THAT(refused("require: [{if: '{{ranks}} == 1', then: x}]\n"),
+              HasSubstr("unknown part of a requirement 'then'"));
+  EXPECT_THAT(RefusalOfMine("data_parallel: '1'\n"), HasSubstr("data_parallel goes with a command"));
+  for (const char* name : {"tensor_parallel", "sequence_parallel", "data_parallel"}) {
+    EXPECT_THAT(refused(fmt::format("fields: {{{}: {{type: integer, default: 1}}}}\n", name)),
+                HasSubstr("has a meaning already"));
+  }
+}
+
+TEST(Invocation, BatchesAreOfDataParallelRanks) {
+  const std::string plain =
+      "command: [x, '{{layers}}', '{{tensor_parallel}}', '{{pipeline_parallel}}', '{{data_parallel}}', "
+      "'{{local_batch_size}}', '{{global_batch_size}}', '{{global_micro_batches}}', '{{tokens_per_step}}', "
+      "'{{world_size}}']\n";
+  RunSpec spec = Spec({{"model", "llama-10m"},
+                       {"batch_size", 4},
+                       {"grad_accumulation", 3},
+                       {"seq_length", 128},
+                       {"ranks", 16},
+                       {"tensor_parallel", 2},
+                       {"pipeline_parallel", 2}});
+  const auto started = [&](const std::string& more) {
+    return Invoke(*ParseMine(plain + more).invocation, spec, {}).argv;
+  };
+  EXPECT_THAT(started(""), ElementsAre("x", "8", "2", "2", "4", "12", "48", "12", "6144", "16"));
+  const std::string half = "data_parallel: '{{ranks}} / 2'\n";
+  EXPECT_THAT(started(half), ElementsAre("x", "8", "2", "2", "8", "12", "96", "24", "12288", "16"));
+  EXPECT_EQ(TokensAStep(ParseMine(plain + half), spec), 12288);
+  spec.ranks = 4;
+  EXPECT_THROW(started("data_parallel: '{{ranks}} - 4'\n"), Error) << "of none";
+  EXPECT_THROW(started("data_parallel: '{{ranks}} * 2'\n"), Error) << "more than there are";
+}
+
+TEST(Invocation, SequenceParallelIsNotAskedForWhereItGoesWithTensorParallel) {
+  const std::string command = "command: [x, '{{layers}}', '{{tensor_parallel}}']\n";
+  const auto why = [&](const std::string& more, const Json& values) {
+    Json all = {{"model", "llama-10m"}, {"ranks", 4}, {"tensor_parallel", 2}};
+    all.update(values);
+    return WhyNot(command + more, all);
+  };
+  EXPECT_THAT(why("", Json::object()), IsEmpty());
+  EXPECT_THAT(why("", {{"sequence_parallel", false}}),
+              ElementsAre(HasSubstr("would not heed sequence_parallel: false")));
+  EXPECT_THAT(why("supports: {sequence_parallel: false}\n", {{"sequence_parallel", false}}), IsEmpty());
+  EXPECT_THAT(why("supports: {sequence_parallel: false}\n", Json::object()),
+              ElementsAre("trainer mine takes sequence_parallel: false, not true"));
 }
 
 TEST(Invocation, APointThatItCannotRunIsRefusedWithTheReason) {

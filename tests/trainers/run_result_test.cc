@@ -98,6 +98,30 @@ TEST(RunResultOfALog, ARateOfEachRankIsOfAllOfThem) {
   EXPECT_EQ(result.step_ns.median_ns, 0);
 }
 
+TEST(RunResultOfALog, RanksThatShareAModelShareItsTokensAndItsWork) {
+  RunSpec spec = Spec();
+  spec.ranks = 8;
+  spec.tensor_parallel = 2;
+  spec.pipeline_parallel = 2;
+  const RunResult split = Read("rate 5\n", 0, spec);
+  EXPECT_EQ(split.tokens_per_step, 1000) << "of two data-parallel ranks";
+  EXPECT_DOUBLE_EQ(split.throughput.steady_tokens_per_s, 40) << "a rate of each GPU is of all eight";
+  EXPECT_DOUBLE_EQ(split.flops.model_causal * 4, ModelFlops(Spec()).model_causal);
+}
+
+// Embedding and head share their weights, and lie on the first stage and on the last.
+TEST(RunResultOfALog, APipelineMayCountSharedWeightsTwice) {
+  RunSpec spec = Spec();
+  ASSERT_TRUE(spec.tied_head);
+  const int64_t once = CountParameters(spec);
+  const std::string twice = fmt::format("parameters {}\n", once + spec.vocab * spec.hidden);
+  EXPECT_EQ(Read(Steps(0, 5) + twice, 0, spec).status, RunStatus::kInvalid);
+  spec.ranks = 4;
+  spec.pipeline_parallel = 2;
+  EXPECT_EQ(Read(Steps(0, 5) + twice, 0, spec).status, RunStatus::kOk);
+  EXPECT_EQ(Read(Steps(0, 5) + fmt::format("parameters {}\n", once), 0, spec).status, RunStatus::kOk);
+}
+
 TEST(RunResultOfALog, AMeanOfAllStepsSaysNothingOfTheSteadyOnes) {
   const RunResult result = Read("mean 500 ms\n");
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;

@@ -1,9 +1,11 @@
 #include "engine/step/program.h"
 
+#include "base/error.h"
 #include "engine/ops/elementwise.h"
 #include "engine/ops/optimizer.h"
 #include "engine/recompute/policy.h"
 #include "run/gpus.h"
+#include "run/parallelism.h"
 #include "run/presets.h"
 
 namespace ridgeline {
@@ -35,6 +37,9 @@ DeviceDescription DeviceOf(const RunSpec& spec) {
 // Records a step; returns in which order it uses weights that are gathered.
 UseOrder RecordStep(const RunSpec& spec, bool keep_gradients, int64_t rank, const UseOrder& uses,
                     StepProgram& program) {
+  if (const auto beyond = BeyondTheEngine(spec); !beyond.empty()) {
+    throw Error(ErrorKind::kInvalidInput, beyond.front().message);
+  }
   program.spec = spec;
   program.rank = rank;
   program.trace = Trace(DeviceOf(spec));

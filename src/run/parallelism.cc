@@ -1,0 +1,103 @@
+#include "run/parallelism.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace ridgeline {
+namespace {
+
+struct OfModel {
+  std::string_view name;
+  int64_t value;
+};
+
+// The ways in which ranks share a model.
+std::array<OfModel, 5> ParallelismOf(const RunSpec& s) {
+  return {{{"tensor_parallel", s.tensor_parallel},
+           {"pipeline_parallel", s.pipeline_parallel},
+           {"context_parallel", s.context_parallel},
+           {"expert_parallel", s.expert_parallel},
+           {"virtual_pipeline", s.virtual_pipeline}}};
+}
+
+}  // namespace
+
+int64_t DataParallelRanks(const RunSpec& spec) {
+  const int64_t of_a_model = spec.tensor_parallel * spec.pipeline_parallel * spec.context_parallel;
+  return std::max<int64_t>(spec.ranks / std::max<int64_t>(of_a_model, 1), 1);
+}
+
+void CanonicalizeParallelism(RunSpec& spec) {
+  if (spec.tensor_parallel > 1) {
+    if (!spec.sequence_parallel) spec.sequence_parallel = true;
+  } else if (!spec.sequence_parallel.value_or(false)) {
+    spec.sequence_parallel.reset();
+  }
+}
+
+void CheckParallelism(const RunSpec& s, std::vector<Problem>& problems) {
+  int64_t of_a_model = 1;
+  const auto ways = ParallelismOf(s);
+  for (const OfModel& way : std::span(ways).first(3)) {
+    of_a_model *= way.value;
+    if (s.ranks % of_a_model == 0) continue;
+    std::string why =
+        s.ranks % way.value != 0
+            ? fmt::format("{}: {} does not divide ranks: {}", way.name, way.value, s.ranks)
+            : fmt::format("tensor_parallel {} x pipeline_parallel {} x context_parallel {} do not divide ranks: {}",
+                          s.tensor_parallel, s.pipeline_parallel, s.context_parallel, s.ranks);
+    problems.push_back(
+        {std::string(way.name), std::move(why), {"ranks", "tensor_parallel", "pipeline_parallel", "context_parallel"}});
+    return;
+  }
+  if (s.ranks / s.pipeline_parallel % s.expert_parallel != 0) {
+    problems.push_back({"expert_parallel",
+                        fmt::format("expert_parallel: {} does not divide the {} ranks of a stage of the pipeline",
+                                    s.expert_parallel, s.ranks / s.pipeline_parallel),
+                        {"ranks", "pipeline_parallel"}});
+  }
+  if (s.virtual_pipeline > 1 && s.pipeline_parallel == 1) {
+    problems.push_back(
+        {"virtual_pipeline",
+         fmt::format("virtual_pipeline: {} needs a pipeline: pipeline_parallel above 1", s.virtual_pipeline),
+         {"pipeline_parallel"}});
+  }
+  if (s.sequence_parallel.value_or(false) && s.tensor_parallel == 1) {
+    problems.push_back({"sequence_parallel",
+                        "sequence_parallel: true needs ranks that share a sequence: tensor_parallel above 1",
+                        {"tensor_parallel"}});
+  }
+}
+
+std::vector<Problem> BeyondTheEngine(const RunSpec& spec) {
+  std::vector<Problem> problems;
+  for (const auto& [name, value] : ParallelismOf(spec)) {
+    if (value == 1) continue;
+    problems.push_back({std::string(name),
+                        fmt::format("ridgeline-train shares no model among ranks yet, so {} must be 1, not {}: name "
+                                    "another trainer",
+                                    name, value),
+                        {"trainer"}});
+  }
+  return problems;
+}
+
+std::string ParallelWords(const RunSpec& spec) {
+  std::vector<std::string> words;
+  static constexpr std::array<std::string_view, 5> kShort = {"TP", "PP", "CP", "EP", "VP"};
+  const auto ways = ParallelismOf(spec);
+  for (size_t i = 0; i < ways.size(); ++i) {
+    if (ways[i].value > 1) words.push_back(fmt::format("{} {}", kShort[i], ways[i].value));
+    if (i == 0 && spec.sequence_parallel == false) words.emplace_back("no SP");
+  }
+  return Join(words, ", ");
+}
+
+}  // namespace ridgeline
