@@ -102,7 +102,7 @@ std::vector<Problem> WhyUnmet(const std::string& name, const Invocation& invocat
     try {
       if (condition.Holds(lookup)) continue;
     } catch (const Error& e) {
-      why = e.message();
+      if (why.empty()) why = e.message();
     }
     std::vector<std::string> names = condition.names();
     const std::string values = ValuesText(names, lookup);

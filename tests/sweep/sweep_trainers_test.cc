@@ -131,6 +131,7 @@ data_parallel: '{{ranks}} / ({{tp}} * {{cp}})'
 require:
   - {if: '{{heads}} % {{tp}} == 0', else: tp must divide heads}
   - '{{tp}} == 1 or {{shard}} != full'
+  - '{{layers}} / {{tp}} >= 1'
 supports: {shard: any}
 metrics: [{name: step_time, regex: 'took (.*) ms', unit: ms}]
 )";
@@ -148,6 +149,9 @@ TEST_F(SweepsOfTrainers, HowRanksAreSplitIsHeldAgainstEachPointAtItsValue) {
               HasSubstr("sweep.yaml:3:18: trainer split: tp must divide heads (heads is 32, tp is 64)"));
   EXPECT_THAT(Refusal(of + "matrix: {tp: [1, 2], shard: [none, full]}\n"),
               HasSubstr("trainer split needs tp == 1 or shard != full, and tp is 2, shard is full"));
+  EXPECT_THAT(Refusal("defaults: {model: llama-10m, heads: 16, head_dim: 16, kv_heads: 16, trainer: split, ranks: 64}\n"
+                      "matrix: {tp: [1, 16]}\n"),
+              HasSubstr("sweep.yaml:3:18: trainer split: 8 / 16 is no whole number (layers is 8, tp is 16)"));
   EXPECT_EQ(Expand(Load(of + "matrix: {tp: [1, 2, 4], cp: [1, 2]}\n")).size(), 6U);
 }
 

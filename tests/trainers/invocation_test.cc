@@ -295,7 +295,7 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   EXPECT_THAT(titan, Contains("/out/torchtitan.toml"));
   for (const char* line :
        {"flavor = \"8B\"\n", "converters = [\"float8\"]\n", "mode = \"none\"\n", "data_parallel_shard_degree = -1\n",
-        "dump_folder = \"/out\"\n", "global_batch_size = 8\n"}) {
+        "dump_folder = \"/out\"\n", "global_batch_size = 8\n", "tensor_parallel_degree = 1\n"}) {
     EXPECT_THAT(toml, HasSubstr(line));
   }
   const auto megatron = ArgvOfShipped(
@@ -328,6 +328,64 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   EXPECT_EQ(ParseJson(config, "config.json").at("resid_pdrop"), 0.1);
 }
 
+TEST(Invocation, OfWhatShipsRanksShareAModelAsThePointSays) {
+  using ::testing::AllOf;
+  using ::testing::Contains;
+  using ::testing::Not;
+  const auto split = [](Json values) {
+    values.update({{"device", "cuda"}, {"gpu", "h100"}, {"ranks", 64}, {"grad_clip", 1}});
+    values.emplace("model", "llama-8b");
+    return values;
+  };
+  const Json megatrons = {{"tensor_parallel", 4},  {"pipeline_parallel", 4}, {"context_parallel", 2},
+                          {"virtual_pipeline", 2}, {"batch_size", 2},        {"grad_accumulation", 8}};
+  const auto megatron = ArgvOfShipped("megatron_lm", split(megatrons));
+  for (const char* argument :
+       {"--tensor-model-parallel-size=4", "--pipeline-model-parallel-size=4", "--context-parallel-size=2",
+        "--expert-model-parallel-size=1", "--num-virtual-stages-per-pipeline-rank=2", "--sequence-parallel",
+        "--micro-batch-size=2", "--global-batch-size=32"}) {
+    EXPECT_THAT(megatron, Contains(argument));
+  }
+  Json without = megatrons;
+  without.update({{"sequence_parallel", false}, {"virtual_pipeline", 1}});
+  EXPECT_THAT(ArgvOfShipped("megatron_lm", split(without)),
+              AllOf(Not(Contains("--sequence-parallel")), Not(Contains(HasSubstr("--num-virtual-stages")))));
+  const auto nemo = ArgvOfShipped("nemo", split(megatrons));
+  for (const char* argument :
+       {"model.tensor_model_parallel_size=4", "model.pipeline_model_parallel_size=4", "model.context_parallel_size=2",
+        "model.virtual_pipeline_model_parallel_size=2", "model.expert_model_parallel_size=1",
+        "model.sequence_parallel=true", "train.global_batch_size=32"}) {
+    EXPECT_THAT(nemo, Contains(argument));
+  }
+  EXPECT_THAT(ArgvOfShipped("nemo", split(Json::object())),
+              AllOf(Contains("model.virtual_pipeline_model_parallel_size=null"),
+                    Contains("model.sequence_parallel=false"), Contains("train.global_batch_size=64")));
+  std::string file;
+  ArgvOfShipped("torchtitan", split(megatrons), &file);
+  for (const char* line :
+       {"tensor_parallel_degree = 4\n", "pipeline_parallel_degree = 4\n", "context_parallel_degree = 2\n",
+        "pipeline_parallel_schedule = \"Interleaved1F1B\"\n", "pipeline_parallel_microbatch_size = 2\n",
+        "\nlocal_batch_size = 16\n", "global_batch_size = 32\n", "data_parallel_replicate_degree = 2\n"}) {
+    EXPECT_THAT(file, HasSubstr(line));
+  }
+  const auto deepspeed = ArgvOfShipped(
+      "deepspeed",
+      split({{"tensor_parallel", 2}, {"context_parallel", 4}, {"sequence_parallel", false}, {"shard", "full"}}), &file);
+  for (const char* argument :
+       {"--tensor-model-parallel-size=2", "--no-pipeline-parallel", "--ds-sequence-parallel-size=4"}) {
+    EXPECT_THAT(deepspeed, Contains(argument));
+  }
+  EXPECT_EQ(ParseJson(file, "deepspeed.json").at("train_batch_size"), 8);
+  EXPECT_THAT(ArgvOfShipped("deepspeed", split({{"pipeline_parallel", 4}})),
+              AllOf(Contains("--pipeline-model-parallel-size=4"), Not(Contains("--no-pipeline-parallel"))));
+  ArgvOfShipped("nanotron", split({{"tensor_parallel", 2}, {"pipeline_parallel", 4}, {"grad_accumulation", 4}}), &file);
+  EXPECT_EQ(ParseYaml(file).kind, YamlNode::Kind::kMap);
+  for (const char* line : {"  dp: 8\n", "  pp: 4\n", "  tp: 2\n", "  tp_mode: REDUCE_SCATTER\n", "  clip_grad: 1.0\n",
+                           "  batch_accumulation_per_replica: 4\n", "    min_decay_lr: 0.0003\n"}) {
+    EXPECT_THAT(file, HasSubstr(line));
+  }
+}
+
 std::vector<std::string> WhyNotShipped(const std::string& name, const Json& values) {
   const Trainer trainer = LoadTrainer(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers" / (name + ".yaml"));
   RunSpec spec = Spec(values);
@@ -335,6 +393,29 @@ std::vector<std::string> WhyNotShipped(const std::string& name, const Json& valu
   std::vector<std::string> messages;
   for (const Problem& problem : WhyRefused(name, *trainer.invocation, spec)) messages.push_back(problem.message);
   return messages;
+}
+
+TEST(Invocation, OfWhatShipsRanksThatCannotShareAModelAreRefused) {
+  const auto why = [](const std::string& name, Json values) {
+    values.update({{"model", "llama-8b"}, {"device", "cuda"}, {"gpu", "h100"}, {"grad_clip", 1}});
+    values.emplace("ranks", 64);
+    return WhyNotShipped(name, values);
+  };
+  for (const char* name : {"megatron_lm", "nemo", "torchtitan", "deepspeed", "nanotron"}) {
+    SCOPED_TRACE(name);
+    EXPECT_THAT(why(name, {{"tensor_parallel", 8}}), IsEmpty());
+    EXPECT_THAT(why(name, {{"tensor_parallel", 64}, {"seq_length", 8192}}),
+                ::testing::Contains(HasSubstr("divide heads (heads is 32, tensor_parallel is 64")));
+    EXPECT_THAT(why(name, {{"tensor_parallel", 16}, {"seq_length", 8192}}), ElementsAre(HasSubstr("divide kv_heads")));
+  }
+  EXPECT_THAT(why("megatron_lm", {{"pipeline_parallel", 8}, {"virtual_pipeline", 8}, {"grad_accumulation", 8}}),
+              ElementsAre(HasSubstr("all stages of the pipeline must have as many layers")));
+  EXPECT_THAT(why("megatron_lm", {{"pipeline_parallel", 4}, {"virtual_pipeline", 2}, {"grad_accumulation", 6}}),
+              ElementsAre(HasSubstr("grad_accumulation must be a multiple of pipeline_parallel")));
+  EXPECT_THAT(why("torchtitan", {{"pipeline_parallel", 4}}), ElementsAre(HasSubstr("as many micro-batches as ranks")));
+  EXPECT_THAT(why("deepspeed", {{"pipeline_parallel", 2}, {"shard", "full"}}), ElementsAre(HasSubstr("stage 3")));
+  EXPECT_THAT(why("llm_foundry", {{"tensor_parallel", 2}}),
+              ::testing::Contains(HasSubstr("would not heed tensor_parallel: 2")));
 }
 
 // Both were started from here: what they would do otherwise than a point says is refused.
