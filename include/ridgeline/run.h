@@ -174,7 +174,9 @@ struct RunSpec {
   int64_t checkpoint_every_steps = 100;
   int64_t checkpoint_keep = 2;  // newest ones; older ones are removed
 
-  // `measure: {refuse_throttled}` in JSON, a setting too: a run whose GPU was throttled is nobody's result.
+  // `measure: {min_steps, refuse_throttled}` in JSON, settings too. A run whose steady figures are of fewer measured
+  // steps is invalid, and one whose GPU was throttled is nobody's result.
+  int64_t min_steps = 1;
   bool refuse_throttled = false;
 };
 
@@ -199,6 +201,7 @@ struct MemoryFigures {
   int64_t rss_peak_bytes = 0;                  // peak resident set of the process; 0 where nothing was run
   int64_t device_peak_bytes = 0;               // most of the accelerator's memory that was taken; 0 where there is none
   int64_t device_reserved_bytes = 0;           // most that its allocator had reserved, tensors in it or not
+  std::string device_peak_kind = {};  // what device_peak_bytes counts: allocated | in use | NVML; empty: nobody says
 };
 
 // What one of several ranks took.

@@ -143,6 +143,9 @@ const Field kSettings[] = {
      F::kSparesMemory | F::kSparesLoss},
     {"checkpoint.keep", &RunSpec::checkpoint_keep, "newest checkpoint files that are kept (default 2)", "", 1, 1e6,
      F::kSparesMemory | F::kSparesLoss},
+    {"measure.min_steps", &RunSpec::min_steps,
+     "measured steps that a run's steady figures must be of, at least; of fewer it is invalid (default 1)", "", 1, 1e9,
+     F::kSparesMemory | F::kSparesLoss},
     {"measure.refuse_throttled", &RunSpec::refuse_throttled,
      "whether a run whose GPU was throttled is no measurement: it ends as infrastructure, and is run again (default "
      "false)",

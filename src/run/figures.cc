@@ -24,6 +24,7 @@ using M = MemoryFigures;
 using Flops = FlopFigures;
 using C = CoreFigures;
 using G = GpuFigures;
+using P = PrintedFigures;
 
 const Figure kFigures[] = {
     {"emulated", "emulated", At<&R::emulated>, "", "a low precision was computed in a higher one"},
@@ -41,6 +42,8 @@ const Figure kFigures[] = {
      kMost},
     {"step_cv", "step_ns.cv", At<&R::step_ns, &S::cv>, "",
      "coefficient of variation of the measured steps: standard deviation over mean", 0, kAny, "step_median_ns"},
+    {"measured_steps", "measured_steps", At<&R::measured_steps>, "steps",
+     "whose times the steady figures are of; a value logged every K steps stands for K", 0, kMost},
     {"all_steps_ns", "step_ns.all", At<&R::step_ns, &S::all_ns>, "ns",
      "every optimizer step, warm-up included; of repeats, the first's alone", 0, kMost},
     {"loss", "loss", At<&R::loss>, "", "an optimizer step; null where it was not finite", -kAny, kAny},
@@ -55,12 +58,23 @@ const Figure kFigures[] = {
      "the process's peak resident set; the largest of all ranks", 0, kMost},
     {"device_peak_bytes", "memory.device_peak_bytes", At<&R::memory, &M::device_peak_bytes>, "bytes",
      "the most of the accelerator's memory that was taken, as measured; the largest of all ranks", 0, kMost},
+    {"device_reserved_bytes", "memory.device_reserved_bytes", At<&R::memory, &M::device_reserved_bytes>, "bytes",
+     "the most of it that the trainer's allocator had reserved, tensors in it or not", 0, kMost},
+    {"device_peak_kind", "memory.device_peak_kind", At<&R::memory, &M::device_peak_kind>, "",
+     "what device_peak_bytes counts: allocated, in use (on the card), or NVML (held by its processes)"},
     {"model_causal_flops_per_step", "flops.model_causal", At<&R::flops, &Flops::model_causal>, "FLOP",
      "the model's, a rank: attention where the causal mask leaves work, no recomputation", 0, kAny},
     {"model_noncausal_flops_per_step", "flops.model_non_causal", At<&R::flops, &Flops::model_non_causal>, "FLOP",
      "the same with attention over the full square", 0, kAny},
     {"executed_flops_per_step", "flops.executed", At<&R::flops, &Flops::executed>, "FLOP",
      "what was really run, recomputation included", 0, kAny},
+    {"printed_mfu", "printed.mfu", At<&R::printed, &P::mfu>, "",
+     "model FLOPs utilization, a share, as the trainer prints it by its own convention", 0, kAny},
+    {"printed_tflops_per_gpu", "printed.tflops_per_gpu", At<&R::printed, &P::tflops_per_gpu>, "TFLOP/s",
+     "a GPU, as the trainer prints it by its own convention", 0, kAny},
+    {"metrics", "metrics", At<&R::metrics>, "",
+     "figures that the trainer's definition names itself, each with its unit; of a series the median measured value",
+     -kAny, kAny},
     {"cores_busy_share", "cores.busy_share", At<&R::cores, &C::busy_share>, "",
      "of the time of the cores it was given: in use by anyone", 0, 1},
     {"cores_others_share", "cores.others_share", At<&R::cores, &C::others_share>, "",
@@ -99,10 +113,10 @@ const Figure kFigures[] = {
 };
 
 // By Figure::Member's index.
-constexpr std::array<std::string_view, 9> kTypes = {"integer", "number",  "true or false", "text",  "integers",
-                                                    "numbers", "amounts", "integer",       "number"};
-constexpr std::array<std::string_view, 9> kSqlTypes = {"INTEGER", "REAL", "INTEGER", "TEXT", "TEXT",
-                                                       "TEXT",    "TEXT", "INTEGER", "REAL"};
+constexpr std::array<std::string_view, 10> kTypes = {"integer", "number",  "true or false", "text",   "integers",
+                                                     "numbers", "amounts", "integer",       "number", "figures"};
+constexpr std::array<std::string_view, 10> kSqlTypes = {"INTEGER", "REAL", "INTEGER", "TEXT", "TEXT",
+                                                        "TEXT",    "TEXT", "INTEGER", "REAL", "TEXT"};
 
 template <typename T>
 constexpr bool kIsOptional = false;
@@ -121,6 +135,7 @@ const Figure* OtherOf(const Figure& figure) {
 std::string_view Figure::type() const { return kTypes[member.index()]; }
 std::string_view Figure::sql_type() const { return kSqlTypes[member.index()]; }
 bool Figure::is_series() const { return type() == "integers" || type() == "numbers"; }
+bool Figure::is_object() const { return type() == "amounts" || type() == "figures"; }
 
 bool Figure::is_optional() const {
   if (const Figure* other = OtherOf(*this)) return other->is_optional();

@@ -46,7 +46,11 @@ void AddEarlierRepeats(const RunResult& earlier, int64_t warmup_steps, RunResult
   std::vector<int64_t>& own = result.step_ns.all_ns;
   const std::vector<int64_t>& before = earlier.step_ns.all_ns;
   result.memory.rss_peak_bytes = std::max(result.memory.rss_peak_bytes, earlier.memory.rss_peak_bytes);
-  result.memory.device_peak_bytes = std::max(result.memory.device_peak_bytes, earlier.memory.device_peak_bytes);
+  MemoryFigures& memory = result.memory;
+  if (earlier.memory.device_peak_kind == memory.device_peak_kind) {
+    memory.device_peak_bytes = std::max(memory.device_peak_bytes, earlier.memory.device_peak_bytes);
+  }
+  memory.device_reserved_bytes = std::max(memory.device_reserved_bytes, earlier.memory.device_reserved_bytes);
   result.cores.busy_share = std::max(result.cores.busy_share, earlier.cores.busy_share);
   result.cores.others_share = std::max(result.cores.others_share, earlier.cores.others_share);
   result.cores.throttles += earlier.cores.throttles;
@@ -61,6 +65,14 @@ void AddEarlierRepeats(const RunResult& earlier, int64_t warmup_steps, RunResult
   FillStepFigures({own.begin() + warmup(own), own.end()}, result);
   const auto runs = static_cast<double>(earlier.repeat);
   MergeGpu(earlier.gpu, runs, result.gpu);
+  const auto mean = [&](double a, double b) { return (a + runs * b) / (runs + 1); };
+  Merge(earlier.printed.mfu, result.printed.mfu, mean);
+  Merge(earlier.printed.tflops_per_gpu, result.printed.tflops_per_gpu, mean);
+  for (auto& [name, own] : result.metrics) {
+    const auto before = earlier.metrics.find(name);
+    if (before == earlier.metrics.end() || before->second.unit != own.unit) continue;
+    own.value = mean(own.value, before->second.value);
+  }
   // Runs of equal tokens: their times add up.
   const double before_cold = earlier.throughput.cold_tokens_per_s;
   if (own_cold > 0 && before_cold > 0) {

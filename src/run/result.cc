@@ -67,6 +67,8 @@ constexpr std::array<std::pair<Provenance, std::string_view>, 3> kProvenances = 
 
 constexpr double kMostBytes = 9e18;  // of a rank: a double that an int64_t holds
 constexpr size_t kShownBytes = 80;   // of a value that is refused
+constexpr size_t kMaxOwnNameBytes = 64;
+constexpr double kMostOfOwn = 1e300;
 
 Error Refusal(std::string_view key, const std::string& what) {
   return {ErrorKind::kInvalidInput, fmt::format("not a RunResult: {} {}", key, what)};
@@ -192,6 +194,8 @@ void ReadFigure(const Json& value, const Figure& figure, Amounts& to) {
   }
 }
 
+void ReadFigure(const Json& value, const Figure&, OwnFigures& to) { to = DecodeOwnFigures(value); }
+
 void DecodeFigures(const Json& document, RunResult& result) {
   for (const Figure& figure : Figures()) {
     const auto [group, key] = PlaceOf(figure);
@@ -217,6 +221,8 @@ void EncodeFigures(const RunResult& result, Json& document) {
         [&](const auto& value) {
           if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
             to = value;
+          } else if constexpr (std::is_same_v<std::decay_t<decltype(value)>, const OwnFigures*>) {
+            to = EncodeOwnFigures(*value);
           } else {
             to = *value;
           }
@@ -314,6 +320,38 @@ TrainerExit ExitCodeOf(const RunEnd& end) {
 
 bool MayBeOfALostNode(const RunResult& result) {
   return RanOnSeveralNodes(result) && (result.status == RunStatus::kCrashed || result.status == RunStatus::kTimeout);
+}
+
+Json EncodeOwnFigures(const OwnFigures& figures) {
+  Json object = Json::object();
+  for (const auto& [name, figure] : figures) object[name] = {{"value", figure.value}, {"unit", figure.unit}};
+  return object;
+}
+
+OwnFigures DecodeOwnFigures(const Json& object) {
+  if (!object.is_object()) throw Refusal("metrics", "is no object");
+  if (object.size() > kMaxOwnFigures) {
+    throw Refusal("metrics", fmt::format("has {} figures, and may have {}", object.size(), kMaxOwnFigures));
+  }
+  OwnFigures figures;
+  for (const auto& [name, figure] : object.items()) {
+    if (name.empty() || name.size() > kMaxOwnNameBytes ||
+        name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string::npos) {
+      throw Refusal("metrics",
+                    fmt::format("has the name '{}', and a name has small letters, digits and '_', at most {}",
+                                ShortenToBytes(PrintableLine(name), kShownBytes), kMaxOwnNameBytes));
+    }
+    const std::string key = "metrics." + name;
+    if (!figure.is_object() || !figure.contains("value")) throw Refusal(key, "is no object with a value and a unit");
+    OwnFigure& own = figures[name];
+    ReadNumber(figure.at("value"), key, -kMostOfOwn, kMostOfOwn, own.value);
+    const Json unit = figure.value("unit", Json(""));
+    if (unit.is_string()) own.unit = unit.get<std::string>();
+    if (!unit.is_string() || own.unit.size() > kMaxUnitBytes || PrintableLine(own.unit) != own.unit) {
+      throw Refusal(key, fmt::format("has a unit that is no printable text of at most {} bytes", kMaxUnitBytes));
+    }
+  }
+  return figures;
 }
 
 Json EncodeResult(const RunResult& r) {

@@ -1,6 +1,7 @@
 // RunResult: encoded, decoded, checked; the names of its ends.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,6 +50,14 @@ inline bool RanOnSeveralNodes(const RunResult& result) { return result.evidence.
 bool MayBeOfALostNode(const RunResult& result);
 
 Json EncodeResult(const RunResult& result);
+
+// Figures of a definition's own, by their names: {"data_time": {"value": 0.012, "unit": "s"}}. Throws
+// Error(kInvalidInput) for more than kMaxOwnFigures of them, a name that is not of [a-z0-9_]{1,64}, a value that is no
+// finite number, and a unit that is no printable line of at most kMaxUnitBytes.
+inline constexpr size_t kMaxOwnFigures = 64;
+inline constexpr size_t kMaxUnitBytes = 32;
+Json EncodeOwnFigures(const std::map<std::string, OwnFigure>& figures);
+std::map<std::string, OwnFigure> DecodeOwnFigures(const Json& object);
 
 // Throws Error(kInvalidInput) naming `source` and the field: a result file is outside input.
 RunResult DecodeResult(const Json& document, const std::string& source);

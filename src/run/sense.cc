@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "run/gpu_limits.h"
 
 namespace ridgeline {
@@ -37,6 +38,10 @@ std::string OfSteps(const RunSpec& spec, const RunResult& r) {
   if (std::ssize(r.grad_norm) > steps) return wrong_count("grad_norm", std::ssize(r.grad_norm));
   if (r.skipped_steps > steps) {
     return fmt::format("skipped_steps is {}, and the point has {} steps", r.skipped_steps, steps);
+  }
+  if (r.measured_steps > steps - spec.warmup_steps) {
+    return fmt::format("measured_steps is {}, and the point has {} of them", r.measured_steps,
+                       steps - spec.warmup_steps);
   }
   return {};
 }
@@ -82,6 +87,11 @@ std::string OfThroughput(const RunResult& r) {
 
 std::string OfMemory(const RunSpec& spec, const RunResult& r) {
   const MemoryFigures& m = r.memory;
+  if (!m.device_peak_kind.empty() && m.device_peak_kind != kAllocated && m.device_peak_kind != kInUse &&
+      m.device_peak_kind != kOfNvml) {
+    return fmt::format("memory.device_peak_kind is '{}', and is one of {}, {} and {}",
+                       ShortenToBytes(PrintableLine(m.device_peak_kind), 80), kAllocated, kInUse, kOfNvml);
+  }
   if (m.planned_peak_bytes > 0 && !m.by_category.empty()) {
     // A sum of many large numbers need not be one.
     int64_t left = m.planned_peak_bytes;
@@ -141,6 +151,15 @@ std::string Contradiction(const RunSpec& spec, const RunResult& result) {
     if (!wrong.empty()) return wrong;
   }
   return {};
+}
+
+std::string TooFewSteps(const RunSpec& spec, const RunResult& result) {
+  if (spec.device == "meta" || result.measured_steps >= spec.min_steps) return {};
+  const bool is_steady = result.step_ns.median_ns > 0 || result.throughput.steady_tokens_per_s > 0;
+  // How fast it is cold is a figure, too, where nobody asks for more.
+  if (result.measured_steps == 0 && (is_steady || spec.min_steps == 1)) return {};
+  return fmt::format("its steady figures are of {} measured step{}, and measure: {{min_steps: {}}} asks for as many",
+                     result.measured_steps, result.measured_steps == 1 ? "" : "s", spec.min_steps);
 }
 
 std::string MissingOfOk(const RunSpec& spec, const RunResult& result) {

@@ -376,6 +376,7 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
       add(name, fmt::format("{} is not given; name a model, or give layers, hidden, heads, ffn and vocab", name));
   }
   if (!problems.empty()) return problems;
+  if (s.min_steps > s.steps) add("measure.min_steps", "measure.min_steps is more than the steps measured", {"steps"});
   if (s.head_dim == 0)
     add("heads", fmt::format("hidden {} is not divisible by heads {}", s.hidden, s.heads), {"hidden"});
   if (s.heads % s.kv_heads != 0)

@@ -82,7 +82,10 @@ std::string SizeProblem(const RunSpec& s) {
 }
 
 void FillStepFigures(std::vector<int64_t> measured_ns, RunResult& result) {
-  if (!measured_ns.empty()) FillStepTimes(std::move(measured_ns), result.step_ns);
+  if (!measured_ns.empty()) {
+    result.measured_steps = std::ssize(measured_ns);
+    FillStepTimes(std::move(measured_ns), result.step_ns);
+  }
   result.throughput = ThroughputOf(result);
 }
 
@@ -92,6 +95,7 @@ void DeriveStepFigures(const RunSpec& spec, RunResult& result) {
   const auto warmup = std::min<int64_t>(static_cast<int64_t>(all.size()), spec.warmup_steps);
   StepTimes times;
   if (std::vector<int64_t> measured(all.begin() + warmup, all.end()); !measured.empty()) {
+    if (result.measured_steps == 0) result.measured_steps = std::ssize(measured);
     FillStepTimes(std::move(measured), times);
   }
   if (result.step_ns.median_ns == 0) {

@@ -19,8 +19,8 @@ int64_t TokensAStep(const RunSpec& spec);
 // or nothing where it is not.
 std::string SizeProblem(const RunSpec& spec);
 
-// Fills step_ns.median_ns, p95_ns and cv from the times of the measured steps (of none they stay as they are), and the
-// throughputs from the median, from all of step_ns.all_ns and from tokens_per_step.
+// Fills step_ns.median_ns, p95_ns, cv and measured_steps from the times of the measured steps (of none they stay as
+// they are), and the throughputs from the median, from all of step_ns.all_ns and from tokens_per_step.
 void FillStepFigures(std::vector<int64_t> measured_ns, RunResult& result);
 
 // The same for what the result does not say: the measured steps are those of all_ns after the point's warm-up, and

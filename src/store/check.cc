@@ -78,7 +78,7 @@ void CheckPoints(Database& database, std::vector<std::string>& problems) {
 std::vector<std::string> JsonColumns() {
   std::vector<std::string> columns = {"evidence"};
   for (const Figure& figure : Figures()) {
-    if (figure.is_series() || figure.type() == "amounts") columns.emplace_back(figure.name);
+    if (figure.is_series() || figure.is_object()) columns.emplace_back(figure.name);
   }
   return columns;
 }
@@ -89,6 +89,13 @@ std::string WrongFigureSql(const Figure& figure) {
   if (figure.type() == "integer" || figure.type() == "number") return fmt::format("r.{} NOT {}", figure.name, range);
   if (figure.type() == "true or false") return fmt::format("r.{} NOT IN (0, 1)", figure.name);
   if (figure.type() == "text") return "0";
+  if (figure.type() == "figures") {
+    return fmt::format(
+        "CASE WHEN json_valid(r.{0}) THEN json_type(r.{0}) <> 'object' OR EXISTS (SELECT 1 FROM json_each(r.{0}) AS e "
+        "WHERE (json_type(e.value, '$.value') IN ('integer', 'real') AND json_type(e.value, '$.unit') = 'text') IS NOT "
+        "TRUE) ELSE 0 END",
+        figure.name);
+  }
   const bool amounts = figure.type() == "amounts";
   const std::string_view types = amounts || figure.type() == "integers" ? "'integer'" : "'integer', 'real'";
   // What is not finite stands as null among numbers.

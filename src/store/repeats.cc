@@ -12,6 +12,7 @@
 #include "base/table.h"
 #include "run/figures.h"
 #include "run/repeats.h"
+#include "run/result.h"
 
 namespace ridgeline {
 namespace {
@@ -26,7 +27,7 @@ Amounts AmountsOf(const std::string& text) {
   return amounts.is_object() ? amounts.get<Amounts>() : Amounts();
 }
 
-constexpr int kFirstOptional = 12;  // of the query's columns
+constexpr int kFirstOptional = 15;  // of the query's columns
 
 std::string OptionalColumns() {
   std::string columns;
@@ -62,7 +63,8 @@ EarlierRepeats::EarlierRepeats(Database& database)
     : point_(database.Prepare("SELECT repeats, warmup_steps FROM points WHERE id = ?")),
       earlier_(database.Prepare(
           "SELECT r.repeat, r.all_steps_ns, r.cold_tokens_per_s, r.rss_peak_bytes, r.device_peak_bytes, r.device_name, "
-          "r.emulated, e.machine, e.version, r.cores_busy_share, r.cores_others_share, r.cores_throttles" +
+          "r.emulated, e.machine, e.version, r.cores_busy_share, r.cores_others_share, r.cores_throttles, "
+          "r.device_reserved_bytes, r.device_peak_kind, r.metrics" +
           OptionalColumns() +
           " FROM results AS r LEFT JOIN environments AS e ON e.id = r.environment_id "
           "WHERE r.point_id = ? AND r.campaign = ? AND r.setup = ? AND r.status = 'ok' AND r.repeat > 0 "
@@ -86,6 +88,9 @@ bool EarlierRepeats::AddTo(RunResult& result, const MeasurementKey& measured_as)
     earlier.memory.rss_peak_bytes = earlier_.Integer(3);
     earlier.memory.device_peak_bytes = earlier_.Integer(4);
     earlier.cores = {earlier_.Number(9), earlier_.Number(10), earlier_.Integer(11)};
+    earlier.memory.device_reserved_bytes = earlier_.Integer(12);
+    earlier.memory.device_peak_kind = earlier_.Text(13);
+    earlier.metrics = DecodeOwnFigures(ParseJson(earlier_.Text(14), "the metrics in the store"));
     ReadOptional(earlier_, earlier);
     const bool comparable = earlier_.Text(5) == result.device && (earlier_.Integer(6) != 0) == result.emulated &&
                             earlier_.Text(7) == MachineOf(result.environment) &&

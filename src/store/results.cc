@@ -53,6 +53,8 @@ class Binder {
           using T = std::decay_t<decltype(value)>;
           if constexpr (std::is_same_v<T, const std::string*>) {
             AddText(*value);
+          } else if constexpr (std::is_same_v<T, const OwnFigures*>) {
+            Add(DumpJson(EncodeOwnFigures(*value)));
           } else if constexpr (std::is_pointer_v<T>) {
             Add(DumpJson(Json(*value)));
           } else if constexpr (std::is_same_v<T, bool>) {

@@ -30,10 +30,10 @@ void AddFigureColumns(Database& database) {
   const std::vector<std::string> present = ColumnsOf(database, "results");
   for (const Figure& figure : Figures()) {
     if (Contains(present, figure.name)) continue;
-    const std::string_view empty = figure.is_series()           ? " NOT NULL DEFAULT '[]'"
-                                   : figure.type() == "amounts" ? " NOT NULL DEFAULT '{}'"
-                                   : figure.type() == "text"    ? " NOT NULL DEFAULT ''"
-                                                                : "";
+    const std::string_view empty = figure.is_series()        ? " NOT NULL DEFAULT '[]'"
+                                   : figure.is_object()      ? " NOT NULL DEFAULT '{}'"
+                                   : figure.type() == "text" ? " NOT NULL DEFAULT ''"
+                                                             : "";
     database.Execute(fmt::format("ALTER TABLE results ADD COLUMN {} {}{}", figure.name, figure.sql_type(), empty));
   }
 }
@@ -136,8 +136,23 @@ constexpr std::array<Words, 6> kWords = {{
        THEN ', ' || (r.setup ->> '$.cpus') || iif(r.setup ->> '$.cpus' = 1, ' core', ' cores') || ' at most' ELSE '' END)sql"},
 }};
 
+// What there is to say of a measurement beside its figures, of r and p: that they are of fewer measured steps than were
+// asked for, of its warm-up alone, and what asks for the unit of its times. Empty where nothing is.
+constexpr std::string_view kRunNote = R"sql(CASE WHEN r.status = 'ok' AND r.provenance = 'measured' THEN
+  nullif(ltrim(ifnull('; ' || CASE WHEN r.measured_steps < p.steps * iif(r.repeat > 0, r.repeat, p.repeats)
+         THEN 'steps ' || r.measured_steps || ' of ' || (p.steps * iif(r.repeat > 0, r.repeat, p.repeats))
+         WHEN r.steady_tokens_per_s IS NULL AND r.cold_tokens_per_s IS NOT NULL THEN 'no steady steps' END, '') ||
+    ifnull('; ' || (r.evidence ->> '$.unit_question'), ''), '; '), '') END)sql";
+
 // What reports have in common, of r and p.
-constexpr std::array<Words, 5> kShared = {{
+constexpr std::array<Words, 9> kShared = {{
+    {"run_note", kRunNote},
+    // What a GPU held, as the trainer says it, and what that counts.
+    {"device_bytes", "coalesce(r.device_peak_bytes, r.device_reserved_bytes)"},
+    {"device_bytes_kind", R"sql(CASE WHEN r.device_peak_bytes IS NOT NULL THEN r.device_peak_kind
+  WHEN r.device_reserved_bytes IS NOT NULL THEN 'reserved' ELSE '' END)sql"},
+    // Of the GPU where that is known, else of the process.
+    {"observed_peak_bytes", "coalesce(r.device_peak_bytes, r.device_reserved_bytes, r.rss_peak_bytes)"},
     {"out_of_memory", "r.status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')"},
     {"wanted_bytes", R"sql(CASE WHEN r.status IN ('oom_device', 'oom_host', 'skipped_predicted_oom')
   THEN coalesce(CAST(r.evidence ->> '$.wanted_bytes' AS INTEGER), r.planned_peak_bytes) END)sql"},
@@ -222,6 +237,8 @@ std::vector<std::string> ColumnsOf(Database& database, const std::string& table)
   while (statement.Step()) names.push_back(statement.Text(0));
   return names;
 }
+
+std::string RunNoteSql() { return std::string(kRunNote); }
 
 std::string StandsSql(std::string_view row) {
   std::string statuses;

@@ -13,6 +13,10 @@ namespace ridgeline {
 // SQL that is true where `row`, of `results`, stands: the next run leaves its point alone.
 std::string StandsSql(std::string_view row = "r");
 
+// SQL of what there is to say of a measurement beside its figures, of `r`, its row of `results`, and `p`, its point:
+// "steps 4 of 103", or what asks for the unit of its times; NULL where nothing is.
+std::string RunNoteSql();
+
 // The names of a table's columns, or of a view's.
 std::vector<std::string> ColumnsOf(Database& database, const std::string& table);
 

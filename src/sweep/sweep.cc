@@ -115,9 +115,11 @@ class SweepReader {
   }
 
   void ReadMeasure(const YamlNode& node) {
-    static const Names kKnown = {"warmup_steps", "steps", "repeats", "refuse_throttled"};
-    for (const auto& [field, value] : FieldEntries(node, "measure", sweep.trainers, faults, kKnown)) {
-      ReadShared(field != nullptr ? *field : *FindField("measure.refuse_throttled"), *value);
+    static const Names kKnown = {"warmup_steps", "steps", "repeats", "min_steps", "refuse_throttled"};
+    if (node.kind != YamlNode::Kind::kMap) return Add(node.place, NotAMapping("measure is a mapping of fields", node));
+    for (const auto& [name, value] : Entries(node, "field", kKnown, faults)) {
+      const Field* field = FindField(name);
+      ReadShared(field != nullptr ? *field : *FindField("measure." + name), *value);
     }
   }
 

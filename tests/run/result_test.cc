@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 
 namespace ridgeline {
@@ -97,6 +99,41 @@ TEST(Result, HasOfAGpuOnlyWhatWasTaken) {
   EXPECT_EQ(back.gpu.others, 0);
   EXPECT_EQ(back.gpu.ecc_uncorrected, std::nullopt);
   EXPECT_FALSE(EncodeResult(RunResult()).contains("gpu"));
+}
+
+TEST(Result, HasWhatItsTrainerNamesAndPrints) {
+  RunResult result;
+  result.status = RunStatus::kOk;
+  result.metrics = {{"data_time", {0.25, "s"}}, {"bus_bandwidth", {310, ""}}};
+  result.printed.mfu = 0.41;
+  const RunResult read = DecodeResult(EncodeResult(result), "result");
+  EXPECT_EQ(read.metrics.at("data_time").value, 0.25);
+  EXPECT_EQ(read.metrics.at("data_time").unit, "s");
+  EXPECT_EQ(read.metrics.at("bus_bandwidth").unit, "");
+  EXPECT_EQ(*read.printed.mfu, 0.41);
+  EXPECT_FALSE(read.printed.tflops_per_gpu.has_value());
+}
+
+TEST(Result, RefusesFiguresOfItsOwnThatAreNone) {
+  const auto refusal = [](const Json& metrics) {
+    try {
+      DecodeResult({{"version", 1}, {"status", "ok"}, {"metrics", metrics}}, "result");
+      return std::string("accepted");
+    } catch (const Error& e) {
+      return e.message();
+    }
+  };
+  const Json good = {{"value", 1}, {"unit", "s"}};
+  EXPECT_EQ(refusal({{"a", good}, {"b", {{"value", 2.5}}}}), "accepted");
+  EXPECT_THAT(refusal({{"Data time", good}}), HasSubstr("has the name 'Data time'"));
+  EXPECT_THAT(refusal({{std::string(65, 'a'), good}}), HasSubstr("at most 64"));
+  EXPECT_THAT(refusal({{"a", 5}}), HasSubstr("metrics.a is no object with a value"));
+  EXPECT_THAT(refusal({{"a", {{"value", "5"}}}}), HasSubstr("metrics.a is \"5\", which is no number"));
+  EXPECT_THAT(refusal({{"a", {{"value", 1}, {"unit", "s\n"}}}}), HasSubstr("has a unit that is no printable text"));
+  EXPECT_THAT(refusal({{"a", {{"value", 1}, {"unit", std::string(33, 's')}}}}), HasSubstr("at most 32 bytes"));
+  Json many = Json::object();
+  for (int i = 0; i < 65; ++i) many[fmt::format("m{}", i)] = good;
+  EXPECT_THAT(refusal(many), HasSubstr("has 65 figures, and may have 64"));
 }
 
 TEST(Result, ALossThatIsNotFiniteTravelsAsNull) {

@@ -143,6 +143,30 @@ TEST(Sense, WhatWasNotSaidContradictsNothing) {
   for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(Of(cases[i]), "") << i;
 }
 
+TEST(Sense, MeasuredStepsAreThoseOfThePoint) {
+  EXPECT_THAT(Of([](RunResult& r) { r.measured_steps = 4; }),
+              HasSubstr("measured_steps is 4, and the point has 3 of them"));
+  EXPECT_THAT(Of([](RunResult& r) { r.memory.device_peak_kind = "a guess"; }),
+              HasSubstr("memory.device_peak_kind is 'a guess', and is one of allocated, in use and NVML"));
+}
+
+TEST(Sense, FewerMeasuredStepsThanAskedForAreSaid) {
+  RunSpec spec = Spec();
+  spec.min_steps = 3;
+  RunResult result = Right();
+  EXPECT_EQ(TooFewSteps(spec, result), "");
+  result.measured_steps = 2;
+  EXPECT_EQ(TooFewSteps(spec, result),
+            "its steady figures are of 2 measured steps, and measure: {min_steps: 3} asks for as many");
+  result.measured_steps = 0;
+  EXPECT_EQ(TooFewSteps(spec, result), "") << "nobody says of how many";
+  result.step_ns = {};
+  result.throughput.steady_tokens_per_s = 0;
+  EXPECT_NE(TooFewSteps(spec, result), "") << "of none: it has a cold figure alone";
+  spec.min_steps = 1;
+  EXPECT_EQ(TooFewSteps(spec, result), "");
+}
+
 TEST(Sense, AThroughputMayBeRounded) {
   EXPECT_EQ(Of([](RunResult& r) { r.throughput.steady_tokens_per_s *= 1.04; }), "");
   EXPECT_EQ(Of([](RunResult& r) { r.throughput.cold_tokens_per_s *= 0.96; }), "");

@@ -84,6 +84,25 @@ TEST_F(RepeatsTest, AreDisturbedOnAGpuAsTheWorstOfThem) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
+TEST_F(RepeatsTest, FiguresOfTheirOwnAreTheMeanOfAll) {
+  NewResult first = Next({900, 100, 120});
+  first.result.metrics = {{"data_time", {1, "s"}}};
+  first.result.printed.mfu = 0.25;
+  first.result.memory.device_reserved_bytes = 9;
+  Add(first);
+  EXPECT_EQ(Shown("run_note"), Cell()) << "all that it had so far";
+  NewResult second = Next({800, 140, 160});
+  second.result.metrics = {{"data_time", {3, "s"}}, {"other", {5, ""}}};
+  second.result.printed.mfu = 0.75;
+  second.result.memory.device_reserved_bytes = 7;
+  Add(second);
+  EXPECT_EQ(Shown("metrics"), Cell(R"({"data_time":{"unit":"s","value":2.0},"other":{"unit":"","value":5.0}})"));
+  EXPECT_EQ(Shown("printed_mfu"), Cell(0.5));
+  EXPECT_EQ(Shown("device_reserved_bytes"), Cell(int64_t{9}));
+  EXPECT_EQ(Shown("measured_steps"), Cell(int64_t{4}));
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
 TEST_F(RepeatsTest, ARunThatIsFoundAgainIsNoRepeat) {
   const NewResult first = Next({900, 100, 120});
   EXPECT_EQ(Add(first), 1);

@@ -410,6 +410,30 @@ TEST_F(StoreTest, EveryFigureOfAResultIsAColumn) {
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end()) << "two columns have one name";
 }
 
+TEST_F(StoreTest, WhatThereIsToSayOfAMeasurementIsItsNote) {
+  store_.PutSweep(samples::Sweep("s"), points_);
+  RunResult few = samples::Result(points_[0].id);
+  few.measured_steps = 1;
+  few.evidence["unit_question"] = "is the unit right?";
+  few.memory.device_reserved_bytes = 7000;
+  RunResult cold = samples::Result(points_[1].id);
+  cold.throughput.steady_tokens_per_s = 0;
+  cold.memory.device_peak_bytes = 8000;
+  cold.memory.device_peak_kind = "NVML";
+  cold.memory.device_reserved_bytes = 9000;
+  const NewResult results[] = {{few, "", 0}, {cold, "", 0}};
+  store_.AddResults(results);
+  const std::string asked = std::to_string(points_[0].spec.steps);
+  EXPECT_EQ(Value(store_, "SELECT run_note FROM runs WHERE seed = 0"),
+            Cell("steps 1 of " + asked + "; is the unit right?"));
+  EXPECT_EQ(Value(store_, "SELECT run_note FROM runs WHERE seed = 1"), Cell("no steady steps"));
+  EXPECT_EQ(Value(store_, "SELECT device_bytes || ' ' || device_bytes_kind FROM runs WHERE seed = 0"),
+            Cell("7000 reserved"));
+  EXPECT_EQ(Value(store_, "SELECT device_bytes || ' ' || device_bytes_kind FROM runs WHERE seed = 1"),
+            Cell("8000 NVML"));
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
 TEST_F(StoreTest, FiguresThatWereNotTakenAreNull) {
   store_.PutSweep(samples::Sweep("s"), points_);
   RunResult oom = samples::Result(points_[0].id, RunStatus::kOomHost);
