@@ -11,6 +11,7 @@
 #include "run/disturbance.h"
 #include "run/gpu_limits.h"
 #include "run/result.h"
+#include "run/sense.h"
 #include "run/spec.h"
 #include "run/trainer_result.h"
 
@@ -171,6 +172,16 @@ void RefuseThrottled(RunResult& result) {
   result.evidence["gpu_throttled_share"] = fmt::format("{:.4g}", share);
 }
 
+// Who keeps the contract may say steady figures of few steps, too.
+void RefuseFewSteps(const RunSpec& spec, RunResult& result) {
+  if (result.status != RunStatus::kOk) return;
+  std::string few = TooFewSteps(spec, result);
+  if (few.empty()) return;
+  SetEnd(RunStatus::kInvalid, result);
+  result.message = std::move(few);
+  result.hint = "measure more steps, or ask for fewer with measure: {min_steps}";
+}
+
 }  // namespace
 
 RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
@@ -195,6 +206,7 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   }
   if (result.reason == InfrastructureReason::kNode && !end.gone_node.empty()) result.evidence["node"] = end.gone_node;
   if (point.spec.refuse_throttled) RefuseThrottled(result);
+  RefuseFewSteps(point.spec, result);
   result.point_id = point.id;
   // The plan-only device runs no step, so the process's memory says nothing of the point.
   if (result.memory.rss_peak_bytes == 0 && point.spec.device != "meta") {

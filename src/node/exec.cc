@@ -45,6 +45,7 @@
 #include "run/result.h"
 #include "run/results_file.h"
 #include "run/sagemaker.h"
+#include "run/sense.h"
 #include "run/spec.h"
 #include "run/trainer_result.h"
 #include "trainers/node_part.h"
@@ -425,6 +426,7 @@ class JobRunner {
     std::optional<ReservedPort> port;                                         // ours until the ranks have ended
     if (nodes_.count == 1 && (defined_ || ranks.size() > 1)) port.emplace();  // torchrun needs one for one rank, too
     std::vector<Child> children;
+    const int64_t begin_ns = clock_.MonotonicNs();
     Invoked invoked;  // of a defined trainer, the first process of it here
     try {
       for (const RankProcess& rank : ranks) {
@@ -466,6 +468,7 @@ class JobRunner {
       };
     }
     end.watched = Watch(children, LimitsOf(point), stop_, clock_, has_begun, look);
+    const int64_t life_ns = clock_.MonotonicNs() - begin_ns;
     if (hang && end.watched.stopped == StopReason::kTimeLimit) end.watched.stopped = hang->AtTimeLimit();
     EndAllChildren();
     end.oom = oom.Since();
@@ -473,7 +476,7 @@ class JobRunner {
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
     if (follower) {
-      ReadLogs(point, dir, ranks, invoked, *follower, cgroup_peak_bytes, ran);
+      ReadLogs(point, dir, ranks, invoked, *follower, cgroup_peak_bytes, life_ns, ran);
     } else if (nodes_.rank == 0) {
       const RunSpec run = SpecOfRun(point);
       ReadOwnResult(dir / kTrainersResultName, run, defined_ ? TokensAStep(defined_->trainer(), run) : 0, end);
@@ -511,14 +514,14 @@ class JobRunner {
 
   // A defined trainer's result, which is made of what it printed: of a point on several nodes, its end here alone.
   void ReadLogs(const JobPoint& point, const fs::path& dir, const std::vector<RankProcess>& ranks,
-                const Invoked& invoked, RunFollower& seen, int64_t cgroup_peak_bytes, Ran& ran) const {
+                const Invoked& invoked, RunFollower& seen, int64_t cgroup_peak_bytes, int64_t life_ns, Ran& ran) const {
     PointEnd& end = ran.end;
     const RunSpec run = SpecOfRun(point);
     Reading reading = defined_->Read(run, PathsOf(dir, ranks), end.watched, invoked, seen.FinishArrivals());
     end.own_is_read = true;
     const bool ended_by_itself = end.watched.status.signal == 0 && end.watched.stopped == StopReason::kNone;
     if (reading.end || ended_by_itself) {
-      end.own = IsOnSeveralNodes(point) ? EndAlone(reading) : ResultOf(defined_->trainer(), reading, run);
+      end.own = IsOnSeveralNodes(point) ? EndAlone(reading) : ResultOf(defined_->trainer(), reading, run, life_ns);
       DefinedTrainer::AddFacts(run, invoked, *end.own);
     }
     if (IsOnSeveralNodes(point)) ran.reading = std::move(reading);
@@ -538,6 +541,7 @@ class JobRunner {
     }
     if (memory.device_peak_bytes == 0 && seen.device_peak_bytes() > 0) {
       memory.device_peak_bytes = seen.device_peak_bytes();
+      memory.device_peak_kind = kOfNvml;
       end.own->evidence["device_memory_from"] = "its processes, as NVML says";
     }
   }

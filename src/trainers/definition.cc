@@ -47,7 +47,7 @@ class Reader {
       return {};
     }
     static const Names known = [] {
-      Names names = {"name", "about", "version", "tested", "result", "metrics", "ends", "exit_codes"};
+      Names names = {"name", "about", "version", "tested", "result", "metrics", "ends", "exit_codes", "checks"};
       names.insert(names.end(), std::begin(kInvocationKeys), std::end(kInvocationKeys));
       return names;
     }();
@@ -68,6 +68,7 @@ class Reader {
       for (const YamlNode* item : List(*map["ends"], "ends", "regex and end")) ReadPatternEnd(*item, trainer);
     }
     if (map.contains("exit_codes")) ReadExitCodes(*map["exit_codes"], trainer);
+    if (map.contains("checks")) ReadChecks(*map["checks"], trainer);
     return trainer;
   }
 
@@ -263,6 +264,20 @@ class Reader {
                                                          : Map{{"end", &value}};
       if (!trainer.exit_codes.emplace(key.scalar.get<int>(), ReadEnd(value, map)).second) {
         Wrong(key, fmt::format("exit code {} is given twice", key.scalar.get<int>()));
+      }
+    }
+  }
+
+  void ReadChecks(const YamlNode& node, Trainer& trainer) {
+    const Map map = Known(node, "check", {"parameters", "flops"});
+    for (const auto& [name, value] : map) {
+      bool& check = name == "flops" ? trainer.checks_flops : trainer.checks_parameters;
+      if (value->scalar.is_boolean()) {
+        check = value->scalar.get<bool>();
+      } else if (value->scalar == "yes" || value->scalar == "no") {
+        check = value->scalar == "yes";
+      } else {
+        Wrong(*value, fmt::format("checks: {} is yes or no, not {}", name, Describe(*value)));
       }
     }
   }

@@ -73,6 +73,8 @@ struct Trainer {
   std::vector<Metric> metrics;        // of one name several: the first that finds something counts
   std::vector<PatternEnd> ends;
   std::map<int, EndRule> exit_codes;
+  bool checks_parameters = true;  // whether what it prints of these must be the point's model
+  bool checks_flops = true;
   std::optional<Invocation> invocation;  // nothing: it cannot be started, and only its logs be read
   std::string text;                      // of the file
 };

@@ -46,7 +46,7 @@ class Together {
     const bool reads = trainer_ != nullptr && parts_.front().reading;
     const std::optional<Reading> all = reads && IsItsLogsWord() ? std::optional(AllLogs()) : std::nullopt;
     if (all) {
-      result = ResultOf(*trainer_, *all, spec_);
+      result = ResultOf(*trainer_, *all, spec_, std::max<int64_t>(first.ended_unix_ns - first.started_unix_ns, 0));
       TakeFacts(first, result);
     } else if (decides_ != &parts_.front()) {
       SetEnd(EndOf(decides_->end), result);
@@ -104,7 +104,9 @@ class Together {
       int64_t& rss_bytes = result.memory.rss_peak_bytes;
       int64_t& device_bytes = result.memory.device_peak_bytes;
       if (!has_own_memory) rss_bytes = std::max(rss_bytes, memory.rss_peak_bytes);
-      if (!has_own_device_memory) device_bytes = std::max(device_bytes, memory.device_peak_bytes);
+      if (has_own_device_memory || memory.device_peak_bytes == 0) continue;
+      device_bytes = std::max(device_bytes, memory.device_peak_bytes);
+      result.memory.device_peak_kind = memory.device_peak_kind;
     }
   }
 

@@ -62,9 +62,11 @@ class Gathered {
   }
 
   FoundMetric Finish() {
-    if (found_.metric->take == Take::kSeries) {
-      if (found_.steps.size() != found_.values.size()) found_.steps.clear();
-    } else if (found_.metric->take == Take::kMedian && !found_.values.empty()) {
+    const bool is_series = found_.metric->take == Take::kSeries;
+    if (!is_series && TellsTime()) found_.all = found_.values;
+    if (found_.steps.size() != found_.values.size() || (!is_series && !TellsTime())) found_.steps.clear();
+    if (is_series) return std::move(found_);
+    if (found_.metric->take == Take::kMedian && !found_.values.empty()) {
       found_.values = {MedianOf(found_.values)};
     } else if (reduced_) {
       found_.values = {*reduced_};
@@ -78,11 +80,16 @@ class Gathered {
     found_.last_line = line;
   }
 
+  // What it is of needs all values, whichever of them is taken: the warm-up's are left out.
+  bool TellsTime() const {
+    return found_.metric->figure->name == "step_time" || found_.metric->figure->name == "tokens_per_s";
+  }
+
   void Keep(double value, std::optional<int64_t> step, int64_t& room) {
     const enum Take take = found_.metric->take;
-    if (!KeepsAll(take)) {
-      if (!std::isnan(value)) reduced_ = Reduced(take, value);
-    } else if (room == 0) {
+    if (!KeepsAll(take) && !std::isnan(value)) reduced_ = Reduced(take, value);
+    if (!KeepsAll(take) && !TellsTime()) return;
+    if (room == 0) {
       ++found_.left_out;
     } else if (take == Take::kSeries || !std::isnan(value)) {
       --room;

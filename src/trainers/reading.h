@@ -20,10 +20,12 @@ inline constexpr int64_t kMostValues = 1'000'000;
 
 struct FoundMetric {
   const Metric* metric = nullptr;
-  std::string unit;             // of the values: the metric's `kept`, or samples/s of whom nobody knows the length
-  std::vector<double> values;   // of a series all, NaN where a loss is; else one
-  std::vector<int64_t> steps;   // of a series whose every value has one; where they begin anew, so did the run
-  std::vector<int64_t> covers;  // how many steps each value is of, where that is known; else empty
+  std::string unit;            // of the values: the metric's `kept`, or samples/s of whom nobody knows the length
+  std::vector<double> values;  // of a series all, NaN where a loss is; else one
+  std::vector<double> all;     // of a time or a rate of which not all are `values`: these, in order
+  std::vector<int64_t>
+      steps;  // of a series, or of `all`, whose every value has one; where they begin anew, so did the run
+  std::vector<int64_t> covers;            // how many steps each value is of, where that is known; else empty
   std::map<std::string, double> by_rank;  // of a sum whose lines name ranks: each one's
   std::string text;                       // of a metric that is text
   int64_t matches = 0;                    // lines with a value; of a result's file 0, and so the next two

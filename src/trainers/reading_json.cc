@@ -26,6 +26,7 @@ constexpr std::array<std::pair<const char*, int64_t FoundMetric::*>, 5> kCounts 
 Json EncodeFound(const Trainer& trainer, const FoundMetric& found) {
   Json json = {{"metric", found.metric - trainer.metrics.data()}, {"values", found.values}};
   if (found.unit != found.metric->unit->kept) json["unit"] = found.unit;
+  if (!found.all.empty()) json["all"] = found.all;
   if (!found.steps.empty()) json["steps"] = found.steps;
   if (!found.covers.empty()) json["covers"] = found.covers;
   if (!found.by_rank.empty()) json["by_rank"] = found.by_rank;
@@ -54,6 +55,7 @@ FoundMetric DecodeFound(const Trainer& trainer, const Json& json, size_t& room) 
   found.metric = &trainer.metrics.at(json.at("metric").get<size_t>());
   found.unit = ShortenToBytes(json.value("unit", std::string(found.metric->unit->kept)), kMaxSentenceBytes);
   for (const Json& value : json.at("values")) found.values.push_back(Number(value));
+  found.all = json.value("all", found.all);
   found.steps = json.value("steps", found.steps);
   found.covers = json.value("covers", found.covers);
   found.by_rank = json.value("by_rank", found.by_rank);

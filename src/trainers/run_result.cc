@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,35 +21,137 @@
 namespace ridgeline {
 namespace {
 
+constexpr int64_t kMostSteps = 1'000'000'000'000;  // of a step's number that is believed
+constexpr double kMostOfOwnFigure = 1e300;
+
+// What a log says of how a run went along: a value, and the optimizer steps that it is of. Steps count from 1.
+struct Stretch {
+  double value = 0;
+  int64_t after = 0;  // the last step before those that it may be of
+  int64_t last = 0;
+  int64_t steps = 0;  // as many as it surely stands for
+};
+
+// Values with the numbers of their steps.
+std::vector<Stretch> StretchesOf(const std::vector<double>& values, const std::vector<int64_t>& numbers,
+                                 int64_t total) {
+  std::map<int64_t, double> by_number;  // of a step that is said twice, the later
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (numbers[i] >= 0 && numbers[i] <= kMostSteps) by_number[numbers[i]] = values[i];
+  }
+  if (by_number.empty()) return {};
+  std::vector<int64_t> gaps;
+  for (auto it = std::next(by_number.begin()); it != by_number.end(); ++it) {
+    gaps.push_back(it->first - std::prev(it)->first);
+  }
+  std::nth_element(gaps.begin(), gaps.begin() + std::ssize(gaps) / 2, gaps.end());
+  const int64_t first = by_number.begin()->first;
+  // One alone may be of all steps up to it.
+  const int64_t usual = gaps.empty() ? std::clamp<int64_t>(first, 1, total) : gaps[gaps.size() / 2];
+  // Its first step is 0 or 1 to it: 0, 10, 20, or 9, 19, 29.
+  const bool from_zero =
+      first == 0 || (usual > 1 && !gaps.empty() && (first + 1) % usual == 0 && by_number.rbegin()->first < total);
+  int64_t shift = from_zero ? 1 : 0;
+  // It counts on from where other weights came from.
+  if (by_number.rbegin()->first + shift > total) shift = -std::max<int64_t>(first - usual, 0);
+  std::vector<Stretch> stretches;
+  int64_t before = 0;
+  for (const auto& [number, value] : by_number) {
+    Stretch& stretch = stretches.emplace_back();
+    stretch.value = value;
+    stretch.last = number + shift;
+    const bool is_first = stretches.size() == 1;
+    stretch.steps = std::clamp<int64_t>(usual, 1, is_first ? stretch.last : stretch.last - before);
+    stretch.after = stretch.last - stretch.steps;
+    // Who says a line of the first step, and then one of every few, may have that step in the second mean, too.
+    if (stretches.size() == 2 && before == 1) stretch.after = stretch.steps > 1 ? 0 : stretch.after;
+    before = stretch.last;
+  }
+  return stretches;
+}
+
+// The same where nothing numbers the steps: in a run that did all of them they are spread evenly over these, else it is
+// a value a step. Each surely stands for one.
+std::vector<Stretch> StretchesOf(const std::vector<double>& values, int64_t total, bool did_all) {
+  std::vector<Stretch> stretches;
+  const int64_t count = std::ssize(values);
+  const double each = did_all ? std::max(static_cast<double>(total) / static_cast<double>(count), 1.0) : 1;
+  for (int64_t i = 0; i < count; ++i) {
+    stretches.push_back({values[static_cast<size_t>(i)], static_cast<int64_t>(static_cast<double>(i) * each),
+                         static_cast<int64_t>(static_cast<double>(i + 1) * each), 1});
+  }
+  if (did_all && count == 1) stretches.front().steps = total;
+  return stretches;
+}
+
+// Half of the last decimal that a program prints, which its numbers are rounded to: of numbers in its own unit.
+double HalfOfLastPlace(const std::vector<double>& printed) {
+  double place = 1;
+  for (const double value : printed) {
+    for (int digits = 0; digits < 12; ++digits, place /= 10) {
+      const double scaled = value / place;
+      if (std::abs(scaled - std::round(scaled)) <= 1e-6 * std::max(1.0, std::abs(scaled))) break;
+    }
+  }
+  return place / 2;
+}
+
+// The shortest time, in ns, that each of these is rounded from.
+std::vector<double> ShortestTimes(const FoundMetric& found, const std::vector<Stretch>& stretches) {
+  const LoggedUnit& unit = *found.metric->unit;
+  const auto factor = static_cast<double>(unit.factor);
+  std::vector<double> printed;
+  for (const Stretch& stretch : stretches) {
+    printed.push_back(unit.form == LoggedUnit::Form::kInverse ? factor / stretch.value : stretch.value / factor);
+  }
+  const double half = HalfOfLastPlace(printed);
+  std::vector<double> times;
+  for (const double value : printed) {
+    times.push_back(unit.form == LoggedUnit::Form::kInverse ? factor / (value + half) : std::max(value - half, 0.0) * factor);
+  }
+  return times;
+}
+
+int64_t StepsIn(const std::vector<Stretch>& stretches) {
+  return std::accumulate(stretches.begin(), stretches.end(), int64_t{0},
+                         [](int64_t sum, const Stretch& stretch) { return sum + stretch.steps; });
+}
+
+double MedianIn(const std::vector<Stretch>& stretches) {
+  std::vector<double> values;
+  for (const Stretch& stretch : stretches) values.push_back(stretch.value);
+  return MedianOf(values);
+}
+
 class Maker {
  public:
-  Maker(const Reading& reading, const RunSpec& spec) : reading_(reading), spec_(spec) {}
+  Maker(const Trainer& trainer, const Reading& reading, const RunSpec& spec, int64_t life_ns)
+      : trainer_(trainer), reading_(reading), spec_(spec), life_ns_(life_ns) {}
 
-  RunResult Make(const Trainer& trainer) {
-    result_.tokens_per_step = TokensAStep(trainer, spec_);
+  RunResult Make() {
+    result_.tokens_per_step = TokensAStep(trainer_, spec_);
     result_.communicator = spec_.communicator;
     TakeTimes();
     TakeSeries("loss", result_.loss);
     TakeSeries("grad_norm", result_.grad_norm);
-    result_.memory.device_peak_bytes = static_cast<int64_t>(Single("device_peak").value_or(0));
-    result_.memory.rss_peak_bytes = static_cast<int64_t>(Single("host_peak").value_or(0));
+    TakeMemory();
     result_.parameters = static_cast<int64_t>(Single("parameters").value_or(0));
-    result_.flops = ModelFlops(spec_, DataParallelRanks(trainer, spec_));
+    result_.flops = ModelFlops(spec_, DataParallelRanks(trainer_, spec_));
+    result_.printed = {Typical("mfu"), Typical("tflops_per_gpu")};
+    TakeOwnFigures();
     if (const FoundMetric* version = Find("version")) result_.environment["version"] = version->text;
-    result_.environment["trainer"] = trainer.name;
-    if (result_.memory.rss_peak_bytes > 0) result_.evidence["memory_from"] = "its own words";
-    if (result_.memory.device_peak_bytes > 0) result_.evidence["device_memory_from"] = "its own words";
+    result_.environment["trainer"] = trainer_.name;
     if (Find("step_time") != nullptr) {
-      result_.evidence["step_times_found"] = std::to_string(Find("step_time")->values.size());
+      result_.evidence["step_times_found"] = std::to_string(Logged(*Find("step_time")).size());
     }
-    TakeEnd(trainer);
+    TakeEnd();
     return std::move(result_);
   }
 
  private:
   const FoundMetric* Find(std::string_view name, std::string_view unit = {}) const {
     const auto it = std::find_if(reading_.found.begin(), reading_.found.end(), [&](const FoundMetric& found) {
-      return found.metric->figure->name == name && (unit.empty() || found.metric->unit->kept == unit);
+      return found.metric->figure->name == name && (unit.empty() || found.unit == unit);
     });
     return it == reading_.found.end() ? nullptr : &*it;
   }
@@ -57,55 +162,137 @@ class Maker {
     return found == nullptr ? std::nullopt : std::optional(found->values.back());
   }
 
-  // A figure's values at the measured steps.
-  std::vector<double> Measured(const FoundMetric& found) const {
-    const std::vector<double>& values = found.values;
-    if (values.size() == 1) return values;
-    std::vector<double> measured;
-    if (!found.steps.empty()) {
-      // Its first step is 0 or 1 to it. A value that it logs every few steps is of all since the one before.
-      const int64_t covered = std::max<int64_t>(found.steps[1] - found.steps[0], 1);
-      const int64_t before = std::min<int64_t>(found.steps.front(), 1) + spec_.warmup_steps + covered - 1;
-      for (size_t i = 0; i < values.size(); ++i) {
-        if (found.steps[i] >= before) measured.push_back(values[i]);
-      }
-    } else {
-      const double share = static_cast<double>(spec_.warmup_steps) / static_cast<double>(StepsOf(spec_));
-      const auto left_out = static_cast<size_t>(std::ceil(share * static_cast<double>(values.size())));
-      measured.assign(values.begin() + static_cast<int64_t>(std::min(std::max<size_t>(left_out, 1), values.size() - 1)),
-                      values.end());
-    }
-    return measured.empty() ? values : measured;
+  // One value of the run once it goes steadily, as far as it says that.
+  std::optional<double> Typical(const FoundMetric& found) const {
+    if (const std::vector<Stretch> steady = Steady(found); !steady.empty()) return MedianIn(steady);
+    return found.values.empty() || !std::isfinite(found.values.back()) ? std::nullopt
+                                                                       : std::optional(found.values.back());
+  }
+  std::optional<double> Typical(std::string_view name) const {
+    const FoundMetric* found = Find(name);
+    return found == nullptr ? std::nullopt : Typical(*found);
   }
 
-  double MeasuredMedian(const FoundMetric& found) const {
-    std::vector<double> values = Measured(found);
-    return MedianOf(values);
+  // All values, before any was chosen.
+  static const std::vector<double>& Logged(const FoundMetric& found) {
+    return found.all.empty() ? found.values : found.all;
+  }
+
+  bool IsOk() const { return reading_.end && reading_.end->end == RunStatus::kOk; }
+
+  std::vector<Stretch> Stretches(const FoundMetric& found) const {
+    const std::vector<double>& values = Logged(found);
+    const bool numbered = !found.steps.empty() && found.steps.size() == values.size();
+    std::vector<Stretch> stretches =
+        numbered ? StretchesOf(values, found.steps, StepsOf(spec_)) : StretchesOf(values, StepsOf(spec_), IsOk());
+    const Dimension dimension = found.metric->unit->dimension;
+    const bool may_be_zero = dimension != Dimension::kTime && dimension != Dimension::kTokenRate;
+    std::erase_if(stretches, [&](const Stretch& stretch) {
+      return !std::isfinite(stretch.value) || (!may_be_zero && stretch.value <= 0);
+    });
+    return stretches;
+  }
+
+  // Those behind the warm-up, as the metric takes them. A single value may be of all steps.
+  std::vector<Stretch> Steady(const FoundMetric& found) const {
+    std::vector<Stretch> stretches = Stretches(found);
+    const Take take = found.metric->take;
+    if (Logged(found).size() > 1 && !stretches.empty()) {
+      if (take == Take::kMax || take == Take::kMin || take == Take::kSum) return {};
+      if (take == Take::kLast) stretches = {stretches.back()};
+      if (take == Take::kFirst) stretches = {stretches.front()};
+    }
+    // A run that goes on from a checkpoint begins cold.
+    const int64_t begin = stretches.empty() ? 0 : stretches.front().after;
+    const bool resumed = !spec_.checkpoint_dir.empty() && begin > std::max<int64_t>(spec_.warmup_steps, 1);
+    const int64_t warm = spec_.warmup_steps + (resumed ? begin : 0);
+    std::erase_if(stretches, [&](const Stretch& stretch) { return stretch.after < warm; });
+    return stretches;
+  }
+
+  void TakeMemory() {
+    MemoryFigures& memory = result_.memory;
+    memory.rss_peak_bytes = static_cast<int64_t>(Single("host_peak").value_or(0));
+    if (memory.rss_peak_bytes > 0) result_.evidence["memory_from"] = "its own words";
+    for (const auto& [name, kind] : {std::pair("device_peak", kAllocated), std::pair("device_used", kInUse)}) {
+      if (memory.device_peak_bytes > 0) break;
+      memory.device_peak_bytes = static_cast<int64_t>(Single(name).value_or(0));
+      if (memory.device_peak_bytes > 0) memory.device_peak_kind = kind;
+    }
+    memory.device_reserved_bytes = static_cast<int64_t>(Single("device_reserved").value_or(0));
+    if (memory.device_peak_bytes > 0 || memory.device_reserved_bytes > 0) {
+      result_.evidence["device_memory_from"] = "its own words";
+    }
+  }
+
+  // What no figure of a result is for goes by its own name.
+  void TakeOwnFigures() {
+    for (const FoundMetric& found : reading_.found) {
+      const std::string name(found.metric->figure->name);
+      const bool is_own = name == kTrainable || std::ranges::find(kTaken, name) == std::end(kTaken);
+      if (!is_own || result_.metrics.size() == kMaxOwnFigures) continue;
+      if (const auto value = Typical(found); value && std::abs(*value) < kMostOfOwnFigure) {
+        result_.metrics[name] = {*value, found.unit};
+      }
+    }
   }
 
   void TakeTimes() {
-    if (const std::optional<double> mean_ns = Single("mean_step_time"); mean_ns && *mean_ns > 0) {
-      result_.throughput.cold_tokens_per_s = static_cast<double>(result_.tokens_per_step) / (*mean_ns * 1e-9);
-    }
     const FoundMetric* times = Find("step_time");
-    if (times != nullptr && std::ssize(times->values) == StepsOf(spec_) && times->values.size() > 1) {
-      for (const double ns : times->values) result_.step_ns.all_ns.push_back(static_cast<int64_t>(ns));
+    if (times != nullptr && times->metric->take == Take::kSeries && IsWhole(Stretches(*times))) {
+      for (const Stretch& step : Stretches(*times)) {
+        result_.step_ns.all_ns.push_back(static_cast<int64_t>(step.value));
+      }
       DeriveStepFigures(spec_, result_);
       return;
     }
-    if (times != nullptr) {
+    double cold = 0;
+    if (times != nullptr) cold = TakeSteadyTimes(*times);
+    const FoundMetric* rate = Find("tokens_per_s");
+    if (rate != nullptr && result_.measured_steps == 0) {
+      const std::vector<Stretch> steady = Steady(*rate);
+      if (!steady.empty()) {
+        result_.throughput.steady_tokens_per_s = MedianIn(steady) * PerRank(*rate);
+        result_.measured_steps = std::min(StepsIn(steady), MeasuredSteps());
+      } else if (Logged(*rate).size() == 1 && cold == 0) {
+        cold = Stretches(*rate).empty() ? 0 : rate->values.back() * PerRank(*rate);
+      }
+    }
+    const auto mean_ns = Single("mean_step_time");
+    if (mean_ns && *mean_ns > 0) cold = static_cast<double>(result_.tokens_per_step) / (*mean_ns * 1e-9);
+    result_.throughput.cold_tokens_per_s = cold;
+  }
+
+  int64_t MeasuredSteps() const { return StepsOf(spec_) - spec_.warmup_steps; }
+
+  // A time of every step.
+  bool IsWhole(const std::vector<Stretch>& stretches) const {
+    return std::ssize(stretches) == StepsOf(spec_) && stretches.size() > 1 && stretches.front().after == 0 &&
+           StepsIn(stretches) == StepsOf(spec_);
+  }
+
+  // Of times that some steps have. Returns how fast the run is cold, where nothing says how fast it is steady.
+  double TakeSteadyTimes(const FoundMetric& times) {
+    const std::vector<Stretch> steady = Steady(times);
+    if (!steady.empty()) {
       std::vector<int64_t> measured_ns;
-      for (const double ns : Measured(*times)) measured_ns.push_back(static_cast<int64_t>(ns));
-      const double cold = result_.throughput.cold_tokens_per_s;
+      for (const Stretch& step : steady) measured_ns.push_back(static_cast<int64_t>(step.value));
       FillStepFigures(std::move(measured_ns), result_);
-      if (cold > 0) result_.throughput.cold_tokens_per_s = cold;
-      return;
+      result_.measured_steps = std::min(StepsIn(steady), MeasuredSteps());
+      return 0;
     }
-    if (const FoundMetric* rate = Find("tokens_per_s", "tokens/s")) {
-      result_.throughput.steady_tokens_per_s = MeasuredMedian(*rate);
-    } else if (const FoundMetric* of_one = Find("tokens_per_s", "tokens/s/GPU")) {
-      result_.throughput.steady_tokens_per_s = MeasuredMedian(*of_one) * static_cast<double>(spec_.ranks);
-    }
+    const std::vector<Stretch> all = Stretches(times);
+    const Take take = times.metric->take;
+    const bool is_mean = Logged(times).size() == 1 || take == Take::kSeries || take == Take::kMedian;
+    if (all.empty() || !is_mean || all.front().after > 0) return 0;
+    double ns = 0;
+    for (const Stretch& step : all) ns += step.value * static_cast<double>(step.steps);
+    return static_cast<double>(result_.tokens_per_step) * static_cast<double>(StepsIn(all)) / (ns * 1e-9);
+  }
+
+  // From a rate as it is kept to that of all ranks.
+  double PerRank(const FoundMetric& rate) const {
+    return rate.unit == "tokens/s/GPU" ? static_cast<double>(spec_.ranks) : 1;
   }
 
   // As far as it is a value a step.
@@ -116,9 +303,9 @@ class Maker {
     }
   }
 
-  void TakeEnd(const Trainer& trainer) {
+  void TakeEnd() {
     const std::string see =
-        fmt::format("`ridgeline trainers try {} --log LOG` shows what its definition finds", trainer.name);
+        fmt::format("`ridgeline trainers try {} --log LOG` shows what its definition finds", trainer_.name);
     SetEnd(RunStatus::kCrashed, result_);
     if (reading_.end) {
       SetEnd(reading_.end->end, result_);
@@ -129,21 +316,41 @@ class Maker {
       if (reading_.end->line > 0) result_.evidence["log_line"] = std::to_string(reading_.end->line);
     }
     if (result_.status != RunStatus::kOk) return;
-    if (const std::string other = OtherModel(); !other.empty()) {
-      End(RunStatus::kInvalid, other, "let its definition and its arguments say the same model as the sweep");
-    } else if (!reading_.contradictions.empty()) {
-      End(RunStatus::kCrashed, "its figures cannot all be true: " + reading_.contradictions.front(), see);
-    } else if (const std::string many = TooMany(); !many.empty()) {
-      End(RunStatus::kCrashed, many, see);
-    } else {
-      CheckSense(see);
+    if (const std::string many = TooMany(); !many.empty()) return End(RunStatus::kCrashed, many, see);
+    if (const std::string late = PastItsLife(); !late.empty()) {
+      return End(RunStatus::kInvalid, late, "look at its unit in the definition: " + see);
     }
+    if (const std::string other = OtherModel(); !other.empty()) {
+      return End(RunStatus::kInvalid, other,
+                 "let its definition and its arguments say the same model as the sweep; where it counts otherwise, "
+                 "`checks: {parameters: no, flops: no}` in the definition compares no more");
+    }
+    if (!reading_.contradictions.empty()) {
+      return End(RunStatus::kCrashed, "its figures cannot all be true: " + reading_.contradictions.front(), see);
+    }
+    if (const std::string wrong = RateAgainstTime(); !wrong.empty()) {
+      return End(RunStatus::kCrashed, "its figures cannot all be true: " + wrong, see);
+    }
+    std::string few = IsTimed() ? TooFewSteps(spec_, result_) : "";
+    if (few.empty() && IsTimed() && result_.measured_steps == 0 && result_.throughput.cold_tokens_per_s == 0) {
+      few = "no time and no rate in its log is of measured steps alone";
+    }
+    if (!few.empty()) return End(RunStatus::kInvalid, few, "let it log each step, or measure more of them; " + see);
+    CheckSense(see);
+    if (result_.status == RunStatus::kOk) AskForUnit();
   }
 
+  bool IsTimed() const {
+    return Find("step_time") != nullptr || Find("tokens_per_s") != nullptr || Find("mean_step_time") != nullptr;
+  }
+
+  // A figure of a run that is no result is none.
   void End(RunStatus status, std::string message, std::string hint) {
     SetEnd(status, result_);
     result_.message = std::move(message);
     result_.hint = std::move(hint);
+    result_.throughput = {};
+    result_.step_ns = {};
   }
 
   void CheckSense(const std::string& see) {
@@ -157,14 +364,150 @@ class Maker {
 
   std::string TooMany() const {
     const FoundMetric* times = Find("step_time");
-    if (times == nullptr || std::ssize(times->values) <= StepsOf(spec_)) return {};
-    return fmt::format("its log has {} step times, and the point has {} steps, warm-up included", times->values.size(),
+    if (times == nullptr || std::ssize(Logged(*times)) <= StepsOf(spec_)) return {};
+    return fmt::format("its log has {} step times, and the point has {} steps, warm-up included", Logged(*times).size(),
                        StepsOf(spec_));
+  }
+
+  // As many steps as this process did, as far as any series tells; all of the point, where none does.
+  int64_t StepsDone() const {
+    int64_t done = 0;
+    for (const FoundMetric& found : reading_.found) {
+      if (found.steps.empty()) continue;
+      const std::vector<Stretch> stretches = Stretches(found);
+      if (!stretches.empty()) done = std::max(done, StepsIn(stretches));
+    }
+    if (done > 0) return std::min(done, StepsOf(spec_));
+    return spec_.checkpoint_dir.empty() ? StepsOf(spec_) : 1;
+  }
+
+  // What the log says that steps took, in all: as it says it, and at least, whatever was rounded.
+  struct Clocked {
+    double said_ns = 0;
+    double least_ns = 0;
+    std::string what;
+  };
+
+  // Of lines without a step's number, which part is surely not another's of the same step: each rank may have said its
+  // own, and each micro-step.
+  double ShareOfLines(const FoundMetric& found, const std::vector<Stretch>& stretches) const {
+    if (!found.steps.empty() || stretches.size() < 2) return 1;
+    const double of_steps = static_cast<double>(StepsOf(spec_)) / static_cast<double>(stretches.size());
+    return std::min(of_steps, 1.0) / static_cast<double>(spec_.ranks);
+  }
+
+  // A single value need not be a mean.
+  static double StepsFor(const std::vector<Stretch>& stretches, size_t at) {
+    return stretches.size() == 1 ? 1 : static_cast<double>(stretches[at].steps);
+  }
+
+  Clocked ClockedTimes(const FoundMetric& found, bool is_mean) const {
+    Clocked clocked;
+    const std::vector<Stretch> stretches = Stretches(found);
+    const std::vector<double> shortest = ShortestTimes(found, stretches);
+    const double share = is_mean ? 1 : ShareOfLines(found, stretches);
+    for (size_t i = 0; i < stretches.size(); ++i) {
+      const double steps = is_mean ? static_cast<double>(StepsDone()) : StepsFor(stretches, i);
+      clocked.said_ns += stretches[i].value * steps;
+      clocked.least_ns += shortest[i] * steps * share;
+    }
+    clocked.what = is_mean ? fmt::format("{} steps of its {} each", StepsDone(), found.metric->figure->name)
+                           : fmt::format("its {} step times", stretches.size());
+    return clocked;
+  }
+
+  Clocked ClockedRate(const FoundMetric& found) const {
+    Clocked clocked;
+    const std::vector<Stretch> stretches = Stretches(found);
+    std::vector<double> rates;
+    for (const Stretch& stretch : stretches) rates.push_back(stretch.value);
+    const double half = HalfOfLastPlace(rates);
+    const bool is_one = Logged(found).size() == 1;
+    const double share = ShareOfLines(found, stretches);
+    double steps_in_all = 0;
+    for (size_t i = 0; i < stretches.size(); ++i) {
+      const double steps = is_one && found.steps.empty() ? static_cast<double>(StepsDone()) : StepsFor(stretches, i);
+      const double tokens = static_cast<double>(result_.tokens_per_step) * steps / PerRank(found);
+      clocked.said_ns += tokens / stretches[i].value * 1e9;
+      clocked.least_ns += tokens / (stretches[i].value + half) * 1e9 * share;
+      steps_in_all += steps;
+    }
+    clocked.what = fmt::format("the tokens of {:.0f} steps at its tokens_per_s", steps_in_all);
+    return clocked;
+  }
+
+  std::vector<Clocked> AllClocked() const {
+    std::vector<Clocked> all;
+    const FoundMetric* times = Find("step_time");
+    const Take take = times == nullptr ? Take::kSeries : times->metric->take;
+    // A largest or a sum says nothing of each step.
+    if (times != nullptr && take != Take::kMax && take != Take::kMin && take != Take::kSum) {
+      const bool is_one = Logged(*times).size() == 1 && times->steps.empty();
+      all.push_back(ClockedTimes(*times, is_one));
+    }
+    if (const FoundMetric* mean = Find("mean_step_time")) {
+      FoundMetric last = *mean;
+      last.all.clear();
+      last.steps.clear();
+      last.values = {mean->values.back()};
+      all.push_back(ClockedTimes(last, /*is_mean=*/true));
+    }
+    if (const FoundMetric* rate = Find("tokens_per_s")) all.push_back(ClockedRate(*rate));
+    return all;
+  }
+
+  // Ridgeline started the process: no steps take longer than it lived.
+  std::string PastItsLife() const {
+    if (life_ns_ <= 0) return {};
+    const double limit_ns = kLongerThanLife * static_cast<double>(life_ns_) + static_cast<double>(kLifeSlackNs);
+    for (const Clocked& clocked : AllClocked()) {
+      if (clocked.least_ns <= limit_ns) continue;
+      return fmt::format("its times cannot be true: {} come to {}, and the process lived for {}", clocked.what,
+                         FormatDuration(static_cast<int64_t>(std::min(clocked.said_ns, 9e18))),
+                         FormatDuration(life_ns_));
+    }
+    return {};
+  }
+
+  void AskForUnit() {
+    if (life_ns_ <= 0) return;
+    for (const Clocked& clocked : AllClocked()) {
+      if (clocked.said_ns <= 0) continue;
+      if (clocked.said_ns * kShareOfLife < static_cast<double>(life_ns_)) {
+        result_.evidence[kUnitEvidence] =
+            fmt::format("{} come to {}, and the process lived for {}: is the unit right?", clocked.what,
+                        FormatDuration(static_cast<int64_t>(clocked.said_ns)), FormatDuration(life_ns_));
+      }
+      return;
+    }
+  }
+
+  // A rate of each rank against the step's time; of all of them the reading did it.
+  std::string RateAgainstTime() const {
+    const FoundMetric* rate = Find("tokens_per_s", "tokens/s/GPU");
+    const std::vector<Stretch> steady = rate == nullptr ? std::vector<Stretch>() : Steady(*rate);
+    if (steady.empty() || result_.step_ns.median_ns == 0) return {};
+    const double all = MedianIn(steady) * static_cast<double>(spec_.ranks);
+    const double follows =
+        static_cast<double>(result_.tokens_per_step) / (static_cast<double>(result_.step_ns.median_ns) * 1e-9);
+    if (std::abs(all - follows) <= kRatesAgree * follows) return {};
+    return fmt::format("tokens_per_s is {} on each of {} ranks, but {} tokens in a step of {} are {} on each",
+                       FormatCount(MedianIn(steady)), spec_.ranks, result_.tokens_per_step,
+                       FormatDuration(result_.step_ns.median_ns),
+                       FormatCount(follows / static_cast<double>(spec_.ranks)));
   }
 
   // What says that it trained another model than the spec's; empty where nothing does.
   std::string OtherModel() const {
+    if (trainer_.checks_parameters) {
+      if (std::string other = OtherParameters(); !other.empty()) return other;
+    }
+    return trainer_.checks_flops ? OtherFlops() : "";
+  }
+
+  std::string OtherParameters() const {
     const auto expected = static_cast<double>(CountParameters(spec_));
+    if (expected <= 0) return {};
     const auto printed = static_cast<double>(result_.parameters);
     // The first and the last stage of a pipeline each have the weights that embedding and head share.
     const double twice = spec_.tied_head && spec_.pipeline_parallel > 1
@@ -175,10 +518,17 @@ class Maker {
       return fmt::format("it trained another model: it says {} parameters, and {} has {}", FormatCount(printed),
                          spec_.model, FormatCount(expected));
     }
-    const std::optional<double> tflops = Single("tflops_per_gpu");
+    const double trainable = Single(kTrainable).value_or(0);
+    if (trainable <= (1 + kParametersAgree) * expected) return {};
+    return fmt::format("it trained another model: it says {} trainable parameters, and {} has {} in all",
+                       FormatCount(trainable), spec_.model, FormatCount(expected));
+  }
+
+  std::string OtherFlops() const {
+    const std::optional<double> tflops = Typical("tflops_per_gpu");
     double work = Single("flops_per_step").value_or(0) / static_cast<double>(spec_.ranks);
     if (work == 0 && tflops) work = *tflops * 1e12 * static_cast<double>(result_.step_ns.median_ns) * 1e-9;
-    if (work == 0) return {};
+    if (work == 0 || result_.flops.model_causal <= 0) return {};
     if (work >= kLeastOfFlops * result_.flops.model_causal && work <= kMostOfFlops * result_.flops.model_non_causal) {
       return {};
     }
@@ -188,15 +538,23 @@ class Maker {
         FormatCount(work), spec_.model, FormatCount(result_.flops.model_causal));
   }
 
+  // What a result has a place of its own for.
+  static constexpr std::string_view kTrainable = "trainable_parameters";
+  static constexpr std::string_view kTaken[] = {
+      "step_time", "mean_step_time",  "tokens_per_s", "loss", "grad_norm",      "device_peak",    "device_used",
+      "host_peak", "device_reserved", "parameters",   "mfu",  "flops_per_step", "tflops_per_gpu", "version"};
+
+  const Trainer& trainer_;
   const Reading& reading_;
   const RunSpec& spec_;
+  const int64_t life_ns_;
   RunResult result_;
 };
 
 }  // namespace
 
-RunResult ResultOf(const Trainer& trainer, const Reading& reading, const RunSpec& spec) {
-  return Maker(reading, spec).Make(trainer);
+RunResult ResultOf(const Trainer& trainer, const Reading& reading, const RunSpec& spec, int64_t life_ns) {
+  return Maker(trainer, reading, spec, life_ns).Make();
 }
 
 }  // namespace ridgeline

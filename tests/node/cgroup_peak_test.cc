@@ -125,10 +125,10 @@ class InACgroup : public Exec {
         BuildSpec({{"model", "llama-10m"}, {"warmup_steps", 1}, {"steps", 2}, {"trainer", "mine"}}, problems);
     job.points = {{PointId(spec), spec, 0}};
     job.trainer.clear();
-    job.definition =
-        "name: mine\nabout: x\nversion: \"1\"\ntested: log\nresult: patterns\ncommand: [sh, '" +
-        (dir_.path() / "mine.sh").string() +
-        "', '{{layers}}']\nprocesses: one\nmetrics: [{name: step_time, regex: 'took (.) s', unit: s, take: series}]\n";
+    job.definition = "name: mine\nabout: x\nversion: \"1\"\ntested: log\nresult: patterns\ncommand: [sh, '" +
+                     (dir_.path() / "mine.sh").string() +
+                     "', '{{layers}}']\nprocesses: one\nmetrics: [{name: step_time, regex: 'took (\\S+) s', unit: s, "
+                     "take: series}]\n";
     testing::WriteJob(job);
     SpawnOptions options;
     options.stdout_file = options.stderr_file = dir_.path() / "exec.log";
@@ -146,7 +146,7 @@ TEST_F(InACgroup, WhatATrainerHeldForAMomentIsSeen) {
   if (cgroup.folder().empty()) GTEST_SKIP() << "this machine lets us make no cgroup in which memory is counted";
   // Nothing that is looked at every second sees it.
   const RunResult result =
-      RunIn(cgroup.folder(), "python3 -c 'x = bytearray(300000000)'\nfor i in 1 2 3; do echo \"took $i s\"; done\n");
+      RunIn(cgroup.folder(), "python3 -c 'x = bytearray(300000000)'\nfor i in 1 2 3; do echo \"took 0.$i s\"; done\n");
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
   ASSERT_TRUE(result.evidence.contains("memory_at_most"));
   EXPECT_GT(std::stoll(result.evidence.at("memory_at_most")), 300'000'000);

@@ -68,6 +68,25 @@ TEST_F(Defined, ItsLogIsItsResult) {
   EXPECT_EQ(result.evidence.at("memory_from"), "its processes");
 }
 
+TEST_F(Defined, NoStepsTakeLongerThanItsProcessLived) {
+  const RunResult result = RunDefined(MakeDefined("for i in 1 2 3 4 5; do echo \"step $i: 100000 ms\"; done\n"));
+  EXPECT_EQ(result.status, RunStatus::kInvalid);
+  EXPECT_THAT(result.message, HasSubstr("its 5 step times come to 8 min 20 s, and the process lived for "));
+  EXPECT_EQ(result.step_ns.median_ns, 0);
+}
+
+TEST_F(Defined, TooFewMeasuredStepsAreInvalid) {
+  const char* three = "for i in 1 2 3; do echo \"step $i: 5 ms\"; done\n";
+  const RunResult few = RunDefined(MakeDefined(three));
+  EXPECT_EQ(few.status, RunStatus::kOk) << few.message;
+  EXPECT_EQ(few.measured_steps, 2);
+  Job job = MakeDefined(three, "processes: one\n", {{"measure", {{"min_steps", 3}}}});
+  std::filesystem::remove_all(job.job_dir);
+  const RunResult refused = RunDefined(job);
+  EXPECT_EQ(refused.status, RunStatus::kInvalid);
+  EXPECT_THAT(refused.message, HasSubstr("of 2 measured steps, and measure: {min_steps: 3} asks for as many"));
+}
+
 TEST_F(Defined, MemoryIsOfAllThatItStarts) {
   // The shell holds little, and its child a lot for as long as it is looked at.
   const RunResult result = RunDefined(MakeDefined(

@@ -142,6 +142,17 @@ TEST(Definition, EndsAreWhatALogCanTell) {
   EXPECT_THAT(MoreRefusal("exit_codes: {3: crashed, 3: oom_host}\n"), HasSubstr("exit code 3 is given twice"));
 }
 
+TEST(Definition, AModelIsComparedUnlessItSaysNo) {
+  const std::string good = std::string(kHead) + "metrics: [{name: loss, regex: 'loss (.*)'}]\n";
+  EXPECT_TRUE(Parse(good).checks_parameters);
+  EXPECT_TRUE(Parse(good).checks_flops);
+  const Trainer other = Parse(good + "checks: {parameters: no, flops: yes}\n");
+  EXPECT_FALSE(other.checks_parameters);
+  EXPECT_TRUE(other.checks_flops);
+  EXPECT_THAT(MoreRefusal("checks: {parameters: maybe}\n"), HasSubstr("checks: parameters is yes or no, not"));
+  EXPECT_THAT(MoreRefusal("checks: {loss: no}\n"), HasSubstr("unknown check 'loss'"));
+}
+
 TEST(Definition, AFileThatIsNotThereIsSaid) { EXPECT_THROW(LoadTrainer("/nowhere/mine.yaml"), Error); }
 
 }  // namespace

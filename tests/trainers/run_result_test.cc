@@ -25,13 +25,19 @@ result: patterns
 metrics:
   - {name: step_time, regex: 'step (?P<step>\d+): (?P<value>\S+) ms', unit: ms, take: series}
   - {name: step_time, regex: 'plain (\S+) ms', unit: ms, take: series}
+  - {name: step_time, regex: 'took (\S+) s$', unit: s, take: series}
+  - {name: step_time, regex: 'middle (\S+) ms', unit: ms, take: median}
+  - {name: step_time, regex: 'newest (\S+) ms', unit: ms}
+  - {name: step_time, regex: 'longest (\S+) ms', unit: ms, take: max}
   - {name: mean_step_time, regex: 'mean (\S+) ms', unit: ms}
   - {name: tokens_per_s, regex: 'rate (\S+)', unit: tokens/s/GPU, take: series}
   - {name: tokens_per_s, regex: 'all (\S+) tok', unit: tokens/s}
   - {name: loss, regex: 'loss (\S+)', take: series}
   - {name: device_peak, regex: 'device (\S+) GiB', unit: GiB, take: max}
+  - {name: device_used, regex: 'card (\S+) GiB', unit: GiB, take: max}
   - {name: host_peak, regex: 'host (\S+) MB', unit: MB, take: max}
-  - {name: parameters, regex: 'parameters (\S+)'}
+  - {name: parameters, regex: '^parameters (\S+)'}
+  - {name: trainable_parameters, regex: '^trainable (\S+)'}
   - {name: tflops_per_gpu, regex: 'tflops (\S+)', unit: TFLOP/s/GPU}
   - {name: version, regex: 'mine (\S+)'}
 )",
@@ -46,13 +52,31 @@ RunSpec Spec() {
                    problems);
 }
 
-RunResult Read(const std::string& log, int exit_code = 0, const RunSpec& spec = Spec()) {
+RunResult Read(const std::string& log, int exit_code = 0, const RunSpec& spec = Spec(), int64_t life_ns = 0,
+               const Trainer& trainer = Mine()) {
   ReadingOptions options;
   options.exit_code = exit_code;
   options.tokens_per_step = 1000;
   const Reading reading = ReadLog(
-      Mine(), [&](const auto& feed) { feed(log); }, options);
-  return ResultOf(Mine(), reading, spec);
+      trainer, [&](const auto& feed) { feed(log); }, options);
+  return ResultOf(trainer, reading, spec, life_ns);
+}
+
+// A run that went well, whose process lived so long.
+RunResult ReadOfLife(const std::string& log, double life_s, const RunSpec& spec = Spec()) {
+  return Read(log, 0, spec, static_cast<int64_t>(life_s * 1e9));
+}
+
+RunSpec TenSteps() {
+  RunSpec spec = Spec();
+  spec.steps = 8;
+  return spec;
+}
+
+std::string Repeated(const std::string& line, int times) {
+  std::string log;
+  for (int i = 0; i < times; ++i) log += line;
+  return log;
 }
 
 std::string Steps(int first, int last, int every = 1) {
@@ -161,6 +185,171 @@ TEST(RunResultOfALog, AnotherModelUnderTheSameNameIsNoResult) {
   const RunResult faster = Read(Steps(0, 5) + fmt::format("tflops {:.6f}\n", 3 * tflops));
   EXPECT_EQ(faster.status, RunStatus::kInvalid);
   EXPECT_THAT(faster.message, HasSubstr("FLOPs a step on each rank"));
+}
+
+TEST(RunResultOfALog, StepsThatTakeLongerThanTheProcessLivedAreInvalid) {
+  const std::string six = Repeated("plain 60000 ms\n", 6);
+  EXPECT_EQ(ReadOfLife(six, 800).status, RunStatus::kOk);
+  const RunResult late = ReadOfLife(six, 12);
+  EXPECT_EQ(late.status, RunStatus::kInvalid);
+  EXPECT_EQ(late.message,
+            "its times cannot be true: its 6 step times come to 6 min 00 s, and the process lived for 12 s");
+  EXPECT_THAT(late.hint, HasSubstr("unit"));
+  EXPECT_EQ(late.step_ns.median_ns, 0) << "no figure of it is shown";
+  EXPECT_EQ(late.throughput.steady_tokens_per_s, 0);
+  for (const char* log : {"mean 60000 ms\n", "rate 9\nrate 9\nrate 9\nrate 9\nrate 9\nrate 9\n", "all 17 tok\n"}) {
+    EXPECT_EQ(ReadOfLife(log, 800).status, RunStatus::kOk) << log << ReadOfLife(log, 800).message;
+    EXPECT_EQ(ReadOfLife(log, 12).status, RunStatus::kInvalid) << log;
+  }
+  EXPECT_EQ(Read(six, 1, Spec(), 1).status, RunStatus::kCrashed) << "its own end says more";
+}
+
+TEST(RunResultOfALog, AValueOfEveryFewStepsIsHeldToTheClockForAllOfThem) {
+  std::string log;
+  for (int step = 2; step <= 10; step += 2) log += fmt::format("step {}: 2000 ms\n", step);
+  EXPECT_EQ(ReadOfLife(log, 20, TenSteps()).status, RunStatus::kOk);
+  EXPECT_EQ(ReadOfLife(log, 15, TenSteps()).status, RunStatus::kInvalid) << "five values are of ten steps";
+}
+
+TEST(RunResultOfALog, AnHonestRunIsNotHeldToWhatWasRounded) {
+  RunSpec spec = Spec();
+  spec.steps = 58;
+  EXPECT_EQ(ReadOfLife(Repeated("took 1 s\n", 60), 36, spec).status, RunStatus::kOk) << "of 0.6 s each";
+  // Two ranks say a line each, of half of the steps.
+  EXPECT_EQ(ReadOfLife(Repeated("took 1.01 s\ntook 1.02 s\n", 30), 32, spec).status, RunStatus::kOk);
+  spec.ranks = 1;
+  EXPECT_EQ(ReadOfLife(Repeated("took 1.01 s\ntook 1.02 s\n", 30), 32, spec).status, RunStatus::kInvalid);
+  // It goes on from a checkpoint, and does the last two steps.
+  RunSpec resumed = TenSteps();
+  resumed.checkpoint_dir = "ckpt";
+  EXPECT_EQ(ReadOfLife("mean 5000 ms\n", 12, resumed).status, RunStatus::kOk);
+  EXPECT_EQ(ReadOfLife("mean 5000 ms\nstep 9: 5000 ms\nstep 10: 5000 ms\n", 12, resumed).measured_steps, 0)
+      << "its first steps are as cold as any";
+}
+
+TEST(RunResultOfALog, TimesThatAreAHundredthOfTheLifeAskForTheUnit) {
+  const RunResult doubted = ReadOfLife(Steps(0, 5), 100);
+  EXPECT_EQ(doubted.status, RunStatus::kOk);
+  EXPECT_EQ(doubted.evidence.at("unit_question"),
+            "its 6 step times come to 585 ms, and the process lived for 1 min 40 s: is the unit right?");
+  EXPECT_FALSE(ReadOfLife(Steps(0, 5), 50).evidence.contains("unit_question"));
+}
+
+TEST(RunResultOfALog, OneRateOfTheWholeRunIsNotSteady) {
+  const RunResult result = Read("rate 58\n");
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.throughput.steady_tokens_per_s, 0);
+  EXPECT_DOUBLE_EQ(result.throughput.cold_tokens_per_s, 116);
+  EXPECT_EQ(result.measured_steps, 0);
+  const RunResult series = Read(Repeated("rate 500\n", 6));
+  EXPECT_EQ(series.measured_steps, 4);
+  EXPECT_EQ(series.throughput.cold_tokens_per_s, 0) << "rates alone say nothing of it";
+}
+
+TEST(RunResultOfALog, ARunThatDiedInItsFirstStepHasNoSteadyFigure) {
+  for (const char* log : {"step 1: 5000 ms\n", "step 0: 5000 ms\n", "plain 5000 ms\n", "rate 5\n"}) {
+    const RunResult result = Read(log, 1);
+    EXPECT_EQ(result.status, RunStatus::kCrashed);
+    EXPECT_EQ(result.step_ns.median_ns, 0) << log;
+    EXPECT_EQ(result.throughput.steady_tokens_per_s, 0) << log;
+  }
+  EXPECT_EQ(Read(Steps(1, 3), 1).step_ns.median_ns, 97'000'000) << "one step behind the warm-up";
+}
+
+TEST(RunResultOfALog, FewerStepsThanAskedForAreCounted) {
+  RunSpec spec = Spec();
+  spec.steps = 103;
+  const RunResult few = Read(Steps(1, 6), 0, spec);
+  EXPECT_EQ(few.status, RunStatus::kOk) << few.message;
+  EXPECT_EQ(few.measured_steps, 4);
+  spec.min_steps = 5;
+  const RunResult refused = Read(Steps(1, 6), 0, spec);
+  EXPECT_EQ(refused.status, RunStatus::kInvalid);
+  EXPECT_EQ(refused.message,
+            "its steady figures are of 4 measured steps, and measure: {min_steps: 5} asks for as many");
+  EXPECT_EQ(refused.measured_steps, 4);
+  EXPECT_EQ(Read(Steps(1, 7), 0, spec).status, RunStatus::kOk);
+  EXPECT_EQ(Read("mean 500 ms\n", 0, spec).status, RunStatus::kInvalid) << "that is of no measured step";
+  EXPECT_EQ(Read(Steps(2, 10, 2), 0, TenSteps()).measured_steps, 8) << "four values are of two steps each";
+  EXPECT_EQ(Read(Steps(0, 5)).measured_steps, 4);
+}
+
+TEST(RunResultOfALog, WhatMayBeOfTheWarmUpIsNotSteady) {
+  RunSpec spec = Spec();
+  spec.warmup_steps = 1;
+  spec.steps = 29;
+  const RunResult second = Read("step 1: 9000 ms\nstep 10: 900 ms\nstep 20: 50 ms\nstep 30: 52 ms\n", 0, spec);
+  EXPECT_EQ(second.step_ns.median_ns, 51'000'000) << "the second mean may have the first step in it";
+  EXPECT_EQ(second.measured_steps, 20);
+  const RunResult from_zero = Read("step 9: 900 ms\nstep 19: 50 ms\nstep 29: 52 ms\n", 0, spec);
+  EXPECT_EQ(from_zero.step_ns.median_ns, 51'000'000);
+  const RunResult one = Read("step 30: 300 ms\n", 0, spec);
+  EXPECT_EQ(one.status, RunStatus::kOk) << one.message;
+  EXPECT_EQ(one.step_ns.median_ns, 0) << "it may be a mean of all steps";
+  EXPECT_DOUBLE_EQ(one.throughput.cold_tokens_per_s, 1000 / 0.3);
+}
+
+TEST(RunResultOfALog, AMedianLeavesTheWarmUpOutToo) {
+  EXPECT_EQ(Read("middle 900 ms\nmiddle 800 ms\n" + Repeated("middle 10 ms\nmiddle 12 ms\n", 2)).step_ns.median_ns,
+            11'000'000);
+  const RunResult newest = Read(Repeated("newest 900 ms\n", 5) + "newest 12 ms\n");
+  EXPECT_EQ(newest.step_ns.median_ns, 12'000'000);
+  EXPECT_EQ(newest.measured_steps, 1);
+  const RunResult longest = Read(Repeated("longest 900 ms\n", 6));
+  EXPECT_EQ(longest.status, RunStatus::kInvalid) << "the longest step is no measure of all";
+}
+
+TEST(RunResultOfALog, ATimeOfZeroIsNone) {
+  const RunResult result =
+      Read("step 1: 50 ms\nstep 2: 40 ms\nstep 3: 0 ms\nstep 4: 30 ms\nstep 5: 32 ms\nstep 6: 0 ms\n");
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.step_ns.median_ns, 31'000'000);
+  EXPECT_EQ(result.measured_steps, 2);
+  EXPECT_EQ(Read(Repeated("plain 0 ms\n", 6)).status, RunStatus::kInvalid);
+}
+
+TEST(RunResultOfALog, ARateOfEachRankIsHeldToTheStepsTime) {
+  const RunResult right = Read(Steps(0, 5) + Repeated("rate 5181\n", 6));
+  EXPECT_EQ(right.status, RunStatus::kOk) << right.message;
+  const RunResult wrong = Read(Steps(0, 5) + Repeated("rate 10362\n", 6));
+  EXPECT_EQ(wrong.status, RunStatus::kCrashed);
+  EXPECT_THAT(wrong.message,
+              HasSubstr("tokens_per_s is 10.4K on each of 2 ranks, but 1000 tokens in a step of 96.5 ms"));
+}
+
+TEST(RunResultOfALog, ADevicesMemorySaysWhatItCounts) {
+  const RunResult both = Read(Steps(0, 5) + "card 40 GiB\ndevice 2 GiB\n");
+  EXPECT_EQ(both.memory.device_peak_bytes, int64_t{2} << 30);
+  EXPECT_EQ(both.memory.device_peak_kind, "allocated");
+  const RunResult card = Read(Steps(0, 5) + "card 40 GiB\n");
+  EXPECT_EQ(card.memory.device_peak_bytes, int64_t{40} << 30);
+  EXPECT_EQ(card.memory.device_peak_kind, "in use");
+  EXPECT_EQ(Read(Steps(0, 5)).memory.device_peak_kind, "");
+}
+
+TEST(RunResultOfALog, WhatItPrintsOfItsEfficiencyIsKept) {
+  RunSpec spec = Spec();
+  const double tflops = ModelFlops(spec).model_causal / 0.0965 * 1e-12;
+  const std::string log = Steps(0, 5) + fmt::format("tflops {0:.6f}\n", tflops);
+  EXPECT_NEAR(*Read(log).printed.tflops_per_gpu, tflops, 1e-6);
+  EXPECT_FALSE(Read(Steps(0, 5)).printed.tflops_per_gpu.has_value());
+}
+
+TEST(RunResultOfALog, WhatItTrainsMayBeAPartOfTheModel) {
+  const int64_t all = CountParameters(Spec());
+  const RunResult part = Read(Steps(0, 5) + fmt::format("trainable {}\n", all / 100));
+  EXPECT_EQ(part.status, RunStatus::kOk) << part.message;
+  EXPECT_EQ(part.metrics.at("trainable_parameters").value, static_cast<double>(all / 100));
+  EXPECT_EQ(Read(Steps(0, 5) + fmt::format("trainable {}\n", 2 * all)).status, RunStatus::kInvalid);
+}
+
+TEST(RunResultOfALog, ADefinitionMaySayThatAModelIsNotCompared) {
+  const std::string log = Steps(0, 5) + "parameters 5\ntflops 900\n";
+  EXPECT_EQ(Read(log).status, RunStatus::kInvalid);
+  EXPECT_THAT(Read(log).hint, HasSubstr("checks: {parameters: no"));
+  const auto with = [](const std::string& checks) { return ParseTrainer(Mine().text + checks, "mine.yaml"); };
+  EXPECT_EQ(Read(log, 0, Spec(), 0, with("checks: {parameters: no, flops: no}\n")).status, RunStatus::kOk);
+  EXPECT_EQ(Read(log, 0, Spec(), 0, with("checks: {parameters: false}\n")).status, RunStatus::kInvalid) << "its FLOPs";
 }
 
 TEST(RunResultOfALog, AnEndIsItsLine) {
