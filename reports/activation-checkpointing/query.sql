@@ -8,7 +8,7 @@ named AS MATERIALIZED (
     times_measured, steady_min_tokens_per_s, steady_max_tokens_per_s, campaign, machine, trainer, version,
     planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes, planned_optimizer_bytes,
     planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message, environment, command,
-    all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, cores_others_share, cores_throttles,
+    all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, observed_peak_bytes, device_bytes, device_bytes_kind, cores_others_share, cores_throttles,
     gpu_throttled_share, gpu_others, gpu_ecc_uncorrected,
     too_few,
     -- Runs are compared only where all this is the same.
@@ -40,7 +40,7 @@ named AS MATERIALIZED (
 no_checkpointing AS (
   SELECT
     panel, batch_size, alike, min(step_median_ns) AS none_step_ns, result AS none_result,
-    device_peak_bytes AS none_device_bytes
+    device_bytes AS none_device_bytes, device_bytes_kind AS none_device_kind
   FROM named
   WHERE ok AND checkpointing = 'none'
   GROUP BY panel, batch_size, alike
@@ -72,7 +72,8 @@ figured AS (
     -- Of a trainer that plans nothing, what was measured.
     CASE WHEN ok AND checkpointing <> 'none' AND provenance <> 'published'
          THEN coalesce(100.0 * (none_peak_bytes - planned_peak_bytes) / none_peak_bytes,
-                       100.0 * (none_device_bytes - device_peak_bytes) / none_device_bytes) END AS memory_saved_percent,
+                       iif(device_bytes_kind = none_device_kind, 100.0 * (none_device_bytes - device_bytes) / none_device_bytes, NULL))
+       END AS memory_saved_percent,
     CASE WHEN planned_peak_bytes IS NULL THEN 'measured' ELSE 'planned' END AS memory_kind
   FROM named
   LEFT JOIN no_checkpointing USING (panel, batch_size, alike)
@@ -97,7 +98,7 @@ SELECT
       replace(printf(' It saves %.1f %% of the %s memory.', memory_saved_percent, memory_kind), '-', '−'))
     AS it_saves,
   policy_words, first_batch, first_steady_tokens_per_s, first_planned_peak_bytes,
-  planned_peak_bytes, rss_peak_bytes, device_peak_bytes, coalesce(device_peak_bytes, rss_peak_bytes) AS observed_bytes,
+  planned_peak_bytes, rss_peak_bytes, device_peak_bytes, observed_peak_bytes AS observed_bytes,
   too_few, max(ok) OVER (PARTITION BY panel) AS any_ok,
   cores_others_share, cores_throttles, cores_others_share > 0.05 OR cores_throttles > 0 AS disturbed,
   gpu_throttled_share, gpu_others, gpu_ecc_uncorrected, gpu_throttled_share > 0.05 AS gpu_throttled, gpu_others > 0 AS gpu_shared,

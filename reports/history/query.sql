@@ -64,7 +64,7 @@ SELECT
   strftime('%Y-%m-%d %H:%M', h.ended_unix_ns / 1000000000, 'unixepoch') AS measured, h.failure,
   coalesce(h.failure, 'ok') AS outcome, h.failure IS NULL AS ok, h.number = h.times AS is_last, h.times,
   r.step_median_ns, r.step_median_ns / 1e6 AS step_ms, r.steady_tokens_per_s, r.step_cv, r.planned_peak_bytes,
-  r.rss_peak_bytes, r.device_peak_bytes, ifnull(r.device_peak_bytes, r.rss_peak_bytes) AS peak_bytes,
+  r.rss_peak_bytes, r.device_peak_bytes, coalesce(r.device_peak_bytes, r.device_reserved_bytes, r.rss_peak_bytes) AS peak_bytes,
   r.cores_others_share, r.provenance, r.emulated, r.device_name, r.message, n.model, n.precision, n.seq_length,
   n.batch_size, h.point_id, h.setup, h.machine, n.trainer, h.version, NULL AS environment, NULL AS command,
   r.all_steps_ns, p.warmup_steps, p.steps, p.repeats

@@ -6,7 +6,7 @@ named AS (
     result, point_id, family, layers * hidden * hidden AS size, model, format, checkpointing, seq_length, batch_size,
     status = 'ok' AS ok, out_of_memory, failure,
     planned_peak_bytes, rss_peak_bytes, device_peak_bytes,
-    coalesce(device_peak_bytes, planned_peak_bytes, rss_peak_bytes) AS peak_bytes,
+    coalesce(device_bytes, planned_peak_bytes, rss_peak_bytes) AS peak_bytes,
     wanted_bytes, available_bytes,
     steady_tokens_per_s, provenance, emulated, device_name, campaign, machine, trainer, version, message, environment,
     command,

@@ -8,7 +8,7 @@ named AS MATERIALIZED (
     command,
     -- What was not run as it does not fit here has its plan all the same.
     CASE WHEN status = 'skipped_predicted_oom' AND planned_peak_bytes IS NOT NULL THEN NULL ELSE failure END AS failure,
-    planned_peak_bytes, rss_peak_bytes, device_peak_bytes, planned_parameters_bytes,
+    planned_peak_bytes, rss_peak_bytes, device_peak_bytes, observed_peak_bytes, planned_parameters_bytes,
     planned_gradients_bytes, planned_optimizer_bytes, planned_activations_bytes, planned_workspace_bytes,
     planned_logits_bytes,
     status = 'ok' AS ok,
@@ -27,7 +27,7 @@ SELECT
   format || CASE checkpointing WHEN 'none' THEN '' ELSE ', ' || checkpointing END || ', batch ' || batch_size AS way,
   parameters, failure, coalesce(failure, iif(ok, 'ok', 'planned, not run')) AS outcome, ok, out_of_memory, wanted_bytes, available_bytes,
   planned_peak_bytes, planned_peak_bytes * 1.0 / parameters AS bytes_a_parameter, rss_peak_bytes, device_peak_bytes,
-  coalesce(device_peak_bytes, rss_peak_bytes) AS observed_bytes,
+  observed_peak_bytes AS observed_bytes,
   planned_parameters_bytes AS parameters_bytes, planned_gradients_bytes AS gradients_bytes,
   planned_optimizer_bytes AS optimizer_bytes, planned_activations_bytes AS activations_bytes,
   planned_workspace_bytes AS workspace_bytes, planned_logits_bytes AS logits_bytes,

@@ -10,7 +10,7 @@ named AS MATERIALIZED (
     -- Runs are compared only where all this is the same.
     json_array(provenance, emulated, device_name, campaign, machine, version, setup) AS alike,
     status = 'ok' AS ok,
-    coalesce(device_peak_bytes, planned_peak_bytes, rss_peak_bytes,
+    coalesce(device_bytes, planned_peak_bytes, rss_peak_bytes,
              CAST(evidence ->> '$.wanted_bytes' AS INTEGER)) AS peak_bytes,
     -- What is trained, and on what; how is what is chosen among.
     model_words || ', sequence ' || seq_length || CASE WHEN ranks > 1 THEN ', ' || ranks || ' ranks' ELSE '' END || parallel_words

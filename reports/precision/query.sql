@@ -7,7 +7,7 @@ named AS MATERIALIZED (
     provenance, emulated, device_name, steady_tokens_per_s, cold_tokens_per_s, step_median_ns, step_cv,
     campaign, machine, trainer, version, planned_peak_bytes, rss_peak_bytes, planned_parameters_bytes, planned_gradients_bytes,
     planned_optimizer_bytes, planned_activations_bytes, planned_workspace_bytes, planned_logits_bytes, message,
-    environment, command, status = 'ok' AS ok, all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes,
+    environment, command, status = 'ok' AS ok, all_steps_ns, warmup_steps, steps, repeats, device_peak_bytes, observed_peak_bytes, device_bytes, device_bytes_kind,
     cores_others_share, cores_throttles,
     gpu_throttled_share, gpu_others, gpu_ecc_uncorrected,
     out_of_memory, too_few,
@@ -35,7 +35,7 @@ named AS MATERIALIZED (
 bf16 AS (
   SELECT
     panel, batch_size, alike, min(step_median_ns) AS bf16_step_ns, result AS bf16_result,
-    device_peak_bytes AS bf16_device_bytes
+    device_bytes AS bf16_device_bytes, device_bytes_kind AS bf16_device_kind
   FROM named
   WHERE ok AND format = 'bf16' AND emulated = 0
   GROUP BY panel, batch_size, alike
@@ -69,7 +69,8 @@ figured AS (
     -- Of a trainer that plans nothing, what was measured.
     CASE WHEN ok AND format <> 'bf16' AND provenance <> 'published'
          THEN coalesce(100.0 * (planned_peak_bytes - bf16_peak_bytes) / bf16_peak_bytes,
-                       100.0 * (device_peak_bytes - bf16_device_bytes) / bf16_device_bytes) END AS bf16_memory_percent,
+                       iif(device_bytes_kind = bf16_device_kind, 100.0 * (device_bytes - bf16_device_bytes) / bf16_device_bytes, NULL))
+       END AS bf16_memory_percent,
     CASE WHEN planned_peak_bytes IS NULL THEN 'measured' ELSE 'planned' END AS memory_kind
   FROM named
   LEFT JOIN bf16 USING (panel, batch_size, alike)
@@ -90,7 +91,7 @@ SELECT
   CASE WHEN ok AND emulated = 0 AND panel IN (SELECT panel FROM ranks_of)
        THEN steady_tokens_per_s END AS ranked_tokens_per_s,
   emulated_formats,
-  planned_peak_bytes, rss_peak_bytes, device_peak_bytes, coalesce(device_peak_bytes, rss_peak_bytes) AS observed_bytes,
+  planned_peak_bytes, rss_peak_bytes, device_peak_bytes, observed_peak_bytes AS observed_bytes,
   planned_parameters_bytes AS parameters_bytes, planned_gradients_bytes AS gradients_bytes,
   planned_optimizer_bytes AS optimizer_bytes, planned_activations_bytes AS activations_bytes,
   planned_workspace_bytes AS workspace_bytes, planned_logits_bytes AS logits_bytes,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +14,9 @@
 #include "cli/harness.h"
 #include "report/differences.h"
 #include "report/intervals.h"
+#include "report/rows.h"
+#include "report/said.h"
+#include "store/views.h"
 #include "sweep/sweep.h"
 
 namespace ridgeline {
@@ -58,6 +62,25 @@ std::string ColumnSql(const Field& field) {
   return fmt::format("p.spec {} '$.own.{}' AS {}", as, field.name, field.name);
 }
 
+// What trainers say of themselves, beside the memory of a device at `place`, and behind that of the process. The note
+// is there already.
+void AddSaid(const std::vector<SaidColumn>& columns, size_t place, Table& table) {
+  bool behind_memory = false;  // of the process
+  for (const SaidColumn& said : columns) {
+    const ReportColumn& column = said.column;
+    if (column.name == "run_note") continue;
+    if (!column.name.starts_with("device_") && !std::exchange(behind_memory, true)) ++place;
+    const auto at = static_cast<std::ptrdiff_t>(place++);
+    table.columns.insert(table.columns.begin() + at,
+                         column.unit.empty() ? column.label : fmt::format("{} ({})", column.label, column.unit));
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+      const auto cell = said.cells.find(row);
+      const Cell text = cell == said.cells.end() ? Cell() : Cell(FormatValue(column.style, cell->second));
+      table.rows[row].insert(table.rows[row].begin() + at, text);
+    }
+  }
+}
+
 }  // namespace
 
 Table ResultTable(Store& store, const Sweep& sweep) {
@@ -68,14 +91,14 @@ Table ResultTable(Store& store, const Sweep& sweep) {
   Table table = store.Query(
       fmt::format("SELECT {}coalesce(r.status, 'no result') AS status, r.steady_tokens_per_s AS \"tokens/s\", "
                   "r.planned_peak_bytes AS planned, r.device_peak_bytes AS \"device peak\", r.rss_peak_bytes AS RSS, "
-                  "iif(r.emulated, 'emulated', NULL) AS note, "
+                  "nullif(ltrim(iif(r.emulated, 'emulated', '') || ifnull(', ' || {}, ''), ', '), '') AS note, "
                   "iif(p.repeats > 1 AND r.status = 'ok', r.all_steps_ns, '') AS steps_of_repeats, p.warmup_steps, "
                   "p.steps, r.number "
                   "FROM sweep_points AS s JOIN sweeps AS w ON w.name = s.sweep JOIN points AS p ON p.id = s.point_id "
                   "LEFT JOIN results AS r ON r.point_id = p.id AND r.attempt = (SELECT max(attempt) FROM results "
                   "WHERE point_id = p.id AND setup = ifnull(s.setup, w.setup) AND campaign = w.campaign) "
                   "WHERE s.sweep = {} ORDER BY s.ordinal",
-                  fields, SqlText(sweep.name)));
+                  fields, RunNoteSql(), SqlText(sweep.name)));
   const size_t first_figure = varying.size() + 1;
   const size_t first_of_spread = first_figure + 5;  // after planned, device peak, RSS and note
   std::vector<std::optional<int64_t>> results;
@@ -96,6 +119,7 @@ Table ResultTable(Store& store, const Sweep& sweep) {
     }
   }
   table.columns.resize(first_of_spread);
+  AddSaid(WhatTheySay(store, results), first_figure + 3, table);
   const std::vector<std::string> differences = TellApart(store, results, told);
   for (size_t i = 0; i < differences.size(); ++i) {
     if (differences[i].empty()) continue;

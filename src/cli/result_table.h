@@ -9,7 +9,8 @@ namespace ridgeline {
 
 // A row a point, in the sweep's order, measured as the sweep says now: the fields that vary, how it ended, steady
 // tokens/s, of repeats with half of the interval of 95 % that their steps leave it, planned peak, the most that it took
-// of an accelerator's memory, where any point says it, and peak RSS. Where there is something to note: that a run was
+// of an accelerator's memory, where any point says it, what that counts, what was reserved of it, peak RSS, and what
+// trainers say of themselves. Where there is something to note: that a run was
 // emulated, as its speed is not its precision's, and what it has otherwise than another beside those fields, such as
 // the cores that a rule gave it.
 Table ResultTable(Store& store, const Sweep& sweep);

@@ -228,7 +228,9 @@ class Writer {
     const Table points = store_.Query(
         fmt::format(
             "SELECT sweep, point_id, step_median_ns, step_p95_ns, steady_tokens_per_s, model_noncausal_flops_per_step, "
-            "planned_peak_bytes, rss_peak_bytes, device_peak_bytes, gpu, precision FROM sweep_runs WHERE status = 'ok' "
+            "planned_peak_bytes, rss_peak_bytes, device_bytes, observed_peak_bytes, measured_steps, gpu, precision "
+            "FROM "
+            "sweep_runs WHERE status = 'ok' "
             "AND "
             "sweep IN (SELECT value FROM json_each(:sweeps)) AND "
             "result IN (SELECT number FROM results WHERE status = 'ok' ORDER BY number DESC LIMIT {0}) "
@@ -243,6 +245,8 @@ class Writer {
              [](const PointRow& p) { return IfTaken(p.Number("step_p95_ns") / 1e9); });
     OfPoints(points, "ridgeline_throughput_tokens_per_second", "", "Tokens of a step over the median measured step.",
              [](const PointRow& p) { return IfTaken(p.Number("steady_tokens_per_s")); });
+    OfPoints(points, "ridgeline_measured_steps", "", "Steps that a point's steady figures are of.",
+             [](const PointRow& p) { return IfTaken(p.Number("measured_steps")); });
     OfPoints(points, "ridgeline_model_flops_per_second", "",
              "FLOPs of the model a second and rank, without recomputation, attention over the full square.",
              [](const PointRow& p) { return FlopsPerSecond(p); });
@@ -270,10 +274,8 @@ class Writer {
         });
   }
 
-  static bool OnGpu(const PointRow& p) { return p.Number("device_peak_bytes") > 0; }
-  static std::optional<double> Observed(const PointRow& p) {
-    return IfTaken(p.Number(OnGpu(p) ? "device_peak_bytes" : "rss_peak_bytes"));
-  }
+  static bool OnGpu(const PointRow& p) { return p.Number("device_bytes") > 0; }
+  static std::optional<double> Observed(const PointRow& p) { return IfTaken(p.Number("observed_peak_bytes")); }
   static std::optional<double> FlopsPerSecond(const PointRow& p) {
     const double step_s = p.Number("step_median_ns") / 1e9;
     return step_s > 0 ? IfTaken(p.Number("model_noncausal_flops_per_step") / step_s) : std::nullopt;

@@ -21,7 +21,12 @@ namespace {
 void AddMeasurement(const MeasuredRuns& runs, SideCell& cell) {
   cell.failure = runs.failure;
   cell.log_step_times.insert(cell.log_step_times.end(), runs.log_step_times.begin(), runs.log_step_times.end());
+  cell.note = runs.note;
+  // Like is held against like: what counts something else is of an older definition.
+  if (runs.device_peak_bytes > 0 && runs.device_peak_kind != cell.device_peak_kind) cell.device_peak_bytes = 0;
+  if (runs.device_peak_bytes > 0) cell.device_peak_kind = runs.device_peak_kind;
   cell.device_peak_bytes = std::max(cell.device_peak_bytes, runs.device_peak_bytes);
+  cell.device_reserved_bytes = std::max(cell.device_reserved_bytes, runs.device_reserved_bytes);
   cell.rss_peak_bytes = std::max(cell.rss_peak_bytes, runs.rss_peak_bytes);
 }
 
@@ -81,17 +86,25 @@ std::string StepTimeWords(const ComparedCell& cell, const std::optional<StepRati
   return *ratio->low > 1 ? "slower" : *ratio->high < 1 ? "faster" : "no difference shown";
 }
 
-// Of the accelerator where both took it, else of the process; zeros where neither did.
-std::pair<int64_t, int64_t> PeaksOf(const ComparedCell& cell) {
+// Of the accelerator where both took the same of it, else of the process; zeros where neither did.
+LikePeaks PeaksOf(const ComparedCell& cell) {
   if (!cell.base || !cell.head) return {};
-  std::pair<int64_t, int64_t> peaks = {cell.base->device_peak_bytes, cell.head->device_peak_bytes};
-  if (peaks.first == 0 || peaks.second == 0) peaks = {cell.base->rss_peak_bytes, cell.head->rss_peak_bytes};
-  return peaks.first == 0 || peaks.second == 0 ? std::pair<int64_t, int64_t>() : peaks;
+  return LikePeaksOf(*cell.base, *cell.head).value_or(LikePeaks());
 }
 
-std::string MemoryWords(const std::pair<int64_t, int64_t>& peaks) {
-  if (peaks.first == 0) return "";
-  return MemoryGrew(peaks.first, peaks.second) ? "more" : MemoryGrew(peaks.second, peaks.first) ? "less" : "the same";
+std::string MemoryWords(const LikePeaks& peaks) {
+  if (peaks.base == 0) return "";
+  return MemoryGrew(peaks.base, peaks.head) ? "more" : MemoryGrew(peaks.head, peaks.base) ? "less" : "the same";
+}
+
+// "base: steps 4 of 103"
+std::string NotesOf(const ComparedCell& cell) {
+  std::string notes;
+  for (const auto& [name, side] : {std::pair("base", &cell.base), std::pair("head", &cell.head)}) {
+    if (!*side || (*side)->note.empty()) continue;
+    notes += fmt::format("{}{}: {}", notes.empty() ? "" : "; ", name, (*side)->note);
+  }
+  return notes;
 }
 
 Cell Given(const std::optional<double>& number) { return number ? Cell(*number) : Cell(); }
@@ -171,7 +184,8 @@ std::optional<StepRatio> RatioOf(const ComparedCell& cell) {
 
 Table ComparisonTable(std::span<const ComparedCell> cells) {
   Table table{{"point", "step_time", "ratio", "ratio_low", "ratio_high", "base_step_ns", "head_step_ns", "base_runs",
-               "head_runs", "memory", "base_peak_bytes", "head_peak_bytes", "point_id", "setup", "machine"},
+               "head_runs", "memory", "base_peak_bytes", "head_peak_bytes", "point_id", "setup", "machine", "memory_of",
+               "note"},
               {}};
   const std::vector<std::string> names = NamesOf(cells);
   const auto runs = [](const std::optional<SideCell>& side) {
@@ -185,8 +199,8 @@ Table ComparisonTable(std::span<const ComparedCell> cells) {
     table.rows.push_back({names[i], StepTimeWords(cell, ratio), figure(&StepRatio::ratio),
                           Given(ratio ? ratio->low : std::nullopt), Given(ratio ? ratio->high : std::nullopt),
                           figure(&StepRatio::base_step_ns), figure(&StepRatio::head_step_ns), runs(cell.base),
-                          runs(cell.head), MemoryWords(peaks), Taken(peaks.first), Taken(peaks.second),
-                          cell.either().point_id, cell.either().setup, MachineOfCell(cell)});
+                          runs(cell.head), MemoryWords(peaks), Taken(peaks.base), Taken(peaks.head),
+                          cell.either().point_id, cell.either().setup, MachineOfCell(cell), peaks.of, NotesOf(cell)});
   }
   return table;
 }
@@ -202,19 +216,24 @@ Table ShortComparisonTable(std::span<const ComparedCell> cells) {
   }
   if (setups.size() > 1) table.columns.emplace_back("setup");
   if (machines.size() > 1) table.columns.emplace_back("machine");
+  const bool any_note =
+      std::any_of(cells.begin(), cells.end(), [](const ComparedCell& cell) { return !NotesOf(cell).empty(); });
+  if (any_note) table.columns.emplace_back("note");
   for (size_t i = 0; i < cells.size(); ++i) {
     const ComparedCell& cell = cells[i];
     const auto ratio = RatioOf(cell);
-    const auto [base_peak, head_peak] = PeaksOf(cell);
+    const LikePeaks peaks = PeaksOf(cell);
     const auto duration = [&](double StepRatio::*ns) {
       return ratio ? FormatDuration(std::llround((*ratio).*ns)) : std::string();
     };
     const auto bytes = [](int64_t peak) { return peak > 0 ? FormatBytes(peak) : std::string(); };
     table.rows.push_back({names[i], duration(&StepRatio::base_step_ns), duration(&StepRatio::head_step_ns),
-                          ratio ? RatioText(*ratio) : "", StepTimeWords(cell, ratio), bytes(base_peak),
-                          bytes(head_peak), MemoryWords({base_peak, head_peak})});
+                          ratio ? RatioText(*ratio) : "", StepTimeWords(cell, ratio), bytes(peaks.base),
+                          bytes(peaks.head),
+                          MemoryWords(peaks) + (peaks.of.empty() ? "" : fmt::format(" ({})", peaks.of))});
     if (setups.size() > 1) table.rows.back().emplace_back(cell.either().setup);
     if (machines.size() > 1) table.rows.back().emplace_back(MachineOfCell(cell));
+    if (any_note) table.rows.back().emplace_back(NotesOf(cell));
   }
   return table;
 }

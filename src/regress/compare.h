@@ -31,6 +31,9 @@ struct SideCell {
   std::vector<double> log_step_times;  // natural logarithm of each run's median steady step, in nanoseconds
   int64_t device_peak_bytes = 0;       // the largest of its runs; 0: not taken
   int64_t rss_peak_bytes = 0;
+  std::string device_peak_kind;  // of the newest measurement: what device_peak_bytes counts
+  int64_t device_reserved_bytes = 0;
+  std::string note;  // of the newest: what there is to say beside its figures
 };
 
 // The side's cells, in the order in which their points came into the store. What ended for want of infrastructure, or

@@ -100,13 +100,13 @@ void AddPair(const RunsInTurn& runs, SuspectCell& cell) {
   if (!base->log_step_times.empty() && !head->log_step_times.empty()) {
     cell.step_times.back().push_back({base->log_step_times.back(), head->log_step_times.back()});
   }
-  const auto add = [&](int64_t MeasuredRuns::*peak, std::vector<std::vector<RunPair>>& rounds) {
-    if ((*base).*peak <= 0 || (*head).*peak <= 0) return;
-    rounds.back().push_back(
-        {std::log(static_cast<double>((*base).*peak)), std::log(static_cast<double>((*head).*peak))});
+  const auto add = [&](int64_t base_bytes, int64_t head_bytes, std::vector<std::vector<RunPair>>& rounds) {
+    if (base_bytes <= 0 || head_bytes <= 0) return;
+    rounds.back().push_back({std::log(static_cast<double>(base_bytes)), std::log(static_cast<double>(head_bytes))});
   };
-  add(&MeasuredRuns::device_peak_bytes, cell.device_peaks);
-  add(&MeasuredRuns::rss_peak_bytes, cell.rss_peaks);
+  const auto peaks = LikePeaksOf(*base, *head);
+  if (peaks && peaks->of != kOfProcess) add(peaks->base, peaks->head, cell.device_peaks);
+  add(base->rss_peak_bytes, head->rss_peak_bytes, cell.rss_peaks);
 }
 
 bool MeasureInTurns(const Gate& gate, std::vector<SuspectCell>& cells, const PairMeasurer& measure) {

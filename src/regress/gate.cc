@@ -62,12 +62,28 @@ double MeanOfLogs(const std::vector<double>& logs) {
   return std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(logs.size());
 }
 
-std::vector<double> PeaksIn(const CellHistory& history, int64_t MeasuredRuns::*peak) {
+// A peak of memory, of what it is.
+struct PeakOf {
+  int64_t MeasuredRuns::*bytes;
+  std::string kind;  // of device_peak_bytes: what it counts
+  std::string of;
+};
+
+std::vector<double> PeaksIn(const CellHistory& history, const PeakOf& peak) {
   std::vector<double> peaks;
   for (const MeasuredRuns* runs : history) {
-    if (runs->*peak > 0) peaks.push_back(static_cast<double>(runs->*peak));
+    const bool is_alike = peak.bytes != &MeasuredRuns::device_peak_bytes || runs->device_peak_kind == peak.kind;
+    if (is_alike && runs->*peak.bytes > 0) peaks.push_back(static_cast<double>(runs->*peak.bytes));
   }
   return peaks;
+}
+
+// Those that are held against what they were, the first of which both sides have some: what the newest says counts.
+std::vector<PeakOf> PeaksToHold(const CellHistory& tonight) {
+  const std::string kind = tonight.empty() ? "" : tonight.back()->device_peak_kind;
+  return {{&MeasuredRuns::device_peak_bytes, kind, kind.empty() ? "the device" : kind},
+          {&MeasuredRuns::device_reserved_bytes, "", "reserved"},
+          {&MeasuredRuns::rss_peak_bytes, "", kOfProcess}};
 }
 
 std::string Runs(size_t count) { return fmt::format("{} run{}", count, count == 1 ? "" : "s"); }
@@ -156,9 +172,9 @@ class CellGate {
     }
   }
 
-  // The largest peak of tonight against the median of those before, of the accelerator where both took it.
+  // The largest peak of tonight against the median of those before, of the accelerator where both took the same of it.
   void HoldMemoryTo(const CellHistory& history, GateMetric metric) {
-    for (const auto peak : {&MeasuredRuns::device_peak_bytes, &MeasuredRuns::rss_peak_bytes}) {
+    for (const PeakOf& peak : PeaksToHold(tonight_)) {
       std::vector<double> before = PeaksIn(history, peak);
       const std::vector<double> now = PeaksIn(tonight_, peak);
       if (before.empty() || now.empty()) continue;
@@ -174,7 +190,7 @@ class CellGate {
       if (MemoryGrew(static_cast<int64_t>(*finding.base), static_cast<int64_t>(*finding.head))) {
         finding.answer = GateAnswer::kRegressed;
         finding.suspect = true;
-        finding.words = "grew beyond 64 MiB and 0.5 %";
+        finding.words = fmt::format("grew beyond 64 MiB and 0.5 % ({})", peak.of);
       }
       findings_.push_back(std::move(finding));
       return;

@@ -32,6 +32,9 @@ MeasuredRuns RunsOf(const std::vector<Cell>& row) {
     AddStepTimes(row, runs);
     runs.device_peak_bytes = CellInteger(row[9]);
     runs.rss_peak_bytes = CellInteger(row[10]);
+    runs.device_peak_kind = CellText(row[15]);
+    runs.device_reserved_bytes = CellInteger(row[16]);
+    runs.note = CellText(row[17]);
   }
   runs.campaign = CellText(row[11]);
   runs.commit = CellText(row[12]);
@@ -66,7 +69,8 @@ std::string Query(const MeasurementChoice& choice) {
       "step_median_ns, device_peak_bytes, rss_peak_bytes, campaign, "
       "coalesce(nullif(environment ->> '$.git_commit', ''), nullif(version, ''), campaign), "
       "coalesce((SELECT nullif(evidence ->> '$.node', '') FROM jobs WHERE key = job_key), "
-      "environment ->> '$.hostname', ''), ended_unix_ns FROM {} WHERE {} "
+      "environment ->> '$.hostname', ''), ended_unix_ns, device_peak_kind, device_reserved_bytes, "
+      "ifnull(run_note, '') FROM {} WHERE {} "
       "ORDER BY (SELECT rowid FROM points WHERE id = point_id), setup, ifnull(machine, ''), ended_unix_ns, result",
       view, where);
 }

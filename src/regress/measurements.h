@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ struct MeasuredRuns {
   double effective_steps = 0;     // in the run that has the fewest: independent steps that tell as much; 0: unknown
   int64_t device_peak_bytes = 0;  // the largest of its runs; 0: not taken
   int64_t rss_peak_bytes = 0;
+  std::string device_peak_kind;  // what device_peak_bytes counts; empty: nobody says
+  int64_t device_reserved_bytes = 0;
+  std::string note;  // what there is to say beside its figures, such as "steps 4 of 103"
 };
 
 struct MeasuredCell {
@@ -46,6 +50,29 @@ struct MeasuredCell {
   std::string machine;                     // the fingerprint; empty where a failure says none
   std::vector<MeasuredRuns> measurements;  // the oldest first
 };
+
+// Peaks of two sides that count the same, and what that is: "allocated", "in use", "NVML", "the device", "reserved" or
+// "the process". Nothing where both have none alike.
+inline constexpr const char* kOfProcess = "the process";
+struct LikePeaks {
+  int64_t base = 0;
+  int64_t head = 0;
+  std::string of;
+};
+template <typename Side>
+std::optional<LikePeaks> LikePeaksOf(const Side& base, const Side& head) {
+  if (base.device_peak_bytes > 0 && head.device_peak_bytes > 0 && base.device_peak_kind == head.device_peak_kind) {
+    const std::string& kind = base.device_peak_kind;
+    return LikePeaks{base.device_peak_bytes, head.device_peak_bytes, kind.empty() ? "the device" : kind};
+  }
+  if (base.device_reserved_bytes > 0 && head.device_reserved_bytes > 0) {
+    return LikePeaks{base.device_reserved_bytes, head.device_reserved_bytes, "reserved"};
+  }
+  if (base.rss_peak_bytes > 0 && head.rss_peak_bytes > 0) {
+    return LikePeaks{base.rss_peak_bytes, head.rss_peak_bytes, kOfProcess};
+  }
+  return std::nullopt;
+}
 
 // In the order in which their points came into the store. What ended for want of infrastructure, or was cancelled, is
 // no measurement. Throws Error(kInvalidInput) where step times in the store are none.

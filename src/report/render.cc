@@ -13,6 +13,7 @@
 #include "report/page.h"
 #include "report/report.h"
 #include "report/rows.h"
+#include "report/said.h"
 #include "store/store.h"
 
 namespace ridgeline {
@@ -88,7 +89,7 @@ RenderedReport RenderRows(const Report& report, Table table, const RenderOptions
   return rendered;
 }
 
-RenderedReport Render(const Report& report, Store& store, const RenderOptions& options) {
+RenderedReport Render(const Report& of_all, Store& store, const RenderOptions& options) {
   std::map<std::string, std::string> parameters;
   if (!options.sweep.empty()) {
     store.Progress(options.sweep);  // throws for a sweep the store does not know
@@ -100,7 +101,9 @@ RenderedReport Render(const Report& report, Store& store, const RenderOptions& o
   }
   if (!options.input.empty()) parameters["input"] = options.input;
   store.ChooseRuns({options.all_measurements, options.campaign});
-  Table rows = store.Query(report.sql, parameters);
+  Table rows = store.Query(of_all.sql, parameters);
+  Report report = of_all;
+  AddWhatTheySay(report, store, rows);
   const bool for_people = options.format == ReportFormat::kHtml || options.format == ReportFormat::kMarkdown;
   if (for_people) AddDifferences(report, store, rows);
   return RenderRows(report, std::move(rows), options);

@@ -37,6 +37,10 @@ constexpr ComparedFigure kCompared[] = {
     {"planned_peak_bytes", "planned peak memory", ValueStyle::kBytes},
     {"rss_peak_bytes", "peak memory of the process", ValueStyle::kBytes},
     {"device_peak_bytes", "peak memory of the GPU", ValueStyle::kBytes},
+    {"device_reserved_bytes", "reserved memory of the GPU", ValueStyle::kBytes},
+    {"measured_steps", "measured steps", ValueStyle::kInteger},
+    {"printed_mfu", "MFU, as printed", ValueStyle::kFraction},
+    {"printed_tflops_per_gpu", "TFLOP/s of a GPU, as printed", ValueStyle::kNumber},
     {"gpu_power_w", "power, W", ValueStyle::kNumber},
 };
 
@@ -94,7 +98,10 @@ PageAnswer RunsSideBySide(Store& store, const std::vector<int64_t>& numbers) {
       const std::optional<double> number = NumberIn(value);
       any = any || number.has_value();
       std::string text = FormatValue(figure.style, value);
-      if (&run != runs.data() && first && number && *first > 0) {
+      // Like is compared with like.
+      const bool is_alike = std::string_view(figure.column) != "device_peak_bytes" ||
+                            run.Text(0, "device_peak_kind") == runs[0].Text(0, "device_peak_kind");
+      if (&run != runs.data() && first && number && *first > 0 && is_alike) {
         text += " (" + FormatValue(ValueStyle::kSignedPercent, Cell(100 * (*number / *first - 1))) + ")";
       }
       row.cells.push_back({"", "", EscapeHtml(text)});
@@ -113,7 +120,8 @@ PageAnswer RunsSideBySide(Store& store, const std::vector<int64_t>& numbers) {
   for (const Field& field : Fields()) {
     add_where_it_differs(std::string(field.name), [&](size_t i) { return FieldText(specs[i], field); });
   }
-  for (const char* column : {"campaign", "setup", "machine", "version", "device_name"}) {
+  for (const char* column :
+       {"device_peak_kind", "run_note", "campaign", "setup", "machine", "version", "device_name"}) {
     add_where_it_differs(column, [&](size_t i) { return runs[i].Text(0, column); });
   }
   NamedSeries steps;

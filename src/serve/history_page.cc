@@ -145,7 +145,7 @@ PageAnswer HistoryPage(Store& store, const std::string& point_id) {
   const QueryAnswer runs(store.Query(
       fmt::format("SELECT * FROM (SELECT result, spec, setup, ifnull(machine, '') AS machine, device_name, campaign, "
                   "version, environment ->> '$.git_commit' AS git_commit, status, failure, steady_tokens_per_s, "
-                  "step_median_ns, step_p95_ns, ifnull(device_peak_bytes, rss_peak_bytes) AS peak_bytes, ended_unix_ns "
+                  "step_median_ns, step_p95_ns, observed_peak_bytes AS peak_bytes, ended_unix_ns "
                   "FROM measurements WHERE point_id = :id ORDER BY ended_unix_ns DESC, result DESC LIMIT {}) "
                   "ORDER BY ended_unix_ns, result",
                   kMostMeasurements),

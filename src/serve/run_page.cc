@@ -15,6 +15,7 @@
 #include "ridgeline/job_dir.h"
 #include "run/fields.h"
 #include "run/figures.h"
+#include "run/result.h"
 #include "run/spec.h"
 #include "serve/answer.h"
 #include "serve/names.h"
@@ -54,13 +55,24 @@ std::string AmountsText(const Figure& figure, const std::string& json) {
   return Join(parts, ", ");
 }
 
+// "data_time 0.012 s, bus_bandwidth 310 GB/s" of a definition's own.
+std::string OwnFiguresText(const std::string& json) {
+  std::vector<std::string> parts;
+  for (const auto& [name, own] : DecodeOwnFigures(ParseJson(json, "metrics in the store"))) {
+    parts.push_back(fmt::format("{} {}{}{}", name, FormatValue(ValueStyle::kNumber, own.value),
+                                own.unit.empty() ? "" : " ", own.unit));
+  }
+  return Join(parts, ", ");
+}
+
 std::string FiguresHtml(const QueryAnswer& run) {
   List list{"figures", {{"figure"}, {"value"}, {"what it is", ValueStyle::kText, false}}, {}, {}, /*sorts=*/false};
   for (const Figure& figure : Figures()) {
     if (figure.is_series() || figure.unit == "ns since 1970") continue;
     const Cell& value = run.At(0, figure.name);
-    const std::string text =
-        figure.type() == "amounts" ? AmountsText(figure, CellText(value)) : WithUnit(figure, value);
+    const std::string text = figure.type() == "amounts"   ? AmountsText(figure, CellText(value))
+                             : figure.type() == "figures" ? OwnFiguresText(CellText(value))
+                                                          : WithUnit(figure, value);
     if (text.empty()) continue;
     list.rows.push_back({{{std::string(figure.name)}, {"", "", EscapeHtml(text)}, {"", "", EscapeHtml(figure.help)}}});
   }
@@ -120,7 +132,7 @@ PageAnswer RunPage(Store& store, const std::string& number) {
     answer = FormatValue(ValueStyle::kCount, run.At(0, "steady_tokens_per_s")) + " tokens/s";
   }
   std::string main = "<p class=\"answer\">" + EscapeHtml(answer) + "</p>\n";
-  for (const char* words : {"message", "hint"}) {
+  for (const char* words : {"message", "hint", "run_note"}) {
     if (const std::string text = run.Text(0, words); !text.empty())
       main += "<p>" + EscapeHtml(PrintableText(text)) + "</p>\n";
   }

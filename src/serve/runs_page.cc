@@ -92,7 +92,7 @@ RunsShown RunsTable(Store& store, const QueryValues& filters, int64_t before, in
   if (before > 0) conditions += fmt::format(" AND result < {}", before);
   Table table = store.Query(
       fmt::format("SELECT result, point_id, spec, status, failure, steady_tokens_per_s, step_median_ns, "
-                  "ifnull(device_peak_bytes, rss_peak_bytes) AS peak_bytes, campaign, "
+                  "observed_peak_bytes AS peak_bytes, campaign, "
                   "environment ->> '$.git_commit' AS git_commit, ended_unix_ns, provenance, emulated, trainer "
                   "FROM measurements WHERE true{} ORDER BY result DESC LIMIT {}",
                   conditions, most + 1),

@@ -78,6 +78,36 @@ TEST(DefinedTrainers, TheirOwnFieldsAreAxesColumnsAndPartOfWhatAPointIs) {
   EXPECT_EQ(cli.Run({"db", "check"}).status.exit_code, 0);
 }
 
+TEST(DefinedTrainers, FewerStepsThanAskedForAreSaidWhereverResultsAre) {
+  Cli cli;
+  WriteMine(cli, kThreeSteps, kAnySequence);
+  const std::string text =
+      "name: test\ndefaults: {model: llama-5m, seq_length: 32}\nmatrix: {trainer: [mine]}\n"
+      "measure: {warmup_steps: 1, steps: 103";
+  const auto sweep = WriteText(cli, "sweep.yaml", text + "}\n");
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 0) << run.out << run.err;
+  EXPECT_THAT(run.out, HasSubstr("steps 2 of 103"));
+  for (const char* form : {"md", "csv", "json", "html"})
+    EXPECT_THAT(cli.Run({"report", "sweep", "-o", form}).out, HasSubstr("steps 2 of 103")) << form;
+  EXPECT_THAT(cli.Run({"query", "SELECT run_note FROM runs"}).out, HasSubstr("steps 2 of 103"));
+  WriteText(cli, "sweep.yaml", text + ", min_steps: 50}\n");
+  EXPECT_THAT(cli.Run({"run", "--again", sweep}).out, HasSubstr("invalid"));
+  WriteText(cli, "sweep.yaml", text + ", min_steps: 104}\n");
+  const auto refused = cli.Run({"plan", sweep});
+  EXPECT_EQ(refused.status.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("measure.min_steps is more than the steps measured"));
+}
+
+TEST(DefinedTrainers, TimesInAnotherUnitAreNoResult) {
+  Cli cli;
+  WriteMine(cli, "echo mine 2.1; for i in 1 2 3; do echo \"step $i: 90000 ms\"; done\n", kAnySequence);
+  const auto sweep = WriteText(cli, "sweep.yaml", std::string(kSweep) + "matrix: {trainer: [mine]}\n");
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_THAT(run.out, HasSubstr("invalid"));
+  EXPECT_THAT(run.out + run.err, HasSubstr("its 3 step times come to 4 min 30 s, and the process lived for"));
+}
+
 TEST(DefinedTrainers, AnotherDefinitionIsAnotherMeasurement) {
   Cli cli;
   WriteMine(cli, kThreeSteps, kAnySequence);

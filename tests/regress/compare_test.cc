@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -121,6 +123,36 @@ TEST_F(Compared, AnAcceleratorsMemoryGoesBeforeTheProcesss) {
   });
   EXPECT_THAT(Column("memory"), ElementsAre("less", "the same"));
   EXPECT_THAT(Column("base_peak_bytes"), ElementsAre("4000000000", "1000"));
+}
+
+TEST_F(Compared, MemoryIsHeldAgainstWhatCountsTheSame) {
+  const auto measure = [&](const char* campaign, const char* kind, int64_t reserved) {
+    Measure(store_, campaign, points_, [&](const Point& point) {
+      RunResult result = Timed(point, {kMs});
+      result.memory.device_peak_bytes = 4'000'000'000;
+      result.memory.device_peak_kind = kind;
+      result.memory.device_reserved_bytes = point.id == points_[0].id ? reserved : 0;
+      return result;
+    });
+  };
+  measure("monday", "allocated", 5'000'000'000);
+  measure("tuesday", "NVML", 6'000'000'000);
+  EXPECT_THAT(Column("memory"), ElementsAre("more", "the same"));
+  EXPECT_THAT(Column("memory_of"), ElementsAre("reserved", "the process"));
+}
+
+TEST_F(Compared, FewerStepsThanAskedForAreSaid) {
+  const auto measure = [&](const char* campaign, int64_t steps) {
+    Measure(store_, campaign, points_, [&](const Point& point) {
+      RunResult result = Timed(point, {kMs});
+      result.measured_steps = steps;
+      return result;
+    });
+  };
+  measure("monday", 2);
+  measure("tuesday", points_[0].spec.steps);
+  const std::string note = fmt::format("base: steps 2 of {}", points_[0].spec.steps);
+  EXPECT_THAT(Column("note"), ElementsAre(note, note));
 }
 
 TEST_F(Compared, NewFailuresAreSaid) {

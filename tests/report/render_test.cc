@@ -154,6 +154,31 @@ TEST_F(RenderTest, FiguresOfFailedRunsAreNotDrawn) {
   EXPECT_THAT(html, HasSubstr("the loss stopped being finite at step 3"));
 }
 
+TEST_F(RenderTest, WhatTrainersSayOfThemselvesHasColumnsOfItsOwn) {
+  Runs runs(store_);
+  RunResult& few = runs.Add({{"model", "llama-10m"}, {"steps", 103}});
+  few.measured_steps = 4;
+  few.metrics = {{"data_time", {0.0125, "<s>"}}};
+  few.printed.mfu = 0.41;
+  few.memory.device_peak_bytes = 2'000'000;
+  few.memory.device_peak_kind = "allocated";
+  few.memory.device_reserved_bytes = 3'000'000;
+  runs.Add({{"model", "llama-10m"}, {"batch_size", 2}});
+  runs.Put("sample");
+  const std::string csv = Rendered(ReportFormat::kCsv);
+  for (const char* column :
+       {"device_peak_kind", "device_reserved_bytes", "printed_mfu", "metric.data_time", "run_note"})
+    EXPECT_THAT(csv.substr(0, csv.find('\n')), HasSubstr(column));
+  EXPECT_THAT(csv, HasSubstr("steps 4 of 103"));
+  const std::string html = Rendered(ReportFormat::kHtml);
+  for (const char* shown : {"steps 4 of 103", "data_time, &lt;s&gt;", "41.0\u00a0%", "allocated", "3.00 MB"})
+    EXPECT_THAT(html, HasSubstr(shown));
+  EXPECT_THAT(Rendered(ReportFormat::kMarkdown), HasSubstr("steps 4 of 103"));
+  for (const char* report : {"sweep", "memory"})
+    EXPECT_THAT(Render(ShippedReport(report), store_, {"sample", ReportFormat::kMarkdown}).bytes,
+                HasSubstr("steps 4 of 103"));
+}
+
 TEST_F(RenderTest, ACrowdIsCutAndThePageSaysSo) {
   Runs runs(store_);
   const int panels = static_cast<int>(kMaxPanels) + 3;
