@@ -117,6 +117,11 @@ int64_t StepsIn(const std::vector<Stretch>& stretches) {
                          [](int64_t sum, const Stretch& stretch) { return sum + stretch.steps; });
 }
 
+// Whether one value is chosen of all, or made of them, that is no measure of the middle.
+bool IsOneOfAll(Take take) {
+  return take == Take::kLast || take == Take::kFirst || take == Take::kMax || take == Take::kMin || take == Take::kSum;
+}
+
 double MedianIn(const std::vector<Stretch>& stretches) {
   std::vector<double> values;
   for (const Stretch& stretch : stretches) values.push_back(stretch.value);
@@ -239,7 +244,8 @@ class Maker {
 
   void TakeTimes() {
     const FoundMetric* times = Find("step_time");
-    if (times != nullptr && times->metric->take == Take::kSeries && IsWhole(Stretches(*times))) {
+    const bool is_series = times != nullptr && times->metric->take != Take::kMedian && !IsOneOfAll(times->metric->take);
+    if (is_series && IsWhole(Stretches(*times))) {
       for (const Stretch& step : Stretches(*times)) {
         result_.step_ns.all_ns.push_back(static_cast<int64_t>(step.value));
       }
@@ -282,8 +288,7 @@ class Maker {
       return 0;
     }
     const std::vector<Stretch> all = Stretches(times);
-    const Take take = times.metric->take;
-    const bool is_mean = Logged(times).size() == 1 || take == Take::kSeries || take == Take::kMedian;
+    const bool is_mean = Logged(times).size() == 1 || !IsOneOfAll(times.metric->take);
     if (all.empty() || !is_mean || all.front().after > 0) return 0;
     double ns = 0;
     for (const Stretch& step : all) ns += step.value * static_cast<double>(step.steps);

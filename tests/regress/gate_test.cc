@@ -121,6 +121,27 @@ TEST_F(Gated, MemoryThatGrewHasRegressed) {
   EXPECT_EQ(GateOf("later").answer, kPass);
 }
 
+TEST_F(Gated, MemoryIsHeldToWhatCountsTheSame) {
+  const auto peak = [&](const char* kind, int64_t device, int64_t reserved) {
+    return [=](const Point& point) {
+      RunResult result = Timed(point, testing::ThreeRuns(100));
+      result.memory.device_peak_bytes = device;
+      result.memory.device_peak_kind = kind;
+      result.memory.device_reserved_bytes = reserved;
+      return result;
+    };
+  };
+  for (int i = 1; i <= kEnoughNights; ++i) {
+    nights_.Add("night-" + std::to_string(i), peak("allocated", 1'000'000'000, 2'000'000'000));
+  }
+  nights_.Add("tonight", peak("NVML", 3'000'000'000, 2'000'000'000));
+  EXPECT_EQ(GateOf("tonight").answer, kPass) << "NVML counts more than what is allocated";
+  nights_.Add("later", peak("NVML", 3'000'000'000, 2'500'000'000));
+  const Gate gate = GateOf("later");
+  EXPECT_EQ(gate.answer, kRegressed);
+  EXPECT_THAT(gate.findings[0].words, HasSubstr("(reserved)"));
+}
+
 TEST_F(Gated, AFailureWhereThereWasAResultHasRegressed) {
   nights_.AddSeveral(1);
   AddTonight([](const Point& point) {
