@@ -4,9 +4,12 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +30,7 @@
 #include "ridgeline/limits.h"
 #include "run/result.h"
 #include "trainers/find.h"
+#include "trainers/json_values.h"
 #include "trainers/reading.h"
 
 namespace ridgeline {
@@ -46,6 +50,7 @@ struct TrainersOptions {
   std::vector<std::string> checked;
   std::optional<int> exit_code;
   std::optional<int64_t> tokens_per_step;
+  std::vector<std::string> fields;
 };
 
 std::vector<fs::path> Folders(const TrainersOptions& options) { return TrainerFolders(options.folders); }
@@ -126,14 +131,33 @@ std::optional<Json> ResultOf(const std::string& path) {
   if (path.empty()) return std::nullopt;
   const auto text = ReadForeignFile(path, kMaxResultBytes);
   if (!text) throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", path));
-  return ParseJson(*text, path);
+  return ParseJsonOrLines(*text, path);
+}
+
+// A point's numbers, as `--field NAME=NUMBER` says them.
+std::map<std::string, double, std::less<>> FieldsOf(const Trainer& trainer, const std::vector<std::string>& said) {
+  std::map<std::string, double, std::less<>> fields;
+  for (const std::string& each : said) {
+    const size_t equals = std::min(each.find('='), each.size());
+    const std::string name = each.substr(0, equals);
+    const std::string text = each.substr(std::min(equals + 1, each.size()));
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || !PointNumber(trainer, {}, name)) {
+      throw Error(ErrorKind::kUsage, fmt::format("--field is a field of a point and its number, not '{}'", each),
+                  "such as --field seq_length=4096");
+    }
+    fields[name] = value;
+  }
+  return fields;
 }
 
 std::string Shown(const FoundMetric& found, double value) {
-  const std::string_view unit = found.metric->unit->kept;
+  const std::string_view unit = found.unit;
   if (std::isnan(value)) return "nan";
   if (unit == "ns") return FormatDuration(static_cast<int64_t>(value));
   if (unit == "bytes") return FormatBytes(static_cast<int64_t>(value));
+  if (unit == "share") return fmt::format("{:.4g} %", 100 * value);
   const bool counts = found.metric->figure->dimension == Dimension::kCount || unit.starts_with("tokens/s");
   return fmt::format("{}{}{}", counts ? FormatCount(value) : fmt::format("{:.6g}", value), unit.empty() ? "" : " ",
                      unit);
@@ -143,16 +167,15 @@ std::string Shown(const FoundMetric& found, double value) {
 std::string ValueText(const FoundMetric& found) {
   if (!found.text.empty()) return found.text;
   const std::vector<double>& values = found.values;
-  if (found.metric->take != Take::kSeries) return Shown(found, values.front());
+  if (found.values.size() == 1 && !IsSeries(found.metric->take)) return Shown(found, values.front());
   if (values.size() == 1) return fmt::format("1 value, {}", Shown(found, values.front()));
   return fmt::format("{} values, {} … {}", values.size(), Shown(found, values.front()), Shown(found, values.back()));
 }
 
 // What a series lacks, and what was no number, behind the table.
 void SayLacking(const FoundMetric& found) {
-  const std::string_view name = found.metric->figure->name;
-  if (found.unread > 0) Say("{}: lines that match and have no number of its unit: {}\n", name, found.unread);
-  if (found.left_out > 0) Say("{}: the last {} values are not kept\n", name, found.left_out);
+  if (found.unread > 0) Say("{}\n", UnreadText(found));
+  if (found.left_out > 0) Say("{}: the last {} values are not kept\n", found.metric->figure->name, found.left_out);
 }
 
 void SayReading(const Reading& reading) {
@@ -165,6 +188,7 @@ void SayReading(const Reading& reading) {
   if (!table.rows.empty()) Write(Format(table, "text"));
   for (const FoundMetric& found : reading.found) SayLacking(found);
   if (!reading.missing.empty()) Say("not found: {}\n", Join(reading.missing, ", "));
+  for (const std::string& note : reading.notes) Say("note: {}\n", note);
   for (const std::string& contradiction : reading.contradictions) Say("contradiction: {}\n", contradiction);
   if (!reading.end) {
     Say("end: nothing says how it ended\n");
@@ -178,10 +202,10 @@ void SayReading(const Reading& reading) {
 }
 
 Json FoundJson(const FoundMetric& found) {
-  Json json = {{"take", TakeName(found.metric->take)}, {"unit", found.metric->unit->kept}};
+  Json json = {{"take", TakeName(found.metric->take)}, {"unit", found.unit}};
   if (!found.text.empty()) {
     json["value"] = found.text;
-  } else if (found.metric->take == Take::kSeries) {
+  } else if (IsSeries(found.metric->take) || found.values.size() > 1) {
     json["value"] = found.values;
   } else {
     json["value"] = found.values.front();
@@ -210,6 +234,7 @@ Json ReadingJson(const Trainer& trainer, const Reading& reading) {
           {"found", found},
           {"missing", reading.missing},
           {"contradictions", reading.contradictions},
+          {"notes", reading.notes},
           {"end", reading.end ? EndJson(*reading.end) : Json()}};
 }
 
@@ -222,6 +247,11 @@ int Try(const TrainersOptions& options) {
   ReadingOptions reading_options;
   reading_options.exit_code = options.exit_code;
   reading_options.tokens_per_step = options.tokens_per_step;
+  const auto fields = FieldsOf(trainer, options.fields);
+  reading_options.field = [&](std::string_view name) {
+    const auto field = fields.find(name);
+    return field == fields.end() ? std::nullopt : std::optional(field->second);
+  };
   const Reading reading = ReadLog(
       trainer, [&](const auto& feed) { FeedLog(options.log, feed); }, reading_options, ResultOf(options.result));
   if (options.format == "json") {
@@ -264,6 +294,8 @@ CLI::App* AddTry(CLI::App& self, const std::shared_ptr<TrainersOptions>& options
       ->add_option("--tokens-per-step", options->tokens_per_step,
                    "of all ranks: what its tokens a second are held against")
       ->check(CLI::PositiveNumber);
+  tried->add_option("--field", options->fields, "a field of the point, which the definition multiplies by")
+      ->type_name("NAME=NUMBER");
   AddFormatOption(*tried, options->format, kTryForms);
   AddTrainersOption(*tried, options->folders);
   tried->footer(

@@ -20,6 +20,7 @@
 #include "run/sense.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
+#include "trainers/json_values.h"
 #include "trainers/reading.h"
 
 namespace ridgeline {
@@ -46,7 +47,7 @@ std::optional<Json> ResultFileOf(const fs::path& path) {
   if (path.empty()) return std::nullopt;
   try {
     const auto text = ReadForeignFile(path, kMaxResultBytes);
-    if (text) return ParseJson(*text, path.string());
+    if (text) return ParseJsonOrLines(*text, path.string());
   } catch (const Error&) {
     // Its metrics are missing, and the result says so.
   }
@@ -65,6 +66,18 @@ std::optional<int> ExitCodeOf(const Watched& watched) {
 bool IsEmptyFolder(const fs::path& folder) {
   std::error_code ec;
   return folder.empty() || fs::is_empty(folder, ec) || ec;
+}
+
+// Its series by which steps are counted.
+std::vector<const Metric*> CountedOf(const Trainer& trainer) {
+  std::vector<const Metric*> series;
+  if (trainer.result != Trainer::Result::kPatterns) return series;
+  for (const Metric& metric : trainer.metrics) {
+    const std::string_view name = metric.figure->name;
+    const bool counts = name == "step_time" || name == "loss" || name == "tokens_per_s";
+    if (counts && IsSeries(metric.take)) series.push_back(&metric);
+  }
+  return series;
 }
 
 int64_t RanksPerNode(const RunSpec& spec, const Nodes& nodes) {
@@ -182,27 +195,25 @@ void DefinedTrainer::AddFacts(const RunSpec& spec, const Invoked& invoked, RunRe
 
 RunFollower::RunFollower(const Trainer& trainer, const RunSpec& spec, fs::path log, fs::path progress, bool first,
                          const Clock& clock, const Nvml& (*load)())
-    : spec_(spec),
+    : metrics_(CountedOf(trainer)),
+      spec_(spec),
       tokens_per_step_(static_cast<double>(TokensAStep(trainer, spec))),
       log_(std::move(log)),
       progress_(std::move(progress)),
       says_steps_(first),
       clock_(clock),
-      lines_([this](int64_t, std::string_view line) { Line(line); }) {
+      lines_([this](int64_t, std::string_view line) {
+        metrics_.Line(line, lines_.is_cut(), [this](const LineValue& said) { Value(said); });
+      }) {
   if (spec.device == "cuda") device_memory_.emplace(load);
-  for (const char* name : {"step_time", "loss", "tokens_per_s"}) {
-    const auto it = std::find_if(trainer.metrics.begin(), trainer.metrics.end(), [&](const Metric& metric) {
-      return metric.figure->name == name && metric.pattern && IsSeries(metric.take);
-    });
-    if (counted_ == nullptr && it != trainer.metrics.end()) counted_ = &*it;
-  }
+  for (const Metric* metric : CountedOf(trainer)) counted_.push_back({metric, std::nullopt, 0});
   if (TimesArrivals(trainer)) growth_.emplace(log_, clock);
 }
 
 const Arrivals* RunFollower::FinishArrivals() { return growth_ ? &growth_->Finish() : nullptr; }
 
 void RunFollower::Look() {
-  if (counted_ != nullptr) ReadOn();
+  if (!counted_.empty()) ReadOn();
   const int64_t begin_ns = clock_.MonotonicNs();
   if (begin_ns < next_sample_ns_) return;
   peak_bytes_ = std::max(peak_bytes_, ProportionalOfTree());
@@ -226,15 +237,16 @@ void RunFollower::ReadOn() {
   }
 }
 
-void RunFollower::Line(std::string_view line) {
-  const auto match = counted_->pattern->Find(line);
-  if (!match || !match->has_value) return;
-  int64_t step = 0;
-  const std::string text(match->step.value_or(""));
-  if (!text.empty()) step = std::atoll(text.c_str());
-  steps_done_ = std::max(steps_done_ + (text.empty() ? 1 : 0), step);
-  const auto value = ReadAmount(match->value, *counted_->unit);
-  if (counted_->figure->name != "step_time" || !value || *value <= 0) return;
+void RunFollower::Value(const LineValue& said) {
+  Counted& counted = counted_[said.metric];
+  if (!counted.rank) counted.rank = said.rank;
+  if (*counted.rank != said.rank) return;
+  const auto step = StepOf(said.step);
+  steps_done_ = std::max(steps_done_, step ? *step : ++counted.values);
+  const Metric& metric = *counted.metric;
+  const bool is_time = metric.figure->name == "step_time" && metric.take == Take::kSeries && said.unit.empty();
+  const auto value = is_time ? ReadAmount(said.value, *metric.unit) : std::nullopt;
+  if (!value || *value <= 0 || !metric.factors.empty()) return;
   tokens_per_s_ = tokens_per_step_ / (*value * 1e-9);
 }
 

@@ -22,6 +22,7 @@
 #include "run/job.h"
 #include "trainers/definition.h"
 #include "trainers/ends.h"
+#include "trainers/line_metrics.h"
 #include "trainers/log_lines.h"
 #include "trainers/reading.h"
 
@@ -80,10 +81,18 @@ class RunFollower {
   int64_t device_peak_bytes() const { return device_peak_bytes_; }  // of one GPU; 0: nobody knows
 
  private:
-  void ReadOn();
-  void Line(std::string_view line);
+  // A series whose values are counted.
+  struct Counted {
+    const Metric* metric = nullptr;
+    std::optional<std::string> rank;  // whose values these are: the first that printed one
+    int64_t values = 0;
+  };
 
-  const Metric* counted_ = nullptr;  // a series of the definition's; nullptr: it has none
+  void ReadOn();
+  void Value(const LineValue& said);
+
+  std::vector<Counted> counted_;
+  LineMetrics metrics_;  // of `counted_`, in its order
   const RunSpec& spec_;
   const double tokens_per_step_;
   const std::filesystem::path log_;

@@ -96,10 +96,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kOtherWo
     {"samples/sec", "samples/s"},
 }};
 
-constexpr std::array<std::pair<std::string_view, double>, 6> kMultiples = {
-    {{"K", 1e3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"B", 1e9}, {"T", 1e12}}};
-
-constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+// Powers of ten.
+constexpr std::array<std::pair<std::string_view, int64_t>, 6> kMultiples = {
+    {{"K", 3}, {"k", 3}, {"M", 6}, {"G", 9}, {"B", 9}, {"T", 12}}};
 
 // Commas stand between groups of three digits, before the point; nothing where they stand elsewhere.
 std::optional<std::string> WithoutCommas(std::string_view text) {
@@ -211,8 +210,8 @@ size_t NumberLength(std::string_view text) {
   return at;
 }
 
-// The number alone in this unit.
-std::optional<double> ReadNumber(std::string_view text, const LoggedUnit& unit, double multiple) {
+// The number alone, times a power of ten, in this unit.
+std::optional<double> ReadNumber(std::string_view text, const LoggedUnit& unit, int64_t power) {
   const auto plain = WithoutCommas(text);
   if (!plain || plain->empty()) return std::nullopt;
   std::string_view number = *plain;
@@ -225,18 +224,17 @@ std::optional<double> ReadNumber(std::string_view text, const LoggedUnit& unit, 
     return std::nullopt;
   }
   if (negative && unit.dimension != kPlain && unit.dimension != kOwn) return std::nullopt;
-  // What is too small for a double is nothing, or a whole number all the same: 1e-400.
-  if (IsWhole(unit.dimension)) return Whole(DecimalOf(number), unit);
-  if (error != std::errc()) return std::nullopt;
-  if (unit.dimension == kCount) {
-    LoggedUnit counted = unit;
-    if (multiple > 1) counted.factor = static_cast<int64_t>(multiple);
+  if (IsWhole(unit.dimension) || unit.dimension == kCount) {
+    // What is too small for a double is nothing, or a whole number all the same: 1e-400.
+    Decimal decimal = DecimalOf(number);
+    decimal.exponent += power;
+    const auto whole = Whole(decimal, unit);
     // What counts operations is larger than any whole number that a double holds.
-    if (const auto whole = Whole(DecimalOf(number), counted)) return whole;
-    value *= static_cast<double>(counted.factor);
-  } else {
-    value = value * multiple * static_cast<double>(unit.factor) / static_cast<double>(unit.divisor);
+    if (whole || IsWhole(unit.dimension)) return whole;
   }
+  if (error != std::errc()) return std::nullopt;
+  value = value * static_cast<double>(unit.factor) / static_cast<double>(unit.divisor);
+  for (; power > 0; --power) value *= 10;
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
@@ -248,11 +246,15 @@ const LoggedUnit* TqdmUnit(std::string_view word) {
   return nullptr;
 }
 
-double MultipleOf(Dimension dimension, std::string_view word) {
-  if (dimension == kTime || dimension == kMemory || dimension == kShare || dimension == kPlain) return 0;
+// The power of ten that a word stands for behind a number of this unit; 0: for none. A B is a byte, too, and a count
+// that has a unit already is of that.
+int64_t PowerOf(const LoggedUnit& unit, std::string_view word) {
+  const Dimension dimension = unit.dimension;
+  const bool never = dimension == kShare || dimension == kPlain || dimension == kText || unit.form == Form::kTqdm ||
+                     (dimension == kCount && unit.factor > 1) || (IsWhole(dimension) && word == "B");
   const auto* found =
       std::find_if(kMultiples.begin(), kMultiples.end(), [&](const auto& m) { return m.first == word; });
-  return found == kMultiples.end() ? 0 : found->second;
+  return never || found == kMultiples.end() ? 0 : found->second;
 }
 
 }  // namespace
@@ -300,15 +302,13 @@ std::optional<double> ReadAmount(std::string_view text, const LoggedUnit& unit) 
   if (word.size() > 1 && word.starts_with(' ')) word.remove_prefix(1);
   if (unit.form == Form::kTqdm) {
     const LoggedUnit* said = TqdmUnit(word);
-    return said == nullptr ? std::nullopt : ReadNumber(number, *said, 1);
+    return said == nullptr ? std::nullopt : ReadNumber(number, *said, 0);
   }
-  if (word.empty()) return ReadNumber(number, unit, 1);
-  if (const double multiple = MultipleOf(unit.dimension, word); multiple > 0) {
-    return ReadNumber(number, unit, multiple);
-  }
+  if (word.empty()) return ReadNumber(number, unit, 0);
+  if (const int64_t power = PowerOf(unit, word); power > 0) return ReadNumber(number, unit, power);
   const LoggedUnit* said = FindPrintedUnit(unit.dimension, word);
   const bool same = said == nullptr ? word == unit.name : said->factor == unit.factor && said->form == unit.form;
-  return same ? ReadNumber(number, unit, 1) : std::nullopt;
+  return same ? ReadNumber(number, unit, 0) : std::nullopt;
 }
 
 }  // namespace ridgeline

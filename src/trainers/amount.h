@@ -9,6 +9,8 @@
 
 namespace ridgeline {
 
+constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 // What a unit measures. kOwn: of a metric that only one definition knows.
 enum class Dimension { kTime, kMemory, kTokenRate, kFlopRate, kShare, kCount, kPlain, kText, kOwn };
 
@@ -49,10 +51,11 @@ std::vector<std::string> UnitNames(Dimension dimension);
 const LoggedUnit* FindPrintedUnit(Dimension dimension, std::string_view word);
 
 // A decimal number as programs print one, with or without commas between groups of three digits ("1,234.5", "1e-3",
-// "-0.5"), in `unit`, as an amount of the unit that is kept. Behind it may stand the unit ("512ms"), and behind rates,
-// counts and figures of a definition's own K, M, G, B or T ("11.5K"). Times, memory and counts are whole: computed
-// exactly, and rounded half up. "nan" and "inf", in any case and of any sign, are NaN. Nothing where it is no number,
-// has another unit, is negative where the figure cannot be, or has no exact place in a double (2^53 for what is whole).
+// "-0.5"), in `unit`, as an amount of the unit that is kept. Behind it may stand the unit ("512ms"), or K, M, G or T,
+// decimal ones ("11.5K"), but for losses and shares; B, a billion, but for times and memory. Times, memory and counts
+// are whole: computed exactly, and rounded half up. "nan" and "inf", in any case and of any sign, are NaN. Nothing
+// where it is no number, has another unit, is negative where the figure cannot be, or has no exact place in a double
+// (2^53 for what is whole).
 std::optional<double> ReadAmount(std::string_view text, const LoggedUnit& unit);
 
 }  // namespace ridgeline

@@ -10,10 +10,12 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "run/fields.h"
 #include "run/parallelism.h"
 #include "run/result.h"
 #include "run/step_figures.h"
 #include "trainers/requirements.h"
+#include "trainers/stamp.h"
 #include "yaml/entries.h"
 #include "yaml/slips.h"
 
@@ -22,6 +24,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kMaxLineBytes = 1024;  // of what is said of a trainer
+constexpr size_t kMaxOwnName = 64;
+constexpr size_t kMaxOwnUnit = 32;
+constexpr size_t kMostFactors = 8;
 
 constexpr std::array<std::pair<std::string_view, Take>, 9> kTakes = {{{"last", Take::kLast},
                                                                       {"first", Take::kFirst},
@@ -162,41 +167,84 @@ class Reader {
   }
 
   void ReadMetric(const YamlNode& node, Trainer& trainer) {
-    const Map map = Known(node, "key of a metric", {"name", "regex", "json", "unit", "take"});
+    const Map map = Known(node, "key of a metric",
+                          {"name", "regex", "json", "unit", "take", "format", "times", "every", "step", "rank"});
     Metric metric;
-    if (const YamlNode* name = Required(node, map, "name")) {
-      metric.figure = FindFigure(Choice(*name, "metric", FigureNames()));
-    }
-    const bool in_file = trainer.result == Trainer::Result::kFile;
-    const char* source = in_file ? "json" : "regex";
-    const char* other = in_file ? "regex" : "json";
-    if (map.contains(other)) {
-      Wrong(*map.at(other),
-            fmt::format("with result: {} a metric has '{}', not '{}'", in_file ? "file" : "patterns", source, other));
-    }
-    if (const YamlNode* place = Required(node, map, source)) ReadSource(*place, in_file, metric);
+    const YamlNode* name = Required(node, map, "name");
     if (map.contains("take")) metric.take = TakeOf(*map.at("take"));
-    if (metric.figure == nullptr) return;
-    metric.unit = UnitOf(node, map, *metric.figure);
-    if (metric.figure->dimension == Dimension::kText && metric.take != Take::kLast && metric.take != Take::kFirst) {
-      Wrong(*map.at("take"), fmt::format("{} is text: take the first or the last", metric.figure->name));
+    ReadSource(node, map, trainer.result == Trainer::Result::kFile, metric);
+    if (name == nullptr || !ReadFigure(*name, map, metric)) return;
+    if (metric.take == Take::kArrival || metric.take == Take::kStamp) {
+      ReadTimed(node, map, trainer, metric);
+    } else {
+      ReadUnit(node, map, metric);
+      for (const char* key : {"format", "every"}) {
+        if (map.contains(key))
+          Wrong(*map.at(key), fmt::format("{} goes with take: {}", key, *key == 'f' ? "stamp" : "arrival or stamp"));
+      }
+    }
+    if (metric.unit == nullptr) return;
+    if (map.contains("times")) ReadFactors(*map.at("times"), trainer, metric);
+    if (metric.figure->dimension == Dimension::kText &&
+        ((metric.take != Take::kLast && metric.take != Take::kFirst) || !metric.factors.empty())) {
+      Wrong(node, fmt::format("{} is text: take the first or the last", metric.figure->name));
     }
     trainer.metrics.push_back(std::move(metric));
   }
 
-  void ReadSource(const YamlNode& node, bool file, Metric& metric) {
-    if (!file) {
-      metric.pattern = ReadPattern(node);
-      const std::string problem = metric.pattern ? metric.pattern->GroupsProblem() : "";
-      if (!problem.empty()) Wrong(node, problem);
+  // A figure of the table, or, where it has a unit, one of the definition's own.
+  bool ReadFigure(const YamlNode& node, const Map& map, Metric& metric) {
+    const std::string name = Text(node, "metric");
+    if (name.empty()) return false;
+    metric.figure = FindFigure(name);
+    if (metric.figure != nullptr) return true;
+    const bool is_name = name.size() <= kMaxOwnName &&
+                         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+    if (!map.contains("unit") || !is_name) {
+      Wrong(node, fmt::format("unknown metric '{}'{}; known are {}. One of your own has a unit, and a name of small "
+                              "letters, digits and '_'",
+                              ShortenToBytes(name, 80), DidYouMean(name, FigureNames()), Join(FigureNames(), ", ")));
+      return false;
+    }
+    auto own = std::make_shared<OwnMetric>();
+    own->name = name;
+    own->figure = {own->name, Dimension::kOwn, OfRanks::kFirst};
+    metric.figure = &own->figure;
+    metric.own = std::move(own);
+    return true;
+  }
+
+  void ReadSource(const YamlNode& node, const Map& map, bool file, Metric& metric) {
+    if (map.contains("regex") == map.contains("json") || (file && map.contains("regex"))) {
+      Wrong(map.contains("regex") ? *map.at("regex") : node,
+            file ? "with result: file a metric has 'json', not 'regex'" : "a metric has either 'regex' or 'json'");
       return;
     }
-    metric.pointer = Text(node, "json");
-    try {
-      const Json::json_pointer checked(metric.pointer);
-    } catch (const Json::parse_error&) {
-      Wrong(node, "json is a pointer such as /train/loss (RFC 6901)");
+    if (map.contains("json")) {
+      metric.pointer = Pointer(*map.at("json"), "json");
+      if (map.contains("step")) metric.step_pointer = Pointer(*map.at("step"), "step");
+      if (map.contains("rank")) metric.rank_pointer = Pointer(*map.at("rank"), "rank");
+      return;
     }
+    for (const char* key : {"step", "rank"}) {
+      if (map.contains(key))
+        Wrong(*map.at(key), fmt::format("{0} goes with json: a regex has a group (?P<{0}>…)", key));
+    }
+    const YamlNode& regex = *map.at("regex");
+    metric.pattern = ReadPattern(regex);
+    const bool has_value = metric.take != Take::kArrival;
+    const std::string problem = metric.pattern && has_value ? metric.pattern->GroupsProblem() : "";
+    if (!problem.empty()) Wrong(regex, problem);
+  }
+
+  std::string Pointer(const YamlNode& node, const char* key) {
+    std::string pointer = Text(node, key);
+    try {
+      const Json::json_pointer checked(pointer);
+    } catch (const Json::parse_error&) {
+      Wrong(node, fmt::format("{} is a pointer such as /train/loss (RFC 6901)", key));
+    }
+    return pointer;
   }
 
   Take TakeOf(const YamlNode& node) {
@@ -208,17 +256,101 @@ class Reader {
     return found == kTakes.end() ? Take::kLast : found->second;
   }
 
-  const LoggedUnit* UnitOf(const YamlNode& node, const Map& map, const LoggedFigure& figure) {
-    const std::string name = TextOf(map, "unit");
-    const LoggedUnit* unit = FindUnit(figure.dimension, name);
-    if (unit == nullptr) {
-      const Names names = UnitNames(figure.dimension);
-      Wrong(map.contains("unit") ? *map.at("unit") : node,
-            name.empty() ? fmt::format("{} needs a unit: one of {}", figure.name, Join(names, ", "))
-                         : fmt::format("{} has no unit '{}'{}; it is one of {}", figure.name, ShortenToBytes(name, 80),
-                                       DidYouMean(name, names), Join(names, ", ")));
+  // Of `take: arrival` and `take: stamp`, whose lines are timed.
+  void ReadTimed(const YamlNode& node, const Map& map, const Trainer& trainer, Metric& metric) {
+    if (metric.figure->name != "step_time") {
+      return Wrong(node, fmt::format("take: {} is of step_time alone", TakeName(metric.take)));
     }
-    return unit;
+    if (trainer.result == Trainer::Result::kFile || map.contains("unit")) {
+      return Wrong(node, fmt::format("take: {} is of lines of a log, and has no unit", TakeName(metric.take)));
+    }
+    metric.unit = FindUnit(Dimension::kTime, "ns");
+    if (map.contains("every")) metric.every = Factor(*map.at("every"), "every", trainer);
+    if (metric.take == Take::kArrival) {
+      if (map.contains("format")) Wrong(*map.at("format"), "format goes with take: stamp");
+      return;
+    }
+    const YamlNode* format = Required(node, map, "format");
+    if (format == nullptr) return;
+    metric.format = Text(*format, "format");
+    if (metric.format.empty()) return;
+    if (const char* problem = StampFormatProblem(metric.format)) Wrong(*format, problem);
+  }
+
+  // A number above 0, or the name of a field.
+  std::string Factor(const YamlNode& node, const char* key, const Trainer& trainer) {
+    if (node.scalar.is_number() && node.scalar.get<double>() > 0) return DumpJson(node.scalar);
+    std::string name = node.scalar.is_string() ? node.scalar.get<std::string>() : std::string();
+    if (PointNumber(trainer, {}, name)) return name;
+    Wrong(node, fmt::format("{} is a number above 0 or a field that is one, such as grad_accumulation", key));
+    return "1";
+  }
+
+  void ReadFactors(const YamlNode& node, const Trainer& trainer, Metric& metric) {
+    if (node.kind == YamlNode::Kind::kList && node.items.size() <= kMostFactors) {
+      for (const YamlNode& item : node.items) metric.factors.push_back(Factor(item, "times", trainer));
+    } else {
+      metric.factors.push_back(Factor(node, "times", trainer));
+    }
+  }
+
+  void ReadUnit(const YamlNode& node, const Map& map, Metric& metric) {
+    const YamlNode* said = map.contains("unit") ? map.at("unit") : nullptr;
+    const bool named = metric.pattern && metric.pattern->has_unit();
+    Names names;
+    if (said != nullptr && said->kind == YamlNode::Kind::kList) {
+      for (const YamlNode& item : said->items) names.push_back(Text(item, "unit"));
+      if (!named) return Wrong(*said, "of several units a line names one, in the group (?P<unit>…)");
+    } else if (said != nullptr) {
+      names.push_back(Text(*said, "unit"));
+    }
+    if (metric.own) return OwnUnit(*said, names, named, metric);
+    const Dimension dimension = metric.figure->dimension;
+    // Those that a line may name: of the dimension all, unless a list says which.
+    const Names known = UnitNames(dimension);
+    if (named && (dimension == Dimension::kPlain || dimension == Dimension::kText)) {
+      return Wrong(node, fmt::format("{} has no unit", metric.figure->name));
+    }
+    for (const std::string& name : named&& names.size() < 2 ? known : names) {
+      if (const LoggedUnit* unit = FindUnit(dimension, name)) metric.units.push_back(unit);
+    }
+    if (names.empty() && named && dimension != Dimension::kTokenRate) names.push_back(known.front());
+    for (const std::string& name : names.empty() ? Names{""} : names) {
+      const LoggedUnit* unit = FindUnit(dimension, name);
+      if (metric.unit == nullptr) metric.unit = unit;
+      if (unit != nullptr) {
+        if (unit->kept != metric.unit->kept) Wrong(*said, "units of a list are of the same kind");
+        continue;
+      }
+      Wrong(said == nullptr ? node : *said,
+            name.empty() ? fmt::format("{} needs a unit: one of {}", metric.figure->name, Join(known, ", "))
+                         : fmt::format("{} has no unit '{}'{}; it is one of {}", metric.figure->name,
+                                       ShortenToBytes(name, 80), DidYouMean(name, known), Join(known, ", ")));
+    }
+    if (!named) metric.units.clear();
+  }
+
+  // Kept as it is said; a unit that a line names is converted to it.
+  void OwnUnit(const YamlNode& node, const Names& names, bool named, Metric& metric) {
+    const std::string text = names.size() == 1 ? names.front() : std::string();
+    if (text.empty() || text.size() > kMaxOwnUnit || PrintableLine(text) != text) {
+      return Wrong(node, fmt::format("a unit of your own is one line of at most {} bytes", kMaxOwnUnit));
+    }
+    auto own = std::make_shared<OwnMetric>();
+    own->name = metric.own->name;
+    own->unit_text = text == "none" ? "" : text;
+    own->figure = {own->name, Dimension::kOwn, OfRanks::kFirst};
+    own->unit = {own->unit_text, Dimension::kOwn, own->unit_text, 1};
+    metric.figure = &own->figure;
+    metric.unit = &own->unit;
+    metric.own = own;
+    if (!named) return;
+    for (const Dimension dimension : {Dimension::kTime, Dimension::kMemory}) {
+      const LoggedUnit* unit = FindPrintedUnit(dimension, text);
+      if (unit == nullptr || unit->form != LoggedUnit::Form::kPlain) continue;
+      for (const std::string& name : UnitNames(dimension)) metric.units.push_back(FindUnit(dimension, name));
+    }
+    if (metric.units.empty()) Wrong(node, "a line may name a unit of time or of memory alone");
   }
 
   // `map` has end, and perhaps reason and hint.
@@ -295,6 +427,21 @@ int64_t DataParallelRanks(const Trainer& trainer, const RunSpec& spec) {
 
 int64_t TokensAStep(const Trainer& trainer, const RunSpec& spec) {
   return TokensAStep(spec, DataParallelRanks(trainer, spec));
+}
+
+std::optional<double> PointNumber(const Trainer& trainer, const RunSpec& spec, std::string_view name) {
+  const int64_t tokens = TokensAStep(trainer, spec);
+  const int64_t sequences = tokens / std::max<int64_t>(spec.seq_length, 1);
+  if (name == "tokens_per_step") return static_cast<double>(tokens);
+  if (name == "global_batch_size") return static_cast<double>(sequences);
+  if (name == "world_size") return static_cast<double>(spec.ranks);
+  const Field* field = trainer.invocation ? trainer.invocation->FindOwn(name) : nullptr;
+  if (field == nullptr) field = FindField(name);
+  if (field == nullptr) return std::nullopt;
+  const FieldValue value = ValueOf(spec, *field);
+  if (const auto* whole = std::get_if<int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  return std::nullopt;
 }
 
 Trainer ParseTrainer(std::string_view text, const fs::path& file) {

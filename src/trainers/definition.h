@@ -83,6 +83,9 @@ struct Trainer {
 int64_t DataParallelRanks(const Trainer& trainer, const RunSpec& spec);
 int64_t TokensAStep(const Trainer& trainer, const RunSpec& spec);
 
+// A number among a point's fields, or among what follows from them; nothing where there is none of that name.
+std::optional<double> PointNumber(const Trainer& trainer, const RunSpec& spec, std::string_view name);
+
 // Throws Error(kInvalidInput) with every fault at its line. `file` is named in them, and its stem is the trainer's
 // name.
 Trainer ParseTrainer(std::string_view text, const std::filesystem::path& file);

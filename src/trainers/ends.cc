@@ -254,8 +254,8 @@ std::optional<LogEnd> LogEnds::Decide(std::optional<int> exit_code) const {
   ends.emplace_back(diverged_);
   const auto code = exit_code ? trainer_.exit_codes.find(*exit_code) : trainer_.exit_codes.end();
   if (code != trainer_.exit_codes.end()) {
-    ends.emplace_back(LogEnd{code->second.end, fmt::format("it ended with exit code {}", *exit_code), code->second.hint, 0,
-                          kExitCode});
+    ends.emplace_back(LogEnd{code->second.end, fmt::format("it ended with exit code {}", *exit_code), code->second.hint,
+                             0, kExitCode});
   } else if (exit_code) {
     ends.emplace_back(OfCode(*exit_code));
   }

@@ -55,14 +55,20 @@ void LogLines::EndLine() {
     take_(number_, Readable(line_));
   }
   line_.clear();
+  cut_ = false;
 }
 
 void LogLines::Feed(std::string_view bytes) {
   while (!bytes.empty()) {
     const size_t end = std::min(bytes.find_first_of("\r\n"), bytes.size());
-    line_.append(bytes.substr(0, std::min(end, kMaxLogLineBytes - line_.size())));
+    const size_t room = kMaxLogLineBytes - line_.size();
+    line_.append(bytes.substr(0, std::min(end, room)));
+    cut_ = cut_ || end > room;
     open_ = true;
+    bytes_ += static_cast<int64_t>(end);
+    if (end > 0) line_end_ = bytes_;
     if (end == bytes.size()) return;
+    ++bytes_;
     // The \n of \r\n ends nothing more than its number.
     if (bytes[end] == '\r' || !line_.empty()) EndLine();
     if (bytes[end] == '\n') {
@@ -74,6 +80,7 @@ void LogLines::Feed(std::string_view bytes) {
 }
 
 void LogLines::End() {
+  cut_ = true;
   if (!line_.empty()) EndLine();
 }
 

@@ -23,6 +23,11 @@ class LogLines {
   void End();  // what came behind the last line end is a line, too
   int64_t lines() const { return number_ - (open_ ? 0 : 1); }
 
+  // Of the line that is taken: how many bytes there were up to its last, its end not counted; and whether more may
+  // have been meant to come, as no line end did, or it is longer than is read.
+  int64_t end() const { return line_end_; }
+  bool is_cut() const { return cut_; }
+
  private:
   void EndLine();
 
@@ -30,6 +35,9 @@ class LogLines {
   std::string line_;
   int64_t number_ = 1;
   bool open_ = false;  // something of this number's line has come
+  bool cut_ = false;
+  int64_t bytes_ = 0;  // that came
+  int64_t line_end_ = 0;
 };
 
 }  // namespace ridgeline

@@ -43,31 +43,48 @@ Pattern::Pattern(const std::string& text) {
     return found == names.end() ? 0 : found->second;
   };
   step_group_ = named("step");
+  rank_group_ = named("rank");
+  unit_group_ = named("unit");
   value_group_ = named("value");
-  const int groups = compiled_->NumberOfCapturingGroups();
-  if (value_group_ == 0 && groups == (step_group_ == 0 ? 1 : 2)) value_group_ = step_group_ == 1 ? 2 : 1;
+  if (value_group_ != 0 || Unnamed() != 1) return;
+  for (value_group_ = 1; IsOther(value_group_);) ++value_group_;
+}
+
+bool Pattern::IsOther(int group) const { return group == step_group_ || group == rank_group_ || group == unit_group_; }
+
+int Pattern::Unnamed() const {
+  int groups = compiled_->NumberOfCapturingGroups();
+  for (const int group : {step_group_, rank_group_, unit_group_}) groups -= group == 0 ? 0 : 1;
+  return groups;
 }
 
 const std::string& Pattern::text() const { return compiled_->pattern(); }
 
 std::string Pattern::GroupsProblem() const {
   if (value_group_ != 0) return {};
-  const int groups = compiled_->NumberOfCapturingGroups() - (step_group_ == 0 ? 0 : 1);
-  return groups == 0 ? "no group says what the value is: write (?P<value>…) around it"
-                     : fmt::format("{} groups may be the value: write (?P<value>…) around it, and (?:…) for the others",
-                                   groups);
+  return Unnamed() == 0
+             ? "no group says what the value is: write (?P<value>…) around it"
+             : fmt::format("{} groups may be the value: write (?P<value>…) around it, and (?:…) for the others",
+                           Unnamed());
 }
 
-std::optional<PatternMatch> Pattern::Find(std::string_view line) const {
-  const int groups = 1 + std::max(value_group_, step_group_);
+std::optional<PatternMatch> Pattern::Find(std::string_view line, size_t from, bool there) const {
+  const int groups = 1 + std::max({value_group_, step_group_, rank_group_, unit_group_});
   std::vector<re2::StringPiece> found(static_cast<size_t>(groups));
-  if (!compiled_->Match(Piece(line), 0, line.size(), re2::RE2::UNANCHORED, found.data(), groups)) return std::nullopt;
-  const auto group = [&](int number) { return found[static_cast<size_t>(number)]; };
+  const auto anchor = there ? re2::RE2::ANCHOR_START : re2::RE2::UNANCHORED;
+  if (!compiled_->Match(Piece(line), from, line.size(), anchor, found.data(), groups)) return std::nullopt;
+  const auto group = [&](int number) -> std::optional<std::string_view> {
+    const re2::StringPiece piece = number == 0 ? re2::StringPiece() : found[static_cast<size_t>(number)];
+    return piece.data() == nullptr ? std::nullopt : std::optional(View(piece));
+  };
   PatternMatch match;
   match.whole = View(found[0]);
-  match.has_value = value_group_ != 0 && group(value_group_).data() != nullptr;
-  if (match.has_value) match.value = View(group(value_group_));
-  if (step_group_ != 0 && group(step_group_).data() != nullptr) match.step = View(group(step_group_));
+  const auto value = group(value_group_);
+  match.has_value = value.has_value();
+  match.value = value.value_or("");
+  match.step = group(step_group_);
+  match.rank = group(rank_group_);
+  match.unit = group(unit_group_);
   return match;
 }
 

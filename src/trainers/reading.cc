@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,116 +15,22 @@
 #include "run/sense.h"
 #include "run/step_figures.h"
 #include "stats/median.h"
+#include "trainers/json_values.h"
+#include "trainers/line_metrics.h"
 #include "trainers/log_lines.h"
 #include "trainers/merge.h"
+#include "trainers/stamp.h"
+#include "trainers/step_series.h"
 
 namespace ridgeline {
 namespace {
 
 constexpr size_t kMaxVersionBytes = 256;
+constexpr double kMostExact = 9'007'199'254'740'992;  // that a double holds: 2^53
+constexpr double kMostEvery = 1e6;
+constexpr size_t kMaxRankBytes = 64;
+constexpr size_t kMostRanks = size_t{1} << 16;
 constexpr double kAgreement = 0.05;  // as of a result's own figures (docs/trainer-contract.md)
-
-bool KeepsAll(Take take) { return take == Take::kMedian || take == Take::kSeries; }
-
-std::optional<int64_t> StepOf(std::string_view text) {
-  std::string digits(text);
-  std::erase(digits, ',');
-  int64_t step = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return step;
-}
-
-// The values of one metric as they come.
-class Gathered {
- public:
-  explicit Gathered(const Metric& metric) {
-    found_.metric = &metric;
-    found_.unit = metric.unit->kept;
-  }
-
-  // True where it is a loss that is not finite. `room`: what may still be kept.
-  bool Take(std::string_view text, std::optional<std::string_view> step, int64_t line, int64_t& room) {
-    const LoggedFigure& figure = *found_.metric->figure;
-    if (figure.dimension == Dimension::kText) {
-      if (found_.matches == 0 || found_.metric->take == Take::kLast)
-        found_.text = ShortenToBytes(text, kMaxVersionBytes);
-      Count(line);
-      return false;
-    }
-    const auto amount = ReadAmount(text, *found_.metric->unit);
-    const bool is_loss = figure.name == "loss";
-    if (!amount || (std::isnan(*amount) && !is_loss)) {
-      ++found_.unread;
-      return false;
-    }
-    Count(line);
-    Keep(*amount, step ? StepOf(*step) : std::nullopt, room);
-    return std::isnan(*amount);
-  }
-
-  FoundMetric Finish() {
-    const bool is_series = found_.metric->take == Take::kSeries;
-    if (!is_series && TellsTime()) found_.all = found_.values;
-    if (found_.steps.size() != found_.values.size() || (!is_series && !TellsTime())) found_.steps.clear();
-    if (is_series) return std::move(found_);
-    if (found_.metric->take == Take::kMedian && !found_.values.empty()) {
-      found_.values = {MedianOf(found_.values)};
-    } else if (reduced_) {
-      found_.values = {*reduced_};
-    }
-    return std::move(found_);
-  }
-
- private:
-  void Count(int64_t line) {
-    if (found_.matches++ == 0) found_.first_line = line;
-    found_.last_line = line;
-  }
-
-  // What it is of needs all values, whichever of them is taken: the warm-up's are left out.
-  bool TellsTime() const {
-    return found_.metric->figure->name == "step_time" || found_.metric->figure->name == "tokens_per_s";
-  }
-
-  void Keep(double value, std::optional<int64_t> step, int64_t& room) {
-    const enum Take take = found_.metric->take;
-    if (!KeepsAll(take) && !std::isnan(value)) reduced_ = Reduced(take, value);
-    if (!KeepsAll(take) && !TellsTime()) return;
-    if (room == 0) {
-      ++found_.left_out;
-    } else if (take == Take::kSeries || !std::isnan(value)) {
-      --room;
-      found_.values.push_back(value);
-      if (step) found_.steps.push_back(*step);
-    }
-  }
-
-  double Reduced(enum Take take, double value) const {
-    if (!reduced_ || take == Take::kLast) return value;
-    if (take == Take::kMax) return std::max(*reduced_, value);
-    if (take == Take::kMin) return std::min(*reduced_, value);
-    return take == Take::kSum ? *reduced_ + value : *reduced_;
-  }
-
-  FoundMetric found_;
-  std::optional<double> reduced_;
-};
-
-// A number among the point's fields, or among what follows from them; nothing where there is none of that name.
-std::optional<double> PointNumber(const Trainer& trainer, const RunSpec& spec, std::string_view name) {
-  const int64_t length = std::max<int64_t>(spec.seq_length, 1);
-  if (name == "tokens_per_step") return static_cast<double>(TokensAStep(trainer, spec));
-  if (name == "global_batch_size") return static_cast<double>(TokensAStep(trainer, spec) / length);
-  if (name == "world_size") return static_cast<double>(spec.ranks);
-  const Field* field = trainer.invocation ? trainer.invocation->FindOwn(name) : nullptr;
-  if (field == nullptr) field = FindField(name);
-  if (field == nullptr) return std::nullopt;
-  const FieldValue value = ValueOf(spec, *field);
-  if (const auto* whole = std::get_if<int64_t>(&value)) return static_cast<double>(*whole);
-  if (const auto* number = std::get_if<double>(&value)) return *number;
-  return std::nullopt;
-}
 
 // What is missing, and what contradicts itself, of what was found.
 void Conclude(const Trainer& trainer, const ReadingOptions& options, Reading& reading) {
@@ -154,25 +62,350 @@ void Conclude(const Trainer& trainer, const ReadingOptions& options, Reading& re
                                                FormatDuration(static_cast<int64_t>(*step_ns)), FormatCount(follows)));
 }
 
+// A factor of a metric; nothing where it is a field that nobody knows.
+std::optional<double> FactorOf(const std::string& said, const ReadingOptions& options) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), number);
+  if (error == std::errc() && end == said.data() + said.size()) return number;
+  return options.field ? options.field(said) : std::nullopt;
+}
+
+// The values of one metric as they come.
+class Gathered {
+ public:
+  Gathered(const Metric& metric, const ReadingOptions& options) : options_(options) {
+    found_.metric = &metric;
+    found_.unit = metric.unit->kept;
+    for (const std::string& factor : metric.factors) Multiply(factor);
+    const auto every = FactorOf(metric.every, options);
+    if (every) timing_.every = static_cast<int64_t>(std::clamp(*every, 1.0, kMostEvery));
+    if (options.field) sample_tokens_ = options.field("seq_length");
+    is_raw_ = metric.unit->form == LoggedUnit::Form::kSamples && !sample_tokens_;
+    if (is_raw_) found_.unit = metric.unit->name;
+  }
+
+  // True where it is a loss that is not finite. `room`: what may still be kept; `at_ns`: when the line arrived.
+  bool Take(const LineValue& said, int64_t line, std::optional<int64_t> at_ns, int64_t& room) {
+    const Metric& metric = *found_.metric;
+    if (metric.figure->dimension == Dimension::kText) {
+      if (found_.matches == 0 || metric.take == Take::kLast) {
+        found_.text = ShortenToBytes(said.value, kMaxVersionBytes);
+      }
+      Count(line);
+      return false;
+    }
+    if (metric.take == Take::kArrival && !at_ns) {
+      ++untimed_;
+      return false;
+    }
+    const auto amount = metric.take == Take::kArrival ? Moment(*at_ns)
+                        : metric.take == Take::kStamp ? StampOf(said.value)
+                                                      : AmountOf(said);
+    const bool is_loss = metric.figure->name == "loss";
+    if (!amount || (std::isnan(*amount) && !is_loss)) {
+      if (found_.unread++ == 0) first_unread_ = line;
+      return false;
+    }
+    Count(line);
+    Keep(*amount, said, room);
+    return std::isnan(*amount);
+  }
+
+  bool is_untimed() const { return untimed_ > 0 && found_.matches == 0; }
+
+  FoundMetric Finish() {
+    FoundMetric found = found_;
+    const enum Take take = found.metric->take;
+    if (!unknown_.empty()) return found;  // and nothing of it is told
+    if (!KeepsAll(take) && !sums_steps_) {
+      if (!reduced_.empty()) OfAllRanks(found);
+      if (TellsTime()) TakeAll(SeriesFound(), found);
+      return found;
+    }
+    Series series = SeriesFound();
+    found.values = series.values;
+    if (take == Take::kMedian) {
+      if (TellsTime()) TakeAll(std::move(series), found);
+      std::erase_if(found.values, [](double value) { return std::isnan(value); });
+      if (!found.values.empty()) found.values = {MedianOf(found.values)};
+    } else {
+      found.steps = std::move(series.steps);
+      found.covers = std::move(series.covers);
+    }
+    return found;
+  }
+
+  // What else is to be said of it, where it was found and where it was not.
+  void AddNotes(bool is_found, std::vector<std::string>& notes) const {
+    const std::string_view name = found_.metric->figure->name;
+    if (!is_found && found_.unread > 0) {
+      notes.push_back(fmt::format("{}, the first in line {}", UnreadText(found_), first_unread_));
+    }
+    if (!is_found && is_untimed()) {
+      const std::string note = fmt::format(
+          "{}: lines that match are timed as they arrive, and a log file has no arrival times. Where its "
+          "lines have stamps, use take: stamp",
+          name);
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+    }
+    if (!unknown_.empty() && found_.matches > 0) {
+      notes.push_back(fmt::format("{}: {} lines match, and {} is not known here: say --field {}=NUMBER", name,
+                                  found_.matches, unknown_, unknown_));
+    }
+    if (is_found && is_raw_) {
+      notes.push_back(fmt::format("{}: tokens of a sample are not known here: say --field seq_length=NUMBER", name));
+    }
+  }
+
+ private:
+  // What it is of needs all values, whichever of them is taken: the warm-up's are left out.
+  bool TellsTime() const {
+    return found_.metric->figure->name == "step_time" || found_.metric->figure->name == "tokens_per_s";
+  }
+
+  static void TakeAll(Series series, FoundMetric& found) {
+    found.all = std::move(series.values);
+    found.steps = std::move(series.steps);
+    found.covers = std::move(series.covers);
+  }
+
+  static bool KeepsAll(enum Take take) { return take == Take::kMedian || IsSeries(take); }
+
+  void Multiply(const std::string& by) {
+    const auto factor = FactorOf(by, options_);
+    if (!factor) unknown_ = by;
+    factor_ *= factor.value_or(1);
+  }
+
+  void Count(int64_t line) {
+    if (found_.matches++ == 0) found_.first_line = line;
+    found_.last_line = line;
+  }
+
+  // In the unit that the line names, else the metric's own.
+  std::optional<double> AmountOf(const LineValue& said) const {
+    const Metric& metric = *found_.metric;
+    const LoggedUnit* unit = metric.unit;
+    std::string with_word;
+    std::string_view text = said.value;
+    const bool of_own = metric.own != nullptr;
+    if (!said.unit.empty()) {
+      const Dimension dimension = metric.units.empty() ? unit->dimension : metric.units.front()->dimension;
+      const LoggedUnit* named = FindPrintedUnit(dimension, said.unit);
+      if (named != nullptr && std::find(metric.units.begin(), metric.units.end(), named) != metric.units.end()) {
+        unit = named;
+      } else {
+        with_word = fmt::format("{} {}", said.value, said.unit);  // K, M, or what tqdm says
+        text = with_word;
+      }
+    }
+    auto amount = ReadAmount(text, *unit);
+    if (!amount || std::isnan(*amount)) return amount;
+    if (unit->form == LoggedUnit::Form::kSamples && !is_raw_) {
+      if (!sample_tokens_) return std::nullopt;
+      *amount *= *sample_tokens_;
+    }
+    if (of_own && unit != metric.unit) {
+      *amount /= static_cast<double>(FindPrintedUnit(unit->dimension, metric.unit->name)->factor);
+    }
+    *amount *= factor_;
+    const bool whole = metric.unit->dimension == Dimension::kTime || metric.unit->dimension == Dimension::kMemory;
+    if (!std::isfinite(*amount) || (whole && *amount > kMostExact)) return std::nullopt;
+    return whole ? std::round(*amount) : *amount;
+  }
+
+  // Since the first one, so that a double holds every nanosecond.
+  std::optional<double> Moment(int64_t at_ns) {
+    if (!base_ns_) base_ns_ = at_ns;
+    return static_cast<double>(at_ns - *base_ns_);
+  }
+
+  std::optional<double> StampOf(std::string_view text) {
+    const auto stamp = ReadStamp(text, found_.metric->format);
+    if (!stamp) return std::nullopt;
+    timing_.resolution_ns =
+        found_.matches == 0 ? stamp->resolution_ns : std::min(timing_.resolution_ns, stamp->resolution_ns);
+    timing_.wraps_ns = stamp->wraps_ns;
+    return Moment(stamp->ns);
+  }
+
+  uint32_t PlaceOf(std::string_view rank) {
+    if (last_rank_ && ranks_[*last_rank_] == rank) return *last_rank_;
+    const auto [it, added] = rank_places_.try_emplace(std::string(rank), static_cast<uint32_t>(ranks_.size()));
+    if (added) ranks_.emplace_back(rank);
+    last_rank_ = it->second;
+    return it->second;
+  }
+
+  void Keep(double value, const LineValue& said, int64_t& room) {
+    const enum Take take = found_.metric->take;
+    const std::string_view name = said.rank.substr(0, kMaxRankBytes);
+    if (ranks_.size() >= kMostRanks && !rank_places_.contains(std::string(name))) {
+      ++found_.left_out;
+      return;
+    }
+    const auto step = said.step.empty() ? std::nullopt : StepOf(said.step);
+    sums_steps_ = take == Take::kSum && step && !name.empty();
+    if (!KeepsAll(take) && !sums_steps_) {
+      if (!std::isnan(value)) Reduce(take, std::string(name), value);
+      if (!TellsTime() || std::isnan(value)) return;
+    }
+    if (room == 0) {
+      ++found_.left_out;
+      return;
+    }
+    --room;
+    Sample sample;
+    sample.value = value;
+    sample.has_step = step.has_value();
+    sample.step = step.value_or(0);
+    sample.rank = PlaceOf(name);
+    if (!step) sample.line = std::hash<std::string_view>()(said.record);
+    samples_.push_back(sample);
+  }
+
+  void Reduce(enum Take take, std::string rank, double value) {
+    const auto [it, first] = reduced_.try_emplace(std::move(rank), value);
+    double& kept = it->second;
+    if (first || take == Take::kFirst) return;
+    const bool adds = take == Take::kSum && it->first.empty();  // a rank's own is said again, not added
+    kept = take == Take::kMax   ? std::max(kept, value)
+           : take == Take::kMin ? std::min(kept, value)
+           : adds               ? kept + value
+                                : value;
+  }
+
+  void OfAllRanks(FoundMetric& found) const {
+    const enum Take take = found_.metric->take;
+    if (take == Take::kSum) {
+      if (reduced_.size() > 1 || !reduced_.begin()->first.empty()) found.by_rank = reduced_;
+      found.values = {std::accumulate(reduced_.begin(), reduced_.end(), 0.0,
+                                      [](double sum, const auto& rank) { return sum + rank.second; })};
+      return;
+    }
+    const OfRanks how = take == Take::kMax   ? OfRanks::kLargest
+                        : take == Take::kMin ? OfRanks::kSmallest
+                                             : found_.metric->figure->ranks;
+    auto lowest = reduced_.begin();
+    for (auto it = reduced_.begin(); it != reduced_.end(); ++it) {
+      if (IsLowerRank(it->first, lowest->first)) lowest = it;
+    }
+    double value = lowest->second;
+    for (const auto& [rank, other] : reduced_) value = Merged(value, other, how);
+    found.values = {value};
+  }
+
+  Series SeriesFound() {
+    const Metric& metric = *found_.metric;
+    const SeriesFacts facts = {options_.ranks, options_.steps};
+    if (sums_steps_) return SumsOf(samples_);
+    if (metric.take != Take::kArrival && metric.take != Take::kStamp) {
+      return SeriesOf(samples_, ranks_, metric.figure->ranks, facts);
+    }
+    if (metric.take == Take::kArrival && options_.arrivals != nullptr) {
+      timing_.resolution_ns = options_.arrivals->resolution_ns;
+    }
+    const bool counts_lines =
+        std::any_of(samples_.begin(), samples_.end(), [](const Sample& s) { return !s.has_step; });
+    if (counts_lines && !FactorOf(metric.every, options_)) {
+      unknown_ = metric.every;
+      return {};
+    }
+    Series series = IntervalsOf(std::move(samples_), ranks_, facts, timing_);
+    for (double& value : series.values) value = std::round(value * factor_);
+    const bool fit = std::all_of(series.values.begin(), series.values.end(), [](double v) { return v <= kMostExact; });
+    return fit ? series : Series();
+  }
+
+  FoundMetric found_;
+  const ReadingOptions& options_;
+  double factor_ = 1;
+  std::optional<double> sample_tokens_;
+  bool is_raw_ = false;  // samples/s, of whose length nobody knows
+  std::string unknown_;  // a field that it needs and nobody knows
+  int64_t first_unread_ = 0;
+  int64_t untimed_ = 0;  // lines that match, of which nobody knows when they arrived
+  Timing timing_;
+  std::optional<int64_t> base_ns_;
+  std::vector<Sample> samples_;
+  std::vector<std::string> ranks_;
+  std::unordered_map<std::string, uint32_t> rank_places_;
+  std::optional<uint32_t> last_rank_;
+  bool sums_steps_ = false;
+  std::map<std::string, double> reduced_;  // of each rank, where one value is kept
+};
+
+// Whether lines end where a terminal's did: the widest are many, and all of one width.
+class Widths {
+ public:
+  void Line(std::string_view line) {
+    ++lines_;
+    if (std::ssize(line) < widest_) return;
+    int64_t width = 0;
+    for (const char c : line) width += (static_cast<unsigned char>(c) & 0xC0U) == 0x80 ? 0 : 1;
+    if (width < widest_ || IsRule(line)) return;
+    if (width > widest_) widest_lines_ = 0;
+    widest_ = width;
+    ++widest_lines_;
+  }
+
+  std::optional<int64_t> Wrapped() const {
+    const bool wrapped = widest_ >= kLeastWidth && widest_ <= kMostWidth && widest_lines_ >= kLeastWrapped &&
+                         widest_lines_ * kMostShareOfWrapped >= lines_;
+    return wrapped ? std::optional(widest_) : std::nullopt;
+  }
+
+ private:
+  static constexpr int64_t kLeastWidth = 40;
+  static constexpr int64_t kMostWidth = 500;
+  static constexpr int64_t kLeastWrapped = 3;
+  static constexpr int64_t kMostShareOfWrapped = 20;  // one line in so many
+
+  // "=====": as wide as whoever drew it liked.
+  static bool IsRule(std::string_view line) {
+    const char middle = line.empty() ? ' ' : line[line.size() / 2];
+    return 2 * std::count(line.begin(), line.end(), middle) > std::ssize(line);
+  }
+
+  int64_t lines_ = 0;
+  int64_t widest_ = 0;
+  int64_t widest_lines_ = 0;
+};
+
 class LogReader {
  public:
   LogReader(const Trainer& trainer, const ReadingOptions& options)
-      : trainer_(trainer), options_(options), patterns_(PatternsOf(trainer)), set_(patterns_), ends_(trainer) {
-    for (const Metric& metric : trainer.metrics) gathered_.emplace_back(metric);
+      : trainer_(trainer), options_(options), metrics_(PointersTo(trainer)), ends_(trainer) {
+    for (const Metric& metric : trainer.metrics) gathered_.emplace_back(metric, options);
   }
 
-  void Line(int64_t number, std::string_view line) {
+  // `end`: how many bytes of the log there are up to the line's last.
+  void Line(int64_t number, std::string_view line, int64_t end, bool cut) {
     has_step_ = false;
     if (trainer_.result != Trainer::Result::kFile) {
-      for (const int at : set_.Matching(line)) TakeMatch(static_cast<size_t>(at), number, line);
+      const auto at_ns = ArrivalOf(end);
+      metrics_.Line(line, cut, [&](const LineValue& said) {
+        if (IsSeries(trainer_.metrics[said.metric].take)) TakeStep(said.step);
+        if (gathered_[said.metric].Take(said, number, at_ns, room_)) ends_.LossIsNotFinite(number, line);
+      });
+      widths_.Line(line);
     }
     ends_.Line(number, line);
   }
 
   void Result(const Json& document) {
     for (size_t at = 0; at < gathered_.size(); ++at) {
-      const Json::json_pointer pointer(trainer_.metrics[at].pointer);
-      if (document.contains(pointer)) TakeJson(at, document.at(pointer), /*listed=*/false);
+      const Metric& metric = trainer_.metrics[at];
+      if (metric.pattern) continue;
+      CollectJson(document, {metric.pointer, metric.step_pointer, metric.rank_pointer}, [&](const JsonValue& found) {
+        LineValue said;
+        said.value = found.text;
+        said.step = found.step ? std::string_view(*found.step) : std::string_view();
+        said.rank = found.rank ? std::string_view(*found.rank) : std::string_view();
+        if (gathered_[at].Take(said, 0, std::nullopt, room_)) {
+          ends_.LossIsNotFinite(0, "the loss of its result is " + found.text);
+        }
+      });
     }
   }
 
@@ -181,31 +414,25 @@ class LogReader {
     reading.lines = lines;
     for (Gathered& gathered : gathered_) {
       FoundMetric found = gathered.Finish();
-      const auto same = [&](const FoundMetric& other) { return other.metric->figure == found.metric->figure; };
+      const auto same = [&](const FoundMetric& other) {
+        return other.metric->figure->name == found.metric->figure->name;
+      };
       const bool is_something = !found.values.empty() || !found.text.empty();
-      if (is_something && std::none_of(reading.found.begin(), reading.found.end(), same)) {
-        reading.found.push_back(std::move(found));
-      }
+      const bool is_found = is_something && std::none_of(reading.found.begin(), reading.found.end(), same);
+      if (is_found) reading.found.push_back(std::move(found));
+      gathered.AddNotes(is_found, reading.notes);
     }
+    AddWrapped(reading);
     reading.end = ends_.Decide(options_.exit_code);
     Conclude(trainer_, options_, reading);
     return reading;
   }
 
  private:
-  static std::vector<const Pattern*> PatternsOf(const Trainer& trainer) {
-    std::vector<const Pattern*> patterns;
-    for (const Metric& metric : trainer.metrics) {
-      if (metric.pattern) patterns.push_back(&*metric.pattern);
-    }
-    return patterns;
-  }
-
-  void TakeMatch(size_t at, int64_t number, std::string_view line) {
-    const auto match = patterns_[at]->Find(line);
-    if (!match || !match->has_value) return;
-    if (trainer_.metrics[at].take == Take::kSeries) TakeStep(match->step.value_or(""));
-    if (gathered_[at].Take(match->value, match->step, number, room_)) ends_.LossIsNotFinite(number, line);
+  static std::vector<const Metric*> PointersTo(const Trainer& trainer) {
+    std::vector<const Metric*> metrics;
+    for (const Metric& metric : trainer.metrics) metrics.push_back(&metric);
+    return metrics;
   }
 
   // Several metrics may tell of one step, on one line.
@@ -213,23 +440,32 @@ class LogReader {
     if (!std::exchange(has_step_, true)) ends_.Step(step);
   }
 
-  // A number, a text, or a list of these.
-  void TakeJson(size_t at, const Json& value, bool listed) {
-    if (value.is_array() && !listed) {
-      for (const Json& item : value) TakeJson(at, item, /*listed=*/true);
-    } else if (value.is_number() || value.is_string()) {
-      const std::string text = value.is_string() ? value.get<std::string>() : DumpJson(value);
-      if (gathered_[at].Take(text, std::nullopt, 0, room_))
-        ends_.LossIsNotFinite(0, "the loss of its result is " + text);
-    }
+  std::optional<int64_t> ArrivalOf(int64_t end) {
+    if (options_.arrivals == nullptr) return std::nullopt;
+    const std::vector<Arrival>& sizes = options_.arrivals->sizes;
+    while (arrival_ < sizes.size() && sizes[arrival_].bytes < end) ++arrival_;
+    return arrival_ < sizes.size() ? std::optional(sizes[arrival_].at_ns) : std::nullopt;
+  }
+
+  void AddWrapped(Reading& reading) const {
+    const bool has_some = std::any_of(reading.found.begin(), reading.found.end(), [](const FoundMetric& found) {
+      return found.metric->figure->dimension != Dimension::kText;
+    });
+    const auto width = widths_.Wrapped();
+    if (has_some || !width) return;
+    reading.notes.push_back(
+        fmt::format("nothing matches, and its long lines end at {} columns, as a terminal wraps "
+                    "them: take the log from the file that the program wrote into",
+                    *width));
   }
 
   const Trainer& trainer_;
   const ReadingOptions& options_;
-  std::vector<const Pattern*> patterns_;  // of each metric, or none at all
-  PatternSet set_;
+  LineMetrics metrics_;
   std::vector<Gathered> gathered_;
   LogEnds ends_;
+  Widths widths_;
+  size_t arrival_ = 0;
   int64_t room_ = kMostValues;
   bool has_step_ = false;  // the line is one of a step
 };
@@ -241,6 +477,15 @@ bool Grows(const std::vector<int64_t>& steps) {
 // The same metric of two logs. Where a run began anew, its values have no places but their own.
 void MergeValues(const FoundMetric& other, FoundMetric& into) {
   const OfRanks how = into.metric->figure->ranks;
+  if (!into.all.empty() || !other.all.empty()) {
+    // One value of each: the log that tells more of the run says it.
+    if (other.all.size() <= into.all.size()) return;
+    into.values = other.values;
+    into.all = other.all;
+    into.steps = other.steps;
+    into.covers = other.covers;
+    return;
+  }
   const bool again = !Grows(into.steps) || !Grows(other.steps);
   if (again && into.steps != other.steps) {
     if (other.values.size() <= into.values.size()) return;
@@ -281,6 +526,11 @@ void MergeMetric(const FoundMetric& other, FoundMetric& into) {
 
 }  // namespace
 
+std::string UnreadText(const FoundMetric& found) {
+  return fmt::format("{}: lines that match and have no number of its unit: {}", found.metric->figure->name,
+                     found.unread);
+}
+
 ReadingOptions OptionsFor(const Trainer& trainer, const RunSpec& spec) {
   ReadingOptions options;
   options.tokens_per_step = TokensAStep(trainer, spec);
@@ -298,7 +548,11 @@ bool TimesArrivals(const Trainer& trainer) {
 Reading ReadLog(const Trainer& trainer, const LogSource& log, const ReadingOptions& options,
                 const std::optional<Json>& result) {
   LogReader reader(trainer, options);
-  LogLines lines([&](int64_t number, std::string_view line) { reader.Line(number, line); });
+  LogLines* now = nullptr;
+  LogLines lines([&](int64_t number, std::string_view line) {
+    reader.Line(number, line, now->end(), now->is_cut() && options.exit_code != 0);
+  });
+  now = &lines;
   log([&](std::string_view bytes) { lines.Feed(bytes); });
   lines.End();
   if (result) reader.Result(*result);

@@ -35,6 +35,9 @@ struct FoundMetric {
   int64_t left_out = 0;  // values beyond kMostValues, which a series or a median lacks
 };
 
+// That some of its lines hold no number.
+std::string UnreadText(const FoundMetric& found);
+
 // What was found is `found`, and nothing else is known: what is missing is neither 0 nor a guess. Of metrics of one
 // name the first that found something is there.
 struct Reading {

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ridgeline/limits.h"
 #include "run/presets.h"
 #include "run/result.h"
 #include "run/sense.h"
@@ -70,6 +71,17 @@ std::vector<Stretch> StretchesOf(const std::vector<double>& values, const std::v
   return stretches;
 }
 
+// The same of intervals, of each of which it is known how many steps it is.
+std::vector<Stretch> StretchesOf(const std::vector<double>& values, const std::vector<int64_t>& numbers,
+                                 const std::vector<int64_t>& covers) {
+  std::vector<Stretch> stretches;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (numbers[i] < 0 || numbers[i] > kMostSteps || covers[i] < 1 || covers[i] > kMostSteps) continue;
+    stretches.push_back({values[i], numbers[i] - covers[i], numbers[i], covers[i]});
+  }
+  return stretches;
+}
+
 // The same where nothing numbers the steps: in a run that did all of them they are spread evenly over these, else it is
 // a value a step. Each surely stands for one.
 std::vector<Stretch> StretchesOf(const std::vector<double>& values, int64_t total, bool did_all) {
@@ -107,7 +119,8 @@ std::vector<double> ShortestTimes(const FoundMetric& found, const std::vector<St
   const double half = HalfOfLastPlace(printed);
   std::vector<double> times;
   for (const double value : printed) {
-    times.push_back(unit.form == LoggedUnit::Form::kInverse ? factor / (value + half) : std::max(value - half, 0.0) * factor);
+    times.push_back(unit.form == LoggedUnit::Form::kInverse ? factor / (value + half)
+                                                            : std::max(value - half, 0.0) * factor);
   }
   return times;
 }
@@ -149,6 +162,7 @@ class Maker {
     if (Find("step_time") != nullptr) {
       result_.evidence["step_times_found"] = std::to_string(Logged(*Find("step_time")).size());
     }
+    TakeNotes();
     TakeEnd();
     return std::move(result_);
   }
@@ -188,8 +202,10 @@ class Maker {
   std::vector<Stretch> Stretches(const FoundMetric& found) const {
     const std::vector<double>& values = Logged(found);
     const bool numbered = !found.steps.empty() && found.steps.size() == values.size();
-    std::vector<Stretch> stretches =
-        numbered ? StretchesOf(values, found.steps, StepsOf(spec_)) : StretchesOf(values, StepsOf(spec_), IsOk());
+    const bool covered = numbered && found.covers.size() == values.size();
+    std::vector<Stretch> stretches = covered    ? StretchesOf(values, found.steps, found.covers)
+                                     : numbered ? StretchesOf(values, found.steps, StepsOf(spec_))
+                                                : StretchesOf(values, StepsOf(spec_), IsOk());
     const Dimension dimension = found.metric->unit->dimension;
     const bool may_be_zero = dimension != Dimension::kTime && dimension != Dimension::kTokenRate;
     std::erase_if(stretches, [&](const Stretch& stretch) {
@@ -306,6 +322,15 @@ class Maker {
     if (found != nullptr && found->metric->take == Take::kSeries && std::ssize(found->values) <= StepsOf(spec_)) {
       to = found->values;
     }
+  }
+
+  // What is to be said of its log.
+  void TakeNotes() {
+    std::vector<std::string> notes = reading_.notes;
+    for (const FoundMetric& found : reading_.found) {
+      if (found.unread > 0) notes.push_back(UnreadText(found));
+    }
+    if (!notes.empty()) result_.evidence["log_notes"] = ShortenToBytes(Join(notes, "; "), kMaxTextBytes);
   }
 
   void TakeEnd() {

@@ -14,7 +14,12 @@ const Trainer& Mine() {
       "  - {name: step_time, regex: '(\\S+) it/s', unit: it/s}\n"
       "  - {name: device_peak, regex: 'mem (\\S+) GiB', unit: GiB, take: max}\n"
       "  - {name: parameters, regex: '(\\S+) params', unit: M, take: sum}\n"
-      "  - {name: version, regex: 'v(\\S+)'}\n",
+      "  - {name: version, regex: 'v(\\S+)'}\n"
+      "  - {name: step_time, regex: '^(?P<value>\\S+) r(?P<rank>\\S*)', take: stamp, format: '%b %d %T.%f'}\n"
+      "  - {name: step_time, regex: '^(?P<value>\\S+) at (?P<step>\\d+)', take: stamp, format: '%H:%M:%S'}\n"
+      "  - {name: tokens_per_s, json: /rate, step: /step, rank: /rank, unit: samples/s, take: series}\n"
+      "  - {name: data_time, regex: 'data (?P<value>\\S+?)(?P<unit>[a-z]+)', unit: ms, take: series}\n"
+      "  - {name: flops_per_step, regex: 'rank (?P<rank>\\d+) (?P<step>\\d+) (?P<value>\\S+)', take: sum}\n",
       "mine.yaml");
   return trainer;
 }
@@ -35,8 +40,14 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                     whole.found.size() == parts.found.size() && whole.end.has_value() == parts.end.has_value(),
                 "a log's parts make no difference");
   for (const FoundMetric& found : whole.found) {
+    fuzz::Require(found.steps.empty() || found.steps.size() == found.values.size(), "a step has its value");
     fuzz::Require(found.first_line <= found.last_line && found.last_line <= whole.lines, "lines are those of the log");
   }
+  const Json sent = EncodeReading(fuzz::Mine(), whole);
+  fuzz::Require(DumpJson(EncodeReading(fuzz::Mine(), DecodeReading(fuzz::Mine(), ParseJson(DumpJson(sent), "it")))) ==
+                    DumpJson(sent),
+                "a reading goes through JSON unchanged");
+  MergeReadings(fuzz::Mine(), whole, parts, {});
   if (whole.end) fuzz::Require(whole.end->line >= 1 && whole.end->line <= whole.lines, "an end has its line");
   return 0;
 }

@@ -229,6 +229,29 @@ TEST_F(Defined, AResultFileIsReadWhereItSaysSo) {
   EXPECT_EQ(result.step_ns.median_ns, 100'000'000);
 }
 
+TEST_F(Defined, StepsWithoutATimeAreTimedAsTheirLinesArrive) {
+  const auto timed = [&](const std::string& script, const std::string& regex) {
+    Job job = MakeDefined(script);
+    std::filesystem::remove_all(job.job_dir);
+    job.definition.resize(job.definition.find("metrics:\n"));
+    job.definition += "metrics: [{name: step_time, regex: '" + regex + "', take: arrival}]\n";
+    return RunDefined(job);
+  };
+  // A bar, whose line ends with the run.
+  const RunResult bar =
+      timed("for i in 0 1 2 3 4 5; do printf '\\r%s/5 [' $i; sleep 0.2; done; echo\n", R"((?P<step>\d+)/5 \[)");
+  EXPECT_EQ(bar.status, RunStatus::kOk) << bar.message;
+  EXPECT_EQ(bar.step_ns.all_ns.size(), 5U);
+  EXPECT_GT(bar.step_ns.median_ns, 100'000'000);
+
+  // Python keeps nothing back.
+  const RunResult lines =
+      timed("exec python3 -c 'import time\nfor i in range(5):\n  print(\"loss\", i)\n  time.sleep(0.2)'\n", "loss");
+  EXPECT_EQ(lines.status, RunStatus::kOk) << lines.message;
+  EXPECT_EQ(lines.evidence.at("step_times_found"), "4");
+  EXPECT_GT(lines.step_ns.median_ns, 100'000'000);
+}
+
 TEST_F(Defined, OneThatKeepsTheContractSaysItsResultItself) {
   Job job = MakeDefined("");
   job.definition = fmt::format(

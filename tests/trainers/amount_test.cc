@@ -41,6 +41,30 @@ TEST(Amount, EveryUnitIsExact) {
   EXPECT_EQ(Amount("412.7", kFlopRate, "TFLOP/s/GPU"), 412.7);
 }
 
+TEST(Amount, AUnitOrAMultipleMayStandBehindTheNumber) {
+  EXPECT_EQ(Amount("512ms", kTime, "ms"), 512e6);
+  EXPECT_EQ(Amount("512 msec", kTime, "ms"), 512e6);
+  EXPECT_EQ(Amount("0.5s", kTime, "ms"), std::nullopt) << "the definition says another unit";
+  EXPECT_EQ(Amount("11.5K", kTime, "ms"), 11.5e9);
+  EXPECT_EQ(Amount("22.8K", kTokenRate, "tokens/s"), 22'800);
+  EXPECT_EQ(Amount("1.5 M", kTokenRate, "tokens/s/GPU"), 1.5e6);
+  EXPECT_EQ(Amount("570M", kMemory, "bytes"), 570e6);
+  EXPECT_EQ(Amount("570B", kMemory, "bytes"), 570) << "a byte, and no billion";
+  EXPECT_EQ(Amount("7B", kCount), 7e9);
+  EXPECT_EQ(Amount("7B", kCount, "B"), 7e9);
+  EXPECT_EQ(Amount("124.4M", kCount, "M"), 124.4e6);
+  EXPECT_EQ(Amount("124K", kCount, "M"), std::nullopt);
+  EXPECT_EQ(Amount("2K", kPlain), std::nullopt);
+  EXPECT_EQ(Amount("1.25s/it", kTime, "tqdm"), 1.25e9);
+  EXPECT_EQ(Amount("4 batch/s", kTime, "tqdm"), 0.25e9);
+  EXPECT_EQ(Amount("4", kTime, "tqdm"), std::nullopt) << "it may be either";
+  EXPECT_EQ(Amount("41.25", kShare, "%"), 0.4125);
+  EXPECT_EQ(Amount("2e12", kFlopRate, "FLOP/s/GPU"), 2);
+  EXPECT_EQ(FindPrintedUnit(kMemory, "KB")->name, "kB");
+  EXPECT_EQ(FindPrintedUnit(kMemory, "ms"), nullptr);
+  EXPECT_EQ(FindPrintedUnit(kTime, ""), nullptr);
+}
+
 TEST(Amount, NumbersAsProgramsPrintThem) {
   EXPECT_EQ(Amount("1,234.5", kPlain), 1234.5);
   EXPECT_EQ(Amount("1,234,567", kCount), 1234567);

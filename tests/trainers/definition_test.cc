@@ -121,13 +121,45 @@ TEST(Definition, MetricsAreHeldToTheirTables) {
   EXPECT_THAT(MetricRefusal("{name: loss, regex: '(.)', unit: ms}"), HasSubstr("loss has no unit 'ms'"));
   EXPECT_THAT(MetricRefusal("{name: version, regex: '(.)', take: median}"), HasSubstr("version is text"));
   EXPECT_THAT(MetricRefusal("{regex: '(.)'}"), HasSubstr("'name' is missing"));
-  EXPECT_THAT(MetricRefusal("{name: loss}"), HasSubstr("'regex' is missing"));
-  EXPECT_THAT(MetricRefusal("{name: loss, json: /loss}"), HasSubstr("with result: patterns a metric has 'regex'"));
+  EXPECT_THAT(MetricRefusal("{name: loss}"), HasSubstr("a metric has either 'regex' or 'json'"));
+  EXPECT_THAT(MetricRefusal("{name: loss, json: /loss, regex: '(.)'}"), HasSubstr("either 'regex' or 'json'"));
   EXPECT_THAT(Refusal("result: file\nmetrics: [{name: loss, json: loss}]\n"), HasSubstr("json is a pointer"));
   EXPECT_THAT(Refusal("result: file\nmetrics: [{name: loss, regex: '(.)'}]\n"), HasSubstr("with result: file"));
   std::string many;
   for (size_t i = 0; i <= kMostMetrics; ++i) many += "{name: loss, regex: '(.)'},";
   EXPECT_THAT(MetricRefusal(many), HasSubstr("metrics has at most 256 entries, and here 257"));
+}
+
+TEST(Definition, AMetricOfOnesOwnHasANameAndAUnit) {
+  const Trainer trainer = Parse(std::string(kHead) +
+                                "fields: {log_every: {type: integer, default: 5}}\ncommand: [x]\nmetrics:\n"
+                                "  - {name: bus_bandwidth, regex: 'bw (.)', unit: GB/s, times: [2, ranks]}\n"
+                                "  - {name: step_time, regex: '.', take: arrival, every: log_every}\n");
+  EXPECT_EQ(trainer.metrics.at(0).own->name, "bus_bandwidth");
+  EXPECT_EQ(trainer.metrics[0].unit->kept, "GB/s");
+  EXPECT_EQ(trainer.metrics[0].factors, (std::vector<std::string>{"2", "ranks"}));
+  EXPECT_EQ(trainer.metrics.at(1).every, "log_every");
+  EXPECT_THAT(MetricRefusal("{name: Bandwidth, regex: '(.)', unit: GB/s}"), HasSubstr("a name of small letters"));
+  EXPECT_THAT(MetricRefusal("{name: bandwidth, regex: '(.)'}"), HasSubstr("One of your own has a unit"));
+  EXPECT_THAT(MetricRefusal("{name: bandwidth, regex: '(.)', unit: '" + std::string(33, 'x') + "'}"),
+              HasSubstr("at most 32 bytes"));
+  EXPECT_THAT(MetricRefusal("{name: bandwidth, regex: '(?P<value>.)(?P<unit>.)', unit: GB/s}"),
+              HasSubstr("a unit of time or of memory alone"));
+}
+
+TEST(Definition, TimedLinesAndFactorsAreHeldToTheirRules) {
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '(.)', take: arrival}"), HasSubstr("is of step_time alone"));
+  EXPECT_THAT(MetricRefusal("{name: step_time, regex: '.', take: arrival, unit: ms}"), HasSubstr("has no unit"));
+  EXPECT_THAT(MetricRefusal("{name: step_time, regex: '(.)', take: stamp}"), HasSubstr("'format' is missing"));
+  EXPECT_THAT(MetricRefusal("{name: step_time, regex: '(.)', take: stamp, format: '%H:%M'}"),
+              HasSubstr("a format says seconds"));
+  EXPECT_THAT(MetricRefusal("{name: step_time, regex: '(.)', unit: ms, format: '%s'}"),
+              HasSubstr("format goes with take: stamp"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '(.)', times: precision}"), HasSubstr("a field that is one"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '(.)', times: 0}"), HasSubstr("a number above 0"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '(.)', step: /step}"), HasSubstr("step goes with json"));
+  EXPECT_THAT(MetricRefusal("{name: step_time, regex: '(.)', unit: [ms, s]}"), HasSubstr("in the group (?P<unit>…)"));
+  EXPECT_THAT(MetricRefusal("{name: loss, regex: '(?P<value>.)(?P<unit>.)'}"), HasSubstr("loss has no unit"));
 }
 
 TEST(Definition, EndsAreWhatALogCanTell) {

@@ -57,6 +57,20 @@ TEST(LogLines, AreCut) {
   EXPECT_EQ(lines[1], (std::pair<int64_t, std::string>(2, "next")));
 }
 
+TEST(LogLines, KnowWhereTheyEndAndWhetherTheyAreWhole) {
+  std::vector<std::pair<int64_t, bool>> ends;
+  LogLines* now = nullptr;
+  LogLines lines([&](int64_t, std::string_view) { ends.emplace_back(now->end(), now->is_cut()); });
+  now = &lines;
+  for (const std::string& part : {std::string("ab"), std::string("c\r\nd\r"),
+                                  std::string("\n\n") + std::string(kMaxLogLineBytes + 1, 'x') + "\nlast"}) {
+    lines.Feed(part);
+  }
+  lines.End();
+  const auto long_end = static_cast<int64_t>(9 + kMaxLogLineBytes + 1);
+  EXPECT_THAT(ends, ElementsAre(Pair(3, false), Pair(6, false), Pair(long_end, true), Pair(long_end + 5, true)));
+}
+
 TEST(LogLines, AreCounted) {
   const auto count = [](std::string_view log) {
     LogLines lines([](int64_t, std::string_view) {});

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "run/result.h"
+#include "trainers/json_values.h"
 #include "trainers/log_lines.h"
 
 namespace ridgeline {
@@ -107,11 +108,13 @@ TEST(Reading, ANaNIsNoValueButOfALoss) {
 }
 
 TEST(Reading, KeepsSoManyValuesAndCountsTheOthers) {
-  const Reading reading = ReadLog(Plain(),
-                                  [](const auto& feed) {
-                                    for (int64_t i = 0; i < kMostValues + 3; ++i) feed("step 1 loss 2.5\n");
-                                  },
-                                  {});
+  const Trainer trainer = ParseTrainer(
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: file\n"
+      "metrics: [{name: loss, json: /loss, take: series}]\n",
+      "mine.yaml");
+  const Json document = {{"loss", std::vector<int>(kMostValues + 3, 2)}};
+  const Reading reading = ReadLog(
+      trainer, [](const auto&) {}, {}, document);
   EXPECT_EQ(reading.found.at(0).values.size(), static_cast<size_t>(kMostValues));
   EXPECT_EQ(reading.found[0].left_out, 3);
   EXPECT_EQ(reading.found[0].matches, kMostValues + 3);
@@ -145,6 +148,34 @@ TEST(Reading, AResultFileIsReadByPointers) {
   EXPECT_THAT(reading.missing, ElementsAre("grad_norm"));
   EXPECT_EQ(EndName(reading.end.value().end), "diverged");
   EXPECT_EQ(ReadLog(trainer, none, {}).missing.size(), 4U);
+}
+
+TEST(Reading, AResultFileMayHoldListsOfMappings) {
+  const Trainer trainer = ParseTrainer(
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: file\nmetrics:\n"
+      "  - {name: loss, json: /history/loss, step: /history/step, take: series}\n"
+      "  - {name: step_time, json: /times, step: /numbers, unit: s, take: series}\n"
+      "  - {name: grad_norm, json: /history/1/norm}\n",
+      "mine.yaml");
+  const auto none = [](const auto&) {};
+  const Json document = ParseJsonOrLines(
+      R"({"history": [{"step": 1, "loss": 3}, {"eval": 1, "norm": 7}, {"step": 2, "loss": 2}],
+          "times": [0.5, 0.25], "numbers": [7, 9]})",
+      "it");
+  const Reading reading = ReadLog(trainer, none, {}, document);
+  ASSERT_EQ(reading.found.size(), 3U);
+  EXPECT_THAT(reading.found[0].values, ElementsAre(3, 2));
+  EXPECT_THAT(reading.found[0].steps, ElementsAre(1, 2));
+  EXPECT_THAT(reading.found[1].steps, ElementsAre(7, 9));
+  EXPECT_THAT(reading.found[2].values, ElementsAre(7));
+
+  const Trainer lines = ParseTrainer(
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: file\n"
+      "metrics: [{name: loss, json: /loss, step: /step, take: series}]\n",
+      "mine.yaml");
+  const Json list = ParseJsonOrLines("{\"step\": 1, \"loss\": 3}\n{\"step\": 2, \"loss\": NaN}\n{\"st", "it");
+  EXPECT_THAT(ReadLog(lines, none, {}, list).found.at(0).steps, ElementsAre(1, 2));
+  EXPECT_EQ(EndName(ReadLog(lines, none, {}, list).end.value().end), "diverged");
 }
 
 TEST(Reading, FiguresThatContradictEachOtherAreSaid) {

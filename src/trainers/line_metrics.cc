@@ -1,0 +1,186 @@
+#include "trainers/line_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "trainers/json_values.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr int64_t kMostStep = 1'000'000'000'000'000;
+constexpr int kMostRecords = 64;    // of a line
+constexpr size_t kBeginBytes = 12;  // by which a record is known again
+constexpr int kLettersOfBegin = 3;  // at least
+constexpr int kLettersOfWord = 4;   // with which a match begins that may begin anew
+
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+int Letters(std::string_view text) { return static_cast<int>(std::count_if(text.begin(), text.end(), IsLetter)); }
+
+std::vector<const Pattern*> PatternsOf(const std::vector<const Metric*>& metrics) {
+  std::vector<const Pattern*> patterns;
+  for (const Metric* metric : metrics) {
+    if (metric->pattern) patterns.push_back(&*metric->pattern);
+  }
+  return patterns;
+}
+
+// Whether the first word of a line comes again in it.
+bool MayBeginAgain(std::string_view line) {
+  size_t begin = 0;
+  while (begin < std::min(line.size(), 2 * kBeginBytes) && !IsLetter(line[begin])) ++begin;
+  size_t end = begin;
+  while (end < std::min(line.size(), begin + kBeginBytes) && IsLetter(line[end])) ++end;
+  return end > begin && line.find(line.substr(begin, end - begin), end) != std::string_view::npos;
+}
+
+// Where in a line its begin comes again, numbers not counted: what two writers wrote before either ended its line.
+std::vector<std::string_view> RecordsOf(std::string_view line) {
+  if (!MayBeginAgain(line)) return {line};
+  std::string shape;
+  std::vector<size_t> places;
+  for (size_t at = 0; at < line.size(); ++at) {
+    if (IsDigit(line[at]) && at > 0 && IsDigit(line[at - 1])) continue;
+    shape += IsDigit(line[at]) ? '0' : line[at];
+    places.push_back(at);
+  }
+  const std::string begin = shape.substr(0, std::min(kBeginBytes, shape.size() / 2));
+  std::vector<std::string_view> records;
+  size_t from = 0;
+  if (Letters(begin) >= kLettersOfBegin) {
+    for (size_t at = shape.find(begin, begin.size()); at != std::string::npos && std::ssize(records) < kMostRecords;
+         at = shape.find(begin, at + begin.size())) {
+      records.push_back(line.substr(from, places[at] - from));
+      from = places[at];
+    }
+  }
+  records.push_back(line.substr(from));
+  return records;
+}
+
+// "[rank3]:" and "[default3]:", as torchrun puts before lines, and mpirun's "[1,3]<stdout>:".
+std::string_view RankOf(std::string_view record) {
+  if (!record.starts_with('[')) return {};
+  const auto digits = [&](size_t from) {
+    size_t at = from;
+    while (at < record.size() && IsDigit(record[at])) ++at;
+    return record.substr(from, at - from);
+  };
+  for (const std::string_view name : {"[rank", "[default", "[trainer", "[1,"}) {
+    if (!record.starts_with(name)) continue;
+    const std::string_view rank = digits(name.size());
+    const std::string_view behind = record.substr(name.size() + rank.size());
+    const bool of_mpi = name == "[1,";
+    const bool ends = of_mpi ? behind.starts_with("]<std") : behind.starts_with("]:");
+    if (!rank.empty() && ends) return rank;
+  }
+  return {};
+}
+
+// Where behind its begin a match begins again, such as "step 3 lostep 3 loss 2.5": there its pattern matches, too.
+size_t BeginsAgain(const Pattern& pattern, std::string_view record, std::string_view match) {
+  size_t length = 0;
+  while (length < match.size() && !IsDigit(match[length])) ++length;
+  const std::string_view word = match.substr(0, match.substr(0, length).find_last_not_of(' ') + 1);
+  if (Letters(word) < kLettersOfWord) return std::string_view::npos;
+  const auto begin = static_cast<size_t>(match.data() - record.data());
+  int tries = 0;
+  for (size_t at = record.find(word, begin + 1); at < begin + match.size() && tries < kMostRecords; ++tries) {
+    if (pattern.Find(record, at, /*there=*/true)) return at;
+    at = record.find(word, at + 1);
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+LineMetrics::LineMetrics(std::vector<const Metric*> metrics)
+    : metrics_(std::move(metrics)), set_(PatternsOf(metrics_)) {
+  for (size_t at = 0; at < metrics_.size(); ++at) (metrics_[at]->pattern ? patterned_ : of_json_).push_back(at);
+}
+
+void LineMetrics::Line(std::string_view line, bool cut, const std::function<void(const LineValue&)>& take) const {
+  const std::vector<int> matching = set_.Matching(line);
+  if (!matching.empty()) {
+    const std::vector<std::string_view> records = RecordsOf(line);
+    for (const std::string_view record : records) {
+      const bool is_last = record.data() + record.size() == line.data() + line.size();
+      for (const int at : matching)
+        TakePattern(patterned_[static_cast<size_t>(at)], record, cut && is_last, is_last, take);
+    }
+  }
+  if (!of_json_.empty()) TakeObjects(line, take);
+}
+
+void LineMetrics::TakePattern(size_t metric, std::string_view record, bool cut, bool is_last,
+                              const std::function<void(const LineValue&)>& take) const {
+  const Pattern& pattern = *metrics_[metric]->pattern;
+  const auto say = [&](const PatternMatch& match, std::string_view whole, bool is_cut) {
+    const enum Take of = metrics_[metric]->take;
+    if (!match.has_value && of != Take::kArrival) return;
+    LineValue said;
+    said.metric = metric;
+    said.value = match.value;
+    said.unit = match.unit.value_or("");
+    said.step = match.step.value_or("");
+    said.rank = match.rank.value_or(RankOf(whole));
+    said.record = whole;
+    const auto at_end = [&](std::string_view part) {
+      return !part.empty() && part.data() + part.size() == whole.data() + whole.size();
+    };
+    // What another's begin has cut is no more than it was, and so does no harm to a maximum.
+    const bool value_cut = at_end(said.value) && (cut || of != Take::kMax);
+    if (is_cut && (value_cut || at_end(said.unit) || at_end(said.step) || at_end(match.rank.value_or("")))) return;
+    take(said);
+  };
+  size_t from = 0;
+  for (int records = 0; records < kMostRecords && from <= record.size(); ++records) {
+    const auto match = pattern.Find(record, from);
+    if (!match) return;
+    if (!pattern.has_step()) return say(*match, record, cut || !is_last);
+    if (const size_t again = BeginsAgain(pattern, record, match->whole); again != std::string_view::npos) {
+      const std::string_view first = record.substr(0, again);
+      if (const auto before = pattern.Find(first, from)) say(*before, first, /*is_cut=*/true);
+      from = again;
+      continue;
+    }
+    say(*match, record, cut || !is_last);
+    const auto behind = static_cast<size_t>(match->whole.data() - record.data()) + match->whole.size();
+    if (match->whole.empty()) return;
+    from = behind;
+  }
+}
+
+void LineMetrics::TakeObjects(std::string_view line, const std::function<void(const LineValue&)>& take) const {
+  const std::string_view line_rank = RankOf(line);
+  ForEachObject(line, [&](const Json& object) {
+    for (const size_t at : of_json_) {
+      const Metric& metric = *metrics_[at];
+      CollectJson(object, {metric.pointer, metric.step_pointer, metric.rank_pointer}, [&](const JsonValue& found) {
+        LineValue said;
+        said.metric = at;
+        said.value = found.text;
+        said.step = found.step ? std::string_view(*found.step) : std::string_view();
+        said.rank = found.rank ? std::string_view(*found.rank) : line_rank;
+        said.record = line;
+        take(said);
+      });
+    }
+  });
+}
+
+std::optional<int64_t> StepOf(std::string_view text) {
+  std::string digits(text);
+  std::erase(digits, ',');
+  if (digits.ends_with(".0")) digits.resize(digits.size() - 2);
+  int64_t step = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  return whole && step >= -kMostStep && step <= kMostStep ? std::optional(step) : std::nullopt;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,279 @@
+#include "trainers/step_series.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "stats/median.h"
+#include "trainers/merge.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr double kMostNs = 4e18;  // that a moment may be from the first one
+constexpr double kFine = 10;      // as many resolutions as a time is to have
+constexpr double kFewTimes = 3;   // that there are at least, however coarse they are
+
+bool AllHaveSteps(const std::vector<Sample>& samples) {
+  return std::all_of(samples.begin(), samples.end(), [](const Sample& sample) { return sample.has_step; });
+}
+
+// Each rank's samples, the lowest rank's first.
+std::vector<std::pair<std::string, std::vector<Sample>>> ByRank(const std::vector<Sample>& samples,
+                                                                const std::vector<std::string>& ranks) {
+  std::vector<std::pair<std::string, std::vector<Sample>>> streams;
+  streams.reserve(ranks.size());
+  for (const std::string& rank : ranks) streams.emplace_back(rank, std::vector<Sample>());
+  for (const Sample& sample : samples) streams[sample.rank].second.push_back(sample);
+  std::erase_if(streams, [](const auto& stream) { return stream.second.empty(); });
+  std::sort(streams.begin(), streams.end(), [](const auto& a, const auto& b) { return IsLowerRank(a.first, b.first); });
+  return streams;
+}
+
+// From one step to the next, mostly.
+int64_t DistanceOf(const std::vector<Sample>& samples) {
+  std::vector<int64_t> distances;
+  for (size_t i = 1; i < samples.size(); ++i) {
+    if (samples[i].step > samples[i - 1].step) distances.push_back(samples[i].step - samples[i - 1].step);
+  }
+  if (distances.empty()) return 1;
+  const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
+  std::nth_element(distances.begin(), middle, distances.end());
+  return *middle;
+}
+
+void AddTo(StepValues& pass, const Sample& sample, OfRanks how) {
+  const auto at = std::lower_bound(pass.steps.begin(), pass.steps.end(), sample.step);
+  const auto place = at - pass.steps.begin();
+  if (at != pass.steps.end() && *at == sample.step) {
+    double& value = pass.values[static_cast<size_t>(place)];
+    value = Merged(value, sample.value, how);
+  } else {
+    pass.steps.insert(at, sample.step);
+    pass.values.insert(pass.values.begin() + place, sample.value);
+  }
+}
+
+// A stream in parts in which steps grow. `named`: it is one rank's, so that a step before another begins anew.
+std::vector<StepValues> PassesOf(const std::vector<Sample>& samples, bool named, OfRanks how) {
+  std::vector<StepValues> passes;
+  const int64_t back = named ? 0 : DistanceOf(samples);
+  for (const Sample& sample : samples) {
+    const bool anew = !passes.empty() && sample.step < passes.back().steps.back() - back;
+    if (passes.empty() || anew) passes.emplace_back();
+    AddTo(passes.back(), sample, how);
+  }
+  return passes;
+}
+
+// Lines of ranks that print the same: each as often as the others, but for the last ones of a run that was ended.
+std::vector<Sample> WithoutTwins(const std::vector<Sample>& samples, const SeriesFacts& facts) {
+  std::unordered_map<uint64_t, int64_t> counts;
+  std::vector<Sample> firsts;
+  for (const Sample& sample : samples) {
+    if (++counts[sample.line] == 1) firsts.push_back(sample);
+  }
+  const int64_t copies = counts.empty() ? 0 : counts[firsts.front().line];
+  const auto distinct = static_cast<int64_t>(firsts.size());
+  if (copies < 2 || distinct < 2 || (distinct - 1) * (copies - 1) < 2 || copies > facts.ranks.value_or(copies)) {
+    return samples;
+  }
+  for (const Sample& first : firsts) {
+    const int64_t count = counts[first.line];
+    const bool is_last = &first == &firsts.back();
+    if (is_last ? count > copies : count != copies) return samples;
+  }
+  return firsts;
+}
+
+// Whether each of these is all that one of several ranks printed, one rank's behind the other's.
+bool AreRanks(const std::vector<StepValues>& passes, int64_t distance, const SeriesFacts& facts) {
+  if (!facts.ranks || !facts.steps || std::ssize(passes) > *facts.ranks) return false;
+  const std::vector<int64_t>& steps = passes.front().steps;
+  const int64_t first = std::min<int64_t>(steps.front(), 1);  // its steps begin at 0, or at 1
+  if (steps.back() + 1 - first < *facts.steps - distance + 1) return false;
+  return std::all_of(passes.begin(), passes.end(), [&](const StepValues& pass) { return pass.steps == steps; });
+}
+
+// What a run has done again counts as it did it then.
+void DropWhatWasDoneAgain(std::vector<StepValues>& passes) {
+  for (size_t later = 1; later < passes.size(); ++later) {
+    const int64_t from = passes[later].steps.front();
+    for (size_t i = 0; i < later; ++i) {
+      const auto at = std::lower_bound(passes[i].steps.begin(), passes[i].steps.end(), from) - passes[i].steps.begin();
+      passes[i].steps.resize(static_cast<size_t>(at));
+      passes[i].values.resize(static_cast<size_t>(at));
+    }
+  }
+  std::erase_if(passes, [](const StepValues& pass) { return pass.steps.empty(); });
+}
+
+// The parts of a log of ranks without names.
+std::vector<StepValues> NamelessPasses(const std::vector<Sample>& samples, OfRanks how, const SeriesFacts& facts) {
+  std::vector<StepValues> passes = PassesOf(samples, /*named=*/false, how);
+  if (passes.size() < 2) return passes;
+  if (AreRanks(passes, DistanceOf(samples), facts)) {
+    for (size_t i = 1; i < passes.size(); ++i) passes[0] = MergeRanks(passes[0], passes[i], how);
+    passes.resize(1);
+    return passes;
+  }
+  int64_t count = 0;
+  for (const StepValues& pass : passes) count += std::ssize(pass.values);
+  if (facts.steps && count > *facts.steps) DropWhatWasDoneAgain(passes);
+  return passes;
+}
+
+StepValues Plain(const std::vector<Sample>& samples) {
+  StepValues plain;
+  for (const Sample& sample : samples) plain.values.push_back(sample.value);
+  return plain;
+}
+
+// The parts of all ranks together.
+std::vector<StepValues> Passes(const std::vector<Sample>& samples, const std::vector<std::string>& ranks, OfRanks how,
+                               const SeriesFacts& facts) {
+  if (samples.empty()) return {};
+  const bool by_step = AllHaveSteps(samples);
+  const auto streams = ByRank(samples, ranks);
+  const bool nameless = streams.size() == 1 && streams[0].first.empty();
+  if (nameless) {
+    if (by_step) return NamelessPasses(samples, how, facts);
+    return {Plain(WithoutTwins(samples, facts))};
+  }
+  std::vector<StepValues> merged;
+  for (const auto& [rank, stream] : streams) {
+    std::vector<StepValues> passes =
+        by_step ? PassesOf(stream, /*named=*/true, how) : std::vector<StepValues>{Plain(stream)};
+    merged.resize(std::max(merged.size(), passes.size()));
+    for (size_t i = 0; i < passes.size(); ++i) merged[i] = MergeRanks(merged[i], passes[i], how);
+  }
+  int64_t count = 0;
+  for (const StepValues& pass : merged) count += std::ssize(pass.values);
+  if (by_step && facts.steps && count > *facts.steps) DropWhatWasDoneAgain(merged);
+  return merged;
+}
+
+void Append(const StepValues& pass, Series& series) {
+  series.values.insert(series.values.end(), pass.values.begin(), pass.values.end());
+  series.steps.insert(series.steps.end(), pass.steps.begin(), pass.steps.end());
+}
+
+// A line's moment.
+struct Moment {
+  int64_t at_ns = 0;
+  int64_t step = 0;
+};
+
+// Times of at least `least_ns` from one moment to a later one.
+Series TimesOf(const std::vector<Moment>& moments, double least_ns) {
+  Series series;
+  Moment from = moments.front();
+  for (const Moment& moment : moments) {
+    if (moment.at_ns < from.at_ns) from = moment;  // the clock was set back
+    const int64_t steps = moment.step - from.step;
+    const int64_t took_ns = moment.at_ns - from.at_ns;
+    if (steps <= 0 || static_cast<double>(took_ns) < least_ns) continue;
+    series.values.push_back(std::round(static_cast<double>(took_ns) / static_cast<double>(steps)));
+    series.steps.push_back(moment.step);
+    series.covers.push_back(steps);
+    from = moment;
+  }
+  return series;
+}
+
+Series TimesOf(const std::vector<Moment>& moments, const Timing& timing) {
+  if (moments.size() < 2) return {};
+  const auto finest = static_cast<double>(std::max<int64_t>(timing.resolution_ns, 1));
+  Series each = TimesOf(moments, finest);
+  std::vector<double> took_ns;
+  for (size_t i = 0; i < each.values.size(); ++i) {
+    took_ns.push_back(each.values[i] * static_cast<double>(each.covers[i]));
+  }
+  const double total_ns = std::accumulate(took_ns.begin(), took_ns.end(), 0.0);
+  const bool all_alike =
+      std::adjacent_find(each.values.begin(), each.values.end(), std::not_equal_to<>()) == each.values.end();
+  if (each.values.empty() || all_alike || MedianOf(took_ns) >= kFine * finest) return each;
+  return TimesOf(moments, std::clamp(total_ns / kFewTimes, finest, kFine * finest));
+}
+
+// A clock that begins anew at midnight, or at a year's begin, goes on.
+void Unwrap(int64_t wraps_ns, std::vector<Sample>& samples) {
+  double added_ns = 0;
+  double before_ns = -std::numeric_limits<double>::infinity();
+  const auto wraps = static_cast<double>(wraps_ns);
+  for (Sample& sample : samples) {
+    const double now_ns = sample.value;
+    if (now_ns < before_ns - wraps / 2) added_ns += wraps;
+    if (now_ns > before_ns + wraps / 2 && added_ns > 0) added_ns -= wraps;  // another rank's, from before it
+    before_ns = now_ns;
+    sample.value = now_ns + added_ns;
+  }
+}
+
+}  // namespace
+
+bool IsLowerRank(const std::string& a, const std::string& b) {
+  const auto is_number = [](const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  };
+  if (is_number(a) && is_number(b) && a.size() != b.size()) return a.size() < b.size();
+  return a < b;
+}
+
+Series SeriesOf(const std::vector<Sample>& samples, const std::vector<std::string>& ranks, OfRanks how,
+                const SeriesFacts& facts) {
+  Series series;
+  for (const StepValues& pass : Passes(samples, ranks, how, facts)) Append(pass, series);
+  if (series.steps.size() != series.values.size()) series.steps.clear();
+  return series;
+}
+
+Series SumsOf(const std::vector<Sample>& samples) {
+  std::map<int64_t, std::map<uint32_t, double>> steps;
+  std::set<uint32_t> ranks;
+  for (const Sample& sample : samples) {
+    steps[sample.step][sample.rank] = sample.value;
+    ranks.insert(sample.rank);
+  }
+  Series series;
+  for (const auto& [step, values] : steps) {
+    if (values.size() != ranks.size()) continue;
+    series.steps.push_back(step);
+    series.values.push_back(std::accumulate(values.begin(), values.end(), 0.0,
+                                            [](double sum, const auto& rank) { return sum + rank.second; }));
+  }
+  return series;
+}
+
+Series IntervalsOf(std::vector<Sample> samples, const std::vector<std::string>& ranks, const SeriesFacts& facts,
+                   const Timing& timing) {
+  if (samples.empty()) return {};
+  if (timing.wraps_ns > 0) Unwrap(timing.wraps_ns, samples);
+  auto streams = ByRank(samples, ranks);
+  const bool named = !streams[0].first.empty();
+  std::vector<Sample> stream = std::move(streams[0].second);
+  if (!AllHaveSteps(stream)) {
+    if (!named) stream = WithoutTwins(stream, facts);
+    int64_t step = 0;
+    for (Sample& sample : stream) sample.step = step += timing.every;
+  }
+  Series series;
+  for (const StepValues& pass : PassesOf(stream, named, OfRanks::kFirst)) {
+    std::vector<Moment> moments;
+    for (size_t i = 0; i < pass.values.size(); ++i) {
+      if (std::abs(pass.values[i]) > kMostNs) continue;
+      moments.push_back({static_cast<int64_t>(pass.values[i]), pass.steps[i]});
+    }
+    const Series times = TimesOf(moments, timing);
+    Append({times.values, times.steps}, series);
+    series.covers.insert(series.covers.end(), times.covers.begin(), times.covers.end());
+  }
+  return series;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,61 @@
+// Values as a log has them, one behind the other, as a series of steps: whoever of several ranks printed them, and
+// however often.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainers/amount.h"
+
+namespace ridgeline {
+
+struct Sample {
+  double value = 0;
+  int64_t step = 0;
+  uint64_t line = 0;  // a hash of what the whole line says
+  uint32_t rank = 0;  // a place in the list of ranks' names
+  bool has_step = false;
+};
+
+// Numbers by their size, anything else by its letters.
+bool IsLowerRank(const std::string& a, const std::string& b);
+
+// What is known of the run.
+struct SeriesFacts {
+  std::optional<int64_t> ranks;
+  std::optional<int64_t> steps;
+};
+
+struct Series {
+  std::vector<double> values;
+  std::vector<int64_t> steps;   // of each value; empty where not every one has its own
+  std::vector<int64_t> covers;  // how many steps each is of, of intervals alone
+};
+
+// One value a step. Of a rank that the lines name, its own steps are told apart from other ranks', and the ranks'
+// values of a step are merged. Of ranks without names, a step that is printed again is another rank's. Steps that begin
+// anew, by more than the distance from one to the next, are a run that did or a next epoch, and come behind the others;
+// unless the point's steps and ranks say that each of these is a whole rank, or that a run was started again, of which
+// then the last values count. Without steps and names, lines that are there as often as each other are the ranks'.
+Series SeriesOf(const std::vector<Sample>& samples, const std::vector<std::string>& ranks, OfRanks how,
+                const SeriesFacts& facts);
+
+// Of each step the sum over its ranks; steps that not all of them say are left out.
+Series SumsOf(const std::vector<Sample>& samples);
+
+// How lines are timed.
+struct Timing {
+  int64_t resolution_ns = 1;
+  int64_t wraps_ns = 0;  // after so long a time begins again; 0: it does not
+  int64_t every = 1;     // how many steps there are from line to line, where lines have no number
+};
+
+// From the times of lines (values, in ns) how long a step took: the time from one step's line to the next, over the
+// steps between. Of ranks it is the first's; of a step its first line's. A clock that is set back gives none. Where the
+// resolution is too coarse for one step, several are taken together.
+Series IntervalsOf(std::vector<Sample> samples, const std::vector<std::string>& ranks, const SeriesFacts& facts,
+                   const Timing& timing);
+
+}  // namespace ridgeline
