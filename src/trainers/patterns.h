@@ -18,7 +18,6 @@ namespace ridgeline {
 inline constexpr size_t kMaxPatternBytes = 1000;
 
 struct PatternMatch {
-  std::string_view whole;
   std::string_view value;  // of the group `value`, else of the only one; empty where it has none
   std::optional<std::string_view> step;
   std::optional<std::string_view> rank;

@@ -148,6 +148,12 @@ class Gathered {
           name);
       if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
     }
+    if (!is_found && is_miscounted_) {
+      notes.push_back(
+          fmt::format("{}: {} lines match, which have no step and are not as many as the steps. Say every: "
+                      "how many steps there are from line to line",
+                      name, found_.matches));
+    }
     if (!unknown_.empty() && found_.matches > 0) {
       notes.push_back(fmt::format("{}: {} lines match, and {} is not known here: say --field {}=NUMBER", name,
                                   found_.matches, unknown_, unknown_));
@@ -297,7 +303,7 @@ class Gathered {
 
   Series SeriesFound() {
     const Metric& metric = *found_.metric;
-    const SeriesFacts facts = {options_.ranks, options_.steps};
+    const SeriesFacts facts = {options_.ranks, options_.steps, options_.exit_code == 0};
     if (sums_steps_) return SumsOf(samples_);
     if (metric.take != Take::kArrival && metric.take != Take::kStamp) {
       return SeriesOf(samples_, ranks_, metric.figure->ranks, facts);
@@ -311,7 +317,9 @@ class Gathered {
       unknown_ = metric.every;
       return {};
     }
+    const bool several = samples_.size() > 1;
     Series series = IntervalsOf(std::move(samples_), ranks_, facts, timing_);
+    is_miscounted_ = counts_lines && several && series.values.empty();
     for (double& value : series.values) value = std::round(value * factor_);
     const bool fit = std::all_of(series.values.begin(), series.values.end(), [](double v) { return v <= kMostExact; });
     return fit ? series : Series();
@@ -325,6 +333,7 @@ class Gathered {
   std::string unknown_;  // a field that it needs and nobody knows
   int64_t first_unread_ = 0;
   int64_t untimed_ = 0;  // lines that match, of which nobody knows when they arrived
+  bool is_miscounted_ = false;
   Timing timing_;
   std::optional<int64_t> base_ns_;
   std::vector<Sample> samples_;

@@ -261,6 +261,9 @@ Series IntervalsOf(std::vector<Sample> samples, const std::vector<std::string>& 
     if (!named) stream = WithoutTwins(stream, facts);
     int64_t step = 0;
     for (Sample& sample : stream) sample.step = step += timing.every;
+    const bool fits =
+        !facts.steps || (step <= *facts.steps && (!facts.ended_well || step + timing.every > *facts.steps));
+    if (!fits) return {};
   }
   Series series;
   for (const StepValues& pass : PassesOf(stream, named, OfRanks::kFirst)) {

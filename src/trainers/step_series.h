@@ -26,6 +26,7 @@ bool IsLowerRank(const std::string& a, const std::string& b);
 struct SeriesFacts {
   std::optional<int64_t> ranks;
   std::optional<int64_t> steps;
+  bool ended_well = false;  // so that it has done all of them
 };
 
 struct Series {
@@ -54,7 +55,8 @@ struct Timing {
 
 // From the times of lines (values, in ns) how long a step took: the time from one step's line to the next, over the
 // steps between. Of ranks it is the first's; of a step its first line's. A clock that is set back gives none. Where the
-// resolution is too coarse for one step, several are taken together.
+// resolution is too coarse for one step, several are taken together. Lines without a number that are more than the
+// point's steps have lines, or fewer where all were done, are not what they are taken for, and say nothing.
 Series IntervalsOf(std::vector<Sample> samples, const std::vector<std::string>& ranks, const SeriesFacts& facts,
                    const Timing& timing);
 

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const Trainer& Mine() {
+const Trainer& MergeTrainer() {
   static const Trainer trainer = ParseTrainer(
       "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
       "  - {name: step_time, regex: 'step (?P<step>\\d+) took (?P<value>\\S+) ms', unit: ms, take: series}\n"
@@ -31,12 +31,12 @@ const Trainer& Mine() {
   return trainer;
 }
 
-Reading Read(const std::string& log) {
-  return ReadLog(Mine(), [&](const auto& feed) { feed(log); }, {});
+Reading ReadOne(const std::string& log) {
+  return ReadLog(MergeTrainer(), [&](const auto& feed) { feed(log); }, {});
 }
 
 Reading Merge(const std::string& first, const std::string& other, const ReadingOptions& options = {}) {
-  return MergeReadings(Mine(), Read(first), Read(other), options);
+  return MergeReadings(MergeTrainer(), ReadOne(first), ReadOne(other), options);
 }
 
 const FoundMetric& Of(const Reading& reading, std::string_view name) {
@@ -71,8 +71,8 @@ TEST(MergeReadings, SumsAreAdded) {
 
 TEST(MergeReadings, OfOneNameTheFirstOfTheDefinitionCounts) {
   const Reading reading = Merge("mean 9 ms\n", "step 1 took 5 ms\n");
-  EXPECT_EQ(Of(reading, "step_time").metric, Mine().metrics.data());
-  EXPECT_EQ(Of(Merge("step 1 took 5 ms\n", "mean 9 ms\n"), "step_time").metric, Mine().metrics.data());
+  EXPECT_EQ(Of(reading, "step_time").metric, MergeTrainer().metrics.data());
+  EXPECT_EQ(Of(Merge("step 1 took 5 ms\n", "mean 9 ms\n"), "step_time").metric, MergeTrainer().metrics.data());
 }
 
 TEST(MergeReadings, ContradictionsAreOfAllLogs) {
@@ -84,22 +84,22 @@ TEST(MergeReadings, ContradictionsAreOfAllLogs) {
 
 TEST(Reading, GoesThroughJsonUnchanged) {
   const Reading reading =
-      Read("v1\nstep 1 took 5 ms loss 2\nstep 2 took 4 ms loss nan\nmem 3 MB\nCUDA out of memory\n");
-  const std::string text = DumpJson(EncodeReading(Mine(), reading));
-  const Reading back = DecodeReading(Mine(), ParseJson(text, "it"));
-  EXPECT_EQ(DumpJson(EncodeReading(Mine(), back)), text);
+      ReadOne("v1\nstep 1 took 5 ms loss 2\nstep 2 took 4 ms loss nan\nmem 3 MB\nCUDA out of memory\n");
+  const std::string text = DumpJson(EncodeReading(MergeTrainer(), reading));
+  const Reading back = DecodeReading(MergeTrainer(), ParseJson(text, "it"));
+  EXPECT_EQ(DumpJson(EncodeReading(MergeTrainer(), back)), text);
   EXPECT_TRUE(std::isnan(Of(back, "loss").values.at(1)));
   EXPECT_EQ(back.end.value().end, reading.end.value().end);
   EXPECT_EQ(back.missing, reading.missing);
 }
 
 TEST(Reading, OfJsonThatIsNoneIsRefused) {
-  const Json good = EncodeReading(Mine(), Read("step 1 took 5 ms\n"));
-  EXPECT_NO_THROW(DecodeReading(Mine(), good));
+  const Json good = EncodeReading(MergeTrainer(), ReadOne("step 1 took 5 ms\n"));
+  EXPECT_NO_THROW(DecodeReading(MergeTrainer(), good));
   const auto refused = [&](const char* pointer, const Json& value) {
     Json bad = good;
     bad[Json::json_pointer(pointer)] = value;
-    EXPECT_THROW(DecodeReading(Mine(), bad), Error) << pointer;
+    EXPECT_THROW(DecodeReading(MergeTrainer(), bad), Error) << pointer;
   };
   refused("/found/0/metric", 99);
   refused("/found/0/metric", -1);
@@ -109,7 +109,7 @@ TEST(Reading, OfJsonThatIsNoneIsRefused) {
   refused("/found", 3);
   refused("/end", {{"end", "never"}});
   refused("/lines", "many");
-  EXPECT_THROW(DecodeReading(Mine(), Json()), Error);
+  EXPECT_THROW(DecodeReading(MergeTrainer(), Json()), Error);
 }
 
 }  // namespace

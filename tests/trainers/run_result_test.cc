@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const Trainer& Mine() {
+const Trainer& TestedTrainer() {
   static const Trainer trainer = ParseTrainer(R"(name: mine
 about: one line
 version: "1.0"
@@ -46,29 +46,28 @@ metrics:
 }
 
 // 1000 tokens a step, two steps of warm-up and four that are measured.
-RunSpec Spec() {
+RunSpec TestedSpec() {
   std::vector<Problem> problems;
   return BuildSpec({{"model", "llama-10m"}, {"batch_size", 10}, {"seq_length", 50}, {"ranks", 2}, {"steps", 4}},
                    problems);
 }
 
-RunResult Read(const std::string& log, int exit_code = 0, const RunSpec& spec = Spec(), int64_t life_ns = 0,
-               const Trainer& trainer = Mine()) {
-  ReadingOptions options;
+RunResult ResultFrom(const std::string& log, int exit_code = 0, const RunSpec& spec = TestedSpec(), int64_t life_ns = 0,
+                     const Trainer& trainer = TestedTrainer()) {
+  ReadingOptions options = OptionsFor(trainer, spec);
   options.exit_code = exit_code;
-  options.tokens_per_step = 1000;
   const Reading reading = ReadLog(
       trainer, [&](const auto& feed) { feed(log); }, options);
   return ResultOf(trainer, reading, spec, life_ns);
 }
 
 // A run that went well, whose process lived so long.
-RunResult ReadOfLife(const std::string& log, double life_s, const RunSpec& spec = Spec()) {
-  return Read(log, 0, spec, static_cast<int64_t>(life_s * 1e9));
+RunResult ReadOfLife(const std::string& log, double life_s, const RunSpec& spec = TestedSpec()) {
+  return ResultFrom(log, 0, spec, static_cast<int64_t>(life_s * 1e9));
 }
 
 RunSpec TenSteps() {
-  RunSpec spec = Spec();
+  RunSpec spec = TestedSpec();
   spec.steps = 8;
   return spec;
 }
@@ -87,7 +86,7 @@ std::string Steps(int first, int last, int every = 1) {
 }
 
 TEST(RunResultOfALog, AValueAStepIsTheSeries) {
-  const RunResult result = Read("mine 1.4\n" + Steps(0, 5) + "device 2 GiB\nhost 3 MB\n");
+  const RunResult result = ResultFrom("mine 1.4\n" + Steps(0, 5) + "device 2 GiB\nhost 3 MB\n");
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_THAT(result.step_ns.all_ns,
               ElementsAre(100'000'000, 99'000'000, 98'000'000, 97'000'000, 96'000'000, 95'000'000));
@@ -100,54 +99,54 @@ TEST(RunResultOfALog, AValueAStepIsTheSeries) {
   EXPECT_EQ(result.environment.at("version"), "1.4");
   EXPECT_EQ(result.environment.at("trainer"), "mine");
   EXPECT_EQ(result.parameters, 0) << "what it does not say is not known";
-  EXPECT_EQ(result.flops.model_causal, ModelFlops(Spec()).model_causal);
+  EXPECT_EQ(result.flops.model_causal, ModelFlops(TestedSpec()).model_causal);
 }
 
 TEST(RunResultOfALog, WhereItLogsSomeStepsTheWarmUpIsLeftOutByTheirNumbers) {
-  RunSpec spec = Spec();
-  spec.steps = 8;                                         // ten in all
-  const RunResult even = Read(Steps(2, 10, 2), 0, spec);  // each of two: step 2's are the two of warm-up
+  RunSpec spec = TestedSpec();
+  spec.steps = 8;                                               // ten in all
+  const RunResult even = ResultFrom(Steps(2, 10, 2), 0, spec);  // each of two: step 2's are the two of warm-up
   EXPECT_EQ(even.status, RunStatus::kOk) << even.message;
   EXPECT_EQ(even.step_ns.median_ns, 93'000'000) << "of 96, 94, 92 and 90";
   EXPECT_THAT(even.step_ns.all_ns, IsEmpty());
   EXPECT_EQ(even.evidence.at("step_times_found"), "5");
-  const RunResult plain = Read("plain 50 ms\nplain 10 ms\nplain 12 ms\n", 0, spec);
+  const RunResult plain = ResultFrom("plain 50 ms\nplain 10 ms\nplain 12 ms\n", 0, spec);
   EXPECT_EQ(plain.step_ns.median_ns, 11'000'000) << "without numbers the first is the warm-up's share";
 }
 
 TEST(RunResultOfALog, ARateOfEachRankIsOfAllOfThem) {
-  const RunResult result = Read("rate 1\nrate 500\nrate 500\n");
+  const RunResult result = ResultFrom("rate 1\nrate 500\nrate 500\n");
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_DOUBLE_EQ(result.throughput.steady_tokens_per_s, 1000);
   EXPECT_EQ(result.step_ns.median_ns, 0);
 }
 
 TEST(RunResultOfALog, RanksThatShareAModelShareItsTokensAndItsWork) {
-  RunSpec spec = Spec();
+  RunSpec spec = TestedSpec();
   spec.ranks = 8;
   spec.tensor_parallel = 2;
   spec.pipeline_parallel = 2;
-  const RunResult split = Read("rate 5\n", 0, spec);
+  const RunResult split = ResultFrom("rate 4\nrate 5\nrate 5\nrate 5\n", 0, spec);
   EXPECT_EQ(split.tokens_per_step, 1000) << "of two data-parallel ranks";
   EXPECT_DOUBLE_EQ(split.throughput.steady_tokens_per_s, 40) << "a rate of each GPU is of all eight";
-  EXPECT_DOUBLE_EQ(split.flops.model_causal * 4, ModelFlops(Spec()).model_causal);
+  EXPECT_DOUBLE_EQ(split.flops.model_causal * 4, ModelFlops(TestedSpec()).model_causal);
 }
 
 // Embedding and head share their weights, and lie on the first stage and on the last.
 TEST(RunResultOfALog, APipelineMayCountSharedWeightsTwice) {
-  RunSpec spec = Spec();
+  RunSpec spec = TestedSpec();
   ASSERT_TRUE(spec.tied_head);
   const int64_t once = CountParameters(spec);
   const std::string twice = fmt::format("parameters {}\n", once + spec.vocab * spec.hidden);
-  EXPECT_EQ(Read(Steps(0, 5) + twice, 0, spec).status, RunStatus::kInvalid);
+  EXPECT_EQ(ResultFrom(Steps(0, 5) + twice, 0, spec).status, RunStatus::kInvalid);
   spec.ranks = 4;
   spec.pipeline_parallel = 2;
-  EXPECT_EQ(Read(Steps(0, 5) + twice, 0, spec).status, RunStatus::kOk);
-  EXPECT_EQ(Read(Steps(0, 5) + fmt::format("parameters {}\n", once), 0, spec).status, RunStatus::kOk);
+  EXPECT_EQ(ResultFrom(Steps(0, 5) + twice, 0, spec).status, RunStatus::kOk);
+  EXPECT_EQ(ResultFrom(Steps(0, 5) + fmt::format("parameters {}\n", once), 0, spec).status, RunStatus::kOk);
 }
 
 TEST(RunResultOfALog, AMeanOfAllStepsSaysNothingOfTheSteadyOnes) {
-  const RunResult result = Read("mean 500 ms\n");
+  const RunResult result = ResultFrom("mean 500 ms\n");
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_DOUBLE_EQ(result.throughput.cold_tokens_per_s, 2000);
   EXPECT_EQ(result.throughput.steady_tokens_per_s, 0);
@@ -155,7 +154,7 @@ TEST(RunResultOfALog, AMeanOfAllStepsSaysNothingOfTheSteadyOnes) {
 }
 
 TEST(RunResultOfALog, AnOkWithoutATimeIsNone) {
-  const RunResult result = Read("loss 3\n");
+  const RunResult result = ResultFrom("loss 3\n");
   EXPECT_EQ(result.status, RunStatus::kCrashed);
   EXPECT_THAT(result.message, HasSubstr("says 'ok' without a figure that an ok needs"));
   EXPECT_THAT(result.message, HasSubstr("not found: step_time, mean_step_time, tokens_per_s"));
@@ -163,26 +162,26 @@ TEST(RunResultOfALog, AnOkWithoutATimeIsNone) {
 }
 
 TEST(RunResultOfALog, MoreTimesThanStepsAreNoResult) {
-  const RunResult result = Read(Steps(0, 5) + Steps(0, 5));
+  const RunResult result = ResultFrom(Steps(0, 11));
   EXPECT_EQ(result.status, RunStatus::kCrashed);
   EXPECT_EQ(result.message, "its log has 12 step times, and the point has 6 steps, warm-up included");
 }
 
 TEST(RunResultOfALog, RatesThatContradictTheTimesAreNoResult) {
-  const RunResult result = Read(Steps(0, 5) + "all 20000 tok\n");
+  const RunResult result = ResultFrom(Steps(0, 5) + "all 20000 tok\n");
   EXPECT_EQ(result.status, RunStatus::kCrashed);
   EXPECT_THAT(result.message, HasSubstr("its figures cannot all be true: tokens_per_s is 20"));
 }
 
 TEST(RunResultOfALog, AnotherModelUnderTheSameNameIsNoResult) {
-  const int64_t right = CountParameters(Spec());
-  EXPECT_EQ(Read(Steps(0, 5) + fmt::format("parameters {}\n", right)).parameters, right);
-  const RunResult other = Read(Steps(0, 5) + fmt::format("parameters {}\n", right * 11 / 10));
+  const int64_t right = CountParameters(TestedSpec());
+  EXPECT_EQ(ResultFrom(Steps(0, 5) + fmt::format("parameters {}\n", right)).parameters, right);
+  const RunResult other = ResultFrom(Steps(0, 5) + fmt::format("parameters {}\n", right * 11 / 10));
   EXPECT_EQ(other.status, RunStatus::kInvalid);
   EXPECT_THAT(other.message, HasSubstr("it trained another model: it says 11.1M parameters, and llama-10m has 10.1M"));
-  const double tflops = ModelFlops(Spec()).model_causal / 0.0965 * 1e-12;
-  EXPECT_EQ(Read(Steps(0, 5) + fmt::format("tflops {:.6f}\n", tflops)).status, RunStatus::kOk);
-  const RunResult faster = Read(Steps(0, 5) + fmt::format("tflops {:.6f}\n", 3 * tflops));
+  const double tflops = ModelFlops(TestedSpec()).model_causal / 0.0965 * 1e-12;
+  EXPECT_EQ(ResultFrom(Steps(0, 5) + fmt::format("tflops {:.6f}\n", tflops)).status, RunStatus::kOk);
+  const RunResult faster = ResultFrom(Steps(0, 5) + fmt::format("tflops {:.6f}\n", 3 * tflops));
   EXPECT_EQ(faster.status, RunStatus::kInvalid);
   EXPECT_THAT(faster.message, HasSubstr("FLOPs a step on each rank"));
 }
@@ -201,7 +200,7 @@ TEST(RunResultOfALog, StepsThatTakeLongerThanTheProcessLivedAreInvalid) {
     EXPECT_EQ(ReadOfLife(log, 800).status, RunStatus::kOk) << log << ReadOfLife(log, 800).message;
     EXPECT_EQ(ReadOfLife(log, 12).status, RunStatus::kInvalid) << log;
   }
-  EXPECT_EQ(Read(six, 1, Spec(), 1).status, RunStatus::kCrashed) << "its own end says more";
+  EXPECT_EQ(ResultFrom(six, 1, TestedSpec(), 1).status, RunStatus::kCrashed) << "its own end says more";
 }
 
 TEST(RunResultOfALog, AValueOfEveryFewStepsIsHeldToTheClockForAllOfThem) {
@@ -212,7 +211,7 @@ TEST(RunResultOfALog, AValueOfEveryFewStepsIsHeldToTheClockForAllOfThem) {
 }
 
 TEST(RunResultOfALog, AnHonestRunIsNotHeldToWhatWasRounded) {
-  RunSpec spec = Spec();
+  RunSpec spec = TestedSpec();
   spec.steps = 58;
   EXPECT_EQ(ReadOfLife(Repeated("took 1 s\n", 60), 36, spec).status, RunStatus::kOk) << "of 0.6 s each";
   // Two ranks say a line each, of half of the steps.
@@ -236,129 +235,131 @@ TEST(RunResultOfALog, TimesThatAreAHundredthOfTheLifeAskForTheUnit) {
 }
 
 TEST(RunResultOfALog, OneRateOfTheWholeRunIsNotSteady) {
-  const RunResult result = Read("rate 58\n");
+  const RunResult result = ResultFrom("rate 58\n");
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_EQ(result.throughput.steady_tokens_per_s, 0);
   EXPECT_DOUBLE_EQ(result.throughput.cold_tokens_per_s, 116);
   EXPECT_EQ(result.measured_steps, 0);
-  const RunResult series = Read(Repeated("rate 500\n", 6));
+  const RunResult series = ResultFrom(Repeated("rate 500\n", 6));
   EXPECT_EQ(series.measured_steps, 4);
   EXPECT_EQ(series.throughput.cold_tokens_per_s, 0) << "rates alone say nothing of it";
 }
 
 TEST(RunResultOfALog, ARunThatDiedInItsFirstStepHasNoSteadyFigure) {
   for (const char* log : {"step 1: 5000 ms\n", "step 0: 5000 ms\n", "plain 5000 ms\n", "rate 5\n"}) {
-    const RunResult result = Read(log, 1);
+    const RunResult result = ResultFrom(log, 1);
     EXPECT_EQ(result.status, RunStatus::kCrashed);
     EXPECT_EQ(result.step_ns.median_ns, 0) << log;
     EXPECT_EQ(result.throughput.steady_tokens_per_s, 0) << log;
   }
-  EXPECT_EQ(Read(Steps(1, 3), 1).step_ns.median_ns, 97'000'000) << "one step behind the warm-up";
+  EXPECT_EQ(ResultFrom(Steps(1, 3), 1).step_ns.median_ns, 97'000'000) << "one step behind the warm-up";
 }
 
 TEST(RunResultOfALog, FewerStepsThanAskedForAreCounted) {
-  RunSpec spec = Spec();
+  RunSpec spec = TestedSpec();
   spec.steps = 103;
-  const RunResult few = Read(Steps(1, 6), 0, spec);
+  const RunResult few = ResultFrom(Steps(1, 6), 0, spec);
   EXPECT_EQ(few.status, RunStatus::kOk) << few.message;
   EXPECT_EQ(few.measured_steps, 4);
   spec.min_steps = 5;
-  const RunResult refused = Read(Steps(1, 6), 0, spec);
+  const RunResult refused = ResultFrom(Steps(1, 6), 0, spec);
   EXPECT_EQ(refused.status, RunStatus::kInvalid);
   EXPECT_EQ(refused.message,
             "its steady figures are of 4 measured steps, and measure: {min_steps: 5} asks for as many");
   EXPECT_EQ(refused.measured_steps, 4);
-  EXPECT_EQ(Read(Steps(1, 7), 0, spec).status, RunStatus::kOk);
-  EXPECT_EQ(Read("mean 500 ms\n", 0, spec).status, RunStatus::kInvalid) << "that is of no measured step";
-  EXPECT_EQ(Read(Steps(2, 10, 2), 0, TenSteps()).measured_steps, 8) << "four values are of two steps each";
-  EXPECT_EQ(Read(Steps(0, 5)).measured_steps, 4);
+  EXPECT_EQ(ResultFrom(Steps(1, 7), 0, spec).status, RunStatus::kOk);
+  EXPECT_EQ(ResultFrom("mean 500 ms\n", 0, spec).status, RunStatus::kInvalid) << "that is of no measured step";
+  EXPECT_EQ(ResultFrom(Steps(2, 10, 2), 0, TenSteps()).measured_steps, 8) << "four values are of two steps each";
+  EXPECT_EQ(ResultFrom(Steps(0, 5)).measured_steps, 4);
 }
 
 TEST(RunResultOfALog, WhatMayBeOfTheWarmUpIsNotSteady) {
-  RunSpec spec = Spec();
+  RunSpec spec = TestedSpec();
   spec.warmup_steps = 1;
   spec.steps = 29;
-  const RunResult second = Read("step 1: 9000 ms\nstep 10: 900 ms\nstep 20: 50 ms\nstep 30: 52 ms\n", 0, spec);
+  const RunResult second = ResultFrom("step 1: 9000 ms\nstep 10: 900 ms\nstep 20: 50 ms\nstep 30: 52 ms\n", 0, spec);
   EXPECT_EQ(second.step_ns.median_ns, 51'000'000) << "the second mean may have the first step in it";
   EXPECT_EQ(second.measured_steps, 20);
-  const RunResult from_zero = Read("step 9: 900 ms\nstep 19: 50 ms\nstep 29: 52 ms\n", 0, spec);
+  const RunResult from_zero = ResultFrom("step 9: 900 ms\nstep 19: 50 ms\nstep 29: 52 ms\n", 0, spec);
   EXPECT_EQ(from_zero.step_ns.median_ns, 51'000'000);
-  const RunResult one = Read("step 30: 300 ms\n", 0, spec);
+  const RunResult one = ResultFrom("step 30: 300 ms\n", 0, spec);
   EXPECT_EQ(one.status, RunStatus::kOk) << one.message;
   EXPECT_EQ(one.step_ns.median_ns, 0) << "it may be a mean of all steps";
   EXPECT_DOUBLE_EQ(one.throughput.cold_tokens_per_s, 1000 / 0.3);
 }
 
 TEST(RunResultOfALog, AMedianLeavesTheWarmUpOutToo) {
-  EXPECT_EQ(Read("middle 900 ms\nmiddle 800 ms\n" + Repeated("middle 10 ms\nmiddle 12 ms\n", 2)).step_ns.median_ns,
-            11'000'000);
-  const RunResult newest = Read(Repeated("newest 900 ms\n", 5) + "newest 12 ms\n");
+  EXPECT_EQ(
+      ResultFrom("middle 900 ms\nmiddle 800 ms\n" + Repeated("middle 10 ms\nmiddle 12 ms\n", 2)).step_ns.median_ns,
+      11'000'000);
+  const RunResult newest = ResultFrom(Repeated("newest 900 ms\n", 5) + "newest 12 ms\n");
   EXPECT_EQ(newest.step_ns.median_ns, 12'000'000);
   EXPECT_EQ(newest.measured_steps, 1);
-  const RunResult longest = Read(Repeated("longest 900 ms\n", 6));
+  const RunResult longest = ResultFrom(Repeated("longest 900 ms\n", 6));
   EXPECT_EQ(longest.status, RunStatus::kInvalid) << "the longest step is no measure of all";
 }
 
 TEST(RunResultOfALog, ATimeOfZeroIsNone) {
   const RunResult result =
-      Read("step 1: 50 ms\nstep 2: 40 ms\nstep 3: 0 ms\nstep 4: 30 ms\nstep 5: 32 ms\nstep 6: 0 ms\n");
+      ResultFrom("step 1: 50 ms\nstep 2: 40 ms\nstep 3: 0 ms\nstep 4: 30 ms\nstep 5: 32 ms\nstep 6: 0 ms\n");
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_EQ(result.step_ns.median_ns, 31'000'000);
   EXPECT_EQ(result.measured_steps, 2);
-  EXPECT_EQ(Read(Repeated("plain 0 ms\n", 6)).status, RunStatus::kInvalid);
+  EXPECT_EQ(ResultFrom(Repeated("plain 0 ms\n", 6)).status, RunStatus::kInvalid);
 }
 
 TEST(RunResultOfALog, ARateOfEachRankIsHeldToTheStepsTime) {
-  const RunResult right = Read(Steps(0, 5) + Repeated("rate 5181\n", 6));
+  const RunResult right = ResultFrom(Steps(0, 5) + Repeated("rate 5181\n", 6));
   EXPECT_EQ(right.status, RunStatus::kOk) << right.message;
-  const RunResult wrong = Read(Steps(0, 5) + Repeated("rate 10362\n", 6));
+  const RunResult wrong = ResultFrom(Steps(0, 5) + Repeated("rate 10362\n", 6));
   EXPECT_EQ(wrong.status, RunStatus::kCrashed);
   EXPECT_THAT(wrong.message,
               HasSubstr("tokens_per_s is 10.4K on each of 2 ranks, but 1000 tokens in a step of 96.5 ms"));
 }
 
 TEST(RunResultOfALog, ADevicesMemorySaysWhatItCounts) {
-  const RunResult both = Read(Steps(0, 5) + "card 40 GiB\ndevice 2 GiB\n");
+  const RunResult both = ResultFrom(Steps(0, 5) + "card 40 GiB\ndevice 2 GiB\n");
   EXPECT_EQ(both.memory.device_peak_bytes, int64_t{2} << 30);
   EXPECT_EQ(both.memory.device_peak_kind, "allocated");
-  const RunResult card = Read(Steps(0, 5) + "card 40 GiB\n");
+  const RunResult card = ResultFrom(Steps(0, 5) + "card 40 GiB\n");
   EXPECT_EQ(card.memory.device_peak_bytes, int64_t{40} << 30);
   EXPECT_EQ(card.memory.device_peak_kind, "in use");
-  EXPECT_EQ(Read(Steps(0, 5)).memory.device_peak_kind, "");
+  EXPECT_EQ(ResultFrom(Steps(0, 5)).memory.device_peak_kind, "");
 }
 
 TEST(RunResultOfALog, WhatItPrintsOfItsEfficiencyIsKept) {
-  RunSpec spec = Spec();
+  RunSpec spec = TestedSpec();
   const double tflops = ModelFlops(spec).model_causal / 0.0965 * 1e-12;
   const std::string log = Steps(0, 5) + fmt::format("tflops {0:.6f}\n", tflops);
-  EXPECT_NEAR(*Read(log).printed.tflops_per_gpu, tflops, 1e-6);
-  EXPECT_FALSE(Read(Steps(0, 5)).printed.tflops_per_gpu.has_value());
+  EXPECT_NEAR(*ResultFrom(log).printed.tflops_per_gpu, tflops, 1e-6);
+  EXPECT_FALSE(ResultFrom(Steps(0, 5)).printed.tflops_per_gpu.has_value());
 }
 
 TEST(RunResultOfALog, WhatItTrainsMayBeAPartOfTheModel) {
-  const int64_t all = CountParameters(Spec());
-  const RunResult part = Read(Steps(0, 5) + fmt::format("trainable {}\n", all / 100));
+  const int64_t all = CountParameters(TestedSpec());
+  const RunResult part = ResultFrom(Steps(0, 5) + fmt::format("trainable {}\n", all / 100));
   EXPECT_EQ(part.status, RunStatus::kOk) << part.message;
   EXPECT_EQ(part.metrics.at("trainable_parameters").value, static_cast<double>(all / 100));
-  EXPECT_EQ(Read(Steps(0, 5) + fmt::format("trainable {}\n", 2 * all)).status, RunStatus::kInvalid);
+  EXPECT_EQ(ResultFrom(Steps(0, 5) + fmt::format("trainable {}\n", 2 * all)).status, RunStatus::kInvalid);
 }
 
 TEST(RunResultOfALog, ADefinitionMaySayThatAModelIsNotCompared) {
   const std::string log = Steps(0, 5) + "parameters 5\ntflops 900\n";
-  EXPECT_EQ(Read(log).status, RunStatus::kInvalid);
-  EXPECT_THAT(Read(log).hint, HasSubstr("checks: {parameters: no"));
-  const auto with = [](const std::string& checks) { return ParseTrainer(Mine().text + checks, "mine.yaml"); };
-  EXPECT_EQ(Read(log, 0, Spec(), 0, with("checks: {parameters: no, flops: no}\n")).status, RunStatus::kOk);
-  EXPECT_EQ(Read(log, 0, Spec(), 0, with("checks: {parameters: false}\n")).status, RunStatus::kInvalid) << "its FLOPs";
+  EXPECT_EQ(ResultFrom(log).status, RunStatus::kInvalid);
+  EXPECT_THAT(ResultFrom(log).hint, HasSubstr("checks: {parameters: no"));
+  const auto with = [](const std::string& checks) { return ParseTrainer(TestedTrainer().text + checks, "mine.yaml"); };
+  EXPECT_EQ(ResultFrom(log, 0, TestedSpec(), 0, with("checks: {parameters: no, flops: no}\n")).status, RunStatus::kOk);
+  EXPECT_EQ(ResultFrom(log, 0, TestedSpec(), 0, with("checks: {parameters: false}\n")).status, RunStatus::kInvalid)
+      << "its FLOPs";
 }
 
 TEST(RunResultOfALog, AnEndIsItsLine) {
-  const RunResult oom = Read("step 0: 5 ms\ntorch.OutOfMemoryError: CUDA out of memory. Tried\n", 1);
+  const RunResult oom = ResultFrom("step 0: 5 ms\ntorch.OutOfMemoryError: CUDA out of memory. Tried\n", 1);
   EXPECT_EQ(oom.status, RunStatus::kOomDevice);
   EXPECT_EQ(oom.message, "torch.OutOfMemoryError: CUDA out of memory. Tried");
   EXPECT_EQ(oom.evidence.at("log_line"), "2");
-  EXPECT_EQ(Read(Steps(0, 3) + "loss nan\n").status, RunStatus::kDiverged);
-  EXPECT_EQ(Read("nothing\n", 7).status, RunStatus::kCrashed);
+  EXPECT_EQ(ResultFrom(Steps(0, 3) + "loss nan\n").status, RunStatus::kDiverged);
+  EXPECT_EQ(ResultFrom("nothing\n", 7).status, RunStatus::kCrashed);
 }
 
 }  // namespace
