@@ -123,7 +123,7 @@ StepProgram StepOf(std::string_view model, std::string_view precision, int64_t t
 
 bool PrintProducts(int64_t tokens, std::span<const std::string_view> models) {
   std::vector<std::string_view> chosen(models.begin(), models.end());
-  if (chosen.empty()) chosen.assign(PresetNames().begin(), PresetNames().end());
+  if (chosen.empty()) chosen.assign(OurPresetNames().begin(), OurPresetNames().end());
   std::set<std::string> seen;
   int64_t refused = 0;
   for (const std::string_view precision : PrecisionsHere()) {

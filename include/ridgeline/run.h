@@ -82,9 +82,10 @@ using FieldValue = std::variant<int64_t, double, bool, std::string>;
 // the JSON keys are the member names.
 struct RunSpec {
   // Model. `model` is derived from the shape when a spec is made canonical: the preset with this shape, else
-  // "<family>-<layers>x<hidden>".
+  // "<family>-<layers>x<hidden>". Of family "other" it is the name that a trainer other than ours knows it by, and what
+  // of the shape nobody said is 0.
   std::string model;
-  std::string family = "llama";  // llama | gpt | stack
+  std::string family = "llama";  // llama | gpt | stack, and those that other trainers have
   int64_t layers = 0;
   int64_t hidden = 0;
   int64_t heads = 0;

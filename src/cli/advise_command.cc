@@ -33,11 +33,16 @@ struct AdviseArguments {
 
 int Advise(const AdviseArguments& arguments) {
   const Preset* model = FindPreset(arguments.model);
+  if (model != nullptr && !model->is_ours()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("advise: the model {} is for other trainers, and nobody predicts these", model->name),
+                "the models are " + Join(OurPresetNames(), ", "));
+  }
   if (model == nullptr) {
     throw Error(
         ErrorKind::kUsage,
-        fmt::format("advise: there is no model '{}'{}", arguments.model, DidYouMean(arguments.model, PresetNames())),
-        "the models are " + Join(PresetNames(), ", "));
+        fmt::format("advise: there is no model '{}'{}", arguments.model, DidYouMean(arguments.model, OurPresetNames())),
+        "the models are " + Join(OurPresetNames(), ", "));
   }
   const Device device = FindDevice(arguments.device, DeviceFolders(arguments.devices));
   AdviceAbout about{model, arguments.ranks > 0 ? arguments.ranks : device.gpus(), arguments.seq_length};

@@ -146,7 +146,7 @@ CompletedCommand OurTrainer() {
     const std::string flag = field.flag();
     Completed value;
     if (!field.choices.empty()) value = PlainWords(Split(std::string(field.choices), '|'));
-    if (field.name == "model") value = PlainWords(PresetNames());
+    if (field.name == "model") value = PlainWords(OurPresetNames());
     if (field.name == "checkpointing") value = PlainWords({"none", "selective", "full"});
     if (flag == "--checkpoint-dir") value = {kFolders, {}};
     trainer.options.push_back({{flag}, InShort(std::string(field.help)), true, value});

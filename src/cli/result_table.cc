@@ -57,7 +57,7 @@ void DropWhereEmpty(Table& table, size_t column) {
 
 // Of a point. What is a trainer's own has no column, and other trainers' points have none of it.
 std::string ColumnSql(const Field& field) {
-  if (!field.is_own()) return fmt::format("p.{}", field.name);
+  if (!field.is_own()) return fmt::format("{} AS {}", FieldSql(field), field.name);
   const char* as = field.type() == "true or false" ? "->" : "->>";  // true, not 1
   return fmt::format("p.spec {} '$.own.{}' AS {}", as, field.name, field.name);
 }

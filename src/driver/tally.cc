@@ -15,20 +15,24 @@ void Tally::Begin(int64_t points, int64_t ok, int64_t failed) {
   counts_.failed = failed;
 }
 
-void Tally::ToDo(const RunSpec& spec, int64_t runs) { left_cost_ += static_cast<double>(runs) * RelativeCost(spec); }
+void Tally::ToDo(const RunSpec& spec, int64_t runs) {
+  const double cost = RelativeCost(spec);
+  left_cost_ += static_cast<double>(runs) * cost;
+  if (cost == 0) left_unknown_ += runs;
+}
 
-void Tally::Again(const RunSpec& spec) { left_cost_ += RelativeCost(spec); }
+void Tally::Again(const RunSpec& spec) { ToDo(spec, 1); }
 
 void Tally::Ran(const RunSpec& spec, const Collected& result, int64_t spent_ns) {
   const double cost = RelativeCost(spec);
-  left_cost_ -= cost;
+  ToDo(spec, -1);
   if (result.end.status != RunStatus::kOk) return;
   times_.Took(cost, static_cast<double>(result.duration_ns > 0 ? result.duration_ns : spent_ns) / 1e9);
 }
 
 void Tally::Ended(const RunSpec& spec, RunStatus status, int64_t runs_left) {
   if (IsFinal(status)) ++(status == RunStatus::kOk ? counts_.done : counts_.failed);
-  if (runs_left > 0) left_cost_ -= static_cast<double>(runs_left) * RelativeCost(spec);
+  if (runs_left > 0) ToDo(spec, -runs_left);
 }
 
 RunProgress Tally::Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns, int64_t window) const {
@@ -50,7 +54,9 @@ RunProgress Tally::Now(JobTable& jobs, const SweepPoints& points, int64_t now_ns
       progress.live.push_back({points.Label(*point), ParseProgress(text)});
     }
   }
-  progress.left_ns = times_.LeftNs(left_cost_, running_ns, window > 0 ? window : running_jobs);
+  if (left_unknown_ == 0) {
+    progress.left_ns = times_.LeftNs(left_cost_, running_ns, window > 0 ? window : running_jobs);
+  }
   return progress;
 }
 

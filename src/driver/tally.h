@@ -38,6 +38,7 @@ class Tally {
   TimeModel times_;
   RunProgress counts_;
   double left_cost_ = 0;
+  int64_t left_unknown_ = 0;  // runs whose cost nobody knows
 };
 
 }  // namespace ridgeline

@@ -68,7 +68,9 @@ int64_t LeftNs(Store& store, const SweepNow& now, const std::string& launcher) {
     const RunSpec spec = DecodeSpec(ParseJson(CellText(row[1]), "a point"), "a point");
     const auto done = repeats_done.find(id);
     const auto runs = static_cast<double>(spec.repeats - (done == repeats_done.end() ? 0 : done->second));
-    left += RelativeCost(spec) * std::max(runs - share_done[id], 0.0);
+    const double cost = RelativeCost(spec);
+    if (cost == 0) return 0;  // nobody knows how large its model is
+    left += cost * std::max(runs - share_done[id], 0.0);
   }
   return times.LeftNs(left, 0, std::max<int64_t>(now.running_jobs, 1));
 }

@@ -105,7 +105,8 @@ std::vector<PointPrice> PricePoints(const Sweep& sweep, const std::vector<Point>
     const auto limit_s = static_cast<double>(launch.time_limit_s);
     const auto within = [&](double seconds) { return limit_s > 0 ? std::min(seconds, limit_s) : seconds; };
     const auto repeats = static_cast<double>(spec.repeats);
-    if (times != nullptr) {
+    const bool is_known = RelativeCost(spec) > 0;
+    if (times != nullptr && is_known) {
       const double each_s = times->Seconds(RelativeCost(spec));
       price.basis = kMeasurements;
       price.seconds = repeats * within(each_s);

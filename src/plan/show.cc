@@ -80,6 +80,13 @@ Expansion WriteSpecs(const Sweep& sweep, bool array, const std::function<void(st
   return expansion;
 }
 
+bool Varies(const std::vector<const Field*>& fields, std::string_view name) {
+  return std::ranges::any_of(fields, [&](const Field* field) { return field->name == name; });
+}
+
+// As a mixture of experts has: a token does not take all of them.
+bool HasIdleParameters(const Point& point) { return ActiveParameters(point.spec) != CountParameters(point.spec); }
+
 }  // namespace
 
 Table PointColumns(const std::vector<const Field*>& fields) {
@@ -99,6 +106,7 @@ std::vector<Cell> PointCells(std::string_view id, const RunSpec& spec, const std
 }
 
 Cell FieldCell(const RunSpec& spec, const Field& field) {
+  if (IsUnknown(spec, field)) return {};
   if (const auto* i = std::get_if<int64_t RunSpec::*>(&field.member)) return spec.*(*i);
   if (const auto* d = std::get_if<double RunSpec::*>(&field.member)) return spec.*(*d);
   return FieldText(spec, field);
@@ -115,7 +123,10 @@ Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan
   const bool say_split =
       std::any_of(splits.begin(), splits.end(), [](const std::string& text) { return !text.empty(); });
   if (say_split) table.columns.emplace_back("split");
-  table.columns.emplace_back("parameters");
+  const bool say_parameters = !Varies(fields, "parameters");
+  const bool say_active = !Varies(fields, "active_parameters") && std::ranges::any_of(points, HasIdleParameters);
+  if (say_parameters) table.columns.emplace_back("parameters");
+  if (say_active) table.columns.emplace_back("active_parameters");
   table.columns.push_back(for_people ? fmt::format("predicted_peak{}", each) : "predicted_peak_bytes");
   table.columns.emplace_back("verdict");
   table.columns.push_back(for_people ? fmt::format("available{}", each) : "available_bytes");
@@ -124,8 +135,12 @@ Table PlanTable(const Sweep& sweep, const std::vector<Point>& points, const Plan
     const Point& point = points[planned.point];
     auto row = PointCells(point.id, point.spec, fields, audience);
     if (say_split) row.emplace_back(splits[table.rows.size()]);
-    const int64_t parameters = CountParameters(point.spec);
-    row.push_back(for_people ? Cell(FormatCount(static_cast<double>(parameters))) : Cell(parameters));
+    const auto count = [&](int64_t parameters) {
+      if (parameters == 0) return Cell();
+      return for_people ? Cell(FormatCount(static_cast<double>(parameters))) : Cell(parameters);
+    };
+    if (say_parameters) row.push_back(count(CountParameters(point.spec)));
+    if (say_active) row.push_back(count(ActiveParameters(point.spec)));
     const auto bytes = [&](int64_t value) {
       return value == 0 ? Cell() : for_people ? Cell(FormatBytes(value)) : Cell(value);
     };

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "run/model.h"
+
 namespace ridgeline {
 namespace {
 
@@ -30,7 +32,9 @@ void AddFacts(const Json& json, const std::string& prefix, Facts& facts) {
 
 Facts FactsOfPoint(const std::string& spec) {
   Facts facts;
-  AddFacts(ParseJson(spec, "a point in the store"), "", facts);
+  Json point = ParseJson(spec, "a point in the store");
+  if (point.contains("model")) point["model"] = ModelOfText(point);
+  AddFacts(point, "", facts);
   facts.erase("version");  // of the encoding
   BringOwnFieldsForward(facts);
   return facts;

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "run/families.h"
+
 namespace ridgeline {
 namespace {
 
@@ -14,6 +16,9 @@ constexpr double kBig = 1e15;
 
 // Sorted by name: the canonical encoding walks it in order.
 const Field kFields[] = {
+    {"active_parameters", &RunSpec::active_parameters,
+     "of another trainer's model: parameters that a token takes, where its shape does not say (default: what it says)",
+     "", 0, kBig, F::kOfHarness | F::kSparesMemory, "0"},
     {"amax_history", &RunSpec::amax_history, "fp8 with delayed scaling: steps whose amaxes it remembers (default 1024)",
      "", 0, 1 << 20, 0, "0"},
     {"batch_size", &RunSpec::batch_size, "sequences a data-parallel rank processes in one micro-step (default 1)", "",
@@ -44,11 +49,25 @@ const Field kFields[] = {
     {"dropout", &RunSpec::dropout, "probability of dropping a hidden value (default 0; stack 0.1)", "", 0, 0.99,
      F::kMemoryByBeing},
     {"epsilon", &RunSpec::epsilon, "Adam's epsilon (default 1e-8)", "", 0, 1, F::kSparesMemory},
+    {"expert_ffn", &RunSpec::expert_ffn, "other trainers: hidden size of an expert's MLP", "", 0, 1 << 22,
+     F::kOfShape | F::kOfHarness, "0"},
     {"expert_parallel", &RunSpec::expert_parallel,
      "ranks that share the experts of a layer; they are taken from the others, so ranks are no more (default 1)", "", 1,
      1 << 16, F::kSparesLoss, "1"},
-    {"family", &RunSpec::family, "model family (default llama)", "llama|gpt|stack", 0, 0, F::kOfShape},
-    {"ffn", &RunSpec::ffn, "hidden size of the MLP", "", 1, 1 << 22, F::kOfShape},
+    {"experts", &RunSpec::experts,
+     "other trainers: experts a layer, those that every token takes left out (default 0: a dense model)", "", 0,
+     1 << 16, F::kOfShape | F::kOfHarness, "0"},
+    {"experts_per_token", &RunSpec::experts_per_token, "other trainers: of the experts, how many a token takes", "", 0,
+     1 << 16, F::kOfShape | F::kOfHarness, "0"},
+    {"family", &RunSpec::family,
+     "model family: llama, gpt or stack; of other trainers' models these too, and other, of which only a name is known "
+     "(default llama)",
+     "llama|gpt|stack|qwen2|qwen3|gemma2|gemma3|mpt|deepseek_v3|other", 0, 0, F::kOfShape},
+    {"ffn", &RunSpec::ffn, "hidden size of the MLP", "", 1, 1 << 22, F::kOfShape, "0"},
+    {"flops_per_token", &RunSpec::flops_per_token,
+     "of another trainer's model: FLOPs of training a token, backward included (default: what its shape says, else 6 "
+     "for each parameter that a token takes)",
+     "", 0, 1e18, F::kOfHarness | F::kSparesMemory, "0"},
     {"gpu", &RunSpec::gpu, "which GPU: of device cuda, and of meta, to plan for one (default none)",
      "none|a100|b200|b300|gb200|gb300|h100|h200|l40s|rtx-4090|rtx-5090", 0, 0, F::kSparesLoss, "none"},
     {"grad_accumulation", &RunSpec::grad_accumulation, "micro-steps an optimizer step (default 1)", "", 1, 4096,
@@ -56,8 +75,8 @@ const Field kFields[] = {
     {"grad_clip", &RunSpec::grad_clip, "largest global gradient norm; 0: no clipping (default 0)", "", 0, kBig,
      F::kMemoryByBeing},
     {"head_dim", &RunSpec::head_dim, "size of an attention head (default hidden / heads)", "", 0, 4096, F::kOfShape},
-    {"heads", &RunSpec::heads, "attention heads", "", 1, 4096, F::kOfShape},
-    {"hidden", &RunSpec::hidden, "size of the residual stream", "", 1, 1 << 20, F::kOfShape},
+    {"heads", &RunSpec::heads, "attention heads", "", 1, 4096, F::kOfShape, "0"},
+    {"hidden", &RunSpec::hidden, "size of the residual stream", "", 1, 1 << 20, F::kOfShape, "0"},
     {"init_from", &RunSpec::init_from,
      "llama and gpt: what the first weights come from: seed, or the path of a folder of them, such as a checkpoint's "
      "or "
@@ -65,18 +84,22 @@ const Field kFields[] = {
      "", 0, 0, F::kSparesMemory, "seed"},
     {"kv_heads", &RunSpec::kv_heads, "key-value heads, for grouped-query attention (default heads)", "", 0, 4096,
      F::kOfShape},
-    {"layers", &RunSpec::layers, "transformer layers", "", 1, 4096, F::kOfShape},
+    {"layers", &RunSpec::layers, "transformer layers", "", 1, 4096, F::kOfShape, "0"},
     {"learning_rate", &RunSpec::learning_rate, "peak learning rate (default 3e-4; stack 1e-4)", "", 0, 1e3,
      F::kSparesMemory},
     {"learning_rate_min", &RunSpec::learning_rate_min, "where the cosine schedule ends (default 0)", "", 0, 1e3,
      F::kSparesMemory},
     {"lr_warmup_steps", &RunSpec::lr_warmup_steps, "steps of linear learning-rate warm-up (default 0)", "", 0, kBig,
      F::kSparesMemory},
-    {"model", &RunSpec::model, "a preset, such as llama-25m, gpt-124m or stack-1b; it sets the shape", "", 0, 0,
-     F::kSparesMemory},
+    {"model", &RunSpec::model,
+     "a preset, such as llama-25m, gpt-124m or stack-1b: it sets the shape; of other trainers any name or path", "", 0,
+     0, F::kSparesMemory},
     {"norm_eps", &RunSpec::norm_eps, "epsilon of the norms (default 1e-5)", "", 0, 1, F::kSparesMemory},
     {"optimizer", &RunSpec::optimizer, "adamw (decoupled weight decay) or adam (default adamw; stack adam)",
      "adam|adamw", 0, 0},
+    {"parameters", &RunSpec::parameters,
+     "of another trainer's model: how many it has, or trains, where its shape does not say (default: what it says)", "",
+     0, kBig, F::kOfHarness | F::kSparesMemory, "0"},
     {"pipeline_parallel", &RunSpec::pipeline_parallel,
      "ranks that have the layers one after another; micro-steps are its micro-batches (default 1)", "", 1, 1 << 16,
      F::kSparesLoss, "1"},
@@ -232,12 +255,20 @@ void SetValue(RunSpec& spec, const Field& field, const FieldValue& value) {
       field.member);
 }
 
+bool IsUnknown(const RunSpec& spec, const Field& field) {
+  const bool is_of_model = field.Has(Field::kOfShape) || field.name == "rope_theta";
+  if (is_of_model ? spec.family != kAnyFamily : !field.Has(Field::kOfHarness)) return false;
+  const FieldValue value = ValueOf(spec, field);
+  return value == FieldValue(int64_t{0}) || value == FieldValue(0.0) || value == FieldValue(false);
+}
+
 std::string ValueText(const FieldValue& value) {
   return std::visit([](const auto& v) { return fmt::format("{}", v); }, value);
 }
 
 std::string FieldText(const RunSpec& spec, const Field& field) {
   if (field.is_own() && !spec.own.contains(std::string(field.name))) return {};
+  if (IsUnknown(spec, field)) return {};
   return ValueText(ValueOf(spec, field));
 }
 

@@ -36,7 +36,7 @@ struct Field {
     kMemoryByBeing = 2,  // the same memory, as long as it stays 0 or stays above
     kSparesLoss = 4,     // the same loss series, whatever it is
     kOfShape = 8,        // part of a model's shape: naming a model sets it
-    kOfHarness = 16,     // says whom the harness starts: no flag of ridgeline-train
+    kOfHarness = 16,     // says whom the harness starts, or what it is to know: no flag of ridgeline-train
   };
 
   // A field's is the JSON key, the sweep key and the column. A setting's is GROUP.KEY, its place in the JSON and in a
@@ -69,7 +69,7 @@ std::span<const Field> Settings();
 // A field or a setting; nullptr where there is none.
 const Field* FindField(std::string_view name);
 
-// The names a person may set (`model` included: there it names a preset).
+// The names a person may set (`model` included: there it names a preset, or whatever another trainer knows).
 const std::vector<std::string>& SettableNames();
 
 // The spec with every field and setting that has this trait put to its default: specs that are equal then differ in
@@ -81,10 +81,14 @@ FieldValue ValueOf(const RunSpec& spec, const Field& field);
 // `value` must be of the field's type.
 void SetValue(RunSpec& spec, const Field& field, const FieldValue& value);
 
+// Whether nobody has said it, and it does not follow from what was said: a part of the shape of a model that is only a
+// name (run/families.h), or its parameters and FLOPs where no one gave them. Such a field shows nothing.
+bool IsUnknown(const RunSpec& spec, const Field& field);
+
 std::string ValueText(const FieldValue& value);
 
-// A field's value as text for people and columns: "8", "0.0003", "true", "bf16"; empty of a trainer's own where the
-// spec has none of it.
+// A field's value as text for people and columns: "8", "0.0003", "true", "bf16"; empty where it is unknown, and of a
+// trainer's own where the spec has none of it.
 std::string FieldText(const RunSpec& spec, const Field& field);
 
 }  // namespace ridgeline

@@ -3,15 +3,21 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/families.h"
 #include "run/parallelism.h"
 
 namespace ridgeline {
 namespace {
 
 // By family and size, as people are shown them. llama-5m reads bytes, to learn from any text.
-// name, family, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions, tied_head, parameters
+// name, family, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions, tied_head, parameters, experts,
+// experts_per_token, expert_ffn, is_younger
+constexpr bool kYounger = true;
 constexpr Preset kPresets[] = {
     {"llama-5m", "llama", 6, 256, 4, 2, 64, 896, 256, 0, true, 5377280},
     {"llama-10m", "llama", 8, 256, 4, 2, 64, 704, 16384, 0, true, 10096896},
@@ -40,6 +46,49 @@ constexpr Preset kPresets[] = {
     {"stack-14b", "stack", 53, 5120, 40, 40, 128, 15360, 0, 0, false, 13896888320},
     {"stack-32b", "stack", 48, 8192, 64, 64, 128, 24576, 0, 0, false, 32216973312},
     {"stack-64b", "stack", 95, 8192, 64, 64, 128, 24576, 0, 0, false, 63762759680},
+    // Models that people benchmark by name, as their config.json says; of Gemma 3 what reads text. GPT-3 is as its
+    // paper says, with the vocabulary of GPT-2. MPT-70B, which was never released, has the vocabulary of LLM Foundry's.
+    {"llama2-7b", "llama", 32, 4096, 32, 32, 128, 11008, 32000, 0, false, 6738415616, 0, 0, 0, kYounger},
+    {"llama2-13b", "llama", 40, 5120, 40, 40, 128, 13824, 32000, 0, false, 13015864320, 0, 0, 0, kYounger},
+    {"llama2-70b", "llama", 80, 8192, 64, 8, 128, 28672, 32000, 0, false, 68976648192, 0, 0, 0, kYounger},
+    {"llama3-70b", "llama", 80, 8192, 64, 8, 128, 28672, 128256, 0, false, 70553706496, 0, 0, 0, kYounger},
+    {"llama3-405b", "llama", 126, 16384, 128, 8, 128, 53248, 128256, 0, false, 405853388800, 0, 0, 0, kYounger},
+    {"mistral-7b", "llama", 32, 4096, 32, 8, 128, 14336, 32000, 0, false, 7241732096, 0, 0, 0, kYounger},
+    {"gpt3-175b", "gpt", 96, 12288, 96, 96, 128, 49152, 50257, 2048, true, 174604259328, 0, 0, 0, kYounger},
+    {"qwen2.5-0.5b", "qwen2", 24, 896, 14, 2, 64, 4864, 151936, 0, true, 494032768},
+    {"qwen2.5-1.5b", "qwen2", 28, 1536, 12, 2, 128, 8960, 151936, 0, true, 1543714304},
+    {"qwen2.5-3b", "qwen2", 36, 2048, 16, 2, 128, 11008, 151936, 0, true, 3085938688},
+    {"qwen2.5-7b", "qwen2", 28, 3584, 28, 4, 128, 18944, 152064, 0, false, 7615616512},
+    {"qwen2.5-14b", "qwen2", 48, 5120, 40, 8, 128, 13824, 152064, 0, false, 14770033664},
+    {"qwen2.5-32b", "qwen2", 64, 5120, 40, 8, 128, 27648, 152064, 0, false, 32763876352},
+    {"qwen2.5-72b", "qwen2", 80, 8192, 64, 8, 128, 29568, 152064, 0, false, 72706203648},
+    {"qwen3-0.6b", "qwen3", 28, 1024, 16, 8, 128, 3072, 151936, 0, true, 596049920},
+    {"qwen3-1.7b", "qwen3", 28, 2048, 16, 8, 128, 6144, 151936, 0, true, 1720574976},
+    {"qwen3-4b", "qwen3", 36, 2560, 32, 8, 128, 9728, 151936, 0, true, 4022468096},
+    {"qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, 0, false, 8190735360},
+    {"qwen3-14b", "qwen3", 40, 5120, 40, 8, 128, 17408, 151936, 0, false, 14768307200},
+    {"qwen3-32b", "qwen3", 64, 5120, 64, 8, 128, 25600, 151936, 0, false, 32762123264},
+    {"gemma2-2b", "gemma2", 26, 2304, 8, 4, 256, 9216, 256000, 0, true, 2614341888},
+    {"gemma2-9b", "gemma2", 42, 3584, 16, 8, 256, 14336, 256000, 0, true, 9241705984},
+    {"gemma2-27b", "gemma2", 46, 4608, 32, 16, 128, 36864, 256000, 0, true, 27227128320},
+    {"gemma3-1b", "gemma3", 26, 1152, 4, 1, 256, 6912, 262144, 0, true, 999885952},
+    {"gemma3-4b", "gemma3", 34, 2560, 8, 4, 256, 10240, 262208, 0, true, 3880263168},
+    {"gemma3-12b", "gemma3", 48, 3840, 16, 8, 256, 15360, 262208, 0, true, 11766034176},
+    {"gemma3-27b", "gemma3", 62, 5376, 32, 16, 128, 21504, 262208, 0, true, 27009346304},
+    {"mpt-7b", "mpt", 32, 4096, 32, 32, 128, 16384, 50432, 0, true, 6649286656},
+    {"mpt-30b", "mpt", 48, 7168, 64, 64, 112, 28672, 50432, 0, true, 29957200896},
+    {"mpt-70b", "mpt", 80, 8192, 64, 64, 128, 32768, 50368, 0, true, 64838443008},
+    {"mixtral-8x7b", "llama", 32, 4096, 32, 8, 128, 14336, 32000, 0, false, 46702792704, 8, 2, 14336},
+    {"qwen3-30b-a3b", "qwen3", 48, 2048, 32, 4, 128, 6144, 151936, 0, false, 30532122624, 128, 8, 768},
+    {"qwen3-235b-a22b", "qwen3", 94, 4096, 64, 4, 128, 12288, 151936, 0, false, 235093634560, 128, 8, 1536},
+    {"deepseek-v3", "deepseek_v3", 61, 7168, 128, 128, 128, 18432, 129280, 0, false, 671026419200, 256, 8, 2048},
+};
+
+// What people call models that have the shape of a preset.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"llama3-8b", "llama-8b"},      {"llama3.1-8b", "llama-8b"},      {"llama3.1-70b", "llama3-70b"},
+    {"llama3.3-70b", "llama3-70b"}, {"llama3.1-405b", "llama3-405b"}, {"llama3.2-1b", "llama-1b"},
+    {"llama3.2-3b", "llama-3b"},
 };
 
 constexpr size_t kNear = 3;  // presets worth naming
@@ -55,49 +104,143 @@ double SizeOf(std::string_view text) {
   return 0;
 }
 
-}  // namespace
-
-std::span<const Preset> Presets() { return kPresets; }
-
-const Preset* FindPreset(std::string_view name) {
-  const auto it =
-      std::find_if(std::begin(kPresets), std::end(kPresets), [&](const Preset& p) { return p.name == name; });
-  return it == std::end(kPresets) ? nullptr : &*it;
-}
-
-const std::vector<std::string>& PresetNames() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> result;
-    for (const Preset& preset : kPresets) result.emplace_back(preset.name);
-    return result;
-  }();
+std::vector<std::string> NamesOfPresets(bool ours) {
+  std::vector<std::string> names;
+  for (const Preset& preset : kPresets) {
+    if (!ours || preset.is_ours()) names.emplace_back(preset.name);
+  }
+  for (const auto& [other, name] : kOtherNames) {
+    if (!ours || FindPreset(name)->is_ours()) names.emplace_back(other);
+  }
   return names;
 }
 
-std::vector<std::string> PresetsNear(std::string_view name) {
+// What the names of presets begin with up to their size, of all that is spelt most like this; empty where none is.
+std::string NearStem(std::string_view stem) {
+  static const std::vector<std::string> stems = [] {
+    std::vector<std::string> all;
+    for (const Preset& preset : kPresets) all.emplace_back(preset.name.substr(0, preset.name.find('-')));
+    return all;
+  }();
+  return Nearest(stem, stems);
+}
+
+double Number(int64_t value) { return static_cast<double>(value); }
+
+// Weights and all else that a layer has, or that multiplies a token there.
+struct Counts {
+  double all = 0;
+  double multiplied = 0;
+};
+
+Counts OfAttention(const RunSpec& s, const Family& family) {
+  const double hidden = Number(s.hidden);
+  const double q = Number(s.heads) * Number(s.head_dim);
+  const double kv = Number(s.kv_heads) * Number(s.head_dim);
+  if (family.latent) {
+    // DeepSeek V3's: queries by way of 1536, keys and values of 512 and of 64 that turn, heads of 128 and 64 that turn.
+    const double heads = Number(s.heads);
+    const double products =
+        hidden * 1536 + 1536 * heads * 192 + hidden * (512 + 64) + 512 * heads * 256 + heads * 128 * hidden;
+    return {products + 1536 + 512, products};
+  }
+  const double products = 2 * hidden * q + 2 * hidden * kv;
+  const double biases = family.biases ? q + 2 * kv + hidden : family.qkv_biases ? q + 2 * kv : 0;
+  return {products + biases + (family.qk_norms ? 2 * Number(s.head_dim) : 0), products};
+}
+
+Counts OfMlp(const RunSpec& s, const Family& family, int64_t width) {
+  const double products = (family.gated ? 3 : 2) * Number(s.hidden) * Number(width);
+  return {products + (family.biases ? Number(width) + Number(s.hidden) : 0), products};
+}
+
+// The whole model, as its shape says, where a layer has so many experts.
+Counts OfShape(const RunSpec& s, int64_t experts) {
+  const Family& family = FindFamily(s.family);
+  if (family.name == kAnyFamily) return {};
+  const double hidden = Number(s.hidden);
+  const double norm = hidden * (family.biases ? 2 : 1);
+  const Counts attention = OfAttention(s, family);
+  const Counts dense = OfMlp(s, family, s.ffn);
+  const double layers = Number(s.layers);
+  const double dense_layers = s.experts == 0 ? layers : family.latent ? std::min(layers, 3.0) : 0;
+  const double mixed_layers = layers - dense_layers;
+  Counts counts{layers * (attention.all + family.norms * norm) + dense_layers * dense.all,
+                layers * attention.multiplied + dense_layers * dense.multiplied};
+  if (mixed_layers > 0) {
+    // DeepSeek's has an expert more, which every token takes, and a bias for each that is chosen from.
+    const Counts expert = OfMlp(s, family, s.expert_ffn);
+    const double taken = Number(experts) + (family.latent ? 1 : 0);
+    const double router = hidden * Number(s.experts);
+    counts.all += mixed_layers * (taken * expert.all + router + (family.latent ? Number(s.experts) : 0));
+    counts.multiplied += mixed_layers * (taken * expert.multiplied + router);
+  }
+  const double vocabulary = Number(s.vocab) * hidden;
+  counts.multiplied += vocabulary;
+  counts.all += vocabulary * (s.tied_head ? 1 : 2) + Number(s.positions) * hidden + (family.embeds ? norm : 0);
+  return counts;
+}
+
+// What a count in floating point comes to: exact below 2^53, and never more than a whole number holds.
+int64_t Whole(double count) { return static_cast<int64_t>(std::min(count, 9e18)); }
+
+}  // namespace
+
+bool Preset::is_ours() const { return FindFamily(family).ours && experts == 0; }
+
+std::span<const Preset> Presets() { return kPresets; }
+
+std::string_view MeantModel(std::string_view name) {
+  const auto* it = std::find_if(std::begin(kOtherNames), std::end(kOtherNames),
+                                [&](const auto& each) { return each.first == name; });
+  return it == std::end(kOtherNames) ? name : it->second;
+}
+
+const Preset* FindPreset(std::string_view name) {
+  const auto* it = std::find_if(std::begin(kPresets), std::end(kPresets),
+                                [meant = MeantModel(name)](const Preset& p) { return p.name == meant; });
+  return it == std::end(kPresets) ? nullptr : it;
+}
+
+const std::vector<std::string>& PresetNames() {
+  static const std::vector<std::string> names = NamesOfPresets(/*ours=*/false);
+  return names;
+}
+
+const std::vector<std::string>& OurPresetNames() {
+  static const std::vector<std::string> names = NamesOfPresets(/*ours=*/true);
+  return names;
+}
+
+std::vector<std::string> PresetsNear(std::string_view name, bool ours) {
   const size_t dash = name.rfind('-');
   const double size = dash == std::string_view::npos ? 0 : SizeOf(name.substr(dash + 1));
-  if (size == 0) {
-    if (const std::string meant = Nearest(name, PresetNames()); !meant.empty()) return {meant};
-    std::vector<std::string> of_family;
-    for (const Preset& preset : kPresets) {
-      if (name.starts_with(preset.family)) of_family.emplace_back(preset.name);
-    }
-    return of_family;
-  }
-  static const std::vector<std::string> kFamilies = {"llama", "gpt", "stack"};
-  const std::string family = Nearest(name.substr(0, dash), kFamilies);
-  std::vector<const Preset*> near;
+  std::vector<const Preset*> known;
   for (const Preset& preset : kPresets) {
-    if (family.empty() || preset.family == family) near.push_back(&preset);
+    if (!ours || preset.is_ours()) known.push_back(&preset);
+  }
+  std::vector<std::string> names;
+  if (size == 0) {
+    if (const std::string meant = Nearest(name, ours ? OurPresetNames() : PresetNames()); !meant.empty())
+      return {meant};
+    for (const Preset* preset : known) {
+      if (name.starts_with(preset->family)) names.emplace_back(preset->name);
+    }
+    return names;
+  }
+  const std::string stem = NearStem(name.substr(0, dash));
+  const auto begins_so = [&](const Preset* preset) { return !stem.empty() && preset->name.starts_with(stem); };
+  const auto like = std::find_if(known.begin(), known.end(), begins_so);
+  if (like != known.end()) {
+    std::erase_if(known, [family = (*like)->family](const Preset* preset) { return preset->family != family; });
   }
   const auto distance = [&](const Preset* preset) {
     return std::abs(std::log(static_cast<double>(preset->parameters) / size));
   };
-  std::stable_sort(near.begin(), near.end(),
-                   [&](const Preset* a, const Preset* b) { return distance(a) < distance(b); });
-  std::vector<std::string> names;
-  for (const Preset* preset : near) names.emplace_back(preset->name);
+  std::stable_sort(known.begin(), known.end(), [&](const Preset* a, const Preset* b) {
+    return std::pair(!begins_so(a), distance(a)) < std::pair(!begins_so(b), distance(b));
+  });
+  for (const Preset* preset : known) names.emplace_back(preset->name);
   names.resize(std::min(names.size(), kNear));
   return names;
 }
@@ -113,44 +256,61 @@ void ApplyPreset(const Preset& p, RunSpec& spec) {
   spec.vocab = p.vocab;
   spec.positions = p.positions;
   spec.tied_head = p.tied_head;
+  spec.experts = p.experts;
+  spec.experts_per_token = p.experts_per_token;
+  spec.expert_ffn = p.expert_ffn;
 }
 
 const Preset* PresetOfShape(const RunSpec& s) {
-  const auto it = std::find_if(std::begin(kPresets), std::end(kPresets), [&](const Preset& p) {
+  const auto* it = std::find_if(std::begin(kPresets), std::end(kPresets), [&](const Preset& p) {
     return p.layers == s.layers && p.hidden == s.hidden && p.heads == s.heads && p.kv_heads == s.kv_heads &&
            p.head_dim == s.head_dim && p.ffn == s.ffn && p.vocab == s.vocab && p.positions == s.positions &&
-           p.tied_head == s.tied_head && p.family == s.family;
+           p.tied_head == s.tied_head && p.experts == s.experts && p.experts_per_token == s.experts_per_token &&
+           p.expert_ffn == s.expert_ffn && p.family == s.family;
   });
-  return it == std::end(kPresets) ? nullptr : &*it;
+  return it == std::end(kPresets) ? nullptr : it;
+}
+
+std::string NameOfShape(const RunSpec& s) {
+  if (const Preset* preset = PresetOfShape(s)) return std::string(preset->name);
+  const std::string mixed = s.experts > 0 ? fmt::format("-{}x{}", s.experts, s.expert_ffn) : "";
+  return fmt::format("{}-{}x{}{}", s.family, s.layers, s.hidden, mixed);
+}
+
+std::string NameInText(const RunSpec& s) {
+  const Preset* preset = s.family == kAnyFamily ? nullptr : FindPreset(s.model);
+  if (preset == nullptr || !preset->is_younger) return s.model;
+  return fmt::format("{}-{}x{}", preset->family, preset->layers, preset->hidden);
 }
 
 int64_t CountParameters(const RunSpec& s) {
-  const int64_t h = s.hidden;
-  const int64_t q = s.heads * s.head_dim;
-  const int64_t kv = s.kv_heads * s.head_dim;
-  if (s.family == "llama") {
-    return s.vocab * h * (s.tied_head ? 1 : 2) + s.layers * (2 * h + 2 * h * q + 2 * h * kv + 3 * h * s.ffn) + h;
-  }
-  // Norms with biases; fused QKV, projection, FC1 and FC2 with biases.
-  const int64_t layer = 4 * h + (3 * h * h + 3 * h) + (h * h + h) + (h * s.ffn + s.ffn) + (s.ffn * h + h);
-  if (s.family == "stack") return s.layers * layer;
-  return s.vocab * h * (s.tied_head ? 1 : 2) + s.positions * h + s.layers * layer + 2 * h;
+  return s.parameters != 0 ? s.parameters : Whole(OfShape(s, s.experts).all);
+}
+
+int64_t ActiveParameters(const RunSpec& s) {
+  if (s.active_parameters != 0) return s.active_parameters;
+  return s.parameters != 0 ? s.parameters : Whole(OfShape(s, s.experts_per_token).all);
 }
 
 FlopFigures ModelFlops(const RunSpec& s) { return ModelFlops(s, DataParallelRanks(s)); }
 
 FlopFigures ModelFlops(const RunSpec& s, int64_t data_parallel) {
   const auto product = [](int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
-  const int64_t attended = s.heads * s.head_dim;
-  const double layer = product(s.hidden, attended + 2 * s.kv_heads * s.head_dim) + product(attended, s.hidden) +
-                       product(s.hidden, s.ffn) * (s.family == "llama" ? 3 : 2);
-  const double multiplied = static_cast<double>(s.layers) * layer + product(s.vocab, s.hidden);
   const double share = static_cast<double>(data_parallel) / static_cast<double>(s.ranks);
   const double tokens = product(s.batch_size, s.seq_length) * static_cast<double>(s.grad_accumulation) * share;
-  // q k^T and p v, 2 FLOPs a multiply-add each.
-  const double per_pair = 4 * product(s.layers, attended);
-  const auto seq = static_cast<double>(s.seq_length);
   FlopFigures flops;
+  if (s.flops_per_token > 0) {
+    flops.model_causal = flops.model_non_causal = tokens * s.flops_per_token;
+    return flops;
+  }
+  const double of_shape = OfShape(s, s.experts_per_token).multiplied;
+  const double multiplied = of_shape > 0 ? of_shape : Number(ActiveParameters(s));
+  if (multiplied == 0) return flops;
+  // q k^T and p v, 2 FLOPs a multiply-add each. DeepSeek V3's heads have 192 numbers in the one, and 128 in the other.
+  const double of_a_head = FindFamily(s.family).latent ? (192.0 + 128) / 2 : Number(s.head_dim);
+  const double attended = Number(s.heads) * of_a_head;
+  const double per_pair = 4 * Number(s.layers) * (attended > 0 ? attended : Number(s.hidden));
+  const auto seq = static_cast<double>(s.seq_length);
   flops.model_causal = 3 * tokens * (2 * multiplied + per_pair * (seq + 1) / 2);
   flops.model_non_causal = 3 * tokens * (2 * multiplied + per_pair * seq);
   return flops;

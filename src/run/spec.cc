@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "run/families.h"
+#include "run/model.h"
 #include "run/parallelism.h"
 #include "run/presets.h"
 #include "run/step_figures.h"
@@ -36,15 +38,6 @@ std::string RangeProblem(const Field& field, double value) {
 std::string TypeProblem(const Field& field, const Json& value) {
   return fmt::format("{} must be {} {}, not {}", field.name, field.type() == "integer" ? "an" : "a", field.type(),
                      DumpJson(value));
-}
-
-std::string UnknownModel(const std::string& name) {
-  const std::vector<std::string> near = PresetsNear(name);
-  return fmt::format("unknown model '{}'; {} {}", name,
-                     near.empty()       ? "there are"
-                     : near.size() == 1 ? "the nearest is"
-                                        : "the nearest are",
-                     Join(near.empty() ? PresetNames() : near, ", "));
 }
 
 // Each Assign returns what is wrong, or nothing.
@@ -121,8 +114,10 @@ void AppendValue(const RunSpec& spec, const Field& field, std::string& out) {
     AppendBoolean(spec.*(*b), out);
   } else if (const auto* said = std::get_if<std::optional<bool> RunSpec::*>(&field.member)) {
     AppendBoolean((spec.*(*said)).value_or(false), out);
+  } else if (const auto text = std::get<std::string RunSpec::*>(field.member); text == &RunSpec::model) {
+    AppendString(NameInText(spec), out);
   } else {
-    AppendString(spec.*std::get<std::string RunSpec::*>(field.member), out);
+    AppendString(spec.*text, out);
   }
 }
 
@@ -257,8 +252,8 @@ bool KeepsFp32State(const RunSpec& spec) {
 RunSpec FamilyDefaults(std::string_view family) {
   RunSpec spec;
   spec.family = family;
-  if (family == "llama") spec.rope_theta = 500000;
-  if (family == "gpt") spec.tied_head = true;
+  spec.rope_theta = FindFamily(family).rope_theta;
+  spec.tied_head = FindFamily(family).tied_head;
   if (family == "stack") {
     spec.dropout = 0.1;
     spec.optimizer = "adam";
@@ -278,12 +273,7 @@ std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& 
 std::vector<Problem> SetField(RunSpec& spec, const Field& field, const Json& value) {
   if (field.name == "model") {
     if (!value.is_string()) return {{"model", TypeProblem(field, value)}};
-    const Preset* preset = FindPreset(value.get<std::string>());
-    if (preset == nullptr) {
-      return {{"model", UnknownModel(value.get<std::string>())}};
-    }
-    ApplyPreset(*preset, spec);
-    return {};
+    return SetModel(value.get<std::string>(), spec);
   }
   FieldValue read = ValueOf(spec, field);
   std::string problem = std::visit([&](auto& to) { return Assign(to, field, value); }, read);
@@ -300,17 +290,18 @@ RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
   };
   const auto set = [&](RunSpec& spec, const std::string& name) { set_to(spec, name, values.at(name)); };
   RunSpec spec;
+  // It decides which models there are.
+  if (values.contains("trainer") && values.at("trainer").is_string()) spec.trainer = values.at("trainer");
+  const std::string trainer = spec.trainer;
   if (values.contains("family")) set(spec, "family");
   if (values.contains("model")) set(spec, "model");
   const std::string family = spec.family;
   if (values.contains("family") && values.at("family").is_string() && problems.size() == before &&
       values.at("family") != family) {
-    problems.push_back({"family",
-                        fmt::format("family is {}, but the model {} is a {}", DumpJson(values.at("family")),
-                                    DumpJson(values.at("model")), family),
-                        {"model"}});
+    problems.push_back(OtherFamily(DumpJson(values.at("family")), DumpJson(values.at("model")), family));
   }
   spec = FamilyDefaults(family);
+  spec.trainer = trainer;
   if (values.contains("model") && problems.size() == before) set(spec, "model");
   for (const auto& [name, value] : values.items()) {
     if (name == kOwnKey) {
@@ -331,8 +322,11 @@ RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems) {
 }
 
 void Canonicalize(RunSpec& spec) {
-  if (spec.kv_heads == 0) spec.kv_heads = spec.heads;
-  if (spec.head_dim == 0 && spec.heads > 0 && spec.hidden % spec.heads == 0) spec.head_dim = spec.hidden / spec.heads;
+  const bool has_shape = spec.family != kAnyFamily;
+  if (has_shape && spec.kv_heads == 0) spec.kv_heads = spec.heads;
+  if (has_shape && spec.head_dim == 0 && spec.heads > 0 && spec.hidden % spec.heads == 0) {
+    spec.head_dim = spec.hidden / spec.heads;
+  }
   if (spec.state_precision.empty())
     spec.state_precision = spec.family == "stack" && !KeepsFp32State(spec) ? "bf16" : "fp32";
   if (spec.scaling.empty()) {
@@ -343,9 +337,7 @@ void Canonicalize(RunSpec& spec) {
   if (spec.communicator.empty()) spec.communicator = spec.gpu == "none" ? "gloo" : "nccl";
   if (spec.communicator != "virtual" && spec.ranks == 1) spec.communicator = "self";  // nobody else is there
   CanonicalizeParallelism(spec);
-  const Preset* preset = PresetOfShape(spec);
-  spec.model =
-      preset != nullptr ? std::string(preset->name) : fmt::format("{}-{}x{}", spec.family, spec.layers, spec.hidden);
+  if (has_shape) spec.model = NameOfShape(spec);
 }
 
 int64_t ProcessesOf(const RunSpec& spec) {
@@ -370,59 +362,14 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
   const auto add = [&](std::string_view field, std::string message, Names with = {}) {
     problems.push_back({std::string(field), std::move(message), std::move(with)});
   };
-  for (const auto& [name, value] :
-       {std::pair{"layers", s.layers}, {"hidden", s.hidden}, {"heads", s.heads}, {"ffn", s.ffn}}) {
-    if (value <= 0)
-      add(name, fmt::format("{} is not given; name a model, or give layers, hidden, heads, ffn and vocab", name));
-  }
-  if (!problems.empty()) return problems;
+  if (!CheckModel(s, problems)) return problems;
   if (s.min_steps > s.steps) add("measure.min_steps", "measure.min_steps is more than the steps measured", {"steps"});
-  if (s.head_dim == 0)
-    add("heads", fmt::format("hidden {} is not divisible by heads {}", s.hidden, s.heads), {"hidden"});
-  if (s.heads % s.kv_heads != 0)
-    add("kv_heads", fmt::format("heads {} is not divisible by kv_heads {}", s.heads, s.kv_heads), {"heads"});
-  if (s.family == "llama") {
-    if (s.head_dim % 2 != 0)
-      add("head_dim", fmt::format("head_dim {} is odd; rotary embedding turns pairs", s.head_dim),
-          {"family", "hidden", "heads"});
-    if (s.rope_theta <= 0) add("rope_theta", "rope_theta must be above 0 for llama", {"family"});
-  } else {
-    if (s.kv_heads != s.heads)
-      add("kv_heads", fmt::format("{} has no grouped-query attention: kv_heads must equal heads", s.family),
-          {"family", "heads"});
-    if (s.head_dim != 0 && s.head_dim * s.heads != s.hidden) {
-      add("head_dim",
-          fmt::format("{} needs heads x head_dim = hidden, not {} x {} = {}", s.family, s.heads, s.head_dim, s.hidden),
-          {"family", "heads", "hidden"});
-    }
-    if (s.rope_theta != 0) add("rope_theta", fmt::format("{} has no rotary embedding", s.family), {"family"});
-  }
-  if (s.family == "stack") {
-    if (s.vocab != 0) add("vocab", "stack has no embedding and no head: vocab must be 0", {"family"});
-    if (s.tied_head) add("tied_head", "stack has no head to tie", {"family"});
-    if (s.data != "synthetic") add("data", "stack trains on random input: data must be synthetic", {"family"});
-    if (s.init_from != "seed") add("init_from", "stack's first weights come from the seed alone", {"family"});
-  } else {
-    if (s.vocab <= 0) add("vocab", fmt::format("vocab is not given; {} needs one", s.family), {"family"});
-    if (s.data != "synthetic" && s.vocab > 0 && s.vocab < 256)
-      add("vocab", "text is read as bytes: vocab must be at least 256", {"family", "data"});
-  }
-  if (s.family == "gpt") {
-    if (s.positions <= 0)
-      add("positions", "positions is not given; gpt needs the longest sequence it can take", {"family"});
-    if (s.positions > 0 && s.seq_length > s.positions) {
-      add("seq_length", fmt::format("seq_length {} is beyond this gpt's {} positions", s.seq_length, s.positions),
-          {"family", "positions"});
-    }
-  } else if (s.positions != 0) {
-    add("positions", fmt::format("{} has no learned positions", s.family), {"family"});
-  }
   std::string kind;
   int64_t every = 0;
   if (!ParseCheckpointing(s.checkpointing, kind, every)) {
     add("checkpointing",
         fmt::format("checkpointing '{}' is not one of none, selective, full, full/K", s.checkpointing));
-  } else if (every > s.layers) {
+  } else if (s.layers > 0 && every > s.layers) {
     add("checkpointing", fmt::format("checkpointing {} spans more than the {} layers", s.checkpointing, s.layers),
         {"layers"});
   }
@@ -441,7 +388,8 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
   }
   if (s.amax_history != 0 && s.scaling != "delayed")
     add("amax_history", "only delayed scaling has an amax_history", {"scaling", "precision"});
-  if (s.bf16_first_layers + s.bf16_last_layers > (block_formats ? s.layers : 0)) {
+  const bool knows_layers = s.layers > 0 || !block_formats;
+  if (knows_layers && s.bf16_first_layers + s.bf16_last_layers > (block_formats ? s.layers : 0)) {
     add("bf16_first_layers",
         block_formats ? fmt::format("bf16_first_layers and bf16_last_layers are more than the {} layers", s.layers)
                       : fmt::format("precision {} has no layers to keep in bf16", s.precision),
@@ -531,9 +479,10 @@ bool IsFieldName(std::string_view name) {
 void AppendSpec(const RunSpec& spec, std::string& out) { AppendFields(spec, true, out); }
 
 bool AppendField(const RunSpec& spec, const Field& field, std::string& out) {
+  if (IsUnknown(spec, field)) return false;
   if (const auto* said = std::get_if<std::optional<bool> RunSpec::*>(&field.member)) {
     if (!(spec.*(*said)).has_value()) return false;
-  } else if (!field.unsaid.empty() && FieldText(spec, field) == field.unsaid) {
+  } else if (!field.unsaid.empty() && ValueText(ValueOf(spec, field)) == field.unsaid) {
     return false;
   }
   out += '"';
@@ -561,8 +510,11 @@ RunSpec DecodeSpec(const Json& document, const std::string& source) {
                 "use a harness and a trainer of the same release");
   }
   values.erase("version");
-  // A canonical spec carries the derived name of its model, which need not be a preset.
-  if (values.contains("model") && values["model"].is_string() && values.contains("layers")) values.erase("model");
+  // A canonical spec carries the derived name of its model, which need not be a preset, unless the name is all there
+  // is.
+  const bool has_name = values.contains("model") && values["model"].is_string();
+  const bool has_shape = values.contains("layers") && values.contains("family") && values["family"] != kAnyFamily;
+  if (has_name && has_shape) values.erase("model");
   std::vector<Problem> problems;
   RunSpec spec = BuildSpec(values, problems);
   if (!problems.empty()) {

@@ -21,7 +21,7 @@ struct Problem {
 RunSpec FamilyDefaults(std::string_view family);
 
 // Sets one field from a JSON value. Returns what is wrong (type, range, choice), or nothing. `model` names a preset and
-// sets the shape.
+// sets the shape; any other name is a model of kAnyFamily where the spec's trainer is not ours.
 std::vector<Problem> SetField(RunSpec& spec, std::string_view name, const Json& value);
 
 // The same of a field in hand, such as a trainer's own.
@@ -31,7 +31,8 @@ std::vector<Problem> SetField(RunSpec& spec, const Field& field, const Json& val
 // canonical and checked. Problems are appended; the spec is meaningful only where none were.
 RunSpec BuildSpec(const Json& values, std::vector<Problem>& problems);
 
-// Fills in what depends on other fields (kv_heads, head_dim, state_precision, communicator, model). Idempotent.
+// Fills in what depends on other fields (kv_heads, head_dim, state_precision, communicator, model). Idempotent. A name
+// of kAnyFamily stays as it is, and nothing of such a shape is filled in.
 void Canonicalize(RunSpec& spec);
 
 // What a canonical spec can't be: an impossible shape, a combination nothing can run.
@@ -48,7 +49,7 @@ bool ParseCheckpointing(std::string_view text, std::string& kind, int64_t& every
 // specs give equal text.
 std::string EncodeSpec(const RunSpec& spec);
 void AppendSpec(const RunSpec& spec, std::string& out);  // the same, appended
-// One field of it, "name":value; nothing, and false, where the value is one that goes unsaid.
+// One field of it, "name":value; nothing, and false, where the value goes unsaid or is unknown.
 bool AppendField(const RunSpec& spec, const Field& field, std::string& out);
 
 // Of a trainer's own fields, "own":{…}; nothing where there are none.

@@ -117,8 +117,10 @@ std::string ValueWords(const SearchSpace& space, const SweepSearch& search, size
       return fmt::format("{:.2f} USD a billion tokens", 1e9 / value);
     case Objective::kFit: {
       const RunSpec& spec = space.points[point].point.spec;
-      return fmt::format("{} parameters x {} tokens", FormatCount(static_cast<double>(CountParameters(spec))),
-                         FormatCount(static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length)));
+      const auto tokens = static_cast<double>(spec.batch_size) * static_cast<double>(spec.seq_length);
+      const auto parameters = static_cast<double>(CountParameters(spec));
+      if (parameters == 0) return FormatCount(tokens) + " tokens";
+      return fmt::format("{} parameters x {} tokens", FormatCount(parameters), FormatCount(tokens));
     }
   }
   return "";

@@ -75,9 +75,9 @@ std::vector<const Field*> OtherAxes(const Sweep& sweep) {
   return fields;
 }
 
-// How large the step is that one rank holds: parameters x tokens of a micro-step.
+// How large the step is that one rank holds: parameters, as far as they are known, x tokens of a micro-step.
 double SizeOf(const RunSpec& spec) {
-  return static_cast<double>(CountParameters(spec)) * static_cast<double>(spec.batch_size) *
+  return static_cast<double>(std::max<int64_t>(CountParameters(spec), 1)) * static_cast<double>(spec.batch_size) *
          static_cast<double>(spec.seq_length);
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "run/families.h"
 #include "run/fields.h"
 #include "run/figures.h"
 #include "run/result.h"
@@ -166,14 +167,26 @@ constexpr std::array<Words, 9> kShared = {{
   ELSE 2 + CAST(substr(p.checkpointing, 6) AS INTEGER) END)sql"},
 }};
 
+// The figure that is called as the field: where it was taken it is what counts.
+const Figure* FigureOf(const Field& field) {
+  const auto it =
+      std::find_if(Figures().begin(), Figures().end(), [&](const Figure& figure) { return figure.name == field.name; });
+  return it == Figures().end() ? nullptr : &*it;
+}
+
 // What a measurement says, of r (its result), p (its point) and e (where it ran).
 std::string MeasurementColumns(Database& database) {
   std::string columns = "p.id AS point_id, r.number AS result";
   for (const Field& field : Fields()) {
-    if (field.name != "trainer") columns += fmt::format(", p.{}", field.name);
+    if (field.name != "trainer" && FigureOf(field) == nullptr) {
+      columns += fmt::format(", {} AS {}", FieldSql(field), field.name);
+    }
   }
   for (const std::string& column : ColumnsOf(database, "results")) {
-    if (std::find(kHidden.begin(), kHidden.end(), column) == kHidden.end()) columns += ", r." + column;
+    if (std::find(kHidden.begin(), kHidden.end(), column) != kHidden.end()) continue;
+    const Field* field = FindField(column);
+    columns +=
+        field == nullptr ? ", r." + column : fmt::format(", ifnull(r.{0}, {1}) AS {0}", column, FieldSql(*field));
   }
   for (const std::string_view category : kCategories) {
     columns += fmt::format(", r.planned_bytes_by_category ->> '$.{0}' AS planned_{0}_bytes", category);
@@ -239,6 +252,14 @@ std::vector<std::string> ColumnsOf(Database& database, const std::string& table)
 }
 
 std::string RunNoteSql() { return std::string(kRunNote); }
+
+std::string FieldSql(const Field& field) {
+  if (field.type() == "text") return fmt::format("p.{}", field.name);
+  if (field.Has(Field::kOfShape) || field.name == "rope_theta") {
+    return fmt::format("iif(p.family = '{1}', nullif(p.{0}, 0), p.{0})", field.name, kAnyFamily);
+  }
+  return field.Has(Field::kOfHarness) ? fmt::format("nullif(p.{}, 0)", field.name) : fmt::format("p.{}", field.name);
+}
 
 std::string StandsSql(std::string_view row) {
   std::string statuses;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "run/fields.h"
 #include "store/sqlite.h"
 
 namespace ridgeline {
@@ -16,6 +17,9 @@ std::string StandsSql(std::string_view row = "r");
 // SQL of what there is to say of a measurement beside its figures, of `r`, its row of `results`, and `p`, its point:
 // "steps 4 of 103", or what asks for the unit of its times; NULL where nothing is.
 std::string RunNoteSql();
+
+// A field of `p`, of `points`, as the views have it: NULL where nobody knows it.
+std::string FieldSql(const Field& field);
 
 // The names of a table's columns, or of a view's.
 std::vector<std::string> ColumnsOf(Database& database, const std::string& table);

@@ -49,9 +49,11 @@ SpecEncoder::SpecEncoder()
 std::string_view SpecEncoder::Encode(const RunSpec& spec) {
   const auto fields = Fields();
   out_.clear();
+  // What goes unsaid of the one is said of another.
+  const bool anew = first_ || spec.family != last_.family;
   for (size_t i = 0; i < fields.size(); ++i) {
     const bool changed = Differ(spec, last_, fields[i]);
-    if (changed || first_) {
+    if (changed || anew) {
       fragments_[i].assign(1, ',');
       if (!AppendField(spec, fields[i], fragments_[i])) fragments_[i].clear();
       Copy(spec, last_, fields[i]);

@@ -29,7 +29,7 @@ std::vector<Condition> ReadConditions(const YamlNode& map, std::string_view sect
                                       ValueCount& count, std::vector<Fault>& faults) {
   std::vector<Condition> conditions;
   for (const auto& [field, value] : FieldEntries(map, section, trainers, faults)) {
-    auto condition = ReadCondition(*field, *value, faults);
+    auto condition = ReadCondition(*field, *value, trainers, faults);
     if (!condition) continue;
     count.Add(condition->values.size(), condition->place);
     conditions.push_back(std::move(*condition));

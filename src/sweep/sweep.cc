@@ -95,7 +95,7 @@ class SweepReader {
     for (const auto& [field, value] : FieldEntries(node, "defaults", sweep.trainers, faults, known)) {
       if (field == nullptr) {
         ReadCheckpoint(*value);
-      } else if (auto assignment = ReadAssignment(*field, *value, faults)) {
+      } else if (auto assignment = ReadAssignment(*field, *value, sweep.trainers, faults)) {
         sweep.defaults.push_back(std::move(*assignment));
       }
     }
@@ -103,7 +103,7 @@ class SweepReader {
 
   // A value that all points share, from another section than defaults.
   void ReadShared(const Field& field, const YamlNode& value) {
-    auto assignment = ReadAssignment(field, value, faults);
+    auto assignment = ReadAssignment(field, value, sweep.trainers, faults);
     if (!assignment) return;
     const auto given = std::find_if(sweep.defaults.begin(), sweep.defaults.end(),
                                     [&](const Assignment& s) { return s.field == &field; });
@@ -148,7 +148,7 @@ class SweepReader {
   }
 
   Axis TakeAxis(const Field& field, const YamlNode& node) {
-    Axis axis = ReadAxis(field, node, faults);
+    Axis axis = ReadAxis(field, node, sweep.trainers, faults);
     values_.Add(axis.size(), node.place);
     return axis;
   }
@@ -206,7 +206,7 @@ class SweepReader {
       for (const auto& [field, value] : FieldEntries(*map, "include", sweep.trainers, faults)) {
         if (!IsAxis(field)) {
           values += additions.emplace_back(TakeAxis(*field, *value)).size();
-        } else if (auto condition = ReadCondition(*field, *value, faults)) {
+        } else if (auto condition = ReadCondition(*field, *value, sweep.trainers, faults)) {
           values += 1;
           values_.Add(condition->values.size(), condition->place);
           conditions.push_back(*std::move(condition));

@@ -20,7 +20,7 @@
 
 namespace ridgeline {
 
-// One field's value, and where it was written. `model` holds the name of a preset.
+// One field's value, and where it was written. `model` holds the name of a preset, or what a trainer knows it by.
 struct Assignment {
   const Field* field = nullptr;
   FieldValue value;

@@ -42,7 +42,9 @@ SweepTrainers::SweepTrainers(const YamlNode& root, const std::vector<std::filesy
     }
   }
   for (const YamlNode* name : names) {
-    if (name->scalar.is_string() && name->scalar != kOurTrainer && !Find(name->scalar.get<std::string>())) {
+    if (!name->scalar.is_string() || name->scalar == kOurTrainer) continue;
+    names_others_ = true;
+    if (!Find(name->scalar.get<std::string>())) {
       Add(*name, folders, faults);
     }
   }

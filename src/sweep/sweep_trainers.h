@@ -27,6 +27,9 @@ class SweepTrainers {
   const std::vector<std::shared_ptr<const Trainer>>& all() const { return trainers_; }
   std::shared_ptr<const Trainer> Find(std::string_view name) const;  // nullptr of our own
 
+  // Whether the file names a trainer that is not ours, found or not: its points may have models that are only a name.
+  bool names_others() const { return names_others_; }
+
   // The trainer of this name as `folder` has it (trainers/build.h). Throws Error(kUsage) where it has nothing of it.
   void TakeFrom(const std::filesystem::path& folder, std::string_view name);
 
@@ -46,6 +49,7 @@ class SweepTrainers {
   void Add(const YamlNode& node, const std::vector<std::filesystem::path>& folders, std::vector<Fault>& faults);
 
   std::vector<std::shared_ptr<const Trainer>> trainers_;
+  bool names_others_ = false;
   Names field_names_;
 };
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/presets.h"
 #include "run/spec.h"
 #include "yaml/units.h"
 
@@ -100,7 +101,7 @@ std::string Convert(const Field& field, const Json& value, RunSpec& scratch, Fie
   const auto problems = SetField(scratch, field, value);
   if (!problems.empty()) return problems.front().message;
   if (field.name == "model") {
-    to = value.get<std::string>();
+    to = std::string(MeantModel(value.get<std::string>()));
     return {};
   }
   if (field.name == "checkpointing") {
@@ -115,6 +116,13 @@ std::string Convert(const Field& field, const Json& value, RunSpec& scratch, Fie
   }
   to = ValueOf(scratch, field);
   return {};
+}
+
+// To convert values in: of a trainer that is not ours where the sweep has one, so that any model may be one of its.
+RunSpec ScratchFor(const SweepTrainers& trainers) {
+  RunSpec scratch;
+  if (trainers.names_others()) scratch.trainer.clear();
+  return scratch;
 }
 
 std::optional<Condition::Op> TakeComparison(std::string_view& text) {
@@ -141,7 +149,8 @@ void ValueCount::Add(size_t values, const Place& place) {
   throw Fault{place, fmt::format("with this the axes and conditions of the file have more than {} values", kMaxValues)};
 }
 
-std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, std::vector<Fault>& faults) {
+std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
+                                         std::vector<Fault>& faults) {
   Assignment assignment{&field, {}, node.place};
   std::string wrong;
   if (node.kind != YamlNode::Kind::kScalar) {
@@ -152,7 +161,7 @@ std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& nod
     assignment.value = int64_t{1};
     assignment.largest = true;
   } else {
-    RunSpec scratch;
+    RunSpec scratch = ScratchFor(trainers);
     wrong = Convert(field, node.scalar, scratch, assignment.value);
   }
   if (wrong.empty()) return assignment;
@@ -160,15 +169,15 @@ std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& nod
   return std::nullopt;
 }
 
-Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faults) {
+Axis ReadAxis(const Field& field, const YamlNode& node, const SweepTrainers& trainers, std::vector<Fault>& faults) {
   Axis axis;
   const auto read_one = [&](const YamlNode& item) {
     if (item.kind != YamlNode::Kind::kScalar || !IsRange(field, item)) {
-      if (auto assignment = ReadAssignment(field, item, faults)) axis.push_back(std::move(*assignment));
+      if (auto assignment = ReadAssignment(field, item, trainers, faults)) axis.push_back(std::move(*assignment));
       return;
     }
     try {
-      RunSpec scratch;
+      RunSpec scratch = ScratchFor(trainers);
       for (const Json& value : UnfoldRange(field, item)) {
         Assignment assignment{&field, {}, item.place};
         std::string wrong = Convert(field, value, scratch, assignment.value);
@@ -193,9 +202,10 @@ Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faul
   return axis;
 }
 
-std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, std::vector<Fault>& faults) {
+std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
+                                       std::vector<Fault>& faults) {
   Condition condition{&field, Condition::Op::kOneOf, {}, node.place};
-  RunSpec scratch;
+  RunSpec scratch = ScratchFor(trainers);
   if (node.kind == YamlNode::Kind::kScalar && node.scalar.is_string()) {
     const auto text = node.scalar.get<std::string>();
     std::string_view operand = text;
@@ -229,7 +239,7 @@ std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node,
     }
   }
   const size_t faults_before = faults.size();
-  for (Assignment& assignment : ReadAxis(field, node, faults)) {
+  for (Assignment& assignment : ReadAxis(field, node, trainers, faults)) {
     if (assignment.largest) {
       faults.push_back({assignment.place, "batch_size: max stands for what fits, and nothing can be compared with it"});
     }

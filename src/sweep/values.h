@@ -23,13 +23,16 @@ class ValueCount {
   int64_t count_ = 0;
 };
 
-// Each appends what is wrong to `faults`, at its place, and returns what was right.
-std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
+// Each appends what is wrong to `faults`, at its place, and returns what was right. `trainers` are the sweep's, which
+// decide what may be a model.
+std::optional<Assignment> ReadAssignment(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
+                                         std::vector<Fault>& faults);
 
 // A list of values and ranges, or one range, or one value. Throws Fault where it has too many.
-Axis ReadAxis(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
+Axis ReadAxis(const Field& field, const YamlNode& node, const SweepTrainers& trainers, std::vector<Fault>& faults);
 
 // A comparison, or what ReadAxis reads.
-std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, std::vector<Fault>& faults);
+std::optional<Condition> ReadCondition(const Field& field, const YamlNode& node, const SweepTrainers& trainers,
+                                       std::vector<Fault>& faults);
 
 }  // namespace ridgeline

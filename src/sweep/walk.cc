@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/families.h"
 #include "run/job.h"
+#include "run/model.h"
 #include "run/parallelism.h"
 #include "run/presets.h"
 #include "run/spec.h"
@@ -281,9 +283,14 @@ class Walker {
       base_ = {true, family, model, {}};
       const Preset* preset = model != nullptr ? FindPreset(std::get<std::string>(model->value)) : nullptr;
       base_.spec = FamilyDefaults(preset != nullptr   ? preset->family
+                                  : model != nullptr  ? kAnyFamily
                                   : family != nullptr ? std::string_view(std::get<std::string>(family->value))
                                                       : std::string_view(RunSpec().family));
-      if (preset != nullptr) ApplyPreset(*preset, base_.spec);
+      if (preset != nullptr) {
+        ApplyPreset(*preset, base_.spec);
+      } else if (model != nullptr) {
+        base_.spec.model = std::get<std::string>(model->value);
+      }
       for (const Assignment& assignment : sweep_.defaults) {
         if (assignment.field != kFamily && assignment.field != kModel) Apply(assignment, base_.spec);
       }
@@ -308,10 +315,8 @@ class Walker {
     if (problems.empty()) problems = sweep_.trainers.WhyRefused(spec_);
     if (problems.empty() && is_ours_ && spec_.trainer == kOurTrainer) problems = BeyondTheEngine(spec_);
     if (base_.family_from != nullptr && std::get<std::string>(base_.family_from->value) != spec_.family) {
-      problems.push_back({"family",
-                          fmt::format("family is {}, but the model {} is a {}", ValueText(base_.family_from->value),
-                                      ValueText(base_.model_from->value), spec_.family),
-                          {"model"}});
+      problems.push_back(
+          OtherFamily(ValueText(base_.family_from->value), ValueText(base_.model_from->value), spec_.family));
     }
     if (problems.empty()) {
       Visit(assignments);

@@ -9,6 +9,8 @@
 #include "base/command_words.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "run/families.h"
+#include "run/presets.h"
 #include "run/sense.h"
 #include "run/step_figures.h"
 #include "trainers/requirements.h"
@@ -42,8 +44,9 @@ constexpr std::array<std::pair<std::string_view, Processes>, 4> kProcesses = {{{
                                                                                {"one", Processes::kOne}}};
 
 // Fields that say how a point is measured and where, or that are the harness's to heed.
-constexpr std::array<std::string_view, 8> kHarnessFields = {"communicator", "gpu",     "repeats",      "seed",
-                                                            "steps",        "trainer", "warmup_steps", "model"};
+constexpr std::array<std::string_view, 11> kHarnessFields = {
+    "communicator",    "gpu",       "repeats", "seed", "steps", "trainer", "warmup_steps", "model", "active_parameters",
+    "flops_per_token", "parameters"};
 
 bool Contains(const auto& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -299,7 +302,10 @@ class InvocationReader {
   }
 
   std::optional<std::string> ReadSupported(const Field& field, const YamlNode& node) {
-    if (field.name == "model") return ScalarText(node);
+    if (field.name == "model") {
+      const auto name = ScalarText(node);
+      return name ? std::optional(std::string(MeantModel(*name))) : std::nullopt;
+    }
     RunSpec scratch;
     if (const auto problems = SetField(scratch, field, node.scalar); !problems.empty()) {
       Wrong(node, problems.front().message);
@@ -392,6 +398,22 @@ class InvocationReader {
   std::vector<Fault>& faults_;
 };
 
+// " (such as qwen3-8b)", of a name that is no preset's; empty where none is like it.
+std::string NearTo(const std::string& model) {
+  const std::string_view last = std::string_view(model).substr(model.rfind('/') + 1);
+  const Names near = PresetsNear(last, /*ours=*/false);
+  return near.empty() || near.size() > 3 ? "" : fmt::format(" (such as {})", near.front());
+}
+
+// What follows a refusal of a model that is only a name.
+std::string WhyOther(const RunSpec& spec) {
+  if (spec.family != kAnyFamily) return "";
+  return fmt::format(
+      ": the model {} is no preset, and nobody knows its family; name a preset{}, or give its family "
+      "and shape without `model`",
+      spec.model, NearTo(spec.model));
+}
+
 // What the point would be if nothing had been said of it but its shape and what decides other defaults.
 RunSpec PlainSpec(const RunSpec& spec) {
   RunSpec plain = FamilyDefaults(spec.family);
@@ -434,6 +456,20 @@ FieldValue PlaceValue(std::string_view name, const Invocation& invocation, const
   return {};
 }
 
+// A point's field or setting; nothing where it is a number that nobody knows.
+std::optional<FieldValue> ValueKnown(std::string_view name, const RunSpec& spec) {
+  int64_t counted = 0;
+  if (name == "parameters") counted = CountParameters(spec);
+  if (name == "active_parameters") counted = ActiveParameters(spec);
+  if (counted > 0) return counted;
+  const Field* field = FindField(name);
+  if (field == nullptr) return std::nullopt;
+  // Of whom nobody says more, a model has no experts and its head is its own.
+  const bool has_default = name == "tied_head" || (field->Has(Field::kOfShape) && field->Has(Field::kOfHarness));
+  if (!has_default && IsUnknown(spec, *field)) return std::nullopt;
+  return ValueOf(spec, *field);
+}
+
 // `place.environment` is what is known of the environment; nothing known: any variable is.
 Lookup LookupOf(const Invocation& invocation, const RunSpec& spec, const ProcessPlace& place, bool any_variable) {
   return [&, any_variable](std::string_view name) -> std::optional<FieldValue> {
@@ -444,7 +480,8 @@ Lookup LookupOf(const Invocation& invocation, const RunSpec& spec, const Process
       if (it != place.environment.end()) return it->second;
       return any_variable ? std::optional<FieldValue>("x") : std::nullopt;
     }
-    return ValueOfField(invocation, spec, name);
+    if (const Field* own = invocation.FindOwn(name)) return ValueOf(spec, *own);
+    return ValueKnown(name, spec);
   };
 }
 
@@ -539,8 +576,10 @@ std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invoc
     const std::string value = FieldText(spec, field);
     if (const auto it = invocation.supports.find(key); it != invocation.supports.end()) {
       if (it->second.empty() || Contains(it->second, value)) continue;
-      problems.push_back(
-          {key, fmt::format("trainer {} takes {}: {}, not {}", name, key, Join(it->second, ", "), value), {"trainer"}});
+      problems.push_back({key,
+                          fmt::format("trainer {} takes {}: {}, not {}{}", name, key, Join(it->second, ", "), value,
+                                      key == "family" ? WhyOther(spec) : ""),
+                          {"trainer"}});
     } else if (!used.contains(key) && !Contains(kHarnessFields, key) && !field.Has(Field::kOfShape) &&
                value != FieldText(plain, field)) {
       problems.push_back({key,
@@ -548,6 +587,16 @@ std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invoc
                                       name, key, value),
                           {"trainer"}});
     }
+  }
+  const bool takes_experts = std::ranges::any_of(std::array{"experts", "model"}, [&](const char* field) {
+    return used.contains(field) || invocation.supports.contains(field);
+  });
+  if (spec.experts > 0 && !takes_experts) {
+    problems.push_back({"experts",
+                        fmt::format("trainer {} would not heed that the model {} has {} experts a layer: its "
+                                    "definition neither uses nor supports experts",
+                                    name, spec.model, spec.experts),
+                        {"trainer"}});
   }
   for (const auto& own : invocation.fields) {
     RunSpec scratch;
@@ -557,13 +606,37 @@ std::vector<Problem> WhyRefused(const std::string& name, const Invocation& invoc
   }
   if (problems.empty()) problems = WhyUnmet(name, invocation, spec, plain);
   if (!problems.empty()) return problems;
-  try {
-    ProcessPlace place;
-    place.output_dir = place.spec_file = place.result_file = place.checkpoint_dir = "x";
-    place.resumes = true;
-    InvokeWith(invocation, place, LookupOf(invocation, spec, place, /*any_variable=*/true));
-  } catch (const Error& e) {
-    problems.push_back({"trainer", fmt::format("trainer {}: {}", name, e.message())});
+  ProcessPlace place;
+  place.output_dir = place.spec_file = place.result_file = place.checkpoint_dir = "x";
+  place.resumes = true;
+  const Lookup lookup = LookupOf(invocation, spec, place, /*any_variable=*/true);
+  Names unknown;  // of the model, that its templates need
+  for (bool again = true; again;) {
+    again = false;
+    std::string asked;  // last, of what nobody knows
+    try {
+      InvokeWith(invocation, place, [&](std::string_view field) -> std::optional<FieldValue> {
+        std::optional<FieldValue> value = lookup(field);
+        if (value || FindField(field) == nullptr) return value;
+        if (Contains(unknown, field)) return int64_t{0};
+        asked = field;
+        return value;
+      });
+    } catch (const Error& e) {
+      if (e.message() == Template::NoValue(asked)) {
+        unknown.push_back(asked);
+        again = true;
+      } else if (unknown.empty()) {
+        problems.push_back({"trainer", fmt::format("trainer {}: {}{}", name, e.message(), WhyOther(spec))});
+      }
+    }
+  }
+  if (!unknown.empty()) {
+    problems.push_back(
+        {"model",
+         fmt::format(
+             "trainer {} needs {}, which nobody knows of the model {}: give {} beside `model`, or name a preset{}",
+             name, Join(unknown, ", "), spec.model, unknown.size() == 1 ? "it" : "them", NearTo(spec.model))});
   }
   return problems;
 }

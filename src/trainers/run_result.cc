@@ -544,7 +544,7 @@ class Maker {
                              ? static_cast<double>(spec_.vocab) * static_cast<double>(spec_.hidden)
                              : 0;
     const double slack = kParametersAgree * expected;
-    if (printed > 0 && (printed < expected - slack || printed > expected + twice + slack)) {
+    if (expected > 0 && printed > 0 && (printed < expected - slack || printed > expected + twice + slack)) {
       return fmt::format("it trained another model: it says {} parameters, and {} has {}", FormatCount(printed),
                          spec_.model, FormatCount(expected));
     }

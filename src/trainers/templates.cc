@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "run/fields.h"
+#include "run/presets.h"
 
 namespace ridgeline {
 namespace {
@@ -20,6 +21,7 @@ constexpr size_t kMostDepth = 16;   // of an `if` in another
 constexpr size_t kShownBytes = 80;  // of what is wrong
 constexpr std::string_view kOpen = "{{";
 constexpr std::string_view kClose = "}}";
+constexpr std::string_view kModelName = "model";  // several names may mean one
 
 [[noreturn]] void Wrong(const std::string& message) { throw Error(ErrorKind::kInvalidInput, message); }
 
@@ -178,6 +180,7 @@ class Template::Parser {
       branch.equal = tag.Take("==");
       if (!branch.equal && !tag.Take("!=")) tag.WrongHere("a condition is NAME, NAME == VALUE or NAME != VALUE");
       branch.operand = tag.Text("");
+      if (branch.name == kModelName) branch.operand = MeantModel(branch.operand);
       if (!tag.AtEnd()) tag.WrongHere("there is more behind the value");
     }
     const bool quoted = quoted_;
@@ -210,6 +213,7 @@ class Template::Parser {
         do {
           std::string from = tag.Text("=");
           if (!tag.Take("=")) tag.WrongHere("a map has entries such as bf16=--bf16, with commas between them");
+          if (value.name == kModelName) from = MeantModel(from);
           value.map.push_back({std::move(from), tag.Text(",|")});
         } while (tag.Take(","));
       } else {
@@ -272,6 +276,8 @@ std::string Template::Quoted(const std::string& text, bool in_quotes) const {
   return in_quotes ? Escaped(text) : '"' + Escaped(text) + '"';
 }
 
+std::string Template::NoValue(std::string_view name) { return fmt::format("{} has no value here", name); }
+
 std::string Template::ValueOf(const Value& value, const Lookup& lookup, const Lookup& stand_in) const {
   std::optional<FieldValue> found = lookup(value.name);
   const bool is_text = !found || std::holds_alternative<std::string>(*found);
@@ -279,7 +285,7 @@ std::string Template::ValueOf(const Value& value, const Lookup& lookup, const Lo
   if (text.empty() && value.standard) text = *value.standard;
   if (!found && !value.standard) {
     const std::optional<FieldValue> instead = stand_in ? stand_in(value.name) : std::nullopt;
-    if (!instead) Wrong(fmt::format("{} has no value here", value.name));
+    if (!instead) Wrong(NoValue(value.name));
     return Quoted(ValueText(*instead), value.in_quotes);
   }
   if (!value.map.empty()) {

@@ -32,6 +32,9 @@ class Template {
   // Throws Error(kInvalidInput) that says what is wrong.
   explicit Template(std::string_view text, Quoting quoting = Quoting::kNone);
 
+  // What is wrong where a name has no value.
+  static std::string NoValue(std::string_view name);
+
   // Every name in it, once, sorted.
   std::vector<std::string> Names() const;
 

@@ -10,6 +10,7 @@ namespace ridgeline {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kTorch = RIDGELINE_SOURCE_DIR "/tests/trainers/torch";
 
@@ -216,6 +217,46 @@ TEST(DefinedTrainers, PyTorchContinuesFromItsCheckpointFile) {
   EXPECT_EQ(again.status.exit_code, 0) << again.out << again.err;
   EXPECT_EQ(cli.Count("SELECT count(*) FROM latest WHERE status = 'ok'"), 1);
   EXPECT_LT(cli.Count("SELECT CAST(evidence ->> '$.step_times_found' AS INTEGER) FROM latest"), 40) << "it began anew";
+}
+
+// A name that would be markup, a separator and the end of a text wherever it is not made safe.
+TEST(DefinedTrainers, AModelMayBeOnlyAName) {
+  Cli cli;
+  WriteText(cli, "named.sh", "echo \"it trains $1\"; for i in 1 2 3; do echo \"step $i: 5 ms\"; done\n");
+  WriteText(
+      cli, "named.yaml",
+      fmt::format("name: named\nabout: a script\nversion: \"1\"\ntested: log\nresult: patterns\n"
+                  "command: [/bin/sh, '{}', '{{{{model}}}}']\nprocesses: one\nsupports: {{seq_length: any}}\n"
+                  "metrics:\n"
+                  "  - {{name: step_time, regex: 'step (?P<step>\\d+): (?P<value>\\S+) ms', unit: ms, take: series}}\n"
+                  "  - {{name: version, regex: '^it trains (.*)'}}\n",
+                  (cli.dir.path() / "named.sh").string()));
+  const auto sweep =
+      WriteText(cli, "sweep.yaml",
+                "name: test\ndefaults: {seq_length: 32, trainer: named}\nmeasure: {warmup_steps: 0, steps: 3}\n"
+                "matrix: {model: ['<b>x</b>, \"y\"|''z', qwen3-30b-a3b, llama3-8b]}\n");
+  const auto plan = cli.Run({"plan", sweep, "-o", "csv"});
+  EXPECT_EQ(plan.status.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr(",\"<b>x</b>, \"\"y\"\"|'z\",,,,not_predicted,"));
+  EXPECT_THAT(plan.out, HasSubstr(",qwen3-30b-a3b,30532122624,3353032704,,not_predicted,"));
+  EXPECT_THAT(plan.out, HasSubstr(",llama-8b,8030261248,8030261248,,not_predicted,"));
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 0) << run.out << run.err;
+  const auto rows = cli.Run({"query",
+                             "SELECT model, parameters, layers, experts, model_causal_flops_per_step > 0 AS works, "
+                             "environment ->> '$.version' AS told FROM runs ORDER BY model",
+                             "-o", "csv"});
+  EXPECT_THAT(rows.out, HasSubstr("\"<b>x</b>, \"\"y\"\"|'z\",,,,,\"<b>x</b>, \"\"y\"\"|'z\"\r\n"));
+  EXPECT_THAT(rows.out, HasSubstr("qwen3-30b-a3b,,48,128,1,qwen3-30b-a3b\r\n"));
+  EXPECT_THAT(rows.out, HasSubstr("llama-8b,,32,0,1,llama-8b\r\n"));
+  EXPECT_THAT(cli.Run({"run", sweep}).out, HasSubstr("3 were already measured"));
+  EXPECT_EQ(cli.Run({"db", "check"}).status.exit_code, 0);
+  const auto page = cli.dir.path() / "page.html";
+  const auto report = cli.Run({"report", "sweep", "--sweep", "test", "-o", "html", "--to", page});
+  EXPECT_EQ(report.status.exit_code, 0) << report.err;
+  const std::string html = ReadFile(page);
+  EXPECT_THAT(html, HasSubstr("&lt;b&gt;x&lt;/b&gt;"));
+  EXPECT_THAT(html, Not(HasSubstr("<b>x")));
 }
 
 }  // namespace

@@ -48,7 +48,9 @@ Json SpecSchema() {
   Json required = {"version"};
   for (const Field& field : Fields()) {
     properties[std::string(field.name)] = OfField(field);
-    if (field.unsaid.empty()) required.push_back(field.name);
+    // Of a model that is only a name nobody knows more.
+    const bool is_of_model = field.Has(Field::kOfShape) || field.name == "rope_theta";
+    if (field.unsaid.empty() && (!is_of_model || field.name == "family")) required.push_back(field.name);
   }
   properties["own"] = {
       {"description", "values of the fields that the trainer's definition adds, by their names"},

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "run/result.h"
 #include "tests/base/temp_dir.h"
@@ -546,6 +548,39 @@ TEST_F(StoreTest, ReadersSeeWholeTransactionsWhileAWriterIsAtWork) {
   });
   EXPECT_EQ(Value(reader, "SELECT count(*) FROM runs"), Cell(int64_t{4}));
   EXPECT_THROW(reader.PutSweep(samples::Sweep("t"), points_), Error);  // a reader cannot write
+}
+
+TEST_F(StoreTest, WhatNobodyKnowsOfAModelIsNull) {
+  std::vector<Problem> problems;
+  const auto point = [&](const Json& more) {
+    Json values = {{"model", "a name"}, {"trainer", "mine"}};
+    if (!more.is_null()) values.update(more);
+    const RunSpec spec = BuildSpec(values, problems);
+    EXPECT_THAT(problems, IsEmpty());
+    return Point{PointId(spec), spec};
+  };
+  const std::vector<Point> points = {point({}), point({{"parameters", 7}, {"layers", 3}}), point({{"parameters", 8}})};
+  store_.PutSweep(samples::Sweep("s"), points);
+  const JobRecord job = samples::Job("rl-1", "s", points);
+  store_.RecordIntents({&job, 1});
+  std::vector<NewResult> results;
+  for (const Point& of : points) {
+    RunResult result = samples::Result(of.id);
+    result.parameters = of.id == points[2].id ? 9 : 0;
+    results.push_back({result, "rl-1", 1});
+  }
+  store_.AddResults(results);
+  const auto value = [&](size_t i, const char* column) {
+    return Value(store_, fmt::format("SELECT {} FROM runs WHERE point_id = '{}'", column, points[i].id));
+  };
+  EXPECT_EQ(value(0, "model"), Cell("a name"));
+  for (const char* column : {"layers", "vocab", "tied_head", "experts", "parameters", "flops_per_token"}) {
+    EXPECT_EQ(value(0, column), Cell()) << column;
+  }
+  EXPECT_EQ(value(1, "layers"), Cell(int64_t{3}));
+  EXPECT_EQ(value(1, "parameters"), Cell(int64_t{7})) << "as the sweep says";
+  EXPECT_EQ(value(2, "parameters"), Cell(int64_t{9})) << "as the trainer says";
+  EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
 }  // namespace

@@ -375,6 +375,8 @@ TEST(SpecEncoder, IsEncodeSpecInWhateverOrder) {
     specs.push_back(point.spec);
   }
   specs.emplace_back();  // the encoder begins with an empty spec in hand
+  specs.emplace_back();
+  specs.back().family = "other";  // of which less is said
   for (size_t i = 0; i < 3 * specs.size(); ++i) {
     const RunSpec& spec = specs[i * 7 % specs.size()];
     EXPECT_EQ(encoder.Encode(spec), EncodeSpec(spec));

@@ -95,13 +95,13 @@ TEST(Newcomer, AsksForGpusWhereNoneAreGiven) {
 TEST(Newcomer, NamesAModelThatIsNotThere) {
   const auto model = [](const std::string& name) { return "name: a\ndefaults: {model: " + name + "}\n"; };
   Expect({
-      {model("llama-7b"), "s.yaml:2:19: unknown model 'llama-7b'; the nearest are llama-8b, llama-14b, llama-3b"},
-      {model("lama-13b"), "s.yaml:2:19: unknown model 'lama-13b'; the nearest are llama-14b, llama-8b, llama-32b"},
-      {model("mistral-7b"), "s.yaml:2:19: unknown model 'mistral-7b'; the nearest are llama-8b, stack-8b, gpt-8b"},
+      {model("llama-7b"), "s.yaml:2:19: unknown model 'llama-7b'; the nearest are llama2-7b, llama-8b, llama2-13b"},
+      {model("lama-13b"), "s.yaml:2:19: unknown model 'lama-13b'; the nearest are llama2-13b, llama-14b, llama-8b"},
+      {model("falcon-7b"), "s.yaml:2:19: unknown model 'falcon-7b'; the nearest are mistral-7b, llama2-7b, llama-8b"},
       {model("llama-10"), "s.yaml:2:19: unknown model 'llama-10'; the nearest is llama-10m"},
       {model("gpt2"),
        "s.yaml:2:19: unknown model 'gpt2'; the nearest are gpt-10m, gpt-25m, gpt-124m, gpt-350m, gpt-1b, gpt-3b, "
-       "gpt-8b, gpt-14b, gpt-32b, gpt-64b"},
+       "gpt-8b, gpt-14b, gpt-32b, gpt-64b, gpt3-175b"},
   });
   const std::string all = Said(model("something"));
   EXPECT_NE(all.find("unknown model 'something'; there are llama-5m, llama-10m, "), std::string::npos) << all;

@@ -187,5 +187,52 @@ TEST_F(SweepsOfTrainers, HowItIsLaunchedIsReadWithoutDefinitions) {
   EXPECT_EQ(launch.nodes, 2);
 }
 
+TEST_F(SweepsOfTrainers, AModelMayBeOnlyANameWhereTheTrainerIsNotOurs) {
+  WriteFile(dir_.path() / "trainers/named.yaml", R"(name: named
+about: one line
+version: "1.0"
+tested: log
+result: patterns
+command: [mine, '{{model}}']
+supports: {seq_length: any}
+metrics: [{name: step_time, regex: 'took (.*) ms', unit: ms}]
+)");
+  const auto points =
+      Expand(Load("defaults: {trainer: named}\n"
+                  "matrix: {model: [meta-llama/Llama-3.1-8B, /data/models/x, qwen3-8b, llama3-8b]}\n"));
+  ASSERT_EQ(points.size(), 4U);
+  EXPECT_EQ(points[0].spec.model, "meta-llama/Llama-3.1-8B");
+  EXPECT_EQ(points[0].spec.family, "other");
+  EXPECT_EQ(points[1].spec.model, "/data/models/x");
+  EXPECT_EQ(points[2].spec.layers, 36);
+  EXPECT_EQ(points[3].spec.model, "llama-8b");
+  for (const Point& point : points) EXPECT_EQ(point.id, PointId(point.spec));
+  EXPECT_EQ(Expand(Load("defaults: {trainer: named, seq_length: 64}\nmatrix: {model: [x, llama-10m]}\n"
+                        "exclude: [{model: x}]\n"))
+                .size(),
+            1U);
+}
+
+TEST_F(SweepsOfTrainers, WhatATemplateNeedsOfANameIsSaidAtTheModel) {
+  EXPECT_THAT(Refusal("defaults: {trainer: mine, model: qwen3-8b-instruct}\n"),
+              HasSubstr("sweep.yaml:2:34: trainer mine needs layers, which nobody knows of the model "
+                        "qwen3-8b-instruct: give it beside `model`, or name a preset"));
+  EXPECT_EQ(Expand(Load("defaults: {trainer: mine, model: qwen3-8b-instruct, layers: 36}\n")).size(), 1U);
+  EXPECT_THAT(Refusal("defaults: {trainer: mine, model: Qwen/Qwen3-8B}\n"), HasSubstr("(such as qwen3-8b)"));
+}
+
+TEST_F(SweepsOfTrainers, OursRefusesAModelThatIsOnlyAName) {
+  EXPECT_THAT(Refusal("defaults: {model: lama-10m}\n"),
+              HasSubstr("sweep.yaml:2:19: unknown model 'lama-10m'; the nearest are llama-10m, llama-5m, llama-25m"));
+  EXPECT_THAT(Refusal("defaults: {model: lama-10m, layers: 2}\nmatrix: {trainer: [mine, ridgeline]}\n"),
+              HasSubstr("sweep.yaml:2:19: unknown model 'lama-10m'; the nearest are llama-10m, llama-5m, llama-25m"));
+  EXPECT_THAT(Refusal("defaults: {model: qwen3-8b}\nmatrix: {trainer: [mine, ridgeline]}\n"),
+              HasSubstr("sweep.yaml:2:19: the model qwen3-8b is for other trainers: its family is qwen3, and ridgeline "
+                        "trains llama, gpt and stack"));
+  EXPECT_THAT(Refusal("defaults: {trainer: mine, model: x, family: gpt}\n"),
+              HasSubstr("sweep.yaml:2:45: family is gpt, and nobody knows that of the model x"));
+  EXPECT_THAT(Refusal("defaults: {trainer: mine, model: \"a\\e[31m\"}\n"), HasSubstr("model is a name or a path"));
+}
+
 }  // namespace
 }  // namespace ridgeline

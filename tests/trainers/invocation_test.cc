@@ -513,5 +513,60 @@ TEST(Invocation, OfWhatShipsAndIsConfiguredByFilesTheyAreWhole) {
   EXPECT_EQ(config.at("gradient_clipping"), 1.0);
 }
 
+RunSpec NamedSpec(const Json& more) {
+  Json values = {{"model", "my/model"}, {"trainer", "mine"}};
+  if (!more.is_null()) values.update(more);
+  return Spec(values);
+}
+
+TEST(Invocation, WhatNobodyKnowsOfAModelHasNoValue) {
+  const auto why_not = [](const std::string& more, const Json& values) {
+    const Trainer trainer = ParseMine(more);
+    std::vector<Problem> problems = WhyRefused("mine", *trainer.invocation, NamedSpec(values));
+    if (problems.empty()) return std::string();
+    EXPECT_EQ(problems.size(), 1U);
+    EXPECT_EQ(problems.front().field, "model");
+    return problems.front().message;
+  };
+  EXPECT_EQ(why_not("command: [x, '{{model}}']\n", {}), "");
+  EXPECT_EQ(why_not("command: [x, '{{layers}}', '{{hidden}}', '{{rope_theta}}', '{{layers}}']\n", {}),
+            "trainer mine needs layers, hidden, rope_theta, which nobody knows of the model my/model: give them beside "
+            "`model`, or name a preset");
+  EXPECT_THAT(why_not("command: [x, '{{layers}}', '{{hidden}}']\n", {{"layers", 4}}), HasSubstr("needs hidden, which"));
+  EXPECT_THAT(why_not("command: [x, '{{model}}', '{{parameters}}']\n", {}), HasSubstr("needs parameters, which"));
+  EXPECT_EQ(why_not("command: [x, '{{model}}', '{{parameters}}']\n", {{"parameters", 5}}), "");
+  // What has a default, or is asked for only where it is there, stops nobody.
+  EXPECT_EQ(why_not("command: [x, '{{model}}', '{{layers | default: 4}}', '{{if heads}}{{heads}}{{end}}', "
+                    "'{{tied_head}}', '{{if experts != 0}}{{expert_ffn}}{{end}}']\n",
+                    {}),
+            "");
+  EXPECT_THAT(WhyNot("command: [x, '{{layers}}']\nsupports: {family: [llama, gpt]}\n",
+                     {{"model", "x"}, {"layers", 2}, {"trainer", "mine"}}),
+              ElementsAre(HasSubstr("takes family: llama, gpt, not other: the model x is no preset")));
+  const Trainer counts = ParseMine("command: [x, '{{model}}', '{{parameters}}', '{{active_parameters}}']\n");
+  EXPECT_THAT(Invoke(*counts.invocation, Spec({{"model", "mixtral-8x7b"}, {"trainer", "mine"}}), {}).argv,
+              ElementsAre("x", "mixtral-8x7b", "46702792704", "12879925248"));
+}
+
+TEST(Invocation, AModelsOtherNameMeansTheSame) {
+  const Trainer trainer = ParseMine(
+      "command: [x, '{{model | map: llama3-8b=8B, llama3.2-1b=1B}}', '{{if model == llama3.1-8b}}yes{{end}}']\n"
+      "supports: {model: [llama3-8b, llama-1b]}\n");
+  const RunSpec spec = Spec({{"model", "llama-8b"}});
+  EXPECT_THAT(WhyRefused("mine", *trainer.invocation, spec), IsEmpty());
+  EXPECT_THAT(Invoke(*trainer.invocation, spec, {}).argv, ElementsAre("x", "8B", "yes"));
+  EXPECT_THAT(Invoke(*trainer.invocation, Spec({{"model", "llama-1b"}}), {}).argv, ElementsAre("x", "1B"));
+}
+
+TEST(Invocation, AMixtureOfExpertsNeedsATrainerThatIsToldOfThem) {
+  const Json mixtral = {{"model", "mixtral-8x7b"}, {"trainer", "mine"}};
+  EXPECT_THAT(
+      WhyNot("command: [x, '{{layers}}']\n", mixtral),
+      ElementsAre("trainer mine would not heed that the model mixtral-8x7b has 8 experts a layer: its definition "
+                  "neither uses nor supports experts"));
+  EXPECT_THAT(WhyNot("command: [x, '{{layers}}']\nsupports: {experts: any}\n", mixtral), IsEmpty());
+  EXPECT_THAT(WhyNot("command: [x, '{{model}}']\n", mixtral), IsEmpty());
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -362,5 +362,23 @@ TEST(RunResultOfALog, AnEndIsItsLine) {
   EXPECT_EQ(ResultFrom("nothing\n", 7).status, RunStatus::kCrashed);
 }
 
+TEST(RunResultOfALog, NothingIsComparedWithWhatNobodyKnows) {
+  std::vector<Problem> problems;
+  Json values = {{"model", "my-model"}, {"trainer", "mine"}, {"batch_size", 10},
+                 {"seq_length", 50},    {"ranks", 2},        {"steps", 4}};
+  const RunSpec named = BuildSpec(values, problems);
+  EXPECT_THAT(problems, IsEmpty());
+  const RunResult result = Read(Steps(0, 5) + "parameters 123456789\ntflops 500\n", 0, named);
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.parameters, 123456789);
+  EXPECT_EQ(result.flops.model_causal, 0);
+  values["parameters"] = 5'000'000;
+  const RunSpec said = BuildSpec(values, problems);
+  EXPECT_EQ(Read(Steps(0, 5) + "parameters 5000001\n", 0, said).status, RunStatus::kOk);
+  EXPECT_THAT(Read(Steps(0, 5) + "parameters 8000000\n", 0, said).message,
+              HasSubstr("it says 8.00M parameters, and my-model has 5.00M"));
+  EXPECT_EQ(Read(Steps(0, 5), 0, said).flops.model_causal, 6.0 * 5'000'000 * 10 * 50);
+}
+
 }  // namespace
 }  // namespace ridgeline
