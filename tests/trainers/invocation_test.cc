@@ -568,5 +568,43 @@ TEST(Invocation, AMixtureOfExpertsNeedsATrainerThatIsToldOfThem) {
   EXPECT_THAT(WhyNot("command: [x, '{{model}}']\n", mixtral), IsEmpty());
 }
 
+// As their architectures are: biases, norms and experts are none of a llama's.
+TEST(Invocation, OfWhatShipsOtherFamiliesAreToldAsTheyAre) {
+  using ::testing::AllOf;
+  using ::testing::Contains;
+  using ::testing::Not;
+  const auto of = [](const char* trainer, const char* model, std::string* file = nullptr) {
+    const bool dense_head = std::string(trainer) == "megatron_lm" || std::string(trainer) == "nemo";
+    Json values = {{"model", model}, {"trainer", trainer}, {"ranks", 8}, {"device", "cuda"}, {"gpu", "h100"}};
+    if (dense_head) values["shard"] = "optimizer";
+    return ArgvOfShipped(trainer, values, file);
+  };
+  EXPECT_THAT(of("megatron_lm", "qwen2.5-7b"),
+              AllOf(Contains("--add-qkv-bias"), Contains("--num-query-groups=4"), Contains("--rotary-base=1000000"),
+                    Not(Contains("--qk-layernorm")), Not(Contains(HasSubstr("--num-experts")))));
+  EXPECT_THAT(of("megatron_lm", "qwen3-30b-a3b"),
+              AllOf(Contains("--qk-layernorm"), Contains("--num-experts=128"), Contains("--moe-router-topk=8"),
+                    Contains("--moe-ffn-hidden-size=768"), Contains("--kv-channels=128")));
+  EXPECT_THAT(of("nemo", "mixtral-8x7b"),
+              AllOf(Contains("model.num_moe_experts=8"), Contains("model.moe_router_topk=2")));
+  std::string config;
+  of("hf_trainer", "qwen3-8b", &config);
+  EXPECT_EQ(ParseJson(config, "config.json").at("model_type"), "qwen3");
+  EXPECT_EQ(ParseJson(config, "config.json").at("head_dim"), 128);
+  of("hf_trainer", "mixtral-8x7b", &config);
+  EXPECT_EQ(ParseJson(config, "config.json").at("model_type"), "mixtral");
+  EXPECT_EQ(ParseJson(config, "config.json").at("intermediate_size"), 14336);
+  of("hf_trainer", "qwen3-30b-a3b", &config);
+  EXPECT_EQ(ParseJson(config, "config.json").at("model_type"), "qwen3_moe");
+  EXPECT_EQ(ParseJson(config, "config.json").at("moe_intermediate_size"), 768);
+  of("hf_trainer", "gemma3-1b", &config);
+  EXPECT_EQ(ParseJson(config, "config.json").at("model_type"), "gemma3_text");
+  EXPECT_THAT(of("hf_trainer", "meta-llama/Llama-3.1-8B", &config), Contains("--config_name=meta-llama/Llama-3.1-8B"));
+  EXPECT_EQ(config, "{}\n");
+  EXPECT_THAT(WhyNotShipped("deepspeed",
+                            {{"model", "qwen3-8b"}, {"trainer", "deepspeed"}, {"device", "cuda"}, {"gpu", "h100"}}),
+              Contains("trainer deepspeed takes family: llama, gpt, not qwen3"));
+}
+
 }  // namespace
 }  // namespace ridgeline

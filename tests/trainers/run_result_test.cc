@@ -368,16 +368,16 @@ TEST(RunResultOfALog, NothingIsComparedWithWhatNobodyKnows) {
                  {"seq_length", 50},    {"ranks", 2},        {"steps", 4}};
   const RunSpec named = BuildSpec(values, problems);
   EXPECT_THAT(problems, IsEmpty());
-  const RunResult result = Read(Steps(0, 5) + "parameters 123456789\ntflops 500\n", 0, named);
+  const RunResult result = ResultFrom(Steps(0, 5) + "parameters 123456789\ntflops 500\n", 0, named);
   EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
   EXPECT_EQ(result.parameters, 123456789);
   EXPECT_EQ(result.flops.model_causal, 0);
   values["parameters"] = 5'000'000;
   const RunSpec said = BuildSpec(values, problems);
-  EXPECT_EQ(Read(Steps(0, 5) + "parameters 5000001\n", 0, said).status, RunStatus::kOk);
-  EXPECT_THAT(Read(Steps(0, 5) + "parameters 8000000\n", 0, said).message,
+  EXPECT_EQ(ResultFrom(Steps(0, 5) + "parameters 5000001\n", 0, said).status, RunStatus::kOk);
+  EXPECT_THAT(ResultFrom(Steps(0, 5) + "parameters 8000000\n", 0, said).message,
               HasSubstr("it says 8.00M parameters, and my-model has 5.00M"));
-  EXPECT_EQ(Read(Steps(0, 5), 0, said).flops.model_causal, 6.0 * 5'000'000 * 10 * 50);
+  EXPECT_EQ(ResultFrom(Steps(0, 5), 0, said).flops.model_causal, 6.0 * 5'000'000 * 10 * 50);
 }
 
 }  // namespace
