@@ -124,6 +124,7 @@ void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result) {
                                EndName(EndOf(result)), result.message);
   result.hint = Said(from, kHintKey);
   SetEnd(*end, result);
+  result.evidence.erase(kNodeKey);  // of the crash
   for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
 }
 
@@ -378,14 +379,19 @@ void OrProblem(FolderCollection& found, Act act) {
 }
 
 // A result that nobody asked a launcher for. Its job may still run, so only what is final counts.
-// `parts`: what other nodes said of such points; `last`: no more of that will come.
+// `parts`: what the nodes of such points said of theirs.
 void AddFound(Store& store, const std::string& point_id, const std::string& text, const std::string& source,
-              const MeasurementKey& measured_as, const PartsTold& parts, bool last, FolderCollection& found) {
+              const MeasurementKey& measured_as, const PartsTold& parts, FolderCollection& found) {
   OrProblem(found, [&] {
     RunResult result = DecodeOf(point_id, text, source);
     if (AwaitsNodes(result)) {
-      std::optional<RunResult> whole = CompleteResult(result, parts.Of(point_id), last);
-      if (!whole) return;
+      std::optional<RunResult> whole = CompleteResult(result, parts.Of(point_id), /*last=*/false);
+      if (!whole) {
+        found.problems.push_back(
+            fmt::format("{}: the result of {} lacks what its other nodes' pods say: their logs must be here, too",
+                        source, point_id));
+        return;
+      }
       result = *std::move(whole);
     }
     if (!IsFinal(result.status)) return;
@@ -491,8 +497,7 @@ void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const 
     });
     results.ReadNew([&](const JobLine& line) {
       if (const auto point = points.find(line.point_id); point != points.end()) {
-        AddFound(store, point->first, line.payload, results.path().string(), point->second, parts, /*last=*/false,
-                 found);
+        AddFound(store, point->first, line.payload, results.path().string(), point->second, parts, found);
       }
       return true;
     });
@@ -506,7 +511,7 @@ void CollectJobFolder(Store& store, const std::filesystem::path& job_dir, const 
     OrProblem(found, [&] {
       const auto text = ReadForeignFile(file.path(), kMaxJobLineBytes);
       if (text) {
-        AddFound(store, point->first, *text, file.path().string(), point->second, parts, /*last=*/false, found);
+        AddFound(store, point->first, *text, file.path().string(), point->second, parts, found);
       }
     });
   }
@@ -544,7 +549,7 @@ FolderCollection CollectLogs(Store& store, const std::filesystem::path& dir, con
     found.problems.clear();  // they are told once
     each_line([&](const std::string& log, const JobLine& line) {
       if (line.kind != kResultLine) return;
-      AddFound(store, line.point_id, line.payload, log, points.at(line.point_id), parts, /*last=*/true, found);
+      AddFound(store, line.point_id, line.payload, log, points.at(line.point_id), parts, found);
     });
   });
   return found;

@@ -303,19 +303,27 @@ class JobRunner {
     const int64_t soon_ns = (ours ? options_.grace_ns : EndsOthersNs(options_.grace_ns)) + kPartEndsNs;
     const int64_t limit_ns = LimitNs(point);
     const int64_t since_ns = clock_.MonotonicNs() - begin.monotonic_ns;
-    PartsWait wait{soon_ns, soon_ns, [&] { return Told(); }};
+    // Those who are told to leave are told on all nodes, and say so.
+    std::optional<int64_t> told_ns;
+    const auto give_up = [&] {
+      if (!told_ns && Told()) told_ns = clock_.MonotonicNs();
+      return told_ns && clock_.MonotonicNs() - *told_ns >= kSecondNs;
+    };
+    // Who prints what it has to say may share no folder.
+    PartsWait wait{soon_ns, ours ? 0 : soon_ns, ok && !options_.on_part, give_up};
     if (ok) wait.at_it_ns = limit_ns > 0 ? std::max(limit_ns - since_ns, int64_t{0}) + soon_ns : kEndsAfterNs;
     OtherParts others = WaitForParts(PartsOfPoint(point), part.end, wait);
     if (!others.at_it.empty() && Told() && ok) return EndedWhileOthersRan(part.end);
     if (!ok && ran->end.watched.stopped == StopReason::kNone) {
-      ran->end.watched.stopped = stop_.Reason();
-      const bool told = ran->end.watched.stopped != StopReason::kNone;
+      const bool told = Told();
+      // What another trainer crashed of stays, and whoever collects asks the scheduler why they were told.
+      if (ours) ran->end.watched.stopped = stop_.Reason();
       if (!others.at_it.empty() && !told) ran->end.gone_node = others.at_it.front();
       if (!others.at_it.empty() || told) {
         RunResult again = EndSoFar(point, ran->end, begin);
         again.ended_unix_ns = part.end.ended_unix_ns;
+        if (EndOf(again) != EndOf(part.end)) part.weight = told ? weight::kStopped : weight::kCause;
         part.end = std::move(again);
-        part.weight = weight::kCause;
       }
     }
     std::vector<NodePart> parts = {std::move(part)};
@@ -325,9 +333,10 @@ class JobRunner {
     RunResult result = ResultOfNodes(ReadTrainer(), SpecOfRun(point), nodes_.count, parts);
     const bool all = std::ssize(parts) == nodes_.count;
     if (!all && options_.on_part) {
-      result.evidence[kAwaitsNodesEvidence] = "yes";
+      result.evidence[kAwaitsNodesEvidence] = EndName(EndOf(parts.front().end));
       const RunSpec spec = SpecOfRun(point);
-      options_.on_part(point.id, EncodePart(ReadTrainer(), parts.front(), kMaxPartBytes, &spec, job_.definition));
+      const std::string definition = ReadTrainer() != nullptr ? job_.definition : "";
+      options_.on_part(point.id, EncodePart(ReadTrainer(), parts.front(), kMaxPartBytes, &spec, definition));
     }
     return result;
   }
@@ -484,6 +493,7 @@ class JobRunner {
       if (end.own && end.own->point_id == PointId(run)) end.own->point_id = point.id;
     } else if (end.watched.status.ok()) {
       end.own.emplace().status = RunStatus::kOk;  // as far as this node knows
+      end.own_is_end_alone = true;
     } else {
       end.own_problem = "node 0 has its result";
     }
@@ -519,12 +529,13 @@ class JobRunner {
     const RunSpec run = SpecOfRun(point);
     Reading reading = defined_->Read(run, PathsOf(dir, ranks), end.watched, invoked, seen.FinishArrivals());
     end.own_is_read = true;
+    end.own_is_end_alone = IsOnSeveralNodes(point);
     const bool ended_by_itself = end.watched.status.signal == 0 && end.watched.stopped == StopReason::kNone;
     if (reading.end || ended_by_itself) {
-      end.own = IsOnSeveralNodes(point) ? EndAlone(reading) : ResultOf(defined_->trainer(), reading, run, life_ns);
+      end.own = end.own_is_end_alone ? EndAlone(reading) : ResultOf(defined_->trainer(), reading, run, life_ns);
       DefinedTrainer::AddFacts(run, invoked, *end.own);
     }
-    if (IsOnSeveralNodes(point)) ran.reading = std::move(reading);
+    if (end.own_is_end_alone) ran.reading = std::move(reading);
     if (!end.own) {
       end.own_problem = "its log says nothing of its end";
       return;
@@ -635,12 +646,15 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
   // read, until their result is there.
   std::vector<std::pair<const JobPoint*, RunStatus>> left_there;
   const auto tidy_up_left = [&](bool at_end) {
-    const bool shares_folder = ForeignFile(ResultsFile(job.job_dir)).state() == ForeignFile::State::kOpen;
+    // Who prints what it has to say may share no folder. Where it does, the first node may not have begun yet.
+    const bool shares_folder =
+        !options.on_part || ForeignFile(ResultsFile(job.job_dir)).state() == ForeignFile::State::kOpen;
     if (!left_there.empty() && shares_folder) finished.Look([](const RunResult&) {});
+    const JobPoint* const last = left_there.empty() || at_end ? nullptr : left_there.back().first;
     std::erase_if(left_there, [&](const auto& left) {
       const auto& [point, status] = left;
       const std::optional<RunStatus> end = finished.LastEnd(point->id);
-      if (shares_folder && !end) return at_end;
+      if (!end && (shares_folder || point == last)) return at_end;
       runner.TidyUp(*point, end.value_or(status));
       return true;
     });
@@ -669,7 +683,10 @@ ExecSummary ExecJobFile(const fs::path& job_file, const ExecOptions& options) {
       continue;
     }
     results->Append(result);
-    runner.TidyUp(point, result.status);
+    // What this node knows of one that awaits others was told.
+    const auto awaits = result.evidence.find(kAwaitsNodesEvidence);
+    const bool ok = awaits != result.evidence.end() && awaits->second == EndName(RunStatus::kOk);
+    runner.TidyUp(point, ok ? RunStatus::kOk : result.status);
     if (options.on_result) options.on_result(result);
   }
   tidy_up_left(true);

@@ -19,8 +19,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kLookForPartsNs = 100'000'000;
-constexpr int64_t kMostPauseNs = 5'000'000'000;  // while they run: many nodes would disturb a file system
+constexpr int64_t kPartSecondNs = 1'000'000'000;
+constexpr int64_t kLookForPartsNs = kPartSecondNs / 20;
+constexpr int64_t kMostPauseNs = 5 * kPartSecondNs;  // while they run: many nodes would disturb a file system
 
 struct Said {
   bool is_there = false;         // at the point, or was
@@ -100,7 +101,7 @@ OtherParts WaitForParts(const PartsOf& parts, const RunResult& own, const PartsW
       } else if (said.is_there) {
         others.at_it.push_back(std::move(said.name));
       } else {
-        absent = absent || SharesFolder(parts, node);
+        absent = absent || wait.all_share || SharesFolder(parts, node);
       }
     }
     const int64_t waited_ns = clock.MonotonicNs() - begin_ns;
@@ -109,7 +110,7 @@ OtherParts WaitForParts(const PartsOf& parts, const RunResult& own, const PartsW
       for (auto& [node, part] : ended) others.ended.push_back(std::move(part));
       return others;
     }
-    clock.SleepNs(kLookForPartsNs);
+    clock.SleepNs(std::min(kLookForPartsNs + waited_ns / 10, kPartSecondNs));
   }
 }
 
@@ -137,15 +138,18 @@ StopReason OthersWatch::Look() {
 }
 
 // The first node looks at all, and the others at the first, which ends when any of them has failed.
-bool OthersWatch::AnotherFailed() const {
+bool OthersWatch::AnotherFailed() {
   RunResult attempt;
   attempt.started_unix_ns = begin_unix_ns_;
   attempt.ended_unix_ns = clock_.UnixNs();
   const int64_t begin = node_ == 0 ? 1 : 0;
   const int64_t end = node_ == 0 ? parts_.nodes : 1;
   for (int64_t node = begin; node < end; ++node) {
+    if (done_.contains(node)) continue;
     const Said said = WhatItSaid(parts_, node, attempt);
-    if (said.part && said.part->end.status != RunStatus::kOk) return true;
+    if (!said.part) continue;
+    if (said.part->end.status != RunStatus::kOk) return true;
+    done_.insert(node);
   }
   return false;
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,13 +39,14 @@ struct OtherParts {
 };
 
 struct PartsWait {
-  int64_t at_it_ns = 0;   // for a node that is at the point
-  int64_t absent_ns = 0;  // for one that shares the folder, and has not come
+  int64_t at_it_ns = 0;    // for a node that is at the point
+  int64_t absent_ns = 0;   // for one that has not come
+  bool all_share = false;  // the folder, as far as is known; else those whose lock is there
   std::function<bool()> give_up;
 };
 
-// For the first node, when the point has ended on it, as `own` says: waits for how it ended for the others, those that
-// share its folder. What an earlier attempt left does not count.
+// For the first node, when the point has ended on it, as `own` says: waits for how it ended for the others that share
+// its folder. What an earlier attempt left does not count.
 OtherParts WaitForParts(const PartsOf& parts, const RunResult& own, const PartsWait& wait);
 
 // Whether a node's file in the point's folder says that it is not at it any more.
@@ -61,7 +63,7 @@ class OthersWatch {
   StopReason Look();  // kNone: they may go on
 
  private:
-  bool AnotherFailed() const;
+  bool AnotherFailed();
   int64_t PauseNs() const;
 
   PartsOf parts_;
@@ -71,6 +73,7 @@ class OthersWatch {
   const Clock& clock_;
   int64_t next_look_ns_ = 0;
   std::optional<int64_t> failed_ns_;  // since when that is known
+  std::set<int64_t> done_;            // nodes that have ended well
 };
 
 }  // namespace ridgeline

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -19,7 +20,8 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t kMostNodes = 1 << 16;
-constexpr int64_t kClocksDifferNs = 1'000'000'000;  // of two nodes, at most
+// A node may fail before the first has begun, and their clocks may differ: by so much at most.
+constexpr int64_t kEarlierNs = 60'000'000'000;
 
 std::string NameOf(const NodePart& part) { return part.name.empty() ? fmt::format("node {}", part.node) : part.name; }
 
@@ -46,7 +48,7 @@ class Together {
     const bool reads = trainer_ != nullptr && parts_.front().reading;
     const std::optional<Reading> all = reads && IsItsLogsWord() ? std::optional(AllLogs()) : std::nullopt;
     if (all) {
-      result = ResultOf(*trainer_, *all, spec_, std::max<int64_t>(first.ended_unix_ns - first.started_unix_ns, 0));
+      result = ResultOf(*trainer_, *all, spec_, LifeNs());
       TakeFacts(first, result);
     } else if (decides_ != &parts_.front()) {
       SetEnd(EndOf(decides_->end), result);
@@ -87,12 +89,20 @@ class Together {
     return *std::move(all);
   }
 
+  // Of the processes of the node where they lived longest.
+  int64_t LifeNs() const {
+    int64_t life_ns = 0;
+    for (const NodePart& part : parts_) {
+      life_ns = std::max(life_ns, part.ran ? part.end.ended_unix_ns - part.end.started_unix_ns : 0);
+    }
+    return life_ns;
+  }
+
   // What node 0 saw, and all nodes of their memory.
   void TakeFacts(const RunResult& first, RunResult& result) const {
     result.point_id = first.point_id;
     result.repeat = first.repeat;
     result.started_unix_ns = first.started_unix_ns;
-    result.ended_unix_ns = first.ended_unix_ns;
     result.cores = first.cores;
     result.device = first.device;
     result.environment.insert(first.environment.begin(), first.environment.end());
@@ -101,6 +111,7 @@ class Together {
     for (const auto& [name, value] : first.evidence) result.evidence.try_emplace(name, value);
     for (const NodePart& part : parts_) {
       const MemoryFigures& memory = part.end.memory;
+      result.ended_unix_ns = std::max(result.ended_unix_ns, part.ran ? part.end.ended_unix_ns : 0);
       int64_t& rss_bytes = result.memory.rss_peak_bytes;
       int64_t& device_bytes = result.memory.device_peak_bytes;
       if (!has_own_memory) rss_bytes = std::max(rss_bytes, memory.rss_peak_bytes);
@@ -180,6 +191,20 @@ Common CommonOf(const Json& first) {
   return common;
 }
 
+// As numbers of a log are read. Others come from nobody's log.
+void CheckValues(const Reading& reading) {
+  constexpr double kMost = 9e18;
+  for (const FoundMetric& found : reading.found) {
+    const LoggedFigure& figure = *found.metric->figure;
+    const bool may_be_nan = figure.name == "loss";
+    const bool may_be_negative = figure.dimension == Dimension::kPlain || figure.dimension == Dimension::kOwn;
+    for (const double value : found.values) {
+      const bool good = std::isnan(value) ? may_be_nan : value <= kMost && value >= (may_be_negative ? -kMost : 0);
+      if (!good) throw Error(ErrorKind::kInvalidInput, fmt::format("a node's part has a {} of {}", figure.name, value));
+    }
+  }
+}
+
 NodePart DecodePart(const Trainer* trainer, int64_t node, const Json& document) {
   NodePart part;
   part.node = node;
@@ -189,6 +214,7 @@ NodePart DecodePart(const Trainer* trainer, int64_t node, const Json& document) 
   part.ran = document.at("ran").get<bool>();
   if (trainer != nullptr && document.contains("reading")) {
     part.reading = DecodeReading(*trainer, document.at("reading"));
+    CheckValues(*part.reading);
   }
   return part;
 }
@@ -258,9 +284,8 @@ std::optional<int64_t> NodeOfPart(std::string_view payload) {
   return node >= 0 && node < kMostNodes ? std::optional(node) : std::nullopt;
 }
 
-bool IsOfAttempt(const NodePart& part, const RunResult& other) {
-  if (part.end.started_unix_ns - kClocksDifferNs > other.ended_unix_ns) return false;
-  return !part.ran || other.started_unix_ns - kClocksDifferNs <= part.end.ended_unix_ns;
+bool IsOfAttempt(const NodePart& part, const RunResult& first) {
+  return !part.ran || first.started_unix_ns - kEarlierNs <= part.end.ended_unix_ns;
 }
 
 std::optional<RunResult> CompleteResult(const RunResult& first, const std::vector<std::string>& payloads, bool last) {
@@ -291,7 +316,14 @@ std::optional<RunResult> CompleteResult(const RunResult& first, const std::vecto
   if (!last && std::ssize(parts) < nodes) return std::nullopt;
   // Without what node 0 says the others' figures mean nothing: what it has stands, and says what is missing.
   if (parts.empty() || parts.front().node != 0 || !common.spec) return alone;
-  return ResultOfNodes(common.trainer ? &*common.trainer : nullptr, *common.spec, nodes, std::move(parts));
+  const Trainer* trainer = common.trainer ? &*common.trainer : nullptr;
+  try {
+    // Whatever pods say, it is checked as any result.
+    const RunResult whole = ResultOfNodes(trainer, *common.spec, nodes, std::move(parts));
+    return DecodeResult(EncodeResult(whole), "what its nodes say together");
+  } catch (const Error&) {
+    return alone;
+  }
 }
 
 }  // namespace ridgeline

@@ -3,13 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <sstream>
 #include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "base/json.h"
 #include "ridgeline/job_line.h"
 #include "run/results_file.h"
 #include "tests/cli/cli.h"
+#include "trainers/node_part.h"
 
 namespace ridgeline {
 namespace {
@@ -131,6 +136,51 @@ TEST_F(ExecCommand, TellsWhatTrainersSayAndNothingThatTheyForge) {
     ASSERT_THAT(results, SizeIs(1)) << mode;
     EXPECT_EQ(DecodeResult(ParseJson(results[0].payload, "a line"), "a line").status, RunStatus::kCrashed);
   }
+}
+
+// As the pods of a Kubernetes Job, which share no folder: what each prints, together, is the point's result.
+TEST_F(ExecCommand, EachOfSeveralNodesTellsItsPart) {
+  Job job = MakeJob("ok", 1);
+  WriteFile(cli_.dir / "mine.sh",
+            "echo hello of $1; [ $1 = 1 ] || exit 0\nfor i in 1 2 3 4; do echo \"step $i: $((100 - i)) ms\"; done\n");
+  std::vector<Problem> problems;
+  const RunSpec spec = BuildSpec(
+      {{"model", "llama-10m"}, {"warmup_steps", 1}, {"steps", 3}, {"ranks", 2}, {"trainer", "mine"}}, problems);
+  job.points = {{PointId(spec), spec, 0}};
+  job.trainer.clear();
+  job.definition = fmt::format(
+      "name: mine\nabout: a\nversion: \"1\"\ntested: log\nresult: patterns\nprocesses: torchrun\n"
+      "command: [/bin/sh, '{}', '{{{{node_rank}}}}']\n"
+      "metrics: [{{name: step_time, regex: 'step (?P<step>\\d+): (?P<value>\\S+) ms', unit: ms, take: series}}]\n",
+      (cli_.dir / "mine.sh").string());
+  testing::WriteJob(job);
+  std::map<std::string, std::string> environment = {
+      {"RIDGELINE_NNODES", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}};
+  std::vector<std::string> payloads;
+  std::optional<RunResult> first;
+  for (const std::string node : {"0", "1"}) {
+    environment["RIDGELINE_NODE_RANK"] = node;
+    const auto run = ridgeline::Run({Program(), "exec", "--job-dir", cli_.dir / node, "--print-results", JobFile(job)},
+                                    0, environment);
+    EXPECT_EQ(run.status.exit_code, 0) << run.stderr_text;
+    EXPECT_THAT(run.stdout_text, HasSubstr("| hello of " + node + "\n"));
+    const std::vector<JobLine> parts = LinesOf(run.stdout_text, kPartLine);
+    ASSERT_THAT(parts, SizeIs(1)) << run.stdout_text;
+    payloads.push_back(parts[0].payload);
+    const std::vector<JobLine> results = LinesOf(run.stdout_text, kResultLine);
+    EXPECT_THAT(results, SizeIs(node == "0" ? 1 : 0));
+    if (!results.empty()) first = DecodeResult(ParseJson(results[0].payload, "a line"), "a line");
+    EXPECT_FALSE(std::filesystem::exists(cli_.dir / node / "points" / job.points[0].id / "log.txt"));
+  }
+  EXPECT_TRUE(AwaitsNodes(*first));
+  EXPECT_EQ(EndOf(*first), InfrastructureReason::kLost) << "nothing says how fast it was";
+  EXPECT_EQ(EndOf(*CompleteResult(*first, {payloads[0]}, /*last=*/true)), InfrastructureReason::kLost);
+  const std::optional<RunResult> whole = CompleteResult(*first, payloads, /*last=*/false);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->status, RunStatus::kOk) << whole->message;
+  EXPECT_EQ(whole->point_id, job.points[0].id);
+  EXPECT_THAT(whole->step_ns.all_ns, ::testing::ElementsAre(99'000'000, 98'000'000, 97'000'000, 96'000'000));
+  EXPECT_FALSE(AwaitsNodes(*whole));
 }
 
 // People read it, and launchers keep results apart from it.

@@ -118,6 +118,57 @@ class ClusterCli : public Cli {
     ExpectOneFinalResultEach(points, points);
     EXPECT_EQ(Starts(), points) << "a point ran twice\n" << NotOk();
   }
+  // Four points of a trainer that starts once on each of two nodes and says its steps on the last: which of them ends
+  // first is its field `ends_first`. `dir_there`: this test's folder, as the nodes have it.
+  std::filesystem::path WriteTwoNodes(const std::string& launcher, const std::string& settings,
+                                      const std::string& dir_there) const {
+    std::ofstream(dir.path() / "mine.sh") << R"(node=$1 order=$2 ended=$3/$2
+trap 'touch "$ended.$node"' EXIT
+after() { until [ -e "$ended.$1" ]; do sleep 0.1; done; sleep 1; }
+if [ "$node" = 0 ]; then
+  [ "$order" != other ] && [ "$order" != fails ] || after 1
+  echo 'mine 2.1'
+  [ "$order" != fails ]
+  exit
+fi
+echo 'step 1: 99 ms'
+[ "$order" != first ] || after 0
+[ "$order" != fails ] || {
+  printf 'Traceback (most recent call last):\n  File "x.py", line 1, in f\nValueError: bad shard\n'
+  exit 1
+}
+for i in 2 3 4; do echo "step $i: $((100 - i)) ms"; done
+)";
+    MakeDirs(dir.path() / "trainers");
+    std::ofstream(dir.path() / "trainers/mine.yaml") << fmt::format(
+        "name: mine\nabout: two nodes\nversion: \"1\"\ntested: log\nresult: patterns\n"
+        "command: [/bin/sh, '{0}/mine.sh', '{{{{node_rank}}}}', '{{{{ends_first}}}}', '{0}']\nprocesses: torchrun\n"
+        "fields: {{ends_first: {{type: text, default: both, help: which node ends first}}}}\n"
+        "supports: {{model: any, seq_length: any}}\n"
+        "metrics:\n"
+        "  - {{name: step_time, regex: 'step (?P<step>\\d+): (?P<value>\\S+) ms', unit: ms, take: series}}\n"
+        "  - {{name: version, regex: 'mine (\\S+)'}}\n",
+        dir_there);
+    return WriteText(
+        fmt::format("name: test\n"
+                    "defaults: {{model: llama-5m, seq_length: 32, ranks: 2, trainer: mine}}\n"
+                    "matrix: {{ends_first: [first, other, both, fails]}}\n"
+                    "measure: {{warmup_steps: 1, steps: 3}}\n"
+                    "launch: {{launcher: {}, cpus: 1, nodes: 2, bundle: 4, time_limit: 5m, {}: {{{}}}}}\n",
+                    launcher, launcher, settings));
+  }
+  // What that comes to, however its nodes' logs came together.
+  void ExpectTwoNodes() {
+    EXPECT_EQ(
+        Count("SELECT count(*) FROM runs WHERE status = 'ok' AND json_array_length(all_steps_ns) = 4 AND version = "
+              "'2.1' AND evidence ->> '$.missing_parts' IS NULL"),
+        3)
+        << NotOk();
+    EXPECT_EQ(Count("SELECT count(*) FROM runs WHERE status = 'crashed' AND message LIKE '%(node 1 of 2, rank 1): "
+                    "%ValueError: bad shard%'"),
+              1)
+        << NotOk();
+  }
   void ExpectNothingLeft() {
     EXPECT_EQ(Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
     const auto check = Run({"db", "check"});

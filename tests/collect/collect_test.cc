@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <fstream>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "run/result.h"
 #include "run/results_file.h"
 #include "tests/collect/collect_fixture.h"
+#include "trainers/node_part.h"
 
 namespace ridgeline {
 namespace {
@@ -94,6 +96,89 @@ TEST_F(CollectTest, AJobThatIsLookedAtAgainIsReadOnFromWhereItWas) {
   WriteResult(again, samples::Result(points_[3].id));
   const JobToCollect from{again, State::kEnded, {}, &results};
   EXPECT_THAT(Collect(store_, {&from, 1}, 1), SizeIs(1)) << "a file shorter than what was read is another one";
+}
+
+// Of a point whose nodes share no folder: its first node's result awaits what the others' pods say.
+class CollectParts : public CollectTest {
+ protected:
+  // As `ridgeline exec` on node 0 writes it, with its part.
+  RunResult First() const {
+    RunResult first = samples::Result(points_[0].id);
+    first.evidence[kNodesEvidence] = "2";
+    first.evidence[kAwaitsNodesEvidence] = "yes";
+    SetTimes(900, first);
+    return first;
+  }
+  NodePart Part(int64_t node, RunStatus status = RunStatus::kOk) const {
+    NodePart part;
+    part.node = node;
+    part.name = "n" + std::to_string(node);
+    part.end = samples::Result(points_[0].id, status);
+    part.end.evidence[kNodesEvidence] = "2";
+    SetTimes(900, part.end);
+    return part;
+  }
+  static void SetTimes(int64_t seconds, RunResult& result) {
+    result.started_unix_ns = seconds * 1'000'000'000;
+    result.ended_unix_ns = result.started_unix_ns + 1'000'000'000;
+  }
+  std::string FirstPart() const {
+    const RunSpec spec = points_[0].spec;
+    return EncodePart(nullptr, Part(0), kMaxPartBytes, &spec);
+  }
+  void Tell(const JobRecord& job, const std::string& payload) const {
+    std::ofstream(PartsFile(job.job_dir), std::ios::app)
+        << FormatJobLine({std::string(kPartLine), points_[0].id, payload});
+  }
+  size_t Look(JobResults& results) {
+    const JobToCollect live{Live("rl-1"), State::kRunning, {}, &results};
+    return Collect(store_, {&live, 1}, 1).size();
+  }
+};
+
+TEST_F(CollectParts, OneResultComesOfAllTogether) {
+  const JobRecord job = Submit("rl-1", {points_[0]});
+  JobResults results;
+  WriteResult(job, First());
+  EXPECT_EQ(Look(results), 0U);
+  Tell(job, FirstPart());
+  EXPECT_EQ(Look(results), 0U);
+  Tell(job, "no part of anything");
+  Tell(job, EncodePart(nullptr, Part(7)));
+  NodePart earlier = Part(1, RunStatus::kOomDevice);
+  SetTimes(50, earlier.end);
+  Tell(job, EncodePart(nullptr, earlier));
+  EXPECT_EQ(Look(results), 0U) << "that was an earlier attempt";
+  Tell(job, EncodePart(nullptr, Part(1, RunStatus::kOomDevice)));
+  EXPECT_EQ(Look(results), 1U);
+  EXPECT_EQ(Of(0, "status"), Cell("oom_device"));
+  EXPECT_EQ(Of(0, "message"), Cell("n1 (node 1 of 2): it ended"));
+  EXPECT_EQ(Look(results), 0U);
+  EXPECT_THAT(End(Live("rl-1")), IsEmpty());
+  EXPECT_THAT(store_.Check(), IsEmpty());
+}
+
+TEST_F(CollectParts, AJobThatEndsWithoutOneSaysSo) {
+  const JobRecord job = Submit("rl-1", {points_[0]});
+  WriteResult(job, First());
+  Tell(job, FirstPart());
+  EXPECT_THAT(End(job), SizeIs(1));
+  EXPECT_EQ(Of(0, "status"), Cell("ok"));
+  EXPECT_EQ(Of(0, "evidence ->> '$.missing_parts'"),
+            Cell("nothing was heard of how node 1 of 2 ended, and what its log held is missing"));
+  EXPECT_EQ(Of(0, "evidence ->> '$.awaits_nodes'"), Cell());
+}
+
+TEST_F(CollectParts, LogsOfPodsTellTheSame) {
+  const std::string line = FormatJobLine({std::string(kResultLine), points_[0].id, DumpJson(EncodeResult(First()))});
+  WriteFile(dir_ / "0.log", FormatJobLine({std::string(kPartLine), points_[0].id, FirstPart()}) + line);
+  const FolderCollection half = CollectLogs(store_, dir_.path(), MeasuredAsDefault());
+  EXPECT_EQ(half.added, 0) << "its other pod may still run";
+  EXPECT_THAT(half.problems, testing::ElementsAre(HasSubstr("lacks what its other nodes' pods say")));
+  WriteFile(dir_ / "1.log", "| words\n" + FormatJobLine({std::string(kPartLine), points_[0].id,
+                                                         EncodePart(nullptr, Part(1, RunStatus::kOomDevice))}));
+  EXPECT_EQ(CollectLogs(store_, dir_.path(), MeasuredAsDefault()).added, 1);
+  EXPECT_EQ(Of(0, "status"), Cell("oom_device"));
 }
 
 // Killed, the writer leaves any part of a line; its successor begins a new one.

@@ -59,6 +59,7 @@ class ExecNodesOfOthers : public Exec {
                                     {"seq_length", 100},
                                     {"warmup_steps", 1},
                                     {"steps", 3},
+                                    {"measure.min_steps", 3},
                                     {"ranks", 2},
                                     {"trainer", "mine"}},
                                    problems);
@@ -117,6 +118,24 @@ TEST_F(ExecNodesOfOthers, FiguresOfTheLastNodeCountWhoeverEndsFirst) {
     EXPECT_FALSE(IsThere(DirOf(job))) << "what nobody needs any more";
     std::filesystem::remove_all(job.job_dir);
   }
+}
+
+TEST_F(ExecNodesOfOthers, ANodeThatHasEndedBeforeTheFirstBeginsIsHeard) {
+  const Job job = MakeNodes(kFirst, kSteps);
+  for (const int node : {1, 0}) EXPECT_EQ(StartNode(job, node).Wait().exit_code, 0) << Log();
+  ExpectWhole(ResultOf(job));
+  EXPECT_FALSE(IsThere(DirOf(job)));
+}
+
+TEST_F(ExecNodesOfOthers, ANodeThatComesLateIsWaitedFor) {
+  const Job job = MakeNodes(kFirst, kSteps);
+  Child first = StartNode(job, 0);
+  ASSERT_TRUE(Eventually([&] {
+    return ReadFileIfThere(DirOf(job) / "part.txt").value_or("").starts_with("ridgeline: part");
+  })) << Log();
+  Child other = StartNode(job, 1);
+  for (Child* node : {&first, &other}) EXPECT_EQ(node->Wait().exit_code, 0) << Log();
+  ExpectWhole(ResultOf(job));
 }
 
 TEST_F(ExecNodesOfOthers, OfRanksThatWeStartLikewise) { ExpectWhole(RunBoth(MakeNodes(kFirst, kSteps, "ours"))); }
@@ -198,8 +217,10 @@ TEST_F(ExecNodesOfOthers, WhoIsToldToLeaveWhileAnotherIsAtItIsPreempted) {
   const Job job = MakeNodes(kFirst, "sleep 600");
   std::vector<Child> nodes;
   for (const int node : {0, 1}) nodes.push_back(StartNode(job, node));
-  ASSERT_TRUE(Eventually([&] { return IsThere(DirOf(job) / "part.txt") && IsThere(DirOf(job) / "part.node1.txt"); }));
-  ASSERT_TRUE(Eventually([&] { return ReadFile(DirOf(job) / "part.txt").starts_with("ridgeline: part"); })) << Log();
+  ASSERT_TRUE(Eventually([&] {
+    return IsThere(DirOf(job) / "part.node1.txt") &&
+           ReadFileIfThere(DirOf(job) / "part.txt").value_or("").starts_with("ridgeline: part");
+  })) << Log();
   for (Child& node : nodes) node.Signal(SIGTERM);
   for (Child& node : nodes) node.Wait();
   EXPECT_EQ(EndOf(ResultOf(job)), InfrastructureReason::kPreempted) << ResultOf(job).message;
@@ -218,7 +239,7 @@ TEST_F(ExecNodesOfOthers, PartsOfAnEarlierAttemptAreNone) {
   RunResult own;
   own.started_unix_ns = 90'000'000'000;
   own.ended_unix_ns = 91'000'000'000;
-  const PartsWait wait{0, 0, [] { return false; }};
+  const PartsWait wait{0, 0, false, [] { return false; }};
   EXPECT_TRUE(WaitForParts({job.job_dir, id, 2}, own, wait).ended.empty());
   own.started_unix_ns = 1'500'000'000;
   EXPECT_EQ(WaitForParts({job.job_dir, id, 2}, own, wait).ended.size(), 1U);

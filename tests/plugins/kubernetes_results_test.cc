@@ -111,6 +111,23 @@ TEST_F(KubernetesResults, ALogThatIsReadAgainAddsNothing) {
   EXPECT_EQ(ReadFile(ResultsFile(dir_.path())), Line("a", "{\"x\": 1}") + '\n' + Line("b", "{}") + '\n');
 }
 
+TEST_F(KubernetesResults, KeepsWhatPodsSayOfTheirPartsOnceEach) {
+  const std::string part = Line("a", "1 {}", kPartLine);
+  for (int process = 0; process < 2; ++process) {
+    ResultFolder results(MakeRecord());
+    for (int times = 0; times < 2; ++times) {
+      results.Rewind();
+      results.TakeLine(part);
+      results.TakeLine(Line("c", "1 {}", kPartLine));
+      results.TakeLine(Line("b", "1 " + std::string(kMaxPartBytes, 'x'), kPartLine));
+      results.TakeLine(Line("a", "0 {}", kPartLine));
+    }
+    EXPECT_FALSE(results.HasAll());
+  }
+  EXPECT_EQ(ReadFile(PartsFile(dir_.path())), part + '\n' + Line("a", "0 {}", kPartLine) + '\n');
+  EXPECT_FALSE(std::filesystem::exists(ResultsFile(dir_.path())));
+}
+
 TEST_F(KubernetesResults, ALineThatAKilledProcessBeganStaysAlone) {
   WriteFileAtomic(ResultsFile(dir_.path()), Line("a", "{\"x\": 1}").substr(0, 20));
   ResultFolder(MakeRecord()).TakeLine(Line("a", "{}"));

@@ -247,52 +247,70 @@ TEST_F(KubernetesSweeps, AFaultInTheSettingsIsToldBeforeAnythingIsMade) {
 
 // What the cluster keeps of a gang is the same for all that start one: this server knows no Indexed Jobs, so the test
 // makes the two pods of one as its controller would.
-TEST_F(KubernetesSweeps, RanksOnTwoPodsFindEachOther) {
+class KubernetesGangs : public testing::OnKubernetes {
+ protected:
+  // The job of a sweep, rendered into the folder `gang`, run to its end. Its pods' logs are beside it then.
+  static void RunGang(const Kubernetes& cluster, KubernetesCli& cli, const std::filesystem::path& sweep,
+                      const std::string& phases) {
+    cli.ExpectOk(cli.Run({"render", sweep, "--to", "gang"}));
+    std::string manifest;
+    for (const auto& entry : std::filesystem::directory_iterator(cli.dir / "gang")) {
+      if (entry.path().extension() == ".yaml") manifest = entry.path();
+    }
+    const Captured read = ridgeline::Run(
+        {"python3", "-c", "import json, sys, yaml; json.dump(list(yaml.safe_load_all(open(sys.argv[1]))), sys.stdout)",
+         manifest});
+    ASSERT_TRUE(read.status.ok()) << read.stderr_text;
+    Json job;
+    for (const Json& object : ParseJson(read.stdout_text, manifest)) {
+      if (object.at("kind") == "Job") {
+        job = object;
+      } else {
+        cluster.Create(object, cli.name_space);
+      }
+    }
+    ASSERT_EQ(job.at("spec").at("completionMode"), "Indexed");
+    const auto name = job.at("metadata").at("name").get<std::string>();
+    for (int index = 0; index < 2; ++index) {
+      Json pod = job.at("spec").at("template");
+      pod["apiVersion"] = "v1";
+      pod["kind"] = "Pod";
+      pod["metadata"]["name"] = fmt::format("{}-{}", name, index);
+      pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = std::to_string(index);
+      pod["spec"]["hostname"] = fmt::format("{}-{}", name, index);
+      cluster.Create(pod, cli.name_space);
+    }
+    const auto now = [&] { return cli.Kubectl({"get", "pods", "--output=jsonpath={.items[*].status.phase}"}); };
+    EXPECT_TRUE(Eventually([&] { return now().find("ing") == std::string::npos; })) << now();
+    for (int index = 0; index < 2; ++index) {
+      const std::string log = cli.Kubectl({"logs", fmt::format("{}-{}", name, index)});
+      WriteFileAtomic(cli.dir / fmt::format("gang/{}.log", index), log);
+      if (now() != phases) ADD_FAILURE() << log;
+    }
+    EXPECT_THAT(cli.Kubectl({"get", "pods", "--output=jsonpath={.items[*].spec.nodeName}"}), AnyOf("n1 n2", "n2 n1"));
+  }
+};
+
+TEST_F(KubernetesGangs, RanksOnTwoPodsFindEachOtherAndEachTellsItsPart) {
   const Kubernetes cluster = Kubernetes::Own();
   cluster.StartNode("n1");  // of which the two pods must not share one
   cluster.StartNode("n2");
+  {
+    KubernetesCli cli(cluster);
+    RunGang(cluster, cli, cli.WriteReal("ranks: [4]", "nodes: 2", "", 4), "Succeeded Succeeded");
+    const auto collected = cli.Run({"collect", "gang"});
+    EXPECT_THAT(collected.out, HasSubstr("1 ok"));
+    EXPECT_EQ(cli.Cell("SELECT communicator_name FROM results"), "gloo");
+    EXPECT_EQ(cli.Count("SELECT tokens_per_step FROM results"), int64_t{4} * 32) << "of all ranks";
+  }
   KubernetesCli cli(cluster);
-  const auto sweep = cli.WriteReal("ranks: [4]", "nodes: 2", "", 4);
-  cli.ExpectOk(cli.Run({"render", sweep, "--to", "gang"}));
-  std::string manifest;
-  for (const auto& entry : std::filesystem::directory_iterator(cli.dir / "gang")) {
-    if (entry.path().extension() == ".yaml") manifest = entry.path();
-  }
-  const Captured read = ridgeline::Run(
-      {"python3", "-c", "import json, sys, yaml; json.dump(list(yaml.safe_load_all(open(sys.argv[1]))), sys.stdout)",
-       manifest});
-  ASSERT_TRUE(read.status.ok()) << read.stderr_text;
-  Json job;
-  for (const Json& object : ParseJson(read.stdout_text, manifest)) {
-    if (object.at("kind") == "Job") {
-      job = object;
-    } else {
-      cluster.Create(object, cli.name_space);
-    }
-  }
-  ASSERT_EQ(job.at("spec").at("completionMode"), "Indexed");
-  const auto name = job.at("metadata").at("name").get<std::string>();
-  for (int index = 0; index < 2; ++index) {
-    Json pod = job.at("spec").at("template");
-    pod["apiVersion"] = "v1";
-    pod["kind"] = "Pod";
-    pod["metadata"]["name"] = fmt::format("{}-{}", name, index);
-    pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = std::to_string(index);
-    pod["spec"]["hostname"] = fmt::format("{}-{}", name, index);
-    cluster.Create(pod, cli.name_space);
-  }
-  const auto phases = [&] { return cli.Kubectl({"get", "pods", "--output=jsonpath={.items[*].status.phase}"}); };
-  EXPECT_TRUE(Eventually([&] { return phases().find("ing") == std::string::npos; })) << phases();
-  for (int index = 0; index < 2; ++index) {
-    const std::string log = cli.Kubectl({"logs", fmt::format("{}-{}", name, index)});
-    WriteFileAtomic(cli.dir / fmt::format("gang/{}.log", index), log);
-    if (phases() != "Succeeded Succeeded") ADD_FAILURE() << log;
-  }
-  EXPECT_THAT(cli.Kubectl({"get", "pods", "--output=jsonpath={.items[*].spec.nodeName}"}), AnyOf("n1 n2", "n2 n1"));
-  const auto collected = cli.Run({"collect", "gang"});
-  EXPECT_THAT(collected.out, HasSubstr("1 ok"));
-  EXPECT_EQ(cli.Cell("SELECT communicator_name FROM results"), "gloo");
-  EXPECT_EQ(cli.Count("SELECT tokens_per_step FROM results"), int64_t{4} * 32) << "of all ranks";
+  RunGang(cluster, cli, cli.WriteTwoNodes("kubernetes", cli.Settings(""), "/test"), "Succeeded Succeeded");
+  // Without the log of the node that said how fast it was nothing is taken.
+  std::filesystem::rename(cli.dir / "gang/1.log", cli.dir / "1.log");
+  EXPECT_THAT(cli.Run({"collect", "gang"}).err, HasSubstr("lacks what its other nodes' pods say"));
+  std::filesystem::rename(cli.dir / "1.log", cli.dir / "gang/1.log");
+  cli.Run({"collect", "gang"});
+  cli.ExpectTwoNodes();
 }
 
 }  // namespace

@@ -1,0 +1,46 @@
+// What pods say of their parts in a point, lines of any bytes: together they come to a result as any other, or to that
+// of the first node alone.
+#include "trainers/node_part.h"
+
+#include <vector>
+
+#include "run/result.h"
+#include "run/spec.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace ridgeline::fuzz {
+namespace {
+
+// Of the first node, with a definition and a spec, before what the fuzzer says of the second's reading.
+std::string FirstPart() {
+  NodePart part;
+  part.name = "n0";
+  part.end.status = RunStatus::kOk;
+  part.reading.emplace().end = LogEnd{RunStatus::kOk, "", "", 0};
+  const char* definition =
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
+      "  - {name: step_time, regex: 'time (\\S+) ms', unit: ms, take: series}\n"
+      "  - {name: loss, regex: 'loss (\\S+)', take: series}\n";
+  const Trainer trainer = ParseTrainer(definition, "mine.yaml");
+  std::vector<Problem> problems;
+  const RunSpec spec = BuildSpec({{"model", "llama-10m"}, {"ranks", 2}, {"trainer", "mine"}}, problems);
+  return EncodePart(&trainer, part, kMaxPartBytes, &spec, definition);
+}
+
+}  // namespace
+}  // namespace ridgeline::fuzz
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ridgeline;  // NOLINT(google-build-using-namespace): a program of one function
+  static const std::string first_part = fuzz::FirstPart();
+  RunResult first;
+  first.evidence = {{kNodesEvidence, "2"}, {kAwaitsNodesEvidence, "yes"}};
+  const std::string said(fuzz::TextOf(data, size));
+  for (const std::vector<std::string>& payloads :
+       {std::vector<std::string>{said}, std::vector<std::string>{first_part, said}}) {
+    const auto whole = CompleteResult(first, payloads, /*last=*/true);
+    fuzz::Require(whole && !AwaitsNodes(*whole), "the last word is one");
+    fuzz::Require(fuzz::Takes([&] { DecodeResult(EncodeResult(*whole), "it"); }), "it is a result as any other");
+  }
+  return 0;
+}
