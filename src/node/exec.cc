@@ -28,6 +28,7 @@
 #include "node/core_use.h"
 #include "node/defined.h"
 #include "node/finished.h"
+#include "node/node_job.h"
 #include "node/oom_kills.h"
 #include "node/parts.h"
 #include "node/point_cores.h"
@@ -69,29 +70,6 @@ void KeepDescriptorsFromChildren() {
   }
 }
 
-void Remove(const fs::path& path) {
-  std::error_code ec;
-  fs::remove_all(path, ec);
-  if (ec) throw Error(ErrorKind::kInfrastructure, fmt::format("cannot remove {}: {}", path.string(), ec.message()));
-}
-
-// What somebody had begun to write beside `file` (base/files.h) who was killed before it had its name.
-void AddTemporariesOf(const fs::path& file, std::vector<fs::path>& temporaries) {
-  const std::string begin = '.' + file.filename().string() + '.';
-  std::error_code ec;
-  for (fs::directory_iterator at(file.parent_path(), ec), end; !ec && at != end; at.increment(ec)) {
-    if (at->path().filename().string().starts_with(begin)) temporaries.push_back(at->path());
-  }
-}
-
-// What the scheduler calls this node.
-std::string NodeName() {
-  for (const char* variable : {kNodeVariable, "SLURMD_NODENAME"}) {
-    if (const char* name = std::getenv(variable); name != nullptr && *name != '\0') return name;
-  }
-  return HostName();
-}
-
 // The trainer's own result of the point, or why there is none to be believed.
 void ReadOwnResult(const fs::path& path, const RunSpec& spec, int64_t tokens_per_step, PointEnd& end) {
   try {
@@ -115,53 +93,12 @@ FileLock TakeTurn(const fs::path& file, const ExecOptions& options) {
   return *std::move(lock);
 }
 
-class JobRunner {
+class JobRunner : public NodeJob {
  public:
   JobRunner(const Job& job, const Nodes& nodes, const ExecOptions& options)
-      : job_(job),
-        nodes_(nodes),
-        options_(options),
-        stop_(CancelFile(job.job_dir)),
-        cores_(CoresFor(job.cpus, CoresAllowed(), OwnCoresGiven())),
-        secret_(job.job_dir, nodes.rank == 0) {
-    if (!job.definition.empty()) defined_.emplace(job);
-  }
+      : NodeJob(job, nodes), options_(options), stop_(CancelFile(job.job_dir)), secret_(job.job_dir, nodes.rank == 0) {}
 
   bool Told() { return stop_.Reason() != StopReason::kNone; }
-
-  bool IsOnSeveralNodes(const JobPoint& point) const {
-    return nodes_.count > 1 && HasSeveralProcesses(point.spec) && !(defined_ && defined_->RunsOnFirstNodeAlone());
-  }
-  // Whether anything of it runs on this node.
-  bool HasPartIn(const JobPoint& point) const { return nodes_.rank == 0 || IsOnSeveralNodes(point); }
-  bool IsFirst() const { return nodes_.rank == 0; }
-
-  // What keeps this node from running these points.
-  std::optional<Unfit> WhyUnfit(const std::vector<const JobPoint*>& points, const fs::path& job_file) const {
-    std::vector<RunSpec> runs;
-    for (const JobPoint* point : points) runs.push_back(SpecHere(*point));
-    if (!defined_) return Preflight(job_, job_file, runs, nodes_.rank, clock_);
-    Job started = job_;
-    Invoked invoked;
-    try {
-      invoked = StartOf(job_, &*defined_, runs.front(), {}, nodes_, PlaceIn("point", nodes_, 1));
-      started.trainer = invoked.argv;
-    } catch (const Error& e) {
-      return Unfit{InfrastructureReason::kStart, fmt::format("its trainer cannot be started here: {}", e.message()),
-                   "set such variables under launch: environment, or on the node"};
-    }
-    return Preflight(started, job_file, runs, nodes_.rank, clock_, invoked.directory);
-  }
-
-  RunResult NotRun(const JobPoint& point, const Unfit& why) const {
-    RunResult result;
-    result.point_id = point.id;
-    SetEnd(why.reason, result);
-    result.message = why.message;
-    result.hint = why.hint;
-    result.started_unix_ns = clock_.UnixNs();
-    return Complete(point, std::move(result));
-  }
 
   RunResult RunPoint(const JobPoint& point) {
     const fs::path dir = PointDir(job_.job_dir, point.id);
@@ -196,35 +133,6 @@ class JobRunner {
       TellPart(job_.job_dir, point, {nodes_.rank, NodeName(), result, weight::kCause, {}, /*ran=*/false});
     }
   }
-  // What an earlier attempt said of this node.
-  void BeFit() const {
-    std::error_code ignored;
-    if (nodes_.count > 1) fs::remove(job_.job_dir / PartName(nodes_.rank), ignored);
-  }
-
-  // Removes what the point needed while it ran, now that its result is on the disk. What it said stays where it did not
-  // end well, or where the job keeps logs. What cannot be removed does no harm. The first node does it for those that
-  // have ended their part, too; who ends it later does so itself.
-  void TidyUp(const JobPoint& point, RunStatus status) const {
-    const fs::path dir = PointDir(job_.job_dir, point.id);
-    const bool ok = status == RunStatus::kOk;
-    std::vector<fs::path> files;
-    AddFilesOf(point, nodes_, ok, files);
-    if (IsFirst() && IsOnSeveralNodes(point)) {
-      for (Nodes other = nodes_; ++other.rank < nodes_.count;) {
-        if (HasEndedPart(dir, other.rank)) AddFilesOf(point, other, ok, files);
-      }
-    }
-    files.push_back(ProgressFile(job_.job_dir, point.id));
-    if (IsFirst()) {
-      AddTemporariesOf(dir / kTrainersResultName, files);
-      if (ok) files.push_back(dir / kTrainersResultName);
-    }
-    std::error_code ignored;
-    for (const fs::path& file : files) fs::remove(file, ignored);
-    if (defined_ && IsFirst() && ok && !job_.keep_logs) fs::remove_all(dir / kOutputName, ignored);
-    ::rmdir(dir.c_str());  // fails where anything is left in it
-  }
 
  private:
   struct Begin {
@@ -237,15 +145,6 @@ class JobRunner {
     PointEnd end;
     std::optional<Reading> reading;  // of a trainer whose logs are read, on several nodes
   };
-
-  void AddFilesOf(const JobPoint& point, const Nodes& node, bool ok, std::vector<fs::path>& files) const {
-    const fs::path dir = PointDir(job_.job_dir, point.id);
-    files.insert(files.end(), {dir / SpecName(node.rank), dir / ExecCheckName(node.rank), dir / PartName(node.rank)});
-    AddTemporariesOf(dir / SpecName(node.rank), files);
-    AddTemporariesOf(dir / PartName(node.rank), files);
-    if (!ok || job_.keep_logs) return;
-    for (const std::string& log : LogsOf(point, node)) files.push_back(dir / log);
-  }
 
   // It sets the figures that are the node's own.
   RunResult EndSoFar(const JobPoint& point, const PointEnd& end, const Begin& begin) const {
@@ -260,10 +159,6 @@ class JobRunner {
     result.started_unix_ns = begin.unix_ns;
     result.ended_unix_ns = begin.unix_ns + (clock_.MonotonicNs() - begin.monotonic_ns);  // whoever sets the clock
   }
-
-  // Whether the trainer's logs are read for its figures.
-  const Trainer* ReadTrainer() const { return defined_ && !defined_->KeepsContract() ? &defined_->trainer() : nullptr; }
-  PartsOf PartsOfPoint(const JobPoint& point) const { return {job_.job_dir, point.id, nodes_.count, ReadTrainer()}; }
 
   static int WeightOf(const Ran& ran, const RunResult& result) {
     const PointEnd& end = ran.end;
@@ -341,11 +236,6 @@ class JobRunner {
     return result;
   }
 
-  // Within which all nodes must have ended; 0: there is no limit.
-  int64_t LimitNs(const JobPoint& point) const {
-    return point.time_limit_s > 0 ? (point.time_limit_s + MeetLimitS(job_, point)) * kSecondNs : 0;
-  }
-
   RunResult EndedWhileOthersRan(RunResult result) {
     const bool cancelled = stop_.Reason() == StopReason::kTold;
     SetEnd(cancelled ? RunEnd(RunStatus::kCancelled) : RunEnd(InfrastructureReason::kPreempted), result);
@@ -360,56 +250,6 @@ class JobRunner {
     result.hint = "see what became of that node";
     result.evidence["node"] = node;
     return result;
-  }
-
-  // What is the same whatever became of the point.
-  RunResult Complete(const JobPoint& point, RunResult result) const {
-    result.repeat = point.repeat;
-    result.ended_unix_ns = clock_.UnixNs();
-    result.environment.try_emplace("command", ShortenToBytes(Join(job_.trainer, " "), kMaxTextBytes));
-    for (std::string* text : {&result.message, &result.hint}) *text = ShortenToBytes(*text, kMaxTextBytes);
-    if (result.status == RunStatus::kInfrastructure) result.evidence.try_emplace("node", NodeName());
-    if (nodes_.count > 1 && HasSeveralProcesses(point.spec)) {
-      result.evidence[kNodesEvidence] = std::to_string(nodes_.count);
-    }
-    return result;
-  }
-
-  // What its trainer is given.
-  RunSpec SpecHere(const JobPoint& point) const {
-    RunSpec here = SpecOfRun(point);
-    if (!here.checkpoint_dir.empty()) here.checkpoint_dir = PointDir(job_.job_dir, point.id) / here.checkpoint_dir;
-    UseSageMakerCheckpointDir(point.repeat > 1 ? fmt::format("{}-repeat-{}", point.id, point.repeat) : point.id, here);
-    return here;
-  }
-
-  std::vector<RankProcess> ProcessesOn(const Nodes& node, const RunSpec& spec) const {
-    return defined_ ? defined_->ProcessesHere(spec, node, cores_.ids) : RanksHere(spec, node, cores_.ids);
-  }
-
-  std::vector<std::string> LogsHere(const JobPoint& point) const { return LogsOf(point, nodes_); }
-  std::vector<std::string> LogsOf(const JobPoint& point, const Nodes& node) const {
-    std::vector<std::string> logs;
-    try {
-      for (const RankProcess& rank : ProcessesOn(node, point.spec)) logs.push_back(rank.log);
-    } catch (const Error&) {
-      // None of its ranks could be started here.
-    }
-    return logs;
-  }
-
-  // What an earlier attempt left must not be taken for this one's. Other nodes may share the folder.
-  void Prepare(const JobPoint& point, const fs::path& dir) {
-    if (nodes_.rank == 0) {
-      for (const fs::path& stale : {dir / kTrainersResultName, ProgressFile(job_.job_dir, point.id)}) Remove(stale);
-    }
-    // Made here, so that a disk without room is not taken for a trainer that cannot be started.
-    for (const std::string& log : LogsHere(point)) {
-      Remove(dir / log);
-      FileWriter made(dir / log);
-    }
-    WriteFile(dir / SpecName(nodes_.rank), EncodeSpec(SpecHere(point)) + "\n");
-    if (IsOnSeveralNodes(point)) TakePart(dir, nodes_.rank, NodeName());
   }
 
   WatchLimits LimitsOf(const JobPoint& point) const {
@@ -505,23 +345,6 @@ class JobRunner {
     return ran;
   }
 
-  static std::vector<fs::path> PathsOf(const fs::path& dir, const std::vector<RankProcess>& ranks) {
-    std::vector<fs::path> paths;
-    for (const RankProcess& rank : ranks) paths.push_back(dir / rank.log);
-    return paths;
-  }
-
-  // Of a defined trainer's processes on other nodes, where these share the folder.
-  std::vector<fs::path> LogsElsewhere(const JobPoint& point, const fs::path& dir) const {
-    std::vector<fs::path> paths;
-    Nodes other = nodes_;
-    for (other.rank = 0; other.rank < nodes_.count; ++other.rank) {
-      if (other.rank == nodes_.rank) continue;
-      for (const fs::path& path : PathsOf(dir, defined_->ProcessesHere(point.spec, other, {}))) paths.push_back(path);
-    }
-    return paths;
-  }
-
   // A defined trainer's result, which is made of what it printed: of a point on several nodes, its end here alone.
   void ReadLogs(const JobPoint& point, const fs::path& dir, const std::vector<RankProcess>& ranks,
                 const Invoked& invoked, RunFollower& seen, int64_t cgroup_peak_bytes, int64_t life_ns, Ran& ran) const {
@@ -589,14 +412,9 @@ class JobRunner {
     return child;
   }
 
-  const Job& job_;
-  const Nodes& nodes_;
   const ExecOptions& options_;
-  const SystemClock clock_;
   StopSignals stop_;
-  PointCores cores_;
   RanksSecret secret_;
-  std::optional<DefinedTrainer> defined_;
 };
 
 }  // namespace

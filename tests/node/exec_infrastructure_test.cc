@@ -68,6 +68,13 @@ class ExecInfrastructure : public Exec {
   }
 };
 
+TEST_F(Exec, AShellPassesTheSpecOn) {
+  Job job = MakeJob({});
+  job.trainer = {"bash", "-ec", "cd . && exec " + testing::FakeProgram("fake_trainer").string() + " ok \"$@\""};
+  EXPECT_EQ(Run(job), 0) << Log();
+  EXPECT_EQ(ResultOf(job).status, RunStatus::kOk) << ResultOf(job).message;
+}
+
 TEST_F(ExecInfrastructure, ANodeWithoutTheTrainerFailsEveryPointAndSaysWhereItIs) {
   Job job = MakeJob({"ok"}, 2);
   job.trainer = {"/nonexistent/trainer"};

@@ -63,13 +63,6 @@ TEST_F(Exec, NamesAResultThatDoesNotNameItself) {
   EXPECT_EQ(ResultOf(job).status, RunStatus::kOk);
 }
 
-TEST_F(Exec, AShellPassesTheSpecOn) {
-  Job job = MakeJob({});
-  job.trainer = {"bash", "-ec", "cd . && exec " + testing::FakeProgram("fake_trainer").string() + " ok \"$@\""};
-  EXPECT_EQ(Run(job), 0) << Log();
-  EXPECT_EQ(ResultOf(job).status, RunStatus::kOk) << ResultOf(job).message;
-}
-
 TEST_F(Exec, OneBadPointNeverStopsTheOthers) {
   const std::vector<std::pair<std::string, RunEnd>> ends = {
       {"exit=1", RunStatus::kCrashed},
