@@ -88,8 +88,8 @@ CLI::Option* AddCampaignOption(CLI::App& command, std::string& name, const std::
 // "3 ok, 2 failed (1 out of memory), 2 without a result".
 std::string EndsText(const SweepProgress& progress);
 
-// `word` as a person types it in a shell. What a terminal would obey in it is written as escapes ($'\x1b'), which bash, zsh
-// and ksh read.
+// `word` as a person types it in a shell. What a terminal would obey in it is written as escapes ($'\x1b'), which bash,
+// zsh and ksh read.
 std::string ShellWord(const std::string& word);
 
 // `text` as an SQL string literal.

@@ -95,6 +95,9 @@ struct Invoked {
   std::filesystem::path result;     // empty: it writes none
 };
 
+// Before the name of a variable of the environment, in a template.
+inline constexpr std::string_view kVariablePrefix = "env.";
+
 // The keys of a definition that ReadInvocation reads.
 inline constexpr std::string_view kInvocationKeys[] = {"command", "directory",     "processes", "env",
                                                        "files",   "fields",        "supports",  "resume",

@@ -58,8 +58,8 @@ std::string EncodePart(const Trainer* trainer, const NodePart& part, size_t most
 NodePart DecodePart(const Trainer* trainer, std::string_view payload);
 // The node that a payload is of; nothing where it is none.
 std::optional<int64_t> NodeOfPart(std::string_view payload);
-// Whether a node had not ended a minute before the first began, as that says: else it is of an earlier attempt, which was
-// cut off.
+// Whether a node had not ended a minute before the first began, as that says: else it is of an earlier attempt, which
+// was cut off.
 bool IsOfAttempt(const NodePart& part, const RunResult& first);
 
 // The name of the evidence of a result that node 0 gave without the parts of other nodes: how it ended there.

@@ -1,0 +1,407 @@
+#include "trainers/invocation.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/command_words.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "run/families.h"
+#include "run/presets.h"
+#include "run/sense.h"
+#include "run/step_figures.h"
+#include "trainers/requirements.h"
+#include "yaml/entries.h"
+#include "yaml/slips.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+namespace {
+
+bool IsAmong(const auto& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+constexpr size_t kMostItems = 1024;
+constexpr size_t kMostItemBytes = 4096;
+constexpr size_t kMostFileBytes = size_t{64} << 10;
+constexpr size_t kMostFields = 64;
+constexpr size_t kMostRequired = 64;
+constexpr size_t kMostOtherwiseBytes = 256;
+constexpr double kMostNumber = 9e15;
+
+// What a template may name beside fields.
+constexpr std::array<std::string_view, 20> kPlaceNames = {
+    "nodes",           "node_rank",  "ranks_per_node",       "gpus_per_node", "rank",
+    "local_rank",      "world_size", "master_addr",          "master_port",   "output_dir",
+    "checkpoint_dir",  "spec_file",  "result_file",          "total_steps",   "global_batch_size",
+    "tokens_per_step", "last_step",  "global_micro_batches", "data_parallel", "local_batch_size"};
+
+constexpr std::array<std::pair<std::string_view, Processes>, 4> kProcesses = {{{"ours", Processes::kOurs},
+                                                                               {"torchrun", Processes::kTorchrun},
+                                                                               {"srun", Processes::kSrun},
+                                                                               {"one", Processes::kOne}}};
+
+// A scalar as a person wrote it; nothing where it is none.
+std::optional<std::string> ScalarText(const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::kScalar || node.scalar.is_null()) return std::nullopt;
+  if (node.scalar.is_string()) return node.scalar.get<std::string>();
+  return DumpJson(node.scalar);
+}
+
+std::vector<const Template*> TemplatesOf(const Invocation& invocation) {
+  std::vector<const Template*> all;
+  for (const Template& each : invocation.command) all.push_back(&each);
+  for (const Template& each : invocation.resume) all.push_back(&each);
+  for (const auto& [name, each] : invocation.environment) all.push_back(&each);
+  for (const auto& [name, each] : invocation.files) all.push_back(&each);
+  if (invocation.directory) all.push_back(&*invocation.directory);
+  if (invocation.result) all.push_back(&*invocation.result);
+  return all;
+}
+
+std::set<std::string> NamesUsed(const Invocation& invocation) {
+  std::set<std::string> used;
+  for (const Template* each : TemplatesOf(invocation)) {
+    for (std::string& name : each->Names()) used.insert(std::move(name));
+  }
+  if (used.contains("global_batch_size") || used.contains("tokens_per_step")) {
+    used.insert({"batch_size", "grad_accumulation", "ranks"});
+  }
+  if (used.contains("tokens_per_step")) used.insert("seq_length");
+  if (used.contains("global_micro_batches")) used.insert({"grad_accumulation", "ranks"});
+  if (used.contains("local_batch_size")) used.insert({"batch_size", "grad_accumulation"});
+  if (used.contains("data_parallel")) used.insert("ranks");
+  if (invocation.processes != Processes::kOne) used.insert("ranks");
+  return used;
+}
+
+class InvocationReader {
+ public:
+  explicit InvocationReader(std::vector<Fault>& faults) : faults_(faults) {}
+
+  Invocation Read(const std::map<std::string, const YamlNode*>& entries) {
+    const auto entry = [&](const char* key) -> const YamlNode* {
+      const auto it = entries.find(key);
+      return it == entries.end() ? nullptr : it->second;
+    };
+    // First, so that the templates may name them.
+    if (const YamlNode* node = entry("fields")) ReadFields(*node);
+    invocation_.command = ReadArguments(*entry("command"), "command");
+    RefuseShellWords(*entry("command"));
+    if (const YamlNode* node = entry("directory")) {
+      invocation_.directory = ReadTemplate(*node, "directory", Quoting::kNone, kMostItemBytes);
+    }
+    if (const YamlNode* node = entry("processes")) ReadProcesses(*node);
+    if (const YamlNode* node = entry("env")) ReadEnvironment(*node);
+    if (const YamlNode* node = entry("files")) ReadFiles(*node);
+    if (const YamlNode* node = entry("supports")) ReadSupports(*node);
+    if (const YamlNode* node = entry("data_parallel")) ReadDataParallel(*node);
+    if (const YamlNode* node = entry("require")) ReadRequire(*node);
+    if (const YamlNode* node = entry("resume")) invocation_.resume = ReadArguments(*node, "resume");
+    if (const YamlNode* node = entry("file")) {
+      invocation_.result = ReadTemplate(*node, "file", Quoting::kNone, kMostItemBytes);
+    }
+    invocation_.used = NamesUsed(invocation_);
+    return std::move(invocation_);
+  }
+
+ private:
+  void Wrong(const YamlNode& node, std::string message) { faults_.push_back({node.place, std::move(message)}); }
+
+  std::optional<Template> ReadTemplate(const YamlNode& node, std::string_view what, Quoting quoting, size_t most) {
+    const std::optional<std::string> text = ScalarText(node);
+    if (!text || text->find('\0') != std::string::npos || text->size() > most) {
+      Wrong(node, fmt::format("{} is text of at most {} bytes, not {}", what, most,
+                              text                                ? "this"
+                              : node.kind == YamlNode::Kind::kMap ? "a mapping: put it into quotes"
+                                                                  : Describe(node)));
+      return std::nullopt;
+    }
+    try {
+      Template read(*text, quoting);
+      for (const std::string& name : read.Names()) {
+        if (!IsKnown(name)) Wrong(node, Unknown(name));
+      }
+      return read;
+    } catch (const Error& e) {
+      Wrong(node, e.message());
+      return std::nullopt;
+    }
+  }
+
+  bool IsKnown(std::string_view name) const {
+    const Field* field = FindField(name);
+    return invocation_.FindOwn(name) != nullptr || IsAmong(kPlaceNames, name) || field != nullptr ||
+           (name.starts_with(kVariablePrefix) && name.size() > kVariablePrefix.size());
+  }
+
+  std::string Unknown(const std::string& name) const {
+    Names names(kPlaceNames.begin(), kPlaceNames.end());
+    for (const Field& field : Fields()) names.emplace_back(field.name);
+    for (const auto& own : invocation_.fields) names.push_back(own->name);
+    const std::string shown = ShortenToBytes(name, 80);
+    const std::string near = DidYouMean(shown, names);
+    if (!near.empty()) return fmt::format("there is no '{}'{}", shown, near);
+    return fmt::format(
+        "there is no '{}': there are fields (`ridgeline plan --fields`), the definition's own, {} and "
+        "env.NAME",
+        shown, Join(Names(kPlaceNames.begin(), kPlaceNames.end()), ", "));
+  }
+
+  std::vector<Template> ReadArguments(const YamlNode& node, const char* what) {
+    std::vector<Template> arguments;
+    if (node.kind != YamlNode::Kind::kList || node.items.empty() || node.items.size() > kMostItems) {
+      Wrong(node, fmt::format("{} is a list of 1 to {} arguments, not {}", what, kMostItems, Describe(node)));
+      return arguments;
+    }
+    for (const YamlNode& item : node.items) {
+      auto read = ReadTemplate(item, fmt::format("an argument of {}", what), Quoting::kNone, kMostItemBytes);
+      if (read) arguments.push_back(*std::move(read));
+    }
+    return arguments;
+  }
+
+  void RefuseShellWords(const YamlNode& command) {
+    std::vector<std::string> words;
+    for (const YamlNode& item : command.items) words.push_back(ScalarText(item).value_or(""));
+    if (const std::string_view word = ShellWordOf(words); !word.empty()) Wrong(command, NotForAShell(word));
+  }
+
+  void ReadProcesses(const YamlNode& node) {
+    const std::string text = ScalarText(node).value_or("");
+    const auto* found =
+        std::find_if(kProcesses.begin(), kProcesses.end(), [&](const auto& entry) { return entry.first == text; });
+    if (found == kProcesses.end()) {
+      Wrong(node, "processes is ours, torchrun, srun or one, not " + Describe(node));
+    } else {
+      invocation_.processes = found->second;
+    }
+  }
+
+  std::vector<Entry> Map(const YamlNode& node, const char* what, const char* of) {
+    if (node.kind == YamlNode::Kind::kMap) return Entries(node, of, {}, faults_);
+    Wrong(node, NotAMapping(what, node));
+    return {};
+  }
+
+  void ReadEnvironment(const YamlNode& node) {
+    for (const auto& [name, value] : Map(node, "env is a mapping of variables", "variable")) {
+      if (name.empty() || name.find_first_of(std::string("=\0", 2)) != std::string::npos) {
+        Wrong(*value, "a variable's name has no '=' and is not empty");
+      } else if (auto read = ReadTemplate(*value, "a variable", Quoting::kNone, kMostItemBytes)) {
+        invocation_.environment.emplace(name, *std::move(read));
+      }
+    }
+  }
+
+  void ReadFiles(const YamlNode& node) {
+    static const Names kFormats = {".toml", ".yaml", ".yml", ".json"};
+    for (const auto& [name, value] : Map(node, "files is a mapping of names to what is in them", "file")) {
+      const bool plain = IsTrainerName(name);
+      if (!plain || !IsAmong(kFormats, fs::path(name).extension().string())) {
+        Wrong(*value, fmt::format("'{}' is no file that can be written here: it has letters, digits, '-', '_' and '.', "
+                                  "and ends with {}, by which values are quoted",
+                                  ShortenToBytes(name, 80), Join(kFormats, ", ")));
+      } else if (auto read = ReadTemplate(*value, "a file", Quoting::kQuoted, kMostFileBytes)) {
+        invocation_.files.emplace(name, *std::move(read));
+      }
+    }
+  }
+
+  void ReadSupports(const YamlNode& node) {
+    for (const auto& [name, value] : Map(node, "supports is a mapping of fields to the values it takes", "field")) {
+      const Field* field = FindField(name);
+      if (field == nullptr || !IsAmong(FieldNamesOfPoints(), name)) {
+        Wrong(*value, fmt::format("there is no field '{}'{}", ShortenToBytes(name, 80),
+                                  DidYouMean(name, FieldNamesOfPoints())));
+        continue;
+      }
+      std::vector<std::string> texts;
+      if (ScalarText(*value) != "any") {
+        std::vector<YamlNode> alone;
+        if (value->kind == YamlNode::Kind::kScalar) alone.push_back(*value);
+        for (const YamlNode& item : value->kind == YamlNode::Kind::kList ? value->items : alone) {
+          if (auto text = ReadSupported(*field, item)) texts.push_back(*std::move(text));
+        }
+        if (texts.empty()) Wrong(*value, fmt::format("supports: {} is a list of values, or any", name));
+      }
+      invocation_.supports[name] = std::move(texts);
+    }
+  }
+
+  std::optional<Expression> ReadExpression(const YamlNode& node, std::string_view what, bool is_condition) {
+    const std::optional<std::string> text = ScalarText(node);
+    if (!text) {
+      Wrong(node, fmt::format("{} is text, not {}", what,
+                              node.kind == YamlNode::Kind::kMap ? "a mapping: put it into quotes" : Describe(node)));
+      return std::nullopt;
+    }
+    try {
+      Expression read(*text);
+      for (const std::string& name : read.names()) {
+        const bool known = invocation_.FindOwn(name) != nullptr || IsAmong(FieldNamesOfPoints(), name) ||
+                           (is_condition && name == "data_parallel");
+        if (known) continue;
+        Names names = FieldNamesOfPoints();
+        for (const auto& own : invocation_.fields) names.push_back(own->name);
+        const std::string shown = ShortenToBytes(name, 80);
+        Wrong(node, fmt::format("there is no field '{}'{}", shown, DidYouMean(shown, names)));
+      }
+      if (read.is_condition() == is_condition) return read;
+      Wrong(node, is_condition
+                      ? fmt::format("{} is a condition, such as \"{{{{heads}}}} % {{{{tensor_parallel}}}} == 0\"", what)
+                      : fmt::format("{} is a number, such as \"{{{{ranks}}}} / {{{{tensor_parallel}}}}\"", what));
+    } catch (const Error& e) {
+      Wrong(node, fmt::format("{}: {}", what, e.message()));
+    }
+    return std::nullopt;
+  }
+
+  void ReadDataParallel(const YamlNode& node) {
+    invocation_.data_parallel = ReadExpression(node, "data_parallel", /*is_condition=*/false);
+  }
+
+  // Each a condition, or {if: CONDITION, else: what is wrong where it does not hold}.
+  void ReadRequire(const YamlNode& node) {
+    static const Names kKnown = {"if", "else"};
+    if (node.kind != YamlNode::Kind::kList || node.items.empty() || node.items.size() > kMostRequired) {
+      return Wrong(node, fmt::format("require is a list of 1 to {} conditions, not {}", kMostRequired, Describe(node)));
+    }
+    for (const YamlNode& item : node.items) {
+      const YamlNode* condition = &item;
+      std::string otherwise;
+      if (item.kind == YamlNode::Kind::kMap) {
+        condition = nullptr;
+        for (const auto& [key, value] : Entries(item, "part of a requirement", kKnown, faults_)) {
+          if (key == "if") condition = value;
+          if (key == "else") otherwise = ScalarText(*value).value_or("");
+        }
+        if (condition == nullptr) {
+          Wrong(item, "a requirement has an if, and what is wrong where it does not hold as its else");
+          continue;
+        }
+        if (otherwise.size() > kMostOtherwiseBytes || otherwise.find('\n') != std::string::npos) {
+          Wrong(item, fmt::format("else is one line of at most {} bytes", kMostOtherwiseBytes));
+        }
+      }
+      if (auto read = ReadExpression(*condition, "a requirement", /*is_condition=*/true)) {
+        invocation_.require.push_back({*std::move(read), otherwise});
+      }
+    }
+  }
+
+  std::optional<std::string> ReadSupported(const Field& field, const YamlNode& node) {
+    if (field.name == "model") {
+      const auto name = ScalarText(node);
+      return name ? std::optional(std::string(MeantModel(*name))) : std::nullopt;
+    }
+    RunSpec scratch;
+    if (const auto problems = SetField(scratch, field, node.scalar); !problems.empty()) {
+      Wrong(node, problems.front().message);
+      return std::nullopt;
+    }
+    return FieldText(scratch, field);
+  }
+
+  static const Names& FieldNamesOfPoints() {
+    static const Names names = [] {
+      Names all;
+      for (const Field& field : Fields()) all.emplace_back(field.name);
+      return all;
+    }();
+    return names;
+  }
+
+  void ReadFields(const YamlNode& node) {
+    for (const auto& [name, value] : Map(node, "fields is a mapping of names to {type, default}", "field")) {
+      const bool taken = FindField(name) != nullptr || IsAmong(kPlaceNames, name) || name == "version" ||
+                         name == "own" || name == "checkpoint" || name == "measure";
+      if (!IsFieldName(name) || taken) {
+        Wrong(*value, taken ? fmt::format("'{}' has a meaning already: call it otherwise", name)
+                            : "a field is called with small letters, digits and '_', a letter first");
+      } else if (invocation_.fields.size() == kMostFields) {
+        return Wrong(node, fmt::format("a trainer has at most {} fields of its own", kMostFields));
+      } else {
+        ReadField(name, *value);
+      }
+    }
+  }
+
+  void ReadField(const std::string& name, const YamlNode& node) {
+    static const Names kKnown = {"type", "default", "choices", "min", "max", "help"};
+    if (node.kind != YamlNode::Kind::kMap) return Wrong(node, NotAMapping("a field is {type, default}", node));
+    std::map<std::string, const YamlNode*> map;
+    for (const auto& [key, value] : Entries(node, "key of a field", kKnown, faults_)) map.emplace(key, value);
+    auto own = std::make_shared<OwnField>();
+    own->name = name;
+    if (map.contains("help")) own->help = ScalarText(*map["help"]).value_or("");
+    if (map.contains("choices")) own->choices = ReadChoices(*map["choices"]);
+    const std::string type = map.contains("type") ? ScalarText(*map["type"]).value_or("") : "text";
+    FieldValue standard;
+    if (type == "boolean") {
+      standard = false;
+    } else if (type == "integer") {
+      standard = int64_t{0};
+    } else if (type == "number") {
+      standard = 0.0;
+    } else if (type == "text") {
+      standard = std::string();
+    } else {
+      return Wrong(*map["type"], "type is boolean, integer, number or text");
+    }
+    const double least = std::holds_alternative<int64_t>(standard) ? 0 : -kMostNumber;
+    own->field = {own->name,    OwnMember{standard},      own->help,
+                  own->choices, Limit(map, "min", least), Limit(map, "max", kMostNumber)};
+    if (!map.contains("default")) return Wrong(node, fmt::format("{} has no default", name));
+    RunSpec scratch;
+    if (const auto problems = SetField(scratch, own->field, map["default"]->scalar); !problems.empty()) {
+      Wrong(*map["default"], problems.front().message);
+    }
+    own->field.member = OwnMember{ValueOf(scratch, own->field)};
+    invocation_.fields.push_back(std::move(own));
+  }
+
+  std::string ReadChoices(const YamlNode& node) {
+    std::vector<std::string> choices;
+    for (const YamlNode& item : node.items) {
+      const auto text = ScalarText(item);
+      if (!text || text->empty() || text->find('|') != std::string::npos) {
+        Wrong(item, "a choice is text without '|', and not empty");
+      } else {
+        choices.push_back(*text);
+      }
+    }
+    if (choices.empty()) Wrong(node, "choices is a list of values");
+    return Join(choices, "|");
+  }
+
+  double Limit(const std::map<std::string, const YamlNode*>& map, const char* key, double standard) {
+    const auto it = map.find(key);
+    if (it == map.end()) return standard;
+    if (it->second->scalar.is_number()) return it->second->scalar.get<double>();
+    Wrong(*it->second, fmt::format("{} is a number", key));
+    return standard;
+  }
+
+  Invocation invocation_;
+  std::vector<Fault>& faults_;
+};
+
+}  // namespace
+
+std::optional<Invocation> ReadInvocation(const std::map<std::string, const YamlNode*>& entries,
+                                         std::vector<Fault>& faults) {
+  if (entries.contains("command")) return InvocationReader(faults).Read(entries);
+  for (const std::string_view key : kInvocationKeys) {
+    const auto it = entries.find(std::string(key));
+    if (it == entries.end()) continue;
+    faults.push_back({it->second->place, fmt::format("{} goes with a command, and there is none", key)});
+  }
+  return std::nullopt;
+}
+
+}  // namespace ridgeline
