@@ -30,6 +30,7 @@ constexpr std::array kFigures = {
     LoggedFigure{"version", kText},
 };
 
+constexpr double kMostShare = 10;  // more is a percentage that was called a share
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kTera = 1'000'000'000'000;
 
@@ -235,6 +236,7 @@ std::optional<double> ReadNumber(std::string_view text, const LoggedUnit& unit, 
   if (error != std::errc()) return std::nullopt;
   value = value * static_cast<double>(unit.factor) / static_cast<double>(unit.divisor);
   for (; power > 0; --power) value *= 10;
+  if (unit.dimension == kShare && value > kMostShare) return std::nullopt;
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
@@ -295,6 +297,7 @@ const LoggedUnit* FindPrintedUnit(Dimension dimension, std::string_view word) {
 }
 
 std::optional<double> ReadAmount(std::string_view text, const LoggedUnit& unit) {
+  text = text.substr(0, text.find_last_not_of(",;") + 1);  // what a pattern took with it
   if (IsNotFinite(text)) return std::numeric_limits<double>::quiet_NaN();
   const size_t length = NumberLength(text);
   const std::string_view number = text.substr(0, length);

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "trainers/amount.h"
 #include "trainers/json_values.h"
 
 namespace ridgeline {
@@ -96,6 +97,59 @@ size_t BeginsAgain(const Pattern& pattern, std::string_view record, std::string_
   return std::string_view::npos;
 }
 
+// How many of these bytes are the rest of a number: digits behind a point or a comma, an exponent. `looked`: the
+// pattern says what comes there, so that it left these digits out on purpose.
+size_t RestOfNumber(std::string_view number, std::string_view behind, bool looked) {
+  const auto digits = [&](size_t from) {
+    size_t at = from;
+    while (at < behind.size() && IsDigit(behind[at])) ++at;
+    return at - from;
+  };
+  size_t at = looked ? 0 : digits(0);
+  const bool has_point = number.find('.') != std::string_view::npos;
+  while (!looked && !has_point && at < behind.size() && behind[at] == ',' && digits(at + 1) == 3) at += 4;
+  if (!looked && !has_point && at + 1 < behind.size() && behind[at] == '.')
+    at += digits(at + 1) > 0 ? 1 + digits(at + 1) : 0;
+  if (at < behind.size() && (behind[at] == 'e' || behind[at] == 'E')) {
+    const size_t sign = at + 1 < behind.size() && (behind[at + 1] == '-' || behind[at + 1] == '+') ? 1 : 0;
+    if (const size_t exponent = digits(at + 1 + sign); exponent > 0) at += 1 + sign + exponent;
+  }
+  return at;
+}
+
+// Whether a K, M, G, B or T behind a number of this metric multiplies it; where its unit has one, that is the same.
+bool MayMultiply(const Metric& metric) {
+  const LoggedUnit& unit = *metric.unit;
+  switch (unit.dimension) {
+    case Dimension::kTime:
+    case Dimension::kTokenRate:
+      return true;
+    case Dimension::kMemory:
+    case Dimension::kCount:
+      return unit.factor == 1;
+    default:
+      return false;
+  }
+}
+
+// The whole number that a pattern has taken a part of, and the letter that multiplies it.
+std::string_view WholeNumber(const Metric& metric, const PatternMatch& match, std::string_view record) {
+  const std::string_view value = match.value;
+  const bool is_number = metric.figure->dimension != Dimension::kText && metric.take != Take::kStamp &&
+                         !value.empty() && IsDigit(value.back()) &&
+                         value.find_first_not_of("+-.,0123456789") == std::string_view::npos;
+  if (!is_number) return value;
+  const auto begin = static_cast<size_t>(value.data() - record.data());
+  const std::string_view behind = record.substr(begin + value.size());
+  const bool looked = match.whole.data() + match.whole.size() != value.data() + value.size();
+  const size_t rest = RestOfNumber(value, behind, looked);
+  const std::string_view number = record.substr(begin, value.size() + rest);
+  const bool has_letter = rest < behind.size() && (rest + 1 == behind.size() || !IsLetter(behind[rest + 1]));
+  if (looked || !has_letter || !IsLetter(behind[rest]) || !MayMultiply(metric)) return number;
+  const std::string_view multiplied = record.substr(begin, number.size() + 1);
+  return ReadAmount(multiplied, *metric.unit) ? multiplied : number;
+}
+
 }  // namespace
 
 LineMetrics::LineMetrics(std::vector<const Metric*> metrics)
@@ -124,7 +178,7 @@ void LineMetrics::TakePattern(size_t metric, std::string_view record, bool cut, 
     if (!match.has_value && of != Take::kArrival) return;
     LineValue said;
     said.metric = metric;
-    said.value = match.value;
+    said.value = WholeNumber(*metrics_[metric], match, whole);
     said.unit = match.unit.value_or("");
     said.step = match.step.value_or("");
     said.rank = match.rank.value_or(RankOf(whole));

@@ -301,11 +301,21 @@ class Gathered {
     found.values = {value};
   }
 
+  // How many lines of it may be of one step: those of a micro-step are multiplied by how many there are.
+  int64_t MicroStepsOf(const Metric& metric) const {
+    constexpr std::string_view kField = "grad_accumulation";
+    const bool is_micro = std::find(metric.factors.begin(), metric.factors.end(), kField) != metric.factors.end();
+    return is_micro && options_.field ? static_cast<int64_t>(options_.field(kField).value_or(1)) : 1;
+  }
+
   Series SeriesFound() {
     const Metric& metric = *found_.metric;
     const SeriesFacts facts = {options_.ranks, options_.steps, options_.exit_code == 0};
     if (sums_steps_) return SumsOf(samples_);
     if (metric.take != Take::kArrival && metric.take != Take::kStamp) {
+      if (metric.unit->dimension == Dimension::kTime) {
+        samples_ = OfMicroSteps(std::move(samples_), MicroStepsOf(metric), facts);
+      }
       return SeriesOf(samples_, ranks_, metric.figure->ranks, facts);
     }
     if (metric.take == Take::kArrival && options_.arrivals != nullptr) {

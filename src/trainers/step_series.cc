@@ -233,6 +233,38 @@ Series SeriesOf(const std::vector<Sample>& samples, const std::vector<std::strin
   return series;
 }
 
+std::vector<Sample> OfMicroSteps(std::vector<Sample> samples, int64_t micro, const SeriesFacts& facts) {
+  if (samples.empty() || micro < 2) return samples;
+  const bool by_step = AllHaveSteps(samples);
+  std::unordered_map<uint32_t, int64_t> lines;  // of each rank
+  int64_t last = 0;
+  for (Sample& sample : samples) {
+    if (!by_step) sample.step = ++lines[sample.rank];
+    last = std::max(last, sample.step);
+  }
+  const bool counts_micro = facts.steps && last > *facts.steps;
+  if (!by_step && !counts_micro) return samples;
+  const auto lowest = [](const Sample& a, const Sample& b) { return a.step < b.step; };
+  const int64_t first = std::min<int64_t>(std::min_element(samples.begin(), samples.end(), lowest)->step, 1);
+  std::unordered_map<uint32_t, std::pair<size_t, int64_t>>
+      open;  // of each rank: where its step is, and of how many lines
+  std::vector<Sample> steps;
+  for (Sample& sample : samples) {
+    if (counts_micro) sample.step = (sample.step - first) / micro + 1;
+    const auto [it, is_new] = open.try_emplace(sample.rank, steps.size(), 0);
+    auto& [place, count] = it->second;
+    if (!is_new && steps[place].step == sample.step) {
+      steps[place].value += (sample.value - steps[place].value) / static_cast<double>(++count);
+      continue;
+    }
+    place = steps.size();
+    count = 1;
+    steps.push_back(sample);
+    steps.back().has_step = by_step;
+  }
+  return steps;
+}
+
 Series SumsOf(const std::vector<Sample>& samples) {
   std::map<int64_t, std::map<uint32_t, double>> steps;
   std::set<uint32_t> ranks;

@@ -43,6 +43,10 @@ struct Series {
 Series SeriesOf(const std::vector<Sample>& samples, const std::vector<std::string>& ranks, OfRanks how,
                 const SeriesFacts& facts);
 
+// Lines of which each has a time of one of `micro` micro-steps of a step: a value a step, the mean of its lines'
+// values. Steps that go beyond the point's are numbers of micro-steps, and so are lines without a number that are more.
+std::vector<Sample> OfMicroSteps(std::vector<Sample> samples, int64_t micro, const SeriesFacts& facts);
+
 // Of each step the sum over its ranks; steps that not all of them say are left out.
 Series SumsOf(const std::vector<Sample>& samples);
 

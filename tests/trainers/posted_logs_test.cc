@@ -117,6 +117,17 @@ const std::vector<Posted>& Logs() {
        "[rank0]:2024-08-01 17:12:18,465 - root - INFO - \x1b[36mstep: 10  \x1b[32mloss:  4.9016  "
        "\x1b[33mmemory:  1.38GiB(1.45%)  \x1b[34mwps: 120,154  \x1b[35mmfu: 9.54%\x1b[39m\n",
        {{"tokens_per_s", {7154, 120154}, {1, 10}}, {"mfu", {0.0054, 0.0954}}, {"loss", {7.9016, 4.9016}}}},
+      {"torchtitan in two stages, of which the last alone has a loss",
+       "torchtitan",
+       "[rank0]:[titan] 2025-05-28 21:13:37,816 - root - INFO - step:  1  loss: -1.0000  memory: 36.90GiB(46.63%)  "
+       "tps: 40  tflops: 0.90  mfu: 0.29%\n"
+       "[rank4]:[titan] 2025-05-28 21:13:37,816 - root - INFO - step:  1  loss: 12.2500  memory: 42.78GiB(54.06%)  "
+       "tps: 40  tflops: 0.90  mfu: 0.29%\n",
+       {{"tokens_per_s", {40}, {1}}, {"loss", {12.25}, {1}}, {"device_reserved", {45934675231}}}},
+      {"nanotron's count of parameters",
+       "nanotron",
+       "01/17/2024 13:47:27 [INFO|DP=0|PP=0|TP=0|ip-26-0-160-225]: Total number of parameters: 1.24G (2357.13MiB)\n",
+       {{"parameters", {1.24e9}}}},
       {"torchtitan that knows no peak of its GPU",
        "torchtitan",
        "[titan] 2026-02-24 19:46:17,508 - root - INFO - step:  4  loss:  7.62585  grad_norm: 26.6250  memory: "
@@ -428,6 +439,52 @@ TEST(PostedLogs, SayTheirValues) {
       }
     }
   }
+}
+
+// A pattern that ends within a number means all of it; one that says what follows means what it says.
+TEST(PostedLogs, ANumberIsNotCutByItsPattern) {
+  const auto read = [](const std::string& metric, const std::string& line) {
+    const Reading reading = ReadPosted(TrainerOf("  - {" + metric + "}\n"), line + "\n");
+    return reading.found.empty() ? -1 : reading.found[0].values.at(0);
+  };
+  EXPECT_EQ(read("name: step_time, regex: 'per_iteration_ms: ([\\d.]+)', unit: ms", "per_iteration_ms: 11.5K | lr"),
+            11.5e9);
+  EXPECT_EQ(read("name: step_time, regex: 'time=(\\d+)', unit: ms", "time=12.75ms"), 12.75e6);
+  EXPECT_EQ(read("name: step_time, regex: 'time=(\\d+)\\.', unit: ms", "time=12.75ms"), 12e6);
+  EXPECT_EQ(read("name: step_time, regex: 'timing in s: ([\\d.]+) \\|', unit: s", "timing in s: 0.5 | lr"), 0.5e9);
+  EXPECT_EQ(read("name: step_time, regex: 'timing in s: ([\\d.]+)', unit: s", "timing in s: 3.1e-02 | lr"), 31e6);
+  EXPECT_EQ(read("name: step_time, regex: 'timing in s: ([\\d.]+).* lr', unit: s", "timing in s: 3.1e-02 | lr"), 31e6);
+  EXPECT_EQ(read("name: tokens_per_s, regex: 'tps: ([\\d.]+)', unit: tokens/s", "tps: 8,142  mfu"), 8142);
+  EXPECT_EQ(read("name: tokens_per_s, regex: 'tps: ([\\d.,]+)', unit: tokens/s", "tps: 8,142, mfu"), 8142);
+  EXPECT_EQ(read("name: tokens_per_s, regex: 'tps: ([\\d.]+)', unit: tokens/s", "tps: 8, 142 steps"), 8);
+  EXPECT_EQ(read("name: parameters, regex: 'params ([\\d.]+)'", "params 8.03B"), 8.03e9);
+  EXPECT_EQ(read("name: parameters, regex: 'params ([\\d.]+)', unit: M", "params 124M"), 124e6);
+  EXPECT_EQ(read("name: parameters, regex: 'params ([\\d.]+)'", "params 12 Blocks"), 12);
+  EXPECT_EQ(read("name: device_peak, regex: 'reserved: ([\\d.]+)', unit: bytes", "reserved: 547M"), 547e6);
+  EXPECT_EQ(read("name: device_peak, regex: 'reserved: ([\\d.]+)', unit: GiB", "reserved: 2G"), 2.0 * (1 << 30));
+  EXPECT_EQ(read("name: device_peak, regex: 'reserved: ([\\d.]+)', unit: GiB", "reserved: 2GiB"), 2.0 * (1 << 30));
+  EXPECT_EQ(read("name: mfu, regex: 'mfu (\\d+)', unit: share", "mfu 36%"), -1) << "no share is as large";
+}
+
+// LitGPT times each micro-step, and counts these or the steps.
+TEST(PostedLogs, MicroStepsAreTheirStep) {
+  const std::string log =
+      "Epoch 1 | iter 1 step 0 | loss train: 3.7, val: n/a | iter time: 30.0 ms\n"
+      "Epoch 1 | iter 2 step 1 | loss train: 3.7, val: n/a | iter time: 50.0 ms (step)\n"
+      "Epoch 1 | iter 3 step 1 | loss train: 3.7, val: n/a | iter time: 32.0 ms\n"
+      "Epoch 1 | iter 4 step 2 | loss train: 3.7, val: n/a | iter time: 48.0 ms (step)\n";
+  const auto read = [&](const std::string& step, int64_t micro) {
+    const Trainer trainer = TrainerOf("  - {name: step_time, regex: '" + step +
+                                      "iter time: ([\\d.]+) ms', unit: ms, take: series, times: grad_accumulation}\n");
+    ReadingOptions options;
+    options.steps = 4 / micro;
+    options.field = [&](std::string_view) { return std::optional(static_cast<double>(micro)); };
+    return ReadPosted(trainer, log, options).found.at(0).values;
+  };
+  EXPECT_THAT(read("iter (?P<step>\\d+) .*", 2), ElementsAre(80e6, 80e6));
+  EXPECT_THAT(read("", 2), ElementsAre(80e6, 80e6));
+  EXPECT_THAT(read("iter (?P<step>\\d+) .*", 1), ElementsAre(30e6, 50e6, 32e6, 48e6));
+  EXPECT_THAT(read("step (?P<step>\\d+) .*", 2), ElementsAre(60e6, 82e6, 96e6)) << "it counts a step that has ended";
 }
 
 TEST(PostedLogs, LinesWithoutANumberAreSaid) {
