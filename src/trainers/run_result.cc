@@ -181,11 +181,12 @@ class Maker {
     return found == nullptr ? std::nullopt : std::optional(found->values.back());
   }
 
-  // One value of the run once it goes steadily, as far as it says that.
+  // One value of the run once it goes steadily, as far as it says that. Of a series that is nothing but cold, none.
   std::optional<double> Typical(const FoundMetric& found) const {
     if (const std::vector<Stretch> steady = Steady(found); !steady.empty()) return MedianIn(steady);
-    return found.values.empty() || !std::isfinite(found.values.back()) ? std::nullopt
-                                                                       : std::optional(found.values.back());
+    const bool is_cold = found.metric->take == Take::kSeries || found.metric->take == Take::kMedian;
+    return is_cold || found.values.empty() || !std::isfinite(found.values.back()) ? std::nullopt
+                                                                                  : std::optional(found.values.back());
   }
   std::optional<double> Typical(std::string_view name) const {
     const FoundMetric* found = Find(name);

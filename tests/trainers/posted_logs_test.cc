@@ -534,7 +534,6 @@ TEST(PostedLogs, ThePointTellsRanksFromRestarts) {
   EXPECT_EQ(ReadPosted(trainer, rank + rank).found.at(0).values.size(), 10U) << "an epoch, for all that is known";
 }
 
-// Who logs every fifth step has to say so.
 TEST(PostedLogs, LinesWithoutAStepAreHeldToThePointsSteps) {
   const auto read = [](const std::string& every, int64_t steps) {
     const Trainer trainer =

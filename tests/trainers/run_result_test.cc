@@ -335,6 +335,20 @@ TEST(RunResultOfALog, WhatItPrintsOfItsEfficiencyIsKept) {
   EXPECT_FALSE(ResultFrom(Steps(0, 5)).printed.tflops_per_gpu.has_value());
 }
 
+TEST(RunResultOfALog, WhatItPrintsOfItsColdStepsAloneIsNotKept) {
+  const Trainer trainer = ParseTrainer(
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
+      "  - {name: mfu, regex: 'step (?P<step>\\d+) mfu (?P<value>\\S+)%', unit: '%', take: series}\n"
+      "  - {name: data_time, regex: 'data (\\S+)', unit: ms, take: series}\n"
+      "  - {name: startup, regex: 'startup (\\S+)', unit: s}\n",
+      "mine.yaml");
+  const RunResult result =
+      ResultFrom("startup 7\nstep 1 mfu 2%\ndata 9\nRuntimeError: boom\n", 1, TestedSpec(), 0, trainer);
+  EXPECT_FALSE(result.printed.mfu.has_value());
+  EXPECT_FALSE(result.metrics.contains("data_time"));
+  EXPECT_EQ(result.metrics.at("startup").value, 7) << "which is no step's";
+}
+
 TEST(RunResultOfALog, WhatItTrainsMayBeAPartOfTheModel) {
   const int64_t all = CountParameters(TestedSpec());
   const RunResult part = ResultFrom(Steps(0, 5) + fmt::format("trainable {}\n", all / 100));
