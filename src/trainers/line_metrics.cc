@@ -82,6 +82,21 @@ std::string_view RankOf(std::string_view record) {
   return {};
 }
 
+// What stands behind a step as in "5/100" and "5/ 100".
+std::string_view TotalBehind(std::string_view step, std::string_view record) {
+  std::string_view behind = record.substr(static_cast<size_t>(step.data() - record.data()) + step.size());
+  const auto skip = [&](char c) {
+    while (behind.starts_with(c)) behind.remove_prefix(1);
+  };
+  skip(' ');
+  if (!behind.starts_with('/')) return {};
+  behind.remove_prefix(1);
+  skip(' ');
+  size_t digits = 0;
+  while (digits < behind.size() && (IsDigit(behind[digits]) || behind[digits] == ',')) ++digits;
+  return behind.substr(0, digits);
+}
+
 // Where behind its begin a match begins again, such as "step 3 lostep 3 loss 2.5": there its pattern matches, too.
 size_t BeginsAgain(const Pattern& pattern, std::string_view record, std::string_view match) {
   size_t length = 0;
@@ -181,6 +196,7 @@ void LineMetrics::TakePattern(size_t metric, std::string_view record, bool cut, 
     said.value = WholeNumber(*metrics_[metric], match, whole);
     said.unit = match.unit.value_or("");
     said.step = match.step.value_or("");
+    if (match.step) said.of = TotalBehind(*match.step, whole);
     said.rank = match.rank.value_or(RankOf(whole));
     said.record = whole;
     const auto at_end = [&](std::string_view part) {

@@ -18,6 +18,7 @@ struct LineValue {
   std::string_view value;
   std::string_view unit;  // that the line names; empty: it names none
   std::string_view step;  // empty: it says none; and so the rank
+  std::string_view of;    // how many steps there are, where the line says it right behind the step: 5/100
   std::string_view rank;
   std::string_view record;  // what of the line is its writer's
 };

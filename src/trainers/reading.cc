@@ -266,6 +266,7 @@ class Gathered {
     sample.value = value;
     sample.has_step = step.has_value();
     sample.step = step.value_or(0);
+    sample.of = StepOf(said.of).value_or(0);
     sample.rank = PlaceOf(name);
     if (!step) sample.line = std::hash<std::string_view>()(said.record);
     samples_.push_back(sample);
@@ -312,6 +313,7 @@ class Gathered {
   Series SeriesFound() {
     const Metric& metric = *found_.metric;
     const SeriesFacts facts = {options_.ranks, options_.steps, options_.exit_code == 0};
+    if (options_.steps) DropOtherBars(*options_.steps, samples_);
     if (sums_steps_) return SumsOf(samples_);
     if (metric.take != Take::kArrival && metric.take != Take::kStamp) {
       if (metric.unit->dimension == Dimension::kTime) {

@@ -233,6 +233,11 @@ Series SeriesOf(const std::vector<Sample>& samples, const std::vector<std::strin
   return series;
 }
 
+void DropOtherBars(int64_t steps, std::vector<Sample>& samples) {
+  if (std::none_of(samples.begin(), samples.end(), [&](const Sample& sample) { return sample.of == steps; })) return;
+  std::erase_if(samples, [&](const Sample& sample) { return sample.of != 0 && sample.of != steps; });
+}
+
 std::vector<Sample> OfMicroSteps(std::vector<Sample> samples, int64_t micro, const SeriesFacts& facts) {
   if (samples.empty() || micro < 2) return samples;
   const bool by_step = AllHaveSteps(samples);

@@ -14,6 +14,7 @@ namespace ridgeline {
 struct Sample {
   double value = 0;
   int64_t step = 0;
+  int64_t of = 0;     // how many steps there are, as the line says; 0: it does not
   uint64_t line = 0;  // a hash of what the whole line says
   uint32_t rank = 0;  // a place in the list of ranks' names
   bool has_step = false;
@@ -42,6 +43,10 @@ struct Series {
 // then the last values count. Without steps and names, lines that are there as often as each other are the ranks'.
 Series SeriesOf(const std::vector<Sample>& samples, const std::vector<std::string>& ranks, OfRanks how,
                 const SeriesFacts& facts);
+
+// Without those of other bars, such as an evaluation's: what says that it is of other steps than the point's, where
+// some say that they are of these.
+void DropOtherBars(int64_t steps, std::vector<Sample>& samples);
 
 // Lines of which each has a time of one of `micro` micro-steps of a step: a value a step, the mean of its lines'
 // values. Steps that go beyond the point's are numbers of micro-steps, and so are lines without a number that are more.

@@ -534,6 +534,18 @@ TEST(PostedLogs, ThePointTellsRanksFromRestarts) {
   EXPECT_EQ(ReadPosted(trainer, rank + rank).found.at(0).values.size(), 10U) << "an epoch, for all that is known";
 }
 
+// An evaluation has a bar of its own, which counts from one.
+TEST(PostedLogs, BarsOfOtherStepsThanThePointsAreNone) {
+  const Trainer trainer = TrainerOf(kTqdm);
+  ReadingOptions options;
+  options.steps = 4;
+  const std::string log =
+      " 25%|##   | 1/4 [00:07<00:21,  7.00s/it]\r 50%|##   | 2/4 [00:14<00:14,  7.00s/it]\n{'loss': 2.5}\n"
+      " 50%|##   | 1/2 [00:00<00:00,  9.00it/s]\r100%|##   | 2/2 [00:00<00:00,  9.00it/s]\n"
+      " 75%|##   | 3/4 [00:21<00:07,  7.00s/it]\r100%|##   | 4/4 [00:28<00:00,  7.00s/it]\n";
+  EXPECT_THAT(ReadPosted(trainer, log, options).found.at(0).values, ElementsAre(7e9, 7e9, 7e9, 7e9));
+}
+
 TEST(PostedLogs, LinesWithoutAStepAreHeldToThePointsSteps) {
   const auto read = [](const std::string& every, int64_t steps) {
     const Trainer trainer =
