@@ -72,7 +72,7 @@ void AddOwn(const std::string& json, size_t place, ByName& own) {
 }
 
 // Each by its name, in the order of these.
-void Append(ByName own, std::vector<SaidColumn>& columns) {
+void Append(ByName& own, std::vector<SaidColumn>& columns) {
   size_t count = 0;
   for (auto& [name, units] : own) {
     for (auto& [unit, said] : units) {
@@ -105,7 +105,7 @@ std::vector<SaidColumn> WhatTheySay(Store& store, const std::vector<std::optiona
   }
   SaidColumn note = std::move(columns.back());
   columns.pop_back();
-  Append(std::move(own), columns);
+  Append(own, columns);
   columns.push_back(std::move(note));
   std::erase_if(columns, [](const SaidColumn& said) { return said.cells.empty(); });
   return columns;

@@ -13,6 +13,8 @@ constexpr const char* kSmaller = "use a smaller batch or sequence, or more activ
 constexpr const char* kMoreHostMemory = "give it more of the host's memory, or let it keep less there";
 constexpr const char* kLookAtGpus = "look at the node's GPUs: nvidia-smi, and the kernel's log";
 constexpr const char* kLookAtOthers = "look at the other ranks' logs, and at the network between the nodes";
+constexpr const char* kAllStarted =
+    "was it started on all of its nodes, and do they reach each other? The logs say whom it waited for";
 constexpr const char* kFreeSpace = "free some space, or let it write elsewhere";
 constexpr const char* kMoreShm =
     "give it more shared memory: /dev/shm, or the container's setting for it (--shm-size, a volume of medium Memory)";
@@ -64,7 +66,9 @@ std::vector<EndWords> MakeEndWords() {
   add({RunStatus::kOomHost, kMoreHostMemory}, kCause, {R"(std::bad_alloc)"});
 
   // What it stands on.
-  add({Reason::kStorage, kFreeSpace}, kCause, {R"(No space left on device|Disk quota exceeded|\bEDQUOT\b|\bENOSPC\b)"});
+  add({Reason::kStorage, kFreeSpace}, kCause,
+      {R"(No space left on device|Disk quota exceeded|\bEDQUOT\b|\bENOSPC\b)",
+       R"(PytorchStreamWriter failed writing|inline_container\S* \. unexpected pos \d)"});
   add({Reason::kStorage, "look at the file system and at what it is mounted from"}, kCause,
       {R"(Stale (?:NFS )?file handle|\bESTALE\b|Input/output error|\[Errno 5\]|Read-only file system)",
        R"(Transport endpoint is not connected|Remote I/O error)"});
@@ -75,11 +79,14 @@ std::vector<EndWords> MakeEndWords() {
        R"(system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady)",
        R"(Unable to determine the device handle for GPU|GPU is lost)",
        R"(CUDA_ERROR_(?:ECC_UNCORRECTABLE|DEVICE_UNAVAILABLE))"});
+  add({Reason::kNode, kLookAtOthers}, kCause,
+      {R"(NCCL WARN .*(?:No route to host|Network is unreachable))",
+       R"(\b(?:ORTE|PRTE) has lost communication with a remote daemon)"});
   add({Reason::kNode, "install the GPUs' driver, one that is new enough for the program, and let the node show them"},
       kCause,
       {R"(Found no NVIDIA driver|(?i:driver version is insufficient)|NVIDIA driver on your system is too old)",
        R"(No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE)",
-       R"(No HIP GPUs are available)",
+       R"(No HIP GPUs are available|is only supported with GPUs, no GPUs found)",
        R"(Driver/library version mismatch|CUDA driver initialization failed|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)",
        R"(CUDA unknown error|Error: Unable to initialize backend '(?:cuda|gpu|rocm)')",
        R"(no supported devices found for platform CUDA)",
@@ -89,13 +96,10 @@ std::vector<EndWords> MakeEndWords() {
   add({Reason::kStart, "another program has the port where its ranks meet: let them meet at {{master_port}}"}, kCause,
       {R"(EADDRINUSE|failed to listen on any local network address)",
        R"((?:Error|ERROR|error|E\d{4})\b.*(?i:address already in use))"});
-  add({Reason::kStart,
-       "was it started on all of its nodes, and do they reach each other? The logs say whom it waited for"},
-      kCause,
-      {R"(RendezvousTimeoutError|Timed out after \d+ seconds waiting for (?:clients|workers))",
-       R"(Timed out initializing process group in store based barrier)",
-       R"(DEADLINE_EXCEEDED.*(?i:barrier|RegisterTask|initializ|connect))",
-       R"(There are not enough slots available in the system)"});
+  add({Reason::kStart, kAllStarted}, kCause,
+      {R"(There are not enough slots available in the system)",
+       R"(An (?:ORTE|PRTE) daemon has unexpectedly failed after launch)",
+       R"(\b(?:ORTE|PRTE) was unable to reliably start one or more daemons)"});
   add({Reason::kStart, "what it fetches could not be had: fetch it once, beforehand, and let runs read that"}, kCause,
       {R"((?:Error|Exception|SlowDown)\w*: .*(?:\b429\b.*(?:[Cc]lient [Ee]rror|rate)|\b50[0234] Server Error))",
        R"((?:Error|Exception|TooManyRequests)\w*: .*Too Many Requests)",
@@ -124,7 +128,9 @@ std::vector<EndWords> MakeEndWords() {
        R"((?i)invalid value \(nan\) encountered)"});
 
   // What the program failed of, without a traceback.
-  add({RunStatus::kCrashed, kSeeLog}, kCrash, {R"(^(?:SyntaxError|IndentationError|TabError): )"});
+  add({RunStatus::kCrashed, kSeeLog}, kCrash,
+      {R"(^(?:SyntaxError|IndentationError|TabError): )",
+       R"(watchdog thread terminated with exception: (?:CUDA|HIP) error: )"});
 
   // Told to leave.
   add({Reason::kPreempted, "run again, it continues from its newest checkpoint files, where it has some"}, kToLeave,
@@ -143,10 +149,18 @@ std::vector<EndWords> MakeEndWords() {
        "log says whether it was that"},
       kKilled,
       {R"(failed \(exitcode: -9\)|return code = -9\b|(?:exit(?:ed)? (?:with )?|exit )code -9\b|Signals\.SIGKILL)",
-       R"(exited on signal 9 \(Killed\)|terminated with signal SIGKILL)"});
+       R"(exited on signal 9 \(Killed\)|terminated with signal SIGKILL|: line \d+: +\d+ Killed )"});
   add({Reason::kNode, kMoreShm}, kKilled,
       {R"(failed \(exitcode: -7\)|return code = -7\b|(?:exit(?:ed)? (?:with )?|exit )code -7\b|Signals\.SIGBUS)",
        R"(terminated with signal SIGBUS)"});
+
+  // Waited in vain for ranks that did not come. Another's log may say why.
+  add({Reason::kStart, kAllStarted}, kTold,
+      {R"(RendezvousTimeoutError|Timed out after \d+ seconds waiting for (?:clients|workers))",
+       R"(Timed out initializing process group in store based barrier)",
+       R"(client socket has timed out after \d+ ?m?s while trying to connect|connect\(\) timed out\. Original timeout)",
+       R"(DEADLINE_EXCEEDED.*(?i:barrier|RegisterTask|initializ|connect))"},
+      /*is_last=*/true);
 
   // Told of another's end, after so long that all that follows is its consequence.
   add({Reason::kNode, kLookAtOthers}, kTold,
@@ -169,8 +183,10 @@ std::vector<EndWords> MakeEndWords() {
        R"(The actor (?:died|is dead)|ActorDiedError|ActorUnavailableError)"});
 
   // That something failed, and not what.
+  add({Reason::kPreempted, "run again, unless you ended it yourself"}, kLauncher,
+      {R"(\bCANCELLED AT \S+ \*\*\*)", R"(srun: error: .*: tasks? [\d,-]+: Terminated)"});
   add({RunStatus::kCrashed, kSeeLog}, kLauncher,
-      {R"(errors\.ChildFailedError|CalledProcessError: |ProcessRaisedException|ProcessExitedException|RayTaskError)",
+      {R"(\bChildFailedError:|CalledProcessError: |ProcessRaisedException|ProcessExitedException|RayTaskError)",
        R"(^(?:\S+ )?(?:SystemExit|KeyboardInterrupt)(?::|$))",
        R"(failed \(exitcode: -?\d+\)|exits with return code = -?[1-9])",
        R"([Rr]ank \d+ (?:\(PID \d+\) exited|crashed) with (?:exit )?code -?[1-9])",
@@ -197,7 +213,7 @@ const PatternSet& BuiltInEndSet() {
 
 bool IsQuoted(std::string_view line, size_t at, size_t end) {
   static const Pattern advises(
-      R"((?i)\b(?:if|in case|can|may|might|could|avoid\w*|prevent\w*|consider|likely|possibl[ey]|potential\w*|)"
+      R"((?i)\b(?:can|could)(?:[^\w' ]|$| +(?:[^n]|n[^o]|$))|\b(?:if|in case|may|might|avoid\w*|prevent\w*|consider|likely|possibl[ey]|potential\w*|)"
       R"(catch\w*|caught|recover\w*|retry\w*|skip\w*|ignor\w+|e\.g|such as|usually|often|typically|suggests?|)"
       R"(indicates?|risk|registering|installing|best cudnn \w+ algorithm)\b|\b(?:hint|tip|note)s?:|warning\b)");
   static const Pattern overcomes(

@@ -20,6 +20,7 @@ constexpr size_t kEvidenceBytes = 1024;
 constexpr int64_t kStepsThatGoOn = 2;
 constexpr int kShellsSignal = 128;  // an exit code above it is a signal's
 constexpr const char* kSeeItsLog = "see its log";
+constexpr int kShellsNoCommand = 126;  // it may not be run; one more: it was not found
 constexpr const char* kInstall = "install what is missing where it runs";
 constexpr const char* kKilledHint =
     "something killed it, as the kernel does where memory runs out: give it more of the host's memory. The kernel's "
@@ -52,10 +53,15 @@ std::string HowFailed(const FirstFailure& failure) {
   return Describe({0, -failure.exit_code, 0});
 }
 
-// Of an exit code of which the definition knows nothing.
-LogEnd OfCode(int exit_code) {
+// Of an exit code of which the definition knows nothing. `began`: steps were done.
+LogEnd OfCode(int exit_code, bool began) {
   LogEnd end{RunStatus::kCrashed, fmt::format("it ended with exit code {}", exit_code), kSeeItsLog, 0, kCodeAlone};
   if (exit_code == 0) return {RunStatus::kOk, "", "", 0, kCodeAlone};
+  if (!began && (exit_code == kShellsNoCommand || exit_code == kShellsNoCommand + 1)) {
+    end.message += ", as a shell does that cannot start a program";
+    return {InfrastructureReason::kStart, end.message, "is the program's path right on the node? See its log", 0,
+            kCodeAlone};
+  }
   if (exit_code <= kShellsSignal || exit_code > kShellsSignal + SIGRTMAX) return end;
   const int signal = exit_code - kShellsSignal;
   end.message += ", which is " + Describe({0, signal, 0});
@@ -257,7 +263,7 @@ std::optional<LogEnd> LogEnds::Decide(std::optional<int> exit_code) const {
     ends.emplace_back(LogEnd{code->second.end, fmt::format("it ended with exit code {}", *exit_code), code->second.hint,
                              0, kExitCode});
   } else if (exit_code) {
-    ends.emplace_back(OfCode(*exit_code));
+    ends.emplace_back(OfCode(*exit_code, steps_ > 0));
   }
   if (const Traceback* unsaid = tracebacks_.Unsaid(); unsaid != nullptr && exit_code != 0) {
     const EndRule rule{RunStatus::kCrashed, kSeeItsLog};

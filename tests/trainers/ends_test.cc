@@ -9,29 +9,13 @@
 #include <vector>
 
 #include "run/result.h"
-#include "trainers/reading.h"
+#include "tests/trainers/end_logs.h"
 
 namespace ridgeline {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-const Trainer& Stepping() {
-  static const Trainer trainer = ParseTrainer(
-      "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
-      "  - {name: loss, regex: 'step (?P<step>\\d+) loss (?P<value>\\S+)', take: series}\n",
-      "mine.yaml");
-  return trainer;
-}
-
-std::optional<LogEnd> EndOfText(const std::string& log, std::optional<int> exit_code) {
-  ReadingOptions options;
-  options.exit_code = exit_code;
-  return ReadLog(
-             Stepping(), [&](const auto& feed) { feed(log); }, options)
-      .end;
-}
 
 struct Ending {
   const char* what;
@@ -50,20 +34,6 @@ void ExpectAll(const std::vector<Ending>& endings) {
     EXPECT_THAT(end->message, Not(HasSubstr("ChildFailedError"))) << ending.what;
     EXPECT_EQ(end->hint.empty(), end->end == RunStatus::kOk) << ending.what;
   }
-}
-
-const std::string kSteps = "step 1 loss 2.5\nstep 2 loss 2.25\nstep 3 loss 2.0\n";
-
-// A traceback of Python, each line behind `who`.
-std::string Raised(const std::string& message, const std::string& who = "") {
-  std::string log;
-  for (const std::string& line :
-       {std::string("Traceback (most recent call last):"), std::string("  File \"/w/train.py\", line 640, in <module>"),
-        std::string("    trainer.train()  # torch.OutOfMemoryError may come from here"),
-        std::string("    ^^^^^^^^^^^^^^^")}) {
-    log += who + line + "\n";
-  }
-  return log + who + message + "\n";
 }
 
 // What torchrun says of the rank that failed first.
@@ -86,10 +56,6 @@ std::string Elastic(int rank, int local_rank, const std::string& exit_code, cons
 }
 
 constexpr const char* kNoTraceback = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
-constexpr const char* kWatchdog =
-    "[rank0]:[E1103 09:24:52.1 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: "
-    "WorkNCCL(SeqNum=1277, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600029 milliseconds before timing out.\n";
-
 TEST(EndsOfTrainers, OfTheDevicesMemory) {
   ExpectAll({
       {"PyTorch 2.5",
@@ -223,6 +189,7 @@ TEST(EndsOfTrainers, OfTheHostsMemory) {
       {"Composer", "ERROR:composer.cli.launcher:Rank 2 crashed with exit code -9.\n", 1, "oom_host", "Rank 2"},
       {"the kernel", "[98.1] Memory cgroup out of memory: Killed process 4187 (python3) total-vm:9kB\n", 137,
        "oom_host", "4187"},
+      {"a shell", "run.sh: line 12:  4187 Killed                  python3 train.py\n", 137, "oom_host", "4187"},
       {"killed, of which the others were told",
        "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:10895\n" +
            Elastic(2, 2, "-9", "Signal 9 (SIGKILL) received by PID 4187"),
@@ -336,6 +303,44 @@ TEST(EndsOfTrainers, OfWhatTheyStandOn) {
               "file data/0: file write failed: No space left on device"),
        1, "infrastructure (storage)", "No space"},
       {"NFS", Raised("OSError: [Errno 116] Stale file handle"), 1, "infrastructure (storage)", "Stale"},
+      {"NFS, of HDF5",
+       Raised("OSError: Can't write data (file write failed: errno = 116, error message = 'Stale file handle')"), 1,
+       "infrastructure (storage)", "Stale"},
+      {"a checkpoint that was cut short",
+       Raised("RuntimeError: [enforce fail at inline_container.cc:445] . PytorchStreamWriter failed writing file "
+              "data/176: file write failed") +
+           "\nDuring handling of the above exception, another exception occurred:\n\n" +
+           Raised("RuntimeError: [enforce fail at inline_container.cc:325] . unexpected pos 190007680 vs 190007572"),
+       1, "infrastructure (storage)", "data/176"},
+      {"a job that somebody cancelled",
+       kSteps + "slurmstepd: error: *** STEP 9.0 ON n1 CANCELLED AT 2025-01-10T15:27:25 ***\nsrun: Job step aborted: "
+                "Waiting up to 32 seconds for job step to finish.\nsrun: error: n1: task 0: Terminated\n",
+       143, "infrastructure (preempted)", "CANCELLED"},
+      {"a node that mpirun lost", "ORTE has lost communication with a remote daemon.\n", 1, "infrastructure (node)",
+       "lost communication"},
+      {"a node where mpirun cannot start",
+       "ssh: connect to host 10.0.0.1 port 50000: Connection refused\nORTE was unable to reliably start one or more "
+       "daemons.\n",
+       1, "infrastructure (start)", "reliably"},
+      {"a network that has no way",
+       "ps-8:795:822 [0] include/socket.h:409 NCCL WARN Net : Connect to 192.168.1.9<54263> failed : No route to "
+       "host\n" +
+           Raised("RuntimeError: NCCL error in: /x/ProcessGroupNCCL.cpp:1191, internal error, NCCL version 2.10.3"),
+       1, "infrastructure (node)", "No route"},
+      {"a store that nobody opened",
+       Raised("torch.distributed.DistNetworkError: The client socket has timed out after 300000ms while trying to "
+              "connect to (n1, 41331)."),
+       1, "infrastructure (start)", "300000ms"},
+      {"a store that nobody opened, older",
+       Raised("RuntimeError: connect() timed out. Original timeout was 60000 ms.") +
+           "\nThe above exception was the direct cause of the following exception:\n\n" +
+           Raised("torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d "
+                  "store has failed. See inner exception for details."),
+       1, "infrastructure (start)", "60000 ms"},
+      {"no GPU for NCCL", Raised("RuntimeError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!"), 1,
+       "infrastructure (node)", "no GPUs"},
+      {"a program that a shell misses", "bash: line 1: torchrun: command not found\n", 127, "infrastructure (start)",
+       "127"},
       {"a disk", Raised("OSError: [Errno 5] Input/output error: '/data/c4.bin'"), 1, "infrastructure (storage)",
        "c4.bin"},
       {"the hub's limit",
@@ -497,6 +502,21 @@ TEST(EndsOfTrainers, OfTheirOwnDoing) {
        1, "crashed", "invalid usage"},
       {"an assertion on the device", Raised("RuntimeError: CUDA error: device-side assert triggered"), 1, "crashed",
        "device-side"},
+      {"an error of its GPU that the watchdog found",
+       "[rank3]:[E830 17:28:57.1 ProcessGroupNCCL.cpp:1515] [PG 3 Rank 3] Process group watchdog thread terminated "
+       "with exception: CUDA error: an illegal memory access was encountered\n" +
+           std::string(kWatchdog) + Elastic(3, 3, "-6", "Signal 6 (SIGABRT) received by PID 4187"),
+       1, "crashed", "illegal memory access"},
+      {"of torchrun, in a box",
+       "╭──── Traceback (most recent call last) ────╮\n│ torchrun:8 in <module>  │\n╰───────╯\nChildFailedError:\n" +
+           Elastic(0, 0, "1", kNoTraceback),
+       1, "crashed", "rank 0"},
+      {"a rank, and its step that srun ends",
+       "srun: error: n1: task 1: Exited with exit code 1\nslurmstepd: error: *** STEP 9.0 ON n1 CANCELLED AT "
+       "2025-01-10T15:27:25 ***\nsrun: error: n1: task 0: Terminated\n",
+       1, "crashed", "task 1"},
+      {"a program that is missing, after steps", kSteps + "bash: line 3: notify: command not found\n", 127, "crashed",
+       "127"},
   });
 }
 
@@ -513,72 +533,6 @@ TEST(EndsOfTrainers, OfNumbersThatAreNone) {
       {"a batch that is skipped", "Loss is nan, skipping batch\n" + kSteps + Raised("KeyError: 'x'"), 1, "crashed",
        "KeyError"},
   });
-}
-
-// Of several ranks' or nodes' logs.
-TEST(EndsOfTrainers, OfSeveralLogsTheFirstCauseIsWhatARankSaysOfItself) {
-  const auto told = EndOfText(Raised("RuntimeError: Connection reset by peer"), 1);
-  const auto oom = EndOfText(Raised("torch.OutOfMemoryError: CUDA out of memory."), std::nullopt);
-  const auto crash = EndOfText(Raised("KeyError: 'a'"), 1);
-  const auto code = EndOfText("", 1);
-  const auto ok = EndOfText(kSteps, 0);
-  const auto of = [](std::vector<std::optional<LogEnd>> ends) { return FirstCause(ends); };
-  EXPECT_EQ(of({told, std::nullopt, oom}).value().end, RunStatus::kOomDevice);
-  EXPECT_EQ(of({told, crash}).value().end, RunStatus::kCrashed);
-  EXPECT_EQ(of({crash, oom}).value().end, RunStatus::kOomDevice);
-  EXPECT_EQ(of({code, told}).value().end, RunEnd(InfrastructureReason::kNode));
-  EXPECT_EQ(of({ok, crash}).value().end, RunStatus::kCrashed);
-  EXPECT_EQ(of({ok, ok}).value().end, RunStatus::kOk);
-  EXPECT_FALSE(of({std::nullopt, std::nullopt}));
-  EXPECT_FALSE(of({}));
-}
-
-std::optional<LogEnd> PendingOf(const std::string& log) {
-  LogEnds ends(Stepping());
-  int64_t number = 0;
-  for (size_t at = 0; at < log.size();) {
-    const size_t end = log.find('\n', at);
-    const std::string line = log.substr(at, end - at);
-    if (line.starts_with("step ")) ends.Step();
-    ends.Line(++number, line);
-    at = end + 1;
-  }
-  return ends.Pending();
-}
-
-TEST(EndsOfTrainers, WhileARunGoesOnWhatItHasOvercomeIsNoEnd) {
-  const std::string oom = Raised("torch.OutOfMemoryError: CUDA out of memory.");
-  EXPECT_EQ(PendingOf(kSteps + oom).value().end, RunStatus::kOomDevice);
-  EXPECT_EQ(PendingOf(oom + "step 4 loss 2\n" + kWatchdog).value().end, RunStatus::kOomDevice)
-      << "another rank had done a step before";
-  EXPECT_FALSE(PendingOf(oom + kSteps));
-  EXPECT_EQ(PendingOf(Raised("KeyError: 'a'")).value().end, RunStatus::kCrashed);
-  for (const char* line : {"", "Received SIGTERM, saving\n", "step 1 loss nan\n", "OSError: No space left on device\n",
-                           "CUDA out of memory detected, retrying\n", "Loss is nan, stopping training\n"}) {
-    EXPECT_FALSE(PendingOf(line)) << line;
-  }
-  EXPECT_FALSE(PendingOf(kWatchdog));
-}
-
-TEST(EndsOfTrainers, ASignalSaysWhatItCan) {
-  EXPECT_EQ(EndOfSignal(15).value().end, RunEnd(InfrastructureReason::kPreempted));
-  EXPECT_EQ(EndOfSignal(7).value().end, RunEnd(InfrastructureReason::kNode));
-  EXPECT_FALSE(EndOfSignal(9));
-  EXPECT_FALSE(EndOfSignal(11));
-}
-
-// So that what a log says costs no more memory than it may.
-TEST(EndsOfTrainers, OfHostileLogsLittleIsKept) {
-  LogEnds ends(Stepping());
-  for (int64_t i = 0; i < 5000; ++i) {
-    ends.Line(i + 1, "[rank" + std::to_string(i) + "]: Traceback (most recent call last):");
-    ends.Line(i + 1, "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ");
-    ends.Line(i + 1, "Failures:");
-    ends.Line(i + 1, "Root Cause (first observed failure):");
-    ends.Line(i + 1, "  exitcode  : 99999999999999999999999 (pid: x");
-    ends.Line(i + 1, "=====");
-  }
-  EXPECT_EQ(ends.Decide(1).value().end, RunStatus::kCrashed);
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+// Which end of several is the first cause, what a run has overcome, and how little of a log is kept.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/trainers/end_logs.h"
+
+namespace ridgeline {
+namespace {
+
+// Of several ranks' or nodes' logs.
+TEST(FirstCauseOfEnds, OfSeveralLogsTheFirstCauseIsWhatARankSaysOfItself) {
+  const auto told = EndOfText(Raised("RuntimeError: Connection reset by peer"), 1);
+  const auto oom = EndOfText(Raised("torch.OutOfMemoryError: CUDA out of memory."), std::nullopt);
+  const auto crash = EndOfText(Raised("KeyError: 'a'"), 1);
+  const auto code = EndOfText("", 1);
+  const auto ok = EndOfText(kSteps, 0);
+  const auto of = [](std::vector<std::optional<LogEnd>> ends) { return FirstCause(ends); };
+  EXPECT_EQ(of({told, std::nullopt, oom}).value().end, RunStatus::kOomDevice);
+  EXPECT_EQ(of({told, crash}).value().end, RunStatus::kCrashed);
+  const auto waited = EndOfText(Raised("torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for "
+                                       "clients. 1/3 clients joined."),
+                                1);
+  EXPECT_EQ(of({waited, crash}).value().end, RunStatus::kCrashed) << "it waited for the one that crashed";
+  EXPECT_EQ(of({crash, oom}).value().end, RunStatus::kOomDevice);
+  EXPECT_EQ(of({code, told}).value().end, RunEnd(InfrastructureReason::kNode));
+  EXPECT_EQ(of({ok, crash}).value().end, RunStatus::kCrashed);
+  EXPECT_EQ(of({ok, ok}).value().end, RunStatus::kOk);
+  EXPECT_FALSE(of({std::nullopt, std::nullopt}));
+  EXPECT_FALSE(of({}));
+}
+
+std::optional<LogEnd> PendingOf(const std::string& log) {
+  LogEnds ends(Stepping());
+  int64_t number = 0;
+  for (size_t at = 0; at < log.size();) {
+    const size_t end = log.find('\n', at);
+    const std::string line = log.substr(at, end - at);
+    if (line.starts_with("step ")) ends.Step();
+    ends.Line(++number, line);
+    at = end + 1;
+  }
+  return ends.Pending();
+}
+
+TEST(FirstCauseOfEnds, WhileARunGoesOnWhatItHasOvercomeIsNoEnd) {
+  const std::string oom = Raised("torch.OutOfMemoryError: CUDA out of memory.");
+  EXPECT_EQ(PendingOf(kSteps + oom).value().end, RunStatus::kOomDevice);
+  EXPECT_EQ(PendingOf(oom + "step 4 loss 2\n" + kWatchdog).value().end, RunStatus::kOomDevice)
+      << "another rank had done a step before";
+  EXPECT_FALSE(PendingOf(oom + kSteps));
+  EXPECT_EQ(PendingOf(Raised("KeyError: 'a'")).value().end, RunStatus::kCrashed);
+  for (const char* line : {"", "Received SIGTERM, saving\n", "step 1 loss nan\n", "OSError: No space left on device\n",
+                           "CUDA out of memory detected, retrying\n", "Loss is nan, stopping training\n"}) {
+    EXPECT_FALSE(PendingOf(line)) << line;
+  }
+  EXPECT_FALSE(PendingOf(kWatchdog));
+}
+
+TEST(FirstCauseOfEnds, ASignalSaysWhatItCan) {
+  EXPECT_EQ(EndOfSignal(15).value().end, RunEnd(InfrastructureReason::kPreempted));
+  EXPECT_EQ(EndOfSignal(7).value().end, RunEnd(InfrastructureReason::kNode));
+  EXPECT_FALSE(EndOfSignal(9));
+  EXPECT_FALSE(EndOfSignal(11));
+}
+
+// So that what a log says costs no more memory than it may.
+TEST(FirstCauseOfEnds, OfHostileLogsLittleIsKept) {
+  LogEnds ends(Stepping());
+  for (int64_t i = 0; i < 5000; ++i) {
+    ends.Line(i + 1, "[rank" + std::to_string(i) + "]: Traceback (most recent call last):");
+    ends.Line(i + 1, "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ");
+    ends.Line(i + 1, "Failures:");
+    ends.Line(i + 1, "Root Cause (first observed failure):");
+    ends.Line(i + 1, "  exitcode  : 99999999999999999999999 (pid: x");
+    ends.Line(i + 1, "=====");
+  }
+  EXPECT_EQ(ends.Decide(1).value().end, RunStatus::kCrashed);
+}
+
+}  // namespace
+}  // namespace ridgeline
