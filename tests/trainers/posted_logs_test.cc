@@ -91,6 +91,13 @@ const std::vector<Posted>& Logs() {
        "[rank4]:[titan] 2025-05-28 21:13:37,816 - root - INFO - step:  1  loss: 12.2500  memory: 42.78GiB(54.06%)  "
        "tps: 40  tflops: 0.90  mfu: 0.29%\n",
        {{"tokens_per_s", {40}, {1}}, {"loss", {12.25}, {1}}, {"device_reserved", {45934675231}}}},
+      {"LLaMA-Factory, whose callback says the Trainer's loss again",
+       "hf_trainer",
+       "[INFO|2025-01-16 10:00:12] llamafactory.train.callbacks:143 >> {'loss': 1.1234, 'learning_rate': 4.9000e-05, "
+       "'epoch': 0.08, 'throughput': 1234.56}\n"
+       "{'loss': 1.1234, 'grad_norm': 0.512, 'learning_rate': 4.9e-05, 'epoch': 0.08, 'num_input_tokens_seen': 12345}\n"
+       "{'loss': 1.0234, 'grad_norm': 0.412, 'learning_rate': 4.8e-05, 'epoch': 0.16}\n",
+       {{"loss", {1.1234, 1.0234}}, {"grad_norm", {0.512, 0.412}}}},
       {"nanotron's count of parameters",
        "nanotron",
        "01/17/2024 13:47:27 [INFO|DP=0|PP=0|TP=0|ip-26-0-160-225]: Total number of parameters: 1.24G (2357.13MiB)\n",
