@@ -24,6 +24,7 @@ namespace {
 
 constexpr int64_t kMostSteps = 1'000'000'000'000;  // of a step's number that is believed
 constexpr double kMostOfOwnFigure = 1e300;
+constexpr double kClearly = 1.05;  // times as slow is slower
 
 // What a log says of how a run went along: a value, and the optimizer steps that it is of. Steps count from 1.
 struct Stretch {
@@ -208,11 +209,28 @@ class Maker {
                                      : numbered ? StretchesOf(values, found.steps, StepsOf(spec_))
                                                 : StretchesOf(values, StepsOf(spec_), IsOk());
     const Dimension dimension = found.metric->unit->dimension;
+    if (!numbered && AreCold(values, dimension)) {
+      for (size_t i = 0; i < static_cast<size_t>(spec_.ranks); ++i) stretches[i].after = 0;
+    }
     const bool may_be_zero = dimension != Dimension::kTime && dimension != Dimension::kTokenRate;
     std::erase_if(stretches, [&](const Stretch& stretch) {
       return !std::isfinite(stretch.value) || (!may_be_zero && stretch.value <= 0);
     });
     return stretches;
+  }
+
+  // Whether lines without a step are each rank's, as far as the first of every one is slower than the usual: those are
+  // of the first steps, however many lines the warm-up has.
+  bool AreCold(const std::vector<double>& values, Dimension dimension) const {
+    const int64_t ranks = spec_.ranks;
+    if (dimension != Dimension::kTime && dimension != Dimension::kTokenRate) return false;
+    if (ranks < 2 || std::ssize(values) < 2 * ranks || std::ssize(values) % ranks != 0) return false;
+    const auto behind = values.begin() + ranks;
+    std::vector<double> others(behind, values.end());
+    const double usual = MedianOf(others);
+    return std::all_of(values.begin(), behind, [&](double value) {
+      return dimension == Dimension::kTime ? value > kClearly * usual : value * kClearly < usual;
+    });
   }
 
   // Those behind the warm-up, as the metric takes them. A single value may be of all steps.

@@ -335,6 +335,22 @@ TEST(RunResultOfALog, WhatItPrintsOfItsEfficiencyIsKept) {
   EXPECT_FALSE(ResultFrom(Steps(0, 5)).printed.tflops_per_gpu.has_value());
 }
 
+// Four ranks that print each tenth step, and not which: their first lines are of ten cold steps, all of them.
+TEST(RunResultOfALog, TheFirstLinesOfRanksWithoutNamesAreCold) {
+  RunSpec spec = TestedSpec();
+  spec.ranks = 4;
+  spec.warmup_steps = 2;
+  spec.steps = 18;
+  const RunResult result = ResultFrom(
+      "plain 90 ms\nplain 91 ms\nplain 92 ms\nplain 93 ms\nplain 40 ms\nplain 41 ms\nplain 42 ms\nplain 43 ms\n", 0,
+      spec);
+  EXPECT_EQ(result.step_ns.median_ns, 41'500'000);
+  EXPECT_EQ(result.measured_steps, 4);
+  const RunResult one =
+      ResultFrom("plain 90 ms\n" + Repeated("plain 40 ms\nplain 41 ms\n", 4) + "plain 40 ms\n", 0, spec);
+  EXPECT_EQ(one.measured_steps, 9) << "one writer's, of every second step";
+}
+
 TEST(RunResultOfALog, WhatItPrintsOfItsColdStepsAloneIsNotKept) {
   const Trainer trainer = ParseTrainer(
       "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
