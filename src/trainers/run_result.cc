@@ -554,6 +554,17 @@ class Maker {
     return trainer_.checks_flops ? OtherFlops() : "";
   }
 
+  // What a figure may be off by, as it is rounded.
+  double RoundingOf(std::string_view name) const {
+    const FoundMetric* found = Find(name);
+    if (found == nullptr) return 0;
+    const LoggedUnit& unit = *found->metric->unit;
+    const double kept = static_cast<double>(unit.factor) / static_cast<double>(unit.divisor);
+    std::vector<double> printed;
+    for (const double value : found->values) printed.push_back(value / kept);
+    return HalfOfLastPlace(printed) * kept;
+  }
+
   std::string OtherParameters() const {
     const auto expected = static_cast<double>(CountParameters(spec_));
     if (expected <= 0) return {};
@@ -562,7 +573,7 @@ class Maker {
     const double twice = spec_.tied_head && spec_.pipeline_parallel > 1
                              ? static_cast<double>(spec_.vocab) * static_cast<double>(spec_.hidden)
                              : 0;
-    const double slack = kParametersAgree * expected;
+    const double slack = std::max(kParametersAgree * expected, RoundingOf("parameters"));
     if (expected > 0 && printed > 0 && (printed < expected - slack || printed > expected + twice + slack)) {
       return fmt::format("it trained another model: it says {} parameters, and {} has {}", FormatCount(printed),
                          spec_.model, FormatCount(expected));
@@ -578,7 +589,9 @@ class Maker {
     double work = Single("flops_per_step").value_or(0) / static_cast<double>(spec_.ranks);
     if (work == 0 && tflops) work = *tflops * 1e12 * static_cast<double>(result_.step_ns.median_ns) * 1e-9;
     if (work == 0 || result_.flops.model_causal <= 0) return {};
-    if (work >= kLeastOfFlops * result_.flops.model_causal && work <= kMostOfFlops * result_.flops.model_non_causal) {
+    const double rounded = tflops && *tflops > 0 ? RoundingOf("tflops_per_gpu") / *tflops * work : 0;
+    if (work + rounded >= kLeastOfFlops * result_.flops.model_causal &&
+        work - rounded <= kMostOfFlops * result_.flops.model_non_causal) {
       return {};
     }
     return fmt::format(

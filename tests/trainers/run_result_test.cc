@@ -365,6 +365,25 @@ TEST(RunResultOfALog, WhatItPrintsOfItsColdStepsAloneIsNotKept) {
   EXPECT_EQ(result.metrics.at("startup").value, 7) << "which is no step's";
 }
 
+// Small models have figures of one digit.
+TEST(RunResultOfALog, WhatIsRoundedIsNoOtherModel) {
+  const RunSpec spec = TestedSpec();
+  const double ms = ModelFlops(spec).model_causal / 0.06e12 * 1e3;
+  const std::string log = Repeated(fmt::format("plain {:.1f} ms\n", ms), 6);
+  EXPECT_EQ(ResultFrom(log + "tflops 0.1\n").status, RunStatus::kOk);
+  EXPECT_EQ(ResultFrom(log + "tflops 0.10\n").status, RunStatus::kOk) << "nobody knows how many digits it has";
+  EXPECT_EQ(ResultFrom(log + "tflops 0.3\n").status, RunStatus::kInvalid);
+  const Trainer trainer = ParseTrainer(
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
+      "  - {name: step_time, regex: 'plain (\\S+) ms', unit: ms, take: series}\n"
+      "  - {name: parameters, regex: 'has (\\S+)B', unit: B}\n",
+      "mine.yaml");
+  for (const auto& [has, status] : {std::pair("has 0.01B", RunStatus::kOk), std::pair("has 0.010B", RunStatus::kOk),
+                                    std::pair("has 0.02B", RunStatus::kInvalid)}) {
+    EXPECT_EQ(ResultFrom(log + has + "\n", 0, spec, 0, trainer).status, status) << has;
+  }
+}
+
 TEST(RunResultOfALog, WhatItTrainsMayBeAPartOfTheModel) {
   const int64_t all = CountParameters(TestedSpec());
   const RunResult part = ResultFrom(Steps(0, 5) + fmt::format("trainable {}\n", all / 100));
