@@ -314,4 +314,15 @@ std::optional<double> ReadAmount(std::string_view text, const LoggedUnit& unit) 
   return same ? ReadNumber(number, unit, 0) : std::nullopt;
 }
 
+double HalfOfLastPlace(const std::vector<double>& printed) {
+  double place = 1;
+  for (const double value : printed) {
+    for (int digits = 0; digits < 12; ++digits, place /= 10) {
+      const double scaled = value / place;
+      if (std::abs(scaled - std::round(scaled)) <= 1e-6 * std::max(1.0, std::abs(scaled))) break;
+    }
+  }
+  return place / 2;
+}
+
 }  // namespace ridgeline

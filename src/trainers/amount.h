@@ -58,4 +58,7 @@ const LoggedUnit* FindPrintedUnit(Dimension dimension, std::string_view word);
 // (2^53 for what is whole).
 std::optional<double> ReadAmount(std::string_view text, const LoggedUnit& unit);
 
+// Half of the last decimal that a program prints, which its numbers are rounded to: of numbers in its own unit.
+double HalfOfLastPlace(const std::vector<double>& printed);
+
 }  // namespace ridgeline

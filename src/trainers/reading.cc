@@ -45,9 +45,11 @@ void Conclude(const Trainer& trainer, const ReadingOptions& options, Reading& re
   }
   // Tokens a second against those of the step over its time, medians both.
   reading.contradictions.clear();
+  double rounded = 0;
   const auto median = [&](std::string_view name, std::string_view unit) -> std::optional<double> {
     for (const FoundMetric& found : reading.found) {
       if (found.metric->figure->name != name || found.unit != unit) continue;
+      rounded += RoundedShare(found);
       std::vector<double> values = found.values;
       return MedianOf(values);
     }
@@ -57,7 +59,7 @@ void Conclude(const Trainer& trainer, const ReadingOptions& options, Reading& re
   const auto rate = median("tokens_per_s", "tokens/s");
   if (!options.tokens_per_step || !step_ns || !rate || *step_ns <= 0) return;
   const double follows = static_cast<double>(*options.tokens_per_step) * 1e9 / *step_ns;
-  if (std::abs(*rate - follows) <= kAgreement * follows) return;
+  if (std::abs(*rate - follows) <= (kAgreement + rounded) * follows) return;
   reading.contradictions.push_back(fmt::format("tokens_per_s is {}, but {} tokens in a step of {} are {}",
                                                FormatCount(*rate), *options.tokens_per_step,
                                                FormatDuration(static_cast<int64_t>(*step_ns)), FormatCount(follows)));
@@ -510,6 +512,18 @@ void MergeMetric(const FoundMetric& other, FoundMetric& into) {
 }
 
 }  // namespace
+
+double RoundedShare(const FoundMetric& found) {
+  const LoggedUnit& unit = *found.metric->unit;
+  const double kept = static_cast<double>(unit.factor) / static_cast<double>(unit.divisor);
+  std::vector<double> printed;
+  for (const double value : found.values) {
+    if (value > 0) printed.push_back(unit.form == LoggedUnit::Form::kInverse ? kept / value : value / kept);
+  }
+  if (printed.empty()) return 0;
+  const double half = HalfOfLastPlace(printed);
+  return half / MedianOf(printed);
+}
 
 std::string UnreadText(const FoundMetric& found) {
   return fmt::format("{}: lines that match and have no number of its unit: {}", found.metric->figure->name,

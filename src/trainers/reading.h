@@ -35,6 +35,9 @@ struct FoundMetric {
   int64_t left_out = 0;  // values beyond kMostValues, which a series or a median lacks
 };
 
+// By which share of it a figure may be off, as it is rounded: half of one that is printed as 0.1.
+double RoundedShare(const FoundMetric& found);
+
 // That some of its lines hold no number.
 std::string UnreadText(const FoundMetric& found);
 

@@ -97,18 +97,6 @@ std::vector<Stretch> StretchesOf(const std::vector<double>& values, int64_t tota
   return stretches;
 }
 
-// Half of the last decimal that a program prints, which its numbers are rounded to: of numbers in its own unit.
-double HalfOfLastPlace(const std::vector<double>& printed) {
-  double place = 1;
-  for (const double value : printed) {
-    for (int digits = 0; digits < 12; ++digits, place /= 10) {
-      const double scaled = value / place;
-      if (std::abs(scaled - std::round(scaled)) <= 1e-6 * std::max(1.0, std::abs(scaled))) break;
-    }
-  }
-  return place / 2;
-}
-
 // The shortest time, in ns, that each of these is rounded from.
 std::vector<double> ShortestTimes(const FoundMetric& found, const std::vector<Stretch>& stretches) {
   const LoggedUnit& unit = *found.metric->unit;
@@ -539,11 +527,17 @@ class Maker {
     const double all = MedianIn(steady) * static_cast<double>(spec_.ranks);
     const double follows =
         static_cast<double>(result_.tokens_per_step) / (static_cast<double>(result_.step_ns.median_ns) * 1e-9);
-    if (std::abs(all - follows) <= kRatesAgree * follows) return {};
+    const double rounded = RoundedShare("tokens_per_s") + RoundedShare("step_time");
+    if (std::abs(all - follows) <= (kRatesAgree + rounded) * follows) return {};
     return fmt::format("tokens_per_s is {} on each of {} ranks, but {} tokens in a step of {} are {} on each",
                        FormatCount(MedianIn(steady)), spec_.ranks, result_.tokens_per_step,
                        FormatDuration(result_.step_ns.median_ns),
                        FormatCount(follows / static_cast<double>(spec_.ranks)));
+  }
+
+  double RoundedShare(std::string_view name) const {
+    const FoundMetric* found = Find(name);
+    return found == nullptr ? 0 : ridgeline::RoundedShare(*found);
   }
 
   // What says that it trained another model than the spec's; empty where nothing does.
@@ -554,17 +548,6 @@ class Maker {
     return trainer_.checks_flops ? OtherFlops() : "";
   }
 
-  // What a figure may be off by, as it is rounded.
-  double RoundingOf(std::string_view name) const {
-    const FoundMetric* found = Find(name);
-    if (found == nullptr) return 0;
-    const LoggedUnit& unit = *found->metric->unit;
-    const double kept = static_cast<double>(unit.factor) / static_cast<double>(unit.divisor);
-    std::vector<double> printed;
-    for (const double value : found->values) printed.push_back(value / kept);
-    return HalfOfLastPlace(printed) * kept;
-  }
-
   std::string OtherParameters() const {
     const auto expected = static_cast<double>(CountParameters(spec_));
     if (expected <= 0) return {};
@@ -573,7 +556,7 @@ class Maker {
     const double twice = spec_.tied_head && spec_.pipeline_parallel > 1
                              ? static_cast<double>(spec_.vocab) * static_cast<double>(spec_.hidden)
                              : 0;
-    const double slack = std::max(kParametersAgree * expected, RoundingOf("parameters"));
+    const double slack = std::max(kParametersAgree * expected, RoundedShare("parameters") * printed);
     if (expected > 0 && printed > 0 && (printed < expected - slack || printed > expected + twice + slack)) {
       return fmt::format("it trained another model: it says {} parameters, and {} has {}", FormatCount(printed),
                          spec_.model, FormatCount(expected));
@@ -589,7 +572,7 @@ class Maker {
     double work = Single("flops_per_step").value_or(0) / static_cast<double>(spec_.ranks);
     if (work == 0 && tflops) work = *tflops * 1e12 * static_cast<double>(result_.step_ns.median_ns) * 1e-9;
     if (work == 0 || result_.flops.model_causal <= 0) return {};
-    const double rounded = tflops && *tflops > 0 ? RoundingOf("tflops_per_gpu") / *tflops * work : 0;
+    const double rounded = tflops && *tflops > 0 ? RoundedShare("tflops_per_gpu") * work : 0;
     if (work + rounded >= kLeastOfFlops * result_.flops.model_causal &&
         work - rounded <= kMostOfFlops * result_.flops.model_non_causal) {
       return {};

@@ -365,6 +365,25 @@ TEST(RunResultOfALog, WhatItPrintsOfItsColdStepsAloneIsNotKept) {
   EXPECT_EQ(result.metrics.at("startup").value, 7) << "which is no step's";
 }
 
+TEST(RunResultOfALog, RatesAreHeldToRoundedTimesAsFarAsTheySay) {
+  const Trainer trainer = ParseTrainer(
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
+      "  - {name: step_time, regex: 'step (?P<step>\\d+): (?P<value>[\\d.]+) s', unit: s, take: series}\n"
+      "  - {name: tokens_per_s, regex: 'rate (\\S+) each', unit: tokens/s/GPU, take: series}\n"
+      "  - {name: tokens_per_s, regex: 'rate (\\S+) all', unit: tokens/s, take: series}\n",
+      "mine.yaml");
+  const auto status = [&](const std::string& rest) {
+    std::string log;
+    for (int step = 1; step <= 6; ++step) log += fmt::format("step {}: {}\n", step, rest);
+    return ResultFrom(log, 0, TestedSpec(), 0, trainer).status;
+  };
+  EXPECT_EQ(status("0.03 s, rate 28818 all"), RunStatus::kOk) << "34.7 ms";
+  EXPECT_EQ(status("0.03 s, rate 14409 each"), RunStatus::kOk);
+  EXPECT_EQ(status("0.03 s, rate 14409 all"), RunStatus::kCrashed);
+  EXPECT_EQ(status("0.03 s, rate 28818 each"), RunStatus::kCrashed);
+  EXPECT_EQ(status("0.0347 s, rate 25000 all"), RunStatus::kCrashed);
+}
+
 // Small models have figures of one digit.
 TEST(RunResultOfALog, WhatIsRoundedIsNoOtherModel) {
   const RunSpec spec = TestedSpec();
