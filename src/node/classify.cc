@@ -14,6 +14,7 @@
 #include "run/sense.h"
 #include "run/spec.h"
 #include "run/trainer_result.h"
+#include "trainers/run_result.h"
 
 namespace ridgeline {
 namespace {
@@ -201,6 +202,8 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   }
   if (watched.stopped == StopReason::kStepsDone) {
     result.evidence["hung"] = "its steps were done, and it did not end: it was ended";
+    // Most of its life it hung, which says nothing of a unit.
+    result.evidence.erase(kUnitEvidence);
   } else if (watched.stopped == StopReason::kSaidEnd) {
     result.evidence["hung"] = "its log said so, and it went no further: it was ended";
   }

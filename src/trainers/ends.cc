@@ -53,15 +53,16 @@ std::string HowFailed(const FirstFailure& failure) {
   return Describe({0, -failure.exit_code, 0});
 }
 
-// Of an exit code of which the definition knows nothing. `began`: steps were done.
-LogEnd OfCode(int exit_code, bool began) {
+// What a shell says of a program that it cannot start.
+bool IsNoProgram(std::string_view line) {
+  return line.ends_with("command not found") || line.ends_with(": not found") ||
+         line.ends_with(": Permission denied") || line.ends_with(": No such file or directory");
+}
+
+// Of an exit code of which the definition knows nothing.
+LogEnd OfCode(int exit_code) {
   LogEnd end{RunStatus::kCrashed, fmt::format("it ended with exit code {}", exit_code), kSeeItsLog, 0, kCodeAlone};
   if (exit_code == 0) return {RunStatus::kOk, "", "", 0, kCodeAlone};
-  if (!began && (exit_code == kShellsNoCommand || exit_code == kShellsNoCommand + 1)) {
-    end.message += ", as a shell does that cannot start a program";
-    return {InfrastructureReason::kStart, end.message, "is the program's path right on the node? See its log", 0,
-            kCodeAlone};
-  }
   if (exit_code <= kShellsSignal || exit_code > kShellsSignal + SIGRTMAX) return end;
   const int signal = exit_code - kShellsSignal;
   end.message += ", which is " + Describe({0, signal, 0});
@@ -128,6 +129,10 @@ void LogEnds::Line(int64_t number, std::string_view line) {
   }
   const Tracebacks::Place place = tracebacks_.Take(number, line);
   if (place.kind == Tracebacks::Kind::kFrame) return;
+  if (IsNoProgram(line)) {
+    no_program_ =
+        Seen({InfrastructureReason::kStart, "is the program's path right on the node?"}, kCodeAlone, number, line);
+  }
   const bool is_known = TakeWords(number, line, place.kind == Tracebacks::Kind::kNone ? nullptr : place.traceback);
   if (place.kind == Tracebacks::Kind::kMessage && !is_known) TakeRaised(*place.traceback, number, place.text);
 }
@@ -263,7 +268,8 @@ std::optional<LogEnd> LogEnds::Decide(std::optional<int> exit_code) const {
     ends.emplace_back(LogEnd{code->second.end, fmt::format("it ended with exit code {}", *exit_code), code->second.hint,
                              0, kExitCode});
   } else if (exit_code) {
-    ends.emplace_back(OfCode(*exit_code, steps_ > 0));
+    const bool is_no_command = *exit_code == kShellsNoCommand || *exit_code == kShellsNoCommand + 1;
+    ends.emplace_back(is_no_command && steps_ == 0 && no_program_.line > 0 ? no_program_ : OfCode(*exit_code));
   }
   if (const Traceback* unsaid = tracebacks_.Unsaid(); unsaid != nullptr && exit_code != 0) {
     const EndRule rule{RunStatus::kCrashed, kSeeItsLog};

@@ -81,6 +81,7 @@ class LogEnds {
   std::optional<LogEnd> diverged_;
   Tracebacks tracebacks_;
   FailureTable failure_;
+  LogEnd no_program_;  // the last line of a shell that could not start one
   int64_t steps_ = 0;
   std::string last_step_;     // its number
   bool is_draining_ = false;  // a drain or a time-out came: the rest is its consequence

@@ -109,6 +109,7 @@ class Together {
     const bool has_own_memory = result.memory.rss_peak_bytes > 0;
     const bool has_own_device_memory = result.memory.device_peak_bytes > 0;
     for (const auto& [name, value] : first.evidence) result.evidence.try_emplace(name, value);
+    if (result.evidence.contains("hung")) result.evidence.erase(kUnitEvidence);
     for (const NodePart& part : parts_) {
       const MemoryFigures& memory = part.end.memory;
       result.ended_unix_ns = std::max(result.ended_unix_ns, part.ran ? part.end.ended_unix_ns : 0);

@@ -7,6 +7,7 @@
 
 #include "run/result.h"
 #include "tests/fakes/test_job.h"
+#include "trainers/run_result.h"
 
 namespace ridgeline {
 namespace {
@@ -48,6 +49,16 @@ TEST_F(Classified, AWholeOkResultIsTheResult) {
   EXPECT_EQ(result.evidence.at("memory_limit_bytes"), "4000000000");
   EXPECT_EQ(result.evidence.count("log_tail"), 0U);
   EXPECT_EQ(result.memory.rss_peak_bytes, 1'000'000);
+}
+
+TEST_F(Classified, AMinuteOfHangingSaysNothingOfAUnit) {
+  Wrote(RunStatus::kOk);
+  end_.own->evidence[kUnitEvidence] = "is the unit right?";
+  end_.watched.stopped = StopReason::kStepsDone;
+  const RunResult result = Result();
+  EXPECT_EQ(result.status, RunStatus::kOk);
+  EXPECT_FALSE(result.evidence.contains(kUnitEvidence));
+  EXPECT_TRUE(result.evidence.contains("hung"));
 }
 
 TEST_F(Classified, AFailureTheTrainerExplainsKeepsItsWords) {

@@ -422,13 +422,14 @@ TEST_F(StoreTest, WhatThereIsToSayOfAMeasurementIsItsNote) {
   cold.throughput.steady_tokens_per_s = 0;
   cold.memory.device_peak_bytes = 8000;
   cold.memory.device_peak_kind = "NVML";
+  cold.evidence["hung"] = "it was ended";
   cold.memory.device_reserved_bytes = 9000;
   const NewResult results[] = {{few, "", 0}, {cold, "", 0}};
   store_.AddResults(results);
   const std::string asked = std::to_string(points_[0].spec.steps);
   EXPECT_EQ(Value(store_, "SELECT run_note FROM runs WHERE seed = 0"),
             Cell("steps 1 of " + asked + "; is the unit right?"));
-  EXPECT_EQ(Value(store_, "SELECT run_note FROM runs WHERE seed = 1"), Cell("no steady steps"));
+  EXPECT_EQ(Value(store_, "SELECT run_note FROM runs WHERE seed = 1"), Cell("no steady steps; it was ended"));
   EXPECT_EQ(Value(store_, "SELECT device_bytes || ' ' || device_bytes_kind FROM runs WHERE seed = 0"),
             Cell("7000 reserved"));
   EXPECT_EQ(Value(store_, "SELECT device_bytes || ' ' || device_bytes_kind FROM runs WHERE seed = 1"),

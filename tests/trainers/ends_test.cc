@@ -340,7 +340,7 @@ TEST(EndsOfTrainers, OfWhatTheyStandOn) {
       {"no GPU for NCCL", Raised("RuntimeError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!"), 1,
        "infrastructure (node)", "no GPUs"},
       {"a program that a shell misses", "bash: line 1: torchrun: command not found\n", 127, "infrastructure (start)",
-       "127"},
+       "torchrun"},
       {"a disk", Raised("OSError: [Errno 5] Input/output error: '/data/c4.bin'"), 1, "infrastructure (storage)",
        "c4.bin"},
       {"the hub's limit",
