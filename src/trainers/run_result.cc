@@ -18,84 +18,13 @@
 #include "run/step_figures.h"
 #include "run/trainer_result.h"
 #include "stats/median.h"
+#include "trainers/stretches.h"
 
 namespace ridgeline {
 namespace {
 
-constexpr int64_t kMostSteps = 1'000'000'000'000;  // of a step's number that is believed
 constexpr double kMostOfOwnFigure = 1e300;
 constexpr double kClearly = 1.05;  // times as slow is slower
-
-// What a log says of how a run went along: a value, and the optimizer steps that it is of. Steps count from 1.
-struct Stretch {
-  double value = 0;
-  int64_t after = 0;  // the last step before those that it may be of
-  int64_t last = 0;
-  int64_t steps = 0;  // as many as it surely stands for
-};
-
-// Values with the numbers of their steps.
-std::vector<Stretch> StretchesOf(const std::vector<double>& values, const std::vector<int64_t>& numbers,
-                                 int64_t total) {
-  std::map<int64_t, double> by_number;  // of a step that is said twice, the later
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (numbers[i] >= 0 && numbers[i] <= kMostSteps) by_number[numbers[i]] = values[i];
-  }
-  if (by_number.empty()) return {};
-  std::vector<int64_t> gaps;
-  for (auto it = std::next(by_number.begin()); it != by_number.end(); ++it) {
-    gaps.push_back(it->first - std::prev(it)->first);
-  }
-  std::nth_element(gaps.begin(), gaps.begin() + std::ssize(gaps) / 2, gaps.end());
-  const int64_t first = by_number.begin()->first;
-  // One alone may be of all steps up to it.
-  const int64_t usual = gaps.empty() ? std::clamp<int64_t>(first, 1, total) : gaps[gaps.size() / 2];
-  // Its first step is 0 or 1 to it: 0, 10, 20, or 9, 19, 29.
-  const bool from_zero =
-      first == 0 || (usual > 1 && !gaps.empty() && (first + 1) % usual == 0 && by_number.rbegin()->first < total);
-  int64_t shift = from_zero ? 1 : 0;
-  // It counts on from where other weights came from.
-  if (by_number.rbegin()->first + shift > total) shift = -std::max<int64_t>(first - usual, 0);
-  std::vector<Stretch> stretches;
-  int64_t before = 0;
-  for (const auto& [number, value] : by_number) {
-    Stretch& stretch = stretches.emplace_back();
-    stretch.value = value;
-    stretch.last = number + shift;
-    const bool is_first = stretches.size() == 1;
-    stretch.steps = std::clamp<int64_t>(usual, 1, is_first ? stretch.last : stretch.last - before);
-    stretch.after = stretch.last - stretch.steps;
-    // Who says a line of the first step, and then one of every few, may have that step in the second mean, too.
-    if (stretches.size() == 2 && before == 1) stretch.after = stretch.steps > 1 ? 0 : stretch.after;
-    before = stretch.last;
-  }
-  return stretches;
-}
-
-// The same of intervals, of each of which it is known how many steps it is.
-std::vector<Stretch> StretchesOf(const std::vector<double>& values, const std::vector<int64_t>& numbers,
-                                 const std::vector<int64_t>& covers) {
-  std::vector<Stretch> stretches;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (numbers[i] < 0 || numbers[i] > kMostSteps || covers[i] < 1 || covers[i] > kMostSteps) continue;
-    stretches.push_back({values[i], numbers[i] - covers[i], numbers[i], covers[i]});
-  }
-  return stretches;
-}
-
-// The same where nothing numbers the steps: in a run that did all of them they are spread evenly over these, else it is
-// a value a step. Each surely stands for one.
-std::vector<Stretch> StretchesOf(const std::vector<double>& values, int64_t total, bool did_all) {
-  std::vector<Stretch> stretches;
-  const int64_t count = std::ssize(values);
-  const double each = did_all ? std::max(static_cast<double>(total) / static_cast<double>(count), 1.0) : 1;
-  for (int64_t i = 0; i < count; ++i) {
-    stretches.push_back({values[static_cast<size_t>(i)], static_cast<int64_t>(static_cast<double>(i) * each),
-                         static_cast<int64_t>(static_cast<double>(i + 1) * each), 1});
-  }
-  if (did_all && count == 1) stretches.front().steps = total;
-  return stretches;
-}
 
 // The shortest time, in ns, that each of these is rounded from.
 std::vector<double> ShortestTimes(const FoundMetric& found, const std::vector<Stretch>& stretches) {
