@@ -206,7 +206,7 @@ RunResult Classify(const Job& job, const JobPoint& point, const PointEnd& end) {
   }
   if (result.reason == InfrastructureReason::kNode && !end.gone_node.empty()) result.evidence["node"] = end.gone_node;
   if (point.spec.refuse_throttled) RefuseThrottled(result);
-  if (!end.own_is_end_alone) RefuseFewSteps(point.spec, result);
+  RefuseFewSteps(point.spec, result);
   result.point_id = point.id;
   // The plan-only device runs no step, so the process's memory says nothing of the point.
   if (result.memory.rss_peak_bytes == 0 && point.spec.device != "meta") {

@@ -14,15 +14,14 @@ namespace ridgeline {
 
 struct PointEnd {
   Watched watched;
-  int64_t rank = 0;               // that watched.status is of
-  OomKills oom;                   // while it ran
-  std::optional<RunResult> own;   // what the trainer wrote, where that is a whole RunResult
-  bool own_is_read = false;       // of its log, by us: it may have any end
-  bool own_is_end_alone = false;  // without figures, as of one of several nodes
-  std::string own_problem;        // why there is no `own`
-  std::string own_hint;           // what to do about that; empty: to see the log
-  std::string storage_problem;  // why the point's folder could not be written, or its result not read; empty: it could
-  std::string gone_node;        // another one, that was at the point and has not ended its part; empty: there is none
+  int64_t rank = 0;              // that watched.status is of
+  OomKills oom;                  // while it ran
+  std::optional<RunResult> own;  // what the trainer wrote, where that is a whole RunResult
+  bool own_is_read = false;      // of its log, by us: it may have any end
+  std::string own_problem;       // why there is no `own`
+  std::string own_hint;          // what to do about that; empty: to see the log
+  std::string storage_problem;   // why the point's folder could not be written, or its result not read; empty: it could
+  std::string gone_node;         // another one, that was at the point and has not ended its part; empty: there is none
   std::string log_tail;
 };
 

@@ -493,7 +493,6 @@ class JobRunner {
       if (end.own && end.own->point_id == PointId(run)) end.own->point_id = point.id;
     } else if (end.watched.status.ok()) {
       end.own.emplace().status = RunStatus::kOk;  // as far as this node knows
-      end.own_is_end_alone = true;
     } else {
       end.own_problem = "node 0 has its result";
     }
@@ -529,13 +528,12 @@ class JobRunner {
     const RunSpec run = SpecOfRun(point);
     Reading reading = defined_->Read(run, PathsOf(dir, ranks), end.watched, invoked, seen.FinishArrivals());
     end.own_is_read = true;
-    end.own_is_end_alone = IsOnSeveralNodes(point);
     const bool ended_by_itself = end.watched.status.signal == 0 && end.watched.stopped == StopReason::kNone;
     if (reading.end || ended_by_itself) {
-      end.own = end.own_is_end_alone ? EndAlone(reading) : ResultOf(defined_->trainer(), reading, run, life_ns);
+      end.own = IsOnSeveralNodes(point) ? EndAlone(reading) : ResultOf(defined_->trainer(), reading, run, life_ns);
       DefinedTrainer::AddFacts(run, invoked, *end.own);
     }
-    if (end.own_is_end_alone) ran.reading = std::move(reading);
+    if (IsOnSeveralNodes(point)) ran.reading = std::move(reading);
     if (!end.own) {
       end.own_problem = "its log says nothing of its end";
       return;

@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kPartSecondNs = 1'000'000'000;
-constexpr int64_t kLookForPartsNs = kPartSecondNs / 20;
-constexpr int64_t kMostPauseNs = 5 * kPartSecondNs;  // while they run: many nodes would disturb a file system
+constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr int64_t kLookForPartsNs = kSecondNs / 20;
+constexpr int64_t kMostPauseNs = 5 * kSecondNs;  // while they run: many nodes would disturb a file system
 
 struct Said {
   bool is_there = false;         // at the point, or was
@@ -110,7 +110,7 @@ OtherParts WaitForParts(const PartsOf& parts, const RunResult& own, const PartsW
       for (auto& [node, part] : ended) others.ended.push_back(std::move(part));
       return others;
     }
-    clock.SleepNs(std::min(kLookForPartsNs + waited_ns / 10, kPartSecondNs));
+    clock.SleepNs(std::min(kLookForPartsNs + waited_ns / 10, kSecondNs));
   }
 }
 

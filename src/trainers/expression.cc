@@ -15,11 +15,11 @@ namespace ridgeline {
 namespace {
 
 constexpr size_t kMostBytes = 1024;
-constexpr size_t kMostParts = 256;
-constexpr size_t kMostNested = 16;      // of parentheses and signs in each other
-constexpr size_t kShownPartBytes = 80;  // of a name or text
+constexpr size_t kMostNodes = 256;
+constexpr size_t kMostDepth = 16;   // of parentheses and signs in each other
+constexpr size_t kShownBytes = 80;  // of a name or text
 
-[[noreturn]] void Refuse(const std::string& message) { throw Error(ErrorKind::kInvalidInput, message); }
+[[noreturn]] void Wrong(const std::string& message) { throw Error(ErrorKind::kInvalidInput, message); }
 
 bool IsWordChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
@@ -44,7 +44,7 @@ struct Expression::Node {
     if (kind == Kind::kWord) return text;
     if (kind == Kind::kName) {
       const std::optional<FieldValue> found = lookup(text);
-      if (!found) Refuse(fmt::format("{} has no value here", ShortenToBytes(text, kShownPartBytes)));
+      if (!found) Wrong(fmt::format("{} has no value here", ShortenToBytes(text, kShownBytes)));
       return *found;
     }
     return Counted(lookup);
@@ -53,7 +53,7 @@ struct Expression::Node {
   int64_t Number(const Lookup& lookup) const {
     const FieldValue value = Value(lookup);
     if (const auto* whole = std::get_if<int64_t>(&value)) return *whole;
-    Refuse(fmt::format("{} is {}, and no whole number", text, ShortenToBytes(ValueText(value), kShownPartBytes)));
+    Wrong(fmt::format("{} is {}, and no whole number", text, ShortenToBytes(ValueText(value), kShownBytes)));
   }
 
   int64_t Counted(const Lookup& lookup) const {
@@ -68,16 +68,16 @@ struct Expression::Node {
     } else if (kind == Kind::kMultiply) {
       beyond = __builtin_mul_overflow(a, b, &result);
     } else if (b == 0) {
-      Refuse(fmt::format("{} is divided by 0", a));
+      Wrong(fmt::format("{} is divided by 0", a));
     } else if (b == -1) {  // by which the least number overflows
       beyond = kind == Kind::kDivide && __builtin_sub_overflow(int64_t{0}, a, &result);
     } else if (kind == Kind::kDivide) {
-      if (a % b != 0) Refuse(fmt::format("{} / {} is no whole number", a, b));
+      if (a % b != 0) Wrong(fmt::format("{} / {} is no whole number", a, b));
       result = a / b;
     } else {
       result = a % b;
     }
-    if (beyond) Refuse("it is beyond 64 bits");
+    if (beyond) Wrong("it is beyond 64 bits");
     return result;
   }
 
@@ -110,7 +110,7 @@ class Expression::Parser {
   std::shared_ptr<const Node> Whole() {
     auto root = Or(0);
     if (!Trim(rest_).empty()) {
-      Refuse(fmt::format("'{}' has no place here", ShortenToBytes(std::string(Trim(rest_)), kShownPartBytes)));
+      Wrong(fmt::format("'{}' has no place here", ShortenToBytes(std::string(Trim(rest_)), kShownBytes)));
     }
     return root;
   }
@@ -129,7 +129,7 @@ class Expression::Parser {
   }
 
   Pointer Make(Node node) {
-    if (++nodes_ > kMostParts) Refuse(fmt::format("it has more than {} parts", kMostParts));
+    if (++nodes_ > kMostNodes) Wrong(fmt::format("it has more than {} parts", kMostNodes));
     return std::make_shared<const Node>(std::move(node));
   }
 
@@ -137,7 +137,7 @@ class Expression::Parser {
     const bool of_conditions = kind == Kind::kAnd || kind == Kind::kOr;
     for (const Pointer& side : {left, right}) {
       if (side->is_condition() != of_conditions) {
-        Refuse(of_conditions ? "what `and` and `or` join are comparisons" : "a comparison is no number to count with");
+        Wrong(of_conditions ? "what `and` and `or` join are comparisons" : "a comparison is no number to count with");
       }
     }
     return Make({kind, 0, std::string(sign), std::move(left), std::move(right)});
@@ -192,28 +192,28 @@ class Expression::Parser {
   }
 
   Pointer Single(size_t depth) {
-    if (depth > kMostNested) Refuse(fmt::format("more than {} parentheses in each other", kMostNested));
+    if (depth > kMostDepth) Wrong(fmt::format("more than {} parentheses in each other", kMostDepth));
     if (Take("-")) return Pair(Kind::kSubtract, Make({}), Single(depth + 1));
     if (Take("{{")) return Name();
     if (Take("(")) {
       Pointer inside = Or(depth + 1);
-      if (!Take(")")) Refuse("a parenthesis is not closed");
+      if (!Take(")")) Wrong("a parenthesis is not closed");
       return inside;
     }
     rest_ = Trim(rest_);
     const auto end = std::find_if_not(rest_.begin(), rest_.end(), IsWordChar);
     const std::string_view word(rest_.begin(), end);
     if (word.empty() || word == "and" || word == "or") {
-      Refuse(rest_.empty()
-                 ? "it ends where a value is missing"
-                 : fmt::format("a value is missing before '{}'", ShortenToBytes(std::string(rest_), kShownPartBytes)));
+      Wrong(rest_.empty()
+                ? "it ends where a value is missing"
+                : fmt::format("a value is missing before '{}'", ShortenToBytes(std::string(rest_), kShownBytes)));
     }
     rest_.remove_prefix(word.size());
     if (word.front() < '0' || word.front() > '9') return Make({Kind::kWord, 0, std::string(word), {}, {}});
     Node node;
     const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), node.number);
     if (error != std::errc() || last != word.data() + word.size()) {
-      Refuse(fmt::format("{} is no whole number", ShortenToBytes(std::string(word), kShownPartBytes)));
+      Wrong(fmt::format("{} is no whole number", ShortenToBytes(std::string(word), kShownBytes)));
     }
     return Make(std::move(node));
   }
@@ -222,7 +222,7 @@ class Expression::Parser {
     const size_t close = rest_.find("}}");
     const std::string name(Trim(rest_.substr(0, close)));
     if (close == std::string_view::npos || name.empty() || !std::all_of(name.begin(), name.end(), IsWordChar)) {
-      Refuse("{{ is followed by a name and }}, without a filter");
+      Wrong("{{ is followed by a name and }}, without a filter");
     }
     rest_.remove_prefix(close + 2);
     if (std::find(names_.begin(), names_.end(), name) == names_.end()) names_.push_back(name);
@@ -235,7 +235,7 @@ class Expression::Parser {
 };
 
 Expression::Expression(std::string_view text) {
-  if (text.size() > kMostBytes) Refuse(fmt::format("it has more than {} bytes", kMostBytes));
+  if (text.size() > kMostBytes) Wrong(fmt::format("it has more than {} bytes", kMostBytes));
   root_ = Parser(text, names_).Whole();
   for (const char c : Trim(text)) {
     if (c != '{' && c != '}') words_ += c;

@@ -48,7 +48,7 @@ class Together {
     const bool reads = trainer_ != nullptr && parts_.front().reading;
     const std::optional<Reading> all = reads && IsItsLogsWord() ? std::optional(AllLogs()) : std::nullopt;
     if (all) {
-      result = ResultOf(*trainer_, *all, spec_, LifeNs());
+      result = ResultOf(*trainer_, *all, spec_, std::max<int64_t>(first.ended_unix_ns - first.started_unix_ns, 0));
       TakeFacts(first, result);
     } else if (decides_ != &parts_.front()) {
       SetEnd(EndOf(decides_->end), result);
@@ -87,15 +87,6 @@ class Together {
     }
     all->end = decides_->reading->end;
     return *std::move(all);
-  }
-
-  // Of the processes of the node where they lived longest.
-  int64_t LifeNs() const {
-    int64_t life_ns = 0;
-    for (const NodePart& part : parts_) {
-      life_ns = std::max(life_ns, part.ran ? part.end.ended_unix_ns - part.end.started_unix_ns : 0);
-    }
-    return life_ns;
   }
 
   // What node 0 saw, and all nodes of their memory.

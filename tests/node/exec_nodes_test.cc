@@ -59,7 +59,6 @@ class ExecNodesOfOthers : public Exec {
                                     {"seq_length", 100},
                                     {"warmup_steps", 1},
                                     {"steps", 3},
-                                    {"measure.min_steps", 3},
                                     {"ranks", 2},
                                     {"trainer", "mine"}},
                                    problems);

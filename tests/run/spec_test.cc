@@ -89,12 +89,12 @@ TEST(Spec, APresetAndItsShapeAreTheSamePoint) {
   EXPECT_NE(PointId(Good(With(shape, "ffn", 1025))), PointId(Good({{"model", "llama-25m"}})));
 }
 
-Json OfName(const std::string& model) { return {{"model", model}, {"trainer", "mine"}}; }
+Json Named(const std::string& model) { return {{"model", model}, {"trainer", "mine"}}; }
 
 TEST(Spec, AnotherTrainersModelMayBeOnlyAName) {
   for (const char* name :
        {"meta-llama/Llama-3.1-8B", "/data/models/x", "qwen3-8b-instruct", "a \"b\" \xc3\xa9", "llama-32x4096"}) {
-    const RunSpec spec = Good(OfName(name));
+    const RunSpec spec = Good(Named(name));
     EXPECT_EQ(spec.model, name);
     EXPECT_EQ(spec.family, "other");
     EXPECT_EQ(spec.layers, 0) << "nobody knows";
@@ -107,12 +107,12 @@ TEST(Spec, AnotherTrainersModelMayBeOnlyAName) {
       EXPECT_FALSE(ParseJson(text, "spec").contains(unknown)) << unknown;
     }
   }
-  EXPECT_NE(PointId(Good(OfName("a"))), PointId(Good(OfName("b"))));
-  const RunSpec shaped = Good(With(With(OfName("a"), "layers", 4), "heads", 8));
+  EXPECT_NE(PointId(Good(Named("a"))), PointId(Good(Named("b"))));
+  const RunSpec shaped = Good(With(With(Named("a"), "layers", 4), "heads", 8));
   EXPECT_EQ(shaped.layers, 4);
   EXPECT_EQ(shaped.kv_heads, 0) << "that nobody said";
   EXPECT_EQ(DecodeSpec(ParseJson(EncodeSpec(shaped), "spec"), "spec").model, "a");
-  const RunSpec plain = Good(OfName("a"));
+  const RunSpec plain = Good(Named("a"));
   for (const char* field : {"layers", "vocab", "parameters", "flops_per_token", "experts", "tied_head"}) {
     EXPECT_EQ(FieldText(plain, *FindField(field)), "") << field;
   }
@@ -123,11 +123,10 @@ TEST(Spec, AnotherTrainersModelMayBeOnlyAName) {
 TEST(Spec, AModelThatIsOnlyANameIsBoundedAndNoOption) {
   for (const std::string& name : {std::string(), std::string(1025, 'x'), std::string("a\nb"), std::string("a\x1b[31m"),
                                   std::string("--flag"), std::string("a\0b", 3)}) {
-    EXPECT_THAT(Only(OfName(name)).message, HasSubstr("model is a name or a path: one line of 1 to 1024 bytes"))
-        << name;
+    EXPECT_THAT(Only(Named(name)).message, HasSubstr("model is a name or a path: one line of 1 to 1024 bytes")) << name;
   }
   EXPECT_EQ(
-      Only(With(OfName("x"), "family", "llama")).message,
+      Only(With(Named("x"), "family", "llama")).message,
       "family is \"llama\", and nobody knows that of the model \"x\", which is no preset: leave one of the two out");
   EXPECT_EQ(Only({{"family", "other"}, {"trainer", "mine"}}).message,
             "model is not given; family other needs its name");
@@ -139,9 +138,9 @@ TEST(Spec, WhatIsSaidOfAModelIsOfOtherTrainersAlone) {
   for (const char* field : {"parameters", "active_parameters", "flops_per_token"}) {
     EXPECT_THAT(Only({{"model", "llama-25m"}, {field, 5}}).message,
                 HasSubstr(std::string(field) + " is of other trainers' models"));
-    const RunSpec said = Good(With(OfName("llama-25m"), field, 5));
+    const RunSpec said = Good(With(Named("llama-25m"), field, 5));
     EXPECT_EQ(said.model, "llama-25m");
-    EXPECT_NE(PointId(said), PointId(Good(OfName("llama-25m"))));
+    EXPECT_NE(PointId(said), PointId(Good(Named("llama-25m"))));
   }
 }
 
