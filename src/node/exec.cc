@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,26 +19,25 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "base/cores.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/machine.h"
 #include "base/port.h"
 #include "base/text.h"
 #include "node/cgroup_peak.h"
 #include "node/classify.h"
+#include "node/container.h"
 #include "node/core_use.h"
 #include "node/defined.h"
 #include "node/finished.h"
+#include "node/node_job.h"
 #include "node/oom_kills.h"
 #include "node/parts.h"
 #include "node/point_cores.h"
 #include "node/preflight.h"
+#include "node/process_tree.h"
 #include "node/ranks.h"
 #include "node/read_job.h"
-#include "node/secret.h"
 #include "node/starting.h"
-#include "node/stop_signals.h"
 #include "node/watch.h"
 #include "ridgeline/foreign_file.h"
 #include "ridgeline/job_dir.h"
@@ -44,7 +45,6 @@
 #include "run/job.h"
 #include "run/result.h"
 #include "run/results_file.h"
-#include "run/sagemaker.h"
 #include "run/sense.h"
 #include "run/spec.h"
 #include "run/trainer_result.h"
@@ -57,8 +57,10 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kLookAgainNs = 100'000'000;
 constexpr int64_t kSecondNs = 1'000'000'000;
-constexpr int64_t kPartEndsNs = 10 * kSecondNs;    // to say how its ranks ended; more than enough
-constexpr int64_t kEndsAfterNs = 600 * kSecondNs;  // a node that no limit ends, after the first has ended well
+constexpr int64_t kPartEndsNs = 10 * kSecondNs;          // to say how its ranks ended; more than enough
+constexpr int64_t kEndsAfterNs = 600 * kSecondNs;        // a node that no limit ends, after the first has ended well
+constexpr const char* kMarkVariable = "RIDGELINE_MARK";  // of processes that Slurm starts for us
+constexpr int kSignalled = 128;                          // and the signal, is how srun says that one ended its task
 
 // A launcher's locks come to us open across exec; a trainer must not carry them on.
 void KeepDescriptorsFromChildren() {
@@ -67,29 +69,6 @@ void KeepDescriptorsFromChildren() {
     const int fd = std::atoi(entry.path().filename().c_str());
     if (fd > STDERR_FILENO) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
-}
-
-void Remove(const fs::path& path) {
-  std::error_code ec;
-  fs::remove_all(path, ec);
-  if (ec) throw Error(ErrorKind::kInfrastructure, fmt::format("cannot remove {}: {}", path.string(), ec.message()));
-}
-
-// What somebody had begun to write beside `file` (base/files.h) who was killed before it had its name.
-void AddTemporariesOf(const fs::path& file, std::vector<fs::path>& temporaries) {
-  const std::string begin = '.' + file.filename().string() + '.';
-  std::error_code ec;
-  for (fs::directory_iterator at(file.parent_path(), ec), end; !ec && at != end; at.increment(ec)) {
-    if (at->path().filename().string().starts_with(begin)) temporaries.push_back(at->path());
-  }
-}
-
-// What the scheduler calls this node.
-std::string NodeName() {
-  for (const char* variable : {kNodeVariable, "SLURMD_NODENAME"}) {
-    if (const char* name = std::getenv(variable); name != nullptr && *name != '\0') return name;
-  }
-  return HostName();
 }
 
 // The trainer's own result of the point, or why there is none to be believed.
@@ -115,52 +94,13 @@ FileLock TakeTurn(const fs::path& file, const ExecOptions& options) {
   return *std::move(lock);
 }
 
-class JobRunner {
+// Nobody else's on this node.
+std::string NewMark() { return fmt::format("{}-{}", ::getpid(), SystemClock().UnixNs()); }
+
+class JobRunner : public NodeJob {
  public:
-  JobRunner(const Job& job, const Nodes& nodes, const ExecOptions& options)
-      : job_(job),
-        nodes_(nodes),
-        options_(options),
-        stop_(CancelFile(job.job_dir)),
-        cores_(CoresFor(job.cpus, CoresAllowed(), OwnCoresGiven())),
-        secret_(job.job_dir, nodes.rank == 0) {
-    if (!job.definition.empty()) defined_.emplace(job);
-  }
-
-  bool Told() { return stop_.Reason() != StopReason::kNone; }
-
-  bool IsOnSeveralNodes(const JobPoint& point) const {
-    return nodes_.count > 1 && HasSeveralProcesses(point.spec) && !(defined_ && defined_->RunsOnFirstNodeAlone());
-  }
-  // Whether anything of it runs on this node.
-  bool HasPartIn(const JobPoint& point) const { return nodes_.rank == 0 || IsOnSeveralNodes(point); }
-  bool IsFirst() const { return nodes_.rank == 0; }
-
-  // What keeps this node from running these points.
-  std::optional<Unfit> WhyUnfit(const std::vector<const JobPoint*>& points, const fs::path& job_file) const {
-    std::vector<RunSpec> runs;
-    for (const JobPoint* point : points) runs.push_back(SpecHere(*point));
-    if (!defined_) return Preflight(job_, job_file, runs, nodes_.rank, clock_);
-    Job started = job_;
-    Invoked invoked;
-    try {
-      invoked = StartOf(job_, &*defined_, runs.front(), {}, nodes_, PlaceIn("point", nodes_, 1));
-      started.trainer = invoked.argv;
-    } catch (const Error& e) {
-      return Unfit{InfrastructureReason::kStart, fmt::format("its trainer cannot be started here: {}", e.message()),
-                   "set such variables under launch: environment, or on the node"};
-    }
-    return Preflight(started, job_file, runs, nodes_.rank, clock_, invoked.directory);
-  }
-
-  RunResult NotRun(const JobPoint& point, const Unfit& why) const {
-    RunResult result;
-    result.point_id = point.id;
-    SetEnd(why.reason, result);
-    result.message = why.message;
-    result.hint = why.hint;
-    result.started_unix_ns = clock_.UnixNs();
-    return Complete(point, std::move(result));
+  JobRunner(const Job& job, const Nodes& nodes, const ExecOptions& options) : NodeJob(job, nodes, options) {
+    if (IsStep()) CountMarked(kMarkVariable, mark_);
   }
 
   RunResult RunPoint(const JobPoint& point) {
@@ -202,30 +142,6 @@ class JobRunner {
     if (nodes_.count > 1) fs::remove(job_.job_dir / PartName(nodes_.rank), ignored);
   }
 
-  // Removes what the point needed while it ran, now that its result is on the disk. What it said stays where it did not
-  // end well, or where the job keeps logs. What cannot be removed does no harm. The first node does it for those that
-  // have ended their part, too; who ends it later does so itself.
-  void TidyUp(const JobPoint& point, RunStatus status) const {
-    const fs::path dir = PointDir(job_.job_dir, point.id);
-    const bool ok = status == RunStatus::kOk;
-    std::vector<fs::path> files;
-    AddFilesOf(point, nodes_, ok, files);
-    if (IsFirst() && IsOnSeveralNodes(point)) {
-      for (Nodes other = nodes_; ++other.rank < nodes_.count;) {
-        if (HasEndedPart(dir, other.rank)) AddFilesOf(point, other, ok, files);
-      }
-    }
-    files.push_back(ProgressFile(job_.job_dir, point.id));
-    if (IsFirst()) {
-      AddTemporariesOf(dir / kTrainersResultName, files);
-      if (ok) files.push_back(dir / kTrainersResultName);
-    }
-    std::error_code ignored;
-    for (const fs::path& file : files) fs::remove(file, ignored);
-    if (defined_ && IsFirst() && ok && !job_.keep_logs) fs::remove_all(dir / kOutputName, ignored);
-    ::rmdir(dir.c_str());  // fails where anything is left in it
-  }
-
  private:
   struct Begin {
     int64_t unix_ns = 0;
@@ -237,15 +153,6 @@ class JobRunner {
     PointEnd end;
     std::optional<Reading> reading;  // of a trainer whose logs are read, on several nodes
   };
-
-  void AddFilesOf(const JobPoint& point, const Nodes& node, bool ok, std::vector<fs::path>& files) const {
-    const fs::path dir = PointDir(job_.job_dir, point.id);
-    files.insert(files.end(), {dir / SpecName(node.rank), dir / ExecCheckName(node.rank), dir / PartName(node.rank)});
-    AddTemporariesOf(dir / SpecName(node.rank), files);
-    AddTemporariesOf(dir / PartName(node.rank), files);
-    if (!ok || job_.keep_logs) return;
-    for (const std::string& log : LogsOf(point, node)) files.push_back(dir / log);
-  }
 
   // It sets the figures that are the node's own.
   RunResult EndSoFar(const JobPoint& point, const PointEnd& end, const Begin& begin) const {
@@ -260,10 +167,6 @@ class JobRunner {
     result.started_unix_ns = begin.unix_ns;
     result.ended_unix_ns = begin.unix_ns + (clock_.MonotonicNs() - begin.monotonic_ns);  // whoever sets the clock
   }
-
-  // Whether the trainer's logs are read for its figures.
-  const Trainer* ReadTrainer() const { return defined_ && !defined_->KeepsContract() ? &defined_->trainer() : nullptr; }
-  PartsOf PartsOfPoint(const JobPoint& point) const { return {job_.job_dir, point.id, nodes_.count, ReadTrainer()}; }
 
   static int WeightOf(const Ran& ran, const RunResult& result) {
     const PointEnd& end = ran.end;
@@ -341,11 +244,6 @@ class JobRunner {
     return result;
   }
 
-  // Within which all nodes must have ended; 0: there is no limit.
-  int64_t LimitNs(const JobPoint& point) const {
-    return point.time_limit_s > 0 ? (point.time_limit_s + MeetLimitS(job_, point)) * kSecondNs : 0;
-  }
-
   RunResult EndedWhileOthersRan(RunResult result) {
     const bool cancelled = stop_.Reason() == StopReason::kTold;
     SetEnd(cancelled ? RunEnd(RunStatus::kCancelled) : RunEnd(InfrastructureReason::kPreempted), result);
@@ -362,84 +260,20 @@ class JobRunner {
     return result;
   }
 
-  // What is the same whatever became of the point.
-  RunResult Complete(const JobPoint& point, RunResult result) const {
-    result.repeat = point.repeat;
-    result.ended_unix_ns = clock_.UnixNs();
-    result.environment.try_emplace("command", ShortenToBytes(Join(job_.trainer, " "), kMaxTextBytes));
-    for (std::string* text : {&result.message, &result.hint}) *text = ShortenToBytes(*text, kMaxTextBytes);
-    if (result.status == RunStatus::kInfrastructure) result.evidence.try_emplace("node", NodeName());
-    if (nodes_.count > 1 && HasSeveralProcesses(point.spec)) {
-      result.evidence[kNodesEvidence] = std::to_string(nodes_.count);
-    }
-    return result;
-  }
-
-  // What its trainer is given.
-  RunSpec SpecHere(const JobPoint& point) const {
-    RunSpec here = SpecOfRun(point);
-    if (!here.checkpoint_dir.empty()) here.checkpoint_dir = PointDir(job_.job_dir, point.id) / here.checkpoint_dir;
-    UseSageMakerCheckpointDir(point.repeat > 1 ? fmt::format("{}-repeat-{}", point.id, point.repeat) : point.id, here);
-    return here;
-  }
-
-  std::vector<RankProcess> ProcessesOn(const Nodes& node, const RunSpec& spec) const {
-    return defined_ ? defined_->ProcessesHere(spec, node, cores_.ids) : RanksHere(spec, node, cores_.ids);
-  }
-
-  std::vector<std::string> LogsHere(const JobPoint& point) const { return LogsOf(point, nodes_); }
-  std::vector<std::string> LogsOf(const JobPoint& point, const Nodes& node) const {
-    std::vector<std::string> logs;
-    try {
-      for (const RankProcess& rank : ProcessesOn(node, point.spec)) logs.push_back(rank.log);
-    } catch (const Error&) {
-      // None of its ranks could be started here.
-    }
-    return logs;
-  }
-
-  // What an earlier attempt left must not be taken for this one's. Other nodes may share the folder.
-  void Prepare(const JobPoint& point, const fs::path& dir) {
-    if (nodes_.rank == 0) {
-      for (const fs::path& stale : {dir / kTrainersResultName, ProgressFile(job_.job_dir, point.id)}) Remove(stale);
-    }
-    // Made here, so that a disk without room is not taken for a trainer that cannot be started.
-    for (const std::string& log : LogsHere(point)) {
-      Remove(dir / log);
-      FileWriter made(dir / log);
-    }
-    WriteFile(dir / SpecName(nodes_.rank), EncodeSpec(SpecHere(point)) + "\n");
-    if (IsOnSeveralNodes(point)) TakePart(dir, nodes_.rank, NodeName());
-  }
-
-  WatchLimits LimitsOf(const JobPoint& point) const {
-    WatchLimits limits;
-    const int64_t meet_ns = MeetLimitS(job_, point) * kSecondNs;
-    const bool first = nodes_.rank == 0;
-    if (first) limits.meet_ns = meet_ns;
-    // Another node does not see when the ranks have met. The first does, and when it ends its ranks, the others end.
-    if (point.time_limit_s > 0) limits.time_ns = point.time_limit_s * kSecondNs + (first ? 0 : meet_ns);
-    limits.memory_bytes = job_.memory_limit_bytes;
-    limits.of_descendants = defined_.has_value();
-    limits.grace_ns = options_.grace_ns;
-    const bool saves = !SpecHere(point).checkpoint_dir.empty();
-    limits.save_ns = saves ? job_.save_time_s * kSecondNs : options_.grace_ns;
-    return limits;
-  }
-
   Ran RunTrainer(const JobPoint& point, const fs::path& dir, const Begin& begin) {
-    const std::vector<RankProcess> ranks = ProcessesOn(nodes_, point.spec);
+    const std::vector<RankProcess> ranks = ProcessesHere(point);
     const OomWatch oom;
     std::optional<CgroupPeak> cgroup_peak;
-    if (defined_) cgroup_peak.emplace();
-    std::optional<ReservedPort> port;                                         // ours until the ranks have ended
-    if (nodes_.count == 1 && (defined_ || ranks.size() > 1)) port.emplace();  // torchrun needs one for one rank, too
+    if (Defined() != nullptr && !IsStep()) cgroup_peak.emplace();  // a step has a cgroup of its own
+    std::optional<ReservedPort> port;                              // ours until the ranks have ended
+    if (nodes_.count == 1 && (Defined() != nullptr || ranks.size() > 1))
+      port.emplace();  // torchrun needs one for one rank, too
     std::vector<Child> children;
     const int64_t begin_ns = clock_.MonotonicNs();
-    Invoked invoked;  // of a defined trainer, the first process of it here
+    Starting invoked;  // of a defined trainer, the first process of it here
     try {
       for (const RankProcess& rank : ranks) {
-        Invoked one = InvokedFor(point, dir, rank, port);
+        Starting one = StartOfRank(point, dir, rank, port);
         children.push_back(Start(dir, one, rank));
         if (children.size() == 1) invoked = std::move(one);
       }
@@ -452,6 +286,10 @@ class JobRunner {
     // Rank 0 of ridgeline-train says how far it is as soon as the ranks have met.
     const auto has_begun = [&] {
       std::error_code ec;
+      for (const RankProcess& rank : IsContained() ? ranks : std::vector<RankProcess>()) {
+        if (!fs::exists(dir / BegunName(rank.rank), ec)) return false;
+      }
+      if (IsContained() && (nodes_.rank > 0 || MeetLimitS(job_, point) == 0)) return true;
       return fs::file_size(ProgressFile(job_.job_dir, point.id), ec) > 0 && !ec;
     };
     const RunSpec here = SpecHere(point);
@@ -481,6 +319,8 @@ class JobRunner {
     if (hang && end.watched.stopped == StopReason::kTimeLimit) end.watched.stopped = hang->AtTimeLimit();
     EndAllChildren();
     end.oom = oom.Since();
+    end.log_tail = ReadTail(dir / ranks[end.watched.process].log, kLogTailBytes);
+    LookIntoStep(dir, ranks[end.watched.process].rank, end);
     const int64_t cgroup_peak_bytes = cgroup_peak ? cgroup_peak->Bytes() : 0;
     const RankProcess& decided = ranks[end.watched.process];
     end.rank = decided.rank;
@@ -488,7 +328,8 @@ class JobRunner {
       ReadLogs(point, dir, ranks, invoked, *follower, cgroup_peak_bytes, life_ns, ran);
     } else if (nodes_.rank == 0) {
       const RunSpec run = SpecOfRun(point);
-      ReadOwnResult(dir / kTrainersResultName, run, defined_ ? TokensAStep(defined_->trainer(), run) : 0, end);
+      ReadOwnResult(dir / kTrainersResultName, run, Defined() != nullptr ? TokensAStep(Defined()->trainer(), run) : 0,
+                    end);
       // One repeat, run alone, has an id of its own.
       if (end.own && end.own->point_id == PointId(run)) end.own->point_id = point.id;
     } else if (end.watched.status.ok()) {
@@ -500,25 +341,27 @@ class JobRunner {
     if (!end.own && end.watched.stopped == StopReason::kNone) {
       if (const auto unfit = CheckFolder(dir, ExecCheckName(nodes_.rank))) end.storage_problem = unfit->message;
     }
-    end.log_tail = ReadTail(dir / decided.log, kLogTailBytes);
     return ran;
   }
 
-  static std::vector<fs::path> PathsOf(const fs::path& dir, const std::vector<RankProcess>& ranks) {
-    std::vector<fs::path> paths;
-    for (const RankProcess& rank : ranks) paths.push_back(dir / rank.log);
-    return paths;
-  }
-
-  // Of a defined trainer's processes on other nodes, where these share the folder.
-  std::vector<fs::path> LogsElsewhere(const JobPoint& point, const fs::path& dir) const {
-    std::vector<fs::path> paths;
-    Nodes other = nodes_;
-    for (other.rank = 0; other.rank < nodes_.count; ++other.rank) {
-      if (other.rank == nodes_.rank) continue;
-      for (const fs::path& path : PathsOf(dir, defined_->ProcessesHere(point.spec, other, {}))) paths.push_back(path);
+  // What there is to know of a trainer that was started for us, or in a container.
+  void LookIntoStep(const fs::path& dir, int64_t rank, PointEnd& end) const {
+    Watched& watched = end.watched;
+    if (IsStep()) {
+      ExitStatus& status = watched.status;
+      if (status.exit_code > kSignalled && status.exit_code <= kSignalled + SIGRTMAX) {
+        status = {0, status.exit_code - kSignalled, 0};
+      }
+      // Those are srun's.
+      status.rss_peak_bytes = watched.rss_peak_bytes = watched.rank_rss_peak_bytes = 0;
+      if (watched.killed && SaysKilledForMemory(end.log_tail)) end.oom = {1, true};
     }
-    return paths;
+    std::error_code ec;
+    const bool late = watched.stopped == StopReason::kMeetLimit;
+    if (!IsContained() || fs::exists(dir / BegunName(rank), ec) || (watched.stopped != StopReason::kNone && !late)) {
+      return;
+    }
+    end.not_begun = WhyNotBegun(end.log_tail, fs::exists(dir / EnteredName(rank), ec), late);
   }
 
   // A defined trainer's result, which is made of what it printed: of a point on several nodes, its end here alone.
@@ -526,11 +369,11 @@ class JobRunner {
                 const Invoked& invoked, RunFollower& seen, int64_t cgroup_peak_bytes, int64_t life_ns, Ran& ran) const {
     PointEnd& end = ran.end;
     const RunSpec run = SpecOfRun(point);
-    Reading reading = defined_->Read(run, PathsOf(dir, ranks), end.watched, invoked, seen.FinishArrivals());
+    Reading reading = Defined()->Read(run, PathsOf(dir, ranks), end.watched, invoked, seen.FinishArrivals());
     end.own_is_read = true;
     const bool ended_by_itself = end.watched.status.signal == 0 && end.watched.stopped == StopReason::kNone;
     if (reading.end || ended_by_itself) {
-      end.own = IsOnSeveralNodes(point) ? EndAlone(reading) : ResultOf(defined_->trainer(), reading, run, life_ns);
+      end.own = IsOnSeveralNodes(point) ? EndAlone(reading) : ResultOf(Defined()->trainer(), reading, run, life_ns);
       DefinedTrainer::AddFacts(run, invoked, *end.own);
     }
     if (IsOnSeveralNodes(point)) ran.reading = std::move(reading);
@@ -555,46 +398,41 @@ class JobRunner {
     }
   }
 
-  // What one of its processes is started with, its files written.
-  Invoked InvokedFor(const JobPoint& point, const fs::path& dir, const RankProcess& rank,
-                     const std::optional<ReservedPort>& port) {
-    PointPlace place = PlaceIn(dir, nodes_, port ? port->number() : 0);
-    place.progress_file = ProgressFile(job_.job_dir, point.id);
-    if (HasSeveralProcesses(point.spec) && !defined_) place.secret_file = secret_.File();
-    Invoked invoked = StartOf(job_, defined_ ? &*defined_ : nullptr, SpecHere(point), rank, nodes_, place);
-    if (defined_) MakeDirs(place.output_dir);
-    for (const auto& [name, text] : invoked.files) WriteFileAtomic(fs::path(place.output_dir) / name, text);
-    return invoked;
-  }
-
-  Child Start(const fs::path& dir, const Invoked& invoked, const RankProcess& rank) const {
+  Child Start(const fs::path& dir, const Starting& start, const RankProcess& rank) const {
     SpawnOptions spawn;
     spawn.stdout_file = spawn.stderr_file = fs::absolute(dir / rank.log);
-    spawn.work_dir = invoked.directory;
-    spawn.environment = invoked.environment;
+    if (!IsContained()) spawn.work_dir = start.directory;
+    spawn.environment = start.environment;
     if (cores_.own) {
       spawn.cpus = rank.cores;
     } else if (!rank.cores.empty()) {
       spawn.environment["RIDGELINE_CORES"] = std::to_string(rank.cores.size());
     }
     spawn.environment.merge(WaitingOfThreads(cores_.own, spawn.environment));
+    if (IsStep()) spawn.environment[kMarkVariable] = mark_;
     spawn.new_process_group = true;
     spawn.die_with_parent = true;
 
-    Child child = Child::Spawn(invoked.argv, spawn);
+    Child child = Child::Spawn(IsContained() ? InContainer(dir, start, rank, spawn.environment) : start.argv, spawn);
     // Where memory runs out despite every limit, the kernel should choose the trainer.
     std::ofstream("/proc/" + std::to_string(child.pid()) + "/oom_score_adj") << 1000;
     return child;
   }
 
-  const Job& job_;
-  const Nodes& nodes_;
-  const ExecOptions& options_;
-  const SystemClock clock_;
-  StopSignals stop_;
-  PointCores cores_;
-  RanksSecret secret_;
-  std::optional<DefinedTrainer> defined_;
+  // Its command as the container has it, behind what starts that.
+  static std::vector<std::string> InContainer(const fs::path& dir, const Starting& start, const RankProcess& rank,
+                                              const std::map<std::string, std::string>& environment) {
+    const auto inside = start.argv.begin() + static_cast<std::ptrdiff_t>(start.starter_words);
+    std::vector<std::string> command(start.argv.begin(), inside);
+    const fs::path whole = fs::absolute(dir);
+    const std::vector<std::string> entering =
+        Container::Command({std::vector<std::string>(inside, start.argv.end()), environment, start.directory,
+                            whole / EnteredName(rank.rank), whole / BegunName(rank.rank)});
+    command.insert(command.end(), entering.begin(), entering.end());
+    return command;
+  }
+
+  const std::string mark_ = NewMark();
 };
 
 }  // namespace
