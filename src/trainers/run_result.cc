@@ -282,7 +282,7 @@ class Maker {
       if (reading_.end->line > 0) result_.evidence["log_line"] = std::to_string(reading_.end->line);
     }
     if (result_.status != RunStatus::kOk) return;
-    if (const std::string many = TooMany(); !many.empty()) return End(RunStatus::kCrashed, many, see);
+    if (const std::string many = TooMany(); !many.empty()) return End(RunStatus::kInvalid, many, see);
     if (const std::string late = PastItsLife(); !late.empty()) {
       return End(RunStatus::kInvalid, late, "look at its unit in the definition: " + see);
     }
@@ -292,16 +292,17 @@ class Maker {
                  "`checks: {parameters: no, flops: no}` in the definition compares no more");
     }
     if (!reading_.contradictions.empty()) {
-      return End(RunStatus::kCrashed, "its figures cannot all be true: " + reading_.contradictions.front(), see);
+      return End(RunStatus::kInvalid, "its figures cannot all be true: " + reading_.contradictions.front(), see);
     }
     if (const std::string wrong = RateAgainstTime(); !wrong.empty()) {
-      return End(RunStatus::kCrashed, "its figures cannot all be true: " + wrong, see);
+      return End(RunStatus::kInvalid, "its figures cannot all be true: " + wrong, see);
     }
     std::string few = IsTimed() ? TooFewSteps(spec_, result_) : "";
     if (few.empty() && IsTimed() && result_.measured_steps == 0 && result_.throughput.cold_tokens_per_s == 0) {
       few = "no time and no rate in its log is of measured steps alone";
     }
     if (!few.empty()) return End(RunStatus::kInvalid, few, "let it log each step, or measure more of them; " + see);
+    if (const std::string none = NoSpeed(); !none.empty()) return End(RunStatus::kInvalid, none, see);
     CheckSense(see);
     if (result_.status == RunStatus::kOk) AskForUnit();
   }
@@ -323,9 +324,20 @@ class Maker {
     try {
       CheckTrainerResult(spec_, result_, "its log");
     } catch (const Error& e) {
-      End(RunStatus::kCrashed, e.message(), see);
-      if (!reading_.missing.empty()) result_.message += "; not found: " + Join(reading_.missing, ", ");
+      End(RunStatus::kInvalid, e.message(), see);
     }
+  }
+
+  // Empty where the log says how fast the run was.
+  std::string NoSpeed() const {
+    if (MissingOfOk(spec_, result_).empty()) return {};
+    std::vector<std::string> sought = reading_.missing;
+    std::erase_if(sought, [](const std::string& name) {
+      return name != "step_time" && name != "mean_step_time" && name != "tokens_per_s";
+    });
+    return sought.empty()
+               ? "the run ended well, and its log says nothing of its speed"
+               : "the run ended well, and no line of its log has its speed; not found: " + Join(sought, ", ");
   }
 
   std::string TooMany() const {

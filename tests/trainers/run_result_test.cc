@@ -155,21 +155,21 @@ TEST(RunResultOfALog, AMeanOfAllStepsSaysNothingOfTheSteadyOnes) {
 
 TEST(RunResultOfALog, AnOkWithoutATimeIsNone) {
   const RunResult result = ResultFrom("loss 3\n");
-  EXPECT_EQ(result.status, RunStatus::kCrashed);
-  EXPECT_THAT(result.message, HasSubstr("says 'ok' without a figure that an ok needs"));
+  EXPECT_EQ(result.status, RunStatus::kInvalid);
+  EXPECT_THAT(result.message, HasSubstr("no line of its log has its speed"));
   EXPECT_THAT(result.message, HasSubstr("not found: step_time, mean_step_time, tokens_per_s"));
   EXPECT_THAT(result.hint, HasSubstr("ridgeline trainers try mine --log LOG"));
 }
 
 TEST(RunResultOfALog, MoreTimesThanStepsAreNoResult) {
   const RunResult result = ResultFrom(Steps(0, 11));
-  EXPECT_EQ(result.status, RunStatus::kCrashed);
+  EXPECT_EQ(result.status, RunStatus::kInvalid);
   EXPECT_EQ(result.message, "its log has 12 step times, and the point has 6 steps, warm-up included");
 }
 
 TEST(RunResultOfALog, RatesThatContradictTheTimesAreNoResult) {
   const RunResult result = ResultFrom(Steps(0, 5) + "all 20000 tok\n");
-  EXPECT_EQ(result.status, RunStatus::kCrashed);
+  EXPECT_EQ(result.status, RunStatus::kInvalid);
   EXPECT_THAT(result.message, HasSubstr("its figures cannot all be true: tokens_per_s is 20"));
 }
 
@@ -312,7 +312,7 @@ TEST(RunResultOfALog, ARateOfEachRankIsHeldToTheStepsTime) {
   const RunResult right = ResultFrom(Steps(0, 5) + Repeated("rate 5181\n", 6));
   EXPECT_EQ(right.status, RunStatus::kOk) << right.message;
   const RunResult wrong = ResultFrom(Steps(0, 5) + Repeated("rate 10362\n", 6));
-  EXPECT_EQ(wrong.status, RunStatus::kCrashed);
+  EXPECT_EQ(wrong.status, RunStatus::kInvalid);
   EXPECT_THAT(wrong.message,
               HasSubstr("tokens_per_s is 10.4K on each of 2 ranks, but 1000 tokens in a step of 96.5 ms"));
 }
@@ -379,9 +379,9 @@ TEST(RunResultOfALog, RatesAreHeldToRoundedTimesAsFarAsTheySay) {
   };
   EXPECT_EQ(status("0.03 s, rate 28818 all"), RunStatus::kOk) << "34.7 ms";
   EXPECT_EQ(status("0.03 s, rate 14409 each"), RunStatus::kOk);
-  EXPECT_EQ(status("0.03 s, rate 14409 all"), RunStatus::kCrashed);
-  EXPECT_EQ(status("0.03 s, rate 28818 each"), RunStatus::kCrashed);
-  EXPECT_EQ(status("0.0347 s, rate 25000 all"), RunStatus::kCrashed);
+  EXPECT_EQ(status("0.03 s, rate 14409 all"), RunStatus::kInvalid);
+  EXPECT_EQ(status("0.03 s, rate 28818 each"), RunStatus::kInvalid);
+  EXPECT_EQ(status("0.0347 s, rate 25000 all"), RunStatus::kInvalid);
 }
 
 // Small models have figures of one digit.
