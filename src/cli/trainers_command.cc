@@ -56,17 +56,18 @@ struct TrainersOptions {
 std::vector<fs::path> Folders(const TrainersOptions& options) { return TrainerFolders(options.folders); }
 
 int List(const TrainersOptions& options) {
-  Table table{{"trainer", "use", "tested", "version", "about", "folder"}, {}};
+  Table table{{"trainer", "use", "tested", "tested_on", "version", "about", "folder"}, {}};
   for (const fs::path& file : FindTrainers(Folders(options))) {
     const std::string folder = file.parent_path().string();
     try {
       const Trainer trainer = LoadTrainer(file);
       const char* use = trainer.invocation ? "sweeps and logs" : "logs";
-      table.rows.push_back({trainer.name, use, trainer.tested, trainer.version, trainer.about, folder});
+      table.rows.push_back(
+          {trainer.name, use, trainer.tested, trainer.tested_on, trainer.version, trainer.about, folder});
     } catch (const Error&) {
       // The others can.
       table.rows.push_back(
-          {file.stem().string(), {}, {}, {}, "cannot be read: `ridgeline trainers check` says why", folder});
+          {file.stem().string(), {}, {}, {}, {}, "cannot be read: `ridgeline trainers check` says why", folder});
     }
   }
   Write(Format(table, options.format));

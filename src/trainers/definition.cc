@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -42,6 +44,25 @@ constexpr std::array<std::pair<std::string_view, Take>, 9> kTakes = {{{"last", T
 constexpr std::array<std::string_view, 6> kEnds = {"oom_device", "oom_host", "diverged",
                                                    "crashed",    "invalid",  "infrastructure"};
 
+// YYYY-MM-DD of the Gregorian calendar.
+bool IsDate(std::string_view text) {
+  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
+  const auto number = [&](size_t from, size_t digits) {
+    const std::string_view part = text.substr(from, digits);
+    int value = -1;
+    const bool all = part.find_first_not_of("0123456789") == std::string_view::npos;
+    if (all) std::from_chars(part.data(), part.data() + part.size(), value);
+    return value;
+  };
+  const int year = number(0, 4);
+  const int month = number(5, 2);
+  const int day = number(8, 2);
+  return year >= 0 && month >= 0 && day >= 0 &&
+         std::chrono::year_month_day(std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+                                     std::chrono::day(static_cast<unsigned>(day)))
+             .ok();
+}
+
 class Reader {
  public:
   explicit Reader(std::string stem) : stem_(std::move(stem)) {}
@@ -52,7 +73,8 @@ class Reader {
       return {};
     }
     static const Names known = [] {
-      Names names = {"name", "about", "version", "tested", "result", "metrics", "ends", "exit_codes", "checks"};
+      Names names = {"name",   "about",   "version", "tested",     "tested_on",
+                     "result", "metrics", "ends",    "exit_codes", "checks"};
       names.insert(names.end(), std::begin(kInvocationKeys), std::end(kInvocationKeys));
       return names;
     }();
@@ -156,13 +178,25 @@ class Reader {
     if (const YamlNode* about = Required(root, map, "about")) trainer.about = Text(*about, "about");
     if (const YamlNode* version = Required(root, map, "version")) trainer.version = Text(*version, "version");
     if (const YamlNode* tested = Required(root, map, "tested")) {
-      trainer.tested = Choice(*tested, "tested", {"log", "source"});
+      trainer.tested = Choice(*tested, "tested", {"log", "loader", "source"});
+      ReadTestedOn(*tested, map, trainer);
     }
     if (const YamlNode* result = Required(root, map, "result")) {
       const std::string kind = Choice(*result, "result", {"patterns", "file", "contract"});
       trainer.result = kind == "file"       ? Trainer::Result::kFile
                        : kind == "contract" ? Trainer::Result::kContract
                                             : Trainer::Result::kPatterns;
+    }
+  }
+
+  void ReadTestedOn(const YamlNode& tested, const Map& map, Trainer& trainer) {
+    trainer.tested_on = TextOf(map, "tested_on");
+    if (!map.contains("tested_on")) {
+      if (trainer.tested == "loader") Wrong(tested, "tested: loader has a date, `tested_on: YYYY-MM-DD`");
+    } else if (trainer.tested == "source") {
+      Wrong(*map.at("tested_on"), "tested_on goes with tested: loader or log");
+    } else if (!trainer.tested_on.empty() && !IsDate(trainer.tested_on)) {
+      Wrong(*map.at("tested_on"), "tested_on is a day of the calendar, YYYY-MM-DD");
     }
   }
 

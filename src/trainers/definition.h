@@ -67,7 +67,10 @@ struct Trainer {
   std::string name;
   std::string about;
   std::string version;  // that the patterns were written after
-  std::string tested;   // log: against what the program printed; source: against lines made after its format strings
+  // log: against what the program printed; loader: its arguments or files were given to the release's own parser or
+  // loader, which accepted them; source: against lines made after its format strings.
+  std::string tested;
+  std::string tested_on;  // YYYY-MM-DD; empty where the definition does not say it
   enum class Result { kPatterns, kFile, kContract };
   Result result = Result::kPatterns;  // where the metrics are: in its log, in a file of JSON, in a RunResult
   std::vector<Metric> metrics;        // of one name several: the first that finds something counts

@@ -11,7 +11,8 @@ namespace {
 
 // A sweep of torchtitan is often called torchtitan.yaml, too.
 bool MayBeTrainer(const fs::path& file) {
-  static const Names kKeys = {"name", "about", "version", "tested", "result", "metrics", "ends", "command"};
+  static const Names kKeys = {"name",   "about",   "version", "tested", "tested_on",
+                              "result", "metrics", "ends",    "command"};
   return !IsOfAnotherKind(file, kKeys);
 }
 

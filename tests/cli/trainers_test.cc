@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(All, ShippedTrainer, ::testing::ValuesIn(Shipped()),
                          [](const auto& instance) { return instance.param; });
 
 constexpr const char* kMine =
-    "name: mine\nabout: my own\nversion: \"7\"\ntested: log\nresult: patterns\n"
+    "name: mine\nabout: my own\nversion: \"7\"\ntested: log\ntested_on: 2026-11-28\nresult: patterns\n"
     "metrics:\n  - {name: loss, regex: 'loss (\\S+)', take: series}\n"
     "  - {name: step_time, regex: 'took (\\S+) ms', unit: ms}\n  - {name: grad_norm, regex: 'norm (\\S+)'}\n";
 
@@ -115,6 +115,7 @@ TEST_F(Trainers, AreListedWithThoseOfTheCurrentFolder) {
   EXPECT_THAT(json, ::testing::Contains(Json{{"trainer", "mine"},
                                              {"use", "logs"},
                                              {"tested", "log"},
+                                             {"tested_on", "2026-11-28"},
                                              {"version", "7"},
                                              {"about", "my own"},
                                              {"folder", "trainers"}}));

@@ -104,6 +104,26 @@ TEST(Definition, WhatIsMissingOrOfAnotherTypeIsRefused) {
   EXPECT_THAT(Refusal(std::string(kMaxTrainerBytes + 1, '#')), HasSubstr("some/mine.yaml"));
 }
 
+TEST(Definition, SaysHowItWasTestedAndWhen) {
+  const auto head = [](const std::string& tested) {
+    return "name: mine\nabout: a\nversion: v\nresult: patterns\nmetrics: [{name: loss, regex: '(.)'}]\n" + tested;
+  };
+  const Trainer loaded = Parse(head("tested: loader\ntested_on: 2024-02-29\n"));
+  EXPECT_EQ(loaded.tested, "loader");
+  EXPECT_EQ(loaded.tested_on, "2024-02-29");
+  EXPECT_EQ(Parse(head("tested: log\ntested_on: \"2026-11-28\"\n")).tested_on, "2026-11-28");
+  EXPECT_EQ(Parse(head("tested: log\n")).tested_on, "");
+  EXPECT_THAT(Refusal(head("tested: loader\n")), HasSubstr("mine.yaml:6:9: tested: loader has a date"));
+  EXPECT_THAT(Refusal(head("tested: source\ntested_on: 2026-11-28\n")), HasSubstr("tested_on goes with"));
+  EXPECT_THAT(Refusal(head("tested: loader\ntested_on: 2026\n")), HasSubstr("tested_on is text"));
+  for (const char* day : {"2026-02-29", "2026-13-01", "2026-00-01", "2026-11-31", "26-11-28", "2026-1-2", "2026/11/28",
+                          "+026-11-28", "2026-11-28 ", "28-11-2026", "2026-11--1", "today"}) {
+    EXPECT_THAT(Refusal(head("tested: loader\ntested_on: '" + std::string(day) + "'\n")),
+                HasSubstr("mine.yaml:7:12: tested_on is a day of the calendar"))
+        << day;
+  }
+}
+
 TEST(Definition, PatternsAreHeldToWhatTheyMustHave) {
   EXPECT_THAT(MetricRefusal("{name: loss, regex: loss}"), HasSubstr("no group says what the value is"));
   EXPECT_THAT(MetricRefusal("{name: loss, regex: '(a)(b)'}"), HasSubstr("2 groups may be the value"));
