@@ -1,4 +1,5 @@
 // `ridgeline devices`: the GPUs and machines that are described, and what each description says.
+#include <cmath>
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "predict/device.h"
+#include "run/gpus.h"
 
 namespace ridgeline {
 namespace {
@@ -77,6 +79,12 @@ int ShowDevice(const DevicesOptions& options) {
   }
   if (options.format == "text")
     Say("{}: {} (gpu: {})\n{}\n", device.name, device.about, device.gpu, device.file.string());
+  // A device may name the nearest `gpu`, and have other memory: the driver's name is not its own then.
+  const Gpu* gpu = FindGpu(device.gpu);
+  if (options.format == "text" && gpu != nullptr && device.Has("memory.total") &&
+      std::llround(device.At("memory.total")) == gpu->total_bytes) {
+    Say("The driver calls its GPU '{}', and no other part.\n", gpu->driver_name);
+  }
   Write(Format(table, options.format));
   return 0;
 }
@@ -85,7 +93,8 @@ int ShowDevice(const DevicesOptions& options) {
 
 Action DevicesCommand(CLI::App& self) {
   const auto options = std::make_shared<DevicesOptions>();
-  self.add_option("name", options->name, "one of them, to be shown with the source of each figure")
+  self.add_option("name", options->name,
+                  "one of them, to be shown with the source of each figure; or a GPU as its driver calls it")
       ->type_name("DEVICE");
   AddFormatOption(self, options->format, kForms);
   AddDevicesOption(self, options->folders);
@@ -94,7 +103,8 @@ Action DevicesCommand(CLI::App& self) {
       "folder, in ~/.config/ridgeline/devices, and among those that are installed. A device may be a GPU by itself\n"
       "or a machine of several with its network and price. Nothing here was measured by Ridgeline unless its source\n"
       "says so; docs/prediction.md tells how to write an entry and what is made of it.\n\n"
-      "Examples:\n  ridgeline devices\n  ridgeline devices p5\n  ridgeline devices p6-b200 -o csv");
+      "Examples:\n  ridgeline devices\n  ridgeline devices p5\n  ridgeline devices \"NVIDIA H100 80GB HBM3\"\n  "
+      "ridgeline devices p6-b200 -o csv");
   return [options] { return options->name.empty() ? ListDevices(*options) : ShowDevice(*options); };
 }
 

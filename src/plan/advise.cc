@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "plan/forecast.h"
+#include "plan/memory.h"
 #include "predict/memory.h"
 #include "run/spec.h"
 
@@ -25,7 +26,7 @@ constexpr int64_t kMostRanks = 4096;     // that are looked at for a model which
 class Adviser {
  public:
   Adviser(const AdviceAbout& about, const Device& device)
-      : about_(about), device_(device), memory_(std::llround(device.At("memory.size"))) {
+      : about_(about), device_(device), memory_(SlabLimitOn(SpecOf("bf16", "none", 1, about.ranks), device).bytes) {
     precisions_ = {"bf16"};
     for (const auto& [peak, precision] :
          {std::pair{"peaks.fp8", "fp8"}, {"peaks.mxfp8", "mxfp8"}, {"peaks.fp4", "nvfp4"}}) {

@@ -26,11 +26,6 @@ MemoryForecast MemoryOn(RunSpec spec, const Device& device, const Framework& fra
   return {.planned_peak_bytes = framework.peak_bytes(spec), .by_category = {}};
 }
 
-// What a rank may have: processes share a machine's memory, and a GPU's is a rank's own.
-double MemoryOfARank(const RunSpec& spec, const Device& device) {
-  return device.At("memory.size") / static_cast<double>(device.is_cpu() ? ProcessesOf(spec) : 1);
-}
-
 class LargestOnDevice final : public LargestBatch {
  public:
   LargestOnDevice(const Device& device, const Framework& framework) : device_(device), framework_(framework) {}
@@ -38,7 +33,7 @@ class LargestOnDevice final : public LargestBatch {
   std::vector<int64_t> Of(const Sweep&, const Point& point, const Place&) const override {
     const auto [at, is_new] = known_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
     if (is_new) {
-      const SlabLimit limit{static_cast<int64_t>(MemoryOfARank(point.spec, device_)), "the memory of " + device_.name};
+      const SlabLimit limit = SlabLimitOn(point.spec, device_);
       const auto peak = [&](const RunSpec& spec) { return MemoryOn(spec, device_, framework_); };
       at->second = LargestBatchWithin(point.spec, limit, peak).spec.batch_size;
     }
@@ -57,7 +52,7 @@ PointForecast ForecastOf(const Point& point, const Device& device, const Framewo
     spec.gpu = device.gpu;
     MemoryForecast memory = MemoryOn(spec, device, framework);
     const int64_t peak_bytes = memory.planned_peak_bytes;
-    const bool fits = static_cast<double>(peak_bytes) <= MemoryOfARank(spec, device);
+    const bool fits = peak_bytes <= SlabLimitOn(spec, device).bytes;
     return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, PredictStep(spec, device, framework),
             std::move(memory.by_category)};
   } catch (const Error& e) {
@@ -174,7 +169,7 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
   result.memory.planned_peak_bytes = forecast.peak_bytes;
   result.memory.by_category = forecast.by_category;
   if (forecast.verdict == Verdict::kOutOfMemory) {
-    const int64_t available = std::llround(MemoryOfARank(point.spec, device));
+    const int64_t available = SlabLimitOn(point.spec, device).bytes;
     result.status = RunStatus::kSkippedPredictedOom;
     result.message = fmt::format("predicted to need {}, and {} {} has {}", FormatBytes(forecast.peak_bytes),
                                  device.is_cpu() ? "a rank on" : "a GPU of", device.name, FormatBytes(available));
@@ -325,6 +320,7 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
   int64_t predicted = 0;
   int64_t calibrated = 0;
   int64_t large = 0;
+  size_t first_large = 0;
   RunCost all;
   for (size_t i = 0; i < points.size(); ++i) {
     const PointForecast& forecast = forecasts[i];
@@ -332,7 +328,7 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
     ++predicted;
     if (forecast.step.calibrated) ++calibrated;
     if (forecast.verdict == Verdict::kOutOfMemory) {
-      ++large;
+      if (++large == 1) first_large = i;
       continue;
     }
     const RunCost run = CostOfRuns(points[i].spec, forecast.step.step_ns, forecast.step.cold_ns(), device);
@@ -344,7 +340,10 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
   std::string text = fmt::format("{} of {} points predicted on {} ({})", predicted, std::ssize(points), device.name,
                                  PrintableLine(device.about));
   if (framework.peak_bytes != nullptr) text += fmt::format(" as {} ({})", framework.name, framework.about);
-  if (large > 0) text += fmt::format(", {} out of its {}", large, FormatBytes(std::llround(device.At("memory.size"))));
+  if (large > 0) {
+    const SlabLimit limit = SlabLimitOn(points[first_large].spec, device);
+    text += fmt::format(", {} out of memory ({}: {})", large, FormatBytes(limit.bytes), limit.basis);
+  }
   if (predicted > large) {
     text += fmt::format("; to run those that fit takes {} one after another, {:.2f} machine-hours",
                         TimeText(1e9 * all.seconds), all.machine_hours);

@@ -1,6 +1,7 @@
 #include "plan/memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -44,7 +45,9 @@ NodeMemory MemoryHere(const std::filesystem::path& root) {
 
 SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemory& node) {
   if (spec.device == "meta") return {};
-  if (const Gpu* gpu = FindGpu(spec.gpu)) return {gpu->memory_bytes, fmt::format("the memory of gpu: {}", gpu->name)};
+  if (const Gpu* gpu = FindGpu(spec.gpu)) {
+    return {SlabBytesOfGpu(gpu->usable_bytes), fmt::format("the memory of gpu: {}", gpu->name)};
+  }
   NodeMemory least = node;
   const auto consider = [&](int64_t bytes, std::string basis) {
     if (bytes > 0 && (least.bytes == 0 || bytes < least.bytes)) least = {bytes, std::move(basis)};
@@ -62,10 +65,20 @@ SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemor
   return {each, least.basis};
 }
 
+SlabLimit SlabLimitOn(const RunSpec& spec, const Device& device) {
+  const int64_t bytes = std::llround(device.At("memory.size"));
+  if (!device.is_cpu()) return {SlabBytesOfGpu(bytes), fmt::format("the memory of a GPU of {}", device.name)};
+  const int64_t processes = ProcessesOf(spec);
+  const std::string shared = processes > 1 ? fmt::format(", shared by {} ranks", processes) : "";
+  return {SlabBytesWithin(bytes, processes), fmt::format("the memory of {}{}", device.name, shared)};
+}
+
 bool IsOurTrainer(const Launch& launch) { return !launch.definition && IsOurTrainer(launch.trainer); }
 
 int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes) {
   return std::max<int64_t>(1, memory_bytes / processes - kProcessBaseBytes);
 }
+
+int64_t SlabBytesOfGpu(int64_t usable_bytes) { return std::max<int64_t>(1, usable_bytes - kGpuContextBytes); }
 
 }  // namespace ridgeline

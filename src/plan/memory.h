@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "predict/device.h"
 #include "ridgeline/run.h"
 #include "sweep/sweep.h"
 
@@ -31,10 +32,17 @@ struct SlabLimit {
 // its `launcher` is decides whose settings count. A point on a GPU has that GPU's; one on the meta device needs none.
 SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemory& node);
 
+// The same on a described device, whatever the point's own `device`, `gpu` and launcher: of a rank on one of its GPUs,
+// or of those that share its processors.
+SlabLimit SlabLimitOn(const RunSpec& spec, const Device& device);
+
 // Whether the engine's memory model says what the point's trainer will take: it is our own.
 bool IsOurTrainer(const Launch& launch);
 
 // What each of the processes that share `memory_bytes` has for its slab; at least 1.
 int64_t SlabBytesWithin(int64_t memory_bytes, int64_t processes = 1);
+
+// What a rank has for its slab on a GPU of which CUDA shows so much; at least 1.
+int64_t SlabBytesOfGpu(int64_t usable_bytes);
 
 }  // namespace ridgeline

@@ -26,7 +26,7 @@ constexpr Unit kLinkRates[] = {{"TB/s", 1e12}, {"Gbit/s", 1e9 / 8}, {"GB/s", 1e9
 constexpr Unit kNetworkRates[] = {{"GB/s", 1e9}, {"TB/s", 1e12}, {"Gbit/s", 1e9 / 8}};
 constexpr Unit kLatencies[] = {{"ns", 1e-9}, {"ms", 1e-3}, {"us", 1e-6}};
 constexpr Unit kSeconds[] = {{"ms", 1e-3}, {"s", 1}};
-constexpr Unit kSizes[] = {{"GiB", 0x1p30}, {"MB", 1e6}, {"GB", 1e9}};
+constexpr Unit kSizes[] = {{"MiB", 0x1p20}, {"GiB", 0x1p30}, {"MB", 1e6}, {"GB", 1e9}};
 constexpr Unit kPowers[] = {{"kW", 1e3}, {"W", 1}};
 constexpr Unit kPrices[] = {{"USD/h", 1}};
 constexpr Unit kCounts[] = {{"", 1}};
@@ -41,7 +41,8 @@ constexpr DeviceFigureKind kKinds[] = {
     {"peaks.fp4", kFlopRates, false, 0, "dense products of fp4 in blocks of 16"},
     {"ceilings.bf16", kFlopRates, false, 0, "the fastest product of bf16 that was seen, of any shape"},
     {"ceilings.fp8", kFlopRates, false, 0, "the fastest product of fp8 that was seen, of any shape"},
-    {"memory.size", kSizes, true, 0, "usable memory of a GPU", true},
+    {"memory.total", kSizes, false, 0, "of a GPU, as nvidia-smi says it"},
+    {"memory.size", kSizes, true, 0, "what CUDA shows a program of that, as PyTorch says it (total capacity)", true},
     {"memory.bandwidth", kMemoryRates, true, 0, "of its memory", true},
     {"chip.multiprocessors", kCounts, true, 4096, "streaming multiprocessors of a GPU; cores of processors", true},
     {"chip.launch", kLatencies, true, 0, "what a kernel takes beside its work, in a recorded graph", true},
@@ -356,6 +357,13 @@ Device LoadDevice(const fs::path& file, const std::vector<fs::path>& folders) {
 }
 
 Device FindDevice(const std::string& name, const std::vector<fs::path>& folders) {
+  if (name.starts_with("NVIDIA ")) {
+    const Gpu* gpu = FindGpuOfDriver(name);
+    if (gpu != nullptr)
+      return LoadDevice(FindNamedFile("device", std::string(gpu->name), folders, MayBeDevice), folders);
+    throw Error(ErrorKind::kUsage, WhyNoGpu(ShortenToBytes(name, 200)),
+                "`ridgeline devices` lists what is described; docs/prediction.md tells how to describe another");
+  }
   return LoadDevice(FindNamedFile("device", name, folders, MayBeDevice), folders);
 }
 

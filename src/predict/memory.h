@@ -29,4 +29,8 @@ MemoryForecast WithAllMicroSteps(MemoryForecast few, const RunSpec& spec);
 // measured, and a test holds runs to it.
 inline constexpr int64_t kProcessBaseBytes = 96'000'000;
 
+// What CUDA's context takes of a GPU's memory before the slab. Assumed: nvidia-smi shows 0.4 to 0.6 GB of processes
+// that hold one.
+inline constexpr int64_t kGpuContextBytes = 600'000'000;
+
 }  // namespace ridgeline

@@ -69,7 +69,9 @@ const Field kFields[] = {
      "for each parameter that a token takes)",
      "", 0, 1e18, F::kOfHarness | F::kSparesMemory, "0"},
     {"gpu", &RunSpec::gpu, "which GPU: of device cuda, and of meta, to plan for one (default none)",
-     "none|a100|b200|b300|gb200|gb300|h100|h200|l40s|rtx-4090|rtx-5090", 0, 0, F::kSparesLoss, "none"},
+     "none|a100|a100-40gb|a100-pcie|b200|b300|gb200|gb300|h100|h100-nvl|h100-pcie|h200|h200-nvl|l40s|"
+     "rtx-4090|rtx-5090",
+     0, 0, F::kSparesLoss, "none"},
     {"grad_accumulation", &RunSpec::grad_accumulation, "micro-steps an optimizer step (default 1)", "", 1, 4096,
      F::kSparesLoss},
     {"grad_clip", &RunSpec::grad_clip, "largest global gradient norm; 0: no clipping (default 0)", "", 0, kBig,

@@ -4,15 +4,18 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace ridgeline {
 
 struct Gpu {
-  std::string_view name;     // a spec's
-  std::string_view product;  // as the driver names it, among other words: "NVIDIA H100 80GB HBM3"
-  int compute_capability;    // 10 x major + minor
-  int64_t memory_bytes;      // in all, as its data sheet says it
+  std::string_view name;         // a spec's
+  std::string_view product;      // as people call it: "H100"
+  std::string_view driver_name;  // what the driver calls it, exactly: "NVIDIA H100 80GB HBM3"
+  int compute_capability;        // 10 x major + minor
+  int64_t total_bytes;           // as nvidia-smi says it
+  int64_t usable_bytes;          // what CUDA shows a program of that: the driver and the ECC keep the rest
 };
 
 // Each is of an architecture that kernels are compiled for.
@@ -21,7 +24,12 @@ std::span<const Gpu> Gpus();
 // nullptr where there is none of this name.
 const Gpu* FindGpu(std::string_view name);
 
-// Whether a driver's name for a GPU is one for this product.
-bool IsProduct(std::string_view driver_name, const Gpu& gpu);
+// By the driver's name, which must be the very same: a slice of a GPU (MIG), or a part with other memory, power or
+// links, has another. nullptr where there is none.
+const Gpu* FindGpuOfDriver(std::string_view driver_name);
+
+// Why there is none of this driver's name, and which is nearest, in words: "'NVIDIA H100 80GB HBM3 MIG 1g.10gb' is a
+// slice (MIG) of a GPU, with a part of its memory and multiprocessors".
+std::string WhyNoGpu(std::string_view driver_name);
 
 }  // namespace ridgeline

@@ -18,7 +18,7 @@ TEST(DevicesCommand, ListsWhatShips) {
   const auto list = cli.Run({"devices", "-o", "json"});
   ASSERT_TRUE(list.status.ok()) << list.err;
   const Json rows = ParseJson(list.out, "ridgeline devices");
-  EXPECT_GE(rows.size(), 21U);
+  EXPECT_GE(rows.size(), 26U);
   for (const Json& row : rows) EXPECT_FALSE(row.at("bf16").is_null()) << row;
 }
 
@@ -36,6 +36,17 @@ TEST(DevicesCommand, ShowsEachFigureWithItsSource) {
     EXPECT_EQ(row.at("date"), "2025-11-30");
   }
   EXPECT_TRUE(price);
+}
+
+TEST(DevicesCommand, FindsAGpuByTheDriversName) {
+  Cli cli;
+  EXPECT_THAT(cli.Run({"devices", "NVIDIA H100 80GB HBM3"}).out,
+              HasSubstr("h100: NVIDIA H100 SXM5, 80 GB, 700 W (gpu: h100)"));
+  EXPECT_THAT(cli.Run({"devices", "p5"}).out, HasSubstr("The driver calls its GPU 'NVIDIA H100 80GB HBM3'"));
+  EXPECT_EQ(cli.Run({"devices", "h100-hbm2e"}).out.find("The driver calls"), std::string::npos);
+  const auto slice = cli.Run({"devices", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"});
+  EXPECT_EQ(slice.status.exit_code, 2);
+  EXPECT_THAT(slice.err, HasSubstr("is a slice (MIG) of a GPU"));
 }
 
 TEST(DevicesCommand, FindsOnesOwnFirst) {

@@ -64,7 +64,7 @@ TEST_F(PredictCommandTest, SaysWhatDoesNotFit) {
   const auto output = cli_.Run({"predict", "large.yaml", "--device", "b200"});
   EXPECT_TRUE(output.status.ok()) << output.err;
   EXPECT_THAT(output.out, HasSubstr("out_of_memory"));
-  EXPECT_THAT(output.err, HasSubstr("1 out of its 180 GB"));
+  EXPECT_THAT(output.err, HasSubstr("1 out of memory (191 GB: the memory of a GPU of b200)"));
 }
 
 TEST_F(PredictCommandTest, NothingTakesTheUnknownsPlace) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "predict/memory.h"
+#include "run/gpus.h"
 #include "run/spec.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
@@ -62,7 +63,8 @@ TEST(SlabLimit, WhatAnotherTrainerTakesBesideItsTensorsIsItsOwnAffair) {
 
 TEST(SlabLimit, OnAGpuItIsTheGpusMemoryWhateverTheNodeHas) {
   const SlabLimit limit = LimitOf("memory_limit: 8GB", {4 * kGigabyte, "free"}, ", device: cuda, gpu: h200, ranks: 8");
-  EXPECT_EQ(limit.bytes, 141 * kGigabyte);
+  EXPECT_EQ(limit.bytes, FindGpu("h200")->usable_bytes - kGpuContextBytes);
+  EXPECT_NEAR(static_cast<double>(limit.bytes) / kGigabyte, 149.4, 0.05);
   EXPECT_EQ(limit.basis, "the memory of gpu: h200");
 }
 

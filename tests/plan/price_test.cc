@@ -242,14 +242,14 @@ published:
   EXPECT_NE(published.predicted_as.setup, predictions.predicted_as.setup) << "each is shown";
 }
 
-// Two cores, and a gigabyte for all that run on them.
+// Two cores, and two gigabytes for all that run on them.
 Device Processors() {
   return ParseDevice(R"(name: here
 about: two cores
 gpu: none
 sources: {me: measured}
 peaks: {fp32: {value: 100 GFLOP/s, source: me}, bf16: {value: 200 GFLOP/s, source: me}}
-memory: {size: {value: 1 GB, source: me}, bandwidth: {value: 20 GB/s, source: me}}
+memory: {size: {value: 2 GB, source: me}, bandwidth: {value: 20 GB/s, source: me}}
 chip: {multiprocessors: {value: 2, source: me}, launch: {value: 1 us, source: me}}
 link: {bandwidth: {value: 4 GB/s, source: me}, latency: {value: 20 us, source: me}, gpus: {value: 4, source: me}}
 )",
@@ -270,7 +270,8 @@ TEST(Predictions, OfProcessorsAreOfThePointsThemselves) {
   }
   EXPECT_EQ(predictions.results[0].status, RunStatus::kOk);
   EXPECT_EQ(predictions.results[3].status, RunStatus::kSkippedPredictedOom);
-  EXPECT_EQ(predictions.results[3].evidence.at("available_bytes"), "250000000") << "four ranks share it";
+  EXPECT_EQ(predictions.results[3].evidence.at("available_bytes"), std::to_string(500'000'000 - kProcessBaseBytes))
+      << "four ranks share it, and each is a process";
 }
 
 TEST(Processors, AreOneMachineWhoseMemoryTheRanksShare) {

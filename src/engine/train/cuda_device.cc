@@ -82,11 +82,11 @@ std::string DescribeGpu(int number) {
   cudaDeviceProp properties;
   CheckCuda(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
   const int capability = 10 * properties.major + properties.minor;
-  const auto known = std::ranges::find_if(
-      Gpus(), [&](const Gpu& gpu) { return IsProduct(properties.name, gpu) && gpu.compute_capability == capability; });
-  return fmt::format("{}, compute capability {}.{}, {}, {}", properties.name, properties.major, properties.minor,
-                     FormatBytes(static_cast<int64_t>(properties.totalGlobalMem)),
-                     known == Gpus().end() ? "which no gpu: names" : fmt::format("gpu: {}", known->name));
+  const Gpu* known = FindGpuOfDriver(properties.name);
+  return fmt::format(
+      "{}, compute capability {}.{}, {}, {}", properties.name, properties.major, properties.minor,
+      FormatBytes(static_cast<int64_t>(properties.totalGlobalMem)),
+      known == nullptr ? "of no gpu: " + WhyNoGpu(properties.name) : fmt::format("gpu: {}", known->name));
 }
 
 // Without a context on it.
@@ -119,11 +119,14 @@ class CudaDeviceOfRank final : public TrainingDevice {
     CheckCuda(cudaGetDeviceProperties(&properties, number_), "cudaGetDeviceProperties");
     name_ = properties.name;
     const Gpu& asked = *FindGpu(spec.gpu);
-    if (!IsProduct(name_, asked) || 10 * properties.major + properties.minor != asked.compute_capability) {
+    const Gpu* here = FindGpuOfDriver(name_);
+    if (here != &asked || 10 * properties.major + properties.minor != asked.compute_capability) {
       throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("the spec has gpu: {}, and GPU {} here is '{}' of compute capability {}.{}", spec.gpu,
-                              number_, name_, properties.major, properties.minor),
-                  "run it where such a GPU is, or say which one is here");
+                  fmt::format("the spec has gpu: {} ('{}'), and GPU {} here is '{}' of compute capability {}.{}",
+                              spec.gpu, asked.driver_name, number_, name_, properties.major, properties.minor),
+                  here == nullptr
+                      ? WhyNoGpu(name_) + "; run it where such a GPU is"
+                      : fmt::format("run it where such a GPU is, or say which one is here: gpu: {}", here->name));
     }
     watch_.emplace(BusIdOf(number_), libraries_.nvml);
     CheckCuda(cudaSetDevice(number_), "cudaSetDevice");  // with a context on it, which no watch may see

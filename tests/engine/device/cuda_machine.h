@@ -5,7 +5,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -86,8 +85,8 @@ inline int CapabilityHere() {
 inline std::string GpuHere() {
   if constexpr (kEmulatedMachine) return "h200";
   const std::string name = PropertiesHere().name;
-  const auto gpu = std::ranges::find_if(Gpus(), [&](const Gpu& known) { return IsProduct(name, known); });
-  return gpu == Gpus().end() ? name : std::string(gpu->name);
+  const Gpu* gpu = FindGpuOfDriver(name);
+  return gpu == nullptr ? name : std::string(gpu->name);
 }
 // Whether what is made for this compute capability can be run: the emulated machine becomes whatever it is told to be.
 inline bool CanBe(int compute_capability) { return kEmulatedMachine || CapabilityHere() == compute_capability; }

@@ -322,6 +322,14 @@ TEST_F(CudaTrainer, RefusesAnotherGpuThanTheSpecs) {
   const RunResult result = Run(SpecFrom(values));
   EXPECT_EQ(result.reason, InfrastructureReason::kNode);
   EXPECT_THAT(result.message, AllOf(HasSubstr("gpu: h100"), HasSubstr("'NVIDIA H200' of compute capability 9.0")));
+  EXPECT_THAT(result.hint, HasSubstr("say which one is here: gpu: h200"));
+}
+
+TEST_F(CudaTrainer, RefusesASliceOfTheSpecsGpu) {
+  cuda_machine::ResetMachine({.name = "NVIDIA H200 MIG 1g.18gb"});
+  const RunResult result = Run(OnCuda(TinyOnCuda()));
+  EXPECT_EQ(result.reason, InfrastructureReason::kNode);
+  EXPECT_THAT(result.hint, HasSubstr("is a slice (MIG) of a GPU"));
 }
 
 TEST_F(CudaTrainer, SaysThatThereIsNoGpu) {
@@ -370,7 +378,7 @@ TEST_F(CudaTrainer, NamesTheGpusHereAndWhatComputesOnThem) {
   for (const char* what : {"driver: ", "CUDA: driver for ", "cuBLASLt: ", "cuDNN: ", "NCCL: "})
     EXPECT_THAT(lines, HasSubstr(what));
   cuda_machine::ResetMachine({.devices = 1, .name = "NVIDIA TITAN"});
-  EXPECT_THAT(DescribeGpus(libraries), HasSubstr("which no gpu: names"));
+  EXPECT_THAT(DescribeGpus(libraries), HasSubstr("of no gpu: no gpu is called 'NVIDIA TITAN'"));
   cuda_machine::ResetMachine({.devices = 0});
   EXPECT_THAT(DescribeGpus(libraries), ::testing::StartsWith("no GPUs: "));
 }
