@@ -51,6 +51,31 @@ matrix:
 zip:
   - {shard: [none, full, full], checkpointing: [none, none, full]}
 """,
+    "nanotron": """
+defaults: {device: cuda, gpu: h100, ranks: 8, seq_length: 2048}
+matrix:
+  model: [llama-1b, llama-8b]
+  schedule: [constant, cosine]
+  checkpointing: [none, full]
+zip:
+  - {tensor_parallel: [1, 2, 2], pipeline_parallel: [1, 1, 2], grad_accumulation: [1, 1, 4], shard: [none, optimizer, none]}
+""",
+    "llm_c": """
+defaults: {model: gpt-124m, device: cuda, gpu: h100, ranks: 8, seq_length: 1024, grad_clip: 1, grad_accumulation: 2}
+matrix:
+  schedule: [constant, cosine]
+  checkpointing: [none, selective]
+  shard: [none, optimizer]
+""",
+    "deepspeed": """
+defaults: {device: cuda, gpu: h100, ranks: 16, seq_length: 1024, grad_accumulation: 8}
+matrix:
+  model: [llama-8b, gpt-350m]
+  checkpointing: [none, full]
+  precision: [bf16, fp16]
+zip:
+  - {shard: [optimizer, full], pipeline_parallel: [2, 1], context_parallel: [1, 4], tensor_parallel: [2, 1]}
+""",
 }
 
 
@@ -201,6 +226,99 @@ def llm_foundry(command):
     assert type(config["optimizer"]["eps"]) is float and config["optimizer"]["eps"] == command["fields"]["epsilon"]
     assert type(config["optimizer"]["lr"]) is float
     assert all(type(beta) is float for beta in config["optimizer"]["betas"])
+
+
+# Config of src/nanotron/config: dacite reads it strictly, so a key that is not there is an error.
+NANOTRON = {
+    "checkpoints": "checkpoints_path checkpoint_interval save_initial_state save_final_state resume_checkpoint_path "
+    "load_lr_scheduler load_optimizer checkpoints_path_is_shared_file_system",
+    "general": "project run seed step consumed_train_samples benchmark_csv_path ignore_sanity_checks",
+    "logging": "log_level log_level_replica iteration_step_info_interval",
+    "model": "model_config init_method dtype make_vocab_size_divisible_by ddp_bucket_cap_mb",
+    "optimizer": "optimizer_factory zero_stage weight_decay clip_grad accumulate_grad_in_fp32 learning_rate_scheduler "
+    "weight_decay_exclude_named_params",
+    "parallelism": "dp pp tp pp_engine tp_mode tp_linear_async_communication recompute_layer tp_recompute_allgather "
+    "expert_parallel_size context_parallel_size",
+    "tokens": "sequence_length train_steps micro_batch_size batch_accumulation_per_replica val_check_interval "
+    "limit_val_batches limit_test_batches",
+    "model.model_config": "bos_token_id eos_token_id hidden_act hidden_size initializer_range intermediate_size "
+    "is_llama_config max_position_embeddings num_attention_heads num_hidden_layers attention_bias num_key_value_heads "
+    "pad_token_id pretraining_tp rms_norm_eps rope_scaling rope_theta rope_interleaved tie_word_embeddings use_cache "
+    "vocab_size z_loss_enabled z_loss_coefficient",
+    "optimizer.optimizer_factory": "name adam_eps adam_beta1 adam_beta2 torch_adam_is_fused",
+    "optimizer.learning_rate_scheduler": "learning_rate lr_warmup_steps lr_warmup_style lr_decay_style lr_decay_steps "
+    "lr_decay_starting_step min_decay_lr",
+}
+
+
+def nanotron(command):
+    """get_config_from_file and what the configuration's own checks ask."""
+    config = yaml.safe_load(command["files"]["<OUTPUT_DIR>/nanotron.yaml"])
+    for where, keys in NANOTRON.items():
+        section = config
+        for name in where.split("."):
+            section = section[name]
+        assert section.keys() <= set(keys.split()), f"{where}: {section.keys() - set(keys.split())}"
+    assert config.keys() <= {key for key in NANOTRON if "." not in key} | {"data_stages", "profiler", "lighteval"}
+    model, ranks = config["model"]["model_config"], config["parallelism"]
+    assert model["num_attention_heads"] % ranks["tp"] == 0 and model["num_key_value_heads"] >= ranks["tp"]
+    assert ranks["dp"] * ranks["tp"] * ranks["pp"] == 8 and ranks["context_parallel_size"] == 1
+    assert ranks["tp_mode"] in ("ALL_REDUCE", "REDUCE_SCATTER") and ranks["pp_engine"] in ("1f1b", "afab")
+    schedule = config["optimizer"]["learning_rate_scheduler"]
+    assert schedule["lr_decay_style"] in ("linear", "cosine", "1-sqrt")
+    assert all(type(schedule[key]) is float for key in ("learning_rate", "min_decay_lr"))
+    assert config["data_stages"][0]["data"]["dataset"] is None, "its own checks fail with a data set of another format"
+    assert config["checkpoints"]["save_final_state"] is False
+
+
+def llm_c(command):
+    """main() of train_gpt2.cu: pairs of a flag of one or two letters and its value; what atoi does not read is 0."""
+    kinds = {str: "i j e o k", int: "lg n nk nm y b t d x u v m s g h a f w ge z r", float: "l q c sl sg"}
+    types = {name: kind for kind, names in kinds.items() for name in names.split()}
+    words = command["argv"][command["argv"].index("./train_gpt2cu") + 1 :]
+    assert len(words) % 2 == 0 and all(word[0] == "-" and word[1:] in types for word in words[::2]), words
+    found = {flag[1:]: types[flag[1:]](value) for flag, value in zip(words[::2], words[1::2])}
+    assert found["t"] <= 1024 and found["e"] in ("d6", "d12", "d24", "d36", "d48")
+    assert found["d"] == found["b"] * found["t"] * 8 * 2, "tokens of all ranks and micro-steps"
+    assert found["s"] == 0, "it would sample after its last step"
+
+
+# megatron/arguments.py of Megatron-DeepSpeed, and what deepspeed.add_config_arguments adds.
+MEGATRON_DEEPSPEED = {
+    int: "tensor-model-parallel-size pipeline-model-parallel-size ds-sequence-parallel-size num-layers hidden-size "
+    "ffn-hidden-size num-attention-heads num-key-value-heads kv-channels rotary-position-embeddings-theta seq-length "
+    "max-position-embeddings micro-batch-size global-batch-size train-iters lr-warmup-iters seed vocab-size "
+    "make-vocab-size-divisible-by eval-iters log-interval",
+    float: "zero-stage layernorm-epsilon lr min-lr weight-decay adam-beta1 adam-beta2 adam-eps clip-grad "
+    "hidden-dropout attention-dropout",
+    str: "deepspeed_config split",
+    bool: "deepspeed no-pipeline-parallel sequence-parallel swiglu disable-bias-linear use-rotary-position-embeddings "
+    "no-position-embedding untie-embeddings-and-output-weights no-query-key-layer-scaling bf16 fp16 "
+    "checkpoint-activations deepspeed-activation-checkpointing use-flash-attn-v2",
+}
+
+
+def deepspeed(command):
+    parser = Parser(allow_abbrev=False)
+    for kind, names in MEGATRON_DEEPSPEED.items():
+        for name in names.split():
+            parser.add_argument("--" + name, **({"action": "store_true"} if kind is bool else {"type": kind}))
+    parser.add_argument("--normalization", choices=["layernorm", "rmsnorm"])
+    parser.add_argument("--lr-decay-style", choices=["constant", "linear", "cosine", "inverse-square-root"])
+    parser.add_argument("--tokenizer-type", choices=["GPT2BPETokenizer", "HFTokenizer", "NullTokenizer"])
+    parser.add_argument("--data-path", nargs="*")
+    parser.add_argument("--data-impl", choices=["mmap", "infer"])
+    script, words = torchrun(command["argv"][1:])
+    found = parser.parse_args(words)
+    assert script == "pretrain_gpt.py" and found.deepspeed, script
+    split = (found.tensor_model_parallel_size, found.pipeline_model_parallel_size, found.ds_sequence_parallel_size or 1)
+    config = json.loads(command["files"]["<OUTPUT_DIR>/deepspeed.json"])
+    ranks = 16 // (split[0] * split[1] * split[2])
+    assert config["train_batch_size"] == ranks * found.micro_batch_size * config["gradient_accumulation_steps"]
+    assert config["zero_optimization"]["stage"] == found.zero_stage
+    assert found.no_pipeline_parallel == (found.pipeline_model_parallel_size == 1)
+    assert not (config["bf16"]["enabled"] and config["fp16"]["enabled"])
+    assert command["environment"]["CUDA_DEVICE_MAX_CONNECTIONS"] == "1", "sequence parallelism asks for it"
 
 
 def numbers_that_are_text(value, where=""):
