@@ -276,7 +276,7 @@ Action CalibrateCommand(CLI::App& self) {
   self.add_option("--name", arguments->name, "the entry's name (default: the file's, else the machine's)")
       ->type_name("NAME")
       ->check([](const std::string& name) {
-        return IsTrainerName(name) ? std::string() : "a name has letters, digits, '-', '_' and '.'";
+        return IsFileName(name) ? std::string() : "a name has letters, digits, '-', '_' and '.'";
       });
   self.add_option("--gpu", arguments->gpu, "this NVIDIA GPU, as `gpu:` names it (default: the processors)")
       ->type_name("GPU");

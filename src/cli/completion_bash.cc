@@ -89,14 +89,27 @@ _ridgeline_dirs() {{
   COMPREPLY=($(compgen -d -- "$word"))
 }}
 _ridgeline() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
+  local word=${{COMP_WORDS[COMP_CWORD]}} at=$COMP_CWORD name=
+  # An '@' ends a word of bash, and the name of a release has one: torchtitan@0.2.
+  if ((at > 2)) && [[ $word == @ ]]; then
+    at=$((at - 1)) name=${{COMP_WORDS[COMP_CWORD-1]}}@ word=
+  elif ((at > 3)) && [[ ${{COMP_WORDS[at-1]}} == @ ]]; then
+    at=$((at - 2)) name=${{COMP_WORDS[COMP_CWORD-2]}}@
+  fi
+  word=$name$word
+  local previous=${{COMP_WORDS[at-1]}}
   COMPREPLY=()
-  if ((COMP_CWORD == 1)); then
+  if ((at == 1)); then
     {}
     return
   fi
   # The words before the one that is typed, each with a space after it.
-  local before="${{COMP_WORDS[*]:1:COMP_CWORD-1}} "
+  local before="${{COMP_WORDS[*]:1:at-1}} "
+  _ridgeline_words
+  [[ $name ]] && COMPREPLY=("${{COMPREPLY[@]#"$name"}}")
+  true
+}}
+_ridgeline_words() {{
   case "$before" in
 {}  esac
 }}

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 bool IsPlainName(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '@';
   });
 }
 

@@ -21,7 +21,7 @@ namespace ridgeline {
 int CalibrateGate(const CalibrateOptions& options) {
   Sweep sweep = LoadSweepFor(options.sweep, options.launcher, options.trainers);
   std::vector<std::string> purpose = {sweep.text, ProgramDir().string(), sweep.launch.launcher};
-  for (const auto& trainer : sweep.trainers.all()) purpose.push_back(trainer->text);
+  for (const auto& [name, trainer] : sweep.trainers.all()) purpose.push_back(trainer->text);
   const std::filesystem::path folder = FolderOfTurns("calibrate", purpose);
   Turns turns(std::move(sweep), folder);
   const Interrupts interrupts;

@@ -110,6 +110,7 @@ Json CommandJson(const Point& point, const Preview& preview) {
   const std::filesystem::path& directory = preview.start.directory;
   return {{"point", point.id},
           {"trainer", point.spec.trainer},
+          {"definition", preview.definition.empty() ? Json() : Json(preview.definition)},
           {"processes", preview.processes},
           {"directory", directory.empty() ? Json() : Json(directory.string())},
           {"environment", preview.start.environment},
@@ -143,12 +144,17 @@ std::vector<Point> Chosen(std::vector<Point> points, const CommandsAsked& asked)
                             Join(ids, ", "), more > 0 ? fmt::format(" and {} more", more) : ""),
                 "give more of the id");
   }
-  if (const std::string& trainer = points.front().spec.trainer; !asked.trainer.empty() && trainer != asked.trainer) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}: the point's trainer is {}, not {}", Asked(asked.point), trainer, asked.trainer),
-                fmt::format("ridgeline trainers show {}", trainer));
-  }
   return points;
+}
+
+// A release may be asked for by its own name or by the one that the sweep has for it.
+void RequireTrainer(const Sweep& sweep, const Point& point, const CommandsAsked& asked) {
+  const std::string& trainer = point.spec.trainer;
+  const auto definition = sweep.trainers.Find(trainer);
+  if (asked.trainer.empty() || asked.trainer == trainer || (definition && definition->name == asked.trainer)) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}: the point's trainer is {}, not {}", Asked(asked.point), trainer, asked.trainer),
+              fmt::format("ridgeline trainers show {}", trainer));
 }
 
 Preview PreviewOfPoint(const Sweep& sweep, const Point& point) {
@@ -164,7 +170,9 @@ Preview PreviewOfPoint(const Sweep& sweep, const Point& point) {
 }  // namespace
 
 std::string CommandText(const std::string& point, const Preview& preview) {
-  std::string text = Comment(point) + Comment(preview.processes);
+  std::string text = Comment(point);
+  if (!preview.definition.empty()) text += Comment("definition " + preview.definition);
+  text += Comment(preview.processes);
   if (!preview.differs.empty()) text += Comment("The others differ in: " + Join(preview.differs, ", "));
   if (!preview.unknown.empty()) text += Comment("Known on the node alone: " + Join(preview.unknown, ", "));
   if (!preview.from_here.empty()) text += Comment("From this machine's environment: " + Join(preview.from_here, ", "));
@@ -182,6 +190,7 @@ std::string CommandText(const std::string& point, const Preview& preview) {
 void ShowCommands(const Sweep& sweep, const CommandsAsked& asked) {
   Expansion expansion;
   const std::vector<Point> points = Chosen(Expand(sweep, &expansion), asked);
+  if (!asked.point.empty()) RequireTrainer(sweep, points.front(), asked);
   const bool as_text = asked.format == "text";
   const size_t shown = as_text ? std::min(points.size(), kMostAsText) : points.size();
   const std::vector<const Field*> varying = VaryingFields(sweep);

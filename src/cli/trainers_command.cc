@@ -63,7 +63,7 @@ int List(const TrainersOptions& options) {
       const Trainer trainer = LoadTrainer(file);
       const char* use = trainer.invocation ? "sweeps and logs" : "logs";
       table.rows.push_back(
-          {trainer.name, use, trainer.tested, trainer.tested_on, trainer.version, trainer.about, folder});
+          {file.stem().string(), use, trainer.tested, trainer.tested_on, trainer.version, trainer.about, folder});
     } catch (const Error&) {
       // The others can.
       table.rows.push_back(

@@ -39,6 +39,7 @@ class Previewer {
     Preview preview;
     preview.start = StartOn(0, /*last=*/false);
     preview.files = FilesOf(preview.start);
+    if (defined_) preview.definition = DefinitionWords(defined_->trainer());
     preview.processes = ProcessesInWords();
     preview.differs = Differs(preview.start);
     preview.resume = ResumeOf(preview.start);

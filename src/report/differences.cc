@@ -26,7 +26,8 @@ Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results
     if (result) numbers.push_back(*result);
   }
   const Table table = store.Query(
-      "SELECT r.number, p.spec, r.setup, r.campaign, e.machine, e.version, r.device_name FROM results AS r "
+      "SELECT r.number, p.spec, r.setup, r.campaign, e.machine, e.version, r.device_name, "
+      "e.environment ->> '$.definition' FROM results AS r "
       "JOIN points AS p ON p.id = r.point_id LEFT JOIN environments AS e ON e.id = r.environment_id "
       "WHERE r.number IN (SELECT value FROM json_each(:numbers))",
       {{"numbers", DumpJson(numbers)}});
@@ -48,6 +49,9 @@ Knowledge Known(Store& store, const std::vector<std::optional<int64_t>>& results
     if (was_run) facts["campaign"] = CellText(row[3]);
     if (const std::string machine = CellText(row[4]); !machine.empty()) facts["machine"] = machine;
     if (const std::string version = CellText(row[5]); !version.empty()) facts["version"] = version;
+    // A name without a release may have meant another one at another time.
+    const std::string definition = CellText(row[7]);
+    if (!definition.empty() && !definition.starts_with(facts["trainer"] + " ")) facts["definition"] = definition;
     if (const std::string device = CellText(row[6]); !device.empty()) facts["device_name"] = device;
   }
   return known;

@@ -14,11 +14,15 @@
 namespace ridgeline {
 namespace {
 
-// With its version, where the answer has both.
+// With the version that it printed, where the answer has both, and the definition that started it.
 std::string TrainerOf(const Rows& rows, size_t row) {
-  const std::string trainer = rows.Text(row, report_columns::kTrainer);
+  std::string trainer = rows.Text(row, report_columns::kTrainer);
+  if (trainer.empty()) return trainer;
   const std::string version = rows.Text(row, report_columns::kVersion);
-  return trainer.empty() || version.empty() ? trainer : trainer + " " + version;
+  if (!version.empty()) trainer += " " + version;
+  const Facts facts = EnvironmentFacts(rows, row);
+  const auto definition = facts.find("definition");
+  return definition == facts.end() ? trainer : trainer + ", definition " + definition->second;
 }
 
 constexpr size_t kGrey = 7;  // the palette's last: a secondary bar beside a stack

@@ -150,6 +150,18 @@ std::vector<Panel> MakePanels(const Rows& rows) {
   return panels;
 }
 
+Facts EnvironmentFacts(const Rows& rows, size_t row) {
+  Facts facts;
+  const std::string text = rows.Text(row, report_columns::kEnvironment);
+  if (text.empty()) return facts;
+  const Json json = ParseJson(text, "an environment in the store");
+  if (!json.is_object()) throw Error(ErrorKind::kInvalidInput, "an environment in the store is no mapping");
+  for (const auto& [key, value] : json.items()) {
+    facts[key] = value.is_string() ? value.get<std::string>() : DumpJson(value);
+  }
+  return facts;
+}
+
 std::vector<Environment> DistinctEnvironments(const Rows& rows) {
   std::vector<Environment> environments;
   std::unordered_map<std::string, size_t> by_text;
@@ -159,11 +171,7 @@ std::vector<Environment> DistinctEnvironments(const Rows& rows) {
     const auto [it, is_new] = by_text.emplace(*text, environments.size());
     if (is_new) {
       Environment& environment = environments.emplace_back();
-      const Json json = ParseJson(*text, "an environment in the store");
-      if (!json.is_object()) throw Error(ErrorKind::kInvalidInput, "an environment in the store is no mapping");
-      for (const auto& [key, value] : json.items()) {
-        environment.facts[key] = value.is_string() ? value.get<std::string>() : DumpJson(value);
-      }
+      environment.facts = EnvironmentFacts(rows, row);
       environment.command = rows.Text(row, report_columns::kCommand);
     }
     ++environments[it->second].runs;

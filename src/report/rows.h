@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/table.h"
+#include "report/facts.h"
 #include "report/report.h"
 
 namespace ridgeline {
@@ -53,9 +54,12 @@ class Rows {
 
 std::vector<Panel> MakePanels(const Rows& rows);
 
+// What the row's run says of where it ran; empty where it says nothing. Throws Error(kInvalidInput) for no mapping.
+Facts EnvironmentFacts(const Rows& rows, size_t row);
+
 // A machine and its software that runs came from. The command differs from run to run: it tells no environments apart.
 struct Environment {
-  std::map<std::string, std::string> facts;
+  Facts facts;
   std::string command;  // of the first run
   int64_t runs = 0;
 };

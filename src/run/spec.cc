@@ -440,9 +440,8 @@ std::vector<Problem> CheckSpec(const RunSpec& s) {
     add("trainer", fmt::format("{} is another trainer's field, and the trainer is ridgeline", s.own.begin()->first));
   }
   if (!IsTrainerName(s.trainer)) {
-    add("trainer", fmt::format("'{}' is no name of a trainer: these have letters, digits, '-', '_' and '.', and at "
-                               "most 64 of them",
-                               ShortenToBytes(s.trainer, 80)));
+    add("trainer",
+        fmt::format("'{}' is no name of a trainer: these have {}", ShortenToBytes(s.trainer, 80), kTrainerNameRule));
   }
   if (s.learning_rate_min > s.learning_rate)
     add("learning_rate_min", "learning_rate_min is above learning_rate", {"learning_rate"});
@@ -463,11 +462,23 @@ void AppendOwn(const RunSpec& spec, std::string& out) {
   out += '}';
 }
 
-bool IsTrainerName(std::string_view name) {
+bool IsFileName(std::string_view name) {
   return !name.empty() && name.size() <= 64 && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
            c == '.';
   });
+}
+
+bool IsTrainerName(std::string_view name) {
+  const size_t at = name.find('@');
+  if (at == std::string_view::npos) return IsFileName(name);
+  return name.size() <= 64 && IsFileName(name.substr(0, at)) && IsFileName(name.substr(at + 1));
+}
+
+std::string_view ReleaseAfter(std::string_view name, std::string_view trainer) {
+  const char separator = name.find('@') == std::string_view::npos ? '@' : '.';
+  if (trainer.size() <= name.size() || !trainer.starts_with(name) || trainer[name.size()] != separator) return {};
+  return trainer.substr(name.size() + 1);
 }
 
 bool IsFieldName(std::string_view name) {

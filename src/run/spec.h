@@ -55,8 +55,15 @@ bool AppendField(const RunSpec& spec, const Field& field, std::string& out);
 // Of a trainer's own fields, "own":{…}; nothing where there are none.
 void AppendOwn(const RunSpec& spec, std::string& out);
 
-// Letters, digits, '-', '_' and '.', and not this first: it is a file's name, too.
+// Letters, digits, '-', '_' and '.', and not this first; at most 64 bytes. A file may be called so on any system.
+bool IsFileName(std::string_view name);
+// A file's name, or two with an '@' between them: a trainer and its release, `torchtitan@0.2`. At most 64 bytes.
 bool IsTrainerName(std::string_view name);
+inline constexpr std::string_view kTrainerNameRule =
+    "letters, digits, '-', '_' and '.', one '@' before a release, and at most 64 of them";
+// What of `trainer` comes after `name` where it is a release of it: "0.2.2" of torchtitan@0.2.2 after torchtitan, "2"
+// after torchtitan@0.2. Empty where it is none.
+std::string_view ReleaseAfter(std::string_view name, std::string_view trainer);
 // Small letters, digits and '_', a letter first: as all fields are called.
 bool IsFieldName(std::string_view name);
 

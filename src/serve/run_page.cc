@@ -116,10 +116,11 @@ PageAnswer RunPage(Store& store, const std::string& number) {
   int64_t result = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), result);
   const bool is_number = error == std::errc() && end == number.data() + number.size();
-  const QueryAnswer run(store.Query(fmt::format(
-      "SELECT m.*, j.job_dir, j.native_id, j.launcher, j.submitted_unix_ns, j.started_unix_ns AS job_started "
-      "FROM measurements AS m LEFT JOIN jobs AS j ON j.key = m.job_key WHERE m.result = {}",
-      is_number ? result : -1)));
+  const QueryAnswer run(
+      store.Query(fmt::format("SELECT m.*, m.environment ->> '$.definition' AS definition, j.job_dir, j.native_id, "
+                              "j.launcher, j.submitted_unix_ns, j.started_unix_ns AS job_started "
+                              "FROM measurements AS m LEFT JOIN jobs AS j ON j.key = m.job_key WHERE m.result = {}",
+                              is_number ? result : -1)));
   if (run.size() == 0) {
     throw Error(ErrorKind::kUsage, fmt::format("there is no run '{}' in this database", PrintableLine(number)),
                 "a run that was repeated has another number; the table of runs has all of them");
@@ -153,6 +154,7 @@ PageAnswer RunPage(Store& store, const std::string& number) {
   add("setup", run.Text(0, "setup"));
   add("machine", run.Text(0, "machine"));
   add("build", run.Text(0, "version"));
+  add("definition", run.Text(0, "definition"));
   add("job", run.Text(0, "job_key"));
   add("launcher", run.Text(0, "launcher"));
   if (run.Text(0, "native_id") != run.Text(0, "job_key")) add("the scheduler's name", run.Text(0, "native_id"));

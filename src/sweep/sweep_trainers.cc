@@ -75,29 +75,28 @@ void SweepTrainers::Add(const YamlNode& node, const std::vector<std::filesystem:
                                                 own->field.type(), name, known->type())});
     }
   }
-  trainers_.push_back(std::move(trainer));
+  trainers_.emplace(name, std::move(trainer));
 }
 
 std::shared_ptr<const Trainer> SweepTrainers::Find(std::string_view name) const {
-  const auto it =
-      std::find_if(trainers_.begin(), trainers_.end(), [&](const auto& each) { return each->name == name; });
-  return it == trainers_.end() ? nullptr : *it;
+  const auto it = trainers_.find(name);
+  return it == trainers_.end() ? nullptr : it->second;
 }
 
 void SweepTrainers::TakeFrom(const std::filesystem::path& folder, std::string_view name) {
-  for (auto& trainer : trainers_) {
-    if (trainer->name == name) trainer = std::make_shared<const Trainer>(FromFolder(*trainer, folder));
-  }
+  const auto it = trainers_.find(name);
+  if (it != trainers_.end()) it->second = std::make_shared<const Trainer>(FromFolder(*it->second, folder));
 }
 
 void SweepTrainers::Keep(const std::filesystem::path& folder) const {
   if (!trainers_.empty()) MakeDirs(folder);
-  for (const auto& trainer : trainers_) WriteFileAtomic(folder / (trainer->name + ".yaml"), trainer->text);
+  // Under the names that the sweep has for them, so that it finds the same again.
+  for (const auto& [name, trainer] : trainers_) WriteFileAtomic(folder / (name + ".yaml"), trainer->text);
 }
 
 const Field* SweepTrainers::FieldOf(std::string_view name) const {
   if (const Field* field = FindField(name)) return field;
-  for (const auto& trainer : trainers_) {
+  for (const auto& [asked, trainer] : trainers_) {
     if (const Field* own = trainer->invocation->FindOwn(name)) return own;
   }
   return nullptr;

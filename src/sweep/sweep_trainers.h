@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,7 +26,8 @@ class SweepTrainers {
   // wrong, with its own file and lines.
   SweepTrainers(const YamlNode& root, const std::vector<std::filesystem::path>& folders, std::vector<Fault>& faults);
 
-  const std::vector<std::shared_ptr<const Trainer>>& all() const { return trainers_; }
+  // By the names that the sweep has for them: `torchtitan` may be the definition torchtitan@0.2.
+  const std::map<std::string, std::shared_ptr<const Trainer>, std::less<>>& all() const { return trainers_; }
   std::shared_ptr<const Trainer> Find(std::string_view name) const;  // nullptr of our own
 
   // Whether the file names a trainer that is not ours, found or not: its points may have models that are only a name.
@@ -48,7 +51,7 @@ class SweepTrainers {
  private:
   void Add(const YamlNode& node, const std::vector<std::filesystem::path>& folders, std::vector<Fault>& faults);
 
-  std::vector<std::shared_ptr<const Trainer>> trainers_;
+  std::map<std::string, std::shared_ptr<const Trainer>, std::less<>> trainers_;
   bool names_others_ = false;
   Names field_names_;
 };

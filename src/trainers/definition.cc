@@ -169,10 +169,12 @@ class Reader {
     if (const YamlNode* name = Required(root, map, "name")) {
       trainer.name = Text(*name, "name");
       if (!trainer.name.empty() && !IsTrainerName(trainer.name)) {
-        Wrong(*name, "a name has letters, digits, '-', '_' and '.', and at most 64 of them");
-      } else if (!trainer.name.empty() && trainer.name != stem_) {
+        Wrong(*name, fmt::format("a name has {}", kTrainerNameRule));
+      } else if (!trainer.name.empty() && trainer.name != stem_ && ReleaseAfter(stem_, trainer.name).empty()) {
         Wrong(*name,
-              fmt::format("the name is '{}', and the file is called '{}': both are the same", trainer.name, stem_));
+              fmt::format("the name is '{}', and the file is called '{}': both are the same, except that the file may "
+                          "leave out the release or its last numbers",
+                          trainer.name, stem_));
       }
     }
     if (const YamlNode* about = Required(root, map, "about")) trainer.about = Text(*about, "about");
@@ -454,6 +456,8 @@ class Reader {
 }  // namespace
 
 std::string_view TakeName(Take take) { return kTakes[static_cast<size_t>(take)].first; }
+
+std::string DefinitionWords(const Trainer& trainer) { return fmt::format("{} ({})", trainer.name, trainer.version); }
 
 int64_t DataParallelRanks(const Trainer& trainer, const RunSpec& spec) {
   return trainer.invocation ? DataParallelRanks(*trainer.invocation, spec) : DataParallelRanks(spec);

@@ -64,7 +64,7 @@ struct PatternEnd {
 };
 
 struct Trainer {
-  std::string name;
+  std::string name;  // with its release, where it has one: torchtitan@0.2
   std::string about;
   std::string version;  // that the patterns were written after
   // log: against what the program printed; loader: its arguments or files were given to the release's own parser or
@@ -82,6 +82,9 @@ struct Trainer {
   std::string text;                      // of the file
 };
 
+// "torchtitan@0.2 (0.2.0)": what it is called, and the release that it was written after.
+std::string DefinitionWords(const Trainer& trainer);
+
 // Those of a step with this trainer (requirements.h), as run/step_figures.h has them of any.
 int64_t DataParallelRanks(const Trainer& trainer, const RunSpec& spec);
 int64_t TokensAStep(const Trainer& trainer, const RunSpec& spec);
@@ -90,7 +93,7 @@ int64_t TokensAStep(const Trainer& trainer, const RunSpec& spec);
 std::optional<double> PointNumber(const Trainer& trainer, const RunSpec& spec, std::string_view name);
 
 // Throws Error(kInvalidInput) with every fault at its line. `file` is named in them, and its stem is the trainer's
-// name.
+// name, or that name without its release or its last numbers.
 Trainer ParseTrainer(std::string_view text, const std::filesystem::path& file);
 // Throws Error(kInfrastructure), too, where it cannot be read.
 Trainer LoadTrainer(const std::filesystem::path& file);

@@ -15,7 +15,9 @@ std::vector<std::filesystem::path> TrainerFolders(std::vector<std::filesystem::p
 // as a sweep with the same name, is not taken for one.
 std::vector<std::filesystem::path> FindTrainers(const std::vector<std::filesystem::path>& folders);
 
-// Throws Error(kUsage) with the nearest name where there is none.
+// In the first folder that has any of them: the file of that name, else the highest release of it that is a number:
+// of `torchtitan` torchtitan@0.10 before torchtitan@0.9.1, and never torchtitan@main; of `torchtitan@0.9`
+// torchtitan@0.9.1. Throws Error(kUsage) with the releases that there are, or the nearest name, where there is none.
 std::filesystem::path FindTrainer(const std::string& name, const std::vector<std::filesystem::path>& folders);
 
 }  // namespace ridgeline

@@ -201,7 +201,7 @@ class InvocationReader {
   void ReadFiles(const YamlNode& node) {
     static const Names kFormats = {".toml", ".yaml", ".yml", ".json"};
     for (const auto& [name, value] : Map(node, "files is a mapping of names to what is in them", "file")) {
-      const bool plain = IsTrainerName(name);
+      const bool plain = IsFileName(name);
       if (!plain || !IsAmong(kFormats, fs::path(name).extension().string())) {
         Wrong(*value, fmt::format("'{}' is no file that can be written here: it has letters, digits, '-', '_' and '.', "
                                   "and ends with {}, by which values are quoted",

@@ -77,6 +77,7 @@ class Maker {
     TakeOwnFigures();
     if (const FoundMetric* version = Find("version")) result_.environment["version"] = version->text;
     result_.environment["trainer"] = trainer_.name;
+    result_.environment["definition"] = DefinitionWords(trainer_);
     if (Find("step_time") != nullptr) {
       result_.evidence["step_times_found"] = std::to_string(Logged(*Find("step_time")).size());
     }

@@ -125,6 +125,22 @@ TEST_P(Completion, KnowsWhatOptionsTake) {
   EXPECT_THAT(Complete({"ridgeline", "help", "rep"}), ElementsAre("report"));
 }
 
+TEST_P(Completion, KnowsReleases) {
+  for (const char* name : {"own@0.2", "own@main"}) {
+    std::filesystem::create_directories(cli_.dir.path() / "trainers");
+    WriteFile(cli_.dir.path() / "trainers" / (std::string(name) + ".yaml"), "x");
+  }
+  EXPECT_THAT(Complete({"ridgeline", "trainers", "show", "own"}), ElementsAre("own@0.2", "own@main"));
+  if (GetParam() != "bash") {
+    EXPECT_THAT(Complete({"ridgeline", "trainers", "show", "own@m"}), ElementsAre("own@main"));
+    return;
+  }
+  // It ends a word at an '@', and replaces what is behind it.
+  EXPECT_THAT(Complete({"ridgeline", "trainers", "show", "own", "@"}), ElementsAre("0.2", "main"));
+  EXPECT_THAT(Complete({"ridgeline", "trainers", "show", "own", "@", "m"}), ElementsAre("main"));
+  EXPECT_THAT(Complete({"ridgeline", "trainers", "try", "own", "@", "main", "--lo"}), ElementsAre("--log"));
+}
+
 TEST_P(Completion, KnowsTheCommandsOfACommand) {
   EXPECT_THAT(Complete({"ridgeline", "db", ""}),
               UnorderedElementsAre("check", "merge", "backup", "export", "prune", "vacuum"));

@@ -106,6 +106,30 @@ TEST_F(SweepsOfTrainers, WhatAnotherTrainerRunsIsMeasuredAsItsDefinition) {
   EXPECT_NE(SetupOf(LaunchOf(other, Expand(other)[1])), mine) << "another definition measures something else";
 }
 
+TEST_F(SweepsOfTrainers, AReleaseIsNamedAsTheSweepNamesIt) {
+  const auto release = [&](const std::string& folder, const std::string& name) {
+    std::string text = kMine;
+    text.replace(text.find("mine"), 4, name);
+    MakeDirs(dir_.path() / folder);
+    WriteFile(dir_.path() / folder / (name + ".yaml"), text);
+  };
+  release("trainers", "titan@0.2");
+  release("trainers", "titan@main");
+  const Sweep sweep = Load("defaults: {model: llama-10m}\nmatrix: {trainer: [titan, titan@0.2, titan@main]}\n");
+  EXPECT_THAT(Points(sweep), ElementsAre("titan buckets=4 flash=true", "titan@0.2 buckets=4 flash=true",
+                                         "titan@main buckets=4 flash=true"));
+  EXPECT_EQ(sweep.trainers.Find("titan")->name, "titan@0.2");
+  EXPECT_THAT(SetupOf(LaunchOf(sweep, Expand(sweep)[0])), HasSubstr(R"("trainer":["titan@0.2","definition )"));
+  EXPECT_THAT(Refusal("defaults: {model: llama-10m, trainer: titan@0.3}\n"),
+              HasSubstr("sweep.yaml:2:39: there is no trainer 'titan@0.3'; of titan there are titan@0.2, titan@main"));
+
+  // What is kept of a sweep means the same, whatever else is among it.
+  sweep.trainers.Keep(dir_.path() / "kept/trainers");
+  release("kept/trainers", "titan@0.7");
+  WriteFile(dir_.path() / "kept/sweep.yaml", sweep.text);
+  EXPECT_EQ(LoadSweep(dir_.path() / "kept/sweep.yaml").trainers.Find("titan")->name, "titan@0.2");
+}
+
 TEST_F(SweepsOfTrainers, MistakesHaveTheirPlace) {
   EXPECT_THAT(Refusal("defaults: {model: llama-10m, trainer: mime}\n"),
               HasSubstr("sweep.yaml:2:39: there is no trainer 'mime', did you mean 'mine'?"));
@@ -175,7 +199,7 @@ TEST_F(SweepsOfTrainers, ADefinitionBesideTheSweepComesFirst) {
   std::string beside = kMine;
   beside.replace(beside.find("one line"), 8, "the nearest");
   WriteFile(dir_.path() / "mine.yaml", beside);
-  EXPECT_EQ(Load("defaults: {model: llama-10m, trainer: mine}\n").trainers.all().front()->about, "the nearest");
+  EXPECT_EQ(Load("defaults: {model: llama-10m, trainer: mine}\n").trainers.Find("mine")->about, "the nearest");
 }
 
 TEST_F(SweepsOfTrainers, HowItIsLaunchedIsReadWithoutDefinitions) {

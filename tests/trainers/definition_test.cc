@@ -104,6 +104,23 @@ TEST(Definition, WhatIsMissingOrOfAnotherTypeIsRefused) {
   EXPECT_THAT(Refusal(std::string(kMaxTrainerBytes + 1, '#')), HasSubstr("some/mine.yaml"));
 }
 
+TEST(Definition, HasTheNameOfItsFileWithOrWithoutTheRelease) {
+  const auto named = [](const std::string& name, const char* file) {
+    return ParseTrainer("name: " + name + "\nabout: a\nversion: 0.2.0\ntested: log\nresult: patterns\n" +
+                            "metrics: [{name: loss, regex: '(.)'}]\n",
+                        file);
+  };
+  EXPECT_EQ(named("mine@0.2", "mine@0.2.yaml").name, "mine@0.2");
+  EXPECT_EQ(DefinitionWords(named("mine@main", "mine.yaml")), "mine@main (0.2.0)");
+  EXPECT_EQ(named("mine@0.2.2", "mine@0.2.yaml").name, "mine@0.2.2");
+  EXPECT_THROW(named("mine@0.2", "mine@0.3.yaml"), Error);
+  EXPECT_THROW(named("mine@0.20", "mine@0.2.yaml"), Error);
+  EXPECT_THROW(named("mine", "mine@0.2.yaml"), Error);
+  for (const char* name : {"'mine@'", "'@0.2'", "mine@0@2", "mine@.2", "mine@a/b"}) {
+    EXPECT_THAT(Refusal("name: " + std::string(name) + "\n"), HasSubstr("one '@' before a release")) << name;
+  }
+}
+
 TEST(Definition, SaysHowItWasTestedAndWhen) {
   const auto head = [](const std::string& tested) {
     return "name: mine\nabout: a\nversion: v\nresult: patterns\nmetrics: [{name: loss, regex: '(.)'}]\n" + tested;

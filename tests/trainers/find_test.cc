@@ -70,6 +70,48 @@ TEST_F(Find, ANameThatIsNoneIsSaidWithTheNearest) {
   EXPECT_THROW(FindTrainer("../a/nanogpt", {dir_ / "a"}), Error);
 }
 
+TEST_F(Find, ANameWithoutAReleaseIsTheHighestNumberOfTheFirstFolderThatHasOne) {
+  const auto two = Make("b", "titan@0.2.yaml");
+  const auto ten = Make("b", "titan@0.10.yaml");
+  const auto main = Make("b", "titan@main.yaml");
+  Make("b", "titan@0.9.1.yaml");
+  Make("b", "titan@0.11rc1.yaml");
+  Make("b", "titanic@7.yaml");
+  Make("c", "titan@0.12.yaml");
+  const std::vector<fs::path> folders = {dir_ / "a", dir_ / "b", dir_ / "c"};
+  EXPECT_EQ(FindTrainer("titan", folders), ten);
+  EXPECT_EQ(FindTrainer("titan@0.2", folders), two);
+  EXPECT_EQ(FindTrainer("titan@0.9", folders), dir_ / "b/titan@0.9.1.yaml") << "and not 0.10";
+  EXPECT_THROW(FindTrainer("titan@0.1", folders), Error);
+  EXPECT_THROW(FindTrainer("titan@mai", folders), Error);
+  EXPECT_EQ(FindTrainer("titan@main", folders), main);
+  const auto pinned = Make("a", "titan@0.1.yaml");
+  EXPECT_EQ(FindTrainer("titan", folders), pinned) << "a folder that comes first decides";
+  const auto plain = Make("a", "titan.yaml");
+  EXPECT_EQ(FindTrainer("titan", folders), plain);
+  const auto longer = Make("d", "titan@1.0.1.yaml");
+  Make("d", "titan@1.0.yaml");
+  EXPECT_EQ(FindTrainer("titan", {dir_ / "d"}), longer);
+}
+
+TEST_F(Find, AReleaseThatIsNoneIsSaidWithThoseThatThereAre) {
+  Make("a", "titan@0.2.yaml");
+  Make("a", "titan@main.yaml");
+  Make("a", "nemo@main.yaml");
+  const auto refusal = [&](const std::string& name) {
+    try {
+      FindTrainer(name, {dir_ / "a"});
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return std::string("was found");
+  };
+  EXPECT_EQ(refusal("titan@0.3"), "there is no trainer 'titan@0.3'; of titan there are titan@0.2, titan@main");
+  EXPECT_EQ(refusal("nemo"), "nemo has no release with a number: name one of nemo@main");
+  EXPECT_THAT(refusal("tital"), HasSubstr("there is no trainer 'tital'"));
+  EXPECT_THAT(refusal("tital@0.2"), HasSubstr("did you mean 'titan@0.2'?"));
+}
+
 TEST_F(Find, OwnFoldersComeFirstThenTheCurrentOne) {
   const auto folders = TrainerFolders({"mine"});
   ASSERT_GE(folders.size(), 2U);

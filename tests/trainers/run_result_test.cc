@@ -98,6 +98,7 @@ TEST(RunResultOfALog, AValueAStepIsTheSeries) {
   EXPECT_EQ(result.memory.rss_peak_bytes, 3'000'000);
   EXPECT_EQ(result.environment.at("version"), "1.4");
   EXPECT_EQ(result.environment.at("trainer"), "mine");
+  EXPECT_EQ(result.environment.at("definition"), DefinitionWords(TestedTrainer()));
   EXPECT_EQ(result.parameters, 0) << "what it does not say is not known";
   EXPECT_EQ(result.flops.model_causal, ModelFlops(TestedSpec()).model_causal);
 }
