@@ -83,6 +83,10 @@ FieldValue PlaceValue(std::string_view name, const Invocation& invocation, const
     return spec.batch_size * spec.grad_accumulation * DataParallelRanks(invocation, spec);
   }
   if (name == "global_micro_batches") return spec.grad_accumulation * DataParallelRanks(invocation, spec);
+  if (name == "per_rank_batch_size") {
+    const auto sequences = static_cast<double>(spec.batch_size * DataParallelRanks(invocation, spec));
+    return sequences / static_cast<double>(spec.ranks);
+  }
   if (name == "tokens_per_step") return TokensAStep(spec, DataParallelRanks(invocation, spec));
   known = false;
   return {};

@@ -76,6 +76,23 @@ matrix:
 zip:
   - {shard: [optimizer, full], pipeline_parallel: [2, 1], context_parallel: [1, 4], tensor_parallel: [2, 1]}
 """,
+    "maxtext": """
+defaults: {device: cuda, gpu: h100, ranks: 8, seq_length: 2048, warmup_steps: 3}
+matrix:
+  model: [llama-8b, qwen3-8b, qwen2.5-7b, llama3.1-405b]
+  schedule: [constant, cosine]
+zip:
+  - {tensor_parallel: [1, 2, 4], context_parallel: [1, 2, 1], sequence_parallel: [false, true, false], shard: [none, full, full], batch_size: [2, 4, 1]}
+  - {precision: [bf16, fp32, fp8, nvfp4], checkpointing: [selective, full, full, selective], grad_accumulation: [2, 1, 1, 1]}
+""",
+    "nanochat": """
+defaults: {model: nanochat-d20, seq_length: 2048, batch_size: 4, grad_accumulation: 2}
+matrix:
+  depth: [4, 20]
+  window_pattern: [SSSL, L]
+zip:
+  - {device: [cuda, cuda, cuda, cpu], gpu: [h100, h100, h100, none], ranks: [8, 16, 1, 1], shard: [optimizer, optimizer, none, none], precision: [bf16, fp8, tf32, fp32], fp8_recipe: [tensorwise, rowwise, tensorwise, tensorwise]}
+""",
 }
 
 
@@ -319,6 +336,79 @@ def deepspeed(command):
     assert found.no_pipeline_parallel == (found.pipeline_model_parallel_size == 1)
     assert not (config["bf16"]["enabled"] and config["fp16"]["enabled"])
     assert command["environment"]["CUDA_DEVICE_MAX_CONNECTIONS"] == "1", "sequence parallelism asks for it"
+
+
+# MaxTextConfig of src/maxtext/configs/types.py.
+MAXTEXT = {
+    str: "run_name base_output_directory model_name",
+    int: "steps base_num_decoder_layers base_emb_dim base_mlp_dim base_num_query_heads base_num_kv_heads head_dim "
+    "vocab_size rope_max_timescale max_target_length gradient_accumulation_steps ici_data_parallelism "
+    "ici_fsdp_parallelism ici_tensor_parallelism ici_tensor_sequence_parallelism ici_context_parallelism "
+    "dcn_data_parallelism dcn_fsdp_parallelism init_weights_seed",
+    float: "normalization_layer_epsilon per_device_batch_size learning_rate learning_rate_final_fraction "
+    "warmup_steps_fraction wsd_decay_steps_fraction adam_b1 adam_b2 adam_eps adam_weight_decay "
+    "gradient_clipping_threshold",
+    bool: "enable_checkpointing enable_tensorboard logits_via_embedding normalize_embedding_logits attention_bias "
+    "use_qk_norm enable_dropout",
+}
+MAXTEXT_CHOICES = {
+    "hardware": "tpu gpu gpu_multiprocess cpu",
+    "dataset_type": "synthetic hf grain tfds c4_mlperf",
+    "decoder_block": "llama2 qwen2 qwen3",
+    "dtype": "float32 bfloat16 float16",
+    "weight_dtype": "float32 bfloat16 float16",
+    "quantization": "int8 fp8 fp8_full te_fp8_delayedscaling te_fp8_currentscaling te_mxfp8 te_nvfp4",
+    "matmul_precision": "default high highest",
+    "remat_policy": "minimal minimal_with_context save_qkv_proj full",
+    "attention": "autoselected dot_product flash cudnn_flash_te",
+    "opt_type": "adamw adam_pax sgd muon",
+    "lr_schedule_type": "cosine wsd",
+}
+
+
+def maxtext(command):
+    """pyconfig.py: the file, then each key once with a value that pydantic takes for the key's type."""
+    words = command["argv"][command["argv"].index("maxtext.trainers.pre_train.train") + 1 :]
+    assert words[0].endswith(".yml"), words[0]
+    found = dict(word.split("=", 1) for word in words[1:])
+    assert len(found) == len(words) - 1, "a key stands twice"
+    types = {name: kind for kind, names in MAXTEXT.items() for name in names.split()}
+    for key, value in found.items():
+        if key in MAXTEXT_CHOICES:
+            assert value in MAXTEXT_CHOICES[key].split(), f"{key}={value}"
+        elif types[key] is bool:
+            assert value in ("true", "false"), f"{key}={value}"
+        else:
+            found[key] = types[key](value)
+    assert not (found.get("quantization") == "fp8" and found["gradient_accumulation_steps"] > 1)
+    shared = found["ici_tensor_parallelism"] * found["ici_tensor_sequence_parallelism"] * found["ici_context_parallelism"]
+    assert found["per_device_batch_size"] * shared == command["fields"]["batch_size"]
+    assert ("model_name" in found) != ("base_emb_dim" in found), "a model's own file and these exclude each other"
+
+
+def nanochat(command):
+    """scripts/base_train.py, and what it asserts of its batch."""
+    parser = Parser()
+    for name in "depth max-seq-len num-iterations device-batch-size total-batch-size warmup-steps".split():
+        parser.add_argument("--" + name, type=int)
+    for name in "eval-every core-metric-every sample-every save-every".split():
+        parser.add_argument("--" + name, type=int, default=250)
+    parser.add_argument("--warmdown-ratio", type=float, default=0.65)
+    parser.add_argument("--device-type", choices=["cuda", "cpu", "mps"])
+    parser.add_argument("--fp8", action="store_true")
+    parser.add_argument("--fp8-recipe", default="tensorwise", choices=["rowwise", "tensorwise"])
+    parser.add_argument("--window-pattern", type=str, default="SSSL")
+    parser.add_argument("--model-tag", type=str)
+    argv = command["argv"]
+    script, words = (argv[2], argv[3:]) if argv[0] == "python3" else torchrun(argv[1:])
+    assert script == "scripts.base_train", script
+    found, fields = parser.parse_args(words), command["fields"]
+    micro_step = found.device_batch_size * found.max_seq_len * fields["ranks"]
+    assert found.total_batch_size == micro_step * fields["grad_accumulation"]
+    assert found.fp8 == (fields["precision"] == "fp8") and found.depth == fields["depth"]
+    assert set(found.window_pattern) <= set("SL") and found.model_tag.startswith("<OUTPUT_DIR>/")
+    assert max(found.eval_every, found.core_metric_every, found.sample_every, found.save_every) == -1
+    assert command["environment"]["NANOCHAT_DTYPE"] in ("bfloat16", "float16", "float32")
 
 
 def numbers_that_are_text(value, where=""):

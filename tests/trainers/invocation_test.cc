@@ -213,6 +213,16 @@ TEST(Invocation, BatchesAreOfDataParallelRanks) {
   const std::string half = "data_parallel: '{{ranks}} / 2'\n";
   EXPECT_THAT(started(half), ElementsAre("x", "8", "2", "2", "8", "12", "96", "24", "12288", "16"));
   EXPECT_EQ(TokensAStep(ParseMine(plain + half), spec), 12288);
+  const auto per_rank = [&](int64_t batch) {
+    spec.batch_size = batch;
+    return Invoke(*ParseMine("command: [x, '{{layers}}', '{{per_rank_batch_size | float}}', '{{tensor_parallel}}', "
+                             "'{{pipeline_parallel}}', '{{grad_accumulation}}', '{{seq_length}}']\n")
+                       .invocation,
+                  spec, {})
+        .argv[2];
+  };
+  EXPECT_EQ(per_rank(4), "1.0");
+  EXPECT_EQ(per_rank(1), "0.25") << "four ranks share a sequence";
   spec.ranks = 4;
   EXPECT_THROW(started("data_parallel: '{{ranks}} - 4'\n"), Error) << "of none";
   EXPECT_THROW(started("data_parallel: '{{ranks}} * 2'\n"), Error) << "more than there are";
