@@ -93,6 +93,15 @@ matrix:
 zip:
   - {device: [cuda, cuda, cuda, cpu], gpu: [h100, h100, h100, none], ranks: [8, 16, 1, 1], shard: [optimizer, optimizer, none, none], precision: [bf16, fp8, tf32, fp32], fp8_recipe: [tensorwise, rowwise, tensorwise, tensorwise]}
 """,
+    "automodel": """
+defaults: {device: cuda, gpu: h100, ranks: 16, seq_length: 4096, shard: full}
+matrix:
+  model: [llama-8b, qwen3-8b, qwen2.5-7b, meta-llama/Llama-3.1-8B]
+  schedule: [constant, cosine]
+zip:
+  - {tensor_parallel: [1, 2, 1], context_parallel: [1, 1, 2]}
+  - {precision: [bf16, fp8], grad_accumulation: [1, 2], checkpointing: [full, selective], compile: [false, true], grad_clip: [0, 1]}
+""",
 }
 
 
@@ -409,6 +418,41 @@ def nanochat(command):
     assert set(found.window_pattern) <= set("SL") and found.model_tag.startswith("<OUTPUT_DIR>/")
     assert max(found.eval_every, found.core_metric_every, found.sample_every, found.save_every) == -1
     assert command["environment"]["NANOCHAT_DTYPE"] in ("bfloat16", "float16", "float32")
+
+
+AUTOMODEL = {
+    "step_scheduler": "global_batch_size local_batch_size ckpt_every_steps save_checkpoint_every_epoch val_every_steps "
+    "num_epochs max_steps log_remote_every_steps gc_every_steps",
+    "dist_env": "backend timeout_minutes",
+    "rng": "_target_ seed ranked",
+    "model": "_target_ torch_dtype config",
+    "checkpoint": "enabled checkpoint_dir model_save_format save_consolidated",
+    "distributed": "strategy dp_size tp_size cp_size pp_size ep_size dp_replicate_size sequence_parallel "
+    "activation_checkpointing mp_policy pipeline",
+    "dataset": "_target_ vocab_size seq_len num_samples batch_size",
+    "lr_scheduler": "lr_decay_style lr_warmup_steps lr_decay_steps min_lr",
+    "clip_grad_norm": "max_norm",
+}
+
+
+def automodel(command):
+    """load_yaml_config and the classes of its sections: targets are of these packages alone, keys are their arguments."""
+    script, words = torchrun([word for word in command["argv"][1:] if word != "--module"])
+    assert script == "nemo_automodel.cli.app" and words == ["<OUTPUT_DIR>/automodel.yaml"], words
+    config, fields = yaml.safe_load(command["files"][words[0]]), command["fields"]
+    for name, keys in AUTOMODEL.items():
+        assert config[name].keys() <= set(keys.split()), f"{name}: {config[name].keys() - set(keys.split())}"
+    for section in (config["model"], config["model"]["config"], config["dataset"], config["optimizer"]):
+        assert section["_target_"].split(".")[0] in ("nemo_automodel", "torch", "transformers"), section
+    steps, ranks = config["step_scheduler"], config["distributed"]
+    assert ranks["dp_size"] * ranks["tp_size"] * ranks["cp_size"] == 16
+    micro_steps = fields["grad_accumulation"]
+    assert steps["global_batch_size"] == steps["local_batch_size"] * ranks["dp_size"] * micro_steps
+    assert ranks["activation_checkpointing"] in (True, False, "selective")
+    assert config.get("fp8", {"enabled": False})["enabled"] == (fields["precision"] == "fp8")
+    assert config.get("compile", {"enabled": False})["enabled"] == fields["compile"]
+    assert type(config["clip_grad_norm"]["max_norm"]) is float and config["clip_grad_norm"]["max_norm"] > 0
+    assert config["dataloader"]["batch_size"] is None and config["dataset"]["batch_size"] == steps["local_batch_size"]
 
 
 def numbers_that_are_text(value, where=""):
