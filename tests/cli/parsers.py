@@ -7,7 +7,6 @@ RIDGELINE: the program; TRAINERS: the folder with the definitions. The options, 
 of the sources that the definitions name.
 """
 
-import argparse
 import ast
 import json
 import pathlib
@@ -16,6 +15,11 @@ import sys
 import tempfile
 
 import yaml
+
+sys.dont_write_bytecode = True
+
+import tuning_parsers  # noqa: E402
+from parser_parts import Parser, refuse, torchrun  # noqa: E402
 
 SWEEPS = {
     "transformer_engine_fsdp": """
@@ -102,33 +106,7 @@ zip:
   - {tensor_parallel: [1, 2, 1], context_parallel: [1, 1, 2]}
   - {precision: [bf16, fp8], grad_accumulation: [1, 2], checkpointing: [full, selective], compile: [false, true], grad_clip: [0, 1]}
 """,
-}
-
-
-def refuse(message):
-    raise ValueError(message)
-
-
-class Parser(argparse.ArgumentParser):
-    """Raises where argparse would end the program."""
-
-    def error(self, message):
-        refuse(message)
-
-
-def torchrun(argv):
-    """The options of torchrun that definitions use; gives the script and what is behind it."""
-    parser = Parser(prog="torchrun", allow_abbrev=True)
-    parser.add_argument("--nnodes", type=str, default="1:1")
-    parser.add_argument("--nproc-per-node", "--nproc_per_node", type=str, default="1")
-    parser.add_argument("--node-rank", "--node_rank", type=int, default=0)
-    parser.add_argument("--master-addr", "--master_addr", default="127.0.0.1", type=str)
-    parser.add_argument("--master-port", "--master_port", default=29500, type=int)
-    parser.add_argument("-m", "--module", action="store_true")
-    parser.add_argument("training_script", type=str)
-    parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
-    found = parser.parse_args([word.replace("<MASTER_PORT>", "29500") for word in argv])
-    return found.training_script, found.training_script_args
+} | tuning_parsers.SWEEPS
 
 
 def one_of(names):
@@ -196,14 +174,6 @@ HF = {
     float: "learning_rate weight_decay adam_beta1 adam_beta2 adam_epsilon max_grad_norm logging_steps warmup_steps",
     bool: "do_train bf16 fp16 gradient_checkpointing use_cpu torch_compile disable_tqdm",
 }
-HF_CHOICES = {
-    "lr_scheduler_type": "linear cosine cosine_with_restarts polynomial constant constant_with_warmup inverse_sqrt",
-    "optim": "adamw_torch adamw_torch_fused adafactor sgd adagrad",
-    "ddp_backend": "nccl gloo mpi ccl hccl cncl mccl",
-    "log_level": "debug info warning error critical passive detail",
-    "save_strategy": "no steps epoch best",
-    "report_to": "none all tensorboard wandb",
-}
 
 
 def hf_bool(text):
@@ -220,7 +190,7 @@ def hf_trainer(command):
                 parser.add_argument("--" + name, type=hf_bool, nargs="?", const=True, default=False)
             else:
                 parser.add_argument("--" + name, type=kind, required=name == "output_dir")
-    for name, choices in HF_CHOICES.items():
+    for name, choices in tuning_parsers.CHOICES.items():
         parser.add_argument("--" + name, type=str, choices=choices.split())
     script, words = torchrun(command["argv"][1:])
     found = parser.parse_args(words)
@@ -492,7 +462,7 @@ def main():
             for command in commands(ridgeline, trainers, name, folder):
                 count += 1
                 try:
-                    globals()[name](command)
+                    getattr(tuning_parsers, name, globals().get(name))(command)
                     assert command["environment"]["PYTHONUNBUFFERED"] == "1"
                     for path, text in command["files"].items():
                         if path.endswith((".yaml", ".yml")):

@@ -1,0 +1,29 @@
+"""What stand-ins for programs' own parsers have in common."""
+
+import argparse
+
+
+def refuse(message):
+    raise ValueError(message)
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises where argparse would end the program."""
+
+    def error(self, message):
+        refuse(message)
+
+
+def torchrun(argv):
+    """The options of torchrun that definitions use; gives the script and what is behind it."""
+    parser = Parser(prog="torchrun", allow_abbrev=True)
+    parser.add_argument("--nnodes", type=str, default="1:1")
+    parser.add_argument("--nproc-per-node", "--nproc_per_node", type=str, default="1")
+    parser.add_argument("--node-rank", "--node_rank", type=int, default=0)
+    parser.add_argument("--master-addr", "--master_addr", default="127.0.0.1", type=str)
+    parser.add_argument("--master-port", "--master_port", default=29500, type=int)
+    parser.add_argument("-m", "--module", action="store_true")
+    parser.add_argument("training_script", type=str)
+    parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
+    found = parser.parse_args([word.replace("<MASTER_PORT>", "29500") for word in argv])
+    return found.training_script, found.training_script_args

@@ -1,0 +1,121 @@
+"""Stand-ins for the parsers of programs that fine-tune with transformers, whose options are facts of their sources."""
+
+import json
+
+import yaml
+
+from parser_parts import refuse, torchrun
+
+SWEEPS = {
+    "trl_sft": """
+defaults: {model: llama3-8b, weights: a/b, batch_size: 2, seq_length: 4096, grad_accumulation: 3}
+matrix:
+  checkpointing: [none, full]
+  schedule: [constant, cosine]
+zip:
+  - device: [cpu, cuda, cuda, cuda, cuda, cuda]
+    gpu: [none, h100, h100, h100, h100, h100]
+    ranks: [2, 8, 8, 8, 8, 8]
+    precision: [fp32, tf32, bf16, fp16, bf16, bf16]
+    shard: [none, none, full, full, full, optimizer]
+    sharder: [fsdp, fsdp, fsdp, fsdp, deepspeed, deepspeed]
+""",
+    "llama_factory": """
+defaults: {batch_size: 2, seq_length: 4096, grad_accumulation: 3}
+matrix:
+  checkpointing: [none, full]
+  model: [llama3-8b, qwen3-30b-a3b, Qwen/Qwen3-8B]
+zip:
+  - device: [cpu, cuda, cuda, cuda, cuda, cuda]
+    gpu: [none, h100, h100, h100, h100, h100]
+    ranks: [2, 8, 8, 8, 8, 8]
+    precision: [fp32, tf32, bf16, fp16, fp8, bf16]
+    state_precision: [fp32, fp32, bf16, fp32, fp32, fp32]
+    shard: [none, none, full, full, full, optimizer]
+    sharder: [fsdp, fsdp, fsdp, deepspeed, deepspeed, deepspeed]
+""",
+}
+
+CHOICES = {
+    "lr_scheduler_type": "linear cosine cosine_with_restarts polynomial constant constant_with_warmup inverse_sqrt",
+    "optim": "adamw_torch adamw_torch_fused adafactor sgd adagrad",
+    "ddp_backend": "nccl gloo mpi ccl hccl cncl mccl",
+    "log_level": "debug info warning error critical passive detail",
+    "save_strategy": "no steps epoch best",
+    "report_to": "none all tensorboard wandb",
+}
+
+# transformers' TrainingArguments, as files of options set them.
+TRAINING = {
+    str: "output_dir deepspeed lr_scheduler_type optim ddp_backend log_level save_strategy report_to",
+    int: "max_steps per_device_train_batch_size gradient_accumulation_steps seed ddp_timeout warmup_steps logging_steps",
+    float: "learning_rate weight_decay adam_beta1 adam_beta2 adam_epsilon max_grad_norm",
+    bool: "bf16 fp16 tf32 gradient_checkpointing torch_compile use_cpu disable_tqdm",
+    dict: "fsdp_config",
+}
+SFT = {
+    str: "model_name_or_path dtype attn_implementation dataset_name",
+    int: "max_length",
+    bool: "packing fsdp",
+    dict: "dataset_kwargs",
+}
+LLAMA_FACTORY = {
+    str: "model_name_or_path flash_attn stage finetuning_type template dataset tokenized_path fsdp",
+    int: "cutoff_len",
+    bool: "train_from_scratch enable_liger_kernel disable_gradient_checkpointing do_train pure_bf16 fp8 plot_loss",
+}
+
+
+def training_file(command, name, *tables):
+    """A file of options: none that the tables lack, each of their type, and rows that make the point's tokens."""
+    types = {key: kind for table in (TRAINING, *tables) for kind, keys in table.items() for key in keys.split()}
+    values = yaml.safe_load(command["files"][f"<OUTPUT_DIR>/{name}"])
+    for key, value in values.items():
+        kind = types.get(key) or refuse(f"no option {key}")
+        assert type(value) is kind or (kind is float and type(value) is int), f"{key} is no {kind.__name__}: {value}"
+    for key, choices in CHOICES.items():
+        assert values.get(key, choices.split()[0]) in choices.split(), f"{key}: {values[key]}"
+    fields = command["fields"]
+    assert values["bf16"] + values["fp16"] <= 1 and values["logging_steps"] == 1 and values["max_steps"] == 7
+    assert values["per_device_train_batch_size"] == 2 and values["gradient_accumulation_steps"] == 3
+    assert ("fsdp" in values) == ("fsdp_config" in values) == (fields["shard"] != "none" and fields["sharder"] == "fsdp")
+    assert ("deepspeed" in values) == (fields["shard"] != "none" and fields["sharder"] == "deepspeed")
+    zero = json.loads(command["files"]["<OUTPUT_DIR>/deepspeed.json"])["zero_optimization"]
+    assert zero["stage"] == {"none": 0, "optimizer": 1, "full": 3}[fields["shard"]]
+    return values
+
+
+def made_data(command):
+    """The words behind the program that makes the data, which compiles."""
+    python, flag, code, folder, node, vocab, length, step, steps, seed, *words = command["argv"]
+    compile(code, "data", "exec")
+    assert (python, flag, folder, node, seed) == ("python3", "-c", "<OUTPUT_DIR>", "0", "1234")
+    ranks = command["fields"]["ranks"]
+    assert (int(length), int(step), int(steps)) == (4096, 2 * 3 * ranks, 7) and int(vocab) >= 1000
+    return words
+
+
+def trl_sft(command):
+    script, words = torchrun(made_data(command)[1:])
+    assert (script, words) == ("-m", ["trl.scripts.sft", "--config", "<OUTPUT_DIR>/sft.yaml"]) or (
+        script == "trl.scripts.sft" and words == ["--config", "<OUTPUT_DIR>/sft.yaml"]
+    )
+    values = training_file(command, "sft.yaml", SFT)
+    assert values["model_name_or_path"] == "a/b" and values["max_length"] == 4096 and values["packing"] is False
+    assert values["dataset_kwargs"] == {"skip_prepare_dataset": True}
+    assert values["dataset_name"] == "<OUTPUT_DIR>/data"
+
+
+def llama_factory(command):
+    assert made_data(command) == ["llamafactory-cli", "train", "<OUTPUT_DIR>/train.yaml"]
+    environment, fields = command["environment"], command["fields"]
+    assert environment["FORCE_TORCHRUN"] == environment["NNODES"] == "1" and environment["NODE_RANK"] == "0"
+    assert environment["NPROC_PER_NODE"] == str(fields["ranks"]) and "MASTER_PORT" in environment
+    values = training_file(command, "train.yaml", LLAMA_FACTORY)
+    assert values["stage"] == "pt" and values["finetuning_type"] == "full" and values["cutoff_len"] == 4096
+    assert values["flash_attn"] in ("auto", "disabled", "sdpa", "fa2", "fa3")
+    assert values["disable_gradient_checkpointing"] == (fields["checkpointing"] == "none")
+    assert not (values["pure_bf16"] and "deepspeed" in values and fields["shard"] == "full")
+    scratch = values["model_name_or_path"] == "<OUTPUT_DIR>"
+    assert values["train_from_scratch"] == scratch == ("model_type" in json.loads(command["files"]["<OUTPUT_DIR>/config.json"]))
+    assert json.loads(command["files"]["<OUTPUT_DIR>/tokenizer.json"])["model"]["vocab"]["</s>"] == 2
