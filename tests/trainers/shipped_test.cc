@@ -35,7 +35,8 @@ std::vector<std::string> ArgvOfShipped(const std::string& name, const Json& valu
   place.ranks_per_node = 8;
   place.output_dir = "/out";
   place.environment = {{"NANOGPT", "/nanogpt"},     {"TRANSFORMERS", "/transformers"}, {"MEGATRON_BRIDGE", "/bridge"},
-                       {"LLM_FOUNDRY", "/foundry"}, {"MEGATRON_DEEPSPEED", "/ds"},     {"LLM_C", "/llm.c"}};
+                       {"LLM_FOUNDRY", "/foundry"}, {"MEGATRON_DEEPSPEED", "/ds"},     {"LLM_C", "/llm.c"},
+                       {"NANOTRON", "/nanotron"},   {"TE_FSDP", "/te/fsdp.py"}};
   const Invoked invoked = Invoke(*trainer.invocation, spec, place);
   if (file != nullptr) *file = invoked.files.begin()->second;
   return invoked.argv;
@@ -88,7 +89,7 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   for (const char* argument :
        {"/transformers/examples/pytorch/language-modeling/run_clm.py", "--config_name=/out", "--max_steps=7", "--bf16",
         "--gradient_checkpointing", "--lr_scheduler_type=constant_with_warmup", "--ddp_backend=nccl",
-        "--dataset_name=wikitext", "--dataset_config_name=wikitext-103-raw-v1"}) {
+        "--dataset_name=Salesforce/wikitext", "--dataset_config_name=wikitext-103-raw-v1"}) {
     EXPECT_THAT(hf, Contains(argument));
   }
   EXPECT_THAT(hf, Not(Contains("--use_cpu")));
