@@ -23,6 +23,7 @@ Evidence EvidenceOf(const Array& array, size_t task, const Row& row) {
   add("slurm_reason", row.reason);
   add("node", fmt::format("{}", fmt::join(HostsOf(row.nodes), " ")));
   add("restarts", std::to_string(row.restarts));
+  add("ended_unix_s", std::to_string(row.ended_s));
   plugin::AddQueueWait(row.submitted_s, row.started_s, evidence);
   return evidence;
 }
@@ -43,7 +44,7 @@ Cause CauseOfCancel(const Array& array, size_t task, const Row& row, const std::
                     const Around& around) {
   if (array.cancelled.contains(task) || row.by_its_user) return {};
   const Wait* wait = row.nodes.empty() ? WaitOf(row.reason) : nullptr;
-  if (wait != nullptr && !wait->end.empty()) {
+  if (wait != nullptr && IsHopeless(*wait, row.partitions)) {
     return {std::string(wait->end.reason), WordsOf(*wait, row), std::string(wait->hint)};
   }
   // The accounting has no script's end of whom a person cancels; but the script has then heard of it.

@@ -166,11 +166,14 @@ const Wait* WaitOf(std::string_view reason) {
       Wait{"partitiondown", "its partition is down", "`sinfo -s` lists partitions"},
       Wait{"partitioninactive", "its partition is inactive", "`sinfo -s` lists partitions"},
       Wait{"nodedown", "a node it asks for is down", "`sinfo -R` says why"},
+      // Before a maintenance window: a shorter job may fit in, and this one starts afterwards.
+      Wait{"reqnodenotavailreservedformaintenance", "its nodes are reserved for maintenance",
+           "it starts afterwards; a shorter launch: time_limit may fit in before"},
       // Drained, down or reserved. Of a job for which a busy one would do, Slurm says Resources.
       Wait{"reqnodenotavail", "the nodes it may go to are not available", "`sinfo -R` says why", {}, /*no_node=*/true},
       Wait{"nodesrequiredforjobaredown", "nodes it asks for are down, drained or reserved", "`sinfo -R` says why"},
       Wait{"reservationdeleted", "its reservation was deleted", "`scontrol show reservation` lists those there are",
-           Infrastructure("rights")},
+           Infrastructure("rights"), /*no_node=*/false, /*in_any_partition=*/true},
       Wait{"reservation", "its reservation has not begun, or is full", "`scontrol show reservation` says when"},
       Wait{"licenses", "the licenses it asks for are in use", "`scontrol show licenses` has them"},
       Wait{"badconstraints", "no node can ever meet what it asks for",
@@ -184,15 +187,18 @@ const Wait* WaitOf(std::string_view reason) {
       Wait{"maxmemperlimit", "it asks for more memory than its partition gives", kPartitionsLimits,
            Infrastructure("limit")},
       Wait{"dependencyneversatisfied", "it depends on a job that will not end as asked",
-           "see launch: slurm: dependency", Infrastructure("start")},
-      Wait{"invalidaccount", "its account is not valid", kYours, Infrastructure("rights")},
+           "see launch: slurm: dependency", Infrastructure("start"), /*no_node=*/false, /*in_any_partition=*/true},
+      Wait{"invalidaccount", "its account is not valid", kYours, Infrastructure("rights"), /*no_node=*/false,
+           /*in_any_partition=*/true},
       Wait{"accountnotallowed", "its partition is not for its account", kYours, Infrastructure("rights")},
-      Wait{"invalidqos", "its QOS is not valid", kYours, Infrastructure("rights")},
+      Wait{"invalidqos", "its QOS is not valid", kYours, Infrastructure("rights"), /*no_node=*/false,
+           /*in_any_partition=*/true},
       Wait{"qosnotallowed", "its partition or account is not for its QOS", kYours, Infrastructure("rights")},
       Wait{"launchfailedrequeuedheld", "it could not be started, and Slurm holds it",
-           "see slurmd's log on its node; a prolog of the site's that fails is one cause", Infrastructure("start")},
+           "see slurmd's log on its node; a prolog of the site's that fails is one cause", Infrastructure("start"),
+           /*no_node=*/false, /*in_any_partition=*/true},
       Wait{"jobholdmaxrequeue", "it was requeued too often, and Slurm holds it", "see slurmd's log on its node",
-           Infrastructure("start")},
+           Infrastructure("start"), /*no_node=*/false, /*in_any_partition=*/true},
   };
   static constexpr Wait kLimitOfAJob = {"", "it asks for more than its QOS or association gives any job", kTheirLimits,
                                         Infrastructure("limit")};
@@ -210,6 +216,10 @@ const Wait* WaitOf(std::string_view reason) {
     return Contains(plain, "perjob") || plain.starts_with("qosmin") ? &kLimitOfAJob : &kLimit;
   }
   return nullptr;
+}
+
+bool IsHopeless(const Wait& wait, std::string_view partitions) {
+  return !wait.end.empty() && (wait.in_any_partition || !Contains(partitions, ","));
 }
 
 Cause CauseOf(int exit_status, std::string_view reason, std::string_view log) {

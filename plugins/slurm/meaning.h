@@ -38,9 +38,16 @@ struct Wait {
   std::string_view hint;
   End end = {};          // as things are it will never start: what that is; empty: it may
   bool no_node = false;  // there is no node now that it may go to, busy or not
+  // The obstacle is the job's own, whichever partition it goes to. Slurm shows the reason of the partition that it
+  // looked at last, so that a job of several partitions may still start in another one.
+  bool in_any_partition = false;
 };
 // nullptr where a job just waits its turn.
 const Wait* WaitOf(std::string_view reason);
+
+// Whether a job that waits for this will never start as things are. `partitions`: those that it may go to, separated
+// by commas.
+bool IsHopeless(const Wait& wait, std::string_view partitions);
 
 // Why a job failed, as far as this tells: its exit status as wait() has it, Slurm's reason, and its log's end.
 struct Cause {

@@ -143,14 +143,14 @@ std::string FormatTasks(const std::vector<int64_t>& tasks) {
 
 const char* const kSqueueFormat =
     "ArrayJobID:|,ArrayTaskID:|,State:|,exit_code:|,RestartCnt:|,SubmitTime:|,StartTime:|,EndTime:|,NodeList:|,"
-    "Reason:|,Name:|";
+    "Reason:|,Partition:|,Name:|";
 
 std::vector<Row> ParseSqueue(std::string_view text) {
-  constexpr size_t kColumns = 11;
+  constexpr size_t kColumns = 12;
   std::vector<Row> rows;
   while (!text.empty()) {
     const std::vector<std::string_view> words = Split(Take(text, '\n'), '|');
-    if (words.size() != kColumns || KeyIn(words[10]).empty()) continue;
+    if (words.size() != kColumns || KeyIn(words[11]).empty()) continue;
     const std::optional<int64_t> id = Number(words[0]);
     if (!id) continue;
     Row row;
@@ -167,7 +167,8 @@ std::vector<Row> ParseSqueue(std::string_view text) {
     row.ended_s = Time(words[7]);
     row.nodes = words[8];
     row.reason = words[9];
-    row.name = KeyIn(words[10]);
+    row.partitions = words[10];
+    row.name = KeyIn(words[11]);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -219,6 +220,7 @@ Row RowFromJson(const Json& row) {
   row.at(10).get_to(result.nodes);
   row.at(11).get_to(result.expected_s);
   row.at(12).get_to(result.by_its_user);
+  row.at(13).get_to(result.partitions);
   return result;
 }
 

@@ -30,6 +30,7 @@ struct Row {
   std::string nodes;
   int64_t expected_s = 0;    // of a pending one: when Slurm thinks that it will start
   bool by_its_user = false;  // the accounting says that whose it is cancelled it; not of root's, as nodes are root, too
+  std::string partitions = {};  // separated by commas: while it waits, those that it may go to
 };
 
 // "4", "0-3,7", "12-40:2%2", "[1-3]": the tasks' indices. Nothing where it is none of these.

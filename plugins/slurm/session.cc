@@ -248,7 +248,7 @@ JobState Session::StateOf(const Place& place, const Row& row, const Row* recorde
 JobState Session::Queued(const Place& place, const Row& row) {
   const std::string& key = place.array->keys[place.task];
   const Wait* wait = WaitOf(row.reason);
-  if (wait == nullptr || wait->end.empty()) {
+  if (wait == nullptr || !IsHopeless(*wait, row.partitions)) {
     hopeless_since_.erase(key);
     given_up_.erase(key);
     return JudgeQueued(row, wait);

@@ -82,10 +82,21 @@ TEST(SlurmMeaning, TellsWhereNoNodeIsLeft) {
     EXPECT_TRUE(WaitOf(none)->no_node) << none;
   }
   for (const char* passes :
-       {"NodeDown", "PartitionDown",
+       {"NodeDown", "PartitionDown", "ReqNodeNotAvail, Reserved for maintenance",
         "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"}) {
     EXPECT_FALSE(WaitOf(passes)->no_node) << passes;
   }
+}
+
+// Slurm shows the reason of the partition that it looked at last.
+TEST(SlurmMeaning, OfSeveralPartitionsTheReasonOfOneIsNoReasonToGiveUp) {
+  for (const char* of_one : {"PartitionTimeLimit", "AccountNotAllowed", "BadConstraints", "QOSMaxCpuPerJobLimit",
+                             "uid 1 not in group permitted to use this partition (p)."}) {
+    EXPECT_TRUE(IsHopeless(*WaitOf(of_one), "a")) << of_one;
+    EXPECT_FALSE(IsHopeless(*WaitOf(of_one), "a,b")) << of_one;
+  }
+  EXPECT_TRUE(IsHopeless(*WaitOf("DependencyNeverSatisfied"), "a,b")) << "it is the job's own";
+  EXPECT_FALSE(IsHopeless(*WaitOf("JobHeldUser"), "a"));
 }
 
 TEST(SlurmMeaning, TellsWhatAJobWaitsForInVain) {

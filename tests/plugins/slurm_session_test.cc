@@ -311,6 +311,15 @@ TEST_F(SlurmSession, SaysWhyAndUntilWhenAJobWaits) {
             "the nodes it may go to are not available (ReqNodeNotAvail, UnavailableNodes:n2)");
 }
 
+TEST_F(SlurmSession, AJobOfSeveralPartitionsWaitsForTheOther) {
+  const auto session = Open();
+  session->Submit(Jobs({"rl-a"}));
+  slurm_.rows.front().reason = "PartitionTimeLimit";
+  slurm_.rows.front().partitions = "short,long";
+  for (int i = 0; i < 3; ++i, Later(60)) EXPECT_EQ(State(*session, "rl-a"), "queued");
+  EXPECT_THAT(slurm_.cancelled, IsEmpty());
+}
+
 // An administrator may lower a limit for a moment, and jobs may have waited for days.
 TEST_F(SlurmSession, AJobThatCanNotStartAsThingsAreIsEndedWhereTheyStaySo) {
   const auto session = Open();

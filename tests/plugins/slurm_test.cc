@@ -375,18 +375,19 @@ TEST(SlurmParse, ReadsTaskListsAndWritesThem) {
 
 TEST(SlurmParse, ReadsTheQueue) {
   const auto rows = ParseSqueue(
-      "5|12-40:2%2|PENDING|0|0|1795310371|N/A|N/A||JobArrayTaskLimit|rl-x|\n"
-      "5|0|FAILED|768|1|1795310371|1795310372|1795310373|n1|NonZeroExitCode|rl-x|\n"
-      "6|N/A|RUNNING|0:0|0|1795310371|1795310373|NONE|n[1-2]|None|rl-y|\n"
-      "5|1|FAILED|3:0|0|1795310371|1795310372|1795310373|n1|NonZeroExitCode|rl-x|\n"
-      "7|0|RUNNING|0|0|1|1|1|n1|None|somebody-elses|\n"
+      "5|12-40:2%2|PENDING|0|0|1795310371|N/A|N/A||JobArrayTaskLimit|short,long|rl-x|\n"
+      "5|0|FAILED|768|1|1795310371|1795310372|1795310373|n1|NonZeroExitCode|p|rl-x|\n"
+      "6|N/A|RUNNING|0:0|0|1795310371|1795310373|NONE|n[1-2]|None|p|rl-y|\n"
+      "5|1|FAILED|3:0|0|1795310371|1795310372|1795310373|n1|NonZeroExitCode|p|rl-x|\n"
+      "7|0|RUNNING|0|0|1|1|1|n1|None|p|somebody-elses|\n"
       "CLUSTER: alps\n"
-      "9|N/A|PENDING|0|0|1795310371|1795310999|N/A||Priority|demo.2.rl-z|\n"
+      "9|N/A|PENDING|0|0|1795310371|1795310999|N/A||Priority|p|demo.2.rl-z|\n"
       "a line end in a name|\n"
-      "8|x|RUNNING|0|0|1|1|1|n1|None|rl-z|\n");
+      "8|x|RUNNING|0|0|1|1|1|n1|None|p|rl-z|\n");
   ASSERT_EQ(rows.size(), 5U);
   EXPECT_EQ(rows[0].tasks->size(), 15U);
   EXPECT_EQ(rows[0].reason, "JobArrayTaskLimit");
+  EXPECT_EQ(rows[0].partitions, "short,long");
   EXPECT_EQ(rows[0].started_s, 0);
   EXPECT_EQ(rows[0].expected_s, 0);
   EXPECT_EQ(rows[1].exit_status, 768);

@@ -24,7 +24,7 @@ std::string Text(const char* text) { return text == nullptr ? std::string() : st
 
 Json Row::ToJson() const {
   return Json::array({name, array_job_id, tasks, state, reason, exit_status, restarts, submit_s, start_s, end_s, nodes,
-                      expected_start_s, by_its_user});
+                      expected_start_s, by_its_user, partitions});
 }
 
 Row RowOf(const slurm_job_info_t& job) {
@@ -38,6 +38,7 @@ Row RowOf(const slurm_job_info_t& job) {
   row.restarts = job.restart_cnt;
   SetTimes(row, job.job_state & JOB_STATE_BASE, job.submit_time, job.start_time, job.end_time);
   row.nodes = Text(job.nodes);
+  row.partitions = Text(job.partition);
   return row;
 }
 

@@ -32,6 +32,7 @@ struct Row {
   std::string nodes;
   int64_t expected_start_s = 0;  // of a pending one, where slurmctld has worked it out
   bool by_its_user = false;      // of slurmdbd's; of root's jobs not known, as nodes are root, too
+  std::string partitions;        // that a pending one may go to, separated by commas
 
   Json ToJson() const;
 };
