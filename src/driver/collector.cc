@@ -30,7 +30,9 @@ int64_t Collector::CollectJobs(const std::vector<JobToCollect>& to_collect, cons
     }
     PointEnded(result, job.record.measured_as, spent_ns, why);
     if (!job.withdrawn.empty() || why == Why::kRefused) continue;
-    for (const FaultWatch::Finding& found : faults_.PointEnded(job.record.key, result)) {
+    Collected told = result;
+    if (!room_.queues) told.node.clear();  // there is no other machine to which its jobs could go
+    for (const FaultWatch::Finding& found : faults_.PointEnded(job.record.key, told)) {
       parts_.observer.Note(found.note);
       if (room_.queues) WithdrawQueued(jobs_, parts_, found.withdrawn);
     }

@@ -34,6 +34,7 @@ std::vector<FaultWatch::Finding> FaultWatch::PointEnded(const std::string& job_k
   if (result.end.status == RunStatus::kCancelled || result.end.reason == InfrastructureReason::kPreempted) return {};
   if (result.end.status != RunStatus::kInfrastructure) {
     alike_ = 0;
+    failed_alike_on_.clear();
     return OwnFault(result);
   }
   if (!failed_jobs_.insert(job_key).second) return {};
@@ -87,6 +88,7 @@ FaultWatch::Finding FaultWatch::UseAgain(const std::string& why) {
             "withdrawn before it began, to be handed over anew"};
   }
   const std::string node = PrintableLine(avoid_.back());
+  used_again_.insert(avoid_.back());
   avoid_.pop_back();
   return {fmt::format("{} is used again, as no other node can take its jobs: {}", node, words),
           "withdrawn before it began, to be let on " + node + " again"};
@@ -112,8 +114,15 @@ bool FaultWatch::IsOneTooMany(const Collected& result) {
   // A scheduler that forgets its jobs forgets many at once, and takes them again.
   if (result.end.reason == InfrastructureReason::kLost) return false;
   std::string kind = KindOf(result);
-  alike_ = kind == kind_ ? alike_ + 1 : 1;
+  if (kind != kind_) {
+    alike_ = 0;
+    failed_alike_on_.clear();
+  }
   kind_ = std::move(kind);
+  // One bad node fails every job that it gets, and says nothing of the others.
+  const bool is_one_node = !result.node.empty() && result.node.find(' ') == std::string::npos;
+  if (is_one_node && !failed_alike_on_.insert(result.node).second && !used_again_.contains(result.node)) return false;
+  ++alike_;
   return give_up_after_ > 0 && alike_ >= give_up_after_ && given_up_.empty();
 }
 

@@ -38,9 +38,11 @@ class FaultWatch {
   // The nodes that were ever set aside, with what failed there, for people: of many the first. Empty: none was.
   std::string SetAside() const;
 
-  // What so many jobs in a row failed of, where that is reason enough to stop; else empty. Any end that is not the
-  // infrastructure's begins a new row; a job that vanished is not of any. And what each of the first so many points
-  // crashed of or was refused for, all alike.
+  // Why no more jobs are handed over; empty: they are. One reason is that jobs failed alike `give_up_after` times in a
+  // row. A node counts once, however many jobs it failed, until it is used again for want of others; a job of several
+  // nodes, or of an unknown one, counts for itself. Any end that is not the infrastructure's begins a new row; a job
+  // that vanished is not of any. The other reason is that each of the first so many points crashed or was refused
+  // alike.
   const std::string& given_up() const { return given_up_; }
   // Whether that is the trainer's own fault.
   bool is_trainers_fault() const { return is_trainers_fault_; }
@@ -61,8 +63,10 @@ class FaultWatch {
   std::set<std::string> failed_jobs_;
   std::map<std::string, OfANode> failed_on_;  // by node
   std::vector<std::string> avoid_;
-  std::string kind_;  // of the last failure
-  int64_t alike_ = 0;
+  std::string kind_;                       // of the last failure
+  int64_t alike_ = 0;                      // failures in a row that count
+  std::set<std::string> failed_alike_on_;  // the nodes of these
+  std::set<std::string> used_again_;
   std::string given_up_;
   bool is_trainers_fault_ = false;
 };

@@ -101,6 +101,23 @@ TEST_F(FaultWatchTest, GivesUpAfterSoManyAlikeInARow) {
   EXPECT_THAT(watch_.given_up(), HasSubstr("3 jobs in a row failed alike, infrastructure (node): job rl-56"));
 }
 
+TEST_F(FaultWatchTest, ANodeThatFailsEachJobItGetsCountsOnceUntilItIsUsedAgain) {
+  for (int i = 0; i < 9; ++i) Failed("black-hole");
+  Failed("n2");
+  EXPECT_EQ(watch_.given_up(), "") << "two nodes of a large cluster";
+  watch_.UseAgain("none there");
+  Failed("black-hole");
+  EXPECT_THAT(watch_.given_up(), HasSubstr("3 jobs in a row failed alike")) << "there was no other node";
+}
+
+TEST_F(FaultWatchTest, JobsOfUnknownNodesCountEach) {
+  Failed("");
+  Failed("n1 n2");
+  EXPECT_EQ(watch_.given_up(), "");
+  Failed("n1 n2");
+  EXPECT_NE(watch_.given_up(), "");
+}
+
 TEST_F(FaultWatchTest, AnEndThatIsAPointsOwnBeginsANewRow) {
   for (int i = 0; i < 9; ++i) {
     Failed("a" + std::to_string(i));

@@ -374,8 +374,9 @@ TEST(SlurmFaults, WhereEveryNodeIsSetAsideTheRunEndsAndNamesThem) {
   const Slurm slurm({"--nodes=2"});
   SlurmCli cli;
   WriteFileAtomic(cli.dir / "bad", "");
-  const auto sweep =
-      cli.Write({.points = 6, .slurm = "exclusive: true, " + UnlessBad(cli), .launch = "retry: {start: 9}"});
+  const auto sweep = cli.Write({.points = 6,
+                                .slurm = "exclusive: true, " + UnlessBad(cli),
+                                .launch = "launcher_timeout: 5s\n  retry: {start: 9}"});
   const auto run = cli.Run({"run", sweep});
   EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
   EXPECT_THAT(run.err,
