@@ -3,7 +3,8 @@
 //
 // A job owns a folder and writes nothing outside it:
 //   job.json             the job, written by the driver before it submits
-//   results.log          what became of its points: one line a result (job_line.h), appended and synced by exec
+//   results.log          what became of its points: one line a result (job_line.h), made empty by the driver, appended
+//                        and synced by exec
 //   parts.log            what pods that share no folder said of their parts in points: `part` lines, by a launcher
 //   points/<point id>/   a point's own while it runs: spec.json and result.json (what the trainer reads and writes),
 //                        log.txt (what it said; of rank N log.N.txt), progress. Node N of several has spec.nodeN.json,

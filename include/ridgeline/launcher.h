@@ -39,12 +39,12 @@
 //              queued | running | ended | missing. For `ended`, evidence may carry "end" with one of the contract's
 //              ends that a scheduler can know (run.h: oom_host, timeout, cancelled, infrastructure), with "reason"
 //              where it is infrastructure's, "node" for the names of the nodes it was on, separated by spaces, or of
-//              the one that failed, and "message" and "hint" for people. Whether a trainer is at fault `exec` alone
-//              knows, and of several nodes not even it. For `queued`, "pending" is the scheduler's own word for why it
-//              waits, "expected_unix_s" when the scheduler thinks it will start, in decimal; "waits" and "hint" say why
-//              a job waits that somebody should do something about; "no_node", that no node is there that it may go to,
-//              busy or not, in the scheduler's words.
-//              `missing`: the scheduler has never heard of this key, or has forgotten it.
+//              the one that failed, "ended_unix_s" for when the job ended, in decimal, and "message" and "hint" for
+//              people. Whether a trainer is at fault `exec` alone knows, and of several nodes not even it. For
+//              `queued`, "pending" is the scheduler's own word for why it waits, "expected_unix_s" when the scheduler
+//              thinks it will start, in decimal; "waits" and "hint" say why a job waits that somebody should do
+//              something about; "no_node", that no node is there that it may go to, busy or not, in the scheduler's
+//              words. `missing`: the scheduler has never heard of this key, or has forgotten it.
 //   cancel     {"jobs": [{"key", "native_id"}…]} -> {"jobs": [{"key", "cancelled": bool}…]}
 //
 // Thread safety: the harness calls a launcher from one thread at a time.

@@ -72,6 +72,12 @@ void ThrowUnread(const ForeignFile& file) {
               file.path().string() + " " + file.problem());
 }
 
+int64_t ModifiedUnixNs(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return 0;
+  return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
 std::string ReadTail(const fs::path& path, size_t max_bytes) {
   return ForeignFile(path).ReadTail(max_bytes).value_or("");
 }

@@ -27,6 +27,9 @@ std::optional<std::string> ReadForeignFile(const std::filesystem::path& path, si
 // Why it was not read, as such an error.
 [[noreturn]] void ThrowUnread(const ForeignFile& file);
 
+// When it was last written to, as Unix time; 0 where there is no such file.
+int64_t ModifiedUnixNs(const std::filesystem::path& path);
+
 // The last `max_bytes` of such a file; empty where it is no regular file, or cannot be read.
 std::string ReadTail(const std::filesystem::path& path, size_t max_bytes);
 

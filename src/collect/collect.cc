@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "collect/job_ends.h"
 #include "ridgeline/job_dir.h"
 #include "ridgeline/job_line.h"
 #include "ridgeline/limits.h"
@@ -33,12 +34,6 @@ namespace {
 constexpr size_t kChunk = 128;  // points read before they are written
 constexpr size_t kReaders = 4;  // groups being read while one is written
 constexpr size_t kMostPartsBytes = size_t{64} << 20;
-// launcher.h: what the scheduler says the end was, and its words for people.
-constexpr char kEndKey[] = "end";
-constexpr char kReasonKey[] = "reason";
-constexpr char kMessageKey[] = "message";
-constexpr char kHintKey[] = "hint";
-constexpr char kNodeKey[] = "node";
 constexpr char kBeganKey[] = "began";  // our own: "no" where the job ended before the point's turn
 
 // A result for a point that left none we can use, with all that is known about why.
@@ -55,77 +50,6 @@ RunResult WithoutResult(const JobToCollect& from, const std::string& point_id, c
   }
   result.ended_unix_ns = now_unix_ns;
   return result;
-}
-
-std::string Said(const JobToCollect& from, const char* key) {
-  const auto it = from.evidence.find(key);
-  return it == from.evidence.end() ? "" : it->second;
-}
-
-// What a scheduler can know of an end: whether a trainer is at fault only who started it knows. Nothing where it does
-// not say, or not that.
-std::optional<RunEnd> ScheduledEnd(const JobToCollect& from) {
-  try {
-    const RunEnd end = EndFromNames(Said(from, kEndKey), Said(from, kReasonKey));
-    switch (end.status) {
-      case RunStatus::kInfrastructure:
-      case RunStatus::kCancelled:
-      case RunStatus::kTimeout:
-      case RunStatus::kOomHost:
-        return end;
-      default:
-        return std::nullopt;
-    }
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-// How a job ended for a point that it left no result of. `exec` ends well however its points end, so what ended it was
-// none of them; and whoever had not begun did not run out of time or memory.
-RunEnd EndOfJob(const JobToCollect& from, bool began) {
-  const std::optional<RunEnd> said = ScheduledEnd(from);
-  const bool cancelled = from.state == JobRecord::State::kCancelled;
-  if (cancelled && (!said || said->status == RunStatus::kInfrastructure)) return RunStatus::kCancelled;
-  if (said && (began || said->status == RunStatus::kInfrastructure || said->status == RunStatus::kCancelled)) {
-    return *said;
-  }
-  if (const auto reason = ReasonFromName(ReasonOfExecExit(std::atoi(Said(from, "exit_code").c_str())))) return *reason;
-  std::error_code ec;
-  if (!std::filesystem::exists(from.job.job_dir, ec)) return InfrastructureReason::kStorage;
-  return began || from.state != JobRecord::State::kEnded ? InfrastructureReason::kLost : InfrastructureReason::kStart;
-}
-
-// On the node nobody knows why a job is told to end; its scheduler does. A run that saved its state goes on, even if
-// it was its time that was up.
-void CorrectEnd(const JobToCollect& from, RunResult& result) {
-  const bool told = result.status == RunStatus::kCancelled || result.reason == InfrastructureReason::kPreempted;
-  std::optional<RunEnd> end = ScheduledEnd(from);
-  // A person did it, whatever that looked like to the scheduler.
-  if (from.state == JobRecord::State::kCancelled && end && end->status == RunStatus::kInfrastructure) end.reset();
-  if (!told || !end || end->reason == InfrastructureReason::kLost) return;
-  if (end->status == RunStatus::kTimeout && result.evidence.contains("checkpoint_dir")) return;
-  const std::string said = Said(from, kMessageKey);
-  if (said.empty() && *end == EndOf(result)) return;  // it is what the node took it for
-  SetEnd(*end, result);
-  result.message = said.empty() ? fmt::format("the scheduler says: {}", EndName(*end)) : said;
-  result.hint = Said(from, kHintKey);
-  for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
-}
-
-// What one node saw of a point that ran on several: where the infrastructure took another of them, or a person ended
-// them all, it was that. Such an end is no result, so that it costs a trainer's own crash a second measurement at most.
-void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result) {
-  const bool cancelled = from.state == JobRecord::State::kCancelled;
-  const std::optional<RunEnd> end = cancelled ? RunEnd(RunStatus::kCancelled) : ScheduledEnd(from);
-  if (!end || IsFinal(end->status) || end->reason == InfrastructureReason::kLost) return;
-  const std::string said = Said(from, kMessageKey);
-  result.message = fmt::format("{}; on its first node it was {}: {}", said.empty() ? EndName(*end) : said,
-                               EndName(EndOf(result)), result.message);
-  result.hint = Said(from, kHintKey);
-  SetEnd(*end, result);
-  result.evidence.erase(kNodeKey);  // of the crash
-  for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
 }
 
 RunResult DecodeOf(const std::string& point_id, const std::string& text, const std::string& source) {
@@ -153,6 +77,7 @@ class JobReading {
         live_(IsLive(from.state)),
         read_(from.results != nullptr ? *from.results : JobResults()),
         lines_(from.job.job_dir, read_.offset) {
+    read_.lacks_lines = false;
     wanted_count_ = static_cast<size_t>(std::ranges::count(from.job.points, false, &JobRecord::Point::has_result));
     any_began_ = wanted_count_ < from.job.points.size();
     std::error_code ec;
@@ -161,6 +86,8 @@ class JobReading {
 
   bool done() const { return lines_done_ && next_ == from_.job.points.size(); }
   size_t wanted() const { return wanted_count_; }
+  bool has_ended() const { return !live_ && !read_.lacks_lines; }
+  const JobToCollect& from() const { return from_; }
 
   // About as many as `most`; none, once it is done.
   std::vector<NewResult> Next(size_t most) {
@@ -291,7 +218,8 @@ class JobReading {
         source = ResultFile(from_.job.job_dir, point_id);
         text = ReadForeignFile(source, kMaxJobLineBytes);
       }
-      if (!text) return live_ ? std::nullopt : std::optional(Missing(point_id));
+      if (!text && !live_ && from_.lines_may_come && no_lines_.empty()) read_.lacks_lines = true;
+      if (!text) return live_ || read_.lacks_lines ? std::nullopt : std::optional(Missing(point_id));
       RunResult result = DecodeOf(point_id, *text, source.string());
       if (live_ && !Stands(result)) return std::nullopt;
       if (AwaitsNodes(result)) {
@@ -324,23 +252,32 @@ class JobReading {
   RunResult Missing(const std::string& point_id) const {
     const bool began = Began(point_id);
     RunEnd end = EndOfJob(from_, began);
+    const std::string early =
+        end.status == RunStatus::kTimeout
+            ? WhyTooEarly(from_, point_id, ModifiedUnixNs(PointDir(from_.job.job_dir, point_id) / SpecName(0)),
+                          EndOfJobUnixNs())
+            : "";
+    if (!early.empty()) end = InfrastructureReason::kStart;
     const bool owed = !began && end.status != RunStatus::kCancelled && OthersBegan();
     std::string message = fmt::format("job {} ended ({}) {}", from_.job.key, EndName(end),
                                       owed     ? "before this point's turn"
                                       : !began ? "before this point began"
                                                : "without a result of this point");
-    if (const std::string said = Said(from_, kMessageKey); !said.empty()) message += ": " + said;
+    if (const std::string said = early.empty() ? Said(from_, said::kMessage) : early; !said.empty())
+      message += ": " + said;
     const std::string trouble = TroubleWithLines();
     if (!trouble.empty()) message += "; " + trouble;
     if (owed) end = InfrastructureReason::kLost;
     if (!no_lines_.empty() && end.status == RunStatus::kInfrastructure) end = InfrastructureReason::kStorage;
-    std::string hint = Said(from_, kHintKey);
+    std::string hint = Said(from_, said::kHint);
     if (hint.empty() && !IsFinal(end.status)) hint = "`ridgeline run` with the same sweep runs it again";
     RunResult result = WithoutResult(from_, point_id, end, std::move(message), std::move(hint), now_unix_ns_);
     if (owed) result.evidence[kBeganKey] = "no";
     if (!trouble.empty()) SayFile(lines_.path(), trouble, result);
     return result;
   }
+
+  int64_t EndOfJobUnixNs() const { return int64_t{std::atoll(Said(from_, said::kEndedUnixS).c_str())} * 1'000'000'000; }
 
   bool Began(const std::string& point_id) const {
     std::error_code ec;
@@ -415,7 +352,7 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
     for (const size_t i : store.AddResults(results)) {
       const RunResult& result = results[i].result;
       const int64_t duration_ns = result.started_unix_ns > 0 ? result.ended_unix_ns - result.started_unix_ns : 0;
-      const auto node = result.evidence.find(kNodeKey);
+      const auto node = result.evidence.find(said::kNode);
       collected.push_back({result.point_id, EndOf(result), result.message,
                            node == result.evidence.end() ? "" : node->second, result.throughput.steady_tokens_per_s,
                            std::max<int64_t>(duration_ns, 0), result.repeat, !result.evidence.contains(kBeganKey),
@@ -456,8 +393,9 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
       keep(results);
       while (!last->done()) keep(last->Next(kChunk));
     }
-    for (const JobToCollect& from : jobs) {
-      if (!IsLive(from.state)) store.SetJobState(from.job.key, from.state, from.evidence, now_unix_ns);
+    for (const JobReading& reading : readings) {
+      const JobToCollect& from = reading.from();
+      if (reading.has_ended()) store.SetJobState(from.job.key, from.state, from.evidence, now_unix_ns);
     }
   });
   for (JobReading& reading : readings) reading.Commit();

@@ -35,6 +35,7 @@ struct JobResults {
   // The last line of each point that has none that stands: it counts where the job ends with it.
   std::map<std::string, std::string> unfinished;
   PartsTold parts;
+  bool lacks_lines = false;  // the job has ended, and a point has no line yet (JobToCollect::lines_may_come)
 };
 
 // A job to look at, and what its launcher says of it now.
@@ -46,6 +47,9 @@ struct JobToCollect {
   std::map<std::string, std::string> evidence;  // the scheduler's words (launcher.h, poll_many), `end` included
   // Where they are looked for again and again. nullptr: they are read from the beginning.
   JobResults* results = nullptr;
+  // Of a job that ended well: each point has a line, but a network file system may show it late. Points without one are
+  // left for later, and `results` says that there are some; then the job has not ended yet.
+  bool lines_may_come = false;
 };
 
 struct Collected {

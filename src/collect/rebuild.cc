@@ -1,7 +1,5 @@
 #include "collect/rebuild.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -28,12 +26,6 @@ namespace fs = std::filesystem;
 
 fs::path KeptSweep(const fs::path& output_dir, const std::string& name) {
   return output_dir / "sweeps" / ((IsPlainName(name) ? name : Hex(Hash(name))) + ".yaml");
-}
-
-int64_t ModifiedUnixNs(const fs::path& file) {
-  struct stat status {};
-  if (::stat(file.c_str(), &status) != 0) return 0;
-  return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
 class Rebuild {

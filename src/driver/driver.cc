@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+#include "base/text.h"
 #include "collect/collect.h"
 #include "driver/adopt.h"
 #include "driver/collector.h"
@@ -17,6 +21,7 @@
 #include "driver/planner.h"
 #include "driver/poller.h"
 #include "driver/reluctance.h"
+#include "driver/retry_policy.h"
 #include "driver/room.h"
 #include "driver/submitter.h"
 #include "driver/sweep_points.h"
@@ -56,8 +61,9 @@ class Driver {
         asked > 1 ? Leave() : Stop();
         break;
       }
-      bool changed = !GivenUp() && OpenJobs();
-      changed = (!GivenUp() && SubmitJobs()) || changed;
+      // What is uncollected points to the jobs, which stay where they are until then.
+      bool changed = !uncollected_ && !GivenUp() && OpenJobs();
+      changed = (!uncollected_ && !GivenUp() && SubmitJobs()) || changed;
       if (options_.detach && live_.AllSubmitted()) {
         Leave();
         break;
@@ -156,24 +162,46 @@ class Driver {
   }
 
   bool AskAndCollect() {
-    const std::optional<Poller::Outcome> outcome = poller_.Poll(live_);
-    if (!outcome) return false;
-    const int64_t new_results =
-        outcome->to_collect.empty() ? 0 : collector_.CollectJobs(outcome->to_collect, outcome->looked_at);
-    for (const LiveJob* job : outcome->ended) {
+    if (!uncollected_) uncollected_ = poller_.Poll(live_);
+    if (!uncollected_ || Now() < collect_again_ns_) return false;
+    const std::optional<int64_t> new_results = CollectOrWait(*uncollected_);
+    if (!new_results) return false;
+    std::vector<LiveJob*> ended = std::exchange(uncollected_, std::nullopt)->ended;
+    std::erase_if(ended, [](const LiveJob* job) { return job->results.lacks_lines; });
+    for (const LiveJob* job : ended) {
       if (job->submitted_ns > 0 && !room_.queues) planner_.JobEnded(static_cast<int64_t>(job->record.points.size()));
     }
-    Forget(outcome->ended);
+    Forget(ended);
     poller_.Pause();
-    return new_results > 0 || !outcome->ended.empty();
+    return *new_results > 0 || !ended.empty();
   }
 
-  // For jobs for which there has been no node for too long, but those that are set aside: one node at a time, the next
-  // after as long again. What an earlier run had set aside is nothing to this one: where that kept jobs from nodes,
-  // they need not wait.
+  // How many points ended; nothing where a file could not be read just now: a file server that restarts makes handles
+  // stale for a moment. Throws where that lasts for as long as a launcher is borne with.
+  std::optional<int64_t> CollectOrWait(const Poller::Outcome& outcome) {
+    if (outcome.to_collect.empty()) return 0;
+    try {
+      const int64_t new_results = collector_.CollectJobs(outcome.to_collect, outcome.looked_at);
+      failed_collects_ = 0;
+      return new_results;
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kInfrastructure) throw;
+      if (failed_collects_ == 0) {
+        failed_collects_since_ns_ = Now();
+        parts_.observer.Note("results are read again later: " + PrintableLine(e.message()));
+      }
+      if (Now() - failed_collects_since_ns_ >= sweep_.launch.launcher_timeout_s * 1'000'000'000) throw;
+      collect_again_ns_ = Now() + TryAgainNs(++failed_collects_);
+      return std::nullopt;
+    }
+  }
+
+  // Where a job has found no node for too long, a node that was set aside is used again: one at a time, the next after
+  // as long again. Jobs that an earlier run kept off nodes need not wait: this run set none of these aside. Other jobs
+  // keep their place in the queue.
   void UseNodesAgain() {
     for (const LiveJob& job : live_) {
-      if (job.no_node_since_ns == 0 || !job.withdrawn.empty()) continue;
+      if (job.no_node_since_ns == 0 || !job.withdrawn.empty() || job.kept_off.empty()) continue;
       const bool is_of_an_earlier_run = job.submitted_ns == 0;
       const int64_t waited_ns = Now() - job.no_node_since_ns;
       const bool is_due = faults_.avoid().empty() ? is_of_an_earlier_run
@@ -181,7 +209,7 @@ class Driver {
       if (!is_due) continue;
       const FaultWatch::Finding found = faults_.UseAgain(job.no_node);
       parts_.observer.Note(found.note);
-      WithdrawQueued(live_, parts_, found.withdrawn);
+      WithdrawQueued(live_, parts_, found.withdrawn, Queued::kKeptOffNodes);
       for (LiveJob& each : live_) each.no_node_since_ns = 0;
       return;
     }
@@ -248,6 +276,10 @@ class Driver {
   Submitter submitter_;
   Poller poller_;
   PollPace pace_;
+  std::optional<Poller::Outcome> uncollected_;
+  int failed_collects_ = 0;
+  int64_t failed_collects_since_ns_ = 0;
+  int64_t collect_again_ns_ = 0;  // not before
   RunStart start_;
   int64_t live_left_ = 0;
   bool interrupted_ = false;

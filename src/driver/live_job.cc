@@ -44,6 +44,7 @@ LiveJob AdoptJob(JobRecord record, const JobOf& job_of) {
   if (record.state == JobRecord::State::kIntent) job.to_submit = JobOfIntent(record, job_of);
   if (job.to_submit) WriteJob(*job.to_submit);
   if (const auto why = record.evidence.find(kWithdrawn); why != record.evidence.end()) job.withdrawn = why->second;
+  if (const auto nodes = record.evidence.find(kKeptOff); nodes != record.evidence.end()) job.kept_off = nodes->second;
   job.record = std::move(record);
   return job;
 }
@@ -52,6 +53,8 @@ void WriteJob(const Job& job) {
   MakeDirs(job.job_dir);
   fs::remove(CancelFile(job.job_dir));
   WriteFile(JobFile(job), JobText(job));
+  // A client of a network file system remembers for up to a minute that a file is missing: then it would miss results.
+  ResultsWriter{job.job_dir};
 }
 
 std::optional<Job> JobOfIntent(const JobRecord& record, const JobOf& job_of) {

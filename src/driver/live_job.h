@@ -18,6 +18,8 @@ namespace ridgeline {
 
 // The evidence of a live job in the store that says why it was withdrawn.
 inline constexpr const char* kWithdrawn = "withdrawn";
+// The evidence of a queued job that may not go to these nodes, as jobs failed there: names, separated by spaces.
+inline constexpr const char* kKeptOff = "kept_off";
 
 struct LiveJob {
   JobRecord record;
@@ -27,9 +29,12 @@ struct LiveJob {
   int64_t submitted_ns = 0;      // monotonic; 0: in an earlier run
   int64_t collected_ns = 0;      // results were last looked for
   int64_t missing_since_ns = 0;  // the launcher has not known it since; 0: it does
+  int64_t ended_since_ns = 0;    // the launcher has said since that it ended; 0: it has not
+  int64_t done_since_ns = 0;     // it has been running since, with a result of every point; 0: it is not done
   int64_t no_node_since_ns = 0;  // there has been no node for it since; 0: there may be one
   JobPhase phase = JobPhase::kQueued;
   std::string withdrawn;   // why it was told to end before it began; empty: it was not
+  std::string kept_off;    // the nodes that it may not go to, as jobs failed there; empty: it may go to any
   std::string pending;     // the scheduler's word for why it is queued; empty: not said
   std::string no_node;     // its words for that there is no node for it
   int64_t expected_s = 0;  // when the scheduler thinks that it will start, as Unix time; 0: not said

@@ -29,7 +29,12 @@ inline constexpr int64_t kLongestWaitNs = 250'000'000;
 inline constexpr int64_t kAskShare = 125;                // a launcher with jobs for hours is asked for 0.8% of the time
 inline constexpr int64_t kMostPauseNs = 30'000'000'000;  // even where one question took long: the next may not
 inline constexpr int64_t kMissingNs = 2'000'000'000;     // a scheduler may know a new job late
-inline constexpr int64_t kPartialCollectNs = 500'000'000;  // results of a job that still runs
+inline constexpr int64_t kPartialCollectNs = 500'000'000;    // results of a job that still runs
+inline constexpr int64_t kSingleCollectNs = 10'000'000'000;  // the same of a job of one point, in a queue
+// A network file system may show what a node wrote this late: NFS remembers for a minute that a file is missing.
+inline constexpr int64_t kLinesMayComeNs = 65'000'000'000;
+// A job that has a result of every point and still runs hangs, or its node does: then nothing waits for it.
+inline constexpr int64_t kDoneButRunningNs = 60'000'000'000;
 
 // Ending: more than `ridgeline exec` or a scheduler gives a trainer to end.
 inline constexpr int64_t kCancelPatienceNs = 40'000'000'000;

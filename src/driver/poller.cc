@@ -41,16 +41,23 @@ std::optional<Poller::Outcome> Poller::Poll(JobTable& jobs) {
   const std::vector<LiveJob*> asked = jobs.Submitted();
   const std::vector<JobState> states = Ask(asked);
   if (states.empty()) return outcome;
+  std::vector<LiveJob*> done;
   parts_.store.Transact([&] {
     for (size_t i = 0; i < states.size(); ++i) {
       LiveJob& job = *asked[i];
       const std::optional<JobRecord::State> state = NewState(job, states[i]);
       if (!state) continue;
-      outcome.to_collect.push_back({job.record, *state, EvidenceOf(job, states[i]), &job.results});
+      const bool hangs = *state == JobRecord::State::kEnded && states[i].phase == JobPhase::kRunning;
+      if (hangs) done.push_back(&job);
+      if (states[i].phase == JobPhase::kEnded && job.ended_since_ns == 0) job.ended_since_ns = Now();
+      const bool may_come = states[i].phase == JobPhase::kEnded && job.withdrawn.empty() && EndedWell(states[i]) &&
+                            Now() - job.ended_since_ns < kLinesMayComeNs;
+      outcome.to_collect.push_back({job.record, *state, EvidenceOf(job, states[i]), &job.results, may_come});
       outcome.looked_at.push_back(&job);
       if (!IsLive(*state)) outcome.ended.push_back(&job);
     }
   });
+  TellToEnd(done);
   return outcome;
 }
 
@@ -65,6 +72,35 @@ void Poller::Pause() {
   if (pause_ns <= 0 || failed_questions_ > 0) return;
   const int64_t now_ns = Now();
   next_ask_ns_ = now_ns + PauseAfterAskingNs(pause_ns, now_ns - begin_ns_);
+}
+
+// Whether each point must have a line of results: `exec` says so by how it exits, and the scheduler knows nothing else.
+bool Poller::EndedWell(const JobState& answer) {
+  const auto code = answer.evidence.find("exit_code");
+  return !answer.evidence.contains("end") && !answer.evidence.contains("message") &&
+         !answer.evidence.contains("signal") && (code == answer.evidence.end() || code->second == "0");
+}
+
+// A node may be stuck while it ends a job, and a rank may hang after the last result.
+bool Poller::HangsThoughDone(LiveJob& job) {
+  if (!std::ranges::all_of(job.record.points, &JobRecord::Point::has_result)) return false;
+  if (job.done_since_ns == 0) job.done_since_ns = Now();
+  return Now() - job.done_since_ns >= kDoneButRunningNs;
+}
+
+void Poller::TellToEnd(const std::vector<LiveJob*>& done) {
+  std::vector<JobRef> refs;
+  for (LiveJob* job : done) refs.push_back(job->ref());
+  if (refs.empty()) return;
+  parts_.observer.Note(fmt::format("{} still ran though all results were there, and {} told to end",
+                                   refs.size() == 1 ? "a job" : fmt::format("{} jobs", refs.size()),
+                                   refs.size() == 1 ? "was" : "were"));
+  try {
+    parts_.launcher.Cancel(refs);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kInfrastructure) throw;
+    parts_.observer.Note("they could not be told: " + PrintableLine(e.message()));
+  }
 }
 
 // What an answer makes of a job; nothing where there is nothing to collect now.
@@ -102,10 +138,16 @@ std::optional<JobRecord::State> Poller::NewState(LiveJob& job, const JobState& a
           parts_.store.SetJobState(job.record.key, JobRecord::State::kRunning, {}, parts_.clock.UnixNs());
         }
       }
-      if (job.record.points.size() < 2 || Now() - job.collected_ns < kPartialCollectNs) return std::nullopt;
-      return JobRecord::State::kRunning;
+      if (HangsThoughDone(job)) return JobRecord::State::kEnded;
+      return IsTimeToCollect(job) ? std::optional(JobRecord::State::kRunning) : std::nullopt;
   }
   return std::nullopt;
+}
+
+bool Poller::IsTimeToCollect(const LiveJob& job) const {
+  const int64_t since_ns = Now() - job.collected_ns;
+  if (job.record.points.size() > 1) return since_ns >= kPartialCollectNs;
+  return parts_.launcher.can().queue && since_ns >= kSingleCollectNs;
 }
 
 void Poller::NoteNoNode(LiveJob& job, const JobState& answer) const {
@@ -134,6 +176,7 @@ void Poller::NotePending(LiveJob& job, const JobState& answer) {
   job.pending = std::move(pending);
   job.expected_s = expected_s;
   std::map<std::string, std::string> evidence;
+  if (!job.kept_off.empty()) evidence[kKeptOff] = job.kept_off;
   if (!job.pending.empty()) evidence["pending"] = job.pending;
   if (expected_s > 0) evidence["expected_unix_s"] = expected;
   parts_.store.SetJobState(job.record.key, job.record.state, evidence, parts_.clock.UnixNs());

@@ -20,7 +20,7 @@ class Poller {
   struct Outcome {
     std::vector<JobToCollect> to_collect;
     std::vector<LiveJob*> looked_at;  // whose these are
-    std::vector<LiveJob*> ended;      // of them
+    std::vector<LiveJob*> ended;      // of them; whoever collects these finds out whether they lack lines (JobResults)
   };
 
   // What it refers to must outlive it.
@@ -37,6 +37,10 @@ class Poller {
   std::vector<JobState> Ask(const std::vector<LiveJob*>& jobs);
   static std::map<std::string, std::string> EvidenceOf(const LiveJob& job, const JobState& answer);
   std::optional<JobRecord::State> NewState(LiveJob& job, const JobState& answer);
+  static bool EndedWell(const JobState& answer);
+  bool HangsThoughDone(LiveJob& job);
+  bool IsTimeToCollect(const LiveJob& job) const;
+  void TellToEnd(const std::vector<LiveJob*>& done);
   void NoteNoNode(LiveJob& job, const JobState& answer) const;
   void NoteWaiting(const JobState& answer);
   void NotePending(LiveJob& job, const JobState& answer);

@@ -30,6 +30,10 @@ void Submitter::Taken(LiveJob& job, const Submission& answer, int64_t asked_unix
   job.submitted_ns = job.collected_ns = parts_.clock.MonotonicNs();
   job.to_submit.reset();
   parts_.store.MarkSubmitted(job.record.key, job.record.native_id, asked_unix_ns);
+  job.kept_off = Join(faults_.avoid(), " ");
+  if (!job.kept_off.empty()) {
+    parts_.store.SetJobState(job.record.key, job.record.state, {{kKeptOff, job.kept_off}}, asked_unix_ns);
+  }
   refused_in_a_row_ = 0;
   reluctance_.Answered();
 }

@@ -36,9 +36,10 @@ void TellToEnd(const std::vector<LiveJob*>& jobs, const DriverParts& parts) {
 
 }  // namespace
 
-void WithdrawQueued(JobTable& jobs, const DriverParts& parts, const std::string& why) {
+void WithdrawQueued(JobTable& jobs, const DriverParts& parts, const std::string& why, Queued which) {
   std::vector<LiveJob*> queued;
   for (LiveJob* job : jobs.Submitted()) {
+    if (which == Queued::kKeptOffNodes && job->kept_off.empty()) continue;
     if (job->phase == JobPhase::kQueued && job->withdrawn.empty()) queued.push_back(job);
   }
   if (queued.empty()) return;

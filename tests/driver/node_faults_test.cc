@@ -129,7 +129,7 @@ TEST(NodeFaults, WhereEveryNodeIsSetAsideAndFailsOnTheRunEndsAndNothingIsLost) {
   const RunSummary summary = world.Run();
   EXPECT_EQ(summary.no_result, 6);
   EXPECT_THAT(summary.given_up, HasSubstr("5 jobs in a row failed alike"));
-  EXPECT_THAT(summary.set_aside, HasSubstr("n1, where 6 jobs failed, the last: "));
+  EXPECT_THAT(summary.set_aside, HasSubstr("n1, where 12 jobs failed, the last: "));
   EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state IN ('intent', 'submitted', 'running')"), 0);
   OneNodeThatFails(world, 0);
   EXPECT_EQ(world.Run().ok, 6);
@@ -181,6 +181,26 @@ TEST(NodeFaults, JobsOfAnEarlierRunThatFindNoNodeAreHandedOverAnew) {
       << "what an earlier run had set aside is not waited for";
   EXPECT_THAT(world.observer.notes, Contains(HasSubstr("jobs of an earlier run are handed over anew")));
   ExpectEveryPointWasMeasuredInTheEnd(world, 4);
+}
+
+// Before a maintenance window no node takes a job, and the job's place in the queue is worth keeping.
+TEST(NodeFaults, JobsOfAnEarlierRunThatMayGoToAnyNodeKeepTheirPlace) {
+  World world(2);
+  world.launcher.max_jobs = 100;
+  world.launcher.poll_pause_ns = 1'000'000'000;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    entry.evidence = {{"no_node", kNoNode}};
+    if (entry.polls < 300) return;
+    entry.evidence.clear();
+    world.Finish(entry);
+  };
+  world.interrupts = [&] { return world.launcher.poll_calls > 3 ? 2 : 0; };
+  EXPECT_TRUE(world.Run().left);
+  world.interrupts = nullptr;
+  world.yaml += "launch: {launcher_timeout: 10s}\n";
+  EXPECT_EQ(world.Run().ok, 2);
+  EXPECT_THAT(world.launcher.cancelled, ::testing::IsEmpty());
+  EXPECT_EQ(world.launcher.jobs.size(), 2);
 }
 
 TEST(NodeFaults, FailuresThatAreAlikeStopTheSweepAndNothingIsLost) {

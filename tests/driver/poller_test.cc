@@ -67,6 +67,47 @@ TEST_F(PollerTest, AJobThatRunsIsKeptSoInTheStore) {
   EXPECT_EQ(First().collected_ns, clock_.MonotonicNs()) << "what it waited in the queue is no time of its points";
 }
 
+TEST_F(PollerTest, LinesOfAJobThatEndedWellMayComeForAMinute) {
+  phase_ = JobPhase::kEnded;
+  evidence_ = {{"exit_code", "0"}};
+  EXPECT_TRUE(poller_.Poll(jobs_)->to_collect.at(0).lines_may_come);
+  clock_.SleepNs(kLinesMayComeNs);
+  EXPECT_FALSE(poller_.Poll(jobs_)->to_collect.at(0).lines_may_come);
+}
+
+TEST_F(PollerTest, NoLinesComeOfAJobOfWhichMoreIsKnown) {
+  phase_ = JobPhase::kEnded;
+  for (const auto& known : {std::pair("exit_code", "3"), std::pair("signal", "9"), std::pair("end", "timeout"),
+                            std::pair("message", "its log was cut")}) {
+    evidence_ = {known};
+    for (auto& entry : world_.launcher.jobs) entry.second.phase = JobPhase::kRunning;
+    EXPECT_FALSE(poller_.Poll(jobs_)->to_collect.at(0).lines_may_come) << known.first;
+  }
+}
+
+TEST_F(PollerTest, AJobThatHasAllResultsAndHangsIsToldToEnd) {
+  phase_ = JobPhase::kRunning;
+  First().record.points.front().has_result = true;
+  EXPECT_THAT(poller_.Poll(jobs_)->ended, IsEmpty());
+  clock_.SleepNs(kDoneButRunningNs - 1);
+  EXPECT_THAT(poller_.Poll(jobs_)->ended, IsEmpty());
+  clock_.SleepNs(1);
+  const auto outcome = poller_.Poll(jobs_);
+  EXPECT_THAT(outcome->ended, ElementsAre(&First()));
+  EXPECT_EQ(outcome->to_collect.at(0).state, JobRecord::State::kEnded);
+  EXPECT_THAT(world_.launcher.cancelled, ElementsAre(First().record.key));
+  EXPECT_THAT(world_.observer.notes, ElementsAre("a job still ran though all results were there, and was told to end"));
+}
+
+TEST_F(PollerTest, ASingleResultIsLookedForInAQueueWhileItsJobRuns) {
+  phase_ = JobPhase::kRunning;
+  poller_.Poll(jobs_);
+  clock_.SleepNs(kSingleCollectNs);
+  EXPECT_THAT(poller_.Poll(jobs_)->to_collect, IsEmpty()) << "this machine's jobs end when they are done";
+  world_.launcher.max_jobs = 100;
+  EXPECT_THAT(poller_.Poll(jobs_)->to_collect, SizeIs(2));
+}
+
 TEST_F(PollerTest, ResultsOfABundleAreLookedForWhileItRuns) {
   First().record.points.push_back({"another", 1, false});
   phase_ = JobPhase::kRunning;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <type_traits>
+#include <utility>
 
 #include "tests/driver/world.h"
 
@@ -401,6 +403,64 @@ TEST(CancelJobs, GivesUpOnAJobThatDoesNotEnd) {
   DeafLauncher deaf(world.launcher);
   EXPECT_EQ(CancelJobs(store.LiveJobs("test"), store, deaf, clock, [] { return false; }), 1);
   EXPECT_THAT(store.LiveJobs("test"), SizeIs(1));
+}
+
+// As on NFS, whose clients show for up to a minute what was there before.
+TEST(LateResults, OfAJobThatEndedWellAreWaitedFor) {
+  World world(2);
+  world.launcher.max_jobs = 100;
+  world.launcher.poll_pause_ns = 1'000'000'000;
+  std::map<std::string, FakeLauncher::Entry> ended;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    entry.phase = JobPhase::kEnded;
+    entry.evidence = {{"exit_code", "0"}};
+    ended[entry.job.key] = entry;
+  };
+  int looks = 0;
+  world.step = [&] {
+    if (++looks < 400) return;
+    for (auto& job : std::exchange(ended, {})) world.Finish(job.second);
+  };
+  EXPECT_EQ(world.Run().ok, 2);
+  EXPECT_GE(looks, 400);
+  EXPECT_EQ(world.launcher.jobs.size(), 2) << "nothing ran twice";
+  EXPECT_EQ(world.Count("SELECT count(*) FROM jobs WHERE state = 'ended'"), 2);
+}
+
+TEST(LateResults, ThatNeverComeAreLostAndThePointRunsAgain) {
+  World world(1);
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    if (world.launcher.jobs.size() > 1) return world.Finish(entry);
+    entry.phase = JobPhase::kEnded;
+    entry.evidence = {{"exit_code", "0"}};
+  };
+  EXPECT_EQ(world.Run().ok, 1);
+  EXPECT_EQ(world.launcher.jobs.size(), 2);
+}
+
+// A file server that restarts makes handles stale for a moment.
+TEST(LateResults, ThatCannotBeReadNowAreReadLater) {
+  World world(2);
+  world.launcher.max_jobs = 100;
+  std::map<std::filesystem::path, std::filesystem::path> away;
+  world.launcher.on_poll = [&](FakeLauncher::Entry& entry) {
+    world.Finish(entry);
+    std::filesystem::path elsewhere = entry.job.job_dir.string() + ".away";
+    std::filesystem::rename(entry.job.job_dir, elsewhere);
+    std::filesystem::create_symlink(entry.job.job_dir, entry.job.job_dir);  // which nobody can follow
+    away[entry.job.job_dir] = elsewhere;
+  };
+  int looks = 0;
+  world.step = [&] {
+    if (away.empty() || ++looks < 100) return;
+    for (const auto& [place, elsewhere] : std::exchange(away, {})) {
+      std::filesystem::remove(place);
+      std::filesystem::rename(elsewhere, place);
+    }
+  };
+  EXPECT_EQ(world.Run().ok, 2);
+  EXPECT_THAT(world.observer.notes, ::testing::Contains(HasSubstr("results are read again later: ")));
+  EXPECT_EQ(world.launcher.jobs.size(), 2);
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+#include "collect/job_ends.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "ridgeline/job_dir.h"
+#include "run/job.h"
+
+namespace ridgeline {
+
+namespace {
+
+// What a scheduler can know of an end: whether a trainer is at fault only who started it knows. Nothing where it does
+// not say, or not that.
+std::optional<RunEnd> ScheduledEnd(const JobToCollect& from) {
+  try {
+    const RunEnd end = EndFromNames(Said(from, said::kEnd), Said(from, said::kReason));
+    switch (end.status) {
+      case RunStatus::kInfrastructure:
+      case RunStatus::kCancelled:
+      case RunStatus::kTimeout:
+      case RunStatus::kOomHost:
+        return end;
+      default:
+        return std::nullopt;
+    }
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string Said(const JobToCollect& from, const char* key) {
+  const auto it = from.evidence.find(key);
+  return it == from.evidence.end() ? "" : it->second;
+}
+
+std::string WhyTooEarly(const JobToCollect& from, const std::string& point_id, int64_t began_ns, int64_t ended_ns) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  constexpr int64_t kClocksDiffer =
+      10 * kSecond;  // the node's and the scheduler's; a job gets a minute more than its points
+  if (began_ns <= 0 || ended_ns <= began_ns) return {};
+  std::optional<Job> job;
+  try {
+    job = ReadJobFile(from.job.job_dir);
+  } catch (const Error&) {
+    return {};
+  }
+  if (!job) return {};
+  const auto point = std::ranges::find(job->points, point_id, &JobPoint::id);
+  if (point == job->points.end() || point->time_limit_s == 0) return {};
+  const int64_t had_ns = ended_ns - began_ns;
+  if (had_ns + kClocksDiffer >= point->time_limit_s * kSecond) return {};
+  std::string text = fmt::format("its job's time was up after {} of the {} that this point may take",
+                                 FormatDuration(had_ns), FormatDuration(point->time_limit_s * kSecond));
+  if (from.job.started_unix_ns > 0 && began_ns > from.job.started_unix_ns) {
+    text += fmt::format("; the point began {} after its job", FormatDuration(began_ns - from.job.started_unix_ns));
+  }
+  return text;
+}
+
+// `exec` ends well however its points end, so what ended it was none of them; and whoever had not begun did not run out
+// of time or memory.
+RunEnd EndOfJob(const JobToCollect& from, bool began) {
+  const std::optional<RunEnd> said = ScheduledEnd(from);
+  const bool cancelled = from.state == JobRecord::State::kCancelled;
+  if (cancelled && (!said || said->status == RunStatus::kInfrastructure)) return RunStatus::kCancelled;
+  if (said && (began || said->status == RunStatus::kInfrastructure || said->status == RunStatus::kCancelled)) {
+    return *said;
+  }
+  if (const auto reason = ReasonFromName(ReasonOfExecExit(std::atoi(Said(from, "exit_code").c_str())))) return *reason;
+  std::error_code ec;
+  if (!std::filesystem::exists(from.job.job_dir, ec)) return InfrastructureReason::kStorage;
+  return began || from.state != JobRecord::State::kEnded ? InfrastructureReason::kLost : InfrastructureReason::kStart;
+}
+
+void CorrectEnd(const JobToCollect& from, RunResult& result) {
+  const bool told = result.status == RunStatus::kCancelled || result.reason == InfrastructureReason::kPreempted;
+  std::optional<RunEnd> end = ScheduledEnd(from);
+  // A person did it, whatever that looked like to the scheduler.
+  if (from.state == JobRecord::State::kCancelled && end && end->status == RunStatus::kInfrastructure) end.reset();
+  if (!told || !end || end->reason == InfrastructureReason::kLost) return;
+  if (end->status == RunStatus::kTimeout && result.evidence.contains("checkpoint_dir")) return;
+  std::string said = Said(from, said::kMessage);
+  if (end->status == RunStatus::kTimeout) {
+    std::string early = WhyTooEarly(from, result.point_id, result.started_unix_ns, result.ended_unix_ns);
+    if (!early.empty()) {
+      end = InfrastructureReason::kStart;
+      said = std::move(early);
+    }
+  }
+  if (said.empty() && *end == EndOf(result)) return;  // it is what the node took it for
+  SetEnd(*end, result);
+  result.message = said.empty() ? fmt::format("the scheduler says: {}", EndName(*end)) : said;
+  result.hint = Said(from, said::kHint);
+  for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
+}
+
+void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result) {
+  const bool cancelled = from.state == JobRecord::State::kCancelled;
+  const std::optional<RunEnd> end = cancelled ? RunEnd(RunStatus::kCancelled) : ScheduledEnd(from);
+  if (!end || IsFinal(end->status) || end->reason == InfrastructureReason::kLost) return;
+  const std::string said = Said(from, said::kMessage);
+  result.message = fmt::format("{}; on its first node it was {}: {}", said.empty() ? EndName(*end) : said,
+                               EndName(EndOf(result)), result.message);
+  result.hint = Said(from, said::kHint);
+  SetEnd(*end, result);
+  result.evidence.erase(said::kNode);  // of the crash
+  for (const auto& [name, value] : from.evidence) result.evidence.try_emplace(name, value);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,44 @@
+// What a scheduler's word on a job's end means for the job's points: the scheduler knows of the job, and `ridgeline
+// exec` knows of its points.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "collect/collect.h"
+#include "run/result.h"
+
+namespace ridgeline {
+
+// The names of a launcher's evidence (ridgeline/launcher.h, poll_many).
+namespace said {
+inline constexpr char kEnd[] = "end";
+inline constexpr char kReason[] = "reason";
+inline constexpr char kMessage[] = "message";
+inline constexpr char kHint[] = "hint";
+inline constexpr char kNode[] = "node";
+inline constexpr char kEndedUnixS[] = "ended_unix_s";
+}  // namespace said
+
+// The evidence of that name; empty where there is none.
+std::string Said(const JobToCollect& from, const char* key);
+
+// Why a time-out of the job is none of the point: its job began late, as behind a slow prolog, or somebody lowered the
+// job's limit. Empty where the point had the time that it may take, or has no limit of its own, or a time is not known.
+// `began_ns` and `ended_ns`: of the point, Unix times; 0: not known.
+std::string WhyTooEarly(const JobToCollect& from, const std::string& point_id, int64_t began_ns, int64_t ended_ns);
+
+// How a job ended for a point that it left no result of. `began`: whether the point's turn had come.
+RunEnd EndOfJob(const JobToCollect& from, bool began);
+
+// Corrects the end of a result that says that the point was told to end: on the node nobody knows why, and the
+// scheduler does. A run that saved its state goes on, even if its time was up.
+void CorrectEnd(const JobToCollect& from, RunResult& result);
+
+// Corrects what one node saw of a point on several nodes: where the infrastructure took another of them, or a person
+// ended them all, it was that. Such an end is no result, so it costs a trainer's own crash a second measurement at
+// most.
+void CorrectEndOfSeveral(const JobToCollect& from, RunResult& result);
+
+}  // namespace ridgeline
