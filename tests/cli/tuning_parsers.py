@@ -34,6 +34,20 @@ zip:
     shard: [none, none, full, full, full, optimizer]
     sharder: [fsdp, fsdp, fsdp, deepspeed, deepspeed, deepspeed]
 """,
+    "litgpt": """
+defaults: {seq_length: 4096, batch_size: 2, grad_accumulation: 3}
+matrix:
+  model: [llama3-8b, qwen2.5-7b, qwen3-8b, Llama-3.2-1B]
+  schedule: [constant, cosine]
+zip:
+  - device: [cpu, cuda, cuda, cuda]
+    gpu: [none, h100, h100, h100]
+    ranks: [1, 1, 8, 8]
+    shard: [none, none, full, full]
+    precision: [fp32, bf16, tf32, bf16]
+    state_precision: [fp32, fp32, fp32, bf16]
+    grad_clip: [0, 1, 1, 1]
+""",
 }
 
 CHOICES = {
@@ -119,3 +133,46 @@ def llama_factory(command):
     scratch = values["model_name_or_path"] == "<OUTPUT_DIR>"
     assert values["train_from_scratch"] == scratch == ("model_type" in json.loads(command["files"]["<OUTPUT_DIR>/config.json"]))
     assert json.loads(command["files"]["<OUTPUT_DIR>/tokenizer.json"])["model"]["vocab"]["</s>"] == 2
+
+
+LITGPT = {
+    str: "model_name model_config.name model_config.norm_class_name model_config.mlp_class_name out_dir precision "
+    "data.class_path optimizer.class_path logger_name",
+    int: "model_config.block_size model_config.n_layer model_config.n_embd model_config.n_head "
+    "model_config.n_query_groups model_config.head_size model_config.vocab_size model_config.padded_vocab_size "
+    "model_config.intermediate_size model_config.rope_base data.init_args.vocab train.log_interval "
+    "train.global_batch_size train.micro_batch_size train.lr_warmup_steps train.max_seq_length eval.interval devices "
+    "num_nodes seed",
+    float: "model_config.norm_eps model_config.rotary_percentage train.max_norm train.min_lr optimizer.init_args.lr "
+    "optimizer.init_args.eps optimizer.init_args.weight_decay",
+    bool: "model_config.norm_qk model_config.parallel_residual model_config.bias model_config.attn_bias "
+    "train.tie_embeddings eval.initial_validation eval.final_validation",
+    list: "optimizer.init_args.betas",
+    type(None): "train.save_interval",
+}
+
+
+def leaves(values, where=""):
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{where}{key}.")
+        else:
+            yield where + key, value
+
+
+def litgpt(command):
+    argv, fields = command["argv"], command["fields"]
+    script, words = torchrun([word for word in argv[1:] if word != "--no_python"])
+    assert "--no_python" in argv and script == "python3" and words[0] == "-c"
+    compile(words[1], "rows", "exec")
+    assert words[2:] == ["7", str(4096 * 2 * 3 * fields["ranks"]), "pretrain", "--config=<OUTPUT_DIR>/pretrain.yaml"]
+    values = yaml.safe_load(command["files"]["<OUTPUT_DIR>/pretrain.yaml"])
+    types = {key: kind for kind, keys in LITGPT.items() for key in keys.split()}
+    for key, value in leaves(values):
+        assert key in types, f"no option {key}"
+        assert type(value) is types[key], f"{key} is no {types[key].__name__}: {value}"
+    assert values["precision"] in ("bf16-true", "bf16-mixed", "32-true")
+    assert values["logger_name"] in ("csv", "tensorboard", "wandb", "mlflow", "litlogger")
+    assert values["train"]["max_norm"] > 0 and values["train"]["global_batch_size"] == 2 * 3 * fields["ranks"]
+    assert values["devices"] * values["num_nodes"] == fields["ranks"]
+    assert (values["model_name"] == "Llama-3.2-1B") != ("model_config" in values)
