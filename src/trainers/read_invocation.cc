@@ -216,14 +216,17 @@ class InvocationReader {
   }
 
   void ReadFiles(const YamlNode& node) {
-    static const Names kFormats = {".toml", ".yaml", ".yml", ".json"};
+    static const Names kFormats = {".toml", ".yaml", ".yml", ".json", ".py"};
     for (const auto& [name, value] : Map(node, "files is a mapping of names to what is in them", "file")) {
       const bool plain = IsFileName(name);
       if (!plain || !IsAmong(kFormats, fs::path(name).extension().string())) {
         Wrong(*value, fmt::format("'{}' is no file that can be written here: it has letters, digits, '-', '_' and '.', "
                                   "and ends with {}, by which values are quoted",
                                   ShortenToBytes(name, 80), Join(kFormats, ", ")));
-      } else if (auto read = ReadTemplate(*value, "a file", Quoting::kQuoted, kMostFileBytes)) {
+        continue;
+      }
+      const Quoting quoting = name.ends_with(".py") ? Quoting::kPython : Quoting::kQuoted;
+      if (auto read = ReadTemplate(*value, "a file", quoting, kMostFileBytes)) {
         invocation_.files.emplace(name, *std::move(read));
       }
     }

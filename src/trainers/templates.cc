@@ -133,6 +133,7 @@ class Template::Parser {
   Parser(std::string_view text, Quoting quoting) : rest_(text), quoting_(quoting) {}
 
   std::vector<Part> Whole() {
+    if (quoting_ == Quoting::kPython) RefuseLongStrings();
     std::vector<Part> parts = Parts(0);
     if (splits_ && (parts.size() != 1 || !parts.front().value)) {
       Wrong("`words` makes several arguments of a value that is all of its item");
@@ -142,6 +143,14 @@ class Template::Parser {
   }
 
  private:
+  // A string of Python that goes on in the next line hides from FollowQuotes what stands in it.
+  void RefuseLongStrings() const {
+    for (const std::string_view sign : {"\"\"\"", "'''"}) {
+      if (rest_.find(sign) != std::string_view::npos) Wrong(fmt::format("Python has no {} here: use \"…\"", sign));
+    }
+    if (rest_.find("\\\n") != std::string_view::npos) Wrong("a line of Python ends with no backslash here");
+  }
+
   // Up to the end, or to an `else` or `end`, which closed_by_ then is.
   std::vector<Part> Parts(size_t depth) {
     if (depth > kMostDepth) Wrong(fmt::format("more than {} {{{{if}}}} in each other", kMostDepth));
@@ -224,6 +233,9 @@ class Template::Parser {
       }
     }
     if (!tag.AtEnd()) tag.WrongHere("there is more behind the name; filters begin with |");
+    if (quoting_ == Quoting::kPython && quoted_ && value.map.empty()) {
+      tag.WrongHere("in Python a value has no place between quotes: text brings its own");
+    }
     return value;
   }
 
@@ -273,6 +285,7 @@ std::vector<std::string> Template::Names() const {
 
 std::string Template::Quoted(const std::string& text, bool in_quotes) const {
   if (quoting_ == Quoting::kNone) return text;
+  if (quoting_ == Quoting::kPython) return "(\"" + Escaped(text) + "\")";
   return in_quotes ? Escaped(text) : '"' + Escaped(text) + '"';
 }
 
@@ -299,7 +312,8 @@ std::string Template::ValueOf(const Value& value, const Lookup& lookup, const Lo
   }
   if (value.with_point && IsWholeNumber(text)) text += ".0";
   if (is_text) return Quoted(text, value.in_quotes);
-  return quoting_ == Quoting::kQuoted && std::holds_alternative<double>(*found) ? ForFiles(std::move(text)) : text;
+  if (quoting_ == Quoting::kPython && std::holds_alternative<bool>(*found)) return text == "true" ? "True" : "False";
+  return quoting_ != Quoting::kNone && std::holds_alternative<double>(*found) ? ForFiles(std::move(text)) : text;
 }
 
 bool Template::Holds(const Branch& branch, const Lookup& lookup) {

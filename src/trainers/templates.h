@@ -25,6 +25,7 @@ enum class Quoting {
   kNone,    // as it is: an argument, a variable's value
   kQuoted,  // TOML, YAML, JSON: text in double quotes, unless it stands in them, escaped as all three read it; a number
             // as all three, and YAML 1.1, read it as one
+  kPython,  // Python: text as a string in parentheses, so that nothing beside it becomes a part of it; True and False
 };
 
 class Template {

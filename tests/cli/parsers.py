@@ -18,6 +18,7 @@ import yaml
 
 sys.dont_write_bytecode = True
 
+import titan_parsers  # noqa: E402
 import tuning_parsers  # noqa: E402
 from parser_parts import Parser, refuse, torchrun  # noqa: E402
 
@@ -106,7 +107,7 @@ zip:
   - {tensor_parallel: [1, 2, 1], context_parallel: [1, 1, 2]}
   - {precision: [bf16, fp8], grad_accumulation: [1, 2], checkpointing: [full, selective], compile: [false, true], grad_clip: [0, 1]}
 """,
-} | tuning_parsers.SWEEPS
+} | tuning_parsers.SWEEPS | titan_parsers.SWEEPS
 
 
 def one_of(names):
@@ -462,7 +463,8 @@ def main():
             for command in commands(ridgeline, trainers, name, folder):
                 count += 1
                 try:
-                    getattr(tuning_parsers, name, globals().get(name))(command)
+                    titan = titan_parsers.PARSERS.get(name)
+                    (titan or getattr(tuning_parsers, name, globals().get(name)))(command)
                     assert command["environment"]["PYTHONUNBUFFERED"] == "1"
                     for path, text in command["files"].items():
                         if path.endswith((".yaml", ".yml")):

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "trainers/definition.h"
+#include "trainers/find.h"
 #include "trainers/reading.h"
 
 namespace ridgeline {
@@ -14,7 +15,7 @@ namespace ridgeline {
 // One that ships, by its name, or the metrics of a definition.
 inline Trainer TrainerOf(const std::string& trainer) {
   if (trainer.find('{') == std::string::npos) {
-    return LoadTrainer(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers" / (trainer + ".yaml"));
+    return LoadTrainer(FindTrainer(trainer, {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers"}));
   }
   return ParseTrainer("name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n" + trainer,
                       "mine.yaml");

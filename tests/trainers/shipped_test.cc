@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "trainers/definition.h"
+#include "trainers/find.h"
 #include "yaml/yaml.h"
 
 namespace ridgeline {
@@ -27,7 +28,7 @@ RunSpec ShippedSpec(const Json& values) {
 }
 
 std::vector<std::string> ArgvOfShipped(const std::string& name, const Json& values, std::string* file = nullptr) {
-  const Trainer trainer = LoadTrainer(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers" / (name + ".yaml"));
+  const Trainer trainer = LoadTrainer(FindTrainer(name, {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers"}));
   RunSpec spec = ShippedSpec(values);
   CanonicalizeOwn(*trainer.invocation, spec);
   for (const Problem& problem : WhyRefused(name, *trainer.invocation, spec)) ADD_FAILURE() << problem.message;
@@ -67,10 +68,12 @@ TEST(Invocation, OfWhatShipsIsWhatTheProgramsTake) {
   std::string toml;
   const auto titan = ArgvOfShipped(
       "torchtitan", with({{"model", "llama-8b"}, {"precision", "fp8"}, {"shard", "full"}, {"grad_clip", 1}}), &toml);
-  EXPECT_THAT(titan, Contains("/out/torchtitan.toml"));
-  for (const char* line :
-       {"flavor = \"8B\"\n", "converters = [\"float8\"]\n", "mode = \"none\"\n", "data_parallel_shard_degree = -1\n",
-        "dump_folder = \"/out\"\n", "global_batch_size = 8\n", "tensor_parallel_degree = 1\n"}) {
+  for (const char* argument : {"/out/torchtitan.toml", "--local-ranks-filter=0", "--tee=3"}) {
+    EXPECT_THAT(titan, Contains(argument));
+  }
+  for (const char* line : {"flavor = \"8B\"\n", "converters = [\"quantize.linear.float8\"]\n", "mode = \"none\"\n",
+                           "data_parallel_shard_degree = -1\n", "dump_folder = \"/out\"\n", "global_batch_size = 8\n",
+                           "tensor_parallel_degree = 1\n"}) {
     EXPECT_THAT(toml, HasSubstr(line));
   }
   const auto megatron = ArgvOfShipped(
@@ -136,11 +139,14 @@ TEST(Invocation, OfWhatShipsRanksShareAModelAsThePointSays) {
               AllOf(Contains("model.virtual_pipeline_model_parallel_size=null"),
                     Contains("model.sequence_parallel=false"), Contains("train.global_batch_size=64")));
   std::string file;
-  ArgvOfShipped("torchtitan", split(megatrons), &file);
+  Json titans = megatrons;
+  titans["shard"] = "full";
+  EXPECT_THAT(ArgvOfShipped("torchtitan", split(titans), &file), Not(Contains(HasSubstr("local-ranks-filter"))))
+      << "its last stage alone has the loss";
   for (const char* line :
        {"tensor_parallel_degree = 4\n", "pipeline_parallel_degree = 4\n", "context_parallel_degree = 2\n",
         "pipeline_parallel_schedule = \"Interleaved1F1B\"\n", "pipeline_parallel_microbatch_size = 2\n",
-        "\nlocal_batch_size = 16\n", "global_batch_size = 32\n", "data_parallel_replicate_degree = 2\n"}) {
+        "\nlocal_batch_size = 16\n", "global_batch_size = 32\n", "data_parallel_shard_degree = -1\n"}) {
     EXPECT_THAT(file, HasSubstr(line));
   }
   const auto deepspeed = ArgvOfShipped(
@@ -162,7 +168,7 @@ TEST(Invocation, OfWhatShipsRanksShareAModelAsThePointSays) {
 }
 
 std::vector<std::string> WhyNotShipped(const std::string& name, const Json& values) {
-  const Trainer trainer = LoadTrainer(std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers" / (name + ".yaml"));
+  const Trainer trainer = LoadTrainer(FindTrainer(name, {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "trainers"}));
   RunSpec spec = ShippedSpec(values);
   CanonicalizeOwn(*trainer.invocation, spec);
   std::vector<std::string> messages;
@@ -176,7 +182,7 @@ TEST(Invocation, OfWhatShipsRanksThatCannotShareAModelAreRefused) {
     values.emplace("ranks", 64);
     return WhyNotShipped(name, values);
   };
-  for (const char* name : {"megatron_lm", "nemo", "torchtitan", "deepspeed", "nanotron"}) {
+  for (const char* name : {"megatron_lm", "nemo", "deepspeed", "nanotron"}) {
     SCOPED_TRACE(name);
     EXPECT_THAT(why(name, {{"tensor_parallel", 8}}), IsEmpty());
     EXPECT_THAT(why(name, {{"tensor_parallel", 64}, {"seq_length", 8192}}),
@@ -187,7 +193,26 @@ TEST(Invocation, OfWhatShipsRanksThatCannotShareAModelAreRefused) {
               ElementsAre(HasSubstr("all stages of the pipeline must have as many layers")));
   EXPECT_THAT(why("megatron_lm", {{"pipeline_parallel", 4}, {"virtual_pipeline", 2}, {"grad_accumulation", 6}}),
               ElementsAre(HasSubstr("grad_accumulation must be a multiple of pipeline_parallel")));
-  EXPECT_THAT(why("torchtitan", {{"pipeline_parallel", 4}}), ElementsAre(HasSubstr("as many micro-batches as ranks")));
+  for (const char* titan : {"torchtitan", "torchtitan@0.1", "torchtitan@0.2.0"}) {
+    SCOPED_TRACE(titan);
+    EXPECT_THAT(why(titan, {{"tensor_parallel", 8}, {"shard", "full"}}), IsEmpty());
+    EXPECT_THAT(why(titan, {{"tensor_parallel", 16}, {"seq_length", 8192}, {"shard", "full"}}),
+                ElementsAre(HasSubstr("divide kv_heads")));
+    EXPECT_THAT(why(titan, {{"pipeline_parallel", 4}, {"shard", "full"}}),
+                ElementsAre(HasSubstr("as many micro-batches as ranks")));
+    EXPECT_THAT(why(titan, {{"tensor_parallel", 2}}), ElementsAre(HasSubstr("need shard: full")));
+    EXPECT_THAT(why(titan, {{"tensor_parallel", 8}, {"ranks", 8}, {"shard", "full"}}),
+                ElementsAre(HasSubstr("the program computes in fp32")));
+  }
+  EXPECT_THAT(WhyNotShipped("torchtitan", {{"model", "qwen3-8b"},
+                                           {"trainer", "torchtitan"},
+                                           {"device", "cuda"},
+                                           {"gpu", "h100"},
+                                           {"ranks", 16},
+                                           {"shard", "full"},
+                                           {"pipeline_parallel", 2},
+                                           {"grad_accumulation", 2}}),
+              ElementsAre(HasSubstr("no pipeline for Qwen3")));
   EXPECT_THAT(why("deepspeed", {{"pipeline_parallel", 2}, {"shard", "full"}}), ElementsAre(HasSubstr("stage 3")));
   EXPECT_THAT(why("llm_foundry", {{"tensor_parallel", 2}}),
               ::testing::Contains(HasSubstr("would not heed tensor_parallel: 2")));

@@ -118,6 +118,22 @@ TEST(Templates, TextInFilesIsQuotedAsTheyAllReadIt) {
   EXPECT_THAT(RefusalOfTemplate("{{path | words}}", Quoting::kQuoted), HasSubstr("no filter 'words' here"));
 }
 
+TEST(Templates, ValuesInPythonAreExpressionsOfTheirOwn) {
+  const auto in_python = [](const std::string& text) { return Template(text, Quoting::kPython).Text(Values); };
+  EXPECT_EQ(in_python("run({{layers}}, lr={{rate}}, flash={{flash}}, compile={{compile}}, clip={{clip | float}})"),
+            "run(12, lr=6.0e-05, flash=True, compile=False, clip=1.0)");
+  EXPECT_EQ(in_python("x = {{path}}  # {{path}}"), R"(x = ("a \"b\"\n\\c\u007f")  # ("a \"b\"\n\\c\u007f"))");
+  EXPECT_EQ(in_python("f{{nothing}}{{nothing}}"), R"(f("")(""))") << "no f-string, and no three quotes in a row";
+  EXPECT_EQ(in_python("\"{{precision | map: fp8=float8}}\""), "\"float8\"") << "the definition's own words";
+  const auto refusal = [](const std::string& text) { return RefusalOfTemplate(text, Quoting::kPython); };
+  EXPECT_THAT(refusal("x = f\"a{{path}}\""), HasSubstr("in Python a value has no place between quotes"));
+  EXPECT_THAT(refusal("x = \"{{if flash}}{{path}}{{end}}\""), HasSubstr("no place between quotes"));
+  EXPECT_THAT(refusal("x = '{{path}}'"), HasSubstr("no place between single quotes"));
+  EXPECT_THAT(refusal("\"\"\"\n{{path}}\n\"\"\""), HasSubstr("Python has no \"\"\" here"));
+  EXPECT_THAT(refusal("'''\n{{path}}\n'''"), HasSubstr("Python has no ''' here"));
+  EXPECT_THAT(refusal("x = \"\\\n{{path}}\""), HasSubstr("ends with no backslash"));
+}
+
 // PyYAML reads YAML 1.1, to which 1e-08 is text; TOML and JSON have rules of their own.
 TEST(Templates, NumbersInFilesAreNumbersToWhoeverReadsThem) {
   const std::vector<double> numbers = {0,      1,      -1,    0.1,  3e-4,   1e-5,     1e-8,      1e5,    1e15,
