@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -116,9 +120,10 @@ TEST(TrainersBuildShipped, AllCanBeTakenFromAnotherFolder) {
     for (const char* file : {"train_gpt2", "train_gpt2cu", "pretrain_gpt.py", "run_clm.py", "fsdp.py"}) {
       WriteFile(sources / file, "");
     }
-    for (const char* file : {"torchrun", "llamafactory-cli"}) WriteFile(programs / file, "");
+    for (const char* file : {"torchrun", "llamafactory-cli", "axolotl"}) WriteFile(programs / file, "");
     // What is installed as a package has its programs in a folder, and no sources.
-    const bool has_sources = trainer.name != "trl_sft" && trainer.name != "llama_factory";
+    const std::vector<std::string> packages = {"trl_sft", "llama_factory", "litgpt", "axolotl"};
+    const bool has_sources = std::ranges::find(packages, trainer.name) == packages.end();
     EXPECT_NO_THROW(FromFolder(trainer, (has_sources ? sources : programs).path())) << entry.path();
   }
 }
