@@ -15,6 +15,7 @@
 #include "driver/progress.h"
 #include "plan/plan.h"
 #include "plan/trainer.h"
+#include "run/spec.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 
@@ -147,11 +148,14 @@ std::vector<Point> Chosen(std::vector<Point> points, const CommandsAsked& asked)
   return points;
 }
 
-// A release may be asked for by its own name or by the one that the sweep has for it.
+// A release may be asked for by its own name, by one that leaves out some of it, or by the one that the sweep has.
 void RequireTrainer(const Sweep& sweep, const Point& point, const CommandsAsked& asked) {
   const std::string& trainer = point.spec.trainer;
   const auto definition = sweep.trainers.Find(trainer);
-  if (asked.trainer.empty() || asked.trainer == trainer || (definition && definition->name == asked.trainer)) return;
+  if (asked.trainer.empty() || asked.trainer == trainer) return;
+  if (definition && (asked.trainer == definition->name || !ReleaseAfter(asked.trainer, definition->name).empty())) {
+    return;
+  }
   throw Error(ErrorKind::kUsage,
               fmt::format("{}: the point's trainer is {}, not {}", Asked(asked.point), trainer, asked.trainer),
               fmt::format("ridgeline trainers show {}", trainer));

@@ -25,7 +25,7 @@ class DifferencesTest : public testing::Test {
  protected:
   // A measurement of llama-10m at batch 1, in a sweep of its own.
   void Measure(const Json& fields, const MeasurementKey& as, const std::string& memory = "24 GiB",
-               const std::string& device = "Example CPU") {
+               const std::string& device = "Example CPU", const std::string& definition = "") {
     std::vector<Problem> problems;
     Json all = {{"model", "llama-10m"}};
     all.update(fields);
@@ -40,6 +40,7 @@ class DifferencesTest : public testing::Test {
     result.throughput = {100, 90};
     result.step_ns.median_ns = 5;
     result.environment = {{"cpu", "Example CPU"}, {"memory", memory}};
+    if (!definition.empty()) result.environment["definition"] = definition;
     store_.AddResults(std::vector<NewResult>{{result, "", 0, as}});
   }
 
@@ -183,6 +184,21 @@ TEST_F(DifferencesTest, AnotherDeviceIsADifference) {
   for (const auto& row : numbers.rows) results.emplace_back(std::get<int64_t>(row[0]));
   EXPECT_EQ(TellApart(store_, results, {"seed"}), (std::vector<std::string>{"device GPU A", "device GPU B"}));
   EXPECT_EQ(TellApart(store_, results, {"seed", "device_name"}), (std::vector<std::string>{"", ""}));
+}
+
+// A trainer's name without a release may have meant another one at another time.
+TEST_F(DifferencesTest, AnotherReleaseIsADifference) {
+  const auto measure = [&](int seed, const std::string& definition) {
+    Measure({{"seed", seed}, {"trainer", "titan"}}, {}, "24 GiB", "Example CPU", definition);
+  };
+  measure(1, "titan@0.2 (v0.2.0)");
+  measure(2, "titan@0.3 (v0.3.0)");
+  measure(3, "titan (v0.3.0)");
+  const Table numbers = store_.Query("SELECT number FROM results ORDER BY number");
+  std::vector<std::optional<int64_t>> results;
+  for (const auto& row : numbers.rows) results.emplace_back(std::get<int64_t>(row[0]));
+  EXPECT_EQ(TellApart(store_, results, {"seed"}),
+            (std::vector<std::string>{"definition titan@0.2 (v0.2.0)", "definition titan@0.3 (v0.3.0)", ""}));
 }
 
 }  // namespace
