@@ -18,6 +18,23 @@ bool DecidesBefore(const PodView& pod, const PodView& other) {
   return std::tuple(RankOf(pod), pod.created_unix_s) < std::tuple(RankOf(other), other.created_unix_s);
 }
 
+// The Job's controller replaces a pod that the cluster takes away, under the same index. The one that succeeded counts,
+// else the newest.
+bool CountsInsteadOf(const PodView& other, const PodView& pod) {
+  return std::tuple(HasSucceeded(pod), pod.created_unix_s, pod.name) >
+         std::tuple(HasSucceeded(other), other.created_unix_s, other.name);
+}
+
+// Those that count, by index.
+std::map<std::string, const PodView*> OfEachIndex(const Pods& pods) {
+  std::map<std::string, const PodView*> counted;
+  for (const auto& [name, pod] : pods) {
+    const PodView*& of_index = counted[pod.index];
+    if (of_index == nullptr || CountsInsteadOf(*of_index, pod)) of_index = &pod;
+  }
+  return counted;
+}
+
 int64_t IndexOf(const PodView& pod) {
   int64_t index = 0;
   std::from_chars(pod.index.data(), pod.index.data() + pod.index.size(), index);
@@ -30,7 +47,8 @@ bool HasSucceeded(const PodView& pod) { return pod.terminated ? pod.exit_code ==
 
 PodSummary Summarize(const Pods& pods, int64_t now_unix_s) {
   PodSummary summary;
-  for (const auto& [name, pod] : pods) {
+  for (const auto& [index, counted] : OfEachIndex(pods)) {
+    const PodView& pod = *counted;
     if (summary.first == nullptr || pod.created_unix_s < summary.first->created_unix_s) summary.first = &pod;
     if (pod.HasBegun()) ++summary.begun;
     if (HasSucceeded(pod)) ++summary.succeeded;

@@ -12,6 +12,7 @@ namespace ridgeline::kubernetes {
 
 using Pods = std::map<std::string, PodView>;  // by name
 
+// Of pods that replaced one another, of each index one counts: the one that succeeded, else the newest.
 struct PodSummary {
   const PodView* first = nullptr;    // that was created
   const PodView* decides = nullptr;  // how the Job ended, once it has: the first that ended badly, or is taken away

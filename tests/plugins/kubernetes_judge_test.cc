@@ -321,6 +321,23 @@ TEST(KubernetesJudge, OfSeveralPodsTheOneThatFailedDecides) {
   EXPECT_EQ(judgement.evidence.at("pod_index"), "1");
 }
 
+// After an eviction, or the end of a spot node, the Job's controller makes another pod.
+TEST(KubernetesJudge, APodThatReplacedAnotherCountsInsteadOfIt) {
+  Json evicted = PodObject("Failed", Terminated(143), Disrupted("TerminationByKubelet"));
+  evicted["metadata"]["creationTimestamp"] = "2026-01-01T00:10:00Z";
+  const auto replaced_by = [&](Json pod) {
+    pod["metadata"]["name"] = "rl-1-again";
+    pod["metadata"]["creationTimestamp"] = "2026-01-01T00:20:00Z";
+    return std::vector<Json>{evicted, pod};
+  };
+  const Json complete = JobObject({{"conditions", {{{"type", "Complete"}, {"status", "True"}}}}});
+  EXPECT_EQ(EndOf(complete, replaced_by(PodObject("Succeeded", Terminated(0, "Completed")))), "");
+  EXPECT_EQ(EndOf(JobObject(), replaced_by(PodObject("Running", Running()))), "running");
+  EXPECT_EQ(EndOf(JobObject(), replaced_by(PodObject("Pending", nullptr))), "queued");
+  EXPECT_EQ(EndOf(FailedJob(), replaced_by(PodObject("Failed", Terminated(137, "OOMKilled")))), "oom_host");
+  EXPECT_EQ(EndOf(JobObject(), {evicted}), "preempted") << "nothing has replaced it yet";
+}
+
 // Rank 0 took it for a crash, and its pod is through. Of the other, which is on its node for ever, the Job's controller
 // says the Job failed, and nobody waits until it should have been gone.
 TEST(KubernetesJudge, WhereANodeOfAGangIsLostThatNodeAloneFailed) {
@@ -353,6 +370,20 @@ TEST(KubernetesJudge, WhereANodeOfAGangIsLostThatNodeAloneFailed) {
   silent["metadata"].erase("deletionTimestamp");
   EXPECT_EQ(EndOf(GangJob(), {OfRank(0, PodObject("Succeeded", Terminated(0, "Completed"))), OfRank(1, silent)}),
             "running");
+}
+
+TEST(KubernetesJudge, OfWhatTheSweepAsksForNoNodeIsBlamed) {
+  const auto fault = [](const Json& pod) {
+    const Judgement judgement = OfThere(FailedJob(), {pod});
+    EXPECT_EQ(judgement.evidence.at("node"), "n1") << "it is evidence";
+    return judgement.evidence.contains("fault_of") ? judgement.evidence.at("fault_of") : "";
+  };
+  EXPECT_EQ(fault(PodObject("Failed", Terminated(4))), "settings") << "the image has no trainer";
+  EXPECT_EQ(fault(PodObject("Failed", Terminated(3))), "settings") << "the volume cannot be written";
+  EXPECT_EQ(fault(PodObject("Failed", Terminated(5))), "");
+  EXPECT_EQ(fault(PodObject("Failed", Terminated(139))), "") << "lost";
+  const Judgement image = OfThere(JobObject(), {Waiting("InvalidImageName")});
+  EXPECT_EQ(image.evidence.at("fault_of"), "settings");
 }
 
 TEST(KubernetesJudge, AnEndOfItsOwnWaitsForWhatThePodsHaveSaid) {
