@@ -48,6 +48,17 @@ zip:
     state_precision: [fp32, fp32, fp32, bf16]
     grad_clip: [0, 1, 1, 1]
 """,
+    "axolotl": """
+defaults: {device: cuda, gpu: h100, ranks: 8, seq_length: 4096, batch_size: 2, grad_accumulation: 3}
+matrix:
+  model: [llama3-8b, qwen3-30b-a3b, Qwen/Qwen3-8B]
+  checkpointing: [none, full]
+zip:
+  - precision: [fp32, tf32, bf16, bf16, fp8, bf16]
+    state_precision: [fp32, fp32, bf16, fp32, fp32, fp32]
+    shard: [none, full, none, full, full, optimizer]
+    sharder: [fsdp, fsdp, fsdp, fsdp, deepspeed, deepspeed]
+""",
 }
 
 CHOICES = {
@@ -176,3 +187,36 @@ def litgpt(command):
     assert values["train"]["max_norm"] > 0 and values["train"]["global_batch_size"] == 2 * 3 * fields["ranks"]
     assert values["devices"] * values["num_nodes"] == fields["ranks"]
     assert (values["model_name"] == "Llama-3.2-1B") != ("model_config" in values)
+
+
+AXOLOTL = {
+    str: "base_model dataset_prepared_path optimizer lr_scheduler attn_implementation deepspeed save_strategy output_dir",
+    int: "sequence_len max_steps num_epochs micro_batch_size gradient_accumulation_steps warmup_steps fsdp_version seed "
+    "logging_steps",
+    float: "val_set_size learning_rate weight_decay adam_beta1 adam_beta2 adam_epsilon max_grad_norm",
+    bool: "reinit_weights sample_packing pad_to_sequence_len bf16 fp8 tf32 gradient_checkpointing torch_compile "
+    "include_tkps use_wandb",
+    list: "datasets",
+    dict: "fsdp_config",
+}
+
+
+def axolotl(command):
+    words, fields = made_data(command), command["fields"]
+    assert words[:6] == ["axolotl", "train", "<OUTPUT_DIR>/train.yaml", "--launcher", "torchrun", "--"]
+    script, rest = torchrun([*words[6:], "-m", "axolotl.cli.train", "train.yaml"])
+    assert script == "axolotl.cli.train" and rest == ["train.yaml"] and f"--nproc_per_node={fields['ranks']}" in words
+    values = yaml.safe_load(command["files"]["<OUTPUT_DIR>/train.yaml"])
+    types = {key: kind for kind, keys in AXOLOTL.items() for key in keys.split()}
+    for key, value in values.items():
+        assert type(value) is types.get(key, refuse), f"{key}: {value}"
+    config = json.loads(command["files"]["<OUTPUT_DIR>/config.json"])
+    assert values["reinit_weights"] == (values["base_model"] == ".") == ("model_type" in config)
+    assert config.get("dtype", "float32") == {"fp32": "float32", "bf16": "bfloat16"}[fields["state_precision"]] or fields["family"] == "other"
+    assert values["sequence_len"] % 64 == 0
+    # A set with these three columns is taken as it is, and so needs no type; every sequence is padded to the same length.
+    assert values["datasets"][0]["path"] == "parquet" and values["datasets"][0]["type"] is None
+    assert all(column in command["argv"][2] for column in ('"input_ids"', '"attention_mask"', '"labels"'))
+    assert values["pad_to_sequence_len"] and not values["sample_packing"] and values["logging_steps"] == 1
+    assert ("fsdp_version" in values) == (fields["shard"] == "full" and fields["sharder"] == "fsdp")
+    assert ("deepspeed" in values) == (fields["shard"] != "none" and fields["sharder"] == "deepspeed")
