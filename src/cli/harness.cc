@@ -69,11 +69,10 @@ std::optional<Device> DeviceFor(const Sweep& sweep, const std::string& named, st
   return named.empty() ? PricedDevice(sweep, folders) : FindDevice(named, folders);
 }
 
-TimeModel AssumedTimesOf(const Sweep& sweep) {
+TimeModel AssumedTimesOf(const Sweep& sweep, const std::optional<Device>& device) {
   const bool follows = sweep.launch.bundle_s > 0 || sweep.launch.time_limit_auto ||
                        std::any_of(sweep.rules.begin(), sweep.rules.end(),
                                    [](const LaunchRule& rule) { return rule.set.time_limit_auto; });
-  const std::optional<Device> device = DeviceFor(sweep, "", {});  // a wrong one is told, even where nothing follows
   return device && follows ? AssumedTimes(sweep, Expand(sweep), *device) : TimeModel();
 }
 

@@ -52,9 +52,9 @@ std::vector<std::filesystem::path> DeviceFoldersFor(const Sweep& sweep, std::vec
 std::optional<Device> DeviceFor(const Sweep& sweep, const std::string& named,
                                 std::vector<std::filesystem::path> folders);
 
-// Where bundles or time limits of the sweep follow from how long points take, and its `price` names a device: what the
-// clock says of them, which counts until one is measured. Knows nothing elsewhere.
-TimeModel AssumedTimesOf(const Sweep& sweep);
+// Where bundles or time limits of the sweep follow from how long points take: what the clock says of them on the
+// device (DeviceFor), which counts until one is measured. Knows nothing elsewhere.
+TimeModel AssumedTimesOf(const Sweep& sweep, const std::optional<Device>& device);
 
 // Reads a sweep, to go to `launcher` where that is not empty, with what its profiles say. `trainers`: folders with
 // definitions.

@@ -1,4 +1,5 @@
 // `ridgeline plan`: every point of a sweep, and whether it fits; nothing is submitted.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -23,10 +24,12 @@
 #include "cli/rounds.h"
 #include "cli/show_commands.h"
 #include "launch/check_rules.h"
+#include "plan/forecast.h"
 #include "plan/largest.h"
 #include "plan/plan.h"
 #include "plan/price.h"
 #include "plan/show.h"
+#include "predict/framework.h"
 #include "predict/memory.h"
 #include "predict/time_model.h"
 #include "ridgeline/amount.h"
@@ -95,13 +98,35 @@ NodeMemory NodeMemoryFrom(const std::string& text) {
     throw Error(ErrorKind::kUsage, fmt::format("plan: --memory is {} bytes, in which nothing runs", *bytes),
                 fmt::format("a number needs its unit, such as {}GB", *bytes));
   }
-  return {*bytes, "--memory " + text};
+  return {.bytes = *bytes, .basis = "--memory " + text, .is_said = true};
+}
+
+// What the plan is for: the device that is named, here or by the sweep's `price`, and what memory is said to be there.
+struct PlannedFor {
+  NodeMemory node;     // what is free here, too, where points would run here
+  NodeMemory for_max;  // what `batch_size: max` goes by: what is free at the moment is no part of a point
+  std::optional<Device> device;
+  Forecaster forecaster;
+};
+
+PlannedFor PlannedForOf(const Sweep& sweep, const PlanArguments& arguments) {
+  PlannedFor to;
+  to.device = DeviceFor(sweep, arguments.device, arguments.devices);
+  if (!arguments.memory.empty()) to.for_max = NodeMemoryFrom(arguments.memory);
+  to.forecaster = PredictMemory;
+  if (to.device) {
+    const auto device = std::make_shared<const Device>(*to.device);
+    to.for_max.device = device;
+    to.forecaster = [device](const RunSpec& spec) { return ForecasterOn(*device, FindFramework("ridgeline"))(spec); };
+  }
+  to.node = arguments.memory.empty() && !to.device ? NodeMemoryOf(sweep) : to.for_max;
+  return to;
 }
 
 int ShowLargest(Sweep sweep, const PlanArguments& arguments) {
   sweep.largest.reset();  // what it says of the field itself is not asked
-  const NodeMemory node = arguments.memory.empty() ? NodeMemoryOf(sweep) : NodeMemoryFrom(arguments.memory);
-  const std::vector<Largest> largest = FindLargest(sweep, arguments.largest, node, PredictMemory);
+  const PlannedFor to = PlannedForOf(sweep, arguments);
+  const std::vector<Largest> largest = FindLargest(sweep, arguments.largest, to.node, to.forecaster);
   const bool for_people = arguments.format == "text" || arguments.format == "md";
   Write(Format(LargestTable(sweep, arguments.largest, largest, for_people ? Audience::kPeople : Audience::kPrograms),
                arguments.format));
@@ -125,8 +150,8 @@ std::optional<Store> StoreIfThere(const std::string& db) {
 }
 
 // What a search would run first, and what it knows already.
-void ShowSearch(const Sweep& sweep, const NodeMemory& node, Store* store) {
-  const std::vector<SearchSpace> spaces = SpaceMaker(node, PredictMemory, DeviceFoldersFor(sweep)).Make(sweep);
+void ShowSearch(const Sweep& sweep, const PlannedFor& to, Store* store) {
+  const std::vector<SearchSpace> spaces = SpaceMaker(to.node, to.forecaster, DeviceFoldersFor(sweep)).Make(sweep);
   Trials trials;
   if (store != nullptr) trials = ReadTrials(*store, sweep, spaces, store->CurrentCampaign(sweep.name), {});
   SayAside("{}\n", SearchWords(sweep, spaces));
@@ -151,19 +176,19 @@ void AddMeasured(const Sweep& sweep, Store& store, const std::string& db, PriceP
   }
 }
 
-Plan PlanOf(const Sweep& sweep, const std::vector<Point>& points, PlanOptions options) {
+Plan PlanOf(const Sweep& sweep, const std::vector<Point>& points, PlanOptions options, const Forecaster& forecaster) {
   CountingLine line("planning");
   options.on_point = [&](size_t done, size_t of) { line.At(done, of); };
-  return MakePlan(sweep, points, options, PredictMemory);
+  return MakePlan(sweep, points, options, forecaster);
 }
 
 int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   ReportsOf(sweep, arguments.reports);  // a wrong name is told now, not when it has run
-  const NodeMemory said = arguments.memory.empty() ? NodeMemory() : NodeMemoryFrom(arguments.memory);
+  const PlannedFor to = PlannedForOf(sweep, arguments);
   std::optional<Store> store = StoreIfThere(arguments.db);
   BatchesThatFit::EndedForMemory ended;
   if (store && HasLargestBatch(sweep)) ended = EndedForMemoryIn(*store, store->CurrentCampaign(sweep.name), {});
-  const auto batches = UseLargestBatches(sweep, said, PredictMemory, std::move(ended));
+  const auto batches = UseLargestBatches(sweep, to.for_max, to.forecaster, std::move(ended));
   if (arguments.commands) {
     ShowCommands(sweep, {arguments.point, "", arguments.format});
     Flush();
@@ -172,14 +197,14 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   Expansion expansion;
   const std::vector<Point> points = Expand(sweep, &expansion);
   PlanOptions options;
-  options.node = arguments.memory.empty() ? NodeMemoryOf(sweep) : said;
+  options.node = to.node;
   options.runs_here = RunsHere(sweep);
   options.jobs_dir = std::filesystem::absolute(kDefaultOutputDir) / "jobs";
   PriceParts parts;
-  parts.device = DeviceFor(sweep, arguments.device, arguments.devices);
-  options.times = AssumedTimesOf(sweep);
+  parts.device = to.device;
+  options.times = AssumedTimesOf(sweep, to.device);
   if (store) AddMeasured(sweep, *store, arguments.db, parts, options.times);
-  const Plan plan = PlanOf(sweep, points, options);
+  const Plan plan = PlanOf(sweep, points, options, to.forecaster);
   std::vector<PointPrice> prices(plan.points.size());  // of which nothing is known
   if (parts.device || options.times.measured()) {
     CountingLine line("pricing");
@@ -196,9 +221,14 @@ int ShowPlan(Sweep sweep, const PlanArguments& arguments) {
   Warn(expansion.warnings);
   Warn(plan.warnings);
   SayAside("{}\n", PlanSummary(points, plan));
+  if (to.device && !to.device->is_cpu() &&
+      std::any_of(points.begin(), points.end(), [&](const Point& p) { return !RunsOn(p.spec, *to.device); })) {
+    SayAside("planned as if all points ran on {}; `ridgeline run` goes by what they say they run on\n",
+             to.device->name);
+  }
   for (const std::string& line : LargestBatchLines(sweep, *batches)) SayAside("{}\n", line);
   if (sweep.search) {
-    ShowSearch(sweep, options.node, store ? &*store : nullptr);
+    ShowSearch(sweep, to, store ? &*store : nullptr);
     return 0;
   }
   for (const std::string& line : JobLines(sweep, plan)) SayAside("{}\n", line);
@@ -241,14 +271,15 @@ Action PlanCommand(CLI::App& self) {
       ->check(CLI::IsMember({"batch_size", "seq_length"}));
   self.add_option("--launcher", arguments->launcher, "where jobs would run; default: what the sweep says, else local")
       ->type_name("LAUNCHER");
-  self.add_option("--memory", arguments->memory,
-                  "what a node has, such as 16GB; default: what is free here, where jobs would run here")
+  self.add_option(
+          "--memory", arguments->memory,
+          "what a GPU has, or a node of processors, such as 16GB; default: the device's, else what is free here")
       ->type_name("SIZE");
   self.add_option("--db", arguments->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
   self.add_option("--device", arguments->device,
-                  "what it is priced on (`ridgeline devices`); default: what the sweep's `price` names")
+                  "what it is planned for and priced on (`ridgeline devices`); default: what the sweep's `price` names")
       ->type_name("DEVICE");
   AddDevicesOption(self, arguments->devices);
   AddReportsOption(self, arguments->reports);
@@ -257,8 +288,10 @@ Action PlanCommand(CLI::App& self) {
       "Expands a sweep into its points, predicts each one's peak memory a rank by tracing the step it would run, and\n"
       "says whether that fits where it would run: `fits` or `out_of_memory`, or `unknown` where nothing says what\n"
       "memory it will have; and what its jobs would ask for. A point may have the least of what its launcher asks\n"
-      "for, its memory_limit and what a node has; `run` and `render` go by\n"
-      "the same. Of another `trainer` than ridgeline-train nothing is predicted. Of a sweep with `search:` it says "
+      "for, its memory_limit and what a node has; on a GPU it has that GPU's memory; `run` and `render` go by the "
+      "same.\n"
+      "With --device, or where the sweep's `price` names one, all points are planned for that device, as `predict` "
+      "does. Of another `trainer` than ridgeline-train nothing is predicted. Of a sweep with `search:` it says "
       "what\n"
       "would be tried first, and of `batch_size: max` which it is. Nothing is trained, submitted or\n"
       "stored. Faults in the sweep are shown all at once, each with its line and column.\n"

@@ -16,6 +16,7 @@
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "plan/forecast.h"
+#include "plan/largest.h"
 #include "predict/device.h"
 #include "predict/export_step.h"
 #include "predict/framework.h"
@@ -61,7 +62,7 @@ int Predict(const PredictArguments& arguments) {
                 "`ridgeline devices` lists them");
   }
   const Device& device = *described;
-  sweep.largest = LargestBatchOn(device, framework);
+  UseLargestBatches(sweep, {.device = std::make_shared<const Device>(device)}, ForecasterOn(device, framework));
   const std::vector<Point> points = Chosen(Expand(sweep), arguments.point);
   if (!arguments.export_trace.empty() && points.size() != 1) {
     throw Error(ErrorKind::kUsage, fmt::format("predict: a trace is of one point, and the sweep has {}", points.size()),

@@ -85,7 +85,7 @@ int RenderSweep(const RenderArguments& options) {
   PlanOptions plan_options;
   plan_options.node = NodeMemoryOf(sweep);
   plan_options.jobs_dir = dir / "jobs";
-  plan_options.times = AssumedTimesOf(sweep);
+  plan_options.times = AssumedTimesOf(sweep, DeviceFor(sweep, "", {}));
   const Plan plan = MakePlan(sweep, points, plan_options, PredictMemory);
   const std::vector<Job> of_all_repeats = JobsOfAllRepeats(sweep, points, plan, plan_options);
   std::vector<LaunchJob> jobs;

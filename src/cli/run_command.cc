@@ -196,7 +196,7 @@ int Run(const RunOptions& options) {
   driver.detach = options.detach;
   driver.campaign = CampaignOf(options, store, sweep.name);
   driver.here = FactsHere(sweep, driver.runs_here);
-  driver.times = AssumedTimesOf(sweep);
+  driver.times = AssumedTimesOf(sweep, DeviceFor(sweep, "", {}));
 
   SystemClock clock;
   if (driver.campaign != kDefaultCampaign) display.Note(fmt::format("campaign {}", driver.campaign));

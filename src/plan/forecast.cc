@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "plan/largest.h"
+#include "plan/memory.h"
 #include "run/presets.h"
 #include "run/spec.h"
 #include "run/step_figures.h"
@@ -25,26 +25,6 @@ MemoryForecast MemoryOn(RunSpec spec, const Device& device, const Framework& fra
   if (framework.peak_bytes == nullptr) return PredictMemory(spec);
   return {.planned_peak_bytes = framework.peak_bytes(spec), .by_category = {}};
 }
-
-class LargestOnDevice final : public LargestBatch {
- public:
-  LargestOnDevice(const Device& device, const Framework& framework) : device_(device), framework_(framework) {}
-
-  std::vector<int64_t> Of(const Sweep&, const Point& point, const Place&) const override {
-    const auto [at, is_new] = known_.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
-    if (is_new) {
-      const SlabLimit limit = SlabLimitOn(point.spec, device_);
-      const auto peak = [&](const RunSpec& spec) { return MemoryOn(spec, device_, framework_); };
-      at->second = LargestBatchWithin(point.spec, limit, peak).spec.batch_size;
-    }
-    return {at->second};
-  }
-
- private:
-  const Device& device_;
-  const Framework& framework_;
-  mutable std::unordered_map<std::string, int64_t> known_;
-};
 
 PointForecast ForecastOf(const Point& point, const Device& device, const Framework& framework) {
   try {
@@ -241,8 +221,8 @@ std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<
   return forecasts;
 }
 
-std::shared_ptr<const LargestBatch> LargestBatchOn(const Device& device, const Framework& framework) {
-  return std::make_shared<const LargestOnDevice>(device, framework);
+Forecaster ForecasterOn(const Device& device, const Framework& framework) {
+  return [&](const RunSpec& spec) { return MemoryOn(spec, device, framework); };
 }
 
 Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,

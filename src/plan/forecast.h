@@ -46,9 +46,8 @@ double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, cons
 std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
                                           const Framework& framework, const OnPoint& on_point = {});
 
-// What `batch_size: max` stands for there: the largest whose peak the memory of one of the device's GPUs holds. What is
-// given must outlive it.
-std::shared_ptr<const LargestBatch> LargestBatchOn(const Device& device, const Framework& framework);
+// The memory of a spec as a rank on the device would run it, for all who plan for it. What is given must outlive it.
+Forecaster ForecasterOn(const Device& device, const Framework& framework);
 
 // One row a point: its fields, memory and verdict, the step with its interval, tokens a second of all ranks (steady: of
 // a step; cold: of all the steps that the spec has, the first included), the shares that make up the step and the

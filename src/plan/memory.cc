@@ -44,8 +44,11 @@ NodeMemory MemoryHere(const std::filesystem::path& root) {
 }
 
 SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemory& node) {
-  if (spec.device == "meta") return {};
-  if (const Gpu* gpu = FindGpu(spec.gpu)) {
+  if (node.device == nullptr && spec.device == "meta") return {};
+  const bool on_gpus = node.device != nullptr ? !node.device->is_cpu() : FindGpu(spec.gpu) != nullptr;
+  if (on_gpus && node.is_said) return {SlabBytesOfGpu(node.bytes), node.basis + " a GPU"};
+  if (node.device != nullptr && !node.is_said) return SlabLimitOn(spec, *node.device);
+  if (const Gpu* gpu = FindGpu(spec.gpu); on_gpus) {
     return {SlabBytesOfGpu(gpu->usable_bytes), fmt::format("the memory of gpu: {}", gpu->name)};
   }
   NodeMemory least = node;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "predict/device.h"
@@ -15,6 +16,10 @@ namespace ridgeline {
 struct NodeMemory {
   int64_t bytes = 0;  // 0: not known before they run
   std::string basis;  // where that is known from, in words: "free on this machine"
+  // A person said so of what they plan for: of points on GPUs it is what each GPU has, and is not shared.
+  bool is_said = false;
+  // What points are planned for as if they ran there, whatever their own `device` and `gpu`; nullptr: on what they say.
+  std::shared_ptr<const Device> device = nullptr;
 };
 
 // The smaller of MemAvailable and what the cgroup leaves. `root` is "/" but in tests.
@@ -29,7 +34,8 @@ struct SlabLimit {
 // The least of what the node has, what the launcher's own settings ask for (`slurm: {memory: 64GB}`) and the
 // memory_limit, shared by those of the point's ranks that are processes on one node, each of which needs
 // kProcessBaseBytes beside its slab where our trainer runs it. `launch` is what holds for the point (LaunchOf); what
-// its `launcher` is decides whose settings count. A point on a GPU has that GPU's; one on the meta device needs none.
+// its `launcher` is decides whose settings count. A point on a GPU has that GPU's, or what `node` is said to have; one
+// on the meta device needs none. Planned for a device, a point has what SlabLimitOn says.
 SlabLimit SlabLimitOf(const RunSpec& spec, const Launch& launch, const NodeMemory& node);
 
 // The same on a described device, whatever the point's own `device`, `gpu` and launcher: of a rank on one of its GPUs,

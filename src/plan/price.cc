@@ -39,8 +39,6 @@ class StepTimesOn {
   std::unordered_map<std::string, StepForecast> known_;
 };
 
-bool RunsOn(const RunSpec& spec, const Device& device) { return spec.device == "cuda" && spec.gpu == device.gpu; }
-
 std::string Interval(double low_s, double high_s) {
   const auto text = [](double seconds) { return FormatDuration(std::llround(1e9 * seconds)); };
   return text(low_s) + " … " + text(high_s);
@@ -222,6 +220,8 @@ Device PricedDevice(const Sweep& sweep, const std::vector<std::filesystem::path>
 double NodesOf(const RunSpec& spec, const Launch& launch, const Device* device) {
   return static_cast<double>(std::max(launch.nodes, device == nullptr ? 1 : device->machines(spec.ranks)));
 }
+
+bool RunsOn(const RunSpec& spec, const Device& device) { return spec.device == "cuda" && spec.gpu == device.gpu; }
 
 double DollarsAnHour(const Sweep& sweep, double nodes, const Device* device) {
   if (sweep.price.node_usd_per_hour > 0) return nodes * sweep.price.node_usd_per_hour;

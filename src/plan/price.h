@@ -79,6 +79,9 @@ Device PricedDevice(const Sweep& sweep, const std::vector<std::filesystem::path>
 // take; nullptr: no device is described.
 double NodesOf(const RunSpec& spec, const Launch& launch, const Device* device);
 
+// Whether the point itself says that it runs on the device's GPU. Of processors nothing says which they are.
+bool RunsOn(const RunSpec& spec, const Device& device);
+
 // What an hour of these nodes costs, by the sweep's price of a node, else by the device's; 0: nobody says.
 double DollarsAnHour(const Sweep& sweep, double nodes, const Device* device);
 

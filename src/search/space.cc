@@ -196,9 +196,10 @@ const MemoryForecast& SpaceMaker::MemoryOf(const Point& point) {
   return at->second;
 }
 
-// The one that the sweep's `price` names, else the GPU's of the point's `gpu`; nullptr of a processor that nobody
-// described.
+// The one that is planned for, else the one that the sweep's `price` names, else the GPU's of the point's `gpu`;
+// nullptr of a processor that nobody described.
 const Device* SpaceMaker::DeviceOf(const Sweep& sweep, const RunSpec& spec) {
+  if (node_.device != nullptr) return node_.device.get();
   const bool is_priced = !sweep.price.device.empty();
   if (!is_priced && spec.gpu == "none") return nullptr;
   const std::string& name = is_priced ? sweep.price.device : spec.gpu;

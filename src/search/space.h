@@ -42,7 +42,8 @@ struct SearchSpace {
 
 class SpaceMaker {
  public:
-  // `devices`: folders where a device's description is looked for (DeviceFolders).
+  // `node`: what memory points have; where it names a device, times are that one's, too. `devices`: folders where
+  // another's description is looked for (DeviceFolders).
   SpaceMaker(NodeMemory node, Forecaster forecaster, std::vector<std::filesystem::path> devices)
       : node_(std::move(node)), forecaster_(std::move(forecaster)), devices_(std::move(devices)) {}
 

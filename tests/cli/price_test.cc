@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 
 #include "base/json.h"
 #include "tests/cli/cli.h"
@@ -40,6 +41,48 @@ TEST_F(PriceTest, APlanIsPricedOnTheDeviceThatIsNamed) {
   EXPECT_THAT(plan.err, AllOf(HasSubstr("to run 2 points takes"), HasSubstr("at 55.04 USD an hour and node (p5, ")));
   const auto unpriced = cli_.Run({"plan", "s.yaml", "--memory", "64GB"});
   EXPECT_THAT(unpriced.err, Not(HasSubstr("to run"))) << "nothing is known";
+}
+
+// `plan`, `predict`, the largest batch and a search go by one device's memory and clock.
+TEST_F(PriceTest, APlanJudgesAsThePredictionDoes) {
+  const std::string sweep =
+      "name: s\ndefaults: {model: llama-8b, precision: bf16, shard: full, ranks: 8, seq_length: 4096}\n";
+  std::ofstream(cli_.dir / "s.yaml") << sweep << "matrix: {batch_size: [1, 64], checkpointing: [none, full]}\n";
+  const Json rows = ParseJson(cli_.Run({"plan", "s.yaml", "--device", "p5", "-o", "json"}).out, "plan");
+  const Json predicted = ParseJson(cli_.Run({"predict", "s.yaml", "--device", "p5", "-o", "json"}).out, "predict");
+  ASSERT_EQ(rows.size(), 4U);
+  std::set<std::string> verdicts;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows.at(i).at("verdict"), predicted.at(i).at("verdict")) << i;
+    EXPECT_EQ(rows.at(i).at("predicted_peak_bytes"), predicted.at(i).at("peak_bytes")) << i;
+    EXPECT_EQ(rows.at(i).at("basis"), "the memory of a GPU of p5");
+    verdicts.insert(rows.at(i).at("verdict").get<std::string>());
+  }
+  EXPECT_EQ(verdicts.size(), 2U);
+  const Json said =
+      ParseJson(cli_.Run({"plan", "s.yaml", "--device", "p5", "--memory", "200GB", "-o", "json"}).out, "plan");
+  EXPECT_EQ(said.at(0).at("available_bytes"), 200'000'000'000 - 600'000'000) << "a GPU's, which no ranks share";
+  EXPECT_EQ(said.at(0).at("basis"), "--memory 200GB a GPU");
+  // The largest that fits does, and the next does not.
+  std::ofstream(cli_.dir / "one.yaml") << sweep;
+  const Json largest = ParseJson(
+      cli_.Run({"plan", "one.yaml", "--largest", "batch_size", "--device", "p5", "-o", "json"}).out, "largest");
+  const auto batch = largest.at(0).at("largest_batch_size").get<int64_t>();
+  ASSERT_GT(batch, 1);
+  std::ofstream(cli_.dir / "both.yaml") << sweep << "matrix: {batch_size: [" << batch << ", " << batch + 1 << "]}\n"
+                                        << "price: {device: p5}\n";
+  const Json both = ParseJson(cli_.Run({"plan", "both.yaml", "-o", "json"}).out, "plan");
+  EXPECT_EQ(both.at(0).at("verdict"), "fits");
+  EXPECT_EQ(both.at(1).at("verdict"), "out_of_memory");
+}
+
+TEST_F(PriceTest, ASearchIsPlannedForTheDeviceThatIsNamed) {
+  std::ofstream(cli_.dir / "s.yaml") << "name: s\ndefaults: {model: llama-124m}\nmatrix: {batch_size: [1, 2, 4]}\n"
+                                        "search: {over: [batch_size], maximize: tokens_per_s, budget: 2}\n";
+  const auto plan = cli_.Run({"plan", "s.yaml", "--device", "h100"});
+  ASSERT_TRUE(plan.status.ok()) << plan.err;
+  EXPECT_THAT(plan.err, HasSubstr("h100, extrapolated"));
+  EXPECT_THAT(plan.err, HasSubstr("planned as if all points ran on h100; `ridgeline run` goes by what they say"));
 }
 
 TEST_F(PriceTest, TheSweepNamesItsDeviceAndAWrongOneIsToldAtItsPlace) {

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "plan/forecast.h"
+#include "plan/largest.h"
 #include "sweep/expand.h"
 #include "sweep/launch.h"
 #include "tests/plan/texts.h"
@@ -277,12 +278,12 @@ TEST(Predictions, OfProcessorsAreOfThePointsThemselves) {
 TEST(Processors, AreOneMachineWhoseMemoryTheRanksShare) {
   const Device device = Processors();
   const Framework& framework = FindFramework("ridgeline");
-  const auto largest = LargestBatchOn(device, framework);
+  const BatchesThatFit largest({.device = std::make_shared<const Device>(device)}, ForecasterOn(device, framework));
   const Sweep sweep = ParseText("defaults: {model: llama-10m}\nmatrix: {ranks: [1, 4]}\n");
   std::vector<int64_t> batches;
   for (const Point& point : Expand(sweep)) {
     EXPECT_EQ(NodesOf(point.spec, LaunchOf(sweep, point), &device), 1);
-    batches.push_back(largest->Of(sweep, point, {}).at(0));
+    batches.push_back(largest.Of(sweep, point, {}).at(0));
     const std::string fields =
         fmt::format("defaults: {{model: llama-10m, ranks: {}}}\nmatrix: {{batch_size: [{}, {}]}}\n", point.spec.ranks,
                     batches.back(), batches.back() + 1);
