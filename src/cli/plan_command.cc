@@ -271,15 +271,14 @@ Action PlanCommand(CLI::App& self) {
       ->check(CLI::IsMember({"batch_size", "seq_length"}));
   self.add_option("--launcher", arguments->launcher, "where jobs would run; default: what the sweep says, else local")
       ->type_name("LAUNCHER");
-  self.add_option(
-          "--memory", arguments->memory,
-          "what a GPU has, or a node of processors, such as 16GB; default: the device's, else what is free here")
+  self.add_option("--memory", arguments->memory,
+                  "what a GPU has, or a node of processors, such as 16GB; default: the device's, or free here")
       ->type_name("SIZE");
   self.add_option("--db", arguments->db, "the database that results are kept in")
       ->capture_default_str()
       ->type_name("FILE");
   self.add_option("--device", arguments->device,
-                  "what it is planned for and priced on (`ridgeline devices`); default: what the sweep's `price` names")
+                  "what it is planned for (`ridgeline devices`); default: what the sweep's `price` names")
       ->type_name("DEVICE");
   AddDevicesOption(self, arguments->devices);
   AddReportsOption(self, arguments->reports);
@@ -290,9 +289,9 @@ Action PlanCommand(CLI::App& self) {
       "memory it will have; and what its jobs would ask for. A point may have the least of what its launcher asks\n"
       "for, its memory_limit and what a node has; on a GPU it has that GPU's memory; `run` and `render` go by the "
       "same.\n"
-      "With --device, or where the sweep's `price` names one, all points are planned for that device, as `predict` "
-      "does. Of another `trainer` than ridgeline-train nothing is predicted. Of a sweep with `search:` it says "
-      "what\n"
+      "With --device, or where the sweep's `price` names one, all points are planned for that device, as by "
+      "`predict`.\n"
+      "Of another `trainer` than ridgeline-train nothing is predicted. Of a sweep with `search:` it says what\n"
       "would be tried first, and of `batch_size: max` which it is. Nothing is trained, submitted or\n"
       "stored. Faults in the sweep are shown all at once, each with its line and column.\n"
       "It prices the sweep, too, a point and in sum: time with an interval, node-hours, energy and dollars, as such\n"

@@ -111,14 +111,20 @@ TEST(AdviseCommandTest, SaysWhatToRun) {
   const auto said = cli.Run({"advise", "llama-350m", "--device", "h100", "--seq-length", "1024"});
   ASSERT_TRUE(said.status.ok()) << said.err;
   EXPECT_THAT(said.out, AllOf(HasSubstr("llama-350m (350M parameters) at sequence 1024, on one GPU of h100"),
-                              HasSubstr("- It fits without activation checkpointing"),
-                              HasSubstr("(predicted, extrapolated)"), HasSubstr("To measure it: {model: llama-350m")));
+                              HasSubstr("- It fits the 84.3 GB of a GPU without activation checkpointing"),
+                              HasSubstr("(predicted, extrapolated)"), HasSubstr("model: llama-350m, precision: ")));
   const Json rows = ParseJson(cli.Run({"advise", "gpt-10m", "--device", "h100", "-o", "json"}).out, "ridgeline advise");
   EXPECT_EQ(rows.at(0).at("topic"), "fit") << "at the 1024 positions that it has";
   const auto model = cli.Run({"advise", "lama-8b", "--device", "h100"});
   EXPECT_EQ(model.status.exit_code, 2);
   EXPECT_THAT(model.err, HasSubstr("there is no model 'lama-8b', did you mean 'llama-8b'?"));
   EXPECT_EQ(cli.Run({"advise", "llama-8b", "--device", "h10"}).status.exit_code, 2);
+  std::ofstream(cli.dir / "config.json")
+      << R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 256, "num_attention_heads": 4,)"
+      << R"("num_key_value_heads": 2, "intermediate_size": 512, "vocab_size": 1000})";
+  const auto own = cli.Run({"advise", "config.json", "--device", "a100", "--seq-length", "128"});
+  ASSERT_TRUE(own.status.ok()) << own.err;
+  EXPECT_THAT(own.out, AllOf(HasSubstr("config.json ("), HasSubstr("family: llama"), HasSubstr("kv_heads: 2")));
 }
 
 }  // namespace

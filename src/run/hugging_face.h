@@ -1,0 +1,14 @@
+// A model of Hugging Face's as a spec has it, by its config.json.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+
+namespace ridgeline {
+
+// The fields of a spec that say the model's shape. `source` names the file. Throws Error(kInvalidInput) for a type of
+// model whose layers are none of ours, and for a figure that is missing or no whole number above 0.
+Json ShapeOfConfig(const Json& config, const std::string& source);
+
+}  // namespace ridgeline
