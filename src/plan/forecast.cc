@@ -40,6 +40,14 @@ PointForecast ForecastOf(const Point& point, const Device& device, const Framewo
   }
 }
 
+// What is known of the shares that steps get of the device, in words.
+std::string_view SharesFrom(const Device& device, const Framework& framework) {
+  for (const auto& [name, figure] : device.figures) {
+    if (name.starts_with("efficiency.")) return "assumed, as far as its file says it";
+  }
+  return device.is_cpu() ? "assumed" : framework.efficiency_from;
+}
+
 using Column = std::pair<std::string, Cell>;
 
 std::string TimeText(double ns) { return FormatDuration(std::llround(ns)); }
@@ -335,7 +343,7 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
                         predicted - calibrated);
   } else if (calibrated < predicted) {
     text += fmt::format("; extrapolated: what steps get of the device is {} (docs/prediction.md)",
-                        framework.efficiency_from);
+                        SharesFrom(device, framework));
   }
   return text;
 }

@@ -26,7 +26,6 @@ namespace {
 // Within this factor are 90 of 100 figures that others published of the framework that is predicted worst by what the
 // others' set (docs/prediction.md). This engine is one that has set nothing.
 constexpr double kSpreadExtrapolated = 1.35;
-constexpr double kSpreadCalibrated = 1.15;
 // Of a device whose calls were measured: 90 of 100 cases lie within so many standard deviations of the logarithm; what
 // calls add to it that lie e times beyond what was measured, and those of which none was; and up to which share of a
 // step such calls leave it interpolated.
@@ -66,7 +65,6 @@ class Rates {
     static constexpr Efficiency kOfProcessors;
     const Efficiency& efficiency = device.is_cpu() ? kOfProcessors : framework.efficiency;
     const auto own = [&](const char* figure, double otherwise) {
-      calibrated_ = calibrated_ && device.Has(std::string("efficiency.") + figure);
       return device.Or(std::string("efficiency.") + figure, otherwise);
     };
     launch_s_ = device.At("chip.launch");
@@ -102,7 +100,6 @@ class Rates {
     efficiency_.network = costs.spec.ranks > device.domain() ? own("network", efficiency.network) : efficiency.network;
   }
 
-  bool calibrated() const { return calibrated_; }
   double launch_s() const { return launch_s_; }
 
   double ComputeSeconds(const CallCost& call) const {
@@ -150,7 +147,6 @@ class Rates {
   const Device& device_;
   const Framework& framework_;
   Efficiency efficiency_;
-  bool calibrated_ = true;
   double launch_s_ = 0;
   double bytes_per_s_ = 0;
   double attention_per_s_ = 0;
@@ -239,8 +235,7 @@ class Times {
   // Of a step of so many seconds by its calls. Where nothing was measured, leaves it as it is.
   void Weigh(double step_s, StepForecast& forecast) const {
     if (!measured_) {
-      forecast.calibrated = rates_.calibrated();
-      forecast.spread = forecast.calibrated ? kSpreadCalibrated : kSpreadExtrapolated;
+      forecast.spread = kSpreadExtrapolated;  // of shares that a file says, too: no step was held against them
       return;
     }
     forecast.extrapolated = step_s > 0 ? extrapolated_s_ / step_s : 0;

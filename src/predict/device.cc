@@ -1,7 +1,10 @@
 #include "predict/device.h"
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -98,6 +101,35 @@ Names KeysOf(std::string_view section) {
     if (SectionOf(kind.name) == section) names.emplace_back(KeyOf(kind.name));
   }
   return names;
+}
+
+// What a figure can be of anything that is built, and of machines that are emulated for a test: beyond it a unit or a
+// digit is wrong.
+std::pair<double, double> Plausible(std::string_view kind) {
+  if (kind == "chip.power" || kind == "chip.rated_power") return {10, 10e3};
+  if (kind == "chip.launch") return {1e-9, 1};
+  if (kind == "memory.size" || kind == "memory.total") return {1e6, 1e15};
+  const std::string_view section = SectionOf(kind);
+  if (section == "peaks" || section == "ceilings") return {1e6, 1e18};
+  if (section == "price") return {1e-3, 1e6};
+  if (kind.ends_with(".bandwidth")) return {1e4, 1e15};
+  if (kind.ends_with(".latency")) return {1e-9, 1};
+  return {0, std::numeric_limits<double>::infinity()};
+}
+
+// "2026", "2026-08" or "2026-08-26".
+bool IsDate(std::string_view text) {
+  const auto number = [&](size_t at, size_t digits) {
+    int value = -1;
+    const char* const first = text.data() + at;
+    const auto [end, error] = std::from_chars(first, first + digits, value);
+    return error == std::errc() && end == first + digits ? value : -1;
+  };
+  const auto is_from = [](int value, int least, int most) { return value >= least && value <= most; };
+  if (text.size() != 4 && text.size() != 7 && text.size() != 10) return false;
+  if (!is_from(number(0, 4), 2000, 2099)) return false;
+  if (text.size() >= 7 && (text[4] != '-' || !is_from(number(5, 2), 1, 12))) return false;
+  return text.size() < 10 || (text[7] == '-' && is_from(number(8, 2), 1, 31));
 }
 
 constexpr size_t kLongestLine = 1024;
@@ -249,7 +281,13 @@ class DeviceReader {
     if (map.contains("value")) figure.value = ValueOf(*map["value"], kind);
     if (map.contains("source")) figure.source = SourceOf(*map["source"]);
     if (map.contains("note")) figure.note = Text(*map["note"], "note");
-    if (map.contains("date")) figure.date = Text(*map["date"], "date");
+    if (map.contains("date")) {
+      figure.date = Text(*map["date"], "date");
+      if (!figure.date.empty() && !IsDate(figure.date)) {
+        Wrong(*map["date"], fmt::format("'{}' is no date from 2000 to 2099: write 2026, 2026-08 or 2026-08-26",
+                                        ShortenToBytes(figure.date, 40)));
+      }
+    }
     return figure;
   }
 
@@ -277,6 +315,9 @@ class DeviceReader {
     if (*value <= 0 || (kind.most > 0 && *value > kind.most)) {
       Wrong(node, kind.most > 0 ? fmt::format("{} is more than 0 and at most {}", kind.name, kind.most)
                                 : fmt::format("{} is more than 0", kind.name));
+    } else if (const auto [least, most] = Plausible(kind.name); *value < least || *value > most) {
+      Wrong(node, fmt::format("{} is {}, which no device has: it is from {} to {}", kind.name, ShowFigure(kind, *value),
+                              ShowFigure(kind, least), ShowFigure(kind, most)));
     }
     return *value;
   }
@@ -310,6 +351,15 @@ class DeviceReader {
       for (const char* blocks : {"peaks.mxfp8", "peaks.fp4"}) {
         if (gpu->compute_capability >= 100 && !device.Has(blocks)) missing(blocks, why);
       }
+    }
+    for (const auto& [part, whole] :
+         {std::pair{"ceilings.bf16", "peaks.bf16"}, {"ceilings.fp8", "peaks.fp8"}, {"memory.size", "memory.total"}}) {
+      if (!device.Has(part) || !device.Has(whole) || device.At(part) <= device.At(whole)) continue;
+      const auto section = map.find(std::string(SectionOf(part)));
+      Wrong(section == map.end() ? root : *section->second,
+            fmt::format("{} is {}, above {}, which is {}: nothing gets more than that", part,
+                        ShowFigure(*FindKind(part), device.At(part)), whole,
+                        ShowFigure(*FindKind(whole), device.At(whole))));
     }
     for (const auto& [has, needs] : {std::pair{"link.bandwidth", "link.latency"},
                                      {"link.bandwidth", "link.gpus"},

@@ -130,17 +130,17 @@ TEST(Forecast, SaysWhatBoundsIt) {
   EXPECT_EQ(ForecastOf("model: llama-10m, seq_length: 16, batch_size: 1, steps: 1", "b200").bound, "launches");
 }
 
-TEST(Forecast, OfACalibratedDeviceSaysSo) {
+// Whoever typed a share may be wrong: no step was held against it.
+TEST(Forecast, SharesThatAFileSaysAreNoCalibration) {
   Device device = Shipped("h100");
   for (const char* figure : {"products", "products_fp8", "attention", "memory"}) {
     device.figures[std::string("efficiency.") + figure] = {0.5, "measured", "", ""};
   }
   const RunSpec spec = SpecOf(kModel);
   const StepForecast forecast = Forecast(CostsOf(spec, device), device);
-  EXPECT_TRUE(forecast.calibrated);
+  EXPECT_FALSE(forecast.calibrated);
+  EXPECT_EQ(forecast.spread, ForecastOf(kModel, "h100").spread);
   EXPECT_GT(forecast.step_ns, ForecastOf(kModel, "h100").step_ns);
-  const RunSpec ranks = SpecOf(std::string(kModel) + ", ranks: 8, shard: full");
-  EXPECT_FALSE(Forecast(CostsOf(ranks, device), device).calibrated) << "its link was not";
 }
 
 TEST(Forecast, PowerHoldsClocksDown) {

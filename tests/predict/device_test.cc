@@ -131,6 +131,27 @@ TEST(DeviceFile, FiguresThatNeedEachOtherCome) {
   EXPECT_THAT(RefusalOfDevice(whole + "fan: {}\n"), HasSubstr("unknown key 'fan'"));
 }
 
+TEST(DeviceFile, WhatNoDeviceCanBeIsRefused) {
+  EXPECT_THAT(RefusalOfDevice(Changed("power: {value: 350 W", "power: {value: 1 W")),
+              HasSubstr("chip.power is 1 W, which no device has: it is from 10 W to 10000 W"));
+  EXPECT_THAT(
+      RefusalOfDevice(Changed("size: {value: 48 GB", "size: {value: 48 GB, source: sheet}\n  total: {value: 40 GB")),
+      HasSubstr("memory.size is 48 GB, above memory.total, which is 40 GB"));
+  const std::string whole = kWhole;
+  EXPECT_THAT(RefusalOfDevice(whole + "ceilings:\n  bf16: {value: 400 TFLOP/s, source: sheet}\n"),
+              HasSubstr("ceilings.bf16 is 400 TFLOP/s, above peaks.bf16, which is 362 TFLOP/s"));
+  const auto priced = [&](const std::string& date) {
+    return whole +
+           "machine: {gpus: {value: 1, source: sheet}}\nprice:\n  on_demand: {value: 2 USD/h, source: sheet, date: \"" +
+           date + "\"}\n";
+  };
+  EXPECT_NO_THROW(Taken(priced("2026-08-26")));
+  EXPECT_NO_THROW(Taken(priced("2026-08")));
+  for (const char* date : {"2099-13-77", "26-08-26", "2026-8", "August 2026"}) {
+    EXPECT_THAT(RefusalOfDevice(priced(date)), HasSubstr("is no date from 2000 to 2099")) << date;
+  }
+}
+
 TEST(DeviceFile, OfThisNameThereMustBeOne) {
   try {
     FindDevice("p6-b20", {kShipped});
