@@ -65,7 +65,7 @@ std::vector<Column> ColumnsForPeople(const RunSpec& spec, const PointForecast& f
                                  {"memory_bound", share(step.memory_ns)},
                                  {"exposed", share(step.exposed_ns)},
                                  {"launches", share(step.launch_ns)},
-                                 {"bound", std::string(step.bound)},
+                                 {"bound", std::string(step.bound) + (step.emulated ? ", emulated" : "")},
                                  {"first", "+" + TimeText(step.first_ns)}};
   if (PriceOf(device) != nullptr) {
     columns.emplace_back("USD/1B tokens", fmt::format("{:.2f}", DollarsABillionTokens(spec, step, device)));
@@ -98,6 +98,7 @@ std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast&
     columns.emplace_back("usd_per_billion_tokens", DollarsABillionTokens(spec, step, device));
   }
   columns.emplace_back("basis", std::string(ClockBasis(step.calibrated)));
+  columns.emplace_back("emulated", static_cast<int64_t>(step.emulated));
   return columns;
 }
 
@@ -154,6 +155,7 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
   const StepForecast& step = forecast.step;
   const auto whole = [](double value) { return std::to_string(std::llround(value)); };
   RunResult result = ResultOfNoRun(point, Provenance::kPredicted, device, unix_ns);
+  result.emulated = step.emulated;
   result.memory.planned_peak_bytes = forecast.peak_bytes;
   result.memory.by_category = forecast.by_category;
   if (forecast.verdict == Verdict::kOutOfMemory) {
@@ -307,6 +309,7 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
                             const Device& device, const Framework& framework) {
   int64_t predicted = 0;
   int64_t calibrated = 0;
+  int64_t emulated = 0;
   int64_t large = 0;
   size_t first_large = 0;
   RunCost all;
@@ -315,6 +318,7 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
     if (forecast.verdict == Verdict::kNotPredicted) continue;
     ++predicted;
     if (forecast.step.calibrated) ++calibrated;
+    if (forecast.step.emulated) ++emulated;
     if (forecast.verdict == Verdict::kOutOfMemory) {
       if (++large == 1) first_large = i;
       continue;
@@ -331,6 +335,10 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
   if (large > 0) {
     const SlabLimit limit = SlabLimitOn(points[first_large].spec, device);
     text += fmt::format(", {} out of memory ({}: {})", large, FormatBytes(limit.bytes), limit.basis);
+  }
+  if (emulated > 0) {
+    text += fmt::format("; {} emulated: {} has no products of their format, so their speed is not that format's",
+                        emulated, device.name);
   }
   if (predicted > large) {
     text += fmt::format("; to run those that fit takes {} one after another, {:.2f} machine-hours",

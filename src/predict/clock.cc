@@ -361,6 +361,15 @@ double StepForecast::cold_tokens_per_s(const RunSpec& spec) const {
   return ns == 0 ? 0 : static_cast<double>(TokensAStep(spec)) * steps * 1e9 / ns;
 }
 
+namespace {
+
+bool IsOfGpusAlone(MathFormat format) {
+  using enum MathFormat;
+  return format == kTF32 || format == kFp8 || format == kMxfp8 || format == kFp4;
+}
+
+}  // namespace
+
 StepCosts CostsOf(RunSpec spec, const Device& device) {
   spec.device = "meta";
   spec.gpu = device.gpu;
@@ -382,6 +391,8 @@ StepCosts CostsOf(RunSpec spec, const Device& device) {
                   .layer = call.layer,
                   .micro_step = micro_step,
                   .kind = KindOf(call)};
+    // As the trainer says it of what it ran. On processors all narrow formats are, and TF32.
+    cost.is_emulated = IsEmulated(call) || (device.is_cpu() && call.cost.flops > 0 && IsOfGpusAlone(call.cost.format));
     using enum CallCost::Kind;
     if (cost.kind == kProduct) {
       const ProductSize shape = ProductSizeOf(call);
@@ -472,6 +483,7 @@ StepForecast Forecast(const StepCosts& costs, const Device& device, const Framew
     if (entry == by_op.end()) entry = by_op.insert(entry, {key, {call.op->name, PhaseName(call.phase)}});
     ForecastLine& line = entry->second;
     ++line.calls;
+    forecast.emulated = forecast.emulated || call.is_emulated;
     const double before = streams.now();
     using enum CallCost::Kind;
     if (call.kind == kTakeOff || call.kind == kAtOnce) {

@@ -41,7 +41,8 @@ struct CallCost {
     kLanding
   };
   Kind kind = Kind::kPass;
-  CallShape shape = {};  // where the device has calls that were measured
+  bool is_emulated = false;  // a product of a format that the device does not multiply
+  CallShape shape = {};      // where the device has calls that were measured
 };
 
 struct StepCosts {
@@ -79,6 +80,7 @@ struct StepForecast {
   double low_ns = 0, high_ns = 0;   // the step, in 90 of 100 cases as far as published figures tell, or measured ones
   double spread = 1;                // by which, and times which, the step is the two before
   bool calibrated = false;          // all that counts was measured on the device, of such shapes; else extrapolated
+  bool emulated = false;            // some products are of a format that the device does not multiply, as in a result
   double extrapolated = 0;          // of a device whose calls were measured: the step's share in calls beyond them
   std::string_view bound;           // "compute", "memory", "communication" or "launches": the largest of the four
   std::vector<ForecastLine> lines;  // the longest first

@@ -67,6 +67,16 @@ TEST_F(PredictCommandTest, SaysWhatDoesNotFit) {
   EXPECT_THAT(output.err, HasSubstr("1 out of memory (191 GB: the memory of a GPU of b200)"));
 }
 
+TEST_F(PredictCommandTest, MarksFormatsThatTheDeviceDoesNotMultiply) {
+  std::ofstream(cli_.dir / "fp8.yaml") << "name: s\ndefaults: {model: llama-10m}\nmatrix: {precision: [bf16, fp8]}\n";
+  const auto a100 = cli_.Run({"predict", "fp8.yaml", "--device", "a100", "-o", "json"});
+  const Json rows = ParseJson(a100.out, "predict");
+  EXPECT_EQ(rows.at(0).at("emulated"), 0);
+  EXPECT_EQ(rows.at(1).at("emulated"), 1);
+  EXPECT_THAT(a100.err, HasSubstr("1 emulated: a100 has no products of their format"));
+  EXPECT_EQ(cli_.Run({"predict", "fp8.yaml", "--device", "h100"}).err.find("emulated"), std::string::npos);
+}
+
 TEST_F(PredictCommandTest, NothingTakesTheUnknownsPlace) {
   const auto unknown = cli_.Run({"predict", "s.yaml", "--device", "p6-b20"});
   EXPECT_EQ(unknown.status.exit_code, 2);
