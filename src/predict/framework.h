@@ -24,7 +24,7 @@ struct Efficiency {
   double power = 0.79;         // exponent: what a GPU held to a share of its rated power keeps of its ceilings: set
 };
 
-// This engine's: of ten steps of an H200 (docs/prediction.md), of which one half predicted the other within 5 %.
+// This engine's: of ten steps of an H200 (docs/prediction.md), which are no forecast of others.
 inline constexpr Efficiency kEfficiencyHere = {
     .products = 0.95, .products_fp8 = 0.97, .attention = 0.66, .memory = 0.70};
 
