@@ -110,7 +110,7 @@ int Check(const TrainersOptions& options) {
       faults += (faults.empty() ? "" : "\n") + e.message();
     }
   }
-  if (!faults.empty()) throw Error(ErrorKind::kInvalidInput, faults, "docs/trainers.md describes definitions");
+  if (!faults.empty()) throw Error(ErrorKind::kInvalidInput, faults, "docs/trainer-definitions.md describes definitions");
   return 0;
 }
 
@@ -332,7 +332,7 @@ Action TrainersCommand(CLI::App& self) {
   self.footer(
       "Without one of these, lists the definitions that there are: files of YAML, looked for in --trainers, in\n"
       "trainers/ of the current folder, in ~/.config/ridgeline/trainers, and among those that are installed.\n"
-      "docs/trainers.md tells how to write one.\n\n"
+      "docs/trainer-definitions.md tells how to write one.\n\n"
       "Example:\n  ridgeline trainers");
   return [options, show, tried, check] {
     if (show->parsed()) return Show(*options);

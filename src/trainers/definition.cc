@@ -492,7 +492,7 @@ Trainer ParseTrainer(std::string_view text, const fs::path& file) {
   } catch (const Fault& fault) {
     reader.faults.push_back(fault);
   }
-  if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), "docs/trainers.md describes definitions");
+  if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), "docs/trainer-definitions.md describes definitions");
   trainer.text = text;
   return trainer;
 }

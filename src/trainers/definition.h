@@ -1,5 +1,5 @@
 // What describes a trainer that does not speak our contract: a file of YAML, with patterns for what it prints
-// (docs/trainers.md).
+// (docs/trainer-definitions.md).
 #pragma once
 
 #include <cstddef>

@@ -227,7 +227,7 @@ TEST_F(Trainers, CheckSaysEveryFaultAtItsLine) {
   EXPECT_EQ(bad.status.exit_code, 2);
   EXPECT_THAT(bad.err, HasSubstr("bad.yaml:2:1: unknown key 'abuot', did you mean 'about'?"));
   EXPECT_THAT(bad.err, HasSubstr("there is no trainer 'nanogtp', did you mean 'nanogpt'?"));
-  EXPECT_THAT(bad.err, HasSubstr("docs/trainers.md"));
+  EXPECT_THAT(bad.err, HasSubstr("docs/trainer-definitions.md"));
 }
 
 TEST_F(Trainers, WhatCannotBeReadIsSaid) {

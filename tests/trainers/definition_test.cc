@@ -21,7 +21,7 @@ std::string Refusal(const std::string& text) {
     Parse(text);
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInvalidInput);
-    EXPECT_EQ(e.hint(), "docs/trainers.md describes definitions");
+    EXPECT_EQ(e.hint(), "docs/trainer-definitions.md describes definitions");
     return e.message();
   }
   ADD_FAILURE() << "was taken:\n" << text;

@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <string>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "trainers/definition.h"
 #include "trainers/find.h"
@@ -349,6 +353,19 @@ TEST(Invocation, OfWhatShipsOtherFamiliesAreToldAsTheyAre) {
   EXPECT_THAT(WhyNotShipped("deepspeed",
                             {{"model", "qwen3-8b"}, {"trainer", "deepspeed"}, {"device", "cuda"}, {"gpu", "h100"}}),
               Contains("trainer deepspeed takes family: llama, gpt, not qwen3"));
+}
+
+TEST(Invocation, OfWhatShipsThePageNamesReleaseAndTest) {
+  const std::filesystem::path root = RIDGELINE_SOURCE_DIR;
+  const std::string page = ReadFile(root / "docs/trainers.md");
+  for (const auto& file : std::filesystem::directory_iterator(root / "trainers")) {
+    const Trainer trainer = LoadTrainer(file.path());
+    const size_t begin = page.find(fmt::format("| `{}` |", trainer.name));
+    ASSERT_NE(begin, std::string::npos) << trainer.name << " has no row";
+    const std::string row = page.substr(begin, page.find('\n', begin) - begin);
+    EXPECT_THAT(row, HasSubstr("| " + trainer.version)) << trainer.name;
+    EXPECT_THAT(row, HasSubstr("| " + trainer.tested)) << trainer.name;
+  }
 }
 
 }  // namespace
