@@ -1,10 +1,10 @@
 # Where things go, so that they find each other (DataDir() in src/base/files.h): in the build tree beside the programs,
 # installed under PREFIX:
 #   bin/ridgeline  bin/ridgeline-train  bin/ridgeline-train-cuda (where the CUDA toolkit is)
-#   lib/ridgeline/plugins/  share/ridgeline/{reports,sweeps,profiles,trainers,devices,metrics,docs}/
+#   lib/ridgeline/plugins/  share/ridgeline/{reports,sweeps,profiles,trainers,devices,frameworks,metrics,docs}/
 #   share/{bash-completion/completions/ridgeline,zsh/site-functions/_ridgeline,fish/vendor_completions.d/ridgeline.fish}
 #   share/ridgeline/kubernetes/: what a cluster's people apply
-foreach(data reports sweeps profiles trainers devices metrics docs)
+foreach(data reports sweeps profiles trainers devices frameworks metrics docs)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${data})
     file(MAKE_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
     file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${data} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${data} SYMBOLIC)

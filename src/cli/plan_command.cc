@@ -117,7 +117,7 @@ PlannedFor PlannedForOf(const Sweep& sweep, const PlanArguments& arguments) {
   if (to.device) {
     const auto device = std::make_shared<const Device>(*to.device);
     to.for_max.device = device;
-    to.forecaster = [device](const RunSpec& spec) { return ForecasterOn(*device, FindFramework("ridgeline"))(spec); };
+    to.forecaster = [device](const RunSpec& spec) { return ForecasterOn(*device, Framework{})(spec); };
   }
   to.node = arguments.memory.empty() && !to.device ? NodeMemoryOf(sweep) : to.for_max;
   return to;

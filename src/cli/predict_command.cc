@@ -20,6 +20,7 @@
 #include "predict/device.h"
 #include "predict/export_step.h"
 #include "predict/framework.h"
+#include "run/fields.h"
 #include "store/store.h"
 #include "sweep/expand.h"
 
@@ -31,7 +32,7 @@ struct PredictArguments {
   std::string sweep;
   std::string device;
   std::string point;
-  std::string framework = "ridgeline";
+  std::string framework;
   std::string format = "text";
   fs::path export_trace;
   fs::path db;
@@ -54,7 +55,7 @@ std::vector<Point> Chosen(std::vector<Point> points, const std::string& id) {
 
 int Predict(const PredictArguments& arguments) {
   if (!arguments.export_trace.empty()) RequireExportName(arguments.export_trace);
-  const Framework& framework = FindFramework(arguments.framework);
+  const Frameworks frameworks(FrameworkFolders(), arguments.framework);
   Sweep sweep = LoadSweepFor(arguments.sweep, "", arguments.trainers);
   const std::optional<Device> described = DeviceFor(sweep, arguments.device, arguments.devices);
   if (!described) {
@@ -62,7 +63,8 @@ int Predict(const PredictArguments& arguments) {
                 "`ridgeline devices` lists them");
   }
   const Device& device = *described;
-  UseLargestBatches(sweep, {.device = std::make_shared<const Device>(device)}, ForecasterOn(device, framework));
+  UseLargestBatches(sweep, {.device = std::make_shared<const Device>(device)},
+                    ForecasterOn(device, *frameworks.Of(std::string(kOurTrainer))));
   const std::vector<Point> points = Chosen(Expand(sweep), arguments.point);
   if (!arguments.export_trace.empty() && points.size() != 1) {
     throw Error(ErrorKind::kUsage, fmt::format("predict: a trace is of one point, and the sweep has {}", points.size()),
@@ -70,7 +72,7 @@ int Predict(const PredictArguments& arguments) {
   }
   const std::vector<PointForecast> forecasts = [&] {
     CountingLine line("predicting");
-    return ForecastPoints(sweep, points, device, framework, [&](size_t done, size_t of) { line.At(done, of); });
+    return ForecastPoints(sweep, points, device, frameworks, [&](size_t done, size_t of) { line.At(done, of); });
   }();
   const bool for_people = arguments.format == "text" || arguments.format == "md";
   const Audience audience = for_people ? Audience::kPeople : Audience::kPrograms;
@@ -81,23 +83,29 @@ int Predict(const PredictArguments& arguments) {
   if (!arguments.export_trace.empty()) {
     if (forecasts.front().verdict == Verdict::kNotPredicted) {
       throw Error(ErrorKind::kInvalidInput,
-                  fmt::format("predict: point {} is of another trainer, whose steps nobody here knows", points[0].id),
-                  "--export-trace is of points that ridgeline-train runs");
+                  fmt::format("predict: point {} is not predicted: {}", points[0].id, forecasts.front().why_not),
+                  "--export-trace is of points that are");
     }
-    ExportStep(points.front().spec, device, framework, arguments.export_trace);
+    const Framework* framework = frameworks.Of(forecasts.front().as);
+    if (framework == nullptr) framework = frameworks.Of(points.front().spec.trainer);
+    ExportStep(points.front().spec, device, *framework, arguments.export_trace);
   }
   if (!arguments.db.empty()) {
-    const Predictions predictions = PredictionsOf(points, forecasts, device, framework, SystemClock().UnixNs());
-    const Predictions published = PublishedOf(sweep, points, device, framework, SystemClock().UnixNs());
+    const int64_t now_ns = SystemClock().UnixNs();
+    std::vector<Predictions> all = PredictionsOf(points, forecasts, device, now_ns);
+    size_t predicted = 0;
+    for (const Predictions& each : all) predicted += each.results.size();
+    const std::string& as = arguments.framework;
+    const Predictions published =
+        PublishedOf(sweep, points, device, as.empty() ? std::string(kOurTrainer) : as, now_ns);
+    all.push_back(published);
     Store store = OpenStore(arguments.db, Store::Mode::kReadWrite);
-    for (const Predictions* each : {&predictions, &published}) {
-      store.PutPredictions(each->points, each->results, each->predicted_as);
-    }
-    SayAside("{} predictions{} in {}: reports show them beside what was measured\n", predictions.results.size(),
+    for (const Predictions& each : all) store.PutPredictions(each.points, each.results, each.predicted_as);
+    SayAside("{} predictions{} in {}: reports show them beside what was measured\n", predicted,
              published.results.empty() ? "" : fmt::format(" and {} published results", published.results.size()),
              arguments.db.string());
   }
-  SayAside("{}\n", ForecastSummary(points, forecasts, device, framework));
+  SayAside("{}\n", ForecastSummary(points, forecasts, device));
   return 0;
 }
 
@@ -115,8 +123,9 @@ Action PredictCommand(CLI::App& self) {
                   "write the point's predicted step: X.json for Perfetto, X.et (Chakra) for ASTRA-sim")
       ->type_name("FILE");
   self.add_option("--db", arguments->db, "keep the predictions in this database, for reports")->type_name("FILE");
-  self.add_option("--framework", arguments->framework, "as whom: ridgeline, or te-fsdp for NVIDIA's fsdp.py")
-      ->capture_default_str()
+  self.add_option("--framework", arguments->framework,
+                  "predict all points as ridgeline, or as a file of frameworks/ says, such as torchtitan; "
+                  "default: what stands for each point's trainer")
       ->type_name("NAME");
   AddFormatOption(self, arguments->format, {"text", "md", "csv", "json", "jsonl"});
   AddDevicesOption(self, arguments->devices);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -22,8 +23,16 @@ namespace {
 
 MemoryForecast MemoryOn(RunSpec spec, const Device& device, const Framework& framework) {
   spec.gpu = device.gpu;
-  if (framework.peak_bytes == nullptr) return PredictMemory(spec);
-  return {.planned_peak_bytes = framework.peak_bytes(spec), .by_category = {}};
+  if (framework.plans) return PredictMemory(spec);
+  if (const std::string why = NotEstimated(framework, spec); !why.empty()) throw Error(ErrorKind::kInvalidInput, why);
+  return {.planned_peak_bytes = PeakBytes(framework, spec), .by_category = {}};
+}
+
+// A program that keeps our contract and is not ours has no name to be known by.
+const Framework* FrameworkOf(const Sweep& sweep, const Point& point, const Frameworks& frameworks) {
+  const Launch launch = LaunchOf(sweep, point);
+  const bool known = IsOurTrainer(launch) || launch.definition;
+  return frameworks.Of(known ? point.spec.trainer : "");
 }
 
 PointForecast ForecastOf(const Point& point, const Device& device, const Framework& framework) {
@@ -33,19 +42,25 @@ PointForecast ForecastOf(const Point& point, const Device& device, const Framewo
     MemoryForecast memory = MemoryOn(spec, device, framework);
     const int64_t peak_bytes = memory.planned_peak_bytes;
     const bool fits = peak_bytes <= SlabLimitOn(spec, device).bytes;
-    return {fits ? Verdict::kFits : Verdict::kOutOfMemory, peak_bytes, PredictStep(spec, device, framework),
-            std::move(memory.by_category)};
+    const auto [priced, as] = AsPriced(framework, spec);
+    return {fits ? Verdict::kFits : Verdict::kOutOfMemory,
+            peak_bytes,
+            PredictStep(priced, device, as),
+            std::move(memory.by_category),
+            framework.name,
+            framework.Basis(device.gpu),
+            ""};
   } catch (const Error& e) {
     throw Error(e.kind(), fmt::format("point {}: {}", point.id, e.message()), e.hint());
   }
 }
 
 // What is known of the shares that steps get of the device, in words.
-std::string_view SharesFrom(const Device& device, const Framework& framework) {
+std::string SharesFrom(const Device& device) {
   for (const auto& [name, figure] : device.figures) {
     if (name.starts_with("efficiency.")) return "assumed, as far as its file says it";
   }
-  return device.is_cpu() ? "assumed" : framework.efficiency_from;
+  return device.is_cpu() ? "assumed" : Framework{}.efficiency_from;
 }
 
 using Column = std::pair<std::string, Cell>;
@@ -97,7 +112,7 @@ std::vector<Column> ColumnsForPrograms(const RunSpec& spec, const PointForecast&
     columns.emplace_back("usd", run.dollars);
     columns.emplace_back("usd_per_billion_tokens", DollarsABillionTokens(spec, step, device));
   }
-  columns.emplace_back("basis", std::string(ClockBasis(step.calibrated)));
+  columns.emplace_back("basis", forecast.basis.empty() ? std::string(ClockBasis(step.calibrated)) : forecast.basis);
   columns.emplace_back("emulated", static_cast<int64_t>(step.emulated));
   return columns;
 }
@@ -119,8 +134,8 @@ Point OnDevice(const Device& device, const Point& of_sweep) {
   return point;
 }
 
-std::string SetupOn(const Device& device, const Framework& framework) {
-  const std::string trainer = framework.peak_bytes == nullptr ? "ridgeline-train" : std::string(framework.name);
+std::string SetupOn(const Device& device, const std::string& framework) {
+  const std::string trainer = framework == kOurTrainer ? "ridgeline-train" : framework;
   Json setup = ParseJson(SetupOf({trainer}, 0), "a setup");
   setup["predicted_on"] = device.name;
   return DumpJson(setup);
@@ -170,7 +185,7 @@ RunResult ResultOf(const Point& point, const PointForecast& forecast, const Devi
   result.throughput = {step.steady_tokens_per_s(point.spec), step.cold_tokens_per_s(point.spec)};
   result.step_ns.median_ns = std::llround(step.step_ns);
   result.step_ns.cv = std::numeric_limits<double>::quiet_NaN();  // which the store keeps as no value
-  result.evidence = {{"basis", std::string(ClockBasis(step.calibrated))},
+  result.evidence = {{"basis", forecast.basis.empty() ? std::string(ClockBasis(step.calibrated)) : forecast.basis},
                      {"bound", std::string(step.bound)},
                      {"communication_ns", whole(step.communication_ns)},
                      {"compute_ns", whole(step.compute_ns)},
@@ -215,17 +230,20 @@ RunCost CostOfRuns(const RunSpec& spec, double step_ns, double cold_ns, const De
 }
 
 std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
-                                          const Framework& framework, const OnPoint& on_point) {
+                                          const Frameworks& frameworks, const OnPoint& on_point) {
   std::unordered_map<std::string, PointForecast> known;
   std::vector<PointForecast> forecasts;
   for (const Point& point : points) {
     if (on_point) on_point(forecasts.size(), points.size());
-    if (!IsOurTrainer(LaunchOf(sweep, point))) {
-      forecasts.push_back({Verdict::kNotPredicted, 0, {}});
+    const Framework* framework = FrameworkOf(sweep, point, frameworks);
+    const std::string why = framework == nullptr ? "nobody here knows this trainer's steps (frameworks/)"
+                                                 : NotEstimated(*framework, point.spec);
+    if (!why.empty()) {
+      forecasts.push_back({.verdict = Verdict::kNotPredicted, .step = {}, .why_not = why});
       continue;
     }
-    const auto [it, is_new] = known.try_emplace(EncodeSpec(MemoryRelevant(point.spec)));
-    if (is_new) it->second = ForecastOf(point, device, framework);
+    const auto [it, is_new] = known.try_emplace(framework->name + " " + EncodeSpec(MemoryRelevant(point.spec)));
+    if (is_new) it->second = ForecastOf(point, device, *framework);
     forecasts.push_back(it->second);
   }
   return forecasts;
@@ -238,35 +256,44 @@ Forecaster ForecasterOn(const Device& device, const Framework& framework) {
 Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
                     const Device& device, Audience audience) {
   const auto fields = VaryingFields(sweep);
-  const auto columns_of = audience == Audience::kPeople ? ColumnsForPeople : ColumnsForPrograms;
+  const bool people = audience == Audience::kPeople;
+  const auto columns_of = people ? ColumnsForPeople : ColumnsForPrograms;
+  // Programs have it in `basis`.
+  const bool estimates =
+      people && std::ranges::any_of(forecasts, [](const PointForecast& f) { return !f.basis.empty(); });
   Table table = PointColumns(fields);
   for (const Column& column : columns_of({}, {}, device)) table.columns.push_back(column.first);
+  if (estimates) table.columns.emplace_back("basis");
   for (size_t i = 0; i < points.size(); ++i) {
     auto row = PointCells(points[i].id, points[i].spec, fields, audience);
     const bool predicted = forecasts[i].verdict != Verdict::kNotPredicted;
     for (auto& [name, cell] : columns_of(points[i].spec, forecasts[i], device)) {
       row.push_back(predicted || name == "verdict" ? std::move(cell) : Cell());
     }
+    if (estimates) row.push_back(forecasts[i].basis);
     table.rows.push_back(std::move(row));
   }
   return table;
 }
 
-Predictions PredictionsOf(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
-                          const Device& device, const Framework& framework, int64_t unix_ns) {
-  Predictions predictions;
-  predictions.predicted_as = {kPredictedCampaign, SetupOn(device, framework)};
+std::vector<Predictions> PredictionsOf(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
+                                       const Device& device, int64_t unix_ns) {
+  std::map<std::string, Predictions> by_framework;
   for (size_t i = 0; i < points.size(); ++i) {
     if (forecasts[i].verdict == Verdict::kNotPredicted) continue;
+    Predictions& predictions = by_framework[forecasts[i].as];
+    predictions.predicted_as = {kPredictedCampaign, SetupOn(device, forecasts[i].as)};
     Point point = OnDevice(device, points[i]);
     predictions.results.push_back(ResultOf(point, forecasts[i], device, unix_ns));
     predictions.points.push_back(std::move(point));
   }
-  return predictions;
+  std::vector<Predictions> all;
+  for (auto& [name, predictions] : by_framework) all.push_back(std::move(predictions));
+  return all;
 }
 
 Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
-                        const Framework& framework, int64_t unix_ns) {
+                        const std::string& framework, int64_t unix_ns) {
   Predictions published;
   // Beside what is predicted of the same points, and not in its place.
   Json setup = ParseJson(SetupOn(device, framework), "a setup");
@@ -306,8 +333,10 @@ Table ForecastOps(const StepForecast& step, Audience audience) {
 }
 
 std::string ForecastSummary(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
-                            const Device& device, const Framework& framework) {
+                            const Device& device) {
   int64_t predicted = 0;
+  int64_t ours = 0;
+  std::set<std::string> bases, reasons;
   int64_t calibrated = 0;
   int64_t emulated = 0;
   int64_t large = 0;
@@ -315,8 +344,13 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
   RunCost all;
   for (size_t i = 0; i < points.size(); ++i) {
     const PointForecast& forecast = forecasts[i];
-    if (forecast.verdict == Verdict::kNotPredicted) continue;
+    if (forecast.verdict == Verdict::kNotPredicted) {
+      if (!forecast.why_not.empty()) reasons.insert(PrintableLine(forecast.why_not));
+      continue;
+    }
     ++predicted;
+    if (!forecast.basis.empty()) bases.insert(PrintableLine(forecast.basis));
+    if (forecast.basis.empty()) ++ours;
     if (forecast.step.calibrated) ++calibrated;
     if (forecast.step.emulated) ++emulated;
     if (forecast.verdict == Verdict::kOutOfMemory) {
@@ -331,7 +365,6 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
   }
   std::string text = fmt::format("{} of {} points predicted on {} ({})", predicted, std::ssize(points), device.name,
                                  PrintableLine(device.about));
-  if (framework.peak_bytes != nullptr) text += fmt::format(" as {} ({})", framework.name, framework.about);
   if (large > 0) {
     const SlabLimit limit = SlabLimitOn(points[first_large].spec, device);
     text += fmt::format(", {} out of memory ({}: {})", large, FormatBytes(limit.bytes), limit.basis);
@@ -346,13 +379,14 @@ std::string ForecastSummary(const std::vector<Point>& points, const std::vector<
     if (all.kilowatt_hours > 0) text += fmt::format(", at most {:.1f} kWh", all.kilowatt_hours);
     if (all.dollars > 0) text += fmt::format(", {:.2f} USD", all.dollars);
   }
-  if (calibrated < predicted && !device.measured.empty()) {
+  if (calibrated < ours && !device.measured.empty()) {
     text += fmt::format("; {} of them reach beyond what was measured of it: extrapolated (docs/prediction.md)",
-                        predicted - calibrated);
-  } else if (calibrated < predicted) {
-    text += fmt::format("; extrapolated: what steps get of the device is {} (docs/prediction.md)",
-                        SharesFrom(device, framework));
+                        ours - calibrated);
+  } else if (calibrated < ours) {
+    text += fmt::format("; extrapolated: what steps get of the device is {} (docs/prediction.md)", SharesFrom(device));
   }
+  for (const std::string& basis : bases) text += "; " + basis;
+  for (const std::string& reason : reasons) text += "; not predicted: " + reason;
   return text;
 }
 

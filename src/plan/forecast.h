@@ -12,6 +12,7 @@
 #include "plan/show.h"
 #include "predict/clock.h"
 #include "predict/device.h"
+#include "predict/framework.h"
 #include "run/measurement.h"
 
 namespace ridgeline {
@@ -21,6 +22,9 @@ struct PointForecast {
   int64_t peak_bytes = 0;  // of a GPU
   StepForecast step;
   std::map<std::string, int64_t> by_category = {};  // of the peak; empty where the framework's model says none
+  std::string as = {};                              // the framework; empty: nobody knows the trainer's steps
+  std::string basis = {};                           // of another framework than ours, in words
+  std::string why_not = {};                         // it is not predicted
 };
 
 // What the runs of a point come to, its first iteration and warm-up included.
@@ -41,10 +45,11 @@ const DeviceFigure* PriceOf(const Device& device);
 double DollarsABillionTokens(const RunSpec& spec, const StepForecast& step, const Device& device);
 
 // One a point, in their order, on as many of the device's GPUs as a point has ranks; its own `device` and `gpu` do not
-// count. Points of another trainer than ours are not predicted. Specs that differ in nothing that changes memory share
-// one. Throws Error with the point's id where a device does not say what it needs.
+// count. A point is predicted as the framework of its trainer; one that has none, or is beyond it, is not predicted.
+// Specs that differ in nothing that changes memory share one. Throws Error with the point's id where a device does not
+// say what it needs.
 std::vector<PointForecast> ForecastPoints(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
-                                          const Framework& framework, const OnPoint& on_point = {});
+                                          const Frameworks& frameworks, const OnPoint& on_point = {});
 
 // The memory of a spec as a rank on the device would run it, for all who plan for it. What is given must outlive it.
 Forecaster ForecasterOn(const Device& device, const Framework& framework);
@@ -66,17 +71,18 @@ struct Predictions {
 };
 // What the sweep says that others published of the same points, as results of provenance published.
 Predictions PublishedOf(const Sweep& sweep, const std::vector<Point>& points, const Device& device,
-                        const Framework& framework, int64_t unix_ns);
+                        const std::string& framework, int64_t unix_ns);
 inline constexpr const char* kPublishedCampaign = "published";
 inline constexpr const char* kPredictedCampaign = "predicted";
-Predictions PredictionsOf(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
-                          const Device& device, const Framework& framework, int64_t unix_ns);
+// One for each framework that a point is predicted as.
+std::vector<Predictions> PredictionsOf(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
+                                       const Device& device, int64_t unix_ns);
 
 // One row an op and phase, the longest first.
 Table ForecastOps(const StepForecast& step, Audience audience);
 
 // What the points that fit would take in all, and how far these figures can be trusted, in a sentence.
 std::string ForecastSummary(const std::vector<Point>& points, const std::vector<PointForecast>& forecasts,
-                            const Device& device, const Framework& framework);
+                            const Device& device);
 
 }  // namespace ridgeline

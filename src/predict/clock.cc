@@ -23,9 +23,6 @@
 namespace ridgeline {
 namespace {
 
-// Within this factor are 90 of 100 figures that others published of the framework that is predicted worst by what the
-// others' set (docs/prediction.md). This engine is one that has set nothing.
-constexpr double kSpreadExtrapolated = 1.35;
 // Of a device whose calls were measured: 90 of 100 cases lie within so many standard deviations of the logarithm; what
 // calls add to it that lie e times beyond what was measured, and those of which none was; and up to which share of a
 // step such calls leave it interpolated.
@@ -64,7 +61,10 @@ class Rates {
       : device_(device), framework_(framework) {
     static constexpr Efficiency kOfProcessors;
     const Efficiency& efficiency = device.is_cpu() ? kOfProcessors : framework.efficiency;
-    const auto own = [&](const char* figure, double otherwise) {
+    // What a device says of itself was measured with this engine.
+    const bool ours = framework.is_ours();
+    const auto own = [&, ours](const char* figure, double otherwise) {
+      if (!ours) return otherwise;
       return device.Or(std::string("efficiency.") + figure, otherwise);
     };
     launch_s_ = device.At("chip.launch");
@@ -106,8 +106,8 @@ class Rates {
     if (call.flops == 0) return 0;
     using enum CallCost::Kind;
     const double again = call.phase != Phase::kRecompute ? 1
-                         : call.kind == kProduct         ? framework_.recomputed_products
-                                                         : framework_.recomputed_attention;
+                         : call.kind == kProduct         ? framework_.again.products
+                                                         : framework_.again.attention;
     const double rate = per_s_.at(call.format);
     if (call.kind == kProduct) return again * call.flops / (rate * call.tiles);
     const double attention = call.format == MathFormat::kF32 ? rate : attention_per_s_;
@@ -119,9 +119,9 @@ class Rates {
     double bytes = call.bytes;
     if (call.kind == kPass) bytes *= framework_.passes;
     if (call.phase == Phase::kRecompute) {
-      bytes *= call.kind == kProduct ? framework_.recomputed_products
-               : call.kind == kPass  ? framework_.recomputed_passes
-                                     : framework_.recomputed_attention;
+      bytes *= call.kind == kProduct ? framework_.again.products
+               : call.kind == kPass  ? framework_.again.passes
+                                     : framework_.again.attention;
     }
     return bytes / bytes_per_s_;
   }
@@ -202,8 +202,9 @@ class Streams {
 // Calls by what was measured of such calls on the device, as far as it was; else by its rates.
 class Times {
  public:
-  Times(const StepCosts& costs, const Device& device, const Rates& rates) : ranks_(costs.spec.ranks), rates_(rates) {
-    if (!device.measured.empty()) measured_.emplace(device, costs.spec.ranks);
+  Times(const StepCosts& costs, const Device& device, const Framework& framework, const Rates& rates)
+      : ranks_(costs.spec.ranks), spread_(framework.Spread(device.gpu)), rates_(rates) {
+    if (!device.measured.empty() && framework.is_ours()) measured_.emplace(device, costs.spec.ranks);
   }
 
   struct Call {
@@ -235,7 +236,7 @@ class Times {
   // Of a step of so many seconds by its calls. Where nothing was measured, leaves it as it is.
   void Weigh(double step_s, StepForecast& forecast) const {
     if (!measured_) {
-      forecast.spread = kSpreadExtrapolated;  // of shares that a file says, too: no step was held against them
+      forecast.spread = spread_;  // of shares that a file says, too: no step was held against them
       return;
     }
     forecast.extrapolated = step_s > 0 ? extrapolated_s_ / step_s : 0;
@@ -269,6 +270,7 @@ class Times {
   }
 
   const int64_t ranks_;
+  const double spread_;
   const Rates& rates_;
   std::optional<MeasuredRates> measured_;
   double extrapolated_s_ = 0;
@@ -473,7 +475,7 @@ double CollectiveSeconds(double wire_bytes, bool all_reduce, int64_t ranks, cons
 
 StepForecast Forecast(const StepCosts& costs, const Device& device, const Framework& framework, Timeline* timeline) {
   const Rates rates(costs, device, framework);
-  Times times(costs, device, rates);
+  Times times(costs, device, framework, rates);
   Streams streams;
   StepForecast forecast;
   std::vector<std::pair<std::pair<const OpDef*, Phase>, ForecastLine>> by_op;  // few enough to be looked through

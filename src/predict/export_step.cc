@@ -13,7 +13,8 @@ void RequireExportName(const std::filesystem::path& file) { RequireTraceName(fil
 void ExportStep(const RunSpec& spec, const Device& device, const Framework& framework,
                 const std::filesystem::path& file) {
   Timeline timeline;
-  const StepForecast step = Forecast(CostsOf(spec, device), device, framework, &timeline);
+  const auto [priced, as] = AsPriced(framework, spec);
+  const StepForecast step = Forecast(CostsOf(priced, device), device, as, &timeline);
   WriteTraceFile(file, timeline,
                  {TraceTitle(spec),
                   std::string(ClockBasis(step.calibrated)),

@@ -2,83 +2,180 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/families.h"
+#include "run/fields.h"
+#include "run/parallelism.h"
 #include "run/presets.h"
+#include "run/spec.h"
 
 namespace ridgeline {
 namespace {
 
+// The family of ours whose step is nearest: other biases and norms, and no table of positions, take next to no time.
+std::string NearestOfOurs(const RunSpec& spec) {
+  const Family& family = FindFamily(spec.family);
+  return family.ours ? spec.family : family.gated ? "llama" : "gpt";
+}
+
 double BytesOfNumber(const RunSpec& spec) { return spec.precision == "fp32" || spec.precision == "tf32" ? 4 : 2; }
 
-// Bytes an element of what a product of quantized weights keeps of an operand: its rows' codes and its columns', with
-// their scales. Else the numbers themselves, once.
-double KeptOfOperand(const RunSpec& spec) {
+// Bytes for each element of what a product of quantized weights keeps of an operand: its rows' codes and its columns',
+// with their scales. Else the numbers themselves, once.
+double BytesOfOperand(const RunSpec& spec) {
   if (spec.precision == "fp8") return 2;
   if (spec.precision == "mxfp8") return 2 * (1 + 1.0 / 32);
   if (spec.precision == "nvfp4") return 2 * (0.5 + 1.0 / 16);
   return BytesOfNumber(spec);
 }
 
-// NVIDIA's fsdp.py: a stack of TransformerEngine's layers under PyTorch's FSDP1, counted tensor by tensor
-// (docs/prediction.md).
-int64_t PeakOfTeFsdp(const RunSpec& s) {
-  if (s.family != "stack" || s.shard != "full" || (s.checkpointing != "none" && s.checkpointing != "full")) {
-    throw Error(
-        ErrorKind::kInvalidInput,
-        fmt::format("te-fsdp is known of family: stack with shard: full and checkpointing: none or full, not of "
-                    "{} with {} and {}",
-                    s.family, s.shard, s.checkpointing),
-        "without --framework the engine's own step is predicted");
-  }
-  const double number = BytesOfNumber(s);
-  const double kept = KeptOfOperand(s);
-  const auto parameters = static_cast<double>(CountParameters(s));
-  const auto hidden = static_cast<double>(s.hidden);
-  const auto ffn = static_cast<double>(s.ffn);
-  const auto layers = static_cast<double>(s.layers);
-  const double tokens = static_cast<double>(s.batch_size) * static_cast<double>(s.seq_length);
-
-  // Weights, gradients and both moments, in parts.
-  const double state = 4 * number * parameters / static_cast<double>(s.ranks);
-  const double gathered = number * parameters / layers;  // of one layer
-  // What a layer keeps for its backward pass: the inputs of two norms; q, k, v and what attention makes of them; what
-  // three products read and the fourth; the input of GELU; two masks of dropout, a byte a number.
-  const double masks = s.dropout > 0 ? 2 : 0;
-  const double layer = tokens * (hidden * (2 * number + 4 * number + 3 * kept + masks) + ffn * (kept + number));
-  if (s.checkpointing == "full") {
-    return std::llround(state + gathered + number * tokens * hidden * layers + layer);
-  }
-  // Codes of weights are kept from the forward pass to the backward pass, whole.
-  const double codes = kept > number || s.precision == "fp8" || s.precision == "nvfp4" ? kept * parameters : 0;
-  return std::llround(state + gathered + codes + layers * layer);
+bool IsQuantized(const RunSpec& spec) {
+  return spec.precision == "fp8" || spec.precision == "mxfp8" || spec.precision == "nvfp4";
 }
 
-const Framework kFrameworks[] = {
-    {},
-    {.name = "te-fsdp",
-     .about = "NVIDIA's fsdp.py: TransformerEngine's layers under PyTorch's FSDP1",
-     .efficiency = {},
-     .efficiency_from = "taken from published figures of other programs, and no GPU has run these",
-     .first_iteration_s = 6.5,
-     .start_s = 0,
-     .peak_bytes = PeakOfTeFsdp},
-};
+double BytesOfLayer(const KeptOfLayer& kept, const RunSpec& s) {
+  const double tokens = static_cast<double>(s.batch_size) * static_cast<double>(s.seq_length);
+  const double number = BytesOfNumber(s);
+  const double operand = BytesOfOperand(s);
+  const auto hidden = static_cast<double>(s.hidden);
+  const auto ffn = static_cast<double>(s.ffn);
+  const double kv = static_cast<double>(s.kv_heads) * static_cast<double>(s.head_dim);
+  const double of_mlp = FindFamily(s.family).gated ? kept.gated_ffn : kept.ffn;
+  const double masks = s.dropout > 0 ? kept.dropout_masks : 0;
+  return tokens * (hidden * (kept.hidden * number + kept.hidden_operands * operand + masks) + kv * kept.kv * number +
+                   ffn * (of_mlp * number + kept.ffn_operands * operand));
+}
+
+double PercentOf(double share) { return std::round(1000 * share) / 10; }
 
 }  // namespace
 
-const Framework& FindFramework(const std::string& name) {
-  const auto* found = std::ranges::find(kFrameworks, name, &Framework::name);
-  if (found != std::end(kFrameworks)) return *found;
-  std::vector<std::string> names;
-  for (const Framework& framework : kFrameworks) names.emplace_back(framework.name);
-  throw Error(ErrorKind::kUsage, fmt::format("there is no framework '{}'{}", name, DidYouMean(name, names)),
-              "the frameworks are " + Join(names, ", "));
+bool Evidence::Backs(const std::string& gpu) const { return rows > 0 && std::ranges::find(gpus, gpu) != gpus.end(); }
+
+std::string Framework::Basis(const std::string& gpu) const {
+  if (is_ours()) return {};
+  const auto part = [&](const char* what, const Evidence& evidence) {
+    return evidence.Backs(gpu)
+               ? fmt::format("{} ±{:g} % on {} published rows", what, PercentOf(evidence.error), evidence.rows)
+               : fmt::format("{} assumed", what);
+  };
+  return fmt::format("estimated as {}: {}, {}", name, part("time", time_evidence), part("memory", memory_evidence));
+}
+
+double Framework::Spread(const std::string& gpu) const {
+  if (is_ours()) return kSpreadExtrapolated;
+  return time_evidence.Backs(gpu) ? time_evidence.spread : kSpreadAssumed;
+}
+
+std::string NotEstimated(const Framework& framework, const RunSpec& spec) {
+  if (framework.is_ours()) return {};
+  const Family& family = FindFamily(spec.family);
+  if (family.name == kAnyFamily || family.latent || spec.experts > 0) {
+    return fmt::format("{} is a model whose layers nobody here can price",
+                       spec.model.empty() ? spec.family : spec.model);
+  }
+  for (const auto& [field, ranks] : {std::pair{"tensor_parallel", spec.tensor_parallel},
+                                     {"pipeline_parallel", spec.pipeline_parallel},
+                                     {"context_parallel", spec.context_parallel},
+                                     {"expert_parallel", spec.expert_parallel}}) {
+    if (ranks > 1) return fmt::format("{}: {} is not predicted yet", field, ranks);
+  }
+  for (const auto& [field, values] : framework.supports) {
+    const std::string value = FieldText(spec, *FindField(field));
+    if (std::ranges::find(values, value) == values.end()) {
+      return fmt::format("{} is known with {}: {}, not {}", framework.name, field, Join(values, " or "), value);
+    }
+  }
+  if (spec.checkpointing != "none" && !framework.recomputes.contains(spec.checkpointing)) {
+    return fmt::format("what {} computes again with checkpointing: {} is not known", framework.name,
+                       spec.checkpointing);
+  }
+  RunSpec priced = AsPriced(framework, spec).first;
+  if (const auto problems = CheckSpec(priced); !problems.empty()) return problems.front().message;
+  if (const auto problems = BeyondTheEngine(priced); !problems.empty()) return problems.front().message;
+  return {};
+}
+
+std::pair<RunSpec, Framework> AsPriced(const Framework& framework, const RunSpec& spec) {
+  if (framework.is_ours()) return {spec, framework};
+  std::pair<RunSpec, Framework> priced = {spec, framework};
+  auto& [step, as] = priced;
+  as.again = {0, 0, 0};
+  if (const auto known = framework.recomputes.find(spec.checkpointing); known != framework.recomputes.end()) {
+    as.again = known->second;
+  }
+  if (!framework.compile.empty() && framework.eager_passes > 0) {
+    const auto field = spec.own.find(framework.compile);
+    const bool another_trainer = spec.trainer != kOurTrainer;
+    const bool compiles = field != spec.own.end() ? field->second == FieldValue(true) : !another_trainer;
+    if (!compiles) as.passes = framework.eager_passes;
+  }
+  step.trainer = kOurTrainer;
+  step.device = "meta";  // a point is priced on any device, whatever its own
+  step.own.clear();
+  step.family = NearestOfOurs(spec);
+  step.checkpointing = as.again.any() ? "full" : "none";
+  if (step.family != spec.family) {
+    step.model.clear();
+    step.parameters = step.active_parameters = 0;
+    step.flops_per_token = 0;
+    if (step.family == "gpt") step.positions = std::max(step.positions, step.seq_length);
+  }
+  if (IsQuantized(step) == false) step.scaling = "none";
+  step.communicator.clear();
+  Canonicalize(step);
+  return priced;
+}
+
+int64_t PeakBytes(const Framework& framework, const RunSpec& s) {
+  const FrameworkMemory& memory = framework.memory;
+  const double number = BytesOfNumber(s);
+  const auto parameters = static_cast<double>(CountParameters(s));
+  const auto layers = static_cast<double>(s.layers);
+  const auto ranks = static_cast<double>(s.ranks);
+  const double tokens = static_cast<double>(s.batch_size) * static_cast<double>(s.seq_length);
+  const auto vocab = static_cast<double>(s.vocab);
+  const double outside = vocab * static_cast<double>(s.hidden) * (s.tied_head ? 1 : 2);
+  const double of_layer = (parameters - outside) / layers;
+
+  const bool full = s.shard == "full";
+  const double moments = memory.moments.Bytes(number) + (number == 2 ? memory.master.Bytes(number) : 0);
+  double state = parameters / (full ? ranks : 1) * memory.weights.Bytes(number) +
+                 parameters / (s.shard == "none" ? 1 : ranks) * moments;
+  const double gradients = parameters / (full ? ranks : 1) * memory.gradients.Bytes(number);
+  if (s.shard == "none" && s.ranks > 1) state += parameters * memory.buckets.Bytes(number);
+  double whole = 0;
+  if (full) {
+    whole = of_layer * number * memory.gathered_layers;
+    if (memory.gathers_head) whole += outside * number;
+  }
+  const double reduced = full ? of_layer * number * memory.reduced_layers : 0;
+
+  const double of_one = BytesOfLayer(memory.kept, s);
+  double kept = layers * of_one;
+  double working = 0;  // what is computed again of the layer that goes back
+  if (s.checkpointing == "full") {
+    kept = layers * number * tokens * static_cast<double>(s.hidden);
+    working = of_one;
+  } else if (s.checkpointing == "selective") {
+    kept = layers * BytesOfLayer(memory.kept_selective, s);
+    working = of_one;
+  }
+  // They are kept from the forward pass to the backward pass, and with full checkpointing there is none between.
+  const double codes =
+      memory.keeps_codes && IsQuantized(s) && s.checkpointing != "full" ? parameters * BytesOfOperand(s) : 0;
+  const double logits = tokens * vocab * memory.logits;
+
+  // The peak is where the loss is computed, where the first layer goes back, or where the last one has.
+  const bool sums = s.grad_accumulation > 1 || !memory.frees_gradients;
+  const double at_loss = state + (sums ? gradients : 0) + whole + codes + kept + logits;
+  const double going_back = state + (sums ? gradients : 0) + whole + reduced + codes + kept + working;
+  const double at_end = state + gradients + whole + reduced + codes + working;
+  return std::llround(memory.fixed + memory.reserved * std::max({at_loss, going_back, at_end}));
 }
 
 }  // namespace ridgeline

@@ -1,18 +1,24 @@
-// How other programs go about the same step: what of the clock's and the planner's answers is theirs.
+// How another trainer goes about the same step: what of the clock's and the planner's answers is its own. Each is a
+// file, frameworks/NAME.yaml, with the source of each figure (docs/frameworks.md).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "ridgeline/run.h"
 
 namespace ridgeline {
 
-// What steps get of what a device has: shares of its ceilings and bandwidths. A description may say its own
-// (`efficiency`); these are for those that don't, and of programs that were published. Half of the figures set four of
-// them (tests/predict/published_test.cc); of the others those figures tell nothing, for communication and passes over
-// memory are next to nothing of their steps.
+// The shares of a device's ceilings and bandwidths that steps reach. A device may state its own (`efficiency`), and so
+// may a framework. These are for the others. Half of the published rows set four of them
+// (tests/predict/published_test.cc).
 struct Efficiency {
   double products = 0.80;      // of the ceiling of their format, by products of a good shape, of 16 bits: set
   double products_fp8 = 0.83;  // of 8: set
@@ -28,25 +34,123 @@ struct Efficiency {
 inline constexpr Efficiency kEfficiencyHere = {
     .products = 0.95, .products_fp8 = 0.97, .attention = 0.66, .memory = 0.70};
 
-struct Framework {
-  std::string_view name = "ridgeline";
-  std::string_view about = "this engine";
-  Efficiency efficiency = kEfficiencyHere;
-  std::string_view efficiency_from = "what they got of an H200";  // what steps get of a device, in words
-  // How often it moves what passes over memory (all but products and attention) move here.
+// Within this factor are 90 of 100 published figures of the framework that is predicted worst by what the others' set
+// (docs/prediction.md). This engine is one that has set nothing.
+inline constexpr double kSpreadExtrapolated = 1.35;
+// The same of a framework that has no published row on the device's GPU: assumed.
+inline constexpr double kSpreadAssumed = 1.6;
+
+// The parts of a layer's forward pass that the backward pass computes again.
+struct Recomputed {
+  double products = 1;
+  double attention = 1;
   double passes = 1;
-  // Shares of what is computed again with `checkpointing: full`, where it keeps some of that.
-  double recomputed_products = 1;
-  double recomputed_attention = 1;
-  double recomputed_passes = 1;
-  double first_iteration_s = 0.2;  // what the first one takes more, where the device does not say
-  double start_s = 2;              // before it, on a GPU; an H200's processes took one to three seconds
-  // The most that a GPU holds; nullptr: what the planner finds. Throws Error(kInvalidInput) for a step that it does not
-  // know.
-  int64_t (*peak_bytes)(const RunSpec& spec) = nullptr;
+  bool any() const { return products + attention + passes > 0; }
 };
 
-// "ridgeline" or "te-fsdp". Throws Error(kUsage) with the nearest where there is none.
-const Framework& FindFramework(const std::string& name);
+// An amount for each parameter or for each number of an activation: so many bytes, or so many numbers of the working
+// precision (2 bytes in 16 bits, 4 in fp32).
+struct Amount {
+  double value = 0;
+  bool numbers = false;
+  double Bytes(double bytes_of_number) const { return numbers ? value * bytes_of_number : value; }
+};
+
+// What a layer keeps for its backward pass, for each token: numbers for each column of the residual stream (hidden), of
+// keys or values (kv) and of the MLP (ffn, gated_ffn where it has three products). Operands are what a product reads,
+// kept in the product's own format.
+struct KeptOfLayer {
+  double hidden = 0, kv = 0, ffn = 0, gated_ffn = 0;
+  double hidden_operands = 0, ffn_operands = 0;
+  double dropout_masks = 0;  // bytes for each column of hidden, where there is dropout
+};
+
+// What a GPU holds, as its file counts it. `shard: optimizer` splits master and moments over the
+// ranks, `shard: full` all four.
+struct FrameworkMemory {
+  Amount weights, gradients, moments;
+  Amount master;                 // fp32 weights beside those of 16 bits
+  Amount buckets;                // of gradients that are reduced, without shards
+  double gathered_layers = 1;    // layers whose weights are whole at once, with `shard: full`
+  double reduced_layers = 0;     // layers whose gradients are whole at once, with `shard: full`
+  bool gathers_head = false;     // embedding and head are whole when the loss is computed
+  bool keeps_codes = false;      // codes of all quantized weights, whole, from the forward pass to the backward pass
+  bool frees_gradients = false;  // there are none until the backward pass makes them
+  KeptOfLayer kept, kept_selective;
+  double logits = 0;    // bytes for each token and word of the vocabulary
+  double reserved = 1;  // what the allocator takes, over what tensors need
+  double fixed = 0;     // bytes beside: workspaces, communicators
+};
+
+// How far published rows back a framework's figures.
+struct Evidence {
+  int64_t rows = 0;               // 0: none, all is assumed
+  double error = 0;               // mean of |predicted / published - 1| over rows held out
+  double spread = 0;              // the factor within which 90 of 100 of them lie
+  std::vector<std::string> gpus;  // as devices name them
+  bool Backs(const std::string& gpu) const;
+};
+
+struct Framework {
+  std::string name = "ridgeline";
+  std::string about = "this engine";
+  std::filesystem::path file;
+  std::vector<std::string> trainers;                         // the definitions that it stands for
+  std::map<std::string, std::vector<std::string>> supports;  // values of fields; one that is not there may be any
+  std::string compile;                                       // the trainer's own field that has it compile the model
+  Efficiency efficiency = kEfficiencyHere;
+  std::string efficiency_from = "what they got of an H200";  // in words
+  double passes = 1;        // how often it moves what passes over memory (all but products and attention) move here
+  double eager_passes = 0;  // the same where it doesn't compile the model; 0: as `passes`
+  double first_iteration_s = 0.2;                // what the first one takes more, where the device does not say
+  double start_s = 2;                            // before it, on a GPU; an H200's processes took one to three seconds
+  std::map<std::string, Recomputed> recomputes;  // by policy: full, selective
+  Recomputed again;                              // of the step that is priced
+  bool plans = true;                             // this engine: memory is what the planner finds
+  FrameworkMemory memory;
+  Evidence time_evidence;
+  Evidence memory_evidence;
+
+  bool is_ours() const { return file.empty(); }
+  // "estimated as NAME", with the published rows that back it on this GPU and their error, or that it is assumed; empty
+  // of this engine.
+  std::string Basis(const std::string& gpu) const;
+  double Spread(const std::string& gpu) const;
+};
+
+// Where their files are looked for, in order: `own`, frameworks/ of the current folder, the user's configuration, what
+// ships.
+std::vector<std::filesystem::path> FrameworkFolders(std::vector<std::filesystem::path> own = {});
+
+// Throws Error(kInvalidInput) with every fault at its line. The file's stem is the framework's name.
+Framework ParseFramework(std::string_view text, const std::filesystem::path& file);
+
+// "ridgeline", or that of a file. Throws Error(kUsage) with the nearest where there is none.
+Framework FindFramework(const std::string& name, const std::vector<std::filesystem::path>& folders);
+
+// Which framework a point is predicted as: the one that is named for all, else that which lists its trainer.
+class Frameworks {
+ public:
+  Frameworks() = default;  // this engine alone
+  // `as`: of all points; empty: by their trainers. Throws as FindFramework and ParseFramework.
+  explicit Frameworks(std::vector<std::filesystem::path> folders, const std::string& as = "");
+  // `trainer`: "ridgeline" or a definition's name. nullptr: nobody knows this trainer's steps.
+  const Framework* Of(const std::string& trainer) const;
+
+ private:
+  Framework ours_;
+  std::optional<Framework> forced_;
+  std::vector<Framework> others_;
+};
+
+// Why this framework's figures do not hold for a point, in a sentence; empty: they do.
+std::string NotEstimated(const Framework& framework, const RunSpec& spec);
+
+// The step of this engine that a point's time is counted from, and the framework with what of it holds for the point:
+// what it computes again, and whether it compiles. NotEstimated must be empty.
+std::pair<RunSpec, Framework> AsPriced(const Framework& framework, const RunSpec& spec);
+
+// The most that a GPU holds, in bytes. NotEstimated must be empty, and framework.plans false.
+int64_t PeakBytes(const Framework& framework, const RunSpec& spec);
 
 }  // namespace ridgeline

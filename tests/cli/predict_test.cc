@@ -94,7 +94,7 @@ TEST_F(PredictCommandTest, PredictsAnotherProgramsStep) {
     EXPECT_LT(row.at("cold_tokens_per_s"), row.at("steady_tokens_per_s")) << row;
     EXPECT_EQ(row.at("verdict") == "fits", row.at("peak_bytes") < 180e9) << row;
   }
-  EXPECT_THAT(output.err, HasSubstr("as te-fsdp (NVIDIA's fsdp.py"));
+  EXPECT_THAT(output.err, HasSubstr("estimated as te-fsdp: time assumed, memory assumed"));
   const auto unknown = cli_.Run({"predict", "s.yaml", "--device", "p5", "--framework", "te"});
   EXPECT_EQ(unknown.status.exit_code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("there is no framework 'te'"));
@@ -114,6 +114,22 @@ TEST_F(PredictCommandTest, AnotherTrainersPointsAreNotPredicted) {
   EXPECT_TRUE(output.status.ok()) << output.err;
   EXPECT_THAT(output.out, HasSubstr("not_predicted"));
   EXPECT_THAT(output.err, HasSubstr("0 of 1 points predicted"));
+  EXPECT_THAT(output.err, HasSubstr("not predicted: nobody here knows this trainer's steps"));
+}
+
+TEST_F(PredictCommandTest, ATrainersPointsAreEstimatedAsItsFramework) {
+  std::ofstream(cli_.dir / "others.yaml")
+      << "name: s\ndefaults: {model: llama-8b, seq_length: 8192, ranks: 8, device: cuda, gpu: h100}\n"
+         "matrix: {trainer: [ridgeline], shard: [full]}\ninclude:\n- {trainer: torchtitan, shard: full, checkpointing: "
+         "selective}\n"
+         "- {trainer: megatron_lm, shard: optimizer}\n- {trainer: torchtitan, shard: full, tensor_parallel: 2}\n";
+  const auto output = cli_.Run({"predict", "others.yaml", "--device", "p5", "-o", "csv"});
+  ASSERT_TRUE(output.status.ok()) << output.err;
+  EXPECT_THAT(output.out, HasSubstr("estimated as torchtitan: time ±5.1 % on 17 published rows, memory assumed"));
+  EXPECT_THAT(output.out, HasSubstr("estimated as megatron: time assumed, memory assumed"));
+  EXPECT_THAT(output.out, HasSubstr("predicted, extrapolated"));
+  EXPECT_THAT(output.err, HasSubstr("3 of 4 points predicted"));
+  EXPECT_THAT(output.err, HasSubstr("not predicted: tensor_parallel: 2 is not predicted yet"));
 }
 
 TEST(AdviseCommandTest, SaysWhatToRun) {

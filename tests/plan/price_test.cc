@@ -131,8 +131,7 @@ TEST(PricePoints, OnADeviceTheClockSaysIt) {
   EXPECT_EQ(price.nodes, 2) << "machines of eight";
   EXPECT_DOUBLE_EQ(price.usd_per_hour, 2 * 55.04);
   EXPECT_DOUBLE_EQ(price.watts, 16 * 700.0);
-  const PointForecast forecast =
-      ForecastPoints(priced.sweep, priced.points, *parts.device, FindFramework("ridgeline"))[0];
+  const PointForecast forecast = ForecastPoints(priced.sweep, priced.points, *parts.device, Frameworks())[0];
   const RunCost cost = CostOfRuns(priced.points[0].spec, forecast.step.step_ns, forecast.step.cold_ns(), *parts.device);
   EXPECT_NEAR(price.seconds, cost.seconds, 1e-9) << "as `ridgeline predict` has it";
   EXPECT_NEAR(price.seconds * price.usd_per_hour / 3600, cost.dollars, 1e-9);
@@ -216,9 +215,9 @@ published:
 )");
   const std::vector<Point> points = Expand(sweep);
   const Device device = DeviceOfCatalogue("p5");
-  const Framework& framework = FindFramework("ridgeline");
-  const auto forecasts = ForecastPoints(sweep, points, device, framework);
-  const Predictions predictions = PredictionsOf(points, forecasts, device, framework, 7);
+  const Frameworks frameworks;
+  const auto forecasts = ForecastPoints(sweep, points, device, frameworks);
+  const Predictions predictions = PredictionsOf(points, forecasts, device, 7).at(0);
   ASSERT_EQ(predictions.results.size(), 2U);
   EXPECT_EQ(predictions.points[0].spec.gpu, "h100");
   EXPECT_EQ(predictions.points[0].spec.communicator, "nccl");
@@ -234,7 +233,7 @@ published:
   EXPECT_NEAR(ops_ns, forecasts[0].step.step_ns, 0.01 * forecasts[0].step.step_ns) << "a step is its ops";
   EXPECT_EQ(predictions.results[1].status, RunStatus::kSkippedPredictedOom) << "batch 512";
   EXPECT_THAT(predictions.predicted_as.setup, HasSubstr(R"("predicted_on":"p5")"));
-  const Predictions published = PublishedOf(sweep, points, device, framework, 7);
+  const Predictions published = PublishedOf(sweep, points, device, "ridgeline", 7);
   ASSERT_EQ(published.results.size(), 1U);
   EXPECT_EQ(published.points[0].id, predictions.points[0].id);
   EXPECT_EQ(published.results[0].provenance, Provenance::kPublished);
@@ -261,9 +260,9 @@ TEST(Predictions, OfProcessorsAreOfThePointsThemselves) {
   const Sweep sweep = ParseText("defaults: {model: llama-10m}\nmatrix: {ranks: [1, 4], batch_size: [1, 4096]}\n");
   const std::vector<Point> points = Expand(sweep);
   const Device device = Processors();
-  const Framework& framework = FindFramework("ridgeline");
-  const auto forecasts = ForecastPoints(sweep, points, device, framework);
-  const Predictions predictions = PredictionsOf(points, forecasts, device, framework, 7);
+  const Frameworks frameworks;
+  const auto forecasts = ForecastPoints(sweep, points, device, frameworks);
+  const Predictions predictions = PredictionsOf(points, forecasts, device, 7).at(0);
   ASSERT_EQ(predictions.results.size(), 4U);
   for (size_t i = 0; i < points.size(); ++i) {
     EXPECT_EQ(predictions.points[i].id, points[i].id) << "so that what was measured of it stands beside it";
@@ -277,8 +276,9 @@ TEST(Predictions, OfProcessorsAreOfThePointsThemselves) {
 
 TEST(Processors, AreOneMachineWhoseMemoryTheRanksShare) {
   const Device device = Processors();
-  const Framework& framework = FindFramework("ridgeline");
-  const BatchesThatFit largest({.device = std::make_shared<const Device>(device)}, ForecasterOn(device, framework));
+  const Frameworks frameworks;
+  const BatchesThatFit largest({.device = std::make_shared<const Device>(device)},
+                               ForecasterOn(device, *frameworks.Of("ridgeline")));
   const Sweep sweep = ParseText("defaults: {model: llama-10m}\nmatrix: {ranks: [1, 4]}\n");
   std::vector<int64_t> batches;
   for (const Point& point : Expand(sweep)) {
@@ -288,7 +288,7 @@ TEST(Processors, AreOneMachineWhoseMemoryTheRanksShare) {
         fmt::format("defaults: {{model: llama-10m, ranks: {}}}\nmatrix: {{batch_size: [{}, {}]}}\n", point.spec.ranks,
                     batches.back(), batches.back() + 1);
     const Sweep around = ParseText(fields);
-    const auto forecasts = ForecastPoints(around, Expand(around), device, framework);
+    const auto forecasts = ForecastPoints(around, Expand(around), device, frameworks);
     EXPECT_EQ(forecasts.at(0).verdict, Verdict::kFits) << point.spec.ranks;
     EXPECT_EQ(forecasts.at(1).verdict, Verdict::kOutOfMemory) << point.spec.ranks;
   }

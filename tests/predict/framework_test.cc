@@ -1,4 +1,5 @@
-// AWS's figures of NVIDIA's fsdp.py on eight B200: the 1B stack in MXFP8 at sequence 8192, five iterations.
+// Other trainers' frameworks; and AWS's figures of NVIDIA's fsdp.py on eight B200: the 1B stack in MXFP8 at sequence
+// 8192, five iterations.
 #include "predict/framework.h"
 
 #include <gmock/gmock.h>
@@ -30,16 +31,28 @@ RunSpec AwsSpec(const std::string& model, int64_t batch, const std::string& chec
   return Expand(ParseSweep("name: aws\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
 }
 
+const std::vector<std::filesystem::path> kFolders = {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"};
+
+const Framework& TeFsdp() {
+  static const Framework framework = FindFramework("te-fsdp", kFolders);
+  return framework;
+}
+
+RunSpec SpecWith(const std::string& fields) {
+  return Expand(ParseSweep("name: s\ndefaults: {" + fields + "}", "s.yaml"))[0].spec;
+}
+
 Device AwsDevice() { return FindDevice("p6-b200", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "devices"}); }
 
 StepForecast AwsForecast(const RunSpec& spec) {
   const Device device = AwsDevice();
-  return Forecast(CostsOf(spec, device), device, FindFramework("te-fsdp"));
+  const auto [priced, as] = AsPriced(TeFsdp(), spec);
+  return Forecast(CostsOf(priced, device), device, as);
 }
 
 TEST(TeFsdp, HasThePeaksThatAwsPublished) {
   const auto peak_gb = [](int64_t batch, const char* checkpointing) {
-    return static_cast<double>(FindFramework("te-fsdp").peak_bytes(AwsSpec("stack-1b", batch, checkpointing))) / 1e9;
+    return static_cast<double>(PeakBytes(TeFsdp(), AwsSpec("stack-1b", batch, checkpointing))) / 1e9;
   };
   EXPECT_NEAR(peak_gb(1, "none") / 15.5, 1, 0.08);
   EXPECT_NEAR(peak_gb(1, "full") / 2.3, 1, 0.08);
@@ -54,7 +67,7 @@ TEST(TeFsdp, OfLargeModelsTheLargestOfTheSweepsBatchesIsInTheRangeThatAwsPublish
   int out_of_memory = 0;
   for (const char* model : {"stack-14b", "stack-32b", "stack-64b"}) {
     const auto peak_gb = [&](int64_t batch, const char* checkpointing) {
-      return static_cast<double>(FindFramework("te-fsdp").peak_bytes(AwsSpec(model, batch, checkpointing))) / 1e9;
+      return static_cast<double>(PeakBytes(TeFsdp(), AwsSpec(model, batch, checkpointing))) / 1e9;
     };
     const int64_t batch = peak_gb(16, "full") <= usable_gb ? 16 : 4;
     EXPECT_GE(std::round(peak_gb(batch, "full")), 87) << model << ", batch " << batch;
@@ -95,20 +108,112 @@ TEST(TeFsdp, RecomputationOfLargeModelsCostsTenToThirtyPercent) {
 
 TEST(Frameworks, WhatIsNotKnownIsRefused) {
   try {
-    FindFramework("te-fspd");
+    FindFramework("te-fspd", kFolders);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kUsage);
     EXPECT_EQ(e.message(), "there is no framework 'te-fspd', did you mean 'te-fsdp'?");
   }
-  EXPECT_EQ(FindFramework("ridgeline").peak_bytes, nullptr);
-  const RunSpec llama =
-      Expand(ParseSweep("name: l\ndefaults: {model: llama-1b, ranks: 8, shard: full}", "s.yaml"))[0].spec;
+  EXPECT_TRUE(FindFramework("ridgeline", kFolders).plans);
+  EXPECT_EQ(NotEstimated(TeFsdp(), SpecWith("model: llama-1b, ranks: 8, shard: full")),
+            "te-fsdp is known with family: stack, not llama");
+  const Framework torchtitan = FindFramework("torchtitan", kFolders);
+  EXPECT_EQ(NotEstimated(torchtitan, SpecWith("model: llama-1b, ranks: 8, shard: full")), "");
+  EXPECT_EQ(NotEstimated(torchtitan, SpecWith("model: llama-1b, ranks: 8, shard: full, checkpointing: full/2")),
+            "what torchtitan computes again with checkpointing: full/2 is not known");
+  RunSpec parallel = SpecWith("model: llama-1b, ranks: 8, shard: full");
+  parallel.tensor_parallel = 2;
+  EXPECT_EQ(NotEstimated(torchtitan, parallel), "tensor_parallel: 2 is not predicted yet");
+  parallel.tensor_parallel = 1;
+  parallel.experts = 8;
+  EXPECT_THAT(NotEstimated(torchtitan, parallel), HasSubstr("nobody here can price"));
+}
+
+TEST(Frameworks, StandForDefinitionsOrForAllPoints) {
+  const Frameworks by_trainer(kFolders);
+  ASSERT_NE(by_trainer.Of("megatron_lm"), nullptr);
+  EXPECT_EQ(by_trainer.Of("megatron_lm")->name, "megatron");
+  EXPECT_EQ(by_trainer.Of("ridgeline")->name, "ridgeline");
+  EXPECT_EQ(by_trainer.Of("my_own"), nullptr);
+  const Frameworks one(kFolders, "llm-foundry");
+  EXPECT_EQ(one.Of("ridgeline")->name, "llm-foundry");
+}
+
+// Nobody takes an assumed figure for one that published rows back.
+TEST(Frameworks, SayWhetherPublishedRowsBackThem) {
+  const Framework torchtitan = FindFramework("torchtitan", kFolders);
+  EXPECT_EQ(torchtitan.Basis("h100"), "estimated as torchtitan: time ±5.1 % on 17 published rows, memory assumed");
+  EXPECT_EQ(torchtitan.Basis("b200"), "estimated as torchtitan: time assumed, memory assumed");
+  EXPECT_GT(torchtitan.Spread("b200"), torchtitan.Spread("h100"));
+  EXPECT_EQ(FindFramework("llm-foundry", kFolders).Basis("a100"),
+            "estimated as llm-foundry: time assumed, memory assumed");
+  EXPECT_EQ(Framework{}.Basis("h100"), "");
+}
+
+// 16 bytes a parameter over 8 ranks, and over 128: published peaks of one model on both differ by that or less.
+TEST(Frameworks, ShardsTakeWhatTheirStateDoes) {
+  const Framework torchtitan = FindFramework("torchtitan", kFolders);
+  const auto peak = [&](int ranks, const char* accumulation) {
+    return PeakBytes(torchtitan, SpecWith(fmt::format("model: llama-8b, seq_length: 8192, batch_size: 2, ranks: {}, "
+                                                    "shard: full, checkpointing: selective, grad_accumulation: {}",
+                                                    ranks, accumulation)));
+  };
+  constexpr double kParameters = 8030261248;
+  const double difference = kParameters * (1.0 / 8 - 1.0 / 128);
+  EXPECT_NEAR(static_cast<double>(peak(8, "1") - peak(128, "1")) / difference, 12, 0.01) << "no gradients yet";
+  EXPECT_NEAR(static_cast<double>(peak(8, "2") - peak(128, "2")) / difference, 16, 0.01);
+}
+
+// What a device says of its efficiency was measured with this engine's steps.
+TEST(Frameworks, DoNotTakeThisEnginesEfficiencyOfADevice) {
+  Device device = AwsDevice();
+  const RunSpec spec = SpecWith("model: llama-1b, seq_length: 4096, ranks: 8, shard: full");
+  const auto [priced, as] = AsPriced(FindFramework("torchtitan", kFolders), spec);
+  const double before = PredictStep(priced, device, as).step_ns;
+  device.figures["efficiency.products"] = {.value = 0.3, .source = "here", .note = "", .date = ""};
+  EXPECT_EQ(PredictStep(priced, device, as).step_ns, before);
+  EXPECT_FALSE(PredictStep(priced, device, as).calibrated);
+  EXPECT_GT(PredictStep(spec, device).step_ns, before);
+}
+
+TEST(Frameworks, EagerStepsMoveMoreBytes) {
+  const Framework torchtitan = FindFramework("torchtitan", kFolders);
+  RunSpec spec = SpecWith("model: llama-1b, ranks: 8, shard: full");
+  EXPECT_EQ(AsPriced(torchtitan, spec).second.passes, torchtitan.passes);
+  spec.trainer = "torchtitan";
+  EXPECT_EQ(AsPriced(torchtitan, spec).second.passes, torchtitan.eager_passes);
+  spec.own["compile"] = true;
+  EXPECT_EQ(AsPriced(torchtitan, spec).second.passes, torchtitan.passes);
+}
+
+TEST(Frameworks, EveryFaultOfAFileIsSaidWithItsLine) {
   try {
-    FindFramework("te-fsdp").peak_bytes(llama);
+    ParseFramework(R"(name: other
+about: "x"
+sources: {me: "I"}
+efficiency:
+  products: {value: 1.5, source: me}
+  attention: {value: 0.5, source: you}
+  power: {source: me}
+memory:
+  weights: {value: 4, source: me}
+kept:
+  widow: {value: 1, source: me}
+evidence:
+  time: {rows: 3, error: 0.1, spread: 1.2, gpus: [h1000], source: me}
+)",
+                   "mine.yaml");
     FAIL();
   } catch (const Error& e) {
-    EXPECT_THAT(e.message(), HasSubstr("not of llama with full and none"));
+    const std::string all = e.message();
+    EXPECT_THAT(all, HasSubstr("mine.yaml:1:7: the name is 'other', and the file is called 'mine'"));
+    EXPECT_THAT(all, HasSubstr("mine.yaml:5:21: efficiency.products is from 0.05 to 1"));
+    EXPECT_THAT(all, HasSubstr("no source 'you' stands under sources"));
+    EXPECT_THAT(all, HasSubstr("efficiency.power has no 'value'"));
+    EXPECT_THAT(all, HasSubstr("memory.weights is a number of B, number, numbers"));
+    EXPECT_THAT(all, HasSubstr("unknown figure of kept 'widow'"));
+    EXPECT_THAT(all, HasSubstr("evidence has no 'memory': say assumed"));
+    EXPECT_THAT(all, HasSubstr("unknown gpu 'h1000'"));
   }
 }
 

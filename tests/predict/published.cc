@@ -83,9 +83,7 @@ Framework FrameworkOf(const PublishedRow& row) {
   Framework framework = {.efficiency = {}};
   framework.name = row.framework;
   const auto recompute = [&](double products, double attention, double passes) {
-    framework.recomputed_products = products;
-    framework.recomputed_attention = attention;
-    framework.recomputed_passes = passes;
+    framework.again = {products, attention, passes};
   };
   if (row.checkpointing == "full") {
     recompute(1, 1, 1);
@@ -163,7 +161,7 @@ PublishedStep StepOf(const PublishedRow& row) {
   const int64_t batch = std::max<int64_t>(row.batch_size, 1);  // NVIDIA's SFT recipes have 1
   const int64_t accumulation = row.global_batch == 0 ? 1 : std::max<int64_t>(1, row.global_batch / (batch * row.gpus));
   const Framework framework = FrameworkOf(row);
-  const bool recomputes = framework.recomputed_products + framework.recomputed_passes > 0;
+  const bool recomputes = framework.again.any();
   const std::string fields = fmt::format(
       "{}, {}, seq_length: {}, batch_size: {}, grad_accumulation: {}, ranks: {}, shard: {}, checkpointing: {}",
       ModelOf(row)->fields, PrecisionOf(row), row.seq_length, batch, accumulation, row.gpus,

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -115,6 +116,48 @@ TEST(Published, AFrameworkThatSetNothingIsPredictedToo) {
   std::sort(errors.begin(), errors.end());
   fmt::print("{}\n", InWords("each by the others", errors));
   EXPECT_LE(QuantileOf(errors, 0.5), 0.15);
+}
+
+// Each of its models, GPUs and formats is predicted with what its other rows set, and all with what its file says. How
+// often a step without torch.compile passes over memory is the file's throughout.
+TEST(Published, TorchtitanIsWithinWhatItsFileSays) {
+  const Framework file = FindFramework("torchtitan", {std::filesystem::path(RIDGELINE_SOURCE_DIR) / "frameworks"});
+  std::vector<PublishedStep> rows;
+  for (const PublishedStep& step : Steps()) {
+    if (step.row.framework != "torchtitan") continue;
+    PublishedStep& row = rows.emplace_back(step);
+    row.ratios.clear();
+    row.framework.passes = step.row.compiled == "no" ? file.eager_passes : file.passes;
+  }
+  const auto key = [](const PublishedStep& step) {
+    return step.row.model + step.row.gpu + step.row.precision.substr(0, 3);
+  };
+  std::set<std::string> configurations;
+  for (const PublishedStep& row : rows) configurations.insert(key(row));
+  std::vector<double> held_out, fitted;
+  for (const std::string& left_out : configurations) {
+    std::vector<const PublishedStep*> its, others;
+    for (const PublishedStep& row : rows) (key(row) == left_out ? its : others).push_back(&row);
+    const Efficiency set_by_others = FittedTo(others);
+    for (const PublishedStep* row : its) {
+      held_out.push_back(std::abs(row->Ratio(set_by_others) - 1));
+      fitted.push_back(std::abs(row->Ratio(file.efficiency) - 1));
+    }
+  }
+  std::sort(held_out.begin(), held_out.end());
+  const auto mean = [](const std::vector<double>& errors) {
+    double sum = 0;
+    for (const double error : errors) sum += error;
+    return sum / static_cast<double>(errors.size());
+  };
+  fmt::print(
+      "torchtitan: {} rows; left out by configuration: mean error {:.1f} %, 90th percentile {:.1f} %, worst {:.1f} %; "
+      "all, as its file says: mean {:.1f} %\n",
+      rows.size(), 100 * mean(held_out), 100 * QuantileOf(held_out, 0.9), 100 * held_out.back(), 100 * mean(fitted));
+  EXPECT_EQ(std::ssize(rows), file.time_evidence.rows);
+  EXPECT_LE(mean(held_out), file.time_evidence.error);
+  EXPECT_LE(QuantileOf(held_out, 0.9), file.time_evidence.spread - 1);
+  EXPECT_LE(mean(fitted), file.time_evidence.error);
 }
 
 TEST(Published, TheTableIsTheGolden) {

@@ -1,0 +1,404 @@
+// Reading frameworks/NAME.yaml (docs/frameworks.md).
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "base/user_folders.h"
+#include "predict/framework.h"
+#include "ridgeline/amount.h"
+#include "run/fields.h"
+#include "run/gpus.h"
+#include "yaml/entries.h"
+#include "yaml/slips.h"
+#include "yaml/yaml.h"
+
+namespace ridgeline {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kMaxFrameworkBytes = size_t{1} << 18;  // of a file
+constexpr size_t kLongestWords = 1024;
+constexpr const char* kAboutFrameworks = "docs/frameworks.md describes frameworks";
+
+constexpr Unit kPlain[] = {{"", 1}};
+constexpr Unit kPerParameter[] = {{"B", 1}, {"number", 1}, {"numbers", 1}};
+constexpr Unit kPerLogit[] = {{"B", 1}};
+constexpr Unit kBytes[] = {{"MB", 1e6}, {"GiB", 0x1p30}, {"GB", 1e9}};
+constexpr Unit kTimes[] = {{"ms", 1e-3}, {"s", 1}};
+
+// A figure that a framework's file may have, and where it goes.
+struct FigureKind {
+  std::string_view name;  // "memory.weights": the key of a section, and of what is in it
+  std::span<const Unit> units;
+  double most;
+  std::function<void(Framework&, double value, bool numbers)> put;
+  double least = 0;
+};
+
+template <typename Part>
+auto Into(double Part::*member, Part Framework::*part) {
+  return [=](Framework& framework, double value, bool) { framework.*part.*member = value; };
+}
+auto IntoAmount(Amount FrameworkMemory::*member) {
+  return [=](Framework& framework, double value, bool numbers) { framework.memory.*member = {value, numbers}; };
+}
+auto IntoKept(double KeptOfLayer::*member, KeptOfLayer FrameworkMemory::*kept) {
+  return [=](Framework& framework, double value, bool) { framework.memory.*kept.*member = value; };
+}
+auto IntoMemory(double FrameworkMemory::*member) {
+  return [=](Framework& framework, double value, bool) { framework.memory.*member = value; };
+}
+auto IntoSwitch(bool FrameworkMemory::*member) {
+  return [=](Framework& framework, double value, bool) { framework.memory.*member = value > 0; };
+}
+auto IntoRecomputed(const char* policy, double Recomputed::*member) {
+  return [=](Framework& framework, double value, bool) { framework.recomputes[policy].*member = value; };
+}
+auto IntoOwn(double Framework::*member) {
+  return [=](Framework& framework, double value, bool) { framework.*member = value; };
+}
+
+const std::vector<FigureKind>& Kinds() {
+  using E = Efficiency;
+  using M = FrameworkMemory;
+  using K = KeptOfLayer;
+  constexpr double kMany = 100;
+  static const std::vector<FigureKind> kinds = [] {
+    std::vector<FigureKind> all = {
+        {"efficiency.products", kPlain, 1, Into(&E::products, &Framework::efficiency), 0.05},
+        {"efficiency.products_fp8", kPlain, 1, Into(&E::products_fp8, &Framework::efficiency), 0.05},
+        {"efficiency.products_fp4", kPlain, 1, Into(&E::products_fp4, &Framework::efficiency), 0.05},
+        {"efficiency.attention", kPlain, 1, Into(&E::attention, &Framework::efficiency), 0.05},
+        {"efficiency.memory", kPlain, 1, Into(&E::memory, &Framework::efficiency), 0.05},
+        {"efficiency.link", kPlain, 1, Into(&E::link, &Framework::efficiency), 0.05},
+        {"efficiency.network", kPlain, 1, Into(&E::network, &Framework::efficiency), 0.05},
+        {"efficiency.power", kPlain, 1, Into(&E::power, &Framework::efficiency)},
+        {"step.passes", kPlain, kMany, IntoOwn(&Framework::passes), 0.1},
+        {"step.eager_passes", kPlain, kMany, IntoOwn(&Framework::eager_passes), 0.1},
+        {"step.first_iteration", kTimes, 3600, IntoOwn(&Framework::first_iteration_s)},
+        {"step.start", kTimes, 3600, IntoOwn(&Framework::start_s)},
+    };
+    const std::vector<FigureKind> recomputed = {
+        {"full.products", kPlain, 1, IntoRecomputed("full", &Recomputed::products)},
+        {"full.attention", kPlain, 1, IntoRecomputed("full", &Recomputed::attention)},
+        {"full.passes", kPlain, 1, IntoRecomputed("full", &Recomputed::passes)},
+        {"selective.products", kPlain, 1, IntoRecomputed("selective", &Recomputed::products)},
+        {"selective.attention", kPlain, 1, IntoRecomputed("selective", &Recomputed::attention)},
+        {"selective.passes", kPlain, 1, IntoRecomputed("selective", &Recomputed::passes)},
+    };
+    all.insert(all.end(), recomputed.begin(), recomputed.end());
+    const std::vector<FigureKind> memory = {
+        {"memory.weights", kPerParameter, kMany, IntoAmount(&M::weights)},
+        {"memory.gradients", kPerParameter, kMany, IntoAmount(&M::gradients)},
+        {"memory.moments", kPerParameter, kMany, IntoAmount(&M::moments)},
+        {"memory.master", kPerParameter, kMany, IntoAmount(&M::master)},
+        {"memory.buckets", kPerParameter, kMany, IntoAmount(&M::buckets)},
+        {"memory.gathered_layers", kPlain, kMany, IntoMemory(&M::gathered_layers)},
+        {"memory.reduced_layers", kPlain, kMany, IntoMemory(&M::reduced_layers)},
+        {"memory.gathers_head", kPlain, 1, IntoSwitch(&M::gathers_head)},
+        {"memory.keeps_codes", kPlain, 1, IntoSwitch(&M::keeps_codes)},
+        {"memory.frees_gradients", kPlain, 1, IntoSwitch(&M::frees_gradients)},
+        {"memory.logits", kPerLogit, kMany, IntoMemory(&M::logits)},
+        {"memory.reserved", kPlain, 2, IntoMemory(&M::reserved), 1},
+        {"memory.fixed", kBytes, 64e9, IntoMemory(&M::fixed)},
+        {"kept.hidden", kPlain, kMany, IntoKept(&K::hidden, &M::kept)},
+        {"kept.kv", kPlain, kMany, IntoKept(&K::kv, &M::kept)},
+        {"kept.ffn", kPlain, kMany, IntoKept(&K::ffn, &M::kept)},
+        {"kept.gated_ffn", kPlain, kMany, IntoKept(&K::gated_ffn, &M::kept)},
+        {"kept.hidden_operands", kPlain, kMany, IntoKept(&K::hidden_operands, &M::kept)},
+        {"kept.ffn_operands", kPlain, kMany, IntoKept(&K::ffn_operands, &M::kept)},
+        {"kept.dropout_masks", kPlain, kMany, IntoKept(&K::dropout_masks, &M::kept)},
+        {"kept_selective.hidden", kPlain, kMany, IntoKept(&K::hidden, &M::kept_selective)},
+        {"kept_selective.kv", kPlain, kMany, IntoKept(&K::kv, &M::kept_selective)},
+        {"kept_selective.ffn", kPlain, kMany, IntoKept(&K::ffn, &M::kept_selective)},
+        {"kept_selective.gated_ffn", kPlain, kMany, IntoKept(&K::gated_ffn, &M::kept_selective)},
+        {"kept_selective.hidden_operands", kPlain, kMany, IntoKept(&K::hidden_operands, &M::kept_selective)},
+        {"kept_selective.ffn_operands", kPlain, kMany, IntoKept(&K::ffn_operands, &M::kept_selective)},
+        {"kept_selective.dropout_masks", kPlain, kMany, IntoKept(&K::dropout_masks, &M::kept_selective)},
+    };
+    all.insert(all.end(), memory.begin(), memory.end());
+    return all;
+  }();
+  return kinds;
+}
+
+std::string_view SectionPart(std::string_view name) { return name.substr(0, name.find('.')); }
+
+Names SectionsOfFrameworks() {
+  Names sections;
+  for (const FigureKind& kind : Kinds()) {
+    if (std::ranges::find(sections, SectionPart(kind.name)) == sections.end()) {
+      sections.emplace_back(SectionPart(kind.name));
+    }
+  }
+  return sections;
+}
+
+Names KeysOfFrameworks() {
+  Names keys = {"name", "about", "trainers", "supports", "compile", "sources", "evidence"};
+  for (const std::string& section : SectionsOfFrameworks()) keys.push_back(section);
+  return keys;
+}
+
+class FrameworkReader {
+ public:
+  explicit FrameworkReader(const fs::path& file) : file_(file) {}
+
+  Framework Read(const YamlNode& root) {
+    Framework framework;
+    framework.file = file_;
+    framework.plans = false;
+    framework.efficiency = {};
+    if (root.kind != YamlNode::Kind::kMap) {
+      Wrong(root, NotAMapping("a framework is a mapping", root));
+      return framework;
+    }
+    std::map<std::string, const YamlNode*> map;
+    for (const auto& [key, value] : Entries(root, "key", KeysOfFrameworks(), faults)) map.emplace(key, value);
+    framework.name = file_.stem().string();
+    for (const char* needed : {"name", "about", "sources", "efficiency", "memory", "kept", "evidence"}) {
+      if (!map.contains(needed)) Wrong(root, fmt::format("'{}' is missing", needed));
+    }
+    if (map.contains("name")) {
+      if (const std::string name = Words(*map["name"], "name"); !name.empty() && name != framework.name) {
+        Wrong(*map["name"], fmt::format("the name is '{}', and the file is called '{}': both are the same",
+                                        ShortenToBytes(name, 80), framework.name));
+      }
+    }
+    if (map.contains("about")) framework.about = Words(*map["about"], "about");
+    if (map.contains("compile")) framework.compile = Words(*map["compile"], "compile");
+    if (map.contains("trainers")) framework.trainers = List(*map["trainers"], "trainers");
+    if (map.contains("supports")) ReadSupports(*map["supports"], framework);
+    if (map.contains("sources")) ReadSources(*map["sources"]);
+    for (const std::string& section : SectionsOfFrameworks()) {
+      if (map.contains(section)) ReadFigures(*map[section], section, framework);
+    }
+    if (map.contains("evidence")) ReadEvidence(*map["evidence"], framework);
+    return framework;
+  }
+
+  std::vector<Fault> faults;
+
+ private:
+  void Wrong(const YamlNode& node, std::string message) { faults.push_back({node.place, std::move(message)}); }
+
+  std::string Words(const YamlNode& node, std::string_view key) {
+    if (!node.scalar.is_string()) {
+      Wrong(node, fmt::format("{} is text, not {}", key, Describe(node)));
+      return {};
+    }
+    auto text = node.scalar.get<std::string>();
+    if (text.empty() || text.size() > kLongestWords || text.find('\n') != std::string::npos) {
+      Wrong(node, fmt::format("{} is one line of at most {} bytes, and not empty", key, kLongestWords));
+      return {};
+    }
+    return text;
+  }
+
+  std::vector<std::string> List(const YamlNode& node, std::string_view key) {
+    std::vector<std::string> words;
+    if (node.kind != YamlNode::Kind::kList) {
+      Wrong(node, fmt::format("{} is a list, not {}", key, Describe(node)));
+      return words;
+    }
+    for (const YamlNode& item : node.items) words.push_back(Words(item, key));
+    return words;
+  }
+
+  bool IsMap(const YamlNode& node, std::string_view key) {
+    if (node.kind == YamlNode::Kind::kMap) return true;
+    Wrong(node, fmt::format("{} is a mapping, not {}", key, Describe(node)));
+    return false;
+  }
+
+  void ReadSupports(const YamlNode& node, Framework& framework) {
+    if (!IsMap(node, "supports")) return;
+    for (const auto& [key, value] : Entries(node, "field", {"family", "shard", "checkpointing", "precision"}, faults)) {
+      framework.supports[key] = List(*value, key);
+    }
+  }
+
+  void ReadSources(const YamlNode& node) {
+    if (!IsMap(node, "sources")) return;
+    for (const auto& [key, value] : Entries(node, "source", {}, faults)) {
+      Words(*value, "a source");
+      sources_.push_back(key);
+    }
+  }
+
+  void RequireSource(const YamlNode& node) {
+    const std::string name = Words(node, "source");
+    if (name.empty() || std::ranges::find(sources_, name) != sources_.end()) return;
+    Wrong(node,
+          fmt::format("no source '{}' stands under sources{}", ShortenToBytes(name, 80), DidYouMean(name, sources_)));
+  }
+
+  void ReadFigures(const YamlNode& node, const std::string& section, Framework& framework) {
+    if (!IsMap(node, section)) return;
+    Names keys;
+    for (const FigureKind& kind : Kinds()) {
+      if (SectionPart(kind.name) == section) keys.emplace_back(kind.name.substr(section.size() + 1));
+    }
+    for (const auto& [key, value] : Entries(node, "figure of " + section, keys, faults)) {
+      const auto kind = std::ranges::find(Kinds(), section + "." + key, &FigureKind::name);
+      ReadFigureOf(*value, *kind, framework);
+    }
+  }
+
+  void ReadFigureOf(const YamlNode& node, const FigureKind& kind, Framework& framework) {
+    if (node.kind != YamlNode::Kind::kMap) {
+      Wrong(node, fmt::format("{} is a mapping of value and source, not {}", kind.name, Describe(node)));
+      return;
+    }
+    bool has_value = false;
+    bool has_source = false;
+    for (const auto& [key, value] : Entries(node, "key of a figure", {"value", "source", "note"}, faults)) {
+      if (key == "note") Words(*value, "note");
+      if (key == "source") RequireSource(*value), has_source = true;
+      if (key != "value") continue;
+      has_value = true;
+      bool numbers = false;
+      const auto amount = AmountOf(*value, kind.name, kind.units, kind.least, kind.most, numbers);
+      if (amount) kind.put(framework, *amount, numbers);
+    }
+    if (!has_value) Wrong(node, fmt::format("{} has no 'value'", kind.name));
+    if (!has_source) Wrong(node, fmt::format("{} has no 'source'", kind.name));
+  }
+
+  std::optional<double> AmountOf(const YamlNode& node, std::string_view what, std::span<const Unit> units, double least,
+                                 double most, bool& numbers) {
+    std::string text;
+    if (node.scalar.is_string()) text = node.scalar.get<std::string>();
+    if (node.scalar.is_number()) text = fmt::format("{}", node.scalar.get<double>());
+    const auto amount = ParseAmount(text, units);
+    if (!amount) {
+      Names names;
+      for (const Unit& unit : units) names.emplace_back(unit.name);
+      Wrong(node,
+            fmt::format("{} is {}, not {}", what,
+                        units.back().name.empty() ? "a number" : "a number of " + Join(names, ", "), Describe(node)));
+      return std::nullopt;
+    }
+    if (*amount < least || *amount > most) {
+      Wrong(node, fmt::format("{} is from {:g} to {:g}", what, least, most));
+      return std::nullopt;
+    }
+    numbers = text.ends_with("number") || text.ends_with("numbers");
+    return amount;
+  }
+
+  void ReadEvidence(const YamlNode& node, Framework& framework) {
+    if (!IsMap(node, "evidence")) return;
+    std::map<std::string, const YamlNode*> map;
+    for (const auto& [key, value] : Entries(node, "kind of evidence", {"time", "memory"}, faults)) map[key] = value;
+    for (const auto& [key, to] :
+         {std::pair{"time", &framework.time_evidence}, {"memory", &framework.memory_evidence}}) {
+      if (!map.contains(key)) {
+        Wrong(node, fmt::format("evidence has no '{}': say assumed where no published row backs it", key));
+        continue;
+      }
+      const YamlNode& of = *map[key];
+      if (of.scalar.is_string() && of.scalar == "assumed") continue;
+      ReadRows(of, fmt::format("evidence.{}", key), *to);
+    }
+  }
+
+  void ReadRows(const YamlNode& node, const std::string& what, Evidence& evidence) {
+    if (node.kind != YamlNode::Kind::kMap) {
+      Wrong(node, fmt::format("{} is `assumed`, or a mapping of rows, error, spread, gpus and source, not {}", what,
+                              Describe(node)));
+      return;
+    }
+    Names missing = {"rows", "error", "spread", "gpus", "source"};
+    const Names known = missing;
+    for (const auto& [key, value] : Entries(node, "key of evidence", known, faults)) {
+      std::erase(missing, key);
+      bool ignored = false;
+      if (key == "source") RequireSource(*value);
+      if (key == "rows") {
+        const auto rows = AmountOf(*value, what + ".rows", kPlain, 1, 1e6, ignored);
+        if (rows) evidence.rows = static_cast<int64_t>(*rows);
+      }
+      if (key == "error") evidence.error = AmountOf(*value, what + ".error", kPlain, 0, 10, ignored).value_or(0);
+      if (key == "spread") evidence.spread = AmountOf(*value, what + ".spread", kPlain, 1, 100, ignored).value_or(1);
+      if (key == "gpus") {
+        evidence.gpus = List(*value, "gpus");
+        for (const std::string& gpu : evidence.gpus) {
+          if (FindGpu(gpu) == nullptr) Wrong(*value, fmt::format("unknown gpu '{}'", ShortenToBytes(gpu, 80)));
+        }
+      }
+    }
+    if (!missing.empty()) Wrong(node, fmt::format("{} has no {}", what, Join(missing, ", ")));
+  }
+
+  const fs::path& file_;
+  Names sources_;
+};
+
+bool MayBeFramework(const fs::path& file) { return !IsOfAnotherKind(file, KeysOfFrameworks()); }
+
+}  // namespace
+
+std::vector<fs::path> FrameworkFolders(std::vector<fs::path> own) {
+  own.emplace_back("frameworks");
+  return FoldersOf("frameworks", std::move(own));
+}
+
+Framework ParseFramework(std::string_view text, const fs::path& file) {
+  FrameworkReader reader(file);
+  Framework framework;
+  try {
+    framework = reader.Read(ParseYaml(text, {.bytes = kMaxFrameworkBytes}));
+  } catch (const Fault& fault) {
+    ThrowFaults(file, {fault}, kAboutFrameworks);
+  }
+  if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), kAboutFrameworks);
+  return framework;
+}
+
+namespace {
+
+Framework LoadFramework(const fs::path& file) {
+  if (auto text = ReadFileIfThere(file, kMaxFrameworkBytes + 1)) return ParseFramework(*text, file);
+  throw Error(ErrorKind::kInvalidInput, fmt::format("there is no file {}", file.string()));
+}
+
+}  // namespace
+
+Framework FindFramework(const std::string& name, const std::vector<fs::path>& folders) {
+  if (name == kOurTrainer) return {};
+  try {
+    return LoadFramework(FindNamedFile("framework", name, folders, MayBeFramework));
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kUsage) throw;
+    Names names = {std::string(kOurTrainer)};
+    for (const fs::path& file : NamedFiles(folders, MayBeFramework)) names.push_back(file.stem().string());
+    throw NoneOfName("framework", name, names, folders);
+  }
+}
+
+Frameworks::Frameworks(std::vector<fs::path> folders, const std::string& as) {
+  if (!as.empty()) {
+    forced_ = FindFramework(as, folders);
+    return;
+  }
+  for (const fs::path& file : NamedFiles(folders, MayBeFramework)) others_.push_back(LoadFramework(file));
+}
+
+const Framework* Frameworks::Of(const std::string& trainer) const {
+  if (forced_) return &*forced_;
+  if (trainer == kOurTrainer) return &ours_;
+  const auto found = std::ranges::find_if(others_, [&](const Framework& framework) {
+    return std::ranges::find(framework.trainers, trainer) != framework.trainers.end();
+  });
+  return found == others_.end() ? nullptr : &*found;
+}
+
+}  // namespace ridgeline
