@@ -14,8 +14,8 @@ namespace ridgeline {
 
 // What each node has on which points would run.
 struct NodeMemory {
-  int64_t bytes = 0;  // 0: not known before they run
-  std::string basis;  // where that is known from, in words: "free on this machine"
+  int64_t bytes = 0;       // 0: not known before they run
+  std::string basis = {};  // where that is known from, in words: "free on this machine"
   // A person said so of what they plan for: of points on GPUs it is what each GPU has, and is not shared.
   bool is_said = false;
   // What points are planned for as if they ran there, whatever their own `device` and `gpu`; nullptr: on what they say.

@@ -395,8 +395,10 @@ Frameworks::Frameworks(std::vector<fs::path> folders, const std::string& as) {
 const Framework* Frameworks::Of(const std::string& trainer) const {
   if (forced_) return &*forced_;
   if (trainer == kOurTrainer) return &ours_;
+  const std::string any_release = trainer.substr(0, trainer.find('@'));
   const auto found = std::ranges::find_if(others_, [&](const Framework& framework) {
-    return std::ranges::find(framework.trainers, trainer) != framework.trainers.end();
+    return std::ranges::any_of(framework.trainers,
+                               [&](const std::string& name) { return name == trainer || name == any_release; });
   });
   return found == others_.end() ? nullptr : &*found;
 }

@@ -133,6 +133,7 @@ TEST(Frameworks, StandForDefinitionsOrForAllPoints) {
   const Frameworks by_trainer(kFolders);
   ASSERT_NE(by_trainer.Of("megatron_lm"), nullptr);
   EXPECT_EQ(by_trainer.Of("megatron_lm")->name, "megatron");
+  EXPECT_EQ(by_trainer.Of("megatron_lm@main")->name, "megatron") << "of any release";
   EXPECT_EQ(by_trainer.Of("ridgeline")->name, "ridgeline");
   EXPECT_EQ(by_trainer.Of("my_own"), nullptr);
   const Frameworks one(kFolders, "llm-foundry");
