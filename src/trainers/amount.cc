@@ -248,15 +248,45 @@ const LoggedUnit* TqdmUnit(std::string_view word) {
   return nullptr;
 }
 
-// The power of ten that a word stands for behind a number of this unit; 0: for none. A B is a byte, too, and a count
-// that has a unit already is of that.
-int64_t PowerOf(const LoggedUnit& unit, std::string_view word) {
-  const Dimension dimension = unit.dimension;
-  const bool never = dimension == kShare || dimension == kPlain || dimension == kText || unit.form == Form::kTqdm ||
-                     (dimension == kCount && unit.factor > 1) || (IsWhole(dimension) && word == "B");
+// The letter by which a unit is a multiple of another: G of GB/s, M of M. 0: it is none.
+char PrefixOf(std::string_view unit) {
+  const bool begins = !unit.empty() && std::string_view("KkMGBT").find(unit[0]) != std::string_view::npos;
+  const bool is_one =
+      unit.size() == 1 || (unit.size() > 1 && ((unit[1] >= 'A' && unit[1] <= 'Z') || unit[1] == 'i' || unit[1] == 'b'));
+  return begins && is_one ? unit[0] : '\0';
+}
+
+// What a word means that is a multiple elsewhere. Nothing: it is no multiple behind a number of this unit.
+std::optional<int64_t> PowerOf(const LoggedUnit& unit, std::string_view word) {
   const auto* found =
       std::find_if(kMultiples.begin(), kMultiples.end(), [&](const auto& m) { return m.first == word; });
-  return never || found == kMultiples.end() ? 0 : found->second;
+  if (found == kMultiples.end()) return std::nullopt;
+  const char prefix = PrefixOf(unit.name);
+  switch (unit.dimension) {
+    case kShare:
+    case kPlain:
+    case kText:
+      return std::nullopt;
+    case kTime:
+      if (unit.form == Form::kTqdm || word == "B") return std::nullopt;
+      break;
+    case kTokenRate:
+      break;
+    case kFlopRate:
+      if (prefix == word[0]) return 0;
+      break;
+    case kMemory:
+    case kCount:
+    case kOwn: {
+      if (prefix != '\0') return prefix == word[0] ? std::optional<int64_t>(0) : std::nullopt;
+      const bool is_byte = word == "B" && FindPrintedUnit(kMemory, unit.name) != nullptr;
+      if (is_byte) return 0;
+      // Of a unit that begins with the letter, it may be short for that.
+      if (unit.name.starts_with(word[0])) return std::nullopt;
+      break;
+    }
+  }
+  return found->second;
 }
 
 }  // namespace
@@ -308,10 +338,14 @@ std::optional<double> ReadAmount(std::string_view text, const LoggedUnit& unit) 
     return said == nullptr ? std::nullopt : ReadNumber(number, *said, 0);
   }
   if (word.empty()) return ReadNumber(number, unit, 0);
-  if (const int64_t power = PowerOf(unit, word); power > 0) return ReadNumber(number, unit, power);
+  if (const auto power = PowerOf(unit, word)) return ReadNumber(number, unit, *power);
   const LoggedUnit* said = FindPrintedUnit(unit.dimension, word);
   const bool same = said == nullptr ? word == unit.name : said->factor == unit.factor && said->form == unit.form;
   return same ? ReadNumber(number, unit, 0) : std::nullopt;
+}
+
+bool IsMultiple(char letter) {
+  return std::any_of(kMultiples.begin(), kMultiples.end(), [&](const auto& m) { return m.first[0] == letter; });
 }
 
 double HalfOfLastPlace(const std::vector<double>& printed) {

@@ -51,12 +51,16 @@ std::vector<std::string> UnitNames(Dimension dimension);
 const LoggedUnit* FindPrintedUnit(Dimension dimension, std::string_view word);
 
 // A decimal number as programs print one, with or without commas between groups of three digits ("1,234.5", "1e-3",
-// "-0.5"), in `unit`, as an amount of the unit that is kept. Behind it may stand the unit ("512ms"), or K, M, G or T,
-// decimal ones ("11.5K"), but for losses and shares; B, a billion, but for times and memory. Times, memory and counts
-// are whole: computed exactly, and rounded half up. "nan" and "inf", in any case and of any sign, are NaN. Nothing
-// where it is no number, has another unit, is negative where the figure cannot be, or has no exact place in a double
-// (2^53 for what is whole).
+// "-0.5"), in `unit`, as an amount of the unit that is kept. Behind it may stand the unit ("512ms"), or K, M, G, T or B
+// ("11.5K", "85.8G"), which multiply it by thousands; but not losses, shares and times in billions. Where the unit has
+// such a letter itself, that one changes nothing ("2G" of GiB), and another is refused ("547M" of GiB). Times, memory
+// and counts are whole: computed exactly, and rounded half up. "nan" and "inf", in any case and of any sign, are NaN.
+// Nothing where it is no number, has another unit, is negative where the figure cannot be, or has no exact place in a
+// double (2^53 for what is whole).
 std::optional<double> ReadAmount(std::string_view text, const LoggedUnit& unit);
+
+// Whether the letter behind a number may multiply it.
+bool IsMultiple(char letter);
 
 // Half of the last decimal that a program prints, which its numbers are rounded to: of numbers in its own unit.
 double HalfOfLastPlace(const std::vector<double>& printed);

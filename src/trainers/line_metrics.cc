@@ -63,25 +63,6 @@ std::vector<std::string_view> RecordsOf(std::string_view line) {
   return records;
 }
 
-// "[rank3]:" and "[default3]:", as torchrun puts before lines, and mpirun's "[1,3]<stdout>:".
-std::string_view RankOf(std::string_view record) {
-  if (!record.starts_with('[')) return {};
-  const auto digits = [&](size_t from) {
-    size_t at = from;
-    while (at < record.size() && IsDigit(record[at])) ++at;
-    return record.substr(from, at - from);
-  };
-  for (const std::string_view name : {"[rank", "[default", "[trainer", "[1,"}) {
-    if (!record.starts_with(name)) continue;
-    const std::string_view rank = digits(name.size());
-    const std::string_view behind = record.substr(name.size() + rank.size());
-    const bool of_mpi = name == "[1,";
-    const bool ends = of_mpi ? behind.starts_with("]<std") : behind.starts_with("]:");
-    if (!rank.empty() && ends) return rank;
-  }
-  return {};
-}
-
 // What stands behind a step as in "5/100" and "5/ 100".
 std::string_view TotalBehind(std::string_view step, std::string_view record) {
   std::string_view behind = record.substr(static_cast<size_t>(step.data() - record.data()) + step.size());
@@ -132,21 +113,6 @@ size_t RestOfNumber(std::string_view number, std::string_view behind, bool looke
   return at;
 }
 
-// Whether a K, M, G, B or T behind a number of this metric multiplies it; where its unit has one, that is the same.
-bool MayMultiply(const Metric& metric) {
-  const LoggedUnit& unit = *metric.unit;
-  switch (unit.dimension) {
-    case Dimension::kTime:
-    case Dimension::kTokenRate:
-      return true;
-    case Dimension::kMemory:
-    case Dimension::kCount:
-      return unit.factor == 1;
-    default:
-      return false;
-  }
-}
-
 // The whole number that a pattern has taken a part of, and the letter that multiplies it.
 std::string_view WholeNumber(const Metric& metric, const PatternMatch& match, std::string_view record) {
   const std::string_view value = match.value;
@@ -160,9 +126,11 @@ std::string_view WholeNumber(const Metric& metric, const PatternMatch& match, st
   const size_t rest = RestOfNumber(value, behind, looked);
   const std::string_view number = record.substr(begin, value.size() + rest);
   const bool has_letter = rest < behind.size() && (rest + 1 == behind.size() || !IsLetter(behind[rest + 1]));
-  if (looked || !has_letter || !IsLetter(behind[rest]) || !MayMultiply(metric)) return number;
-  const std::string_view multiplied = record.substr(begin, number.size() + 1);
-  return ReadAmount(multiplied, *metric.unit) ? multiplied : number;
+  if (looked || !has_letter || !IsLetter(behind[rest])) return number;
+  // Without a letter that multiplies, what is left is another number: one that cannot be read says more.
+  const std::string_view with_letter = record.substr(begin, number.size() + 1);
+  const bool counts = metric.unit->dimension != Dimension::kShare && IsMultiple(behind[rest]);
+  return counts || ReadAmount(with_letter, *metric.unit) ? with_letter : number;
 }
 
 }  // namespace
@@ -241,6 +209,24 @@ void LineMetrics::TakeObjects(std::string_view line, const std::function<void(co
       });
     }
   });
+}
+
+std::string_view RankOf(std::string_view line) {
+  if (!line.starts_with('[')) return {};
+  const auto digits = [&](size_t from) {
+    size_t at = from;
+    while (at < line.size() && IsDigit(line[at])) ++at;
+    return line.substr(from, at - from);
+  };
+  for (const std::string_view name : {"[rank", "[default", "[trainer", "[1,"}) {
+    if (!line.starts_with(name)) continue;
+    const std::string_view rank = digits(name.size());
+    const std::string_view behind = line.substr(name.size() + rank.size());
+    const bool of_mpi = name == "[1,";
+    const bool ends = of_mpi ? behind.starts_with("]<std") : behind.starts_with("]:");
+    if (!rank.empty() && ends) return rank;
+  }
+  return {};
 }
 
 std::optional<int64_t> StepOf(std::string_view text) {

@@ -43,6 +43,9 @@ class LineMetrics {
   PatternSet set_;
 };
 
+// The rank that torchrun ("[rank3]:", "[default3]:") or mpirun ("[1,3]<stdout>:") put before a line; empty: none.
+std::string_view RankOf(std::string_view line);
+
 // A step's number as lines say it, with or without commas between its digits.
 std::optional<int64_t> StepOf(std::string_view text);
 

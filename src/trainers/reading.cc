@@ -19,6 +19,7 @@
 #include "trainers/line_metrics.h"
 #include "trainers/log_lines.h"
 #include "trainers/merge.h"
+#include "trainers/rates.h"
 #include "trainers/stamp.h"
 #include "trainers/step_series.h"
 #include "trainers/widths.h"
@@ -31,7 +32,6 @@ constexpr double kMostExact = 9'007'199'254'740'992;  // that a double holds: 2^
 constexpr double kMostEvery = 1e6;
 constexpr size_t kMaxRankBytes = 64;
 constexpr size_t kMostRanks = size_t{1} << 16;
-constexpr double kAgreement = 0.05;  // as of a result's own figures (docs/trainer-contract.md)
 
 // What is missing, and what contradicts itself, of what was found.
 void Conclude(const Trainer& trainer, const ReadingOptions& options, Reading& reading) {
@@ -43,26 +43,10 @@ void Conclude(const Trainer& trainer, const ReadingOptions& options, Reading& re
                                    [&](const FoundMetric& found) { return found.metric->figure->name == name; });
     if (!known) reading.missing.push_back(name);
   }
-  // Tokens a second against those of the step over its time, medians both.
   reading.contradictions.clear();
-  double rounded = 0;
-  const auto median = [&](std::string_view name, std::string_view unit) -> std::optional<double> {
-    for (const FoundMetric& found : reading.found) {
-      if (found.metric->figure->name != name || found.unit != unit) continue;
-      rounded += RoundedShare(found);
-      std::vector<double> values = found.values;
-      return MedianOf(values);
-    }
-    return std::nullopt;
-  };
-  const auto step_ns = median("step_time", "ns");
-  const auto rate = median("tokens_per_s", "tokens/s");
-  if (!options.tokens_per_step || !step_ns || !rate || *step_ns <= 0) return;
-  const double follows = static_cast<double>(*options.tokens_per_step) * 1e9 / *step_ns;
-  if (std::abs(*rate - follows) <= (kAgreement + rounded) * follows) return;
-  reading.contradictions.push_back(fmt::format("tokens_per_s is {}, but {} tokens in a step of {} are {}",
-                                               FormatCount(*rate), *options.tokens_per_step,
-                                               FormatDuration(static_cast<int64_t>(*step_ns)), FormatCount(follows)));
+  if (!options.tokens_per_step) return;
+  std::string wrong = RateOfAllAgainstTimes(reading.found, *options.tokens_per_step);
+  if (!wrong.empty()) reading.contradictions.push_back(std::move(wrong));
 }
 
 // A factor of a metric; nothing where it is a field that nobody knows.
@@ -132,6 +116,7 @@ class Gathered {
       std::erase_if(found.values, [](double value) { return std::isnan(value); });
       if (!found.values.empty()) found.values = {MedianOf(found.values)};
     } else {
+      found.is_by_moment = series.is_by_moment;
       found.steps = std::move(series.steps);
       found.covers = std::move(series.covers);
     }
@@ -157,6 +142,11 @@ class Gathered {
                       "how many steps there are from line to line",
                       name, found_.matches));
     }
+    if (is_found && is_mixed_) {
+      notes.push_back(fmt::format(
+          "{}: some lines name their rank and others do not, and they are not as many: those that are more count",
+          name));
+    }
     if (!unknown_.empty() && found_.matches > 0) {
       notes.push_back(fmt::format("{}: {} lines match, and {} is not known here: say --field {}=NUMBER", name,
                                   found_.matches, unknown_, unknown_));
@@ -174,6 +164,7 @@ class Gathered {
 
   static void TakeAll(Series series, FoundMetric& found) {
     found.all = std::move(series.values);
+    found.is_by_moment = series.is_by_moment;
     found.steps = std::move(series.steps);
     found.covers = std::move(series.covers);
   }
@@ -321,7 +312,9 @@ class Gathered {
       if (metric.unit->dimension == Dimension::kTime) {
         samples_ = OfMicroSteps(std::move(samples_), MicroStepsOf(metric), facts);
       }
-      return SeriesOf(samples_, ranks_, metric.figure->ranks, facts);
+      Series series = SeriesOf(samples_, ranks_, metric.figure->ranks, facts);
+      is_mixed_ = series.is_mixed;
+      return series;
     }
     if (metric.take == Take::kArrival && options_.arrivals != nullptr) {
       timing_.resolution_ns = options_.arrivals->resolution_ns;
@@ -349,6 +342,7 @@ class Gathered {
   int64_t first_unread_ = 0;
   int64_t untimed_ = 0;  // lines that match, of which nobody knows when they arrived
   bool is_miscounted_ = false;
+  bool is_mixed_ = false;
   Timing timing_;
   std::optional<int64_t> base_ns_;
   std::vector<Sample> samples_;
@@ -371,9 +365,12 @@ class LogReader {
     has_step_ = false;
     if (trainer_.result != Trainer::Result::kFile) {
       const auto at_ns = ArrivalOf(end);
+      const std::string_view rank_before = RankBefore(number, line);
       metrics_.Line(line, cut, [&](const LineValue& said) {
         if (IsSeries(trainer_.metrics[said.metric].take)) TakeStep(said.step);
-        if (gathered_[said.metric].Take(said, number, at_ns, room_)) ends_.LossIsNotFinite(number, line);
+        LineValue whose = said;
+        if (whose.rank.empty()) whose.rank = rank_before;
+        if (gathered_[said.metric].Take(whose, number, at_ns, room_)) ends_.LossIsNotFinite(number, line);
       });
       widths_.Line(line);
     }
@@ -422,6 +419,13 @@ class LogReader {
     return metrics;
   }
 
+  // Of a line that a bar writes again and again, a launcher puts the rank before its first part alone.
+  std::string_view RankBefore(int64_t number, std::string_view line) {
+    if (std::exchange(line_number_, number) == number) return line_rank_;
+    line_rank_ = RankOf(line);
+    return {};
+  }
+
   // Several metrics may tell of one step, on one line.
   void TakeStep(std::string_view step) {
     if (!std::exchange(has_step_, true)) ends_.Step(step);
@@ -455,6 +459,8 @@ class LogReader {
   size_t arrival_ = 0;
   int64_t room_ = kMostValues;
   bool has_step_ = false;  // the line is one of a step
+  int64_t line_number_ = 0;
+  std::string line_rank_;  // that stands before the first part of the line
 };
 
 bool Grows(const std::vector<int64_t>& steps) {
@@ -512,18 +518,6 @@ void MergeMetric(const FoundMetric& other, FoundMetric& into) {
 }
 
 }  // namespace
-
-double RoundedShare(const FoundMetric& found) {
-  const LoggedUnit& unit = *found.metric->unit;
-  const double kept = static_cast<double>(unit.factor) / static_cast<double>(unit.divisor);
-  std::vector<double> printed;
-  for (const double value : found.values) {
-    if (value > 0) printed.push_back(unit.form == LoggedUnit::Form::kInverse ? kept / value : value / kept);
-  }
-  if (printed.empty()) return 0;
-  const double half = HalfOfLastPlace(printed);
-  return half / MedianOf(printed);
-}
 
 std::string UnreadText(const FoundMetric& found) {
   return fmt::format("{}: lines that match and have no number of its unit: {}", found.metric->figure->name,

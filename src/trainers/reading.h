@@ -25,6 +25,7 @@ struct FoundMetric {
   std::vector<double> all;     // of a time or a rate of which not all are `values`: these, in order
   std::vector<int64_t>
       steps;  // of a series, or of `all`, whose every value has one; where they begin anew, so did the run
+  bool is_by_moment = false;  // lines without a step are one rank's, or each rank's at once: none is of another's step
   std::vector<int64_t> covers;            // how many steps each value is of, where that is known; else empty
   std::map<std::string, double> by_rank;  // of a sum whose lines name ranks: each one's
   std::string text;                       // of a metric that is text
@@ -34,9 +35,6 @@ struct FoundMetric {
   int64_t unread = 0;    // lines that match, and have no number that the unit can have
   int64_t left_out = 0;  // values beyond kMostValues, which a series or a median lacks
 };
-
-// By which share of it a figure may be off, as it is rounded: half of one that is printed as 0.1.
-double RoundedShare(const FoundMetric& found);
 
 // That some of its lines hold no number.
 std::string UnreadText(const FoundMetric& found);

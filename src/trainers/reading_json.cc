@@ -29,6 +29,7 @@ Json EncodeFound(const Trainer& trainer, const FoundMetric& found) {
   if (!found.all.empty()) json["all"] = found.all;
   if (!found.steps.empty()) json["steps"] = found.steps;
   if (!found.covers.empty()) json["covers"] = found.covers;
+  if (found.is_by_moment) json["is_by_moment"] = true;
   if (!found.by_rank.empty()) json["by_rank"] = found.by_rank;
   if (!found.text.empty()) json["text"] = found.text;
   for (const auto& [name, member] : kCounts) json[name] = found.*member;
@@ -58,17 +59,17 @@ FoundMetric DecodeFound(const Trainer& trainer, const Json& json, size_t& room) 
   found.all = json.value("all", found.all);
   found.steps = json.value("steps", found.steps);
   found.covers = json.value("covers", found.covers);
+  found.is_by_moment = json.value("is_by_moment", false);
   found.by_rank = json.value("by_rank", found.by_rank);
   if (json.contains("text")) found.text = Sentence(json.at("text"));
   for (const auto& [name, member] : kCounts) found.*member = json.at(name).get<int64_t>();
-  const auto fits = [&](const std::vector<int64_t>& list) {
-    return list.empty() || list.size() == found.values.size();
-  };
+  const std::vector<double>& values = found.all.empty() ? found.values : found.all;
+  const auto fits = [&](const std::vector<int64_t>& list) { return list.empty() || list.size() == values.size(); };
   const bool is_something = !found.values.empty() || !found.text.empty();
-  if (!is_something || !fits(found.steps) || !fits(found.covers) || found.values.size() > room) {
+  if (!is_something || !fits(found.steps) || !fits(found.covers) || values.size() > room) {
     throw Error(ErrorKind::kInvalidInput, "its values do not fit its steps");
   }
-  room -= found.values.size();
+  room -= values.size();
   return found;
 }
 

@@ -18,6 +18,7 @@
 #include "run/step_figures.h"
 #include "run/trainer_result.h"
 #include "stats/median.h"
+#include "trainers/rates.h"
 #include "trainers/stretches.h"
 
 namespace ridgeline {
@@ -125,9 +126,9 @@ class Maker {
     const bool covered = numbered && found.covers.size() == values.size();
     std::vector<Stretch> stretches = covered    ? StretchesOf(values, found.steps, found.covers)
                                      : numbered ? StretchesOf(values, found.steps, StepsOf(spec_))
-                                                : StretchesOf(values, StepsOf(spec_), IsOk());
+                                                : StretchesOf(values, StepsOf(spec_), IsOk(), WritersOf(found));
     const Dimension dimension = found.metric->unit->dimension;
-    if (!numbered && AreCold(values, dimension)) {
+    if (!numbered && !found.is_by_moment && AreCold(values, dimension)) {
       for (size_t i = 0; i < static_cast<size_t>(spec_.ranks); ++i) stretches[i].after = 0;
     }
     const bool may_be_zero = dimension != Dimension::kTime && dimension != Dimension::kTokenRate;
@@ -135,6 +136,35 @@ class Maker {
       return !std::isfinite(stretch.value) || (!may_be_zero && stretch.value <= 0);
     });
     return stretches;
+  }
+
+  // How many ranks surely wrote its lines: each of them a line for each step, or one of them.
+  int64_t WritersOf(const FoundMetric& found) const {
+    const int64_t lines = std::ssize(Logged(found));
+    const bool of_all_ranks = found.steps.empty() && !found.is_by_moment && lines == spec_.ranks * StepsOf(spec_);
+    // They may be of micro-steps.
+    const bool is_of_steps = spec_.grad_accumulation == 1 || !found.metric->factors.empty();
+    return of_all_ranks && is_of_steps && IsOk() ? spec_.ranks : 1;
+  }
+
+  // As many steps as these are of, at least: each rank may have printed lines that name neither step nor rank. In a run
+  // that ended well one rank has, or each as many.
+  int64_t StepsFrom(const FoundMetric& found, const std::vector<Stretch>& steady) {
+    int64_t steps = StepsIn(steady);
+    const int64_t lines = std::ssize(Logged(found));
+    const int64_t ranks = std::min(lines, spec_.ranks);
+    const bool is_of_one = found.is_by_moment || lines == StepsOf(spec_) || (IsOk() && lines % spec_.ranks != 0);
+    if (const int64_t writers = WritersOf(found); writers > 1) {
+      steps /= writers;
+    } else if (found.steps.empty() && !is_of_one && ranks > 1) {
+      steps = (steps + ranks - 1) / ranks;
+      notes_.push_back(
+          fmt::format("{}: its lines name neither step nor rank, and any of the {} ranks may have printed each. So "
+                      "nobody knows how "
+                      "many steps its steady figure is of: it is {} at least",
+                      found.metric->figure->name, spec_.ranks, steps));
+    }
+    return std::min(steps, MeasuredSteps());
   }
 
   // Whether lines without a step are each rank's, as far as the first of every one is slower than the usual: those are
@@ -155,6 +185,7 @@ class Maker {
   std::vector<Stretch> Steady(const FoundMetric& found) const {
     std::vector<Stretch> stretches = Stretches(found);
     const Take take = found.metric->take;
+    if (IsMeanRate(found)) return {};
     if (Logged(found).size() > 1 && !stretches.empty()) {
       if (take == Take::kMax || take == Take::kMin || take == Take::kSum) return {};
       if (take == Take::kLast) stretches = {stretches.back()};
@@ -212,10 +243,12 @@ class Maker {
       const std::vector<Stretch> steady = Steady(*rate);
       if (!steady.empty()) {
         result_.throughput.steady_tokens_per_s = MedianIn(steady) * PerRank(*rate);
-        result_.measured_steps = std::min(StepsIn(steady), MeasuredSteps());
-      } else if (Logged(*rate).size() == 1 && cold == 0) {
-        cold = Stretches(*rate).empty() ? 0 : rate->values.back() * PerRank(*rate);
+        result_.measured_steps = StepsFrom(*rate, steady);
       }
+    }
+    const bool is_one = rate != nullptr && (IsMeanRate(*rate) || Logged(*rate).size() == 1);
+    if (is_one && cold == 0 && result_.measured_steps == 0) {
+      cold = Stretches(*rate).empty() ? 0 : rate->values.back() * PerRank(*rate);
     }
     const auto mean_ns = Single("mean_step_time");
     if (mean_ns && *mean_ns > 0) cold = static_cast<double>(result_.tokens_per_step) / (*mean_ns * 1e-9);
@@ -237,7 +270,7 @@ class Maker {
       std::vector<int64_t> measured_ns;
       for (const Stretch& step : steady) measured_ns.push_back(static_cast<int64_t>(step.value));
       FillStepFigures(std::move(measured_ns), result_);
-      result_.measured_steps = std::min(StepsIn(steady), MeasuredSteps());
+      result_.measured_steps = StepsFrom(times, steady);
       return 0;
     }
     const std::vector<Stretch> all = Stretches(times);
@@ -264,6 +297,7 @@ class Maker {
   // What is to be said of its log.
   void TakeNotes() {
     std::vector<std::string> notes = reading_.notes;
+    notes.insert(notes.end(), notes_.begin(), notes_.end());
     for (const FoundMetric& found : reading_.found) {
       if (found.unread > 0) notes.push_back(UnreadText(found));
     }
@@ -343,7 +377,7 @@ class Maker {
 
   std::string TooMany() const {
     const FoundMetric* times = Find("step_time");
-    if (times == nullptr || std::ssize(Logged(*times)) <= StepsOf(spec_)) return {};
+    if (times == nullptr || std::ssize(Logged(*times)) <= StepsOf(spec_) * WritersOf(*times)) return {};
     return fmt::format("its log has {} step times, and the point has {} steps, warm-up included", Logged(*times).size(),
                        StepsOf(spec_));
   }
@@ -371,13 +405,15 @@ class Maker {
   // own, and each micro-step.
   double ShareOfLines(const FoundMetric& found, const std::vector<Stretch>& stretches) const {
     if (!found.steps.empty() || stretches.size() < 2) return 1;
+    if (WritersOf(found) > 1) return 1;
     const double of_steps = static_cast<double>(StepsOf(spec_)) / static_cast<double>(stretches.size());
     return std::min(of_steps, 1.0) / static_cast<double>(spec_.ranks);
   }
 
   // A single value need not be a mean.
-  static double StepsFor(const std::vector<Stretch>& stretches, size_t at) {
-    return stretches.size() == 1 ? 1 : static_cast<double>(stretches[at].steps);
+  double StepsFor(const FoundMetric& found, const std::vector<Stretch>& stretches, size_t at) const {
+    if (stretches.size() == 1) return 1;
+    return static_cast<double>(stretches[at].steps) / static_cast<double>(WritersOf(found));
   }
 
   Clocked ClockedTimes(const FoundMetric& found, bool is_mean) const {
@@ -386,7 +422,7 @@ class Maker {
     const std::vector<double> shortest = ShortestTimes(found, stretches);
     const double share = is_mean ? 1 : ShareOfLines(found, stretches);
     for (size_t i = 0; i < stretches.size(); ++i) {
-      const double steps = is_mean ? static_cast<double>(StepsDone()) : StepsFor(stretches, i);
+      const double steps = is_mean ? static_cast<double>(StepsDone()) : StepsFor(found, stretches, i);
       clocked.said_ns += stretches[i].value * steps;
       clocked.least_ns += shortest[i] * steps * share;
     }
@@ -405,7 +441,8 @@ class Maker {
     const double share = ShareOfLines(found, stretches);
     double steps_in_all = 0;
     for (size_t i = 0; i < stretches.size(); ++i) {
-      const double steps = is_one && found.steps.empty() ? static_cast<double>(StepsDone()) : StepsFor(stretches, i);
+      const double steps =
+          is_one && found.steps.empty() ? static_cast<double>(StepsDone()) : StepsFor(found, stretches, i);
       const double tokens = static_cast<double>(result_.tokens_per_step) * steps / PerRank(found);
       clocked.said_ns += tokens / stretches[i].value * 1e9;
       clocked.least_ns += tokens / (stretches[i].value + half) * 1e9 * share;
@@ -413,6 +450,16 @@ class Maker {
     }
     clocked.what = fmt::format("the tokens of {:.0f} steps at its tokens_per_s", steps_in_all);
     return clocked;
+  }
+
+  // The one value that a mean over the whole run comes to.
+  static FoundMetric LastOf(const FoundMetric& mean) {
+    FoundMetric last = mean;
+    last.all.clear();
+    last.steps.clear();
+    last.covers.clear();
+    last.values = {mean.values.back()};
+    return last;
   }
 
   std::vector<Clocked> AllClocked() const {
@@ -425,13 +472,11 @@ class Maker {
       all.push_back(ClockedTimes(*times, is_one));
     }
     if (const FoundMetric* mean = Find("mean_step_time")) {
-      FoundMetric last = *mean;
-      last.all.clear();
-      last.steps.clear();
-      last.values = {mean->values.back()};
-      all.push_back(ClockedTimes(last, /*is_mean=*/true));
+      all.push_back(ClockedTimes(LastOf(*mean), /*is_mean=*/true));
     }
-    if (const FoundMetric* rate = Find("tokens_per_s")) all.push_back(ClockedRate(*rate));
+    if (const FoundMetric* rate = Find("tokens_per_s")) {
+      all.push_back(ClockedRate(IsMeanRate(*rate) ? LastOf(*rate) : *rate));
+    }
     return all;
   }
 
@@ -464,6 +509,11 @@ class Maker {
   // A rate of each rank against the step's time; of all of them the reading did it.
   std::string RateAgainstTime() const {
     const FoundMetric* rate = Find("tokens_per_s", "tokens/s/GPU");
+    if (rate != nullptr && IsMeanRate(*rate)) {
+      const FoundMetric* times = Find("step_time");
+      const double all = rate->values.back() * static_cast<double>(spec_.ranks);
+      return times == nullptr ? "" : MeanRateAgainstTimes(*rate, all, *times, result_.tokens_per_step);
+    }
     const std::vector<Stretch> steady = rate == nullptr ? std::vector<Stretch>() : Steady(*rate);
     if (steady.empty() || result_.step_ns.median_ns == 0) return {};
     const double all = MedianIn(steady) * static_cast<double>(spec_.ranks);
@@ -535,6 +585,7 @@ class Maker {
   const Reading& reading_;
   const RunSpec& spec_;
   const int64_t life_ns_;
+  std::vector<std::string> notes_;  // on how the figures were made
   RunResult result_;
 };
 

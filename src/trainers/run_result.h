@@ -26,8 +26,6 @@ inline constexpr double kParametersAgree = 0.01;
 // the causal mask counts, and by recomputation, which is up to a third more. Another model differs by more.
 inline constexpr double kLeastOfFlops = 0.7;
 inline constexpr double kMostOfFlops = 1.6;
-// Of a rate that is given and one that follows, as of a result's own figures (docs/trainer-contract.md).
-inline constexpr double kRatesAgree = 0.05;
 // How much longer than its process's life the steps of a run may seem to take: clocks and printed numbers are not
 // exact.
 inline constexpr double kLongerThanLife = 1.05;

@@ -16,8 +16,11 @@ namespace ridgeline {
 namespace {
 
 constexpr double kMostNs = 4e18;  // that a moment may be from the first one
-constexpr double kFine = 10;      // as many resolutions as a time is to have
-constexpr double kFewTimes = 3;   // that there are at least, however coarse they are
+// As many resolutions as a time is to have. What is printed is off by less than one resolution, so each time is off by
+// less than 1/50. A median of many is off by half of that at most: they are rounded up and down to two neighbours, and
+// the nearer one has more of them.
+constexpr double kFine = 50;
+constexpr double kFewTimes = 3;  // that there are at least, however coarse they are
 
 bool AllHaveSteps(const std::vector<Sample>& samples) {
   return std::all_of(samples.begin(), samples.end(), [](const Sample& sample) { return sample.has_step; });
@@ -134,27 +137,39 @@ StepValues Plain(const std::vector<Sample>& samples) {
   return plain;
 }
 
-// The parts of all ranks together.
-std::vector<StepValues> Passes(const std::vector<Sample>& samples, const std::vector<std::string>& ranks, OfRanks how,
-                               const SeriesFacts& facts) {
-  if (samples.empty()) return {};
-  const bool by_step = AllHaveSteps(samples);
-  const auto streams = ByRank(samples, ranks);
-  const bool nameless = streams.size() == 1 && streams[0].first.empty();
-  if (nameless) {
-    if (by_step) return NamelessPasses(samples, how, facts);
-    return {Plain(WithoutTwins(samples, facts))};
+// What ranks printed without steps, one behind the other: the i-th lines are of one moment. Lines that name no rank are
+// a rank's, too, where they are as many as another's. Otherwise nobody knows of which moments they are, and the longer
+// of the two counts.
+Series ByPlace(const std::vector<std::pair<std::string, std::vector<Sample>>>& streams, OfRanks how) {
+  StepValues named;
+  StepValues plain;
+  for (const auto& [rank, stream] : streams) {
+    StepValues& into = rank.empty() ? plain : named;
+    into = MergeRanks(into, Plain(stream), how);
   }
+  const bool fit = plain.values.empty() || plain.values.size() == named.values.size();
+  Series series;
+  series.values = fit                                         ? MergeRanks(named, plain, how).values
+                  : plain.values.size() > named.values.size() ? plain.values
+                                                              : named.values;
+  series.is_by_moment = fit || named.values.size() > plain.values.size();
+  series.is_mixed = !fit;
+  return series;
+}
+
+// The parts of all ranks together, whose values all have steps.
+std::vector<StepValues> Passes(const std::vector<std::pair<std::string, std::vector<Sample>>>& streams, OfRanks how,
+                               const SeriesFacts& facts) {
   std::vector<StepValues> merged;
   for (const auto& [rank, stream] : streams) {
-    std::vector<StepValues> passes =
-        by_step ? PassesOf(stream, /*named=*/true, how) : std::vector<StepValues>{Plain(stream)};
+    const bool named = !rank.empty();
+    std::vector<StepValues> passes = named ? PassesOf(stream, /*named=*/true, how) : NamelessPasses(stream, how, facts);
     merged.resize(std::max(merged.size(), passes.size()));
     for (size_t i = 0; i < passes.size(); ++i) merged[i] = MergeRanks(merged[i], passes[i], how);
   }
   int64_t count = 0;
   for (const StepValues& pass : merged) count += std::ssize(pass.values);
-  if (by_step && facts.steps && count > *facts.steps) DropWhatWasDoneAgain(merged);
+  if (facts.steps && count > *facts.steps) DropWhatWasDoneAgain(merged);
   return merged;
 }
 
@@ -228,8 +243,16 @@ bool IsLowerRank(const std::string& a, const std::string& b) {
 Series SeriesOf(const std::vector<Sample>& samples, const std::vector<std::string>& ranks, OfRanks how,
                 const SeriesFacts& facts) {
   Series series;
-  for (const StepValues& pass : Passes(samples, ranks, how, facts)) Append(pass, series);
-  if (series.steps.size() != series.values.size()) series.steps.clear();
+  if (samples.empty()) return series;
+  const auto streams = ByRank(samples, ranks);
+  if (AllHaveSteps(samples)) {
+    for (const StepValues& pass : Passes(streams, how, facts)) Append(pass, series);
+    return series;
+  }
+  if (streams.size() > 1 || !streams[0].first.empty()) return ByPlace(streams, how);
+  const std::vector<Sample> lines = WithoutTwins(samples, facts);
+  series.values = Plain(lines).values;
+  series.is_by_moment = lines.size() < samples.size();
   return series;
 }
 

@@ -34,13 +34,16 @@ struct Series {
   std::vector<double> values;
   std::vector<int64_t> steps;   // of each value; empty where not every one has its own
   std::vector<int64_t> covers;  // how many steps each is of, of intervals alone
+  bool is_by_moment = false;    // without steps: ranks' lines were told apart, so that a value is of a moment
+  bool is_mixed = false;        // without steps: not as many lines name their rank as do not, and some were left out
 };
 
 // One value a step. Of a rank that the lines name, its own steps are told apart from other ranks', and the ranks'
 // values of a step are merged. Of ranks without names, a step that is printed again is another rank's. Steps that begin
 // anew, by more than the distance from one to the next, are a run that did or a next epoch, and come behind the others;
 // unless the point's steps and ranks say that each of these is a whole rank, or that a run was started again, of which
-// then the last values count. Without steps and names, lines that are there as often as each other are the ranks'.
+// then the last values count. Without steps and names, lines that are there as often as each other are the ranks'. With
+// names and without steps the i-th lines of the ranks are of one moment.
 Series SeriesOf(const std::vector<Sample>& samples, const std::vector<std::string>& ranks, OfRanks how,
                 const SeriesFacts& facts);
 

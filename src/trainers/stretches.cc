@@ -58,13 +58,14 @@ std::vector<Stretch> StretchesOf(const std::vector<double>& values, const std::v
   return stretches;
 }
 
-std::vector<Stretch> StretchesOf(const std::vector<double>& values, int64_t total, bool did_all) {
+std::vector<Stretch> StretchesOf(const std::vector<double>& values, int64_t total, bool did_all, int64_t writers) {
   std::vector<Stretch> stretches;
   const int64_t count = std::ssize(values);
-  const double each = did_all ? std::max(static_cast<double>(total) / static_cast<double>(count), 1.0) : 1;
+  const double each = did_all ? std::max(static_cast<double>(total * writers) / static_cast<double>(count), 1.0) : 1;
   for (int64_t i = 0; i < count; ++i) {
-    stretches.push_back({values[static_cast<size_t>(i)], static_cast<int64_t>(static_cast<double>(i) * each),
-                         static_cast<int64_t>(static_cast<double>(i + 1) * each), 1});
+    const int64_t turn = i / writers;
+    stretches.push_back({values[static_cast<size_t>(i)], static_cast<int64_t>(static_cast<double>(turn) * each),
+                         static_cast<int64_t>(static_cast<double>(turn + 1) * each), 1});
   }
   if (did_all && count == 1) stretches.front().steps = total;
   return stretches;

@@ -22,7 +22,7 @@ std::vector<Stretch> StretchesOf(const std::vector<double>& values, const std::v
                                  const std::vector<int64_t>& covers);
 
 // The same where nothing numbers the steps: in a run that did all of them they are spread evenly over these, else it is
-// a value a step. Each surely stands for one.
-std::vector<Stretch> StretchesOf(const std::vector<double>& values, int64_t total, bool did_all);
+// a value a step. Each surely stands for one. `writers` ranks took turns to write them.
+std::vector<Stretch> StretchesOf(const std::vector<double>& values, int64_t total, bool did_all, int64_t writers);
 
 }  // namespace ridgeline

@@ -55,6 +55,11 @@ TEST(Amount, AUnitOrAMultipleMayStandBehindTheNumber) {
   EXPECT_EQ(Amount("124.4M", kCount, "M"), 124.4e6);
   EXPECT_EQ(Amount("124K", kCount, "M"), std::nullopt);
   EXPECT_EQ(Amount("2K", kPlain), std::nullopt);
+  EXPECT_EQ(Amount("2G", kMemory, "GiB"), 2.0 * (1 << 30));
+  EXPECT_EQ(Amount("547M", kMemory, "GiB"), std::nullopt);
+  EXPECT_EQ(Amount("38.3T", kFlopRate, "TFLOP/s/GPU"), 38.3);
+  EXPECT_EQ(Amount("1.04K", kFlopRate, "TFLOP/s/GPU"), 1040);
+  EXPECT_NEAR(Amount("83.5T", kFlopRate, "FLOP/s/GPU").value(), 83.5, 1e-12);
   EXPECT_EQ(Amount("1.25s/it", kTime, "tqdm"), 1.25e9);
   EXPECT_EQ(Amount("4 batch/s", kTime, "tqdm"), 0.25e9);
   EXPECT_EQ(Amount("4", kTime, "tqdm"), std::nullopt) << "it may be either";

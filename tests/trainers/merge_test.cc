@@ -93,6 +93,20 @@ TEST(Reading, GoesThroughJsonUnchanged) {
   EXPECT_EQ(back.missing, reading.missing);
 }
 
+// A median of one value has all of them beside it, with their steps.
+TEST(Reading, OfWhichOneValueIsTakenGoesThroughJson) {
+  const Trainer trainer = ParseTrainer(
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
+      "  - {name: step_time, regex: 'step (?P<step>\\d+) took (?P<value>\\S+) ms', unit: ms, take: median}\n",
+      "mine.yaml");
+  const Reading reading =
+      ReadLog(trainer, [](const auto& feed) { feed("step 1 took 5 ms\nstep 2 took 4 ms\nstep 3 took 3 ms\n"); }, {});
+  const Reading back = DecodeReading(trainer, EncodeReading(trainer, reading));
+  EXPECT_THAT(back.found.at(0).values, ElementsAre(4e6));
+  EXPECT_THAT(back.found[0].all, ElementsAre(5e6, 4e6, 3e6));
+  EXPECT_THAT(back.found[0].steps, ElementsAre(1, 2, 3));
+}
+
 TEST(Reading, OfJsonThatIsNoneIsRefused) {
   const Json good = EncodeReading(MergeTrainer(), ReadOne("step 1 took 5 ms\n"));
   EXPECT_NO_THROW(DecodeReading(MergeTrainer(), good));

@@ -2,14 +2,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include "stats/median.h"
 #include "tests/trainers/posted_logs.h"
 
 namespace ridgeline {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Lt;
 
 struct Expected {
   const char* name;
@@ -347,6 +354,22 @@ const std::vector<Posted>& Logs() {
        "  - {name: loss, regex: 'loss (\\S+)', take: series}\n",
        "[default1]:loss 9\n[default0]:loss 1\n[default0]:loss 2\n[default1]:loss 8\n",
        {{"loss", {1, 2}}}},
+      {"a bar whose rank torchrun says before its first part alone",
+       kTqdm,
+       "[default1]: 25%|#| 1/4 [00:01<00:03,  1.00s/it]\r 50%|#| 2/4 [00:02<00:02,  2.00s/it]\n"
+       "[default0]: 25%|#| 1/4 [00:01<00:03,  3.00s/it]\r 50%|#| 2/4 [00:02<00:02,  1.00s/it]\n",
+       {{"step_time", {3e9, 2e9}, {1, 2}}}},
+      {"ranks of which some lines name theirs",
+       "  - {name: step_time, regex: 'step (?P<step>\\d+) (?P<value>\\S+) ms', unit: ms, take: series}\n"
+       "  - {name: grad_norm, regex: 'norm (\\S+)', take: series}\n"
+       "  - {name: data_time, regex: 'data (\\S+)', unit: ms, take: series}\n",
+       "step 1 5 ms norm 1 data 1\n[rank3]: step 1 6 ms norm 9\nstep 1 4 ms\nstep 3 7 ms norm 2\n"
+       "step 2 8 ms norm 3 data 2\n[rank3]: step 3 9 ms data 9\n",
+       {{"step_time", {6e6, 8e6, 9e6}, {1, 2, 3}}, {"grad_norm", {1, 2, 3}}, {"data_time", {1, 2}}}},
+      {"a rank that names itself, and one that does not",
+       "  - {name: step_time, regex: 'took (\\S+) ms', unit: ms, take: series}\n",
+       "took 5 ms\n[rank1]: took 6 ms\n[rank1]: took 4 ms\ntook 7 ms\n",
+       {{"step_time", {6e6, 7e6}}}},
       {"a restarted run that is no other rank",
        "  - {name: loss, regex: 'step (?P<step>\\d+) loss (?P<value>\\S+)', take: series}\n",
        "step 1 loss 5\nstep 2 loss 4\nstep 3 loss 3\nstep 4 loss 2\nstep 1 loss 5.5\nstep 2 loss 4.5\n",
@@ -437,7 +460,24 @@ TEST(PostedLogs, ANumberIsNotCutByItsPattern) {
   EXPECT_EQ(read("name: device_peak, regex: 'reserved: ([\\d.]+)', unit: bytes", "reserved: 547M"), 547e6);
   EXPECT_EQ(read("name: device_peak, regex: 'reserved: ([\\d.]+)', unit: GiB", "reserved: 2G"), 2.0 * (1 << 30));
   EXPECT_EQ(read("name: device_peak, regex: 'reserved: ([\\d.]+)', unit: GiB", "reserved: 2GiB"), 2.0 * (1 << 30));
+  EXPECT_EQ(read("name: device_peak, regex: 'reserved: ([\\d.]+)', unit: GiB", "reserved: 547M"), -1);
   EXPECT_EQ(read("name: mfu, regex: 'mfu (\\d+)', unit: share", "mfu 36%"), -1) << "no share is as large";
+  EXPECT_EQ(read("name: tflops_per_gpu, regex: 'tflops: ([\\d.]+)', unit: TFLOP/s/GPU", "tflops: 1.04K | lr"), 1040);
+  const auto own = [&](const std::string& unit, const std::string& value) {
+    return read("name: mine, regex: 'mine: ([\\d.]+)', unit: '" + unit + "'", "mine: " + value + " | lr");
+  };
+  EXPECT_EQ(own("tokens", "85.8G"), 85.8e9);
+  EXPECT_EQ(own("tokens", "634K"), 634e3);
+  EXPECT_EQ(own("none", "1.5B"), 1.5e9);
+  EXPECT_EQ(own("tokens", "3.1e-02"), 0.031);
+  EXPECT_EQ(own("tokens", "8,142"), 8142);
+  EXPECT_EQ(own("GB/s", "41.5G"), 41.5);
+  EXPECT_EQ(own("GB/s", "900M"), -1) << "that is another unit";
+  EXPECT_EQ(own("Tokens", "5T"), -1) << "nobody knows what it means";
+  EXPECT_EQ(own("bytes", "570B"), 570);
+  EXPECT_EQ(own("M", "5M"), 5);
+  EXPECT_EQ(own("ms", "12ms"), 12);
+  EXPECT_EQ(own("requests", "12 Misses"), 12);
 }
 
 // LitGPT times each micro-step, and counts these or the steps.
@@ -466,6 +506,30 @@ TEST(PostedLogs, LinesWithoutANumberAreSaid) {
   const Reading reading = ReadPosted(trainer, "took soon\ntook later\n");
   EXPECT_THAT(reading.notes,
               ElementsAre("step_time: lines that match and have no number of its unit: 2, the first in line 1"));
+}
+
+TEST(PostedLogs, LinesOfRanksThatDoNotFitAreSaid) {
+  const Trainer trainer = TrainerOf("  - {name: step_time, regex: 'took (\\S+)', unit: ms, take: series}\n");
+  EXPECT_THAT(ReadPosted(trainer, "took 1\ntook 2\n[rank1]: took 9\n").notes,
+              ElementsAre(HasSubstr("some lines name their rank and others do not")));
+  EXPECT_THAT(ReadPosted(trainer, "took 1\ntook 2\n[rank1]: took 9\n[rank1]: took 9\n").notes, IsEmpty());
+}
+
+// Of each length the median is within a hundredth of the true time, however the steps fall between the ticks.
+TEST(PostedLogs, StampsOfMillisecondsTellTheTimesOfQuickSteps) {
+  const Trainer trainer =
+      TrainerOf("  - {name: step_time, regex: '^(?P<value>\\S+) step (?P<step>\\d+)', take: stamp, format: '%T.%f'}\n");
+  for (const int64_t step_us : {1300, 4700, 9970, 12490, 24510, 30400, 30500, 30600, 49500, 70400}) {
+    std::string log;
+    for (int64_t step = 1; step <= 200; ++step) {
+      const int64_t ms = step * step_us / 1000;
+      log += fmt::format("00:00:{:02}.{:03} step {}\n", ms / 1000, ms % 1000, step);
+    }
+    std::vector<double> values = ReadPosted(trainer, log).found.at(0).values;
+    const auto true_ns = static_cast<double>(step_us * 1000);
+    EXPECT_NEAR(MedianOf(values), true_ns, 0.0102 * true_ns) << step_us;
+    EXPECT_THAT(values, Each(AllOf(Gt(0.98 * true_ns), Lt(1.02 * true_ns)))) << step_us;
+  }
 }
 
 TEST(PostedLogs, WrappedLinesAreSaidWhereNothingMatches) {

@@ -346,10 +346,68 @@ TEST(RunResultOfALog, TheFirstLinesOfRanksWithoutNamesAreCold) {
       "plain 90 ms\nplain 91 ms\nplain 92 ms\nplain 93 ms\nplain 40 ms\nplain 41 ms\nplain 42 ms\nplain 43 ms\n", 0,
       spec);
   EXPECT_EQ(result.step_ns.median_ns, 41'500'000);
-  EXPECT_EQ(result.measured_steps, 4);
+  EXPECT_EQ(result.measured_steps, 1) << "and not its lines";
+  EXPECT_THAT(result.evidence.at("log_notes"), HasSubstr("any of the 4 ranks may have printed each"));
   const RunResult one =
       ResultFrom("plain 90 ms\n" + Repeated("plain 40 ms\nplain 41 ms\n", 4) + "plain 40 ms\n", 0, spec);
   EXPECT_EQ(one.measured_steps, 9) << "one writer's, of every second step";
+}
+
+TEST(RunResultOfALog, LinesOfRanksWithoutNamesAreNoSteps) {
+  RunSpec spec = TestedSpec();
+  spec.ranks = 4;
+  std::string all;
+  for (int step = 0; step < 6; ++step) {
+    for (int rank = 0; rank < 4; ++rank) all += fmt::format("plain {} ms\n", (step < 2 ? 900 : 50) + rank);
+  }
+  const RunResult each = ResultFrom(all, 0, spec);
+  EXPECT_EQ(each.status, RunStatus::kOk) << each.message;
+  EXPECT_EQ(each.measured_steps, 4);
+  EXPECT_EQ(each.step_ns.median_ns, 51'500'000);
+  EXPECT_FALSE(each.evidence.contains("log_notes"));
+  EXPECT_EQ(ResultFrom(all, 0, spec, 1'800'000'000).status, RunStatus::kOk) << "the ranks' steps go on at once";
+  EXPECT_EQ(ResultFrom(all, 0, spec, 500'000'000).status, RunStatus::kInvalid);
+  spec.grad_accumulation = 4;
+  EXPECT_THAT(ResultFrom(all, 0, spec).message, HasSubstr("its log has 24 step times")) << "or of micro-steps";
+  spec.grad_accumulation = 1;
+  spec.steps = 98;
+  const RunResult few = ResultFrom(all, 0, spec);
+  EXPECT_LE(few.measured_steps, 6) << "each rank's six of a hundred steps";
+  EXPECT_THAT(few.evidence.at("log_notes"), HasSubstr("nobody knows how many steps"));
+  const RunResult rates = ResultFrom(Repeated("rate 1\nrate 2\nrate 3\n", 8), 0, spec);
+  EXPECT_EQ(rates.measured_steps, 6);
+  // Of ranks that name themselves it is known.
+  std::string named;
+  for (int line = 0; line < 24; ++line) named += fmt::format("[rank{}]: plain {} ms\n", line % 4, 50 + line);
+  const RunResult known = ResultFrom(named, 0, spec);
+  EXPECT_FALSE(known.evidence.contains("log_notes"));
+  EXPECT_EQ(known.measured_steps, 5) << "of six lines that are spread over a hundred steps";
+}
+
+// As DeepSpeed of early 2022 prints one: since the start, but for two steps.
+TEST(RunResultOfALog, ARunningMeanIsNotSteady) {
+  const RunResult result = ResultFrom("all 1000 tok\nall 1500 tok\nall 1800 tok\n");
+  EXPECT_EQ(result.status, RunStatus::kOk) << result.message;
+  EXPECT_EQ(result.throughput.steady_tokens_per_s, 0);
+  EXPECT_DOUBLE_EQ(result.throughput.cold_tokens_per_s, 1800);
+  EXPECT_EQ(result.measured_steps, 0);
+  // A first step of ten seconds: 0.5 tokens/ms at the end, and 10 by the steps.
+  const std::string steps = "step 0: 10000 ms\n" + Steps(1, 5);
+  const RunResult beside = ResultFrom(steps + "all 90 tok\nall 573 tok\n");
+  EXPECT_EQ(beside.status, RunStatus::kOk) << beside.message;
+  EXPECT_EQ(beside.step_ns.median_ns, 96'500'000);
+  EXPECT_EQ(ResultFrom(steps + "all 90 tok\nall 20000 tok\n").status, RunStatus::kInvalid)
+      << "no mean is faster than each step";
+  EXPECT_EQ(ReadOfLife("all 10 tok\nall 17 tok\n", 12).status, RunStatus::kInvalid)
+      << "six steps at the last of them take six minutes";
+  const Trainer each = ParseTrainer(
+      "name: mine\nabout: a\nversion: v\ntested: log\nresult: patterns\nmetrics:\n"
+      "  - {name: step_time, regex: 'step (?P<step>\\d+): (?P<value>\\S+) ms', unit: ms, take: series}\n"
+      "  - {name: tokens_per_s, regex: 'each (\\S+)', unit: tokens/s/GPU}\n",
+      "mine.yaml");
+  const auto status = [&](const std::string& log) { return ResultFrom(log, 0, TestedSpec(), 0, each).status; };
+  EXPECT_EQ(status(steps + "each 45\neach 286\n"), RunStatus::kOk);
+  EXPECT_EQ(status(steps + "each 45\neach 9000\n"), RunStatus::kInvalid);
 }
 
 TEST(RunResultOfALog, WhatItPrintsOfItsColdStepsAloneIsNotKept) {
