@@ -59,7 +59,7 @@ void DropWhereEmpty(Table& table, size_t column) {
 std::string ColumnSql(const Field& field) {
   if (!field.is_own()) return fmt::format("{} AS {}", FieldSql(field), field.name);
   const char* as = field.type() == "true or false" ? "->" : "->>";  // true, not 1
-  return fmt::format("p.spec {} '$.own.{}' AS {}", as, field.name, field.name);
+  return fmt::format("p.spec {} '$.own.{}' AS \"{}\"", as, field.name, field.name);
 }
 
 // What trainers say of themselves, beside the memory of a device at `place`, and behind that of the process. The note

@@ -79,6 +79,23 @@ TEST(DefinedTrainers, TheirOwnFieldsAreAxesColumnsAndPartOfWhatAPointIs) {
   EXPECT_EQ(cli.Run({"db", "check"}).status.exit_code, 0);
 }
 
+TEST(DefinedTrainers, TheirOwnFieldsMayHaveTheNamesOfSqlsWords) {
+  Cli cli;
+  WriteText(cli, "mine.yaml",
+            "name: mine\nabout: a script\nversion: \"1\"\ntested: log\nresult: patterns\n"
+            "command: [/bin/sh, -c, 'for i in 1 2 3; do echo \"step $i: {{order}}{{group}}{{select}} ms\"; done']\n"
+            "processes: one\nsupports: {seq_length: any, model: any}\n"
+            "fields:\n  order: {type: integer, default: 5}\n  group: {type: integer, default: 5}\n"
+            "  select: {type: integer, default: 5}\n"
+            "metrics: [{name: step_time, regex: 'step (?P<step>\\d+): (?P<value>\\S+) ms', unit: ms, take: series}]\n");
+  const auto sweep =
+      WriteText(cli, "sweep.yaml",
+                std::string(kSweep) + "matrix: {trainer: [mine], order: [1, 2], group: [3, 4], select: [5, 6]}\n");
+  const auto run = cli.Run({"run", sweep});
+  EXPECT_EQ(run.status.exit_code, 0) << run.out << run.err;
+  EXPECT_THAT(run.out, HasSubstr("order=2 group=4 select=6: ok"));
+}
+
 TEST(DefinedTrainers, FewerStepsThanAskedForAreSaidWhereverResultsAre) {
   Cli cli;
   WriteMine(cli, kThreeSteps, kAnySequence);
