@@ -197,6 +197,31 @@ TEST(EndsOfTrainers, OfTheHostsMemory) {
   });
 }
 
+// What PyTorch 2.7's CUDACachingAllocator.cpp and alloc_cpu.cpp, and NumPy, say of a size that was computed wrong.
+TEST(EndsOfTrainers, ASizeThatNoMachineHasIsNoWantOfMemory) {
+  ExpectAll({
+      {"a device's",
+       Raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.", "[rank0]: "), 1,
+       "crashed", "1EB"},
+      {"the host's",
+       Raised("RuntimeError: [enforce fail at alloc_cpu.cpp:114] data. DefaultCPUAllocator: can't allocate memory: you "
+              "tried to allocate 4611686018427387904 bytes. Error code 12 (Cannot allocate memory)"),
+       1, "crashed", "4611686018427387904"},
+      {"NumPy's",
+       Raised("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 EiB for an array with shape "
+              "(1152921504606846976,) and data type float64"),
+       1, "crashed", "EiB"},
+      {"JAX's",
+       Raised("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
+              "9007199254740992 bytes."),
+       1, "crashed", "9007199254740992"},
+      {"one that a device may have",
+       Raised("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
+              "137438953472 bytes."),
+       1, "oom_device", "137438953472"},
+  });
+}
+
 TEST(EndsOfTrainers, AQuotedOrOvercomeEndIsNone) {
   ExpectAll({
       {"advice",
