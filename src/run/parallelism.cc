@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "run/families.h"
 
 namespace ridgeline {
 namespace {
@@ -62,6 +63,18 @@ void CheckParallelism(const RunSpec& s, std::vector<Problem>& problems) {
                         fmt::format("expert_parallel: {} does not divide the {} ranks of a stage of the pipeline",
                                     s.expert_parallel, s.ranks / s.pipeline_parallel),
                         {"ranks", "pipeline_parallel"}});
+  }
+  if (s.expert_parallel > 1 && s.family != kAnyFamily) {
+    if (s.experts == 0) {
+      problems.push_back({"expert_parallel",
+                          fmt::format("expert_parallel: {} needs experts, and {} has none", s.expert_parallel, s.model),
+                          {"experts", "model"}});
+    } else if (s.experts % s.expert_parallel != 0) {
+      problems.push_back(
+          {"expert_parallel",
+           fmt::format("expert_parallel: {} does not divide the {} experts of a layer", s.expert_parallel, s.experts),
+           {"experts", "model"}});
+    }
   }
   if (s.virtual_pipeline > 1 && s.pipeline_parallel == 1) {
     problems.push_back(

@@ -241,6 +241,14 @@ Json OnRanks(int64_t ranks, const Json& more) {
   return values;
 }
 
+// A mixture of 8 experts, of another trainer.
+Json Mixture(int64_t ranks, const Json& more) {
+  Json values =
+      OnRanks(ranks, {{"trainer", "torchtitan"}, {"experts", 8}, {"experts_per_token", 2}, {"expert_ffn", 64}});
+  values.update(more);
+  return values;
+}
+
 TEST(Spec, HowRanksShareAModelIsUnsaidUntilTheyDo) {
   const RunSpec plain = Good(OnRanks(8, Json::object()));
   EXPECT_EQ(PointId(Good(OnRanks(8, {{"tensor_parallel", 1},
@@ -270,7 +278,7 @@ TEST(Spec, SequenceParallelGoesWithTensorParallelUnlessItIsSaid) {
   EXPECT_EQ(ParallelWords(standard), "TP 2");
   EXPECT_EQ(ParallelWords(without), "TP 2, no SP");
   EXPECT_EQ(
-      ParallelWords(Good(OnRanks(
+      ParallelWords(Good(Mixture(
           32, {{"pipeline_parallel", 4}, {"context_parallel", 2}, {"expert_parallel", 8}, {"virtual_pipeline", 2}}))),
       "PP 4, CP 2, EP 8, VP 2");
   EXPECT_EQ(ParallelWords(Good(OnRanks(8, Json::object()))), "");
@@ -285,7 +293,13 @@ TEST(Spec, RanksThatCannotBeSplitAreRefusedAtWhatDoesNotDivideThem) {
             "tensor_parallel 4 x pipeline_parallel 4 x context_parallel 1 do not divide ranks: 8");
   EXPECT_EQ(at(1, {{"tensor_parallel", 2}}).field, "tensor_parallel");
   EXPECT_EQ(at(8, {{"tensor_parallel", 4}, {"pipeline_parallel", 4}}).field, "pipeline_parallel");
-  EXPECT_EQ(at(16, {{"pipeline_parallel", 4}, {"expert_parallel", 8}}).field, "expert_parallel");
+  EXPECT_EQ(Only(Mixture(16, {{"pipeline_parallel", 4}, {"expert_parallel", 8}})).message,
+            "expert_parallel: 8 does not divide the 4 ranks of a stage of the pipeline");
+  EXPECT_EQ(Only(Mixture(16, {{"expert_parallel", 16}})).message,
+            "expert_parallel: 16 does not divide the 8 experts of a layer");
+  EXPECT_THAT(at(8, {{"expert_parallel", 8}}).message, HasSubstr("expert_parallel: 8 needs experts, and "));
+  EXPECT_EQ(Good({{"model", "some-moe"}, {"trainer", "torchtitan"}, {"ranks", 8}, {"expert_parallel", 8}}).experts, 0)
+      << "nobody knows its shape";
   EXPECT_THAT(at(8, {{"virtual_pipeline", 2}}).message, HasSubstr("needs a pipeline"));
   EXPECT_THAT(at(8, {{"sequence_parallel", true}}).message, HasSubstr("tensor_parallel above 1"));
   EXPECT_THAT(at(8, {{"tensor_parallel", 0}}).message, HasSubstr("between 1 and"));
@@ -314,7 +328,7 @@ TEST(Spec, AStepsTokensAreThoseOfDataParallelRanks) {
   const RunSpec shared = split({{"tensor_parallel", 4}, {"pipeline_parallel", 2}, {"context_parallel", 2}});
   EXPECT_EQ(DataParallelRanks(shared), 4);
   EXPECT_EQ(TokensAStep(shared), 4 * 128 * 2 * 4);
-  EXPECT_EQ(DataParallelRanks(split({{"expert_parallel", 8}})), 64) << "experts take no ranks";
+  EXPECT_EQ(DataParallelRanks(Good(Mixture(64, {{"expert_parallel", 8}}))), 64) << "experts take no ranks";
   // A rank's part of a step's work, whose sum over all ranks is that of its tokens.
   EXPECT_DOUBLE_EQ(ModelFlops(shared).model_causal * 64 / 4, ModelFlops(whole).model_causal);
   EXPECT_DOUBLE_EQ(ModelFlops(shared, 8).model_causal, ModelFlops(shared).model_causal * 2);

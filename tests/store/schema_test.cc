@@ -83,6 +83,10 @@ TEST_F(SchemaTest, HowRanksShareAModelIsInColumnsAndInWords) {
     spec->tensor_parallel = 2;
     spec->pipeline_parallel = 4;
     spec->expert_parallel = 8;
+    spec->trainer = "torchtitan";
+    spec->experts = 8;
+    spec->experts_per_token = 2;
+    spec->expert_ffn = 64;
   }
   points[1].spec.sequence_parallel = false;
   for (Point& point : points) {
