@@ -204,7 +204,7 @@ class Reader {
 
   void ReadMetric(const YamlNode& node, Trainer& trainer) {
     const Map map = Known(node, "key of a metric",
-                          {"name", "regex", "json", "unit", "take", "format", "times", "every", "step", "rank"});
+                          {"name", "regex", "json", "unit", "take", "format", "times", "every", "step", "rank", "if"});
     Metric metric;
     const YamlNode* name = Required(node, map, "name");
     if (map.contains("take")) metric.take = TakeOf(*map.at("take"));
@@ -221,6 +221,10 @@ class Reader {
     }
     if (metric.unit == nullptr) return;
     if (map.contains("times")) ReadFactors(*map.at("times"), trainer, metric);
+    if (map.contains("if")) {
+      if (!trainer.invocation) return Wrong(*map.at("if"), "if goes with a command, and there is none");
+      metric.only_if = ReadCondition(*map.at("if"), "if", *trainer.invocation, faults);
+    }
     if (metric.figure->dimension == Dimension::kText &&
         ((metric.take != Take::kLast && metric.take != Take::kFirst) || !metric.factors.empty())) {
       Wrong(node, fmt::format("{} is text: take the first or the last", metric.figure->name));
@@ -482,6 +486,15 @@ std::optional<double> PointNumber(const Trainer& trainer, const RunSpec& spec, s
   return std::nullopt;
 }
 
+bool IsOfPoint(const Trainer& trainer, const Metric& metric, const RunSpec& spec) {
+  return !metric.only_if || Holds(*metric.only_if, *trainer.invocation, spec);
+}
+
+std::string LeftOutText(const Metric& metric) {
+  return fmt::format("{} is left out: its definition reads it only if {}", metric.figure->name,
+                     metric.only_if->words());
+}
+
 Trainer ParseTrainer(std::string_view text, const fs::path& file) {
   Reader reader(file.stem().string());
   Trainer trainer;
@@ -492,7 +505,8 @@ Trainer ParseTrainer(std::string_view text, const fs::path& file) {
   } catch (const Fault& fault) {
     reader.faults.push_back(fault);
   }
-  if (!reader.faults.empty()) ThrowFaults(file, std::move(reader.faults), "docs/trainer-definitions.md describes definitions");
+  if (!reader.faults.empty())
+    ThrowFaults(file, std::move(reader.faults), "docs/trainer-definitions.md describes definitions");
   trainer.text = text;
   return trainer;
 }

@@ -13,6 +13,7 @@
 
 #include "ridgeline/run.h"
 #include "trainers/amount.h"
+#include "trainers/expression.h"
 #include "trainers/invocation.h"
 #include "trainers/patterns.h"
 
@@ -48,9 +49,10 @@ struct Metric {
   std::string pointer;
   std::string step_pointer;
   std::string rank_pointer;
-  std::string format;                // of a stamp (trainers/stamp.h)
-  std::vector<std::string> factors;  // numbers, and fields of the point, that a value is multiplied by
-  std::string every = "1";           // how many steps there are from line to line, where lines have no number
+  std::string format;                 // of a stamp (trainers/stamp.h)
+  std::vector<std::string> factors;   // numbers, and fields of the point, that a value is multiplied by
+  std::optional<Expression> only_if;  // of points for which it holds; nothing: of all
+  std::string every = "1";            // how many steps there are from line to line, where lines have no number
 };
 
 struct EndRule {
@@ -91,6 +93,10 @@ int64_t TokensAStep(const Trainer& trainer, const RunSpec& spec);
 
 // A number among a point's fields, or among what follows from them; nothing where there is none of that name.
 std::optional<double> PointNumber(const Trainer& trainer, const RunSpec& spec, std::string_view name);
+
+// Whether the metric's condition holds for the point. A figure that means something else for it is none of its result.
+bool IsOfPoint(const Trainer& trainer, const Metric& metric, const RunSpec& spec);
+std::string LeftOutText(const Metric& metric);
 
 // Throws Error(kInvalidInput) with every fault at its line. `file` is named in them, and its stem is the trainer's
 // name, or that name without its release or its last numbers.

@@ -108,6 +108,10 @@ inline constexpr std::string_view kInvocationKeys[] = {"command", "directory",  
 std::optional<Invocation> ReadInvocation(const std::map<std::string, const YamlNode*>& entries,
                                          std::vector<Fault>& faults);
 
+// A condition on a point's fields, those of `invocation` among them. Nothing, and a fault, where it is none.
+std::optional<Expression> ReadCondition(const YamlNode& node, std::string_view what, const Invocation& invocation,
+                                        std::vector<Fault>& faults);
+
 // Drops what is no field of the trainer's own, and sets to its standard what is not given.
 void CanonicalizeOwn(const Invocation& invocation, RunSpec& spec);
 

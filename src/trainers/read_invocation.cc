@@ -98,7 +98,8 @@ std::set<std::string> NamesUsed(const Invocation& invocation) {
 
 class InvocationReader {
  public:
-  explicit InvocationReader(std::vector<Fault>& faults) : faults_(faults) {}
+  explicit InvocationReader(std::vector<Fault>& faults, Invocation known = {})
+      : invocation_(std::move(known)), faults_(faults) {}
 
   Invocation Read(const std::map<std::string, const YamlNode*>& entries) {
     const auto entry = [&](const char* key) -> const YamlNode* {
@@ -124,6 +125,34 @@ class InvocationReader {
     }
     invocation_.used = NamesUsed(invocation_);
     return std::move(invocation_);
+  }
+
+  std::optional<Expression> ReadExpression(const YamlNode& node, std::string_view what, bool is_condition) {
+    const std::optional<std::string> text = ScalarText(node);
+    if (!text) {
+      Wrong(node, fmt::format("{} is text, not {}", what,
+                              node.kind == YamlNode::Kind::kMap ? "a mapping: put it into quotes" : Describe(node)));
+      return std::nullopt;
+    }
+    try {
+      Expression read(*text);
+      for (const std::string& name : read.names()) {
+        const bool known = invocation_.FindOwn(name) != nullptr || IsAmong(FieldNamesOfPoints(), name) ||
+                           (is_condition && name == "data_parallel");
+        if (known) continue;
+        Names names = FieldNamesOfPoints();
+        for (const auto& own : invocation_.fields) names.push_back(own->name);
+        const std::string shown = ShortenToBytes(name, 80);
+        Wrong(node, fmt::format("there is no field '{}'{}", shown, DidYouMean(shown, names)));
+      }
+      if (read.is_condition() == is_condition) return read;
+      Wrong(node, is_condition
+                      ? fmt::format("{} is a condition, such as \"{{{{heads}}}} % {{{{tensor_parallel}}}} == 0\"", what)
+                      : fmt::format("{} is a number, such as \"{{{{ranks}}}} / {{{{tensor_parallel}}}}\"", what));
+    } catch (const Error& e) {
+      Wrong(node, fmt::format("{}: {}", what, e.message()));
+    }
+    return std::nullopt;
   }
 
  private:
@@ -251,34 +280,6 @@ class InvocationReader {
       }
       invocation_.supports[name] = std::move(texts);
     }
-  }
-
-  std::optional<Expression> ReadExpression(const YamlNode& node, std::string_view what, bool is_condition) {
-    const std::optional<std::string> text = ScalarText(node);
-    if (!text) {
-      Wrong(node, fmt::format("{} is text, not {}", what,
-                              node.kind == YamlNode::Kind::kMap ? "a mapping: put it into quotes" : Describe(node)));
-      return std::nullopt;
-    }
-    try {
-      Expression read(*text);
-      for (const std::string& name : read.names()) {
-        const bool known = invocation_.FindOwn(name) != nullptr || IsAmong(FieldNamesOfPoints(), name) ||
-                           (is_condition && name == "data_parallel");
-        if (known) continue;
-        Names names = FieldNamesOfPoints();
-        for (const auto& own : invocation_.fields) names.push_back(own->name);
-        const std::string shown = ShortenToBytes(name, 80);
-        Wrong(node, fmt::format("there is no field '{}'{}", shown, DidYouMean(shown, names)));
-      }
-      if (read.is_condition() == is_condition) return read;
-      Wrong(node, is_condition
-                      ? fmt::format("{} is a condition, such as \"{{{{heads}}}} % {{{{tensor_parallel}}}} == 0\"", what)
-                      : fmt::format("{} is a number, such as \"{{{{ranks}}}} / {{{{tensor_parallel}}}}\"", what));
-    } catch (const Error& e) {
-      Wrong(node, fmt::format("{}: {}", what, e.message()));
-    }
-    return std::nullopt;
   }
 
   void ReadDataParallel(const YamlNode& node) {
@@ -412,6 +413,11 @@ class InvocationReader {
 };
 
 }  // namespace
+
+std::optional<Expression> ReadCondition(const YamlNode& node, std::string_view what, const Invocation& invocation,
+                                        std::vector<Fault>& faults) {
+  return InvocationReader(faults, invocation).ReadExpression(node, what, /*is_condition=*/true);
+}
 
 std::optional<Invocation> ReadInvocation(const std::map<std::string, const YamlNode*>& entries,
                                          std::vector<Fault>& faults) {

@@ -67,6 +67,10 @@ std::optional<FieldValue> ValueOfField(const Invocation& invocation, const RunSp
   return field == nullptr ? std::nullopt : std::optional(ValueOf(spec, *field));
 }
 
+bool Holds(const Expression& condition, const Invocation& invocation, const RunSpec& spec) {
+  return condition.Holds(PointLookup(invocation, spec));
+}
+
 int64_t DataParallelRanks(const Invocation& invocation, const RunSpec& spec) {
   if (!invocation.data_parallel) return DataParallelRanks(spec);
   int64_t ranks = 0;

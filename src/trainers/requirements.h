@@ -16,6 +16,9 @@ namespace ridgeline {
 // What the point has in a field, the trainer's own among them; nothing where there is none of that name.
 std::optional<FieldValue> ValueOfField(const Invocation& invocation, const RunSpec& spec, std::string_view name);
 
+// Whether a condition holds for the point. Throws Error(kInvalidInput) where a field in it has no value to compare.
+bool Holds(const Expression& condition, const Invocation& invocation, const RunSpec& spec);
+
 // The ranks that have batches of their own with this trainer. Throws Error(kInvalidInput) where its definition has no
 // whole number of them for the point, of at least 1 and no more than all.
 int64_t DataParallelRanks(const Invocation& invocation, const RunSpec& spec);

@@ -90,7 +90,8 @@ class Maker {
  private:
   const FoundMetric* Find(std::string_view name, std::string_view unit = {}) const {
     const auto it = std::find_if(reading_.found.begin(), reading_.found.end(), [&](const FoundMetric& found) {
-      return found.metric->figure->name == name && (unit.empty() || found.unit == unit);
+      return found.metric->figure->name == name && (unit.empty() || found.unit == unit) &&
+             IsOfPoint(trainer_, *found.metric, spec_);
     });
     return it == reading_.found.end() ? nullptr : &*it;
   }
@@ -219,7 +220,7 @@ class Maker {
     for (const FoundMetric& found : reading_.found) {
       const std::string name(found.metric->figure->name);
       const bool is_own = name == kTrainable || std::ranges::find(kTaken, name) == std::end(kTaken);
-      if (!is_own || result_.metrics.size() == kMaxOwnFigures) continue;
+      if (!is_own || !IsOfPoint(trainer_, *found.metric, spec_) || result_.metrics.size() == kMaxOwnFigures) continue;
       if (const auto value = Typical(found); value && std::abs(*value) < kMostOfOwnFigure) {
         result_.metrics[name] = {*value, found.unit};
       }
@@ -300,6 +301,7 @@ class Maker {
     notes.insert(notes.end(), notes_.begin(), notes_.end());
     for (const FoundMetric& found : reading_.found) {
       if (found.unread > 0) notes.push_back(UnreadText(found));
+      if (!IsOfPoint(trainer_, *found.metric, spec_)) notes.push_back(LeftOutText(*found.metric));
     }
     if (!notes.empty()) result_.evidence["log_notes"] = ShortenToBytes(Join(notes, "; "), kMaxTextBytes);
   }

@@ -72,6 +72,15 @@ matrix:
   checkpointing: [none, selective]
   shard: [none, optimizer]
 """,
+    "megatron_lm": """
+defaults: {device: cuda, gpu: h100, ranks: 64, seq_length: 1024, grad_accumulation: 8, shard: optimizer}
+matrix:
+  model: [llama-8b, gpt-350m, qwen2.5-7b, qwen3-8b, mixtral-8x7b]
+  checkpointing: [none, selective, full]
+zip:
+  - {precision: [tf32, bf16, fp16, fp8, mxfp8, nvfp4], gpu: [h100, h100, h100, h100, b200, b200], shard: [none, optimizer, optimizer, optimizer, optimizer, none]}
+  - {tensor_parallel: [1, 2, 2, 1], pipeline_parallel: [1, 2, 4, 1], context_parallel: [1, 1, 1, 2]}
+""",
     "deepspeed": """
 defaults: {device: cuda, gpu: h100, ranks: 16, seq_length: 1024, grad_accumulation: 8}
 matrix:
@@ -316,6 +325,56 @@ def deepspeed(command):
     assert found.no_pipeline_parallel == (found.pipeline_model_parallel_size == 1)
     assert not (config["bf16"]["enabled"] and config["fp16"]["enabled"])
     assert command["environment"]["CUDA_DEVICE_MAX_CONNECTIONS"] == "1", "sequence parallelism asks for it"
+
+
+# megatron/training/arguments.py of Megatron-LM, and the options that it makes of TransformerConfig.
+MEGATRON_LM = {
+    int: "num-layers hidden-size ffn-hidden-size num-attention-heads kv-channels num-query-groups rotary-base num-experts "
+    "moe-router-topk moe-ffn-hidden-size seq-length max-position-embeddings micro-batch-size global-batch-size train-iters "
+    "lr-warmup-iters fp8-amax-history-len recompute-num-layers tensor-model-parallel-size pipeline-model-parallel-size "
+    "context-parallel-size expert-model-parallel-size num-virtual-stages-per-pipeline-rank seed vocab-size "
+    "make-vocab-size-divisible-by log-interval eval-iters",
+    float: "norm-epsilon lr min-lr weight-decay adam-beta1 adam-beta2 adam-eps clip-grad hidden-dropout attention-dropout",
+    bool: "group-query-attention swiglu disable-bias-linear add-qkv-bias qk-layernorm untie-embeddings-and-output-weights "
+    "bf16 fp16 use-distributed-optimizer overlap-grad-reduce overlap-param-gather cross-entropy-loss-fusion manual-gc "
+    "sequence-parallel mock-data no-create-attention-mask-in-dataloader log-throughput",
+}
+MEGATRON_LM_CHOICES = {
+    "normalization": "LayerNorm RMSNorm",
+    "position-embedding-type": "learned_absolute rope yarn mrope relative none",
+    "lr-decay-style": "constant linear cosine inverse-square-root WSD",
+    "fp8-format": "e4m3 hybrid",
+    "fp8-recipe": "tensorwise delayed mxfp8 blockwise custom",
+    "fp4-format": "e2m1",
+    "recompute-granularity": "full selective",
+    "recompute-method": "uniform block",
+    "tokenizer-type": "GPT2BPETokenizer HuggingFaceTokenizer TikTokenizer NullTokenizer",
+}
+
+
+def megatron_lm(command):
+    """Its parser, and what validate_args refuses."""
+    parser = Parser(allow_abbrev=False)
+    for kind, names in MEGATRON_LM.items():
+        for name in names.split():
+            parser.add_argument("--" + name, **({"action": "store_true"} if kind is bool else {"type": kind}))
+    for name, choices in MEGATRON_LM_CHOICES.items():
+        parser.add_argument("--" + name, choices=choices.split())
+    script, words = torchrun(command["argv"][1:])
+    found = parser.parse_args(words)
+    assert script.endswith("pretrain_gpt.py"), script
+    tensor, experts = found.tensor_model_parallel_size, found.num_experts or 0
+    ranks = command["fields"]["ranks"] // (tensor * found.pipeline_model_parallel_size * found.context_parallel_size)
+    assert found.global_batch_size % (found.micro_batch_size * ranks) == 0
+    assert found.num_attention_heads % tensor == 0 and (found.num_query_groups or tensor) % tensor == 0
+    assert not (found.sequence_parallel and tensor == 1) and found.lr >= found.min_lr
+    assert not (found.bf16 and found.fp16) and not (found.fp8_format and found.fp4_format)
+    assert found.overlap_grad_reduce and found.overlap_param_gather == found.use_distributed_optimizer
+    assert found.recompute_granularity != "full" or (found.recompute_method and found.recompute_num_layers)
+    assert found.expert_model_parallel_size == 1 or experts % found.expert_model_parallel_size == 0 < experts
+    assert found.max_position_embeddings >= found.seq_length and found.lr_warmup_iters < found.train_iters
+    asks = tensor > 1 or found.context_parallel_size > 1
+    assert command["environment"].get("CUDA_DEVICE_MAX_CONNECTIONS") == ("1" if asks else None)
 
 
 # MaxTextConfig of src/maxtext/configs/types.py.

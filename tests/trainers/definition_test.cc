@@ -222,6 +222,17 @@ TEST(Definition, AModelIsComparedUnlessItSaysNo) {
   EXPECT_THAT(MoreRefusal("checks: {loss: no}\n"), HasSubstr("unknown check 'loss'"));
 }
 
+TEST(Definition, TheIfOfAMetricIsAConditionOnAPoint) {
+  const auto of = [](const std::string& condition) {
+    return "command: [x]\nmetrics: [{name: loss, regex: 'loss (.*)', if: '" + condition + "'}]\n";
+  };
+  EXPECT_TRUE(Parse(kHead + of("{{ranks}} == 1")).metrics.at(0).only_if.has_value());
+  EXPECT_THAT(Refusal(kHead + of("{{rank_s}} == 1")), HasSubstr("there is no field 'rank_s', did you mean 'ranks'?"));
+  EXPECT_THAT(Refusal(kHead + of("{{ranks}}")), HasSubstr("if is a condition, such as"));
+  EXPECT_THAT(Refusal(std::string(kHead) + "metrics: [{name: loss, regex: 'loss (.*)', if: '{{ranks}} == 1'}]\n"),
+              HasSubstr("if goes with a command, and there is none"));
+}
+
 TEST(Definition, AFileThatIsNotThereIsSaid) { EXPECT_THROW(LoadTrainer("/nowhere/mine.yaml"), Error); }
 
 }  // namespace

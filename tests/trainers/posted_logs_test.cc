@@ -169,6 +169,24 @@ const std::vector<Posted>& Logs() {
        " > number of parameters on (tensor, pipeline) model parallel rank (0, 0): 178100224\n"
        " > number of parameters on (tensor, pipeline) model parallel rank (1, 0): 178100224\n",
        {{"parameters", {356200448}}}},
+      {"Megatron-LM's parameters since 0.19",
+       "megatron_lm",
+       " > number of parameters on (tensor, gtp_weight_remat, pipeline) model parallel rank (0, 0, 0): 178100224\n"
+       " > number of parameters on (tensor, gtp_weight_remat, pipeline) model parallel rank (1, 0, 0): 178100225\n"
+       " > number of parameters on (tensor, gtp_weight_remat, pipeline) model parallel rank (0, 0, 1): 178100226\n",
+       {{"parameters", {534300675}}}},
+      {"Megatron-LM's memory since 0.19, with that of the whole device",
+       "megatron_lm",
+       "[Rank 3] (after 2 iterations) memory (MB) | allocated: 2396.44 | max allocated: 9968.00 | reserved: 12044.00 | "
+       "max reserved: 12045.00 | total device memory used: 13000.50\n",
+       {{"device_peak", {9968LL << 20}}, {"device_reserved", {12045LL << 20}}}},
+      {"Megatron-LM of 2026, a mixture of experts",
+       "megatron_lm",
+       " [2026-08-01 07:19:37.100000] iteration        3/      12 | consumed samples:          384 | elapsed time per "
+       "iteration (ms): 900.5 | throughput per GPU (TFLOP/s/GPU): 412.5 | learning rate: 3.000000E-04 | global batch "
+       "size:   128 | lm loss: 1.040000E+01 | load_balancing_loss: 1.010000E+00 | loss scale: 1.0 | grad norm: 2.500 | "
+       "number of skipped iterations:   0 | number of nan iterations:   0 |\n",
+       {{"step_time", {900.5e6}, {3}}, {"tflops_per_gpu", {412.5}}, {"loss", {10.4}}, {"grad_norm", {2.5}}}},
       {"Megatron-LM by srun --label, on the last rank",
        "megatron_lm",
        "15:  [2025-08-01 07:19:37.100000] iteration        3/    5000 | consumed samples:          128 | elapsed time "

@@ -480,6 +480,28 @@ TEST(RunResultOfALog, ADefinitionMaySayThatAModelIsNotCompared) {
       << "its FLOPs";
 }
 
+TEST(RunResultOfALog, AFigureThatMeansSomethingElseForAPointIsLeftOut) {
+  const Trainer trainer = ParseTrainer(
+      "name: mine\nabout: x\nversion: '1'\ntested: source\nresult: patterns\ncommand: [x]\nmetrics:\n"
+      "  - {name: step_time, regex: 'step (?P<step>\\d+): (?P<value>\\S+) ms', unit: ms, take: series}\n"
+      "  - {name: parameters, regex: '^parameters (\\S+)', if: '{{tensor_parallel}} == 1 and {{family}} != gpt'}\n"
+      "  - {name: waited, regex: '^waited (\\S+)', unit: s, if: '{{tensor_parallel}} != 1'}\n",
+      "mine.yaml");
+  RunSpec spec = TestedSpec();
+  const std::string log = Steps(0, 5) + "parameters 5\nwaited 3\n";
+  const RunResult whole = ResultFrom(log, 0, spec, 0, trainer);
+  EXPECT_EQ(whole.status, RunStatus::kInvalid);
+  EXPECT_EQ(whole.parameters, 5);
+  EXPECT_TRUE(whole.metrics.empty());
+  spec.tensor_parallel = 2;
+  const RunResult part = ResultFrom(log, 0, spec, 0, trainer);
+  EXPECT_EQ(part.status, RunStatus::kOk) << part.message;
+  EXPECT_EQ(part.parameters, 0);
+  EXPECT_EQ(part.metrics.at("waited").value, 3);
+  EXPECT_THAT(part.evidence.at("log_notes"),
+              HasSubstr("parameters is left out: its definition reads it only if tensor_parallel == 1"));
+}
+
 TEST(RunResultOfALog, AnEndIsItsLine) {
   const RunResult oom = ResultFrom("step 0: 5 ms\ntorch.OutOfMemoryError: CUDA out of memory. Tried\n", 1);
   EXPECT_EQ(oom.status, RunStatus::kOomDevice);
