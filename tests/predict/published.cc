@@ -80,7 +80,8 @@ bool IsSharded(const PublishedRow& row) {
 // Megatron-Bridge's of fp8 on H100 recomputes 5 of 32 layers, its others move activations to the host's memory instead;
 // MaxText's keeps what attention makes, and not the MLP (the most that fits beside such a model's state).
 Framework FrameworkOf(const PublishedRow& row) {
-  Framework framework = {.efficiency = {}};
+  Framework framework;
+  framework.efficiency = {};
   framework.name = row.framework;
   const auto recompute = [&](double products, double attention, double passes) {
     framework.again = {products, attention, passes};
