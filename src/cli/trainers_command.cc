@@ -110,7 +110,8 @@ int Check(const TrainersOptions& options) {
       faults += (faults.empty() ? "" : "\n") + e.message();
     }
   }
-  if (!faults.empty()) throw Error(ErrorKind::kInvalidInput, faults, "docs/trainer-definitions.md describes definitions");
+  if (!faults.empty())
+    throw Error(ErrorKind::kInvalidInput, faults, "docs/trainer-definitions.md describes definitions");
   return 0;
 }
 

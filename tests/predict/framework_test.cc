@@ -156,8 +156,8 @@ TEST(Frameworks, ShardsTakeWhatTheirStateDoes) {
   const Framework torchtitan = FindFramework("torchtitan", kFolders);
   const auto peak = [&](int ranks, const char* accumulation) {
     return PeakBytes(torchtitan, SpecWith(fmt::format("model: llama-8b, seq_length: 8192, batch_size: 2, ranks: {}, "
-                                                    "shard: full, checkpointing: selective, grad_accumulation: {}",
-                                                    ranks, accumulation)));
+                                                      "shard: full, checkpointing: selective, grad_accumulation: {}",
+                                                      ranks, accumulation)));
   };
   constexpr double kParameters = 8030261248;
   const double difference = kParameters * (1.0 / 8 - 1.0 / 128);
