@@ -124,8 +124,7 @@ Action PredictCommand(CLI::App& self) {
       ->type_name("FILE");
   self.add_option("--db", arguments->db, "keep the predictions in this database, for reports")->type_name("FILE");
   self.add_option("--framework", arguments->framework,
-                  "predict all points as ridgeline, or as a file of frameworks/ says, such as torchtitan; "
-                  "default: what stands for each point's trainer")
+                  "predict all points as this trainer (frameworks/); default: each as its own")
       ->type_name("NAME");
   AddFormatOption(self, arguments->format, {"text", "md", "csv", "json", "jsonl"});
   AddDevicesOption(self, arguments->devices);

@@ -81,7 +81,6 @@ std::string OrWhyNot(const std::function<std::string()>& line) {
 std::string DescribeGpu(int number) {
   cudaDeviceProp properties;
   CheckCuda(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
-  const int capability = 10 * properties.major + properties.minor;
   const Gpu* known = FindGpuOfDriver(properties.name);
   return fmt::format(
       "{}, compute capability {}.{}, {}, {}", properties.name, properties.major, properties.minor,
