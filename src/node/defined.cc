@@ -138,14 +138,11 @@ ProcessPlace DefinedTrainer::PlaceOf(const RunSpec& spec, const RankProcess& pro
 
 Invoked DefinedTrainer::InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
                                    const PointPlace& place) const {
-  Invoked invoked = Invoke(*trainer_->invocation, spec, PlaceOf(spec, process, nodes, place));
-  invoked.argv = WithSrun(std::move(invoked.argv), spec, nodes);
-  return invoked;
+  return Invoke(*trainer_->invocation, spec, PlaceOf(spec, process, nodes, place));
 }
 
-std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv, const RunSpec& spec,
-                                                  const Nodes& nodes) const {
-  if (trainer_->invocation->processes != Processes::kSrun) return argv;
+std::vector<std::string> DefinedTrainer::Srun(const RunSpec& spec, const Nodes& nodes) const {
+  if (trainer_->invocation->processes != Processes::kSrun) return {};
   // Within the step that exec is, whose processors the ranks have.
   std::vector<std::string> whole = {"srun",
                                     "--overlap",
@@ -157,7 +154,6 @@ std::vector<std::string> DefinedTrainer::WithSrun(std::vector<std::string> argv,
   if (job_.cpus > 0) {
     whole.push_back(fmt::format("--cpus-per-task={}", std::max<int64_t>(job_.cpus / RanksPerNode(spec, nodes), 1)));
   }
-  whole.insert(whole.end(), std::make_move_iterator(argv.begin()), std::make_move_iterator(argv.end()));
   return whole;
 }
 
@@ -214,8 +210,9 @@ const Arrivals* RunFollower::FinishArrivals() { return growth_ ? &growth_->Finis
 
 void RunFollower::Look() {
   if (!counted_.empty()) ReadOn();
+  if (clock_.MonotonicNs() < next_sample_ns_) return;
+  LookForMarked();  // takes nothing of the trainer's time
   const int64_t begin_ns = clock_.MonotonicNs();
-  if (begin_ns < next_sample_ns_) return;
   peak_bytes_ = std::max(peak_bytes_, ProportionalOfTree());
   if (device_memory_) device_peak_bytes_ = std::max(device_peak_bytes_, device_memory_->MostHeldOfOne());
   const int64_t end_ns = clock_.MonotonicNs();

@@ -42,8 +42,10 @@ class DefinedTrainer {
 
   std::vector<RankProcess> ProcessesHere(const RunSpec& spec, const Nodes& nodes, const std::vector<int>& cores) const;
 
-  // What `process` is started with. `spec`: as the node has it. Throws Error(kInvalidInput) where the node's
-  // environment lacks what the definition names.
+  // What stands before its command where srun starts its ranks; else nothing.
+  std::vector<std::string> Srun(const RunSpec& spec, const Nodes& nodes) const;
+  // What `process` is started with, but for that. `spec`: as the node has it. Throws Error(kInvalidInput) where the
+  // node's environment lacks what the definition names.
   Invoked InvokedFor(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
                      const PointPlace& place) const;
 
@@ -57,7 +59,6 @@ class DefinedTrainer {
  private:
   ProcessPlace PlaceOf(const RunSpec& spec, const RankProcess& process, const Nodes& nodes,
                        const PointPlace& place) const;
-  std::vector<std::string> WithSrun(std::vector<std::string> argv, const RunSpec& spec, const Nodes& nodes) const;
 
   const Job& job_;
   const std::shared_ptr<const Trainer> trainer_;

@@ -1,13 +1,22 @@
 #include "node/process_tree.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/files.h"
 
 namespace ridgeline {
 namespace fs = std::filesystem;
@@ -15,7 +24,36 @@ namespace {
 
 constexpr size_t kMostDescendants = 65'536;  // of a fork bomb no more are counted
 
+constexpr size_t kMostEnvironment = size_t{128} << 10;  // bytes of a process's that are looked through
+constexpr int64_t kScanPauseNs = 250'000'000;
+constexpr int64_t kGoneLookNs = 20'000'000;
+constexpr int kGoneLooks = 250;
+
 std::string ProcOf(pid_t pid) { return "/proc/" + std::to_string(pid); }
+
+// "NAME=VALUE", of this process's one trainer at a time; empty: nothing is marked.
+std::string& Mark() {
+  static std::string mark;
+  return mark;
+}
+
+bool HasMark(pid_t pid) {
+  struct stat info {};
+  const std::string proc = ProcOf(pid);
+  if (::stat(proc.c_str(), &info) != 0 || info.st_uid != ::geteuid()) return false;
+  const Fd fd(::open((proc + "/environ").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string environment(kMostEnvironment, '\0');  // one ends with such a byte
+  const ssize_t size = fd.get() < 0 ? -1 : ::read(fd.get(), environment.data() + 1, environment.size() - 2);
+  return size > 0 &&
+         std::string_view(environment).substr(0, static_cast<size_t>(size) + 2).find('\0' + Mark() + '\0') !=
+             std::string_view::npos;
+}
+
+// Those of a moment ago.
+std::vector<pid_t>& MarkedLately() {
+  static std::vector<pid_t> found;
+  return found;
+}
 
 }  // namespace
 
@@ -30,12 +68,49 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
 }
 
 std::vector<pid_t> Descendants() {
+  LookForMarked();
   std::vector<pid_t> found = ChildrenOf(::getpid());
-  for (size_t i = 0; i < found.size() && found.size() < kMostDescendants; ++i) {
+  found.insert(found.end(), MarkedLately().begin(), MarkedLately().end());
+  std::set<pid_t> seen;
+  std::vector<pid_t> all;
+  for (size_t i = 0; i < found.size() && all.size() < kMostDescendants; ++i) {
+    if (!seen.insert(found[i]).second) continue;
+    all.push_back(found[i]);
     const std::vector<pid_t> children = ChildrenOf(found[i]);
     found.insert(found.end(), children.begin(), children.end());
   }
+  return all;
+}
+
+void CountMarked(const std::string& name, const std::string& value) { Mark() = name + '=' + value; }
+
+std::vector<pid_t> Marked() {
+  std::vector<pid_t> found;
+  if (Mark().empty()) return found;
+  std::error_code ec;
+  for (fs::directory_iterator at("/proc", ec), end; !ec && at != end; at.increment(ec)) {
+    const pid_t pid = std::atoi(at->path().filename().c_str());
+    if (pid > 0 && pid != ::getpid() && HasMark(pid)) found.push_back(pid);
+  }
   return found;
+}
+
+void LookForMarked() {
+  static int64_t next_ns = 0;
+  const SystemClock clock;
+  if (Mark().empty() || clock.MonotonicNs() < next_ns) return;
+  MarkedLately() = Marked();
+  next_ns = clock.MonotonicNs() + kScanPauseNs;
+}
+
+void EndMarked() {
+  SystemClock clock;
+  for (int look = 0; look < kGoneLooks; ++look) {
+    const std::vector<pid_t> left = Marked();
+    if (left.empty()) return;
+    for (const pid_t pid : left) ::kill(pid, SIGKILL);
+    clock.SleepNs(kGoneLookNs);
+  }
 }
 
 Resident ResidentOf(pid_t pid) {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace ridgeline {
@@ -12,8 +13,18 @@ namespace ridgeline {
 std::vector<pid_t> ChildrenOf(pid_t pid);
 
 // Everything that descends from this process: as orphans become ours (PR_SET_CHILD_SUBREAPER), whatever a trainer has
-// started and left.
+// started and left. And what is marked.
 std::vector<pid_t> Descendants();
+
+// Where another starts a trainer for us, as Slurm does, it descends from that one. From now on, whatever has the
+// variable `name` of this value in its environment, and what descends from it, counts as ours.
+void CountMarked(const std::string& name, const std::string& value);
+// Those that have it now, none where nothing is marked. Not what they started without it.
+std::vector<pid_t> Marked();
+// Looks through /proc for them, unless that was done a moment ago: Descendants does it where nobody else has.
+void LookForMarked();
+// Kills them, and waits a while until they are gone: nobody reaps them for us.
+void EndMarked();
 
 struct Resident {
   int64_t bytes = 0;

@@ -28,6 +28,7 @@ struct WatchLimits {
   int64_t time_ns = 0;          // from when it has begun; 0: none
   int64_t memory_bytes = 0;     // resident, of all processes together; 0: none
   bool of_descendants = false;  // of what the processes started, too
+  bool started_for_us = false;  // the processes wait for what runs elsewhere, marked (process_tree.h)
   int64_t grace_ns = 0;
   int64_t save_ns = 0;
 };
@@ -58,6 +59,8 @@ class StopWatcher {
 // nearer it comes: it needs no cgroup and no address-space limit, which would refuse what is reserved but never used.
 // `look`, where there is one, is called now and then, every second or so, while they run; what it says but kNone ends
 // them.
+// What is started for us gets our signals itself, and not who waits for it: srun takes SIGTERM for "kill all", and one
+// SIGINT for a question.
 Watched Watch(std::span<Child> children, const WatchLimits& limits, StopWatcher& stop, const Clock& clock,
               const std::function<bool()>& begun = {}, const std::function<StopReason()>& look = {});
 
