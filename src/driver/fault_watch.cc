@@ -30,7 +30,8 @@ std::string KindOf(const Collected& result) {
 
 }  // namespace
 
-std::vector<FaultWatch::Finding> FaultWatch::PointEnded(const std::string& job_key, const Collected& result) {
+std::vector<FaultWatch::Finding> FaultWatch::PointEnded(const std::string& job_key, const Collected& result,
+                                                        const std::string& kept_off) {
   if (result.end.status == RunStatus::kCancelled || result.end.reason == InfrastructureReason::kPreempted) return {};
   if (result.end.status != RunStatus::kInfrastructure) {
     alike_ = 0;
@@ -38,6 +39,9 @@ std::vector<FaultWatch::Finding> FaultWatch::PointEnded(const std::string& job_k
     return OwnFault(result);
   }
   if (!failed_jobs_.insert(job_key).second) return {};
+  if (!result.node.empty() && (' ' + kept_off + ' ').find(' ' + result.node + ' ') != std::string::npos) {
+    used_again_.insert(result.node);
+  }
   std::vector<Finding> findings;
   if (IsToBeAvoided(result)) {
     avoid_.push_back(result.node);

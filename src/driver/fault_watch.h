@@ -26,7 +26,10 @@ class FaultWatch {
 
   // How a point of a job ended, and what that tells beyond it. A job counts once, as its points share its fate; being
   // told to leave is no failure. Of several nodes nobody knows which it was.
-  std::vector<Finding> PointEnded(const std::string& job_key, const Collected& result);
+  // `kept_off`: nodes that the job was to be kept off, separated by spaces. If it ran on one of these all the same,
+  // there was no other node for it.
+  std::vector<Finding> PointEnded(const std::string& job_key, const Collected& result,
+                                  const std::string& kept_off = "");
 
   // Nodes on which two jobs failed, in the order in which that was seen, but for those that are used again.
   const std::vector<std::string>& avoid() const { return avoid_; }

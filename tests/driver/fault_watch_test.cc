@@ -110,6 +110,17 @@ TEST_F(FaultWatchTest, ANodeThatFailsEachJobItGetsCountsOnceUntilItIsUsedAgain) 
   EXPECT_THAT(watch_.given_up(), HasSubstr("3 jobs in a row failed alike")) << "there was no other node";
 }
 
+// A scheduler that has no other node may refuse to keep a job off, and then the job runs there.
+TEST_F(FaultWatchTest, ANodeThatGetsJobsThoughTheyWereToBeKeptOffCountsEach) {
+  Failed("n1");
+  Failed("n1");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(watch_.given_up(), "");
+    watch_.PointEnded("rl-kept-off-" + std::to_string(i), Ended(InfrastructureReason::kNode, "n1"), "n0 n1");
+  }
+  EXPECT_THAT(watch_.given_up(), HasSubstr("3 jobs in a row failed alike"));
+}
+
 TEST_F(FaultWatchTest, JobsOfUnknownNodesCountEach) {
   Failed("");
   Failed("n1 n2");
