@@ -270,7 +270,7 @@ Table ForecastTable(const Sweep& sweep, const std::vector<Point>& points, const 
     for (auto& [name, cell] : columns_of(points[i].spec, forecasts[i], device)) {
       row.push_back(predicted || name == "verdict" ? std::move(cell) : Cell());
     }
-    if (estimates) row.push_back(forecasts[i].basis);
+    if (estimates) row.emplace_back(forecasts[i].basis);
     table.rows.push_back(std::move(row));
   }
   return table;

@@ -133,7 +133,7 @@ class Frameworks {
  public:
   Frameworks() = default;  // this engine alone
   // `as`: of all points; empty: by their trainers. Throws as FindFramework and ParseFramework.
-  explicit Frameworks(std::vector<std::filesystem::path> folders, const std::string& as = "");
+  explicit Frameworks(const std::vector<std::filesystem::path>& folders, const std::string& as = "");
   // `trainer`: "ridgeline" or a definition's name. nullptr: nobody knows this trainer's steps.
   const Framework* Of(const std::string& trainer) const;
 

@@ -384,7 +384,7 @@ Framework FindFramework(const std::string& name, const std::vector<fs::path>& fo
   }
 }
 
-Frameworks::Frameworks(std::vector<fs::path> folders, const std::string& as) {
+Frameworks::Frameworks(const std::vector<fs::path>& folders, const std::string& as) {
   if (!as.empty()) {
     forced_ = FindFramework(as, folders);
     return;

@@ -9,7 +9,7 @@ namespace ridgeline {
 namespace {
 
 constexpr int64_t MiB(int64_t number) { return number << 20; }
-constexpr int64_t GiB(double number) { return static_cast<int64_t>(number * 0x1p30 + 0.5); }
+constexpr int64_t GiB(double number) { return static_cast<int64_t>(number * 0x1p30); }
 
 // Compute capabilities: the CUDA C++ Programming Guide. Memory: nvidia-smi's total of the part, and PyTorch's "total
 // capacity" of it, the least of several reports, as releases of the driver keep more or less. Each figure's source
