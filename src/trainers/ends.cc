@@ -9,6 +9,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "trainers/line_metrics.h"
 
 namespace ridgeline {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using enum EndWeight;
 
 constexpr size_t kEvidenceBytes = 1024;
+constexpr size_t kMostWaiting = 65536;  // ranks
 // One more may come from a rank that had done its step before.
 constexpr int64_t kStepsThatGoOn = 2;
 constexpr int kShellsSignal = 128;  // an exit code above it is a signal's
@@ -165,14 +167,33 @@ bool LogEnds::TakeWords(int64_t number, std::string_view line, const Traceback* 
     const bool is_more = is_raised && crash && crash->end.line == traceback->message_line;
     if (is_more && *weight >= kKilled && *weight <= kTold) crash.reset();
     if (match->whole.find("ChildFailedError") != std::string_view::npos) failure_.Expect();
-    if (is_draining_ && (*weight == kCrash || *weight == kKilled)) return true;
+    if ((*weight == kCrash && IsConsequence(Undecorate(line).who)) || (*weight == kKilled && is_draining_)) return true;
     Mark mark{Seen(words.rule, *weight, number, line), steps_, is_raised, false};
     if (is_raised) mark.who = traceback->who;
     Set(SlotOf(*weight), std::move(mark));
-    is_draining_ = is_draining_ || words.is_last;
+    if (words.is_last) TakeLast(words, Undecorate(line).who);
     return true;
   }
   return false;
+}
+
+void LogEnds::TakeLast(const EndWords& words, std::string_view who) {
+  is_draining_ = true;
+  const std::string_view rank = RankOf(who);
+  const bool has_waited = words.rule.end == InfrastructureReason::kStart && !rank.empty();
+  if (has_waited && waited_.size() < kMostWaiting) {
+    waited_.emplace(rank);
+  } else {
+    is_over_ = true;
+  }
+}
+
+// Whether what `who` says is no cause. Where ranks waited in vain for others to start, one that did not wait is one
+// that never came, and what it failed of is why.
+bool LogEnds::IsConsequence(std::string_view who) const {
+  if (!is_draining_ || is_over_) return is_draining_;
+  const std::string_view rank = RankOf(who);
+  return rank.empty() || waited_.contains(rank);
 }
 
 void LogEnds::TakeRaised(const Traceback& traceback, int64_t number, std::string_view message) {
@@ -186,7 +207,7 @@ void LogEnds::TakeRaised(const Traceback& traceback, int64_t number, std::string
     if (crash && crash->end.line == traceback.chained_to) crash = std::move(mark);
     return;
   }
-  if (!is_draining_ && !SlotOf(kToLeave)) Set(crash, std::move(mark));
+  if (!IsConsequence(traceback.who) && !SlotOf(kToLeave)) Set(crash, std::move(mark));
 }
 
 void LogEnds::TakeFailure(int64_t number) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,6 +66,8 @@ class LogEnds {
 
   bool TakeWords(int64_t number, std::string_view line, const Traceback* traceback);
   std::optional<EndWeight> WeightOf(const EndWords& words, std::string_view line, std::string_view match) const;
+  void TakeLast(const EndWords& words, std::string_view who);
+  bool IsConsequence(std::string_view who) const;
   void TakeRaised(const Traceback& traceback, int64_t number, std::string_view message);
   void TakeFailure(int64_t number);
   void Set(Slot& slot, Mark mark);
@@ -83,8 +87,10 @@ class LogEnds {
   FailureTable failure_;
   LogEnd no_program_;  // the last line of a shell that could not start one
   int64_t steps_ = 0;
-  std::string last_step_;     // its number
-  bool is_draining_ = false;  // a drain or a time-out came: the rest is its consequence
+  std::string last_step_;                      // its number
+  bool is_draining_ = false;                   // a drain or a time-out came: the rest is its consequence
+  bool is_over_ = false;                       // of all ranks
+  std::set<std::string, std::less<>> waited_;  // ranks that waited in vain for others to start
 };
 
 }  // namespace ridgeline

@@ -57,6 +57,59 @@ TEST(FirstCauseOfEnds, WhileARunGoesOnWhatItHasOvercomeIsNoEnd) {
   EXPECT_FALSE(PendingOf(kWatchdog));
 }
 
+// Of ranks in one log that wait for others to start, one that did not wait is one that never came.
+TEST(FirstCauseOfEnds, OfRanksThatWaitedTheOneThatNeverCameSaysWhy) {
+  const std::string waited =
+      "torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 1/3 "
+      "clients joined.";
+  const auto end = [&](const std::string& rest) {
+    return EndOfText(Raised(waited, "[rank0]: ") + Raised(waited, "[rank2]: ") + rest, 1).value();
+  };
+  EXPECT_EQ(end(Raised("KeyError: 'late'", "[rank1]: ")).message, "KeyError: 'late'");
+  EXPECT_EQ(end(Raised("KeyError: 'late'", "[rank1]: ")).end, RunStatus::kCrashed);
+  const RunEnd start = InfrastructureReason::kStart;
+  EXPECT_EQ(end(Raised("KeyError: 'cleanup'", "[rank2]: ")).end, start) << "which waited";
+  EXPECT_EQ(end(Raised("KeyError: 'x'")).end, start) << "nobody knows whose it is";
+  EXPECT_EQ(end(Raised("RuntimeError: Connection reset by peer", "[rank1]: ")).end, start) << "it was told";
+  EXPECT_EQ(EndOfText(Raised(waited) + Raised("KeyError: 'x'", "[rank1]: "), 1).value().end, start)
+      << "nobody knows who waited";
+  EXPECT_EQ(end(kWatchdog + Raised("KeyError: 'x'", "[rank1]: ")).end, start) << "all ranks had a time-out";
+}
+
+TEST(FirstCauseOfEnds, ASizeThatNoMachineHasIsNoWantOfMemory) {
+  const std::string absurd = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.";
+  EXPECT_EQ(EndOfText(Raised(absurd), 1).value().end, RunStatus::kCrashed);
+  EXPECT_EQ(EndOfText(kWatchdog + Raised(absurd), 1).value().end, RunStatus::kCrashed) << "and no time-out";
+  for (const char* message :
+       {"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 17179869184.00 GiB. GPU 0 has",
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:83] . DefaultCPUAllocator: can't allocate memory: you tried to "
+        "allocate 4611686018427387904 bytes. Error code 12",
+        "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.45 EiB for an array with shape (1,)",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
+        "9223372036854775807 bytes.",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 1152921504606846976 "
+        "bytes."}) {
+    EXPECT_EQ(EndOfText(Raised(message), 1).value().end, RunStatus::kCrashed) << message;
+  }
+  for (const char* message :
+       {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4096.00 GiB. GPU 0 has a total capacity of 79",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 998579896320 "
+        "bytes."}) {
+    EXPECT_EQ(EndOfText(Raised(message), 1).value().end, RunStatus::kOomDevice) << message;
+  }
+}
+
+// PyTorch frees what it holds and tries again. It raises its OutOfMemoryError where that fails, too.
+TEST(FirstCauseOfEnds, AnAllocationThatWasTriedAgainIsNoEnd) {
+  const std::string retried =
+      "W0424 10:12:01.1 CUDACachingAllocator.cpp:590] expandable segment cuMemCreate failed with OOM on device 0, "
+      "requested 20971520 bytes\n";
+  EXPECT_EQ(EndOfText(retried + Raised("KeyError: 'lr'"), 1).value().message, "KeyError: 'lr'");
+  EXPECT_EQ(EndOfText(retried + Raised("torch.OutOfMemoryError: CUDA out of memory. Tried"), 1).value().end,
+            RunStatus::kOomDevice);
+  EXPECT_FALSE(EndOfText(retried, std::nullopt));
+}
+
 TEST(FirstCauseOfEnds, ASignalSaysWhatItCan) {
   EXPECT_EQ(EndOfSignal(15).value().end, RunEnd(InfrastructureReason::kPreempted));
   EXPECT_EQ(EndOfSignal(7).value().end, RunEnd(InfrastructureReason::kNode));
