@@ -79,7 +79,7 @@ std::map<std::string, std::string> SetupsOfJobs(const fs::path& jobs_dir) {
 int CollectRendered(const fs::path& dir, const std::string& db, const std::string& campaign,
                     const std::string& own_reports) {
   const fs::path file = dir / kRenderedSweep;
-  Sweep sweep = LoadSweep(file);
+  Sweep sweep = LoadSweep(file, {dir / kRenderedTrainers});
   UseLargestBatches(sweep, {}, PredictMemory);
   const std::vector<Report> reports = ReportsOf(sweep, own_reports);
   const std::vector<Point> points = Expand(sweep);

@@ -9,5 +9,6 @@ inline constexpr const char* kDefaultLauncher = "local";           // --launcher
 
 // A copy of the sweep, in the folder that `ridgeline render` writes and `ridgeline collect` reads.
 inline constexpr const char* kRenderedSweep = "jobs/sweep.yaml";
+inline constexpr const char* kRenderedTrainers = "trainers";  // their definitions, as they were then
 
 }  // namespace ridgeline

@@ -95,7 +95,7 @@ int RenderSweep(const RenderArguments& options) {
   const Rendered rendered = launcher->Render(jobs);
 
   WriteFileAtomic(dir / kRenderedSweep, sweep.text);
-  sweep.trainers.Keep(dir / "trainers");
+  sweep.trainers.Keep(dir / kRenderedTrainers);
   // Among them may be a Secret of Kubernetes.
   for (const LaunchFile& file : rendered.files) WritePrivateFile(dir / file.name, file.content);
   const auto count = [](size_t number, const char* noun) {

@@ -141,7 +141,7 @@ constexpr std::array<Words, 6> kWords = {{
 // asked for, of its warm-up alone, what asks for the unit of its times, and that it hung. Empty where nothing is.
 constexpr std::string_view kRunNote = R"sql(CASE WHEN r.status = 'ok' AND r.provenance = 'measured' THEN
   nullif(ltrim(ifnull('; ' || CASE WHEN r.measured_steps < p.steps * iif(r.repeat > 0, r.repeat, p.repeats)
-         THEN 'steps ' || r.measured_steps || ' of ' || (p.steps * iif(r.repeat > 0, r.repeat, p.repeats))
+         THEN 'steps ' || r.measured_steps || iif(r.evidence ->> '$.steps_at_least' IS NULL, '', ' or more') || ' of ' || (p.steps * iif(r.repeat > 0, r.repeat, p.repeats))
          WHEN r.steady_tokens_per_s IS NULL AND r.cold_tokens_per_s IS NOT NULL THEN 'no steady steps' END, '') ||
     ifnull('; ' || (r.evidence ->> '$.unit_question'), '') || ifnull('; ' || (r.evidence ->> '$.hung'), ''),
     '; '), '') END)sql";

@@ -344,17 +344,30 @@ class InvocationReader {
       if (!IsFieldName(name) || taken) {
         Wrong(*value, taken ? fmt::format("'{}' has a meaning already: call it otherwise", name)
                             : "a field is called with small letters, digits and '_', a letter first");
+        if (!taken) Declare(name);
       } else if (invocation_.fields.size() == kMostFields) {
         return Wrong(node, fmt::format("a trainer has at most {} fields of its own", kMostFields));
-      } else {
-        ReadField(name, *value);
+      } else if (!ReadField(name, *value)) {
+        Declare(name);
       }
     }
   }
 
-  void ReadField(const std::string& name, const YamlNode& node) {
+  // So that a field of which something is wrong is known to what names it, and wrong in one place alone.
+  void Declare(const std::string& name) {
+    auto own = std::make_shared<OwnField>();
+    own->name = name;
+    own->field = {own->name, OwnMember{std::string()}, own->help, own->choices, -kMostNumber, kMostNumber};
+    invocation_.fields.push_back(std::move(own));
+  }
+
+  // False where there is none to be had of it.
+  bool ReadField(const std::string& name, const YamlNode& node) {
     static const Names kKnown = {"type", "default", "choices", "min", "max", "help"};
-    if (node.kind != YamlNode::Kind::kMap) return Wrong(node, NotAMapping("a field is {type, default}", node));
+    if (node.kind != YamlNode::Kind::kMap) {
+      Wrong(node, NotAMapping("a field is {type, default}", node));
+      return false;
+    }
     std::map<std::string, const YamlNode*> map;
     for (const auto& [key, value] : Entries(node, "key of a field", kKnown, faults_)) map.emplace(key, value);
     auto own = std::make_shared<OwnField>();
@@ -372,18 +385,23 @@ class InvocationReader {
     } else if (type == "text") {
       standard = std::string();
     } else {
-      return Wrong(*map["type"], "type is boolean, integer, number or text");
+      Wrong(*map["type"], "type is boolean, integer, number or text");
+      return false;
     }
     const double least = std::holds_alternative<int64_t>(standard) ? 0 : -kMostNumber;
     own->field = {own->name,    OwnMember{standard},      own->help,
                   own->choices, Limit(map, "min", least), Limit(map, "max", kMostNumber)};
-    if (!map.contains("default")) return Wrong(node, fmt::format("{} has no default", name));
+    if (!map.contains("default")) {
+      Wrong(node, fmt::format("{} has no default", name));
+      return false;
+    }
     RunSpec scratch;
     if (const auto problems = SetField(scratch, own->field, map["default"]->scalar); !problems.empty()) {
       Wrong(*map["default"], problems.front().message);
     }
     own->field.member = OwnMember{ValueOf(scratch, own->field)};
     invocation_.fields.push_back(std::move(own));
+    return true;
   }
 
   std::string ReadChoices(const YamlNode& node) {

@@ -159,11 +159,11 @@ class Maker {
       steps /= writers;
     } else if (found.steps.empty() && !is_of_one && ranks > 1) {
       steps = (steps + ranks - 1) / ranks;
-      notes_.push_back(
-          fmt::format("{}: its lines name neither step nor rank, and any of the {} ranks may have printed each. So "
-                      "nobody knows how "
-                      "many steps its steady figure is of: it is {} at least",
-                      found.metric->figure->name, spec_.ranks, steps));
+      result_.evidence[kStepsAtLeastEvidence] = fmt::format(
+          "{}: its lines name neither step nor rank, and any of the {} ranks may have printed each. So nobody knows "
+          "how "
+          "many steps its steady figure is of: it is {} at least",
+          found.metric->figure->name, spec_.ranks, steps);
     }
     return std::min(steps, MeasuredSteps());
   }
@@ -298,7 +298,6 @@ class Maker {
   // What is to be said of its log.
   void TakeNotes() {
     std::vector<std::string> notes = reading_.notes;
-    notes.insert(notes.end(), notes_.begin(), notes_.end());
     for (const FoundMetric& found : reading_.found) {
       if (found.unread > 0) notes.push_back(UnreadText(found));
       if (!IsOfPoint(trainer_, *found.metric, spec_)) notes.push_back(LeftOutText(*found.metric));
@@ -587,7 +586,6 @@ class Maker {
   const Reading& reading_;
   const RunSpec& spec_;
   const int64_t life_ns_;
-  std::vector<std::string> notes_;  // on how the figures were made
   RunResult result_;
 };
 

@@ -32,6 +32,8 @@ inline constexpr double kLongerThanLife = 1.05;
 inline constexpr int64_t kLifeSlackNs = 1'000'000'000;
 // Of its process's life, steps take one part in so many at least, or somebody is asked for the unit.
 inline constexpr double kShareOfLife = 100;
+// The evidence that says why a run may have more measured steps than are counted.
+inline constexpr const char* kStepsAtLeastEvidence = "steps_at_least";
 // The evidence that asks.
 inline constexpr const char* kUnitEvidence = "unit_question";
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/files.h"
+#include "base/process.h"
 #include "tests/cli/cli.h"
 
 namespace ridgeline {
@@ -94,6 +96,24 @@ TEST(DefinedTrainers, TheirOwnFieldsMayHaveTheNamesOfSqlsWords) {
   const auto run = cli.Run({"run", sweep});
   EXPECT_EQ(run.status.exit_code, 0) << run.out << run.err;
   EXPECT_THAT(run.out, HasSubstr("order=2 group=4 select=6: ok"));
+}
+
+// The definition lies beside the sweep, and nowhere near what was rendered.
+TEST(DefinedTrainers, WhatWasRenderedIsCollectedWithTheDefinitionThatItHad) {
+  Cli cli;
+  std::filesystem::create_directories(cli.dir.path() / "mine");
+  WriteMine(cli, kThreeSteps, kAnySequence);
+  std::filesystem::rename(cli.dir.path() / "mine.yaml", cli.dir.path() / "mine/mine.yaml");
+  const auto sweep =
+      WriteText(cli, "mine/sweep.yaml", std::string(kSweep) + "matrix: {trainer: [mine], speed: [5, 10]}\n");
+  const auto rendered = cli.Run({"render", sweep, "--to", "by hand"});
+  ASSERT_EQ(rendered.status.exit_code, 0) << rendered.err;
+  ASSERT_TRUE(Child::Spawn({"/bin/sh", cli.dir.path() / "by hand/run-jobs.sh"}).Wait().ok());
+  std::filesystem::remove_all(cli.dir.path() / "mine");
+  const auto collected = cli.Run({"collect", "by hand"});
+  EXPECT_EQ(collected.status.exit_code, 0) << collected.err;
+  EXPECT_THAT(collected.out, HasSubstr("2 new results"));
+  EXPECT_THAT(collected.out, HasSubstr("2 ok"));
 }
 
 TEST(DefinedTrainers, FewerStepsThanAskedForAreSaidWhereverResultsAre) {

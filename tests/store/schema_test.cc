@@ -77,7 +77,9 @@ TEST_F(SchemaTest, EveryFieldIsAColumnOfItsType) {
 TEST_F(SchemaTest, HowRanksShareAModelIsInColumnsAndInWords) {
   Store store = Store::Open(file_, Store::Mode::kReadWrite);
   std::vector<Point> points = samples::Points(3);
+  std::vector<Problem> problems;
   for (RunSpec* spec : {&points[1].spec, &points[2].spec}) {
+    *spec = BuildSpec({{"model", "mixtral-8x7b"}, {"trainer", "megatron_lm"}}, problems);
     spec->ranks = 32;
     spec->communicator = "gloo";
     spec->tensor_parallel = 2;

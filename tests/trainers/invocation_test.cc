@@ -17,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 constexpr const char* kMine = R"(name: mine
@@ -137,6 +138,15 @@ TEST(Invocation, MistakesAreSaidAtTheirPlace) {
               HasSubstr("has a meaning already"));
   EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {Flash: {default: a}}\n"), HasSubstr("small letters"));
   EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {flash: {type: boolean}}\n"), HasSubstr("flash has no default"));
+  // What names a field that is wrong is not wrong, too.
+  for (const char* field :
+       {"flash: {type: bool, default: a}", "flash: 5", "flash: {type: boolean}", "Flash: {default: a}"}) {
+    const bool is_name = field[0] == 'f';
+    const std::string refusal =
+        RefusalOfMine(fmt::format("command: [x, '{{{{{0}}}}}', '{{{{if {0}}}}}y{{{{end}}}}']\nfields: {{{1}}}\n",
+                                  is_name ? "flash" : "Flash", field));
+    EXPECT_THAT(refusal, Not(HasSubstr("\n"))) << "one fault has one line";
+  }
   EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {flash: {type: boolean, default: 3}}\n"),
               HasSubstr("flash must be"));
   EXPECT_THAT(RefusalOfMine("command: [x]\nfields: {n: {type: integer, default: 9, max: 8}}\n"),

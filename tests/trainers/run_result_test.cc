@@ -347,7 +347,7 @@ TEST(RunResultOfALog, TheFirstLinesOfRanksWithoutNamesAreCold) {
       spec);
   EXPECT_EQ(result.step_ns.median_ns, 41'500'000);
   EXPECT_EQ(result.measured_steps, 1) << "and not its lines";
-  EXPECT_THAT(result.evidence.at("log_notes"), HasSubstr("any of the 4 ranks may have printed each"));
+  EXPECT_THAT(result.evidence.at("steps_at_least"), HasSubstr("any of the 4 ranks may have printed each"));
   const RunResult one =
       ResultFrom("plain 90 ms\n" + Repeated("plain 40 ms\nplain 41 ms\n", 4) + "plain 40 ms\n", 0, spec);
   EXPECT_EQ(one.measured_steps, 9) << "one writer's, of every second step";
@@ -364,7 +364,7 @@ TEST(RunResultOfALog, LinesOfRanksWithoutNamesAreNoSteps) {
   EXPECT_EQ(each.status, RunStatus::kOk) << each.message;
   EXPECT_EQ(each.measured_steps, 4);
   EXPECT_EQ(each.step_ns.median_ns, 51'500'000);
-  EXPECT_FALSE(each.evidence.contains("log_notes"));
+  EXPECT_FALSE(each.evidence.contains("steps_at_least"));
   EXPECT_EQ(ResultFrom(all, 0, spec, 1'800'000'000).status, RunStatus::kOk) << "the ranks' steps go on at once";
   EXPECT_EQ(ResultFrom(all, 0, spec, 500'000'000).status, RunStatus::kInvalid);
   spec.grad_accumulation = 4;
@@ -373,14 +373,14 @@ TEST(RunResultOfALog, LinesOfRanksWithoutNamesAreNoSteps) {
   spec.steps = 98;
   const RunResult few = ResultFrom(all, 0, spec);
   EXPECT_LE(few.measured_steps, 6) << "each rank's six of a hundred steps";
-  EXPECT_THAT(few.evidence.at("log_notes"), HasSubstr("nobody knows how many steps"));
+  EXPECT_THAT(few.evidence.at("steps_at_least"), HasSubstr("nobody knows how many steps"));
   const RunResult rates = ResultFrom(Repeated("rate 1\nrate 2\nrate 3\n", 8), 0, spec);
   EXPECT_EQ(rates.measured_steps, 6);
   // Of ranks that name themselves it is known.
   std::string named;
   for (int line = 0; line < 24; ++line) named += fmt::format("[rank{}]: plain {} ms\n", line % 4, 50 + line);
   const RunResult known = ResultFrom(named, 0, spec);
-  EXPECT_FALSE(known.evidence.contains("log_notes"));
+  EXPECT_FALSE(known.evidence.contains("steps_at_least"));
   EXPECT_EQ(known.measured_steps, 5) << "of six lines that are spread over a hundred steps";
 }
 
