@@ -37,10 +37,11 @@ std::vector<EndWords> MakeEndWords() {
        R"((?i)unable to open shared memory object)",
        R"((?:unable to|could not) (?:mmap|resize|write to|allocate) .*torch_\d+)"});
 
-  // No machine has a petabyte: a size that was computed wrong. Before want of memory, which the same lines name. PyTorch
-  // says any size in GiB, NumPy in PiB or EiB, XLA in bytes.
+  // No machine has a petabyte: a size that was computed wrong. Before want of memory, which the same lines name.
+  // PyTorch says any size in GiB, NumPy in PiB or EiB, XLA in bytes.
   add({RunStatus::kCrashed, "look at what computes the size of this allocation: no device has as much memory"}, kCause,
-      {R"([Aa]llocate (?:more than \dEB|-\d|\d{7,}(?:\.\d+)? GiB|[\d.]+ ?[PE]i?B)\b)", R"([Aa]llocat\w*:? (?:of )?\d{16,} ?bytes\b)"});
+      {R"([Aa]llocate (?:more than \dEB|-\d|\d{7,}(?:\.\d+)? GiB|[\d.]+ ?[PE]i?B)\b)",
+       R"([Aa]llocat\w*:? (?:of )?\d{16,} ?bytes\b)"});
 
   // The host's memory. Before the device's: a line may name both.
   add({RunStatus::kOomHost, kMoreHostMemory}, kCause,
