@@ -1,6 +1,7 @@
 #include "engine/memory/planner.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -12,55 +13,117 @@ constexpr double kGoodEnough = 1.01;
 constexpr int kRepairs = 200;          // rounds of the last resort
 constexpr size_t kRepairsUpTo = 1500;  // lifetimes: beyond, a round costs too much
 
-// Indices of spans of calls, found by what they overlap: to place a tensor of a few calls costs what lives beside it,
-// not what lives in a step of many layers and micro-steps. A span lies in the one or two buckets that it reaches of the
-// first level whose buckets are longer than it.
-class Timeline {
+// What is taken of the slab: spans of bytes in order, none touching another.
+class Taken {
  public:
-  explicit Timeline(int32_t calls) {
-    for (int32_t shift = kFinest; shift == kFinest || (calls >> (shift - kStep)) > 0; shift += kStep) {
-      levels_.push_back({shift, std::vector<std::vector<Entry>>(static_cast<size_t>(calls >> shift) + 1)});
+  bool empty() const { return spans_.empty(); }
+  void Clear() { spans_.clear(); }
+
+  void Add(int64_t begin, int64_t end) {
+    const auto first = Reaching(begin);
+    auto last = first;
+    for (; last != spans_.end() && last->first <= end; ++last) {
+      begin = std::min(begin, last->first);
+      end = std::max(end, last->second);
+    }
+    if (first == last) {
+      spans_.insert(first, {begin, end});
+    } else {
+      *first = {begin, end};
+      spans_.erase(first + 1, last);
     }
   }
 
-  void Clear() {
-    for (Level& level : levels_) {
-      for (auto& bucket : level.buckets) bucket.clear();
+  // The lowest offset, from this one on, at which so many bytes are free.
+  int64_t FreeFrom(int64_t offset, int64_t bytes) {
+    for (auto span = Reaching(offset); span != spans_.end() && span->first < offset + bytes; ++span) {
+      offset = std::max(offset, span->second);
     }
-  }
-
-  void Add(int32_t first, int32_t last, int32_t index) {
-    const auto level = std::find_if(levels_.begin(), levels_.end() - 1,
-                                    [&](const Level& l) { return last - first < (int32_t{1} << l.shift); });
-    for (int32_t b = first >> level->shift; b <= last >> level->shift; ++b) {
-      level->buckets[static_cast<size_t>(b)].push_back({first, last, index});
-    }
-  }
-
-  // Each once.
-  template <typename Visit>
-  void ForEachOverlapping(int32_t first, int32_t last, Visit visit) const {
-    for (const Level& level : levels_) {
-      for (int32_t b = first >> level.shift; b <= last >> level.shift; ++b) {
-        for (const Entry& entry : level.buckets[static_cast<size_t>(b)]) {
-          const bool here = std::max(first, entry.first) >> level.shift == b;  // not in the other bucket, too
-          if (here && entry.first <= last && entry.last >= first) visit(entry.index);
-        }
-      }
-    }
+    return offset;
   }
 
  private:
-  static constexpr int32_t kFinest = 6;
-  static constexpr int32_t kStep = 3;
-  struct Entry {
-    int32_t first, last, index;
+  using Spans = std::vector<std::pair<int64_t, int64_t>>;
+  // The first that ends there or behind.
+  Spans::iterator Reaching(int64_t offset) {
+    if (spans_.empty() || spans_.back().second < offset) return spans_.end();
+    return std::partition_point(spans_.begin(), spans_.end(), [&](const auto& span) { return span.second < offset; });
+  }
+
+  Spans spans_;
+};
+
+// What is taken of the slab during each call. A segment tree (Bentley, 1977): its leaves are calls, and a node stands
+// for all calls below it. A lifetime is the few nodes that make it up, and those above them know of it. To place a
+// tensor costs what the tree is high, and not what lives beside it: of that, what lies side by side is one span.
+class Timeline {
+ public:
+  explicit Timeline(int32_t calls)
+      : leaves_(std::bit_ceil(static_cast<size_t>(std::max(calls, 1)))), nodes_(2 * leaves_) {}
+
+  void Clear() {
+    for (Node& node : nodes_) {
+      node.all_along.Clear();
+      node.below.Clear();
+    }
+  }
+
+  void Add(const Lifetime& life, int64_t begin, int64_t end) {
+    ForEachPart(life, [&](Node& node) { node.all_along.Add(begin, end); });
+    ForEachAbove(life, [&](Node& node) { node.below.Add(begin, end); });
+  }
+
+  // The lowest offset at which so many bytes are free all its life.
+  int64_t LowestFree(const Lifetime& life, int64_t bytes) {
+    beside_.clear();
+    const auto add = [&](Taken& taken) {
+      if (!taken.empty()) beside_.push_back(&taken);
+    };
+    ForEachPart(life, [&](Node& node) {
+      add(node.all_along);
+      add(node.below);
+    });
+    ForEachAbove(life, [&](Node& node) { add(node.all_along); });
+    int64_t offset = 0;
+    // Until all have agreed, one after another.
+    for (size_t agreed = 0, at = 0; agreed < beside_.size(); at = at + 1 == beside_.size() ? 0 : at + 1) {
+      const int64_t free = beside_[at]->FreeFrom(offset, bytes);
+      agreed = free == offset ? agreed + 1 : 1;
+      offset = free;
+    }
+    return offset;
+  }
+
+ private:
+  struct Node {
+    Taken all_along;  // during all of its calls, and not noted above
+    Taken below;      // during some of them: what is noted at nodes below
   };
-  struct Level {
-    int32_t shift;
-    std::vector<std::vector<Entry>> buckets;
-  };
-  std::vector<Level> levels_;
+
+  template <typename Visit>
+  void ForEachPart(const Lifetime& life, Visit visit) {
+    size_t left = leaves_ + static_cast<size_t>(life.first);
+    size_t right = leaves_ + static_cast<size_t>(life.last) + 1;
+    for (; left < right; left /= 2, right /= 2) {
+      if (left % 2 == 1) visit(nodes_[left++]);
+      if (right % 2 == 1) visit(nodes_[--right]);
+    }
+  }
+
+  // Above its first call and its last one: all that is above its parts, and some of what is below them.
+  template <typename Visit>
+  void ForEachAbove(const Lifetime& life, Visit visit) {
+    size_t first = (leaves_ + static_cast<size_t>(life.first)) / 2;
+    size_t last = (leaves_ + static_cast<size_t>(life.last)) / 2;
+    for (; first > 0; first /= 2, last /= 2) {
+      visit(nodes_[first]);
+      if (last != first) visit(nodes_[last]);
+    }
+  }
+
+  size_t leaves_;
+  std::vector<Node> nodes_;  // from 1, the root; those of i are 2 i and 2 i + 1
+  std::vector<Taken*> beside_;
 };
 
 // First fit: each lifetime, in the given order, takes the lowest offset that is free all its life.
@@ -69,29 +132,21 @@ class Placement {
   Placement(std::span<const Lifetime> lifetimes, int32_t calls)
       : lifetimes_(lifetimes), offsets_(lifetimes.size(), 0), placed_(calls) {}
 
-  int64_t Place(const std::vector<int32_t>& order) {
+  // Gives up, and returns `enough`, where the slab takes that much.
+  int64_t Place(const std::vector<int32_t>& order, int64_t enough) {
     placed_.Clear();
     int64_t slab = 0;
     top_ = -1;
     for (const int32_t index : order) {
       const Lifetime& life = lifetimes_[static_cast<size_t>(index)];
       const int64_t bytes = AlignUp(life.bytes);
-      busy_.clear();
-      placed_.ForEachOverlapping(life.first, life.last, [&](int32_t other) {
-        const int64_t begin = offsets_[static_cast<size_t>(other)];
-        busy_.emplace_back(begin, begin + AlignUp(lifetimes_[static_cast<size_t>(other)].bytes));
-      });
-      std::sort(busy_.begin(), busy_.end());
-      int64_t offset = 0;
-      for (const auto& [begin, end] : busy_) {
-        if (begin - offset >= bytes) break;
-        offset = std::max(offset, end);
-      }
+      const int64_t offset = bytes > 0 ? placed_.LowestFree(life, bytes) : 0;
       offsets_[static_cast<size_t>(index)] = offset;
-      if (bytes > 0) placed_.Add(life.first, life.last, index);
+      if (bytes > 0) placed_.Add(life, offset, offset + bytes);
       if (offset + bytes > slab) {
         slab = offset + bytes;
         top_ = index;
+        if (slab >= enough) return enough;
       }
     }
     return slab;
@@ -104,7 +159,6 @@ class Placement {
   std::span<const Lifetime> lifetimes_;
   std::vector<int64_t> offsets_;
   Timeline placed_;
-  std::vector<std::pair<int64_t, int64_t>> busy_;
   int32_t top_ = -1;
 };
 
@@ -136,8 +190,8 @@ MemoryPlan PlanMemory(std::span<const Lifetime> lifetimes, int32_t calls) {
 
   Placement placement(lifetimes, calls);
   std::vector<int32_t> best_order;
-  const auto attempt = [&](const std::vector<int32_t>& order) {
-    const int64_t slab = placement.Place(order);
+  const auto attempt = [&](const std::vector<int32_t>& order, int64_t enough) {
+    const int64_t slab = placement.Place(order, enough);
     if (slab < plan.slab_bytes) {
       plan.slab_bytes = slab;
       plan.offsets = placement.offsets();
@@ -159,19 +213,20 @@ MemoryPlan PlanMemory(std::span<const Lifetime> lifetimes, int32_t calls) {
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) > key(b); });
     return order;
   };
-  if (attempt(sorted_by([&](int32_t i) { return std::pair(life(i), size(i)); }))) return plan;
-  if (attempt(sorted_by([&](int32_t i) { return std::pair(size(i), life(i)); }))) return plan;
-  if (attempt(sorted_by([&](int32_t i) { return std::pair(size(i) * life(i), 0.0); }))) return plan;
+  if (attempt(sorted_by([&](int32_t i) { return std::pair(life(i), size(i)); }), plan.slab_bytes)) return plan;
+  if (attempt(sorted_by([&](int32_t i) { return std::pair(size(i), life(i)); }), plan.slab_bytes)) return plan;
+  if (attempt(sorted_by([&](int32_t i) { return std::pair(size(i) * life(i), 0.0); }), plan.slab_bytes)) return plan;
 
   // Last resort, for small programs: move whatever reaches the slab's end to the front, again and again.
   if (lifetimes.size() > kRepairsUpTo) return plan;
   order = best_order;
-  placement.Place(order);
+  constexpr int64_t kToItsEnd = std::numeric_limits<int64_t>::max();
+  placement.Place(order, kToItsEnd);
   for (int round = 0; round < kRepairs; ++round) {
     const auto at = std::find(order.begin(), order.end(), placement.top());
     if (at == order.end() || at == order.begin()) break;
     std::rotate(order.begin(), at, at + 1);
-    if (attempt(order)) break;
+    if (attempt(order, kToItsEnd)) break;
   }
   return plan;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 namespace ridgeline {
 namespace {
@@ -86,6 +87,39 @@ TEST(Planner, RandomProgramsNeverOverlapAndRepeatExactly) {
     EXPECT_LE(static_cast<double>(plan.slab_bytes), 1.15 * static_cast<double>(plan.live_peak_bytes));
     EXPECT_EQ(PlanMemory(lives, calls).offsets, plan.offsets);
   }
+}
+
+// Against the definition: each, the longest life first, takes the lowest offset that is free all its life.
+TEST(Planner, EachTakesTheLowestOffsetThatIsFree) {
+  std::mt19937 random(3);
+  std::vector<Lifetime> lives;
+  for (int i = 0; i < 300; ++i) {
+    const auto first = static_cast<int32_t>(random() % 90);
+    lives.push_back({static_cast<int64_t>(1 + random() % 9000), first, first + static_cast<int32_t>(random() % 10)});
+  }
+  std::stable_sort(lives.begin(), lives.end(), [](const Lifetime& a, const Lifetime& b) {
+    return std::pair(a.last - a.first, a.bytes) > std::pair(b.last - b.first, b.bytes);
+  });
+  lives.push_back({int64_t{1} << 30, 0, 0});  // as large as to make the first order good enough
+  lives.back().last = 99;
+  std::rotate(lives.begin(), lives.end() - 1, lives.end());
+  const MemoryPlan plan = PlanMemory(lives, 100);
+  std::vector<int64_t> offsets;
+  for (size_t i = 0; i < lives.size(); ++i) {
+    const auto is_free = [&](int64_t offset) {
+      for (size_t other = 0; other < i; ++other) {
+        if (lives[other].first > lives[i].last || lives[i].first > lives[other].last) continue;
+        if (offset < offsets[other] + AlignUp(lives[other].bytes) && offsets[other] < offset + AlignUp(lives[i].bytes))
+          return false;
+      }
+      return true;
+    };
+    std::vector<int64_t> candidates = {0};
+    for (size_t other = 0; other < i; ++other) candidates.push_back(offsets[other] + AlignUp(lives[other].bytes));
+    std::sort(candidates.begin(), candidates.end());
+    offsets.push_back(*std::find_if(candidates.begin(), candidates.end(), is_free));
+  }
+  EXPECT_EQ(plan.offsets, offsets);
 }
 
 TEST(Planner, EmptyStoragesTakeNothing) {
