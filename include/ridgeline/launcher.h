@@ -40,8 +40,7 @@
 //              ends that a scheduler can know (run.h: oom_host, timeout, cancelled, infrastructure), with "reason"
 //              where it is infrastructure's, "node" for the names of the nodes it was on, separated by spaces, or of
 //              the one that failed, "ended_unix_s" for when the job ended, in decimal, and "message" and "hint" for
-//              people. "fault_of" is "settings" where the job's own settings are at fault and no node is. Whether a
-//              trainer is at fault `exec` alone knows, and of several nodes not even it. For
+//              people. Whether a trainer is at fault `exec` alone knows, and of several nodes not even it. For
 //              `queued`, "pending" is the scheduler's own word for why it waits, "expected_unix_s" when the scheduler
 //              thinks it will start, in decimal; "waits" and "hint" say why a job waits that somebody should do
 //              something about; "no_node", that no node is there that it may go to, busy or not, in the scheduler's

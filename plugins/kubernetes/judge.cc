@@ -84,10 +84,6 @@ Judgement OfEnd(const Observation& seen, const PodSummary& pods, const Options& 
   } else {
     AddInfrastructure(cause->reason, cause->message, cause->hint, judgement.evidence);
   }
-  // Images, volumes and programs are the same on every node.
-  if (cause->reason == "image" || cause->reason == "storage" || cause->reason == "start") {
-    judgement.evidence["fault_of"] = "settings";
-  }
   // Of a gang the one that failed: no fault of the others.
   if (cause->reason == "node" && decides != nullptr && !decides->node.empty()) {
     judgement.evidence["node"] = decides->node;
@@ -163,7 +159,6 @@ Judgement OfWaiting(const Observation& seen, const PodSummary& pods, const Optio
   const Wait last = wait.value_or(Wait{"start", "its pods do not start", "`kubectl describe pod` says more"});
   AddInfrastructure(last.reason, fmt::format("Job {}: {}{}", seen.job.name, last.message, *given_up), last.hint,
                     judgement.evidence);
-  if (last.reason != "node") judgement.evidence["fault_of"] = "settings";
   return judgement;
 }
 

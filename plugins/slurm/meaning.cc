@@ -61,7 +61,7 @@ std::string_view Between(std::string_view text, std::string_view before, std::st
 Cause OfOurScript(std::string_view line) {
   const std::string_view node = Between(line, kNotStartedBegin, kNotStartedMiddle);
   const std::string_view reason = Between(line, kNotStartedMiddle, kNotStartedEnd);
-  if (!line.starts_with(kNotStartedBegin) || (reason != "start" && reason != "storage" && reason != "image")) return {};
+  if (!line.starts_with(kNotStartedBegin) || (reason != "start" && reason != "node" && reason != "image")) return {};
   const std::string_view words = line.substr(line.find(kNotStartedEnd) + kNotStartedEnd.size());
   return {std::string(reason), std::string(words), "the end of the job's log has more", std::string(node)};
 }
@@ -76,7 +76,7 @@ Cause OfSlurm(std::string_view line) {
     return {"node", words, "`sinfo -R` says why nodes are down", std::string(Between(line, " failed on node ", ":"))};
   }
   if (Contains(line, "couldn't chdir to")) {
-    return {"storage", words, "the folder that the run was started in must be there on every node"};
+    return {"node", words, "the folder that the run was started in must be there on every node"};
   }
   if (Contains(line, "unrecognized option") && Contains(line, "container-image")) {
     return {"start", "srun knows no containers here: pyxis is not installed", "see launch: slurm: container_runtime"};
@@ -224,7 +224,7 @@ bool IsHopeless(const Wait& wait, std::string_view partitions) {
 
 Cause CauseOf(int exit_status, std::string_view reason, std::string_view log) {
   if (SignalOf(exit_status) == kNoOutput) {
-    return {"storage", "Slurm could not write the job's log on its node",
+    return {"node", "Slurm could not write the job's log on its node",
             "the folder that the database is in must be there on every node, and writable"};
   }
   std::vector<std::string_view> lines = LinesOf(log);

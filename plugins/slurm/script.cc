@@ -36,10 +36,10 @@ for name in "${!SBATCH_@}"; do
 done
 # These were for sbatch: the job's own questions go to its own cluster, and a token is for nobody there.
 unset SLURM_JWT SLURM_CLUSTERS SLURM_CONF_SERVER
-# Why the job has not begun, for the launcher, which finds this line in the log; 3 is the exit code of a disk at fault.
+# Why the job has not begun, for the launcher, which finds this line in the log; 5 is the exit code of a node at fault.
 not_started() {
   echo "ridgeline: ${SLURMD_NODENAME:-${HOSTNAME:-?}}: not started ($1): ${2//$'\n'/ }" >&2
-  [ "$1" = storage ] && exit 3
+  [ "$1" = node ] && exit 5
   exit 1
 }
 )";
@@ -110,7 +110,7 @@ std::set<std::string> FoldersOf(const std::vector<const Json*>& jobs) {
 std::string CheckLines(const std::vector<const Json*>& jobs, const Options& options) {
   std::string checks;
   for (const std::string& folder : FoldersOf(jobs)) {
-    checks += fmt::format("  [ -d {} ] || not_started storage {}\n", ShellQuote(folder), NotThere(folder));
+    checks += fmt::format("  [ -d {} ] || not_started node {}\n", ShellQuote(folder), NotThere(folder));
   }
   if (options.container.empty())
     checks += "  [ -x \"$1\" ] || not_started start \"$1 is not there, or cannot be run\"\n";
@@ -246,7 +246,7 @@ bool StartedBySrun(int64_t nodes, const Options& options) {
 std::string Script(const std::vector<const Json*>& jobs, const BatchJob& batch) {
   std::string text = kBegin + ForgetStepLines(batch.options);
   // Slurm would replace a folder that is missing on the node by /tmp.
-  text += fmt::format("cd {} || not_started storage {}\n", ShellQuote(batch.work_dir), NotThere(batch.work_dir));
+  text += fmt::format("cd {} || not_started node {}\n", ShellQuote(batch.work_dir), NotThere(batch.work_dir));
   text += ModuleLines(batch.options.modules) + PrologLines(batch.options.prolog);
   text += "case ${SLURM_ARRAY_TASK_ID:-0} in\n";
   for (size_t task = 0; task < jobs.size(); ++task) {

@@ -352,9 +352,7 @@ std::vector<Collected> Collect(Store& store, std::span<const JobToCollect> jobs,
     for (const size_t i : store.AddResults(results)) {
       const RunResult& result = results[i].result;
       const int64_t duration_ns = result.started_unix_ns > 0 ? result.ended_unix_ns - result.started_unix_ns : 0;
-      const auto fault = result.evidence.find(said::kFaultOf);
-      const bool no_nodes_fault = fault != result.evidence.end() && fault->second == said::kSettings;
-      const auto node = no_nodes_fault ? result.evidence.end() : result.evidence.find(said::kNode);
+      const auto node = result.evidence.find(said::kNode);
       collected.push_back({result.point_id, EndOf(result), result.message,
                            node == result.evidence.end() ? "" : node->second, result.throughput.steady_tokens_per_s,
                            std::max<int64_t>(duration_ns, 0), result.repeat, !result.evidence.contains(kBeganKey),

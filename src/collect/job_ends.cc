@@ -69,15 +69,18 @@ std::string WhyTooEarly(const JobToCollect& from, const std::string& point_id, i
 // `exec` ends well however its points end, so what ended it was none of them; and whoever had not begun did not run out
 // of time or memory.
 RunEnd EndOfJob(const JobToCollect& from, bool began) {
-  const std::optional<RunEnd> said = ScheduledEnd(from);
+  std::optional<RunEnd> said = ScheduledEnd(from);
+  std::error_code ec;
+  const bool is_gone = std::filesystem::status(from.job.job_dir, ec).type() == std::filesystem::file_type::not_found;
+  // What is missing here too is no fault of the node that missed it.
+  if (said && said->reason == InfrastructureReason::kNode && is_gone) said = InfrastructureReason::kStorage;
   const bool cancelled = from.state == JobRecord::State::kCancelled;
   if (cancelled && (!said || said->status == RunStatus::kInfrastructure)) return RunStatus::kCancelled;
   if (said && (began || said->status == RunStatus::kInfrastructure || said->status == RunStatus::kCancelled)) {
     return *said;
   }
   if (const auto reason = ReasonFromName(ReasonOfExecExit(std::atoi(Said(from, "exit_code").c_str())))) return *reason;
-  std::error_code ec;
-  if (!std::filesystem::exists(from.job.job_dir, ec)) return InfrastructureReason::kStorage;
+  if (is_gone) return InfrastructureReason::kStorage;
   return began || from.state != JobRecord::State::kEnded ? InfrastructureReason::kLost : InfrastructureReason::kStart;
 }
 

@@ -18,8 +18,6 @@ inline constexpr char kReason[] = "reason";
 inline constexpr char kMessage[] = "message";
 inline constexpr char kHint[] = "hint";
 inline constexpr char kNode[] = "node";
-inline constexpr char kFaultOf[] = "fault_of";
-inline constexpr char kSettings[] = "settings";
 inline constexpr char kEndedUnixS[] = "ended_unix_s";
 }  // namespace said
 

@@ -30,9 +30,7 @@ int64_t Collector::CollectJobs(const std::vector<JobToCollect>& to_collect, cons
     }
     PointEnded(result, job.record.measured_as, spent_ns, why);
     if (!job.withdrawn.empty() || why == Why::kRefused) continue;
-    Collected told = result;
-    if (!room_.queues) told.node.clear();  // there is no other machine to which its jobs could go
-    for (const FaultWatch::Finding& found : faults_.PointEnded(job.record.key, told, job.kept_off)) {
+    for (const FaultWatch::Finding& found : faults_.PointEnded(job.record.key, result, job.kept_off)) {
       parts_.observer.Note(found.note);
       if (room_.queues) WithdrawQueued(jobs_, parts_, found.withdrawn);
     }

@@ -55,6 +55,7 @@ class Driver {
     start_.predicted_oom_why = skipped.why;
     parts_.observer.Started(start_);
     if (!planner_.empty() || !live_.empty()) room_ = RoomOf(parts_, options_);
+    if (!room_.queues) faults_.HaveOneMachine();
     while (HasWork()) {
       if (const int asked = parts_.interrupts(); asked > 0) {
         interrupted_ = true;

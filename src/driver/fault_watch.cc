@@ -78,9 +78,16 @@ std::vector<FaultWatch::Finding> FaultWatch::OwnFault(const Collected& result) {
                              PrintableLine(result.message)))};
 }
 
+std::string FaultWatch::Blamed(const Collected& result) const {
+  const bool is_nodes =
+      result.end.reason == InfrastructureReason::kNode || result.end.reason == InfrastructureReason::kLost;
+  return one_machine_ || !is_nodes || result.node.find(' ') != std::string::npos ? "" : result.node;
+}
+
 bool FaultWatch::IsToBeAvoided(const Collected& result) {
-  if (result.node.empty() || result.node.find(' ') != std::string::npos) return false;
-  OfANode& node = failed_on_[result.node];
+  const std::string blamed = Blamed(result);
+  if (blamed.empty()) return false;
+  OfANode& node = failed_on_[blamed];
   node.last = ShortenToCodePoints(result.message, kWordsOfANode);
   return ++node.jobs == kFailuresOfANode;
 }
@@ -124,8 +131,8 @@ bool FaultWatch::IsOneTooMany(const Collected& result) {
   }
   kind_ = std::move(kind);
   // One bad node fails every job that it gets, and says nothing of the others.
-  const bool is_one_node = !result.node.empty() && result.node.find(' ') == std::string::npos;
-  if (is_one_node && !failed_alike_on_.insert(result.node).second && !used_again_.contains(result.node)) return false;
+  const std::string node = Blamed(result);
+  if (!node.empty() && !failed_alike_on_.insert(node).second && !used_again_.contains(node)) return false;
   ++alike_;
   return give_up_after_ > 0 && alike_ >= give_up_after_ && given_up_.empty();
 }

@@ -19,13 +19,17 @@ class FaultWatch {
   // give_up_after: as Launch has it. `trainer`: what all points came to so far; it must outlive this.
   FaultWatch(int64_t give_up_after, TrainerFaults& trainer) : give_up_after_(give_up_after), trainer_(trainer) {}
 
+  // There is no other machine to which jobs could go: no node is blamed from here on.
+  void HaveOneMachine() { one_machine_ = true; }
+
   struct Finding {
     std::string note;       // for people
     std::string withdrawn;  // what jobs that have not begun are withdrawn for
   };
 
   // How a point of a job ended, and what that tells beyond it. A job counts once, as its points share its fate; being
-  // told to leave is no failure. Of several nodes nobody knows which it was.
+  // told to leave is no failure. A node is blamed for what is its own, reasons `node` and `lost`: images, folders and
+  // programs are the sweep's, and fail on the next node too. Of several nodes nobody knows which it was.
   // `kept_off`: nodes that the job was to be kept off, separated by spaces. If it ran on one of these all the same,
   // there was no other node for it.
   std::vector<Finding> PointEnded(const std::string& job_key, const Collected& result,
@@ -42,8 +46,8 @@ class FaultWatch {
   std::string SetAside() const;
 
   // Why no more jobs are handed over; empty: they are. One reason is that jobs failed alike `give_up_after` times in a
-  // row. A node counts once, however many jobs it failed, until it is used again for want of others; a job of several
-  // nodes, or of an unknown one, counts for itself. Any end that is not the infrastructure's begins a new row; a job
+  // row. A node that is blamed counts once, however many jobs it failed, until it is used again for want of others; a
+  // job that no node is blamed for counts for itself. Any end that is not the infrastructure's begins a new row; a job
   // that vanished is not of any. The other reason is that each of the first so many points crashed or was refused
   // alike.
   const std::string& given_up() const { return given_up_; }
@@ -51,6 +55,8 @@ class FaultWatch {
   bool is_trainers_fault() const { return is_trainers_fault_; }
 
  private:
+  // The node that is to blame; empty: none is, or nobody knows which.
+  std::string Blamed(const Collected& result) const;
   bool IsOneTooMany(const Collected& result);
   std::vector<Finding> OwnFault(const Collected& result);
   Finding GiveUp(std::string why);
@@ -62,6 +68,7 @@ class FaultWatch {
   };
 
   int64_t give_up_after_;
+  bool one_machine_ = false;
   TrainerFaults& trainer_;
   std::set<std::string> failed_jobs_;
   std::map<std::string, OfANode> failed_on_;  // by node

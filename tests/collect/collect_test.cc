@@ -347,6 +347,16 @@ TEST_F(CollectTest, AJobWhoseFolderIsGoneLostItsStorage) {
   EXPECT_EQ(Of(0, "reason"), Cell("storage"));
 }
 
+// Slurm's script says so of a folder that its node does not have, which is the node's fault only where others have it.
+TEST_F(CollectTest, AFolderThatOnlyANodeLacksIsTheNodesFault) {
+  const std::map<std::string, std::string> said = {{"end", "infrastructure"}, {"reason", "node"}, {"node", "n1"}};
+  const JobRecord job = Submit("rl-1", {points_[0]});
+  EXPECT_EQ(End(job, said).at(0).end, InfrastructureReason::kNode);
+  const JobRecord gone = Submit("rl-2", {points_[1]});
+  std::filesystem::remove_all(gone.job_dir);
+  EXPECT_EQ(End(gone, said).at(0).end, InfrastructureReason::kStorage);
+}
+
 TEST_F(CollectTest, AFileThatComesAndGoesWhileItIsReadIsNoError) {
   const JobRecord job = Submit("rl-1", {points_[0]});
   const std::filesystem::path file = ResultFile(job.job_dir, points_[0].id);

@@ -95,14 +95,5 @@ TEST_F(CollectLostNode, ACrashAfterWhichAllNodesDidWellIsTheTrainers) {
   EXPECT_THAT(store_.Check(), IsEmpty());
 }
 
-TEST_F(CollectLostNode, OfAFaultOfTheSettingsNoNodeIsTold) {
-  const std::map<std::string, std::string> said = {{"end", "infrastructure"}, {"reason", "image"}, {"node", "n1"}};
-  EXPECT_EQ(End(Submit("rl-1", {points_[0]}), said).at(0).node, "n1");
-  std::map<std::string, std::string> of_settings = said;
-  of_settings["fault_of"] = "settings";
-  EXPECT_EQ(End(Submit("rl-2", {points_[1]}), of_settings).at(0).node, "");
-  EXPECT_EQ(Of(1, "evidence ->> '$.node'"), Cell("n1")) << "it is evidence";
-}
-
 }  // namespace
 }  // namespace ridgeline

@@ -86,6 +86,30 @@ TEST_F(FaultWatchTest, PointsOfOneJobAreOneFailure) {
   EXPECT_EQ(watch_.given_up(), "");
 }
 
+// An image that is not there, a disk that is full, a program that nobody installed: the next node has them alike.
+TEST_F(FaultWatchTest, WhatIsTheSweepsOwnSetsNoNodeAsideAndCountsEachTime) {
+  using enum InfrastructureReason;
+  for (const InfrastructureReason reason : {kStart, kStorage, kImage, kLimit, kRights}) {
+    FaultWatch watch(3, trainer_);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(watch.given_up(), "");
+      watch.PointEnded("rl-" + std::to_string(i), Ended(reason, "n1"));
+    }
+    EXPECT_THAT(watch.avoid(), IsEmpty()) << ReasonName(reason);
+    EXPECT_EQ(watch.SetAside(), "");
+    EXPECT_THAT(watch.given_up(), HasSubstr("3 jobs in a row failed alike"));
+  }
+  for (int i = 0; i < 2; ++i) watch_.PointEnded("rl-" + std::to_string(i), Ended(kLost, "n1"));
+  EXPECT_THAT(watch_.avoid(), ElementsAre("n1"));
+}
+
+TEST_F(FaultWatchTest, WhereThereIsOneMachineItIsNeverSetAside) {
+  watch_.HaveOneMachine();
+  for (int i = 0; i < 3; ++i) Failed("here");
+  EXPECT_EQ(watch_.SetAside(), "");
+  EXPECT_THAT(watch_.given_up(), HasSubstr("3 jobs in a row failed alike"));
+}
+
 TEST_F(FaultWatchTest, OfSeveralNodesAndOfNoneNobodyIsBlamed) {
   int i = 0;
   for (const char* node : {"n1 n2", "n1 n2", "", ""}) EXPECT_THAT(Failed(node, i++ % 2 == 0 ? "a" : "b"), IsEmpty());

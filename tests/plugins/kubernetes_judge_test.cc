@@ -371,20 +371,6 @@ TEST(KubernetesJudge, WhereANodeOfAGangIsLostThatNodeAloneFailed) {
             "running");
 }
 
-TEST(KubernetesJudge, OfWhatTheSweepAsksForNoNodeIsBlamed) {
-  const auto fault = [](const Json& pod) {
-    const Judgement judgement = OfThere(FailedJob(), {pod});
-    EXPECT_EQ(judgement.evidence.at("node"), "n1") << "it is evidence";
-    return judgement.evidence.contains("fault_of") ? judgement.evidence.at("fault_of") : "";
-  };
-  EXPECT_EQ(fault(PodObject("Failed", Terminated(4))), "settings") << "the image has no trainer";
-  EXPECT_EQ(fault(PodObject("Failed", Terminated(3))), "settings") << "the volume cannot be written";
-  EXPECT_EQ(fault(PodObject("Failed", Terminated(5))), "");
-  EXPECT_EQ(fault(PodObject("Failed", Terminated(139))), "") << "lost";
-  const Judgement image = OfThere(JobObject(), {Waiting("InvalidImageName")});
-  EXPECT_EQ(image.evidence.at("fault_of"), "settings");
-}
-
 TEST(KubernetesJudge, AnEndOfItsOwnWaitsForWhatThePodsHaveSaid) {
   EXPECT_TRUE(OfThere(FailedJob(), {PodObject("Failed", Terminated(2))}).awaits_logs);
   EXPECT_FALSE(OfThere(JobObject(), {Waiting("InvalidImageName")}).awaits_logs);

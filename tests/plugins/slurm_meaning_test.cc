@@ -130,11 +130,11 @@ TEST(SlurmMeaning, TellsWhatAJobWaitsForInVain) {
 
 TEST(SlurmMeaning, FindsTheCauseOfAFailure) {
   const std::tuple<const char*, const char*, const char*> known[] = {
-      {"ridgeline: n2: not started (storage): the folder /out is not there\n", "storage", "n2"},
+      {"ridgeline: n2: not started (node): the folder /out is not there\n", "node", "n2"},
       {"words\nridgeline: n2: not started (start): the module x does not load: no such\nmore words\n", "start", "n2"},
       {"slurmstepd-n1: error: execve(): /spool/job00017/slurm_script: No such file or directory\n", "node", ""},
       {"srun: error: Task launch for StepId=3.0 failed on node n2: Communication connection failure\n", "node", "n2"},
-      {"slurmstepd-n1: error: couldn't chdir to `/out': No such file or directory: going to /tmp instead\n", "storage",
+      {"slurmstepd-n1: error: couldn't chdir to `/out': No such file or directory: going to /tmp instead\n", "node",
        ""},
       {"srun: unrecognized option '--container-image=x'\nTry \"srun --help\" for more information\n", "start", ""},
       {"slurmstepd: error: pyxis: child 4 failed with error code: 1\n"
@@ -151,7 +151,7 @@ TEST(SlurmMeaning, FindsTheCauseOfAFailure) {
     EXPECT_EQ(cause.node, node) << log;
     EXPECT_FALSE(cause.message.empty());
   }
-  EXPECT_EQ(CauseOf(4021, "JobLaunchFailure", "").reason, "storage") << "Slurm could not make the log";
+  EXPECT_EQ(CauseOf(4021, "JobLaunchFailure", "").reason, "node") << "Slurm could not make the log";
   EXPECT_EQ(CauseOf(4022, "None", "").reason, "start") << "a prolog failed";
   EXPECT_EQ(CauseOf(4020, "JobLaunchFailure", "").reason, "start");
   for (const char* log : {"", "something went wrong\n", "ridgeline: n2: not started (ok): trust me\n",

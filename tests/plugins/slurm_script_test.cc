@@ -101,19 +101,19 @@ TEST_F(SlurmScript, RunsTheJobWhereAllIsThere) {
   EXPECT_EQ(ReadFile(dir_ / "ran"), "exec job.json\n");
 }
 
-TEST_F(SlurmScript, AFolderThatIsNotOnTheNodeIsStorage) {
+TEST_F(SlurmScript, AFolderThatIsNotOnTheNodeIsTheNodesFault) {
   const std::string script = ScriptOf(Json::object(), JobHere());
   std::filesystem::remove(dir_ / "jobs");
   const ExitStatus status = RunScript(script);
-  EXPECT_EQ(status.exit_code, 3);
-  EXPECT_EQ(WhyNot(status).reason, "storage");
+  EXPECT_EQ(status.exit_code, 5);
+  EXPECT_EQ(WhyNot(status).reason, "node");
   EXPECT_EQ(WhyNot(status).node, "n7");
   EXPECT_THAT(WhyNot(status).message, HasSubstr("jobs is not there"));
   EXPECT_FALSE(Ran());
   const BatchJob elsewhere =
       Bundle(Json::array({Job("rl-a")}), {}, {}, (dir_ / "no such").string(), dir_.path().string())[0];
   std::filesystem::remove(dir_ / "log");
-  EXPECT_EQ(WhyNot(RunScript(SbatchFile(elsewhere))).reason, "storage");
+  EXPECT_EQ(WhyNot(RunScript(SbatchFile(elsewhere))).reason, "node");
 }
 
 TEST_F(SlurmScript, AProgramThatIsNotOnTheNodeIsAStart) {

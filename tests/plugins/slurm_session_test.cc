@@ -61,12 +61,11 @@ TEST_F(SlurmSession, WhatFailedUnderAJobIsSaidWithItsNodes) {
   slurm_.rows = {row(0, "NODE_FAIL", "n[1-2]"), row(1, "PREEMPTED", "n3"), row(2, "FAILED", "n[4-5]"),
                  row(3, "CANCELLED", "n6")};
   slurm_.rows[2].exit_status = 3 << 8;
-  std::ofstream(LogFile(dir_ / "arrays", "rl-a", 2))
-      << "ridgeline: n5: not started (storage): the folder is not there\n";
+  std::ofstream(LogFile(dir_ / "arrays", "rl-a", 2)) << "ridgeline: n5: not started (node): the folder is not there\n";
   std::ofstream(LogFile(dir_ / "arrays", "rl-a", 3)) << "Error running slurm prolog: 1\n";
   const Json states = session->Poll(Jobs({"rl-a", "rl-b", "rl-c", "rl-d"}));
   const std::pair<const char*, const char*> expected[] = {
-      {"node", "n1 n2"}, {"preempted", "n3"}, {"storage", "n5"}, {"start", "n6"}};
+      {"node", "n1 n2"}, {"preempted", "n3"}, {"node", "n5"}, {"start", "n6"}};
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(states[i].at("evidence").at("end"), "infrastructure");
     EXPECT_EQ(states[i].at("evidence").at("reason"), expected[i].first);

@@ -365,9 +365,10 @@ TEST_P(SlurmProlog, OfTheSitesThatFailsIsAStart) {
 INSTANTIATE_TEST_SUITE_P(Run, SlurmProlog, ::testing::Values("BeforeTheScript", "WithTheNode"),
                          [](const auto& when) { return when.param; });
 
-// A sweep whose jobs start nowhere as long as there is a file `bad` in its folder.
+// A sweep whose jobs find every node wanting as long as there is a file `bad` in its folder.
 std::string UnlessBad(const SlurmCli& cli) {
-  return fmt::format("client: tools, prolog: ['test ! -e {}']", (cli.dir / "bad").string());
+  return fmt::format("client: tools, prolog: ['test ! -e {} || {{ trap - EXIT; not_started node \"no folder\"; }}']",
+                     (cli.dir / "bad").string());
 }
 
 TEST(SlurmFaults, WhereEveryNodeIsSetAsideTheRunEndsAndNamesThem) {
@@ -376,7 +377,7 @@ TEST(SlurmFaults, WhereEveryNodeIsSetAsideTheRunEndsAndNamesThem) {
   WriteFileAtomic(cli.dir / "bad", "");
   const auto sweep = cli.Write({.points = 6,
                                 .slurm = "exclusive: true, " + UnlessBad(cli),
-                                .launch = "launcher_timeout: 5s\n  retry: {start: 9}"});
+                                .launch = "launcher_timeout: 5s\n  retry: {node: 9}"});
   const auto run = cli.Run({"run", sweep});
   EXPECT_EQ(run.status.exit_code, 3) << run.out << run.err;
   EXPECT_THAT(run.err,
@@ -393,10 +394,9 @@ TEST(SlurmFaults, ANodeThatWasSetAsideIsUsedAgainWhereTheOthersAreDrained) {
   SlurmCli cli;
   WriteFileAtomic(cli.dir / "bad", "");
   Slurm::Ask({"scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test"});
-  Child run =
-      cli.Start({"run", cli.Write({.points = 4,
-                                   .slurm = UnlessBad(cli),
-                                   .launch = "launcher_timeout: 5s\n  give_up_after: 0\n  retry: {start: 9}"})});
+  Child run = cli.Start({"run", cli.Write({.points = 4,
+                                           .slurm = UnlessBad(cli),
+                                           .launch = "launcher_timeout: 5s\n  give_up_after: 0\n  retry: {node: 9}"})});
   ASSERT_TRUE(cli.WaitToRead(run, "n1 is set aside, as long as others can take jobs: 2 jobs failed on it"));
   std::filesystem::remove(cli.dir / "bad");
   const auto output = cli.Finish(run);
