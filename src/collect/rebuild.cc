@@ -4,7 +4,10 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -45,6 +48,12 @@ class Rebuild {
       if (std::any_of(jobs.begin(), jobs.end(), [&](const Job* job) { return !known_jobs_.contains(job->key); })) {
         PutSweep(name, jobs);
       }
+    }
+    for (const JobRecord& job : store_.LiveJobs()) {
+      for (const JobRecord::Point& point : job.points) live_points_.insert(point.id);
+    }
+    for (const Job& job : jobs_) {
+      for (const JobPoint& point : job.points) last_job_of_[point.id] = &job;
     }
     for (const Job& job : jobs_) {
       const auto state = known_jobs_.find(job.key);
@@ -155,11 +164,7 @@ class Rebuild {
   }
 
   void Add(const Job& job) {
-    std::set<std::string> live;
-    for (const JobRecord& other : store_.LiveJobs()) {
-      for (const JobRecord::Point& point : other.points) live.insert(point.id);
-    }
-    if (std::any_of(job.points.begin(), job.points.end(), [&](const auto& point) { return live.contains(point.id); })) {
+    if (std::ranges::any_of(job.points, [&](const JobPoint& point) { return live_points_.contains(point.id); })) {
       rebuilt_.problems.push_back(
           fmt::format("{} has points that are in a live job of the database: collect again when that has ended",
                       job.job_dir.string()));
@@ -177,9 +182,7 @@ class Rebuild {
     added_.push_back(job.key);
     ++rebuilt_.jobs;
     // With the attempts as the store has counted them.
-    const std::vector<JobRecord> now_live = store_.LiveJobs();
-    const JobRecord& counted =
-        *std::find_if(now_live.begin(), now_live.end(), [&](const JobRecord& each) { return each.key == job.key; });
+    const JobRecord counted = store_.LiveJob(job.key).value();
     const int64_t results = Take({counted, JobRecord::State::kRunning, {}});
     rebuilt_.results += results;
     const int64_t ended_unix_ns = ModifiedUnixNs(ResultsFile(job.job_dir));
@@ -187,12 +190,10 @@ class Rebuild {
       store_.SetJobState(job.key, JobRecord::State::kEnded, {}, ended_unix_ns > 0 ? ended_unix_ns : now_unix_ns_);
       return;
     }
-    JobRecord left = counted;
-    for (const JobRecord& each : store_.LiveJobs()) {
-      if (each.key == job.key) left = each;
-    }
+    const JobRecord left = store_.LiveJob(job.key).value();
     if (MayStillRun(job, left)) {
       ++rebuilt_.live;
+      for (const JobPoint& point : job.points) live_points_.insert(point.id);
       return;
     }
     Take({left, JobRecord::State::kLost, {{"reason", "its database was lost before all of its results were there"}}});
@@ -201,16 +202,7 @@ class Rebuild {
   // A point is in one live job at a time, so a job that shares one with a later job has ended.
   bool MayStillRun(const Job& job, const JobRecord& left) {
     if (job.launcher.empty() || fs::exists(CancelFile(job.job_dir))) return false;
-    const auto has = [](const Job& other, const std::string& id) {
-      return std::any_of(other.points.begin(), other.points.end(), [&](const JobPoint& p) { return p.id == id; });
-    };
-    const auto later =
-        std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& each) { return each.key == job.key; }) + 1;
-    return std::none_of(later, jobs_.end(),
-                        [&](const Job& other) {
-                          return std::any_of(job.points.begin(), job.points.end(),
-                                             [&](const JobPoint& point) { return has(other, point.id); });
-                        }) &&
+    return std::ranges::all_of(job.points, [&](const JobPoint& point) { return last_job_of_.at(point.id) == &job; }) &&
            std::any_of(left.points.begin(), left.points.end(),
                        [&](const JobRecord::Point& point) { return !point.has_result && IsOf(job.sweep, point.id); });
   }
@@ -234,9 +226,10 @@ class Rebuild {
   }
 
   void TakeOfLiveJobs() {
+    std::set<std::string_view> here;
+    for (const Job& job : jobs_) here.insert(job.key);
     for (const JobRecord& job : store_.LiveJobs()) {
-      const auto here = std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& each) { return each.key == job.key; });
-      if (here == jobs_.end()) continue;
+      if (!here.contains(job.key)) continue;
       rebuilt_.results += Take({job, job.state, {}});
       if (job.state == JobRecord::State::kIntent) EndWhereDone(job.key);
     }
@@ -244,10 +237,9 @@ class Rebuild {
 
   // Of a job that an earlier rebuild left as an intent, and that has all of its results by now.
   void EndWhereDone(const std::string& key) {
-    for (const JobRecord& job : store_.LiveJobs()) {
-      if (job.key != key || !std::ranges::all_of(job.points, &JobRecord::Point::has_result)) continue;
-      store_.SetJobState(key, JobRecord::State::kEnded, {}, ModifiedUnixNs(ResultsFile(job.job_dir)));
-    }
+    const JobRecord job = store_.LiveJob(key).value();
+    if (!std::ranges::all_of(job.points, &JobRecord::Point::has_result)) return;
+    store_.SetJobState(key, JobRecord::State::kEnded, {}, ModifiedUnixNs(ResultsFile(job.job_dir)));
   }
 
   Store& store_;
@@ -255,6 +247,8 @@ class Rebuild {
   const std::string& campaign_;
   int64_t now_unix_ns_;
   std::vector<Job> jobs_;
+  std::unordered_map<std::string_view, const Job*> last_job_of_;  // by point, of jobs_
+  std::unordered_set<std::string> live_points_;                   // that a live job has
   std::map<std::string, SweepRecord> known_sweeps_;
   std::map<std::string, std::string> known_jobs_;  // key -> state
   std::vector<std::string> added_;                 // keys

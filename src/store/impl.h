@@ -21,7 +21,7 @@ struct Store::Impl {
   Database database;
   int depth = 0;  // of Transact
 
-  std::vector<JobRecord> Jobs(const std::string& where, const std::string* sweep);
+  std::vector<JobRecord> Jobs(const std::string& where, const std::string* bound);
 };
 
 }  // namespace ridgeline

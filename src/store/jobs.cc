@@ -1,5 +1,7 @@
 // The life of jobs, from their intents to their ends.
 #include <array>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -107,12 +109,12 @@ void Store::SetJobState(const std::string& key, JobRecord::State state,
   });
 }
 
-std::vector<JobRecord> Store::Impl::Jobs(const std::string& where, const std::string* sweep) {
+std::vector<JobRecord> Store::Impl::Jobs(const std::string& where, const std::string* bound) {
   Statement each = database.Prepare(fmt::format(
       "SELECT j.key, j.sweep, j.launcher, j.native_id, j.job_dir, j.state, j.created_unix_ns, j.submitted_unix_ns, "
       "j.started_unix_ns, j.ended_unix_ns, j.evidence, j.campaign, j.setup FROM jobs AS j WHERE {} ORDER BY j.number",
       where));
-  if (sweep != nullptr) each.Bind(1, *sweep);
+  if (bound != nullptr) each.Bind(1, *bound);
   Statement points = database.Prepare(
       "SELECT jp.point_id, jp.attempt, EXISTS (SELECT 1 FROM results AS r WHERE r.point_id = jp.point_id AND "
       "r.attempt = jp.attempt) FROM job_points AS jp WHERE jp.job_key = ? ORDER BY jp.ordinal");
@@ -145,6 +147,11 @@ std::vector<JobRecord> Store::LiveJobs(const std::string& sweep) {
                   "ON s.point_id = jp.point_id WHERE jp.job_key = j.key AND s.sweep = ?)",
                   kLive),
       &sweep);
+}
+
+std::optional<JobRecord> Store::LiveJob(const std::string& key) {
+  std::vector<JobRecord> jobs = impl_->Jobs(fmt::format("j.state IN {} AND j.key = ?", kLive), &key);
+  return jobs.empty() ? std::nullopt : std::optional(std::move(jobs.front()));
 }
 
 std::vector<JobRecord> Store::LiveJobs() { return impl_->Jobs(fmt::format("j.state IN {}", kLive), nullptr); }

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -195,6 +196,7 @@ class Store {
   // Jobs that have not ended and hold a point of this sweep, whichever sweep submitted them; in order of intent.
   std::vector<JobRecord> LiveJobs(const std::string& sweep);
   std::vector<JobRecord> LiveJobs();  // of every sweep
+  std::optional<JobRecord> LiveJob(const std::string& key);
 
   // Keeps results, all in one transaction; one that is there already (same point, same attempt) is left alone, as is
   // one without a job for a point that is finished. One of a point's repeats is kept with the figures of those before
